@@ -13,7 +13,7 @@ import timeit
 from dovetail.device_class import default_device
 from dovetail.memory.allocator import Allocator
 from dovetail.memory.caching_allocator import CachingAllocator
-from dovetail.memory.tracing.replay import Replay, Step
+from dovetail.memory.tracing.replay import TraceReplay, TraceStep
 from dovetail.memory.units import KIB
 from dovetail.plugins.registry import open_device
 
@@ -38,14 +38,14 @@ def growth(rounds: int = 5) -> float:
     return statistics.median(ratios)
 
 
-def steady_trace(blocks: int, steps: int) -> list[Step]:
+def steady_trace(blocks: int, steps: int) -> list[TraceStep]:
     """`blocks` of random sizes; then, again and again, one of them is freed and another made."""
     rng, live = random.Random(blocks), list(range(blocks))
-    made = [Step("allocate", (n, _size(rng), 0)) for n in live]
+    made = [TraceStep("allocate", (n, _size(rng), 0)) for n in live]
     for n in range(blocks, blocks + steps // 2):
         at = rng.randrange(blocks)
-        made.append(Step("free", (live[at],)))
-        made.append(Step("allocate", (n, _size(rng), 0)))
+        made.append(TraceStep("free", (live[at],)))
+        made.append(TraceStep("allocate", (n, _size(rng), 0)))
         live[at] = n
     return made
 
@@ -55,14 +55,14 @@ def _size(rng: random.Random) -> int:
     return rng.randint(1, rng.choice((4 * KIB, 64 * KIB, 256 * KIB)))
 
 
-def _seconds(trace: list[Step], skip: int) -> float:
+def _seconds(trace: list[TraceStep], skip: int) -> float:
     """Of a whole trace but its first steps, with an allocator of its own."""
-    going = Replay(_allocator(), str)
+    going = TraceReplay(_allocator(), str)
     for step in trace[:skip]:
-        going.do(step)
+        going.run_step(step)
     begun = time.perf_counter()
     for step in trace[skip:]:
-        going.do(step)
+        going.run_step(step)
     return time.perf_counter() - begun
 
 

@@ -39,7 +39,7 @@ from comparison_cases import (
     limit_threads,
 )
 from dovetail.engine.evaluate import counters
-from dovetail.memory.units import bytes_text
+from dovetail.memory.units import format_bytes
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -403,5 +403,5 @@ def show(report: Report) -> None:
     for result in report.results:
         for name, reason in result.missing.items():
             console.print(f"{result.name}: {name}: {reason}", markup=False)
-    rate = bytes_text(report.copy_rate)
+    rate = format_bytes(report.copy_rate)
     console.print(f"{rate} a second is what a plain copy moves here.", highlight=False)

@@ -9,16 +9,16 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 from comparison_cases import Foreign, peer
-from dovetail.commands.demo_train import BATCH, CHANNELS, HIDDEN, RATE, Reader
+from dovetail.commands.demo_train import BATCH, CHANNELS, HIDDEN, LEARNING_RATE_MAX, DigitModel
 from turns import OURS, Row, Work
 
 TOLERANCE = 1e-3  # between the losses after a few steps
 
 
-def _ours(model: Reader, pictures: Any, labels: Any) -> Callable[[], dt.Tensor]:
+def _ours(model: DigitModel, pictures: Any, labels: Any) -> Callable[[], dt.Tensor]:
     given = dt.asarray(pictures), dt.asarray(labels)
     model.dropout.p = 0.0  # its draws are not PyTorch's
-    optimizer = dt.optim.Adam(model.parameters(), lr=RATE)
+    optimizer = dt.optim.Adam(model.parameters(), lr=LEARNING_RATE_MAX)
 
     @dt.jit
     def step(x: dt.Tensor, y: dt.Tensor) -> dt.Tensor:
@@ -47,7 +47,7 @@ def _theirs(pictures: Any, labels: Any, state: Any, compiled: bool) -> Any:
         for k, v in state.items() if k.startswith(place + ".")
     }  # fmt: skip
     model.load_state_dict(weights)
-    optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE_MAX)
     x, y = torch.from_numpy(pictures), torch.from_numpy(labels)
 
     def loss_of(x: Foreign, y: Foreign) -> Foreign:
@@ -70,7 +70,7 @@ def _made() -> dict[str, Work]:
     pictures = random.random((BATCH, 1, 8, 8)).astype("f4")
     labels = random.integers(0, 10, BATCH)
     dt.random.manual_seed(0)
-    model = Reader()
+    model = DigitModel()
     step = _ours(model, pictures, labels)
     state = {k: np.array(v) for k, v in model.state_dict().items()}
     eager = _theirs(pictures, labels, state, False)

@@ -14,7 +14,7 @@ from typing import Any
 import dovetail as dt
 import pytest
 from dovetail import errors
-from dovetail.tensor.host import READS
+from dovetail.tensor.host import READ_METHODS
 from places import ROOT
 
 SPACES: dict[str, Any] = {
@@ -123,7 +123,7 @@ def parameters(value: Any) -> dict[str, str]:
     if not inspect.isroutine(value):
         return {}
     found = dict(inspect.signature(value).parameters)  # those of "_" are not a user's
-    if value in READS.values():
+    if value in READ_METHODS.values():
         found.pop("x")
     own = {n: p for n, p in found.items() if n not in ("self", "cls") and not n.startswith("_")}
     return {n: str(p.annotation) for n, p in own.items()}

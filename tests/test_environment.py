@@ -147,7 +147,7 @@ def test_every_variable_that_is_read_is_in_the_table_and_tried() -> None:
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[warnings.WarningMessage]]:
     """What is said while a test runs."""
-    monkeypatch.setattr(environment, "_said", set())
+    monkeypatch.setattr(environment, "_issued_warnings", set())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DovetailWarning)
         yield caught
@@ -169,7 +169,7 @@ def test_whole_numbers(
 
 
 def test_nonsense_is_said_once_and_shortly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(environment, "_said", set())
+    monkeypatch.setattr(environment, "_issued_warnings", set())
     monkeypatch.setenv("DOVETAIL_SOME", "é" * 1000)
     with pytest.warns(DovetailWarning, match=r"DOVETAIL_SOME='\\xe9.*\.\.\.' is not") as caught:
         for _ in range(3):
@@ -186,7 +186,7 @@ def test_flags(value: str, said: list[warnings.WarningMessage]) -> None:
 def test_a_list_of_backends_that_are_not_there_stays_in_force(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(environment, "_said", set())
+    monkeypatch.setattr(environment, "_issued_warnings", set())
     registry = DeviceRegistry(environ={"DOVETAIL_BACKENDS": "cup"})
     with pytest.warns(DovetailWarning, match=r"DOVETAIL_BACKENDS='cup' .*reference") as caught:
         allowed = {n for n, r in registry.records().items() if r.state.value != "blocked"}

@@ -22,7 +22,7 @@ from dovetail.commands.memory_report import main as memory_command
 from dovetail.errors import ArgumentError, DovetailError
 from dovetail.ir.parser import parse_kernel
 from dovetail.memory.tracing import snapshot
-from dovetail.memory.tracing.replay import read, replay, steps_of, write
+from dovetail.memory.tracing.replay import format_trace, parse_trace, replay_trace, steps_of
 from dovetail.memory.tracing.snapshot import check
 from fake_device import make
 from places import GOLDEN
@@ -158,7 +158,7 @@ def test_whatever_passes_the_check_can_be_replayed(
 
         def load(made: dict[str, Any] = made) -> None:
             _, allocator = make(1 << 40)
-            replay(steps_of(check(made)), allocator, lambda number: f"stream {number}")
+            replay_trace(steps_of(check(made)), allocator, lambda number: f"stream {number}")
 
         replayed += answered(load)
     assert replayed
@@ -166,9 +166,10 @@ def test_whatever_passes_the_check_can_be_replayed(
 
 @both
 def test_traces_as_text(seed: int, count: int, record: dict[str, Any]) -> None:
-    rng, good = random.Random(seed), write(steps_of(record)).encode()
+    rng, good = random.Random(seed), format_trace(steps_of(record)).encode()
     taken = [
-        answered(lambda: read(mutated(good, rng).decode("utf-8", "replace"))) for _ in range(count)
+        answered(lambda: parse_trace(mutated(good, rng).decode("utf-8", "replace")))
+        for _ in range(count)
     ]
     assert any(taken) and not all(taken)
 
@@ -382,7 +383,7 @@ def test_binaries_on_disk(
     seed: int, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(tmp_path))
-    diskcache.directory.cache_clear()
+    diskcache.cache_folder.cache_clear()
     rng, right = random.Random(seed), bytes(range(256)) * 4
     try:
         for _ in range(count):
@@ -393,4 +394,4 @@ def test_binaries_on_disk(
             expected = right if path.read_bytes() == good else None
             assert diskcache.read("cpu", "kernel") == expected
     finally:
-        diskcache.directory.cache_clear()
+        diskcache.cache_folder.cache_clear()

@@ -18,7 +18,7 @@ from typing import Any
 import dovetail as dt
 import pytest
 from dovetail import errors
-from dovetail.autograd.engine import METHODS
+from dovetail.autograd.engine import TENSOR_METHODS
 from dovetail.functions import methods
 from dovetail.functions.elementwise import op_functions
 
@@ -133,7 +133,14 @@ def test_methods_are_put_on_the_class_in_one_place() -> None:
 def test_no_method_is_given_twice() -> None:
     """So the order in which they are put on the class decides nothing."""
     here = [n for _, names in methods.SAME_NAMES for n in names]
-    tables = (here, methods.OTHER_NAMES, methods.OWN, methods.IN_PLACE, methods.SHORT, METHODS)
+    tables = (
+        here,
+        methods.METHOD_ALIASES,
+        methods.OWN,
+        methods.IN_PLACE_METHODS,
+        methods.IN_PLACE_ALIASES,
+        TENSOR_METHODS,
+    )
     given = Counter(name for table in tables for name in table)
     assert {name: n for name, n in given.items() if n > 1} == {}
     tree = ast.parse((ROOT / "core/dovetail/tensor/tensor.py").read_text())

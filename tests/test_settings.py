@@ -89,7 +89,7 @@ def test_overlapping_blocks_of_different_kinds_leave_each_others_settings() -> N
     on.__exit__(None, None, None)
     assert not dt.is_grad_enabled()
     off.__exit__(None, None, None)
-    assert settings.current().entered == ()
+    assert settings.current().blocks == ()
 
 
 @each

@@ -19,7 +19,7 @@ from dovetail.engine.evaluate import counters
 from dovetail.ir.cstyle import CStyle
 from dovetail.ir.target import Capabilities
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.device_handle import Opened
+from dovetail.plugins.device_handle import OpenedDevice
 from dovetail.plugins.hooks import HOOKS, hookimpl
 from extend_names import NAMES as EXTEND
 
@@ -99,7 +99,7 @@ def test_the_vendor_routine_is_called(page: dict[str, Any]) -> None:
     [info] = page["dovetail_probe"]({})
     backend, dev = page["WithVendor"](info), Device("cc", 0)
     allocator = CachingAllocator(backend, dev)
-    dev.opened = Opened(backend, allocator, dev, backend.library_calls())
+    dev.opened = OpenedDevice(backend, allocator, dev, backend.library_calls())
     x, y = (np.random.default_rng(k).standard_normal((70, 70)).astype("f4") for k in (1, 2))
     calls = counters.calls
     found = dt.matmul(dt.asarray(x, device=dev).mT, dt.asarray(y, device=dev)).numpy()

@@ -18,27 +18,32 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--part", type=str.split, default=[])
     parser.add_argument("names", nargs="+")
-    asked = parser.parse_args()
-    return max(line(asked.folder / f"{name}.json", name in asked.part) for name in asked.names)
+    args = parser.parse_args()
+    return max(
+        print_certificate(args.folder / f"{name}.json", name in args.part) for name in args.names
+    )
 
 
-def line(path: Path, part: bool) -> int:
+def print_certificate(path: Path, allows_part: bool) -> int:
     """Prints one line; 0 if that device conforms."""
     if not path.exists():
         print(f"{path.stem:14} no certificate: the kit did not come to its end")
         return 1
-    found = json.loads(path.read_text())
-    well = found["conforms"] and (found["whole"] or part)
-    verdict = "conforms" if found["conforms"] else "does NOT conform"
-    verdict += "" if found["whole"] else ", run in part" if part else ", but was run in PART"
-    counts = ", ".join(f"{n} {outcome}" for outcome, n in sorted(found["counts"].items()))
+    certificate = json.loads(path.read_text())
+    passes = certificate["conforms"] and (certificate["whole"] or allows_part)
+    verdict = "conforms" if certificate["conforms"] else "does NOT conform"
+    verdict += (
+        "" if certificate["whole"] else ", run in part" if allows_part else ", but was run in PART"
+    )
+    counts = ", ".join(f"{n} {outcome}" for outcome, n in sorted(certificate["counts"].items()))
     print(
         f"{path.stem:14} {verdict}: {counts};"
-        f" {found['comparisons']} comparisons, {found['seconds']:.0f} s, {found['device']['name']}"
+        f" {certificate['comparisons']} comparisons, {certificate['seconds']:.0f} s, "
+        f"{certificate['device']['name']}"
     )
-    for failure in found["failures"][:20]:
+    for failure in certificate["failures"][:20]:
         print(f"    {failure['case']}: {failure['message'][:160]}\n      {failure['reproduce']}")
-    return 0 if well else 1
+    return 0 if passes else 1
 
 
 if __name__ == "__main__":

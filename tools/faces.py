@@ -26,14 +26,14 @@ from types import ModuleType
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "core" / "dovetail"
 INIT = CORE / "__init__.py"
-METHODS = CORE / "tensor" / "signatures.pyi"
-FUNCTIONS = CORE / "functions" / "elementwise" / "signatures.pyi"
-SHOWN = CORE / "functions" / "shown.pyi"
+METHOD_STUB_FILE = CORE / "tensor" / "signatures.pyi"
+FUNCTION_STUB_FILE = CORE / "functions" / "elementwise" / "signatures.pyi"
+SHOWN_STUB_FILE = CORE / "functions" / "shown.pyi"
 REFERENCE = ROOT / "docs" / "reference"
 WIDTH = 100
 
 # The modules whose public names `dt` has: all that are in their `__all__`, or those listed.
-OFFERS: dict[str, str] = {
+EXPORTED_NAMES: dict[str, str] = {
     "autograd": "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
     "set_grad_enabled",
     "autograd.nan_checks": "",
@@ -109,7 +109,7 @@ OFFERS: dict[str, str] = {
     "tensor.tensor": "",
 }
 RENAMED = {"bool_": "bool", "array_namespace_info": "__array_namespace_info__"}
-BY_HAND = (  # in `__init__`
+MANUAL_NAMES = (  # in `__init__`
     "autograd", "e", "fft", "func", "inf", "linalg", "memory", "nan", "newaxis", "pi", "plugins",
     "random",
 )  # fmt: skip
@@ -273,7 +273,7 @@ def module(name: str) -> ModuleType:
     return importlib.import_module(f"dovetail.{name}")
 
 
-def natural(name: str) -> tuple[int, list[int | str]]:
+def name_sort_key(name: str) -> tuple[int, list[int | str]]:
     """Order of names: constants, classes, others; numbers by value."""
     kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
     return kind, [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)]
@@ -281,57 +281,59 @@ def natural(name: str) -> tuple[int, list[int | str]]:
 
 # --- dovetail/__init__.py ------------------------------------------------------------------------
 
-BEGIN = "# --- written by tools/faces.py from the `__all__` of the modules"
-END = "# --- as far as here"
+GENERATED_BEGIN = "# --- written by tools/faces.py from the `__all__` of the modules"
+GENERATED_END = "# --- as far as here"
 
 
-def imported(name: str, names: list[str], indent: str = "") -> str:
+def format_import(name: str, names: list[str], indent: str = "") -> str:
     """An import of some names from a module, in one line or in several."""
     one = f"{indent}from .{name} import {', '.join(names)}"
-    several = f"{indent}from .{name} import (\n{listed(names, indent + ' ' * 4)}\n{indent})"
+    several = f"{indent}from .{name} import (\n{wrap_names(names, indent + ' ' * 4)}\n{indent})"
     return one if len(one) <= WIDTH else several
 
 
-def listed(names: Iterable[str], indent: str = " " * 4) -> str:
+def wrap_names(names: Iterable[str], indent: str = " " * 4) -> str:
     """Names in lines of four spaces and more."""
     return textwrap.fill(
         ", ".join(names) + ",", WIDTH, initial_indent=indent, subsequent_indent=indent
     )
 
 
-def namespace() -> str:
+def render_namespace() -> str:
     """Return `__init__.py` with the names that follow from the modules.
 
     Type checkers see imports; at run time `HOMES` says which module has a name.
     """
-    lines, public, homes = [], [*BY_HAND], {}
-    lenient_names: list[str] = []  # type checkers see them in `shown.pyi`
-    for name, some in OFFERS.items():
-        given = some.split() or sorted(module(name).__all__, key=natural)
-        public += [RENAMED.get(n, n) for n in given]
-        homes[name] = " ".join(f"{RENAMED[n]}:{n}" if n in RENAMED else n for n in given)
-        lenient_names += (own := [n for n in lenient(name) if n in given])
-        renamed = [f"{n} as {RENAMED[n]}" if n in RENAMED else n for n in given if n not in own]
-        lines += [imported(name, renamed, " " * 4)] if renamed else []
-    lines += [imported("functions.shown", sorted(lenient_names, key=natural), " " * 4)]
+    lines, public, homes = [], [*MANUAL_NAMES], {}
+    lenient_names: list[str] = []  # type checkers see them in `format_default.pyi`
+    for name, some in EXPORTED_NAMES.items():
+        names_of_module = some.split() or sorted(module(name).__all__, key=name_sort_key)
+        public += [RENAMED.get(n, n) for n in names_of_module]
+        homes[name] = " ".join(f"{RENAMED[n]}:{n}" if n in RENAMED else n for n in names_of_module)
+        lenient_names += (own := [n for n in lenient_functions(name) if n in names_of_module])
+        renamed = [
+            f"{n} as {RENAMED[n]}" if n in RENAMED else n for n in names_of_module if n not in own
+        ]
+        lines += [format_import(name, renamed, " " * 4)] if renamed else []
+    lines += [format_import("functions.shown", sorted(lenient_names, key=name_sort_key), " " * 4)]
     twice = sorted({n for n in public if public.count(n) > 1})
     assert not twice, f"in several modules: {twice}"
-    names = listed(f'"{n}"' for n in sorted(public, key=natural))
+    names = wrap_names(f'"{n}"' for n in sorted(public, key=name_sort_key))
     text = INIT.read_text()
-    head, _, rest = text.partition(BEGIN)
+    head, _, rest = text.partition(GENERATED_BEGIN)
     begin, _, rest = rest.partition("\n")
-    _, end, tail = rest.partition(END)
-    assert end, f"{INIT} has no line that begins {END!r}"
+    _, end, tail = rest.partition(GENERATED_END)
+    assert end, f"{INIT} has no line that begins {GENERATED_END!r}"
     written = [
-        "# fmt: off", "# isort: off", "if typing.TYPE_CHECKING:", *lines, "", "_HOMES = {",
-        *[home_entry(*item) for item in homes.items()], "}",
+        "# fmt: off", "# isort: off", "if typing.TYPE_CHECKING:", *lines, "", "_PUBLIC_MODULES = {",
+        *[format_home_entry(*item) for item in homes.items()], "}",
         "", f"__all__ = [\n{names}\n]", "# fmt: on", "# isort: on",
     ]  # fmt: skip
-    return f"{head}{BEGIN}{begin}\n" + "\n".join(written) + f"\n{END}{tail}"
+    return f"{head}{GENERATED_BEGIN}{begin}\n" + "\n".join(written) + f"\n{GENERATED_END}{tail}"
 
 
-def home_entry(name: str, names: str) -> str:
-    """Return the entry of a module in `_HOMES`: its names, in lines of strings."""
+def format_home_entry(name: str, names: str) -> str:
+    """Return the entry of a module in `_PUBLIC_MODULES`: its names, in lines of strings."""
     one = f'    "{name}": "{names}",'
     if len(one) <= WIDTH:
         return one
@@ -342,22 +344,22 @@ def home_entry(name: str, names: str) -> str:
 # --- signatures ----------------------------------------------------------------------------------
 
 
-GENERIC = ("capture.jit", "func.vectorize")  # their types are of functions, and say that
+TYPED_GENERICALLY = ("capture.jit", "func.vectorize")  # their types are of functions, and say that
 
 
-def lenient(name: str) -> list[str]:
+def lenient_functions(name: str) -> list[str]:
     """The public functions of a module whose own signatures take the names of others too."""
-    if name in GENERIC:
+    if name in TYPED_GENERICALLY:
         return []
     functions = {n: getattr(module(name), n) for n in module(name).__all__}
-    made = {*rows_made()} if name == "functions.elementwise.op_functions" else set()
+    generated = {*generated_functions()} if name == "functions.elementwise.op_functions" else set()
     return [
-        n for n, f in sorted(functions.items(), key=lambda item: natural(item[0]))
-        if n not in made and inspect.isfunction(f) and "theirs" in inspect.signature(f).parameters
+        n for n, f in sorted(functions.items(), key=lambda item: name_sort_key(item[0]))
+        if n not in generated and inspect.isfunction(f) and "theirs" in inspect.signature(f).parameters
     ]  # fmt: skip
 
 
-def rows_made() -> list[str]:
+def generated_functions() -> list[str]:
     """The functions that no `def` in `op_functions` makes."""
     elementwise = module("functions.elementwise.op_functions")
     written = {
@@ -365,41 +367,41 @@ def rows_made() -> list[str]:
         for n in ast.parse(Path(str(elementwise.__file__)).read_text()).body
         if isinstance(n, ast.FunctionDef)
     }
-    return sorted({*elementwise.__all__} - written, key=natural)
+    return sorted({*elementwise.__all__} - written, key=name_sort_key)
 
 
 @cache
-def origins(name: str) -> dict[str, str]:
+def import_origins(name: str) -> dict[str, str]:
     """For each name at the top of a module the import that fetches it from where it is made."""
     source = ast.parse(Path(str(sys.modules[name].__file__)).read_text())
     is_package = hasattr(sys.modules[name], "__path__")
-    found: dict[str, str] = {}
+    imports: dict[str, str] = {}
     for node in ast.walk(source):
         if isinstance(node, ast.ImportFrom):
             dots = "." * node.level + (node.module or "")
             package = name if is_package else name.rpartition(".")[0]
             base = importlib.util.resolve_name(dots, package) if node.level else dots
             for a in node.names:
-                found[a.asname or a.name] = f"from {base} import {a.name}" + (
+                imports[a.asname or a.name] = f"from {base} import {a.name}" + (
                     f" as {a.asname}" if a.asname else ""
                 )
         elif isinstance(node, ast.Import):
             for a in node.names:
-                found[a.asname or a.name] = f"import {a.name}" + (
+                imports[a.asname or a.name] = f"import {a.name}" + (
                     f" as {a.asname}" if a.asname else ""
                 )
     for node in source.body:
         if isinstance(node, ast.ClassDef):
-            found[node.name] = f"from {name} import {node.name}"
+            imports[node.name] = f"from {name} import {node.name}"
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for t in targets:
                 if isinstance(t, ast.Name):
-                    found[t.id] = f"from {name} import {t.id}"
-    return found
+                    imports[t.id] = f"from {name} import {t.id}"
+    return imports
 
 
-def shown(default: object) -> str:
+def format_default(default: object) -> str:
     """A default, where it is a plain value."""
     plain = (bool, int, float, type(None))
     if isinstance(default, str):
@@ -413,52 +415,54 @@ class Stub:
     def __init__(self) -> None:
         self.imports: dict[str, str] = {}
 
-    def typed(self, annotation: object, home: str) -> str:
+    def format_annotation(self, annotation: object, home: str) -> str:
         """An annotation of the module `home`, whose names are imported from now on."""
         text = annotation if isinstance(annotation, str) else "Any"
         for node in ast.walk(ast.parse(f"[{text}]", mode="eval")):  # it may begin with a star
             if isinstance(node, ast.Name) and not hasattr(builtins, node.id):
-                fetched = origins(home)[node.id]
+                fetched = import_origins(home)[node.id]
                 before = self.imports.setdefault(node.id, fetched)
                 assert before == fetched, f"two types of one name: {before!r} and {fetched!r}"
         return text
 
-    def parts(self, function: Callable[..., object], method: bool) -> tuple[list[str], str]:
+    def format_parameters(
+        self, function: Callable[..., object], method: bool
+    ) -> tuple[list[str], str]:
         """The parameters of a function, as they are written, and what comes out."""
         home = inspect.unwrap(function).__module__
         signature = inspect.signature(function)
-        given = [p for p in signature.parameters.values() if p.name not in ("more", "theirs")]
-        given = given[method:]
-        found = ["self"] if method else []
-        for i, p in enumerate(given):
+        parameters = [p for p in signature.parameters.values() if p.name not in ("more", "theirs")]
+        parameters = parameters[method:]
+        parts = ["self"] if method else []
+        for i, p in enumerate(parameters):
             if p.kind is p.KEYWORD_ONLY and not any(
-                q.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL) for q in given[:i]
+                q.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL) for q in parameters[:i]
             ):
-                found.append("*")
+                parts.append("*")
             stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
-            needed = p.default is p.empty or type(p.default).__name__ == "nothing"
-            default = "" if needed else f" = {shown(p.default)}"
-            found.append(f"{stars}{p.name}: {self.typed(p.annotation, home)}{default}")
-            last = i + 1 == len(given) or given[i + 1].kind is not p.POSITIONAL_ONLY
+            needed = p.default is p.empty or type(p.default).__name__ == "_Missing"
+            default = "" if needed else f" = {format_default(p.default)}"
+            parts.append(f"{stars}{p.name}: {self.format_annotation(p.annotation, home)}{default}")
+            last = i + 1 == len(parameters) or parameters[i + 1].kind is not p.POSITIONAL_ONLY
             if p.kind is p.POSITIONAL_ONLY and last:
-                found.append("/")
-        return found, self.typed(signature.return_annotation, home)
+                parts.append("/")
+        return parts, self.format_annotation(signature.return_annotation, home)
 
     def function(self, name: str, value: Callable[..., object], indent: str = "") -> Iterator[str]:
         """A function or, indented, a method."""
-        parts, result = self.parts(value, bool(indent))
-        yield from wrapped(f"{indent}def {name}(", parts, f") -> {result}: ...", indent)
+        parts, result = self.format_parameters(value, bool(indent))
+        yield from wrap_call(f"{indent}def {name}(", parts, f") -> {result}: ...", indent)
 
     def method(self, name: str, value: object) -> Iterator[str]:
         """A method of the class, or a property: as an attribute, which layouts may override."""
         indent = " " * 4
         if isinstance(value, property):
             assert value.fget is not None
-            yield f"{indent}{name}: {self.parts(value.fget, True)[1]}"
+            yield f"{indent}{name}: {self.format_parameters(value.fget, True)[1]}"
         else:
             yield from self.function(name, typing.cast(Callable[..., object], value), indent)
 
-    def text(self, says: str, lines: Iterable[str]) -> str:
+    def render(self, description: str, lines: Iterable[str]) -> str:
         """The whole stub."""
         body = list(lines)  # which says what is imported
         plain = sorted({i for i in self.imports.values() if i.startswith("import ")})
@@ -468,17 +472,17 @@ class Stub:
                 where, _, what = line.removeprefix("from ").partition(" import ")
                 by_module.setdefault(where, []).append(what)
         for where in sorted(by_module):
-            names = sorted(by_module[where], key=natural)
+            names = sorted(by_module[where], key=name_sort_key)
             plain.append(f"from {where} import {', '.join(names)}")
         head = [
             "# Written by tools/faces.py: what type checkers know of",
-            f"# {says}",
+            f"# {description}",
             "# isort: off",
         ]
         return "\n".join([*head, "", *plain, "", *body]) + "\n"
 
 
-def wrapped(head: str, parts: list[str], tail: str, indent: str = "") -> Iterator[str]:
+def wrap_call(head: str, parts: list[str], tail: str, indent: str = "") -> Iterator[str]:
     """A call in one line; or with its parts in a second line; or with each in its own."""
     inside = ", ".join(parts)
     if len(head + inside + tail) <= WIDTH:
@@ -491,22 +495,29 @@ def wrapped(head: str, parts: list[str], tail: str, indent: str = "") -> Iterato
 
 def methods() -> dict[str, object]:
     """All methods of Tensor that its class does not have in its own lines, by name."""
-    found = {**module("functions.methods").METHODS, **module("autograd.engine").METHODS}
+    methods_by_name = {
+        **module("functions.methods").METHODS,
+        **module("autograd.engine").TENSOR_METHODS,
+    }
     for name in SHIPPED_LAYOUTS:
-        found |= module(name).dovetail_layout_info().methods
-    late = module("functions.methods").LATE
-    found |= {name: getattr(module(f"functions.{home}"), name) for name, home in late.items()}
+        methods_by_name |= module(name).dovetail_layout_info().methods
+    late = module("functions.methods").LAZY_METHODS
+    methods_by_name |= {
+        name: getattr(module(f"functions.{home}"), name) for name, home in late.items()
+    }
     forms = module("functions.variants")
-    found |= forms.methods({*forms.IN_PLACE.values(), *forms.DRAWN.values()})
-    found.pop("__getattr__")  # of unknown names type checkers are to say so
-    return dict(sorted(found.items(), key=lambda item: natural(item[0])))
+    methods_by_name |= forms.in_place_methods(
+        {*forms.IN_PLACE_FUNCTION_MODULES.values(), *forms.RANDOM_FUNCTION_MODULES.values()}
+    )
+    methods_by_name.pop("__getattr__")  # of unknown names type checkers are to say so
+    return dict(sorted(methods_by_name.items(), key=lambda item: name_sort_key(item[0])))
 
 
 def method_stub() -> str:
     """`tensor/signatures.pyi`."""
     stub = Stub()
     lines = [line for name, f in methods().items() for line in stub.method(name, f)]
-    return stub.text(
+    return stub.render(
         "the methods of Tensor that its class does not define.", ["class Methods:", *lines]
     )
 
@@ -514,11 +525,11 @@ def method_stub() -> str:
 def function_stub() -> str:
     """`elementwise/signatures.pyi`: the functions that no `def` in `op_functions` makes."""
     stub, elementwise = Stub(), module("functions.elementwise.op_functions")
-    lines = [x for n in rows_made() for x in stub.function(n, getattr(elementwise, n))]
-    return stub.text("the functions that are rows of the op table.", lines)
+    lines = [x for n in generated_functions() for x in stub.function(n, getattr(elementwise, n))]
+    return stub.render("the functions that are rows of the op table.", lines)
 
 
-def forms(parts: list[str], more: bool) -> list[list[str]]:
+def overloads(parts: list[str], more: bool) -> list[list[str]]:
     """How a function can be called: as it says; a maker of tensors, which takes `more`, also with
     sizes one by one, and with a dtype by place.
     """
@@ -527,24 +538,28 @@ def forms(parts: list[str], more: bool) -> list[list[str]]:
     star = parts.index("*")
     places = [p for p in parts[:star] if p != "/"]
     named = [p for p in parts[star:] if not p.startswith("dtype: ")]
-    found = [parts, [*places, "dtype: DTypeLike", "/", *named]]
+    overload_parts = [parts, [*places, "dtype: DTypeLike", "/", *named]]
     one_by_one = ["shape: int", "/", "*more: int", *parts[star + 1 :]]
-    return [*found, one_by_one] if len(places) == 1 and places[0].startswith("shape") else found
+    return (
+        [*overload_parts, one_by_one]
+        if len(places) == 1 and places[0].startswith("shape")
+        else overload_parts
+    )
 
 
 def shown_stub() -> str:
     """`functions/shown.pyi`: the public functions whose own signatures take others' names too."""
     stub, lines = Stub(), []
-    for name in OFFERS:
-        for n in lenient(name):
+    for name in EXPORTED_NAMES:
+        for n in lenient_functions(name):
             function = getattr(module(name), n)
-            parts, result = stub.parts(function, False)
-            ways = forms(parts, "more" in inspect.signature(function).parameters)
-            for way in ways:
-                lines += ["@overload"] if len(ways) > 1 else []
-                lines += wrapped(f"def {n}(", way, f") -> {result}: ...")
+            parts, result = stub.format_parameters(function, False)
+            signatures = overloads(parts, "more" in inspect.signature(function).parameters)
+            for way in signatures:
+                lines += ["@overload"] if len(signatures) > 1 else []
+                lines += wrap_call(f"def {n}(", way, f") -> {result}: ...")
     stub.imports["overload"] = "from typing import overload"
-    return stub.text("functions that take others' names for their parameters too.", lines)
+    return stub.render("functions that take others' names for their parameters too.", lines)
 
 
 # --- reference pages -----------------------------------------------------------------------------
@@ -555,7 +570,7 @@ LABEL = re.compile(
 )  # `Shapes: ...`, `axis`: ...
 
 
-def prose(doc: str | None) -> str:
+def docstring_markdown(doc: str | None) -> str:
     """A docstring as Markdown: examples fenced, lines with a label or of a parameter as a list."""
     lines: list[str] = []
     fenced = item = False
@@ -577,14 +592,14 @@ def prose(doc: str | None) -> str:
     return "\n".join([*lines, *(["```"] if fenced else [])])
 
 
-def called(name: str, value: Callable[..., object], method: bool = False) -> str:
+def signature_markdown(name: str, value: Callable[..., object], method: bool = False) -> str:
     """How a function is called, fenced."""
     try:
-        parts, result = Stub().parts(value, method)
+        parts, result = Stub().format_parameters(value, method)
     except (ValueError, TypeError):  # a class without a signature of its own
         return ""
     tail = f") -> {result}" if result != "Any" else ")"
-    lines = wrapped(f"{name}(", parts[1:] if method else parts, tail)
+    lines = wrap_call(f"{name}(", parts[1:] if method else parts, tail)
     return "```python\n" + "\n".join(lines) + "\n```\n"
 
 
@@ -592,50 +607,60 @@ def entry(name: str, value: object) -> str:
     """A function or a class under a heading."""
     text = f"### {name.removeprefix('dt.')}\n\n"
     if inspect.isclass(value):
-        members = [f"#### {name.rpartition('.')[2]}.{n}\n\n{shape}" for n, shape in inside(value)]
-        return "\n\n".join([text + prose(value.__doc__), *members])
+        members = [
+            f"#### {name.rpartition('.')[2]}.{n}\n\n{shape}" for n, shape in public_members(value)
+        ]
+        return "\n\n".join([text + docstring_markdown(value.__doc__), *members])
     return (
-        text + called(name, typing.cast(Callable[..., object], value)) + "\n" + prose(value.__doc__)
+        text
+        + signature_markdown(name, typing.cast(Callable[..., object], value))
+        + "\n"
+        + docstring_markdown(value.__doc__)
     )
 
 
-def inside(kind: type) -> Iterator[tuple[str, str]]:
+def public_members(kind: type) -> Iterator[tuple[str, str]]:
     """The public members of a class that it defines itself and describes."""
     for name, value in vars(kind).items():
         if name.startswith("_") or not getattr(value, "__doc__", None):
             continue
         if inspect.isfunction(value):
-            yield name, called(f"{kind.__name__}.{name}", value, True) + "\n" + prose(value.__doc__)
+            yield (
+                name,
+                signature_markdown(f"{kind.__name__}.{name}", value, True)
+                + "\n"
+                + docstring_markdown(value.__doc__),
+            )
         elif isinstance(value, property | classmethod | staticmethod):
-            yield name, prose(value.__doc__)
+            yield name, docstring_markdown(value.__doc__)
 
 
-def entries(name: str, prefix: str) -> Iterator[str]:
+def module_entries(name: str, prefix: str) -> Iterator[str]:
     """What a module has for a page; constants together."""
     namespace, constants = sys.modules["dovetail"], []
-    for own in sorted(module(name).__all__, key=natural):
+    for own in sorted(module(name).__all__, key=name_sort_key):
         value, public = getattr(module(name), own), RENAMED.get(own, own)
         is_there = getattr(namespace, public, None) is value
         full = f"dt.{public}" if is_there or not prefix else f"dt.{prefix}.{public}"
         if inspect.isclass(value) or inspect.isroutine(value):
-            yield entry(full, value) if own != "Tensor" else of_tensor(value)
+            yield entry(full, value) if own != "Tensor" else tensor_entry(value)
         else:
             constants.append(f"`{full}`")
     if constants:
         yield "\n".join(["### Constants", "", ", ".join(constants) + "."])
 
 
-def of_tensor(kind: type) -> str:
+def tensor_entry(kind: type) -> str:
     """The class Tensor: what is described here, and what is described as a function elsewhere."""
     attached = methods()
-    own = [f"#### Tensor.{n}\n\n{text}" for n, text in inside(kind) if n not in attached]
+    own = [f"#### Tensor.{n}\n\n{text}" for n, text in public_members(kind) if n not in attached]
     rest, same, in_place, other = [], [], [], []
     anchors = {
         id(getattr(module(m), n)): (f"{page}.md#{n.lower()}", n)
         for page, (_, modules) in PAGES.items()
         for m, prefix in modules.items()
         for n in (*module(m).__all__,)
-        if not prefix or n in OFFERS.get(m, "").split()
+        if not prefix or n in EXPORTED_NAMES.get(m, "").split()
     }
     for name, value in attached.items():
         link, function = anchors.get(id(value), ("", ""))
@@ -648,41 +673,51 @@ def of_tensor(kind: type) -> str:
         elif "has been written" in str(value.__doc__):
             in_place.append(f"`{name}`")
         elif isinstance(value, property):
-            rest.append(f"#### Tensor.{name}\n\n{prose(value.__doc__)}")
+            rest.append(f"#### Tensor.{name}\n\n{docstring_markdown(value.__doc__)}")
         else:
-            shape = called(f"Tensor.{name}", typing.cast(Callable[..., object], value), True)
-            rest.append(f"#### Tensor.{name}\n\n{shape}\n{prose(value.__doc__)}")
+            shape = signature_markdown(
+                f"Tensor.{name}", typing.cast(Callable[..., object], value), True
+            )
+            rest.append(f"#### Tensor.{name}\n\n{shape}\n{docstring_markdown(value.__doc__)}")
     listed = (
         ("### Functions that are methods too", ", ".join(same) + "."),
         ("### Methods under other names", "; ".join(other) + "."),
         ("### Methods that write their result into the tensor", ", ".join(in_place) + "."),
     )
-    head = f"### Tensor\n\n{prose(kind.__doc__)}"
+    head = f"### Tensor\n\n{docstring_markdown(kind.__doc__)}"
     return "\n\n".join([head, *own, *rest, *(f"{title}\n\n{text}" for title, text in listed)])
 
 
 def pages() -> dict[Path, str]:
     """Every page of the reference, and their list."""
-    found = {}
+    texts = {}
     lines = ["# Reference", "", "Every public name, and how it is called.", ""]
     for page, (title, modules) in PAGES.items():
         text = [f"# {title}", "[All pages](README.md)"]
         for name, prefix in modules.items():
-            text += [prose(module(name).__doc__)] if prefix else []
-            text += entries(name, prefix)
-        found[REFERENCE / f"{page}.md"] = "\n\n".join(t.strip("\n") for t in text) + "\n"
+            text += [docstring_markdown(module(name).__doc__)] if prefix else []
+            text += module_entries(name, prefix)
+        texts[REFERENCE / f"{page}.md"] = "\n\n".join(t.strip("\n") for t in text) + "\n"
         lines.append(f"- [{title}]({page}.md)")
-    found[REFERENCE / "README.md"] = "\n".join(lines) + "\n"
-    return found
+    texts[REFERENCE / "README.md"] = "\n".join(lines) + "\n"
+    return texts
 
 
 # --- stubs of packages ---------------------------------------------------------------------------
 
 # Packages that offer what their modules' `__all__` say; type checkers do not follow that.
-DOORS = ("data", "distributions", "nn", "nn.functional", "nn.modules", "nn.utils", "optim")
+STUBBED_PACKAGES = (
+    "data",
+    "distributions",
+    "nn",
+    "nn.functional",
+    "nn.modules",
+    "nn.utils",
+    "optim",
+)
 
 
-def door(name: str) -> str:
+def package_stub(name: str) -> str:
     """Return the stub of a package: each name, from the module whose `__all__` has it."""
     package = module(name)
     inner = {n: m for n, m in vars(package).items() if isinstance(m, ModuleType)}
@@ -705,21 +740,24 @@ STUB_HEAD = "# Written by tools/faces.py from the `__all__` of the modules.\n\n"
 # --- all of it -----------------------------------------------------------------------------------
 
 
-def faces() -> dict[Path, str]:
+def generated_files() -> dict[Path, str]:
     """Every generated file and what belongs into it."""
     return {
-        INIT: namespace(),
-        METHODS: method_stub(),
-        FUNCTIONS: function_stub(),
-        SHOWN: shown_stub(),
-        **{CORE / name.replace(".", "/") / "__init__.pyi": door(name) for name in DOORS},
+        INIT: render_namespace(),
+        METHOD_STUB_FILE: method_stub(),
+        FUNCTION_STUB_FILE: function_stub(),
+        SHOWN_STUB_FILE: shown_stub(),
+        **{
+            CORE / name.replace(".", "/") / "__init__.pyi": package_stub(name)
+            for name in STUBBED_PACKAGES
+        },
         **pages(),
     }
 
 
-def outdated() -> dict[Path, str]:
+def find_outdated() -> dict[Path, str]:
     """The files that are not what they should be, and how they differ from that."""
-    wanted, found = faces(), {}
+    wanted, differences = generated_files(), {}
     for path in {*wanted, *REFERENCE.glob("*.md")}:
         have, want = path.read_text() if path.exists() else "", wanted.get(path, "")
         if have != want:
@@ -727,8 +765,8 @@ def outdated() -> dict[Path, str]:
             lines = difflib.unified_diff(
                 have.splitlines(), want.splitlines(), name, "generated", lineterm="", n=1
             )
-            found[path] = "\n".join(lines)
-    return dict(sorted(found.items()))
+            differences[path] = "\n".join(lines)
+    return dict(sorted(differences.items()))
 
 
 def load() -> None:
@@ -743,21 +781,25 @@ def load() -> None:
     package = sys.modules["dovetail"] = importlib.util.module_from_spec(spec)
     os.environ["DOVETAIL_PURE"] = "1"  # compiled functions do not say all that is read here
     importlib.import_module("dovetail.build_info")  # first, as `__init__` does
-    exec(compile(namespace(), str(INIT), "exec"), vars(package))
+    exec(compile(render_namespace(), str(INIT), "exec"), vars(package))
 
 
 def main(arguments: list[str]) -> int:
     """Writes, or compares."""
     load()
-    found = outdated()
+    differences = find_outdated()
     if arguments == ["--check"]:
-        for difference in found.values():
+        for difference in differences.values():
             print(difference)
-        print(f"{len(found)} files differ: run tools/faces.py" if found else "all faces are true")
-        return bool(found)
-    wanted = faces()
+        print(
+            f"{len(differences)} files differ: run tools/faces.py"
+            if differences
+            else "all faces are true"
+        )
+        return bool(differences)
+    wanted = generated_files()
     REFERENCE.mkdir(exist_ok=True)
-    for path in found:
+    for path in differences:
         if path in wanted:
             path.write_text(wanted[path])
         else:

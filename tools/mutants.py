@@ -29,11 +29,11 @@ from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parent.parent
 EQUIVALENT = ROOT / "tools" / "equivalent_mutants.txt"
-LIMIT = 300.0  # seconds for all that a mutant meets; one that takes longer is caught
+MUTANT_SECONDS_MAX = 300.0  # seconds for all that a mutant meets; one that takes longer is caught
 FOLDERS = ("core", "backends", "tests")
 PATHS = ("core", "backends/cpu_llvm", "backends/opencl", "backends/cuda", "tests")
 # What a package's mutants meet besides its own tests, the most telling first.
-ALSO = {
+EXTRA_TESTS = {
     "fusion": ["tests/insight", "tests/engine/test_evaluate.py"],
     "engine": ["tests/fusion/test_fusion.py", "tests/tensor"],
     "memory": ["tests/backend/test_streams.py", "tests/functions/test_transfer.py"],
@@ -42,7 +42,7 @@ ALSO = {
     "autograd": ["tests/functions/test_statistics.py"],
     "tensor": ["tests/functions"],
 }
-EVERY = [
+COMMON_TESTS = [
     "tests/test_random_programs.py",
     "tests/test_namespace.py::test_modules_of_the_namespace_show_public_names_only",
 ]
@@ -80,15 +80,19 @@ OPPOSITE: dict[type[ast.AST], type[ast.AST]] = {
 }  # fmt: skip
 
 
-def changes(node: ast.AST) -> Iterator[Callable[[], ast.AST | None]]:
+def node_mutations(node: ast.AST) -> Iterator[Callable[[], ast.AST | None]]:
     """Ways to change a node, each of which gives what takes its place; None: it goes."""
     if isinstance(node, ast.Compare) and type(node.ops[0]) in OPPOSITE:
-        yield lambda: _with(node, ops=[OPPOSITE[type(node.ops[0])](), *node.ops[1:]])
+        yield lambda: _replace_fields(node, ops=[OPPOSITE[type(node.ops[0])](), *node.ops[1:]])
     if isinstance(node, ast.BoolOp | ast.BinOp) and type(node.op) in OPPOSITE:
-        yield lambda: _with(node, op=OPPOSITE[type(node.op)]())
+        yield lambda: _replace_fields(node, op=OPPOSITE[type(node.op)]())
     if isinstance(node, ast.BoolOp):
         yield (
-            lambda: _with(node, values=node.values[:-1]) if len(node.values) > 2 else node.values[0]
+            lambda: (
+                _replace_fields(node, values=node.values[:-1])
+                if len(node.values) > 2
+                else node.values[0]
+            )
         )
     if isinstance(node, ast.Constant) and type(node.value) is int:
         for by in (1, -1):
@@ -98,21 +102,21 @@ def changes(node: ast.AST) -> Iterator[Callable[[], ast.AST | None]]:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         yield lambda: node.operand
     if isinstance(node, ast.If | ast.While | ast.IfExp):
-        yield lambda: _with(node, test=ast.UnaryOp(ast.Not(), node.test))
+        yield lambda: _replace_fields(node, test=ast.UnaryOp(ast.Not(), node.test))
     if isinstance(node, ast.Call) and len(node.args) > 1:
-        yield lambda: _with(node, args=node.args[:-1])
-        yield lambda: _with(node, args=[node.args[1], node.args[0], *node.args[2:]])
+        yield lambda: _replace_fields(node, args=node.args[:-1])
+        yield lambda: _replace_fields(node, args=[node.args[1], node.args[0], *node.args[2:]])
     if isinstance(node, ast.Call) and node.keywords and node.keywords[-1].arg != "strict":
-        yield lambda: _with(node, keywords=node.keywords[:-1])
+        yield lambda: _replace_fields(node, keywords=node.keywords[:-1])
     if isinstance(node, ast.Return) and ast.unparse(node) not in ("return", "return None"):
-        yield lambda: _with(node, value=ast.Constant(None))
+        yield lambda: _replace_fields(node, value=ast.Constant(None))
     if isinstance(node, ast.Expr | ast.AugAssign | ast.Delete | ast.Raise) and not _text(node):
         yield lambda: ast.Pass()
     if isinstance(node, ast.Continue | ast.Break):
         yield lambda: ast.Pass()
 
 
-def _with(node: ast.AST, **fields: object) -> ast.AST:
+def _replace_fields(node: ast.AST, **fields: object) -> ast.AST:
     return type(node)(**{**dict(ast.iter_fields(node)), **fields})
 
 
@@ -121,14 +125,14 @@ def _text(node: ast.AST) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def places(tree: ast.Module) -> Iterator[ast.AST]:
+def mutable_nodes(tree: ast.Module) -> Iterator[ast.AST]:
     """What may be changed: all but annotations, docstrings, the texts of errors and `strict`."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            yield from _below(node)
+            yield from _descendants(node)
 
 
-def _below(node: ast.AST) -> Iterator[ast.AST]:
+def _descendants(node: ast.AST) -> Iterator[ast.AST]:
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "type_params", "msg", "exc"):
             continue
@@ -137,38 +141,38 @@ def _below(node: ast.AST) -> Iterator[ast.AST]:
                 continue
             if isinstance(child, ast.AST) and not isinstance(child, ast.JoinedStr | ast.Assert):
                 yield child
-                yield from _below(child)
+                yield from _descendants(child)
 
 
-def mutants(packages: Sequence[str], seed: int, count: int) -> list[Mutant]:
+def draw_mutants(packages: Sequence[str], seed: int, count: int) -> list[Mutant]:
     """As many, drawn evenly over what can be changed in the packages."""
     rng = random.Random(seed)
     sites = []
     for package in packages:
         for path in sorted((ROOT / "core" / "dovetail" / package).rglob("*.py")):
             tree = ast.parse(path.read_text())
-            for k, node in enumerate(places(tree)):
-                sites += [(path, k, way) for way in range(len(list(changes(node))))]
-    return [made(*site) for site in rng.sample(sites, min(count, len(sites)))]
+            for k, node in enumerate(mutable_nodes(tree)):
+                sites += [(path, k, way) for way in range(len(list(node_mutations(node))))]
+    return [make_mutant(*site) for site in rng.sample(sites, min(count, len(sites)))]
 
 
-def made(path: Path, k: int, way: int) -> Mutant:
+def make_mutant(path: Path, k: int, way: int) -> Mutant:
     """The mutant that changes the k-th place of a file in one way."""
     text = path.read_text()
     tree = ast.parse(text)
-    node = list(places(tree))[k]
-    new = list(changes(node))[way]()
+    node = list(mutable_nodes(tree))[k]
+    new = list(node_mutations(node))[way]()
     assert new is not None and isinstance(node, ast.expr | ast.stmt)
     ast.copy_location(new, node)
     before = ast.unparse(node).splitlines()[0]
     after = ast.unparse(ast.fix_missing_locations(new)).splitlines()[0]
-    _Exchange(node, new).visit(tree)
+    _NodeReplacer(node, new).visit(tree)
     source = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
     line = text.splitlines()[node.lineno - 1].strip()
     return Mutant(path.relative_to(ROOT).as_posix(), node.lineno, line, before, after, source)
 
 
-class _Exchange(ast.NodeTransformer):
+class _NodeReplacer(ast.NodeTransformer):
     def __init__(self, old: ast.AST, new: ast.AST) -> None:
         self.old, self.new = old, new
 
@@ -183,27 +187,27 @@ class _Exchange(ast.NodeTransformer):
 def commands(package: str) -> list[list[str]]:
     """What the mutants of a package meet, in turn."""
     own = [f"tests/{package}"] if (ROOT / "tests" / package).exists() else []
-    found = [[*PYTEST, *own]] if own else []
-    return [*found, [*PYTEST, *ALSO.get(package, []), *EVERY], KIT]
+    own_commands = [[*PYTEST, *own]] if own else []
+    return [*own_commands, [*PYTEST, *EXTRA_TESTS.get(package, []), *COMMON_TESTS], KIT]
 
 
-def judged(mutant: Mutant, tree: Path, limit: float) -> Mutant:
+def judge(mutant: Mutant, tree: Path, limit: float) -> Mutant:
     """The mutant, with what became of it in a copy of the tree that is used again afterwards."""
     begun, target = time.monotonic(), tree / mutant.path
     original = target.read_text()
     target.write_text(mutant.source)
     try:
         package = Path(mutant.path).parts[2]
-        mutant.outcome, mutant.by = verdict(commands(package), tree, begun + limit)
+        mutant.outcome, mutant.by = run_tests(commands(package), tree, begun + limit)
     finally:
         target.write_text(original)
     mutant.seconds = round(time.monotonic() - begun, 1)
-    if mutant.outcome == "survived" and mutant.change in equivalent():
+    if mutant.outcome == "survived" and mutant.change in load_equivalent():
         mutant.outcome = "equivalent"
     return mutant
 
 
-def verdict(todo: Sequence[Sequence[str]], tree: Path, end: float) -> tuple[str, str]:
+def run_tests(todo: Sequence[Sequence[str]], tree: Path, end: float) -> tuple[str, str]:
     """Whether some command fails, and what it says."""
     paths = os.pathsep.join(str(tree / p) for p in PATHS)
     with tempfile.TemporaryDirectory() as cache:  # a mutant's kernels are not kept
@@ -213,19 +217,21 @@ def verdict(todo: Sequence[Sequence[str]], tree: Path, end: float) -> tuple[str,
         }  # fmt: skip
         for command in todo:
             try:
-                done = subprocess.run(
+                result = subprocess.run(
                     [sys.executable, *command], cwd=tree, env=env, capture_output=True, text=True,
                     timeout=max(1.0, end - time.monotonic()), check=False,
                 )  # fmt: skip
             except subprocess.TimeoutExpired:
                 return "caught", f"no end: {command[-1]}"
-            if done.returncode:
-                said = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
-                return "caught", (said or done.stdout.splitlines() or ["no output"])[-1][:160]
+            if result.returncode:
+                failures = [
+                    line for line in result.stdout.splitlines() if line.startswith("FAILED")
+                ]
+                return "caught", (failures or result.stdout.splitlines() or ["no output"])[-1][:160]
     return "survived", ""
 
 
-def equivalent() -> set[str]:
+def load_equivalent() -> set[str]:
     """The changes that are known to change nothing."""
     lines = EQUIVALENT.read_text().splitlines() if EQUIVALENT.exists() else []
     return {line.rpartition(": ")[0] for line in lines if line and not line.startswith("#")}
@@ -238,15 +244,17 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--packages", nargs="+", default=["fusion", "engine", "memory"])
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for each mutant")
+    parser.add_argument(
+        "--limit", type=float, default=MUTANT_SECONDS_MAX, help="seconds for each mutant"
+    )
     parser.add_argument("--out", type=Path, default=Path("mutants.json"))
-    asked = parser.parse_args()
-    drawn = mutants(asked.packages, asked.seed, asked.count)
-    with tempfile.TemporaryDirectory() as work, ThreadPoolExecutor(asked.jobs) as pool:
+    args = parser.parse_args()
+    candidates = draw_mutants(args.packages, args.seed, args.count)
+    with tempfile.TemporaryDirectory() as work, ThreadPoolExecutor(args.jobs) as pool:
         trees: SimpleQueue[Path] = SimpleQueue()
-        for k in range(asked.jobs):
-            trees.put(copied(Path(work) / str(k)))
-        unchanged = clean(trees, asked.packages, 2 * asked.limit)
+        for k in range(args.jobs):
+            trees.put(copy_tree(Path(work) / str(k)))
+        unchanged = check_unchanged(trees, args.packages, 2 * args.limit)
         if unchanged:
             print(f"the tree itself fails, so nothing can be said: {unchanged}")
             return 2
@@ -254,19 +262,23 @@ def main() -> int:
         def one(mutant: Mutant) -> Mutant:
             tree = trees.get()
             try:
-                return shown(judged(mutant, tree, asked.limit))
+                return print_mutant(judge(mutant, tree, args.limit))
             finally:
                 trees.put(tree)
 
-        done = list(pool.map(one, drawn))
-    asked.out.write_text(json.dumps([{**asdict(m), "source": ""} for m in done], indent=2) + "\n")
-    survived = [m for m in done if m.outcome == "survived"]
-    counts = {o: sum(m.outcome == o for m in done) for o in ("caught", "survived", "equivalent")}
-    print(f"{len(done)} mutants, seed {asked.seed}: {counts}")
+        judged_mutants = list(pool.map(one, candidates))
+    args.out.write_text(
+        json.dumps([{**asdict(m), "source": ""} for m in judged_mutants], indent=2) + "\n"
+    )
+    survived = [m for m in judged_mutants if m.outcome == "survived"]
+    counts = {
+        o: sum(m.outcome == o for m in judged_mutants) for o in ("caught", "survived", "equivalent")
+    }
+    print(f"{len(judged_mutants)} mutants, seed {args.seed}: {counts}")
     return 1 if survived else 0
 
 
-def copied(tree: Path) -> Path:
+def copy_tree(tree: Path) -> Path:
     """A copy of what is tested."""
     for folder in FOLDERS:
         ignored = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
@@ -277,12 +289,12 @@ def copied(tree: Path) -> Path:
     return tree
 
 
-def clean(trees: SimpleQueue[Path], packages: Sequence[str], limit: float) -> str:
+def check_unchanged(trees: SimpleQueue[Path], packages: Sequence[str], limit: float) -> str:
     """What the unchanged tree fails; nothing if all is well."""
     tree = trees.get()
     try:
         for package in packages:
-            outcome, by = verdict(commands(package), tree, time.monotonic() + limit)
+            outcome, by = run_tests(commands(package), tree, time.monotonic() + limit)
             if outcome != "survived":
                 return by
         return ""
@@ -290,7 +302,7 @@ def clean(trees: SimpleQueue[Path], packages: Sequence[str], limit: float) -> st
         trees.put(tree)
 
 
-def shown(mutant: Mutant) -> Mutant:
+def print_mutant(mutant: Mutant) -> Mutant:
     """The mutant, after a line about it."""
     print(f"{mutant.outcome:10} {mutant.seconds:6.1f} s  {mutant.path}:{mutant.line}", end="  ")
     print(f"[{mutant.text}]  {mutant.before}  ->  {mutant.after}   {mutant.by}", flush=True)

@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-FILE = ROOT / "tests" / "public_names.txt"
+NAMES_FILE = ROOT / "tests" / "public_names.txt"
 RECORDS = "dovetail.records"  # bases that users do not meet
 PACKAGES = (  # of `dt` that are loaded on first access, and modules within them
     "checkpoint", "data", "distributions", "nn", "nn.functional", "nn.init", "nn.utils", "onnx",
@@ -37,54 +37,54 @@ def main(arguments: list[str]) -> int:
         command = [sys.executable, __file__, *arguments]
         return subprocess.call(command, env={**os.environ, "DOVETAIL_PURE": "1"})
     text = "".join(f"{line}\n" for line in lines())
-    before = FILE.read_text("utf-8") if FILE.exists() else ""
+    before = NAMES_FILE.read_text("utf-8") if NAMES_FILE.exists() else ""
     if arguments == ["--check"]:
-        found = difflib.unified_diff(before.splitlines(), text.splitlines(), "file", "code", n=0)
-        differs = [*found]
-        if differs:
-            print("\n".join(differs))
+        diff = difflib.unified_diff(before.splitlines(), text.splitlines(), "file", "code", n=0)
+        diff_lines = [*diff]
+        if diff_lines:
+            print("\n".join(diff_lines))
             print("public names differ: python tools/names.py writes them; say so in changes/")
-        return bool(differs)
-    FILE.write_text(text, "utf-8")
+        return bool(diff_lines)
+    NAMES_FILE.write_text(text, "utf-8")
     return 0
 
 
 def lines() -> list[str]:
     """The public names of dovetail with their signatures, sorted."""
-    found: dict[str, Any] = {}  # public names, and what they are; dt's first
-    walk(importlib.import_module("dovetail"), "dt", found, set())
-    walk(importlib.import_module("dovetail.extend"), "dovetail.extend", found, set())
+    values_by_name: dict[str, Any] = {}  # public names, and what they are; dt's first
+    walk(importlib.import_module("dovetail"), "dt", values_by_name, set())
+    walk(importlib.import_module("dovetail.extend"), "dovetail.extend", values_by_name, set())
     for name in PACKAGES:
-        walk(importlib.import_module(f"dovetail.{name}"), f"dt.{name}", found, set())
+        walk(importlib.import_module(f"dovetail.{name}"), f"dt.{name}", values_by_name, set())
     first: dict[int, str] = {}
-    for name, value in found.items():
+    for name, value in values_by_name.items():
         if inspect.isclass(value):
             first.setdefault(id(value), name)
-    made: set[str] = set()
-    for name, value in found.items():
+    entries: set[str] = set()
+    for name, value in values_by_name.items():
         if isinstance(value, ModuleType):
-            made.add(f"{name}: module")
+            entries.add(f"{name}: module")
         elif not inspect.isclass(value):
-            made.add(f"{name}{called(value)}")
+            entries.add(f"{name}{format_signature(value)}")
         elif first[id(value)] != name:
-            made.add(f"{name}: {first[id(value)]}")
+            entries.add(f"{name}: {first[id(value)]}")
         else:
-            made.update(of_class(value, name, first))
-    return sorted(made)
+            entries.update(class_lines(value, name, first))
+    return sorted(entries)
 
 
-def walk(home: ModuleType, name: str, found: dict[str, Any], seen: set[int]) -> None:
+def walk(module: ModuleType, name: str, values_by_name: dict[str, Any], seen: set[int]) -> None:
     """Notes a module's public names, and those of the modules among them."""
-    if id(home) in seen:
+    if id(module) in seen:
         return
-    seen.add(id(home))
-    for each in getattr(home, "__all__", ()) or said_to_checkers(home):
-        value = found[f"{name}.{each}"] = getattr(home, each)
+    seen.add(id(module))
+    for each in getattr(module, "__all__", ()) or type_checking_all(module):
+        value = values_by_name[f"{name}.{each}"] = getattr(module, each)
         if isinstance(value, ModuleType):
-            walk(value, f"{name}.{each}", found, seen)
+            walk(value, f"{name}.{each}", values_by_name, seen)
 
 
-def said_to_checkers(home: ModuleType) -> list[str]:
+def type_checking_all(home: ModuleType) -> list[str]:
     """The `__all__` that only type checkers see, as that of `dovetail.extend`."""
     tree = ast.parse(Path(home.__file__).read_text("utf-8") if home.__file__ else "")
     return [
@@ -95,12 +95,12 @@ def said_to_checkers(home: ModuleType) -> list[str]:
     ]
 
 
-def of_class(kind: type, name: str, public: dict[int, str]) -> Iterator[str]:
+def class_lines(kind: type, name: str, public: dict[int, str]) -> Iterator[str]:
     """The lines of a class: how it is made, its bases, what is not a public base's."""
     bases = ", ".join(
         b.__name__ for b in kind.__bases__ if b is not object and b.__module__ != RECORDS
     )
-    yield f"{name}{called(kind)}: class({bases})"
+    yield f"{name}{format_signature(kind)}: class({bases})"
     if issubclass(kind, BaseException) or not kind.__module__.startswith("dovetail."):
         return
     ours = [k for k in kind.__mro__ if k.__module__.startswith("dovetail.")]
@@ -113,10 +113,10 @@ def of_class(kind: type, name: str, public: dict[int, str]) -> Iterator[str]:
         if isinstance(kind, type(Enum)) and isinstance(getattr(kind, each), kind):
             yield f"{name}.{each}: member"
         else:
-            yield f"{name}.{each}{called(value) if inspect.isroutine(value) else ': attribute'}"
+            yield f"{name}.{each}{format_signature(value) if inspect.isroutine(value) else ': attribute'}"
 
 
-class Set:
+class SortedSetDefault:
     """A default that is a set, printed in one order."""
 
     def __init__(self, values: Iterable[object]) -> None:
@@ -126,7 +126,7 @@ class Set:
         return self.text
 
 
-def called(value: Any) -> str:
+def format_signature(value: Any) -> str:
     """How something is called, as text; what it is, where it cannot be."""
     if not callable(value) or type(value).__name__ == "DType":  # which refuses to be called
         return f": {type(value).__name__}"
@@ -135,7 +135,7 @@ def called(value: Any) -> str:
     except (ValueError, TypeError):
         return "(...)"
     plain = [
-        p.replace(annotation=p.empty, default=Set(p.default))
+        p.replace(annotation=p.empty, default=SortedSetDefault(p.default))
         if isinstance(p.default, set | frozenset)
         else p.replace(annotation=p.empty)
         for p in signature.parameters.values()

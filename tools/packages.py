@@ -35,7 +35,17 @@ DISTRIBUTIONS = {
 }
 PYTHONS = ("3.11", "3.12", "3.13")
 LINKS = {"Documentation", "Source", "Issues", "Changes"}
-LEFT_OUT = ("*.so", "*.pyd", "*.egg-info", "__pycache__", "build", "dist", ".*", "tests", "docs")
+IGNORED_PATTERNS = (
+    "*.so",
+    "*.pyd",
+    "*.egg-info",
+    "__pycache__",
+    "build",
+    "dist",
+    ".*",
+    "tests",
+    "docs",
+)
 PLACEHOLDER = ".invalid/"
 PROGRAM = """
 import dovetail as dt
@@ -50,24 +60,24 @@ def main() -> int:
     parser.add_argument("--into", type=Path, help="where the files go; nowhere, without it")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--release", action="store_true")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
-        dist = (asked.into or Path(work, "dist")).absolute()
+        dist = (args.into or Path(work, "dist")).absolute()
         for name, folder in DISTRIBUTIONS.items():
-            build(copied(folder, Path(work, "sources", name)), dist, asked.quick)
-        wrong = checked(dist, asked.release)
-        if not wrong and not asked.quick:
-            installed(dist, Path(work, "user"))
-    for line in wrong:
+            build(copy_sources(folder, Path(work, "sources", name)), dist, args.quick)
+        problems = check_distributions(dist, args.release)
+        if not problems and not args.quick:
+            check_installation(dist, Path(work, "user"))
+    for line in problems:
         print(line, file=sys.stderr)
-    print(f"{len(DISTRIBUTIONS)} distributions: {'wrong' if wrong else 'well'}")
-    return bool(wrong)
+    print(f"{len(DISTRIBUTIONS)} distributions: {'wrong' if problems else 'well'}")
+    return bool(problems)
 
 
-def copied(folder: Path, to: Path) -> Path:
+def copy_sources(folder: Path, to: Path) -> Path:
     """A copy of the sources of one distribution, with nothing that was made of them."""
-    others = ("backends", "bench", "changes", "examples") if folder == ROOT else ()
-    shutil.copytree(folder, to, ignore=shutil.ignore_patterns(*LEFT_OUT, *others))
+    ignored_folders = ("backends", "bench", "changes", "examples") if folder == ROOT else ()
+    shutil.copytree(folder, to, ignore=shutil.ignore_patterns(*IGNORED_PATTERNS, *ignored_folders))
     return to
 
 
@@ -89,69 +99,74 @@ def run(command: list[str], **environ: str) -> str:
     return done.stdout
 
 
-def checked(dist: Path, release: bool = False) -> list[str]:
+def check_distributions(dist: Path, release: bool = False) -> list[str]:
     """What is wrong with the files in a folder, a line each."""
     files = sorted(map(str, dist.iterdir()))
     run([sys.executable, "-m", "twine", "check", "--strict", *files])
-    wrong, versions = [], set()
+    problems, versions = [], set()
     for name, folder in DISTRIBUTIONS.items():
         stem = name.replace("-", "_")
         wheels, sdists = [*dist.glob(f"{stem}-[0-9]*.whl")], [*dist.glob(f"{stem}-[0-9]*.tar.gz")]
         if len(wheels) != 1 or len(sdists) != 1:
-            wrong.append(f"{name}: {len(wheels)} wheels and {len(sdists)} sdists")
+            problems.append(f"{name}: {len(wheels)} wheels and {len(sdists)} sdists")
             continue
         with zipfile.ZipFile(wheels[0]) as wheel, tarfile.open(sdists[0]) as sdist:
-            held = {*wheel.namelist()}
-            packed = {n.partition("/")[2] for n in sdist.getnames()}
-            (path,) = (n for n in held if n.endswith(".dist-info/METADATA"))
-            said = email.parser.BytesParser().parsebytes(wheel.read(path))
-        versions.add(said["Version"])
-        found = [*metadata(said, name, release), *contents(folder, held, packed)]
-        wrong += [f"{name}: {line}" for line in found]
+            wheel_files = {*wheel.namelist()}
+            sdist_files = {n.partition("/")[2] for n in sdist.getnames()}
+            (path,) = (n for n in wheel_files if n.endswith(".dist-info/METADATA"))
+            metadata_message = email.parser.BytesParser().parsebytes(wheel.read(path))
+        versions.add(metadata_message["Version"])
+        found = [
+            *metadata(metadata_message, name, release),
+            *contents(folder, wheel_files, sdist_files),
+        ]
+        problems += [f"{name}: {line}" for line in found]
     if len(versions) != 1:
-        wrong.append(f"versions differ: {', '.join(sorted(versions))}")
+        problems.append(f"versions differ: {', '.join(sorted(versions))}")
     core = (ROOT / "core/dovetail/__init__.py").read_text("utf-8")
     if not versions <= {*re.findall(r'^__version__ = "(.*?)"', core, re.MULTILINE)}:
-        wrong.append("dovetail.__version__ is another one")
-    return wrong
+        problems.append("dovetail.__version__ is another one")
+    return problems
 
 
-def metadata(said: email.message.Message, name: str, release: bool = False) -> list[str]:
+def metadata(message: email.message.Message, name: str, release: bool = False) -> list[str]:
     """What is wrong with what an index shows of a distribution."""
-    wrong = []
-    text = str(said.get_payload())
-    if said["Description-Content-Type"] != "text/markdown" or len(text) < 400:
-        wrong.append("its page has no text")
-    if said["License-Expression"] != "BSD-3-Clause" or said.get_all("License-File") != ["LICENSE"]:
-        wrong.append("it names no licence")
-    links = dict(line.split(", ", 1) for line in said.get_all("Project-URL", []))
+    problems = []
+    text = str(message.get_payload())
+    if message["Description-Content-Type"] != "text/markdown" or len(text) < 400:
+        problems.append("its page has no text")
+    if message["License-Expression"] != "BSD-3-Clause" or message.get_all("License-File") != [
+        "LICENSE"
+    ]:
+        problems.append("it names no licence")
+    links = dict(line.split(", ", 1) for line in message.get_all("Project-URL", []))
     if {*links} != LINKS:
-        wrong.append(f"it has no link {', '.join(sorted(LINKS - {*links}))}")
+        problems.append(f"it has no link {', '.join(sorted(LINKS - {*links}))}")
     if release and any(PLACEHOLDER in url for url in (*links.values(), text)):
-        wrong.append("its addresses are placeholders: see docs/releasing.md")
-    classes = said.get_all("Classifier", [])
+        problems.append("its addresses are placeholders: see docs/releasing.md")
+    classes = message.get_all("Classifier", [])
     if {f"Programming Language :: Python :: {v}" for v in PYTHONS} - {*classes}:
-        wrong.append(f"its classifiers do not name Python {', '.join(PYTHONS)}")
-    if said["Requires-Python"] != f">={PYTHONS[0]}":
-        wrong.append(f"Requires-Python is {said['Requires-Python']}")
-    wanted = pin(str(said["Version"]))
-    ours = [r for r in said.get_all("Requires-Dist", []) if re.match(r"dovetail\b(?!\[)", r)]
+        problems.append(f"its classifiers do not name Python {', '.join(PYTHONS)}")
+    if message["Requires-Python"] != f">={PYTHONS[0]}":
+        problems.append(f"Requires-Python is {message['Requires-Python']}")
+    wanted = version_range(str(message["Version"]))
+    ours = [r for r in message.get_all("Requires-Dist", []) if re.match(r"dovetail\b(?!\[)", r)]
     for line in ours:
         given = re.sub(r"^[\w-]+", "", line.partition(";")[0].strip())
         if {*given.split(",")} != {*wanted.split(",")}:
-            wrong.append(f"{line!r} does not ask for {wanted}")
+            problems.append(f"{line!r} does not ask for {wanted}")
     if len(ours) != (len(DISTRIBUTIONS) - 1 if name == "dovetail" else 1):
-        wrong.append(f"it asks for {len(ours)} of dovetail's distributions")
-    return wrong
+        problems.append(f"it asks for {len(ours)} of dovetail's distributions")
+    return problems
 
 
-def pin(version: str) -> str:
+def version_range(version: str) -> str:
     """The versions that go together with one: as docs/versions.md has it."""
     major, minor = map(int, version.split(".")[:2])
     return f">={major}.{minor},<{major}.{minor + 1}" if major == 0 else f">={major},<{major + 1}"
 
 
-def contents(folder: Path, held: set[str], packed: set[str]) -> list[str]:
+def contents(folder: Path, wheel_files: set[str], sdist_files: set[str]) -> list[str]:
     """What a wheel and an sdist lack of the sources, or hold beside them."""
     project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
     places = project.get("package-dir", {})
@@ -161,37 +176,37 @@ def contents(folder: Path, held: set[str], packed: set[str]) -> list[str]:
         for path in (folder / places.get(root, root)).joinpath(*rest).iterdir():
             if path.suffix in (".py", ".pyi", ".pxd", ".pyx", ".c") or path.name == "py.typed":
                 wanted["/".join([*package.split("."), path.name])] = path.relative_to(folder)
-    lacks = sorted(name for name in wanted if name not in held)
-    lacks += sorted(str(path) for path in wanted.values() if path.as_posix() not in packed)
+    lacks = sorted(name for name in wanted if name not in wheel_files)
+    lacks += sorted(str(path) for path in wanted.values() if path.as_posix() not in sdist_files)
     wrong = [f"{name} is missing" for name in lacks]
-    wrong += [f"{name} is missing" for name in ("LICENSE", "README.md") if name not in packed]
-    if not any(name.endswith("/licenses/LICENSE") for name in held):
+    wrong += [f"{name} is missing" for name in ("LICENSE", "README.md") if name not in sdist_files]
+    if not any(name.endswith("/licenses/LICENSE") for name in wheel_files):
         wrong.append("the wheel has no LICENSE")
     roots = {package.partition(".")[0] for package in project["packages"]}
-    alien = {n.partition("/")[0] for n in held if ".dist-info/" not in n} - roots
+    alien = {n.partition("/")[0] for n in wheel_files if ".dist-info/" not in n} - roots
     return wrong + [f"the wheel holds {name}" for name in sorted(alien)]
 
 
-def installed(dist: Path, user: Path) -> None:
+def check_installation(dist: Path, user: Path) -> None:
     """Installs what was built as a user would, and runs three lines; the sdists, too."""
     venv.create(user, with_pip=True)
     python = str(user / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
     pip = [python, "-m", "pip", "install", "-q", "--find-links", str(dist)]
     run([*pip, "dovetail"])  # alone: the interpreter
-    said = run([python, "-W", "error", "-c", PROGRAM.format(device="reference")])
-    assert said.startswith("True reference "), said
+    output = run([python, "-W", "error", "-c", PROGRAM.format(device="reference")])
+    assert output.startswith("True reference "), output
     run([*pip, "dovetail[cpu]"])
-    said = run([python, "-W", "error", "-c", PROGRAM.format(device=None)])
-    assert said.startswith("True cpu "), said
+    output = run([python, "-W", "error", "-c", PROGRAM.format(device=None)])
+    assert output.startswith("True cpu "), output
     names = "print(sorted(r for r in dovetail.plugins.registry.records()))"
     run([*pip, "--no-deps", "dovetail-opencl", "dovetail-cuda"])
-    said = run([python, "-c", f"import dovetail\n{names}"])
-    assert said == "['cpu', 'cuda', 'opencl', 'reference']\n", said
+    output = run([python, "-c", f"import dovetail\n{names}"])
+    assert output == "['cpu', 'cuda', 'opencl', 'reference']\n", output
     run([python, "-m", "pip", "uninstall", "-q", "-y", *DISTRIBUTIONS])
     sdists = [str(path) for path in sorted(dist.glob("*.tar.gz"))]
     run([*pip, "--no-deps", *sdists], DOVETAIL_PURE="1")
-    said = run([python, "-c", PROGRAM.format(device=None)])
-    assert said.startswith("True cpu "), said
+    output = run([python, "-c", PROGRAM.format(device=None)])
+    assert output.startswith("True cpu "), output
 
 
 if __name__ == "__main__":

@@ -49,13 +49,13 @@ PROJECT = {
     "CODE_OF_CONDUCT.md": "conduct",
     "LICENSE": "licence",
 }
-LED = {"README.md": f"{DOCS}/index.md"}  # links to these are led there
+LINK_TARGETS = {"README.md": f"{DOCS}/index.md"}  # links to these are led there
 
 # Names that others have, too: a search names the plain function first.
-SECOND = ("nn", "functional", "optim", "data", "distributions", "onnx", "checkpoints")
+SECONDARY_PAGES = ("nn", "functional", "optim", "data", "distributions", "onnx", "checkpoints")
 BOOSTS = {
     **{f"reference/{p.name}": 4 for p in (ROOT / DOCS / "reference").glob("*.md")},
-    **{f"reference/{name}.md": 0.7 for name in SECOND},
+    **{f"reference/{name}.md": 0.7 for name in SECONDARY_PAGES},
     "benchmarks.md": 0.3, "project/changelog.md": 0.3,
 }  # fmt: skip
 
@@ -65,9 +65,9 @@ LINK = re.compile(r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<targ
 SESSION = re.compile(r"^```python\n(?=>>>)", re.MULTILINE)
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 CELL = re.compile(r"<td(?P<style>[^>]*)>(?P<text>.*?)</td>", re.DOTALL)
-SHORT, LONG = 22, 60  # of a cell's text
+SHORT_CELL_CHARACTERS_MAX, LONG_CELL_CHARACTERS_MIN = 22, 60  # of a cell's text
 ALL_PAGES = "[All pages](README.md)\n\n"
-OUTPUT = "dovetail-output-{}"  # stands for HTML until the page has been made
+OUTPUT_PLACEHOLDER = "dovetail-output-{}"  # stands for HTML until the page has been made
 
 _outputs: dict[str, list[str]] = {}  # of each page made of a notebook: what it shows as HTML
 
@@ -85,28 +85,28 @@ def pages(docs: Path) -> list[str]:
     """The paths of all pages on the site, without their suffix."""
     found = {p.relative_to(docs).with_suffix("").as_posix() for p in docs.rglob("*.md")}
     found |= {p.relative_to(docs).with_suffix("").as_posix() for p in notebooks(docs)}
-    return sorted(found) + [f"project/{name}" for path, name in PROJECT.items() if _there(path)]
+    return sorted(found) + [f"project/{name}" for path, name in PROJECT.items() if _is_file(path)]
 
 
-def navigation(there: Iterable[str]) -> list[dict[str, list[str]]]:
+def navigation(pages: Iterable[str]) -> list[dict[str, list[str]]]:
     """The groups that have pages, with these; what no group names is in a last one."""
-    left = list(there)
-    made = []
+    remaining = list(pages)
+    groups = []
     for group, names in {**GROUPS, "More": "*"}.items():
-        chosen = [path for name in names.split() for path in _matching(name, left)]
-        left = [path for path in left if path not in chosen]
+        chosen = [path for name in names.split() for path in _matching_pages(name, remaining)]
+        remaining = [path for path in remaining if path not in chosen]
         if chosen:
-            made.append({group: [f"{path}.md" for path in chosen]})
-    return made
+            groups.append({group: [f"{path}.md" for path in chosen]})
+    return groups
 
 
-def _matching(name: str, there: list[str]) -> list[str]:
+def _matching_pages(name: str, there: list[str]) -> list[str]:
     folder, star, _ = name.partition("*")
     found = [path for path in there if path.startswith(folder)] if star else [name]
-    return sorted((p for p in found if p in there), key=_place)
+    return sorted((p for p in found if p in there), key=_page_sort_key)
 
 
-def _place(path: str) -> tuple[bool, int, str]:
+def _page_sort_key(path: str) -> tuple[bool, int, str]:
     """Where a page stands in its folder: after README, in the order in which that links to them."""
     folder, _, name = path.rpartition("/")
     index = ROOT / DOCS / folder / "README.md"
@@ -125,7 +125,7 @@ def _place(path: str) -> tuple[bool, int, str]:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages beside docs/, and a page for each notebook, which stays to be downloaded."""
     for path, name in PROJECT.items():
-        if _there(path):
+        if _is_file(path):
             text = (ROOT / path).read_text()
             text = f"# Licence\n\n```text\n{text}```\n" if path == "LICENSE" else text
             files.append(File.generated(config, f"project/{name}.md", content=text))
@@ -133,7 +133,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for notebook in notebooks(docs):
         uri = notebook.relative_to(docs).with_suffix(".md").as_posix()
         if files.get_file_from_path(uri) is None:
-            text, _outputs[uri] = as_markdown(json.loads(notebook.read_text()), notebook.name)
+            text, _outputs[uri] = notebook_markdown(json.loads(notebook.read_text()), notebook.name)
             files.append(File.generated(config, uri, content=text))
     return files
 
@@ -143,7 +143,7 @@ def notebooks(docs: Path) -> list[Path]:
     return sorted(p for p in docs.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
 
 
-def _there(path: str) -> bool:
+def _is_file(path: str) -> bool:
     return (ROOT / path).is_file()
 
 
@@ -155,42 +155,50 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     uri = page.file.src_uri
     page.meta.setdefault("search", {"boost": BOOSTS.get(uri, 1)})
     text = markdown.replace(ALL_PAGES, "", 1)  # the site has its navigation
-    text = outside_code(text, lambda part: LINK.sub(lambda m: led(m, uri), part))
+    text = outside_code(text, lambda part: LINK.sub(lambda m: rewrite_link(m, uri), part))
     return SESSION.sub("```pycon\n", text)
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Puts the HTML that a notebook shows in its places."""
-    html = CELL.sub(_kept, html)
+    html = CELL.sub(_mark_cell, html)
     for number, output in enumerate(_outputs.get(page.file.src_uri, [])):
         box = f'<div class="notebook-output">{output}</div>'
-        html = html.replace(f"<p>{OUTPUT.format(number)}</p>", box)
+        html = html.replace(f"<p>{OUTPUT_PLACEHOLDER.format(number)}</p>", box)
     return html
 
 
-def _kept(cell: re.Match[str]) -> str:
+def _mark_cell(cell: re.Match[str]) -> str:
     """A cell of a table, marked: short ones are not broken, and long ones get room, on phones too,
     where the table scrolls."""
     size = len(html.unescape(re.sub("<[^>]*>", "", cell["text"])))
-    mark = " data-short" if 0 < size <= SHORT else " data-long" if size > LONG else ""
+    mark = (
+        " data-short"
+        if 0 < size <= SHORT_CELL_CHARACTERS_MAX
+        else " data-long"
+        if size > LONG_CELL_CHARACTERS_MIN
+        else ""
+    )
     return f"<td{cell['style']}{mark}>{cell['text']}</td>"
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
     """A text whose parts between blocks and spans of code have been changed."""
-    return between(FENCE, text, lambda prose: between(LINK_OR_SPAN, prose, str, change))
+    return substitute_between(
+        FENCE, text, lambda prose: substitute_between(LINK_OR_SPAN, prose, str, change)
+    )
 
 
-def between(
+def substitute_between(
     code: re.Pattern[str], text: str, change: Callable[[str], str],
-    whole: Callable[[str], str] | None = None,
+    change_link: Callable[[str], str] | None = None,
 ) -> str:  # fmt: skip
-    """Changes what lies between matches; `whole` is done to matches that are links."""
+    """Changes what lies between matches; `change_link` is done to matches that are links."""
     made, at = [], 0
     for match in code.finditer(text):
         made.append(change(text[at : match.start()]))
-        is_link = whole is not None and match["link"] is not None
-        made.append(whole(match[0]) if whole is not None and is_link else match[0])
+        is_link = change_link is not None and match["link"] is not None
+        made.append(change_link(match[0]) if change_link is not None and is_link else match[0])
         at = match.end()
     return "".join([*made, change(text[at:])])
 
@@ -198,18 +206,18 @@ def between(
 LINK_OR_SPAN = re.compile(f"(?P<link>{LINK.pattern})|{SPAN.pattern}", re.DOTALL)
 
 
-def led(link: re.Match[str], uri: str) -> str:
+def rewrite_link(link: re.Match[str], uri: str) -> str:
     """A link of a page as it is on the site; only its text where the site has not the file."""
     target, hash_, anchor = link["target"].partition("#")
     if not target or re.match(r"[a-z]+:|//", target):
         return link[0]
     here = posixpath.dirname(source(uri))
     path = posixpath.normpath(posixpath.join(here, target))
-    there = site_path(LED.get(path, path))
+    there = site_path(LINK_TARGETS.get(path, path))
     if there is None:
         return link["text"] if (ROOT / path).exists() else link[0]  # mkdocs says what is missing
-    way = posixpath.relpath(there, posixpath.dirname(uri) or ".")
-    return f"{link['image']}[{link['text']}]({way}{hash_}{anchor})"
+    relative_path = posixpath.relpath(there, posixpath.dirname(uri) or ".")
+    return f"{link['image']}[{link['text']}]({relative_path}{hash_}{anchor})"
 
 
 def source(uri: str) -> str:
@@ -222,7 +230,7 @@ def source(uri: str) -> str:
 
 def site_path(path: str) -> str | None:
     """The page, or the file, of the site that a path of the repository is."""
-    if path in PROJECT and _there(path):
+    if path in PROJECT and _is_file(path):
         return f"project/{PROJECT[path]}.md"
     inside, (folder, _, rest) = (ROOT / path).is_file(), path.partition("/")
     if folder != DOCS or not inside:
@@ -233,7 +241,7 @@ def site_path(path: str) -> str | None:
 # --- notebooks
 
 
-def as_markdown(notebook: Mapping[str, Any], name: str) -> tuple[str, list[str]]:
+def notebook_markdown(notebook: Mapping[str, Any], name: str) -> tuple[str, list[str]]:
     """A notebook as a page: its text, its code, and what this printed; and what is HTML of that."""
     parts, shown = list[str](), list[str]()
     for cell in notebook["cells"]:
@@ -245,7 +253,7 @@ def as_markdown(notebook: Mapping[str, Any], name: str) -> tuple[str, list[str]]
             for output in cell.get("outputs", []):
                 parts += _output(output, shown)
     shown.append(f'<a href="../{name}" download>This page as a notebook</a>')
-    parts.append(OUTPUT.format(len(shown) - 1))
+    parts.append(OUTPUT_PLACEHOLDER.format(len(shown) - 1))
     return "\n\n".join(parts) + "\n", shown
 
 
@@ -253,9 +261,9 @@ def _output(output: Mapping[str, Any], shown: list[str]) -> list[str]:
     """What a cell has printed or shown: pictures and HTML before plain text."""
     kinds = output.get("data", {})
     if output["output_type"] == "stream":
-        return [_plain("".join(output["text"]))]
+        return [_fence_output("".join(output["text"]))]
     if output["output_type"] == "error":
-        return [_plain("\n".join(output["traceback"]))]
+        return [_fence_output("\n".join(output["traceback"]))]
     for kind in ("image/svg+xml", "text/html", "image/png", "image/jpeg"):
         if kind in kinds:
             value = "".join(kinds[kind])
@@ -263,11 +271,11 @@ def _output(output: Mapping[str, Any], shown: list[str]) -> list[str]:
                 said = html.escape("".join(kinds.get("text/plain", "")), quote=True)
                 value = f'<img src="data:{kind};base64,{value.strip()}" alt="{said}">'
             shown.append(value)
-            return [OUTPUT.format(len(shown) - 1)]
+            return [OUTPUT_PLACEHOLDER.format(len(shown) - 1)]
     if "text/markdown" in kinds:
         return ["".join(kinds["text/markdown"])]
-    return [_plain("".join(kinds["text/plain"]))] if "text/plain" in kinds else []
+    return [_fence_output("".join(kinds["text/plain"]))] if "text/plain" in kinds else []
 
 
-def _plain(text: str) -> str:
+def _fence_output(text: str) -> str:
     return f"````{{ .text .notebook-printed }}\n{ESCAPES.sub('', text).rstrip()}\n````"

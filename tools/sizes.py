@@ -20,11 +20,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE, BACKENDS = ROOT / "core/dovetail", ROOT / "backends"
-SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+SILENT_TOKENS = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 IGNORE = re.compile(r"#\s*type:\s*ignore(\[[\w\-, ]+\])?(.*)")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-HEAD = ("room", "files", "lines", "code", "", "largest file", "", "largest class", "function")
-FORM = "{:12} {:>5} {:>6} {:>6}  {:>4} {:22} {:>4} {:22} {:>9} {:>5} {:>7}"
+TABLE_HEAD = ("room", "files", "lines", "code", "", "largest file", "", "largest class", "function")
+ROW_FORMAT = "{:12} {:>5} {:>6} {:>6}  {:>4} {:22} {:>4} {:22} {:>9} {:>5} {:>7}"
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class File:
         return self.path.relative_to(ROOT).as_posix()
 
 
-def measured(path: Path) -> File:
+def measure_file(path: Path) -> File:
     """The counts of a file."""
     text = path.read_text()
     nodes = list(ast.walk(ast.parse(text, str(path))))
@@ -56,7 +56,7 @@ def measured(path: Path) -> File:
         {n.name: length(n) for n in nodes if isinstance(n, ast.ClassDef)},
         [code_length(n) for n in nodes if isinstance(n, Function)],
         sum(isinstance(n, ast.Name) and n.id == "Any" for n in nodes),
-        unexplained(text),
+        find_unexplained(text),
     )
 
 
@@ -72,51 +72,55 @@ def code_length(node: Function) -> int:
     return length(node) - (0 if docstring is None else length(docstring))
 
 
-def unexplained(text: str) -> list[int]:
+def find_unexplained(text: str) -> list[int]:
     """The lines whose `type: ignore` is followed by no reason."""
-    found = []
+    line_numbers = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         ignore = IGNORE.search(token.string) if token.type == tokenize.COMMENT else None
         if ignore and not re.search(
             r"#\s*\w+", ignore[2].replace("# noqa", "").replace("# fmt", "")
         ):
-            found.append(token.start[0])
-    return found
+            line_numbers.append(token.start[0])
+    return line_numbers
 
 
 def code_lines(text: str) -> int:
     """Lines with anything but comments and docstrings."""
-    found, before = set(), tokenize.NEWLINE
+    line_numbers, before = set(), tokenize.NEWLINE
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        starts_a_line = before in SILENT
+        starts_a_line = before in SILENT_TOKENS
         docstring = token.type == tokenize.STRING and starts_a_line
-        if token.type not in SILENT and not docstring:
-            found |= set(range(token.start[0], token.end[0] + 1))
+        if token.type not in SILENT_TOKENS and not docstring:
+            line_numbers |= set(range(token.start[0], token.end[0] + 1))
         if token.type != tokenize.COMMENT:
             before = token.type
-    return len(found)
+    return len(line_numbers)
 
 
-def rooms() -> dict[str, list[File]]:
+def packages() -> dict[str, list[File]]:
     """Return the files of each package of core/dovetail, and of each backend."""
     core = [p for p in sorted(CORE.rglob("*.py")) if "template" not in p.parts]
-    found: dict[str, list[Path]] = {"ground floor": [p for p in core if p.parent == CORE]}
+    paths_by_package: dict[str, list[Path]] = {
+        "ground floor": [p for p in core if p.parent == CORE]
+    }
     for path in core:
         if path.parent != CORE:
-            found.setdefault(path.relative_to(CORE).parts[0], []).append(path)
+            paths_by_package.setdefault(path.relative_to(CORE).parts[0], []).append(path)
     for backend in sorted(BACKENDS.iterdir()):
-        found[backend.name] = sorted(backend.glob("dovetail_*/*.py"))
-    return {room: [measured(p) for p in paths] for room, paths in found.items() if paths}
+        paths_by_package[backend.name] = sorted(backend.glob("dovetail_*/*.py"))
+    return {
+        room: [measure_file(p) for p in paths] for room, paths in paths_by_package.items() if paths
+    }
 
 
-def line(room: str, files: Iterable[File]) -> str:
+def format_row(package: str, files: Iterable[File]) -> str:
     """A line of the table."""
     files = list(files)
     largest = max(files, key=lambda f: f.lines)
     lines, name = max(((n, c) for f in files for c, n in f.classes.items()), default=(0, "-"))
     half, most = percentiles(files)
-    return FORM.format(
-        room, len(files), sum(f.lines for f in files), sum(f.code for f in files),
+    return ROW_FORMAT.format(
+        package, len(files), sum(f.lines for f in files), sum(f.code for f in files),
         largest.lines, largest.path.name, lines, name,
         f"{half} / {most}",
         sum(f.anys for f in files), sum(len(f.unexplained) for f in files),
@@ -129,16 +133,16 @@ def percentiles(files: Iterable[File]) -> tuple[int, int]:
     return lengths[len(lengths) // 2], lengths[len(lengths) * 9 // 10]
 
 
-def in_core(found: Mapping[str, list[File]]) -> list[File]:
+def core_files(files_by_package: Mapping[str, list[File]]) -> list[File]:
     """Return the files of core/dovetail."""
-    return [f for files in found.values() for f in files if CORE in f.path.parents]
+    return [f for files in files_by_package.values() for f in files if CORE in f.path.parents]
 
 
-def unexplained_ignores(found: Mapping[str, list[File]]) -> list[str]:
+def unexplained_ignores(files_by_package: Mapping[str, list[File]]) -> list[str]:
     """Return a line for each `type: ignore` that gives no reason."""
     return [
         f"{file.name}:{n}: an ignore without a reason"
-        for files in found.values()
+        for files in files_by_package.values()
         for file in files
         for n in file.unexplained
     ]
@@ -149,17 +153,20 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--files", action="store_true")
     parser.add_argument("--check", action="store_true")
-    asked = parser.parse_args()
-    found = rooms()
-    print(FORM.format(*HEAD, "Any", "ignores").rstrip() + "   (function: median / 90th percentile)")
-    for room, files in found.items():
-        print(line(room, files))
-        for file in files if asked.files else ():
-            print("  " + line(file.path.name, [file]))
-    print(line("core/dovetail", in_core(found)))
-    wrong = unexplained_ignores(found) if asked.check else []
-    print("".join(f"{each}\n" for each in wrong), end="")
-    return 1 if wrong else 0
+    args = parser.parse_args()
+    files_by_package = packages()
+    print(
+        ROW_FORMAT.format(*TABLE_HEAD, "Any", "ignores").rstrip()
+        + "   (function: median / 90th percentile)"
+    )
+    for room, files in files_by_package.items():
+        print(format_row(room, files))
+        for file in files if args.files else ():
+            print("  " + format_row(file.path.name, [file]))
+    print(format_row("core/dovetail", core_files(files_by_package)))
+    problems = unexplained_ignores(files_by_package) if args.check else []
+    print("".join(f"{each}\n" for each in problems), end="")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -55,8 +55,8 @@ class DovetailBackend(NumpyBackend):
 
 class JaxBackend(NumpyBackend):"""
 # Dask's tests of chunks that are not NumPy's are written for CuPy.
-CUPY = 'cupy = pytest.importorskip("cupy")'
-AS_CUPY = """import dovetail as dt
+CUPY_IMPORT = 'cupy = pytest.importorskip("cupy")'
+CUPY_SUBSTITUTE = """import dovetail as dt
 
 dt.set_default_dtype(dt.float64)
 
@@ -83,7 +83,16 @@ for name in dt.__all__:
     if not hasattr(cupy, name):
         setattr(cupy, name, staticmethod(f) if callable(f := getattr(dt, name)) else f)
 """
-DASK = ["core", "creation", "gufunc", "linalg", "overlap", "reductions", "routines", "slicing"]
+DASK_TEST_FILES = [
+    "core",
+    "creation",
+    "gufunc",
+    "linalg",
+    "overlap",
+    "reductions",
+    "routines",
+    "slicing",
+]
 SUITES = {
     "array-api-tests": Suite(
         "data-apis/array-api-tests", "55fcc60", (),
@@ -131,8 +140,8 @@ SUITES = {
          ("dask/array/utils.py", "is_cupy_type(x):\n        return x.get()",
           "type(x).__name__ == 'Tensor':\n        return np.asarray(x)"),
          ("dask/array/tests/test_cupy_core.py", "n = c.get()", "n = np.asarray(c)"),
-         *((f"dask/array/tests/test_cupy_{part}.py", CUPY, AS_CUPY) for part in DASK)),
-        " ".join(f"dask/array/tests/test_cupy_{part}.py" for part in DASK),
+         *((f"dask/array/tests/test_cupy_{part}.py", CUPY_IMPORT, CUPY_SUBSTITUTE) for part in DASK_TEST_FILES)),
+        " ".join(f"dask/array/tests/test_cupy_{part}.py" for part in DASK_TEST_FILES),
     ),
     "scikit-learn": Suite(
         "scikit-learn==1.9.1 joblib threadpoolctl", "",
@@ -158,7 +167,7 @@ SUITES = {
 }  # fmt: skip
 
 
-def checked_out(suite: Suite, folder: Path) -> Path:
+def check_out(suite: Suite, folder: Path) -> Path:
     """A checkout of the pinned commit, or what the wheels have, with the edits."""
     if suite.commit:
         place = folder / suite.repository.replace("/", "+")
@@ -181,12 +190,12 @@ def checked_out(suite: Suite, folder: Path) -> Path:
     return place
 
 
-def run(name: str, folder: Path) -> int:
+def run_suite(name: str, folder: Path) -> int:
     """Runs a suite; pytest's last lines say what failed and how many passed."""
     suite = SUITES[name]
-    place = checked_out(suite, folder)
+    place = check_out(suite, folder)
     path = os.pathsep.join([str(place / suite.source), os.environ.get("PYTHONPATH", "")])
-    given = os.environ | {
+    environment = os.environ | {
         "PYTHONPATH": path,
         "ARRAY_API_TESTS_MODULE": "dovetail",
         "EINOPS_TEST_BACKENDS": "dovetail",
@@ -197,9 +206,9 @@ def run(name: str, folder: Path) -> int:
         options += f" -c {os.devnull} --rootdir . -W ignore"
     command = [sys.executable, "-m", "pytest", *options.split(), *shlex.split(suite.command)]
     print(f"--- {name} at {suite.commit or suite.repository}", flush=True)
-    return subprocess.run(command, cwd=place, env=given, check=False).returncode
+    return subprocess.run(command, cwd=place, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":
     chosen = sys.argv[2:] or list(SUITES)
-    sys.exit(max(run(name, Path(sys.argv[1]).resolve()) for name in chosen))
+    sys.exit(max(run_suite(name, Path(sys.argv[1]).resolve()) for name in chosen))

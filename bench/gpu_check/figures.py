@@ -116,7 +116,7 @@ def copy_rate(device: str, nbytes: int) -> float:
 
         def copy() -> None:
             target, source = y.handle + y.offset, x.handle + x.offset
-            cuda.answer(cuda.driver.cuMemcpyDtoDAsync(target, source, nbytes, 0), "copy")
+            cuda.unwrap_result(cuda.driver.cuMemcpyDtoDAsync(target, source, nbytes, 0), "copy")
     else:
         cl = importlib.import_module("pyopencl")
 

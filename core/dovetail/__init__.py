@@ -180,7 +180,7 @@ if typing.TYPE_CHECKING:
         transpose, unstack, where, zeros, zeros_like,
     )
 
-_HOMES = {
+_PUBLIC_MODULES = {
     "autograd":
         "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
         "set_grad_enabled",
@@ -385,7 +385,7 @@ if typing.TYPE_CHECKING:
 else:
     _SOURCES = {  # of each public name the module, and its name there
         public: (home, source or public)
-        for home, names in _HOMES.items()
+        for home, names in _PUBLIC_MODULES.items()
         for public, _, source in (name.partition(":") for name in names.split())
     }
 
@@ -404,8 +404,10 @@ else:
         elif (value := _submodule(name)) is None:
             _load_core()
             methods = _import_module(".functions.methods", __name__)
-            methods.refuse("dt", name)
-            return methods.added("functions", name, "module 'dovetail' has no attribute")
+            methods.raise_if_planned("dt", name)
+            return methods.find_plugin_attribute(
+                "functions", name, "module 'dovetail' has no attribute"
+            )
         globals()[name] = value
         return value
 
@@ -430,7 +432,7 @@ else:
         # cross the end of a chunk of the stack, which CPython would map and unmap 650 times: 5 %
         # of the time.
         _import_module(".argument_checks", __name__)
-        with _compiled.Uncollected(is_kept=True):
+        with _compiled.GcPause(is_kept=True):
             _import_module(".wiring", __name__)
         for public, (home, source) in _SOURCES.items():  # also for finalisers at Python's end
             if (module := _modules.get(f"{__name__}.{home}")) is not None:

@@ -20,7 +20,7 @@ from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, overload
 import numpy as np
 
 from .compat import hints as hints  # for packages that see `extend` alone
-from .compat.keywords import UNGIVEN, binds, call_translated
+from .compat.keywords import MISSING, accepts_arguments, call_translated
 from .errors import ArgumentError, ArgumentTypeError, DovetailError, OutOfMemoryError, ShapeError
 
 DIMENSIONS = 64  # as in NumPy, which prints tensors
@@ -34,7 +34,7 @@ def shown(value: object) -> str:
     """Return a short text of any value for a message; never raise an error."""
     if isinstance(value, int) and value.bit_length() > 256:
         return f"an int of {value.bit_length()} bits"
-    if value is UNGIVEN:
+    if value is MISSING:
         return "nothing"
     if isinstance(value, (list, tuple)):
         inside = ", ".join(shown(v) for v in value[:8]) + (", ..." if len(value) > 8 else "")
@@ -211,7 +211,7 @@ def named(composed: Callable[..., Any] | None = None, /, *, widen: Widen = True)
                 error.args = (f"{name}: {error}", *error.args[1:])
             raise
         except TypeError:
-            if binds(function, args, options):
+            if accepts_arguments(function, args, options):
                 raise
         return call_translated(call, function, args, options)
 

@@ -20,7 +20,7 @@ from .environment import flag
 PACKAGE = __name__.partition(".")[0]
 
 
-class Sources:
+class SourceFinder:
     """An import finder that prefers a module's Python source to its compiled form."""
 
     @staticmethod
@@ -54,7 +54,7 @@ def modules() -> list[str]:
     return sorted(n for n, s in specs if s is not None and is_extension(s))
 
 
-class Uncollected:
+class GcPause:
     """A context manager in which the garbage collector does not run.
 
     Building modules or plans leaves little garbage; a search through all objects of the process
@@ -89,4 +89,4 @@ def config() -> dict[str, object]:
 
 
 if flag("DOVETAIL_PURE"):
-    sys.meta_path.insert(0, Sources)
+    sys.meta_path.insert(0, SourceFinder)

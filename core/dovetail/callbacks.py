@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .graph.expr import Expr
     from .ir.builder import Kernel
     from .memory.storage import Storage
-    from .plugins.device_handle import Opened
+    from .plugins.device_handle import OpenedDevice
     from .tensor.tensor import Tensor
 
 # Return the tape of a node that reads a node with a tape; None if no gradient flows through it.
@@ -36,14 +36,14 @@ view_storage: Callable[[Storage, DType | str | None], Tensor]
 reserve_random: Callable[[int], tuple[int, int]]
 
 # Return the program of a kernel on a device, compiled if need be.
-program_of: Callable[[Opened, Kernel], Program]
+program_of: Callable[[OpenedDevice, Kernel], Program]
 # Note an event that began at this time, in nanoseconds, and ends now: `engine.events.note`.
-note_event: Callable[..., None]
+record_event: Callable[..., None]
 
 # Open a device that has not been used before.
-open_device: Callable[[Device], Opened]
+open_device: Callable[[Device], OpenedDevice]
 # Return the device type that is the default unless the user chooses, and all installed ones.
-usual_device_type: Callable[[], str]
+default_device_type: Callable[[], str]
 known_device_types: Callable[[], Iterable[str]]
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import dovetail as dt
 
 from .nn.call_errors import explain_all
-from .nn.missing_names import refused
+from .nn.missing_names import make_module_getattr
 
 __all__ = ["CheckpointError", "latest", "load", "save"]
 
@@ -31,7 +31,7 @@ File: TypeAlias = "str | os.PathLike[str]"
 Json: TypeAlias = Any
 SUFFIX, VERSION = ".safetensors", 1
 STRUCTURE, DIGEST = "checkpoint.structure", "checkpoint.digest"
-PART = re.compile(r"\.(?P<stem>.+)\.(?P<pid>\d+)\.part\.safetensors")
+PART_FILE_PATTERN = re.compile(r"\.(?P<stem>.+)\.(?P<pid>\d+)\.part\.safetensors")
 
 
 class CheckpointError(dt.ArgumentError, OSError):
@@ -205,7 +205,7 @@ def _fsync(path: Path) -> None:
 def _remove_stale_parts(folder: Path) -> None:
     """Remove temporary files of processes that were killed while they wrote."""
     for file in folder.glob(f".*.part{SUFFIX}"):
-        match = PART.fullmatch(file.name)
+        match = PART_FILE_PATTERN.fullmatch(file.name)
         if match is not None and not _is_running(int(match["pid"])):
             file.unlink(missing_ok=True)
 
@@ -465,4 +465,4 @@ class _RandomStates:
 explain_all(globals(), __all__)
 
 if not TYPE_CHECKING:
-    __getattr__ = refused("checkpoint")
+    __getattr__ = make_module_getattr("checkpoint")

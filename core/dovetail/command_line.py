@@ -15,13 +15,24 @@ from typing import Any, NoReturn
 from .device_class import usable
 from .errors import DovetailError
 
-WRONG = 2  # the exit status of a command that cannot do its task
-_MEND = "To mend it: "  # the beginning of the last line of errors of plugins
+EXIT_FAILURE = 2  # the exit status of a command that cannot do its task
+_FIX_PREFIX = "To mend it: "  # the beginning of the last line of errors of plugins
 # The formats that Matplotlib writes without further packages. Importing it to ask would take time.
-PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff", ".svg", ".pdf", ".eps", ".ps")
+PICTURE_SUFFIXES = (
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".webp",
+    ".tif",
+    ".tiff",
+    ".svg",
+    ".pdf",
+    ".eps",
+    ".ps",
+)
 
 
-class Parser(argparse.ArgumentParser):
+class CommandParser(argparse.ArgumentParser):
     """A parser of a command's options. Its errors are one line."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -33,16 +44,16 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the message in one line and exit; overrides `argparse.ArgumentParser.error`."""
-        self.exit(WRONG, f"{self.prog}: {message}; see {self.prog} --help\n")
+        self.exit(EXIT_FAILURE, f"{self.prog}: {message}; see {self.prog} --help\n")
 
-    def refuse(self, message: str) -> NoReturn:
+    def exit_with_error(self, message: str) -> NoReturn:
         """Exit because the options are valid but cannot be satisfied."""
-        self.exit(self.refusal(message))
+        self.exit(self.print_error(message))
 
-    def refusal(self, message: str) -> int:
+    def print_error(self, message: str) -> int:
         """Print why a command cannot do its task; return its exit status."""
         print(f"{self.prog}: {message}", file=sys.stderr)
-        return WRONG
+        return EXIT_FAILURE
 
     def add_output(self, default: Path | None, what: str, *names: str) -> argparse.Action:
         """Add `-o`, `--out`: a file to write. Only the default file is overwritten unasked."""
@@ -84,28 +95,30 @@ class Parser(argparse.ArgumentParser):
         for action in self._outputs:
             value = getattr(options, action.dest)
             must_not_exist = value != action.default and not options.force
-            if value is not None and (wrong := why_not(value, must_not_exist)):
-                self.refuse(wrong)
+            if value is not None and (wrong := describe_write_error(value, must_not_exist)):
+                self.exit_with_error(wrong)
         for action in self._pictures:
             path = getattr(options, action.dest)
-            if path.suffix.lower() not in PICTURES:
-                self.refuse(f"{path} is no picture; its name ends in one of {', '.join(PICTURES)}")
+            if path.suffix.lower() not in PICTURE_SUFFIXES:
+                self.exit_with_error(
+                    f"{path} is no picture; its name ends in one of {', '.join(PICTURE_SUFFIXES)}"
+                )
         for action in self._devices:
             value = getattr(options, action.dest)
             for name in [value] if isinstance(value, str) else value or ():
                 try:
                     usable(name)
                 except DovetailError as error:
-                    self.refuse(one_line(error))
+                    self.exit_with_error(format_error(error))
         return options, more
 
 
-def why_not(path: Path, kept: bool = False) -> str:
-    """Return why a file cannot be written, or "". `kept`: an existing file must stay."""
+def describe_write_error(path: Path, keeps_existing: bool = False) -> str:
+    """Return why a file cannot be written, or "". `keeps_existing`: an existing file must stay."""
     folder = path.parent
     if path.is_dir():
         return f"{path} is a folder; name a file"
-    if kept and path.exists():
+    if keeps_existing and path.exists():
         return f"{path} exists; --force writes over it, -o FILE writes elsewhere"
     if not folder.is_dir():
         return f"{path} cannot be written: there is no folder {folder}"
@@ -114,17 +127,17 @@ def why_not(path: Path, kept: bool = False) -> str:
     return ""
 
 
-def one_line(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """Return an error as one line: its first line, and the way to mend it."""
     if isinstance(error, OSError) and error.strerror:
         name = f"{error.filename}: " if error.filename else ""
         return f"{name}{error.strerror}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    mends = [line for line in lines[1:] if line.startswith(_MEND)]
+    mends = [line for line in lines[1:] if line.startswith(_FIX_PREFIX)]
     return "; ".join([*lines[:1], *mends[-1:]]) or type(error).__name__
 
 
-def whole(text: str) -> int:
+def positive_int(text: str) -> int:
     """Parse a whole number from 1, for `type=` of an option."""
     try:
         number = int(text)
@@ -135,7 +148,7 @@ def whole(text: str) -> int:
     return number
 
 
-def seconds(text: str) -> float:
+def positive_seconds(text: str) -> float:
     """Parse a time above 0, for `type=` of an option."""
     try:
         number = float(text)
@@ -146,7 +159,7 @@ def seconds(text: str) -> float:
     return number
 
 
-def folder(text: str) -> Path:
+def existing_folder(text: str) -> Path:
     """Parse the name of an existing folder, for `type=` of an option."""
     path = Path(text)
     if not path.is_dir():

@@ -17,13 +17,13 @@ from .errors import DeviceError
 from .records import DeviceRecord
 
 if TYPE_CHECKING:
-    from .plugins.device_handle import Opened
+    from .plugins.device_handle import OpenedDevice
 
 __all__ = ["Device", "default_device", "set_default_device"]
 
 # data, not a branch: the only place in the core that spells a backend's device type
-DEFAULT = "cpu"
-VARIABLE = "DOVETAIL_DEFAULT_DEVICE"
+DEFAULT_DEVICE_TYPE = "cpu"
+DEFAULT_DEVICE_VARIABLE = "DOVETAIL_DEFAULT_DEVICE"
 _SPEC = re.compile(r"([a-z][a-z0-9_]{0,63})(?::([0-9]{1,9}))?")
 
 
@@ -52,7 +52,7 @@ class Device(DeviceRecord):
 
     type: str
     index: int
-    opened: Opened | None
+    opened: OpenedDevice | None
     changes: Mapping[str, Device]  # of the settings, inside
 
     def __init__(self, type: str, index: int) -> None:
@@ -82,11 +82,11 @@ class Device(DeviceRecord):
         return html
 
     def __enter__(self) -> Device:
-        settings.enter(self)
+        settings.enter_block(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        settings.leave(self)
+        settings.leave_block(self)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (device, (str(self),))
@@ -150,12 +150,14 @@ def _chosen() -> str:
 
     A device that does not exist is an error at its first use: no other device replaces it.
     """
-    spec = environment.text(VARIABLE)
+    spec = environment.text(DEFAULT_DEVICE_VARIABLE)
     if spec is not None and _SPEC.fullmatch(spec):
         return spec
     if spec is not None:
-        environment.nonsense(VARIABLE, spec, "the name of a device", f"{DEFAULT} is used")
-    return callbacks.usual_device_type()
+        environment.warn_invalid(
+            DEFAULT_DEVICE_VARIABLE, spec, "the name of a device", f"{DEFAULT_DEVICE_TYPE} is used"
+        )
+    return callbacks.default_device_type()
 
 
 @named(widen=False)
@@ -183,9 +185,9 @@ def known_types() -> Iterable[str]:
     return callbacks.known_device_types()
 
 
-def opened(dev: Device) -> Opened:
+def opened(dev: Device) -> OpenedDevice:
     """Return the open device of `dev`; open it if need be."""
-    handle: Opened | None = dev.opened
+    handle: OpenedDevice | None = dev.opened
     if handle is not None:
         return handle
     return callbacks.open_device(dev)

@@ -170,7 +170,7 @@ _FROM_NUMPY = {d.__numpy_dtype__: d for d in ALL if d.__numpy_dtype__ is not Non
 _FROM_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 
 
-def python_floats_are(d: DType) -> None:
+def set_python_float(d: DType) -> None:
     """Set the meaning of Python's `float`, float32 or float64, and so of `complex`."""
     _FROM_PYTHON[float], _FROM_PYTHON[complex] = d, complex128 if d is float64 else complex64
 
@@ -191,7 +191,7 @@ def dtype(spec: object, op: str = "dtype") -> DType:
     if match is None and isinstance(spec, _NAMES):
         match = _find(spec)
     if match is None:
-        match = _of_a_plugin(spec)
+        match = _find_plugin_dtype(spec)
     if match is None:
         raise DTypeError(
             f"{op}: no dovetail dtype corresponds to {shown(spec)}{_suggestion(spec)}; known: "
@@ -222,7 +222,7 @@ def _find(spec: str | type | np.dtype) -> DType | None:
         return None
 
 
-def _of_a_plugin(spec: object) -> DType | None:
+def _find_plugin_dtype(spec: object) -> DType | None:
     """Return the dtype of a plugin, by its own name or by another library's dtype.
 
     A dtype of another library is accepted only if its format is known to be the same.
@@ -235,21 +235,21 @@ def _of_a_plugin(spec: object) -> DType | None:
     return find_plugin(name, True) if isinstance(name, str) else None
 
 
-_finders: list[Callable[[str, bool], DType | None]] = []
+_plugin_finders: list[Callable[[str, bool], DType | None]] = []
 
 
-def ask_plugins(find: Callable[[str, bool], DType | None]) -> None:
+def register_finder(find: Callable[[str, bool], DType | None]) -> None:
     """Register a function that finds the dtypes of plugins, by name or by foreign name."""
-    _finders.append(find)
+    _plugin_finders.append(find)
 
 
-def find_plugin(name: str, elsewhere: bool = False) -> DType | None:
+def find_plugin(name: str, is_foreign: bool = False) -> DType | None:
     """Return the dtype of this name that an installed plugin brings, or None.
 
-    `elsewhere`: the name is the one in other libraries.
+    `is_foreign`: the name is the one in other libraries.
     Raises: PluginError where the plugin cannot be used.
     """
-    return next((d for find in _finders if (d := find(name, elsewhere)) is not None), None)
+    return next((d for find in _plugin_finders if (d := find(name, is_foreign)) is not None), None)
 
 
 def load_plugins() -> None:
@@ -260,7 +260,7 @@ def load_plugins() -> None:
 # --- formats of floats ----------------------------------------------------------------------------
 
 
-class Format(NamedTuple):
+class FloatFormat(NamedTuple):
     """The format of a float: digits of its significand, its largest and its smallest numbers."""
 
     digits: int
@@ -269,7 +269,7 @@ class Format(NamedTuple):
     smallest: float  # above zero
     infinities: bool = True
 
-    def holds(self, other: Format) -> bool:
+    def contains(self, other: FloatFormat) -> bool:
         """Return True if this format has every number of another one."""
         return (
             self.digits >= other.digits
@@ -279,9 +279,9 @@ class Format(NamedTuple):
         )
 
 
-def _binary(digits: int, top: int) -> Format:
+def _binary(digits: int, top: int) -> FloatFormat:
     """Return a format of IEEE 754. `top`: its largest exponent."""
-    return Format(
+    return FloatFormat(
         digits, (2.0 - 2.0 ** (1 - digits)) * 2.0**top, 2.0 ** (1 - top), 2.0 ** (2 - top - digits)
     )
 
@@ -294,7 +294,7 @@ FORMATS = {
 }
 
 
-def spare_bits(d: DType) -> int:
+def zero_low_bits(d: DType) -> int:
     """Return how many low bits of a reduced-precision float are 0 in float32; else 0."""
     return 0 if d.compute is d else FORMATS[float32].digits - FORMATS[d].digits
 
@@ -326,7 +326,7 @@ def _promote(a: DType, b: DType) -> DType | None:
         wide = any(d in (float64, complex128) for d in (a, b))
         return complex128 if wide else complex64
     if a.kind == b.kind == "f":
-        up, down = FORMATS[b].holds(FORMATS[a]), FORMATS[a].holds(FORMATS[b])
+        up, down = FORMATS[b].contains(FORMATS[a]), FORMATS[a].contains(FORMATS[b])
         return float32 if up is down else b if up else a
     if "f" in (a.kind, b.kind):
         return a if a.kind == "f" else b
@@ -352,7 +352,7 @@ _PROMOTIONS: dict[tuple[DType, DType], DType | Callable[[], DType]] = {
 }
 
 
-def add(d: DType, holds: Format) -> None:
+def register_dtype(d: DType, holds: FloatFormat) -> None:
     """Register a float of reduced precision that a plugin brings."""
     FORMATS[d] = holds
     BY_NAME[d.name] = BY_CODE[d.code] = d
@@ -361,7 +361,7 @@ def add(d: DType, holds: Format) -> None:
         _PROMOTIONS[other, d] = _promote(other, d) or _refuse(other, d)
 
 
-def forget(d: DType) -> None:
+def unregister_dtype(d: DType) -> None:
     """Remove a plugin's dtype; code that still holds it must not compute with it."""
     del BY_NAME[d.name], BY_CODE[d.code], FORMATS[d]
     for pair in [p for p in _PROMOTIONS if d in p]:

@@ -29,21 +29,21 @@ from collections.abc import Mapping
 
 from .errors import DovetailWarning
 
-SHOWN = 60  # characters of a value in a message
-FLAGS = {"1": True, "true": True, "yes": True, "on": True}
-FLAGS |= {"0": False, "false": False, "no": False, "off": False}
-_said: set[str] = set()
+VALUE_CHARACTERS_MAX = 60  # characters of a value in a message
+FLAG_VALUES = {"1": True, "true": True, "yes": True, "on": True}
+FLAG_VALUES |= {"0": False, "false": False, "no": False, "off": False}
+_issued_warnings: set[str] = set()
 _ROOT = __name__.partition(".")[0]
 
 
-def say_once(text: str, kind: type[DovetailWarning] = DovetailWarning) -> None:
+def warn_once(text: str, kind: type[DovetailWarning] = DovetailWarning) -> None:
     """Warn about the user's line, unless this process has given the same warning before."""
-    if text not in _said:
-        _said.add(text)
-        warnings.warn(text, kind, stacklevel=_user())
+    if text not in _issued_warnings:
+        _issued_warnings.add(text)
+        warnings.warn(text, kind, stacklevel=_user_stack_level())
 
 
-def _user() -> int:
+def _user_stack_level() -> int:
     """Return the stack level of the first caller that is not in dovetail: the user's."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_ROOT):
@@ -51,10 +51,12 @@ def _user() -> int:
     return level
 
 
-def nonsense(name: str, value: str, wanted: str, instead: str) -> None:
+def warn_invalid(name: str, value: str, valid_values: str, instead: str) -> None:
     """Report a variable with a senseless value, its valid values, and the effect."""
-    shown = ascii(value if len(value) <= SHOWN else value[:SHOWN] + "...")
-    say_once(f"{name}={shown} is not {wanted}; {instead}")
+    shown = ascii(
+        value if len(value) <= VALUE_CHARACTERS_MAX else value[:VALUE_CHARACTERS_MAX] + "..."
+    )
+    warn_once(f"{name}={shown} is not {valid_values}; {instead}")
 
 
 def text(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
@@ -68,7 +70,7 @@ def number(name: str, default: float, low: float, high: float) -> float:
     parsed = default if value is None else _parse(value)
     if low <= parsed <= high:  # NaN is not
         return parsed
-    nonsense(name, value or "", f"a number from {low:,} to {high:,}", f"{default:,} is used")
+    warn_invalid(name, value or "", f"a number from {low:,} to {high:,}", f"{default:,} is used")
     return default
 
 
@@ -77,7 +79,7 @@ def whole(name: str, default: int, low: int, high: int) -> int:
     value = number(name, default, low, high)
     if value == int(value):
         return int(value)
-    nonsense(name, text(name) or "", "a whole number", f"{default:,} is used")
+    warn_invalid(name, text(name) or "", "a whole number", f"{default:,} is used")
     return default
 
 
@@ -91,17 +93,19 @@ def _parse(value: str) -> float:
 def flag(name: str, environ: Mapping[str, str] = os.environ) -> bool:
     """Return a variable that says yes (1, true, yes, on) or no (0, false, no, off, or nothing)."""
     value = text(name, environ) or "0"
-    if value.strip().lower() not in FLAGS:
-        nonsense(name, value, "0 or 1", "0 is used")
-    return FLAGS.get(value.strip().lower(), False)
+    if value.strip().lower() not in FLAG_VALUES:
+        warn_invalid(name, value, "0 or 1", "0 is used")
+    return FLAG_VALUES.get(value.strip().lower(), False)
 
 
-def words(name: str, known: tuple[str, ...]) -> frozenset[str]:
+def read_words(name: str, allowed: tuple[str, ...]) -> frozenset[str]:
     """Return a variable that holds some of these words, with commas between."""
     value = text(name)
     if value is None:
         return frozenset()
     listed = frozenset(w for part in value.split(",") if (w := part.strip().lower()))
-    if not listed <= {*known}:
-        nonsense(name, value, f"made of the words {', '.join(known)}", "other words are left out")
-    return listed & {*known}
+    if not listed <= {*allowed}:
+        warn_invalid(
+            name, value, f"made of the words {', '.join(allowed)}", "other words are left out"
+        )
+    return listed & {*allowed}

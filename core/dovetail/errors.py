@@ -165,7 +165,7 @@ class InternalError(DovetailError, AssertionError):
         super().__init__(text)
 
 
-def of_this_process(what: str) -> DTypeError:
+def process_memory_error(what: str) -> DTypeError:
     """Return the error for an attempt to copy or send memory of this process."""
     return DTypeError(
         f"pickle, copy: {what} is memory of this process; copy or send a tensor over it"

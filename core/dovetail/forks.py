@@ -19,8 +19,8 @@ import threading
 from typing import Any
 from weakref import ref
 
-_waited: set[ref[Any]] = set()
-_not_waited: set[ref[Any]] = set()
+_waited_locks: set[ref[Any]] = set()
+_unwaited_locks: set[ref[Any]] = set()
 
 
 class _Acquired(threading.local):
@@ -44,13 +44,13 @@ def register_lock(lock: Any, waited: bool = True) -> None:
     >>> lock = threading.RLock()
     >>> register_lock(lock)
     """
-    locks = _waited if waited else _not_waited
+    locks = _waited_locks if waited else _unwaited_locks
     locks.add(ref(lock, locks.discard))
 
 
 def registered_locks() -> list[Any]:
     """Return all registered locks that are alive."""
-    return _alive(_waited) + _alive(_not_waited)
+    return _alive(_waited_locks) + _alive(_unwaited_locks)
 
 
 def _alive(locks: set[ref[Any]]) -> list[Any]:
@@ -58,27 +58,27 @@ def _alive(locks: set[ref[Any]]) -> list[Any]:
     return [lock for reference in locks.copy() if (lock := reference()) is not None]
 
 
-def _take() -> None:
+def _acquire_all() -> None:
     """Acquire every waited lock."""
     first = None
     while True:
         if first is not None:
             first.acquire()
             _acquired.locks.append(first)
-        first = next((lock for lock in _alive(_waited) if not _try(lock)), None)
+        first = next((lock for lock in _alive(_waited_locks) if not _try_acquire(lock)), None)
         if first is None:
             return
-        _release()
+        _release_acquired()
 
 
-def _try(lock: Any) -> bool:
+def _try_acquire(lock: Any) -> bool:
     """Acquire `lock` if no other thread holds it. Return True if this thread has it now."""
     if acquired := lock.acquire(blocking=False):
         _acquired.locks.append(lock)
     return bool(acquired)
 
 
-def _release() -> None:
+def _release_acquired() -> None:
     """Release the locks of this thread's fork."""
     while _acquired.locks:
         _acquired.locks.pop().release()
@@ -86,11 +86,13 @@ def _release() -> None:
 
 def _release_in_child() -> None:
     """Release the locks of the fork, and free all others."""
-    _release()
+    _release_acquired()
     for lock in registered_locks():
         if hasattr(lock, "renew"):
             lock.renew()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_take, after_in_parent=_release, after_in_child=_release_in_child)
+    os.register_at_fork(
+        before=_acquire_all, after_in_parent=_release_acquired, after_in_child=_release_in_child
+    )

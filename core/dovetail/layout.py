@@ -22,7 +22,7 @@ from .errors import AxisError, ShapeError
 
 __all__ = ["sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "strided"]
 
-LIMIT = 1 << 63  # sizes, strides and offsets are int64; so is a tensor's number of bytes
+ELEMENTS_MAX = 1 << 63  # sizes, strides and offsets are int64; so is a tensor's number of bytes
 Shape = tuple[int, ...]
 Move: TypeAlias = tuple[Any, ...]  # a name, then shapes: `("slice", starts, lengths, steps)`
 
@@ -97,7 +97,7 @@ def is_contiguous(shape: Shape, strides: Shape) -> bool:
     return True
 
 
-def span(layout: StridedView) -> tuple[int, int]:
+def element_span(layout: StridedView) -> tuple[int, int]:
     """Return the lowest element touched and one past the highest.
 
     An empty layout gives (offset, offset).
@@ -111,7 +111,7 @@ def span(layout: StridedView) -> tuple[int, int]:
     return low, high + 1
 
 
-def repeats(layout: StridedView) -> bool:
+def has_repeated_elements(layout: StridedView) -> bool:
     """Return True if an axis visits one element again and again (stride 0).
 
     Writes to such a layout have no meaning.
@@ -121,7 +121,7 @@ def repeats(layout: StridedView) -> bool:
     )
 
 
-def move(layout: StridedView, m: Move) -> StridedView | None:
+def apply_move(layout: StridedView, m: Move) -> StridedView | None:
     """Return the layout after one move; None for a reshape that these strides do not permit."""
     return _MOVES[m[0]](layout, *m[1:])
 

@@ -13,14 +13,14 @@ from importlib.util import find_spec
 from .compat.hints import find_hint
 
 
-def late(package: str, homes: Mapping[str, str]) -> Callable[[str], object]:
-    """Return a `__getattr__` for a package. `homes`: the module of each name."""
+def late(package: str, module_by_name: Mapping[str, str]) -> Callable[[str], object]:
+    """Return a `__getattr__` for a package. `module_by_name`: the module of each name."""
 
     def fetch(name: str) -> object:
-        if name not in homes:
+        if name not in module_by_name:
             hint = _hint(package, name)
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
-        value: object = getattr(import_module(f".{homes[name]}", package), name)
+        value: object = getattr(import_module(f".{module_by_name[name]}", package), name)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -1,1 +1,1 @@
-cpdef keep(type kind)
+cpdef pool_objects(type kind)

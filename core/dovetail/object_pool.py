@@ -7,5 +7,5 @@ classes that are written in its own language.
 from __future__ import annotations
 
 
-def keep(kind: type) -> None:
+def pool_objects(kind: type) -> None:
     """Keep the memory of ended objects of a class, up to a limit, for new objects of it."""

@@ -65,7 +65,7 @@ cdef extern from *:
 cdef int _kept = 0
 
 
-cpdef keep(type kind):
+cpdef pool_objects(type kind):
     """Keep the memory of ended objects of a class, up to a limit, for new objects of it."""
     global _kept
     if not _keep(_kept, <PyTypeObject*>kind):

@@ -16,13 +16,13 @@ cdef class Flags:
     cdef public Py_ssize_t captures
     cdef public Py_ssize_t depth
     cdef public Py_ssize_t exports
-    cdef public bint profiled
-    cdef public bint tainted
+    cdef public bint is_observed
+    cdef public bint has_unresolved_checks
 
 
 cdef class Counters:
     cdef public Py_ssize_t evaluations
-    cdef public Py_ssize_t recognised
+    cdef public Py_ssize_t graph_hits
     cdef public Py_ssize_t plans
     cdef public Py_ssize_t launches
     cdef public Py_ssize_t calls

@@ -37,7 +37,7 @@ class DTypeRecord:
 class Flags:
     """Flags of the process that the hot path reads each time, in one quick place."""
 
-    __slots__ = ("captures", "depth", "exports", "profiled", "tainted")
+    __slots__ = ("captures", "depth", "exports", "has_unresolved_checks", "is_observed")
 
     captures: int  # recorders of captured functions that are in use, on any thread
 
@@ -45,12 +45,12 @@ class Flags:
     # other code may write to. Then each op checks whether it is one of them, which takes longer.
     depth: int
     exports: int  # owners of views by which other code may write to memory (`storage.Export`)
-    profiled: bool  # True while a profile is being taken
-    tainted: bool  # True if a tensor may hold values read at an index out of range
+    is_observed: bool  # True while a profile is being taken
+    has_unresolved_checks: bool  # True if a tensor may hold values read at an index out of range
 
     def __init__(self) -> None:
         self.captures, self.depth, self.exports = 0, DEPTH_LIMIT, 0
-        self.profiled = self.tainted = False
+        self.is_observed = self.has_unresolved_checks = False
 
 
 class Counters:
@@ -62,14 +62,14 @@ class Counters:
         "compiles",
         "disk_hits",
         "evaluations",
+        "graph_hits",
         "launches",
         "load_failures",
         "plans",
-        "recognised",
     )
 
     evaluations: int
-    recognised: int  # evaluations whose cached graph matched from its roots, without a key
+    graph_hits: int  # evaluations whose cached graph matched from its roots, without a key
     plans: int  # graphs of a new structure
     launches: int
     compiles: int
@@ -79,6 +79,6 @@ class Counters:
     calls: int  # vendor routines
 
     def __init__(self) -> None:
-        self.evaluations = self.recognised = self.plans = self.launches = self.calls = 0
+        self.evaluations = self.graph_hits = self.plans = self.launches = self.calls = 0
         self.compiles = self.disk_hits = self.load_failures = 0
         self.compile_seconds = 0.0

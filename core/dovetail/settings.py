@@ -32,10 +32,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 flags = Flags()
 
 
-MERGED = ("streams", "printing")  # settings that are dicts: inner blocks add to outer ones
+MERGED_FIELDS = ("streams", "printing")  # settings that are dicts: inner blocks add to outer ones
 
 
-class Block(Protocol):
+class SettingsBlock(Protocol):
     """An object that changes settings while it is entered."""
 
     @property
@@ -52,13 +52,15 @@ class Settings:
     grad: bool = True  # ops are recorded for gradients
     inference: bool = False  # no inner block may turn `grad` on
     anomaly: Any = None  # the `autograd.anomaly` object that checks each result
-    saving: Any = None  # the pair of hooks that packs and unpacks values saved for gradients
+    saved_value_hooks: Any = (
+        None  # the pair of hooks that packs and unpacks values saved for gradients
+    )
     device: Any = None  # the default device, if a block has chosen it
-    lines: bool = False  # each op stores the line that recorded it
+    records_lines: bool = False  # each op stores the line that recorded it
     printing: Mapping[str, Any] = field(default_factory=dict)  # options of `repr` of tensors
-    junk: bool | None = None  # uninitialised memory holds junk
+    fills_junk: bool | None = None  # uninitialised memory holds junk
     streams: Mapping[Any, Any] = field(default_factory=dict)  # the current one, by device
-    entered: tuple[Block, ...] = ()  # the blocks that made these settings, outermost first
+    blocks: tuple[SettingsBlock, ...] = ()  # the blocks that made these settings, outermost first
 
 
 _DEFAULTS = Settings()
@@ -66,42 +68,42 @@ _current: ContextVar[Settings] = ContextVar("dovetail settings", default=_DEFAUL
 current = _current.get
 
 
-def enter(block: Block) -> None:
+def enter_block(block: SettingsBlock) -> None:
     """Apply the changes of `block` in this context."""
-    _become((*current().entered, block))
+    _apply_blocks((*current().blocks, block))
 
 
-def leave(block: Block) -> None:
-    """Undo the latest `enter(block)` of this context, if there is one."""
-    entered = current().entered
+def leave_block(block: SettingsBlock) -> None:
+    """Undo the latest `enter_block(block)` of this context, if there is one."""
+    entered = current().blocks
     for i in reversed(range(len(entered))):
         if entered[i] is block:
-            _become((*entered[:i], *entered[i + 1 :]))
+            _apply_blocks((*entered[:i], *entered[i + 1 :]))
             return
 
 
-def _become(entered: tuple[Block, ...]) -> None:
+def _apply_blocks(entered: tuple[SettingsBlock, ...]) -> None:
     """Set the settings of this context to those of the entered blocks."""
     _current.set(_settings_of(entered))
 
 
-def _settings_of(entered: tuple[Block, ...]) -> Settings:
+def _settings_of(entered: tuple[SettingsBlock, ...]) -> Settings:
     """Return the settings that follow from the entered blocks."""
     if not entered:
         return _DEFAULTS
     fields: dict[str, Any] = {}
     for block in entered:
         for name, value in block.changes.items():
-            fields[name] = {**fields.get(name, {}), **value} if name in MERGED else value
+            fields[name] = {**fields.get(name, {}), **value} if name in MERGED_FIELDS else value
     if fields.get("inference"):
         fields["grad"] = False
-    settings = Settings(**fields, entered=entered)
-    if settings.eager or settings.lines:
-        ask_while(settings)
+    settings = Settings(**fields, blocks=entered)
+    if settings.eager or settings.records_lines:
+        require_eager_check(settings)
     return settings
 
 
-def record(on: bool) -> None:
+def set_recording(on: bool) -> None:
     """Turn the recording of ops on or off, for dovetail's own code:
 
         before = current()
@@ -114,7 +116,7 @@ def record(on: bool) -> None:
     A `with` block is not safe here: an interrupt may come at the start of an `__exit__`, or between
     a change of the setting and its bookkeeping; but not between a `finally` and a function of C.
     """
-    _current.set(_settings_of((*current().entered, _RECORD if on else _NO_RECORD)))
+    _current.set(_settings_of((*current().blocks, _RECORDING_ON if on else _RECORDING_OFF)))
 
 
 restore = _current.set
@@ -127,11 +129,11 @@ class Switch(ContextDecorator):
         self.changes: Mapping[str, Any] = changes
 
     def __enter__(self) -> Self:
-        enter(self)
+        enter_block(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        leave(self)
+        leave_block(self)
 
     def __call__(self, function: F) -> F:
         """Return the function with settings changed while it runs; also a coroutine's."""
@@ -172,7 +174,7 @@ def _run_generator(
         return stop.value
 
 
-_RECORD, _NO_RECORD = Switch(grad=True), Switch(grad=False)
+_RECORDING_ON, _RECORDING_OFF = Switch(grad=True), Switch(grad=False)
 
 
 class eager(Switch):
@@ -205,7 +207,7 @@ class junk_filled(Switch):
     """
 
     def __init__(self, on: bool = True) -> None:
-        super().__init__(junk=bool(on))
+        super().__init__(fills_junk=bool(on))
 
 
 # --- eager execution in any context ---------------------------------------------------------------
@@ -216,7 +218,7 @@ _reasons: set[ref[Any]] = set()
 _reasons_lock = Lock()  # re-entered where a signal's handler runs ops
 
 
-def ask_while(reason: object) -> None:
+def require_eager_check(reason: object) -> None:
     """Make each op check whether it must run at once, while `reason` lives."""
     with _reasons_lock:
         _reasons.add(ref(reason, _reasons.discard))

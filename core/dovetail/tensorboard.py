@@ -20,7 +20,7 @@ import dovetail as dt
 from dovetail.extend import arguments
 
 from .nn.constructor_errors import Explained
-from .nn.missing_names import refused
+from .nn.missing_names import make_module_getattr
 
 __all__ = ["SummaryWriter"]
 
@@ -410,4 +410,4 @@ def _pixels(name: str, tag: str, array: np.ndarray, axes: str) -> np.ndarray:
 
 
 if not TYPE_CHECKING:
-    __getattr__ = refused("tensorboard")
+    __getattr__ = make_module_getattr("tensorboard")

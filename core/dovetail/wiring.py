@@ -15,7 +15,7 @@ from .functions.random import generator
 from .plugins import registry
 from .tensor import host
 
-callbacks.record_tape = tape.record
+callbacks.record_tape = tape.record_tape
 callbacks.before_write = engine.before_write
 callbacks.tapes = jit_backward.LoopTapes()
 
@@ -23,16 +23,16 @@ callbacks.as_tensor = from_values.asarray
 callbacks.view_storage = host.view_storage
 callbacks.reserve_random = generator.reserve_by_default
 
-callbacks.program_of = programs.program
-callbacks.note_event = events.note
+callbacks.program_of = programs.get_program
+callbacks.record_event = events.note
 
 callbacks.open_device = registry.open_device
-callbacks.usual_device_type = registry.usual
+callbacks.default_device_type = registry.usual
 callbacks.known_device_types = registry.registry.records
 
-for op, rules in gradients.RULES.items():
+for op, rules in gradients.GRADIENT_RULES.items():
     tape.set_gradient(op, *rules)
-for op, mask in gradients.MASKS.items():
+for op, mask in gradients.MASK_RULES.items():
     tape.set_reach(op, mask)
 
-methods.install(engine.METHODS)
+methods.install_methods(engine.TENSOR_METHODS)

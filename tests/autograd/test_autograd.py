@@ -14,7 +14,7 @@ from dovetail.engine import evaluate as run
 from dovetail.graph.expr import node
 from dovetail.ops import table as ops
 from dovetail.ops.scatter import Manner
-from dovetail.tensor.tensor import make
+from dovetail.tensor.tensor import create_tensor
 from gradient_cases import CASES, ZEROS, reason, uniform
 
 pytestmark = pytest.mark.usefixtures("device")
@@ -419,7 +419,7 @@ def test_what_is_held_is_not_updated_in_its_memory() -> None:
     base, values = dt.ones(6) * 2.0, dt.ones((3,))
     at = dt.asarray([1, 1, 4])
     operands = tuple(t._expr for t in (base, values, at))
-    added = make(node(ops.SCATTER, operands, base._expr.spec, Manner("add")))
+    added = create_tensor(node(ops.SCATTER, operands, base._expr.spec, Manner("add")))
     both = added + base * 10.0
     assert both.tolist() == [22.0, 24.0, 22.0, 22.0, 23.0, 22.0]
     assert base.tolist() == [2.0] * 6 and added.tolist() == [2.0, 4.0, 2.0, 2.0, 3.0, 2.0]

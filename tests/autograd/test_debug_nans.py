@@ -121,7 +121,7 @@ def test_nothing_is_noted_outside() -> None:
     outside = tensor(1.0) + 1
     assert provenance.line_of(outside._expr) is None
     assert str(provenance.line_of(inside._expr)).startswith(f"add at {HERE}")
-    assert not flags.profiled
+    assert not flags.is_observed
     (outside * 2).tolist()
     assert flags.depth > 0, "ops still ask"
 

@@ -28,9 +28,9 @@ posix = pytest.mark.skipif(os.name != "posix", reason="files have no owner and m
 
 def afresh() -> None:
     """As in a new process."""
-    diskcache.directory.cache_clear()
+    diskcache.cache_folder.cache_clear()
     diskcache._key.cache_clear()
-    environment._said.clear()
+    environment._issued_warnings.clear()
 
 
 @pytest.fixture
@@ -72,8 +72,8 @@ def test_the_total_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("DOVETAIL_CACHE_MIB", "0.01")
     for i in range(30):
         diskcache.write("cpu", f"kernel {i}", bytes(1000))
-    diskcache.prune()
-    assert sum(p.stat().st_size for p in files(folder)) <= diskcache.limit()
+    diskcache.prune_cache()
+    assert sum(p.stat().st_size for p in files(folder)) <= diskcache.size_limit()
     assert files(folder)
 
 
@@ -81,7 +81,7 @@ def test_a_limit_of_zero_turns_it_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
     monkeypatch.setenv("DOVETAIL_CACHE_MIB", "0")
-    diskcache.directory.cache_clear()
+    diskcache.cache_folder.cache_clear()
     diskcache.write("cpu", "kernel", b"code")
     assert diskcache.read("cpu", "kernel") is None
 
@@ -94,7 +94,7 @@ def test_an_unwritable_folder_is_no_error_and_named_once(
     with pytest.warns(DovetailWarning, match="DOVETAIL_CACHE_DIR=.*is not a folder") as said:
         diskcache.write("cpu", "kernel", b"code")
         assert diskcache.read("cpu", "kernel") is None
-    diskcache.directory.cache_clear()
+    diskcache.cache_folder.cache_clear()
     diskcache.write("cpu", "kernel", b"code")
     assert len(said) == 1
 
@@ -109,7 +109,7 @@ def test_without_a_home_nothing_is_kept_and_nothing_said(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         diskcache.write("cpu", "kernel", b"code")
-    assert diskcache.directory() is None
+    assert diskcache.cache_folder() is None
 
 
 def refused(*arguments: object, **options: object) -> None:
@@ -121,7 +121,7 @@ def test_an_empty_variable_counts_as_none(folder: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(folder.parent / "home"))
     monkeypatch.chdir(folder.parent)
     diskcache.write("cpu", "kernel", b"code")
-    assert diskcache.directory() == folder.parent / "home" / "kernels"
+    assert diskcache.cache_folder() == folder.parent / "home" / "kernels"
     assert not folder.exists()
 
 
@@ -156,9 +156,9 @@ def unused(mend: str) -> None:
     with pytest.warns(DovetailWarning, match=mend) as said:
         assert diskcache.read("cpu", "kernel") is None
         diskcache.write("cpu", "kernel", b"code")
-        diskcache.forget("cpu", "kernel")
-        diskcache.prune()
-    assert len(said) == 1 and diskcache.directory() is None
+        diskcache.remove_binary("cpu", "kernel")
+        diskcache.prune_cache()
+    assert len(said) == 1 and diskcache.cache_folder() is None
     assert "DOVETAIL_CACHE_DIR" in str(said[0].message)
 
 
@@ -238,7 +238,7 @@ def test_links_are_followed_to_what_they_lead_to(
     (base / "a").symlink_to("closed/../b")
     (base / "b").symlink_to(base / "closed")
     monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(base / "a"))
-    assert diskcache.directory() == base / "closed" / "kernels"
+    assert diskcache.cache_folder() == base / "closed" / "kernels"
     (base / "b").unlink()
     (base / "open" / "c").symlink_to(base / "closed")
     (base / "b").symlink_to("open/c")  # which others could turn elsewhere
@@ -247,7 +247,7 @@ def test_links_are_followed_to_what_they_lead_to(
     (base / "a").symlink_to("a")
     afresh()
     with pytest.warns(DovetailWarning, match="too many links"):
-        assert diskcache.directory() is None
+        assert diskcache.cache_folder() is None
 
 
 @posix
@@ -319,7 +319,7 @@ def test_a_damaged_key_is_made_anew(folder: Path, damage: bytes) -> None:
     diskcache.write("cpu", "kernel", b"new")
     afresh()
     assert diskcache.read("cpu", "kernel") == b"new"
-    assert len((folder / "key").read_bytes()) == diskcache.SHA
+    assert len((folder / "key").read_bytes()) == diskcache.DIGEST_BYTES
 
 
 WHOSE_KEY = """
@@ -379,7 +379,7 @@ def test_code_that_was_planted_does_not_run(mode: int, folder: Path) -> None:
     first = {*files(folder)}
     assert computed("mul") == "[21.0, 55.0]"
     [product] = {*files(folder)} - first
-    code = product.read_bytes()[diskcache.SHA :]
+    code = product.read_bytes()[diskcache.DIGEST_BYTES :]
     sums = [path for path in first if path.stat().st_size < 1.5 * len(code)]
     assert len(sums) == 1, "the other file is the launcher"
     for path in sums:
@@ -395,12 +395,12 @@ def test_a_launcher_of_wrong_content_is_made_anew(folder: Path, wrong: bytes) ->
     plugin = importlib.import_module("dovetail_cpu_llvm.plugin")
     compiler = importlib.import_module("dovetail_cpu_llvm.compile").Compiler()
     launch.Launcher(compiler, "a cpu")
-    right = {path: path.read_bytes()[diskcache.SHA :] for path in files(folder)}
+    right = {path: path.read_bytes()[diskcache.DIGEST_BYTES :] for path in files(folder)}
     assert len(right) >= 1
     for path in right:
         path.write_bytes(diskcache._authentication_code(path, wrong) + wrong)
     launch.Launcher(compiler, "a cpu")
-    assert {path: path.read_bytes()[diskcache.SHA :] for path in right} == right
+    assert {path: path.read_bytes()[diskcache.DIGEST_BYTES :] for path in right} == right
     assert plugin.dovetail_probe({})
 
 
@@ -457,7 +457,7 @@ def kill_writers(folder: Path, seed: int, count: int) -> None:
         for path in left(folder):
             some += 1
             os.utime(path, (1, 1))
-        diskcache.prune()
+        diskcache.prune_cache()
         assert left(folder) == []
         if n % 3 == 0:
             shutil.rmtree(folder)
@@ -480,7 +480,7 @@ def test_a_temporary_file_in_use_is_left_alone(folder: Path) -> None:
     diskcache.write("cpu", "kernel", b"code")
     young = files(folder)[0].with_name(".young")
     young.write_bytes(b"being written")
-    diskcache.prune()
+    diskcache.prune_cache()
     assert young.exists()
 
 

@@ -25,7 +25,7 @@ from dovetail.errors import CompileError, OutOfMemoryError
 from dovetail.ir.builder import Kernel
 from dovetail.lru_cache import LRUCache
 from dovetail.memory import CachingAllocator, caching_allocator
-from dovetail.plugins.device_handle import Opened
+from dovetail.plugins.device_handle import OpenedDevice
 from dovetail.plugins.registry import open_device
 from fake_device import check
 
@@ -92,7 +92,7 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[Devic
     def make() -> tuple[Device, Faulty]:
         backend = Faulty()
         dev = Device(backend.info.type, 0)
-        dev.opened = Opened(backend, Everything(backend, dev), dev, {})
+        dev.opened = OpenedDevice(backend, Everything(backend, dev), dev, {})
         return dev, backend
 
     yield make
@@ -327,17 +327,17 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(tmp_path))
-    diskcache.directory.cache_clear()
+    diskcache.cache_folder.cache_clear()
     yield tmp_path / "kernels"
-    diskcache.directory.cache_clear()
+    diskcache.cache_folder.cache_clear()
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if this were another process."""
-    monkeypatch.setattr(run, "_plans", LRUCache(run.PLAN_LIMIT))
+    monkeypatch.setattr(run, "_plans", LRUCache(run.PLAN_CACHE_MAX))
     monkeypatch.setattr(open_device("cpu"), "programs", LRUCache(1024, revives=True))
-    monkeypatch.setattr(plan_cache, "_known", LRUCache(plan_cache.LIMIT))
-    plan_cache.values.age()
+    monkeypatch.setattr(plan_cache, "_cached_graphs", LRUCache(plan_cache.GRAPH_KEYS_MAX))
+    plan_cache.value_graphs.age()
 
 
 def compute() -> bytes:
@@ -452,5 +452,5 @@ def test_children_of_a_fork_compute(name: str) -> None:
 def test_where_the_host_reaches_no_memory_cells_are_asked_for_once(faulty: Any) -> None:
     dev, backend = faulty()
     backend.host_address = lambda handle, offset: None
-    assert [dev.opened.faults.prompt() for _ in range(3)] == [None] * 3
+    assert [dev.opened.faults.host_cells() for _ in range(3)] == [None] * 3
     assert backend.calls["allocate"] == 1 and backend.live == {}

@@ -8,7 +8,7 @@ from typing import Any
 
 import dovetail as dt
 import pytest
-from dovetail.backend.faults import Faults
+from dovetail.backend.faults import ErrorCells
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.backend.streams import (
     Event,
@@ -22,7 +22,7 @@ from dovetail.backend.streams import (
 from dovetail.device_class import device
 from dovetail.errors import ArgumentError, DeviceError
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.device_handle import Opened
+from dovetail.plugins.device_handle import OpenedDevice
 from dovetail.plugins.registry import open_device
 
 
@@ -57,7 +57,7 @@ class Noting(ReferenceBackend):
 class _Opened:
     def __init__(self) -> None:
         self.backend = Noting()
-        self.faults = Faults(self.backend)
+        self.faults = ErrorCells(self.backend)
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_work_on_a_stream_keeps_the_memory_that_it_reads(monkeypatch: pytest.Mon
     allocator = CachingAllocator(backend, dev)
     shared: list[Any] = []
     monkeypatch.setattr(allocator, "record_stream", lambda ptr, s: shared.append((ptr, s)))
-    monkeypatch.setattr(dev, "opened", Opened(backend, allocator, dev, {}))
+    monkeypatch.setattr(dev, "opened", OpenedDevice(backend, allocator, dev, {}))
     x = dt.asarray([1.0, 2.0], device=dev)
     dt.evaluate(x + 1)
     assert shared == []  # one stream has nothing to share

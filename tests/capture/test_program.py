@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from dovetail.capture.program import ROUND, Act, Place, arrange, live_ranges, needed
+from dovetail.capture.program import (
+    ARENA_ALIGNMENT_BYTES,
+    Act,
+    Place,
+    assign_arena_offsets,
+    drop_unread_launches,
+    live_ranges,
+)
 
 
 class Noted(Act):
@@ -26,28 +33,56 @@ class Noted(Act):
 
 def test_slots_that_are_not_needed_at_the_same_time_share_a_place() -> None:
     sizes, spans = {0: 1000, 1: 1000, 2: 10}, {0: (0, 1), 1: (2, 3), 2: (1, 2)}
-    assert arrange(sizes, spans) == ({0: 0, 1: 0, 2: 2 * ROUND}, 3 * ROUND)
+    assert assign_arena_offsets(sizes, spans) == (
+        {0: 0, 1: 0, 2: 2 * ARENA_ALIGNMENT_BYTES},
+        3 * ARENA_ALIGNMENT_BYTES,
+    )
 
 
 def test_slots_that_meet_in_one_act_lie_apart() -> None:
-    found, whole = arrange({0: ROUND, 1: ROUND + 1, 2: 0}, {0: (0, 1), 1: (1, 2), 2: (2, 4)})
-    assert found == {0: 2 * ROUND, 1: 0, 2: 2 * ROUND} and whole == 3 * ROUND
+    found, whole = assign_arena_offsets(
+        {0: ARENA_ALIGNMENT_BYTES, 1: ARENA_ALIGNMENT_BYTES + 1, 2: 0},
+        {0: (0, 1), 1: (1, 2), 2: (2, 4)},
+    )
+    assert (
+        found == {0: 2 * ARENA_ALIGNMENT_BYTES, 1: 0, 2: 2 * ARENA_ALIGNMENT_BYTES}
+        and whole == 3 * ARENA_ALIGNMENT_BYTES
+    )
 
 
 def test_a_gap_that_is_too_small_is_left() -> None:
     spans = {0: (0, 1), 1: (0, 9), 2: (2, 9), 3: (2, 9), 4: (2, 9)}
-    sizes = {0: 3 * ROUND, 1: 2 * ROUND, 2: 2 * ROUND, 3: 2 * ROUND, 4: ROUND}
-    found, whole = arrange(sizes, spans)
-    assert found == {0: 0, 1: 3 * ROUND, 2: 0, 3: 5 * ROUND, 4: 2 * ROUND} and whole == 7 * ROUND
+    sizes = {
+        0: 3 * ARENA_ALIGNMENT_BYTES,
+        1: 2 * ARENA_ALIGNMENT_BYTES,
+        2: 2 * ARENA_ALIGNMENT_BYTES,
+        3: 2 * ARENA_ALIGNMENT_BYTES,
+        4: ARENA_ALIGNMENT_BYTES,
+    }
+    found, whole = assign_arena_offsets(sizes, spans)
+    assert (
+        found
+        == {
+            0: 0,
+            1: 3 * ARENA_ALIGNMENT_BYTES,
+            2: 0,
+            3: 5 * ARENA_ALIGNMENT_BYTES,
+            4: 2 * ARENA_ALIGNMENT_BYTES,
+        }
+        and whole == 7 * ARENA_ALIGNMENT_BYTES
+    )
 
 
 def test_a_slot_that_has_a_value_twice_leaves_its_place_meanwhile() -> None:
     sizes, spans = {0: 1, 1: 1, 2: 1}, {0: (0, 1, 4, 5), 1: (2, 3), 2: (3, 4)}
-    assert arrange(sizes, spans) == ({0: 0, 1: 0, 2: ROUND}, 2 * ROUND)
+    assert assign_arena_offsets(sizes, spans) == (
+        {0: 0, 1: 0, 2: ARENA_ALIGNMENT_BYTES},
+        2 * ARENA_ALIGNMENT_BYTES,
+    )
 
 
 def test_an_empty_arena_is_empty() -> None:
-    assert arrange({}, {}) == ({}, 0)
+    assert assign_arena_offsets({}, {}) == ({}, 0)
 
 
 def test_a_slot_is_needed_from_the_first_to_the_last_act_that_touches_it() -> None:
@@ -61,4 +96,4 @@ def test_a_slot_is_needed_from_the_first_to_the_last_act_that_touches_it() -> No
 @pytest.mark.parametrize("wanted", [(), (1,)])
 def test_what_is_no_launch_is_always_done(wanted: tuple[int, ...]) -> None:
     acts = [Noted(0), Noted(1)]
-    assert needed(acts, {0, 1}, wanted) == acts
+    assert drop_unread_launches(acts, {0, 1}, wanted) == acts

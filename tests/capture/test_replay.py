@@ -60,15 +60,15 @@ def test_intermediates_lie_in_one_arena() -> None:
 
 @pytest.mark.skipif("cpu" not in INSTALLED, reason="the interpreter has no routines of a vendor")
 def test_a_profile_counts_a_routine_and_not_its_binding(monkeypatch: pytest.MonkeyPatch) -> None:
-    bound, done = program.Call.prepare, list[str]()
+    bound, done = program.LibraryCallAct.prepare, list[str]()
 
-    def noting(call: program.Call, opened: Any) -> Any:
+    def noting(call: program.LibraryCallAct, opened: Any) -> Any:
         done.append("binds")
         return bound(call, opened)
 
     captured, x = dt.jit(lambda x: x @ x), dt.ones((32, 32), device="cpu")
     dt.evaluate(captured(x), captured(x))
-    monkeypatch.setattr(program.Call, "prepare", noting)
+    monkeypatch.setattr(program.LibraryCallAct, "prepare", noting)
     clock = SimpleNamespace(perf_counter_ns=lambda: done.append("begins") or 0)
     monkeypatch.setattr(program, "time", clock)
     with dt.profile() as found:

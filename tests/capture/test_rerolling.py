@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from dovetail.capture import rerolling
 from dovetail.capture.loop_acts import RerolledLoop
-from dovetail.capture.program import Act, Call, Place, Strided, arrange
-from dovetail.capture.rerolling import MIX, RolledActs, reroll
+from dovetail.capture.program import Act, LibraryCallAct, Place, StridedMemory, assign_arena_offsets
+from dovetail.capture.rerolling import HASH_FACTORS, RolledActs, reroll
 from dovetail.device_class import opened
 from dovetail.engine.traced_numbers import Environment
 from dovetail.ops import table as ops
@@ -25,8 +25,8 @@ Done = tuple[int, list[Place]]  # the kind of an act, what it reads, and last wh
 
 
 def routine(kind: int, places: list[Place]) -> Act:
-    *inputs, output = [Strided(p, (1,), (1,), dt.float32) for p in places]
-    return Call(ops.ADD, tuple(inputs), output, kind)
+    *inputs, output = [StridedMemory(p, (1,), (1,), dt.float32) for p in places]
+    return LibraryCallAct(ops.ADD, tuple(inputs), output, kind)
 
 
 def done(acts: Iterable[Act], place: Callable[[Place], Place] = lambda p: p) -> Iterator[Done]:
@@ -42,7 +42,7 @@ def done(acts: Iterable[Act], place: Callable[[Place], Place] = lambda p: p) -> 
 
                 yield from done(act.body.acts, inside)
         else:
-            assert isinstance(act, Call)
+            assert isinstance(act, LibraryCallAct)
             yield act.nbytes, [place(p) for p in act.places()]
 
 
@@ -62,7 +62,7 @@ def flow(acts: Iterable[Done]) -> list[int | None]:
 def assembled(rolled: RolledActs) -> list[Act]:
     """Return acts with all slots of their own in an arena."""
     spans = rolled.spans()
-    offsets, _ = arrange({slot: SIZE for slot in spans if slot >= GIVEN}, spans)
+    offsets, _ = assign_arena_offsets({slot: SIZE for slot in spans if slot >= GIVEN}, spans)
 
     def move(p: Place) -> Place:
         slot = rolled.owner(p.slot)
@@ -141,7 +141,7 @@ def check(seeds: range, monkeypatch: pytest.MonkeyPatch) -> int:
         made = recorded(rng)
         monkeypatch.setattr(rerolling, "BODY_ACTS_MIN", rng.choice([1, 1, 2, 4]))
         collide = np.array(rng.choices([0, 1, 1, 1], k=4), np.uint64)  # 0: hashes that do
-        monkeypatch.setattr(rerolling, "MIX", MIX * collide)
+        monkeypatch.setattr(rerolling, "HASH_FACTORS", HASH_FACTORS * collide)
         rolled = reroll(made.acts, range(GIVEN, made.slots), ())
         pairs = zip(flow(done(made.acts)), flow(done(assembled(rolled))), strict=True)
         assert all(now == before for before, now in pairs if before is not None), seed

@@ -10,10 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dovetail.command_line import PICTURES, Parser, one_line, why_not
+from dovetail.command_line import (
+    PICTURE_SUFFIXES,
+    CommandParser,
+    describe_write_error,
+    format_error,
+)
 from dovetail.commands import cli
 from dovetail.commands.completion import tree
-from dovetail.commands.demo import PARTS
+from dovetail.commands.demo import DEMO_PARTS
 from dovetail.errors import InternalError, PluginError
 
 KITS = ("backend", "dtype", "layout")
@@ -31,12 +36,12 @@ BAD = [
     ("demo --out FOLDER", "is a folder"),
     ("demo -o GONE/x.png", "there is no folder"),
     ("demo --quik", "unrecognized arguments: --quik; see dovetail demo --help"),
-    *((f"demo {part} --device nope", 'no device type "nope"') for part in PARTS),
-    *((f"demo {part} --nonsense", "--nonsense") for part in PARTS),
-    *((f"demo {part} -o GONE/x.png", "no folder") for part in PARTS if part != "scale"),
+    *((f"demo {part} --device nope", 'no device type "nope"') for part in DEMO_PARTS),
+    *((f"demo {part} --nonsense", "--nonsense") for part in DEMO_PARTS),
+    *((f"demo {part} -o GONE/x.png", "no folder") for part in DEMO_PARTS if part != "scale"),
     ("demo -o a.xyz", "a.xyz is no picture; its name ends in one of .png, "),
     ("demo -o a", "its name ends in one of"),
-    *((f"demo {part} -o a.xyz", "its name ends in one of") for part in PARTS if part != "scale"),
+    *((f"demo {part} -o a.xyz", "its name ends in one of") for part in DEMO_PARTS if part != "scale"),
     ("demo scale --folder GONE", "there is no folder"),
     ("demo scale --memory 0", "a whole number from 1, not '0'"),
     ("demo scale --memory 3", "it needs 4 MiB"),
@@ -109,13 +114,13 @@ def test_bad_input_is_one_line(
 def test_matplotlib_writes_every_picture_that_is_taken(tmp_path: Path) -> None:
     figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(1, 1))
     figure.subplots().plot([1, 2])
-    for suffix in PICTURES:
+    for suffix in PICTURE_SUFFIXES:
         figure.savefig(tmp_path / f"a{suffix}")
         assert (tmp_path / f"a{suffix}").stat().st_size > 0
 
 
 def test_a_suffix_may_be_in_capitals(tmp_path: Path) -> None:
-    parser = Parser(prog="x")
+    parser = CommandParser(prog="x")
     parser.add_picture(Path("x.png"))
     assert parser.parse_args(["-o", str(tmp_path / "A.PNG")]).out == tmp_path / "A.PNG"
 
@@ -123,7 +128,7 @@ def test_a_suffix_may_be_in_capitals(tmp_path: Path) -> None:
 def test_every_command_and_part_is_tried_with_bad_input() -> None:
     tried = {tuple(line.split()[:2]) for line, _ in BAD}
     assert {c for c, *_ in tried} >= {*cli.COMMANDS}
-    assert {p for c, *rest in tried if c == "demo" for p in rest} >= {*PARTS}
+    assert {p for c, *rest in tried if c == "demo" for p in rest} >= {*DEMO_PARTS}
 
 
 @pytest.mark.parametrize(
@@ -168,13 +173,14 @@ def test_missing_packages_are_one_line(
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "no folder" in why_not(Path(os.devnull) / "x.png")
+    assert "no folder" in describe_write_error(Path(os.devnull) / "x.png")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert (
-        why_not(tmp_path / "x.png") == f"{tmp_path / 'x.png'} cannot be written: permission denied"
+        describe_write_error(tmp_path / "x.png")
+        == f"{tmp_path / 'x.png'} cannot be written: permission denied"
     )
     monkeypatch.undo()
-    assert why_not(tmp_path / "x.png") == ""
+    assert describe_write_error(tmp_path / "x.png") == ""
 
 
 def test_the_default_file_is_written_over_and_force_allows_any(places: dict[str, str]) -> None:
@@ -190,11 +196,11 @@ def test_the_default_file_is_written_over_and_force_allows_any(places: dict[str,
 
 def test_errors_with_tracebacks_become_one_line_with_the_mend() -> None:
     long = 'device type "x" is broken: it does not load\nTraceback\n  File\nTo mend it: get it anew'
-    assert one_line(PluginError(long)) == (
+    assert format_error(PluginError(long)) == (
         'device type "x" is broken: it does not load; To mend it: get it anew'
     )
-    assert one_line(FileNotFoundError(2, "No such file", "x")) == "x: No such file"
-    assert one_line(ValueError()) == "ValueError"
+    assert format_error(FileNotFoundError(2, "No such file", "x")) == "x: No such file"
+    assert format_error(ValueError()) == "ValueError"
 
 
 def test_what_only_we_can_mend_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,7 +260,7 @@ def test_python_m_dovetail_is_the_command(tmp_path: Path) -> None:
     assert text == said("--help")
     for name, (_, help) in cli.COMMANDS.items():
         assert name in text and help in " ".join(text.split())
-    for name, (_, help) in PARTS.items():
+    for name, (_, help) in DEMO_PARTS.items():
         assert [line for line in text.splitlines() if f"demo {name}" in line and help in line]
 
 

@@ -12,7 +12,7 @@ import pytest
 from dovetail.commands import demo
 from rich.console import Console
 
-TINY = demo.Size(iterations=3, seeds=2, steps=4)
+TINY = demo.DemoSize(iterations=3, seeds=2, steps=4)
 RNG = np.random.default_rng(3)
 
 
@@ -78,14 +78,14 @@ def test_purity_counts_the_most_frequent_kind() -> None:
 def test_every_device_works_on_what_the_interpreter_works_on() -> None:
     assert demo.plan_jobs(["a", "reference"], 1797) == [
         ("a", 1797),
-        ("a", demo.PART),
-        ("reference", demo.PART),
+        ("a", demo.REFERENCE_DIGITS_MAX),
+        ("reference", demo.REFERENCE_DIGITS_MAX),
     ]
     assert demo.plan_jobs(["a", "b"], 9) == [("a", 9), ("b", 9)]
 
 
-def outcome(device: str, count: int = 10, shift: float = 0.0) -> demo.Outcome:
-    return demo.Outcome(device, count, components=np.ones(3, "f4") + np.float32(shift))
+def outcome(device: str, count: int = 10, shift: float = 0.0) -> demo.DigitsOutcome:
+    return demo.DigitsOutcome(device, count, components=np.ones(3, "f4") + np.float32(shift))
 
 
 def test_a_last_bit_is_a_disagreement() -> None:
@@ -115,7 +115,7 @@ def shown(console: Console) -> str:
 def test_the_demo_on_the_interpreter(
     console: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo, "PART", 120)
+    monkeypatch.setattr(demo, "REFERENCE_DIGITS_MAX", 120)
     picture = tmp_path / "digits.png"
     assert demo.run_demo(["reference"], picture, TINY, console) == 0
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
@@ -128,13 +128,13 @@ def test_the_demo_fails_where_devices_differ(
 ) -> None:
     right = demo.sort_digits
 
-    def lying(device: str, *args: object) -> demo.Outcome:
+    def lying(device: str, *args: object) -> demo.DigitsOutcome:
         out = right("reference", *args)  # type: ignore[arg-type]
         wrong = out.centroids + np.float32(device == "liar")
         return dataclasses.replace(out, device=device, centroids=wrong)
 
     monkeypatch.setattr(demo, "sort_digits", lying)
-    monkeypatch.setattr(demo, "PART", 60)
+    monkeypatch.setattr(demo, "REFERENCE_DIGITS_MAX", 60)
     assert demo.run_demo(["liar", "reference"], tmp_path / "x.png", TINY, console) == 1
     assert "reference and liar differ on 60 digits" in shown(console)
 
@@ -143,7 +143,7 @@ def test_purity_is_what_it_should_be(console: Console) -> None:
     pixels, labels = demo.load_digits()
     assert pixels.shape == (1797, 64) and pixels.dtype == np.float32 and pixels.max() == 1
     out = demo.sort_digits("reference", pixels[:300], labels[:300], demo.QUICK, nothing)
-    assert 0.7 < out.purity < 0.95 and 0.8 < out.kept < 0.95
+    assert 0.7 < out.purity < 0.95 and 0.8 < out.explained_variance < 0.95
     assert [s.name for s in out.stages] == ["standardise", "components", "k-means", "purity"]
     assert all(s.seconds > 0 and s.launches > 0 for s in out.stages)
 

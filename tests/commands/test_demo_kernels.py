@@ -10,7 +10,7 @@ import pytest
 from dovetail.commands import demo, demo_kernels
 from rich.console import Console
 
-TINY = demo_kernels.Size(side=16, rounds=12, steps=5, numbers=500, rows=8)
+TINY = demo_kernels.PictureSize(side=16, rounds=12, steps=5, numbers=500, rows=8)
 
 
 def test_the_pictures_are_numpys() -> None:

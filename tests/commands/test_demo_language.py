@@ -20,9 +20,9 @@ pytest.importorskip("matplotlib")
 
 def test_the_corpus_is_text_and_nothing_held_out_is_learnt() -> None:
     text = demo_language.corpus()
-    assert len(text.learnt) > 8 * len(text.held_out) > 400_000
+    assert len(text.training_text) > 8 * len(text.held_out) > 400_000
     assert 80 < len(text.letters) < 100 and {*text.letters} >= {*"aZ09\n "}
-    whole = text.text(text.learnt[:2000].tolist())
+    whole = text.text(text.training_text[:2000].tolist())
     assert "\n\n" in whole and whole.isascii()
 
 
@@ -37,7 +37,7 @@ def test_a_batch_is_followed_by_its_own_letters() -> None:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, n in {"CONTEXT": 16, "WIDTH": 16, "HEADS": 2, "LAYERS": 1, "BATCH": 8}.items():
         monkeypatch.setattr(demo_language, name, n)
-    monkeypatch.setattr(demo_language, "WRITTEN", 12)
+    monkeypatch.setattr(demo_language, "SAMPLE_LETTERS", 12)
 
 
 @needs_cpu
@@ -63,8 +63,8 @@ def test_the_command_arrives_at_the_same_bits_on_all_devices(tmp_path: Path) -> 
 
 
 def test_other_weights_and_bad_results_are_told() -> None:
-    good = demo_language.Outcome("a", [4.0] * 60, [(60, 2.0)])
-    bad = demo_language.Outcome("b", [4.0] * 59 + [3.9], [(60, 3.9)])
+    good = demo_language.LetterModelOutcome("a", [4.0] * 60, [(60, 2.0)])
+    bad = demo_language.LetterModelOutcome("b", [4.0] * 59 + [3.9], [(60, 3.9)])
     assert demo_language.complaints([good, bad]) == [
         "b and a arrived at different weights", "b learnt nothing: 3.90 nats a letter",
     ]  # fmt: skip

@@ -22,7 +22,10 @@ def asked() -> list[tuple[str, tuple[str, ...], str]]:
     found = []
     for path in sorted(HERE.glob("demo*.py")):
         for call in ast.walk(ast.parse(path.read_text())):
-            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "lacks":
+            if (
+                isinstance(call, ast.Call)
+                and getattr(call.func, "id", "") == "report_missing_modules"
+            ):
                 modules, *extra = map(ast.literal_eval, call.args[1:])
                 found.append((path.stem, modules, extra[0] if extra else "demo"))
     return found

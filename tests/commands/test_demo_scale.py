@@ -10,17 +10,17 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.commands import demo_scale as scale
-from dovetail.commands.demo_scale import BLOCK, Cut, Source
+from dovetail.commands.demo_scale import BLOCK_ROWS, RowSource, WorkPartition
 
 pytest.importorskip("dovetail_cpu_llvm")
 BLOCKS = 6
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Source:
+def source(tmp_path_factory: pytest.TempPathFactory) -> RowSource:
     path = tmp_path_factory.mktemp("scale") / "data.npy"
-    scale.write_data(path, BLOCKS * BLOCK, "cpu")
-    return Source(str(path), BLOCKS * BLOCK, "cpu")
+    scale.write_data(path, BLOCKS * BLOCK_ROWS, "cpu")
+    return RowSource(str(path), BLOCKS * BLOCK_ROWS, "cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -29,22 +29,26 @@ def in_this_process() -> Iterator[None]:
         yield
 
 
-def test_chunks_of_all_sizes_have_the_same_bits(source: Source) -> None:
-    found = {k: scale.analyse(source, Cut(1, k * BLOCK)).digest for k in (1, 2, 4, 6)}
+def test_chunks_of_all_sizes_have_the_same_bits(source: RowSource) -> None:
+    found = {
+        k: scale.analyse(source, WorkPartition(1, k * BLOCK_ROWS)).digest for k in (1, 2, 4, 6)
+    }
     assert len(set(found.values())) == 1, found
 
 
-def test_sums_of_whole_chunks_would_not(source: Source) -> None:
+def test_sums_of_whole_chunks_would_not(source: RowSource) -> None:
     def of_chunk(x: dt.Tensor) -> dt.Tensor:
         return dt.expand_dims(dt.sum(x, axis=(0, 1)), axis=0)
 
-    few, many = (scale.total(source, Cut(1, k * BLOCK), of_chunk).numpy() for k in (1, 5))
+    few, many = (
+        scale.total(source, WorkPartition(1, k * BLOCK_ROWS), of_chunk).numpy() for k in (1, 5)
+    )
     assert not np.array_equal(few, many), "else the test above says nothing"
 
 
-def test_it_finds_what_numpy_finds(source: Source) -> None:
+def test_it_finds_what_numpy_finds(source: RowSource) -> None:
     rows = np.load(source.path).astype("f8")
-    mean, basis, _, counts = scale.analyse(source, Cut(1, 2 * BLOCK)).results
+    mean, basis, _, counts = scale.analyse(source, WorkPartition(1, 2 * BLOCK_ROWS)).results
     np.testing.assert_allclose(mean, rows.mean(axis=0), atol=1e-5)
     _, _, v = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
     across = np.abs(v[: scale.COMPONENTS] @ basis)
@@ -52,12 +56,12 @@ def test_it_finds_what_numpy_finds(source: Source) -> None:
     assert counts.sum() == len(rows) and (counts > 0).all()
 
 
-def test_other_data_have_another_digest(source: Source, tmp_path: Path) -> None:
+def test_other_data_have_another_digest(source: RowSource, tmp_path: Path) -> None:
     rows = np.load(source.path)
     rows[0, 0] += 1
     np.save(tmp_path / "other.npy", rows)
-    other = Source(str(tmp_path / "other.npy"), source.rows, "cpu")
-    cut = Cut(1, 3 * BLOCK)
+    other = RowSource(str(tmp_path / "other.npy"), source.rows, "cpu")
+    cut = WorkPartition(1, 3 * BLOCK_ROWS)
     assert scale.analyse(other, cut).digest != scale.analyse(source, cut).digest
 
 

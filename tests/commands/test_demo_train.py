@@ -30,7 +30,7 @@ def test_the_split_is_fixed_and_covers_all() -> None:
 def test_it_learns() -> None:
     ticks: list[int] = []
     out = demo_train.learn("cpu", demo_train.EPOCHS, demo_train.EPOCHS, lambda: ticks.append(1))
-    assert out.accuracies[-1] >= demo_train.TARGET and len(ticks) == demo_train.EPOCHS
+    assert out.accuracies[-1] >= demo_train.ACCURACY_MIN and len(ticks) == demo_train.EPOCHS
     assert out.losses[-1] < out.losses[0] / 10
     assert demo_train.complaints([out]) == []
 
@@ -61,8 +61,8 @@ def test_the_command_trains_on_all_devices_to_the_same_bits(
 
 def test_other_weights_and_bad_results_are_told() -> None:
     many = demo_train.EPOCHS
-    good = demo_train.Outcome("a", [1.0], [0.99] * many, ["x"] * many, resumed="x")
-    bad = demo_train.Outcome("b", [1.0], [0.5] * many, ["y"] * many, resumed="z")
+    good = demo_train.TrainingOutcome("a", [1.0], [0.99] * many, ["x"] * many, resumed="x")
+    bad = demo_train.TrainingOutcome("b", [1.0], [0.5] * many, ["y"] * many, resumed="z")
     lines = demo_train.complaints([good, bad])
     assert lines == [
         "b and a arrived at different weights", "b reached 50.0%, not 98.5%",

@@ -14,7 +14,14 @@ from typing import Any
 import pytest
 from dovetail import extend
 from dovetail.commands import cli
-from dovetail.commands.new_backend import KINDS, TEMPLATE, check_name, files, main, new_backend
+from dovetail.commands.new_backend import (
+    TEMPLATE,
+    TEMPLATE_KINDS,
+    check_name,
+    files,
+    main,
+    new_backend,
+)
 from dovetail.errors import ArgumentError
 from extend_names import NAMES as EXTEND
 from places import ROOT, TESTS
@@ -24,7 +31,7 @@ NAMES = {"host": NAME, "accelerator": "toyq"}
 CORE = ROOT / "core"
 LIMITS = {"host": 200, "accelerator": 600}  # lines, of all files together
 LATE = TESTS / "commands" / "children" / "late_accelerator.py"
-every_kind = pytest.mark.parametrize("kind", [*KINDS])
+every_kind = pytest.mark.parametrize("kind", [*TEMPLATE_KINDS])
 
 
 def compiler() -> str | None:
@@ -78,7 +85,7 @@ def test_the_package_is_short(kind: str) -> None:
 
 
 def test_the_default_kind_is_the_host() -> None:
-    assert [*files(NAME)] == [*files(NAME, "host")] and {*KINDS} == {*NAMES}
+    assert [*files(NAME)] == [*files(NAME, "host")] and {*TEMPLATE_KINDS} == {*NAMES}
 
 
 @every_kind
@@ -141,7 +148,9 @@ def test_names_that_are_none(name: str, tmp_path: Path) -> None:
 def test_a_device_type_that_exists_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArgumentError, match="'reference' exists"):
         check_name("reference")
-    monkeypatch.setattr("dovetail.commands.new_backend.offers", lambda: {"warp": "dovetail-warp"})
+    monkeypatch.setattr(
+        "dovetail.commands.new_backend.offered_backends", lambda: {"warp": "dovetail-warp"}
+    )
     with pytest.raises(ArgumentError, match=r"'warp' exists: pip install .*warp"):
         check_name("warp")
     check_name("weft")
@@ -176,7 +185,7 @@ def test_the_kind_is_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str
         with pytest.raises(SystemExit):
             main(arguments)
         said = "".join(capsys.readouterr())
-        assert all(word in said for word in ("--kind", *KINDS)), said
+        assert all(word in said for word in ("--kind", *TEMPLATE_KINDS)), said
 
 
 # --- the backend

@@ -3,6 +3,11 @@ too: `-p cuda_double.large_schedules`."""
 
 from dovetail_cuda import schedule
 
-for limit in ("SHORT", "BUSY", "WIDE", "TILED"):
+for limit in (
+    "THREAD_ELEMENTS_MAX",
+    "COARSENED_POINTS_MIN",
+    "COARSENED_COLUMNS_MIN",
+    "JAMMED_POINTS_MIN",
+):
     assert getattr(schedule, limit) > 0
     setattr(schedule, limit, 0)

@@ -12,7 +12,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from dovetail.device_class import opened_devices
-from dovetail.engine.programs import holders
+from dovetail.engine.programs import program_caches
 from dovetail.fft import twiddles
 
 from . import driver, nvrtc
@@ -41,7 +41,7 @@ def installed() -> Iterator[None]:
             if device.type == "cuda":
                 device.opened = None
         # Plans and tables hold on to the device, whose memory is given back by the double.
-        for cache in (*holders, twiddles._tables):
+        for cache in (*program_caches, twiddles._tables):
             cache.age()
             cache.age()
         gc.collect()

@@ -19,12 +19,12 @@ from dovetail.backend.interface import Backend, DeviceInfo, Handles
 from dovetail.backend.reference import ReferenceProgram
 from dovetail.device_class import Device, device
 from dovetail.dtypes import float64, int32
-from dovetail.engine.programs import holders
+from dovetail.engine.programs import program_caches
 from dovetail.ir.builder import Kernel
 from dovetail.ir.cstyle import CStyle
 from dovetail.ir.target import Capabilities
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.device_handle import Opened
+from dovetail.plugins.device_handle import OpenedDevice
 from dovetail.plugins.registry import open_device
 from installed import INSTALLED
 from lying_backends import Honest, Numbers
@@ -82,11 +82,11 @@ class PoorC(Honest):
 def opened(backend: Backend) -> Iterator[Device]:
     """A device of this backend, for as long as it is asked for."""
     made = device(backend.info.type)
-    made.opened = Opened(backend, CachingAllocator(backend, made), made, {})
+    made.opened = OpenedDevice(backend, CachingAllocator(backend, made), made, {})
     yield made
     made.opened.faults.settle_all()
     made.opened = None
-    for cache in 2 * holders:
+    for cache in 2 * program_caches:
         cache.age()
 
 

@@ -12,20 +12,20 @@ import numpy as np
 import partial_devices
 import pytest
 from dovetail.backend import limits
-from dovetail.backend.limits import parts
+from dovetail.backend.limits import grid_parts
 from dovetail.backend.reference import interpret
 from dovetail.device_class import Device
 from dovetail.dtypes import float32, int32, int64
 from dovetail.engine.events import counters
-from dovetail.engine.programs import program
+from dovetail.engine.programs import get_program
 from dovetail.errors import ArgumentError, DeviceError, DTypeError, LayoutError
 from dovetail.ir.analysis import values
 from dovetail.ir.builder import Kernel, KernelBuilder
 from dovetail.ir.language import cast, const, load
 from dovetail.ir.legalize import legalize
 from dovetail.ir.parser import parse_kernel
-from dovetail.ir.target import LEAST_BUFFERS, Capabilities
-from dovetail.ir.verify import broken, verify
+from dovetail.ir.target import BUFFERS_MIN, Capabilities
+from dovetail.ir.verify import find_violation, verify
 from random_programs import check
 
 Program = Callable[[Device], list[dt.Tensor]]
@@ -319,7 +319,7 @@ def test_a_kernel_of_ones_own_with_too_many_buffers_is_refused() -> None:
 
 def test_less_than_what_kernels_need_is_refused() -> None:
     with pytest.raises(ArgumentError, match="max_buffers is 7; it is 0 for no limit, else 8"):
-        Capabilities(max_buffers=LEAST_BUFFERS - 1)
+        Capabilities(max_buffers=BUFFERS_MIN - 1)
 
 
 # --- offsets and grids
@@ -346,7 +346,7 @@ def test_a_kernel_does_a_part_of_its_grid() -> None:
     assert [n.name for n in legal.grid] == ["points0", "points1"]
     out_ = np.zeros(3 * 7 * 5, np.float32)
     seen = []
-    for firsts, points in parts((3, 7, 5), (4, 3)):
+    for firsts, points in grid_parts((3, 7, 5), (4, 3)):
         interpret(legal, [out_], [3, 7, 5, *firsts, *points], [], points)
         seen.append(points)
     expected = [i * 100 + j * 10 + k for i in range(3) for j in range(7) for k in range(5)]
@@ -461,7 +461,7 @@ def test_indices_of_32_bits_find_the_same(then: Capabilities) -> None:
 def test_a_mixture_of_indices_breaks_the_rules(index: str, body: str, rule: str) -> None:
     at = "v0" if "v0" in body else "i0"
     text = f"kernel k(x: w i8; n; ) grid(n){index} {{\n{body}\nstore x[{at}] = i8(1)\n}}"
-    assert rule in str(broken(parse_kernel(text)))
+    assert rule in str(find_violation(parse_kernel(text)))
 
 
 @pytest.mark.parametrize(
@@ -479,10 +479,10 @@ def test_more_than_32_bits_index_is_refused(
     """An extent, a place that the kernel computes, and one that depends on what it loads."""
     device = limited.SmallIndices.device()
     assert device.opened is not None
-    made = program(device.opened, picked())
-    limits.bind(device.opened.backend, made, [4, 3, 5], (5, 3))
+    made = get_program(device.opened, picked())
+    limits.bind_within_limits(device.opened.backend, made, [4, 3, 5], (5, 3))
     with pytest.raises(DeviceError, match="kernel picked would be launched over more than 32") as e:
-        limits.bind(device.opened.backend, made, ints, grid)
+        limits.bind_within_limits(device.opened.backend, made, ints, grid)
     assert number is None or f"up to {number};" in str(e.value)
 
 

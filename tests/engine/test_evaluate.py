@@ -16,7 +16,7 @@ import pytest
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.engine import evaluate as run
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.device_handle import Opened
+from dovetail.plugins.device_handle import OpenedDevice
 
 
 def chain(x: Any, y: Any) -> Any:
@@ -129,7 +129,7 @@ def test_new_scalars_compile_nothing(device: str) -> None:
 def test_devices_of_one_kind_compile_for_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("twin:0", "twin:1"):  # whose fingerprints are equal
         dev, backend = dt.device(name), ReferenceBackend()
-        opened = Opened(backend, CachingAllocator(backend, dev), dev, {})
+        opened = OpenedDevice(backend, CachingAllocator(backend, dev), dev, {})
         monkeypatch.setattr(dev, "opened", opened)
         x = dt.ones(10, device=dev)
         dt.evaluate(x)

@@ -21,7 +21,7 @@ from dovetail.engine import evaluation as one
 from dovetail.engine import plan_cache
 from dovetail.engine.graph_matcher import MISS, NEEDS_TEMP
 from dovetail.graph.expr import node
-from dovetail.graph.refcount import Holder, take
+from dovetail.graph.refcount import Box, pop
 from dovetail.lru_cache import LRUCache
 from dovetail.ops.table import COPY
 
@@ -102,40 +102,40 @@ def changed(graph: Graph, rng: random.Random, given: int) -> Graph:
 @pytest.fixture
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
     """What forgets all plans and guards; it gives the keys that will be guarded from then on."""
-    add, keys = plan_cache.add, set[Any]()
+    add, keys = plan_cache.cache_graph, set[Any]()
 
     def noted(walk: Any, *rest: Any) -> None:
-        before = sum(map(len, plan_cache._known.entries().values()))
+        before = sum(map(len, plan_cache._cached_graphs.entries().values()))
         add(walk, *rest)
-        if sum(map(len, plan_cache._known.entries().values())) > before:
+        if sum(map(len, plan_cache._cached_graphs.entries().values())) > before:
             keys.add(tuple(walk.key))
 
     def forget() -> set[Any]:
         monkeypatch.setattr(one, "_plans", LRUCache(100))
-        monkeypatch.setattr(plan_cache, "_known", LRUCache(100))
+        monkeypatch.setattr(plan_cache, "_cached_graphs", LRUCache(100))
         forget_lately()
         keys.clear()
         return keys
 
-    monkeypatch.setattr(plan_cache, "add", noted)
+    monkeypatch.setattr(plan_cache, "cache_graph", noted)
     return forget
 
 
 def forget_lately() -> None:
-    plan_cache.values.age()
-    plan_cache.updates.age()
+    plan_cache.value_graphs.age()
+    plan_cache.update_graphs.age()
 
 
 def at_once(graph: Graph, given: list[Any]) -> Any:
     """The root's value, op by op, with nothing learnt from it."""
-    before = one._plans, plan_cache._known
+    before = one._plans, plan_cache._cached_graphs
     try:
-        one._plans, plan_cache._known = LRUCache(1000), LRUCache(1000)
+        one._plans, plan_cache._cached_graphs = LRUCache(1000), LRUCache(1000)
         forget_lately()
         with dt.eager():
             return build(graph, given)[0].copy().numpy().copy()
     finally:
-        one._plans, plan_cache._known = before
+        one._plans, plan_cache._cached_graphs = before
         forget_lately()
 
 
@@ -164,7 +164,7 @@ def test_guards_and_keys_agree(forgotten: Callable[[], set[Any]]) -> None:
             other = changed(graph, rng, len(given))
             key, fewer = looked_at(other, given)
             root, held = build(other, given)
-            matched = plan_cache.match(root._expr)
+            matched = plan_cache.match_cached_graph(root._expr)
             if matched and fewer < count:
                 seen["a leaf twice"] += 1
             else:
@@ -178,7 +178,7 @@ def test_guards_and_keys_agree(forgotten: Callable[[], set[Any]]) -> None:
     assert seen["a leaf twice"] < seen["told apart"] // 10, seen
 
 
-def value_of(graph: Graph, given: list[Any]) -> tuple[Holder[Any], list[Any]]:
+def value_of(graph: Graph, given: list[Any]) -> tuple[Box[Any], list[Any]]:
     root, held = build(graph, given)
     return [root._expr], held
 
@@ -196,7 +196,7 @@ def test_guards_and_keys_of_writes_agree(forgotten: Callable[[], set[Any]]) -> N
             value, held = value_of(graph, given)
             if value[0].spec is not given[at]._expr.spec:
                 return None, 0 * len(held)
-            copy = node(COPY, (take(value),), given[at]._expr.spec)
+            copy = node(COPY, (pop(value),), given[at]._expr.spec)
             evaluation = one.Evaluation([copy], given[at]._expr)
             return evaluation._whole_key()[0], len(evaluation.leaves)
 

@@ -12,11 +12,11 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.autograd import engine
-from dovetail.backend.faults import CELLS
+from dovetail.backend.faults import CELLS_PER_STREAM
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device_class import Device, device
 from dovetail.memory import make_allocator
-from dovetail.plugins.device_handle import Opened
+from dovetail.plugins.device_handle import OpenedDevice
 from dovetail.settings import flags
 from installed import INSTALLED
 
@@ -55,7 +55,7 @@ numbers = count()
 def late() -> Iterator[Device]:
     dev = device(f"lagging:{next(numbers)}")  # known graphs belong to a device as it was opened
     backend = Late()
-    dev.opened = Opened(backend, make_allocator(dev, backend), dev, {})
+    dev.opened = OpenedDevice(backend, make_allocator(dev, backend), dev, {})
     yield dev
     dev.opened = None
 
@@ -90,13 +90,13 @@ def test_nothing_is_written_at_a_bad_index(late: Device) -> None:
 
 def test_more_launches_than_cells(late: Device) -> None:
     x, i = dt.arange(4, device=late), dt.asarray([3], device=late)
-    for _ in range(CELLS + 1):
+    for _ in range(CELLS_PER_STREAM + 1):
         y = dt.take(x, i)
         dt.evaluate(y)
     assert y.tolist() == [3]
     bad = dt.take(x, i + 1)
     dt.evaluate(bad)
-    for _ in range(2 * CELLS + 1):
+    for _ in range(2 * CELLS_PER_STREAM + 1):
         y = dt.take(x, i)
         dt.evaluate(y)
     assert y.tolist() == [3]
@@ -249,16 +249,16 @@ def test_checks_are_forgotten_when_nobody_can_meet_them(late: Device) -> None:
     dt.evaluate(y)
     z = x + 1
     z.tolist()
-    assert flags.tainted
+    assert flags.has_unresolved_checks
     del y
     gc.collect()
     dt.evaluate(dt.sqrt(z) * 3 - z)  # not recognised: that would not look at what is left
-    assert not flags.tainted
+    assert not flags.has_unresolved_checks
     y = x[dt.asarray([1, 2], device=late)]
     dt.evaluate(y)
-    assert flags.tainted
+    assert flags.has_unresolved_checks
     y.tolist()
-    assert not flags.tainted and y.storage().checks == ()
+    assert not flags.has_unresolved_checks and y.storage().checks == ()
 
 
 # --- what the error says --------------------------------------------------------------------------

@@ -44,12 +44,12 @@ def test_a_plan_of_five_launches_is_one_message(networked: dt.Device) -> None:
     """Planned, found by its key, and recognised."""
     expected = five(dt.asarray(X, device="reference")).numpy()
     x = dt.asarray(X, device=networked)
-    recognised = counters.recognised
+    recognised = counters.graph_hits
     for _ in range(5):
         y = five(x)
         assert sent(networked, lambda y=y: dt.evaluate(y)) == (1, 5)
         assert y.numpy().tobytes() == expected.tobytes()
-    assert counters.recognised >= recognised + 2
+    assert counters.graph_hits >= recognised + 2
 
 
 def test_one_launch_is_sent_as_always(networked: dt.Device) -> None:
@@ -191,7 +191,7 @@ def test_devices_that_have_none_of_their_own_are_not_asked(monkeypatch: pytest.M
     def refuse(*args: object) -> None:
         raise AssertionError("launch_all was called")
 
-    assert not open_device("reference").batches
+    assert not open_device("reference").takes_batches
     monkeypatch.setattr(Backend, "launch_all", refuse)
     dt.evaluate(five(dt.asarray(X, device="reference")))
     captured = dt.jit(five)

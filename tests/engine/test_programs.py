@@ -24,9 +24,13 @@ def test_programs_are_let_go_unless_a_plan_in_use_holds_them(
     plans: LRUCache[object, object] = LRUCache(1000)
     known: LRUCache[object, object] = LRUCache(1000)
     monkeypatch.setattr(run, "_plans", plans)
-    monkeypatch.setattr(plan_cache, "_known", known)
-    monkeypatch.setattr(programs, "holders", [plans, known, plan_cache.values, plan_cache.updates])
-    plan_cache.values.age()
+    monkeypatch.setattr(plan_cache, "_cached_graphs", known)
+    monkeypatch.setattr(
+        programs,
+        "program_caches",
+        [plans, known, plan_cache.value_graphs, plan_cache.update_graphs],
+    )
+    plan_cache.value_graphs.age()
 
     def chain(bits: int) -> list[float]:
         y = dt.ones((4,), device=name)

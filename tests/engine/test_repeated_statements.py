@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from dovetail.engine import evaluate as run
 from dovetail.engine import programs
-from dovetail.engine.evaluation import LARGE
+from dovetail.engine.evaluation import CACHED_NODES_MIN
 from dovetail.engine.events import counters
 
 Statement = Callable[[], object]
@@ -111,7 +111,10 @@ STATEMENTS = [n for n in NAMES if n != "neighbours"]
 def walked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     """Every graph that is walked; none is known from other tests."""
     seen: list[object] = []
-    for cache in (*programs.holders, *programs.holders):  # twice: what is young is old first
+    for cache in (
+        *programs.program_caches,
+        *programs.program_caches,
+    ):  # twice: what is young is old first
         cache.age()
 
     class Noted(run.Evaluation):
@@ -144,7 +147,7 @@ def test_statements_that_are_repeated_are_known_from_the_third_round_on(
     assert dt.memory.stats("cpu").device_allocations == held
 
 
-@pytest.mark.parametrize("sums", [4, LARGE // 4])
+@pytest.mark.parametrize("sums", [4, CACHED_NODES_MIN // 4])
 def test_a_large_graph_is_known_at_its_second_sight(sums: int, walked: list[object]) -> None:
     pytest.importorskip("dovetail_cpu_llvm")
     x = filled(16)
@@ -157,7 +160,7 @@ def test_a_large_graph_is_known_at_its_second_sight(sums: int, walked: list[obje
         assert [float(y) for y in found] == pytest.approx(
             [np.sum(np.exp(-i * x.numpy()) + x.numpy()) for i in range(sums)]
         )
-    assert rounds == ([1, 0, 0] if sums * 4 >= LARGE else [1, 1, 0])
+    assert rounds == ([1, 0, 0] if sums * 4 >= CACHED_NODES_MIN else [1, 1, 0])
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
@@ -181,9 +184,9 @@ def test_one_tensor_several_times_is_not_several_of_its_kind() -> None:
         dt.evaluate(*three)
     one, other = x + 1, x + 1
     product = one * 2
-    recognised = counters.recognised
+    recognised = counters.graph_hits
     dt.evaluate(one, one, other)
-    assert counters.recognised == recognised, "two are to be computed, not three"
+    assert counters.graph_hits == recognised, "two are to be computed, not three"
     for made in (*three, one, other, product / 2):
         np.testing.assert_array_equal(made.numpy(), x.numpy() + 1)
 

@@ -8,7 +8,7 @@ from contextvars import ContextVar, copy_context
 
 import dovetail as dt
 import pytest
-from dovetail.capture.tracer import Recorder
+from dovetail.capture.tracer import CaptureTracer
 from dovetail.device_class import device
 from dovetail.engine import tracer_api
 from dovetail.settings import current, flags
@@ -16,8 +16,8 @@ from dovetail.settings import current, flags
 LEVEL: ContextVar[int] = ContextVar("level", default=0)
 
 
-def recorder() -> Recorder:
-    return Recorder(device("reference"), dry=True)
+def recorder() -> CaptureTracer:
+    return CaptureTracer(device("reference"), is_dry=True)
 
 
 def test_scope_that_an_interrupt_left_behind_is_dropped_by_the_next_look() -> None:

@@ -231,7 +231,7 @@ def test_mistakes_are_named(call: Any, error: type[Exception], words: str) -> No
 
 
 def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(twiddles, "KEPT", 4096)
+    monkeypatch.setattr(twiddles, "TABLE_CACHE_BYTES_MAX", 4096)
     tables = twiddles._tables
     for n in range(40, 80, 2):
         near(fft.fft(dt.asarray(drawn(n), device="reference")), np.fft.fft(drawn(n)))

@@ -48,7 +48,7 @@ def on_double() -> Iterator[dt.Device]:
         pytest.skip(f"CUDA's double needs Linux and {', '.join(lacking)}")
     from cuda_double import driver, plugin
     from dovetail.memory import CachingAllocator
-    from dovetail.plugins.device_handle import Opened
+    from dovetail.plugins.device_handle import OpenedDevice
     from dovetail_cuda import plugin as cuda_plugin
 
     with plugin.installed():
@@ -56,7 +56,7 @@ def on_double() -> Iterator[dt.Device]:
         (info,) = cuda_plugin.dovetail_probe({})  # type: ignore[misc]  # it is there
         backend, device = cuda_plugin.dovetail_open(info, {}), dt.device(f"cuda:{next(_numbers)}")
         allocator = CachingAllocator(backend, device)
-        device.opened = Opened(backend, allocator, device, backend.library_calls())
+        device.opened = OpenedDevice(backend, allocator, device, backend.library_calls())
         del allocator, backend  # while the double is there
         yield device
         gc.collect()

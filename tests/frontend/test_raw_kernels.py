@@ -209,13 +209,13 @@ def test_it_is_kept_on_disk(cpu: dt.Device, monkeypatch: pytest.MonkeyPatch) -> 
     assert out.tolist() == [4.0] * 3
     with pytest.raises(AssertionError):
         dt.raw_kernel(text, "cpu", signature, options=("-O1",))(out, dt.ones(3), 3, 4.0)
-    assert raw._compiler()[0]
+    assert raw._find_compiler()[0]
 
 
 def test_without_a_compiler(cpu: dt.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     from dovetail_cpu_llvm import raw
 
-    raw._compiler.cache_clear()
+    raw._find_compiler.cache_clear()
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(dt.CompileError, match=r"no C compiler \(cc, gcc, clang\) on the PATH"):
         dt.raw_kernel(C, "cpu", SIGNATURE)(dt.zeros(3), dt.ones(3), 3, 1.0)

@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.func.batching import Lifting
+from dovetail.func.batching import BatchMap
 
 
 def normal(*shape: int, seed: int = 0, dtype: str = "f4") -> dt.Tensor:
@@ -354,14 +354,14 @@ def test_no_grad_inside_is_no_grad(device: dt.Device) -> None:
 
 def test_an_op_without_a_rule_is_done_one_by_one(device: dt.Device) -> None:
     noted: list[list[str]] = []
-    before = Lifting.__init__
+    before = BatchMap.__init__
 
-    def seen(self: Lifting, size: int) -> None:
+    def seen(self: BatchMap, size: int) -> None:
         before(self, size)
-        noted.append(self.by_itself)
+        noted.append(self.sequential_ops)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Lifting, "__init__", seen)
+        patch.setattr(BatchMap, "__init__", seen)
         found = dt.vmap(lambda a: dt.searchsorted(dt.sort(a), a))(normal(3, 4))
     assert noted == [["searchsorted"]]
     assert equal(found, loop(lambda a: dt.searchsorted(dt.sort(a), a), normal(3, 4)))

@@ -13,7 +13,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from captured import bits, device, vector
-from dovetail.capture.serialize import DIGEST, MAGIC
+from dovetail.capture.serialize import DIGEST_BYTES, MAGIC
 
 __all__ = ["device"]
 
@@ -176,7 +176,14 @@ def load(data: bytes, path: Path) -> Any:
 
 
 def test_a_file_that_is_cut_short_or_changed_is_an_error(written: bytes, tmp_path: Path) -> None:
-    for n in (0, 10, len(MAGIC), len(MAGIC) + DIGEST, len(MAGIC) + DIGEST + 9, len(written) - 1):
+    for n in (
+        0,
+        10,
+        len(MAGIC),
+        len(MAGIC) + DIGEST_BYTES,
+        len(MAGIC) + DIGEST_BYTES + 9,
+        len(written) - 1,
+    ):
         with pytest.raises(dt.CaptureError, match=r"cut short|no file that"):
             load(written[:n], tmp_path)
     at = random.Random(3)
@@ -193,7 +200,7 @@ def test_a_file_that_is_cut_short_or_changed_is_an_error(written: bytes, tmp_pat
 
 def edited(data: bytes, change: Callable[[Any], object]) -> bytes:
     """The file with other contents, and the digest that belongs to them."""
-    begin = len(MAGIC) + DIGEST
+    begin = len(MAGIC) + DIGEST_BYTES
     size = int.from_bytes(data[begin : begin + 8], "little")
     content = json.loads(data[begin + 8 : begin + 8 + size])
     change(content)

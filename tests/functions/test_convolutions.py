@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.functions.products.convolutions import convolved, transposed, weights_of
+from dovetail.functions.products.convolutions import convolved, transposed, weight_gradient
 from dovetail.ops.convolution import Geometry
 
 Array = np.ndarray[Any, Any]
@@ -54,7 +54,7 @@ def test_each_is_the_sum_of_its_products(device: str, left: Any, right: Any, g: 
     a, b, c = (dt.asarray(v, device=device) for v in (x, w, y))
     assert (convolved(a, b, None, counts, g).numpy() == to_y).all()
     assert (transposed(c, b, left[2:], g).numpy() == to_x).all()
-    assert (weights_of(a, c, right[2:], g).numpy() == to_w).all()
+    assert (weight_gradient(a, c, right[2:], g).numpy() == to_w).all()
     bias = dt.asarray(numbers(right[:1], 4), device=device)
     column = bias.numpy().reshape((-1, *(1,) * len(counts)))
     assert (convolved(a, b, bias, counts, g).numpy() == to_y + column).all()
@@ -78,7 +78,7 @@ def test_of_nothing(device: str) -> None:
     none = dt.ones((0, 3, 5, 5), device=device)
     assert convolved(none, w, None, (5, 5), g).numpy().shape == (0, 4, 5, 5)
     assert transposed(dt.ones((0, 4, 5, 5), device=device), w, (5, 5), g).numpy().size == 0
-    zeros = weights_of(none, dt.ones((0, 4, 5, 5), device=device), (3, 3), g)
+    zeros = weight_gradient(none, dt.ones((0, 4, 5, 5), device=device), (3, 3), g)
     assert (zeros.numpy() == np.zeros((4, 3, 3, 3))).all()
 
 
@@ -89,7 +89,7 @@ def test_of_axes_and_channels_without_elements(device: str) -> None:
     y = convolved(none, w, None, (1,), g)
     assert (y.numpy() == np.zeros((2, 4, 1))).all()
     assert transposed(y, w, (0,), g).numpy().shape == (2, 3, 0)
-    assert (weights_of(none, y, (2,), g).numpy() == np.zeros((4, 3, 2))).all()
+    assert (weight_gradient(none, y, (2,), g).numpy() == np.zeros((4, 3, 2))).all()
     x, empty = dt.ones((2, 0, 5), device=device), dt.ones((4, 0, 2), device=device)
     assert (convolved(x, empty, None, (6,), g).numpy() == np.zeros((2, 4, 6))).all()
     assert transposed(dt.ones((2, 4, 6), device=device), empty, (5,), g).numpy().shape == (2, 0, 5)

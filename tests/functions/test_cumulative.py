@@ -132,8 +132,8 @@ def test_long_rows_of_integers_in_blocks(
     name: str, rule: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same bits as one after the other, also where they wrap."""
-    monkeypatch.setattr(scans, "LONG", 1)
-    n = 4 * scans.BLOCK + 7
+    monkeypatch.setattr(scans, "SPLIT_ROW_ELEMENTS_MIN", 1)
+    n = 4 * scans.BLOCK_ELEMENTS + 7
     for shape, axis in (((n,), 0), ((2, n), 1), ((n, 2), 0)):
         a = rng.integers(-(2**62), 2**62, shape) | 1
         x = on(name, a)
@@ -165,9 +165,9 @@ def in_blocks(a: Any) -> Any:
 @pytest.mark.parametrize("plan", ["chosen", "launches", "chains"])
 def test_long_rows_of_floats(name: str, d: str, plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bits by one launch and by several, with one block for each point and with four."""
-    monkeypatch.setattr(scans, "LONG", 1 << 30 if plan == "chosen" else 1)
-    monkeypatch.setattr(scans, "CHAINS_BUSY", 0 if plan == "chains" else 1 << 30)
-    long = 5 * scans.BLOCK**2 // 2 + 9 if plan != "chosen" or name == "cpu" else 700
+    monkeypatch.setattr(scans, "SPLIT_ROW_ELEMENTS_MIN", 1 << 30 if plan == "chosen" else 1)
+    monkeypatch.setattr(scans, "POINTS_PER_UNIT_MIN", 0 if plan == "chains" else 1 << 30)
+    long = 5 * scans.BLOCK_ELEMENTS**2 // 2 + 9 if plan != "chosen" or name == "cpu" else 700
     odd = {"chosen": 0, "launches": 1, "chains": 2}[plan]  # a shape is planned once
     shapes = [
         ((257 + odd,), 0),

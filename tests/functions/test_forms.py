@@ -284,7 +284,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [*variants.IN_PLACE])
+@pytest.mark.parametrize("name", [*variants.IN_PLACE_FUNCTION_MODULES])
 def test_forms_in_place(device: dt.Device, name: str) -> None:
     args = ARGUMENTS.get(name, ())
     base = dt.stack([given()["m"]] * 2)  # of which the first half is written
@@ -317,7 +317,7 @@ def test_gradients_flow_through_forms_in_place(device: dt.Device) -> None:
 DRAWS: dict[str, tuple[Any, ...]] = {"integers": (0, 9), "binomial": (9, 0.5), "poisson": (3.0,)}
 
 
-@pytest.mark.parametrize("name", [*variants.DRAWN])
+@pytest.mark.parametrize("name", [*variants.RANDOM_FUNCTION_MODULES])
 def test_forms_that_draw(device: dt.Device, name: str) -> None:
     x = dt.zeros((2, 3), dtype=dt.int64 if name == "integers" else dt.float32)
     args = DRAWS.get(name, ())

@@ -10,7 +10,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.functions.elementwise.op_functions import FUNCTIONS
-from dovetail.nn.functional.precision import AS_GIVEN
+from dovetail.nn.functional.precision import NOT_WIDENED_FUNCTIONS
 
 pytestmark = pytest.mark.values
 
@@ -116,7 +116,7 @@ def test_public_function_without_a_decorator_is_a_row_or_says_so(space: str) -> 
 
 def test_functions_of_networks_compute_in_float32_or_say_so() -> None:
     given = {n for n in F.__all__ if getattr(getattr(F, n), "widen", None) != "first"}
-    assert given == AS_GIVEN
+    assert given == NOT_WIDENED_FUNCTIONS
 
 
 def test_new_function_computes_in_float32_without_being_told() -> None:

@@ -10,7 +10,7 @@ import pytest
 from dovetail import dtypes
 from dovetail.device_class import device
 from dovetail.engine import evaluate as run
-from dovetail.engine.events import begin, end
+from dovetail.engine.events import start_profile, stop_profile
 from dovetail.errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError, ValueOverflow
 from dovetail.functions.indexing import index_reads, index_writes, masks
 from dovetail.insight.profile import profile
@@ -129,11 +129,11 @@ def test_writes_reach_every_view(name: str) -> None:
 def test_writing_moves_no_more_than_it_has_to() -> None:
     x, mask = on("reference", np.zeros(1000, np.float32)), on("reference", np.ones(1000, bool))
     events: list[Any] = []
-    begin(events)
+    start_profile(events)
     x += 1
     x[:100] = 2
     x[mask] = 3
-    end(events)
+    stop_profile(events)
     moved = [e["details"]["bytes"] for e in events if e["name"].startswith("launch")]
     assert moved == [8000, 400, 9000]
 
@@ -311,9 +311,9 @@ def test_values_are_brought_together_by_ranges_of_places(
     name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the same bits as one after the other."""
-    monkeypatch.setattr(scatters, "UNITS", 1)
-    monkeypatch.setattr(scatters, "MANY", 1)
-    r, n = np.random.default_rng(8), scatters.FEW + 77
+    monkeypatch.setattr(scatters, "RANGE_UNITS_MIN", 1)
+    monkeypatch.setattr(scatters, "RANGE_VALUES_MIN", 1)
+    r, n = np.random.default_rng(8), scatters.COLUMN_VALUES_MIN + 77
     for places in (5, 70_000):
         at, values = r.integers(0, places, n), (r.standard_normal((n, 3)) * 9).astype(dtype)
         for v in (values[:, 0], values):
@@ -396,7 +396,9 @@ def test_few_places_are_written_as_many_are(
     d = getattr(dt, dtype)
     few, many = (dt.zeros(shape, dtype=d, device=device) for _ in range(2))
     at = np.asarray([8, 0, -9, 4, 0])
-    repeated = np.tile(at, scatters.FEW)  # so many that they are checked by a kernel of their own
+    repeated = np.tile(
+        at, scatters.COLUMN_VALUES_MIN
+    )  # so many that they are checked by a kernel of their own
     row = dt.ones((5, *shape[1:]), dtype=d, device=device)
     for _ in range(3):  # noted, known, recognised
         few[dt.asarray(at, device=device)] = True

@@ -14,7 +14,7 @@ from dovetail.functions import methods
 A = np.random.default_rng(1).normal(size=(3, 4))
 
 
-@pytest.mark.parametrize("name", sorted(methods.LATE))
+@pytest.mark.parametrize("name", sorted(methods.LAZY_METHODS))
 def test_methods_that_are_fetched_late_are_the_functions(name: str) -> None:
     x = dt.ones(3, device="reference")
     method = getattr(x, name)

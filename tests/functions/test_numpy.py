@@ -19,7 +19,7 @@ import pytest
 import scipy.special
 from dovetail.engine import evaluate as run
 from dovetail.functions.numpy import protocol, same_names
-from dovetail.tensor.promotion import beside
+from dovetail.tensor.promotion import as_operand
 
 ARITHMETIC = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"]
 BITWISE = ["and_", "or_", "xor", "lshift", "rshift"]
@@ -248,7 +248,7 @@ def test_somewhere_there_has_to_be_a_tensor() -> None:
     a = np.ones(2)
     calls: list[Callable[[], Any]] = [
         lambda: dt.add(a, a), lambda: dt.exp(a), lambda: dt.matmul(a, a), lambda: dt.concat([a]),
-        lambda: dt.maximum([1], 2), lambda: dt.einsum("i", a), lambda: beside("f", [1], ()),
+        lambda: dt.maximum([1], 2), lambda: dt.einsum("i", a), lambda: as_operand("f", [1], ()),
     ]  # fmt: skip
     for call in calls:
         with pytest.raises(dt.DTypeError, match=r"^[a-z]+: at least one .*tensor; see dt\.asarray"):
@@ -441,7 +441,7 @@ def test_split_of_an_unequal_or_wrong_number_of_parts_is_refused(device: dt.Devi
 
 
 def test_every_namesake_is_a_function_of_numpy_and_of_dovetail() -> None:
-    for home, names in same_names.NAMES.items():
+    for home, names in same_names.NAMESAKES_BY_MODULE.items():
         for name in names.split():
             module = importlib.import_module(home)
             theirs = getattr(module, name, None)

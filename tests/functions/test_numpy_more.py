@@ -63,7 +63,7 @@ def test_they_give_what_numpy_gives(number: int) -> None:
 
 def test_all_of_them_were_tried() -> None:
     named = {n for f, _ in MORE for n in f.__code__.co_names}
-    assert {f.__name__ for f in extra_functions.NUMPYS.values()} - named == {"einsum_path"}
+    assert {f.__name__ for f in extra_functions.EXTRA_FUNCTIONS.values()} - named == {"einsum_path"}
 
 
 def test_a_path_needs_no_elements() -> None:
@@ -161,8 +161,8 @@ ABSENT = {  # days; steps of floats; many dimensions; progressions whose ends ar
 
 
 def test_what_asks_a_tensor_has_an_answer_but_for_what_is_listed() -> None:
-    known = {*protocol.FUNCTIONS, *protocol.UFUNCS, *extra_functions.NUMPYS}
-    known |= set(like_creation.MADE_LIKE)
+    known = {*protocol.FUNCTIONS, *protocol.UFUNCS, *extra_functions.EXTRA_FUNCTIONS}
+    known |= set(like_creation.LIKE_FUNCTIONS)
     lacking = {
         n for n in dispatched()
         if getattr(np, n) not in known and same_names.namesake(getattr(np, n)) is None

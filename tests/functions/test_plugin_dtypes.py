@@ -19,8 +19,8 @@ from dovetail.ir.formats import uninstall
 from dovetail.ir.parser import parse_kernel
 from dovetail.plugins import dtype_registry
 from dovetail.plugins.dtype_registry import DTypeRegistry
-from dovetail.plugins.entry import Entry
-from dovetail.plugins.plugin_state import State
+from dovetail.plugins.entry import PluginEntry
+from dovetail.plugins.plugin_state import PluginState
 from dovetail.tensor.other_layouts import LayoutTensor
 from dovetail_int4 import int4
 from installed import INSTALLED
@@ -30,8 +30,8 @@ PACKAGES = {"float8_e4m3": "dovetail_float8", "int4_32": "dovetail_int4"}
 OTHERS = [d for d in ("cpu", "opencl") if d in INSTALLED]
 
 
-def entry(name: str, where: str, distribution: str = "") -> Entry:
-    return Entry(name, where, GROUP, distribution or where.replace("_", "-"), "1.0")
+def entry(name: str, where: str, distribution: str = "") -> PluginEntry:
+    return PluginEntry(name, where, GROUP, distribution or where.replace("_", "-"), "1.0")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -175,7 +175,7 @@ def test_importing_does_not_load_plugins(tmp_path: Path) -> None:
 def test_two_distributions_are_a_conflict() -> None:
     found = [entry("float8_e4m3", "dovetail_float8", d) for d in ("one", "two")]
     with pytest.raises(dt.PluginError, match="one and two both offer it"):
-        DTypeRegistry(find=lambda: found).named("float8_e4m3")
+        DTypeRegistry(find=lambda: found).find_by_name("float8_e4m3")
 
 
 def test_devices_and_their_dtypes_are_listed(
@@ -185,7 +185,7 @@ def test_devices_and_their_dtypes_are_listed(
     text = capsys.readouterr().out
     assert "dtype float8_e4m3 of dovetail-float8 1.0: open" in text
     assert "dtype broken8 of dovetail-of-nobody 1.0: import failed" in text
-    assert dtype_registry.registry.records()["int4_32"].state is State.OPEN
+    assert dtype_registry.registry.records()["int4_32"].state is PluginState.OPEN
 
 
 # --- blocks ---------------------------------------------------------------------------------------

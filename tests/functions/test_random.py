@@ -109,7 +109,7 @@ def test_normal_is_accurate() -> None:
     out = b.buffer("out", dtypes.uint32, "w")
     i = b.axis(const(1000, dtypes.int64))
     seed, zero = const(9, dtypes.uint64), const(0, dtypes.uint64)
-    for k, word in enumerate(philox.words(i, seed, zero)):
+    for k, word in enumerate(philox.random_words(i, seed, zero)):
         b.store(out, i * 4 + k, word)
     w = np.zeros((1000, 4), np.uint32)
     interpret(b.build(), [w.reshape(-1)], [], [], [1000])

@@ -38,7 +38,7 @@ def test_as_numpy(shape: Any, device: str) -> None:
 @pytest.mark.parametrize("few", [0, 2, 64])
 def test_blocks_of_which_some_have_nothing(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is before each block the host adds up, or the kernel; both leave out empty ones."""
-    monkeypatch.setattr(masks, "FEW", few)
+    monkeypatch.setattr(masks, "KERNEL_SCAN_BLOCKS_MAX", few)
     for n in (1, 4095, 4096, 4097, 8192, 20_000):
         for several in (1, 3, 5000, n):
             a = np.arange(n) // several

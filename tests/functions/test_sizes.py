@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import dovetail as dt
 import numpy as np  # noqa: F401 - for what is evaluated
 import pytest
-from dovetail.layout import LIMIT
+from dovetail.layout import ELEMENTS_MAX
 from dovetail.plugins.registry import open_device
 from fake_device import make
 
@@ -127,7 +127,9 @@ def test_arange_counts_as_range_does() -> None:
             dt.arange(0.0, stop, device="reference")
 
 
-@pytest.mark.parametrize("nbytes", [LIMIT - 1, LIMIT, (1 << 64) - 1, 1 << 64, (1 << 64) + 4096])
+@pytest.mark.parametrize(
+    "nbytes", [ELEMENTS_MAX - 1, ELEMENTS_MAX, (1 << 64) - 1, 1 << 64, (1 << 64) + 4096]
+)
 def test_no_allocator_and_no_backend_wraps(on: dt.Device, nbytes: int) -> None:
     allocator, backend = dt.memory.get_allocator(on), open_device(on).backend
     with pytest.raises(dt.OutOfMemoryError):
@@ -142,10 +144,10 @@ def test_a_backend_is_never_asked_for_what_64_bits_do_not_count() -> None:
     asked: list[int] = []
     plain = backend.allocate
     backend.allocate = lambda n: asked.append(n) or plain(n)  # type: ignore[method-assign, func-returns-value]
-    for nbytes in (LIMIT - 1, LIMIT, 1 << 70):
+    for nbytes in (ELEMENTS_MAX - 1, ELEMENTS_MAX, 1 << 70):
         with pytest.raises(dt.OutOfMemoryError):
             allocator.allocate(nbytes)
-    assert all(n < LIMIT for n in asked)
+    assert all(n < ELEMENTS_MAX for n in asked)
 
 
 def test_memory_of_the_cpu_is_given_back_and_huge_pages_are_aligned() -> None:

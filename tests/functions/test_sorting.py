@@ -21,7 +21,7 @@ Array = Any
 @pytest.fixture(autouse=True)
 def _one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long rows are that are sorted by rank would depend on the device."""
-    monkeypatch.setattr(radix, "RANKED", 0)
+    monkeypatch.setattr(radix, "RANK_COMPARISONS_MAX", 0)
 
 
 def values(dtype: str, shape: Any, seed: int = 0) -> Array:
@@ -95,7 +95,9 @@ def test_a_narrow_range_takes_fewer_passes(low: int, high: int) -> None:
     for descending in (False, True):
         check(a, 0, descending, "cpu")
     launches = len(dt.explain(dt.sort(x, descending=True)).launches)
-    assert launches == 3 * max(1, -(-int(a.max() - a.min()).bit_length() // radix.WIDE))
+    assert launches == 3 * max(
+        1, -(-int(a.max() - a.min()).bit_length() // radix.LONG_ROW_DIGIT_BITS_MAX)
+    )
 
 
 def test_keys_of_known_width_need_no_host_read() -> None:

@@ -13,7 +13,7 @@ from dovetail.backend.reference import ReferenceBackend
 from dovetail.device_class import Device, device
 from dovetail.functions.io import transfer
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.device_handle import Opened
+from dovetail.plugins.device_handle import OpenedDevice
 
 
 class Late(ReferenceBackend):
@@ -72,7 +72,7 @@ class Late(ReferenceBackend):
 @pytest.fixture
 def late() -> Iterator[Device]:
     found, backend = device("late"), Late()
-    found.opened = Opened(backend, CachingAllocator(backend, found), found, {})
+    found.opened = OpenedDevice(backend, CachingAllocator(backend, found), found, {})
     yield found
     found.opened = None
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import dovetail as dt
 from dovetail.fusion import passes
-from dovetail.fusion.decisions import Graph
-from dovetail.fusion.plan import Plan, Step, Target
+from dovetail.fusion.decisions import PlanGraph
+from dovetail.fusion.plan import Plan, PlannedLaunch, WriteTarget
 from dovetail.graph.expr import Expr, node, storage_of
 from dovetail.ops import table as ops
 from dovetail.ops.scatter import Manner
-from dovetail.tensor.tensor import make
+from dovetail.tensor.tensor import create_tensor
 
 FOLDER = Path(__file__).parent / "golden"
 KERNELS = Path(__file__).parent / "golden_kernels"
@@ -116,7 +116,7 @@ root = scattered(x, y * y, i)""",
 }
 
 
-def graph(program: str) -> Graph:
+def graph(program: str) -> PlanGraph:
     """The graph of a program."""
     names: dict[str, Any] = {"dt": dt, "scattered": scattered}
     for name, shape in (("x", (64, 33)), ("y", (33,)), ("v", (200_000,))):
@@ -136,7 +136,9 @@ def scattered(x: dt.Tensor, values: dt.Tensor, places: dt.Tensor) -> dt.Tensor:
     """`x` after values were added to its rows at these places: an op that updates."""
     shape = (*places.shape, *x.shape[1:])
     operands = (x, dt.broadcast_to(values, shape), dt.broadcast_to(places[:, None], shape))
-    return make(node(ops.SCATTER, tuple(a._expr for a in operands), x._expr.spec, Manner("add")))
+    return create_tensor(
+        node(ops.SCATTER, tuple(a._expr for a in operands), x._expr.spec, Manner("add"))
+    )
 
 
 def _pending(e: Expr) -> Expr:
@@ -146,7 +148,7 @@ def _pending(e: Expr) -> Expr:
     return found
 
 
-def walked(roots: Sequence[Expr], held: Sequence[Expr], target: Expr | None) -> Graph:
+def walked(roots: Sequence[Expr], held: Sequence[Expr], target: Expr | None) -> PlanGraph:
     """The graph under these nodes."""
     nodes: list[Expr] = []
     index: dict[Expr, int] = {}
@@ -168,16 +170,16 @@ def walked(roots: Sequence[Expr], held: Sequence[Expr], target: Expr | None) -> 
     leaf_slot = {index[e]: slot for slot, e in enumerate(leaves)}
     at, kept = [index[e] for e in roots], [index[e] for e in held]
     into = _target(target, leaves)
-    return Graph(nodes, index, leaf_slot, at, kept, CONCURRENCY, frozenset(), into)
+    return PlanGraph(nodes, index, leaf_slot, at, kept, CONCURRENCY, frozenset(), into)
 
 
-def _target(e: Expr | None, leaves: Sequence[Expr]) -> Target | None:
+def _target(e: Expr | None, leaves: Sequence[Expr]) -> WriteTarget | None:
     if e is None:
         return None
     over = [slot for slot, a in enumerate(leaves) if a.storage is e.storage]
     here = (e.offset, e.strides, e.spec.shape)
     same = [s for s in over if (leaves[s].offset, leaves[s].strides, leaves[s].spec.shape) == here]
-    return Target(e.strides, len(leaves), frozenset(over), frozenset(same))
+    return WriteTarget(e.strides, len(leaves), frozenset(over), frozenset(same))
 
 
 def text(name: str) -> str:
@@ -191,13 +193,15 @@ def text(name: str) -> str:
 def kernels(name: str) -> str:
     """The kernels of a graph, each once."""
     made = passes.plan(graph(GRAPHS[name]))
-    texts = dict.fromkeys(str(step.kernel) for step in made.steps if isinstance(step, Step))
+    texts = dict.fromkeys(
+        str(step.kernel) for step in made.steps if isinstance(step, PlannedLaunch)
+    )
     shown = (t if t.count("\n") < LONG else f"{t.splitlines()[0]} ... }}" for t in texts)
     return "\n\n".join(shown) + "\n"
 
 
 def _described(made: Plan, leaves: int, writes: bool) -> list[str]:
-    if made.overlaps:
+    if made.target_overlaps:
         return ["what is read would be overwritten: it goes through fresh memory"]
     names = {slot: f"leaf {slot}" for slot in range(leaves)}
     if writes:
@@ -209,22 +213,26 @@ def _described(made: Plan, leaves: int, writes: bool) -> list[str]:
 
     lines: list[str] = []
     for number, step in enumerate(made.steps, 1):
-        assert isinstance(step, Step)
+        assert isinstance(step, PlannedLaunch)
         lines.append(f"{number}. {step.kernel.name}, grid {' x '.join(map(str, step.grid))}")
-        lines.append(f"   since {'; '.join(map(str, step.why))}")
+        lines.append(f"   since {'; '.join(map(str, step.reasons))}")
         for does, access in (("reads", "r"), ("changes", "rw"), ("writes", "w")):
             of = zip(step.buffers, step.kernel.buffers, strict=True)
             used = [_placed(named(slot), start) for (slot, start), b in of if b.access == access]
             lines += [f"   {does} {', '.join(dict.fromkeys(used))}"] if used else []
-        new = [f"{named(slot)} of {nbytes:,} bytes" for slot, nbytes in step.fresh]
+        new = [f"{named(slot)} of {nbytes:,} bytes" for slot, nbytes in step.allocations]
         lines += [f"   allocates {', '.join(new)}"] if new else []
         lines.append(f"   moves {step.nbytes:,} bytes")
         lines += [f"   takes integers {', '.join(map(str, step.ints))}"] if step.ints else []
         lines += [f"   takes numbers {', '.join(map(str, step.scalars))}"] if step.scalars else []
         lines += [f"   checks the indices of {asked.op}" for _, _, asked in step.checks]
-        lines += [f"   drops {', '.join(sorted(map(named, step.drops)))}"] if step.drops else []
+        lines += (
+            [f"   drops {', '.join(sorted(map(named, step.released_slots)))}"]
+            if step.released_slots
+            else []
+        )
     notes = (f"  {op} {spec}: {reason}" for op, spec, reason in made.materialised)
-    kept = ", ".join(named(slot) for _, slot in made.kept)
+    kept = ", ".join(named(slot) for _, slot in made.output_slots)
     return [*lines, "", "materialised:", *notes, f"kept: {kept}"]
 
 

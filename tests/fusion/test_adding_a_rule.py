@@ -21,8 +21,8 @@ ADDED = re.compile(
 CHANGED = re.compile(r"That of the example changes `(\w+)` and no other")
 CHANGED_PLANS = """
 import golden_plans
-from dovetail.testing.verified import every_pass
-with every_pass():
+from dovetail.testing.verified import verify_passes
+with verify_passes():
     for name in golden_plans.GRAPHS:
         text = golden_plans.text(name)
         if text != (golden_plans.FOLDER / f"{name}.txt").read_text():

@@ -7,7 +7,7 @@ from typing import Any
 
 import dovetail as dt
 import pytest
-from dovetail.engine.evaluate import planned
+from dovetail.engine.evaluate import plan_pending
 from dovetail.testing.programs import check
 
 
@@ -39,7 +39,7 @@ def test_no_buffer_of_what_is_joined_begins_outside_its_memory(name: str, order:
     x = dt.ones((7, 40), device="reference")
     if order == "columns":
         x = dt.ones((40, 7), device="reference").T
-    [(_, plan)] = planned([JOINED[name](x)._expr])
+    [(_, plan)] = plan_pending([JOINED[name](x)._expr])
     begins = [at for s in plan.steps for _, at in s.buffers]
     assert begins
     assert all(0 <= at < 7 * 40 * x.dtype.itemsize for at in begins)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.engine.evaluate import planned
-from dovetail.fusion.plan import Step
+from dovetail.engine.evaluate import plan_pending
+from dovetail.fusion.plan import PlannedLaunch
 
 
 def grid_of(x: dt.Tensor) -> tuple[int, ...]:
-    [(_, plan)] = planned([x._expr])
+    [(_, plan)] = plan_pending([x._expr])
     [step] = plan.steps
-    assert isinstance(step, Step)
+    assert isinstance(step, PlannedLaunch)
     return step.grid
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dovetail.dtypes import float32
-from dovetail.fusion.kernels_of_ops import BLOCKS_BUSY, OpLaunches, OpSite
-from dovetail.fusion.plan import Operand
+from dovetail.fusion.kernels_of_ops import BLOCKS_PER_UNIT, OpLaunches, OpSite
+from dovetail.fusion.plan import MemoryOperand
 from dovetail.layout import contiguous
 
 
 def test_a_number_is_another_integer_than_a_size_of_the_same_name() -> None:
-    operands = [Operand(0, contiguous((5, 7)), float32), Operand(1, contiguous((5, 7)), float32)]
+    operands = [
+        MemoryOperand(0, contiguous((5, 7)), float32),
+        MemoryOperand(1, contiguous((5, 7)), float32),
+    ]
     site = OpSite("any", operands, (float32,), None, scalar=0, node=0)
     sizes, number = site.size(0, 0), site.number("n", 900)
     assert sizes is not number and site.number("n", 900) is number
@@ -19,7 +22,7 @@ def test_a_number_is_another_integer_than_a_size_of_the_same_name() -> None:
 def test_rows_are_cut_into_as_many_blocks_as_keep_the_device_busy() -> None:
     launches = object.__new__(OpLaunches)
     launches.concurrency = 4
-    n, busy = 1 << 24, 4 * BLOCKS_BUSY
+    n, busy = 1 << 24, 4 * BLOCKS_PER_UNIT
     assert launches.block((1,), n, 1) == max(n // busy, 1 << 12)
     assert launches.block((2, 2), n, 1) == n // (busy // 4)
     assert launches.block((busy + 1, 3), n, 1) == n, "there are enough of them: none is cut"

@@ -13,10 +13,10 @@ from dovetail.dtypes import float32
 from dovetail.fusion import cost, passes
 from dovetail.fusion.decisions import Decisions
 from dovetail.fusion.domain import Domain
-from dovetail.fusion.groups import Access, Group, OwnKernels, SplitRows
-from dovetail.fusion.plan import Step
-from dovetail.fusion.reasons import Kind, Reason
-from dovetail.fusion.verify import broken, verify
+from dovetail.fusion.groups import Access, FusionGroup, OwnKernels, SplitRows
+from dovetail.fusion.plan import PlannedLaunch
+from dovetail.fusion.reasons import Reason, ReasonKind
+from dovetail.fusion.verify import find_violations, verify
 from dovetail.layout import contiguous_strides
 from dovetail.testing import verified
 
@@ -46,16 +46,16 @@ def test_a_trace_says_what_each_pass_changes(
     monkeypatch.setenv("DOVETAIL_TRACE", "fusion")
     dt.explain(y)
     assert capsys.readouterr().err.splitlines() == [
-        "fusion, seed:",
+        "fusion, select_roots:",
         "  + materialised 2 multiply float32[64, 33] on reference, slot 1: asked for",
-        "fusion, split:",
+        "fusion, split_reductions:",
         "  unchanged",
         "fusion, group:",
         "  + kernel 0: writes 2 multiply float32[64, 33] on reference; over (64, 33); "
         "reads [], computes [0, 1] on the fly",
         "fusion, emit:",
         "  + launch exp_multiply, grid (2112,)",
-        "fusion, release:",
+        "fusion, release_memory:",
         "  unchanged",
     ]
 
@@ -78,8 +78,11 @@ def forget_a_root(d: Decisions) -> None:
 
 
 def forget_own_kernels(d: Decisions) -> None:
-    del d.materialised[d.graph.held[0]], d.slot_of[d.graph.held[0]]
-    d.graph.kept = frozenset(d.graph.roots)
+    del (
+        d.materialised[d.graph.externally_referenced[0]],
+        d.slot_of[d.graph.externally_referenced[0]],
+    )
+    d.graph.output_nodes = frozenset(d.graph.roots)
 
 
 def share_a_slot(d: Decisions) -> None:
@@ -88,23 +91,23 @@ def share_a_slot(d: Decisions) -> None:
 
 
 def order_axes_twice(d: Decisions) -> None:
-    d.order[d.graph.roots[0]] = (1, 1)
+    d.axis_orders[d.graph.roots[0]] = (1, 1)
 
 
 def split_what_is_not_reduced(d: Decisions) -> None:
-    d.split.add(Domain((7, 7), (0,)))
+    d.split_domains.add(Domain((7, 7), (0,)))
 
 
 def write_twice(d: Decisions) -> None:
     d.kernels.append(d.kernels[0])
 
 
-def first_group(d: Decisions) -> Group:
-    return next(k for k in d.kernels if isinstance(k, Group))
+def first_group(d: Decisions) -> FusionGroup:
+    return next(k for k in d.kernels if isinstance(k, FusionGroup))
 
 
 def lose_a_home(d: Decisions) -> None:
-    d.home.popitem()
+    d.kernel_of.popitem()
 
 
 def read_before_it_is_written(d: Decisions) -> None:
@@ -140,7 +143,7 @@ def write_unnoticed(d: Decisions) -> None:
 
 def grow(d: Decisions) -> None:
     group = first_group(d)
-    group.size, group.outputs = 1000, group.outputs * 2
+    group.value_count, group.outputs = 1000, group.outputs * 2
 
 
 def walk_rows_by_two_strides(d: Decisions) -> None:
@@ -150,32 +153,32 @@ def walk_rows_by_two_strides(d: Decisions) -> None:
 
 
 def allocate_twice(d: Decisions) -> None:
-    d.steps[-1].fresh = d.steps[0].fresh
+    d.steps[-1].allocations = d.steps[0].allocations
 
 
 def allocate_nothing(d: Decisions) -> None:
-    d.steps[0].fresh = ()
+    d.steps[0].allocations = ()
 
 
 def drop_too_early(d: Decisions) -> None:
     first = d.steps[0]
-    assert isinstance(first, Step)
-    first.drops = tuple(slot for slot, _ in first.fresh)
+    assert isinstance(first, PlannedLaunch)
+    first.released_slots = tuple(slot for slot, _ in first.allocations)
 
 
 def drop_what_is_kept(d: Decisions) -> None:
     last = d.steps[-1]
-    last.drops = (*last.drops, *(d.slot_of[i] for i in d.graph.kept))
+    last.released_slots = (*last.released_slots, *(d.slot_of[i] for i in d.graph.output_nodes))
 
 
 @pytest.mark.parametrize(
     ("after", "breaks", "said"),
     [
-        ("seed", forget_a_root, "was asked for or is held, and is not materialised"),
-        ("seed", forget_own_kernels, "has kernels of its own, and is not materialised"),
-        ("seed", share_a_slot, "two values have one slot"),
-        ("seed", order_axes_twice, "has its axes in the order"),
-        ("split", split_what_is_not_reduced, "no reduction has the rows"),
+        ("select_roots", forget_a_root, "was asked for or is held, and is not materialised"),
+        ("select_roots", forget_own_kernels, "has kernels of its own, and is not materialised"),
+        ("select_roots", share_a_slot, "two values have one slot"),
+        ("select_roots", order_axes_twice, "has its axes in the order"),
+        ("split_reductions", split_what_is_not_reduced, "no reduction has the rows"),
         ("group", write_twice, "is written by the kernels"),
         ("group", lose_a_home, "other nodes than those that are materialised"),
         ("group", read_before_it_is_written, "which nothing has written"),
@@ -188,15 +191,15 @@ def drop_what_is_kept(d: Decisions) -> None:
         ("group", walk_rows_by_two_strides, "no single stride walks the rows"),
         ("emit", allocate_twice, "again"),
         ("emit", allocate_nothing, "which is not there"),
-        ("release", drop_too_early, "which is not there"),
-        ("release", drop_what_is_kept, "is kept, and its memory is not there at the end"),
+        ("release_memory", drop_too_early, "which is not there"),
+        ("release_memory", drop_what_is_kept, "is kept, and its memory is not there at the end"),
     ],
 )
 def test_a_broken_rule_is_seen(after: str, breaks: Callable[[Decisions], None], said: str) -> None:
     d = decided(after)
     verify(d, after)
     breaks(d)
-    assert any(said in rule for rule in broken(d))
+    assert any(said in rule for rule in find_violations(d))
     with pytest.raises(dt.InternalError, match=f"fusion, after {after}: "):
         verify(d, after)
 
@@ -205,11 +208,11 @@ def test_a_broken_rule_is_seen(after: str, breaks: Callable[[Decisions], None], 
 def test_a_kernel_is_within_its_limit_or_of_one_value_that_is_not(
     limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cost, "NODE_LIMIT", limit)
+    monkeypatch.setattr(cost, "KERNEL_VALUES_MAX", limit)
     d = decided("group")
     verify(d, "group")
-    groups = [k for k in d.kernels if isinstance(k, Group)]
-    beyond = [len(group.outputs) for group in groups if group.size > limit]
+    groups = [k for k in d.kernels if isinstance(k, FusionGroup)]
+    beyond = [len(group.outputs) for group in groups if group.value_count > limit]
     assert {*beyond} == ({1} if limit == 0 else set())
     assert max(len(group.outputs) for group in groups) == (1 if limit == 0 else 2)
 
@@ -228,24 +231,33 @@ def test_a_pass_that_breaks_a_rule_is_an_error_in_tests(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(passes, "PASSES", (*passes.PASSES, careless))
     with (
-        verified.every_pass(),
+        verified.verify_passes(),
         pytest.raises(dt.InternalError, match="fusion, after careless: node 0 was asked for"),
     ):
         dt.explain(dt.zeros(4160, device="reference"))  # which no other test has planned
 
 
 def test_a_reason_has_words() -> None:
-    assert str(Reason(Kind.ASKED)) == "asked for"
-    assert str(Reason(Kind.STARTS_FROM_COPY, "scatter")) == "scatter starts from a copy"
-    assert len({Reason(Kind.ASKED), Reason(Kind.ASKED), Reason(Kind.HELD)}) == 2
+    assert str(Reason(ReasonKind.REQUESTED)) == "asked for"
+    assert str(Reason(ReasonKind.STARTS_FROM_COPY, "scatter")) == "scatter starts from a copy"
+    assert (
+        len(
+            {
+                Reason(ReasonKind.REQUESTED),
+                Reason(ReasonKind.REQUESTED),
+                Reason(ReasonKind.REFERENCED),
+            }
+        )
+        == 2
+    )
 
 
 def test_a_target_that_is_read_at_other_places_is_said_in_the_plan_and_by_no_exception() -> None:
     """`rolled_in_place` is such; `in_place_over_itself` reads the same elements."""
     made = [passes.plan(golden_plans.graph(p)) for p in golden_plans.GRAPHS.values()]
-    overlapping = [m for m in made if m.overlaps]
+    overlapping = [m for m in made if m.target_overlaps]
     assert overlapping and len(overlapping) < len(made)
-    assert all((m.steps, m.kept, m.slots) == ([], (), 0) for m in overlapping)
+    assert all((m.steps, m.output_slots, m.slot_count) == ([], (), 0) for m in overlapping)
     folder = Path(passes.__file__).parent
     trees = [ast.parse(file.read_text()) for file in folder.glob("*.py")]
     assert not [n for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Try)]

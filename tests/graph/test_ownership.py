@@ -9,7 +9,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.graph.expr import Expr
-from dovetail.graph.refcount import externally_referenced, is_sole_owner, take
+from dovetail.graph.refcount import find_external_references, is_sole_owner, pop
 
 A = np.asarray([[3.0, 1.0, 2.0], [1.0, 5.0, 4.0], [2.0, 6.0, 1.0]])
 V = np.asarray([3.0, 1.0, 2.0])
@@ -82,7 +82,7 @@ def test_a_value_is_alone_in_its_holder_until_somebody_else_has_it() -> None:
     others = (holder[0],)
     assert not is_sole_owner(holder) and others
     holder = [Expr()]
-    value = take(holder)
+    value = pop(holder)
     assert holder == [] and is_sole_owner([Expr()]) and not is_sole_owner([value])
 
 
@@ -90,7 +90,7 @@ def test_what_is_used_more_often_than_is_known_of_is_shared() -> None:
     nodes = [Expr(), Expr(), Expr()]
     index = dict.fromkeys(nodes)
     others = [nodes[1], nodes[2], nodes[2]]
-    assert externally_referenced(nodes, [0, 0, 0]) == [1, 2]
-    assert externally_referenced(nodes, [0, 1, 1]) == [2]
-    assert externally_referenced(nodes, [0, 1, 2]) == []
+    assert find_external_references(nodes, [0, 0, 0]) == [1, 2]
+    assert find_external_references(nodes, [0, 1, 1]) == [2]
+    assert find_external_references(nodes, [0, 1, 2]) == []
     assert len(index) == len(others) == 3

@@ -13,7 +13,9 @@ def tensors(count: int) -> list[dt.Tensor]:
     return found
 
 
-@pytest.mark.parametrize("others", [0, 1, expr.FEW, 5 * expr.FEW])
+@pytest.mark.parametrize(
+    "others", [0, 1, expr.UNREGISTERED_NODES_MAX, 5 * expr.UNREGISTERED_NODES_MAX]
+)
 def test_what_reads_a_memory_sees_it_as_it_was_however_much_is_pending(others: int) -> None:
     for _ in range(4):  # from the second time on, the graph is known
         x, y = tensors(2)
@@ -29,10 +31,10 @@ def test_what_reads_a_memory_sees_it_as_it_was_however_much_is_pending(others: i
 def test_a_loop_of_writes_leaves_no_notes_behind() -> None:
     x, y = tensors(2)
     held = [x + 1, y + 1]
-    before = len(expr.pending())  # also what other tests' modules hold
-    for _ in range(20 * expr.FEW):
+    before = len(expr.pending_nodes())  # also what other tests' modules hold
+    for _ in range(20 * expr.UNREGISTERED_NODES_MAX):
         x[:1] = y[1:] * 2 + 1
-    assert len(expr.pending()) <= before + 1
+    assert len(expr.pending_nodes()) <= before + 1
     assert held[0].tolist() == [2.0, 3.0], "read before the first write"
     assert x.tolist() == [5.0, 2.0]
 
@@ -40,7 +42,7 @@ def test_a_loop_of_writes_leaves_no_notes_behind() -> None:
 def test_storages_that_nobody_pending_reads_are_written_without_evaluation() -> None:
     x, y, z = tensors(3)
     waits = y * 3
-    before = expr.pending()
+    before = expr.pending_nodes()
     x[:] = z * 2
     assert any(e is waits._expr for e in before)
     assert waits._expr.op is not None, "still pending"

@@ -9,8 +9,8 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.engine.events import counters
-from dovetail.graph.alias_analysis import are_apart
-from dovetail.graph.expr import MANY, pending
+from dovetail.graph.alias_analysis import are_disjoint
+from dovetail.graph.expr import PENDING_READERS_MAX, pending_nodes
 
 View = tuple[tuple[int, ...], tuple[int, ...], int]
 
@@ -46,7 +46,7 @@ def test_slices_of_one_tensor_are_told_apart(shape):
     for _ in range(4000):
         a, b = sliced(rng, shape), sliced(rng, shape)
         is_apart = not elements(a) & elements(b)
-        said = are_apart(*a, *b)
+        said = are_disjoint(*a, *b)
         assert not said or is_apart, (a, b)
         apart, told = apart + is_apart, told + said
     assert told > 0.97 * apart > 1000
@@ -63,7 +63,7 @@ def test_what_strides_do_not_say_is_not_apart():
             )
             for _ in range(2)
         ]
-        if are_apart(*views[0], *views[1]):
+        if are_disjoint(*views[0], *views[1]):
             assert not elements(views[0]) & elements(views[1]), views
 
 
@@ -136,7 +136,7 @@ def test_what_stays_pending_is_computed_together_before_it_is_too_much():
     for k in range(500):
         x[k] = float(k)
         found.append(x[k].sum())
-        assert len(pending()) <= 2 * MANY
+        assert len(pending_nodes()) <= 2 * PENDING_READERS_MAX
     assert counters.evaluations - before < 500 + 30  # each write is one
     assert [float(y) for y in found] == [3.0 * k for k in range(500)]
 

@@ -18,7 +18,7 @@ from dovetail.errors import ArgumentError, DTypeError
 from dovetail.insight.explain import explain
 from dovetail.insight.explain_report import Explanation
 from dovetail.insight.profile import profile
-from dovetail.memory.units import bytes_text
+from dovetail.memory.units import format_bytes
 from dovetail.ops.table import SUM, TABLE
 from dovetail.settings import flags
 from dovetail.tensor.host import from_host
@@ -113,7 +113,9 @@ def test_source_compiles_but_does_not_run() -> None:
     found = explain(y, source=True)
     assert (
         found.launches[0].source
-        == programs.program(REFERENCE.opened, run.planned([y._expr])[0][1].steps[0].kernel).source
+        == programs.get_program(
+            REFERENCE.opened, run.plan_pending([y._expr])[0][1].steps[0].kernel
+        ).source
     )
     assert run.counters.launches == before
 
@@ -209,7 +211,7 @@ def test_only_tensors_can_be_explained() -> None:
     ("n", "text"), [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (3 << 30, "3.0 GiB")]
 )
 def test_bytes_for_people(n: int, text: str) -> None:
-    assert bytes_text(n) == text
+    assert format_bytes(n) == text
 
 
 # --- profile
@@ -286,11 +288,11 @@ def test_a_profile_is_taken_once() -> None:
 
 def test_the_hot_path_is_told_of_profiles_that_overlap() -> None:
     first, second = profile(), profile()
-    assert not flags.profiled
+    assert not flags.is_observed
     first.__enter__()
     second.__enter__()
     first.__exit__(None, None, None)
-    assert flags.profiled
+    assert flags.is_observed
     second.__exit__(None, None, None)
     second.__exit__(None, None, None)  # which is over already
-    assert not flags.profiled and events.profiles == ()
+    assert not flags.is_observed and events.profiles == ()

@@ -80,7 +80,7 @@ def test_the_line_and_the_values() -> None:
 def test_values_are_those_of_repr(make: Callable[[], dt.Tensor]) -> None:
     x = make()
     found = [c for row in cells(x._repr_html_()) for c in row if c != "&hellip;"]
-    if x.ndim == 1 and x.size <= 1000 and x.size > notebook.LONG:
+    if x.ndim == 1 and x.size <= 1000 and x.size > notebook.VECTOR_ELEMENTS_MAX:
         found = [c for row in cells(x._repr_html_()) for c in row[1:]]
     assert found == numbers(str(x)) and numbers(repr(x))[: len(found)] == found
 

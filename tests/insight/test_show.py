@@ -53,7 +53,7 @@ def test_cells_are_visited_as_numpy_says() -> None:
             for cell in range(v.cells):
                 times = positions.count(cell)
                 want = (times, positions.index(cell)) if times else (0, None)
-                assert v.visits(cell) == want, (x.shape, x.stride(), cell)
+                assert v.count_visits(cell) == want, (x.shape, x.stride(), cell)
             (line,) = [f for f in v.facts if f.startswith("touches")]
             assert line.startswith(f"touches {len({*positions})} of {v.cells} cell")
 
@@ -64,7 +64,7 @@ def test_windows_that_overlap_are_counted() -> None:
         v = pictures._view(x, "")
         positions = [i * 2 + j for i in range(4) for j in range(3)]
         for cell in range(9):
-            assert v.visits(cell)[0] == positions.count(cell)
+            assert v.count_visits(cell)[0] == positions.count(cell)
         assert "touches 9 of 9 cells" in v.facts[1]
 
 
@@ -162,6 +162,6 @@ def test_long_numbers_stay_in_their_cells() -> None:
     """A small letter is 5.4 pixels wide; what belongs to a cell is within it, and its neighbour."""
     x = dt.broadcast_to(dt.asarray(1.5, device="reference"), (10_000, 10_000))
     found = re.findall(r'font-size="9"[^>]*>([^<]*)<', dt.show(x).svg())
-    assert "#0 x1e8" in found and max(map(len, found)) * 5.4 < pictures.CELL
+    assert "#0 x1e8" in found and max(map(len, found)) * 5.4 < pictures.CELL_WIDTH
     row = dt.as_strided(dt.arange(9, device="reference"), (10**6,), (0,))
     assert "#0 x1e6" in dt.show(row).svg() and "@99999" in dt.show(dt.zeros(10**5)).svg()

@@ -7,14 +7,14 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import dovetail as dt
-from dovetail.engine.events import Event
+from dovetail.engine.events import ProfileEvent
 from dovetail.insight import svg_boxes, timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def event(name: str, begun: int, ended: int, thread: int = 1) -> Event:
-    return Event(name=name, begun=begun, ended=ended, thread=thread, details={"bytes": 8})
+def event(name: str, begun: int, ended: int, thread: int = 1) -> ProfileEvent:
+    return ProfileEvent(name=name, begun=begun, ended=ended, thread=thread, details={"bytes": 8})
 
 
 def bars(svg: str) -> dict[str, tuple[float, float, float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dovetail.ir.interval_analysis import Unbounded, reach
+from dovetail.ir.interval_analysis import UnboundedIndexError, index_intervals
 from dovetail.ir.parser import parse_kernel
 
 GATHER = """
@@ -35,14 +35,14 @@ kernel sum(out0: w f32, in1: r f32; n0, m1, s2; ) grid(n0) {
 
 def test_indices_of_rows_are_known() -> None:
     kernel = parse_kernel(ROWS.strip())
-    assert reach(kernel, (4, 3, 5), (4,)) == {"in1": (0, 17), "out0": (0, 3)}
-    assert reach(kernel, (4, 3, -5), (4,)) == {"in1": (-15, 2), "out0": (0, 3)}
-    assert reach(kernel, (4, 0, 5), (4,)) == {"out0": (0, 3)}
-    assert reach(kernel, (0, 3, 5), (0,)) == {}
+    assert index_intervals(kernel, (4, 3, 5), (4,)) == {"in1": (0, 17), "out0": (0, 3)}
+    assert index_intervals(kernel, (4, 3, -5), (4,)) == {"in1": (-15, 2), "out0": (0, 3)}
+    assert index_intervals(kernel, (4, 0, 5), (4,)) == {"out0": (0, 3)}
+    assert index_intervals(kernel, (0, 3, 5), (0,)) == {}
 
 
 def test_what_a_kernel_compares_before_it_reads_is_known() -> None:
-    found = reach(parse_kernel(GATHER.strip()), (6, 9, 2), (6,))
+    found = index_intervals(parse_kernel(GATHER.strip()), (6, 9, 2), (6,))
     assert found == {"in1": (0, 5), "in2": (0, 16), "out0": (0, 5), "out3": (0, 0)}
 
 
@@ -52,13 +52,13 @@ def test_what_it_does_not_compare_is_not_known(line: str) -> None:
     text = GATHER.replace(line, f"  {name}: b8 = eq i64(0), i64(0)").strip()
     kernel = parse_kernel(text)
     try:
-        low, high = reach(kernel, (6, 9, 2), (6,))["in2"]
-    except Unbounded:
+        low, high = index_intervals(kernel, (6, 9, 2), (6,))["in2"]
+    except UnboundedIndexError:
         return
     assert low < -(2**40) or high > 2**40
 
 
 def test_a_product_that_may_wrap_is_not_known() -> None:
     text = ROWS.replace("add v0, k0", "mul v0, v0").strip()
-    with pytest.raises(Unbounded):
-        reach(parse_kernel(text), (1 << 40, 3, 1 << 40), (1 << 40,))
+    with pytest.raises(UnboundedIndexError):
+        index_intervals(parse_kernel(text), (1 << 40, 3, 1 << 40), (1 << 40,))

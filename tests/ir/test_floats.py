@@ -25,7 +25,7 @@ from dovetail.dtypes import (
 from dovetail.errors import CompileError
 from dovetail.ir.analysis import values
 from dovetail.ir.builder import Kernel, KernelBuilder
-from dovetail.ir.floats import lacking
+from dovetail.ir.floats import find_missing_feature
 from dovetail.ir.language import (
     Value,
     bitcast,
@@ -97,8 +97,8 @@ def test_fma_is_exact_without_one(by: str) -> None:
 def test_an_fma_of_float64_is_left_and_told() -> None:
     can = LACKS["float64"]
     legal = legalize(kernel(fma, float64), can)
-    assert lacking(legal, can) == "an fma of float64"
-    assert lacking(legalize(kernel(fma), can), can) == ""
+    assert find_missing_feature(legal, can) == "an fma of float64"
+    assert find_missing_feature(legalize(kernel(fma), can), can) == ""
 
 
 # --- products and sums
@@ -143,7 +143,7 @@ def test_sums_of_products_in_reductions() -> None:
     legal = legalize(b.build(), CONTRACTS)
     verify(legal)
     assert [v.op for v in values(legal.body)].count("xor") == 1
-    assert lacking(legal, CONTRACTS) == ""
+    assert find_missing_feature(legal, CONTRACTS) == ""
 
 
 def test_products_of_complex_numbers_are_the_companions() -> None:
@@ -151,7 +151,7 @@ def test_products_of_complex_numbers_are_the_companions() -> None:
     x, out, n = b.buffer("x", complex64, "r"), b.buffer("out", complex64, "w"), b.int("n")
     i = b.axis(n)
     b.store(out, i, reduce_loop("mul", 0, n, lambda k: load(x, k))[0])
-    assert "complex" in lacking(legalize(b.build(), CONTRACTS), CONTRACTS)
+    assert "complex" in find_missing_feature(legalize(b.build(), CONTRACTS), CONTRACTS)
 
 
 # --- denormals and NaN
@@ -176,9 +176,9 @@ KEPT = {  # what is the same in spite of flushed denormals; and of no NaN
 @pytest.mark.parametrize("name", KEPT)
 def test_what_a_device_runs(name: str) -> None:
     k, flushed, finite = KEPT[name]
-    assert lacking(legalize(k, ALL), ALL) == ""
-    assert (lacking(legalize(k, FLUSHES), FLUSHES) == "") == flushed
-    assert (lacking(legalize(k, FINITE), FINITE) == "") == finite
+    assert find_missing_feature(legalize(k, ALL), ALL) == ""
+    assert (find_missing_feature(legalize(k, FLUSHES), FLUSHES) == "") == flushed
+    assert (find_missing_feature(legalize(k, FINITE), FINITE) == "") == finite
 
 
 @pytest.mark.parametrize("can", (FLUSHES, FINITE), ids=("denormals", "nan"))
@@ -187,7 +187,7 @@ def test_reductions_compute_too(can: Capabilities) -> None:
     x, out, n = b.buffer("x", float32, "r"), b.buffer("out", float32, "w"), b.int("n")
     i = b.axis(n)
     b.store(out, i, reduce_loop("max", 0, n, lambda k: load(x, k))[0])
-    assert lacking(legalize(b.build(), can), can)
+    assert find_missing_feature(legalize(b.build(), can), can)
 
 
 def test_without_a_companion_it_is_an_error_that_says_why() -> None:

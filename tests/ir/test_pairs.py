@@ -9,6 +9,7 @@ from dovetail.backend.reference import interpret
 from dovetail.ir.builder import Kernel, KernelBuilder
 from dovetail.ir.language import (
     Value,
+    complex_value,
     const,
     eq,
     fma,
@@ -16,7 +17,6 @@ from dovetail.ir.language import (
     imag,
     load,
     ne,
-    pair,
     real,
     reduce_loop,
     where,
@@ -38,7 +38,7 @@ def elementwise(d: dt.DType) -> Kernel:
     u, v = load(x, i), load(y, i)
     results = [
         u, u + v, u - v, u * v, -u, where(eq(u, v), u, v), fma(u, v, u),
-        pair(imag(u), real(v)),
+        complex_value(imag(u), real(v)),
     ]  # fmt: skip
     for out, r in zip(outs, results, strict=True):
         b.store(out, i, r)

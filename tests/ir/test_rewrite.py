@@ -7,7 +7,7 @@ from dovetail.dtypes import float32, float64
 from dovetail.ir.analysis import grid_index, values
 from dovetail.ir.language import Buffer, Value, cast, walk
 from dovetail.ir.parser import parse_kernel
-from dovetail.ir.rewrite import PointCloner, rewrite
+from dovetail.ir.rewrite import PointCloner, rewrite_kernel
 from dovetail.ir.verify import verify
 from places import GOLDEN
 
@@ -17,7 +17,7 @@ KERNELS = sorted(GOLDEN.glob("*.txt"))
 @pytest.mark.parametrize("name", [p.stem for p in KERNELS])
 def test_a_copy_has_the_same_text_and_shares_no_statement(name: str) -> None:
     kernel = parse_kernel((GOLDEN / f"{name}.txt").read_text())
-    copy = rewrite(kernel, lambda v, args: None)
+    copy = rewrite_kernel(kernel, lambda v, args: None)
     verify(copy)
     assert str(copy) == str(kernel)
     assert not {id(s) for s in walk(copy.body)} & {id(s) for s in walk(kernel.body)}
@@ -36,7 +36,7 @@ def test_what_a_rule_needs_stands_before_it_once() -> None:
             return None
         return cast(Value("sqrt", float64, (cast(args[0], float64),)), float32)
 
-    changed = rewrite(kernel, rule)
+    changed = rewrite_kernel(kernel, rule)
     verify(changed)
     assert [v.op for v in values(changed.body)] == ["load", "cast", "sqrt", "cast", "add"]
 
@@ -46,7 +46,7 @@ def test_buffers_are_replaced_wherever_they_are_used(name: str) -> None:
     text = (GOLDEN / f"{name}.txt").read_text().strip()
     kernel = parse_kernel(text)
     others = {b: Buffer(f"new_{b.name}", b.dtype, b.access) for b in kernel.buffers}
-    changed = rewrite(kernel, lambda v, args: None, others)
+    changed = rewrite_kernel(kernel, lambda v, args: None, others)
     verify(changed)
     for b in kernel.buffers:
         text = text.replace(f" {b.name}[", f" new_{b.name}[")

@@ -6,7 +6,7 @@ import dovetail as dt
 import pytest
 from dovetail import dtypes
 from dovetail.engine import evaluate as run
-from dovetail.fusion.plan import Step
+from dovetail.fusion.plan import PlannedLaunch
 from dovetail.ir import builder
 from dovetail.ir.builder import Kernel
 from dovetail.ir.language import Value, const
@@ -25,10 +25,10 @@ def test_what_is_planned_and_legalised_is_verified() -> None:
     y = dt.exp(x) * 31 - dt.nextafter(x, 17)
     planned = verified.counts[MAKER]
     with dt.reproducible():
-        ((_, plan),) = run.planned([y._expr])
+        ((_, plan),) = run.plan_pending([y._expr])
     assert verified.counts[MAKER] > planned
     for step in plan.steps:
-        assert isinstance(step, Step)
+        assert isinstance(step, PlannedLaunch)
         before = verified.counts[MAKER]
         legal = legalize(step.kernel, Capabilities())
         assert legal is not step.kernel and verified.counts[MAKER] > before
@@ -62,7 +62,7 @@ def _product(dtype: dt.DType) -> Kernel:
     x = dt.ones((9, 9), dtype=dtype, device="reference")
     with dt.reproducible():
         y = x @ x
-    ((_, plan),) = run.planned([y._expr])
+    ((_, plan),) = run.plan_pending([y._expr])
     step = plan.steps[-1]
-    assert isinstance(step, Step)
+    assert isinstance(step, PlannedLaunch)
     return step.kernel

@@ -28,7 +28,7 @@ from dovetail.dtypes import (
     uint32,
     uint64,
 )
-from dovetail.engine.programs import program
+from dovetail.engine.programs import get_program
 from dovetail.errors import ArgumentError, DeviceError
 from dovetail.ir.builder import COMBINE_NAMES, Kernel, KernelBuilder
 from dovetail.ir.language import (
@@ -50,7 +50,7 @@ from dovetail.ir.language import (
 from dovetail.ir.legalize import legalize
 from dovetail.ir.parser import parse_kernel
 from dovetail.ir.target import Capabilities
-from dovetail.ir.verify import broken, verify
+from dovetail.ir.verify import find_violation, verify
 
 WORDS = Capabilities(index_bits=32, int64=False)
 WIDE = (int64, uint64)
@@ -309,10 +309,10 @@ def test_names_of_combines_that_say_no_dtypes_are_refused() -> None:
       }}
       store out[i0] = r0
     }}""".replace("grid(n) {", "grid(n) {{")
-    assert broken(parse_kernel(text.format("i64"))) is None
+    assert find_violation(parse_kernel(text.format("i64"))) is None
     for wrong in ("i65", "i32", "i64_i64", "f64"):
         assert f"there is no combine add_of_{wrong}" in str(
-            broken(parse_kernel(text.format(wrong)))
+            find_violation(parse_kernel(text.format(wrong)))
         )
 
 
@@ -374,7 +374,9 @@ def test_a_device_without_64_bits_has_indices_of_32() -> None:
 
 def where_it_is_known(device: Device, kernel: Kernel, ints: list[int]) -> None:
     assert device.opened is not None
-    limits.bind(device.opened.backend, program(device.opened, kernel), ints, ints[:1])
+    limits.bind_within_limits(
+        device.opened.backend, get_program(device.opened, kernel), ints, ints[:1]
+    )
 
 
 def test_twice_the_elements_are_to_be_indexed() -> None:

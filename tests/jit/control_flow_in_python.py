@@ -7,14 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import dovetail as dt
-from dovetail.capture.pytree import flattened, rebuilt
+from dovetail.capture.pytree import flatten, rebuild
 
 __all__ = ["PYTHON", "one_by_one"]
 
 
 def copies(value: Any) -> Any:
-    flat = flattened(value)
-    return rebuilt(flat, [dt.asarray(x).copy() for x in flat.leaves])
+    flat = flatten(value)
+    return rebuild(flat, [dt.asarray(x).copy() for x in flat.leaves])
 
 
 def cond(pred: Any, true_fn: Any, false_fn: Any, *operands: Any) -> Any:
@@ -36,14 +36,14 @@ def fori_loop(lower: Any, upper: Any, body: Any, init: Any) -> Any:
 
 
 def scan(f: Any, init: Any, xs: Any, length: int | None = None, reverse: bool = False) -> Any:
-    value, parts, made = copies(init), flattened(copies(xs)), []
+    value, parts, made = copies(init), flatten(copies(xs)), []
     n = parts.leaves[0].shape[0] if length is None else length
     for k in range(n)[:: -1 if reverse else 1]:
-        value, y = copies(f(value, rebuilt(parts, [x[k].copy() for x in parts.leaves])))
-        made.append(flattened(y))
+        value, y = copies(f(value, rebuild(parts, [x[k].copy() for x in parts.leaves])))
+        made.append(flatten(y))
     made = made[:: -1 if reverse else 1]
     columns = zip(*[m.leaves for m in made], strict=True)
-    return value, rebuilt(made[0], [dt.stack(list(column)) for column in columns])
+    return value, rebuild(made[0], [dt.stack(list(column)) for column in columns])
 
 
 PYTHON = SimpleNamespace(cond=cond, while_loop=while_loop, fori_loop=fori_loop, scan=scan)
@@ -52,6 +52,6 @@ PYTHON = SimpleNamespace(cond=cond, while_loop=while_loop, fori_loop=fori_loop, 
 def one_by_one(f: Callable[..., Any], args: Any) -> Any:
     """What a function gives for one example after the other."""
     made = [f(*[a[k] for a in args]) for k in range(len(args[0]))]
-    every = [flattened(m) for m in made]
+    every = [flatten(m) for m in made]
     columns = zip(*[m.leaves for m in every], strict=True)
-    return rebuilt(every[0], [dt.stack(list(column)) for column in columns])
+    return rebuild(every[0], [dt.stack(list(column)) for column in columns])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import dovetail as dt
 from control_flow_in_python import PYTHON, one_by_one
-from dovetail.capture.pytree import flattened
+from dovetail.capture.pytree import flatten
 from equivalent_programs import Program
 
 __all__ = ["PYTHONS", "WAYS", "differences", "load", "shrunk", "stacked"]
@@ -56,7 +56,7 @@ def identity(f: Function) -> Function:
 
 def gradient(f: Function) -> Function:
     def total(x: Any, *others: Any) -> Any:
-        leaves = flattened(f(x * 1, *others)).leaves
+        leaves = flatten(f(x * 1, *others)).leaves
         return sum((t * t).sum() for t in leaves if dt.isdtype(t.dtype, "real floating"))
 
     return dt.func.grad(total)
@@ -124,7 +124,7 @@ PYTHONS = {
 
 def values(made: Any) -> list[Any]:
     """Return what can be compared, bit for bit, of the tensors in containers."""
-    return [(x.dtype.name, x.shape, repr(x.tolist())) for x in flattened(made).leaves
+    return [(x.dtype.name, x.shape, repr(x.tolist())) for x in flatten(made).leaves
             if isinstance(x, dt.Tensor)]  # fmt: skip
 
 
@@ -177,7 +177,7 @@ def run(program: Program, group: str, c: Any, over: Callable[[Function], Functio
                     made = g(*args)
                     seen.append([values(made), values(args)])
                     if group == "calls":  # results may be views of arguments, or of the closure
-                        for t in flattened(made).leaves:
+                        for t in flatten(made).leaves:
                             t.detach().add_(1)
                         kept = [w.grad for w in state() if w.grad is not None]
                         seen[-1] += [values(args), values([*state(), *kept])]

@@ -16,7 +16,7 @@ from typing import Any
 
 import dovetail as dt
 from control_flow_in_python import PYTHON
-from dovetail.capture.pytree import flattened
+from dovetail.capture.pytree import flatten
 from dovetail.engine import tracer_api
 from equivalence import PYTHONS, WAYS, load, stacked
 from equivalent_programs import Program
@@ -85,7 +85,7 @@ def started(program: Program, c: Any, over: Any, group: str) -> tuple[Callable[[
     if "examples" in group:
         args = stacked([args, call(1), call(2)])
         return lambda: g(*args), list(args[:2])
-    return lambda: g(*args), [*flattened(args[:3]).leaves, *state()]
+    return lambda: g(*args), [*flatten(args[:3]).leaves, *state()]
 
 
 def statement_contents(program: Program, group: str) -> list[set[str]]:

@@ -14,8 +14,8 @@ import dovetail as dt
 import numpy as np
 import pytest
 from control_flow_in_python import PYTHON, one_by_one
-from dovetail.capture.loop_acts import Repeat
-from dovetail.capture.pytree import flattened
+from dovetail.capture.loop_acts import CountedLoop
+from dovetail.capture.pytree import flatten
 
 ROWS = 5
 
@@ -172,7 +172,7 @@ def given() -> tuple[dt.Tensor, dt.Tensor, dt.Tensor]:
 
 def total(f: Callable[..., Any], c: Any) -> Callable[..., Any]:
     def value(x: Any, rows: Any, w: Any) -> Any:
-        leaves = [t for t in flattened(f(c, x, rows, w)).leaves if t.dtype.kind == "f"]
+        leaves = [t for t in flatten(f(c, x, rows, w)).leaves if t.dtype.kind == "f"]
         weights = [dt.cos(dt.arange(t.size, dtype=dt.float32)).reshape(t.shape) for t in leaves]
         return sum((t * a).sum() for t, a in zip(leaves, weights, strict=True))
 
@@ -211,7 +211,7 @@ WAYS = [gradient, gradient_in_vmap, gradient_of_vmap, gradient_backward, directi
 
 
 def bits(made: Any) -> list[Any]:
-    return [np.asarray(t.detach()).tobytes() for t in flattened(made).leaves]
+    return [np.asarray(t.detach()).tobytes() for t in flatten(made).leaves]
 
 
 def acts(captured: Any) -> list[Any]:
@@ -235,7 +235,7 @@ def test_gradient_of_loop_in_capture_is_that_of_a_python_loop(
     for _ in range(2):
         assert bits(captured(*args)) == bits(expected(total(f, PYTHON), *args))
     assert captured.captures == 1
-    assert sum(isinstance(a, Repeat) for a in acts(captured)) >= 2
+    assert sum(isinstance(a, CountedLoop) for a in acts(captured)) >= 2
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -14,7 +14,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from control_flow_in_python import PYTHON
-from dovetail.capture.pytree import flattened
+from dovetail.capture.pytree import flatten
 
 MODES = ["plain", "eager", "jit", "vmap", "jit vmap"]
 
@@ -75,13 +75,13 @@ def run(mode: str, f: Callable[..., Any], h: Any, xs: Any) -> Any:
     f = dt.jit(f) if "jit" in mode else f
     with dt.eager() if mode == "eager" else nullcontext():
         made = f(h, xs)
-        leaves = [*flattened(made).leaves, h, xs]
+        leaves = [*flatten(made).leaves, h, xs]
         return [(t[0] if "vmap" in mode else t).tolist() for t in leaves]
 
 
 def differentiated(f: Callable[..., Any]) -> Callable[..., Any]:
     def total(h: Any, xs: Any) -> Any:
-        leaves = flattened(f(h, xs)).leaves
+        leaves = flatten(f(h, xs)).leaves
         return sum((t * dt.arange(1.0, 1.0 + t.size).reshape(t.shape)).sum() for t in leaves)
 
     return lambda h, xs: dt.func.grad(total, argnums=(0, 1))(h, xs)

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from dovetail.capture import loop_acts, rerolling
 from dovetail.capture.loop_acts import RerolledLoop
-from dovetail.capture.pytree import flattened
-from dovetail.capture.serialize import DIGEST, MAGIC
+from dovetail.capture.pytree import flatten
+from dovetail.capture.serialize import DIGEST_BYTES, MAGIC
 from dovetail.engine.events import counters
 
 ROWS, WIDTH = 80, 6
@@ -361,7 +361,7 @@ def given(device: Any, seed: int = 0) -> list[Any]:
 
 
 def bits(made: Any) -> list[Any]:
-    return [np.asarray(t.detach()).tobytes() for t in flattened(made).leaves]
+    return [np.asarray(t.detach()).tobytes() for t in flatten(made).leaves]
 
 
 def calls(f: Function, n: int, device: Any, count: int = 3) -> list[list[Any]]:
@@ -469,7 +469,7 @@ def test_size_of_a_file_does_not_grow_with_the_trip_count(tmp_path: Path) -> Non
 
 def edited(data: bytes, change: Callable[[Any], object]) -> bytes:
     """Return a file whose first loop is another one."""
-    begin = len(MAGIC) + DIGEST
+    begin = len(MAGIC) + DIGEST_BYTES
     size = int.from_bytes(data[begin : begin + 8], "little")
     content = json.loads(data[begin + 8 : begin + 8 + size])
     change(next(act for act in content["captures"][0]["program"][5] if act[0] == "rerolled"))

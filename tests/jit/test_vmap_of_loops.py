@@ -13,8 +13,8 @@ import dovetail as dt
 import numpy as np
 import pytest
 from control_flow_in_python import PYTHON, one_by_one
-from dovetail.capture.loop_acts import Repeat, While
-from dovetail.capture.pytree import flattened
+from dovetail.capture.loop_acts import CountedLoop, WhileLoop
+from dovetail.capture.pytree import flatten
 
 EXAMPLES = 4
 
@@ -325,7 +325,7 @@ def given() -> tuple[dt.Tensor, dt.Tensor, dt.Tensor]:
 
 
 def values(made: Any) -> list[Any]:
-    return [(x.dtype.name, x.tolist()) for x in flattened(made).leaves]
+    return [(x.dtype.name, x.tolist()) for x in flatten(made).leaves]
 
 
 def expected(f: Callable[..., Any]) -> list[Any]:
@@ -344,7 +344,7 @@ def over_last_axis(f: Callable[..., Any], n: Any, x: Any, w: Any) -> Any:
 def over_pairs(f: Callable[..., Any], n: Any, x: Any, w: Any) -> Any:
     inner = dt.vmap(lambda n, x, w: f(dt, n, x, w * 1), in_axes=(0, 0, None))
     pairs = [a.reshape((2, EXAMPLES // 2, *a.shape[1:])) for a in (n, x)]
-    made = flattened(dt.vmap(inner, in_axes=(0, 0, None))(*pairs, w))
+    made = flatten(dt.vmap(inner, in_axes=(0, 0, None))(*pairs, w))
     leaves = [t.reshape((EXAMPLES, *t.shape[2:])) for t in made.leaves]
     return made.tree.unflatten(leaves)
 
@@ -352,7 +352,7 @@ def over_pairs(f: Callable[..., Any], n: Any, x: Any, w: Any) -> Any:
 def over_one_after_the_other(f: Callable[..., Any], n: Any, x: Any, w: Any) -> Any:
     """Of two axes of examples one is n's alone, the other x's: their diagonal is what is wanted."""
     inner = dt.vmap(lambda n, x, w: f(dt, n, x * 1, w * 1), in_axes=(None, 0, None))
-    made = flattened(dt.vmap(inner, in_axes=(0, None, None))(n, x, w))
+    made = flatten(dt.vmap(inner, in_axes=(0, None, None))(n, x, w))
     at = dt.arange(EXAMPLES)
     return made.tree.unflatten([t[at, at] for t in made.leaves])
 
@@ -389,7 +389,9 @@ def test_vmap_of_loop_in_capture_is_a_loop(
 ) -> None:
     captured = dt.jit(lambda *args: way(FUNCTIONS[name], *args))
     captured(*given())
-    assert any(isinstance(a, Repeat | While) for a in acts(captured)) or name == "no_rounds"
+    assert (
+        any(isinstance(a, CountedLoop | WhileLoop) for a in acts(captured)) or name == "no_rounds"
+    )
 
 
 GROWING: dict[str, Callable[[int, dt.Tensor], Any]] = {

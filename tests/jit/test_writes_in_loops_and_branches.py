@@ -14,7 +14,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from control_flow_in_python import PYTHON, fori_loop, one_by_one
-from dovetail.capture.pytree import flattened, rebuilt
+from dovetail.capture.pytree import flatten, rebuild
 from dovetail.engine.events import counters
 from dovetail.tensor.batched_assign import write_together
 
@@ -249,7 +249,7 @@ def examples() -> tuple[dt.Tensor, dt.Tensor, dt.Tensor]:
 
 
 def values(made: Any) -> list[Any]:
-    return [x.tolist() for x in flattened(made).leaves]
+    return [x.tolist() for x in flatten(made).leaves]
 
 
 def run(mode: str, f: Callable[..., Any], args: Any) -> Any:
@@ -261,8 +261,8 @@ def run(mode: str, f: Callable[..., Any], args: Any) -> Any:
         return one_by_one(captured, args)
     if mode == "nested vmap":
         pairs = [a.reshape((2, EXAMPLES // 2, *a.shape[1:])) for a in args]
-        made = flattened(dt.vmap(dt.vmap(f))(*pairs))
-        return rebuilt(made, [t.reshape((EXAMPLES, *t.shape[2:])) for t in made.leaves])
+        made = flatten(dt.vmap(dt.vmap(f))(*pairs))
+        return rebuild(made, [t.reshape((EXAMPLES, *t.shape[2:])) for t in made.leaves])
     if mode == "vmap":
         return dt.vmap(f)(*args)
     if mode == "jit vmap":
@@ -290,7 +290,7 @@ def test_gradient_of_writes_in_branch_or_loop_is_of_the_example_that_takes_it(
     f, args = FUNCTIONS[name], examples()
 
     def total(c: Any, p: Any, n: Any, x: Any) -> Any:
-        leaves = flattened(f(c, p, n, x * 1)).leaves
+        leaves = flatten(f(c, p, n, x * 1)).leaves
         return sum((t.astype(dt.float32) ** 2).sum() for t in leaves) + x.sum() * 0
 
     want = one_by_one(lambda p, n, x: dt.func.grad(lambda x: total(PYTHON, p, n, x))(x), args)
@@ -529,7 +529,7 @@ def test_gradients_of_loop_that_writes_are_those_of_the_loop_in_python(
     name: str, device: dt.Device
 ) -> None:
     def total(c: Any, init: Any, xs: Any) -> Any:
-        return sum((t**2).sum() for t in flattened(INITIAL[name](c, init * 1, xs * 1)).leaves)
+        return sum((t**2).sum() for t in flatten(INITIAL[name](c, init * 1, xs * 1)).leaves)
 
     init, xs = dt.arange(8.0).reshape(2, 4), dt.arange(24.0).reshape(2, 3, 4)
     want = [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dovetail import linalg
 from dovetail.engine.events import counters
-from dovetail.linalg.unrolled_matrices import LARGEST, UNROLLED
+from dovetail.linalg.unrolled_matrices import KERNEL_ROWS_MAX, UNROLLED_ROWS_MAX
 from installed import INSTALLED
 from matrices_for_tests import definite, drawn, near
 
@@ -17,7 +17,7 @@ MANY = 256
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("n", [*range(1, UNROLLED + 1), 7, 12, LARGEST])
+@pytest.mark.parametrize("n", [*range(1, UNROLLED_ROWS_MAX + 1), 7, 12, KERNEL_ROWS_MAX])
 def test_kernels_give_what_lapack_gives(device: dt.Device, n: int, dtype: str) -> None:
     a = (drawn(2, MANY // 2, n, n) + 3 * np.eye(n)).astype(dtype)
     b, s = drawn(2, MANY // 2, n, 2, dtype=dtype), definite(2, MANY // 2, n, n, dtype=dtype)
@@ -58,7 +58,7 @@ def test_every_device_gives_the_same_bits(n: int) -> None:
     assert all(bits == made[0] for bits in made)
 
 
-@pytest.mark.parametrize("n", [2, 5, 8, LARGEST])
+@pytest.mark.parametrize("n", [2, 5, 8, KERNEL_ROWS_MAX])
 def test_bits_of_a_matrix_do_not_depend_on_its_batch(device: dt.Device, n: int) -> None:
     a, b, s = drawn(3, n, n), drawn(3, n, 2), definite(3, n, n)
     before = counters.calls

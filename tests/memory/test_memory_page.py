@@ -26,8 +26,8 @@ from dovetail.commands.memory_report import main as memory_report
 from dovetail.errors import ArgumentError
 from dovetail.memory import CachingAllocator, DataPtr
 from dovetail.memory.tracing import html_report, snapshot, trace
-from dovetail.memory.tracing.html_report import by_line, draw, timeline
-from dovetail.memory.units import MIB, bytes_text
+from dovetail.memory.tracing.html_report import draw, timeline, usage_by_line
+from dovetail.memory.units import MIB, format_bytes
 from fake_device import make
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -89,7 +89,7 @@ def test_the_last_event_agrees_with_the_allocator(traced: CachingAllocator, seed
     assert last.live + last.cached + last.fragmented == stats.reserved_bytes
     assert last.fragmented == fragmented(traced)
     assert max(e.live for e in traced.timeline.events) == stats.peak_live_bytes
-    times = [e.at for e in traced.timeline.events]
+    times = [e.time for e in traced.timeline.events]
     assert times == sorted(times)
 
 
@@ -105,7 +105,7 @@ def test_what_was_live_before_tracing_is_counted() -> None:
         live += work(allocator, 10)
         assert allocator.stats().live_bytes == allocator.timeline.events[-1].live
         found = recorded(allocator)
-        assert by_line(found)[0].blocks > 0 and draw(found)
+        assert usage_by_line(found)[0].blocks > 0 and draw(found)
     finally:
         memory.trace(False)
 
@@ -123,7 +123,7 @@ def test_a_free_is_noted_when_it_happens(
     traced.stats()  # only now does the allocator look
     assert traced.timeline is not None
     last = traced.timeline.events[-1]
-    assert last.change == -1024 and begun <= last.at <= freed
+    assert last.change == -1024 and begun <= last.time <= freed
 
 
 def test_untraced_work_notes_nothing() -> None:
@@ -148,7 +148,7 @@ def test_the_oldest_events_make_room(
     held = dict(found["before"])
     for _, change, number, *_ in found["events"]:
         held[number] = held.get(number, 0) + change
-    assert {x.number: x.live for x in by_line(found) if x.live} == {
+    assert {x.number: x.live for x in usage_by_line(found) if x.live} == {
         n: nbytes for n, nbytes in held.items() if nbytes
     }
 
@@ -165,7 +165,7 @@ def test_an_allocator_made_while_tracing_is_traced(traced: CachingAllocator) -> 
 
 def test_lines_hold_what_the_snapshot_says(traced: CachingAllocator) -> None:
     live = work(traced, 4)
-    lines = by_line(recorded(traced))
+    lines = usage_by_line(recorded(traced))
     stats = traced.stats()
     assert sum(x.live for x in lines) == stats.live_bytes
     assert sum(x.blocks for x in lines) == stats.live_blocks == len(live)
@@ -178,7 +178,7 @@ def test_lines_hold_what_the_snapshot_says(traced: CachingAllocator) -> None:
 def test_the_plot_keeps_the_peak_and_stacks_to_what_is_reserved(traced: CachingAllocator) -> None:
     live = work(traced, 5, 4000)
     found = recorded(traced)
-    series = timeline(found, by_line(found))
+    series = timeline(found, usage_by_line(found))
     assert series is not None and len(series.times) <= html_report.TIMELINE_POINTS_MAX + 3 and live
     rows = list(zip(*series.layers.values(), strict=True))
     assert sum(rows[-1]) == traced.stats().reserved_bytes
@@ -206,7 +206,7 @@ def test_of_each_stretch_of_the_plot_the_latest_of_the_highest_events_is_kept(
     monkeypatch.setattr(html_report, "TIMELINE_POINTS_MAX", 4)
     live = [5, 1, 9, 9, 2, 1, 1, 1, 0, 0, 0, 7, 1, 3, 2, 2, 1]
     found = written_down(*((1000.0 + k, n, 0) for k, n in enumerate(live)))
-    series = timeline(found, by_line(found))
+    series = timeline(found, usage_by_line(found))
     assert series is not None
     assert [t - 1000 for t in series.times] == [0, 3, 4, 11, 13, 16]
     assert series.layers["h0"] == [5, 9, 2, 7, 3, 1]
@@ -214,14 +214,16 @@ def test_of_each_stretch_of_the_plot_the_latest_of_the_highest_events_is_kept(
 
 def test_what_was_live_before_is_in_the_plot_from_its_beginning() -> None:
     found = written_down((0.0, 300, 0), (1.0, 700, 0), before=300)
-    series = timeline(found, by_line(found))
+    series = timeline(found, usage_by_line(found))
     assert series is not None and series.top == 700
     assert series.layers == {"h0": [300, 700], "fragmented": [0, 0], "cached": [0, 0]}
 
 
 def test_a_plot_is_of_two_events_or_more() -> None:
     one, two = written_down((0.0, 300, 0)), written_down((0.0, 300, 0), (1.0, 700, 0))
-    assert timeline(one, by_line(one)) is None and timeline(two, by_line(two)) is not None
+    assert (
+        timeline(one, usage_by_line(one)) is None and timeline(two, usage_by_line(two)) is not None
+    )
 
 
 def outlines(text: str) -> dict[str, list[tuple[float, float]]]:
@@ -289,7 +291,7 @@ def test_ticks_are_few_and_round(top: float, unit: float, said: list[float]) -> 
     [(0, "0 bytes"), (1023, "1023 bytes"), (3 * MIB // 2, "1.5 MiB"), (5 << 40, "5.0 TiB")],
 )
 def test_sizes_are_for_people(n: int, text: str) -> None:
-    assert bytes_text(n) == text
+    assert format_bytes(n) == text
 
 
 # --- the page
@@ -338,11 +340,11 @@ def test_the_page_is_one_well_formed_file(traced: CachingAllocator) -> None:
     page = Structure(text)
     assert page.open == [] and page.outside == []
     assert "http" not in text.replace("http-equiv", "") and "@import" not in text
-    assert page.count("path", class_="area") == len(by_line(found)) + 2
+    assert page.count("path", class_="area") == len(usage_by_line(found)) + 2
     assert page.count("div", class_="segment") == len(found["segments"]) > 3
     assert page.count("rect") == sum(len(s["blocks"]) for s in found["segments"])
     assert page.count("div", class_="figure") == 6 and live
-    for x in by_line(found):
+    for x in usage_by_line(found):
         assert f'title="{html.escape(x.where or "")}"' in text
     data = re.search(r'<script id="data"[^>]*>(.*?)</script>', text, re.S)
     assert data is not None and set(json.loads(data[1])) == {"x", "times", "layers", "names"}

@@ -22,7 +22,14 @@ from dovetail.commands.memory_report import main as memory_command
 from dovetail.errors import ArgumentError
 from dovetail.memory import DataPtr
 from dovetail.memory.tracing import snapshot
-from dovetail.memory.tracing.replay import Replay, Step, read, replay, steps_of, write
+from dovetail.memory.tracing.replay import (
+    TraceReplay,
+    TraceStep,
+    format_trace,
+    parse_trace,
+    replay_trace,
+    steps_of,
+)
 from dovetail.memory.units import KIB, MIB
 from fake_device import FakeBackend, check, make
 from hypothesis import given, note, settings
@@ -41,7 +48,7 @@ def small_heap() -> Iterator[None]:
     gc.unfreeze()
 
 
-class Checked(Replay):
+class Checked(TraceReplay):
     """A replay on a fake device that checks every invariant after every step. Two more verbs: `pass
     s`, stream s has done all of its work; `limit n`, see `set_limit` (0: none)."""
 
@@ -53,9 +60,9 @@ class Checked(Replay):
         self.in_use: list[tuple[Any, int, int, Any, int]] = []
         self.streams_of: dict[Any, Any] = {}  # handle -> the stream of all of its blocks
 
-    def do(self, step: Step) -> None:
+    def run_step(self, step: TraceStep) -> None:
         try:
-            super().do(step)
+            super().run_step(step)
         finally:
             check(self.backend, self.allocator, self.live.values())  # type: ignore[arg-type]
 
@@ -95,13 +102,13 @@ class Checked(Replay):
     def finish(self) -> None:
         """Frees all that is live; the device must get everything back."""
         for block in list(self.live):
-            self.do(Step("free", (block,)))
-        self.do(Step("empty"))
+            self.run_step(TraceStep("free", (block,)))
+        self.run_step(TraceStep("empty"))
         assert self.backend.used == 0 and not self.backend.live, "memory was not returned"
 
 
 def checked(
-    steps: Iterable[Step], capacity: int = 1 << 60, refuse: Iterable[int] = ()
+    steps: Iterable[TraceStep], capacity: int = 1 << 60, refuse: Iterable[int] = ()
 ) -> tuple[FakeBackend, memory.Stats]:
     """A whole trace, checked; the device, and the statistics before everything was given back."""
     going = Checked(capacity)
@@ -114,25 +121,25 @@ def checked(
     return going.backend, stats
 
 
-def random_trace(seed: int, steps: int) -> list[Step]:
+def random_trace(seed: int, steps: int) -> list[TraceStep]:
     """Sizes of every class on three streams; blocks are shared, freed in any order, all at once."""
-    rng, live, made = random.Random(seed), list[int](), list[Step]()
+    rng, live, made = random.Random(seed), list[int](), list[TraceStep]()
     for n in range(steps):
         action = rng.random()
         if action < 0.5 or not live:
             size = rng.choice(SIZES) if rng.random() < 0.5 else rng.randint(0, rng.choice(SIZES))
-            made.append(Step("allocate", (n, size, rng.choice(STREAMS))))
+            made.append(TraceStep("allocate", (n, size, rng.choice(STREAMS))))
             live.append(n)
         elif action < 0.88:
-            made.append(Step("free", (live.pop(rng.randrange(len(live))),)))
+            made.append(TraceStep("free", (live.pop(rng.randrange(len(live))),)))
         elif action < 0.95:
-            made.append(Step("share", (rng.choice(live), rng.choice(STREAMS))))
+            made.append(TraceStep("share", (rng.choice(live), rng.choice(STREAMS))))
         elif action < 0.98:
-            made.append(Step("pass", (rng.choice(STREAMS),)))
+            made.append(TraceStep("pass", (rng.choice(STREAMS),)))
         elif action < 0.99:
-            made.append(Step("empty"))
+            made.append(TraceStep("empty"))
         else:
-            made += [Step("free", (block,)) for block in live]
+            made += [TraceStep("free", (block,)) for block in live]
             live.clear()
     return made
 
@@ -143,7 +150,7 @@ def random_trace(seed: int, steps: int) -> list[Step]:
 @pytest.mark.parametrize("path", TRACES, ids=lambda p: p.stem)
 @pytest.mark.parametrize("capacity", [1 << 60, 64 * MIB, 8 * MIB])
 def test_recorded_traces(path: Path, capacity: int) -> None:
-    backend, stats = checked(read(path.read_text("utf-8")), capacity)
+    backend, stats = checked(parse_trace(path.read_text("utf-8")), capacity)
     assert stats.allocations > 0 and stats.peak_reserved <= capacity
     assert backend.calls >= stats.device_allocations
 
@@ -176,27 +183,27 @@ def test_any_trace(found: list[tuple[str, int, int, int]], capacity: int, refuse
     for n, (verb, block, nbytes, stream) in enumerate(found):
         if verb == "allocate":
             live.add(n)
-            steps.append(Step(verb, (n, nbytes, stream)))
+            steps.append(TraceStep(verb, (n, nbytes, stream)))
         elif verb in ("free", "share"):
             if not live:
                 continue
             chosen = sorted(live)[block % len(live)]
             live -= {chosen} if verb == "free" else set()
-            steps.append(Step(verb, (chosen,) if verb == "free" else (chosen, stream)))
+            steps.append(TraceStep(verb, (chosen,) if verb == "free" else (chosen, stream)))
         else:
             numbers = {"pass": (stream,), "limit": (nbytes,), "empty": ()}[verb]
-            steps.append(Step(verb, numbers))
-    note(f"refuse {sorted(refuse)}\n{write(steps)}")
+            steps.append(TraceStep(verb, numbers))
+    note(f"refuse {sorted(refuse)}\n{format_trace(steps)}")
     checked(steps, capacity, refuse)
 
 
 # --- a device that refuses, or fails, at any point
 
-SOME = [random_trace(seed, 60) for seed in (1, 2, 3)] + [read(p.read_text()) for p in TRACES]
+SOME = [random_trace(seed, 60) for seed in (1, 2, 3)] + [parse_trace(p.read_text()) for p in TRACES]
 
 
 @pytest.mark.parametrize("steps", SOME, ids=lambda s: f"{len(s)} steps")
-def test_a_refusal_at_every_call_is_survived(steps: list[Step]) -> None:
+def test_a_refusal_at_every_call_is_survived(steps: list[TraceStep]) -> None:
     """The device refuses once, wherever that may be: somebody asks again, and nobody notices."""
     calls = checked(steps)[0].calls
     assert calls >= 2
@@ -206,7 +213,7 @@ def test_a_refusal_at_every_call_is_survived(steps: list[Step]) -> None:
 
 
 @pytest.mark.parametrize("steps", SOME[:3], ids=lambda s: f"{len(s)} steps")
-def test_refusing_from_any_call_on_fails_cleanly(steps: list[Step]) -> None:
+def test_refusing_from_any_call_on_fails_cleanly(steps: list[TraceStep]) -> None:
     """The device refuses whatever is asked from some call on, and later has memory again."""
     for call in range(1, checked(steps)[0].calls + 1, 2):
         going = Checked()
@@ -215,13 +222,13 @@ def test_refusing_from_any_call_on_fails_cleanly(steps: list[Step]) -> None:
             going.do(step)
         assert going.refused or going.allocator.stats().retries == 0
         going.backend.refuse = set()
-        going.do(Step("allocate", (10_000, 3 * MIB, 0)))
+        going.do(TraceStep("allocate", (10_000, 3 * MIB, 0)))
         assert 10_000 in going.live
         going.finish()
 
 
 @pytest.mark.parametrize("steps", SOME[:3], ids=lambda s: f"{len(s)} steps")
-def test_a_driver_that_fails_at_any_call_loses_nothing(steps: list[Step]) -> None:
+def test_a_driver_that_fails_at_any_call_loses_nothing(steps: list[TraceStep]) -> None:
     """Any error of the driver, at any of its calls but `free`, reaches the caller; all is whole."""
     reached = 0
     for call in range(1, checked(steps)[0].every_call + 1):
@@ -242,18 +249,18 @@ def test_a_driver_that_fails_at_any_call_loses_nothing(steps: list[Step]) -> Non
 def test_the_checks_can_fail() -> None:
     """An allocator that gives out memory twice, and one that forgets other streams, are caught."""
     going = Checked()
-    going.do(Step("allocate", (0, 5000, 0)))
+    going.do(TraceStep("allocate", (0, 5000, 0)))
     twin = going.live[0]
     going.live[1] = DataPtr(twin.handle, twin.offset, twin.nbytes, twin.device)
     with pytest.raises(AssertionError):
-        going.do(Step("empty"))
+        going.do(TraceStep("empty"))
     del going.live[1]
-    going.do(Step("share", (0, 1)))
+    going.do(TraceStep("share", (0, 1)))
     twin.context.streams = None  # as if `record_stream` had been forgotten
     del twin
-    going.do(Step("free", (0,)))
+    going.do(TraceStep("free", (0,)))
     with pytest.raises(AssertionError, match="another stream"):
-        going.do(Step("allocate", (2, 5000, 0)))
+        going.do(TraceStep("allocate", (2, 5000, 0)))
 
 
 # --- traces as files
@@ -261,8 +268,8 @@ def test_the_checks_can_fail() -> None:
 
 def test_a_trace_is_text() -> None:
     steps = [s for s in random_trace(5, 200) if s.verb != "pass"]
-    assert read(write(steps)) == steps
-    assert read("# nothing\n\n  free 3 # a comment\n") == [Step("free", (3,))]
+    assert parse_trace(format_trace(steps)) == steps
+    assert parse_trace("# nothing\n\n  free 3 # a comment\n") == [TraceStep("free", (3,))]
 
 
 @pytest.mark.parametrize(
@@ -270,12 +277,12 @@ def test_a_trace_is_text() -> None:
 )
 def test_what_is_no_step_is_an_error(line: str) -> None:
     with pytest.raises(ArgumentError, match="line 2"):
-        read(f"empty\n{line}\n")
+        parse_trace(f"empty\n{line}\n")
 
 
 def test_a_block_is_allocated_once() -> None:
     with pytest.raises(ArgumentError, match="block 7 is allocated twice"):
-        replay(read("allocate 7 1 0\nallocate 7 1 0"), make()[1], str)
+        replay_trace(parse_trace("allocate 7 1 0\nallocate 7 1 0"), make()[1], str)
 
 
 def test_what_was_traced_can_be_replayed() -> None:
@@ -290,7 +297,7 @@ def test_what_was_traced_can_be_replayed() -> None:
         record = snapshot.build("fake", stats, going.allocator.snapshot(), timeline)
     finally:
         memory.trace(False)
-    steps = read(write(steps_of(json.loads(json.dumps(record)))))
+    steps = parse_trace(format_trace(steps_of(json.loads(json.dumps(record)))))
     again = Checked()
     for step in steps:
         again.do(step)
@@ -356,7 +363,7 @@ def test_allocate_and_free_from_the_cache_are_measured() -> None:
 def test_of_a_line_that_is_no_step_the_first_80_characters_are_shown() -> None:
     line = "x" * 79 + "yz"
     with pytest.raises(ArgumentError) as error:
-        read(line)
+        parse_trace(line)
     assert (
         f"{line[:80]!r} is no step" in str(error.value)
         and "z" not in str(error.value).split("(")[0]

@@ -269,7 +269,7 @@ def test_a_family_of_ones_own_has_entropy_and_divergence() -> None:
         _mean_carrier_measure = 0.0
 
         def __init__(self, rate: Any) -> None:
-            super().__init__(self._take(rate=rate))
+            super().__init__(self._set_parameters(rate=rate))
 
         @property
         def _natural_params(self) -> tuple[dt.Tensor, ...]:

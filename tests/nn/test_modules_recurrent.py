@@ -217,7 +217,7 @@ def test_gradients_have_gradients(mode: str) -> None:
         first = dt.grad(total, [x, *rest], create_graph=True)
         return dt.grad(sum((t * t).sum() for t in first), [x, *rest])
 
-    for a, b in zip(twice(recurrent.layer), twice(recurrent._plain), strict=True):
+    for a, b in zip(twice(recurrent.run_layer), twice(recurrent._run_with_tensor_ops), strict=True):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-9, atol=1e-11)
 
 

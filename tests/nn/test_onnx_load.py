@@ -73,7 +73,7 @@ def test_calls_are_captured_where_shapes_allow() -> None:
     net = dt.onnx.load(SMALL, "reference")
     for _ in range(3):
         net(dt.ones(2, device="reference"))
-    assert net._captured.captures == 1
+    assert net._jit_run.captures == 1
     picks = dt.onnx.load(
         model([node("NonZero", "x")], outputs=[info("y", None, TensorProto.INT64)]), "reference"
     )
@@ -93,7 +93,7 @@ def test_shapes_are_computed_while_a_model_is_captured() -> None:
     net = dt.onnx.load(made, "reference")
     for n in (3, 5, 3):
         assert net(dt.ones((n, 4), device="reference")).shape == (2 * n, 2)
-    assert net._captured.captures == 2
+    assert net._jit_run.captures == 2
 
 
 @pytest.mark.parametrize(

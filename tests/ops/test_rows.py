@@ -28,7 +28,7 @@ def float8(monkeypatch: pytest.MonkeyPatch) -> DType:
     """A float of one byte, such as a plugin may bring."""
     made = DType("float8_e4m3", "f8", "f", 1, in_numpy=False)
     monkeypatch.setitem(dtypes._PROMOTIONS, (made, float32), float32)
-    monkeypatch.setitem(dtypes.FORMATS, made, dtypes.Format(4, 448.0, 2.0**-6, 2.0**-9, False))
+    monkeypatch.setitem(dtypes.FORMATS, made, dtypes.FloatFormat(4, 448.0, 2.0**-6, 2.0**-9, False))
     return made
 
 

@@ -19,12 +19,12 @@ import dovetail as dt
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from dovetail.functions.elementwise.docstrings import SENTENCES
+from dovetail.functions.elementwise.docstrings import OP_DOC_LINES
 from dovetail.functions.elementwise.op_functions import FUNCTIONS
 from dovetail.graph.expr import node, spec
 from dovetail.ops import table as ops
 from dovetail.tensor.primitives import apply
-from dovetail.tensor.tensor import make
+from dovetail.tensor.tensor import create_tensor
 from dtype_values import (
     FLOATS,
     HALVES,
@@ -565,7 +565,7 @@ def test_recurrence(device: dt.Device, d: dt.DType, lag: int) -> None:
     rng = np.random.default_rng(lag)
     x, b = (rng.integers(-1, 2, (3, 20)).astype(host(d)) for _ in range(2))
     tensors = [tensor(a, d)._expr for a in (x, b)]
-    got = make(node(ops.RECURRENCE, tuple(tensors), spec((3, 20), d, device), (1, lag)))
+    got = create_tensor(node(ops.RECURRENCE, tuple(tensors), spec((3, 20), d, device), (1, lag)))
     want = b.copy()
     for k in range(1, 20):
         want[:, k] = x[:, k - lag] * want[:, k - 1] + b[:, k]
@@ -603,7 +603,7 @@ def test_generators(device: dt.Device, d: dt.DType) -> None:
 
 def formula(name: str) -> Rule | None:
     """Return the formula of a docstring such as "Return x1 - x2.", or None if it has none."""
-    sentence = SENTENCES.get(name, ("",))[0].removeprefix("Return ").removesuffix(".")
+    sentence = OP_DOC_LINES.get(name, ("",))[0].removeprefix("Return ").removesuffix(".")
     text = re.sub(r"\|(.*?)\|", r"abs(\1)", sentence)
     try:
         code = compile(text, name, "eval")

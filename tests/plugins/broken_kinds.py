@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
-from dovetail.plugins.plugin_state import State
+from dovetail.plugins.plugin_state import PluginState
 
 TEMPLATE = """
 import itertools, os, signal, sys, threading, time, warnings
@@ -55,7 +55,7 @@ class Kind(NamedTuple):
     `state`: where it ends when it is probed and then opened. `text`: a part of its error.
     """
 
-    state: State
+    state: PluginState
     text: str
     top: str = ""
     info: str = 'return BackendInfo(TYPE, "1")'
@@ -72,7 +72,11 @@ class Kind(NamedTuple):
 
 
 HOOKS = ("info", "probe", "open")
-WRONG_IMPORT, WRONG_PROBE, WRONG_OPEN = State.IMPORT_FAILED, State.PROBE_FAILED, State.OPEN_FAILED
+WRONG_IMPORT, WRONG_PROBE, WRONG_OPEN = (
+    PluginState.IMPORT_FAILED,
+    PluginState.PROBE_FAILED,
+    PluginState.OPEN_FAILED,
+)
 FOREVER = "time.sleep(1000)"
 
 KINDS = {

@@ -16,7 +16,7 @@ from dovetail.device_class import device
 from dovetail.dtypes import float32
 from dovetail.errors import PluginError
 from dovetail.plugins import hooks, validate_hooks
-from dovetail.plugins.entry import GROUP, Entry
+from dovetail.plugins.entry import GROUP, PluginEntry
 from dovetail.plugins.registry import DeviceRegistry
 from places import ROOT
 
@@ -123,7 +123,7 @@ def test_the_doctor_names_what_is_wrong_and_says_that_the_rest_works(
     code, said = COMPLAINTS[wrong]
     write(tmp_path, code)
     finding = inspected(tmp_path)
-    assert finding.state == "open" and finding.devices and not finding.well
+    assert finding.state == "open" and finding.devices and not finding.is_healthy
     [complaint] = finding.complaints
     assert said.replace('"', "'") in complaint.replace('"', "'")
     assert finding.kernel.startswith("compiled in")
@@ -132,7 +132,7 @@ def test_the_doctor_names_what_is_wrong_and_says_that_the_rest_works(
 def test_a_misspelt_method_is_asked_about(tmp_path: Path) -> None:
     write(tmp_path, MISSPELT)
     finding = inspected(tmp_path)
-    assert finding.well and not finding.complaints
+    assert finding.is_healthy and not finding.complaints
     assert finding.remarks == ['nothing calls "sychronize"; did you mean "synchronize"?']
 
 
@@ -144,19 +144,19 @@ def test_who_opens_the_device_is_told_of_the_rest(
     write(tmp_path, code)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "plugin_of_answers", raising=False)
-    registry = DeviceRegistry(find=lambda: [Entry("mine", "plugin_of_answers")], environ={})
+    registry = DeviceRegistry(find=lambda: [PluginEntry("mine", "plugin_of_answers")], environ={})
     with pytest.raises(PluginError) as e:
         registry.open(device("mine"))
     assert said in str(e.value)
 
 
 def test_what_is_right_is_taken() -> None:
-    assert validate_hooks.texts("dovetail_diagnostics", None) == {}
-    assert validate_hooks.texts("dovetail_diagnostics", {"driver": "1"}) == {"driver": "1"}
-    assert validate_hooks.routines("library_calls", {("matmul", float32): len})
+    assert validate_hooks.validate_texts("dovetail_diagnostics", None) == {}
+    assert validate_hooks.validate_texts("dovetail_diagnostics", {"driver": "1"}) == {"driver": "1"}
+    assert validate_hooks.validate_routines("library_calls", {("matmul", float32): len})
     for bad in ({"matmul": len}, {("matmul", "float32"): len}, {("matmul", float32): 3}):
         with pytest.raises(PluginError, match="library_calls returned"):
-            validate_hooks.routines("library_calls", bad)
+            validate_hooks.validate_routines("library_calls", bad)
 
 
 def test_the_types_of_hooks_are_those_that_pluggy_checks() -> None:
@@ -165,6 +165,9 @@ def test_the_types_of_hooks_are_those_that_pluggy_checks() -> None:
     typed["dovetail_diagnostics"] = hooks.DiagnosticsHook.__call__
     typed["dovetail_conformance"] = hooks.ConformanceHook.__call__
     for name in hooks.HOOKS:
-        ours, theirs = inspect.signature(typed[name]), inspect.signature(getattr(hooks.Hooks, name))
+        ours, theirs = (
+            inspect.signature(typed[name]),
+            inspect.signature(getattr(hooks.BackendHookSpecs, name)),
+        )
         assert [*ours.parameters][1:] == [*theirs.parameters], name
         assert ours.return_annotation == theirs.return_annotation, name

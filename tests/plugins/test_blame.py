@@ -96,7 +96,7 @@ def test_a_binary_that_load_refuses_is_counted_and_noted(
 ) -> None:
     x, forgotten = fresh(), []
     monkeypatch.setattr(diskcache, "read", lambda *key: b"made elsewhere")
-    monkeypatch.setattr(diskcache, "forget", lambda *key: forgotten.append(key))
+    monkeypatch.setattr(diskcache, "remove_binary", lambda *key: forgotten.append(key))
     wrong("load", TypeError("this is no path"))
     before = counters.load_failures, counters.compiles
     with dt.profile() as p:

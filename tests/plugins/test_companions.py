@@ -20,9 +20,9 @@ from dovetail.dtypes import float32, int32, int64
 from dovetail.engine.evaluate import counters
 from dovetail.errors import CompileError, DeviceError, IndexOutOfRange, PluginError
 from dovetail.ir.builder import Kernel, KernelBuilder
-from dovetail.ir.interval_analysis import reach_of_each
+from dovetail.ir.interval_analysis import index_intervals_or_none
 from dovetail.ir.language import cast, load, reduce_loop
-from dovetail.plugins.fallback_device import Accompanied, Touched
+from dovetail.plugins.fallback_device import FallbackBackend, TouchedMemory
 from dovetail.plugins.registry import open_device, registry
 
 RNG = np.random.default_rng(11)
@@ -48,10 +48,10 @@ def accelerator() -> Iterator[dt.Device]:
         yield dev
 
 
-def seen(dev: dt.Device) -> Accompanied:
+def seen(dev: dt.Device) -> FallbackBackend:
     """What the core sees of a device's backend."""
     found: Any = open_device(dev).backend
-    assert isinstance(found, Accompanied)
+    assert isinstance(found, FallbackBackend)
     return found
 
 
@@ -147,10 +147,12 @@ def test_a_program_has_the_bits_of_the_reference(
 ) -> None:
     same(program, part)
     if program is products and not part.type.startswith("newborn"):
-        assert seen(part).launches == seen(part).copied == 0, "it does all of this itself"
+        assert seen(part).companion_launches == seen(part).copied_bytes == 0, (
+            "it does all of this itself"
+        )
     else:
-        assert seen(part).launches > 0
-        assert (seen(part).copied > 0) != seen(part).shares
+        assert seen(part).companion_launches > 0
+        assert (seen(part).copied_bytes > 0) != seen(part).shares_memory
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
@@ -171,7 +173,7 @@ def test_little_more_than_what_is_used_is_copied(accelerator: dt.Device) -> None
     """All of these lie in a segment of 2 MiB."""
     for program in PROGRAMS:
         program(accelerator)
-    assert 0 < seen(accelerator).copied < 200_000
+    assert 0 < seen(accelerator).copied_bytes < 200_000
 
 
 def test_memory_that_a_launch_shares_is_shared_there(part: dt.Device) -> None:
@@ -200,7 +202,7 @@ def test_what_others_write_meanwhile_stays(accelerator: dt.Device) -> None:
         for i in dt.grid(len(at)):
             out[at[i]] = i
 
-    opened, late = open_device(accelerator), seen(accelerator).own
+    opened, late = open_device(accelerator), seen(accelerator).wrapped
     before, out, behind = (dt.zeros((64,), dtype=dt.int64, device=accelerator) for _ in range(3))
     at = dt.asarray([5, 1, 60], device=accelerator)
     dt.evaluate(before, out, behind, at)
@@ -241,9 +243,9 @@ def test_captured_functions_are_replayed(part: dt.Device) -> None:
             f = captured if dev == part else chain
             return f(dt.asarray(x, device=dev), dt.asarray([2, 0, -1], device=dev))
 
-        before = counters.evaluations, seen(part).launches
+        before = counters.evaluations, seen(part).companion_launches
         same(program, part)
-    assert seen(part).launches > before[1]
+    assert seen(part).companion_launches > before[1]
     assert dt.explain(captured).captures[0].launches
 
 
@@ -281,12 +283,12 @@ def test_bad_indices_are_found(part: dt.Device) -> None:
 
 def test_vendor_routines_are_given_the_backend_itself() -> None:
     with partial.installed(partial.WithVendor) as [dev]:
-        own: Any = seen(dev).own
+        own: Any = seen(dev).wrapped
         x = dt.asarray(A, device=dev)
         captured = dt.jit(lambda x: (x * 2) @ x.mT + 1)
         for f in (captured, captured.__wrapped__):
             np.testing.assert_allclose(f(x).numpy(), (A * 2) @ A.T + 1, rtol=1e-5)
-        assert own.called >= 2 and seen(dev).launches >= 4
+        assert own.called >= 2 and seen(dev).companion_launches >= 4
 
 
 def test_raw_kernels_run_on_the_device_itself(accelerator: dt.Device) -> None:
@@ -294,9 +296,9 @@ def test_raw_kernels_run_on_the_device_itself(accelerator: dt.Device) -> None:
     put = dt.raw_kernel(text, "accelerator", "put(out: rw int64, n: int64, c: int64)")
     x = dt.asarray(N, device=accelerator) + 1
     dt.evaluate(x)
-    before = seen(accelerator).launches
+    before = seen(accelerator).companion_launches
     put(x, 3, 8)
-    assert seen(accelerator).launches == before
+    assert seen(accelerator).companion_launches == before
     assert (x + 1)[:5].tolist() == [9, 9, 9, N[3] + 2, N[4] + 2]
 
 
@@ -337,14 +339,14 @@ def test_devices_that_accept_everything_are_as_they_were() -> None:
 def test_a_companion_may_have_one() -> None:
     with partial.installed(partial.NewbornApart, partial.Chained) as [inner, outer]:
         same(sorting, outer)
-        assert seen(outer).launches == seen(inner).launches > 0
+        assert seen(outer).companion_launches == seen(inner).companion_launches > 0
 
 
 def test_a_faster_companion() -> None:
     with partial.installed(partial.NewbornOnCpu) as [dev]:
         for program in PROGRAMS:
             same(program, dev)
-        assert seen(dev).copied == 0 < seen(dev).launches
+        assert seen(dev).copied_bytes == 0 < seen(dev).companion_launches
 
 
 def test_threads(part: dt.Device) -> None:
@@ -421,9 +423,9 @@ def test_explain_says_where_it_runs_and_what_moves(accelerator: dt.Device) -> No
     assert {*doers} == {"", "reference"} and {step.device for step in why.launches} == {
         "accelerator"
     }
-    before = seen(accelerator).copied
+    before = seen(accelerator).copied_bytes
     dt.evaluate(y)
-    copied = seen(accelerator).copied - before
+    copied = seen(accelerator).copied_bytes - before
     assert 0 < why.copied == sum(step.copied for step in why.launches) == copied
     text = why.text()
     assert "on reference for accelerator" in text
@@ -449,14 +451,14 @@ def test_a_profile_counts_launches_and_copies(accelerator: dt.Device) -> None:
     x = dt.asarray(N, device=accelerator)
     dt.evaluate(x * 2)
     backend = seen(accelerator)
-    before = backend.launches, backend.copied
+    before = backend.companion_launches, backend.copied_bytes
     with dt.profile() as p:
         for k in range(3):
             dt.evaluate(x * (k + 2))
     lines = {line.name: line for line in p.lines()}
     there, back = lines["copy to reference"], lines["copy from reference"]
-    assert there.count == back.count == backend.launches - before[0] == 3
-    assert there.nbytes + back.nbytes == backend.copied - before[1] > 0
+    assert there.count == back.count == backend.companion_launches - before[0] == 3
+    assert there.nbytes + back.nbytes == backend.copied_bytes - before[1] > 0
     assert sum(n.count for name, n in lines.items() if name.startswith("companion ")) == 3
     assert "copy to reference" in p.summary()
 
@@ -468,10 +470,10 @@ def test_the_commands_show_it(
     devices_command.main([])
     assert "companion reference" in capsys.readouterr().out.replace("\n", " ")
     assert "companion reference" in dt.devices()._repr_html_()
-    found = doctor.inspect("accelerator")
+    found = doctor.inspect_plugin("accelerator")
     assert found.devices[0].endswith(", companion reference") and not found.complaints
     with partial.installed(partial.Newborn):
-        assert doctor.inspect("newborn").kernel.endswith(" on reference")
+        assert doctor.inspect_plugin("newborn").kernel.endswith(" on reference")
     assert not found.kernel.endswith(" on reference") and found.kernel
 
 
@@ -492,15 +494,15 @@ def summed_rows() -> Kernel:
 
 
 def test_what_can_be_said_of_each_buffer() -> None:
-    found = reach_of_each(summed_rows(), [6], [6])
+    found = index_intervals_or_none(summed_rows(), [6], [6])
     assert found == {
         "x": (0, (1 << 31) - 2), "ends": (0, 5), "at": (0, 5), "out": None, "last": (2, 7),
     }  # fmt: skip
-    assert reach_of_each(summed_rows(), [0], [0]) == {}
+    assert index_intervals_or_none(summed_rows(), [0], [0]) == {}
 
 
 def test_pieces_are_bounded_by_their_owner_and_joined_where_they_overlap() -> None:
-    touched = Touched(summed_rows(), [6], [6])
+    touched = TouchedMemory(summed_rows(), [6], [6])
     places = [("m", 4096), ("m", 512), ("m", 1024), ("m", 2048), ("other", 100)]
     extents = [(4096, 4608), (512, 1024), (1024, 1536), (2048, 2560), (0, 1000)]
     found = {p.buffers: p for _, p in touched.pieces(places, extents)}

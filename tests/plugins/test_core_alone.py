@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dovetail.plugins import install_source
-from dovetail.plugins.entry import Entry
+from dovetail.plugins.entry import PluginEntry
 from dovetail.plugins.registry import DeviceRegistry
 from places import ROOT
 
@@ -90,12 +90,12 @@ def test_another_backend_is_named_and_not_chosen(
     monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
     registry_module = sys.modules["dovetail.plugins.registry"]
-    other = DeviceRegistry(find=lambda: [Entry("odd_card", "nowhere")], environ={})
+    other = DeviceRegistry(find=lambda: [PluginEntry("odd_card", "nowhere")], environ={})
     monkeypatch.setattr(registry_module, "registry", other)
-    monkeypatch.setattr("dovetail.environment._said", set())
+    monkeypatch.setattr("dovetail.environment._issued_warnings", set())
     assert registry_module.usual() == "reference"
     assert 'dovetail.set_default_device("odd_card")' in str(recwarn.pop().message)
-    with_cpu = DeviceRegistry(find=lambda: [Entry("cpu", "nowhere")], environ={})
+    with_cpu = DeviceRegistry(find=lambda: [PluginEntry("cpu", "nowhere")], environ={})
     monkeypatch.setattr(registry_module, "registry", with_cpu)
     assert registry_module.usual() == "cpu"
 
@@ -104,28 +104,30 @@ def test_another_backend_is_named_and_not_chosen(
 
 
 def test_from_an_index_hints_name_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(install_source, "checkout", lambda: None)
-    assert install_source.obtain("dovetail-cpu-llvm") == "pip install dovetail-cpu-llvm"
-    assert install_source.obtain("dovetail", "--upgrade") == "pip install --upgrade dovetail"
+    monkeypatch.setattr(install_source, "find_checkout", lambda: None)
+    assert install_source.install_command("dovetail-cpu-llvm") == "pip install dovetail-cpu-llvm"
+    assert (
+        install_source.install_command("dovetail", "--upgrade") == "pip install --upgrade dovetail"
+    )
 
 
 def test_from_a_checkout_hints_name_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert install_source.checkout() == ROOT
-    for name, folder in install_source.folders(ROOT).items():
+    assert install_source.find_checkout() == ROOT
+    for name, folder in install_source.distribution_folders(ROOT).items():
         assert f'name = "{name}"' in (folder / "pyproject.toml").read_text()
-    assert len(install_source.folders(ROOT)) == 4
+    assert len(install_source.distribution_folders(ROOT)) == 4
     monkeypatch.chdir(ROOT)
-    assert install_source.obtain("dovetail-opencl") == "pip install -e ./backends/opencl"
-    assert install_source.obtain("dovetail") == "pip install -e ."
+    assert install_source.install_command("dovetail-opencl") == "pip install -e ./backends/opencl"
+    assert install_source.install_command("dovetail") == "pip install -e ."
     monkeypatch.chdir(ROOT / "docs")
-    assert install_source.obtain("dovetail-cuda") == f"pip install -e {ROOT}/backends/cuda"
+    assert install_source.install_command("dovetail-cuda") == f"pip install -e {ROOT}/backends/cuda"
 
 
 def test_pip_notes_which_folder_it_installed_from(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """As a plain `pip install ./checkout` leaves it: the sources are elsewhere."""
-    monkeypatch.setattr(install_source, "_HERE", tmp_path)
+    monkeypatch.setattr(install_source, "_CHECKOUT_ROOT", tmp_path)
     noted = {"url": ROOT.as_uri(), "dir_info": {}}
 
     class Noted:
@@ -134,13 +136,13 @@ def test_pip_notes_which_folder_it_installed_from(
             return json.dumps(noted) if noted else None
 
     monkeypatch.setattr("importlib.metadata.distribution", lambda name: Noted())
-    assert install_source.checkout() == ROOT
+    assert install_source.find_checkout() == ROOT
     noted["url"] = (tmp_path / "dovetail-0.1.0-py3-none-any.whl").as_uri()
-    assert install_source.checkout() is None
+    assert install_source.find_checkout() is None
     noted["url"] = "https://example.org/dovetail.whl"
-    assert install_source.checkout() is None
+    assert install_source.find_checkout() is None
     noted.clear()
-    assert install_source.checkout() is None
+    assert install_source.find_checkout() is None
 
 
 def test_a_folder_with_a_space_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -149,6 +151,8 @@ def test_a_folder_with_a_space_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_pa
     (root / "backends/odd").mkdir(parents=True)
     (root / "backends/odd/pyproject.toml").write_text('[project]\nname = "dovetail-odd"\n')
     (root / "pyproject.toml").write_text("this is no toml")
-    monkeypatch.setattr(install_source, "checkout", lambda: root)
+    monkeypatch.setattr(install_source, "find_checkout", lambda: root)
     monkeypatch.chdir(tmp_path)
-    assert install_source.obtain("dovetail-odd") == "pip install -e './my work/backends/odd'"
+    assert (
+        install_source.install_command("dovetail-odd") == "pip install -e './my work/backends/odd'"
+    )

@@ -22,9 +22,9 @@ from dovetail.commands import doctor as doctor_module
 from dovetail.device_class import default_device, device, set_default_device
 from dovetail.dtypes import float32
 from dovetail.errors import DeviceError, PluginError, UnavailableError
-from dovetail.plugins.entry import GROUP, Entry, offers
-from dovetail.plugins.install_source import reinstall
-from dovetail.plugins.plugin_state import Record, State
+from dovetail.plugins.entry import GROUP, PluginEntry, offered_backends
+from dovetail.plugins.install_source import reinstall_command
+from dovetail.plugins.plugin_state import PluginRecord, PluginState
 from dovetail.plugins.registry import DeviceRegistry, open_device
 from installed import INSTALLED
 from places import ROOT
@@ -64,7 +64,9 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 @pytest.fixture(autouse=True)
 def from_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a checkout's hints say is in tests/plugins/test_core_alone.py."""
-    monkeypatch.setattr(sys.modules["dovetail.plugins.install_source"], "checkout", lambda: None)
+    monkeypatch.setattr(
+        sys.modules["dovetail.plugins.install_source"], "find_checkout", lambda: None
+    )
 
 
 def fresh(**environ: str) -> DeviceRegistry:
@@ -112,9 +114,9 @@ def test_the_default_device(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_healthy_plugin(install: Install) -> None:
     install("healthy")
     registry = fresh(DOVETAIL_HEALTHY_COUNT="3")
-    assert registry.records()["healthy"].state is State.DISCOVERED
+    assert registry.records()["healthy"].state is PluginState.DISCOVERED
     record = registry.probe("healthy")
-    assert record.state is State.AVAILABLE and record.milliseconds > 0
+    assert record.state is PluginState.AVAILABLE and record.milliseconds > 0
     assert (record.distribution, record.version) == ("dist-healthy", "3.1")
     assert record.file.endswith("plugin_healthy.py")
     assert [str(d) for d in registry.devices() if d.type == "healthy"] == [
@@ -126,7 +128,7 @@ def test_a_healthy_plugin(install: Install) -> None:
     assert opened is registry.open(device("healthy:2")) is device("healthy:2").opened
     assert opened.library_calls == {("matmul", float32): len}
     assert opened.allocator.allocate(10).nbytes == 10
-    assert registry.probe("healthy").state is State.OPEN
+    assert registry.probe("healthy").state is PluginState.OPEN
     assert registry.call(record, "dovetail_diagnostics") == {"driver": "42"}
     assert registry.call(record, "dovetail_conformance") is None
 
@@ -181,7 +183,7 @@ def test_the_extras_of_dovetail_say_which_package_brings_a_device(
 ) -> None:
     lines = ["rich", 'dovetail-cpu-llvm; extra == "cpu"', 'pytest>=8; extra == "test"']
     monkeypatch.setattr("importlib.metadata.requires", lambda name: lines)
-    assert offers() == {"cpu": "dovetail-cpu-llvm"}
+    assert offered_backends() == {"cpu": "dovetail-cpu-llvm"}
     nothing = DeviceRegistry(find=list, environ={})
     assert "pip install dovetail-cpu-llvm" in refused(nothing, "cpu:9")
     assert "pip install" not in refused(nothing, "odd_card")
@@ -194,8 +196,8 @@ def test_only_distributions_of_dovetail_are_named_in_a_command(
     """A plugin may be nobody's but the user's: a package index may have another one of its name."""
     lines = ['dovetail-cpu-llvm; extra == "cpu"']
     monkeypatch.setattr("importlib.metadata.requires", lambda name: lines)
-    assert reinstall("dovetail-cpu-llvm") == "pip install --upgrade dovetail-cpu-llvm"
-    assert reinstall("dovetail") == "pip install --upgrade dovetail"
+    assert reinstall_command("dovetail-cpu-llvm") == "pip install --upgrade dovetail-cpu-llvm"
+    assert reinstall_command("dovetail") == "pip install --upgrade dovetail"
     install("import_error", "newer", "healthy", group="dovetail.backends.v9")
     for type in ("import_error", "newer", "healthy"):
         commands = re.findall(r"pip install .*?(?=,|$)", refused(fresh(), type), re.M)
@@ -217,19 +219,22 @@ def test_an_index_out_of_range_lists_the_devices(install: Install) -> None:
 # device type -> the state it ends in, and what its error must say
 BROKEN = {
     "import_error": (
-        State.IMPORT_FAILED,
+        PluginState.IMPORT_FAILED,
         ["plugin_import_error.py", "import a_driver_that_is_not_there", "get dist-import_error"],
     ),
-    "misspelt_hook": (State.IMPORT_FAILED, ['"dovetail_porbe"', 'did you mean "dovetail_probe"']),
-    "wrong_argument": (State.IMPORT_FAILED, ["settings", "dovetail_probe"]),
-    "no_open": (State.IMPORT_FAILED, ["does not implement dovetail_open"]),
-    "other_name": (State.IMPORT_FAILED, ['"someone_else"', "dist-other_name"]),
-    "newer": (State.API_MISMATCH, ["1.99", "1.0", "pip install --upgrade dovetail"]),
-    "raising_probe": (State.PROBE_FAILED, ["the bus is on fire", "plugin_raising_probe.py"]),
-    "empty_probe": (State.PROBE_FAILED, ["Unavailable(reason, hint)"]),
-    "unavailable": (State.UNAVAILABLE, ["no such card", "buy one"]),
-    "failing_open": (State.OPEN_FAILED, ["the door is locked", "plugin_failing_open.py"]),
-    "opens_nothing": (State.OPEN_FAILED, ["'a backend', not a Backend"]),
+    "misspelt_hook": (
+        PluginState.IMPORT_FAILED,
+        ['"dovetail_porbe"', 'did you mean "dovetail_probe"'],
+    ),
+    "wrong_argument": (PluginState.IMPORT_FAILED, ["settings", "dovetail_probe"]),
+    "no_open": (PluginState.IMPORT_FAILED, ["does not implement dovetail_open"]),
+    "other_name": (PluginState.IMPORT_FAILED, ['"someone_else"', "dist-other_name"]),
+    "newer": (PluginState.API_MISMATCH, ["1.99", "1.0", "pip install --upgrade dovetail"]),
+    "raising_probe": (PluginState.PROBE_FAILED, ["the bus is on fire", "plugin_raising_probe.py"]),
+    "empty_probe": (PluginState.PROBE_FAILED, ["Unavailable(reason, hint)"]),
+    "unavailable": (PluginState.UNAVAILABLE, ["no such card", "buy one"]),
+    "failing_open": (PluginState.OPEN_FAILED, ["the door is locked", "plugin_failing_open.py"]),
+    "opens_nothing": (PluginState.OPEN_FAILED, ["'a backend', not a Backend"]),
 }
 
 
@@ -246,22 +251,22 @@ def test_a_broken_plugin_says_what_and_how_to_mend_it(type: str, install: Instal
 
 
 SENTENCES = {
-    State.DISCOVERED: "is discovered",
-    State.BLOCKED: "is blocked",
-    State.API_MISMATCH: "does not fit this dovetail",
-    State.CONFLICT: "is in conflict",
-    State.IMPORT_FAILED: "could not be loaded",
-    State.PROBE_FAILED: "could not be probed",
-    State.UNAVAILABLE: "is unavailable",
-    State.AVAILABLE: "is available",
-    State.OPEN: "is open",
-    State.OPEN_FAILED: "could not be opened",
+    PluginState.DISCOVERED: "is discovered",
+    PluginState.BLOCKED: "is blocked",
+    PluginState.API_MISMATCH: "does not fit this dovetail",
+    PluginState.CONFLICT: "is in conflict",
+    PluginState.IMPORT_FAILED: "could not be loaded",
+    PluginState.PROBE_FAILED: "could not be probed",
+    PluginState.UNAVAILABLE: "is unavailable",
+    PluginState.AVAILABLE: "is available",
+    PluginState.OPEN: "is open",
+    PluginState.OPEN_FAILED: "could not be opened",
 }
 
 
-@pytest.mark.parametrize("state", State)
-def test_an_error_is_a_sentence(state: State) -> None:
-    record = Record("toy", (), what="layout")
+@pytest.mark.parametrize("state", PluginState)
+def test_an_error_is_a_sentence(state: PluginState) -> None:
+    record = PluginRecord("toy", (), plugin_kind="layout")
     record.fail(state, "the door is locked")
     said = str(record.error())
     assert said == f'layout "toy" {SENTENCES[state]}: the door is locked'
@@ -278,7 +283,7 @@ def test_another_major_version_is_reported(version: str, install: Install) -> No
     install("healthy", group=f"dovetail.backends.v{version}")
     registry = fresh()
     text = refused(registry, "healthy")
-    assert registry.probe("healthy").state is State.API_MISMATCH
+    assert registry.probe("healthy").state is PluginState.API_MISMATCH
     assert f"interface {version}" in text and "pip install --upgrade" in text
 
 
@@ -287,7 +292,7 @@ def test_two_distributions_for_one_type_conflict(install: Install) -> None:
     install("healthy", prefix="rival-")
     registry = fresh()
     text = refused(registry, "healthy")
-    assert registry.probe("healthy").state is State.CONFLICT
+    assert registry.probe("healthy").state is PluginState.CONFLICT
     assert "dist-healthy" in text and "rival-healthy" in text and "pip uninstall" in text
 
 
@@ -295,10 +300,10 @@ def test_a_plugin_may_be_blocked_before_it_is_imported(install: Install) -> None
     install("import_error", "healthy")
     registry = fresh(DOVETAIL_BACKENDS="healthy, other")
     text = refused(registry, "import_error")
-    assert registry.probe("import_error").state is State.BLOCKED
+    assert registry.probe("import_error").state is PluginState.BLOCKED
     assert "DOVETAIL_BACKENDS" in text and "import a_driver" not in text
-    assert registry.probe("healthy").state is State.AVAILABLE
-    assert registry.probe("reference").state is State.AVAILABLE
+    assert registry.probe("healthy").state is PluginState.AVAILABLE
+    assert registry.probe("reference").state is PluginState.AVAILABLE
 
 
 def test_strict_plugins_fail_whoever_opens_a_device(install: Install) -> None:
@@ -337,7 +342,7 @@ def test_no_kind_of_broken_plugin_harms_other_devices(broken: Install, install: 
     started = time.monotonic()
     usable = {d.type for d in registry.devices()}
     assert time.monotonic() - started < 60
-    opening = {kind for kind, k in KINDS.items() if k.state is State.OPEN_FAILED}
+    opening = {kind for kind, k in KINDS.items() if k.state is PluginState.OPEN_FAILED}
     assert usable & KINDS.keys() == opening
     assert usable >= {"healthy", "reference", *INSTALLED} - {"cuda"}
     assert registry.open(device("healthy")).backend and registry.open(device("reference")).backend
@@ -369,7 +374,7 @@ def test_the_doctor_names_every_kind_of_broken_plugin(broken: Install, tmp_path:
 
 def test_names_of_devices_are_made_printable(broken: Install, tmp_path: Path) -> None:
     name = r"return [replace(READY, name='card\n\x1b[31m\udc80')]"
-    Kind(State.OPEN, "", probe=name).write(tmp_path, "colourful")
+    Kind(PluginState.OPEN, "", probe=name).write(tmp_path, "colourful")
     write_distribution(tmp_path, "dist-colourful", "colourful", "plugin_colourful")
     (found,) = fresh().probe("colourful").devices
     assert found.name == "card\ufffd\ufffd[31m\ufffd"
@@ -379,7 +384,7 @@ def test_names_of_devices_are_made_printable(broken: Install, tmp_path: Path) ->
 def test_an_entry_point_whose_name_is_no_device_type(
     name: str, install: Install, tmp_path: Path
 ) -> None:
-    Kind(State.OPEN, "").write(tmp_path, "misnamed")
+    Kind(PluginState.OPEN, "").write(tmp_path, "misnamed")
     plugin = tmp_path / "plugin_misnamed.py"
     plugin.write_text(plugin.read_text().replace("TYPE = 'misnamed'", f"TYPE = {name!r}"))
     write_distribution(tmp_path, "dist-misnamed", name, "plugin_misnamed")
@@ -387,7 +392,7 @@ def test_an_entry_point_whose_name_is_no_device_type(
     registry = fresh()
     assert "reference" in {d.type for d in registry.devices()}
     (record,) = [r for r in registry.records().values() if r.distribution == "dist-misnamed"]
-    assert registry.probe(record.type).state is State.PROBE_FAILED
+    assert registry.probe(record.type).state is PluginState.PROBE_FAILED
     assert "names no device" in record.reason
 
 
@@ -419,7 +424,7 @@ def test_ctrl_c_of_the_user_ends_the_wait_for_a_probe(
         signal.signal(signal.SIGINT, before)
         timer.join()
     monkeypatch.setenv("DOVETAIL_PROBE_SECONDS", "0.1")
-    assert registry.probe("probe_hangs").state is State.PROBE_FAILED
+    assert registry.probe("probe_hangs").state is PluginState.PROBE_FAILED
 
 
 def test_a_late_probe_says_where_it_waits(broken: Install) -> None:
@@ -431,14 +436,14 @@ def test_a_late_probe_says_where_it_waits(broken: Install) -> None:
 
 def test_a_probe_may_use_other_devices(install: Install, tmp_path: Path) -> None:
     probe = "import dovetail as dt\nassert dt.ones(3, device='reference').sum().item() == 3\n"
-    Kind(State.OPEN, "", probe=probe + "return [READY]").write(tmp_path, "asking_others")
+    Kind(PluginState.OPEN, "", probe=probe + "return [READY]").write(tmp_path, "asking_others")
     write_distribution(tmp_path, "dist-asking", "asking_others", "plugin_asking_others")
-    assert fresh().probe("asking_others").state is State.AVAILABLE
+    assert fresh().probe("asking_others").state is PluginState.AVAILABLE
 
 
 def test_a_device_that_takes_long_to_open_blocks_no_other(install: Install, tmp_path: Path) -> None:
     wait = "go_on.wait(30)\nreturn ReferenceBackend()"
-    kind = Kind(State.OPEN, "", top="go_on = threading.Event()", open=wait)
+    kind = Kind(PluginState.OPEN, "", top="go_on = threading.Event()", open=wait)
     kind.write(tmp_path, "slow_opening")
     write_distribution(tmp_path, "dist-slow", "slow_opening", "plugin_slow_opening")
     install("healthy")
@@ -521,11 +526,13 @@ def test_names_of_devices_are_text_and_no_markup(install: Install, tmp_path: Pat
 def test_an_answer_that_a_plugin_prints_in_the_doctors_place(
     answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    printed = (0, f"{doctor_module.ANSWER}{answer}\n", "")
-    monkeypatch.setattr(doctor_module, "_run", lambda *arguments: printed)
-    record = Record("healthy", (Entry("healthy", "plugin_healthy"),))
-    finding = doctor_module.examine(record)
-    assert finding.state == "crashed" and "cannot be read" in finding.reason and not finding.well
+    printed = (0, f"{doctor_module.FINDING_PREFIX}{answer}\n", "")
+    monkeypatch.setattr(doctor_module, "_run_process", lambda *arguments: printed)
+    record = PluginRecord("healthy", (PluginEntry("healthy", "plugin_healthy"),))
+    finding = doctor_module.examine_plugin(record)
+    assert (
+        finding.state == "crashed" and "cannot be read" in finding.reason and not finding.is_healthy
+    )
 
 
 def test_the_doctor_is_content_where_devices_are_merely_absent(

@@ -140,7 +140,9 @@ def test_gradients_inside_and_around(kind: str) -> None:
         assert around(f) == want
         assert bits(g(A, v)) == bits(inside(A, v))
     assert f.captures == g.captures == 1
-    assert f.explained((A, v))[1] == [] and len(f.programs) == 2  # the way back is captured, too
+    assert (
+        f.explain_captures((A, v))[1] == [] and len(f.programs) == 2
+    )  # the way back is captured, too
 
 
 @kinds

@@ -8,14 +8,14 @@ from typing import Any
 
 import dovetail as dt
 import pytest
-from dovetail.commands.doctor import inspect
+from dovetail.commands.doctor import inspect_plugin
 from dovetail.extend import LayoutInfo, LayoutTensor, hookimpl
-from dovetail.plugins.entry import Entry
-from dovetail.plugins.plugin_state import State
-from dovetail.tensor.layout_registry import GROUPS, LayoutRegistry, registry
+from dovetail.plugins.entry import PluginEntry
+from dovetail.plugins.plugin_state import PluginState
+from dovetail.tensor.layout_registry import ENTRY_POINT_PREFIX, LayoutRegistry, registry
 
 
-def plugin(name: str, info: Any) -> Entry:
+def plugin(name: str, info: Any) -> PluginEntry:
     """The entry of a module, made on the spot, whose hook gives `info`."""
     module = ModuleType(f"layout_{name}")
 
@@ -25,15 +25,15 @@ def plugin(name: str, info: Any) -> Entry:
 
     module.dovetail_layout_info = dovetail_layout_info  # type: ignore[attr-defined]
     sys.modules[module.__name__] = module
-    return Entry(name, module.__name__, f"{GROUPS}1", f"dist-{name}")
+    return PluginEntry(name, module.__name__, f"{ENTRY_POINT_PREFIX}1", f"dist-{name}")
 
 
 def test_sparse_coo_is_a_plugin_like_any_other() -> None:
     assert dt.sparse is not None
     record = registry.records()["sparse_coo"]
-    assert record.state is State.OPEN and record.distribution == "dovetail"
+    assert record.state is PluginState.OPEN and record.distribution == "dovetail"
     assert issubclass(dt.sparse.COO, LayoutTensor)
-    assert inspect("sparse_coo").well, "the doctor"
+    assert inspect_plugin("sparse_coo").is_healthy, "the doctor"
 
 
 def test_what_a_layout_adds_is_found_by_name() -> None:
@@ -49,12 +49,15 @@ def test_what_a_layout_adds_is_found_by_name() -> None:
 @pytest.mark.parametrize(
     ("info", "state"),
     [
-        (None, State.IMPORT_FAILED),
-        (LayoutInfo(dt.sparse_coo), State.IMPORT_FAILED),
-        (LayoutInfo(dt.sparse_coo.__class__("odd"), minimum_interface=(1, 99)), State.API_MISMATCH),
+        (None, PluginState.IMPORT_FAILED),
+        (LayoutInfo(dt.sparse_coo), PluginState.IMPORT_FAILED),
+        (
+            LayoutInfo(dt.sparse_coo.__class__("odd"), minimum_interface=(1, 99)),
+            PluginState.API_MISMATCH,
+        ),
     ],
 )
-def test_a_broken_layout_harms_nobody_and_is_named(info: Any, state: State) -> None:
+def test_a_broken_layout_harms_nobody_and_is_named(info: Any, state: PluginState) -> None:
     good = LayoutInfo(dt.sparse_coo.__class__("good"), functions={"good": len})
     found = LayoutRegistry(find=lambda: [plugin("odd", info), plugin("good", good)])
     assert found.find("functions", "good") is len
@@ -68,7 +71,7 @@ def test_two_distributions_for_one_layout_are_a_conflict() -> None:
     kind = dt.sparse_coo.__class__("twice")
     one = plugin("twice", LayoutInfo(kind))
     found = LayoutRegistry(find=lambda: [one, one._replace(distribution="another")])
-    assert found.records()["twice"].state is State.CONFLICT
+    assert found.records()["twice"].state is PluginState.CONFLICT
 
 
 def test_names_that_nothing_has_are_attribute_errors() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.engine.evaluate import planned
+from dovetail.engine.evaluate import plan_pending
 from dovetail.extend import Loop, Store, loads
-from dovetail.fusion.plan import Step
+from dovetail.fusion.plan import PlannedLaunch
 
 Array = np.ndarray[Any, Any]
 
@@ -111,8 +111,10 @@ def test_blocks_give_the_bits_of_single_elements(
 
 
 def kernel_of(x: dt.Tensor) -> Any:
-    [*_, (_, plan)] = planned([x._expr])
-    [kernel] = [s.kernel for s in plan.steps if isinstance(s, Step) and "block" in s.kernel.name]
+    [*_, (_, plan)] = plan_pending([x._expr])
+    [kernel] = [
+        s.kernel for s in plan.steps if isinstance(s, PlannedLaunch) and "block" in s.kernel.name
+    ]
     return kernel
 
 

@@ -54,7 +54,7 @@ def numbers_of(
         return tuple(load(given, index * 4 + k) for k in range(4))
 
     zero = const(0, uint64)
-    with mock.patch.object(philox, "words", row):
+    with mock.patch.object(philox, "random_words", row):
         numbers = [const(s, kind) for s, kind in zip(scalars, kinds, strict=True)]
         b.store(out, i, op.expression(i, zero, zero, *numbers))
     found = np.zeros(len(words), np.dtype(COMPUTED[op].name))

@@ -10,14 +10,14 @@ from zlib import crc32
 
 import dovetail as dt
 import numpy as np
-from dovetail.functions.products.convolutions import convolved, transposed, weights_of
+from dovetail.functions.products.convolutions import convolved, transposed, weight_gradient
 from dovetail.graph.expr import node
 from dovetail.ops import table as ops
 from dovetail.ops.convolution import Geometry
-from dovetail.ops.histogram import Bits
-from dovetail.ops.sort import Order
+from dovetail.ops.histogram import BitRange
+from dovetail.ops.sort import SortAttrs
 from dovetail.tensor.primitives import apply
-from dovetail.tensor.tensor import make
+from dovetail.tensor.tensor import create_tensor
 
 Array = np.ndarray[Any, Any]
 
@@ -106,7 +106,7 @@ def _scattered(x: Any, v: Any) -> Any:
 def _recurrence(lag: int, axis: int) -> Callable[..., Any]:
     def f(x: Any, b: Any) -> Any:
         made = node(ops.RECURRENCE, (x._expr, b._expr), b._expr.spec, (axis, lag))
-        return make(made)
+        return create_tensor(made)
 
     return f
 
@@ -249,7 +249,7 @@ def _convolutions() -> dict[str, Case]:
             "convolution_input", lambda y, w: transposed(y, w, (3, 5), for_each), (y, w)
         ),
         "convolution, to w": Case(
-            "convolution_weight", lambda x, y: weights_of(x, y, (2, 2), for_each), (x, y)
+            "convolution_weight", lambda x, y: weight_gradient(x, y, (2, 2), for_each), (x, y)
         ),
     }
 
@@ -318,8 +318,8 @@ def reason(name: str) -> str | None:
 ATTRIBUTES: dict[str, Any] = {
     "astype": dt.float32, "cumulative_sum": (0, False, None), "cumulative_prod": (0, False, None),
     "cumulative_logsumexp": (0, False, None),
-    "searchsorted": "left", "recurrence": (0, 0), "sort": Order(False, 0, 32),
-    "select": Bits(0, 32),
+    "searchsorted": "left", "recurrence": (0, 0), "sort": SortAttrs(False, 0, 32),
+    "select": BitRange(0, 32),
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from dovetail.ir.language import Loop, Value, walk
 from dovetail.ir.target import Capabilities
 from dovetail.ir.verify import verify
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.device_handle import Opened
+from dovetail.plugins.device_handle import OpenedDevice
 from dovetail.plugins.hooks import hookimpl
 
 WIDE = (int64, uint64)
@@ -55,7 +55,7 @@ class Limited(lies.Honest):
         made = device(cls.__name__.lower())
         if made.opened is None:
             backend = cls(cls.described())
-            made.opened = Opened(backend, CachingAllocator(backend, made), made, {})
+            made.opened = OpenedDevice(backend, CachingAllocator(backend, made), made, {})
         return made
 
     def compile(self, kernel: Kernel) -> Any:

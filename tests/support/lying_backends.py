@@ -23,7 +23,7 @@ from dovetail.backend.reference import ReferenceBackend, ReferenceProgram
 from dovetail.dtypes import float16, float32, float64, int32
 from dovetail.ir.builder import Kernel
 from dovetail.ir.language import Loop, Value, bitcast, cast, const, walk, where
-from dovetail.ir.rewrite import rewrite
+from dovetail.ir.rewrite import rewrite_kernel
 from dovetail.plugins.hooks import hookimpl
 from dovetail.plugins.registry import open_device
 
@@ -548,7 +548,7 @@ class Changed(Honest):
         super().launch(program.runs, buffers, ints, scalars, grid, stream)
 
     def changed(self, kernel: Kernel) -> Kernel:
-        return rewrite(kernel, self.rule)
+        return rewrite_kernel(kernel, self.rule)
 
     def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
         """What takes the place of `v`; None: itself."""

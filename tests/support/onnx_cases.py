@@ -14,8 +14,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import onnx
-from dovetail.onnx.library import OTHERS, array_of
-from dovetail.onnx.limits import Limit
+from dovetail.onnx.library import UNSUPPORTED_ELEMENT_NAMES, array_of
+from dovetail.onnx.limits import MemoryBudget
 from dovetail.onnx.tensors import values_of
 
 # Cases whose results are wider apart than the suite allows: what is compared instead.
@@ -69,7 +69,7 @@ def given(x: Any) -> Any:
     """What a case has, as arrays."""
     if isinstance(x, list):
         return [given(v) for v in x]
-    return values_of(x, None, Limit(None)) if isinstance(x, onnx.TensorProto) else x
+    return values_of(x, None, MemoryBudget(None)) if isinstance(x, onnx.TensorProto) else x
 
 
 def require_same(got: Any, want: Any, rtol: float, atol: float) -> None:
@@ -107,7 +107,10 @@ def left_out(case: Any) -> str:
     try:
         dt.onnx.load(case.model, "reference")
     except dt.DTypeError as error:
-        return next((f"dtype {n}" for n in OTHERS.values() if f"has {n}," in str(error)), "")
+        return next(
+            (f"dtype {n}" for n in UNSUPPORTED_ELEMENT_NAMES.values() if f"has {n}," in str(error)),
+            "",
+        )
     return ""
 
 

@@ -26,13 +26,13 @@ from dovetail.backend.interface import (
 from dovetail.backend.reference import ReferenceProgram
 from dovetail.device_class import Device, device
 from dovetail.dtypes import DType, float32
-from dovetail.engine.programs import holders
+from dovetail.engine.programs import program_caches
 from dovetail.errors import CompileError
 from dovetail.ir.analysis import loads
 from dovetail.ir.builder import Kernel
 from dovetail.ir.language import Atomic, Loop, Value, walk
 from dovetail.ir.target import Capabilities
-from dovetail.plugins.entry import Entry
+from dovetail.plugins.entry import PluginEntry
 from dovetail.plugins.hooks import hookimpl
 from dovetail.plugins.registry import open_device, registry
 from limited import OF_REFERENCE
@@ -366,10 +366,10 @@ def installed(*backends: type[Honest]) -> Iterator[list[Device]]:
     devices = []
     for backend in backends:
         name = backend.plugin.type
-        entry = Entry(
+        entry = PluginEntry(
             name, f"{backend.__module__}:{backend.__name__}.plugin", distribution=f"dovetail-{name}"
         )
-        registry.records()[name] = registry._record(name, [entry])
+        registry.records()[name] = registry._create_record(name, [entry])
         devices.append(device(name))
     try:
         yield devices
@@ -378,7 +378,7 @@ def installed(*backends: type[Honest]) -> Iterator[list[Device]]:
             if dev.opened is not None:
                 dev.opened.faults.settle_all()  # or all devices would wait for it
             dev.opened = None
-            for cache in 2 * holders:  # plans hold launches of the backend that was
+            for cache in 2 * program_caches:  # plans hold launches of the backend that was
                 cache.age()
             registry.records().pop(dev.type)
 

@@ -9,21 +9,21 @@ import weakref
 import dovetail as dt
 import pytest
 from dovetail.tensor import c_fields
-from dovetail.tensor.c_fields import Aliases
+from dovetail.tensor.c_fields import AliasGroup
 
 
 def compiled() -> bool:
     return not c_fields.__file__.endswith(".py")
 
 
-def group_of(x: dt.Tensor) -> Aliases:
+def group_of(x: dt.Tensor) -> AliasGroup:
     group = x._aliases
     assert group is not None
     return group
 
 
-def are(group: Aliases, *tensors: dt.Tensor) -> bool:
-    return {id(t) for t in group.live()} == {id(t) for t in tensors}
+def are(group: AliasGroup, *tensors: dt.Tensor) -> bool:
+    return {id(t) for t in group.live_tensors()} == {id(t) for t in tensors}
 
 
 def test_tensors_over_one_memory_are_those_that_are_there() -> None:
@@ -39,7 +39,7 @@ def test_tensors_over_one_memory_are_those_that_are_there() -> None:
     del x
     assert are(group, a, c, d)
     del a, c, d
-    assert group.live() == []
+    assert group.live_tensors() == []
 
 
 def test_one_that_takes_other_memory_leaves() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dovetail import layout as lay
 from dovetail.tensor.primitives import slice_along
-from dovetail.tensor.promotion import operands
+from dovetail.tensor.promotion import convert_operands
 
 
 def test_a_slice_along_one_axis_keeps_all_of_the_others() -> None:
@@ -24,7 +24,7 @@ def test_a_slice_along_one_axis_keeps_all_of_the_others() -> None:
 
 def test_scalars_of_numpy_become_tensors_of_their_dtype() -> None:
     x = dt.asarray([1, 2, 3], dtype=dt.int8, device="reference")
-    first, second = operands("isin", x, np.int32(2))
+    first, second = convert_operands("isin", x, np.int32(2))
     assert first is x and isinstance(second, dt.Tensor)
     assert second.dtype is dt.int32 and second.shape == ()
     assert dt.isin(x, np.int32(2)).tolist() == [False, True, False]  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ import pytest
 from dovetail.dtypes import BY_NAME
 from dovetail.errors import PluginError
 from dovetail.plugins.dtype_registry import DTypeRegistry
-from dovetail.plugins.entry import Entry
+from dovetail.plugins.entry import PluginEntry
 from installed import INSTALLED
 from places import TESTS
 
@@ -56,11 +56,11 @@ def run_kit(site: Path, name: str, *options: str) -> tuple[int, str, dict[str, A
 @pytest.mark.parametrize("name", lies.REFUSED)
 def test_a_description_that_cannot_be_right_is_refused(name: str) -> None:
     plugin, known = getattr(lies, name), dict(BY_NAME)
-    entry = Entry(plugin.entry, f"lying_dtypes:{name}", GROUP, "dovetail-lies", "1.0")
+    entry = PluginEntry(plugin.entry, f"lying_dtypes:{name}", GROUP, "dovetail-lies", "1.0")
     registry = DTypeRegistry(find=lambda: [entry])
     for _ in range(2):
         with pytest.raises(PluginError) as raised:
-            registry.named(plugin.entry)
+            registry.find_by_name(plugin.entry)
         text = str(raised.value)
         assert plugin.sign in text and text.startswith(f'dtype "{plugin.entry}" '), text
         assert "dovetail-lies 1.0" in text and "To mend it" in text

@@ -8,7 +8,7 @@ import dovetail as dt
 import lying_ops
 import pytest
 from dovetail.commands.cli import main
-from dovetail.testing.own_ops import CHECKS, run_checks, subject
+from dovetail.testing.own_ops import CHECKS, load_op_subject, run_checks
 
 OTHERS = ("another_on_the_cpu", "gradient_by_device")  # lies that another device shows
 
@@ -23,16 +23,16 @@ def devices(name: str = "") -> list[str]:
 @pytest.mark.parametrize("name", ["honest", "honest_numbers"])
 def test_honest_ops_pass(name: str) -> None:
     found = {d.type for d in dt.devices()} & {"cpu", "opencl"}
-    judge = subject(getattr(lying_ops, name), name, sorted(found))
+    judge = load_op_subject(getattr(lying_ops, name), name, sorted(found))
     outcomes = list(run_checks(judge))
     assert [o.name for o in outcomes] == [*CHECKS]
     assert [(o.name, o.message) for o in outcomes if o.state != "passed"] == []
-    assert all(o.comparisons for o in outcomes if o.name != "shapes") and judge.compared > 40
+    assert all(o.comparisons for o in outcomes if o.name != "shapes") and judge.comparisons > 40
 
 
 @pytest.mark.parametrize("name", lying_ops.LIES)
 def test_a_lie_is_caught(name: str) -> None:
-    judge = subject(getattr(lying_ops, name), name, devices(name))
+    judge = load_op_subject(getattr(lying_ops, name), name, devices(name))
     outcomes = {o.name: o for o in run_checks(judge)}
     assert outcomes[lying_ops.LIES[name]].state == "failed"
     assert outcomes[lying_ops.LIES[name]].message
@@ -40,12 +40,12 @@ def test_a_lie_is_caught(name: str) -> None:
 
 def test_what_has_no_gradient_is_told_apart() -> None:
     op = dt.elementwise(lambda x: x > 1)
-    outcomes = {o.name: o for o in run_checks(subject(op, "op", ["reference"]))}
+    outcomes = {o.name: o for o in run_checks(load_op_subject(op, "op", ["reference"]))}
     assert outcomes["gradient"].state == "none"
     assert outcomes["gradient"].message == "its results are no floats"
     assert {o.state for o in outcomes.values()} == {"none", "passed"}
     op = dt.custom_op("op", lambda x: dt.nextafter(x, 9.0), examples=lying_ops.ONE)
-    outcomes = {o.name: o for o in run_checks(subject(op, "op", ["reference"]))}
+    outcomes = {o.name: o for o in run_checks(load_op_subject(op, "op", ["reference"]))}
     assert outcomes["gradient"].state == "none"
     assert "nextafter has no gradient" in outcomes["gradient"].message
 
@@ -55,7 +55,9 @@ def test_examples_by_name_and_from_functions() -> None:
         return [(dt.linspace(1.0, 2.0, 3, device="reference"), {"n": 3})]
 
     power = dt.elementwise(examples=examples)(lambda x, *, n: x**n)
-    assert {o.state for o in run_checks(subject(power, "power", ["reference"]))} == {"passed"}
+    assert {o.state for o in run_checks(load_op_subject(power, "power", ["reference"]))} == {
+        "passed"
+    }
 
 
 def test_the_command(

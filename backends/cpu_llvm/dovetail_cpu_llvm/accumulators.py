@@ -32,7 +32,7 @@ class ReduceLoop:
         self.dtypes = [u.dtype for u in loop.update]
         self.rule = combine(str(loop.combine), tuple(self.dtypes))
         self.identity = [constant(v) for v in self.rule.identity]
-        self.first = ""  # the loop's start, once it is rendered
+        self.loop_start = ""  # the loop's start, once it is rendered
 
     def each_vector(self, start: str, stop: str) -> Iterator[None]:
         """Yield for each version of the code that runs iterations start..stop-1, LANES at once."""
@@ -41,7 +41,7 @@ class ReduceLoop:
 
     def iteration(self, k: str) -> str:
         """Return the value of the loop's variable in iteration `k`."""
-        return self.writer.i64("add", k, self.first)
+        return self.writer.i64("add", k, self.loop_start)
 
     def render_body(self) -> None:
         self._render_block(self.loop.body, self.loop.update)

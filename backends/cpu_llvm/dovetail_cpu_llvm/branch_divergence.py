@@ -34,10 +34,10 @@ def divergent_branches(
 
     live_out: values of the block that are used after it.
     """
-    return _Search(block, live_out).branches() if len(block) >= BRANCH_OPS_MIN else {}
+    return _BranchFinder(block, live_out).branches() if len(block) >= BRANCH_OPS_MIN else {}
 
 
-class _Search:
+class _BranchFinder:
     """Definitions and uses of a block's values, by positions of statements."""
 
     def __init__(self, block: Block, live_out: Sequence[Value]) -> None:
@@ -45,11 +45,11 @@ class _Search:
         self.definition = {id(v): at for at, s in enumerate(block) for v in _definitions(s)}
         self.uses: dict[int, list[int]] = {}
         for at, s in enumerate(block):
-            for v in _used(s):
+            for v in _used_values(s):
                 if id(v) in self.definition:
                     self.uses.setdefault(id(v), []).append(at)
         self.live_out = {id(v) for v in live_out}
-        self.weight = sum(map(_weight, block))
+        self.weight = sum(map(_statement_weight, block))
 
     def branches(self) -> dict[int, list[DivergentBranch]]:
         choices: dict[tuple[int, int], list[Value]] = {}
@@ -59,13 +59,13 @@ class _Search:
                     if id(s.args[side]) in self.definition:
                         choices.setdefault((id(s.args[0]), side), []).append(s)
         cones = [self._worthwhile_cone(group, side) for (_, side), group in choices.items()]
-        moved: set[int] = set()
+        covered: set[int] = set()
         branches: dict[int, list[DivergentBranch]] = {}
         for cone in sorted(filter(None, cones), key=lambda c: -c.weight):
             first, positions = cone.choices[0], cone.weights.keys()
-            if self.definition[id(first)] in moved or moved & positions:
+            if self.definition[id(first)] in covered or covered & positions:
                 continue
-            moved |= positions
+            covered |= positions
             body = tuple(self.block[p] for p in sorted(positions))
             outs = {id(v): v for v in cone.outs if self.definition[id(v)] in positions}
             branch = DivergentBranch(first.args[0], cone.side == 1, body, tuple(outs.values()))
@@ -83,36 +83,36 @@ class _Search:
             return None
         begin = self.definition[id(choices[0])]
         for n in range(len(choices), 0, -1):
-            cone = self._grow(choices[:n], side)
+            cone = self._grow_cone(choices[:n], side)
             if cone.weight < BRANCH_OPS_MIN:
                 return None
-            uses = (v for p in cone.weights for v in _used(self.block[p]))
+            uses = (v for p in cone.weights for v in _used_values(self.block[p]))
             inputs = (self.definition.get(id(v), -1) for v in uses)
             if all(p < begin or p in cone.weights for p in inputs):
                 if cone.weight * 3 <= self.weight * 2:
                     return cone
-                other = self._grow(choices[:n], 3 - side)
+                other = self._grow_cone(choices[:n], 3 - side)
                 return None if other.weight < OTHER_SIDE_OPS_MIN else cone
         return None
 
-    def _grow(self, choices: Sequence[Value], side: int) -> _Cone:
+    def _grow_cone(self, choices: Sequence[Value], side: int) -> _Cone:
         """Return the statements that only this side of the choices needs, from the last one on."""
         cone = _Cone(choices, side, {})
         choosers = {self.definition[id(c)] for c in choices}
-        waiting = [-self.definition[id(v)] for v in cone.outs if id(v) in self.definition]
-        heapq.heapify(waiting)
+        pending = [-self.definition[id(v)] for v in cone.outs if id(v) in self.definition]
+        heapq.heapify(pending)
         visited: set[int] = set()
-        while waiting:
-            at = -heapq.heappop(waiting)
+        while pending:
+            at = -heapq.heappop(pending)
             if at in visited:
                 continue
             visited.add(at)
             s = self.block[at]
             if _is_movable(s) and all(self._is_inside(v, cone, choosers) for v in _definitions(s)):
-                cone.weights[at] = _weight(s)
-                for v in _used(s):
+                cone.weights[at] = _statement_weight(s)
+                for v in _used_values(s):
                     if id(v) in self.definition:
-                        heapq.heappush(waiting, -self.definition[id(v)])
+                        heapq.heappush(pending, -self.definition[id(v)])
         return cone
 
     def _is_inside(self, v: Value, cone: _Cone, choosers: set[int]) -> bool:
@@ -150,7 +150,7 @@ def _definitions(s: Statement) -> Iterable[Value]:
     return (s,) if isinstance(s, Value) else s.results if isinstance(s, Loop) else ()
 
 
-def _used(s: Statement) -> Iterator[Value]:
+def _used_values(s: Statement) -> Iterator[Value]:
     """Yield the values that a statement and those in it use."""
     for inner in walk((s,)):
         if isinstance(inner, Value):
@@ -171,7 +171,7 @@ def _is_movable(s: Statement) -> bool:
     return all(isinstance(v, Value) and (v.op != "load" or v.buffer.access != "rw") for v in values)
 
 
-def _weight(s: Statement) -> int:
+def _statement_weight(s: Statement) -> int:
     if isinstance(s, Loop):
         return BRANCH_OPS_MIN
     return SLOW_OP_WEIGHT if isinstance(s, Value) and s.op in SLOW_OPS else 1

@@ -18,7 +18,7 @@ from dovetail.extend import QueuedLaunch, Scalar
 INTEGER, FLOAT32, FLOAT64, BOOL = range(4)  # kinds of scalars, as in launch.c
 
 
-class Fixed(NamedTuple):
+class LaunchTemplate(NamedTuple):
     """The part of a launch that is the same in all calls."""
 
     function: int
@@ -30,7 +30,7 @@ class Fixed(NamedTuple):
     kinds: list[int]  # of scalars
 
 
-def block(launches: Sequence[QueuedLaunch], release_from: int, state: int) -> bytes:
+def pack_command_list(launches: Sequence[QueuedLaunch], release_from: int, state: int) -> bytes:
     """Return the block of these launches, a `struct sequence` of launch.c.
 
     release_from: the scalar operations from which other Python threads may run.
@@ -44,17 +44,17 @@ def block(launches: Sequence[QueuedLaunch], release_from: int, state: int) -> by
     operations = 0.0
     firsts: dict[int, int] = {}  # the first word of each launch
     for queued in launches:
-        launch, places, scalars = queued
-        own, first = _fixed_part(launch), firsts.setdefault(id(queued), len(words))
-        operations += own.operations
-        runs += (own.function, own.tiles, own.shared, first)
+        launch, operands, scalars = queued
+        template, first = _fixed_part(launch), firsts.setdefault(id(queued), len(words))
+        operations += template.operations
+        runs += (template.function, template.tiles, template.shared, first)
         if first < len(words):  # a loop repeats it
             continue
-        words += own.slots
-        for k, (slot, offset) in enumerate(places):
+        words += template.slots
+        for k, (slot, offset) in enumerate(operands):
             buffers += (first + k, slots.setdefault(slot, len(slots)), offset)
-        for k, ((value, variable), kind) in enumerate(zip(scalars, own.kinds, strict=True)):
-            word = first + own.first_scalar + k
+        for k, ((value, variable), kind) in enumerate(zip(scalars, template.kinds, strict=True)):
+            word = first + template.first_scalar + k
             words[word] = scalar_bits(value, kind)
             if variable is not None:
                 numbers += (word, kind, variable)
@@ -64,9 +64,9 @@ def block(launches: Sequence[QueuedLaunch], release_from: int, state: int) -> by
     return struct.pack(f"={len(every)}q", *every)
 
 
-def _fixed_part(launch: Any) -> Fixed:
+def _fixed_part(launch: Any) -> LaunchTemplate:
     """Return the fixed part of a built-in function that `Launcher.bind` returned."""
-    fixed: Fixed = launch.__self__[-1]
+    fixed: LaunchTemplate = launch.__self__[-1]
     return fixed
 
 

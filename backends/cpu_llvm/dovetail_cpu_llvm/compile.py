@@ -10,7 +10,7 @@ import llvmlite.binding as llvm
 from dovetail.extend import CompileError, Kernel, Lock, Program, register_lock
 
 from .render import render
-from .schedule import Schedule, schedule
+from .schedule import CpuSchedule, schedule
 
 _lock = Lock()  # compilations share the pass managers and the linker
 register_lock(llvm.ffi.lib._lock._lock)  # each call of llvmlite takes it, a finaliser's too
@@ -20,7 +20,9 @@ _names = itertools.count()
 class CpuProgram(Program):
     """A kernel's machine code in memory; `address` is valid as long as this object lives."""
 
-    def __init__(self, kernel: Kernel, schedule: Schedule, binary: bytes, source: str = "") -> None:
+    def __init__(
+        self, kernel: Kernel, schedule: CpuSchedule, binary: bytes, source: str = ""
+    ) -> None:
         self.kernel, self.schedule, self.binary, self.source = kernel, schedule, binary, source
         self._code = link(binary, ("kernel",))
         self.address: int = self._code["kernel"]

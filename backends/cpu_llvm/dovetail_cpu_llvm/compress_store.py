@@ -19,18 +19,18 @@ def find_compress_store(loop: Loop) -> Store | None:
     effects = [s for s in loop.body if isinstance(s, Store)]
     if loop.kind != "fold" or len(effects) != 1 or len(loop.carry) != 1:
         return None
-    store, position, after = effects[0], loop.carry[0], loop.update[0]
-    if position.dtype is not int64 or after.op != "add" or store.index is not position:
+    store, position, next_position = effects[0], loop.carry[0], loop.update[0]
+    if position.dtype is not int64 or next_position.op != "add" or store.index is not position:
         return None
     if store.when is None or store.buffer.dtype.itemsize not in (4, 8):
         return None
-    steps = [a for a in after.args if a is not position]
+    steps = [a for a in next_position.args if a is not position]
     if len(steps) != 1 or steps[0].op != "cast" or steps[0].args[0] is not store.when:
         return None
     values = [s for s in loop.body if isinstance(s, Value)]
     if len(values) + 1 != len(loop.body):  # loops and atomics
         return None
-    if store.value is position or any(position in v.args for v in values if v is not after):
+    if store.value is position or any(position in v.args for v in values if v is not next_position):
         return None
     reads = any(v.op == "load" and v.buffer is store.buffer for v in values)
     return None if reads else store
@@ -39,13 +39,13 @@ def find_compress_store(loop: Loop) -> Store | None:
 def render_compress_store(vectors: VectorLoops, loop: Loop, store: Store) -> None:
     """Render a fold that `find_compress_store` accepts."""
     exprs, w, memory = vectors.exprs, vectors.exprs.writer, vectors.exprs.memory
-    dtype, slot, after = store.buffer.dtype, w.slot("i64"), loop.update[0]
+    dtype, slot, next_position = store.buffer.dtype, w.slot("i64"), loop.update[0]
     w.store(slot, exprs.uniform(loop.init[0]))
     start, stop = exprs.uniform(loop.start), exprs.uniform(loop.stop)
     for k in vectors.each_vector(w.counter(start), stop, COMPRESS_BYTES // dtype.itemsize):
         exprs.env[id(loop.var)] = k
         for s in loop.body:
-            if isinstance(s, Value) and s is not after:
+            if isinstance(s, Value) and s is not next_position:
                 exprs.render(s)
         width, t = w.width, w.vector_type(memory_type(dtype))
         mask = w.mask_argument(exprs.active(store.when))

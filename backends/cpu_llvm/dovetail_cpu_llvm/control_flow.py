@@ -132,7 +132,7 @@ class ControlFlow:
         exprs, w = self.exprs, self.writer
         bounds = [(exprs.uniform(loop.start), exprs.uniform(loop.stop)) for _ in exprs.each_row()]
         counters, stops = [w.counter(start) for start, _ in bounds], [stop for _, stop in bounds]
-        with w.loop_together(counters, stops) as positions:
+        with w.loop_in_lockstep(counters, stops) as positions:
             self._step_fold(loop, slots, positions)
         jam = exprs.jam
         for j in exprs.each_row():

@@ -31,7 +31,7 @@ from .compile import Compiler, CpuProgram
 from .launch import Launcher
 from .memory import operand_array, raw_memory
 from .raw import compile_raw
-from .sorting import sorting
+from .sorting import sort_routines
 from .threadpool_hook import register
 
 
@@ -85,12 +85,12 @@ class CpuBackend(BindingBackend):
 
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
         products = {("matmul", d): matmul for d in (float32, float64, complex64, complex128)}
-        return {**products, **sorting(self.get_num_threads(), self._compiler.native)}
+        return {**products, **sort_routines(self.get_num_threads(), self._compiler.native)}
 
     def bind_call(
         self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
-        return self._launcher.product(inputs, output) if routine is matmul else None
+        return self._launcher.bind_product(inputs, output) if routine is matmul else None
 
     raw_language, raw_grids = "C", False
 
@@ -99,9 +99,9 @@ class CpuBackend(BindingBackend):
     ) -> RawLaunch:
         return compile_raw(self.info.fingerprint, source, name, arguments, options)
 
-    def rest(self) -> None:
+    def park_threads(self) -> None:
         """Make idle threads of the pool stop waiting for the next launch, and sleep."""
-        self._launcher.pool.rest()
+        self._launcher.pool.park_workers()
 
     def get_num_threads(self) -> int:
         """Return the number of threads that share a large launch."""
@@ -116,7 +116,7 @@ class CpuBackend(BindingBackend):
         self._launcher.pool.set_num_threads(n)
 
 
-BLAS_ALONE = 1 << 18  # multiplications up to which OpenBLAS takes one thread
+BLAS_ONE_THREAD_OPERATIONS_MAX = 1 << 18  # multiplications up to which OpenBLAS takes one thread
 
 
 def matmul(
@@ -128,8 +128,8 @@ def matmul(
     """Write the product of two float or complex matrices (or stacks) with NumPy's BLAS."""
     a, b = map(operand_array, inputs)
     out = operand_array(output)
-    if out.size * a.shape[-1] > BLAS_ALONE:
-        backend.rest()
+    if out.size * a.shape[-1] > BLAS_ONE_THREAD_OPERATIONS_MAX:
+        backend.park_threads()
     if 0 in a.shape:
         out[...] = 0
     else:

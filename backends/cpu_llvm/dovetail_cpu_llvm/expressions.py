@@ -10,7 +10,7 @@ from dovetail.extend import OPERANDS, Atomic, DType, Kernel, Value, bool_, int64
 from .interleaved_access import Access, half_of_word, paired_accesses
 from .ir_writer import FunctionWriter, Lane, Slot, constant, memory_type, scalar_type
 from .memory_ops import MemoryOps
-from .schedule import Schedule
+from .schedule import CpuSchedule
 
 Environment = dict[int, Lane]
 """Rendered values, by the id of the `Value`."""
@@ -55,7 +55,7 @@ class Expressions:
     """
 
     def __init__(
-        self, kernel: Kernel, schedule: Schedule, memory: MemoryOps, params: Mapping[str, Lane]
+        self, kernel: Kernel, schedule: CpuSchedule, memory: MemoryOps, params: Mapping[str, Lane]
     ) -> None:
         self.schedule, self.memory, self.writer = schedule, memory, memory.writer
         self.params = params
@@ -96,7 +96,7 @@ class Expressions:
         self._select_row(0)
 
     def _select_row(self, row: int) -> None:
-        self.env, self.index[self.schedule.second] = self._envs[row], self._rows[row]
+        self.env, self.index[self.schedule.second_axis] = self._envs[row], self._rows[row]
 
     def share_with_rows(self, v: Value) -> None:
         """Set a value of the first row in all of them."""

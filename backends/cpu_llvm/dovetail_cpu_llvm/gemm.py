@@ -1,8 +1,8 @@
 """Matrix products by NumPy's BLAS, which a bound launch calls without NumPy in between.
 
 NumPy takes longer to choose a routine than a product of 32 x 32 takes. The choice is the same for
-all memory of the same shapes and strides, so `routine` makes it once, as NumPy's `matmul` would. If
-NumPy's choice depends on addresses, or its BLAS is not OpenBLAS, NumPy is called.
+all memory of the same shapes and strides, so `choose_routine` makes it once, as NumPy's `matmul`
+would. If NumPy's choice depends on addresses, or its BLAS is not OpenBLAS, NumPy is called.
 
 OpenBLAS has threads of its own. They spin for a tenth of a second after each product, on the cores
 that the pool needs, so they stay asleep: OpenBLAS is limited to one thread while a product is
@@ -25,9 +25,9 @@ from dovetail.extend import StridedOperand, float32, float64
 from .ir_writer import fields
 
 ROUTINES = ("sgemm", "dgemm", "sgemv", "dgemv")
-LIBRARIES = "*openblas64*"  # those in NumPy's wheels; their integers have 64 bits
+OPENBLAS_PATTERN = "*openblas64*"  # those in NumPy's wheels; their integers have 64 bits
 ROW_MAJOR, COLUMN_MAJOR = 101, 102  # CBLAS's
-AS_IT_IS, TRANSPOSED = 111, 112
+NOT_TRANSPOSED, TRANSPOSED = 111, 112
 SIZE_MAX = (1 << 31) - 2  # of sizes and strides that NumPy passes to BLAS
 BLOCK_MULTIPLIES_MIN = 1 << 19  # some 10 us
 # A large product has at least a block for each core, and more only if they would be larger than
@@ -60,7 +60,10 @@ class Routine(NamedTuple):
 def symbols() -> dict[str, int]:
     """Return the addresses of OpenBLAS's routines by the kernels' names for them; {} without it."""
     root = Path(np.__file__).parent
-    paths = [*(root.parent / "numpy.libs").glob(LIBRARIES), *root.glob(f".dylibs/{LIBRARIES}")]
+    paths = [
+        *(root.parent / "numpy.libs").glob(OPENBLAS_PATTERN),
+        *root.glob(f".dylibs/{OPENBLAS_PATTERN}"),
+    ]
     mode = getattr(os, "RTLD_NOLOAD", None)  # NumPy's own copy, or none
     if mode is None or len(paths) != 1:
         return {}
@@ -78,7 +81,7 @@ def _address(library: ctypes.CDLL, symbol: str) -> int:
     return int(ctypes.cast(library[symbol], ctypes.c_void_p).value or 0)
 
 
-def routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> Routine | None:
+def choose_routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> Routine | None:
     """Return the call that NumPy would make, or None if that depends on the operands' addresses."""
     (_, _, x, xs, dtype), (_, _, y, ys, _) = inputs
     _, _, shape, outs, _ = output
@@ -89,19 +92,24 @@ def routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> Routine
     (m, k), n = x[-2:], y[-1]
     if stack is None or min(m, k, n) < 1 or max(m, k, n) > SIZE_MAX or k == 1 or m == n == 1:
         return None
-    size, (count, apart) = dtype.itemsize, stack
+    size, (count, stack_strides) = dtype.itemsize, stack
     if m == 1 or n == 1:
         if len(shape) > 2:
             return None
         if m == 1:
-            return _with_vector(f"{letter}gemv_left", y[::-1], ys[::-1], xs[1], outs[1], size)
-        return _with_vector(f"{letter}gemv_right", x, xs, ys[0], outs[0], size)
+            return _gemv_routine(f"{letter}gemv_left", y[::-1], ys[::-1], xs[1], outs[1], size)
+        return _gemv_routine(f"{letter}gemv_right", x, xs, ys[0], outs[0], size)
     first, second = _order(x[-2:], xs[-2:]), _order(y[-2:], ys[-2:])
     if first is None or second is None or outs[-2:] != (n, 1):
         return None
     # may be a matrix times its own transpose, whose bits are symmetric
-    square = m == n and xs[-2:] == ys[-2:][::-1] and first[0] != second[0] and apart[0] == apart[1]
-    rows, columns, each = _blocks(m, n, k, square)
+    square = (
+        m == n
+        and xs[-2:] == ys[-2:][::-1]
+        and first[0] != second[0]
+        and stack_strides[0] == stack_strides[1]
+    )
+    rows, columns, blocks_per_matrix = _blocks(m, n, k, square)
     ints = (
         first[0],
         second[0],
@@ -113,19 +121,19 @@ def routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> Routine
         n,
         rows,
         columns,
-        ceil(n, columns),
-        each,
+        ceil_div(n, columns),
+        blocks_per_matrix,
         xs[-2] * size,
         ys[-1] * size,
         n * size,
         size,
-        *[s * size for s in apart],
+        *[s * size for s in stack_strides],
         square,
     )
-    return Routine(f"{letter}gemm", ints, each * count, m * n * k * count)
+    return Routine(f"{letter}gemm", ints, blocks_per_matrix * count, m * n * k * count)
 
 
-def ceil(a: int, b: int) -> int:
+def ceil_div(a: int, b: int) -> int:
     """Return a / b, rounded up."""
     return -(-a // b)
 
@@ -135,59 +143,61 @@ def _stack(shape: Shape, strides: Sequence[Shape]) -> tuple[int, list[int]] | No
 
     None if several strides are needed.
     """
-    count, apart = 1, [0] * len(strides)
+    count, stack_strides = 1, [0] * len(strides)
     for a in reversed(range(len(shape))):
         steps = [s[a] for s in strides]
         if shape[a] == 1:
             continue
         if count == 1:
-            apart = steps
-        elif steps != [s * count for s in apart]:
+            stack_strides = steps
+        elif steps != [s * count for s in stack_strides]:
             return None
         count *= shape[a]
-    return (count, apart) if count else None
+    return (count, stack_strides) if count else None
 
 
 def _blocks(m: int, n: int, k: int, square: bool) -> tuple[int, int, int]:
     """Return the rows and columns of a block of the result, and the number of blocks."""
     rows, columns, count = m, n, 1
     wanted = min(BLOCKS_MAX, m * n * k // BLOCK_MULTIPLIES_MIN)
-    enough = LARGE_BLOCKS if m * n * k >= LARGE_MULTIPLIES_MIN else SMALL_BLOCKS
-    while count < wanted and (count < enough or rows * columns >= 2 * BLOCK_ELEMENTS_MAX):
+    blocks_enough = LARGE_BLOCKS if m * n * k >= LARGE_MULTIPLIES_MIN else SMALL_BLOCKS
+    while count < wanted and (count < blocks_enough or rows * columns >= 2 * BLOCK_ELEMENTS_MAX):
         before = rows, columns
         if rows >= columns:
-            rows = ceil(ceil(rows, 2), BLOCK_MULTIPLE) * BLOCK_MULTIPLE
+            rows = ceil_div(ceil_div(rows, 2), BLOCK_MULTIPLE) * BLOCK_MULTIPLE
         else:
-            columns = ceil(ceil(columns, 2), BLOCK_MULTIPLE) * BLOCK_MULTIPLE
+            columns = ceil_div(ceil_div(columns, 2), BLOCK_MULTIPLE) * BLOCK_MULTIPLE
         if square:
             columns = rows
         if before == (rows, columns):
             break
-        count = ceil(m, rows) * ceil(n, columns)
+        count = ceil_div(m, rows) * ceil_div(n, columns)
     return rows, columns, count
 
 
-def _with_vector(
-    kernel: str, shape: Shape, strides: Shape, step: int, to: int, itemsize: int
+def _gemv_routine(
+    kernel: str, shape: Shape, strides: Shape, vector_stride: int, result_stride: int, itemsize: int
 ) -> Routine | None:
-    """Return the product of a matrix and a vector of stride `step`, into one of stride `to`."""
+    """Return the product of a matrix and a vector of stride `vector_stride`, into one of stride
+    `result_stride`.
+    """
     (rows, columns), layout = shape, _order(shape, strides)
-    if layout is None or not 1 <= step <= SIZE_MAX or not 1 <= to <= SIZE_MAX:
+    if layout is None or not 1 <= vector_stride <= SIZE_MAX or not 1 <= result_stride <= SIZE_MAX:
         return None
-    order = COLUMN_MAJOR if layout[0] == AS_IT_IS else ROW_MAJOR
+    order = COLUMN_MAJOR if layout[0] == NOT_TRANSPOSED else ROW_MAJOR
     blocks = max(1, min(BLOCKS_MAX, rows * columns // GEMV_BLOCK_ELEMENTS_MIN))
     if layout[0] == TRANSPOSED and blocks > 1:  # read across the block: in long pieces
         blocks = min(blocks, max(2, rows // GEMV_PIECE_ELEMENTS_MIN))
-    each = ceil(ceil(rows, blocks), BLOCK_MULTIPLE) * BLOCK_MULTIPLE
-    apart = strides[0] * itemsize, to * itemsize
-    ints = (order, columns, rows, layout[1], step, to, each, *apart)
-    return Routine(kernel, ints, ceil(rows, each), rows * columns)
+    rows_per_block = ceil_div(ceil_div(rows, blocks), BLOCK_MULTIPLE) * BLOCK_MULTIPLE
+    apart = strides[0] * itemsize, result_stride * itemsize
+    ints = (order, columns, rows, layout[1], vector_stride, result_stride, rows_per_block, *apart)
+    return Routine(kernel, ints, ceil_div(rows, rows_per_block), rows * columns)
 
 
 def _order(shape: Shape, strides: Shape) -> tuple[int, int] | None:
     """Return BLAS's transposition flag of a matrix and its leading stride, or None."""
     if _is_dense(strides[0], strides[1], shape[1]):
-        return AS_IT_IS, strides[0]
+        return NOT_TRANSPOSED, strides[0]
     if _is_dense(strides[1], strides[0], shape[0]):
         return TRANSPOSED, strides[1]
     return None
@@ -202,11 +212,11 @@ def _is_dense(outer: int, inner: int, length: int) -> bool:
 
 _REAL = {"s": "float", "d": "double"}
 # Names of the integers, from the fourth slot on. The first three slots are addresses.
-_OF_PRODUCT = (
+_GEMM_INTS = (
     "first", "second", "m", "n", "k", "lda", "ldb", "ldc", "rows", "columns", "across", "each",
     "down", "right", "below", "beside", "apart0", "apart1", "apart2", "square",
 )  # fmt: skip
-_PRODUCT = """
+_GEMM_BODY = """
   %batch = udiv i64 %t, %each
   %within = urem i64 %t, %each
   %bi = udiv i64 %within, %across
@@ -247,7 +257,7 @@ _PRODUCT = """
 make:
 """
 # If a matrix is multiplied by its own transpose, blocks below the diagonal are copies of others.
-_REFLECTED = """
+_MIRROR_BODY = """
   br i1 %own, label %lines, label %latch
 lines:
   %r = phi i64 [ 0, %make ], [ %r1, %line_end ]
@@ -276,8 +286,8 @@ line_end:
   %further = icmp ult i64 %r1, %mm
   br i1 %further, label %lines, label %latch
 """
-_OF_VECTOR = ("order", "m", "n", "lda", "step", "to", "rows", "down", "below")
-_WITH_VECTOR = """
+_GEMV_INTS = ("order", "m", "n", "lda", "step", "to", "rows", "down", "below")
+_GEMV_BODY = """
   %i = mul i64 %t, %rows
   %nleft = sub i64 %n, %i
   %nn = call i64 @llvm.umin.i64(i64 %nleft, i64 %rows)
@@ -297,27 +307,27 @@ _GEMV = (
 )
 _END = "  br label %latch\n"
 # Kernels: the routine that each calls, its integers, code before, the arguments, code after.
-_FORMS = {
-    "gemm": ("gemm", _OF_PRODUCT, _PRODUCT, _GEMM, _REFLECTED),
+_KERNEL_FORMS = {
+    "gemm": ("gemm", _GEMM_INTS, _GEMM_BODY, _GEMM, _MIRROR_BODY),
     "gemv_left": (
         "gemv",
-        _OF_VECTOR,
-        _WITH_VECTOR.replace("MATRIX", "%a1"),
+        _GEMV_INTS,
+        _GEMV_BODY.replace("MATRIX", "%a1"),
         _GEMV.replace("VECTOR", "%a0"),
         _END,
     ),
     "gemv_right": (
         "gemv",
-        _OF_VECTOR,
-        _WITH_VECTOR.replace("MATRIX", "%a0"),
+        _GEMV_INTS,
+        _GEMV_BODY.replace("MATRIX", "%a0"),
         _GEMV.replace("VECTOR", "%a1"),
         _END,
     ),
 }
-KERNELS = tuple(f"{letter}{form}" for letter in _REAL for form in _FORMS)
+KERNELS = tuple(f"{letter}{form}" for letter in _REAL for form in _KERNEL_FORMS)
 
 # The number of threads in products, behind a lock, and OpenBLAS's limit before the first one.
-_ALONE = """
+_ONE_THREAD_GUARD = """
 @lock = internal global i32 0
 @inside = internal global i32 0
 @before = internal global i32 0
@@ -381,9 +391,9 @@ done:
 
 def ir(triple: str) -> str:
     """Return the IR of all kernels."""
-    parts, declared = [f'target triple = "{triple}"', _ALONE], {}
+    parts, declared = [f'target triple = "{triple}"', _ONE_THREAD_GUARD], {}
     for letter, real in _REAL.items():
-        for form, (name, ints, before, arguments, after) in _FORMS.items():
+        for form, (name, ints, before, arguments, after) in _KERNEL_FORMS.items():
             typed = arguments.replace("REAL", real)
             types = ", ".join(a.split()[0] for a in typed.split(", "))
             called = f"cblas_{letter}{name}"

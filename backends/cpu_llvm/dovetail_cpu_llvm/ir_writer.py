@@ -86,7 +86,7 @@ class FunctionWriter:
         self.lines.append(f"  %v{self._count} = {text}")
         return f"%v{self._count}"
 
-    def do(self, text: str) -> None:
+    def emit(self, text: str) -> None:
         """Append an instruction without a result."""
         self.lines.append(f"  {text}")
 
@@ -107,7 +107,7 @@ class FunctionWriter:
         return self.slot("i64", start)
 
     def store(self, slot: Slot, text: str) -> None:
-        self.do(f"store {slot.type} {text}, ptr {slot.address}")
+        self.emit(f"store {slot.type} {text}, ptr {slot.address}")
 
     def store_all(self, slots: Sequence[Slot], texts: Iterable[str]) -> None:
         for slot, text in zip(slots, texts, strict=True):
@@ -127,30 +127,30 @@ class FunctionWriter:
 
     def enter_block(self, label: str) -> None:
         """End the current block with a jump to the one that begins here."""
-        self.do(f"br label %{label}")
+        self.emit(f"br label %{label}")
         self.begin_block(label)
 
     def branch(self, condition: str, yes: str, no: str) -> None:
-        self.do(f"br i1 {condition}, label %{yes}, label %{no}")
+        self.emit(f"br i1 {condition}, label %{yes}, label %{no}")
 
     @contextmanager
-    def loop(self, start: str, stop: str, step: int = 1, whole: bool = True) -> Iterator[str]:
+    def loop(self, start: str, stop: str, step: int = 1, full_steps: bool = True) -> Iterator[str]:
         """Write `for (i = start; i < stop; i += step)` around the body, and yield i.
 
-        whole: run only iterations of which all `step` elements are below `stop`.
+        full_steps: run only iterations of which all `step` elements are below `stop`.
         """
-        with self.loop_from(self.counter(start), stop, step, whole) as i:
+        with self.loop_from(self.counter(start), stop, step, full_steps) as i:
             yield i
 
     @contextmanager
-    def loop_from(self, slot: Slot, stop: str, step: int, whole: bool = True) -> Iterator[str]:
+    def loop_from(self, slot: Slot, stop: str, step: int, full_steps: bool = True) -> Iterator[str]:
         """Write a loop that starts at the counter in `slot` and leaves its last value there."""
-        last = stop if step == 1 or not whole else self.let(f"sub i64 {stop}, {step - 1}")
-        with self.loop_together([slot], [last], step) as (i,):
+        last = stop if step == 1 or not full_steps else self.let(f"sub i64 {stop}, {step - 1}")
+        with self.loop_in_lockstep([slot], [last], step) as (i,):
             yield i
 
     @contextmanager
-    def loop_together(
+    def loop_in_lockstep(
         self, slots: Sequence[Slot], stops: Sequence[str], step: int = 1
     ) -> Iterator[list[str]]:
         """Write a loop over several counters that ends when one of them reaches its stop."""
@@ -169,7 +169,7 @@ class FunctionWriter:
         self._loop_ends.pop()
         for i, slot in zip(counters, slots, strict=True):
             self.store(slot, self.let(f"add i64 {i}, {step}"))
-        self.do(f"br label %{head}")
+        self.emit(f"br label %{head}")
         self.begin_block(end)
 
     def break_if(self, condition: str) -> None:

@@ -25,25 +25,27 @@ from dovetail.extend import (
 )
 
 from . import command_list, gemm
-from .command_list import BOOL, FLOAT32, FLOAT64, INTEGER, Fixed
+from .command_list import BOOL, FLOAT32, FLOAT64, INTEGER, LaunchTemplate
 from .compile import Compiler, CpuProgram, link
 from .native import native
-from .pool import Pool, weight
+from .pool import Pool, encode_weight
 from .python_launch import PythonLaunch, python_replay
-from .schedule import elements, traffic, work
+from .schedule import estimate_operations, estimate_traffic_bytes, loop_iterations
 
-RELEASE_GIL = 200_000  # scalar operations (some 20 us) from which other Python threads may run
-SHARE = 250_000  # from which threads that are awake are faster than one
+RELEASE_GIL_OPERATIONS_MIN = (
+    200_000  # scalar operations (some 20 us) from which other Python threads may run
+)
+SHARE_OPERATIONS_MIN = 250_000  # from which threads that are awake are faster than one
 # Points, of the grid and of the loops of each, from which they share launches of less, too: what
 # others of as many points wrote, or will read, is in both their caches (a stencil in place: 7 us,
 # and 20 where its copy was not shared; the largest of each of 256 rows of 256 elements: 6, not 10).
-POINTS = 16_384
+SHARE_POINTS_MIN = 16_384
 # While threads are far from each other they share what is this many times as much, or a fourth of
 # that with so many operations for each byte that is loaded or stored (log2 of 64 K: 14 us, not 24),
 # or loads and stores so many bytes, which one thread takes some 0.2 ms for, ...
-WORTH, DENSE, TRAFFIC = 32, 4, 1 << 22
+DISTANT_SHARE_FACTOR, OPERATIONS_PER_BYTE_MIN, DISTANT_SHARE_BYTES_MIN = 32, 4, 1 << 22
 # ... and products only with this many multiplications for each number that is read or written.
-REUSE = 64
+OPERATIONS_PER_NUMBER_MIN = 64
 
 _KINDS = {"f32": FLOAT32, "f64": FLOAT64, "b8": BOOL}  # of scalars; the others are INTEGER
 
@@ -54,10 +56,10 @@ class Launcher:
     def __init__(self, compiler: Compiler, fingerprint: str) -> None:
         self._entry = Entry(native.entry) if native else None
         self.pool = Pool()
-        self._products: Any = None  # the code of NumPy's BLAS, if it can be called
+        self._gemm_code: Any = None  # the code of NumPy's BLAS, if it can be called
         if blas := gemm.symbols():
             ir = gemm.ir(compiler.machine.triple)
-            self._products = _link_cached(compiler, fingerprint, ir, gemm.KERNELS, blas)
+            self._gemm_code = _link_cached(compiler, fingerprint, ir, gemm.KERNELS, blas)
 
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """Return a built-in function of (buffers, scalars, stream) that runs `program`."""
@@ -65,40 +67,53 @@ class Launcher:
         blocks = program.schedule.blocks(grid)
         tiles = math.prod(-(-n // b) for n, b in zip(grid, blocks, strict=True))
         points, sizes = math.prod(grid), dict(zip(k.ints, ints, strict=True))
-        operations = points * work(k, sizes)
-        how = int(operations >= RELEASE_GIL)
-        near = points * elements(k.body, sizes)
-        if tiles > 1 and (operations >= SHARE or near >= POINTS):
-            how = weight(operations, _is_worth_it(program, sizes, points, operations))
+        operations = points * estimate_operations(k, sizes)
+        share_mode = int(operations >= RELEASE_GIL_OPERATIONS_MIN)
+        near = points * loop_iterations(k.body, sizes)
+        if tiles > 1 and (operations >= SHARE_OPERATIONS_MIN or near >= SHARE_POINTS_MIN):
+            share_mode = encode_weight(
+                operations, _shares_when_distant(program, sizes, points, operations)
+            )
             self.pool.start()
         slots = [0] * len(k.buffers) + [*ints] + [0] * len(k.scalars) + [*grid] + blocks
         first = len(k.buffers) + len(ints)
         kinds = [_KINDS.get(d.code, INTEGER) for _, d in k.scalars]
-        shared = how if how > 1 else 0
-        fixed = Fixed(program.address, tiles, shared, operations, slots, first, kinds)
-        return self._bind_native(program, fixed, how, len(k.buffers))
+        shared = share_mode if share_mode > 1 else 0
+        fixed = LaunchTemplate(program.address, tiles, shared, operations, slots, first, kinds)
+        return self._bind_native(program, fixed, share_mode, len(k.buffers))
 
-    def product(self, inputs: Sequence[StridedOperand], output: StridedOperand) -> Launch | None:
+    def bind_product(
+        self, inputs: Sequence[StridedOperand], output: StridedOperand
+    ) -> Launch | None:
         """Return a built-in function of (buffers, scalars, stream) that multiplies, or None."""
-        routine = gemm.routine(inputs, output) if self._products is not None else None
+        routine = gemm.choose_routine(inputs, output) if self._gemm_code is not None else None
         if routine is None:
             return None
         slots = [0, 0, 0, *routine.ints]
-        address, n = self._products[routine.kernel], routine.operations
-        how = int(n >= RELEASE_GIL)
+        address, n = self._gemm_code[routine.kernel], routine.operations
+        share_mode = int(n >= RELEASE_GIL_OPERATIONS_MIN)
         numbers = sum(math.prod(shape) for _, _, shape, *_ in (*inputs, output))
-        if routine.blocks > 1 and (n >= SHARE or numbers >= POINTS):
-            how = weight(n, n >= WORTH * SHARE and n >= REUSE * numbers)
+        if routine.blocks > 1 and (n >= SHARE_OPERATIONS_MIN or numbers >= SHARE_POINTS_MIN):
+            share_mode = encode_weight(
+                n,
+                n >= DISTANT_SHARE_FACTOR * SHARE_OPERATIONS_MIN
+                and n >= OPERATIONS_PER_NUMBER_MIN * numbers,
+            )
             self.pool.start()
-        shared = how if how > 1 else 0
-        fixed = Fixed(address, routine.blocks, shared, n, slots, len(slots), [])
-        return self._bind_native(self._products, fixed, how, 3)
+        shared = share_mode if share_mode > 1 else 0
+        fixed = LaunchTemplate(address, routine.blocks, shared, n, slots, len(slots), [])
+        return self._bind_native(self._gemm_code, fixed, share_mode, 3)
 
-    def _bind_native(self, owner: object, fixed: Fixed, how: int, buffers: int) -> Launch:
-        """Return a launch. `owner` keeps the code alive; `how`: see `struct launch` in launch.c."""
+    def _bind_native(
+        self, owner: object, fixed: LaunchTemplate, share_mode: int, buffers: int
+    ) -> Launch:
+        """Return a launch.
+
+        `owner` keeps the code alive; `share_mode`: see `struct launch` in launch.c.
+        """
         if native is None:
-            return PythonLaunch(owner, fixed, how > 0, buffers)
-        header = [fixed.function, fixed.tiles, how, self.pool.state]
+            return PythonLaunch(owner, fixed, share_mode > 0, buffers)
+        header = [fixed.function, fixed.tiles, share_mode, self.pool.state]
         words = [*header, buffers, len(fixed.kinds), fixed.first_scalar, len(fixed.slots)]
         words += [*fixed.slots, *fixed.kinds]
         block = struct.pack(f"={len(words)}q", *words)
@@ -109,20 +124,24 @@ class Launcher:
         """Return a built-in function of (handles and offsets, variables, stream) for launches."""
         if native is None:
             return python_replay(tuple(launches))
-        block = command_list.block(launches, RELEASE_GIL, self.pool.state)
+        block = command_list.pack_command_list(
+            launches, RELEASE_GIL_OPERATIONS_MIN, self.pool.state
+        )
         # The tuple of launches keeps their programs loaded.
         replay: Replay = native.bind_sequence((block, tuple(launches)))
         return replay
 
 
-def _is_worth_it(
+def _shares_when_distant(
     program: CpuProgram, ints: Mapping[str, int], points: int, operations: float
 ) -> bool:
     """Return True if threads share a launch even while they are far from each other."""
-    if operations >= WORTH * SHARE:
+    if operations >= DISTANT_SHARE_FACTOR * SHARE_OPERATIONS_MIN:
         return True
-    moved = points * traffic(program.kernel, program.schedule, ints)
-    return moved >= TRAFFIC or operations >= max(WORTH // 4 * SHARE, DENSE * moved)
+    bytes_moved = points * estimate_traffic_bytes(program.kernel, program.schedule, ints)
+    return bytes_moved >= DISTANT_SHARE_BYTES_MIN or operations >= max(
+        DISTANT_SHARE_FACTOR // 4 * SHARE_OPERATIONS_MIN, OPERATIONS_PER_BYTE_MIN * bytes_moved
+    )
 
 
 def _link_cached(

@@ -16,9 +16,9 @@ from dovetail.extend import StridedOperand, array_at
 
 Array = np.ndarray[Any, Any]
 
-_HUGE = 2 << 20
-_SMALL = 64  # alignment of memory from malloc
-_LIMIT = 1 << 63  # bytes: larger sizes would wrap in C
+_HUGE_PAGE_BYTES = 2 << 20
+_ALIGNMENT_BYTES = 64  # alignment of memory from malloc
+_ALLOCATION_BYTES_MAX = 1 << 63  # bytes: larger sizes would wrap in C
 
 
 class _Address(int):
@@ -40,11 +40,11 @@ class _PosixPages:
     def allocate(self, nbytes: int) -> int:
         # Huge pages start at multiples of their size. What is before is never touched, so it takes
         # no memory.
-        huge = nbytes >= _HUGE
+        huge = nbytes >= _HUGE_PAGE_BYTES
         size = -(-nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
-        pages = self._map(size + _HUGE * huge)
+        pages = self._map(size + _HUGE_PAGE_BYTES * huge)
         start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
-        skip = -start % _HUGE if huge else 0
+        skip = -start % _HUGE_PAGE_BYTES if huge else 0
         if huge and self._advice is not None:
             pages.madvise(self._advice, skip, size)
         address = _Address(start + skip)
@@ -69,10 +69,10 @@ class _Malloc:
         self._live: dict[int, object] = {}
 
     def allocate(self, nbytes: int) -> int:
-        if nbytes >= _LIMIT:
+        if nbytes >= _ALLOCATION_BYTES_MAX:
             raise MemoryError(f"the system has no {nbytes} bytes left")
-        block = (ctypes.c_char * (nbytes + _SMALL))()
-        address = -(-ctypes.addressof(block) // _SMALL) * _SMALL
+        block = (ctypes.c_char * (nbytes + _ALIGNMENT_BYTES))()
+        address = -(-ctypes.addressof(block) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         self._live[address] = block
         return address
 

@@ -153,7 +153,7 @@ class MemoryOps:
             steps = PREFETCH_VECTORS * w.width + part * w.width // PREFETCHES
             offset = w.i64("mul", index.stride, str(steps))
             pointer = self.element(buffer, w.i64("add", index.text, offset))
-            w.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+            w.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
 
     def stride_cases(self, index: Lane) -> Iterator[int]:
         """Branch on the stride, and yield -1, each small one, and 0 for the others."""
@@ -165,7 +165,7 @@ class MemoryOps:
             w.branch(equal, yes, no)
             w.begin_block(yes)
             yield stride
-            w.do(f"br label %{end}")
+            w.emit(f"br label %{end}")
             w.begin_block(no)
         yield 0
         w.enter_block(end)
@@ -195,7 +195,7 @@ class MemoryOps:
             if stride == REVERSE_STRIDE:
                 last = w.i64("sub", index.text, str(w.width - 1))
                 row = w.shuffle(t, text, text, range(w.width)[::-1])
-                w.do(f"store {t} {row}, ptr {self.element(buffer, last)}, align {dtype.itemsize}")
+                w.emit(f"store {t} {row}, ptr {self.element(buffer, last)}, align {dtype.itemsize}")
             elif stride:
                 self.store_strided(buffer, index.text, stride, text)
             else:
@@ -215,28 +215,28 @@ class MemoryOps:
             return
         plain = f"store {t} {text}, ptr {pointer}, align {dtype.itemsize}"
         if not self.streams or w.width * dtype.itemsize % LINE_BYTES:
-            w.do(plain)
+            w.emit(plain)
             return
         low = w.let(f"and i64 {w.let(f'ptrtoint ptr {pointer} to i64')}, {LINE_BYTES - 1}")
         fits = w.let(f"and i1 {self.streams}, {w.let(f'icmp eq i64 {low}, 0')}")
         with w.if_then(fits):
-            w.do(f"store {t} {text}, ptr {pointer}, align {LINE_BYTES}, !nontemporal !{{i32 1}}")
+            w.emit(f"store {t} {text}, ptr {pointer}, align {LINE_BYTES}, !nontemporal !{{i32 1}}")
         with w.if_then(w.negate(fits)):
-            w.do(plain)
+            w.emit(plain)
 
     def store_masked(self, dtype: DType, text: str, pointer: str, mask: str) -> None:
         """Store the lanes of a contiguous vector that `mask`, with its type, includes."""
         w = self.writer
         t = w.vector_type(memory_type(dtype))
         to = f"ptr align {dtype.itemsize} {pointer}, {mask}"
-        w.do(f"call void @llvm.masked.store.{w.suffix(dtype)}.p0({t} {text}, {to})")
+        w.emit(f"call void @llvm.masked.store.{w.suffix(dtype)}.p0({t} {text}, {to})")
 
     def scatter(self, buffer: Buffer, index: Lane, text: str, active: str | None) -> None:
         w, dtype = self.writer, buffer.dtype
         pointers = self.address(buffer, f"{w.vector_type('i64')} {w.vector(index, int64)}")
         to = f"{w.vector_type('ptr')} align {dtype.itemsize} {pointers}, {w.mask_argument(active)}"
         scatter = f"@llvm.masked.scatter.{w.suffix(dtype)}.v{w.width}p0"
-        w.do(f"call void {scatter}({w.vector_type(memory_type(dtype))} {text}, {to})")
+        w.emit(f"call void {scatter}({w.vector_type(memory_type(dtype))} {text}, {to})")
 
     def store_strided(self, buffer: Buffer, first: str, stride: int, text: str) -> None:
         """Store a vector at a small stride, and leave the elements between untouched.
@@ -250,7 +250,7 @@ class MemoryOps:
             for j in range(width):
                 one = w.let(f"extractelement {t} {text}, i64 {j}")
                 pointer = self.element(buffer, w.i64("add", first, str(j * stride)))
-                w.do(f"store {memory_type(dtype)} {one}, ptr {pointer}, align {dtype.itemsize}")
+                w.emit(f"store {memory_type(dtype)} {one}, ptr {pointer}, align {dtype.itemsize}")
             return
         for start in range(0, stride * width, width):
             positions = range(start, start + width)
@@ -279,7 +279,7 @@ class MemoryOps:
             cut = [w.shuffle(t, r, r, range(lane, lane + side)) for r in rows]
             for j, column in enumerate(self.transpose(cut, square)):
                 pointer = self.element(buffer, w.i64("add", first, str((lane + j) * stride)))
-                w.do(f"store {square} {column}, ptr {pointer}, align {dtype.itemsize}")
+                w.emit(f"store {square} {column}, ptr {pointer}, align {dtype.itemsize}")
 
     def transpose(self, rows: Sequence[str], t: str) -> Sequence[str]:
         """Return the transpose of a square of registers, by exchanging ever larger corners."""

@@ -24,7 +24,7 @@ def part_count(threads: int, size: int) -> int:
     return max(1, min(threads, PARTS_MAX, size // PART_ELEMENTS_MIN))
 
 
-def split(n: int, count: int) -> list[slice]:
+def split_range(n: int, count: int) -> list[slice]:
     """Return `count` slices of 0..n-1, or n if that is less."""
     count = max(1, min(count, n))
     return [slice(n * k // count, n * (k + 1) // count) for k in range(count)]
@@ -37,8 +37,8 @@ def map_parts(work: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:
     try:
         results = [work(first)]
         for part, future in zip_longest(others, futures):
-            own = future is None or future.cancel()
-            results.append(work(part) if own else future.result())
+            runs_here = future is None or future.cancel()
+            results.append(work(part) if runs_here else future.result())
         return results
     finally:  # after an error the caller may free memory that other threads write to
         wait([future for future in futures if not future.cancel()])

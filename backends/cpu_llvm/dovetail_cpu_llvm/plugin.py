@@ -25,7 +25,7 @@ from dovetail.extend import (
 
 from . import __version__, native
 
-NEAR = 1 << 15  # bytes of a first cache, at least
+L1_CACHE_BYTES_MIN = 1 << 15  # bytes of a first cache, at least
 
 
 @hookimpl
@@ -48,7 +48,7 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
         dtypes=frozenset((bool_, *INTEGERS, float16, bfloat16, float32, float64)),
         native_halves=half,
         concurrency=os.cpu_count() or 1,
-        near=NEAR,
+        near=L1_CACHE_BYTES_MIN,
     )
     name, version = llvm.get_host_cpu_name(), ".".join(map(str, llvm.llvm_version_info))
     fingerprint = (

@@ -13,15 +13,15 @@ from .native import native
 THREADS_MAX = 1024  # as in pool.c
 
 
-def weight(operations: float, anywhere: bool) -> int:
+def encode_weight(operations: float, share_when_distant: bool) -> int:
     """Return what `share` is told of a launch.
 
-    anywhere: True if the launch is shared even while cores are far from each other.
+    share_when_distant: True if the launch is shared even while cores are far from each other.
     """
-    return max(2, int(min(operations, 1 << 62))) & ~1 | anywhere
+    return max(2, int(min(operations, 1 << 62))) & ~1 | share_when_distant
 
 
-def cores() -> int:
+def available_cores() -> int:
     """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -44,7 +44,7 @@ class Pool:
             if hasattr(os, "register_at_fork"):
                 os.register_at_fork(after_in_child=self._after_fork)
         threads = threads or whole_setting("DOVETAIL_NUM_THREADS", 0, 0, THREADS_MAX)
-        self._resize(threads or cores())
+        self._resize(threads or available_cores())
 
     @property
     def num_threads(self) -> int:
@@ -74,13 +74,13 @@ class Pool:
             while self._started < self._threads - 1:
                 name = f"dovetail-cpu-{self._started + 1}"
                 args = (self._started,)
-                threading.Thread(target=self._work, args=args, name=name, daemon=True).start()
+                threading.Thread(target=self._run_worker, args=args, name=name, daemon=True).start()
                 self._started += 1
 
-    def _work(self, worker: int) -> None:
+    def _run_worker(self, worker: int) -> None:
         native.work(self.state, worker)  # of a bound method: the state lives as long as the thread
 
-    def rest(self) -> None:
+    def park_workers(self) -> None:
         """Have idle workers sleep at once: the threads of another library need the cores."""
         if native:
             native.rest(self.state)

@@ -8,7 +8,7 @@ from typing import Any
 
 from dovetail.extend import QueuedLaunch, Replay, Scalar
 
-from .command_list import Fixed, scalar_bits
+from .command_list import LaunchTemplate, scalar_bits
 
 _ARGUMENTS = (None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
@@ -16,7 +16,7 @@ _ARGUMENTS = (None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 class PythonLaunch:
     """A function of (buffers, scalars, stream) that runs a kernel on the calling thread."""
 
-    def __init__(self, owner: object, fixed: Fixed, releases: bool, buffers: int) -> None:
+    def __init__(self, owner: object, fixed: LaunchTemplate, releases: bool, buffers: int) -> None:
         prototype = ctypes.CFUNCTYPE if releases else ctypes.PYFUNCTYPE
         self._kernel: Callable[..., None] = prototype(*_ARGUMENTS)(fixed.function)
         self._owner = owner  # keeps the code alive
@@ -54,8 +54,8 @@ def python_replay(launches: Sequence[QueuedLaunch]) -> Replay:
         if not isinstance(at, list) or len(at) < 2 * slots:
             raise SystemError(f"a replay over {slots} buffers takes a list of as many pairs")
         calls = []
-        for launch, places, scalars in launches:
-            sums = [at[2 * slot] + at[2 * slot + 1] + offset for slot, offset in places]
+        for launch, operands, scalars in launches:
+            sums = [at[2 * slot] + at[2 * slot + 1] + offset for slot, offset in operands]
             numbers = [x if where is None else variables[where] for x, where in scalars]
             calls.append((launch, launch.fill(sums, numbers)))  # type: ignore[attr-defined]  # a PythonLaunch
         for launch, filled in calls:

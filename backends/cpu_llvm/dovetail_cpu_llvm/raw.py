@@ -27,8 +27,8 @@ from dovetail.extend import (
 
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-x", "c", "-std=gnu11", "-O3", "-march=native", "-ffp-contract=off", "-fPIC", "-shared")
-TIME = 300  # seconds that a compiler may take
-_C = {
+COMPILE_SECONDS_MAX = 300  # seconds that a compiler may take
+_C_TYPES = {
     "bool": "bool", "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t",
     "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
     "float16": "uint16_t", "bfloat16": "uint16_t", "float32": "float", "float64": "double",
@@ -55,11 +55,11 @@ def prototype(name: str, arguments: Sequence[RawArgument]) -> str:
 
 
 def _declare(a: RawArgument) -> str:
-    return f"{'const ' * (a.access == 'r')}{_type(a.dtype)} {'*' * bool(a.access)}{a.name}"
+    return f"{'const ' * (a.access == 'r')}{_c_type(a.dtype)} {'*' * bool(a.access)}{a.name}"
 
 
-def _type(d: DType) -> str:
-    return _C[d.name]
+def _c_type(d: DType) -> str:
+    return _C_TYPES[d.name]
 
 
 def compile_raw(
@@ -70,24 +70,24 @@ def compile_raw(
     options: Sequence[str],
 ) -> RawLaunch:
     """Compile a C text, and return a caller of its function. Raises: CompileError."""
-    declared = prototype(name, arguments)
+    declaration = prototype(name, arguments)
     text = (
         "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
-        f'#line 1 "{name}.c"\n{source}\n#line 1 "signature"\n{declared};\n'
+        f'#line 1 "{name}.c"\n{source}\n#line 1 "signature"\n{declaration};\n'
     )
-    library = _library(fingerprint, text, name, tuple(options), declared)
+    library = _load_or_compile(fingerprint, text, name, tuple(options), declaration)
     try:
         f = library[name]
     except AttributeError:
         raise CompileError(
-            f"the text defines no function {name}: write `{declared} {{...}}`"
+            f"the text defines no function {name}: write `{declaration} {{...}}`"
         ) from None
     f.restype = None
     f.argtypes = [ctypes.c_void_p if a.access else _CTYPES[a.dtype.name] for a in arguments]
-    return _call(f, arguments, library)
+    return _make_caller(f, arguments, library)
 
 
-def _call(f: Any, arguments: Sequence[RawArgument], library: Any) -> RawLaunch:
+def _make_caller(f: Any, arguments: Sequence[RawArgument], library: Any) -> RawLaunch:
     """Return a function of handles and offsets, numbers, no grid, stream; it keeps the library."""
     memory = [a for a in arguments if a.access]
     if tuple(arguments[: len(memory)]) == tuple(memory):  # memory first, then numbers: the usual
@@ -110,10 +110,10 @@ def _call(f: Any, arguments: Sequence[RawArgument], library: Any) -> RawLaunch:
     return call_any_order
 
 
-def _library(
-    fingerprint: str, text: str, name: str, options: tuple[str, ...], declared: str
+def _load_or_compile(
+    fingerprint: str, text: str, name: str, options: tuple[str, ...], declaration: str
 ) -> ctypes.CDLL:
-    compiler, version = _compiler()
+    compiler, version = _find_compiler()
     key = "\n".join([version, *FLAGS, *options, text])
     cached = cached_binary(fingerprint, key)
     if cached is not None:
@@ -121,12 +121,14 @@ def _library(
             return _load(cached)
         except OSError:
             pass  # damaged: it is made anew
-    binary = _compile(compiler, text, name, options, declared)
+    binary = _compile(compiler, text, name, options, declaration)
     cache_binary(fingerprint, key, binary)
     return _load(binary)
 
 
-def _compile(compiler: str, text: str, name: str, options: tuple[str, ...], declared: str) -> bytes:
+def _compile(
+    compiler: str, text: str, name: str, options: tuple[str, ...], declaration: str
+) -> bytes:
     with tempfile.TemporaryDirectory(prefix="dovetail-") as folder:
         source, target = Path(folder, "kernel.c"), Path(folder, "kernel.so")
         source.write_text(text, encoding="utf-8")
@@ -137,7 +139,7 @@ def _compile(compiler: str, text: str, name: str, options: tuple[str, ...], decl
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=TIME,
+                timeout=COMPILE_SECONDS_MAX,
                 env={**os.environ, "LC_ALL": "C"},
             )
         except (OSError, subprocess.SubprocessError) as error:
@@ -145,7 +147,7 @@ def _compile(compiler: str, text: str, name: str, options: tuple[str, ...], decl
         if result.returncode != 0:
             hint = ""
             if "conflicting types" in result.stderr:
-                hint = f"\nThe signature says: {declared}"
+                hint = f"\nThe signature says: {declaration}"
             raise CompileError(f"{compiler} refused it:\n{result.stderr.strip()}{hint}")
         return target.read_bytes()
 
@@ -163,14 +165,18 @@ def _load(binary: bytes) -> ctypes.CDLL:
 
 
 @cache
-def _compiler() -> tuple[str, str]:
+def _find_compiler() -> tuple[str, str]:
     """Return the system's C compiler, and its version text. Raises: CompileError."""
     for name in COMPILERS:
         path = shutil.which(name)
         if path is None:
             continue
         result = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, check=False, timeout=TIME
+            [path, "--version"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=COMPILE_SECONDS_MAX,
         )
         if result.returncode == 0:
             return path, result.stdout

@@ -36,8 +36,8 @@ class Reduction:
 
     def render(self) -> None:
         reduce, w, exprs = self.reduce, self.writer, self.reduce.exprs
-        reduce.first = exprs.uniform(reduce.loop.start)
-        span = w.let(f"sub i64 {exprs.uniform(reduce.loop.stop)}, {reduce.first}")
+        reduce.loop_start = exprs.uniform(reduce.loop.start)
+        span = w.let(f"sub i64 {exprs.uniform(reduce.loop.stop)}, {reduce.loop_start}")
         self.count = w.select_i64(w.let(f"icmp sgt i64 {span}, 0"), span, "0")
         chunks = self._chunk_count(self.count)
         chunks = w.select_i64(w.let(f"icmp eq i64 {chunks}, 0"), "1", chunks)
@@ -104,7 +104,7 @@ class Reduction:
                 self._add_iteration(k, "0")
             return
         envs = exprs.snapshot()
-        with w.if_then(self.is_narrow), w.loop(start, stop, LANES, whole=False) as first:
+        with w.if_then(self.is_narrow), w.loop(start, stop, LANES, full_steps=False) as first:
             end = w.min_i64(w.let(f"add i64 {first}, {LANES}"), stop)
             for column in vectors.each_panel_vector(self.width // VECTOR_REGISTERS):
                 with w.loop(first, end) as k:
@@ -147,7 +147,7 @@ class Reduction:
             addresses = self._addresses(left)
             self._store(addresses, self.reduce.combine(self._load(addresses), right))
         w.store(half, w.let(f"lshr i64 {h}, 1"))
-        w.do(f"br label %{head}")
+        w.emit(f"br label %{head}")
         w.begin_block(end)
 
     # --- higher levels
@@ -192,7 +192,7 @@ class Reduction:
             w.store(self.half, str(LANES // 2))
         else:
             self._load_level(above, accumulator.slots)
-        w.do(f"br label %{up}")
+        w.emit(f"br label %{up}")
         w.begin_block(end)
 
     def _load_level(self, base: str, slots: Sequence[Slot]) -> None:
@@ -237,7 +237,7 @@ class Reduction:
         w, memory = self.writer, self.reduce.exprs.memory
         for d, pointer, text in zip(self.reduce.dtypes, addresses, values, strict=True):
             t, text = w.vector_type(memory_type(d)), memory.to_memory(d, text, w.width)
-            w.do(f"store {t} {text}, ptr {pointer}, align {d.itemsize}")
+            w.emit(f"store {t} {text}, ptr {pointer}, align {d.itemsize}")
 
     def _fill_identity(self, base: str, lanes: str = str(LANES)) -> None:
         """Set lanes of the level at `base` to the identity."""

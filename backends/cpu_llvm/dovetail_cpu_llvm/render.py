@@ -25,11 +25,11 @@ from .control_flow import ControlFlow
 from .expressions import Expressions
 from .ir_writer import FunctionWriter, Lane, memory_type
 from .memory_ops import MemoryOps
-from .schedule import Schedule
+from .schedule import CpuSchedule
 from .tiles import Tiles
 
 
-def render(kernel: Kernel, schedule: Schedule) -> str:
+def render(kernel: Kernel, schedule: CpuSchedule) -> str:
     """Return the IR of `void @kernel(ptr args, i64 begin, i64 end)`, with args as in `launch`."""
     w, slots = FunctionWriter(), count()
     addresses = {b.name: _load_argument(w, next(slots), "ptr") for b in kernel.buffers}
@@ -41,12 +41,12 @@ def render(kernel: Kernel, schedule: Schedule) -> str:
         params[name] = Lane(text + "b" * (dtype is bool_))
     sizes = [_load_argument(w, next(slots), "i64") for _ in kernel.grid * 2]
     extents, blocks = sizes[: len(kernel.grid)], sizes[len(kernel.grid) :]
-    streams = _is_streaming_worth_it(w, kernel, schedule.streams, addresses, extents)
+    streams = _is_streaming_worth_it(w, kernel, schedule.stream_bytes_min, addresses, extents)
     memory = MemoryOps(w, addresses, schedule.native, streams)
     flow = ControlFlow(kernel, Expressions(kernel, schedule, memory, params))
     Tiles(kernel, flow, extents, blocks).render()
     if streams:
-        w.do("fence seq_cst")  # makes non-temporal stores visible to other threads
+        w.emit("fence seq_cst")  # makes non-temporal stores visible to other threads
     entry, tiles = "\n".join(w.entry), "\n".join(w.lines)
     return f"""define void @kernel(ptr %args, i64 %begin, i64 %end) #0 {{
 entry:

@@ -59,27 +59,27 @@ UNKNOWN_TRIP_COUNT = 64  # estimate for a loop whose bounds are not known at lau
 
 
 @dataclass(frozen=True)
-class Schedule:
+class CpuSchedule:
     """The vectors and tiles of a kernel's points.
 
     kind: what lanes are (see `render`).
     native: bytes of a vector register.
     tile: points of the innermost axis in a tile.
-    second, side: another axis, or -1, and a tile's points along it.
-    unroll_jam: points of `second` that are computed together.
-    fold_points: points of the last axis, which is `second`, that are computed together, each with
-        folds of its own length.
+    second_axis, second_points: another axis, or -1, and a tile's points along it.
+    unroll_jam: points of `second_axis` that are computed together.
+    fold_points: points of the last axis, which is `second_axis`, that are computed together, each
+        with folds of its own length.
     panel: the kernel is reductions along columns.
     vectorized: ids of loops whose iterations are lanes.
-    transposed: ids of loads that are contiguous along `second`: the tile is transposed.
+    transposed: ids of loads that are contiguous along `second_axis`: the tile is transposed.
     shared: ids of values that are the same for all points that are computed together, or in a panel
         for all points of a tile.
     divisions: by id of a loop, quotients and remainders of its variable by one divisor.
     splits: comparisons `i + a < b` that hold up to some point of a row, as in a concatenation. The
         points before and after it are two loops without masks.
     tails: narrower vectors for the remainder of a row, the narrowest first.
-    streams: bytes of a result from which stores bypass the caches; 0: never.
-    straight: no point has loops.
+    stream_bytes_min: bytes of a result from which stores bypass the caches; 0: never.
+    straight_line: no point has loops.
     """
 
     kind: Literal["lanes", "rows", "points"]
@@ -87,8 +87,8 @@ class Schedule:
     native: int
     tile: int
     rank: int
-    second: int = -1
-    side: int = 1
+    second_axis: int = -1
+    second_points: int = 1
     unroll_jam: int = 1
     fold_points: int = 1
     panel: bool = False
@@ -98,13 +98,13 @@ class Schedule:
     divisions: Mapping[int, tuple[Value, ...]] = field(default_factory=dict)
     splits: tuple[Value, ...] = ()
     tails: tuple[int, ...] = ()
-    streams: int = 0
-    straight: bool = False
+    stream_bytes_min: int = 0
+    straight_line: bool = False
 
     @property
     def blocked(self) -> tuple[int, ...]:
         """Return the axes along which a tile has several points."""
-        return (self.rank - 1,) if self.second < 0 else (self.second, self.rank - 1)
+        return (self.rank - 1,) if self.second_axis < 0 else (self.second_axis, self.rank - 1)
 
     @property
     def axes(self) -> Sequence[int]:
@@ -114,13 +114,15 @@ class Schedule:
         or write side by side, is still in the caches.
         """
         order = range(self.rank)[::-1]
-        return [*order[1:], *order[:1]] if self.straight else order
+        return [*order[1:], *order[:1]] if self.straight_line else order
 
     def blocks(self, grid: Sequence[int]) -> list[int]:
         """Return the points of a tile along each axis of the grid."""
         sizes = [1] * len(grid)
         for axis in self.blocked if grid else ():
-            sizes[axis] = min(self.tile if axis == self.rank - 1 else self.side, grid[axis])
+            sizes[axis] = min(
+                self.tile if axis == self.rank - 1 else self.second_points, grid[axis]
+            )
         if self.panel:  # of whole vectors
             even = -(-grid[-1] // (PANELS_MIN * self.width)) * self.width
             sizes[-1] = min(sizes[-1], even)
@@ -131,23 +133,32 @@ class Schedule:
         return sizes
 
 
-def schedule(kernel: Kernel, native: int) -> Schedule:
+def schedule(kernel: Kernel, native: int) -> CpuSchedule:
     """Return the schedule for vector registers of `native` bytes."""
     loops = [s for s in walk(kernel.body) if isinstance(s, Loop)]
-    if _lockstep(kernel, loops):
-        return _in_lockstep(kernel, native, loops)
+    if _uses_lockstep(kernel, loops):
+        return _lockstep_schedule(kernel, native, loops)
     vectorized = frozenset(id(x) for x in loops if _can_vectorize(x))
     divisions = {id(x): pairs for x in loops if id(x) in vectorized and (pairs := _divisions(x))}
     kind: Literal["rows", "points"] = "rows" if vectorized else "points"
     rank, tile = len(kernel.grid), 1 if loops else TILE_POINTS
-    if kind == "points" and rank and loops and _are_chains(kernel):
-        return Schedule(kind, 1, native, tile, rank, second=rank - 1, fold_points=FOLD_POINTS)
-    return Schedule(
-        kind, 1, native, tile, rank, vectorized=vectorized, divisions=divisions, straight=not loops
+    if kind == "points" and rank and loops and _has_only_short_folds(kernel):
+        return CpuSchedule(
+            kind, 1, native, tile, rank, second_axis=rank - 1, fold_points=FOLD_POINTS
+        )
+    return CpuSchedule(
+        kind,
+        1,
+        native,
+        tile,
+        rank,
+        vectorized=vectorized,
+        divisions=divisions,
+        straight_line=not loops,
     )
 
 
-def _are_chains(kernel: Kernel) -> bool:
+def _has_only_short_folds(kernel: Kernel) -> bool:
     """Return True if a kernel consists of short folds without effects: chains of latencies."""
     loops = [s for s in kernel.body if isinstance(s, Loop)]
     if sum(len(x.body) for x in loops) > COPIED_STATEMENTS_MAX:
@@ -156,10 +167,10 @@ def _are_chains(kernel: Kernel) -> bool:
     return plain and not any(isinstance(s, Atomic) for s in kernel.body)
 
 
-def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
+def _lockstep_schedule(kernel: Kernel, native: int, loops: list[Loop]) -> CpuSchedule:
     """Return the schedule of a kernel whose lanes are points of the innermost axis."""
     rank, item = len(kernel.grid), max(_itemsizes(walk(kernel.body)), default=8)
-    new = partial(Schedule, "lanes", native=native, rank=rank)
+    new = partial(CpuSchedule, "lanes", native=native, rank=rank)
     width = native // item * (VECTOR_REGISTERS if loops else 2)
     if not loops and len(kernel.body) <= LINE_FILL_STATEMENTS_MAX:  # smaller items fill lines, too
         stored = (s.buffer.dtype.itemsize for s in kernel.body if isinstance(s, Store))
@@ -168,26 +179,28 @@ def _in_lockstep(kernel: Kernel, native: int, loops: list[Loop]) -> Schedule:
     if loops and (shared := _shared_values(kernel, loops)):
         width = native // _vector_item(kernel) * JAM_VECTOR_REGISTERS
         jam = UNROLL_JAM_ROWS[native]
-        new = partial(new, second=rank - 2, side=JAM_TILE_ROWS, unroll_jam=jam)
+        new = partial(new, second_axis=rank - 2, second_points=JAM_TILE_ROWS, unroll_jam=jam)
         return new(width, tile=width, shared=shared, tails=_tails(kernel, width, (2,)))
     if _is_panel(kernel):
         along = stride_along(kernel.body, grid_index(rank - 1))
-        uniform = frozenset(id(s) for s in _plain(kernel.body) if along(s) == 0)
+        uniform = frozenset(id(s) for s in _top_level_values(kernel.body) if along(s) == 0)
         return new(width, tile=max(width, PANEL_ROW_BYTES // item), shared=uniform, panel=True)
     if loops:
         return new(width, tile=width, tails=_tails(kernel, width, (VECTOR_REGISTERS, 2)))
     second, transposed = _loads_to_transpose(kernel, native)
     if transposed:
         tile, streams = TRANSPOSED_TILE_POINTS, TRANSPOSED_BYTES_MIN
-        new = partial(new, second=second, side=TRANSPOSED_TILE_ROWS, transposed=transposed)
-        return new(min(width, tile), tile=tile, streams=streams)
+        new = partial(
+            new, second_axis=second, second_points=TRANSPOSED_TILE_ROWS, transposed=transposed
+        )
+        return new(min(width, tile), tile=tile, stream_bytes_min=streams)
     tile, streams = TILE_POINTS, STREAM_BYTES_MIN
     if sum(isinstance(s, Store) for s in kernel.body) > STREAM_STORES_MAX:
         tile, streams = STORING_TILE_POINTS, 0
     if rank > 1 and not _stores_neighbours(kernel):
         tile = SCATTERED_TILE_POINTS
     splits = _splits(kernel.body, rank - 1)
-    return new(width, tile=tile, streams=streams, splits=splits, straight=True)
+    return new(width, tile=tile, stream_bytes_min=streams, splits=splits, straight_line=True)
 
 
 def _tails(kernel: Kernel, width: int, parts: Sequence[int]) -> tuple[int, ...]:
@@ -208,24 +221,26 @@ def _splits(block: Block, axis: int) -> tuple[Value, ...]:
     Other comparisons may be of sums that wrap around.
     """
     along, conditions = stride_along(block, grid_index(axis)), set[int]()
-    stack = [v for x in loads(block) for v in (x.when, *_choices(x.index)) if v is not None]
+    stack = [
+        v for x in loads(block) for v in (x.when, *_choice_conditions(x.index)) if v is not None
+    ]
     while stack:
         v = stack.pop()
         conditions.add(id(v))
         if v.op in ("and", "not"):
             stack += v.args
-    comparisons = [v for v in _plain(block) if v.op == "lt" and id(v) in conditions]
+    comparisons = [v for v in _top_level_values(block) if v.op == "lt" and id(v) in conditions]
     return tuple([v for v in comparisons if [along(a) for a in v.args] == [1, 0]][:SPLITS_MAX])
 
 
-def _choices(index: Value) -> list[Value]:
+def _choice_conditions(index: Value) -> list[Value]:
     """Return the conditions that choose an index, as in a concatenation."""
     if index.op != "where":
         return []
-    return [index.args[0], *(c for a in index.args[1:] for c in _choices(a))]
+    return [index.args[0], *(c for a in index.args[1:] for c in _choice_conditions(a))]
 
 
-def _plain(block: Block) -> list[Value]:
+def _top_level_values(block: Block) -> list[Value]:
     """Return the values of a block that are in none of its loops."""
     return [s for s in block if isinstance(s, Value)]
 
@@ -234,7 +249,9 @@ def _divisions(loop: Loop) -> tuple[Value, ...]:
     """Return quotients and remainders of a loop's variable by one parameter."""
     if not _is_natural(loop.start):
         return ()
-    halves = [s for s in _plain(loop.body) if s.op in ("quo", "rem") and s.args[0] is loop.var]
+    halves = [
+        s for s in _top_level_values(loop.body) if s.op in ("quo", "rem") and s.args[0] is loop.var
+    ]
     return tuple(s for s in halves if s.args[1] is halves[0].args[1] and s.args[1].op == "param")
 
 
@@ -330,7 +347,7 @@ def lanes_of_map(loop: Loop, native: int) -> int:
     return native // max(_itemsizes(walk(loop.body)))
 
 
-def _lockstep(kernel: Kernel, loops: list[Loop]) -> bool:
+def _uses_lockstep(kernel: Kernel, loops: list[Loop]) -> bool:
     """Return True if lanes are to be points of the innermost axis.
 
     They are in all straight-line kernels, and if memory is contiguous along that axis rather than
@@ -359,45 +376,57 @@ def _lockstep(kernel: Kernel, loops: list[Loop]) -> bool:
 # --- work of a launch
 
 
-def work(kernel: Kernel, ints: Mapping[str, int]) -> float:
+def estimate_operations(kernel: Kernel, ints: Mapping[str, int]) -> float:
     """Return an estimate of the operations of a point of the grid."""
-    return _work(kernel.body, ints)
+    return _block_operations(kernel.body, ints)
 
 
-def _work(block: Block, ints: Mapping[str, int]) -> float:
+def _block_operations(block: Block, ints: Mapping[str, int]) -> float:
     total = 1.0
     for s in block:
-        total += _trips(s, ints) * _work(s.body, ints) if isinstance(s, Loop) else 1
+        total += (
+            _estimate_trip_count(s, ints) * _block_operations(s.body, ints)
+            if isinstance(s, Loop)
+            else 1
+        )
     return total
 
 
-def _trips(loop: Loop, ints: Mapping[str, int]) -> int:
+def _estimate_trip_count(loop: Loop, ints: Mapping[str, int]) -> int:
     count = trip_count(loop, ints, at=0)  # at the first point of the grid
     return UNKNOWN_TRIP_COUNT if count is None else count
 
 
-def elements(block: Block, ints: Mapping[str, int]) -> int:
+def loop_iterations(block: Block, ints: Mapping[str, int]) -> int:
     """Return the iterations of a block's loops for a point of the grid; 1 without loops."""
-    inner = (_trips(s, ints) * elements(s.body, ints) for s in block if isinstance(s, Loop))
+    inner = (
+        _estimate_trip_count(s, ints) * loop_iterations(s.body, ints)
+        for s in block
+        if isinstance(s, Loop)
+    )
     return max(1, sum(inner))
 
 
-def traffic(kernel: Kernel, schedule: Schedule, ints: Mapping[str, int]) -> float:
+def estimate_traffic_bytes(kernel: Kernel, schedule: CpuSchedule, ints: Mapping[str, int]) -> float:
     """Return an estimate of the bytes that a point of the grid loads and stores.
 
     A load from anywhere counts as a part of a cache line. A load that several rows share counts as
     nothing: it hits a cache.
     """
-    return _traffic(kernel.body, grid_index(len(kernel.grid) - 1), schedule, ints)
+    return _block_traffic_bytes(kernel.body, grid_index(len(kernel.grid) - 1), schedule, ints)
 
 
-def _traffic(block: Block, variable: Value, schedule: Schedule, ints: Mapping[str, int]) -> float:
+def _block_traffic_bytes(
+    block: Block, variable: Value, schedule: CpuSchedule, ints: Mapping[str, int]
+) -> float:
     """Return the traffic of a block along `variable`: the grid's innermost axis or a loop's."""
     along, total = stride_along(block, variable), 0.0
     for s in block:
         if isinstance(s, Loop) and schedule.unroll_jam == 1:
             inner = variable if schedule.kind == "lanes" else s.var
-            total += _trips(s, ints) * _traffic(s.body, inner, schedule, ints)
+            total += _estimate_trip_count(s, ints) * _block_traffic_bytes(
+                s.body, inner, schedule, ints
+            )
         elif isinstance(s, (Store, Atomic)) or (isinstance(s, Value) and s.op == "load"):
             stride, size = along(s.index), s.buffer.dtype.itemsize
             total += 0 if stride == 0 else GATHER_BYTES if stride is None else size

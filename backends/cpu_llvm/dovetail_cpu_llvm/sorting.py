@@ -30,18 +30,20 @@ from dovetail.extend import (
 from . import parallel_numpy
 from .memory import Array, operand_array
 
-FEW_THREADS = 8  # with more of them the generated passes are faster
-VECTOR = 32  # bytes: NumPy's sort is vectorised with AVX2 and AVX-512
-CHUNK = 1 << 14  # words that stay in cache from one function to the next
-WORD, HALF = 64, 32  # bits; words of half as many take half the time
-SMALL = 1 << 8  # elements that NumPy's stable `argsort` orders before words are made (of data that
+SORT_THREADS_MAX = 8  # with more of them the generated passes are faster
+VECTOR_BYTES_MIN = 32  # bytes: NumPy's sort is vectorised with AVX2 and AVX-512
+CHUNK_WORDS = 1 << 14  # words that stay in cache from one function to the next
+WORD_BITS, HALF_WORD_BITS = 64, 32  # bits; words of half as many take half the time
+STABLE_ARGSORT_ELEMENTS_MAX = (
+    1 << 8
+)  # elements that NumPy's stable `argsort` orders before words are made (of data that
 # the processor has not just seen: the same vector again and again seems four times quicker)
 MINUS_ZERO = {4: (np.int32, -(1 << 31)), 8: (np.int64, -(1 << 63))}  # the least of all patterns
 
 
-def sorting(threads: int, vector: int) -> Mapping[tuple[str, DType], LibraryCall]:
+def sort_routines(threads: int, vector: int) -> Mapping[tuple[str, DType], LibraryCall]:
     """Return the routines for so many threads, with vectors of so many bytes."""
-    if threads > FEW_THREADS or vector < VECTOR:
+    if threads > SORT_THREADS_MAX or vector < VECTOR_BYTES_MIN:
         return {}
     routines = {"sort": partial(sort, threads), "argsort": partial(argsort, threads)}
     kinds = (float32, float64, int32, int64, uint32, uint64)
@@ -57,23 +59,23 @@ def sort(
 ) -> None:
     """Write the elements of each row in order, stably: NaN last, -0 equal to 0."""
     x, out = operand_array(inputs[0]), operand_array(output)
-    parallel_numpy.map_parts(lambda p: _sort_rows(x[p], out[p]), _parts(x, threads))
+    parallel_numpy.map_parts(lambda p: _sort_rows(x[p], out[p]), _row_slices(x, threads))
 
 
-def _parts(x: Array, threads: int) -> list[slice]:
+def _row_slices(x: Array, threads: int) -> list[slice]:
     """Return slices of rows that threads share, or the whole."""
     wanted = parallel_numpy.part_count(threads, x.size) if x.ndim > 1 else 1
-    return parallel_numpy.split(len(x), wanted)
+    return parallel_numpy.split_range(len(x), wanted)
 
 
 def _sort_rows(x: Array, out: Array) -> None:
     np.copyto(out, x)
     out.sort(axis=-1)
     if x.dtype.kind == "f" and x.size:
-        _restore(x, out)
+        _restore_stability(x, out)
 
 
-def _restore(x: Array, out: Array) -> None:
+def _restore_stability(x: Array, out: Array) -> None:
     """Put zeros and NaNs of sorted rows into the order that they have in `x`."""
     if x.ndim == 1:
         first, last = out.item(0), out.item(-1)
@@ -100,41 +102,43 @@ def argsort(
     bits are ordered by the whole key.
     """
     x, out = operand_array(inputs[0]), operand_array(output)
-    if x.size <= SMALL:
+    if x.size <= STABLE_ARGSORT_ELEMENTS_MAX:
         out[...] = x.argsort(axis=-1, kind="stable")
         return
-    parallel_numpy.map_parts(lambda p: _argsort_rows(x[p], out[p]), _parts(x, threads))
+    parallel_numpy.map_parts(lambda p: _argsort_rows(x[p], out[p]), _row_slices(x, threads))
 
 
 def _argsort_rows(x: Array, out: Array) -> None:
     n = x.shape[-1]
     position_bits = (n - 1).bit_length()
-    is_small = x.size <= CHUNK
-    asked = x.dtype.kind in "iu" and (is_small or x.dtype == np.uint64)
-    ends = _ends(x[..., :CHUNK]) if asked else None
+    is_small = x.size <= CHUNK_WORDS
+    checks_range = x.dtype.kind in "iu" and (is_small or x.dtype == np.uint64)
+    ends = _min_max(x[..., :CHUNK_WORDS]) if checks_range else None
     if ends and is_small and _argsort_half(x, out, position_bits, *ends):
         return
     is_strided = not out.flags.c_contiguous
     words = np.empty(x.shape, np.uint64) if is_strided else out.view(np.uint64)
-    if ends and x.dtype == np.uint64 and (ends[1] - ends[0]).bit_length() == WORD:  # as all have
-        lost = position_bits
+    if (
+        ends and x.dtype == np.uint64 and (ends[1] - ends[0]).bit_length() == WORD_BITS
+    ):  # as all have
+        dropped_bits = position_bits
         _put_full_words(x, words, position_bits)
     else:
         low, high = _put_keys(x, words)
-        lost = max(0, (high - low).bit_length() + position_bits - WORD)
-        _add_positions(words, low, lost, position_bits)
+        dropped_bits = max(0, (high - low).bit_length() + position_bits - WORD_BITS)
+        _add_positions(words, low, dropped_bits, position_bits)
     words.sort(axis=-1)
     flat = words.reshape(-1)
-    tied = _tied(flat, position_bits) if lost else None
+    ties = _find_ties(flat, position_bits) if dropped_bits else None
     flat &= np.uint64((1 << position_bits) - 1)
-    if tied is not None and tied.size:
-        at, row = flat[tied].astype(np.int64), tied // n
-        flat[tied] = at[np.lexsort((_keys(x.reshape(-1, n)[row, at]), row))]
+    if ties is not None and ties.size:
+        at, row = flat[ties].astype(np.int64), ties // n
+        flat[ties] = at[np.lexsort((_keys(x.reshape(-1, n)[row, at]), row))]
     if is_strided:
         np.copyto(out, words.view(out.dtype))
 
 
-def _ends(x: Array) -> tuple[int, int]:
+def _min_max(x: Array) -> tuple[int, int]:
     """Return the least and the greatest."""
     return int(np.minimum.reduce(x, axis=None)), int(np.maximum.reduce(x, axis=None))
 
@@ -144,11 +148,11 @@ def _argsort_half(x: Array, out: Array, position_bits: int, low: int, high: int)
 
     The keys and the positions must fit these words together.
     """
-    if (high - low).bit_length() + position_bits > HALF:
+    if (high - low).bit_length() + position_bits > HALF_WORD_BITS:
         return False
     words = np.subtract(x, low, dtype=x.dtype).astype(np.uint32) if low else x.astype(np.uint32)
     words <<= np.uint32(position_bits)
-    words |= _few_places(x.shape[-1]).astype(np.uint32)
+    words |= _cached_positions(x.shape[-1]).astype(np.uint32)
     words.sort(axis=-1)
     words &= np.uint32((1 << position_bits) - 1)
     np.copyto(out, words)
@@ -173,10 +177,10 @@ def _keys(x: Array) -> Array:
 
 def _put_keys(x: Array, words: Array) -> tuple[int, int]:
     """Write the keys of all elements; return the least and the greatest."""
-    low, high = 1 << WORD, 0
-    for part, to in _chunks(x, words):
-        to[...] = _keys(part)
-        least, greatest = _ends(to)
+    low, high = 1 << WORD_BITS, 0
+    for part, target in _chunks(x, words):
+        target[...] = _keys(part)
+        least, greatest = _min_max(target)
         low, high = min(low, least), max(high, greatest)
     return low, high
 
@@ -186,68 +190,70 @@ def _put_full_words(x: Array, words: Array, position_bits: int) -> None:
 
     A word has the highest bits of the key, above the bits of the position.
     """
-    above = np.uint64((1 << WORD) - (1 << position_bits))
-    for part in _along_rows(words):
+    above = np.uint64((1 << WORD_BITS) - (1 << position_bits))
+    for part in _chunk_slices(words):
         np.bitwise_and(x[..., part], above, out=words[..., part])
         _put_positions(words, part)
 
 
-def _add_positions(words: Array, low: int, lost: int, position_bits: int) -> None:
+def _add_positions(words: Array, low: int, dropped_bits: int, position_bits: int) -> None:
     """Turn keys from `low` on into words with positions.
 
-    The `lost` lowest bits of a key are dropped, and the position is below it.
+    The `dropped_bits` lowest bits of a key are dropped, and the position is below it.
     """
-    for part in _along_rows(words):
-        some = words[..., part]
+    for part in _chunk_slices(words):
+        chunk = words[..., part]
         if low:
-            some -= np.uint64(low)
-        if lost:
-            some >>= np.uint64(lost)
-        some <<= np.uint64(position_bits)
+            chunk -= np.uint64(low)
+        if dropped_bits:
+            chunk >>= np.uint64(dropped_bits)
+        chunk <<= np.uint64(position_bits)
         _put_positions(words, part)
 
 
-def _along_rows(words: Array) -> list[slice]:
+def _chunk_slices(words: Array) -> list[slice]:
     """Return the chunks of a long vector, or all of its rows."""
     n = words.shape[-1]
-    step = CHUNK if words.ndim == 1 else n
+    step = CHUNK_WORDS if words.ndim == 1 else n
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
 def _put_positions(words: Array, part: slice) -> None:
     """Put the position in its row into the low bits of each word, which are zeros."""
-    some = words[..., part]
-    some |= _places(some.shape[-1])
+    chunk = words[..., part]
+    chunk |= _positions(chunk.shape[-1])
     if part.start:
-        some |= np.uint64(part.start)
+        chunk |= np.uint64(part.start)
 
 
-def _places(n: int) -> Array:
-    return _few_places(n) if n <= CHUNK else np.arange(n, dtype=np.uint64)
+def _positions(n: int) -> Array:
+    return _cached_positions(n) if n <= CHUNK_WORDS else np.arange(n, dtype=np.uint64)
 
 
 @lru_cache(16)
-def _few_places(n: int) -> Array:
+def _cached_positions(n: int) -> Array:
     return np.arange(n, dtype=np.uint64)
 
 
-def _chunks(read: Array, changed: Array) -> Iterator[tuple[Array, Array]]:
+def _chunks(source: Array, target: Array) -> Iterator[tuple[Array, Array]]:
     """Yield chunks of an array to change, with the chunks that are read for them."""
-    if changed.size <= CHUNK:
-        yield read, changed
+    if target.size <= CHUNK_WORDS:
+        yield source, target
         return
     flags: list[Literal["external_loop", "buffered"]] = ["external_loop", "buffered"]
-    with np.nditer([read, changed], flags, [["readonly"], ["readwrite"]], buffersize=CHUNK) as all_:
+    with np.nditer(
+        [source, target], flags, [["readonly"], ["readwrite"]], buffersize=CHUNK_WORDS
+    ) as all_:
         yield from all_
 
 
-def _tied(words: Array, position_bits: int) -> Array:
+def _find_ties(words: Array, position_bits: int) -> Array:
     """Return the indices of sorted words that have the key of a neighbour."""
     above, indices = np.uint64(1 << position_bits), [words[:0].view(np.intp)]
-    for start in range(0, words.size, CHUNK):
-        some = words[start : start + CHUNK + 1]
-        apart = some[1:] ^ some[:-1]
-        if np.minimum.reduce(apart, initial=above) < above:  # there are few
-            indices.append(np.flatnonzero(apart < above) + start)
+    for start in range(0, words.size, CHUNK_WORDS):
+        chunk = words[start : start + CHUNK_WORDS + 1]
+        differences = chunk[1:] ^ chunk[:-1]
+        if np.minimum.reduce(differences, initial=above) < above:  # there are few
+            indices.append(np.flatnonzero(differences < above) + start)
     first = np.concatenate(indices)
     return np.union1d(first, first + 1) if first.size else first

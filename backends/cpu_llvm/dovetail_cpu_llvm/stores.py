@@ -35,7 +35,7 @@ class Stores:
         text = memory.to_memory(dtype, exprs.vector(s.value), w.width)
         if w.width == 1:
             pointer = exprs.element(s)
-            w.do(f"store {memory_type(dtype)} {text}, ptr {pointer}, align {dtype.itemsize}")
+            w.emit(f"store {memory_type(dtype)} {text}, ptr {pointer}, align {dtype.itemsize}")
         else:
             active = exprs.active(s.when)
             memory.store_vector(s.buffer, exprs.lane(s.index), text, active)
@@ -59,4 +59,4 @@ class Stores:
         pointer = exprs.element(s)
         op = "u" + s.op if dtype.kind == "u" and s.op in ("min", "max") else s.op
         value = f"{memory_type(dtype)} {exprs.uniform(s.value)}"
-        exprs.writer.do(f"atomicrmw {op} ptr {pointer}, {value} monotonic")
+        exprs.writer.emit(f"atomicrmw {op} ptr {pointer}, {value} monotonic")

@@ -14,7 +14,7 @@ from weakref import WeakSet
 from .pool import THREADS_MAX
 
 
-class Threaded(Protocol):
+class HasThreadCount(Protocol):
     """An object with a number of threads."""
 
     def get_num_threads(self) -> int:
@@ -30,7 +30,7 @@ _pools: WeakSet[Any] = WeakSet()  # of open backends: one, except in tests
 _is_registered = False
 
 
-def register(pool: Threaded) -> None:
+def register(pool: HasThreadCount) -> None:
     """Add a pool to those that threadpoolctl controls, once that is imported."""
     global _is_registered
     _pools.add(pool)
@@ -38,10 +38,10 @@ def register(pool: Threaded) -> None:
     register_class = getattr(sys.modules.get("threadpoolctl"), "register", None)
     if register_class is not None and not _is_registered:
         _is_registered = True
-        register_class(_controller(sys.modules["threadpoolctl"]))
+        register_class(_make_controller(sys.modules["threadpoolctl"]))
 
 
-def _controller(threadpoolctl: Any) -> type:
+def _make_controller(threadpoolctl: Any) -> type:
     class Controller(threadpoolctl.LibController):  # type: ignore[misc]  # of a module unknown here
         """The threads of all open backends."""
 

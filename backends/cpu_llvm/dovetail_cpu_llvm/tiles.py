@@ -58,7 +58,7 @@ class Tiles:
         return start, w.min_i64(end, self.extents[axis])
 
     def _render_tile(self, position: list[str]) -> None:
-        exprs, schedule, second = self.exprs, self.schedule, self.schedule.second
+        exprs, schedule, second = self.exprs, self.schedule, self.schedule.second_axis
         exprs.env.clear()
         exprs.index = [Lane(i) for i in position]
         if not position:
@@ -186,7 +186,7 @@ class Tiles:
         copies = {id(v): self._transpose_load(v, rows, columns) for v in turned}
         exprs.env.clear()
         with w.loop(*rows) as r:
-            exprs.index[schedule.second] = Lane(r)
+            exprs.index[schedule.second_axis] = Lane(r)
             row = w.let(f"sub i64 {r}, {rows[0]}")
             exprs.transposed = TransposedTile(copies, row, columns[0])
             self._render_row(columns)
@@ -197,10 +197,13 @@ class Tiles:
         exprs, w, schedule = self.exprs, self.writer, self.schedule
         memory, m = exprs.memory, memory_type(v.dtype)
         side = min(16, schedule.native // v.dtype.itemsize)
-        copy = w.alloca(m, schedule.side * schedule.tile)
-        with w.loop(*columns, side, whole=False) as c, w.loop(*rows, side, whole=False) as r:
+        copy = w.alloca(m, schedule.second_points * schedule.tile)
+        with (
+            w.loop(*columns, side, full_steps=False) as c,
+            w.loop(*rows, side, full_steps=False) as r,
+        ):
             exprs.env.clear()
-            exprs.index[schedule.second], exprs.index[-1] = Lane(r), Lane(c, "affine", "1")
+            exprs.index[schedule.second_axis], exprs.index[-1] = Lane(r), Lane(c, "affine", "1")
             index = exprs.lane(v.index)
             last = w.let(f"sub i64 {w.let(f'sub i64 {columns[1]}, {c}')}, 1")
             w.width, vectors = side, list[str]()
@@ -216,5 +219,5 @@ class Tiles:
             for j, text in enumerate(memory.transpose(vectors, t)):
                 pointer = w.let(f"getelementptr {m}, ptr {copy}, i64 {corner}")
                 pointer = w.let(f"getelementptr {m}, ptr {pointer}, i64 {j * schedule.tile}")
-                w.do(f"store {t} {text}, ptr {pointer}, align {v.dtype.itemsize}")
+                w.emit(f"store {t} {text}, ptr {pointer}, align {v.dtype.itemsize}")
         return copy

@@ -15,33 +15,35 @@ from . import schedule
 OPTIONS = ("--fmad=false", "--prec-div=true", "--prec-sqrt=true", "--ftz=false")
 
 
-class Function:
+class CudaFunction:
     """A loaded function of a cubin. Its module is unloaded when the next one is."""
 
     __slots__ = ("__del__", "handle", "module")
 
     __del__: Callable[[], object]  # in a slot: no interrupt comes between
 
-    def __init__(self, name: str, cubin: bytes, gone: deque[Any]) -> None:
-        while gone:
-            cuda.driver.cuModuleUnload(gone.popleft())
-        self.module = cuda.answer(cuda.driver.cuModuleLoadData(cubin), "cuModuleLoadData")
-        self.__del__ = partial(gone.append, self.module)
+    def __init__(self, name: str, cubin: bytes, unused_modules: deque[Any]) -> None:
+        while unused_modules:
+            cuda.driver.cuModuleUnload(unused_modules.popleft())
+        self.module = cuda.unwrap_result(cuda.driver.cuModuleLoadData(cubin), "cuModuleLoadData")
+        self.__del__ = partial(unused_modules.append, self.module)
         loaded = cuda.driver.cuModuleGetFunction(self.module, name.encode())
-        self.handle = cuda.answer(loaded, "cuModuleGetFunction")
+        self.handle = cuda.unwrap_result(loaded, "cuModuleGetFunction")
 
 
-CudaProgram = ScheduledProgram[Function]
+CudaProgram = ScheduledProgram[CudaFunction]
 
 
-class Compiler(ScheduledCompiler[Function]):
+class Compiler(ScheduledCompiler[CudaFunction]):
     """The compiler of one device, whose context is current wherever this is called."""
 
     refusals = (cuda.CudaError,)
 
     def __init__(self, arch: str, fingerprint: str) -> None:
         self.arch, self.fingerprint = arch, fingerprint
-        self._gone: deque[Any] = deque()  # modules of programs without references, to be unloaded
+        self._unused_modules: deque[Any] = (
+            deque()
+        )  # modules of programs without references, to be unloaded
 
     def first(self, kernel: Kernel) -> str:
         return schedule.first(kernel)
@@ -52,25 +54,30 @@ class Compiler(ScheduledCompiler[Function]):
     def schedule(self, kernel: Kernel, name: str) -> Schedule:
         return schedule.schedule(kernel, name)
 
-    def build(self, kernel: Kernel, source: str) -> tuple[Function, bytes]:
-        cubin = to_cubin(source, self.arch, kernel)
+    def build(self, kernel: Kernel, source: str) -> tuple[CudaFunction, bytes]:
+        cubin = compile_cubin(source, self.arch, kernel)
         return self.revive(kernel, cubin), cubin
 
-    def revive(self, kernel: Kernel, binary: bytes) -> Function:
+    def revive(self, kernel: Kernel, binary: bytes) -> CudaFunction:
         return self.function(schedule.STYLE.entry(kernel), binary)
 
-    def function(self, name: str, binary: bytes) -> Function:
+    def function(self, name: str, binary: bytes) -> CudaFunction:
         """Load a function of a cubin."""
-        return Function(name, binary, self._gone)
+        return CudaFunction(name, binary, self._unused_modules)
 
 
-def to_cubin(source: str, arch: str, kernel: object = "", more: Sequence[str] = ()) -> bytes:
+def compile_cubin(
+    source: str, arch: str, kernel: object = "", extra_options: Sequence[str] = ()
+) -> bytes:
     """Compile a text with NVRTC; no GPU is needed. Raises: CompileError with kernel and log."""
-    n, ask = cuda.nvrtc, cuda.compiler_answer
+    n, ask = cuda.nvrtc, cuda.unwrap_nvrtc_result
     created = n.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
     program = ask(created, "nvrtcCreateProgram")
     try:
-        options = [f"--gpu-architecture={arch}".encode(), *(o.encode() for o in (*OPTIONS, *more))]
+        options = [
+            f"--gpu-architecture={arch}".encode(),
+            *(o.encode() for o in (*OPTIONS, *extra_options)),
+        ]
         if n.nvrtcCompileProgram(program, len(options), options)[0] != 0:
             message = f"NVRTC refused a kernel for {arch}: {_log(program)}"
             raise CompileError(f"{message}\n\n{kernel}\n\n{source}")

@@ -21,7 +21,7 @@ from dovetail.extend import (
 
 from . import driver as cuda
 from .compile import Compiler, CudaProgram
-from .graph import LEAST, Graph
+from .graph import GRAPH_LAUNCHES_MIN, CudaGraph
 from .launch import bind
 from .matmul import library_calls
 from .memory import Memory
@@ -43,10 +43,10 @@ class CudaBackend(BindingBackend):
     def __init__(self, info: DeviceInfo) -> None:
         self.info = info
         d = cuda.driver
-        cuda.answer(d.cuInit(0), "cuInit")
-        self._device = cuda.answer(d.cuDeviceGet(info.index), "cuDeviceGet")
+        cuda.unwrap_result(d.cuInit(0), "cuInit")
+        self._device = cuda.unwrap_result(d.cuDeviceGet(info.index), "cuDeviceGet")
         retained = d.cuDevicePrimaryCtxRetain(self._device)
-        self._context = cuda.answer(retained, "cuDevicePrimaryCtxRetain")
+        self._context = cuda.unwrap_result(retained, "cuDevicePrimaryCtxRetain")
         self._set_current = d.cuCtxSetCurrent
         self._memory = Memory(self.enter)
         self._compiler = Compiler(info.details["arch"], info.fingerprint)
@@ -55,7 +55,7 @@ class CudaBackend(BindingBackend):
         """Make the device's context current in this thread; other CUDA code may change it."""
         status = self._set_current(self._context)[0]
         if status != 0:
-            raise cuda.error(status, "cuCtxSetCurrent")
+            raise cuda.status_error(status, "cuCtxSetCurrent")
 
     def close(self) -> None:
         cuda.driver.cuDevicePrimaryCtxRelease(self._device)
@@ -120,14 +120,16 @@ class CudaBackend(BindingBackend):
         return compile_raw(self._compiler, self.enter, source, name, arguments, options)
 
     def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay | None:
-        return Graph(self.enter, launches).replay if len(launches) >= LEAST else None
+        return (
+            CudaGraph(self.enter, launches).replay if len(launches) >= GRAPH_LAUNCHES_MIN else None
+        )
 
     def synchronize(self, stream: StreamHandle = None) -> None:
         if stream is not None:
             self._memory.wait(stream)
         else:
             self.enter()
-            cuda.answer(cuda.driver.cuCtxSynchronize(), "waiting for the device")
+            cuda.unwrap_result(cuda.driver.cuCtxSynchronize(), "waiting for the device")
 
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
         return library_calls()
@@ -137,30 +139,32 @@ class CudaBackend(BindingBackend):
     def create_stream(self) -> int:
         self.enter()
         independent = cuda.driver.CUstream_flags.CU_STREAM_NON_BLOCKING
-        return int(cuda.answer(cuda.driver.cuStreamCreate(independent), "cuStreamCreate"))
+        return int(cuda.unwrap_result(cuda.driver.cuStreamCreate(independent), "cuStreamCreate"))
 
     def record_event(self, stream: StreamHandle) -> _Event:
         self.enter()
         event = _Event()
-        cuda.answer(cuda.driver.cuEventRecord(event.handle, stream or 0), "cuEventRecord")
+        cuda.unwrap_result(cuda.driver.cuEventRecord(event.handle, stream or 0), "cuEventRecord")
         return event
 
     def event_done(self, event: _Event) -> bool:
         status = cuda.driver.cuEventQuery(event.handle)[0]
         if status != NOT_READY:
-            cuda.answer((status,), "cuEventQuery")
+            cuda.unwrap_result((status,), "cuEventQuery")
         return bool(status != NOT_READY)
 
     def wait_event(self, stream: StreamHandle, event: _Event) -> None:
         self.enter()
         if stream is None:
-            cuda.answer(cuda.driver.cuEventSynchronize(event.handle), "waiting for an event")
+            cuda.unwrap_result(cuda.driver.cuEventSynchronize(event.handle), "waiting for an event")
         else:
-            cuda.answer(cuda.driver.cuStreamWaitEvent(stream, event.handle, 0), "cuStreamWaitEvent")
+            cuda.unwrap_result(
+                cuda.driver.cuStreamWaitEvent(stream, event.handle, 0), "cuStreamWaitEvent"
+            )
 
     def elapsed_ms(self, start: _Event, end: _Event) -> float:
         elapsed = cuda.driver.cuEventElapsedTime(start.handle, end.handle)
-        return float(cuda.answer(elapsed, "cuEventElapsedTime"))
+        return float(cuda.unwrap_result(elapsed, "cuEventElapsedTime"))
 
 
 class _Event:
@@ -173,5 +177,5 @@ class _Event:
 
     def __init__(self) -> None:
         flags = cuda.driver.CUevent_flags.CU_EVENT_DEFAULT
-        self.handle = cuda.answer(cuda.driver.cuEventCreate(flags), "cuEventCreate")
+        self.handle = cuda.unwrap_result(cuda.driver.cuEventCreate(flags), "cuEventCreate")
         self.__del__ = partial(cuda.driver.cuEventDestroy, self.handle)

@@ -22,29 +22,29 @@ class CudaError(DovetailError, RuntimeError):
     """A call to NVIDIA's driver failed; the message has its name for that."""
 
 
-def answer(result: tuple[Any, ...], doing: str) -> Any:
+def unwrap_result(result: tuple[Any, ...], action: str) -> Any:
     """Return a driver function's results after its status. Raises: MemoryError, CudaError."""
     if result[0] != 0:
-        raise error(result[0], doing)
+        raise status_error(result[0], action)
     return result[1] if len(result) == 2 else result[1:]
 
 
-def compiler_answer(result: tuple[Any, ...], doing: str) -> Any:
+def unwrap_nvrtc_result(result: tuple[Any, ...], action: str) -> Any:
     """Return the results of an NVRTC function after its status. Raises: CudaError."""
     if result[0] != 0:
         text = _text(nvrtc.nvrtcGetErrorString(result[0]))
-        raise CudaError(f"cuda: {doing}: {text or int(result[0])}")
+        raise CudaError(f"cuda: {action}: {text or int(result[0])}")
     return result[1] if len(result) == 2 else result[1:]
 
 
-def error(status: Any, doing: str) -> Exception:
+def status_error(status: Any, action: str) -> Exception:
     """Return the exception for a status that is not success."""
     name, text = (_text(f(status)) for f in (driver.cuGetErrorName, driver.cuGetErrorString))
-    message = f"cuda: {doing}: {name or int(status)}: {text}{_advice(int(status))}"
+    message = f"cuda: {action}: {name or int(status)}: {text}{_advice(int(status))}"
     return MemoryError(message) if status == OUT_OF_MEMORY else CudaError(message)
 
 
-def library(name: str) -> ctypes.CDLL:
+def load_library(name: str) -> ctypes.CDLL:
     """Load one of NVIDIA's libraries. Raises: OSError, RuntimeError."""
     return ctypes.CDLL(str(load_nvidia_dynamic_lib(name).abs_path))
 
@@ -56,11 +56,11 @@ def _text(result: tuple[Any, ...]) -> str:
 
 def _advice(status: int) -> str:
     if not process.alive:
-        return f". {process.mend}"
-    if status in _STICKY:
+        return f". {process.advice}"
+    if status in _FATAL_STATUSES:
         return ". The device's state is lost for this process: restart it, and please report this"
     return ""
 
 
 # An illegal address, a failed launch and the like: every later call fails with the same status.
-_STICKY = (700, 702, 710, 714, 715, 716, 717, 718, 719)
+_FATAL_STATUSES = (700, 702, 710, 714, 715, 716, 717, 718, 719)

@@ -13,17 +13,17 @@ from typing import Any
 from dovetail.extend import Lock, QueuedLaunch, StreamHandle
 
 from . import driver as cuda
-from .launch import Arguments, Bound
+from .launch import CudaLaunch, PackedArguments
 
-LEAST = 3  # launches; a graph of fewer saves no calls
+GRAPH_LAUNCHES_MIN = 3  # launches; a graph of fewer saves no calls
 
 
-class Graph:
+class CudaGraph:
     """A replayable sequence of launches. The driver's graph is built at the first replay."""
 
     def __init__(self, enter: Callable[[], None], launches: Sequence[QueuedLaunch]) -> None:
         self._enter, self._lock = enter, Lock()
-        self._nodes = [_Node(x) for x in launches]
+        self._nodes = [_LaunchNode(x) for x in launches]
         self._executable: _Executable | None = None
 
     def replay(self, at: list[Any], variables: list[Any], stream: StreamHandle) -> None:
@@ -40,14 +40,14 @@ class Graph:
             executable.launch(stream)
 
 
-class _Node:
+class _LaunchNode:
     """A launch, with its arguments at the last replay; None: not known."""
 
     def __init__(self, launch: QueuedLaunch) -> None:
-        bound: Bound = launch.launch.__self__  # type: ignore[attr-defined]  # what `bind` gave is its method
+        bound: CudaLaunch = launch.launch.__self__  # type: ignore[attr-defined]  # what `bind` gave is its method
         self.bound, self.buffers, self.scalars = bound, launch.buffers, launch.scalars
-        self.arguments = Arguments(bound.kernel, bound.ints)
-        self.last: tuple[list[int], list[Any]] | None = None
+        self.arguments = PackedArguments(bound.kernel, bound.ints)
+        self.last_arguments: tuple[list[int], list[Any]] | None = None
         p = self.parameters = cuda.driver.CUDA_KERNEL_NODE_PARAMS()
         p.func, p.sharedMemBytes, p.kernelParams = bound.function, 0, self.arguments.address
         p.gridDimX, p.gridDimY, p.gridDimZ, p.blockDimX, p.blockDimY, p.blockDimZ = bound.shape
@@ -56,45 +56,51 @@ class _Node:
         """Return True if its arguments differ from the last ones, after packing them."""
         addresses = [at[2 * slot] + at[2 * slot + 1] + byte for slot, byte in self.buffers]
         numbers = [x if k is None else variables[k] for x, k in self.scalars]
-        if self.last == (addresses, numbers):
+        if self.last_arguments == (addresses, numbers):
             return False
-        self.last = None  # until the driver knows: an interrupt may come
+        self.last_arguments = None  # until the driver knows: an interrupt may come
         self.arguments.write(addresses, numbers)
-        self.packed = addresses, numbers
+        self.packed_arguments = addresses, numbers
         return True
 
 
 class _Executable:
     """The driver's executable graph. If destroyed while it runs, the driver lets it finish."""
 
-    def __init__(self, nodes: Sequence[_Node]) -> None:
+    def __init__(self, nodes: Sequence[_LaunchNode]) -> None:
         d = cuda.driver
-        self._graph = graph = _Owned(d.cuGraphCreate(0), "cuGraphCreate", d.cuGraphDestroy)
+        self._graph = graph = _OwnedHandle(d.cuGraphCreate(0), "cuGraphCreate", d.cuGraphDestroy)
         self._handles: dict[int, Any] = {}
-        before: list[Any] = []
+        dependencies: list[Any] = []
         for node in nodes:
-            added = d.cuGraphAddKernelNode(graph.handle, before, len(before), node.parameters)
-            before = [cuda.answer(added, f"adding {node.bound.kernel.name} to a graph")]
-            self._handles[id(node)] = before[0]
+            added = d.cuGraphAddKernelNode(
+                graph.handle, dependencies, len(dependencies), node.parameters
+            )
+            dependencies = [
+                cuda.unwrap_result(added, f"adding {node.bound.kernel.name} to a graph")
+            ]
+            self._handles[id(node)] = dependencies[0]
         run = d.cuGraphInstantiate(graph.handle, 0)
-        self._run = _Owned(run, "cuGraphInstantiate", d.cuGraphExecDestroy)
+        self._run = _OwnedHandle(run, "cuGraphInstantiate", d.cuGraphExecDestroy)
         for node in nodes:
-            node.last = node.packed
+            node.last_arguments = node.packed_arguments
 
-    def update(self, nodes: Sequence[_Node]) -> None:
+    def update(self, nodes: Sequence[_LaunchNode]) -> None:
         """Set the packed arguments of these nodes."""
-        change = cuda.driver.cuGraphExecKernelNodeSetParams
+        set_parameters = cuda.driver.cuGraphExecKernelNodeSetParams
         for node in nodes:
-            status = change(self._run.handle, self._handles[id(node)], node.parameters)
-            cuda.answer(status, f"changing {node.bound.kernel.name} in a graph")
-            node.last = node.packed
+            status = set_parameters(self._run.handle, self._handles[id(node)], node.parameters)
+            cuda.unwrap_result(status, f"changing {node.bound.kernel.name} in a graph")
+            node.last_arguments = node.packed_arguments
 
     def launch(self, stream: StreamHandle) -> None:
         """Queue the graph."""
-        cuda.answer(cuda.driver.cuGraphLaunch(self._run.handle, stream or 0), "launching a graph")
+        cuda.unwrap_result(
+            cuda.driver.cuGraphLaunch(self._run.handle, stream or 0), "launching a graph"
+        )
 
 
-class _Owned:
+class _OwnedHandle:
     """A handle of the driver that is destroyed with this object."""
 
     __slots__ = ("__del__", "handle")
@@ -103,7 +109,7 @@ class _Owned:
     __del__: Callable[[], object]
 
     def __init__(
-        self, created: tuple[Any, ...], doing: str, give_back: Callable[[Any], object]
+        self, created: tuple[Any, ...], action: str, destroy: Callable[[Any], object]
     ) -> None:
-        self.handle = cuda.answer(created, doing)
-        self.__del__ = partial(give_back, self.handle)
+        self.handle = cuda.unwrap_result(created, action)
+        self.__del__ = partial(destroy, self.handle)

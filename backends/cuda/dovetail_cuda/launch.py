@@ -12,11 +12,11 @@ import numpy as np
 from dovetail.extend import Handles, Kernel, Launch, Lock, Scalar, StreamHandle, scalar_argument
 
 from . import driver as cuda
-from .compile import CudaProgram, Function
-from .render import Shape
+from .compile import CudaFunction, CudaProgram
+from .render import LaunchShape
 from .schedule import launch_shape
 
-SLOT = 8  # bytes of an argument: no type is wider
+SLOT_BYTES = 8  # bytes of an argument: no type is wider
 _FORMATS = {
     "bool": "B",
     "int8": "b",
@@ -38,10 +38,10 @@ def bind(
     """Return a function of (buffers, scalars, stream) that queues `program`."""
     k = program.kernel
     schedule, function, ints, grid = program.best(ints, grid)
-    return Bound(enter, k, function, ints, launch_shape(k, schedule, grid)).launch
+    return CudaLaunch(enter, k, function, ints, launch_shape(k, schedule, grid)).launch
 
 
-class Arguments:
+class PackedArguments:
     """The arguments of one launch, packed.
 
     Slots: addresses, scalars, then integers, which are written once. The driver gets an array of
@@ -51,13 +51,15 @@ class Arguments:
     def __init__(self, k: Kernel, ints: Sequence[int]) -> None:
         self.kernel = k
         count, changing = len(k.buffers), len(k.buffers) + len(k.scalars)
-        formats = [f"{_FORMATS[d.name]}{SLOT - d.itemsize}x" for _, d in k.scalars]
+        formats = [f"{_FORMATS[d.name]}{SLOT_BYTES - d.itemsize}x" for _, d in k.scalars]
         self._pack = struct.Struct("<" + "Q" * count + "".join(formats)).pack_into
-        self._slots = ctypes.create_string_buffer(SLOT * max(1, changing + len(ints)))
-        struct.pack_into(f"<{len(ints)}q", self._slots, SLOT * changing, *ints)
+        self._slots = ctypes.create_string_buffer(SLOT_BYTES * max(1, changing + len(ints)))
+        struct.pack_into(f"<{len(ints)}q", self._slots, SLOT_BYTES * changing, *ints)
         order = [*range(count), *range(changing, changing + len(ints)), *range(count, changing)]
         base = ctypes.addressof(self._slots)
-        self._pointers = (ctypes.c_void_p * max(1, len(order)))(*(base + SLOT * i for i in order))
+        self._pointers = (ctypes.c_void_p * max(1, len(order)))(
+            *(base + SLOT_BYTES * i for i in order)
+        )
         self.address = ctypes.addressof(self._pointers)
 
     def write(self, addresses: Sequence[int], scalars: Sequence[Scalar]) -> None:
@@ -65,30 +67,33 @@ class Arguments:
         try:
             self._pack(self._slots, 0, *addresses, *scalars)
         except (struct.error, OverflowError):
-            self._pack(self._slots, 0, *addresses, *self._fit(scalars))
+            self._pack(self._slots, 0, *addresses, *self._convert_scalars(scalars))
 
-    def _fit(self, scalars: Sequence[Scalar]) -> list[Any]:
+    def _convert_scalars(self, scalars: Sequence[Scalar]) -> list[Any]:
         """Return numbers as their dtypes hold them: integers wrap, floats overflow to infinity."""
         pairs = zip(self.kernel.scalars, scalars, strict=True)
         with np.errstate(over="ignore"):
             return [scalar_argument(d)(x).item() for (_, d), x in pairs]
 
 
-class Bound:
+class CudaLaunch:
     """A launch with everything fixed but buffers, scalars and stream."""
 
     def __init__(
         self,
         enter: Callable[[], None],
         k: Kernel,
-        function: Function,
+        function: CudaFunction,
         ints: Sequence[int],
-        shape: Shape,
+        shape: LaunchShape,
     ) -> None:
         self.enter, self.kernel, self.ints, self.shape = enter, k, ints, shape
-        self.of, self.function = function, function.handle  # the reference keeps its module loaded
-        self.arguments, self.lock = Arguments(k, ints), Lock()
-        self.start = cuda.driver.cuLaunchKernel
+        self.owner, self.function = (
+            function,
+            function.handle,
+        )  # the reference keeps its module loaded
+        self.arguments, self.lock = PackedArguments(k, ints), Lock()
+        self.launch_kernel = cuda.driver.cuLaunchKernel
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
         addresses = [*map(add, buffers[::2], buffers[1::2])]
@@ -96,6 +101,8 @@ class Bound:
         with self.lock:  # until the driver has copied the arguments
             arguments.write(addresses, scalars)
             self.enter()
-            status = self.start(self.function, *self.shape, 0, stream or 0, arguments.address, 0)[0]
+            status = self.launch_kernel(
+                self.function, *self.shape, 0, stream or 0, arguments.address, 0
+            )[0]
         if status != 0:
-            raise cuda.error(status, f"launching {self.kernel.name}")
+            raise cuda.status_error(status, f"launching {self.kernel.name}")

@@ -35,13 +35,13 @@ from dovetail.extend import (
 from . import driver as cuda
 
 # dtype: cudaDataType_t, cublasComputeType_t, the type of alpha and beta
-TYPES: dict[DType, tuple[int, int, Any]] = {
+CUBLAS_TYPES: dict[DType, tuple[int, int, Any]] = {
     float16: (2, 68, c_float),
     bfloat16: (14, 68, c_float),
     float32: (0, 68, c_float),
     float64: (1, 70, c_double),
 }
-AS_IT_IS, TRANSPOSED, DEFAULT = 0, 1, -1
+NOT_TRANSPOSED, TRANSPOSED, DEFAULT_ALGORITHM = 0, 1, -1
 
 
 class Matrix(NamedTuple):
@@ -52,11 +52,11 @@ class Matrix(NamedTuple):
     strides: tuple[int, ...]
 
 
-class Products:
+class CublasProducts:
     """The cuBLAS of one device. Raises: OSError, RuntimeError if the library is missing."""
 
     def __init__(self) -> None:
-        self.library = cuda.library("cublas")
+        self.library = cuda.load_library("cublas")
         self.handle: c_void_p | None = None
         self.kernels: dict[DType, Any] = {}
         self.lock = Lock()
@@ -78,17 +78,17 @@ class Products:
         self, backend: Any, a: Matrix, b: Matrix, out: Matrix, dtype: DType, stream: StreamHandle
     ) -> None:
         """Multiply one stack: by cuBLAS if each matrix has a stride of 1, else by a kernel."""
-        left, right, result = (_read(m) for m in (a, b, out))
-        if left is None or right is None or result is None or result[0] != AS_IT_IS:
+        left, right, result = (_blas_layout(m) for m in (a, b, out))
+        if left is None or right is None or result is None or result[0] != NOT_TRANSPOSED:
             self.multiply_by_kernel(backend, a, b, out, dtype, stream)
             return
         (op_a, lead_a), (op_b, lead_b), (_, lead) = left, right, result
-        kind, compute, number = TYPES[dtype]
+        kind, compute, number = CUBLAS_TYPES[dtype]
         one, zero = number(1), number(0)
         count, m, n = out.shape
         # cuBLAS counts by columns: it sees transposes, and makes out.T of b.T @ a.T.
         arguments = [
-            self.handle_on(stream),
+            self.handle_for_stream(stream),
             c_int(op_b),
             c_int(op_a),
             n,
@@ -110,23 +110,25 @@ class Products:
             out.strides[0],
             count,
             c_int(compute),
-            c_int(DEFAULT),
+            c_int(DEFAULT_ALGORITHM),
         ]
-        whole = [c_int64(x) if isinstance(x, int) else x for x in arguments]
-        self.answer(
-            self.library.cublasGemmStridedBatchedEx_64(*whole), "cublasGemmStridedBatchedEx"
+        converted = [c_int64(x) if isinstance(x, int) else x for x in arguments]
+        self.check_status(
+            self.library.cublasGemmStridedBatchedEx_64(*converted), "cublasGemmStridedBatchedEx"
         )
 
-    def handle_on(self, stream: StreamHandle) -> c_void_p:
+    def handle_for_stream(self, stream: StreamHandle) -> c_void_p:
         """Return the library's handle, set to a stream."""
         if self.handle is None:
             handle = c_void_p()
-            self.answer(self.library.cublasCreate_v2(ctypes.byref(handle)), "cublasCreate")
+            self.check_status(self.library.cublasCreate_v2(ctypes.byref(handle)), "cublasCreate")
             self.handle = handle
-        self.answer(self.library.cublasSetStream_v2(self.handle, c_void_p(stream or 0)), "stream")
+        self.check_status(
+            self.library.cublasSetStream_v2(self.handle, c_void_p(stream or 0)), "stream"
+        )
         return self.handle
 
-    def answer(self, status: int, doing: str) -> None:
+    def check_status(self, status: int, doing: str) -> None:
         if status != 0:
             raise cuda.CudaError(f"cuda: {doing}: cuBLAS returned status {status}")
 
@@ -145,20 +147,20 @@ class Products:
 def library_calls() -> dict[tuple[str, DType], LibraryCall]:
     """Return the routines of cuBLAS for the core; {} if it is not installed."""
     try:
-        products = Products()
+        products = CublasProducts()
     except (ImportError, OSError, RuntimeError):
         return {}
-    return {("matmul", d): products.matmul for d in TYPES}
+    return {("matmul", d): products.matmul for d in CUBLAS_TYPES}
 
 
-def _read(m: Matrix) -> tuple[int, int] | None:
+def _blas_layout(m: Matrix) -> tuple[int, int] | None:
     """Return how cuBLAS must read a matrix, which it takes to be its transpose.
 
     The result has its leading dimension, or is None if cuBLAS cannot read it.
     """
     (_, rows, columns), (_, row, column) = m.shape, m.strides
     if (columns == 1 or column == 1) and (rows == 1 or row >= columns):
-        return AS_IT_IS, max(row if rows > 1 else columns, 1)
+        return NOT_TRANSPOSED, max(row if rows > 1 else columns, 1)
     if (rows == 1 or row == 1) and (columns == 1 or column >= rows):
         return TRANSPOSED, max(column if columns > 1 else rows, 1)
     return None

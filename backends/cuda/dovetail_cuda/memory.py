@@ -9,7 +9,7 @@ from dovetail.extend import Lock, address_of
 
 from . import driver as cuda
 
-LIMIT = 1 << 63  # bytes: larger sizes would wrap in C
+ALLOCATION_BYTES_MAX = 1 << 63  # bytes: larger sizes would wrap in C
 PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE: page-locked for every GPU
 
 
@@ -18,58 +18,62 @@ class Memory:
 
     def __init__(self, enter: Callable[[], None]) -> None:
         self.enter = enter
-        self._got: list[tuple[Any, Any]] = []  # allocations of the driver that are not returned yet
+        self._unreturned: list[
+            tuple[Any, Any]
+        ] = []  # allocations of the driver that are not returned yet
         self._lock = Lock()
 
     def allocate(self, nbytes: int) -> int:
         d = cuda.driver
         return self._allocate(d.cuMemAlloc, (nbytes,), d.cuMemFree, f"cuMemAlloc of {nbytes} bytes")
 
-    def _allocate(self, call: Any, arguments: tuple[int, ...], undo: Any, doing: str) -> int:
+    def _allocate(self, call: Any, arguments: tuple[int, ...], undo: Any, action: str) -> int:
         """Call the driver's allocator and return the address.
 
         An interrupt loses no memory: `extend` and `map` are one step, and an allocation that was
         not returned is freed at the next call.
         """
-        if arguments[0] >= LIMIT:
-            raise MemoryError(f"cuda: {doing}: no device has so many")
+        if arguments[0] >= ALLOCATION_BYTES_MAX:
+            raise MemoryError(f"cuda: {action}: no device has so many")
         with self._lock:
             self.enter()
-            while self._got:
-                allocation, giving_back = self._got[0]
-                del self._got[0]
+            while self._unreturned:
+                allocation, release = self._unreturned[0]
+                del self._unreturned[0]
                 if allocation[0] == 0:
-                    giving_back(allocation[1])
-            self._got.extend(zip(map(call, *zip(arguments)), (undo,), strict=True))
-            address = int(cuda.answer(self._got[0][0], doing))
-            del self._got[0]
+                    release(allocation[1])
+            self._unreturned.extend(zip(map(call, *zip(arguments)), (undo,), strict=True))
+            address = int(cuda.unwrap_result(self._unreturned[0][0], action))
+            del self._unreturned[0]
             return address
 
     def free(self, address: int) -> None:
         if cuda.process.alive:  # a child of fork() has nothing to give back
             self.enter()
-            cuda.answer(cuda.driver.cuMemFree(address), "cuMemFree")
+            cuda.unwrap_result(cuda.driver.cuMemFree(address), "cuMemFree")
 
     def is_known(self, address: int) -> bool:
         """Return True if the driver knows the memory: a device's, managed, or page-locked."""
         self.enter()
-        asked = cuda.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-        return bool(cuda.driver.cuPointerGetAttribute(asked, address)[0] == 0)
+        attribute = cuda.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+        return bool(cuda.driver.cuPointerGetAttribute(attribute, address)[0] == 0)
 
-    def copy_in(self, to: int, source: memoryview, stream: int) -> None:
+    def copy_in(self, address: int, source: memoryview, stream: int) -> None:
         """Copy and wait, because the driver may read even ordinary memory later."""
-        self.queue_in(to, source, stream)
+        self.queue_in(address, source, stream)
         self.wait(stream)
 
     def copy_out(self, target: memoryview, source: int, stream: int) -> None:
         self.queue_out(target, source, stream)
         self.wait(stream)
 
-    def queue_in(self, to: int, source: memoryview, stream: int) -> None:
+    def queue_in(self, address: int, source: memoryview, stream: int) -> None:
         if source.nbytes:
             self.enter()
-            copied = cuda.driver.cuMemcpyHtoDAsync(to, address_of(source), source.nbytes, stream)
-            cuda.answer(copied, f"copying {source.nbytes} bytes to the device")
+            copied = cuda.driver.cuMemcpyHtoDAsync(
+                address, address_of(source), source.nbytes, stream
+            )
+            cuda.unwrap_result(copied, f"copying {source.nbytes} bytes to the device")
 
     def queue_out(self, target: memoryview, source: int, stream: int) -> None:
         if target.nbytes:
@@ -77,11 +81,11 @@ class Memory:
             copied = cuda.driver.cuMemcpyDtoHAsync(
                 address_of(target), source, target.nbytes, stream
             )
-            cuda.answer(copied, f"copying {target.nbytes} bytes from the device")
+            cuda.unwrap_result(copied, f"copying {target.nbytes} bytes from the device")
 
     def wait(self, stream: int) -> None:
         self.enter()
-        cuda.answer(cuda.driver.cuStreamSynchronize(stream), "waiting for a stream")
+        cuda.unwrap_result(cuda.driver.cuStreamSynchronize(stream), "waiting for a stream")
 
     def allocate_pinned(self, nbytes: int) -> int:
         d, doing = cuda.driver, f"cuMemHostAlloc of {nbytes} bytes"
@@ -90,4 +94,4 @@ class Memory:
     def free_pinned(self, address: int) -> None:
         if cuda.process.alive:
             self.enter()
-            cuda.answer(cuda.driver.cuMemFreeHost(address), "cuMemFreeHost")
+            cuda.unwrap_result(cuda.driver.cuMemFreeHost(address), "cuMemFreeHost")

@@ -24,9 +24,9 @@ from dovetail.extend import (
 
 from . import __version__
 
-OLDEST = 12000  # the first driver that loads cubins of a CUDA 12 compiler
-_DRIVER = "install NVIDIA's driver, 525 or later: https://www.nvidia.com/drivers"
-_PACKAGES = "pip install --force-reinstall cuda-bindings nvidia-cuda-nvrtc-cu12"
+DRIVER_VERSION_MIN = 12000  # the first driver that loads cubins of a CUDA 12 compiler
+_DRIVER_HINT = "install NVIDIA's driver, 525 or later: https://www.nvidia.com/drivers"
+_PACKAGES_HINT = "pip install --force-reinstall cuda-bindings nvidia-cuda-nvrtc-cu12"
 NO_DEVICE = 100
 
 
@@ -43,24 +43,24 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
         cuda = importlib.import_module(f"{__package__}.driver")
         version = ".".join(map(str, cuda.nvrtc.nvrtcVersion()[1:]))
     except (ImportError, OSError, RuntimeError) as error:
-        return Unavailable(f"NVIDIA's compiler does not load: {error}", _PACKAGES)
+        return Unavailable(f"NVIDIA's compiler does not load: {error}", _PACKAGES_HINT)
     try:
         return _devices(cuda, version)
     except (OSError, RuntimeError) as error:
-        return Unavailable(f"NVIDIA's driver does not work here: {error}", _DRIVER)
+        return Unavailable(f"NVIDIA's driver does not work here: {error}", _DRIVER_HINT)
 
 
 def _devices(cuda: Any, compiler: str) -> Sequence[DeviceInfo] | Unavailable:
     status = cuda.driver.cuInit(0)[0]
     if status == NO_DEVICE:
         return Unavailable("the driver finds no GPU", "see `nvidia-smi`, CUDA_VISIBLE_DEVICES")
-    cuda.answer((status,), "cuInit")
-    version = cuda.answer(cuda.driver.cuDriverGetVersion(), "cuDriverGetVersion")
-    if version < OLDEST:
+    cuda.unwrap_result((status,), "cuInit")
+    version = cuda.unwrap_result(cuda.driver.cuDriverGetVersion(), "cuDriverGetVersion")
+    if version < DRIVER_VERSION_MIN:
         return Unavailable(
-            f"NVIDIA's driver is for CUDA {_version_text(version)}, before 12", _DRIVER
+            f"NVIDIA's driver is for CUDA {_version_text(version)}, before 12", _DRIVER_HINT
         )
-    count = cuda.answer(cuda.driver.cuDeviceGetCount(), "cuDeviceGetCount")
+    count = cuda.unwrap_result(cuda.driver.cuDeviceGetCount(), "cuDeviceGetCount")
     return [_describe(cuda, i, version, compiler) for i in range(count)]
 
 
@@ -69,11 +69,11 @@ def _version_text(version: int) -> str:
 
 
 def _describe(cuda: Any, index: int, version: int, compiler: str) -> DeviceInfo:
-    d, device = cuda.driver, cuda.answer(cuda.driver.cuDeviceGet(index), "cuDeviceGet")
-    name = cuda.answer(d.cuDeviceGetName(100, device), "cuDeviceGetName")
+    d, device = cuda.driver, cuda.unwrap_result(cuda.driver.cuDeviceGet(index), "cuDeviceGet")
+    name = cuda.unwrap_result(d.cuDeviceGetName(100, device), "cuDeviceGetName")
     name = name.split(b"\0")[0].decode().strip()
     major, minor, units, threads = (
-        cuda.answer(d.cuDeviceGetAttribute(getattr(d.CUdevice_attribute, a), device), a)
+        cuda.unwrap_result(d.cuDeviceGetAttribute(getattr(d.CUdevice_attribute, a), device), a)
         for a in _ATTRIBUTES
     )
     arch, source = f"sm_{major}{minor}", source_digest(Path(__file__).parent)
@@ -85,7 +85,7 @@ def _describe(cuda: Any, index: int, version: int, compiler: str) -> DeviceInfo:
         Capabilities(
             dtypes=frozenset((bool_, *INTEGERS, *FLOATS)), concurrency=units * threads // 128
         ),
-        cuda.answer(d.cuDeviceTotalMem(device), "cuDeviceTotalMem"),
+        cuda.unwrap_result(d.cuDeviceTotalMem(device), "cuDeviceTotalMem"),
         {"arch": arch, "driver": _version_text(version), "compiler": compiler, "units": str(units)},
     )
 

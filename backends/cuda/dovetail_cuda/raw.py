@@ -10,9 +10,13 @@ import numpy as np
 from dovetail.extend import CompileError, Grid, RawArgument, RawLaunch, Scalar, scalar_argument
 
 from . import driver as cuda
-from .compile import Compiler, Function, to_cubin
+from .compile import Compiler, CudaFunction, compile_cubin
 
-GROUPS = {1: (256, 1, 1), 2: (32, 8, 1), 3: (32, 4, 2)}  # threads of a block, by the grid's axes
+BLOCK_SHAPES = {
+    1: (256, 1, 1),
+    2: (32, 8, 1),
+    3: (32, 4, 2),
+}  # threads of a block, by the grid's axes
 
 
 def compile_raw(
@@ -24,7 +28,7 @@ def compile_raw(
     options: Sequence[str],
 ) -> RawLaunch:
     """Compile a text, and return a launcher of its function. Raises: CompileError."""
-    cubin = to_cubin(source, compiler.arch, name, options)
+    cubin = compile_cubin(source, compiler.arch, name, options)
     try:
         function = compiler.function(name, cubin)
     except cuda.CudaError as error:
@@ -32,14 +36,14 @@ def compile_raw(
             f'there is no kernel {name} in the text: declare it `extern "C" __global__ void '
             f"{name}(...)` ({error})"
         ) from error
-    return _Raw(enter, function, arguments).launch
+    return _RawKernel(enter, function, arguments).launch
 
 
-class _Raw:
+class _RawKernel:
     """A loaded function of a cubin."""
 
     def __init__(
-        self, enter: Callable[[], None], function: Function, arguments: Sequence[RawArgument]
+        self, enter: Callable[[], None], function: CudaFunction, arguments: Sequence[RawArgument]
     ) -> None:
         self.enter, self.function = enter, function
         self.numbers = [None if a.access else scalar_argument(a.dtype) for a in arguments]
@@ -49,7 +53,7 @@ class _Raw:
     ) -> None:
         """Queue it over blocks that cover a grid: x is its first axis."""
         assert grid is not None
-        threads = (*(grid.group or GROUPS[len(grid.points)]), 1, 1)[:3]
+        threads = (*(grid.group or BLOCK_SHAPES[len(grid.points)]), 1, 1)[:3]
         blocks = [-(-n // m) for n, m in zip(grid.points, threads, strict=False)]
         addresses, scalars = iter(zip(at[::2], at[1::2], strict=True)), iter(numbers)
         values: list[Any] = []  # alive until the driver has copied them
@@ -72,4 +76,4 @@ class _Raw:
             0,
         )[0]
         if status != 0:
-            raise cuda.error(status, "launching a raw kernel")
+            raise cuda.status_error(status, "launching a raw kernel")

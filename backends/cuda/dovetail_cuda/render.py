@@ -32,7 +32,7 @@ THREADS = 256  # of a block
 
 WIDTHS = (16, 8, 4, 2, 1)  # of the tree that combines lanes
 
-_WORDS = (
+_RESERVED_WORDS = (
     "atomicAdd atomicAnd atomicCAS atomicMax atomicMin atomicOr blockDim blockIdx gridDim "
     "first other outer part present rest seen threadIdx warpSize word words"
 )
@@ -61,7 +61,7 @@ class CudaStyle(CStyle):
         "floor": ("floorf", "floor"),
         "rint": ("rintf", "rint"),
     }
-    reserved: ClassVar[frozenset[str]] = CStyle.reserved | frozenset(_WORDS.split())
+    reserved: ClassVar[frozenset[str]] = CStyle.reserved | frozenset(_RESERVED_WORDS.split())
     helper: ClassVar[str] = "static __device__ __forceinline__ "
     threads: ClassVar[int] = THREADS  # of a block, at most
 
@@ -95,11 +95,11 @@ class CudaStyle(CStyle):
 
     def along_x(self, index: str, size: str) -> list[str]:
         """Return the loop along the last axis."""
-        return [_loop(index, *_threads("x", "x"), size)]
+        return [_loop(index, *_thread_range("x", "x"), size)]
 
     def along_y(self, index: str, size: str) -> list[str]:
         """Return the loop along the second last axis."""
-        return [_loop(index, *_threads("y", "y"), size)]
+        return [_loop(index, *_thread_range("y", "y"), size)]
 
     def bitcast(self, x: str, source: DType, target: DType) -> str:
         if "f" not in (source.kind, target.kind):
@@ -145,7 +145,7 @@ def _loop(index: str, begin: str, step: str, size: str) -> str:
     return f"for (long long {index} = {begin}; {index} < {size}; {index} += {step}) {{"
 
 
-def _threads(block: str, thread: str) -> tuple[str, str]:
+def _thread_range(block: str, thread: str) -> tuple[str, str]:
     """Return the first point of a thread, and the distance to its next one."""
     width = f"(long long)blockDim.{thread}"
     return f"blockIdx.{block} * {width} + threadIdx.{thread}", f"gridDim.{block} * {width}"
@@ -157,7 +157,7 @@ class WarpStyle(CudaStyle):
     lane: ClassVar[str] = "(int)threadIdx.x"
 
     def along_x(self, index: str, size: str) -> list[str]:
-        return [_loop(index, *_threads("x", "y"), size)]
+        return [_loop(index, *_thread_range("x", "y"), size)]
 
     def along_y(self, index: str, size: str) -> list[str]:
         return [_loop(index, "blockIdx.y", "gridDim.y", size)]
@@ -228,25 +228,34 @@ class ColumnStyle(WarpStyle):
         return ["__syncthreads();"]
 
 
-Shape = tuple[int, int, int, int, int, int]  # blocks in x, y and z; threads of each in x, y and z
-_MOST = 65535  # blocks in y and in z; in x there are 2**31 - 1
+LaunchShape = tuple[
+    int, int, int, int, int, int
+]  # blocks in x, y and z; threads of each in x, y and z
+_BLOCKS_YZ_MAX = 65535  # blocks in y and in z; in x there are 2**31 - 1
 
 
-def shape(style: CStyle, grid: Sequence[int], square: bool = False) -> Shape:
+def grid_launch_shape(style: CStyle, grid: Sequence[int], square: bool = False) -> LaunchShape:
     """Return the launch shape of a grid; a block is flat along x, or nearly square."""
     sizes = [*reversed(grid), 1, 1, 1]
     x, y, z = *sizes[:2], math.prod(sizes[2:])
     if isinstance(style, ColumnStyle):
-        return _blocks(x, LANES), min(y, _MOST), min(z, _MOST), LANES, LANES, 1
+        return _blocks(x, LANES), min(y, _BLOCKS_YZ_MAX), min(z, _BLOCKS_YZ_MAX), LANES, LANES, 1
     if isinstance(style, WarpStyle):
         rows = THREADS // LANES
-        return _blocks(x, rows), min(y, _MOST), min(z, _MOST), LANES, rows, 1
-    wide = min(LANES if square else THREADS, _power(x))
-    high = min(THREADS // wide, _power(y))
-    return _blocks(x, wide), min(_blocks(y, high), _MOST), min(z, _MOST), wide, high, 1
+        return _blocks(x, rows), min(y, _BLOCKS_YZ_MAX), min(z, _BLOCKS_YZ_MAX), LANES, rows, 1
+    wide = min(LANES if square else THREADS, _next_power_of_two(x))
+    block_height = min(THREADS // wide, _next_power_of_two(y))
+    return (
+        _blocks(x, wide),
+        min(_blocks(y, block_height), _BLOCKS_YZ_MAX),
+        min(z, _BLOCKS_YZ_MAX),
+        wide,
+        block_height,
+        1,
+    )
 
 
-def _power(n: int) -> int:
+def _next_power_of_two(n: int) -> int:
     """Return the least power of two that is not below `n`."""
     return 1 << (n - 1).bit_length()
 

@@ -28,64 +28,69 @@ from dovetail.extend import (
     varies_along,
 )
 
-from .render import ColumnStyle, CudaStyle, Shape, WarpStyle, shape
+from .render import ColumnStyle, CudaStyle, LaunchShape, WarpStyle, grid_launch_shape
 
 PLAIN, COARSENED, JAMMED, WARP, COLUMNS = "plain", "coarsened", "jammed", "warp", "columns"
 STYLES = {WARP: WarpStyle(), COLUMNS: ColumnStyle()}
 STYLE = CudaStyle()
 
-SHORT = 64  # elements; one thread computes a shorter reduction
-ROWS, COLUMNS_APART = 8, 4  # of a product, per thread: 12 loads for 32 multiplications
-IN_FLIGHT = 32  # bytes that a thread loads at a time
-BUSY = 1 << 18  # points; with fewer, threads would be idle, so points are not joined
-WIDE = 1 << 11  # points of the last axis, likewise
-TILED = 1 << 19  # points of a product, likewise
-KNOWN = 4096  # kernels in each cache: every new shape asks about its kernel
-SHARED = 48 << 10  # bytes of shared memory that a block may declare
-LONG = 512  # statements of a text, above which it is not made longer
+THREAD_ELEMENTS_MAX = 64  # elements; one thread computes a shorter reduction
+TILE_ROWS, TILE_COLUMNS = 8, 4  # of a product, per thread: 12 loads for 32 multiplications
+THREAD_LOAD_BYTES = 32  # bytes that a thread loads at a time
+COARSENED_POINTS_MIN = (
+    1 << 18
+)  # points; with fewer, threads would be idle, so points are not joined
+COARSENED_COLUMNS_MIN = 1 << 11  # points of the last axis, likewise
+JAMMED_POINTS_MIN = 1 << 19  # points of a product, likewise
+SCHEDULE_CACHE_MAX = 4096  # kernels in each cache: every new shape asks about its kernel
+SHARED_BYTES_MAX = 48 << 10  # bytes of shared memory that a block may declare
+COARSENED_STATEMENTS_MAX = 512  # statements of a text, above which it is not made longer
 
 
 def schedule(kernel: Kernel, name: str) -> Schedule:
     """Return the schedule that `first` or `best` names."""
     if name == JAMMED:
-        joined = ((-2, ROWS), (-1, COLUMNS_APART))
-        return Schedule(tile(kernel) or kernel, STYLE, joined=joined)
+        joined = ((-2, TILE_ROWS), (-1, TILE_COLUMNS))
+        return Schedule(tile_kernel(kernel) or kernel, STYLE, joined=joined)
     if name == COARSENED:
-        count = points(kernel)
+        count = points_per_thread(kernel)
         return Schedule(coarsen(kernel, count) or kernel, STYLE, joined=((-1, count),))
     return Schedule(kernel, STYLES.get(name, STYLE), lanes=name in STYLES)
 
 
-@lru_cache(KNOWN)
+@lru_cache(SCHEDULE_CACHE_MAX)
 def first(kernel: Kernel) -> str:
     """Return the schedule that is compiled before any size is known."""
     return WARP if shareable(kernel) and along_rows(kernel) else PLAIN
 
 
-@lru_cache(KNOWN)
-def tile(kernel: Kernel) -> Kernel | None:
-    """Return the kernel with ROWS times COLUMNS_APART points to a thread.
+@lru_cache(SCHEDULE_CACHE_MAX)
+def tile_kernel(kernel: Kernel) -> Kernel | None:
+    """Return the kernel with TILE_ROWS times TILE_COLUMNS points to a thread.
 
     Return None if they share no loads.
     """
-    rows = unroll_jam(kernel, ROWS)
-    return None if rows is None else unroll_jam(rows, COLUMNS_APART, axis=-1, apart=True)
+    rows = unroll_jam(kernel, TILE_ROWS)
+    return None if rows is None else unroll_jam(rows, TILE_COLUMNS, axis=-1, apart=True)
 
 
 def best(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> str:
     """Return the schedule for a launch of these sizes."""
-    if math.prod(grid) >= TILED and tile(kernel) is not None:
+    if math.prod(grid) >= JAMMED_POINTS_MIN and tile_kernel(kernel) is not None:
         return JAMMED
     if shareable(kernel):
-        if not reduces_long(kernel, dict(zip(kernel.ints, ints, strict=True)), SHORT):
+        if not reduces_long(kernel, dict(zip(kernel.ints, ints, strict=True)), THREAD_ELEMENTS_MAX):
             return PLAIN
         loops = reductions(kernel)
-        fits = uniform(kernel, loops) and shared_bytes(loops) <= SHARED
+        fits = has_uniform_bounds(kernel, loops) and shared_bytes(loops) <= SHARED_BYTES_MAX
         return WARP if first(kernel) == WARP else COLUMNS if fits else PLAIN
-    if across(kernel):
+    if reads_transposed(kernel):
         return PLAIN
-    many = math.prod(grid) >= BUSY and max(grid[-1:], default=0) >= WIDE
-    return COARSENED if many and points(kernel) > 1 else PLAIN
+    is_large = (
+        math.prod(grid) >= COARSENED_POINTS_MIN
+        and max(grid[-1:], default=0) >= COARSENED_COLUMNS_MIN
+    )
+    return COARSENED if is_large and points_per_thread(kernel) > 1 else PLAIN
 
 
 def shared_bytes(loops: Sequence[Loop]) -> int:
@@ -95,7 +100,7 @@ def shared_bytes(loops: Sequence[Loop]) -> int:
     return sum(LANES * LANES * item for item in items)
 
 
-def uniform(kernel: Kernel, loops: Sequence[Loop]) -> bool:
+def has_uniform_bounds(kernel: Kernel, loops: Sequence[Loop]) -> bool:
     """Return True if all points along the last axis have the same bounds.
 
     Then they come to the same barriers.
@@ -104,17 +109,17 @@ def uniform(kernel: Kernel, loops: Sequence[Loop]) -> bool:
     return not any(varies(v) for loop in loops for v in (loop.start, loop.stop))
 
 
-def launch_shape(kernel: Kernel, chosen: Schedule, grid: Sequence[int]) -> Shape:
+def launch_shape(kernel: Kernel, schedule: Schedule, grid: Sequence[int]) -> LaunchShape:
     """Return blocks and threads of a launch.
 
     Those of a tile, or of a transpose, lie along two axes.
     """
-    square = len(chosen.joined) > 1 or (chosen.kernel is kernel and across(kernel))
-    return shape(chosen.style, grid, square)
+    square = len(schedule.joined) > 1 or (schedule.kernel is kernel and reads_transposed(kernel))
+    return grid_launch_shape(schedule.style, grid, square)
 
 
-@lru_cache(KNOWN)
-def across(kernel: Kernel) -> bool:
+@lru_cache(SCHEDULE_CACHE_MAX)
+def reads_transposed(kernel: Kernel) -> bool:
     """Return True if a kernel without loops reads a transpose.
 
     Then neighbours along the second last axis load neighbours, and those along the last one do not.
@@ -128,11 +133,11 @@ def across(kernel: Kernel) -> bool:
     return any(above(i) == 1 and along(i) not in (0, 1) for i in indices)
 
 
-@lru_cache(KNOWN)
-def points(kernel: Kernel) -> int:
+@lru_cache(SCHEDULE_CACHE_MAX)
+def points_per_thread(kernel: Kernel) -> int:
     """Return the points per thread of the coarsened kernel; 1 if that is not worth it."""
     nbytes = sum(v.dtype.itemsize for v in loads(kernel.body))
     if not nbytes or any(isinstance(s, Loop) for s in kernel.body):
         return 1
-    wanted = min(IN_FLIGHT // nbytes, LONG // len(kernel.body), 8)
+    wanted = min(THREAD_LOAD_BYTES // nbytes, COARSENED_STATEMENTS_MAX // len(kernel.body), 8)
     return 1 << wanted.bit_length() - 1 if wanted > 1 and coarsen(kernel, 2) is not None else 1

@@ -19,40 +19,43 @@ from dovetail.extend import (
     ScheduledProgram,
 )
 
-from .schedule import ANY, COLUMNS, STYLE, best, schedules
+from .schedule import COLUMN_STYLES, REDUCTIONS_UNLIMITED, STYLE, best, schedules
 
-EXACT = "-cl-fp32-correctly-rounded-divide-sqrt"
-BATCH = 16  # kernels in one build: of 16, each takes Intel's compiler 6 ms, not 27
+EXACT_DIVISION_OPTION = "-cl-fp32-correctly-rounded-divide-sqrt"
+BUILD_KERNELS_MAX = 16  # kernels in one build: of 16, each takes Intel's compiler 6 ms, not 27
 _lock = Lock()  # drivers compile one at a time anyway, and so do filters of warnings
 
-Entry = tuple[Any, str]  # a built program of pyopencl's, and the name of a function in it
-OpenCLProgram = ScheduledProgram[Entry]
+BuiltFunction = tuple[Any, str]  # a built program of pyopencl's, and the name of a function in it
+OpenCLProgram = ScheduledProgram[BuiltFunction]
 
 
-class Compiler(ScheduledCompiler[Entry]):
+class Compiler(ScheduledCompiler[BuiltFunction]):
     """The compiler of one device.
 
-    `groups`: it is good at work items that work together, in kernels with up to `most`
-    reductions along rows.
+    `has_fast_groups`: it is good at work items that work together, in kernels with up to
+    `row_reductions_max` reductions along rows.
     """
 
     refusals = (cl.Error,)
 
     def __init__(self, context: Any, device: Any, info: DeviceInfo) -> None:
         self.context, self.device, self.fingerprint = context, device, info.fingerprint
-        self.groups, self.most = groups(device), most(device)
-        self.options = [EXACT] if info.capabilities.exact_division else []
+        self.has_fast_groups, self.row_reductions_max = (
+            has_fast_groups(device),
+            row_reductions_max(device),
+        )
+        self.options = [EXACT_DIVISION_OPTION] if info.capabilities.exact_division else []
 
     def first(self, kernel: Kernel) -> str:
-        return next(iter(schedules(kernel, self.groups, self.most)))
+        return next(iter(schedules(kernel, self.has_fast_groups, self.row_reductions_max)))
 
     def best(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> str:
-        return best(kernel, self.groups, ints, grid, self.most)
+        return best(kernel, self.has_fast_groups, ints, grid, self.row_reductions_max)
 
     def schedule(self, kernel: Kernel, name: str) -> Schedule:
-        return schedules(kernel, self.groups, self.most)[name]
+        return schedules(kernel, self.has_fast_groups, self.row_reductions_max)[name]
 
-    def build(self, kernel: Kernel, source: str) -> tuple[Entry, bytes]:
+    def build(self, kernel: Kernel, source: str) -> tuple[BuiltFunction, bytes]:
         try:
             built = self._build(cl.Program(self.context, source))
         except cl.Error as error:
@@ -60,23 +63,25 @@ class Compiler(ScheduledCompiler[Entry]):
             raise CompileError(f"{log}\n\n{kernel}\n\n{source}") from error
         return (built, STYLE.entry(kernel)), built.get_info(cl.program_info.BINARIES)[0]
 
-    def revive(self, kernel: Kernel, binary: bytes) -> Entry:
+    def revive(self, kernel: Kernel, binary: bytes) -> BuiltFunction:
         built = self._build(cl.Program(self.context, [self.device], [binary]))
         return built, STYLE.entry(kernel)
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[OpenCLProgram]:
         """Return the programs of kernels that are built together; they have no binaries."""
         programs: list[OpenCLProgram] = []
-        for first in range(0, len(kernels), BATCH):
-            programs += self._batch(kernels[first : first + BATCH])
+        for first in range(0, len(kernels), BUILD_KERNELS_MAX):
+            programs += self._batch(kernels[first : first + BUILD_KERNELS_MAX])
         return programs
 
     def _batch(self, kernels: Sequence[Kernel]) -> list[OpenCLProgram]:
         texts = [
             (kernel, name, schedule.source())
             for kernel in kernels
-            for name, schedule in schedules(kernel, self.groups, self.most).items()
-            if name not in COLUMNS  # only large grids use those
+            for name, schedule in schedules(
+                kernel, self.has_fast_groups, self.row_reductions_max
+            ).items()
+            if name not in COLUMN_STYLES  # only large grids use those
         ]
         whole = "\n".join(_number_names(text, n) for n, (_, _, text) in enumerate(texts))
         try:
@@ -104,17 +109,17 @@ class Compiler(ScheduledCompiler[Entry]):
             return program.build(self.options, devices=[self.device], cache_dir=False)
 
 
-def most(device: Any) -> int:
+def row_reductions_max(device: Any) -> int:
     """Return the number of reductions along rows that groups may do in one kernel.
 
     With four, Intel's compiler for CPUs writes to memory that it has freed; with three and little
     else it does not.
     """
     intel = device.type & cl.device_type.CPU and "cl_intel_vec_len_hint" in device.extensions
-    return 2 if intel else ANY
+    return 2 if intel else REDUCTIONS_UNLIMITED
 
 
-def groups(device: Any) -> bool:
+def has_fast_groups(device: Any) -> bool:
     """Return True if groups of work items are fast.
 
     They are on GPUs, and where Intel's compiler makes vectors of them. PoCL does better with one

@@ -44,9 +44,9 @@ class Queue(cl.CommandQueue):
 
     __del__: Callable[[], object]  # in a slot: no interrupt comes between
 
-    def __init__(self, context: Any, device: Any, left: deque[cl.CommandQueue]) -> None:
+    def __init__(self, context: Any, device: Any, orphaned: deque[cl.CommandQueue]) -> None:
         super().__init__(context, device, cl.command_queue_properties.PROFILING_ENABLE)
-        self.__del__ = partial(left.append, cl.CommandQueue.from_int_ptr(self.int_ptr))
+        self.__del__ = partial(orphaned.append, cl.CommandQueue.from_int_ptr(self.int_ptr))
 
 
 class OpenCLBackend(BindingBackend):
@@ -62,7 +62,7 @@ class OpenCLBackend(BindingBackend):
         name = f"{info.type}:{info.index} ({info.name})"
         self._process = Process(name, "OpenCL", end_without_driver)
         self._queues: weakref.WeakSet[Queue] = weakref.WeakSet()
-        self._left: deque[cl.CommandQueue] = deque()  # queues of ended streams
+        self._orphaned_queues: deque[cl.CommandQueue] = deque()  # queues of ended streams
         self.queue = self.create_stream()
         self._memory = Memory(self.context, self.device)
         self.dlpack_type = HOST_MEMORY if self._memory.shared else None
@@ -156,16 +156,16 @@ class OpenCLBackend(BindingBackend):
             return
         for queue in tuple(self._queues):
             queue.finish()
-        for left in tuple(self._left):
-            left.finish()
+        for orphan in tuple(self._orphaned_queues):
+            orphan.finish()
             with suppress(ValueError):  # another thread has done so
-                self._left.remove(left)
+                self._orphaned_queues.remove(orphan)
 
     # --- streams and events
 
     def create_stream(self) -> Queue:
         self._process.check()
-        queue = Queue(self.context, self.device, self._left)
+        queue = Queue(self.context, self.device, self._orphaned_queues)
         self._queues.add(queue)
         return queue
 

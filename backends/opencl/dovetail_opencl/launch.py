@@ -21,19 +21,19 @@ from dovetail.extend import (
 )
 
 from .compile import OpenCLProgram
-from .render import dimensions
+from .render import ndrange_sizes
 
 # Work items in a group, for few, more and many points: PoCL compiles a kernel for each size.
-SIZES = {True: (1, 16, 256), False: (32, 64, 256)}  # True: for CPUs
+GROUP_SIZES = {True: (1, 16, 256), False: (32, 64, 256)}  # True: for CPUs
 
 
 class Launcher:
     """A factory of bound launches on one device."""
 
     def __init__(self, queue: Any, device: Any, process: Process) -> None:
-        self.queue, self.units, self.process = queue, device.max_compute_units, process
+        self.queue, self.compute_units, self.process = queue, device.max_compute_units, process
         cpu, most = bool(device.type & cl.device_type.CPU), device.max_work_group_size
-        self.sizes = [n for n in SIZES[cpu] if n <= most] or [1]
+        self.sizes = [n for n in GROUP_SIZES[cpu] if n <= most] or [1]
 
     def bind(self, program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """Return a function of (buffers, scalars, stream) that queues `program`."""
@@ -44,35 +44,35 @@ class Launcher:
         for position, value in enumerate(ints, first):
             kernel.set_arg(position, np.int64(value))
         costly = any(isinstance(s, Loop) for s in k.body)
-        whole, local = self.range(grid, schedule.lanes, costly)
-        return _Bound(self, program, kernel, schedule.kernel, whole, local).launch
+        global_size, local = self.launch_sizes(grid, schedule.lanes, costly)
+        return _OpenCLLaunch(self, program, kernel, schedule.kernel, global_size, local).launch
 
-    def range(
+    def launch_sizes(
         self, grid: Sequence[int], lanes: bool, costly: bool
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the global and the local size; the former is a multiple of the latter."""
-        sizes = dimensions(grid)
+        sizes = ndrange_sizes(grid)
         ones = (1,) * (len(sizes) - 1)
         if lanes:
             return (sizes[0] * LANES, *sizes[1:]), (LANES, *ones)
-        local = (self.items(sizes[0], costly), *ones)
+        local = (self.group_size(sizes[0], costly), *ones)
         return tuple(-(-n // m) * m for n, m in zip(sizes, local, strict=True)), local
 
-    def items(self, points: int, costly: bool) -> int:
+    def group_size(self, points: int, costly: bool) -> int:
         """Return the group size; every unit gets a group if points are `costly`."""
         least = self.sizes[0 if costly or points == 1 else min(1, len(self.sizes) - 1)]
-        return max(least, *(n for n in self.sizes if n * 2 * self.units <= points), 1)
+        return max(least, *(n for n in self.sizes if n * 2 * self.compute_units <= points), 1)
 
 
-class _Bound:
+class _OpenCLLaunch:
     """A launch with everything fixed but buffers, scalars and stream."""
 
     def __init__(
-        self, of: Launcher, program: Any, kernel: Any, k: Kernel, whole: Any, local: Any
+        self, launcher: Launcher, program: Any, kernel: Any, k: Kernel, whole: Any, local: Any
     ) -> None:
-        self.queue, self.process = of.queue, of.process
+        self.queue, self.process = launcher.queue, launcher.process
         self.program = program  # keeps it alive
-        self.kernel, self.whole, self.local = kernel, whole, local
+        self.kernel, self.global_size, self.local_size = kernel, whole, local
         first = 2 * len(k.buffers) + len(k.ints)
         self.scalars = [(p, scalar_argument(d)) for p, (_, d) in enumerate(k.scalars, first)]
         self.offsets: list[Any] = [None] * len(k.buffers)  # as they are set
@@ -91,4 +91,6 @@ class _Bound:
                     offsets[i] = buffers[2 * i + 1]
             for (position, number), x in zip(self.scalars, scalars, strict=True):
                 set_arg(position, number(x))
-            cl.enqueue_nd_range_kernel(stream or self.queue, self.kernel, self.whole, self.local)
+            cl.enqueue_nd_range_kernel(
+                stream or self.queue, self.kernel, self.global_size, self.local_size
+            )

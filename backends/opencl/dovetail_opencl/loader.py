@@ -18,20 +18,20 @@ from typing import Any
 
 from dovetail.extend import Lock
 
-INTEL = "intel-opencl-rt"
-RUNTIME = (INTEL, "intel-cmplr-lib-rt")  # the packages of dovetail-opencl[cpu]
-CHOICES = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES")  # variables by which users name drivers
+INTEL_PACKAGE = "intel-opencl-rt"
+RUNTIME_PACKAGES = (INTEL_PACKAGE, "intel-cmplr-lib-rt")  # the packages of dovetail-opencl[cpu]
+DRIVER_VARIABLES = ("OCL_ICD_VENDORS", "OCL_ICD_FILENAMES")  # variables by which users name drivers
 _LIBRARIES = ("libintelocl.so", "intelocl64.dll")
-SYSTEM = Path("/etc/OpenCL/vendors")
+SYSTEM_VENDORS = Path("/etc/OpenCL/vendors")
 _lock = Lock()
 _platforms: list[Any] | None = None
-_said = ""  # the loader's error, if it failed
+_loader_error = ""  # the loader's error, if it failed
 
 
 def intel_runtime() -> Path | None:
     """Return Intel's runtime for CPUs as pip installed it; its own .icd file has no real path."""
     try:
-        files = importlib.metadata.files(INTEL) or []
+        files = importlib.metadata.files(INTEL_PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:
         return None
     paths = (Path(str(f.locate())).resolve() for f in files if f.name in _LIBRARIES)
@@ -39,17 +39,17 @@ def intel_runtime() -> Path | None:
 
 
 @contextmanager
-def _vendors(library: Path | None) -> Iterator[None]:
+def _vendor_environment(library: Path | None) -> Iterator[None]:
     """Set an environment in which the loader finds the system's drivers and `library`.
 
     ocl-icd (in pyopencl's wheels, and on Linux) reads one folder of .icd files; Khronos's loader
     takes further libraries from OCL_ICD_FILENAMES. Variables that the user has set stay.
     """
-    if library is None or chosen():
+    if library is None or set_driver_variables():
         yield
         return
     with tempfile.TemporaryDirectory(prefix="dovetail") as folder:
-        for icd in SYSTEM.glob("*.icd") if SYSTEM.is_dir() else ():
+        for icd in SYSTEM_VENDORS.glob("*.icd") if SYSTEM_VENDORS.is_dir() else ():
             shutil.copy(icd, folder)
         (Path(folder) / "dovetail-intel.icd").write_text(f"{library}\n")
         os.environ["OCL_ICD_VENDORS"], os.environ["OCL_ICD_FILENAMES"] = folder, str(library)
@@ -67,7 +67,7 @@ def platforms() -> list[Any]:
     global _platforms
     with _lock:
         if _platforms is None:
-            with _vendors(intel_runtime()):
+            with _vendor_environment(intel_runtime()):
                 import pyopencl  # its loader reads the environment
 
                 _platforms = _find_platforms(pyopencl)
@@ -75,29 +75,29 @@ def platforms() -> list[Any]:
 
 
 def _find_platforms(cl: Any) -> list[Any]:
-    global _said
+    global _loader_error
     try:
         return list(cl.get_platforms())
     except cl.Error as error:
-        _said = "" if "PLATFORM_NOT_FOUND" in str(error) else str(error)
+        _loader_error = "" if "PLATFORM_NOT_FOUND" in str(error) else str(error)
         return []
 
 
 # --- reasons if there is no device
 
 
-def chosen() -> list[str]:
+def set_driver_variables() -> list[str]:
     """Return the variables by which the user names drivers; then no others are searched for."""
-    return [name for name in CHOICES if name in os.environ]
+    return [name for name in DRIVER_VARIABLES if name in os.environ]
 
 
 def drivers() -> list[str]:
     """Return the libraries that the loader tries, named by .icd files and the environment."""
-    vendors = Path(os.environ.get("OCL_ICD_VENDORS") or SYSTEM)
+    vendors = Path(os.environ.get("OCL_ICD_VENDORS") or SYSTEM_VENDORS)
     files = sorted(vendors.glob("*.icd")) if vendors.is_dir() else [vendors]
     named = [_first_line(icd) for icd in files if icd.suffix == ".icd" and icd.is_file()]
     named += os.environ.get("OCL_ICD_FILENAMES", "").split(os.pathsep)
-    intel = None if chosen() else intel_runtime()
+    intel = None if set_driver_variables() else intel_runtime()
     return [*filter(None, named), *([] if intel is None else [str(intel)])]
 
 
@@ -108,7 +108,7 @@ def _first_line(icd: Path) -> str:
         return ""
 
 
-def refusals() -> dict[str, str]:
+def load_errors() -> dict[str, str]:
     """Return the drivers that do not load, and why; the OpenCL loader does not report that."""
     errors = {}
     for name in drivers():
@@ -119,24 +119,28 @@ def refusals() -> dict[str, str]:
     return errors
 
 
-def why() -> str:
+def explain_no_device() -> str:
     """Return why no platform has a device."""
-    reasons = [f"{name} does not load: {reason}" for name, reason in refusals().items()]
-    return "; ".join(["no OpenCL platform has a device here", *filter(None, [_said]), *reasons])
+    reasons = [f"{name} does not load: {reason}" for name, reason in load_errors().items()]
+    return "; ".join(
+        ["no OpenCL platform has a device here", *filter(None, [_loader_error]), *reasons]
+    )
 
 
-def mend() -> str:
+def suggest_fix() -> str:
     """Return advice; it recommends nothing that is installed already."""
     steps = []
-    if chosen():
-        steps.append(f"unset {' and '.join(chosen())}, which hides all other drivers")
-    if missing := [name for name in RUNTIME if not _is_installed(name)]:
-        whole = 'pip install "dovetail-opencl[cpu]"'
-        steps.append(whole if INTEL in missing else f"pip install {' '.join(missing)}")
-    elif not chosen():
+    if set_driver_variables():
+        steps.append(f"unset {' and '.join(set_driver_variables())}, which hides all other drivers")
+    if missing := [name for name in RUNTIME_PACKAGES if not _is_installed(name)]:
+        install_command = 'pip install "dovetail-opencl[cpu]"'
+        steps.append(
+            install_command if INTEL_PACKAGE in missing else f"pip install {' '.join(missing)}"
+        )
+    elif not set_driver_variables():
         steps.append("mend what keeps the driver from loading")
     if platform.machine() not in ("x86_64", "AMD64"):  # Intel's runtime is for no other
-        steps = steps[:1] if chosen() else []
+        steps = steps[:1] if set_driver_variables() else []
     return ", or ".join([*steps, "install your hardware's OpenCL driver"])
 
 

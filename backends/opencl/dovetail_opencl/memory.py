@@ -16,7 +16,7 @@ import pyopencl as cl
 from dovetail.extend import bytes_at
 
 ALIGNMENT = 64
-LIMIT = 1 << 63  # bytes: larger sizes would wrap in C
+ALLOCATION_BYTES_MAX = 1 << 63  # bytes: larger sizes would wrap in C
 _BYTE: Any = np.dtype(np.uint8)
 _FLAGS = cl.mem_flags.READ_WRITE
 _SVM = cl.svm_mem_flags.READ_WRITE | cl.svm_mem_flags.SVM_FINE_GRAIN_BUFFER
@@ -43,7 +43,7 @@ class Memory:
 
     def allocate(self, nbytes: int) -> Any:
         """Return a buffer. Raises: MemoryError."""
-        if nbytes >= LIMIT:
+        if nbytes >= ALLOCATION_BYTES_MAX:
             raise MemoryError(f"{self.device.name} has no {nbytes} bytes")
         try:
             if not self.shared:

@@ -25,8 +25,8 @@ from . import __version__, loader
 
 # bits of CL_DEVICE_SINGLE_FP_CONFIG and its kin
 _DENORM, _INF_NAN, _NEAREST, _FMA, _EXACT = 1 << 0, 1 << 1, 1 << 2, 1 << 5, 1 << 7
-_CASTS = _DENORM | _INF_NAN | _NEAREST  # loads, stores and casts of float16 need these
-_FULL = _CASTS | _FMA  # float64 arithmetic needs these
+_CAST_FLAGS = _DENORM | _INF_NAN | _NEAREST  # loads, stores and casts of float16 need these
+_ARITHMETIC_FLAGS = _CAST_FLAGS | _FMA  # float64 arithmetic needs these
 
 
 @hookimpl
@@ -46,7 +46,10 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
         return Unavailable(f"pyopencl does not load: {error}", mend)
     devices = [d for p in platforms for d in devices_of(p)]
     if not devices:
-        return Unavailable("; ".join([loader.why(), *_silent(platforms)]), loader.mend())
+        return Unavailable(
+            "; ".join([loader.explain_no_device(), *_silent_platform_reasons(platforms)]),
+            loader.suggest_fix(),
+        )
     return [describe(d, i) for i, d in enumerate(devices)]
 
 
@@ -59,12 +62,12 @@ def devices_of(platform: Any) -> list[Any]:
         return []
 
 
-def _silent(platforms: Sequence[Any]) -> list[str]:
+def _silent_platform_reasons(platforms: Sequence[Any]) -> list[str]:
     """Return a reason for each platform without a device."""
-    return [f"{p.name} has {_answer(p)}" for p in platforms if not devices_of(p)]
+    return [f"{p.name} has {_platform_reason(p)}" for p in platforms if not devices_of(p)]
 
 
-def _answer(platform: Any) -> str:
+def _platform_reason(platform: Any) -> str:
     try:
         return (
             f"{len(platform.get_devices())} devices, none with a compiler and rounding to nearest"
@@ -95,8 +98,11 @@ def capabilities(device: Any) -> Capabilities:
     CL_FP_FMA only says that fma is fast: the built-in function is exact in the full profile.
     """
     extensions, single = device.extensions.split(), device.single_fp_config
-    float64_ = "cl_khr_fp64" in extensions and device.double_fp_config & _FULL == _FULL
-    half = "cl_khr_fp16" in extensions and device.half_fp_config & _CASTS == _CASTS
+    float64_ = (
+        "cl_khr_fp64" in extensions
+        and device.double_fp_config & _ARITHMETIC_FLAGS == _ARITHMETIC_FLAGS
+    )
+    half = "cl_khr_fp16" in extensions and device.half_fp_config & _CAST_FLAGS == _CAST_FLAGS
     return Capabilities(
         dtypes=frozenset((bool_, *INTEGERS, float16, bfloat16, float32))
         | (frozenset((float64,)) if float64_ else frozenset()),
@@ -123,10 +129,10 @@ def dovetail_diagnostics() -> Mapping[str, str]:
     """Return the state of runtimes, drivers and platforms, for the doctor."""
     runtime = loader.intel_runtime()
     facts = {"intel runtime from pip": str(runtime or "not installed")}
-    for name, reason in loader.refusals().items():
+    for name, reason in loader.load_errors().items():
         facts[f"driver {name}"] = f"does not load: {reason}"
     try:
-        silent = _silent(loader.platforms())
+        silent = _silent_platform_reasons(loader.platforms())
     except (ImportError, OSError):  # as the probe has said
         silent = []
     return facts | ({"without a device": "; ".join(silent)} if silent else {})

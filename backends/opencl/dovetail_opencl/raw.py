@@ -39,10 +39,10 @@ def compile_raw(
         raise CompileError(
             f"the kernel {name} has {kernel.num_args} parameters, its signature {len(arguments)}"
         )
-    return _Raw(compiler.device, queue, kernel, arguments).launch
+    return _RawKernel(compiler.device, queue, kernel, arguments).launch
 
 
-class _Raw:
+class _RawKernel:
     """A kernel whose arguments are set anew for each launch."""
 
     def __init__(
@@ -65,14 +65,14 @@ class _Raw:
             points = tuple(-(-n // m) * m for n, m in zip(points, group, strict=True))
         with self.lock:  # arguments belong to the kernel object until it is queued
             # The list keeps buffers alive until the launch is queued: `set_arg` retains nothing.
-            memory = [self._at(*pair) for pair in zip(at[::2], at[1::2], strict=True)]
+            memory = [self._sub_buffer(*pair) for pair in zip(at[::2], at[1::2], strict=True)]
             for k, buffer in zip(self.memory, memory, strict=True):
                 self.kernel.set_arg(k, buffer)
             for (k, number), x in zip(self.numbers, numbers, strict=True):
                 self.kernel.set_arg(k, number(x))
             cl.enqueue_nd_range_kernel(stream or self.queue, self.kernel, points, group)
 
-    def _at(self, buffer: Any, offset: int) -> Any:
+    def _sub_buffer(self, buffer: Any, offset: int) -> Any:
         if offset == 0:
             return buffer
         if offset % self.alignment:

@@ -28,9 +28,9 @@ from dovetail.extend import (
     uint64,
 )
 
-DIMENSIONS = 3  # of an NDRange; further axes are folded into the last dimension
+NDRANGE_DIMENSIONS_MAX = 3  # of an NDRange; further axes are folded into the last dimension
 
-_WORDS = (
+_RESERVED_WORDS = (
     "before constant event_t generic global half kernel local max min new part pipe ptrdiff_t "
     "read_only read_write rest sampler_t seen size_t uniform vec_step word write_only"
 )
@@ -58,7 +58,7 @@ class OpenCLStyle(CStyle):
         name: (name, name) for name in ("fma", "sqrt", "trunc", "floor", "rint")
     }
     reserved: ClassVar[frozenset[str]] = CStyle.reserved | frozenset(
-        (*_WORDS.split(), *types.values(), *functions)
+        (*_RESERVED_WORDS.split(), *types.values(), *functions)
     )
     helper: ClassVar[str] = "static inline "
     space: ClassVar[str] = "__global "
@@ -89,11 +89,13 @@ class OpenCLStyle(CStyle):
         lines = ["const long lane = get_local_id(0);"] if lanes else []
         count = len(extents)
         for axis in reversed(range(count)):
-            dimension = min(count - 1 - axis, DIMENSIONS - 1)
+            dimension = min(count - 1 - axis, NDRANGE_DIMENSIONS_MAX - 1)
             index = f"{'get_group_id' if lanes else 'get_global_id'}({dimension})"
-            inside = [f"({extents[a]})" for a in range(axis + 1, count - DIMENSIONS + 1)]
+            inside = [
+                f"({extents[a]})" for a in range(axis + 1, count - NDRANGE_DIMENSIONS_MAX + 1)
+            ]
             below, first = "".join(f" / {n}" for n in inside), axis == 0
-            above = "" if first or dimension < DIMENSIONS - 1 else f" % {extents[axis]}"
+            above = "" if first or dimension < NDRANGE_DIMENSIONS_MAX - 1 else f" % {extents[axis]}"
             lines.append(f"const long i{axis} = (long){index}{below}{above};")
         outside = [f"i{a} >= {extents[a]}" for a in _overhanging_axes(count)]
         if outside and not lanes:
@@ -104,13 +106,13 @@ class OpenCLStyle(CStyle):
         return [f"__local {type} {name}[{LANES}];"]
 
     def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
-        lines = [f"{shared}[lane] = {name};", *_LOCAL]
+        lines = [f"{shared}[lane] = {name};", *_LOCAL_BARRIER]
         width = LANES // 2
         while width:
             pair = f"{shared}[lane], {shared}[lane + {width}]"
-            lines += [f"if (lane < {width}) {shared}[lane] = {function}({pair});", *_LOCAL]
+            lines += [f"if (lane < {width}) {shared}[lane] = {function}({pair});", *_LOCAL_BARRIER]
             width //= 2
-        return [*lines, f"{name} = {shared}[0];", *_LOCAL]
+        return [*lines, f"{name} = {shared}[0];", *_LOCAL_BARRIER]
 
     def barrier(self) -> list[str]:
         return ["barrier(CLK_GLOBAL_MEM_FENCE);"]
@@ -160,7 +162,7 @@ class TiledStyle(OpenCLStyle):
         return [mine, *(line.replace("group_id", "global_id") for line in others)]
 
     def rows(self) -> list[str]:
-        return _LOCAL
+        return _LOCAL_BARRIER
 
 
 class UnrolledStyle(TiledStyle):
@@ -177,7 +179,7 @@ _EXTENSIONS = {
     "atom_add": "cl_khr_int64_base_atomics",
     "atom_": "cl_khr_int64_extended_atomics",
 }
-_LOCAL = ["barrier(CLK_LOCAL_MEM_FENCE);"]
+_LOCAL_BARRIER = ["barrier(CLK_LOCAL_MEM_FENCE);"]
 
 
 def _overhanging_axes(axes: int) -> list[int]:
@@ -185,12 +187,12 @@ def _overhanging_axes(axes: int) -> list[int]:
     return [axes - 1] if axes else []
 
 
-def dimensions(grid: Sequence[int]) -> tuple[int, ...]:
+def ndrange_sizes(grid: Sequence[int]) -> tuple[int, ...]:
     """Return the grid as an NDRange.
 
     The last axis is dimension 0; all axes from the third on are folded into dimension 2.
     """
     sizes = list(reversed(grid))
-    if len(sizes) > DIMENSIONS:
-        sizes[DIMENSIONS - 1 :] = [math.prod(sizes[DIMENSIONS - 1 :])]
+    if len(sizes) > NDRANGE_DIMENSIONS_MAX:
+        sizes[NDRANGE_DIMENSIONS_MAX - 1 :] = [math.prod(sizes[NDRANGE_DIMENSIONS_MAX - 1 :])]
     return tuple(sizes) or (1,)

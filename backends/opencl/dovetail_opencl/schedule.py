@@ -26,38 +26,44 @@ from .render import OpenCLStyle, TiledStyle, UnrolledStyle
 
 PLAIN, LANED, JAMMED, TILED, UNROLLED = "plain", "lanes", "jammed", "tiled", "unrolled"
 STYLE = OpenCLStyle()
-COLUMNS = {TILED: TiledStyle(), UNROLLED: UnrolledStyle()}
+COLUMN_STYLES = {TILED: TiledStyle(), UNROLLED: UnrolledStyle()}
 
-BODY = 24  # statements of a kernel that is unrolled, at most
-ROWS = 8  # points of a work item in the jammed schedule
-WIDE = 512  # columns from which groups keep in step: sums of 4096 columns take 9 ms, not 44
-SHORT = 64  # elements; one work item computes a shorter reduction
-KNOWN = 1024  # kernels whose schedules are cached
-ANY = 1 << 30  # reductions that a group may do
+UNROLLED_STATEMENTS_MAX = 24  # statements of a kernel that is unrolled, at most
+JAMMED_ROWS = 8  # points of a work item in the jammed schedule
+GROUPED_COLUMNS_MIN = (
+    512  # columns from which groups keep in step: sums of 4096 columns take 9 ms, not 44
+)
+ITEM_ELEMENTS_MAX = 64  # elements; one work item computes a shorter reduction
+SCHEDULE_CACHE_MAX = 1024  # kernels whose schedules are cached
+REDUCTIONS_UNLIMITED = 1 << 30  # reductions that a group may do
 
 
-@lru_cache(KNOWN)
-def schedules(kernel: Kernel, groups: bool, most: int = ANY) -> dict[str, Schedule]:
+@lru_cache(SCHEDULE_CACHE_MAX)
+def schedules(
+    kernel: Kernel, has_fast_groups: bool, row_reductions_max: int = REDUCTIONS_UNLIMITED
+) -> dict[str, Schedule]:
     """Return the schedules of a kernel, the first choice first.
 
-    `groups`: the device is good at work items that work together. `most`: the number of reductions
-    along rows that a kernel may have for that.
+    `has_fast_groups`: the device is good at work items that work together. `row_reductions_max`:
+    the number of reductions along rows that a kernel may have for that.
     """
     plain = {PLAIN: Schedule(kernel, STYLE)}
     if shareable(kernel) and along_rows(kernel):
-        groups = groups and sum(1 for _ in reductions(kernel)) <= most
-        return {LANED: Schedule(kernel, STYLE, lanes=True)} | plain if groups else plain
-    if shareable(kernel) and repeatable(kernel):
-        short = sum(1 for _ in walk(kernel.body)) <= BODY
-        name = UNROLLED if groups and short else TILED
-        return plain | {name: Schedule(kernel, COLUMNS[name])}
-    jammed = unroll_jam(kernel, ROWS)
+        has_fast_groups = (
+            has_fast_groups and sum(1 for _ in reductions(kernel)) <= row_reductions_max
+        )
+        return {LANED: Schedule(kernel, STYLE, lanes=True)} | plain if has_fast_groups else plain
+    if shareable(kernel) and is_repeatable(kernel):
+        is_unrolled = sum(1 for _ in walk(kernel.body)) <= UNROLLED_STATEMENTS_MAX
+        name = UNROLLED if has_fast_groups and is_unrolled else TILED
+        return plain | {name: Schedule(kernel, COLUMN_STYLES[name])}
+    jammed = unroll_jam(kernel, JAMMED_ROWS)
     if jammed is None:
         return plain
-    return {JAMMED: Schedule(jammed, STYLE, joined=((jammed_axis(kernel), ROWS),))} | plain
+    return {JAMMED: Schedule(jammed, STYLE, joined=((jammed_axis(kernel), JAMMED_ROWS),))} | plain
 
 
-def repeatable(kernel: Kernel) -> bool:
+def is_repeatable(kernel: Kernel) -> bool:
     """Return True if all points have the same loops, and a point may be computed twice."""
     if any(b.access == "rw" for b in kernel.buffers):
         return False
@@ -66,14 +72,18 @@ def repeatable(kernel: Kernel) -> bool:
 
 
 def best(
-    kernel: Kernel, groups: bool, ints: Sequence[int], grid: Sequence[int], most: int = ANY
+    kernel: Kernel,
+    has_fast_groups: bool,
+    ints: Sequence[int],
+    grid: Sequence[int],
+    row_reductions_max: int = REDUCTIONS_UNLIMITED,
 ) -> str:
     """Return the name of the schedule for a launch of these sizes."""
-    available = schedules(kernel, groups, most)
+    available = schedules(kernel, has_fast_groups, row_reductions_max)
     if JAMMED in available:
         return JAMMED if grid[jammed_axis(kernel)] > 1 else PLAIN
-    column = next((name for name in COLUMNS if name in available), None)
-    if LANED not in available and (column is None or grid[-1] < WIDE):
+    column = next((name for name in COLUMN_STYLES if name in available), None)
+    if LANED not in available and (column is None or grid[-1] < GROUPED_COLUMNS_MIN):
         return PLAIN
-    long = reduces_long(kernel, dict(zip(kernel.ints, ints, strict=True)), SHORT)
-    return (column or LANED) if long else PLAIN
+    is_long = reduces_long(kernel, dict(zip(kernel.ints, ints, strict=True)), ITEM_ELEMENTS_MAX)
+    return (column or LANED) if is_long else PLAIN

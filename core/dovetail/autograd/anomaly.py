@@ -10,13 +10,13 @@ from ..engine import evaluate as run
 from ..engine import provenance, tracer_api
 from ..errors import AnomalyError
 from ..graph.expr import Expr
-from ..memory.tracing.stacktrace import caller
+from ..memory.tracing.stacktrace import caller_line
 from ..ops import table as ops
-from ..settings import Switch, current, enter, restore
+from ..settings import Switch, current, enter_block, restore
 from ..tensor.host import item
 from ..tensor.primitives import apply, reduce
-from ..tensor.tensor import Tensor, make
-from .tape import Kept, Node, Sent
+from ..tensor.tensor import Tensor, create_tensor
+from .tape import Node, PropagatedGradient, SavedValue
 
 
 class detect_anomaly(Switch):
@@ -39,24 +39,24 @@ class detect_anomaly(Switch):
     """
 
     def __init__(self) -> None:
-        super().__init__(eager=True, anomaly=Looker())
+        super().__init__(eager=True, anomaly=AnomalyChecker())
 
 
-class Looker:
+class AnomalyChecker:
     """A checker of results that remembers where ops were recorded. `inf`: also check infinities."""
 
     def __init__(self, inf: bool = False) -> None:
         self._is_bad = _is_not_finite if inf else _has_nan
         self._what = "infinity or NaN" if inf else "NaN"
-        self._block = "debug_nans" if inf else "detect_anomaly"
+        self._context_name = "debug_nans" if inf else "detect_anomaly"
 
-    def look(self, e: Expr) -> None:
+    def check_node(self, e: Expr) -> None:
         """Compute a new node. Raises: AnomalyError if it has a NaN that no operand has."""
-        if e.tape is not None and getattr(e.tape, "asked_at", None) is None:
-            e.tape.asked_at = caller()
-        self._look(e, "at")
+        if e.tape is not None and getattr(e.tape, "recorded_line", None) is None:
+            e.tape.recorded_line = caller_line()
+        self._check_recursive(e, "at")
 
-    def _look(self, e: Expr, when: str) -> None:
+    def _check_recursive(self, e: Expr, prefix: str) -> None:
         """Compute a node and its pending operands, operands first, and check each."""
         op, args = e.op, e.args
         if op is None or tracer_api.current() is not None:
@@ -64,17 +64,18 @@ class Looker:
             return
         for a in args:
             if type(a) is Expr and a.op is not None:
-                self._look(a, "in what was pending at")
+                self._check_recursive(a, "in what was pending at")
         run.evaluate((e,), True)
         if not self._is_bad(e) or any(self._is_bad(a) for a in args):
             return
         operands = ", ".join(repr(a.spec) if type(a) is Expr else repr(a) for a in args)
         raise AnomalyError(
-            f"{op.name}: made the first {self._what}, {self._where(e, when)}, of {operands}, which "
+            f"{op.name}: made the first {self._what}, {self._describe_origin(e, prefix)}, of "
+            f"{operands}, which "
             "have none; look at the values there, or see dt.where and dt.clip"
         )
 
-    def whole(
+    def check_call(
         self,
         name: str,
         work: Callable[..., Tensor | None],
@@ -87,7 +88,7 @@ class Looker:
         """
         before = current()
         try:
-            enter(_UNSEEN)
+            enter_block(_UNCHECKED)
             result = work(*inputs)
         finally:
             restore(before)
@@ -99,18 +100,20 @@ class Looker:
         return result
 
     @staticmethod
-    def _where(e: Expr, when: str) -> str:
+    def _describe_origin(e: Expr, when: str) -> str:
         """Return the line that recorded a node if it is known, else the line that runs now."""
         noted = provenance.line_of(e)
-        return f"{when} {caller()}" if noted is None else f"recorded by {noted}"
+        return f"{when} {caller_line()}" if noted is None else f"recorded by {noted}"
 
-    def back(self, n: Node, *gradient_and_result: Sent | Kept | None) -> list[Sent | None]:
+    def run_backward(
+        self, n: Node, *gradient_and_result: PropagatedGradient | SavedValue | None
+    ) -> list[PropagatedGradient | None]:
         """Return the gradients that a node sends on. Raises: AnomalyError, which names the node."""
         try:
             return n.backward(*gradient_and_result)
         except AnomalyError as error:
-            line = getattr(n, "asked_at", None)
-            where = f"outside of {self._block}" if line is None else f"at {line}"
+            line = getattr(n, "recorded_line", None)
+            where = f"outside of {self._context_name}" if line is None else f"at {line}"
             raise AnomalyError(
                 f"backward: the gradient of {n.name}, which was recorded {where}, has the first "
                 f"{self._what}: {error}"
@@ -138,12 +141,12 @@ def _any(test: ops.Op, over: ops.Op, a: Expr) -> bool:
         return False
     before = current()
     try:
-        enter(_UNWATCHED)
-        mask = apply(test, (make(a),))
+        enter_block(_CHECK_SETTINGS)
+        mask = apply(test, (create_tensor(a),))
         return bool(item(reduce(over, mask, tuple(range(mask.ndim)), False)))
     finally:
         restore(before)
 
 
-_UNSEEN = Switch(anomaly=None)
-_UNWATCHED = Switch(eager=False, anomaly=None, grad=False)
+_UNCHECKED = Switch(anomaly=None)
+_CHECK_SETTINGS = Switch(eager=False, anomaly=None, grad=False)

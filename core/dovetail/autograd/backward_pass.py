@@ -9,16 +9,16 @@ from ..functions.elementwise import op_functions as ew
 from ..graph.expr import spec
 from ..ops import table as ops
 from ..records import DEPTH_LIMIT
-from ..settings import current, record, restore
+from ..settings import current, restore, set_recording
 from ..tensor.host import evaluate
 from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor, strided
-from .tape import Kept, Leaf, Node, OpNode, Sent, keep
+from .tape import Node, OpNode, PropagatedGradient, SavedValue, TapeLeaf, save_value
 
 # When one gradient exceeds this depth, all pending ones are evaluated together. Evaluated alone,
 # it would leave the others pending, and they keep their operands in memory. A network of 40 layers
 # of 256 needs two thirds of the memory this way.
-DEEP = DEPTH_LIMIT * 3 // 4
+PENDING_DEPTH_MAX = DEPTH_LIMIT * 3 // 4
 
 
 def check_gradient(name: str, what: str, node_: Node, g: object) -> Tensor:
@@ -29,7 +29,7 @@ def check_gradient(name: str, what: str, node_: Node, g: object) -> Tensor:
     """
     if not isinstance(g, Tensor):
         raise DTypeError(f"{name}: {what} is a {type(g).__name__}, not a tensor")
-    own = type(g) is Tensor or type(node_) is not Leaf
+    own = type(g) is Tensor or type(node_) is not TapeLeaf
     want, have = (
         node_.spec,
         strided(name, g)._expr.spec if own else spec(g.shape, g.dtype, g.device),
@@ -47,26 +47,26 @@ class GradientCollector:
     No `grad` changes before all gradients are known, so an error leaves all of them unchanged.
     """
 
-    __slots__ = ("accumulate", "found", "given", "reached", "wanted")
+    __slots__ = ("accumulate", "collected", "gradient_ids", "new_gradients", "requested_nodes")
 
     def __init__(self, nodes: list[Node] | None, accumulate: bool) -> None:
-        self.wanted = None if nodes is None else set(nodes)
+        self.requested_nodes = None if nodes is None else set(nodes)
         self.accumulate = accumulate
-        self.found: dict[Node, Tensor] = {}
-        self.reached: dict[Node, Tensor] = {}  # whose `grad` is to change
-        self.given: set[int] = set()  # ids of nodes that are some gradient already
+        self.collected: dict[Node, Tensor] = {}
+        self.new_gradients: dict[Node, Tensor] = {}  # whose `grad` is to change
+        self.gradient_ids: set[int] = set()  # ids of nodes that are some gradient already
 
-    def take(self, n: Node, g: Tensor) -> None:
+    def store_gradient(self, n: Node, g: Tensor) -> None:
         """Store the gradient of a node if it was asked for."""
-        asked = type(n) is Leaf if self.wanted is None else n in self.wanted
-        if n.retains or (asked and self.accumulate):
-            self.reached[n] = g
+        asked = type(n) is TapeLeaf if self.requested_nodes is None else n in self.requested_nodes
+        if n.retains_grad or (asked and self.accumulate):
+            self.new_gradients[n] = g
         if asked and not self.accumulate:
-            self.found[n] = g
+            self.collected[n] = g
 
     def _is_shared(self, n: Node, g: Tensor) -> bool:
         """Return True if another tensor may share a gradient's memory."""
-        return g._expr.op is None or id(g._expr) in self.given or bool(n.hooks)
+        return g._expr.op is None or id(g._expr) in self.gradient_ids or bool(n.hooks)
 
     def new_grads(self, recorded: bool) -> list[tuple[Node, Tensor]]:
         """Return the new `grad` of every node that has one.
@@ -76,57 +76,61 @@ class GradientCollector:
         grads: list[tuple[Node, Tensor]] = []
         before = current()
         try:
-            record(recorded)
-            for n, g in self.reached.items():
+            set_recording(recorded)
+            for n, g in self.new_gradients.items():
                 if n.grad is not None:
-                    g = n.join(n.grad, g)
+                    g = n.add_gradients(n.grad, g)
                 elif type(g) is Tensor and self._is_shared(n, g):
                     g = apply(ops.COPY, (g,))
                 if type(g) is not Tensor:  # a layout that cannot be written to
                     grads.append((n, g))
                     continue
-                self.given.add(id(g._expr))
+                self.gradient_ids.add(id(g._expr))
                 grads.append((n, g))
         finally:
             restore(before)
-        self.reached.clear()  # these references would make the evaluator store the gradients
+        self.new_gradients.clear()  # these references would make the evaluator store the gradients
         return grads
 
 
-class _Flow:
+class _GradientQueue:
     """The gradients that are on their way. `needed`: nodes that they must pass, or None for all.
 
-    `reached`: masks of the elements that a gradient reaches, where a `where` cuts others off.
+    `masks`: masks of the elements that a gradient reaches, where a `where` cuts others off.
     """
 
-    __slots__ = ("heap", "into", "needed", "passed", "reached", "results", "sent")
+    __slots__ = ("collector", "heap", "masks", "needed", "pending", "results", "visited")
 
-    def __init__(self, into: GradientCollector, needed: set[Node] | None) -> None:
-        self.into, self.needed = into, needed
-        self.sent: dict[Node, Sent] = {}
-        self.results: dict[Node, Kept | None] = {}
-        self.reached: dict[Node, Tensor | None] = {}
+    def __init__(self, collector: GradientCollector, needed: set[Node] | None) -> None:
+        self.collector, self.needed = collector, needed
+        self.pending: dict[Node, PropagatedGradient] = {}
+        self.results: dict[Node, SavedValue | None] = {}
+        self.masks: dict[Node, Tensor | None] = {}
         self.heap: list[tuple[int, Node]] = []  # the latest first
-        self.passed: list[Node] = []
+        self.visited: list[Node] = []
 
-    def send(self, n: Node, g: Sent, result: Kept | None, reach: Tensor | None) -> None:
+    def send(
+        self, n: Node, g: PropagatedGradient, result: SavedValue | None, reach: Tensor | None
+    ) -> None:
         """Add a gradient to those that have arrived at a node."""
-        if n in self.sent:
-            self.sent[n] = n.join(self.sent[n], g)
-            before = self.reached[n]
+        if n in self.pending:
+            self.pending[n] = n.add_gradients(self.pending[n], g)
+            before = self.masks[n]
             both = None if before is None or reach is None else ew.logical_or(before, reach)
-            self.reached[n] = both
+            self.masks[n] = both
         else:
-            self.sent[n], self.results[n], self.reached[n] = g, result, reach
+            self.pending[n], self.results[n], self.masks[n] = g, result, reach
             heappush(self.heap, (-n.order, n))
 
-    def pass_on(self, n: Node, g: Sent, result: Kept | None, reach: Tensor | None) -> bool:
+    def propagate(
+        self, n: Node, g: PropagatedGradient, result: SavedValue | None, reach: Tensor | None
+    ) -> bool:
         """Send the gradient of a node to its operands; return True if one of the parts is deep.
 
         No local here may outlive the call with a gradient, or the evaluation that follows would
         store it.
         """
-        self.into.take(n, g)
+        self.collector.store_gradient(n, g)
         if not n.edges or (self.needed is not None and n not in self.needed):
             return False
         if n.released:
@@ -137,46 +141,55 @@ class _Flow:
         looker = current().anomaly
         is_op = type(n) is OpNode and type(g) is Tensor
         inputs = (g, result, reach) if is_op and reach is not None else (g, result)
-        resumed = () if is_op else n.resume(self.sent)
-        gradients = n.backward(*inputs) if looker is None else looker.back(n, *inputs)
+        resumed = () if is_op else n.resume(self.pending)
+        gradients = n.backward(*inputs) if looker is None else looker.run_backward(n, *inputs)
         deep = False
         for i in range(len(gradients)):
             edge, gradient = n.edges[i], gradients[i]
             if edge is not None and i in resumed:
-                self.sent[edge.node], self.reached[edge.node] = gradient, None
+                self.pending[edge.node], self.masks[edge.node] = gradient, None
             elif edge is not None and gradient is not None:
                 self.send(
                     edge.node, gradient, edge.result, n.gradient_mask(i, reach) if is_op else None
                 )
-                deep = deep or (type(gradient) is Tensor and gradient._expr.depth > DEEP)
-        self.passed.append(n)
+                deep = deep or (
+                    type(gradient) is Tensor and gradient._expr.depth > PENDING_DEPTH_MAX
+                )
+        self.visited.append(n)
         return deep
 
 
-def run(
-    roots: list[tuple[Tensor, Tensor]], into: GradientCollector, create_graph: bool
+def propagate_gradients(
+    roots: list[tuple[Tensor, Tensor]], collector: GradientCollector, create_graph: bool
 ) -> list[Node]:
     """Propagate gradients from the roots, and return the nodes that they have passed."""
-    flow = _Flow(into, None if into.wanted is None else _leading_to(roots, into.wanted))
+    queue = _GradientQueue(
+        collector,
+        None
+        if collector.requested_nodes is None
+        else _nodes_leading_to(roots, collector.requested_nodes),
+    )
     before = current()
     try:
-        record(create_graph)
+        set_recording(create_graph)
         for t, g in roots:
-            into.given.add(id(g._expr))
-            flow.send(t._expr.tape, g, keep(t._expr) if t._expr.tape.needs_result else None, None)
-        while flow.heap:
-            n = heappop(flow.heap)[1]
-            reach = None if n.hooks else flow.reached[n]  # a hook may put anything there
-            g, result = _run_hooks(n, flow.sent.pop(n)), flow.results.pop(n)
-            del flow.reached[n]
-            if flow.pass_on(n, g, result, reach):
-                evaluate(*[t for t in flow.sent.values() if type(t) is Tensor])
+            collector.gradient_ids.add(id(g._expr))
+            queue.send(
+                t._expr.tape, g, save_value(t._expr) if t._expr.tape.needs_result else None, None
+            )
+        while queue.heap:
+            n = heappop(queue.heap)[1]
+            reach = None if n.hooks else queue.masks[n]  # a hook may put anything there
+            g, result = _run_hooks(n, queue.pending.pop(n)), queue.results.pop(n)
+            del queue.masks[n]
+            if queue.propagate(n, g, result, reach):
+                evaluate(*[t for t in queue.pending.values() if type(t) is Tensor])
     finally:
         restore(before)
-    return flow.passed
+    return queue.visited
 
 
-def _run_hooks(n: Node, g: Sent) -> Sent:
+def _run_hooks(n: Node, g: PropagatedGradient) -> PropagatedGradient:
     """Return the gradient after the hooks of a node have seen it."""
     if n.hooks:
         for hook in tuple(n.hooks.values()):
@@ -186,9 +199,9 @@ def _run_hooks(n: Node, g: Sent) -> Sent:
     return g
 
 
-def _leading_to(roots: list[tuple[Tensor, Tensor]], wanted: set[Node]) -> set[Node]:
+def _nodes_leading_to(roots: list[tuple[Tensor, Tensor]], requested_nodes: set[Node]) -> set[Node]:
     """Return the nodes that gradients must pass to reach the wanted ones."""
-    first = min(n.order for n in wanted) if wanted else 0
+    first = min(n.order for n in requested_nodes) if requested_nodes else 0
     order: list[Node] = []
     visited: set[Node] = set()
     stack: list[Node] = [t._expr.tape for t, _ in roots]
@@ -201,6 +214,6 @@ def _leading_to(roots: list[tuple[Tensor, Tensor]], wanted: set[Node]) -> set[No
         stack += [e.node for e in n.edges if e is not None]
     leading: set[Node] = set()
     for n in sorted(order, key=lambda n: n.order):
-        if any(e is not None and (e.node in wanted or e.node in leading) for e in n.edges):
+        if any(e is not None and (e.node in requested_nodes or e.node in leading) for e in n.edges):
             leading.add(n)
     return leading

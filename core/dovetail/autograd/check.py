@@ -16,7 +16,7 @@ from ..tensor.tensor import Tensor, required
 from .engine import Tensors, detach, grad, requires_grad_
 
 Array: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-_WIDE = (float64, complex128)
+_DOUBLE_DTYPES = (float64, complex128)
 Function: TypeAlias = Callable[..., object]  # of tensors and others, to one or several tensors
 
 
@@ -51,7 +51,7 @@ def gradcheck(
     raise_exception = flag("gradcheck", raise_exception, "raise_exception")
     args: list[Any] = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
-    if not wanted or any(args[i].dtype not in _WIDE for i in wanted):
+    if not wanted or any(args[i].dtype not in _DOUBLE_DTYPES for i in wanted):
         raise DTypeError("gradcheck: needs float64 or complex128 inputs that require a gradient")
     outputs = _tensor_list("gradcheck", function(*args))
     for o, out in enumerate(outputs):

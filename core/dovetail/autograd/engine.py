@@ -7,7 +7,7 @@ from itertools import count
 from typing import Literal, overload
 
 from ..argument_checks import flag, function
-from ..compat.keywords import UNGIVEN, call_translated
+from ..compat.keywords import MISSING, call_translated
 from ..engine import tracer_api
 from ..errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
 from ..graph.expr import Expr, leaf, storage_of, tape_of
@@ -15,11 +15,11 @@ from ..layout import StridedView
 from ..ops import table as ops
 from ..settings import current
 from ..tensor.host import evaluate
-from ..tensor.tensor import Tensor, lazy_storage, make, required, strided
-from .backward_pass import GradientCollector, check_gradient, run
-from .index_checks import carry_checks
+from ..tensor.tensor import Tensor, attach_lazy_storage, create_tensor, required, strided
+from .backward_pass import GradientCollector, check_gradient, propagate_gradients
+from .index_checks import attach_index_checks
 from .namespace import ones
-from .tape import HookHandle, Leaf, Node
+from .tape import HookHandle, Node, TapeLeaf
 
 Tensors = Tensor | Sequence[Tensor]
 
@@ -62,11 +62,11 @@ def backward(
     )
     keep_graph = create_graph if retain_graph is None else retain_graph
     into = GradientCollector(wanted, accumulate=True)
-    passed = run(roots, into, create_graph)
+    passed = propagate_gradients(roots, into, create_graph)
     grown = into.new_grads(create_graph)
     seeds = [t for t, _ in roots]
     _check_grads([n for n, _ in grown])
-    carried = carry_checks([g for _, g in grown], seeds)
+    carried = attach_index_checks([g for _, g in grown], seeds)
     grown = [(n, g) for (n, _), g in zip(grown, carried, strict=True)]
     roots.clear()  # an implied gradient without other references needs no memory
     undo = [] if keep_graph else [n.release() for n in passed]
@@ -123,7 +123,7 @@ def grad(
 ) -> tuple[Tensor | None, ...]: ...
 def grad(
     outputs: Tensors,
-    inputs: Tensors = UNGIVEN,
+    inputs: Tensors = MISSING,
     grad_outputs: Tensors | None = None,
     *,
     retain_graph: bool | None = None,
@@ -161,7 +161,7 @@ def grad(
             **more,
         }
         return call_translated(grad, grad, (outputs, inputs), options)
-    if inputs is UNGIVEN:
+    if inputs is MISSING:
         raise ArgumentTypeError("grad: needs inputs, the tensors to differentiate by")
     retain_graph, create_graph = _flags("grad", retain_graph, create_graph)
     allow_unused = flag("grad", allow_unused, "allow_unused")
@@ -169,8 +169,8 @@ def grad(
     nodes = [_require_tape("grad", t) for t in _tensor_list("grad", inputs)]
     keep_graph = create_graph if retain_graph is None else retain_graph
     into = GradientCollector(nodes, accumulate=False)
-    passed = run(roots, into, create_graph)
-    grads = tuple(into.found.get(n) for n in nodes)
+    passed = propagate_gradients(roots, into, create_graph)
+    grads = tuple(into.collected.get(n) for n in nodes)
     if not allow_unused:
         for i, g in enumerate(grads):
             if g is None:
@@ -184,7 +184,9 @@ def grad(
     if not keep_graph:
         for n in passed:
             n.release()
-    checked_grads = iter(carry_checks([g for g in grads if g is not None], [t for t, _ in roots]))
+    checked_grads = iter(
+        attach_index_checks([g for g in grads if g is not None], [t for t, _ in roots])
+    )
     grads = tuple(None if g is None else next(checked_grads) for g in grads)
     return grads[0] if isinstance(inputs, Tensor) else grads
 
@@ -268,9 +270,9 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
                 f"requires_grad_: {x.dtype.name} has no gradients, only floats do, and complex "
                 "numbers; see x.astype()"
             )
-        _retape(x, Leaf(x._expr.spec))
+        _retape(x, TapeLeaf(x._expr.spec))
     elif not requires_grad and tape is not None:
-        if type(tape) is not Leaf:
+        if type(tape) is not TapeLeaf:
             raise GradientError(
                 "requires_grad_: only a leaf can stop requiring a gradient; this is a result of "
                 f"{tape.name}; see x.detach()"
@@ -284,12 +286,12 @@ def _retape(x: Tensor, tape: Node | None) -> None:
     x._expr = _leaf_without_tape(x)
     x._expr.tape = tape
     if x._aliases is not None and tape is not None:
-        x._aliases.taped = True
+        x._aliases.has_tape = True
 
 
 def _leaf_without_tape(x: Tensor) -> Expr:
     """Return a new leaf over the memory of a tensor, without a tape."""
-    e = x._expr if x._expr.op is None else lazy_storage(x)
+    e = x._expr if x._expr.op is None else attach_lazy_storage(x)
     return leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
 
 
@@ -307,7 +309,7 @@ def detach(x: Tensor, /) -> Tensor:
     """
     if type(x) is not Tensor and type(required("detach", x)).detach is not Tensor.detach:
         return x.detach()  # as its layout has it
-    return make(_leaf_without_tape(strided("detach", x)))
+    return create_tensor(_leaf_without_tape(strided("detach", x)))
 
 
 def detach_(x: Tensor, /) -> Tensor:
@@ -348,7 +350,7 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
     """
     tape, fresh_leaf = strided("set_", x)._expr.tape, _leaf_without_tape(strided("set_", source))
     tracer_api.refuse_read("set_() changes the memory of a tensor, which")
-    if tape is not None and type(tape) is not Leaf:
+    if tape is not None and type(tape) is not TapeLeaf:
         raise GradientError(
             f"set_: only a leaf can take other memory; this is a result of {tape.name}; see "
             "x.detach()"
@@ -358,9 +360,9 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
             "set_: a tensor that requires a gradient cannot become "
             f"{fresh_leaf.spec.dtype.name}, which has none; see x.requires_grad_(False)"
         )
-    fresh_leaf.tape = None if tape is None else Leaf(fresh_leaf.spec)
+    fresh_leaf.tape = None if tape is None else TapeLeaf(fresh_leaf.spec)
     if x._aliases is not None:
-        x._aliases.leave(x)
+        x._aliases.remove(x)
     x._expr = fresh_leaf
     return x
 
@@ -387,7 +389,7 @@ def _set_data(x: Tensor, source: Tensor) -> None:
         _leaf_without_tape(strided("data", source)),
     )
     tape = x._expr.tape
-    if before.storage is fresh_leaf.storage and _place(before) == _place(fresh_leaf):
+    if before.storage is fresh_leaf.storage and _view_key(before) == _view_key(fresh_leaf):
         return  # what `x.data += y` ends with
     set_(x, source)
     if tape is not None:
@@ -396,7 +398,7 @@ def _set_data(x: Tensor, source: Tensor) -> None:
         n.grad = tape.grad if before.spec is fresh_leaf.spec else None
 
 
-def _place(e: Expr) -> tuple[object, ...]:
+def _view_key(e: Expr) -> tuple[object, ...]:
     return e.spec, e.strides, e.offset, e.moves
 
 
@@ -408,7 +410,7 @@ def is_leaf(x: Tensor) -> bool:
     >>> x.is_leaf, (x * 2).is_leaf
     (True, False)
     """
-    return x._expr.tape is None or type(x._expr.tape) is Leaf
+    return x._expr.tape is None or type(x._expr.tape) is TapeLeaf
 
 
 def get_grad(x: Tensor) -> Tensor | None:
@@ -456,7 +458,7 @@ def retain_grad(x: Tensor) -> None:
     [1.0, 1.0]
     """
     n = _require_tape("retain_grad", x)
-    n.retains = type(n) is not Leaf
+    n.retains_grad = type(n) is not TapeLeaf
 
 
 _hook_count = count()
@@ -500,12 +502,12 @@ def before_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None
     """
     if not current().grad:
         return None
-    group = {id(t): t for t in (x._aliases.live() if x._aliases is not None else ())}
+    group = {id(t): t for t in (x._aliases.live_tensors() if x._aliases is not None else ())}
     group.setdefault(id(x), x)
     if value.tape is None and all(t._expr.tape is None for t in group.values()):
         return None
     for t in group.values():
-        if type(t._expr.tape) is Leaf:
+        if type(t._expr.tape) is TapeLeaf:
             raise GradientError(
                 f"{name} in place: {t._expr.spec!r} is a leaf that requires a gradient, or shares "
                 "memory with one; write to x.copy(), or under dt.no_grad()"
@@ -514,11 +516,11 @@ def before_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None
         recorder.check_retaped(x._expr)
     tapes = [(t, _tape_after(t, x, value)) for t in group.values()]
 
-    def note() -> None:
+    def update_tapes() -> None:
         for t, tape in tapes:
             _retape(t, tape)
 
-    return note
+    return update_tapes
 
 
 def _tape_after(t: Tensor, x: Tensor, value: Expr) -> Node | None:
@@ -595,7 +597,9 @@ def _grad_fn(x: Tensor) -> Node | None:
     return None if is_leaf(x) else x._expr.tape
 
 
-METHODS: dict[str, object] = {  # the methods and properties of tensors that concern gradients
+TENSOR_METHODS: dict[
+    str, object
+] = {  # the methods and properties of tensors that concern gradients
     "requires_grad": property(_requires_grad, _require_grad),
     "grad": property(get_grad, set_grad),
     "data": property(_data, _set_data),

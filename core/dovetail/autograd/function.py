@@ -11,12 +11,22 @@ from ..engine import tracer_api
 from ..errors import CaptureError, DTypeError, GradientError
 from ..functions import random
 from ..graph.expr import Expr, Spec, leaf
-from ..settings import current, record, restore
-from ..tensor.tensor import Tensor, lazy_storage, make
+from ..settings import current, restore, set_recording
+from ..tensor.tensor import Tensor, attach_lazy_storage, create_tensor
 from .backward_pass import check_gradient
 from .engine import backward, detach, grad, requires_grad_
 from .namespace import zeros
-from .tape import Edge, Kept, Leaf, Node, Sent, edge_to, keep, load_saved, rematerialise_saved
+from .tape import (
+    Edge,
+    Node,
+    PropagatedGradient,
+    SavedValue,
+    TapeLeaf,
+    edge_to,
+    load_saved,
+    rematerialize_saved,
+    save_value,
+)
 from .transforms import inputs_of
 
 Ts = TypeVarTuple("Ts")  # what a function takes
@@ -44,10 +54,12 @@ class Context:
 
     def __init__(self, name: str, needs: tuple[bool, ...]) -> None:
         self._name, self.needs_input_grad = name, needs
-        self._kept: list[Kept | None] = []
+        self._saved_values: list[SavedValue | None] = []
         self._constant: set[int] = set()
         self._node: ref[Node] | None = None  # a strong one would be a cycle of what was saved
-        self._sent: dict[int, Tensor] = {}  # gradients sent so far to `_resume_arguments`
+        self._resumed_gradients: dict[
+            int, Tensor
+        ] = {}  # gradients sent so far to `_resume_arguments`
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Save operands and results; a write to them before backward is then an error."""
@@ -64,18 +76,21 @@ class Context:
         if node.released:
             raise GradientError(f"{self._name}: what it saved has been released; see retain_graph")
         return tuple(
-            None if k is None else _load_tensor(node, i, k) for i, k in enumerate(self._kept)
+            None if k is None else _load_tensor(node, i, k)
+            for i, k in enumerate(self._saved_values)
         )
 
     _saved: tuple[Tensor | None, ...] = ()
-    _first_kept: Sequence[Kept | None] = ()  # of a call on examples, also when it is released
+    _first_saved_values: Sequence[
+        SavedValue | None
+    ] = ()  # of a call on examples, also when it is released
 
     def mark_non_differentiable(self, *tensors: Tensor) -> None:
         """Mark results that no gradient flows through."""
         self._constant.update(map(id, tensors))
 
 
-def _load_tensor(node: Node, i: int, saved: Kept) -> Tensor:
+def _load_tensor(node: Node, i: int, saved: SavedValue) -> Tensor:
     tensor = load_saved(node, f"tensor {i}", saved)
     assert isinstance(tensor, Tensor)
     return tensor
@@ -89,20 +104,24 @@ def _own(method: Callable[..., object]) -> Callable[..., object]:
 class FunctionNode(Node):
     """The tape node of a Function call; gradients arrive as a dict: result number -> gradient."""
 
-    __slots__ = ("context", "function", "given", "results")
+    __slots__ = ("batched_arguments", "context", "function", "results")
 
     context: Context
     function: Any  # the class, whose `backward` takes the context and gradients
-    given: tuple[Expr | None, ...]  # its arguments, if under vmap one stands for many examples
+    batched_arguments: tuple[
+        Expr | None, ...
+    ]  # its arguments, if under vmap one stands for many examples
     results: list[Spec]
 
-    def backward(self, g: dict[int, Tensor], result: Kept | None) -> list[Sent | None]:
+    def backward(
+        self, g: dict[int, Tensor], result: SavedValue | None
+    ) -> list[PropagatedGradient | None]:
         fills = self.function._fills_zeros
         arriving = [
             g[i] if i in g else zeros(s) if fills else None for i, s in enumerate(self.results)
         ]
-        gradients = self.parts(arriving)
-        self.context._sent = {}
+        gradients = self.call_backward(arriving)
+        self.context._resumed_gradients = {}
         if len(gradients) != len(self.edges):
             raise GradientError(
                 f"{self.name}: backward returned {len(gradients)} gradients for "
@@ -113,35 +132,39 @@ class FunctionNode(Node):
             for edge, gradient in zip(self.edges, gradients, strict=True)
         ]
 
-    def _check_part(self, to: Node, part: object) -> Tensor:
+    def _check_part(self, node: Node, gradient: object) -> Tensor:
         """Return a gradient after the check; one that goes on past a leaf is strided."""
-        if isinstance(part, Tensor) and type(part) is not Tensor and type(to) is not Leaf:
-            part = part.to_dense()
-        return check_gradient("backward", f"what {self.name} returned", to, part)
+        if (
+            isinstance(gradient, Tensor)
+            and type(gradient) is not Tensor
+            and type(node) is not TapeLeaf
+        ):
+            gradient = gradient.to_dense()
+        return check_gradient("backward", f"what {self.name} returned", node, gradient)
 
-    def resume(self, sent: dict[Node, Sent]) -> list[int]:
+    def resume(self, sent: dict[Node, PropagatedGradient]) -> list[int]:
         resumed = [
             k
             for k in self.function._resume_arguments(self.context)
             if (edge := self.edges[k]) is not None and type(sent.get(edge.node)) is Tensor
         ]
-        self.context._sent = {k: sent[self.edges[k].node] for k in resumed}
+        self.context._resumed_gradients = {k: sent[self.edges[k].node] for k in resumed}
         return resumed
 
-    def parts(self, arriving: Sequence[Tensor | None]) -> tuple[Any, ...]:
+    def call_backward(self, result_gradients: Sequence[Tensor | None]) -> tuple[Any, ...]:
         """Return the gradient of each operand, from a gradient of each result."""
-        gradients = self.function.backward(self.context, *arriving)
+        gradients = self.function.backward(self.context, *result_gradients)
         return gradients if isinstance(gradients, tuple) else (gradients,)
 
-    def join(self, a: Sent, b: Sent) -> Sent:
+    def add_gradients(self, a: PropagatedGradient, b: PropagatedGradient) -> PropagatedGradient:
         return {**a, **b}
 
     def release(self) -> Callable[[], None]:
-        saved = [rematerialise_saved(k) for k in self.context._kept]
-        self.released, self.context._kept = True, []
+        saved = [rematerialize_saved(k) for k in self.context._saved_values]
+        self.released, self.context._saved_values = True, []
 
         def restore() -> None:
-            self.released, self.context._kept = False, saved
+            self.released, self.context._saved_values = False, saved
 
         return restore
 
@@ -152,23 +175,23 @@ class _Backward(Protocol):
     def backward(ctx: Context, *gradients: Tensor) -> object: ...
 
 
-class _Own(_Backward, Protocol[*Ts, R_co]):
+class _FunctionSubclass(_Backward, Protocol[*Ts, R_co]):
     """The interface of a subclass of Function."""
 
     @staticmethod
     def forward(ctx: Context, /, *args: *Ts) -> R_co: ...
 
 
-class Output(Node):
+class FunctionOutput(Node):
     """The tape node of one result of a Function."""
 
-    __slots__ = ("number", "value")
+    __slots__ = ("index", "value")
 
-    number: int
+    index: int
     value: Expr | None  # its value, if under vmap that stands for many examples
 
-    def backward(self, g: Tensor, result: Kept | None) -> list[Sent | None]:
-        return [{self.number: g}]
+    def backward(self, g: Tensor, result: SavedValue | None) -> list[PropagatedGradient | None]:
+        return [{self.index: g}]
 
 
 class Function:
@@ -215,13 +238,13 @@ class Function:
         raise NotImplementedError("a Function needs backward(ctx, *gradients)")
 
     @classmethod
-    def apply(cls: type[_Own[*Ts, R]], *args: *Ts) -> R:
+    def apply(cls: type[_FunctionSubclass[*Ts, R]], *args: *Ts) -> R:
         """Return the results of `forward`; gradients flow through them by `backward`."""
         edges = tuple(edge_to(a._expr) if isinstance(a, Tensor) else None for a in args)
         context = Context(cls.__name__, tuple(e is not None for e in edges))
         before = current()
         try:
-            record(False)
+            set_recording(False)
             returned = cls.forward(context, *args)
         finally:
             restore(before)
@@ -232,15 +255,15 @@ class Function:
         node = FunctionNode(cls.__name__, results[0]._expr.spec, edges)
         node.context, node.function = context, cls
         node.results = [t._expr.spec for t in results]
-        node.given = _batched_arguments(args, results)
+        node.batched_arguments = _batched_arguments(args, results)
         context._node = ref(node)
         outputs = [_output(t, node, i, context, args) for i, t in enumerate(results)]
         renamed = {id(t): o for t, o in zip(results, outputs, strict=True)}
-        context._kept = [
-            None if t is None else keep(renamed.get(id(t), t)._expr) for t in context._saved
+        context._saved_values = [
+            None if t is None else save_value(renamed.get(id(t), t)._expr) for t in context._saved
         ]
         context._saved = ()
-        context._first_kept = context._kept if node.given else ()
+        context._first_saved_values = context._saved_values if node.batched_arguments else ()
         # A tuple or one tensor, as `forward` returned it; each tensor has a tape.
         return cast(R, tuple(outputs) if isinstance(returned, tuple) else outputs[0])
 
@@ -265,19 +288,19 @@ def _output(
 ) -> Tensor:
     if id(t) in context._constant or t.dtype.kind not in "fc":
         return t
-    return output(t, node, i)
+    return attach_output(t, node, i)
 
 
-def output(t: Tensor, node: FunctionNode, number: int) -> Tensor:
+def attach_output(t: Tensor, node: FunctionNode, number: int) -> Tensor:
     """Return a tensor over the same memory as result `number` of a Function."""
-    out = Output(node.name, t._expr.spec, (Edge(node, None),))
-    out.number = number
-    e: Expr = t._expr if t._expr.op is None else lazy_storage(t)
-    out.value = e if node.given else None
-    return make(with_tape(e, out))
+    out = FunctionOutput(node.name, t._expr.spec, (Edge(node, None),))
+    out.index = number
+    e: Expr = t._expr if t._expr.op is None else attach_lazy_storage(t)
+    out.value = e if node.batched_arguments else None
+    return create_tensor(create_taped_leaf(e, out))
 
 
-def with_tape(e: Expr, tape: Node) -> Expr:
+def create_taped_leaf(e: Expr, tape: Node) -> Expr:
     """Return a leaf over the same memory with another tape."""
     taped_leaf = leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
     taped_leaf.tape = tape
@@ -332,10 +355,10 @@ class _Checkpoint(Function):
         deep, saved = current().grad, ctx.saved_tensors
         needed = ctx.needs_input_grad[1:]
         again = [
-            plain if kept is None else _again(kept, needs, deep)
+            plain if kept is None else _rerun_argument(kept, needs, deep)
             for kept, plain, needs in zip(saved, ctx.args, needed, strict=True)
         ]
-        outputs = _run_again(ctx, again)
+        outputs = _rerun_function(ctx, again)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [
             (t, g) for t, g in zip(outputs, gradients, strict=True) if t._expr.tape is not None
@@ -358,18 +381,18 @@ class _Checkpoint(Function):
         return (None, *(next(remaining) if needs else None for needs in needed))
 
 
-def _again(argument: Tensor, needs: bool, deep: bool) -> Tensor:
+def _rerun_argument(argument: Tensor, needs: bool, create_graph: bool) -> Tensor:
     """Return an argument for the second run; a leaf if it `needs` a gradient."""
     if not needs:
         return detach(argument)
-    return inputs_of([argument])[0] if deep else requires_grad_(detach(argument))
+    return inputs_of([argument])[0] if create_graph else requires_grad_(detach(argument))
 
 
-def _run_again(ctx: Any, args: list[Any]) -> Any:
+def _rerun_function(ctx: Any, args: list[Any]) -> Any:
     """Run the function again, recorded, with the random state of the first run."""
     before, state = current(), random.get_state()
     try:
-        record(True)
+        set_recording(True)
         if ctx.state is not None:
             random.set_state(ctx.state)
         return ctx.function(*args)

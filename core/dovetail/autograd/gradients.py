@@ -19,21 +19,21 @@ from ..engine import evaluate as run
 from ..functions.creation.constructors import generate
 from ..functions.datatypes import cast, move
 from ..functions.elementwise import op_functions as ew
-from ..functions.products.convolutions import convolved, transposed, weights_of
+from ..functions.products.convolutions import convolved, transposed, weight_gradient
 from ..functions.products.matrix_products import matmul
 from ..functions.reductions.statistics import any as any_
 from ..functions.reductions.statistics import prod
 from ..functions.reductions.statistics import sum as sum_
-from ..graph.expr import Expr, ask, leaf, node, spec, tape_of
+from ..graph.expr import Expr, leaf, mark_index_check, node, spec, tape_of
 from ..layout import Shape, StridedView
 from ..ops import table as ops
 from ..ops.gradient import Rule
 from ..ops.scatter import Manner
 from ..settings import current
-from ..tensor.c_fields import alias
-from ..tensor.host import evaluated
+from ..tensor.c_fields import record_alias
+from ..tensor.host import evaluate_leaf
 from ..tensor.primitives import apply, slice_along, view
-from ..tensor.tensor import Tensor, make
+from ..tensor.tensor import Tensor, create_tensor
 from .namespace import conj, ones, zeros
 from .tape import RuleContext
 
@@ -100,7 +100,7 @@ def _backwards(x: Tensor, axis: int) -> Tensor:
 
 
 def _running(op: ops.Op, x: Tensor, axis: int) -> Tensor:
-    return make(node(op, (x._expr,), x._expr.spec, (axis, False, None)))
+    return create_tensor(node(op, (x._expr,), x._expr.spec, (axis, False, None)))
 
 
 def _sum_from_here(x: Tensor, axis: int) -> Tensor:
@@ -123,7 +123,9 @@ def _product_before(x: Tensor, axis: int) -> Tensor:
     """Return for each element the product of the elements before it."""
     longer = tuple(n + (d == axis) for d, n in enumerate(x.shape))
     attrs = (axis, True, None)
-    run_ = make(node(ops.CUMULATIVE_PROD, (x._expr,), spec(longer, x.dtype, x.device), attrs))
+    run_ = create_tensor(
+        node(ops.CUMULATIVE_PROD, (x._expr,), spec(longer, x.dtype, x.device), attrs)
+    )
     return view(run_, ("slice", (0,) * x.ndim, x.shape, (1,) * x.ndim))
 
 
@@ -159,7 +161,7 @@ def _cumulative_logsumexp(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Te
 
 
 def _recurrence(x: Tensor, b: Tensor, axis: int, lag: int) -> Tensor:
-    return make(node(ops.RECURRENCE, (x._expr, b._expr), b._expr.spec, (axis, lag)))
+    return create_tensor(node(ops.RECURRENCE, (x._expr, b._expr), b._expr.spec, (axis, lag)))
 
 
 def _recurrence_term(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
@@ -172,16 +174,16 @@ def _recurrence_term(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
 def _recurrence_factor(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
     axis, lag = c.attrs
     flow, r = _recurrence_term(g, c, x), conj(r)
-    return _neighbour(flow, axis, 1) * r if lag else flow * _neighbour(r, axis, -1)
+    return _shift(flow, axis, 1) * r if lag else flow * _shift(r, axis, -1)
 
 
-def _neighbour(x: Tensor, axis: int, by: int) -> Tensor:
+def _shift(x: Tensor, axis: int, step: int) -> Tensor:
     """Return at each position the element at +1 (or -1), and 0 at the end."""
     n = x.shape[axis]
     if n == 0:
         return x
-    _, *back = lay.slice_along(x.shape, axis, int(by < 0), n - 1)
-    return _undo_slice(slice_along(x, axis, int(by > 0), n - 1), x.shape, *back)
+    _, *back = lay.slice_along(x.shape, axis, int(step < 0), n - 1)
+    return _undo_slice(slice_along(x, axis, int(step > 0), n - 1), x.shape, *back)
 
 
 # --- matrix products -----------------------------------------------------------------------------
@@ -198,17 +200,17 @@ def _matmul_right(g: Tensor, x: Tensor) -> Tensor:
 # --- convolutions --------------------------------------------------------------------------------
 
 
-def _taps(c: RuleContext, i: int) -> Shape:
+def _kernel_sizes(c: RuleContext, i: int) -> Shape:
     """Return the sizes of an operand's axes after its channels."""
     return c.spec(i).shape[-len(c.attrs.stride) :]
 
 
 def _convolution_input(g: Tensor, y: Tensor, c: RuleContext) -> Tensor:
-    return transposed(g, y, _taps(c, 0), c.attrs)
+    return transposed(g, y, _kernel_sizes(c, 0), c.attrs)
 
 
 def _convolution_weight(g: Tensor, x: Tensor, c: RuleContext) -> Tensor:
-    return weights_of(x, g, _taps(c, 1), c.attrs)
+    return weight_gradient(x, g, _kernel_sizes(c, 1), c.attrs)
 
 
 def _convolution_bias(g: Tensor, c: RuleContext) -> Tensor:
@@ -217,19 +219,19 @@ def _convolution_bias(g: Tensor, c: RuleContext) -> Tensor:
 
 
 def _conv_transpose_input(g: Tensor, y: Tensor, c: RuleContext) -> Tensor:
-    return convolved(g, y, None, _taps(c, 0), c.attrs)
+    return convolved(g, y, None, _kernel_sizes(c, 0), c.attrs)
 
 
 def _conv_transpose_weight(g: Tensor, x: Tensor, c: RuleContext) -> Tensor:
-    return weights_of(g, x, _taps(c, 1), c.attrs)
+    return weight_gradient(g, x, _kernel_sizes(c, 1), c.attrs)
 
 
 def _weights_input(g: Tensor, y: Tensor, c: RuleContext) -> Tensor:
-    return transposed(y, g, _taps(c, 0), c.attrs)
+    return transposed(y, g, _kernel_sizes(c, 0), c.attrs)
 
 
 def _weights_output(g: Tensor, x: Tensor, c: RuleContext) -> Tensor:
-    return convolved(x, g, None, _taps(c, 1), c.attrs)
+    return convolved(x, g, None, _kernel_sizes(c, 1), c.attrs)
 
 
 # --- views ---------------------------------------------------------------------------------------
@@ -253,9 +255,9 @@ def _undo_slice(g: Tensor, shape: Shape, starts: Shape, lengths: Shape, steps: S
     if 0 in lengths:
         return zeros(spec(shape, g.dtype, g.device))
     if any(abs(t) > 1 for t in steps):
-        view_layout = lay.move(lay.contiguous(shape), ("slice", starts, lengths, steps))
+        view_layout = lay.apply_move(lay.contiguous(shape), ("slice", starts, lengths, steps))
         assert view_layout is not None
-        return view(place(g, view_layout, math.prod(shape)), ("reshape", shape))
+        return view(scatter_to_memory(g, view_layout, math.prod(shape)), ("reshape", shape))
     for d, (start, step) in enumerate(zip(starts, steps, strict=True)):
         if step < 0:
             g = _backwards(g, d)
@@ -271,33 +273,35 @@ def _pad_with_zeros(g: Tensor, shape: Shape, starts: Shape) -> Tensor:
     positions: list[Expr] = []
     for d in cut:
         column = tuple(n if k == d else 1 for k, n in enumerate(shape))
-        at = view(_count_from(-starts[d], shape[d], g), ("reshape", column))
+        at = view(_arange(-starts[d], shape[d], g), ("reshape", column))
         inside.append(ew.logical_and(at >= 0, at < g.shape[d]))
         positions.append(ew.clip(at, 0, g.shape[d] - 1)._expr)
     axes = tuple(-1 if d in cut else d for d in range(len(shape)))
     attrs = (shape, axes, tuple(cut), None)
-    read = make(node(ops.GATHER, (g._expr, *positions), spec(shape, g.dtype, g.device), attrs))
+    read = create_tensor(
+        node(ops.GATHER, (g._expr, *positions), spec(shape, g.dtype, g.device), attrs)
+    )
     return ew.where(reduce(ew.logical_and, inside), read, 0.0)
 
 
-def _count_from(first: int, n: int, like: Tensor) -> Tensor:
+def _arange(first: int, n: int, like: Tensor) -> Tensor:
     return generate(ops.ARANGE, (n,), (first, 1), (int64, int64), int64, like.device)
 
 
 # --- memory: as_strided, and writes that other tensors see --------------------------------------
 
 
-def place(g: Tensor, layout: StridedView, size: int) -> Tensor:
+def scatter_to_memory(g: Tensor, layout: StridedView, size: int) -> Tensor:
     """Return flat memory of `size`: `g` at the positions of `layout`, duplicates added, else 0."""
     if layout == lay.contiguous(layout.shape) and g.size == size:
         return view(g, ("reshape", (size,)))
     flat = zeros(spec((size,), g.dtype, g.device))
-    if _meets_itself(layout):
+    if _overlaps_itself(layout):
         place_ = _positions(layout, g)
         operands = (flat._expr, view(g, ("reshape", (g.size,)))._expr, place_._expr)
-        placed = make(node(ops.SCATTER, operands, flat._expr.spec, Manner("add")))
+        placed = create_tensor(node(ops.SCATTER, operands, flat._expr.spec, Manner("add")))
     else:
-        placed = make(leaf(evaluated(flat).storage, flat._expr.spec, (1,), 0))
+        placed = create_tensor(leaf(evaluate_leaf(flat).storage, flat._expr.spec, (1,), 0))
         if g.size:
             run.write(
                 [g._expr], leaf(placed._expr.storage, g._expr.spec, layout.strides, layout.offset)
@@ -306,7 +310,7 @@ def place(g: Tensor, layout: StridedView, size: int) -> Tensor:
     return placed
 
 
-def _meets_itself(layout: StridedView) -> bool:
+def _overlaps_itself(layout: StridedView) -> bool:
     """Return True if two elements may share an address."""
     reach = 0  # span of the axes with smaller strides; a larger stride cannot collide with them
     for stride, n in sorted(
@@ -322,18 +326,18 @@ def _positions(layout: StridedView, like: Tensor) -> Tensor:
     at = generate(ops.FULL, (), (layout.offset,), (int64,), int64, like.device)
     for d, (n, stride) in enumerate(zip(layout.shape, layout.strides, strict=True)):
         column = (n, *(1,) * (len(layout.shape) - d - 1))
-        at = at + view(_count_from(0, n, like), ("reshape", column)) * stride
+        at = at + view(_arange(0, n, like), ("reshape", column)) * stride
     return view(view(at, ("expand", layout.shape)), ("reshape", (math.prod(layout.shape),)))
 
 
-def pick(memory: Tensor, layout: StridedView) -> Tensor:
+def strided_view(memory: Tensor, layout: StridedView) -> Tensor:
     """Return a view of a flat memory with a layout; it shares the memory."""
     whole = lay.contiguous(memory.shape)
-    e = evaluated(memory if memory.is_contiguous() else apply(ops.COPY, (memory,)))
+    e = evaluate_leaf(memory if memory.is_contiguous() else apply(ops.COPY, (memory,)))
     s = spec(layout.shape, memory.dtype, memory.device)
     view_leaf = leaf(e.storage, s, layout.strides, e.offset + layout.offset)
     view_leaf.tape = tape_of(ops.AS_STRIDED, (e,), s, (whole, layout, memory.size))
-    return alias(memory, make(view_leaf))
+    return record_alias(memory, create_tensor(view_leaf))
 
 
 def _as_strided(g: Tensor, c: RuleContext) -> Tensor:
@@ -342,22 +346,24 @@ def _as_strided(g: Tensor, c: RuleContext) -> Tensor:
     Elements outside of the operand's own view get no gradient.
     """
     source, view_layout, size = c.attrs
-    return pick(place(g, view_layout, size), source)
+    return strided_view(scatter_to_memory(g, view_layout, size), source)
 
 
 def _place(g: Tensor, c: RuleContext) -> Tensor:
-    return pick(g, c.attrs[0])
+    return strided_view(g, c.attrs[0])
 
 
 def _write_memory(g: Tensor, c: RuleContext) -> Tensor:
     view_layout, written_layout, size = c.attrs
-    flat = place(ones(spec(written_layout.shape, g.dtype, g.device)), written_layout, size)
-    return ew.where(ew.equal(pick(flat, view_layout), 0), g, 0.0)
+    flat = scatter_to_memory(
+        ones(spec(written_layout.shape, g.dtype, g.device)), written_layout, size
+    )
+    return ew.where(ew.equal(strided_view(flat, view_layout), 0), g, 0.0)
 
 
 def _write_value(g: Tensor, c: RuleContext) -> Tensor:
     view_layout, written_layout, size = c.attrs
-    return apply(ops.COPY, (pick(place(g, view_layout, size), written_layout),))
+    return apply(ops.COPY, (strided_view(scatter_to_memory(g, view_layout, size), written_layout),))
 
 
 # --- gather and scatter --------------------------------------------------------------------------
@@ -372,8 +378,8 @@ def _gather(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     source = c.spec().shape
     if asked is not None:
         rest = [_check_indices_again(i, a, c.line) for i, a in zip(rest, asked, strict=True)]
-    if _is_one_of_each(shape, axes, of, source):
-        return _put(g, cast(rest[0], int64), of[0], source)
+    if _is_take_along_axis(shape, axes, of, source):
+        return _scatter_by_mask(g, cast(rest[0], int64), of[0], source)
     lead = [d for d, a in enumerate(axes) if a < 0]
     tail = [d for d, a in enumerate(axes) if a >= 0]
     tail.sort(key=lambda d: axes[d])
@@ -390,7 +396,7 @@ def _gather(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     onto = (*(source[a] for a in of), *wide)
     flat = zeros(spec(onto, g.dtype, g.device))
     operands = tuple(t._expr for t in (flat, as_rows(g), *indices))
-    total = make(node(ops.SCATTER, operands, flat._expr.spec, Manner("add")))
+    total = create_tensor(node(ops.SCATTER, operands, flat._expr.spec, Manner("add")))
     order = [*of, *source_axes, *unit_axes]
     back = view(total, ("permute", tuple(order.index(a) for a in range(len(order)))))
     if back.shape != source:  # an axis of size 1 was broadcast
@@ -399,31 +405,31 @@ def _gather(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     return back
 
 
-def _is_one_of_each(shape: Shape, axes: Shape, of: Shape, source: Shape) -> bool:
+def _is_take_along_axis(shape: Shape, axes: Shape, axes_read: Shape, source: Shape) -> bool:
     """Return True if a gather reads one element along one axis per position of the others."""
-    if len(of) != 1 or len(shape) != len(source) or shape[of[0]] != 1:
+    if len(axes_read) != 1 or len(shape) != len(source) or shape[axes_read[0]] != 1:
         return False
-    others = [d for d in range(len(source)) if d != of[0]]
-    return axes[of[0]] < 0 and all(axes[d] == d and shape[d] == source[d] for d in others)
+    others = [d for d in range(len(source)) if d != axes_read[0]]
+    return axes[axes_read[0]] < 0 and all(axes[d] == d and shape[d] == source[d] for d in others)
 
 
-def _put(g: Tensor, index: Tensor, axis: int, source: Shape) -> Tensor:
+def _scatter_by_mask(g: Tensor, index: Tensor, axis: int, source: Shape) -> Tensor:
     """Return `g` at the index along an axis, else 0, by comparing positions, so that it fuses."""
     column = tuple(n if d == axis else 1 for d, n in enumerate(source))
-    positions = view(_count_from(0, source[axis], g), ("reshape", column))
+    positions = view(_arange(0, source[axis], g), ("reshape", column))
     return ew.where(ew.equal(positions, index), g, 0.0)
 
 
-def _check_indices_again(i: Tensor, asked: object, line: str | None) -> Tensor:
+def _check_indices_again(i: Tensor, purpose: object, line: str | None) -> Tensor:
     """Return indices counted from the start, checked again.
 
     The check must be repeated: the forward op may never run.
     """
     s = spec(i.shape, int64, i.device)
-    e = node(ops.CHECKED_INDICES, (i._expr,), s, (asked, True, None))
+    e = node(ops.CHECKED_INDICES, (i._expr,), s, (purpose, True, None))
     if line is not None:
-        ask(e, line)
-    return make(e)
+        mark_index_check(e, line)
+    return create_tensor(e)
 
 
 def _gather_values(t: Tensor, indices: list[Tensor], shape: Shape) -> Tensor:
@@ -432,27 +438,27 @@ def _gather_values(t: Tensor, indices: list[Tensor], shape: Shape) -> Tensor:
     axes = (-1, *range(k, k + len(shape) - 1))
     attrs = (shape, axes, tuple(range(k)), None)
     operands = (t._expr, *(i._expr for i in indices))
-    return make(node(ops.GATHER, operands, spec(shape, t.dtype, t.device), attrs))
+    return create_tensor(node(ops.GATHER, operands, spec(shape, t.dtype, t.device), attrs))
 
 
 def _scatter_into(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
-    if c.attrs.how == "add":
+    if c.attrs.operation == "add":
         return g
     values = zeros(spec(c.spec(1).shape, g.dtype, g.device))
     operands = (g._expr, values._expr, *(i._expr for i in rest))
-    return make(node(ops.SCATTER, operands, g._expr.spec, Manner("set", unique=True)))
+    return create_tensor(node(ops.SCATTER, operands, g._expr.spec, Manner("set", unique=True)))
 
 
 def _scatter_values(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     shape = c.spec(1).shape
     values = _gather_values(g, rest, shape)
-    if c.attrs.how == "add" or c.attrs.unique:
+    if c.attrs.operation == "add" or c.attrs.unique:
         return values
-    turn = view(_count_from(0, shape[0], g), ("reshape", (shape[0], *(1,) * (len(shape) - 1))))
+    turn = view(_arange(0, shape[0], g), ("reshape", (shape[0], *(1,) * (len(shape) - 1))))
     turn = view(turn, ("expand", shape))
     blank = generate(ops.FULL, g.shape, (-1,), (int64,), int64, g.device)
     operands = (blank._expr, turn._expr, *(i._expr for i in rest))
-    last = make(node(ops.SCATTER, operands, blank._expr.spec, Manner("set")))
+    last = create_tensor(node(ops.SCATTER, operands, blank._expr.spec, Manner("set")))
     return ew.where(ew.equal(_gather_values(last, rest, shape), turn), values, 0.0)
 
 
@@ -484,7 +490,7 @@ def _view_mask(mask: Tensor, c: RuleContext) -> Tensor:
     return _view(mask, c)
 
 
-MASKS: dict[ops.Op, Callable[[Tensor, RuleContext], Tensor]] = {
+MASK_RULES: dict[ops.Op, Callable[[Tensor, RuleContext], Tensor]] = {
     ops.VIEW: _view_mask,
     ops.CONCAT: _concat,
     **dict.fromkeys((ops.SUM, ops.MEAN, ops.PROD, ops.MAX, ops.MIN), _broadcast),
@@ -492,7 +498,7 @@ MASKS: dict[ops.Op, Callable[[Tensor, RuleContext], Tensor]] = {
 
 # --- the rules -----------------------------------------------------------------------------------
 
-RULES: dict[ops.Op, tuple[Rule, ...]] = {
+GRADIENT_RULES: dict[ops.Op, tuple[Rule, ...]] = {
     ops.SUM: (_broadcast,),
     ops.MEAN: (_mean,),
     ops.PROD: (_prod,),

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from ..functions.datatypes import move
 from ..functions.elementwise import op_functions as ew
 from ..functions.reductions.statistics import all as every
-from ..graph.expr import bad_among, is_any_asked
+from ..graph.expr import has_index_checks, have_unresolved_checks
 from ..settings import flags
 from ..tensor.tensor import Tensor
 
 
-def carry_checks(gradients: Sequence[Tensor], outputs: Sequence[Tensor]) -> list[Tensor]:
+def attach_index_checks(gradients: Sequence[Tensor], outputs: Sequence[Tensor]) -> list[Tensor]:
     """Return the gradients such that each raises if an index behind the outputs is out of range.
 
     A gradient that reads such an index checks it already. Any other is made to depend on the
@@ -20,12 +20,12 @@ def carry_checks(gradients: Sequence[Tensor], outputs: Sequence[Tensor]) -> list
     computed work does not keep which index a check is of, so the rest cannot be compared. In
     `x[i] + w[j]` the gradient of x raises for i only; the output raises for j too.
     """
-    if not (is_any_asked() or flags.tainted):
+    if not (has_index_checks() or flags.has_unresolved_checks):
         return [*gradients]
-    unsure = bad_among([t._expr for t in outputs])
+    unsure = have_unresolved_checks([t._expr for t in outputs])
     bad = [t for t, is_bad in zip(outputs, unsure, strict=True) if is_bad]
     plain = [g for g in gradients if type(g) is Tensor] if bad else []
-    checked = bad_among([g._expr for g in plain])
+    checked = have_unresolved_checks([g._expr for g in plain])
     loose = {id(g) for g, is_checked in zip(plain, checked, strict=True) if not is_checked}
     return [_depend_on(g, bad) if id(g) in loose else g for g in gradients]
 

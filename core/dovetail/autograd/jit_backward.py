@@ -11,18 +11,27 @@ from ..tensor.tensor import Tensor
 from . import tape
 from .engine import grad
 from .loop_gradients import run_loop
-from .tape import Kept, Leaf, Node, Sent, edge_to, keep, load_saved, rematerialise_saved
+from .tape import (
+    Node,
+    PropagatedGradient,
+    SavedValue,
+    TapeLeaf,
+    edge_to,
+    load_saved,
+    rematerialize_saved,
+    save_value,
+)
 
 
-class _Captured(Node):
+class _CapturedNode(Node):
     """The tape node of a call of a captured function. `saved`: values that its backward reads."""
 
-    __slots__ = ("back", "saved")
+    __slots__ = ("backward_function", "saved")
 
-    back: tracer_api.Back
-    saved: list[Kept]
+    backward_function: tracer_api.BackwardFunction
+    saved: list[SavedValue]
 
-    def backward(self, g: Tensor, result: Kept | None) -> list[Sent | None]:
+    def backward(self, g: Tensor, result: SavedValue | None) -> list[PropagatedGradient | None]:
         if current().grad:
             raise GradientError(
                 f"backward: {self.name} was captured, so that its gradients have no gradients; "
@@ -33,10 +42,10 @@ class _Captured(Node):
             t = load_saved(self, "a value", k)
             assert isinstance(t, Tensor)
             saved.append(t)
-        return [*self.back(g, saved)]
+        return [*self.backward_function(g, saved)]
 
     def release(self) -> Callable[[], None]:
-        saved = [rematerialise_saved(k) for k in self.saved]
+        saved = [rematerialize_saved(k) for k in self.saved]
         self.released, self.saved = True, []
 
         def restore() -> None:
@@ -49,9 +58,9 @@ class LoopTapes:
     """The tape services that captured loops use; implements `tracer_api.Tapes`."""
 
     def order(self) -> int:
-        return next(tape.count_of_nodes)
+        return next(tape.node_counter)
 
-    def lead_straight(self, result: Tensor, given: Sequence[Tensor]) -> bool:
+    def has_direct_paths(self, result: Tensor, given: Sequence[Tensor]) -> bool:
         ends = {t._expr.tape for t in given}
         reached: list[Node] = []
         visited: set[Node] = set()
@@ -61,7 +70,7 @@ class LoopTapes:
             if n in visited:
                 continue
             visited.add(n)
-            if n in ends or type(n) is Leaf or n.hooks or n.retains or n.released:
+            if n in ends or type(n) is TapeLeaf or n.hooks or n.retains_grad or n.released:
                 return False
             for e in n.edges:
                 if e is not None:
@@ -79,22 +88,24 @@ class LoopTapes:
         result: Tensor,
         given: Sequence[Tensor],
         saved: Sequence[Tensor],
-        back: tracer_api.Back,
+        backward: tracer_api.BackwardFunction,
     ) -> None:
-        node = _Captured(name, result._expr.spec, tuple([edge_to(t._expr) for t in given]))
-        node.back, node.saved = back, [keep(t._expr) for t in saved]
+        node = _CapturedNode(name, result._expr.spec, tuple([edge_to(t._expr) for t in given]))
+        node.backward_function, node.saved = backward, [save_value(t._expr) for t in saved]
         result._expr.tape = node
 
     def run_loop(
         self,
         scan: tracer_api.Scan,
         body: tracer_api.LoopBody,
-        again: tracer_api.LoopBody,
+        rerun_body: tracer_api.LoopBody,
         carry: Sequence[Tensor],
         xs: Sequence[Tensor],
         length: int,
         reverse: bool,
         closure: Sequence[Tensor],
-        watched: Callable[[], Sequence[Tensor]],
+        find_untaped_reads: Callable[[], Sequence[Tensor]],
     ) -> tuple[list[Tensor], list[Tensor]]:
-        return run_loop(scan, body, again, carry, xs, length, reverse, closure, watched)
+        return run_loop(
+            scan, body, rerun_body, carry, xs, length, reverse, closure, find_untaped_reads
+        )

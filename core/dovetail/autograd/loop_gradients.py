@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from ..engine.tracer_api import UnrolledLoop
 from ..functions.shape.copies import concat, stack
 from ..ops import table as ops
-from ..settings import current, record, restore
+from ..settings import current, restore, set_recording
 from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor
 from .engine import detach, grad
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 Gradients: TypeAlias = "list[Tensor | None]"
 
-GIVEN_FIRST = 3  # the first argument of `_Loop` that has a gradient
+FIRST_TAPED_ARGUMENT = 3  # the first argument of `_LoopFunction` that has a gradient
 
 
-class _OneMoreTaped(BaseException):
+class _CarryBecameTaped(BaseException):
     """A signal that an iteration carries out a gradient where it carried in none."""
 
 
-class _Record(NamedTuple):
+class _LoopRecord(NamedTuple):
     """The facts about a loop that has run. `taped`: which carried values have gradients.
 
-    `given`: which of the xs and the initial values, both reversed, have gradients. `closure`: the
-    tensors with gradients that the body reads from outside of the loop.
+    `taped_inputs`: which of the xs and the initial values, both reversed, have gradients.
+    `closure`: the tensors with gradients that the body reads from outside of the loop.
     """
 
     scan: Scan
@@ -48,9 +48,9 @@ class _Record(NamedTuple):
     taped: list[bool]
     taped_xs: list[bool]
     taped_results: list[bool]
-    given: list[bool]
+    taped_inputs: list[bool]
     closure: list[Tensor]
-    watched: Sequence[Tensor]
+    untaped_reads: Sequence[Tensor]
 
 
 class _RecordedBody:
@@ -69,23 +69,25 @@ class _RecordedBody:
     def __call__(self, carry: list[Tensor], xs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         before = current()
         try:
-            record(True)
+            set_recording(True)
             is_taped = [*self.taped, *self.taped_xs]
             inputs = _inputs([*carry, *xs], is_taped, [detach(t) for t in self.closure])
             after, ys = _run_body(self.body, self.closure, len(carry), inputs)
             if any(_has_grad(t._expr.tape) for t in inputs):
                 raise UnrolledLoop  # the body calls backward()
-            self._follow([*after, *ys], inputs, len(is_taped))
+            self._find_used_inputs([*after, *ys], inputs, len(is_taped))
             self.taped_ys = [t._expr.tape is not None for t in ys]
             for k, t in enumerate(after):
                 if t._expr.tape is not None and not self.taped[k]:
                     self.taped[k] = True
-                    raise _OneMoreTaped
+                    raise _CarryBecameTaped
             return _drop_tapes(after), [*_drop_tapes(ys), *carry]
         finally:
             restore(before)
 
-    def _follow(self, results: Sequence[Tensor], inputs: Sequence[Tensor], outside: int) -> None:
+    def _find_used_inputs(
+        self, results: Sequence[Tensor], inputs: Sequence[Tensor], closure_start: int
+    ) -> None:
         """Follow the tape to the inputs. Raises: UnrolledLoop if it leads elsewhere."""
         ends = {t._expr.tape: k for k, t in enumerate(inputs) if t._expr.tape is not None}
         start = min((n.order for n in ends), default=0)
@@ -96,10 +98,10 @@ class _RecordedBody:
             if n in visited:
                 continue
             visited.add(n)
-            if n.hooks or n.retains or n.order < start:
+            if n.hooks or n.retains_grad or n.order < start:
                 raise UnrolledLoop
             if n in ends:
-                self.used.add(ends[n] - outside)
+                self.used.add(ends[n] - closure_start)
                 continue
             stack += [e.node for e in n.edges if e is not None]
 
@@ -107,17 +109,17 @@ class _RecordedBody:
 def run_loop(
     scan: Scan,
     body: LoopBody,
-    again: LoopBody,
+    rerun_body: LoopBody,
     carry: Sequence[Tensor],
     xs: Sequence[Tensor],
     length: int,
     reverse: bool,
     closure: Sequence[Tensor],
-    watched: Callable[[], Sequence[Tensor]],
+    find_untaped_reads: Callable[[], Sequence[Tensor]],
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Run a captured loop and record it as one tape node; implements `tracer_api.Tapes`."""
     settings = current()
-    if settings.saving is not None or settings.anomaly is not None:
+    if settings.saved_value_hooks is not None or settings.anomaly is not None:
         raise UnrolledLoop
     xs = [apply(ops.COPY, (t,)) for t in xs]
     inputs = [*reversed(xs), *reversed(carry)]
@@ -127,11 +129,20 @@ def run_loop(
     after, stacked = _run(scan, recorded_body, carry, xs, length, reverse)
     used = [t for k, t in enumerate(closure) if k in recorded_body.used]
     taped_results = [*taped, *recorded_body.taped_ys, *taped]
-    facts = _Record(
-        scan, again, length, reverse, taped, taped_xs, taped_results, has_tape, used, watched()
+    loop_record = _LoopRecord(
+        scan,
+        rerun_body,
+        length,
+        reverse,
+        taped,
+        taped_xs,
+        taped_results,
+        has_tape,
+        used,
+        find_untaped_reads(),
     )
     taped_given = [t for t in inputs if t._expr.tape is not None]
-    results = _Loop.apply(facts, xs, [*after, *stacked], *used, *taped_given)
+    results = _LoopFunction.apply(loop_record, xs, [*after, *stacked], *used, *taped_given)
     n = len(carry)
     return [*results[:n]], [*results[n : len(results) - n]]
 
@@ -148,48 +159,50 @@ def _run(
     before = current()
     carry, xs = _detach_all(carry), _detach_all(xs)
     try:
-        record(False)
+        set_recording(False)
         while True:
             try:
                 return scan(recorded_body, carry, xs, length, reverse)
-            except _OneMoreTaped:
+            except _CarryBecameTaped:
                 continue
     finally:
         restore(before)
 
 
-class _Loop(Function):
+class _LoopFunction(Function):
     """The tape node of a loop that has run."""
 
     _fills_zeros = False
 
     @staticmethod
     def forward(
-        ctx: Any, facts: _Record, xs: list[Tensor], results: list[Tensor], *taped_inputs: Tensor
+        ctx: Any, facts: _LoopRecord, xs: list[Tensor], results: list[Tensor], *taped_inputs: Tensor
     ) -> tuple[Tensor, ...]:
         ctx.known = facts
         constant = [t for t, taped in zip(results, facts.taped_results, strict=True) if not taped]
         ctx.mark_non_differentiable(*constant)
         stacked = results[len(results) - len(facts.taped) :]
-        ctx.save_for_backward(*facts.watched, *facts.closure, *xs, *stacked)
+        ctx.save_for_backward(*facts.untaped_reads, *facts.closure, *xs, *stacked)
         return tuple(results)
 
     @staticmethod
     def _resume_arguments(ctx: Any) -> range:
-        return range(GIVEN_FIRST, GIVEN_FIRST + len(ctx.known.closure))
+        return range(FIRST_TAPED_ARGUMENT, FIRST_TAPED_ARGUMENT + len(ctx.known.closure))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        facts: _Record = ctx.known
-        back = _BackwardLoop(facts, [*ctx.saved_tensors[len(facts.watched) :]], [*gradients])
-        sent = [ctx._sent.get(k) for k in _Loop._resume_arguments(ctx)]
+        facts: _LoopRecord = ctx.known
+        back = _BackwardLoop(facts, [*ctx.saved_tensors[len(facts.untaped_reads) :]], [*gradients])
+        sent = [ctx._resumed_gradients.get(k) for k in _LoopFunction._resume_arguments(ctx)]
         of_carry, of_xs, of_closure = back.run(sent)
         of_inputs = [*reversed(of_xs), *reversed(of_carry)]
-        of_taped = [g for g, is_given in zip(of_inputs, facts.given, strict=True) if is_given]
-        return (*(None,) * GIVEN_FIRST, *of_closure, *of_taped)
+        of_taped = [
+            g for g, is_given in zip(of_inputs, facts.taped_inputs, strict=True) if is_given
+        ]
+        return (*(None,) * FIRST_TAPED_ARGUMENT, *of_closure, *of_taped)
 
 
-_Loop.__name__ = "a loop"  # in errors
+_LoopFunction.__name__ = "a loop"  # in errors
 
 
 class _BackwardLoop:
@@ -200,9 +213,9 @@ class _BackwardLoop:
     iteration carries in.
     """
 
-    def __init__(self, facts: _Record, saved: list[Tensor], gradients: Gradients) -> None:
+    def __init__(self, facts: _LoopRecord, saved: list[Tensor], gradients: Gradients) -> None:
         n, w = len(facts.taped), len(facts.closure)
-        self.known, self.closure, self.of_carry = facts, saved[:w], gradients[:n]
+        self.loop_record, self.closure, self.carry_gradients = facts, saved[:w], gradients[:n]
         self.rows: Gradients = [*saved[w:], *gradients[n:]]  # all that has an axis of iterations
         self.xs = len(saved) - w - n
 
@@ -212,39 +225,39 @@ class _BackwardLoop:
         `of_closure`: gradients that later work has sent there. Iterations run one by one until the
         set of values with gradients is stable; the rest runs as one loop.
         """
-        facts, n = self.known, len(self.of_carry)
+        facts, n = self.loop_record, len(self.carry_gradients)
         iterations = [*range(facts.length)] if facts.reverse else [*range(facts.length)][::-1]
-        state, alone = [*self.of_carry, *of_closure], dict[int, Gradients]()
+        state, alone = [*self.carry_gradients, *of_closure], dict[int, Gradients]()
         while iterations:
-            k, before = iterations.pop(0), _presence(state)
+            k, before = iterations.pop(0), _is_present(state)
             state, alone[k] = self._iterate(state, [None if t is None else t[k] for t in self.rows])
-            if _presence(state) == before:
+            if _is_present(state) == before:
                 break
         looped = None
         if iterations:
             state, looped = self._loop(
-                state, min(iterations), max(iterations) + 1, _presence(alone[k])
+                state, min(iterations), max(iterations) + 1, _is_present(alone[k])
             )
         of_xs = [self._join_rows(i, alone, looped) for i in range(self.xs)]
         return state[:n], of_xs, state[n:]
 
     def _join_rows(
-        self, i: int, alone: dict[int, Gradients], looped: Gradients | None
+        self, i: int, single_rows: dict[int, Gradients], looped_rows: Gradients | None
     ) -> Tensor | None:
         """Return the gradient of one of the xs, from those of its rows."""
-        of_rows, whole = [alone[k][i] for k in sorted(alone)], None
-        if looped is not None:
-            whole = looped[i]
+        of_rows, whole = [single_rows[k][i] for k in sorted(single_rows)], None
+        if looped_rows is not None:
+            whole = looped_rows[i]
         if whole is None and all(g is None for g in of_rows):
             return None
         x = self.rows[i]
         assert x is not None
         like = x[0]._expr.spec
         pieces = [stack([zeros(like) if g is None else g for g in of_rows])]
-        if looped is not None:
+        if looped_rows is not None:
             if whole is None:
                 whole = zeros(x[len(of_rows) :]._expr.spec)
-            pieces.insert(len(pieces) if self.known.reverse else 0, whole)
+            pieces.insert(len(pieces) if self.loop_record.reverse else 0, whole)
         return concat(pieces)
 
     def _iterate(self, state: Gradients, rows: Gradients) -> tuple[Gradients, Gradients]:
@@ -252,14 +265,18 @@ class _BackwardLoop:
 
         `state`: gradients of what it carries out and of the closure.
         """
-        facts, n, m = self.known, len(self.of_carry), len(self.of_carry) + self.xs
-        inputs_given = _present([*rows[self.xs : m], *rows[: self.xs]])
-        taped = [*facts.taped, *facts.taped_xs]
+        loop_record, n, m = (
+            self.loop_record,
+            len(self.carry_gradients),
+            len(self.carry_gradients) + self.xs,
+        )
+        inputs_given = _drop_missing([*rows[self.xs : m], *rows[: self.xs]])
+        taped = [*loop_record.taped, *loop_record.taped_xs]
         before = current()
         try:
-            record(True)
+            set_recording(True)
             inputs = _inputs(inputs_given, taped, self.closure)
-            after, ys = _run_body(facts.body, facts.closure, n, inputs)
+            after, ys = _run_body(loop_record.body, loop_record.closure, n, inputs)
             results = [*inputs[m:], *after, *ys]
             of_results = [*state[n:], *state[:n], *rows[m : m + len(ys)]]
             pairs = [
@@ -293,25 +310,25 @@ class _BackwardLoop:
         self, state: Gradients, begin: int, end: int, of_xs: list[bool]
     ) -> tuple[Gradients, Gradients]:
         """Run all iterations from `begin` to `end` in one loop."""
-        is_state, is_row = _presence(state), _presence(self.rows)
+        is_state, is_row = _is_present(state), _is_present(self.rows)
 
         def step(carry: list[Tensor], xs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
             after, of_rows = self._iterate(_fill_gaps(is_state, carry), _fill_gaps(is_row, xs))
-            return _present(after), _present(of_rows)
+            return _drop_missing(after), _drop_missing(of_rows)
 
-        rows = [t[begin:end] for t in _present(self.rows)]
-        reverse = not self.known.reverse
-        after, of_rows = self.known.scan(
-            step, _present(state), rows, end - begin, reverse, self.closure
+        rows = [t[begin:end] for t in _drop_missing(self.rows)]
+        reverse = not self.loop_record.reverse
+        after, of_rows = self.loop_record.scan(
+            step, _drop_missing(state), rows, end - begin, reverse, self.closure
         )
         return _fill_gaps(is_state, after), _fill_gaps(of_xs, of_rows)
 
 
-def _presence(gradients: Gradients) -> list[bool]:
+def _is_present(gradients: Gradients) -> list[bool]:
     return [g is not None for g in gradients]
 
 
-def _present(gradients: Gradients) -> list[Tensor]:
+def _drop_missing(gradients: Gradients) -> list[Tensor]:
     return [g for g in gradients if g is not None]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..argument_checks import flag
 from ..settings import Switch
-from .anomaly import Looker
+from .anomaly import AnomalyChecker
 
 __all__ = ["debug_nans"]
 
@@ -30,7 +30,7 @@ class debug_nans(Switch):
     """
 
     def __init__(self, inf: bool = True) -> None:
-        super().__init__(eager=True, anomaly=Looker(flag("debug_nans", inf, "inf")))
+        super().__init__(eager=True, anomaly=AnomalyChecker(flag("debug_nans", inf, "inf")))
 
     def start(self) -> None:
         """Start checking, until `stop`."""

@@ -8,9 +8,9 @@ from typing import Any
 from ..argument_checks import function
 from ..graph.expr import Expr
 from ..settings import Switch
-from ..tensor.tensor import Tensor, make
+from ..tensor.tensor import Tensor, create_tensor
 from .engine import detach
-from .tape import Packed
+from .tape import PackedValue
 
 
 class saved_tensors_hooks(Switch):
@@ -35,7 +35,7 @@ class saved_tensors_hooks(Switch):
     def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
         function("saved_tensors_hooks", pack, "pack")
         function("saved_tensors_hooks", unpack, "unpack")
-        super().__init__(saving=_Hooks(pack, unpack))
+        super().__init__(saved_value_hooks=_Hooks(pack, unpack))
 
 
 class _Hooks:
@@ -44,14 +44,14 @@ class _Hooks:
     def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
         self._pack, self._unpack = pack, unpack
 
-    def pack_node(self, e: Expr) -> Packed:
+    def pack_node(self, e: Expr) -> PackedValue:
         """Return the packed form of a node."""
-        with _UNHOOKED:
-            return Packed(e, self._pack(detach(make(e))), self._unpack_unhooked)
+        with _HOOKS_OFF:
+            return PackedValue(e, self._pack(detach(create_tensor(e))), self._unpack_unhooked)
 
     def _unpack_unhooked(self, value: Any) -> Tensor:
-        with _UNHOOKED:
+        with _HOOKS_OFF:
             return self._unpack(value)
 
 
-_UNHOOKED = Switch(grad=False, saving=None)
+_HOOKS_OFF = Switch(grad=False, saved_value_hooks=None)

@@ -20,21 +20,23 @@ from ..engine import tracer_api
 from ..engine.events import counters
 from ..errors import GradientError
 from ..functions.datatypes import cast
-from ..functions.graph_cache import Recipe, again, described, recipe
-from ..fusion.cost import CHEAP
-from ..graph.expr import Expr, Spec, Watch, leaf, rematerialised, watched
+from ..functions.graph_cache import Recipe, build_recipe, input_properties, replay_recipe
+from ..fusion.cost import REPEATED_COST_MAX
+from ..graph.expr import Expr, Spec, Watch, leaf, rematerialize, watch_value
 from ..lru_cache import LRUCache
 from ..ops.gradient import Functions, Rule
 from ..ops.kernel_context import Attrs
 from ..ops.table import WHERE, Op
 from ..settings import Switch, current
-from ..tensor.tensor import Tensor, is_to_finish, lazy_storage, make
+from ..tensor.tensor import Tensor, attach_lazy_storage, create_tensor, must_evaluate
 from . import namespace
 
-REMATERIALISED_LEAVES = 2  # an expression that reads more tensors is not cheaper to compute again
+REMATERIALIZED_LEAVES_MAX = (
+    2  # an expression that reads more tensors is not cheaper to compute again
+)
 
 
-class _Recording(Switch):
+class _RecordingSwitch(Switch):
     """A switch that can also decorate a function without parentheses."""
 
     changed: ClassVar[dict[str, object]]
@@ -48,7 +50,7 @@ class _Recording(Switch):
         super().__init__(**self.changed)
 
 
-class no_grad(_Recording):
+class no_grad(_RecordingSwitch):
     """A context in which ops are not recorded for gradients; a decorator, with () or without.
 
     >>> import dovetail as dt
@@ -67,7 +69,7 @@ class no_grad(_Recording):
     changed: ClassVar[dict[str, object]] = {"grad": False}
 
 
-class enable_grad(_Recording):
+class enable_grad(_RecordingSwitch):
     """A context in which ops are recorded for gradients, as by default; a decorator, too.
 
     >>> import dovetail as dt
@@ -151,7 +153,7 @@ def is_grad_enabled() -> bool:
 # --- saved values --------------------------------------------------------------------------------
 
 
-class Kept:
+class SavedValue:
     """A value saved for the backward pass, with a watch that detects a later overwrite."""
 
     __slots__ = ("value", "watch")
@@ -161,10 +163,10 @@ class Kept:
         self.watch = watch
 
 
-K = TypeVar("K", Kept, Kept | None)
+K = TypeVar("K", SavedValue, SavedValue | None)
 
 
-class Packed:
+class PackedValue:
     """A saved value that hooks have packed, and the function that unpacks it."""
 
     __slots__ = ("spec", "tape", "unpack", "value")
@@ -183,27 +185,27 @@ class Packed:
             )
         if self.tape is None:
             return tensor
-        e = tensor._expr if tensor._expr.op is None else lazy_storage(tensor)
+        e = tensor._expr if tensor._expr.op is None else attach_lazy_storage(tensor)
         taped_leaf = leaf(e.storage, e.spec, e.strides, e.offset, e.moves)
         taped_leaf.tape = self.tape
-        return make(taped_leaf)
+        return create_tensor(taped_leaf)
 
 
-def keep(e: object) -> Kept:
+def save_value(e: object) -> SavedValue:
     """Save the current value of `e`: cheap pending work to be rematerialised, others materialised.
 
     Within `saved_tensors_hooks`, save the packed form.
     """
     if type(e) is not Expr:
-        return Kept(e, None)
-    saving = current().saving
+        return SavedValue(e, None)
+    saving = current().saved_value_hooks
     if saving is not None:
-        return Kept(saving.pack_node(e), None)
-    again = e.op is not None and _is_cheap(e) and not is_to_finish(e)
-    return Kept(rematerialised(e) if again else e, watched(e))
+        return SavedValue(saving.pack_node(e), None)
+    is_rematerialized = e.op is not None and _is_cheap(e) and not must_evaluate(e)
+    return SavedValue(rematerialize(e) if is_rematerialized else e, watch_value(e))
 
 
-def rematerialise_saved(saved: K) -> K:
+def rematerialize_saved(saved: K) -> K:
     """Return a copy of `saved` that can be held without storing pending work.
 
     Its value is a new node to be rematerialised, so the reference does not make the planner store
@@ -211,7 +213,7 @@ def rematerialise_saved(saved: K) -> K:
     """
     if saved is None or type(saved.value) is not Expr or saved.value.op is None:
         return saved
-    return Kept(rematerialised(saved.value), saved.watch)
+    return SavedValue(rematerialize(saved.value), saved.watch)
 
 
 def _nothing() -> None:
@@ -232,20 +234,20 @@ def _is_cheap(e: Expr) -> bool:
             stack.append(a.args[0])
         else:
             return False
-        if cost > CHEAP or len(leaves) > REMATERIALISED_LEAVES:
+        if cost > REPEATED_COST_MAX or len(leaves) > REMATERIALIZED_LEAVES_MAX:
             return False
     return True
 
 
-def load_saved(node: Node, what: str, saved: Kept) -> object:
+def load_saved(node: Node, what: str, saved: SavedValue) -> object:
     """Return a saved value as a tensor. Raises: GradientError if it was overwritten since."""
     e = saved.value
-    if type(e) is Packed:
+    if type(e) is PackedValue:
         return e.unpack_value(node.name, what)
     if saved.watch is None or type(e) is not Expr:
         return e
     check_unwritten(node, what, e.spec, saved.watch)
-    return make(e)
+    return create_tensor(e)
 
 
 def check_unwritten(node: Node, what: str, spec: Spec, watch: Watch) -> None:
@@ -260,39 +262,39 @@ def check_unwritten(node: Node, what: str, spec: Spec, watch: Watch) -> None:
 
 # --- rules ---------------------------------------------------------------------------------------
 
-OPERANDS = ("x", "y", "z", *[f"x{i}" for i in range(3, 64)])
+OPERAND_NAMES = ("x", "y", "z", *[f"x{i}" for i in range(3, 64)])
 
 
-class Read(NamedTuple):
+class ParsedRule(NamedTuple):
     """A rule with the names of its parameters, in order, and the operand positions among them."""
 
     rule: Rule
     needs: tuple[str, ...]
     operands: tuple[int, ...]
-    rest: bool
-    result: bool
+    takes_rest: bool
+    takes_result: bool
 
 
-def _read(rule: Rule) -> Read:
+def _read(rule: Rule) -> ParsedRule:
     """Read from a rule's parameter names which values it needs."""
     needs = tuple(signature(rule).parameters)
-    operands = tuple(OPERANDS.index(n) for n in needs if n in OPERANDS)
-    return Read(rule, needs, operands, "rest" in needs, "r" in needs)
+    operands = tuple(OPERAND_NAMES.index(n) for n in needs if n in OPERAND_NAMES)
+    return ParsedRule(rule, needs, operands, "rest" in needs, "r" in needs)
 
 
 _DT: Functions[Tensor] = namespace
 # Cached template of a rule's result, per kind of operands; False if no template can express it.
 _parts: LRUCache[tuple[object, ...], Recipe | Literal[False]] = LRUCache(4096)
-Rules = tuple[Read | None, ...]
+Rules = tuple[ParsedRule | None, ...]
 _rules: dict[Op, Rules] = {}  # rules of table rows (on first use) and of set_gradient
 
 
-_reach: dict[Op, Callable[[Tensor, RuleContext], Tensor]] = {}
+_mask_rules: dict[Op, Callable[[Tensor, RuleContext], Tensor]] = {}
 
 
 def set_reach(op: Op, rule: Callable[[Tensor, RuleContext], Tensor]) -> None:
     """Set how an op that moves elements moves the mask of those that a gradient reaches."""
-    _reach[op] = rule
+    _mask_rules[op] = rule
 
 
 def set_gradient(op: Op, *rules: Rule | None) -> None:
@@ -321,8 +323,10 @@ def rules_of(op: Op) -> Rules:
 
 # --- tapes ---------------------------------------------------------------------------------------
 
-count_of_nodes = count()
-Sent: TypeAlias = Any  # a gradient on its way; for a Function a dict, one for each of its results
+node_counter = count()
+PropagatedGradient: TypeAlias = (
+    Any  # a gradient on its way; for a Function a dict, one for each of its results
+)
 
 
 class Edge:
@@ -330,7 +334,7 @@ class Edge:
 
     __slots__ = ("node", "result")
 
-    def __init__(self, node: Node, result: Kept | None) -> None:
+    def __init__(self, node: Node, result: SavedValue | None) -> None:
         self.node, self.result = node, result
 
 
@@ -338,34 +342,34 @@ def edge_to(e: object) -> Edge | None:
     """Return the edge to the tape of a node of the deferred graph, or None if it has no tape."""
     if type(e) is not Expr or e.tape is None:
         return None
-    return Edge(e.tape, keep(e) if e.tape.needs_result else None)
+    return Edge(e.tape, save_value(e) if e.tape.needs_result else None)
 
 
 class Node:
     """A node of the tape: a tensor whose gradient can be asked for. `order` grows with time.
 
-    `asked_at`: the source line that asked for the op; only of an op that checks indices, or while
-    anomalies are searched for.
+    `recorded_line`: the source line that asked for the op; only of an op that checks indices, or
+    while anomalies are searched for.
     """
 
     __slots__ = (
         "__weakref__",
-        "asked_at",
         "edges",
         "grad",
         "hooks",
         "name",
         "needs_result",
         "order",
+        "recorded_line",
         "released",
-        "retains",
+        "retains_grad",
         "spec",
     )
 
     def __init__(self, name: str, spec: Spec, edges: tuple[Edge | None, ...]) -> None:
         self.name, self.spec, self.edges = name, spec, edges
-        self.order = next(count_of_nodes)
-        self.needs_result = self.released = self.retains = False
+        self.order = next(node_counter)
+        self.needs_result = self.released = self.retains_grad = False
         self.grad: Tensor | None = None
         self.hooks: dict[int, Callable[[Tensor], Tensor | None]] | None = None
 
@@ -377,11 +381,13 @@ class Node:
     def __repr__(self) -> str:
         return f"<{self.name} on the tape, {self.spec!r}>"
 
-    def backward(self, g: Sent, result: Kept | None) -> list[Sent | None]:
+    def backward(
+        self, g: PropagatedGradient, result: SavedValue | None
+    ) -> list[PropagatedGradient | None]:
         """Return for each edge its part of the gradient, or None."""
         raise NotImplementedError
 
-    def resume(self, sent: dict[Node, Sent]) -> Sequence[int]:
+    def resume(self, sent: dict[Node, PropagatedGradient]) -> Sequence[int]:
         """Return the edges whose parts will be sums that begin with what is `sent` there."""
         return ()
 
@@ -396,7 +402,7 @@ class Node:
         """Release the saved values; return a function that restores them."""
         return _nothing
 
-    def join(self, a: Sent, b: Sent) -> Sent:
+    def add_gradients(self, a: PropagatedGradient, b: PropagatedGradient) -> PropagatedGradient:
         """Return the sum of the gradients from two readers."""
         return a + b
 
@@ -422,7 +428,7 @@ class HookHandle:
             self._node.hooks.pop(self._key, None)
 
 
-class Leaf(Node):
+class TapeLeaf(Node):
     """A tensor that requires a gradient and is no op's result."""
 
     __slots__ = ()
@@ -430,7 +436,7 @@ class Leaf(Node):
     def __init__(self, spec: Spec) -> None:
         super().__init__("leaf", spec, ())
 
-    def join(self, a: Sent, b: Sent) -> Sent:
+    def add_gradients(self, a: PropagatedGradient, b: PropagatedGradient) -> PropagatedGradient:
         if type(a) is Tensor and type(b) is Tensor:
             return a + b
         # A gradient of another layout defines the sum.
@@ -440,7 +446,7 @@ class Leaf(Node):
 class OpNode(Node):
     """The tape node of an op of the table."""
 
-    __slots__ = ("attrs", "kept", "op", "operands", "result", "rules")
+    __slots__ = ("attrs", "op", "operands", "result", "rules", "saved_operands")
 
     result: Watch  # only if `needs_result`: detects that the result was overwritten
 
@@ -450,7 +456,7 @@ class OpNode(Node):
         super().__init__(op.name, e.spec, tuple([edge_to(a) for a in args]))
         self.op, self.attrs = op, e.attrs
         self.operands = tuple([a.spec if type(a) is Expr else None for a in args])
-        self.kept: dict[int, Kept] = {}
+        self.saved_operands: dict[int, SavedValue] = {}
         rules = _rules.get(op) or rules_of(op)
         if op.arity == 0:  # any number of operands, with one rule
             rules = rules * len(args)
@@ -460,17 +466,17 @@ class OpNode(Node):
             if rule is None:
                 continue
             wanted = rule.operands
-            if rule.rest:
+            if rule.takes_rest:
                 wanted = (*wanted, *range(len(rules), len(args)))
             for k in wanted:
-                if k not in self.kept:
-                    self.kept[k] = keep(args[k])
-            if rule.result:
-                self.needs_result, self.result = True, watched(e)
+                if k not in self.saved_operands:
+                    self.saved_operands[k] = save_value(args[k])
+            if rule.takes_result:
+                self.needs_result, self.result = True, watch_value(e)
 
     def backward(
-        self, g: Tensor, result: Kept | None, reach: Tensor | None = None
-    ) -> list[Sent | None]:
+        self, g: Tensor, result: SavedValue | None, reach: Tensor | None = None
+    ) -> list[PropagatedGradient | None]:
         """Return for each edge its part of the gradient, or None.
 
         `reach`: a mask; where it is False, `g` is 0, and so are the parts: also where the op has no
@@ -480,21 +486,27 @@ class OpNode(Node):
             raise GradientError(
                 f"backward: {self.name} has no gradient; see x.detach(), or dt.autograd.Function"
             )
-        gradients: list[Sent | None] = []
+        gradients: list[PropagatedGradient | None] = []
         for i, edge in enumerate(self.edges):
             rule = None if edge is None or i >= len(self.rules) else self.rules[i]
             if rule is None:
                 gradients.append(None)
                 continue
-            needs = [self._need(n, i, g, result) for n in rule.needs]
-            gradients.append(self._part(i, rule, needs, self._mask(i, rule, needs, reach)))
+            needs = [self._rule_argument(n, i, g, result) for n in rule.needs]
+            gradients.append(
+                self._operand_gradient(i, rule, needs, self._mask(i, rule, needs, reach))
+            )
         return gradients
 
-    def _mask(self, i: int, rule: Read, needs: list[Any], reach: Tensor | None) -> Tensor | None:
+    def _mask(
+        self, i: int, rule: ParsedRule, needs: list[Any], reach: Tensor | None
+    ) -> Tensor | None:
         """Return the mask for a part, or None if a 0 that comes in gives a 0 without one."""
         if reach is None or self.op is WHERE:
             return None
-        named = [x for n, x in zip(rule.needs, needs, strict=True) if n == "r" or n in OPERANDS]
+        named = [
+            x for n, x in zip(rule.needs, needs, strict=True) if n == "r" or n in OPERAND_NAMES
+        ]
         if all(type(x) is not Tensor and x != 0 and isfinite(x) for x in named):
             return None
         return reach if self.op.kind == "map" else self.gradient_mask(i, reach)
@@ -503,7 +515,7 @@ class OpNode(Node):
         """Return the mask of elements where the gradient of operand `i` may be other than 0."""
         want = self.operands[i]
         if self.op is WHERE:
-            condition = load_saved(self, "the condition", self.kept[0])
+            condition = load_saved(self, "the condition", self.saved_operands[0])
             if type(condition) is not Tensor:
                 return None
             condition = (condition if i == 1 else _DT.logical_not(condition)).broadcast_to(
@@ -512,44 +524,46 @@ class OpNode(Node):
             mask = condition if reach is None else _DT.logical_and(condition, reach)
         elif reach is None:
             return None
-        elif self.op in _reach:
-            return _reach[self.op](reach, _Context(self, i))
+        elif self.op in _mask_rules:
+            return _mask_rules[self.op](reach, _Context(self, i))
         elif self.op.kind == "map":
             mask = reach
         else:
             return None
         return None if want is None else _fit_mask(mask, want.shape)
 
-    def _part(self, i: int, rule: Read, needs: list[Any], mask: Tensor | None) -> Tensor | None:
+    def _operand_gradient(
+        self, i: int, rule: ParsedRule, needs: list[Any], mask: Tensor | None
+    ) -> Tensor | None:
         """Return the gradient of one operand, from its rule or from a cached template."""
         if mask is not None:
             needs = [*needs, mask]
         operands = [x._expr for x in needs if type(x) is Tensor]
-        key = self._key_of_part(i, rule, needs, operands)
+        key = self._template_key(i, rule, needs, operands)
         template = None if key is None else _parts.young.get(key) or _parts.find(key)
         if template is not None and template is not False:
-            return make(again(template, operands))
+            return create_tensor(replay_recipe(template, operands))
         before = counters.evaluations
         want, looker = self.operands[i], current().anomaly
         args = needs[: len(rule.needs)]
         if mask is None:
-            part = _slope(self.op, rule, args)
+            part = _apply_rule(self.op, rule, args)
         elif looker is None:
-            part = _masked(self.op, rule, args, mask)
+            part = _apply_rule_masked(self.op, rule, args, mask)
         else:  # elements that the mask hides may be NaN
             inputs = (self.op, rule, args, mask)
-            part = looker.whole(self.name, _masked, inputs, operands)
+            part = looker.check_call(self.name, _apply_rule_masked, inputs, operands)
         if part is None or want is None:
             return None
         part = fit_gradient(part, want)
         if template is None and key is not None:
             strange = type(part) is not Tensor or counters.evaluations > before
-            built = None if strange else recipe(part._expr, operands, True, False)
+            built = None if strange else build_recipe(part._expr, operands, True, False)
             _parts[key] = False if built is None else built
         return part
 
-    def _key_of_part(
-        self, i: int, rule: Read, needs: list[Any], operands: list[Expr]
+    def _template_key(
+        self, i: int, rule: ParsedRule, needs: list[Any], operands: list[Expr]
     ) -> tuple[object, ...] | None:
         """Return a key of all that a part depends on except tensor values, or None.
 
@@ -562,7 +576,7 @@ class OpNode(Node):
         for x in needs:
             kind = type(x)
             if kind is Tensor:
-                key.append(described(x._expr))
+                key.append(input_properties(x._expr))
             elif kind is float:
                 key.append(x.hex())  # tells zeros apart
             elif kind is int or kind is bool:
@@ -573,7 +587,7 @@ class OpNode(Node):
             key.append(tuple([operands.index(e) for e in operands]))
         return tuple(key)
 
-    def _need(self, name: str, i: int, g: Tensor, result: Kept | None) -> object:
+    def _rule_argument(self, name: str, i: int, g: Tensor, result: SavedValue | None) -> object:
         """Return the value for a rule's parameter `name`."""
         if name == "g":
             return g
@@ -587,20 +601,22 @@ class OpNode(Node):
             return load_saved(self, "its result", result)
         if name == "rest":
             span = range(len(self.rules), len(self.operands))
-            return [load_saved(self, f"operand {k}", self.kept[k]) for k in span]
-        k = OPERANDS.index(name)
-        return load_saved(self, f"operand {k}", self.kept[k])
+            return [load_saved(self, f"operand {k}", self.saved_operands[k]) for k in span]
+        k = OPERAND_NAMES.index(name)
+        return load_saved(self, f"operand {k}", self.saved_operands[k])
 
     def release(self) -> Callable[[], None]:
-        if not (self.kept or self.needs_result or any(e and e.result for e in self.edges)):
+        if not (
+            self.saved_operands or self.needs_result or any(e and e.result for e in self.edges)
+        ):
             return _nothing
-        saved = {k: rematerialise_saved(v) for k, v in self.kept.items()}
-        edges = tuple([e and Edge(e.node, rematerialise_saved(e.result)) for e in self.edges])
-        self.released, self.kept = True, {}
+        saved = {k: rematerialize_saved(v) for k, v in self.saved_operands.items()}
+        edges = tuple([e and Edge(e.node, rematerialize_saved(e.result)) for e in self.edges])
+        self.released, self.saved_operands = True, {}
         self.edges = tuple([e and Edge(e.node, None) for e in self.edges])
 
         def restore() -> None:
-            self.released, self.kept, self.edges = False, saved, edges
+            self.released, self.saved_operands, self.edges = False, saved, edges
 
         return restore
 
@@ -647,7 +663,7 @@ class _Context(NamedTuple):
     @property
     def line(self) -> str | None:
         """Return the source line that asked for an op which checks indices."""
-        line = getattr(self.node, "asked_at", None)
+        line = getattr(self.node, "recorded_line", None)
         return None if line is None else str(line)
 
     def spec(self, i: int | None = None) -> Spec:
@@ -683,14 +699,14 @@ def fit_gradient(g: Tensor, want: Spec) -> Tensor:
     return g if g.dtype is want.dtype else g.astype(want.dtype)
 
 
-def _slope(op: Op, rule: Read, needs: list[Any]) -> Any:
+def _apply_rule(op: Op, rule: ParsedRule, needs: list[Any]) -> Any:
     """Return the result of a rule, computed in float32 for halves unless the op says otherwise."""
     return _in_float32(rule.rule, needs) if op.widens_gradient else rule.rule(*needs)
 
 
-def _masked(op: Op, rule: Read, needs: list[Any], mask: Tensor) -> Tensor | None:
+def _apply_rule_masked(op: Op, rule: ParsedRule, needs: list[Any], mask: Tensor) -> Tensor | None:
     """Return the result of a rule where the mask is True, and 0 elsewhere."""
-    part = _slope(op, rule, needs)
+    part = _apply_rule(op, rule, needs)
     return None if part is None else _DT.where(mask, part, 0.0)
 
 
@@ -710,7 +726,7 @@ def sum_to(g: Tensor, axes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
     return g if g.shape == shape else g.reshape(shape)
 
 
-def record(e: Expr) -> OpNode | None:
+def record_tape(e: Expr) -> OpNode | None:
     """Return the tape of a new node with a taped operand; None if no gradient can flow."""
     if not current().grad or e.spec.dtype.kind not in "fc":
         return None

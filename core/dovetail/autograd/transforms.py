@@ -10,14 +10,14 @@ from ..argument_checks import named
 from ..errors import ShapeError
 from ..graph.expr import tape_of
 from ..ops import table as ops
-from ..settings import current, record, restore
-from ..tensor.tensor import Tensor, make, required
+from ..settings import current, restore, set_recording
+from ..tensor.tensor import Tensor, create_tensor, required
 from .engine import Tensors, detach, grad, requires_grad_
 from .namespace import ones, zeros
-from .tape import Leaf, Node
+from .tape import Node, TapeLeaf
 
-Made: TypeAlias = Tensor | tuple[Tensor, ...]  # the results of a function
-Back: TypeAlias = Callable[..., tuple[Tensor, ...]]
+FunctionResult: TypeAlias = Tensor | tuple[Tensor, ...]  # the results of a function
+BackwardFunction: TypeAlias = Callable[..., tuple[Tensor, ...]]
 R = TypeVar("R")
 
 
@@ -35,25 +35,32 @@ def _input(t: Tensor) -> Tensor:
         return requires_grad_(detach(t))
     e = detach(t)._expr
     e.tape = tape_of(ops.VIEW, (t._expr,), e.spec, ("reshape", e.spec.shape))
-    return make(e)
+    return create_tensor(e)
 
 
-def back_through(
-    outputs: Sequence[Tensor], inputs: Sequence[Tensor], gradients: Sequence[Tensor], deep: bool
+def backpropagate(
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    create_graph: bool,
 ) -> Sequence[Tensor | None]:
-    """Return the gradients of `inputs`, differentiable if `deep`; the graph stays."""
-    deep = current().grad and (deep or any(g._expr.tape is not None for g in gradients))
+    """Return the gradients of `inputs`, differentiable if `create_graph`; the graph stays."""
+    create_graph = current().grad and (
+        create_graph or any(g._expr.tape is not None for g in gradients)
+    )
     if not outputs:
         return [None] * len(inputs)
-    return grad(outputs, inputs, gradients, retain_graph=True, create_graph=deep, allow_unused=True)
+    return grad(
+        outputs, inputs, gradients, retain_graph=True, create_graph=create_graph, allow_unused=True
+    )
 
 
-def is_deep(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
+def needs_graph(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
     """Return True if gradients flow on to others than `inputs`, so theirs must have gradients."""
     if not current().grad:
         return False
     ends = {t._expr.tape for t in inputs}
-    if any(type(n) is not Leaf for n in ends):
+    if any(type(n) is not TapeLeaf for n in ends):
         return True
     stack: list[Node] = [t._expr.tape for t in outputs if t._expr.tape is not None]
     visited: set[Node] = set()
@@ -61,7 +68,7 @@ def is_deep(outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> bool:
         n = stack.pop()
         if n in visited or n in ends:
             continue
-        if type(n) is Leaf:
+        if type(n) is TapeLeaf:
             return True
         visited.add(n)
         stack += [e.node for e in n.edges if e is not None]
@@ -79,20 +86,22 @@ def run_recorded(function: Callable[..., R], inputs: Sequence[object]) -> R:
     """Return the result of a function, recorded for gradients."""
     before = current()
     try:
-        record(True)
+        set_recording(True)
         return function(*inputs)
     finally:
         restore(before)
 
 
 @overload
-def vjp(function: Callable[..., Tensor], *primals: Tensor) -> tuple[Tensor, Back]: ...
+def vjp(function: Callable[..., Tensor], *primals: Tensor) -> tuple[Tensor, BackwardFunction]: ...
 @overload
 def vjp(
     function: Callable[..., Sequence[Tensor]], *primals: Tensor
-) -> tuple[tuple[Tensor, ...], Back]: ...
+) -> tuple[tuple[Tensor, ...], BackwardFunction]: ...
 @named(widen=False)
-def vjp(function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor) -> tuple[Made, Back]:
+def vjp(
+    function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor
+) -> tuple[FunctionResult, BackwardFunction]:
     """Return the result of a function, and a function that maps its gradients to the primals'.
 
     `function`: from tensors to a tensor or a tuple of them. `primals`: the point, as its arguments.
@@ -112,7 +121,7 @@ def vjp(function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor) ->
     inputs = inputs_of(outputs_of("vjp", primals))
     result = run_recorded(function, inputs)
     outputs = outputs_of("vjp", result)
-    deep = is_deep(outputs, inputs)
+    deep = needs_graph(outputs, inputs)
 
     def back(*gradients: Tensor) -> tuple[Tensor, ...]:
         if len(gradients) != len(outputs):
@@ -120,7 +129,7 @@ def vjp(function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor) ->
         pairs = list(zip(outputs, gradients, strict=True))
         pairs = [p for p in pairs if p[0]._expr.tape is not None]
         outs, incoming = [p[0] for p in pairs], [p[1] for p in pairs]
-        grads = back_through(outs, inputs, incoming, deep)
+        grads = backpropagate(outs, inputs, incoming, deep)
         return tuple(
             zeros(t._expr.spec) if g is None else g for t, g in zip(inputs, grads, strict=True)
         )
@@ -140,7 +149,7 @@ def jvp(
 @named(widen=False)
 def jvp(
     function: Callable[..., Tensor | Sequence[Tensor]], primals: Tensors, tangents: Tensors
-) -> tuple[Made, Made]:
+) -> tuple[FunctionResult, FunctionResult]:
     """Return the result of a function, and its derivative in the direction of `tangents`.
 
     `function`: from tensors to a tensor or a tuple of them. `primals`: the point, one or a tuple.
@@ -168,17 +177,18 @@ def jvp(
 def _linear(
     function: Callable[..., R], points: Sequence[Tensor]
 ) -> tuple[R, Callable[[Sequence[Tensor]], list[Tensor]], bool]:
-    """Return the result of a function, its derivative as a function of directions, and `is_deep`.
+    """Return the result of a function, its derivative as a function of directions, and
+    `needs_graph`.
 
     The derivative is the gradient of a vector-Jacobian product with respect to its vector.
     """
     inputs = inputs_of(points)
     result = run_recorded(function, inputs)
     outs = outputs_of("jvp", result)
-    deep = is_deep(outs, inputs)
+    deep = needs_graph(outs, inputs)
     before = current()
     try:
-        record(True)
+        set_recording(True)
         weights = [requires_grad_(detach(ones(t._expr.spec))) for t in outs]
         reached = [(t, w) for t, w in zip(outs, weights, strict=True) if t._expr.tape is not None]
         grads: list[Tensor | None] = []
@@ -201,7 +211,7 @@ def _linear(
             for g, d in zip(grads, directions, strict=False)
             if g is not None and g.requires_grad
         ]
-        reach = back_through([g for g, _ in pairs], weights, [d for _, d in pairs], deep)
+        reach = backpropagate([g for g, _ in pairs], weights, [d for _, d in pairs], deep)
         return [zeros(t._expr.spec) if d is None else d for t, d in zip(outs, reach, strict=True)]
 
     return result, along, deep
@@ -218,7 +228,7 @@ def linearize(
 @named(widen=False)
 def linearize(
     function: Callable[..., Tensor | Sequence[Tensor]], *primals: Tensor
-) -> tuple[Made, Callable[..., Made]]:
+) -> tuple[FunctionResult, Callable[..., FunctionResult]]:
     """Return the result of a function, and its derivative as a linear function of directions.
 
     `function`: from tensors to a tensor or a tuple of them. `primals`: the point, as its arguments.
@@ -239,7 +249,7 @@ def linearize(
     result, along, deep = _linear(function, points)
     outs = outputs_of("linearize", result)
 
-    def derivative(*directions: Tensor) -> Made:
+    def derivative(*directions: Tensor) -> FunctionResult:
         vectors = outputs_of("linearize", directions)
         if [t.shape for t in vectors] != [t.shape for t in points]:
             raise ShapeError("linearize: directions must have the shapes of the primals")

@@ -25,17 +25,21 @@ from types import ModuleType
 
 from .. import environment
 
-SHA = 32  # bytes of a digest and of the key
-LIMIT_MIB = 256
-MOST_MIB = 1 << 30
-VERSION = "3"  # part of every key: the meaning of kernels and binaries
-KEY = "key"  # name of the key's file
-STALE = 600  # seconds after which a temporary file counts as left behind by a killed process
-LINKS = 40  # maximum of symbolic links on the way to the folder, like the system's
-CHOSEN = "DOVETAIL_CACHE_DIR"
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
-_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-_written = 0
+DIGEST_BYTES = 32  # bytes of a digest and of the key
+SIZE_MIB_DEFAULT = 256
+SIZE_MIB_MAX = 1 << 30
+CACHE_VERSION = "3"  # part of every key: the meaning of kernels and binaries
+KEY_FILE_NAME = "key"  # name of the key's file
+TEMPORARY_AGE_SECONDS_MAX = (
+    600  # seconds after which a temporary file counts as left behind by a killed process
+)
+SYMLINKS_MAX = 40  # maximum of symbolic links on the way to the folder, like the system's
+FOLDER_VARIABLE = "DOVETAIL_CACHE_DIR"
+_OPEN_FLAGS = (
+    getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+)
+_WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+_write_count = 0
 
 
 class _Untrusted(OSError):
@@ -43,22 +47,24 @@ class _Untrusted(OSError):
 
 
 @cache
-def directory() -> Path | None:
+def cache_folder() -> Path | None:
     """Return the folder of the cache, or None if there is no usable one."""
-    if limit() == 0:
+    if size_limit() == 0:
         return None
-    chosen = environment.text(CHOSEN)
+    chosen = environment.text(FOLDER_VARIABLE)
     try:
         folder = _trusted_folder(Path(chosen or _default(), "kernels").absolute())
         _key(folder)
     except _Untrusted as why:
-        mend = f"or name another folder by {CHOSEN}"
-        environment.say_once(f"compiled kernels are not kept on disk: {why}, {mend}")
+        advice = f"or name another folder by {FOLDER_VARIABLE}"
+        environment.warn_once(f"compiled kernels are not kept on disk: {why}, {advice}")
     except (OSError, ValueError) as error:
         if chosen is not None:  # no warning if there is no home, as in some containers
             text = getattr(error, "strerror", None) or str(error)
             expected = f"a folder that can be used ({text[:80]})"
-            environment.nonsense(CHOSEN, chosen, expected, "compiled kernels are not kept on disk")
+            environment.warn_invalid(
+                FOLDER_VARIABLE, chosen, expected, "compiled kernels are not kept on disk"
+            )
     else:
         return folder
     return None
@@ -74,9 +80,11 @@ def _default() -> str:
     return folder
 
 
-def limit() -> int:
+def size_limit() -> int:
     """Return the limit of the total size of all files, in bytes."""
-    return int(environment.number("DOVETAIL_CACHE_MIB", LIMIT_MIB, 0, MOST_MIB) * (1 << 20))
+    return int(
+        environment.number("DOVETAIL_CACHE_MIB", SIZE_MIB_DEFAULT, 0, SIZE_MIB_MAX) * (1 << 20)
+    )
 
 
 # --- ownership of folders and files
@@ -111,7 +119,7 @@ def _path_components(path: Path) -> Iterator[Path]:
         yield current
         if current.is_symlink():
             links += 1
-            if links > LINKS:
+            if links > SYMLINKS_MAX:
                 raise OSError(f"too many links lead to {path}")
             target = Path(os.readlink(current))
             current = Path(target.anchor) if target.is_absolute() else current.parent
@@ -125,7 +133,7 @@ def _require_owner(path: Path, status: os.stat_result) -> None:
     if status.st_uid not in (0, os.geteuid()):
         raise _Untrusted(f"{path} is another user's (number {status.st_uid})")
     sticky = status.st_mode & stat.S_ISVTX
-    if not stat.S_ISLNK(status.st_mode) and not sticky and _others_write(status):
+    if not stat.S_ISLNK(status.st_mode) and not sticky and _is_writable_by_others(status):
         raise _Untrusted(f"others can write to {path}: chmod go-w {path}")
 
 
@@ -133,14 +141,14 @@ def _require_own(folder: Path, status: os.stat_result) -> None:
     """Deny other users access to the folder. Raises: _Untrusted if they can write to it."""
     if status.st_uid != os.geteuid():
         raise _Untrusted(f"{folder} is another user's (number {status.st_uid})")
-    if _others_write(status):
+    if _is_writable_by_others(status):
         raise _Untrusted(f"others can write to {folder}: chmod go-w {folder}")
     if stat.S_IMODE(status.st_mode) & 0o077:
         folder.chmod(0o700)
 
 
-def _others_write(status: os.stat_result) -> bool:
-    open_to = status.st_mode & _OTHERS
+def _is_writable_by_others(status: os.stat_result) -> bool:
+    open_to = status.st_mode & _WRITABLE_BY_OTHERS
     return bool(open_to) and not (open_to == stat.S_IWGRP and _is_private_group(status.st_gid))
 
 
@@ -160,22 +168,24 @@ def _is_private_group(group: int) -> bool:
     return own and {*named.gr_mem} <= {user.pw_name}
 
 
-def _read_file(path: Path, nbytes_max: int, names: int = 1) -> bytes:
-    """Return the content of a file with at most `names` hard links.
+def _read_file(path: Path, nbytes_max: int, links_max: int = 1) -> bytes:
+    """Return the content of a file with at most `links_max` hard links.
 
     Raises: _Untrusted if it does not belong to the user alone, is no plain file, or is too long;
     OSError for a symbolic link or a missing file.
     """
-    file = os.open(path, os.O_RDONLY | _NO_LINK)
+    file = os.open(path, os.O_RDONLY | _OPEN_FLAGS)
     try:
         status = os.fstat(file)
         if (
             not stat.S_ISREG(status.st_mode)
             or status.st_size > nbytes_max
-            or status.st_nlink > names
+            or status.st_nlink > links_max
         ):
             raise _Untrusted(f"{path} is no file of this cache")
-        if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & _OTHERS):
+        if hasattr(os, "geteuid") and (
+            status.st_uid != os.geteuid() or status.st_mode & _WRITABLE_BY_OTHERS
+        ):
             raise _Untrusted(f"{path} is not the user's alone")
         with FileIO(file, "rb", closefd=False) as f:
             return f.readall()
@@ -186,7 +196,7 @@ def _read_file(path: Path, nbytes_max: int, names: int = 1) -> bytes:
 def _temporary(folder: Path, content: bytes) -> Path:
     """Create a file with an unpredictable name. Raises: OSError, and leaves no file."""
     path = folder / f".{os.urandom(16).hex()}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN_FLAGS
     file = os.open(path, flags, 0o600)
     try:
         with FileIO(file, "wb") as f:  # `open` does not exist at interpreter exit
@@ -212,28 +222,30 @@ def _key(folder: Path) -> bytes:
     try:
         return _read_key(folder)
     except _Untrusted:
-        _remove(folder / KEY)
+        _remove(folder / KEY_FILE_NAME)
     except FileNotFoundError:
         pass
     return _new_key(folder)
 
 
 def _read_key(folder: Path) -> bytes:
-    key = _read_file(folder / KEY, SHA, names=2)  # the second name exists while the key is created
-    if len(key) < SHA:
-        raise _Untrusted(f"{folder / KEY} is no key")
+    key = _read_file(
+        folder / KEY_FILE_NAME, DIGEST_BYTES, links_max=2
+    )  # the second name exists while the key is created
+    if len(key) < DIGEST_BYTES:
+        raise _Untrusted(f"{folder / KEY_FILE_NAME} is no key")
     return key
 
 
 def _new_key(folder: Path) -> bytes:
     """Create a key. Two processes that do so at the same time get the key of the first."""
-    path = _temporary(folder, os.urandom(SHA))
+    path = _temporary(folder, os.urandom(DIGEST_BYTES))
     try:
-        os.link(path, folder / KEY)
+        os.link(path, folder / KEY_FILE_NAME)
     except FileExistsError:
         pass
     except OSError:  # a file system without links
-        os.replace(path, folder / KEY)
+        os.replace(path, folder / KEY_FILE_NAME)
     finally:
         _remove(path)
     return _read_key(folder)
@@ -242,34 +254,34 @@ def _new_key(folder: Path) -> bytes:
 # --- files
 
 
-def ready() -> None:
+def prepare_cache() -> None:
     """Import the modules that this one needs, and find the folder."""
-    directory(), _hashing()
+    cache_folder(), _import_hashlib()
 
 
 @cache
-def _hashing() -> ModuleType:
+def _import_hashlib() -> ModuleType:
     import hashlib  # 5 ms, not part of `import dovetail`
 
     return hashlib
 
 
-def digest(content: bytes) -> bytes:
+def sha256_digest(content: bytes) -> bytes:
     """Return the SHA-256 digest of a content."""
-    result: bytes = _hashing().sha256(content).digest()
+    result: bytes = _import_hashlib().sha256(content).digest()
     return result
 
 
 def _path(fingerprint: str, text: str) -> Path | None:
-    folder = directory()
-    name = digest(f"{VERSION}\0{fingerprint}\0{text}".encode()).hex()
+    folder = cache_folder()
+    name = sha256_digest(f"{CACHE_VERSION}\0{fingerprint}\0{text}".encode()).hex()
     return None if folder is None else folder / name[:2] / name[2:40]
 
 
 def _authentication_code(path: Path, binary: bytes) -> bytes:
     """Return the authentication code of a file: its name, its content, and this cache's key."""
     key, content = _key(path.parent.parent), path.name.encode() + b"\0" + binary
-    code: bytes = _hashing().blake2b(content, key=key, digest_size=SHA).digest()
+    code: bytes = _import_hashlib().blake2b(content, key=key, digest_size=DIGEST_BYTES).digest()
     return code
 
 
@@ -279,14 +291,14 @@ def read(fingerprint: str, text: str) -> bytes | None:
     if path is None:
         return None
     try:
-        content = _read_file(path, limit())
+        content = _read_file(path, size_limit())
     except _Untrusted:
         _remove(path)
         return None
     except OSError:
         return None
-    binary = content[SHA:]
-    if _authentication_code(path, binary) != content[:SHA]:
+    binary = content[DIGEST_BYTES:]
+    if _authentication_code(path, binary) != content[:DIGEST_BYTES]:
         _remove(path)
         return None
     return binary
@@ -294,9 +306,9 @@ def read(fingerprint: str, text: str) -> bytes | None:
 
 def write(fingerprint: str, text: str, binary: bytes) -> None:
     """Write a binary. A failed write is no error: the next process compiles again."""
-    global _written
+    global _write_count
     path = _path(fingerprint, text)
-    if path is None or SHA + len(binary) > limit():
+    if path is None or DIGEST_BYTES + len(binary) > size_limit():
         return
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -306,12 +318,12 @@ def write(fingerprint: str, text: str, binary: bytes) -> None:
         except BaseException:
             _remove(temporary)
             raise
-    if _written % 64 == 0:
-        prune()
-    _written += 1
+    if _write_count % 64 == 0:
+        prune_cache()
+    _write_count += 1
 
 
-def forget(fingerprint: str, text: str) -> None:
+def remove_binary(fingerprint: str, text: str) -> None:
     """Remove a binary that could not be loaded."""
     path = _path(fingerprint, text)
     if path is not None:
@@ -321,15 +333,15 @@ def forget(fingerprint: str, text: str) -> None:
 def source_digest(folder: Path) -> str:
     """Return a digest of the Python sources in a folder, for fingerprints of binaries."""
     sources = [path.read_bytes() for path in sorted(folder.glob("*.py"))]
-    return digest(b"\0".join(sources)).hex()[:16]
+    return sha256_digest(b"\0".join(sources)).hex()[:16]
 
 
-def prune() -> None:
+def prune_cache() -> None:
     """Remove files of killed processes, and the oldest files if the cache exceeds its limit.
 
     The remaining files take at most three quarters of the limit.
     """
-    folder, bound = directory(), limit()
+    folder, bound = cache_folder(), size_limit()
     if folder is None:
         return
     files = []
@@ -337,7 +349,10 @@ def prune() -> None:
         for path in (*folder.glob(".*"), *folder.glob("*/*")):
             with suppress(OSError):
                 status = path.lstat()
-                if path.name.startswith(".") and time.time() - status.st_mtime > STALE:
+                if (
+                    path.name.startswith(".")
+                    and time.time() - status.st_mtime > TEMPORARY_AGE_SECONDS_MAX
+                ):
                     path.unlink()
                 else:
                     files.append((status.st_mtime, status.st_size, path))

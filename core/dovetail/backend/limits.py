@@ -13,8 +13,8 @@ from itertools import product
 from ..dtypes import int32
 from ..errors import DeviceError
 from ..ir.builder import Kernel
-from ..ir.int64_arith import WORD, is_wide
-from ..ir.interval_analysis import Beyond, refuse_beyond
+from ..ir.int64_arith import WORD_MASK, is_wide
+from ..ir.interval_analysis import Int32OverflowError, check_int32
 from ..ir.target import Capabilities
 from ..lru_cache import LRUCache
 from .interface import (
@@ -38,39 +38,41 @@ def has_limits(backend: Backend) -> bool:
     return can.offset_alignment > 1 or can.max_grid != () or not can.int64 or can.contraction
 
 
-def bind(backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+def bind_within_limits(
+    backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
+) -> Launch:
     """Bind a program of a legalised kernel, with the arguments of the kernel before that.
 
     Raises: DeviceError for sizes that exceed the device's index width.
     """
-    _refuse_beyond(backend, program, ints, grid)
+    _check_index_width(backend, program, ints, grid)
     if has_limits(backend):
-        return _Launch(backend, program, ints, grid)
+        return _SplitLaunch(backend, program, ints, grid)
     return backend.bind(program, ints, grid)
 
 
-def launch(
+def launch_within_limits(
     backend: Backend, program: Compiled, buffers: Handles, ints: Sequence[int], grid: Sequence[int]
 ) -> None:
     """Launch such a program on the default stream, without scalars. Raises: DeviceError."""
-    _refuse_beyond(backend, program, ints, grid)
+    _check_index_width(backend, program, ints, grid)
     if has_limits(backend):
-        _Launch(backend, program, ints, grid)(buffers, (), None)
+        _SplitLaunch(backend, program, ints, grid)(buffers, (), None)
     else:
         backend.launch(program, buffers, ints, (), grid)
 
 
-def starts(can: Capabilities, kernel: Kernel, ints: Sequence[int]) -> list[int]:
+def buffer_starts(capabilities: Capabilities, kernel: Kernel, ints: Sequence[int]) -> list[int]:
     """Return the bytes from each buffer's offset to where the buffer begins.
 
-    `ints`: those of a launch of `bind`, of this kernel. Offsets are rounded down to the alignment,
-    so they may lie in memory of another owner.
+    `ints`: those of a launch of `bind_within_limits`, of this kernel. Offsets are rounded down to
+    the alignment, so they may lie in memory of another owner.
     """
     buffers = (kernel.before or kernel).buffers
-    if can.offset_alignment == 1:
+    if capabilities.offset_alignment == 1:
         return [0] * len(buffers)
     end = len(ints) - (
-        2 * len(kernel.grid) if can.max_grid else 0
+        2 * len(kernel.grid) if capabilities.max_grid else 0
     )  # of these: first points and extents
     first_elements = ints[end - len(buffers) : end]
     return [start * b.dtype.itemsize for start, b in zip(first_elements, buffers, strict=True)]
@@ -84,33 +86,33 @@ def adopt(backend: Backend, address: int, nbytes: int) -> Handle:
 
 def sequence(backend: Backend, launches: Sequence[QueuedLaunch]) -> Replay | None:
     """Return the replay of a sequence of bound launches, or None to run them one by one."""
-    if any(isinstance(q.launch, _Launch) for q in launches):
+    if any(isinstance(q.launch, _SplitLaunch) for q in launches):
         return None  # the backend cannot adjust these launches
     return backend.sequence(launches)
 
 
-def _zeros(can: Capabilities) -> tuple[int, ...]:
+def _contraction_zeros(can: Capabilities) -> tuple[int, ...]:
     """Return the extra integer that prevents contraction of products and sums (`loops.floats`)."""
     return (0,) if can.contraction else ()
 
 
-def _refuse_beyond(
+def _check_index_width(
     backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
 ) -> None:
     kernel, can = program.kernel.before or program.kernel, backend.info.capabilities
     if kernel.index is not int32:
         return
     grid = grid if kernel.grid else ()  # without a grid the kernel computes all points
-    spans = [(n, n) for n in (*ints, *_zeros(can))]
+    spans = [(n, n) for n in (*ints, *_contraction_zeros(can))]
     if can.offset_alignment > 1:
         spans += [(0, can.offset_alignment - 1)] * len(kernel.buffers)
     if can.max_grid and grid:
-        extents, bounds = _axes(grid, can.max_grid)
+        extents, bounds = _merge_axes(grid, can.max_grid)
         grid = tuple(map(min, extents, bounds))
         spans += [(0, n - 1) for n in extents] + [(1, n) for n in grid]
     try:
-        refuse_beyond(kernel, dict(zip(kernel.ints, spans, strict=True)), grid, not can.int64)
-    except Beyond as beyond:
+        check_int32(kernel, dict(zip(kernel.ints, spans, strict=True)), grid, not can.int64)
+    except Int32OverflowError as beyond:
         raise DeviceError(
             f"kernel {kernel.name} would be launched over more than 32 bits index, which is what "
             f"{backend.info.type} has: a size or a place of up to {beyond.args[0]}; "
@@ -118,34 +120,34 @@ def _refuse_beyond(
         ) from None
 
 
-class _Launch:
+class _SplitLaunch:
     """A launch split into launches with aligned offsets, each for a part of the grid."""
 
     __slots__ = (
         "_alignment",
         "_backend",
+        "_extents_max",
         "_grid",
         "_ints",
-        "_most",
+        "_is_int64",
+        "_launch_cache",
         "_program",
-        "_ready",
         "_sizes",
-        "_wide",
     )
 
     def __init__(
         self, backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
     ) -> None:
         can = backend.info.capabilities
-        self._alignment, self._most = can.offset_alignment, can.max_grid
+        self._alignment, self._extents_max = can.offset_alignment, can.max_grid
         self._backend, self._program = backend, program
-        self._ints = (*ints, *_zeros(can))
+        self._ints = (*ints, *_contraction_zeros(can))
         self._grid = tuple(grid) if program.kernel.grid else ()
         kernel = program.kernel.before or program.kernel
         self._sizes = [b.dtype.itemsize for b in kernel.buffers]
-        self._wide = [not can.int64 and is_wide(d) for _, d in kernel.scalars]
+        self._is_int64 = [not can.int64 and is_wide(d) for _, d in kernel.scalars]
         # by the elements between aligned offset and start of each buffer
-        self._ready: LRUCache[tuple[int, ...], list[Launch]] = LRUCache(ALIGNED_LAUNCHES_MAX)
+        self._launch_cache: LRUCache[tuple[int, ...], list[Launch]] = LRUCache(ALIGNED_LAUNCHES_MAX)
 
     def __call__(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
         starts: tuple[int, ...] = ()
@@ -157,38 +159,38 @@ class _Launch:
             starts = tuple(
                 [remainder // n for remainder, n in zip(remainders, self._sizes, strict=True)]
             )
-        launches = self._ready.find(starts)
+        launches = self._launch_cache.find(starts)
         if launches is None:
-            launches = self._ready[starts] = [*self._bind_parts((*self._ints, *starts))]
-        if True in self._wide:
+            launches = self._launch_cache[starts] = [*self._bind_parts((*self._ints, *starts))]
+        if True in self._is_int64:
             scalars = self._split_int64(scalars)
         for launch in launches:
             launch(buffers, scalars, stream)
 
     def _bind_parts(self, ints: tuple[int, ...]) -> Iterator[Launch]:
-        if not self._most or not self._grid:
+        if not self._extents_max or not self._grid:
             yield self._backend.bind(self._program, ints, self._grid)
             return
-        for firsts, points in parts(self._grid, self._most):
+        for firsts, points in grid_parts(self._grid, self._extents_max):
             yield self._backend.bind(self._program, (*ints, *firsts, *points), points)
 
     def _split_int64(self, scalars: Sequence[Scalar]) -> list[Scalar]:
         """Return the scalars, with integers of 64 bits as two words."""
         values: list[Scalar] = []
-        for x, wide in zip(scalars, self._wide, strict=True):
-            values += (int(x) & WORD, int(x) >> 32 & WORD) if wide else (x,)
+        for x, wide in zip(scalars, self._is_int64, strict=True):
+            values += (int(x) & WORD_MASK, int(x) >> 32 & WORD_MASK) if wide else (x,)
         return values
 
 
-def parts(
-    grid: Sequence[int], most: Sequence[int]
+def grid_parts(
+    grid: Sequence[int], extents_max: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Yield the parts of a grid with at most the axes, and points per axis, of `most`.
+    """Yield the parts of a grid with at most the axes, and points per axis, of `extents_max`.
 
     Each part is a tuple of first points and a tuple of extents. If there are too many axes, the
     first ones are merged.
     """
-    extents, bounds = _axes(grid, most)
+    extents, bounds = _merge_axes(grid, extents_max)
     steps = [range(0, n, m) for n, m in zip(extents, bounds, strict=True)]
     for firsts in product(*steps):
         yield (
@@ -197,8 +199,10 @@ def parts(
         )
 
 
-def _axes(grid: Sequence[int], most: Sequence[int]) -> tuple[tuple[int, ...], Sequence[int]]:
-    """Return the extents of a grid, with axes merged to fit `most`, and the maximum of each."""
-    folded = max(1, len(grid) - len(most) + 1)
+def _merge_axes(
+    grid: Sequence[int], extents_max: Sequence[int]
+) -> tuple[tuple[int, ...], Sequence[int]]:
+    """Return the extents of a grid, with axes merged to fit `extents_max`, and the maximum of each."""
+    folded = max(1, len(grid) - len(extents_max) + 1)
     extents = (math.prod(grid[:folded]), *grid[folded:])
-    return extents, most[len(most) - len(extents) :]
+    return extents, extents_max[len(extents_max) - len(extents) :]

@@ -16,23 +16,23 @@ class Process:
     """
 
     def __init__(self, name: str, driver: str, left: Callable[[], object] | None = None) -> None:
-        self.alive, self.name, self._left = True, name, left
-        self.mend = (
+        self.alive, self.name, self._on_fork = True, name, left
+        self.advice = (
             f"{driver} does not work in a child of fork(): start processes that use it with "
             'multiprocessing.get_context("spawn")'
         )
         mine = weakref.ref(self)  # hooks cannot be unregistered
         if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=lambda: _mark_left(mine()))
+            os.register_at_fork(after_in_child=lambda: _mark_forked(mine()))
 
     def check(self) -> None:
         """Raise DeviceError in a child, because most drivers would wait for ever."""
         if not self.alive:
-            raise DeviceError(f"{self.name} was opened before a fork(); {self.mend}")
+            raise DeviceError(f"{self.name} was opened before a fork(); {self.advice}")
 
 
-def _mark_left(process: Process | None) -> None:
+def _mark_forked(process: Process | None) -> None:
     if process is not None and process.alive:
         process.alive = False
-        if process._left is not None:
-            process._left()
+        if process._on_fork is not None:
+            process._on_fork()

@@ -20,7 +20,7 @@ from ..dtypes import DType, bfloat16, float16, float64, uint16
 from ..errors import InternalError
 from ..ir.builder import Combine, Kernel, combine
 from ..ir.language import CHUNK, LANES, Atomic, Block, Loop, Store, Value, walk
-from ..ir.legalize import plugins_as_integers
+from ..ir.legalize import lower_plugin_dtypes
 from ..ir.target import Capabilities
 from .interface import (
     HOST_MEMORY,
@@ -37,7 +37,7 @@ Array = Any  # an ndarray or NumPy scalar of any dtype
 Mask = Any  # a bool array, or None: everywhere
 Shape = tuple[int, ...]
 
-BLOCK = 1 << 15  # elements per array that are computed at once: a few hundred kB each
+BLOCK_POINTS = 1 << 15  # elements per array that are computed at once: a few hundred kB each
 
 
 # --- fused multiply-add, exactly -----------------------------------------------------------------
@@ -195,7 +195,7 @@ def _cast(x: Array, source: DType, target: DType) -> Array:
 # --- the interpreter -----------------------------------------------------------------------------
 
 
-class _Memory:
+class _InterpretedBuffer:
     """A buffer while a kernel runs: `data[origin]` is the element of index 0."""
 
     def __init__(self, name: str, dtype: DType, data: Array, origin: int) -> None:
@@ -203,7 +203,7 @@ class _Memory:
         element_type = np.dtype(np.uint16) if dtype is bfloat16 else _numpy(dtype)
         self.data = data if data.dtype == element_type else data.view(element_type)
 
-    def at(self, index: Array, mask: Mask, what: str) -> Array:
+    def checked_positions(self, index: Array, mask: Mask, what: str) -> Array:
         """Return positions in `data`, 0 where the mask is false. Raises: InternalError."""
         position = np.asarray(index, np.int64) + self.origin
         if mask is not None:
@@ -219,7 +219,7 @@ class _Memory:
         return position
 
     def load(self, index: Array, mask: Mask) -> Array:
-        position = self.at(index, mask, "load of")
+        position = self.checked_positions(index, mask, "load of")
         if mask is None:
             values = self.data[position]
         elif self.data.size:
@@ -232,20 +232,23 @@ class _Memory:
         return _bfloat16_bits(value) if self.dtype is bfloat16 else value
 
 
-def _both(a: Mask, b: Mask) -> Mask:
+def _and_masks(a: Mask, b: Mask) -> Mask:
     if a is None or b is None:
         return b if a is None else a
     return a & b
 
 
-class _Points:
+class _BlockRun:
     """The run of a kernel over one block of its grid."""
 
     def __init__(
-        self, memory: Mapping[int, _Memory], params: Mapping[str, Array], index: Sequence[Array]
+        self,
+        memory: Mapping[int, _InterpretedBuffer],
+        params: Mapping[str, Array],
+        index: Sequence[Array],
     ) -> None:
         self.memory, self.params, self.index = memory, params, index
-        self.env: dict[int, Array] = {}
+        self.values: dict[int, Array] = {}
 
     def __getitem__(self, v: Value) -> Array:
         if v.op == "const":
@@ -254,10 +257,10 @@ class _Points:
             return self.params[v.name]
         if v.op == "index":
             return self.index[v.axis]
-        return self.env[id(v)]
+        return self.values[id(v)]
 
     def __setitem__(self, v: Value, x: Array) -> None:
-        self.env[id(v)] = x
+        self.values[id(v)] = x
 
     def block(self, block: Block, shape: Shape, active: Mask) -> None:
         """Run the statements of a scope of this shape."""
@@ -272,7 +275,7 @@ class _Points:
     def compute(self, v: Value, active: Mask) -> Array:
         args = [self[a] for a in v.args]
         if v.op == "load":
-            mask = active if len(args) == 1 else _both(active, args[1])
+            mask = active if len(args) == 1 else _and_masks(active, args[1])
             return self.memory[id(v.buffer)].load(args[0], mask)
         if v.op == "cast":
             return _cast(args[0], v.args[0].dtype, v.dtype)
@@ -282,8 +285,8 @@ class _Points:
 
     def effect(self, s: Store | Atomic, shape: Shape, active: Mask) -> None:
         memory = self.memory[id(s.buffer)]
-        mask = active if s.when is None else _both(active, self[s.when])
-        place = np.broadcast_to(memory.at(self[s.index], mask, "store to"), shape)
+        mask = active if s.when is None else _and_masks(active, self[s.when])
+        place = np.broadcast_to(memory.checked_positions(self[s.index], mask, "store to"), shape)
         value = np.broadcast_to(memory.encode(self[s.value]), shape)
         if mask is not None:
             mask = np.broadcast_to(mask, shape)
@@ -293,7 +296,7 @@ class _Points:
         else:
             _ATOMIC[s.op].at(memory.data, place, value)
 
-    def count(self, loop: Loop, active: Mask) -> tuple[Array, int]:
+    def trip_counts(self, loop: Loop, active: Mask) -> tuple[Array, int]:
         """Return the number of iterations at every point (0 where inactive), and the maximum."""
         n = np.maximum(self[loop.stop] - self[loop.start], 0)
         if active is not None:
@@ -310,21 +313,21 @@ class _Points:
         return active
 
     def map(self, loop: Loop, shape: Shape, active: Mask) -> None:
-        n, most = self.count(loop, active)
-        step = max(1, BLOCK // math.prod(shape))
-        for first in range(0, most, step):
-            self.iterations(loop, n, np.arange(first, min(first + step, most)), shape)
+        n, count_max = self.trip_counts(loop, active)
+        step = max(1, BLOCK_POINTS // math.prod(shape))
+        for first in range(0, count_max, step):
+            self.iterations(loop, n, np.arange(first, min(first + step, count_max)), shape)
 
     def fold(self, loop: Loop, shape: Shape, active: Mask) -> None:
-        n, most = self.count(loop, active)
-        least = int(n.min())
+        n, count_max = self.trip_counts(loop, active)
+        count_min = int(n.min())
         start = self[loop.start]
         state = [self[v] for v in loop.init]
-        for k in range(most):
+        for k in range(count_max):
             self[loop.var] = np.asarray(start + k, _numpy(loop.var.dtype))
             for carry, x in zip(loop.carry, state, strict=True):
                 self[carry] = x
-            runs = None if k < least else k < n
+            runs = None if k < count_min else k < n
             self.block(loop.body, shape, runs)
             new = [self[u] for u in loop.update]
             state = (
@@ -338,20 +341,22 @@ class _Points:
     def reduce(self, loop: Loop, shape: Shape, active: Mask) -> None:
         assert loop.combine is not None
         rule = combine(loop.combine, tuple(u.dtype for u in loop.update))
-        n, _ = self.count(loop, active)
+        n, _ = self.trip_counts(loop, active)
 
         def evaluate(k: Array) -> tuple[Mask, list[Array]]:
             runs = self.iterations(loop, n, k, shape)
             return runs, [np.broadcast_to(self[u], (k.size, *shape)) for u in loop.update]
 
-        for result, x in zip(loop.results, _canonical(rule, n, shape, evaluate), strict=True):
+        for result, x in zip(
+            loop.results, _combine_in_canonical_order(rule, n, shape, evaluate), strict=True
+        ):
             self[result] = x
 
 
-_LOOPS: dict[str, Callable[[_Points, Loop, Shape, Mask], None]] = {
-    "map": _Points.map,
-    "reduce": _Points.reduce,
-    "fold": _Points.fold,
+_LOOPS: dict[str, Callable[[_BlockRun, Loop, Shape, Mask], None]] = {
+    "map": _BlockRun.map,
+    "reduce": _BlockRun.reduce,
+    "fold": _BlockRun.fold,
 }
 
 
@@ -362,43 +367,49 @@ Evaluate = Callable[[Array], tuple[Mask, list[Array]]]
 
 
 def _combine(rule: Combine, left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
-    points = _Points({}, {}, ())
+    points = _BlockRun({}, {}, ())
     for v, x in zip(rule.left + rule.right, [*left, *right], strict=True):
         points[v] = x
     points.block(rule.body, (), None)
     return [points[v] for v in rule.result]
 
 
-def _canonical(rule: Combine, n: Array, shape: Shape, evaluate: Evaluate) -> list[Array]:
+def _combine_in_canonical_order(
+    rule: Combine, n: Array, shape: Shape, evaluate: Evaluate
+) -> list[Array]:
     """Combine `n` values per point in the order that `loops.language` defines."""
     count_max = int(n.max())
     chunks = max(1, -(-count_max // CHUNK))
-    chunks_at_once = max(1, BLOCK // (CHUNK * math.prod(shape)))  # chunks at once
+    chunks_at_once = max(1, BLOCK_POINTS // (CHUNK * math.prod(shape)))  # chunks at once
     partials = [
-        _chunks(rule, np.arange(c, min(c + chunks_at_once, chunks)), count_max, shape, evaluate)
+        _combine_chunks(
+            rule, np.arange(c, min(c + chunks_at_once, chunks)), count_max, shape, evaluate
+        )
         for c in range(0, chunks, chunks_at_once)
     ]
     partial = [np.concatenate(column) for column in zip(*partials, strict=True)]
     if chunks == 1:
         return [x[0] for x in partial]
-    again = -(-n // CHUNK)
+    chunk_counts = -(-n // CHUNK)
 
     def pick(k: Array) -> tuple[Mask, list[Array]]:
-        return k.reshape(-1, *[1] * len(shape)) < again, [
+        return k.reshape(-1, *[1] * len(shape)) < chunk_counts, [
             x[np.minimum(k, chunks - 1)] for x in partial
         ]
 
-    return _canonical(rule, again, shape, pick)  # leaves a single chunk's result as it is
+    return _combine_in_canonical_order(
+        rule, chunk_counts, shape, pick
+    )  # leaves a single chunk's result as it is
 
 
-def _chunks(
-    rule: Combine, chunks: Array, most: int, shape: Shape, evaluate: Evaluate
+def _combine_chunks(
+    rule: Combine, chunks: Array, count_max: int, shape: Shape, evaluate: Evaluate
 ) -> list[Array]:
     """Return the results of chunks, along axis 0: each chunk in lanes, the lanes then as a tree."""
     wide = (chunks.size, LANES, *shape)
     lanes = [np.full(wide, v.number, _numpy(v.dtype)) for v in rule.identity]
-    rows = -(-min(most - int(chunks[0]) * CHUNK, CHUNK) // LANES)
-    step = max(1, BLOCK // math.prod(wide))
+    rows = -(-min(count_max - int(chunks[0]) * CHUNK, CHUNK) // LANES)
+    step = max(1, BLOCK_POINTS // math.prod(wide))
     first = chunks[:, None] * CHUNK + np.arange(LANES)
     for r in range(0, rows, step):
         row = np.arange(r, min(r + step, rows))
@@ -431,10 +442,10 @@ def interpret(
 
     Raises: InternalError for an access outside of a buffer.
     """
-    kernel = plugins_as_integers(kernel)
+    kernel = lower_plugin_dtypes(kernel)
     starts = [0] * len(buffers) if origins is None else origins
     memory = {
-        id(b): _Memory(b.name, b.dtype, data, start)
+        id(b): _InterpretedBuffer(b.name, b.dtype, data, start)
         for b, data, start in zip(kernel.buffers, buffers, starts, strict=True)
     }
     index_type = _numpy(kernel.index)
@@ -443,13 +454,13 @@ def interpret(
         params[name] = np.asarray(x, _numpy(dtype))
     total = math.prod(grid)
     lanes = any(isinstance(s, Loop) and s.kind != "fold" for s in walk(kernel.body))
-    step = BLOCK // LANES if lanes else BLOCK
+    step = BLOCK_POINTS // LANES if lanes else BLOCK_POINTS
     with np.errstate(all="ignore"):
         for first in range(0, total, step):
             points = np.arange(first, min(first + step, total))
             index = np.unravel_index(points, tuple(grid)) if grid else ()
             index = tuple(i.astype(index_type, copy=False) for i in index)
-            _Points(memory, params, index).block(kernel.body, (points.size,), None)
+            _BlockRun(memory, params, index).block(kernel.body, (points.size,), None)
 
 
 # --- the backend ---------------------------------------------------------------------------------

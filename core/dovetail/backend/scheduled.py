@@ -38,9 +38,9 @@ class ScheduledProgram(Program, Generic[Built]):
         """Return the schedule for a launch of these sizes, its build, and its own ints and grid."""
         name = self._compiler.best(self.kernel, ints, grid)
         schedule = self._compiler.schedule(self.kernel, name)
-        return schedule, self._built_in_schedule(name), *schedule.sizes(ints, grid)
+        return schedule, self._build_in_schedule(name), *schedule.sizes(ints, grid)
 
-    def _built_in_schedule(self, name: str) -> Built:
+    def _build_in_schedule(self, name: str) -> Built:
         with self._lock:
             if name not in self._built:
                 self._built[name] = self._compiler.other(self.kernel, name)
@@ -114,12 +114,12 @@ def add_digest(source: str, binary: bytes) -> bytes:
     Drivers crash on a truncated binary, and another version of the core may render a kernel
     differently.
     """
-    return diskcache.digest(source.encode() + binary) + binary
+    return diskcache.sha256_digest(source.encode() + binary) + binary
 
 
 def strip_digest(source: str, content: bytes) -> bytes:
     """Return the binary without digest. Raises: ValueError for another source, or damage."""
-    binary = content[diskcache.SHA :]
+    binary = content[diskcache.DIGEST_BYTES :]
     if content != add_digest(source, binary):
         raise ValueError("this binary was made from another source, or is damaged")
     return binary

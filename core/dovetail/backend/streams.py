@@ -12,7 +12,7 @@ from .. import settings
 from ..argument_checks import instance
 from ..device_class import Device, device, opened, opened_devices
 from ..errors import ArgumentError, DeviceError, DTypeError
-from .faults import Faults
+from .faults import ErrorCells
 from .interface import Backend, EventHandle, StreamHandle
 
 __all__ = ["Event", "Stream", "current_stream", "default_stream", "stream", "synchronize"]
@@ -23,18 +23,18 @@ def _backend(dev: Device) -> Backend:
     return backend
 
 
-class Opened(Protocol):
+class StreamDevice(Protocol):
     """The fields of an open device that this module uses."""
 
     backend: Backend
-    faults: Faults
+    faults: ErrorCells
 
 
-def wait(where: Opened, stream: StreamHandle) -> None:
+def wait_for_stream(opened_device: StreamDevice, stream: StreamHandle) -> None:
     """Wait for everything queued on a stream (its handle) of an opened device."""
-    where.backend.synchronize(stream)
-    if where.faults.pending:
-        where.faults.settle(stream)
+    opened_device.backend.synchronize(stream)
+    if opened_device.faults.pending:
+        opened_device.faults.settle(stream)
 
 
 class Stream:
@@ -56,15 +56,15 @@ class Stream:
     def __init__(self, spec: Device | str | None = None) -> None:
         self.device = device(spec, "Stream")
         self.handle: StreamHandle = _backend(self.device).create_stream()
-        opened(self.device).streams = True
+        opened(self.device).has_streams = True
 
     def synchronize(self) -> None:
         """Wait for everything queued on this stream.
 
         Raises: IndexOutOfRange, once, for an unreported index out of range on the device.
         """
-        wait(opened(self.device), self.handle)
-        opened(self.device).faults.report()
+        wait_for_stream(opened(self.device), self.handle)
+        opened(self.device).faults.raise_unreported()
 
     def record_event(self) -> Event:
         """Return a new event at the current end of this stream."""
@@ -86,21 +86,21 @@ class Stream:
         return {"streams": {self.device: self}}
 
     def __enter__(self) -> Stream:
-        settings.enter(self)
+        settings.enter_block(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        settings.leave(self)
+        settings.leave_block(self)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         raise DTypeError("pickle, copy: a Stream is of this process; make one with Stream()")
 
     def __repr__(self) -> str:
-        name = "default" if self.handle is None else named_handle(self.handle)
+        name = "default" if self.handle is None else handle_text(self.handle)
         return f"<Stream {name} of {self.device}>"
 
 
-def named_handle(handle: object) -> str:
+def handle_text(handle: object) -> str:
     """Return a short text of a backend's handle: the number, or the type and id of an object."""
     if isinstance(handle, int):
         return f"{handle:#x}"
@@ -261,4 +261,4 @@ def synchronize(spec: Device | str | None = None) -> None:
             where = opened(dev)
             where.backend.synchronize()
             where.faults.settle_all()
-            where.faults.report()
+            where.faults.raise_unreported()

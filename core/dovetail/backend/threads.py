@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..argument_checks import integer
-from ..device_class import DEFAULT, Device, default_device, device, opened
+from ..device_class import DEFAULT_DEVICE_TYPE, Device, default_device, device, opened
 from ..errors import ArgumentError, DeviceError
 
 __all__ = ["get_num_threads", "set_num_threads"]
@@ -53,7 +53,7 @@ def _backend(op: str, spec: Device | str | None) -> Any:
     backend = opened(dev).backend
     if spec is None and not hasattr(backend, "set_num_threads"):
         try:
-            backend = opened(device(DEFAULT)).backend
+            backend = opened(device(DEFAULT_DEVICE_TYPE)).backend
         except DeviceError:
             return None
     return backend if hasattr(backend, "set_num_threads") else None

@@ -21,16 +21,16 @@ from ..tensor.primitives import apply, view
 from ..tensor.tensor import Tensor
 from .captured_loops import capture_loop, capture_while
 from .iterations import (
-    Loop,
-    as_while,
+    LoopSpec,
     choose,
     copy_all,
     is_any_taped,
     is_mapping,
     next_carry,
+    run_as_while,
     truth_of,
 )
-from .pytree import Flat, flattened, rebuilt
+from .pytree import FlatTree, flatten, rebuild
 from .tracer import evaluate_pending
 
 R = TypeVar("R")
@@ -38,7 +38,7 @@ Condition = Callable[[Any], object]
 Body = Callable[[Any], Any]
 
 
-def run_loop(loop: Loop, reads: set[int] | None = None) -> tuple[Any, Any]:
+def run_loop(loop: LoopSpec, reads: set[int] | None = None) -> tuple[Any, Any]:
     """Run a loop without gradients as one loop, see `capture_loop`. Raises: UnrolledLoop."""
     if (tracer := batch_tracer()) is not None:
         return _batch_loop(tracer, loop, reads)
@@ -47,7 +47,7 @@ def run_loop(loop: Loop, reads: set[int] | None = None) -> tuple[Any, Any]:
     return capture_loop(loop, reads)
 
 
-def run_while(name: str, condition: Condition, body: Body, carry: Flat) -> Any:
+def run_while(name: str, condition: Condition, body: Body, carry: FlatTree) -> Any:
     """Run a `while_loop` without gradients as one loop. Raises: UnrolledLoop."""
     if (tracer := batch_tracer()) is not None:
         return _batch_while(tracer, name, condition, body, carry)
@@ -56,7 +56,7 @@ def run_while(name: str, condition: Condition, body: Body, carry: Flat) -> Any:
     return capture_while(name, condition, body, carry)
 
 
-class _Restart(BaseException):
+class _CaptureRestart(BaseException):
     """Raised where a capture has found out more of a loop, which is to be captured again.
 
     `condition_differs`: True if its condition is found to differ between examples, else one more
@@ -71,23 +71,23 @@ class _Restart(BaseException):
 class _BatchedLoop:
     """A loop of examples that is one loop outside of the function."""
 
-    def __init__(self, tracer: BatchTracer, carry: Flat, xs: Flat | None = None) -> None:
+    def __init__(self, tracer: BatchTracer, carry: FlatTree, xs: FlatTree | None = None) -> None:
         self.tracer, self.carry = tracer, carry.leaves
         self.xs = xs.leaves if xs is not None else ()
         _require_untaped([*self.carry, *self.xs])
         evaluate_pending()
-        tracer.settle()
+        tracer.check_pending_reads()
         self._settings = current()
-        self._carry_differs = [tracer.differs(t) for t in self.carry]
-        self._xs_differ = [tracer.differs(t) for t in self.xs]
+        self._carry_differs = [tracer.is_batched_tensor(t) for t in self.carry]
+        self._xs_differ = [tracer.is_batched_tensor(t) for t in self.xs]
         self._ys_differ: list[bool] = []
 
     def run(self, loop: Callable[[list[Tensor], list[Tensor]], R]) -> R:
         """Run `loop` outside of the function, on the carries and xs of all examples."""
         while True:
             try:
-                return self.tracer.outside(partial(self._run, loop))
-            except _Restart as error:
+                return self.tracer.run_outside(partial(self._run, loop))
+            except _CaptureRestart as error:
                 if error.loop is not self or error.condition_differs:
                     raise
 
@@ -101,7 +101,7 @@ class _BatchedLoop:
 
         def outside(carry: list[Tensor], xs: list[Tensor]) -> list[Tensor]:
             after: list[Tensor] = run_while(
-                name, condition, lambda c: self.iterate(body, c)[0], flattened(carry)
+                name, condition, lambda c: self.iterate(body, c)[0], flatten(carry)
             )
             return after
 
@@ -125,18 +125,18 @@ class _BatchedLoop:
         n, before = len(carry), current()
         differs = [*self._carry_differs, *self._xs_differ]
         try:
-            with self.tracer.iteration() as tracer:
+            with self.tracer.iteration_scope() as tracer:
                 restore(self._settings)
                 body_inputs = [
-                    tracer.example(x, is_argument=True) if d else x
+                    tracer.create_example(x, is_argument=True) if d else x
                     for x, d in zip((*carry, *row), differs, strict=False)
                 ]
                 after, ys = body(body_inputs[:n], body_inputs[n:])
                 _require_untaped([*after, *ys])
                 for k, t in enumerate(after):
-                    if not self._carry_differs[k] and tracer.differs(t):
+                    if not self._carry_differs[k] and tracer.is_batched_tensor(t):
                         self._let_differ(self._carry_differs, k)
-                self._ys_differ = [tracer.differs(t) for t in ys]
+                self._ys_differ = [tracer.is_batched_tensor(t) for t in ys]
                 carry_differs = self._carry_differs[: len(after)]
                 return _all(tracer, after, carry_differs), _all(tracer, ys, self._ys_differ)
         except UnrolledLoop as error:
@@ -150,7 +150,7 @@ class _BatchedLoop:
 
     def _let_differ(self, flags: list[bool], k: int) -> None:
         flags[k] = True
-        raise _Restart(self)
+        raise _CaptureRestart(self)
 
     def examples(self, carry: Sequence[Tensor]) -> list[Tensor]:
         """Return the last carry of one example."""
@@ -159,7 +159,7 @@ class _BatchedLoop:
     def stacked(self, ys: Sequence[Tensor]) -> list[Tensor]:
         """Return the ys of one example, stacked by the loop outside."""
         swapped = [
-            self.tracer.outside(partial(_swap_axes, t)) if d else t
+            self.tracer.run_outside(partial(_swap_axes, t)) if d else t
             for t, d in zip(ys, self._ys_differ, strict=True)
         ]
         return self._examples(swapped, self._ys_differ)
@@ -167,7 +167,7 @@ class _BatchedLoop:
     def _examples(self, tensors: Sequence[Tensor], differs: Sequence[bool]) -> list[Tensor]:
         tracer = self.tracer
         return [
-            tracer.example(t) if d else tracer.adopt(t)
+            tracer.create_example(t) if d else tracer.adopt_tensor(t)
             for t, d in zip(tensors, differs, strict=True)
         ]
 
@@ -182,7 +182,7 @@ def batch_tracer() -> BatchTracer | None:
 
 def _all(tracer: BatchTracer, tensors: Sequence[Tensor], differs: Sequence[bool]) -> list[Tensor]:
     """Return the tensors, with an axis of examples where they differ."""
-    return [tracer.untaped(t) if d else t for t, d in zip(tensors, differs, strict=True)]
+    return [tracer.full_batch(t) if d else t for t, d in zip(tensors, differs, strict=True)]
 
 
 def _swap_axes(x: Tensor) -> Tensor:
@@ -199,73 +199,77 @@ def _require_untaped(tensors: Sequence[Tensor]) -> None:
 # --- the loops
 
 
-def _batch_loop(tracer: BatchTracer, loop: Loop, reads: set[int] | None) -> tuple[Any, Any]:
+def _batch_loop(tracer: BatchTracer, loop: LoopSpec, reads: set[int] | None) -> tuple[Any, Any]:
     """Run a loop of examples as one loop outside. Raises: UnrolledLoop."""
-    if any(tracer.differs(b) for b in loop.bounds if isinstance(b, Tensor)):
-        return _batch_while(tracer, loop.name, *as_while(loop))[1], ()
-    batch, trees = _BatchedLoop(tracer, loop.carry, loop.xs), list[Flat]()
+    if any(tracer.is_batched_tensor(b) for b in loop.bounds if isinstance(b, Tensor)):
+        return _batch_while(tracer, loop.name, *run_as_while(loop))[1], ()
+    batch, trees = _BatchedLoop(tracer, loop.carry, loop.xs), list[FlatTree]()
 
-    def outside(carry: list[Tensor], xs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    def run_outer(carry: list[Tensor], xs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         def body(i: Any, c: list[Tensor], x: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-            def one(c: list[Tensor], x: list[Tensor]) -> tuple[list[Tensor], Sequence[Tensor]]:
+            def run_example(
+                c: list[Tensor], x: list[Tensor]
+            ) -> tuple[list[Tensor], Sequence[Tensor]]:
                 after, ys = loop.run_body(i, c, x)
-                trees[:] = [Flat((), ys.tree)]  # no tensors: their values are those of a capture
+                trees[:] = [
+                    FlatTree((), ys.tree)
+                ]  # no tensors: their values are those of a capture
                 return after, ys.leaves
 
-            return batch.iterate(one, c, x)
+            return batch.iterate(run_example, c, x)
 
-        return run_loop(loop._replace(body=body, carry=flattened(carry), xs=flattened(xs)), reads)
+        return run_loop(loop._replace(body=body, carry=flatten(carry), xs=flatten(xs)), reads)
 
-    after, ys = batch.run(outside)
-    return rebuilt(loop.carry, batch.examples(after)), rebuilt(trees[0], batch.stacked(ys))
+    after, ys = batch.run(run_outer)
+    return rebuild(loop.carry, batch.examples(after)), rebuild(trees[0], batch.stacked(ys))
 
 
 def _batch_while(
-    tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: Flat
+    tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: FlatTree
 ) -> Any:
     """Run a `while_loop` of examples as one loop outside. Raises: UnrolledLoop."""
     batch = _BatchedLoop(tracer, carry)
 
-    def one(c: list[Tensor], x: object) -> tuple[list[Tensor], tuple[()]]:
-        return next_carry(name, carry, body(rebuilt(carry, c))), ()
+    def run_example(c: list[Tensor], x: object) -> tuple[list[Tensor], tuple[()]]:
+        return next_carry(name, carry, body(rebuild(carry, c))), ()
 
-    def ask(c: list[Tensor], x: object) -> tuple[tuple[()], list[Tensor]]:
-        return (), [_require_truth(condition(rebuilt(carry, c)))]
+    def evaluate_condition(c: list[Tensor], x: object) -> tuple[tuple[()], list[Tensor]]:
+        return (), [_require_truth(condition(rebuild(carry, c)))]
 
-    def goes_on(c: list[Tensor]) -> Tensor:
-        truth = batch.iterate(ask, c)[1][0]
+    def should_continue(c: list[Tensor]) -> Tensor:
+        truth = batch.iterate(evaluate_condition, c)[1][0]
         if truth.ndim:
-            raise _Restart(batch, condition_differs=True)
+            raise _CaptureRestart(batch, condition_differs=True)
         return truth
 
     try:
-        return rebuilt(carry, batch.run_while(name, goes_on, one))
-    except _Restart as error:
+        return rebuild(carry, batch.run_while(name, should_continue, run_example))
+    except _CaptureRestart as error:
         if error.loop is not batch:
             raise
     # not within `except`: the error holds what is pending of the capture that it ended
-    return _while_any_goes_on(tracer, name, condition, body, carry)
+    return _run_while_any_continues(tracer, name, condition, body, carry)
 
 
-def _while_any_goes_on(
-    tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: Flat
+def _run_while_any_continues(
+    tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: FlatTree
 ) -> Any:
     """Run a loop until all examples have stopped. It also carries which go on."""
-    first, mask = copy_all(carry.leaves), tracer_api.mask()
-    active = _require_truth(condition(rebuilt(carry, first)))
+    first, mask = copy_all(carry.leaves), tracer_api.current_write_mask()
+    active = _require_truth(condition(rebuild(carry, first)))
     active = active if mask is None else apply(LOGICAL_AND, (mask, active))
-    batch = _BatchedLoop(tracer, flattened([*first, active]))
+    batch = _BatchedLoop(tracer, flatten([*first, active]))
 
-    def one(c: list[Tensor], x: object) -> tuple[list[Tensor], tuple[()]]:
+    def run_example(c: list[Tensor], x: object) -> tuple[list[Tensor], tuple[()]]:
         *before, active = c
-        with tracer_api.masked(active):
-            after = next_carry(name, carry, body(rebuilt(carry, before)))
+        with tracer_api.use_write_mask(active):
+            after = next_carry(name, carry, body(rebuild(carry, before)))
         after = choose(active, after, before)
-        with tracer_api.masked(active):
-            truth = _require_truth(condition(rebuilt(carry, after)))
+        with tracer_api.use_write_mask(active):
+            truth = _require_truth(condition(rebuild(carry, after)))
         return [*after, apply(LOGICAL_AND, (active, truth))], ()
 
-    return rebuilt(carry, batch.run_while(name, lambda c: any_true(c[-1]), one)[:-1])
+    return rebuild(carry, batch.run_while(name, lambda c: any_true(c[-1]), run_example)[:-1])
 
 
 def _require_truth(truth: object) -> Tensor:

@@ -1,6 +1,6 @@
 """Binding of a captured program: the sources of its inputs, and the use of its results.
 
-`bind` makes an executable from a `Trace`, the record of a function's first call.
+`bind_trace` makes an executable from a `FunctionTrace`, the record of a function's first call.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from ..memory import DataPtr
 from ..memory.storage import storage_at
 from ..settings import Settings
 from ..tensor.other_layouts import LayoutTensor
-from ..tensor.tensor import Tensor, make
-from .closures import CONTAINERS, NUMBERS, ClosurePath
+from ..tensor.tensor import Tensor, create_tensor
+from .closures import CONSTANT_TYPES, CONTAINER_TYPES, ClosurePath
 from .executable import (
-    A_NUMBER,
-    A_TENSOR,
-    ALIKE,
-    AN_ARRAY,
-    AS_ARGUMENT,
-    AS_READ,
-    NESTED,
-    NONE,
-    NOTHING,
-    OF_TYPE,
-    ONE_VALUE,
-    THE_SAME,
-    TUPLE,
+    CHECK_ARRAY,
+    CHECK_CONSTANT,
+    CHECK_IDENTITY,
+    CHECK_METADATA,
+    CHECK_SAME_AS_ARGUMENT,
+    CHECK_SAME_AS_READ,
+    CHECK_TENSOR,
+    CHECK_TYPE,
+    NO_INDEX,
+    RESULT_NESTED,
+    RESULT_NONE,
+    RESULT_SINGLE,
+    RESULT_TUPLE,
     BoundProgram,
     ClosureRead,
     Executable,
@@ -42,13 +42,13 @@ from .executable import (
     InputSlot,
     Outputs,
     OutputSlot,
-    Overlap,
+    SlotOverlap,
 )
-from .program import Place, Program
-from .pytree import Flat, Static, array_key, metadata_key, static_key
+from .program import CapturedProgram, Place
+from .pytree import FlatTree, StaticArgument, array_key, metadata_key, static_key
 
 
-class KnownTensor:
+class ReachableTensor:
     """A tensor that a function may use: an argument, one of its closure, or a gradient of one.
 
     `input`: its number among the inputs of the program, if it is one. `tape`: its place on the tape
@@ -58,9 +58,9 @@ class KnownTensor:
     def __init__(
         self,
         tensor: Tensor,
-        argument: int = NONE,
+        argument: int = NO_INDEX,
         path: ClosurePath | None = None,
-        gradient_of: KnownTensor | None = None,
+        gradient_of: ReachableTensor | None = None,
         input: int | None = None,
     ) -> None:
         self.tensor, self.argument, self.path = tensor, argument, path
@@ -77,14 +77,14 @@ class KnownTensor:
         """The byte offset of the tensor in its memory."""
         return self.expr.offset * self.expr.spec.dtype.itemsize
 
-    def forget(self) -> Tensor:
+    def drop_memory(self) -> Tensor:
         """Replace the tensor by one without memory and otherwise equal; return that."""
         e = self.expr
         spec, strides, offset = e.spec, e.spec.strides, 0
         if e.op is None:
             strides, offset = e.strides, e.offset
         ptr = DataPtr(None, 0, 0, spec.device)
-        self.tensor = make(leaf(storage_at(ptr, 0, spec.device), spec, strides, offset))
+        self.tensor = create_tensor(leaf(storage_at(ptr, 0, spec.device), spec, strides, offset))
         self.tape = None
         return self.tensor
 
@@ -92,33 +92,33 @@ class KnownTensor:
 class Result(NamedTuple):
     """A result: a known tensor, or a view of an input, a constant or new memory."""
 
-    same: KnownTensor | None
+    reachable_tensor: ReachableTensor | None
     place: Place
     spec: Spec
     strides: Shape
 
 
-class ResultNumber(int):
+class ResultIndex(int):
     """The number of a result, in place of a leaf of the returned containers."""
 
 
-NewGradient: TypeAlias = tuple[KnownTensor, int | None]  # its tensor, the number of the result
+NewGradient: TypeAlias = tuple[ReachableTensor, int | None]  # its tensor, the number of the result
 
 
-class Trace(NamedTuple):
+class FunctionTrace(NamedTuple):
     """The record of a function's first call."""
 
     name: str
-    program: Program
+    program: CapturedProgram
     leaves: Sequence[object]  # of the arguments
     tree: object  # of the arguments; None if there are no containers
     settings: Settings | None  # of the context; None if they do not matter
-    known: list[KnownTensor]
-    inputs: list[KnownTensor]
+    known: list[ReachableTensor]
+    inputs: list[ReachableTensor]
     environment: Environment
     floats: list[tuple[int, int]]  # leaf of the arguments -> variable
     results: list[Result]
-    returned: Flat  # leaves: numbers of results, or values
+    returned: FlatTree  # leaves: numbers of results, or values
     gradients: list[NewGradient]
     closure: Sequence[ClosurePath] = ()
     arrays: Sequence[np.ndarray] = ()  # arrays from which tensors were made
@@ -127,90 +127,92 @@ class Trace(NamedTuple):
     )
 
 
-def bind(trace: Trace) -> tuple[Executable, dict[int, int]]:
+def bind_trace(trace: FunctionTrace) -> tuple[Executable, dict[int, int]]:
     """Return the executable of a trace, and the input slot of each known tensor, by its id."""
     binder = _Binder(trace)
-    return Executable(binder.inputs(), binder.program(), binder.outputs()), binder.numbers
+    return Executable(binder.inputs(), binder.program(), binder.outputs()), binder.slot_index
 
 
 class _Binder:
     """The builder of an executable: it numbers the tensors and closure reads of a trace.
 
-    `numbers`: the input slot of each known tensor, by its id.
+    `slot_index`: the input slot of each known tensor, by its id.
     """
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: FunctionTrace) -> None:
         self.trace = trace
-        self.numbers: dict[int, int] = {}
+        self.slot_index: dict[int, int] = {}
         self.slots: list[InputSlot] = []
         self.reads: list[ClosureRead] = []
-        self._read_of: dict[int, int] = {}  # id of a path -> the number of its read
+        self._read_index: dict[int, int] = {}  # id of a path -> the number of its read
         used = {id(storage_of(k.expr)) for k in trace.inputs}
-        self._beside = [  # no inputs, but over the memory of one
+        self._overlapping = [  # no inputs, but over the memory of one
             k
             for k in trace.known
             if k.input is None and k.expr.op is None and id(storage_of(k.expr)) in used
         ]
-        arguments = [k for k in trace.known if k.argument != NONE]
+        arguments = [k for k in trace.known if k.argument != NO_INDEX]
         others = [k for k in trace.known if self._is_needed(k)]
-        for tensor in (*arguments, *trace.inputs, *self._beside, *others):
-            self._slot(tensor)
+        for tensor in (*arguments, *trace.inputs, *self._overlapping, *others):
+            self._find_slot(tensor)
         self._add_closure_reads()
 
-    def _is_needed(self, tensor: KnownTensor) -> bool:
+    def _is_needed(self, tensor: ReachableTensor) -> bool:
         """Return True if a tensor is needed even if it is no input.
 
         Its `grad` is set, it is returned, or gradients flow there.
         """
-        f = self.trace
-        if f.saved is not None and tensor.tape is not None:
+        trace = self.trace
+        if trace.saved is not None and tensor.tape is not None:
             return True
-        return any(k is tensor for k, _ in f.gradients) or any(r.same is tensor for r in f.results)
+        return any(k is tensor for k, _ in trace.gradients) or any(
+            r.reachable_tensor is tensor for r in trace.results
+        )
 
-    def _slot(self, tensor: KnownTensor) -> int:
+    def _find_slot(self, tensor: ReachableTensor) -> int:
         """Return the number of the input slot of a known tensor."""
-        if id(tensor) not in self.numbers:
-            of = NONE if tensor.gradient_of is None else self._slot(tensor.gradient_of)
-            read = NONE if tensor.path is None else self._read(tensor.path)
+        if id(tensor) not in self.slot_index:
+            of = NO_INDEX if tensor.gradient_of is None else self._find_slot(tensor.gradient_of)
+            read = NO_INDEX if tensor.path is None else self._add_read(tensor.path)
             spec, strides = tensor.expr.spec, tensor.expr.strides
             slot = InputSlot(tensor.argument, of, read, spec, strides, spec.dtype.itemsize)
-            slot.taped = tensor.tape is not None
-            if slot.taped and tensor.tensor.is_leaf:
-                slot.gradient = int(any(k.gradient_of is tensor for k in self.trace.known))
-            self.numbers[id(tensor)] = len(self.slots)
+            slot.requires_grad = tensor.tape is not None
+            if slot.requires_grad and tensor.tensor.is_leaf:
+                slot.has_gradient = int(any(k.gradient_of is tensor for k in self.trace.known))
+            self.slot_index[id(tensor)] = len(self.slots)
             self.slots.append(slot)
-        return self.numbers[id(tensor)]
+        return self.slot_index[id(tensor)]
 
     # --- the closure
     def _add_closure_reads(self) -> None:
         """Add a read for each path of the closure that decides what the function gives."""
         paths = self.trace.closure
         tensors = {id(k.tensor) for k in self.trace.known}
-        used = {id(k.tensor) for k in self.trace.known if id(k) in self.numbers}
+        used = {id(k.tensor) for k in self.trace.known if id(k) in self.slot_index}
         arrays = [p.value for p in paths if isinstance(p.value, np.ndarray)]
         is_computed = any(  # by NumPy, perhaps from an array that the code names
             not any(np.may_share_memory(a, k) for k in arrays) for a in self.trace.arrays
         )
         for p in paths:
-            if self._decides(p, used) or (
-                is_computed and p.named and isinstance(p.value, np.ndarray)
+            if self._affects_result(p, used) or (
+                is_computed and p.is_named and isinstance(p.value, np.ndarray)
             ):
-                self._read(p)
+                self._add_read(p)
         for p in paths:  # of these the code may ask the shape, without the values
             if self._needs_only_metadata(p, tensors):
-                read = self.reads[self._read(p)]
-                read.check, read.expected = ALIKE, metadata_key(p.value)
+                read = self.reads[self._add_read(p)]
+                read.check, read.expected = CHECK_METADATA, metadata_key(p.value)
         for p in paths:  # code that runs beside the tensors
-            if p.parent is not None and id(p.parent) in self._read_of and callable(p.value):
-                self._read(p)
+            if p.parent is not None and id(p.parent) in self._read_index and callable(p.value):
+                self._add_read(p)
         before = -1
         while before != len(self.reads):  # another name for a container leads to the same values
             before = len(self.reads)
             for p in paths:
-                if p.again is not None and id(p.again) in self._read_of:
-                    self._read(p)
+                if p.first_path is not None and id(p.first_path) in self._read_index:
+                    self._add_read(p)
 
-    def _decides(self, p: ClosurePath, used: set[int]) -> bool:
+    def _affects_result(self, p: ClosurePath, used: set[int]) -> bool:
         """Return True if the value at a path matters by itself; `used`: ids of tensors that do."""
         value = p.value
         if type(value) is Tensor:
@@ -219,8 +221,8 @@ class _Binder:
             return any(np.may_share_memory(value, a) for a in self.trace.arrays)
         if hasattr(type(value), "captured_for"):
             return True
-        is_empty = isinstance(value, CONTAINERS) and not value
-        return p.named and (is_empty or isinstance(value, NUMBERS))
+        is_empty = isinstance(value, CONTAINER_TYPES) and not value
+        return p.is_named and (is_empty or isinstance(value, CONSTANT_TYPES))
 
     def _needs_only_metadata(self, p: ClosurePath, tensors: set[int]) -> bool:
         """Return True if the code names a tensor or array, of which no values are read.
@@ -228,78 +230,84 @@ class _Binder:
         A container that the code names counts for its items. `tensors`: ids of the known ones.
         """
         named = p
-        while not named.named and named.is_item and named.parent is not None:
+        while not named.is_named and named.is_item and named.parent is not None:
             named = named.parent  # a container
-        if not named.named or id(p) in self._read_of or metadata_key(p.value) is None:
+        if not named.is_named or id(p) in self._read_index or metadata_key(p.value) is None:
             return False
         return type(p.value) is not Tensor or id(p.value) in tensors
 
-    def _read(self, p: ClosurePath) -> int:
+    def _add_read(self, p: ClosurePath) -> int:
         """Return the number of the read of a path; its owners are read before."""
         waiting: list[ClosurePath] = []
         owner: ClosurePath | None = p
-        while owner is not None and id(owner) not in self._read_of:
+        while owner is not None and id(owner) not in self._read_index:
             waiting.append(owner)
             owner = owner.owner
         for path in reversed(waiting):
-            parent = NONE if path.parent is None else self._read_of[id(path.parent)]
-            root = path.value if path.parent is None and path.argument == NONE else None
+            parent = NO_INDEX if path.parent is None else self._read_index[id(path.parent)]
+            root = path.value if path.parent is None and path.argument == NO_INDEX else None
             r = ClosureRead(parent, path.argument, root, path.key, path.is_item)
             self._set_check(r, path)
-            self._read_of[id(path)] = len(self.reads)
+            self._read_index[id(path)] = len(self.reads)
             self.reads.append(r)
-        return self._read_of[id(p)]
+        return self._read_index[id(p)]
 
     def _set_check(self, r: ClosureRead, p: ClosurePath) -> None:
         """Set what the read of a path must find, from the value there after the capture."""
-        value, argument = p.value, NONE
+        value, argument = p.value, NO_INDEX
         if type(value) is Tensor:
             arguments = (k.argument for k in self.trace.known if k.tensor is value)
-            argument = next(arguments, NONE)
-        if argument != NONE:
-            r.check, r.same_as = AS_ARGUMENT, argument
-        elif p.again is not None and (p.parent is not None or p.argument != NONE):
-            r.check, r.same_as = AS_READ, self._read(p.again)
+            argument = next(arguments, NO_INDEX)
+        if argument != NO_INDEX:
+            r.check, r.same_index = CHECK_SAME_AS_ARGUMENT, argument
+        elif p.first_path is not None and (p.parent is not None or p.argument != NO_INDEX):
+            r.check, r.same_index = CHECK_SAME_AS_READ, self._add_read(p.first_path)
         elif type(value) is Tensor:
-            r.check = A_TENSOR
-        elif p.parent is None and p.argument == NONE:
+            r.check = CHECK_TENSOR
+        elif p.parent is None and p.argument == NO_INDEX:
             return
-        elif isinstance(value, NUMBERS):
-            r.check, r.root = A_NUMBER, p.read()
+        elif isinstance(value, CONSTANT_TYPES):
+            r.check, r.root = CHECK_CONSTANT, p.read()
             r.expected = static_key(r.root)
         elif isinstance(value, np.ndarray):
-            r.check, r.expected = AN_ARRAY, array_key(value)
+            r.check, r.expected = CHECK_ARRAY, array_key(value)
         elif p.parent is not None and isinstance(p.parent.value, LayoutTensor):
-            r.check, r.expected = THE_SAME, value  # a pattern, of which much is known
+            r.check, r.expected = CHECK_IDENTITY, value  # a pattern, of which much is known
         elif isinstance(value, type) or (isroutine(value) and type(value) is not MethodType):
-            r.check, r.expected = THE_SAME, value
+            r.check, r.expected = CHECK_IDENTITY, value
         else:
-            r.check, r.expected = OF_TYPE, type(value)
-            r.length = len(value) if isinstance(value, CONTAINERS) else NONE
+            r.check, r.expected = CHECK_TYPE, type(value)
+            r.length = len(value) if isinstance(value, CONTAINER_TYPES) else NO_INDEX
 
     # --- the parts
     def inputs(self) -> Inputs:
         """Return the inputs of a call."""
-        f = self.trace
-        input_slots = [self._slot(k) for k in f.inputs]
+        trace = self.trace
+        input_slots = [self._find_slot(k) for k in trace.inputs]
         overlaps = []
-        for k in self._beside:
-            base = next(x for x in f.inputs if storage_of(x.expr) is storage_of(k.expr))
-            overlaps.append(Overlap(self._slot(k), self._slot(base), k.begin - base.begin))
+        for k in self._overlapping:
+            base = next(x for x in trace.inputs if storage_of(x.expr) is storage_of(k.expr))
+            overlaps.append(
+                SlotOverlap(self._find_slot(k), self._find_slot(base), k.begin - base.begin)
+            )
         return Inputs(
-            count=len(f.leaves),
-            tree=f.tree,
-            settings=f.settings,
-            device=f.program.opened.device,
-            opened=f.program.opened,
-            statics=[(i, x.value, x.key) for i, x in enumerate(f.leaves) if type(x) is Static],
-            floats=[*f.floats],
+            count=len(trace.leaves),
+            tree=trace.tree,
+            settings=trace.settings,
+            device=trace.program.opened.device,
+            opened=trace.program.opened,
+            statics=[
+                (i, x.value, x.key) for i, x in enumerate(trace.leaves) if type(x) is StaticArgument
+            ],
+            floats=[*trace.floats],
             reads=self.reads,
             slots=self.slots,
-            taped=sum(s.taped for s in self.slots),
+            taped_count=sum(s.requires_grad for s in self.slots),
             overlaps=overlaps,
-            given=input_slots,
-            written=[input_slots[i] for i in sorted(f.program.written) if i < len(input_slots)],
+            program_slots=input_slots,
+            written_slots=[
+                input_slots[i] for i in sorted(trace.program.written) if i < len(input_slots)
+            ],
         )
 
     def program(self) -> BoundProgram:
@@ -311,24 +319,28 @@ class _Binder:
             opened=p.opened,
             numbers=f.environment.values.copy(),
             formulas=f.environment.formulas.copy(),
-            constants=p.held,
+            constants=p.constants,
             constants_at=p.constant_addresses(),
-            written_constants=[p.held[i - p.inputs] for i in sorted(p.written) if i >= p.inputs],
+            written_constants=[
+                p.constants[i - p.inputs] for i in sorted(p.written) if i >= p.inputs
+            ],
             sizes=[*p.sizes, *([p.arena] if p.arena else [])],
             replay=p.replay,
         )
 
     def outputs(self) -> Outputs:
         """Return the outputs of a call."""
-        f = self.trace
-        memory_slots = [r.place.slot for r in f.results]
+        trace = self.trace
+        memory_slots = [r.place.slot for r in trace.results]
         return Outputs(
-            device=f.program.opened.device,
-            slots=[self._output(i, r, memory_slots) for i, r in enumerate(f.results)],
-            gradients=[(self._slot(k), NONE if i is None else i) for k, i in f.gradients],
-            values=[_value(x) for x in f.returned.leaves],
-            form=_form(f.returned.tree),
-            containers=Flat((), f.returned.tree),
+            device=trace.program.opened.device,
+            slots=[self._output(i, r, memory_slots) for i, r in enumerate(trace.results)],
+            gradients=[
+                (self._find_slot(k), NO_INDEX if i is None else i) for k, i in trace.gradients
+            ],
+            values=[_value(x) for x in trace.returned.leaves],
+            result_form=_form(trace.returned.tree),
+            containers=FlatTree((), trace.returned.tree),
         )
 
     def _output(self, i: int, r: Result, memory_slots: list[int]) -> OutputSlot:
@@ -337,32 +349,32 @@ class _Binder:
         hidden = i >= len(memory_slots) - (self.trace.saved or 0)
         slot = OutputSlot(r.spec, r.strides, r.place.offset, hidden)
         constant = r.place.slot - program.inputs
-        if r.same is not None:
-            slot.same = self._slot(r.same)
+        if r.reachable_tensor is not None:
+            slot.input_slot = self._find_slot(r.reachable_tensor)
         elif constant < 0:
-            slot.source = self._slot(self.trace.inputs[r.place.slot])
-        elif constant < len(program.held):
-            slot.constant = program.held[constant]
+            slot.base_slot = self._find_slot(self.trace.inputs[r.place.slot])
+        elif constant < len(program.constants):
+            slot.constant = program.constants[constant]
         else:
-            slot.new = constant - len(program.held)
+            slot.allocation = constant - len(program.constants)
         first = memory_slots.index(r.place.slot)
-        slot.earlier = first if first < i else NONE
+        slot.earlier_output = first if first < i else NO_INDEX
         return slot
 
 
 def _value(x: object) -> tuple[int, int, object]:
     """Return the source of a leaf of the result: a result, a variable, or a constant."""
-    if type(x) is ResultNumber:
-        return int(x), NONE, None
+    if type(x) is ResultIndex:
+        return int(x), NO_INDEX, None
     if type(x) is TracedFloat:
-        return NONE, x.variable, None
-    return NONE, NONE, x
+        return NO_INDEX, x.variable, None
+    return NO_INDEX, NO_INDEX, x
 
 
 def _form(tree: Any) -> int:
     """Return the form of a function's result, by its containers."""
     if tree.is_leaf():
-        return ONE_VALUE
+        return RESULT_SINGLE
     if tree.type is tuple and tree.num_nodes == tree.num_leaves + 1:
-        return TUPLE
-    return NOTHING if tree.type is type(None) else NESTED
+        return RESULT_TUPLE
+    return RESULT_NONE if tree.type is type(None) else RESULT_NESTED

@@ -20,34 +20,36 @@ import numpy as np
 from ..device_class import Device
 from ..errors import GradientError
 from ..memory import Storage
-from ..memory.tracing.stacktrace import is_ours
+from ..memory.tracing.stacktrace import is_library_module
 from ..tensor.other_layouts import LayoutTensor
 from ..tensor.tensor import Tensor
 from .pytree import static_key
 
 OBJECTS_MAX = 20_000  # paths that are searched
-PASSES_MAX, LARGE_MIN = 4, 4_000  # a search of more paths than that is not repeated
-CONTAINERS = (list, tuple, dict, deque)
-NUMBERS = (bool, int, float, complex, str, bytes, type(None), np.generic)
-_OPAQUE = (*NUMBERS, CodeType, Tensor, Device, Storage)
-_OF_DATACLASSES = "<string>"  # the file of methods that they generate, which compare all fields
+PASSES_MAX, REWALKED_PATHS_MAX = 4, 4_000  # a search of more paths than that is not repeated
+CONTAINER_TYPES = (list, tuple, dict, deque)
+CONSTANT_TYPES = (bool, int, float, complex, str, bytes, type(None), np.generic)
+_OPAQUE_TYPES = (*CONSTANT_TYPES, CodeType, Tensor, Device, Storage)
+_DATACLASS_FILENAME = "<string>"  # the file of methods that they generate, which compare all fields
 # Methods that run without being named are these and, where they begin with two underscores, all but
 # those that an object has behind it when the function gets it.
-_UNNAMED = frozenset(("forward", "backward"))
-_EARLIER = frozenset(("__init__", "__new__", "__del__", "__repr__", "__str__", "__reduce__"))
-_FOREIGN = frozenset((*sys.stdlib_module_names, "numpy", "scipy")) - {"__main__"}
+_IMPLICIT_METHODS = frozenset(("forward", "backward"))
+_CONSTRUCTION_METHODS = frozenset(
+    ("__init__", "__new__", "__del__", "__repr__", "__str__", "__reduce__")
+)
+_OPAQUE_MODULES = frozenset((*sys.stdlib_module_names, "numpy", "scipy")) - {"__main__"}
 
 
 class ClosurePath:
     """A way to a value: a root, or an attribute or item of another path's value.
 
-    `again`: the path where the walk has found the same value before. `argument`: the number of
+    `first_path`: the path where the walk has found the same value before. `argument`: the number of
     the argument that is this root, or -1. `named`: True if the code of the function names it (a
     cell, a global variable, an attribute). `owner`: the path of the function whose cell or
     variables this root is.
     """
 
-    __slots__ = ("again", "argument", "is_item", "key", "named", "owner", "parent", "value")
+    __slots__ = ("argument", "first_path", "is_item", "is_named", "key", "owner", "parent", "value")
 
     def __init__(
         self,
@@ -58,8 +60,8 @@ class ClosurePath:
         named: bool = False,
     ) -> None:
         self.value, self.parent, self.key, self.is_item = value, parent, key, is_item
-        self.named, self.argument = named, -1
-        self.again: ClosurePath | None = None
+        self.is_named, self.argument = named, -1
+        self.first_path: ClosurePath | None = None
         self.owner = parent
 
     def read(self) -> Any:
@@ -87,33 +89,35 @@ class Closure:
     def __init__(self, roots: Iterable[object], leaves: Iterable[tuple[int, object]] = ()) -> None:
         self._roots, self._leaves = list(roots), list(leaves)
         self._names: set[str] = set()
-        self._unnamed: dict[tuple[type, bool], set[str]] = {}  # members that run unnamed
+        self._implicit_members: dict[tuple[type, bool], set[str]] = {}  # members that run unnamed
         for _ in range(PASSES_MAX):  # a name met late may lead on from an earlier path
             self._names_before = {*self._names}
             self.paths: list[ClosurePath] = []
             self._walk()
-            if self._names == self._names_before or len(self.paths) > LARGE_MIN:
+            if self._names == self._names_before or len(self.paths) > REWALKED_PATHS_MAX:
                 break
 
-    def again(self) -> Closure:
+    def walk_again(self) -> Closure:
         """Walk from the same roots again, by the same names; return the closure of now."""
-        now = copy(self)
-        now._names, now.paths = {*self._names_before}, []
-        now._walk()
-        return now
+        closure = copy(self)
+        closure._names, closure.paths = {*self._names_before}, []
+        closure._walk()
+        return closure
 
     def modes(self) -> list[ClosurePath]:
         """Return the paths of objects with attributes that are part of the key of a capture.
 
         Their classes name these in `captured_for`, as a network's does that trains or does not.
         """
-        return [p for p in self.paths if p.again is None and hasattr(type(p.value), "captured_for")]
+        return [
+            p for p in self.paths if p.first_path is None and hasattr(type(p.value), "captured_for")
+        ]
 
     def tensors(self) -> list[ClosurePath]:
         """Return the paths of tensors, one for each tensor."""
-        return [p for p in self.paths if type(p.value) is Tensor and p.again is None]
+        return [p for p in self.paths if type(p.value) is Tensor and p.first_path is None]
 
-    def forget(self) -> None:
+    def drop_values(self) -> None:
         """Drop the values of all paths except the roots."""
         for path in self.paths:
             if path.parent is not None:
@@ -128,19 +132,23 @@ class Closure:
             path.argument = number
             self._add(path, paths_by_id)
         for path in self.paths:  # the list grows during the loop
-            if path.again is None and len(paths_by_id) <= OBJECTS_MAX:
+            if path.first_path is None and len(paths_by_id) <= OBJECTS_MAX:
                 for part in self._parts(path):
                     self._add(part, paths_by_id)
 
     def _add(self, path: ClosurePath, paths_by_id: dict[int, ClosurePath]) -> None:
         value = path.value
         is_tensor = type(value) is Tensor
-        if isinstance(value, _OPAQUE) and not is_tensor and not isinstance(value, LayoutTensor):
-            if not (path.named and isinstance(value, NUMBERS)):
+        if (
+            isinstance(value, _OPAQUE_TYPES)
+            and not is_tensor
+            and not isinstance(value, LayoutTensor)
+        ):
+            if not (path.is_named and isinstance(value, CONSTANT_TYPES)):
                 return
         else:
             first = paths_by_id.setdefault(id(value), path)
-            path.again = None if first is path else first
+            path.first_path = None if first is path else first
         self.paths.append(path)
 
     # --- what a value leads to
@@ -151,7 +159,7 @@ class Closure:
             for base in kind.__mro__[: kind.__mro__.index(LayoutTensor)]:
                 yield from self._slots_of(path, value, base)
             return
-        if isinstance(value, _OPAQUE):
+        if isinstance(value, _OPAQUE_TYPES):
             return
         if isinstance(value, FunctionType):
             yield from self._parts_of_function(path, value)
@@ -170,8 +178,8 @@ class Closure:
             for base in (*value.__mro__, *metaclass.__mro__):
                 yield from self._members_of_class(path, value, base)
         elif isinstance(value, ModuleType):
-            if not is_ours(value.__name__):
-                named = value.__name__.partition(".")[0] not in _FOREIGN
+            if not is_library_module(value.__name__):
+                named = value.__name__.partition(".")[0] not in _OPAQUE_MODULES
                 for name in sorted(self._names & {*vars(value)}):
                     yield ClosurePath(vars(value)[name], path, name, named=named)
         else:
@@ -182,18 +190,18 @@ class Closure:
             yield ClosurePath(getattr(path.value, name), path, name)
 
     def _parts_of_function(self, path: ClosurePath, f: FunctionType) -> Iterator[ClosurePath]:
-        is_users = not is_ours(f.__globals__.get("__name__"))
+        is_users = not is_library_module(f.__globals__.get("__name__"))
         for cell in f.__closure__ or ():
             try:
                 value = cell.cell_contents
             except ValueError:  # not bound yet
                 continue
-            yield ClosurePath(value, _root(cell, path), "cell_contents", named=is_users)
+            yield ClosurePath(value, _owned_root(cell, path), "cell_contents", named=is_users)
         if not is_users:  # a transform of a function leads to that function, and to nothing else
             return
         used = _names_in(f.__code__)
         self._names |= used
-        variables = _root(f.__globals__, path)
+        variables = _owned_root(f.__globals__, path)
         for name in sorted(used & {*f.__globals__}):
             yield ClosurePath(f.__globals__[name], variables, name, is_item=True, named=True)
         for name in ("__defaults__", "__kwdefaults__", "__wrapped__"):
@@ -204,7 +212,7 @@ class Closure:
         kind = type(value)
         if kind.__module__ in ("builtins", "numpy") or hasattr(kind, "holds_no_tensors"):
             return
-        only = getattr(kind, "leads_to", None)
+        only = getattr(kind, "closure_attributes", None)
         if only is not None:
             yield from self._attributes_of(path, only)
             return
@@ -231,25 +239,28 @@ class Closure:
     ) -> Iterator[ClosurePath]:
         """Yield attributes of class `base` of a value that the code names, or runs unnamed."""
         members = base.__dict__
-        if is_ours(base.__module__) or base.__module__.partition(".")[0] in _FOREIGN:
+        if (
+            is_library_module(base.__module__)
+            or base.__module__.partition(".")[0] in _OPAQUE_MODULES
+        ):
             return
         key = base, isinstance(value, type)
-        if key not in self._unnamed:
-            earlier = frozenset() if key[1] else _EARLIER
+        if key not in self._implicit_members:
+            earlier = frozenset() if key[1] else _CONSTRUCTION_METHODS
             special = {n for n in members if n.startswith("__") and n not in earlier}
-            self._unnamed[key] = special | ({*members} & _UNNAMED)
-        for name in sorted(self._unnamed[key] | ({*members} & self._names)):
+            self._implicit_members[key] = special | ({*members} & _IMPLICIT_METHODS)
+        for name in sorted(self._implicit_members[key] | ({*members} & self._names)):
             member = members[name]
             for part in _functions_of(member):
-                yield _root(part, path)
+                yield _owned_root(part, path)
             if hasattr(type(member), "__get__"):
                 if type(member).__module__ not in ("builtins", "functools"):
-                    yield _root(member, path)  # a descriptor of the user's
+                    yield _owned_root(member, path)  # a descriptor of the user's
             elif name in self._names and getattr(value, name, None) is member:
                 yield ClosurePath(member, path, name, named=True)
 
 
-def _root(value: object, owner: ClosurePath) -> ClosurePath:
+def _owned_root(value: object, owner: ClosurePath) -> ClosurePath:
     """Return a root that is valid while its owner's value is unchanged: a cell, a method."""
     path = ClosurePath(value)
     path.owner = owner
@@ -264,7 +275,7 @@ def _functions_of(member: object) -> list[object]:
         return _functions_of(member.func)
     if isinstance(member, property):
         return [f for f in (member.fget, member.fset, member.fdel) if f is not None]
-    if isinstance(member, FunctionType) and member.__code__.co_filename != _OF_DATACLASSES:
+    if isinstance(member, FunctionType) and member.__code__.co_filename != _DATACLASS_FILENAME:
         return [member]
     return []
 
@@ -283,13 +294,15 @@ def _names_in(code: CodeType) -> set[str]:
     return names
 
 
-class Snapshot:
+class ClosureSnapshot:
     """The values that the body of a loop reads from its closure, at the time of the loop."""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name, self._function = name, _with_own_cells(function, {})
-        paths = [p for p in Closure([self._function]).paths if p.again is None]
-        self._paths = [(p, p.value) for p in paths if isinstance(p.value, (Tensor, *NUMBERS))]
+        paths = [p for p in Closure([self._function]).paths if p.first_path is None]
+        self._paths = [
+            (p, p.value) for p in paths if isinstance(p.value, (Tensor, *CONSTANT_TYPES))
+        ]
         self.tensors = [value for _, value in self._paths if type(value) is Tensor]
 
     def function(self) -> Callable[..., Any]:

@@ -27,18 +27,18 @@ from ..settings import current
 from ..tensor.tensor import Tensor
 from .batched_loops import batch_tracer, run_loop, run_while
 from .captured_loops import capture_cond
-from .closures import Snapshot
+from .closures import ClosureSnapshot
 from .iterations import (
-    Loop,
-    as_while,
+    LoopSpec,
     branches_of_examples,
     is_any_taped,
     is_mapping,
+    run_as_while,
     run_unrolled,
     run_unrolled_while,
 )
-from .pytree import Flat, flattened, rebuilt, tensor_leaves
-from .tracer import Recorder
+from .pytree import FlatTree, flatten, rebuild, tensor_leaves
+from .tracer import CaptureTracer
 
 # Tensors and numbers, or containers of them: the carry, a row of xs, a row of ys; and any arguments
 # and results.
@@ -51,7 +51,7 @@ Ts = TypeVarTuple("Ts")
 __all__ = ["cond", "fori_loop", "scan", "while_loop"]
 
 # The loops of the function that `frontend.traced_value` is tracing; None outside of a trace.
-of_numbers: ContextVar[Any] = ContextVar("dovetail loops of numbers", default=None)
+number_loops: ContextVar[Any] = ContextVar("dovetail loops of numbers", default=None)
 
 
 @named(widen=False)
@@ -77,12 +77,12 @@ def fori_loop(
     """
     name = "fori_loop"
     callable_(name, body, "body")
-    if (own := of_numbers.get()) is not None:
+    if (own := number_loops.get()) is not None:
         in_kernel: C = own.fori_loop(lower, upper, body, init)
         return in_kernel
     bounds = _validate_bound(name, lower, "lower"), _validate_bound(name, upper, "upper")
     carry = tensor_leaves(name, init)
-    loop = Loop(name, lambda i, c, x: (body(i, c), ()), carry, bounds=bounds, is_indexed=True)
+    loop = LoopSpec(name, lambda i, c, x: (body(i, c), ()), carry, bounds=bounds, is_indexed=True)
     result: C = _run(loop)[0]
     return result
 
@@ -106,7 +106,7 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
     """
     name = "while_loop"
     callable_(name, cond, "cond"), callable_(name, body, "body")
-    if (own := of_numbers.get()) is not None:
+    if (own := number_loops.get()) is not None:
         own.refuse(name)
     carry = tensor_leaves(name, init)
     with suppress(UnrolledLoop):
@@ -186,7 +186,7 @@ def scan(
     """
     name = "scan"
     callable_(name, f, "f")
-    if (own := of_numbers.get()) is not None:
+    if (own := number_loops.get()) is not None:
         own.refuse(name)
     reverse = flag(name, reverse, "reverse")
     rows = tensor_leaves(name, xs)
@@ -194,17 +194,19 @@ def scan(
     n = _common_length(name, rows, length)
     if not n:
         raise ShapeError(f"{name}: over no parts at all, so that what f gives is not known")
-    result: tuple[C, Y] = _run(Loop(name, lambda i, c, x: f(c, x), carry, rows, (0, n), reverse))
+    result: tuple[C, Y] = _run(
+        LoopSpec(name, lambda i, c, x: f(c, x), carry, rows, (0, n), reverse)
+    )
     return result
 
 
 # --- how a loop is run
 
 
-def _run(loop: Loop) -> tuple[Any, Any]:
+def _run(loop: LoopSpec) -> tuple[Any, Any]:
     """Run a `fori_loop` or a `scan` as one loop if it can be one, else iteration by iteration."""
     length, is_eager = loop.length(), current().eager
-    if not is_eager or (length is None and isinstance(tracer_api.current(), Recorder)):
+    if not is_eager or (length is None and isinstance(tracer_api.current(), CaptureTracer)):
         with suppress(UnrolledLoop):
             if not loop.is_taped:
                 return run_loop(loop)
@@ -214,11 +216,11 @@ def _run(loop: Loop) -> tuple[Any, Any]:
     if length is not None:
         return run_unrolled(loop)
     if any(tracer_api.is_batched(b._expr) for b in loop.bounds if isinstance(b, Tensor)):
-        return run_unrolled_while(loop.name, *as_while(loop))[1], ()
+        return run_unrolled_while(loop.name, *run_as_while(loop))[1], ()
     if not is_eager and (not is_mapping() or (tracer_api.is_captured() and loop.is_taped)):
         raise _no_gradients(loop.name)
     result = run_unrolled(loop)
-    if not is_mapping() and is_any_taped(flattened(result).leaves):
+    if not is_mapping() and is_any_taped(flatten(result).leaves):
         raise _no_gradients(loop.name)
     return result
 
@@ -227,26 +229,26 @@ def _no_gradients(name: str) -> GradientError:
     return GradientError(f"{name}: gradients flow through it, so its bounds must be ints")
 
 
-def _run_taped(loop: Loop, closure: Sequence[Tensor] | None = None) -> tuple[Any, Any]:
+def _run_taped(loop: LoopSpec, closure: Sequence[Tensor] | None = None) -> tuple[Any, Any]:
     """Run a loop through which gradients flow as one loop, in a capture. Raises: UnrolledLoop.
 
     `closure`: the tensors with gradients that the body reads from its closure.
     """
     if not tracer_api.is_captured():
         raise UnrolledLoop
-    snapshot = Snapshot(loop.name, loop.body)
+    snapshot = ClosureSnapshot(loop.name, loop.body)
     if closure is None:
         taped = [t for t in snapshot.tensors if t._expr.tape is not None]
         closure = [*{t._expr.tape: t for t in taped}.values()]
     if not (closure or loop.is_taped):
         raise UnrolledLoop
-    xs, trees, reads = loop.xs.leaves, list[Flat](), set[int]()
+    xs, trees, reads = loop.xs.leaves, list[FlatTree](), set[int]()
     if loop.is_indexed:
         xs = [arange(*loop.bounds, dtype=int64, device=loop.device)]
 
-    def body(c: list[Tensor], x: list[Tensor], loop: Loop = loop) -> tuple[list[Tensor], Any]:
+    def body(c: list[Tensor], x: list[Tensor], loop: LoopSpec = loop) -> tuple[list[Tensor], Any]:
         after, ys = loop.run_body(*(x[0], c, []) if loop.is_indexed else (None, c, x))
-        trees[:] = [Flat((), ys.tree)]  # without the tensors, which have no values
+        trees[:] = [FlatTree((), ys.tree)]  # without the tensors, which have no values
         return after, ys.leaves
 
     def rerun(c: list[Tensor], x: list[Tensor]) -> tuple[list[Tensor], Any]:
@@ -272,7 +274,7 @@ def _run_taped(loop: Loop, closure: Sequence[Tensor] | None = None) -> tuple[Any
         closure,
         closure_reads,
     )
-    return rebuilt(loop.carry, after), rebuilt(trees[0], ys)
+    return rebuild(loop.carry, after), rebuild(trees[0], ys)
 
 
 def _run_leaves(
@@ -286,11 +288,11 @@ def _run_leaves(
     closure: Sequence[Tensor] | None = None,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Run a loop on leaves, as a `tracer_api.Scan`; with a closure perhaps unrolled."""
-    loop = Loop(
+    loop = LoopSpec(
         name,
         lambda i, c, x: body(c, x),
-        flattened([*carry]),
-        flattened([*xs]),
+        flatten([*carry]),
+        flatten([*xs]),
         (0, length),
         reverse,
     )
@@ -304,11 +306,11 @@ def _run_leaves(
 def _slot_of(t: Tensor) -> int | None:
     """Return the slot of a tensor's memory in the outermost program, or None."""
     tracer = tracer_api.current()
-    if isinstance(tracer, Recorder):
+    if isinstance(tracer, CaptureTracer):
         return tracer.find_slot(t._expr.storage)
     assert isinstance(tracer, BatchTracer)
-    of_all = tracer.untaped(t) if tracer.differs(t) else t
-    slot: int | None = tracer.outside(partial(_slot_of, of_all))
+    of_all = tracer.full_batch(t) if tracer.is_batched_tensor(t) else t
+    slot: int | None = tracer.run_outside(partial(_slot_of, of_all))
     return slot
 
 
@@ -323,7 +325,7 @@ def _validate_bound(name: str, value: int | Tensor, what: str) -> int | Tensor:
     return value
 
 
-def _common_length(name: str, xs: Flat, length: int | None) -> int:
+def _common_length(name: str, xs: FlatTree, length: int | None) -> int:
     lengths = {x.shape[0] if x.ndim else -1 for x in xs.leaves}
     if length is not None:
         lengths.add(integer(name, length, "length", 0))

@@ -2,14 +2,14 @@
 cimport cython
 
 from dovetail.capture.replay cimport Replayer
-from dovetail.graph.expr cimport Expr, Spec, leaf, readers
+from dovetail.graph.expr cimport Expr, Spec, leaf, find_readers
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
-from dovetail.plugins.device_handle cimport Opened
+from dovetail.plugins.device_handle cimport OpenedDevice
 from dovetail.records cimport Flags
-from dovetail.tensor.c_fields cimport alias, expr_of
-from dovetail.tensor.host cimport evaluated
-from dovetail.tensor.tensor cimport make
+from dovetail.tensor.c_fields cimport record_alias, expr_of
+from dovetail.tensor.host cimport evaluate_leaf
+from dovetail.tensor.tensor cimport create_tensor
 
 
 cdef Flags flags
@@ -23,7 +23,7 @@ cdef class ClosureRead:
     cdef public bint is_item
     cdef public int check
     cdef public object expected
-    cdef public Py_ssize_t same_as
+    cdef public Py_ssize_t same_index
     cdef public Py_ssize_t length
     @cython.locals(check=int)
     cpdef bint accepts(self, value, list values, leaves) except -1
@@ -36,12 +36,12 @@ cdef class InputSlot:
     cdef public Spec spec
     cdef public tuple strides
     cdef public object itemsize
-    cdef public bint taped
-    cdef public int gradient
+    cdef public bint requires_grad
+    cdef public int has_gradient
     cpdef begin(self, Expr e)
 
 
-cdef class Overlap:
+cdef class SlotOverlap:
     cdef public Py_ssize_t slot
     cdef public Py_ssize_t base
     cdef public object distance
@@ -52,26 +52,26 @@ cdef class Inputs:
     cdef public object tree
     cdef public object settings
     cdef public object device
-    cdef public Opened opened
+    cdef public OpenedDevice opened
     cdef public list statics
     cdef public list floats
     cdef public list reads
     cdef public list slots
-    cdef public Py_ssize_t taped
+    cdef public Py_ssize_t taped_count
     cdef public list overlaps
-    cdef public list given
-    cdef public list written
+    cdef public list program_slots
+    cdef public list written_slots
     @cython.locals(i=Py_ssize_t)
     cpdef bint match(self, leaves, tree, settings) except -1
     @cython.locals(slot=InputSlot, e=Expr)
-    cpdef bint read(self, leaves, list tensors, list exprs) except -1
+    cpdef bint read_tensors(self, leaves, list tensors, list exprs) except -1
     @cython.locals(r=ClosureRead, values=list)
     cpdef list read_closure(self, leaves)
     @cython.locals(
-        o=Overlap, e=Expr, base=Expr, slot=InputSlot, first=InputSlot, storage=Storage,
+        o=SlotOverlap, e=Expr, base=Expr, slot=InputSlot, first=InputSlot, storage=Storage,
         n=Py_ssize_t, k=Py_ssize_t
     )
-    cpdef bint _share_memory_alike(self, list tensors, list exprs) except -1
+    cpdef bint _matches_aliasing(self, list tensors, list exprs) except -1
     @cython.locals(e=Expr, k=Py_ssize_t)
     cpdef bint _overlaps_another(self, Storage storage, list exprs) except -1
 
@@ -79,7 +79,7 @@ cdef class Inputs:
 cdef class BoundProgram:
     cdef public str name
     cdef public object device
-    cdef public Opened opened
+    cdef public OpenedDevice opened
     cdef public list numbers
     cdef public list formulas
     cdef public tuple constants
@@ -93,19 +93,19 @@ cdef class BoundProgram:
         e=Expr, slot=InputSlot, ptr=DataPtr, storage=Storage, at=list, pointers=list, n=Py_ssize_t
     )
     cpdef list run(self, Inputs inputs, list exprs, list env, stream)
-    cpdef _take_over(self, list storages, stream)
+    cpdef _prepare_inputs(self, list storages, stream)
 
 
 cdef class OutputSlot:
     cdef public Spec spec
     cdef public tuple strides
     cdef public object offset
-    cdef public bint hidden
-    cdef public Py_ssize_t same
-    cdef public Py_ssize_t source
+    cdef public bint is_saved
+    cdef public Py_ssize_t input_slot
+    cdef public Py_ssize_t base_slot
     cdef public Storage constant
-    cdef public Py_ssize_t new
-    cdef public Py_ssize_t earlier
+    cdef public Py_ssize_t allocation
+    cdef public Py_ssize_t earlier_output
 
 
 cdef class Outputs:
@@ -113,14 +113,14 @@ cdef class Outputs:
     cdef public list slots
     cdef public list gradients
     cdef public list values
-    cdef public int form
+    cdef public int result_form
     cdef public object containers
     cdef public object attach_gradients
     @cython.locals(
         new=list, outputs=list, slot=OutputSlot, e=Expr, n=Py_ssize_t, k=Py_ssize_t,
         result=Py_ssize_t, variable=Py_ssize_t
     )
-    cpdef make(self, Inputs inputs, list tensors, list exprs, list env, list pointers)
+    cpdef build_result(self, Inputs inputs, list tensors, list exprs, list env, list pointers)
     @cython.locals(e=Expr, source=InputSlot, storage=Storage)
     cpdef _view(
         self, OutputSlot slot, Inputs inputs, list tensors, list exprs, list new, list made
@@ -133,15 +133,15 @@ cdef class Executable:
     cdef public Outputs outputs
     cpdef run(self, leaves, tree, settings)
     @cython.locals(tensors=list, exprs=list, pointers=list)
-    cpdef run_with(self, leaves, list env, settings)
+    cpdef run_with_numbers(self, leaves, list env, settings)
 
 
 cpdef bint is_taped(x) except -1
-cpdef about_to_write(Storage storage)
-cpdef has_written(name, Storage storage)
+cpdef evaluate_readers(Storage storage)
+cpdef finish_write(name, Storage storage)
 
 
 cdef class RecentExecutables:
     cdef object __weakref__
     cdef public object _function
-    cdef public tuple _latest
+    cdef public tuple _recent

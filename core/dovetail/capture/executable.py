@@ -19,26 +19,36 @@ from ..device_class import Device
 from ..device_class import opened as open_device
 from ..engine import evaluate as run
 from ..engine import tracer_api
-from ..engine.evaluate import lock
-from ..engine.traced_numbers import Env, Number
-from ..graph.expr import Expr, Spec, leaf, mark_overwritten, readers
+from ..engine.evaluate import engine_lock
+from ..engine.traced_numbers import Env, TracedNumber
+from ..graph.expr import Expr, Spec, find_readers, leaf, mark_overwritten
 from ..layout import Shape
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_over
-from ..plugins.device_handle import Opened
+from ..plugins.device_handle import OpenedDevice
 from ..settings import Settings, current, flags
-from ..tensor.c_fields import alias, expr_of
-from ..tensor.host import evaluated
-from ..tensor.tensor import Tensor, make
-from .pytree import Flat, Static, array_key, metadata_key, rebuilt, static_key
-from .replay import At, Replayer
+from ..tensor.c_fields import expr_of, record_alias
+from ..tensor.host import evaluate_leaf
+from ..tensor.tensor import Tensor, create_tensor
+from .pytree import FlatTree, StaticArgument, array_key, metadata_key, rebuild, static_key
+from .replay import Addresses, Replayer
 
-MISS = object()  # what a call returns that the capture is not for
-NONE = -1  # in place of a number
-NOTHING_CHECKED, A_TENSOR, OF_TYPE, THE_SAME, AS_READ, AS_ARGUMENT, A_NUMBER, AN_ARRAY, ALIKE = (
-    range(9)
-)
-ONE_VALUE, TUPLE, NOTHING, NESTED = range(4)  # what a function returns: its containers
+CACHE_MISS = object()  # what a call returns that the capture is not for
+NO_INDEX = -1  # in place of a number
+(
+    CHECK_NONE,
+    CHECK_TENSOR,
+    CHECK_TYPE,
+    CHECK_IDENTITY,
+    CHECK_SAME_AS_READ,
+    CHECK_SAME_AS_ARGUMENT,
+    CHECK_CONSTANT,
+    CHECK_ARRAY,
+    CHECK_METADATA,
+) = range(9)
+RESULT_SINGLE, RESULT_TUPLE, RESULT_NONE, RESULT_NESTED = range(
+    4
+)  # what a function returns: its containers
 
 # Attaches gradients: given the input tensors, the result tensors and the numbers of a call.
 AttachGradients: TypeAlias = Callable[[list[Tensor], list[Tensor], Env], None]
@@ -52,36 +62,37 @@ class ClosureRead:
     leaf number `argument` of the arguments, or else `root`.
     """
 
-    parent: int  # or NONE
-    argument: int  # or NONE
+    parent: int  # or NO_INDEX
+    argument: int  # or NO_INDEX
     root: object
     key: Any
     is_item: bool  # else an attribute
-    check: int = NOTHING_CHECKED  # A_TENSOR, OF_TYPE, ...
+    check: int = CHECK_NONE  # CHECK_TENSOR, CHECK_TYPE, ...
     expected: object = None  # the type, the object or the key
-    same_as: int = NONE  # AS_READ: the number of that read; AS_ARGUMENT: that of the leaf
-    length: int = NONE  # OF_TYPE: of the container
+    # CHECK_SAME_AS_READ: the number of that read; CHECK_SAME_AS_ARGUMENT: that of the leaf
+    same_index: int = NO_INDEX
+    length: int = NO_INDEX  # CHECK_TYPE: of the container
 
     def accepts(self, value: Any, values: list[Any], leaves: Sequence[object]) -> bool:
         """Return True if the value is as it was at the capture, as far as that matters."""
         check = self.check
-        if check == A_TENSOR:
+        if check == CHECK_TENSOR:
             return type(value) is Tensor
-        if check == OF_TYPE:
+        if check == CHECK_TYPE:
             return type(value) is self.expected and (
-                self.length == NONE or len(value) == self.length
+                self.length == NO_INDEX or len(value) == self.length
             )
-        if check == THE_SAME:
+        if check == CHECK_IDENTITY:
             return value is self.expected
-        if check == AS_READ:
-            return value is values[self.same_as]
-        if check == AS_ARGUMENT:
-            return value is leaves[self.same_as]
-        if check == A_NUMBER:
+        if check == CHECK_SAME_AS_READ:
+            return value is values[self.same_index]
+        if check == CHECK_SAME_AS_ARGUMENT:
+            return value is leaves[self.same_index]
+        if check == CHECK_CONSTANT:
             return value is self.root or static_key(value) == self.expected
-        if check == AN_ARRAY:
+        if check == CHECK_ARRAY:
             return isinstance(value, np.ndarray) and array_key(value) == self.expected
-        if check == ALIKE:
+        if check == CHECK_METADATA:
             return metadata_key(value) == self.expected
         return True
 
@@ -90,14 +101,14 @@ class ClosureRead:
 class InputSlot:
     """A tensor that is read at each call: where it is, and what it must be like."""
 
-    argument: int  # its number among the leaves of the arguments, or NONE
-    gradient_of: int  # the number of the slot whose gradient it is, or NONE
-    read: int  # the number of the closure read that finds it, or NONE
+    argument: int  # its number among the leaves of the arguments, or NO_INDEX
+    gradient_of: int  # the number of the slot whose gradient it is, or NO_INDEX
+    read: int  # the number of the closure read that finds it, or NO_INDEX
     spec: Spec
     strides: Shape
     itemsize: int
-    taped: bool = False  # whether it requires a gradient
-    gradient: int = NONE  # whether it has one: 0 or 1; NONE where that does not matter
+    requires_grad: bool = False  # whether it requires a gradient
+    has_gradient: int = NO_INDEX  # whether it has one: 0 or 1; NO_INDEX where that does not matter
 
     def begin(self, e: Expr) -> int:
         """Return the byte of its memory at which the tensor begins."""
@@ -105,7 +116,7 @@ class InputSlot:
 
 
 @dataclass
-class Overlap:
+class SlotOverlap:
     """Two input slots over the same memory, and the bytes from the start of `base` to `slot`."""
 
     slot: int
@@ -121,15 +132,15 @@ class Inputs:
     tree: object  # of the arguments; None if there are no containers
     settings: Settings | None  # of the context; None if they do not matter
     device: Device
-    opened: Opened
+    opened: OpenedDevice
     statics: list[tuple[int, object, object]]  # leaf, value, key
     floats: list[tuple[int, int]]  # leaf, variable
     reads: list[ClosureRead]
     slots: list[InputSlot]
-    taped: int  # number of slots that require a gradient
-    overlaps: list[Overlap]
-    given: list[int]  # slots whose memory the program gets
-    written: list[int]  # those of them that the program writes
+    taped_count: int  # number of slots that require a gradient
+    overlaps: list[SlotOverlap]
+    program_slots: list[int]  # slots whose memory the program gets
+    written_slots: list[int]  # those of them that the program writes
 
     def match(self, leaves: Sequence[object], tree: object, settings: Settings) -> bool:
         """Return True if arguments, settings and device are those of the capture."""
@@ -143,7 +154,7 @@ class Inputs:
             and settings is not s
             and (
                 settings.eager
-                or settings.saving is not None
+                or settings.saved_value_hooks is not None
                 or settings.grad is not s.grad
                 or settings.device is not s.device
                 or settings.reproducible is not s.reproducible
@@ -155,14 +166,16 @@ class Inputs:
                 return False
         for i, value, key in self.statics:
             x = leaves[i]
-            if type(x) is Static:
+            if type(x) is StaticArgument:
                 if x.key != key:
                     return False
             elif x is not value and static_key(x) != key:
                 return False
         return True
 
-    def read(self, leaves: Sequence[object], tensors: list[Tensor], exprs: list[Expr]) -> bool:
+    def read_tensors(
+        self, leaves: Sequence[object], tensors: list[Tensor], exprs: list[Expr]
+    ) -> bool:
         """Add the tensors of all slots; return False if one is not like that of the capture."""
         values = self.read_closure(leaves) if self.reads else ()
         if values is None:
@@ -180,18 +193,20 @@ class Inputs:
                 return False
             e = expr_of(x)
             if e.op is not None or e.storage.pending is not None:
-                e = evaluated(x)
+                e = evaluate_leaf(x)
             if e.spec is not slot.spec:
                 return False
             if e.strides is not slot.strides and e.strides != slot.strides:
                 return False
-            if (e.tape is not None) != slot.taped:
+            if (e.tape is not None) != slot.requires_grad:
                 return False
-            if slot.gradient != NONE and (e.tape.grad is not None) != (slot.gradient == 1):
+            if slot.has_gradient != NO_INDEX and (e.tape.grad is not None) != (
+                slot.has_gradient == 1
+            ):
                 return False
             tensors.append(x)
             exprs.append(e)
-        return self._share_memory_alike(tensors, exprs)
+        return self._matches_aliasing(tensors, exprs)
 
     def read_closure(self, leaves: Sequence[object]) -> list[Any] | None:
         """Return the values of all closure reads; None if one is not as it was."""
@@ -204,38 +219,38 @@ class Inputs:
                     value = owner[r.key] if r.is_item else getattr(owner, r.key)
                 elif r.argument >= 0:
                     value = leaves[r.argument]
-                    if type(value) is Static:
+                    if type(value) is StaticArgument:
                         value = value.value
                 else:
                     value = r.root
-                if r.check != NOTHING_CHECKED and not r.accepts(value, values, leaves):
+                if r.check != CHECK_NONE and not r.accepts(value, values, leaves):
                     return None
                 values.append(value)
         except (AttributeError, LookupError, TypeError, ValueError):
             return None
         return values
 
-    def _share_memory_alike(self, tensors: list[Tensor], exprs: list[Expr]) -> bool:
+    def _matches_aliasing(self, tensors: list[Tensor], exprs: list[Expr]) -> bool:
         """Return True if those share memory that did, and none that is written shares more."""
         for o in self.overlaps:
             e, slot = exprs[o.slot], self.slots[o.slot]
             base, first = exprs[o.base], self.slots[o.base]
             if e.storage is not base.storage or slot.begin(e) - first.begin(base) != o.distance:
                 return False
-        if self.taped > 1:  # two that require gradients must not have become one
+        if self.taped_count > 1:  # two that require gradients must not have become one
             taped: set[int] = set()
             for n, slot in enumerate(self.slots):
-                if slot.taped:
+                if slot.requires_grad:
                     taped.add(id(tensors[n]))
-            if len(taped) < self.taped:
+            if len(taped) < self.taped_count:
                 return False
-        if not self.written:
+        if not self.written_slots:
             return True
         users: dict[int, int] = {}  # id of a storage -> how many slots give it to the program
-        for k in self.given:
+        for k in self.program_slots:
             e = exprs[k]
             users[id(e.storage)] = users.get(id(e.storage), 0) + 1
-        for n in self.written:
+        for n in self.written_slots:
             e = exprs[n]
             storage = e.storage
             if storage.read_only or users[id(storage)] > 1:
@@ -243,7 +258,7 @@ class Inputs:
             if self._overlaps_another(storage, exprs):
                 return False
             slot = self.slots[n]
-            if not slot.taped and is_taped(tensors[n]):
+            if not slot.requires_grad and is_taped(tensors[n]):
                 return False
         return True
 
@@ -252,7 +267,7 @@ class Inputs:
         if storage.overlap is None:
             return False
         members = storage.overlap.members()
-        for k in self.given:
+        for k in self.program_slots:
             e = exprs[k]
             if e.storage is not storage and e.storage in members:
                 return True
@@ -265,11 +280,11 @@ class BoundProgram:
 
     name: str
     device: Device
-    opened: Opened
+    opened: OpenedDevice
     numbers: Env  # at the capture
-    formulas: list[tuple[int, Callable[..., object], tuple[Number, ...]]]
+    formulas: list[tuple[int, Callable[..., object], tuple[TracedNumber, ...]]]
     constants: tuple[Storage, ...]
-    constants_at: At
+    constants_at: Addresses
     written_constants: list[Storage]
     sizes: list[int]  # in bytes, of results and of the arena
     replay: Replayer
@@ -292,15 +307,15 @@ class BoundProgram:
 
         Raises: IndexOutOfRange where an input comes of a bad index.
         """
-        if flags.tainted or self.opened.streams:
-            self._take_over([exprs[n].storage for n in inputs.given], stream)
-        for n in inputs.written:
+        if flags.has_unresolved_checks or self.opened.has_streams:
+            self._prepare_inputs([exprs[n].storage for n in inputs.program_slots], stream)
+        for n in inputs.written_slots:
             e = exprs[n]
-            about_to_write(e.storage)
+            evaluate_readers(e.storage)
         for storage in self.written_constants:
-            about_to_write(storage)
-        at: At = []
-        for n in inputs.given:
+            evaluate_readers(storage)
+        at: Addresses = []
+        for n in inputs.program_slots:
             e, slot = exprs[n], inputs.slots[n]
             ptr = e.storage.ptr
             at.append(ptr.address())
@@ -318,18 +333,18 @@ class BoundProgram:
         self.replay.run(at, env, stream)
         if flags.depth == 0 and self.opened.asynchronous:  # what it reads others may write
             self.opened.backend.synchronize(stream)
-        for n in inputs.written:
+        for n in inputs.written_slots:
             e = exprs[n]
-            has_written(self.name, e.storage)
+            finish_write(self.name, e.storage)
         for storage in self.written_constants:
-            has_written(self.name, storage)
+            finish_write(self.name, storage)
         return pointers
 
-    def _take_over(self, storages: list[Storage], stream: StreamHandle) -> None:
-        if flags.tainted:
-            faults.demand(faults.carried(storages))
-        if self.opened.streams:
-            self.opened.share(stream, storages)
+    def _prepare_inputs(self, storages: list[Storage], stream: StreamHandle) -> None:
+        if flags.has_unresolved_checks:
+            faults.settle_checks(faults.inherited_checks(storages))
+        if self.opened.has_streams:
+            self.opened.record_streams(stream, storages)
 
 
 @dataclass
@@ -339,12 +354,12 @@ class OutputSlot:
     spec: Spec
     strides: Shape
     offset: int  # in bytes, from where the memory (of an input: the tensor) begins
-    hidden: bool  # whether it is not for the user, but saved for the backward program
-    same: int = NONE  # the number of the input slot whose tensor it is
-    source: int = NONE  # the number of the input slot over whose memory it is
+    is_saved: bool  # whether it is not for the user, but saved for the backward program
+    input_slot: int = NO_INDEX  # the number of the input slot whose tensor it is
+    base_slot: int = NO_INDEX  # the number of the input slot over whose memory it is
     constant: Storage | None = None  # the constant over whose memory it is
-    new: int = NONE  # the number of the new memory over which it is
-    earlier: int = NONE  # the number of an earlier output over the same memory
+    allocation: int = NO_INDEX  # the number of the new memory over which it is
+    earlier_output: int = NO_INDEX  # the number of an earlier output over the same memory
 
 
 @dataclass
@@ -353,13 +368,14 @@ class Outputs:
 
     device: Device
     slots: list[OutputSlot]
-    gradients: list[tuple[int, int]]  # input slot, and the number of its gradient's output, or NONE
+    # input slot, and the number of its gradient's output, or NO_INDEX
+    gradients: list[tuple[int, int]]
     values: list[tuple[int, int, object]]  # for each leaf: an output, or a variable, or a constant
-    form: int  # ONE_VALUE, TUPLE, ...
-    containers: Flat
+    result_form: int  # RESULT_SINGLE, RESULT_TUPLE, ...
+    containers: FlatTree
     attach_gradients: AttachGradients | None = None
 
-    def make(
+    def build_result(
         self,
         inputs: Inputs,
         tensors: list[Tensor],
@@ -368,21 +384,21 @@ class Outputs:
         pointers: list[DataPtr],
     ) -> Any:
         """Return the function's result, and set the gradients that the function sets."""
-        if self.form == NOTHING and not self.gradients:  # so no gradient flows
+        if self.result_form == RESULT_NONE and not self.gradients:  # so no gradient flows
             return None
         new = [storage_over(ptr, self.device) for ptr in pointers]
         outputs: list[Tensor] = []
         for slot in self.slots:
-            if slot.same >= 0:
-                outputs.append(tensors[slot.same])
+            if slot.input_slot >= 0:
+                outputs.append(tensors[slot.input_slot])
             else:
                 outputs.append(self._view(slot, inputs, tensors, exprs, new, outputs))
         for n, k in self.gradients:
             e = exprs[n]
-            e.tape.grad = None if k == NONE else outputs[k]
+            e.tape.grad = None if k == NO_INDEX else outputs[k]
         if self.attach_gradients is not None:
             self.attach_gradients(tensors, outputs, env)
-        if self.form == NOTHING:
+        if self.result_form == RESULT_NONE:
             return None
         values = []
         for result, variable, value in self.values:
@@ -390,10 +406,12 @@ class Outputs:
                 value = outputs[result]
             elif variable >= 0:
                 value = env[variable]
-            if self.form == ONE_VALUE:
+            if self.result_form == RESULT_SINGLE:
                 return value
             values.append(value)
-        return tuple(values) if self.form == TUPLE else rebuilt(self.containers, values)
+        return (
+            tuple(values) if self.result_form == RESULT_TUPLE else rebuild(self.containers, values)
+        )
 
     def _view(
         self,
@@ -405,45 +423,45 @@ class Outputs:
         outputs: list[Tensor],
     ) -> Tensor:
         """Return a view of an input's memory, of a constant, or of new memory."""
-        base = None if slot.earlier == NONE else outputs[slot.earlier]
+        base = None if slot.earlier_output == NO_INDEX else outputs[slot.earlier_output]
         begin = slot.offset
-        if slot.source >= 0:
-            e, source = exprs[slot.source], inputs.slots[slot.source]
-            storage, base = e.storage, tensors[slot.source]
+        if slot.base_slot >= 0:
+            e, source = exprs[slot.base_slot], inputs.slots[slot.base_slot]
+            storage, base = e.storage, tensors[slot.base_slot]
             begin += source.begin(e)
         else:
-            storage = new[slot.new] if slot.constant is None else slot.constant
+            storage = new[slot.allocation] if slot.constant is None else slot.constant
         if begin:
             begin //= slot.spec.dtype.itemsize
-        y = make(leaf(storage, slot.spec, slot.strides, begin))
-        return y if base is None or slot.hidden else alias(base, y)
+        y = create_tensor(leaf(storage, slot.spec, slot.strides, begin))
+        return y if base is None or slot.is_saved else record_alias(base, y)
 
 
 @dataclass
 class Executable:
-    """The replay of a capture; a call with other arguments returns MISS."""
+    """The replay of a capture; a call with other arguments returns CACHE_MISS."""
 
     inputs: Inputs
     program: BoundProgram
     outputs: Outputs
 
     def run(self, leaves: Sequence[object], tree: object, settings: Settings) -> Any:
-        """Return the function's result for these leaves of arguments, or MISS."""
+        """Return the function's result for these leaves of arguments, or CACHE_MISS."""
         if not self.inputs.match(leaves, tree, settings):
-            return MISS
+            return CACHE_MISS
         env = self.program.numbers_of(leaves, self.inputs.floats)
-        return self.run_with(leaves, env, settings)
+        return self.run_with_numbers(leaves, env, settings)
 
-    def run_with(self, leaves: Sequence[object], env: Env, settings: Settings) -> Any:
+    def run_with_numbers(self, leaves: Sequence[object], env: Env, settings: Settings) -> Any:
         """Do the same with numbers that are known, for arguments that need no check."""
         tensors: list[Tensor] = []
         exprs: list[Expr] = []
-        if not self.inputs.read(leaves, tensors, exprs):
-            return MISS
+        if not self.inputs.read_tensors(leaves, tensors, exprs):
+            return CACHE_MISS
         stream = current_handle(self.program.device) if settings.streams else None
-        with lock:
+        with engine_lock:
             pointers = self.program.run(self.inputs, exprs, env, stream)
-        return self.outputs.make(self.inputs, tensors, exprs, env, pointers)
+        return self.outputs.build_result(self.inputs, tensors, exprs, env, pointers)
 
 
 def is_taped(x: Tensor) -> bool:
@@ -451,21 +469,21 @@ def is_taped(x: Tensor) -> bool:
     group = x._aliases
     if group is None or not current().grad:
         return False
-    return group.taped and _is_any_taped(group.live())
+    return group.has_tape and _is_any_taped(group.live_tensors())
 
 
 def _is_any_taped(tensors: Sequence[Tensor]) -> bool:
     return any(t._expr.tape is not None for t in tensors)
 
 
-def about_to_write(storage: Storage) -> None:
+def evaluate_readers(storage: Storage) -> None:
     """Compute the pending nodes that read this memory."""
-    pending_readers = readers(storage)
+    pending_readers = find_readers(storage)
     if pending_readers:
-        run.evaluate(pending_readers, asked=False)
+        run.evaluate(pending_readers, reports_checks=False)
 
 
-def has_written(name: str, storage: Storage) -> None:
+def finish_write(name: str, storage: Storage) -> None:
     """Mark saved values as overwritten; wait for the device if the memory is visible outside."""
     mark_overwritten(storage, name)
     if storage.seen and (opened := open_device(storage.device)).backend.asynchronous:
@@ -475,19 +493,19 @@ def has_written(name: str, storage: Storage) -> None:
 class RecentExecutables:
     """A function with executables; a call tries the most recent ones before it builds a key."""
 
-    __slots__ = ("_function", "_latest")
+    __slots__ = ("_function", "_recent")
 
     _function: Callable[..., Any]
-    _latest: tuple[Executable, ...]
+    _recent: tuple[Executable, ...]
 
     def __call__(self, *args: object, **options: object) -> Any:
         if flags.captures and tracer_api.current() is not None:
             return self._function(*args, **options)  # part of an outer capture
         settings = current()
         if not options:
-            for executable in self._latest:
+            for executable in self._recent:
                 result = executable.run(args, None, settings)
-                if result is not MISS:
+                if result is not CACHE_MISS:
                     return result
         return self._call_slow(args, options, settings)
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..backend.interface import Replay
-from ..backend.streams import wait
+from ..backend.streams import wait_for_stream
 from ..engine.traced_numbers import Env
 from ..errors import LinAlgError
 from ..memory.pointer import StreamHandle
 from ..ops.host_routines import HostCall
-from ..plugins.device_handle import Opened
+from ..plugins.device_handle import OpenedDevice
 from ..tensor.host_read import HostMemory, array_over
 
 if TYPE_CHECKING:
-    from .program import Strided
-    from .replay import At
+    from .program import StridedMemory
+    from .replay import Addresses
 
-PLACES_MAX = 64  # cached arrays: a loop alternates between two buffers
+CACHED_ARRAYS_MAX = 64  # cached arrays: a loop alternates between two buffers
 
 
 class HostReplay:
@@ -34,10 +34,10 @@ class HostReplay:
 
     def __init__(
         self,
-        opened: Opened,
+        opened: OpenedDevice,
         call: HostCall,
-        inputs: Sequence[Strided],
-        results: Sequence[Strided],
+        inputs: Sequence[StridedMemory],
+        results: Sequence[StridedMemory],
         line: str | None,
         run: Replay,
     ) -> None:
@@ -45,9 +45,9 @@ class HostReplay:
         self.inputs, self.results = inputs, results
         self.arrays: dict[tuple[int, int], np.ndarray] = {}
 
-    def __call__(self, at: At, env: Env, stream: StreamHandle) -> None:
-        wait(self.opened, stream)
-        if self.call.checks:
+    def __call__(self, at: Addresses, env: Env, stream: StreamHandle) -> None:
+        wait_for_stream(self.opened, stream)
+        if self.call.checks_results:
             is_good = self._array(0, self.inputs[0], at)
             if is_good is not None and is_good:
                 return
@@ -59,12 +59,12 @@ class HostReplay:
         try:
             results = self.call(arrays[:n])
         except LinAlgError as error:
-            raise with_line(error, self.line) from None
+            raise add_line(error, self.line) from None
         if results:
             for array, values in zip(arrays[n:], results, strict=True):
                 array[...] = values
 
-    def _array(self, k: int, x: Strided, at: At) -> np.ndarray | None:
+    def _array(self, k: int, x: StridedMemory, at: Addresses) -> np.ndarray | None:
         """Return operand or result `k` as an array over its memory; None if that is unreachable."""
         slot, offset = x.place
         address = self.opened.host_address(at[2 * slot], at[2 * slot + 1] + offset)
@@ -72,20 +72,20 @@ class HostReplay:
             return None
         array = self.arrays.get((k, address))
         if array is None:
-            if len(self.arrays) >= PLACES_MAX:
+            if len(self.arrays) >= CACHED_ARRAYS_MAX:
                 self.arrays.clear()
             array = self.arrays[k, address] = array_at(address, x, k >= len(self.inputs))
         return array
 
 
-def with_line(error: LinAlgError, line: str | None) -> LinAlgError:
+def add_line(error: LinAlgError, line: str | None) -> LinAlgError:
     """Add the user's line of the routine to an error of a replay, and return the error."""
     if line is not None:
         error.args = (f"{error} (asked for at {line})",)
     return error
 
 
-def array_at(address: int, x: Strided, writable: bool) -> np.ndarray:
+def array_at(address: int, x: StridedMemory, writable: bool) -> np.ndarray:
     """Return an operand or a result as an array over host memory."""
     memory = HostMemory(address, x.nbytes, None, writable)
     return array_over(memory, x.shape, np.dtype(x.dtype.__numpy_dtype__), 0, None)

@@ -16,18 +16,18 @@ from ..engine import tracer_api
 from ..errors import ArgumentTypeError, DTypeError, ShapeError
 from ..functions.shape.copies import stack
 from ..graph.expr import Expr, node, spec, storage_of
-from ..graph.refcount import Holder, is_sole_owner
+from ..graph.refcount import Box, is_sole_owner
 from ..ops import table as ops
 from ..settings import current
 from ..tensor.primitives import apply
-from ..tensor.tensor import Tensor, make
-from .pytree import Flat, rebuilt, tensor_leaves
-from .tracer import Recorder
+from ..tensor.tensor import Tensor, create_tensor
+from .pytree import FlatTree, rebuild, tensor_leaves
+from .tracer import CaptureTracer
 
 R = TypeVar("R")
 
 
-class Loop(NamedTuple):
+class LoopSpec(NamedTuple):
     """A `fori_loop`, a `scan`, or the body of a `while_loop`, whose length is not known.
 
     `body`: of the index (None unless `is_indexed`), the carry and a row of the xs; it gives the
@@ -36,8 +36,8 @@ class Loop(NamedTuple):
 
     name: str
     body: Callable[[Any, Any, Any], tuple[Any, Any]]
-    carry: Flat
-    xs: Flat = Flat([], None)
+    carry: FlatTree
+    xs: FlatTree = FlatTree([], None)
     bounds: tuple[int | Tensor, int | Tensor] = (0, 0)
     is_reversed: bool = False
     is_indexed: bool = False
@@ -64,13 +64,13 @@ class Loop(NamedTuple):
 
     def run_body(
         self, i: Tensor | None, carry: Sequence[Tensor], row: Sequence[Tensor]
-    ) -> tuple[list[Tensor], Flat]:
+    ) -> tuple[list[Tensor], FlatTree]:
         """Return the leaves of the next carry, and a row of the ys.
 
         Raises: ArgumentTypeError, DTypeError, ShapeError, unless the body returns these.
         """
-        xs = rebuilt(self.xs, row) if self.xs.tree is not None else None
-        result = self.body(i, rebuilt(self.carry, carry), xs)
+        xs = rebuild(self.xs, row) if self.xs.tree is not None else None
+        result = self.body(i, rebuild(self.carry, carry), xs)
         if not isinstance(result, tuple) or len(result) != 2:
             raise ArgumentTypeError(
                 f"{self.name}: f gives a pair, what is carried and a y, not {shown(result)}"
@@ -81,7 +81,7 @@ class Loop(NamedTuple):
         )
 
 
-def next_carry(name: str, carry: Flat, result: object) -> list[Tensor]:
+def next_carry(name: str, carry: FlatTree, result: object) -> list[Tensor]:
     """Return the leaves of a body's result, which must be like the carry.
 
     Raises: DTypeError, ShapeError.
@@ -111,7 +111,7 @@ def is_any_taped(tensors: Sequence[Tensor]) -> bool:
 def index(i: int, device: Device) -> Tensor:
     """Return an index as a tensor: a number that is given when it is computed."""
     args = (*[i],)  # an object of its own, by which it may be known again
-    return make(node(ops.FULL, args, spec((), int64, device), ((int64,), int64)))
+    return create_tensor(node(ops.FULL, args, spec((), int64, device), ((int64,), int64)))
 
 
 def truth_of(pred: Tensor) -> Tensor:
@@ -124,17 +124,17 @@ def truth_of(pred: Tensor) -> Tensor:
 
 def is_mapping() -> bool:
     """Return True if a function runs on examples (`dt.vmap`), and is not captured within that."""
-    return not isinstance(tracer_api.current(), Recorder | None)
+    return not isinstance(tracer_api.current(), CaptureTracer | None)
 
 
 # --- iteration by iteration
 
 
-def run_unrolled(loop: Loop) -> tuple[Any, Any]:
+def run_unrolled(loop: LoopSpec) -> tuple[Any, Any]:
     """Run a loop iteration by iteration, as ordinary ops."""
     low, high = int(loop.bounds[0]), int(loop.bounds[1])
     carry, xs = copy_all(loop.carry.leaves), copy_all(loop.xs.leaves)
-    rows = list[Flat]()
+    rows = list[FlatTree]()
     for k in range(low, high)[:: -1 if loop.is_reversed else 1]:
         after, y = loop.run_body(  # a reference to the index would materialise it
             index(k, loop.device) if loop.is_indexed else None, carry, [x[k] for x in xs]
@@ -142,16 +142,16 @@ def run_unrolled(loop: Loop) -> tuple[Any, Any]:
         carry = copy_shared(after, carry)
         leaves, tree = [*y.leaves], y.tree
         del y  # otherwise `copy_shared` would count this reference
-        rows.append(Flat(copy_shared(leaves), tree))
+        rows.append(FlatTree(copy_shared(leaves), tree))
     if not rows:
-        return rebuilt(loop.carry, carry), ()
+        return rebuild(loop.carry, carry), ()
     rows = rows[::-1] if loop.is_reversed else rows
     ys = [stack(list(column)) for column in zip(*(row.leaves for row in rows), strict=True)]
-    return rebuilt(loop.carry, carry), rebuilt(rows[0], ys)
+    return rebuild(loop.carry, carry), rebuild(rows[0], ys)
 
 
 def run_unrolled_while(
-    name: str, condition: Callable[[Any], object], body: Callable[[Any], Any], carry: Flat
+    name: str, condition: Callable[[Any], object], body: Callable[[Any], Any], carry: FlatTree
 ) -> Any:
     """Run a `while_loop` of examples until all have stopped.
 
@@ -162,16 +162,16 @@ def run_unrolled_while(
     leaves = copy_all(carry.leaves)
     active: Tensor | None = None  # None: all examples
     while True:
-        with tracer_api.masked(active):
-            truth = condition(rebuilt(carry, leaves))
+        with tracer_api.use_write_mask(active):
+            truth = condition(rebuild(carry, leaves))
         if isinstance(truth, Tensor) and tracer_api.is_batched(truth._expr):
             truth = truth_of(truth)
             active = truth if active is None else apply(ops.LOGICAL_AND, (active, truth))
-            truth = tracer.any_example(active)
+            truth = tracer.is_true_for_any(active)
         if not truth:
-            return rebuilt(carry, leaves)
-        with tracer_api.masked(active):
-            after = next_carry(name, carry, body(rebuilt(carry, leaves)))
+            return rebuild(carry, leaves)
+        with tracer_api.use_write_mask(active):
+            after = next_carry(name, carry, body(rebuild(carry, leaves)))
         leaves = copy_shared(after, leaves) if active is None else choose(active, after, leaves)
 
 
@@ -183,12 +183,12 @@ def branches_of_examples(
     What a branch writes in place is written for the examples that choose it.
     """
     truth = truth_of(pred)
-    with tracer_api.masked(truth):
+    with tracer_api.use_write_mask(truth):
         yes = true_fn()
     flat = tensor_leaves(name, yes)
-    with tracer_api.masked(apply(ops.LOGICAL_NOT, (truth,))):
+    with tracer_api.use_write_mask(apply(ops.LOGICAL_NOT, (truth,))):
         no = false_fn()
-    result: R = rebuilt(flat, choose(truth, flat.leaves, next_carry(name, flat, no)))
+    result: R = rebuild(flat, choose(truth, flat.leaves, next_carry(name, flat, no)))
     return result
 
 
@@ -197,9 +197,9 @@ def choose(truth: Tensor, yes: Sequence[Tensor], no: Sequence[Tensor]) -> list[T
     return [apply(ops.WHERE, (truth, a, b)) for a, b in zip(yes, no, strict=True)]
 
 
-def as_while(
-    loop: Loop,
-) -> tuple[Callable[[Any], Tensor], Callable[[Any], tuple[Tensor, Any]], Flat]:
+def run_as_while(
+    loop: LoopSpec,
+) -> tuple[Callable[[Any], Tensor], Callable[[Any], tuple[Tensor, Any]], FlatTree]:
     """Return a `fori_loop`, one of whose bounds is a tensor, as a `while_loop`.
 
     These are its condition, its body and its initial carry: an index and that of the `fori_loop`.
@@ -209,8 +209,8 @@ def as_while(
     if isinstance(high, Tensor):
         high = copy_all([high])[0]  # the body may write there
     first = apply(ops.ADD, (like.reshape(()) * 0, low))  # of the dtype of that bound
-    row = rebuilt(loop.xs, ()) if loop.xs.tree is not None else None  # without tensors
-    both = tensor_leaves(loop.name, (first, rebuilt(loop.carry, loop.carry.leaves)))
+    row = rebuild(loop.xs, ()) if loop.xs.tree is not None else None  # without tensors
+    both = tensor_leaves(loop.name, (first, rebuild(loop.carry, loop.carry.leaves)))
 
     def condition(c: tuple[Tensor, Any]) -> Tensor:
         return apply(ops.LESS, (c[0], high))
@@ -243,7 +243,7 @@ def copy_shared(leaves: list[Tensor], before: Sequence[Tensor] = ()) -> list[Ten
     return unshared
 
 
-def _is_unshared(holder: Holder[Tensor]) -> bool:
+def _is_unshared(holder: Box[Tensor]) -> bool:
     """Return True if nothing else can write the tensor's memory."""
     if not is_sole_owner(holder):
         return False

@@ -29,32 +29,34 @@ from ..compat.keywords import rebind_keywords
 from ..engine import evaluate as run
 from ..engine import tracer_api
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
-from ..functions.datatypes import get_default_dtype, when_default_changes
+from ..functions.datatypes import default_dtype_listeners, get_default_dtype
 from ..graph.expr import storage_of
 from ..locks import Lock
 from ..settings import Settings, current
-from ..tensor.host import evaluated
+from ..tensor.host import evaluate_leaf
 from ..tensor.tensor import Tensor
 from .closures import Closure, ClosurePath, read_modes
-from .executable import MISS, RecentExecutables
-from .program import Program
+from .executable import CACHE_MISS, RecentExecutables
+from .program import CapturedProgram
 from .pytree import (
     SIMPLE,
-    Flat,
-    Static,
+    FlatTree,
+    StaticArgument,
     flatten_with_layouts,
-    rebuilt,
+    rebuild,
+    require_static,
     require_strided_leaf,
-    static,
 )
-from .session import Capture, NotCaptured, Session, relax_overlaps
+from .session import Capture, CaptureFailure, CaptureSession, relax_overlaps
 
 __all__ = ["constant", "jit"]
 
-KINDS = 64  # of arguments, that a function is captured for; beyond, the oldest goes
-TRIES = 3  # to capture a function that binds names to new tensors, as the first call of one may
-LATEST = 4  # captures that are tried without looking them up
-VARIANTS = 16  # captures of one kind of arguments, which differ in the closure
+ARGUMENT_KINDS_MAX = 64  # of arguments, that a function is captured for; beyond, the oldest goes
+CAPTURE_TRIES_MAX = (
+    3  # to capture a function that binds names to new tensors, as the first call of one may
+)
+RECENT_EXECUTABLES_MAX = 4  # captures that are tried without looking them up
+CAPTURES_PER_KIND_MAX = 16  # captures of one kind of arguments, which differ in the closure
 
 P = ParamSpec("P")  # what the function takes
 Rest = ParamSpec("Rest")  # but for the instance, where it is a method
@@ -63,7 +65,7 @@ T = TypeVar("T")
 Instance = TypeVar("Instance")
 
 
-_every: set[ref[Captured[..., Any]]] = set()
+_instances: set[ref[Captured[..., Any]]] = set()
 
 
 class Captured(RecentExecutables, Generic[P, R]):
@@ -77,7 +79,7 @@ class Captured(RecentExecutables, Generic[P, R]):
     ([3.0, 3.0], 1)
     """
 
-    leads_to = ("_function",)  # for other captures, which do not look into its own
+    closure_attributes = ("_function",)  # for other captures, which do not look into its own
 
     def __init__(self, function: Callable[P, R], static_argnames: frozenset[str]) -> None:
         self.__name__ = type(function).__name__  # of what has no name itself
@@ -85,28 +87,30 @@ class Captured(RecentExecutables, Generic[P, R]):
         self._function = function
         self._static_names = static_argnames
         self._static_positions = _positions(function, static_argnames)
-        self._captures: dict[Hashable, list[Capture | NotCaptured]] = {}
-        self._latest = ()
+        self._captures: dict[Hashable, list[Capture | CaptureFailure]] = {}
+        self._recent = ()
         self._tries: dict[Hashable, int] = {}  # how often it changed what it leads to
         self._lock = Lock(waited=False)
         # By the keys of static arguments: paths of objects with modes that they lead to.
         self._modes: dict[Hashable, list[ClosurePath]] = {}
         self.captures = 0
-        _every.add(ref(self, _every.discard))
+        _instances.add(ref(self, _instances.discard))
 
     @property
-    def programs(self) -> list[tuple[str, Program]]:
+    def programs(self) -> list[tuple[str, CapturedProgram]]:
         """The programs by their arguments' descriptions, for `dt.explain`."""
-        return _programs(self.captured())
+        return _programs(self.list_captures())
 
-    def explained(self, args: tuple[object, ...]) -> tuple[list[tuple[str, Program]], list[str]]:
+    def explain_captures(
+        self, args: tuple[object, ...]
+    ) -> tuple[list[tuple[str, CapturedProgram]], list[str]]:
         """Return the programs for such arguments, and the reasons for missing captures."""
         _, key = self._make_key(self._flat(args, {}), current())
         captures = self._captures.get(key, ())
-        reasons = [c.reason for c in captures if isinstance(c, NotCaptured)]
+        reasons = [c.reason for c in captures if isinstance(c, CaptureFailure)]
         return _programs([c for c in captures if isinstance(c, Capture)]), reasons
 
-    def captured(self) -> list[Capture]:
+    def list_captures(self) -> list[Capture]:
         """Return the captures, in order."""
         captures_in_order = [c for captures in self._captures.values() for c in captures]
         return [c for c in captures_in_order if isinstance(c, Capture)]
@@ -146,11 +150,11 @@ class Captured(RecentExecutables, Generic[P, R]):
         self: Captured[Concatenate[Instance, Rest], R],
         instance: Instance,
         owner: type | None = None,
-    ) -> _Bound[Rest, R]: ...
+    ) -> _BoundCaptured[Rest, R]: ...
     def __get__(self, instance: object, owner: type | None = None) -> object:
         if instance is None:
             return self
-        bound: _Bound[..., R] = _Bound(self, instance)
+        bound: _BoundCaptured[..., R] = _BoundCaptured(self, instance)
         return bound
 
     if TYPE_CHECKING:
@@ -161,22 +165,22 @@ class Captured(RecentExecutables, Generic[P, R]):
         self, args: tuple[object, ...], options: Mapping[str, object], settings: Settings
     ) -> R:
         result: R
-        if settings.eager or settings.saving is not None:
+        if settings.eager or settings.saved_value_hooks is not None:
             result = self._function(*args, **options)
             return result
         flat = self._flat(args, options)
         if flat.tree is not None:
-            for executable in self._latest:
+            for executable in self._recent:
                 result = executable.run(flat.leaves, flat.tree, settings)
-                if result is not MISS:
+                if result is not CACHE_MISS:
                     return result
         leaves, key = self._make_key(flat, settings)
-        flat = Flat(leaves, flat.tree)
+        flat = FlatTree(leaves, flat.tree)
         result = self._replay(flat, key, settings)
-        if result is MISS:
+        if result is CACHE_MISS:
             with self._lock:  # others may have captured it meanwhile
                 result = self._replay(flat, key, settings)
-                if result is MISS:
+                if result is CACHE_MISS:
                     result = self._capture_call(flat, key, settings)
         return result
 
@@ -184,19 +188,25 @@ class Captured(RecentExecutables, Generic[P, R]):
     def _full_name(self) -> str:
         return f"dt.jit of {self.__name__}"
 
-    def _flat(self, args: tuple[object, ...], options: Mapping[str, object]) -> Flat:
+    def _flat(self, args: tuple[object, ...], options: Mapping[str, object]) -> FlatTree:
         """Return the leaves of arguments; those that are static by name are `Static`."""
         if self._static_names:
             name, names, positions = self._full_name, self._static_names, self._static_positions
             args = tuple(
-                [Static(static(name, a)) if i in positions else a for i, a in enumerate(args)]
+                [
+                    StaticArgument(require_static(name, a)) if i in positions else a
+                    for i, a in enumerate(args)
+                ]
             )
-            options = {k: Static(static(name, v)) if k in names else v for k, v in options.items()}
+            options = {
+                k: StaticArgument(require_static(name, v)) if k in names else v
+                for k, v in options.items()
+            }
         if not options and all(type(a) in SIMPLE for a in args):
-            return Flat(args, None)
+            return FlatTree(args, None)
         return flatten_with_layouts((args, options))
 
-    def _make_key(self, flat: Flat, settings: Settings) -> tuple[list[object], Hashable]:
+    def _make_key(self, flat: FlatTree, settings: Settings) -> tuple[list[object], Hashable]:
         """Return the leaves, in memory, and the key of their captures."""
         leaves, key = _key(self._full_name, flat, settings)
         statics = _statics(leaves)
@@ -209,30 +219,32 @@ class Captured(RecentExecutables, Generic[P, R]):
     def _set_modes(self, leaves: Sequence[object], closure: Closure) -> list[ClosurePath]:
         """Store the paths of objects whose modes are part of the key of a capture."""
         modes = closure.modes()
-        closure.forget()
-        _put(self._modes, _keys(_statics(leaves)), modes)
+        closure.drop_values()
+        _store_bounded(self._modes, _keys(_statics(leaves)), modes)
         return modes
 
-    def _replay(self, flat: Flat, key: Hashable, settings: Settings) -> Any:
+    def _replay(self, flat: FlatTree, key: Hashable, settings: Settings) -> Any:
         """Replay a capture for arguments of this kind; return the result, or MISS."""
         for capture in self._captures.get(key, ()):
-            if isinstance(capture, NotCaptured):
-                return self._run(flat, [x.value if type(x) is Static else x for x in flat.leaves])
+            if isinstance(capture, CaptureFailure):
+                return self._run(
+                    flat, [x.value if type(x) is StaticArgument else x for x in flat.leaves]
+                )
             result: R = capture.executable.run(flat.leaves, flat.tree, settings)
-            if result is not MISS:
-                self._latest = (capture.executable, *self._latest)[:LATEST]
+            if result is not CACHE_MISS:
+                self._recent = (capture.executable, *self._recent)[:RECENT_EXECUTABLES_MAX]
                 return result
-        return MISS
+        return CACHE_MISS
 
-    def _run(self, flat: Flat, leaves: Sequence[object]) -> R:
+    def _run(self, flat: FlatTree, leaves: Sequence[object]) -> R:
         """Run the function itself on the leaves of its arguments."""
-        args, options = (leaves, {}) if flat.tree is None else rebuilt(flat, leaves)
+        args, options = (leaves, {}) if flat.tree is None else rebuild(flat, leaves)
         result: R = self._function(*args, **options)
         return result
 
-    def _capture_call(self, flat: Flat, key: Hashable, settings: Settings) -> R:
+    def _capture_call(self, flat: FlatTree, key: Hashable, settings: Settings) -> R:
         """Run the function and capture it."""
-        session = Session(self._full_name, self._function, flat.leaves, flat.tree, settings)
+        session = CaptureSession(self._full_name, self._function, flat.leaves, flat.tree, settings)
         leaves = session.trace_arguments()
         try:
             result, capture = session.run(lambda: self._run(flat, leaves))
@@ -244,17 +256,17 @@ class Captured(RecentExecutables, Generic[P, R]):
                     *error.args[1:],
                 )
             raise
-        if isinstance(capture, NotCaptured) and capture.once:
+        if isinstance(capture, CaptureFailure) and capture.is_retryable:
             tries = self._tries[key] = self._tries.get(key, 0) + 1
-            if tries < TRIES:
+            if tries < CAPTURE_TRIES_MAX:
                 return result
         self._set_modes(flat.leaves, session.closure_after)  # there may be others than before
         before = self._captures.get(key, [])
         if isinstance(capture, Capture):
             self.captures += 1
             relax_overlaps(capture, [c for c in before if isinstance(c, Capture)])
-            self._latest = (capture.executable, *self._latest)[:LATEST]
-        _put(self._captures, key, [capture, *before][:VARIANTS])
+            self._recent = (capture.executable, *self._recent)[:RECENT_EXECUTABLES_MAX]
+        _store_bounded(self._captures, key, [capture, *before][:CAPTURES_PER_KIND_MAX])
         return result
 
 
@@ -263,15 +275,15 @@ def look_up_again() -> None:
 
     The default dtype is a part of a key, and so are the modes of objects (`Closure.modes`).
     """
-    for captured in [found() for found in list(_every)]:
+    for captured in [found() for found in list(_instances)]:
         if captured is not None:
-            captured._latest = ()
+            captured._recent = ()
 
 
-when_default_changes.append(look_up_again)
+default_dtype_listeners.append(look_up_again)
 
 
-class _Bound(Generic[P, R]):
+class _BoundCaptured(Generic[P, R]):
     """A captured function of a class, of one instance."""
 
     def __init__(self, captured: Captured[..., R], instance: object) -> None:
@@ -281,7 +293,7 @@ class _Bound(Generic[P, R]):
         return self.__func__(self.__self__, *args, **options)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _Bound, (self.__func__, self.__self__)
+        return _BoundCaptured, (self.__func__, self.__self__)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.__func__, name)
@@ -330,29 +342,31 @@ def constant(x: Tensor, /) -> Tensor:
     if type(x) is not Tensor:
         raise refused("constant", "x", "a tensor", x)
     if not tracer_api.is_batched(x._expr):
-        tracer_api.keep_constant(storage_of(evaluated(x)))
+        tracer_api.keep_constant(storage_of(evaluate_leaf(x)))
     return x
 
 
-def _programs(captures: Sequence[Capture]) -> list[tuple[str, Program]]:
+def _programs(captures: Sequence[Capture]) -> list[tuple[str, CapturedProgram]]:
     programs = [(c.arguments, c.trace.program) for c in captures]
     return programs + [
-        (f"{c.arguments}, the way back", c.flow.program) for c in captures if c.flow is not None
+        (f"{c.arguments}, the way back", c.backward.program)
+        for c in captures
+        if c.backward is not None
     ]
 
 
-def _put(cache: dict[Hashable, T], key: Hashable, value: T) -> None:
+def _store_bounded(cache: dict[Hashable, T], key: Hashable, value: T) -> None:
     """Store a value for one kind of arguments; evict the oldest kind if there are too many."""
-    if len(cache) >= KINDS and key not in cache:
+    if len(cache) >= ARGUMENT_KINDS_MAX and key not in cache:
         del cache[next(iter(cache))]
     cache[key] = value
 
 
-def _statics(leaves: Sequence[object]) -> list[tuple[int, Static]]:
-    return [(i, x) for i, x in enumerate(leaves) if type(x) is Static]
+def _statics(leaves: Sequence[object]) -> list[tuple[int, StaticArgument]]:
+    return [(i, x) for i, x in enumerate(leaves) if type(x) is StaticArgument]
 
 
-def _keys(statics: list[tuple[int, Static]]) -> Hashable:
+def _keys(statics: list[tuple[int, StaticArgument]]) -> Hashable:
     return tuple([x.key for _, x in statics])
 
 
@@ -379,7 +393,7 @@ def _context(s: Settings) -> tuple[Hashable, ...]:
     return s.grad, s.reproducible, s.device, get_default_dtype()
 
 
-def _key(name: str, flat: Flat, s: Settings) -> tuple[list[object], Hashable]:
+def _key(name: str, flat: FlatTree, s: Settings) -> tuple[list[object], Hashable]:
     """Return the leaves, in memory, and the key of their captures."""
     leaves: list[object] = []
     key: list[Hashable] = [*_context(s), flat.tree]
@@ -387,7 +401,7 @@ def _key(name: str, flat: Flat, s: Settings) -> tuple[list[object], Hashable]:
     run.evaluate([x._expr for x in tensors])
     for x in flat.leaves:
         if type(x) is Tensor:
-            e = evaluated(x)
+            e = evaluate_leaf(x)
             key += [e.spec, e.strides]
             if e.tape is not None:
                 key.append((True, x.is_leaf and x.grad is not None))
@@ -395,8 +409,8 @@ def _key(name: str, flat: Flat, s: Settings) -> tuple[list[object], Hashable]:
             x = float(x)
             key.append(float)
         else:
-            if type(x) is not Static:
-                x = Static(static(name, x))
+            if type(x) is not StaticArgument:
+                x = StaticArgument(require_static(name, x))
             key.append(x.key)
         leaves.append(x)
     return leaves, tuple(key)

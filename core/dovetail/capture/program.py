@@ -20,26 +20,36 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..backend import faults
-from ..backend.faults import PROMPT
+from ..backend.faults import HOST_CELLS_MAX
 from ..backend.interface import QueuedLaunch, Replay, Scalar
-from ..backend.streams import wait
+from ..backend.streams import wait_for_stream
 from ..dtypes import DType
 from ..engine import events
-from ..engine.launching import BoundStep, note_launch
-from ..engine.traced_numbers import Env, Number
+from ..engine.launching import BoundKernel, record_launch_event
+from ..engine.traced_numbers import Env, TracedNumber
 from ..errors import InternalError, LinAlgError
-from ..fusion.plan import Step
+from ..fusion.plan import PlannedLaunch
 from ..layout import Shape
 from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage
 from ..ops.host_routines import HostCall
 from ..ops.table import Op
-from ..plugins.device_handle import Opened
-from .host_steps import HostReplay, array_at, with_line
-from .replay import At as At
-from .replay import Checked, QueuedLaunches, Replayer, Routine, Unrolled, handles, numbers
+from ..plugins.device_handle import OpenedDevice
+from .host_steps import HostReplay, add_line, array_at
+from .replay import Addresses as Addresses
+from .replay import (
+    CheckedLaunch,
+    LibraryCallReplay,
+    QueuedLaunches,
+    Replayer,
+    UnrolledLaunches,
+    buffer_addresses,
+    numbers,
+)
 
-ROUND = 512  # to which places in an arena are rounded, as the allocator's blocks are
+ARENA_ALIGNMENT_BYTES = (
+    512  # to which places in an arena are rounded, as the allocator's blocks are
+)
 T = TypeVar("T")
 
 
@@ -50,12 +60,12 @@ class Place(NamedTuple):
     offset: int
 
 
-def location(p: Place, at: At) -> tuple[Any, int]:
+def resolve_address(p: Place, at: Addresses) -> tuple[Any, int]:
     """Return the handle and the byte offset of a place."""
     return at[2 * p.slot], at[2 * p.slot + 1] + p.offset
 
 
-class Strided(NamedTuple):
+class StridedMemory(NamedTuple):
     """An operand or a result of a routine. Strides are in elements."""
 
     place: Place
@@ -92,10 +102,10 @@ class Act(ABC):
     """A step of a program. Its fields are immutable and contain places, in tuples."""
 
     launches = calls = 0
-    what = ""  # for people
+    label = ""  # for people
 
     @property
-    def programs(self) -> tuple[Program, ...]:
+    def programs(self) -> tuple[CapturedProgram, ...]:
         """The programs inside of the act."""
         return ()
 
@@ -113,36 +123,36 @@ class Act(ABC):
         return type(self)(**{name: replace_places(x, move) for name, x in vars(self).items()})
 
     @abstractmethod
-    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+    def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
         """Run the act, and record events."""
 
-    def prepare(self, opened: Opened) -> QueuedLaunch | Unrolled | Replay:
+    def prepare(self, opened: OpenedDevice) -> QueuedLaunch | UnrolledLaunches | Replay:
         """Return the replay of the act without profiling, or launches for a sequence."""
         return partial(self.run, opened)
 
 
 @dataclass(frozen=True, eq=False)
-class Launch(Act):
+class LaunchAct(Act):
     """A kernel.
 
     `buffers`: where each of the step's begins, its offset included. `lines`: of each of its checks,
     the source line that asked for it.
     """
 
-    bound: BoundStep
+    bound: BoundKernel
     buffers: tuple[Place, ...]
-    numbers: tuple[Number, ...]
+    numbers: tuple[TracedNumber, ...]
     lines: tuple[str | None, ...] = ()
 
     launches = 1
 
     @property
-    def planned(self) -> Step:
+    def plan_step(self) -> PlannedLaunch:
         """The step of the plan."""
         return self.bound.step
 
     def places(self) -> Iterator[Place]:
-        if not self.planned.checks:
+        if not self.plan_step.checks:
             return iter(self.buffers)
         cells = self._cells()
         return (p for p, is_cell in zip(self.buffers, cells, strict=True) if not is_cell)
@@ -153,59 +163,63 @@ class Launch(Act):
 
     def _cells(self) -> list[bool]:
         """Return True for each buffer that is an error cell."""
-        cells = [slot for slot, _, _ in self.planned.checks]
-        return [slot in cells for slot, _ in self.planned.buffers]
+        cells = [slot for slot, _, _ in self.plan_step.checks]
+        return [slot in cells for slot, _ in self.plan_step.buffers]
 
-    def replace_places(self, move: Callable[[Place], Place]) -> Launch:
+    def replace_places(self, move: Callable[[Place], Place]) -> LaunchAct:
         if not self.lines:
-            return Launch(self.bound, tuple(map(move, self.buffers)), self.numbers)
+            return LaunchAct(self.bound, tuple(map(move, self.buffers)), self.numbers)
         pairs = zip(self.buffers, self._cells(), strict=True)
         buffers = tuple([p if is_cell else move(p) for p, is_cell in pairs])
-        return Launch(self.bound, buffers, self.numbers, self.lines)
+        return LaunchAct(self.bound, buffers, self.numbers, self.lines)
 
-    def prepare(self, opened: Opened) -> QueuedLaunch | Replay:
+    def prepare(self, opened: OpenedDevice) -> QueuedLaunch | Replay:
         queued = QueuedLaunch(self.bound.run, self.buffers, self.numbers)
-        checks = self.planned.checks
+        checks = self.plan_step.checks
         if not checks:
             return queued
-        prompt = opened.faults.prompt()
-        if prompt is None or len(checks) > PROMPT:
+        prompt = opened.faults.host_cells()
+        if prompt is None or len(checks) > HOST_CELLS_MAX:
             return partial(self.run, opened)
-        slots = [slot for slot, _ in self.planned.buffers]
+        slots = [slot for slot, _ in self.plan_step.buffers]
         asked = zip(checks, self.lines, strict=True)
         cells = [(slots.index(slot), purpose, line) for (slot, _, purpose), line in asked]
         marked = {k for k, _, _ in cells}
         places = (Place(0, 0) if k in marked else p for k, p in enumerate(self.buffers))
-        return Checked(queued._replace(buffers=tuple(places)), cells, prompt)
+        return CheckedLaunch(queued._replace(buffers=tuple(places)), cells, prompt)
 
-    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+    def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
         """Raises: IndexOutOfRange: a replay waits to learn that indices were in range."""
         begun = time.perf_counter_ns()
         args: list[object] = []
-        checks: dict[int, faults.Check] = {}
-        for (slot, _, purpose), line in zip(self.planned.checks, self.lines, strict=True):
-            check = checks[slot] = opened.faults.check(purpose, stream)
+        checks: dict[int, faults.IndexCheck] = {}
+        for (slot, _, purpose), line in zip(self.plan_step.checks, self.lines, strict=True):
+            check = checks[slot] = opened.faults.create_check(purpose, stream)
             check.line = line
-        for (slot, _), p in zip(self.planned.buffers, self.buffers, strict=True):
-            args += opened.faults.place(checks[slot]) if slot in checks else location(p, at)
+        for (slot, _), p in zip(self.plan_step.buffers, self.buffers, strict=True):
+            args += (
+                opened.faults.cell_location(checks[slot])
+                if slot in checks
+                else resolve_address(p, at)
+            )
         try:
             self.bound.run(tuple(args), numbers(self.numbers, env), stream)
         finally:
             for check in checks.values():
                 check.queued = True
         if checks:
-            faults.demand([*checks.values()])
-        step = self.planned
-        note_launch(opened, step.kernel.name, begun, stream, step.nbytes, step.grid)
+            faults.settle_checks([*checks.values()])
+        step = self.plan_step
+        record_launch_event(opened, step.kernel.name, begun, stream, step.nbytes, step.grid)
 
 
 @dataclass(frozen=True, eq=False)
-class Call(Act):
+class LibraryCallAct(Act):
     """A vendor's routine."""
 
     op: Op
-    inputs: tuple[Strided, ...]
-    output: Strided
+    inputs: tuple[StridedMemory, ...]
+    output: StridedMemory
     nbytes: int
 
     launches = calls = 1
@@ -217,16 +231,16 @@ class Call(Act):
     def places(self) -> Iterator[Place]:
         return (x.place for x in (*self.inputs, self.output))
 
-    def prepare(self, opened: Opened) -> QueuedLaunch | Replay:
+    def prepare(self, opened: OpenedDevice) -> QueuedLaunch | Replay:
         routine = opened.library_calls[self.op.name, self.inputs[0].dtype]
         operands = [(None, 0, x.shape, x.strides, x.dtype) for x in (*self.inputs, self.output)]
         run = opened.backend.bind_call(routine, operands[:-1], operands[-1])
         if run is not None:
             return QueuedLaunch(run, tuple(self.places()), ())
         *inputs, output = [(*x.place, *x[1:]) for x in (*self.inputs, self.output)]
-        return Routine(opened.backend, routine, inputs, output)
+        return LibraryCallReplay(opened.backend, routine, inputs, output)
 
-    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+    def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
         step = self.prepare(opened)  # bound anew, which is none of the routine's time
         begun = time.perf_counter_ns()
         replay = QueuedLaunches([step]) if isinstance(step, QueuedLaunch) else step
@@ -235,37 +249,37 @@ class Call(Act):
 
 
 @dataclass(frozen=True, eq=False)
-class Work(Act):
-    """A kernel in the device's own language: `work` is called with its memory and its numbers."""
+class RawLaunchAct(Act):
+    """A kernel in the device's own language: `function` is called with its memory and its numbers."""
 
     name: str
     source: str
-    work: Callable[[At, Sequence[Scalar], StreamHandle], object]
+    function: Callable[[Addresses, Sequence[Scalar], StreamHandle], object]
     given: tuple[Place, ...]
-    changes: frozenset[int]
-    numbers: tuple[Number, ...]
+    written_positions: frozenset[int]
+    numbers: tuple[TracedNumber, ...]
     nbytes: int
 
     launches = 1
 
     @property
     def written(self) -> tuple[Place, ...]:
-        return tuple(p for k, p in enumerate(self.given) if k in self.changes)
+        return tuple(p for k, p in enumerate(self.given) if k in self.written_positions)
 
-    def prepare(self, opened: Opened) -> Replay:
+    def prepare(self, opened: OpenedDevice) -> Replay:
         return self._replay
 
-    def _replay(self, at: At, env: Env, stream: StreamHandle) -> None:
-        self.work([*handles(self.given, at)], numbers(self.numbers, env), stream)
+    def _replay(self, at: Addresses, env: Env, stream: StreamHandle) -> None:
+        self.function([*buffer_addresses(self.given, at)], numbers(self.numbers, env), stream)
 
-    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+    def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
         begun = time.perf_counter_ns()
         self._replay(at, env, stream)
-        note_launch(opened, self.name, begun, stream, self.nbytes)
+        record_launch_event(opened, self.name, begun, stream, self.nbytes)
 
 
 @dataclass(frozen=True, eq=False)
-class HostStep(Act):
+class HostAct(Act):
     """A routine of the host, LAPACK's for example, between reads and writes of memory.
 
     Operands and results have no gaps. `line`: the source line that asked for it, which an error of
@@ -273,8 +287,8 @@ class HostStep(Act):
     """
 
     call: HostCall
-    operands: tuple[Strided, ...]
-    results: tuple[Strided, ...]
+    operands: tuple[StridedMemory, ...]
+    results: tuple[StridedMemory, ...]
     line: str | None = None
 
     calls = 1
@@ -296,20 +310,20 @@ class HostStep(Act):
     def places(self) -> Iterator[Place]:
         return (x.place for x in (*self.operands, *self.results))
 
-    def prepare(self, opened: Opened) -> QueuedLaunch | Replay:
+    def prepare(self, opened: OpenedDevice) -> QueuedLaunch | Replay:
         run = partial(self.run, opened)
         if not opened.backend.host:
             return run
         return HostReplay(opened, self.call, self.operands, self.results, self.line, run)
 
-    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+    def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
         """Raises: LinAlgError."""
         begun = time.perf_counter_ns()
-        wait(opened, stream)
+        wait_for_stream(opened, stream)
         try:
             results = self.call(_read(opened, at, x, stream) for x in self.operands)
         except LinAlgError as error:
-            raise with_line(error, self.line) from None
+            raise add_line(error, self.line) from None
         if results:
             for x, values in zip(self.results, results, strict=True):
                 _write(opened, at, x, values, stream)
@@ -317,26 +331,32 @@ class HostStep(Act):
         events.note(f"call {self.name} on the host", begun, bytes=copied)
 
 
-def _host_array(opened: Opened, at: At, x: Strided, writable: bool) -> np.ndarray | None:
+def _host_array(
+    opened: OpenedDevice, at: Addresses, x: StridedMemory, writable: bool
+) -> np.ndarray | None:
     """Return an operand's or a result's memory as an array, if the host reaches it."""
-    address = opened.host_address(*location(x.place, at)) if x.nbytes else None
+    address = opened.host_address(*resolve_address(x.place, at)) if x.nbytes else None
     if address is None:
         return None
     return array_at(address, x, writable)
 
 
-def _read(opened: Opened, at: At, x: Strided, stream: StreamHandle) -> np.ndarray:
+def _read(
+    opened: OpenedDevice, at: Addresses, x: StridedMemory, stream: StreamHandle
+) -> np.ndarray:
     """Return an operand of a host step: its memory itself, read-only, or a copy."""
     array = _host_array(opened, at, x, False)
     if array is None:
         array = np.empty(x.shape, x.dtype.__numpy_dtype__)
         if x.nbytes:
             flat = array.reshape(-1).view(np.uint8).data
-            opened.backend.copy_out(flat, *location(x.place, at), stream)
+            opened.backend.copy_out(flat, *resolve_address(x.place, at), stream)
     return array
 
 
-def _write(opened: Opened, at: At, x: Strided, values: np.ndarray, stream: StreamHandle) -> None:
+def _write(
+    opened: OpenedDevice, at: Addresses, x: StridedMemory, values: np.ndarray, stream: StreamHandle
+) -> None:
     """Write a result of a host step into its memory. Raises: InternalError."""
     if (values.shape, values.dtype) != (x.shape, x.dtype.__numpy_dtype__):
         raise InternalError(f"a host routine gave {values.dtype}{values.shape} for {x}")
@@ -345,11 +365,11 @@ def _write(opened: Opened, at: At, x: Strided, values: np.ndarray, stream: Strea
         array[...] = values
     elif values.size:
         flat = np.asarray(values, order="C").reshape(-1).view(np.uint8).data
-        opened.backend.copy_in(*location(x.place, at), flat, stream)
+        opened.backend.copy_in(*resolve_address(x.place, at), flat, stream)
 
 
 @dataclass(frozen=True, eq=False)
-class Fill(Act):
+class FillAct(Act):
     """A copy of host values into memory."""
 
     place: Place
@@ -359,13 +379,15 @@ class Fill(Act):
     def written(self) -> tuple[Place, ...]:
         return (self.place,)
 
-    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+    def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
         if self.values:
-            opened.backend.copy_in(*location(self.place, at), memoryview(self.values), stream)
+            opened.backend.copy_in(
+                *resolve_address(self.place, at), memoryview(self.values), stream
+            )
 
 
 @dataclass(frozen=True, eq=False)
-class Effect(Act):
+class EffectAct(Act):
     """An action without memory, such as drawing random numbers or setting a seed.
 
     Its `count` results go to `env` from `variable` on, unless that is None.
@@ -375,13 +397,13 @@ class Effect(Act):
     variable: int | None = None
     count: int = 0
 
-    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+    def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
         results = self.action()
         if self.variable is not None:
             env[self.variable : self.variable + len(results)] = results
 
 
-class Program:
+class CapturedProgram:
     """A list of acts, and their memory: slots are in `at` in the order of these fields.
 
     `sizes`: bytes of the results to allocate. `arena`: bytes of the last slot. `written`: the
@@ -390,9 +412,9 @@ class Program:
 
     def __init__(
         self,
-        opened: Opened,
+        opened: OpenedDevice,
         inputs: int,
-        held: tuple[Storage, ...],
+        constants: tuple[Storage, ...],
         sizes: tuple[int, ...],
         arena: int,
         acts: tuple[Act, ...],
@@ -400,7 +422,7 @@ class Program:
         name: str,
     ) -> None:
         self.name = name
-        self.opened, self.inputs, self.held, self.sizes = opened, inputs, held, sizes
+        self.opened, self.inputs, self.constants, self.sizes = opened, inputs, constants, sizes
         self.arena, self.acts, self.written = arena, acts, written
         self.replay = Replayer(opened, acts, name)
 
@@ -409,23 +431,25 @@ class Program:
         """The number of kernels and routines; those of loops count once."""
         return sum(act.launches for act in self.acts)
 
-    def steps(self, inside: str = "") -> Iterator[tuple[str, Launch | Call | Work | HostStep]]:
+    def steps(
+        self, inside: str = ""
+    ) -> Iterator[tuple[str, LaunchAct | LibraryCallAct | RawLaunchAct | HostAct]]:
         """Yield every kernel and routine, once, with the loops and branches around it."""
         for act in self.acts:
-            if isinstance(act, Launch | Call | Work | HostStep):
+            if isinstance(act, LaunchAct | LibraryCallAct | RawLaunchAct | HostAct):
                 yield inside, act
             for part in act.programs:
-                yield from part.steps(f"{inside}{act.what}: ")
+                yield from part.steps(f"{inside}{act.label}: ")
 
-    def constant_addresses(self) -> At:
+    def constant_addresses(self) -> Addresses:
         """Return handles and offsets of the constants, a part of `at`."""
-        return [x for s in self.held for x in (s.ptr.handle, s.ptr.offset)]
+        return [x for s in self.constants for x in (s.ptr.handle, s.ptr.offset)]
 
 
 # --- the arena ------------------------------------------------------------------------------------
 
 
-def arrange(
+def assign_arena_offsets(
     sizes: dict[int, int], spans: Mapping[int, tuple[int, ...]]
 ) -> tuple[dict[int, int], int]:
     """Return the offset of each slot in an arena, and the arena's size.
@@ -440,7 +464,7 @@ def arrange(
     for slot in sorted(sizes, key=lambda s: (-sizes[s], s)):
         ends = spans[slot]
         segments = [ends] if len(ends) == 2 else [*zip(ends[::2], ends[1::2], strict=True)]
-        size = -(-max(sizes[slot], 1) // ROUND) * ROUND
+        size = -(-max(sizes[slot], 1) // ARENA_ALIGNMENT_BYTES) * ARENA_ALIGNMENT_BYTES
         conflicts = list[tuple[int, int]]()
         for first, last in segments:
             conflicts += in_use[first]
@@ -459,16 +483,18 @@ def arrange(
     return offsets, whole
 
 
-def needed(acts: Sequence[Act], own: Container[int], wanted: Iterable[int]) -> list[Act]:
+def drop_unread_launches(
+    acts: Sequence[Act], own_slots: Container[int], result_slots: Iterable[int]
+) -> list[Act]:
     """Remove launches whose results no act reads, and return the other acts.
 
-    Such results are values that the function dropped after they were computed. `own`: the program's
-    own slots; `wanted`: those of results.
+    Such results are values that the function dropped after they were computed. `own_slots`: the
+    program's own slots; `result_slots`: those of results.
     """
-    live, needed_acts = {*wanted}, []
+    live, needed_acts = {*result_slots}, []
     for act in reversed(acts):
-        is_launch = isinstance(act, Launch) and not act.planned.checks
-        if is_launch and all(p.slot in own and p.slot not in live for p in act.written):
+        is_launch = isinstance(act, LaunchAct) and not act.plan_step.checks
+        if is_launch and all(p.slot in own_slots and p.slot not in live for p in act.written):
             continue
         live |= {p.slot for p in act.places()}
         needed_acts.append(act)
@@ -488,8 +514,8 @@ def live_ranges(acts: Iterable[Act]) -> dict[int, tuple[int, int]]:
 def variables(acts: Iterable[Act]) -> Iterator[int]:
     """Yield the variables that acts, and the programs in them, read."""
     for act in acts:
-        numbers = act.numbers if isinstance(act, Launch) else vars(act).values()
-        for number in find_nested(tuple(numbers), Number):
+        numbers = act.numbers if isinstance(act, LaunchAct) else vars(act).values()
+        for number in find_nested(tuple(numbers), TracedNumber):
             if number.variable is not None:
                 yield number.variable
         for program in act.programs:

@@ -11,16 +11,16 @@ import numpy as np
 from ..argument_checks import shown
 from ..errors import CaptureError, DTypeError, LayoutError
 from ..functions.creation.from_values import asarray
-from ..tensor.other_layouts import LayoutTensor, Way
+from ..tensor.other_layouts import LayoutTensor, Unflattener
 from ..tensor.tensor import Tensor
 
-PLAIN = frozenset((bool, int, str, bytes, type(None)))  # equal only if of one type and bits
+STATIC_TYPES = frozenset((bool, int, str, bytes, type(None)))  # equal only if of one type and bits
 SIMPLE = frozenset(
     (Tensor, float, int, bool, str, bytes)
 )  # types of leaves without further containers
 
 
-class Static:
+class StaticArgument:
     """An argument that is part of the key of a capture. It is no tuple, which is a container."""
 
     __slots__ = ("key", "value")
@@ -29,39 +29,39 @@ class Static:
         self.value, self.key = value, static_key(value)
 
 
-class Flat(NamedTuple):
+class FlatTree(NamedTuple):
     """The leaves of containers, and the tree of containers; None if there is none."""
 
     leaves: Sequence[Any]
     tree: Any
 
 
-def flattened(value: object) -> Flat:
+def flatten(value: object) -> FlatTree:
     """Return the leaves and the tree of nested containers: all types that optree supports."""
     import optree  # here, so that `import dovetail` stays light
 
     whole: Any = value  # any object is a tree
     leaves, tree = optree.tree_flatten(whole)
-    return Flat(leaves, tree)
+    return FlatTree(leaves, tree)
 
 
 class LayoutTree:
     """A tree of containers with tensors of other layouts, each of several leaves."""
 
-    __slots__ = ("outer", "ways")
+    __slots__ = ("outer", "unflatteners")
 
     type: ClassVar[Any] = None  # an attribute of optree's trees: neither a tuple nor None
 
-    def __init__(self, outer: Any, ways: tuple[Way | None, ...]) -> None:
-        self.outer, self.ways = outer, ways
+    def __init__(self, outer: Any, ways: tuple[Unflattener | None, ...]) -> None:
+        self.outer, self.unflatteners = outer, ways
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LayoutTree):
             return False
-        return self.ways == other.ways and bool(self.outer == other.outer)
+        return self.unflatteners == other.unflatteners and bool(self.outer == other.outer)
 
     def __hash__(self) -> int:
-        return hash((self.outer, self.ways))
+        return hash((self.outer, self.unflatteners))
 
     def is_leaf(self) -> bool:
         """Return False: even a single tensor is a container here."""
@@ -71,31 +71,32 @@ class LayoutTree:
         """Rebuild the tensors from their leaves, and the containers around them."""
         leaves_left, shared = iter(leaves), list[object]()
         rebuilt_leaves = [
-            next(leaves_left) if w is None else w.unflatten(leaves_left, shared) for w in self.ways
+            next(leaves_left) if w is None else w.unflatten(leaves_left, shared)
+            for w in self.unflatteners
         ]
         return self.outer.unflatten(rebuilt_leaves)
 
 
-def flatten_with_layouts(value: object) -> Flat:
+def flatten_with_layouts(value: object) -> FlatTree:
     """Flatten containers, and tensors of other layouts in them if they support it."""
-    flat = flattened(value)
+    flat = flatten(value)
     if not any(isinstance(x, LayoutTensor) for x in flat.leaves):
         return flat
-    leaves, ways = list[Any](), list[Way | None]()
+    leaves, ways = list[Any](), list[Unflattener | None]()
     shared: dict[int, tuple[int, object]] = {}
     for x in flat.leaves:
         flattened_tensor = x.__flatten__(shared) if isinstance(x, LayoutTensor) else None
         leaves += [x] if flattened_tensor is None else flattened_tensor[0]
         ways.append(None if flattened_tensor is None else flattened_tensor[1])
-    return Flat(leaves, LayoutTree(flat.tree, tuple(ways)))
+    return FlatTree(leaves, LayoutTree(flat.tree, tuple(ways)))
 
 
-def rebuilt(flat: Flat, leaves: Sequence[object]) -> Any:
+def rebuild(flat: FlatTree, leaves: Sequence[object]) -> Any:
     """Return the containers with other leaves."""
     return flat.tree.unflatten(leaves)
 
 
-def static(name: str, value: object) -> Hashable:
+def require_static(name: str, value: object) -> Hashable:
     """Return `value` if it can be part of a key. Raises: CaptureError."""
     try:
         hash(value)
@@ -115,7 +116,7 @@ def static_key(value: object) -> Hashable:
     of other types by their own `==`.
     """
     kind = type(value)
-    if kind in PLAIN:
+    if kind in STATIC_TYPES:
         return kind, value
     if isinstance(value, np.generic):
         return kind, value.tobytes()
@@ -165,16 +166,16 @@ def require_strided_leaf(name: str, x: Tensor) -> Tensor:
     return x
 
 
-def tensor_leaves(name: str, value: object, like: Tensor | None = None) -> Flat:
+def tensor_leaves(name: str, value: object, like: Tensor | None = None) -> FlatTree:
     """Flatten the carry of a loop; numbers become tensors on the device of the others.
 
     Raises: DTypeError for other leaves.
     """
-    flat = flattened(value)
+    flat = flatten(value)
     tensors = [x for x in flat.leaves if isinstance(x, Tensor)]
     first = tensors[0] if tensors else like
     carried = [_carry_leaf(name, x, first) for x in flat.leaves]
-    return Flat(carried, flat.tree)
+    return FlatTree(carried, flat.tree)
 
 
 def _carry_leaf(name: str, x: object, like: Tensor | None) -> Tensor:

@@ -3,7 +3,7 @@ cimport cython
 
 from dovetail.records cimport Counters
 from dovetail.engine.launching cimport strided_operand
-from dovetail.plugins.device_handle cimport Opened
+from dovetail.plugins.device_handle cimport OpenedDevice
 from dovetail.records cimport Flags
 
 
@@ -12,7 +12,7 @@ cdef Flags flags
 
 
 cdef class Replayer:
-    cdef public Opened opened
+    cdef public OpenedDevice opened
     cdef public object acts
     cdef public Py_ssize_t launches
     cdef public Py_ssize_t calls
@@ -26,13 +26,13 @@ cdef class QueuedLaunches:
     cdef public list launches
 
 
-cdef class Checked:
+cdef class CheckedLaunch:
     cdef public object queued
     cdef public list cells
-    cdef public object prompt
+    cdef public object prompt_cells
 
 
-cdef class Routine:
+cdef class LibraryCallReplay:
     cdef public object backend
     cdef public object routine
     cdef public list inputs
@@ -40,5 +40,5 @@ cdef class Routine:
 
 
 @cython.locals(addresses=list, slot=Py_ssize_t)
-cpdef tuple handles(tuple buffers, list at)
+cpdef tuple buffer_addresses(tuple buffers, list at)
 cpdef list numbers(tuple scalars, list env)

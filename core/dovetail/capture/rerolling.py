@@ -25,49 +25,49 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..engine.launching import BoundStep
-from ..engine.traced_numbers import Environment, Number
-from ..plugins.device_handle import Opened
-from .loop_acts import NumberTable, RerolledLoop, Scanned
+from ..engine.launching import BoundKernel
+from ..engine.traced_numbers import Environment, TracedNumber
+from ..plugins.device_handle import OpenedDevice
+from .loop_acts import NumberTable, RerolledLoop, ScannedRows
 from .program import (
     Act,
-    Call,
-    Effect,
-    Fill,
-    HostStep,
-    Launch,
+    CapturedProgram,
+    EffectAct,
+    FillAct,
+    HostAct,
+    LaunchAct,
+    LibraryCallAct,
     Place,
-    Program,
     live_ranges,
     variables,
 )
 
 BODY_ACTS_MIN = 32  # an iteration that Python runs costs 0.5 us beside its acts
 PERIODS_MAX = 8  # candidates for the length of an iteration
-MIX = np.array(
+HASH_FACTORS = np.array(
     [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], np.uint64
 )  # odd factors of a hash
 
 Ints: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 
-class Loop(NamedTuple):
+class RerolledBlocks(NamedTuple):
     """Equal blocks of acts: `blocks` of them, of `length` acts each.
 
     `uses`: of each place in the body its slot, its offset in the first block, and by how many bytes
-    that moves. `numbers`: by act and position, those that differ between blocks. `held`: slots with
-    a value from block to block. `heirs`: the slots in whose memory other slots are. `idle`: slots,
-    and two acts of the body between which they have no value.
+    that moves. `numbers`: by act and position, those that differ between blocks. `carried_slots`:
+    slots with a value from block to block. `memory_owners`: the slots in whose memory other slots
+    are. `idle_ranges`: slots, and two acts of the body between which they have no value.
     """
 
     begin: int
     length: int
     blocks: int
     uses: list[tuple[int, int, int]]
-    numbers: dict[tuple[int, int], tuple[Number, ...]]
-    held: set[int]
-    heirs: dict[int, int]
-    idle: list[tuple[int, int, int]]
+    numbers: dict[tuple[int, int], tuple[TracedNumber, ...]]
+    carried_slots: set[int]
+    memory_owners: dict[int, int]
+    idle_ranges: list[tuple[int, int, int]]
 
     @property
     def end(self) -> int:
@@ -79,14 +79,14 @@ class RolledActs(NamedTuple):
     """Acts, with the last block alone of each loop. `bodies`: where these begin and end."""
 
     acts: list[Act]
-    loops: list[Loop]
+    loops: list[RerolledBlocks]
     bodies: list[tuple[int, int]]
-    heirs: dict[int, int]
+    memory_owners: dict[int, int]
 
     def owner(self, slot: int) -> int:
         """Return the slot that owns the memory of a slot."""
-        while slot in self.heirs:
-            slot = self.heirs[slot]
+        while slot in self.memory_owners:
+            slot = self.memory_owners[slot]
         return slot
 
     def spans(self) -> Mapping[int, tuple[int, ...]]:
@@ -97,8 +97,8 @@ class RolledActs(NamedTuple):
         uses = [(slot, *span) for slot, span in spans.items()]
         idle = defaultdict[int, list[int]](list)
         for loop, (begin, end) in zip(self.loops, self.bodies, strict=True):
-            uses += [(slot, begin, end - 1) for slot in loop.held]
-            for slot, last, first in loop.idle:
+            uses += [(slot, begin, end - 1) for slot in loop.carried_slots]
+            for slot, last, first in loop.idle_ranges:
                 idle[self.owner(slot)] += begin + last, begin + first
         whole: dict[int, tuple[int, int]] = {}
         for slot, first, last in uses:
@@ -107,7 +107,7 @@ class RolledActs(NamedTuple):
         return {slot: (first, *idle[slot], last) for slot, (first, last) in whole.items()}
 
     def build(
-        self, move: Callable[[Place], Place], opened: Opened, environment: Environment
+        self, move: Callable[[Place], Place], opened: OpenedDevice, environment: Environment
     ) -> Iterator[Act]:
         """Yield the acts in the memory of a program, each loop as one act."""
         done = 0
@@ -118,12 +118,17 @@ class RolledActs(NamedTuple):
         yield from (act.replace_places(move) for act in self.acts[done:])
 
 
-def reroll(acts: list[Act], own: Container[int], live_variables: Container[int]) -> RolledActs:
+def reroll(
+    acts: list[Act], own_slots: Container[int], live_variables: Container[int]
+) -> RolledActs:
     """Return acts with each loop in them as its last block.
 
-    `own`: the slots that only these acts use. `live_variables`: variables that are read afterwards.
+    `own_slots`: the slots that only these acts use. `live_variables`: variables that are read
+    afterwards.
     """
-    trace = _trace_acts(acts, own, live_variables) if len(acts) >= 2 * BODY_ACTS_MIN else None
+    trace = (
+        _encode_acts(acts, own_slots, live_variables) if len(acts) >= 2 * BODY_ACTS_MIN else None
+    )
     loops = [] if trace is None else _find_loops(trace)
     rolled, bodies, done = list[Act](), list[tuple[int, int]](), 0
     for loop in loops:
@@ -131,14 +136,14 @@ def reroll(acts: list[Act], own: Container[int], live_variables: Container[int])
         bodies.append((len(rolled), len(rolled) + loop.length))
         rolled += acts[loop.end - loop.length : loop.end]
         done = loop.end
-    heirs = {slot: heir for loop in loops for slot, heir in loop.heirs.items()}
+    heirs = {slot: heir for loop in loops for slot, heir in loop.memory_owners.items()}
     return RolledActs(rolled + acts[done:], loops, bodies, heirs)
 
 
 # --- acts as numbers ------------------------------------------------------------------------------
 
 
-class _Trace(NamedTuple):
+class _EncodedActs(NamedTuple):
     """A sequence of acts encoded as numbers, and the uses of their slots, in order.
 
     `keys`: equal for acts that do the same in other memory, with other numbers. `counts`: how many
@@ -149,7 +154,7 @@ class _Trace(NamedTuple):
     """
 
     acts: list[Act]
-    own: Container[int]
+    own_slots: Container[int]
     keys: Ints
     counts: Ints
     starts: Ints
@@ -160,23 +165,23 @@ class _Trace(NamedTuple):
     owners: dict[int, int]
 
 
-def _trace_acts(
-    acts: list[Act], own: Container[int], live_variables: Container[int]
-) -> _Trace | None:
+def _encode_acts(
+    acts: list[Act], own_slots: Container[int], live_variables: Container[int]
+) -> _EncodedActs | None:
     """Return acts as numbers; None if too few are equal. Variables of an effect are a slot < 0."""
     ids: dict[Hashable, int] = {}
     step_keys: dict[int, int] = {}  # by the id of a bound step
     owners: dict[int, int] = {}
     keys, operands = list[int](), list[Sequence[Place]]()
     for act in acts:
-        if type(act) is Launch and not act.lines:
+        if type(act) is LaunchAct and not act.lines:
             operand_places: Sequence[Place] = act.buffers
             key = step_keys.get(id(act.bound), -1)
             if key < 0:
                 key = step_keys[id(act.bound)] = ids.setdefault(_step_key(act.bound), len(ids))
         else:
             operand_places, key = [*act.places()], ids.setdefault(_key(act), len(ids))
-            if isinstance(act, Effect) and act.variable is not None:
+            if isinstance(act, EffectAct) and act.variable is not None:
                 owners.update((act.variable + k, act.variable) for k in range(act.count))
                 operand_places = [Place(-1 - act.variable, 0)]
         if owners:
@@ -196,16 +201,24 @@ def _trace_acts(
     before = _find_previous(slots)
     distances, new = uses - before, np.flatnonzero(before < 0)
     foreign = {-1 - owners[v] for v in owners if v in live_variables}
-    is_own = [slot in own if slot >= 0 else slot not in foreign for slot in slots[new].tolist()]
+    is_own = [
+        slot in own_slots if slot >= 0 else slot not in foreign for slot in slots[new].tolist()
+    ]
     distances[new] = np.where(is_own, 0, -1 - new)
     position = uses - np.repeat(starts[:-1], counts)
     alike = _find_previous((slots << 28) + (np.repeat(kinds, counts) << 8) + position)
     moves = offsets - np.where(alike < 0, 0, offsets[alike])
-    mixed = distances.astype(np.uint64) * MIX[0] + moves.astype(np.uint64) * MIX[1]
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * MIX[2] * (2 * position + 1).astype(np.uint64)
+    mixed = (
+        distances.astype(np.uint64) * HASH_FACTORS[0] + moves.astype(np.uint64) * HASH_FACTORS[1]
+    )
+    mixed = (
+        (mixed ^ (mixed >> np.uint64(32))) * HASH_FACTORS[2] * (2 * position + 1).astype(np.uint64)
+    )
     sums = np.append(np.uint64(0), np.cumsum(mixed))
-    tokens = np.diff(sums[starts]) + kinds.astype(np.uint64) * MIX[3]
-    return _Trace(acts, own, kinds, counts, starts, slots, offsets, distances, tokens, owners)
+    tokens = np.diff(sums[starts]) + kinds.astype(np.uint64) * HASH_FACTORS[3]
+    return _EncodedActs(
+        acts, own_slots, kinds, counts, starts, slots, offsets, distances, tokens, owners
+    )
 
 
 def _find_previous(values: Ints) -> Ints:
@@ -217,7 +230,7 @@ def _find_previous(values: Ints) -> Ints:
     return before
 
 
-def _step_key(bound: BoundStep) -> Hashable:
+def _step_key(bound: BoundKernel) -> Hashable:
     s, slots = bound.step, [slot for slot, _ in bound.step.buffers]
     checks = tuple([(slots.index(slot), asked) for slot, _, asked in s.checks])
     return str(s.kernel), s.ints, s.grid, s.nbytes, checks
@@ -226,16 +239,16 @@ def _step_key(bound: BoundStep) -> Hashable:
 def _key(act: Act) -> Hashable:
     """Return an equal key for acts that do the same in other memory, with other numbers."""
     key: Hashable = object()  # equal to no other
-    if isinstance(act, Launch):
+    if isinstance(act, LaunchAct):
         key = _step_key(act.bound), act.lines
-    elif isinstance(act, Call):
+    elif isinstance(act, LibraryCallAct):
         key = act.op, *[x[1:] for x in (*act.inputs, act.output)], act.nbytes
-    elif isinstance(act, HostStep):
+    elif isinstance(act, HostAct):
         operands = [x[1:] for x in (*act.operands, *act.results)]
         key = act.call, repr(act.call.options), *operands, act.line  # 0.0, -0.0, False are equal
-    elif isinstance(act, Fill):
+    elif isinstance(act, FillAct):
         key = act.values
-    elif isinstance(act, Effect) and isinstance(action := act.action, partial):
+    elif isinstance(act, EffectAct) and isinstance(action := act.action, partial):
         is_plain = not action.keywords and all(type(x) is int for x in action.args)
         key = (action.func, action.args, act.count) if is_plain else key
     with suppress(TypeError):
@@ -247,9 +260,9 @@ def _key(act: Act) -> Hashable:
 # --- loops in them --------------------------------------------------------------------------------
 
 
-def _find_loops(trace: _Trace) -> list[Loop]:
+def _find_loops(trace: _EncodedActs) -> list[RerolledBlocks]:
     """Return the loops, in order: the longest one, then those before and after it."""
-    loops, windows = list[Loop](), [(0, len(trace.acts))]
+    loops, windows = list[RerolledBlocks](), [(0, len(trace.acts))]
     while windows:
         first, last = windows.pop()
         run = _find_longest_run(trace.tokens[first:last])
@@ -283,7 +296,7 @@ def _find_longest_run(tokens: Ints) -> tuple[int, int, int] | None:
     return longest
 
 
-def _fit_loop(trace: _Trace, begin: int, length: int, period: int) -> Loop | None:
+def _fit_loop(trace: _EncodedActs, begin: int, length: int, period: int) -> RerolledBlocks | None:
     """Return a loop of blocks of one or more periods, or None; few periods are left over."""
     least = -(-BODY_ACTS_MIN // period)
     best = min(range(least, 2 * least), key=lambda size: (length // period % size, size))
@@ -296,7 +309,9 @@ def _fit_loop(trace: _Trace, begin: int, length: int, period: int) -> Loop | Non
     return None
 
 
-def _match_blocks(trace: _Trace, begin: int, length: int, count: int) -> Loop | None:
+def _match_blocks(
+    trace: _EncodedActs, begin: int, length: int, count: int
+) -> RerolledBlocks | None:
     """Return the loop of these blocks, if they are equal and may share their memory."""
 
     def by_block(x: Ints, first: int, end: int) -> Ints:
@@ -331,7 +346,7 @@ def _match_blocks(trace: _Trace, begin: int, length: int, count: int) -> Loop | 
         initial = int(slots[0][k])
         if not is_fresh[heir] or act_of[last[k]] >= act_of[heir]:
             return None
-        if initial < 0 or initial not in trace.own:
+        if initial < 0 or initial not in trace.own_slots:
             return None
         heirs[initial] = heirs[body[k]] = body[heir]
         idle.append((body[heir], act_of[last[k]], act_of[heir]))
@@ -347,14 +362,14 @@ def _match_blocks(trace: _Trace, begin: int, length: int, count: int) -> Loop | 
     fixed_slots = {body[k] for k in np.flatnonzero(is_fixed)} | {slot for slot, _, _ in idle}
     uses = zip(body, offsets[0].tolist(), moves.tolist(), strict=True)
     real = [use for use in uses if use[0] >= 0]
-    return Loop(
+    return RerolledBlocks(
         begin, length, count, real, numbers, {s for s in fixed_slots if s >= 0}, heirs, idle
     )
 
 
 def _differing_numbers(
-    trace: _Trace, begin: int, length: int, end: int
-) -> dict[tuple[int, int], tuple[Number, ...]] | None:
+    trace: _EncodedActs, begin: int, length: int, end: int
+) -> dict[tuple[int, int], tuple[TracedNumber, ...]] | None:
     """Return the numbers of launches, by act and position, that are not the same in all blocks.
 
     Those that effects set are left out; None if effects set one in some of the blocks.
@@ -378,10 +393,10 @@ def _differing_numbers(
 
 
 def _build_loop(
-    loop: Loop,
+    loop: RerolledBlocks,
     acts: Sequence[Act],
     move: Callable[[Place], Place],
-    opened: Opened,
+    opened: OpenedDevice,
     environment: Environment,
 ) -> RerolledLoop:
     """Return the act that runs a loop over the memory of the program around it."""
@@ -398,15 +413,15 @@ def _build_loop(
     inner = iter([Place(order[p.slot, step], p.offset) for p, step in loop_inputs])
     body = tuple([act.replace_places(lambda p: next(inner)) for act in acts])
     written = frozenset(p.slot for act in body for p in act.written)
-    program = Program(opened, len(order), (), (), 0, body, written, "")
-    inputs = tuple([Scanned(Place(slot, 0), step) for slot, step in order])
+    program = CapturedProgram(opened, len(order), (), (), 0, body, written, "")
+    inputs = tuple([ScannedRows(Place(slot, 0), step) for slot, step in order])
     return RerolledLoop(program, loop.blocks, inputs, table)
 
 
 def _replace_numbers(act: Act, i: int, variables: dict[tuple[int, int], int]) -> Act:
     """Return an act that reads variables in place of its numbers that differ."""
-    if not isinstance(act, Launch):
+    if not isinstance(act, LaunchAct):
         return act
     own = enumerate(act.numbers)
-    numbers = [Number(x.value, variables.get((i, k), x.variable)) for k, x in own]
+    numbers = [TracedNumber(x.value, variables.get((i, k), x.variable)) for k, x in own]
     return replace(act, numbers=tuple(numbers))

@@ -1,10 +1,10 @@
 """Captured functions in files: `save_function`, `load_function`.
 
 A file is a line that names its format, a digest of the rest, a text of JSON, and the bytes that
-the text refers to. Kernels are text in the loop language. A file is read in two steps. First `read`
-builds programs: the annotated fields of classes say which JSON may stand for which value. Then
-`check_program` proves that each act stays within the memory it is given. Nothing of a file runs
-before that, and nothing but kernels, which the verifier has accepted.
+the text refers to. Kernels are text in the loop language. A file is read in two steps. First
+`decode` builds programs: the annotated fields of classes say which JSON may stand for which value.
+Then `check_program` proves that each act stays within the memory it is given. Nothing of a file
+runs before that, and nothing but kernels, which the verifier has accepted.
 """
 
 from __future__ import annotations
@@ -24,36 +24,46 @@ import numpy as np
 from .. import callbacks
 from ..argument_checks import path as file_name
 from ..backend import limits
-from ..backend.faults import WIDTH, Asked
+from ..backend.faults import CELL_BYTES, IndexPurpose
 from ..backend.streams import current_handle
 from ..device_class import Device, usable
 from ..device_class import opened as open_device
 from ..dtypes import DType, dtype, int64
 from ..engine import programs, tracer_api
-from ..engine.launching import BoundStep
-from ..engine.traced_numbers import Environment, Number, TracedFloat
+from ..engine.launching import BoundKernel
+from ..engine.traced_numbers import Environment, TracedFloat, TracedNumber
 from ..errors import CaptureError, DovetailError
-from ..fusion.plan import Step
+from ..fusion.plan import PlannedLaunch
 from ..graph.expr import Spec, leaf, spec, storage_of
-from ..ir.interval_analysis import Unbounded, reach
+from ..ir.interval_analysis import UnboundedIndexError, index_intervals
 from ..ir.parser import parse_kernel
 from ..ir.verify import verify
-from ..layout import Shape, StridedView, contiguous, span
+from ..layout import Shape, StridedView, contiguous, element_span
 from ..memory import DataPtr
 from ..memory.storage import Storage, storage_at
 from ..ops import host_routines
 from ..ops.host_routines import HostRoutine
 from ..ops.table import ARGSORT, MATMUL, SORT, TABLE, Op
 from ..settings import current
-from ..tensor.host import evaluated
-from ..tensor.tensor import Tensor, make
-from .bindings import KnownTensor, Result, ResultNumber, Trace, bind
+from ..tensor.host import evaluate_leaf
+from ..tensor.tensor import Tensor, create_tensor
+from .bindings import FunctionTrace, ReachableTensor, Result, ResultIndex, bind_trace
 from .closures import ClosurePath
-from .executable import MISS, NONE, Executable, Overlap
+from .executable import CACHE_MISS, NO_INDEX, Executable, SlotOverlap
 from .jit import Captured
-from .loop_acts import Branch, Carried, Part, Repeat, RerolledLoop, While
-from .program import Act, Call, Effect, Fill, HostStep, Launch, Place, Program, Strided
-from .pytree import Flat, LayoutTree, Static, flattened, rebuilt
+from .loop_acts import Branch, CountedLoop, LoopCarry, NestedProgram, RerolledLoop, WhileLoop
+from .program import (
+    Act,
+    CapturedProgram,
+    EffectAct,
+    FillAct,
+    HostAct,
+    LaunchAct,
+    LibraryCallAct,
+    Place,
+    StridedMemory,
+)
+from .pytree import FlatTree, LayoutTree, StaticArgument, flatten, rebuild
 from .replay import Scalars
 from .session import Capture, describe_leaf
 
@@ -64,9 +74,9 @@ __all__ = ["load_function", "save_function"]
 
 FORMAT = b"dovetail: a captured function, "
 MAGIC = FORMAT + b"3\n"
-DIGEST = 32  # bytes
+DIGEST_BYTES = 32  # bytes
 NUMBER_MAX = 1 << 62  # of sizes, offsets and strides
-INVALID = (  # the errors that an edited file may cause
+INVALID_FILE_ERRORS = (  # the errors that an edited file may cause
     LookupError,
     TypeError,
     ValueError,
@@ -75,7 +85,7 @@ INVALID = (  # the errors that an edited file may cause
     RecursionError,
     AssertionError,
     CaptureError,
-    Unbounded,
+    UnboundedIndexError,
 )
 FORMULAS = {  # of numbers that differ from call to call
     name: getattr(operator, name)
@@ -114,11 +124,11 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
     where = Path(file_name(name, path))
     if not isinstance(f, Captured):
         raise CaptureError(f"{name}: needs what dt.jit gave, not a {type(f).__name__}")
-    if not f.captured():
+    if not f.list_captures():
         raise CaptureError(
             f"{name}: {f.__name__} has not been captured; call it first, with what it is to be for"
         )
-    writer = Writer()
+    writer = FunctionWriter()
     saved = [_write_capture(writer, c) for c in f.captures_for_context()]
     if not saved:
         raise CaptureError(
@@ -135,8 +145,8 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
     }
     blobs = b"".join(writer.blobs)
     try:  # what cannot be loaded is not written
-        Loaded(content, memoryview(blobs), None)
-    except (ValueError, Unbounded) as error:
+        LoadedFunction(content, memoryview(blobs), None)
+    except (ValueError, UnboundedIndexError) as error:
         raise CaptureError(
             f"{name}: {f.__name__} goes to places that depend on data, so that nobody could check "
             f"a file with it ({error}); leave what needs it out of the function"
@@ -146,7 +156,9 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
     where.write_bytes(MAGIC + _digest(payload) + payload)
 
 
-def load_function(path: str | os.PathLike[str], *, device: Device | str | None = None) -> Loaded:
+def load_function(
+    path: str | os.PathLike[str], *, device: Device | str | None = None
+) -> LoadedFunction:
     """Return the captured function that `save_function` wrote to a file.
 
     `path`: the file. `device`: where it is to run, else where it ran. It takes the kinds of
@@ -165,7 +177,7 @@ def load_function(path: str | os.PathLike[str], *, device: Device | str | None =
     name = "load_function"
     chosen = None if device is None else usable(device, name)
     data = Path(file_name(name, path)).read_bytes()
-    begin = len(MAGIC) + DIGEST
+    begin = len(MAGIC) + DIGEST_BYTES
     if not data.startswith(FORMAT):
         raise CaptureError(f"{name}: {path} is no file that dt.save_function wrote")
     if not data.startswith(MAGIC):
@@ -181,18 +193,18 @@ def load_function(path: str | os.PathLike[str], *, device: Device | str | None =
         size = int.from_bytes(data[begin : begin + 8], "little")
         content = json.loads(data[begin + 8 : begin + 8 + size])
         blobs = memoryview(data)[begin + 8 + size :]
-        return Loaded(content, blobs, chosen)
-    except INVALID as error:
+        return LoadedFunction(content, blobs, chosen)
+    except INVALID_FILE_ERRORS as error:
         text = str(error).partition("\n")[0]
         kind = "" if isinstance(error, DovetailError) else f"{type(error).__name__}: "
         raise CaptureError(f"{name}: {path} says what makes no sense: {kind}{text}") from error
 
 
-class Loaded:
+class LoadedFunction:
     """A captured function from a file; see `load_function`."""
 
     def __init__(self, content: Json, blobs: memoryview, device: Device | None) -> None:
-        self.__name__, r = str(content["name"]), Reader(content, blobs)
+        self.__name__, r = str(content["name"]), FunctionReader(content, blobs)
         self._reproducible, self._captures = content["reproducible"], []
         for x in content["captures"]:
             r.device = usable(str(x["device"])) if device is None else device
@@ -213,10 +225,10 @@ class Loaded:
                 "save it under dt.reproducible"
             )
         args = tuple([float(a) if isinstance(a, (float, np.floating)) else a for a in args])
-        result = MISS if options else self._run(args, None)
-        if result is MISS:
-            result = self._run(*flattened((args, options)))
-        if result is not MISS:
+        result = CACHE_MISS if options else self._run(args, None)
+        if result is CACHE_MISS:
+            result = self._run(*flatten((args, options)))
+        if result is not CACHE_MISS:
             return result
         kinds = "; or ".join(f"({shown})" for shown, _ in self._captures)
         raise CaptureError(
@@ -228,15 +240,15 @@ class Loaded:
         settings = current()
         for _, executable in self._captures:
             result = executable.run(leaves, tree, settings)
-            if result is not MISS:
+            if result is not CACHE_MISS:
                 return result
-        return MISS
+        return CACHE_MISS
 
 
 # --- values as JSON -------------------------------------------------------------------------------
 
 
-class Writer:
+class FunctionWriter:
     """Kernels, each once, and runs of bytes: JSON has their numbers."""
 
     def __init__(self) -> None:
@@ -258,12 +270,12 @@ class Writer:
         return self.blob(bytes(values))
 
 
-class Reader:
+class FunctionReader:
     """The state of reading a file: objects by their numbers, and the device of the programs."""
 
     device: Device
     environment: Environment
-    arguments: dict[int, KnownTensor]  # by the numbers of leaves
+    arguments: dict[int, ReachableTensor]  # by the numbers of leaves
 
     def __init__(self, content: Json, blobs: memoryview) -> None:
         self.kernels = [parse_kernel(str(text)) for text in content["kernels"]]
@@ -285,17 +297,17 @@ class Reader:
         return storage_at(ptr, len(values), self.device)
 
 
-def write(w: Writer, x: Any) -> Json:
+def encode(w: FunctionWriter, x: Any) -> Json:
     """Return a value as JSON: a named tuple is a list of its fields."""
     if type(x) in SIMPLE:
         return x
     for kind, writer in WRITERS.items():
         if isinstance(x, kind):
             return writer(w, x)
-    return [write(w, part) for part in x]
+    return [encode(w, part) for part in x]
 
 
-def read(r: Reader, hint: Any, x: Json) -> Any:
+def decode(r: FunctionReader, hint: Any, x: Json) -> Any:
     """Convert JSON to a value; `hint`: the annotated type.
 
     Raises: ValueError, or what Python raises for JSON of another form.
@@ -305,12 +317,12 @@ def read(r: Reader, hint: Any, x: Json) -> Any:
     members, origin = get_args(hint), get_origin(hint)
     if origin in (Union, UnionType):
         own = [m for m in members if m is type(x)] or [m for m in members if m not in SIMPLE]
-        return read(r, own[0], x)
+        return decode(r, own[0], x)
     if origin is tuple:
         hints = members[:1] * len(x) if members[-1] is ... else members
-        return tuple([read(r, h, part) for h, part in zip(hints, x, strict=True)])
+        return tuple([decode(r, h, part) for h, part in zip(hints, x, strict=True)])
     fields = _fields(hint)
-    values = {f: read(r, fields[f], part) for f, part in zip(fields, x, strict=True)}
+    values = {f: decode(r, fields[f], part) for f, part in zip(fields, x, strict=True)}
     if values.get("variable") is not None:
         _item(r.environment.values, values["variable"])
     return hint(**values)
@@ -349,15 +361,15 @@ def _plain(x: Any) -> Any:
     )
 
 
-def _write_step(w: Writer, bound: BoundStep) -> Json:
+def _write_step(w: FunctionWriter, bound: BoundKernel) -> Json:
     s, slots = bound.step, [slot for slot, _ in bound.step.buffers]
     checks = [(slots.index(slot), asked) for slot, _, asked in s.checks]
     kernel = w.kernels.setdefault(str(s.kernel), len(w.kernels))
-    return write(w, (kernel, s.ints, s.grid, s.nbytes, checks))
+    return encode(w, (kernel, s.ints, s.grid, s.nbytes, checks))
 
 
-def _read_step(r: Reader, x: Json) -> BoundStep:
-    number, ints, grid, nbytes, asked = read(r, STEP, x)
+def _read_step(r: FunctionReader, x: Json) -> BoundKernel:
+    number, ints, grid, nbytes, asked = decode(r, STEP, x)
     kernel = _item(r.kernels, number)
     values_by_name = dict(zip(kernel.ints, ints, strict=True))
     wanted = [values_by_name[e.name] if e.op == "param" else e.number for e in kernel.grid]
@@ -365,13 +377,15 @@ def _read_step(r: Reader, x: Json) -> BoundStep:
         raise ValueError(f"a launch does not fit its kernel {kernel.name}")
     buffers = tuple((i, 0) for i in range(len(kernel.buffers)))
     checks = tuple([(*_item(buffers, i), purpose) for i, purpose in asked])
-    step = Step(kernel, buffers, (), ints, (), grid, (), nbytes, checks)
+    step = PlannedLaunch(kernel, buffers, (), ints, (), grid, (), nbytes, checks)
     opened = open_device(r.device)
-    run = limits.bind(opened.backend, programs.program(opened, kernel), ints, grid)
-    return BoundStep(step, 0, run)
+    run = limits.bind_within_limits(
+        opened.backend, programs.get_program(opened, kernel), ints, grid
+    )
+    return BoundKernel(step, 0, run)
 
 
-def _write_draw(w: Writer, a: Effect) -> Json:
+def _write_draw(w: FunctionWriter, a: EffectAct) -> Json:
     if isinstance(a.action, partial) and a.action.func == callbacks.reserve_random:
         return ["draw", a.action.args[0], a.variable]
     raise CaptureError(
@@ -380,61 +394,61 @@ def _write_draw(w: Writer, a: Effect) -> Json:
     )
 
 
-def _read_draw(r: Reader, x: Json) -> Effect:
+def _read_draw(r: FunctionReader, x: Json) -> EffectAct:
     count, variable = x
     _item(r.environment.values[1:], variable)  # two numbers are made
-    return Effect(partial(callbacks.reserve_random, _natural(count)), variable, 2)
+    return EffectAct(partial(callbacks.reserve_random, _natural(count)), variable, 2)
 
 
-def _write_act(w: Writer, act: Act) -> Json:
+def _write_act(w: FunctionWriter, act: Act) -> Json:
     for name, (kind, _) in ACTS.items():
         if kind is type(act):
-            return [name, *[write(w, getattr(act, field)) for field in _fields(kind)]]
+            return [name, *[encode(w, getattr(act, field)) for field in _fields(kind)]]
     raise CaptureError(f"save_function: {type(act).__name__} is in no file")
 
 
-def _read_program(r: Reader, x: Json) -> Program:
-    name, inputs, held, sizes, arena, acts = read(r, PROGRAM, x)
+def _read_program(r: FunctionReader, x: Json) -> CapturedProgram:
+    name, inputs, held, sizes, arena, acts = decode(r, PROGRAM, x)
     written_slots = {p.slot for act in acts for p in act.written}
     written = frozenset(slot for slot in written_slots if slot < inputs + len(held))
-    return Program(open_device(r.device), inputs, held, sizes, arena, acts, written, name)
+    return CapturedProgram(open_device(r.device), inputs, held, sizes, arena, acts, written, name)
 
 
 def _tensor(storage: Storage, s: Spec, strides: Shape, begin: int) -> Tensor:
     if len(strides) != len(s.shape):
         raise ValueError(f"strides {strides} of shape {s.shape}")
-    return make(leaf(storage, s, strides, begin))
+    return create_tensor(leaf(storage, s, strides, begin))
 
 
-def _write_known(w: Writer, c: KnownTensor) -> Json:
-    if c.argument != NONE:
+def _write_known(w: FunctionWriter, c: ReachableTensor) -> Json:
+    if c.argument != NO_INDEX:
         return [c.argument]
     tensor = None if c.path is None else c.path.read()
     if not isinstance(tensor, Tensor) or tensor._expr.spec is not c.expr.spec:
         raise CaptureError("save_function: a tensor of the closure has changed; call it again")
-    e = evaluated(tensor)
+    e = evaluate_leaf(tensor)
     if e.storage not in w.state:
         w.state[e.storage] = w.memory(e.storage)
-    return write(w, (w.state[e.storage], e.offset, e.spec, e.strides))
+    return encode(w, (w.state[e.storage], e.offset, e.spec, e.strides))
 
 
-def _read_known(r: Reader, x: Json) -> KnownTensor:
+def _read_known(r: FunctionReader, x: Json) -> ReachableTensor:
     if len(x) == 1:
         return r.arguments[x[0]]
-    blob, begin, s, strides = read(r, tuple[int, int, Spec, Shape], x)
+    blob, begin, s, strides = decode(r, tuple[int, int, Spec, Shape], x)
     if (r.device, blob) not in r.state:
         r.state[r.device, blob] = r.memory(blob)
     tensor = _tensor(r.state[r.device, blob], s, strides, _natural(begin))
-    low, high = span(StridedView(s.shape, strides, begin))
+    low, high = element_span(StridedView(s.shape, strides, begin))
     if low < 0 or high * s.dtype.itemsize > len(r.blobs[blob]):
         raise ValueError(f"a tensor of the closure, {s!r}, lies outside of its memory")
-    return KnownTensor(tensor, path=ClosurePath(tensor))
+    return ReachableTensor(tensor, path=ClosurePath(tensor))
 
 
-STEP = tuple[int, Shape, Shape, int, tuple[tuple[int, Asked], ...]]
+STEP = tuple[int, Shape, Shape, int, tuple[tuple[int, IndexPurpose], ...]]
 PROGRAM = tuple[str, int, tuple[Storage, ...], Shape, int, tuple[Act, ...]]
 SIMPLE = (bool, int, float, str, NoneType)  # which JSON has itself
-READERS: dict[Any, Callable[[Reader, Json], Any]] = {
+READERS: dict[Any, Callable[[FunctionReader, Json], Any]] = {
     **{kind: partial(lambda kind, r, x: _require_type(x, kind), kind) for kind in SIMPLE},
     float | int | bool: lambda r, x: _require_type(x, float, int, bool),
     Any: lambda r, x: _plain(x),
@@ -442,37 +456,39 @@ READERS: dict[Any, Callable[[Reader, Json], Any]] = {
     DType: lambda r, x: dtype(str(x)),
     Spec: lambda r, x: spec(tuple(map(_natural, x[0])), dtype(str(x[1])), r.device),
     Op: lambda r, x: TABLE[x],
-    HostRoutine: lambda r, x: host_routines.TABLE[x],
-    KnownTensor: _read_known,
-    Storage: Reader.memory,
-    BoundStep: _read_step,
-    Effect: _read_draw,
-    Act: lambda r, x: read(r, ACTS[x[0]][0], x[1:]),
-    Program: _read_program,
+    HostRoutine: lambda r, x: host_routines.ROUTINES[x],
+    ReachableTensor: _read_known,
+    Storage: FunctionReader.memory,
+    BoundKernel: _read_step,
+    EffectAct: _read_draw,
+    Act: lambda r, x: decode(r, ACTS[x[0]][0], x[1:]),
+    CapturedProgram: _read_program,
 }
-WRITERS: dict[Any, Callable[[Writer, Any], Json]] = {
-    bytes: Writer.blob,
+WRITERS: dict[Any, Callable[[FunctionWriter, Any], Json]] = {
+    bytes: FunctionWriter.blob,
     (DType, Op, HostRoutine): lambda w, x: x.name,
     Spec: lambda w, x: [[*x.shape], x.dtype.name],
-    KnownTensor: _write_known,
-    Storage: Writer.memory,
-    BoundStep: _write_step,
-    Effect: _write_draw,
+    ReachableTensor: _write_known,
+    Storage: FunctionWriter.memory,
+    BoundKernel: _write_step,
+    EffectAct: _write_draw,
     Act: _write_act,
-    Program: lambda w, p: write(w, (p.name, p.inputs, p.held, p.sizes, p.arena, p.acts)),
+    CapturedProgram: lambda w, p: encode(
+        w, (p.name, p.inputs, p.constants, p.sizes, p.arena, p.acts)
+    ),
 }
 
 
 # --- checks ---------------------------------------------------------------------------------------
 
 
-class Memory:
+class MemoryBounds:
     """The slots of a program: which bytes of each its acts may touch."""
 
-    def __init__(self, p: Program, inputs: Sequence[Range]) -> None:
+    def __init__(self, p: CapturedProgram, inputs: Sequence[Range]) -> None:
         if len(inputs) != p.inputs:
             raise ValueError(f"{p.inputs} inputs where there are {len(inputs)}")
-        sizes = [*[s.nbytes for s in p.held], *p.sizes, *([p.arena] if p.arena else [])]
+        sizes = [*[s.nbytes for s in p.constants], *p.sizes, *([p.arena] if p.arena else [])]
         self.slots = [*inputs, *[(0, _natural(n)) for n in sizes]]
         self.opened = p.opened
 
@@ -486,15 +502,17 @@ class Memory:
         if p.offset % unit or (end > begin and not least <= begin <= end <= most):
             raise ValueError(f"bytes {begin}..{end} of {least}..{most}, of elements of {unit}")
 
-    def check_strided(self, x: Strided) -> None:
+    def check_strided(self, x: StridedMemory) -> None:
         """Check all of an operand."""
         shape, size = tuple(map(_natural, x.shape)), x.dtype.itemsize
         if len(x.strides) != len(shape):
             raise ValueError(f"strides {x.strides} of shape {shape}")
-        low, high = span(StridedView(shape, x.strides, 0))
+        low, high = element_span(StridedView(shape, x.strides, 0))
         self.check(x.place, low * size, high * size, size)
 
-    def check_part(self, part: Part, inputs: Sequence[int], results: Sequence[int]) -> None:
+    def check_part(
+        self, part: NestedProgram, inputs: Sequence[int], results: Sequence[int]
+    ) -> None:
         """Check a program inside of this one; `inputs`, `results`: bytes that it is given."""
         p = part.program
         if p.sizes != tuple(results) or (part.arena is None) != (not p.arena):
@@ -502,63 +520,63 @@ class Memory:
         if part.arena is not None:
             self.check(part.arena, 0, p.arena)
         ranges = [(0, _natural(n)) for n in inputs]
-        check_program(p, [*ranges, *[self.range_at(place, 0) for place in part.outer]])
+        check_program(p, [*ranges, *[self.range_at(place, 0) for place in part.outer_places]])
 
     def range_at(self, p: Place, distance: int) -> Range:
         """Return the bytes that acts may touch from a place, and from all up to a distance."""
         least, most = _item(self.slots, p.slot)
         return least - p.offset - min(distance, 0), most - p.offset - max(distance, 0)
 
-    def check_carried(self, carried: Sequence[Carried]) -> tuple[list[int], list[int]]:
+    def check_carried(self, carried: Sequence[LoopCarry]) -> tuple[list[int], list[int]]:
         """Check buffers of a loop. Return the bytes of all, and of those that the body makes."""
         sizes, new_sizes = [], []
         for c in carried:
             (n,) = c.copy.sizes
-            if c.copy.held or c.copy.arena:  # it is given two slots and no more
+            if c.copy.constants or c.copy.arena:  # it is given two slots and no more
                 raise ValueError("a copy has memory of its own")
             check_program(c.copy, [(0, n)])
-            for p in (c.first, c.buffer, c.other or c.buffer):
+            for p in (c.initial, c.buffer, c.second_buffer or c.buffer):
                 self.check(p, 0, n)
             sizes.append(n)
-            new_sizes += [] if c.other is None else [n]
+            new_sizes += [] if c.second_buffer is None else [n]
         return sizes, new_sizes
 
 
-def check_program(p: Program, inputs: Sequence[Range]) -> None:
+def check_program(p: CapturedProgram, inputs: Sequence[Range]) -> None:
     """Check that acts touch nothing but their program's memory, and inputs as far as given.
 
     Raises: ValueError; Unbounded for a kernel whose indices are not known.
     """
-    memory = Memory(p, inputs)
+    memory = MemoryBounds(p, inputs)
     for act in p.acts:
         [check] = [check for kind, check in ACTS.values() if kind is type(act)]
         check(memory, act)
 
 
-def _check_launch(m: Memory, a: Launch) -> None:
-    step, kernel = a.planned, a.planned.kernel
+def _check_launch(m: MemoryBounds, a: LaunchAct) -> None:
+    step, kernel = a.plan_step, a.plan_step.kernel
     cells = {i for i, _, _ in step.checks}
     if len(a.numbers) != len(kernel.scalars) or not len(cells) == len(step.checks) == len(a.lines):
         raise ValueError(f"a launch does not fit its kernel {kernel.name}")
     _check_numbers(a, a.numbers)
-    reach_by_buffer = reach(kernel, step.ints, step.grid)
+    reach_by_buffer = index_intervals(kernel, step.ints, step.grid)
     for i, (buffer, place) in enumerate(zip(kernel.buffers, a.buffers, strict=True)):
         low, high = reach_by_buffer.get(buffer.name, (0, -1))
         size = buffer.dtype.itemsize
         if i not in cells:
             m.check(place, low * size, (high + 1) * size, size)
-        elif low < 0 or (high + 1) * size > WIDTH:
+        elif low < 0 or (high + 1) * size > CELL_BYTES:
             raise ValueError(f"a launch of {kernel.name} writes beyond a cell for a bad index")
 
 
-def _check_numbers(a: Launch, numbers: Scalars) -> None:
-    kernel = a.planned.kernel
+def _check_numbers(a: LaunchAct, numbers: Scalars) -> None:
+    kernel = a.plan_step.kernel
     for (x, _), (name, kind) in zip(numbers, kernel.scalars, strict=True):
         if kind.kind in "iub" and not (isinstance(x, int) and kind.min <= x <= kind.max):
             raise ValueError(f"the number {name} of {kernel.name} is {x}, of {kind.name}")
 
 
-def _check_call(m: Memory, a: Call) -> None:
+def _check_call(m: MemoryBounds, a: LibraryCallAct) -> None:
     for x in (*a.inputs, a.output):
         m.check_strided(x)
     kind, shapes = a.inputs[0].dtype, [x.shape for x in a.inputs]
@@ -578,7 +596,7 @@ def _fits(op: Op, inputs: Sequence[Shape], output: Shape) -> bool:
     return op in (SORT, ARGSORT) and [*inputs] == [output] and output != ()
 
 
-def _check_host_step(m: Memory, a: HostStep) -> None:
+def _check_host_step(m: MemoryBounds, a: HostAct) -> None:
     for x in (*a.operands, *a.results):
         m.check_strided(x)
         if x.strides != contiguous(x.shape).strides:
@@ -588,7 +606,7 @@ def _check_host_step(m: Memory, a: HostStep) -> None:
         raise ValueError(f"{a.name} does not fit its operands")
 
 
-def _check_repeat(m: Memory, a: Repeat) -> None:
+def _check_repeat(m: MemoryBounds, a: CountedLoop) -> None:
     rounds, (low, high) = 0, a.bounds
     if isinstance(low, int) and isinstance(high, int):
         rounds = max(high - low, 0)
@@ -598,50 +616,50 @@ def _check_repeat(m: Memory, a: Repeat) -> None:
         if isinstance(bound, Place):
             m.check(bound, 0, 8)
     for x in (*a.inputs, *a.results):
-        m.check(x.place, 0, _natural(x.step) * rounds)
+        m.check(x.place, 0, _natural(x.row_bytes) * rounds)
     sizes, new_sizes = m.check_carried(a.carried)
-    inputs, results = [x.step for x in a.inputs], [x.step for x in a.results]
+    inputs, results = [x.row_bytes for x in a.inputs], [x.row_bytes for x in a.results]
     m.check_part(a.body, [*sizes, *inputs], [*new_sizes, *results])
 
 
-def _check_rerolled(m: Memory, a: RerolledLoop) -> None:
+def _check_rerolled(m: MemoryBounds, a: RerolledLoop) -> None:
     rounds = range(a.count if a.table is None else len(a.table.rows))
     if len(rounds) != a.count or not rounds:
         raise ValueError(f"{len(rounds)} rows of numbers for {a.count} rounds")
-    if a.body.sizes or a.body.held or a.body.arena:  # it is given inputs alone
+    if a.body.sizes or a.body.constants or a.body.arena:  # it is given inputs alone
         raise ValueError("the body of a Python loop has memory of its own")
     if a.table is not None:
-        for act in [act for act in a.body.acts if isinstance(act, Launch)]:
+        for act in [act for act in a.body.acts if isinstance(act, LaunchAct)]:
             for k in rounds:
                 _check_numbers(act, a.table.replace(act.numbers, k))
-    check_program(a.body, [m.range_at(x.place, x.step * (a.count - 1)) for x in a.inputs])
+    check_program(a.body, [m.range_at(x.place, x.row_bytes * (a.count - 1)) for x in a.inputs])
 
 
-def _check_while(m: Memory, a: While) -> None:
+def _check_while(m: MemoryBounds, a: WhileLoop) -> None:
     m.check(a.truth, 0, 1)
     sizes, new_sizes = m.check_carried(a.carried)
     m.check_part(a.condition, sizes, [1])
     m.check_part(a.body, sizes, new_sizes)
 
 
-def _check_branch(m: Memory, a: Branch) -> None:
+def _check_branch(m: MemoryBounds, a: Branch) -> None:
     m.check(a.truth, 0, 1)
-    sizes = a.chosen[0].program.sizes
-    for part in a.chosen:
+    sizes = a.branches[0].program.sizes
+    for part in a.branches:
         m.check_part(part, [], sizes)
     for p, n in zip(a.results, sizes, strict=True):
         m.check(p, 0, n)
 
 
-ACTS: dict[str, tuple[Any, Callable[[Memory, Any], None]]] = {
-    "launch": (Launch, _check_launch),
-    "call": (Call, _check_call),
-    "host": (HostStep, _check_host_step),
-    "fill": (Fill, lambda m, a: m.check(a.place, 0, len(a.values))),
-    "draw": (Effect, lambda m, a: None),
-    "repeat": (Repeat, _check_repeat),
+ACTS: dict[str, tuple[Any, Callable[[MemoryBounds, Any], None]]] = {
+    "launch": (LaunchAct, _check_launch),
+    "call": (LibraryCallAct, _check_call),
+    "host": (HostAct, _check_host_step),
+    "fill": (FillAct, lambda m, a: m.check(a.place, 0, len(a.values))),
+    "draw": (EffectAct, lambda m, a: None),
+    "repeat": (CountedLoop, _check_repeat),
     "rerolled": (RerolledLoop, _check_rerolled),
-    "while": (While, _check_while),
+    "while": (WhileLoop, _check_while),
     "branch": (Branch, _check_branch),
 }
 
@@ -649,29 +667,29 @@ ACTS: dict[str, tuple[Any, Callable[[Memory, Any], None]]] = {
 # --- captures -------------------------------------------------------------------------------------
 
 
-def _write_value(w: Writer, x: Any) -> Json:
+def _write_value(w: FunctionWriter, x: Any) -> Json:
     """Return arguments or results as JSON, of which a list begins with a word for its kind."""
     if type(x) in (list, tuple):
         return [type(x).__name__, *[_write_value(w, part) for part in x]]
     if type(x) is dict and all(type(k) is str for k in x):
         return ["dict", *[[k, _write_value(w, part)] for k, part in x.items()]]
     if type(x) is Tensor:
-        return ["tensor", write(w, x._expr.spec), [*x._expr.strides]]
-    if type(x) is ResultNumber:
+        return ["tensor", encode(w, x._expr.spec), [*x._expr.strides]]
+    if type(x) is ResultIndex:
         return ["made", int(x)]
     if type(x) is TracedFloat:
         return ["variable", x.variable]
-    return ["static", write(w, _plain(x.value))] if type(x) is Static else _plain(x)
+    return ["static", encode(w, _plain(x.value))] if type(x) is StaticArgument else _plain(x)
 
 
-def _read_value(r: Reader, x: Json) -> Any:
+def _read_value(r: FunctionReader, x: Json) -> Any:
     if type(x) is not list:
         return _plain(x)
     kind, *items = x
     if kind == "dict":
         return {str(k): _read_value(r, part) for k, part in items}
     if kind == "tensor":
-        s, strides = read(r, tuple[Spec, Shape], items)
+        s, strides = decode(r, tuple[Spec, Shape], items)
         return _tensor(storage_at(DataPtr(None, 0, 0, r.device), 0, r.device), s, strides, 0)
     if kind in ("list", "tuple"):
         return {"list": list, "tuple": tuple}[kind]([_read_value(r, part) for part in items])
@@ -679,18 +697,18 @@ def _read_value(r: Reader, x: Json) -> Any:
     if kind == "variable":
         _item(r.environment.values, part)
         return TracedFloat(r.environment, 0.0, part)
-    return {"made": ResultNumber, "static": Static}[kind](_plain(part))
+    return {"made": ResultIndex, "static": StaticArgument}[kind](_plain(part))
 
 
 TRACE: dict[str, Any] = {  # of a `Trace`, what a file has as it is
     "floats": tuple[tuple[int, int], ...],
-    "inputs": tuple[KnownTensor, ...],
-    "program": Program,
+    "inputs": tuple[ReachableTensor, ...],
+    "program": CapturedProgram,
     "results": tuple[Result, ...],
 }
 
 
-def _write_capture(w: Writer, capture: Capture) -> Json:
+def _write_capture(w: FunctionWriter, capture: Capture) -> Json:
     t, e = capture.trace, capture.trace.environment
     if t.saved is not None or t.gradients or any(c.gradient_of is not None for c in t.inputs):
         raise CaptureError(
@@ -701,18 +719,23 @@ def _write_capture(w: Writer, capture: Capture) -> Json:
             "save_function: a tensor that is not strided is in no file; save a function of its "
             "parts"
         )
-    arguments = t.leaves if t.tree is None else rebuilt(Flat((), t.tree), t.leaves)
-    is_argument = [r.same is not None and r.same.argument != NONE for r in t.results]
+    arguments = t.leaves if t.tree is None else rebuild(FlatTree((), t.tree), t.leaves)
+    is_argument = [
+        r.reachable_tensor is not None and r.reachable_tensor.argument != NO_INDEX
+        for r in t.results
+    ]
     pairs = zip(t.results, is_argument, strict=True)
-    portable = t._replace(results=[r if known else r._replace(same=None) for r, known in pairs])
+    portable = t._replace(
+        results=[r if known else r._replace(reachable_tensor=None) for r, known in pairs]
+    )
     return {
         "device": str(t.program.opened.device),
         "variables": e.values,
-        "formulas": write(w, [(v, formula.__name__, of) for v, formula, of in e.formulas]),
+        "formulas": encode(w, [(v, formula.__name__, of) for v, formula, of in e.formulas]),
         "contained": t.tree is not None,
         "arguments": _write_value(w, arguments),
-        **{field: write(w, getattr(portable, field)) for field in TRACE},
-        "returned": _write_value(w, rebuilt(t.returned, t.returned.leaves)),
+        **{field: encode(w, getattr(portable, field)) for field in TRACE},
+        "returned": _write_value(w, rebuild(t.returned, t.returned.leaves)),
         "overlaps": _overlaps(capture.executable),
     }
 
@@ -721,29 +744,31 @@ def _overlaps(executable: Executable) -> list[tuple[int, int, int]]:
     """Return which arguments share memory: two numbers, and the bytes between them."""
     slots = executable.inputs.slots
     pairs = [(slots[o.slot], slots[o.base], o.distance) for o in executable.inputs.overlaps]
-    if any((a.argument == NONE) != (b.argument == NONE) for a, b, _ in pairs):
+    if any((a.argument == NO_INDEX) != (b.argument == NO_INDEX) for a, b, _ in pairs):
         raise CaptureError(
             "save_function: an argument shares memory with a tensor of the closure, which no "
             "argument of a loaded function does; call it with a copy"
         )
-    return [(a.argument, b.argument, n) for a, b, n in pairs if a.argument != NONE]
+    return [(a.argument, b.argument, n) for a, b, n in pairs if a.argument != NO_INDEX]
 
 
-def _read_capture(r: Reader, name: str, x: Json) -> tuple[str, Executable]:
+def _read_capture(r: FunctionReader, name: str, x: Json) -> tuple[str, Executable]:
     """Return the executable of a capture, and the text of its arguments."""
     r.environment = environment = Environment()
-    environment.values = [*read(r, tuple[float | int | bool, ...], x["variables"])]
-    for v, formula, of in read(r, tuple[tuple[int, str, tuple[Number, ...]], ...], x["formulas"]):
+    environment.values = [*decode(r, tuple[float | int | bool, ...], x["variables"])]
+    for v, formula, of in decode(
+        r, tuple[tuple[int, str, tuple[TracedNumber, ...]], ...], x["formulas"]
+    ):
         _item(environment.values, v)
         environment.formulas.append((v, FORMULAS[formula], of))
     value = _read_value(r, x["arguments"])
-    leaves, tree = flattened(value) if x["contained"] else Flat([*value], None)
-    r.arguments = {i: KnownTensor(t, i) for i, t in enumerate(leaves) if type(t) is Tensor}
-    fields = {field: read(r, hint, x[field]) for field, hint in TRACE.items()}
-    inputs: tuple[KnownTensor, ...] = fields["inputs"]
+    leaves, tree = flatten(value) if x["contained"] else FlatTree([*value], None)
+    r.arguments = {i: ReachableTensor(t, i) for i, t in enumerate(leaves) if type(t) is Tensor}
+    fields = {field: decode(r, hint, x[field]) for field, hint in TRACE.items()}
+    inputs: tuple[ReachableTensor, ...] = fields["inputs"]
     for k, c in enumerate(inputs):
         c.input = k
-    trace = Trace(
+    trace = FunctionTrace(
         name=name,
         leaves=leaves,
         tree=tree,
@@ -751,27 +776,27 @@ def _read_capture(r: Reader, name: str, x: Json) -> tuple[str, Executable]:
         environment=environment,
         gradients=[],
         known=[*r.arguments.values(), *[c for c in inputs if c.path is not None]],
-        returned=flattened(_read_value(r, x["returned"])),
+        returned=flatten(_read_value(r, x["returned"])),
         **fields,
     )
-    overlaps = read(r, tuple[tuple[int, int, int], ...], x["overlaps"])
+    overlaps = decode(r, tuple[tuple[int, int, int], ...], x["overlaps"])
     _check_trace(trace, [_range(c, r.arguments, overlaps) for c in inputs])
-    executable, _ = bind(trace)
-    slots = {w.argument: n for n, w in enumerate(executable.inputs.slots) if w.argument != NONE}
+    executable, _ = bind_trace(trace)
+    slots = {w.argument: n for n, w in enumerate(executable.inputs.slots) if w.argument != NO_INDEX}
     for i, j, distance in overlaps:
-        executable.inputs.overlaps.append(Overlap(slots[i], slots[j], distance))
+        executable.inputs.overlaps.append(SlotOverlap(slots[i], slots[j], distance))
     return ", ".join(map(describe_leaf, leaves)), executable
 
 
-def _check_trace(t: Trace, inputs: Sequence[Range]) -> None:
+def _check_trace(t: FunctionTrace, inputs: Sequence[Range]) -> None:
     """Check the program, and that results are in its memory. Raises: as `check_program`."""
     check_program(t.program, inputs)
     for r in t.results:
-        if r.same is None:
-            x = Strided(r.place, r.spec.shape, r.strides, r.spec.dtype)
-            Memory(t.program, inputs).check_strided(x)
+        if r.reachable_tensor is None:
+            x = StridedMemory(r.place, r.spec.shape, r.strides, r.spec.dtype)
+            MemoryBounds(t.program, inputs).check_strided(x)
     for value in t.returned.leaves:
-        if type(value) is ResultNumber:
+        if type(value) is ResultIndex:
             _item(t.results, int(value))
         elif type(value) is not TracedFloat:
             _plain(value)
@@ -781,7 +806,9 @@ def _check_trace(t: Trace, inputs: Sequence[Range]) -> None:
 
 
 def _range(
-    c: KnownTensor, arguments: dict[int, KnownTensor], overlaps: Sequence[tuple[int, int, int]]
+    c: ReachableTensor,
+    arguments: dict[int, ReachableTensor],
+    overlaps: Sequence[tuple[int, int, int]],
 ) -> Range:
     """Return the bytes that may be touched, from where a tensor begins.
 
@@ -790,7 +817,7 @@ def _range(
     e, size = c.expr, c.expr.spec.dtype.itemsize
     if c.path is not None:
         return -c.begin, storage_of(e).nbytes - c.begin
-    low, high = span(StridedView(e.spec.shape, e.strides, 0))
+    low, high = element_span(StridedView(e.spec.shape, e.strides, 0))
     low, high = low * size, high * size
     for i, base, distance in overlaps:
         if base == c.argument:

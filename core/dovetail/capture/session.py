@@ -14,17 +14,17 @@ from ..errors import CaptureError
 from ..graph.expr import Expr, leaf, spec, storage_of
 from ..memory import Storage
 from ..memory.storage import next_serial
-from ..memory.tracing.stacktrace import caller
+from ..memory.tracing.stacktrace import caller_line
 from ..settings import Settings, flags
-from ..tensor.tensor import Tensor, make
-from .bindings import KnownTensor, NewGradient, Result, ResultNumber, Trace, bind
+from ..tensor.tensor import Tensor, create_tensor
+from .bindings import FunctionTrace, NewGradient, ReachableTensor, Result, ResultIndex, bind_trace
 from .closures import Closure, ClosurePath
-from .executable import NONE, Executable, Overlap
-from .grads import Flow, flow_of
+from .executable import NO_INDEX, Executable, SlotOverlap
+from .grads import BackwardCapture, capture_backward
 from .loop_acts import RerolledLoop
-from .program import Act, Program, variables
-from .pytree import Flat, Static, flatten_with_layouts, rebuilt, require_strided_leaf
-from .tracer import Recorder, evaluate_pending
+from .program import Act, CapturedProgram, variables
+from .pytree import FlatTree, StaticArgument, flatten_with_layouts, rebuild, require_strided_leaf
+from .tracer import CaptureTracer, evaluate_pending
 
 R = TypeVar("R")
 
@@ -33,26 +33,26 @@ class Capture(NamedTuple):
     """A captured call for arguments of one kind: its trace and its executable."""
 
     arguments: str  # for people
-    trace: Trace
+    trace: FunctionTrace
     executable: Executable
-    flow: Flow | None = None  # the backward program
+    backward: BackwardCapture | None = None  # the backward program
 
 
-class NotCaptured(NamedTuple):
+class CaptureFailure(NamedTuple):
     """The reason why the function is not captured for a kind of arguments.
 
-    `once`: the next call may be captured.
+    `is_retryable`: the next call may be captured.
     """
 
     reason: str
-    once: bool = False
+    is_retryable: bool = False
 
 
-class Session:
+class CaptureSession:
     """A function that runs and is noted.
 
-    `known`: the tensors that it may use. `inputs`: those that it has used. `closure_after`: what it
-    leads to when it has run.
+    `reachable`: the tensors that it may use. `used_tensors`: those that it has used.
+    `closure_after`: what it leads to when it has run.
     """
 
     def __init__(
@@ -65,33 +65,35 @@ class Session:
     ) -> None:
         evaluate_pending()
         self.name, self.leaves, self.tree, self.settings = name, leaves, tree, settings
-        self.known = [KnownTensor(x, i) for i, x in enumerate(leaves) if isinstance(x, Tensor)]
+        self.reachable = [
+            ReachableTensor(x, i) for i, x in enumerate(leaves) if isinstance(x, Tensor)
+        ]
         arguments = {id(x) for x in leaves}
-        statics = [(i, x.value) for i, x in enumerate(leaves) if isinstance(x, Static)]
+        statics = [(i, x.value) for i, x in enumerate(leaves) if isinstance(x, StaticArgument)]
         self.closure = self.closure_after = Closure([function], statics)
-        self.known += [
-            KnownTensor(p.value, path=p)
+        self.reachable += [
+            ReachableTensor(p.value, path=p)
             for p in self.closure.tensors()
             if id(p.value) not in arguments
         ]
         self.has_other_layouts = self._has_gradient_of_other_layout()
-        self.known += [
-            KnownTensor(k.tensor.grad, gradient_of=k)
+        self.reachable += [
+            ReachableTensor(k.tensor.grad, gradient_of=k)
             for k in self._with_gradients()
             if type(k.tensor.grad) is Tensor
         ]
-        self.inputs: list[KnownTensor] = []
-        self.begun = next_serial()
+        self.used_tensors: list[ReachableTensor] = []
+        self.first_serial = next_serial()
         self.floats: list[tuple[int, int]] = []
         # The device of the first argument; where there is none, the first work says it.
-        device = next((k.tensor.device for k in self.known if k.argument != NONE), None)
-        self.recorder = Recorder(device, False, self._input)
+        device = next((k.tensor.device for k in self.reachable if k.argument != NO_INDEX), None)
+        self.recorder = CaptureTracer(device, False, self._find_input)
 
-    def _with_gradients(self) -> list[KnownTensor]:
+    def _with_gradients(self) -> list[ReachableTensor]:
         """Return the known tensors that may have a `grad`."""
         return [
             k
-            for k in self.known
+            for k in self.reachable
             if k.gradient_of is None and k.tape is not None and k.tensor.is_leaf
         ]
 
@@ -104,43 +106,44 @@ class Session:
 
     def _trace_argument(self, i: int, x: object) -> object:
         if not isinstance(x, float):
-            return x.value if isinstance(x, Static) else x
+            return x.value if isinstance(x, StaticArgument) else x
         environment = self.recorder.environment
         variable = environment.variable(x)
         self.floats.append((i, variable))
         return TracedFloat(environment, x, variable)
 
-    def _input(self, storage: Storage) -> tuple[int, int] | None:
+    def _find_input(self, storage: Storage) -> tuple[int, int] | None:
         """Return the input slot that memory belongs to, and its first byte; None for new memory.
 
         Raises: CaptureError for memory from before that no path leads to.
         """
-        for k in self.known:
+        for k in self.reachable:
             if k.expr.op is None and storage_of(k.expr) is storage:
-                self.inputs.append(k)
-                k.input = self.recorder.input()
+                self.used_tensors.append(k)
+                k.input = self.recorder.add_input()
                 return k.input, k.begin
-        if storage.serial < self.begun and not tracer_api.is_constant(storage):
+        if storage.serial < self.first_serial and not tracer_api.is_constant(storage):
             raise CaptureError(
-                f"{self.name}: it uses, at {caller()}, a tensor that it cannot find again at the "
+                f"{self.name}: it uses, at {caller_line()}, a tensor that it cannot find again at "
+                "the "
                 "next call: one that no argument, closure, global variable, attribute or item of a "
                 "list or dict leads to; pass it as an argument, or wrap it in dt.constant where "
                 "the function gets it, if it always is the same tensor"
             )
         return None
 
-    def run(self, function: Callable[[], R]) -> tuple[R, Capture | NotCaptured]:
+    def run(self, function: Callable[[], R]) -> tuple[R, Capture | CaptureFailure]:
         """Run the function; return its result and its capture."""
         returned, capture = tracer_api.run_traced(self.recorder, self._run, function)
         if flags.depth == 0:
             run.finish_pending()
         values = [x.value if type(x) is TracedFloat else x for x in returned.leaves]
-        result: R = rebuilt(returned, values)
-        return result, capture if isinstance(capture, NotCaptured) else capture()
+        result: R = rebuild(returned, values)
+        return result, capture if isinstance(capture, CaptureFailure) else capture()
 
     def _run(
         self, function: Callable[[], object]
-    ) -> tuple[Flat, NotCaptured | Callable[[], Capture]]:
+    ) -> tuple[FlatTree, CaptureFailure | Callable[[], Capture]]:
         """Run the function; return its result, and a function that makes the capture afterwards."""
         returned = flatten_with_layouts(function())
         for x in returned.leaves:
@@ -153,14 +156,14 @@ class Session:
         if failure := self._failure():
             return returned, failure
         flow = None
-        if flowing := self._flowing(tensors):
-            flow = self._flow(flowing, tensors)
+        if flowing := self._differentiable_results(tensors):
+            flow = self._capture_backward(flowing, tensors)
             if flow is None:
-                return returned, NotCaptured("gradients flow through its results")
-        result = Flat(leaves, returned.tree)
+                return returned, CaptureFailure("gradients flow through its results")
+        result = FlatTree(leaves, returned.tree)
         return returned, partial(self._capture, tensors, result, gradients, flow)
 
-    def _results(self, returned: Flat) -> tuple[list[Tensor], list[object]]:
+    def _results(self, returned: FlatTree) -> tuple[list[Tensor], list[object]]:
         """Return the tensors of the result, each once, and the leaves with result numbers."""
         numbers: dict[int, int] = {}
         tensors: list[Tensor] = []
@@ -170,7 +173,7 @@ class Session:
                 if id(x) not in numbers:
                     numbers[id(x)] = len(tensors)
                     tensors.append(x)
-                leaves.append(ResultNumber(numbers[id(x)]))
+                leaves.append(ResultIndex(numbers[id(x)]))
             else:
                 leaves.append(x)
         return tensors, leaves
@@ -178,7 +181,7 @@ class Session:
     def _new_gradients(self, tensors: list[Tensor]) -> list[NewGradient]:
         """Return the tensors whose `grad` has changed; add new gradients to the results."""
         changed: list[NewGradient] = []
-        before = {id(k.gradient_of): k.tensor for k in self.known if k.gradient_of is not None}
+        before = {id(k.gradient_of): k.tensor for k in self.reachable if k.gradient_of is not None}
         for k in self._with_gradients():
             now = k.tensor.grad
             if now is before.get(id(k)) or type(now) not in (Tensor, type(None)):
@@ -190,62 +193,68 @@ class Session:
             changed.append((k, number))
         return changed
 
-    def _constants(self) -> list[KnownTensor]:
+    def _constants(self) -> list[ReachableTensor]:
         """Return a known tensor for each constant that another name leads to, too.
 
         A call compares the two, since the other name may lead to another tensor by then.
         """
-        exprs = [k.expr for k in self.inputs if tracer_api.is_constant(storage_of(k.expr))]
-        tensors = [make(leaf(storage_of(e), e.spec, e.strides, e.offset)) for e in exprs]
-        return [KnownTensor(t, path=ClosurePath(t)) for t in tensors]
+        exprs = [k.expr for k in self.used_tensors if tracer_api.is_constant(storage_of(k.expr))]
+        tensors = [create_tensor(leaf(storage_of(e), e.spec, e.strides, e.offset)) for e in exprs]
+        return [ReachableTensor(t, path=ClosurePath(t)) for t in tensors]
 
-    def _failure(self) -> NotCaptured | None:
+    def _failure(self) -> CaptureFailure | None:
         """Return the reason why the call cannot be captured, or None."""
-        self.closure_after = self.closure.again()
+        self.closure_after = self.closure.walk_again()
         if self.has_other_layouts or self._has_gradient_of_other_layout():
-            return NotCaptured("a gradient that is there before or after it is of another layout")
-        if any(k.expr.tape is not k.tape for k in self.known):
-            return NotCaptured("it changes what an argument's gradient flows through")
-        known_ids = {id(k.tensor) for k in self.known}
+            return CaptureFailure(
+                "a gradient that is there before or after it is of another layout"
+            )
+        if any(k.expr.tape is not k.tape for k in self.reachable):
+            return CaptureFailure("it changes what an argument's gradient flows through")
+        known_ids = {id(k.tensor) for k in self.reachable}
         reached = {id(p.value) for p in self.closure_after.tensors()}
         if not reached <= known_ids:
             reason = "it binds a name, an attribute or a place to a new tensor"
-            return NotCaptured(reason, once=True)
+            return CaptureFailure(reason, is_retryable=True)
         reached |= {id(x) for x in self.leaves}
-        if any(k.path is not None and id(k.tensor) not in reached for k in self.known):
-            return NotCaptured("it lets go of a tensor of its closure", once=True)
+        if any(k.path is not None and id(k.tensor) not in reached for k in self.reachable):
+            return CaptureFailure("it lets go of a tensor of its closure", is_retryable=True)
         return None
 
-    def _flowing(self, tensors: list[Tensor]) -> list[int]:
+    def _differentiable_results(self, tensors: list[Tensor]) -> list[int]:
         """Return the numbers of the results through which gradients flow."""
-        known_ids = {id(k.tensor) for k in self.known}
+        known_ids = {id(k.tensor) for k in self.reachable}
         return [
             i
             for i, t in enumerate(tensors)
-            if id(t) not in known_ids and t._expr.tape is not None and not _is_spent(t._expr.tape)
+            if id(t) not in known_ids
+            and t._expr.tape is not None
+            and not _is_released(t._expr.tape)
         ]
 
-    def _flow(self, flowing: list[int], tensors: list[Tensor]) -> Flow | None:
+    def _capture_backward(
+        self, flowing: list[int], tensors: list[Tensor]
+    ) -> BackwardCapture | None:
         """Return the backward program of a result that is the only one, with memory of its own."""
         (i, *others), recorder = flowing, self.recorder
-        place = recorder.place(_in_memory(tensors[i]))
+        place = recorder.locate(_in_memory(tensors[i]))
         if others or place.slot not in recorder.sizes or self._new_gradients(tensors):
             return None
-        return flow_of(self.name, recorder, i, tensors[i], self.known)
+        return capture_backward(self.name, recorder, i, tensors[i], self.reachable)
 
     def _capture(
         self,
         tensors: list[Tensor],
-        returned: Flat,
+        returned: FlatTree,
         gradients: list[NewGradient],
-        flow: Flow | None,
+        backward_capture: BackwardCapture | None,
     ) -> Capture:
         recorder = self.recorder
-        same = {id(k.tensor): k for k in self.known}
+        same = {id(k.tensor): k for k in self.reachable}
         exprs = [_in_memory(t) for t in tensors]
-        places = [recorder.place(e) for e in exprs]
-        saved = [] if flow is None else flow.saved
-        backward = () if flow is None else flow.program.acts
+        places = [recorder.locate(e) for e in exprs]
+        saved = [] if backward_capture is None else backward_capture.saved_places
+        backward = () if backward_capture is None else backward_capture.program.acts
         program = recorder.program([*places, *saved], self.name, {*variables(backward)})
         results = [
             Result(same.get(id(t)), recorder.renumbered(p), e.spec, e.strides)
@@ -253,14 +262,14 @@ class Session:
         ]
         byte = spec((1,), uint8, program.opened.device)
         results += [Result(None, recorder.renumbered(p), byte, (1,)) for p in saved]
-        trace = Trace(
+        trace = FunctionTrace(
             self.name,
             program,
             self.leaves,
             self.tree,
             self.settings,
-            self.known + self._constants(),
-            self.inputs,
+            self.reachable + self._constants(),
+            self.used_tensors,
             recorder.environment,
             self.floats,
             results,
@@ -268,24 +277,26 @@ class Session:
             gradients,
             self.closure.paths,
             recorder.arrays,
-            None if flow is None else len(saved),
+            None if backward_capture is None else len(saved),
         )
-        executable, numbers = bind(trace)
-        if flow is not None:
-            attach = flow.attach(self.name, numbers, len(tensors))
+        executable, numbers = bind_trace(trace)
+        if backward_capture is not None:
+            attach = backward_capture.create_attacher(self.name, numbers, len(tensors))
             executable.outputs.attach_gradients = attach
-        self.closure.forget()
-        likenesses = {k.argument: k.forget() for k in self.known}  # no tensor of the user's
-        leaves = [likenesses.get(i, x) for i, x in enumerate(self.leaves)]
+        self.closure.drop_values()
+        placeholders = {
+            k.argument: k.drop_memory() for k in self.reachable
+        }  # no tensor of the user's
+        leaves = [placeholders.get(i, x) for i, x in enumerate(self.leaves)]
         trace = trace._replace(leaves=leaves, closure=(), arrays=())
-        return Capture(", ".join(map(describe_leaf, leaves)), trace, executable, flow)
+        return Capture(", ".join(map(describe_leaf, leaves)), trace, executable, backward_capture)
 
 
 def describe_leaf(x: object) -> str:
     """Return an argument as text for users."""
     if isinstance(x, Tensor):
         return repr(x._expr.spec)
-    return repr(x.value) if isinstance(x, Static) else "a float"
+    return repr(x.value) if isinstance(x, StaticArgument) else "a float"
 
 
 def _in_memory(t: Tensor) -> Expr:
@@ -295,7 +306,7 @@ def _in_memory(t: Tensor) -> Expr:
     return e
 
 
-def _is_spent(tape: Any) -> bool:
+def _is_released(tape: Any) -> bool:
     """Return True if a part of the tape has been released."""
     visited: set[int] = set()
     stack = [tape]
@@ -329,33 +340,33 @@ def relax_overlaps(new: Capture, earlier: Sequence[Capture]) -> None:
             ]
 
 
-def _overlaps(executable: Executable) -> dict[tuple[object, ...], Overlap]:
+def _overlaps(executable: Executable) -> dict[tuple[object, ...], SlotOverlap]:
     """Return the overlaps, each by the sources of its two tensors."""
     inputs = executable.inputs
-    ways = [(s.argument, s.gradient_of, _way(executable, s.read)) for s in inputs.slots]
+    ways = [(s.argument, s.gradient_of, _read_source(executable, s.read)) for s in inputs.slots]
     return {(ways[o.slot], ways[o.base]): o for o in inputs.overlaps}
 
 
-def _way(executable: Executable, n: int) -> tuple[object, ...]:
+def _read_source(executable: Executable, n: int) -> tuple[object, ...]:
     """Return the source of a closure read; equal for the same place in two captures."""
-    if n == NONE:
+    if n == NO_INDEX:
         return ()
     r = executable.inputs.reads[n]
-    if r.parent == NONE:
+    if r.parent == NO_INDEX:
         return (r.argument, id(r.root))
-    return (*_way(executable, r.parent), r.is_item, r.key)
+    return (*_read_source(executable, r.parent), r.is_item, r.key)
 
 
 def _memory_of_call(capture: Capture) -> list[object]:
     """Return all places that a call reads, writes or returns, in order."""
     uses: list[object] = [(r.place, r.spec, r.strides) for r in capture.trace.results]
-    flow = [] if capture.flow is None else [capture.flow.program]
+    flow = [] if capture.backward is None else [capture.backward.program]
     for program in (capture.trace.program, *flow):
         uses += _memory_of_program(program)
     return uses
 
 
-def _memory_of_program(program: Program) -> list[object]:
+def _memory_of_program(program: CapturedProgram) -> list[object]:
     return [
         (type(a), *_moves(a), *a.places(), *map(_memory_of_program, a.programs))
         for a in program.acts

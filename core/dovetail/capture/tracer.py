@@ -18,32 +18,42 @@ from ..dtypes import uint8
 from ..engine import evaluate as engine
 from ..engine import tracer_api
 from ..engine.evaluation import Evaluation
-from ..engine.launching import BoundCall, BoundPlan, BoundStep
-from ..engine.traced_numbers import Environment, Number
+from ..engine.launching import BoundCall, BoundKernel, BoundPlan
+from ..engine.traced_numbers import Environment, TracedNumber
 from ..errors import CaptureError
-from ..fusion.plan import Operand
-from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
+from ..fusion.plan import MemoryOperand
+from ..graph.expr import (
+    Args,
+    Expr,
+    Spec,
+    convert_to_leaf,
+    leaf,
+    node,
+    pending_nodes,
+    spec,
+    storage_of,
+)
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_at
-from ..memory.tracing.stacktrace import caller
+from ..memory.tracing.stacktrace import caller_line
 from ..ops.host_routines import HostCall
 from ..ops.table import Op
-from ..tensor.tensor import waiting_storage
+from ..tensor.tensor import create_lazy_storage
 from ..weak_identity_map import WeakIdentityMap
 from .program import (
     Act,
-    At,
-    Call,
-    Effect,
-    Fill,
-    HostStep,
-    Launch,
+    Addresses,
+    CapturedProgram,
+    EffectAct,
+    FillAct,
+    HostAct,
+    LaunchAct,
+    LibraryCallAct,
     Place,
-    Program,
-    Strided,
-    Work,
-    arrange,
-    needed,
+    RawLaunchAct,
+    StridedMemory,
+    assign_arena_offsets,
+    drop_unread_launches,
 )
 from .rerolling import reroll
 
@@ -52,23 +62,23 @@ from .rerolling import reroll
 Resolver = Callable[[Storage], tuple[int, int] | None]
 
 
-class Recorder(tracer_api.Tracer):
+class CaptureTracer(tracer_api.Tracer):
     """The tracer of a captured function: it runs the function's acts and records them.
 
-    A `dry` one launches nothing: memory has no contents, and values that are made meanwhile are
+    A `is_dry` one launches nothing: memory has no contents, and values that are made meanwhile are
     good for their shapes alone.
     """
 
-    outer: Recorder | None
+    outer: CaptureTracer | None
 
     def __init__(
         self,
         device: Device | None,
-        dry: bool,
+        is_dry: bool,
         resolve: Resolver | None = None,
-        outer: Recorder | None = None,
+        outer: CaptureTracer | None = None,
     ) -> None:
-        self.device, self.dry, self.outer = device, dry, outer
+        self.device, self.is_dry, self.outer = device, is_dry, outer
         self.stream: StreamHandle = None if device is None else current_handle(device)
         self.environment: Environment = Environment() if outer is None else outer.environment
         self.acts: list[Act] = []
@@ -76,12 +86,12 @@ class Recorder(tracer_api.Tracer):
         self.sizes: dict[int, int] = {}  # bytes of the slots that are allocated here
         self.inputs: list[int] = []
         self.from_outer: dict[int, Place] = {}  # slot -> the outer recorder's place
-        self.held: dict[int, Storage] = {}
-        self._kept: list[Storage] = []  # what acts need that are to be done
+        self.constants: dict[int, Storage] = {}
+        self._live_storages: list[Storage] = []  # what acts need that are to be done
         self._resolve = resolve
         self._slots = 0
         # The slot of memory, and the byte of it at which the slot begins.
-        self._known: WeakIdentityMap[Storage, tuple[int, int]] = WeakIdentityMap()
+        self._slots_by_storage: WeakIdentityMap[Storage, tuple[int, int]] = WeakIdentityMap()
         self._drawn = (0, 0)
         self._order = callbacks.tapes.order()
 
@@ -93,7 +103,7 @@ class Recorder(tracer_api.Tracer):
         """Evaluate an expression from before the trace; the caller has evaluated all of them."""
 
     # --- memory and its slots
-    def input(self) -> int:
+    def add_input(self) -> int:
         """Return a new slot that is given to the program."""
         self.inputs.append(self._new_slot())
         return self.inputs[-1]
@@ -105,18 +115,18 @@ class Recorder(tracer_api.Tracer):
     def placeholder(self, s: Spec) -> Expr:
         """Return a leaf that stands for an input of this spec, without memory."""
         storage = _without_memory(s)
-        self._known[storage] = self.input(), 0
+        self._slots_by_storage[storage] = self.add_input(), 0
         return leaf(storage, s, s.strides, 0)
 
     def allocate(self, s: Spec) -> Expr:
         """Return a leaf over new memory, for an act to write."""
-        if self.dry:
+        if self.is_dry:
             storage = _without_memory(s)
         else:
             nbytes = s.size * s.dtype.itemsize
             ptr = open_device(s.device).allocator.allocate(nbytes, self.stream)
             storage = storage_at(ptr, nbytes, s.device)
-            self._kept.append(storage)
+            self._live_storages.append(storage)
         self.record_allocation(storage)
         return leaf(storage, s, s.strides, 0)
 
@@ -125,49 +135,50 @@ class Recorder(tracer_api.Tracer):
         self._require_device(storage.device)
         slot = self._new_slot()
         self.sizes[slot] = storage.nbytes
-        self._known[storage] = slot, 0
+        self._slots_by_storage[storage] = slot, 0
 
     def _slot_of(self, storage: Storage) -> tuple[int, int]:
         """Return the slot of memory, and the byte of the storage at which the slot begins."""
-        tensor = self._known.get(storage)
+        tensor = self._slots_by_storage.get(storage)
         if tensor is None:
-            tensor = self._known[storage] = self._find(storage)
+            tensor = self._slots_by_storage[storage] = self._find(storage)
         return tensor
 
     def _find(self, storage: Storage) -> tuple[int, int]:
         """Return the slot of memory from outside, and the byte at which it begins."""
         if self.outer is not None:
-            slot = self.input()
+            slot = self.add_input()
             outer, begin = self.outer._slot_of(storage)
             self.from_outer[slot] = Place(outer, 0)
-            self._kept.append(storage)
+            self._live_storages.append(storage)
             return slot, begin
         resolved = None if self._resolve is None else self._resolve(storage)
         if resolved is not None:
             return resolved
         slot = self._new_slot()
-        self.held[slot] = storage
+        self.constants[slot] = storage
         return slot, 0
 
     def find_slot(self, storage: Storage) -> int | None:
         """Return the slot of memory that has been seen; None for other memory."""
-        tensor = self._known.get(storage)
+        tensor = self._slots_by_storage.get(storage)
         return None if tensor is None else tensor[0]
 
-    def place(self, e: Expr) -> Place:
+    def locate(self, e: Expr) -> Place:
         """Return where a leaf begins."""
         slot, begin = self._slot_of(storage_of(e))
         return Place(slot, e.offset * e.spec.dtype.itemsize - begin)
 
-    def needed(self, e: Expr) -> Place:
+    def locate_live(self, e: Expr) -> Place:
         """Return where a leaf begins; keep its memory for an act that is to run."""
-        self._kept.append(storage_of(e))
-        return self.place(e)
+        self._live_storages.append(storage_of(e))
+        return self.locate(e)
 
-    def _strided_operand(self, leaves: Sequence[Expr]) -> tuple[Strided, ...]:
+    def _strided_operand(self, leaves: Sequence[Expr]) -> tuple[StridedMemory, ...]:
         """Return leaves without gaps as operands or results of an act that is to run."""
         return tuple(
-            Strided(self.needed(e), e.spec.shape, e.spec.strides, e.spec.dtype) for e in leaves
+            StridedMemory(self.locate_live(e), e.spec.shape, e.spec.strides, e.spec.dtype)
+            for e in leaves
         )
 
     def _require_device(self, device: Device) -> None:
@@ -188,8 +199,8 @@ class Recorder(tracer_api.Tracer):
     def record_fill(self, storage: Storage, values: bytes) -> None:
         """Record that the host has put values into memory."""
         slot = self._slot_of(storage)[0]
-        self.held[slot] = storage
-        self.acts.append(Fill(Place(slot, 0), values))
+        self.constants[slot] = storage
+        self.acts.append(FillAct(Place(slot, 0), values))
 
     def record_array(self, array: np.ndarray) -> None:
         """Record that a tensor was made from the values of an array."""
@@ -198,15 +209,15 @@ class Recorder(tracer_api.Tracer):
         else:
             self.outer.record_array(array)
 
-    def knows(self, e: Expr) -> bool:
+    def is_known_leaf(self, e: Expr) -> bool:
         """Return True if a leaf without contents, or a placeholder, is known."""
-        return (e.op is None and e.storage in self._known) or super().knows(e)
+        return (e.op is None and e.storage in self._slots_by_storage) or super().is_known_leaf(e)
 
-    def perform(self, act: Act) -> None:
+    def run_and_record(self, act: Act) -> None:
         """Run an act, unless the recorder is dry, and record it."""
-        if not self.dry:
-            at: At = [None, 0] * self._slots
-            for storage, (slot, begin) in self._known:
+        if not self.is_dry:
+            at: Addresses = [None, 0] * self._slots
+            for storage, (slot, begin) in self._slots_by_storage:
                 if storage.ptr is not None:
                     at[2 * slot : 2 * slot + 2] = storage.ptr.handle, storage.ptr.offset + begin
             opened = open_device(self.device or default_device())
@@ -214,15 +225,15 @@ class Recorder(tracer_api.Tracer):
         self.acts.append(act)
 
     # --- evaluations
-    def run(self, evaluation: Evaluation, asked: bool) -> bool:
+    def run(self, evaluation: Evaluation, reports_checks: bool) -> bool:
         """Record an evaluation, and run it if the function runs."""
         self._require_device(evaluation.device)
         plan = evaluation.bind()
-        if plan.plan.overlaps:
+        if plan.plan.target_overlaps:
             return False
-        leaf_places = [self.place(e) for e in evaluation.leaves]
+        leaf_places = [self.locate(e) for e in evaluation.leaves]
         if evaluation.target is not None:
-            leaf_places.append(self.place(evaluation.target))
+            leaf_places.append(self.locate(evaluation.target))
         numbers = [
             self.environment.number(e.args, k)
             for e in evaluation.nodes
@@ -231,14 +242,17 @@ class Recorder(tracer_api.Tracer):
             if type(a) is not Expr
         ]
         stored = [(i, slot) for i, slot in plan.kept if slot >= len(leaf_places)]
-        if self.dry:
+        if self.is_dry:
             for i, _ in stored:
-                settle(evaluation.nodes[i], _without_memory(evaluation.nodes[i].spec))
+                convert_to_leaf(evaluation.nodes[i], _without_memory(evaluation.nodes[i].spec))
         else:
             engine.counters.evaluations += 1
-            evaluation.execute(plan, asked)
+            evaluation.execute(plan, reports_checks)
         for i, slot in stored:
-            self._known[evaluation.nodes[i].storage] = self._slots + slot - len(leaf_places), 0
+            self._slots_by_storage[evaluation.nodes[i].storage] = (
+                self._slots + slot - len(leaf_places),
+                0,
+            )
         self._record_steps(plan, leaf_places, numbers, evaluation.nodes)
         return True
 
@@ -246,42 +260,42 @@ class Recorder(tracer_api.Tracer):
         self,
         plan: BoundPlan,
         leaf_places: list[Place],
-        numbers: list[Number],
+        numbers: list[TracedNumber],
         nodes: Sequence[Expr],
     ) -> None:
         """Record the launches of a plan; its slots beyond those given are new ones here."""
         first = self._slots
-        self._slots += plan.plan.slots - len(leaf_places)
+        self._slots += plan.plan.slot_count - len(leaf_places)
         begins = [*leaf_places, *[Place(slot, 0) for slot in range(first, self._slots)]]
 
         def at(slot: int, offset: int) -> Place:
             begin = begins[slot]
             return Place(begin.slot, begin.offset + offset) if offset else begin
 
-        def operand(x: Operand) -> Strided:
+        def operand(x: MemoryOperand) -> StridedMemory:
             where = at(x.slot, x.view.offset * x.dtype.itemsize)
-            return Strided(where, x.view.shape, x.view.strides, x.dtype)
+            return StridedMemory(where, x.view.shape, x.view.strides, x.dtype)
 
         for step in plan.steps:
-            for slot, nbytes in step.fresh:
+            for slot, nbytes in step.allocations:
                 self.sizes[begins[slot].slot] = nbytes
             if isinstance(step, BoundCall):
                 call = step.call
                 inputs = tuple(operand(x) for x in call.inputs)
-                self.acts.append(Call(call.op, inputs, operand(call.output), call.nbytes))
-            elif isinstance(step, BoundStep) and not step.empty:
+                self.acts.append(LibraryCallAct(call.op, inputs, operand(call.output), call.nbytes))
+            elif isinstance(step, BoundKernel) and not step.has_empty_grid:
                 buffers = tuple([at(slot, offset) for slot, offset in step.step.buffers])
                 scalars = tuple([numbers[k] for k in step.scalars])
                 lines = tuple([_line_of(nodes[i]) for _, i, _ in step.step.checks])
-                self.acts.append(Launch(step, buffers, scalars, lines))
+                self.acts.append(LaunchAct(step, buffers, scalars, lines))
 
     # --- work over tensors in memory, without a graph
     def launch(
-        self, step: BoundStep, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
+        self, step: BoundKernel, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
     ) -> None:
         """Record the launch of a kernel over leaves."""
         self._require_device(leaves[0].spec.device)
-        leaf_places = [self.needed(e) for e in leaves]
+        leaf_places = [self.locate_live(e) for e in leaves]
         buffers = tuple(
             Place(leaf_places[slot].slot, leaf_places[slot].offset + offset)
             if slot < len(leaf_places)
@@ -290,24 +304,26 @@ class Recorder(tracer_api.Tracer):
         )
         args = tuple(numbers)
         scalars = tuple(self.environment.number(args, k) for k in step.scalars)
-        self.perform(Launch(step, buffers, scalars, (line,) * len(step.checks)))
+        self.run_and_record(LaunchAct(step, buffers, scalars, (line,) * len(step.checks)))
 
     def call(
         self,
         name: str,
         source: str,
-        work: Callable[[At, Sequence[Scalar], StreamHandle], object],
+        work: Callable[[Addresses, Sequence[Scalar], StreamHandle], object],
         leaves: Sequence[Expr],
         written: Sequence[int],
         numbers: Sequence[Scalar],
     ) -> None:
         """Record a call of `work` with leaves and numbers."""
         self._require_device(leaves[0].spec.device)
-        leaf_places = tuple(self.needed(e) for e in leaves)
+        leaf_places = tuple(self.locate_live(e) for e in leaves)
         nbytes = sum(e.spec.size * e.spec.itemsize for e in leaves)
         args = tuple(numbers)
         scalars = tuple(self.environment.number(args, k) for k in range(len(args)))
-        self.perform(Work(name, source, work, leaf_places, frozenset(written), scalars, nbytes))
+        self.run_and_record(
+            RawLaunchAct(name, source, work, leaf_places, frozenset(written), scalars, nbytes)
+        )
 
     def call_host(self, call: HostCall, operands: Sequence[Expr], into: Expr | None) -> list[Expr]:
         """Record a call of a host routine."""
@@ -319,23 +335,23 @@ class Recorder(tracer_api.Tracer):
             if into is not None
             else [self.allocate(spec(shape, dtype, device, call.name)) for shape, dtype in declared]
         )
-        step = HostStep(call, self._strided_operand(operands), self._strided_operand(results))
-        if not self.dry:
+        step = HostAct(call, self._strided_operand(operands), self._strided_operand(results))
+        if not self.is_dry:
             engine.counters.calls += 1
             for e in operands:
-                faults.look(storage_of(e))
-        self.perform(step)
+                faults.settle_before_read(storage_of(e))
+        self.run_and_record(step)
         # Only replays name the line: here the traceback shows it.
-        self.acts[-1] = replace(step, line=caller())
+        self.acts[-1] = replace(step, line=caller_line())
         return results
 
     # --- numbers and effects
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
         """Record a draw of two numbers of a random stream."""
-        values = (0, 0) if self.dry else reserve()
+        values = (0, 0) if self.is_dry else reserve()
         first = self.environment.variable(values[0])
         self._drawn = (first, self.environment.variable(values[1]))
-        self.acts.append(Effect(reserve, first, 2))
+        self.acts.append(EffectAct(reserve, first, 2))
         return values
 
     def mark_drawn(self, args: Args) -> None:
@@ -345,18 +361,18 @@ class Recorder(tracer_api.Tracer):
     def read_numbers(self, read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
         """Record a read of numbers that the host provides."""
         # New objects, by which the environment knows them again.
-        numbers = [x * 1.0 for x in ([1.0] * count if self.dry else read())]
+        numbers = [x * 1.0 for x in ([1.0] * count if self.is_dry else read())]
         variables = [self.environment.variable(x) for x in numbers]
         for x, v in zip(numbers, variables, strict=True):
             self.environment.tag(x, (v,))
-        self.acts.append(Effect(read, variables[0] if variables else None, count))
+        self.acts.append(EffectAct(read, variables[0] if variables else None, count))
         return numbers
 
     def run_effect(self, action: Callable[[], object]) -> None:
         """Run an action, and record it for replays."""
-        if not self.dry:
+        if not self.is_dry:
             action()
-        self.acts.append(Effect(action))
+        self.acts.append(EffectAct(action))
 
     def refuse_read(self, what: str, tensors: Sequence[object]) -> None:
         """Raise CaptureError unless the host may read these tensors."""
@@ -365,50 +381,57 @@ class Recorder(tracer_api.Tracer):
     # --- gradients
     def check_retaped(self, e: Expr) -> None:
         """Raise UnrolledLoop for a write to an outer leaf in the body of a loop."""
-        if not self.dry or self.outer is None or e.op is not None or e.storage.pending is not None:
+        if (
+            not self.is_dry
+            or self.outer is None
+            or e.op is not None
+            or e.storage.pending is not None
+        ):
             return
-        if self.place(e).slot in self.from_outer:
+        if self.locate(e).slot in self.from_outer:
             raise tracer_api.UnrolledLoop
 
     def check_grad(self, order: int) -> None:
         """Raise UnrolledLoop if the body of a loop sets the `grad` of an older tensor."""
-        if self.dry and self.outer is not None and order < self._order:
+        if self.is_dry and self.outer is not None and order < self._order:
             raise tracer_api.UnrolledLoop
 
     # --- the end
-    def retire(self, index: Expr | None) -> None:
+    def invalidate_body_values(self, index: Expr | None) -> None:
         """Let what a body has made, and the index of its loop, raise when it is looked at."""
         assert self.outer is not None
-        for storage, _ in self._known:
-            is_ours = storage not in self.outer._known
+        for storage, _ in self._slots_by_storage:
+            is_ours = storage not in self.outer._slots_by_storage
             if is_ours and storage.pending is None and storage.ptr.handle is None:
                 storage.pending = _body_value(spec((storage.nbytes,), uint8, storage.device))
         if index is not None and index.op is not None:
-            settle(index, waiting_storage(_body_value(index.spec)))
+            convert_to_leaf(index, create_lazy_storage(_body_value(index.spec)))
         for e in _readers_of_bodies():
-            settle(e, waiting_storage(_body_value(e.spec)))
+            convert_to_leaf(e, create_lazy_storage(_body_value(e.spec)))
 
     def program(
         self, results: Sequence[Place], name: str = "", live_variables: Container[int] = ()
-    ) -> Program:
+    ) -> CapturedProgram:
         """Return the program of the recorded acts, with memory for results.
 
         Those are the slots allocated here in which one of `results` is. Slots are numbered anew;
         `renumbered` moves a place from the old numbers to the new ones. `kept`: variables that
         another program reads.
         """
-        acts = needed(self._with_constants(results), self.sizes, (p.slot for p in results))
+        acts = drop_unread_launches(
+            self._with_constants(results), self.sizes, (p.slot for p in results)
+        )
         result_slots = {p.slot: None for p in results}
         rolled = reroll(acts, self.sizes.keys() - result_slots.keys(), live_variables)
         acts, spans = rolled.acts, rolled.spans()
         wanted = [slot for slot in result_slots if slot in self.sizes]
         inner = {s: n for s, n in self.sizes.items() if s in spans and s not in result_slots}
-        for slot in rolled.heirs:  # slots that share memory may differ in size
+        for slot in rolled.memory_owners:  # slots that share memory may differ in size
             owner = rolled.owner(slot)
             inner[owner] = max(inner[owner], self.sizes[slot])
-        constants = [slot for slot in self.held if slot in spans or slot in result_slots]
-        offsets, arena = arrange(inner, spans)
-        offsets |= {slot: offsets[rolled.owner(slot)] for slot in rolled.heirs}
+        constants = [slot for slot in self.constants if slot in spans or slot in result_slots]
+        offsets, arena = assign_arena_offsets(inner, spans)
+        offsets |= {slot: offsets[rolled.owner(slot)] for slot in rolled.memory_owners}
         slots = [*self.inputs, *constants, *wanted]
         order = {slot: i for i, slot in enumerate(slots)}
 
@@ -420,10 +443,10 @@ class Recorder(tracer_api.Tracer):
         self.renumbered = move
         written = {p.slot for act in acts for p in act.written}
         opened = open_device(self.device or default_device())
-        return Program(
+        return CapturedProgram(
             opened,
             len(self.inputs),
-            tuple(self.held[slot] for slot in constants),
+            tuple(self.constants[slot] for slot in constants),
             tuple(self.sizes[slot] for slot in wanted),
             arena,
             tuple(rolled.build(move, opened, self.environment)),
@@ -433,15 +456,15 @@ class Recorder(tracer_api.Tracer):
 
     def _with_constants(self, results: Sequence[Place]) -> list[Act]:
         """Return the acts without fills of memory that nothing else writes: that is constant."""
-        others = [act for act in self.acts if not isinstance(act, Fill)]
+        others = [act for act in self.acts if not isinstance(act, FillAct)]
         changed = {p.slot for act in others for p in act.written} | {p.slot for p in results}
         acts = []
         for act in self.acts:
-            if isinstance(act, Fill) and act.place.slot in self.held:
+            if isinstance(act, FillAct) and act.place.slot in self.constants:
                 if act.place.slot not in changed:
                     self.sizes.pop(act.place.slot, None)
                     continue
-                del self.held[act.place.slot]
+                del self.constants[act.place.slot]
             acts.append(act)
         return acts
 
@@ -454,10 +477,10 @@ def evaluate_pending() -> None:
     `vmap` have left behind have no value; they are passed over.
     """
     is_computable: dict[Expr, bool] = {}
-    waiting = [e for e in pending() if _is_computable(e, tracer_api.current(), is_computable)]
+    waiting = [e for e in pending_nodes() if _is_computable(e, tracer_api.current(), is_computable)]
     arguments = {id(a) for e in waiting for a in e.args if type(a) is Expr}
     for exprs in ([e for e in waiting if id(e) not in arguments], waiting):
-        engine.evaluate([e for e in exprs if e.op is not None], asked=False)
+        engine.evaluate([e for e in exprs if e.op is not None], reports_checks=False)
 
 
 def _is_computable(e: Expr, tracer: tracer_api.Tracer | None, cache: dict[Expr, bool]) -> bool:
@@ -476,9 +499,9 @@ def _is_computable(e: Expr, tracer: tracer_api.Tracer | None, cache: dict[Expr, 
             cache[top] = all(cache[a] for a in exprs)
         elif top.op is None:
             is_real = not top.storage.nbytes or top.storage.ptr.handle is not None
-            cache[top] = is_real or (tracer is not None and tracer.knows(top))
+            cache[top] = is_real or (tracer is not None and tracer.is_known_leaf(top))
         else:
-            is_traced = tracer is not None and tracer.knows(top)
+            is_traced = tracer is not None and tracer.is_known_leaf(top)
             cache[top] = is_traced or not top.op.placeholder
     return cache[e]
 
@@ -500,7 +523,7 @@ def _body_value(s: Spec) -> Expr:
 def _readers_of_bodies() -> list[Expr]:
     """Return the pending nodes that read expressions from the body of a loop or branch."""
     reads: dict[Expr, bool] = {}
-    waiting = [e for e in pending() if e.op is not BODY_VALUE]
+    waiting = [e for e in pending_nodes() if e.op is not BODY_VALUE]
     stack = [*waiting]
     while stack:
         e = stack[-1]
@@ -516,7 +539,7 @@ def _readers_of_bodies() -> list[Expr]:
 
 def _line_of(e: Expr) -> str | None:
     """Return the source line that asked for a node that checks indices."""
-    return None if e.asked_at is None else str(e.asked_at)
+    return None if e.check_line is None else str(e.check_line)
 
 
 def _without_memory(s: Spec) -> Storage:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from dovetail.command_line import WRONG, Parser, one_line
+from dovetail.command_line import EXIT_FAILURE, CommandParser, format_error
 
 from ..errors import DovetailError, InternalError
 
@@ -49,14 +49,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     if words[0] not in COMMANDS and not words[0].startswith("-"):
-        parser.error(f"there is no command {words[0]!r}{_near(words[0])}")
-    asked = parser.parse_args(words)
-    module, _ = COMMANDS[asked.command]
+        parser.error(f"there is no command {words[0]!r}{_suggestion_text(words[0])}")
+    options = parser.parse_args(words)
+    module, _ = COMMANDS[options.command]
     run = _find(module)
     if run is None:
-        print(f"dovetail {asked.command} comes with a later version of dovetail.", file=sys.stderr)
-        return WRONG
-    return _run(_full_name(asked.command, asked.rest, module), run, asked.rest)
+        print(
+            f"dovetail {options.command} comes with a later version of dovetail.", file=sys.stderr
+        )
+        return EXIT_FAILURE
+    return _run(_full_name(options.command, options.rest, module), run, options.rest)
 
 
 def _run(name: str, run: Any, options: Sequence[str]) -> int:
@@ -71,29 +73,29 @@ def _run(name: str, run: Any, options: Sequence[str]) -> int:
     except (DovetailError, OSError) as error:
         if isinstance(error, InternalError):
             raise
-        print(f"dovetail {name}: {one_line(error)}", file=sys.stderr)
-        return WRONG
+        print(f"dovetail {name}: {format_error(error)}", file=sys.stderr)
+        return EXIT_FAILURE
 
 
 def _full_name(command: str, options: Sequence[str], module: str) -> str:
     """Return a command's name for its errors, with its part."""
-    part_names = getattr(sys.modules.get(module), "PARTS", ())
+    part_names = getattr(sys.modules.get(module), "DEMO_PARTS", ())
     return " ".join([command, *(part for part in options[:1] if part in part_names)])
 
 
-def _near(name: str) -> str:
+def _suggestion_text(name: str) -> str:
     near = difflib.get_close_matches(name, COMMANDS, 1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _parser(all_of_it: bool) -> Parser:
+def _parser(with_demo_parts: bool) -> CommandParser:
     root = importlib.import_module("dovetail")
     demo_parts: dict[str, tuple[str, str]] = {}
-    if all_of_it:
-        demo_parts = importlib.import_module("dovetail.commands.demo").PARTS
+    if with_demo_parts:
+        demo_parts = importlib.import_module("dovetail.commands.demo").DEMO_PARTS
     width = max(len(name) for name in (*COMMANDS, *demo_parts))
     lines = [f"  demo {name:{width - 4}}  {help}" for name, (_, help) in demo_parts.items()]
-    parser = Parser(
+    parser = CommandParser(
         prog="dovetail",
         description="A tensor library whose devices are pip packages.",
         epilog="\n".join(

@@ -14,16 +14,16 @@ import importlib.util
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..command_line import Parser
+from ..command_line import CommandParser
 from ..plugins.registry import registry
 
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
-FILES = ("out", "report", "folder", "into")  # options that name files
+FILE_OPTIONS = ("out", "report", "folder", "into")  # options that name files
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     """Return the options of this command."""
-    options = Parser(prog="dovetail completion", description=__doc__)
+    options = CommandParser(prog="dovetail completion", description=__doc__)
     options.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
     return options
 
@@ -33,10 +33,10 @@ def main(arguments: Sequence[str]) -> int:
     options = parser()
     asked = options.parse_args(arguments)
     if importlib.util.find_spec("shtab") is None:
-        return options.refusal('it needs the package shtab: pip install "dovetail[completion]"')
+        return options.print_error('it needs the package shtab: pip install "dovetail[completion]"')
     shtab: Any = importlib.import_module("shtab")
     if asked.shell not in shtab.SUPPORTED_SHELLS:
-        return options.refusal(
+        return options.print_error(
             f"this version of shtab knows no {asked.shell}: pip install --upgrade shtab"
         )
     cli: Any = importlib.import_module("dovetail.commands.cli")
@@ -44,29 +44,29 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def tree(commands: Mapping[str, tuple[str, str]]) -> Parser:
+def tree(commands: Mapping[str, tuple[str, str]]) -> CommandParser:
     """Return the whole command as one parser, which only a shell's completion reads."""
-    whole = Parser(prog="dovetail")
+    whole = CommandParser(prog="dovetail")
     whole.add_argument("--version", action="store_true", help="print the version")
-    _branch(whole, commands)
+    _add_subcommands(whole, commands)
     return whole
 
 
-def _branch(of: Parser, commands: Mapping[str, tuple[str, str]]) -> None:
-    branches = of.add_subparsers()
+def _add_subcommands(parent: CommandParser, commands: Mapping[str, tuple[str, str]]) -> None:
+    branches = parent.add_subparsers()
     for name, (module, help) in commands.items():
-        home: Any = importlib.import_module(module)
-        options: Parser = home.parser()
+        command_module: Any = importlib.import_module(module)
+        options: CommandParser = command_module.parser()
         branch = branches.add_parser(name, parents=[options], add_help=False, help=help)
         for action in branch._actions:
-            _complete(action)
-        if subcommands := getattr(home, "PARTS", None):
-            _branch(branch, subcommands)
+            _set_completion(action)
+        if subcommands := getattr(command_module, "DEMO_PARTS", None):
+            _add_subcommands(branch, subcommands)
 
 
-def _complete(action: argparse.Action) -> None:
+def _set_completion(action: argparse.Action) -> None:
     """Set the values that an option may be followed by."""
-    if action.dest in FILES:
+    if action.dest in FILE_OPTIONS:
         action.complete = importlib.import_module("shtab").FILE  # type: ignore[attr-defined]  # shtab has no types
     elif action.dest in ("device", "replay"):
         action.choices = [*registry.records()]

@@ -27,29 +27,29 @@ from rich.table import Table
 
 import dovetail as dt
 
-from ..command_line import Parser
+from ..command_line import CommandParser
 from ..engine.evaluate import counters
-from ..plugins.plugin_state import State
+from ..plugins.plugin_state import PluginState
 from ..plugins.registry import records
 from ..tensor.tensor import Tensor
 
 CLUSTERS = 10
 COMPONENTS = 16
 # demos of their own: name -> (module, one line of help)
-PARTS = {
+DEMO_PARTS = {
     "kernels": ("dovetail.commands.demo_kernels", "kernels of one's own draw pictures"),
     "language": ("dovetail.commands.demo_language", "a small transformer learns to write"),
     "scale": ("dovetail.commands.demo_scale", "data larger than memory, over Dask's workers"),
     "text": ("dovetail.commands.demo_text", "search in a library's sources by sparse tensors"),
     "train": ("dovetail.commands.demo_train", "a network learns to read digits"),
 }
-REFERENCE = "reference"  # the interpreter: right, but slow, so it gets a part of the digits
-PART = 500
+REFERENCE_DEVICE = "reference"  # the interpreter: right, but slow, so it gets a part of the digits
+REFERENCE_DIGITS_MAX = 500
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Size:
+class DemoSize:
     """The amount of work of the demo."""
 
     iterations: int = 24  # of subspace iteration
@@ -57,7 +57,7 @@ class Size:
     steps: int = 60  # of Lloyd's algorithm at most
 
 
-FULL, QUICK = Size(), Size(iterations=6, seeds=2, steps=12)
+FULL, QUICK = DemoSize(), DemoSize(iterations=6, seeds=2, steps=12)
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Stage:
 
 
 @dataclass
-class Outcome:
+class DigitsOutcome:
     """The results of one device, in host memory."""
 
     device: str
@@ -84,7 +84,7 @@ class Outcome:
     pictures: Array = field(default_factory=lambda: np.empty(0))
     assignment: Array = field(default_factory=lambda: np.empty(0))
     purity: float = 0.0
-    kept: float = 0.0  # share of the variance that the components have
+    explained_variance: float = 0.0  # share of the variance that the components have
 
     @property
     def digest(self) -> str:
@@ -168,27 +168,27 @@ def purity(assignment: Tensor, labels: Tensor) -> float:
 
 
 def sort_digits(
-    device: str, pixels: Array, labels: Array, size: Size, tick: Callable[[], None]
-) -> Outcome:
+    device: str, pixels: Array, labels: Array, size: DemoSize, tick: Callable[[], None]
+) -> DigitsOutcome:
     """Run all stages on one device."""
-    out = Outcome(device, len(pixels))
+    out = DigitsOutcome(device, len(pixels))
     with dt.reproducible():
-        with stage(out, "standardise"):
+        with record_stage(out, "standardise"):
             x = standardise(dt.asarray(pixels, device=device))
             dt.evaluate(x)
         tick()
-        with stage(out, "components"):
+        with record_stage(out, "components"):
             start = dt.random.default_rng(1).normal((COMPONENTS, pixels.shape[1]), device=device)
             basis = components(x, start, size.iterations, tick)
             points = x @ basis.T
             variance_share = dt.sum(points * points) / dt.sum(x * x)
             dt.evaluate(points, variance_share)
-        with stage(out, "k-means"):
+        with record_stage(out, "k-means"):
             best = _best_of_seeds(points, size, tick)
-        with stage(out, "purity"):
+        with record_stage(out, "purity"):
             centroids, assignment, _ = best
             kinds = dt.asarray(labels, device=device)
-            out.purity, out.kept = purity(assignment, kinds), float(variance_share)
+            out.purity, out.explained_variance = purity(assignment, kinds), float(variance_share)
             blank = dt.zeros((CLUSTERS, pixels.shape[1]), device=device)
             pictures = means(dt.asarray(pixels, device=device), members(assignment), blank)
             out.pictures = pictures.numpy()
@@ -199,7 +199,7 @@ def sort_digits(
 
 
 def _best_of_seeds(
-    points: Tensor, size: Size, tick: Callable[[], None]
+    points: Tensor, size: DemoSize, tick: Callable[[], None]
 ) -> tuple[Tensor, Tensor, float]:
     results = []
     for seed in range(size.seeds):
@@ -210,13 +210,13 @@ def _best_of_seeds(
 
 
 @contextmanager
-def stage(out: Outcome, name: str) -> Iterator[None]:
+def record_stage(out: DigitsOutcome, name: str) -> Iterator[None]:
     """Record the time and the kernels of a part of the work."""
     before = counters.compiles, counters.disk_hits, counters.launches
-    begun = time.perf_counter()
+    started = time.perf_counter()
     yield
     dt.synchronize(out.device)
-    took = time.perf_counter() - begun
+    took = time.perf_counter() - started
     after = counters.compiles, counters.disk_hits, counters.launches
     out.stages.append(Stage(name, took, *(b - a for a, b in zip(before, after, strict=True))))
 
@@ -227,30 +227,32 @@ def stage(out: Outcome, name: str) -> Iterator[None]:
 def main(arguments: Sequence[str]) -> int:
     """Run the demo; return 0 if all devices agree to the last bit, 1 if not, 2 if it cannot run."""
     console = Console(soft_wrap=True)
-    if arguments and arguments[0] in PARTS:
-        return int(importlib.import_module(PARTS[arguments[0]][0]).main(arguments[1:]))
+    if arguments and arguments[0] in DEMO_PARTS:
+        return int(importlib.import_module(DEMO_PARTS[arguments[0]][0]).main(arguments[1:]))
     options = parser()
     if arguments and not arguments[0].startswith("-"):
-        options.error(f"it has no part {arguments[0]!r}: they are {', '.join(PARTS)}")
+        options.error(f"it has no part {arguments[0]!r}: they are {', '.join(DEMO_PARTS)}")
     asked = options.parse_args(arguments)
-    if lacks(options, ("sklearn", "matplotlib")):
+    if report_missing_modules(options, ("sklearn", "matplotlib")):
         return 2
     return run_demo(asked.device or available(), asked.out, QUICK if asked.quick else FULL, console)
 
 
-def lacks(options: Parser, modules: Sequence[str], extra: str = "demo") -> bool:
+def report_missing_modules(
+    options: CommandParser, modules: Sequence[str], extra: str = "demo"
+) -> bool:
     """Return True if some modules are not installed, and print that."""
     missing = [m for m in modules if importlib.util.find_spec(m) is None]
     if missing:
-        options.refusal(f'it needs {" and ".join(missing)}: pip install "dovetail[{extra}]"')
+        options.print_error(f'it needs {" and ".join(missing)}: pip install "dovetail[{extra}]"')
     return bool(missing)
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     """Return the options of this command."""
-    options = Parser(prog="dovetail demo", description=__doc__)
+    options = CommandParser(prog="dovetail demo", description=__doc__)
     options.epilog = "\n".join(
-        ["parts:", *(f"  {name:10} {help}" for name, (_, help) in PARTS.items())]
+        ["parts:", *(f"  {name:10} {help}" for name, (_, help) in DEMO_PARTS.items())]
     )
     options.add_devices("all")
     options.add_picture(Path("digits.png"))
@@ -263,13 +265,13 @@ def available() -> list[str]:
     names = [
         d.type if d.index == 0 else f"{d.type}:{d.index}"
         for r in records()
-        if r.state in (State.AVAILABLE, State.OPEN)
+        if r.state in (PluginState.AVAILABLE, PluginState.OPEN)
         for d in r.devices
     ]
-    return sorted(names, key=lambda name: (name == REFERENCE, name))
+    return sorted(names, key=lambda name: (name == REFERENCE_DEVICE, name))
 
 
-def run_demo(devices: Sequence[str], picture: Path, size: Size, console: Console) -> int:
+def run_demo(devices: Sequence[str], picture: Path, size: DemoSize, console: Console) -> int:
     """Run every device, show the results, and compare digests."""
     pixels, labels = load_digits()
     jobs = plan_jobs(devices, len(pixels))
@@ -279,9 +281,9 @@ def run_demo(devices: Sequence[str], picture: Path, size: Size, console: Console
         outcomes = [_run_job(job, pixels, labels, size, progress) for job in jobs]
     for text in (stages_table(outcomes), digests_table(outcomes)):
         console.print(text)
-    if REFERENCE in devices:
+    if REFERENCE_DEVICE in devices:
         console.print(
-            f"The reference interpreter is slow and took the first {PART} digits; "
+            f"The reference interpreter is slow and took the first {REFERENCE_DIGITS_MAX} digits; "
             "every other device did the same ones as well."
         )
     draw(outcomes[0], labels, picture)
@@ -297,14 +299,18 @@ def plan_jobs(devices: Sequence[str], count: int) -> list[tuple[str, int]]:
 
     The interpreter takes a part; the others then take it as well.
     """
-    whole = [(d, count) for d in devices if d != REFERENCE]
-    part = [(d, min(PART, count)) for d in devices] if REFERENCE in devices else []
+    whole = [(d, count) for d in devices if d != REFERENCE_DEVICE]
+    part = (
+        [(d, min(REFERENCE_DIGITS_MAX, count)) for d in devices]
+        if REFERENCE_DEVICE in devices
+        else []
+    )
     return whole + part
 
 
 def _run_job(
-    job: tuple[str, int], pixels: Array, labels: Array, size: Size, progress: Progress
-) -> Outcome:
+    job: tuple[str, int], pixels: Array, labels: Array, size: DemoSize, progress: Progress
+) -> DigitsOutcome:
     device, count = job
     total = 2 + size.iterations + size.seeds
     task = progress.add_task(f"{count} digits on {device}", total=total)
@@ -320,9 +326,9 @@ def load_digits() -> tuple[Array, Array]:
     return (digits.data / 16).astype("f4"), digits.target.astype("i8")
 
 
-def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
+def disagreements(outcomes: Sequence[DigitsOutcome]) -> list[str]:
     """Return a line for each device whose bits differ from the first one's."""
-    first: dict[int, Outcome] = {}
+    first: dict[int, DigitsOutcome] = {}
     lines = []
     for out in outcomes:
         other = first.setdefault(out.count, out)
@@ -331,7 +337,7 @@ def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
     return lines
 
 
-def stages_table(outcomes: Sequence[Outcome]) -> Table:
+def stages_table(outcomes: Sequence[DigitsOutcome]) -> Table:
     """Return seconds and kernels by stage."""
     table = Table("device", "digits", "stage", title="Seconds, and kernels")
     for heading in ("seconds", "compiled", "from disk", "launches"):
@@ -344,12 +350,16 @@ def stages_table(outcomes: Sequence[Outcome]) -> Table:
     return table
 
 
-def digests_table(outcomes: Sequence[Outcome]) -> Table:
+def digests_table(outcomes: Sequence[DigitsOutcome]) -> Table:
     """Return purity and digest by device."""
     table = Table("device", "digits", "purity", "variance kept", "digest", title="Results")
     for out in outcomes:
         table.add_row(
-            out.device, str(out.count), f"{out.purity:.3f}", f"{out.kept:.1%}", out.digest[:16]
+            out.device,
+            str(out.count),
+            f"{out.purity:.3f}",
+            f"{out.explained_variance:.1%}",
+            out.digest[:16],
         )
     return table
 
@@ -359,7 +369,7 @@ def digests_table(outcomes: Sequence[Outcome]) -> Table:
 INK, PAPER = "#1b2a41", "#faf9f6"
 
 
-def draw(out: Outcome, labels: Array, path: Path) -> None:
+def draw(out: DigitsOutcome, labels: Array, path: Path) -> None:
     """Draw the digits along two components, and the mean digit of each cluster."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
@@ -380,7 +390,7 @@ def draw(out: Outcome, labels: Array, path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def _draw_points(axes: Any, out: Outcome, colors: Any) -> None:
+def _draw_points(axes: Any, out: DigitsOutcome, colors: Any) -> None:
     axes.scatter(
         out.projected[:, 0],
         out.projected[:, 1],
@@ -400,7 +410,7 @@ def _draw_points(axes: Any, out: Outcome, colors: Any) -> None:
         axes.spines[side].set_visible(False)
 
 
-def _draw_means(part: Any, out: Outcome, labels: Array, colors: Any) -> None:
+def _draw_means(part: Any, out: DigitsOutcome, labels: Array, colors: Any) -> None:
     ramps: Any = importlib.import_module("matplotlib.colors").LinearSegmentedColormap
     panels = list(part.subplots(2, 5).flat)
     for axes in panels:
@@ -412,14 +422,14 @@ def _draw_means(part: Any, out: Outcome, labels: Array, colors: Any) -> None:
         title = f"{k}: {share:.0%} {kind}s"
         axes.set_title(title, color=colors(k), fontsize=10, fontweight="bold")
     part.supxlabel(
-        f"{COMPONENTS} components keep {out.kept:.1%} of the variance; "
+        f"{COMPONENTS} components keep {out.explained_variance:.1%} of the variance; "
         f"digest of all results: {out.digest[:16]}",
         color=INK,
         fontsize=10,
     )
 
 
-def _kinds(out: Outcome, labels: Array) -> Iterator[tuple[int, int, float]]:
+def _kinds(out: DigitsOutcome, labels: Array) -> Iterator[tuple[int, int, float]]:
     """Yield (most frequent digit, cluster, its share) of each cluster."""
     for k in range(CLUSTERS):
         counts = np.bincount(labels[out.assignment == k], minlength=10)

@@ -26,14 +26,14 @@ from rich.table import Table
 
 import dovetail as dt
 
-from ..command_line import Parser
-from .demo import INK, PAPER, REFERENCE, available, lacks
+from ..command_line import CommandParser
+from .demo import INK, PAPER, REFERENCE_DEVICE, available, report_missing_modules
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
-class Size:
+class PictureSize:
     """The amount of work of the demo; the slow interpreter gets the small one."""
 
     side: int = 384  # of the Mandelbrot set and the plate
@@ -43,7 +43,7 @@ class Size:
     rows: int = 192  # of the attention
 
 
-FULL, SMALL = Size(), Size(side=48, rounds=40, steps=40, numbers=20_000, rows=32)
+FULL, SMALL = PictureSize(), PictureSize(side=48, rounds=40, steps=40, numbers=20_000, rows=32)
 
 
 # --- the kernels ----------------------------------------------------------------------------------
@@ -101,13 +101,13 @@ def attend(weights: dt.InOut, q: dt.In, k: dt.In, scale: float) -> None:
 # --- the pictures ---------------------------------------------------------------------------------
 
 
-def _set(device: str, size: Size) -> Array:
+def _set(device: str, size: PictureSize) -> Array:
     out = dt.zeros((size.side, size.side), dtype=dt.int32, device=device)
     mandelbrot(out, size.rounds, -2.1, -1.4, 2.8)
     return out.numpy()
 
 
-def _plate(device: str, size: Size) -> Array:
+def _plate(device: str, size: PictureSize) -> Array:
     plate = dt.zeros((size.side, size.side), device=device)
     middle, part = size.side // 2, size.side // 6
     plate[0] = 100.0
@@ -119,7 +119,7 @@ def _plate(device: str, size: Size) -> Array:
     return plate.numpy()
 
 
-def _counts(device: str, size: Size) -> Array:
+def _counts(device: str, size: PictureSize) -> Array:
     x, y = dt.random.default_rng(0).normal((2, size.numbers), device=device)
     bins = min(size.side, 96)
     counts = dt.zeros((bins, bins), dtype=dt.int32, device=device)
@@ -127,7 +127,7 @@ def _counts(device: str, size: Size) -> Array:
     return counts.numpy()
 
 
-def _weights(device: str, size: Size) -> Array:
+def _weights(device: str, size: PictureSize) -> Array:
     at = dt.linspace(0.0, 12.0, size.rows, device=device)
     angle = dt.expand_dims(at, axis=1) * dt.linspace(0.5, 4.0, 12, device=device)
     q = dt.concat([dt.sin(angle), dt.cos(angle)], axis=1)
@@ -136,7 +136,7 @@ def _weights(device: str, size: Size) -> Array:
     return weights.numpy()
 
 
-PICTURES: dict[str, Callable[[str, Size], Array]] = {
+PICTURES: dict[str, Callable[[str, PictureSize], Array]] = {
     "Mandelbrot": _set,
     "heat": _plate,
     "histogram": _counts,
@@ -145,11 +145,11 @@ PICTURES: dict[str, Callable[[str, Size], Array]] = {
 
 
 @dataclass
-class Outcome:
+class PicturesOutcome:
     """The pictures of one device."""
 
     device: str
-    size: Size
+    size: PictureSize
     pictures: dict[str, Array] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -158,9 +158,9 @@ class Outcome:
         return hashlib.sha256(np.ascontiguousarray(self.pictures[name]).tobytes()).hexdigest()
 
 
-def draw_pictures(device: str, size: Size) -> Outcome:
+def draw_pictures(device: str, size: PictureSize) -> PicturesOutcome:
     """Draw all pictures on one device."""
-    out = Outcome(device, size)
+    out = PicturesOutcome(device, size)
     for name, work in PICTURES.items():
         begun = time.perf_counter()
         out.pictures[name] = work(device, size)
@@ -168,9 +168,9 @@ def draw_pictures(device: str, size: Size) -> Outcome:
     return out
 
 
-def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
+def disagreements(outcomes: Sequence[PicturesOutcome]) -> list[str]:
     """Return a line for each picture whose bits differ from the first device's."""
-    first: dict[Size, Outcome] = {}
+    first: dict[PictureSize, PicturesOutcome] = {}
     return [
         f"{out.device} and {other.device} differ: {name}"
         for out in outcomes
@@ -188,14 +188,14 @@ def main(arguments: Sequence[str]) -> int:
     console = Console(soft_wrap=True)
     options = parser()
     asked = options.parse_args(arguments)
-    if lacks(options, ("matplotlib",)):
+    if report_missing_modules(options, ("matplotlib",)):
         return 2
     return run(asked.device or available(), asked.out, asked.quick, console)
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     """Return the options of this command."""
-    options = Parser(prog="dovetail demo kernels", description=__doc__)
+    options = CommandParser(prog="dovetail demo kernels", description=__doc__)
     options.add_devices("all")
     options.add_picture(Path("kernels.png"))
     options.add_argument("--quick", action="store_true", help="small pictures alone")
@@ -204,8 +204,8 @@ def parser() -> Parser:
 
 def run(devices: Sequence[str], picture: Path, quick: bool, console: Console) -> int:
     """Draw on every device, show the results, and compare digests."""
-    large = [] if quick else [(d, FULL) for d in devices if d != REFERENCE]
-    small = [(d, SMALL) for d in devices] if quick or REFERENCE in devices else []
+    large = [] if quick else [(d, FULL) for d in devices if d != REFERENCE_DEVICE]
+    small = [(d, SMALL) for d in devices] if quick or REFERENCE_DEVICE in devices else []
     silent = not console.is_terminal
     jobs = track(large + small, "drawing", console=console, transient=True, disable=silent)
     outcomes = [draw_pictures(device, size) for device, size in jobs]
@@ -223,7 +223,7 @@ def run(devices: Sequence[str], picture: Path, quick: bool, console: Console) ->
     return 1 if wrong else 0
 
 
-def digests_table(outcomes: Sequence[Outcome]) -> Table:
+def digests_table(outcomes: Sequence[PicturesOutcome]) -> Table:
     """Return seconds and digest of each picture by device."""
     table = Table("device", "picture", "size", title="Pictures")
     table.add_column("seconds", justify="right")
@@ -244,7 +244,7 @@ COLORS = {
 }
 
 
-def draw(out: Outcome, path: Path) -> None:
+def draw(out: PicturesOutcome, path: Path) -> None:
     """Draw the four pictures, side by side."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")

@@ -25,19 +25,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 import dovetail as dt
 
-from ..command_line import Parser, whole
+from ..command_line import CommandParser, positive_int
 from ..tensor.tensor import Tensor
-from .demo import INK, PAPER, REFERENCE, Array, available, lacks
+from .demo import INK, PAPER, REFERENCE_DEVICE, Array, available, report_missing_modules
 from .demo_text import sources
 
 nn, F = dt.nn, dt.nn.functional
 
 CONTEXT, WIDTH, HEADS, LAYERS = 64, 128, 4, 3
 BATCH, STEPS, SEED = 16, 1600, 0
-FEW = 1  # steps on the interpreter, which is right, but slow
-RATE, LONGEST = 3e-3, 1.0  # the highest rate; the longest gradient
-LOOKED = 50  # steps between two evaluations of the held-out loss
-WRITTEN, HEAT = 600, 0.7  # letters of the sample; below 1 likely ones are preferred
+REFERENCE_STEPS_MAX = 1  # steps on the interpreter, which is right, but slow
+LEARNING_RATE_MAX, GRADIENT_NORM_MAX = 3e-3, 1.0  # the highest rate; the longest gradient
+VALIDATION_INTERVAL_STEPS = 50  # steps between two evaluations of the held-out loss
+SAMPLE_LETTERS, TEMPERATURE = 600, 0.7  # letters of the sample; below 1 likely ones are preferred
 
 
 # --- the text -------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ class Corpus:
     """A text as numbers of its letters: most of it to learn from, every tenth part held out."""
 
     letters: str
-    learnt: Array
+    training_text: Array
     held_out: Array
 
     def text(self, numbers: Sequence[int]) -> str:
@@ -88,38 +88,51 @@ def draw_batch(text: Array, random: np.random.Generator) -> tuple[Array, Array]:
 # --- the network ----------------------------------------------------------------------------------
 
 
-class Block(nn.Module):
+class TransformerBlock(nn.Module):
     """Attention to earlier letters, then a network for each letter; both are added to the input."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.before, self.after = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.parts, self.joined = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.wider, self.back = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+        self.attention_norm, self.mlp_norm = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.qkv_projection, self.output_projection = (
+            nn.Linear(WIDTH, 3 * WIDTH),
+            nn.Linear(WIDTH, WIDTH),
+        )
+        self.mlp_expansion, self.mlp_contraction = (
+            nn.Linear(WIDTH, 4 * WIDTH),
+            nn.Linear(4 * WIDTH, WIDTH),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         n, length, _ = x.shape
-        projections = self.parts(self.before(x)).reshape((n, length, 3, HEADS, WIDTH // HEADS))
+        projections = self.qkv_projection(self.attention_norm(x)).reshape(
+            (n, length, 3, HEADS, WIDTH // HEADS)
+        )
         query, key, value = dt.unstack(dt.permute_dims(projections, (2, 0, 3, 1, 4)))
         attended = F.scaled_dot_product_attention(query, key, value, is_causal=True)
-        x = x + self.joined(dt.permute_dims(attended, (0, 2, 1, 3)).reshape((n, length, WIDTH)))
-        inner: Tensor = self.back(F.gelu(self.wider(self.after(x))))
+        x = x + self.output_projection(
+            dt.permute_dims(attended, (0, 2, 1, 3)).reshape((n, length, WIDTH))
+        )
+        inner: Tensor = self.mlp_contraction(F.gelu(self.mlp_expansion(self.mlp_norm(x))))
         return x + inner
 
 
-class Writer(nn.Module):
+class LetterModel(nn.Module):
     """A network that scores every letter as the next one, after each letter of a text."""
 
     def __init__(self, letters: int) -> None:
         super().__init__()
-        self.letters, self.places = nn.Embedding(letters, WIDTH), nn.Embedding(CONTEXT, WIDTH)
-        self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
+        self.letter_embedding, self.position_embedding = (
+            nn.Embedding(letters, WIDTH),
+            nn.Embedding(CONTEXT, WIDTH),
+        )
+        self.blocks = nn.Sequential(*(TransformerBlock() for _ in range(LAYERS)))
         self.norm, self.scores = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, letters)
-        for table in (self.letters, self.places):
+        for table in (self.letter_embedding, self.position_embedding):
             nn.init.normal_(table.weight, std=0.02)
 
     def forward(self, text: Tensor) -> Tensor:
-        x = self.letters(text) + self.places.weight[: text.shape[1]]
+        x = self.letter_embedding(text) + self.position_embedding.weight[: text.shape[1]]
         scores: Tensor = self.scores(self.norm(self.blocks(x)))
         return scores
 
@@ -128,7 +141,7 @@ class Writer(nn.Module):
 
 
 @dataclass
-class Outcome:
+class LetterModelOutcome:
     """The training results of one device."""
 
     device: str
@@ -139,20 +152,22 @@ class Outcome:
     sample: str = ""
 
 
-def learn(device: str, steps: int, tick: Callable[[float], None]) -> Outcome:
+def learn(device: str, steps: int, tick: Callable[[float], None]) -> LetterModelOutcome:
     """Train on one device, and write a text; call `tick` with the loss of every step."""
-    text, out, begun = corpus(), Outcome(device), time.perf_counter()
+    text, out, started = corpus(), LetterModelOutcome(device), time.perf_counter()
     with dt.reproducible():
         dt.random.manual_seed(SEED)
-        model = Writer(len(text.letters)).to(device)
-        optimizer = dt.optim.AdamW(model.parameters(), lr=RATE, betas=(0.9, 0.99))
-        rates = dt.optim.lr_scheduler.OneCycleLR(optimizer, RATE, max(steps, 2), pct_start=0.1)
+        model = LetterModel(len(text.letters)).to(device)
+        optimizer = dt.optim.AdamW(model.parameters(), lr=LEARNING_RATE_MAX, betas=(0.9, 0.99))
+        rates = dt.optim.lr_scheduler.OneCycleLR(
+            optimizer, LEARNING_RATE_MAX, max(steps, 2), pct_start=0.1
+        )
 
         @dt.jit
         def step(letters: Tensor, following: Tensor) -> Tensor:
             loss = _loss(model, letters, following)
             loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), LONGEST)
+            nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_NORM_MAX)
             optimizer.step()
             optimizer.zero_grad()
             return loss.detach()
@@ -160,56 +175,58 @@ def learn(device: str, steps: int, tick: Callable[[float], None]) -> Outcome:
         look = dt.jit(lambda letters, following: _loss(model, letters, following))
         random = np.random.default_rng(SEED)
         for i in range(steps):
-            batch = (dt.asarray(part, device=device) for part in draw_batch(text.learnt, random))
+            batch = (
+                dt.asarray(part, device=device) for part in draw_batch(text.training_text, random)
+            )
             out.losses.append(float(step(*batch)))
             if i + 1 < steps:
                 rates.step()
-            if i % LOOKED == LOOKED - 1 or i == steps - 1:
+            if i % VALIDATION_INTERVAL_STEPS == VALIDATION_INTERVAL_STEPS - 1 or i == steps - 1:
                 out.held_out.append((i + 1, _validation_loss(look, device)))
             tick(out.losses[-1])
         out.digest = _digest(model)
-        out.sample = write_text(model, device) if device != REFERENCE else ""
-    out.seconds = time.perf_counter() - begun
+        out.sample = write_text(model, device) if device != REFERENCE_DEVICE else ""
+    out.seconds = time.perf_counter() - started
     return out
 
 
-def _loss(model: Writer, letters: Tensor, following: Tensor) -> Tensor:
+def _loss(model: LetterModel, letters: Tensor, following: Tensor) -> Tensor:
     scores = model(letters)
     return F.cross_entropy(scores.reshape((-1, scores.shape[-1])), following.reshape((-1,)))
 
 
-def _validation_loss(look: Callable[[Tensor, Tensor], Tensor], device: str) -> float:
+def _validation_loss(loss_function: Callable[[Tensor, Tensor], Tensor], device: str) -> float:
     """Return the loss on a few held-out batches, the same each time."""
     random = np.random.default_rng(SEED + 1)
     losses = []
     with dt.no_grad():
-        for _ in range(4 if device != REFERENCE else 1):
+        for _ in range(4 if device != REFERENCE_DEVICE else 1):
             batch = (
                 dt.asarray(part, device=device) for part in draw_batch(corpus().held_out, random)
             )
-            losses.append(float(look(*batch)))
+            losses.append(float(loss_function(*batch)))
     return float(np.mean(losses))
 
 
-def _digest(model: Writer) -> str:
+def _digest(model: LetterModel) -> str:
     hasher = hashlib.sha256()
     for x in model.state_dict().values():
         hasher.update(np.ascontiguousarray(x.numpy()).tobytes())
     return hasher.hexdigest()
 
 
-def write_text(model: Writer, device: str) -> str:
+def write_text(model: LetterModel, device: str) -> str:
     """Return a text that the network writes, letter by letter, each drawn by its scores."""
     text, random = corpus(), dt.random.default_rng(SEED)
 
     @dt.jit
     def following(window: Tensor, noise: Tensor) -> Tensor:
-        likely = F.log_softmax(model(window)[0, -1] / HEAT, dim=-1)
+        likely = F.log_softmax(model(window)[0, -1] / TEMPERATURE, dim=-1)
         return dt.argmax(likely - dt.log(-dt.log(noise)))  # Gumbel's noise: drawn by probability
 
     numbers = text.held_out[:CONTEXT].tolist()
     with dt.no_grad():
-        for _ in range(WRITTEN):
+        for _ in range(SAMPLE_LETTERS):
             window = dt.asarray([numbers[-CONTEXT:]], dtype=dt.int32, device=device)
             noise = random.uniform((len(text.letters),), low=1e-7, device=device)
             numbers.append(int(following(window, noise)))
@@ -224,17 +241,19 @@ def main(arguments: Sequence[str]) -> int:
     console = Console(soft_wrap=True)
     options = parser()
     asked = options.parse_args(arguments)
-    if lacks(options, ("matplotlib",)):
+    if report_missing_modules(options, ("matplotlib",)):
         return 2
     return write(asked.device or available()[:1], asked.out, asked.steps, console)
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     """Return the options of this command."""
-    options = Parser(prog="dovetail demo language", description=__doc__)
+    options = CommandParser(prog="dovetail demo language", description=__doc__)
     options.add_devices("the first")
     options.add_picture(Path("language.png"))
-    options.add_argument("--steps", type=whole, default=STEPS, help="of training (%(default)s)")
+    options.add_argument(
+        "--steps", type=positive_int, default=STEPS, help="of training (%(default)s)"
+    )
     return options
 
 
@@ -242,7 +261,7 @@ def write(devices: Sequence[str], picture: Path, steps: int, console: Console) -
     """Train on every device, show the texts, and compare digests."""
     text = corpus()
     console.print(
-        f"{len(text.learnt) / 1e6:.1f} million letters of docstrings to learn from, "
+        f"{len(text.training_text) / 1e6:.1f} million letters of docstrings to learn from, "
         f"{len(text.letters)} different ones"
     )
     outcomes = []
@@ -255,7 +274,7 @@ def write(devices: Sequence[str], picture: Path, steps: int, console: Console) -
         console=console,
     ) as progress:
         for device in devices:
-            count = min(steps, FEW) if device == REFERENCE else steps
+            count = min(steps, REFERENCE_STEPS_MAX) if device == REFERENCE_DEVICE else steps
             task = progress.add_task(f"reading on {device}", total=count, loss=math.nan)
 
             def tick(loss: float, task: Any = task) -> None:
@@ -275,7 +294,7 @@ def write(devices: Sequence[str], picture: Path, steps: int, console: Console) -
     return 1 if wrong else 0
 
 
-def _line(out: Outcome) -> str:
+def _line(out: LetterModelOutcome) -> str:
     bits = out.held_out[-1][1] / math.log(2)
     return (
         f"{out.device}: {len(out.losses)} steps in {out.seconds:.1f} s; {bits:.2f} bits a letter "
@@ -283,19 +302,22 @@ def _line(out: Outcome) -> str:
     )
 
 
-def complaints(outcomes: Sequence[Outcome]) -> list[str]:
+def complaints(outcomes: Sequence[LetterModelOutcome]) -> list[str]:
     """Return a line for each device that learnt nothing, or has other bits than the first."""
     lines = []
     for out in outcomes:
         common = min(len(out.losses), len(outcomes[0].losses))
         if out.losses[:common] != outcomes[0].losses[:common]:
             lines.append(f"{out.device} and {outcomes[0].device} arrived at different weights")
-        if len(out.losses) >= LOOKED and not out.held_out[-1][1] < out.losses[0] * 0.8:
+        if (
+            len(out.losses) >= VALIDATION_INTERVAL_STEPS
+            and not out.held_out[-1][1] < out.losses[0] * 0.8
+        ):
             lines.append(f"{out.device} learnt nothing: {out.held_out[-1][1]:.2f} nats a letter")
     return lines
 
 
-def draw(out: Outcome, path: Path) -> None:
+def draw(out: LetterModelOutcome, path: Path) -> None:
     """Draw the loss."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")

@@ -26,24 +26,25 @@ from rich.table import Table
 
 import dovetail as dt
 
-from ..command_line import Parser, folder, whole
-from ..memory.units import bytes_text
+from ..command_line import CommandParser, existing_folder, positive_int
+from ..memory.units import format_bytes
 from ..tensor.tensor import Tensor
-from .demo import lacks
+from .demo import report_missing_modules
 
-BLOCK = 4096  # rows that are summed together
+BLOCK_ROWS = 4096  # rows that are summed together
 FEATURES, COMPONENTS, CLUSTERS, STEPS = 32, 4, 8, 6
-LARGER = 4  # times the memory allowed: the data
-SHARE = 8  # of a worker's memory: a chunk is one in so many parts of it
-ROW = 4 * FEATURES  # bytes
+DATA_MEMORY_RATIO = 4  # times the memory allowed: the data
+CHUNKS_PER_MEMORY = 8  # of a worker's memory: a chunk is one in so many parts of it
+ROW_BYTES = 4 * FEATURES  # bytes
 MIB = 1 << 20
-LEAST = 4  # MiB: two workers hold a block each, and what they make of it
+MEMORY_MIB_MIN = 4  # MiB: two workers hold a block each, and what they make of it
 
-Work = Callable[..., Tensor]  # of blocks of rows, (blocks, BLOCK, FEATURES), and tensors
+# of blocks of rows, (blocks, BLOCK_ROWS, FEATURES), and tensors
+BlockFunction = Callable[..., Tensor]
 
 
 @dataclass(frozen=True)
-class Source:
+class RowSource:
     """Rows in a file, and the device that works on them."""
 
     path: str
@@ -51,13 +52,13 @@ class Source:
     device: str
 
     def blocks(self, start: int, stop: int) -> Tensor:
-        """Return the rows from `start` to `stop` as (blocks, BLOCK, FEATURES)."""
+        """Return the rows from `start` to `stop` as (blocks, BLOCK_ROWS, FEATURES)."""
         part = np.load(self.path, mmap_mode="r")[start:stop]
-        return dt.asarray(part, device=self.device).reshape((-1, BLOCK, FEATURES))
+        return dt.asarray(part, device=self.device).reshape((-1, BLOCK_ROWS, FEATURES))
 
 
 @dataclass(frozen=True)
-class Cut:
+class WorkPartition:
     """The partition of the work of one run."""
 
     workers: int
@@ -65,10 +66,10 @@ class Cut:
 
 
 @dataclass
-class Outcome:
+class ScaleOutcome:
     """The results of one run."""
 
-    cut: Cut
+    partition: WorkPartition
     results: list[np.ndarray]  # mean, components, centroids, sizes of clusters
     kept: float = 0.0  # share of the variance that the components have
     seconds: float = 0.0
@@ -110,7 +111,9 @@ def block_clusters(x: Tensor, mean: Tensor, basis: Tensor, centroids: Tensor) ->
     return member.mT @ dt.concat([points, ones], axis=-1)
 
 
-def _part(source: Source, work: Work, start: int, stop: int, tensors: Sequence[Tensor]) -> Tensor:
+def _compute_chunk(
+    source: RowSource, work: BlockFunction, start: int, stop: int, tensors: Sequence[Tensor]
+) -> Tensor:
     """Compute the result of a chunk, on a worker."""
     with dt.reproducible():
         result = work(source.blocks(start, stop), *tensors)
@@ -121,25 +124,25 @@ def _part(source: Source, work: Work, start: int, stop: int, tensors: Sequence[T
 # --- work on all rows -----------------------------------------------------------------------------
 
 
-def total(source: Source, cut: Cut, work: Work, *tensors: Tensor) -> Tensor:
+def total(source: RowSource, cut: WorkPartition, work: BlockFunction, *tensors: Tensor) -> Tensor:
     """Return the sum over all blocks of the results of `work`, on Dask's workers."""
     dask: Any = importlib.import_module("dask")
     starts = range(0, source.rows, cut.rows)
     chunks = [
-        dask.delayed(_part)(source, work, a, min(a + cut.rows, source.rows), tensors)
+        dask.delayed(_compute_chunk)(source, work, a, min(a + cut.rows, source.rows), tensors)
         for a in starts
     ]
     return dt.sum(dt.concat(list(dask.compute(*chunks))), axis=0)
 
 
-def analyse(source: Source, cut: Cut) -> Outcome:
+def analyse(source: RowSource, cut: WorkPartition) -> ScaleOutcome:
     """Compute principal components, then k-means of the rows' positions along them."""
     every = partial(total, source, cut)
     mean = every(block_sums) / source.rows
     covariance = every(block_products, mean) / source.rows
     values, vectors = dt.linalg.eigh(dt.astype(covariance, dt.float64))
     basis = dt.copy(dt.astype(vectors[:, -COMPONENTS:], dt.float32))
-    first = source.blocks(0, BLOCK)[0, :: BLOCK // CLUSTERS]
+    first = source.blocks(0, BLOCK_ROWS)[0, :: BLOCK_ROWS // CLUSTERS]
     with dt.reproducible():
         centroids = (first - mean) @ basis
     for _ in range(STEPS):
@@ -148,7 +151,7 @@ def analyse(source: Source, cut: Cut) -> Outcome:
         centroids = dt.where(counts > 0, sums / dt.maximum(counts, 1.0), centroids)
         dt.evaluate(centroids, counts)
     results = [a.numpy() for a in (mean, basis, centroids, counts)]
-    return Outcome(cut, results, float(dt.sum(values[-COMPONENTS:]) / dt.sum(values)))
+    return ScaleOutcome(cut, results, float(dt.sum(values[-COMPONENTS:]) / dt.sum(values)))
 
 
 def write_data(path: Path, rows: int, device: str) -> None:
@@ -157,12 +160,12 @@ def write_data(path: Path, rows: int, device: str) -> None:
     draw = dt.random.default_rng(0)
     centres = draw.normal((CLUSTERS, COMPONENTS), std=3.0, device=device)
     directions = draw.normal((COMPONENTS, FEATURES), device=device)
-    for start in range(0, rows, BLOCK):
-        kinds = draw.integers(0, CLUSTERS, (BLOCK,), device=device)
-        points = centres[kinds] + draw.normal((BLOCK, COMPONENTS), device=device)
+    for start in range(0, rows, BLOCK_ROWS):
+        kinds = draw.integers(0, CLUSTERS, (BLOCK_ROWS,), device=device)
+        points = centres[kinds] + draw.normal((BLOCK_ROWS, COMPONENTS), device=device)
         with dt.reproducible():
-            block = points @ directions + draw.normal((BLOCK, FEATURES), device=device)
-        out[start : start + BLOCK] = block.numpy()
+            block = points @ directions + draw.normal((BLOCK_ROWS, FEATURES), device=device)
+        out[start : start + BLOCK_ROWS] = block.numpy()
     out.flush()
 
 
@@ -173,22 +176,26 @@ def main(arguments: Sequence[str]) -> int:
     """Run the demo; return 0 if all runs have the same bits, 1 if not, 2 if it cannot run."""
     options, console = parser(), Console(soft_wrap=True)
     asked = options.parse_args(arguments)
-    if asked.memory < LEAST:
-        return options.refusal(f"--memory {asked.memory} is too little; it needs {LEAST} MiB")
-    if lacks(options, ("dask", "distributed"), "scale"):
+    if asked.memory < MEMORY_MIB_MIN:
+        return options.print_error(
+            f"--memory {asked.memory} is too little; it needs {MEMORY_MIB_MIN} MiB"
+        )
+    if report_missing_modules(options, ("dask", "distributed"), "scale"):
         return 2
     memory = asked.memory * MIB
-    rows = LARGER * memory // ROW // BLOCK * BLOCK
+    rows = DATA_MEMORY_RATIO * memory // ROW_BYTES // BLOCK_ROWS * BLOCK_ROWS
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
-        source = Source(str(Path(folder) / "data.npy"), rows, asked.device)
+        source = RowSource(str(Path(folder) / "data.npy"), rows, asked.device)
         console.print(
-            f"{rows:,} rows of {FEATURES} numbers, {bytes_text(rows * ROW)}, in a file; "
-            f"{bytes_text(memory)} of memory for tensors on {asked.device}"
+            f"{rows:,} rows of {FEATURES} numbers, {format_bytes(rows * ROW_BYTES)}, in a file; "
+            f"{format_bytes(memory)} of memory for tensors on {asked.device}"
         )
         write_data(Path(source.path), rows, asked.device)
         outcomes = []
         silent = not console.is_terminal
-        for cut in track(cuts(memory), "runs", console=console, transient=True, disable=silent):
+        for cut in track(
+            work_partitions(memory), "runs", console=console, transient=True, disable=silent
+        ):
             outcomes.append(run(source, cut, memory))
             console.print(f"{cut.workers} workers, {cut.rows:,} rows a chunk: done")
     console.print(table(outcomes, memory))
@@ -197,14 +204,21 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if same else 1
 
 
-def cuts(memory: int) -> list[Cut]:
+def work_partitions(memory: int) -> list[WorkPartition]:
     """Return one worker; two; and two with smaller chunks."""
-    whole = [max(1, memory // workers // SHARE // (BLOCK * ROW)) for workers in (1, 2)]
+    whole = [
+        max(1, memory // workers // CHUNKS_PER_MEMORY // (BLOCK_ROWS * ROW_BYTES))
+        for workers in (1, 2)
+    ]
     small = max(1, whole[1] // 3)
-    return [Cut(1, whole[0] * BLOCK), Cut(2, whole[1] * BLOCK), Cut(2, small * BLOCK)]
+    return [
+        WorkPartition(1, whole[0] * BLOCK_ROWS),
+        WorkPartition(2, whole[1] * BLOCK_ROWS),
+        WorkPartition(2, small * BLOCK_ROWS),
+    ]
 
 
-def run(source: Source, cut: Cut, memory: int) -> Outcome:
+def run(source: RowSource, cut: WorkPartition, memory: int) -> ScaleOutcome:
     """Run once, on new workers whose tensors have `memory` bytes together."""
     distributed: Any = importlib.import_module("distributed")
     with (
@@ -226,27 +240,33 @@ def _peak(device: str) -> int:
     return dt.memory.stats(device).peak_reserved
 
 
-def table(outcomes: Sequence[Outcome], memory: int) -> Table:
+def table(outcomes: Sequence[ScaleOutcome], memory: int) -> Table:
     """Return a row for each run."""
     rows = Table("workers", "rows a chunk", "seconds", "peak of tensors", "variance kept", "digest")
     for o in outcomes:
         rows.add_row(
-            str(o.cut.workers),
-            f"{o.cut.rows:,}",
+            str(o.partition.workers),
+            f"{o.partition.rows:,}",
             f"{o.seconds:.1f}",
-            f"{bytes_text(o.peak)} of {bytes_text(memory)}",
+            f"{format_bytes(o.peak)} of {format_bytes(memory)}",
             f"{o.kept:.1%}",
             o.digest[:16],
         )
     return rows
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     """Return the options of this command."""
-    options = Parser(prog="dovetail demo scale", description=__doc__)
+    options = CommandParser(prog="dovetail demo scale", description=__doc__)
     options.add_argument(
-        "--memory", type=whole, default=128, metavar="MIB", help="MiB for tensors (%(default)s)"
+        "--memory",
+        type=positive_int,
+        default=128,
+        metavar="MIB",
+        help="MiB for tensors (%(default)s)",
     )
     options.add_device("cpu")
-    options.add_argument("--folder", type=folder, help="where the data go; the temporary folder")
+    options.add_argument(
+        "--folder", type=existing_folder, help="where the data go; the temporary folder"
+    )
     return options

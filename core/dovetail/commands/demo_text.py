@@ -28,15 +28,15 @@ from rich.table import Table
 
 import dovetail as dt
 
-from ..command_line import Parser
+from ..command_line import CommandParser
 from ..tensor.tensor import Tensor
-from .demo import INK, PAPER, REFERENCE, Array, available, lacks
+from .demo import INK, PAPER, REFERENCE_DEVICE, Array, available, report_missing_modules
 
 QUERY = "parse command line arguments"
-SHOWN = 8  # modules in a table
+TABLE_MODULES_MAX = 8  # modules in a table
 DAMPING, STEPS = 0.85, 50  # PageRank's: Page et al. (1999)
 TOLERANCE = 1e-5  # relative to the largest value, float32 against SciPy's float64
-FEWER = 40  # modules for the interpreter, which is right, but slow: 10 s for all
+REFERENCE_MODULES_MAX = 40  # modules for the interpreter, which is right, but slow: 10 s for all
 _WORD = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{3,}(?![a-z])")  # parseHTTPHeader: parse, http, header
 
 
@@ -83,14 +83,14 @@ def _pairs(pairs: Sequence[tuple[int, int]]) -> Array:
     return np.array(pairs, np.int64).reshape(-1, 2).T.copy()
 
 
-class Source(NamedTuple):
+class ModuleSource(NamedTuple):
     """A module's text, and whether it is a package's."""
 
     text: str
     package: bool
 
 
-def sources(root: Path | None = None) -> Iterator[tuple[str, Source]]:
+def sources(root: Path | None = None) -> Iterator[tuple[str, ModuleSource]]:
     """Yield the name and source of each module below a folder, without tests.
 
     `root`: the running Python's library unless given.
@@ -102,10 +102,10 @@ def sources(root: Path | None = None) -> Iterator[tuple[str, Source]]:
         if left_out.isdisjoint(path_parts) and all(p.isidentifier() for p in path_parts):
             package = path_parts[-1] == "__init__"
             text = path.read_text(encoding="utf-8", errors="replace")
-            yield ".".join(path_parts[:-1] if package else path_parts), Source(text, package)
+            yield ".".join(path_parts[:-1] if package else path_parts), ModuleSource(text, package)
 
 
-def _imports_of(source: Source, name: str, modules: dict[str, int]) -> Iterator[str]:
+def _imports_of(source: ModuleSource, name: str, modules: dict[str, int]) -> Iterator[str]:
     """Yield the known modules that a module's import statements name, as often as they do."""
     inside = [*name.split("."), ""] if source.package else name.split(".")
     for statement in ast.walk(ast.parse(source.text)):
@@ -127,7 +127,7 @@ def _imports_of(source: Source, name: str, modules: dict[str, int]) -> Iterator[
 
 
 @dataclass
-class Outcome:
+class SearchOutcome:
     """The results of one device."""
 
     device: str
@@ -170,26 +170,26 @@ def page_rank(links: Any) -> Tensor:
     return ranks
 
 
-def search(device: str, lib: Library, query: Sequence[str]) -> Outcome:
+def search(device: str, lib: Library, query: Sequence[str]) -> SearchOutcome:
     """Run all steps on one device."""
-    seconds, begun = dict[str, float](), time.perf_counter()
+    seconds, started = dict[str, float](), time.perf_counter()
     shape = (len(lib.modules), len(lib.words))
 
     def lap(name: str) -> None:
-        nonlocal begun
+        nonlocal started
         dt.synchronize(device)
         now = time.perf_counter()
-        seconds[name], begun = now - begun, now
+        seconds[name], started = now - started, now
 
     counts = count_pairs(lib.uses, shape, device)
     lap("coalesce")
     weights = tf_idf(counts)
-    asked = dt.asarray(query_vector(lib, query), device=device)
-    scores = (weights @ asked).numpy()
+    query_tensor = dt.asarray(query_vector(lib, query), device=device)
+    scores = (weights @ query_tensor).numpy()
     lap("search")
     ranks = page_rank(count_pairs(lib.imports, (shape[0],) * 2, device)).numpy()
     lap("rank")
-    return Outcome(device, lib.modules, counts.nnz, scores, ranks, seconds)
+    return SearchOutcome(device, lib.modules, counts.nnz, scores, ranks, seconds)
 
 
 def query_vector(lib: Library, query: Sequence[str]) -> Array:
@@ -229,7 +229,7 @@ def scipy_results(lib: Library, query: Sequence[str]) -> tuple[Array, Array]:
     return scores, ranks
 
 
-def distance(out: Outcome, lib: Library, query: Sequence[str]) -> float:
+def distance(out: SearchOutcome, lib: Library, query: Sequence[str]) -> float:
     """Return the largest difference from SciPy, relative to the largest value."""
     pairs = zip((out.scores, out.ranks), scipy_results(lib, query), strict=True)
     # if no module has any of the words, all scores are 0
@@ -244,17 +244,17 @@ def main(arguments: Sequence[str]) -> int:
     console = Console(soft_wrap=True)
     options = parser()
     asked = options.parse_args(arguments)
-    if lacks(options, ("scipy", "matplotlib")):
+    if report_missing_modules(options, ("scipy", "matplotlib")):
         return 2
     try:
         return run(asked.words or QUERY.split(), asked.device or available(), asked.out, console)
     except ValueError as error:
-        return options.refusal(str(error))
+        return options.print_error(str(error))
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     """Return the options of this command."""
-    options = Parser(prog="dovetail demo text", description=__doc__)
+    options = CommandParser(prog="dovetail demo text", description=__doc__)
     options.add_argument("words", nargs="*", help=f"what to look for (default: {QUERY})")
     options.add_devices("all")
     options.add_picture(Path("text.png"))
@@ -270,9 +270,14 @@ def run(query: Sequence[str], devices: Sequence[str], picture: Path, console: Co
     )
     silent = not console.is_terminal
     each = track(devices, "searching", console=console, transient=True, disable=silent)
-    outcomes = [search(d, lib.first(FEWER) if d == REFERENCE else lib, query) for d in each]
-    if REFERENCE in devices and devices[0] != REFERENCE:  # a partner for the comparison of bits
-        outcomes.append(search(devices[0], lib.first(FEWER), query))
+    outcomes = [
+        search(d, lib.first(REFERENCE_MODULES_MAX) if d == REFERENCE_DEVICE else lib, query)
+        for d in each
+    ]
+    if (
+        REFERENCE_DEVICE in devices and devices[0] != REFERENCE_DEVICE
+    ):  # a partner for the comparison of bits
+        outcomes.append(search(devices[0], lib.first(REFERENCE_MODULES_MAX), query))
     console.print(matches_table(outcomes[0], query))
     wrong, table = [], results_table()
     for out in outcomes:
@@ -292,9 +297,9 @@ def run(query: Sequence[str], devices: Sequence[str], picture: Path, console: Co
     return 1 if wrong else 0
 
 
-def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
+def disagreements(outcomes: Sequence[SearchOutcome]) -> list[str]:
     """Return a line for each device whose bits differ, for the same modules."""
-    first: dict[int, Outcome] = {}
+    first: dict[int, SearchOutcome] = {}
     lines = []
     for out in outcomes:
         other = first.setdefault(len(out.modules), out)
@@ -305,10 +310,12 @@ def disagreements(outcomes: Sequence[Outcome]) -> list[str]:
 
 def best(values: Array, names: Sequence[str]) -> list[tuple[str, float]]:
     """Return the names with the largest values, largest first."""
-    return [(names[i], float(values[i])) for i in np.argsort(-values, kind="stable")[:SHOWN]]
+    return [
+        (names[i], float(values[i])) for i in np.argsort(-values, kind="stable")[:TABLE_MODULES_MAX]
+    ]
 
 
-def matches_table(out: Outcome, query: Sequence[str]) -> Table:
+def matches_table(out: SearchOutcome, query: Sequence[str]) -> Table:
     """Return the best modules for the query, and the most imported ones."""
     table = Table(title=f"standard library: {' '.join(query)!r}")
     for column in ("module", "cosine", "imported", "PageRank"):
@@ -331,7 +338,7 @@ def results_table() -> Table:
 # --- the picture ----------------------------------------------------------------------------------
 
 
-def draw(out: Outcome, query: Sequence[str], path: Path) -> None:
+def draw(out: SearchOutcome, query: Sequence[str], path: Path) -> None:
     """Draw the best modules for the query, and the most imported ones."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")

@@ -28,58 +28,72 @@ from rich.table import Table
 
 import dovetail as dt
 
-from ..command_line import Parser, whole
+from ..command_line import CommandParser, positive_int
 from ..tensor.tensor import Tensor
-from .demo import INK, PAPER, REFERENCE, Array, available, lacks, load_digits
+from .demo import (
+    INK,
+    PAPER,
+    REFERENCE_DEVICE,
+    Array,
+    available,
+    load_digits,
+    report_missing_modules,
+)
 
 nn, F = dt.nn, dt.nn.functional
 
 CHANNELS, HIDDEN, BATCH, EPOCHS, SEED = 16, 64, 64, 15, 0
-FEW = 1  # epochs on the interpreter, which is right, but slow
-RATE = 4e-3  # the highest
-TARGET = 0.985  # accuracy on digits that were not learnt from
+REFERENCE_EPOCHS_MAX = 1  # epochs on the interpreter, which is right, but slow
+LEARNING_RATE_MAX = 4e-3  # the highest
+ACCURACY_MIN = 0.985  # accuracy on digits that were not learnt from
 
 
 # --- the network ----------------------------------------------------------------------------------
 
 
-class Reader(nn.Module):
+class DigitModel(nn.Module):
     """A network that scores each picture of 8 x 8 as each digit."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.edges = nn.Conv2d(1, CHANNELS, 3, padding=1)
-        self.shapes = nn.Conv2d(CHANNELS, 2 * CHANNELS, 3, padding=1)
-        self.first, self.second = nn.BatchNorm2d(CHANNELS), nn.BatchNorm2d(2 * CHANNELS)
+        self.conv1 = nn.Conv2d(1, CHANNELS, 3, padding=1)
+        self.conv2 = nn.Conv2d(CHANNELS, 2 * CHANNELS, 3, padding=1)
+        self.norm1, self.norm2 = nn.BatchNorm2d(CHANNELS), nn.BatchNorm2d(2 * CHANNELS)
         self.pool, self.dropout = nn.MaxPool2d(2), nn.Dropout(0.25)
         self.hidden = nn.Linear(2 * CHANNELS * 4 * 4, HIDDEN)
         self.scores = nn.Linear(HIDDEN, 10)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        x = F.relu(self.first(self.edges(pictures)))
-        x = self.dropout(self.pool(F.relu(self.second(self.shapes(x)))))
+        x = F.relu(self.norm1(self.conv1(pictures)))
+        x = self.dropout(self.pool(F.relu(self.norm2(self.conv2(x)))))
         scores: Tensor = self.scores(F.relu(self.hidden(x.flatten(1))))
         return scores
 
 
-class Run:
+class TrainingRun:
     """A training run on one device: the network, its optimizer, and its progress."""
 
     def __init__(self, device: str, epochs: int) -> None:
         dt.random.manual_seed(SEED)
         self.device, self.epoch = device, 0
         x, y, test_x, test_y = (dt.asarray(a, device=device) for a in split())
-        self.test = test_x, test_y
-        self.order = dt.random.default_rng(SEED)
+        self.test_data = test_x, test_y
+        self.generator = dt.random.default_rng(SEED)
         self.loader = dt.data.DataLoader(
-            dt.data.TensorDataset(x, y), BATCH, shuffle=True, drop_last=True, generator=self.order
+            dt.data.TensorDataset(x, y),
+            BATCH,
+            shuffle=True,
+            drop_last=True,
+            generator=self.generator,
         )
-        self.model = Reader().to(device)
-        self.optimizer = dt.optim.Adam(self.model.parameters(), lr=RATE)
+        self.model = DigitModel().to(device)
+        self.optimizer = dt.optim.Adam(self.model.parameters(), lr=LEARNING_RATE_MAX)
         steps = epochs * len(self.loader)
-        self.rates = dt.optim.lr_scheduler.OneCycleLR(self.optimizer, RATE, total_steps=steps + 1)
+        self.scheduler = dt.optim.lr_scheduler.OneCycleLR(
+            self.optimizer, LEARNING_RATE_MAX, total_steps=steps + 1
+        )
         self.step = dt.jit(self._step)
-        self.look = dt.jit(lambda pictures: dt.argmax(self.model(pictures), axis=1))
+        self.predict = dt.jit(lambda pictures: dt.argmax(self.model(pictures), axis=1))
 
     def _step(self, pictures: Tensor, labels: Tensor) -> Tensor:
         loss = F.cross_entropy(self.model(pictures), labels)
@@ -94,16 +108,16 @@ class Run:
         losses = []
         for pictures, labels in self.loader:
             losses.append(self.step(pictures, labels))
-            self.rates.step()
+            self.scheduler.step()
         self.epoch += 1
         return float(np.mean([loss.item() for loss in losses]))
 
     def accuracy(self) -> float:
         """Return the share of held-out pictures whose highest score is the right one."""
         self.model.eval()
-        pictures, labels = self.test
+        pictures, labels = self.test_data
         with dt.no_grad():
-            return float(dt.mean(self.look(pictures) == labels))
+            return float(dt.mean(self.predict(pictures) == labels))
 
     def digest(self) -> str:
         """Return a digest of all learnt values."""
@@ -117,7 +131,7 @@ class Run:
 
 
 @dataclass
-class Outcome:
+class TrainingOutcome:
     """The training results of one device."""
 
     device: str
@@ -135,29 +149,29 @@ def split() -> tuple[Array, Array, Array, Array]:
     return pictures[~held_out], labels[~held_out], pictures[held_out], labels[held_out]
 
 
-def learn(device: str, epochs: int, whole: int, tick: Callable[[], None]) -> Outcome:
-    """Train for `epochs` of a `whole` run on one device; call `tick` after each."""
-    out, begun = Outcome(device), time.perf_counter()
+def learn(device: str, epochs: int, total_epochs: int, tick: Callable[[], None]) -> TrainingOutcome:
+    """Train for `epochs` of a `total_epochs` run on one device; call `tick` after each."""
+    out, started = TrainingOutcome(device), time.perf_counter()
     with dt.reproducible():
-        run = Run(device, whole)
+        run = TrainingRun(device, total_epochs)
         for _ in range(epochs):
             out.losses.append(run.learn())
             out.accuracies.append(run.accuracy())
             out.digests.append(run.digest())
             tick()
-    out.seconds = time.perf_counter() - begun
+    out.seconds = time.perf_counter() - started
     return out
 
 
 def run_resumed(device: str, epochs: int, tick: Callable[[], None]) -> str:
     """Return the digest of a run that stopped half way, and continued from its checkpoint."""
     with tempfile.TemporaryDirectory() as folder, dt.reproducible():
-        run = Run(device, epochs)
+        run = TrainingRun(device, epochs)
         for _ in range(epochs // 2):
             run.learn()
             tick()
         path = dt.checkpoint.save(Path(folder) / "half", **_states(run), step=run.epoch)
-        run = Run(device, epochs)
+        run = TrainingRun(device, epochs)
         run.epoch = dt.checkpoint.load(path, **_states(run))["step"]
         while run.epoch < epochs:
             run.learn()
@@ -165,13 +179,13 @@ def run_resumed(device: str, epochs: int, tick: Callable[[], None]) -> str:
         return run.digest()
 
 
-def _states(run: Run) -> dict[str, Any]:
+def _states(run: TrainingRun) -> dict[str, Any]:
     """Return the objects that a checkpoint saves."""
     return {
         "model": run.model,
         "optimizer": run.optimizer,
-        "scheduler": run.rates,
-        "generator": run.order,
+        "scheduler": run.scheduler,
+        "generator": run.generator,
     }
 
 
@@ -183,17 +197,17 @@ def main(arguments: Sequence[str]) -> int:
     console = Console(soft_wrap=True)
     options = parser()
     asked = options.parse_args(arguments)
-    if lacks(options, ("sklearn", "matplotlib", "safetensors")):
+    if report_missing_modules(options, ("sklearn", "matplotlib", "safetensors")):
         return 2
     return train(asked.device or available(), asked.out, asked.epochs, console)
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     """Return the options of this command."""
-    options = Parser(prog="dovetail demo train", description=__doc__)
+    options = CommandParser(prog="dovetail demo train", description=__doc__)
     options.add_devices("all")
     options.add_picture(Path("train.png"))
-    options.add_argument("--epochs", type=whole, default=EPOCHS, help="passes (%(default)s)")
+    options.add_argument("--epochs", type=positive_int, default=EPOCHS, help="passes (%(default)s)")
     return options
 
 
@@ -208,11 +222,11 @@ def train(devices: Sequence[str], picture: Path, epochs: int, console: Console) 
         console=console,
     ) as progress:
         for device in devices:
-            count = min(epochs, FEW) if device == REFERENCE else epochs
+            count = min(epochs, REFERENCE_EPOCHS_MAX) if device == REFERENCE_DEVICE else epochs
             task = progress.add_task(f"training on {device}", total=count)
             outcomes.append(learn(device, count, epochs, partial(progress.advance, task)))
         first = outcomes[0]
-        if first.device != REFERENCE:
+        if first.device != REFERENCE_DEVICE:
             task = progress.add_task(f"again on {first.device}, broken off", total=epochs)
             first.resumed = run_resumed(first.device, epochs, partial(progress.advance, task))
     console.print(table(outcomes))
@@ -226,21 +240,21 @@ def train(devices: Sequence[str], picture: Path, epochs: int, console: Console) 
     return 1 if wrong else 0
 
 
-def complaints(outcomes: Sequence[Outcome]) -> list[str]:
+def complaints(outcomes: Sequence[TrainingOutcome]) -> list[str]:
     """Return a line for each device that learnt too little, or has other bits than the first."""
     lines = []
     for out in outcomes:
         common = min(len(out.digests), len(outcomes[0].digests))
         if out.digests[:common] != outcomes[0].digests[:common]:
             lines.append(f"{out.device} and {outcomes[0].device} arrived at different weights")
-        if len(out.digests) >= EPOCHS and out.accuracies[-1] < TARGET:
-            lines.append(f"{out.device} reached {out.accuracies[-1]:.1%}, not {TARGET:.1%}")
+        if len(out.digests) >= EPOCHS and out.accuracies[-1] < ACCURACY_MIN:
+            lines.append(f"{out.device} reached {out.accuracies[-1]:.1%}, not {ACCURACY_MIN:.1%}")
         if out.resumed and out.resumed != out.digests[-1]:
             lines.append(f"{out.device} resumed from its checkpoint to different weights")
     return lines
 
 
-def table(outcomes: Sequence[Outcome]) -> Table:
+def table(outcomes: Sequence[TrainingOutcome]) -> Table:
     """Return the time, the loss, the accuracy and the digest of every device."""
     rows = Table(title="handwritten digits, two convolutions and two layers, Adam")
     columns = ("device", "epochs", "seconds", "loss", "accuracy", "weights")
@@ -253,7 +267,7 @@ def table(outcomes: Sequence[Outcome]) -> Table:
     return rows
 
 
-def draw(out: Outcome, path: Path) -> None:
+def draw(out: TrainingOutcome, path: Path) -> None:
     """Draw loss and test accuracy."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
@@ -269,7 +283,7 @@ def draw(out: Outcome, path: Path) -> None:
         marker="o",
         markersize=4,
     )
-    right.axhline(100 * TARGET, color=INK, linewidth=1, linestyle=":")
+    right.axhline(100 * ACCURACY_MIN, color=INK, linewidth=1, linestyle=":")
     for axes, name in ((left, "loss (cross entropy)"), (right, "accuracy on unseen digits, %")):
         axes.set_facecolor(PAPER)
         axes.set_title(name, color=INK, fontsize=11, fontweight="bold")

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ..command_line import Parser
-from ..memory.units import bytes_text
+from ..command_line import CommandParser
+from ..memory.units import format_bytes
 from ..plugins.dtype_registry import registry as dtypes
-from ..plugins.plugin_state import Record, State, described
+from ..plugins.plugin_state import PluginRecord, PluginState, device_details
 from ..plugins.registry import records
 
 
@@ -28,29 +28,33 @@ def main(arguments: Sequence[str]) -> int:
             console.print(f"{record.type}: {record.state.value}: {record.reason}", markup=False)
             console.print(f"  {record.hint}", markup=False)
     for record in [dtypes.probe(name) for name in dtypes.records()]:
-        console.print(f"dtype {_origin(record)}: {record.state.value}", markup=False)
-        if record.state is not State.OPEN:
+        console.print(f"dtype {_package_text(record)}: {record.state.value}", markup=False)
+        if record.state is not PluginState.OPEN:
             console.print(f"  {record.reason}\n  {record.hint}", markup=False)
-    return 0 if any(r.state in (State.AVAILABLE, State.OPEN) for r in plugin_records) else 1
+    return (
+        0
+        if any(r.state in (PluginState.AVAILABLE, PluginState.OPEN) for r in plugin_records)
+        else 1
+    )
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     """Return the options of this command: none."""
-    return Parser(prog="dovetail devices", description=__doc__)
+    return CommandParser(prog="dovetail devices", description=__doc__)
 
 
-def _origin(record: Record) -> str:
+def _package_text(record: PluginRecord) -> str:
     return f"{record.type} of {record.distribution} {record.version}".rstrip()
 
 
-def table(plugin_records: Sequence[Record]) -> Table:
+def table(plugin_records: Sequence[PluginRecord]) -> Table:
     """Return the devices as a table."""
     columns = Table("device", "name", "memory", "plugin", "details")
     for record in plugin_records:
         for d in record.devices:
             name = d.type if d.index == 0 else f"{d.type}:{d.index}"
-            memory = bytes_text(d.total_memory) if d.total_memory else ""
-            details = ", ".join(f"{k} {v}" for k, v in described(d).items())
+            memory = format_bytes(d.total_memory) if d.total_memory else ""
+            details = ", ".join(f"{k} {v}" for k, v in device_details(d).items())
             plugin = f"{record.distribution} {record.version}".rstrip()
             columns.add_row(*map(escape, (name, d.name, memory, plugin, details)))
     return columns

@@ -33,7 +33,7 @@ from rich.table import Table
 from ..backend import limits
 from ..backend.interface import Backend
 from ..build_info import config
-from ..command_line import Parser, seconds
+from ..command_line import CommandParser, positive_seconds
 from ..dtypes import float32
 from ..errors import PluginError
 from ..ir.builder import Kernel, KernelBuilder
@@ -41,10 +41,10 @@ from ..ir.language import load
 from ..ir.legalize import legalize
 from ..plugins import validate_hooks
 from ..plugins.dtype_registry import registry as dtypes
-from ..plugins.entry import offers
-from ..plugins.fallback_device import Elsewhere, companion_of, own
-from ..plugins.install_source import obtain, reinstall
-from ..plugins.plugin_state import BROKEN, Record, State
+from ..plugins.entry import offered_backends
+from ..plugins.fallback_device import CompanionProgram, companion_of, unwrap_backend
+from ..plugins.install_source import install_command, reinstall_command
+from ..plugins.plugin_state import BROKEN_STATES, PluginRecord, PluginState
 from ..plugins.registry import open_device, registry
 from ..tensor import layout_registry as layouts
 
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from ..backend.interface import Program
 
 TIME_LIMIT = 20.0  # seconds for one plugin
-AT_ONCE = 4  # plugins examined: most of them wait
-ANSWER = "dovetail-finding:"  # marks the finding in a process's output, which plugins share
-WELL = (State.OPEN.value, State.UNAVAILABLE.value, State.BLOCKED.value)
+PROCESSES_MAX = 4  # plugins examined: most of them wait
+FINDING_PREFIX = "dovetail-finding:"  # marks the finding in a process's output, which plugins share
+HEALTHY_STATES = (PluginState.OPEN.value, PluginState.UNAVAILABLE.value, PluginState.BLOCKED.value)
 _COUNT = 1000
 
 
@@ -82,13 +82,13 @@ class Finding:
     remarks: list[str] = field(default_factory=list)
 
     @property
-    def well(self) -> bool:
+    def is_healthy(self) -> bool:
         """Return True if nothing is wrong with the plugin itself."""
-        return self.state in WELL and not self.complaints
+        return self.state in HEALTHY_STATES and not self.complaints
 
 
 # --- in the plugin's own process
-def inspect(type: str) -> Finding:
+def inspect_plugin(type: str) -> Finding:
     """Return the findings about one plugin; run it in this process."""
     if type in layouts.registry.records():
         return _finding(layouts.registry.probe(type))
@@ -98,36 +98,36 @@ def inspect(type: str) -> Finding:
     kernel = ""
     complaints: list[str] = []
     remarks: list[str] = []
-    if record.state is State.AVAILABLE:
+    if record.state is PluginState.AVAILABLE:
         name = f"{type}:{record.devices[0].index}"
         try:
             opened = open_device(name)
-            complaints += validate_hooks.misfits(own(opened.backend))
-            remarks += validate_hooks.misspelt(own(opened.backend))
+            complaints += validate_hooks.find_signature_mismatches(unwrap_backend(opened.backend))
+            remarks += validate_hooks.find_misspelled_methods(unwrap_backend(opened.backend))
             kernel = run_kernel(name)
-            complaints += unloadable(name)
+            complaints += load_complaints(name)
         except Exception as error:
-            if record.state not in BROKEN:  # else `open_device` has stored the reason
-                record.fail(State.OPEN_FAILED, str(error), "", error)
+            if record.state not in BROKEN_STATES:  # else `open_device` has stored the reason
+                record.fail(PluginState.OPEN_FAILED, str(error), "", error)
             record.hint = f"tell the authors of {record.distribution}"
     finding = _finding(record)
     finding.kernel, finding.complaints, finding.remarks = kernel, complaints, remarks
-    if record.state in (State.OPEN, State.UNAVAILABLE):
-        _ask(record, finding)
+    if record.state in (PluginState.OPEN, PluginState.UNAVAILABLE):
+        _add_hook_results(record, finding)
     return finding
 
 
-def _ask(record: Record, finding: Finding) -> None:
+def _add_hook_results(record: PluginRecord, finding: Finding) -> None:
     """Add the answers of the optional hooks; a bad one is named, and hides nothing else."""
-    for hook in (validate_hooks.DIAGNOSTICS, validate_hooks.GAPS):
+    for hook in (validate_hooks.DIAGNOSTICS_HOOK, validate_hooks.GAPS_HOOK):
         try:
-            texts = registry.texts(record, hook)
+            texts = registry.call_texts_hook(record, hook)
         except PluginError as error:
             finding.complaints.append(str(error))
         except Exception as error:
             finding.complaints.append(f"{hook} raised {type(error).__name__}: {error}")
         else:
-            if hook == validate_hooks.DIAGNOSTICS:
+            if hook == validate_hooks.DIAGNOSTICS_HOOK:
                 finding.diagnostics = texts
 
 
@@ -141,12 +141,14 @@ def run_kernel(name: str) -> str:
     program = backend.compile(_kernel(backend))
     compiled = time.perf_counter()
     _run_program(name, program)
-    done = time.perf_counter()
+    finished = time.perf_counter()
     companion = companion_of(open_device(name).backend)
-    elsewhere = f" on {companion.device}" if companion and isinstance(program, Elsewhere) else ""
+    companion_text = (
+        f" on {companion.device}" if companion and isinstance(program, CompanionProgram) else ""
+    )
     return (
         f"compiled in {(compiled - started) * 1e3:.1f} ms, "
-        f"ran in {(done - compiled) * 1e3:.2f} ms{elsewhere}"
+        f"ran in {(finished - compiled) * 1e3:.2f} ms{companion_text}"
     )
 
 
@@ -157,14 +159,14 @@ def _run_program(name: str, program: Program) -> None:
     x, y = opened.allocator.allocate(nbytes), opened.allocator.allocate(nbytes)
     backend.copy_in(x.handle, x.offset, memoryview(struct.pack(f"{_COUNT}f", *numbers)))
     arguments = (x.handle, x.offset, y.handle, y.offset)
-    limits.launch(backend, program, arguments, (_COUNT,), (_COUNT,))
+    limits.launch_within_limits(backend, program, arguments, (_COUNT,), (_COUNT,))
     result = bytearray(nbytes)
     backend.copy_out(memoryview(result), y.handle, y.offset)
     if list(struct.unpack(f"{_COUNT}f", result)) != [v * 2 + 1 for v in numbers]:
         raise RuntimeError(f"{name} computed x * 2 + 1 wrongly")
 
 
-def unloadable(name: str) -> list[str]:
+def load_complaints(name: str) -> list[str]:
     """Return why a program cannot be loaded from its binary; [] if it can, or has none.
 
     The core works without it, but every process would compile every kernel anew, without a warning.
@@ -189,7 +191,7 @@ def _kernel(backend: Backend) -> Kernel:
     return legalize(b.build(), backend.info.capabilities)
 
 
-def _finding(record: Record) -> Finding:
+def _finding(record: PluginRecord) -> Finding:
     return Finding(
         type=record.type,
         state=record.state.value,
@@ -208,24 +210,24 @@ def _finding(record: Record) -> Finding:
 
 
 # --- in the doctor's process
-def examine(record: Record, time_limit: float = TIME_LIMIT) -> Finding:
-    """Return the result of `inspect` in a process of its own, or that it hung or crashed."""
-    if record.state is not State.DISCOVERED:
+def examine_plugin(record: PluginRecord, time_limit: float = TIME_LIMIT) -> Finding:
+    """Return the result of `inspect_plugin` in a process of its own, or that it hung or crashed."""
+    if record.state is not PluginState.DISCOVERED:
         return _finding(record)
     finding = _finding(record)
-    finding.hint = f"{reinstall(record.distribution)}, or pip uninstall it"
+    finding.hint = f"{reinstall_command(record.distribution)}, or pip uninstall it"
     command = [sys.executable, "-m", "dovetail.commands.doctor", "--inspect", record.type]
     # Strictness would let one plugin fail another's examination.
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     environ["DOVETAIL_STRICT_PLUGINS"] = "0"
-    status, printed, complaints = _run(command, environ, time_limit)
-    answer_lines = [x for x in printed.splitlines() if x.startswith(ANSWER)]
+    status, printed, complaints = _run_process(command, environ, time_limit)
+    answer_lines = [x for x in printed.splitlines() if x.startswith(FINDING_PREFIX)]
     if status is None:
         finding.state, finding.reason = "hung", f"it did not answer within {time_limit:g} s"
         finding.traceback = complaints
     elif status == 0 and answer_lines:
         try:
-            return Finding(**json.loads(answer_lines[-1].removeprefix(ANSWER)))
+            return Finding(**json.loads(answer_lines[-1].removeprefix(FINDING_PREFIX)))
         except (ValueError, TypeError) as error:  # a plugin may print anything
             finding.state, finding.reason = "crashed", f"its answer cannot be read: {error}"
     else:
@@ -234,7 +236,7 @@ def examine(record: Record, time_limit: float = TIME_LIMIT) -> Finding:
     return finding
 
 
-def _run(
+def _run_process(
     command: Sequence[str], environ: Mapping[str, str], time_limit: float
 ) -> tuple[int | None, str, str]:
     """Return the exit status (None: too late), and the output.
@@ -257,13 +259,13 @@ def _run(
         except subprocess.TimeoutExpired:
             status = None
         finally:
-            _end(process)
+            _kill_process(process)
         out.seek(0)
         errors.seek(0)
         return status, out.read(), errors.read()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _kill_process(process: subprocess.Popen[bytes]) -> None:
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -278,30 +280,30 @@ def _status_text(status: int) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the findings, as a table or as JSON; return 0 if all is well."""
-    asked = parser().parse_args(arguments)
-    if asked.inspect:
-        print(f"\n{ANSWER}{json.dumps(asdict(inspect(asked.inspect)))}")
+    options = parser().parse_args(arguments)
+    if options.inspect:
+        print(f"\n{FINDING_PREFIX}{json.dumps(asdict(inspect_plugin(options.inspect)))}")
         return 0
     every = (registry, layouts.registry, dtypes)
     plugin_records = [record for plugins in every for record in plugins.records().values()]
     quiet = Console(stderr=True)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        coming = pool.map(lambda record: examine(record, asked.time_limit), plugin_records)
+    with ThreadPoolExecutor(PROCESSES_MAX) as pool:
+        coming = pool.map(lambda record: examine_plugin(record, options.time_limit), plugin_records)
         tracked = track(coming, "examining", len(plugin_records), console=quiet, transient=True)
         findings = list(tracked)
-    if asked.json:
+    if options.json:
         print(json.dumps(_report(findings), indent=2))
     else:
         _print(findings)
-    return 0 if all(f.well for f in findings) else 1
+    return 0 if all(f.is_healthy for f in findings) else 1
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     """Return the options of this command."""
-    options = Parser(prog="dovetail doctor", description=__doc__)
+    options = CommandParser(prog="dovetail doctor", description=__doc__)
     options.add_argument("--json", action="store_true", help="print JSON")
     options.add_argument(
-        "--time-limit", type=seconds, default=TIME_LIMIT, help="seconds per plugin"
+        "--time-limit", type=positive_seconds, default=TIME_LIMIT, help="seconds per plugin"
     )
     options.add_argument("--inspect", metavar="TYPE", help=argparse.SUPPRESS)
     return options
@@ -309,7 +311,7 @@ def parser() -> Parser:
 
 def _missing(findings: Sequence[Finding]) -> dict[str, str]:
     have = {f.type for f in findings}
-    return {type: package for type, package in offers().items() if type not in have}
+    return {type: package for type, package in offered_backends().items() if type not in have}
 
 
 def _report(findings: Sequence[Finding]) -> dict[str, Any]:
@@ -317,8 +319,8 @@ def _report(findings: Sequence[Finding]) -> dict[str, Any]:
         "python": platform.python_version(),
         "platform": platform.platform(),
         "hot_path": config()["hot_path"],
-        "well": all(f.well for f in findings),
-        "plugins": [{**asdict(f), "well": f.well} for f in findings],
+        "well": all(f.is_healthy for f in findings),
+        "plugins": [{**asdict(f), "well": f.is_healthy} for f in findings],
         "not_installed": _missing(findings),
     }
 
@@ -338,7 +340,7 @@ def _print(findings: Sequence[Finding]) -> None:
         for line in _remarks(f):
             console.print(line, markup=False, highlight=False)
     for type, package in _missing(findings).items():
-        console.print(f"{type}: not installed: {obtain(package)}", highlight=False)
+        console.print(f"{type}: not installed: {install_command(package)}", highlight=False)
 
 
 def _remarks(f: Finding) -> list[str]:

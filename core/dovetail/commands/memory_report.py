@@ -21,15 +21,15 @@ from rich.console import Console
 from rich.table import Table
 
 from .. import memory
-from ..command_line import Parser, one_line, whole, why_not
+from ..command_line import CommandParser, describe_write_error, format_error, positive_int
 from ..device_class import Device, device, usable
 from ..errors import ArgumentError
 from ..memory.caching_allocator import CachingAllocator
 from ..memory.tracing.html_report import draw
-from ..memory.tracing.replay import Step, read, replay, steps_of
+from ..memory.tracing.replay import TraceStep, parse_trace, replay_trace, steps_of
 from ..memory.tracing.snapshot import load
 from ..memory.units import MIB
-from ..plugins.device_handle import Opened
+from ..plugins.device_handle import OpenedDevice
 from ..plugins.registry import open_device
 
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     asked = options.parse_args(arguments)
     if asked.record is not None:
         if wrong := _why_not_recordable(*asked.record):
-            return options.refusal(wrong)
+            return options.print_error(wrong)
         return _record(usable(asked.what), *asked.record)
     try:
         if asked.replay is not None:
@@ -49,14 +49,14 @@ def main(arguments: Sequence[str]) -> int:
         else:
             Console(soft_wrap=True).print(table(open_device(device(asked.what)), asked.mib * MIB))
     except (OSError, ValueError) as error:
-        return options.refusal(one_line(error))
+        return options.print_error(format_error(error))
     return 0
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     """Return the options of this command."""
-    options = Parser(prog="dovetail memory", description=__doc__)
-    options.add_argument("--mib", type=whole, default=64, help="how much to copy")
+    options = CommandParser(prog="dovetail memory", description=__doc__)
+    options.add_argument("--mib", type=positive_int, default=64, help="how much to copy")
     options.add_output(None, "where the page goes (default: beside FILE.json)", "--output")
     options.add_argument("--replay", metavar="DEVICE", help="where to allocate again")
     options.add_argument(
@@ -75,12 +75,14 @@ def _why_not_recordable(target: str = "", script: str = "", *options: str) -> st
     """Return why a script cannot be recorded, or ""."""
     if not script:
         return "--record needs a file to write, and a script"
-    return why_not(Path(target)) or ("" if Path(script).is_file() else f"there is no file {script}")
+    return describe_write_error(Path(target)) or (
+        "" if Path(script).is_file() else f"there is no file {script}"
+    )
 
 
-def _record(of: Device, target: str, script: str, *options: str) -> int:
+def _record(dev: Device, target: str, script: str, *options: str) -> int:
     """Run a script as Python would, and write the allocator's trace, even if it fails."""
-    before, sys.argv = sys.argv, [script, *options]
+    saved_argv, sys.argv = sys.argv, [script, *options]
     sys.path.insert(0, str(Path(script).resolve().parent))
     memory.trace(True)
     try:
@@ -90,9 +92,9 @@ def _record(of: Device, target: str, script: str, *options: str) -> int:
         return 1
     finally:
         memory.trace(False)
-        memory.page(target, of)
+        memory.page(target, dev)
         sys.path.pop(0)
-        sys.argv = before
+        sys.argv = saved_argv
     return 0
 
 
@@ -100,7 +102,7 @@ def _replay(trace: Path, name: str) -> None:
     steps = _steps(trace)
     opened = open_device(device(name))
     allocator = CachingAllocator(opened.backend, opened.device)
-    seconds = replay(steps, allocator, lambda number: opened.backend.create_stream())
+    seconds = replay_trace(steps, allocator, lambda number: opened.backend.create_stream())
     stats = allocator.stats()
     print(
         f"{len(steps):,} steps on {opened.device}: {seconds / max(1, len(steps)) * 1e6:.2f} us"
@@ -109,11 +111,11 @@ def _replay(trace: Path, name: str) -> None:
     )
 
 
-def _steps(trace: Path) -> list[Step]:
+def _steps(trace: Path) -> list[TraceStep]:
     if trace.suffix == ".json":
         return list(steps_of(load(trace)))
     try:
-        return read(trace.read_text("utf-8"))
+        return parse_trace(trace.read_text("utf-8"))
     except ValueError as error:
         raise ArgumentError(f"{trace}: {error}") from error
 
@@ -125,7 +127,7 @@ def _draw(snapshot: Path, output: Path | None) -> None:
     print(target)
 
 
-def table(opened: Opened, nbytes: int) -> Table:
+def table(opened: OpenedDevice, nbytes: int) -> Table:
     """Return the measurements, and the allocator's figures."""
     rows = Table("on " + str(opened.device), "")
     allocate = opened.allocator.allocate
@@ -147,7 +149,7 @@ def _time(work: Callable[[], object], count: int) -> str:
     return f"{(time.perf_counter() - started) / count * 1e6:.1f} us"
 
 
-def _copies(opened: Opened, nbytes: int) -> list[tuple[str, float]]:
+def _copies(opened: OpenedDevice, nbytes: int) -> list[tuple[str, float]]:
     ptr, host, backend = opened.allocator.allocate(nbytes), bytearray(nbytes), opened.backend
 
     def copy_in() -> None:

@@ -29,14 +29,16 @@ def tables() -> dict[str, dict[str, str]]:
     return merged
 
 
-def format_hint(way: str, name: str) -> str:
+def format_hint(replacement: str, name: str) -> str:
     """Return the end of an error about a foreign name: what to write instead, or what is absent.
 
     A hint that begins with "dovetail" is a sentence of its own. "nothing" stands for the name.
     """
-    if way.partition(";")[0].partition(":")[0] == "nothing":
-        return f"; dovetail has no {name}{way.removeprefix('nothing')}"
-    return f"; {way}" if way.startswith("dovetail ") else f"; here it is {way}"
+    if replacement.partition(";")[0].partition(":")[0] == "nothing":
+        return f"; dovetail has no {name}{replacement.removeprefix('nothing')}"
+    return (
+        f"; {replacement}" if replacement.startswith("dovetail ") else f"; here it is {replacement}"
+    )
 
 
 def find_hint(table: str, name: str) -> str:
@@ -86,9 +88,9 @@ def _other_form(name: str, method: bool, tensor: type) -> str:
     return ""
 
 
-def missing_attribute(of: object, name: str) -> AttributeError:
+def missing_attribute(owner: object, name: str) -> AttributeError:
     """Return the error for a name that a dtype, a device, a generator, ... lacks."""
-    kind = type(of).__name__
+    kind = type(owner).__name__
     text = find_hint(kind, name)
     if not text and kind == "Generator":  # whose methods are the functions of `dt.random`
         way = tables()["functions"].get(f"random.{name}", "").replace("dt.random.", "g.")

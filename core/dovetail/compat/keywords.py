@@ -19,7 +19,7 @@ Options: TypeAlias = dict[str, Any]
 R = TypeVar("R")
 
 
-class nothing:
+class _Missing:
     """The default of a parameter without which a function cannot be called."""
 
     __slots__ = ()
@@ -28,11 +28,11 @@ class nothing:
         return "..."
 
 
-UNGIVEN: Any = nothing()
-BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-LISTED = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+MISSING: Any = _Missing()
+POSITIONAL_KINDS = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+VARIADIC_KINDS = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
 
-OURS = {  # theirs: ours, of which a function has one
+KEYWORD_EQUIVALENTS = {  # theirs: ours, of which a function has one
     "dim": "axis axes", "dims": "axis axes repetitions", "axes": "axis order", "axis": "axes",
     "keepdim": "keepdims", "size": "shape", "newshape": "shape", "sizes": "shape", "reps":
     "repetitions", "steps": "num", "end": "stop", "diagonal": "k offset", "offset": "k", "k":
@@ -47,12 +47,13 @@ OURS = {  # theirs: ours, of which a function has one
     "arg_nums": "argnums", "func": "function", "fun": "function",
     "fill": "fill_value", "minval": "low", "maxval": "high",
 }  # fmt: skip
-_FIRST = """input self a x arr ary array arrays m v tensors tup seq xs element elements obj object A
-p tensor condition data"""
-_SECOND = """other y b x2 B exponent test_element test_elements mat2 vec2 indices index sections q
-repeats target power"""
-FIRST, SECOND = frozenset(_FIRST.split()), frozenset(_SECOND.split())
-OF_ONE = {  # function, theirs: ours
+FIRST_OPERAND_NAMES = frozenset(
+    ["input", "self", "a", "x", "arr", "ary", "array", "arrays", "m", "v", "tensors", "tup", "seq", "xs", "element", "elements", "obj", "object", "A", "p", "tensor", "condition", "data"]
+)
+SECOND_OPERAND_NAMES = frozenset(
+    ["other", "y", "b", "x2", "B", "exponent", "test_element", "test_elements", "mat2", "vec2", "indices", "index", "sections", "q", "repeats", "target", "power"]
+)
+FUNCTION_KEYWORD_EQUIVALENTS = {  # function, theirs: ours
     ("where", "x"): "x1",
     ("where", "y"): "x2",
     ("where", "input"): "x1",
@@ -66,7 +67,7 @@ OF_ONE = {  # function, theirs: ours
     ("swapaxes", "dim1"): "axis2",
 }
 _ANY = object()
-NOTHING: dict[str, tuple[object, ...]] = {  # the values that change nothing
+NEUTRAL_VALUES: dict[str, tuple[object, ...]] = {  # the values that change nothing
     "order": ("C", "K", "A", None), "precision": (None,), "preferred_element_type": (None,),
     "subok": (_ANY,), "like": (None,), "casting": ("same_kind", "unsafe"),
     "out": (None,), "dtype": (None,), "where": (True, None), "initial": (None,),
@@ -79,7 +80,7 @@ NOTHING: dict[str, tuple[object, ...]] = {  # the values that change nothing
     "strict": (False,), "spmd_axis_name": (None,),
     "weights_only": (_ANY,), "fullgraph": (_ANY,), "dynamic": (_ANY,), "inline": (_ANY,),
 }  # fmt: skip
-INSTEAD = {
+KEYWORD_ADVICE = {
     "where": "give it dt.where(mask, x, what counts for nothing), or x[mask]",
     "initial": "put it together with the result: dt.maximum(x.max(), initial), initial + x.sum()",
     "dtype": "cast with x.astype(dtype)",
@@ -111,7 +112,7 @@ INSTEAD = {
     "UPLO": "the lower triangle is read; give it x.mT",
     "value": "see constant_values=, and the widths as ((before, after), ...), first axis first",
 }
-INSTEAD_OF_ONE = {  # for one function
+FUNCTION_KEYWORD_ADVICE = {  # for one function
     ("jit", "mode"): "there is one way of compiling",
     ("take", "mode"): "dt.clip(i, 0, n - 1) clips indices, and i % n wraps them around",
     ("choose", "mode"): "dt.clip(i, 0, n - 1) clips indices, and i % n wraps them around",
@@ -124,7 +125,7 @@ INSTEAD_OF_ONE = {  # for one function
     ("load", "mmap_mode"): "what lies in a .safetensors file is mapped anyway",
     ("load", "allow_pickle"): "there are numbers in files; see pickle.load for objects",
 }
-NOTHING_OF_ONE: dict[tuple[str, str], tuple[object, ...]] = {
+FUNCTION_NEUTRAL_VALUES: dict[tuple[str, str], tuple[object, ...]] = {
     ("load", "weights_only"): (True,),
     ("take", "mode"): ("raise",),
     ("choose", "mode"): ("raise",),
@@ -132,17 +133,19 @@ NOTHING_OF_ONE: dict[tuple[str, str], tuple[object, ...]] = {
     ("load", "allow_pickle"): (False,),
     ("load", "map_location"): (None,),
 }
-WHOLLY = {"save": "the tensors are one dict: dt.save(file, {'x': x})"}  # for any foreign name
+FUNCTION_ADVICE = {
+    "save": "the tensors are one dict: dt.save(file, {'x': x})"
+}  # for any foreign name
 # With dim= PyTorch's functions return two results, or divide by n - 1, so dim= is not translated.
-PAIRS = {
+INDEX_FUNCTIONS = {
     "max": "argmax",
     "min": "argmin",
     "sort": "argsort",
     "median": "quantile",
     "nanmedian": "nanquantile",
 }
-SPREADS = ("std", "var")
-DIVISORS = ("correction", "unbiased", "ddof")
+VARIANCE_FUNCTIONS = ("std", "var")
+DIVISOR_KEYWORDS = ("correction", "unbiased", "ddof")
 
 
 @lru_cache(512)
@@ -152,7 +155,9 @@ def parameters(function: Callable[..., Any]) -> Parameters:
     return {n: p for n, p in every.items() if n not in ("more", "theirs")}
 
 
-def binds(function: Callable[..., Any], args: tuple[Any, ...], options: Options) -> bool:
+def accepts_arguments(
+    function: Callable[..., Any], args: tuple[Any, ...], options: Options
+) -> bool:
     """Return True if a function takes these arguments."""
     try:
         signature(function).bind(*args, **options)
@@ -197,8 +202,8 @@ def rebind_keywords(function: Callable[..., R], scope: Options) -> R:
                 args.append(own.pop(name, p.default))
         args += values
     if more := scope.get("more"):
-        accepted = sum(p.kind in BY_PLACE for p in parameters(function).values())
-        raise _too_many(function, accepted, accepted + len(more))
+        accepted = sum(p.kind in POSITIONAL_KINDS for p in parameters(function).values())
+        raise _too_many_arguments_error(function, accepted, accepted + len(more))
     return call_translated(function, function, tuple(args), {**own, **scope["theirs"]})
 
 
@@ -210,21 +215,21 @@ def translate(
     Raises: ArgumentTypeError for a name without an equal, one given twice, or a missing argument.
     """
     name, own = function.__name__, parameters(function)
-    positional = [n for n, p in own.items() if p.kind in BY_PLACE]
+    positional = [n for n, p in own.items() if p.kind in POSITIONAL_KINDS]
     takes_all = any(p.kind is p.VAR_POSITIONAL for p in own.values())
     if len(args) > len(positional) and not takes_all:
-        raise _too_many(function, len(positional), len(args))
-    values = {n: v for n, v in zip(positional, args, strict=False) if v is not UNGIVEN}
+        raise _too_many_arguments_error(function, len(positional), len(args))
+    values = {n: v for n, v in zip(positional, args, strict=False) if v is not MISSING}
     extra = args[len(positional) :]
-    _require_alike(name, options)
+    _require_same_results(name, options)
     for theirs, value in options.items():
         if theirs in own and own[theirs].kind is Parameter.VAR_POSITIONAL and not extra:
             extra = (value,)  # all of them at once
             continue
-        if theirs in own and own[theirs].kind not in LISTED:
+        if theirs in own and own[theirs].kind not in VARIADIC_KINDS:
             pair: tuple[str, Any] | None = (theirs, value)
         else:
-            pair = _ours(function, theirs, value, positional)
+            pair = _translate_keyword(function, theirs, value, positional)
         if pair is None:
             continue
         if pair[0] in values:
@@ -234,8 +239,12 @@ def translate(
     if name == "arange" and "stop" in values:
         values.setdefault("start", 0)
     for n, p in own.items():
-        if n not in values and p.kind not in LISTED and p.default in (Parameter.empty, UNGIVEN):
-            raise ArgumentTypeError(f"{name}: needs {n}; it takes {_listed(own)}")
+        if (
+            n not in values
+            and p.kind not in VARIADIC_KINDS
+            and p.default in (Parameter.empty, MISSING)
+        ):
+            raise ArgumentTypeError(f"{name}: needs {n}; it takes {_format_parameters(own)}")
     return _split(own, values, extra)
 
 
@@ -246,81 +255,87 @@ def _split(own: Parameters, values: Options, extra: tuple[Any, ...]) -> tuple[li
     by_place = [n in values and p.kind is p.POSITIONAL_ONLY for n, p in own.items()]
     last = max((i for i, is_given in enumerate(by_place) if is_given), default=-1)
     for i, (n, p) in enumerate(own.items()):
-        if i <= last or (extra and p.kind in BY_PLACE):
+        if i <= last or (extra and p.kind in POSITIONAL_KINDS):
             positional.append(named.pop(n, p.default))
     return [*positional, *extra], named
 
 
-def _ours(
-    function: Callable[..., Any], theirs: str, value: Any, positional: list[str]
+def _translate_keyword(
+    function: Callable[..., Any], keyword: str, value: Any, positional: list[str]
 ) -> tuple[str, Any] | None:
     """Return our parameter and its value, or None if that changes nothing."""
     name, own = function.__name__, parameters(function)
-    if name in WHOLLY:
-        raise ArgumentTypeError(f"{name}: has no parameter {theirs}; {WHOLLY[name]}")
-    if (name, theirs) in OF_ONE:
-        return OF_ONE[name, theirs], value
-    for ours in OURS.get(theirs, "").split():
-        if ours in own and own[ours].kind not in LISTED:
+    if name in FUNCTION_ADVICE:
+        raise ArgumentTypeError(f"{name}: has no parameter {keyword}; {FUNCTION_ADVICE[name]}")
+    if (name, keyword) in FUNCTION_KEYWORD_EQUIVALENTS:
+        return FUNCTION_KEYWORD_EQUIVALENTS[name, keyword], value
+    for ours in KEYWORD_EQUIVALENTS.get(keyword, "").split():
+        if ours in own and own[ours].kind not in VARIADIC_KINDS:
             return ours, value
-    if theirs == "unbiased" and "correction" in own:
+    if keyword == "unbiased" and "correction" in own:
         return "correction", int(bool(value))
-    if theirs == "right" and "side" in own:
+    if keyword == "right" and "side" in own:
         return "side", "right" if value else "left"
-    nothing = NOTHING_OF_ONE.get((name, theirs)) or NOTHING.get(theirs, ())
+    nothing = FUNCTION_NEUTRAL_VALUES.get((name, keyword)) or NEUTRAL_VALUES.get(keyword, ())
     if any(v is _ANY or (type(v) is type(value) and v == value) for v in nothing):
         return None
-    if theirs not in INSTEAD or theirs in own:
-        if theirs in FIRST and positional:
+    if keyword not in KEYWORD_ADVICE or keyword in own:
+        if keyword in FIRST_OPERAND_NAMES and positional:
             return positional[0], value
-        if theirs in SECOND and len(positional) > 1:
+        if keyword in SECOND_OPERAND_NAMES and len(positional) > 1:
             return positional[1], value
     way = (
         "the two axes are given by place: dt.transpose(x, 0, 1)"
         if name == "transpose"
-        else INSTEAD_OF_ONE.get((name, theirs)) or INSTEAD.get(theirs)
+        else FUNCTION_KEYWORD_ADVICE.get((name, keyword)) or KEYWORD_ADVICE.get(keyword)
     )
-    says = f"; {way}" if way else f"; it takes {_listed(own)}"
-    raise ArgumentTypeError(f"{name}: has no parameter {theirs}{says}")
+    says = f"; {way}" if way else f"; it takes {_format_parameters(own)}"
+    raise ArgumentTypeError(f"{name}: has no parameter {keyword}{says}")
 
 
-def _require_alike(name: str, options: Options) -> None:
+def _require_same_results(name: str, options: Options) -> None:
     """Raise ArgumentTypeError if PyTorch's function of that name returns something else."""
     if "dim" not in options:
         return
     dim = options["dim"] if isinstance(options["dim"], int) else "..."
-    if name in PAIRS:
+    if name in INDEX_FUNCTIONS:
         raise ArgumentTypeError(
             f"{name}: dim is called axis, and what comes is the values alone: "
-            f"dt.{name}(x, axis={dim}); for where they are see dt.{PAIRS[name]}"
+            f"dt.{name}(x, axis={dim}); for where they are see dt.{INDEX_FUNCTIONS[name]}"
         )
-    if name in SPREADS and not any(d in options for d in DIVISORS):
+    if name in VARIANCE_FUNCTIONS and not any(d in options for d in DIVISOR_KEYWORDS):
         raise ArgumentTypeError(
             f"{name}: dim is called axis, and the divisor is n: dt.{name}(x, axis={dim}); "
             f"dt.{name}(x, axis={dim}, correction=1) has n - 1, as PyTorch's"
         )
 
 
-def _listed(mine: Parameters) -> str:
-    named = [f"*{n}" if p.kind is p.VAR_POSITIONAL else n for n, p in mine.items()]
-    by_place = [n for n, p in zip(named, mine.values(), strict=True) if p.kind is p.POSITIONAL_ONLY]
+def _format_parameters(own_parameters: Parameters) -> str:
+    named = [f"*{n}" if p.kind is p.VAR_POSITIONAL else n for n, p in own_parameters.items()]
+    by_place = [
+        n
+        for n, p in zip(named, own_parameters.values(), strict=True)
+        if p.kind is p.POSITIONAL_ONLY
+    ]
     rest = [n if n.startswith("*") else f"{n}=" for n in named if n not in by_place]
     return ", ".join([*by_place, *rest]) or "nothing"
 
 
-def _too_many(function: Callable[..., Any], takes: int, given: int) -> ArgumentTypeError:
+def _too_many_arguments_error(
+    function: Callable[..., Any], accepted: int, passed: int
+) -> ArgumentTypeError:
     mine = parameters(function)
     named = [f"{n}=" for n, p in mine.items() if p.kind is p.KEYWORD_ONLY]
     says = f"; by name it takes {', '.join(named)}" if named else ""
-    several = SEVERAL.get(function.__name__, "")
-    places = [n for n, p in mine.items() if p.kind in BY_PLACE]
+    several = OPERAND_COUNT_ADVICE.get(function.__name__, "")
+    places = [n for n, p in mine.items() if p.kind in POSITIONAL_KINDS]
     of = f" ({', '.join(places)})" if places else ""
     return ArgumentTypeError(
-        f"{function.__name__}: takes {takes} by place{of}, not {given}{says}{several}"
+        f"{function.__name__}: takes {accepted} by place{of}, not {passed}{says}{several}"
     )
 
 
-SEVERAL = {
+OPERAND_COUNT_ADVICE = {
     "repeat": "; PyTorch's x.repeat(2, 1) is dt.tile(x, (2, 1)), NumPy's is x.repeat(2, axis=1)",
     "tile": "; the repetitions are one tuple: dt.tile(x, (2, 1))",
     "concat": "; the tensors are one list: dt.concat([x, y])",

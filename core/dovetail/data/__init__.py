@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..nn.call_errors import explain_all
-from ..nn.missing_names import refused
+from ..nn.missing_names import make_module_getattr
 from . import collate, datasets, loader, progress, samplers, workers
 from .collate import *
 from .datasets import *
@@ -23,4 +23,4 @@ __all__ += workers.__all__
 explain_all(globals(), __all__)
 
 if not TYPE_CHECKING:
-    __getattr__ = refused("data")
+    __getattr__ = make_module_getattr("data")

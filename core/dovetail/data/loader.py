@@ -21,7 +21,7 @@ from .collate import default_collate, to_device
 from .datasets import Generator, IterableDataset
 from .progress import Track
 from .samplers import BatchSampler, RandomSampler, Sampler, SequentialSampler
-from .source_check import HINT, explain_unimportable, main_names
+from .source_check import MAIN_GUARD_HINT, explain_unimportable, main_names
 from .workers import (
     BatchMessage,
     EndOfData,
@@ -104,12 +104,12 @@ class DataLoader(Explained):
         self.progress = progress
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
         self.pin_memory, self.pin_memory_device = pin_memory, pin_memory_device
-        self._locks: bool | None = None if pin_memory else False  # None: not determined yet
+        self._can_pin: bool | None = None if pin_memory else False  # None: not determined yet
         self.worker_init_fn, self.generator, self.in_order = worker_init_fn, generator, in_order
         self.persistent_workers = persistent_workers
         self.prefetch_factor = 2 if prefetch_factor is None and num_workers else prefetch_factor
         self.device = None if device is None else dt.device(device)
-        self.multiprocessing_context = _context(multiprocessing_context, num_workers)
+        self.multiprocessing_context = _process_context(multiprocessing_context, num_workers)
         self._check_workers(prefetch_factor)
         self._is_iterable = isinstance(dataset, IterableDataset)
         self._check_sampling(batch_size, shuffle, sampler, batch_sampler, drop_last)
@@ -119,7 +119,7 @@ class DataLoader(Explained):
         self.collate_fn = collate_fn
         if collate_fn is None and (self.batch_sampler is not None or self.batch_size is not None):
             self.collate_fn = default_collate
-        self._workers: _Workers | None = None
+        self._workers: _WorkerPool | None = None
 
     # --- checks of arguments
     def _check_workers(self, prefetch_factor: int | None) -> None:
@@ -199,9 +199,9 @@ class DataLoader(Explained):
 
     # --- iteration
     def __iter__(self) -> Iterator[Any]:
-        if self._locks is None:
-            self._locks = _locks_pages(self.pin_memory_device or self.device)
-            if not self._locks:
+        if self._can_pin is None:
+            self._can_pin = _can_pin_memory(self.pin_memory_device or self.device)
+            if not self._can_pin:
                 warnings.warn(
                     "data.DataLoader: pin_memory is True, and no device here locks pages of the "
                     "host's memory; batches stay in ordinary memory",
@@ -223,11 +223,11 @@ class DataLoader(Explained):
             batches = (self._to_device(batch) for batch in self._build_batches())
             return batches if self.device is None else _prefetch(batches)
         if not self.persistent_workers:
-            return _Batches(self, _Workers(self), seed, True)
+            return _WorkerBatches(self, _WorkerPool(self), seed, True)
         is_first = self._workers is None or not self._workers.alive
         if self._workers is None or is_first:
-            self._workers = _Workers(self)
-        return _Batches(self, self._workers, seed, is_first)
+            self._workers = _WorkerPool(self)
+        return _WorkerBatches(self, self._workers, seed, is_first)
 
     def _fetch_options(self) -> FetchOptions:
         batched = self.batch_size is not None or self.batch_sampler is not None
@@ -253,7 +253,7 @@ class DataLoader(Explained):
 
     def _to_device(self, batch: Any) -> Any:
         """Return a batch in page-locked memory or on the device, as the options say."""
-        if not self._locks:
+        if not self._can_pin:
             return to_device(batch, self.device)
         pin = partial(dt.pin_memory, device=self.pin_memory_device or self.device)
         pinned = to_device(batch, None, pin)
@@ -271,7 +271,7 @@ def _length(loader: DataLoader) -> int | None:
         return None
 
 
-def _locks_pages(device: Any) -> bool:
+def _can_pin_memory(device: Any) -> bool:
     """Return True if a device can lock pages; None asks for any device. Raises: DeviceError.
 
     The check pins a small tensor, which selects the device in the same way as later calls do.
@@ -285,7 +285,7 @@ def _locks_pages(device: Any) -> bool:
     return True
 
 
-def _context(context: Any, workers: int) -> Any:
+def _process_context(context: Any, workers: int) -> Any:
     """Return the context of `multiprocessing`, by default that of "spawn". Raises: ArgumentError.
 
     `context`: a context, the name of a start method, or None. `workers`: the number of workers.
@@ -311,28 +311,28 @@ def _context(context: Any, workers: int) -> Any:
 
 def _prefetch(batches: Iterator[Any]) -> Iterator[Any]:
     """Yield the batches, one late: the next one is copied to the device while one is used."""
-    waiting: deque[Any] = deque()
+    prefetched: deque[Any] = deque()
     for batch in batches:
-        waiting.append(batch)
-        if len(waiting) > 1:
-            yield waiting.popleft()
-    yield from waiting
+        prefetched.append(batch)
+        if len(prefetched) > 1:
+            yield prefetched.popleft()
+    yield from prefetched
 
 
 # --- worker processes -----------------------------------------------------------------------------
 
 
-class _Workers:
+class _WorkerPool:
     """The worker processes of a loader and the pipes to them; they end with this object."""
 
     def __init__(self, loader: DataLoader) -> None:
         self.count, self.prefetch = loader.num_workers, loader.prefetch_factor or 1
         self.inbox, self.alive = Inbox(), True
-        self.answered: set[int] = set()  # workers that have sent a result
+        self.responded: set[int] = set()  # workers that have sent a result
         self.processes: list[Any] = []
         self.tasks: list[Connection] = []
         self.results: list[Connection] = []
-        self._end = weakref.finalize(
+        self._finalizer = weakref.finalize(
             self, _end_processes, self.processes, self.tasks, self.results, self.inbox
         )
         problem = explain_unimportable(partial(self._options, 0, loader))
@@ -378,7 +378,7 @@ class _Workers:
     def close(self) -> None:
         """End the processes."""
         self.alive = False
-        self._end()
+        self._finalizer()
 
 
 def _end_processes(
@@ -401,20 +401,22 @@ def _end_processes(
     inbox.close()
 
 
-class _Batches:
+class _WorkerBatches:
     """An iterator over one epoch of batches that workers build."""
 
-    def __init__(self, loader: DataLoader, workers: _Workers, seed: int, is_first: bool) -> None:
+    def __init__(self, loader: DataLoader, workers: _WorkerPool, seed: int, is_first: bool) -> None:
         self.loader, self.workers = loader, workers
         self.indices = loader._indices()
         self.copy = loader.collate_fn is not default_collate
         self.requested = self.yielded = 0  # numbers of batches
         self.received: dict[int, Any] = {}  # batches that were not yielded yet, by number
-        self.owner: dict[int, tuple[int, int]] = {}  # worker and memory slot of each request
-        self.turns = deque(range(workers.count))  # workers with more data; the first is next
-        self.free: list[list[int]] = [[] for _ in range(workers.count)]  # unused memory slots
-        self.slots = [0] * workers.count  # numbers of memory slots
-        self.ready: deque[Any] = deque()  # batches that are being copied to the device
+        self.assignments: dict[int, tuple[int, int]] = {}  # worker and memory slot of each request
+        self.request_order = deque(
+            range(workers.count)
+        )  # workers with more data; the first is next
+        self.free_slots: list[list[int]] = [[] for _ in range(workers.count)]  # unused memory slots
+        self.slot_counts = [0] * workers.count  # numbers of memory slots
+        self.prefetched: deque[Any] = deque()  # batches that are being copied to the device
         self.ended = False
         try:
             for pipe in workers.tasks:
@@ -422,7 +424,7 @@ class _Batches:
             for _ in range(workers.count * workers.prefetch):
                 self._request()
         except OSError:
-            self._raise_dead(self._exited_workers())
+            self._raise_exited(self._exited_workers())
         except BaseException:
             self._close()
             raise
@@ -433,12 +435,12 @@ class _Batches:
     def __next__(self) -> Any:
         try:
             ahead = 1 if self.loader.device is not None else 0
-            while not self.ended and len(self.ready) <= ahead:
+            while not self.ended and len(self.prefetched) <= ahead:
                 batch = self._next_batch()
                 if batch is not None:
-                    self.ready.append(batch)
-            if self.ready:
-                return self.ready.popleft()
+                    self.prefetched.append(batch)
+            if self.prefetched:
+                return self.prefetched.popleft()
         except BaseException:
             self._close()
             raise
@@ -448,31 +450,31 @@ class _Batches:
 
     def _request(self) -> None:
         """Request the next batch from the worker whose turn it is, if there is more data."""
-        if not self.turns:
+        if not self.request_order:
             return
         try:
             indices = next(self.indices)
         except StopIteration:
-            self.turns.clear()
+            self.request_order.clear()
             return
-        k = self.turns[0]
-        self.turns.rotate(-1)
-        if not self.free[k]:
-            self.free[k].append(self.slots[k])
-            self.slots[k] += 1
-        slot = self.free[k].pop()
-        self.owner[self.requested] = k, slot
+        k = self.request_order[0]
+        self.request_order.rotate(-1)
+        if not self.free_slots[k]:
+            self.free_slots[k].append(self.slot_counts[k])
+            self.slot_counts[k] += 1
+        slot = self.free_slots[k].pop()
+        self.assignments[self.requested] = k, slot
         number, self.requested = self.requested, self.requested + 1
         try:
             self.workers.tasks[k].send(("batch", number, slot, indices))
         except OSError:
-            self._raise_dead([k])
+            self._raise_exited([k])
 
     def _next_batch(self) -> Any:
         """Return the next batch, or None if a worker or all workers have no more data."""
         number = self.yielded if self.loader.in_order else next(iter(self.received), None)
         while number is None or number not in self.received:
-            if not self.owner:
+            if not self.assignments:
                 self.ended = True
                 return None
             received = self._receive()
@@ -481,34 +483,34 @@ class _Batches:
         batch = self.received.pop(number)
         self.yielded += 1
         if isinstance(batch, WorkerFailure):
-            self._raise(batch, number)
+            self._raise_failure(batch, number)
         return batch
 
     def _receive(self) -> int:
         """Receive a batch from any worker, request another one, and return the number received."""
         limit = self.loader.timeout or None
-        busy = {k for k, _ in self.owner.values()}
+        busy = {k for k, _ in self.assignments.values()}
         pipes: dict[Any, int] = {self.workers.results[k]: k for k in busy}
         sentinels: dict[Any, int] = {self.workers.processes[k].sentinel: k for k in busy}
         signalled = wait([*pipes, *sentinels], limit)
         if not signalled:
             raise WorkerError(
                 f"data.DataLoader: no batch for {limit:g} seconds (timeout=); workers "
-                f"{sorted(busy)} are at work on batches {sorted(self.owner)}"
+                f"{sorted(busy)} are at work on batches {sorted(self.assignments)}"
             )
         ready = [x for x in signalled if x in pipes]
         if not ready:
-            self._raise_dead([sentinels[x] for x in signalled])
+            self._raise_exited([sentinels[x] for x in signalled])
         k = pipes[ready[0]]
         try:
             number, result = self.workers.results[k].recv()
         except (EOFError, ConnectionResetError):
-            self._raise_dead([k])
-        self.workers.answered.add(k)
-        _, slot = self.owner.pop(number)
+            self._raise_exited([k])
+        self.workers.responded.add(k)
+        _, slot = self.assignments.pop(number)
         if result is None:  # an iterable data set has no more items
-            if k in self.turns:
-                self.turns.remove(k)
+            if k in self.request_order:
+                self.request_order.remove(k)
             self.received[number] = None
         elif isinstance(result, BatchMessage):
             batch = self.workers.inbox.decode(result, self.copy)
@@ -516,11 +518,11 @@ class _Batches:
             del batch  # shared memory cannot be closed while views of it exist
         else:
             self.received[number] = result
-        self.free[k].append(slot)
+        self.free_slots[k].append(slot)
         self._request()
         return int(number)
 
-    def _raise(self, failure: WorkerFailure, number: int) -> None:
+    def _raise_failure(self, failure: WorkerFailure, number: int) -> None:
         note = f"data.DataLoader: raised in a worker process, while it made batch {number}"
         if failure.error is None:
             raise WorkerError(f"{note}:\n{failure.text}")
@@ -530,26 +532,26 @@ class _Batches:
     def _exited_workers(self) -> list[int]:
         return [k for k, p in enumerate(self.workers.processes) if not p.is_alive()]
 
-    def _raise_dead(self, workers: list[int]) -> Any:
+    def _raise_exited(self, workers: list[int]) -> Any:
         """Raise WorkerError for workers that exited."""
         causes, hint = [], ""
         for k in workers:
             process = self.workers.processes[k]
             process.join(EXIT_SECONDS_MAX)
             causes.append(f"worker {k} (process {process.pid}) {_describe_exit(process.exitcode)}")
-            if process.exitcode == 1 and k not in self.workers.answered:
+            if process.exitcode == 1 and k not in self.workers.responded:
                 hint = self._startup_hint(k)
         self._close()
         raise WorkerError(
             f"data.DataLoader: {', '.join(causes) or 'a worker has gone'}, while batches "
-            f"{sorted(self.owner)} were being made; what it printed is above{hint}"
+            f"{sorted(self.assignments)} were being made; what it printed is above{hint}"
         )
 
     def _startup_hint(self, k: int) -> str:
         """Return the most common reason for a worker to exit before its first result."""
         names = main_names(self.workers._options(k, self.loader))
-        of = f"it was sent {' and '.join(names)} of `__main__`: " if names else ""
-        return f". If it could not begin: {of}{HINT}"
+        sent = f"it was sent {' and '.join(names)} of `__main__`: " if names else ""
+        return f". If it could not begin: {sent}{MAIN_GUARD_HINT}"
 
     def _close(self) -> None:
         self.ended = True

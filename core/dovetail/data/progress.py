@@ -33,7 +33,7 @@ class Track(Explained, Generic[T]):
         self.total = len(items) if total is None and isinstance(items, Sized) else total
         self._progress: Progress | None = None
         self._task: Any = None
-        self._said = ""
+        self._status = ""
 
     def __len__(self) -> int:
         if self.total is None:
@@ -57,10 +57,10 @@ class Track(Explained, Generic[T]):
             self._task = task
             for item in self.items:
                 yield item
-                self._progress.update(task, advance=1, said=self._said)
+                self._progress.update(task, advance=1, said=self._status)
         self._progress = None
 
     def say(self, **numbers: Any) -> None:
         """Show numbers after the bar; tensors are read only if a bar is shown."""
         if self._progress is not None:
-            self._said = "  ".join(f"{name} {float(x):.4g}" for name, x in numbers.items())
+            self._status = "  ".join(f"{name} {float(x):.4g}" for name, x in numbers.items())

@@ -77,10 +77,10 @@ class RandomSampler(Sampler[int]):
         generator: Generator | None = None,
     ) -> None:
         self.data_source, self.generator = data_source, generator
-        self.replacement = _flag("RandomSampler", "replacement", replacement)
+        self.replacement = _check_flag("RandomSampler", "replacement", replacement)
         self._num_samples = num_samples
         if num_samples is not None:
-            _positive("RandomSampler", "num_samples", num_samples)
+            _check_positive("RandomSampler", "num_samples", num_samples)
 
     @property
     def num_samples(self) -> int:
@@ -139,8 +139,8 @@ class WeightedRandomSampler(Sampler[int]):
         replacement: bool = True,
         generator: Generator | None = None,
     ) -> None:
-        self.replacement = _flag("WeightedRandomSampler", "replacement", replacement)
-        self.num_samples = _positive("WeightedRandomSampler", "num_samples", num_samples)
+        self.replacement = _check_flag("WeightedRandomSampler", "replacement", replacement)
+        self.num_samples = _check_positive("WeightedRandomSampler", "num_samples", num_samples)
         self.generator = generator
         self.weights = np.asarray(
             weights.tolist() if isinstance(weights, dt.Tensor) else weights, np.float64
@@ -190,8 +190,8 @@ class BatchSampler(Sampler[list[int]]):
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         self.sampler = sampler
-        self.batch_size = _positive("BatchSampler", "batch_size", batch_size)
-        self.drop_last = _flag("BatchSampler", "drop_last", drop_last)
+        self.batch_size = _check_positive("BatchSampler", "batch_size", batch_size)
+        self.drop_last = _check_flag("BatchSampler", "drop_last", drop_last)
 
     def __iter__(self) -> Iterator[list[int]]:
         items = iter(self.sampler)
@@ -205,13 +205,13 @@ class BatchSampler(Sampler[list[int]]):
         return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
 
-def _positive(name: str, option: str, value: int) -> int:
+def _check_positive(name: str, option: str, value: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
         raise dt.ArgumentError(f"data.{name}: {option} is {value!r}; it is an int of 1 or more")
     return value
 
 
-def _flag(name: str, option: str, value: bool) -> bool:
+def _check_flag(name: str, option: str, value: bool) -> bool:
     if not isinstance(value, bool):
         raise dt.ArgumentTypeError(f"data.{name}: {option} is {value!r}; it is a bool")
     return value

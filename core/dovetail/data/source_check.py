@@ -13,7 +13,7 @@ from multiprocessing import process
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-HINT = (
+MAIN_GUARD_HINT = (
     'a script has its work below `if __name__ == "__main__":`, and what workers are sent (the data '
     "set, collate_fn, worker_init_fn) is defined above that line, or in a module"
 )

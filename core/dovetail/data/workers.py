@@ -31,7 +31,7 @@ from .datasets import IterableDataset
 
 __all__ = ["get_worker_info"]
 
-ALIGNED = 64
+ALIGNMENT_BYTES = 64
 PIPE_BYTES_MAX = 1 << 14  # smaller batches are sent through the pipe, without shared memory
 
 
@@ -67,7 +67,7 @@ class WorkerInfo(NamedTuple):
     dataset: Any
 
 
-_info: WorkerInfo | None = None
+_worker_info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
@@ -77,7 +77,7 @@ def get_worker_info() -> WorkerInfo | None:
     >>> dt.data.get_worker_info() is None
     True
     """
-    return _info
+    return _worker_info
 
 
 class FetchOptions(NamedTuple):
@@ -152,9 +152,9 @@ class BatchMessage(NamedTuple):
     """A batch as it is sent: a pickle, and its buffers or their spans in shared memory."""
 
     pickled: bytes
-    memory: str
+    segment: str
     spans: tuple[tuple[int, int], ...]
-    small: tuple[bytes, ...]
+    inline_buffers: tuple[bytes, ...]
 
 
 class Outbox:
@@ -176,7 +176,7 @@ class Outbox:
         spans, end = [], 0
         for r in raws:
             spans.append((end, r.nbytes))
-            end += -(-r.nbytes // ALIGNED) * ALIGNED
+            end += -(-r.nbytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         memory = self._allocate(slot, end)
         assert memory.buf is not None
         for (begin, n), r in zip(spans, raws, strict=True):
@@ -222,11 +222,11 @@ class Inbox:
         `copy`: copy the arrays. Otherwise they are read-only views, which are valid until the
         worker reuses the segment.
         """
-        if not message.memory:
-            return pickle.loads(message.pickled, buffers=[*map(bytearray, message.small)])
-        memory = self.memory.get(message.memory)
+        if not message.segment:
+            return pickle.loads(message.pickled, buffers=[*map(bytearray, message.inline_buffers)])
+        memory = self.memory.get(message.segment)
         if memory is None:
-            memory = self.memory[message.memory] = SharedMemory(message.memory)
+            memory = self.memory[message.segment] = SharedMemory(message.segment)
         assert memory.buf is not None
         views = [memory.buf[begin : begin + n] for begin, n in message.spans]
         buffers = [bytearray(v) if copy else v.toreadonly() for v in views]
@@ -254,7 +254,7 @@ class WorkerFailure(NamedTuple):
     text: str
 
     @classmethod
-    def of(cls, error: BaseException) -> WorkerFailure:
+    def from_error(cls, error: BaseException) -> WorkerFailure:
         """Return the failure for an error that is being handled."""
         text = "".join(traceback.format_exception(error))
         try:
@@ -271,10 +271,10 @@ class WorkerOptions(NamedTuple):
     """The options with which a worker process is started."""
 
     id: int
-    workers: int
+    num_workers: int
     device: str
     fetch: FetchOptions
-    begin: Callable[[int], object] | None
+    worker_init_fn: Callable[[int], object] | None
 
 
 def run_worker(options: WorkerOptions, tasks: Connection, results: Connection) -> None:
@@ -286,9 +286,9 @@ def run_worker(options: WorkerOptions, tasks: Connection, results: Connection) -
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loader handles Ctrl-C and ends its workers
     outbox = Outbox()
     queue: SimpleQueue[Any] = SimpleQueue()
-    Thread(target=_listen, args=(tasks, queue, outbox), daemon=True).start()
+    Thread(target=_queue_requests, args=(tasks, queue, outbox), daemon=True).start()
     try:
-        _serve(options, outbox, queue, results)
+        _answer_requests(options, outbox, queue, results)
     except (BrokenPipeError, ConnectionResetError):
         _exit(outbox, 0)
     except BaseException:
@@ -296,7 +296,7 @@ def run_worker(options: WorkerOptions, tasks: Connection, results: Connection) -
         _exit(outbox, 1)
 
 
-def _listen(tasks: Connection, queue: SimpleQueue[Any], outbox: Outbox) -> None:
+def _queue_requests(tasks: Connection, queue: SimpleQueue[Any], outbox: Outbox) -> None:
     """Queue the loader's requests; exit the process when the loader closes the pipe."""
     try:
         while True:
@@ -313,7 +313,7 @@ def _exit(outbox: Outbox, code: int) -> None:
     os._exit(code)
 
 
-def _serve(
+def _answer_requests(
     options: WorkerOptions, outbox: Outbox, queue: SimpleQueue[Any], results: Connection
 ) -> None:
     """Answer requests: start an epoch, or send a batch of it."""
@@ -327,9 +327,11 @@ def _serve(
             try:
                 fetcher = _start_epoch(options, task[1], task[2])
             except StopIteration as error:
-                failure = WorkerFailure.of(_stop_iteration_error(error, options.fetch.dataset))
+                failure = WorkerFailure.from_error(
+                    _stop_iteration_error(error, options.fetch.dataset)
+                )
             except Exception as error:
-                failure = WorkerFailure.of(error)
+                failure = WorkerFailure.from_error(error)
             continue
         _, number, slot, indices = task
         if failure is None:
@@ -340,14 +342,14 @@ def _serve(
 
 def _start_epoch(options: WorkerOptions, seed: int, is_first: bool) -> Fetcher:
     """Seed the process's random generators, call the user's init function, return a fetcher."""
-    global _info
+    global _worker_info
     worker_seed = seed + options.id
     random.seed(worker_seed)
     np.random.seed(worker_seed % (1 << 32))
     dt.random.manual_seed(worker_seed)
-    _info = WorkerInfo(options.id, options.workers, worker_seed, options.fetch.dataset)
-    if options.begin is not None and is_first:
-        options.begin(options.id)
+    _worker_info = WorkerInfo(options.id, options.num_workers, worker_seed, options.fetch.dataset)
+    if options.worker_init_fn is not None and is_first:
+        options.worker_init_fn(options.id)
     return Fetcher(options.fetch, True)
 
 
@@ -361,4 +363,4 @@ def _build_batch(
     except EndOfData:
         return None
     except Exception as error:
-        return WorkerFailure.of(error)
+        return WorkerFailure.from_error(error)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..nn.call_errors import explain_all
-from ..nn.missing_names import refused
+from ..nn.missing_names import make_module_getattr
 from . import (
     categories,
     composed,
@@ -56,4 +56,4 @@ __all__ += transforms.__all__
 explain_all(globals(), __all__)
 
 if not TYPE_CHECKING:
-    __getattr__ = refused("distributions")
+    __getattr__ = make_module_getattr("distributions")

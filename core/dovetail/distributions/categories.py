@@ -8,7 +8,7 @@ from typing import Any
 import dovetail as dt
 from dovetail.extend import widen_halves
 
-from ..nn.functional.precision import is_short
+from ..nn.functional.precision import is_half
 from . import constraints, noise
 from .distribution import (
     Distribution,
@@ -19,11 +19,11 @@ from .distribution import (
     masked_log_density,
     sizes_of,
 )
-from .parameters import Value, as_float_tensors, one_of, probs_to_logits
+from .parameters import Value, as_float_tensors, only_argument, probs_to_logits
 
 __all__ = ["Categorical", "Multinomial", "OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
-KINDS = {"probs": constraints.simplex, "logits": constraints.real_vector}
+CATEGORY_CONSTRAINTS = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
 
 class _OfKinds(Distribution):
@@ -31,21 +31,21 @@ class _OfKinds(Distribution):
 
     _unnormalized: Tensor  # the parameter before normalization; set for halves only
 
-    def _set_kinds(self, probs: object, logits: object) -> tuple[int, ...]:
+    def _set_category_parameters(self, probs: object, logits: object) -> tuple[int, ...]:
         """Store `probs` or `logits`, normalized to a sum of 1, and return its shape."""
         name = type(self).__name__
-        which, value = one_of(name, probs=probs, logits=logits)
+        which, value = only_argument(name, probs=probs, logits=logits)
         (x,) = as_float_tensors(name, {which: value})
         if not x.ndim or not x.shape[-1]:
             raise dt.ShapeError(
                 f"{name}: {which} is a vector or a batch of them, not of shape {x.shape}"
             )
         self.__dict__[which] = _normalize(which, x)
-        if is_short(x):
+        if is_half(x):
             self._unnormalized = x
         return x.shape
 
-    def _derive(self) -> None:
+    def _update_derived(self) -> None:
         if "_unnormalized" in self.__dict__:
             which = "probs" if "probs" in self.__dict__ else "logits"
             self.__dict__[which] = _normalize(which, self._unnormalized)
@@ -76,7 +76,7 @@ class _OfKinds(Distribution):
             logs = dt.where(never, 0.0, self.logits)
         return dt.where(never & (weights != 0.0), -math.inf, weights * logs)
 
-    def _draw_kinds(self, sample_shape: Sizes, generator: Generator | None) -> Tensor:
+    def _draw_categories(self, sample_shape: Sizes, generator: Generator | None) -> Tensor:
         """Draw indices of categories by inverting the cumulative sums of the probabilities."""
         shape = (*sizes_of(f"{type(self).__name__}.sample", sample_shape), *self._batch_shape)
         with dt.no_grad():
@@ -113,7 +113,7 @@ class Categorical(_OfKinds):
     ([0.25, 0.75], 0.75)
     """
 
-    arg_constraints = KINDS
+    arg_constraints = CATEGORY_CONSTRAINTS
     has_enumerate_support = True
 
     def __init__(
@@ -122,7 +122,7 @@ class Categorical(_OfKinds):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        shape = self._set_kinds(probs, logits)
+        shape = self._set_category_parameters(probs, logits)
         self._num_events = shape[-1]
         super().__init__(shape[:-1], (), validate_args)
 
@@ -150,10 +150,10 @@ class Categorical(_OfKinds):
         return self.mean
 
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
-        return self._draw_kinds(sample_shape, generator)
+        return self._draw_categories(sample_shape, generator)
 
     def log_prob(self, value: Value) -> Tensor:
-        x = self._as_value(value, whole=True).astype(dt.int64)
+        x = self._as_value(value, allow_integers=True).astype(dt.int64)
         name = "probs" if "probs" in self.__dict__ else "logits"
         shape = dt.broadcast_shapes(x.shape, self._batch_shape)
         x = dt.broadcast_to(x, shape)
@@ -172,7 +172,7 @@ class Categorical(_OfKinds):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self._num_events
-        indices = dt.arange(n, dtype=dt.int64, device=self._some_tensor().device)
+        indices = dt.arange(n, dtype=dt.int64, device=self._any_parameter().device)
         indices = indices.reshape((n, *[1] * len(self._batch_shape)))
         return dt.broadcast_to(indices, (n, *self._batch_shape)) if expand else indices
 
@@ -189,7 +189,7 @@ class OneHotCategorical(_OfKinds):
     [0.0, 1.0]
     """
 
-    arg_constraints = KINDS
+    arg_constraints = CATEGORY_CONSTRAINTS
     support = constraints.one_hot
     has_enumerate_support = True
 
@@ -199,13 +199,15 @@ class OneHotCategorical(_OfKinds):
         logits: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        shape = self._set_kinds(probs, logits)
+        shape = self._set_category_parameters(probs, logits)
         super().__init__(shape[:-1], shape[-1:], validate_args)
 
     @property
     def _categorical(self) -> Categorical:
         """The distribution of the index of the category."""
-        parameters = {name: self.__dict__[name] for name in KINDS if name in self.__dict__}
+        parameters = {
+            name: self.__dict__[name] for name in CATEGORY_CONSTRAINTS if name in self.__dict__
+        }
         categorical = Categorical.__new__(Categorical)
         categorical.__dict__.update(parameters)
         categorical._num_events = self._event_shape[0]
@@ -230,12 +232,12 @@ class OneHotCategorical(_OfKinds):
         return self.probs * (1.0 - self.probs)
 
     def _one_hot(self, kind: Tensor) -> Tensor:
-        like = self._some_tensor()
+        like = self._any_parameter()
         kinds = dt.arange(self._event_shape[0], dtype=kind.dtype, device=like.device)
         return (kind[..., None] == kinds).astype(like.dtype)
 
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
-        return self._one_hot(self._draw_kinds(sample_shape, generator))
+        return self._one_hot(self._draw_categories(sample_shape, generator))
 
     def log_prob(self, value: Value) -> Tensor:
         kind = dt.argmax(self._as_value(value), axis=-1)
@@ -245,7 +247,7 @@ class OneHotCategorical(_OfKinds):
         return self._categorical.entropy()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        n, like = self._event_shape[0], self._some_tensor()
+        n, like = self._event_shape[0], self._any_parameter()
         vectors = dt.eye(n, dtype=like.dtype, device=like.device)
         vectors = vectors.reshape((n, *[1] * len(self._batch_shape), n))
         return dt.broadcast_to(vectors, (n, *self._batch_shape, n)) if expand else vectors
@@ -283,7 +285,7 @@ class Multinomial(_OfKinds):
     [[0.0, 6.0], [0.0, 6.0]]
     """
 
-    arg_constraints = KINDS
+    arg_constraints = CATEGORY_CONSTRAINTS
 
     def __init__(
         self,
@@ -298,7 +300,7 @@ class Multinomial(_OfKinds):
                 f"Multinomial: total_count must be an int in 0..2**63 - 1, got {total_count!r}"
             )
         self.total_count = total_count
-        shape = self._set_kinds(probs, logits)
+        shape = self._set_category_parameters(probs, logits)
         super().__init__(shape[:-1], shape[-1:], validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)

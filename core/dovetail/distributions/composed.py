@@ -67,7 +67,7 @@ class MixtureSameFamily(Distribution):
             )
         self._mixture_distribution = mixture_distribution
         self._component_distribution = component_distribution
-        self._kinds = kinds
+        self._num_components = kinds
         event = component_distribution.event_shape
         self._event_ndims = len(event)
         super().__init__(batch[:-1], event, validate_args)
@@ -75,7 +75,7 @@ class MixtureSameFamily(Distribution):
     def expand(self, batch_shape: Sizes) -> Self:
         shape = sizes_of("MixtureSameFamily.expand", batch_shape)
         new = super().expand(shape)
-        components = self._component_distribution.expand((*shape, self._kinds))
+        components = self._component_distribution.expand((*shape, self._num_components))
         new._component_distribution = components
         new._mixture_distribution = self._mixture_distribution.expand(shape)
         return new

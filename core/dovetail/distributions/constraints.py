@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import dovetail as dt
 
 from ..nn.constructor_errors import Explained
-from ..nn.functional.precision import wide
+from ..nn.functional.precision import widen_half
 
 __all__ = [
     "Constraint",
@@ -294,7 +294,7 @@ class _PositiveSemidefinite(_Symmetric):
         symmetric = super().check(value)
         if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
             return symmetric
-        return symmetric & _all_last(dt.linalg.eigvalsh(wide(value)) >= 0, 1)
+        return symmetric & _all_last(dt.linalg.eigvalsh(widen_half(value)) >= 0, 1)
 
 
 class _PositiveDefinite(_Symmetric):
@@ -302,7 +302,7 @@ class _PositiveDefinite(_Symmetric):
         symmetric = super().check(value)
         if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
             return symmetric
-        return symmetric & _all_last(dt.linalg.eigvalsh(wide(value)) > 0, 1)
+        return symmetric & _all_last(dt.linalg.eigvalsh(widen_half(value)) > 0, 1)
 
 
 class _Cat(Constraint):

@@ -14,15 +14,15 @@ from .distribution import (
     Generator,
     Sizes,
     Tensor,
+    all_valid,
     computed,
     constraints_of,
-    holds,
     masked_log_density,
 )
 from .parameters import (
     Value,
     logits_to_probs,
-    one_of,
+    only_argument,
     probs_to_logits,
     softplus,
     xlog1py,
@@ -32,7 +32,7 @@ from .parameters import (
 
 __all__ = ["Bernoulli", "Binomial", "Geometric", "NegativeBinomial", "Poisson"]
 
-CHANCE = {"probs": constraints.unit_interval, "logits": constraints.real}
+PROBABILITY_CONSTRAINTS = {"probs": constraints.unit_interval, "logits": constraints.real}
 
 
 class _OfChance(Distribution):
@@ -48,7 +48,7 @@ class _OfChance(Distribution):
         """log(probs / (1 - probs))."""
         return probs_to_logits(self.probs, is_binary=True)
 
-    def _logs(self, successes: Value, failures: Value) -> Tensor:
+    def _sequence_log_prob(self, successes: Value, failures: Value) -> Tensor:
         """Return the log probability of these numbers of successes and failures in one order."""
         if "probs" in self.__dict__:
             return xlogy(successes, self.probs) + xlog1py(failures, -self.probs)
@@ -80,7 +80,7 @@ class Bernoulli(_OfChance, ExponentialFamily):
     [0.5]
     """
 
-    arg_constraints = CHANCE
+    arg_constraints = PROBABILITY_CONSTRAINTS
     support = constraints.boolean
     has_enumerate_support = True
     _mean_carrier_measure = 0.0
@@ -91,8 +91,8 @@ class Bernoulli(_OfChance, ExponentialFamily):
         logits: Value | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        name, parameter = one_of("Bernoulli", probs=probs, logits=logits)
-        super().__init__(self._take(**{name: parameter}), (), validate_args)
+        name, parameter = only_argument("Bernoulli", probs=probs, logits=logits)
+        super().__init__(self._set_parameters(**{name: parameter}), (), validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -118,11 +118,11 @@ class Bernoulli(_OfChance, ExponentialFamily):
         x = self._as_value(value)
         valid = (x >= 0.0) & (x <= 1.0)
         return masked_log_density(
-            valid, x, self._possible_successes(1.0), lambda x: self._logs(x, 1.0 - x)
+            valid, x, self._possible_successes(1.0), lambda x: self._sequence_log_prob(x, 1.0 - x)
         )
 
     def entropy(self) -> Tensor:
-        return 0.0 - self._logs(
+        return 0.0 - self._sequence_log_prob(
             self.probs, self._failure_probability()
         )  # 0.0 - x gives no -0.0 for a certain value
 
@@ -154,7 +154,7 @@ class Geometric(_OfChance):
     [3.0]
     """
 
-    arg_constraints = CHANCE
+    arg_constraints = PROBABILITY_CONSTRAINTS
     support = constraints.nonnegative_integer
 
     def __init__(
@@ -163,11 +163,11 @@ class Geometric(_OfChance):
         logits: Value | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        name, parameter = one_of("Geometric", probs=probs, logits=logits)
-        super().__init__(self._take(**{name: parameter}), (), validate_args)
+        name, parameter = only_argument("Geometric", probs=probs, logits=logits)
+        super().__init__(self._set_parameters(**{name: parameter}), (), validate_args)
         if self._validate_args and probs is not None:
             with dt.no_grad():
-                if not holds([self.probs > 0]):
+                if not all_valid([self.probs > 0]):
                     raise dt.ArgumentError("Geometric: probs has to be above 0; one is 0")
 
     @property
@@ -194,11 +194,13 @@ class Geometric(_OfChance):
 
     def log_prob(self, value: Value) -> Tensor:
         x = self._as_value(value)
-        return masked_log_density(x >= 0.0, x, 0.0, lambda x: self._logs(1.0, x))
+        return masked_log_density(x >= 0.0, x, 0.0, lambda x: self._sequence_log_prob(1.0, x))
 
     def entropy(self) -> Tensor:
         never = self.probs == 0.0
-        return dt.where(never, math.inf, -self._logs(1.0, dt.where(never, 0.0, self.mean)))
+        return dt.where(
+            never, math.inf, -self._sequence_log_prob(1.0, dt.where(never, 0.0, self.mean))
+        )
 
 
 class Poisson(ExponentialFamily):
@@ -216,7 +218,7 @@ class Poisson(ExponentialFamily):
     rate: Tensor
 
     def __init__(self, rate: Value, validate_args: bool | None = None) -> None:
-        super().__init__(self._take(rate=rate), (), validate_args)
+        super().__init__(self._set_parameters(rate=rate), (), validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -269,7 +271,9 @@ class Binomial(_OfChance):
     [1.0]
     """
 
-    arg_constraints = constraints_of(total_count=constraints.nonnegative_integer, **CHANCE)
+    arg_constraints = constraints_of(
+        total_count=constraints.nonnegative_integer, **PROBABILITY_CONSTRAINTS
+    )
     has_enumerate_support = True
     total_count: Tensor
 
@@ -280,8 +284,8 @@ class Binomial(_OfChance):
         logits: Value | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        name, parameter = one_of("Binomial", probs=probs, logits=logits)
-        shape = self._take(total_count=total_count, **{name: parameter})
+        name, parameter = only_argument("Binomial", probs=probs, logits=logits)
+        shape = self._set_parameters(total_count=total_count, **{name: parameter})
         super().__init__(shape, (), validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
@@ -315,13 +319,13 @@ class Binomial(_OfChance):
 
         def logs(x: Tensor) -> Tensor:
             ways = log_total - dt.lgamma(x + 1.0) - dt.lgamma(n - x + 1.0)
-            return ways + self._logs(x, n - x)
+            return ways + self._sequence_log_prob(x, n - x)
 
         return masked_log_density((x >= 0.0) & (x <= n), x, self._possible_successes(n), logs)
 
     def _trials(self, what: str) -> int:
         """Return the total count of the whole batch. Raises: NotYetError if counts differ."""
-        number = self._numbers.get("total_count")
+        number = self._scalar_parameters.get("total_count")
         if number is not None:
             return int(number)
         least, most = int(dt.min(self.total_count)), int(dt.max(self.total_count))
@@ -376,8 +380,8 @@ class NegativeBinomial(_OfChance):
         logits: Value | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        name, parameter = one_of("NegativeBinomial", probs=probs, logits=logits)
-        shape = self._take(total_count=total_count, **{name: parameter})
+        name, parameter = only_argument("NegativeBinomial", probs=probs, logits=logits)
+        shape = self._set_parameters(total_count=total_count, **{name: parameter})
         super().__init__(shape, (), validate_args)
 
     @property
@@ -405,6 +409,6 @@ class NegativeBinomial(_OfChance):
             none = (n == 0.0) & (x == 0.0)
             some = dt.where(none, 1.0, n)
             ways = dt.lgamma(some + x) - dt.lgamma(x + 1.0) - dt.lgamma(some)
-            return self._logs(x, n) + dt.where(none, 0.0, ways)
+            return self._sequence_log_prob(x, n) + dt.where(none, 0.0, ways)
 
         return masked_log_density(x >= 0.0, x, 0.0, logs)

@@ -12,7 +12,7 @@ import dovetail as dt
 from dovetail.extend import arguments
 
 from ..nn.constructor_errors import Explained
-from ..nn.missing_names import absent
+from ..nn.missing_names import make_class_getattr
 from .constraints import Constraint, is_dependent
 from .half_rounding import in_float32, widen_values
 from .parameters import Value, as_tensor, broadcast_all, sum_last
@@ -40,7 +40,7 @@ def constraints_of(**kinds: Constraint) -> dict[str, Constraint]:
     return kinds
 
 
-def holds(valid: Sequence[Any]) -> bool:
+def all_valid(valid: Sequence[Any]) -> bool:
     """Return True if all are true, or if values are unknown because of a capture or a transform."""
     checks = [v if isinstance(v, bool) else dt.all(v) for v in valid]
     if not all(v for v in checks if isinstance(v, bool)):
@@ -85,7 +85,7 @@ class computed:
     """A descriptor of a parameter that is computed from another one unless the user passed it."""
 
     def __init__(self, of: Callable[[Any], Tensor]) -> None:
-        self._of, self.__doc__ = in_float32(of), of.__doc__
+        self._compute, self.__doc__ = in_float32(of), of.__doc__
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...
@@ -94,7 +94,7 @@ class computed:
     def __get__(self, instance: object, owner: type) -> Tensor: ...
 
     def __get__(self, instance: object, owner: type) -> Self | Tensor:
-        return self if instance is None else self._of(instance)
+        return self if instance is None else self._compute(instance)
 
 
 class Distribution(Explained):
@@ -113,7 +113,7 @@ class Distribution(Explained):
     has_rsample: bool = False
     has_enumerate_support: bool = False
     _validate_args: bool = __debug__
-    _numbers: Mapping[str, float] = MappingProxyType(
+    _scalar_parameters: Mapping[str, float] = MappingProxyType(
         {}
     )  # parameters that the user passed as numbers
     _has_halves: bool | None = None  # None until a value is computed
@@ -128,7 +128,7 @@ class Distribution(Explained):
         super().__setattr__(name, value)
 
     if not TYPE_CHECKING:
-        __getattr__ = absent("Distribution")
+        __getattr__ = make_class_getattr("Distribution")
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -151,10 +151,10 @@ class Distribution(Explained):
             self._check_parameters()
 
     # --- parameters
-    def _take(self, **parameters: Value) -> Shape:
+    def _set_parameters(self, **parameters: Value) -> Shape:
         """Store parameters under their names as tensors of one shape, and return the shape."""
         tensors = broadcast_all(type(self).__name__, **parameters)
-        self._numbers = {
+        self._scalar_parameters = {
             name: float(v)
             for name, v in parameters.items()
             if not hasattr(v, "__len__") and not isinstance(v, dt.Tensor)
@@ -165,7 +165,7 @@ class Distribution(Explained):
 
     def _log(self, name: str) -> Value:
         """Return the logarithm of a parameter: a number if the user passed one."""
-        number = self._numbers.get(name, 0.0)
+        number = self._scalar_parameters.get(name, 0.0)
         if number > 0.0:
             return math.log(number)
         x: Tensor = self.__dict__[name]
@@ -173,7 +173,7 @@ class Distribution(Explained):
 
     def _number_or_tensor(self, name: str) -> Value:
         """Return a parameter: a number if the user passed one, else a tensor."""
-        parameter: Value = self._numbers.get(name, self.__dict__[name])
+        parameter: Value = self._scalar_parameters.get(name, self.__dict__[name])
         return parameter
 
     def _check_parameters(self) -> None:
@@ -182,18 +182,18 @@ class Distribution(Explained):
             for name, constraint in self.arg_constraints.items():
                 if is_dependent(constraint) or self._is_computed(name):
                     continue
-                value = self._numbers.get(name, getattr(self, name))
+                value = self._scalar_parameters.get(name, getattr(self, name))
                 checks.append((name, constraint, value, constraint.check(value)))
-            if holds([valid for *_, valid in checks]):
+            if all_valid([valid for *_, valid in checks]):
                 return
             for name, constraint, value, valid in checks:
-                if not holds([valid]):
+                if not all_valid([valid]):
                     raise dt.ArgumentError(
                         f"{type(self).__name__}: {name} has to be {constraint!r}; "
                         f"{offender_text(value, valid)}. validate_args=False lets it pass"
                     )
 
-    def _derive(self) -> None:
+    def _update_derived(self) -> None:
         """Set attributes that are computed from parameters; called again on a float32 copy."""
 
     def _is_computed(self, name: str) -> bool:
@@ -242,24 +242,24 @@ class Distribution(Explained):
     @property
     def mean(self) -> Tensor:
         """The mean of each distribution."""
-        raise self._lacks("mean")
+        raise self._unsupported_error("mean")
 
     @property
     def mode(self) -> Tensor:
         """The most probable value of each distribution."""
-        raise self._lacks("mode")
+        raise self._unsupported_error("mode")
 
     @property
     def variance(self) -> Tensor:
         """The variance of each distribution."""
-        raise self._lacks("variance")
+        raise self._unsupported_error("variance")
 
     @property
     def stddev(self) -> Tensor:
         """The standard deviation of each distribution."""
         return dt.sqrt(self.variance)
 
-    def _lacks(self, what: str) -> Exception:
+    def _unsupported_error(self, what: str) -> Exception:
         return dt.NotYetError(f"{type(self).__name__} has no {what}")
 
     # --- samples
@@ -284,23 +284,23 @@ class Distribution(Explained):
     # --- functions of values
     def log_prob(self, value: Value) -> Tensor:
         """Return the logarithm of the density, or of the probability, at a value."""
-        raise self._lacks("log_prob")
+        raise self._unsupported_error("log_prob")
 
     def cdf(self, value: Value) -> Tensor:
         """Return the probability of a value not above this one."""
-        raise self._lacks("cdf")
+        raise self._unsupported_error("cdf")
 
     def icdf(self, value: Value) -> Tensor:
         """Return the quantile: the value below which values have this probability."""
-        raise self._lacks("icdf")
+        raise self._unsupported_error("icdf")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """Return all values along a first dimension; `expand`: for each element of the batch."""
-        raise self._lacks("enumerate_support")
+        raise self._unsupported_error("enumerate_support")
 
     def entropy(self) -> Tensor:
         """Return the entropy of each distribution, in nats."""
-        raise self._lacks("entropy")
+        raise self._unsupported_error("entropy")
 
     def perplexity(self) -> Tensor:
         """Return exp of the entropy."""
@@ -312,35 +312,37 @@ class Distribution(Explained):
         name = f"{type(self).__name__}.sample"
         return (*sizes_of(name, sample_shape), *self._batch_shape, *self._event_shape)
 
-    def _some_tensor(self) -> Tensor:
+    def _any_parameter(self) -> Tensor:
         """Return one of the parameters, for its device and dtype."""
         for x in self.__dict__.values():
             if isinstance(x, dt.Tensor):
                 return x
             if isinstance(x, Distribution):
-                return x._some_tensor()
+                return x._any_parameter()
         raise dt.ArgumentError(f"{type(self).__name__} holds no tensor; give values as tensors")
 
-    def _as_value(self, value: Value, whole: bool = False) -> Tensor:
-        """Return a value as a tensor, validated if `validate_args`, as floats unless `whole`."""
-        like = self._some_tensor()
+    def _as_value(self, value: Value, allow_integers: bool = False) -> Tensor:
+        """Return a value as a tensor, validated if `validate_args`, as floats unless
+        `allow_integers`.
+        """
+        like = self._any_parameter()
         if not isinstance(value, dt.Tensor):
             value = as_tensor(value, like.dtype, like.device)
             if value.dtype is not like.dtype and value.dtype.kind == "f":
                 value = value.astype(like.dtype)
         if self._validate_args:
             self._validate_sample(value)
-        return value if whole or value.dtype.kind == "f" else value.astype(like.dtype)
+        return value if allow_integers or value.dtype.kind == "f" else value.astype(like.dtype)
 
     def _as_probability(self, value: Value) -> Tensor:
         """Return a probability as a tensor, for `icdf`. Raises: ArgumentError outside of 0..1."""
-        like = self._some_tensor()
+        like = self._any_parameter()
         if not isinstance(value, dt.Tensor):
             value = dt.asarray(value, dtype=like.dtype, device=like.device)
         if self._validate_args:
             with dt.no_grad():
                 valid = (value >= 0) & (value <= 1)
-                if not holds([valid]):
+                if not all_valid([valid]):
                     raise dt.ArgumentError(
                         f"{type(self).__name__}.icdf: a probability is in 0..1; "
                         f"{offender_text(value, valid)}"
@@ -364,7 +366,7 @@ class Distribution(Explained):
             if self._validation_dtype is not None and value.dtype.kind == "f":
                 value = value.astype(self._validation_dtype)
             valid = self.support.check(value)
-            if not holds([valid]):
+            if not all_valid([valid]):
                 raise dt.ArgumentError(
                     f"{name}: a value has to be {self.support!r}; {offender_text(value, valid)}. "
                     "validate_args=False lets it pass"
@@ -372,7 +374,7 @@ class Distribution(Explained):
 
     def __repr__(self) -> str:
         parameters = [(n, self.__dict__[n]) for n in self.arg_constraints if n in self.__dict__]
-        texts = [f"{n}: {self._numbers.get(n, x.shape)}" for n, x in parameters]
+        texts = [f"{n}: {self._scalar_parameters.get(n, x.shape)}" for n, x in parameters]
         return f"{type(self).__name__}({', '.join(texts)})"
 
 
@@ -393,14 +395,14 @@ class ExponentialFamily(Distribution):
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
-        raise self._lacks("_natural_params")
+        raise self._unsupported_error("_natural_params")
 
     def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
-        raise self._lacks("_log_normalizer")
+        raise self._unsupported_error("_log_normalizer")
 
     @property
     def _mean_carrier_measure(self) -> Value:
-        raise self._lacks("_mean_carrier_measure")
+        raise self._unsupported_error("_mean_carrier_measure")
 
     def entropy(self) -> Tensor:
         """Return the entropy of each distribution, in nats."""

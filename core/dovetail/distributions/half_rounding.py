@@ -1,8 +1,9 @@
 """Distributions of float16 and bfloat16, computed in float32 and rounded once.
 
-`Distribution.__init_subclass__` applies `in_float32` to all methods and properties in `VALUES`. The
-wrapper calls them with copies of the distributions: each half in a copy is cast to float32, also in
-nested distributions, transforms and modules. `widen_halves` makes the casts and rounds the results.
+`Distribution.__init_subclass__` applies `in_float32` to all methods and properties in
+`FLOAT32_MEMBERS`. The wrapper calls them with copies of the distributions: each half in a copy is
+cast to float32, also in nested distributions, transforms and modules. `widen_halves` makes the
+casts and rounds the results.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ import dovetail as dt
 from dovetail.extend import widen_halves
 
 from ..nn.constructor_errors import Explained
-from ..nn.functional.precision import is_short, wide
+from ..nn.functional.precision import is_half, widen_half
 
 __all__: list[str] = []
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Tensor: TypeAlias = dt.Tensor
 
-VALUES = frozenset((
+FLOAT32_MEMBERS = frozenset((
     "cdf", "entropy", "icdf", "log_prob", "mean", "median", "mode", "perplexity", "stddev",
     "variance",
 ))  # fmt: skip
@@ -32,7 +33,7 @@ MISSING = object()
 
 def widen_values(cls: type) -> None:
     """Make the methods and properties of a class that return values compute halves in float32."""
-    for name in VALUES & cls.__dict__.keys():
+    for name in FLOAT32_MEMBERS & cls.__dict__.keys():
         value = cls.__dict__[name]
         if isinstance(value, property) and value.fget is not None:
             setattr(cls, name, property(in_float32(value.fget), doc=value.__doc__))
@@ -69,7 +70,7 @@ def _call_in_float32(
 ) -> Any:
     """Call a function with halves cast to float32, and round its results once."""
     before = list({id(x): x for x in tensors_in((args, options), set())}.values())
-    halves = [x.dtype for x in before if is_short(x)]
+    halves = [x.dtype for x in before if is_half(x)]
     if not halves:  # attributes have changed since `_has_halves` was cached
         return function(*args, **options)
 
@@ -91,12 +92,12 @@ _run_widened: Callable[..., Any] = widen_halves(_run)
 def has_halves(x: object) -> bool:
     """Return True for a half, and for a distribution that contains one."""
     if isinstance(x, dt.Tensor):
-        return is_short(x)
+        return is_half(x)
     if not isinstance(x, Explained):
         return False
     result: bool | None = x.__dict__.get("_has_halves")
     if result is None:
-        result = x.__dict__["_has_halves"] = any(map(is_short, tensors_in(x, set())))
+        result = x.__dict__["_has_halves"] = any(map(is_half, tensors_in(x, set())))
     return result
 
 
@@ -124,7 +125,7 @@ def cast_within(x: Any, replacements: dict[int, Any], half: dt.DType) -> Any:
     if id(x) in replacements:
         return replacements[id(x)]
     if isinstance(x, dt.Tensor):
-        return wide(x)
+        return widen_half(x)
     if isinstance(x, (list, tuple)):
         items = [cast_within(v, replacements, half) for v in x]
         return type(x)(*items) if hasattr(x, "_fields") else type(x)(items)
@@ -135,6 +136,6 @@ def cast_within(x: Any, replacements: dict[int, Any], half: dt.DType) -> Any:
     new = replacements[id(x)] = object.__new__(type(x))
     attributes = {n: cast_within(v, replacements, half) for n, v in x.__dict__.items()}
     new.__dict__.update(attributes, _has_halves=False, _validation_dtype=half)
-    if derive := getattr(type(x), "_derive", None):
+    if derive := getattr(type(x), "_update_derived", None):
         derive(new)
     return new

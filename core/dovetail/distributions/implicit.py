@@ -19,14 +19,14 @@ import dovetail as dt
 __all__ = ["beta_slope", "gamma_cdf", "gamma_slope"]
 
 # Gauss and Legendre's rule of eight points on -1..1: the positive points, and their weights
-POINTS = (
+QUADRATURE_POINTS = (
     (0.1834346424956498, 0.36268378337836199),
     (0.5255324099163290, 0.31370664587788727),
     (0.7966664774136267, 0.22238103445337448),
     (0.9602898564975363, 0.10122853629037626),
 )
 # (rounds of eight points, terms of series, the exponent at which the integral ends)
-NARROW, WIDE = (2, 26, 17.0), (5, 60, 38.0)
+FLOAT32_PRECISION, FLOAT64_PRECISION = (2, 26, 17.0), (5, 60, 38.0)
 
 
 def _integrate(f: Callable[[Any], Any], end: Any, panels: int) -> Any:
@@ -35,7 +35,7 @@ def _integrate(f: Callable[[Any], Any], end: Any, panels: int) -> Any:
 
     def panel(k: Any, total: Any) -> Any:
         middle = (dt.astype(k, end.dtype) * 2.0 + 1.0) * half
-        for point, weight in POINTS:
+        for point, weight in QUADRATURE_POINTS:
             for u in (middle - half * point, middle + half * point):
                 total = total + f(end * u * u) * u * weight
         return total
@@ -75,14 +75,14 @@ def _cutoff(upper: Any, x: Any, slope: Any, cut: float) -> Any:
     return dt.minimum(dt.where(upper, up, down), steep)
 
 
-def _gamma_sides(a: Any, x: Any, panels: int, terms: int, cut: float, factor: bool) -> Any:
+def _gamma_side(a: Any, x: Any, panels: int, terms: int, cut: float, factor: bool) -> Any:
     """Return (integral, upper, series, use_series) for one side of x.
 
     The integrand is the density over x p(x). With `factor`, it is multiplied by the distance of the
     logarithm from its mean. `upper`: the integral is over the side above x.
     """
-    after = dt.digamma(a + 1.0)
-    digamma = after - 1.0 / a
+    digamma_next = dt.digamma(a + 1.0)
+    digamma = digamma_next - 1.0 / a
     kappa = _log_quotient(x, a) + _log_less_digamma(a, digamma)
     upper = kappa >= 0.0
     sign, slope = dt.where(upper, 1.0, -1.0), x - a
@@ -100,7 +100,7 @@ def _gamma_sides(a: Any, x: Any, panels: int, terms: int, cut: float, factor: bo
         shifted = a + (dt.astype(k, a.dtype) + 1.0)
         return total + (c * d if factor else c), c * x / shifted, d - 1.0 / shifted
 
-    start = (a * 0.0, 1.0 / a, dt.log(x) - after)
+    start = (a * 0.0, 1.0 / a, dt.log(x) - digamma_next)
     series = dt.fori_loop(0, terms, term, start)[0]
     use_series = (x <= 1.0) | (~upper & (x <= 4.0))
     return integral, upper, series, use_series
@@ -110,7 +110,7 @@ def _gamma_slope(
     a: Any, x: Any, *, panels: int = 5, terms: int = 60, cut: float = 38.0, tiny: float = 1e-300
 ) -> Any:
     x = dt.maximum(x, tiny)
-    integral, _, series, use_series = _gamma_sides(a, x, panels, terms, cut, True)
+    integral, _, series, use_series = _gamma_side(a, x, panels, terms, cut, True)
     return x * dt.where(use_series, -series, integral)
 
 
@@ -118,7 +118,7 @@ def _gamma_cdf(
     a: Any, x: Any, *, panels: int = 5, terms: int = 60, cut: float = 38.0, tiny: float = 1e-300
 ) -> Any:
     y = dt.minimum(dt.maximum(x, tiny), 1e30)
-    integral, upper, series, use_series = _gamma_sides(a, y, panels, terms, cut, False)
+    integral, upper, series, use_series = _gamma_side(a, y, panels, terms, cut, False)
     peak = dt.exp(_log_density(a, y))
     side = peak * dt.where(use_series, series, integral)
     lower = dt.where(upper & ~use_series, 1.0 - side, side)
@@ -200,7 +200,7 @@ def _beta_integral(
         g = growth(v)
         return dt.exp(-exponent(v, g)) * dt.abs(kappa + dt.where(upper, v - g, -g))
 
-    def nearer(
+    def newton_step(
         k: Any, v: Any
     ) -> Any:  # Newton's method: from the first step on it stays beyond the root
         share = p * dt.exp(v)
@@ -209,7 +209,7 @@ def _beta_integral(
 
     curved = dt.sqrt(2.0 * cut / (n * p * dt.maximum(1.0 - p, 1e-6)))
     begin = dt.minimum(dt.minimum(curved, cut / dt.maximum(slope, 1e-30)), 20.0)
-    return _integrate(density, dt.fori_loop(0, 4, nearer, begin), panels)
+    return _integrate(density, dt.fori_loop(0, 4, newton_step, begin), panels)
 
 
 def _log_share(x: Any, y: Any, a: Any, b: Any, logx: Any) -> Any:

@@ -90,7 +90,7 @@ class Independent(Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims:
-            raise self._lacks("enumerate_support over combinations of its elements")
+            raise self._unsupported_error("enumerate_support over combinations of its elements")
         return self.base_dist.enumerate_support(expand)
 
     def __repr__(self) -> str:

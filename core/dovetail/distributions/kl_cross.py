@@ -17,12 +17,12 @@ from .simplex import Beta
 
 __all__: list[str] = []
 
-LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
+HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 def _infinite(p: Distribution, q: Distribution) -> Tensor:
     """Return infinity: p has values outside of the support of q."""
-    like = p._some_tensor()
+    like = p._any_parameter()
     shape = dt.broadcast_shapes(p.batch_shape, q.batch_shape)
     return dt.full(shape, math.inf, dtype=like.dtype, device=like.device)
 
@@ -41,19 +41,19 @@ for _p, _qs in (
         register_kl(_p, _q)(_infinite)
 
 
-def _by_normal(q: Normal, mean: Tensor, square: Tensor) -> Tensor:
+def _normal_cross_entropy(q: Normal, mean: Tensor, square: Tensor) -> Tensor:
     """Return the mean of -log q(x), from the mean of x and that of x * x."""
     off = square - mean * q.loc * 2.0 + q.loc * q.loc
-    return LOG_ROOT + dt.log(q.scale) + off / (q.scale * q.scale * 2.0)
+    return HALF_LOG_TWO_PI + dt.log(q.scale) + off / (q.scale * q.scale * 2.0)
 
 
-def _by_gamma(q: Gamma, mean: Tensor, mean_log: Tensor) -> Tensor:
+def _gamma_cross_entropy(q: Gamma, mean: Tensor, mean_log: Tensor) -> Tensor:
     """Return the mean of -log q(x), from the mean of x and that of log(x)."""
     a = q.concentration
     return dt.lgamma(a) - a * dt.log(q.rate) - (a - 1.0) * mean_log + q.rate * mean
 
 
-def _by_exponential(q: Exponential, mean: Tensor) -> Tensor:
+def _exponential_cross_entropy(q: Exponential, mean: Tensor) -> Tensor:
     return q.rate * mean - dt.log(q.rate)
 
 
@@ -64,19 +64,19 @@ def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
 
 @register_kl(Beta, Exponential)
 def _beta_exponential(p: Beta, q: Exponential) -> Tensor:
-    return _by_exponential(q, p.mean) - p.entropy()
+    return _exponential_cross_entropy(q, p.mean) - p.entropy()
 
 
 @register_kl(Beta, Gamma)
 def _beta_gamma(p: Beta, q: Gamma) -> Tensor:
     mean_log = dt.digamma(p.concentration1) - dt.digamma(p.concentration1 + p.concentration0)
-    return _by_gamma(q, p.mean, mean_log) - p.entropy()
+    return _gamma_cross_entropy(q, p.mean, mean_log) - p.entropy()
 
 
 @register_kl(Beta, Normal)
 def _beta_normal(p: Beta, q: Normal) -> Tensor:
     mean = p.mean
-    return _by_normal(q, mean, p.variance + mean * mean) - p.entropy()
+    return _normal_cross_entropy(q, mean, p.variance + mean * mean) - p.entropy()
 
 
 @register_kl(Beta, Uniform)
@@ -87,7 +87,7 @@ def _beta_uniform(p: Beta, q: Uniform) -> Tensor:
 
 @register_kl(Exponential, Gamma)
 def _exponential_gamma(p: Exponential, q: Gamma) -> Tensor:
-    return _by_gamma(q, p.mean, -dt.log(p.rate) - EULER) - p.entropy()
+    return _gamma_cross_entropy(q, p.mean, -dt.log(p.rate) - EULER) - p.entropy()
 
 
 @register_kl(Exponential, Gumbel)
@@ -100,12 +100,12 @@ def _exponential_gumbel(p: Exponential, q: Gumbel) -> Tensor:
 @register_kl(Exponential, Normal)
 def _exponential_normal(p: Exponential, q: Normal) -> Tensor:
     mean = p.mean
-    return _by_normal(q, mean, mean * mean * 2.0) - p.entropy()
+    return _normal_cross_entropy(q, mean, mean * mean * 2.0) - p.entropy()
 
 
 @register_kl(Gamma, Exponential)
 def _gamma_exponential(p: Gamma, q: Exponential) -> Tensor:
-    return _by_exponential(q, p.mean) - p.entropy()
+    return _exponential_cross_entropy(q, p.mean) - p.entropy()
 
 
 @register_kl(Gamma, Gumbel)
@@ -120,25 +120,25 @@ def _gamma_gumbel(p: Gamma, q: Gumbel) -> Tensor:
 @register_kl(Gamma, Normal)
 def _gamma_normal(p: Gamma, q: Normal) -> Tensor:
     mean = p.mean
-    return _by_normal(q, mean, p.variance + mean * mean) - p.entropy()
+    return _normal_cross_entropy(q, mean, p.variance + mean * mean) - p.entropy()
 
 
 @register_kl(Gumbel, Normal)
 def _gumbel_normal(p: Gumbel, q: Normal) -> Tensor:
     mean = p.mean
-    return _by_normal(q, mean, p.variance + mean * mean) - p.entropy()
+    return _normal_cross_entropy(q, mean, p.variance + mean * mean) - p.entropy()
 
 
 @register_kl(Laplace, Normal)
 def _laplace_normal(p: Laplace, q: Normal) -> Tensor:
-    return _by_normal(q, p.loc, p.variance + p.loc * p.loc) - p.entropy()
+    return _normal_cross_entropy(q, p.loc, p.variance + p.loc * p.loc) - p.entropy()
 
 
 @register_kl(Normal, Gumbel)
 def _normal_gumbel(p: Normal, q: Gumbel) -> Tensor:
     off, ratio = (p.loc - q.loc) / q.scale, p.scale / q.scale
     moment = dt.exp(ratio * ratio * 0.5 - off)
-    return off + moment - dt.log(ratio) - (0.5 + LOG_ROOT)
+    return off + moment - dt.log(ratio) - (0.5 + HALF_LOG_TWO_PI)
 
 
 @register_kl(Normal, Laplace)
@@ -152,19 +152,19 @@ def _normal_laplace(p: Normal, q: Laplace) -> Tensor:
 
 @register_kl(Pareto, Exponential)
 def _pareto_exponential(p: Pareto, q: Exponential) -> Tensor:
-    return _by_exponential(q, p.mean) - p.entropy()  # infinite if the mean is
+    return _exponential_cross_entropy(q, p.mean) - p.entropy()  # infinite if the mean is
 
 
 @register_kl(Pareto, Gamma)
 def _pareto_gamma(p: Pareto, q: Gamma) -> Tensor:
-    return _by_gamma(q, p.mean, dt.log(p.scale) + 1.0 / p.alpha) - p.entropy()
+    return _gamma_cross_entropy(q, p.mean, dt.log(p.scale) + 1.0 / p.alpha) - p.entropy()
 
 
 @register_kl(Pareto, Normal)
 def _pareto_normal(p: Pareto, q: Normal) -> Tensor:
     alpha = dt.where(p.alpha > 2.0, p.alpha, 3.0)
     mean, square = alpha / (alpha - 1.0) * p.scale, alpha / (alpha - 2.0) * p.scale * p.scale
-    return dt.where(p.alpha > 2.0, _by_normal(q, mean, square) - p.entropy(), math.inf)
+    return dt.where(p.alpha > 2.0, _normal_cross_entropy(q, mean, square) - p.entropy(), math.inf)
 
 
 def _mean_log(low: Tensor, high: Tensor) -> Tensor:
@@ -187,12 +187,14 @@ def _uniform_beta(p: Uniform, q: Beta) -> Tensor:
 
 @register_kl(Uniform, Exponential)
 def _uniform_exponential(p: Uniform, q: Exponential) -> Tensor:
-    return _infinite_below(p, _by_exponential(q, p.mean) - p.entropy(), 0.0)
+    return _infinite_below(p, _exponential_cross_entropy(q, p.mean) - p.entropy(), 0.0)
 
 
 @register_kl(Uniform, Gamma)
 def _uniform_gamma(p: Uniform, q: Gamma) -> Tensor:
-    return _infinite_below(p, _by_gamma(q, p.mean, _mean_log(p.low, p.high)) - p.entropy(), 0.0)
+    return _infinite_below(
+        p, _gamma_cross_entropy(q, p.mean, _mean_log(p.low, p.high)) - p.entropy(), 0.0
+    )
 
 
 @register_kl(Uniform, Gumbel)
@@ -205,7 +207,7 @@ def _uniform_gumbel(p: Uniform, q: Gumbel) -> Tensor:
 @register_kl(Uniform, Normal)
 def _uniform_normal(p: Uniform, q: Normal) -> Tensor:
     mean = p.mean
-    return _by_normal(q, mean, p.variance + mean * mean) - p.entropy()
+    return _normal_cross_entropy(q, mean, p.variance + mean * mean) - p.entropy()
 
 
 @register_kl(Uniform, Pareto)

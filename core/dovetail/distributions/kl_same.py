@@ -13,7 +13,7 @@ import dovetail as dt
 from .categories import Categorical, OneHotCategorical
 from .composed import Independent
 from .discrete import Bernoulli, Binomial, Geometric, Poisson
-from .distribution import ExponentialFamily, Tensor, holds
+from .distribution import ExponentialFamily, Tensor, all_valid
 from .kl import kl_divergence, register_kl
 from .location_scale import Cauchy, Gumbel, Laplace, Uniform
 from .multivariate import MultivariateNormal, half_log_det, inverse_quadratic_form
@@ -29,13 +29,13 @@ __all__: list[str] = []
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Any, q: Any) -> Tensor:
     yes, no = p.probs, p._failure_probability()
-    divergence: Tensor = p._logs(yes, no) - q._logs(yes, no)
+    divergence: Tensor = p._sequence_log_prob(yes, no) - q._sequence_log_prob(yes, no)
     return divergence
 
 
 @register_kl(Binomial, Binomial)
 def _binomial(p: Binomial, q: Binomial) -> Tensor:
-    if not holds([p.total_count >= q.total_count]):
+    if not all_valid([p.total_count >= q.total_count]):
         raise dt.NotYetError(
             "kl_divergence(Binomial, Binomial): a total_count of q is above that of p"
         )
@@ -46,7 +46,7 @@ def _binomial(p: Binomial, q: Binomial) -> Tensor:
 
 @register_kl(Geometric, Geometric)
 def _geometric(p: Geometric, q: Geometric) -> Tensor:
-    return -p.entropy() - q._logs(1.0, p.mean)
+    return -p.entropy() - q._sequence_log_prob(1.0, p.mean)
 
 
 @register_kl(Poisson, Poisson)

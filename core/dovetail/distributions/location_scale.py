@@ -8,14 +8,14 @@ from typing import Any
 import dovetail as dt
 
 from . import constraints, noise
-from .distribution import Distribution, Generator, Sizes, Tensor, constraints_of, holds
+from .distribution import Distribution, Generator, Sizes, Tensor, all_valid, constraints_of
 from .parameters import EULER, Value, log1p_square
 from .transformed import TransformedDistribution
 from .transforms import AbsTransform
 
 __all__ = ["Cauchy", "Gumbel", "HalfCauchy", "Laplace", "StudentT", "Uniform"]
 
-REAL_AND_SCALE = {"loc": constraints.real, "scale": constraints.positive}
+LOCATION_SCALE_CONSTRAINTS = {"loc": constraints.real, "scale": constraints.positive}
 
 
 class Uniform(Distribution):
@@ -39,10 +39,10 @@ class Uniform(Distribution):
     high: Tensor
 
     def __init__(self, low: Value, high: Value, validate_args: bool | None = None) -> None:
-        super().__init__(self._take(low=low, high=high), (), validate_args)
+        super().__init__(self._set_parameters(low=low, high=high), (), validate_args)
         if self._validate_args:
             with dt.no_grad():
-                if not holds([self.low < self.high]):
+                if not all_valid([self.low < self.high]):
                     raise dt.ArgumentError(
                         f"Uniform: low has to be less than high, not {_as_text(self.low)} for high "
                         f"{_as_text(self.high)}"
@@ -120,14 +120,14 @@ class Laplace(Distribution):
     [2.0, 2.0]
     """
 
-    arg_constraints = REAL_AND_SCALE
+    arg_constraints = LOCATION_SCALE_CONSTRAINTS
     support = constraints.real
     has_rsample = True
     loc: Tensor
     scale: Tensor
 
     def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None) -> None:
-        super().__init__(self._take(loc=loc, scale=scale), (), validate_args)
+        super().__init__(self._set_parameters(loc=loc, scale=scale), (), validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -180,14 +180,14 @@ class Cauchy(Distribution):
     [0.5, 0.5]
     """
 
-    arg_constraints = REAL_AND_SCALE
+    arg_constraints = LOCATION_SCALE_CONSTRAINTS
     support = constraints.real
     has_rsample = True
     loc: Tensor
     scale: Tensor
 
     def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None) -> None:
-        super().__init__(self._take(loc=loc, scale=scale), (), validate_args)
+        super().__init__(self._set_parameters(loc=loc, scale=scale), (), validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -291,7 +291,7 @@ class StudentT(Distribution):
     [2.0]
     """
 
-    arg_constraints = constraints_of(df=constraints.positive, **REAL_AND_SCALE)
+    arg_constraints = constraints_of(df=constraints.positive, **LOCATION_SCALE_CONSTRAINTS)
     support = constraints.real
     has_rsample = True
     df: Tensor
@@ -301,7 +301,7 @@ class StudentT(Distribution):
     def __init__(
         self, df: Value, loc: Value = 0.0, scale: Value = 1.0, validate_args: bool | None = None
     ) -> None:
-        super().__init__(self._take(df=df, loc=loc, scale=scale), (), validate_args)
+        super().__init__(self._set_parameters(df=df, loc=loc, scale=scale), (), validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -376,14 +376,14 @@ class Gumbel(Distribution):
     [0.0, 0.0]
     """
 
-    arg_constraints = REAL_AND_SCALE
+    arg_constraints = LOCATION_SCALE_CONSTRAINTS
     support = constraints.real
     has_rsample = True
     loc: Tensor
     scale: Tensor
 
     def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None) -> None:
-        super().__init__(self._take(loc=loc, scale=scale), (), validate_args)
+        super().__init__(self._set_parameters(loc=loc, scale=scale), (), validate_args)
 
     @property
     def mean(self) -> Tensor:

@@ -7,15 +7,15 @@ from typing import Self
 
 import dovetail as dt
 
-from ..nn.functional.precision import narrow, wide
+from ..nn.functional.precision import cast_like, widen_half
 from . import constraints, noise
 from .distribution import Distribution, Generator, Shape, Sizes, Tensor, constraints_of, sizes_of
 from .half_rounding import in_float32
-from .parameters import Value, as_float_tensors, joint_shape, one_of
+from .parameters import Value, as_float_tensors, joint_shape, only_argument
 
 __all__ = ["MultivariateNormal"]
 
-MATRICES = ("covariance_matrix", "precision_matrix", "scale_tril")
+MATRIX_PARAMETERS = ("covariance_matrix", "precision_matrix", "scale_tril")
 
 
 class MultivariateNormal(Distribution):
@@ -53,7 +53,7 @@ class MultivariateNormal(Distribution):
         validate_args: bool | None = None,
     ) -> None:
         name = "MultivariateNormal"
-        which, value = one_of(
+        which, value = only_argument(
             name,
             covariance_matrix=covariance_matrix,
             precision_matrix=precision_matrix,
@@ -71,10 +71,10 @@ class MultivariateNormal(Distribution):
         self._parameter_name, self._matrix = which, matrix
         self.__dict__[which] = dt.broadcast_to(matrix, (*batch, n, n))
         super().__init__(batch, (n,), validate_args)
-        self._derive()
+        self._update_derived()
 
-    def _derive(self) -> None:
-        self._scale = narrow(self._factor(wide(self._matrix)), self._matrix)
+    def _update_derived(self) -> None:
+        self._scale = cast_like(self._factor(widen_half(self._matrix)), self._matrix)
 
     def _is_computed(self, name: str) -> bool:
         return name not in self.__dict__
@@ -93,7 +93,7 @@ class MultivariateNormal(Distribution):
     def __getattr__(self, name: str) -> Tensor:
         """Return a matrix that the user did not pass; else raise AttributeError."""
         whole = (*self.__dict__.get("_batch_shape", ()), *self.__dict__.get("_event_shape", ()) * 2)
-        if name in MATRICES and "_scale" in self.__dict__:
+        if name in MATRIX_PARAMETERS and "_scale" in self.__dict__:
             return dt.broadcast_to(self._compute_matrix(name), whole)
         missing: Tensor = super().__getattr__(name)  # type: ignore[misc]  # it raises
         return missing

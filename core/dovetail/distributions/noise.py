@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import dovetail as dt
 
 from .distribution import Generator, Shape
-from .implicit import NARROW, WIDE, beta_slope, gamma_cdf, gamma_slope
-from .parameters import wide
+from .implicit import FLOAT32_PRECISION, FLOAT64_PRECISION, beta_slope, gamma_cdf, gamma_slope
+from .parameters import sampling_dtype
 
 __all__ = [
     "beta",
@@ -27,7 +27,7 @@ Tensor: TypeAlias = dt.Tensor
 
 def uniform(shape: Shape, like: Tensor, generator: Generator | None) -> Tensor:
     """Draw floats in 0 <= u < 1, in float32 for narrower dtypes."""
-    d = wide(like.dtype)
+    d = sampling_dtype(like.dtype)
     return dt.random.uniform(shape, dtype=d, device=like.device, generator=generator)
 
 
@@ -47,7 +47,7 @@ def exponential(shape: Shape, like: Tensor, generator: Generator | None) -> Tens
     x = exponential_from_uniform(uniform(shape, like, generator)).astype(like.dtype)
     facts = dt.finfo(like.dtype)
     least = float(facts.smallest_normal) * float(facts.eps)  # a half may have rounded to 0
-    return x if wide(like.dtype) is like.dtype else dt.maximum(x, least)
+    return x if sampling_dtype(like.dtype) is like.dtype else dt.maximum(x, least)
 
 
 def cauchy(shape: Shape, like: Tensor, generator: Generator | None) -> Tensor:
@@ -66,7 +66,7 @@ def _unpack_saved(ctx: dt.autograd.Context) -> tuple[Tensor, Tensor]:
 
 def _precision(x: Tensor) -> dict[str, Any]:
     """Return the lengths of integrals and series for a dtype."""
-    panels, terms, cut = WIDE if x.dtype is dt.float64 else NARROW
+    panels, terms, cut = FLOAT64_PRECISION if x.dtype is dt.float64 else FLOAT32_PRECISION
     return {"panels": panels, "terms": terms, "cut": cut, "tiny": _tiny(x)}
 
 
@@ -90,7 +90,7 @@ class _StandardGamma(dt.autograd.Function):
 
 def standard_gamma_grad(concentration: Tensor, x: Tensor) -> Tensor:
     """Return the derivative of gamma variables by their concentration at a fixed probability."""
-    d = wide(x.dtype)
+    d = sampling_dtype(x.dtype)
     a, y = concentration.astype(d), x.astype(d)
     slope: Tensor = gamma_slope(a, y, **_precision(y))
     return slope.astype(x.dtype)
@@ -100,7 +100,7 @@ def gamma(concentration: Tensor, shape: Shape, generator: Generator | None) -> T
     """Draw gamma variables of rate 1, which are positive, with gradients."""
     a = dt.broadcast_to(concentration, shape)
     with dt.no_grad():
-        x = dt.random.gamma(a.astype(wide(a.dtype)), generator=generator)
+        x = dt.random.gamma(a.astype(sampling_dtype(a.dtype)), generator=generator)
         x = dt.maximum(x.astype(a.dtype), _tiny(a))
     return _StandardGamma.apply(a, x)
 
@@ -111,7 +111,7 @@ class _LowerGamma(dt.autograd.Function):
     @staticmethod
     def forward(ctx: dt.autograd.Context, a: Tensor, x: Tensor) -> Tensor:
         ctx.save_for_backward(a, x)
-        d = wide(x.dtype)
+        d = sampling_dtype(x.dtype)
         k, y = a.astype(d), x.astype(d)
         probability: Tensor = gamma_cdf(k, y, **_precision(y))
         return probability.astype(x.dtype)
@@ -152,7 +152,7 @@ class _Dirichlet(dt.autograd.Function):
 
 def dirichlet_grad(x: Tensor, concentration: Tensor, total: Tensor) -> Tensor:
     """Return the derivative of beta variables by their first concentration, over 1 - x."""
-    d = wide(x.dtype)
+    d = sampling_dtype(x.dtype)
     a, y = concentration.astype(d), x.astype(d)
     b = dt.broadcast_to(total.astype(d), y.shape) - a
     slope: Tensor = beta_slope(a, b, y, 1.0 - y, **_precision(y))
@@ -195,7 +195,7 @@ def dirichlet(concentration: Tensor, shape: Shape, generator: Generator | None) 
     """Draw Dirichlet variables, with gradients: gamma variables over their sum."""
     a = dt.broadcast_to(concentration, shape)
     with dt.no_grad():
-        k = a.astype(wide(a.dtype))
+        k = a.astype(sampling_dtype(a.dtype))
         x, w = _log_gamma_factors(k, generator)
         logs = x - w / k
         least = dt.min(k, axis=-1, keepdims=True)  # divided by last, as 1 / k may be infinite
@@ -212,7 +212,7 @@ def beta(a: Tensor, b: Tensor, shape: Shape, generator: Generator | None) -> Ten
     """Draw beta variables, with gradients: the share of one of two gamma variables."""
     a, b = dt.broadcast_to(a, shape), dt.broadcast_to(b, shape)
     with dt.no_grad():
-        j, k = a.astype(wide(a.dtype)), b.astype(wide(b.dtype))
+        j, k = a.astype(sampling_dtype(a.dtype)), b.astype(sampling_dtype(b.dtype))
         (x, v), (y, w) = _log_gamma_factors(j, generator), _log_gamma_factors(k, generator)
         odds = (x - v / j) - (y - w / k)
         least = dt.minimum(j, k)  # divided by last, as 1 / k may be infinite

@@ -14,7 +14,7 @@ from .transforms import AbsTransform, ExpTransform
 
 __all__ = ["HalfNormal", "LogNormal", "Normal"]
 
-LOG_ROOT = 0.5 * math.log(2.0 * math.pi)
+HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
 class Normal(ExponentialFamily):
@@ -36,7 +36,7 @@ class Normal(ExponentialFamily):
     scale: Tensor
 
     def __init__(self, loc: Value, scale: Value, validate_args: bool | None = None) -> None:
-        super().__init__(self._take(loc=loc, scale=scale), (), validate_args)
+        super().__init__(self._set_parameters(loc=loc, scale=scale), (), validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -63,7 +63,7 @@ class Normal(ExponentialFamily):
 
     def log_prob(self, value: Value) -> Tensor:
         z = self._standard(value)
-        return z * -0.5 * z - self._log("scale") - LOG_ROOT
+        return z * -0.5 * z - self._log("scale") - HALF_LOG_TWO_PI
 
     def cdf(self, value: Value) -> Tensor:
         return dt.ndtr(self._standard(value))
@@ -72,7 +72,7 @@ class Normal(ExponentialFamily):
         return self.loc + self.scale * dt.ndtri(self._as_probability(value))
 
     def entropy(self) -> Tensor:
-        return 0.5 + LOG_ROOT + dt.log(self.scale)
+        return 0.5 + HALF_LOG_TWO_PI + dt.log(self.scale)
 
     @property
     def _natural_params(self) -> tuple[Tensor, Tensor]:

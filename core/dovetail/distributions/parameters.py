@@ -63,7 +63,7 @@ def joint_shape(
         raise dt.ShapeError(f"{op}: {shapes_text} do not broadcast") from None
 
 
-def one_of(op: str, **arguments: object) -> tuple[str, Any]:
+def only_argument(op: str, **arguments: object) -> tuple[str, Any]:
     """Return the name and value of the only argument that is not None. Raises: ArgumentError."""
     passed = [(name, v) for name, v in arguments.items() if v is not None]
     if len(passed) != 1:
@@ -142,6 +142,6 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     return dt.log(probs) - dt.log1p(-probs) if is_binary else dt.log(probs)
 
 
-def wide(d: dt.DType) -> dt.DType:
+def sampling_dtype(d: dt.DType) -> dt.DType:
     """Return the dtype in which numbers are drawn: at least float32, as halves are too coarse."""
     return dt.float64 if d is dt.float64 else dt.float32

@@ -48,7 +48,7 @@ class Exponential(ExponentialFamily):
     rate: Tensor
 
     def __init__(self, rate: Value, validate_args: bool | None = None) -> None:
-        super().__init__(self._take(rate=rate), (), validate_args)
+        super().__init__(self._set_parameters(rate=rate), (), validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -113,7 +113,9 @@ class Gamma(ExponentialFamily):
     def __init__(
         self, concentration: Value, rate: Value, validate_args: bool | None = None
     ) -> None:
-        super().__init__(self._take(concentration=concentration, rate=rate), (), validate_args)
+        super().__init__(
+            self._set_parameters(concentration=concentration, rate=rate), (), validate_args
+        )
 
     @property
     def mean(self) -> Tensor:
@@ -247,7 +249,7 @@ class FisherSnedecor(Distribution):
     df2: Tensor
 
     def __init__(self, df1: Value, df2: Value, validate_args: bool | None = None) -> None:
-        super().__init__(self._take(df1=df1, df2=df2), (), validate_args)
+        super().__init__(self._set_parameters(df1=df1, df2=df2), (), validate_args)
 
     @property
     def mean(self) -> Tensor:
@@ -306,7 +308,7 @@ class Weibull(TransformedDistribution):
     def __init__(
         self, scale: Value, concentration: Value, validate_args: bool | None = None
     ) -> None:
-        self._take(scale=scale, concentration=concentration)
+        self._set_parameters(scale=scale, concentration=concentration)
         base = Exponential(dt.ones_like(self.scale), validate_args=False)
         super().__init__(base, self._build_transforms(), validate_args=validate_args)
 
@@ -316,10 +318,10 @@ class Weibull(TransformedDistribution):
 
     def expand(self, batch_shape: Sizes) -> Weibull:
         new = super().expand(batch_shape)
-        new._derive()
+        new._update_derived()
         return new
 
-    def _derive(self) -> None:
+    def _update_derived(self) -> None:
         self.transforms = self._build_transforms()
 
     def log_prob(self, value: Value) -> Tensor:
@@ -381,7 +383,7 @@ class Pareto(TransformedDistribution):
     base_dist: Exponential
 
     def __init__(self, scale: Value, alpha: Value, validate_args: bool | None = None) -> None:
-        self._take(scale=scale, alpha=alpha)
+        self._set_parameters(scale=scale, alpha=alpha)
         base = Exponential(self.alpha, validate_args=False)
         super().__init__(base, self._build_transforms(), validate_args=validate_args)
 
@@ -390,10 +392,10 @@ class Pareto(TransformedDistribution):
 
     def expand(self, batch_shape: Sizes) -> Pareto:
         new = super().expand(batch_shape)
-        new._derive()
+        new._update_derived()
         return new
 
-    def _derive(self) -> None:
+    def _update_derived(self) -> None:
         self.transforms = self._build_transforms()
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)

@@ -115,7 +115,7 @@ class Beta(ExponentialFamily):
     def __init__(
         self, concentration1: Value, concentration0: Value, validate_args: bool | None = None
     ) -> None:
-        shape = self._take(concentration1=concentration1, concentration0=concentration0)
+        shape = self._set_parameters(concentration1=concentration1, concentration0=concentration0)
         super().__init__(shape, (), validate_args)
 
     @property

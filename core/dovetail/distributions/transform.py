@@ -34,7 +34,7 @@ class Transform(Explained):
     [0.0]
     """
 
-    _checks_kinds = True
+    _checks_annotations = True
     bijective: bool = False
     domain: Any
     codomain: Any
@@ -149,54 +149,54 @@ class _Inverse(Transform):
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(transform._cache_size)
-        self._of = transform
+        self._transform = transform
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
         """The constraint of inputs."""
-        constraint: Constraint = self._of.codomain
+        constraint: Constraint = self._transform.codomain
         return constraint
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
         """The constraint of outputs."""
-        constraint: Constraint = self._of.domain
+        constraint: Constraint = self._transform.domain
         return constraint
 
     @property
     def bijective(self) -> bool:  # type: ignore[override]  # that of the transform
         """True if each output is that of exactly one input."""
-        return self._of.bijective
+        return self._transform.bijective
 
     @property
     def sign(self) -> Any:
         """1 if it is increasing, -1 if decreasing."""
-        return self._of.sign
+        return self._transform.sign
 
     @property
     def inv(self) -> Transform:
-        return self._of
+        return self._transform
 
     def with_cache(self, cache_size: int = 1) -> Any:
-        return self._of.with_cache(cache_size).inv
+        return self._transform.with_cache(cache_size).inv
 
     def _comparison_key(self) -> object:
-        return self._of
+        return self._transform
 
     def __call__(self, x: Tensor) -> Tensor:
-        return self._of._inv_call(x)
+        return self._transform._inv_call(x)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return -self._of.log_abs_det_jacobian(y, x)
+        return -self._transform.log_abs_det_jacobian(y, x)
 
     def forward_shape(self, shape: Shape) -> Shape:
-        return self._of.inverse_shape(shape)
+        return self._transform.inverse_shape(shape)
 
     def inverse_shape(self, shape: Shape) -> Shape:
-        return self._of.forward_shape(shape)
+        return self._transform.forward_shape(shape)
 
     def __repr__(self) -> str:
-        return f"{self._of!r}.inv"
+        return f"{self._transform!r}.inv"
 
 
 class ComposeTransform(Transform):

@@ -141,7 +141,7 @@ class TransformedDistribution(Distribution):
         log_density = sum_last(self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape))
         return log_density if stretched is None else log_density - stretched
 
-    def _orient(self, value: Tensor) -> Tensor:
+    def _flip_if_decreasing(self, value: Tensor) -> Tensor:
         """Return a probability, or 1 - value if the transforms are decreasing."""
         sign: Any = 1
         for t in self.transforms:
@@ -152,11 +152,13 @@ class TransformedDistribution(Distribution):
 
     def cdf(self, value: Value) -> Tensor:
         below, above, y = self._split_support(self._as_value(value))
-        probability = self._orient(self.base_dist.cdf(self._base_value(y)))
+        probability = self._flip_if_decreasing(self.base_dist.cdf(self._base_value(y)))
         return dt.where(below, 0.0, dt.where(above, 1.0, probability))
 
     def icdf(self, value: Value) -> Tensor:
-        return self._forward(self.base_dist.icdf(self._orient(self._as_probability(value))))
+        return self._forward(
+            self.base_dist.icdf(self._flip_if_decreasing(self._as_probability(value)))
+        )
 
     def __repr__(self) -> str:
         if self.arg_constraints:

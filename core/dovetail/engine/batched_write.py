@@ -6,36 +6,36 @@ from collections.abc import Hashable, Sequence
 
 from ..backend.streams import current_handle
 from ..device_class import opened as open_device
-from ..fusion.in_place import in_place, to_rows
-from ..graph.expr import Expr, is_recomputed, readers, reads, storage_of
+from ..fusion.in_place import redirect_to_rows, redirect_to_targets
+from ..graph.expr import Expr, find_readers, is_recomputed, reads, storage_of
 from ..lru_cache import LRUCache
-from ..plugins.device_handle import Opened
+from ..plugins.device_handle import OpenedDevice
 from ..settings import flags
 from . import events, programs, tracer_api
-from .evaluate import counters, evaluate, lock
+from .evaluate import counters, engine_lock, evaluate
 from .evaluation import Evaluation
-from .launching import BoundPlan, launch
+from .launching import BoundPlan, launch_plan
 
-_plans: LRUCache[tuple[Hashable, ...], BoundPlan] = programs.holding(1024)
+_plans: LRUCache[tuple[Hashable, ...], BoundPlan] = programs.create_program_cache(1024)
 
 
-class Together(Evaluation):
+class BatchedWrite(Evaluation):
     """An evaluation that writes each root into its target, or into rows of it.
 
-    at: the leaf with the indices of the rows.
+    row_indices: the leaf with the indices of the rows.
     """
 
-    __slots__ = ("at", "targets")
+    __slots__ = ("row_indices", "targets")
 
     def __init__(
-        self, roots: Sequence[Expr], targets: Sequence[Expr], at: Expr | None = None
+        self, roots: Sequence[Expr], targets: Sequence[Expr], row_indices: Expr | None = None
     ) -> None:
         super().__init__(roots)
-        self.targets, self.at = targets, at
+        self.targets, self.row_indices = targets, row_indices
         for r in roots:
             self.uses[self.index[r]] += 1  # the references from `roots`
 
-    def is_simple(self) -> bool:
+    def has_unaliased_targets(self) -> bool:
         """Return True if only `roots` refers to the values, and no two targets share memory."""
         if any(t.storage.overlap is not None for t in self.targets):
             return False
@@ -48,74 +48,81 @@ class Together(Evaluation):
             and roots.isdisjoint(self.externally_referenced_nodes())
         )
 
-    def index_slots(self, at: Expr) -> tuple[int, ...]:
-        """Return the slots of leaves that view all of `at`; none if `at` is not contiguous."""
-        if at.strides != at.spec.strides:
+    def find_index_slots(self, row_indices: Expr) -> tuple[int, ...]:
+        """Return the slots of leaves that view all of `row_indices`; none if `row_indices` is not
+        contiguous.
+        """
+        if row_indices.strides != row_indices.spec.strides:
             return ()
         return tuple(
             slot
             for slot, e in enumerate(self.leaves)
-            if e.storage is at.storage
-            and e.offset == at.offset
-            and e.spec.size == at.spec.size
-            and e.spec.dtype is at.spec.dtype
+            if e.storage is row_indices.storage
+            and e.offset == row_indices.offset
+            and e.spec.size == row_indices.spec.size
+            and e.spec.dtype is row_indices.spec.dtype
         )
 
     def bind(self) -> BoundPlan:
         """Return the bound plan; if the writes are possible, add the targets to the leaves."""
         key, referenced, roots, _ = self._whole_key()
         write_targets = [self.write_target(t) for t in self.targets]
-        at = None if self.at is None else self.index_slots(self.at)
+        at = None if self.row_indices is None else self.find_index_slots(self.row_indices)
         key_with_targets = (*key, *write_targets, at)
         plan = _plans.find(key_with_targets)
         if plan is None:
             opened = open_device(self.device)
             unwritten_plan = self._build_plan(referenced, roots, None)
             writing_plan = (
-                in_place(unwritten_plan, roots, write_targets)
+                redirect_to_targets(unwritten_plan, roots, write_targets)
                 if at is None
-                else to_rows(unwritten_plan, roots, write_targets, at)
+                else redirect_to_rows(unwritten_plan, roots, write_targets, at)
             )
             counters.plans += 1
-            plan = _plans[key_with_targets] = programs.bind(opened, writing_plan, len(self.scalars))
-        if not plan.plan.overlaps:
+            plan = _plans[key_with_targets] = programs.bind_plan(
+                opened, writing_plan, len(self.scalars)
+            )
+        if not plan.plan.target_overlaps:
             self.leaves = [*self.leaves, *self.targets]
         return plan
 
-    def run(self, asked: bool = True) -> bool:
+    def run(self, reports_checks: bool = True) -> bool:
         """Run the writes; return True if they were done."""
         recorder = tracer_api.current()
         if recorder is not None:
-            return recorder.run(self, asked)
+            return recorder.run(self, reports_checks)
         counters.evaluations += 1
         plan = self.bind()
-        if plan.plan.overlaps:
+        if plan.plan.target_overlaps:
             return False
-        self.execute(plan, asked)
+        self.execute(plan, reports_checks)
         return True
 
-    def execute(self, plan: BoundPlan, asked: bool) -> None:
+    def execute(self, plan: BoundPlan, reports_checks: bool) -> None:
         """Launch the steps of the plan."""
         if events.profiles:
-            super().execute(plan, asked)
+            super().execute(plan, reports_checks)
             return
         opened = open_device(self.device)
         stream = current_handle(self.device)
-        launch(opened, plan, self.nodes, self.leaves, self.scalars, None, stream)
+        launch_plan(opened, plan, self.nodes, self.leaves, self.scalars, None, stream)
 
 
-def write_together(roots: list[Expr], targets: Sequence[Expr], at: Expr | None = None) -> bool:
+def write_batch(
+    roots: list[Expr], targets: Sequence[Expr], row_indices: Expr | None = None
+) -> bool:
     """Compute pending nodes right into the memory of leaves; return False if that is impossible.
 
     The list `roots` must have the only references to the nodes. They have exactly the leaves'
-    specs, or they are rows that go to the indices in a leaf `at`, which are in range and distinct.
+    specs, or they are rows that go to the indices in a leaf `row_indices`, which are in range and
+    distinct.
     """
-    with lock:
-        return _write(roots, targets, at)
+    with engine_lock:
+        return _write(roots, targets, row_indices)
 
 
 def _write(roots: list[Expr], targets: Sequence[Expr], at: Expr | None) -> bool:
-    if flags.tainted or not _is_one_device([*roots, *targets]):
+    if flags.has_unresolved_checks or not _is_one_device([*roots, *targets]):
         return False
     recorder = tracer_api.current()
     if recorder is not None:
@@ -129,10 +136,10 @@ def _write(roots: list[Expr], targets: Sequence[Expr], at: Expr | None) -> bool:
         if pending is not None:
             evaluate((pending,), False)
             storage_of(t)
-    evaluation = Together(roots, targets, at)
-    if not evaluation.is_simple() or _is_recomputed(evaluation):
+    evaluation = BatchedWrite(roots, targets, at)
+    if not evaluation.has_unaliased_targets() or _is_recomputed(evaluation):
         return False
-    _flush(evaluation)
+    _evaluate_readers(evaluation)
     if not evaluation.run(False):
         return False
     _synchronize(open_device(evaluation.device), targets)
@@ -143,28 +150,28 @@ def _is_one_device(exprs: Sequence[Expr]) -> bool:
     return all(e.spec.device is exprs[0].spec.device for e in exprs)
 
 
-def _is_recomputed(evaluation: Together) -> bool:
+def _is_recomputed(evaluation: BatchedWrite) -> bool:
     """Return True if a rematerialised node would read the targets' memory again."""
     inside = evaluation.index
     return any(
         e in inside and reads(e, t) and is_recomputed(e, inside)
         for t in evaluation.targets
-        for e in readers(storage_of(t))
+        for e in find_readers(storage_of(t))
     )
 
 
-def _flush(evaluation: Together) -> None:
+def _evaluate_readers(evaluation: BatchedWrite) -> None:
     """Compute the pending nodes outside of this evaluation that read the targets' memory."""
     pending_readers = {
         e: None
         for t in evaluation.targets
-        for e in readers(storage_of(t))
+        for e in find_readers(storage_of(t))
         if e not in evaluation.index and reads(e, t)
     }
     if pending_readers:
-        evaluate([*pending_readers], asked=False)
+        evaluate([*pending_readers], reports_checks=False)
 
 
-def _synchronize(opened: Opened, targets: Sequence[Expr]) -> None:
+def _synchronize(opened: OpenedDevice, targets: Sequence[Expr]) -> None:
     if opened.asynchronous and (flags.depth == 0 or any(t.storage.seen for t in targets)):
         opened.backend.synchronize(current_handle(opened.device))

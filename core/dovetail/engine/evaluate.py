@@ -11,63 +11,64 @@ from ..backend.streams import current_handle
 from ..device_class import Device, opened_devices
 from ..device_class import opened as open_device
 from ..errors import TransformError
-from ..fusion.plan import Plan, Step
+from ..fusion.plan import Plan, PlannedLaunch
 from ..graph.expr import (
-    MANY,
+    PENDING_READERS_MAX,
     Expr,
     Spec,
-    is_read,
+    find_readers,
+    has_other_reader,
     is_recomputed,
     node,
-    readers,
     reads,
     reads_exported,
     storage_of,
 )
-from ..graph.expr import pending as all_pending
-from ..graph.refcount import Holder, is_sole_owner, take
+from ..graph.expr import pending_nodes as all_pending
+from ..graph.refcount import Box, is_sole_owner, pop
 from ..ir.builder import Kernel
 from ..locks import Lock
 from ..memory.storage import Storage
 from ..ops.table import COPY
-from ..plugins.device_handle import Opened
+from ..plugins.device_handle import OpenedDevice
 from ..settings import flags
 from . import programs
 from .evaluation import Evaluation
 from .events import counters as counters  # re-exported for tests and tools
 from .graph_matcher import HIT, NEEDS_TEMP
-from .plan_cache import match, match_all, try_cached_update, try_cached_write
+from .plan_cache import match_cached_graph, match_cached_graphs, try_cached_update, try_cached_write
 
-lock = _turn = Lock()  # the second name is compiled to a typed variable, invisible to Python
+engine_lock = _turn = Lock()  # the second name is compiled to a typed variable, invisible to Python
 
 
-def evaluate(exprs: Sequence[Expr], asked: bool = True) -> None:
+def evaluate(exprs: Sequence[Expr], reports_checks: bool = True) -> None:
     """Compute these nodes; afterwards they are leaves, in memory.
 
-    asked: report out-of-range indices here. Otherwise the error is raised where the value is read.
-    Raises: IndexOutOfRange, on devices that wait for their work, if `asked`.
+    reports_checks: report out-of-range indices here. Otherwise the error is raised where the value
+        is read.
+    Raises: IndexOutOfRange, on devices that wait for their work, if `reports_checks`.
     """
-    _turn.held(_evaluate, (exprs, asked))
+    _turn.held(_evaluate, (exprs, reports_checks))
 
 
-def _evaluate(exprs: Sequence[Expr], asked: bool) -> None:
-    if flags.tainted and asked:
-        _refuse_bad(exprs)
+def _evaluate(exprs: Sequence[Expr], reports_checks: bool) -> None:
+    if flags.has_unresolved_checks and reports_checks:
+        _raise_failed_checks(exprs)
     if len(exprs) == 1:
         root = _source(exprs[0])
-        if root is None or (not _is_watched() and match(root, asked)):
+        if root is None or (not _is_observed() and match_cached_graph(root, reports_checks)):
             return
-        Evaluation([root]).run(asked)
+        Evaluation([root]).run(reports_checks)
         return
     for roots in _by_device(exprs):
-        if _is_watched() or not match_all(roots, asked):
-            Evaluation(roots).run(asked)
+        if _is_observed() or not match_cached_graphs(roots, reports_checks):
+            Evaluation(roots).run(reports_checks)
 
 
-def finish(e: Expr) -> None:
+def evaluate_and_wait(e: Expr) -> None:
     """Compute a node and wait; afterwards the memory that it reads may be written."""
     evaluate((e,), False)
-    _finish(e.spec.device)
+    _synchronize(e.spec.device)
 
 
 def finish_pending() -> None:
@@ -76,62 +77,62 @@ def finish_pending() -> None:
         if reads_exported(e):
             evaluate((e,), False)
     for device in opened_devices():
-        _finish(device)
+        _synchronize(device)
 
 
-def release(storage: Storage) -> None:
+def release_memory(storage: Storage) -> None:
     """Compute the pending nodes that read this storage; from now on other code may write it."""
-    _turn.held(_release, (storage,))
+    _turn.held(_release_memory, (storage,))
 
 
-def _release(storage: Storage) -> None:
-    pending_readers = readers(storage)
+def _release_memory(storage: Storage) -> None:
+    pending_readers = find_readers(storage)
     if pending_readers:
         _evaluate(pending_readers, False)
 
 
-def _finish(device: Device) -> None:
+def _synchronize(device: Device) -> None:
     opened = open_device(device)
     if opened.asynchronous:
         opened.backend.synchronize(current_handle(device))
 
 
-def _is_watched() -> bool:
+def _is_observed() -> bool:
     """Return True if a profile or a capture observes each launch."""
-    return flags.profiled or flags.captures > 0
+    return flags.is_observed or flags.captures > 0
 
 
-def _refuse_bad(exprs: Sequence[Expr]) -> None:
+def _raise_failed_checks(exprs: Sequence[Expr]) -> None:
     """Raise IndexOutOfRange if the memory of a leaf has a failed bounds check."""
     for e in exprs:
         if e.op is None and not open_device(e.spec.device).backend.asynchronous:
-            faults.look(storage_of(e))
+            faults.settle_before_read(storage_of(e))
 
 
-def planned(exprs: Sequence[Expr]) -> list[tuple[Opened, Plan]]:
+def plan_pending(exprs: Sequence[Expr]) -> list[tuple[OpenedDevice, Plan]]:
     """Return device and plan of the pending work of these nodes; compile and run nothing."""
-    return [(sketch.opened, sketch.plan) for sketch in sketched(exprs)]
+    return [(sketch.opened, sketch.plan) for sketch in sketch_plans(exprs)]
 
 
 class Sketch(NamedTuple):
     """The plan of one device's pending work: specs read, by slot, and specs kept, with slots."""
 
-    opened: Opened
+    opened: OpenedDevice
     plan: Plan
-    read: list[Spec]
-    kept: list[tuple[int, Spec]]
+    read_specs: list[Spec]
+    stored_specs: list[tuple[int, Spec]]
 
 
-def sketched(exprs: Sequence[Expr]) -> list[Sketch]:
+def sketch_plans(exprs: Sequence[Expr]) -> list[Sketch]:
     """Return per device the plan of the pending work and the specs that it reads and keeps."""
-    with lock:
+    with engine_lock:
         return [_sketch(roots) for roots in _by_device(exprs)]
 
 
 def _sketch(roots: Sequence[Expr]) -> Sketch:
     evaluation = Evaluation(roots)
     plan = evaluation.plan()
-    stored = [(slot, evaluation.nodes[i].spec) for i, slot in plan.kept]
+    stored = [(slot, evaluation.nodes[i].spec) for i, slot in plan.output_slots]
     opened = open_device(roots[0].spec.device)
     return Sketch(opened, plan, [e.spec for e in evaluation.leaves], stored)
 
@@ -139,8 +140,8 @@ def _sketch(roots: Sequence[Expr]) -> Sketch:
 def compile_ahead(exprs: Sequence[Expr]) -> None:
     """Compile together the kernels of the pending work that have no program in memory."""
     kernels_by_device: dict[Device, dict[str, Kernel]] = {}
-    for opened, plan in (pair for e in exprs for pair in planned([e])):
-        steps = (s for s in plan.steps if isinstance(s, Step) and 0 not in s.grid)
+    for opened, plan in (pair for e in exprs for pair in plan_pending([e])):
+        steps = (s for s in plan.steps if isinstance(s, PlannedLaunch) and 0 not in s.grid)
         kernels_by_device.setdefault(opened.device, {}).update(
             {str(s.kernel): s.kernel for s in steps}
         )
@@ -165,39 +166,45 @@ def _source(e: Expr) -> Expr | None:
 # --- writing into memory that is there ------------------------------------------------------------
 
 
-def write(value: Holder[Expr], target: Expr, others: int = 0) -> None:
+def write(value: Box[Expr], target: Expr, other_references: int = 0) -> None:
     """Store a value of the same shape and dtype into the memory that leaf `target` views.
 
     The value is popped from its holder. It gets no memory of its own if nothing else refers to it.
-    others: this many further references do not count, because they read the value from the target;
-    they do count if the value reads the target's memory.
+    other_references: this many further references do not count, because they read the value from
+        the target; they do count if the value reads the target's memory.
     """
-    _turn.held(_write, (value, target, others))
+    _turn.held(_write, (value, target, other_references))
 
 
-def _write(value: Holder[Expr], target: Expr, others: int) -> None:
+def _write(value: Box[Expr], target: Expr, other_references: int) -> None:
     storage = _in_memory(target)
-    can_match = not _is_watched() and (value[0].op is None or is_sole_owner(value, others))
-    if can_match and not is_read(target, value[0]):
-        outcome = try_cached_write(value[0], target, others)
+    can_match = not _is_observed() and (
+        value[0].op is None or is_sole_owner(value, other_references)
+    )
+    if can_match and not has_other_reader(target, value[0]):
+        outcome = try_cached_write(value[0], target, other_references)
         if outcome == HIT:
-            _finish_visible(storage)
+            _wait_if_visible(storage)
             return
         if outcome == NEEDS_TEMP:
-            _store_apart([_source_of_copy(node(COPY, (take(value),), target.spec))], target)
+            _store_through_temp([_source_of_copy(node(COPY, (pop(value),), target.spec))], target)
             return
-    _store([node(COPY, (take(value),), target.spec)], target, others)
+    _store([node(COPY, (pop(value),), target.spec)], target, other_references)
 
 
 def update(value: Expr, target: Expr) -> None:
     """Run an op that updates the memory of `target`; nothing else may refer to its node."""
-    _turn.held(_update, (value, target))
+    _turn.held(_update_memory, (value, target))
 
 
-def _update(value: Expr, target: Expr) -> None:
+def _update_memory(value: Expr, target: Expr) -> None:
     storage = _in_memory(target)
-    if not _is_watched() and not is_read(target, value) and try_cached_update(value, target) == HIT:
-        _finish_visible(storage)
+    if (
+        not _is_observed()
+        and not has_other_reader(target, value)
+        and try_cached_update(value, target) == HIT
+    ):
+        _wait_if_visible(storage)
         return
     _store([value], target)
 
@@ -208,27 +215,27 @@ def _in_memory(target: Expr) -> Storage:
     if pending is not None:
         evaluate([pending])
     storage = storage_of(target)
-    finish_overlapping(storage)
+    wait_for_overlapping(storage)
     return storage
 
 
-def finish_overlapping(storage: Storage) -> None:
+def wait_for_overlapping(storage: Storage) -> None:
     """Wait for the launches that use memory of the storages that overlap this one."""
     if storage.overlap is not None:
         for device in {s.device for s in storage.overlap.members()}:
             open_device(device).backend.synchronize()
 
 
-def _store(value: Holder[Expr], target: Expr, others: int = 0) -> None:
+def _store(value: Box[Expr], target: Expr, other_references: int = 0) -> None:
     storage = storage_of(target)
-    _flush(target, value[0])
-    if _store_directly(value[0], target, others):
-        _finish_visible(storage)
+    _evaluate_readers(target, value[0])
+    if _store_directly(value[0], target, other_references):
+        _wait_if_visible(storage)
     else:
-        _store_apart([_source_of_copy(take(value))], target)
+        _store_through_temp([_source_of_copy(pop(value))], target)
 
 
-def _store_apart(value: Holder[Expr], target: Expr) -> None:
+def _store_through_temp(value: Box[Expr], target: Expr) -> None:
     """Compute the value in memory of its own, then copy it."""
     evaluate(value)
     write(value, target)
@@ -243,38 +250,38 @@ def _source_of_copy(value: Expr) -> Expr:
     return source if source.op is not None and source.spec is value.spec else value
 
 
-def _store_directly(value: Expr, target: Expr, others: int) -> bool:
+def _store_directly(value: Expr, target: Expr, other_references: int) -> bool:
     """Compute a value right into the target; return False if it reads what it would overwrite.
 
     A function of its own: an `Evaluation` refers to its graph, and a second evaluation in the same
     frame would then materialise all of it.
     """
     evaluation = Evaluation([value], target)
-    evaluation.discount_references(others)
+    evaluation.discount_references(other_references)
     return evaluation.run()
 
 
-def _finish_visible(storage: Storage) -> None:
+def _wait_if_visible(storage: Storage) -> None:
     """Wait for a write to memory that is visible outside, or if ops run eagerly."""
     if storage.seen or flags.depth == 0:
-        _finish(storage.device)
+        _synchronize(storage.device)
 
 
-def _flush(target: Expr, value: Expr) -> None:
+def _evaluate_readers(target: Expr, value: Expr) -> None:
     """Compute the pending nodes that read the target's memory and are not part of `value`.
 
     Many readers of other parts of that memory are computed too: otherwise each write would have to
     look at all of them.
     """
-    pending_readers = readers(storage_of(target))
-    if len(pending_readers) <= MANY:
+    pending_readers = find_readers(storage_of(target))
+    if len(pending_readers) <= PENDING_READERS_MAX:
         pending_readers = [e for e in pending_readers if reads(e, target)]
     if pending_readers:
         value_graph = _graph(value)
         evaluate_remaining(
             [e for e in pending_readers if e not in value_graph or is_recomputed(e, value_graph)]
         )
-        finish_overlapping(storage_of(target))
+        wait_for_overlapping(storage_of(target))
 
 
 def evaluate_remaining(exprs: Sequence[Expr]) -> None:
@@ -283,11 +290,11 @@ def evaluate_remaining(exprs: Sequence[Expr]) -> None:
     Something may still hold such a node, such as a cycle of references.
     """
     try:
-        evaluate(exprs, asked=False)
+        evaluate(exprs, reports_checks=False)
     except TransformError:
         for e in exprs:
             with suppress(TransformError):
-                evaluate([e], asked=False)
+                evaluate([e], reports_checks=False)
 
 
 def _graph(root: Expr) -> set[Expr]:

@@ -7,33 +7,37 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import TypeAlias
 
 from ..backend import faults
-from ..backend.faults import Check
+from ..backend.faults import IndexCheck
 from ..backend.streams import current_handle
 from ..device_class import opened as open_device
 from ..fusion import passes as fusion
-from ..fusion.decisions import Graph
-from ..fusion.plan import Plan, Target
+from ..fusion.decisions import PlanGraph
+from ..fusion.plan import Plan, WriteTarget
 from ..graph.expr import Expr, storage_of
 from ..lru_cache import LRUCache
 from ..settings import flags
 from . import events, plan_cache, programs, provenance, tracer_api
 from .events import counters
-from .graph_key import Walk
-from .launching import BoundPlan, BoundStep, LaunchList, launch, run_deferred
+from .graph_key import OrderedGraph
+from .launching import BoundKernel, BoundPlan, LaunchList, launch_plan, run_deferred
 
-PLAN_LIMIT = 8192  # cached plans
-LARGE = 32  # graphs of this many nodes are cached at first sight: to walk 100 again takes 150 us
+PLAN_CACHE_MAX = 8192  # cached plans
+CACHED_NODES_MIN = (
+    32  # graphs of this many nodes are cached at first sight: to walk 100 again takes 150 us
+)
 
-_plans: LRUCache[tuple[Hashable, ...], BoundPlan] = programs.holding(PLAN_LIMIT)
-Checks: TypeAlias = dict[int, tuple[Check, ...]]  # by the position of the node that they belong to
+_plans: LRUCache[tuple[Hashable, ...], BoundPlan] = programs.create_program_cache(PLAN_CACHE_MAX)
+Checks: TypeAlias = dict[
+    int, tuple[IndexCheck, ...]
+]  # by the position of the node that they belong to
 
 
-class Evaluation(Walk):
+class Evaluation(OrderedGraph):
     """One evaluation of a graph."""
 
     __slots__ = ()
 
-    def run(self, asked: bool = True) -> bool:
+    def run(self, reports_checks: bool = True) -> bool:
         """Evaluate the graph; return False, with nothing done, if the target overlaps what is read.
 
         A target that is read element by element is written in place.
@@ -41,22 +45,26 @@ class Evaluation(Walk):
         """
         recorder = tracer_api.current()
         if recorder is not None:
-            return recorder.run(self, asked)
+            return recorder.run(self, reports_checks)
         counters.evaluations += 1
         try:
             bound_plan = self.bind()
-            if bound_plan.plan.overlaps:
+            if bound_plan.plan.target_overlaps:
                 return False
-            self.execute(bound_plan, asked)
+            self.execute(bound_plan, reports_checks)
         except Exception as error:
-            provenance.say(error, self.nodes)
+            provenance.add_lines_to_error(error, self.nodes)
             raise
         return True
 
-    def discount_references(self, others: int) -> None:
+    def discount_references(self, other_references: int) -> None:
         """Treat the value as unshared, although so many others refer to it."""
-        if others and self.target is not None and not self.write_target(self.target).overlaps:
-            self.uses[-2] += others  # the last is the copy into the target
+        if (
+            other_references
+            and self.target is not None
+            and not self.write_target(self.target).overlapping_slots
+        ):
+            self.uses[-2] += other_references  # the last is the copy into the target
 
     def plan(self) -> Plan:
         """Return the plan; a new plan is neither compiled nor cached."""
@@ -68,20 +76,22 @@ class Evaluation(Walk):
         """Return the bound plan from the cache; plan and compile a graph that is not there."""
         key, referenced, roots, target = self._whole_key()
         plan = _plans.young.get(key) or _plans.find(key)
-        likely = plan is not None or len(self.nodes) >= LARGE  # the graph will come again
+        likely = (
+            plan is not None or len(self.nodes) >= CACHED_NODES_MIN
+        )  # the graph will come again
         if plan is None:
             new_plan = self._build_plan(referenced, roots, target)
             counters.plans += 1
-            plan = programs.bind(open_device(self.device), new_plan, len(self.scalars))
+            plan = programs.bind_plan(open_device(self.device), new_plan, len(self.scalars))
             _plans[key] = plan
-        if likely and not plan.guarded:
-            plan.guarded = True
-            plan_cache.add(self, plan, referenced, target)
+        if likely and not plan.is_cached:
+            plan.is_cached = True
+            plan_cache.cache_graph(self, plan, referenced, target)
         return plan
 
     def _whole_key(
         self,
-    ) -> tuple[tuple[Hashable, ...], tuple[int, ...], tuple[int, ...], Target | None]:
+    ) -> tuple[tuple[Hashable, ...], tuple[int, ...], tuple[int, ...], WriteTarget | None]:
         """Return the key, and its parts beyond the nodes: referenced nodes, roots, target."""
         referenced, roots, target = (
             self.externally_referenced_nodes(),
@@ -97,14 +107,14 @@ class Evaluation(Walk):
         return tuple(key), referenced, roots, target
 
     def _build_plan(
-        self, referenced: tuple[int, ...], roots: tuple[int, ...], target: Target | None
+        self, referenced: tuple[int, ...], roots: tuple[int, ...], target: WriteTarget | None
     ) -> Plan:
         start = time.perf_counter_ns()
         opened = open_device(self.device)
         leaf_slot = {self.index[e]: slot for slot, e in enumerate(self.leaves)}
         calls = frozenset(opened.library_calls)
         can = opened.backend.info.capabilities
-        graph = Graph(
+        graph = PlanGraph(
             self.nodes,
             self.index,
             leaf_slot,
@@ -120,30 +130,30 @@ class Evaluation(Walk):
         events.note("plan", start, steps=len(plan.steps))
         return plan
 
-    def execute(self, plan: BoundPlan, asked: bool) -> None:
+    def execute(self, plan: BoundPlan, reports_checks: bool) -> None:
         """Launch the steps of the plan. Raises: IndexOutOfRange, under the conditions of `run`."""
         device, t = self.device, self.target
         opened = device.opened or open_device(device)
         stream = current_handle(device)
-        waits = t is not None or (asked and not opened.backend.asynchronous)
+        waits = t is not None or (reports_checks and not opened.backend.asynchronous)
         arguments = opened, plan, self.nodes, self.leaves, self.scalars, t, stream
-        if plan.is_prompt(opened, waits) and not flags.tainted:
-            launch(*arguments)
+        if plan.is_prompt(opened, waits) and not flags.has_unresolved_checks:
+            launch_plan(*arguments)
             return
-        checks = self._checks_of_leaves(waits) if flags.tainted else {}
+        checks = self._checks_of_leaves(waits) if flags.has_unresolved_checks else {}
 
-        def run_checked(launches: LaunchList, step: BoundStep) -> None:
+        def run_checked(launches: LaunchList, step: BoundKernel) -> None:
             numbers = launches.numbers
-            for i, check in run_deferred(opened, step, launches.at, numbers, stream):
-                check.line = self.nodes[i].asked_at
+            for i, check in run_deferred(opened, step, launches.addresses, numbers, stream):
+                check.line = self.nodes[i].check_line
                 checks[i] = (*checks.get(i, ()), check)
             if waits:
-                faults.demand([check for of_node in checks.values() for check in of_node])
+                faults.settle_checks([check for of_node in checks.values() for check in of_node])
 
-        steps = [step for step in plan.steps if isinstance(step, BoundStep)]
+        steps = [step for step in plan.steps if isinstance(step, BoundKernel)]
         checked = {*checks, *[i for step in steps for _, i, _ in step.checks]}
         depends = None if waits else self._depends(checked)  # before nodes become leaves
-        launch(*arguments, run_checked)
+        launch_plan(*arguments, run_checked)
         if depends is None or not checks:
             return
         for i, _ in plan.kept:
@@ -155,9 +165,13 @@ class Evaluation(Walk):
         """Return the leaves' checks by position; if `waits`, raise for a failed one instead."""
         if waits:
             targets = () if self.target is None else (storage_of(self.target),)
-            faults.demand(faults.carried((*(e.storage for e in self.leaves), *targets)))
+            faults.settle_checks(
+                faults.inherited_checks((*(e.storage for e in self.leaves), *targets))
+            )
             return {}
-        checks_by_node = ((self.index[e], faults.carried((e.storage,))) for e in self.leaves)
+        checks_by_node = (
+            (self.index[e], faults.inherited_checks((e.storage,))) for e in self.leaves
+        )
         return {i: checks for i, checks in checks_by_node if checks}
 
     def _depends(self, checked: Iterable[int]) -> Callable[[int], list[int]]:

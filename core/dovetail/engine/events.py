@@ -21,7 +21,7 @@ class Details(TypedDict, total=False):
     device: str
 
 
-class Event(TypedDict):
+class ProfileEvent(TypedDict):
     """A named span of time, from `begun` to `ended` in nanoseconds of time.perf_counter_ns."""
 
     name: str
@@ -33,39 +33,39 @@ class Event(TypedDict):
 
 counters = Counters()
 # One list per active profile; each gets the events of all threads.
-profiles: tuple[list[Event], ...] = ()
-_changing = Lock()
-_watching = 0  # active blocks that disable the fast paths of evaluation
+profiles: tuple[list[ProfileEvent], ...] = ()
+_profiles_lock = Lock()
+_slow_path_blocks = 0  # active blocks that disable the fast paths of evaluation
 
 
-def begin(events: list[Event]) -> None:
+def start_profile(events: list[ProfileEvent]) -> None:
     """Add the events from now on to this list."""
     global profiles
-    with _changing:
+    with _profiles_lock:
         profiles = (*profiles, events)
-        flags.profiled = True
+        flags.is_observed = True
 
 
-def end(events: list[Event]) -> None:
+def stop_profile(events: list[ProfileEvent]) -> None:
     """Stop adding events to this list. Profiles that overlap may end in any order."""
     global profiles
-    with _changing:
+    with _profiles_lock:
         profiles = tuple(p for p in profiles if p is not events)
-        flags.profiled = bool(profiles) or _watching > 0
+        flags.is_observed = bool(profiles) or _slow_path_blocks > 0
 
 
-def watch(change: int) -> None:
+def change_slow_path_blocks(change: int) -> None:
     """Add to the number of blocks that disable fast paths to get more detailed errors."""
-    global _watching
-    with _changing:
-        _watching += change
-        flags.profiled = bool(profiles) or _watching > 0
+    global _slow_path_blocks
+    with _profiles_lock:
+        _slow_path_blocks += change
+        flags.is_observed = bool(profiles) or _slow_path_blocks > 0
 
 
 def note(name: str, begun: int, **details: Unpack[Details]) -> None:
     """Add an event that ends now to the profiles."""
     if profiles:
-        event = Event(
+        event = ProfileEvent(
             name=name,
             begun=begun,
             ended=time.perf_counter_ns(),

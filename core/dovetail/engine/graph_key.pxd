@@ -5,7 +5,7 @@ from dovetail.graph.expr cimport Expr, overlaps, storage_of
 from dovetail.memory.storage cimport Storage
 
 
-cdef class Entry:
+cdef class GraphNodeKey:
     cdef public object op
     cdef public object spec
     cdef public object attrs
@@ -14,10 +14,10 @@ cdef class Entry:
     cdef public Py_ssize_t source
     cdef public tuple args
     cdef public tuple types
-    cdef public Py_ssize_t first
+    cdef public Py_ssize_t first_number
 
 
 @cython.locals(pending=Expr, i=Py_ssize_t, n=Py_ssize_t, node_key=list, numbers=list)
-cpdef Py_ssize_t visit(
+cpdef Py_ssize_t append_subgraph(
     Expr e, object walk, dict index, list nodes, list uses, list key
 ) except -1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from ..device_class import Device
-from ..fusion.plan import Target
+from ..fusion.plan import WriteTarget
 from ..graph.expr import Attrs, Expr, Spec, overlaps, storage_of
-from ..graph.refcount import externally_referenced
+from ..graph.refcount import find_external_references
 from ..layout import Move, Shape
 from ..memory.storage import Storage
 from ..ops.table import Op
@@ -16,13 +16,23 @@ from ..ops.table import Op
 # moves and the position of the pending node. The key of a pending node is its op, attrs and spec,
 # with the position of each argument, or the type of a number. The key of a graph is the keys of its
 # nodes in order, the positions of externally referenced nodes, those of the roots and, for a write,
-# the target. It contains everything that a plan depends on; so do the `Entry` objects.
+# the target. It contains everything that a plan depends on; so do the `GraphNodeKey` objects.
 
 
-class Entry:
+class GraphNodeKey:
     """The key of one node."""
 
-    __slots__ = ("args", "attrs", "first", "moves", "op", "source", "spec", "strides", "types")
+    __slots__ = (
+        "args",
+        "attrs",
+        "first_number",
+        "moves",
+        "op",
+        "source",
+        "spec",
+        "strides",
+        "types",
+    )
 
     op: Op | None
     spec: Spec
@@ -32,10 +42,16 @@ class Entry:
     source: int  # position of the pending node behind a lazy storage; else -1
     args: tuple[int, ...]  # positions of arguments; -1: a number
     types: tuple[type[float | int | bool] | None, ...]  # of numbers; None for other arguments
-    first: int  # index of its first number among those of the graph
+    first_number: int  # index of its first number among those of the graph
 
-    def __init__(self, e: Expr, index: dict[Expr, int], source: int, first: int) -> None:
-        self.op, self.spec, self.attrs, self.source, self.first = e.op, e.spec, None, source, first
+    def __init__(self, e: Expr, index: dict[Expr, int], source: int, first_number: int) -> None:
+        self.op, self.spec, self.attrs, self.source, self.first_number = (
+            e.op,
+            e.spec,
+            None,
+            source,
+            first_number,
+        )
         self.strides = self.moves = None
         self.args = self.types = ()
         if e.op is not None:
@@ -48,9 +64,9 @@ class Entry:
             self.moves = e.moves
 
 
-def visit(
+def append_subgraph(
     e: Expr,
-    walk: Walk,
+    walk: OrderedGraph,
     index: dict[Expr, int],
     nodes: list[Expr],
     uses: list[int],
@@ -74,7 +90,7 @@ def visit(
             i = (
                 index[pending]
                 if pending in index
-                else visit(pending, walk, index, nodes, uses, key)
+                else append_subgraph(pending, walk, index, nodes, uses, key)
             )
             walk.lazy_leaves.append((len(nodes), i))
             key.extend((e.spec, e.moves, i))
@@ -83,7 +99,7 @@ def visit(
         numbers = None
         for a in e.args:
             if type(a) is Expr:
-                i = index[a] if a in index else visit(a, walk, index, nodes, uses, key)
+                i = index[a] if a in index else append_subgraph(a, walk, index, nodes, uses, key)
                 uses[i] += 1
                 node_key.append(i)
             else:
@@ -116,19 +132,19 @@ def find_lazy_references(
     internal = list(uses)
     for leaves in leaves_by_storage.values():
         internal[sources[leaves[0]]] += 1  # the reference of the storage
-    referenced = externally_referenced(nodes, internal)
+    referenced = find_external_references(nodes, internal)
     first_leaves = [leaves[0] for leaves in leaves_by_storage.values()]
     sources_referenced = {sources[i] for i in referenced if i in sources}
     sources_referenced |= {
         sources[first_leaves[k]]
-        for k in externally_referenced(
+        for k in find_external_references(
             list(leaves_by_storage), map(len, leaves_by_storage.values())
         )
     }
     return sorted(sources_referenced.union([i for i in referenced if nodes[i].op is not None]))
 
 
-class Walk:
+class OrderedGraph:
     """A graph in topological order, arguments first, with the leaves and scalars of this run."""
 
     __slots__ = (
@@ -159,7 +175,7 @@ class Walk:
         self.roots, self.target = roots, target
         for r in roots:
             if r not in index:
-                visit(r, self, index, nodes, uses, key)
+                append_subgraph(r, self, index, nodes, uses, key)
         self.device: Device = roots[0].spec.device
 
     def externally_referenced_nodes(self) -> tuple[int, ...]:
@@ -171,10 +187,10 @@ class Walk:
             return tuple(find_lazy_references(self.nodes, self.uses, dict(self.lazy_leaves)))
         nodes = self.nodes
         return tuple(
-            [i for i in externally_referenced(nodes, self.uses) if nodes[i].op is not None]
+            [i for i in find_external_references(nodes, self.uses) if nodes[i].op is not None]
         )
 
-    def write_target(self, t: Expr) -> Target:
+    def write_target(self, t: Expr) -> WriteTarget:
         """Return the facts about the leaf that is written on which a plan depends."""
         overlapping, same = set(), set()
         for slot, e in enumerate(self.leaves):
@@ -184,14 +200,14 @@ class Walk:
                 alike = alike and e.offset == t.offset and e.strides == t.strides
                 if alike and e.storage is t.storage:
                     same.add(slot)
-        return Target(t.strides, len(self.leaves), frozenset(overlapping), frozenset(same))
+        return WriteTarget(t.strides, len(self.leaves), frozenset(overlapping), frozenset(same))
 
-    def entries(self) -> list[Entry]:
+    def node_keys(self) -> list[GraphNodeKey]:
         """Return the key of each node."""
-        entries: list[Entry] = []
+        entries: list[GraphNodeKey] = []
         lazy, numbers = dict(self.lazy_leaves), 0
         for i, e in enumerate(self.nodes):
-            entry = Entry(e, self.index, lazy.get(i, -1), numbers)
+            entry = GraphNodeKey(e, self.index, lazy.get(i, -1), numbers)
             numbers += entry.args.count(-1)
             entries.append(entry)
         return entries

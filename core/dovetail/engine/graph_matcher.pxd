@@ -1,7 +1,7 @@
 from cpython.object cimport PyObject
-from dovetail.engine.launching cimport BoundPlan, BoundStep
+from dovetail.engine.launching cimport BoundPlan, BoundKernel
 from dovetail.graph.expr cimport Expr
-from dovetail.plugins.device_handle cimport Opened
+from dovetail.plugins.device_handle cimport OpenedDevice
 
 
 ctypedef int (*Entry)(const char*, const long long*, PyObject**) except -1
@@ -57,12 +57,12 @@ cdef class CachedGraph:
     cdef Py_ssize_t _kept
     cdef Py_ssize_t _kept_count
     cdef Py_ssize_t _root
-    cdef tuple _others  # positions of the other roots
+    cdef tuple _other_roots  # positions of the other roots
     cdef BoundPlan _plan
-    cdef Opened _opened
+    cdef OpenedDevice _opened
     cdef public bint overlaps
     cdef bint _needs_temp
-    cpdef int run(self, Expr root, Expr target, bint waits, others=*) except -1
+    cpdef int run(self, Expr root, Expr target, bint reports_checks, other_roots=*) except -1
     cdef bint _matches_others(self, others, PyObject** matched, PyObject** numbers) except -1
     cdef bint _matches_node(self, Py_ssize_t i, Expr e, PyObject** matched, PyObject** numbers) except -1
     cdef bint _matches_memory(self, PyObject** matched, Expr target)

@@ -10,20 +10,20 @@ from cpython.object cimport PyObject
 from libc.string cimport memset
 
 from dovetail.engine.launching cimport (
-    Bound, BoundCall, BoundPlan, BoundStep, call, launch, add_offsets,
+    BoundPlanStep, BoundCall, BoundPlan, BoundKernel, run_library_call, launch_plan, add_offsets,
 )
-from dovetail.engine.graph_key cimport Entry as NodeKey
-from dovetail.graph.expr cimport Expr, is_apart, settle, storage_of
+from dovetail.engine.graph_key cimport GraphNodeKey as NodeKey
+from dovetail.graph.expr cimport Expr, is_disjoint, convert_to_leaf, storage_of
 from dovetail.graph.refcount cimport has_references_beyond
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
-from dovetail.plugins.device_handle cimport Opened
+from dovetail.plugins.device_handle cimport OpenedDevice
 from dovetail.records cimport Counters, Flags
 
-from ..backend.faults import WIDTH, out_of_range
+from ..backend.faults import CELL_BYTES, out_of_range_error
 from ..backend.interface import Entry as _Entry
 from ..backend.streams import current_handle
-from ..plugins.plugin_errors import blame
+from ..plugins.plugin_errors import raise_plugin_error
 from ..settings import flags as _all_flags
 from .events import counters as _all_counters
 
@@ -44,7 +44,7 @@ cdef enum:
     _NEEDS_TEMP = 2
 
 MISS, HIT, NEEDS_TEMP = _MISS, _HIT, _NEEDS_TEMP
-NODES, ARGUMENTS, SLOTS = _NODES, _ARGUMENTS, _SLOTS
+GRAPH_NODES_MAX, GRAPH_ARGUMENTS_MAX, PLAN_SLOTS_MAX = _NODES, _ARGUMENTS, _SLOTS
 cdef Flags flags = _all_flags
 cdef Counters counters = _all_counters
 cdef tuple EMPTY = ()
@@ -55,16 +55,16 @@ cdef class CachedGraph:
     """A graph that was evaluated, with its plan."""
 
     def __init__(
-        self, list entries, Py_ssize_t root, list uses, list referenced, plan, target, opened, others=()
+        self, list node_keys, Py_ssize_t root, list uses, list referenced, plan, target, opened, other_roots=()
     ):
         cdef Py_ssize_t i, k, j, at = 0, count = 0
         cdef Node* n
         cdef NodeKey e
-        self._alive, self._others = [entries, plan], tuple(others)
-        self._count, self._root = len(entries), root
+        self._alive, self._other_roots = [node_keys, plan], tuple(other_roots)
+        self._count, self._root = len(node_keys), root
         self._plan, self._opened = plan, opened
-        self.overlaps, self._needs_temp = target is not None and bool(target.overlaps), plan.plan.overlaps
-        for e in entries:
+        self.overlaps, self._needs_temp = target is not None and bool(target.overlapping_slots), plan.plan.target_overlaps
+        for e in node_keys:
             count += len(e.args)
         self._nodes = <Node*>_malloc(self._count * sizeof(Node))
         self._args = <Py_ssize_t*>_malloc(count * sizeof(Py_ssize_t))
@@ -72,7 +72,7 @@ cdef class CachedGraph:
         self._leaves = <Py_ssize_t*>_malloc(self._count * sizeof(Py_ssize_t))
         self._lazy = <Py_ssize_t*>_malloc(self._count * sizeof(Py_ssize_t))
         self._over = <int*>_malloc(self._count * sizeof(int))
-        for i, e in enumerate(entries):
+        for i, e in enumerate(node_keys):
             n = &self._nodes[i]
             n.op = NULL if e.op is None else <PyObject*>e.op
             n.spec, n.attrs, n.strides = <PyObject*>e.spec, <PyObject*>e.attrs, <PyObject*>e.strides
@@ -81,7 +81,7 @@ cdef class CachedGraph:
                 n.strides = <PyObject*>e.moves
                 self._lazy[self._lazy_count] = i
                 self._lazy_count += 1
-            n.args, n.count, n.number, n.uses = at, len(e.args), e.first, uses[i]
+            n.args, n.count, n.number, n.uses = at, len(e.args), e.first_number, uses[i]
             n.referenced = -1 if referenced[i] is None else referenced[i]
             for k in range(n.count):
                 j = e.args[k]
@@ -90,8 +90,8 @@ cdef class CachedGraph:
             at += n.count
             if n.op == NULL and n.source < 0:
                 self._leaves[self._leaf_count] = i
-                if target is not None and self._leaf_count in target.overlaps:
-                    self._over[self._leaf_count] = 2 if self._leaf_count in target.same else 1
+                if target is not None and self._leaf_count in target.overlapping_slots:
+                    self._over[self._leaf_count] = 2 if self._leaf_count in target.identical_slots else 1
                 else:
                     self._over[self._leaf_count] = 0
                 self._leaf_count += 1
@@ -101,27 +101,27 @@ cdef class CachedGraph:
         """Lay out the integers of the plan in one array of words."""
         cdef Act* act
         words, nbytes = [], []
-        self._slots, self._act_count = len(plan.none), len(plan.steps)
+        self._slots, self._act_count = len(plan.empty_memory), len(plan.steps)
         self._acts = <Act*>_malloc(self._act_count * sizeof(Act))
         for i, step in enumerate(plan.steps):
             act = &self._acts[i]
             memset(act, 0, sizeof(Act))
             act.step = <PyObject*>step
             act.call = type(step) is BoundCall
-            act.special = step.run is None if act.call else step.empty
+            act.special = step.run is None if act.call else step.has_empty_grid
             act.checked = not act.call and bool(step.checks)
-            act.fresh, act.fresh_count = len(words), len(step.fresh)
-            words += [slot for slot, _ in step.fresh]
-            nbytes += [None] * (act.fresh - len(nbytes)) + [n for _, n in step.fresh]
-            act.drops, act.drop_count = len(words), len(step.drops)
-            words += step.drops
+            act.fresh, act.fresh_count = len(words), len(step.allocations)
+            words += [slot for slot, _ in step.allocations]
+            nbytes += [None] * (act.fresh - len(nbytes)) + [n for _, n in step.allocations]
+            act.drops, act.drop_count = len(words), len(step.freed_slots)
+            words += step.freed_slots
             if not act.special:
-                act.picked, act.picked_count = len(words), len(step.picked)
-                words += step.picked
+                act.picked, act.picked_count = len(words), len(step.address_positions)
+                words += step.address_positions
                 scalars = () if act.call else step.scalars
                 act.scalars, act.scalar_count = len(words), len(scalars)
                 words += scalars
-                if len(step.picked) <= 2 * _SLOTS and len(scalars) <= _SLOTS:
+                if len(step.address_positions) <= 2 * _SLOTS and len(scalars) <= _SLOTS:
                     _find_entry(act, step.run)
         self._kept, self._kept_count = len(words), len(plan.kept)
         words += [k for pair in plan.kept for k in pair]
@@ -144,23 +144,23 @@ cdef class CachedGraph:
         PyMem_Free(self._words)
         PyMem_Free(self._bytes)
 
-    cpdef int run(self, Expr root, Expr target, bint waits, others=()) except -1:
-        """Launch the plan if the graph of `root` and `others` is this one; return the outcome."""
+    cpdef int run(self, Expr root, Expr target, bint reports_checks, other_roots=()) except -1:
+        """Launch the plan if the graph of `root` and `other_roots` is this one; return the outcome."""
         cdef PyObject* matched[_NODES]
         cdef PyObject* numbers[_ARGUMENTS]
         cdef Py_ssize_t i
-        if self._plan.checks and not self._plan.is_prompt(self._opened, waits):
+        if self._plan.checks and not self._plan.is_prompt(self._opened, reports_checks):
             return _MISS
         memset(matched, 0, self._count * sizeof(PyObject*))
         memset(numbers, 0, self._numbers * sizeof(PyObject*))
         try:
             if not self._matches_node(self._root, root, matched, numbers):
                 return _MISS
-            if self._others and not self._matches_others(others, matched, numbers):
+            if self._other_roots and not self._matches_others(other_roots, matched, numbers):
                 return _MISS
             if target is not None and not self._matches_memory(matched, target):
                 return _MISS
-            if flags.tainted and self._has_failed_checks(matched, target):
+            if flags.has_unresolved_checks and self._has_failed_checks(matched, target):
                 return _MISS
             if not self._matches_references(matched):
                 return _MISS
@@ -173,11 +173,11 @@ cdef class CachedGraph:
             for i in range(self._numbers):
                 Py_XDECREF(numbers[i])
         counters.evaluations += 1
-        counters.recognised += 1
+        counters.graph_hits += 1
         return _HIT
 
     cdef bint _matches_node(self, Py_ssize_t i, Expr e, PyObject** matched, PyObject** numbers) except -1:
-        """Return True if node `e` and its arguments match entry `i`; store the matched nodes."""
+        """Return True if node `e` and its arguments match key `i`; store the matched nodes."""
         cdef Node* n = &self._nodes[i]
         cdef Py_ssize_t k, j, number
         cdef PyObject* a
@@ -230,7 +230,7 @@ cdef class CachedGraph:
         """Return True if the other roots match their entries."""
         cdef Py_ssize_t j
         cdef Expr e
-        for j, e in zip(self._others, others, strict=True):
+        for j, e in zip(self._other_roots, others, strict=True):
             if matched[j] == NULL and not self._matches_node(j, e, matched, numbers):
                 return False
             if matched[j] != <PyObject*>e:
@@ -247,7 +247,7 @@ cdef class CachedGraph:
                 if self._over[slot] or e.storage.overlap is not None:
                     return False
             elif not self._over[slot]:
-                if not is_apart(e, target):
+                if not is_disjoint(e, target):
                     return False
             elif _has_same_elements(e, target) != (self._over[slot] == 2):
                 return False
@@ -305,11 +305,11 @@ cdef class CachedGraph:
 
     cdef _launch(self, PyObject** matched, PyObject** numbers, Expr target):
         """Run the plan; the inlined form of `launching.launch`."""
-        cdef Opened opened = self._opened
+        cdef OpenedDevice opened = self._opened
         cdef Py_ssize_t k, slot
         cdef Act* act
         cdef object stream = None
-        if opened.batches and self._act_count > 1:
+        if opened.takes_batches and self._act_count > 1:
             self._launch_listed(matched, numbers, target)
             return
         cdef PyObject* at[2 * _SLOTS]  # handle and offset of each slot, held
@@ -321,7 +321,7 @@ cdef class CachedGraph:
                 _store_address(at + 2 * k, <Expr>matched[self._leaves[k]])
             if target is not None:
                 _store_address(at + 2 * self._leaf_count, target)
-            if opened.streams:
+            if opened.has_streams:
                 stream = current_handle(opened.device)
                 self._share(matched, target, stream)
             for k in range(self._act_count):
@@ -339,7 +339,7 @@ cdef class CachedGraph:
             for k in range(self._kept_count):
                 slot = self._words[self._kept + 2 * k + 1]
                 if keep[slot] != NULL:  # null: the value is in the target
-                    settle(
+                    convert_to_leaf(
                         <Expr>matched[self._words[self._kept + 2 * k]],
                         storage_over(<DataPtr>keep[slot], opened.device),
                     )
@@ -353,9 +353,9 @@ cdef class CachedGraph:
         """Run the plan by `launching.launch`, for backends that take launches in batches."""
         cdef Py_ssize_t k
         leaves = [<Expr>matched[self._leaves[k]] for k in range(self._leaf_count)]
-        stream = current_handle(self._opened.device) if self._opened.streams else None
+        stream = current_handle(self._opened.device) if self._opened.has_streams else None
         nodes, values = _to_list(matched, self._count), _to_list(numbers, self._numbers)
-        launch(self._opened, self._plan, nodes, leaves, values, target, stream)
+        launch_plan(self._opened, self._plan, nodes, leaves, values, target, stream)
 
     cdef _allocate(self, Act* act, PyObject** at, PyObject** keep, object stream):
         """Allocate the memory that a step writes first."""
@@ -379,7 +379,7 @@ cdef class CachedGraph:
         cdef Py_ssize_t k
         for k in range(act.picked_count // 2):
             addresses[k] = <long long><object>at[words[2 * k]] + <long long><object>at[words[2 * k + 1]]
-        for which, offset in (<Bound>act.step).offsets:  # indices count handles and offsets
+        for which, offset in (<BoundPlanStep>act.step).offsets:  # indices count handles and offsets
             addresses[<Py_ssize_t>which // 2] += offset
         for k in range(act.scalar_count):
             scalars[k] = numbers[self._words[act.scalars + k]]
@@ -387,7 +387,7 @@ cdef class CachedGraph:
 
     cdef _run(self, Act* act, PyObject** at, PyObject** numbers, object stream):
         """Launch a step, or run a bound library call."""
-        cdef Bound step = <Bound>act.step
+        cdef BoundPlanStep step = <BoundPlanStep>act.step
         cdef tuple args, scalars = EMPTY
         try:
             if act.entry != NULL:
@@ -403,9 +403,9 @@ cdef class CachedGraph:
             if act.call:
                 what, kernel = f"the library call of {(<BoundCall>step).call.op.name}", ""
             else:
-                kernel = (<BoundStep>step).step.kernel
+                kernel = (<BoundKernel>step).step.kernel
                 what = f"the launch of {kernel.name}"
-            blame(self._opened.device, what, kernel, error)
+            raise_plugin_error(self._opened.device, what, kernel, error)
             raise
         if act.call:
             counters.calls += 1
@@ -415,29 +415,29 @@ cdef class CachedGraph:
     cdef _run_special(self, Act* act, PyObject** at, object stream):
         """Run a library call that is not bound; an empty launch does nothing."""
         if act.call:
-            call(self._opened, <BoundCall>act.step, _to_list(at, 2 * self._slots), stream)
+            run_library_call(self._opened, <BoundCall>act.step, _to_list(at, 2 * self._slots), stream)
 
     cdef _run_checked(
         self, Act* act, PyObject** at, PyObject** matched, PyObject** numbers, object stream
     ):
         """Launch a step with bounds checks, and raise for a bad index; see `launching.run_prompt`."""
-        cdef tuple checks = (<BoundStep>act.step).checks
+        cdef tuple checks = (<BoundKernel>act.step).checks
         cdef Py_ssize_t k = 0, slot
-        prompt = self._opened.faults.prompt()
+        prompt = self._opened.faults.host_cells()
         assert prompt is not None, "the plan is not prompt"
         handle, cells = prompt
         for check in checks:
             slot = check[0]
             cells[k] = 0  # an interrupt may have left an old value
             _store_reference(&at[2 * slot], handle)
-            _store_reference(&at[2 * slot + 1], k * WIDTH)
+            _store_reference(&at[2 * slot + 1], k * CELL_BYTES)
             k += 1
         self._run(act, at, numbers, stream)
         k = 0
         for _, i, purpose in checks:
             index = cells[k]
             if index or purpose.size == 0:  # along an axis of size 0 even index 0 is out of range
-                raise out_of_range(purpose, index, (<Expr>matched[<Py_ssize_t>i]).asked_at)
+                raise out_of_range_error(purpose, index, (<Expr>matched[<Py_ssize_t>i]).check_line)
             k += 1
 
     cdef _share(self, PyObject** matched, Expr target, object stream):
@@ -446,7 +446,7 @@ cdef class CachedGraph:
         storages = [(<Expr>matched[self._leaves[k]]).storage for k in range(self._leaf_count)]
         if target is not None:
             storages.append(target.storage)
-        self._opened.share(stream, storages)
+        self._opened.record_streams(stream, storages)
 
 
 cdef _find_entry(Act* act, object run):

@@ -14,23 +14,30 @@ from ..backend import faults
 from ..backend.interface import Grid, RawLaunch
 from ..backend.streams import current_handle
 from ..device_class import opened as open_device
-from ..graph.expr import MANY, Expr, overwritten, readers, reads, storage_of
+from ..graph.expr import (
+    PENDING_READERS_MAX,
+    Expr,
+    find_readers,
+    mark_value_overwritten,
+    reads,
+    storage_of,
+)
 from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage
-from ..plugins.device_handle import Opened
+from ..plugins.device_handle import OpenedDevice
 from ..settings import flags
 from . import tracer_api
-from .evaluate import _finish, evaluate, finish_overlapping, lock
+from .evaluate import _synchronize, engine_lock, evaluate, wait_for_overlapping
 from .events import counters
-from .launching import BoundStep, Number, Slots, note_launch, run_deferred
+from .launching import Addresses, BoundKernel, Number, record_launch_event, run_deferred
 from .launching import run as run_step
 
-_turn = lock  # compiled to a typed variable
+_lock = engine_lock  # compiled to a typed variable
 
 
-def launch(
+def launch_steps(
     name: str,
-    steps: Sequence[BoundStep],
+    steps: Sequence[BoundKernel],
     leaves: list[Expr],
     written: tuple[int, ...],
     numbers: list[Number],
@@ -40,23 +47,23 @@ def launch(
 
     Raises: IndexOutOfRange, after a step that checks its indices has run.
     """
-    _turn.held(_launch_locked, (name, steps, leaves, written, numbers, line))
+    _lock.held(_launch_locked, (name, steps, leaves, written, numbers, line))
 
 
 def _launch_locked(
     name: str,
-    steps: Sequence[BoundStep],
+    steps: Sequence[BoundKernel],
     leaves: list[Expr],
     written: tuple[int, ...],
     numbers: list[Number],
     line: str | None,
 ) -> None:
-    opened = ready(leaves, written)
+    opened = prepare_leaves(leaves, written)
     stream = current_handle(opened.device)
     recorder = tracer_api.current() if flags.captures else None
-    at: Slots = [] if recorder is not None else _addresses(leaves)
+    at: Addresses = [] if recorder is not None else _addresses(leaves)
     for step in steps:
-        if step.empty:
+        if step.has_empty_grid:
             continue
         if recorder is not None:
             recorder.launch(step, leaves, numbers, line)
@@ -67,9 +74,9 @@ def _launch_locked(
     _mark_written(leaves, written, opened, name)
 
 
-def _addresses(leaves: Sequence[Expr]) -> Slots:
+def _addresses(leaves: Sequence[Expr]) -> Addresses:
     """Return the handle and the byte offset of each leaf."""
-    at: Slots = []
+    at: Addresses = []
     for e in leaves:
         ptr = e.storage.ptr
         at.append(ptr.address())
@@ -77,7 +84,7 @@ def _addresses(leaves: Sequence[Expr]) -> Slots:
     return at
 
 
-def ready(leaves: list[Expr], written: tuple[int, ...]) -> Opened:
+def prepare_leaves(leaves: list[Expr], written: tuple[int, ...]) -> OpenedDevice:
     """Evaluate pending leaves, and pending readers of written ones; return the device."""
     for e in leaves:
         if e.op is not None or storage_of(e).pending is not None:
@@ -86,16 +93,16 @@ def ready(leaves: list[Expr], written: tuple[int, ...]) -> Opened:
     for k in written:
         target = leaves[k]
         storage = storage_of(target)
-        if readers(storage):
-            _flush(target, storage)
-        finish_overlapping(storage)
-    if flags.tainted:
-        faults.demand(faults.carried([storage_of(e) for e in leaves]))
+        if find_readers(storage):
+            _evaluate_readers(target, storage)
+        wait_for_overlapping(storage)
+    if flags.has_unresolved_checks:
+        faults.settle_checks(faults.inherited_checks([storage_of(e) for e in leaves]))
     device = leaves[0].spec.device
-    opened: Opened = device.opened or open_device(device)
-    if opened.streams:
+    opened: OpenedDevice = device.opened or open_device(device)
+    if opened.has_streams:
         storages = [storage_of(e) for e in leaves]
-        opened.share(current_handle(device), [s for s in storages if s.ptr is not None])
+        opened.record_streams(current_handle(device), [s for s in storages if s.ptr is not None])
     return opened
 
 
@@ -105,18 +112,18 @@ def _evaluate_pending(leaves: Sequence[Expr]) -> None:
         storage_of(e)  # resolves a lazy storage, so that `e.storage` can be read
 
 
-def _flush(target: Expr, storage: Storage) -> None:
-    pending_readers = readers(storage)
+def _evaluate_readers(target: Expr, storage: Storage) -> None:
+    pending_readers = find_readers(storage)
     if pending_readers:
-        if len(pending_readers) <= MANY:
+        if len(pending_readers) <= PENDING_READERS_MAX:
             pending_readers = [e for e in pending_readers if reads(e, target)]
         evaluate(pending_readers, False)
 
 
 def _run_checked(
-    opened: Opened,
-    step: BoundStep,
-    at: Slots,
+    opened: OpenedDevice,
+    step: BoundKernel,
+    at: Addresses,
     numbers: list[Number],
     stream: StreamHandle,
     line: str | None,
@@ -126,10 +133,10 @@ def _run_checked(
     checks = [check for _, check in run_deferred(opened, step, slots, numbers, stream)]
     for check in checks:
         check.line = line
-    faults.demand(checks)
+    faults.settle_checks(checks)
 
 
-def run(
+def launch_raw(
     name: str,
     source: str,
     leaves: list[Expr],
@@ -138,14 +145,15 @@ def run(
     work: RawLaunch,
     grid: Grid | None,
 ) -> None:
-    """Call `work` with addresses of leaves, numbers and a grid, with the guarantees of `launch`.
+    """Call `work` with addresses of leaves, numbers and a grid, with the guarantees of
+    `launch_steps`.
 
     `name`: the writer that errors about overwritten values report.
     """
-    _turn.held(_run_locked, (name, source, leaves, written, numbers, work, grid))
+    _lock.held(_launch_raw_locked, (name, source, leaves, written, numbers, work, grid))
 
 
-def _run_locked(
+def _launch_raw_locked(
     name: str,
     source: str,
     leaves: list[Expr],
@@ -154,17 +162,17 @@ def _run_locked(
     work: RawLaunch,
     grid: Grid | None,
 ) -> None:
-    opened = ready(leaves, written)
+    opened = prepare_leaves(leaves, written)
     stream = current_handle(opened.device)
     if flags.captures and tracer_api.current() is not None:
         _record_call(name, source, leaves, written, numbers, work, grid)
     else:
-        begun = time.perf_counter_ns() if flags.profiled else 0
+        begun = time.perf_counter_ns() if flags.is_observed else 0
         work(_addresses(leaves), numbers, grid, stream)
         counters.launches += 1
-        if flags.profiled:
+        if flags.is_observed:
             nbytes = sum([e.spec.size * e.spec.itemsize for e in leaves])
-            note_launch(opened, name, begun, stream, nbytes)
+            record_launch_event(opened, name, begun, stream, nbytes)
     _mark_written(leaves, written, opened, name)
 
 
@@ -180,16 +188,18 @@ def _record_call(
     recorder = tracer_api.current()
     assert recorder is not None
 
-    def replay(at: Slots, values: Sequence[Number], stream: StreamHandle) -> None:
+    def replay(at: Addresses, values: Sequence[Number], stream: StreamHandle) -> None:
         work(at, values, grid, stream)
 
     recorder.call(name, source, replay, leaves, written, numbers)
 
 
-def _mark_written(leaves: list[Expr], written: tuple[int, ...], opened: Opened, name: str) -> None:
+def _mark_written(
+    leaves: list[Expr], written: tuple[int, ...], opened: OpenedDevice, name: str
+) -> None:
     """Mark leaves as overwritten, and finish the work if their memory is visible outside."""
     for k in written:
         e = leaves[k]
-        overwritten(e, name)
+        mark_value_overwritten(e, name)
         if flags.depth == 0 or e.storage.seen:
-            _finish(opened.device)
+            _synchronize(opened.device)

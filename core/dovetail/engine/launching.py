@@ -6,68 +6,77 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from ..backend.faults import PROMPT, WIDTH, Asked, Check, out_of_range
+from ..backend.faults import (
+    CELL_BYTES,
+    HOST_CELLS_MAX,
+    IndexCheck,
+    IndexPurpose,
+    out_of_range_error,
+)
 from ..backend.interface import Launch, LibraryCall, StridedOperand
 from ..dtypes import DType
 from ..errors import OutOfMemoryError
-from ..fusion.plan import Call, Operand, Plan, Step
-from ..graph.expr import Expr, settle
+from ..fusion.plan import MemoryOperand, Plan, PlannedCall, PlannedLaunch
+from ..graph.expr import Expr, convert_to_leaf
 from ..layout import Shape
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import storage_over
-from ..plugins.device_handle import Opened
-from ..plugins.plugin_errors import blame
+from ..plugins.device_handle import OpenedDevice
+from ..plugins.plugin_errors import raise_plugin_error
 from ..settings import flags
 from . import events
 from .events import counters
 
-Slots: TypeAlias = list[Any]  # [handle0, offset0, handle1, offset1, ...]
+Addresses: TypeAlias = list[Any]  # [handle0, offset0, handle1, offset1, ...]
 Number: TypeAlias = float | int | bool
-Part: TypeAlias = tuple[int, int, Shape, Shape, DType]  # slot, byte offset, shape, strides
+OperandLayout: TypeAlias = tuple[int, int, Shape, Shape, DType]  # slot, byte offset, shape, strides
 
 
 # --- bound plans ----------------------------------------------------------------------------------
 
 
-class Bound:
+class BoundPlanStep:
     """A step of a plan, bound to its fixed arguments: a launch or a library call."""
 
-    __slots__ = ("drops", "fresh", "offsets", "picked", "run")
+    __slots__ = ("address_positions", "allocations", "freed_slots", "offsets", "run")
 
-    fresh: tuple[tuple[int, int], ...]  # slots to allocate before the step, and their bytes
-    drops: tuple[int, ...]  # slots to free after the step
+    allocations: tuple[tuple[int, int], ...]  # slots to allocate before the step, and their bytes
+    freed_slots: tuple[int, ...]  # slots to free after the step
     run: Launch | None  # None: a library routine that cannot be bound
-    picked: tuple[int, ...]  # positions of the arguments among all handles and offsets
+    address_positions: tuple[int, ...]  # positions of the arguments among all handles and offsets
     offsets: tuple[tuple[int, int], ...]  # static byte offsets to add, by argument
 
     def __init__(
-        self, step: Step | Call, run: Launch | None, buffers: Sequence[tuple[int, int]]
+        self,
+        step: PlannedLaunch | PlannedCall,
+        run: Launch | None,
+        buffers: Sequence[tuple[int, int]],
     ) -> None:
         """Bind a step to its buffers, given as slot and byte offset."""
-        self.fresh, self.drops, self.run = step.fresh, step.drops, run
-        self.picked = tuple([k for slot, _ in buffers for k in (2 * slot, 2 * slot + 1)])
+        self.allocations, self.freed_slots, self.run = step.allocations, step.released_slots, run
+        self.address_positions = tuple([k for slot, _ in buffers for k in (2 * slot, 2 * slot + 1)])
         self.offsets = tuple((2 * k + 1, o) for k, (_, o) in enumerate(buffers) if o)
 
 
-class BoundStep(Bound):
+class BoundKernel(BoundPlanStep):
     """A bound launch of a kernel."""
 
-    __slots__ = ("all_scalars", "checks", "empty", "scalars", "step", "written")
+    __slots__ = ("all_scalars", "checks", "has_empty_grid", "scalars", "step", "written")
 
-    step: Step
+    step: PlannedLaunch
     run: Launch
     scalars: tuple[int, ...]
     all_scalars: bool  # True if `scalars` is all of the plan's numbers in order
-    empty: bool  # the grid has no points
-    checks: tuple[tuple[int, int, Asked], ...]  # error cells: slot, node, purpose
+    has_empty_grid: bool  # the grid has no points
+    checks: tuple[tuple[int, int, IndexPurpose], ...]  # error cells: slot, node, purpose
     written: tuple[int, ...]  # buffers that are written, without error cells
 
-    def __init__(self, step: Step, scalars: int, run: Launch) -> None:
+    def __init__(self, step: PlannedLaunch, scalars: int, run: Launch) -> None:
         super().__init__(step, run, step.buffers)
         self.step, self.scalars = step, step.scalars
         self.all_scalars = step.scalars == tuple(range(scalars))
-        self.empty = 0 in step.grid
-        self.checks = () if self.empty else step.checks
+        self.has_empty_grid = 0 in step.grid
+        self.checks = () if self.has_empty_grid else step.checks
         cells = {slot for slot, _, _ in step.checks}
         buffers = enumerate(zip(step.buffers, step.kernel.buffers, strict=True))
         self.written = tuple(
@@ -75,17 +84,17 @@ class BoundStep(Bound):
         )
 
 
-class BoundCall(Bound):
+class BoundCall(BoundPlanStep):
     """A bound call of a vendor's routine."""
 
     __slots__ = ("call", "inputs", "output", "routine")
 
-    call: Call
-    inputs: tuple[Part, ...]
-    output: Part
+    call: PlannedCall
+    inputs: tuple[OperandLayout, ...]
+    output: OperandLayout
     routine: LibraryCall
 
-    def __init__(self, opened: Opened, call: Call) -> None:
+    def __init__(self, opened: OpenedDevice, call: PlannedCall) -> None:
         operand_parts = [_operand_part(p) for p in (*call.inputs, call.output)]
         operands = [
             (None, 0, shape, strides, dtype) for _, _, shape, strides, dtype in operand_parts
@@ -96,7 +105,7 @@ class BoundCall(Bound):
         self.call, self.inputs, self.output = call, tuple(operand_parts[:-1]), operand_parts[-1]
 
 
-def _operand_part(operand: Operand) -> Part:
+def _operand_part(operand: MemoryOperand) -> OperandLayout:
     return (
         operand.slot,
         operand.view.offset * operand.dtype.itemsize,
@@ -109,36 +118,40 @@ def _operand_part(operand: Operand) -> Part:
 class BoundPlan:
     """A plan with bound steps."""
 
-    __slots__ = ("blank", "checks", "guarded", "kept", "none", "plan", "steps")
+    __slots__ = ("checks", "empty_addresses", "empty_memory", "is_cached", "kept", "plan", "steps")
 
     plan: Plan
-    steps: list[Bound]
+    steps: list[BoundPlanStep]
     kept: tuple[tuple[int, int], ...]
-    none: list[DataPtr | None]  # None for each slot
-    blank: list[object]  # handle and offset of each slot, all of them empty
+    empty_memory: list[DataPtr | None]  # None for each slot
+    empty_addresses: list[object]  # handle and offset of each slot, all of them empty
     checks: int  # maximum of error cells per step
-    guarded: bool  # True if the graph is in the cache of `plan_cache`
+    is_cached: bool  # True if the graph is in the cache of `plan_cache`
 
-    def is_prompt(self, opened: Opened, waits: bool) -> bool:
+    def is_prompt(self, opened: OpenedDevice, reports_checks: bool) -> bool:
         """Return True if the error cells are readable as soon as the launches return."""
         if self.checks == 0:
             return True
-        return waits and self.checks <= PROMPT and opened.faults.prompt() is not None
+        return (
+            reports_checks
+            and self.checks <= HOST_CELLS_MAX
+            and opened.faults.host_cells() is not None
+        )
 
-    def __init__(self, plan: Plan, steps: list[Bound]) -> None:
-        self.plan, self.steps, self.kept = plan, steps, plan.kept
-        self.none = [None] * plan.slots
-        self.blank = [None, 0] * plan.slots
-        self.checks = max([len(s.checks) for s in steps if isinstance(s, BoundStep)], default=0)
-        self.guarded = False
+    def __init__(self, plan: Plan, steps: list[BoundPlanStep]) -> None:
+        self.plan, self.steps, self.kept = plan, steps, plan.output_slots
+        self.empty_memory = [None] * plan.slot_count
+        self.empty_addresses = [None, 0] * plan.slot_count
+        self.checks = max([len(s.checks) for s in steps if isinstance(s, BoundKernel)], default=0)
+        self.is_cached = False
 
 
 # --- launches -------------------------------------------------------------------------------------
 
 
-def initial_addresses(plan: BoundPlan, leaves: Sequence[Expr], target: Expr | None) -> Slots:
+def initial_addresses(plan: BoundPlan, leaves: Sequence[Expr], target: Expr | None) -> Addresses:
     """Return handle and byte offset of each slot that is in memory before the plan starts."""
-    at: Slots = plan.blank[:]
+    at: Addresses = plan.empty_addresses[:]
     k = 0
     for e in leaves:
         set_address(at, k, e)
@@ -148,15 +161,15 @@ def initial_addresses(plan: BoundPlan, leaves: Sequence[Expr], target: Expr | No
     return at
 
 
-def set_address(at: Slots, k: int, e: Expr) -> None:
+def set_address(at: Addresses, k: int, e: Expr) -> None:
     """Store handle and byte offset of a leaf at `k` and `k + 1`."""
     ptr = e.storage.ptr
     at[k] = ptr.address()
     at[k + 1] = ptr.offset + e.offset * e.spec.itemsize if e.offset else ptr.offset
 
 
-def launch(
-    opened: Opened,
+def launch_plan(
+    opened: OpenedDevice,
     plan: BoundPlan,
     nodes: Sequence[Expr],
     leaves: Sequence[Expr],
@@ -170,8 +183,10 @@ def launch(
     `run_checked`: runs a step that checks indices. By default the step has run when it returns.
     Raises: IndexOutOfRange, before anything is written.
     """
-    if opened.streams:
-        opened.share(stream, [e.storage for e in (*leaves, *([] if target is None else [target]))])
+    if opened.has_streams:
+        opened.record_streams(
+            stream, [e.storage for e in (*leaves, *([] if target is None else [target]))]
+        )
     launches = LaunchList(
         opened, plan, initial_addresses(plan, leaves, target), nodes, numbers, stream
     )
@@ -179,7 +194,7 @@ def launch(
     for i, slot in plan.kept:
         memory = launches.keep[slot]
         if memory is not None:  # None: the value is in the target
-            settle(nodes[i], storage_over(memory, opened.device))
+            convert_to_leaf(nodes[i], storage_over(memory, opened.device))
 
 
 class LaunchList:
@@ -188,15 +203,15 @@ class LaunchList:
     A backend with a `launch_all` of its own gets launches that follow each other in one call. Slots
     that they no longer need are freed after that call: another launch could write there before.
 
-    `at`: handle and offset of each slot. `keep`: the memory that was allocated for a slot.
+    `addresses`: handle and offset of each slot. `keep`: the memory that was allocated for a slot.
     """
 
     __slots__ = (
         "_drops",
         "_is_batched",
+        "_queued_launches",
         "_steps",
-        "_waiting",
-        "at",
+        "addresses",
         "keep",
         "nodes",
         "numbers",
@@ -206,44 +221,44 @@ class LaunchList:
 
     def __init__(
         self,
-        opened: Opened,
+        opened: OpenedDevice,
         plan: BoundPlan,
-        at: Slots,
+        addresses: Addresses,
         nodes: Sequence[Expr],
         numbers: Sequence[Number],
         stream: StreamHandle,
     ) -> None:
-        self.opened, self.at, self.nodes, self.numbers = opened, at, nodes, numbers
+        self.opened, self.addresses, self.nodes, self.numbers = opened, addresses, nodes, numbers
         self.stream = stream
-        self.keep: list[DataPtr | None] = plan.none[:]
-        self._is_batched = opened.batches and len(plan.steps) > 1 and not flags.profiled
-        self._waiting: list[tuple[Launch, tuple[Any, ...], Sequence[Number]]] = []
-        self._steps: list[BoundStep] = []
+        self.keep: list[DataPtr | None] = plan.empty_memory[:]
+        self._is_batched = opened.takes_batches and len(plan.steps) > 1 and not flags.is_observed
+        self._queued_launches: list[tuple[Launch, tuple[Any, ...], Sequence[Number]]] = []
+        self._steps: list[BoundKernel] = []
         self._drops: list[int] = []
 
-    def run(self, steps: Sequence[Bound], run_checked: RunChecked | None) -> None:
+    def run(self, steps: Sequence[BoundPlanStep], run_checked: RunChecked | None) -> None:
         """Launch the steps in order; allocate the memory of each and free what it drops."""
         for step in steps:
-            for slot, nbytes in step.fresh:
+            for slot, nbytes in step.allocations:
                 ptr = self._allocate(nbytes)
                 self.keep[slot] = ptr
-                self.at[2 * slot] = ptr.address()
-                self.at[2 * slot + 1] = ptr.offset
-            if isinstance(step, BoundStep):
+                self.addresses[2 * slot] = ptr.address()
+                self.addresses[2 * slot + 1] = ptr.offset
+            if isinstance(step, BoundKernel):
                 if step.checks:
                     self._flush()
-                    (run_checked or run_prompt)(self, step)
+                    (run_checked or run_and_check)(self, step)
                 elif self._is_batched:
                     self._append(step)
                 else:
-                    run(self.opened, step, self.at, self.numbers, self.stream)
+                    run(self.opened, step, self.addresses, self.numbers, self.stream)
             elif isinstance(step, BoundCall):
                 self._flush()
-                call(self.opened, step, self.at, self.stream)
+                run_library_call(self.opened, step, self.addresses, self.stream)
             if self._is_batched:
-                self._drops += step.drops
+                self._drops += step.freed_slots
             else:
-                for slot in step.drops:
+                for slot in step.freed_slots:
                     self.keep[slot] = None
         self._flush()
 
@@ -257,53 +272,61 @@ class LaunchList:
         self._flush()
         return self.opened.allocate(nbytes, self.stream)
 
-    def _append(self, step: BoundStep) -> None:
+    def _append(self, step: BoundKernel) -> None:
         """Append a launch to those that wait."""
-        if not step.empty:
-            self._waiting.append((step.run, arguments(step, self.at), scalars(step, self.numbers)))
+        if not step.has_empty_grid:
+            self._queued_launches.append(
+                (step.run, launch_arguments(step, self.addresses), scalars(step, self.numbers))
+            )
             self._steps.append(step)
 
     def _flush(self) -> None:
         """Launch what waits. Raises: PluginError for what the backend did not mean to raise."""
-        if self._waiting:
+        if self._queued_launches:
             try:
-                self.opened.backend.launch_all(self._waiting, self.stream)
+                self.opened.backend.launch_all(self._queued_launches, self.stream)
             except Exception as error:
                 kernels = [step.step.kernel for step in self._steps]
                 doing = f"launch_all of {', '.join(k.name for k in kernels)}"
-                blame(self.opened.device, doing, "\n".join(map(str, kernels)), error)
+                raise_plugin_error(self.opened.device, doing, "\n".join(map(str, kernels)), error)
                 raise
-            counters.launches += len(self._waiting)
-            self._waiting, self._steps = [], []
+            counters.launches += len(self._queued_launches)
+            self._queued_launches, self._steps = [], []
         for slot in self._drops:
             self.keep[slot] = None
         self._drops = []
 
 
-RunChecked: TypeAlias = Callable[[LaunchList, BoundStep], None]
+RunChecked: TypeAlias = Callable[[LaunchList, BoundKernel], None]
 
 
 def run(
-    opened: Opened, step: BoundStep, at: Slots, numbers: Sequence[Number], stream: StreamHandle
+    opened: OpenedDevice,
+    step: BoundKernel,
+    at: Addresses,
+    numbers: Sequence[Number],
+    stream: StreamHandle,
 ) -> None:
     """Launch one step. Raises: PluginError for what the backend did not mean to raise."""
-    if step.empty:
+    if step.has_empty_grid:
         return
-    args, numbers = arguments(step, at), scalars(step, numbers)
-    begun = time.perf_counter_ns() if flags.profiled else 0
+    args, numbers = launch_arguments(step, at), scalars(step, numbers)
+    begun = time.perf_counter_ns() if flags.is_observed else 0
     try:
         step.run(args, numbers, stream)
     except Exception as error:
         kernel = step.step.kernel
-        blame(opened.device, f"the launch of {kernel.name}", kernel, error)
+        raise_plugin_error(opened.device, f"the launch of {kernel.name}", kernel, error)
         raise
     counters.launches += 1
-    if flags.profiled:
-        note_launch(opened, step.step.kernel.name, begun, stream, step.step.nbytes, step.step.grid)
+    if flags.is_observed:
+        record_launch_event(
+            opened, step.step.kernel.name, begun, stream, step.step.nbytes, step.step.grid
+        )
 
 
-def note_launch(
-    opened: Opened,
+def record_launch_event(
+    opened: OpenedDevice,
     name: str,
     begun: int,
     stream: StreamHandle,
@@ -320,18 +343,18 @@ def note_launch(
         events.note(f"launch {name}", begun, **details)
 
 
-def arguments(step: BoundStep, at: Slots) -> tuple[Any, ...]:
+def launch_arguments(step: BoundKernel, at: Addresses) -> tuple[Any, ...]:
     """Return the handles and offsets of a launch."""
-    args = select(at, step.picked)
+    args = select_addresses(at, step.address_positions)
     return add_offsets(args, step.offsets) if step.offsets else args
 
 
-def scalars(step: BoundStep, numbers: Sequence[Number]) -> Sequence[Number]:
+def scalars(step: BoundKernel, numbers: Sequence[Number]) -> Sequence[Number]:
     """Return the numbers of a launch."""
     return numbers if step.all_scalars else [numbers[i] for i in step.scalars]
 
 
-def select(at: Slots, which: tuple[int, ...]) -> tuple[object, ...]:
+def select_addresses(at: Addresses, which: tuple[int, ...]) -> tuple[object, ...]:
     """Return the handles and offsets at the given positions."""
     values: list[object] = [None] * len(which)
     for k in range(len(which)):
@@ -340,30 +363,34 @@ def select(at: Slots, which: tuple[int, ...]) -> tuple[object, ...]:
     return tuple(values)
 
 
-def run_prompt(launches: LaunchList, step: BoundStep) -> None:
+def run_and_check(launches: LaunchList, step: BoundKernel) -> None:
     """Launch a step and read its error cells at once. Raises: IndexOutOfRange."""
-    prompt = launches.opened.faults.prompt()
+    prompt = launches.opened.faults.host_cells()
     assert prompt is not None, "the plan is not prompt"
     handle, cells = prompt
-    at = launches.at
+    at = launches.addresses
     for k, (slot, _, _) in enumerate(step.checks):
         cells[k] = 0  # an interrupt may have left an old value
-        at[2 * slot], at[2 * slot + 1] = handle, k * WIDTH
+        at[2 * slot], at[2 * slot + 1] = handle, k * CELL_BYTES
     run(launches.opened, step, at, launches.numbers, launches.stream)
     for k, (_, i, purpose) in enumerate(step.checks):
         index = cells[k]
         if index or purpose.size == 0:  # along an axis of size 0 even index 0 is out of range
-            raise out_of_range(purpose, index, launches.nodes[i].asked_at)
+            raise out_of_range_error(purpose, index, launches.nodes[i].check_line)
 
 
 def run_deferred(
-    opened: Opened, step: BoundStep, at: Slots, numbers: Sequence[Number], stream: StreamHandle
-) -> list[tuple[int, Check]]:
+    opened: OpenedDevice,
+    step: BoundKernel,
+    at: Addresses,
+    numbers: Sequence[Number],
+    stream: StreamHandle,
+) -> list[tuple[int, IndexCheck]]:
     """Launch a step without waiting; return its pending checks, each with its node's position."""
     checks = []
     for slot, i, purpose in step.step.checks:
-        check = opened.faults.check(purpose, stream)
-        at[2 * slot : 2 * slot + 2] = opened.faults.place(check)
+        check = opened.faults.create_check(purpose, stream)
+        at[2 * slot : 2 * slot + 2] = opened.faults.cell_location(check)
         checks.append((i, check))
     try:
         run(opened, step, at, numbers, stream)
@@ -381,26 +408,28 @@ def add_offsets(args: tuple[Any, ...], offsets: Sequence[tuple[int, int]]) -> tu
     return tuple(values)
 
 
-def call(opened: Opened, bound: BoundCall, at: Slots, stream: StreamHandle) -> None:
+def run_library_call(
+    opened: OpenedDevice, bound: BoundCall, at: Addresses, stream: StreamHandle
+) -> None:
     """Call a vendor's routine."""
-    begun = time.perf_counter_ns() if flags.profiled else 0
+    begun = time.perf_counter_ns() if flags.is_observed else 0
     counters.calls += 1
     try:
         if bound.run is not None:
-            args = select(at, bound.picked)
+            args = select_addresses(at, bound.address_positions)
             bound.run(add_offsets(args, bound.offsets) if bound.offsets else args, (), stream)
         else:
             inputs = tuple([strided_operand(at, p) for p in bound.inputs])
             bound.routine(opened.backend, inputs, strided_operand(at, bound.output), stream)
     except Exception as error:
-        blame(opened.device, f"the library call of {bound.call.op.name}", "", error)
+        raise_plugin_error(opened.device, f"the library call of {bound.call.op.name}", "", error)
         raise
-    if flags.profiled:
+    if flags.is_observed:
         name, device = f"call {bound.call.op.name}", str(opened.device)
         events.note(name, begun, bytes=bound.call.nbytes, device=device)
 
 
-def strided_operand(at: Slots, p: Part) -> StridedOperand:
+def strided_operand(at: Addresses, p: OperandLayout) -> StridedOperand:
     """Return the address and the layout of an operand of a library call."""
     slot, start, shape, strides, dtype = p
     return at[2 * slot], at[2 * slot + 1] + start, shape, strides, dtype

@@ -9,75 +9,91 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from ..device_class import opened
-from ..fusion.plan import Target
+from ..fusion.plan import WriteTarget
 from ..graph.expr import Expr
 from ..identity_cache import IdentityCache
 from ..layout import Shape
 from ..lru_cache import LRUCache
 from ..ops.table import COPY
-from .graph_key import Walk
-from .graph_matcher import ARGUMENTS, HIT, MISS, NODES, SLOTS, CachedGraph
+from .graph_key import OrderedGraph
+from .graph_matcher import (
+    GRAPH_ARGUMENTS_MAX,
+    GRAPH_NODES_MAX,
+    HIT,
+    MISS,
+    PLAN_SLOTS_MAX,
+    CachedGraph,
+)
 from .launching import BoundPlan
-from .programs import holders, holding
+from .programs import create_program_cache, program_caches
 
-KEPT = 4  # cached graphs per root op and Spec; one more evicts the oldest
+GRAPHS_PER_KEY_MAX = 4  # cached graphs per root op and Spec; one more evicts the oldest
 # Kinds of writes in a cache key: the root is no copy; the copied root is referenced elsewhere.
-UPDATES, STAYS = "updates", "stays"
-LIMIT = 4096  # root ops and Specs with cached graphs
+KIND_UPDATE, KIND_REFERENCED = "updates", "stays"
+GRAPH_KEYS_MAX = 4096  # root ops and Specs with cached graphs
 
-_known: LRUCache[tuple[Hashable, ...], tuple[CachedGraph, ...]] = holding(LIMIT)
+_cached_graphs: LRUCache[tuple[Hashable, ...], tuple[CachedGraph, ...]] = create_program_cache(
+    GRAPH_KEYS_MAX
+)
 # Identity-keyed caches in front, by kind. The second name of each is compiled to a typed variable,
 # invisible to Python.
-values: IdentityCache[tuple[CachedGraph, ...]] = IdentityCache()
-updates: IdentityCache[tuple[CachedGraph, ...]] = IdentityCache()
-staying: IdentityCache[tuple[CachedGraph, ...]] = IdentityCache()
-together: IdentityCache[tuple[CachedGraph, ...]] = IdentityCache()
-_values, _updates, _staying, _together = values, updates, staying, together
-holders += [values, updates, staying, together]
+value_graphs: IdentityCache[tuple[CachedGraph, ...]] = IdentityCache()
+update_graphs: IdentityCache[tuple[CachedGraph, ...]] = IdentityCache()
+referenced_graphs: IdentityCache[tuple[CachedGraph, ...]] = IdentityCache()
+joint_graphs: IdentityCache[tuple[CachedGraph, ...]] = IdentityCache()
+_value_graphs, _update_graphs, _referenced_graphs, _joint_graphs = (
+    value_graphs,
+    update_graphs,
+    referenced_graphs,
+    joint_graphs,
+)
+program_caches += [value_graphs, update_graphs, referenced_graphs, joint_graphs]
 
 
-def match(root: Expr, waits: bool = False) -> bool:
+def match_cached_graph(root: Expr, reports_checks: bool = False) -> bool:
     """Evaluate `root` if its graph is cached; return True if it was.
 
-    waits: report out-of-range indices, if the device knows them when launches return.
+    reports_checks: report out-of-range indices, if the device knows them when launches return.
     """
-    for graph in _candidates(_values, root, None, None):
-        if graph.run(root, None, waits) == HIT:
+    for graph in _candidates(_value_graphs, root, None, None):
+        if graph.run(root, None, reports_checks) == HIT:
             return True
     return False
 
 
-def match_all(roots: Sequence[Expr], waits: bool) -> bool:
+def match_cached_graphs(roots: Sequence[Expr], reports_checks: bool) -> bool:
     """Evaluate several nodes if their joint graph is cached; return True if it was."""
     root, count = roots[0], len(roots)
     if count == 1:
-        return match(root, waits)
-    if count > NODES:
+        return match_cached_graph(root, reports_checks)
+    if count > GRAPH_NODES_MAX:
         return False
-    candidates = _together.get(root.op, root.spec, count)
+    candidates = _joint_graphs.get(root.op, root.spec, count)
     if candidates is None:
-        candidates = _known.find((root.op, root.spec, None, count)) or ()
-        _together.put(root.op, root.spec, count, candidates)
+        candidates = _cached_graphs.find((root.op, root.spec, None, count)) or ()
+        _joint_graphs.put(root.op, root.spec, count, candidates)
     for graph in candidates:  # noqa: SIM110 - compiled functions have no generators
-        if graph.run(root, None, waits, roots[1:]) == HIT:
+        if graph.run(root, None, reports_checks, roots[1:]) == HIT:
             return True
     return False
 
 
-def try_cached_write(value: Expr, target: Expr, others: int = 0) -> int:
+def try_cached_write(value: Expr, target: Expr, other_references: int = 0) -> int:
     """Write `value` into the memory that leaf `target` views, if graph and leaf are cached.
 
     Return `HIT`, `MISS`, or `NEEDS_TEMP` if the value must go through other memory. No other
     pending node may read the target's memory.
-    others: the number of references to the value beyond the caller's.
+    other_references: the number of references to the value beyond the caller's.
     """
-    for graph in _candidates(_values, value, target.strides, None):
-        if not (others and graph.overlaps):  # the others must not read what is overwritten
+    for graph in _candidates(_value_graphs, value, target.strides, None):
+        if not (
+            other_references and graph.overlaps
+        ):  # the others must not read what is overwritten
             outcome = graph.run(value, target, True)
             if outcome != MISS:
                 return outcome
-    if others:
-        for graph in _candidates(_staying, value, target.strides, STAYS):
+    if other_references:
+        for graph in _candidates(_referenced_graphs, value, target.strides, KIND_REFERENCED):
             outcome = graph.run(value, target, True)
             if outcome != MISS:
                 return outcome
@@ -86,7 +102,7 @@ def try_cached_write(value: Expr, target: Expr, others: int = 0) -> int:
 
 def try_cached_update(value: Expr, target: Expr) -> int:
     """Run an unreferenced op that updates `target`, if it is cached; return the outcome."""
-    for graph in _candidates(_updates, value, target.strides, UPDATES):
+    for graph in _candidates(_update_graphs, value, target.strides, KIND_UPDATE):
         outcome = graph.run(value, target, True)
         if outcome != MISS:
             return outcome
@@ -94,50 +110,56 @@ def try_cached_update(value: Expr, target: Expr) -> int:
 
 
 def _candidates(
-    lately: IdentityCache[tuple[CachedGraph, ...]],
+    identity_cache: IdentityCache[tuple[CachedGraph, ...]],
     root: Expr,
     strides: Shape | None,
     kind: str | None,
 ) -> tuple[CachedGraph, ...]:
     """Return the cached graphs with the root's op and Spec and the target's strides."""
-    candidates = lately.get(root.op, root.spec, strides)
+    candidates = identity_cache.get(root.op, root.spec, strides)
     if candidates is None:
-        candidates = _known.find((root.op, root.spec, strides, kind)) or ()
-        lately.put(root.op, root.spec, strides, candidates)
+        candidates = _cached_graphs.find((root.op, root.spec, strides, kind)) or ()
+        identity_cache.put(root.op, root.spec, strides, candidates)
     return candidates
 
 
-def add(walk: Walk, plan: BoundPlan, referenced: Sequence[int], target: Target | None) -> None:
+def cache_graph(
+    walk: OrderedGraph, plan: BoundPlan, referenced: Sequence[int], target: WriteTarget | None
+) -> None:
     """Cache a graph, unless it is too large or stores less than its roots.
 
     A cached graph stores its roots, and perhaps other nodes that are referenced from outside.
     """
-    if len(walk.nodes) > NODES:
+    if len(walk.nodes) > GRAPH_NODES_MAX:
         return
-    entries = walk.entries()
-    if sum(len(e.args) for e in entries) > ARGUMENTS or len(plan.none) > SLOTS:
+    entries = walk.node_keys()
+    if (
+        sum(len(e.args) for e in entries) > GRAPH_ARGUMENTS_MAX
+        or len(plan.empty_memory) > PLAN_SLOTS_MAX
+    ):
         return
     first, *others = roots = [walk.index[e] for e in walk.roots]
     if len({*roots}) < len(roots):
         return
-    if not plan.plan.overlaps and not {*roots} <= {i for i, _ in plan.kept}:
+    if not plan.plan.target_overlaps and not {*roots} <= {i for i, _ in plan.kept}:
         return
     root, strides = walk.nodes[first], None
     kind: Hashable = len(roots) if others else None
     if target is not None:
         if root.op is COPY:
             root = root.args[0]
-            kind = STAYS if walk.index[root] in referenced else None
+            kind = KIND_REFERENCED if walk.index[root] in referenced else None
         else:
-            kind = UPDATES
+            kind = KIND_UPDATE
         strides = target.strides
     last = walk.index[root]
-    stored, others_hold = (
+    stored, referenced_positions = (
         {last, *roots},
         {*referenced},
     )  # `stored` nodes need no check of references
     checked_references = [
-        None if e.op is None or i in stored else i in others_hold for i, e in enumerate(walk.nodes)
+        None if e.op is None or i in stored else i in referenced_positions
+        for i, e in enumerate(walk.nodes)
     ]
     graph = CachedGraph(
         entries,
@@ -150,6 +172,6 @@ def add(walk: Walk, plan: BoundPlan, referenced: Sequence[int], target: Target |
         others,
     )
     key = (root.op, root.spec, strides, kind)
-    for lately in (_values, _updates, _staying, _together):
+    for lately in (_value_graphs, _update_graphs, _referenced_graphs, _joint_graphs):
         lately.age()
-    _known[key] = (graph, *(_known.find(key) or ()))[:KEPT]
+    _cached_graphs[key] = (graph, *(_cached_graphs.find(key) or ()))[:GRAPHS_PER_KEY_MAX]

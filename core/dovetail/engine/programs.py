@@ -11,55 +11,55 @@ from typing import Any, TypeVar
 
 from ..backend import diskcache, limits
 from ..backend.interface import Launch, Program
-from ..fusion.plan import Plan, Step
+from ..fusion.plan import Plan, PlannedLaunch
 from ..identity_cache import IdentityCache
 from ..ir.builder import Kernel
 from ..ir.legalize import legalize
 from ..lru_cache import LRUCache
 from ..plugins import fallback_device
-from ..plugins.device_handle import Opened
-from ..plugins.plugin_errors import blame
+from ..plugins.device_handle import OpenedDevice
+from ..plugins.plugin_errors import raise_plugin_error
 from . import events
 from .events import counters
-from .launching import Bound, BoundCall, BoundPlan, BoundStep
+from .launching import BoundCall, BoundKernel, BoundPlan, BoundPlanStep
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-holders: list[
+program_caches: list[
     LRUCache[Any, Any] | IdentityCache[Any]
 ] = []  # caches of objects that refer to programs
 
 
-def holding(limit: int) -> LRUCache[K, V]:
+def create_program_cache(limit: int) -> LRUCache[K, V]:
     """Create a cache of objects that refer to programs.
 
     It ages together with the cache of programs. Otherwise no program would ever be freed.
     """
     cache: LRUCache[K, V] = LRUCache(limit)
-    holders.append(cache)
+    program_caches.append(cache)
     return cache
 
 
-def bind(opened: Opened, plan: Plan, scalars: int) -> BoundPlan:
+def bind_plan(opened: OpenedDevice, plan: Plan, scalars: int) -> BoundPlan:
     """Bind a plan for a graph with this number of scalars; compile missing programs."""
-    steps: list[Bound] = [
-        BoundStep(step, scalars, launch_of(opened, step))
-        if isinstance(step, Step)
+    steps: list[BoundPlanStep] = [
+        BoundKernel(step, scalars, bind_launch(opened, step))
+        if isinstance(step, PlannedLaunch)
         else BoundCall(opened, step)
         for step in plan.steps
     ]
     return BoundPlan(plan, steps)
 
 
-def launch_of(opened: Opened, step: Step) -> Launch:
+def bind_launch(opened: OpenedDevice, step: PlannedLaunch) -> Launch:
     """Return the bound launch of a step; compile its program if it is missing."""
     if 0 in step.grid:
         return _launch_nothing
-    executable = program(opened, step.kernel)
+    executable = get_program(opened, step.kernel)
     try:
-        return limits.bind(opened.backend, executable, step.ints, step.grid)
+        return limits.bind_within_limits(opened.backend, executable, step.ints, step.grid)
     except Exception as error:
-        blame(opened.device, f"bind of {step.kernel.name}", step.kernel, error)
+        raise_plugin_error(opened.device, f"bind of {step.kernel.name}", step.kernel, error)
         raise
 
 
@@ -70,7 +70,7 @@ def _launch_nothing(buffers: object, scalars: object, stream: object) -> None:
 # --- programs -------------------------------------------------------------------------------------
 
 
-def program(opened: Opened, kernel: Kernel) -> Program:
+def get_program(opened: OpenedDevice, kernel: Kernel) -> Program:
     """Return the program of a kernel: from memory, from disk, or compiled."""
     text = str(kernel)
     executable = opened.programs.find(text)
@@ -80,7 +80,7 @@ def program(opened: Opened, kernel: Kernel) -> Program:
     return executable
 
 
-def compile_all(opened: Opened, kernels: dict[str, Kernel]) -> None:
+def compile_all(opened: OpenedDevice, kernels: dict[str, Kernel]) -> None:
     """Compile together those kernels that have no program in memory; the keys are their texts."""
     backend = opened.backend
     new = [k for text, k in kernels.items() if opened.programs.find(text) is None]
@@ -88,58 +88,62 @@ def compile_all(opened: Opened, kernels: dict[str, Kernel]) -> None:
     try:
         programs = backend.compile_all(legal)
     except Exception as error:
-        blame(opened.device, f"compile_all of {len(legal)} kernels", "", error)
+        raise_plugin_error(opened.device, f"compile_all of {len(legal)} kernels", "", error)
         raise
     for k, executable in zip(new, programs, strict=True):
         _cache_program(opened, str(k), executable)
 
 
-def _cache_program(opened: Opened, text: str, program: Program) -> None:
+def _cache_program(opened: OpenedDevice, text: str, program: Program) -> None:
     """Cache a program.
 
     When the oldest programs are evicted, the caches of plans age too, because plans refer to
     programs. Programs of plans in use stay alive and are found again.
     """
     if len(opened.programs.young) >= opened.programs.half:
-        for cache in holders:
+        for cache in program_caches:
             cache.age()
     opened.programs[text] = program
 
 
-def does(opened: Opened, kernel: Kernel) -> Opened | None:
+def find_executing_device(opened: OpenedDevice, kernel: Kernel) -> OpenedDevice | None:
     """Return the device that runs a kernel: this one, its companion, or None if both refuse it."""
     backend = opened.backend
-    if not isinstance(backend, fallback_device.Accompanied):
+    if not isinstance(backend, fallback_device.FallbackBackend):
         return opened
     legal = legalize(kernel, backend.info.capabilities)
     return opened if backend.accepts(legal) else backend.companion
 
 
-def copied(opened: Opened, step: Step) -> int:
+def fallback_copy_bytes(opened: OpenedDevice, step: PlannedLaunch) -> int:
     """Return the number of bytes copied to the companion and back for a step that it runs."""
     backend = opened.backend
-    if 0 in step.grid or not isinstance(backend, fallback_device.Accompanied) or backend.shares:
+    if (
+        0 in step.grid
+        or not isinstance(backend, fallback_device.FallbackBackend)
+        or backend.shares_memory
+    ):
         return 0
-    sizes = dict(step.fresh)  # the sizes of other buffers are unknown
+    sizes = dict(step.allocations)  # the sizes of other buffers are unknown
     legal = legalize(step.kernel, backend.info.capabilities)
     has_added_ints = len(legal.ints) > len(step.ints)  # their values are known only at launch
-    touched = fallback_device.Touched(
+    touched = fallback_device.TouchedMemory(
         step.kernel if has_added_ints else legal, step.ints, step.grid
     )
     extents = [(0, sizes[slot]) if slot in sizes else None for slot, _ in step.buffers]
     return sum(p.nbytes for _, p in touched.pieces(step.buffers, extents))
 
 
-def whereabouts(opened: Opened, kernel: Kernel) -> str:
+def describe_program_source(opened: OpenedDevice, kernel: Kernel) -> str:
     """Return the source of a kernel's program, for messages.
 
     It is "in memory", "on disk", "to be compiled" or "accepted by no device".
     """
-    doer = does(opened, kernel)
-    if doer is None:
+    device = find_executing_device(opened, kernel)
+    if device is None:
         return "accepted by no device"
-    if doer is not opened:
-        return whereabouts(doer, legalize(kernel, opened.backend.info.capabilities))
+    if device is not opened:
+        return describe_program_source(device, legalize(kernel, opened.backend.info.capabilities))
     if opened.programs.find(str(kernel)) is not None:
         return "in memory"
     info = opened.backend.info
@@ -147,7 +151,7 @@ def whereabouts(opened: Opened, kernel: Kernel) -> str:
     return "to be compiled" if diskcache.read(info.fingerprint, str(legal)) is None else "on disk"
 
 
-def _load_or_compile(opened: Opened, kernel: Kernel) -> Program:
+def _load_or_compile(opened: OpenedDevice, kernel: Kernel) -> Program:
     backend, begun = opened.backend, time.perf_counter_ns()
     legal = legalize(kernel, backend.info.capabilities)
     key = (backend.info.fingerprint, str(legal))
@@ -156,7 +160,7 @@ def _load_or_compile(opened: Opened, kernel: Kernel) -> Program:
         try:
             executable = backend.load(legal, binary)
         except Exception as error:
-            diskcache.forget(*key)
+            diskcache.remove_binary(*key)
             counters.load_failures += 1
             events.note(f"load {kernel.name} failed: {type(error).__name__}: {error}", begun)
         else:
@@ -166,11 +170,11 @@ def _load_or_compile(opened: Opened, kernel: Kernel) -> Program:
     try:
         executable = backend.compile(legal)
     except Exception as error:
-        blame(opened.device, f"compile of {legal.name}", legal, error)
+        raise_plugin_error(opened.device, f"compile of {legal.name}", legal, error)
         raise
     counters.compiles += 1
     counters.compile_seconds += (time.perf_counter_ns() - begun) / 1e9
     events.note(f"compile {kernel.name}", begun)
-    if diskcache.directory() is not None and (machine_code := executable.binary) is not None:
+    if diskcache.cache_folder() is not None and (machine_code := executable.binary) is not None:
         diskcache.write(*key, machine_code)
     return executable

@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 from ..graph.expr import Expr
-from ..memory.tracing.stacktrace import caller
+from ..memory.tracing.stacktrace import caller_line
 from ..settings import Switch
 from . import events
 
 __all__ = ["debug_lines"]
 
-SHOWN = 6  # lines in an error message
+ERROR_LINES_MAX = 6  # lines in an error message
 _lines: WeakKeyDictionary[Expr, str] = WeakKeyDictionary()
 
 
-def note(e: Expr) -> None:
+def record_line(e: Expr) -> None:
     """Store the user's line that has just created a pending node."""
     if e.op is not None:
-        _lines[e] = f"{e.op.name} at {caller()}"
+        _lines[e] = f"{e.op.name} at {caller_line()}"
 
 
 def line_of(e: Expr) -> str | None:
@@ -31,16 +31,20 @@ def line_of(e: Expr) -> str | None:
     return _lines.get(e) if _lines else None
 
 
-def say(error: BaseException, nodes: Sequence[Expr]) -> None:
+def add_lines_to_error(error: BaseException, nodes: Sequence[Expr]) -> None:
     """Add the lines that recorded these nodes to an error, the latest first."""
     if not _lines:
         return
     latest_lines = [line for e in reversed(nodes) if (line := _lines.get(e)) is not None]
     recorded = [*dict.fromkeys(latest_lines)]
     if recorded:
-        more = f", and {len(recorded) - SHOWN} more" if len(recorded) > SHOWN else ""
+        more = (
+            f", and {len(recorded) - ERROR_LINES_MAX} more"
+            if len(recorded) > ERROR_LINES_MAX
+            else ""
+        )
         error.add_note(
-            f"It was computing what was recorded by: {', '.join(recorded[:SHOWN])}{more}"
+            f"It was computing what was recorded by: {', '.join(recorded[:ERROR_LINES_MAX])}{more}"
         )
 
 
@@ -60,15 +64,15 @@ class debug_lines(Switch):
     """
 
     def __init__(self) -> None:
-        super().__init__(lines=True)
+        super().__init__(records_lines=True)
 
     def __enter__(self) -> debug_lines:
-        events.watch(1)
+        events.change_slow_path_blocks(1)
         return super().__enter__()
 
     def __exit__(self, *exc: object) -> None:
         super().__exit__(*exc)
-        events.watch(-1)
+        events.change_slow_path_blocks(-1)
 
     def start(self) -> None:
         """Start to store lines, until `stop`."""

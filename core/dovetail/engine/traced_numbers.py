@@ -14,7 +14,7 @@ from . import tracer_api
 Env: TypeAlias = list[Any]  # the value of each variable in a call
 
 
-class Number(NamedTuple):
+class TracedNumber(NamedTuple):
     """A scalar of a launch: a value, or the value of a variable of `env`."""
 
     value: float | int | bool
@@ -30,8 +30,8 @@ class Environment:
     def __init__(self) -> None:
         self.values: Env = []
         # Computed at the start of a replay: (variable of the result, function, arguments).
-        self.formulas: list[tuple[int, Callable[..., object], tuple[Number, ...]]] = []
-        self._tagged: dict[int, tuple[object, tuple[int | None, ...]]] = {}  # by id, held
+        self.formulas: list[tuple[int, Callable[..., object], tuple[TracedNumber, ...]]] = []
+        self._variables_by_id: dict[int, tuple[object, tuple[int | None, ...]]] = {}  # by id, held
 
     def variable(self, value: object) -> int:
         """Create a variable, and return its index."""
@@ -40,15 +40,15 @@ class Environment:
 
     def tag(self, what: object, variables: tuple[int | None, ...]) -> None:
         """Mark a node's arguments, or a number, as standing for these variables."""
-        self._tagged[id(what)] = (what, variables)
+        self._variables_by_id[id(what)] = (what, variables)
 
-    def number(self, args: Args, k: int) -> Number:
+    def number(self, args: Args, k: int) -> TracedNumber:
         """Return the number at position `k` of a node's arguments, with its variable if any."""
-        _, of_args = self._tagged.get(id(args), (None, ()))
+        _, of_args = self._variables_by_id.get(id(args), (None, ()))
         if k < len(of_args):
-            return Number(args[k], of_args[k])
-        _, own = self._tagged.get(id(args[k]), (None, (None,)))
-        return Number(args[k], own[0])
+            return TracedNumber(args[k], of_args[k])
+        _, own = self._variables_by_id.get(id(args[k]), (None, (None,)))
+        return TracedNumber(args[k], own[0])
 
 
 class TracedFloat:
@@ -63,7 +63,7 @@ class TracedFloat:
     def __init__(self, environment: Environment, value: float, variable: int) -> None:
         self.environment, self.value, self.variable = environment, value, variable
 
-    def taken(self) -> float:
+    def to_argument(self) -> float:
         """Return a plain float that stands for this one as an argument of a node."""
         if tracer_api.current() is None:
             raise CaptureError(
@@ -103,9 +103,9 @@ def _record_formula(self: TracedFloat, compute: Formula, *args: object) -> Resul
     numbers, values = [], []
     for a in args:
         if type(a) is TracedFloat:
-            numbers.append(Number(a.value, a.variable))
+            numbers.append(TracedNumber(a.value, a.variable))
         elif isinstance(a, (bool, int, float)):
-            numbers.append(Number(a))
+            numbers.append(TracedNumber(a))
         else:
             return _REFUSED
         values.append(numbers[-1].value)

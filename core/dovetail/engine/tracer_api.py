@@ -17,7 +17,7 @@ from ..errors import CaptureError
 from ..graph.expr import Args, Expr
 from ..locks import Lock
 from ..memory.storage import Storage
-from ..memory.tracing.stacktrace import caller
+from ..memory.tracing.stacktrace import caller_line
 from ..settings import flags
 from ..weak_identity_map import WeakIdentityMap
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from ..ops.host_routines import HostCall
     from ..tensor.tensor import Tensor
     from .evaluation import Evaluation
-    from .launching import BoundStep
+    from .launching import BoundKernel
 
     # Takes handle and offset of each leaf, numbers and a stream.
     Work: TypeAlias = Callable[[list[Any], Sequence[Scalar], StreamHandle], object]
     # Takes the gradient of a result, and saved tensors; returns a gradient of each operand.
-    Back: TypeAlias = Callable[[Tensor, Sequence[Tensor]], Sequence[Tensor | None]]
+    BackwardFunction: TypeAlias = Callable[[Tensor, Sequence[Tensor]], Sequence[Tensor | None]]
     # From what an iteration carries in and its row of xs to what it carries out and its ys.
     LoopBody: TypeAlias = Callable[
         [list[Tensor], list[Tensor]], tuple[Sequence[Tensor], Sequence[Tensor]]
@@ -72,7 +72,7 @@ class MemoryTracer(ABC):
         return self.outer is not None and self.outer.is_capture
 
     @abstractmethod
-    def run(self, evaluation: Evaluation, asked: bool) -> bool:
+    def run(self, evaluation: Evaluation, reports_checks: bool) -> bool:
         """Run an evaluation, or trace it; return True if it was done, as `Evaluation.run` does."""
 
     def record_allocation(self, storage: Storage) -> None:
@@ -90,9 +90,9 @@ class MemoryTracer(ABC):
         if self.outer is not None:
             self.outer.record_array(array)
 
-    def knows(self, e: Expr) -> bool:
+    def is_known_leaf(self, e: Expr) -> bool:
         """Return True if a leaf without contents, or a placeholder, is known to the tracer."""
-        return self.outer is not None and self.outer.knows(e)
+        return self.outer is not None and self.outer.is_known_leaf(e)
 
     @abstractmethod
     def evaluate_earlier(self, e: Expr) -> None:
@@ -100,7 +100,7 @@ class MemoryTracer(ABC):
 
     @abstractmethod
     def launch(
-        self, step: BoundStep, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
+        self, step: BoundKernel, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
     ) -> None:
         """Launch a kernel over leaves, by number."""
 
@@ -193,11 +193,11 @@ class Tracer(MemoryTracer, RandomTracer, GradTracer):
         """Return True if any of these nodes stands for many, which are computed together."""
         return False
 
-    def any_example(self, x: Tensor) -> bool:
+    def is_true_for_any(self, x: Tensor) -> bool:
         """Return True if a bool is true for any of the examples that may write."""
         raise capture_error("a bool of a tensor")
 
-    def masked(self, mask: Tensor) -> AbstractContextManager[None]:
+    def use_write_mask(self, mask: Tensor) -> AbstractContextManager[None]:
         """Return a context in which only those examples of `mask` write that do now."""
         return nullcontext()
 
@@ -206,31 +206,31 @@ class BatchTracer(Tracer):
     """The tracer of a function of one example that runs for all of them: that of `vmap`."""
 
     @abstractmethod
-    def outside(self, action: Callable[[], T]) -> T:
+    def run_outside(self, action: Callable[[], T]) -> T:
         """Run an action outside of the function, where gradients are recorded."""
 
     @abstractmethod
-    def differs(self, x: Tensor) -> bool:
+    def is_batched_tensor(self, x: Tensor) -> bool:
         """Return True if a tensor is not the same for each example."""
 
     @abstractmethod
-    def untaped(self, x: Tensor) -> Tensor:
+    def full_batch(self, x: Tensor) -> Tensor:
         """Return a tensor of all examples, with an axis of them in front, without gradients."""
 
     @abstractmethod
-    def example(self, many: Tensor, is_argument: bool = False) -> Tensor:
-        """Return a tensor that stands for one example; a write to an argument writes to `many`."""
+    def create_example(self, batch: Tensor, is_argument: bool = False) -> Tensor:
+        """Return a tensor that stands for one example; a write to an argument writes to `batch`."""
 
     @abstractmethod
-    def adopt(self, x: Tensor) -> Tensor:
+    def adopt_tensor(self, x: Tensor) -> Tensor:
         """Return a tensor that was made outside as one that this function made."""
 
     @abstractmethod
-    def settle(self) -> None:
+    def check_pending_reads(self) -> None:
         """Raises: UnrolledLoop, if a pending tensor reads what examples have overwritten since."""
 
     @abstractmethod
-    def iteration(self) -> AbstractContextManager[BatchTracer]:
+    def iteration_scope(self) -> AbstractContextManager[BatchTracer]:
         """Return a context in which the body of a loop runs, captured by the current tracer."""
 
 
@@ -252,14 +252,14 @@ class Tapes(Protocol):
     def order(self) -> int:
         """Return a number above the `order` of each place on a tape so far."""
 
-    def lead_straight(self, result: Tensor, given: Sequence[Tensor]) -> bool:
+    def has_direct_paths(self, result: Tensor, sources: Sequence[Tensor]) -> bool:
         """Return True if gradients flow from a result to these alone, to each on one way.
 
         No hook sees what passes. With several ways the parts would be added in another order.
         """
 
     def gradients(
-        self, result: Tensor, given: Sequence[Tensor], g: Tensor
+        self, result: Tensor, sources: Sequence[Tensor], g: Tensor
     ) -> Sequence[Tensor | None]:
         """Return the gradients of these; keep the tape. Raises: GradientError."""
 
@@ -267,9 +267,9 @@ class Tapes(Protocol):
         self,
         name: str,
         result: Tensor,
-        given: Sequence[Tensor],
+        sources: Sequence[Tensor],
         saved: Sequence[Tensor],
-        back: Back,
+        backward: BackwardFunction,
     ) -> None:
         """Let gradients flow through a result, on a way that reads `saved`."""
 
@@ -277,19 +277,19 @@ class Tapes(Protocol):
         self,
         scan: Scan,
         body: LoopBody,
-        again: LoopBody,
+        rerun_body: LoopBody,
         carry: Sequence[Tensor],
         xs: Sequence[Tensor],
         length: int,
         reverse: bool,
         closure: Sequence[Tensor],
-        watched: Callable[[], Sequence[Tensor]],
+        find_untaped_reads: Callable[[], Sequence[Tensor]],
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Run a loop through which gradients flow, as one loop; so is their way back.
 
-        `again`: the body, for the way back. `closure`: tensors with gradients that the body may
-        find outside of the loop. `watched`: when the loop has run, gives other tensors that it has
-        read, which must not be written before the way back.
+        `rerun_body`: the body, for the way back. `closure`: tensors with gradients that the body
+        may find outside of the loop. `find_untaped_reads`: when the loop has run, gives other
+        tensors that it has read, which must not be written before the way back.
         Raises: UnrolledLoop, if it cannot be one loop.
         """
 
@@ -441,7 +441,8 @@ def refuse_read(what: str, *tensors: Tensor) -> None:
 def capture_error(what: str) -> CaptureError:
     """Return the error for a captured function that asks for values."""
     return CaptureError(
-        f"dt.jit: {what} at {caller()}, while a function is captured: its values are not known "
+        f"dt.jit: {what} at {caller_line()}, while a function is captured: its values are not "
+        "known "
         "then, only shapes and dtypes are. Choose with dt.where or dt.cond, repeat with "
         "dt.while_loop, dt.fori_loop or dt.scan, pass what is to be a Python value as a static "
         "argument (static_argnames), or do it outside of the function"
@@ -459,7 +460,7 @@ def call_batched(
     return None if tracer is None else tracer.call_batched(function, tensors)
 
 
-def look(function: Callable[[Tensor], T], x: Tensor) -> T:
+def call_on_batch(function: Callable[[Tensor], T], x: Tensor) -> T:
     """Return `function(x)`; within `vmap` that of the tensor of all examples."""
     values: list[T] = []
 
@@ -472,13 +473,13 @@ def look(function: Callable[[Tensor], T], x: Tensor) -> T:
     return values[0]
 
 
-def masked(mask: Tensor | None) -> AbstractContextManager[None]:
+def use_write_mask(mask: Tensor | None) -> AbstractContextManager[None]:
     """Return a context in which only the examples of `mask` write in place; None: as now."""
     tracer = current()
-    return nullcontext() if tracer is None or mask is None else tracer.masked(mask)
+    return nullcontext() if tracer is None or mask is None else tracer.use_write_mask(mask)
 
 
-def mask() -> Tensor | None:
+def current_write_mask() -> Tensor | None:
     """Return the mask of the examples that may write now, or None if all of them may."""
     tracer = current()
     return None if tracer is None else tracer.mask

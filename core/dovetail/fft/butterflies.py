@@ -11,27 +11,37 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TypeAlias
 
-from ..ir.language import Value, const, product
+from ..ir.language import Value, complex_product_parts, const
 from .twiddles import root
 
 Point: TypeAlias = tuple[Value, Value]  # the real and the imaginary part
-SPLIT = {4: (2, 2), 8: (2, 4), 9: (3, 3), 16: (4, 4), 32: (4, 8)}  # factors of composite radices
+RADIX_FACTORS = {
+    4: (2, 2),
+    8: (2, 4),
+    9: (3, 3),
+    16: (4, 4),
+    32: (4, 8),
+}  # factors of composite radices
 
 
-def transform(x: Sequence[Point], first: Callable[..., None]) -> list[Point]:
+def transform(x: Sequence[Point], on_intermediate: Callable[..., None]) -> list[Point]:
     """Return the transform of as many points as there are.
 
-    `first` gets intermediate values, in an order in which few of them wait in registers.
+    `on_intermediate` gets intermediate values, in an order in which few of them wait in registers.
     """
     r = len(x)
     if r == 2:
         return [_plus(*x), _minus(*x)]
-    return _of_parts(x, *SPLIT[r], first) if r in SPLIT else _of_odd_prime(x)
+    return (
+        _transform_composite(x, *RADIX_FACTORS[r], on_intermediate)
+        if r in RADIX_FACTORS
+        else _transform_odd_prime(x)
+    )
 
 
 def rotate(z: Point, c: Value, s: Value) -> Point:
     """Return z times c + s i."""
-    return product(*z, c, s)
+    return complex_product_parts(*z, c, s)
 
 
 def _plus(a: Point, b: Point) -> Point:
@@ -42,21 +52,28 @@ def _minus(a: Point, b: Point) -> Point:
     return a[0] - b[0], a[1] - b[1]
 
 
-def _of_parts(x: Sequence[Point], a: int, b: int, first: Callable[..., None]) -> list[Point]:
+def _transform_composite(
+    x: Sequence[Point], a: int, b: int, on_intermediate: Callable[..., None]
+) -> list[Point]:
     """Transform a * b points by Cooley and Tukey: a at a time, rotate, then b at a time."""
     n = a * b
     rows = []
     for j in range(b):
-        rows.append([_by_root(z, j * k, n) for k, z in enumerate(transform(x[j::b], first))])
+        rows.append(
+            [
+                _multiply_by_root(z, j * k, n)
+                for k, z in enumerate(transform(x[j::b], on_intermediate))
+            ]
+        )
         for z in rows[-1]:
-            first(*z)
+            on_intermediate(*z)
     points: list[Point] = [x[0]] * n
     for k in range(a):
-        points[k::a] = transform([row[k] for row in rows], first)
+        points[k::a] = transform([row[k] for row in rows], on_intermediate)
     return points
 
 
-def _by_root(z: Point, k: int, n: int) -> Point:
+def _multiply_by_root(z: Point, k: int, n: int) -> Point:
     """Return z w^k for the n-th root w; multiples of an eighth turn need no full product."""
     re, im = z
     eighth, between = divmod(8 * (k % n), n)
@@ -75,7 +92,7 @@ def _by_root(z: Point, k: int, n: int) -> Point:
     return z
 
 
-def _of_odd_prime(x: Sequence[Point]) -> list[Point]:
+def _transform_odd_prime(x: Sequence[Point]) -> list[Point]:
     """Transform an odd number of points by sums and differences of x[j] and x[-j]."""
     r, h = len(x), len(x) // 2
     sums = [_plus(x[j], x[r - j]) for j in range(1, h + 1)]
@@ -94,5 +111,5 @@ def _of_odd_prime(x: Sequence[Point]) -> list[Point]:
     return points
 
 
-def _scaled(z: Point, by: float) -> Point:
-    return z[0] * by, z[1] * by
+def _scaled(z: Point, factor: float) -> Point:
+    return z[0] * factor, z[1] * factor

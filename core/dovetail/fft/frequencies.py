@@ -12,7 +12,7 @@ from ..errors import ArgumentError, DTypeError
 from ..functions.creation.from_values import asarray
 from ..functions.datatypes import DeviceLike, DTypeLike, get_default_dtype, real_dtype
 from ..functions.shape.copies import roll
-from ..functions.variants import into
+from ..functions.variants import accept_out
 from ..tensor.tensor import Tensor, required
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
@@ -30,7 +30,7 @@ def _frequencies(
     return asarray(k / (n * spacing), dtype=wanted, device=device)
 
 
-@into
+@accept_out
 def fftfreq(
     n: int,
     /,
@@ -57,7 +57,7 @@ def fftfreq(
     return _frequencies("fftfreq", np.where(k < (n + 1) // 2, k, k - n), n, d, dtype, device)
 
 
-@into
+@accept_out
 def rfftfreq(
     n: int,
     /,
@@ -83,7 +83,7 @@ def rfftfreq(
     return _frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def fftshift(
     x: Tensor, /, axes: int | Sequence[int] | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -101,7 +101,7 @@ def fftshift(
     return _roll_half("fftshift", x, axes, 1)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def ifftshift(
     x: Tensor, /, axes: int | Sequence[int] | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -119,7 +119,7 @@ def ifftshift(
     return _roll_half("ifftshift", x, axes, -1)
 
 
-def _roll_half(name: str, x: Tensor, axes: int | Sequence[int] | None, way: int) -> Tensor:
+def _roll_half(name: str, x: Tensor, axes: int | Sequence[int] | None, direction: int) -> Tensor:
     """Roll `x` by half of each axis."""
     chosen = lay.axes(name, axes, required(name, x).ndim)
-    return roll(x, shift=tuple([way * (x.shape[a] // 2) for a in chosen]), axis=chosen)
+    return roll(x, shift=tuple([direction * (x.shape[a] // 2) for a in chosen]), axis=chosen)

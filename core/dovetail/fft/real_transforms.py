@@ -12,16 +12,16 @@ import numpy as np
 from .. import layout as lay
 from ..dtypes import DType, complex64, complex128, float32
 from ..errors import ArgumentError
-from ..functions.creation.constructors import of_parts
+from ..functions.creation.constructors import complex_from_parts
 from ..functions.datatypes import cast
 from ..functions.elementwise import op_functions as ew
 from ..functions.shape.copies import concat, stack
 from ..functions.shape.manipulation import flip
-from ..functions.variants import into
+from ..functions.variants import accept_out
 from ..tensor.primitives import slice_along, view
 from ..tensor.tensor import Tensor
-from .axis_transform import along, transform
-from .stages import Way
+from .axis_transform import broadcast_along, transform
+from .stages import FourierAttrs
 from .transform_arguments import (
     Norm,
     Sizes,
@@ -32,7 +32,7 @@ from .transform_arguments import (
     resize,
     scale,
 )
-from .transforms import one_axis
+from .transforms import transform_axis
 from .twiddles import roots, table
 
 __all__ = ["hfft", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftn"]
@@ -41,31 +41,31 @@ __all__ = ["hfft", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftn
 # --- along one axis -------------------------------------------------------------------------------
 
 
-def _spectrum(x: Tensor, axis: int, by: float) -> Tensor:
+def _spectrum(x: Tensor, axis: int, factor: float) -> Tensor:
     """Return the first n // 2 + 1 points of the transform of n real points."""
     n = x.shape[axis]
     if n % 2:
-        spectrum = transform(cast(x, _complex(x)), axis, Way(False, by))
+        spectrum = transform(cast(x, _complex(x)), axis, FourierAttrs(False, factor))
         return slice_along(spectrum, axis, 0, n // 2 + 1)
     even, odd = (view(x, lay.slice_along(x.shape, axis, start, n // 2, 2)) for start in (0, 1))
-    z = transform(of_parts(even, odd), axis, Way(False, by / 2))
+    z = transform(complex_from_parts(even, odd), axis, FourierAttrs(False, factor / 2))
     z = concat([z, slice_along(z, axis, 0, 1)], axis=axis)
     back = ew.conj(flip(z, axis))
-    return (z + back) + (z - back) * _turns(n, axis, z)
+    return (z + back) + (z - back) * _half_twiddles(n, axis, z)
 
 
-def _points(x: Tensor, n: int, axis: int, by: float) -> Tensor:
-    """Return the n real points whose spectrum begins with the half `x`, times `by`."""
+def _points_of_half_spectrum(x: Tensor, n: int, axis: int, factor: float) -> Tensor:
+    """Return the n real points whose spectrum begins with the half `x`, times `factor`."""
     if n % 2:
         others = slice_along(x, axis, 1, n // 2)
         whole = concat([_with_real_ends(x, n, axis), ew.conj(flip(others, axis))], axis=axis)
-        return ew.real(transform(whole, axis, Way(True, by)))
+        return ew.real(transform(whole, axis, FourierAttrs(True, factor)))
     h = n // 2
     x = _with_real_ends(x, n, axis)
     here = slice_along(x, axis, 0, h)
     back = ew.conj(flip(slice_along(x, axis, 1, h), axis))
-    turns = slice_along(_turns(n, axis, x), axis, 0, h)
-    z = transform((here + back) + (here - back) * ew.conj(turns), axis, Way(True, by))
+    turns = slice_along(_half_twiddles(n, axis, x), axis, 0, h)
+    z = transform((here + back) + (here - back) * ew.conj(turns), axis, FourierAttrs(True, factor))
     both = stack([ew.real(z), ew.imag(z)], axis=axis + 1)
     return view(both, ("reshape", (*x.shape[:axis], n, *x.shape[axis + 1 :])))
 
@@ -74,44 +74,48 @@ def _complex(x: Tensor) -> DType:
     return complex64 if x.dtype is float32 else complex128
 
 
-def _turns(n: int, axis: int, like: Tensor) -> Tensor:
+def _half_twiddles(n: int, axis: int, like: Tensor) -> Tensor:
     """Return -i exp(-2 pi i k / n) for k of 0..n / 2 along an axis."""
 
     def phases() -> np.ndarray:
         return roots(4 * np.arange(n // 2 + 1) + n, 4 * n)
 
-    return along(table("turns", n, like.dtype, like.device, phases), axis, like.ndim)
+    return broadcast_along(table("turns", n, like.dtype, like.device, phases), axis, like.ndim)
 
 
 def _with_real_ends(x: Tensor, n: int, axis: int) -> Tensor:
     """Return `x` without imaginary parts that no spectrum of n real points has."""
 
-    def inside() -> np.ndarray:
+    def interior_mask() -> np.ndarray:
         k = np.arange(n // 2 + 1)
         middle: np.ndarray = (k > 0) & (2 * k != n)
         return middle
 
-    mask = along(table("inside", n, x.dtype.part, x.device, inside), axis, x.ndim)
-    return of_parts(ew.real(x), ew.where(ew.not_equal(mask, 0), ew.imag(x), 0.0))
+    mask = broadcast_along(table("inside", n, x.dtype.part, x.device, interior_mask), axis, x.ndim)
+    return complex_from_parts(ew.real(x), ew.where(ew.not_equal(mask, 0), ew.imag(x), 0.0))
 
 
-def _forth(name: str, x: Tensor, n: int | None, axis: int, norm: Norm, back: bool) -> Tensor:
+def _real_to_half_spectrum(
+    name: str, x: Tensor, n: int | None, axis: int, norm: Norm, is_inverse: bool
+) -> Tensor:
     """Compute `rfft` with the scale of the forward or the inverse transform."""
     axis = lay.axis(name, axis, x.ndim)
     points = length(name, n, x.shape[axis])
-    by = scale(name, norm, points, back)
+    by = scale(name, norm, points, is_inverse)
     return _spectrum(resize(x, points, axis), axis, by)
 
 
-def _back(name: str, x: Tensor, n: int | None, axis: int, norm: Norm, back: bool) -> Tensor:
+def _half_spectrum_to_real(
+    name: str, x: Tensor, n: int | None, axis: int, norm: Norm, is_inverse: bool
+) -> Tensor:
     """Compute `irfft` with the scale of the forward or the inverse transform."""
     axis = lay.axis(name, axis, x.ndim)
     points = length(name, n, 2 * (x.shape[axis] - 1))
-    by = scale(name, norm, points, back)
-    return _points(resize(x, points // 2 + 1, axis), points, axis, by)
+    by = scale(name, norm, points, is_inverse)
+    return _points_of_half_spectrum(resize(x, points // 2 + 1, axis), points, axis, by)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def rfft(
     x: Tensor,
     /,
@@ -135,10 +139,10 @@ def rfft(
     >>> dt.fft.rfft(dt.asarray([1.0, 0.0, 1.0, 0.0], device="reference")).tolist()
     [(2+0j), 0j, (2+0j)]
     """
-    return _forth("rfft", real_input("rfft", x), n, axis, norm, False)
+    return _real_to_half_spectrum("rfft", real_input("rfft", x), n, axis, norm, False)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def irfft(
     x: Tensor,
     /,
@@ -162,10 +166,10 @@ def irfft(
     >>> dt.fft.irfft(dt.asarray([2.0, 0.0, 2.0], device="reference")).tolist()
     [1.0, 0.0, 1.0, 0.0]
     """
-    return _back("irfft", complex_input("irfft", x), n, axis, norm, True)
+    return _half_spectrum_to_real("irfft", complex_input("irfft", x), n, axis, norm, True)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def hfft(
     x: Tensor,
     /,
@@ -187,10 +191,10 @@ def hfft(
     >>> dt.fft.hfft(dt.asarray([1.0, 0.0, 1.0], device="reference")).tolist()
     [2.0, 0.0, 2.0, 0.0]
     """
-    return _back("hfft", ew.conj(complex_input("hfft", x)), n, axis, norm, False)
+    return _half_spectrum_to_real("hfft", ew.conj(complex_input("hfft", x)), n, axis, norm, False)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def ihfft(
     x: Tensor,
     /,
@@ -212,34 +216,34 @@ def ihfft(
     >>> dt.fft.ihfft(dt.asarray([2.0, 0.0, 2.0, 0.0], device="reference")).tolist()
     [(1-0j), -0j, (1-0j)]
     """
-    return ew.conj(_forth("ihfft", real_input("ihfft", x), n, axis, norm, True))
+    return ew.conj(_real_to_half_spectrum("ihfft", real_input("ihfft", x), n, axis, norm, True))
 
 
 # --- along several axes ---------------------------------------------------------------------------
 
 
-def _forth_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Tensor:
+def _real_to_half_spectrum_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Tensor:
     x = real_input(name, x)
     sizes, chosen = lengths(name, x, s, axes)
     if not chosen:
         raise ArgumentError(f"{name}: needs an axis")
-    result = _forth(name, x, sizes[-1], chosen[-1], norm, False)
+    result = _real_to_half_spectrum(name, x, sizes[-1], chosen[-1], norm, False)
     for n, axis in reversed([*zip(sizes[:-1], chosen[:-1], strict=True)]):
-        result = one_axis(name, result, n, axis, norm, False)
+        result = transform_axis(name, result, n, axis, norm, False)
     return result
 
 
-def _back_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Tensor:
+def _half_spectrum_to_real_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Tensor:
     result = complex_input(name, x)
     sizes, chosen = lengths(name, result, s, axes)
     if not chosen:
         raise ArgumentError(f"{name}: needs an axis")
     for n, axis in zip(sizes[:-1], chosen[:-1], strict=True):
-        result = one_axis(name, result, n, axis, norm, True)
-    return _back(name, result, sizes[-1], chosen[-1], norm, True)
+        result = transform_axis(name, result, n, axis, norm, True)
+    return _half_spectrum_to_real(name, result, sizes[-1], chosen[-1], norm, True)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def rfftn(
     x: Tensor,
     /,
@@ -261,10 +265,10 @@ def rfftn(
     >>> dt.fft.rfftn(dt.ones((2, 2), device="reference")).tolist()
     [[(4+0j), 0j], [0j, 0j]]
     """
-    return _forth_along("rfftn", x, s, axes, norm)
+    return _real_to_half_spectrum_along("rfftn", x, s, axes, norm)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def irfftn(
     x: Tensor,
     /,
@@ -287,10 +291,10 @@ def irfftn(
     >>> dt.fft.irfftn(dt.asarray([[4.0, 0.0], [0.0, 0.0]], device="reference")).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    return _back_along("irfftn", x, s, axes, norm)
+    return _half_spectrum_to_real_along("irfftn", x, s, axes, norm)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def rfft2(
     x: Tensor,
     /,
@@ -312,10 +316,10 @@ def rfft2(
     >>> dt.fft.rfft2(dt.ones((2, 2), device="reference")).tolist()
     [[(4+0j), 0j], [0j, 0j]]
     """
-    return _forth_along("rfft2", x, s, axes, norm)
+    return _real_to_half_spectrum_along("rfft2", x, s, axes, norm)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def irfft2(
     x: Tensor,
     /,
@@ -337,4 +341,4 @@ def irfft2(
     >>> dt.fft.irfft2(dt.asarray([[4.0, 0.0], [0.0, 0.0]], device="reference")).tolist()
     [[1.0, 1.0], [1.0, 1.0]]
     """
-    return _back_along("irfft2", x, s, axes, norm)
+    return _half_spectrum_to_real_along("irfft2", x, s, axes, norm)

@@ -23,30 +23,30 @@ from ..autograd.tape import RuleContext
 from ..dtypes import DType, int64
 from ..errors import InternalError
 from ..graph.expr import node, spec
-from ..ir.language import Effect, Loop, Store, Value, const, imag, map_loop, pair, real
+from ..ir.language import Effect, Loop, Store, Value, complex_value, const, imag, map_loop, real
 from ..ops.dtype_rules import Dtypes, Given
 from ..ops.kernel_context import Attrs, KernelSite, Launches
 from ..ops.table import Op
 from ..tensor.primitives import view
-from ..tensor.tensor import Tensor, make
+from ..tensor.tensor import Tensor, create_tensor
 from . import butterflies
 from .twiddles import factors, stage_roots, starts
 
-AT_ONCE = (8, 16)  # radices whose points fit the registers, and whose loops are not too short
-LANES = 8  # the fewest neighbours for the innermost axis of a grid
+ROW_RADICES = (8, 16)  # radices whose points fit the registers, and whose loops are not too short
+INNER_POINTS_MIN = 8  # the fewest neighbours for the innermost axis of a grid
 
 
-class Way(NamedTuple):
+class FourierAttrs(NamedTuple):
     """The op's attributes: direction and scale."""
 
-    back: bool
+    is_inverse: bool
     scale: float = 1.0
 
 
 class _Stage(NamedTuple):
     """One kernel of a stage, with the symbols of the module's docstring."""
 
-    way: Way
+    attrs: FourierAttrs
     radix: int
     m: int
     s: int
@@ -63,8 +63,8 @@ class _Stage(NamedTuple):
     def axes(self) -> list[str]:
         """Return the grid's axes; the innermost has neighbours in memory, or is long."""
         sizes = {"outer": self.outer, "p": self.m, "q": self.s}
-        inner = "q" if self.s >= LANES else max(sizes, key=lambda a: (sizes[a], a))
-        if inner == "outer" and self.m >= LANES:
+        inner = "q" if self.s >= INNER_POINTS_MIN else max(sizes, key=lambda a: (sizes[a], a))
+        if inner == "outer" and self.m >= INNER_POINTS_MIN:
             inner = "p"
         return [*(a for a in sizes if a != inner), inner]
 
@@ -89,20 +89,22 @@ class _Stage(NamedTuple):
         return map_loop(0, site.number(axis, count), step)
 
     def _stores(
-        self, site: KernelSite, at: Mapping[str, Value], first: Callable[..., None]
+        self, site: KernelSite, at: Mapping[str, Value], on_intermediate: Callable[..., None]
     ) -> list[Store]:
-        """Return the stores of a grid point; `first` as for `butterflies.transform`."""
-        points = butterflies.transform(self._points(site, at), first)
+        """Return the stores of a grid point; `on_intermediate` as for `butterflies.transform`."""
+        points = butterflies.transform(self._points(site, at), on_intermediate)
         if not self.last:
             points = self._rotate_points(site, at["p"], points)
-        s, stores = self._between(site), []
+        s, stores = self._row_distance(site), []
         position = at["q"] + s * (at["p"] * self.radix)
         for z in points:
-            stores.append(site.stored(pair(*self._out(site, z)), at["outer"], position))
+            stores.append(
+                site.stored(complex_value(*self._scale_output(site, z)), at["outer"], position)
+            )
             position = position + s
         return stores
 
-    def _between(self, site: KernelSite) -> Value:
+    def _row_distance(self, site: KernelSite) -> Value:
         """Return the distance of neighbouring p, as a run-time integer unless it is 1."""
         return const(1, int64) if self.s == 1 else site.number("q", self.s)
 
@@ -110,10 +112,10 @@ class _Stage(NamedTuple):
         row, points = at["p"], []
         read = site.current if self.in_place else partial(site.read, 1)
         distance = site.number("p", self.m) if self.first else site.number("apart", self.m * self.s)
-        position = at["q"] + self._between(site) * row
+        position = at["q"] + self._row_distance(site) * row
         for _ in range(self.radix):
             z = read(at["outer"], *((row, at["q"]) if self.first else (position,)))
-            exchanged = self.first and self.way.back
+            exchanged = self.first and self.attrs.is_inverse
             points.append((imag(z), real(z)) if exchanged else (real(z), imag(z)))
             row, position = row + distance, position + distance
         return points
@@ -129,11 +131,11 @@ class _Stage(NamedTuple):
             position = position + m + m
         return rotated
 
-    def _out(self, site: KernelSite, z: butterflies.Point) -> butterflies.Point:
+    def _scale_output(self, site: KernelSite, z: butterflies.Point) -> butterflies.Point:
         if not self.last:
             return z
-        re, im = reversed(z) if self.way.back else z
-        if self.way.scale == 1.0:
+        re, im = reversed(z) if self.attrs.is_inverse else z
+        if self.attrs.scale == 1.0:
             return re, im
         scale = site.scalar(0, re.dtype)
         return re * scale, im * scale
@@ -148,7 +150,7 @@ def _launches(launches: Launches) -> None:
     radices = factors(n)
     if not radices:
         raise InternalError(f"fourier: {n} points are no stages")
-    small = len(radices) == 2 and all(r in AT_ONCE for r in radices)
+    small = len(radices) == 2 and all(r in ROW_RADICES for r in radices)
     if small and inner == 1 and n * launches.dtype(0).itemsize <= launches.near:
         _row_by_row(launches, outer, *radices)
         return
@@ -191,10 +193,10 @@ def _dtypes(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     return (x, x.part, x.part), x
 
 
-def _back(g: Tensor, c: RuleContext) -> Tensor:
+def _fourier_gradient(g: Tensor, c: RuleContext) -> Tensor:
     """Return the gradient, the conjugate transpose: the other direction with the same scale."""
     way, shape = c.attrs, c.spec().shape
-    gradient = run_stages(view(g, ("reshape", shape)), way._replace(back=not way.back))
+    gradient = run_stages(view(g, ("reshape", shape)), way._replace(is_inverse=not way.is_inverse))
     return view(gradient, ("reshape", shape))
 
 
@@ -206,13 +208,13 @@ FOURIER = Op(
     many="first",
     shared=(1,),
     arity=2,
-    gradient=(_back, None),
+    gradient=(_fourier_gradient, None),
 )
 
 
-def run_stages(x: Tensor, way: Way) -> Tensor:
+def run_stages(x: Tensor, attrs: FourierAttrs) -> Tensor:
     """Return transforms along the second axis of (outer, n, inner), as (outer, n * inner)."""
     outer, n, inner = x.shape
     table = stage_roots(n, x.dtype.part, x.device)
     s = spec((outer, n * inner), x.dtype, x.device, "fft")
-    return make(node(FOURIER, (x._expr, table._expr, way.scale), s, way))
+    return create_tensor(node(FOURIER, (x._expr, table._expr, attrs.scale), s, attrs))

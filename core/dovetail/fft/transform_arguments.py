@@ -70,12 +70,12 @@ def lengths(name: str, x: Tensor, s: Sizes, axes: Sizes) -> tuple[list[int | Non
     return [None if n == -1 else length(name, n, 1) for n in sizes], chosen
 
 
-def scale(name: str, norm: Norm, n: int, back: bool) -> float:
+def scale(name: str, norm: Norm, n: int, is_inverse: bool) -> float:
     """Return the factor of the sums over n points. Raises: ArgumentError."""
     norm_name = choice(name, "backward" if norm is None else norm, "norm", NORMS)
     if norm_name == "ortho":
         return 1.0 / math.sqrt(n)
-    return 1.0 / n if back == (norm_name == "backward") else 1.0
+    return 1.0 / n if is_inverse == (norm_name == "backward") else 1.0
 
 
 def resize(x: Tensor, n: int, axis: int) -> Tensor:

@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 from .. import layout as lay
-from ..functions.variants import into
+from ..functions.variants import accept_out
 from ..tensor.tensor import Tensor
 from .axis_transform import transform
-from .stages import Way
+from .stages import FourierAttrs
 from .transform_arguments import Norm, Sizes, complex_input, length, lengths, resize, scale
 
 __all__ = ["fft", "fft2", "fftn", "ifft", "ifft2", "ifftn"]
 
 
-def one_axis(name: str, x: Tensor, n: int | None, axis: int, norm: Norm, back: bool) -> Tensor:
+def transform_axis(
+    name: str, x: Tensor, n: int | None, axis: int, norm: Norm, is_inverse: bool
+) -> Tensor:
     """Compute `fft` or `ifft` of a complex tensor."""
     axis = lay.axis(name, axis, x.ndim)
     points = length(name, n, x.shape[axis])
-    by = scale(name, norm, points, back)
-    return transform(resize(x, points, axis), axis, Way(back, by))
+    by = scale(name, norm, points, is_inverse)
+    return transform(resize(x, points, axis), axis, FourierAttrs(is_inverse, by))
 
 
-def several_axes(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm, back: bool) -> Tensor:
+def transform_axes(
+    name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm, is_inverse: bool
+) -> Tensor:
     """Compute `fftn` or `ifftn`."""
     x = complex_input(name, x)
     sizes, chosen = lengths(name, x, s, axes)
-    scale(name, norm, 1, back)
+    scale(name, norm, 1, is_inverse)
     for n, axis in reversed([*zip(sizes, chosen, strict=True)]):
-        x = one_axis(name, x, n, axis, norm, back)
+        x = transform_axis(name, x, n, axis, norm, is_inverse)
     return x
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def fft(
     x: Tensor,
     /,
@@ -55,10 +59,10 @@ def fft(
     >>> dt.fft.fft(dt.asarray([1.0, 0.0, 1.0, 0.0], device="reference")).tolist()
     [(2+0j), 0j, (2+0j), 0j]
     """
-    return one_axis("fft", complex_input("fft", x), n, axis, norm, False)
+    return transform_axis("fft", complex_input("fft", x), n, axis, norm, False)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def ifft(
     x: Tensor,
     /,
@@ -80,10 +84,10 @@ def ifft(
     >>> dt.fft.ifft(dt.asarray([4.0, 0.0, 0.0, 0.0], device="reference")).tolist()
     [(1+0j), (1+0j), (1+0j), (1+0j)]
     """
-    return one_axis("ifft", complex_input("ifft", x), n, axis, norm, True)
+    return transform_axis("ifft", complex_input("ifft", x), n, axis, norm, True)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def fftn(
     x: Tensor,
     /,
@@ -106,10 +110,10 @@ def fftn(
     >>> dt.fft.fftn(dt.ones((2, 2), device="reference")).tolist()
     [[(4+0j), 0j], [0j, 0j]]
     """
-    return several_axes("fftn", x, s, axes, norm, False)
+    return transform_axes("fftn", x, s, axes, norm, False)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def ifftn(
     x: Tensor,
     /,
@@ -131,10 +135,10 @@ def ifftn(
     >>> dt.fft.ifftn(dt.ones((2, 2), device="reference")).tolist()
     [[(1+0j), 0j], [0j, 0j]]
     """
-    return several_axes("ifftn", x, s, axes, norm, True)
+    return transform_axes("ifftn", x, s, axes, norm, True)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def fft2(
     x: Tensor,
     /,
@@ -156,10 +160,10 @@ def fft2(
     >>> dt.fft.fft2(dt.ones((2, 2), device="reference")).tolist()
     [[(4+0j), 0j], [0j, 0j]]
     """
-    return several_axes("fft2", x, s, axes, norm, False)
+    return transform_axes("fft2", x, s, axes, norm, False)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def ifft2(
     x: Tensor,
     /,
@@ -181,4 +185,4 @@ def ifft2(
     >>> dt.fft.ifft2(dt.ones((2, 2), device="reference")).tolist()
     [[(1+0j), 0j], [0j, 0j]]
     """
-    return several_axes("ifft2", x, s, axes, norm, True)
+    return transform_axes("ifft2", x, s, axes, norm, True)

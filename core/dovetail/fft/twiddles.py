@@ -22,10 +22,10 @@ from ..tensor.tensor import Tensor
 
 # Bits of a radix: 16 points fill 32 registers. A radix of 32 is faster if there are two stages; in
 # long transforms the first stage of 32 reads 62 rows of roots, and takes twice as long.
-WIDE, WIDEST, SHORT = 4, 5, 10
-ODD = (13, 11, 7, 5, 3)  # other radices, large ones first: neighbours soon fill a vector
-KEPT = 1 << 28  # bytes of cached tables, at most
-TABLES = 256  # number of cached tables, at most
+RADIX_BITS_MAX, TWO_STAGE_RADIX_BITS_MAX, TWO_STAGE_BITS_MAX = 4, 5, 10
+ODD_RADICES = (13, 11, 7, 5, 3)  # other radices, large ones first: neighbours soon fill a vector
+TABLE_CACHE_BYTES_MAX = 1 << 28  # bytes of cached tables, at most
+TABLE_CACHE_MAX = 256  # number of cached tables, at most
 
 
 def root(k: int, n: int) -> tuple[float, float]:
@@ -59,10 +59,12 @@ def factors(n: int) -> tuple[int, ...] | None:
     Powers of two come first, in as few stages as can be, of nearly the same size.
     """
     twos = (n & -n).bit_length() - 1
-    stages = -(-twos // (WIDEST if twos <= SHORT else WIDE))
+    stages = -(
+        -twos // (TWO_STAGE_RADIX_BITS_MAX if twos <= TWO_STAGE_BITS_MAX else RADIX_BITS_MAX)
+    )
     radices = [1 << ((twos + stages - 1 - i) // stages) for i in range(stages)]
     n >>= twos
-    for r in ODD:
+    for r in ODD_RADICES:
         while n % r == 0:
             radices.append(r)
             n //= r
@@ -70,7 +72,7 @@ def factors(n: int) -> tuple[int, ...] | None:
 
 
 # (name, n, dtype, device) -> a table
-_tables: LRUCache[tuple[str, int, DType, Device], Tensor] = LRUCache(TABLES)
+_tables: LRUCache[tuple[str, int, DType, Device], Tensor] = LRUCache(TABLE_CACHE_MAX)
 
 
 def table(
@@ -86,9 +88,9 @@ def table(
         with host_memory(f"fft: the roots of unity for {n:,} points"):
             values = make().astype(np.dtype(dtype.name))
         cached = from_host(values, dtype, device)
-        if tracer_api.current() is None and 2 * cached.nbytes <= KEPT:
+        if tracer_api.current() is None and 2 * cached.nbytes <= TABLE_CACHE_BYTES_MAX:
             young = sum(t.nbytes for t in _tables.young.values())
-            if 2 * (young + cached.nbytes) > KEPT:
+            if 2 * (young + cached.nbytes) > TABLE_CACHE_BYTES_MAX:
                 _tables.age()
             _tables[key] = cached
             tracer_api.keep_constant(storage_of(cached._expr))

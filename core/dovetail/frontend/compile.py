@@ -17,7 +17,7 @@ from . import dsl
 from .lower import RULES, lower_grid
 from .lower_statements import NO_FLAGS
 from .lowering_context import Lowering
-from .source import Source, text_of
+from .source import FunctionSource, text_of
 from .user_kernel_builder import ErrorCell, RuntimeInt, TensorType, UserKernelBuilder
 from .weak_types import WeakNumber
 
@@ -57,12 +57,12 @@ class KernelDefinition:
     def __init__(self, f: Callable[..., object]) -> None:
         if not inspect.isfunction(f):
             raise KernelError(f"kernel: function is a function made with def, not {shown(f)}")
-        self.source = Source(f, f.__name__)
+        self.source = FunctionSource(f, f.__name__)
         self.parameters = _parameters(self.source)
-        self.outer_names: list[tuple[Source, str]] = []
+        self.outer_names: list[tuple[FunctionSource, str]] = []
         self._positions: dict[tuple[int, str], int] = {}
 
-    def outer_position(self, source: Source, name: str) -> int:
+    def outer_position(self, source: FunctionSource, name: str) -> int:
         """Return the position of an outer number among the scalar arguments."""
         key = id(source.function), name
         if key not in self._positions:
@@ -75,14 +75,16 @@ class KernelDefinition:
         return [source.outer_value(name)[1] for source, name in self.outer_names]
 
 
-def _parameters(source: Source) -> tuple[Parameter, ...]:
+def _parameters(source: FunctionSource) -> tuple[Parameter, ...]:
     node, a = source.tree, source.tree.args
     if a.vararg or a.kwarg or a.kwonlyargs:
-        source.refuse(node, "a kernel has no *args, **options and parameters by name alone")
+        source.raise_kernel_error(
+            node, "a kernel has no *args, **options and parameters by name alone"
+        )
     try:
         annotations = inspect.get_annotations(source.function, eval_str=True)
     except NameError as error:
-        source.refuse(
+        source.raise_kernel_error(
             node, f"an annotation: {error}; what is local to a function is not seen there"
         )
     parameters = []
@@ -96,9 +98,11 @@ def _parameters(source: Source) -> tuple[Parameter, ...]:
         elif isinstance(declared, type) and declared in SCALAR_KINDS:
             parameters.append(Parameter(name, "", SCALAR_KINDS[declared]))
         else:
-            source.refuse(arg, f"say what {name} is: `{name}: ...` one of {DECLARATIONS}")
+            source.raise_kernel_error(
+                arg, f"say what {name} is: `{name}: ...` one of {DECLARATIONS}"
+            )
     if not any("w" in p.access for p in parameters):
-        source.refuse(node, "a kernel writes: declare a parameter dt.Out or dt.InOut")
+        source.raise_kernel_error(node, "a kernel writes: declare a parameter dt.Out or dt.InOut")
     return tuple(parameters)
 
 
@@ -119,13 +123,15 @@ def compile_kernels(
         elif isinstance(s, ast.Assign) and not any(isinstance(t, ast.Subscript) for t in s.targets):
             uniform.append(s)
         elif not isinstance(s, ast.Pass) and not _is_literal(s):
-            source.refuse(
+            source.raise_kernel_error(
                 s,
                 "at the top of a kernel stand names and loops `for i, j in dt.grid(...)`; put "
                 f"`{text_of(s, 40)}` inside",
             )
     if not kernels:
-        source.refuse(source.tree, "a kernel has a loop over its points: `for i in dt.grid(n):`")
+        source.raise_kernel_error(
+            source.tree, "a kernel has a loop over its points: `for i in dt.grid(n):`"
+        )
     return tuple(kernels)
 
 
@@ -143,7 +149,7 @@ def _compile_grid(
     source = definition.source
     builder = UserKernelBuilder(source.name if source.name.isidentifier() else "kernel", checks)
 
-    def outer_number(where: Source, name: str) -> WeakNumber:
+    def outer_number(where: FunctionSource, name: str) -> WeakNumber:
         kind = SCALAR_KINDS.get(type(where.outer_value(name)[1]), "f")
         position = definition.outer_position(where, name)
         return WeakNumber(kind, declare=lambda d: builder.scalar(position, name, d))

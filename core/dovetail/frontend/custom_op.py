@@ -36,7 +36,7 @@ __all__ = ["custom_op"]
 ResultSpec: TypeAlias = "tuple[Sequence[int], DTypeLike]"  # shape and dtype
 ResultRule: TypeAlias = "Callable[..., ResultSpec | list[ResultSpec]]"
 Examples: TypeAlias = "Sequence[object] | Callable[[], Sequence[object]]"
-NAME = re.compile(r"[A-Za-z_]\w*([.:]+[A-Za-z_]\w*)*")
+NAME_PATTERN = re.compile(r"[A-Za-z_]\w*([.:]+[A-Za-z_]\w*)*")
 
 
 class CustomOp:
@@ -58,7 +58,7 @@ class CustomOp:
         self.operands = tuple(self._signature.parameters)
         self._rules = None if gradient is None else UserRules(name, gradient, self.operands)
         methods = {"forward": staticmethod(self._forward), "backward": staticmethod(self._backward)}
-        self._taped: Any = type(name, (Function,), methods)
+        self._function_class: Any = type(name, (Function,), methods)
 
     def __repr__(self) -> str:
         return f"<custom op {self.name}({', '.join(self.operands)})>"
@@ -75,7 +75,7 @@ class CustomOp:
         values = [strided(self.name, x) if isinstance(x, Tensor) else x for x in bound.values()]
         if self._rules is None and not self._writes:  # its ops have gradients
             return self._run(dict(zip(bound, values, strict=True)))
-        return self._taped.apply(tuple(bound), *values)
+        return self._function_class.apply(tuple(bound), *values)
 
     def _bind(self, args: Sequence[object], options: Mapping[str, object]) -> dict[str, object]:
         """Return the arguments by parameter, without those that the function writes."""
@@ -109,7 +109,7 @@ class CustomOp:
         options = {n: arguments[n] for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
         result = self.function(*[x for n, x in arguments.items() if n not in options], **options)
         if specs is not None:
-            self._check(result, specs, several)
+            self._check_results(result, specs, several)
         return tuple(result) if isinstance(result, list) else result
 
     def _result_specs(self, arguments: Mapping[str, object]) -> tuple[list[Spec] | None, bool]:
@@ -137,7 +137,7 @@ class CustomOp:
             specs.append(spec(tuple(shape), dtype(d, self.name), tensors[0].device))
         return specs, several
 
-    def _check(self, result: object, specs: Sequence[Spec], several: bool) -> None:
+    def _check_results(self, result: object, specs: Sequence[Spec], several: bool) -> None:
         """Check the results against `result=`. Raises: ArgumentError, ShapeError, DTypeError."""
         if isinstance(result, (tuple, list)) is not several:
             raise ArgumentError(f"{self.name}: gave {shown(result)}, and result= says otherwise")
@@ -146,11 +146,13 @@ class CustomOp:
             raise ArgumentError(
                 f"{self.name}: gave {len(results)} results, and result= says {len(specs)}"
             )
-        for k, (x, want) in enumerate(zip(results, specs, strict=True)):
+        for k, (x, expected) in enumerate(zip(results, specs, strict=True)):
             which = f"{self.name}: result {k}" if several else f"{self.name}: the result"
-            have = strided(self.name, required(self.name, x))._expr.spec
-            if have is not want:
-                raise _mismatch(have, want)(f"{which} is {have!r}, and result= says {want!r}")
+            actual = strided(self.name, required(self.name, x))._expr.spec
+            if actual is not expected:
+                raise _spec_error(actual, expected)(
+                    f"{which} is {actual!r}, and result= says {expected!r}"
+                )
 
     def _forward(self, ctx: Any, names: Sequence[str], *values: object) -> Any:
         arguments = dict(zip(names, values, strict=True))
@@ -186,24 +188,27 @@ class CustomOp:
         }
         return (None, *[by_operand.get(n) for n in ctx.names])
 
-    def _checked_gradient(self, name: str, part: object, want: Spec) -> Tensor:
+    def _checked_gradient(self, name: str, gradient: object, expected: Spec) -> Tensor:
         """Return the gradient of an operand. Raises: DTypeError, ShapeError, DeviceError."""
-        if not isinstance(part, Tensor):
-            raise DTypeError(f"{self.name}: gradient gave {shown(part)} for {name}, not a tensor")
-        have = strided(self.name, part)._expr.spec
-        if have is not want:
-            raise _mismatch(have, want)(
-                f"{self.name}: gradient gave {have!r} for {name}, which is {want!r}; they must be "
+        if not isinstance(gradient, Tensor):
+            raise DTypeError(
+                f"{self.name}: gradient gave {shown(gradient)} for {name}, not a tensor"
+            )
+        have = strided(self.name, gradient)._expr.spec
+        if have is not expected:
+            raise _spec_error(have, expected)(
+                f"{self.name}: gradient gave {have!r} for {name}, which is {expected!r}; they "
+                "must be "
                 "the same"
             )
-        return part
+        return gradient
 
 
-def _mismatch(have: Spec, want: Spec) -> type[DovetailError]:
+def _spec_error(actual: Spec, expected: Spec) -> type[DovetailError]:
     """Return the error for a tensor of another spec than the wanted one."""
-    if have.shape != want.shape:
+    if actual.shape != expected.shape:
         return ShapeError
-    return DTypeError if have.dtype is not want.dtype else DeviceError
+    return DTypeError if actual.dtype is not expected.dtype else DeviceError
 
 
 def _signature(name: str, function: Callable[..., object]) -> inspect.Signature:
@@ -278,7 +283,7 @@ def custom_op(
     >>> x.grad.item()
     12.0
     """
-    if not isinstance(name, str) or NAME.fullmatch(name) is None:
+    if not isinstance(name, str) or NAME_PATTERN.fullmatch(name) is None:
         raise ArgumentError(f"custom_op: name is a name, such as 'mine.cube', not {shown(name)}")
     writes = flag(name, writes, "writes")
     if result is not None:

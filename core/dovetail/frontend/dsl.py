@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-class Elements(Protocol):
+class IntegerArray(Protocol):
     """Integers by index: a parameter of a kernel, an array, a list."""
 
     def __getitem__(self, place: int | tuple[int, ...], /) -> int: ...
@@ -83,11 +83,11 @@ def grid(*extents: int | tuple[int, int]) -> Iterator[int] | Iterator[tuple[int,
     """
     if not extents:
         raise ArgumentError("grid: needs an extent for each axis: dt.grid(n), dt.grid((1, n), m)")
-    ranges = [_range(e) for e in extents]
+    ranges = [_iterate_axis(e) for e in extents]
     return iter(ranges[0]) if len(ranges) == 1 else product(*ranges)
 
 
-def _range(extent: int | tuple[int, int]) -> range:
+def _iterate_axis(extent: int | tuple[int, int]) -> range:
     if isinstance(extent, tuple):
         if len(extent) != 2:
             raise ArgumentError(f"grid: an axis is an extent or (start, stop), not {extent!r}")
@@ -95,7 +95,9 @@ def _range(extent: int | tuple[int, int]) -> range:
     return range(integer("grid", extent, "extent"))
 
 
-def _update(x: Elements, place: int | tuple[int, ...], change: Callable[[int], int]) -> None:
+def _update_element(
+    x: IntegerArray, place: int | tuple[int, ...], change: Callable[[int], int]
+) -> None:
     if isinstance(x, str | bytes) or not hasattr(type(x), "__setitem__"):
         raise ArgumentTypeError(f"elements are changed in place; {type(x).__name__} has none")
     try:
@@ -111,7 +113,7 @@ def _update(x: Elements, place: int | tuple[int, ...], change: Callable[[int], i
 
 
 @named(widen=False)
-def atomic_add(x: Elements, place: int | tuple[int, ...], value: int) -> None:
+def atomic_add(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Add to an integer element that many points of a `dt.kernel` may change; return nothing.
 
     `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
@@ -124,11 +126,11 @@ def atomic_add(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     >>> dt.atomic_add(counts, 1, 5); counts
     [0, 5, 0]
     """
-    _update(x, place, lambda old: old + value)
+    _update_element(x, place, lambda old: old + value)
 
 
 @named(widen=False)
-def atomic_max(x: Elements, place: int | tuple[int, ...], value: int) -> None:
+def atomic_max(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Replace an element by the larger of it and a value, atomically like `dt.atomic_add`.
 
     `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
@@ -141,11 +143,11 @@ def atomic_max(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     >>> dt.atomic_max(most, 0, 5); most
     [5, 4]
     """
-    _update(x, place, lambda old: max(old, value))
+    _update_element(x, place, lambda old: max(old, value))
 
 
 @named(widen=False)
-def atomic_min(x: Elements, place: int | tuple[int, ...], value: int) -> None:
+def atomic_min(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Replace an element by the smaller of it and a value, atomically like `dt.atomic_add`.
 
     `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
@@ -158,11 +160,11 @@ def atomic_min(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     >>> dt.atomic_min(least, 1, 2); least
     [3, 2]
     """
-    _update(x, place, lambda old: min(old, value))
+    _update_element(x, place, lambda old: min(old, value))
 
 
 @named(widen=False)
-def atomic_and(x: Elements, place: int | tuple[int, ...], value: int) -> None:
+def atomic_and(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Replace an element by the bits that it shares with a value, atomically like `dt.atomic_add`.
 
     `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
@@ -175,11 +177,11 @@ def atomic_and(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     >>> dt.atomic_and(bits, 0, 12); bits
     [4, 5]
     """
-    _update(x, place, lambda old: old & value)
+    _update_element(x, place, lambda old: old & value)
 
 
 @named(widen=False)
-def atomic_or(x: Elements, place: int | tuple[int, ...], value: int) -> None:
+def atomic_or(x: IntegerArray, place: int | tuple[int, ...], value: int) -> None:
     """Replace an element by its bits and those of a value, atomically like `dt.atomic_add`.
 
     `x`: a parameter that is `dt.Out` or `dt.InOut`. `place`: its index, or a tuple of indices.
@@ -192,7 +194,7 @@ def atomic_or(x: Elements, place: int | tuple[int, ...], value: int) -> None:
     >>> dt.atomic_or(bits, 1, 5); bits
     [1, 7]
     """
-    _update(x, place, lambda old: old | value)
+    _update_element(x, place, lambda old: old | value)
 
 
 ATOMICS = {

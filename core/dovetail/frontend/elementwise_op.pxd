@@ -1,5 +1,5 @@
 # Types of the compiled form of `elementwise_op.py`.
 from dovetail.identity_cache cimport IdentityCache
-from dovetail.tensor.primitives cimport apply_noted
+from dovetail.tensor.primitives cimport apply_cached
 
 cdef IdentityCache _recent_ops

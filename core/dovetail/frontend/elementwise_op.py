@@ -16,8 +16,8 @@ import numpy as np
 
 from ..argument_checks import function as callable_
 from ..argument_checks import shown
-from ..autograd.tape import OPERANDS
-from ..compat.keywords import UNGIVEN
+from ..autograd.tape import OPERAND_NAMES
+from ..compat.keywords import MISSING
 from ..device_class import device
 from ..dtypes import DType, bool_, complex64, complex128, dtype, float64
 from ..engine.traced_numbers import TracedFloat
@@ -30,12 +30,12 @@ from ..ops import dtype_rules
 from ..ops.gradient import Rule
 from ..ops.table import Op
 from ..tensor.c_fields import expr_of
-from ..tensor.host import fresh
-from ..tensor.primitives import apply, apply_noted, in_place
-from ..tensor.promotion import ARRAYS, PYTHON_NUMBERS, Operand, beside
-from ..tensor.tensor import Tensor, make
+from ..tensor.host import allocate_leaf
+from ..tensor.primitives import apply, apply_cached, in_place
+from ..tensor.promotion import ARRAY_TYPES, PYTHON_NUMBERS, Operand, as_operand
+from ..tensor.tensor import Tensor, create_tensor
 from .gradient_rules import Gradients, UserRules
-from .lower_trace import Trace, call_traced, trace_function
+from .lower_trace import FunctionTrace, call_traced, trace_function
 from .trace_gradients import (
     DIFFERENTIABLE_KINDS,
     LazyRules,
@@ -43,19 +43,19 @@ from .trace_gradients import (
     gradient_trace,
     has_gradient,
     make_op,
-    refusing_rule,
+    raising_rule,
     rule_name,
 )
-from .traced_value import REFERENCE, TracedValue, fit_dtype
+from .traced_value import REFERENCE_DEVICE, TracedValue, fit_dtype
 
 __all__ = ["elementwise"]
 
-Kind: TypeAlias = "DType | type"  # of an operand: its dtype, or the type of a Python number
+OperandKind: TypeAlias = "DType | type"  # of an operand: its dtype, or the type of a Python number
 CastRule: TypeAlias = Callable[..., Sequence[DTypeLike]]
 Examples: TypeAlias = "Sequence[object] | Callable[[], Sequence[object]]"
-Static: TypeAlias = Mapping[str, object]
+StaticOptions: TypeAlias = Mapping[str, object]
 
-_NUMPY_OPERANDS = (*ARRAYS, np.generic)
+_NUMPY_OPERANDS = (*ARRAY_TYPES, np.generic)
 _recent_ops: IdentityCache[Op] = (
     IdentityCache()
 )  # by the function, and the specs or types of one or two operands
@@ -99,8 +99,8 @@ class Elementwise:
 
     def __call__(
         self,
-        x1: Operand = UNGIVEN,
-        x2: Operand = UNGIVEN,
+        x1: Operand = MISSING,
+        x2: Operand = MISSING,
         /,
         *more: Operand,
         out: Tensor | None = None,
@@ -108,10 +108,10 @@ class Elementwise:
     ) -> Any:
         """Return a tensor, or a tuple of tensors if the function returns a tuple."""
         if not more and not static:
-            result = apply_noted(_recent_ops, self, x1, x2, out)
+            result = apply_cached(_recent_ops, self, x1, x2, out)
             if result is not None:
                 return result
-        args = tuple([x for x in (x1, x2) if x is not UNGIVEN]) + more
+        args = tuple([x for x in (x1, x2) if x is not MISSING]) + more
         operands, ops, several = self._resolve(args, static)
         if not several:
             if not static and operands is args:
@@ -141,14 +141,16 @@ class Elementwise:
         """
         count = len(self.operands)
         wanted = dtypes if len(dtypes) == count else [*dtypes, "float32"][:1] * count
-        where = device(REFERENCE)
-        operands = [make(fresh(spec((4,), dtype(d, self.name), where))) for d in wanted]
+        where = device(REFERENCE_DEVICE)
+        operands = [
+            create_tensor(allocate_leaf(spec((4,), dtype(d, self.name), where))) for d in wanted
+        ]
         result: Any = self(*operands, out=None, **static)
         launches = explain(*(result if isinstance(result, tuple) else (result,))).launches
         return "\n\n".join(step.text for step in launches)
 
     def _resolve(
-        self, args: Sequence[object], static: Static
+        self, args: Sequence[object], static: StaticOptions
     ) -> tuple[Sequence[object], tuple[Op, ...], bool]:
         """Return the operands, an op for each result, and whether the function returns a tuple."""
         if len(args) != len(self.operands) or any(n not in self.options for n in static):
@@ -173,7 +175,9 @@ class Elementwise:
             entry = self._ops[key] = self._make_ops(kinds, static)
         return args, *entry
 
-    def _bind(self, args: Sequence[object], static: Static) -> tuple[Sequence[object], Static]:
+    def _bind(
+        self, args: Sequence[object], static: StaticOptions
+    ) -> tuple[Sequence[object], StaticOptions]:
         """Return the operands by place, and static options by name. Raises: ArgumentTypeError."""
         try:
             bound = self._signature.bind(*args, **static)
@@ -187,9 +191,9 @@ class Elementwise:
     def _from_numpy(self, a: object, operands: Sequence[object]) -> object:
         if isinstance(a, np.generic):
             return a.item()
-        return beside(self.name, a, operands) if isinstance(a, ARRAYS) else a
+        return as_operand(self.name, a, operands) if isinstance(a, ARRAY_TYPES) else a
 
-    def _kind(self, a: object) -> Kind:
+    def _kind(self, a: object) -> OperandKind:
         if isinstance(a, Tensor):
             return a.dtype
         if type(a) is TracedFloat:
@@ -202,26 +206,28 @@ class Elementwise:
             f"{type(a).__name__}; what is static is given by name"
         )
 
-    def _make_ops(self, kinds: tuple[Kind, ...], static: Static) -> tuple[tuple[Op, ...], bool]:
+    def _make_ops(
+        self, kinds: tuple[OperandKind, ...], static: StaticOptions
+    ) -> tuple[tuple[Op, ...], bool]:
         """Trace the function; return an op for each result, and whether it returns a tuple."""
         inputs = [TracedValue("operand", d) for d in self._casts(kinds)]
         trace = trace_function(self.name, self.function, inputs, **static)
         if self._result is not None:
             outputs = [fit_dtype(x, self._result) for x in trace.outputs]
-            trace = Trace(inputs, outputs, trace.several)
+            trace = FunctionTrace(inputs, outputs, trace.returns_tuple)
         parameters = self._signature.parameters
         options = {n: parameters[n].default for n in self.options} | {**static}
         ops = []
         for k in range(len(trace.outputs)):
-            name = f"{self.name}_{k}" if trace.several else self.name
+            name = f"{self.name}_{k}" if trace.returns_tuple else self.name
             rules = None
             if self._rules is not None:
-                derive = functools.partial(_user_rule, self._rules, name, trace, k, options)
+                derive = functools.partial(_trace_user_rule, self._rules, name, trace, k, options)
                 rules = LazyRules(derive, len(inputs))
             ops.append(make_op(name, trace, k, rules))
-        return tuple(ops), trace.several
+        return tuple(ops), trace.returns_tuple
 
-    def _casts(self, kinds: tuple[Kind, ...]) -> Sequence[DType]:
+    def _casts(self, kinds: tuple[OperandKind, ...]) -> Sequence[DType]:
         """Return the dtypes that operands are cast to; of a number that of the tensors together."""
         rule = self._dtypes
         if isinstance(rule, str):
@@ -240,7 +246,7 @@ class Elementwise:
         return [dtype(d, self.name) for d in wanted]
 
 
-def _dtype_of(kind: Kind, kinds: Sequence[Kind], common: DType) -> DType:
+def _dtype_of(kind: OperandKind, kinds: Sequence[OperandKind], common: DType) -> DType:
     """Return the dtype of an operand. common: that of all operands together."""
     if isinstance(kind, DType):
         return kind
@@ -263,36 +269,37 @@ def _operand_names(name: str, signature: inspect.Signature) -> tuple[str, ...]:
             )
         if p.kind is not p.KEYWORD_ONLY:
             operands.append(p.name)
-    if not operands or len(operands) > len(OPERANDS):
+    if not operands or len(operands) > len(OPERAND_NAMES):
         raise ArgumentError(
-            f"{name}: an elementwise function has 1..{len(OPERANDS)} operands, not {len(operands)}"
+            f"{name}: an elementwise function has 1..{len(OPERAND_NAMES)} operands, not "
+            f"{len(operands)}"
         )
     return tuple(operands)
 
 
-def _user_rule(
-    rules: UserRules, name: str, trace: Trace, k: int, static: Static, i: int
+def _trace_user_rule(
+    rules: UserRules, name: str, trace: FunctionTrace, k: int, static: StaticOptions, i: int
 ) -> Rule | None:
     """Trace the user's rule of output `k` for operand `i`: it is fused and differentiable, too."""
     if not has_gradient(trace, k, i):
         return None
-    wanted, dtype_out = trace.inputs[i].dtype, trace.outputs[k].dtype
+    operand_dtype, dtype_out = trace.inputs[i].dtype, trace.outputs[k].dtype
     g, r = TracedValue("operand", dtype_out), TracedValue("operand", dtype_out)
     values = {**static, **dict(zip(rules.operands, trace.inputs, strict=True)), "g": g, "r": r}
     try:
         gradient = call_traced(rules.op, rules.gradients, [values])[i]
     except GradientError as error:
-        return refusing_rule(str(error))
+        return raising_rule(str(error))
     if gradient is None:
         return None
     if not isinstance(gradient, TracedValue) or gradient.dtype.kind not in DIFFERENTIABLE_KINDS:
         is_traced = isinstance(gradient, TracedValue)
         what = f"a {gradient.dtype.name}" if is_traced else shown(gradient)
-        return refusing_rule(
+        return raising_rule(
             f"{rules.op}: gradient gave {what} for {rules.operands[i]}, which is a "
-            f"{wanted.name}: a float made of g is wanted, or None"
+            f"{operand_dtype.name}: a float made of g is wanted, or None"
         )
-    form = gradient_trace(fit_dtype(gradient, wanted), g, r, trace)
+    form = gradient_trace(fit_dtype(gradient, operand_dtype), g, r, trace)
     return TracedRule(rule_name(name, trace, i), {False: form, True: form})
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ..ir.language import Value
 
 
-class NotUniform(Exception):
+class NonUniformBoundError(Exception):
     """A bound depends on a value that only the kernel can compute."""
 
 
@@ -40,7 +40,7 @@ def required_numbers(bound: Value) -> set[str]:
         seen.add(id(value))
         is_known = value.op in _EVALUATE or value.op in ("const", "param")
         if not is_known or value.dtype.kind not in "biu":
-            raise NotUniform
+            raise NonUniformBoundError
         if value.op == "param":
             names.add(value.name)
         stack += value.args

@@ -3,13 +3,13 @@ cimport cython
 
 from dovetail.graph.expr cimport Expr
 from dovetail.records cimport Flags
-from dovetail.tensor.c_fields cimport Aliases, aliases_of, expr_of, is_strided
+from dovetail.tensor.c_fields cimport AliasGroup, aliases_of, expr_of, is_strided
 
 cdef Flags flags
 
 
-@cython.locals(leaves=list, e=Expr, k=Py_ssize_t, i=Py_ssize_t, group=Aliases, grad=bint)
-cpdef list leaves_of(
+@cython.locals(leaves=list, e=Expr, k=Py_ssize_t, i=Py_ssize_t, group=AliasGroup, grad=bint)
+cpdef list collect_leaves(
     object kernel, object parameters, tuple tensors, tuple written, tuple args
 )
 @cython.locals(i=Py_ssize_t, j=Py_ssize_t, target=Expr, e=Expr)

@@ -12,20 +12,20 @@ from ..graph.expr import Expr, node, overlaps
 from ..ops.table import COPY
 from ..settings import current, flags
 from ..tensor import writes
-from ..tensor.c_fields import Aliases, aliases_of, expr_of, is_strided
+from ..tensor.c_fields import AliasGroup, aliases_of, expr_of, is_strided
 from ..tensor.tensor import Tensor, strided
 
 
-class Named(Protocol):
+class NamedParameter(Protocol):
     """A parameter."""
 
     @property
     def name(self) -> str: ...
 
 
-def leaves_of(
+def collect_leaves(
     kernel: str,
-    parameters: Sequence[Named],
+    parameters: Sequence[NamedParameter],
     tensors: tuple[int, ...],
     written: tuple[int, ...],
     args: tuple[Any, ...],
@@ -61,7 +61,7 @@ def leaves_of(
         if recorder is not None and e.op is not None:
             recorder.evaluate_earlier(e)  # so that a replay writes to the same memory
         group = aliases_of(x)
-        if grad and group is not None and group.taped and _is_any_taped(group):
+        if grad and group is not None and group.has_tape and _is_any_taped(group):
             _refuse_gradient(kernel, parameters[tensors[i]].name)
         if e.op is None:
             writes._require_writable(kernel, e)
@@ -78,9 +78,9 @@ def _require_strided(kernel: str, name: str, x: object) -> Tensor:
     return strided(kernel, x)
 
 
-def _is_any_taped(group: Aliases) -> bool:
+def _is_any_taped(group: AliasGroup) -> bool:
     """Return True if a gradient flows to any tensor over the same memory."""
-    return any(t._expr.tape is not None for t in group.live())
+    return any(t._expr.tape is not None for t in group.live_tensors())
 
 
 def _refuse_gradient(kernel: str, name: str) -> None:
@@ -92,7 +92,7 @@ def _refuse_gradient(kernel: str, name: str) -> None:
 
 def _copy_overlapping(
     kernel: str,
-    parameters: Sequence[Named],
+    parameters: Sequence[NamedParameter],
     tensors: tuple[int, ...],
     written: tuple[int, ...],
     leaves: list[Expr],

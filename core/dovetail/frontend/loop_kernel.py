@@ -10,23 +10,23 @@ import numpy as np
 
 from ..argument_checks import flag
 from ..argument_checks import function as callable_
-from ..backend.faults import Asked
+from ..backend.faults import IndexPurpose
 from ..device_class import opened as open_device
 from ..engine import launch_eager, programs, tracer_api
-from ..engine.launching import BoundStep
+from ..engine.launching import BoundKernel
 from ..engine.traced_numbers import TracedFloat
 from ..errors import ArgumentTypeError
-from ..fusion.plan import Step
-from ..fusion.reasons import Kind, Reason
+from ..fusion.plan import PlannedLaunch
+from ..fusion.reasons import Reason, ReasonKind
 from ..graph.expr import Expr
 from ..ir.legalize import legalize
 from ..locks import Lock
 from ..lru_cache import LRUCache
-from ..memory.tracing.stacktrace import caller
-from ..plugins.device_handle import Opened
+from ..memory.tracing.stacktrace import caller_line
+from ..plugins.device_handle import OpenedDevice
 from .compile import CompiledKernel, KernelDefinition, Parameter, compile_kernels
 from .grid_bounds import evaluate_bound
-from .launch_arguments import leaves_of
+from .launch_arguments import collect_leaves
 from .race_check import check_races
 from .user_kernel_builder import STRIDE_ANY, TensorType
 
@@ -34,8 +34,10 @@ __all__ = ["kernel"]
 
 SPECIALISATIONS_MAX = 128  # of one function, for types of tensors
 LAUNCHES_MAX = 2048  # bound launches, of all functions
-REASON = Reason(Kind.WORDS, "a kernel of one's own")
-_launches: LRUCache[Hashable, tuple[BoundStep, ...]] = programs.holding(LAUNCHES_MAX)
+REASON = Reason(ReasonKind.CUSTOM, "a kernel of one's own")
+_launch_cache: LRUCache[Hashable, tuple[BoundKernel, ...]] = programs.create_program_cache(
+    LAUNCHES_MAX
+)
 
 
 class _Specialisation(NamedTuple):
@@ -65,8 +67,12 @@ class LoopKernel:
             i for i, k in enumerate(self._tensors) if "w" in self._parameters[k].access
         )
         # By specs and strides; and, fewer, by dtypes and classes of strides.
-        self._by_specs: LRUCache[Hashable, _Specialisation] = LRUCache(SPECIALISATIONS_MAX)
-        self._by_types: LRUCache[Hashable, _Specialisation] = LRUCache(SPECIALISATIONS_MAX)
+        self._specialisations_by_specs: LRUCache[Hashable, _Specialisation] = LRUCache(
+            SPECIALISATIONS_MAX
+        )
+        self._specialisations_by_types: LRUCache[Hashable, _Specialisation] = LRUCache(
+            SPECIALISATIONS_MAX
+        )
         self._lock = Lock()
 
     def __repr__(self) -> str:
@@ -81,27 +87,27 @@ class LoopKernel:
         if named or len(args) != len(self._parameters):
             args = self._bind(args, named)
         numbers = list(args)
-        leaves = leaves_of(self.__name__, self._parameters, self._tensors, self._written, args)
+        leaves = collect_leaves(self.__name__, self._parameters, self._tensors, self._written, args)
         for k, p in enumerate(self._parameters):
             if not p.access:
-                numbers[k] = _number(self.__name__, p, args[k])
+                numbers[k] = _check_number(self.__name__, p, args[k])
         steps, numbers = self._bound_steps(leaves, numbers)
-        line = caller() if any(s.checks for s in steps) else None
+        line = caller_line() if any(s.checks for s in steps) else None
         if self._debug and tracer_api.current() is None:
             self._launch_checked(leaves, steps, numbers, line)
         else:
-            launch_eager.launch(self.__name__, steps, leaves, self._written, numbers, line)
+            launch_eager.launch_steps(self.__name__, steps, leaves, self._written, numbers, line)
 
     def _launch_checked(
-        self, leaves: list[Expr], steps: Sequence[BoundStep], numbers: list[Any], line: str | None
+        self, leaves: list[Expr], steps: Sequence[BoundKernel], numbers: list[Any], line: str | None
     ) -> None:
         """Launch step by step; before each, check that no two points write to one place."""
-        opened = launch_eager.ready(leaves, self._written)
+        opened = launch_eager.prepare_leaves(leaves, self._written)
         leaf_of = dict(zip(self._tensors, leaves, strict=True))
         source, kernels = self._definition.source, self._specialise(leaves).kernels
         for compiled, step in zip(kernels, steps, strict=True):
             check_races(opened, source, compiled, step, leaf_of, numbers)
-            launch_eager.launch(self.__name__, (step,), leaves, self._written, numbers, line)
+            launch_eager.launch_steps(self.__name__, (step,), leaves, self._written, numbers, line)
 
     def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """Return the arguments in the order of the parameters. Raises: ArgumentTypeError."""
@@ -119,15 +125,15 @@ class LoopKernel:
 
     def _bound_steps(
         self, leaves: Sequence[Expr], numbers: list[Any]
-    ) -> tuple[tuple[BoundStep, ...], list[Any]]:
+    ) -> tuple[tuple[BoundKernel, ...], list[Any]]:
         """Return the bound launches, and the numbers of the arguments and the outer scopes."""
         outer = self._definition.outer_numbers()
         scalars = numbers + outer
         key = (tuple([(e.spec, _strides(e)) for e in leaves]), *map(type, outer))
-        specialisation = self._by_specs.find(key)
+        specialisation = self._specialisations_by_specs.find(key)
         if specialisation is not None:
             grid_scalars = tuple([scalars[k] for k in specialisation.grid_scalars])
-            steps = _launches.find(((self, *key), grid_scalars))
+            steps = _launch_cache.find(((self, *key), grid_scalars))
             if steps is not None:
                 return steps, scalars
         specialisation = self._compile(leaves, key)
@@ -135,7 +141,7 @@ class LoopKernel:
         grid_scalars = tuple([scalars[k] for k in specialisation.grid_scalars])
         steps = tuple(self._bind_step(k, leaves, scalars) for k in specialisation.kernels)
         if specialisation.outer_count == len(outer):
-            _launches[(self, *key), grid_scalars] = steps
+            _launch_cache[(self, *key), grid_scalars] = steps
         return steps, scalars
 
     def _specialise(self, leaves: Sequence[Expr]) -> _Specialisation:
@@ -145,7 +151,7 @@ class LoopKernel:
     def _compile(self, leaves: Sequence[Expr], specs: tuple[Any, ...]) -> _Specialisation:
         """Return the kernels for such tensors. No kernel depends on sizes."""
         with self._lock:
-            specialisation = self._by_specs.find(specs)
+            specialisation = self._specialisations_by_specs.find(specs)
             if specialisation is not None:
                 return specialisation
             types: list[TensorType | None] = [None] * len(self._parameters)
@@ -154,19 +160,19 @@ class LoopKernel:
                 types[k] = TensorType(e.spec.dtype, strides)
             checks = self._debug or open_device(leaves[0].spec.device).backend.careful
             key = (*types, checks, *specs[1:])
-            specialisation = self._by_types.find(key)
+            specialisation = self._specialisations_by_types.find(key)
             if specialisation is None:
                 kernels = compile_kernels(self._definition, types, checks)
                 grid_scalars = sorted({n for k in kernels for n in k.grid_scalars.values()})
                 outer_count = len(self._definition.outer_names)
                 specialisation = _Specialisation(kernels, tuple(grid_scalars), outer_count)
-                self._by_types[key] = specialisation
-            self._by_specs[specs] = specialisation
+                self._specialisations_by_types[key] = specialisation
+            self._specialisations_by_specs[specs] = specialisation
             return specialisation
 
     def _bind_step(
         self, compiled: CompiledKernel, leaves: Sequence[Expr], scalars: Sequence[Any]
-    ) -> BoundStep:
+    ) -> BoundKernel:
         """Bind a kernel to the sizes and strides of its tensors, and to its grid."""
         leaf_of = dict(zip(self._tensors, leaves, strict=True))
 
@@ -191,24 +197,28 @@ class LoopKernel:
         count = len(leaves)
         buffers = tuple((slots[k] if k >= 0 else count - 1 - k, 0) for k in compiled.tensors)
         checks = tuple(
-            (count + i, 0, Asked(c.message, c.axis, leaf_of[c.tensor].spec.shape[c.axis] or -1))
+            (
+                count + i,
+                0,
+                IndexPurpose(c.message, c.axis, leaf_of[c.tensor].spec.shape[c.axis] or -1),
+            )
             for i, c in enumerate(compiled.cells)
         )
         ints = tuple(runtime_int(*i) for i in compiled.ints)
         specs = [leaf_of[k].spec for k in {*compiled.tensors} if k >= 0]
         nbytes = sum(s.size * s.itemsize for s in specs)
-        step = Step(
+        step = PlannedLaunch(
             compiled.kernel, buffers, (), ints, compiled.scalars, grid, (REASON,), nbytes, checks
         )
         opened = open_device(leaves[0].spec.device)
-        return BoundStep(step, len(scalars), programs.launch_of(opened, step))
+        return BoundKernel(step, len(scalars), programs.bind_launch(opened, step))
 
     def _specialised_for(
         self, args: tuple[Any, ...], named: dict[str, Any]
-    ) -> tuple[Opened, _Specialisation]:
+    ) -> tuple[OpenedDevice, _Specialisation]:
         if named or len(args) != len(self._parameters):
             args = self._bind(args, named)
-        leaves = leaves_of(self.__name__, self._parameters, self._tensors, (), args)
+        leaves = collect_leaves(self.__name__, self._parameters, self._tensors, (), args)
         return open_device(leaves[0].spec.device), self._specialise(leaves)
 
     def text(self, *args: Any, **named: Any) -> str:
@@ -229,17 +239,17 @@ def _strides(e: Expr) -> tuple[int, ...]:
     return strides
 
 
-def _number(kernel_name: str, p: Parameter, x: Any) -> Any:
+def _check_number(kernel_name: str, p: Parameter, x: Any) -> Any:
     """Return an argument as a Python number. Raises: ArgumentTypeError."""
     if type(x) is TracedFloat:
-        x = x.taken()
+        x = x.to_argument()
     elif isinstance(x, np.generic):
         x = x.item()
     allowed = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int)}[p.kind]
     if not isinstance(x, allowed) or (isinstance(x, bool) and p.kind != "b"):
-        wanted = {"b": "a bool", "i": "an int", "u": "an int", "f": "a float"}[p.kind]
+        expected = {"b": "a bool", "i": "an int", "u": "an int", "f": "a float"}[p.kind]
         raise ArgumentTypeError(
-            f"{kernel_name}: {p.name} must be {wanted}, not {type(x).__name__}: {x!r}"
+            f"{kernel_name}: {p.name} must be {expected}, not {type(x).__name__}: {x!r}"
         )
     return x
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..ir.language import Effect, Value
 from . import dsl, lower_calls, lower_expressions, lower_loops, lower_reductions, lower_statements
-from .grid_bounds import NotUniform
+from .grid_bounds import NonUniformBoundError
 from .lowering_context import Lowering
 from .weak_types import WeakNumber
 
@@ -51,7 +51,7 @@ def lower_grid(ctx: Lowering, uniform: Sequence[ast.stmt], loop: ast.For) -> lis
     for name, (start, stop) in zip(names, axes, strict=True):
         try:
             ctx.scope[name] = WeakNumber("i", ctx.builder.add_axis(start, stop))
-        except NotUniform:
+        except NonUniformBoundError:
             ctx.refuse(
                 loop,
                 "the extents of dt.grid follow from shapes and int arguments: they are known "

@@ -17,19 +17,19 @@ from .builtin_names import as_dtype_object, as_user_function, elementwise_op, re
 from .lower_expressions import apply_binary
 from .lower_reductions import lower_reduction
 from .lower_statements import RESULT, RETURN, lower_block
-from .lowering_context import Lowering, PythonObject, describe
-from .source import Source, text_of
+from .lowering_context import Lowering, PythonObject, describe_value
+from .source import FunctionSource, text_of
 from .user_kernel_builder import TensorParameter
 from .weak_types import (
     KINDS,
     WIDEST_DTYPES,
     WeakNumber,
     apply_op,
+    as_condition,
     as_dtype,
     is_constant,
     is_number,
     select,
-    truth,
 )
 
 INLINE_DEPTH_MAX = 32  # functions that call each other
@@ -45,7 +45,7 @@ def lower_call(ctx: Lowering, node: ast.Call) -> Any:
             return _lower_cast(ctx, node, owner, [*args, *(k.value for k in node.keywords)])
     callee = ctx.lower(node.func)
     if not isinstance(callee, PythonObject):
-        ctx.refuse(node, f"{text_of(node.func)} is {describe(callee)}, and is not called")
+        ctx.refuse(node, f"{text_of(node.func)} is {describe_value(callee)}, and is not called")
     function = callee.value
     reduction = reduction_name(function)
     if reduction is not None and len(args) == 1 and isinstance(args[0], ast.GeneratorExp):
@@ -68,7 +68,7 @@ def lower_call(ctx: Lowering, node: ast.Call) -> Any:
     if op is not None:
         return _apply_function(ctx, node, op.name, [ctx.lower_number(a) for a in args])
     if user_function is not None:
-        return _inline(ctx, node, user_function)
+        return _inline_call(ctx, node, user_function)
     _refuse_call(ctx, node, function)
 
 
@@ -99,7 +99,7 @@ def _apply_function(ctx: Lowering, node: ast.Call, name: str, args: list[Any]) -
     if name == "pow" and len(args) == 2:
         return apply_binary("pow", *args)
     if name == "where" and len(args) == 3:
-        condition = truth(args[0])
+        condition = as_condition(args[0])
         if isinstance(condition, bool):
             return args[1] if condition else args[2]
         return select(condition, args[1], args[2])
@@ -110,11 +110,11 @@ def _apply_function(ctx: Lowering, node: ast.Call, name: str, args: list[Any]) -
     return apply_op(op, *args)
 
 
-def _inline(ctx: Lowering, node: ast.Call, function: types.FunctionType) -> Any:
+def _inline_call(ctx: Lowering, node: ast.Call, function: types.FunctionType) -> Any:
     """Lower the body of a user's function in place of the call, and return its result."""
     if ctx.call_depth >= INLINE_DEPTH_MAX:
         ctx.refuse(node, f"{text_of(node)}: functions call each other {INLINE_DEPTH_MAX} deep")
-    callee = Source(function, ctx.source.kernel)
+    callee = FunctionSource(function, ctx.source.kernel)
     scope = _bind_arguments(ctx, node, callee)
     with ctx.preserve_state():
         ctx.source, ctx.scope, ctx.call_depth = callee, scope, ctx.call_depth + 1
@@ -122,7 +122,7 @@ def _inline(ctx: Lowering, node: ast.Call, function: types.FunctionType) -> Any:
         return ctx.scope.get(RESULT, PythonObject(None))
 
 
-def _bind_arguments(ctx: Lowering, node: ast.Call, callee: Source) -> dict[str, Any]:
+def _bind_arguments(ctx: Lowering, node: ast.Call, callee: FunctionSource) -> dict[str, Any]:
     """Return the scope of an inlined function: its parameters."""
     positional = [ctx.lower(a) for a in node.args]
     named = {str(k.arg): ctx.lower(k.value) for k in node.keywords}
@@ -139,7 +139,7 @@ def _bind_arguments(ctx: Lowering, node: ast.Call, callee: Source) -> dict[str, 
     return {**scope, RETURN: False}
 
 
-def _extreme(name: str) -> Builtin:
+def _extremum_rule(name: str) -> Builtin:
     def lower(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
         if len(args) < 2 or not all(map(is_number, args)):
             _refuse_call(ctx, node, getattr(builtins, name[:3]))
@@ -151,7 +151,7 @@ def _extreme(name: str) -> Builtin:
     return lower
 
 
-def _python_cast(python_type: type[int | float]) -> Builtin:
+def _python_cast_rule(python_type: type[int | float]) -> Builtin:
     kind = KINDS[python_type]
 
     def lower(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
@@ -164,11 +164,11 @@ def _python_cast(python_type: type[int | float]) -> Builtin:
     return lower
 
 
-def _rounding(name: str) -> Builtin:
+def _rounding_rule(name: str) -> Builtin:
     def lower(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
         if not all(map(is_number, args)):
             ctx.refuse(node, f"{text_of(node)}: takes one number")
-        return _python_cast(int)(ctx, node, [_apply_function(ctx, node, name, args)])
+        return _python_cast_rule(int)(ctx, node, [_apply_function(ctx, node, name, args)])
 
     return lower
 
@@ -183,14 +183,14 @@ def _lower_len(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
 
 
 _BUILTINS: dict[int, Builtin] = {
-    id(builtins.max): _extreme("maximum"),
-    id(builtins.min): _extreme("minimum"),
-    id(builtins.int): _python_cast(int),
-    id(builtins.float): _python_cast(float),
-    id(builtins.bool): _python_cast(bool),
+    id(builtins.max): _extremum_rule("maximum"),
+    id(builtins.min): _extremum_rule("minimum"),
+    id(builtins.int): _python_cast_rule(int),
+    id(builtins.float): _python_cast_rule(float),
+    id(builtins.bool): _python_cast_rule(bool),
     id(builtins.len): _lower_len,
-    id(builtins.round): _rounding("round"),
-    id(math.floor): _rounding("floor"),
-    id(math.ceil): _rounding("ceil"),
-    id(math.trunc): _rounding("trunc"),
+    id(builtins.round): _rounding_rule("round"),
+    id(math.floor): _rounding_rule("floor"),
+    id(math.ceil): _rounding_rule("ceil"),
+    id(math.trunc): _rounding_rule("trunc"),
 }

@@ -10,13 +10,14 @@ from ..dtypes import bool_, float64, int64
 from ..ir.language import Store, Value, const, eq, where
 from ..ops.table import TABLE
 from .builtin_names import BINARY_OPS, COMPARISON_OPS, UNARY_OPS
-from .lowering_context import Lowering, PythonObject, Unassigned, describe
+from .lowering_context import Lowering, PythonObject, Unassigned, describe_value
 from .source import text_of
 from .user_kernel_builder import ElementAccess, TensorParameter, read_element
 from .weak_types import (
     Condition,
     WeakNumber,
     apply_op,
+    as_condition,
     as_dtype,
     as_value,
     conjunction,
@@ -24,7 +25,6 @@ from .weak_types import (
     is_number,
     kind_of,
     select,
-    truth,
 )
 
 
@@ -90,7 +90,7 @@ def lower_attribute(ctx: Lowering, node: ast.Attribute) -> Any:
         if not hasattr(owner.value, name):
             ctx.refuse(node, f"{text_of(node.value)} has no {name}")
         return _python_value(getattr(owner.value, name))
-    ctx.refuse(node, f"{text_of(node)}: {describe(owner)} has no {name} in a kernel")
+    ctx.refuse(node, f"{text_of(node)}: {describe_value(owner)} has no {name} in a kernel")
 
 
 def lower_subscript(ctx: Lowering, node: ast.Subscript) -> Any:
@@ -114,7 +114,7 @@ def lower_access(ctx: Lowering, node: ast.Subscript) -> tuple[TensorParameter, E
     """Return the tensor of a subscript, and the access to its element."""
     tensor = ctx.lower(node.value)
     if not isinstance(tensor, TensorParameter):
-        ctx.refuse(node, f"{text_of(node.value)} is {describe(tensor)}, and has no elements")
+        ctx.refuse(node, f"{text_of(node.value)} is {describe_value(tensor)}, and has no elements")
     return tensor, element_access(ctx, node, tensor, node.slice)
 
 
@@ -132,10 +132,10 @@ def element_access(
             node,
             f"{text_of(node)}: {tensor.name} has {axes}, and {len(subscripts)} indices are given",
         )
-    indices = [_index(ctx, tensor, axis, each) for axis, each in enumerate(subscripts)]
+    indices = [_lower_index(ctx, tensor, axis, each) for axis, each in enumerate(subscripts)]
     when = conjunction(ctx.condition, _hoisted_condition(ctx, indices))
     linear = ctx.builder.linear_index(tensor, indices)
-    if ctx.builder.checks:
+    if ctx.builder.checks_indices:
         when = _check_indices(ctx, node, tensor, indices, when)
     return ElementAccess(linear, when)
 
@@ -158,7 +158,7 @@ def _check_indices(
     return when
 
 
-def _index(ctx: Lowering, tensor: TensorParameter, axis: int, node: ast.expr) -> Value:
+def _lower_index(ctx: Lowering, tensor: TensorParameter, axis: int, node: ast.expr) -> Value:
     index = ctx.lower_number(node)
     if kind_of(index) not in "iu":
         ctx.refuse(node, f"{text_of(node)}: an index is an integer; write int({text_of(node)})")
@@ -235,12 +235,12 @@ def lower_comparison(ctx: Lowering, node: ast.Compare) -> Any:
             ctx.refuse(node, f"a kernel has no '{word}'; compare numbers")
         right = ctx.lower_number(operand)
         link = apply_op(TABLE[name], left, right)
-        result = link if result is None else _both(result, link)
+        result = link if result is None else _and_conditions(result, link)
         left = right
     return result
 
 
-def _both(a: Any, b: Any) -> Any:
+def _and_conditions(a: Any, b: Any) -> Any:
     if isinstance(a, bool) or isinstance(b, bool):
         return b if a is True else a if b is True else False
     return WeakNumber("b", as_value(a) & as_value(b))
@@ -253,7 +253,7 @@ def lower_boolean(ctx: Lowering, node: ast.BoolOp) -> Any:
     result: Condition = None
     with ctx.preserve_state():
         for operand in node.values:
-            value = truth(ctx.lower_number(operand))
+            value = as_condition(ctx.lower_number(operand))
             if value is deciding:
                 if result is None:
                     return deciding
@@ -269,7 +269,7 @@ def lower_boolean(ctx: Lowering, node: ast.BoolOp) -> Any:
 
 def lower_conditional(ctx: Lowering, node: ast.IfExp) -> Any:
     """Lower `a if condition else b`."""
-    condition = truth(ctx.lower_number(node.test))
+    condition = as_condition(ctx.lower_number(node.test))
     if isinstance(condition, bool):
         return ctx.lower_number(node.body if condition else node.orelse)
     outer = ctx.condition

@@ -16,9 +16,9 @@ from .lower_statements import (
     CONTINUE,
     NO_FLAGS,
     RETURN,
-    assign,
+    assign_target,
     effects_of,
-    guard,
+    guard_statements,
     lower_block,
     stop_flag,
 )
@@ -75,14 +75,14 @@ def _lower_iterations(ctx: Lowering, node: ast.For, items: tuple[Any, ...]) -> N
     """Lower the body once per item; a conditional `break` guards the items after it."""
     for k, item in enumerate(items):
         ctx.scope[CONTINUE] = False
-        assign(ctx, node.target, item)
+        assign_target(ctx, node.target, item)
         lower_block(ctx, node.body)
         ctx.scope[CONTINUE] = False
         stopped = stop_flag(ctx)
         if stopped is True:
             return
         if isinstance(stopped, Value):
-            with guard(ctx, ~stopped):
+            with guard_statements(ctx, ~stopped):
                 _lower_iterations(ctx, node, items[k + 1 :])
             return
 
@@ -104,13 +104,13 @@ def _lower_range(ctx: Lowering, node: ast.For) -> None:
     assigned = _assigned_names(node.body)
     types = {n: carry_type(ctx.scope[n]) for n in assigned if is_number(ctx.scope.get(n))}
     jumps = ((BREAK, ast.Break), (RETURN, ast.Return))
-    flags = [flag for flag, jump in jumps if _contains(node.body, jump)]
+    flags = [flag for flag, jump in jumps if _contains_jump(node.body, jump)]
     for _ in range(CARRY_TYPE_ATTEMPTS_MAX):
-        loop, after, effects = _lower_fold(ctx, node, bounds, index_of, types, flags)
-        joined = {n: join_carry_type(kind, after[n]) for n, kind in types.items()}
-        if all(is_same_type(joined[n], kind) for n, kind in types.items()):
+        loop, scope_after, effects = _lower_fold(ctx, node, bounds, index_of, types, flags)
+        joined_types = {n: join_carry_type(kind, scope_after[n]) for n, kind in types.items()}
+        if all(is_same_type(joined_types[n], kind) for n, kind in types.items()):
             break
-        types = joined
+        types = joined_types
     else:
         ctx.refuse(node, "what this loop carries has no dtype that stays")
     if effects and ctx.effects is not None:
@@ -168,26 +168,26 @@ def _lower_fold(
         if not flags:
             lower_block(ctx, node.body)
         else:
-            with guard(ctx, ~reduce(or_, carried_flags)):
+            with guard_statements(ctx, ~reduce(or_, carried_flags)):
                 lower_block(ctx, node.body)
-            for flag, before in zip(flags, carried_flags, strict=True):
+            for flag, carried_flag in zip(flags, carried_flags, strict=True):
                 now = ctx.scope[flag]
                 if isinstance(now, Value):
-                    ctx.scope[flag] = before | now
+                    ctx.scope[flag] = carried_flag | now
                 else:
-                    ctx.scope[flag] = const(True, bool_) if now else before
-        after, effects = ctx.scope, ctx.effects or []
+                    ctx.scope[flag] = const(True, bool_) if now else carried_flag
+        scope_after, effects = ctx.scope, ctx.effects or []
     update = []
     for name, kind in types.items():
-        value = after[name]
+        value = scope_after[name]
         if not is_number(value):
             reason = value.reason if isinstance(value, Unassigned) else "it is no number"
             ctx.refuse(node, f"{name} may have no value after a round: {reason}")
         update.append(to_carry(value, join_carry_type(kind, value)))
-    loop.update = (*update, *(after[flag] for flag in flags))
+    loop.update = (*update, *(scope_after[flag] for flag in flags))
     loop.effects = tuple(effects)  # type: ignore[arg-type]  # Values too
     loop.results = _loop_values("result", loop)
-    return loop, after, effects
+    return loop, scope_after, effects
 
 
 def _loop_values(op: str, loop: Loop) -> tuple[Value, ...]:
@@ -210,7 +210,7 @@ def _assigned_names(body: Sequence[ast.stmt]) -> list[str]:
     return list(dict.fromkeys(n.id for n in stored if n not in targets))
 
 
-def _contains(body: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
+def _contains_jump(body: Sequence[ast.stmt], kind: type[ast.stmt]) -> bool:
     """Return True if statements contain such a jump; a `break` of an inner loop does not count."""
     stack: list[ast.AST] = list(body)
     while stack:

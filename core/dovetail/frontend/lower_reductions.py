@@ -12,7 +12,7 @@ from ..ops.arithmetic import convert
 from ..ops.table import TABLE
 from .lowering_context import Lowering
 from .source import text_of
-from .weak_types import Condition, WeakNumber, as_dtype, as_value, conjunction, truth
+from .weak_types import Condition, WeakNumber, as_condition, as_dtype, as_value, conjunction
 
 
 def lower_generator(ctx: Lowering, node: ast.GeneratorExp) -> Any:
@@ -26,17 +26,17 @@ def lower_reduction(ctx: Lowering, name: str, node: ast.GeneratorExp) -> Any:
     With index checks, a loop before it checks the indices: a reduction has no effects.
     """
     effects = ctx.effects
-    if ctx.builder.checks and effects is not None:
+    if ctx.builder.checks_indices and effects is not None:
         _append_index_checks(ctx, node, 0, effects)
     with ctx.preserve_state():
         ctx.effects = None
-        value, results = _reduce(ctx, name, node, 0)
+        value, results = _lower_reduction_loop(ctx, name, node, 0)
     if effects is not None:
         effects += results  # computed here, because a store may follow
     return value
 
 
-def _reduce(
+def _lower_reduction_loop(
     ctx: Lowering, name: str, node: ast.GeneratorExp, depth: int
 ) -> tuple[Any, tuple[Value, ...]]:
     """Return the value of the `for`s from `depth` on, and the results of the loop."""
@@ -47,13 +47,13 @@ def _reduce(
 
     def body(index: Value) -> tuple[Value, ...]:
         nonlocal element, result_dtype
-        condition = _enter(ctx, node, depth, index)
+        condition = _enter_loop(ctx, node, depth, index)
         if depth + 1 < len(node.generators):
-            element, _ = _reduce(ctx, name, node, depth + 1)
+            element, _ = _lower_reduction_loop(ctx, name, node, depth + 1)
         else:
             element = ctx.lower_number(node.elt)
         if is_truth:
-            element = truth(element)
+            element = as_condition(element)
         casts, result_dtype = op.dtypes(name, [as_value(element).dtype], None)
         terms = tuple(op.before(as_dtype(element, casts[0].compute), index))
         if condition is not None:
@@ -82,7 +82,7 @@ def _bounds(ctx: Lowering, node: ast.GeneratorExp, depth: int) -> tuple[Value, V
     return (const(0, int64), bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
 
 
-def _enter(ctx: Lowering, node: ast.GeneratorExp, depth: int, index: Value) -> Condition:
+def _enter_loop(ctx: Lowering, node: ast.GeneratorExp, depth: int, index: Value) -> Condition:
     """Enter the loop of a `for`, and return the condition of its `if`s."""
     generator = node.generators[depth]
     assert isinstance(generator.target, ast.Name)
@@ -90,7 +90,7 @@ def _enter(ctx: Lowering, node: ast.GeneratorExp, depth: int, index: Value) -> C
     ctx.enter_loop(index.place[0])
     result: Condition = None
     for test in generator.ifs:
-        value = truth(ctx.lower_number(test))
+        value = as_condition(ctx.lower_number(test))
         condition = const(value, bool_) if isinstance(value, bool) else value
         result = condition if result is None else result & condition
         ctx.condition = conjunction(ctx.condition, condition)
@@ -105,7 +105,7 @@ def _append_index_checks(
     checks: list[Effect | Value] = []
 
     def body(index: Value) -> Any:
-        _enter(ctx, node, depth, index)
+        _enter_loop(ctx, node, depth, index)
         if depth + 1 < len(node.generators):
             _append_index_checks(ctx, node, depth + 1, checks)
         else:

@@ -20,7 +20,7 @@ from .lower_expressions import apply_binary, element_access, lower_access
 from .lowering_context import Lowering, Unassigned
 from .source import text_of
 from .user_kernel_builder import ElementAccess, TensorParameter, read_element
-from .weak_types import as_element, conjunction, is_number, select, truth
+from .weak_types import as_condition, as_element, conjunction, is_number, select
 
 CONTINUE, BREAK, RETURN, RESULT = "%continue", "%break", "%return", "%result"
 FLAGS = (CONTINUE, BREAK, RETURN)
@@ -31,13 +31,13 @@ Flag: TypeAlias = bool | Value
 def lower_block(ctx: Lowering, body: Sequence[ast.stmt]) -> None:
     """Lower statements in order; those behind a jump run where it is not taken."""
     for k, statement in enumerate(body):
-        before = _flags(ctx)
+        flags_before = _flags(ctx)
         ctx.lower(statement)
         stopped = stop_flag(ctx)
         if stopped is True:
             return
-        if isinstance(stopped, Value) and body[k + 1 :] and _flags(ctx) != before:
-            with guard(ctx, ~stopped):
+        if isinstance(stopped, Value) and body[k + 1 :] and _flags(ctx) != flags_before:
+            with guard_statements(ctx, ~stopped):
                 lower_block(ctx, body[k + 1 :])
             return
 
@@ -60,7 +60,7 @@ def lower_assign(ctx: Lowering, node: ast.Assign) -> None:
     """Lower `a = b = value`."""
     value = ctx.lower(node.value)
     for target in node.targets:
-        assign(ctx, target, value)
+        assign_target(ctx, target, value)
 
 
 def lower_annotated_assign(ctx: Lowering, node: ast.AnnAssign) -> None:
@@ -75,7 +75,7 @@ def lower_augmented_assign(ctx: Lowering, node: ast.AugAssign) -> None:
         ctx.refuse_syntax(node)
     if not isinstance(node.target, ast.Subscript):
         old = ctx.lower_number(node.target)
-        assign(ctx, node.target, apply_binary(name, old, ctx.lower_number(node.value)))
+        assign_target(ctx, node.target, apply_binary(name, old, ctx.lower_number(node.value)))
         return
     tensor, access = lower_access(ctx, node.target)
     if tensor.access != "rw":
@@ -83,10 +83,10 @@ def lower_augmented_assign(ctx: Lowering, node: ast.AugAssign) -> None:
     old = read_element(tensor, access)
     effects_of(ctx, node).append(old)
     value = apply_binary(name, old, ctx.lower_number(node.value))
-    _store(ctx, node.target, value, tensor, access)
+    _store_element(ctx, node.target, value, tensor, access)
 
 
-def assign(ctx: Lowering, target: ast.expr, value: Any) -> None:
+def assign_target(ctx: Lowering, target: ast.expr, value: Any) -> None:
     """Assign a value to a name or an element, or a tuple to several."""
     if isinstance(target, ast.Name):
         if isinstance(ctx.scope.get(target.id), TensorParameter):
@@ -96,14 +96,14 @@ def assign(ctx: Lowering, target: ast.expr, value: Any) -> None:
         if len(target.elts) != len(value):
             ctx.refuse(target, f"{len(value)} values for {len(target.elts)} names")
         for each, item in zip(target.elts, value, strict=True):
-            assign(ctx, each, item)
+            assign_target(ctx, each, item)
     elif isinstance(target, ast.Subscript):
-        _store(ctx, target, value, *lower_access(ctx, target))
+        _store_element(ctx, target, value, *lower_access(ctx, target))
     else:
         ctx.refuse(target, f"{text_of(target)}: write to a name or to x[i, j]")
 
 
-def _store(
+def _store_element(
     ctx: Lowering, target: ast.Subscript, value: Any, tensor: TensorParameter, access: ElementAccess
 ) -> None:
     _require_writable(ctx, target, tensor)
@@ -156,7 +156,7 @@ def _lower_atomic(ctx: Lowering, node: ast.Call, op: str) -> None:
 
 def lower_if(ctx: Lowering, node: ast.If) -> None:
     """Lower both branches, each under its condition, and merge their scopes."""
-    condition = truth(ctx.lower_number(node.test))
+    condition = as_condition(ctx.lower_number(node.test))
     if isinstance(condition, bool):
         lower_block(ctx, node.body if condition else node.orelse)
         return
@@ -174,7 +174,7 @@ def _lower_branch(ctx: Lowering, condition: Value, body: Sequence[ast.stmt]) -> 
 
 
 @contextmanager
-def guard(ctx: Lowering, condition: Value) -> Iterator[None]:
+def guard_statements(ctx: Lowering, condition: Value) -> Iterator[None]:
     """Lower the contents of a `with` block where no flag is set, which `condition` says."""
     outer = ctx.scope
     with ctx.preserve_state():

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 from ..capture import control_flow
 from ..dtypes import DType, int64
 from ..errors import ArgumentTypeError, CaptureError, DovetailError, InternalError, LayoutError
-from ..ir.language import Value, cast, const, fold_loop, pair
+from ..ir.language import Value, cast, complex_value, const, fold_loop
 from ..ops.arithmetic import convert
 from ..ops.table import Op
 from .traced_value import (
@@ -25,23 +25,26 @@ from .traced_value import (
 R = TypeVar("R")
 Values: TypeAlias = dict[int, Value]  # by the id of a TracedValue
 
-UNKNOWN_ITERATIONS = 8  # that the cost of an op assumes for a loop of unknown length
+UNKNOWN_TRIP_COUNT = 8  # that the cost of an op assumes for a loop of unknown length
 OP_COST_MAX = 400  # of the cost that fusion sees for one op
 
 
-class Trace:
-    """A graph of traced values: inputs and outputs. `several`: the function returned a tuple.
+class FunctionTrace:
+    """A graph of traced values: inputs and outputs. `returns_tuple`: the function returned a tuple.
 
     It holds no tensors. It can be differentiated, and lowered many times.
     """
 
-    __slots__ = ("_last", "inputs", "outputs", "several")
+    __slots__ = ("_last_lowering", "inputs", "outputs", "returns_tuple")
 
     def __init__(
-        self, inputs: Sequence[TracedValue], outputs: Sequence[TracedValue], several: bool = False
+        self,
+        inputs: Sequence[TracedValue],
+        outputs: Sequence[TracedValue],
+        returns_tuple: bool = False,
     ) -> None:
-        self.inputs, self.outputs, self.several = tuple(inputs), tuple(outputs), several
-        self._last: tuple[tuple[Value, ...], Values] | None = None
+        self.inputs, self.outputs, self.returns_tuple = tuple(inputs), tuple(outputs), returns_tuple
+        self._last_lowering: tuple[tuple[Value, ...], Values] | None = None
 
     def expression(self, k: int) -> Callable[..., Value]:
         """Return the expression of an op that computes output `k` of values of the inputs."""
@@ -53,10 +56,10 @@ class Trace:
 
     def _values(self, inputs: tuple[Value, ...]) -> Values:
         """Return the values lowered for these inputs so far: outputs share them, loops included."""
-        last = self._last
+        last = self._last_lowering
         if last is None or any(a is not b for a, b in zip(last[0], inputs, strict=True)):
             last = inputs, {id(x): v for x, v in zip(self.inputs, inputs, strict=True)}
-            self._last = last
+            self._last_lowering = last
         return last[1]
 
     def cost(self, k: int) -> int:
@@ -86,7 +89,7 @@ def _cost(root: TracedValue) -> int:
     loops: dict[int, TracedLoop] = {id(x.attrs[0]): x.attrs[0] for x in order if x.op == "result"}
     total = sum(x.op.cost for x in order if isinstance(x.op, Op))
     for loop in loops.values():
-        iterations = UNKNOWN_ITERATIONS
+        iterations = UNKNOWN_TRIP_COUNT
         if isinstance(loop.start, int) and isinstance(loop.stop, int):
             iterations = max(loop.stop - loop.start, 0)
         body = topological_order(loop.update, in_loops=True)
@@ -158,17 +161,19 @@ def _widen(v: Value) -> Value:
 def _literal(value: complex, d: DType) -> Value:
     """Return a Python number as a value, rounded like one that an op on tensors takes."""
     if isinstance(value, complex):
-        return pair(const(value.real, d.part), const(value.imag, d.part))
+        return complex_value(const(value.real, d.part), const(value.imag, d.part))
     return convert(const(value, d.compute.part), d)
 
 
 def trace_function(
     name: str, function: Callable[..., object], inputs: Sequence[TracedValue], **static: object
-) -> Trace:
+) -> FunctionTrace:
     """Return the trace of a function of numbers. Raises: its errors, with the user's line."""
     result: Any = call_traced(name, function, inputs, **static)
     several = isinstance(result, (tuple, list))
-    return Trace(inputs, [_output(name, x) for x in (result if several else [result])], several)
+    return FunctionTrace(
+        inputs, [_output(name, x) for x in (result if several else [result])], several
+    )
 
 
 def call_traced(
@@ -176,7 +181,7 @@ def call_traced(
 ) -> R:
     """Call a function of numbers; its loops and branches are traced."""
     name_before = function_name.set(name)
-    control_flow_before = control_flow.of_numbers.set(TracedControlFlow())
+    control_flow_before = control_flow.number_loops.set(TracedControlFlow())
     try:
         return function(*inputs, **static)
     except InternalError:
@@ -186,7 +191,7 @@ def call_traced(
         raise
     finally:
         function_name.reset(name_before)
-        control_flow.of_numbers.reset(control_flow_before)
+        control_flow.number_loops.reset(control_flow_before)
 
 
 def _add_location(name: str, error: DovetailError) -> None:

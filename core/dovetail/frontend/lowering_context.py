@@ -11,7 +11,7 @@ from ..dtypes import int64
 from ..errors import DovetailError, KernelError
 from ..ir.language import Effect, Loop, Value
 from .builtin_names import SYNTAX_HINTS
-from .source import Source, text_of
+from .source import FunctionSource, text_of
 from .user_kernel_builder import TensorParameter, UserKernelBuilder
 from .weak_types import Condition, as_dtype, is_number, kind_of
 
@@ -39,9 +39,9 @@ class Lowering:
 
     def __init__(
         self,
-        source: Source,
+        source: FunctionSource,
         builder: UserKernelBuilder,
-        outer_number: Callable[[Source, str], Any],
+        outer_number: Callable[[FunctionSource, str], Any],
         rules: Mapping[type[ast.AST], Callable[[Lowering, Any], Any]],
         scope: dict[str, Any],
     ) -> None:
@@ -78,7 +78,7 @@ class Lowering:
         value = self.lower(node)
         if is_number(value):
             return value
-        self.refuse(node, f"{text_of(node)} is {describe(value)}, where a number is meant")
+        self.refuse(node, f"{text_of(node)} is {describe_value(value)}, where a number is meant")
 
     def lower_integer(self, node: ast.expr) -> Value:
         """Return the value of an expression that must be an integer, as int64."""
@@ -94,7 +94,7 @@ class Lowering:
 
     def refuse(self, node: ast.AST, message: str) -> NoReturn:
         """Raise a KernelError that shows the user's line."""
-        self.source.refuse(node, message)
+        self.source.raise_kernel_error(node, message)
 
     def refuse_syntax(self, node: ast.AST) -> NoReturn:
         """Raise a KernelError that says what to write instead of this syntax."""
@@ -118,7 +118,7 @@ class Lowering:
             self.__dict__.update(outer)
 
 
-def describe(value: object) -> str:
+def describe_value(value: object) -> str:
     """Return what an error message calls a value."""
     if isinstance(value, TensorParameter):
         return "a tensor"

@@ -13,16 +13,16 @@ from ..backend.streams import current_handle
 from ..dtypes import int32
 from ..engine import launch_eager, programs
 from ..engine.evaluate import evaluate
-from ..engine.launching import BoundStep
-from ..fusion.plan import Step
+from ..engine.launching import BoundKernel
+from ..fusion.plan import PlannedLaunch
 from ..graph.expr import Expr, leaf, node, spec, storage_of
 from ..ir.builder import Kernel
 from ..ir.language import Atomic, Block, Buffer, Loop, Store, Value, cast
 from ..ir.rewrite import Cloner
 from ..ops.table import FULL
-from ..plugins.device_handle import Opened
+from ..plugins.device_handle import OpenedDevice
 from .compile import CompiledKernel
-from .source import Source
+from .source import FunctionSource
 
 POINTS_MAX = 1 << 31  # points are numbered in int32; larger grids are not checked
 NO_FIRST_WRITER, NO_LAST_WRITER = POINTS_MAX - 1, -1
@@ -44,28 +44,28 @@ class _WriterRecorder(Cloner):
 
     def block(self, block: Block) -> Block:
         """Return the copy of a block."""
-        outer, self.out = self.out, []
+        outer, self.statements = self.statements, []
         if not self.emitted:
             self.emit(self.point)
         for s in block:
             if isinstance(s, Value):
                 self.value(s)
             elif isinstance(s, Loop):
-                self.out.append(self.loop(s))
+                self.statements.append(self.loop(s))
             elif isinstance(s, Store) and id(s.buffer) in self.records:
                 index = self.operand(s.index)
                 when = None if s.when is None else self.operand(s.when)
                 for op, buffer in zip(("min", "max"), self.records[id(s.buffer)], strict=True):
-                    self.out.append(Atomic(op, buffer, index, self.point, when))
-        copy, self.out = tuple(self.out), outer
+                    self.statements.append(Atomic(op, buffer, index, self.point, when))
+        copy, self.statements = tuple(self.statements), outer
         return copy
 
 
 def check_races(
-    opened: Opened,
-    source: Source,
+    opened: OpenedDevice,
+    source: FunctionSource,
     compiled: CompiledKernel,
-    step: BoundStep,
+    step: BoundKernel,
     leaf_of: Mapping[int, Expr],
     numbers: Sequence[float | int | bool],
 ) -> None:
@@ -74,7 +74,7 @@ def check_races(
     leaf_of: the tensors, by their positions among the arguments.
     """
     written = [k for k in dict.fromkeys(compiled.tensors) if k >= 0 and k in compiled.stores]
-    if step.empty or math.prod(step.step.grid) >= POINTS_MAX or not written:
+    if step.has_empty_grid or math.prod(step.step.grid) >= POINTS_MAX or not written:
         return
     original = compiled.kernel
     records = {k: [Buffer(f"{n}{k}", int32, "rw") for n in ("least", "most")] for k in written}
@@ -89,28 +89,32 @@ def check_races(
     kernel = original.with_body(body, buffers=tuple(buffers))
     leaves = [leaf_of[k] for _, k in read]
     for k in written:
-        leaves += [_places_of(leaf_of[k], x) for x in (NO_FIRST_WRITER, NO_LAST_WRITER)]
+        leaves += [
+            _allocate_writer_records(leaf_of[k], x) for x in (NO_FIRST_WRITER, NO_LAST_WRITER)
+        ]
     slots = tuple((i, 0) for i in range(len(leaves)))
-    planned = Step(
-        kernel, slots, (), step.step.ints, step.step.scalars, step.step.grid, step.step.why, 0
+    planned = PlannedLaunch(
+        kernel, slots, (), step.step.ints, step.step.scalars, step.step.grid, step.step.reasons, 0
     )
-    run = BoundStep(planned, len(numbers), programs.launch_of(opened, planned))
+    run = BoundKernel(planned, len(numbers), programs.bind_launch(opened, planned))
     targets = tuple(range(len(read), len(leaves)))
-    launch_eager.launch(source.kernel, (run,), leaves, targets, [*numbers], None)
+    launch_eager.launch_steps(source.kernel, (run,), leaves, targets, [*numbers], None)
     for i, k in enumerate(written):
-        at = len(read) + 2 * i
-        first, last = (_read_to_host(opened, e) for e in leaves[at : at + 2])
-        for place, writers in enumerate(zip(first, last, strict=True)):
+        record_position = len(read) + 2 * i
+        first, last = (
+            _read_to_host(opened, e) for e in leaves[record_position : record_position + 2]
+        )
+        for offset, writers in enumerate(zip(first, last, strict=True)):
             if writers[0] < writers[1]:
-                points = " and ".join(str(_point(n, step.step.grid)) for n in writers)
+                points = " and ".join(str(_grid_point(n, step.step.grid)) for n in writers)
                 name = [*source.tree.args.posonlyargs, *source.tree.args.args][k].arg
-                element = f"{name}{list(_index(leaf_of[k], place))}"
-                source.refuse(
+                element = f"{name}{list(_element_index(leaf_of[k], offset))}"
+                source.raise_kernel_error(
                     compiled.stores[k][0], f"{points} of the grid both write to {element}"
                 )
 
 
-def _places_of(e: Expr, value: int) -> Expr:
+def _allocate_writer_records(e: Expr, value: int) -> Expr:
     """Return memory with a number for each place that the strides of a tensor reach."""
     ends = [(n - 1) * s for n, s in zip(e.spec.shape, e.strides, strict=True)]
     lowest = sum(min(0, x) for x in ends)
@@ -121,14 +125,14 @@ def _places_of(e: Expr, value: int) -> Expr:
     return leaf(storage_of(memory), memory_spec, (1,), -lowest)
 
 
-def _read_to_host(opened: Opened, e: Expr) -> Sequence[int]:
+def _read_to_host(opened: OpenedDevice, e: Expr) -> Sequence[int]:
     data = bytearray(e.spec.size * e.spec.itemsize)
     ptr, stream = storage_of(e).ptr, current_handle(e.spec.device)
     opened.backend.copy_out(memoryview(data), ptr.handle, ptr.offset, stream)
     return memoryview(data).cast("i")
 
 
-def _point(number: int, grid: Sequence[int]) -> tuple[int, ...]:
+def _grid_point(number: int, grid: Sequence[int]) -> tuple[int, ...]:
     """Return the point of a grid that a number stands for."""
     point = []
     for extent in reversed(grid):
@@ -137,12 +141,12 @@ def _point(number: int, grid: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(point))
 
 
-def _index(e: Expr, place: int) -> tuple[int, ...]:
+def _element_index(e: Expr, offset: int) -> tuple[int, ...]:
     """Return the indices of the element at a place, which counts from the lowest address."""
     index = [0] * len(e.strides)
     for d in sorted(range(len(e.strides)), key=lambda d: -abs(e.strides[d])):
         n, s = e.spec.shape[d], e.strides[d]
         if n > 1 and s:
-            k, place = divmod(place, abs(s))
+            k, offset = divmod(offset, abs(s))
             index[d] = k if s > 0 else n - 1 - k
     return tuple(index)

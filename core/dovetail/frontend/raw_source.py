@@ -25,11 +25,11 @@ from ..errors import (
 )
 from ..graph.expr import Expr
 from ..locks import Lock
-from .launch_arguments import leaves_of
+from .launch_arguments import collect_leaves
 
 __all__ = ["raw_kernel"]
 
-SIGNATURE = "`name(out: w float32, x: r float32, n: int64, a: float32)`"
+SIGNATURE_EXAMPLE = "`name(out: w float32, x: r float32, n: int64, a: float32)`"
 _HEAD = re.compile(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", re.DOTALL)
 _PARAMETER = re.compile(r"\s*([A-Za-z_]\w*)\s*:\s*(?:(r|w|rw)\s+)?(\w+)\s*")
 # A line number in a compiler's log: `a.c:3:5: error`, `<source>(3): error`, `error: a.cl:3:5:`
@@ -39,7 +39,7 @@ _ERROR_LINE = re.compile(
 _TYPES: dict[str, tuple[type, ...]] = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int)}
 _DTYPES = {d.name: d for d in BY_CODE.values()} | BY_CODE
 GRID_AXES_MAX = 3
-Points: TypeAlias = "int | tuple[int, ...] | None"  # along each axis
+PointCounts: TypeAlias = "int | tuple[int, ...] | None"  # along each axis
 
 
 class RawKernel:
@@ -73,7 +73,7 @@ class RawKernel:
     def __repr__(self) -> str:
         return f"<dt.raw_kernel {self.__name__} of {self.device_type}>"
 
-    def __call__(self, *args: Any, grid: Points = None, group: Points = None) -> None:
+    def __call__(self, *args: Any, grid: PointCounts = None, group: PointCounts = None) -> None:
         """Launch it on these arguments, in the order of other work on the same tensors.
 
         Raises: CompileError with the compiler's log and the line; ArgumentTypeError, DTypeError,
@@ -83,22 +83,24 @@ class RawKernel:
         if len(args) != len(self.arguments):
             names = ", ".join(a.name for a in self.arguments)
             raise ArgumentTypeError(f"{name}: takes ({names}) by place, not {len(args)} arguments")
-        leaves = leaves_of(name, self.arguments, self._tensors, self._written, args)
+        leaves = collect_leaves(name, self.arguments, self._tensors, self._written, args)
         launch, backend = self._launch_of(leaves)
         numbers = []
         for position, parameter, types in self._numbers:
             x = args[position]
             if type(x) not in types:
-                x = self._number(parameter, types, x)
+                x = self._check_number(parameter, types, x)
             numbers.append(x)
         launch_grid: Grid | None = None
         if backend.raw_grids:
-            launch_grid = self._grid(leaves, grid, group)
+            launch_grid = self._check_grid(leaves, grid, group)
             if 0 in launch_grid.points:
                 return
         elif grid is not None or group is not None:
             raise ArgumentError(f"{name}: on {backend.info.type} it is called once; leave grid out")
-        launch_eager.run(name, self.source, leaves, self._written, numbers, launch, launch_grid)
+        launch_eager.launch_raw(
+            name, self.source, leaves, self._written, numbers, launch, launch_grid
+        )
 
     def _launch_of(self, leaves: Sequence[Expr]) -> tuple[RawLaunch, Any]:
         """Return the compiled launch for checked leaves, and the backend of their device."""
@@ -164,19 +166,19 @@ class RawKernel:
                 shown.append(f"\n  line {number}: {lines[number - 1].strip()}")
         return "".join(shown)
 
-    def _number(self, parameter: str, types: tuple[type, ...], x: Any) -> Any:
+    def _check_number(self, parameter: str, types: tuple[type, ...], x: Any) -> Any:
         if type(x) is TracedFloat and float in types:
-            return x.taken()
+            return x.to_argument()
         if isinstance(x, np.generic):
             x = x.item()
         if type(x) in types:
             return x
-        wanted = " or ".join(t.__name__ for t in types)
+        expected = " or ".join(t.__name__ for t in types)
         raise ArgumentTypeError(
-            f"{self.__name__}: {parameter} must be {wanted}, not {type(x).__name__}: {x!r}"
+            f"{self.__name__}: {parameter} must be {expected}, not {type(x).__name__}: {x!r}"
         )
 
-    def _grid(self, leaves: Sequence[Expr], grid: Points, group: Points) -> Grid:
+    def _check_grid(self, leaves: Sequence[Expr], grid: PointCounts, group: PointCounts) -> Grid:
         size = leaves[self._written[0]].spec.size
         points = (size,) if grid is None else integers(self.__name__, grid, "grid")
         group_points = None if group is None else integers(self.__name__, group, "group")
@@ -205,7 +207,9 @@ def _parse_signature(signature: str) -> tuple[str, tuple[RawArgument, ...]]:
         raise refused("raw_kernel", "signature", "a text", signature)
     head = _HEAD.fullmatch(signature)
     if head is None:
-        raise ArgumentError(f"raw_kernel: signature must be like {SIGNATURE}, not {signature!r}")
+        raise ArgumentError(
+            f"raw_kernel: signature must be like {SIGNATURE_EXAMPLE}, not {signature!r}"
+        )
     arguments = []
     for part in head[2].split(",") if head[2].strip() else []:
         match = _PARAMETER.fullmatch(part)

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from ..errors import DovetailError, KernelError
 
 
-class Source:
+class FunctionSource:
     """A user's function: its syntax tree, its lines, and the names of its enclosing scopes.
 
     `kernel`: the name of the kernel that it is, or is inlined into.
@@ -50,7 +50,7 @@ class Source:
             f"    {self.line(node)}"
         )
 
-    def refuse(self, node: ast.AST, text: str) -> NoReturn:
+    def raise_kernel_error(self, node: ast.AST, text: str) -> NoReturn:
         """Raise a KernelError that shows the user's line."""
         raise KernelError(self.message(node, text))
 

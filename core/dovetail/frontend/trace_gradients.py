@@ -13,26 +13,26 @@ from inspect import Parameter, Signature
 from typing import Any, NoReturn, TypeAlias
 
 from ..autograd import namespace
-from ..autograd.tape import OPERANDS, Read, rules_of
+from ..autograd.tape import OPERAND_NAMES, ParsedRule, rules_of
 from ..dtypes import DType
 from ..errors import GradientError
 from ..ops import table as ops
 from ..ops.gradient import Rule
 from ..ops.table import Op
-from ..settings import current, record, restore
+from ..settings import current, restore, set_recording
 from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor
-from .lower_trace import Trace, topological_order
-from .traced_value import Operand, TracedLoop, TracedValue, constant, fit_dtype, trace_op
+from .lower_trace import FunctionTrace, topological_order
+from .traced_value import Operand, TracedLoop, TracedValue, fit_dtype, trace_op, traced_constant
 
 DIFFERENTIABLE_KINDS = "fc"  # kinds of dtypes
 
 Gradient: TypeAlias = "TracedValue | None"  # None: a value does not depend on the operand
-Needs: TypeAlias = tuple[str, ...]  # "g", "r" and operands, by the names that rules give them
+RuleInputs: TypeAlias = tuple[str, ...]  # "g", "r" and operands, by the names that rules give them
 Replacements: TypeAlias = dict[int, TracedValue]  # by the id of the replaced one
 
 
-def _rule_of(x: TracedValue, i: int) -> Read | None:
+def _rule_of(x: TracedValue, i: int) -> ParsedRule | None:
     """Return an op's rule for operand `i`. Raises: GradientError if the op has no rules."""
     assert isinstance(x.op, Op)
     rules = rules_of(x.op)
@@ -41,30 +41,32 @@ def _rule_of(x: TracedValue, i: int) -> Read | None:
     return rules[i] if i < len(rules) else None
 
 
-def _apply_rule(rule: Read, x: TracedValue, g: TracedValue, result: TracedValue) -> object:
+def _apply_rule(rule: ParsedRule, x: TracedValue, g: TracedValue, result: TracedValue) -> object:
     """Return what the rule of the op `x` gives for the gradient `g`.
 
     As on the tape, half floats are computed in float32.
     """
     values = {"g": g, "r": result, "dt": namespace, "c": None}
-    values |= dict(zip(OPERANDS, x.args, strict=False))
+    values |= dict(zip(OPERAND_NAMES, x.args, strict=False))
     needs = [values[n] for n in rule.needs]
     assert isinstance(x.op, Op)
     if not x.op.widens_gradient:
         return rule.rule(*needs)
     wide = [fit_dtype(v, v.dtype.compute) if isinstance(v, TracedValue) else v for v in needs]
-    part = rule.rule(*wide)
-    passed = [v for v, w in zip(needs, wide, strict=True) if w is part]
-    return passed[0] if passed else part
+    gradient = rule.rule(*wide)
+    passed = [v for v, w in zip(needs, wide, strict=True) if w is gradient]
+    return passed[0] if passed else gradient
 
 
-def _backward(out: TracedValue, by: TracedValue, g: TracedValue, r: TracedValue) -> Gradient:
-    """Return the gradient for `by`, from the gradient `g` for `out`; `r` stands for `out`."""
+def _backward_gradient(
+    out: TracedValue, operand: TracedValue, g: TracedValue, r: TracedValue
+) -> Gradient:
+    """Return the gradient for `operand`, from the gradient `g` for `out`; `r` stands for `out`."""
     gradients = {id(out): g}
-    dependent = _dependent_on(by, out)
+    dependent = _dependent_on(operand, out)
     for x in reversed(topological_order([out])):
         gradient = gradients.get(id(x))
-        if gradient is None or x is by:
+        if gradient is None or x is operand:
             continue
         for i, a in enumerate(x.args):
             if not isinstance(a, TracedValue) or id(a) not in dependent:
@@ -72,17 +74,19 @@ def _backward(out: TracedValue, by: TracedValue, g: TracedValue, r: TracedValue)
             rule = _rule_of(x, i)
             if rule is None or a.dtype.kind not in DIFFERENTIABLE_KINDS:
                 continue
-            part = _apply_rule(rule, x, gradient, r if x is out else x)
-            if isinstance(part, TracedValue):
-                part = fit_dtype(part, a.dtype)
-                before = gradients.get(id(a))
-                gradients[id(a)] = part if before is None else trace_op(ops.ADD, (before, part))
-    return gradients.get(id(by))
+            contribution = _apply_rule(rule, x, gradient, r if x is out else x)
+            if isinstance(contribution, TracedValue):
+                contribution = fit_dtype(contribution, a.dtype)
+                earlier = gradients.get(id(a))
+                gradients[id(a)] = (
+                    contribution if earlier is None else trace_op(ops.ADD, (earlier, contribution))
+                )
+    return gradients.get(id(operand))
 
 
-def _dependent_on(by: TracedValue, out: TracedValue) -> set[int]:
-    """Return the ids of the values on the paths from `by` to `out`: only these need gradients."""
-    dependent = {id(by)}
+def _dependent_on(operand: TracedValue, out: TracedValue) -> set[int]:
+    """Return the ids of the values on the paths from `operand` to `out`: only these need gradients."""
+    dependent = {id(operand)}
     for x in topological_order([out]):
         if any(id(a) in dependent for a in x.args):
             dependent.add(id(x))
@@ -92,11 +96,12 @@ def _dependent_on(by: TracedValue, out: TracedValue) -> set[int]:
 class _ForwardDerivatives:
     """The derivatives of traced values by one operand."""
 
-    def __init__(self, by: TracedValue) -> None:
-        self.derivatives: dict[int, Gradient] = {id(by): constant(1.0, by.dtype)}
-        self.replaced: Replacements = {}  # results of loops, by those of loops with derivatives
+    def __init__(self, operand: TracedValue) -> None:
+        self.derivatives: dict[int, Gradient] = {id(operand): traced_constant(1.0, operand.dtype)}
+        # results of loops, by those of loops with derivatives
+        self.replaced_results: Replacements = {}
 
-    def of(self, root: TracedValue) -> Gradient:
+    def derivative_of(self, root: TracedValue) -> Gradient:
         """Return the derivative of a value."""
         for x in topological_order([root]):
             if id(x) not in self.derivatives:
@@ -125,31 +130,35 @@ class _ForwardDerivatives:
             if derivative is None or rule is None:
                 continue
             # For real numbers the rule for the backward direction is also that for the forward one.
-            part = _apply_rule(rule, x, fit_dtype(derivative, x.dtype), x)
-            if isinstance(part, TracedValue):
-                part = fit_dtype(part, x.dtype)
-                total = part if total is None else trace_op(ops.ADD, (total, part))
+            contribution = _apply_rule(rule, x, fit_dtype(derivative, x.dtype), x)
+            if isinstance(contribution, TracedValue):
+                contribution = fit_dtype(contribution, x.dtype)
+                total = contribution if total is None else trace_op(ops.ADD, (total, contribution))
         return total
 
     def _differentiate_loop(self, loop: TracedLoop) -> None:
         """Make a loop that carries the values of `loop` and their derivatives."""
         floats = [i for i, x in enumerate(loop.init) if x.dtype.kind in DIFFERENTIABLE_KINDS]
         initial = [self._of_or_zero(loop.init[i]) for i in floats]
-        start, stop = _replace((loop.start, loop.stop), self.replaced)
-        extended = TracedLoop(start, stop, tuple(_replace([*loop.init, *initial], self.replaced)))
+        start, stop = _substitute((loop.start, loop.stop), self.replaced_results)
+        extended = TracedLoop(
+            start, stop, tuple(_substitute([*loop.init, *initial], self.replaced_results))
+        )
         self.derivatives[id(loop.index)] = None
-        replaced = self.replaced | {id(loop.index): extended.index}
+        replaced = self.replaced_results | {id(loop.index): extended.index}
         replaced |= {id(a): b for a, b in zip(loop.carry, extended.carry, strict=False)}
         n = len(loop.init)
         self._set_derivatives(loop.carry, floats, extended.carry[n:])
         update = [self._of_or_zero(loop.update[i]) for i in floats]
-        extended.finish(tuple(_replace([*loop.update, *update], replaced)))
+        extended.finish(tuple(_substitute([*loop.update, *update], replaced)))
         self._set_derivatives(loop.results, floats, extended.results[n:])
-        self.replaced |= {id(a): b for a, b in zip(loop.results, extended.results, strict=False)}
+        self.replaced_results |= {
+            id(a): b for a, b in zip(loop.results, extended.results, strict=False)
+        }
 
     def _of_or_zero(self, x: TracedValue) -> TracedValue:
-        derivative = self.of(x)
-        return constant(0.0, x.dtype) if derivative is None else derivative
+        derivative = self.derivative_of(x)
+        return traced_constant(0.0, x.dtype) if derivative is None else derivative
 
     def _set_derivatives(
         self, values: Sequence[TracedValue], floats: list[int], derivatives: Sequence[TracedValue]
@@ -159,17 +168,17 @@ class _ForwardDerivatives:
         self.derivatives |= {id(values[i]): d for i, d in zip(floats, derivatives, strict=True)}
 
 
-def _forward(out: TracedValue, by: TracedValue, g: TracedValue) -> Gradient:
-    """Return the gradient for `by`, from the gradient `g` for `out`."""
-    forward = _ForwardDerivatives(by)
-    slope = forward.of(out)
+def _forward_gradient(out: TracedValue, operand: TracedValue, g: TracedValue) -> Gradient:
+    """Return the gradient for `operand`, from the gradient `g` for `out`."""
+    forward = _ForwardDerivatives(operand)
+    slope = forward.derivative_of(out)
     if slope is None:
         return None
-    (slope,) = _replace([slope], forward.replaced)
-    return fit_dtype(trace_op(ops.MULTIPLY, (g, slope)), by.dtype)
+    (slope,) = _substitute([slope], forward.replaced_results)
+    return fit_dtype(trace_op(ops.MULTIPLY, (g, slope)), operand.dtype)
 
 
-def _replace(roots: Sequence[Operand], replaced: Replacements) -> list[Any]:
+def _substitute(roots: Sequence[Operand], replaced: Replacements) -> list[Any]:
     """Return copies of values in which some are replaced, also in the loops that they contain.
 
     A Python number is returned as it is.
@@ -177,21 +186,21 @@ def _replace(roots: Sequence[Operand], replaced: Replacements) -> list[Any]:
     copies = dict(replaced)
     for x in topological_order(roots):
         if id(x) not in copies:
-            copies[id(x)] = _copy(x, copies)
+            copies[id(x)] = _copy_with_operands(x, copies)
     return [copies[id(x)] if isinstance(x, TracedValue) else x for x in roots]
 
 
-def _copy(x: TracedValue, copies: Replacements) -> TracedValue:
+def _copy_with_operands(x: TracedValue, copies: Replacements) -> TracedValue:
     """Return a copy of a value whose operands are in `copies`; itself if none differs."""
     if x.op == "result":
         loop: TracedLoop = x.attrs[0]
         if all(copies.get(id(a), a) is a for a in topological_order([x], in_loops=True)):
             return x
-        start, stop = _replace((loop.start, loop.stop), copies)
+        start, stop = _substitute((loop.start, loop.stop), copies)
         copy = TracedLoop(start, stop, tuple([copies[id(a)] for a in loop.init]))
         inner = copies | {id(loop.index): copy.index}
         inner |= {id(a): b for a, b in zip(loop.carry, copy.carry, strict=True)}
-        copy.finish(tuple(_replace(loop.update, inner)))
+        copy.finish(tuple(_substitute(loop.update, inner)))
         copies.update({id(a): b for a, b in zip(loop.results, copy.results, strict=True)})
         return copies[id(x)]
     args = tuple([copies[id(a)] if isinstance(a, TracedValue) else a for a in x.args])
@@ -207,7 +216,7 @@ class TracedRule:
     for those that are (True), what is needed and the trace of it.
     """
 
-    def __init__(self, name: str, traces: Mapping[bool, tuple[Needs, Trace]]) -> None:
+    def __init__(self, name: str, traces: Mapping[bool, tuple[RuleInputs, FunctionTrace]]) -> None:
         self.name, self._traces = name, traces
         needs = dict.fromkeys(n for names, _ in traces.values() for n in names)
         self.needs = ("g", *[n for n in needs if n != "g"])
@@ -228,7 +237,7 @@ class TracedRule:
         return apply(op, [by_name[n] for n in needs])
 
 
-def refusing_rule(message: str) -> Rule:
+def raising_rule(message: str) -> Rule:
     """Return the rule of an operand without a gradient: it raises an error."""
 
     def rule(g: Tensor) -> NoReturn:
@@ -250,56 +259,64 @@ class LazyRules:
         return iter(self._rules)
 
 
-def has_gradient(trace: Trace, k: int, i: int) -> bool:
+def has_gradient(trace: FunctionTrace, k: int, i: int) -> bool:
     """Return True if a gradient can flow from output `k` to input `i`, by their dtypes."""
     dtypes = trace.inputs[i].dtype, trace.outputs[k].dtype
     return all(d.kind in DIFFERENTIABLE_KINDS for d in dtypes)
 
 
-def rule_name(op: str, trace: Trace, i: int) -> str:
+def rule_name(op: str, trace: FunctionTrace, i: int) -> str:
     """Return the name of an op's gradient for operand `i` in kernels."""
     return f"{op}_gradient" + (f"_{i}" if len(trace.inputs) > 1 else "")
 
 
-def _derive_rule(op: str, trace: Trace, k: int, i: int) -> Rule | None:
+def _derive_rule(op: str, trace: FunctionTrace, k: int, i: int) -> Rule | None:
     """Return the rule of output `k` for operand `i`."""
     if not has_gradient(trace, k, i):
         return None
     try:
         traces = {recorded: _differentiate(trace, k, i, recorded) for recorded in (False, True)}
     except GradientError as error:
-        return refusing_rule(f"{op}: {error}")
+        return raising_rule(f"{op}: {error}")
     return TracedRule(rule_name(op, trace, i), traces)
 
 
-def _differentiate(trace: Trace, k: int, i: int, recorded: bool) -> tuple[Needs, Trace]:
+def _differentiate(
+    trace: FunctionTrace, k: int, i: int, recorded: bool
+) -> tuple[RuleInputs, FunctionTrace]:
     """Return what the gradient for operand `i` needs, and its trace."""
-    out, by = trace.outputs[k], trace.inputs[i]
+    out, operand = trace.outputs[k], trace.inputs[i]
     g, r = TracedValue("operand", out.dtype), TracedValue("operand", out.dtype)
     has_loop = any(x.op == "result" for x in topological_order([out]))
-    before = current()
+    previous_tape = current()
     try:
-        record(recorded)
-        gradient = _forward(out, by, g) if has_loop else _backward(out, by, g, r)
+        set_recording(recorded)
+        gradient = (
+            _forward_gradient(out, operand, g)
+            if has_loop
+            else _backward_gradient(out, operand, g, r)
+        )
     finally:
-        restore(before)
-    return gradient_trace(constant(0.0, by.dtype) if gradient is None else gradient, g, r, trace)
+        restore(previous_tape)
+    return gradient_trace(
+        traced_constant(0.0, operand.dtype) if gradient is None else gradient, g, r, trace
+    )
 
 
 def gradient_trace(
-    gradient: TracedValue, g: TracedValue, r: TracedValue, trace: Trace
-) -> tuple[Needs, Trace]:
+    gradient: TracedValue, g: TracedValue, r: TracedValue, trace: FunctionTrace
+) -> tuple[RuleInputs, FunctionTrace]:
     """Return what a gradient of `trace` depends on, and the trace of it.
 
     g: the incoming gradient. r: stands for the output.
     """
-    named = dict(zip(("r", *OPERANDS), (r, *trace.inputs), strict=False))
+    named = dict(zip(("r", *OPERAND_NAMES), (r, *trace.inputs), strict=False))
     live = {id(x) for x in topological_order([gradient], in_loops=True)}
     used = {n: x for n, x in named.items() if id(x) in live}
-    return ("g", *used), Trace([g, *used.values()], [gradient])
+    return ("g", *used), FunctionTrace([g, *used.values()], [gradient])
 
 
-def make_op(name: str, trace: Trace, k: int, rules: LazyRules | None = None) -> Op:
+def make_op(name: str, trace: FunctionTrace, k: int, rules: LazyRules | None = None) -> Op:
     """Return the row of output `k` of a trace, for operands of its inputs' dtypes.
 
     rules: those of the user; None: those that follow from the trace.

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, NoReturn, TypeAlias
 
 from ..argument_checks import BEYOND_FLOAT, integer, shown
-from ..capture.pytree import flattened, rebuilt
+from ..capture.pytree import flatten, rebuild
 from ..device_class import Device, device
 from ..dtypes import DType, bool_, complex64, complex128, float32, float64, int64
 from ..errors import ArgumentTypeError, CaptureError, DTypeError, ValueOverflow
@@ -27,12 +27,12 @@ from ..tensor.other_layouts import LayoutTensor
 from ..tensor.promotion import PYTHON_NUMBERS
 from ..tensor.tensor import Tensor
 
-NUMBERS = Layout("a_number")  # the layout of traced values, which have no memory
-REFERENCE = "reference"  # the device that they report; it computes nothing
+TRACED_LAYOUT = Layout("a_number")  # the layout of traced values, which have no memory
+REFERENCE_DEVICE = "reference"  # the device that they report; it computes nothing
 
 Operand: TypeAlias = "TracedValue | bool | int | float"
 Bound: TypeAlias = "TracedValue | int"  # of a loop
-_order = count()
+_creation_counter = count()
 
 
 class TracedValue(LayoutTensor):
@@ -49,11 +49,11 @@ class TracedValue(LayoutTensor):
         self, op: Op | str, dtype: DType, args: tuple[Operand, ...] = (), attrs: Any = None
     ) -> None:
         self.op, self._dtype, self.args, self.attrs = op, dtype, args, attrs
-        self.order = next(_order)
+        self.order = next(_creation_counter)
 
     @property
     def device(self) -> Device:
-        return device(REFERENCE)
+        return device(REFERENCE_DEVICE)
 
     @property
     def dtype(self) -> DType:
@@ -61,7 +61,7 @@ class TracedValue(LayoutTensor):
 
     @property
     def layout(self) -> Layout:
-        return NUMBERS
+        return TRACED_LAYOUT
 
     @property
     def shape(self) -> Shape:
@@ -77,16 +77,18 @@ class TracedValue(LayoutTensor):
 
     @property
     def _expr(self) -> NoReturn:  # type: ignore[override]  # strided tensors have a field
-        _refuse("memory, a shape or other elements are asked for", _WHOLE)
+        _raise_capture_error(
+            "memory, a shape or other elements are asked for", _WHOLE_TENSOR_ADVICE
+        )
 
     def run_rule(self, verb: str, name: str, *args: object) -> Tensor:
         """Return the result of an elementwise op. Raises: CaptureError for other primitives."""
         if verb == "constant":
             like, value = args
             assert isinstance(like, TracedValue) and isinstance(value, (int, float))
-            return constant(value, like.dtype)
+            return traced_constant(value, like.dtype)
         if verb != "apply":
-            _refuse(f"{name} is asked for", _WHOLE)
+            _raise_capture_error(f"{name} is asked for", _WHOLE_TENSOR_ADVICE)
         op, operands, attrs = args
         assert isinstance(op, Op) and isinstance(operands, Sequence)
         return trace_op(op, operands, attrs)
@@ -97,29 +99,31 @@ class TracedValue(LayoutTensor):
         return super().__pow__(other)
 
     def __bool__(self) -> NoReturn:
-        _refuse("`if`, `and`, `or`, `not` or a loop asks whether a number is true", _BRANCH)
+        _raise_capture_error(
+            "`if`, `and`, `or`, `not` or a loop asks whether a number is true", _BRANCH_ADVICE
+        )
 
     def __float__(self) -> NoReturn:
-        _refuse("a number is asked for its value", _VALUE)
+        _raise_capture_error("a number is asked for its value", _VALUE_ADVICE)
 
     __int__ = __index__ = __complex__ = __round__ = __float__
 
     def item(self, *args: object, **options: object) -> NoReturn:
-        _refuse("a number is asked for its value", _VALUE)
+        _raise_capture_error("a number is asked for its value", _VALUE_ADVICE)
 
     tolist = numpy = __array__ = __dlpack__ = item
 
     def __getitem__(self, key: object) -> NoReturn:
-        _refuse("an element is asked for by its index", _WHOLE)
+        _raise_capture_error("an element is asked for by its index", _WHOLE_TENSOR_ADVICE)
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
-        _refuse("a number is written to", _WHOLE)
+        _raise_capture_error("a number is written to", _WHOLE_TENSOR_ADVICE)
 
     def __iter__(self) -> NoReturn:
-        _refuse("a number is gone through", _WHOLE)
+        _raise_capture_error("a number is gone through", _WHOLE_TENSOR_ADVICE)
 
     def __len__(self) -> NoReturn:
-        _refuse("a number is asked for its length", _WHOLE)
+        _raise_capture_error("a number is asked for its length", _WHOLE_TENSOR_ADVICE)
 
     def __repr__(self) -> str:
         return f"<a {self._dtype.name} of {function_name.get() or 'an elementwise function'}>"
@@ -130,23 +134,23 @@ class TracedValue(LayoutTensor):
 
 function_name: ContextVar[str] = ContextVar("dovetail elementwise function", default="")
 
-_BRANCH = (
+_BRANCH_ADVICE = (
     "both sides are computed and one is chosen: dt.where(condition, a, b); dt.logical_and, "
     "dt.logical_or, dt.logical_not and dt.minimum are for numbers, too; what is known before "
     "is a keyword-only parameter"
 )
-_VALUE = (
+_VALUE_ADVICE = (
     "its values come later, in a kernel: use dt's functions (dt.exp, not math.exp); what is known "
     "before is a keyword-only parameter"
 )
-_WHOLE = (
+_WHOLE_TENSOR_ADVICE = (
     "it is called with one number of each operand and gives numbers: what needs more of a tensor "
     "is done outside of it, or in a dt.kernel"
 )
 
 
-def _refuse(what: str, way_out: str) -> NoReturn:
-    raise CaptureError(f"{function_name.get() or 'elementwise'}: {what}, and {way_out}")
+def _raise_capture_error(problem: str, advice: str) -> NoReturn:
+    raise CaptureError(f"{function_name.get() or 'elementwise'}: {problem}, and {advice}")
 
 
 def user_line(trace: TracebackType | None) -> str:
@@ -162,7 +166,7 @@ def user_line(trace: TracebackType | None) -> str:
     return f"{location}: {text}" if text else location
 
 
-def constant(value: complex, dtype: DType) -> TracedValue:
+def traced_constant(value: complex, dtype: DType) -> TracedValue:
     """Return a number that is the same for all elements."""
     return TracedValue("constant", dtype, attrs=value)
 
@@ -172,7 +176,7 @@ def trace_op(op: Op, operands: Sequence[object], attrs: Any = None) -> TracedVal
 
     Raises: as the row does; CaptureError for an operand that is a tensor.
     """
-    args = tuple([_operand(op, x) for x in operands])
+    args = tuple([_as_traced_operand(op, x) for x in operands])
     kinds = [x.dtype if isinstance(x, TracedValue) else type(x) for x in args]
     casts, result = op.dtypes(op.name, kinds, attrs)
     for x, d in zip(args, casts, strict=True):
@@ -181,17 +185,19 @@ def trace_op(op: Op, operands: Sequence[object], attrs: Any = None) -> TracedVal
     return TracedValue(op, result, args, attrs)
 
 
-def _operand(op: Op, x: object) -> Operand:
+def _as_traced_operand(op: Op, x: object) -> Operand:
     if isinstance(x, (TracedValue, bool, int, float)):
         return x
     e = x._expr if isinstance(x, Tensor) else None
     if e is not None and e.op is ops.FULL_COMPLEX:  # operators make a tensor of a complex number
         re, im = e.args
-        return constant(complex(re, im), complex128 if e.spec.dtype is complex128 else complex64)
+        return traced_constant(
+            complex(re, im), complex128 if e.spec.dtype is complex128 else complex64
+        )
     other = f"a {type(x).__name__}"
     if isinstance(x, Tensor):
         other = f"a tensor, {x.dtype.name}{list(x.shape)}"
-    _refuse(f"{op.name} of a number and {other}", "give that as another operand")
+    _raise_capture_error(f"{op.name} of a number and {other}", "give that as another operand")
 
 
 def _require_fits(op: Op, value: int, d: DType) -> None:
@@ -235,12 +241,12 @@ def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: obje
     A Python number in `init` takes the dtype of the body's result in its place.
     """
     name = "fori_loop"
-    start, stop = _bound(name, lower, "lower"), _bound(name, upper, "upper")
-    flat = flattened(init)
+    start, stop = _as_loop_bound(name, lower, "lower"), _as_loop_bound(name, upper, "upper")
+    flat = flatten(init)
     begin, is_retyped = [as_traced(name, x) for x in flat.leaves], False
     while True:
         loop = TracedLoop(start, stop, tuple(begin))
-        result = flattened(body(loop.index, rebuilt(flat, loop.carry)))
+        result = flatten(body(loop.index, rebuild(flat, loop.carry)))
         if result.tree != flat.tree:
             raise DTypeError(
                 f"{name}: the body got {flat.tree} to carry and gave {result.tree}; they must be "
@@ -250,7 +256,7 @@ def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: obje
         if is_retyped or all(x.dtype is b.dtype for x, b in zip(update, begin, strict=True)):
             break
         begin = [
-            b if isinstance(x, TracedValue) else constant(x, u.dtype)
+            b if isinstance(x, TracedValue) else traced_constant(x, u.dtype)
             for x, b, u in zip(flat.leaves, begin, update, strict=True)
         ]
         is_retyped = True
@@ -261,19 +267,20 @@ def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: obje
                 "must be the same, so cast with astype(), or begin with what it gives"
             )
     loop.finish(tuple(update))
-    return rebuilt(flat, loop.results)
+    return rebuild(flat, loop.results)
 
 
-def _bound(name: str, value: object, what: str) -> Bound:
+def _as_loop_bound(name: str, value: object, bound_name: str) -> Bound:
     if not isinstance(value, TracedValue):
         if isinstance(value, Tensor):
             raise ArgumentTypeError(
-                f"{name}: {what} is an int or a number of the function, not a tensor"
+                f"{name}: {bound_name} is an int or a number of the function, not a tensor"
             )
-        return integer(name, value, what)
+        return integer(name, value, bound_name)
     if not value.dtype.is_integer:
         raise DTypeError(
-            f"{name}: {what} is an integer, not {value.dtype.name}; a count that is known before "
+            f"{name}: {bound_name} is an integer, not {value.dtype.name}; a count that is known "
+            "before "
             "is a keyword-only parameter"
         )
     return fit_dtype(value, int64)
@@ -287,7 +294,7 @@ def as_traced(name: str, x: object) -> TracedValue:
     if isinstance(x, TracedValue):
         return x
     if isinstance(x, PYTHON_NUMBERS):
-        return constant(x, _default_dtype(x))
+        return traced_constant(x, _default_dtype(x))
     raise DTypeError(f"{name}: carries numbers, in containers, not {shown(x)}")
 
 
@@ -308,4 +315,6 @@ class TracedControlFlow:
     def refuse(self, name: str) -> NoReturn:
         """Raise a CaptureError for a form that kernels do not have."""
         way_out = "loop a fixed number of rounds with dt.fori_loop, and choose with dt.where"
-        _refuse(f"{name} is asked for, and whether a round follows depends on values", way_out)
+        _raise_capture_error(
+            f"{name} is asked for, and whether a round follows depends on values", way_out
+        )

@@ -34,7 +34,7 @@ class ErrorCell(NamedTuple):
 class RuntimeInt(NamedTuple):
     """A run-time integer: "n" or "s" of a tensor's axis, "start" or "extent" of the grid's."""
 
-    what: str
+    kind: str
     tensor: int
     axis: int
 
@@ -58,7 +58,7 @@ class UserKernelBuilder:
     """The parameters of one kernel, each declared at its first use. `checks`: check all indices."""
 
     def __init__(self, name: str, checks: bool) -> None:
-        self.checks = checks
+        self.checks_indices = checks
         self.tensors: list[TensorParameter] = []
         self.ints: dict[str, RuntimeInt] = {}
         self.scalars: dict[str, int] = {}  # by the name in the kernel: the argument's position
@@ -71,7 +71,7 @@ class UserKernelBuilder:
         self._scalars: dict[tuple[int, DType], Value] = {}
         self._names: set[str] = set()
 
-    def _unique(self, name: str) -> str:
+    def _unique_name(self, name: str) -> str:
         """Return an unused name that kernel IR allows: ASCII, not like "i0"."""
         if name[:1] == "i" and name[1:].isdigit():
             name = f"{name}_"
@@ -82,7 +82,7 @@ class UserKernelBuilder:
 
     def tensor(self, position: int, name: str, access: str, type_: TensorType) -> TensorParameter:
         """Declare a parameter that is a tensor."""
-        buffer = self._builder.buffer(self._unique(name), type_.dtype, access)
+        buffer = self._builder.buffer(self._unique_name(name), type_.dtype, access)
         tensor = TensorParameter(position, name, type_, buffer)
         self.tensors.append(tensor)
         return tensor
@@ -92,16 +92,16 @@ class UserKernelBuilder:
         key = position, dtype
         if key not in self._scalars:
             other_dtypes = any(p == position for p, _ in self._scalars)
-            unique = self._unique(f"{name}_{dtype.code}" if other_dtypes else name)
+            unique = self._unique_name(f"{name}_{dtype.code}" if other_dtypes else name)
             self._scalars[key] = self._builder.scalar(unique, dtype)
             self.scalars[unique] = position
         return self._scalars[key]
 
-    def runtime_int(self, what: str, name: str, tensor: int, axis: int) -> Value:
+    def runtime_int(self, kind: str, name: str, tensor: int, axis: int) -> Value:
         """Return an integer that the launch passes."""
-        key = RuntimeInt(what, tensor, axis)
+        key = RuntimeInt(kind, tensor, axis)
         if key not in self._ints:
-            unique = self._unique(name)
+            unique = self._unique_name(name)
             self._ints[key] = self._builder.int(unique)
             self.ints[unique] = key
         return self._ints[key]
@@ -135,7 +135,7 @@ class UserKernelBuilder:
         """Return the error cell for an index, which a node of the syntax tree contains."""
         key = node, axis
         if key not in self.cells:
-            buffer = self._builder.buffer(self._unique(f"cell{len(self.cells)}"), int64, "w")
+            buffer = self._builder.buffer(self._unique_name(f"cell{len(self.cells)}"), int64, "w")
             self.cells[key] = ErrorCell(buffer, tensor.position, axis, message)
         return self.cells[key].buffer
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from ..dtypes import DType, bool_, complex128, float64, int64
 from ..errors import DTypeError, ValueOverflow
-from ..ir.language import Value, cast, const, pair, where
+from ..ir.language import Value, cast, complex_value, const, where
 from ..ops.arithmetic import convert
 from ..ops.dtype_rules import Given
 from ..ops.table import TABLE, Op
@@ -45,7 +45,7 @@ class WeakNumber:
             return convert(self._value, dtype)
         assert self._declare is not None
         if dtype.kind == "c":
-            return pair(self.cast(dtype.part), const(0, dtype.part))
+            return complex_value(self.cast(dtype.part), const(0, dtype.part))
         if KIND_RANKS[dtype.kind] < KIND_RANKS[self.kind]:
             return convert(self._declare(WIDEST_DTYPES[self.kind]), dtype)
         return convert(self._declare(dtype.compute), dtype)
@@ -87,7 +87,7 @@ def as_dtype(x: Number, dtype: DType) -> Value:
         return x.cast(dtype)
     if dtype.kind == "c":
         z = complex(x)
-        return pair(const(z.real, dtype.part), const(z.imag, dtype.part))
+        return complex_value(const(z.real, dtype.part), const(z.imag, dtype.part))
     if isinstance(x, complex):
         raise DTypeError(f"{x} does not fit {dtype.name}")
     if dtype.kind == "b":
@@ -163,7 +163,7 @@ _PYTHON_OPERATORS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def truth(x: Number) -> bool | Value:
+def as_condition(x: Number) -> bool | Value:
     """Return the number as a condition: a bool if it is a constant."""
     return bool(x) if is_constant(x) else convert(as_value(x), bool_)
 

@@ -14,68 +14,76 @@ from functools import partial
 from typing import Any
 
 from ..autograd.engine import detach
-from ..autograd.tape import Leaf
+from ..autograd.tape import TapeLeaf
 from ..backend.interface import Scalar
 from ..engine import evaluate as engine
 from ..engine import tracer_api
-from ..engine.batched_write import Together
+from ..engine.batched_write import BatchedWrite
 from ..engine.evaluation import Evaluation
-from ..engine.launching import BoundStep
+from ..engine.launching import BoundKernel
 from ..errors import TransformError
 from ..functions.reductions.statistics import any as any_true
 from ..graph.expr import (
     Args,
     Expr,
     Spec,
+    convert_to_leaf,
     leaf,
     mark_overwritten,
     node,
-    note_readers,
     overlaps,
-    pending,
-    settle,
+    pending_nodes,
+    register_readers,
     spec,
     storage_of,
 )
 from ..memory.storage import Storage
-from ..memory.tracing.stacktrace import caller
+from ..memory.tracing.stacktrace import caller_line
 from ..ops.host_routines import HostCall
 from ..ops.table import COPY, LOGICAL_AND
-from ..settings import Switch, current, record
+from ..settings import Switch, current, set_recording
 from ..tensor.primitives import apply
-from ..tensor.tensor import Tensor, make, waiting_storage
-from ..tensor.writes import write
+from ..tensor.tensor import Tensor, create_lazy_storage, create_tensor
+from ..tensor.writes import write_tensor
 from ..weak_identity_map import WeakIdentityMap
-from .batching import EXAMPLE, Lifting
+from .batching import EXAMPLE, BatchMap
 
-WAYS_OUT = (
+READ_ADVICE = (
     "choose with dt.where, or do it outside of the function; what is the same for each example "
     "(in_axes=None) may be looked at"
 )
 
 
-class Examples(tracer_api.BatchTracer):
+class VmapTracer(tracer_api.BatchTracer):
     """The tracer of a function that runs on one example for all of `size`."""
 
     def __init__(self, name: str, size: int, randomness: str = "different") -> None:
         self.name, self.size, self.randomness = name, size, randomness
         self.outer = tracer_api.current()
-        self.lifting = Lifting(size)
+        self.lifting = BatchMap(size)
         # Tape nodes of one example that have hooks, with the tensors of all examples.
         self.hooks: list[tuple[Any, Tensor]] = []
-        self._saving = current().saving  # saved_tensors_hooks for values of all examples
+        self._saved_tensors_hooks = (
+            current().saved_value_hooks
+        )  # saved_tensors_hooks for values of all examples
         self.mask: Tensor | None = None  # which examples may write
         self._outer_pending = _pending_now()
-        self._earlier = self._outer_pending  # pending before the function, or this branch of it
+        self._pending_before = (
+            self._outer_pending
+        )  # pending before the function, or this branch of it
         self._allocated: WeakIdentityMap[Storage, bool] = WeakIdentityMap()  # inside the function
-        self._kept: dict[Expr, Tensor] = {}  # tensors of all examples that writes change in place
+        self._batched_by_source: dict[
+            Expr, Tensor
+        ] = {}  # tensors of all examples that writes change in place
         self._arguments: dict[Expr, Tensor] = {}
-        self._parent: Examples | None = None  # the tracer around the loop whose body this one runs
+        self._parent: VmapTracer | None = (
+            None  # the tracer around the loop whose body this one runs
+        )
 
     # --- examples
 
     def arguments(
-        self, leaves: Sequence[Any], many: Sequence[Any], axes: Sequence[int | None]
+        self, leaves: Sequence[Any], batched: Sequence[Any], axes: Sequence[int | None]
     ) -> list[Any]:
         """Return the arguments of one example, given those of all.
 
@@ -83,79 +91,87 @@ class Examples(tracer_api.BatchTracer):
         """
         by_identity: dict[tuple[int, int], Tensor] = {}
         arguments = []
-        for x, whole, axis in zip(leaves, many, axes, strict=True):
+        for x, whole, axis in zip(leaves, batched, axes, strict=True):
             if axis is not None:
                 key = id(x), axis
                 if key not in by_identity:
-                    by_identity[key] = self.example(whole, is_argument=True)
+                    by_identity[key] = self.create_example(whole, is_argument=True)
                 x = by_identity[key]
             arguments.append(x)
         return arguments
 
-    def example(self, many: Tensor, is_argument: bool = False) -> Tensor:
+    def create_example(self, batched: Tensor, is_argument: bool = False) -> Tensor:
         """Return a tensor that stands for one example of `many`, along its first axis.
 
         `is_argument`: writes to it are writes to `many`.
         """
-        e = many._expr
+        e = batched._expr
         source = node(EXAMPLE, (), spec(e.spec.shape[1:], e.spec.dtype, e.spec.device))
-        self.lifting.known[source] = e
+        self.lifting.lifted_by_expr[source] = e
         if is_argument:
-            self._kept[source] = self._arguments[source] = many
-        placeholder = leaf(waiting_storage(source), source.spec, source.spec.strides, 0)
+            self._batched_by_source[source] = self._arguments[source] = batched
+        placeholder = leaf(create_lazy_storage(source), source.spec, source.spec.strides, 0)
         if e.tape is not None and current().grad:
-            placeholder.tape = Leaf(placeholder.spec)
-            self.lifting.tapes.add(placeholder.tape)
-        return make(placeholder)
+            placeholder.tape = TapeLeaf(placeholder.spec)
+            self.lifting.example_leaves.add(placeholder.tape)
+        return create_tensor(placeholder)
 
     def all(self, x: Tensor) -> Tensor:
         """Return a tensor of all examples."""
         e = x._expr
-        lifted = self.outside(partial(self.lifting.lift, e))
+        lifted = self.run_outside(partial(self.lifting.lift, e))
         if lifted is e:
-            lifted = self.outside(partial(self.lifting.whole, e, e))
-        return make(lifted)
+            lifted = self.run_outside(partial(self.lifting.expand_to_batch, e, e))
+        return create_tensor(lifted)
 
-    def outside(self, action: Callable[[], Any]) -> Any:
+    def run_outside(self, action: Callable[[], Any]) -> Any:
         """Run an action under the outer tracer, as if this one did not exist."""
         return tracer_api.run_traced(self.outer, self._outside, action, isolated=True)
 
     def _outside(self, action: Callable[[], Any]) -> Any:
-        record(True)
-        if current().saving is not self._saving:
-            Switch(saving=self._saving).__enter__()  # this context ends with the action
+        set_recording(True)
+        if current().saved_value_hooks is not self._saved_tensors_hooks:
+            Switch(
+                saved_value_hooks=self._saved_tensors_hooks
+            ).__enter__()  # this context ends with the action
         return action()
 
-    def differs(self, x: Tensor) -> bool:
+    def is_batched_tensor(self, x: Tensor) -> bool:
         """Return True if a tensor differs between examples."""
-        return self._is_many(x._expr)
+        return self._is_batched_expr(x._expr)
 
     # --- loops
 
-    def untaped(self, x: Tensor) -> Tensor:
+    def full_batch(self, x: Tensor) -> Tensor:
         """Return the tensor of all examples without a tape."""
         whole = self.all(x)
         return whole if whole._expr.tape is None else detach(whole)
 
-    def adopt(self, x: Tensor) -> Tensor:
+    def adopt_tensor(self, x: Tensor) -> Tensor:
         """Register a tensor's memory as allocated inside the function, and return the tensor."""
         self._allocated[storage_of(x._expr)] = True
         return x
 
-    def settle(self) -> None:
+    def check_pending_reads(self) -> None:
         """Evaluate lifted nodes; end a loop that reads overwritten memory."""
         if self.lifting.memory:
-            lifted = [e for e in self.lifting.known.values() if e.op not in (None, EXAMPLE)]
-            self.outside(partial(engine.evaluate, lifted, False))
-            if any(self._reads_overwritten_memory(e) for e in pending()):
+            lifted = [
+                e for e in self.lifting.lifted_by_expr.values() if e.op not in (None, EXAMPLE)
+            ]
+            self.run_outside(partial(engine.evaluate, lifted, False))
+            if any(self._reads_overwritten_memory(e) for e in pending_nodes()):
                 raise tracer_api.UnrolledLoop
 
     @contextmanager
-    def iteration(self) -> Iterator[Examples]:
+    def iteration_scope(self) -> Iterator[VmapTracer]:
         """Trace a loop's body. A write to memory from before the loop raises UnrolledLoop."""
-        tracer = Examples(self.name, self.size, self.randomness)
+        tracer = VmapTracer(self.name, self.size, self.randomness)
         tracer.lifting.inherit(self.lifting)
-        tracer.mask, tracer._saving, tracer._parent = self.mask, self._saving, self
+        tracer.mask, tracer._saved_tensors_hooks, tracer._parent = (
+            self.mask,
+            self._saved_tensors_hooks,
+            self,
+        )
         with tracer_api.recorded_by(tracer):
             yield tracer
 
@@ -163,18 +179,18 @@ class Examples(tracer_api.BatchTracer):
 
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
         """Lift the roots of an evaluation. Several writes at once are done one by one."""
-        if isinstance(evaluation, Together):
+        if isinstance(evaluation, BatchedWrite):
             return False
         roots = [r for r in evaluation.roots if r.op is not None]
         if evaluation.target is None and not asked:
             roots = [r for r in roots if not self._leads_to_overwritten_memory(r)]
-        lifted = [self.outside(partial(self.lifting.lift, r)) for r in roots]
+        lifted = [self.run_outside(partial(self.lifting.lift, r)) for r in roots]
         if evaluation.target is not None:
             self._write(roots[0], lifted[0], evaluation.target)
             return True
         shared = [r for r, f in zip(roots, lifted, strict=True) if f is r]
         if shared:
-            self.outside(partial(engine.evaluate, shared, asked))
+            self.run_outside(partial(engine.evaluate, shared, asked))
             for r in shared:
                 if r.op is None and r not in self._outer_pending:
                     self._allocated[storage_of(r)] = True
@@ -209,33 +225,33 @@ class Examples(tracer_api.BatchTracer):
     def _make_leaf(self, r: Expr, lifted: Expr) -> None:
         """Make a node a leaf, as if it had been computed."""
         source, to = node(EXAMPLE, (), r.spec), self.lifting
-        to.known[source] = lifted
-        del to.known[r]
+        to.lifted_by_expr[source] = lifted
+        del to.lifted_by_expr[r]
         if r in to.views:
             to.views[source] = to.views.pop(r)
-        settle(r, waiting_storage(source))
+        convert_to_leaf(r, create_lazy_storage(source))
 
     # --- writes
 
     def _write(self, value: Expr, lifted: Expr, target: Expr) -> None:
         """Write a value into memory; the memory of all examples if either differs between them."""
-        note_readers()
+        register_readers()
         storage = storage_of(target)
         source = self.lifting.source_of(target)
-        if self._parent is not None and source in self._parent.lifting.known:
+        if self._parent is not None and source in self._parent.lifting.lifted_by_expr:
             raise tracer_api.UnrolledLoop
         readers = storage.readers if source is None or storage.pending is None else source.readers
         if source is None:
             self._settle_readers(value, readers)
             if lifted is value:
-                self.outside(partial(engine.write, [value], target))
+                self.run_outside(partial(engine.write, [value], target))
                 return
             source, readers = self._make_batched(storage, target.spec), None
         aliases = self._aliases_of(source)
         self._settle_readers(value, readers, *(a.readers for a in aliases))
-        self.outside(partial(self._write_batched, source, target, value, lifted))
+        self.run_outside(partial(self._write_batched, source, target, value, lifted))
         for a in aliases:
-            self.lifting.forget(a, self._arguments[a]._expr)
+            self.lifting.replace_lifted(a, self._arguments[a]._expr)
             mark_overwritten(a, self.name)
 
     def _settle_readers(
@@ -249,18 +265,20 @@ class Examples(tracer_api.BatchTracer):
         for e in dict.fromkeys(waiting):
             if e.op is None or e is value:
                 continue
-            lifted = self.outside(partial(self.lifting.lift, e))
+            lifted = self.run_outside(partial(self.lifting.lift, e))
             if lifted is e:
-                self.outside(partial(engine.evaluate, [e], False))
-            elif e.op is not EXAMPLE and not self._is_of_all(e):
+                self.run_outside(partial(engine.evaluate, [e], False))
+            elif e.op is not EXAMPLE and not self._is_outer_batched(e):
                 self._make_leaf(e, lifted)
 
-    def _is_of_all(self, e: Expr) -> bool:
+    def _is_outer_batched(self, e: Expr) -> bool:
         """Return True if a pending node was recorded outside, for all examples."""
         stack = list[Expr]()
         tracer: tracer_api.Tracer | None = self
-        while isinstance(tracer, Examples):
-            stack += [lifted for lifted in tracer.lifting.known.values() if lifted.op is not None]
+        while isinstance(tracer, VmapTracer):
+            stack += [
+                lifted for lifted in tracer.lifting.lifted_by_expr.values() if lifted.op is not None
+            ]
             tracer = tracer.outer
         visited = {*stack}
         while stack:
@@ -283,16 +301,18 @@ class Examples(tracer_api.BatchTracer):
     def _write_batched(self, source: Expr, target: Expr, value: Expr, lifted: Expr) -> None:
         """Write a value of all examples into the memory of a source."""
         to = self.lifting
-        lifted = to.whole(value, lifted)
-        whole = self._kept.get(source)
+        lifted = to.expand_to_batch(value, lifted)
+        whole = self._batched_by_source.get(source)
         is_whole = target.strides == source.spec.strides and not target.offset
         if whole is None and target.spec is source.spec and is_whole:
-            to.forget(source, lifted)
+            to.replace_lifted(source, lifted)
             return
         if whole is None:
-            whole = self._kept[source] = apply(COPY, (make(to.whole(source, to.lift(source))),))
-        write("vmap", to.view_of_all(target, source, whole), [lifted])
-        to.forget(source, whole._expr)
+            whole = self._batched_by_source[source] = apply(
+                COPY, (create_tensor(to.expand_to_batch(source, to.lift(source))),)
+            )
+        write_tensor("vmap", to.batched_view(target, source, whole), [lifted])
+        to.replace_lifted(source, whole._expr)
 
     def _make_batched(self, storage: Storage, s: Spec) -> Expr:
         """Return the source of memory that differs between examples from now on."""
@@ -303,14 +323,17 @@ class Examples(tracer_api.BatchTracer):
             if self.mask is not None:
                 what = "a branch or loop that each example chooses for itself writes"
             raise TransformError(
-                f"{self.name}: at {caller()}, {what} into a tensor from outside of the function, "
+                f"{self.name}: at {caller_line()}, {what} into a tensor from outside of the "
+                "function, "
                 f"{s!r}, which has room for one; return it instead, or pass the tensor as an "
                 "argument with an axis of examples"
             )
         n = storage.nbytes // s.itemsize
         flat = leaf(storage, spec((n,), s.dtype, s.device), (1,), 0)
         source = node(EXAMPLE, (), flat.spec)
-        self.lifting.known[source] = self.outside(partial(self.lifting.whole, flat, flat))
+        self.lifting.lifted_by_expr[source] = self.run_outside(
+            partial(self.lifting.expand_to_batch, flat, flat)
+        )
         self.lifting.memory[id(storage)] = storage, source
         return source
 
@@ -323,7 +346,7 @@ class Examples(tracer_api.BatchTracer):
             and e.op is None
             and storage_of(e) is storage
             and e not in self._outer_pending
-            for e, lifted in self.lifting.known.items()
+            for e, lifted in self.lifting.lifted_by_expr.items()
         )
 
     def record_allocation(self, storage: Storage) -> None:
@@ -331,27 +354,27 @@ class Examples(tracer_api.BatchTracer):
         self._allocated[storage] = True
         super().record_allocation(storage)
 
-    def knows(self, e: Expr) -> bool:
+    def is_known_leaf(self, e: Expr) -> bool:
         """Return True if a node belongs to this trace."""
-        return e in self.lifting.known or super().knows(e)
+        return e in self.lifting.lifted_by_expr or super().is_known_leaf(e)
 
     def evaluate_earlier(self, e: Expr) -> None:
         """Evaluate a node that was pending before the function or the branch."""
         if e in self._outer_pending:
-            self.outside(partial(engine.evaluate, [e], False))
-        elif e in self._earlier:
+            self.run_outside(partial(engine.evaluate, [e], False))
+        elif e in self._pending_before:
             engine.evaluate([e])
 
     @contextmanager
-    def masked(self, mask: Tensor) -> Iterator[None]:
+    def use_write_mask(self, mask: Tensor) -> Iterator[None]:
         """Restrict writes to the examples where the mask is True, within a context."""
-        before = self.mask, self._earlier
+        before = self.mask, self._pending_before
         self.mask = mask if self.mask is None else apply(LOGICAL_AND, (self.mask, mask))
-        self._earlier = _pending_now()
+        self._pending_before = _pending_now()
         try:
             yield
         finally:
-            self.mask, self._earlier = before
+            self.mask, self._pending_before = before
 
     # --- random numbers
 
@@ -359,7 +382,7 @@ class Examples(tracer_api.BatchTracer):
         """Reserve random numbers; each example gets its part of them."""
         if self.randomness == "error":
             raise TransformError(
-                f'{self.name}: random numbers are drawn at {caller()}; randomness="different" '
+                f'{self.name}: random numbers are drawn at {caller_line()}; randomness="different" '
                 'draws others for each example, "same" the same ones'
             )
         if self.randomness == "different":
@@ -372,7 +395,7 @@ class Examples(tracer_api.BatchTracer):
         own_args = args
         if self.randomness == "different":
             own_args = (*args,)  # a copy: it is looked up by its identity
-            self.lifting.drawn[id(args)] = args, own_args
+            self.lifting.random_args[id(args)] = args, own_args
         if self.outer is not None:
             self.outer.mark_drawn(own_args)
 
@@ -382,14 +405,15 @@ class Examples(tracer_api.BatchTracer):
         """Refuse to read values that differ. Raises: TransformError, CaptureError."""
         if self.is_batched(*[t._expr for t in tensors]):
             raise TransformError(
-                f"{self.name}: {what} at {caller()}, which stands for {self.size} examples: it has "
-                f"no value of its own; {WAYS_OUT}"
+                f"{self.name}: {what} at {caller_line()}, which stands for {self.size} examples: "
+                "it has "
+                f"no value of its own; {READ_ADVICE}"
             )
         if self.outer is not None:
             self.outer.refuse_read(what, tensors)
 
     def launch(
-        self, step: BoundStep, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
+        self, step: BoundKernel, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
     ) -> None:
         """Refuse a kernel launch. Raises: TransformError."""
         self._refuse_kernel(step.step.kernel.name)
@@ -412,7 +436,7 @@ class Examples(tracer_api.BatchTracer):
         """Call a host routine, whose operands are the same for each example."""
         if self.outer is None:
             return None
-        results: Sequence[Expr] | None = self.outside(
+        results: Sequence[Expr] | None = self.run_outside(
             partial(self.outer.call_host, call, operands, into)
         )
         for e in results or ():
@@ -421,14 +445,15 @@ class Examples(tracer_api.BatchTracer):
 
     def _refuse_kernel(self, name: str) -> None:
         raise TransformError(
-            f"{self.name}: the kernel {name} at {caller()} runs on tensors in memory, not on one "
+            f"{self.name}: the kernel {name} at {caller_line()} runs on tensors in memory, not on "
+            "one "
             "example of many; give it all of them as an axis of its grid, outside of the function, "
             "or write it with dt.elementwise or tensor functions"
         )
 
     def is_batched(self, *exprs: Expr) -> bool:
         """Return True if a node differs between examples of this or an outer `vmap`."""
-        if self._is_many(*exprs):
+        if self._is_batched_expr(*exprs):
             return True
         return self.outer is not None and self.outer.is_batched(*exprs)
 
@@ -437,29 +462,29 @@ class Examples(tracer_api.BatchTracer):
 
         A tensor that all examples share keeps its own hooks.
         """
-        whole = self.outside(partial(self.lifting.lift, e))  # now: it may be written afterwards
+        whole = self.run_outside(partial(self.lifting.lift, e))  # now: it may be written afterwards
         if whole is not e and whole.tape is not None:
-            self.hooks.append((e.tape, make(whole)))
-            self.lifting.hooked[e.tape] = whole
+            self.hooks.append((e.tape, create_tensor(whole)))
+            self.lifting.hooked_nodes[e.tape] = whole
 
     def check_grad(self, order: int) -> None:
         """Pass the check of a tape's order to the outer tracer."""
         if self.outer is not None:
             self.outer.check_grad(order)
 
-    def any_example(self, x: Tensor) -> bool:
+    def is_true_for_any(self, x: Tensor) -> bool:
         """Return True if a boolean is True for an example that the mask selects."""
         if self.mask is not None:
             x = apply(LOGICAL_AND, (self.mask, x))
-        if self._is_many(x._expr):
-            x = self.outside(partial(any_true, self.all(x)))
+        if self._is_batched_expr(x._expr):
+            x = self.run_outside(partial(any_true, self.all(x)))
         outer = self.outer
         if outer is None or not outer.is_batched(x._expr):
-            return bool(self.outside(partial(bool, x)))
-        return bool(self.outside(partial(outer.any_example, x)))
+            return bool(self.run_outside(partial(bool, x)))
+        return bool(self.run_outside(partial(outer.is_true_for_any, x)))
 
-    def _is_many(self, *exprs: Expr) -> bool:
-        return bool(self.outside(lambda: any(self.lifting.is_many(e) for e in exprs)))
+    def _is_batched_expr(self, *exprs: Expr) -> bool:
+        return bool(self.run_outside(lambda: any(self.lifting.is_batched(e) for e in exprs)))
 
     def call_batched(
         self, function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
@@ -468,9 +493,9 @@ class Examples(tracer_api.BatchTracer):
         if not self.is_batched(*[t._expr for t in tensors]):
             return None
         many = [self.all(t) for t in tensors]
-        results = self.outside(lambda: function(*many))
-        return [self.example(t) for t in results]
+        results = self.run_outside(lambda: function(*many))
+        return [self.create_example(t) for t in results]
 
 
 def _pending_now() -> WeakIdentityMap[Expr, bool]:
-    return WeakIdentityMap((e, True) for e in pending())
+    return WeakIdentityMap((e, True) for e in pending_nodes())

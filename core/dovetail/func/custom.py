@@ -7,59 +7,65 @@ from copy import copy
 from typing import Any
 from weakref import ref
 
-from ..autograd.function import Context, FunctionNode, Output, output
-from ..autograd.tape import Kept, Node, Sent, edge_to
+from ..autograd.function import Context, FunctionNode, FunctionOutput, attach_output
+from ..autograd.tape import Node, PropagatedGradient, SavedValue, edge_to
 from ..engine import tracer_api
 from ..functions.reductions.statistics import sum as sum_
 from ..graph.expr import Expr, spec
-from ..tensor.tensor import Tensor, make
-from .batch_tracer import Examples
-from .batching import EXAMPLE, Lifting
+from ..tensor.tensor import Tensor, create_tensor
+from .batch_tracer import VmapTracer
+from .batching import EXAMPLE, BatchMap
 
 
-class _Many(FunctionNode):
+class _BatchedFunctionNode(FunctionNode):
     """The tape node of a Function call on all examples."""
 
-    __slots__ = ("known", "of_one", "resumed", "size", "tapes")
+    __slots__ = ("example_leaves", "example_node", "lifted_by_expr", "resumed", "size")
 
-    known: dict[Expr, Expr]  # saved values of one example -> those of all examples
-    of_one: FunctionNode
+    lifted_by_expr: dict[Expr, Expr]  # saved values of one example -> those of all examples
+    example_node: FunctionNode
     resumed: list[int]
     size: int
-    tapes: set[Any]  # the same set as `Lifting.tapes`
+    example_leaves: set[Any]  # the same set as `Lifting.tapes`
 
-    def resume(self, sent: dict[Node, Sent]) -> list[int]:
+    def resume(self, sent: dict[Node, PropagatedGradient]) -> list[int]:
         """Return the edges whose parts continue sums.
 
         An operand that all examples share is left out: `parts` gives a sum over the examples for
         it.
         """
-        pairs = zip(self.edges, self.of_one.edges, strict=True)
+        pairs = zip(self.edges, self.example_node.edges, strict=True)
         differs = [
             a is not None and b is not None and a.node.spec is not b.node.spec for a, b in pairs
         ]
         self.resumed = [k for k in super().resume(sent) if differs[k]]
         return self.resumed
 
-    def parts(self, arriving: Sequence[Tensor | None]) -> tuple[Any, ...]:
-        examples = Examples("vmap", self.size)
-        examples.lifting.known.update(self.known)
-        examples.lifting.tapes |= self.tapes
-        examples.lifting.functions[self.of_one] = self
-        of_one = tracer_api.run_traced(examples, self._parts_of_one, examples, arriving)
+    def call_backward(self, arriving: Sequence[Tensor | None]) -> tuple[Any, ...]:
+        examples = VmapTracer("vmap", self.size)
+        examples.lifting.lifted_by_expr.update(self.lifted_by_expr)
+        examples.lifting.example_leaves |= self.example_leaves
+        examples.lifting.functions[self.example_node] = self
+        of_one = tracer_api.run_traced(examples, self._example_parts, examples, arriving)
         return tuple(
-            None if part is None or edge is None else self._fit(examples, part, edge.node)
+            None
+            if part is None or edge is None
+            else self._sum_shared_part(examples, part, edge.node)
             for part, edge in zip(of_one, self.edges, strict=True)
         )
 
-    def _parts_of_one(
-        self, examples: Examples, arriving: Sequence[Tensor | None]
+    def _example_parts(
+        self, examples: VmapTracer, arriving: Sequence[Tensor | None]
     ) -> tuple[Any, ...]:
-        context, sent = self.context, self.context._sent
-        context._sent = {k: examples.example(g) for k, g in sent.items() if k in self.resumed}
-        return super().parts([None if g is None else examples.example(g) for g in arriving])
+        context, sent = self.context, self.context._resumed_gradients
+        context._resumed_gradients = {
+            k: examples.create_example(g) for k, g in sent.items() if k in self.resumed
+        }
+        return super().call_backward(
+            [None if g is None else examples.create_example(g) for g in arriving]
+        )
 
-    def _fit(self, examples: Examples, part: Any, to: Node) -> Any:
+    def _sum_shared_part(self, examples: VmapTracer, part: Any, to: Node) -> Any:
         """Return a part with the axis of examples, or summed over it for a shared operand."""
         if not isinstance(part, Tensor):
             return part
@@ -67,58 +73,69 @@ class _Many(FunctionNode):
             return sum_(examples.all(part), axis=0)
         return examples.all(part)
 
-    def join(self, a: dict[int, Tensor], b: dict[int, Tensor]) -> dict[int, Tensor]:
+    def add_gradients(self, a: dict[int, Tensor], b: dict[int, Tensor]) -> dict[int, Tensor]:
         both = {i: a[i] + b[i] for i in a.keys() & b.keys()}  # a result may be there twice
         return {**a, **b, **both}
 
     def release(self) -> Callable[[], None]:
-        values, self.known, self.released = self.known, {}, True
+        values, self.lifted_by_expr, self.released = self.lifted_by_expr, {}, True
 
         def restore() -> None:
-            self.known, self.released = values, False
+            self.lifted_by_expr, self.released = values, False
 
         return restore
 
 
-def output_of_all(to: Lifting, tape: Output, lifted: Expr | None) -> Expr | None:
+def batched_output(batch_map: BatchMap, tape: FunctionOutput, lifted: Expr | None) -> Expr | None:
     """Return a Function's result for all examples, on the tape node of all examples."""
     one = tape.edges[0].node  # type: ignore[union-attr]  # a result has one edge
     assert isinstance(one, FunctionNode)
-    if not one.given:
+    if not one.batched_arguments:
         return None
-    if one not in to.functions:
-        to.functions[one] = _many(to, one)
-        if to.functions[one] is not None:
-            _keep(to, to.functions[one], one)
-    node = to.functions[one]
+    if one not in batch_map.functions:
+        batch_map.functions[one] = _batched_function_node(batch_map, one)
+        if batch_map.functions[one] is not None:
+            _save_batched_values(batch_map, batch_map.functions[one], one)
+    node = batch_map.functions[one]
     if node is None or tape.value is None:
         return None
-    whole = to.lift(tape.value) if lifted is None else lifted
-    return output(make(whole), node, tape.number)._expr
+    whole = batch_map.lift(tape.value) if lifted is None else lifted
+    return attach_output(create_tensor(whole), node, tape.index)._expr
 
 
-def _many(to: Lifting, one: FunctionNode) -> _Many | None:
+def _batched_function_node(
+    batch_map: BatchMap, example_node: FunctionNode
+) -> _BatchedFunctionNode | None:
     """Return the tape node of all examples for that of one, or None if no gradient flows."""
-    lifted = [None if a is None else to.lift(a) for a in one.given]
+    lifted = [None if a is None else batch_map.lift(a) for a in example_node.batched_arguments]
     edges = tuple(
-        [None if b is None else edge_to(g) for b, g in zip(one.edges, lifted, strict=True)]
+        [None if b is None else edge_to(g) for b, g in zip(example_node.edges, lifted, strict=True)]
     )
     if all(e is None for e in edges):
         return None
-    whole = [spec((to.size, *s.shape), s.dtype, s.device) for s in one.results]
-    node = _Many(one.name, whole[0], edges)
-    node.function, node.results, node.given, node.size = one.function, whole, (), to.size
-    node.of_one, node.tapes = one, to.tapes
+    whole = [spec((batch_map.size, *s.shape), s.dtype, s.device) for s in example_node.results]
+    node = _BatchedFunctionNode(example_node.name, whole[0], edges)
+    node.function, node.results, node.batched_arguments, node.size = (
+        example_node.function,
+        whole,
+        (),
+        batch_map.size,
+    )
+    node.example_node, node.example_leaves = example_node, batch_map.example_leaves
     return node
 
 
-def _keep(to: Lifting, node: _Many, one: FunctionNode) -> None:
+def _save_batched_values(
+    batch_map: BatchMap, node: _BatchedFunctionNode, example_node: FunctionNode
+) -> None:
     """Store in the node the saved values of one example, and its sources, for all examples."""
-    node.context, saved = _context(one.context, node)
-    node.known = {e: to.lift(e) for e in [*saved, *_sources(to, saved)]}
+    node.context, saved = _copy_context(example_node.context, node)
+    node.lifted_by_expr = {
+        e: batch_map.lift(e) for e in [*saved, *_placeholders_of(batch_map, saved)]
+    }
 
 
-def _sources(to: Lifting, values: Sequence[Expr]) -> set[Expr]:
+def _placeholders_of(batch_map: BatchMap, values: Sequence[Expr]) -> set[Expr]:
     """Return the example placeholders that values depend on; they may be recomputed from them."""
     sources: set[Expr] = set()
     visited: set[Expr] = set()
@@ -132,15 +149,15 @@ def _sources(to: Lifting, values: Sequence[Expr]) -> set[Expr]:
             sources.add(e)
         elif e.op is not None:
             stack += [a for a in e.args if type(a) is Expr]
-        elif (source := to.source_of(e)) is not None:
+        elif (source := batch_map.source_of(e)) is not None:
             stack.append(source)
     return sources
 
 
-def _context(context: Context, node: Node) -> tuple[Context, list[Expr]]:
+def _copy_context(context: Context, node: Node) -> tuple[Context, list[Expr]]:
     """Return the context as it was after `forward`, and the nodes that it saved."""
     again = copy(context)
-    again._kept = [*context._first_kept]
+    again._saved_values = [*context._first_saved_values]
     again._node = ref(node)
-    nodes = [k.value for k in again._kept if isinstance(k, Kept)]
+    nodes = [k.value for k in again._saved_values if isinstance(k, SavedValue)]
     return again, [e for e in nodes if type(e) is Expr]

@@ -11,12 +11,19 @@ from typing import Any, ParamSpec, TypeAlias
 from ..argument_checks import flag, integer, integers, named, shown
 from ..argument_checks import function as callable_
 from ..autograd.engine import detach
-from ..autograd.transforms import inputs_of, is_deep, jvp, linearize, run_recorded, vjp
-from ..capture.pytree import Flat, flattened, rebuilt
+from ..autograd.transforms import inputs_of, jvp, linearize, needs_graph, run_recorded, vjp
+from ..capture.pytree import FlatTree, flatten, rebuild
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
 from ..tensor.tensor import Tensor
 from . import point_derivatives
-from .point_derivatives import Nested, by_columns, by_rows, floats, gradients, scalar
+from .point_derivatives import (
+    Nested,
+    forward_jacobian,
+    gradients,
+    require_floats,
+    reverse_jacobian,
+    scalar,
+)
 
 __all__ = [
     "grad",
@@ -97,13 +104,13 @@ def _with_value(
     def both(*args: object, **options: object) -> tuple[Any, Any]:
         flat, inputs = _select_arguments(name, args, numbers)
         taped = inputs_of(inputs)
-        arguments = _replace_arguments(args, numbers, rebuilt(flat, taped))
+        arguments = _replace_arguments(args, numbers, rebuild(flat, taped))
         result = run_recorded(lambda: function(*arguments, **options), ())
         value, aux = _split(name, result) if has_aux else (result, None)
         value = scalar(name, value)
-        deep = is_deep([value], taped)
+        deep = needs_graph([value], taped)
         grads = gradients(value, taped, deep)
-        whole = rebuilt(flat, grads)
+        whole = rebuild(flat, grads)
         if not deep:
             value, aux = detach(value), _detach_leaves(aux)
         result = (value, aux) if has_aux else value
@@ -121,12 +128,12 @@ def _numbers(name: str, argnums: ArgNums) -> tuple[int, ...]:
 
 def _select_arguments(
     name: str, args: Sequence[object], numbers: Sequence[int]
-) -> tuple[Flat, list[Tensor]]:
+) -> tuple[FlatTree, list[Tensor]]:
     """Return the arguments with these numbers, flattened, and the tensors in them."""
     for n in numbers:
         if not -len(args) <= n < len(args):
             raise ArgumentError(f"{name}: argnums has {n}, and there are {len(args)} arguments")
-    flat = flattened(tuple([args[n] for n in numbers]))
+    flat = flatten(tuple([args[n] for n in numbers]))
     for x in flat.leaves:
         if not isinstance(x, Tensor):
             raise ArgumentTypeError(
@@ -157,8 +164,8 @@ def _split(name: str, pair: object) -> tuple[Any, Any]:
 
 
 def _detach_leaves(value: Any) -> Any:
-    flat = flattened(value)
-    return rebuilt(flat, [detach(x) if isinstance(x, Tensor) else x for x in flat.leaves])
+    flat = flatten(value)
+    return rebuild(flat, [detach(x) if isinstance(x, Tensor) else x for x in flat.leaves])
 
 
 # --- Jacobians and Hessians -----------------------------------------------------------------------
@@ -179,7 +186,7 @@ def jacrev(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Va
     >>> dt.func.jacrev(lambda x: x * x.sum())(x).tolist()
     [[4.0, 1.0], [2.0, 5.0]]
     """
-    return _as_function("jacrev", function, argnums, by_rows)
+    return _as_function("jacrev", function, argnums, reverse_jacobian)
 
 
 @named(widen=False)
@@ -197,7 +204,7 @@ def jacfwd(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, Va
     >>> dt.func.jacfwd(lambda x: x * x.sum())(x).tolist()
     [[4.0, 1.0], [2.0, 5.0]]
     """
-    return _as_function("jacfwd", function, argnums, by_columns)
+    return _as_function("jacfwd", function, argnums, forward_jacobian)
 
 
 @named(widen=False)
@@ -216,17 +223,17 @@ def hessian(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, V
     [[6.0, 4.0], [4.0, 2.0]]
     """
 
-    def at(name: str, f: Callable[..., Any], points: Sequence[Tensor]) -> Nested:
+    def hessian_at(name: str, f: Callable[..., Any], points: Sequence[Tensor]) -> Nested:
         return point_derivatives.hessian(f, *points)
 
-    return _as_function("hessian", function, argnums, at)
+    return _as_function("hessian", function, argnums, hessian_at)
 
 
 def _as_function(
     name: str,
     function: Callable[..., Any],
     argnums: ArgNums,
-    at: Callable[[str, Callable[..., Any], Sequence[Tensor]], Nested],
+    derivative_at: Callable[[str, Callable[..., Any], Sequence[Tensor]], Nested],
 ) -> Callable[..., Any]:
     """Return a function of `function`'s arguments that computes a derivative at a point."""
     callable_(name, function)
@@ -236,10 +243,10 @@ def _as_function(
         _, points = _select_arguments(name, args, numbers)
         if len(points) != len(numbers):
             raise ArgumentTypeError(f"{name}: takes tensors to differentiate by, no containers")
-        result = at(
+        result = derivative_at(
             name,
             lambda *values: function(*_replace_arguments(args, numbers, values), **options),
-            floats(name, points),
+            require_floats(name, points),
         )
         is_single = not isinstance(argnums, int) and len(numbers) == 1
         return _in_tuples(result) if is_single else result

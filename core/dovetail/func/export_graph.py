@@ -15,27 +15,37 @@ from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
 
 from ..argument_checks import function as callable_
 from ..backend.interface import Scalar
-from ..capture.pytree import Flat, flattened, rebuilt
+from ..capture.pytree import FlatTree, flatten, rebuild
 from ..dtypes import DType
 from ..engine import evaluate as engine
 from ..engine import tracer_api
-from ..engine.batched_write import Together
+from ..engine.batched_write import BatchedWrite
 from ..engine.evaluation import Evaluation
 from ..errors import CaptureError, DovetailError, LayoutError
 from ..functions.creation.from_values import asarray
-from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
+from ..graph.expr import (
+    Args,
+    Expr,
+    Spec,
+    convert_to_leaf,
+    leaf,
+    node,
+    pending_nodes,
+    spec,
+    storage_of,
+)
 from ..layout import Shape, StridedView, contiguous, move_shape
-from ..layout import move as moved_layout
+from ..layout import apply_move as moved_layout
 from ..memory.storage import Storage
-from ..memory.tracing.stacktrace import caller
+from ..memory.tracing.stacktrace import caller_line
 from ..ops.host_routines import HostCall
 from ..ops.table import COPY, Op
-from ..settings import eager, record
+from ..settings import eager, set_recording
 from ..tensor.primitives import apply
-from ..tensor.tensor import Tensor, make, waiting_storage
+from ..tensor.tensor import Tensor, create_lazy_storage, create_tensor
 from ..weak_identity_map import WeakIdentityMap
 
-FOLDED = 1 << 16  # elements; larger constants are not computed during the trace
+FOLD_ELEMENTS_MAX = 1 << 16  # elements; larger constants are not computed during the trace
 
 Number: TypeAlias = bool | int | float
 P = ParamSpec("P")
@@ -98,7 +108,7 @@ class Composite:
     parts: GraphNode
 
 
-def _raise_gone(op: str, kinds: object, attrs: object) -> NoReturn:
+def _raise_escaped(op: str, kinds: object, attrs: object) -> NoReturn:
     """Raise the error of a traced tensor that is read after the function has returned."""
     raise CaptureError(
         "graph_of: a tensor of a function that was traced is looked at after it has returned; it "
@@ -107,7 +117,7 @@ def _raise_gone(op: str, kinds: object, attrs: object) -> NoReturn:
 
 
 # The op of a placeholder; its value is looked up, not evaluated.
-TRACED = Op("traced", "kernel", _raise_gone, arity=0, placeholder=True)
+TRACED = Op("traced", "kernel", _raise_escaped, arity=0, placeholder=True)
 
 
 class GraphTracer(tracer_api.Tracer):
@@ -121,13 +131,13 @@ class GraphTracer(tracer_api.Tracer):
         self.name, self.folds = name, folds
         self.outer = tracer_api.current()
         self.nodes: list[GraphNode] = []
-        self.given: list[GraphNode] = []
+        self.input_nodes: list[GraphNode] = []
         self.writes: list[str] = []
-        self._known: dict[Expr, GraphNode] = {}
-        self._earlier = WeakIdentityMap((e, True) for e in pending())
+        self._node_by_expr: dict[Expr, GraphNode] = {}
+        self._pending_before = WeakIdentityMap((e, True) for e in pending_nodes())
         self._allocated: WeakIdentityMap[Storage, bool] = WeakIdentityMap()
         self._memory: dict[int, tuple[Storage, Expr]] = {}  # written since; what stands for it
-        self._drawn: dict[int, Args] = {}
+        self._random_args: dict[int, Args] = {}
 
     # --- nodes
 
@@ -139,31 +149,33 @@ class GraphTracer(tracer_api.Tracer):
         """Return a tensor that stands for any value like `x`."""
         s = x._expr.spec
         n = self._add(GraphNode("input", "input", (), s.shape, s.dtype, varies=True))
-        self.given.append(n)
-        return make(self._waiting(s, n))
+        self.input_nodes.append(n)
+        return create_tensor(self._pending_leaf(s, n))
 
-    def _waiting(self, s: Spec, n: GraphNode) -> Expr:
+    def _pending_leaf(self, s: Spec, n: GraphNode) -> Expr:
         source = node(TRACED, (), s)
-        self._known[source] = n
-        return leaf(waiting_storage(source), s, s.strides, 0)
+        self._node_by_expr[source] = n
+        return leaf(create_lazy_storage(source), s, s.strides, 0)
 
     def value(self, e: Expr) -> GraphNode:
         """Return the node of the graph that has a node's value."""
-        n = self._known.get(e)
+        n = self._node_by_expr.get(e)
         if n is None:
-            n = self._known[e] = self._of_leaf(e) if e.op is None else self._of_node(e)
+            n = self._node_by_expr[e] = (
+                self._trace_leaf(e) if e.op is None else self._trace_pending(e)
+            )
         return n
 
-    def _of_node(self, e: Expr) -> GraphNode:
-        if e in self._earlier:
+    def _trace_pending(self, e: Expr) -> GraphNode:
+        if e in self._pending_before:
             self.evaluate_earlier(e)
             return self._constant(e)
         op = e.op
         assert op is not None
         if op is TRACED:
-            _raise_gone(op.name, None, None)
+            _raise_escaped(op.name, None, None)
         args = tuple([self.value(a) if type(a) is Expr else a for a in e.args])
-        draws = id(e.args) in self._drawn
+        draws = id(e.args) in self._random_args
         varies = draws or any(type(a) is GraphNode and a.varies for a in args)
         s = e.spec
         return self._add(
@@ -177,13 +189,13 @@ class GraphTracer(tracer_api.Tracer):
                 _casts(op, e),
                 varies,
                 draws,
-                caller(),
+                caller_line(),
             )
         )
 
-    def _of_leaf(self, e: Expr) -> GraphNode:
+    def _trace_leaf(self, e: Expr) -> GraphNode:
         source = self._source_of(e)
-        if source is not None and source.op is not None and source in self._earlier:
+        if source is not None and source.op is not None and source in self._pending_before:
             self.evaluate_earlier(source)
             source = None
         if source is None:
@@ -198,10 +210,18 @@ class GraphTracer(tracer_api.Tracer):
             whole = self._add_view(whole, "view", m, move_shape(whole.shape, m))
         return whole
 
-    def _add_view(self, of: GraphNode, op: str, attrs: Any, shape: Shape) -> GraphNode:
+    def _add_view(self, source: GraphNode, op: str, attrs: Any, shape: Shape) -> GraphNode:
         return self._add(
             GraphNode(
-                op, "view", (of,), shape, of.dtype, attrs, (of.dtype,), of.varies, line=caller()
+                op,
+                "view",
+                (source,),
+                shape,
+                source.dtype,
+                attrs,
+                (source.dtype,),
+                source.varies,
+                line=caller_line(),
             )
         )
 
@@ -215,18 +235,26 @@ class GraphTracer(tracer_api.Tracer):
     def _constant(self, e: Expr) -> GraphNode:
         s = e.spec
         return self._add(
-            GraphNode("constant", "constant", (), s.shape, s.dtype, line=caller(), tensor=make(e))
+            GraphNode(
+                "constant",
+                "constant",
+                (),
+                s.shape,
+                s.dtype,
+                line=caller_line(),
+                tensor=create_tensor(e),
+            )
         )
 
     # --- facts about nodes
 
-    def knows(self, e: Expr) -> bool:
+    def is_known_leaf(self, e: Expr) -> bool:
         """Return True if a node belongs to this trace."""
-        return e in self._known or super().knows(e)
+        return e in self._node_by_expr or super().is_known_leaf(e)
 
     def evaluate_earlier(self, e: Expr) -> None:
         """Evaluate a node that was pending before the function."""
-        if e in self._earlier:
+        if e in self._pending_before:
             self._outside(partial(engine.evaluate, [e], False))
 
     def _outside(self, action: Callable[[], Any]) -> Any:
@@ -260,16 +288,16 @@ class GraphTracer(tracer_api.Tracer):
                 Composite(arguments, body),
                 tuple([a.dtype for a in used]),
                 body.varies,
-                line=caller(),
+                line=caller_line(),
             )
         )
-        return make(self._waiting(s, n))
+        return create_tensor(self._pending_leaf(s, n))
 
     # --- evaluations
 
     def run(self, evaluation: Evaluation, asked: bool) -> bool:
         """Record the roots of an evaluation; compute only values that no input enters."""
-        if isinstance(evaluation, Together):  # several writes at once are done one by one
+        if isinstance(evaluation, BatchedWrite):  # several writes at once are done one by one
             return False
         roots = [r for r in evaluation.roots if r.op is not None]
         nodes = [self.value(r) for r in roots]
@@ -288,13 +316,13 @@ class GraphTracer(tracer_api.Tracer):
     def _settle(self, r: Expr, n: GraphNode) -> None:
         """Make a node a leaf, as if it had been computed."""
         source = node(TRACED, (), r.spec)
-        self._known[source] = n
-        self._known.pop(r, None)
-        settle(r, waiting_storage(source))
+        self._node_by_expr[source] = n
+        self._node_by_expr.pop(r, None)
+        convert_to_leaf(r, create_lazy_storage(source))
 
     def _can_fold(self, r: Expr, n: GraphNode) -> bool:
         """Return True if a node is a small constant with its operands in memory."""
-        if not self.folds or n.varies or r.spec.size > FOLDED:
+        if not self.folds or n.varies or r.spec.size > FOLD_ELEMENTS_MAX:
             return False
         return all(self._is_in_memory(a) for a in r.args if type(a) is Expr)
 
@@ -302,7 +330,7 @@ class GraphTracer(tracer_api.Tracer):
         self._outside(partial(engine.evaluate, [r], False))
         if r.op is None:
             self._allocated[storage_of(r)] = True
-            self._known.pop(r, None)
+            self._node_by_expr.pop(r, None)
 
     def _is_in_memory(self, e: Expr) -> bool:
         if e.op is None:
@@ -329,27 +357,27 @@ class GraphTracer(tracer_api.Tracer):
                     attrs,
                     (s.dtype, s.dtype),
                     whole.varies or value.varies,
-                    line=caller(),
+                    line=caller_line(),
                 )
             )
         self._replace_value(source, value)
 
     def _replace_value(self, source: Expr, n: GraphNode) -> None:
         """Replace the value that stands for memory; views of it are looked up again."""
-        views = [e for e in self._known if e.op is None and self._source_of(e) is source]
+        views = [e for e in self._node_by_expr if e.op is None and self._source_of(e) is source]
         for e in views:
-            del self._known[e]
-        self._known[source] = n
+            del self._node_by_expr[e]
+        self._node_by_expr[source] = n
 
     def _memory_source(self, storage: Storage, target: Expr) -> Expr:
         if storage not in self._allocated:
-            self.writes.append(caller())
+            self.writes.append(caller_line())
         s = target.spec
         flat = leaf(storage, spec((storage.nbytes // s.itemsize,), s.dtype, s.device), (1,), 0)
         source = node(TRACED, (), flat.spec)
-        copied = self._outside(lambda: apply(COPY, (make(flat),)))
+        copied = self._outside(lambda: apply(COPY, (create_tensor(flat),)))
         self._outside(partial(engine.evaluate, [copied._expr], False))
-        self._known[source] = self._constant(copied._expr)
+        self._node_by_expr[source] = self._constant(copied._expr)
         self._memory[id(storage)] = storage, source
         return source
 
@@ -366,7 +394,7 @@ class GraphTracer(tracer_api.Tracer):
 
     def mark_drawn(self, args: Args) -> None:
         """Remember the arguments of a random op."""
-        self._drawn[id(args)] = args
+        self._random_args[id(args)] = args
 
     def run_effect(self, action: Callable[[], object]) -> None:
         """Skip an effect."""
@@ -382,7 +410,8 @@ class GraphTracer(tracer_api.Tracer):
 
     def _refuse(self, what: str) -> NoReturn:
         raise CaptureError(
-            f"{self.name}: {what} at {caller()}, while the function's graph is taken: its values "
+            f"{self.name}: {what} at {caller_line()}, while the function's graph is taken: its "
+            "values "
             "are not known then, only shapes and dtypes are. Choose with dt.where or dt.cond, or "
             "do it outside of the function"
         )
@@ -414,7 +443,7 @@ class GraphTracer(tracer_api.Tracer):
                         s.dtype,
                         i,
                         varies=True,
-                        line=caller(),
+                        line=caller_line(),
                     )
                 ),
                 leaves[i],
@@ -497,44 +526,42 @@ def graph_of(
     [('input', ()), ('tanh', (<input: float32[3]>,)), ('multiply', (<tanh: float32[3]>, 2))]
     """
     callable_(name, function)
-    flat = flattened(tuple(args))
+    flat = flatten(tuple(args))
     tracing = GraphTracer(name, folds)
 
-    def trace() -> tuple[Flat, list[GraphNode]]:
+    def trace() -> tuple[FlatTree, list[GraphNode]]:
         with eager():
-            record(False)
+            set_recording(False)
             leaves = [_input_of(tracing, x) for x in flat.leaves]
-            result = flattened(function(*rebuilt(flat, leaves)))
+            result = flatten(function(*rebuild(flat, leaves)))
             return result, [_result_node(tracing, x) for x in result.leaves]
 
     result, result_nodes = tracer_api.run_traced(tracing, trace, isolated=True)
     return Graph(
         tuple(tracing.nodes),
-        tuple(tracing.given),
+        tuple(tracing.input_nodes),
         tuple(result_nodes),
         partial(_rebuild_result, result),
         tuple(dict.fromkeys(tracing.writes)),
     )
 
 
-def _rebuild_result(flat: Flat, leaves: Sequence[object]) -> Any:
-    return rebuilt(flat, leaves)
+def _rebuild_result(flat: FlatTree, leaves: Sequence[object]) -> Any:
+    return rebuild(flat, leaves)
 
 
-def _input_of(tracing: GraphTracer, x: object) -> object:
+def _input_of(tracer: GraphTracer, x: object) -> object:
     if not isinstance(x, Tensor):
         return x
     if type(x) is not Tensor:
-        raise LayoutError(
-            f"{tracing.name}: an input has the layout {x.layout.name}; see to_dense()"
-        )
-    return tracing.input(x)
+        raise LayoutError(f"{tracer.name}: an input has the layout {x.layout.name}; see to_dense()")
+    return tracer.input(x)
 
 
-def _result_node(tracing: GraphTracer, x: object) -> GraphNode:
+def _result_node(tracer: GraphTracer, x: object) -> GraphNode:
     tensor = x if isinstance(x, Tensor) else asarray(x)
     if type(tensor) is not Tensor:
         raise LayoutError(
-            f"{tracing.name}: a result has the layout {tensor.layout.name}; see to_dense()"
+            f"{tracer.name}: a result has the layout {tensor.layout.name}; see to_dense()"
         )
-    return tracing.value(tensor._expr)
+    return tracer.value(tensor._expr)

@@ -14,17 +14,17 @@ from ..autograd.engine import detach
 from ..autograd.engine import grad as grad_of
 from ..autograd.namespace import zeros
 from ..autograd.transforms import (
-    Made,
-    back_through,
+    FunctionResult,
+    backpropagate,
     inputs_of,
-    is_deep,
     linearize,
+    needs_graph,
     outputs_of,
     run_recorded,
 )
 from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
 from ..functions.creation.constructors import eye
-from ..settings import current, record, restore
+from ..settings import current, restore, set_recording
 from ..tensor.tensor import Tensor, required
 from .vectorize import vmap
 
@@ -85,11 +85,13 @@ def jacobian(
     """
     callable_("jacobian", function)
     direction = choice("jacobian", mode, "mode", ("reverse", "forward"))
-    points = floats("jacobian", primals)
-    return (by_rows if direction == "reverse" else by_columns)("jacobian", function, points)
+    points = require_floats("jacobian", primals)
+    return (reverse_jacobian if direction == "reverse" else forward_jacobian)(
+        "jacobian", function, points
+    )
 
 
-def floats(name: str, primals: Sequence[object]) -> list[Tensor]:
+def require_floats(name: str, primals: Sequence[object]) -> list[Tensor]:
     """Return the primals. Raises: DTypeError unless floats, ArgumentError if there are none."""
     tensors = [required(name, t) for t in primals]
     for t in tensors:
@@ -105,31 +107,31 @@ def _basis(t: Tensor) -> Tensor:
     return eye(t.size, dtype=t.dtype, device=t.device).reshape((t.size, *t.shape))
 
 
-def by_rows(name: str, function: Callable[..., Any], points: Sequence[Tensor]) -> Nested:
+def reverse_jacobian(name: str, function: Callable[..., Any], points: Sequence[Tensor]) -> Nested:
     """Return the Jacobian by reverse mode, from each element of the outputs."""
     inputs = inputs_of(points)
     result = run_recorded(function, inputs)
-    outs = floats(name, outputs_of(name, result))
-    deep = is_deep(outs, inputs)
-    rows = [_rows(out, inputs, deep) for out in outs]
+    outs = require_floats(name, outputs_of(name, result))
+    deep = needs_graph(outs, inputs)
+    rows = [_jacobian_rows(out, inputs, deep) for out in outs]
     return _nest(rows, result, points)
 
 
-def _rows(out: Tensor, inputs: Sequence[Tensor], deep: bool) -> list[Tensor]:
+def _jacobian_rows(out: Tensor, inputs: Sequence[Tensor], deep: bool) -> list[Tensor]:
     """Return the derivatives of one output by each input."""
 
     def back(g: Tensor) -> tuple[Tensor, ...]:
         outs, gradients = ([out], [g]) if out._expr.tape is not None else ([], [])
-        return tuple(fill_zeros(inputs, back_through(outs, inputs, gradients, deep)))
+        return tuple(fill_zeros(inputs, backpropagate(outs, inputs, gradients, deep)))
 
     stacked = vmap(back)(_basis(out))
     return [g.reshape(out.shape + t.shape) for g, t in zip(stacked, inputs, strict=True)]
 
 
-def by_columns(name: str, function: Callable[..., Any], points: Sequence[Tensor]) -> Nested:
+def forward_jacobian(name: str, function: Callable[..., Any], points: Sequence[Tensor]) -> Nested:
     """Return the Jacobian by forward mode, along each element of the primals."""
     result, along = linearize(function, *points)
-    outs = floats(name, outputs_of(name, result))
+    outs = require_floats(name, outputs_of(name, result))
     columns: list[Sequence[Tensor]] = []
     for k, t in enumerate(points):
 
@@ -170,20 +172,22 @@ def hessian(function: Callable[..., Tensor], *primals: Tensor) -> Nested:
     [[6.0, 4.0], [4.0, 2.0]]
     """
     callable_("hessian", function)
-    points = floats("hessian", primals)
+    points = require_floats("hessian", primals)
     inputs = inputs_of(points)
-    value, grads = _first(function, inputs)
-    deep = is_deep([value], inputs)
-    rows = [_rows(g, inputs, deep) for g in grads]
+    value, grads = _value_and_gradients(function, inputs)
+    deep = needs_graph([value], inputs)
+    rows = [_jacobian_rows(g, inputs, deep) for g in grads]
     nested = [row[0] if len(points) == 1 else tuple(row) for row in rows]
     return nested[0] if len(points) == 1 else tuple(nested)
 
 
-def _first(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+def _value_and_gradients(
+    function: Callable[..., Any], inputs: Sequence[Tensor]
+) -> tuple[Tensor, list[Tensor]]:
     """Return the result of a function, and its gradients, which have gradients."""
     before = current()
     try:
-        record(True)
+        set_recording(True)
         value = scalar("hessian", function(*inputs))
         return value, gradients(value, inputs, True)
     finally:
@@ -195,7 +199,7 @@ def hvp(
     function: Callable[..., Tensor],
     primals: Tensor | Sequence[Tensor],
     tangents: Tensor | Sequence[Tensor],
-) -> tuple[Tensor, Made]:
+) -> tuple[Tensor, FunctionResult]:
     """Return the result of a function of one element, and its Hessian times a vector.
 
     `function`: from tensors to a tensor of one element. `primals`: the point, one or a tuple.
@@ -212,16 +216,16 @@ def hvp(
     [6.0, 0.0]
     """
     callable_("hvp", function)
-    points = floats("hvp", outputs_of("hvp", primals))
+    points = require_floats("hvp", outputs_of("hvp", primals))
     directions = outputs_of("hvp", tangents)
     if [t.shape for t in points] != [t.shape for t in directions]:
         raise ShapeError("hvp: tangents must have the shapes of the primals")
     inputs = inputs_of(points)
-    value, first = _first(function, inputs)
-    deep = is_deep([value], inputs)
+    value, first = _value_and_gradients(function, inputs)
+    deep = needs_graph([value], inputs)
     pairs = [(g, v) for g, v in zip(first, directions, strict=True) if g._expr.tape is not None]
     products = fill_zeros(
-        inputs, back_through([g for g, _ in pairs], inputs, [v for _, v in pairs], deep)
+        inputs, backpropagate([g for g, _ in pairs], inputs, [v for _, v in pairs], deep)
     )
     plain = value if deep else detach(value)
     return plain, products[0] if isinstance(primals, Tensor) else tuple(products)

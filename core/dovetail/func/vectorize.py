@@ -14,9 +14,9 @@ from ..argument_checks import choice, integer, shown
 from ..argument_checks import function as callable_
 from ..autograd.backward_pass import check_gradient
 from ..autograd.engine import register_hook
-from ..autograd.function import Output
+from ..autograd.function import FunctionOutput
 from ..autograd.tape import Node
-from ..capture.pytree import Flat, flattened, rebuilt
+from ..capture.pytree import FlatTree, flatten, rebuild
 from ..compat.keywords import rebind_keywords
 from ..engine import tracer_api
 from ..errors import ArgumentError, ArgumentTypeError, LayoutError, ShapeError, TransformError
@@ -28,12 +28,12 @@ from ..settings import Switch, current
 from ..tensor.primitives import apply, slice_along
 from ..tensor.tensor import Tensor
 from . import batching, batching_kernels, custom
-from .batch_tracer import Examples
+from .batch_tracer import VmapTracer
 
 __all__ = ["vmap"]
 
 batching.rules.update(batching_kernels.RULES)
-batching.tapes[Output] = custom.output_of_all
+batching.tape_rules[FunctionOutput] = custom.batched_output
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -91,7 +91,7 @@ def vmap(
                 x if d is None else slice_along(x, d, first, count)
                 for x, d in zip(flat.leaves, axes, strict=True)
             ]
-            chunks.append(_run(function, Flat(leaves, flat.tree), axes, count, out_axes, mode))
+            chunks.append(_run(function, FlatTree(leaves, flat.tree), axes, count, out_axes, mode))
         whole: R = _concat_chunks(chunks, out_axes)
         return whole
 
@@ -106,7 +106,7 @@ def vmap(
 
 def _leaves_and_axes(
     in_axes: Axes, args: tuple[object, ...], options: dict[str, object]
-) -> tuple[Flat, list[int | None]]:
+) -> tuple[FlatTree, list[int | None]]:
     """Return the leaves of the arguments, and the axis of examples of each."""
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
@@ -116,7 +116,7 @@ def _leaves_and_axes(
             "axis 0"
         )
     each = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
-    flat = flattened((args, options))
+    flat = flatten((args, options))
     axes = [d for a, x in zip(each, args, strict=True) for d in _axis_of_leaves("in_axes", a, x)]
     axes += [d for x in options.values() for d in _axis_of_leaves("in_axes", 0, x)]
     leaves = [_leaf(x, d) for x, d in zip(flat.leaves, axes, strict=True)]
@@ -124,13 +124,13 @@ def _leaves_and_axes(
         None if d is None else lay.axis("vmap", d, x.ndim)
         for x, d in zip(leaves, axes, strict=True)
     ]
-    return Flat(leaves, flat.tree), checked_axes
+    return FlatTree(leaves, flat.tree), checked_axes
 
 
 def _axis_of_leaves(what: str, axes: Axes, value: object) -> list[int | None]:
     """Return an axis for each leaf of a value, from axes for whole containers."""
     if axes is None or type(axes) is int:
-        return [axes] * len(flattened(value).leaves)
+        return [axes] * len(flatten(value).leaves)
     if isinstance(axes, (tuple, list)) and isinstance(value, (tuple, list)):
         if len(axes) == len(value):
             return [
@@ -140,7 +140,7 @@ def _axis_of_leaves(what: str, axes: Axes, value: object) -> list[int | None]:
         order = sorted(value) if type(value) is dict else [*value]
         return [d for k in order for d in _axis_of_leaves(what, axes[k], value[k])]
     elif not isinstance(axes, (tuple, list, dict)):
-        return [integer("vmap", axes, what)] * len(flattened(value).leaves)
+        return [integer("vmap", axes, what)] * len(flatten(value).leaves)
     raise ArgumentError(
         f"vmap: {what} is {shown(axes)} where {_kind(value)} is; it is an int, None, or such a "
         "container of them"
@@ -169,7 +169,7 @@ def _leaf(x: object, axis: int | None) -> Any:
     return x
 
 
-def _size(flat: Flat, axes: Sequence[int | None]) -> int:
+def _size(flat: FlatTree, axes: Sequence[int | None]) -> int:
     lengths = [x.shape[d] for x, d in zip(flat.leaves, axes, strict=True) if d is not None]
     sizes: dict[int, None] = dict.fromkeys(lengths)
     if not sizes:
@@ -187,34 +187,36 @@ def _size(flat: Flat, axes: Sequence[int | None]) -> int:
 
 def _run(
     function: Callable[..., R],
-    flat: Flat,
+    flat: FlatTree,
     axes: Sequence[int | None],
     n: int,
     out_axes: Axes,
     randomness: str,
 ) -> R:
     """Run the function once for `n` examples."""
-    examples = Examples("vmap", n, randomness)
+    examples = VmapTracer("vmap", n, randomness)
     many = [moveaxis(x, d, 0) if d else x for x, d in zip(flat.leaves, axes, strict=True)]
 
-    def of_one() -> tuple[Flat, list[Tensor]]:
-        with _UNTOLD if current().saving is not None else nullcontext():
-            args, options = rebuilt(flat, examples.arguments(flat.leaves, many, axes))
-            out = flattened(function(*args, **options))
+    def run_example() -> tuple[FlatTree, list[Tensor]]:
+        with _WITHOUT_SAVED_HOOKS if current().saved_value_hooks is not None else nullcontext():
+            args, options = rebuild(flat, examples.arguments(flat.leaves, many, axes))
+            out = flatten(function(*args, **options))
             return out, [_result(x) for x in out.leaves]
 
-    out, results = tracer_api.run_traced(examples, of_one)
-    axes_out = _axis_of_leaves("out_axes", out_axes, rebuilt(out, results))
-    whole: R = rebuilt(out, [_out(examples, x, d) for x, d in zip(results, axes_out, strict=True)])
-    _hook(examples.hooks, flat.leaves)
+    out, results = tracer_api.run_traced(examples, run_example)
+    axes_out = _axis_of_leaves("out_axes", out_axes, rebuild(out, results))
+    whole: R = rebuild(
+        out, [_batched_result(examples, x, d) for x, d in zip(results, axes_out, strict=True)]
+    )
+    _register_hooks(examples.hooks, flat.leaves)
     return whole
 
 
 # saved_tensors_hooks around a `vmap` get the values of all examples, not those of one.
-_UNTOLD = Switch(saving=None)
+_WITHOUT_SAVED_HOOKS = Switch(saved_value_hooks=None)
 
 
-def _hook(hooks: Sequence[tuple[Node, Tensor]], arguments: Sequence[object]) -> None:
+def _register_hooks(hooks: Sequence[tuple[Node, Tensor]], arguments: Sequence[object]) -> None:
     """Call the hooks of tensors on gradients that flow from outside, for each example.
 
     Raises: TransformError for hooks of an argument itself, which others use, too.
@@ -229,19 +231,21 @@ def _hook(hooks: Sequence[tuple[Node, Tensor]], arguments: Sequence[object]) -> 
         register_hook(whole, partial(_run_hooks, one))
 
 
-def _run_hooks(one: Node, g: Tensor) -> Tensor | None:
+def _run_hooks(example_node: Node, g: Tensor) -> Tensor | None:
     """Return the gradient of all examples after the hooks of one example's tensor."""
-    hooks = tuple((one.hooks or {}).values())
-    return vmap(partial(_through, hooks, one))(g) if hooks else None
+    hooks = tuple((example_node.hooks or {}).values())
+    return vmap(partial(_apply_hooks, hooks, example_node))(g) if hooks else None
 
 
-def _through(hooks: Sequence[Callable[[Tensor], object]], one: Node, g: Tensor) -> Tensor:
+def _apply_hooks(
+    hooks: Sequence[Callable[[Tensor], object]], example_node: Node, g: Tensor
+) -> Tensor:
     for hook in hooks:
         changed = hook(g)
         g = (
             g
             if changed is None
-            else check_gradient("backward", "what a hook returned", one, changed)
+            else check_gradient("backward", "what a hook returned", example_node, changed)
         )
     return g
 
@@ -256,7 +260,7 @@ def _result(x: object) -> Tensor:
     raise ArgumentTypeError(f"vmap: the function gives {shown(x)}; it gives tensors, in containers")
 
 
-def _out(examples: Examples, x: Tensor, axis: int | None) -> Tensor:
+def _batched_result(examples: VmapTracer, x: Tensor, axis: int | None) -> Tensor:
     if axis is None:
         if examples.is_batched(x._expr):
             raise ArgumentError(
@@ -272,10 +276,10 @@ def _out(examples: Examples, x: Tensor, axis: int | None) -> Tensor:
 
 
 def _concat_chunks(chunks: Sequence[Any], out_axes: Axes) -> Any:
-    every = [flattened(p) for p in chunks]
+    every = [flatten(p) for p in chunks]
     axes_out = _axis_of_leaves("out_axes", out_axes, chunks[0])
     leaves = [
         every[0].leaves[i] if d is None else concat([p.leaves[i] for p in every], axis=d)
         for i, d in enumerate(axes_out)
     ]
-    return rebuilt(every[0], leaves)
+    return rebuild(every[0], leaves)

@@ -21,10 +21,10 @@ from ..graph.expr import tape_of
 from ..ops.dtype_rules import common
 from ..ops.table import ASTYPE, COPY, TO_DEVICE
 from ..plugins.dtype_registry import registry as dtype_plugins
-from ..tensor.host import from_host, values_of
+from ..tensor.host import from_host, read_values
 from ..tensor.primitives import apply, dispatch
-from ..tensor.promotion import PYTHON_NUMBERS, Scalar, operands
-from ..tensor.tensor import Tensor, make, required
+from ..tensor.promotion import PYTHON_NUMBERS, Scalar, convert_operands
+from ..tensor.tensor import Tensor, create_tensor, required
 from ..tensor.writes import value_node
 from .io.transfer import queue_move
 
@@ -42,7 +42,7 @@ __all__ = [
 REAL = (bool, int, float)
 
 default_dtype = D.float32
-when_default_changes: list[Callable[[], None]] = []  # callbacks, called in order
+default_dtype_listeners: list[Callable[[], None]] = []  # callbacks, called in order
 
 DeviceLike: TypeAlias = Device | str | None
 DTypeLike: TypeAlias = DType | str | type | np.dtype | None
@@ -116,20 +116,22 @@ def set_default_dtype(dtype: DTypeLike) -> DType:
             f"set_default_dtype: float32 or float64, not {wanted.name}; give others as dtype="
         )
     default_dtype = wanted
-    D.python_floats_are(wanted)
-    for forget in when_default_changes:
+    D.set_python_float(wanted)
+    for forget in default_dtype_listeners:
         forget()
     return wanted
 
 
 def names_dtype(name: str) -> bool:
     """Return True if a word is the name of a dtype, built in or from a plugin."""
-    return name in D.BY_NAME or dtype_plugins.named(name) is not None
+    return name in D.BY_NAME or dtype_plugins.find_by_name(name) is not None
 
 
-def cast(x: Tensor, want: DType | None) -> Tensor:
-    """Return the tensor as another dtype; itself if it has that dtype or `want` is None."""
-    return x if want is None or want is x.dtype else apply(ASTYPE, (x,), want)
+def cast(x: Tensor, target_dtype: DType | None) -> Tensor:
+    """Return the tensor as another dtype; itself if it has that dtype or `target_dtype` is None."""
+    return (
+        x if target_dtype is None or target_dtype is x.dtype else apply(ASTYPE, (x,), target_dtype)
+    )
 
 
 def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
@@ -148,7 +150,7 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
         return queued
     if x.dtype.__numpy_dtype__ is None:
         return cast(move(cast(x, x.dtype.compute), target), x.dtype)
-    result = from_host(np.asarray(values_of("to", x)), x.dtype, target)
+    result = from_host(np.asarray(read_values("to", x)), x.dtype, target)
     result._expr.tape = tape_of(TO_DEVICE, (x._expr,), result._expr.spec, None)
     return result
 
@@ -277,23 +279,23 @@ def _dtype_of(op: str, v: Tensor | np.ndarray | np.generic | DTypeLike) -> DType
     return dtype(v.dtype, op) if isinstance(v, Tensor | np.ndarray | np.generic) else dtype(v, op)
 
 
-def meet(op: str, *args: object) -> tuple[Tensor, ...]:
+def promote_operands(op: str, *args: object) -> tuple[Tensor, ...]:
     """Return operands as tensors of the dtype to which they promote.
 
     At least one operand is a tensor. A number becomes a tensor of the promoted dtype, with all its
     digits. Raises: DTypeError, DeviceError, ValueOverflow.
     """
-    values = operands(op, *args)
+    values = convert_operands(op, *args)
     d = result_type(*values)
     return tuple([as_dtype(op, x, d, values) for x in values])
 
 
-def as_dtype(op: str, x: Tensor | Scalar, d: DType, among: Sequence[object]) -> Tensor:
-    """Return a tensor or a number as dtype `d`, on the device of the tensors in `among`."""
+def as_dtype(op: str, x: Tensor | Scalar, d: DType, tensors: Sequence[object]) -> Tensor:
+    """Return a tensor or a number as dtype `d`, on the device of the tensors in `tensors`."""
     if isinstance(x, Tensor):
         return cast(x, d)
-    device = next(t.device for t in among if isinstance(t, Tensor))
-    return make(value_node(op, x, d, device))
+    device = next(t.device for t in tensors if isinstance(t, Tensor))
+    return create_tensor(value_node(op, x, d, device))
 
 
 def working_float(d: DType) -> DType:

@@ -1,12 +1,12 @@
 # Static types of the compiled version of `graph_cache.py`.
 cimport cython
 
-from dovetail.graph.expr cimport Expr, Spec, ask, leaf, node, storage_of
+from dovetail.graph.expr cimport Expr, Spec, mark_index_check, leaf, node, storage_of
 from dovetail.memory.storage cimport Storage
-from dovetail.memory.tracing.stacktrace cimport line
+from dovetail.memory.tracing.stacktrace cimport current_line
 from dovetail.records cimport Flags
 from dovetail.tensor.c_fields cimport expr_of, is_strided
-from dovetail.tensor.tensor cimport make, waiting_storage
+from dovetail.tensor.tensor cimport create_tensor, create_lazy_storage
 
 
 cdef Flags flags
@@ -27,12 +27,12 @@ cdef class NodeTemplate:
     cdef public tuple moves
 
 
-cpdef tuple described(Expr e)
+cpdef tuple input_properties(Expr e)
 @cython.locals(
     exprs=list, step=NodeTemplate, args=tuple, positions=tuple, e=Expr, k=Py_ssize_t, j=Py_ssize_t, storages=dict,
     numbered=list
 )
-cpdef Expr again(list steps, list inputs)
+cpdef Expr replay_recipe(list steps, list inputs)
 @cython.locals(moves=tuple, offset=Py_ssize_t)
 cpdef Expr _alias_leaf(NodeTemplate step, Expr source, dict storages)
 

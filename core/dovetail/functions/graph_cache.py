@@ -13,15 +13,15 @@ from typing import Any, TypeAlias
 from ..device_class import Device, default_device
 from ..dtypes import DType
 from ..engine.events import counters
-from ..graph.expr import Args, Attrs, Expr, Spec, ask, leaf, node, storage_of
+from ..graph.expr import Args, Attrs, Expr, Spec, leaf, mark_index_check, node, storage_of
 from ..layout import Move, Shape
 from ..lru_cache import LRUCache
 from ..memory.storage import Storage
-from ..memory.tracing.stacktrace import line
+from ..memory.tracing.stacktrace import current_line
 from ..ops.table import Op
 from ..settings import current, flags
 from ..tensor.c_fields import expr_of, is_strided
-from ..tensor.tensor import Tensor, make, waiting_storage
+from ..tensor.tensor import Tensor, create_lazy_storage, create_tensor
 
 
 class NodeTemplate:
@@ -59,7 +59,7 @@ class NodeTemplate:
         self.op, self.attrs, self.spec, self.args = e.op, e.attrs, e.spec, args
         self.numbers = tuple([None if type(a) is Expr else a for a in e.args])
         self.numbers_only = all(k < 0 for k in args)
-        self.checks_indices = e.asked_at is not None
+        self.checks_indices = e.check_line is not None
         self.strides, self.offset, self.moves = (), 0, ()
         if e.op is None:
             self.strides, self.offset, self.moves = e.strides, e.offset, e.moves
@@ -69,7 +69,7 @@ Recipe: TypeAlias = list[NodeTemplate]  # the steps of a template
 Sources: TypeAlias = dict[Storage, tuple[int, Expr]]  # the input leaves by their storages
 
 
-def recipe(
+def build_recipe(
     result: Expr, inputs: Sequence[Expr], views: bool = False, checks: bool = True
 ) -> Recipe | None:
     """Return the steps that build `result` from inputs and numbers, or None if it needs more.
@@ -77,7 +77,7 @@ def recipe(
     An empty list means that the result is the last input.
 
     views: accept views of the inputs' memory. Such a recipe depends on the inputs' strides
-    (`described`).
+    (`input_properties`).
     checks: accept ops that check indices. Their errors name the line that replays the recipe.
     """
     steps: Recipe = []
@@ -127,14 +127,14 @@ def _append_steps(
     return True
 
 
-def described(e: Expr) -> tuple[object, ...]:
+def input_properties(e: Expr) -> tuple[object, ...]:
     """Return the properties of an input on which a recipe with views depends."""
     if e.op is not None:
         return (e.spec,)
     return (e.spec, e.strides, None if storage_of(e).pending is None else e.moves)
 
 
-def again(steps: Recipe, inputs: list[Expr]) -> Expr:
+def replay_recipe(steps: Recipe, inputs: list[Expr]) -> Expr:
     """Build the result of a recipe from inputs."""
     exprs = list(inputs)
     storages: dict[int, Storage] | None = None
@@ -165,7 +165,7 @@ def again(steps: Recipe, inputs: list[Expr]) -> Expr:
             args = tuple(numbered)
         e = node(step.op, args, step.spec, step.attrs)
         if step.checks_indices:
-            ask(e, line())
+            mark_index_check(e, current_line())
         exprs.append(e)
     return exprs[-1]
 
@@ -178,7 +178,7 @@ def _alias_leaf(step: NodeTemplate, source: Expr, storages: dict[int, Storage]) 
         return leaf(source.storage, step.spec, step.strides, offset, moves)
     at = step.args[0]
     if at not in storages:
-        storages[at] = waiting_storage(source)
+        storages[at] = create_lazy_storage(source)
     return leaf(storages[at], step.spec, step.strides, step.offset, step.moves)
 
 
@@ -217,7 +217,7 @@ class CachedFunction:
         if steps is None:
             steps = self.templates.find(whole)
         if steps:
-            return make(again(steps, exprs))
+            return create_tensor(replay_recipe(steps, exprs))
         return self._call_function(args, options, whole, exprs, steps)
 
     def _call_function(
@@ -236,7 +236,7 @@ class CachedFunction:
         elif steps is _SEEN_ONCE:
             template = None
             if is_strided(result) and counters.evaluations == before and _is_new(result, exprs):
-                template = recipe(expr_of(result), exprs, views=_all_in_memory(exprs))
+                template = build_recipe(expr_of(result), exprs, views=_all_in_memory(exprs))
             self.templates[key] = template or _NOT_REPEATABLE
         return result
 

@@ -19,10 +19,10 @@ from ..errors import DTypeError, NotYetAttribute, PluginError, ShapeError
 from ..ops import table as ops
 from ..tensor import c_slots, printing
 from ..tensor import layout_registry as layout_plugins
-from ..tensor.host import READS
+from ..tensor.host import READ_METHODS
 from ..tensor.operators import OPERATORS
 from ..tensor.primitives import apply
-from ..tensor.promotion import Array, Operand, beside, decides
+from ..tensor.promotion import Array, Operand, as_operand, overrides_operators
 from ..tensor.tensor import Tensor
 from ..tensor.writes import write_result
 from . import datatypes, random, torch_methods, variants
@@ -63,7 +63,7 @@ SAME_NAMES: tuple[tuple[ModuleType, tuple[str, ...]], ...] = (
     (transfer, ("pin_memory", "is_pinned")),
 )  # fmt: skip
 
-LATE = {  # method name -> the module that is loaded at the method's first use
+LAZY_METHODS = {  # method name -> the module that is loaded at the method's first use
     name: home
     for home, names in {
         "elementwise.decompose": "frexp nan_to_num",
@@ -81,48 +81,50 @@ LATE = {  # method name -> the module that is loaded at the method's first use
     for name in names.split()
 }
 
-FEATURES_LATER = {"native intrinsics": ("fast_math",)}
-FEATURE_OF = {name: part for part, names in FEATURES_LATER.items() for name in names}
+PLANNED_FEATURES = {"native intrinsics": ("fast_math",)}
+FEATURE_OF = {name: part for part, names in PLANNED_FEATURES.items() for name in names}
 
 
-def refuse(where: str, name: str) -> None:
+def raise_if_planned(owner: str, name: str) -> None:
     """Raise NotYetAttribute for a name that a later version will have."""
     if name in FEATURE_OF:
-        raise NotYetAttribute(f"{where}.{name}: {FEATURE_OF[name]} come with a later version")
+        raise NotYetAttribute(f"{owner}.{name}: {FEATURE_OF[name]} come with a later version")
 
 
 def find_method(x: Tensor, name: str) -> MethodType:
     """Return the method for a name that the Tensor class itself does not have."""
-    refuse("Tensor", name)
-    if name in LATE:
-        return MethodType(getattr(import_module(f".{LATE[name]}", __package__), name), x)
-    if (form := variants.method_of(name) or torch_methods.CONVERSIONS.get(name)) is not None:
+    raise_if_planned("Tensor", name)
+    if name in LAZY_METHODS:
+        return MethodType(getattr(import_module(f".{LAZY_METHODS[name]}", __package__), name), x)
+    if (
+        form := variants.find_in_place_method(name) or torch_methods.CONVERSIONS.get(name)
+    ) is not None:
         return MethodType(form, x)
-    method = added("methods", name, "'Tensor' object has no attribute", type(x))
+    method = find_plugin_attribute("methods", name, "'Tensor' object has no attribute", type(x))
     assert callable(method)
     return MethodType(method, x)
 
 
-def added(where: str, name: str, otherwise: str, kind: type = Tensor) -> object:
+def find_plugin_attribute(table: str, name: str, message_start: str, kind: type = Tensor) -> object:
     """Return the attribute that a layout adds under a name, or a plugin's dtype.
 
-    otherwise: the start of the error message.
+    message_start: the start of the error message.
     kind: the class of the object, for the hint in the error.
     Raises: AttributeError if there is none.
     """
     if name.startswith("_"):
-        raise AttributeError(f"{otherwise} {name!r}")
-    if where == "functions" and (dtype := _dtype(name)) is not None:
+        raise AttributeError(f"{message_start} {name!r}")
+    if table == "functions" and (dtype := _find_plugin_dtype(name)) is not None:
         return dtype
     try:
-        attribute: object = layout_plugins.registry.find(where, name)
+        attribute: object = layout_plugins.registry.find(table, name)
         return attribute
     except AttributeError as error:
-        hint_text = hints.hint(name, where == "methods", kind)
-        raise AttributeError(f"{otherwise} {name!r}{hint_text}") from error.__cause__
+        hint_text = hints.hint(name, table == "methods", kind)
+        raise AttributeError(f"{message_start} {name!r}{hint_text}") from error.__cause__
 
 
-def _dtype(name: str) -> DType | None:
+def _find_plugin_dtype(name: str) -> DType | None:
     try:
         return find_plugin(name)
     except (PluginError, DTypeError) as error:
@@ -209,7 +211,7 @@ def copy_(x: Tensor, other: Tensor, /) -> Tensor:
     >>> dt.zeros(3, device="reference").copy_([1, 2, 3]).tolist()
     [1.0, 2.0, 3.0]
     """
-    other = other if isinstance(other, Tensor) else beside("copy_", other, (x,))
+    other = other if isinstance(other, Tensor) else as_operand("copy_", other, (x,))
     source = datatypes.move(other, x.device)
     return write_result("copy", x, [datatypes.cast(source, x.dtype)])
 
@@ -242,7 +244,7 @@ def imaginary_part(x: Tensor) -> Tensor:
     return apply(ops.IMAG, (x,))
 
 
-@variants.into
+@variants.accept_out
 def cumsum(
     x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
@@ -263,7 +265,7 @@ def cumsum(
     return cumulative.cumulative_sum(whole, axis=0 if axis is None else axis, dtype=dtype)
 
 
-@variants.into
+@variants.accept_out
 def cumprod(
     x: Tensor, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
@@ -299,7 +301,7 @@ def to_device(x: Tensor, device: DeviceLike, /, *, stream: object = None) -> Ten
     return datatypes.move(x, device_named(device, "to_device"))
 
 
-VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+ARRAY_API_VERSIONS = (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
 
 
 def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleType:
@@ -312,7 +314,7 @@ def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleTy
     >>> dt.zeros(2, device="reference").__array_namespace__() is dt
     True
     """
-    choice("__array_namespace__", api_version, "api_version", VERSIONS)
+    choice("__array_namespace__", api_version, "api_version", ARRAY_API_VERSIONS)
     return sys.modules[__name__.partition(".")[0]]
 
 
@@ -320,7 +322,7 @@ def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleTy
 
 
 def _matmul_reflected(self: Tensor, other: Array) -> Tensor:
-    return NotImplemented if decides(other) else matrix_products.matmul(other, self)
+    return NotImplemented if overrides_operators(other) else matrix_products.matmul(other, self)
 
 
 def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
@@ -335,7 +337,7 @@ def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
 
 # --- tables of methods ----------------------------------------------------------------------------
 
-OTHER_NAMES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Python's
+METHOD_ALIASES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Python's
     "view": bit_views.view_as,
     "permute": manipulation.permute_dims,
     "unsqueeze": manipulation.expand_dims,
@@ -357,8 +359,8 @@ OTHER_NAMES: dict[str, object] = {  # PyTorch's and NumPy's spellings, and Pytho
     "__setitem__": index_writes.setitem,
     "__repr__": printing.represent,
     "__str__": printing.text,
-    "__format__": printing.formatted,
-    "_repr_html_": printing.in_notebook,
+    "__format__": printing.format_value,
+    "_repr_html_": printing.format_html,
     "__dlpack__": interop.dlpack,
     "__dlpack_device__": interop.dlpack_device,
     "__array_ufunc__": protocol.array_ufunc,
@@ -386,12 +388,14 @@ OWN: dict[str, object] = {
     "__reduce_ex__": pickling.reduce_for_pickle,
     "__getattr__": find_method,
 }
-LOADED = (copies, constructors, cumulative, op_functions, manipulation, random, stable_sort)
-IN_PLACE: dict[str, object] = {
+LOADED_MODULES = (copies, constructors, cumulative, op_functions, manipulation, random, stable_sort)
+IN_PLACE_METHODS: dict[str, object] = {
     **{f"{name}_": op_functions.in_place_method(op) for name, op in op_functions.FUNCTIONS.items()},
-    **variants.methods([module.__name__.removeprefix(f"{__package__}.") for module in LOADED]),
+    **variants.in_place_methods(
+        [module.__name__.removeprefix(f"{__package__}.") for module in LOADED_MODULES]
+    ),
 }
-SHORT = {
+IN_PLACE_ALIASES = {
     "mul_": "multiply_",
     "sub_": "subtract_",
     "div_": "divide_",
@@ -401,21 +405,21 @@ SHORT = {
 }
 METHODS: dict[str, object] = {
     **{name: getattr(module, name) for module, names in SAME_NAMES for name in names},
-    **OTHER_NAMES,
+    **METHOD_ALIASES,
     **torch_methods.METHODS,
     **OWN,
-    **IN_PLACE,
-    **{name: IN_PLACE[long] for name, long in SHORT.items()},
+    **IN_PLACE_METHODS,
+    **{name: IN_PLACE_METHODS[long] for name, long in IN_PLACE_ALIASES.items()},
 }
 
 
-def install(gradients: Mapping[str, object]) -> None:
+def install_methods(gradients: Mapping[str, object]) -> None:
     """Set all methods on Tensor.
 
     These are the methods of this module, the operators, the reads by the host, and `gradients`,
     the methods of autograd, which imports this package.
     """
-    for methods in (OPERATORS, READS, METHODS, gradients):
+    for methods in (OPERATORS, READ_METHODS, METHODS, gradients):
         for name, method in methods.items():
             setattr(Tensor, name, method)
     c_slots.fill(Tensor)

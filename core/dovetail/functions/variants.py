@@ -1,9 +1,10 @@
 """Variants of functions: `out=`, and methods `x.name_()` that write their result into the tensor.
 
-A function that allocates its result has a parameter `out` in its signature. The decorator `into`
-writes the result there; the function never gets `out`. `in_place_method` builds the method that
-writes a result of equal shape into its first operand. `random_method` builds the method that fills
-a tensor with random numbers. `op_functions` and `verbs` build these variants of op-table rows.
+A function that allocates its result has a parameter `out` in its signature. The decorator
+`accept_out` writes the result there; the function never gets `out`. `in_place_method` builds the
+method that writes a result of equal shape into its first operand. `random_method` builds the method
+that fills a tensor with random numbers. `op_functions` and `verbs` build these variants of op-table
+rows.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..argument_checks import Widen, sequence
 from ..compat.keywords import (
     Options,
     Parameters,
-    binds,
+    accepts_arguments,
     call_translated,
     parameters,
     rebind_keywords,
@@ -28,7 +29,7 @@ from ..tensor.c_fields import expr_of
 from ..tensor.tensor import Tensor, required, strided
 from ..tensor.writes import (
     require_fits_out,
-    require_written_in_place,
+    require_strided_target,
     write_node_out,
     write_result,
 )
@@ -42,7 +43,7 @@ Function = Callable[..., Any]
 CREATION_OPTIONS = ("dtype", "device")  # a creation function takes these from `out`
 KEYWORD_ONLY = ("generator",)
 # Functions whose results have the shape and dtype of their first operand, with their modules.
-IN_PLACE: dict[str, str] = {
+IN_PLACE_FUNCTION_MODULES: dict[str, str] = {
     name: home
     for home, names in {
         "creation.constructors": "tril triu",
@@ -60,7 +61,7 @@ IN_PLACE: dict[str, str] = {
     for name in names.split()
 }
 # Functions of `dt.random` that draw each element independently (`gamma_` and `beta_` draw rows).
-DRAWN: dict[str, str] = {
+RANDOM_FUNCTION_MODULES: dict[str, str] = {
     name: home
     for home, names in {
         "random": "uniform normal integers",
@@ -76,10 +77,12 @@ def cache_graph(composed: Callable[P, R], /, *, widen: Widen = True) -> Callable
 @overload
 def cache_graph(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def cache_graph(composed: Function | None = None, /, *, widen: Widen = True) -> Any:
-    """Decorate like `into`, and cache the function's graph by shapes, dtypes and options."""
+    """Decorate like `accept_out`, and cache the function's graph by shapes, dtypes and options."""
     if composed is None:
         return partial(cache_graph, widen=widen)
-    return into(composed, widen=widen, cached=CachedFunction(widen_halves(composed, widen)))
+    return accept_out(
+        composed, widen=widen, graph_cache=CachedFunction(widen_halves(composed, widen))
+    )
 
 
 @overload
@@ -90,39 +93,41 @@ def cache_creation(composed: Function | None = None, /, *, widen: Widen = True) 
     """Decorate like `cache_graph` a function that creates tensors without tensor arguments."""
     if composed is None:
         return partial(cache_creation, widen=widen)
-    return into(
-        composed, widen=widen, cached=CachedFunction(widen_halves(composed, widen), creates=True)
+    return accept_out(
+        composed,
+        widen=widen,
+        graph_cache=CachedFunction(widen_halves(composed, widen), creates=True),
     )
 
 
 @overload
-def into(
-    composed: Callable[P, R], /, *, widen: Widen = True, cached: CachedFunction | None = None
+def accept_out(
+    composed: Callable[P, R], /, *, widen: Widen = True, graph_cache: CachedFunction | None = None
 ) -> Callable[P, R]: ...
 @overload
-def into(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
-def into(
+def accept_out(*, widen: Widen) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def accept_out(
     composed: Function | None = None,
     /,
     *,
     widen: Widen = True,
-    cached: CachedFunction | None = None,
+    graph_cache: CachedFunction | None = None,
 ) -> Any:
     """Decorate like `arguments.named`, and write the result into `out` if the caller passes it.
 
     `composed` has the parameter `out` only for its signature; it never gets a value.
-    `cached`: a cache of the function's graphs, which widens halves itself; see `cache_graph`.
+    `graph_cache`: a cache of the function's graphs, which widens halves itself; see `cache_graph`.
     """
     if composed is None:
-        return partial(into, widen=widen)
-    function, name, widens = composed, composed.__name__, widen and cached is None
+        return partial(accept_out, widen=widen)
+    function, name, widens = composed, composed.__name__, widen and graph_cache is None
 
     def call(*args: Any, out: Any = None, **options: Any) -> Any:
         if out is not None:
             options = _options_like_out(out, parameters(function), options)
         try:
-            if cached is not None:
-                result = cached.call(args, options)
+            if graph_cache is not None:
+                result = graph_cache.call(args, options)
             elif widens and holds_half(args, options):
                 result = call_in_float32(function, args, options, widen)
             else:
@@ -132,7 +137,7 @@ def into(
                 error.args = (f"{name}: {error}", *error.args[1:])
             raise
         except TypeError:
-            if binds(function, args, options):
+            if accepts_arguments(function, args, options):
                 raise
         else:
             return result if out is None else _write_out(name, result, out)
@@ -151,11 +156,13 @@ def _options_like_out(out: object, accepted: Parameters, options: Options) -> Op
     return {**{n: getattr(out, n) for n in CREATION_OPTIONS if n in accepted}, **options}
 
 
-def create_into(function: Callable[..., Tensor], out: Any, scope: Options, fills: bool) -> Tensor:
+def create_with_out(
+    function: Callable[..., Tensor], out: Any, scope: Options, fills: bool
+) -> Tensor:
     """Call a creation function with compatibility names or `out`, and write into `out` if given.
 
-    Creation functions call this themselves only when needed: `into` would take half of the time of
-    `dt.zeros`.
+    Creation functions call this themselves only when needed: `accept_out` would take half of the
+    time of `dt.zeros`.
 
     scope: the function's locals.
     fills: False only checks that `out` fits, and leaves its elements as they are.
@@ -218,7 +225,7 @@ def in_place_method(function: Function) -> Function:
     name = function.__name__
 
     def method(x: Tensor, *args: object, **options: object) -> Tensor:
-        require_written_in_place(name, required(name, x))
+        require_strided_target(name, required(name, x))
         return write_result(name, x, [function(x, *args, **options)])
 
     return _attach_signature(method, function, name, IN_PLACE_DOC, ("out",))
@@ -232,7 +239,7 @@ def random_method(function: Function) -> Function:
     positional = [n for n in signature(function).parameters if n not in (*fixed, *KEYWORD_ONLY)]
 
     def method(x: Tensor, *args: object, **options: object) -> Tensor:
-        require_written_in_place(name, required(name, x))
+        require_strided_target(name, required(name, x))
         if len(args) > len(positional):
             raise ArgumentError(f"{name}_: takes {len(positional)} by place, not {len(args)}")
         for n, value in zip(positional, args, strict=False):
@@ -252,42 +259,51 @@ def _attach_signature(
     function: Function,
     name: str,
     text: str,
-    without: Sequence[str],
-    *before: Parameter,
+    excluded: Sequence[str],
+    *leading_parameters: Parameter,
 ) -> Function:
     """Set the name, docstring and signature of a method that stands for `function`.
 
-    without: parameters of the function that the method does not have.
-    before: parameters in front of the function's, which may then be passed by position.
+    excluded: parameters of the function that the method does not have.
+    leading_parameters: parameters in front of the function's, which may then be passed by position.
     """
     method.__name__ = method.__qualname__ = f"{name}_"
     method.__code__ = method.__code__.replace(co_name=f"{name}_", co_qualname=f"{name}_")
     method.__doc__ = text.format(name, getdoc(function))
     old = signature(function)
-    params = [p for n, p in old.parameters.items() if n not in without]
-    if before:
+    params = [p for n, p in old.parameters.items() if n not in excluded]
+    if leading_parameters:
         params = [p if p.name in KEYWORD_ONLY else p.replace(kind=POSITIONAL) for p in params]
     typed_method: Any = method
     typed_method.__wrapped__ = function
     typed_method.__signature__ = old.replace(
-        parameters=[*before, *params], return_annotation="Tensor"
+        parameters=[*leading_parameters, *params], return_annotation="Tensor"
     )
     return method
 
 
-def methods(homes: Collection[str]) -> dict[str, Function]:
+def in_place_methods(modules: Collection[str]) -> dict[str, Function]:
     """Return the in-place methods of the functions in these modules by name."""
-    names = [f"{n}_" for table in (IN_PLACE, DRAWN) for n, home in table.items() if home in homes]
-    return {n: form for n in names if (form := method_of(n)) is not None}
+    names = [
+        f"{n}_"
+        for table in (IN_PLACE_FUNCTION_MODULES, RANDOM_FUNCTION_MODULES)
+        for n, home in table.items()
+        if home in modules
+    ]
+    return {n: form for n in names if (form := find_in_place_method(n)) is not None}
 
 
-def method_of(name: str) -> Function | None:
+def find_in_place_method(name: str) -> Function | None:
     """Return the in-place method of a name such as "softmax_" or "normal_", or None."""
     plain = name[:-1]
     if not name.endswith("_"):
         return None
-    if plain in IN_PLACE:
-        return in_place_method(getattr(import_module(f".{IN_PLACE[plain]}", __package__), plain))
-    if plain in DRAWN:
-        return random_method(getattr(import_module(f".{DRAWN[plain]}", __package__), plain))
+    if plain in IN_PLACE_FUNCTION_MODULES:
+        return in_place_method(
+            getattr(import_module(f".{IN_PLACE_FUNCTION_MODULES[plain]}", __package__), plain)
+        )
+    if plain in RANDOM_FUNCTION_MODULES:
+        return random_method(
+            getattr(import_module(f".{RANDOM_FUNCTION_MODULES[plain]}", __package__), plain)
+        )
     return None

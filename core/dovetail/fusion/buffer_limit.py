@@ -9,68 +9,70 @@ from collections.abc import Sequence
 
 from ..errors import DeviceError
 from .decisions import Decisions, operands
-from .groups import Group
-from .reasons import Kind, Reason
-from .terms import Draft, Needs
+from .groups import FusionGroup
+from .reasons import Reason, ReasonKind
+from .terms import NodeDraft, Prerequisite
 
 Reads = frozenset[int | tuple[int, int]]  # slots, and error cells as (node, number of the index)
 
 
-def count_buffers(group: Group) -> int:
+def count_buffers(group: FusionGroup) -> int:
     """Return the number of a kernel's buffers: its memory, and a cell for each checked index."""
     memory = {a.slot for a in group.accesses if a.slot >= 0}
-    gathers = [t.gathered for t in group.memo.values() if t.gathered is not None]
-    return len(memory) + sum({g.node: len(g.asked) for g in gathers}.values())
+    gathers = [t.gather_axes for t in group.terms.values() if t.gather_axes is not None]
+    return len(memory) + sum({g.node: len(g.purposes) for g in gathers}.values())
 
 
-def has_too_many(decisions: Decisions, group: Group) -> bool:
+def exceeds_buffer_limit(decisions: Decisions, group: FusionGroup) -> bool:
     """Return True if a kernel has more buffers than the device allows."""
-    most = decisions.graph.max_buffers
-    return most > 0 and count_buffers(group) > most
+    buffers_max = decisions.graph.max_buffers
+    return buffers_max > 0 and count_buffers(group) > buffers_max
 
 
-def find_buffer_needs(decisions: Decisions, draft: Draft, writes: int) -> Needs | None:
+def find_buffer_needs(decisions: Decisions, draft: NodeDraft, writes: int) -> Prerequisite | None:
     """Return what must be materialised first, so that a new kernel keeps the limit of buffers.
 
     writes: how many buffers the kernel writes; these are not in its accesses yet.
 
-    Of the first node that reads too many buffers it is the operand that reads most: a long sum
-    becomes sums of as many operands as fit. Raises: DeviceError if all operands are in memory
+    Of the first node that reads too many buffers it is the operand that reads buffers_max: a long
+    sum becomes sums of as many operands as fit. Raises: DeviceError if all operands are in memory
     already.
     """
-    most = decisions.graph.max_buffers
-    if not most or count_buffers(draft.group) + writes <= most:
+    buffers_max = decisions.graph.max_buffers
+    if not buffers_max or count_buffers(draft.group) + writes <= buffers_max:
         return None
     reads: dict[int, Reads] = {}
     for i in sorted(draft.nodes | {draft.node}):
         expr = decisions.graph.nodes[i]
         if i in decisions.graph.leaf_slot or (i in decisions.materialised and i != draft.node):
-            reads[i] = frozenset((_slot(decisions, i),))
+            reads[i] = frozenset((_memory_slot(decisions, i),))
             continue
         args = [decisions.graph.index[a] for a in operands(expr)]
         operand_reads = [
-            reads[j] if j in reads else frozenset((_slot(decisions, _find_source(decisions, j)),))
+            reads[j]
+            if j in reads
+            else frozenset((_memory_slot(decisions, _find_source(decisions, j)),))
             for j in args
         ]
-        asked = expr.attrs[3] if expr.op is not None and expr.op.kind == "gather" else None
-        cells = frozenset((i, k) for k in range(len(asked or ())))
+        index_purposes = expr.attrs[3] if expr.op is not None and expr.op.kind == "gather" else None
+        cells = frozenset((i, k) for k in range(len(index_purposes or ())))
         reads[i] = cells.union(*operand_reads)
-        if len(reads[i]) + writes > most:
+        if len(reads[i]) + writes > buffers_max:
             return _need_largest_operand(decisions, i, args, operand_reads, len(reads[i]) + writes)
     return None
 
 
 def _need_largest_operand(
     decisions: Decisions, i: int, args: Sequence[int], operand_reads: Sequence[Reads], count: int
-) -> Needs:
+) -> Prerequisite:
     """Return the need for the operand of a node that reads most buffers."""
     _, j = max(zip(map(len, operand_reads), args, strict=True))
     if max(map(len, operand_reads)) > 1:
-        return Needs(_find_source(decisions, j), Reason(Kind.TOO_MANY_BUFFERS))
+        return Prerequisite(_find_source(decisions, j), Reason(ReasonKind.TOO_MANY_BUFFERS))
     expr = decisions.graph.nodes[i]
-    what = "write" if expr.op is None else expr.op.name
+    op_name = "write" if expr.op is None else expr.op.name
     raise DeviceError(
-        f"{what} of {len(args)} tensors needs a kernel of {count} buffers, and "
+        f"{op_name} of {len(args)} tensors needs a kernel of {count} buffers, and "
         f"{expr.spec.device} takes no more than {decisions.graph.max_buffers}; "
         "do the work in several steps, or on another device"
     )
@@ -95,6 +97,6 @@ def _is_view_of_memory(decisions: Decisions, i: int) -> bool:
     return i in decisions.materialised or i in decisions.graph.leaf_slot
 
 
-def _slot(decisions: Decisions, i: int) -> int:
+def _memory_slot(decisions: Decisions, i: int) -> int:
     """Return the slot of a node that is in memory."""
     return decisions.graph.leaf_slot[i] if i in decisions.graph.leaf_slot else decisions.slot_of[i]

@@ -5,19 +5,27 @@ from __future__ import annotations
 from ..graph.expr import Expr
 from .decisions import Decisions
 
-REPEAT_LIMIT = 4  # a value that broadcasting repeats so often is materialised, if over CHEAP
-CHEAP = 8
-NODE_LIMIT = 160  # values computed on the fly in one kernel; a larger kernel is split
-COSTLY = 6  # each such cost counts as one more value: compilers take 0.5 s for 20 sines, 4 s for 60
-TWICE = 60  # so costly a value is materialised if two kernels need it: 10 M normals, 70 ms, not 78
-ROWS_BUSY = 4  # rows per unit of the device's concurrency that keep it busy without splitting them
+BROADCAST_REPEATS_MAX = (
+    4  # a value that broadcasting repeats so often is materialised, if over REPEATED_COST_MAX
+)
+REPEATED_COST_MAX = 8
+KERNEL_VALUES_MAX = 160  # values computed on the fly in one kernel; a larger kernel is split
+COST_PER_VALUE = (
+    6  # each such cost counts as one more value: compilers take 0.5 s for 20 sines, 4 s for 60
+)
+SHARED_VALUE_COST_MIN = (
+    60  # so costly a value is materialised if two kernels need it: 10 M normals, 70 ms, not 78
+)
+ROWS_PER_UNIT_MIN = (
+    4  # rows per unit of the device's concurrency that keep it busy without splitting them
+)
 COLUMNS_PER_ROW = 16  # so many neighbouring columns are reduced at once, and count as one row
-BLOCKS_BUSY = 16  # blocks of rows per unit of concurrency, if rows are cut
-SMALL_ROWS = 1 << 15  # a reduction of fewer elements is not worth splitting
+BLOCKS_PER_UNIT = 16  # blocks of rows per unit of concurrency, if rows are cut
+SPLIT_ELEMENTS_MIN = 1 << 15  # a reduction of fewer elements is not worth splitting
 COST_MAX = 10_000  # higher costs make no difference
 
 
-def on_the_fly(decisions: Decisions, i: int) -> int:
+def recompute_cost(decisions: Decisions, i: int) -> int:
     """Return about how many instructions it takes to compute node `i` where it is used."""
     estimate = decisions.costs.get(i)
     if estimate is None:
@@ -31,8 +39,8 @@ def _sum_costs(decisions: Decisions, i: int) -> int:
     expr, index = decisions.graph.nodes[i], decisions.graph.index
     if expr.op is None:
         pending = expr.storage.pending
-        return 0 if pending is None else on_the_fly(decisions, index[pending])
+        return 0 if pending is None else recompute_cost(decisions, index[pending])
     if i in decisions.materialised or expr.op.kind in ("reduce", "kernel"):
         return 0
-    below = sum(on_the_fly(decisions, index[a]) for a in expr.args if type(a) is Expr)
+    below = sum(recompute_cost(decisions, index[a]) for a in expr.args if type(a) is Expr)
     return min(expr.op.cost + below, COST_MAX)

@@ -12,8 +12,8 @@ from ..errors import InternalError
 from ..graph.expr import Expr
 from ..layout import Shape, StridedView
 from .domain import Domain, Path, dense_layout
-from .groups import Group, Kernel, OwnKernels, SplitRows
-from .plan import Call, Step, Target
+from .groups import FusionGroup, OwnKernels, PlannedKernel, SplitRows
+from .plan import PlannedCall, PlannedLaunch, WriteTarget
 from .reasons import Reason
 
 
@@ -32,12 +32,12 @@ def operands(expr: Expr) -> Iterator[Expr]:
             yield a
 
 
-class Graph:
+class PlanGraph:
     """The graph to plan.
 
     `nodes`, arguments first. `leaf_slot`: position -> slot, for leaves with memory. `roots`, and
-    `held`: the pending nodes to which the user still has references. The first root is written to
-    `target`, if one is given. The other fields describe the device.
+    `externally_referenced`: the pending nodes to which the user still has references. The first
+    root is written to `target`, if one is given. The other fields describe the device.
     """
 
     def __init__(
@@ -46,28 +46,30 @@ class Graph:
         index: dict[Expr, int],
         leaf_slot: dict[int, int],
         roots: Sequence[int],
-        held: Sequence[int],
+        externally_referenced: Sequence[int],
         concurrency: int,
         library_calls: frozenset[tuple[str, DType]],
-        target: Target | None = None,
+        target: WriteTarget | None = None,
         near: int = 0,
         max_buffers: int = 0,
     ) -> None:
         self.near, self.max_buffers = near, max_buffers  # fields of `Capabilities`
         self.nodes, self.index, self.leaf_slot = nodes, index, leaf_slot
-        self.roots, self.held, self.target = roots, held, target
+        self.roots, self.externally_referenced, self.target = roots, externally_referenced, target
         self.concurrency, self.library_calls = concurrency, library_calls
-        self.kept = frozenset((*held, *roots))  # nodes that stay after the plan has run
-        self.uses = [0] * len(nodes)  # how often each node is read
-        self.scalar_at: list[int] = []  # position of each node's first Python number among all
+        self.output_nodes = frozenset(
+            (*externally_referenced, *roots)
+        )  # nodes that stay after the plan has run
+        self.use_counts = [0] * len(nodes)  # how often each node is read
+        self.first_scalar: list[int] = []  # position of each node's first Python number among all
         self._casts: dict[int, tuple[DType, ...]] = {}
         self.rows: dict[int, Domain] = {}  # reduction -> the rows that it reduces
         self.reductions: list[int | None] = []  # by node, the result of `_first_reduction`
         count = 0
         for i, expr in enumerate(nodes):
             for a in operands(expr):
-                self.uses[index[a]] += 1
-            self.scalar_at.append(count)
+                self.use_counts[index[a]] += 1
+            self.first_scalar.append(count)
             count += sum(type(a) is not Expr for a in expr.args)
             if expr.op is not None and expr.op.kind == "reduce":
                 self.rows[i] = Domain(expr.args[0].spec.shape, expr.attrs[0])
@@ -111,22 +113,24 @@ class Graph:
 class Decisions:
     """The decisions of the passes, one after the other. `str` of it is what a trace shows."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: PlanGraph) -> None:
         self.graph = graph
         self.materialised: dict[int, Reason] = {}
         # Materialised nodes whose memory is not row-major: their axes, outermost first.
-        self.order: dict[int, Shape] = {}
+        self.axis_orders: dict[int, Shape] = {}
         self.slot_of: dict[int, int] = {}
-        self.slots = len(graph.leaf_slot) + (graph.target is not None)
-        self.takes_over: dict[int, int] = {}  # update -> the node whose memory it reuses
-        self.split: set[Domain] = set()  # domains whose rows are cut into chunks
-        self.kernels: list[Kernel] = []  # in order
-        self.home: dict[int, int] = {}  # materialised node -> index of its kernel
-        self.inlined: dict[int, list[Group]] = {}  # node -> the kernels that compute it on the fly
+        self.slot_count = len(graph.leaf_slot) + (graph.target is not None)
+        self.updated_operand: dict[int, int] = {}  # update -> the node whose memory it reuses
+        self.split_domains: set[Domain] = set()  # domains whose rows are cut into chunks
+        self.kernels: list[PlannedKernel] = []  # in order
+        self.kernel_of: dict[int, int] = {}  # materialised node -> index of its kernel
+        self.inlined: dict[
+            int, list[FusionGroup]
+        ] = {}  # node -> the kernels that compute it on the fly
         self.costs: dict[int, int] = {}  # cache of `cost.on_the_fly`
         self.last_costed = -1  # the last node in `costs`
-        self.overlaps = False  # True if the target would be written before it has been read
-        self.steps: list[Step | Call] = []
+        self.target_overlaps = False  # True if the target would be written before it has been read
+        self.steps: list[PlannedLaunch | PlannedCall] = []
 
     def materialise(self, i: int, reason: Reason, order: Shape = ()) -> None:
         """Decide that a node is written to memory.
@@ -140,12 +144,12 @@ class Decisions:
             self.costs.pop(k, None)
         self.last_costed = min(self.last_costed, i - 1)
         if order:
-            self.order[i] = order
+            self.axis_orders[i] = order
         source = self._operand_to_update(i)
         if self.graph.target is not None and self.graph.is_target(i):
             self.slot_of[i] = self.graph.target.slot
         elif source is not None:
-            self.takes_over[i], self.slot_of[i] = source, self.slot_of[source]
+            self.updated_operand[i], self.slot_of[i] = source, self.slot_of[source]
         else:
             self.slot_of[i] = self.new_slot()
 
@@ -163,27 +167,27 @@ class Decisions:
         if source.op is None or source.op.kind == "view":
             return None
         j = self.graph.index[source]
-        shared = self.graph.uses[j] > 1 or j in self.graph.kept
-        return None if shared or j in self.order or j not in self.slot_of else j
+        shared = self.graph.use_counts[j] > 1 or j in self.graph.output_nodes
+        return None if shared or j in self.axis_orders or j not in self.slot_of else j
 
     def new_slot(self) -> int:
         """Return a slot of memory that nothing else uses."""
-        self.slots += 1
-        return self.slots - 1
+        self.slot_count += 1
+        return self.slot_count - 1
 
-    def base(self, i: int) -> StridedView:
+    def memory_layout(self, i: int) -> StridedView:
         """Return the layout of a materialised node in its memory."""
         expr, target = self.graph.nodes[i], self.graph.target
         if target is not None and self.graph.is_target(i):
             return StridedView(expr.spec.shape, target.strides, 0)
-        return dense_layout(expr.spec.shape, self.order.get(i, ()))
+        return dense_layout(expr.spec.shape, self.axis_orders.get(i, ()))
 
-    def fresh(self, i: int) -> tuple[tuple[int, int], ...]:
+    def allocations_of(self, i: int) -> tuple[tuple[int, int], ...]:
         """Return the memory to allocate for a node, as (slot, bytes).
 
         There is none if the node goes into existing memory.
         """
-        if i in self.takes_over or self.graph.is_target(i):
+        if i in self.updated_operand or self.graph.is_target(i):
             return ()
         s = self.graph.nodes[i].spec
         return ((self.slot_of[i], s.size * s.dtype.itemsize),)
@@ -196,22 +200,24 @@ class Decisions:
     def __str__(self) -> str:
         lines = []
         for i in sorted(self.materialised):
-            axes = f" with axes {self.order[i]}" if i in self.order else ""
+            axes = f" with axes {self.axis_orders[i]}" if i in self.axis_orders else ""
             memory = f"slot {self.slot_of[i]}{axes}"
             lines.append(f"materialised {self.describe_node(i)}, {memory}: {self.materialised[i]}")
-        lines += [f"rows cut into chunks: {rows.row} of {rows.full}" for rows in self.split]
+        lines += [f"rows cut into chunks: {rows.row} of {rows.full}" for rows in self.split_domains]
         for number, kernel in enumerate(self.kernels):
             lines.append(f"kernel {number}: {self._describe_kernel(kernel)}")
         for step in self.steps:
-            if isinstance(step, Call):
+            if isinstance(step, PlannedCall):
                 name = f"{step.op.name}, a library call"
             else:
                 name = f"{step.kernel.name}, grid {step.grid}"
-            drops = f", then drops slots {sorted(step.drops)}" if step.drops else ""
+            drops = (
+                f", then drops slots {sorted(step.released_slots)}" if step.released_slots else ""
+            )
             lines.append(f"launch {name}{drops}")
         return "\n".join(lines)
 
-    def _describe_kernel(self, kernel: Kernel) -> str:
+    def _describe_kernel(self, kernel: PlannedKernel) -> str:
         """Return what a kernel writes, and what it computes on the fly, as text."""
         if isinstance(kernel, OwnKernels):
             return f"writes {self.describe_node(kernel.node)} by kernels of its own"
@@ -219,7 +225,7 @@ class Decisions:
         group = kernel.group if isinstance(kernel, SplitRows) else kernel
         outputs = [kernel.output] if isinstance(kernel, SplitRows) else kernel.outputs
         nodes = {out.node for out in outputs}
-        used = {i for i, _ in group.memo} - nodes
+        used = {i for i, _ in group.terms} - nodes
         reads, inlined = sorted(used & {*self.materialised}), sorted(used - {*self.materialised})
         writes = ", ".join(self.describe_node(i) for i in sorted(nodes))
         rows = f" with rows of {group.domain.row}" if group.domain.axes else ""

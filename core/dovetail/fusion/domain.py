@@ -79,7 +79,7 @@ def dense_layout(shape: Shape, order: Shape) -> StridedView:
 def apply_path(base: StridedView, path: Path) -> StridedView | int:
     """Return a layout viewed through `path`, or the node of a move that strides do not permit."""
     for m, source in path:
-        after = lay.move(base, m)
+        after = lay.apply_move(base, m)
         if after is None:
             return source
         base = after

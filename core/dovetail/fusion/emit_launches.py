@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from ..ir.language import map_loop
 from ..layout import Shape
 from .decisions import Decisions
-from .groups import Group, Kernel, Output, OwnKernels
-from .kernel_emitter import Emitter, count_bytes, kernel_name
-from .kernels_of_ops import launches_of_op
-from .plan import Call, Step
-from .split_rows import launches_in_chunks
+from .groups import FusionGroup, Output, OwnKernels, PlannedKernel
+from .kernel_emitter import KernelEmitter, count_bytes, kernel_name
+from .kernels_of_ops import build_op_launches
+from .plan import PlannedCall, PlannedLaunch
+from .split_rows import build_chunk_launches
 
 # A last axis up to the first extent is exchanged for one of at least the second.
 SHORT_EXTENT_MAX, LONG_EXTENT_MIN = 4, 64
@@ -20,16 +20,18 @@ SHORT_EXTENT_MAX, LONG_EXTENT_MIN = 4, 64
 def emit(decisions: Decisions) -> None:
     """Build the launches, in order."""
     decisions.steps = [
-        step for kernel in decisions.kernels for step in _launches(decisions, kernel)
+        step for kernel in decisions.kernels for step in _build_launches(decisions, kernel)
     ]
 
 
-def _launches(decisions: Decisions, kernel: Kernel) -> list[Step | Call]:
-    if isinstance(kernel, Group):
-        return [_launch(decisions, kernel)]
+def _build_launches(
+    decisions: Decisions, kernel: PlannedKernel
+) -> list[PlannedLaunch | PlannedCall]:
+    if isinstance(kernel, FusionGroup):
+        return [_build_launch(decisions, kernel)]
     if isinstance(kernel, OwnKernels):
-        return launches_of_op(decisions, kernel)
-    return launches_in_chunks(decisions, kernel)
+        return build_op_launches(decisions, kernel)
+    return build_chunk_launches(decisions, kernel)
 
 
 def _move_long_axis_last(
@@ -53,10 +55,10 @@ def _move_long_axis_last(
     return tuple([extents[a] for a in order]), [tuple([s[a] for a in order]) for s in strides]
 
 
-def _launch(decisions: Decisions, group: Group) -> Step:
+def _build_launch(decisions: Decisions, group: FusionGroup) -> PlannedLaunch:
     """Return the launch of a kernel that materialised nodes share."""
     domain, accesses, nodes = group.domain, group.accesses, [out.node for out in group.outputs]
-    em = Emitter(kernel_name([out.term for out in group.outputs]))
+    em = KernelEmitter(kernel_name([out.term for out in group.outputs]))
     strides = [a.strides for a in accesses]
     extents, outer = domain.coalesce_grid(strides)
     if not domain.axes:
@@ -77,9 +79,9 @@ def _launch(decisions: Decisions, group: Group) -> Step:
             )
     if inner:
         em.builder.effect(
-            map_loop(0, em.row_length, lambda k: em.stores(inner, (*point, *em.row_point(k))))
+            map_loop(0, em.row_length, lambda k: em.build_stores(inner, (*point, *em.row_point(k))))
         )
-    fresh = tuple(f for i in nodes for f in decisions.fresh(i))
+    fresh = tuple(f for i in nodes for f in decisions.allocations_of(i))
     nbytes = count_bytes(accesses, domain.outer + domain.row)
-    checks = em.checks(decisions)
-    return em.step(extents, fresh, (decisions.materialised[i] for i in nodes), nbytes, checks)
+    checks = em.emit_checks(decisions)
+    return em.build_step(extents, fresh, (decisions.materialised[i] for i in nodes), nbytes, checks)

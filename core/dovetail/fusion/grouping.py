@@ -15,15 +15,23 @@ from typing import NamedTuple
 from ..errors import InternalError
 from ..layout import StridedView
 from . import cost
-from .buffer_limit import find_buffer_needs, has_too_many
+from .buffer_limit import exceeds_buffer_limit, find_buffer_needs
 from .decisions import Decisions, has_own_kernels, operands
 from .domain import Domain, Path, dense_layout
-from .groups import Access, Group, Kernel, Output, SplitRows, Term
+from .groups import Access, FusionGroup, Output, PlannedKernel, SplitRows, Term
 from .kernels_of_ops import build_own_kernels
 from .layout_constraints import permits_views, reshaping_views
-from .reasons import Kind, Reason
-from .split_rows import partial_results
-from .terms import REDUCED, Draft, Needs, No, Refusal, find_term, view_through
+from .reasons import Reason, ReasonKind
+from .split_rows import count_partial_results
+from .terms import (
+    REDUCED_PATH,
+    NodeDraft,
+    Prerequisite,
+    Refusal,
+    Rejection,
+    find_term,
+    view_through,
+)
 
 JOIN_CANDIDATES_MAX = 8  # kernels over a domain that a node may join: the latest ones
 REFUSALS_MAX = 8  # a kernel that was too large for so many nodes takes no more of them
@@ -41,9 +49,9 @@ class _Placement(NamedTuple):
     """The placement of a node, with the state of its kernel before: what is needed to undo it."""
 
     node: int
-    group: Group | None  # None: kernels that nothing else joins
-    accesses: int = 0
-    memo: int = 0
+    group: FusionGroup | None  # None: kernels that nothing else joins
+    access_count: int = 0
+    term_count: int = 0
     size: int = 0
     nodes: Iterable[int] = ()
 
@@ -53,89 +61,96 @@ class _Placer:
 
     def __init__(self, decisions: Decisions) -> None:
         self.decisions = decisions
-        self.todo = sorted(decisions.materialised)
-        self.placed: list[_Placement] = []
-        self.open: dict[Domain, list[Group]] = {}  # kernels that may be joined
-        self.drafts: dict[int, Draft] = {}  # node that waits for another one -> its draft
-        self.tries: dict[int, int] = {}  # how often a node had to wait for another one
+        self.pending_nodes = sorted(decisions.materialised)
+        self.placements: list[_Placement] = []
+        self.open_groups: dict[Domain, list[FusionGroup]] = {}  # kernels that may be joined
+        self.drafts: dict[int, NodeDraft] = {}  # node that waits for another one -> its draft
+        self.wait_counts: dict[int, int] = {}  # how often a node had to wait for another one
         # domains whose rows are not coalescible: their reductions share no kernel with other nodes
-        self.alone: set[Domain] = set()
-        self.latest: list[int] = []  # by node, the index of the kernel after which it can be read
-        self.lookups = LOOKUPS_PER_NODE_MAX * len(decisions.graph.nodes)
-        self.views: dict[int, list[Path]] | None = None
+        self.unshared_domains: set[Domain] = set()
+        self.latest_kernel: list[
+            int
+        ] = []  # by node, the index of the kernel after which it can be read
+        self.lookups_left = LOOKUPS_PER_NODE_MAX * len(decisions.graph.nodes)
+        self.reshaping_paths: dict[int, list[Path]] | None = None
 
     def run(self) -> None:
         """Place all nodes."""
         undo_budget = UNDONE_PER_NODE_MAX * len(self.decisions.graph.nodes)
-        while self.todo:
-            i = heappop(self.todo)
-            refusal = self._place(i)
-            if refusal is No.TARGET:
-                self.decisions.overlaps = True
+        while self.pending_nodes:
+            i = heappop(self.pending_nodes)
+            refusal = self._place_node(i)
+            if refusal is Rejection.TARGET_HAZARD:
+                self.decisions.target_overlaps = True
                 return
-            if isinstance(refusal, No):
+            if isinstance(refusal, Rejection):
                 raise InternalError(f"fusion has no place for node {i}", refusal.name)
             if refusal is None:
                 continue
             self._materialise_first(i, refusal)
             # a node that no kernel computes on the fly changes no placement
             inlined = bool(self.decisions.inlined.get(refusal.node))
-            while inlined and undo_budget and self.placed and self.placed[-1].node > refusal.node:
-                heappush(self.todo, self._undo(self.placed.pop()))
+            while (
+                inlined
+                and undo_budget
+                and self.placements
+                and self.placements[-1].node > refusal.node
+            ):
+                heappush(self.pending_nodes, self._undo_placement(self.placements.pop()))
                 undo_budget -= 1
 
-    def _materialise_first(self, i: int, needs: Needs) -> None:
+    def _materialise_first(self, i: int, needs: Prerequisite) -> None:
         """Materialise another node, and place node `i` again after it.
 
         Drafts that compute the other node on the fly are discarded.
         """
         self.decisions.materialise(needs.node, needs.reason, needs.order)
-        del self.latest[needs.node :]
-        self.tries[i] = self.tries.get(i, 0) + 1
+        del self.latest_kernel[needs.node :]
+        self.wait_counts[i] = self.wait_counts.get(i, 0) + 1
         for k in [k for k, draft in self.drafts.items() if needs.node in draft.nodes]:
             del self.drafts[k]
-        heappush(self.todo, i)
-        heappush(self.todo, needs.node)
+        heappush(self.pending_nodes, i)
+        heappush(self.pending_nodes, needs.node)
 
-    def _undo(self, placement: _Placement) -> int:
+    def _undo_placement(self, placement: _Placement) -> int:
         """Remove the node that was placed last, and return it."""
         decisions, group = self.decisions, placement.group
-        del decisions.home[placement.node]
-        del self.latest[placement.node :]
+        del decisions.kernel_of[placement.node]
+        del self.latest_kernel[placement.node :]
         for i in placement.nodes:
             decisions.inlined[i].pop()
         if group is None:
             decisions.kernels.pop()
             return placement.node
         group.outputs.pop()
-        _restore(group, placement)
-        group.size = placement.size
+        _restore_group(group, placement)
+        group.value_count = placement.size
         if not group.outputs:
             decisions.kernels.pop()
-            if group in self.open[group.domain]:
-                self.open[group.domain].remove(group)
+            if group in self.open_groups[group.domain]:
+                self.open_groups[group.domain].remove(group)
         return placement.node
 
-    def _place(self, i: int) -> Refusal | None:
+    def _place_node(self, i: int) -> Refusal | None:
         """Put a node into a kernel, unless that is refused."""
         decisions = self.decisions
         if has_own_kernels(decisions.graph.nodes[i]):
-            own = build_own_kernels(decisions, i)
-            if isinstance(own, Needs | No):
-                return own
-            self._append(i, own)
+            own_kernels = build_own_kernels(decisions, i)
+            if isinstance(own_kernels, Prerequisite | Rejection):
+                return own_kernels
+            self._append_kernel(i, own_kernels)
             return None
-        domain = self._domain(i)
-        if i in decisions.graph.rows and domain in decisions.split:
+        domain = self._choose_domain(i)
+        if i in decisions.graph.rows and domain in decisions.split_domains:
             return self._place_split(i, domain)
-        if self.tries.get(i, 0) < JOIN_TRIES_MAX:
-            candidates = self.open.get(domain, ())[: -JOIN_CANDIDATES_MAX - 1 : -1]
-            first = self._latest_writer(i) if candidates else 0
+        if self.wait_counts.get(i, 0) < JOIN_TRIES_MAX:
+            candidates = self.open_groups.get(domain, ())[: -JOIN_CANDIDATES_MAX - 1 : -1]
+            first_index = self._latest_writer(i) if candidates else 0
             for group in candidates:
-                if group.index >= first and self._is_last(group, i):
-                    joined = self._join(group, i)
-                    if joined is not No.HERE and joined is not No.ROOM:
-                        return joined
+                if group.index >= first_index and self._keeps_target_last(group, i):
+                    refusal = self._join_group(group, i)
+                    if refusal is not Rejection.INCOMPATIBLE and refusal is not Rejection.TOO_LARGE:
+                        return refusal
         return self._start_kernel(i, domain)
 
     def _latest_writer(self, i: int) -> int:
@@ -143,21 +158,24 @@ class _Placer:
 
         No earlier kernel can compute `i`.
         """
-        self.lookups -= max(i - len(self.latest), 0)
-        if self.lookups < 0:  # then all candidates are tried
+        self.lookups_left -= max(i - len(self.latest_kernel), 0)
+        if self.lookups_left < 0:  # then all candidates are tried
             return 0
-        for k in range(len(self.latest), i):
+        for k in range(len(self.latest_kernel), i):
             written = k in self.decisions.materialised
-            self.latest.append(self.decisions.home.get(k, 0) if written else self._latest_source(k))
+            self.latest_kernel.append(
+                self.decisions.kernel_of.get(k, 0) if written else self._latest_source(k)
+            )
         return self._latest_source(i)
 
     def _latest_source(self, i: int) -> int:
         index = self.decisions.graph.index
         return max(
-            [self.latest[index[a]] for a in operands(self.decisions.graph.nodes[i])], default=0
+            [self.latest_kernel[index[a]] for a in operands(self.decisions.graph.nodes[i])],
+            default=0,
         )
 
-    def _is_last(self, group: Group, i: int) -> bool:
+    def _keeps_target_last(self, group: FusionGroup, i: int) -> bool:
         """Return True unless node `i` is the target and the kernel is not the last one.
 
         The target is written last, since earlier kernels may read its old contents.
@@ -166,47 +184,47 @@ class _Placer:
             not self.decisions.graph.is_target(i) or group.index == len(self.decisions.kernels) - 1
         )
 
-    def _domain(self, i: int) -> Domain:
+    def _choose_domain(self, i: int) -> Domain:
         """Return the domain in which node `i` is best computed."""
         graph, shape = self.decisions.graph, self.decisions.graph.nodes[i].spec.shape
         r = graph.reductions[i]
         if r is not None:
             rows = graph.rows[r]
-            fits = rows not in self.decisions.split and rows not in self.alone
+            fits = rows not in self.decisions.split_domains and rows not in self.unshared_domains
             if r == i or (fits and rows.path(shape) is not None):
                 return rows
         return Domain(shape, ())
 
     def _place_split(self, i: int, domain: Domain) -> Refusal | None:
         """Place a reduction whose rows are cut into chunks."""
-        draft = Draft(Group(len(self.decisions.kernels), domain), i, in_chunks=True)
+        draft = NodeDraft(FusionGroup(len(self.decisions.kernels), domain), i, in_chunks=True)
         output = _build_output(self.decisions, draft)
         if not isinstance(output, Output):
             return output
-        needs = find_buffer_needs(self.decisions, draft, partial_results(output.term))
+        needs = find_buffer_needs(self.decisions, draft, count_partial_results(output.term))
         if needs is not None:
             return needs
         if not draft.group.row_is_coalescible():
-            self.alone.add(domain)
+            self.unshared_domains.add(domain)
             needs = self._require_row_major(draft.group)
             if needs is not None:
                 return needs
-        self._append(i, SplitRows(draft.group, output), draft)
+        self._append_kernel(i, SplitRows(draft.group, output), draft)
         return None
 
-    def _append(self, i: int, kernel: Kernel, draft: Draft | None = None) -> None:
+    def _append_kernel(self, i: int, kernel: PlannedKernel, draft: NodeDraft | None = None) -> None:
         """Add a kernel that no other node can join."""
-        self.decisions.home[i] = len(self.decisions.kernels)
+        self.decisions.kernel_of[i] = len(self.decisions.kernels)
         self.decisions.kernels.append(kernel)
-        self._record(_Placement(i, None), draft)
+        self._record_placement(_Placement(i, None), draft)
 
-    def _record(self, placement: _Placement, draft: Draft | None) -> None:
+    def _record_placement(self, placement: _Placement, draft: NodeDraft | None) -> None:
         """Record a placement, and which nodes its kernel computes on the fly."""
         if draft is not None:
             placement = placement._replace(nodes=draft.nodes)
             for i in draft.nodes:
                 self.decisions.inlined.setdefault(i, []).append(draft.group)
-        self.placed.append(placement)
+        self.placements.append(placement)
 
     def _start_kernel(self, i: int, domain: Domain) -> Refusal | None:
         """Start a kernel for a node, which others may join."""
@@ -220,103 +238,106 @@ class _Placer:
             return needs
         group.accesses.append(output.access)
         if not group.row_is_coalescible():
-            self.alone.add(domain)
+            self.unshared_domains.add(domain)
             if i not in self.decisions.graph.rows:
-                return self._place(i)  # the reductions get kernels to themselves
+                return self._place_node(i)  # the reductions get kernels to themselves
             needs = self._require_row_major(group)
             if needs is not None:
                 return needs
-            group.by_division = True
+            group.indexes_by_division = True
         self.drafts.pop(i, None)
-        self.open.setdefault(domain, []).append(group)
+        self.open_groups.setdefault(domain, []).append(group)
         self.decisions.kernels.append(group)
-        self._add(draft, output, _Placement(i, group))
+        self._add_output(draft, output, _Placement(i, group))
         return None
 
-    def _draft(self, i: int, domain: Domain) -> Draft:
+    def _draft(self, i: int, domain: Domain) -> NodeDraft:
         """Return the draft of a new kernel for a node, or the one that waited for another node."""
         draft = self.drafts.get(i)
         if draft is None or draft.group.domain != domain:
-            draft = self.drafts[i] = Draft(Group(len(self.decisions.kernels), domain), i)
+            draft = self.drafts[i] = NodeDraft(FusionGroup(len(self.decisions.kernels), domain), i)
         draft.group.index = len(self.decisions.kernels)
         return draft
 
-    def _join(self, group: Group, i: int) -> Refusal | None:
+    def _join_group(self, group: FusionGroup, i: int) -> Refusal | None:
         """Add a node to a kernel, or leave the kernel as it was and return the refusal."""
-        draft = Draft(group, i)
-        before = _Placement(i, group, len(group.accesses), len(group.memo), group.size)
+        draft = NodeDraft(group, i)
+        placement = _Placement(i, group, len(group.accesses), len(group.terms), group.value_count)
         output: Output | Refusal = _build_output(self.decisions, draft)
         if isinstance(output, Output):
             group.accesses.append(output.access)
-            if group.size + draft.size > cost.NODE_LIMIT or has_too_many(self.decisions, group):
-                output = No.ROOM
-            elif not group.by_division and not group.row_is_coalescible():
-                output = No.HERE
+            if (
+                group.value_count + draft.value_count > cost.KERNEL_VALUES_MAX
+                or exceeds_buffer_limit(self.decisions, group)
+            ):
+                output = Rejection.TOO_LARGE
+            elif not group.indexes_by_division and not group.row_is_coalescible():
+                output = Rejection.INCOMPATIBLE
         if isinstance(output, Output):
-            self._add(draft, output, before)
+            self._add_output(draft, output, placement)
             return None
-        _restore(group, before)
-        if output is No.ROOM:
-            group.refusals += 1
-        if isinstance(output, No) and group.refusals == REFUSALS_MAX:
-            self.open[group.domain].remove(group)
+        _restore_group(group, placement)
+        if output is Rejection.TOO_LARGE:
+            group.refusal_count += 1
+        if isinstance(output, Rejection) and group.refusal_count == REFUSALS_MAX:
+            self.open_groups[group.domain].remove(group)
         return output
 
-    def _add(self, draft: Draft, output: Output, before: _Placement) -> None:
+    def _add_output(self, draft: NodeDraft, output: Output, placement: _Placement) -> None:
         """Add a node's output to a kernel."""
-        draft.group.size += draft.size
+        draft.group.value_count += draft.value_count
         draft.group.outputs.append(output)
-        self.decisions.home[draft.node] = draft.group.index
-        self._record(before, draft)
+        self.decisions.kernel_of[draft.node] = draft.group.index
+        self._record_placement(placement, draft)
 
-    def _require_row_major(self, group: Group) -> Needs | None:
+    def _require_row_major(self, group: FusionGroup) -> Prerequisite | None:
         """Return what must be materialised for rows that no single stride walks, or None.
 
         It is the operand of the reduction, in the order of the domain. If that is materialised
         anyway, or viewed in a way that this order does not permit, rows are walked by division.
         """
         decisions, order = self.decisions, group.domain.order
-        for i, path in group.memo:
-            if path is REDUCED:
+        for i, path in group.terms:
+            if path is REDUCED_PATH:
                 source = decisions.graph.index[decisions.graph.nodes[i].args[0]]
                 if source not in decisions.materialised and self._permits_order(source, order):
-                    return Needs(source, Reason(Kind.NOT_COALESCIBLE), order)
+                    return Prerequisite(source, Reason(ReasonKind.NOT_COALESCIBLE), order)
         return None
 
     def _permits_order(self, i: int, order: tuple[int, ...]) -> bool:
-        if self.views is None:
-            self.views = reshaping_views(self.decisions.graph)
-        views = self.views.get(i, [])
+        if self.reshaping_paths is None:
+            self.reshaping_paths = reshaping_views(self.decisions.graph)
+        views = self.reshaping_paths.get(i, [])
         return permits_views(dense_layout(self.decisions.graph.nodes[i].spec.shape, order), views)
 
 
-def _restore(group: Group, before: _Placement) -> None:
+def _restore_group(group: FusionGroup, placement: _Placement) -> None:
     """Restore the accesses and terms that a kernel had before."""
-    del group.accesses[before.accesses :]
-    while len(group.memo) > before.memo:
-        group.memo.popitem()
+    del group.accesses[placement.access_count :]
+    while len(group.terms) > placement.term_count:
+        group.terms.popitem()
 
 
-def _build_output(decisions: Decisions, draft: Draft) -> Output | Refusal:
+def _build_output(decisions: Decisions, draft: NodeDraft) -> Output | Refusal:
     """Return a node's output in a kernel: its term, and the access that writes it."""
     i, group = draft.node, draft.group
     path = group.domain.path(decisions.graph.nodes[i].spec.shape)
     if path is None:
-        return No.HERE
+        return Rejection.INCOMPATIBLE
     value = find_term(decisions, i, path, draft)
     if not isinstance(value, Term):
         return value
     access = _output_access(decisions, i, path)
     if not isinstance(access, Access):
         return access
-    if decisions.graph.is_target(i) and _overlaps(decisions, access, draft):
-        return No.TARGET
+    if decisions.graph.is_target(i) and _has_target_hazard(decisions, access, draft):
+        return Rejection.TARGET_HAZARD
     return Output(i, value, access)
 
 
-def _output_access(decisions: Decisions, i: int, path: Path) -> Access | Needs:
+def _output_access(decisions: Decisions, i: int, path: Path) -> Access | Prerequisite:
     """Return the access that writes a node from a kernel's domain."""
-    layout = view_through(decisions.base(i), path)
+    layout = view_through(decisions.memory_layout(i), path)
     if not isinstance(layout, StridedView):
         return layout
     return Access(
@@ -324,13 +345,13 @@ def _output_access(decisions: Decisions, i: int, path: Path) -> Access | Needs:
     )
 
 
-def _overlaps(decisions: Decisions, out: Access, draft: Draft) -> bool:
+def _has_target_hazard(decisions: Decisions, out: Access, draft: NodeDraft) -> bool:
     """Return True if a point of a kernel reads other elements of the target than it writes."""
     target, group = decisions.graph.target, draft.group
     assert target is not None
     for a in group.accesses:
-        if a.slot in target.overlaps:
-            same = a.slot in target.same and a.strides == out.strides and a.offset == 0
-            if not same or group.domain.axes or a.computed:
+        if a.slot in target.overlapping_slots:
+            same = a.slot in target.identical_slots and a.strides == out.strides and a.offset == 0
+            if not same or group.domain.axes or a.is_data_dependent:
                 return True
     return False

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from ..backend.faults import Asked
+from ..backend.faults import IndexPurpose
 from ..dtypes import DType
-from ..layout import LIMIT, Shape
+from ..layout import ELEMENTS_MAX, Shape
 from ..ops.table import Op
 from .domain import Domain, Path
-from .plan import Operand
+from .plan import MemoryOperand
 
 
 class Access:
     """One access of a kernel to a buffer: element strides over the domain's axes.
 
-    Slot -1 is no memory: a linear index. `computed`: True if it also depends on indices that are
-    data.
-    `most`: how many elements there are, if a join's part is smaller than the domain. `begins`: True
-    if the buffer begins at the offset; otherwise the offset is added to each index.
+    Slot -1 is no memory: a linear index. `is_data_dependent`: True if it also depends on indices
+    that are data. `elements_max`: how many elements there are, if a join's part is smaller than the
+    domain. `starts_at_offset`: True if the buffer begins at the offset; otherwise the offset is
+    added to each index.
     """
 
-    __slots__ = ("begins", "computed", "dtype", "most", "offset", "slot", "strides")
+    __slots__ = (
+        "dtype",
+        "elements_max",
+        "is_data_dependent",
+        "offset",
+        "slot",
+        "starts_at_offset",
+        "strides",
+    )
 
     def __init__(
         self,
@@ -29,18 +37,18 @@ class Access:
         dtype: DType,
         strides: Shape,
         offset: int,
-        computed: bool = False,
-        most: int = LIMIT,
+        is_data_dependent: bool = False,
+        elements_max: int = ELEMENTS_MAX,
     ) -> None:
-        self.slot, self.dtype, self.strides, self.most = slot, dtype, strides, most
-        self.offset, self.computed = offset, computed
+        self.slot, self.dtype, self.strides, self.elements_max = slot, dtype, strides, elements_max
+        self.offset, self.is_data_dependent = offset, is_data_dependent
         # A part of a join may be viewed from positions before or after its memory.
-        self.begins = slot >= 0 and offset >= 0 and most == LIMIT
+        self.starts_at_offset = slot >= 0 and offset >= 0 and elements_max == ELEMENTS_MAX
 
     @property
     def start(self) -> int:
         """The element at which the buffer begins."""
-        return self.offset if self.begins else 0
+        return self.offset if self.starts_at_offset else 0
 
 
 class GatherAxes(NamedTuple):
@@ -48,45 +56,61 @@ class GatherAxes(NamedTuple):
 
     node: int
     axes: tuple[tuple[int, int], ...]
-    asked: tuple[Asked, ...]  # the purpose of each index, if the kernel must check them
+    purposes: tuple[IndexPurpose, ...]  # the purpose of each index, if the kernel must check them
 
 
-class Part(NamedTuple):
+class JoinRange(NamedTuple):
     """A range of positions along the axis of a join: `start` <= position < `stop`, or to the end.
 
-    `at` gives the position of a point of the domain.
+    `position` gives the position of a point of the domain.
     """
 
-    at: Access
+    position: Access
     start: int
     stop: int | None
 
 
-What: TypeAlias = Literal["load", "scalar", "map", "generate", "gather", "reduce", "join"]
+TermKind: TypeAlias = Literal["load", "scalar", "map", "generate", "gather", "reduce", "join"]
 
 
 class Term:
     """A value that is computed on the fly at a point of the domain; `dtype` is that of the result.
 
-    `parts` of a join: the range of each operand; of a load: the ranges outside of which it gives 0.
+    `ranges` of a join: the range of each operand; of a load: the ranges outside of which it gives
+    0.
     """
 
-    __slots__ = ("access", "args", "casts", "dtype", "gathered", "op", "parts", "scalar", "what")
+    __slots__ = (
+        "access",
+        "args",
+        "casts",
+        "dtype",
+        "gather_axes",
+        "kind",
+        "op",
+        "ranges",
+        "scalar_index",
+    )
 
     def __init__(
         self,
-        what: What,
+        kind: TermKind,
         dtype: DType,
         op: Op | None = None,
         args: tuple[Term, ...] = (),
         casts: tuple[DType, ...] = (),
         access: Access | None = None,
-        scalar: int = -1,
-        gathered: GatherAxes | None = None,
-        parts: tuple[Part, ...] = (),
+        scalar_index: int = -1,
+        gather_axes: GatherAxes | None = None,
+        ranges: tuple[JoinRange, ...] = (),
     ) -> None:
-        self.what, self.dtype, self.op, self.args, self.casts = what, dtype, op, args, casts
-        self.access, self.scalar, self.gathered, self.parts = access, scalar, gathered, parts
+        self.kind, self.dtype, self.op, self.args, self.casts = kind, dtype, op, args, casts
+        self.access, self.scalar_index, self.gather_axes, self.ranges = (
+            access,
+            scalar_index,
+            gather_axes,
+            ranges,
+        )
 
 
 class Output(NamedTuple):
@@ -97,28 +121,30 @@ class Output(NamedTuple):
     access: Access
 
 
-class Group:
+class FusionGroup:
     """A kernel that materialised nodes share, each with its term."""
 
     __slots__ = (
         "accesses",
-        "by_division",
         "domain",
         "index",
-        "memo",
+        "indexes_by_division",
         "outputs",
-        "refusals",
-        "size",
+        "refusal_count",
+        "terms",
+        "value_count",
     )
 
     def __init__(self, index: int, domain: Domain) -> None:
         self.index, self.domain = index, domain
         self.outputs: list[Output] = []
         self.accesses: list[Access] = []
-        self.memo: dict[tuple[int, Path], Term] = {}  # (node, path of its view) -> its term
-        self.size = 0  # values computed, as NODE_LIMIT counts them
-        self.by_division = False  # True if quotients and remainders give the indices along rows
-        self.refusals = 0  # nodes that would have made it too large
+        self.terms: dict[tuple[int, Path], Term] = {}  # (node, path of its view) -> its term
+        self.value_count = 0  # values computed, as NODE_LIMIT counts them
+        self.indexes_by_division = (
+            False  # True if quotients and remainders give the indices along rows
+        )
+        self.refusal_count = 0  # nodes that would have made it too large
 
     def row_is_coalescible(self) -> bool:
         """Return True if a single stride walks each access along the rows."""
@@ -130,7 +156,7 @@ class Group:
 class SplitRows(NamedTuple):
     """A reduction of few, long rows in several launches."""
 
-    group: Group  # has the reduction's term, and the accesses that it reads
+    group: FusionGroup  # has the reduction's term, and the accesses that it reads
     output: Output
 
 
@@ -138,11 +164,11 @@ class OwnKernels(NamedTuple):
     """A node whose op has kernels of its own, or a library call in their place."""
 
     node: int
-    inputs: tuple[Operand, ...]
-    output: Operand
+    inputs: tuple[MemoryOperand, ...]
+    output: MemoryOperand
     casts: tuple[DType, ...]
-    is_call: bool
+    is_library_call: bool
     copies: bool  # True if an op that updates its first operand starts from a copy of it
 
 
-Kernel: TypeAlias = Group | SplitRows | OwnKernels
+PlannedKernel: TypeAlias = FusionGroup | SplitRows | OwnKernels

@@ -6,22 +6,22 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar, TypeAlias
 
-from ..backend.faults import Asked
+from ..backend.faults import IndexPurpose
 from ..dtypes import DType, int64
 from ..ir.builder import KernelBuilder
 from ..ir.language import Buffer, Store, Value, cast, const, load, quo, reduce_loop, rem, where
-from ..layout import LIMIT, Shape
+from ..layout import ELEMENTS_MAX, Shape
 from ..ops.arithmetic import convert
 from .decisions import Decisions
-from .groups import Access, Output, Part, Term
+from .groups import Access, JoinRange, Output, Term
 from .lower_concat import common_memory
-from .plan import Step
+from .plan import PlannedLaunch
 from .reasons import Reason
 
 Point: TypeAlias = tuple[Value, ...]  # the grid's indices, then those along the row
 
 
-class Emitter:
+class KernelEmitter:
     """A builder of one kernel.
 
     It has parameters with their run-time values, accesses as indices, terms as Values.
@@ -32,17 +32,19 @@ class Emitter:
         self.buffers: list[tuple[int, int]] = []
         self.ints: list[int] = []
         self.scalars: list[int] = []
-        self._buffer: dict[tuple[int, int, str, DType], Buffer] = {}
-        self._scalar: dict[tuple[int, DType], Value] = {}
+        self._buffers_by_key: dict[tuple[int, int, str, DType], Buffer] = {}
+        self._scalars_by_key: dict[tuple[int, DType], Value] = {}
         self._values: dict[tuple[int, tuple[int, ...]], Value] = {}
         self._reduced: dict[int, tuple[Value, ...]] = {}
-        self._outer = LIMIT  # the number of a point's indices that are the grid's
-        self._below: dict[tuple[Shape, int, int, tuple[int, ...]], Value] = {}
-        self._alive: list[tuple[Term, Point]] = []  # keeps the ids in `_values` from being reused
+        self._grid_rank = ELEMENTS_MAX  # the number of a point's indices that are the grid's
+        self._comparisons: dict[tuple[Shape, int, int, tuple[int, ...]], Value] = {}
+        self._kept_alive: list[
+            tuple[Term, Point]
+        ] = []  # keeps the ids in `_values` from being reused
         # (node, number of the index) -> condition that it is bad, the index, its purpose
-        self.failures: dict[tuple[int, int], tuple[Value, Value, Asked]] = {}
+        self.index_checks: dict[tuple[int, int], tuple[Value, Value, IndexPurpose]] = {}
 
-    def integer(self, letter: str, value: int) -> Value:
+    def add_integer(self, letter: str, value: int) -> Value:
         """Add a run-time integer parameter and return it."""
         self.ints.append(value)
         return self.builder.int(f"{letter}{len(self.ints) - 1}")
@@ -50,29 +52,29 @@ class Emitter:
     def buffer(self, slot: int, dtype: DType, offset: int, access: str) -> Buffer:
         """Return the buffer parameter for a slot at a static offset (in elements)."""
         key = (slot, offset, access, dtype)
-        if key not in self._buffer:
+        if key not in self._buffers_by_key:
             letter = "out" if access == "w" else "in"
             self.buffers.append((slot, offset * dtype.itemsize))
-            self._buffer[key] = self.builder.buffer(
+            self._buffers_by_key[key] = self.builder.buffer(
                 f"{letter}{len(self.buffers) - 1}", dtype, access
             )
-        return self._buffer[key]
+        return self._buffers_by_key[key]
 
     def scalar(self, term: Term) -> Value:
         """Return a run-time scalar parameter: real; halves are rounded from float32."""
-        key = (term.scalar, term.dtype)
-        if key not in self._scalar:
-            self.scalars.append(term.scalar)
+        key = (term.scalar_index, term.dtype)
+        if key not in self._scalars_by_key:
+            self.scalars.append(term.scalar_index)
             wide = term.dtype.compute.part
             v = self.builder.scalar(f"c{len(self.scalars) - 1}", wide)
-            self._scalar[key] = convert(v, term.dtype)
-        return self._scalar[key]
+            self._scalars_by_key[key] = convert(v, term.dtype)
+        return self._scalars_by_key[key]
 
     def declare_grid(self, extents: Shape) -> list[Value]:
         """Add the grid's axes, at least one, and return their indices."""
         if not extents:
             return [self.builder.axis(const(1, int64))]
-        params = [self.integer("n", n) for n in extents]
+        params = [self.add_integer("n", n) for n in extents]
         return [self.builder.axis(p) for p in params]
 
     def declare_strides(self, accesses: Sequence[Access], strides: Sequence[Shape]) -> None:
@@ -81,17 +83,19 @@ class Emitter:
         Strides 0 and 1 are static, all others are run-time integers.
         """
         self._strides = {
-            id(a): [None if s == 0 else 1 if s == 1 else self.integer("s", s) for s in ss]
+            id(a): [None if s == 0 else 1 if s == 1 else self.add_integer("s", s) for s in ss]
             for a, ss in zip(accesses, strides, strict=True)
         }
         self._offsets = {
-            id(a): self.integer("o", a.offset) for a in accesses if a.offset and not a.begins
+            id(a): self.add_integer("o", a.offset)
+            for a in accesses
+            if a.offset and not a.starts_at_offset
         }
 
-    def index(self, access: Access, where_: Sequence[Value]) -> Value:
+    def index(self, access: Access, point: Sequence[Value]) -> Value:
         """Return the linear index of an access at a point."""
         total = self._offsets.get(id(access), const(0, int64))
-        for i, s in zip(where_, self._strides[id(access)], strict=False):
+        for i, s in zip(point, self._strides[id(access)], strict=False):
             if s is not None:
                 total = total + i * s
         return total
@@ -103,42 +107,44 @@ class Emitter:
         """
         key = (id(term), tuple(map(id, point)))
         if key not in self._values:
-            self._alive.append((term, point))
-            self._values[key] = self._RULES[term.what](self, term, point)
+            self._kept_alive.append((term, point))
+            self._values[key] = self._RULES[term.kind](self, term, point)
         return self._values[key]
 
     def _load(self, term: Term, point: Point) -> Value:
-        a, there = term.access, None
+        a, mask = term.access, None
         assert a is not None
-        for part in term.parts:
-            inside = self._inside(part, point)
-            there = inside if there is None else there & inside
-        return load(self.buffer(a.slot, a.dtype, a.start, "r"), self.index(a, point), there)
+        for part in term.ranges:
+            inside = self._is_inside(part, point)
+            mask = inside if mask is None else mask & inside
+        return load(self.buffer(a.slot, a.dtype, a.start, "r"), self.index(a, point), mask)
 
-    def _inside(self, part: Part, point: Point) -> Value:
+    def _is_inside(self, part: JoinRange, point: Point) -> Value:
         if part.stop is None:  # the part extends to the end of the axis
-            return ~self._is_below(part.at, part.start, point)
-        below = self._is_below(part.at, part.stop, point)
-        return ~self._is_below(part.at, part.start, point) & below if part.start else below
+            return ~self._is_below(part.position, part.start, point)
+        below = self._is_below(part.position, part.stop, point)
+        return ~self._is_below(part.position, part.start, point) & below if part.start else below
 
-    def _is_below(self, at: Access, stop: int, point: Point) -> Value:
+    def _is_below(self, position: Access, stop: int, point: Point) -> Value:
         """Return the condition that a position is below `stop`; equal conditions are one value."""
-        key = (at.strides, at.offset, stop, tuple(map(id, point)))
-        if key not in self._below:
-            self._below[key] = self.index(at, point) < self.integer("e", stop)
-        return self._below[key]
+        key = (position.strides, position.offset, stop, tuple(map(id, point)))
+        if key not in self._comparisons:
+            self._comparisons[key] = self.index(position, point) < self.add_integer("e", stop)
+        return self._comparisons[key]
 
     def _join(self, term: Term, point: Point) -> Value:
         """Return an element of a join: one load if the parts share memory, else a choice."""
-        along_row = len(point) > self._outer  # in rows, lanes read both sides of a part's boundary
+        along_row = (
+            len(point) > self._grid_rank
+        )  # in rows, lanes read both sides of a part's boundary
         memory = None if along_row else common_memory(term)
         if memory is not None:
             slot, offset, dtype = memory
             return load(self.buffer(slot, dtype, offset, "r"), self._index_of_join(term, point))
-        *others, result = (widen(self.value(t, point)) for t in term.args)
-        for v, part in zip(reversed(others), reversed(term.parts[:-1]), strict=True):
+        *others, result = (widen_half(self.value(t, point)) for t in term.args)
+        for v, part in zip(reversed(others), reversed(term.ranges[:-1]), strict=True):
             assert part.stop is not None
-            result = where(self._is_below(part.at, part.stop, point), v, result)
+            result = where(self._is_below(part.position, part.stop, point), v, result)
         return cast(result, term.dtype)
 
     def _index_of_join(self, term: Term, point: Point) -> Value:
@@ -146,27 +152,28 @@ class Emitter:
         if term.access is not None:
             return self.index(term.access, point)
         *others, index = (self._index_of_join(t, point) for t in term.args)
-        for i, part in zip(reversed(others), reversed(term.parts[:-1]), strict=True):
+        for i, part in zip(reversed(others), reversed(term.ranges[:-1]), strict=True):
             assert part.stop is not None
-            index = where(self._is_below(part.at, part.stop, point), i, index)
+            index = where(self._is_below(part.position, part.stop, point), i, index)
         return index
 
-    def _operand(self, term: Term, to: DType, point: Point) -> Value:
-        if term.what == "scalar":
-            return self.scalar(Term("scalar", to, scalar=term.scalar))
-        return convert(self.value(term, point), to)
+    def _operand(self, term: Term, dtype: DType, point: Point) -> Value:
+        if term.kind == "scalar":
+            return self.scalar(Term("scalar", dtype, scalar_index=term.scalar_index))
+        return convert(self.value(term, point), dtype)
 
     def _map(self, term: Term, point: Point) -> Value:
         assert term.op is not None
         operands = [self._operand(t, d, point) for t, d in zip(term.args, term.casts, strict=True)]
         if term.op.widens:
-            operands = [widen(v) for v in operands]
+            operands = [widen_half(v) for v in operands]
         return convert(term.op.expression(*operands), term.dtype)
 
     def _generate(self, term: Term, point: Point) -> Value:
         assert term.op is not None and term.access is not None
         scalars = [
-            widen(self._operand(t, d, point)) for t, d in zip(term.args, term.casts, strict=True)
+            widen_half(self._operand(t, d, point))
+            for t, d in zip(term.args, term.casts, strict=True)
         ]
         return convert(term.op.expression(self.index(term.access, point), *scalars), term.dtype)
 
@@ -174,7 +181,7 @@ class Emitter:
         op = term.op
         assert op is not None
         if id(term) not in self._reduced:
-            outer = point[: self._outer]
+            outer = point[: self._grid_rank]
             self._reduced[id(term)] = reduce_loop(
                 op.combine,
                 0,
@@ -195,12 +202,12 @@ class Emitter:
 
     def declare_row_length(self, length: int) -> None:
         """Declare a row of which only the length is needed."""
-        self.row_length = self.integer("m", length)
+        self.row_length = self.add_integer("m", length)
 
     def declare_row(self, outer: int, extents: Shape) -> None:
         """Declare the row by its extents after coalescing (usually one)."""
-        self._outer = outer
-        sizes = [self.integer("m", n) for n in extents]
+        self._grid_rank = outer
+        sizes = [self.add_integer("m", n) for n in extents]
         length = sizes[0] if sizes else const(1, int64)
         for s in sizes[1:]:
             length = length * s
@@ -217,22 +224,22 @@ class Emitter:
     def _gather(self, term: Term, point: Point) -> Value:
         a, op = term.access, term.op
         assert a is not None and op is not None
-        total, fine = self.index(a, point), None
-        assert term.gathered is not None
-        node, axes, asked = term.gathered
+        total, in_range = self.index(a, point), None
+        assert term.gather_axes is not None
+        node, axes, purposes = term.gather_axes
         for k, (t, d) in enumerate(zip(term.args, term.casts, strict=True)):
             (stride, extent), raw_index = axes[k], convert(self.value(t, point), d)
             i = raw_index
-            if asked:
-                n = self.integer("n", extent)
+            if purposes:
+                n = self.add_integer("n", extent)
                 i = where(i < 0, i + n, i)
                 inside = (const(0, int64) <= i) & (i < n)
-                self.check(node, k, inside, raw_index, asked[k])
-                fine = inside if fine is None else fine & inside
-            total = total + i * (1 if stride == 1 else self.integer("s", stride))
-        return load(self.buffer(a.slot, a.dtype, a.start, "r"), total, fine)
+                self.record_check(node, k, inside, raw_index, purposes[k])
+                in_range = inside if in_range is None else in_range & inside
+            total = total + i * (1 if stride == 1 else self.add_integer("s", stride))
+        return load(self.buffer(a.slot, a.dtype, a.start, "r"), total, in_range)
 
-    _RULES: ClassVar[dict[str, Callable[[Emitter, Term, Point], Value]]] = {
+    _RULES: ClassVar[dict[str, Callable[[KernelEmitter, Term, Point], Value]]] = {
         "load": _load,
         "map": _map,
         "generate": _generate,
@@ -241,47 +248,52 @@ class Emitter:
         "join": _join,
     }
 
-    def check(self, node: int, number: int, fine: Value, raw_index: Value, asked: Asked) -> None:
+    def record_check(
+        self, node: int, number: int, in_range: Value, raw_index: Value, purpose: IndexPurpose
+    ) -> None:
         """Record a check of a node's index: `raw_index` is out of range unless `fine`."""
-        bad, earlier = ~fine, self.failures.get((node, number))
+        out_of_range, earlier = ~in_range, self.index_checks.get((node, number))
         if earlier is not None:  # the node is computed at several points
-            bad, raw_index = earlier[0] | bad, where(earlier[0], earlier[1], raw_index)
-        self.failures[node, number] = bad, raw_index, asked
+            out_of_range, raw_index = (
+                earlier[0] | out_of_range,
+                where(earlier[0], earlier[1], raw_index),
+            )
+        self.index_checks[node, number] = out_of_range, raw_index, purpose
 
-    def checks(self, decisions: Decisions) -> tuple[tuple[int, int, Asked], ...]:
+    def emit_checks(self, decisions: Decisions) -> tuple[tuple[int, int, IndexPurpose], ...]:
         """Add the stores that report indices out of range.
 
         Return (slot, node, purpose) of each.
         """
-        cells: list[tuple[int, int, Asked]] = []
-        for (node, _), (bad, raw_index, asked) in self.failures.items():
+        cells: list[tuple[int, int, IndexPurpose]] = []
+        for (node, _), (out_of_range, raw_index, purpose) in self.index_checks.items():
             slot = decisions.new_slot()
             cell = self.buffer(slot, int64, 0, "w")
-            self.builder.store(cell, const(0, int64), raw_index, bad)
-            cells.append((slot, node, asked))
+            self.builder.store(cell, const(0, int64), raw_index, out_of_range)
+            cells.append((slot, node, purpose))
         return tuple(cells)
 
     def output_buffer(self, access: Access) -> Buffer:
         """Return the buffer that an output access writes."""
         return self.buffer(access.slot, access.dtype, access.offset, "w")
 
-    def stores(self, outputs: Sequence[Output], point: Point) -> list[Store]:
+    def build_stores(self, outputs: Sequence[Output], point: Point) -> list[Store]:
         """Return the stores at a point along the row."""
         return [
             Store(self.output_buffer(a), self.index(a, point), self.value(t, point))
             for _, t, a in outputs
         ]
 
-    def step(
+    def build_step(
         self,
         grid: Shape,
         fresh: tuple[tuple[int, int], ...],
         why: Iterable[Reason],
         nbytes: int,
-        checks: tuple[tuple[int, int, Asked], ...] = (),
-    ) -> Step:
+        checks: tuple[tuple[int, int, IndexPurpose], ...] = (),
+    ) -> PlannedLaunch:
         """Return the finished launch, which reads and writes `nbytes`."""
-        return Step(
+        return PlannedLaunch(
             self.builder.build(),
             tuple(self.buffers),
             fresh,
@@ -294,7 +306,7 @@ class Emitter:
         )
 
 
-def widen(v: Value) -> Value:
+def widen_half(v: Value) -> Value:
     """Return a half as float32, and any other value as it is."""
     return cast(v, v.dtype.compute)
 
@@ -321,5 +333,5 @@ def count_bytes(accesses: Sequence[Access], extents: Shape) -> int:
     for a in accesses:
         if a.slot >= 0:
             distinct = math.prod(n for n, s in zip(extents, a.strides, strict=True) if s != 0)
-            total += min(distinct, a.most) * a.dtype.itemsize
+            total += min(distinct, a.elements_max) * a.dtype.itemsize
     return total

@@ -9,21 +9,21 @@ import math
 from collections.abc import Callable, Sequence
 
 from .. import layout as lay
-from ..backend.faults import Asked
+from ..backend.faults import IndexPurpose
 from ..dtypes import DType, int64
 from ..graph.expr import Attrs, Expr
 from ..ir.language import Buffer, Store, Value, const, load
 from ..layout import Shape
 from ..ops.arithmetic import convert
-from .cost import BLOCKS_BUSY
+from .cost import BLOCKS_PER_UNIT
 from .decisions import Decisions
 from .groups import OwnKernels, Term
-from .kernel_emitter import Emitter, widen
-from .plan import Call, Operand, Step
-from .reasons import Kind, Reason
-from .terms import No, Refusal, memory_operand
+from .kernel_emitter import KernelEmitter, widen_half
+from .plan import MemoryOperand, PlannedCall, PlannedLaunch
+from .reasons import Reason, ReasonKind
+from .terms import Refusal, Rejection, memory_operand
 
-NUMBER = -2  # stands for an operand: an integer that is no operand's size or stride
+NO_OPERAND = -2  # stands for an operand: an integer that is no operand's size or stride
 
 
 class OpSite:
@@ -35,7 +35,7 @@ class OpSite:
     def __init__(
         self,
         name: str,
-        operands: Sequence[Operand],
+        operands: Sequence[MemoryOperand],
         casts: Sequence[DType],
         attrs: Attrs,
         scalar: int,
@@ -43,10 +43,10 @@ class OpSite:
         changes: Sequence[int] = (),
     ) -> None:
         self.attrs, self.casts, self._node = attrs, casts, node
-        self._emitter = Emitter(name)
+        self._emitter = KernelEmitter(name)
         self.builder = self._emitter.builder
         self._operands = operands
-        self._scalar = scalar
+        self._first_scalar = scalar
         # operands that the kernel reads and writes are "rw"
         self._access = ["r"] * (len(operands) - 1) + ["w"]
         for k in changes:
@@ -59,7 +59,7 @@ class OpSite:
 
         Operand -1 is the result.
         """
-        return self._int(("n", operand, axis), self._operands[operand].view.shape[axis])
+        return self._runtime_integer(("n", operand, axis), self._operands[operand].view.shape[axis])
 
     def rank(self, operand: int) -> int:
         """Return the number of axes of an operand."""
@@ -74,11 +74,13 @@ class OpSite:
 
     def number(self, name: str, value: int) -> Value:
         """Return a run-time integer that is no size or stride."""
-        return self._int((name, NUMBER, 0), value)
+        return self._runtime_integer((name, NO_OPERAND, 0), value)
 
     def scalar(self, position: int, dtype: DType) -> Value:
         """Return the op's Python number at `position` among its scalars."""
-        return self._emitter.scalar(Term("scalar", dtype, scalar=self._scalar + position))
+        return self._emitter.scalar(
+            Term("scalar", dtype, scalar_index=self._first_scalar + position)
+        )
 
     def points(self, name: str, count: int) -> Value:
         """Add a grid axis of `count` points and return its index."""
@@ -91,9 +93,9 @@ class OpSite:
         self._grid.append(self.extent(operand, axis))
         return self.builder.axis(extent)
 
-    def _int(self, key: tuple[str, int, int], value: int) -> Value:
+    def _runtime_integer(self, key: tuple[str, int, int], value: int) -> Value:
         if key not in self._ints:
-            self._ints[key] = self._emitter.integer(key[0], value)
+            self._ints[key] = self._emitter.add_integer(key[0], value)
         return self._ints[key]
 
     def index(self, operand: int, at: Sequence[Value]) -> Value:
@@ -103,7 +105,9 @@ class OpSite:
         for axis, i in enumerate(at):
             s = view.strides[axis]
             if view.shape[axis] != 1 and s != 0:
-                total = total + i * (1 if s == 1 else self._int(("s", operand, axis), s))
+                total = total + i * (
+                    1 if s == 1 else self._runtime_integer(("s", operand, axis), s)
+                )
         return total
 
     def read(self, operand: int, *at: Value) -> Value:
@@ -113,11 +117,11 @@ class OpSite:
     def element(self, operand: int, index: Value) -> Value:
         """Return the element of an operand at a linear index, in its compute dtype."""
         value = load(self._buffer(operand), index)
-        return widen(convert(value, self.casts[operand]))
+        return widen_half(convert(value, self.casts[operand]))
 
     def current(self, *at: Value) -> Value:
         """Return the result's element as it is now, for a kernel that reads what it has stored."""
-        return widen(load(self._buffer(-1), self.index(-1, at)))
+        return widen_half(load(self._buffer(-1), self.index(-1, at)))
 
     def _buffer(self, operand: int) -> Buffer:
         slot, view, dtype = self._operands[operand]
@@ -137,7 +141,7 @@ class OpSite:
 
         `asked`: the op's public name, the axis and its size.
         """
-        self._emitter.check(self._node, 0, fine, given, Asked(*asked))
+        self._emitter.record_check(self._node, 0, fine, given, IndexPurpose(*asked))
 
     def copy(self) -> None:
         """Build the kernel that stores the first operand as the result."""
@@ -148,13 +152,15 @@ class OpSite:
         """Store a result's element at every point of the grid."""
         self.builder.effect(self.stored(value, *at))
 
-    def step(self, decisions: Decisions, fresh: tuple[tuple[int, int], ...], why: Reason) -> Step:
+    def build_step(
+        self, decisions: Decisions, fresh: tuple[tuple[int, int], ...], why: Reason
+    ) -> PlannedLaunch:
         """Return the finished launch."""
         if not self._grid:
             self.builder.axis(const(1, int64))
         nbytes = sum(math.prod(x.view.shape) * x.dtype.itemsize for x in self._operands)
-        checks = self._emitter.checks(decisions)
-        return self._emitter.step(tuple(self._grid), fresh, (why,), nbytes, checks)
+        checks = self._emitter.emit_checks(decisions)
+        return self._emitter.build_step(tuple(self._grid), fresh, (why,), nbytes, checks)
 
 
 class OpLaunches:
@@ -170,14 +176,14 @@ class OpLaunches:
         self.op, self.attrs = expr.op, expr.attrs
         self.concurrency, self.near = decisions.graph.concurrency, decisions.graph.near
         self.result = len(kernels.inputs)
-        self.steps: list[Step | Call] = []
+        self.steps: list[PlannedLaunch | PlannedCall] = []
         self._decisions, self._node = decisions, kernels.node
-        self._operands: list[Operand] = [*kernels.inputs, kernels.output]
+        self._operands: list[MemoryOperand] = [*kernels.inputs, kernels.output]
         casts = zip(expr.args, kernels.casts, strict=True)
         self._casts = [c for a, c in casts if type(a) is Expr]
         # operand -> the memory to allocate at the first launch that names it
-        self._fresh: dict[int, tuple[tuple[int, int], ...]] = {
-            self.result: decisions.fresh(kernels.node)
+        self._allocations: dict[int, tuple[tuple[int, int], ...]] = {
+            self.result: decisions.allocations_of(kernels.node)
         }
 
     def shape(self, operand: int) -> Shape:
@@ -207,15 +213,15 @@ class OpLaunches:
         the gaps. There are no more blocks than a block has elements, since results of blocks are
         summed over all blocks.
         """
-        most = max(1, BLOCKS_BUSY * self.concurrency // max(1, math.prod(rows)))
-        return max(least, -(-n // most), math.isqrt(n))
+        blocks_max = max(1, BLOCKS_PER_UNIT * self.concurrency // max(1, math.prod(rows)))
+        return max(least, -(-n // blocks_max), math.isqrt(n))
 
     def temporary(self, dtype: DType, shape: Shape) -> int:
         """Allocate memory that lives until the last launch that names it, and return its number."""
         slot = self._decisions.new_slot()
-        self._operands.append(Operand(slot, lay.contiguous(shape), dtype))
+        self._operands.append(MemoryOperand(slot, lay.contiguous(shape), dtype))
         number = len(self._operands) - 1
-        self._fresh[number] = ((slot, math.prod(shape) * dtype.itemsize),)
+        self._allocations[number] = ((slot, math.prod(shape) * dtype.itemsize),)
         return number
 
     def launch(
@@ -231,15 +237,15 @@ class OpLaunches:
         Operand k of its site is `operands[k]`, the last one its result; `changes` are those, by k,
         that it reads and writes.
         """
-        reason = Reason(Kind.WORDS, why) if why else self._decisions.materialised[self._node]
-        self._launch(name, build, operands, changes, reason)
+        reason = Reason(ReasonKind.CUSTOM, why) if why else self._decisions.materialised[self._node]
+        self._add_launch(name, build, operands, changes, reason)
 
     def copy(self) -> None:
         """Add the kernel that stores the first operand as the result."""
-        reason = Reason(Kind.STARTS_FROM_COPY, self.op.name)
-        self._launch("copy", OpSite.copy, (0, self.result), (), reason)
+        reason = Reason(ReasonKind.STARTS_FROM_COPY, self.op.name)
+        self._add_launch("copy", OpSite.copy, (0, self.result), (), reason)
 
-    def _launch(
+    def _add_launch(
         self,
         name: str,
         build: Callable[[OpSite], None],
@@ -248,48 +254,54 @@ class OpLaunches:
         why: Reason,
     ) -> None:
         casts = [self.dtype(k) for k in operands[:-1]]
-        scalar = self._decisions.graph.scalar_at[self._node]
+        scalar = self._decisions.graph.first_scalar[self._node]
         memory = [self._operands[k] for k in operands]
         site = OpSite(name, memory, casts, self.attrs, scalar, self._node, changes)
         build(site)
-        fresh = tuple(f for k in operands for f in self._fresh.pop(k, ()))
-        self.steps.append(site.step(self._decisions, fresh, why))
+        fresh = tuple(f for k in operands for f in self._allocations.pop(k, ()))
+        self.steps.append(site.build_step(self._decisions, fresh, why))
 
 
 def build_own_kernels(decisions: Decisions, i: int) -> OwnKernels | Refusal:
     """Return the kernels of a node whose op has its own, with its operands in memory."""
     graph, expr = decisions.graph, decisions.graph.nodes[i]
     assert expr.op is not None
-    inputs: list[Operand] = []
+    inputs: list[MemoryOperand] = []
     for a in expr.args:
         if type(a) is Expr:
             operand = memory_operand(decisions, graph.index[a], None)
-            if not isinstance(operand, Operand):
+            if not isinstance(operand, MemoryOperand):
                 return operand
             inputs.append(operand)
-    copies = expr.op.updates and i not in decisions.takes_over
+    copies = expr.op.updates and i not in decisions.updated_operand
     if graph.target is not None and graph.is_target(i):
-        in_place = expr.op.updates and inputs[0].slot in graph.target.same
+        in_place = expr.op.updates and inputs[0].slot in graph.target.identical_slots
         read = inputs[1:] if in_place else inputs
-        if any(x.slot in graph.target.overlaps for x in read):
-            return No.TARGET
+        if any(x.slot in graph.target.overlapping_slots for x in read):
+            return Rejection.TARGET_HAZARD
         copies = copies and not in_place
     casts = graph.casts_of(i)
     has_call = (expr.op.name, casts[0]) in graph.library_calls
     uses_call = has_call and expr.op.vendor(expr.attrs, expr.spec.shape, casts[0])
     is_call = uses_call and all(x.dtype is c for x, c in zip(inputs, casts, strict=False))
-    output = Operand(decisions.slot_of[i], decisions.base(i), expr.spec.dtype)
+    output = MemoryOperand(decisions.slot_of[i], decisions.memory_layout(i), expr.spec.dtype)
     return OwnKernels(i, tuple(inputs), output, casts, is_call, copies)
 
 
-def launches_of_op(decisions: Decisions, kernels: OwnKernels) -> list[Step | Call]:
+def build_op_launches(
+    decisions: Decisions, kernels: OwnKernels
+) -> list[PlannedLaunch | PlannedCall]:
     """Return the launches of such a node, or the library call in their place."""
     i, expr = kernels.node, decisions.graph.nodes[kernels.node]
     assert expr.op is not None
-    if kernels.is_call:
+    if kernels.is_library_call:
         nbytes = expr.spec.size * expr.spec.dtype.itemsize
         why = (decisions.materialised[i],)
-        return [Call(expr.op, kernels.inputs, kernels.output, decisions.fresh(i), why, nbytes)]
+        return [
+            PlannedCall(
+                expr.op, kernels.inputs, kernels.output, decisions.allocations_of(i), why, nbytes
+            )
+        ]
     launches = OpLaunches(decisions, kernels)
     if kernels.copies:
         launches.copy()

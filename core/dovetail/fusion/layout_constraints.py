@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ..layout import StridedView
-from .decisions import Graph
+from .decisions import PlanGraph
 from .domain import Path, apply_path
 
 
-def reshaping_views(graph: Graph) -> dict[int, list[Path]]:
+def reshaping_views(graph: PlanGraph) -> dict[int, list[Path]]:
     """Return, by node, the paths of its views (and of their views) that reshape it."""
     reshaping: dict[int, list[Path]] = {}
     views: dict[int, tuple[int, Path]] = {}  # view -> the node that it views, and the path

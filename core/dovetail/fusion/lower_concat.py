@@ -6,32 +6,35 @@ from typing import TypeAlias
 
 from ..dtypes import DType
 from ..layout import Shape
-from .groups import Part, Term
+from .groups import JoinRange, Term
 
-Memory: TypeAlias = tuple[int, int, DType]  # slot, offset in elements
-Key: TypeAlias = tuple[Shape, int, int, int | None]
+MemoryLocation: TypeAlias = tuple[int, int, DType]  # slot, offset in elements
+RangeKey: TypeAlias = tuple[Shape, int, int, int | None]
 
 
-def common_memory(term: Term, known: frozenset[Key] = frozenset()) -> Memory | None:
+def common_memory(
+    term: Term, known_ranges: frozenset[RangeKey] = frozenset()
+) -> MemoryLocation | None:
     """Return the memory of which a term is an element for every point, or None.
 
-    Loads have such a memory, and joins of loads from one memory. The point is in the parts `known`.
+    Loads have such a memory, and joins of loads from one memory. The point is in the parts
+    `known_ranges`.
     """
-    if term.what == "load":
+    if term.kind == "load":
         a = term.access
         assert a is not None
-        everywhere = all(_key(p) in known for p in term.parts)
+        everywhere = all(_range_key(p) in known_ranges for p in term.ranges)
         return (a.slot, a.start, a.dtype) if everywhere else None
-    if term.what != "join":
+    if term.kind != "join":
         return None
-    last, memories = len(term.args) - 1, set[Memory | None]()
-    for k, (t, part) in enumerate(zip(term.args, term.parts, strict=True)):
-        key = _key(part._replace(stop=None) if k == last else part)  # where the whole ends
-        memories.add(common_memory(t, known | {key}))
+    last, memories = len(term.args) - 1, set[MemoryLocation | None]()
+    for k, (t, part) in enumerate(zip(term.args, term.ranges, strict=True)):
+        key = _range_key(part._replace(stop=None) if k == last else part)  # where the whole ends
+        memories.add(common_memory(t, known_ranges | {key}))
     (memory, *others) = memories
     return None if others or memory is None or memory[2] is not term.dtype else memory
 
 
-def _key(part: Part) -> Key:
+def _range_key(part: JoinRange) -> RangeKey:
     """Return a key for a part: its axis and range."""
-    return part.at.strides, part.at.offset, part.start, part.stop
+    return part.position.strides, part.position.offset, part.start, part.stop

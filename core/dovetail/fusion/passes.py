@@ -9,58 +9,60 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from ..build_info import Uncollected
-from ..environment import words
-from .decisions import Decisions, Graph
+from ..build_info import GcPause
+from ..environment import read_words
+from .decisions import Decisions, PlanGraph
 from .emit_launches import emit
 from .grouping import group
-from .plan import Call, Materialised, Plan
-from .roots import seed
-from .split_rows import split
+from .plan import Materialised, Plan, PlannedCall
+from .roots import select_roots
+from .split_rows import split_reductions
 
 TRACES = ("fusion",)  # valid words of DOVETAIL_TRACE
 
 
-def release(decisions: Decisions) -> None:
+def release_memory(decisions: Decisions) -> None:
     """Record for each launch the memory that no later launch needs."""
     leaves, kept_slots = (
         len(decisions.graph.leaf_slot),
-        {decisions.slot_of[i] for i in decisions.graph.kept},
+        {decisions.slot_of[i] for i in decisions.graph.output_nodes},
     )
     used_later: set[int] = set()
     for step in reversed(decisions.steps):
-        if isinstance(step, Call):
+        if isinstance(step, PlannedCall):
             used = {x.slot for x in step.inputs}
         else:
             used = {slot for slot, _ in step.buffers}
-        step.drops = tuple(s for s in used - used_later if s >= leaves and s not in kept_slots)
+        step.released_slots = tuple(
+            s for s in used - used_later if s >= leaves and s not in kept_slots
+        )
         used_later |= used
 
 
 PASSES: tuple[Callable[[Decisions], None], ...] = (
-    seed,  # materialises nodes that any kernels would have to write
-    split,  # cuts rows of reductions into chunks
+    select_roots,  # materialises nodes that any kernels would have to write
+    split_reductions,  # cuts rows of reductions into chunks
     group,  # assigns nodes to kernels, and materialises what that needs
     emit,  # builds the launches
-    release,  # records the last use of memory
+    release_memory,  # records the last use of memory
 )
 
 
-def plan(graph: Graph) -> Plan:
+def plan(graph: PlanGraph) -> Plan:
     """Return the launches for a graph, in order.
 
     The plan has no launches if the graph's target overlaps what is read.
     """
-    with Uncollected():
+    with GcPause():
         decisions = Decisions(graph)
-        traced = "fusion" in words("DOVETAIL_TRACE", TRACES)
+        traced = "fusion" in read_words("DOVETAIL_TRACE", TRACES)
         for run in PASSES:
             before = str(decisions) if traced else ""
             run(decisions)
             if traced:
                 _print_changes(run.__name__, before, str(decisions))
-            if decisions.overlaps:
-                return Plan([], 0, (), [], overlaps=True)
+            if decisions.target_overlaps:
+                return Plan([], 0, (), [], target_overlaps=True)
         return _build_plan(decisions)
 
 
@@ -77,10 +79,10 @@ def _build_plan(decisions: Decisions) -> Plan:
     """Return the plan that the decisions describe."""
     graph = decisions.graph
     # A value without other references is dropped after its last use: its nodes do not outlive this.
-    kept_slots = tuple((i, s) for i, s in decisions.slot_of.items() if i in graph.kept)
+    kept_slots = tuple((i, s) for i, s in decisions.slot_of.items() if i in graph.output_nodes)
     materialised = []
     for i in sorted(decisions.materialised):
         expr = graph.nodes[i]
         name = "leaf" if expr.op is None else expr.op.name
         materialised.append(Materialised(name, expr.spec, decisions.materialised[i]))
-    return Plan(decisions.steps, decisions.slots, kept_slots, materialised)
+    return Plan(decisions.steps, decisions.slot_count, kept_slots, materialised)

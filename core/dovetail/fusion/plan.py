@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..backend.faults import Asked
+from ..backend.faults import IndexPurpose
 from ..dtypes import DType
 from ..graph.expr import Spec
 from ..ir.builder import Kernel
@@ -15,26 +15,28 @@ from .reasons import Reason
 
 
 @dataclass(eq=False, slots=True, repr=False)
-class Step:
+class PlannedLaunch:
     """One launch.
 
-    `buffers`: (slot, byte offset). `fresh`: (slot, nbytes) to allocate. `scalars`: positions among
-    the graph's Python numbers.
+    `buffers`: (slot, byte offset). `allocations`: (slot, nbytes) to allocate. `scalars`: positions
+    among the graph's Python numbers.
     """
 
     kernel: Kernel
     buffers: tuple[tuple[int, int], ...]
-    fresh: tuple[tuple[int, int], ...]
+    allocations: tuple[tuple[int, int], ...]
     ints: tuple[int, ...]
     scalars: tuple[int, ...]
     grid: Shape
-    why: tuple[Reason, ...]
+    reasons: tuple[Reason, ...]
     nbytes: int  # read and written, counting each access once
-    checks: tuple[tuple[int, int, Asked], ...] = ()  # (slot of the error cell, node, purpose)
-    drops: tuple[int, ...] = ()  # slots that nothing later needs
+    checks: tuple[
+        tuple[int, int, IndexPurpose], ...
+    ] = ()  # (slot of the error cell, node, purpose)
+    released_slots: tuple[int, ...] = ()  # slots that nothing later needs
 
 
-class Operand(NamedTuple):
+class MemoryOperand(NamedTuple):
     """A value in memory, as an op's own kernel or a library call sees it."""
 
     slot: int
@@ -42,23 +44,23 @@ class Operand(NamedTuple):
     dtype: DType
 
 
-class Call:
+class PlannedCall:
     """A library call in place of kernels: `routine(backend, inputs, output, stream)`."""
 
-    __slots__ = ("drops", "fresh", "inputs", "nbytes", "op", "output", "why")
+    __slots__ = ("allocations", "inputs", "nbytes", "op", "output", "reasons", "released_slots")
 
     def __init__(
         self,
         op: Op,
-        inputs: tuple[Operand, ...],
-        output: Operand,
-        fresh: tuple[tuple[int, int], ...],
-        why: tuple[Reason, ...],
+        inputs: tuple[MemoryOperand, ...],
+        output: MemoryOperand,
+        allocations: tuple[tuple[int, int], ...],
+        reasons: tuple[Reason, ...],
         nbytes: int,
     ) -> None:
-        self.op, self.inputs, self.output, self.fresh = op, inputs, output, fresh
-        self.why, self.nbytes = why, nbytes
-        self.drops: tuple[int, ...] = ()
+        self.op, self.inputs, self.output, self.allocations = op, inputs, output, allocations
+        self.reasons, self.nbytes = reasons, nbytes
+        self.released_slots: tuple[int, ...] = ()
 
 
 class Materialised(NamedTuple):
@@ -71,22 +73,24 @@ class Materialised(NamedTuple):
 
 @dataclass(eq=False, slots=True, repr=False)
 class Plan:
-    """A list of steps; `kept`: (position of the node, slot) for every node that stays.
+    """A list of steps; `output_slots`: (position of the node, slot) for every node that stays.
 
-    There are no steps if it `overlaps`.
+    There are no steps if it `target_overlaps`.
     """
 
-    steps: list[Step | Call]
-    slots: int
-    kept: tuple[tuple[int, int], ...]
+    steps: list[PlannedLaunch | PlannedCall]
+    slot_count: int
+    output_slots: tuple[tuple[int, int], ...]
     materialised: list[Materialised]
-    overlaps: bool = False  # the target is read, and not element by element: use fresh memory
+    target_overlaps: bool = (
+        False  # the target is read, and not element by element: use fresh memory
+    )
 
 
-class Target(NamedTuple):
+class WriteTarget(NamedTuple):
     """The existing memory to which the first root is written."""
 
     strides: Shape
     slot: int
-    overlaps: frozenset[int]  # leaf slots that may have elements in common with it ...
-    same: frozenset[int]  # ... and those among them with the very same layout
+    overlapping_slots: frozenset[int]  # leaf slots that may have elements in common with it ...
+    identical_slots: frozenset[int]  # ... and those among them with the very same layout

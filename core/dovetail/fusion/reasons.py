@@ -6,18 +6,18 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Kind(Enum):
+class ReasonKind(Enum):
     """The kinds of reasons with their words; `{}` stands for the words that a reason adds."""
 
-    ASKED = "asked for"
-    HELD = "its tensor is still held"
+    REQUESTED = "asked for"
+    REFERENCED = "its tensor is still held"
     OWN_KERNEL = "it is a kernel of its own"
     READ_BY_KERNEL = "a kernel of its own reads it"
     READ_IN_MEMORY = "it is read at computed places or by a kernel of its own"
     RESHAPED = "it is reshaped in a way that its strides do not permit"
     NOT_COALESCIBLE = "it is reduced over axes that no single stride walks"
-    OTHER_ROWS = "a reduction over other rows cannot be part of its reader's kernel"
-    READER_IN_CHUNKS = "it reduces rows that its reader walks in chunks"
+    DIFFERENT_ROWS = "a reduction over other rows cannot be part of its reader's kernel"
+    READER_USES_CHUNKS = "it reduces rows that its reader walks in chunks"
     CHECKED = "its indices are checked before a reduction reads it"
     TOO_LARGE = "the kernel would grow too large"
     TOO_MANY_BUFFERS = "the kernel would have more buffers than the device takes"
@@ -29,14 +29,14 @@ class Kind(Enum):
     CHUNKS = "few, long rows: each chunk of rows is reduced by itself"
     CHUNKS_OF_CHUNKS = "chunks of chunks are reduced by themselves"
     STARTS_FROM_COPY = "{} starts from a copy"
-    WORDS = "{}"  # the op's own words about one of its launches
+    CUSTOM = "{}"  # the op's own words about one of its launches
 
 
 class Reason(NamedTuple):
     """A reason, with the words that it adds: the name of an op, or an op's own words."""
 
-    kind: Kind
-    words: str = ""
+    kind: ReasonKind
+    detail: str = ""
 
     def __str__(self) -> str:
-        return self.kind.value.format(self.words)
+        return self.kind.value.format(self.detail)

@@ -1,31 +1,35 @@
-"""The pass `seed`, which materialises nodes before any kernel is decided."""
+"""The pass `select_roots`, which materialises nodes before any kernel is decided."""
 
 from __future__ import annotations
 
 from ..graph.expr import Expr
-from .decisions import Decisions, Graph, has_own_kernels
-from .reasons import Kind, Reason
+from .decisions import Decisions, PlanGraph, has_own_kernels
+from .reasons import Reason, ReasonKind
 
 
-def seed(decisions: Decisions) -> None:
+def select_roots(decisions: Decisions) -> None:
     """Materialise the nodes that are stored for any choice of kernels.
 
     These are the roots, nodes with external references, nodes with kernels of their own, and nodes
     that such a kernel or a gather reads.
     """
-    reasons = {i: Reason(Kind.HELD) for i in decisions.graph.held}
-    reasons |= {i: Reason(Kind.ASKED) for i in decisions.graph.roots}
+    reasons = {i: Reason(ReasonKind.REFERENCED) for i in decisions.graph.externally_referenced}
+    reasons |= {i: Reason(ReasonKind.REQUESTED) for i in decisions.graph.roots}
     for i, expr in enumerate(decisions.graph.nodes):
         if has_own_kernels(expr):
-            reasons.setdefault(i, Reason(Kind.OWN_KERNEL))
-            _add_sources(decisions.graph, i, len(expr.args), Reason(Kind.READ_BY_KERNEL), reasons)
+            reasons.setdefault(i, Reason(ReasonKind.OWN_KERNEL))
+            _add_sources(
+                decisions.graph, i, len(expr.args), Reason(ReasonKind.READ_BY_KERNEL), reasons
+            )
         elif expr.op is not None and expr.op.kind == "gather":
-            _add_sources(decisions.graph, i, 1, Reason(Kind.READ_IN_MEMORY), reasons)
+            _add_sources(decisions.graph, i, 1, Reason(ReasonKind.READ_IN_MEMORY), reasons)
     for i in sorted(reasons):
         decisions.materialise(i, reasons[i])
 
 
-def _add_sources(graph: Graph, i: int, count: int, why: Reason, reasons: dict[int, Reason]) -> None:
+def _add_sources(
+    graph: PlanGraph, i: int, count: int, reason: Reason, reasons: dict[int, Reason]
+) -> None:
     """Add a reason for the first operands of a node, or for the nodes that they are views of."""
     for a in graph.nodes[i].args[:count]:
         if type(a) is Expr:
@@ -33,4 +37,4 @@ def _add_sources(graph: Graph, i: int, count: int, why: Reason, reasons: dict[in
             while (view := graph.view_of(j)) is not None:
                 j, _ = view
             if j not in graph.leaf_slot:
-                reasons.setdefault(j, why)
+                reasons.setdefault(j, reason)

@@ -2,7 +2,8 @@
 
 A point reduces each chunk of CHUNK elements, then a launch reduces the chunks' results.
 
-The pass `split` chooses the reductions; the launches are built when all kernels are known.
+The pass `split_reductions` chooses the reductions; the launches are built when all kernels are
+known.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from collections.abc import Sequence
 from .. import layout as lay
 from ..dtypes import bool_, int64
 from ..ir.language import CHUNK, Value, const, load, reduce_loop, where
-from .cost import COLUMNS_PER_ROW, ROWS_BUSY, SMALL_ROWS
+from .cost import COLUMNS_PER_ROW, ROWS_PER_UNIT_MIN, SPLIT_ELEMENTS_MIN
 from .decisions import Decisions
 from .domain import Domain
-from .groups import Access, Group, SplitRows, Term
-from .kernel_emitter import Emitter, count_bytes, kernel_name
-from .plan import Call, Step
-from .reasons import Kind, Reason
+from .groups import Access, FusionGroup, SplitRows, Term
+from .kernel_emitter import KernelEmitter, count_bytes, kernel_name
+from .plan import PlannedCall, PlannedLaunch
+from .reasons import Reason, ReasonKind
 
 
-def split(decisions: Decisions) -> None:
+def split_reductions(decisions: Decisions) -> None:
     """Decide which reductions' rows are cut into chunks."""
     all_rows = decisions.graph.rows.values()
-    decisions.split = {
+    decisions.split_domains = {
         rows for rows in all_rows if _keeps_device_idle(rows, decisions.graph.concurrency)
     }
 
@@ -35,18 +36,20 @@ def _keeps_device_idle(rows: Domain, concurrency: int) -> bool:
     n, count = math.prod(rows.row), math.prod(rows.outer)
     if count and rows.full and len(rows.full) - 1 not in rows.axes:  # columns
         count = -(-count // min(COLUMNS_PER_ROW, rows.full[-1]))
-    return n > CHUNK and count < concurrency * ROWS_BUSY and n * count > SMALL_ROWS
+    return n > CHUNK and count < concurrency * ROWS_PER_UNIT_MIN and n * count > SPLIT_ELEMENTS_MIN
 
 
-def partial_results(term: Term) -> int:
+def count_partial_results(term: Term) -> int:
     """Return how many values a chunk of a reduction gives."""
     assert term.op is not None
     return len(term.op.before(const(0, term.casts[0].compute), const(0, int64)))
 
 
-def launches_in_chunks(decisions: Decisions, kernel: SplitRows) -> list[Step | Call]:
+def build_chunk_launches(
+    decisions: Decisions, kernel: SplitRows
+) -> list[PlannedLaunch | PlannedCall]:
     """Return the launch for the chunks and that for their results; more between for many chunks."""
-    steps: list[Step | Call] = []
+    steps: list[PlannedLaunch | PlannedCall] = []
     partials, chunks = _reduce_chunks(decisions, kernel.group, kernel.output.term, steps)
     rows = math.prod(kernel.group.domain.outer)
     while chunks > CHUNK:
@@ -57,7 +60,7 @@ def launches_in_chunks(decisions: Decisions, kernel: SplitRows) -> list[Step | C
 
 
 def _reduce_chunks(
-    decisions: Decisions, group: Group, term: Term, steps: list[Step | Call]
+    decisions: Decisions, group: FusionGroup, term: Term, steps: list[PlannedLaunch | PlannedCall]
 ) -> tuple[list[Access], int]:
     """Add the launch in which every chunk is reduced.
 
@@ -66,7 +69,7 @@ def _reduce_chunks(
     domain, accesses = group.domain, group.accesses
     n, rows = math.prod(domain.row), math.prod(domain.outer)
     chunks = -(-n // CHUNK)
-    em = Emitter(kernel_name([term]) + "_chunks")
+    em = KernelEmitter(kernel_name([term]) + "_chunks")
     along = lay.contiguous_strides(domain.outer) + (0,) * len(domain.row)
     chunk_access = Access(-2, bool_, along, 0)
     strides = [a.strides for a in (*accesses, chunk_access)]
@@ -84,22 +87,22 @@ def _reduce_chunks(
         stop,
         lambda k: em.value_to_combine(term, (*point, *em.row_point(k)), k),
     )
-    at = em.index(chunk_access, point) + (chunk if rows == 1 else chunk * em.integer("s", rows))
+    at = em.index(chunk_access, point) + (chunk if rows == 1 else chunk * em.add_integer("s", rows))
     partials = _store_partials(decisions, em, results, at)
     fresh = tuple((p.slot, chunks * rows * p.dtype.itemsize) for p in partials)
     nbytes = count_bytes(accesses, domain.outer + domain.row)
-    steps.append(em.step((chunks, *extents), fresh, (Reason(Kind.CHUNKS),), nbytes))
+    steps.append(em.build_step((chunks, *extents), fresh, (Reason(ReasonKind.CHUNKS),), nbytes))
     return partials, chunks
 
 
 def _store_partials(
-    decisions: Decisions, em: Emitter, results: Sequence[Value], at: Value
+    decisions: Decisions, em: KernelEmitter, results: Sequence[Value], index: Value
 ) -> list[Access]:
     """Store the results of a chunk in new memory."""
     partials: list[Access] = []
     for r in results:
         partials.append(Access(decisions.new_slot(), r.dtype, (), 0))
-        em.builder.store(em.output_buffer(partials[-1]), at, r)
+        em.builder.store(em.output_buffer(partials[-1]), index, r)
     return partials
 
 
@@ -109,19 +112,19 @@ def _reduce_partials(
     partials: Sequence[Access],
     chunks: int,
     rows: int,
-    steps: list[Step | Call],
+    steps: list[PlannedLaunch | PlannedCall],
 ) -> tuple[list[Access], int]:
     """Add a launch that reduces the results of chunks in chunks, if they are more than a chunk.
 
     If one grid point reduced them all, a quarter of a billion elements would take as long here as
     in the first launch.
     """
-    em, fewer = Emitter(kernel_name([term]) + "_chunks_of_chunks"), -(-chunks // CHUNK)
+    em, fewer = KernelEmitter(kernel_name([term]) + "_chunks_of_chunks"), -(-chunks // CHUNK)
     grid = (fewer,) if rows == 1 else (fewer, rows)
     chunk, *point = em.declare_grid(grid)
-    count, start = em.integer("m", chunks), chunk * CHUNK
+    count, start = em.add_integer("m", chunks), chunk * CHUNK
     stop = where(start + CHUNK < count, start + CHUNK, count)
-    width = None if rows == 1 else em.integer("s", rows)
+    width = None if rows == 1 else em.add_integer("s", rows)
 
     def at(k: Value) -> Value:
         return k if width is None else k * width + point[0]
@@ -136,17 +139,17 @@ def _reduce_partials(
     fewer_partials = _store_partials(decisions, em, results, at(chunk))
     fresh = tuple((p.slot, fewer * rows * p.dtype.itemsize) for p in fewer_partials)
     nbytes = sum((chunks + fewer) * rows * p.dtype.itemsize for p in fewer_partials)
-    steps.append(em.step(grid, fresh, (Reason(Kind.CHUNKS_OF_CHUNKS),), nbytes))
+    steps.append(em.build_step(grid, fresh, (Reason(ReasonKind.CHUNKS_OF_CHUNKS),), nbytes))
     return fewer_partials, fewer
 
 
 def _combine_partials(
     decisions: Decisions, kernel: SplitRows, partials: Sequence[Access], chunks: int
-) -> Step:
+) -> PlannedLaunch:
     """Return the last launch, which reduces the chunks' results by the same rule."""
     domain, (i, term, out) = kernel.group.domain, kernel.output
     rows = math.prod(domain.outer)
-    em = Emitter(kernel_name([term]) + "_of_chunks")
+    em = KernelEmitter(kernel_name([term]) + "_of_chunks")
     row_access = Access(-2, bool_, lay.contiguous_strides(domain.outer), 0)
     extents, outer = lay.coalesce(
         domain.outer, [out.strides[: len(domain.outer)], row_access.strides]
@@ -154,16 +157,16 @@ def _combine_partials(
     point = tuple(em.declare_grid(extents))[: len(extents)]
     em.declare_strides((out, row_access), outer)
     em.declare_row_length(math.prod(domain.row))
-    here, step = em.index(row_access, point), None if rows == 1 else em.integer("s", rows)
+    here, step = em.index(row_access, point), None if rows == 1 else em.add_integer("s", rows)
 
     def partial(k: Value) -> list[Value]:
         at = here + (k if step is None else k * step)
         return [load(em.buffer(p.slot, p.dtype, 0, "r"), at) for p in partials]
 
     assert term.op is not None
-    results = reduce_loop(term.op.combine, 0, em.integer("m", chunks), partial)
+    results = reduce_loop(term.op.combine, 0, em.add_integer("m", chunks), partial)
     em.builder.store(
         em.output_buffer(out), em.index(out, point), em.finish_reduction(term, results)
     )
     nbytes = sum(chunks * rows * p.dtype.itemsize for p in partials)
-    return em.step(extents, decisions.fresh(i), (decisions.materialised[i],), nbytes)
+    return em.build_step(extents, decisions.allocations_of(i), (decisions.materialised[i],), nbytes)

@@ -1,8 +1,8 @@
 """Terms of nodes: what a kernel computes at a point of its domain, with views pushed to the leaves.
 
 A function here returns the term of a node, or a `Refusal`: another node has to be materialised
-first, or this kernel cannot compute it. A `Draft` describes the node that is being placed, and the
-kernel.
+first, or this kernel cannot compute it. A `NodeDraft` describes the node that is being placed, and
+the kernel.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ..ops.table import Op
 from . import cost
 from .decisions import Decisions
 from .domain import Path, apply_path, same_elements
-from .groups import Access, GatherAxes, Group, Part, Term
-from .plan import Operand
-from .reasons import Kind, Reason
+from .groups import Access, FusionGroup, GatherAxes, JoinRange, Term
+from .plan import MemoryOperand
+from .reasons import Reason, ReasonKind
 
-REDUCED: Path = ((("reduced",), -1),)  # key in `Group.memo` of a reduction before any view
+REDUCED_PATH: Path = ((("reduced",), -1),)  # key in `Group.memo` of a reduction before any view
 
 
-class Needs(NamedTuple):
+class Prerequisite(NamedTuple):
     """A refusal until another node is materialised, with its axes in this order."""
 
     node: int
@@ -36,29 +36,29 @@ class Needs(NamedTuple):
     order: Shape = ()
 
 
-class No(Enum):
+class Rejection(Enum):
     """A refusal that no materialisation removes."""
 
-    HERE = auto()  # not by this kernel: an operand is written later, or at other points
-    ROOM = auto()  # this kernel would grow too large
-    TARGET = auto()  # an operand would be overwritten first
+    INCOMPATIBLE = auto()  # not by this kernel: an operand is written later, or at other points
+    TOO_LARGE = auto()  # this kernel would grow too large
+    TARGET_HAZARD = auto()  # an operand would be overwritten first
 
 
-Refusal: TypeAlias = Needs | No
+Refusal: TypeAlias = Prerequisite | Rejection
 
 
-class Draft:
+class NodeDraft:
     """A node that is being added to a kernel, with the terms that it has needed so far."""
 
-    __slots__ = ("group", "in_chunks", "node", "nodes", "size")
+    __slots__ = ("group", "in_chunks", "node", "nodes", "value_count")
 
-    def __init__(self, group: Group, node: int, in_chunks: bool = False) -> None:
+    def __init__(self, group: FusionGroup, node: int, in_chunks: bool = False) -> None:
         self.group, self.node, self.in_chunks = group, node, in_chunks  # its rows cut into chunks?
-        self.size = 0
+        self.value_count = 0
         self.nodes: set[int] = set()  # nodes that have a term
 
 
-def view_through(base: StridedView, path: Path) -> StridedView | Needs:
+def view_through(base: StridedView, path: Path) -> StridedView | Prerequisite:
     """Return the layout `base` of a node as viewed through `path`.
 
     If strides do not permit that, return what has to be materialised.
@@ -67,23 +67,23 @@ def view_through(base: StridedView, path: Path) -> StridedView | Needs:
     if isinstance(view, StridedView):
         return view
     assert view >= 0  # moves of a domain's own add axes of size 1, which all strides permit
-    return Needs(view, Reason(Kind.RESHAPED))
+    return Prerequisite(view, Reason(ReasonKind.RESHAPED))
 
 
-def find_term(decisions: Decisions, i: int, path: Path, draft: Draft) -> Term | Refusal:
+def find_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Term | Refusal:
     """Return the term of node `i`, viewed through `path`; build it if it is new."""
     key = (i, path)
-    cached = draft.group.memo.get(key)
+    cached = draft.group.terms.get(key)
     if cached is not None:
         return cached
     term = build_term(decisions, i, path, draft)
     if isinstance(term, Term):
-        draft.group.memo[key] = term
+        draft.group.terms[key] = term
         draft.nodes.add(i)
     return term
 
 
-def build_term(decisions: Decisions, i: int, path: Path, draft: Draft) -> Term | Refusal:
+def build_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Term | Refusal:
     """Build the term of a node, viewed through `path`, that the kernel does not have yet."""
     expr = decisions.graph.nodes[i]
     if i in decisions.materialised and i != draft.node:
@@ -91,90 +91,98 @@ def build_term(decisions: Decisions, i: int, path: Path, draft: Draft) -> Term |
     op = expr.op
     if op is None:
         return _leaf(decisions, i, path, draft)
-    size = 1 + op.cost // cost.COSTLY
-    draft.size += size
+    size = 1 + op.cost // cost.COST_PER_VALUE
+    draft.value_count += size
     term: Term | Refusal | None = None
     if i != draft.node:
         term = _check_limits(decisions, i, op, draft)
     if term is None:
         term = _RULES[op.kind](decisions, i, op, path, draft)
     if not isinstance(term, Term):
-        draft.size -= size
+        draft.value_count -= size
     return term
 
 
-def _check_limits(decisions: Decisions, i: int, op: Op, draft: Draft) -> Refusal | None:
+def _check_limits(decisions: Decisions, i: int, op: Op, draft: NodeDraft) -> Refusal | None:
     """Return a refusal if the kernel would grow too large, or would repeat a costly node."""
     group = draft.group
-    if group.size + draft.size > cost.NODE_LIMIT:
-        return No.ROOM if group.outputs else Needs(i, Reason(Kind.TOO_LARGE))
-    if op.cost >= cost.TWICE and any(other is not group for other in decisions.inlined.get(i, ())):
-        return Needs(i, Reason(Kind.COSTLY_TWICE))
+    if group.value_count + draft.value_count > cost.KERNEL_VALUES_MAX:
+        return (
+            Rejection.TOO_LARGE if group.outputs else Prerequisite(i, Reason(ReasonKind.TOO_LARGE))
+        )
+    if op.cost >= cost.SHARED_VALUE_COST_MIN and any(
+        other is not group for other in decisions.inlined.get(i, ())
+    ):
+        return Prerequisite(i, Reason(ReasonKind.COSTLY_TWICE))
     return None
 
 
-def _load_materialised(decisions: Decisions, i: int, path: Path, group: Group) -> Term | Refusal:
+def _load_materialised(
+    decisions: Decisions, i: int, path: Path, group: FusionGroup
+) -> Term | Refusal:
     """Return the term of a materialised node: a load, if another kernel has written it."""
-    home = decisions.home.get(i)
-    if home is None or home > group.index:
-        return No.HERE
-    if home == group.index:
+    kernel_index = decisions.kernel_of.get(i)
+    if kernel_index is None or kernel_index > group.index:
+        return Rejection.INCOMPATIBLE
+    if kernel_index == group.index:
         return _reuse_term(decisions, i, path, group)
-    view = view_through(decisions.base(i), path)
+    view = view_through(decisions.memory_layout(i), path)
     if not isinstance(view, StridedView):
         return view
-    return _load(decisions, i, decisions.slot_of[i], view, path, group)
+    return _load_term(decisions, i, decisions.slot_of[i], view, path, group)
 
 
-def _reuse_term(decisions: Decisions, i: int, path: Path, group: Group) -> Term | Refusal:
+def _reuse_term(decisions: Decisions, i: int, path: Path, group: FusionGroup) -> Term | Refusal:
     """Return the term of a node of this kernel, if it is viewed at the point that computes it."""
     shape = decisions.graph.nodes[i].spec.shape
-    own = group.domain.path(shape)
-    if own is None or not _visits_same_points(shape, path, own):
-        return No.HERE
-    return group.memo[i, own]
+    own_path = group.domain.path(shape)
+    if own_path is None or not _visits_same_points(shape, path, own_path):
+        return Rejection.INCOMPATIBLE
+    return group.terms[i, own_path]
 
 
-def _visits_same_points(shape: Shape, path: Path, own: Path) -> bool:
+def _visits_same_points(shape: Shape, path: Path, own_path: Path) -> bool:
     """Return True if both paths view a value at the same points."""
     whole = lay.contiguous(shape)
-    view, own_view = apply_path(whole, path), apply_path(whole, own)
+    view, own_view = apply_path(whole, path), apply_path(whole, own_path)
     if isinstance(view, StridedView) and isinstance(own_view, StridedView):
         return same_elements(view, own_view)
     return False
 
 
-def _load(
-    decisions: Decisions, i: int, slot: int, view: StridedView, path: Path, group: Group
+def _load_term(
+    decisions: Decisions, i: int, slot: int, view: StridedView, path: Path, group: FusionGroup
 ) -> Term:
     """Return a load of a node in memory, and add its access to the kernel."""
     spec = decisions.graph.nodes[i].spec
     ranges, most = _find_padding(spec.shape, path, group)
-    access = Access(slot, spec.dtype, view.strides, view.offset, most=most)
-    access.begins = access.begins and not decisions.graph.max_buffers
+    access = Access(slot, spec.dtype, view.strides, view.offset, elements_max=most)
+    access.starts_at_offset = access.starts_at_offset and not decisions.graph.max_buffers
     group.accesses.append(access)
-    return Term("load", spec.dtype, access=access, parts=ranges)
+    return Term("load", spec.dtype, access=access, ranges=ranges)
 
 
-def _find_padding(shape: Shape, path: Path, group: Group) -> tuple[tuple[Part, ...], int]:
+def _find_padding(
+    shape: Shape, path: Path, group: FusionGroup
+) -> tuple[tuple[JoinRange, ...], int]:
     """Return the ranges where a padded view has elements, and their number at most.
 
     There are no ranges if the path does not pad the node.
     """
-    ranges, most = list[Part](), lay.LIMIT
+    ranges, elements_max = list[JoinRange](), lay.ELEMENTS_MAX
     for k, (m, _) in enumerate(path):
         if m[0] == "pad":
             _, axis, start, size = m
-            most = min(most, math.prod(shape))
+            elements_max = min(elements_max, math.prod(shape))
             at = _position_access(lay.move_shape(shape, m), axis, path[k + 1 :], group)
             stop = start + shape[axis]
             if at is not None and (start, stop) != (0, size):
-                ranges.append(Part(at, start, None if stop == size else stop))
+                ranges.append(JoinRange(at, start, None if stop == size else stop))
         shape = lay.move_shape(shape, m)
-    return tuple(ranges), most
+    return tuple(ranges), elements_max
 
 
-def _position_access(shape: Shape, axis: int, path: Path, group: Group) -> Access | None:
+def _position_access(shape: Shape, axis: int, path: Path, group: FusionGroup) -> Access | None:
     """Return the position along an axis of this shape, viewed through `path`, as an access.
 
     Return None if strides do not permit it.
@@ -188,7 +196,7 @@ def _position_access(shape: Shape, axis: int, path: Path, group: Group) -> Acces
     return at
 
 
-def _leaf(decisions: Decisions, i: int, path: Path, draft: Draft) -> Term | Refusal:
+def _leaf(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Term | Refusal:
     """Return the term of a leaf, or of the node that it is a view of."""
     expr = decisions.graph.nodes[i]
     source_view = decisions.graph.view_of(i)
@@ -197,21 +205,21 @@ def _leaf(decisions: Decisions, i: int, path: Path, draft: Draft) -> Term | Refu
     view = view_through(StridedView(expr.spec.shape, expr.strides, 0), path)
     if not isinstance(view, StridedView):
         return view
-    return _load(decisions, i, decisions.graph.leaf_slot[i], view, path, draft.group)
+    return _load_term(decisions, i, decisions.graph.leaf_slot[i], view, path, draft.group)
 
 
 def _operands(
-    decisions: Decisions, i: int, casts: tuple[DType, ...], path: Path, draft: Draft
+    decisions: Decisions, i: int, casts: tuple[DType, ...], path: Path, draft: NodeDraft
 ) -> list[Term] | Refusal:
     """Return the terms of a node's operands, with Python numbers as scalar terms."""
-    expr, scalar, terms = decisions.graph.nodes[i], decisions.graph.scalar_at[i], []
+    expr, scalar, terms = decisions.graph.nodes[i], decisions.graph.first_scalar[i], []
     for a, dtype in zip(expr.args, casts, strict=True):
         if type(a) is not Expr:
-            terms.append(Term("scalar", dtype, scalar=scalar))
+            terms.append(Term("scalar", dtype, scalar_index=scalar))
             scalar += 1
             continue
         operand = find_term(
-            decisions, decisions.graph.index[a], _broadcast(a, expr.spec.shape) + path, draft
+            decisions, decisions.graph.index[a], _broadcast_path(a, expr.spec.shape) + path, draft
         )
         if not isinstance(operand, Term):
             return operand
@@ -219,19 +227,19 @@ def _operands(
     return terms
 
 
-def _broadcast(a: Expr, shape: Shape) -> Path:
+def _broadcast_path(a: Expr, shape: Shape) -> Path:
     """Return the path that broadcasts an operand to a shape."""
     return () if a.spec.shape == shape else ((("expand", shape), -1),)
 
 
-def _map(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
+def _map(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) -> Term | Refusal:
     expr = decisions.graph.nodes[i]
     if (
         i != draft.node
         and _repeats(expr.spec.shape, path, draft.group)
-        and cost.on_the_fly(decisions, i) > cost.CHEAP
+        and cost.recompute_cost(decisions, i) > cost.REPEATED_COST_MAX
     ):
-        return Needs(i, Reason(Kind.COSTLY_REPEATED))
+        return Prerequisite(i, Reason(ReasonKind.COSTLY_REPEATED))
     casts = decisions.graph.casts_of(i)
     terms = _operands(decisions, i, casts, path, draft)
     if not isinstance(terms, list):
@@ -239,7 +247,7 @@ def _map(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term
     return Term("map", expr.spec.dtype, op, tuple(terms), casts)
 
 
-def _repeats(shape: Shape, path: Path, group: Group) -> bool:
+def _repeats(shape: Shape, path: Path, group: FusionGroup) -> bool:
     """Return True if broadcasting repeats a viewed value along the grid.
 
     Along the rows of a kernel it is computed once per row.
@@ -251,16 +259,16 @@ def _repeats(shape: Shape, path: Path, group: Group) -> bool:
         return False
     outer = len(view.shape) - len(group.domain.axes)
     pairs = zip(view.shape[:outer], view.strides[:outer], strict=True)
-    return math.prod(n for n, s in pairs if s == 0) >= cost.REPEAT_LIMIT
+    return math.prod(n for n, s in pairs if s == 0) >= cost.BROADCAST_REPEATS_MAX
 
 
-def _view(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
+def _view(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) -> Term | Refusal:
     expr = decisions.graph.nodes[i]
     source = decisions.graph.index[expr.args[0]]
     return find_term(decisions, source, ((expr.attrs, source), *path), draft)
 
 
-def _generate(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
+def _generate(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) -> Term | Refusal:
     expr = decisions.graph.nodes[i]
     view = view_through(lay.contiguous(expr.spec.shape), path)
     if not isinstance(view, StridedView):
@@ -269,47 +277,47 @@ def _generate(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) ->
     draft.group.accesses.append(access)
     casts, first = (
         decisions.graph.casts_of(i),
-        decisions.graph.scalar_at[i],
+        decisions.graph.first_scalar[i],
     )  # its operands are numbers
-    terms = tuple(Term("scalar", c, scalar=first + k) for k, c in enumerate(casts))
+    terms = tuple(Term("scalar", c, scalar_index=first + k) for k, c in enumerate(casts))
     return Term("generate", expr.spec.dtype, op, terms, casts, access)
 
 
-def _reduce(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
-    expr, domain, memo = decisions.graph.nodes[i], draft.group.domain, draft.group.memo
+def _reduce(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) -> Term | Refusal:
+    expr, domain, memo = decisions.graph.nodes[i], draft.group.domain, draft.group.terms
     if decisions.graph.rows[i] != domain:
-        return Needs(i, Reason(Kind.OTHER_ROWS))
+        return Prerequisite(i, Reason(ReasonKind.DIFFERENT_ROWS))
     view = view_through(lay.contiguous(expr.spec.shape), path)
     if not isinstance(view, StridedView):
         return view
     own = domain.path(expr.spec.shape)
     if own is None or not _visits_same_points(expr.spec.shape, path, own):
-        return Needs(i, Reason(Kind.OTHER_ROWS))
+        return Prerequisite(i, Reason(ReasonKind.DIFFERENT_ROWS))
     if draft.in_chunks and i != draft.node:
-        return Needs(i, Reason(Kind.READER_IN_CHUNKS))
-    if (i, REDUCED) not in memo:
+        return Prerequisite(i, Reason(ReasonKind.READER_USES_CHUNKS))
+    if (i, REDUCED_PATH) not in memo:
         inner = domain.path(domain.full)
         assert inner is not None
         reduced = find_term(decisions, decisions.graph.index[expr.args[0]], inner, draft)
         if not isinstance(reduced, Term):
             return reduced
         casts = op.dtypes(op.name, [expr.args[0].spec.dtype], expr.attrs[1])[0]
-        memo[i, REDUCED] = Term("reduce", expr.spec.dtype, op, (reduced,), casts)
-    return memo[i, REDUCED]
+        memo[i, REDUCED_PATH] = Term("reduce", expr.spec.dtype, op, (reduced,), casts)
+    return memo[i, REDUCED_PATH]
 
 
-def _gather(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
+def _gather(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) -> Term | Refusal:
     expr = decisions.graph.nodes[i]
     if any(m[0] == "pad" for m, _ in path):
-        return Needs(i, Reason(Kind.GATHERED_PART))
-    shape, source_axes, index_axes, asked = expr.attrs
-    if draft.group.domain.axes and asked:
-        return Needs(i, Reason(Kind.CHECKED))
+        return Prerequisite(i, Reason(ReasonKind.GATHERED_PART))
+    shape, source_axes, index_axes, purposes = expr.attrs
+    if draft.group.domain.axes and purposes:
+        return Prerequisite(i, Reason(ReasonKind.CHECKED))
     source = memory_operand(decisions, decisions.graph.index[expr.args[0]], draft)
-    if not isinstance(source, Operand):
+    if not isinstance(source, MemoryOperand):
         return source
-    if decisions.graph.target is not None and asked:
-        return No.TARGET  # nothing is written before the indices have been checked
+    if decisions.graph.target is not None and purposes:
+        return Rejection.TARGET_HAZARD  # nothing is written before the indices have been checked
     base = source.view
     strides = tuple(0 if a < 0 else base.strides[a] for a in source_axes)
     view = view_through(StridedView(shape, strides, base.offset), path)
@@ -318,21 +326,23 @@ def _gather(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) -> T
     terms = _indices(decisions, expr, path, draft)
     if not isinstance(terms, list):
         return terms
-    access = Access(source.slot, source.dtype, view.strides, view.offset, computed=True)
-    access.begins = access.begins and not decisions.graph.max_buffers
+    access = Access(source.slot, source.dtype, view.strides, view.offset, is_data_dependent=True)
+    access.starts_at_offset = access.starts_at_offset and not decisions.graph.max_buffers
     draft.group.accesses.append(access)
     axes = tuple((base.strides[a], base.shape[a]) for a in index_axes)
-    gathered = GatherAxes(i, axes, asked or ())
+    gathered = GatherAxes(i, axes, purposes or ())
     casts = (int64,) * len(terms)
-    return Term("gather", source.dtype, op, tuple(terms), casts, access, gathered=gathered)
+    return Term("gather", source.dtype, op, tuple(terms), casts, access, gather_axes=gathered)
 
 
-def _indices(decisions: Decisions, expr: Expr, path: Path, draft: Draft) -> list[Term] | Refusal:
+def _indices(
+    decisions: Decisions, expr: Expr, path: Path, draft: NodeDraft
+) -> list[Term] | Refusal:
     """Return the terms of a gather's indices."""
     terms = []
     for a in expr.args[1:]:
         index = find_term(
-            decisions, decisions.graph.index[a], _broadcast(a, expr.attrs[0]) + path, draft
+            decisions, decisions.graph.index[a], _broadcast_path(a, expr.attrs[0]) + path, draft
         )
         if not isinstance(index, Term):
             return index
@@ -340,53 +350,53 @@ def _indices(decisions: Decisions, expr: Expr, path: Path, draft: Draft) -> list
     return terms
 
 
-def _join(decisions: Decisions, i: int, op: Op, path: Path, draft: Draft) -> Term | Refusal:
+def _join(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) -> Term | Refusal:
     """Return a join of its operands' terms, each viewed as a padded part of the whole.
 
     The position of a point along the axis tells which part it is in.
     """
     expr = decisions.graph.nodes[i]
     axis, size = expr.attrs, expr.spec.shape[expr.attrs]
-    at = _position_access(expr.spec.shape, axis, path, draft.group)
-    if at is None:
-        return Needs(i, Reason(Kind.RESHAPED))
-    start, terms, ranges = 0, list[Term](), list[Part]()
+    position = _position_access(expr.spec.shape, axis, path, draft.group)
+    if position is None:
+        return Prerequisite(i, Reason(ReasonKind.RESHAPED))
+    start, terms, ranges = 0, list[Term](), list[JoinRange]()
     for a in expr.args:
         j, stop = decisions.graph.index[a], start + a.spec.shape[axis]
-        if len(expr.args) > 1 and cost.on_the_fly(decisions, j) > cost.CHEAP:
+        if len(expr.args) > 1 and cost.recompute_cost(decisions, j) > cost.REPEATED_COST_MAX:
             source = _costly_source(decisions, j, expr.spec.size)
             if source not in decisions.materialised:
-                return Needs(source, Reason(Kind.COSTLY_PART))
+                return Prerequisite(source, Reason(ReasonKind.COSTLY_PART))
         operand = find_term(decisions, j, ((("pad", axis, start, size), i), *path), draft)
         if not isinstance(operand, Term):
             return operand
         terms.append(operand)
-        ranges.append(Part(at, start, stop))
+        ranges.append(JoinRange(position, start, stop))
         start = stop
-    return Term("join", expr.spec.dtype, op, tuple(terms), parts=tuple(ranges))
+    return Term("join", expr.spec.dtype, op, tuple(terms), ranges=tuple(ranges))
 
 
-def _costly_source(decisions: Decisions, i: int, most: int) -> int:
+def _costly_source(decisions: Decisions, i: int, elements_max: int) -> int:
     """Return the node that makes a node costly: the one that it views, or its costliest operand.
 
-    Other parts are read from that node, too. If it has more than `most` elements, only the elements
-    that are read are computed.
+    Other parts are read from that node, too. If it has more than `elements_max` elements, only the
+    elements that are read are computed.
     """
     expr = decisions.graph.nodes[i]
     if i in decisions.materialised:
         return i
     if (view := decisions.graph.view_of(i)) is not None:
-        small = decisions.graph.nodes[view[0]].spec.size <= most
-        return _costly_source(decisions, view[0], most) if small else i
+        small = decisions.graph.nodes[view[0]].spec.size <= elements_max
+        return _costly_source(decisions, view[0], elements_max) if small else i
     if expr.op is not None and expr.op.kind == "join":
         operands = [decisions.graph.index[a] for a in expr.args if type(a) is Expr]
         return _costly_source(
-            decisions, max(operands, key=lambda j: cost.on_the_fly(decisions, j)), most
+            decisions, max(operands, key=lambda j: cost.recompute_cost(decisions, j)), elements_max
         )
     return i
 
 
-_RULES: dict[str, Callable[[Decisions, int, Op, Path, Draft], Term | Refusal]] = {
+_RULES: dict[str, Callable[[Decisions, int, Op, Path, NodeDraft], Term | Refusal]] = {
     "map": _map,
     "view": _view,
     "generate": _generate,
@@ -400,34 +410,36 @@ _RULES: dict[str, Callable[[Decisions, int, Op, Path, Draft], Term | Refusal]] =
 
 
 def memory_operand(
-    decisions: Decisions, i: int, draft: Draft | None, path: Path = ()
-) -> Operand | Refusal:
+    decisions: Decisions, i: int, draft: NodeDraft | None, path: Path = ()
+) -> MemoryOperand | Refusal:
     """Return a node that is in memory, viewed through `path`.
 
     draft: the node that reads it; None for an op's own kernels.
     """
     expr = decisions.graph.nodes[i]
     if i in decisions.materialised and (draft is None or i != draft.node):
-        home = decisions.home.get(i)
-        if home is None:
+        kernel_index = decisions.kernel_of.get(i)
+        if kernel_index is None:
             raise InternalError("a materialised node is used before it is computed", expr)
-        if draft is not None and home >= draft.group.index:
-            return No.HERE
-        return _operand_through(decisions, i, decisions.slot_of[i], decisions.base(i), path)
+        if draft is not None and kernel_index >= draft.group.index:
+            return Rejection.INCOMPATIBLE
+        return _operand_through(
+            decisions, i, decisions.slot_of[i], decisions.memory_layout(i), path
+        )
     if i in decisions.graph.leaf_slot:
         base = StridedView(expr.spec.shape, expr.strides, 0)
         return _operand_through(decisions, i, decisions.graph.leaf_slot[i], base, path)
     view = decisions.graph.view_of(i)
     if view is not None:
         return memory_operand(decisions, view[0], draft, view[1] + path)
-    return Needs(i, Reason(Kind.READ_IN_MEMORY))
+    return Prerequisite(i, Reason(ReasonKind.READ_IN_MEMORY))
 
 
 def _operand_through(
     decisions: Decisions, i: int, slot: int, base: StridedView, path: Path
-) -> Operand | Refusal:
+) -> MemoryOperand | Refusal:
     """Return a node in memory as an operand, viewed through `path`."""
     view = view_through(base, path)
     if not isinstance(view, StridedView):
         return view
-    return Operand(slot, view, decisions.graph.nodes[i].spec.dtype)
+    return MemoryOperand(slot, view, decisions.graph.nodes[i].spec.dtype)

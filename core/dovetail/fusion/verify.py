@@ -10,58 +10,58 @@ from collections.abc import Iterator
 from ..errors import InternalError
 from . import cost
 from .decisions import Decisions, has_own_kernels
-from .groups import Group, OwnKernels, SplitRows, Term
-from .plan import Call
+from .groups import FusionGroup, OwnKernels, SplitRows, Term
+from .plan import PlannedCall
 
 
-def verify(decisions: Decisions, after: str) -> None:
+def verify(decisions: Decisions, pass_name: str) -> None:
     """Check the decisions. Raises: InternalError, with the first broken rule and the decisions."""
-    for rule in broken(decisions):
-        raise InternalError(f"fusion, after {after}: {rule}", str(decisions))
+    for rule in find_violations(decisions):
+        raise InternalError(f"fusion, after {pass_name}: {rule}", str(decisions))
 
 
-def broken(decisions: Decisions) -> Iterator[str]:
+def find_violations(decisions: Decisions) -> Iterator[str]:
     """Yield what is wrong, in words. Rules about the decisions of a later pass do not apply yet."""
-    yield from _memory(decisions)
-    for rows in decisions.split - {*decisions.graph.rows.values()}:
+    yield from _check_memory(decisions)
+    for rows in decisions.split_domains - {*decisions.graph.rows.values()}:
         yield f"no reduction has the rows {rows} that are split"
     if decisions.kernels:
-        yield from _homes(decisions)
+        yield from _check_writers(decisions)
         for index, kernel in enumerate(decisions.kernels):
             if not isinstance(kernel, OwnKernels):
-                group = kernel if isinstance(kernel, Group) else kernel.group
-                yield from _group(decisions, index, group)
-        yield from _reads(decisions)
+                group = kernel if isinstance(kernel, FusionGroup) else kernel.group
+                yield from _check_group(decisions, index, group)
+        yield from _check_reads(decisions)
     if decisions.steps:
-        yield from _launches(decisions)
+        yield from _check_launches(decisions)
 
 
-def _memory(decisions: Decisions) -> Iterator[str]:
+def _check_memory(decisions: Decisions) -> Iterator[str]:
     """Check that materialised nodes have memory, and that the required nodes are materialised."""
     graph = decisions.graph
-    for i in graph.kept - {*decisions.materialised}:
+    for i in graph.output_nodes - {*decisions.materialised}:
         yield f"node {i} was asked for or is held, and is not materialised"
     for i, expr in enumerate(graph.nodes):
         if has_own_kernels(expr) and i not in decisions.materialised:
             yield f"node {i} has kernels of its own, and is not materialised"
     if {*decisions.slot_of} != {*decisions.materialised}:
         yield "what is materialised has a slot, and nothing else has"
-    own = [s for i, s in decisions.slot_of.items() if i not in decisions.takes_over]
-    if len({*own, *graph.leaf_slot.values()}) < len(own) + len(graph.leaf_slot):
+    own_slots = [s for i, s in decisions.slot_of.items() if i not in decisions.updated_operand]
+    if len({*own_slots, *graph.leaf_slot.values()}) < len(own_slots) + len(graph.leaf_slot):
         yield "two values have one slot"
     for i, s in decisions.slot_of.items():
-        if s >= decisions.slots or (
-            i in decisions.takes_over and s != decisions.slot_of[decisions.takes_over[i]]
+        if s >= decisions.slot_count or (
+            i in decisions.updated_operand and s != decisions.slot_of[decisions.updated_operand[i]]
         ):
             yield f"node {i} has the wrong slot {s}"
-    for i, order in decisions.order.items():
+    for i, order in decisions.axis_orders.items():
         if i not in decisions.materialised or sorted(order) != [
             *range(len(graph.nodes[i].spec.shape))
         ]:
             yield f"node {i} has its axes in the order {order}"
 
 
-def _homes(decisions: Decisions) -> Iterator[str]:
+def _check_writers(decisions: Decisions) -> Iterator[str]:
     """Check that one kernel writes each materialised node, after the node that it updates."""
     written: dict[int, int] = {}
     for index, kernel in enumerate(decisions.kernels):
@@ -69,7 +69,7 @@ def _homes(decisions: Decisions) -> Iterator[str]:
             if i in written:
                 yield f"node {i} is written by the kernels {written[i]} and {index}"
             written[i] = index
-    if written != decisions.home or {*written} != {*decisions.materialised}:
+    if written != decisions.kernel_of or {*written} != {*decisions.materialised}:
         yield "the kernels write other nodes than those that are materialised"
     if (
         decisions.graph.target is not None
@@ -78,7 +78,7 @@ def _homes(decisions: Decisions) -> Iterator[str]:
         yield "the target is not written last"
 
 
-def _outputs(kernel: Group | SplitRows | OwnKernels) -> list[int]:
+def _outputs(kernel: FusionGroup | SplitRows | OwnKernels) -> list[int]:
     """Return the nodes that a kernel writes."""
     if isinstance(kernel, OwnKernels):
         return [kernel.node]
@@ -87,7 +87,7 @@ def _outputs(kernel: Group | SplitRows | OwnKernels) -> list[int]:
     )
 
 
-def _group(decisions: Decisions, index: int, group: Group) -> Iterator[str]:
+def _check_group(decisions: Decisions, index: int, group: FusionGroup) -> Iterator[str]:
     """Check that a kernel's domain fits its outputs, and that it keeps the limits of a kernel."""
     if group.index != index:
         yield f"kernel {index} counts as number {group.index}"
@@ -99,18 +99,18 @@ def _group(decisions: Decisions, index: int, group: Group) -> Iterator[str]:
             yield f"node {out.node} does not fit the domain of kernel {index}"
         if out.access.slot != decisions.slot_of[out.node] or out.access not in group.accesses:
             yield f"node {out.node} is written where nobody looks for it"
-    if group.size > cost.NODE_LIMIT and len(group.outputs) > 1:
-        yield f"kernel {index} has {group.size} values"
-    if not group.by_division and not group.row_is_coalescible() and group.outputs:
+    if group.value_count > cost.KERNEL_VALUES_MAX and len(group.outputs) > 1:
+        yield f"kernel {index} has {group.value_count} values"
+    if not group.indexes_by_division and not group.row_is_coalescible() and group.outputs:
         yield f"no single stride walks the rows of kernel {index}"
 
 
-def _reads(decisions: Decisions) -> Iterator[str]:
+def _check_reads(decisions: Decisions) -> Iterator[str]:
     """Check that a kernel reads only memory of leaves and of earlier kernels."""
     first: dict[int, int] = dict.fromkeys(
         decisions.graph.leaf_slot.values(), -1
     )  # slot -> its writer
-    for i, home in decisions.home.items():
+    for i, home in decisions.kernel_of.items():
         first[decisions.slot_of[i]] = min(home, first.get(decisions.slot_of[i], home))
     for index, kernel in enumerate(decisions.kernels):
         if isinstance(kernel, OwnKernels):
@@ -140,22 +140,22 @@ def _slots_read(terms: list[Term]) -> set[int]:
     return slots
 
 
-def _launches(decisions: Decisions) -> Iterator[str]:
+def _check_launches(decisions: Decisions) -> Iterator[str]:
     """Check that launches use memory only between its allocation and its release."""
     leaves = {*decisions.graph.leaf_slot.values()}
     allocated = leaves if decisions.graph.target is None else leaves | {decisions.graph.target.slot}
     for number, step in enumerate(decisions.steps):
-        new = {slot for slot, _ in step.fresh}
+        new = {slot for slot, _ in step.allocations}
         if new & allocated:
             yield f"launch {number} allocates {new & allocated} again"
         allocated = allocated | new
-        if isinstance(step, Call):
+        if isinstance(step, PlannedCall):
             used = {x.slot for x in (*step.inputs, step.output)}
         else:
             used = {slot for slot, _ in step.buffers} - {slot for slot, _, _ in step.checks}
         if used - allocated:
             yield f"launch {number} uses {used - allocated}, which is not there"
-        allocated = allocated - {*step.drops}
-    for i in decisions.graph.kept:
+        allocated = allocated - {*step.released_slots}
+    for i in decisions.graph.output_nodes:
         if decisions.slot_of[i] not in allocated:
             yield f"node {i} is kept, and its memory is not there at the end"

@@ -14,7 +14,7 @@ from ..layout import Shape
 Axes: TypeAlias = list[tuple[int, int]]  # (stride, the last index), by falling strides
 
 
-def are_apart(
+def are_disjoint(
     shape: Shape, strides: Shape, offset: int, shape_b: Shape, strides_b: Shape, offset_b: int
 ) -> bool:
     """Return True if the strides prove that two views share no element.
@@ -27,7 +27,7 @@ def are_apart(
         return True
     if dense and dense_b:
         return False
-    return _are_apart(_axes(shape, strides), _axes(shape_b, strides_b), low_b - low)
+    return _are_axes_disjoint(_axes(shape, strides), _axes(shape_b, strides_b), low_b - low)
 
 
 def _ends(shape: Shape, strides: Shape, offset: int) -> tuple[int, int, bool]:
@@ -59,8 +59,8 @@ def _axes(shape: Shape, strides: Shape) -> Axes:
     return sorted(last_by_stride.items(), reverse=True)
 
 
-def _are_apart(a: Axes, b: Axes, ahead: int) -> bool:
-    """Return True if the axes prove that `b`, which begins `ahead` after `a`, shares no element.
+def _are_axes_disjoint(a: Axes, b: Axes, distance: int) -> bool:
+    """Return True if the axes prove that `b`, which begins `distance` after `a`, shares no element.
 
     The longest stride is taken as the length of rows. If no view crosses the end of a row, two
     views overlap only in rows that both have, and there only if their parts of a row overlap.
@@ -68,10 +68,10 @@ def _are_apart(a: Axes, b: Axes, ahead: int) -> bool:
     step = 0
     for s, _ in (*a, *b):
         step = gcd(step, s)
-    if ahead % step if step else ahead:
+    if distance % step if step else distance:
         return True
     span_a, span_b = _span(a), _span(b)
-    if ahead > span_a or -ahead > span_b:
+    if distance > span_a or -distance > span_b:
         return True
     if not step:
         return False
@@ -79,14 +79,14 @@ def _are_apart(a: Axes, b: Axes, ahead: int) -> bool:
     rows_a, inner_a = _split_rows(a, row)
     rows_b, inner_b = _split_rows(b, row)
     span_a, span_b = _span(inner_a), _span(inner_b)
-    first, at = divmod(ahead, row)
+    first, at = divmod(distance, row)
     if at + span_b >= row or span_a >= row:  # count rows from the other view's first element
         first, at = first + 1, at - row
         if span_b >= row or span_a - at >= row:
             return False
     if first > rows_a or -first > rows_b:
         return True
-    return _are_apart(inner_a, inner_b, at)
+    return _are_axes_disjoint(inner_a, inner_b, at)
 
 
 def _span(axes: Axes) -> int:

@@ -20,7 +20,7 @@ cdef struct View:
     Axis axes[_AXES_MAX]
 
 
-cpdef bint are_apart(
+cpdef bint are_disjoint(
     tuple shape, tuple strides, Py_ssize_t offset,
     tuple shape_b, tuple strides_b, Py_ssize_t offset_b,
 ) except -1:
@@ -33,7 +33,7 @@ cpdef bint are_apart(
         return False
     _find_axes(&a, shape, strides)
     _find_axes(&b, shape_b, strides_b)
-    return _are_apart(a.axes, a.count, b.axes, b.count, b.low - a.low)
+    return _are_axes_disjoint(a.axes, a.count, b.axes, b.count, b.low - a.low)
 
 
 cdef int _find_ends(View* v, tuple shape, tuple strides, Py_ssize_t offset) except -1:
@@ -75,15 +75,15 @@ cdef int _find_axes(View* v, tuple shape, tuple strides) except -1:
     return 0
 
 
-cdef bint _are_apart(Axis* a, int count, Axis* b, int count_b, Py_ssize_t ahead) noexcept:
+cdef bint _are_axes_disjoint(Axis* a, int count, Axis* b, int count_b, Py_ssize_t distance) noexcept:
     """Return True if the axes prove that two views share no element, as in `alias_analysis.py`."""
     cdef Py_ssize_t step, span, span_b, row, rows = 0, rows_b = 0, first, at
     while True:
         step = _step(b, count_b, _step(a, count, 0))
         if step == 0:
-            return ahead != 0
+            return distance != 0
         span, span_b = _span(a, count), _span(b, count_b)
-        if ahead % step or ahead > span or -ahead > span_b:
+        if distance % step or distance > span or -distance > span_b:
             return True
         row = max(a.stride if count else 0, b.stride if count_b else 0)
         rows = rows_b = 0
@@ -94,14 +94,14 @@ cdef bint _are_apart(Axis* a, int count, Axis* b, int count_b, Py_ssize_t ahead)
             rows_b = b.last
             b, count_b = b + 1, count_b - 1
         span, span_b = _span(a, count), _span(b, count_b)
-        first, at = ahead // row, ahead % row  # rounded down, as in Python
+        first, at = distance // row, distance % row  # rounded down, as in Python
         if at + span_b >= row or span >= row:  # count rows from the other view's first element
             first, at = first + 1, at - row
             if span_b >= row or span - at >= row:
                 return False
         if first > rows or -first > rows_b:
             return True
-        ahead = at
+        distance = at
 
 
 cdef Py_ssize_t _step(Axis* axes, int count, Py_ssize_t step) noexcept:

@@ -1,9 +1,9 @@
 # The C types of `expr.py`.
 cimport cython
 
-from dovetail.graph.alias_analysis cimport are_apart
+from dovetail.graph.alias_analysis cimport are_disjoint
 from dovetail.locks cimport Lock
-from dovetail.graph.weak_refs cimport alive, referent, weakly
+from dovetail.graph.weak_refs cimport live_refs, referent, weakly
 from dovetail.memory.storage cimport Storage
 from dovetail.records cimport DeviceRecord, DTypeRecord
 
@@ -35,15 +35,15 @@ cdef class Expr:
     cdef public object tape
     cdef public object watch
     cdef public list readers
-    cdef public object asked_at
+    cdef public object check_line
 
 
-cdef Lock _pruning
-cdef list _asked
-cdef list _copies
-cdef list _log
-cdef Py_ssize_t _log_limit
-cdef Py_ssize_t _registered
+cdef Lock _log_lock
+cdef list _checking_nodes
+cdef list _rematerialized_nodes
+cdef list _pending_log
+cdef Py_ssize_t _pending_log_limit
+cdef Py_ssize_t _registered_count
 
 cpdef Spec spec(tuple shape, object dtype, object device, object op=*)
 @cython.locals(e=Expr, x=Expr, depth=Py_ssize_t, taped=bint)
@@ -56,9 +56,9 @@ cpdef bint reads_exported(Expr e) except -1
 cpdef Storage storage_of(Expr e)
 @cython.locals(e=Expr)
 cpdef Expr leaf(Storage storage, Spec spec, tuple strides, Py_ssize_t offset, tuple moves=*)
-cpdef settle(Expr e, Storage storage)
-cpdef ask(Expr e, object line)
-cpdef list readers(Storage storage)
+cpdef convert_to_leaf(Expr e, Storage storage)
+cpdef mark_index_check(Expr e, object line)
+cpdef list find_readers(Storage storage)
 @cython.locals(registered=list, e=Expr)
 cpdef list _pending_readers(Storage storage)
 @cython.locals(storage=Storage, other=Storage)
@@ -66,19 +66,19 @@ cpdef bint overlaps(Expr a, Expr b) except -1
 @cython.locals(first=Py_ssize_t, e=Expr)
 cpdef _register_recent()
 @cython.locals(stack=list, a=Expr)
-cpdef bint _is_needed(Expr e, Expr by, set needed_by) except -1
+cpdef bint _is_needed_by(Expr e, Expr writer, set needed_by) except -1
 @cython.locals(n=Py_ssize_t, i=Py_ssize_t, e=Expr, needed_by=set, storage=Storage)
-cpdef bint _is_read_by_recent(Expr target, Expr by) except -1
+cpdef bint _has_recent_reader(Expr target, Expr writer) except -1
 @cython.locals(still_pending=list, needed_by=set, needed_by_overlap=set, e=Expr, storage=Storage)
-cpdef bint is_read(Expr target, Expr by) except -1
-cpdef bint _is_early(Expr e, Expr target, Expr by, set needed_by) except -1
+cpdef bint has_other_reader(Expr target, Expr writer) except -1
+cpdef bint _must_run_before_write(Expr e, Expr target, Expr writer, set needed_by) except -1
 @cython.locals(x=Expr)
 cpdef bint _reads_directly(Expr e, Storage storage) except -1
 @cython.locals(x=Expr)
 cpdef bint reads(Expr e, Expr target) except -1
-cpdef bint is_apart(Expr a, Expr b) except -1
+cpdef bint is_disjoint(Expr a, Expr b) except -1
 @cython.locals(storage=Storage)
-cpdef _register_reader(object r, Expr read)
-cpdef overwritten(Expr e, object name)
-cpdef mark_overwritten(object holder, object name)
-cpdef _holder(Expr e)
+cpdef _register_reader(object r, Expr operand)
+cpdef mark_value_overwritten(Expr e, object name)
+cpdef mark_overwritten(object owner, object name)
+cpdef _value_owner(Expr e)

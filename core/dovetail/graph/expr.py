@@ -16,12 +16,12 @@ from .. import callbacks
 from ..argument_checks import DIMENSIONS
 from ..dtypes import DType
 from ..errors import ShapeError
-from ..layout import LIMIT, Move, Shape, contiguous_strides
+from ..layout import ELEMENTS_MAX, Move, Shape, contiguous_strides
 from ..locks import Lock
 from ..lru_cache import LRUCache
-from ..object_pool import keep
-from .alias_analysis import are_apart
-from .weak_refs import alive, referent, weakly
+from ..object_pool import pool_objects
+from .alias_analysis import are_disjoint
+from .weak_refs import live_refs, referent, weakly
 
 if TYPE_CHECKING:
     from ..device_class import Device
@@ -51,9 +51,9 @@ class Spec:
         return f"{self.dtype.name}{list(self.shape)} on {self.device}"
 
 
-SPEC_LIMIT = 16384  # cached specs without users
-_SPECS: LRUCache[tuple[Shape, DType, Device], Spec] = LRUCache(SPEC_LIMIT, revives=True)
-_making = Lock()
+SPEC_CACHE_MAX = 16384  # cached specs without users
+_SPECS: LRUCache[tuple[Shape, DType, Device], Spec] = LRUCache(SPEC_CACHE_MAX, revives=True)
+_specs_lock = Lock()
 
 
 def spec(shape: Shape, dtype: DType, device: Device, op: str = "tensor") -> Spec:
@@ -65,7 +65,7 @@ def spec(shape: Shape, dtype: DType, device: Device, op: str = "tensor") -> Spec
 
 
 def _spec(key: tuple[Shape, DType, Device], op: str) -> Spec:
-    with _making:
+    with _specs_lock:
         spec = _SPECS.find(key)
         if spec is None:
             spec = _SPECS[key] = _create_spec(key, op)
@@ -82,7 +82,7 @@ def _create_spec(key: tuple[Shape, DType, Device], op: str) -> Spec:
     whole = math.prod(
         [n or 1 for n in shape]
     )  # 0 counts as 1, as in NumPy: strides must be in range, too
-    if whole * dtype.itemsize >= LIMIT:
+    if whole * dtype.itemsize >= ELEMENTS_MAX:
         raise ShapeError(
             f"{op}: shape {shape} of {dtype.name} comes to 2**63 bytes or more, which no tensor "
             f"may have, in memory, pending or as a view; make it in parts"
@@ -118,8 +118,8 @@ class Expr:
     __slots__ = (
         "__weakref__",
         "args",
-        "asked_at",
         "attrs",
+        "check_line",
         "depth",
         "moves",
         "offset",
@@ -144,21 +144,24 @@ class Expr:
     tape: Tape
     watch: Watch | None  # of a pending node; for a leaf, the storage has it
     readers: list[ref[Expr]] | None  # registered pending nodes with this one as an argument
-    asked_at: Line | None  # the user's line, if the node checks indices when it runs
+    check_line: Line | None  # the user's line, if the node checks indices when it runs
 
 
-keep(Expr)
+pool_objects(Expr)
 
 # Every node that may still be pending; dead and computed nodes are pruned from time to time. The
-# first `_registered` of them are in the `readers` of their operands (a node, or a leaf's storage).
-_log: list[ref[Expr]] = []
-_log_limit = 512
-_registered = 0
-FEW = 8  # recent nodes that stay unregistered, and are searched by each query
-MANY = 64  # readers of other parts of a storage that stay pending when it is written
-_pruning = Lock()
-_asked: list[ref[Expr]] = []  # the nodes with `asked_at` that may still be pending
-_copies: list[ref[Expr]] = []  # rematerialised nodes; those at the end may still be pending
+# first `_registered_count` of them are in the `find_readers` of their operands (a node, or a leaf's
+# storage).
+_pending_log: list[ref[Expr]] = []
+_pending_log_limit = 512
+_registered_count = 0
+UNREGISTERED_NODES_MAX = 8  # recent nodes that stay unregistered, and are searched by each query
+PENDING_READERS_MAX = 64  # readers of other parts of a storage that stay pending when it is written
+_log_lock = Lock()
+_checking_nodes: list[ref[Expr]] = []  # the nodes with `check_line` that may still be pending
+_rematerialized_nodes: list[
+    ref[Expr]
+] = []  # rematerialised nodes; those at the end may still be pending
 
 
 def node(op: Op, args: Args, spec: Spec, attrs: Attrs = None) -> Expr:
@@ -174,10 +177,10 @@ def node(op: Op, args: Args, spec: Spec, attrs: Attrs = None) -> Expr:
             if x.tape is not None:
                 taped = True
     e.depth = depth + 1
-    e.readers = e.asked_at = None
+    e.readers = e.check_line = None
     e.tape = callbacks.record_tape(e) if taped else None
-    _log.append(weakly(e))
-    if len(_log) > _log_limit:
+    _pending_log.append(weakly(e))
+    if len(_pending_log) > _pending_log_limit:
         prune()
     return e
 
@@ -197,10 +200,10 @@ def binary_node(op: Op, a: Expr, b: object, spec: Spec) -> Expr:
         if x.tape is not None:
             taped = x.tape
     e.depth = depth + 1
-    e.readers = e.asked_at = None
+    e.readers = e.check_line = None
     e.tape = None if taped is None else callbacks.record_tape(e)
-    _log.append(weakly(e))
-    if len(_log) > _log_limit:
+    _pending_log.append(weakly(e))
+    if len(_pending_log) > _pending_log_limit:
         prune()
     return e
 
@@ -210,35 +213,37 @@ def prune() -> None:
 
     Other threads may append meanwhile, so only the entries from the start are replaced.
     """
-    global _log_limit, _registered
-    with _pruning:
-        n, registered = len(_log), _registered
-        live = [r for r in alive(_log[:registered]) if _is_pending(r())]
-        _registered = len(live)
-        live += [r for r in alive(_log[registered:n]) if _is_pending(r())]
-        _log[:n] = live
-        _log_limit = max(512, 2 * len(live))
-        copies = len(_copies)
-        _copies[:copies] = [r for r in alive(_copies[:copies]) if _is_pending(r())]
+    global _pending_log_limit, _registered_count
+    with _log_lock:
+        n, registered = len(_pending_log), _registered_count
+        live = [r for r in live_refs(_pending_log[:registered]) if _is_pending(r())]
+        _registered_count = len(live)
+        live += [r for r in live_refs(_pending_log[registered:n]) if _is_pending(r())]
+        _pending_log[:n] = live
+        _pending_log_limit = max(512, 2 * len(live))
+        copies = len(_rematerialized_nodes)
+        _rematerialized_nodes[:copies] = [
+            r for r in live_refs(_rematerialized_nodes[:copies]) if _is_pending(r())
+        ]
 
 
-def pending() -> list[Expr]:
+def pending_nodes() -> list[Expr]:
     """Return all nodes that are alive and not yet computed."""
-    return [e for r in _log.copy() if (e := r()) is not None and e.op is not None]
+    return [e for r in _pending_log.copy() if (e := r()) is not None and e.op is not None]
 
 
 def _is_pending(e: Expr | None) -> bool:
     return e is not None and e.op is not None
 
 
-def readers(storage: Storage) -> list[Expr]:
+def find_readers(storage: Storage) -> list[Expr]:
     """Return the pending nodes that read this storage, or one that overlaps it, directly.
 
-    Only evaluation may run meanwhile. A node is added to the `readers` of what it reads by the
+    Only evaluation may run meanwhile. A node is added to the `find_readers` of what it reads by the
     first call after it was recorded. So recording costs nothing, and a write does not search all
     pending nodes.
     """
-    note_readers()
+    register_readers()
     if storage.overlap is None:
         return _pending_readers(storage)
     exprs: dict[Expr, None] = {}
@@ -247,10 +252,10 @@ def readers(storage: Storage) -> list[Expr]:
     return list(exprs)
 
 
-def note_readers() -> None:
-    """Add the nodes that were recorded since the last call to the `readers` of what they read."""
-    if _registered != len(_log):
-        _pruning.held(_register_recent, ())
+def register_readers() -> None:
+    """Add the nodes that were recorded since the last call to the `find_readers` of what they read."""
+    if _registered_count != len(_pending_log):
+        _log_lock.held(_register_recent, ())
 
 
 def _pending_readers(storage: Storage) -> list[Expr]:
@@ -265,9 +270,9 @@ def _pending_readers(storage: Storage) -> list[Expr]:
 def is_recomputed(e: Expr, graph: Container[Expr]) -> bool:
     """Return True if a rematerialised node that is not in `graph` would compute `e` again.
 
-    Such a node shares the `args` of a node in `graph`. `readers` has been called before.
+    Such a node shares the `args` of a node in `graph`. `find_readers` has been called before.
     """
-    if not _copies:
+    if not _rematerialized_nodes:
         return False
     stack = [e]
     while stack:
@@ -279,25 +284,32 @@ def is_recomputed(e: Expr, graph: Container[Expr]) -> bool:
     return False
 
 
-def _drop_copies() -> None:
-    while _copies and not _is_pending(_copies[-1]()):
-        _copies.pop()
+def _prune_rematerialized() -> None:
+    while _rematerialized_nodes and not _is_pending(_rematerialized_nodes[-1]()):
+        _rematerialized_nodes.pop()
 
 
-def is_read(target: Expr, by: Expr) -> bool:
-    """Return True if a pending node that `by` does not need reads the memory of leaf `target`.
+def has_other_reader(target: Expr, writer: Expr) -> bool:
+    """Return True if a pending node that `writer` does not need reads the memory of leaf `target`.
 
-    Also True if too many nodes read other parts of that storage. The conditions of `readers` hold.
+    Also True if too many nodes read other parts of that storage. The conditions of `find_readers`
+    hold.
     """
     storage = storage_of(target)
-    if _copies:
-        _pruning.held(_drop_copies, ())
-        note_readers()
+    if _rematerialized_nodes:
+        _log_lock.held(_prune_rematerialized, ())
+        register_readers()
     if storage.overlap is not None:
         needed_by_overlap: set[Expr] = set()
-        early = [r for r in readers(storage) if _is_early(r, target, by, needed_by_overlap)]
+        early = [
+            r
+            for r in find_readers(storage)
+            if _must_run_before_write(r, target, writer, needed_by_overlap)
+        ]
         return bool(early)
-    if _registered != len(_log) and _pruning.held(_is_read_by_recent, (target, by)):
+    if _registered_count != len(_pending_log) and _log_lock.held(
+        _has_recent_reader, (target, writer)
+    ):
         return True
     if storage.readers is None:
         return False
@@ -306,18 +318,18 @@ def is_read(target: Expr, by: Expr) -> bool:
     for r in storage.readers:
         e = referent(r)
         if e is not None and e.op is not None:
-            if _is_early(e, target, by, needed_by):
+            if _must_run_before_write(e, target, writer, needed_by):
                 return True
             still_pending.append(r)
     storage.readers = still_pending or None
-    return len(still_pending) > MANY
+    return len(still_pending) > PENDING_READERS_MAX
 
 
-def _is_early(e: Expr, target: Expr, by: Expr, needed_by: set[Expr]) -> bool:
-    """Return True if a node must be computed before `by` is written to the leaf `target`."""
-    if e is by or not reads(e, target):
+def _must_run_before_write(e: Expr, target: Expr, writer: Expr, needed_by: set[Expr]) -> bool:
+    """Return True if a node must be computed before `writer` is written to the leaf `target`."""
+    if e is writer or not reads(e, target):
         return False
-    return not _is_needed(e, by, needed_by) or is_recomputed(e, needed_by)
+    return not _is_needed_by(e, writer, needed_by) or is_recomputed(e, needed_by)
 
 
 def _reads_directly(e: Expr, storage: Storage) -> bool:
@@ -348,21 +360,21 @@ def overlaps(a: Expr, b: Expr) -> bool:
     """
     storage, other = storage_of(a), storage_of(b)
     if storage is other:
-        return not is_apart(a, b)
+        return not is_disjoint(a, b)
     return storage.overlap is not None and storage.overlap is other.overlap
 
 
-def is_apart(a: Expr, b: Expr) -> bool:
+def is_disjoint(a: Expr, b: Expr) -> bool:
     """Return True if the strides prove that two leaves of one storage share no element."""
-    return a.spec.itemsize == b.spec.itemsize and are_apart(
+    return a.spec.itemsize == b.spec.itemsize and are_disjoint(
         a.spec.shape, a.strides, a.offset, b.spec.shape, b.strides, b.offset
     )
 
 
-def _is_needed(e: Expr, by: Expr, needed_by: set[Expr]) -> bool:
-    """Return True if `by` needs a node; fill an empty `needed_by` with all that it needs."""
+def _is_needed_by(e: Expr, writer: Expr, needed_by: set[Expr]) -> bool:
+    """Return True if `writer` needs a node; fill an empty `needed_by` with all that it needs."""
     if not needed_by:
-        stack = [by]
+        stack = [writer]
         while stack:
             a = stack.pop()
             if a.op is not None and a not in needed_by:
@@ -371,27 +383,32 @@ def _is_needed(e: Expr, by: Expr, needed_by: set[Expr]) -> bool:
     return e in needed_by
 
 
-def _is_read_by_recent(target: Expr, by: Expr) -> bool:
-    """Answer `is_read` for unregistered nodes. A few of them, as in a loop, stay unregistered."""
-    n, storage = len(_log), storage_of(target)
+def _has_recent_reader(target: Expr, writer: Expr) -> bool:
+    """Answer `has_other_reader` for unregistered nodes.
+
+    A few of them, as in a loop, stay unregistered.
+    """
+    n, storage = len(_pending_log), storage_of(target)
     needed_by: set[Expr] = set()
-    for i in range(_registered, n):
-        e = referent(_log[i])
+    for i in range(_registered_count, n):
+        e = referent(_pending_log[i])
         if e is None or e.op is None or not _reads_directly(e, storage):
             continue
-        if _is_early(e, target, by, needed_by):
+        if _must_run_before_write(e, target, writer, needed_by):
             return True
-    if n - _registered > FEW:
-        _log[_registered:n] = [r for r in alive(_log[_registered:n]) if _is_pending(r())]
-        if len(_log) - _registered > FEW:
+    if n - _registered_count > UNREGISTERED_NODES_MAX:
+        _pending_log[_registered_count:n] = [
+            r for r in live_refs(_pending_log[_registered_count:n]) if _is_pending(r())
+        ]
+        if len(_pending_log) - _registered_count > UNREGISTERED_NODES_MAX:
             _register_recent()
     return False
 
 
 def _register_recent() -> None:
-    global _registered
-    first, _registered = _registered, len(_log)
-    for r in _log[first:_registered]:
+    global _registered_count
+    first, _registered_count = _registered_count, len(_pending_log)
+    for r in _pending_log[first:_registered_count]:
         e = referent(r)
         if e is not None:
             for a in e.args:
@@ -399,10 +416,10 @@ def _register_recent() -> None:
                     _register_reader(r, a)
 
 
-def _register_reader(r: ref[Expr], read: Expr) -> None:
-    owner: Expr | Storage = read
-    if read.op is None:
-        storage = storage_of(read)
+def _register_reader(r: ref[Expr], operand: Expr) -> None:
+    owner: Expr | Storage = operand
+    if operand.op is None:
+        storage = storage_of(operand)
         owner = storage if storage.pending is None else storage.pending
     if owner.readers is None:
         owner.readers = [r]
@@ -410,61 +427,61 @@ def _register_reader(r: ref[Expr], read: Expr) -> None:
         owner.readers.append(r)
 
 
-def watched(e: Expr) -> Watch:
+def watch_value(e: Expr) -> Watch:
     """Return the Watch that will tell if the current value of `e` is overwritten.
 
     It stays with the value when that is computed, and all views of the value share it.
     """
-    holder = _holder(e)
+    holder = _value_owner(e)
     watch: Watch | None = holder.watch
     if watch is None:
         holder.watch = watch = Watch()
     return watch
 
 
-def overwritten(e: Expr, name: str) -> None:
+def mark_value_overwritten(e: Expr, name: str) -> None:
     """Mark the saved values in the memory of `e` as overwritten by op `name`."""
-    mark_overwritten(_holder(e), name)
+    mark_overwritten(_value_owner(e), name)
 
 
-def mark_overwritten(holder: Expr | Storage, name: str) -> None:
+def mark_overwritten(owner: Expr | Storage, name: str) -> None:
     """Mark the saved values of a pending node, or in a storage, as overwritten by op `name`."""
-    overlap = None if isinstance(holder, Expr) else holder.overlap
-    for h in (holder,) if overlap is None else overlap.members():
+    overlap = None if isinstance(owner, Expr) else owner.overlap
+    for h in (owner,) if overlap is None else overlap.members():
         if h.watch is not None:  # the next value that is saved there gets a new watch
             h.watch.writer, h.watch = name, None
 
 
-def _holder(e: Expr) -> Expr | Storage:
+def _value_owner(e: Expr) -> Expr | Storage:
     if e.op is not None:
         return e
     storage = storage_of(e)
     return storage if storage.pending is None else storage.pending
 
 
-def ask(e: Expr, line: Line) -> None:
+def mark_index_check(e: Expr, line: Line) -> None:
     """Store the user's line of a node that checks its indices when it runs."""
-    e.asked_at = line
-    _asked.append(weakly(e))
-    if len(_asked) % 512 == 0:
-        with _pruning:
-            _drop_done()
+    e.check_line = line
+    _checking_nodes.append(weakly(e))
+    if len(_checking_nodes) % 512 == 0:
+        with _log_lock:
+            _prune_checking()
 
 
-def is_any_asked() -> bool:
+def has_index_checks() -> bool:
     """Return True if any pending node checks its indices."""
-    if _asked:
-        with _pruning:
-            _drop_done()
-    return bool(_asked)
+    if _checking_nodes:
+        with _log_lock:
+            _prune_checking()
+    return bool(_checking_nodes)
 
 
-def _drop_done() -> None:
-    n = len(_asked)  # other threads may append meanwhile
-    _asked[:n] = [r for r in _asked[:n] if _is_pending(r())]
+def _prune_checking() -> None:
+    n = len(_checking_nodes)  # other threads may append meanwhile
+    _checking_nodes[:n] = [r for r in _checking_nodes[:n] if _is_pending(r())]
 
 
-def may_be_bad(e: Expr) -> bool:
+def has_unresolved_check(e: Expr) -> bool:
     """Return True if the value depends on an unfinished or failed bounds check."""
     visited: set[Expr] = set()
     stack = [e]
@@ -479,15 +496,15 @@ def may_be_bad(e: Expr) -> bool:
                 return True
             if storage.pending is not None:
                 stack.append(storage.pending)
-        elif a.asked_at is not None:
+        elif a.check_line is not None:
             return True
         else:
             stack += [b for b in a.args if type(b) is Expr]
     return False
 
 
-def bad_among(roots: list[Expr]) -> list[bool]:
-    """Return `may_be_bad` of each root; nodes that they share are visited once."""
+def have_unresolved_checks(roots: list[Expr]) -> list[bool]:
+    """Return `has_unresolved_check` of each root; nodes that they share are visited once."""
     is_bad: dict[Expr, bool] = {}
     stack = [*roots]
     while stack:
@@ -498,16 +515,16 @@ def bad_among(roots: list[Expr]) -> list[bool]:
             pending = storage_of(e).pending
             operands = [] if pending is None else [pending]
         waiting = [a for a in operands if a not in is_bad]
-        if waiting and e.asked_at is None:
+        if waiting and e.check_line is None:
             stack += waiting
             continue
-        own = e.asked_at is not None if e.op is not None else bool(storage_of(e).checks)
+        own = e.check_line is not None if e.op is not None else bool(storage_of(e).checks)
         is_bad[e] = own or any(is_bad.get(a, False) for a in operands)
         stack.pop()
     return [is_bad[e] for e in roots]
 
 
-LONG = 256  # nodes that `reads_exported` visits at most
+EXPORT_SEARCH_NODES_MAX = 256  # nodes that `reads_exported` visits at most
 
 
 def reads_exported(e: Expr) -> bool:
@@ -522,7 +539,7 @@ def reads_exported(e: Expr) -> bool:
         if a in visited:
             continue
         visited.add(a)
-        if len(visited) > LONG:
+        if len(visited) > EXPORT_SEARCH_NODES_MAX:
             return True
         if a.op is not None:
             stack += [b for b in a.args if type(b) is Expr]
@@ -553,7 +570,7 @@ def leaf(
     e.op, e.args, e.attrs, e.spec = None, (), None, spec
     e.depth = 0 if storage.pending is None else storage.pending.depth
     e.storage, e.strides, e.offset, e.moves = storage, strides, offset, moves
-    e.tape = e.readers = e.watch = e.asked_at = None
+    e.tape = e.readers = e.watch = e.check_line = None
     return e
 
 
@@ -566,27 +583,27 @@ def tape_of(op: Op, args: Args, spec: Spec, attrs: Attrs) -> Tape:
     return callbacks.record_tape(e)
 
 
-def rematerialised(e: Expr) -> Expr:
+def rematerialize(e: Expr) -> Expr:
     """Return a pending node that computes the value of `e` again, so `e` is not materialised."""
     t = Expr.__new__(Expr)
     t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
-    t.readers = t.watch = t.asked_at = None
+    t.readers = t.watch = t.check_line = None
     r = weakly(t)
-    _log.append(r)
-    _copies.append(r)
-    if e.asked_at is not None:
-        ask(t, e.asked_at)
+    _pending_log.append(r)
+    _rematerialized_nodes.append(r)
+    if e.check_line is not None:
+        mark_index_check(t, e.check_line)
     return t
 
 
-def settle(e: Expr, storage: Storage) -> None:
+def convert_to_leaf(e: Expr, storage: Storage) -> None:
     """Make a computed node a contiguous leaf of `storage`.
 
-    Watch and readers go where `_holder` and `_note_reader` look for them.
+    Watch and readers go where `_value_owner` and `_note_reader` look for them.
     """
-    holder: Expr | Storage = storage if storage.pending is None else storage.pending
-    holder.watch = e.watch
+    owner: Expr | Storage = storage if storage.pending is None else storage.pending
+    owner.watch = e.watch
     e.storage, e.strides, e.offset, e.moves = storage, e.spec.strides, 0, ()
     e.op, e.args, e.attrs, e.depth = None, (), None, 0
     if e.readers is not None:
-        holder.readers, e.readers = e.readers, None
+        owner.readers, e.readers = e.readers, None

@@ -9,4 +9,4 @@ cdef inline bint has_references_beyond(PyObject* node, Py_ssize_t known) noexcep
     return Py_REFCNT(node) - known > 1
 
 
-cpdef bint matches_references(list nodes, list known, list pattern)
+cpdef bint matches_references(list nodes, list internal_references, list pattern)

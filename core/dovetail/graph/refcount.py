@@ -16,37 +16,41 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T")
 # A list of one value. A local variable would be a reference of its own, so a value that may have
 # its last owner travels in a holder.
-Holder: TypeAlias = list[T]
+Box: TypeAlias = list[T]
 
 
-def take(holder: Holder[T]) -> T:
+def pop(holder: Box[T]) -> T:
     """Remove the value from the holder and return it."""
     return holder.pop()
 
 
-def is_sole_owner(holder: Holder[T], known: int = 0) -> bool:
-    """Return True if the holder and `known` others are the only references to its value."""
-    return next(map(getrefcount, holder)) - known == IN_HOLDER
+def is_sole_owner(box: Box[T], known_references: int = 0) -> bool:
+    """Return True if the holder and `known_references` others are the only references to its value."""
+    return next(map(getrefcount, box)) - known_references == BOX_REFERENCES_MIN
 
 
-def externally_referenced(nodes: Sequence[object], known: Iterable[int]) -> list[int]:
-    """Return the positions of nodes with more references than `known`.
+def find_external_references(
+    nodes: Sequence[object], internal_references: Iterable[int]
+) -> list[int]:
+    """Return the positions of nodes with more references than `internal_references`.
 
     The list `nodes` and a dict that has the nodes as keys are part of the baseline.
     """
-    counts = zip(map(getrefcount, nodes), known, strict=True)
-    return [i for i, (count, inner) in enumerate(counts) if count - inner > IN_INDEX]
+    counts = zip(map(getrefcount, nodes), internal_references, strict=True)
+    return [i for i, (count, inner) in enumerate(counts) if count - inner > INDEX_REFERENCES_MIN]
 
 
 def matches_references(
-    nodes: Sequence[object], known: Iterable[int], pattern: Iterable[bool | None]
+    nodes: Sequence[object], internal_references: Iterable[int], pattern: Iterable[bool | None]
 ) -> bool:
     """Return True if exactly the nodes marked True in `pattern` are referenced from outside.
 
-    None matches both. The list `nodes` and the `known` references do not count.
+    None matches both. The list `nodes` and the `internal_references` references do not count.
     """
-    for count, inner, expected in zip(map(getrefcount, nodes), known, pattern, strict=True):
-        if expected is not None and (count - inner > IN_HOLDER) is not expected:
+    for count, inner, expected in zip(
+        map(getrefcount, nodes), internal_references, pattern, strict=True
+    ):
+        if expected is not None and (count - inner > BOX_REFERENCES_MIN) is not expected:
             return False
     return True
 
@@ -67,5 +71,5 @@ def _count_in_index() -> int:
     return _count_of_first(nodes, dict.fromkeys(nodes))
 
 
-IN_HOLDER = _count_of_first([_Probe()])
-IN_INDEX = _count_in_index()
+BOX_REFERENCES_MIN = _count_of_first([_Probe()])
+INDEX_REFERENCES_MIN = _count_in_index()

@@ -8,7 +8,7 @@ cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(void*)
 
 
-Holder = list  # of one value
+Box = list  # of one value
 
 
 cdef inline Py_ssize_t references(list of, Py_ssize_t i) noexcept:
@@ -16,39 +16,39 @@ cdef inline Py_ssize_t references(list of, Py_ssize_t i) noexcept:
     return Py_REFCNT(PyList_GET_ITEM(of, i))
 
 
-def take(list holder):
+def pop(list holder):
     """Remove the value from the holder and return it."""
     return holder.pop()
 
 
-def is_sole_owner(list holder, Py_ssize_t known=0):
-    """Return True if the holder and `known` others are the only references to its value."""
-    return references(holder, 0) - known == 1
+def is_sole_owner(list box, Py_ssize_t known_references=0):
+    """Return True if the box and `known_references` others are the only references to its value."""
+    return references(box, 0) - known_references == 1
 
 
-def externally_referenced(list nodes, known):
-    """Return the positions of nodes with more references than `known`.
+def find_external_references(list nodes, internal_references):
+    """Return the positions of nodes with more references than `internal_references`.
 
     The list `nodes` and a dict that has the nodes as keys are part of the baseline.
     """
     cdef Py_ssize_t i = 0
     positions = []
-    for inner in known:
+    for inner in internal_references:
         if references(nodes, i) - <Py_ssize_t>inner > 2:
             positions.append(i)
         i += 1
     return positions
 
 
-cpdef bint matches_references(list nodes, list known, list pattern):
+cpdef bint matches_references(list nodes, list internal_references, list pattern):
     """Return True if exactly the nodes marked True in `pattern` are referenced from outside.
 
-    None matches both. The list `nodes` and the `known` references do not count.
+    None matches both. The list `nodes` and the `internal_references` references do not count.
     """
     cdef Py_ssize_t i
     for i in range(len(nodes)):
         expected = pattern[i]
         if expected is not None:
-            if (references(nodes, i) - <Py_ssize_t>known[i] > 1) != <bint>expected:
+            if (references(nodes, i) - <Py_ssize_t>internal_references[i] > 1) != <bint>expected:
                 return False
     return True

@@ -1,3 +1,3 @@
 cpdef object weakly(object x)
 cpdef object referent(object r)
-cpdef list alive(list refs)
+cpdef list live_refs(list refs)

@@ -7,7 +7,7 @@ from typing import TypeVar
 from weakref import ref
 from weakref import ref as weakly
 
-__all__ = ["alive", "referent", "weakly"]
+__all__ = ["live_refs", "referent", "weakly"]
 
 T = TypeVar("T")
 
@@ -17,6 +17,6 @@ def referent(r: ref[T]) -> T | None:
     return r()
 
 
-def alive(refs: Sequence[ref[T]]) -> list[ref[T]]:
+def live_refs(refs: Sequence[ref[T]]) -> list[ref[T]]:
     """Return the references whose referents are alive."""
     return [r for r in refs if r() is not None]

@@ -18,6 +18,6 @@ cpdef object referent(object r):
     return <object>PyWeakref_GET_OBJECT(r)
 
 
-cpdef list alive(list refs):
+cpdef list live_refs(list refs):
     """Return the references whose referents are alive."""
     return [r for r in refs if PyWeakref_GET_OBJECT(r) != Py_None]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..device_class import Device, default_device
-from ..memory.units import bytes_text
-from ..plugins.plugin_state import Record, described
+from ..memory.units import format_bytes
+from ..plugins.plugin_state import PluginRecord, device_details
 from ..plugins.registry import records
 from . import svg_boxes
 
 __all__: list[str] = []
 
-NAMES = ("device", "name", "plugin", "details", "memory", "in use", "units")
+COLUMN_NAMES = ("device", "name", "plugin", "details", "memory", "in use", "units")
 
 
 def html(devices: Sequence[Device]) -> str:
@@ -21,21 +21,23 @@ def html(devices: Sequence[Device]) -> str:
     rows = [_row(d, plugin_records) for d in devices]
     if not rows:
         return svg_boxes.frame(svg_boxes.head("devices", "none can be used: see `dovetail doctor`"))
-    return svg_boxes.frame(svg_boxes.table(NAMES, rows, 4))
+    return svg_boxes.frame(svg_boxes.table(COLUMN_NAMES, rows, 4))
 
 
-def _row(d: Device, plugin_records: Sequence[Record]) -> tuple[str, ...]:
+def _row(d: Device, plugin_records: Sequence[PluginRecord]) -> tuple[str, ...]:
     """Return the cells of a device."""
     mark = f"{d} (default)" if d is default_device() else str(d)
     for record in plugin_records:
         for info in record.devices:
             if (info.type, info.index) == (d.type, d.index):
-                memory = bytes_text(info.total_memory) if info.total_memory else ""
-                used = bytes_text(d.opened.allocator.stats().live_bytes) if d.opened else "not open"
-                details = ", ".join(f"{k} {v}" for k, v in described(info).items())
+                memory = format_bytes(info.total_memory) if info.total_memory else ""
+                used = (
+                    format_bytes(d.opened.allocator.stats().live_bytes) if d.opened else "not open"
+                )
+                details = ", ".join(f"{k} {v}" for k, v in device_details(info).items())
                 plugin = f"{record.distribution} {record.version}".strip()
                 units = str(info.capabilities.concurrency)
-                return mark, info.name, plugin, svg_boxes.short(details), memory, used, units
+                return mark, info.name, plugin, svg_boxes.shorten(details), memory, used, units
     reason = next(
         (f"{r.state.value}: {r.reason}" for r in plugin_records if r.type == d.type), "no plugin"
     )

@@ -10,35 +10,35 @@ from collections.abc import Sequence
 from typing import Protocol, TypeGuard, overload
 
 from ..argument_checks import flag
-from ..capture.program import Call as CapturedCall
-from ..capture.program import HostStep, Program
-from ..capture.program import Launch as CapturedLaunch
-from ..capture.program import Work as CapturedWork
+from ..capture.program import CapturedProgram, HostAct
+from ..capture.program import LaunchAct as CapturedLaunch
+from ..capture.program import LibraryCallAct as CapturedCall
+from ..capture.program import RawLaunchAct as CapturedWork
 from ..engine import evaluate as run
 from ..engine import programs
-from ..fusion.plan import Call, Step
+from ..fusion.plan import PlannedCall, PlannedLaunch
 from ..graph.expr import Spec
-from ..plugins.device_handle import Opened
+from ..plugins.device_handle import OpenedDevice
 from ..tensor.tensor import Tensor, strided
-from .explain_report import Explanation, Launch, Plan, Replay, Replays
+from .explain_report import Explanation, LaunchReport, PlanReport, ReplayReport, ReplayReports
 
 __all__ = ["explain"]
 
 
-class Captured(Protocol):
+class CapturedFunction(Protocol):
     """A function that `dt.jit` gave. `programs`: its programs, each with its kind of arguments."""
 
     __name__: str
 
     @property
-    def programs(self) -> Sequence[tuple[str, Program]]: ...
+    def programs(self) -> Sequence[tuple[str, CapturedProgram]]: ...
 
-    def explained(
+    def explain_captures(
         self, args: tuple[object, ...]
-    ) -> tuple[Sequence[tuple[str, Program]], Sequence[str]]: ...
+    ) -> tuple[Sequence[tuple[str, CapturedProgram]], Sequence[str]]: ...
 
 
-def _is_captured(x: object) -> TypeGuard[Captured]:
+def _is_captured(x: object) -> TypeGuard[CapturedFunction]:
     return hasattr(x, "programs")
 
 
@@ -46,9 +46,11 @@ def _is_captured(x: object) -> TypeGuard[Captured]:
 def explain(*tensors: Tensor, source: bool = False, verbose: bool = False) -> Explanation: ...
 @overload
 def explain(
-    f: Captured, /, *args: object, source: bool = False, verbose: bool = False
-) -> Replays: ...
-def explain(*tensors: object, source: bool = False, verbose: bool = False) -> Explanation | Replays:
+    f: CapturedFunction, /, *args: object, source: bool = False, verbose: bool = False
+) -> ReplayReports: ...
+def explain(
+    *tensors: object, source: bool = False, verbose: bool = False
+) -> Explanation | ReplayReports:
     """Report how the pending work of these tensors would run: launches, reasons, kernels.
 
     Nothing runs, and it stays pending. `tensors`: or a function that `dt.jit` gave; then the
@@ -74,18 +76,20 @@ def explain(*tensors: object, source: bool = False, verbose: bool = False) -> Ex
     """
     source, verbose = flag("explain", source, "source"), flag("explain", verbose, "verbose")
     if tensors and _is_captured(f := tensors[0]):
-        programs, reasons = f.explained(tensors[1:]) if len(tensors) > 1 else (f.programs, ())
-        replays = tuple(_replay(inputs, p, source, verbose) for inputs, p in programs)
-        return Replays(f.__name__, replays, tuple(reasons))
-    launches: list[Launch] = []
+        programs, reasons = (
+            f.explain_captures(tensors[1:]) if len(tensors) > 1 else (f.programs, ())
+        )
+        replays = tuple(_explain_program(inputs, p, source, verbose) for inputs, p in programs)
+        return ReplayReports(f.__name__, replays, tuple(reasons))
+    launches: list[LaunchReport] = []
     plans = []
-    sketches = run.sketched([strided("explain", x)._expr for x in tensors])
+    sketches = run.sketch_plans([strided("explain", x)._expr for x in tensors])
     for s in sketches:
         first = len(launches)
-        launches += [_launch(s.opened, step, source) for step in s.plan.steps]
-        inputs = tuple((i, _spec_text(x), x.size * x.itemsize) for i, x in enumerate(s.read))
-        outputs = tuple((slot, _spec_text(x)) for slot, x in s.kept)
-        plans.append(Plan(first, len(launches), inputs, outputs))
+        launches += [_explain_launch(s.opened, step, source) for step in s.plan.steps]
+        inputs = tuple((i, _spec_text(x), x.size * x.itemsize) for i, x in enumerate(s.read_specs))
+        outputs = tuple((slot, _spec_text(x)) for slot, x in s.stored_specs)
+        plans.append(PlanReport(first, len(launches), inputs, outputs))
     stored = tuple(f"{m.op} {m.spec}: {m.reason}" for s in sketches for m in s.plan.materialised)
     return Explanation(tuple(launches), stored, plans, verbose)
 
@@ -94,57 +98,61 @@ def _spec_text(x: Spec) -> str:
     return f"{x.dtype.name}{[*x.shape]}"
 
 
-def _replay(arguments: str, program: Program, source: bool, verbose: bool) -> Replay:
-    launches = tuple(_act(program.opened, how, act, source) for how, act in program.steps())
-    return Replay(arguments, launches, program.arena, sum(program.sizes), verbose)
+def _explain_program(
+    arguments: str, program: CapturedProgram, source: bool, verbose: bool
+) -> ReplayReport:
+    launches = tuple(_explain_act(program.opened, how, act, source) for how, act in program.steps())
+    return ReplayReport(arguments, launches, program.arena, sum(program.sizes), verbose)
 
 
-def _act(
-    where: Opened,
-    how: str,
-    act: CapturedLaunch | CapturedCall | CapturedWork | HostStep,
+def _explain_act(
+    opened: OpenedDevice,
+    prefix: str,
+    act: CapturedLaunch | CapturedCall | CapturedWork | HostAct,
     source: bool,
-) -> Launch:
+) -> LaunchReport:
     """Return the report of one step of a captured program."""
     outputs = {(p.slot, p.offset) for p in act.written}
     inputs = tuple((p.slot, p.offset) for p in act.places())
     memory = tuple(m for m in inputs if m not in outputs), tuple(sorted(outputs))
     if isinstance(act, CapturedWork):
         text, why = act.source if source else "", "a kernel of one's own"
-        device = str(where.device)
-        return Launch(
-            how + act.name, device, why, "", text, "raw kernel", (), act.nbytes, 0, *memory
+        device = str(opened.device)
+        return LaunchReport(
+            prefix + act.name, device, why, "", text, "raw kernel", (), act.nbytes, 0, *memory
         )
-    if isinstance(act, HostStep):
-        name, device = how + act.name, str(where.device)
-        return Launch(name, device, "", "", "", "host routine", (), act.nbytes, 0, *memory)
+    if isinstance(act, HostAct):
+        name, device = prefix + act.name, str(opened.device)
+        return LaunchReport(name, device, "", "", "", "host routine", (), act.nbytes, 0, *memory)
     if isinstance(act, CapturedLaunch):
-        launch = _launch(where, act.planned, source)
-        access = zip(act.buffers, act.planned.kernel.buffers, strict=True)
+        launch = _explain_launch(opened, act.plan_step, source)
+        access = zip(act.buffers, act.plan_step.kernel.buffers, strict=True)
         inputs = tuple((p.slot, p.offset) for p, b in access if b.access != "w")
         sizes = {}  # of the outputs, as the plan allocates them
-        for p, (slot, _) in zip(act.buffers, act.planned.buffers, strict=True):
-            sizes[p.slot, p.offset] = dict(act.planned.fresh).get(slot, 0)
+        for p, (slot, _) in zip(act.buffers, act.plan_step.buffers, strict=True):
+            sizes[p.slot, p.offset] = dict(act.plan_step.allocations).get(slot, 0)
         return launch._replace(
-            name=how + launch.name,
+            name=prefix + launch.name,
             fresh=0,
             reads=inputs,
             writes=memory[1],
             sizes=tuple(sizes.get(m, 0) for m in memory[1]),
         )
-    name, device = how + act.op.name, str(where.device)
-    return Launch(name, device, "", "", "", "vendor routine", (), act.nbytes, 0, *memory)
+    name, device = prefix + act.op.name, str(opened.device)
+    return LaunchReport(name, device, "", "", "", "vendor routine", (), act.nbytes, 0, *memory)
 
 
-def _launch(where: Opened, step: Step | Call, source: bool) -> Launch:
+def _explain_launch(
+    opened: OpenedDevice, step: PlannedLaunch | PlannedCall, source: bool
+) -> LaunchReport:
     """Return the report of one step of a plan."""
-    fresh, device = sum(n for _, n in step.fresh), str(where.device)
-    why = "; ".join(map(str, step.why))
-    if isinstance(step, Call):
+    fresh, device = sum(n for _, n in step.allocations), str(opened.device)
+    why = "; ".join(map(str, step.reasons))
+    if isinstance(step, PlannedCall):
         inputs = tuple((x.slot, x.view.offset * x.dtype.itemsize) for x in step.inputs)
         out = step.output.slot, step.output.view.offset * step.output.dtype.itemsize
         name = step.op.name
-        return Launch(
+        return LaunchReport(
             name,
             device,
             why,
@@ -156,23 +164,23 @@ def _launch(where: Opened, step: Step | Call, source: bool) -> Launch:
             fresh,
             inputs,
             (out,),
-            (dict(step.fresh).get(out[0], 0),),
+            (dict(step.allocations).get(out[0], 0),),
         )
     access = [*zip(step.buffers, (b.access for b in step.kernel.buffers), strict=True)]
     memory = (
         tuple(m for m, how in access if how != "w"),
         tuple(m for m, how in access if how != "r"),
     )
-    origin = programs.whereabouts(where, step.kernel)
-    doer = programs.does(where, step.kernel)
+    origin = programs.describe_program_source(opened, step.kernel)
+    doer = programs.find_executing_device(opened, step.kernel)
     elsewhere, copied = "", 0
-    if doer is not None and doer is not where:
-        elsewhere, copied = str(doer.device), programs.copied(where, step)
-    code = programs.program(where, step.kernel).source if source else ""
+    if doer is not None and doer is not opened:
+        elsewhere, copied = str(doer.device), programs.fallback_copy_bytes(opened, step)
+    code = programs.get_program(opened, step.kernel).source if source else ""
     text, grid = str(step.kernel), step.grid
     name = step.kernel.name
-    sizes = tuple(dict(step.fresh).get(slot, 0) for slot, _ in memory[1])
-    return Launch(
+    sizes = tuple(dict(step.allocations).get(slot, 0) for slot, _ in memory[1])
+    return LaunchReport(
         name,
         device,
         why,

@@ -8,20 +8,20 @@ from heapq import nlargest
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from ..memory.units import bytes_text
+from ..memory.units import format_bytes
 from . import svg_boxes
 from .profile import seconds_of
 from .svg_boxes import Arrow, Box
 
 __all__: list[str] = []
 
-Memory: TypeAlias = tuple[int, int]  # a slot of the plan, and a byte offset there
-BIGGEST = 3  # launches that a summary names
-DRAWN = 200  # launches of a graph that are drawn
-LISTED = 50  # launches that a page lists, with their kernels
+MemorySlot: TypeAlias = tuple[int, int]  # a slot of the plan, and a byte offset there
+SUMMARY_LAUNCHES_MAX = 3  # launches that a summary names
+GRAPH_LAUNCHES_MAX = 200  # launches of a graph that are drawn
+TABLE_LAUNCHES_MAX = 50  # launches that a page lists, with their kernels
 
 
-class Launch(NamedTuple):
+class LaunchReport(NamedTuple):
     """One kernel, or one call of a vendor's routine, and its reason. Sizes are in bytes.
 
     `sizes`: the sizes of `writes` if known; else 0. `companion`: the device that runs
@@ -39,8 +39,8 @@ class Launch(NamedTuple):
     grid: tuple[int, ...]
     nbytes: int  # read and written, each element once
     fresh: int  # allocated
-    reads: tuple[Memory, ...] = ()
-    writes: tuple[Memory, ...] = ()
+    reads: tuple[MemorySlot, ...] = ()
+    writes: tuple[MemorySlot, ...] = ()
     sizes: tuple[int, ...] = ()
     companion: str = ""
     copied: int = 0
@@ -49,7 +49,8 @@ class Launch(NamedTuple):
         lines = [
             f"{self.name} on {self._where} ({self.origin})",
             f"  since: {self.why}",
-            f"  moves {bytes_text(self.nbytes)}, allocates {bytes_text(self.fresh)}, {self._grid}",
+            f"  moves {format_bytes(self.nbytes)}, allocates {format_bytes(self.fresh)}, "
+            f"{self._grid}",
         ]
         if self.companion:
             lines.insert(2, f"  {self.device} does not accept it: {self._copies}")
@@ -60,14 +61,14 @@ class Launch(NamedTuple):
 
     def summary(self) -> str:
         """Return one line: its name, bytes, time if a profile has seen it, and reason."""
-        facts = [f"moves {bytes_text(self.nbytes)}"]
+        facts = [f"moves {format_bytes(self.nbytes)}"]
         if self.fresh:
-            facts.append(f"allocates {bytes_text(self.fresh)}")
+            facts.append(f"allocates {format_bytes(self.fresh)}")
         if self.companion:
             facts.append(self._copies)
         if self.seconds is not None:
             facts.append(f"took {svg_boxes.seconds_text(self.seconds)}")
-        why = f"; {svg_boxes.short(self.why, 72)}" if self.why else ""
+        why = f"; {svg_boxes.shorten(self.why, 72)}" if self.why else ""
         return (
             f"{self.name} on {self._where} ({self.origin}): {', '.join(facts)}, {self._grid}{why}"
         )
@@ -86,20 +87,20 @@ class Launch(NamedTuple):
     def _copies(self) -> str:
         if not self.copied:
             return f"{self.companion} works on its memory"
-        return f"{bytes_text(self.copied)} copied to {self.companion} and back"
+        return f"{format_bytes(self.copied)} copied to {self.companion} and back"
 
     @property
     def _grid(self) -> str:
         return f"grid {' x '.join(map(str, self.grid))}" if self.grid else "no grid of its own"
 
 
-class Plan(NamedTuple):
+class PlanReport(NamedTuple):
     """Launches that share memory slots, with the inputs in memory and the outputs."""
 
     first: int
     last: int
-    given: tuple[tuple[int, str, int], ...]  # slot, description, and bytes
-    kept: tuple[tuple[int, str], ...]
+    inputs: tuple[tuple[int, str, int], ...]  # slot, description, and bytes
+    outputs: tuple[tuple[int, str], ...]
 
 
 class Explanation:
@@ -112,9 +113,9 @@ class Explanation:
 
     def __init__(
         self,
-        launches: tuple[Launch, ...],
+        launches: tuple[LaunchReport, ...],
         stored: tuple[str, ...],
-        plans: Sequence[Plan] = (),
+        plans: Sequence[PlanReport] = (),
         verbose: bool = False,
     ) -> None:
         self.launches, self.stored = launches, stored
@@ -148,39 +149,42 @@ class Explanation:
     def summary(self) -> str:
         """Return the number of launches, their bytes, and the biggest of them."""
         if not self.launches:
-            return NOTHING
-        lines = [self._head(), *_biggest(self.launches)]
+            return NOTHING_PENDING
+        lines = [self._head(), *_largest_launch_lines(self.launches)]
         count = len(self.stored)
-        lines += [f"  stores {line}" for line in self.stored[:BIGGEST]]
-        if count > BIGGEST:
-            lines.append(f"  ... and {count - BIGGEST} more values (.stored)")
+        lines += [f"  stores {line}" for line in self.stored[:SUMMARY_LAUNCHES_MAX]]
+        if count > SUMMARY_LAUNCHES_MAX:
+            lines.append(f"  ... and {count - SUMMARY_LAUNCHES_MAX} more values (.stored)")
         return "\n".join([*lines, "Their kernels: .text(), or dt.explain(..., verbose=True)"])
 
     def text(self) -> str:
         """Return every launch with its kernel, and every value that is stored."""
         if not self.launches:
-            return NOTHING
-        lines = [self._head(), *_in_full(self.launches)]
+            return NOTHING_PENDING
+        lines = [self._head(), *_launch_texts(self.launches)]
         return "\n".join([*lines, "", "Stored:", *(f"  {line}" for line in self.stored)])
 
     def _head(self) -> str:
         count, seconds = len(self.launches), self.seconds
         took = "" if seconds is None else f", {svg_boxes.seconds_text(seconds)} when last profiled"
         return (
-            f"{count} launch{'es' if count > 1 else ''}, {bytes_text(self.nbytes)} moved, "
-            f"{bytes_text(self.fresh)} allocated{_elsewhere(self.launches)}{took}. Nothing has run."
+            f"{count} launch{'es' if count > 1 else ''}, {format_bytes(self.nbytes)} moved, "
+            f"{format_bytes(self.fresh)} allocated{_companion_text(self.launches)}{took}. Nothing "
+            "has run."
         )
 
     def svg(self) -> str:
         """Return the launches as a graph, with bytes and times."""
         boxes, arrows = _graph(self.launches, self._plans)
-        return svg_boxes.draw(boxes, arrows, self._head() if self.launches else NOTHING)
+        return svg_boxes.draw_boxes(
+            boxes, arrows, self._head() if self.launches else NOTHING_PENDING
+        )
 
     def html(self) -> str:
         """Return the summary, the graph, and the kernels, folded."""
         if not self.launches:
-            return svg_boxes.frame(svg_boxes.head("explain", NOTHING))
-        stored = svg_boxes.fold(
+            return svg_boxes.frame(svg_boxes.head("explain", NOTHING_PENDING))
+        stored = svg_boxes.collapsible(
             f"{len(self.stored)} stored", svg_boxes.preformatted("\n".join(self.stored))
         )
         return svg_boxes.frame(
@@ -201,7 +205,7 @@ class Explanation:
         return self.html()
 
 
-class Replay:
+class ReplayReport:
     """The program of a captured function for arguments of one kind. Sizes are in bytes.
 
     `launches`: in order, those of loops and branches once. `arena`: the memory of intermediate
@@ -212,7 +216,7 @@ class Replay:
     def __init__(
         self,
         arguments: str,
-        launches: tuple[Launch, ...],
+        launches: tuple[LaunchReport, ...],
         arena: int,
         results: int,
         verbose: bool = False,
@@ -232,25 +236,25 @@ class Replay:
 
     def summary(self) -> str:
         """Return the number of launches, their bytes, and the biggest of them."""
-        return "\n".join([self._head(), *_biggest(self.launches)])
+        return "\n".join([self._head(), *_largest_launch_lines(self.launches)])
 
     def text(self) -> str:
         """Return every launch with its kernel."""
-        return "\n".join([self._head(), *_in_full(self.launches)])
+        return "\n".join([self._head(), *_launch_texts(self.launches)])
 
     def _head(self) -> str:
         count, seconds = len(self.launches), _seconds(self.launches)
         took = "" if seconds is None else f", {svg_boxes.seconds_text(seconds)} when last profiled"
         return (
             f"Of ({self.arguments}): {count} launch{'' if count == 1 else 'es'}, "
-            f"{bytes_text(self.nbytes)} moved, an arena of {bytes_text(self.arena)}, "
-            f"{bytes_text(self.results)} of results{_elsewhere(self.launches)}{took}."
+            f"{format_bytes(self.nbytes)} moved, an arena of {format_bytes(self.arena)}, "
+            f"{format_bytes(self.results)} of results{_companion_text(self.launches)}{took}."
         )
 
     def svg(self) -> str:
         """Return the launches as a graph."""
         boxes, arrows = _graph(self.launches, ())
-        return svg_boxes.draw(boxes, arrows, self._head())
+        return svg_boxes.draw_boxes(boxes, arrows, self._head())
 
     def html(self) -> str:
         """Return the summary, the graph, and the kernels, folded."""
@@ -264,14 +268,14 @@ class Replay:
         return self.html()
 
 
-class Replays:
+class ReplayReports:
     """The programs of a captured function, for each kind of arguments it was captured for.
 
     `reasons`: why there is no program for the given arguments.
     """
 
     def __init__(
-        self, name: str, captures: tuple[Replay, ...], reasons: tuple[str, ...] = ()
+        self, name: str, captures: tuple[ReplayReport, ...], reasons: tuple[str, ...] = ()
     ) -> None:
         self.name, self.captures, self.reasons = name, captures, reasons
 
@@ -301,77 +305,81 @@ class Replays:
         return self.html()
 
 
-NOTHING = "Nothing is pending: the values are in memory."
+NOTHING_PENDING = "Nothing is pending: the values are in memory."
 
 
-def _seconds(launches: Sequence[Launch]) -> float | None:
+def _seconds(launches: Sequence[LaunchReport]) -> float | None:
     times = [step.seconds for step in launches]
     return None if not times or None in times else sum(s for s in times if s is not None)
 
 
-def _elsewhere(launches: Sequence[Launch]) -> str:
+def _companion_text(launches: Sequence[LaunchReport]) -> str:
     """Return header text about work of companions, or ""."""
     count, copied = sum(bool(x.companion) for x in launches), sum(x.copied for x in launches)
-    return f", {count} by a companion, {bytes_text(copied)} copied for it" if count else ""
+    return f", {count} by a companion, {format_bytes(copied)} copied for it" if count else ""
 
 
-def _biggest(launches: Sequence[Launch]) -> list[str]:
+def _largest_launch_lines(launches: Sequence[LaunchReport]) -> list[str]:
     """Return a line for each of the launches that move most, in order."""
-    biggest = nlargest(BIGGEST, enumerate(launches, 1), key=lambda pair: pair[1].nbytes)
+    biggest = nlargest(
+        SUMMARY_LAUNCHES_MAX, enumerate(launches, 1), key=lambda pair: pair[1].nbytes
+    )
     lines = [f"  {n}. {step.summary()}" for n, step in sorted(biggest, key=lambda pair: pair[0])]
-    if len(launches) > BIGGEST:
-        lines.append(f"  ... and {len(launches) - BIGGEST} that move less")
+    if len(launches) > SUMMARY_LAUNCHES_MAX:
+        lines.append(f"  ... and {len(launches) - SUMMARY_LAUNCHES_MAX} that move less")
     return lines
 
 
-def _in_full(launches: Sequence[Launch]) -> list[str]:
+def _launch_texts(launches: Sequence[LaunchReport]) -> list[str]:
     return [line for n, step in enumerate(launches, 1) for line in ("", f"{n}. {step}")]
 
 
 # --- as a graph -----------------------------------------------------------------------------------
 
 
-def _graph(launches: Sequence[Launch], plans: Sequence[Plan]) -> tuple[list[Box], list[Arrow]]:
+def _graph(
+    launches: Sequence[LaunchReport], plans: Sequence[PlanReport]
+) -> tuple[list[Box], list[Arrow]]:
     """Return a box for each launch, for memory that it reads and for results."""
     boxes: list[Box] = []
     arrows: list[Arrow] = []
     bytes_max = max((step.nbytes for step in launches), default=0)
-    for plan in plans or [Plan(0, len(launches), (), ())]:
-        shown = launches[plan.first : min(plan.last, DRAWN)]
-        writer: dict[Memory | int, tuple[int, int]] = {}  # the box, and bytes
+    for plan in plans or [PlanReport(0, len(launches), (), ())]:
+        shown = launches[plan.first : min(plan.last, GRAPH_LAUNCHES_MAX)]
+        writer: dict[MemorySlot | int, tuple[int, int]] = {}  # the box, and bytes
         slots_read = {slot for step in shown for slot, _ in step.reads}
-        for slot, what, nbytes in plan.given:
+        for slot, what, nbytes in plan.inputs:
             if slot in slots_read:
                 writer[slot] = len(boxes), 0  # the box says how many bytes
-                boxes.append(Box((what, bytes_text(nbytes)), "memory", f"in memory: {what}"))
+                boxes.append(Box((what, format_bytes(nbytes)), "memory", f"in memory: {what}"))
         for n, step in enumerate(shown, plan.first + 1):
             box = len(boxes)
             # within an arena the byte offset identifies memory; in a plan the slot does
             for at in dict.fromkeys(m if not plans else m[0] for m in step.reads):
                 if at in writer:
                     start, nbytes = writer[at]
-                    arrows.append(Arrow(start, box, bytes_text(nbytes) if nbytes else ""))
+                    arrows.append(Arrow(start, box, format_bytes(nbytes) if nbytes else ""))
             boxes.append(_box(n, step, bytes_max))
             for i, m in enumerate(step.writes):
                 nbytes = step.sizes[i] if i < len(step.sizes) else 0
                 writer[m if not plans else m[0]] = box, nbytes
-        for slot, what in plan.kept if plan.last <= DRAWN else ():
+        for slot, what in plan.outputs if plan.last <= GRAPH_LAUNCHES_MAX else ():
             if slot in writer:
                 start, nbytes = writer[slot]
-                arrows.append(Arrow(start, len(boxes), bytes_text(nbytes) if nbytes else ""))
+                arrows.append(Arrow(start, len(boxes), format_bytes(nbytes) if nbytes else ""))
                 boxes.append(Box((what,), "result", f"kept: {what}"))
-    if len(launches) > DRAWN:
-        boxes.append(Box((f"and {len(launches) - DRAWN} launches more",), "memory"))
+    if len(launches) > GRAPH_LAUNCHES_MAX:
+        boxes.append(Box((f"and {len(launches) - GRAPH_LAUNCHES_MAX} launches more",), "memory"))
     return boxes, arrows
 
 
-def _box(n: int, step: Launch, bytes_max: int) -> Box:
-    facts = f"{bytes_text(step.nbytes)} moved"
+def _box(n: int, step: LaunchReport, bytes_max: int) -> Box:
+    facts = f"{format_bytes(step.nbytes)} moved"
     seconds = step.seconds
     took = () if seconds is None else (_rate(seconds, step.nbytes),)
     kind = "much" if bytes_max and step.nbytes == bytes_max else "work"
-    apart = (f"on {step.companion}",) if step.companion else ()
-    return Box((f"{n}. {step.name}", *apart, facts, *took), kind, step.summary())
+    companion_lines = (f"on {step.companion}",) if step.companion else ()
+    return Box((f"{n}. {step.name}", *companion_lines, facts, *took), kind, step.summary())
 
 
 def _rate(seconds: float, nbytes: int) -> str:
@@ -379,10 +387,10 @@ def _rate(seconds: float, nbytes: int) -> str:
     return f"{svg_boxes.seconds_text(seconds)}{rate}"
 
 
-def _launch_table(launches: Sequence[Launch]) -> str:
+def _launch_table(launches: Sequence[LaunchReport]) -> str:
     """Return a table of the launches, and their kernels, folded."""
     rows = []
-    for n, step in enumerate(launches[:LISTED], 1):
+    for n, step in enumerate(launches[:TABLE_LAUNCHES_MAX], 1):
         took = "" if step.seconds is None else svg_boxes.seconds_text(step.seconds)
         rows.append(
             (
@@ -390,20 +398,20 @@ def _launch_table(launches: Sequence[Launch]) -> str:
                 step.name,
                 step._where,
                 step.origin,
-                svg_boxes.short(step.why, 60),
-                bytes_text(step.nbytes),
-                bytes_text(step.fresh),
+                svg_boxes.shorten(step.why, 60),
+                format_bytes(step.nbytes),
+                format_bytes(step.fresh),
                 took,
             )
         )
-    more = len(launches) - LISTED
+    more = len(launches) - TABLE_LAUNCHES_MAX
     note = f"<div>... and {more} more</div>" if more > 0 else ""
     names = ("", "launch", "device", "program", "since", "moves", "allocates", "took")
     kernels = "".join(
-        svg_boxes.fold(f"{n}. {step.name}", svg_boxes.preformatted(str(step)))
-        for n, step in enumerate(launches[:LISTED], 1)
+        svg_boxes.collapsible(f"{n}. {step.name}", svg_boxes.preformatted(str(step)))
+        for n, step in enumerate(launches[:TABLE_LAUNCHES_MAX], 1)
     )
     rows_html = svg_boxes.table(names, rows, 5) + note
-    return svg_boxes.fold(f"{len(launches)} launches as a table", rows_html) + svg_boxes.fold(
-        "kernels", kernels + note
-    )
+    return svg_boxes.collapsible(
+        f"{len(launches)} launches as a table", rows_html
+    ) + svg_boxes.collapsible("kernels", kernels + note)

@@ -18,48 +18,50 @@ from .svg_boxes import Arrow, Box
 
 __all__ = ["draw_graph"]
 
-NEAREST = 200  # the largest number of nodes in a drawing
+NODES_MAX = 200  # the largest number of nodes in a drawing
 
 
-class Node(NamedTuple):
+class DrawNode(NamedTuple):
     """A node of a drawing: its name, spec, kind, further facts, and inputs."""
 
     name: str
     spec: str
     kind: str
-    more: str
-    given: tuple[object, ...]  # its inputs
+    facts: str
+    inputs: tuple[object, ...]  # its inputs
 
 
-class Graph:
+class DrawGraph:
     """The result of `dt.draw_graph`: a notebook draws it, `save` writes it, `print` gives text.
 
     `count`: the number of nodes; `drawn`: how many of them are shown, those nearest to the
     results.
     """
 
-    def __init__(self, what: str, order: Sequence[Node], at: Mapping[int, int], count: int) -> None:
-        self.what, self.count, self.drawn = what, count, len(order)
-        self._order, self._at = order, at
+    def __init__(
+        self, what: str, order: Sequence[DrawNode], at: Mapping[int, int], count: int
+    ) -> None:
+        self.subject, self.count, self.drawn = what, count, len(order)
+        self._order, self._positions = order, at
 
     def _head(self) -> str:
-        text = f"{self.count} node{'s' * (self.count != 1)} {self.what}"
+        text = f"{self.count} node{'s' * (self.count != 1)} {self.subject}"
         return text + (f"; the nearest {self.drawn} are drawn" if self.drawn < self.count else "")
 
     def _arrows(self) -> Iterator[Arrow]:
         for end, node in enumerate(self._order):
-            for a in node.given:
-                if id(a) in self._at:
-                    yield Arrow(self._at[id(a)], end)
+            for a in node.inputs:
+                if id(a) in self._positions:
+                    yield Arrow(self._positions[id(a)], end)
 
     def svg(self) -> str:
         """Return the nodes as boxes, inputs above their users."""
         boxes = []
         for node in self._order:
-            left_out = any(id(a) not in self._at for a in node.given)
+            left_out = any(id(a) not in self._positions for a in node.inputs)
             lines = (node.name, node.spec) + ("...",) * left_out
-            boxes.append(Box(lines, node.kind, f"{node.name}: {node.spec}{node.more}"))
-        return svg_boxes.draw(boxes, [*self._arrows()], self._head())
+            boxes.append(Box(lines, node.kind, f"{node.name}: {node.spec}{node.facts}"))
+        return svg_boxes.draw_boxes(boxes, [*self._arrows()], self._head())
 
     def html(self) -> str:
         """Return the drawing, with the number of nodes."""
@@ -83,7 +85,10 @@ class Graph:
     def __str__(self) -> str:
         lines = [self._head()]
         for n, node in enumerate(self._order):
-            inputs = [f"%{self._at[id(a)]}" if id(a) in self._at else "..." for a in node.given]
+            inputs = [
+                f"%{self._positions[id(a)]}" if id(a) in self._positions else "..."
+                for a in node.inputs
+            ]
             of = f" of {', '.join(inputs)}" if inputs else ""
             lines.append(f"  %{n} {node.name}: {node.spec}{of}")
         return "\n".join(lines)
@@ -91,7 +96,7 @@ class Graph:
 
 def draw_graph(
     *tensors: Tensor, gradient: bool | None = None, names: Mapping[str, Tensor] | None = None
-) -> Graph:
+) -> DrawGraph:
     """Draw the graph behind tensors: the pending ops, or the path of gradients.
 
     Nothing is computed. `gradient`: True for the tape, along which `backward` goes; False for
@@ -121,13 +126,13 @@ def draw_graph(
     else:
         on_tape = flag("draw_graph", gradient, "gradient")
     if not on_tape:
-        return _graph("pending", [_source(p._expr) for p in strided_parts], names_by_id)
+        return _build_graph("pending", [_source(p._expr) for p in strided_parts], names_by_id)
     if not taped:
         raise ArgumentError(
             "draw_graph: no gradient flows to this: nothing that it is made of requires one; "
             "see x.requires_grad_()"
         )
-    return _graph("on the tape", taped, names_by_id)
+    return _build_graph("on the tape", taped, names_by_id)
 
 
 def _names(names: object) -> dict[int, str]:
@@ -156,7 +161,7 @@ def _source(e: Expr) -> Expr:
     return e
 
 
-def _graph(what: str, roots: Sequence[object], names: Mapping[int, str]) -> Graph:
+def _build_graph(what: str, roots: Sequence[object], names: Mapping[int, str]) -> DrawGraph:
     """Return the graph of the nodes nearest to the roots, inputs before their users."""
     nodes: dict[int, object] = {}  # all of them, the nearest first
     queue = deque(roots)
@@ -165,20 +170,20 @@ def _graph(what: str, roots: Sequence[object], names: Mapping[int, str]) -> Grap
         if id(n) not in nodes:
             nodes[id(n)] = n
             queue.extend(_inputs_of(n))
-    near = dict(list(nodes.items())[:NEAREST])
-    at: dict[int, int] = {}
-    order: list[Node] = []
+    nearest_nodes = dict(list(nodes.items())[:NODES_MAX])
+    positions: dict[int, int] = {}
+    order: list[DrawNode] = []
     stack = [(n, False) for n in reversed(roots)]
     while stack:
         n, visited = stack.pop()
-        if id(n) in at or id(n) not in near:
+        if id(n) in positions or id(n) not in nearest_nodes:
             continue
         if visited:
-            at[id(n)] = len(order)
-            order.append(_node(n, n in roots, names))
+            positions[id(n)] = len(order)
+            order.append(_build_node(n, n in roots, names))
         else:
             stack += [(n, True), *((a, False) for a in reversed(_inputs_of(n)))]
-    return Graph(what, order, at, len(nodes))
+    return DrawGraph(what, order, positions, len(nodes))
 
 
 def _inputs_of(n: Any) -> list[Any]:
@@ -188,20 +193,20 @@ def _inputs_of(n: Any) -> list[Any]:
     return [a for a in n.next_functions if a is not None]
 
 
-def _node(n: Any, is_root: bool, names: Mapping[int, str]) -> Node:
+def _build_node(n: Any, is_root: bool, names: Mapping[int, str]) -> DrawNode:
     user_name = names.get(id(n))
     if type(n) is not Expr:
         kind = "gradient" if not n.edges else "result" if is_root else "work"
         name = n.name if n.edges else user_name or "leaf"
-        asked = getattr(n, "asked_at", None)
-        more = f", recorded at {asked}" if asked else ""
+        recorded_at = getattr(n, "recorded_line", None)
+        more = f", recorded at {recorded_at}" if recorded_at else ""
         return _titled_node(name, user_name, n.spec, kind, more, tuple(_inputs_of(n)))
     if n.op is None:
         user_name = user_name or names.get(id(storage_of(n)))
         return _titled_node(user_name or "in memory", user_name, n.spec, "memory", "", ())
     numbers = [repr(a) for a in n.args if type(a) is not Expr]
     more = f", with {', '.join(numbers)}" if numbers else ""
-    more += "" if n.attrs is None else f", {svg_boxes.short(str(n.attrs), 120)}"
+    more += "" if n.attrs is None else f", {svg_boxes.shorten(str(n.attrs), 120)}"
     line = line_of(n)
     more += f", recorded by {line}" if line else ""
     kind = "result" if is_root else "work"
@@ -210,7 +215,7 @@ def _node(n: Any, is_root: bool, names: Mapping[int, str]) -> Node:
 
 def _titled_node(
     name: str, user_name: str | None, x: Spec, kind: str, more: str, inputs: tuple[object, ...]
-) -> Node:
+) -> DrawNode:
     """Return a node, titled with its user's name."""
     title = name if user_name in (None, name) else f"{user_name} = {name}"
-    return Node(title, f"{x.dtype.name}{[*x.shape]}", kind, f" on {x.device}{more}", inputs)
+    return DrawNode(title, f"{x.dtype.name}{[*x.shape]}", kind, f" on {x.device}{more}", inputs)

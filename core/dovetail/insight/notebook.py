@@ -18,21 +18,27 @@ import numpy as np
 
 from ..engine import tracer_api
 from ..errors import CaptureError, TransformError
-from ..tensor.host import evaluated, shown
-from ..tensor.print_options import options
+from ..tensor.host import evaluate_leaf, printable_values
+from ..tensor.print_options import current_options
 from ..tensor.printing import texts
 from ..tensor.tensor import Tensor, parts_of
 from .show import show
-from .svg_boxes import EDGES, fold, frame
+from .svg_boxes import EDGES, collapsible, frame
 
 __all__: list[str] = []
 
-IMAGE = 8  # a matrix of so many rows and columns is drawn; the table suffices for a smaller one
-PIXELS = 512  # of an image, along either axis; beyond, every second, third, ... one is drawn
-WIDE = 256  # pixels: the width of smaller images on the page
-CELLS = 64  # a storage of at most so many cells is drawn even if the tensor is dense in it
-LONG = 20  # a vector of more elements is folded into lines of half of that
-TABLES = 36  # matrices shown of a tensor of more than two dimensions
+IMAGE_AXIS_MIN = (
+    8  # a matrix of so many rows and columns is drawn; the table suffices for a smaller one
+)
+IMAGE_PIXELS_MAX = (
+    512  # of an image, along either axis; beyond, every second, third, ... one is drawn
+)
+IMAGE_WIDTH_MIN = 256  # pixels: the width of smaller images on the page
+STORAGE_CELLS_MAX = (
+    64  # a storage of at most so many cells is drawn even if the tensor is dense in it
+)
+VECTOR_ELEMENTS_MAX = 20  # a vector of more elements is folded into lines of half of that
+MATRICES_MAX = 36  # matrices shown of a tensor of more than two dimensions
 
 # The style of this piece alone; if a page removes styles, plain tables remain.
 STYLE = (
@@ -43,22 +49,24 @@ STYLE = (
     ".dt-t td.o{border:0;text-align:center}.dt-t td.n{border:0;opacity:.6}"
     "</style>"
 )
-DOTS = '<td class="o">&hellip;</td>'
+ELLIPSIS_CELL = '<td class="o">&hellip;</td>'
 
 
 def html(x: Tensor) -> str:
     """Return the HTML of a tensor for `_repr_html_`."""
-    why = unknown(x)
+    why = unreadable_reason(x)
     if why:
-        return frame(_line(x, why))
+        return frame(_facts_line(x, why))
     if type(x) is not Tensor:
-        return frame(_line(x, ""))
-    evaluated(x)
+        return frame(_facts_line(x, ""))
+    evaluate_leaf(x)
     side = '<div style="display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start">'
-    return frame(f"{_line(x, '')}{side}{_image(x)}{_values(x)}</div>{_gradient(x)}{_memory(x)}")
+    return frame(
+        f"{_facts_line(x, '')}{side}{_image(x)}{_values(x)}</div>{_gradient(x)}{_memory(x)}"
+    )
 
 
-def unknown(x: Tensor) -> str:
+def unreadable_reason(x: Tensor) -> str:
     """Return why the values of a tensor cannot be read here, or ""."""
     try:
         tracer_api.refuse_read("a notebook shows a tensor, which", *parts_of(x))
@@ -69,7 +77,7 @@ def unknown(x: Tensor) -> str:
     return ""
 
 
-def _line(x: Tensor, why: str) -> str:
+def _facts_line(x: Tensor, why: str) -> str:
     """Return the facts: dtype, shape, device, layout, and gradient."""
     facts = [str(x.shape), f"on {x.device}", x.layout.name]
     if type(x) is Tensor and not why and not x.is_contiguous():
@@ -95,25 +103,27 @@ def _values(x: Tensor) -> str:
     )
 
 
-def _gaps(x: Tensor) -> list[bool]:
+def _axes_with_gap(x: Tensor) -> list[bool]:
     """Return for each axis True if its middle is left out."""
-    chosen = options()
+    chosen = current_options()
     return [x.size > chosen["threshold"] and n > 2 * chosen["edgeitems"] for n in x.shape]
 
 
 def _matrices(x: Tensor) -> list[str]:
     """Return a table for each matrix, and the number of further ones."""
-    cells, (*leading, down, across) = texts(x), _gaps(x)
-    shown_indices = (_places(n, gap) for n, gap in zip(x.shape[:-2], leading, strict=True))
+    cells, (*leading, down, across) = texts(x), _axes_with_gap(x)
+    shown_indices = (_shown_indices(n, gap) for n, gap in zip(x.shape[:-2], leading, strict=True))
     pairs = zip(product(*shown_indices), cells.reshape(-1, *cells.shape[-2:]), strict=True)
-    tables = [f"<div>{_caption(at)}{_table(m, down, across)}</div>" for at, m in pairs][:TABLES]
+    tables = [f"<div>{_caption(at)}{_table(m, down, across)}</div>" for at, m in pairs][
+        :MATRICES_MAX
+    ]
     more = prod(x.shape[:-2]) - len(tables)
     return tables + [f"<div>&hellip; and {more} more</div>"] * bool(more)
 
 
-def _places(n: int, gap: bool) -> list[int]:
+def _shown_indices(n: int, gap: bool) -> list[int]:
     """Return the indices along an axis that are shown."""
-    edge = options()["edgeitems"]
+    edge = current_options()["edgeitems"]
     return [*range(edge), *range(n - edge, n)] if gap else [*range(n)]
 
 
@@ -121,28 +131,28 @@ def _caption(at: tuple[int, ...]) -> str:
     return f'<div style="opacity:.7">[{", ".join(map(str, at))}]</div>' if at else ""
 
 
-def _table(matrix: np.ndarray, down: bool, across: bool) -> str:
+def _table(matrix: np.ndarray, row_gap: bool, column_gap: bool) -> str:
     """Return a table of texts, with dots in the middle of its rows and columns."""
-    rows, edge = [], options()["edgeitems"]
+    rows, edge = [], current_options()["edgeitems"]
     for r, row in enumerate(matrix):
-        if down and r == edge:
-            rows.append(f"<tr>{DOTS * (len(row) + across)}</tr>")
+        if row_gap and r == edge:
+            rows.append(f"<tr>{ELLIPSIS_CELL * (len(row) + column_gap)}</tr>")
         cells = [f"<td>{_cell(text)}</td>" for text in row]
-        if across:
-            cells.insert(edge, DOTS)
+        if column_gap:
+            cells.insert(edge, ELLIPSIS_CELL)
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return f"<table><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _vector(x: Tensor) -> str:
     """Return a vector as a row; a long one in lines that begin with their index."""
-    cells, wide = texts(x), LONG // 2
-    gap = _gaps(x)[0]
-    if gap or len(cells) <= LONG:
+    cells, line_length = texts(x), VECTOR_ELEMENTS_MAX // 2
+    gap = _axes_with_gap(x)[0]
+    if gap or len(cells) <= VECTOR_ELEMENTS_MAX:
         return _table(cells[None], False, gap)
     rows = []
-    for start in range(0, len(cells), wide):
-        row = "".join(f"<td>{_cell(text)}</td>" for text in cells[start : start + wide])
+    for start in range(0, len(cells), line_length):
+        row = "".join(f"<td>{_cell(text)}</td>" for text in cells[start : start + line_length])
         rows.append(f'<tr><td class="n">{start}</td>{row}</tr>')
     return f"<table><tbody>{''.join(rows)}</tbody></table>"
 
@@ -157,18 +167,18 @@ def _cell(text: object) -> str:
 def _image(x: Tensor) -> str:
     """Return a matrix in grey, (h, w, 3) or (3, h, w) in colours, or "" for others."""
     x = x[0] if x.ndim == 3 and x.shape[0] == 1 else x  # grey as PyTorch has it: (1, h, w)
-    coloured, first = x.ndim == 3 and _is_colour(x), False
+    coloured, channels_first = x.ndim == 3 and _is_colour(x), False
     if coloured and x.shape[2] != 3:
-        first, x = x.shape[0] == 3, x.permute_dims((1, 2, 0))
-        coloured = first
-    if not (coloured or x.ndim == 2) or min(x.shape[:2]) < IMAGE or x.dtype.kind == "c":
+        channels_first, x = x.shape[0] == 3, x.permute_dims((1, 2, 0))
+        coloured = channels_first
+    if not (coloured or x.ndim == 2) or min(x.shape[:2]) < IMAGE_AXIS_MIN or x.dtype.kind == "c":
         return ""
-    step = -(-max(x.shape[:2]) // PIXELS)
-    values = shown(x if step == 1 else x[::step, ::step])
-    if first and not _are_parts(values):
+    step = -(-max(x.shape[:2]) // IMAGE_PIXELS_MAX)
+    values = printable_values(x if step == 1 else x[::step, ::step])
+    if channels_first and not _are_color_values(values):
         return ""
-    pixels, caption = _bytes(values, coloured)
-    caption += ", channels first" if first else ""
+    pixels, caption = _to_pixels(values, coloured)
+    caption += ", channels first" if channels_first else ""
     caption += f"; one row and column of {step}" if step > 1 else ""
     return f'<div>{_image_tag(pixels)}<div style="opacity:.7">{escape(caption)}</div></div>'
 
@@ -176,7 +186,11 @@ def _image(x: Tensor) -> str:
 def _image_tag(pixels: np.ndarray) -> str:
     """Return an image tag of pixels."""
     height, width = pixels.shape[:2]
-    size = f"width:{WIDE}px;image-rendering:pixelated" if width < WIDE else f"width:{width}px"
+    size = (
+        f"width:{IMAGE_WIDTH_MIN}px;image-rendering:pixelated"
+        if width < IMAGE_WIDTH_MIN
+        else f"width:{width}px"
+    )
     return (
         f'<img alt="{height} x {width} pixels" style="{size};max-width:100%;border:{EDGES};'
         f'display:block" src="data:image/png;base64,{b64encode(png(pixels)).decode()}">'
@@ -187,7 +201,7 @@ def _is_colour(x: Tensor) -> bool:
     return x.dtype.name == "uint8" or x.dtype.kind == "f"
 
 
-def _are_parts(values: np.ndarray) -> bool:
+def _are_color_values(values: np.ndarray) -> bool:
     """Return True if values can be colours: bytes, or from 0 to 1.
 
     Three feature maps seldom are.
@@ -195,7 +209,7 @@ def _are_parts(values: np.ndarray) -> bool:
     return values.dtype == np.uint8 or bool(np.all((values >= 0) & (values <= 1)))
 
 
-def _bytes(values: np.ndarray, coloured: bool) -> tuple[np.ndarray, str]:
+def _to_pixels(values: np.ndarray, coloured: bool) -> tuple[np.ndarray, str]:
     """Return the pixels, and their legend. Values that are not finite are red."""
     if values.dtype == np.uint8:
         return values, "colours" if coloured else "0 is black, 255 white"
@@ -205,7 +219,7 @@ def _bytes(values: np.ndarray, coloured: bool) -> tuple[np.ndarray, str]:
     finite = np.isfinite(wide)
     low, high = (0.0, 1.0) if coloured else _range(wide[finite])
     legend = "colours from 0 to 1" if coloured else f"black is {low:.4g}, white {high:.4g}"
-    pixels = _scaled(wide, low, high)
+    pixels = _scale_to_bytes(wide, low, high)
     if finite.all():
         return pixels, legend if low < high else f"each is {low:.4g}"
     if not finite.any():
@@ -215,13 +229,13 @@ def _bytes(values: np.ndarray, coloured: bool) -> tuple[np.ndarray, str]:
     return _mark_nonfinite(pixels, finite), legend
 
 
-def _scaled(wide: np.ndarray, low: float, high: float) -> np.ndarray:
+def _scale_to_bytes(values: np.ndarray, low: float, high: float) -> np.ndarray:
     """Return bytes, from 0 for `low` to 255 for `high`.
 
     Halves are computed, because their range never overflows.
     """
     with np.errstate(all="ignore"):
-        parts = (wide / 2 - low / 2) / ((high / 2 - low / 2) or 1.0)
+        parts = (values / 2 - low / 2) / ((high / 2 - low / 2) or 1.0)
     return np.round(np.clip(np.nan_to_num(parts), 0, 1) * 255).astype(np.uint8)
 
 
@@ -260,7 +274,7 @@ def _chunk(name: bytes, data: bytes) -> bytes:
 def _gradient(x: Tensor) -> str:
     """Return the accumulated gradient of a tensor, folded, shown like a tensor."""
     grad = x.grad if x.requires_grad else None
-    return "" if grad is None else fold("gradient", html(grad))
+    return "" if grad is None else collapsible("gradient", html(grad))
 
 
 # --- memory ---------------------------------------------------------------------------------------
@@ -271,7 +285,7 @@ def _memory(x: Tensor) -> str:
     if not x.size or not x.ndim:
         return ""
     cells = x.storage().nbytes // x.itemsize
-    if cells > CELLS and x.is_contiguous() and x.size == cells:
+    if cells > STORAGE_CELLS_MAX and x.is_contiguous() and x.size == cells:
         return ""
     return (
         '<details style="margin-top:4px"><summary style="cursor:pointer">memory: strides '

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ..argument_checks import path as file_name
 from ..engine import events
-from ..engine.events import Event
+from ..engine.events import ProfileEvent
 from ..errors import ArgumentError
 from ..lru_cache import LRUCache
 from . import svg_boxes, timeline
@@ -28,16 +28,16 @@ __all__ = ["profile"]
 
 
 # Seconds of the last profiled launch, by device, name, grid and bytes.
-_seen: LRUCache[tuple[str, str, tuple[int, ...], int], float] = LRUCache(4096)
+_seconds_by_launch: LRUCache[tuple[str, str, tuple[int, ...], int], float] = LRUCache(4096)
 
 
 def seconds_of(device: str, name: str, grid: tuple[int, ...], nbytes: int) -> float | None:
     """Return the time of a launch when a profile saw its like last, or None."""
-    return _seen.find((device, name, grid, nbytes))
+    return _seconds_by_launch.find((device, name, grid, nbytes))
 
 
 @dataclass
-class Line:
+class ProfileRow:
     """The events of one name: their number, seconds, and the bytes that they read and wrote."""
 
     name: str
@@ -59,38 +59,43 @@ class Profile:
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = None if path is None else Path(file_name("profile", path))
-        self.events: list[Event] = []
-        self._begun = self._ended = 0
+        self.events: list[ProfileEvent] = []
+        self._start_ns = self._end_ns = 0
 
     def __enter__(self) -> Profile:
-        if self._begun:
+        if self._start_ns:
             raise ArgumentError("profile: a profile is taken once; make another with dt.profile()")
-        events.begin(self.events)
-        self._begun = time.perf_counter_ns()
+        events.start_profile(self.events)
+        self._start_ns = time.perf_counter_ns()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._ended = time.perf_counter_ns()
-        events.end(self.events)
+        self._end_ns = time.perf_counter_ns()
+        events.stop_profile(self.events)
         for event in self.events:
             kind, _, name = event["name"].partition(" ")
             if kind in ("launch", "call"):
-                at = event["details"]
-                key = at.get("device", ""), name, at.get("grid", ()), at.get("bytes", 0)
-                _seen[key] = (event["ended"] - event["begun"]) / 1e9
+                details = event["details"]
+                key = (
+                    details.get("device", ""),
+                    name,
+                    details.get("grid", ()),
+                    details.get("bytes", 0),
+                )
+                _seconds_by_launch[key] = (event["ended"] - event["begun"]) / 1e9
         if self.path is not None:
             self.path.write_text(json.dumps({"traceEvents": list(self._trace_events())}))
 
     @property
     def seconds(self) -> float:
         """Return the time from entering to leaving, or until now."""
-        return ((self._ended or time.perf_counter_ns()) - self._begun) / 1e9
+        return ((self._end_ns or time.perf_counter_ns()) - self._start_ns) / 1e9
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[ProfileRow]:
         """Return one line for each name, the longest first."""
-        by_name: dict[str, Line] = {}
+        by_name: dict[str, ProfileRow] = {}
         for event in self.events:
-            line = by_name.setdefault(event["name"], Line(event["name"]))
+            line = by_name.setdefault(event["name"], ProfileRow(event["name"]))
             line.count += 1
             line.seconds += (event["ended"] - event["begun"]) / 1e9
             line.nbytes += event["details"].get("bytes", 0)
@@ -101,11 +106,11 @@ class Profile:
 
     def summary(self) -> str:
         """Return the lines as a table of text."""
-        rows = [_cells(line, self.seconds) for line in self.lines()]
-        wide = max([len("event"), *(len(row[0]) for row in rows)])
+        rows = [_row_cells(line, self.seconds) for line in self.lines()]
+        name_width = max([len("event"), *(len(row[0]) for row in rows)])
         lines = [
-            f"{name:<{wide}}"
-            + "".join(f"{cell:>{w}}" for cell, w in zip(cells, _WIDTHS, strict=True))
+            f"{name:<{name_width}}"
+            + "".join(f"{cell:>{w}}" for cell, w in zip(cells, _COLUMN_WIDTHS, strict=True))
             for name, *cells in [_COLUMNS, *rows]
         ]
         seconds = sum(line.seconds for line in self.lines())
@@ -120,17 +125,17 @@ class Profile:
         for column in _COLUMNS[1:]:
             table.add_column(column, justify="right")
         for line in self.lines():
-            table.add_row(*_cells(line, self.seconds))
+            table.add_row(*_row_cells(line, self.seconds))
         return table
 
     def svg(self) -> str:
         """Return the events as bars along time, with the memory in use below them."""
-        return timeline.svg(self.events, self._begun, self._ended or time.perf_counter_ns())
+        return timeline.svg(self.events, self._start_ns, self._end_ns or time.perf_counter_ns())
 
     def _repr_html_(self) -> str:
         lines = self.lines()
-        rows = [_cells(line, self.seconds) for line in lines[:_ROWS]]
-        more = f"... and {len(lines) - _ROWS} more" if len(lines) > _ROWS else ""
+        rows = [_row_cells(line, self.seconds) for line in lines[:_PAGE_ROWS_MAX]]
+        more = f"... and {len(lines) - _PAGE_ROWS_MAX} more" if len(lines) > _PAGE_ROWS_MAX else ""
         head = f"{len(self.events)} events in {self.seconds * 1e3:.3f} ms"
         return timeline.html(self.svg(), head, _COLUMNS, rows, more)
 
@@ -147,7 +152,7 @@ class Profile:
         process = os.getpid()
         for event in self.events:
             at = {"pid": process, "tid": event["thread"]}
-            begun, ended = ((event[k] - self._begun) / 1e3 for k in ("begun", "ended"))
+            begun, ended = ((event[k] - self._start_ns) / 1e3 for k in ("begun", "ended"))
             kind = event["name"].split(" ")[0]
             yield {
                 **at,
@@ -164,14 +169,14 @@ class Profile:
 
 
 _COLUMNS = ("event", "count", "total ms", "mean us", "share", "GB/s")
-_ROWS = 20  # of the table in a page
-_WIDTHS = (8, 12, 12, 8, 9)
+_PAGE_ROWS_MAX = 20  # of the table in a page
+_COLUMN_WIDTHS = (8, 12, 12, 8, 9)
 
 
-def _cells(line: Line, whole: float) -> tuple[str, ...]:
+def _row_cells(line: ProfileRow, total_seconds: float) -> tuple[str, ...]:
     rate = f"{line.gigabytes_per_second:.2f}" if line.nbytes else ""
     mean = line.seconds / line.count
-    share = f"{line.seconds / whole:.0%}" if whole else ""
+    share = f"{line.seconds / total_seconds:.0%}" if total_seconds else ""
     return line.name, str(line.count), f"{line.seconds * 1e3:.3f}", f"{mean * 1e6:.1f}", share, rate
 
 

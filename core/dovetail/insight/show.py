@@ -19,23 +19,23 @@ from ..argument_checks import sequence
 from ..errors import ArgumentError
 from ..layout import Shape
 from ..tensor.tensor import Tensor, parts_of, required
-from .svg_boxes import page, write
+from .svg_boxes import page, write_drawing
 
 __all__ = ["show"]
 
-CELL, HIGH = 46, 38  # of a cell, in pixels
-COLUMNS = 8  # of a table, and cells of memory in a line
-ROWS = 8  # of a table
-TABLES = 3  # of a tensor of more than two dimensions
-LINES = 8  # of memory
-WIDTH = COLUMNS * CELL + 2
-LETTERS = 52  # in a line of text of that width
-SOLUTIONS = 32  # the search for elements of a view in one cell ends after so many
+CELL_WIDTH, CELL_HEIGHT = 46, 38  # of a cell, in pixels
+TABLE_COLUMNS_MAX = 8  # of a table, and cells of memory in a line
+TABLE_ROWS_MAX = 8  # of a table
+TABLES_MAX = 3  # of a tensor of more than two dimensions
+MEMORY_LINES_MAX = 8  # of memory
+WIDTH = TABLE_COLUMNS_MAX * CELL_WIDTH + 2
+LINE_LETTERS_MAX = 52  # in a line of text of that width
+SOLUTIONS_MAX = 32  # the search for elements of a view in one cell ends after so many
 # From light to dark, so that they differ in grey, too.
-FIRST, LAST = (222, 235, 247), (8, 69, 148)
+FIRST_COLOR, LAST_COLOR = (222, 235, 247), (8, 69, 148)
 
 
-class View(NamedTuple):
+class MemoryView(NamedTuple):
     """A strided view of a storage, with all facts that its picture needs."""
 
     title: str
@@ -55,7 +55,7 @@ class View(NamedTuple):
         """Return the cell of an element."""
         return self.offset + sum(i * s for i, s in zip(index, self.strides, strict=True))
 
-    def visits(self, cell: int) -> tuple[int, int | None]:
+    def count_visits(self, cell: int) -> tuple[int, int | None]:
         """Return the number of elements in a cell, and the first one's place in a walk."""
         axes = sorted(range(len(self.shape)), key=lambda d: -abs(self.strides[d]))
         steps = [0] * len(self.shape)  # of places in the walk, by axis
@@ -89,7 +89,7 @@ class View(NamedTuple):
             for place in self._solutions(distance - i * stride, others, steps):
                 yield place + i * steps[d]
                 count += 1
-                if count >= SOLUTIONS:
+                if count >= SOLUTIONS_MAX:
                     return
 
 
@@ -99,7 +99,9 @@ class Picture:
     `svg`: one drawing. `html`: a panel for each tensor, side by side where there is room.
     """
 
-    def __init__(self, panels: Sequence[tuple[tuple[View, ...], Pattern | None]]) -> None:
+    def __init__(
+        self, panels: Sequence[tuple[tuple[MemoryView, ...], SparseEntries | None]]
+    ) -> None:
         self._panels = tuple(panels)
 
     def svg(self) -> str:
@@ -129,7 +131,7 @@ class Picture:
 
         Raises: ArgumentError for another kind of file; OSError.
         """
-        return write(path, self.svg(), page(self._title(), self.html(), "#fff", "light"))
+        return write_drawing(path, self.svg(), page(self._title(), self.html(), "#fff", "light"))
 
     def _repr_svg_(self) -> str:
         return self.svg()
@@ -174,7 +176,7 @@ def show(*tensors: Tensor) -> Picture:
     listed = sequence("show", tensors, "tensors", "tensors")
     if not listed:
         raise ArgumentError("show: needs at least one tensor: dt.show(x), dt.show(x, x.T)")
-    panels: list[tuple[tuple[View, ...], Pattern | None]] = []
+    panels: list[tuple[tuple[MemoryView, ...], SparseEntries | None]] = []
     storages: list[int] = []
     for x in tensors:
         strided_parts = parts_of(required("show", x))
@@ -188,7 +190,7 @@ def show(*tensors: Tensor) -> Picture:
         names = _names_of_parts(x, len(strided_parts))
         views = tuple(_view(p, name) for p, name in zip(strided_parts, names, strict=True))
         head = f"{x.dtype.name} {_shape(x.shape)} on {x.device}, {x.layout.name}"
-        own = View(head, (), (), 0, 0, x, (f"{len(strided_parts)} parts, {x.nbytes} bytes",))
+        own = MemoryView(head, (), (), 0, 0, x, (f"{len(strided_parts)} parts, {x.nbytes} bytes",))
         panels.append(((own, *views), _pattern(x, strided_parts)))
     return Picture(panels)
 
@@ -196,7 +198,7 @@ def show(*tensors: Tensor) -> Picture:
 # --- panels ---------------------------------------------------------------------------------------
 
 
-def _view(x: Tensor, name: str, shared: int = 0) -> View:
+def _view(x: Tensor, name: str, shared: int = 0) -> MemoryView:
     """Return the view of a strided tensor, with its facts; the tensor is computed."""
     cells = x.storage().view(x.dtype)
     strides, offset = x.stride(), x.storage_offset()
@@ -204,7 +206,7 @@ def _view(x: Tensor, name: str, shared: int = 0) -> View:
     title = f"{name}: {title}" if name else title
     strides_text = f"strides {_shape(strides)}, offset {offset}, {x.itemsize} byte"
     strides_text += f"{'s' * (x.itemsize != 1)} an element"
-    view = View(title, x.shape, strides, offset, cells.size, cells, ())
+    view = MemoryView(title, x.shape, strides, offset, cells.size, cells, ())
     count = _count_touched(view)
     of = f"touches {count} of {cells.size} cell{'s' * (cells.size != 1)}"
     order = "row by row" if x.is_contiguous() and x.size == cells.size else "not row by row"
@@ -216,7 +218,7 @@ def _view(x: Tensor, name: str, shared: int = 0) -> View:
     return view._replace(facts=(strides_text, f"{of}, {order}", *same))
 
 
-def _count_touched(v: View) -> str:
+def _count_touched(v: MemoryView) -> str:
     """Return the number of cells that a view touches, as text."""
     moving = sorted((abs(s), n) for n, s in zip(v.shape, v.strides, strict=True) if s and n > 1)
     if not v.size:
@@ -228,7 +230,7 @@ def _count_touched(v: View) -> str:
     if is_disjoint:
         return str(prod(n for _, n in moving))
     if v.cells <= 1 << 12:
-        return str(sum(v.visits(c)[0] > 0 for c in range(v.cells)))
+        return str(sum(v.count_visits(c)[0] > 0 for c in range(v.cells)))
     return f"at most {min(v.cells, prod(n for _, n in moving))}"
 
 
@@ -240,14 +242,14 @@ def _shape(sizes: Shape) -> str:
     return f"({first}, ..., {last})"
 
 
-def _some(n: int, most: int) -> list[int | None]:
-    """Return the first of n indices, None for a gap, and the last, at most `most` in all."""
-    if n <= most:
+def _abbreviate_indices(n: int, count_max: int) -> list[int | None]:
+    """Return the first of n indices, None for a gap, and the last, at most `count_max` in all."""
+    if n <= count_max:
         return [*range(n)]
-    return [*range(most - 2), None, n - 1]
+    return [*range(count_max - 2), None, n - 1]
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     """Return a value as a text that fits a cell."""
     if isinstance(value, bool):
         return "T" if value else "F"
@@ -257,47 +259,53 @@ def _text(value: object) -> str:
     return text if len(text) <= 7 else f"{value:.1e}"
 
 
-def _values(v: View, cells: Sequence[int]) -> dict[int, str]:
+def _values(v: MemoryView, cells: Sequence[int]) -> dict[int, str]:
     """Return the values of cells, as text; they are read together."""
     if not cells:
         return {}
     low, high = min(cells), max(cells) + 1
     if high - low <= 4 * len(cells):
         texts = dict(zip(range(low, high), v.tensor[low:high].tolist(), strict=True))  # type: ignore[arg-type]  # a vector
-        return {c: _text(texts[c]) for c in cells}
+        return {c: _value_text(texts[c]) for c in cells}
     picked: list[object] = v.tensor[list(cells)].tolist()  # type: ignore[assignment]  # as above
-    return {c: _text(value) for c, value in zip(cells, picked, strict=True)}
+    return {c: _value_text(value) for c, value in zip(cells, picked, strict=True)}
 
 
-def _colour(place: int | None, of: int) -> tuple[str, str]:
+def _colour(walk_position: int | None, walk_length: int) -> tuple[str, str]:
     """Return the colours of a cell, and of its text, by its place in a walk."""
-    if place is None:
+    if walk_position is None:
         return "#f4f4f5", "#71717a"
-    t = place / max(of - 1, 1)
-    r, g, b = (round(a + (b - a) * t) for a, b in zip(FIRST, LAST, strict=True))
+    t = walk_position / max(walk_length - 1, 1)
+    r, g, b = (round(a + (b - a) * t) for a, b in zip(FIRST_COLOR, LAST_COLOR, strict=True))
     return f"#{r:02x}{g:02x}{b:02x}", "#fff" if t > 0.66 else "#111"
 
 
-def _brief(n: int, digits: int = 5) -> str:
+def _short_number(n: int, digits: int = 5) -> str:
     """Return a count or a place as a text that fits a corner of a cell."""
     return str(n) if n < 10**digits else f"{n:.0e}".replace("e+0", "e").replace("e+", "e")
 
 
-def _at(place: int) -> str:
+def _position_label(place: int) -> str:
     """Return a place as a text that tells neighbours apart."""
-    return f"@{_brief(place, 7)}"
+    return f"@{_short_number(place, 7)}"
 
 
 def _cell(
-    left: int, top: int, value: str, above: str, below: str, place: int | None, of: int
+    left: int,
+    top: int,
+    value: str,
+    above: str,
+    below: str,
+    walk_position: int | None,
+    walk_length: int,
 ) -> str:
     """Return a cell: its value, and the small texts above and below."""
-    fill, ink = _colour(place, of)
+    fill, ink = _colour(walk_position, walk_length)
     size = 13 if len(value) <= 5 else 11 if len(value) <= 6 else 9
-    middle = left + CELL // 2
-    dashed = ' stroke-dasharray="3 2"' if place is None else ""
+    middle = left + CELL_WIDTH // 2
+    dashed = ' stroke-dasharray="3 2"' if walk_position is None else ""
     shapes = [
-        f'<rect x="{left}" y="{top}" width="{CELL}" height="{HIGH}" fill="{fill}" '
+        f'<rect x="{left}" y="{top}" width="{CELL_WIDTH}" height="{CELL_HEIGHT}" fill="{fill}" '
         f'stroke="#a1a1aa"{dashed}/>',
         f'<text x="{middle}" y="{top + 24}" font-size="{size}" fill="{ink}" '
         f'text-anchor="middle">{escape(value)}</text>',
@@ -309,15 +317,16 @@ def _cell(
         )
     if below:
         shapes.append(
-            f'<text x="{left + CELL - 3}" y="{top + HIGH - 4}" font-size="9" fill="{ink}" '
+            f'<text x="{left + CELL_WIDTH - 3}" y="{top + CELL_HEIGHT - 4}" font-size="9" '
+            f'fill="{ink}" '
             f'text-anchor="end" opacity=".8">{below}</text>'
         )
     return "".join(shapes)
 
 
-def _note(left: int, top: int, text: str, size: int = 11, weight: str = "normal") -> str:
-    room = LETTERS if size <= 11 else LETTERS - 8
-    text = text if len(text) <= room else text[: room - 3] + "..."
+def _text_line(left: int, top: int, text: str, size: int = 11, weight: str = "normal") -> str:
+    letters_max = LINE_LETTERS_MAX if size <= 11 else LINE_LETTERS_MAX - 8
+    text = text if len(text) <= letters_max else text[: letters_max - 3] + "..."
     return (
         f'<text x="{left}" y="{top}" font-size="{size}" font-weight="{weight}" '
         f'fill="#27272a">{escape(text)}</text>'
@@ -334,15 +343,15 @@ def _svg(inner: str, width: int, height: int, title: str) -> str:
     )
 
 
-def _panel(views: tuple[View, ...], pattern: Pattern | None) -> tuple[str, int]:
+def _panel(views: tuple[MemoryView, ...], pattern: SparseEntries | None) -> tuple[str, int]:
     """Return the drawing of a tensor, and its height."""
     shapes, top = [], 0
     for i, v in enumerate(views):
         top += 14 + 12 * bool(i)
-        shapes.append(_note(0, top, v.title, 13, "bold"))
+        shapes.append(_text_line(0, top, v.title, 13, "bold"))
         for fact in v.facts:
             top += 16
-            shapes.append(_note(0, top, fact))
+            shapes.append(_text_line(0, top, fact))
         top += 10
         if pattern is not None and i == 0:
             text, top = _pattern_table(pattern, top)
@@ -351,36 +360,39 @@ def _panel(views: tuple[View, ...], pattern: Pattern | None) -> tuple[str, int]:
             text, top = _tables(v, top)
             shapes.append(text)
         if v.cells:
-            text, top = _memory(v, top, len(views) == 1)
+            text, top = _memory_cells(v, top, len(views) == 1)
             shapes.append(text)
     return "".join(shapes), top
 
 
-def _tables(v: View, top: int) -> tuple[str, int]:
+def _tables(v: MemoryView, top: int) -> tuple[str, int]:
     """Return the elements as tables: above each its cell in memory."""
     shapes: list[str] = []
     rows, columns = (1, *v.shape)[-2:] if len(v.shape) == 1 else v.shape[-2:]
     matrices = v.shape[:-2]
-    leading = [*product(*(_some(n, TABLES + 1) for n in matrices))]
+    leading = [*product(*(_abbreviate_indices(n, TABLES_MAX + 1) for n in matrices))]
     shown = [index for index in leading if None not in index]
     if not v.size:
-        return _note(0, top + 14, "no elements") + "", top + 22
-    for at in shown[:TABLES]:
+        return _text_line(0, top + 14, "no elements") + "", top + 22
+    for at in shown[:TABLES_MAX]:
         if matrices:
             top += 14
-            shapes.append(_note(0, top, f"[{', '.join(map(str, at))}, :, :]"))
+            shapes.append(_text_line(0, top, f"[{', '.join(map(str, at))}, :, :]"))
             top += 5
         text, top = _table(v, tuple(i for i in at if i is not None), rows, columns, top)
         shapes.append(text)
-    more = prod(matrices) - min(len(shown), TABLES)
+    more = prod(matrices) - min(len(shown), TABLES_MAX)
     if more > 0:
         top += 13
-        shapes.append(_note(0, top, f"... and {more} more of these"))
+        shapes.append(_text_line(0, top, f"... and {more} more of these"))
     return "".join(shapes), top + 6
 
 
-def _table(v: View, at: Shape, rows: int, columns: int, top: int) -> tuple[str, int]:
-    down, across = _some(rows, ROWS), _some(columns, COLUMNS)
+def _table(v: MemoryView, at: Shape, rows: int, columns: int, top: int) -> tuple[str, int]:
+    down, across = (
+        _abbreviate_indices(rows, TABLE_ROWS_MAX),
+        _abbreviate_indices(columns, TABLE_COLUMNS_MAX),
+    )
     flat = len(v.shape) == 1
     positions = {
         (r, c): v.position((c,) if flat else (*at, r, c))
@@ -395,50 +407,58 @@ def _table(v: View, at: Shape, rows: int, columns: int, top: int) -> tuple[str, 
     shapes = []
     for line, r in enumerate(down):
         for column, c in enumerate(across):
-            left, high = 1 + column * CELL, top + line * HIGH
+            left, high = 1 + column * CELL_WIDTH, top + line * CELL_HEIGHT
             if r is None or c is None:
                 shapes.append(
-                    f'<text x="{left + CELL // 2}" y="{high + 23}" font-size="13" fill="#71717a" '
+                    f'<text x="{left + CELL_WIDTH // 2}" y="{high + 23}" font-size="13" '
+                    f'fill="#71717a" '
                     'text-anchor="middle">...</text>'
                 )
                 continue
             cell = positions[r, c]
             order = (matrix * rows + r) * columns + c
-            shapes.append(_cell(left, high, values[cell], _at(cell), "", order, v.size))
-    return "".join(shapes), top + len(down) * HIGH + 4
+            shapes.append(_cell(left, high, values[cell], _position_label(cell), "", order, v.size))
+    return "".join(shapes), top + len(down) * CELL_HEIGHT + 4
 
 
-def _memory(v: View, top: int, walked: bool) -> tuple[str, int]:
+def _memory_cells(v: MemoryView, top: int, shows_walk: bool) -> tuple[str, int]:
     """Return the cells of the storage: above each its number, below it its place in the walk."""
     top += 16
-    line = "memory: @ cell" + (", # place in the walk, x how often" if walked else "")
-    shapes = [_note(0, top, line)]
+    line = "memory: @ cell" + (", # place in the walk, x how often" if shows_walk else "")
+    shapes = [_text_line(0, top, line)]
     top += 6
     cells = _cells_to_show(v)
     values = _values(v, [c for c in cells if c is not None])
     for n, c in enumerate(cells):
-        left, high = 1 + n % COLUMNS * CELL, top + n // COLUMNS * HIGH
+        left, high = (
+            1 + n % TABLE_COLUMNS_MAX * CELL_WIDTH,
+            top + n // TABLE_COLUMNS_MAX * CELL_HEIGHT,
+        )
         if c is None:
             shapes.append(
-                f'<text x="{left + CELL // 2}" y="{high + 23}" font-size="13" fill="#71717a" '
+                f'<text x="{left + CELL_WIDTH // 2}" y="{high + 23}" font-size="13" '
+                f'fill="#71717a" '
                 'text-anchor="middle">...</text>'
             )
             continue
-        times, first = v.visits(c)
-        often = f" x{_brief(times)}" if times > 1 else ""
-        walk = "" if first is None or not walked else f"#{_brief(first)}{often}"
-        shapes.append(_cell(left, high, values[c], _at(c), walk, first, v.size))
-    return "".join(shapes), top + -(-len(cells) // COLUMNS) * HIGH + 4
+        times, first = v.count_visits(c)
+        often = f" x{_short_number(times)}" if times > 1 else ""
+        walk = "" if first is None or not shows_walk else f"#{_short_number(first)}{often}"
+        shapes.append(_cell(left, high, values[c], _position_label(c), walk, first, v.size))
+    return "".join(shapes), top + -(-len(cells) // TABLE_COLUMNS_MAX) * CELL_HEIGHT + 4
 
 
-def _cells_to_show(v: View) -> list[int | None]:
+def _cells_to_show(v: MemoryView) -> list[int | None]:
     """Return the cells to draw: the first ones, those at the view's start, and the last."""
-    cells_max = LINES * COLUMNS
+    cells_max = MEMORY_LINES_MAX * TABLE_COLUMNS_MAX
     if v.cells <= cells_max:
         return [*range(v.cells)]
     start = v.offset if v.size else 0
-    blocks = [range(COLUMNS), range(start - COLUMNS, start + 4 * COLUMNS)]
-    blocks.append(range(v.cells - COLUMNS, v.cells))
+    blocks = [
+        range(TABLE_COLUMNS_MAX),
+        range(start - TABLE_COLUMNS_MAX, start + 4 * TABLE_COLUMNS_MAX),
+    ]
+    blocks.append(range(v.cells - TABLE_COLUMNS_MAX, v.cells))
     wanted = sorted({c for block in blocks for c in block if 0 <= c < v.cells})
     shown: list[int | None] = []
     for c in wanted:
@@ -451,7 +471,7 @@ def _cells_to_show(v: View) -> list[int | None]:
 # --- other layouts --------------------------------------------------------------------------------
 
 
-class Pattern(NamedTuple):
+class SparseEntries(NamedTuple):
     """The entries of a sparse matrix: row and column -> number."""
 
     shape: Shape
@@ -466,7 +486,7 @@ def _names_of_parts(x: Tensor, count: int) -> list[str]:
     return [f"part {n}" for n in range(count)]
 
 
-def _pattern(x: Tensor, parts: Sequence[Tensor]) -> Pattern | None:
+def _pattern(x: Tensor, parts: Sequence[Tensor]) -> SparseEntries | None:
     """Return the entries of a sparse vector or matrix if there are few, or None."""
     if x.layout.name != "sparse_coo" or not 1 <= x.ndim <= 2 or parts[-1].ndim != 1:
         return None
@@ -476,43 +496,49 @@ def _pattern(x: Tensor, parts: Sequence[Tensor]) -> Pattern | None:
     entry_values: list[object] = parts[-1].tolist()  # type: ignore[assignment]  # a vector
     rows = indices[0] if x.ndim == 2 else [0] * parts[-1].size
     entries = {index: n for n, index in enumerate(zip(rows, indices[-1], strict=True))}
-    values = [_text(value) for value in entry_values]
+    values = [_value_text(value) for value in entry_values]
     shape = x.shape if x.ndim == 2 else (1, *x.shape)
-    return Pattern(shape, entries, values)
+    return SparseEntries(shape, entries, values)
 
 
-def _pattern_table(pattern: Pattern, top: int) -> tuple[str, int]:
+def _pattern_table(pattern: SparseEntries, top: int) -> tuple[str, int]:
     """Return a table with the entries alone, in the order in which they are stored."""
-    down, across = _some(pattern.shape[0], ROWS), _some(pattern.shape[1], COLUMNS)
+    down, across = (
+        _abbreviate_indices(pattern.shape[0], TABLE_ROWS_MAX),
+        _abbreviate_indices(pattern.shape[1], TABLE_COLUMNS_MAX),
+    )
     shapes, count = [], len(pattern.values)
     for line, r in enumerate(down):
         for column, c in enumerate(across):
-            left, high = 1 + column * CELL, top + line * HIGH
+            left, high = 1 + column * CELL_WIDTH, top + line * CELL_HEIGHT
             n = None if r is None or c is None else pattern.entries.get((r, c))
             if r is None or c is None:
                 shapes.append(
-                    f'<text x="{left + CELL // 2}" y="{high + 23}" font-size="13" fill="#71717a" '
+                    f'<text x="{left + CELL_WIDTH // 2}" y="{high + 23}" font-size="13" '
+                    f'fill="#71717a" '
                     'text-anchor="middle">...</text>'
                 )
             elif n is None:
                 shapes.append(_cell(left, high, "", "", "", None, count))
             else:
-                shapes.append(_cell(left, high, pattern.values[n], f"#{_brief(n)}", "", n, count))
-    return "".join(shapes), top + len(down) * HIGH + 4
+                shapes.append(
+                    _cell(left, high, pattern.values[n], f"#{_short_number(n)}", "", n, count)
+                )
+    return "".join(shapes), top + len(down) * CELL_HEIGHT + 4
 
 
 # --- as text --------------------------------------------------------------------------------------
 
 
-def _lines(v: View) -> Iterator[str]:
+def _lines(v: MemoryView) -> Iterator[str]:
     """Yield a view as lines of text: the value of each cell, and its place in a walk."""
     yield from (v.title, *v.facts)
     cells = _cells_to_show(v)
     values = _values(v, [c for c in cells if c is not None])
-    for start in range(0, len(cells), 2 * COLUMNS):
+    for start in range(0, len(cells), 2 * TABLE_COLUMNS_MAX):
         columns = []
-        for c in cells[start : start + 2 * COLUMNS]:
-            times, first = (0, None) if c is None else v.visits(c)
+        for c in cells[start : start + 2 * TABLE_COLUMNS_MAX]:
+            times, first = (0, None) if c is None else v.count_visits(c)
             walk = "." if first is None else str(first) + (f"x{times}" if times > 1 else "")
             columns.append(("...",) * 3 if c is None else (str(c), values[c], walk))
         wide = [max(3, *map(len, column)) for column in columns]

@@ -20,10 +20,13 @@ __all__: list[str] = []
 
 FONT = "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:12px"
 EDGES = "1px solid rgba(128,128,128,.35)"
-LETTER, LINE = 7.3, 15  # width of a letter, and distance of lines, in a text of 12 pixels
-GAP, RISE = 18, 46  # between boxes, and between layers
-SIDE = 10  # margin of a drawing
-LONG = 44  # letters in a box; the whole text is its title
+LETTER_WIDTH, LINE_HEIGHT = (
+    7.3,
+    15,
+)  # width of a letter, and distance of lines, in a text of 12 pixels
+BOX_GAP, LAYER_GAP = 18, 46  # between boxes, and between layers
+MARGIN = 10  # margin of a drawing
+BOX_LETTERS_MAX = 44  # letters in a box; the whole text is its title
 # By kind of box: its colour, and the opacity of its inside.
 COLOURS = {
     "work": ("#2563eb", 0.16),
@@ -84,7 +87,7 @@ def table(names: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) ->
     )
 
 
-def fold(title: str, inner: str) -> str:
+def collapsible(title: str, inner: str) -> str:
     """Return HTML that is hidden until its title is clicked."""
     return (
         '<details style="margin:2px 0"><summary style="cursor:pointer">'
@@ -116,10 +119,10 @@ def save_drawing(path: str | os.PathLike[str], title: str, drawing: str, html: s
     Raises: ArgumentError for another kind of file; OSError.
     """
     white = drawing.replace("</title>", '</title><rect width="100%" height="100%" fill="#fff"/>', 1)
-    return write(path, white, page(title, html))
+    return write_drawing(path, white, page(title, html))
 
 
-def write(path: str | os.PathLike[str], svg: str, page: str) -> Path:
+def write_drawing(path: str | os.PathLike[str], svg: str, page: str) -> Path:
     """Write the SVG or the page, by the file's suffix. Raises: ArgumentError; OSError."""
     to = Path(file_name("save", path))
     if to.suffix not in (".svg", ".html"):
@@ -147,7 +150,7 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds * 1e9:.0f} ns"
 
 
-def short(text: str, length_max: int = LONG) -> str:
+def shorten(text: str, length_max: int = BOX_LETTERS_MAX) -> str:
     """Return a text, or its beginning."""
     return text if len(text) <= length_max else text[: length_max - 3] + "..."
 
@@ -155,14 +158,14 @@ def short(text: str, length_max: int = LONG) -> str:
 # --- boxes and arrows -----------------------------------------------------------------------------
 
 
-def draw(boxes: Sequence[Box], arrows: Sequence[Arrow], title: str) -> str:
+def draw_boxes(boxes: Sequence[Box], arrows: Sequence[Arrow], title: str) -> str:
     """Draw boxes in layers, each below its inputs. Arrows lead from lower numbers to higher."""
     if not boxes:
-        return svg(f'<text x="{SIDE}" y="22">nothing to draw</text>', 160, 34, title)
-    plan = _Layers(boxes, arrows)
-    shapes = [plan.arrow(a, via) for a, via in zip(plan.arrows, plan.ways, strict=True)]
+        return svg(f'<text x="{MARGIN}" y="22">nothing to draw</text>', 160, 34, title)
+    plan = _LayeredLayout(boxes, arrows)
+    shapes = [plan.arrow(a, via) for a, via in zip(plan.arrows, plan.routes, strict=True)]
     shapes += [
-        _box(b, *plan.place(i), plan.widths[i], plan.heights[i]) for i, b in enumerate(boxes)
+        _box(b, *plan.box_top(i), plan.widths[i], plan.heights[i]) for i, b in enumerate(boxes)
     ]
     marker = (
         '<defs><marker id="dt-to" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
@@ -175,8 +178,8 @@ def draw(boxes: Sequence[Box], arrows: Sequence[Arrow], title: str) -> str:
 def _box(b: Box, x: float, y: float, width: float, height: float) -> str:
     colour, inside = COLOURS[b.kind]
     rows = "".join(
-        f'<text x="{x:.0f}" y="{y + 16 + n * LINE:.0f}" text-anchor="middle" {style}>'
-        f"{escape(short(line))}</text>"
+        f'<text x="{x:.0f}" y="{y + 16 + n * LINE_HEIGHT:.0f}" text-anchor="middle" {style}>'
+        f"{escape(shorten(line))}</text>"
         for n, line in enumerate(b.lines)
         for style in ('opacity=".8"' if n else 'font-weight="bold"',)
     )
@@ -187,26 +190,26 @@ def _box(b: Box, x: float, y: float, width: float, height: float) -> str:
     )
 
 
-class _Layers:
+class _LayeredLayout:
     """The layout of boxes and of the bends of arrows: layers, sorted by neighbours."""
 
     def __init__(self, boxes: Sequence[Box], arrows: Sequence[Arrow]) -> None:
         self.arrows = [*{(a.start, a.end): a for a in arrows}.values()]
-        self.widths = [max(len(short(t)) for t in b.lines) * LETTER + 20 for b in boxes]
-        self.heights = [len(b.lines) * LINE + 9.0 for b in boxes]
+        self.widths = [max(len(shorten(t)) for t in b.lines) * LETTER_WIDTH + 20 for b in boxes]
+        self.heights = [len(b.lines) * LINE_HEIGHT + 9.0 for b in boxes]
         self.layer = self._layers(len(boxes))
-        self.near: list[list[int]] = [[] for _ in boxes]  # above, and below
-        self.ways = [self._way(a) for a in self.arrows]
+        self.neighbors: list[list[int]] = [[] for _ in boxes]  # above, and below
+        self.routes = [self._route(a) for a in self.arrows]
         self.rows: list[list[int]] = [[] for _ in range(max(self.layer) + 1)]
         for i, n in enumerate(self.layer):
             self.rows[n].append(i)
-        self._sort()
+        self._sort_layers()
         self.x = [0.0] * len(self.layer)
-        self._spread()
-        self.tops = [float(SIDE)]
+        self._set_positions()
+        self.tops = [float(MARGIN)]
         for row in self.rows:
-            self.tops.append(self.tops[-1] + max(self.heights[i] for i in row) + RISE)
-        self.height = self.tops[-1] - RISE + SIDE
+            self.tops.append(self.tops[-1] + max(self.heights[i] for i in row) + LAYER_GAP)
+        self.height = self.tops[-1] - LAYER_GAP + MARGIN
 
     def _layers(self, count: int) -> list[int]:
         layer, first = [0] * count, [count] * count
@@ -218,7 +221,7 @@ class _Layers:
         # a box without inputs stands right above its first user
         return [n if i in into or first[i] == count else first[i] - 1 for i, n in enumerate(layer)]
 
-    def _way(self, a: Arrow) -> list[int]:
+    def _route(self, a: Arrow) -> list[int]:
         """Return the points of an arrow, with a bend in each layer between its ends."""
         way = [a.start]
         for n in range(self.layer[a.start] + 1, self.layer[a.end]):
@@ -226,68 +229,68 @@ class _Layers:
             self.layer.append(n)
             self.widths.append(8.0)
             self.heights.append(0.0)
-            self.near.append([])
+            self.neighbors.append([])
         way.append(a.end)
         for above, below in pairwise(way):
-            self.near[above].append(below)
-            self.near[below].append(above)
+            self.neighbors[above].append(below)
+            self.neighbors[below].append(above)
         return way
 
-    def _sort(self) -> None:
+    def _sort_layers(self) -> None:
         """Sort each layer by the means of its neighbours' positions, down and up in turn."""
-        at = {i: k / len(row) for row in self.rows for k, i in enumerate(row)}
-        for turn in range(6):
-            down = turn % 2 == 0
+        positions = {i: k / len(row) for row in self.rows for k, i in enumerate(row)}
+        for sweep in range(6):
+            down = sweep % 2 == 0
             for row in self.rows if down else self.rows[::-1]:
                 step = -1 if down else 1
-                wanted = {i: self._mean(i, step, at) for i in row}
-                row.sort(key=lambda i, w=wanted: w[i])  # type: ignore[misc]  # a default
-                at.update({i: (k + 0.5) / len(row) for k, i in enumerate(row)})
+                targets = {i: self._mean_neighbor_position(i, step, positions) for i in row}
+                row.sort(key=lambda i, w=targets: w[i])  # type: ignore[misc]  # a default
+                positions.update({i: (k + 0.5) / len(row) for k, i in enumerate(row)})
 
-    def _mean(self, i: int, step: int, at: dict[int, float]) -> float:
-        positions = [at[j] for j in self.near[i] if self.layer[j] == self.layer[i] + step]
+    def _mean_neighbor_position(self, i: int, step: int, at: dict[int, float]) -> float:
+        positions = [at[j] for j in self.neighbors[i] if self.layer[j] == self.layer[i] + step]
         return sum(positions) / len(positions) if positions else at[i]
 
-    def _spread(self) -> None:
+    def _set_positions(self) -> None:
         """Set positions along each layer, as near to the neighbours as possible."""
         for row in self.rows:
             left = 0.0
             for i in row:
                 self.x[i] = left + self.widths[i] / 2
-                left += self.widths[i] + GAP
-        for turn in range(8):
-            for row in self.rows if turn % 2 else self.rows[::-1]:
-                wanted = [self._middle(i) for i in row]
-                self._fit(row, wanted)
+                left += self.widths[i] + BOX_GAP
+        for sweep in range(8):
+            for row in self.rows if sweep % 2 else self.rows[::-1]:
+                targets = [self._mean_neighbor_x(i) for i in row]
+                self._fit_row(row, targets)
         left = min(x - w / 2 for x, w in zip(self.x, self.widths, strict=True))
-        self.x = [x - left + SIDE for x in self.x]
-        self.width = max(x + w / 2 for x, w in zip(self.x, self.widths, strict=True)) + SIDE
+        self.x = [x - left + MARGIN for x in self.x]
+        self.width = max(x + w / 2 for x, w in zip(self.x, self.widths, strict=True)) + MARGIN
 
-    def _middle(self, i: int) -> float:
-        near = self.near[i]
+    def _mean_neighbor_x(self, i: int) -> float:
+        near = self.neighbors[i]
         return sum(self.x[j] for j in near) / len(near) if near else self.x[i]
 
-    def _fit(self, row: list[int], wanted: list[float]) -> None:
+    def _fit_row(self, row: list[int], targets: list[float]) -> None:
         edge = float("-inf")
-        for i, x in zip(row, wanted, strict=True):
+        for i, x in zip(row, targets, strict=True):
             self.x[i] = max(x, edge + self.widths[i] / 2)
-            edge = self.x[i] + self.widths[i] / 2 + GAP
-        late = sum(self.x[i] - x for i, x in zip(row, wanted, strict=True)) / len(row)
+            edge = self.x[i] + self.widths[i] / 2 + BOX_GAP
+        shift = sum(self.x[i] - x for i, x in zip(row, targets, strict=True)) / len(row)
         for i in row:
-            self.x[i] -= late
+            self.x[i] -= shift
 
-    def place(self, i: int) -> tuple[float, float]:
+    def box_top(self, i: int) -> tuple[float, float]:
         """Return the middle of the upper edge of a box."""
         return self.x[i], self.tops[self.layer[i]]
 
-    def arrow(self, a: Arrow, way: list[int]) -> str:
+    def arrow(self, a: Arrow, route: list[int]) -> str:
         """Return the SVG of an arrow through the boxes `way`, with its text beside it."""
-        x, y = self.place(way[0])
-        y += self.heights[way[0]]
+        x, y = self.box_top(route[0])
+        y += self.heights[route[0]]
         path = f"M{x:.0f} {y:.0f}"
         label = ""
-        for n, i in enumerate(way[1:]):
-            to, low = self.place(i)
+        for n, i in enumerate(route[1:]):
+            to, low = self.box_top(i)
             bend = (low - y) / 2
             path += f"C{x:.0f} {y + bend:.0f} {to:.0f} {low - bend:.0f} {to:.0f} {low:.0f}"
             if n == 0 and a.text:
@@ -296,8 +299,8 @@ class _Layers:
                     f'font-size="10.5" opacity=".85">{escape(a.text)}</text>'
                 )
             x, y = to, low
-            if i != way[-1]:  # beside the boxes of a layer in between
-                y = self.tops[self.layer[i] + 1] - RISE
+            if i != route[-1]:  # beside the boxes of a layer in between
+                y = self.tops[self.layer[i] + 1] - LAYER_GAP
                 path += f"V{y:.0f}"
         return (
             f'<path d="{path}" fill="none" stroke="currentColor" stroke-opacity=".45" '

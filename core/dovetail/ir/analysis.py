@@ -52,7 +52,7 @@ def stride_along(block: Block, variable: Value) -> Callable[[Value], Stride]:
     strides: dict[int, Stride] = {}
 
     def stride(v: Value) -> Stride:
-        return 1 if _is(v, variable) else strides.get(id(v), 0)
+        return 1 if _is_same_index(v, variable) else strides.get(id(v), 0)
 
     for s in walk(block):
         if isinstance(s, Loop):
@@ -62,7 +62,7 @@ def stride_along(block: Block, variable: Value) -> Callable[[Value], Stride]:
     return stride
 
 
-def _is(v: Value, variable: Value) -> bool:
+def _is_same_index(v: Value, variable: Value) -> bool:
     """Return True if `v` is `variable`, or another object for the same index."""
     return v is variable or (v.op == variable.op and v.attr == variable.attr)
 
@@ -96,7 +96,7 @@ def varies_along(block: Block, variable: Value, memory: bool = False) -> Callabl
     dependent: set[int] = set()
 
     def varies(v: Value) -> bool:
-        return id(v) in dependent or _is(v, variable)
+        return id(v) in dependent or _is_same_index(v, variable)
 
     for s in walk(block):
         if isinstance(s, Loop):
@@ -152,16 +152,23 @@ def trip_count(loop: Loop, ints: Mapping[str, int], at: int | None = None) -> in
     at: the number to use for every grid index and loop variable, where an estimate is enough. Of
     two bounds between which memory chooses, the estimate takes the farther one.
     """
-    start, stop = _number(loop.start, ints, at, min), _number(loop.stop, ints, at, max)
+    start, stop = (
+        _evaluate_integer(loop.start, ints, at, min),
+        _evaluate_integer(loop.stop, ints, at, max),
+    )
     return None if start is None or stop is None else max(0, stop - start)
 
 
-def _number(
-    v: Value, ints: Mapping[str, int], at: int | None, far: Callable[[int, int], int]
+def _evaluate_integer(
+    v: Value,
+    ints: Mapping[str, int],
+    assumed_index: int | None,
+    choose_bound: Callable[[int, int], int],
 ) -> int | None:
     """Return the value of an integer expression in a launch, or None if the integers do not tell.
 
-    far: picks one of two numbers where memory chooses between them and `at` is given.
+    choose_bound: picks one of two numbers where memory chooses between them and `assumed_index` is
+        given.
     """
     if v.dtype.kind not in "biu":
         return None  # a float on which an int depends, as in range(int(x % 4.0))
@@ -170,12 +177,12 @@ def _number(
     if v.op == "param":
         return ints.get(v.name)
     if v.op in ("index", "loopvar"):
-        return at
+        return assumed_index
     rule = _RULES.get(v.op)
-    args = [_number(a, ints, at, far) for a in v.args]
-    if v.op == "where" and at is not None and args[0] is None:
+    args = [_evaluate_integer(a, ints, assumed_index, choose_bound) for a in v.args]
+    if v.op == "where" and assumed_index is not None and args[0] is None:
         numbers = [n for n in args[1:] if n is not None]
-        return far(*numbers) if len(numbers) == 2 else None
+        return choose_bound(*numbers) if len(numbers) == 2 else None
     return None if rule is None or None in args else int(rule(*args))
 
 

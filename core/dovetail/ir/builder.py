@@ -25,14 +25,14 @@ from .language import (
     Statement,
     Store,
     Value,
+    complex_product_parts,
     const,
     eq,
-    exactly,
+    exact_key,
     ne,
-    product,
     where,
 )
-from .lower_int64 import OF, combine_in_words, dtypes_of
+from .lower_int64 import COMBINE_NAME_SEPARATOR, lower_combine, parse_dtype_codes
 from .printer import print_kernel
 from .rewrite import Cloner
 
@@ -128,7 +128,7 @@ class KernelBuilder:
 
     def body(self) -> Block:
         """Return the statements: every value placed, shared and in order."""
-        return _Scheduler().run(self._effects)
+        return _ValuePlacer().place_effects(self._effects)
 
     def build(self) -> Kernel:
         """Return the finished kernel."""
@@ -153,7 +153,7 @@ class _Scope:
         self.statements: list[Statement] = []
 
 
-class _Scheduler(Cloner):
+class _ValuePlacer(Cloner):
     """A cloner that puts every value into the outermost possible block, and equal ones only once.
 
     The values as built and the values as placed are two sets of objects: kernels may share built
@@ -162,31 +162,37 @@ class _Scheduler(Cloner):
 
     def __init__(self) -> None:
         super().__init__()
-        self.open = [_Scope(0, None)]
+        self.open_scopes = [_Scope(0, None)]
         self._scope: dict[Value | Loop, _Scope] = {}  # a placed value or loop -> its scope
-        self._same: dict[Hashable, Value] = {}  # value number -> the placed value
-        self._loops: dict[Loop, Loop] = {}  # as built -> as placed
-        self._in_order = False  # True inside a loop whose effects list values, which orders loads
+        self._placed_by_key: dict[Hashable, Value] = {}  # value number -> the placed value
+        self._placed_loops: dict[Loop, Loop] = {}  # as built -> as placed
+        self._orders_loads = (
+            False  # True inside a loop whose effects list values, which orders loads
+        )
 
-    def run(self, effects: Sequence[Effect | Value]) -> Block:
+    def place_effects(self, effects: Sequence[Effect | Value]) -> Block:
         """Place all effects and return the kernel's body."""
         for effect in effects:
-            self._effect(effect)
-        return tuple(self.open[0].statements)
+            self._place_effect(effect)
+        return tuple(self.open_scopes[0].statements)
 
     def bind(self, old: Value, new: Value, scope: _Scope) -> None:
         """Let `new` stand for `old` in `scope`."""
-        self.new[old] = new
+        self.replacements[old] = new
         self._scope[new] = scope
 
     def operand(self, root: Value) -> Value:
         """Return the placed equivalent of `root`. It is iterative, since graphs are deep."""
-        placed = self.new.get(root)
+        placed = self.replacements.get(root)
         if placed is not None:
             return placed
         stack = [root]
         while stack:
-            v, args, new_values = stack[-1], [], self.new  # `_close_scope` makes another dict
+            v, args, new_values = (
+                stack[-1],
+                [],
+                self.replacements,
+            )  # `_close_scope` makes another dict
             for a in v.args:
                 arg = new_values.get(a)
                 if arg is None:
@@ -195,11 +201,11 @@ class _Scheduler(Cloner):
                 args.append(arg)
             else:
                 stack.pop()
-                placed = self._place(v, args)
-                self.new[v] = placed
-        return self.new[root]
+                placed = self._place_value(v, args)
+                self.replacements[v] = placed
+        return self.replacements[root]
 
-    def _place(self, v: Value, placed: list[Value]) -> Value:
+    def _place_value(self, v: Value, placed: list[Value]) -> Value:
         """Return the placed value for an operation on placed arguments; reuse an equal one."""
         op, attr = v.op, v.attr
         if op in OPERANDS:
@@ -210,21 +216,21 @@ class _Scheduler(Cloner):
                 result: Value = self.loop(loop).results[i]
                 return result
             if op == "const":
-                attr = exactly(attr)
+                attr = exact_key(attr)
         elif op == "load" and v.buffer.access != "r":
             return self._place_here(Value("load", v.dtype, tuple(placed), attr))
         key = (op, v.dtype, attr, *placed)
-        same = self._same.get(key)
+        same = self._placed_by_key.get(key)
         if same is not None:
             return same
         new = Value(op, v.dtype, tuple(placed), v.attr)
         scopes = self._scope
-        scope = self.open[0]
+        scope = self.open_scopes[0]
         for a in placed:
             its = scopes[a]
             if its.depth > scope.depth:
                 scope = its
-        self._same[key] = new
+        self._placed_by_key[key] = new
         scopes[new] = scope
         if op not in OPERANDS:
             scope.statements.append(new)
@@ -232,11 +238,11 @@ class _Scheduler(Cloner):
 
     def _place_here(self, new: Value) -> Value:
         """Place a load that a store may change: it is neither moved nor shared."""
-        self._scope[new] = self.open[-1]
-        self.open[-1].statements.append(new)
+        self._scope[new] = self.open_scopes[-1]
+        self.open_scopes[-1].statements.append(new)
         return new
 
-    def _effect(self, effect: Effect | Value) -> None:
+    def _place_effect(self, effect: Effect | Value) -> None:
         """Place an effect, or a value that must be computed at this point."""
         if isinstance(effect, Loop):
             self.loop(effect)
@@ -244,43 +250,43 @@ class _Scheduler(Cloner):
             self.operand(effect)
         else:
             placed = self.effect(effect)
-            self.open[-1].statements.append(placed)
+            self.open_scopes[-1].statements.append(placed)
 
     def loop(self, old: Loop) -> Loop:
         """Place a loop in the outermost block that has all it needs, and return it."""
-        placed = self._loops.get(old)
+        placed = self._placed_loops.get(old)
         if placed is not None:
             return placed
         depth = 0
-        if len(self.open) > 1:
+        if len(self.open_scopes) > 1:
             free = _free_loops(old, self)
-            depth = max((s.depth for s in self.open if s.loop in free), default=0)
-        if old.effects or (self._in_order and _reads_writable_buffer(old)):
-            depth = self.open[-1].depth
-        inner, self.open = self.open[depth + 1 :], self.open[: depth + 1]
+            depth = max((s.depth for s in self.open_scopes if s.loop in free), default=0)
+        if old.effects or (self._orders_loads and _reads_writable_buffer(old)):
+            depth = self.open_scopes[-1].depth
+        inner, self.open_scopes = self.open_scopes[depth + 1 :], self.open_scopes[: depth + 1]
         new = self._place_loop_here(old)
-        self.open += inner
+        self.open_scopes += inner
         return new
 
     def _place_loop_here(self, old: Loop) -> Loop:
         """Place a loop in the open block and return it."""
-        new = self.head(old)
-        scope = _Scope(len(self.open), new)
+        new = self.copy_loop_head(old)
+        scope = _Scope(len(self.open_scopes), new)
         self.bind(old.var, new.var, scope)
         new.carry = tuple(Value("carry", c.dtype, (), (new, i)) for i, c in enumerate(old.carry))
         for a, b in zip(old.carry, new.carry, strict=True):
             self.bind(a, b, scope)
-        self.open.append(scope)
-        before = self._in_order
+        self.open_scopes.append(scope)
+        before = self._orders_loads
         ordered = any(isinstance(e, Value) for e in old.effects)  # its loads have a fixed position
-        self._in_order = before or ordered
+        self._orders_loads = before or ordered
         if not ordered:
             new.update = self.operands(old.update)
         for effect in old.effects:
-            self._effect(effect)
+            self._place_effect(effect)
         if ordered:
             new.update = self.operands(old.update)
-        self._in_order = before
+        self._orders_loads = before
         new.effects = tuple(s for s in scope.statements if not isinstance(s, Value))
         self._close_scope()
         new.body = tuple(scope.statements)
@@ -288,21 +294,27 @@ class _Scheduler(Cloner):
             Value("result", r.dtype, (), (new, i)) for i, r in enumerate(old.results)
         )
         for r in new.results:
-            self._scope[r] = self.open[-1]
-        self._scope[new] = self.open[-1]
-        self.open[-1].statements.append(new)
-        self._loops[old] = new
+            self._scope[r] = self.open_scopes[-1]
+        self._scope[new] = self.open_scopes[-1]
+        self.open_scopes[-1].statements.append(new)
+        self._placed_loops[old] = new
         return new
 
     def _close_scope(self) -> None:
         """Close the innermost block: values that were placed in it can no longer be named."""
-        closed = self.open.pop()
-        self._same = {k: v for k, v in self._same.items() if self._scope[v] is not closed}
-        self.new = {k: v for k, v in self.new.items() if self._scope[v] is not closed}
-        self._loops = {k: v for k, v in self._loops.items() if self._scope[v] is not closed}
+        closed = self.open_scopes.pop()
+        self._placed_by_key = {
+            k: v for k, v in self._placed_by_key.items() if self._scope[v] is not closed
+        }
+        self.replacements = {
+            k: v for k, v in self.replacements.items() if self._scope[v] is not closed
+        }
+        self._placed_loops = {
+            k: v for k, v in self._placed_loops.items() if self._scope[v] is not closed
+        }
 
 
-def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Loop | None]:
+def _free_loops(loop: Loop, scheduler: _ValuePlacer) -> set[Loop | None]:
     """Return the open loops, as placed, that have a value which `loop` needs."""
     loops: set[Loop | None] = set()
     visited: set[int] = set()
@@ -316,7 +328,7 @@ def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Loop | None]:
             stack += [x.start, x.stop, *x.init, *x.update, *x.effects]
         elif isinstance(x, (Store, Atomic)):
             stack += [x.index, x.value] + ([] if x.when is None else [x.when])
-        elif (placed := scheduler.new.get(x)) is not None:
+        elif (placed := scheduler.replacements.get(x)) is not None:
             loops.add(scheduler._scope[placed].loop)
         elif x.op == "result":
             stack.append(x.place[0])
@@ -403,13 +415,16 @@ def _add_tuples(a: Sequence[Value], b: Sequence[Value]) -> tuple[Value, ...]:
 
 
 _NO_INDEX = (1 << 63) - 1
-_Pair = Callable[[Sequence[Value], Sequence[Value]], tuple[Value, ...]]
-_COMBINES: dict[str, tuple[Callable[..., tuple[Value, ...]], _Pair]] = {
+_PairRule = Callable[[Sequence[Value], Sequence[Value]], tuple[Value, ...]]
+_COMBINES: dict[str, tuple[Callable[..., tuple[Value, ...]], _PairRule]] = {
     # name: (identity of the dtypes, the combination of two tuples)
     "add": (lambda *ds: tuple(const(0, d) for d in ds), _add_tuples),
     "mul": (lambda d: (const(1, d),), lambda a, b: (a[0] * b[0],)),
     # of complex numbers as two values each
-    "complex_mul": (lambda d, _: (const(1, d), const(0, d)), lambda a, b: product(*a, *b)),
+    "complex_mul": (
+        lambda d, _: (const(1, d), const(0, d)),
+        lambda a, b: complex_product_parts(*a, *b),
+    ),
     "max": (lambda d: (_lowest(d),), lambda a, b: _better(lambda x, y: x < y, a[0], b[0])),
     "min": (lambda d: (_highest(d),), lambda a, b: _better(lambda x, y: y < x, a[0], b[0])),
     "and": (
@@ -433,7 +448,7 @@ ALL_COMBINES = tuple(_COMBINES)
 
 def is_combine(name: str | None) -> bool:
     """Return True if there is a combine of this name, also one of 64-bit integers in words."""
-    return name is not None and name.partition(OF)[0] in _COMBINES
+    return name is not None and name.partition(COMBINE_NAME_SEPARATOR)[0] in _COMBINES
 
 
 _combine_cache: dict[tuple[str, tuple[DType, ...]], Combine] = {}
@@ -443,9 +458,9 @@ def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
     """Return the combine `name` for carried values of `dtypes`, written in the loop language."""
     key = (name, dtypes)
     if key not in _combine_cache:
-        base, _, codes = name.partition(OF)
+        base, _, codes = name.partition(COMBINE_NAME_SEPARATOR)
         if codes:
-            in_words = combine_in_words(combine(base, dtypes_of(codes)), name)
+            in_words = lower_combine(combine(base, parse_dtype_codes(codes)), name)
             if tuple(v.dtype for v in in_words.left) != dtypes:
                 raise ValueError(name)
             _combine_cache[key] = in_words
@@ -453,10 +468,10 @@ def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
         identity, rule = _COMBINES[name]
         left = tuple(Value("arg", d, (), ("left", i)) for i, d in enumerate(dtypes))
         right = tuple(Value("arg", d, (), ("right", i)) for i, d in enumerate(dtypes))
-        scheduler = _Scheduler()
+        scheduler = _ValuePlacer()
         for v in left + right:
-            scheduler.bind(v, v, scheduler.open[0])
+            scheduler.bind(v, v, scheduler.open_scopes[0])
         result = tuple(scheduler.operand(v) for v in rule(left, right))
-        body = tuple(s for s in scheduler.open[0].statements if isinstance(s, Value))
+        body = tuple(s for s in scheduler.open_scopes[0].statements if isinstance(s, Value))
         _combine_cache[key] = Combine(name, tuple(identity(*dtypes)), left, right, body, result)
     return _combine_cache[key]

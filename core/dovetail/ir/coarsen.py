@@ -12,7 +12,7 @@ from .builder import Kernel
 from .language import Store, Value, where
 from .rewrite import PointCloner
 
-EXTENT = "spread"  # the int parameter that comes last: the new extent of the last axis
+EXTENT_NAME = "spread"  # the int parameter that comes last: the new extent of the last axis
 
 
 def coarsen(kernel: Kernel, count: int) -> Kernel | None:
@@ -30,49 +30,49 @@ def coarsen(kernel: Kernel, count: int) -> Kernel | None:
         return None
     if any(b.access == "rw" for b in kernel.buffers):
         return None
-    extent = Value("param", kernel.index, (), EXTENT)
-    points = _points(kernel, count, extent)
+    extent = Value("param", kernel.index, (), EXTENT_NAME)
+    points = _point_cloners(kernel, count, extent)
     for v in values:
         for point in points:
             point.value(v)
     for s in stores:
         for point in points:
             point.store(s)
-    ints, grid = (*kernel.ints, EXTENT), (*kernel.grid[:-1], extent)
-    return kernel.with_body(tuple(points[0].out), ints=ints, grid=grid)
+    ints, grid = (*kernel.ints, EXTENT_NAME), (*kernel.grid[:-1], extent)
+    return kernel.with_body(tuple(points[0].statements), ints=ints, grid=grid)
 
 
-def _points(kernel: Kernel, count: int, step: Value) -> list[_Point]:
+def _point_cloners(kernel: Kernel, count: int, step: Value) -> list[_CoarsenedPoint]:
     """Return cloners for the first point and the points that it does as well, in one block.
 
     A point beyond the grid has the index of the first.
     """
     axis = len(kernel.grid) - 1
-    at = here = grid_index(axis, kernel.index)
-    points = [first := _Point(axis, here, None)]
+    at = first_index = grid_index(axis, kernel.index)
+    points = [first := _CoarsenedPoint(axis, first_index, None)]
     for _ in range(1, count):
         at = at + step
         inside = at < kernel.grid[-1]
-        points.append(_Point(axis, where(inside, at, here), inside, first))
+        points.append(_CoarsenedPoint(axis, where(inside, at, first_index), inside, first))
     return points
 
 
-class _Point(PointCloner):
+class _CoarsenedPoint(PointCloner):
     """A cloner for one point, which reuses each value that is the same for the first point."""
 
     def __init__(
-        self, axis: int, index: Value, inside: Value | None, first: _Point | None = None
+        self, axis: int, index: Value, inside: Value | None, first: _CoarsenedPoint | None = None
     ) -> None:
         super().__init__(axis, index, inside)
         self.first = first
         if first is not None:
-            self.out, self.emitted = first.out, first.emitted
+            self.statements, self.emitted = first.statements, first.emitted
             self.emit(index)
 
-    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+    def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
         if self.first is None:
             return None
-        value = self.first.new[v]
+        value = self.first.replacements[v]
         same = all(a is b for a, b in zip(args, value.args, strict=True))
         return value if same else None
 
@@ -82,4 +82,4 @@ class _Point(PointCloner):
         both = inside if when is None else when if inside is None else inside & when
         if both is not None:
             self.emit(both)
-        self.out.append(Store(s.buffer, self.operand(s.index), self.operand(s.value), both))
+        self.statements.append(Store(s.buffer, self.operand(s.index), self.operand(s.value), both))

@@ -38,7 +38,7 @@ from ..dtypes import (
 from ..errors import CompileError
 from .analysis import settles
 from .builder import Combine, Kernel
-from .cstyle_reduction import Reduction
+from .cstyle_reduction import ReductionWriter
 from .language import LANES, Atomic, Block, Buffer, Loop, Statement, Store, Value, walk
 
 _INFIX = {
@@ -106,7 +106,7 @@ class CStyle:
         if kernel.index is not self.index:
             name, what = type(self).__name__, f"a kernel with {kernel.index.name} indices"
             raise CompileError(f"{name} has {self.index.name} indices, and is given {what}")
-        return Text(self, kernel, lanes).render()
+        return KernelWriter(self, kernel, lanes).render()
 
     # --- the frame
 
@@ -191,7 +191,7 @@ class CStyle:
         if dtype.kind != "f":
             return self.integer(int(value), dtype)
         if not math.isfinite(value):
-            return self.bitcast(_special(value, dtype, self), _BITS[dtype], dtype)
+            return self.bitcast(_nonfinite_literal(value, dtype, self), _BITS[dtype], dtype)
         plain = abs(value) < 1e6 and value * 1024 % 1 == 0  # few decimals, all of them written
         text = repr(float(value)) if plain else _hex(value)
         text += "f" if dtype is float32 else ""
@@ -275,7 +275,7 @@ _BITS_IN_C = {
 }
 
 
-def _special(value: float, dtype: DType, style: CStyle) -> str:
+def _nonfinite_literal(value: float, dtype: DType, style: CStyle) -> str:
     wide = dtype is float64
     bits = 0x7FF0000000000000 if wide else 0x7F800000
     if math.isnan(value):
@@ -292,7 +292,7 @@ def _hex(value: float) -> str:
     return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits}p{exponent}"
 
 
-class Text:
+class KernelWriter:
     """A writer of one kernel's text."""
 
     def __init__(self, style: CStyle, kernel: Kernel, lanes: bool) -> None:
@@ -306,7 +306,7 @@ class Text:
         self.params = self.parameter_names()
         names = [n for n, _ in kernel.scalars] + [b.name for b in kernel.buffers] + [*kernel.ints]
         self.reserved_names = frozenset([*names, *self.params.values()])
-        self.counts = dict.fromkeys("vkcr", 0)
+        self.name_counts = dict.fromkeys("vkcr", 0)
 
     def parameter_names(self) -> dict[str, str]:
         """Return the parameters' names in C."""
@@ -320,25 +320,25 @@ class Text:
 
     # --- writing
 
-    def put(self, *lines: str) -> None:
+    def write_lines(self, *lines: str) -> None:
         self.lines += ["  " * self.depth + line for line in lines]
 
     @contextmanager
     def braces(self, head: str = "") -> Iterator[None]:
-        self.put(f"{head} {{".strip())
+        self.write_lines(f"{head} {{".strip())
         self.depth += 1
         yield
         self.depth -= 1
-        self.put("}")
+        self.write_lines("}")
 
     def declare(self, dtype: DType, name: str, text: str) -> None:
-        self.put(f"const {self.style.type(dtype)} {name} = {text};")
+        self.write_lines(f"const {self.style.type(dtype)} {name} = {text};")
 
-    def fresh(self, v: Value, letter: str) -> str:
+    def new_name(self, v: Value, letter: str) -> str:
         """Return a new name for a value: the one that `print_kernel` gives it."""
-        while (name := f"{letter}{self.counts[letter]}") in self.reserved_names:
-            self.counts[letter] += 1
-        self.counts[letter] += 1
+        while (name := f"{letter}{self.name_counts[letter]}") in self.reserved_names:
+            self.name_counts[letter] += 1
+        self.name_counts[letter] += 1
         self.names[id(v)] = name
         return name
 
@@ -358,14 +358,14 @@ class Text:
         parameters += [f"{style.memory_type(d)} {self.params[n]}" for n, d in k.scalars]
         self.depth = 1
         for b in k.buffers:
-            self.put(*style.prologue(b, self.params[b.name]))
+            self.write_lines(*style.prologue(b, self.params[b.name]))
         for line in style.points([self.name(e) for e in k.grid], self.lanes):
-            self.put(line)
+            self.write_lines(line)
             self.depth += line.endswith("{")
-        self.block(k.body, outermost=True)
+        self.write_block(k.body, outermost=True)
         while self.depth:
             self.depth -= 1
-            self.put("}")
+            self.write_lines("}")
         helpers = [line for lines in self.helpers.values() for line in lines]
         head = f"{style.function(style.entry(k), parameters, self.lanes)} {{"
         shared = ["  " + line for lines in self.shared.values() for line in lines]
@@ -374,22 +374,22 @@ class Text:
 
     # --- statements
 
-    def block(self, block: Block, outermost: bool = False) -> None:
+    def write_block(self, block: Block, outermost: bool = False) -> None:
         """Write a block. If `outermost`, all lanes of a group reach it and share its loops."""
         for s in block:
-            together = self.lanes and outermost
+            by_group = self.lanes and outermost
             if isinstance(s, Value):
-                self.declare(s.dtype, self.fresh(s, "v"), self.expression(s))
+                self.declare(s.dtype, self.new_name(s, "v"), self.expression(s))
             elif isinstance(s, Loop):
                 self.outermost = outermost
-                self.loop(s, together)
-            elif together:
-                with self.braces(f"if ({self.present()}{self.style.lane} == 0)"):
-                    self.effect(s)
+                self.write_loop(s, by_group)
+            elif by_group:
+                with self.braces(f"if ({self.presence_condition()}{self.style.lane} == 0)"):
+                    self.write_effect(s)
             else:
-                self.effect(s)
-            if together and not isinstance(s, Value) and _writes_readable_buffer(s):
-                self.put(*self.style.barrier())
+                self.write_effect(s)
+            if by_group and not isinstance(s, Value) and _writes_readable_buffer(s):
+                self.write_lines(*self.style.barrier())
 
     def expression(self, v: Value) -> str:
         """Return the C expression of a value."""
@@ -399,28 +399,28 @@ class Text:
         element = self.style.load(v.buffer, self.params[v.buffer.name], args[0])
         return element if len(args) == 1 else f"{args[1]} ? {element} : 0"
 
-    def effect(self, s: Store | Atomic) -> None:
+    def write_effect(self, s: Store | Atomic) -> None:
         name, index, value = self.params[s.buffer.name], self.name(s.index), self.name(s.value)
         if isinstance(s, Store):
             lines = [self.style.store(s.buffer, name, index, value)]
         else:
             lines = self.style.atomic(s.op, s.buffer.dtype, f"&{name}[{index}]", value)
         if s.when is None and len(lines) == 1:
-            self.put(*lines)
+            self.write_lines(*lines)
         else:
             with self.braces("" if s.when is None else f"if ({self.name(s.when)})"):
-                self.put(*lines)
+                self.write_lines(*lines)
 
-    def loop(self, s: Loop, together: bool) -> None:
+    def write_loop(self, s: Loop, by_group: bool) -> None:
         start, stop = self.name(s.start), self.name(s.stop)
-        k = self.fresh(s.var, "k")
+        k = self.new_name(s.var, "k")
         if s.kind == "reduce":
-            Reduction(self, s, together).write(k, start, stop)
+            ReductionWriter(self, s, by_group).write(k, start, stop)
         elif s.kind == "fold":
-            self.fold(s, k, start, stop)
+            self.write_fold(s, k, start, stop)
         else:
-            with self.loop_head(k, start, stop, LANES if together else 1):
-                self.block(s.body)
+            with self.loop_head(k, start, stop, LANES if by_group else 1):
+                self.write_block(s.body)
 
     def loop_head(
         self, k: str, start: str, stop: str, step: int = 1
@@ -429,31 +429,31 @@ class Text:
         index = self.style.type(self.kernel.index)
         if step == 1:
             return self.braces(f"for ({index} {k} = {start}; {k} < {stop}; ++{k})")
-        first, inside = f"{start} + {self.style.lane}", f"{self.present()}{k} < {stop}"
+        first, inside = f"{start} + {self.style.lane}", f"{self.presence_condition()}{k} < {stop}"
         return self.braces(f"for ({index} {k} = {first}; {inside}; {k} += {step})")
 
-    def present(self) -> str:
+    def presence_condition(self) -> str:
         return f"{self.style.present} && " if self.style.present else ""
 
-    def fold(self, s: Loop, k: str, start: str, stop: str) -> None:
+    def write_fold(self, s: Loop, k: str, start: str, stop: str) -> None:
         inits = [self.name(v) for v in s.init]
-        carries = [self.fresh(c, "c") for c in s.carry]
-        results = [self.fresh(r, "r") for r in s.results]
+        carries = [self.new_name(c, "c") for c in s.carry]
+        results = [self.new_name(r, "r") for r in s.results]
         types = [self.style.type(c.dtype) for c in s.carry]
-        self.put_rows("{0} {1} = {2};", types, results, inits)
+        self.write_rows("{0} {1} = {2};", types, results, inits)
         if self.style.in_order and any(c.dtype.kind == "f" for c in s.carry):
-            self.put(self.style.in_order)
+            self.write_lines(self.style.in_order)
         with self.loop_head(k, start, stop):
-            self.put_rows("const {0} {1} = {2};", types, carries, results)
-            self.block(s.body)
-            self.put_rows("{0} = {1};", results, [self.name(u) for u in s.update])
+            self.write_rows("const {0} {1} = {2};", types, carries, results)
+            self.write_block(s.body)
+            self.write_rows("{0} = {1};", results, [self.name(u) for u in s.update])
             if settles(s):
-                self.put(f"if ({self.bits_equal(s, carries, results)}) break;")
+                self.write_lines(f"if ({self.bits_equal(s, carries, results)}) break;")
 
-    def put_rows(self, form: str, *columns: Sequence[str]) -> None:
+    def write_rows(self, form: str, *columns: Sequence[str]) -> None:
         """Write a line for each row of these columns."""
         for row in zip(*columns, strict=True):
-            self.put(form.format(*row))
+            self.write_lines(form.format(*row))
 
     def bits_equal(self, s: Loop, old: Sequence[str], new: Sequence[str]) -> str:
         """Return the condition that a step has left all bits of a fold's carries unchanged."""

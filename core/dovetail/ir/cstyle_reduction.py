@@ -8,12 +8,12 @@ from .builder import combine
 from .language import CHUNK, LANES, Loop
 
 if TYPE_CHECKING:
-    from .cstyle import Text
+    from .cstyle import KernelWriter
 
-LEVELS = 4  # levels of chunks of chunks: CHUNK ** 4 elements are more than any memory holds
+LEVELS_MAX = 4  # levels of chunks of chunks: CHUNK ** 4 elements are more than any memory holds
 
 
-class Reduction:
+class ReductionWriter:
     """A writer of one reduce loop in the canonical order.
 
     Level 0 combines elements into LANES lanes, level 1 the results of chunks, and so on. The lanes
@@ -21,15 +21,15 @@ class Reduction:
     them.
     """
 
-    def __init__(self, text: Text, loop: Loop, together: bool) -> None:
-        self.text, self.loop, self.together = text, loop, together
+    def __init__(self, text: KernelWriter, loop: Loop, by_group: bool) -> None:
+        self.text, self.loop, self.by_group = text, loop, by_group
         index = text.kernel.index
         self.int, self.zero = text.style.type(index), text.style.const(0, index)
         self.rule = combine(str(loop.combine), tuple(u.dtype for u in loop.update))
         self.type, self.combine = text.combiner(self.rule)
         self.rows = text.style.rows() if text.outermost else []
         self.unrolled = [text.style.unrolled] if self.rows and text.style.unrolled else []
-        if together:
+        if by_group:
             self.shared = f"shared_{self.combine}"
             text.shared[self.shared] = text.style.shared(self.type, self.shared)
         else:
@@ -52,8 +52,8 @@ class Reduction:
 
     def write(self, k: str, start: str, stop: str) -> None:
         """Write the loop and declare its results."""
-        put, style, several = self.text.put, self.text.style, len(self.loop.results) > 1
-        results = [self.text.fresh(r, "r") for r in self.loop.results]
+        put, style, several = self.text.write_lines, self.text.style, len(self.loop.results) > 1
+        results = [self.text.new_name(r, "r") for r in self.loop.results]
         self.result = "_".join(results)
         put(f"{self.type} {self.result};")
         with self.text.braces():
@@ -63,79 +63,79 @@ class Reduction:
             put(f"const {self.int} count = {stop} > {start} ? {span} : 0;")
             put(f"const {self.int} chunks = count > {CHUNK} ? (count + {CHUNK - 1}) / {CHUNK} : 1;")
             array = f"lanes[{LANES}], ups" if self.unrolled else "lanes"
-            array = f"up[{LEVELS}]" if self.together else f"{array}[{LEVELS * LANES}]"
+            array = f"up[{LEVELS_MAX}]" if self.by_group else f"{array}[{LEVELS_MAX * LANES}]"
             put(f"{self.type} {array};")
             with self.text.braces(f"for ({self.int} chunk = 0; chunk < chunks; ++chunk)"):
                 more = f"(chunk + 1) * {CHUNK} < count"
                 put(f"const {self.int} end = {more} ? (chunk + 1) * {CHUNK} : count;")
-                (self.chunk_of_group if self.together else self.chunk)(k, start)
-                self.climb()
+                (self.write_group_chunk if self.by_group else self.write_chunk)(k, start)
+                self.write_levels()
         for i, r in enumerate(results if several else ()):
             self.text.declare(self.loop.results[i].dtype, r, f"{self.result}.x{i}")
 
-    def base(self, start: str) -> str:
+    def index_offset(self, start: str) -> str:
         return "" if start == self.zero else f"{start} + "
 
-    def update(self, into: str) -> None:
+    def write_update(self, lane: str) -> None:
         """Write the body, and combine its updates into a lane."""
-        self.text.block(self.loop.body)
+        self.text.write_block(self.loop.body)
         values = [self.text.name(u) for u in self.loop.update]
         x = values[0]
         if len(values) > 1:
             x = "item"
-            self.text.put(f"const {self.type} item = {{{', '.join(values)}}};")
-        self.text.put(f"{into} = {self.combine}({into}, {x});")
+            self.text.write_lines(f"const {self.type} item = {{{', '.join(values)}}};")
+        self.text.write_lines(f"{lane} = {self.combine}({lane}, {x});")
 
-    def chunk(self, k: str, start: str) -> None:
-        put, braces = self.text.put, self.text.braces
+    def write_chunk(self, k: str, start: str) -> None:
+        put, braces = self.text.write_lines, self.text.braces
         put(*self.unrolled, f"for (int j = 0; j < {LANES}; ++j) lanes[j] = identity;")
         with braces(f"for ({self.int} row = chunk * {CHUNK}; row < end; row += {LANES})"):
             put(*self.rows)
             if self.unrolled:
-                self.whole_or_partial_row(k, start)
+                self.write_row(k, start)
             else:
                 put(f"const int width = end - row < {LANES} ? end - row : {LANES};")
-                self.each_lane("for (int j = 0; j < width; ++j)", k, start)
+                self.write_lanes("for (int j = 0; j < width; ++j)", k, start)
         put(f"{self.result} = {self.tree}(lanes);")
 
-    def each_lane(self, head: str, k: str, start: str) -> None:
+    def write_lanes(self, head: str, k: str, start: str) -> None:
         with self.text.braces(head):
-            self.text.put(f"const {self.int} {k} = {self.base(start)}row + j;")
-            self.update("lanes[j]")
+            self.text.write_lines(f"const {self.int} {k} = {self.index_offset(start)}row + j;")
+            self.write_update("lanes[j]")
 
-    def whole_or_partial_row(self, k: str, start: str) -> None:
+    def write_row(self, k: str, start: str) -> None:
         """Write LANES iterations, or those that are left: either way in a loop of known length."""
-        counts = dict(self.text.counts)
+        counts = dict(self.text.name_counts)
         head = f"for (int j = 0; j < {LANES}; ++j)"
         for which, more in ((f"if (row + {LANES} <= end)", ""), ("else", " if (row + j < end)")):
-            self.text.counts = dict(counts)
+            self.text.name_counts = dict(counts)
             with self.text.braces(which):
-                self.text.put(*self.unrolled)
-                self.each_lane(head + more, k, start)
+                self.text.write_lines(*self.unrolled)
+                self.write_lanes(head + more, k, start)
 
-    def chunk_of_group(self, k: str, start: str) -> None:
-        put, lane = self.text.put, self.text.style.lane
+    def write_group_chunk(self, k: str, start: str) -> None:
+        put, lane = self.text.write_lines, self.text.style.lane
         put(f"{self.result} = identity;", f"{self.int} row = chunk * {CHUNK};")
-        counts = dict(self.text.counts)
+        counts = dict(self.text.name_counts)
         # Two loops, for whole rows and the last one: a condition in one loop halves CPUs' speed.
         put(*self.text.style.unroll(self.loop.body))
         for head in (f"for (; row + {LANES} <= end; row += {LANES})", f"if (row + {lane} < end)"):
-            self.text.counts = dict(counts)
+            self.text.name_counts = dict(counts)
             with self.text.braces(head):
-                put(f"const {self.int} {k} = {self.base(start)}row + {lane};")
-                self.update(self.result)
+                put(f"const {self.int} {k} = {self.index_offset(start)}row + {lane};")
+                self.write_update(self.result)
         put(*self.text.style.tree(self.type, self.result, self.combine, self.shared))
 
-    def climb(self) -> None:
+    def write_levels(self) -> None:
         """Combine a chunk's result into the level above, and go on while chunks are complete."""
-        put, style, int_ = self.text.put, self.text.style, self.int
+        put, style, int_ = self.text.write_lines, self.text.style, self.int
         step = f"at /= {CHUNK}, of = (of + {CHUNK - 1}) / {CHUNK}, ++level"
         first = f"{int_} at = chunk, of = chunks, level = 1"
         with self.text.braces(f"for ({first}; of > 1; {step})"):
-            up = "up[level]" if self.together else f"up[at % {LANES}]"
+            up = "up[level]" if self.by_group else f"up[at % {LANES}]"
             into = f"{up} = {self.combine}({up}, {self.result});"
             last = f"if (at % {CHUNK} != {CHUNK - 1} && at + 1 != of) break;"
-            if self.together:
+            if self.by_group:
                 put(f"if (at % {CHUNK} == 0) up[level] = identity;")
                 put(f"if (at % {LANES} == {style.lane}) {into}", last)
                 put(f"{self.result} = up[level];")

@@ -17,13 +17,13 @@ from .target import Capabilities
 # Operations that a compiler cannot fuse with a product among their operands.
 _NEVER_FUSED = ("mul", "div", "sqrt", "trunc", "floor", "rint", "lt", "le", "eq", "ne", "bitcast")
 _BITS_DTYPE = {float32: int32, float64: int64}  # the integers that hold the bits of a product
-_MOVES = ("load", "where", "bitcast", "complex", "real", "imag")  # no arithmetic
+_MOVE_OPS = ("load", "where", "bitcast", "complex", "real", "imag")  # no arithmetic
 
 
 # --- products that must not be fused with sums ----------------------------------------------------
 
 
-def products_apart(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+def prevent_contraction(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Pass products to sums through integers, on devices that would fuse the two.
 
     The bits of a product are combined with an integer of the launch, which is 0: no compiler knows
@@ -32,14 +32,14 @@ def products_apart(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     if not capabilities.contraction:
         return kernel
     (name,) = fresh_names(kernel, ["zero"])
-    cloner = _ProductCloner(Value("param", kernel.index, (), name), set(_summands(kernel.body)))
+    cloner = _ProductCloner(Value("param", kernel.index, (), name), set(_summand_ids(kernel.body)))
     for d in {_BITS_DTYPE[v.dtype]: None for v in values(kernel.body) if cloner.is_hidden(v)}:
         cloner.emit(cloner.zeros[d])
-    body = (*cloner.out, *cloner.block(kernel.body))
+    body = (*cloner.statements, *cloner.block(kernel.body))
     return kernel.with_body(body, ints=(*kernel.ints, name))
 
 
-def _summands(block: Block) -> Iterator[int]:
+def _summand_ids(block: Block) -> Iterator[int]:
     """Yield ids of values that a sum, or an operation that may become part of one, takes."""
     for s in walk(block):
         if isinstance(s, Value):
@@ -52,32 +52,32 @@ def _summands(block: Block) -> Iterator[int]:
 class _ProductCloner(Cloner):
     """A cloner that hides products from the compiler's contraction."""
 
-    def __init__(self, zero: Value, added: set[int]) -> None:
+    def __init__(self, zero: Value, summand_ids: set[int]) -> None:
         super().__init__()
         self.zeros = {d: cast(zero, d) for d in _BITS_DTYPE.values()}
-        self.added = added
+        self.summand_ids = summand_ids
 
     def is_hidden(self, v: Value) -> bool:
         """Return True if a product must not be fused with its sum."""
-        return v.op == "mul" and v.dtype in _BITS_DTYPE and id(v) in self.added
+        return v.op == "mul" and v.dtype in _BITS_DTYPE and id(v) in self.summand_ids
 
-    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+    def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
         if not self.is_hidden(v):
             return None
         d = _BITS_DTYPE[v.dtype]
-        return bitcast(bitcast(self.again(v, args), d) ^ self.zeros[d], v.dtype)
+        return bitcast(bitcast(self.copy_with_args(v, args), d) ^ self.zeros[d], v.dtype)
 
 
 # --- features that a device lacks -----------------------------------------------------------------
 
 
-def keeps_all(capabilities: Capabilities) -> bool:
+def supports_all_floats(capabilities: Capabilities) -> bool:
     """Return True if a device runs every kernel, as far as floats are concerned."""
     can = capabilities
     return can.fma and can.denormals and can.nan and not can.contraction
 
 
-def lacking(kernel: Kernel, capabilities: Capabilities) -> str:
+def find_missing_feature(kernel: Kernel, capabilities: Capabilities) -> str:
     """Return the first thing that a legalised kernel needs and a device does not keep.
 
     The result is "" if the device runs the kernel as it should.
@@ -92,7 +92,7 @@ def lacking(kernel: Kernel, capabilities: Capabilities) -> str:
         return "products of complex numbers that are not fused with sums"
     if not can.nan and any(map(_may_meet_nan, operations)):
         return "float arithmetic with infinities and NaN"
-    if not can.denormals and any(map(_may_flush, operations)):
+    if not can.denormals and any(map(_may_flush_denormals, operations)):
         return "float32 arithmetic with denormals"
     return ""
 
@@ -109,16 +109,16 @@ def _operations(kernel: Kernel) -> Iterator[Value]:
 
 def _may_meet_nan(v: Value) -> bool:
     """Return True if an operation of floats depends on infinities and NaN."""
-    if v.op in _MOVES:
+    if v.op in _MOVE_OPS:
         return False
     if v.op == "cast" and (v.args[0].dtype.kind != "f" or v.dtype.kind in "iu"):
         return False  # integers have no NaN; the cast of NaN to an integer is undefined
     return any(x.dtype.kind == "f" for x in (v, *v.args))
 
 
-def _may_flush(v: Value) -> bool:
+def _may_flush_denormals(v: Value) -> bool:
     """Return True if an operation may take or give a denormal float32."""
-    if v.op in _MOVES or not any(x.dtype is float32 for x in (v, *v.args)):
+    if v.op in _MOVE_OPS or not any(x.dtype is float32 for x in (v, *v.args)):
         return False
     if v.op == "cast":
         return (v.args[0].dtype.kind == "f" and v.dtype.kind not in "iu") or v.dtype.kind == "b"

@@ -14,9 +14,9 @@ from .language import Value, bitcast, cast, const, eq, ne, quo, trunc, where
 
 Words = tuple[Value, Value]
 
-HALF = 0xFFFF
-WORD = 0xFFFFFFFF
-BASE = float(1 << 32)
+HALF_MASK = 0xFFFF
+WORD_MASK = 0xFFFFFFFF
+WORD_BASE = float(1 << 32)
 
 
 def is_wide(d: DType) -> bool:
@@ -24,14 +24,14 @@ def is_wide(d: DType) -> bool:
     return d is int64 or d is uint64
 
 
-def word(n: int) -> Value:
+def word_constant(n: int) -> Value:
     """Return a constant of one word: the low bits of `n`."""
-    return const(n & WORD, uint32)
+    return const(n & WORD_MASK, uint32)
 
 
 def constant(n: int) -> Words:
     """Return a constant of two words."""
-    return word(n), word(n >> 32)
+    return word_constant(n), word_constant(n >> 32)
 
 
 # --- sums and products ---------------------------------------------------------------------------
@@ -50,26 +50,26 @@ def sub(a: Words, b: Words) -> Words:
 
 def neg(a: Words) -> Words:
     """Return -a, which of the least int64 is itself."""
-    return word(0) - a[0], cast(eq(a[0], 0), uint32) - a[1] - 1
+    return word_constant(0) - a[0], cast(eq(a[0], 0), uint32) - a[1] - 1
 
 
 def mul(a: Words, b: Words) -> Words:
     """Return a * b, which wraps."""
-    return a[0] * b[0], _high(a[0], b[0]) + a[0] * b[1] + a[1] * b[0]
+    return a[0] * b[0], _high_product(a[0], b[0]) + a[0] * b[1] + a[1] * b[0]
 
 
-def _high(a: Value, b: Value) -> Value:
+def _high_product(a: Value, b: Value) -> Value:
     """Return the high word of a product of two words; no partial sum wraps."""
-    (a0, a1), (b0, b1) = _halves(a), _halves(b)
+    (a0, a1), (b0, b1) = _split_halves(a), _split_halves(b)
     first = a1 * b0 + ((a0 * b0) >> 16)
-    second = a0 * b1 + (first & HALF)
+    second = a0 * b1 + (first & HALF_MASK)
     return a1 * b1 + (first >> 16) + (second >> 16)
 
 
-def _halves(x: Value) -> tuple[Value, Value]:
+def _split_halves(x: Value) -> tuple[Value, Value]:
     if x.op == "const":
-        return word(int(x.number) & HALF), word(int(x.number) >> 16)
-    return x & HALF, x >> 16
+        return word_constant(int(x.number) & HALF_MASK), word_constant(int(x.number) >> 16)
+    return x & HALF_MASK, x >> 16
 
 
 # --- bits ----------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def shift(op: str, a: Words, amount: Value, signed: bool) -> Words:
         moved = low << by
         across = (low >> 1) >> (by ^ 31)  # in two shifts: their sum, 32 - by, may be 32
         return where(far, 0, moved), where(far, moved, (high << by) | across)
-    moved, sign = _shr(high, by, signed), _sign(high, signed)
+    moved, sign = _shr(high, by, signed), _sign_word(high, signed)
     across = (high << 1) << (by ^ 31)
     return where(far, moved, (low >> by) | across), where(far, sign, moved)
 
@@ -96,11 +96,11 @@ def _shift_by_constant(op: str, a: Words, n: int, signed: bool) -> Words:
     low, high = a
     if op == "shl":
         if n >= 32:
-            return word(0), low << (n - 32)
+            return word_constant(0), low << (n - 32)
         return low << n, (high << n) | (low >> (32 - n))
     if n >= 32:
-        return _shr(high, word(n - 32), signed), _sign(high, signed)
-    return (low >> n) | (high << (32 - n)), _shr(high, word(n), signed)
+        return _shr(high, word_constant(n - 32), signed), _sign_word(high, signed)
+    return (low >> n) | (high << (32 - n)), _shr(high, word_constant(n), signed)
 
 
 def _shr(high: Value, amount: Value, signed: bool) -> Value:
@@ -109,9 +109,9 @@ def _shr(high: Value, amount: Value, signed: bool) -> Value:
     return bitcast(bitcast(high, int32) >> cast(amount, int32), uint32)
 
 
-def _sign(high: Value, signed: bool) -> Value:
+def _sign_word(high: Value, signed: bool) -> Value:
     """Return the word above the high one."""
-    return bitcast(bitcast(high, int32) >> 31, uint32) if signed else word(0)
+    return bitcast(bitcast(high, int32) >> 31, uint32) if signed else word_constant(0)
 
 
 def is_negative(a: Words) -> Value:
@@ -146,15 +146,15 @@ def select(c: Value, a: Words, b: Words) -> Words:
 
 def divide_by_half(a: Words, divisor: Value) -> tuple[Words, Words]:
     """Return quotient and remainder of an unsigned number by 1 to 65535, by digits of 16 bits."""
-    remainder: Value = word(0)
+    remainder: Value = word_constant(0)
     digits = []
-    for half in (*_halves(a[1])[::-1], *_halves(a[0])[::-1]):
+    for half in (*_split_halves(a[1])[::-1], *_split_halves(a[0])[::-1]):
         part = (remainder << 16) | half
         digit = quo(part, divisor)
         remainder = part - digit * divisor
         digits.append(digit)
     high, low = ((digits[k] << 16) | digits[k + 1] for k in (0, 2))
-    return (low, high), (remainder, word(0))
+    return (low, high), (remainder, word_constant(0))
 
 
 def division_step(a: Words, remainder: Words, divisor: Words) -> tuple[Words, Words]:
@@ -177,14 +177,14 @@ def widen(x: Value) -> Words:
     if x.dtype.kind == "f":
         return _truncate_float(x)
     low = cast(x, uint32)
-    return low, _sign(low, True) if x.dtype.kind == "i" else word(0)
+    return low, _sign_word(low, True) if x.dtype.kind == "i" else word_constant(0)
 
 
 def _truncate_float(x: Value) -> Words:
     negative = x < 0.0
     size = trunc(where(negative, -x, x))
-    high = trunc(size * (1 / BASE))  # exact, and so is the difference below
-    words = cast(size - high * BASE, uint32), cast(high, uint32)
+    high = trunc(size * (1 / WORD_BASE))  # exact, and so is the difference below
+    words = cast(size - high * WORD_BASE, uint32), cast(high, uint32)
     return select(negative, neg(words), words)
 
 
@@ -194,7 +194,7 @@ def narrow(a: Words, d: DType, signed: bool) -> Value:
         return ne(a[0] | a[1], 0)
     if d is float64:
         high = bitcast(a[1], int32) if signed else a[1]
-        return cast(high, float64) * BASE + cast(a[0], float64)  # only the sum rounds
+        return cast(high, float64) * WORD_BASE + cast(a[0], float64)  # only the sum rounds
     if d is not float32:
         return cast(a[0], d)
     if not signed:
@@ -209,11 +209,11 @@ def _round_to_float32(a: Words) -> Value:
 
     The last of these bits is sticky.
     """
-    dropped: Value = word(0)
+    dropped: Value = word_constant(0)
     for below, bits in ((0, 6), (6, 12), (12, 18), (18, 24), (24, 30), (30, 32)):
         dropped = where(ne(a[1] >> below, 0), bits, dropped)
     truncated, _ = shift("shr", a, dropped, False)
-    back = shift("shl", (truncated, word(0)), dropped, False)
+    back = shift("shl", (truncated, word_constant(0)), dropped, False)
     sticky = cast(compare("ne", back, a, False), uint32)
     return cast(truncated | sticky, float32) * bitcast((dropped + 127) << 23, float32)
 
@@ -235,12 +235,12 @@ def bits_of(x: Value) -> Words:
         large = m >= 2.0**k
         m, exponent = where(large, m * 2.0**-k, m), where(large, exponent + k, exponent)
     fraction = where(size < 2.0**-1022, size * 2.0**537 * 2.0**537, (m - 1.0) * 2.0**52)
-    high = trunc(fraction * (1 / BASE))
-    low = cast(fraction - high * BASE, uint32)
+    high = trunc(fraction * (1 / WORD_BASE))
+    low = cast(fraction - high * WORD_BASE, uint32)
     exponent = where(size < 2.0**-1022, 0, exponent)
     word_above = cast(high, uint32) | (exponent << 20)
     special = ne(x, x) | eq(size, math.inf)
-    word_above = where(special, where(ne(x, x), word(_NAN), _INFINITE), word_above)
+    word_above = where(special, where(ne(x, x), word_constant(_NAN), _INFINITE), word_above)
     return where(special, 0, low), word_above | (sign << 31)
 
 
@@ -248,7 +248,7 @@ def float_of(a: Words) -> Value:
     """Return the float64 of these bits."""
     low, high = a
     exponent = (high >> 20) & 0x7FF
-    fraction = cast(high & 0xFFFFF, float64) * BASE + cast(low, float64)
+    fraction = cast(high & 0xFFFFF, float64) * WORD_BASE + cast(low, float64)
     x = (fraction * 2.0**-52 + 1.0) * 2.0**-1022
     beyond = where(eq(exponent, 0), const(1, uint32), exponent) - 1
     for k in (512, 512, *_STEPS):

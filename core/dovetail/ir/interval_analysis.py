@@ -22,15 +22,17 @@ INDEX_VALUES_MAX = 4096  # values in one index expression; a larger one counts a
 INT32_INDEX_MAX = (1 << 31) - 1 - 2 * CHUNK  # loops over chunks compute indices beyond their end
 
 
-class Unbounded(Exception):
+class UnboundedIndexError(Exception):
     """The interval of an index is not known."""
 
 
-class Beyond(Exception):
+class Int32OverflowError(Exception):
     """A number, `args[0]`, does not fit an int32 index."""
 
 
-def reach(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> dict[str, Interval]:
+def index_intervals(
+    kernel: Kernel, ints: Sequence[int], grid: Sequence[int]
+) -> dict[str, Interval]:
     """Return the least and the largest index of each buffer that a launch may touch.
 
     Raises: Unbounded.
@@ -40,7 +42,7 @@ def reach(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> dict[str,
     return _IndexIntervals(kernel, dict(zip(kernel.ints, ints, strict=True)), grid).run()
 
 
-def reach_of_each(
+def index_intervals_or_none(
     kernel: Kernel, ints: Sequence[int], grid: Sequence[int]
 ) -> dict[str, Interval | None]:
     """Return the least and the largest index of each buffer, or None if it is unbounded."""
@@ -50,7 +52,7 @@ def reach_of_each(
     return analysis.run() | dict.fromkeys(analysis.unbounded)
 
 
-def refuse_beyond(
+def check_int32(
     kernel: Kernel, spans: Mapping[str, Interval], grid: Sequence[int], words: bool = False
 ) -> None:
     """Raise Beyond if a kernel with int32 indices computes a number that does not fit.
@@ -63,14 +65,14 @@ def refuse_beyond(
     """
     for n in (*grid, *(high for _, high in spans.values())):
         if n > INT32_INDEX_MAX:
-            raise Beyond(n)
+            raise Int32OverflowError(n)
     if 0 not in grid:
         _Int32Check(kernel, spans, grid).run()
         if words:
             _WordIndexCheck(kernel, spans, grid).run()
 
 
-def whole(d: DType) -> Interval:
+def dtype_interval(d: DType) -> Interval:
     """Return the interval of all values of a dtype of integers or bools."""
     return (0, 1) if d.kind == "b" else (int(d.min), int(d.max))
 
@@ -82,7 +84,7 @@ class _IndexIntervals:
         self.kernel, self.ints, self.grid = kernel, ints, grid
         self.loops: dict[int, Interval] = {}  # id of a loop -> the interval of its variable
         self.intervals: dict[str, Interval] = {}
-        self.work = 0
+        self.visited_values = 0
 
     def run(self) -> dict[str, Interval]:
         """Return the intervals, by the names of the buffers."""
@@ -102,15 +104,15 @@ class _IndexIntervals:
 
     def visit_access(self, name: str, index: Value, when: Value | None) -> None:
         """Extend the interval of a buffer by an index, under the condition `when`."""
-        self.work = 0
+        self.visited_values = 0
         assumed: dict[int, Interval] = {}
         if when is not None:
             assumed = self.assume(when, True, {})
             if any(low > high for low, high in assumed.values()):
                 return
         low, high = self.value(index, assumed)
-        if (low, high) == whole(index.dtype):
-            raise Unbounded(name)
+        if (low, high) == dtype_interval(index.dtype):
+            raise UnboundedIndexError(name)
         a, b = self.intervals.get(name, (low, high))
         self.intervals[name] = (min(a, low), max(b, high))
 
@@ -133,20 +135,20 @@ class _IndexIntervals:
                 self.assume_order(b, a, 0, refined)
         return refined
 
-    def assume_order(self, a: Value, b: Value, apart: int, refined: dict[int, Interval]) -> None:
+    def assume_order(self, a: Value, b: Value, gap: int, refined: dict[int, Interval]) -> None:
         """Narrow the intervals of `a` and `b` by a + apart <= b."""
         (a_low, a_high), (b_low, b_high) = self.value(a, refined), self.value(b, refined)
-        refined[id(a)] = a_low, min(a_high, b_high - apart)
-        refined[id(b)] = max(b_low, a_low + apart), b_high
+        refined[id(a)] = a_low, min(a_high, b_high - gap)
+        refined[id(b)] = max(b_low, a_low + gap), b_high
 
     # --- values
     def value(self, v: Value, assumed: Assumptions) -> Interval:
         """Return the interval of a value; all of its dtype if nothing else is known."""
-        self.work += 1
-        if self.work > INDEX_VALUES_MAX:
-            raise Unbounded(self.kernel.name)
+        self.visited_values += 1
+        if self.visited_values > INDEX_VALUES_MAX:
+            raise UnboundedIndexError(self.kernel.name)
         low, high = self.evaluate(v, assumed)
-        all_low, all_high = whole(v.dtype) if v.dtype.kind != "f" else (low, high)
+        all_low, all_high = dtype_interval(v.dtype) if v.dtype.kind != "f" else (low, high)
         if low < all_low or high > all_high:  # it may wrap
             low, high = all_low, all_high
         if id(v) in assumed:
@@ -172,13 +174,13 @@ class _IndexIntervals:
         rule = _RULES.get(v.op)
         if rule is None or not v.dtype.is_integer:
             if v.dtype.kind == "f":
-                raise Unbounded(self.kernel.name)
+                raise UnboundedIndexError(self.kernel.name)
             return self.default_interval(v.dtype)
         return rule(*[self.value(a, assumed) for a in v.args]) or self.default_interval(v.dtype)
 
     def default_interval(self, d: DType) -> Interval:
         """Return the interval of a value of which nothing is known."""
-        return whole(d)
+        return dtype_interval(d)
 
     def evaluate_where(self, v: Value, assumed: Assumptions) -> Interval:
         """Return the interval of a `where`: each side is evaluated under its condition."""
@@ -189,7 +191,7 @@ class _IndexIntervals:
             if all(low <= high for low, high in refined.values()):
                 sides.append(self.value(x, refined))
         if not sides:  # both conditions contradict what is assumed
-            raise Unbounded(self.kernel.name)
+            raise UnboundedIndexError(self.kernel.name)
         return min(low for low, _ in sides), max(high for _, high in sides)
 
 
@@ -203,7 +205,9 @@ class _IntervalsPerBuffer(_IndexIntervals):
     def visit_block(self, block: Block) -> None:
         try:
             super().visit_block(block)
-        except Unbounded:  # by a loop's bounds: its body and what follows are not analysed
+        except (
+            UnboundedIndexError
+        ):  # by a loop's bounds: its body and what follows are not analysed
             self.unbounded |= {
                 s.buffer.name
                 for s in walk(block)
@@ -213,7 +217,7 @@ class _IntervalsPerBuffer(_IndexIntervals):
     def visit_access(self, name: str, index: Value, when: Value | None) -> None:
         try:
             super().visit_access(name, index, when)
-        except Unbounded:
+        except UnboundedIndexError:
             self.unbounded.add(name)
 
 
@@ -228,17 +232,17 @@ class _Int32Check(_IndexIntervals):
 
     def visit_block(self, block: Block) -> None:
         for s in block:
-            self.work = 0
-            with suppress(Unbounded):
+            self.visited_values = 0
+            with suppress(UnboundedIndexError):
                 if isinstance(s, Value) and s.op != "load":
-                    if any(map(self.is_data, s.args)):
+                    if any(map(self.is_data_dependent, s.args)):
                         self.data.add(id(s))
                     elif s.dtype is int32:
                         self.value(s, {})
                 else:
                     super().visit_block((s,))
 
-    def is_data(self, v: Value) -> bool:
+    def is_data_dependent(self, v: Value) -> bool:
         """Return True if a value depends on anything but the launch's integers."""
         if v.op in ("const", "index", "loopvar"):
             return False
@@ -262,12 +266,12 @@ class _Int32Check(_IndexIntervals):
             return self.spans[v.name]
         if v.op == "cast" and v.args[0].dtype.kind in "iu":
             source = self.value(v.args[0], assumed)
-            return whole(v.dtype) if source == whole(v.args[0].dtype) else source
+            return dtype_interval(v.dtype) if source == dtype_interval(v.args[0].dtype) else source
         interval = super().evaluate(v, assumed)
-        if v.dtype is not int32 or v.op not in _RULES or _fits(interval):
+        if v.dtype is not int32 or v.op not in _RULES or _fits_int32(interval):
             return interval
-        if all(_fits(self.value(a, assumed)) for a in v.args):  # otherwise an operand is data
-            raise Beyond(max(interval, key=abs))
+        if all(_fits_int32(self.value(a, assumed)) for a in v.args):  # otherwise an operand is data
+            raise Int32OverflowError(max(interval, key=abs))
         return interval
 
 
@@ -275,7 +279,7 @@ class _WordIndexCheck(_IndexIntervals):
     """A check of indices of 64-bit integers, which are twice as large in words.
 
     The contents of memory may be anything, unless the kernel compares them: their interval is
-    `_ANY`, and so is that of values made of them. No index is refused for that.
+    `_UNBOUNDED_INTERVAL`, and so is that of values made of them. No index is refused for that.
     """
 
     def __init__(self, kernel: Kernel, spans: Mapping[str, Interval], grid: Sequence[int]) -> None:
@@ -285,20 +289,20 @@ class _WordIndexCheck(_IndexIntervals):
 
     def visit_block(self, block: Block) -> None:
         for s in block:
-            self.work = 0
-            with suppress(Unbounded):
+            self.visited_values = 0
+            with suppress(UnboundedIndexError):
                 super().visit_block((s,))
 
     def visit_access(self, name: str, index: Value, when: Value | None) -> None:
         if name in self.wide_buffers:
             _, high = self.value(index, {} if when is None else self.assume(when, True, {}))
             if high <= INT32_INDEX_MAX < 2 * high + 1:  # a larger `high` comes from memory
-                raise Beyond(2 * high + 1)
+                raise Int32OverflowError(2 * high + 1)
 
     def value(self, v: Value, assumed: Assumptions) -> Interval:
-        self.work += 1
-        if self.work > INDEX_VALUES_MAX:
-            raise Unbounded(self.kernel.name)
+        self.visited_values += 1
+        if self.visited_values > INDEX_VALUES_MAX:
+            raise UnboundedIndexError(self.kernel.name)
         low, high = self.evaluate(v, assumed)
         least, most = assumed.get(id(v), (low, high))
         return max(low, least), min(high, most)
@@ -309,13 +313,13 @@ class _WordIndexCheck(_IndexIntervals):
         return super().evaluate(v, assumed)
 
     def default_interval(self, d: DType) -> Interval:
-        return whole(d) if d.kind == "b" else _ANY
+        return dtype_interval(d) if d.kind == "b" else _UNBOUNDED_INTERVAL
 
 
-_ANY = -(1 << 200), 1 << 200
+_UNBOUNDED_INTERVAL = -(1 << 200), 1 << 200
 
 
-def _fits(x: Interval) -> bool:
+def _fits_int32(x: Interval) -> bool:
     return -INT32_INDEX_MAX <= x[0] <= x[1] <= INT32_INDEX_MAX
 
 

@@ -162,25 +162,25 @@ class Value:
         return binary("add", self, other)
 
     def __radd__(self, other: Operand) -> Value:
-        return binary("add", wrap(other, self.dtype), self)
+        return binary("add", as_kernel_value(other, self.dtype), self)
 
     def __sub__(self, other: Operand) -> Value:
         return binary("sub", self, other)
 
     def __rsub__(self, other: Operand) -> Value:
-        return binary("sub", wrap(other, self.dtype), self)
+        return binary("sub", as_kernel_value(other, self.dtype), self)
 
     def __mul__(self, other: Operand) -> Value:
         return binary("mul", self, other)
 
     def __rmul__(self, other: Operand) -> Value:
-        return binary("mul", wrap(other, self.dtype), self)
+        return binary("mul", as_kernel_value(other, self.dtype), self)
 
     def __truediv__(self, other: Operand) -> Value:
         return binary("div", self, other)
 
     def __rtruediv__(self, other: Operand) -> Value:
-        return binary("div", wrap(other, self.dtype), self)
+        return binary("div", as_kernel_value(other, self.dtype), self)
 
     def __neg__(self) -> Value:
         return Value("neg", self.dtype, (self,))
@@ -210,31 +210,31 @@ class Value:
         return binary("le", self, other)
 
     def __gt__(self, other: Operand) -> Value:
-        return binary("lt", wrap(other, self.dtype), self)
+        return binary("lt", as_kernel_value(other, self.dtype), self)
 
     def __ge__(self, other: Operand) -> Value:
-        return binary("le", wrap(other, self.dtype), self)
+        return binary("le", as_kernel_value(other, self.dtype), self)
 
 
 Operand = Value | int | float | bool
 
 
 CONSTANTS_MAX = 10_000  # constants in the cache
-_consts: dict[tuple[DType, object], Value] = {}  # equal ones are one object, and placed once
+_const_cache: dict[tuple[DType, object], Value] = {}  # equal ones are one object, and placed once
 
 
 def const(value: float | int | bool, dtype: DType) -> Value:
     """Return a constant. An integer must be in range; a float32 is rounded to float32."""
-    key = (dtype, exactly(value))
-    cached = _consts.get(key)
+    key = (dtype, exact_key(value))
+    cached = _const_cache.get(key)
     if cached is None:
-        if len(_consts) >= CONSTANTS_MAX:
-            _consts.clear()
-        cached = _consts[key] = _const(value, dtype)
+        if len(_const_cache) >= CONSTANTS_MAX:
+            _const_cache.clear()
+        cached = _const_cache[key] = _const(value, dtype)
     return cached
 
 
-def exactly(value: object) -> tuple[type, object]:
+def exact_key(value: object) -> tuple[type, object]:
     """Return a key that is equal for equal numbers of one type.
 
     The keys of 0.0 and -0.0 differ, and so do those of 1 and 1.0.
@@ -245,7 +245,7 @@ def exactly(value: object) -> tuple[type, object]:
 
 def _const(value: float | int | bool, dtype: DType) -> Value:
     if dtype.kind == "c":
-        return pair(const(value, dtype.part), const(0.0, dtype.part))
+        return complex_value(const(value, dtype.part), const(0.0, dtype.part))
     if dtype.kind == "f":
         value = float(value)
         if dtype is float32 and math.isfinite(value):
@@ -259,7 +259,7 @@ def _const(value: float | int | bool, dtype: DType) -> Value:
     return Value("const", dtype, (), value)
 
 
-def wrap(x: Operand, dtype: DType) -> Value:
+def as_kernel_value(x: Operand, dtype: DType) -> Value:
     """Return `x` itself, or a Python number as a constant of `dtype`."""
     return x if isinstance(x, Value) else const(x, dtype)
 
@@ -303,7 +303,7 @@ def _fold_integer(op: str, a: Value, b: Value) -> Value | None:
 
 def fma(a: Value, b: Operand, c: Operand) -> Value:
     """Return a * b + c with one rounding."""
-    return Value("fma", a.dtype, (a, wrap(b, a.dtype), wrap(c, a.dtype)))
+    return Value("fma", a.dtype, (a, as_kernel_value(b, a.dtype), as_kernel_value(c, a.dtype)))
 
 
 def unary(op: str, a: Value) -> Value:
@@ -357,7 +357,7 @@ def where(c: Value, a: Operand, b: Operand) -> Value:
         if not isinstance(b, Value):
             raise InternalError("where() of two Python numbers has no dtype")
         a = const(a, b.dtype)
-    return Value("where", a.dtype, (c, a, wrap(b, a.dtype)))
+    return Value("where", a.dtype, (c, a, as_kernel_value(b, a.dtype)))
 
 
 def cast(a: Value, dtype: DType) -> Value:
@@ -370,7 +370,7 @@ def bitcast(a: Value, dtype: DType) -> Value:
     return a if a.dtype is dtype else Value("bitcast", dtype, (a,))
 
 
-def pair(re: Value, im: Value) -> Value:
+def complex_value(re: Value, im: Value) -> Value:
     """Return the complex number re + im i."""
     return Value("complex", complex64 if re.dtype is float32 else complex128, (re, im))
 
@@ -385,7 +385,7 @@ def imag(z: Value) -> Value:
     return z.args[1] if z.op == "complex" else Value("imag", z.dtype.part, (z,))
 
 
-def product(a: Value, b: Value, c: Value, d: Value) -> tuple[Value, Value]:
+def complex_product_parts(a: Value, b: Value, c: Value, d: Value) -> tuple[Value, Value]:
     """Return the parts of (a + bi)(c + di)."""
     return a * c - b * d, a * d + b * c
 
@@ -477,7 +477,7 @@ def map_loop(
     `body(k)` gives the effects of an iteration. Values among them are computed before later
     effects, as by `KernelBuilder.first`.
     """
-    loop = Loop("map", wrap(start, int64), wrap(stop, int64))
+    loop = Loop("map", as_kernel_value(start, int64), as_kernel_value(stop, int64))
     loop.effects = tuple(body(loop.var))  # type: ignore[arg-type]  # no values when it is built
     return loop
 
@@ -486,7 +486,7 @@ def reduce_loop(
     combine: str, start: Operand, stop: Operand, body: Callable[[Value], Value | Sequence[Value]]
 ) -> tuple[Value, ...]:
     """Return the results of combining `body(k)` over k in start..stop-1, in canonical order."""
-    loop = Loop("reduce", wrap(start, int64), wrap(stop, int64), combine)
+    loop = Loop("reduce", as_kernel_value(start, int64), as_kernel_value(stop, int64), combine)
     update = body(loop.var)
     loop.update = (update,) if isinstance(update, Value) else tuple(update)
     loop.results = _results(loop, [u.dtype for u in loop.update])
@@ -504,7 +504,9 @@ def fold_loop(
     Its `.results` are the carries after the last iteration. A loop with effects must be passed to
     `KernelBuilder.effect`.
     """
-    loop = Loop("fold", wrap(start, int64), wrap(stop, int64), init=tuple(init))
+    loop = Loop(
+        "fold", as_kernel_value(start, int64), as_kernel_value(stop, int64), init=tuple(init)
+    )
     loop.carry = tuple(Value("carry", v.dtype, (), (loop, i)) for i, v in enumerate(loop.init))
     step = body(loop.var, *loop.carry)
     if isinstance(step, tuple) and len(step) == 2 and not all(isinstance(g, Value) for g in step):

@@ -22,7 +22,7 @@ from ..dtypes import (
 from ..errors import DeviceError, DTypeError
 from .analysis import values
 from .builder import Kernel
-from .floats import products_apart
+from .floats import prevent_contraction
 from .language import (
     Buffer,
     Value,
@@ -33,14 +33,14 @@ from .language import (
     ne,
     where,
 )
-from .lower_complex import complex_as_pairs
-from .lower_index32 import indices_in_bits
-from .lower_int64 import int64_as_words
-from .lower_limits import grids_in_parts, offsets_as_indices
-from .lower_subword import elements_in_words
-from .rewrite import rewrite
-from .serialize_atomics import carries_in_order
-from .soft_float import fuse_exactly, round_division
+from .lower_complex import lower_complex_to_pairs
+from .lower_index32 import lower_index_width
+from .lower_int64 import lower_int64_to_words
+from .lower_limits import lower_buffer_offsets, split_grid
+from .lower_subword import lower_subword_elements
+from .rewrite import rewrite_kernel
+from .serialize_atomics import serialize_carrying_atomics
+from .soft_float import lower_float32_division, lower_fma
 from .target import Capabilities
 
 Pass = Callable[[Kernel, Capabilities], Kernel]
@@ -54,8 +54,8 @@ def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     Raises: DTypeError when the kernel needs a dtype that the device does not have, DeviceError when
     it has more buffers than the device takes.
     """
-    refuse_dtypes(kernel, capabilities)
-    refuse_buffers(kernel, capabilities)
+    check_dtypes(kernel, capabilities)
+    check_buffer_count(kernel, capabilities)
     for change in PASSES:
         kernel = change(kernel, capabilities)
     return kernel
@@ -64,7 +64,7 @@ def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
 # --- kernels that no pass can adapt ---------------------------------------------------------------
 
 
-def refuse_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
+def check_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
     """Check that the device has every dtype that the kernel needs.
 
     Raises: DTypeError that names what the device lacks.
@@ -83,15 +83,16 @@ def refuse_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
         )
 
 
-def refuse_buffers(kernel: Kernel, capabilities: Capabilities) -> None:
+def check_buffer_count(kernel: Kernel, capabilities: Capabilities) -> None:
     """Check that the kernel has no more buffers than the device takes.
 
     Raises: DeviceError. Only kernels that users write can reach it: plans respect the limit.
     """
-    count, most = len(kernel.buffers), capabilities.max_buffers
-    if most and count > most:
+    count, buffers_max = len(kernel.buffers), capabilities.max_buffers
+    if buffers_max and count > buffers_max:
         raise DeviceError(
-            f"kernel {kernel.name} has {count} buffers, and this device takes no more than {most} "
+            f"kernel {kernel.name} has {count} buffers, and this device takes no more than "
+            f"{buffers_max} "
             "in one kernel; do the work in several kernels, or on another device"
         )
 
@@ -101,7 +102,7 @@ def _storage_dtype(d: DType) -> DType:
 
     For complex numbers it is the dtype of their parts, for a plugin's dtype that of its bits.
     """
-    return d.part if d in BUILT_IN else BITS_OF[d.itemsize]
+    return d.part if d in BUILT_IN else UNSIGNED_BY_ITEMSIZE[d.itemsize]
 
 
 def _dtypes(kernel: Kernel) -> Iterator[DType]:
@@ -115,11 +116,11 @@ def _dtypes(kernel: Kernel) -> Iterator[DType]:
 # --- casts to and from halves: by way of float32 --------------------------------------------------
 
 
-def casts_by_float32(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+def lower_indirect_casts(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Split casts to and from reduced precision so that each is from or to float32."""
     if not any(_is_indirect_cast(v) for v in values(kernel.body)):
         return kernel
-    return rewrite(kernel, _cast_by_float32)
+    return rewrite_kernel(kernel, _cast_by_float32)
 
 
 def _is_indirect_cast(v: Value) -> bool:
@@ -133,10 +134,10 @@ def _cast_by_float32(v: Value, args: tuple[Value, ...]) -> Value | None:
     if not _is_indirect_cast(v):
         return None
     (x,) = args
-    return cast(_to_odd(x) if x.dtype is float64 else cast(x, float32), v.dtype)
+    return cast(_round_to_odd(x) if x.dtype is float64 else cast(x, float32), v.dtype)
 
 
-def _to_odd(x: Value) -> Value:
+def _round_to_odd(x: Value) -> Value:
     """Return a float64 as float32, rounded to odd.
 
     As 24 >= 2 + 11 bits, rounding the result again to a half is correct. Source: Boldo and
@@ -152,7 +153,7 @@ def _to_odd(x: Value) -> Value:
 # --- halves as integers ---------------------------------------------------------------------------
 
 
-def halves_as_integers(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+def lower_halves(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Store halves that the device does not convert as uint16, and do their casts by integer work.
 
     The dtypes of plugins are stored and cast as their descriptions say.
@@ -161,33 +162,33 @@ def halves_as_integers(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     return _replace_by_integers(kernel, [d for d in TO_BITS if d not in native])
 
 
-def plugins_as_integers(kernel: Kernel) -> Kernel:
+def lower_plugin_dtypes(kernel: Kernel) -> Kernel:
     """Return the kernel with plugins' dtypes, and only those, expressed in integers and float32."""
     theirs = [d for d in TO_BITS if d not in BUILT_IN]
     if not any(d in theirs for d in _dtypes(kernel)):
         return kernel
-    return _replace_by_integers(casts_by_float32(kernel, Capabilities()), theirs)
+    return _replace_by_integers(lower_indirect_casts(kernel, Capabilities()), theirs)
 
 
-def _replace_by_integers(kernel: Kernel, lacking: Sequence[DType]) -> Kernel:
+def _replace_by_integers(kernel: Kernel, missing_dtypes: Sequence[DType]) -> Kernel:
     buffers = {
-        b: Buffer(b.name, BITS_OF[b.dtype.itemsize], b.access)
+        b: Buffer(b.name, UNSIGNED_BY_ITEMSIZE[b.dtype.itemsize], b.access)
         for b in kernel.buffers
-        if b.dtype in lacking
+        if b.dtype in missing_dtypes
     }
-    if not buffers and not any(v.dtype in lacking for v in values(kernel.body)):
+    if not buffers and not any(v.dtype in missing_dtypes for v in values(kernel.body)):
         return kernel
 
     def rule(v: Value, args: tuple[Value, ...]) -> Value | None:
         if v.op != "cast":
             return None
-        if v.dtype in lacking:
+        if v.dtype in missing_dtypes:
             return TO_BITS[v.dtype](args[0])
-        if v.args[0].dtype in lacking:
+        if v.args[0].dtype in missing_dtypes:
             return FROM_BITS[v.args[0].dtype](args[0])
         return None
 
-    return rewrite(kernel, rule, buffers)
+    return rewrite_kernel(kernel, rule, buffers)
 
 
 def _bfloat16_bits(x: Value) -> Value:
@@ -226,7 +227,7 @@ def _float16_value(bits: Value) -> Value:
     return bitcast(magnitude | ((wide & 0x8000) << 16), float32)
 
 
-BITS_OF = {d.itemsize: d for d in UNSIGNED}
+UNSIGNED_BY_ITEMSIZE = {d.itemsize: d for d in UNSIGNED}
 # Conversions of floats of reduced precision to bits, and to float32; plugins add theirs.
 TO_BITS: dict[DType, Callable[[Value], Value]] = {float16: _float16_bits, bfloat16: _bfloat16_bits}
 FROM_BITS: dict[DType, Callable[[Value], Value]] = {
@@ -236,16 +237,16 @@ FROM_BITS: dict[DType, Callable[[Value], Value]] = {
 
 
 PASSES: tuple[Pass, ...] = (
-    complex_as_pairs,
-    casts_by_float32,
-    halves_as_integers,
-    round_division,
-    fuse_exactly,
-    products_apart,
-    offsets_as_indices,
-    carries_in_order,
-    grids_in_parts,
-    indices_in_bits,
-    elements_in_words,
-    int64_as_words,
+    lower_complex_to_pairs,
+    lower_indirect_casts,
+    lower_halves,
+    lower_float32_division,
+    lower_fma,
+    prevent_contraction,
+    lower_buffer_offsets,
+    serialize_carrying_atomics,
+    split_grid,
+    lower_index_width,
+    lower_subword_elements,
+    lower_int64_to_words,
 )

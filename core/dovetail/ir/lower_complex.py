@@ -18,28 +18,30 @@ from .language import (
     Value,
     bitcast,
     cast,
+    complex_product_parts,
     eq,
     fma,
     load,
     ne,
-    product,
     walk,
     where,
 )
 from .rewrite import PartsCloner
 from .target import Capabilities
 
-_STORED_AS = {d: uint64 if d is complex64 else float64 for d in COMPLEX}  # dtypes of the buffers
+_STORAGE_DTYPES = {
+    d: uint64 if d is complex64 else float64 for d in COMPLEX
+}  # dtypes of the buffers
 
 
-def complex_as_pairs(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+def lower_complex_to_pairs(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Return the kernel with each complex value as a pair of floats."""
     if not any(_is_complex(s) for s in walk(kernel.body)):
         return kernel
     buffers = {
-        b: Buffer(b.name, _STORED_AS[b.dtype], b.access)
+        b: Buffer(b.name, _STORAGE_DTYPES[b.dtype], b.access)
         for b in kernel.buffers
-        if b.dtype in _STORED_AS
+        if b.dtype in _STORAGE_DTYPES
     }
     changed = tuple(buffers.get(b, b) for b in kernel.buffers)
     return kernel.with_body(_PairCloner(buffers).block(kernel.body), buffers=changed)
@@ -58,7 +60,7 @@ class _PairCloner(PartsCloner):
         super().__init__(buffers)
         self.words: dict[int, Value] = {}  # of complex64 values that were loaded
 
-    def part(self, d: DType) -> DType | None:
+    def part_dtype(self, d: DType) -> DType | None:
         """Return the dtype of the parts of a complex number, or None."""
         return d.part if d.kind == "c" else None
 
@@ -71,8 +73,8 @@ class _PairCloner(PartsCloner):
             for part in own:
                 self.emit(part)
         elif any(a.dtype.kind == "c" for a in v.args):
-            self.new[v] = self._real_result(v)
-            self.emit(self.new[v])
+            self.replacements[v] = self._real_result(v)
+            self.emit(self.replacements[v])
         else:
             super().value(v)
 
@@ -84,7 +86,7 @@ class _PairCloner(PartsCloner):
             halves = (cast(w, uint32) for w in (word, word >> 32))
             re, im = (bitcast(half, float32) for half in halves)
             return re, im
-        first, second = self.both(index)
+        first, second = self.part_indices(index)
         return load(buffer, first, *when), load(buffer, second, *when)
 
     def _operation_parts(self, v: Value) -> tuple[Value, Value]:
@@ -103,7 +105,7 @@ class _PairCloner(PartsCloner):
             return fma(-b, d, fma(a, c, e)), fma(b, c, fma(a, d, f))
         a, b, c, d = self.operands(v.args)
         if v.op == "mul":
-            return product(a, b, c, d)
+            return complex_product_parts(a, b, c, d)
         return (a + c, b + d) if v.op == "add" else (a - c, b - d)
 
     def _real_result(self, v: Value) -> Value:
@@ -122,8 +124,8 @@ class _PairCloner(PartsCloner):
         if s.value.dtype is complex64:
             return Store(buffer, index, self._word(s.value), when)
         re, im = self.parts[id(s.value)]
-        first, second = self.both(index)
-        self.out.append(Store(buffer, first, re, when))
+        first, second = self.part_indices(index)
+        self.statements.append(Store(buffer, first, re, when))
         return Store(buffer, second, im, when)
 
     def _word(self, v: Value) -> Value:
@@ -135,9 +137,9 @@ class _PairCloner(PartsCloner):
         self.emit(word)
         return word
 
-    def head(self, old: Loop) -> Loop:
+    def copy_loop_head(self, old: Loop) -> Loop:
         """Return the copy of a loop without its body."""
-        new = super().head(old)
+        new = super().copy_loop_head(old)
         if old.combine == "mul" and old.results[0].dtype.kind == "c":
             new.combine = "complex_mul"
         return new

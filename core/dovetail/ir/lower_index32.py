@@ -21,7 +21,7 @@ _MODULAR = ("add", "sub", "mul", "neg", "and", "or", "xor", "not", "where")
 _COMPARISONS = ("lt", "le", "eq", "ne")
 
 
-def indices_in_bits(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+def lower_index_width(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Return a kernel whose integers, grid, loops and indices are int32, or int64 again.
 
     A companion with 64-bit indices asks for int64: it gets kernels that were made for another
@@ -30,7 +30,7 @@ def indices_in_bits(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     if kernel.index.bits == capabilities.index_bits:
         return kernel
     cloner = _Int32Cloner(kernel) if kernel.index is int64 else _IndexCloner(kernel, int64)
-    return cloner.kernel(kernel)
+    return cloner.clone_kernel(kernel)
 
 
 class _IndexUses:
@@ -38,19 +38,19 @@ class _IndexUses:
 
     def __init__(self, kernel: Kernel) -> None:
         self.ints = frozenset(kernel.ints)
-        self.pure: set[int] = set()
-        self.narrow: set[int] = set()
-        self.wide: set[int] = set()
+        self.pure_ids: set[int] = set()
+        self.narrow_ids: set[int] = set()
+        self.wide_ids: set[int] = set()
         for s in walk(kernel.body):
             if isinstance(s, Value) and s.dtype is int64 and self._is_computed_from_pure(s):
-                self.pure.add(id(s))
-        self._block(kernel.body)
+                self.pure_ids.add(id(s))
+        self._record_block(kernel.body)
 
     def is_pure(self, v: Value) -> bool:
         """Return True if a value depends on integers of the launch, the grid and loops alone."""
         if v.op == "const":
             return v.dtype is int64 and int32.min <= v.number <= int32.max
-        return _is_int(v, self.ints) or id(v) in self.pure
+        return _is_int(v, self.ints) or id(v) in self.pure_ids
 
     def _is_computed_from_pure(self, v: Value) -> bool:
         if v.op == "cast":
@@ -61,46 +61,46 @@ class _IndexUses:
         args = v.args[v.op == "where" :]
         return v.op in (*_MODULAR, "quo", "rem") and all(map(self.is_pure, args))
 
-    def narrows(self, v: Value) -> bool:
+    def is_computed_narrow(self, v: Value) -> bool:
         """Return True if a value is wanted in 32 bits, and is computed (not only cast) in them."""
-        if id(v) not in self.narrow:
+        if id(v) not in self.narrow_ids:
             return False
         if v.op == "cast":
             return v.args[0].dtype.kind != "f"
-        return v.op in _MODULAR or id(v) in self.pure
+        return v.op in _MODULAR or id(v) in self.pure_ids
 
-    def compares(self, v: Value) -> bool:
+    def is_pure_comparison(self, v: Value) -> bool:
         """Return True if it compares pure values, which is done in 32 bits."""
         return v.op in _COMPARISONS and all(map(self.is_pure, v.args))
 
-    def _block(self, block: Block) -> None:
+    def _record_block(self, block: Block) -> None:
         """Record the widths that statements want, users before the values that they use."""
         for s in reversed(block):
             if isinstance(s, Value):
-                self._value(s)
+                self._record_value(s)
             elif isinstance(s, Loop):
-                _add_int64_ids(self.wide, s.update)
-                self._block(s.body)
-                _add_int64_ids(self.narrow, (s.start, s.stop))
-                _add_int64_ids(self.wide, s.init)
+                _add_int64_ids(self.wide_ids, s.update)
+                self._record_block(s.body)
+                _add_int64_ids(self.narrow_ids, (s.start, s.stop))
+                _add_int64_ids(self.wide_ids, s.init)
             else:
-                _add_int64_ids(self.narrow, (s.index,))
-                _add_int64_ids(self.wide, (s.value,))
+                _add_int64_ids(self.narrow_ids, (s.index,))
+                _add_int64_ids(self.wide_ids, (s.value,))
 
-    def _value(self, v: Value) -> None:
-        if v.dtype is int64 and id(v) in self.narrow and not self.narrows(v):
-            self.wide.add(id(v))
-        if v.op == "load" or self.compares(v):
-            _add_int64_ids(self.narrow, v.args)
+    def _record_value(self, v: Value) -> None:
+        if v.dtype is int64 and id(v) in self.narrow_ids and not self.is_computed_narrow(v):
+            self.wide_ids.add(id(v))
+        if v.op == "load" or self.is_pure_comparison(v):
+            _add_int64_ids(self.narrow_ids, v.args)
             return
-        if self.narrows(v):
-            _add_int64_ids(self.wide if v.op == "cast" else self.narrow, v.args)
-        if v.dtype is not int64 or id(v) in self.wide:
-            _add_int64_ids(self.wide, v.args)
+        if self.is_computed_narrow(v):
+            _add_int64_ids(self.wide_ids if v.op == "cast" else self.narrow_ids, v.args)
+        if v.dtype is not int64 or id(v) in self.wide_ids:
+            _add_int64_ids(self.wide_ids, v.args)
 
 
-def _add_int64_ids(where: set[int], values: Iterable[Value]) -> None:
-    where.update(id(v) for v in values if v.dtype is int64)
+def _add_int64_ids(ids: set[int], values: Iterable[Value]) -> None:
+    ids.update(id(v) for v in values if v.dtype is int64)
 
 
 class _IndexCloner(Cloner):
@@ -110,7 +110,7 @@ class _IndexCloner(Cloner):
         super().__init__()
         self.index, self.ints = index, frozenset(kernel.ints)
 
-    def kernel(self, kernel: Kernel) -> Kernel:
+    def clone_kernel(self, kernel: Kernel) -> Kernel:
         """Return the new kernel."""
         grid = tuple(self.index_operand(n) for n in kernel.grid)
         return kernel.with_body(self.block(kernel.body), grid=grid, index=self.index)
@@ -119,14 +119,14 @@ class _IndexCloner(Cloner):
         """Return an integer of the old kernel as an index, a bound or an extent of the new one."""
         if v.op == "const":
             return const(_wrap_int32(int(v.number)), self.index)
-        return self.int(v) if _is_int(v, self.ints) else cast(self.operand(v), self.index)
+        return self.index_value(v) if _is_int(v, self.ints) else cast(self.operand(v), self.index)
 
-    def int(self, v: Value) -> Value:
+    def index_value(self, v: Value) -> Value:
         """Return an integer of the launch, of the grid or of a loop."""
-        return self.new[v] if v.op == "loopvar" else Value(v.op, self.index, (), v.attr)
+        return self.replacements[v] if v.op == "loopvar" else Value(v.op, self.index, (), v.attr)
 
     def operand(self, v: Value) -> Value:
-        return cast(self.int(v), v.dtype) if _is_int(v, self.ints) else super().operand(v)
+        return cast(self.index_value(v), v.dtype) if _is_int(v, self.ints) else super().operand(v)
 
     def value(self, v: Value) -> None:
         args = self.operands(v.args)
@@ -136,8 +136,8 @@ class _IndexCloner(Cloner):
 
     def emit_copy(self, v: Value, args: tuple[Value, ...]) -> None:
         """Emit a copy of a value with other arguments."""
-        self.new[v] = self.again(v, args)
-        self.emit(self.new[v])
+        self.replacements[v] = self.copy_with_args(v, args)
+        self.emit(self.replacements[v])
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
         new = super().effect(s)
@@ -146,7 +146,7 @@ class _IndexCloner(Cloner):
         self.emit(new.value)
         return new
 
-    def head(self, old: Loop) -> Loop:
+    def copy_loop_head(self, old: Loop) -> Loop:
         start, stop = self.index_operand(old.start), self.index_operand(old.stop)
         init = self.operands(old.init)
         for v in (start, stop, *init):
@@ -177,12 +177,12 @@ class _Int32Cloner(_IndexCloner):
         return self.narrowed.get(id(v)) or super().index_operand(v)
 
     def value(self, v: Value) -> None:
-        if self.uses.narrows(v):
+        if self.uses.is_computed_narrow(v):
             new = self.narrowed[id(v)] = self._in_32_bits(v)
             self.emit(new)
-        if self.uses.compares(v):
+        if self.uses.is_pure_comparison(v):
             self.emit_copy(v, tuple(map(self.index_operand, v.args)))
-        elif v.dtype is not int64 or id(v) in self.uses.wide:
+        elif v.dtype is not int64 or id(v) in self.uses.wide_ids:
             super().value(v)
 
     def _in_32_bits(self, v: Value) -> Value:

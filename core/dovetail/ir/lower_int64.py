@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..dtypes import BY_CODE, DType, int32, uint32
 from .int64_arith import (
-    HALF,
+    HALF_MASK,
     Words,
     add,
     bits_of,
@@ -29,7 +29,7 @@ from .int64_arith import (
     shift,
     sub,
     widen,
-    word,
+    word_constant,
 )
 from .language import (
     Atomic,
@@ -52,11 +52,13 @@ if TYPE_CHECKING:
     from .target import Capabilities
 
 _BITWISE = ("and", "or", "xor", "not")
-_SUMS = {"add": add, "sub": sub, "mul": mul}
-OF = "_of_"  # in the name of a combine, before its original dtypes: "argmax_of_f32_i64"
+_ARITHMETIC = {"add": add, "sub": sub, "mul": mul}
+COMBINE_NAME_SEPARATOR = (
+    "_of_"  # in the name of a combine, before its original dtypes: "argmax_of_f32_i64"
+)
 
 
-def int64_as_words(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+def lower_int64_to_words(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Return a kernel without 64-bit integers.
 
     The field `before` of the result is the given kernel. A kernel without such integers comes back
@@ -94,9 +96,9 @@ class _WordsCloner(PartsCloner):
 
     def __init__(self, buffers: dict[Buffer, Buffer], highs: dict[str, str]) -> None:
         super().__init__(buffers)
-        self.highs = highs  # name of a scalar -> name of its high word
+        self.high_names = highs  # name of a scalar -> name of its high word
 
-    def part(self, d: DType) -> DType | None:
+    def part_dtype(self, d: DType) -> DType | None:
         """Return the dtype of a word for 64-bit integers, or None."""
         return uint32 if is_wide(d) else None
 
@@ -105,23 +107,23 @@ class _WordsCloner(PartsCloner):
         if v.op == "const":
             return constant(int(v.number))
         if v.op == "param":
-            low, high = (Value("param", uint32, (), n) for n in (v.name, self.highs[v.name]))
+            low, high = (Value("param", uint32, (), n) for n in (v.name, self.high_names[v.name]))
             return low, high
         return self.parts[id(v)]
 
     def value(self, v: Value) -> None:
         """Copy a value's statement, or those of its words."""
         if is_wide(v.dtype):
-            self.parts[id(v)] = words = self._words(v)
+            self.parts[id(v)] = words = self._result_words(v)
             for w in words:
                 self.emit(w)
         elif any(is_wide(a.dtype) for a in v.args):
-            self.new[v] = self._single(v)
-            self.emit(self.new[v])
+            self.replacements[v] = self._narrow_result(v)
+            self.emit(self.replacements[v])
         else:
             super().value(v)
 
-    def _single(self, v: Value) -> Value:
+    def _narrow_result(self, v: Value) -> Value:
         """Return a narrower value that is computed from 64-bit integers."""
         signed = v.args[0].dtype.kind == "i"
         operands = [self.parts_of(a) for a in v.args]
@@ -131,10 +133,10 @@ class _WordsCloner(PartsCloner):
             return float_of(operands[0])
         return compare(v.op, operands[0], operands[1], signed)
 
-    def _words(self, v: Value) -> Words:
+    def _result_words(self, v: Value) -> Words:
         """Return the words of an operation's result."""
         if v.op == "load":
-            first, second = self.both(self.operand(v.index))
+            first, second = self.part_indices(self.operand(v.index))
             when = self.operands(v.args[1:])
             buffer = self.buffers[v.buffer]
             return load(buffer, first, *when), load(buffer, second, *when)
@@ -144,8 +146,8 @@ class _WordsCloner(PartsCloner):
             return select(self.operand(v.args[0]), *map(self.parts_of, v.args[1:]))
         signed = v.dtype.kind == "i"
         a, *others = map(self.parts_of, v.args)
-        if v.op in _SUMS:
-            return _SUMS[v.op](a, *others)
+        if v.op in _ARITHMETIC:
+            return _ARITHMETIC[v.op](a, *others)
         if v.op in ("shl", "shr"):
             return shift(v.op, a, others[0][0], signed)
         if v.op in ("quo", "rem"):
@@ -162,7 +164,9 @@ class _WordsCloner(PartsCloner):
         if not signed:
             return self._divide_unsigned(a, b)
         signs = is_negative(a), is_negative(b)
-        quotient, remainder = self._divide_unsigned(_size(a, signs[0]), _size(b, signs[1]))
+        quotient, remainder = self._divide_unsigned(
+            _magnitude(a, signs[0]), _magnitude(b, signs[1])
+        )
         return (
             select(signs[0] ^ signs[1], neg(quotient), quotient),
             select(signs[0], neg(remainder), remainder),
@@ -175,25 +179,25 @@ class _WordsCloner(PartsCloner):
         iterations.
         """
         low, high = b
-        if low.op == high.op == "const" and high.number == 0 and 0 < low.number <= HALF:
+        if low.op == high.op == "const" and high.number == 0 and 0 < low.number <= HALF_MASK:
             return divide_by_half(a, low)
-        small = eq(high, 0) & (low <= HALF) & ne(low, 0)
+        small = eq(high, 0) & (low <= HALF_MASK) & ne(low, 0)
         by_digits = divide_by_half(a, where(small, low, 1))
         stop = where(small, const(0, int32), 64)
-        loop = Loop("fold", const(0, int32), stop, None, (*a, word(0), word(0)))
+        loop = Loop("fold", const(0, int32), stop, None, (*a, word_constant(0), word_constant(0)))
         loop.carry, loop.results = (
             tuple(Value(op, uint32, (), (loop, k)) for k in range(4)) for op in ("carry", "result")
         )
         for v in (*by_digits[0], *by_digits[1], loop.stop, *loop.init, *b):
             self.emit(v)
-        outer, self.out = self.out, []
+        outer, self.statements = self.statements, []
         now, remainder_now = (loop.carry[0], loop.carry[1]), (loop.carry[2], loop.carry[3])
         quotient, remainder = division_step(now, remainder_now, b)
         loop.update = *quotient, *remainder
         for v in loop.update:
             self.emit(v)
-        loop.body, self.out = tuple(self.out), outer
-        self.out.append(loop)
+        loop.body, self.statements = tuple(self.statements), outer
+        self.statements.append(loop)
         results = loop.results
         return (
             select(small, by_digits[0], (results[0], results[1])),
@@ -207,25 +211,27 @@ class _WordsCloner(PartsCloner):
         if not is_wide(s.value.dtype):
             return super().effect(s)
         buffer, when = self.buffers[s.buffer], None if s.when is None else self.operand(s.when)
-        indices = self.both(self.operand(s.index))
+        indices = self.part_indices(self.operand(s.index))
         low, high = (
             Store(buffer, at, w, when)
             if isinstance(s, Store)
             else Atomic(s.op, buffer, at, w, when)
             for at, w in zip(indices, self.parts_of(s.value), strict=True)
         )
-        self.out.append(low)
+        self.statements.append(low)
         return high
 
-    def head(self, old: Loop) -> Loop:
+    def copy_loop_head(self, old: Loop) -> Loop:
         """Return the copy of a loop without its body."""
-        new = super().head(old)
+        new = super().copy_loop_head(old)
         if old.combine is not None and any(is_wide(v.dtype) for v in old.results):
-            new.combine = old.combine + OF + "_".join(v.dtype.code for v in old.results)
+            new.combine = (
+                old.combine + COMBINE_NAME_SEPARATOR + "_".join(v.dtype.code for v in old.results)
+            )
         return new
 
 
-def _size(a: Words, negative: Value) -> Words:
+def _magnitude(a: Words, negative: Value) -> Words:
     """Return |a|, as an unsigned number."""
     if a[0].op == a[1].op == "const":
         n = int(a[1].number) << 32 | int(a[0].number)
@@ -236,7 +242,7 @@ def _size(a: Words, negative: Value) -> Words:
 # --- combines ------------------------------------------------------------------------------------
 
 
-def dtypes_of(codes: str) -> tuple[DType, ...]:
+def parse_dtype_codes(codes: str) -> tuple[DType, ...]:
     """Return the dtypes that the name of a combine says. Raises: ValueError."""
     dtypes = [BY_CODE.get(code) for code in codes.split("_")]
     if None in dtypes:
@@ -244,10 +250,13 @@ def dtypes_of(codes: str) -> tuple[DType, ...]:
     return tuple(d for d in dtypes if d is not None)
 
 
-def combine_in_words(rule: Combine, name: str) -> Combine:
+def lower_combine(rule: Combine, name: str) -> Combine:
     """Return a combine of values of which some are 64-bit integers, in words."""
     cloner = _WordsCloner({}, {})
-    left, right = _args(cloner, "left", rule.left), _args(cloner, "right", rule.right)
+    left, right = (
+        _combine_operands(cloner, "left", rule.left),
+        _combine_operands(cloner, "right", rule.right),
+    )
     body = cloner.block(rule.body)
     return rule._replace(
         name=name,
@@ -259,7 +268,7 @@ def combine_in_words(rule: Combine, name: str) -> Combine:
     )
 
 
-def _args(cloner: _WordsCloner, side: str, old: tuple[Value, ...]) -> tuple[Value, ...]:
+def _combine_operands(cloner: _WordsCloner, side: str, old: tuple[Value, ...]) -> tuple[Value, ...]:
     """Return the operands of one side, two for each of 64 bits."""
     new: list[Value] = []
     for v in old:
@@ -268,6 +277,6 @@ def _args(cloner: _WordsCloner, side: str, old: tuple[Value, ...]) -> tuple[Valu
         if len(own) == 2:
             cloner.parts[id(v)] = own[0], own[1]
         else:
-            cloner.new[v] = own[0]
+            cloner.replacements[v] = own[0]
         new += own
     return tuple(new)

@@ -15,7 +15,7 @@ from .rewrite import Cloner, fresh_names
 from .target import Capabilities
 
 
-def offsets_as_indices(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+def lower_buffer_offsets(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Let buffers begin at aligned offsets plus an index: one more integer for each buffer."""
     if capabilities.offset_alignment == 1:
         return kernel
@@ -32,10 +32,10 @@ class _OffsetCloner(Cloner):
         super().__init__()
         self.starts = starts
 
-    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+    def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
         if v.op != "load":
             return None
-        return self.again(v, (args[0] + self.starts[v.buffer.name], *args[1:]))
+        return self.copy_with_args(v, (args[0] + self.starts[v.buffer.name], *args[1:]))
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
         new = super().effect(s)
@@ -44,7 +44,7 @@ class _OffsetCloner(Cloner):
         return new
 
 
-def grids_in_parts(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+def split_grid(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Return a kernel of which a launch does a part of the grid.
 
     The first point and the count of points are integers, for each axis. If the grid has more axes
@@ -63,7 +63,7 @@ def grids_in_parts(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     cloner = _GridCloner([*_unfold_index(indices[0], first_extents), *indices[1:]])
     for v in cloner.points:
         cloner.emit(v)
-    body = (*cloner.out, *cloner.block(kernel.body))
+    body = (*cloner.statements, *cloner.block(kernel.body))
     grid = tuple(Value("param", kernel.index, (), n) for n in points)
     return kernel.with_body(body, ints=(*kernel.ints, *firsts, *points), grid=grid)
 

@@ -14,7 +14,7 @@ from .rewrite import Cloner
 from .target import Capabilities
 
 
-def elements_in_words(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+def lower_subword_elements(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Return a kernel without buffers of one- and two-byte elements.
 
     The field `before` of the result is the given kernel.
@@ -36,7 +36,7 @@ def elements_in_words(kernel: Kernel, capabilities: Capabilities) -> Kernel:
 class _WordCloner(Cloner):
     """A cloner that accesses elements of `buffers` in words."""
 
-    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+    def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
         if v.op != "load" or v.buffer not in self.buffers:
             return None
         word, shift = _word_and_shift(v.dtype, args[0])
@@ -51,15 +51,15 @@ class _WordCloner(Cloner):
         word, shift = _word_and_shift(d, new.index)
         unsigned = uint8 if d.itemsize == 1 else uint16
         bits = cast(new.value if d is bool_ else cast(new.value, unsigned), uint32) << shift
-        others = ~(const((1 << d.bits) - 1, uint32) << shift)
-        ops_and_values = [("and", others), ("or", bits)]
+        other_bits = ~(const((1 << d.bits) - 1, uint32) << shift)
+        ops_and_values = [("and", other_bits), ("or", bits)]
         if isinstance(new, Atomic):
-            ops_and_values = [("and", bits | others) if new.op == "and" else ("or", bits)]
+            ops_and_values = [("and", bits | other_bits) if new.op == "and" else ("or", bits)]
         atomics = [Atomic(op, new.buffer, word, value, new.when) for op, value in ops_and_values]
         for a in atomics:
             self.emit(a.index)
             self.emit(a.value)
-        self.out += atomics[:-1]
+        self.statements += atomics[:-1]
         return atomics[-1]
 
 

@@ -32,7 +32,7 @@ def parse_kernel(text: str) -> Kernel:
     try:
         return parser.kernel()
     except RecursionError:
-        raise parser.wrong("loops are nested too deeply") from None
+        raise parser.syntax_error("loops are nested too deeply") from None
 
 
 def _split_commas(text: str) -> list[str]:
@@ -53,31 +53,33 @@ class _Parser:
             if line.strip():
                 yield line.strip()
 
-    def wrong(self, what: str) -> ArgumentError:
+    def syntax_error(self, what: str) -> ArgumentError:
         return ArgumentError(f"kernel text, line {self.number}: {what}")
 
     def next_line(self) -> str:
         for line in self.lines:
             return line
-        raise self.wrong("the text ends before its last }")
+        raise self.syntax_error("the text ends before its last }")
 
     def dtype(self, code: str) -> DType:
         if code not in BY_CODE:
             load_plugins()
         if code not in BY_CODE:
-            raise self.wrong(f"no dtype has the code {code!r}")
+            raise self.syntax_error(f"no dtype has the code {code!r}")
         return BY_CODE[code]
 
     def split_declaration(self, text: str) -> tuple[str, str]:
         name, colon, value = text.partition(": ")
         if not colon:
-            raise self.wrong(f"expected 'name: dtype', found {text!r}")
+            raise self.syntax_error(f"expected 'name: dtype', found {text!r}")
         return name, value
 
     def kernel(self) -> Kernel:
         head = _HEAD.fullmatch(self.next_line())
         if head is None:
-            raise self.wrong("expected 'kernel name(buffers; ints; scalars) grid(extents) {'")
+            raise self.syntax_error(
+                "expected 'kernel name(buffers; ints; scalars) grid(extents) {'"
+            )
         name, buffers, ints, scalars, grid, index = head.groups()
         self.index = self.dtype(index or int64.code)
         for piece in _split_commas(buffers):
@@ -91,9 +93,9 @@ class _Parser:
         extents = tuple(self.operand(g) for g in _split_commas(grid))
         body, last = self.block()
         if last is not None:
-            raise self.wrong("a kernel yields nothing")
+            raise self.syntax_error("a kernel yields nothing")
         for line in self.lines:
-            raise self.wrong(f"text after the kernel's end: {line!r}")
+            raise self.syntax_error(f"text after the kernel's end: {line!r}")
         return Kernel(
             name,
             tuple(self.buffers.values()),
@@ -116,7 +118,7 @@ class _Parser:
             return self.constant(self.dtype(match[1]), match[2])
         if match := _INDEX.fullmatch(text):
             return Value("index", self.index, (), int(match[1]))
-        raise self.wrong(f"{text!r} is not defined")
+        raise self.syntax_error(f"{text!r} is not defined")
 
     def constant(self, dtype: DType, text: str) -> Value:
         try:
@@ -124,7 +126,7 @@ class _Parser:
                 return const({"True": True, "False": False}[text], dtype)
             return const(float(text) if dtype.kind == "f" else int(text), dtype)
         except (KeyError, ValueError, OverflowError, InternalError):
-            raise self.wrong(f"{text!r} is no constant of {dtype.name}") from None
+            raise self.syntax_error(f"{text!r} is no constant of {dtype.name}") from None
 
     def operands(self, text: str) -> tuple[Value, ...]:
         return tuple(self.operand(p) for p in _split_commas(text))
@@ -134,21 +136,21 @@ class _Parser:
 
     def find_buffer(self, name: str) -> Buffer:
         if name not in self.buffers:
-            raise self.wrong(f"no buffer is called {name!r}")
+            raise self.syntax_error(f"no buffer is called {name!r}")
         return self.buffers[name]
 
     def block(self) -> tuple[Block, tuple[Value, ...] | None]:
         """Return the statements up to the closing brace, and the values that the block yields."""
         body: list[Statement] = []
-        outside, yielded = dict(self.names), None
+        outer_names, yielded = dict(self.names), None
         while (line := self.next_line()) != "}":
             if yielded is not None:
-                raise self.wrong("a statement after yield")
+                raise self.syntax_error("a statement after yield")
             if line.startswith("yield "):
                 yielded = self.operands(line[6:])
             else:
                 body.append(self.statement(line))
-        self.names = outside
+        self.names = outer_names
         return tuple(body), yielded
 
     def statement(self, line: str) -> Statement:
@@ -160,15 +162,15 @@ class _Parser:
             name, code, op, args = match.groups()
             value = self.load(args) if op == "load" else self.operation(op, self.dtype(code), args)
             if value.dtype is not self.dtype(code):
-                raise self.wrong(f"{name} is {value.dtype.code}, not {code}")
+                raise self.syntax_error(f"{name} is {value.dtype.code}, not {code}")
             self.names[name] = value
             return value
-        raise self.wrong(f"no statement reads {line!r}")
+        raise self.syntax_error(f"no statement reads {line!r}")
 
     def load(self, text: str) -> Value:
         match = _ELEMENT.fullmatch(text)
         if match is None:
-            raise self.wrong("expected 'load buffer[index]'")
+            raise self.syntax_error("expected 'load buffer[index]'")
         buffer, when = self.find_buffer(match[1]), self.condition(match[3])
         args = (self.operand(match[2]), *(() if when is None else (when,)))
         return Value("load", buffer.dtype, args, buffer)
@@ -176,7 +178,7 @@ class _Parser:
     def operation(self, op: str, dtype: DType, text: str) -> Value:
         args = self.operands(text)
         if op not in ALL_OPS or len(args) != ALL_OPS[op][0]:
-            raise self.wrong(f"no operation {op!r} of {len(args)} arguments")
+            raise self.syntax_error(f"no operation {op!r} of {len(args)} arguments")
         return Value(op, dtype, args)
 
     def effect(
@@ -201,7 +203,7 @@ class _Parser:
         results: str | None,
     ) -> Loop:
         if (kind == "reduce") != is_combine(combine):
-            raise self.wrong(f"a {kind} with combine {combine!r}")
+            raise self.syntax_error(f"a {kind} with combine {combine!r}")
         heads = [self.split_declaration(piece) for piece in _split_commas(carry or "")]
         states = [(name, *code_and_init.partition(" = ")[::2]) for name, code_and_init in heads]
         loop = Loop(kind, self.operand(start), self.operand(stop), combine)
@@ -209,13 +211,13 @@ class _Parser:
         loop.carry = self.positions("carry", loop, [(n, code) for n, code, _ in states])
         outputs = [self.split_declaration(piece) for piece in _split_commas(results or "")]
         loop.results = self.positions("result", loop, outputs)
-        outside = dict(self.names)
+        outer_names = dict(self.names)
         self.names[var] = loop.var
         self.names |= {n: v for (n, _, _), v in zip(states, loop.carry, strict=True)}
         loop.body, update = self.block()
         loop.update = update or ()
         loop.effects = tuple(s for s in loop.body if not isinstance(s, Value))
-        self.names = outside | {n: v for (n, _), v in zip(outputs, loop.results, strict=True)}
+        self.names = outer_names | {n: v for (n, _), v in zip(outputs, loop.results, strict=True)}
         return loop
 
     def positions(self, op: str, loop: Loop, named: list[tuple[str, str]]) -> tuple[Value, ...]:

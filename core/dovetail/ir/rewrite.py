@@ -17,48 +17,48 @@ if TYPE_CHECKING:
     from .builder import Kernel
 
 # (a value, its rewritten arguments) -> its replacement; None: the same operation on the arguments
-Rule = Callable[[Value, tuple[Value, ...]], Value | None]
+RewriteRule = Callable[[Value, tuple[Value, ...]], Value | None]
 
 
 class Cloner:
-    """A cloner that copies statements into `out`, each value after the values that it needs."""
+    """A cloner that copies statements into `statements`, each value after the values that it needs."""
 
     def __init__(self, buffers: Mapping[Buffer, Buffer] | None = None) -> None:
         self.buffers = buffers or {}
-        self.new: dict[Value, Value] = {}  # an old value -> its replacement
+        self.replacements: dict[Value, Value] = {}  # an old value -> its replacement
         self.emitted: set[Value] = set()
-        self.out: list[Statement] = []
+        self.statements: list[Statement] = []
 
     def operand(self, v: Value) -> Value:
         """Return the replacement of an operand of the old kernel."""
-        return self.new.get(v, v)
+        return self.replacements.get(v, v)
 
     def operands(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
         """Return the replacements of several operands."""
         return tuple(self.operand(v) for v in values)
 
-    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+    def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
         """Return the replacement of a value, given its new arguments; None: its copy."""
         return None
 
     def block(self, block: Block) -> Block:
         """Return the copy of a block."""
-        outer, self.out = self.out, []
+        outer, self.statements = self.statements, []
         for s in block:
             if isinstance(s, Value):
                 self.value(s)
             else:
-                self.out.append(self.loop(s) if isinstance(s, Loop) else self.effect(s))
-        statements, self.out = tuple(self.out), outer
+                self.statements.append(self.loop(s) if isinstance(s, Loop) else self.effect(s))
+        statements, self.statements = tuple(self.statements), outer
         return statements
 
     def value(self, v: Value) -> None:
         """Copy a value's statement, or emit its replacement."""
         args = self.operands(v.args)
-        new = self.new[v] = self.rule(v, args) or self.again(v, args)
+        new = self.replacements[v] = self.rewrite_value(v, args) or self.copy_with_args(v, args)
         self.emit(new)
 
-    def again(self, v: Value, args: tuple[Value, ...]) -> Value:
+    def copy_with_args(self, v: Value, args: tuple[Value, ...]) -> Value:
         """Return a copy of a value with other arguments."""
         if v.op != "load":
             return Value(v.op, v.dtype, args, v.attr)
@@ -72,7 +72,7 @@ class Cloner:
         for a in v.args:
             self.emit(a)
         self.emitted.add(v)
-        self.out.append(v)
+        self.statements.append(v)
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
         """Return the copy of a store or an atomic."""
@@ -83,26 +83,26 @@ class Cloner:
             return Store(buffer, index, value, when)
         return Atomic(s.op, buffer, index, value, when)
 
-    def head(self, old: Loop) -> Loop:
+    def copy_loop_head(self, old: Loop) -> Loop:
         """Return the copy of a loop without its body and the fields that depend on it."""
         start, stop = self.operand(old.start), self.operand(old.stop)
         return Loop(old.kind, start, stop, old.combine, self.operands(old.init))
 
     def loop(self, old: Loop) -> Loop:
         """Return the copy of a loop."""
-        new = self.head(old)
-        new.carry = self.positions("carry", new, old.carry)
-        self.new[old.var] = new.var
+        new = self.copy_loop_head(old)
+        new.carry = self.bind_loop_values("carry", new, old.carry)
+        self.replacements[old.var] = new.var
         new.body = self.block(old.body)
         new.effects = tuple(s for s in new.body if not isinstance(s, Value))
         new.update = self.operands(old.update)
-        new.results = self.positions("result", new, old.results)
+        new.results = self.bind_loop_values("result", new, old.results)
         return new
 
-    def positions(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
+    def bind_loop_values(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
         """Return the carries or results of a new loop, as replacements of the old one's."""
         new = tuple(Value(op, v.dtype, (), (loop, i)) for i, v in enumerate(old))
-        self.new.update(zip(old, new, strict=True))
+        self.replacements.update(zip(old, new, strict=True))
         return new
 
 
@@ -116,7 +116,7 @@ class PartsCloner(Cloner):
         super().__init__(buffers)
         self.parts: dict[int, tuple[Value, Value]] = {}  # by id of the old value
 
-    def part(self, d: DType) -> DType | None:
+    def part_dtype(self, d: DType) -> DType | None:
         """Return the dtype of the parts of values of `d`; None if these stay whole."""
         raise NotImplementedError
 
@@ -128,25 +128,25 @@ class PartsCloner(Cloner):
         """Return the replacements of several values: two for one in parts."""
         replacements: list[Value] = []
         for v in values:
-            whole = self.part(v.dtype) is None
+            whole = self.part_dtype(v.dtype) is None
             replacements += (self.operand(v),) if whole else self.parts_of(v)
         return tuple(replacements)
 
-    def positions(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
+    def bind_loop_values(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
         """Return the carries or results of a new loop: two for one in parts."""
         new: list[Value] = []
         for v in old:
-            part = self.part(v.dtype)
+            part = self.part_dtype(v.dtype)
             dtypes = (v.dtype,) if part is None else (part, part)
             own = [Value(op, d, (), (loop, len(new) + i)) for i, d in enumerate(dtypes)]
             if part is None:
-                self.new[v] = own[0]
+                self.replacements[v] = own[0]
             else:
                 self.parts[id(v)] = own[0], own[1]
             new += own
         return tuple(new)
 
-    def both(self, index: Value) -> tuple[Value, Value]:
+    def part_indices(self, index: Value) -> tuple[Value, Value]:
         """Return the indices of two parts that are elements of their own, side by side."""
         first = index * 2
         second = first + 1
@@ -156,15 +156,17 @@ class PartsCloner(Cloner):
 
 
 class _RuleCloner(Cloner):
-    def __init__(self, rule: Rule, buffers: Mapping[Buffer, Buffer] | None) -> None:
+    def __init__(self, rule: RewriteRule, buffers: Mapping[Buffer, Buffer] | None) -> None:
         super().__init__(buffers)
         self._rule = rule
 
-    def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+    def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
         return self._rule(v, args)
 
 
-def rewrite(kernel: Kernel, rule: Rule, buffers: Mapping[Buffer, Buffer] | None = None) -> Kernel:
+def rewrite_kernel(
+    kernel: Kernel, rule: RewriteRule, buffers: Mapping[Buffer, Buffer] | None = None
+) -> Kernel:
     """Return the kernel with `rule` applied to every value in order, and buffers replaced."""
     cloner = _RuleCloner(rule, buffers)
     changed = tuple(cloner.buffers.get(b, b) for b in kernel.buffers)

@@ -24,7 +24,7 @@ from .rewrite import Cloner
 from .target import Capabilities
 
 
-def carries_in_order(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+def serialize_carrying_atomics(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Return a kernel of one point whose loops walk the grid; the kernel if nothing carries."""
     sizes = {1, 2} if capabilities.storage_bits == 32 else set()
     if not capabilities.int64:
@@ -64,8 +64,8 @@ class _SequentialCloner(Cloner):
     def operand(self, v: Value) -> Value:
         return self.points[v.axis] if v.op == "index" else super().operand(v)
 
-    def head(self, old: Loop) -> Loop:
-        new = super().head(old)
+    def copy_loop_head(self, old: Loop) -> Loop:
+        new = super().copy_loop_head(old)
         new.kind = "fold" if old.kind == "map" else old.kind
         return new
 

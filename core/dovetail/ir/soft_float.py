@@ -12,16 +12,16 @@ from ..dtypes import float32, float64, int32, int64, uint32, uint64
 from .analysis import values
 from .builder import Kernel
 from .language import Value, bitcast, cast, const, eq, ne, quo, sqrt, where
-from .rewrite import rewrite
+from .rewrite import rewrite_kernel
 from .target import Capabilities
 
 # (two significands, True if the first is the lower) -> 26 bits of the quotient, and the remainder
-Division = Callable[[Value, Value, Value], tuple[Value, Value]]
+DivisionRule = Callable[[Value, Value, Value], tuple[Value, Value]]
 
 # --- division and square root --------------------------------------------------------------------
 
 
-def round_division(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+def lower_float32_division(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Replace float32 division and square root by float64 arithmetic, or by integers without it.
 
     Source: Figueroa, When is double rounding innocuous? SIGNUM Newsletter 30(3), 1995: the 53 bits
@@ -30,8 +30,8 @@ def round_division(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     if capabilities.exact_division or not any(_is_division(v) for v in values(kernel.body)):
         return kernel
     if capabilities.float64:
-        return rewrite(kernel, _divide_in_float64)
-    return rewrite(kernel, _divide_in_integers if capabilities.int64 else _divide_in_words)
+        return rewrite_kernel(kernel, _divide_in_float64)
+    return rewrite_kernel(kernel, _divide_in_integers if capabilities.int64 else _divide_in_words)
 
 
 def _is_division(v: Value) -> bool:
@@ -120,7 +120,7 @@ def _divide_by_digits(ma: Value, mb: Value, below: Value) -> tuple[Value, Value]
     return cast(quotient, uint64), remainder
 
 
-def _integer_quotient(a: Value, b: Value, *, divide: Division) -> Value:
+def _integer_quotient(a: Value, b: Value, *, divide: DivisionRule) -> Value:
     """Return a / b for float32, correctly rounded, by integer arithmetic."""
     (ma, ea), (mb, eb) = _significand_and_exponent(a), _significand_and_exponent(b)
     below = ma < mb  # in that case the quotient's first bit is one place lower
@@ -158,7 +158,7 @@ def _integer_sqrt(x: Value) -> Value:
 # --- fma -----------------------------------------------------------------------------------------
 
 
-def fuse_exactly(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+def lower_fma(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """Replace float32 fma by products and sums on devices that have none.
 
     An fma of float64 stays (see `floats`). Source: Boldo and Melquiond 2008, as for
@@ -166,7 +166,7 @@ def fuse_exactly(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """
     if capabilities.fma or not any(_is_fma(v) for v in values(kernel.body)):
         return kernel
-    return rewrite(kernel, _fma_in_float64 if capabilities.float64 else _fma_in_integers)
+    return rewrite_kernel(kernel, _fma_in_float64 if capabilities.float64 else _fma_in_integers)
 
 
 def _is_fma(v: Value) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ..dtypes import FLOATS, INTEGERS, DType, bool_
 from ..errors import ArgumentError
 
-LEAST_BUFFERS = 8  # buffers that the ops with kernels of their own need in one kernel
+BUFFERS_MIN = 8  # buffers that the ops with kernels of their own need in one kernel
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Capabilities:
     # Bytes of a first-level cache: a grid point writes and rereads them at little cost, and its
     # loops are as quick as neighbouring points. 0 if points share such memory.
     near: int = 0
-    max_buffers: int = 0  # the most that a kernel may have; 0: no limit, else LEAST_BUFFERS or more
+    max_buffers: int = 0  # the most that a kernel may have; 0: no limit, else BUFFERS_MIN or more
     offset_alignment: int = 1  # bytes: the offsets of a launch's buffers are multiples of it
     # Most points of a launch along each axis, the last axis last; no more axes. (): no limit
     max_grid: tuple[int, ...] = ()
@@ -62,8 +62,8 @@ class Capabilities:
                 f"Capabilities: storage_bits is {self.storage_bits}, offset_alignment {alignment}; "
                 "memory is read by 8 bits, or by 32 with an offset_alignment of 4 bytes or more"
             )
-        if self.max_buffers and self.max_buffers < LEAST_BUFFERS:
+        if self.max_buffers and self.max_buffers < BUFFERS_MIN:
             raise ArgumentError(
                 f"Capabilities: max_buffers is {self.max_buffers}; it is 0 for no limit, "
-                f"else {LEAST_BUFFERS} or more, which kernels need"
+                f"else {BUFFERS_MIN} or more, which kernels need"
             )

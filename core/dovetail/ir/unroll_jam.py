@@ -14,7 +14,7 @@ from .language import Block, Loop, Store, Value, fold_loop, where
 from .rewrite import PointCloner
 
 # The last int parameter: the new extent of the axis. The key is True if points are apart.
-EXTENT = {False: "jammed", True: "jammed_apart"}
+EXTENT_NAMES = {False: "jammed", True: "jammed_apart"}
 
 
 def unroll_jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) -> Kernel | None:
@@ -36,8 +36,8 @@ def unroll_jam(kernel: Kernel, count: int, axis: int = -2, apart: bool = False) 
         return None
     if any(b.access == "rw" for b in kernel.buffers):
         return None
-    extent = Value("param", kernel.index, (), EXTENT[apart])
-    points = _points(kernel, count, axis, extent if apart else None)
+    extent = Value("param", kernel.index, (), EXTENT_NAMES[apart])
+    points = _point_cloners(kernel, count, axis, extent if apart else None)
     for s in kernel.body:
         if isinstance(s, Loop):
             _join_folds(points, s)
@@ -68,7 +68,7 @@ def _shares_loads(kernel: Kernel, loop: Loop, axis: int) -> bool:
     return shared and len(values) == len(loop.body)
 
 
-def _points(kernel: Kernel, count: int, axis: int, step: Value | None) -> list[PointCloner]:
+def _point_cloners(kernel: Kernel, count: int, axis: int, step: Value | None) -> list[PointCloner]:
     """Return cloners for the points that become one: neighbours, or `step` apart.
 
     A point beyond the grid has the index of the last.
@@ -90,9 +90,9 @@ def _join_folds(points: list[PointCloner], old: Loop) -> None:
     def step(k: Value, *carries: Value) -> list[Value]:
         updates: list[Value] = []
         for j, point in enumerate(points):
-            point.new[old.var] = k
+            point.replacements[old.var] = k
             own = carries[j * width : (j + 1) * width]
-            point.new.update(zip(old.carry, own, strict=True))
+            point.replacements.update(zip(old.carry, own, strict=True))
             for s in old.body:
                 assert isinstance(s, Value)  # `_shares_loads` has checked it
                 point.value(s)
@@ -103,7 +103,7 @@ def _join_folds(points: list[PointCloner], old: Loop) -> None:
     start, stop = points[0].operands((old.start, old.stop))
     results = iter(fold_loop(start, stop, init, step).results)
     for point in points:
-        point.new.update((r, next(results)) for r in old.results)
+        point.replacements.update((r, next(results)) for r in old.results)
 
 
 def _build_body(kernel: Kernel, points: list[PointCloner]) -> Block:

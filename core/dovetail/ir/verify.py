@@ -26,7 +26,7 @@ def verify(kernel: Kernel) -> None:
 
     Raises: InternalError that names the broken rule and shows the kernel.
     """
-    rule = broken(kernel)
+    rule = find_violation(kernel)
     if rule is not None:
         raise InternalError(f"kernel {kernel.name}: {rule}", _kernel_text(kernel))
 
@@ -36,7 +36,7 @@ def verify_own(kernel: Kernel) -> None:
 
     Raises: ArgumentError that names the broken rule and where, and shows the kernel.
     """
-    rule = broken(kernel)
+    rule = find_violation(kernel)
     if rule is not None:
         raise ArgumentError(
             f"verify: kernel {kernel.name} breaks a rule of the loop language: {rule}\n"
@@ -44,7 +44,7 @@ def verify_own(kernel: Kernel) -> None:
         )
 
 
-def broken(kernel: Kernel) -> str | None:
+def find_violation(kernel: Kernel) -> str | None:
     """Return the first rule that a kernel breaks, and where; None if it breaks none."""
     try:
         _Verifier(kernel).run()
@@ -76,14 +76,14 @@ class _Verifier:
         self.buffers = {id(b) for b in kernel.buffers}
         self.params: dict[str, DType] = dict.fromkeys(kernel.ints, kernel.index)
         self.params |= dict(kernel.scalars)
-        self.placed: set[int] = set()  # ids of every Value and Loop so far
+        self.defined_ids: set[int] = set()  # ids of every Value and Loop so far
         self.in_scope: set[int] = set()
 
     def run(self) -> None:
-        self.header()
+        self.check_header()
         self.block(self.kernel.body)
 
-    def header(self) -> None:
+    def check_header(self) -> None:
         k = self.kernel
         if k.index not in (int64, int32):
             _fail("indices are int64, or int32 for devices that have no more bits", k.index)
@@ -95,18 +95,18 @@ class _Verifier:
             if b.access not in ("r", "w", "rw") or b.dtype not in BY_CODE.values():
                 _fail("a buffer holds a known dtype, with access r, w or rw", b)
         for name, dtype in k.scalars:
-            self.real(dtype, name)
+            self.check_real(dtype, name)
         for extent in k.grid:
             if extent.op not in ("param", "const") or extent.dtype is not k.index:
                 _fail(f"a grid extent is an {k.index.name} parameter or constant", extent)
             self.operand(extent)
 
-    def computable(self, d: DType, where: object) -> None:
+    def check_computable(self, d: DType, where: object) -> None:
         if d.compute is not d:
             _fail(f"no value of dtype {d.name} is computed with", where)
 
-    def real(self, d: DType, where: object) -> None:
-        self.computable(d, where)
+    def check_real(self, d: DType, where: object) -> None:
+        self.check_computable(d, where)
         if d.kind == "c":
             _fail("scalars and constants are real", where)
 
@@ -125,7 +125,7 @@ class _Verifier:
             _fail("a value is used before its statement or outside of its scope", v)
 
     def constant(self, v: Value) -> None:
-        self.real(v.dtype, v)
+        self.check_real(v.dtype, v)
         kind = {"b": "bool", "i": "int", "u": "int", "f": "float"}[v.dtype.kind]
         if type(v.attr).__name__ != kind:
             _fail("a constant is a Python number of its dtype's kind", v)
@@ -150,9 +150,9 @@ class _Verifier:
                 self.effect(s)
 
     def define(self, x: Value | Loop) -> None:
-        if id(x) in self.placed:
+        if id(x) in self.defined_ids:
             _fail("a value or loop stands in exactly one block", x)
-        self.placed.add(id(x))
+        self.defined_ids.add(id(x))
         self.in_scope.add(id(x))
 
     def value(self, v: Value) -> None:
@@ -169,20 +169,20 @@ class _Verifier:
         self.define(v)
 
     def load(self, v: Value) -> None:
-        self.access(v.attr, "r", v)
+        self.check_access(v.attr, "r", v)
         if v.dtype is not v.buffer.dtype:
             _fail("a load has its buffer's dtype", v)
         if len(v.args) not in (1, 2):
             _fail("a load has an index and perhaps a condition", v)
-        self.place(v.index, v.when, v)
+        self.check_index(v.index, v.when, v)
 
-    def access(self, buffer: object, letter: str, where: object) -> None:
+    def check_access(self, buffer: object, letter: str, where: object) -> None:
         if not isinstance(buffer, Buffer) or id(buffer) not in self.buffers:
             _fail("a buffer is declared by the kernel", where)
         if letter not in buffer.access:
             _fail(f"a buffer of access {buffer.access!r} is not accessed as {letter!r}", where)
 
-    def place(self, index: Value, when: Value | None, where: object) -> None:
+    def check_index(self, index: Value, when: Value | None, where: object) -> None:
         if index.dtype is not self.kernel.index:
             _fail(f"an index into a buffer is {self.kernel.index.name}", where)
         if when is not None and when.dtype is not bool_:
@@ -201,7 +201,7 @@ class _Verifier:
             if a.dtype.kind not in kinds or a.dtype is not args[0].dtype:
                 _fail(f"{v.op} takes arguments of one dtype, of kinds {kinds}", v)
             if v.op != "cast":
-                self.computable(a.dtype, v)
+                self.check_computable(a.dtype, v)
         first = args[0].dtype
         expected = {
             "same": first,
@@ -215,15 +215,15 @@ class _Verifier:
         if v.op == "cast" and (v.dtype.kind == "c") != (first.kind == "c"):
             _fail("a cast leads from complex to complex, or from real to real", v)
         if v.op == "bitcast":
-            self.computable(v.dtype, v)
+            self.check_computable(v.dtype, v)
             if v.dtype.itemsize != args[0].dtype.itemsize or v.dtype is bool_:
                 _fail("a bitcast keeps the size and has no part in bool", v)
 
     def effect(self, s: Store | Atomic) -> None:
         for v in (s.index, s.value, *(() if s.when is None else (s.when,))):
             self.operand(v)
-        self.access(s.buffer, "w", s)
-        self.place(s.index, s.when, s)
+        self.check_access(s.buffer, "w", s)
+        self.check_index(s.index, s.when, s)
         if s.value.dtype is not s.buffer.dtype:
             _fail("what is stored has the buffer's dtype", s)
         if isinstance(s, Atomic) and (s.op not in _ATOMICS or not s.value.dtype.is_integer):
@@ -236,7 +236,9 @@ class _Verifier:
         if not s.start.dtype is s.stop.dtype is s.var.dtype is index:
             _fail(f"a loop's bounds and variable are {index.name}", s)
         self.define(s)
-        {"map": self.map, "reduce": self.reduce, "fold": self.fold}.get(s.kind, self.no_loop)(s)
+        {"map": self.map, "reduce": self.reduce, "fold": self.fold}.get(s.kind, self.check_no_loop)(
+            s
+        )
         outside = set(self.in_scope)
         self.add_to_scope(s, (s.var,), "loopvar")
         self.add_to_scope(s, s.carry, "carry")
@@ -252,10 +254,10 @@ class _Verifier:
         for i, v in enumerate(values):
             if v.op != op or v.attr != (loop, i):
                 _fail(f"the loop's {op} {i} names the loop and its position", v)
-            self.computable(v.dtype, v)
+            self.check_computable(v.dtype, v)
             self.in_scope.add(id(v))
 
-    def no_loop(self, s: Loop) -> None:
+    def check_no_loop(self, s: Loop) -> None:
         _fail("a loop is a map, a reduce or a fold", s.kind)
 
     def map(self, s: Loop) -> None:

@@ -12,7 +12,7 @@ A matrix without a result raises LinAlgError (a ValueError) with its position in
 from typing import TYPE_CHECKING
 
 from ..errors import LinAlgError as LinAlgError  # NumPy has it here
-from ..functions.numpy.protocol import ELSEWHERE
+from ..functions.numpy.protocol import MODULE_RESOLVERS
 from ..functions.products.matrix_products import (
     diagonal,
     matmul,
@@ -47,13 +47,15 @@ else:
         "factors": "cholesky lu lu_solve qr svd svdvals",
         "least_squares": "cond lstsq matrix_rank pinv",
         "norms": "matrix_norm vector_norm",
-        "numpy_names": "NUMPYS",
+        "numpy_names": "LINALG_FUNCTIONS",
         "matrix_functions": "block_diag cross expm householder kron matrix_power multi_dot trace",
         "solving": "det inv slogdet solve",
         "triangular": "cholesky_solve solve_triangular",
     }
     __getattr__ = late(__name__, {n: home for home, names in _HOMES.items() for n in names.split()})
-    ELSEWHERE["numpy.linalg"] = lambda function: __getattr__("NUMPYS").get(function)
+    MODULE_RESOLVERS["numpy.linalg"] = lambda function: __getattr__("LINALG_FUNCTIONS").get(
+        function
+    )
 
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ..autograd.function import Function
 from ..functions.elementwise import op_functions as ew
 from ..functions.products.matrix_products import conjugate, diagonal
-from ..functions.variants import into
+from ..functions.variants import accept_out
 from ..ops.host_routines import EIG, EIGH, EIGVALS, EIGVALSH
 from ..tensor.tensor import Tensor
 from . import lapack
@@ -43,15 +43,15 @@ class _Eigh(Function):
 
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor) -> tuple[Tensor, ...]:
-        w, v = lapack.call(name, EIGH, a)
+        w, v = lapack.call_routine(name, EIGH, a)
         ctx.save_for_backward(w, v)
         return w, v
 
     @staticmethod
-    def backward(ctx: Any, of_w: Tensor, of_v: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_w: Tensor, grad_v: Tensor) -> tuple[Tensor | None, ...]:
         w, v = ctx.saved_tensors
-        inner = adjoint(v) @ of_v * inverse_differences(w, w)
-        inner = inner + as_row(of_w) * identity(w.shape[-1], w)
+        inner = adjoint(v) @ grad_v * inverse_differences(w, w)
+        inner = inner + as_row(grad_w) * identity(w.shape[-1], w)
         return None, hermitian_part(v @ inner @ adjoint(v))
 
 
@@ -65,7 +65,7 @@ def inverse_differences(columns: Tensor, rows: Tensor) -> Tensor:
     return ew.where(same, 0.0, 1 / ew.where(same, 1.0, differences))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def eigh(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EighResult:
     """Return the eigenvalues of Hermitian matrices, ascending, and their vectors, as columns.
 
@@ -85,7 +85,7 @@ def eigh(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EighResult:
     return EighResult(*_Eigh.apply("eigh", square("eigh", x)))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def eigvalsh(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the eigenvalues of Hermitian matrices, ascending; see `eigh`.
 
@@ -102,7 +102,7 @@ def eigvalsh(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     x = square("eigvalsh", x)
     if x.requires_grad:
         return _Eigh.apply("eigvalsh", x)[0]
-    return lapack.call("eigvalsh", EIGVALSH, x)[0]
+    return lapack.call_routine("eigvalsh", EIGVALSH, x)[0]
 
 
 # --- of any square matrices -----------------------------------------------------------------------
@@ -116,23 +116,23 @@ class _Eig(Function):
 
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor) -> tuple[Tensor, ...]:
-        w, v = lapack.call(name, EIG, a)
+        w, v = lapack.call_routine(name, EIG, a)
         ctx.save_for_backward(w, v)
         ctx.real = a.dtype.kind == "f"
         return w, v
 
     @staticmethod
-    def backward(ctx: Any, of_w: Tensor, of_v: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_w: Tensor, grad_v: Tensor) -> tuple[Tensor | None, ...]:
         w, v = ctx.saved_tensors
         unit, adjoint_v = identity(w.shape[-1], w), adjoint(v)
-        inner = adjoint_v @ of_v
+        inner = adjoint_v @ grad_v
         inner = inner - adjoint_v @ v * as_row(ew.real(diagonal(inner)))  # vectors have length 1
-        inner = inner * conjugate(inverse_differences(w, w)) + as_row(of_w) * unit
+        inner = inner * conjugate(inverse_differences(w, w)) + as_row(grad_w) * unit
         gradient = solve(adjoint_v, inner @ adjoint_v)
         return None, ew.real(gradient) if ctx.real else gradient
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def eig(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EigResult:
     """Return the eigenvalues of square matrices, in no order, and their vectors, as unit columns.
 
@@ -151,7 +151,7 @@ def eig(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> EigResult:
     return EigResult(*_Eig.apply("eig", square("eig", x)))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def eigvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the eigenvalues of square matrices, in no order; see `eig`.
 
@@ -168,4 +168,4 @@ def eigvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     x = square("eigvals", x)
     if x.requires_grad:
         return _Eig.apply("eigvals", x)[0]
-    return lapack.call("eigvals", EIGVALS, x)[0]
+    return lapack.call_routine("eigvals", EIGVALS, x)[0]

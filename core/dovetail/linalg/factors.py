@@ -12,7 +12,7 @@ from ..functions.creation.constructors import tril, triu
 from ..functions.elementwise import op_functions as ew
 from ..functions.products.matrix_products import matmul
 from ..functions.shape.copies import concat
-from ..functions.variants import into
+from ..functions.variants import accept_out
 from ..ops.host_routines import CHOLESKY, LU, QR, SVD, SVDVALS, HostCall
 from ..tensor.promotion import Array
 from ..tensor.tensor import Tensor
@@ -24,7 +24,7 @@ from .matrix_checks import (
     as_row,
     hermitian_part,
     identity,
-    matrices,
+    require_matrices,
     right_sides,
     same_batch,
     square,
@@ -71,9 +71,11 @@ class _Cholesky(Function):
     def forward(ctx: Any, a: Tensor) -> Tensor:
         if unrolled_matrices.fits(a):
             factor = unrolled_matrices.cholesky(a)
-            factor = lapack.verify_result(HostCall("cholesky", CHOLESKY, checks=True), factor, a)
+            factor = lapack.verify_result(
+                HostCall("cholesky", CHOLESKY, checks_results=True), factor, a
+            )
         else:
-            (factor,) = lapack.call("cholesky", CHOLESKY, a)
+            (factor,) = lapack.call_routine("cholesky", CHOLESKY, a)
         ctx.save_for_backward(factor)
         return factor
 
@@ -91,7 +93,7 @@ def _halve_diagonal(x: Tensor) -> Tensor:
     return tril(x) - x * identity(x.shape[-1], x) * 0.5
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def cholesky(x: Tensor, /, *, upper: bool = False, out: Tensor | None = None) -> Tensor:
     """Return the lower triangular L of Hermitian, positive definite matrices: `L @ conj(L).mT`.
 
@@ -125,31 +127,31 @@ class _QR(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, mode: Mode) -> tuple[Tensor, ...]:
-        q, r = lapack.call("qr", QR, a, options=(mode,))
+        q, r = lapack.call_routine("qr", QR, a, options=(mode,))
         ctx.save_for_backward(q, r, a)
         return q, r
 
     @staticmethod
-    def backward(ctx: Any, of_q: Tensor, of_r: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, grad_q: Tensor, grad_r: Tensor) -> tuple[Tensor | None, ...]:
         q, r, a = ctx.saved_tensors
         rows, columns = a.shape[-2:]
         if q.shape[-1] > columns:
             raise GradientError('qr: mode="complete" of more rows than columns has no gradient')
         if rows >= columns:
-            return _qr_gradient(q, r, of_q, of_r), None
-        left, right = of_r[..., :rows], of_r[..., rows:]
-        of_q = of_q + a[..., rows:] @ adjoint(right)
-        return concat([_qr_gradient(q, r[..., :rows], of_q, left), q @ right], axis=-1), None
+            return _qr_gradient(q, r, grad_q, grad_r), None
+        left, right = grad_r[..., :rows], grad_r[..., rows:]
+        grad_q = grad_q + a[..., rows:] @ adjoint(right)
+        return concat([_qr_gradient(q, r[..., :rows], grad_q, left), q @ right], axis=-1), None
 
 
-def _qr_gradient(q: Tensor, r: Tensor, of_q: Tensor, of_r: Tensor) -> Tensor:
+def _qr_gradient(q: Tensor, r: Tensor, grad_q: Tensor, grad_r: Tensor) -> Tensor:
     """Return the gradient of matrices with at least as many rows as columns."""
-    inner = r @ adjoint(triu(of_r)) - adjoint(of_q) @ q
+    inner = r @ adjoint(triu(grad_r)) - adjoint(grad_q) @ q
     inner = hermitian_part(tril(inner) + adjoint(tril(inner, k=-1)))
-    return adjoint(solve_triangle("qr", r, adjoint(of_q + q @ inner), upper=True))
+    return adjoint(solve_triangle("qr", r, adjoint(grad_q + q @ inner), upper=True))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def qr(x: Tensor, /, *, mode: Mode = "reduced", out: Sequence[Tensor] | None = None) -> QRResult:
     """Return orthonormal Q and upper triangular R whose products `Q @ R` are x.
 
@@ -166,7 +168,7 @@ def qr(x: Tensor, /, *, mode: Mode = "reduced", out: Sequence[Tensor] | None = N
     True
     """
     mode = choice("qr", mode, "mode", ("reduced", "complete"))
-    return QRResult(*_QR.apply(matrices("qr", x), mode))
+    return QRResult(*_QR.apply(require_matrices("qr", x), mode))
 
 
 # --- singular values ------------------------------------------------------------------------------
@@ -180,7 +182,7 @@ class _SVD(Function):
 
     @staticmethod
     def forward(ctx: Any, name: str, a: Tensor, full: bool) -> tuple[Tensor, ...]:
-        factors = lapack.call(name, SVD, a, options=(full,))
+        factors = lapack.call_routine(name, SVD, a, options=(full,))
         ctx.save_for_backward(*factors)
         return factors
 
@@ -193,29 +195,29 @@ class _SVD(Function):
 
 
 def _svd_gradient(
-    u: Tensor, s: Tensor, vh: Tensor, of_u: Tensor, of_s: Tensor, of_vh: Tensor
+    u: Tensor, s: Tensor, vh: Tensor, grad_u: Tensor, grad_s: Tensor, grad_vh: Tensor
 ) -> Tensor:
-    v, of_v, squares = adjoint(vh), adjoint(of_vh), s * s
+    v, of_v, squares = adjoint(vh), adjoint(grad_vh), s * s
     inverses = inverse_differences(squares, squares)
-    left = adjoint(u) @ of_u
+    left = adjoint(u) @ grad_u
     right = vh @ of_v
     inner = inverses * (left - adjoint(left)) * as_row(s) + as_column(s) * (
         inverses * (right - adjoint(right))
     )
-    inner = inner + as_row(of_s) * identity(s.shape[-1], s)
+    inner = inner + as_row(grad_s) * identity(s.shape[-1], s)
     zero = ew.equal(s, 0)
     inverse = as_row(ew.where(zero, 0.0, 1 / ew.where(zero, 1.0, s)))
     if left.dtype.kind == "c":  # a phase is free: it turns both vectors together
         inner = inner + (left - adjoint(left)) * identity(s.shape[-1], s) * inverse * 0.5
     gradient = u @ inner @ vh
     if u.shape[-2] > s.shape[-1]:
-        gradient = gradient + (of_u - u @ left) * inverse @ vh
+        gradient = gradient + (grad_u - u @ left) * inverse @ vh
     if v.shape[-2] > s.shape[-1]:
         gradient = gradient + u @ adjoint((of_v - v @ right) * inverse)
     return gradient
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def svd(
     x: Tensor, /, *, full_matrices: bool = True, out: Sequence[Tensor] | None = None
 ) -> SVDResult:
@@ -235,10 +237,10 @@ def svd(
     [2.0, 1.0]
     """
     full = flag("svd", full_matrices, "full_matrices")
-    return SVDResult(*_SVD.apply("svd", matrices("svd", x), full))
+    return SVDResult(*_SVD.apply("svd", require_matrices("svd", x), full))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def svdvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the singular values of matrices, descending; see `svd`.
 
@@ -250,10 +252,10 @@ def svdvals(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.linalg.svdvals(dt.asarray([[0.0, 2.0], [1.0, 0.0]], device="reference")).tolist()
     [2.0, 1.0]
     """
-    x = matrices("svdvals", x)
+    x = require_matrices("svdvals", x)
     if x.requires_grad:
         return _SVD.apply("svdvals", x, False)[1]
-    return lapack.call("svdvals", SVDVALS, x)[0]
+    return lapack.call_routine("svdvals", SVDVALS, x)[0]
 
 
 # --- LU -------------------------------------------------------------------------------------------
@@ -268,13 +270,13 @@ class _LU(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> tuple[Tensor, ...]:
-        p, low, up = lapack.call("lu", LU, a)
+        p, low, up = lapack.call_routine("lu", LU, a)
         ctx.save_for_backward(p, low, up)
         ctx.mark_non_differentiable(p)
         return p, low, up
 
     @staticmethod
-    def backward(ctx: Any, _: Tensor, of_low: Tensor, of_up: Tensor) -> Tensor:
+    def backward(ctx: Any, _: Tensor, grad_lower: Tensor, grad_upper: Tensor) -> Tensor:
         p, low, up = ctx.saved_tensors
         k = up.shape[-2]
         first, last = low[..., :k, :], up[..., :k]
@@ -285,13 +287,13 @@ class _LU(Function):
         def before_first(x: Tensor) -> Tensor:
             return solve_triangle("lu", first, x, upper=False, unit=True, transposed=True)
 
-        of_first, of_last, more_rows = of_low[..., :k, :], of_up[..., :k], []
+        of_first, of_last, more_rows = grad_lower[..., :k, :], grad_upper[..., :k], []
         if low.shape[-2] > k:
-            below = after_last(of_low[..., k:, :])
+            below = after_last(grad_lower[..., k:, :])
             of_last = of_last - adjoint(low[..., k:, :]) @ below
             more_rows.append(below)
         if up.shape[-1] > k:
-            beside = before_first(of_up[..., k:])
+            beside = before_first(grad_upper[..., k:])
             of_first = of_first - beside @ adjoint(up[..., k:])
         inner = tril(adjoint(first) @ of_first, k=-1) + triu(of_last @ adjoint(last))
         gradient = after_last(before_first(inner))
@@ -302,7 +304,7 @@ class _LU(Function):
         return matmul(p, gradient)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def lu(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> LUResult:
     """Return the factors of Gaussian elimination with partial pivoting: x is `P @ L @ U`.
 
@@ -317,10 +319,10 @@ def lu(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> LUResult:
     >>> p.tolist(), low.tolist(), up.tolist()
     ([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.5, 1.0]], [[2.0, 2.0], [0.0, 1.0]])
     """
-    return LUResult(*_LU.apply(matrices("lu", x)))
+    return LUResult(*_LU.apply(require_matrices("lu", x)))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def lu_solve(
     lu: LUResult | tuple[Tensor, Tensor, Tensor], x2: Array, /, *, out: Tensor | None = None
 ) -> Tensor:

@@ -18,25 +18,27 @@ from ..device_class import opened
 from ..dtypes import dtype as dtype_of
 from ..engine import events, tracer_api
 from ..functions.elementwise import op_functions as ew
-from ..functions.io.interop import address, share
+from ..functions.io.interop import address, wrap_memory
 from ..functions.reductions.statistics import all as all_
 from ..ops.host_routines import HostCall, HostRoutine
 from ..ops.table import COPY
-from ..tensor.host import evaluate, evaluated, from_host, numpy
+from ..tensor.host import evaluate, evaluate_leaf, from_host, numpy
 from ..tensor.primitives import apply
-from ..tensor.tensor import Tensor, make
+from ..tensor.tensor import Tensor, create_tensor
 
-SHARED_FROM = 1 << 16  # bytes: smaller results are copied into memory of the device's allocator
+SHARED_BYTES_MIN = (
+    1 << 16
+)  # bytes: smaller results are copied into memory of the device's allocator
 
 
-def call(
+def call_routine(
     name: str, routine: HostRoutine, *operands: Tensor, options: tuple[Any, ...] = ()
 ) -> tuple[Tensor, ...]:
     """Call a routine on matrices with equal batch axes, and return its results.
 
     Errors name `name`. Raises: LinAlgError, OutOfMemoryError.
     """
-    many = tracer_api.call_batched(partial(call, name, routine, options=options), operands)
+    many = tracer_api.call_batched(partial(call_routine, name, routine, options=options), operands)
     if many is not None:
         return tuple(many)
     host = HostCall(name, routine, options)
@@ -46,7 +48,7 @@ def call(
     start = time.perf_counter_ns()
     arrays = [numpy(x) for x in operands]
     results = host(arrays)
-    tensors = tuple([_tensor(a, operands[0]) for a in results])
+    tensors = tuple([_wrap_host_array(a, operands[0]) for a in results])
     events.counters.calls += 1
     shared = opened(operands[0].device).backend.host
     bytes_moved = 0 if shared else sum(a.nbytes for a in (*arrays, *results))
@@ -55,59 +57,59 @@ def call(
 
 
 def verify_result(
-    host: HostCall, computed: Tensor, *matrices: Tensor, into: Tensor | None = None
+    host: HostCall, kernel_result: Tensor, *matrices: Tensor, target: Tensor | None = None
 ) -> Tensor:
     """Compute a kernel's result now, and return it; if it is not finite, call LAPACK instead.
 
-    `into`: the tensor to return instead; if LAPACK refuses a matrix, it gets the values of
+    `target`: the tensor to return instead; if LAPACK refuses a matrix, it gets the values of
     `host.instead`. Raises: LinAlgError.
     """
-    result = computed if into is None else into
-    extra = () if into is None else (into,)
+    result = kernel_result if target is None else target
+    extra = () if target is None else (target,)
     many = tracer_api.call_batched(
-        partial(_verify_batched, host, into is not None), (*extra, computed, *matrices)
+        partial(_verify_batched, host, target is not None), (*extra, kernel_result, *matrices)
     )
     if many is not None:
         return many[0]
-    fine = all_(ew.isfinite(computed))
-    evaluate(computed, fine, *extra)
-    operands = (fine, computed, *matrices)
-    if _record_call(host, operands, into) is None:
+    fine = all_(ew.isfinite(kernel_result))
+    evaluate(kernel_result, fine, *extra)
+    operands = (fine, kernel_result, *matrices)
+    if _record_call(host, operands, target) is None:
         replacement = host(map(numpy, operands))
-        result = _tensor(replacement[0], result) if replacement else result
+        result = _wrap_host_array(replacement[0], result) if replacement else result
     return result
 
 
 def _verify_batched(host: HostCall, replaces: bool, *tensors: Tensor) -> list[Tensor]:
     """Check the results of all examples of a `vmap`."""
-    return [verify_result(host, *tensors[replaces:], into=tensors[0] if replaces else None)]
+    return [verify_result(host, *tensors[replaces:], target=tensors[0] if replaces else None)]
 
 
 def _record_call(
-    host: HostCall, operands: Sequence[Tensor], into: Tensor | None = None
+    host: HostCall, operands: Sequence[Tensor], target: Tensor | None = None
 ) -> tuple[Tensor, ...] | None:
     """Record the call as a step of a captured function and return its results, or None."""
     recorder = tracer_api.current()
     if recorder is None:
         return None
-    leaves = [evaluated(_dense(x)) for x in operands]
-    results = recorder.call_host(host, leaves, None if into is None else evaluated(into))
-    return None if results is None else tuple(map(make, results))
+    leaves = [evaluate_leaf(_dense(x)) for x in operands]
+    results = recorder.call_host(host, leaves, None if target is None else evaluate_leaf(target))
+    return None if results is None else tuple(map(create_tensor, results))
 
 
 def _dense(x: Tensor) -> Tensor:
     """Return the tensor in memory without gaps."""
-    evaluated(x)
+    evaluate_leaf(x)
     return x if x.is_contiguous() else apply(COPY, (x,))
 
 
-def _tensor(a: np.ndarray, like: Tensor) -> Tensor:
+def _wrap_host_array(a: np.ndarray, like: Tensor) -> Tensor:
     """Return host values as a tensor of the device, over their own memory if they are large."""
     dtype = dtype_of(a.dtype)
     assert dtype.part is like.dtype.part, "a routine of another precision"
-    if a.nbytes >= SHARED_FROM and a.flags.c_contiguous and a.flags.writeable:
+    if a.nbytes >= SHARED_BYTES_MIN and a.flags.c_contiguous and a.flags.writeable:
         strides = tuple(s // a.itemsize for s in a.strides)
-        shared = share(a, address(a), a.shape, strides, dtype, like.device, False)
+        shared = wrap_memory(a, address(a), a.shape, strides, dtype, like.device, False)
         if shared is not None:
             return shared
     return from_host(a, dtype, like.device)

@@ -14,10 +14,10 @@ from ..functions.products.matrix_products import matmul
 from ..functions.reductions.statistics import count_nonzero
 from ..functions.reductions.statistics import max as max_
 from ..functions.reductions.statistics import sum as sum_
-from ..functions.variants import into
+from ..functions.variants import accept_out
 from ..ops.host_routines import PINV
 from ..tensor.primitives import view
-from ..tensor.promotion import ARRAYS, Array, beside
+from ..tensor.promotion import ARRAY_TYPES, Array, as_operand
 from ..tensor.tensor import Tensor
 from . import lapack
 from .eigenvalues import eigvalsh
@@ -27,7 +27,7 @@ from .matrix_checks import (
     as_column,
     as_scalars,
     identity,
-    matrices,
+    require_matrices,
     right_sides,
     same_batch,
     same_dtype,
@@ -58,11 +58,11 @@ class _PseudoInverse(Function):
     """
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, share: float | Tensor) -> Tensor:
-        if isinstance(share, Tensor):
-            (inverse,) = lapack.call("pinv", PINV, a, share)
+    def forward(ctx: Any, a: Tensor, threshold: float | Tensor) -> Tensor:
+        if isinstance(threshold, Tensor):
+            (inverse,) = lapack.call_routine("pinv", PINV, a, threshold)
         else:
-            (inverse,) = lapack.call("pinv", PINV, a, options=(share,))
+            (inverse,) = lapack.call_routine("pinv", PINV, a, options=(threshold,))
         ctx.save_for_backward(a, inverse)
         return inverse
 
@@ -76,18 +76,18 @@ class _PseudoInverse(Function):
         return gradient + adjoint_x @ x @ (adjoint_g - (adjoint_g @ x) @ a), None
 
 
-def _least_share(name: str, x: Tensor, rtol: Threshold) -> float | Tensor:
+def _relative_threshold(name: str, x: Tensor, rtol: Threshold) -> float | Tensor:
     """Return the fraction of the largest singular value above which others count."""
     if rtol is None:
         return max(x.shape[-2:]) * float(finfo(x.dtype).eps)
-    if isinstance(rtol, ARRAYS):
-        rtol = beside(name, rtol, (x,))
+    if isinstance(rtol, ARRAY_TYPES):
+        rtol = as_operand(name, rtol, (x,))
     if isinstance(rtol, Tensor):
         return same_dtype(name, ew.real(x), rtol)[1]
     return real(name, rtol, "rtol")
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def pinv(x: Tensor, /, *, rtol: Threshold = None, out: Tensor | None = None) -> Tensor:
     """Return the Moore-Penrose pseudo-inverses of matrices.
 
@@ -102,14 +102,14 @@ def pinv(x: Tensor, /, *, rtol: Threshold = None, out: Tensor | None = None) -> 
     >>> dt.linalg.pinv(dt.asarray([[2.0, 0.0], [0.0, 0.0]], device="reference")).tolist()
     [[0.5, 0.0], [0.0, 0.0]]
     """
-    x = matrices("pinv", x)
-    share = _least_share("pinv", x, rtol)
+    x = require_matrices("pinv", x)
+    share = _relative_threshold("pinv", x, rtol)
     if isinstance(share, Tensor):
         x, share = same_batch("pinv", x, view(share, ("reshape", (*share.shape, 1, 1))))
     return _PseudoInverse.apply(x, share)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def matrix_rank(
     x: Tensor, /, *, rtol: Threshold = None, hermitian: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -126,8 +126,8 @@ def matrix_rank(
     >>> dt.linalg.matrix_rank(dt.asarray([[2.0, 2.0], [1.0, 1.0]], device="reference")).item()
     1
     """
-    x = matrices("matrix_rank", x.detach() if isinstance(x, Tensor) else x)
-    share = _least_share("matrix_rank", x, rtol)
+    x = require_matrices("matrix_rank", x.detach() if isinstance(x, Tensor) else x)
+    share = _relative_threshold("matrix_rank", x, rtol)
     if flag("matrix_rank", hermitian, "hermitian"):
         values = ew.abs(eigvalsh(square("matrix_rank", x)))
     else:
@@ -135,11 +135,11 @@ def matrix_rank(
     return _rank(values, share)
 
 
-def _rank(values: Tensor, share: float | Tensor) -> Tensor:
+def _rank(values: Tensor, threshold: float | Tensor) -> Tensor:
     if not values.shape[-1]:
         return count_nonzero(values, axis=-1)
     largest = max_(values, axis=-1)
-    least = largest * share
+    least = largest * threshold
     return (
         count_nonzero(values > as_column(least), axis=-1)
         if least.ndim
@@ -147,7 +147,7 @@ def _rank(values: Tensor, share: float | Tensor) -> Tensor:
     )
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -> Tensor:
     """Return the condition numbers of matrices: the norm times that of the inverse.
 
@@ -162,7 +162,7 @@ def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -
     >>> dt.linalg.cond(dt.asarray([[4.0, 0.0], [0.0, 2.0]], device="reference")).item()
     2.0
     """
-    x = matrices("cond", x)
+    x = require_matrices("cond", x)
     if not x.shape[-1] or not x.shape[-2]:
         raise ShapeError(f"cond: an empty matrix, of shape {x.shape}, has no condition number")
     if ord is None or ord in (2, -2):
@@ -196,7 +196,7 @@ def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> LstsqResult:
     True
     """
     a, b, vector = right_sides("lstsq", x1, x2)
-    least = share = _least_share("lstsq", a, rcond)
+    least = share = _relative_threshold("lstsq", a, rcond)
     if isinstance(share, Tensor):
         a, least = same_batch("lstsq", a, view(share, ("reshape", (*share.shape, 1, 1))))
     solution = matmul(_PseudoInverse.apply(a, least), b)

@@ -57,7 +57,7 @@ class _Lane:
         return self.site.put(self.operand, value, i, j, self.lane)
 
 
-def _steps(n: Value, body: Body) -> Loop:
+def _sequential_loop(n: Value, body: Body) -> Loop:
     """Run effects for 0, 1, ..., n - 1, one after the other."""
     return fold_loop(0, n, (), lambda k: ((), tuple(body(k))))
 
@@ -65,19 +65,19 @@ def _steps(n: Value, body: Body) -> Loop:
 # --- transposition into temporaries and back ------------------------------------------------------
 
 
-def _inward(site: KernelSite) -> None:
+def _move_batch_last(site: KernelSite) -> None:
     """Move the batch from the first axis to the last."""
     i, j, lane = (site.axis(-1, d) for d in range(3))
     site.store(site.read(0, lane, i, j), i, j, lane)
 
 
-def _outward(site: KernelSite) -> None:
+def _move_batch_first(site: KernelSite) -> None:
     """Move the batch from the last axis to the first."""
     lane, i, j = (site.axis(-1, d) for d in range(3))
     site.store(site.read(0, i, j, lane), lane, i, j)
 
 
-def _lower_outward(site: KernelSite) -> None:
+def _move_lower_batch_first(site: KernelSite) -> None:
     """Move the batch to the first axis, with zeros above the diagonal."""
     lane, i, j = (site.axis(-1, d) for d in range(3))
     site.store(where(i < j, 0.0, site.read(0, i, j, lane)), lane, i, j)
@@ -87,29 +87,32 @@ def _batch_last(launches: Launches, operand: int) -> int:
     """Copy an operand's matrices to a temporary with the batch last, and return its number."""
     batch, n, m = launches.shape(operand)
     temporary = launches.temporary(launches.dtype(operand), (n, m, batch))
-    launches.launch(f"{launches.op.name}_turned", _inward, operand, temporary)
+    launches.launch(f"{launches.op.name}_turned", _move_batch_last, operand, temporary)
     return temporary
 
 
 # --- elimination ----------------------------------------------------------------------------------
 
 
-def _exchange(of: _Lane, k: Value, p: Value, start: Value) -> Loop:
+def _exchange(matrix: _Lane, k: Value, p: Value, start: Value) -> Loop:
     """Exchange rows k and p."""
 
     def element(j: Value) -> list[Effect]:
-        here, there = of[k, j], of[p, j]  # the first store uses both, so that both are read before
-        return [of.put(where(eq(p, k), here, there), k, j), of.put(here, p, j)]
+        here, there = (
+            matrix[k, j],
+            matrix[p, j],
+        )  # the first store uses both, so that both are read before
+        return [matrix.put(where(eq(p, k), here, there), k, j), matrix.put(here, p, j)]
 
-    return map_loop(start, of.columns, element)
+    return map_loop(start, matrix.columns, element)
 
 
 def _pivot(a: _Lane, k: Value) -> Value:
     """Return the row from k on with the largest element in column k."""
 
-    def larger(i: Value, most: Value, at: Value) -> tuple[Value, Value]:
+    def larger(i: Value, largest: Value, at: Value) -> tuple[Value, Value]:
         size = absolute(a[i, k])
-        return where(most < size, size, most), where(most < size, i, at)
+        return where(largest < size, size, largest), where(largest < size, i, at)
 
     return fold_loop(k + 1, a.rows, (absolute(a[k, k]), k), larger).results[1]
 
@@ -121,9 +124,11 @@ def _clear_below(a: _Lane, b: _Lane | None, k: Value) -> Loop:
         top = a[k, k]
         factor = where(eq(top, 0.0), 0.0, -(a[i, k] / top))  # a pivot of 0: the column is 0
 
-        def subtract(of: _Lane, start: Value) -> Loop:
+        def subtract(matrix: _Lane, start: Value) -> Loop:
             return map_loop(
-                start, of.columns, lambda j: [of.put(fma(factor, of[k, j], of[i, j]), i, j)]
+                start,
+                matrix.columns,
+                lambda j: [matrix.put(fma(factor, matrix[k, j], matrix[i, j]), i, j)],
             )
 
         effects: list[Effect] = [a.put(factor, i, k), subtract(a, k + 1)]
@@ -141,7 +146,7 @@ def _eliminate(site: KernelSite) -> None:
         p = _pivot(a, k)
         return [_exchange(a, k, p, k), _exchange(b, k, p, const(0, int64)), _clear_below(a, b, k)]
 
-    site.builder.effect(_steps(a.rows, step))
+    site.builder.effect(_sequential_loop(a.rows, step))
     site.builder.effect(_substitute(a, b, upper=True, unit=False, transposed=False))
 
 
@@ -162,13 +167,13 @@ def _substitute(a: _Lane, b: _Lane, *, upper: bool, unit: bool, transposed: bool
 
         return [map_loop(0, b.columns, column)]
 
-    return _steps(n, row)
+    return _sequential_loop(n, row)
 
 
 def _solve(launches: Launches) -> None:
     a, b = _batch_last(launches, 0), _batch_last(launches, 1)
     launches.launch(launches.op.name, _eliminate, a, b, changes=(0, -1))
-    launches.launch(f"{launches.op.name}_back", _outward, b, launches.result)
+    launches.launch(f"{launches.op.name}_back", _move_batch_first, b, launches.result)
 
 
 def _inverse(launches: Launches) -> None:
@@ -183,7 +188,7 @@ def _inverse(launches: Launches) -> None:
 
     launches.launch("identity_of_batches", identity, b)
     launches.launch(launches.op.name, _eliminate, a, b, changes=(0, -1))
-    launches.launch(f"{launches.op.name}_back", _outward, b, launches.result)
+    launches.launch(f"{launches.op.name}_back", _move_batch_first, b, launches.result)
 
 
 def _product_of_pivots(site: KernelSite) -> None:
@@ -205,7 +210,7 @@ def _determinant(launches: Launches) -> None:
     launches.launch(launches.op.name, _product_of_pivots, a, launches.result, changes=(0,))
 
 
-def _roots(site: KernelSite) -> None:
+def _factor_columns(site: KernelSite) -> None:
     """Compute Cholesky's factor in the lower triangle, column by column; read nothing above it."""
     a = _Lane(site, -1, site.axis(-1, 2))
 
@@ -223,13 +228,13 @@ def _roots(site: KernelSite) -> None:
             map_loop(j + 1, a.rows, lambda i: [a.put(residual(i, j) / top, i, j)]),
         ]
 
-    site.builder.effect(_steps(a.rows, column))
+    site.builder.effect(_sequential_loop(a.rows, column))
 
 
 def _cholesky(launches: Launches) -> None:
     a = _batch_last(launches, 0)
-    launches.launch(launches.op.name, _roots, a, changes=(-1,))
-    launches.launch(f"{launches.op.name}_back", _lower_outward, a, launches.result)
+    launches.launch(launches.op.name, _factor_columns, a, changes=(-1,))
+    launches.launch(f"{launches.op.name}_back", _move_lower_batch_first, a, launches.result)
 
 
 def _triangular(launches: Launches) -> None:
@@ -243,18 +248,18 @@ def _triangular(launches: Launches) -> None:
 
     a, b = _batch_last(launches, 0), _batch_last(launches, 1)
     launches.launch(launches.op.name, divide, a, b, changes=(-1,))
-    launches.launch(f"{launches.op.name}_back", _outward, b, launches.result)
+    launches.launch(f"{launches.op.name}_back", _move_batch_first, b, launches.result)
 
 
-def _row(name: str, launches: Callable[[Launches], None], arity: int = 1) -> Op:
+def _make_op(name: str, launches: Callable[[Launches], None], arity: int = 1) -> Op:
     return Op(name, "kernel", same("f"), launches=launches, many="first", arity=arity)
 
 
-SOLVE = _row("solve_looped", _solve, 2)
-TRIANGULAR = _row("solve_triangular_looped", _triangular, 2)
-INVERSE = _row("inverse_looped", _inverse)
-DETERMINANT = _row("determinant_looped", _determinant)
-CHOLESKY = _row("cholesky_looped", _cholesky)
+SOLVE = _make_op("solve_looped", _solve, 2)
+TRIANGULAR = _make_op("solve_triangular_looped", _triangular, 2)
+INVERSE = _make_op("inverse_looped", _inverse)
+DETERMINANT = _make_op("determinant_looped", _determinant)
+CHOLESKY = _make_op("cholesky_looped", _cholesky)
 
 # --- as tensors -----------------------------------------------------------------------------------
 

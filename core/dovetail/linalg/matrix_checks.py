@@ -10,19 +10,19 @@ from ..functions.datatypes import cast
 from ..functions.products.matrix_products import conjugate
 from ..layout import Shape
 from ..tensor.primitives import view
-from ..tensor.promotion import Array, brought
+from ..tensor.promotion import Array, as_tensors
 from ..tensor.tensor import Tensor, required, strided
 
-FACTORED = (float32, float64, *COMPLEX)  # the dtypes of LAPACK's routines
+LAPACK_DTYPES = (float32, float64, *COMPLEX)  # the dtypes of LAPACK's routines
 
 
-def matrices(name: str, x: Tensor) -> Tensor:
+def require_matrices(name: str, x: Tensor) -> Tensor:
     """Return `x` as a strided tensor of matrices that LAPACK takes.
 
     Errors name `name`. Raises: DTypeError, LayoutError, ShapeError.
     """
     x = strided(name, required(name, x))
-    if x.dtype not in FACTORED:
+    if x.dtype not in LAPACK_DTYPES:
         raise DTypeError(
             f"{name}: takes float32, float64 and complex numbers, not {x.dtype.name}; see "
             "x.astype(dt.float32)"
@@ -34,7 +34,7 @@ def matrices(name: str, x: Tensor) -> Tensor:
 
 def square(name: str, x: Tensor) -> Tensor:
     """Return `x` as a strided tensor of square matrices. Raises: the errors of `matrix_checks`."""
-    x = matrices(name, x)
+    x = require_matrices(name, x)
     if x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name}: needs square matrices, not {x.shape[-2]} x {x.shape[-1]}")
     return x
@@ -67,9 +67,11 @@ def right_sides(name: str, a: Array, b: Array) -> tuple[Tensor, Tensor, bool]:
 
     Raises: DTypeError, DeviceError, ShapeError.
     """
-    a, b = (strided(name, x) for x in brought(name, a, b))
+    a, b = (strided(name, x) for x in as_tensors(name, a, b))
     vector = b.ndim == 1
-    a, b = same_dtype(name, matrices(name, a), matrices(name, as_column(b) if vector else b))
+    a, b = same_dtype(
+        name, require_matrices(name, a), require_matrices(name, as_column(b) if vector else b)
+    )
     if a.shape[-2] != b.shape[-2]:
         raise ShapeError(
             f"{name}: shapes {a.shape} and {b.shape} do not fit: {a.shape[-2]} rows against "

@@ -22,7 +22,7 @@ from ..functions.reductions.statistics import max as max_
 from ..functions.reductions.statistics import sum as sum_
 from ..functions.shape.copies import concat
 from ..functions.shape.manipulation import diagonal
-from ..functions.variants import into
+from ..functions.variants import accept_out
 from ..ops import table as ops
 from ..ops.host_routines import FINITE, HostCall
 from ..tensor.primitives import apply, view
@@ -34,7 +34,7 @@ from .matrix_checks import (
     as_row,
     as_scalars,
     identity,
-    matrices,
+    require_matrices,
     same_batch,
     square,
 )
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def trace(
     x: Tensor, /, *, offset: int = 0, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
@@ -71,7 +71,7 @@ def trace(
     return sum_(diagonals, axis=-1, dtype=dtype)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
     """Return square matrices to the power n; their inverses to -n if n is negative.
 
@@ -98,7 +98,7 @@ def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
     return x * 0 + identity(x.shape[-1], x) if product is None else apply(ops.COPY, (product,))
 
 
-@into
+@accept_out
 def multi_dot(arrays: Sequence[Tensor], /, *, out: Tensor | None = None) -> Tensor:
     """Return the product of several matrices, in the order of the fewest multiplications.
 
@@ -156,7 +156,7 @@ def _chain(operands: list[Tensor], splits: dict[tuple[int, int], int], i: int, j
     return matmul(_chain(operands, splits, i, k), _chain(operands, splits, k, j))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
     """Return a matrix with these on its diagonal, one after the other, and 0 elsewhere.
 
@@ -187,7 +187,7 @@ def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
     return concat(rows, axis=0)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def householder(x: Tensor, tau: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the first columns of a product of Householder reflections, as in LAPACK's QR.
 
@@ -203,7 +203,10 @@ def householder(x: Tensor, tau: Tensor, /, *, out: Tensor | None = None) -> Tens
     >>> dt.linalg.householder(x, dt.asarray([1.0], device="reference")).tolist()
     [[0.0], [-1.0]]
     """
-    x, tau = matrices("householder", x), strided("householder", required("householder", tau))
+    x, tau = (
+        require_matrices("householder", x),
+        strided("householder", required("householder", tau)),
+    )
     m, n = x.shape[-2:]
     if tau.dtype is not x.dtype:
         raise DTypeError(f"householder: x is {x.dtype.name} and tau {tau.dtype.name}")
@@ -226,14 +229,14 @@ def householder(x: Tensor, tau: Tensor, /, *, out: Tensor | None = None) -> Tens
 # Higham, The scaling and squaring method for the matrix exponential revisited, 2005, table 2.3
 # and (2.3).
 _DEGREE = 13
-_EXACT_UP_TO = 5.371920351148152
+_PADE_NORM_MAX = 5.371920351148152
 _PADE = [
     math.factorial(26 - k) * math.factorial(13) // (math.factorial(13 - k) * math.factorial(k))
     for k in range(_DEGREE + 1)
 ]
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def expm(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the exponentials of square matrices, by scaling and squaring.
 
@@ -252,7 +255,7 @@ def expm(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     exponential = _pade(x * as_scalars(ew.exp2(-halvings)))
     if tracer_api.is_captured():
         return _RepeatedSquaring.apply(exponential, halvings)
-    for i in range(tracer_api.look(lambda h: int(max_(h).item()), halvings)):
+    for i in range(tracer_api.call_on_batch(lambda h: int(max_(h).item()), halvings)):
         exponential = _square_once(i, exponential, halvings)
     return exponential
 
@@ -280,9 +283,9 @@ class _RepeatedSquaring(Function):
         return (_square_backward(*operands) if many is None else many)[0], None
 
 
-def _square_repeatedly(x: Tensor, times: Tensor, upto: Tensor | None = None) -> list[Tensor]:
-    """Square each matrix as often as `times` says, at most `upto` times."""
-    count = max_(times) if upto is None else upto
+def _square_repeatedly(x: Tensor, times: Tensor, count_max: Tensor | None = None) -> list[Tensor]:
+    """Square each matrix as often as `times` says, at most `count_max` times."""
+    count = max_(times) if count_max is None else count_max
     return [fori_loop(0, cast(count, int64), lambda i, c: _square_once(i, c, times), x)]
 
 
@@ -300,10 +303,10 @@ def _square_backward(x: Tensor, times: Tensor, g: Tensor) -> list[Tensor]:
 
 def _halvings(x: Tensor) -> Tensor:
     """Return the number of halvings of each matrix before its exponential is a quotient."""
-    x = lapack.verify_result(HostCall("expm", FINITE, checks=True), x, x)
+    x = lapack.verify_result(HostCall("expm", FINITE, checks_results=True), x, x)
     # Elements are divided by the number of rows first, so that the sums do not overflow.
     share = max_(sum_(ew.abs(x) / x.shape[-1], axis=-2), axis=-1)
-    return ew.maximum(ew.ceil(ew.log2(share) + math.log2(x.shape[-1] / _EXACT_UP_TO)), 0.0)
+    return ew.maximum(ew.ceil(ew.log2(share) + math.log2(x.shape[-1] / _PADE_NORM_MAX)), 0.0)
 
 
 def _pade(x: Tensor) -> Tensor:

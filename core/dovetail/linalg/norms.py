@@ -14,12 +14,12 @@ from ..functions.elementwise import op_functions as ew
 from ..functions.reductions.statistics import max as max_
 from ..functions.reductions.statistics import min as min_
 from ..functions.reductions.statistics import sum as sum_
-from ..functions.variants import into
+from ..functions.variants import accept_out
 from ..layout import Shape
 from ..tensor.primitives import view
 from ..tensor.tensor import Tensor, required, strided
 from .factors import svdvals
-from .matrix_checks import matrices
+from .matrix_checks import require_matrices
 
 __all__ = ["matrix_norm", "vector_norm"]
 
@@ -27,7 +27,7 @@ Axis = int | tuple[int, ...] | None
 Order: TypeAlias = "int | float | Literal['fro', 'nuc']"
 
 
-@into
+@accept_out
 def vector_norm(
     x: Tensor,
     /,
@@ -105,7 +105,7 @@ def squares(x: Tensor) -> Tensor:
     return real * real + imag * imag
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def matrix_norm(
     x: Tensor, /, *, keepdims: bool = False, ord: Order = "fro", out: Tensor | None = None
 ) -> Tensor:
@@ -124,7 +124,7 @@ def matrix_norm(
     >>> dt.linalg.matrix_norm(x, ord=1).item(), dt.linalg.matrix_norm(x, ord=dt.inf).item()
     (6.0, 7.0)
     """
-    x = matrices("matrix_norm", x)
+    x = require_matrices("matrix_norm", x)
     keepdims = flag("matrix_norm", keepdims, "keepdims")
     ord = _matrix_order("matrix_norm", ord)
     if ord == "fro":

@@ -17,7 +17,7 @@ from ..functions.creation.constructors import zeros
 from ..functions.elementwise import op_functions as ew
 from ..functions.reductions.statistics import count_nonzero
 from ..functions.shape.manipulation import moveaxis, reshape
-from ..tensor.promotion import ARRAYS, Array, beside, brought
+from ..tensor.promotion import ARRAY_TYPES, Array, as_operand, as_tensors
 from ..tensor.tensor import Tensor
 from ..tensor.writes import write_out
 from . import eigenvalues, factors, least_squares, matrix_functions, norms, solving
@@ -29,14 +29,14 @@ Function: TypeAlias = Callable[..., object]
 
 
 def _eigh(a: Tensor, UPLO: str = "L") -> eigenvalues.EighResult:
-    return eigenvalues.eigh(_lower("eigh", a, UPLO))
+    return eigenvalues.eigh(_select_lower("eigh", a, UPLO))
 
 
 def _eigvalsh(a: Tensor, UPLO: str = "L") -> Tensor:
-    return eigenvalues.eigvalsh(_lower("eigvalsh", a, UPLO))
+    return eigenvalues.eigvalsh(_select_lower("eigvalsh", a, UPLO))
 
 
-def _lower(name: str, a: Tensor, triangle: str) -> Tensor:
+def _select_lower(name: str, a: Tensor, triangle: str) -> Tensor:
     uplo = triangle.upper() if isinstance(triangle, str) else triangle
     return a if choice(name, uplo, "UPLO", ("L", "U")) == "L" else adjoint(a)
 
@@ -68,8 +68,8 @@ def _matrix_rank(
         return ew.minimum(count_nonzero(A), 1)
     if tol is None:
         return least_squares.matrix_rank(A, rtol=rtol, hermitian=hermitian)
-    if isinstance(tol, (*ARRAYS, np.generic)):
-        tol = beside("matrix_rank", tol, (A,))
+    if isinstance(tol, (*ARRAY_TYPES, np.generic)):
+        tol = as_operand("matrix_rank", tol, (A,))
     least = reshape(tol, (*tol.shape, 1)) if isinstance(tol, Tensor) else tol
     values = ew.abs(eigenvalues.eigvalsh(A)) if hermitian else factors.svdvals(A)
     return count_nonzero(ew.greater(values, least), axis=-1)
@@ -80,7 +80,7 @@ def _lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Tensor, Tens
 
     There are no residuals unless the rank is full and there are more rows than columns.
     """
-    a, b = brought("lstsq", a, b)
+    a, b = as_tensors("lstsq", a, b)
     rcond = None if rcond is not None and rcond < 0 else rcond
     solution, residuals, rank, values = least_squares.lstsq(a, b, rcond)
     if a.shape[0] > a.shape[1] == rank.item():
@@ -113,11 +113,11 @@ def _cond(x: Tensor, p: Order | None = None) -> Tensor:
 
 
 def _multi_dot(arrays: Sequence[Array], *, out: Tensor | None = None) -> Tensor:
-    product = matrix_functions.multi_dot(brought("multi_dot", *arrays))
+    product = matrix_functions.multi_dot(as_tensors("multi_dot", *arrays))
     return product if out is None else write_out("multi_dot", out, product)
 
 
-_OURS: dict[str, Function] = {
+_ADAPTED_FUNCTIONS: dict[str, Function] = {
     "cholesky": factors.cholesky,
     "cond": _cond,
     "cross": matrix_functions.cross,
@@ -142,6 +142,8 @@ _OURS: dict[str, Function] = {
     "trace": matrix_functions.trace,
     "vector_norm": norms.vector_norm,
 }
-NUMPYS: dict[object, Function] = {  # the installed NumPy may lack some
-    getattr(np.linalg, name): ours for name, ours in _OURS.items() if hasattr(np.linalg, name)
+LINALG_FUNCTIONS: dict[object, Function] = {  # the installed NumPy may lack some
+    getattr(np.linalg, name): ours
+    for name, ours in _ADAPTED_FUNCTIONS.items()
+    if hasattr(np.linalg, name)
 }

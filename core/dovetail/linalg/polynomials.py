@@ -8,27 +8,27 @@ from ..argument_checks import integer, named, real
 from ..dtypes import float32, float64, int64, uint64
 from ..errors import ArgumentError, ShapeError
 from ..functions.creation.constructors import arange, eye, ones, zeros
-from ..functions.datatypes import cast, finfo, meet, result_type
+from ..functions.datatypes import cast, finfo, promote_operands, result_type
 from ..functions.elementwise import op_functions as ew
 from ..functions.reductions.numerical import convolve, vander
 from ..functions.reductions.statistics import sum as sum_
 from ..functions.shape.copies import concat
-from ..functions.variants import into
-from ..tensor.host import values_of
+from ..functions.variants import accept_out
+from ..tensor.host import read_values
 from ..tensor.primitives import slice_along, view
-from ..tensor.promotion import Array, Operand, brought
+from ..tensor.promotion import Array, Operand, as_tensors
 from ..tensor.tensor import Tensor
 from .eigenvalues import eigvals
 from .least_squares import lstsq
 
 __all__ = ["poly", "polyadd", "polyder", "polyfit", "polyint", "polymul", "polysub", "roots"]
 
-MOST = 1 << 16  # largest degree, and largest number of repeated integrals
+DEGREE_MAX = 1 << 16  # largest degree, and largest number of repeated integrals
 
 # --- fits to samples ------------------------------------------------------------------------------
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def polyfit(
     x: Array,
     y: Array,
@@ -56,8 +56,8 @@ def polyfit(
     >>> dt.allclose(dt.polyfit(x, [1.0, 3.0, 7.0], 2), [1.0, 1.0, 1.0], atol=1e-4)
     True
     """
-    n = integer("polyfit", deg, "deg", 0, MOST)
-    at, samples, *weights = brought("polyfit", x, y, *([] if w is None else [w]))
+    n = integer("polyfit", deg, "deg", 0, DEGREE_MAX)
+    at, samples, *weights = as_tensors("polyfit", x, y, *([] if w is None else [w]))
     if at.ndim != 1 or not at.size or any(v.shape != at.shape for v in weights):
         raise ShapeError("polyfit: x and w are vectors of one length, of one element at least")
     if samples.ndim not in (1, 2) or samples.shape[0] != at.size:
@@ -95,9 +95,9 @@ def roots(p: Array, /) -> Tensor:
     >>> dt.allclose(dt.roots(dt.asarray([1.0, -3.0, 0.0], device="reference")), [3.0, 0.0])
     True
     """
-    p = _vector("roots", "p", brought("roots", p)[0])
+    p = _vector("roots", "p", as_tensors("roots", p)[0])
     d = p.dtype if p.dtype.kind == "c" or p.dtype is float64 else float32
-    p, nonzero = cast(p, d), np.flatnonzero(values_of("roots", p)).tolist()
+    p, nonzero = cast(p, d), np.flatnonzero(read_values("roots", p)).tolist()
     first, last = (nonzero[0], nonzero[-1]) if nonzero else (0, 0)
     degree = last - first
     none = zeros((p.size - 1 - last if nonzero else 0,), dtype=d, device=p.device)
@@ -124,7 +124,7 @@ def poly(x: Array, /) -> Tensor:
     >>> dt.poly(dt.asarray([1.0, 2.0], device="reference")).tolist()
     [1.0, -3.0, 2.0]
     """
-    x = _vector("poly", "x", brought("poly", x)[0])
+    x = _vector("poly", "x", as_tensors("poly", x)[0])
     x = x if x.dtype.kind in "fc" else cast(x, float32)
     coefficients, zero = (f((1,), dtype=x.dtype, device=x.device) for f in (ones, zeros))
     for i in range(x.size):
@@ -137,7 +137,7 @@ def poly(x: Array, /) -> Tensor:
 # --- sums, products, derivatives, integrals -------------------------------------------------------
 
 
-@into
+@accept_out
 def polyadd(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return the coefficients of the sum of two polynomials, the highest power first.
 
@@ -153,7 +153,7 @@ def polyadd(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
     return ew.add(a, b)
 
 
-@into
+@accept_out
 def polysub(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return the coefficients of the difference of two polynomials, the highest power first.
 
@@ -169,7 +169,7 @@ def polysub(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
     return ew.subtract(a, b)
 
 
-@into
+@accept_out
 def polymul(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return the coefficients of the product of two polynomials, the highest power first.
 
@@ -187,7 +187,7 @@ def polymul(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
     return convolve(a, b)
 
 
-@into
+@accept_out
 def polyder(p: Array, /, m: int = 1, *, out: Tensor | None = None) -> Tensor:
     """Return the coefficients of the derivative of a polynomial, the highest power first.
 
@@ -200,7 +200,7 @@ def polyder(p: Array, /, m: int = 1, *, out: Tensor | None = None) -> Tensor:
     >>> dt.polyder(dt.asarray([1, 1, 1, 1], device="reference")).tolist()
     [3, 2, 1]
     """
-    p = _vector("polyder", "p", brought("polyder", p)[0])
+    p = _vector("polyder", "p", as_tensors("polyder", p)[0])
     if p.dtype.kind not in "fc" and p.dtype is not uint64:
         p = cast(p, int64)
     for _ in range(min(integer("polyder", m, "m", 0), p.size)):
@@ -210,7 +210,7 @@ def polyder(p: Array, /, m: int = 1, *, out: Tensor | None = None) -> Tensor:
     return p
 
 
-@into
+@accept_out
 def polyint(
     p: Array, /, m: int = 1, k: Operand | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -227,8 +227,8 @@ def polyint(
     >>> dt.polyint(dt.asarray([3.0, 2.0, 1.0], device="reference"), k=7).tolist()
     [1.0, 1.0, 1.0, 7.0]
     """
-    p = _vector("polyint", "p", brought("polyint", p)[0])
-    times = integer("polyint", m, "m", 0, MOST)
+    p = _vector("polyint", "p", as_tensors("polyint", p)[0])
+    times = integer("polyint", m, "m", 0, DEGREE_MAX)
     if not times:
         return p
     p, constants = _coefficients("polyint", p, 0 if k is None else k)
@@ -253,7 +253,7 @@ def _coefficients(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     """Return two polynomials of one dtype; a number is one of degree 0."""
     a, b = (
         _vector(op, name, x if x.ndim else view(x, ("reshape", (1,))))
-        for name, x in zip(("x1", "x2"), meet(op, x1, x2), strict=True)
+        for name, x in zip(("x1", "x2"), promote_operands(op, x1, x2), strict=True)
     )
     return a, b
 

@@ -16,7 +16,7 @@ from ..autograd.function import Function
 from ..functions.elementwise import op_functions as ew
 from ..functions.products.matrix_products import conjugate, matmul
 from ..functions.reductions.statistics import sum as sum_
-from ..functions.variants import into
+from ..functions.variants import accept_out
 from ..ops.host_routines import (
     COFACTORS,
     DETERMINANT,
@@ -55,10 +55,10 @@ class _Solve(Function):
     def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
         if unrolled_matrices.fits(a, b.shape[-1]):
             solution = lapack.verify_result(
-                HostCall("solve", SOLVE, checks=True), unrolled_matrices.solve(a, b), a, b
+                HostCall("solve", SOLVE, checks_results=True), unrolled_matrices.solve(a, b), a, b
             )
         else:
-            (solution,) = lapack.call("solve", SOLVE, a, b)
+            (solution,) = lapack.call_routine("solve", SOLVE, a, b)
         ctx.save_for_backward(a, solution)
         return solution
 
@@ -74,10 +74,10 @@ class _Inverse(Function):
     def forward(ctx: Any, a: Tensor) -> Tensor:
         if unrolled_matrices.fits(a):
             inverse = lapack.verify_result(
-                HostCall("inv", INVERSE, checks=True), unrolled_matrices.inverse(a), a
+                HostCall("inv", INVERSE, checks_results=True), unrolled_matrices.inverse(a), a
             )
         else:
-            (inverse,) = lapack.call("inv", INVERSE, a)
+            (inverse,) = lapack.call_routine("inv", INVERSE, a)
         ctx.save_for_backward(inverse)
         return inverse
 
@@ -93,7 +93,7 @@ class _Determinant(Function):
         ctx.save_for_backward(a)
         if unrolled_matrices.fits(a):
             return unrolled_matrices.determinant(a)
-        return lapack.call("det", DETERMINANT, a)[0]
+        return lapack.call_routine("det", DETERMINANT, a)[0]
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
@@ -107,10 +107,14 @@ class _Cofactors(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
         fits = unrolled_matrices.fits(a)
-        inverse = unrolled_matrices.inverse(a) if fits else lapack.call("det", INVERSE_OR_NAN, a)[0]
+        inverse = (
+            unrolled_matrices.inverse(a)
+            if fits
+            else lapack.call_routine("det", INVERSE_OR_NAN, a)[0]
+        )
         cofactors = as_scalars(_Determinant.apply(a)) * inverse.mT
-        host = HostCall("det", INVERSE, checks=True, instead=COFACTORS)
-        cofactors = lapack.verify_result(host, inverse, a, into=cofactors)
+        host = HostCall("det", INVERSE, checks_results=True, fallback=COFACTORS)
+        cofactors = lapack.verify_result(host, inverse, a, target=cofactors)
         ctx.save_for_backward(a, cofactors)
         return cofactors
 
@@ -124,17 +128,17 @@ class _Cofactors(Function):
 class _LogDeterminant(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> tuple[Tensor, ...]:
-        sign, logabsdet = lapack.call("slogdet", LOG_DETERMINANT, a)
+        sign, logabsdet = lapack.call_routine("slogdet", LOG_DETERMINANT, a)
         if a.dtype.kind == "f":
             ctx.mark_non_differentiable(sign)
         ctx.save_for_backward(a, sign)
         return sign, logabsdet
 
     @staticmethod
-    def backward(ctx: Any, of_sign: Tensor, g: Tensor) -> Tensor:
+    def backward(ctx: Any, grad_sign: Tensor, g: Tensor) -> Tensor:
         a, sign = ctx.saved_tensors
         if a.dtype.kind == "c":  # the sign's phase is the imaginary part of the logarithm
-            phase = conjugate(sign) * of_sign
+            phase = conjugate(sign) * grad_sign
             g = g + (phase - ew.real(phase))
         return as_scalars(g) * adjoint(_Inverse.apply(a))
 
@@ -142,7 +146,7 @@ class _LogDeterminant(Function):
 # --- public ---------------------------------------------------------------------------------------
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def det(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the determinants of square matrices.
 
@@ -158,7 +162,7 @@ def det(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return _Determinant.apply(square("det", x))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def slogdet(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> SlogdetResult:
     """Return the signs of determinants and the logarithms of their absolute values.
 
@@ -178,7 +182,7 @@ def slogdet(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> SlogdetResu
     return SlogdetResult(sign, logabsdet)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def inv(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the inverses of square matrices.
 
@@ -194,7 +198,7 @@ def inv(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return _Inverse.apply(square("inv", x))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def solve(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """Return the solutions x of the equations `x1 @ x = x2`, with one exact solution each.
 

@@ -12,9 +12,9 @@ from ..errors import ArgumentError, ShapeError
 from ..functions.creation.constructors import tril, triu
 from ..functions.elementwise import op_functions as ew
 from ..functions.reductions.statistics import all as all_
-from ..functions.variants import into
+from ..functions.variants import accept_out
 from ..ops.host_routines import TRIANGULAR, HostCall
-from ..tensor.promotion import Array, brought
+from ..tensor.promotion import Array, as_tensors
 from ..tensor.tensor import Tensor
 from . import lapack, unrolled_matrices
 from .matrix_checks import adjoint, right_sides, square, without_column
@@ -33,10 +33,10 @@ class _Triangular(Function):
         if unrolled_matrices.fits(a, b.shape[-1]):
             solution = unrolled_matrices.solve_triangular(a, b, *attrs)
             solution = lapack.verify_result(
-                HostCall(name, TRIANGULAR, attrs, checks=True), solution, a, b
+                HostCall(name, TRIANGULAR, attrs, checks_results=True), solution, a, b
             )
         else:
-            (solution,) = lapack.call(name, TRIANGULAR, a, b, options=attrs)
+            (solution,) = lapack.call_routine(name, TRIANGULAR, a, b, options=attrs)
         ctx.save_for_backward(a, solution)
         ctx.how = name, upper, unit, transposed
         return solution
@@ -57,7 +57,7 @@ def solve_triangle(
     return _Triangular.apply(name, a, b, upper, unit, transposed)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def solve_triangular(
     x1: Array, x2: Array, /, *, upper: bool, unit_diagonal: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -82,7 +82,7 @@ def solve_triangular(
     return without_column(solve_triangle("solve_triangular", a, b, upper=upper, unit=unit), vector)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def cholesky_solve(
     b: Array, factor: Array, /, *, upper: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -103,7 +103,7 @@ def cholesky_solve(
     [1.0, 3.0]
     """
     upper = flag("cholesky_solve", upper, "upper")
-    b, factor = brought("cholesky_solve", b, factor)
+    b, factor = as_tensors("cholesky_solve", b, factor)
     if factor.ndim < 2 or factor.shape[-1] != factor.shape[-2]:
         raise ShapeError(
             f"cholesky_solve: the factor must be square, got shape {factor.shape}; it comes "
@@ -121,8 +121,8 @@ def _require_order(factor: Tensor, b: Tensor, upper: bool) -> None:
     """Refuse a triangular b with a factor that is not: they are exchanged."""
     keep, other = (triu, tril) if upper else (tril, triu)
 
-    def is_kept(by: Callable[[Tensor], Tensor], x: Tensor) -> bool:
-        return bool(all_(ew.equal(by(x), x)))
+    def is_kept(triangle: Callable[[Tensor], Tensor], x: Tensor) -> bool:
+        return bool(all_(ew.equal(triangle(x), x)))
 
     if is_kept(keep, b) and not is_kept(other, b) and not is_kept(keep, factor):
         raise ArgumentError(

@@ -24,15 +24,22 @@ from ..tensor.other_layouts import make_node
 from ..tensor.tensor import Tensor
 from . import looped_matrices
 
-UNROLLED = 6  # rows: LLVM takes 0.9 s for the inverse of 6 x 6, and 2.5 s for that of 8 x 8
-LARGEST = 32  # rows; matrices of more than UNROLLED rows use the kernels of `looped`
+UNROLLED_ROWS_MAX = (
+    6  # rows: LLVM takes 0.9 s for the inverse of 6 x 6, and 2.5 s for that of 8 x 8
+)
+# rows; matrices of more than UNROLLED_ROWS_MAX rows use the kernels of `looped`
+KERNEL_ROWS_MAX = 32
 
 Rows: TypeAlias = list[list[Value]]
 
 
 def fits(x: Tensor, columns: int = 1) -> bool:
     """Return True if these kernels handle such matrices; it depends on the size of one alone."""
-    return x.dtype.kind == "f" and 0 < x.shape[-1] <= LARGEST and 0 < columns <= LARGEST
+    return (
+        x.dtype.kind == "f"
+        and 0 < x.shape[-1] <= KERNEL_ROWS_MAX
+        and 0 < columns <= KERNEL_ROWS_MAX
+    )
 
 
 # --- kernels --------------------------------------------------------------------------------------
@@ -46,11 +53,12 @@ def _batch(site: KernelSite, axes: int) -> list[Value]:
 def _read(site: KernelSite, operand: int, batch: list[Value], shape: Shape) -> Rows:
     rows, columns = shape[:2]
     return [
-        [site.read(operand, *batch, _at(i), _at(j)) for j in range(columns)] for i in range(rows)
+        [site.read(operand, *batch, _index_const(i), _index_const(j)) for j in range(columns)]
+        for i in range(rows)
     ]
 
 
-def _at(i: int) -> Value:
+def _index_const(i: int) -> Value:
     return const(i, int64)
 
 
@@ -75,9 +83,9 @@ def _eliminate(rows: Rows, n: int) -> Value | None:
     return odd
 
 
-def _exchange(a: list[Value], b: list[Value], start: int, when: Value) -> None:
+def _exchange(a: list[Value], b: list[Value], start: int, condition: Value) -> None:
     for j in range(start, len(a)):
-        a[j], b[j] = where(when, b[j], a[j]), where(when, a[j], b[j])
+        a[j], b[j] = where(condition, b[j], a[j]), where(condition, a[j], b[j])
 
 
 def _store_solutions(site: KernelSite, batch: list[Value], rows: Rows, n: int) -> None:
@@ -89,7 +97,7 @@ def _store_solutions(site: KernelSite, batch: list[Value], rows: Rows, n: int) -
             for k in range(i + 1, n):
                 total = fma(-rows[i][k], solution[k], total)
             solution[i] = total / rows[i][i]
-            site.store(solution[i], *batch, _at(i), _at(j - n))
+            site.store(solution[i], *batch, _index_const(i), _index_const(j - n))
 
 
 def _solve(site: KernelSite) -> None:
@@ -128,17 +136,17 @@ def _cholesky(site: KernelSite) -> None:
     low: dict[tuple[int, int], Value] = {}
     for j in range(n):
         for i in range(j, n):
-            total = site.read(0, *batch, _at(i), _at(j))
+            total = site.read(0, *batch, _index_const(i), _index_const(j))
             for k in range(j):
                 total = fma(-low[i, k], low[j, k], total)
             pivot = where(const(0, dtype) < total, total, float("nan"))
             low[i, j] = sqrt(pivot) if i == j else total / low[j, j]
-            site.store(low[i, j], *batch, _at(i), _at(j))
+            site.store(low[i, j], *batch, _index_const(i), _index_const(j))
             if i > j:
-                site.store(const(0, dtype), *batch, _at(j), _at(i))
+                site.store(const(0, dtype), *batch, _index_const(j), _index_const(i))
 
 
-def _row(name: str, build: Callable[[KernelSite], None], arity: int = 1) -> Op:
+def _make_op(name: str, build: Callable[[KernelSite], None], arity: int = 1) -> Op:
     return Op(name, "kernel", same("f"), build=build, many="front", arity=arity)
 
 
@@ -152,33 +160,33 @@ def _triangular(site: KernelSite) -> None:
 
     def element(i: int, j: int) -> Value:
         return (
-            site.read(0, *batch, _at(j), _at(i))
+            site.read(0, *batch, _index_const(j), _index_const(i))
             if transposed
-            else site.read(0, *batch, _at(i), _at(j))
+            else site.read(0, *batch, _index_const(i), _index_const(j))
         )
 
     rows = range(n) if upper == transposed else range(n - 1, -1, -1)
     for j in range(columns):
         solution: dict[int, Value] = {}
         for i in rows:
-            total = site.read(1, *batch, _at(i), _at(j))
+            total = site.read(1, *batch, _index_const(i), _index_const(j))
             for k, value in solution.items():
                 total = fma(-element(i, k), value, total)
             solution[i] = total if unit else total / element(i, i)
-            site.store(solution[i], *batch, _at(i), _at(j))
+            site.store(solution[i], *batch, _index_const(i), _index_const(j))
 
 
-SOLVE = _row("solve_small", _solve, 2)
-TRIANGULAR = _row("solve_triangular_small", _triangular, 2)
-INVERSE = _row("inverse_small", _inverse)
-DETERMINANT = _row("determinant_small", _determinant)
-CHOLESKY = _row("cholesky_small", _cholesky)
+SOLVE = _make_op("solve_small", _solve, 2)
+TRIANGULAR = _make_op("solve_triangular_small", _triangular, 2)
+INVERSE = _make_op("inverse_small", _inverse)
+DETERMINANT = _make_op("determinant_small", _determinant)
+CHOLESKY = _make_op("cholesky_small", _cholesky)
 
 # --- as tensors -----------------------------------------------------------------------------------
 
 
 def _is_looped(a: Tensor, *b: Tensor) -> bool:
-    return max(x.shape[-1] for x in (a, *b)) > UNROLLED
+    return max(x.shape[-1] for x in (a, *b)) > UNROLLED_ROWS_MAX
 
 
 def solve(a: Tensor, b: Tensor) -> Tensor:

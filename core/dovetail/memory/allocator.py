@@ -11,7 +11,7 @@ from ..device_class import Device, opened
 from ..errors import ArgumentError, DovetailError, PluginError
 from .pointer import Context, DataPtr, Deleter, Handle, StreamHandle
 from .tracing.trace import Timeline
-from .units import bytes_text
+from .units import format_bytes
 
 
 class Stats(dict[str, int]):
@@ -167,7 +167,7 @@ class Allocator(ABC):
         on = "" if device is None else f" of {device}"
         n = self.stats()
         blocks = f"{n['live_blocks']} block{'s' * (n['live_blocks'] != 1)}"
-        live, reserved = bytes_text(n["live_bytes"]), bytes_text(n["reserved_bytes"])
+        live, reserved = format_bytes(n["live_bytes"]), format_bytes(n["reserved_bytes"])
         return f"<{type(self).__name__}{on}: {live} live in {blocks}, {reserved} reserved>"
 
 

@@ -1,26 +1,26 @@
 # The C types of `blocks.py`.
 
 cdef class Segment:
-    cdef public Block first
+    cdef public MemoryBlock first
     cdef public object handle
     cdef public object nbytes
     cdef public object owner
     cdef public Pool pool
 
 
-cdef class Block:
+cdef class MemoryBlock:
     cdef public list bin
-    cdef public object give_back
+    cdef public object finalizer
     cdef public object handle
-    cdef public Block next
+    cdef public MemoryBlock next
     cdef public object offset
-    cdef public Block prev
+    cdef public MemoryBlock prev
     cdef public Segment segment
     cdef public object serial
     cdef public Py_ssize_t size
     cdef public int state
     cdef public list streams
-    cdef public object where
+    cdef public object allocation_line
 
 
 cdef class Pool:

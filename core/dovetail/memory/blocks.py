@@ -30,14 +30,14 @@ class Segment:
 
     __slots__ = ("first", "handle", "nbytes", "owner", "pool")
 
-    first: Block
+    first: MemoryBlock
 
     def __init__(self, owner: object, handle: Handle, nbytes: int, pool: Pool) -> None:
         self.owner, self.handle, self.nbytes, self.pool = owner, handle, nbytes, pool
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[MemoryBlock]:
         """Yield the blocks in order of offset."""
-        block: Block | None = self.first
+        block: MemoryBlock | None = self.first
         while block is not None:
             yield block
             block = block.next
@@ -45,7 +45,9 @@ class Segment:
     def info(self) -> SegmentInfo:
         """Return the segment's entry in a snapshot."""
         blocks = [
-            BlockInfo(b.offset, b.size, _NAMES[b.state], b.where if b.state == LIVE else None)
+            BlockInfo(
+                b.offset, b.size, _NAMES[b.state], b.allocation_line if b.state == LIVE else None
+            )
             for b in self.blocks()
         ]
         return SegmentInfo(self.nbytes, self.pool.stream, tuple(blocks))
@@ -57,12 +59,13 @@ UNUSED, FREE, LIVE, WAITING = range(4)
 _NAMES = {UNUSED: "cached", FREE: "cached", LIVE: "live", WAITING: "waiting"}
 
 
-class Block:
-    """A part of a segment. `give_back` is the finalizer of its pointers."""
+class MemoryBlock:
+    """A part of a segment. `finalizer` is the finalizer of its pointers."""
 
     __slots__ = (
+        "allocation_line",
         "bin",
-        "give_back",
+        "finalizer",
         "handle",
         "next",
         "offset",
@@ -72,23 +75,22 @@ class Block:
         "size",
         "state",
         "streams",
-        "where",
     )
 
-    bin: list[Block] | None  # for blocks of its size
+    bin: list[MemoryBlock] | None  # for blocks of its size
 
     def __init__(self, segment: Segment, offset: int, size: int, serial: int) -> None:
         self.segment, self.handle, self.offset, self.size = segment, segment.handle, offset, size
         self.serial, self.state = serial, UNUSED
-        self.prev: Block | None = None
-        self.next: Block | None = None
-        self.give_back: Callable[[], object] | None = None
+        self.prev: MemoryBlock | None = None
+        self.next: MemoryBlock | None = None
+        self.finalizer: Callable[[], object] | None = None
         self.streams: list[StreamHandle] | None = None  # other streams that use the block
-        self.where: str | None = None
+        self.allocation_line: str | None = None
 
-    def split(self, size: int, serial: int) -> Block:
+    def split(self, size: int, serial: int) -> MemoryBlock:
         """Shrink the block to `size`; return a new block of the bytes behind it."""
-        tail = Block(self.segment, self.offset + size, self.size - size, serial)
+        tail = MemoryBlock(self.segment, self.offset + size, self.size - size, serial)
         tail.prev, tail.next = self, self.next
         self.next, self.size = tail, size
         if tail.next is not None:
@@ -108,12 +110,12 @@ class Pool:
     def __init__(self, stream: StreamHandle) -> None:
         self.stream = stream
         self.is_flushed = False  # since the pool's last new segment
-        self.bins: dict[int, list[Block]] = {}
-        self.large_bins: list[list[Block]] = []
-        self.small: list[tuple[int, int, Block]] = []  # (size, serial, block)
-        self.large: list[tuple[int, int, Block]] = []
+        self.bins: dict[int, list[MemoryBlock]] = {}
+        self.large_bins: list[list[MemoryBlock]] = []
+        self.small: list[tuple[int, int, MemoryBlock]] = []  # (size, serial, block)
+        self.large: list[tuple[int, int, MemoryBlock]] = []
 
-    def bin(self, size: int) -> list[Block] | None:
+    def bin(self, size: int) -> list[MemoryBlock] | None:
         """Return the bin of an exact size, or None above the maximum number of large bins."""
         blocks = self.bins.get(size)
         if blocks is None and (size <= SMALL_BYTES_MAX or len(self.large_bins) < LARGE_BINS_MAX):
@@ -122,11 +124,11 @@ class Pool:
                 self.large_bins.append(blocks)
         return blocks
 
-    def free_list(self, segment: Segment) -> list[tuple[int, int, Block]]:
+    def free_list(self, segment: Segment) -> list[tuple[int, int, MemoryBlock]]:
         """Return the sorted list of the free blocks of segments of this kind."""
         return self.small if segment.nbytes <= SMALL_SEGMENT_BYTES else self.large
 
-    def insert(self, block: Block) -> None:
+    def insert(self, block: MemoryBlock) -> None:
         """Make a block free and merge it with its free neighbours."""
         for other in (block.prev, block.next):
             if other is not None and other.state == FREE:
@@ -135,19 +137,19 @@ class Pool:
         block.state = FREE
         insort(self.free_list(block.segment), (block.size, block.serial, block))
 
-    def remove(self, block: Block) -> None:
+    def remove(self, block: MemoryBlock) -> None:
         """Remove a free block from its list."""
         blocks = self.free_list(block.segment)
         del blocks[bisect_left(blocks, (block.size, block.serial))]
         block.state = UNUSED
 
-    def flush(self, bins: Iterable[list[Block]]) -> None:
+    def flush(self, bins: Iterable[list[MemoryBlock]]) -> None:
         """Make every block in some bins free, merged."""
         for blocks in bins:
             while blocks:
                 self.insert(blocks.pop())
 
-    def best(self, size: int) -> Block | None:
+    def take_best_fit(self, size: int) -> MemoryBlock | None:
         """Remove and return the smallest free block of at least `size`, or return None."""
         blocks = self.small if size <= SMALL_BYTES_MAX else self.large
         at = bisect_left(blocks, (size,))
@@ -158,10 +160,10 @@ class Pool:
         return block
 
 
-def merge(left: Block, right: Block) -> Block:
+def merge(left: MemoryBlock, right: MemoryBlock) -> MemoryBlock:
     """Grow `left` by `right`, its neighbour, and return it. Neither may be in a list."""
     left.size, left.next = left.size + right.size, right.next
     if right.next is not None:
         right.next.prev = left
-    right.give_back = None  # breaks its reference cycle
+    right.finalizer = None  # breaks its reference cycle
     return left

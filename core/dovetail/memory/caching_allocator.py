@@ -14,13 +14,13 @@ from ..backend.interface import Backend
 from ..device_class import Device
 from ..errors import ArgumentError, OutOfMemoryError
 from .allocator import Allocator, SegmentInfo, Stats
-from .blocks import LIVE, SMALL_BYTES_MAX, WAITING, Block, Pool, Segment, segment_bytes
+from .blocks import LIVE, SMALL_BYTES_MAX, WAITING, MemoryBlock, Pool, Segment, segment_bytes
 from .fast_path import BROKEN, BUSY, IDLE, FastPath
 from .pointer import Context, DataPtr, Deleter, Handle, StreamHandle
 from .recovery import rebuild
 from .slow_path import DeferredFrees, RawMemory, Segments, UncachedMemory
 from .tracing.trace import Timeline
-from .units import MIB, bytes_text
+from .units import MIB, format_bytes
 
 R = TypeVar("R")
 SLACK_BYTES = 64 * MIB  # reserved memory stays under 1.5 times the peak of live memory, plus this
@@ -51,7 +51,7 @@ class CachingAllocator(Allocator):
         self._segments, self._deferred = Segments(backend), DeferredFrees(backend)
         self._uncached = UncachedMemory(backend, device)
         self._misses = self._retries = self._refusals = 0
-        self._give_back: Deleter = fast.freed.append
+        self._finalizer: Deleter = fast.freed.append
         if type(self).allocate is CachingAllocator.allocate:
             self.allocate = fast.allocate  # type: ignore[method-assign]  # one frame less
         weakref.finalize(self, _free_all, backend, self._segments.handles).atexit = False
@@ -70,28 +70,28 @@ class CachingAllocator(Allocator):
     def _deallocate(self, context: Context) -> None:
         """Give back a block that is in use. Raises: ArgumentError for anything else."""
         if not (
-            isinstance(context, Block)
+            isinstance(context, MemoryBlock)
             and context.state == LIVE
-            and any(context.segment is s for s in self._segments.known.values())
+            and any(context.segment is s for s in self._segments.by_serial.values())
             and not any(context is b for b in self.fast_path.freed)
         ):
             raise ArgumentError(
                 f"raw_deallocate: context must be that of memory of {self!r} that was not given "
                 f"back, got {shown(context)}; write raw_deallocate(ptr.context), once"
             )
-        self._give_back(context)
+        self._finalizer(context)
 
     def record_stream(self, ptr: DataPtr, stream: StreamHandle) -> None:
         """Record that `ptr` is also used on `stream`; ignore foreign memory."""
         block = ptr.context
-        if isinstance(block, Block) and stream != block.segment.pool.stream:
+        if isinstance(block, MemoryBlock) and stream != block.segment.pool.stream:
             streams = block.streams or []
             if stream not in streams:
                 block.streams = [*streams, stream]
                 if self.fast_path.tracer is not None:
                     self._run_locked(partial(self._trace_stream, block, stream))
 
-    def _trace_stream(self, block: Block, stream: StreamHandle) -> None:
+    def _trace_stream(self, block: MemoryBlock, stream: StreamHandle) -> None:
         if self.fast_path.tracer is not None:
             self.fast_path.tracer.record_stream(block, stream)
 
@@ -128,17 +128,17 @@ class CachingAllocator(Allocator):
         """Return memory for a finalizer that runs inside the allocator."""
         return self._uncached.allocate(nbytes)
 
-    def _allocate_slow(self, pool: Pool, size: int) -> Block:
+    def _allocate_slow(self, pool: Pool, size: int) -> MemoryBlock:
         """Return a block of exactly `size`, of which the pool has none in a bin."""
         if size > SMALL_BYTES_MAX:
             pool.flush(pool.large_bins)
-        block = pool.best(size)
+        block = pool.take_best_fit(size)
         if block is None:
             self._poll()
             if not (pool.is_flushed and self._may_grow(size)):
                 pool.flush(pool.bins.values())
                 pool.is_flushed = True
-                block = pool.best(size)
+                block = pool.take_best_fit(size)
         if block is None:
             block = self._grow(pool, size)
             pool.is_flushed = False
@@ -146,11 +146,11 @@ class CachingAllocator(Allocator):
         if block.size > size:
             pool.insert(block.split(size, self._segments.next_serial()))
         block.bin = pool.bin(size)
-        if block.give_back is None:
-            block.give_back = self.fast_path.finalizer(block)
+        if block.finalizer is None:
+            block.finalizer = self.fast_path.finalizer(block)
         return block
 
-    def _grow(self, pool: Pool, size: int) -> Block:
+    def _grow(self, pool: Pool, size: int) -> MemoryBlock:
         """Return a block of at least `size` from the device. Raises: OutOfMemoryError."""
         want = segment_bytes(size)
         # a device may never refuse: host memory seems endless
@@ -164,17 +164,21 @@ class CachingAllocator(Allocator):
             if attempt:
                 self._retries += 1
                 self._release(self._segments.nbytes)
-            block = pool.best(size) or self._grow_by(pool, want) or self._grow_by(pool, size)
+            block = (
+                pool.take_best_fit(size) or self._grow_by(pool, want) or self._grow_by(pool, size)
+            )
             if block is not None:
                 return block
         self._refusals += 1
         limit = self._segments.limit
-        limited = "" if limit is None else f" (the limit set is {bytes_text(limit)})"
-        refusal = f"{self.device} refused {bytes_text(size)}{limited}, after everything unused was"
+        limited = "" if limit is None else f" (the limit set is {format_bytes(limit)})"
+        refusal = (
+            f"{self.device} refused {format_bytes(size)}{limited}, after everything unused was"
+        )
         usage = describe_usage(self._stats(), self._snapshot())
         raise OutOfMemoryError("\n".join([f"{refusal} given back.", *usage]))
 
-    def _grow_by(self, pool: Pool, nbytes: int) -> Block | None:
+    def _grow_by(self, pool: Pool, nbytes: int) -> MemoryBlock | None:
         segment = self._segments.allocate(self, pool, nbytes)
         if segment is None:
             return None
@@ -220,7 +224,7 @@ class CachingAllocator(Allocator):
         if self._deferred.entries:
             self._deferred.poll()
 
-    def _defer_free(self, block: Block) -> None:
+    def _defer_free(self, block: MemoryBlock) -> None:
         """Take back a block that other streams may still use.
 
         It stays the first in `freed` if the driver raises.
@@ -252,15 +256,15 @@ class CachingAllocator(Allocator):
 
     def watch(self, on: bool) -> None:
         """Start a new timeline, or stop adding to the last one."""
-        self._run_locked(partial(self._watch, on))
+        self._run_locked(partial(self._set_tracing, on))
 
-    def _watch(self, on: bool) -> None:
+    def _set_tracing(self, on: bool) -> None:
         fast = self.fast_path
         if on:
-            self.timeline = Timeline(fast.freed.append, self._segments.known.values())
-            fast.tracer, self._give_back = self.timeline, self.timeline.give_back
+            self.timeline = Timeline(fast.freed.append, self._segments.by_serial.values())
+            fast.tracer, self._finalizer = self.timeline, self.timeline.finalizer
         else:
-            fast.tracer, self._give_back = None, fast.freed.append
+            fast.tracer, self._finalizer = None, fast.freed.append
 
     # --- statistics and limits
 
@@ -292,7 +296,7 @@ class CachingAllocator(Allocator):
         return self._run_locked(self._snapshot)
 
     def _snapshot(self) -> list[SegmentInfo]:
-        return [s.info() for s in self._segments.known.values()]
+        return [s.info() for s in self._segments.by_serial.values()]
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
         """Return the range of the block around an offset; it is fixed while the block is in use."""
@@ -303,7 +307,7 @@ class CachingAllocator(Allocator):
         return self._run_locked(partial(self._is_freed, address))
 
     def _is_freed(self, address: int) -> bool:
-        for segment in self._segments.known.values():
+        for segment in self._segments.by_serial.values():
             start = self.backend.host_address(segment.handle, 0)
             if start is None or not start <= address < start + segment.nbytes:
                 continue
@@ -340,14 +344,15 @@ def describe_usage(stats: Stats, segments: list[SegmentInfo]) -> list[str]:
         if block.where is not None and block.state == "live":
             by_line[block.where] += block.nbytes
     lines = [
-        f"  live {bytes_text(stats.live_bytes)} in {stats.live_blocks} blocks, at most"
-        f" {bytes_text(stats.peak_live_bytes)} so far; reserved {bytes_text(stats.reserved_bytes)};"
-        f" the rest is {len(gaps)} gaps, the largest of {bytes_text(max(gaps, default=0))}."
+        f"  live {format_bytes(stats.live_bytes)} in {stats.live_blocks} blocks, at most"
+        f" {format_bytes(stats.peak_live_bytes)} so far; reserved "
+        f"{format_bytes(stats.reserved_bytes)};"
+        f" the rest is {len(gaps)} gaps, the largest of {format_bytes(max(gaps, default=0))}."
     ]
     if not by_line:
         untraced = "  To see which lines hold it, call dovetail.memory.trace(True) before the work."
         return [*lines, untraced]
-    largest = (f"    {bytes_text(n):>10}  {where}" for where, n in by_line.most_common(8))
+    largest = (f"    {format_bytes(n):>10}  {where}" for where, n in by_line.most_common(8))
     return [*lines, "  most is held by:", *largest]
 
 

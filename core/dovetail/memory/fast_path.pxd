@@ -1,6 +1,6 @@
 cimport cython
 
-from dovetail.memory.blocks cimport Block, Pool
+from dovetail.memory.blocks cimport MemoryBlock, Pool
 from dovetail.memory.pointer cimport DataPtr
 
 
@@ -19,8 +19,8 @@ cdef class FastPath:
     cdef public object tracer
     cpdef DataPtr allocate(self, object nbytes, object stream=*)
     cpdef drain(self)
-    cdef bint _is_reusable(self, Block block) noexcept
-    cdef void _hand_out(self, DataPtr ptr, Block block, object nbytes) noexcept
+    cdef bint _is_reusable(self, MemoryBlock block) noexcept
+    cdef void _hand_out(self, DataPtr ptr, MemoryBlock block, object nbytes) noexcept
     cdef DataPtr _allocate_locked(self, DataPtr ptr, object nbytes, object size, object stream)
     cdef _drain_bins(self)
-    cdef void _take_back(self, Block block) noexcept
+    cdef void _take_back(self, MemoryBlock block) noexcept

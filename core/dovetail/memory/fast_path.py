@@ -15,7 +15,7 @@ from typing import Protocol
 from ..argument_checks import integer
 from ..device_class import Device
 from ..locks import Lock
-from .blocks import BLOCK_ALIGNMENT, LIVE, UNUSED, Block, Pool
+from .blocks import BLOCK_ALIGNMENT, LIVE, UNUSED, MemoryBlock, Pool
 from .pointer import DataPtr, StreamHandle
 from .tracing.trace import Timeline
 
@@ -30,8 +30,8 @@ class SlowPath(Protocol):
     """The methods of the allocator that the fast path calls, with the lock held."""
 
     def _allocate_uncached(self, nbytes: int) -> DataPtr: ...
-    def _allocate_slow(self, pool: Pool, size: int) -> Block: ...
-    def _defer_free(self, block: Block) -> None: ...
+    def _allocate_slow(self, pool: Pool, size: int) -> MemoryBlock: ...
+    def _defer_free(self, block: MemoryBlock) -> None: ...
     def _pool(self, stream: StreamHandle) -> Pool: ...
     def _recover(self) -> None: ...
 
@@ -42,7 +42,7 @@ class FastPath:
     def __init__(self, device: Device, slow: SlowPath) -> None:
         self.device, self.slow = device, slow
         self.lock, self.state = Lock(), IDLE
-        self.freed: deque[Block] = deque()
+        self.freed: deque[MemoryBlock] = deque()
         self.pool = Pool(None)
         self.live_bytes = self.peak_bytes = self.allocations = self.frees = 0
         self.tracer: Timeline | None = None
@@ -69,7 +69,7 @@ class FastPath:
                 ptr._handle, ptr.offset, ptr.nbytes = block.handle, block.offset, nbytes
                 ptr.device, ptr.context, ptr.copy = self.device, block, None
                 tracer = self.tracer
-                give_back = block.give_back if tracer is None else tracer.record_allocation(block)
+                give_back = block.finalizer if tracer is None else tracer.record_allocation(block)
                 # together, and no call follows: an interrupt cannot lose the block
                 ptr.__del__, block.state = give_back, LIVE  # type: ignore[assignment]  # not None
                 self.allocations += 1
@@ -101,6 +101,6 @@ class FastPath:
             else:
                 block.segment.pool.insert(block)
 
-    def finalizer(self, block: Block) -> Callable[[], object]:
+    def finalizer(self, block: MemoryBlock) -> Callable[[], object]:
         """Return the finalizer of a block's pointers."""
         return partial(self.freed.append, block)

@@ -43,7 +43,7 @@ cdef class FastPath:
     cpdef DataPtr allocate(self, object nbytes, object stream=None):
         """Allocate `nbytes` for a stream. Zero bytes get a block, too, so every handle is valid."""
         cdef DataPtr ptr = DataPtr.__new__(DataPtr)
-        cdef Block block
+        cdef MemoryBlock block
         cdef int overflow
         cdef Py_ssize_t size
         if type(nbytes) is not int:
@@ -56,7 +56,7 @@ cdef class FastPath:
         size = (size + BLOCK_ALIGNMENT - 1) & -BLOCK_ALIGNMENT or BLOCK_ALIGNMENT
         if self.state == IDLE and stream is None and self.tracer is None:
             if self.freed:
-                block = <Block>PyList_GET_ITEM(self.freed, PyList_GET_SIZE(self.freed) - 1)
+                block = <MemoryBlock>PyList_GET_ITEM(self.freed, PyList_GET_SIZE(self.freed) - 1)
                 if block.size == size and self._is_reusable(block):  # as in loops
                     _drop_last(self.freed)
                     self._take_back(block)
@@ -70,7 +70,7 @@ cdef class FastPath:
                 return ptr
         return self._allocate_locked(ptr, nbytes, size, stream)
 
-    cdef bint _is_reusable(self, Block block) noexcept:
+    cdef bint _is_reusable(self, MemoryBlock block) noexcept:
         """Return True if the default stream may use a freed block, unmerged."""
         return (
             block.streams is None
@@ -78,10 +78,10 @@ cdef class FastPath:
             and block.segment.pool is self.pool
         )
 
-    cdef void _hand_out(self, DataPtr ptr, Block block, object nbytes) noexcept:
+    cdef void _hand_out(self, DataPtr ptr, MemoryBlock block, object nbytes) noexcept:
         ptr._handle, ptr.offset, ptr.nbytes = block.handle, block.offset, nbytes
         ptr.device, ptr.context = self.device, block
-        ptr.give_back, block.state = block.give_back, LIVE
+        ptr.give_back, block.state = block.finalizer, LIVE
         self.allocations += 1
         self.live_bytes += block.size
         if self.live_bytes > self.peak_bytes:
@@ -89,7 +89,7 @@ cdef class FastPath:
 
     cdef DataPtr _allocate_locked(self, DataPtr ptr, object nbytes, object size, object stream):
         """Allocate in any case: `allocate` of `fast_path.py`."""
-        cdef Block block
+        cdef MemoryBlock block
         cdef Pool pool
         cdef int state
         with self.lock:
@@ -116,7 +116,7 @@ cdef class FastPath:
 
     cdef _drain_bins(self):
         """Take back freed blocks, the latest first, up to one that does not go into a bin."""
-        cdef Block block
+        cdef MemoryBlock block
         freed = self.freed
         while freed:
             block = freed[-1]
@@ -126,14 +126,14 @@ cdef class FastPath:
             self._take_back(block)
             block.bin.append(block)
 
-    cdef void _take_back(self, Block block) noexcept:
+    cdef void _take_back(self, MemoryBlock block) noexcept:
         block.state = UNUSED
         self.live_bytes -= block.size
         self.frees += 1
 
     cpdef drain(self):
         """Take back the freed blocks. The caller holds the lock."""
-        cdef Block block
+        cdef MemoryBlock block
         freed = self.freed
         while freed:
             block = freed[0]
@@ -168,9 +168,9 @@ cdef class _Finalizer:
     """A function that appends a block to a list of freed ones."""
 
     cdef list freed
-    cdef Block block
+    cdef MemoryBlock block
 
-    def __cinit__(self, list freed, Block block):
+    def __cinit__(self, list freed, MemoryBlock block):
         self.freed, self.block = freed, block
 
     def __call__(self):

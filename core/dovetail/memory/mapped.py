@@ -16,7 +16,7 @@ from ..errors import ArgumentError, DeviceError, OutOfMemoryError
 from ..locks import Lock
 from .allocator import Allocator, BlockInfo, SegmentInfo, Stats
 from .pointer import DataPtr, StreamHandle
-from .units import bytes_text
+from .units import format_bytes
 
 __all__ = ["MappedFile"]
 
@@ -170,7 +170,7 @@ class MappedFile(Allocator):
             pages = mmap.mmap(self._fd, nbytes, offset=start)
         except (OSError, OverflowError, ValueError) as error:
             raise OutOfMemoryError(
-                f"{str(self.file)!r} could not grow by {bytes_text(nbytes)}: {error}"
+                f"{str(self.file)!r} could not grow by {format_bytes(nbytes)}: {error}"
             ) from error
         self._end = start + nbytes
         return _Region(start, nbytes, pages)

@@ -28,10 +28,10 @@ class StorageFields(Protocol):
     nbytes: int
     ptr: DataPtr
     seen: bool
-    overlap: Overlap | None
+    overlap: OverlapGroup | None
 
 
-class Overlap:
+class OverlapGroup:
     """The storages that are connected by overlapping address ranges."""
 
     __slots__ = ("_members",)
@@ -77,7 +77,9 @@ class _Ranges:
         return [s for s in near if s is not None]
 
 
-_spaces: dict[object, _Ranges] = {}  # by address space: "memory", or device and inode of a file
+_address_spaces: dict[
+    object, _Ranges
+] = {}  # by address space: "memory", or device and inode of a file
 _visible: list[
     ref[StorageFields]
 ] = []  # storages of our own that other code sees, not yet in a space
@@ -132,13 +134,13 @@ def _connect(storage: StorageFields, space: object, low: int | None) -> None:
     """Add the storage's range to an address space, and merge the groups that it overlaps."""
     if low is None or not storage.nbytes:
         return
-    ranges = _spaces.setdefault(space, _Ranges())
+    ranges = _address_spaces.setdefault(space, _Ranges())
     high = low + storage.nbytes
     near = [s for s in ranges.find_overlapping(low, high) if s is not storage]
     if near:
         groups = [[s] if s.overlap is None else s.overlap.members() for s in (storage, *near)]
         members = list({id(s): s for group in groups for s in (*group, storage)}.values())
-        overlap = Overlap(members)
+        overlap = OverlapGroup(members)
         for s in members:
             s.overlap = overlap
     ranges.add(_Range(low, high, ref(storage)))

@@ -11,10 +11,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn, Protocol, TypeAlias
 
-from ..backend.streams import named_handle
+from ..backend.streams import handle_text
 from ..device_class import Device
-from ..errors import of_this_process
-from ..settings import ask_while
+from ..errors import process_memory_error
+from ..settings import require_eager_check
 from .pointer_arguments import check
 
 Handle: TypeAlias = Any  # an address or a driver's object; only the backend interprets it
@@ -23,7 +23,7 @@ Context: TypeAlias = Any  # the argument of the deleter
 Deleter = Callable[[Context], object]
 
 
-class Copy(Protocol):
+class HostCopy(Protocol):
     """A copy that a device makes from or to host memory."""
 
     @property
@@ -53,7 +53,7 @@ class DataPtr:
     # its start: the memory would leak, and Python would print an error.
     __del__: Callable[[], object]
     give_back: Callable[[], object]  # another name of the slot
-    copy: Copy | None  # a copy from or to host memory that may still be running
+    copy: HostCopy | None  # a copy from or to host memory that may still be running
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class DataPtr:
             del self.__del__
         return self.context
 
-    def depart(self, copy: Copy, give_back: Callable[[], object]) -> None:
+    def depart(self, copy: HostCopy, give_back: Callable[[], object]) -> None:
         """Mark host memory as used by a copy.
 
         Until the copy is complete, the end of this pointer calls `give_back`, and reads of the
@@ -118,10 +118,10 @@ class DataPtr:
             self.__del__, self.copy = copy.give_back or _nothing, None
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise of_this_process("a DataPtr")
+        raise process_memory_error("a DataPtr")
 
     def __repr__(self) -> str:
-        at = named_handle(self._handle)
+        at = handle_text(self._handle)
         return f"<DataPtr {at}+{self.offset}, {self.nbytes} bytes on {self.device}>"
 
 
@@ -155,4 +155,4 @@ class Export:
         self.storage = storage
         storage.exports.append(None)
         self.__del__ = storage.exports.pop
-        ask_while(self)
+        require_eager_check(self)

@@ -5,12 +5,12 @@ A finalizer in C calls the deleter, so an interrupt cannot come in between.
 
 cimport cython
 
-from dovetail.object_pool cimport keep
+from dovetail.object_pool cimport pool_objects
 from dovetail.records cimport Flags
 
 import sys
 
-from ..errors import ArgumentError, of_this_process
+from ..errors import ArgumentError, process_memory_error
 from ..settings import flags as _flags
 from .pointer_arguments import check
 
@@ -114,13 +114,13 @@ cdef class DataPtr:
             self.give_back, self.copy = copy.give_back, None
 
     def __reduce_ex__(self, protocol):
-        raise of_this_process("a DataPtr")
+        raise process_memory_error("a DataPtr")
 
     def __repr__(self):
         return f"<DataPtr {self.handle!r}+{self.offset}, {self.nbytes} bytes on {self.device}>"
 
 
-keep(DataPtr)
+pool_objects(DataPtr)
 
 
 @cython.final

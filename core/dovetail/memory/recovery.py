@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .blocks import FREE, LIVE, WAITING, Block, Pool, Segment, merge
+from .blocks import FREE, LIVE, WAITING, MemoryBlock, Pool, Segment, merge
 from .fast_path import FastPath
 from .slow_path import DeferredFrees, Segments
 
@@ -26,13 +26,13 @@ def rebuild(
         pool.large.clear()
         for blocks in pool.bins.values():
             blocks.clear()
-    for segment in segments.known.values():
+    for segment in segments.by_serial.values():
         _list_free_blocks(segment)
     for pool in pools:
         pool.small.sort()
         pool.large.sort()
     segments.recount()
-    live = [b.size for s in segments.known.values() for b in s.blocks() if b.state == LIVE]
+    live = [b.size for s in segments.by_serial.values() for b in s.blocks() if b.state == LIVE]
     fast.live_bytes = sum(live)
     fast.peak_bytes = max(fast.peak_bytes, fast.live_bytes)
     fast.allocations = fast.frees + len(live)
@@ -40,7 +40,7 @@ def rebuild(
 
 def _list_free_blocks(segment: Segment) -> None:
     """Merge neighbours that are neither live nor waiting, and add them to the list, unsorted."""
-    block: Block | None = segment.first
+    block: MemoryBlock | None = segment.first
     while block is not None:
         if block.state < LIVE:
             while block.next is not None and block.next.state < LIVE:

@@ -7,10 +7,10 @@ from collections import deque
 from ..backend.interface import Backend
 from ..device_class import Device
 from ..errors import OutOfMemoryError
-from ..layout import LIMIT
-from .blocks import FREE, UNUSED, Block, Pool, Segment
+from ..layout import ELEMENTS_MAX
+from .blocks import FREE, UNUSED, MemoryBlock, Pool, Segment
 from .pointer import DataPtr, Handle
-from .units import bytes_text
+from .units import format_bytes
 
 RawMemory = tuple[Handle, int]  # a handle of the device, and its size
 
@@ -23,10 +23,12 @@ class Segments:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.known: dict[int, Segment] = {}  # by the serial number of the first block
+        self.by_serial: dict[int, Segment] = {}  # by the serial number of the first block
         # `_free_all` frees these. A segment refers to the allocator, which would never die.
         self.handles: dict[int, RawMemory] = {}
-        self._raw: RawMemory | None = None  # allocated on the device, and in no segment yet
+        self._unlisted_memory: RawMemory | None = (
+            None  # allocated on the device, and in no segment yet
+        )
         self._serial = 0
         self.limit: int | None = None
         self.nbytes = self.peak = self.allocations = self.frees = 0
@@ -38,17 +40,17 @@ class Segments:
 
     def allocate(self, owner: object, pool: Pool, nbytes: int) -> Segment | None:
         """Return a new segment, or None if the device or the limit refuses."""
-        if nbytes >= LIMIT or (self.limit is not None and self.nbytes + nbytes > self.limit):
+        if nbytes >= ELEMENTS_MAX or (self.limit is not None and self.nbytes + nbytes > self.limit):
             return None
         try:
-            self._raw = raw = (self.backend.allocate(nbytes), nbytes)
+            self._unlisted_memory = raw = (self.backend.allocate(nbytes), nbytes)
         except MemoryError:
             return None
         segment = Segment(owner, raw[0], nbytes, pool)
-        segment.first = first = Block(segment, 0, nbytes, self.next_serial())
+        segment.first = first = MemoryBlock(segment, 0, nbytes, self.next_serial())
         self.handles[first.serial] = raw
-        self.known[first.serial] = segment
-        self._raw = None
+        self.by_serial[first.serial] = segment
+        self._unlisted_memory = None
         self.allocations += 1
         self.nbytes += nbytes
         if self.nbytes > self.peak:
@@ -57,7 +59,7 @@ class Segments:
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
         """Return the first byte and the end of the block at an offset, or None."""
-        for segment in [*self.known.values()]:
+        for segment in [*self.by_serial.values()]:
             if segment.handle is handle or (type(handle) is int and segment.handle == handle):
                 for block in segment.blocks():
                     if block.offset <= offset < block.offset + block.size:
@@ -67,7 +69,7 @@ class Segments:
     def unused_segments(self) -> list[Segment]:
         """Return the segments that are one free block, the largest first."""
         unused_segments = [
-            s for s in self.known.values() if s.first.state == FREE and s.first.next is None
+            s for s in self.by_serial.values() if s.first.state == FREE and s.first.next is None
         ]
         return sorted(unused_segments, key=lambda s: -s.nbytes)
 
@@ -75,7 +77,7 @@ class Segments:
         """Return an unused segment to the device."""
         serial = segment.first.serial
         segment.pool.remove(segment.first)
-        del self.known[serial]  # from here on `free_unlisted` completes an interrupted call
+        del self.by_serial[serial]  # from here on `free_unlisted` completes an interrupted call
         handle, nbytes = self.handles[serial]
         self.nbytes -= nbytes
         self.frees += 1
@@ -84,17 +86,17 @@ class Segments:
 
     def free_unlisted(self) -> None:
         """Return memory that is in no segment to the device."""
-        raw, self._raw = self._raw, None
+        raw, self._unlisted_memory = self._unlisted_memory, None
         if raw is not None and all(raw is not known for known in self.handles.values()):
             self.backend.free(*raw)
-        for serial in [s for s in self.handles if s not in self.known]:
+        for serial in [s for s in self.handles if s not in self.by_serial]:
             self.backend.free(*self.handles.pop(serial))
 
     def recount(self) -> None:
         """Compute the statistics from the segments."""
-        self.nbytes = sum(s.nbytes for s in self.known.values())
+        self.nbytes = sum(s.nbytes for s in self.by_serial.values())
         self.peak = max(self.peak, self.nbytes)
-        self.allocations = self.frees + len(self.known)
+        self.allocations = self.frees + len(self.by_serial)
 
 
 class DeferredFrees:
@@ -102,9 +104,9 @@ class DeferredFrees:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self.entries: list[tuple[Block, list[object]]] = []  # with the events to wait for
+        self.entries: list[tuple[MemoryBlock, list[object]]] = []  # with the events to wait for
 
-    def add(self, block: Block) -> None:
+    def add(self, block: MemoryBlock) -> None:
         """Record an event in each stream that uses the block."""
         events = [self.backend.record_event(stream) for stream in block.streams or ()]
         self.entries.append((block, events))
@@ -139,7 +141,7 @@ class UncachedMemory:
         try:
             handle = self.backend.allocate(size)
         except MemoryError as error:
-            raise OutOfMemoryError(f"{self.device} refused {bytes_text(size)}") from error
+            raise OutOfMemoryError(f"{self.device} refused {format_bytes(size)}") from error
         return DataPtr(handle, 0, nbytes, self.device, (handle, size), self.freed.append)
 
     def free(self) -> None:

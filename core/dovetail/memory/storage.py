@@ -10,14 +10,14 @@ from .. import callbacks
 from ..argument_checks import LARGEST, integer
 from ..compat import hints
 from ..device_class import Device, usable
-from ..errors import of_this_process
-from ..object_pool import keep
+from ..errors import process_memory_error
+from ..object_pool import pool_objects
 from .allocator import allocate_from
-from .overlap import Overlap, connect_foreign
+from .overlap import OverlapGroup, connect_foreign
 from .pointer import DataPtr
 
 if TYPE_CHECKING:
-    from ..backend.faults import Check
+    from ..backend.faults import IndexCheck
     from ..dtypes import DType
     from ..graph.expr import Expr, Watch
     from ..tensor.tensor import Tensor
@@ -77,9 +77,9 @@ class Storage:
     ptr: DataPtr
     dtype: DType | None  # of its elements; None: bytes
     pending: Expr | None  # the deferred expression that will fill it, while `ptr` is None
-    checks: tuple[Check, ...]
+    checks: tuple[IndexCheck, ...]
     watch: Watch | None
-    overlap: Overlap | None
+    overlap: OverlapGroup | None
     exports: list[None] | None  # an entry for each `Export` that is alive
     readers: list[ref[Expr]] | None  # registered pending nodes that read it (`expr`)
 
@@ -145,14 +145,14 @@ class Storage:
         self.view()[_validate_key(key)] = value
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise of_this_process("a Storage")
+        raise process_memory_error("a Storage")
 
     def __repr__(self) -> str:
         of = "" if self.dtype is None else f"{len(self)} {self.dtype.name}, "
         return f"<Storage of {of}{self.nbytes} bytes{',' * bool(of)} on {self.device}>"
 
 
-keep(Storage)
+pool_objects(Storage)
 
 
 def _validate_key(key: object) -> Any:

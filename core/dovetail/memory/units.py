@@ -6,7 +6,7 @@ KIB, MIB, GIB, TIB = 1 << 10, 1 << 20, 1 << 30, 1 << 40
 UNITS = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
 
 
-def bytes_text(n: float) -> str:
+def format_bytes(n: float) -> str:
     """A number of bytes for people: "1.5 MiB"."""
     for unit, name in UNITS:
         if n >= unit:

@@ -8,11 +8,11 @@ all parameters of a module. Related packages: `dt.optim` (optimisers), `dt.data`
 from typing import TYPE_CHECKING
 
 from . import functional, init, modules, utils
-from .missing_names import refused
+from .missing_names import make_module_getattr
 from .modules import *
 
 __all__: list[str] = ["functional", "init", "utils"]
 __all__ += modules.__all__
 
 if not TYPE_CHECKING:
-    __getattr__ = refused("nn")
+    __getattr__ = make_module_getattr("nn")

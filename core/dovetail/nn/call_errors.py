@@ -30,10 +30,12 @@ R = TypeVar("R")
 # Modules of the library, Python and NumPy. A frame of any other module is the user's code.
 _LIBRARY = {"dovetail", *(n for n in sys.stdlib_module_names if n != "__main__"), "numpy"}
 _PACKAGE = __name__.partition(".")[0] + "."
-_SPECIAL = ("__call__", "__getitem__", "__setitem__", "__delitem__")
+_WRAPPED_DUNDERS = ("__call__", "__getitem__", "__setitem__", "__delitem__")
 # Errors of dovetail that do not name the wrong argument begin with these.
 _CONVERSIONS = {"asarray", "bool", "complex", "float", "index", "int", "item", "iter", "len"}
-_ONLY_CHECKED = {"Generator": dt.random.Generator}  # names that are imported for type checkers
+_TYPE_CHECKING_NAMES = {
+    "Generator": dt.random.Generator
+}  # names that are imported for type checkers
 _SCALARS: dict[object, tuple[tuple[type, ...], str]] = {
     bool: ((bool, int, np.bool_), "True or False"),
     int: ((int, np.integer), "an int"),
@@ -78,31 +80,31 @@ def explain_all(namespace: dict[str, Any], names: Iterable[str]) -> None:
             namespace[name].__module__ = namespace["__name__"]  # pickle imports it from there
 
 
-def explain_methods(cls: type, left_out: Iterable[str] = ("forward",)) -> None:
+def explain_methods(cls: type, excluded: Iterable[str] = ("forward",)) -> None:
     """Wrap the public methods of a class that have parameters, and its item access."""
     for name, member in list(vars(cls).items()):
-        if (name.startswith("_") and name not in _SPECIAL) or name in left_out:
+        if (name.startswith("_") and name not in _WRAPPED_DUNDERS) or name in excluded:
             continue
-        of_class = isinstance(member, classmethod)
-        method = member.__func__ if of_class else member
+        is_classmethod = isinstance(member, classmethod)
+        method = member.__func__ if is_classmethod else member
         if not isinstance(method, types.FunctionType):
             continue
         if method.__code__.co_argcount + method.__code__.co_kwonlyargcount > 1:
             wrapped = explain(method, functools.partial(_method_title, name))
-            setattr(cls, name, classmethod(wrapped) if of_class else wrapped)
+            setattr(cls, name, classmethod(wrapped) if is_classmethod else wrapped)
 
 
 def title(cls: type) -> str:
     """Return the name of a class in errors: "Linear", "optim.SGD"."""
-    ours = next((c for c in cls.__mro__ if c.__module__.startswith(_PACKAGE)), cls)
-    package = ours.__module__.removeprefix(_PACKAGE).partition(".")[0]
+    library_class = next((c for c in cls.__mro__ if c.__module__.startswith(_PACKAGE)), cls)
+    package = library_class.__module__.removeprefix(_PACKAGE).partition(".")[0]
     name = cls.__name__.lstrip("_")
     return f"{package}.{name}" if package in ("optim", "data") else name
 
 
 def _method_title(name: str, args: tuple[Any, ...]) -> str:
     owner = args[0] if isinstance(args[0], type) else type(args[0])
-    return f"{title(owner)}.{name}" if name not in _SPECIAL else title(owner)
+    return f"{title(owner)}.{name}" if name not in _WRAPPED_DUNDERS else title(owner)
 
 
 def explain_error(
@@ -110,7 +112,7 @@ def explain_error(
     name: str,
     function: Callable[..., Any],
     args: tuple[Any, ...],
-    named: Mapping[str, Any],
+    kwargs: Mapping[str, Any],
     prefix: bool = True,
 ) -> dt.DovetailError | None:
     """Return a clearer error to raise instead of `error`, or None to raise `error` again.
@@ -120,14 +122,16 @@ def explain_error(
 
     prefix: put the name in front of the message of an error of dovetail that lacks it, in place.
     """
-    ours, parts = isinstance(error, dt.DovetailError), name.split(".")[-2:]
-    if (ours and any(p in str(error) for p in parts)) or _raised_in_user_code(error.__traceback__):
+    is_dovetail_error, parts = isinstance(error, dt.DovetailError), name.split(".")[-2:]
+    if (is_dovetail_error and any(p in str(error) for p in parts)) or _raised_in_user_code(
+        error.__traceback__
+    ):
         return None
-    if isinstance(error, MemoryError) and not ours:
+    if isinstance(error, MemoryError) and not is_dovetail_error:
         return dt.OutOfMemoryError(f"{name}: the host has no memory: {error}")
-    vague = not ours or str(error).partition(":")[0] in _CONVERSIONS
-    reason = misfit(name, function, args, named) if vague else None
-    if reason is None and ours and prefix and parts[-1].rstrip("_") not in str(error):
+    vague = not is_dovetail_error or str(error).partition(":")[0] in _CONVERSIONS
+    reason = argument_error(name, function, args, kwargs) if vague else None
+    if reason is None and is_dovetail_error and prefix and parts[-1].rstrip("_") not in str(error):
         error.args = (f"{name}: {error}", *error.args[1:])
     return reason
 
@@ -144,23 +148,23 @@ def _raised_in_user_code(traceback: TracebackType | None) -> bool:
 # --- annotations ---------------------------------------------------------------------------------
 
 
-def misfit(
-    name: str, function: Callable[..., Any], args: tuple[Any, ...], named: Mapping[str, Any]
+def argument_error(
+    name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dt.ArgumentError | None:
     """Return the error for the first argument that does not fit its annotation, or None."""
     signature, kinds = _signature(inspect.unwrap(function))
     try:
-        bound = signature.bind(*args, **named).arguments
+        bound = signature.bind(*args, **kwargs).arguments
     except TypeError:
         return None  # Python's own error says what is missing or too many
     for key, value in bound.items():
         p, kind = signature.parameters[key], kinds[key]
         every = value if p.kind is p.VAR_POSITIONAL else (value,)
         for v in () if p.kind is p.VAR_KEYWORD else every:
-            if not fits(kind, v):
+            if not fits_annotation(kind, v):
                 text = f"must be {describe(kind)}, got {arguments.shown(v)}"
                 return dt.ArgumentTypeError(f"{name}: {key} {text}")
-            if isinstance(v, int) and abs(v) > _limit(kind):
+            if isinstance(v, int) and abs(v) > _greatest_int(kind):
                 text = f"is out of range, got {arguments.shown(v)}"
                 return dt.ArgumentError(f"{name}: {key} {text}")
     return None
@@ -169,28 +173,28 @@ def misfit(
 @functools.lru_cache(1024)
 def _signature(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Any]]:
     """Return a function's signature, and the evaluated annotation of each parameter."""
-    signature, names = inspect.signature(function), _Names(function.__globals__)
-    return signature, {n: names.kind(p.annotation) for n, p in signature.parameters.items()}
+    signature, names = inspect.signature(function), _AnnotationNamespace(function.__globals__)
+    return signature, {n: names.evaluate(p.annotation) for n, p in signature.parameters.items()}
 
 
-def _limit(kind: Any) -> float | int:
+def _greatest_int(kind: Any) -> float | int:
     """Return the greatest int that an annotated parameter accepts, as a float64 or an int64."""
     kinds = (kind, *get_args(kind))
     return arguments.BEYOND_FLOAT - 1 if float in kinds else arguments.LARGEST
 
 
-class _Names(dict[str, Any]):
+class _AnnotationNamespace(dict[str, Any]):
     """A namespace for annotations: a module's names, then built-in ones; Any for all others."""
 
     def __init__(self, module_names: Mapping[str, Any]) -> None:
         self.module_names = module_names
 
     def __missing__(self, name: str) -> Any:
-        default = _ONLY_CHECKED.get(name, getattr(builtins, name, Any))
+        default = _TYPE_CHECKING_NAMES.get(name, getattr(builtins, name, Any))
         value = self.module_names.get(name, default)
-        return self.kind(value) if isinstance(value, str) else value
+        return self.evaluate(value) if isinstance(value, str) else value
 
-    def kind(self, annotation: object) -> Any:
+    def evaluate(self, annotation: object) -> Any:
         """Return the value of an annotation, or Any if it cannot be evaluated."""
         if annotation is inspect.Parameter.empty:
             return Any
@@ -202,7 +206,7 @@ class _Names(dict[str, Any]):
             return Any
 
 
-def fits(kind: Any, value: object) -> bool:
+def fits_annotation(kind: Any, value: object) -> bool:
     """Return True if a value fits an annotation, or if the annotation cannot be checked."""
     if kind is None:
         return value is None
@@ -210,7 +214,7 @@ def fits(kind: Any, value: object) -> bool:
         return isinstance(value, _SCALARS[kind][0])
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return any(fits(k, value) for k in inner)
+        return any(fits_annotation(k, value) for k in inner)
     if origin is Literal:
         return any(type(v) is type(value) and v == value for v in inner)
     if origin is None:
@@ -221,17 +225,17 @@ def fits(kind: Any, value: object) -> bool:
     if origin is tuple and inner[-1:] != (...,):
         if not isinstance(value, (tuple, list)) or len(value) != len(inner):
             return False
-        return all(map(fits, inner, value))
+        return all(map(fits_annotation, inner, value))
     if origin in (tuple, list, abc.Sequence):
         if not isinstance(value, abc.Sequence) or isinstance(value, (str, bytes, bytearray)):
             return False
-        return all(fits(inner[0], v) for v in value)
+        return all(fits_annotation(inner[0], v) for v in value)
     if not isinstance(origin, type):
         return True
     if not isinstance(value, origin) or getattr(value, "ndim", 1) == 0:
         return False
     if origin is abc.Iterable and isinstance(value, (list, tuple, str)):
-        return all(fits(inner[0], v) for v in value)
+        return all(fits_annotation(inner[0], v) for v in value)
     return True
 
 

@@ -38,7 +38,7 @@ def get_total_norm(
     """
     checked = _check_tensors("get_total_norm", tensors)
     total = _total_norm(checked, norm_type, error_if_nonfinite)
-    return _narrow(total, *checked)
+    return _to_result_dtype(total, *checked)
 
 
 def _total_norm(tensors: list[dt.Tensor], norm_type: float, error_if_nonfinite: bool) -> dt.Tensor:
@@ -47,7 +47,7 @@ def _total_norm(tensors: list[dt.Tensor], norm_type: float, error_if_nonfinite: 
     if not tensors:
         return dt.asarray(0.0)
     first = tensors[0].device
-    values = [_wide(_values(x, True)) for x in tensors]
+    values = [_to_compute_dtype(_stored_values(x, True)) for x in tensors]
     norms = [dt.linalg.vector_norm(x, ord=power).to(first) for x in values]
     total = dt.linalg.vector_norm(dt.stack(norms), ord=power) if len(norms) > 1 else norms[0]
     if error_if_nonfinite and not bool(dt.isfinite(total)):
@@ -58,11 +58,11 @@ def _total_norm(tensors: list[dt.Tensor], norm_type: float, error_if_nonfinite: 
     return total
 
 
-def _wide(x: dt.Tensor) -> dt.Tensor:
+def _to_compute_dtype(x: dt.Tensor) -> dt.Tensor:
     return x.astype(x.dtype.compute, copy=False)
 
 
-def _narrow(total: dt.Tensor, *tensors: dt.Tensor) -> dt.Tensor:
+def _to_result_dtype(total: dt.Tensor, *tensors: dt.Tensor) -> dt.Tensor:
     """Return a norm of tensors in the dtype to which they promote, if that is a half."""
     dtype = dt.result_type(*tensors) if tensors else total.dtype
     return total if dtype.compute is dtype else total.astype(dtype)
@@ -96,7 +96,7 @@ def clip_grad_norm_(
         grads = [p.grad for p in tensors if p.grad is not None]
         total = _total_norm(grads, norm_type, error_if_nonfinite)
         clip_grads_with_norm_(tensors, max_norm, total)
-    return _narrow(total, *grads)
+    return _to_result_dtype(total, *grads)
 
 
 def clip_grads_with_norm_(
@@ -122,10 +122,12 @@ def clip_grads_with_norm_(
     if limit < 0:
         raise dt.ArgumentError(f"clip_grad_norm_: max_norm is {limit}; it is 0 or more")
     with dt.no_grad():
-        factor = dt.minimum(limit / (_wide(total_norm) + 1e-6), 1.0)
+        factor = dt.minimum(limit / (_to_compute_dtype(total_norm) + 1e-6), 1.0)
         for batch in _grad_batches(_check_tensors("clip_grads_with_norm_", parameters)):
             local_factor = factor.to(batch[0].device).astype(batch[0].dtype.compute)
-            scaled = [(_wide(g) * local_factor).astype(g.dtype, copy=False) for g in batch]
+            scaled = [
+                (_to_compute_dtype(g) * local_factor).astype(g.dtype, copy=False) for g in batch
+            ]
             write_together("clip_grad_norm_", batch, scaled)
 
 
@@ -169,7 +171,7 @@ def _number(name: str, parameter: str, x: object) -> float:
         raise dt.ArgumentTypeError(f"{name}: {parameter} is {x!r}, which is no number") from None
 
 
-def _values(x: Any, coalesced: bool = False) -> Any:
+def _stored_values(x: Any, coalesced: bool = False) -> Any:
     """Return a tensor, or the stored values of a sparse tensor.
 
     `coalesced`: add values of duplicate indices first.
@@ -184,7 +186,7 @@ def _grad_batches(parameters: list[dt.Tensor]) -> Iterator[list[dt.Tensor]]:
     batches: dict[object, list[dt.Tensor]] = {}
     for p in parameters:
         if p.grad is not None:
-            g = _values(p.grad)
+            g = _stored_values(p.grad)
             batch = batches.setdefault((g.shape, g.dtype, g.device), [])
             batch.append(g)
             if len(batch) == LAUNCH_GRADS_MAX:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments
 
-from .call_errors import explain_error, explain_methods, misfit, title
+from .call_errors import argument_error, explain_error, explain_methods, title
 
 Constructor: TypeAlias = Callable[..., None]
 Parameters: TypeAlias = Mapping[str, inspect.Parameter]
@@ -23,7 +23,7 @@ Parameters: TypeAlias = Mapping[str, inspect.Parameter]
 _PACKAGE = __name__.partition(".")[0] + "."
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
-_PAIRS = {  # ours: theirs
+_SYNONYMS = {  # ours: theirs
     "lr": "learning_rate",
     "eps": "epsilon",
     "weight_decay": "decay wd weight_decay_rate",
@@ -71,22 +71,24 @@ _PAIRS = {  # ours: theirs
     "low": "minval min a",
     "high": "maxval max b",
 }
-OURS: dict[str, list[str]] = {}  # another library's name: our names, one of which a class may have
-for _ours, _names in _PAIRS.items():
+PARAMETERS_BY_SYNONYM: dict[
+    str, list[str]
+] = {}  # another library's name: our names, one of which a class may have
+for _ours, _names in _SYNONYMS.items():
     for _name in _names.split():
-        OURS.setdefault(_name, []).append(_ours)
+        PARAMETERS_BY_SYNONYM.setdefault(_name, []).append(_ours)
 
-NEEDED = {"params": "params are net.parameters()", "optimizer": "the optimiser comes first"}
+REQUIRED_HINTS = {"params": "params are net.parameters()", "optimizer": "the optimiser comes first"}
 
 
 class Explained:
     """A base class whose constructors and methods explain errors in their arguments.
 
-    A class that uses arguments long after its construction sets `_checks_kinds`: its constructor
-    then compares the arguments with their annotations before it runs.
+    A class that uses arguments long after its construction sets `_checks_annotations`: its
+    constructor then compares the arguments with their annotations before it runs.
     """
 
-    _checks_kinds = False
+    _checks_annotations = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -105,8 +107,8 @@ def explain_class(cls: type) -> None:
     def __init__(self: Explained, /, *args: Any, **options: Any) -> None:
         try:
             reason: dt.DovetailError | None
-            if self._checks_kinds:
-                reason = misfit(title(type(self)), construct, (self, *args), options)
+            if self._checks_annotations:
+                reason = argument_error(title(type(self)), construct, (self, *args), options)
                 if reason is not None:
                     raise reason
             return construct(self, *args, **options)
@@ -119,7 +121,7 @@ def explain_class(cls: type) -> None:
                 problem = _find_problem(construct, args, options)
             cause: Exception | None = None
             if problem is not None:
-                reason = dt.ArgumentTypeError(_explain(called, problem, construct))
+                reason = dt.ArgumentTypeError(_format_problem(called, problem, construct))
             else:
                 reason = explain_error(error, title(called), construct, (self, *args), options)
                 cause = error
@@ -164,36 +166,40 @@ def _find_problem(
     return None
 
 
-def _explain(cls: type, problem: Problem, construct: Constructor) -> str:
+def _format_problem(cls: type, problem: Problem, construct: Constructor) -> str:
     """Return the error text for arguments that do not bind."""
     kind, name = problem
     name_of_class = title(cls)
     parameters = _parameters(construct)
     if kind == "unknown":
-        return f"{name_of_class}: has no parameter {name}; {_hint(cls, name, parameters)}"
+        return f"{name_of_class}: has no parameter {name}; {_unknown_parameter_hint(cls, name, parameters)}"
     if kind == "twice":
         return f"{name_of_class}: {name} is given twice, by place and by name"
     if kind == "many":
         return f"{name_of_class}: {name}; it takes {_format_parameters(parameters)}"
-    hint = f"; {NEEDED[name]}" if name in NEEDED else ""
+    hint = f"; {REQUIRED_HINTS[name]}" if name in REQUIRED_HINTS else ""
     return f"{name_of_class}: needs {name}{hint}; it takes {_format_parameters(parameters)}"
 
 
-def _hint(cls: type, theirs: str, parameters: Parameters) -> str:
+def _unknown_parameter_hint(cls: type, unknown: str, parameters: Parameters) -> str:
     """Return what to write for a parameter that a class lacks."""
     hints = arguments.hints.tables()["parameters"]
     for kind in cls.__mro__:
-        if hint := hints.get(f"{kind.__name__}.{theirs}"):
+        if hint := hints.get(f"{kind.__name__}.{unknown}"):
             return hint
-    ours = next((name for name in OURS.get(theirs, ()) if name in parameters), None)
-    if ours is None and theirs in hints:
-        return hints[theirs]
+    replacement = next(
+        (name for name in PARAMETERS_BY_SYNONYM.get(unknown, ()) if name in parameters), None
+    )
+    if replacement is None and unknown in hints:
+        return hints[unknown]
     bare = {name.replace("_", "").casefold(): name for name in parameters}
-    near = difflib.get_close_matches(theirs.replace("_", "").casefold(), bare, 1, 0.8)
-    if ours is None and near:
-        ours = bare[near[0]]
+    near = difflib.get_close_matches(unknown.replace("_", "").casefold(), bare, 1, 0.8)
+    if replacement is None and near:
+        replacement = bare[near[0]]
     return (
-        f"here it is {ours}=" if ours is not None else f"it takes {_format_parameters(parameters)}"
+        f"here it is {replacement}="
+        if replacement is not None
+        else f"it takes {_format_parameters(parameters)}"
     )
 
 

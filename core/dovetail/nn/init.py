@@ -16,8 +16,8 @@ import dovetail as dt
 from dovetail.extend import arguments
 
 from .call_errors import explain_all
-from .functional.sizes import probability
-from .missing_names import refused
+from .functional.sizes import check_probability
+from .missing_names import make_module_getattr
 
 __all__ = [
     "calculate_gain",
@@ -400,7 +400,7 @@ def sparse_(
     """
     if tensor.ndim != 2:
         raise dt.ShapeError(f"sparse_: needs a matrix, not a tensor of shape {tensor.shape}")
-    zeros = math.ceil(probability("sparse_", sparsity, "sparsity") * tensor.shape[0])
+    zeros = math.ceil(check_probability("sparse_", sparsity, "sparsity") * tensor.shape[0])
     with dt.no_grad():
         on = tensor.device
         normal = dt.random.normal(
@@ -414,4 +414,4 @@ def sparse_(
 explain_all(globals(), __all__)
 
 if not TYPE_CHECKING:
-    __getattr__ = refused("nn.init")
+    __getattr__ = make_module_getattr("nn.init")

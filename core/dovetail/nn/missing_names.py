@@ -1,6 +1,7 @@
 """Errors for names that `dt.nn` and related packages lack, with the hints of `compat`.
 
-`refused` returns the `__getattr__` of a package, which Python calls only for a missing name.
+`make_module_getattr` returns the `__getattr__` of a package, which Python calls only for a missing
+name.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import dovetail as dt
 from dovetail.extend import arguments
 
 # Packages that are searched for a name that another package lacks.
-_PUBLIC = (
+_SEARCHED_PACKAGES = (
     "nn",
     "nn.functional",
     "optim",
@@ -23,21 +24,22 @@ _PUBLIC = (
     "distributions",
     "nn.utils",
 )
-_GENERAL = ("", "linalg", "random", "func", "autograd")
+_GENERAL_PACKAGES = ("", "linalg", "random", "func", "autograd")
 
 
-def refused(package: str) -> Callable[[str], NoReturn]:
+def make_module_getattr(package: str) -> Callable[[str], NoReturn]:
     """Return a `__getattr__` for a package of networks. `package`: its name within `dt`."""
 
     def refuse(name: str) -> NoReturn:
         raise AttributeError(
-            f"module 'dovetail.{package}' has no attribute {name!r}{_hint(package, name)}"
+            f"module 'dovetail.{package}' has no attribute "
+            f"{name!r}{_missing_name_hint(package, name)}"
         )
 
     return refuse
 
 
-class Uncalled(ModuleType):
+class NotCallableModule(ModuleType):
     """A module of optimisers whose name is that of a function in Optax."""
 
     def __call__(self, *args: object, **options: object) -> NoReturn:
@@ -49,7 +51,7 @@ class Uncalled(ModuleType):
         )
 
 
-def absent(table: str) -> Callable[[object, str], NoReturn]:
+def make_class_getattr(table: str) -> Callable[[object, str], NoReturn]:
     """Return a `__getattr__` for a class. `table`: the name of its table of hints."""
 
     def __getattr__(self: object, name: str) -> NoReturn:
@@ -59,7 +61,7 @@ def absent(table: str) -> Callable[[object, str], NoReturn]:
     return __getattr__
 
 
-def _hint(package: str, name: str) -> str:
+def _missing_name_hint(package: str, name: str) -> str:
     """Return the end of the error about a name that a package lacks."""
     if name.startswith("__"):
         return ""
@@ -70,13 +72,17 @@ def _hint(package: str, name: str) -> str:
 
 def _find_elsewhere(package: str, name: str) -> str:
     """Return the path of an equal public name, or of one with other case and underscores, or ""."""
-    packages = [(of, names) for of in (package, *_PUBLIC, *_GENERAL) if (names := _names(of))]
+    packages = [
+        (of, names)
+        for of in (package, *_SEARCHED_PACKAGES, *_GENERAL_PACKAGES)
+        if (names := _names(of))
+    ]
     exact = (".".join(["dt", *of.split("."), name]) for of, names in packages if name in names)
-    bare_names = [(of, {_bare(n): n for n in names}) for of, names in packages]
+    bare_names = [(of, {_normalize_name(n): n for n in names}) for of, names in packages]
     close = (
-        ".".join(["dt", *of.split("."), by_bare[_bare(name)]])
+        ".".join(["dt", *of.split("."), by_bare[_normalize_name(name)]])
         for of, by_bare in bare_names
-        if _bare(name) in by_bare
+        if _normalize_name(name) in by_bare
     )
     return next((path.replace("..", ".") for path in (*exact, *close)), "")
 
@@ -88,5 +94,5 @@ def _names(package: str) -> list[str]:
     return names
 
 
-def _bare(name: str) -> str:
+def _normalize_name(name: str) -> str:
     return name.replace("_", "").casefold()

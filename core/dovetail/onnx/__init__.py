@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..nn.call_errors import explain_all
-from ..nn.missing_names import refused
+from ..nn.missing_names import make_module_getattr
 from .export import export
 from .model import Model, load
 
@@ -12,4 +12,4 @@ __all__ = ["Model", "export", "load"]
 explain_all(globals(), __all__)
 
 if not TYPE_CHECKING:
-    __getattr__ = refused("onnx")
+    __getattr__ = make_module_getattr("onnx")

@@ -15,10 +15,10 @@ from .exporting import dynamic, parameter_slices
 from .exporting import elementwise as _elementwise  # noqa: F401 - the import registers its rows
 from .exporting import kernels as _kernels  # noqa: F401
 from .exporting import views as _moves  # noqa: F401
-from .exporting.layers import layer_of
+from .exporting.layers import find_layer_writer
 from .exporting.parameter_slices import location_of
-from .exporting.writer import ROWS, Unknown, Writer
-from .library import Proto, library
+from .exporting.writer import NODE_WRITERS, GraphWriter, UnsupportedOpError
+from .library import Proto, import_onnx
 
 __all__ = ["export"]
 
@@ -58,7 +58,7 @@ def export(
     >>> [node.op_type for node in model.graph.node]
     ['Tanh', 'Mul']
     """
-    onnx = library("onnx.export")
+    onnx = import_onnx("onnx.export")
     newest = onnx.defs.onnx_opset_version()
     version = arguments.integer("onnx.export", opset, "opset")
     if not OPSET_MIN <= version <= newest:
@@ -162,7 +162,7 @@ def _unwrap_jit(function: Callable[..., Any]) -> Callable[..., Any]:
     return inner if inner is not None and hasattr(function, "captures") else function
 
 
-def _names_of(function: object) -> dict[Any, str]:
+def _parameter_names(function: object) -> dict[Any, str]:
     """Return the names of a module's parameters and buffers, by their location in memory."""
     names: dict[Any, str] = {}
     for named in ("named_parameters", "named_buffers"):
@@ -208,7 +208,7 @@ class _ModelBuilder:
         shares: bool,
         varying: Collection[int] = (),
     ) -> None:
-        self.writer, self.graph = Writer(opset, _names_of(function), shares), graph
+        self.writer, self.graph = GraphWriter(opset, _parameter_names(function), shares), graph
         self.opset, self.varying_constants = opset, varying
         self.inputs: list[str] = []
         self.outputs: list[str] = []
@@ -236,21 +236,23 @@ class _ModelBuilder:
         if n.op == "constant":
             return self._constant(n)
         if n.kind == "composite":
-            layer = layer_of(w, n)
+            layer = find_layer_writer(w, n)
             return (
                 w.value_names[id(n.attrs.parts)]
                 if layer is None
                 else layer[1](w, n.attrs.arguments)
             )
-        run = ROWS.get(n.op)
+        run = NODE_WRITERS.get(n.op)
         try:
             if n.draws:
-                raise Unknown("random numbers, of which no stream is the same everywhere")
+                raise UnsupportedOpError(
+                    "random numbers, of which no stream is the same everywhere"
+                )
             if run is None:
-                raise Unknown("ONNX has no operators for it")
+                raise UnsupportedOpError("ONNX has no operators for it")
             return run(w, n)
-        except Unknown as why:
-            w.missing.setdefault((n.op, str(why)), []).append(n.line)
+        except UnsupportedOpError as why:
+            w.unsupported.setdefault((n.op, str(why)), []).append(n.line)
             return "missing"
 
     def _constant(self, n: GraphNode) -> str:
@@ -335,13 +337,13 @@ class _ModelBuilder:
         return model
 
 
-def _reachable_nodes(w: Writer, graph: Graph) -> list[GraphNode]:
+def _reachable_nodes(w: GraphWriter, graph: Graph) -> list[GraphNode]:
     """Return the nodes that results depend on, in order."""
     reachable = {id(n) for n in graph.results}
     for n in reversed(graph.nodes):
         if id(n) in reachable:
             operands = n.args
-            if n.kind == "composite" and layer_of(w, n) is None:
+            if n.kind == "composite" and find_layer_writer(w, n) is None:
                 operands = (n.attrs.parts,)
             reachable |= {id(a) for a in operands if isinstance(a, GraphNode)}
     return [n for n in graph.nodes if id(n) in reachable]
@@ -362,13 +364,13 @@ def _output_names(
     return names
 
 
-def _require_complete(w: Writer) -> None:
+def _require_complete(w: GraphWriter) -> None:
     """Raise NotYetError with all ops that could not be written, if there are any."""
-    if not w.missing:
+    if not w.unsupported:
         return
     problems = [
         f"{op} ({why}), at {', '.join(dict.fromkeys(lines))}"
-        for (op, why), lines in sorted(w.missing.items())
+        for (op, why), lines in sorted(w.unsupported.items())
     ]
     raise dt.NotYetError(
         "onnx.export: the function does what ONNX has no operators for: " + "; ".join(problems)

@@ -12,9 +12,9 @@ import dovetail as dt
 from dovetail.extend import uncaptured
 
 from .library import ELEMENTS, array_of
-from .limits import Limit, nbytes_of
-from .operators import FOLDED_ELEMENTS_MAX, Call
-from .structure import Graph, ModelReader, Node, Reference
+from .limits import MemoryBudget, nbytes_of
+from .operators import FOLDED_ELEMENTS_MAX, OperatorCall
+from .structure import AttributeReference, ModelReader, OnnxGraph, OperatorNode
 
 HOST = "reference"  # device of constant folding: every machine has it, and bits are the same
 CACHE_ENTRIES_MAX = 4096  # of folded constants, tensors and bodies
@@ -33,17 +33,17 @@ VALUE_ERRORS = (
 class Interpreter:
     """An interpreter of graphs on a device, with caches of folded constants and bodies."""
 
-    def __init__(self, device: dt.Device, limit: Limit, reader: ModelReader) -> None:
+    def __init__(self, device: dt.Device, limit: MemoryBudget, reader: ModelReader) -> None:
         self.device, self.limit, self.reader = device, limit, reader
         self.tensors: dict[int, tuple[np.ndarray, dt.Tensor]] = {}  # of constants, by their ids
         self.folded: dict[Any, Any] = {}
-        self.bodies: dict[Any, Graph] = {}
+        self.bodies: dict[Any, OnnxGraph] = {}
 
     # --- graphs
 
     def run_graph(
         self,
-        graph: Graph,
+        graph: OnnxGraph,
         inputs: Sequence[Any],
         outer: Mapping[str, Any],
         attributes: Mapping[str, Any],
@@ -70,7 +70,7 @@ class Interpreter:
 
     def _run_node(
         self,
-        node: Node,
+        node: OperatorNode,
         values: dict[str, Any],
         sizes: dict[str, int],
         attributes: Mapping[str, Any],
@@ -90,13 +90,17 @@ class Interpreter:
             values.pop(name, None)
 
     def _run_checked(
-        self, node: Node, inputs: list[Any], values: Mapping[str, Any], own: dict[str, Any]
+        self,
+        node: OperatorNode,
+        inputs: list[Any],
+        values: Mapping[str, Any],
+        attributes: dict[str, Any],
     ) -> Sequence[Any]:
         try:
             if node.function is None:
-                body = node.body or self._cached_body(node, inputs, own)
-                return self.run_graph(body, inputs, {}, {**body.defaults, **own})
-            return self._call_function(node, inputs, values, own)
+                body = node.body or self._cached_body(node, inputs, attributes)
+                return self.run_graph(body, inputs, {}, {**body.defaults, **attributes})
+            return self._call_function(node, inputs, values, attributes)
         except dt.InternalError:
             raise
         except dt.DovetailError as error:
@@ -113,18 +117,22 @@ class Interpreter:
     # --- nodes
 
     def _call_function(
-        self, node: Node, inputs: list[Any], values: Mapping[str, Any], own: dict[str, Any]
+        self,
+        node: OperatorNode,
+        inputs: list[Any],
+        values: Mapping[str, Any],
+        attributes: dict[str, Any],
     ) -> Sequence[Any]:
         function = node.function
         assert function is not None
         if function.folds and self._is_small(inputs):
-            folded = self._fold(node, inputs, own)
+            folded = self._fold(node, inputs, attributes)
             if folded is not None:
                 return folded
-        call = Call(
+        call = OperatorCall(
             node.op,
             node.version,
-            own,
+            attributes,
             self.device,
             len(node.outputs),
             partial(self._run_subgraph, values),
@@ -134,7 +142,7 @@ class Interpreter:
         )
 
     def _run_subgraph(
-        self, values: Mapping[str, Any], graph: Graph, inputs: Sequence[Any]
+        self, values: Mapping[str, Any], graph: OnnxGraph, inputs: Sequence[Any]
     ) -> list[Any]:
         return self.run_graph(graph, inputs, values, {})
 
@@ -168,19 +176,23 @@ class Interpreter:
             for x in inputs
         )
 
-    def _fold(self, node: Node, inputs: list[Any], own: dict[str, Any]) -> list[Any] | None:
+    def _fold(
+        self, node: OperatorNode, inputs: list[Any], attributes: dict[str, Any]
+    ) -> list[Any] | None:
         """Compute a node of constant inputs once; return None if a result is not small."""
         key = (
             id(node),
             tuple([None if x is None else (x.dtype.str, x.shape, x.tobytes()) for x in inputs]),
-            _attribute_key(own),
+            _attribute_key(attributes),
         )
         if key in self.folded:
             folded: list[Any] | None = self.folded[key]
             return folded
         function, device = node.function, dt.device(HOST)
         assert function is not None
-        call = Call(node.op, node.version, own, device, len(node.outputs), _no_graphs)
+        call = OperatorCall(
+            node.op, node.version, attributes, device, len(node.outputs), _raise_no_graphs
+        )
         with uncaptured(), dt.no_grad():
             results = _results(
                 function.run(call, *self._convert_inputs(inputs, function.host, device))
@@ -194,17 +206,19 @@ class Interpreter:
 
     # --- functions whose graph depends on the dtypes and shapes of inputs
 
-    def _cached_body(self, node: Node, inputs: list[Any], own: dict[str, Any]) -> Graph:
+    def _cached_body(
+        self, node: OperatorNode, inputs: list[Any], attributes: dict[str, Any]
+    ) -> OnnxGraph:
         kinds = [None if x is None else (_element(x), tuple(x.shape)) for x in inputs]
-        key = (id(node), tuple(kinds), _attribute_key(own))
+        key = (id(node), tuple(kinds), _attribute_key(attributes))
         body = self.bodies.get(key)
         if body is None:
-            body = self._build_body(node, inputs, own)
+            body = self._build_body(node, inputs, attributes)
             if len(self.bodies) < CACHE_ENTRIES_MAX:
                 self.bodies[key] = body
         return body
 
-    def _resolve_proto(self, node: Node, own: dict[str, Any]) -> bytes:
+    def _resolve_proto(self, node: OperatorNode, attributes: dict[str, Any]) -> bytes:
         """Return the serialized node, with references replaced by the values of attributes."""
         onnx = self.reader.onnx
         proto = onnx.NodeProto()
@@ -212,12 +226,14 @@ class Interpreter:
         for a in list(proto.attribute):
             if a.ref_attr_name:
                 proto.attribute.remove(a)
-                if own.get(a.name) is not None:
-                    proto.attribute.append(onnx.helper.make_attribute(a.name, own[a.name]))
+                if attributes.get(a.name) is not None:
+                    proto.attribute.append(onnx.helper.make_attribute(a.name, attributes[a.name]))
         raw: bytes = proto.SerializeToString()
         return raw
 
-    def _build_body(self, node: Node, inputs: list[Any], own: dict[str, Any]) -> Graph:
+    def _build_body(
+        self, node: OperatorNode, inputs: list[Any], attributes: dict[str, Any]
+    ) -> OnnxGraph:
         onnx = self.reader.onnx
         schema = onnx.defs.get_schema(node.op, node.version, node.domain)
         types = [
@@ -228,7 +244,7 @@ class Interpreter:
         ]
         types += [b""] * (len(node.inputs) - len(types))
         raw = schema.get_context_dependent_function_with_opset_version(
-            node.version, self._resolve_proto(node, own), types
+            node.version, self._resolve_proto(node, attributes), types
         )
         f = onnx.FunctionProto()
         f.ParseFromString(raw)
@@ -238,15 +254,15 @@ class Interpreter:
 
 
 def _resolve_attribute(a: Any, attributes: Mapping[str, Any]) -> Any:
-    return attributes.get(a.name) if isinstance(a, Reference) else a
+    return attributes.get(a.name) if isinstance(a, AttributeReference) else a
 
 
-def _attribute_key(own: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _attribute_key(attributes: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Return the hashable attributes, as part of a cache key.
 
     A call of a function can change only these; other attributes belong to the node.
     """
-    plain = [(k, tuple(v) if isinstance(v, list) else v) for k, v in own.items()]
+    plain = [(k, tuple(v) if isinstance(v, list) else v) for k, v in attributes.items()]
     return tuple([(k, v) for k, v in plain if isinstance(v, (int, float, str, tuple))])
 
 
@@ -268,5 +284,5 @@ def _element(x: Any) -> int:
     ]
 
 
-def _no_graphs(*arguments: object) -> list[Any]:
+def _raise_no_graphs(*arguments: object) -> list[Any]:
     raise dt.ArgumentError("onnx: constants have no graphs")

@@ -17,7 +17,7 @@ DTYPES: dict[int, dt.DType] = {
     15: dt.complex128, 16: dt.bfloat16,
 }  # fmt: skip
 ELEMENTS = {d: n for n, d in DTYPES.items()}
-OTHERS = {
+UNSUPPORTED_ELEMENT_NAMES = {
     8: "string",
     17: "float8e4m3fn",
     18: "float8e4m3fnuz",
@@ -32,13 +32,13 @@ OTHERS = {
 }
 
 
-def library(asks: str = "onnx.load") -> Any:
+def import_onnx(caller: str = "onnx.load") -> Any:
     """Import and return the module `onnx`. Raises: UnavailableError if it is not installed."""
     try:
         import onnx
     except ImportError:
         raise dt.UnavailableError(
-            f'{asks}: the format needs the package onnx: pip install "dovetail[onnx]"'
+            f'{caller}: the format needs the package onnx: pip install "dovetail[onnx]"'
         ) from None
     return onnx
 
@@ -47,7 +47,7 @@ def dtype_of(element: int, where: str) -> dt.DType:
     """Return the dtype of an element type. Raises: DTypeError, which names `where`."""
     dtype = DTYPES.get(element)
     if dtype is None:
-        name = OTHERS.get(element, f"the element type {element}")
+        name = UNSUPPORTED_ELEMENT_NAMES.get(element, f"the element type {element}")
         supported = ", ".join(d.name for d in DTYPES.values())
         raise dt.DTypeError(
             f"onnx.load: {where} has {name}, which no tensor has; there is {supported}"

@@ -13,7 +13,7 @@ NODES_MAX = 1 << 20  # of a model with its functions inlined
 DEPTH_MAX = 64  # of graphs in graphs, and of functions that call functions
 
 
-class Limit:
+class MemoryBudget:
     """A budget of bytes for the values that a model holds at one time."""
 
     def __init__(self, nbytes: int | None) -> None:

@@ -14,9 +14,9 @@ from dovetail.extend import arguments
 
 from ..nn.constructor_errors import Explained
 from .interpreter import VALUE_ERRORS, Interpreter
-from .library import Proto, library
-from .limits import Limit
-from .structure import Graph, ModelReader, Value
+from .library import Proto, import_onnx
+from .limits import MemoryBudget
+from .structure import ModelReader, OnnxGraph, ValueInfo
 
 __all__ = ["Model", "load"]
 
@@ -37,17 +37,17 @@ class Model(Explained):
     ['x']
     """
 
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
+    inputs: tuple[ValueInfo, ...]
+    outputs: tuple[ValueInfo, ...]
     metadata: dict[str, Any]
     holds_no_tensors = True  # that change: captures embed its constants
 
-    def __init__(self, graph: Graph, run: Interpreter, metadata: dict[str, Any]) -> None:
+    def __init__(self, graph: OnnxGraph, run: Interpreter, metadata: dict[str, Any]) -> None:
         self.inputs, self.outputs, self.metadata = graph.inputs, graph.outputs, metadata
         self.device = run.device
         self._graph, self._interpreter = graph, run
-        self._captures = all(v.kind == "tensor" for v in (*self.inputs, *self.outputs))
-        self._captured = dt.jit(self._run_uncaptured)
+        self._can_capture = all(v.kind == "tensor" for v in (*self.inputs, *self.outputs))
+        self._jit_run = dt.jit(self._run_uncaptured)
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Run the model and return its output: a tensor, or a tuple if it has several outputs.
@@ -60,9 +60,9 @@ class Model(Explained):
                 f"{self._input_list()}"
             )
         by_position = dict(zip([v.name for v in self.inputs], inputs, strict=False))
-        twice = sorted({*by_position} & {*named})
-        if twice:
-            raise dt.ArgumentError(f"onnx: {twice[0]!r} is given twice, by place and by name")
+        duplicates = sorted({*by_position} & {*named})
+        if duplicates:
+            raise dt.ArgumentError(f"onnx: {duplicates[0]!r} is given twice, by place and by name")
         results = self._run_inputs({**by_position, **named})
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -84,11 +84,11 @@ class Model(Explained):
             raise dt.ArgumentError(f"onnx: the model {wrong}; its inputs: {self._input_list()}")
         sizes: dict[str, int] = {}
         values = [self._check_input(v, inputs.get(v.name), sizes) for v in self.inputs]
-        if self._captures:
+        if self._can_capture:
             try:
-                return list(self._captured(*values))
+                return list(self._jit_run(*values))
             except dt.CaptureError:  # a shape or a branch depends on values
-                self._captures = False
+                self._can_capture = False
         return list(self._run_uncaptured(*values))
 
     def _run_uncaptured(self, *inputs: Any) -> tuple[Any, ...]:
@@ -100,12 +100,12 @@ class Model(Explained):
             return [self._result(v) for v in x]
         return self._interpreter.tensor(x, self.device).copy() if isinstance(x, np.ndarray) else x
 
-    def _check_input(self, v: Value, x: Any, sizes: dict[str, int]) -> Any:
+    def _check_input(self, v: ValueInfo, x: Any, sizes: dict[str, int]) -> Any:
         """Return an input as the graph takes it. Raises: DeviceError, DTypeError, ShapeError."""
         if x is None and v.kind == "optional":
             return None
         if isinstance(x, (list, tuple)) and v.kind != "tensor":
-            return [self._check_input(Value(v.name, v.dtype, None), y, sizes) for y in x]
+            return [self._check_input(ValueInfo(v.name, v.dtype, None), y, sizes) for y in x]
         if isinstance(x, dt.Tensor):
             if x.device is not self.device:
                 raise dt.DeviceError(
@@ -124,7 +124,7 @@ class Model(Explained):
         return x
 
     def __repr__(self) -> str:
-        def names(values: tuple[Value, ...]) -> str:
+        def names(values: tuple[ValueInfo, ...]) -> str:
             return ", ".join(v.name for v in values)
 
         return (
@@ -132,7 +132,7 @@ class Model(Explained):
         )
 
 
-def _require_shape(v: Value, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
+def _require_shape(v: ValueInfo, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
     assert v.shape is not None
     fits = len(shape) == len(v.shape)
     for have, want in zip(shape, v.shape, strict=False):
@@ -163,9 +163,9 @@ def load(model: Source, device: Any = None, *, limit: int | None = None) -> Mode
     >>> dt.onnx.load(made, device="reference")(dt.zeros(2, device="reference")).tolist()
     [1.0, 1.0]
     """
-    onnx = library()
+    onnx = import_onnx()
     proto, folder = _parse(onnx, model)
-    budget = Limit(limit)
+    budget = MemoryBudget(limit)
     try:
         reader = ModelReader(proto, folder, budget)
         graph = reader.read(proto)

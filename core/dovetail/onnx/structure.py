@@ -15,9 +15,9 @@ import numpy as np
 
 import dovetail as dt
 
-from .library import Proto, dtype_of, library
-from .limits import DEPTH_MAX, NODES_MAX, Limit
-from .operators import FOLDED_ELEMENTS_MAX, ROWS, Function, row_of
+from .library import Proto, dtype_of, import_onnx
+from .limits import DEPTH_MAX, NODES_MAX, MemoryBudget
+from .operators import FOLDED_ELEMENTS_MAX, OPERATORS, OperatorImplementation, find_operator
 from .tensors import values_of
 
 OPSET_MIN = 7  # since this opset, operators broadcast as they do now
@@ -25,7 +25,7 @@ ALIASES = {"ai.onnx": ""}
 
 
 @dataclass(frozen=True)
-class Value:
+class ValueInfo:
     """An input or output: its name, the dtype of its tensors, and its shape.
 
     Sizes are ints, names of sizes, or None for any size. The dtype and the shape are None if the
@@ -39,14 +39,14 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Reference:
+class AttributeReference:
     """A reference from a node in a function to an attribute of the function's call."""
 
     name: str
 
 
 @dataclass
-class Node:
+class OperatorNode:
     """A use of an operator."""
 
     op: str
@@ -56,8 +56,8 @@ class Node:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     attributes: dict[str, Any]
-    function: Function | None = None  # the operator's implementation
-    body: Graph | None = None  # or the graph of a function
+    function: OperatorImplementation | None = None  # the operator's implementation
+    body: OnnxGraph | None = None  # or the graph of a function
     proto: bytes = b""  # serialized node, if its body depends on dtypes and shapes of inputs
     drops: tuple[str, ...] = ()  # values that no later node reads
 
@@ -74,14 +74,14 @@ class Node:
 
 
 @dataclass
-class Graph:
+class OnnxGraph:
     """A graph: inputs, outputs, constants, and nodes in order of execution."""
 
     name: str
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
+    inputs: tuple[ValueInfo, ...]
+    outputs: tuple[ValueInfo, ...]
     constants: dict[str, Any]
-    nodes: list[Node]
+    nodes: list[OperatorNode]
     defaults: dict[str, Any] = field(default_factory=dict)  # of a function's attributes
 
     def reads(self) -> set[str]:
@@ -92,31 +92,31 @@ class Graph:
         return (read | {v.name for v in self.outputs}) - own
 
 
-def graphs_of(attributes: Mapping[str, Any]) -> Iterator[Graph]:
+def graphs_of(attributes: Mapping[str, Any]) -> Iterator[OnnxGraph]:
     """Yield the graphs among the attributes of a node."""
     for a in attributes.values():
         for one in a if isinstance(a, list) else [a]:
-            if isinstance(one, Graph):
+            if isinstance(one, OnnxGraph):
                 yield one
 
 
 class ModelReader:
     """A reader of one model: protobuf messages to checked graphs."""
 
-    def __init__(self, model: Proto, folder: Path | None, limit: Limit) -> None:
-        self.onnx, self.folder, self.limit = library(), folder, limit
+    def __init__(self, model: Proto, folder: Path | None, limit: MemoryBudget) -> None:
+        self.onnx, self.folder, self.limit = import_onnx(), folder, limit
         self.unknown: Counter[str] = Counter()
         self.count = 0
         self.open: list[tuple[str, str]] = []  # stack of functions that are read now
         self.functions = {
             (_domain(f.domain), f.name, getattr(f, "overload", "")): f for f in model.functions
         }
-        self.bodies: dict[tuple[Any, ...], tuple[Graph, int]] = {}
+        self.bodies: dict[tuple[Any, ...], tuple[OnnxGraph, int]] = {}
         self.opsets = self._opsets(model.opset_import, "the model")
 
     # --- the model
 
-    def read(self, model: Proto) -> Graph:
+    def read(self, model: Proto) -> OnnxGraph:
         """Return the model's graph. Raises: NotYetError, with all operators that are unknown."""
         graph = self.graph(model.graph, self.opsets, frozenset(), 0)
         self.require_known()
@@ -153,7 +153,9 @@ class ModelReader:
 
     # --- graphs
 
-    def graph(self, g: Proto, opsets: dict[str, int], outer: frozenset[str], depth: int) -> Graph:
+    def graph(
+        self, g: Proto, opsets: dict[str, int], outer: frozenset[str], depth: int
+    ) -> OnnxGraph:
         """Read a GraphProto. `outer`: names of outer graphs that it may read."""
         if depth > DEPTH_MAX:
             raise dt.ArgumentError(
@@ -169,16 +171,16 @@ class ModelReader:
                     "without a name"
                 )
             constants[t.name] = values_of(t, self.folder, self.limit)
-        inputs = tuple(value(v) for v in g.input if v.name not in constants or depth)
+        inputs = tuple(read_value_info(v) for v in g.input if v.name not in constants or depth)
         defined = {*outer, *constants}
         _define(defined, [v.name for v in inputs], f"the graph {g.name!r}")
         nodes = self._nodes(g.node, opsets, defined, depth, f"the graph {g.name!r}")
-        outputs = tuple(value(v) for v in g.output)
-        return _set_drops(Graph(g.name, inputs, outputs, constants, nodes), defined)
+        outputs = tuple(read_value_info(v) for v in g.output)
+        return _set_drops(OnnxGraph(g.name, inputs, outputs, constants, nodes), defined)
 
     def _nodes(
         self, protos: Any, opsets: dict[str, int], defined: set[str], depth: int, where: str
-    ) -> list[Node]:
+    ) -> list[OperatorNode]:
         self._count_nodes(len(protos), where)
         nodes = []
         for p in protos:
@@ -193,7 +195,7 @@ class ModelReader:
             nodes.append(node)
         return nodes
 
-    def function(self, f: Proto, depth: int, partial: bool = False) -> Graph:
+    def function(self, f: Proto, depth: int, partial: bool = False) -> OnnxGraph:
         """Read a FunctionProto as a graph. `partial`: see `_set_drops`."""
         name = (_domain(f.domain), f.name)
         if name in self.open or depth > DEPTH_MAX:
@@ -206,20 +208,24 @@ class ModelReader:
         defined = _define(set(), list(f.input), f"the function {f.name!r}")
         nodes = self._nodes(f.node, opsets, defined, depth, f"the function {f.name!r}")
         self.open.pop()
-        inputs = tuple(Value(n, None, None) for n in f.input)
-        outputs = tuple(Value(n, None, None) for n in f.output)
+        inputs = tuple(ValueInfo(n, None, None) for n in f.input)
+        outputs = tuple(ValueInfo(n, None, None) for n in f.output)
         defaults = {a.name: self.attribute(a, opsets, defined, depth) for a in f.attribute_proto}
-        return _set_drops(Graph(f.name, inputs, outputs, {}, nodes, defaults), defined, partial)
+        return _set_drops(OnnxGraph(f.name, inputs, outputs, {}, nodes, defaults), defined, partial)
 
     # --- nodes
 
-    def _node(self, p: Proto, opsets: dict[str, int], defined: set[str], depth: int) -> Node:
+    def _node(
+        self, p: Proto, opsets: dict[str, int], defined: set[str], depth: int
+    ) -> OperatorNode:
         domain = _domain(p.domain)
         version = opsets.get(domain, 1)
         attributes = {}
         for a in p.attribute:
             attributes[a.name] = self.attribute(a, opsets, defined, depth)
-        node = Node(p.op_type, domain, version, p.name, tuple(p.input), tuple(p.output), attributes)
+        node = OperatorNode(
+            p.op_type, domain, version, p.name, tuple(p.input), tuple(p.output), attributes
+        )
         function = self.functions.get((domain, p.op_type, getattr(p, "overload", "")))
         if function is not None:
             node.body = self._cached_function((domain, p.op_type), function, depth)
@@ -228,13 +234,13 @@ class ModelReader:
         self._resolve(node, p, depth)
         return node
 
-    def _resolve(self, node: Node, p: Proto, depth: int) -> None:
+    def _resolve(self, node: OperatorNode, p: Proto, depth: int) -> None:
         """Set the implementation of a node, or count its operator as unknown."""
         try:
             schema = self.onnx.defs.get_schema(node.op, node.version, node.domain)
         except self.onnx.defs.SchemaError:
             schema = None
-        node.function = row_of(node.domain, node.op, node.version)
+        node.function = find_operator(node.domain, node.op, node.version)
         old = schema is not None and not node.domain and node.version < OPSET_MIN
         if old and not self._is_unchanged(node, schema):
             self.unknown[f"{node.op} of opset {node.version}"] += 1
@@ -258,12 +264,12 @@ class ModelReader:
             else:
                 node.proto = p.SerializeToString()
 
-    def _is_unchanged(self, node: Node, schema: Any) -> bool:
+    def _is_unchanged(self, node: OperatorNode, schema: Any) -> bool:
         """Return True if an operator of an old opset is equal to that of opset OPSET_MIN."""
         now = self.onnx.defs.get_schema(node.op, OPSET_MIN, "")
         return bool(now.since_version == schema.since_version)
 
-    def _schema_function(self, schema: Any, node: Node) -> Proto:
+    def _schema_function(self, schema: Any, node: OperatorNode) -> Proto:
         """Return the FunctionProto by which the onnx package defines an operator."""
         definition = schema.get_function_with_opset_version(node.version)
         if not isinstance(definition, bytes):
@@ -272,7 +278,7 @@ class ModelReader:
         proto.ParseFromString(definition)
         return proto
 
-    def _cached_function(self, key: tuple[Any, ...], f: Proto, depth: int) -> Graph:
+    def _cached_function(self, key: tuple[Any, ...], f: Proto, depth: int) -> OnnxGraph:
         before = self.count
         cached = self.bodies.get(key)
         if cached is None:
@@ -282,7 +288,7 @@ class ModelReader:
         self._count_nodes(cached[1], f"the function {f.name!r}")
         return cached[0]
 
-    def _require_schema(self, node: Node, schema: Any) -> None:
+    def _require_schema(self, node: OperatorNode, schema: Any) -> None:
         """Check a node against its operator's schema. Raises: ArgumentError."""
         inputs = len(node.inputs)
         while inputs and not node.inputs[inputs - 1]:
@@ -301,7 +307,7 @@ class ModelReader:
             type_name = str(a.type).rpartition(".")[2]
             if (
                 value is not None
-                and not isinstance(value, Reference)
+                and not isinstance(value, AttributeReference)
                 and not _has_type(value, type_name)
             ):
                 raise dt.ArgumentError(
@@ -309,7 +315,7 @@ class ModelReader:
                     f"{type_name}"
                 )
 
-    def _require_counts(self, node: Node, least: int, most: int, results: int) -> None:
+    def _require_counts(self, node: OperatorNode, least: int, most: int, results: int) -> None:
         if not least <= len(node.inputs) <= most or len(node.outputs) > results:
             raise dt.ArgumentError(
                 f"onnx.load: {node} has {len(node.inputs)} inputs and {len(node.outputs)} outputs; "
@@ -319,7 +325,7 @@ class ModelReader:
     def attribute(self, a: Proto, opsets: dict[str, int], defined: set[str], depth: int) -> Any:
         """Read an AttributeProto as a Python value."""
         if a.ref_attr_name:
-            return Reference(a.ref_attr_name)
+            return AttributeReference(a.ref_attr_name)
         kind = self.onnx.AttributeProto.AttributeType.Name(a.type) if a.type in range(15) else ""
         reader = _ATTRIBUTES.get(kind)
         if reader is None:
@@ -350,7 +356,7 @@ def _define(defined: set[str], names: list[str], where: str) -> set[str]:
     return defined
 
 
-def _set_drops(graph: Graph, defined: set[str], partial: bool = False) -> Graph:
+def _set_drops(graph: OnnxGraph, defined: set[str], partial: bool = False) -> OnnxGraph:
     """Set the `drops` of all nodes: the values that no later node reads. Return the graph.
 
     `partial`: the function was generated for one node, and may lack outputs that the node ignores.
@@ -372,11 +378,19 @@ def _set_drops(graph: Graph, defined: set[str], partial: bool = False) -> Graph:
 
 
 def _has_type(value: Any, type_name: str) -> bool:
-    one = {"INT": int, "FLOAT": float, "STRING": str, "TENSOR": np.ndarray, "GRAPH": Graph}
-    if type_name in one:
-        return isinstance(value, one[type_name])
-    if type_name.removesuffix("S") in one:
-        return isinstance(value, list) and all(isinstance(v, one[type_name[:-1]]) for v in value)
+    python_types = {
+        "INT": int,
+        "FLOAT": float,
+        "STRING": str,
+        "TENSOR": np.ndarray,
+        "GRAPH": OnnxGraph,
+    }
+    if type_name in python_types:
+        return isinstance(value, python_types[type_name])
+    if type_name.removesuffix("S") in python_types:
+        return isinstance(value, list) and all(
+            isinstance(v, python_types[type_name[:-1]]) for v in value
+        )
     return True
 
 
@@ -387,8 +401,8 @@ def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def _graph(to: ModelReader, g: Proto, opsets: Any, defined: set[str], depth: int) -> Graph:
-    return to.graph(g, opsets, frozenset(defined), depth + 1)
+def _graph(reader: ModelReader, g: Proto, opsets: Any, defined: set[str], depth: int) -> OnnxGraph:
+    return reader.graph(g, opsets, frozenset(defined), depth + 1)
 
 
 _ATTRIBUTES: dict[str, Callable[..., Any]] = {
@@ -409,7 +423,7 @@ _ATTRIBUTES: dict[str, Callable[..., Any]] = {
 # --- inputs and outputs ---------------------------------------------------------------------------
 
 
-def value(v: Proto) -> Value:
+def read_value_info(v: Proto) -> ValueInfo:
     """Read a ValueInfoProto. Raises: DTypeError for other kinds of values."""
     kind, t = "tensor", v.type
     while t.WhichOneof("value") in ("sequence_type", "optional_type"):
@@ -422,27 +436,27 @@ def value(v: Proto) -> Value:
             "them, and optional ones"
         )
     if not t.HasField("tensor_type") or not t.tensor_type.elem_type:
-        return Value(v.name, None, None, kind)
+        return ValueInfo(v.name, None, None, kind)
     d = dtype_of(t.tensor_type.elem_type, repr(v.name))
     if not t.tensor_type.HasField("shape"):
-        return Value(v.name, d, None, kind)
-    sizes = [_size(s) for s in t.tensor_type.shape.dim]
-    return Value(v.name, d, tuple(sizes), kind)
+        return ValueInfo(v.name, d, None, kind)
+    sizes = [_read_dimension(s) for s in t.tensor_type.shape.dim]
+    return ValueInfo(v.name, d, tuple(sizes), kind)
 
 
-def _size(s: Proto) -> int | str | None:
+def _read_dimension(s: Proto) -> int | str | None:
     which = s.WhichOneof("value")
     return None if which is None else int(s.dim_value) if which == "dim_value" else str(s.dim_param)
 
 
 __all__ = [
     "FOLDED_ELEMENTS_MAX",
-    "ROWS",
-    "Graph",
+    "OPERATORS",
+    "AttributeReference",
     "ModelReader",
-    "Node",
-    "Reference",
-    "Value",
+    "OnnxGraph",
+    "OperatorNode",
+    "ValueInfo",
     "graphs_of",
-    "value",
+    "read_value_info",
 ]

@@ -12,7 +12,7 @@ import numpy as np
 import dovetail as dt
 
 from .library import Proto, dtype_of, numpy_dtype
-from .limits import Limit, size_of
+from .limits import MemoryBudget, size_of
 
 # The field of values that are not raw bytes; other dtypes share `int32_data`.
 _FIELDS = {
@@ -28,7 +28,7 @@ _PARTS = {dt.complex64: np.float32, dt.complex128: np.float64}
 EXTERNAL = 1  # TensorProto.EXTERNAL
 
 
-def values_of(t: Proto, folder: Path | None, limit: Limit) -> np.ndarray:
+def values_of(t: Proto, folder: Path | None, limit: MemoryBudget) -> np.ndarray:
     """Return the array of a TensorProto.
 
     `folder`: the folder of files that the model may refer to; None to allow none.
@@ -41,7 +41,7 @@ def values_of(t: Proto, folder: Path | None, limit: Limit) -> np.ndarray:
         raise dt.ShapeError(f"onnx.load: {name} has the shape {shape}, with a size below 0")
     nbytes = size_of(shape, d)
     if t.data_location == EXTERNAL:
-        return _external(t, folder, name, nbytes, limit, d, shape)
+        return _read_external(t, folder, name, nbytes, limit, d, shape)
     if t.HasField("raw_data"):
         _require_bytes(name, d, shape, nbytes, len(t.raw_data))
         limit.reserve(nbytes, name)
@@ -49,11 +49,13 @@ def values_of(t: Proto, folder: Path | None, limit: Limit) -> np.ndarray:
     return _from_numbers(t, name, d, shape, nbytes, limit)
 
 
-def _require_bytes(name: str, d: dt.DType, shape: tuple[int, ...], want: int, have: int) -> None:
-    if want != have:
+def _require_bytes(
+    name: str, d: dt.DType, shape: tuple[int, ...], expected: int, actual: int
+) -> None:
+    if expected != actual:
         raise dt.ShapeError(
-            f"onnx.load: {name} claims {d.name}{list(shape)}, which are {want} bytes, and has "
-            f"{have}; the file is damaged"
+            f"onnx.load: {name} claims {d.name}{list(shape)}, which are {expected} bytes, and has "
+            f"{actual}; the file is damaged"
         )
 
 
@@ -68,7 +70,7 @@ def _from_bytes(raw: bytes, d: dt.DType, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _from_numbers(
-    t: Proto, name: str, d: dt.DType, shape: tuple[int, ...], nbytes: int, limit: Limit
+    t: Proto, name: str, d: dt.DType, shape: tuple[int, ...], nbytes: int, limit: MemoryBudget
 ) -> np.ndarray:
     numbers = getattr(t, _FIELDS.get(d, "int32_data"))
     count = nbytes // d.itemsize * (2 if d in _PARTS else 1)
@@ -93,12 +95,12 @@ def _from_numbers(
 # --- values in other files ------------------------------------------------------------------------
 
 
-def _external(
+def _read_external(
     t: Proto,
     folder: Path | None,
     name: str,
     nbytes: int,
-    limit: Limit,
+    limit: MemoryBudget,
     d: dt.DType,
     shape: tuple[int, ...],
 ) -> np.ndarray:
@@ -129,11 +131,12 @@ def _resolve_path(folder: Path | None, location: str, name: str) -> Path:
             f"onnx.load: {name} is in another file, {location!r}, and the model came without a "
             "folder; give its path, or a model with onnx.load_external_data_for_model done"
         )
-    home = Path(os.path.realpath(folder))
-    path = Path(os.path.realpath(home / location))
-    if not location or Path(location).is_absolute() or home not in path.parents:
+    model_folder = Path(os.path.realpath(folder))
+    path = Path(os.path.realpath(model_folder / location))
+    if not location or Path(location).is_absolute() or model_folder not in path.parents:
         raise dt.ArgumentError(
-            f"onnx.load: {name} is in {location!r}, outside of the model's folder {home}; values "
+            f"onnx.load: {name} is in {location!r}, outside of the model's folder {model_folder}; "
+            "values "
             "are read from there and below alone"
         )
     if not path.is_file():

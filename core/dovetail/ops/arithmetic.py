@@ -28,13 +28,13 @@ from ..ir.language import (
     Value,
     bitcast,
     cast,
+    complex_value,
     const,
     eq,
     floor,
     fma,
     fold_loop,
     ne,
-    pair,
     quo,
     rem,
     rint,
@@ -54,26 +54,30 @@ def convert(x: Value, to: DType) -> Value:
     if to.kind == "b":
         return ne(cast(x, x.dtype.compute), const(0, x.dtype.compute))
     if to.kind == "c":
-        return cast(x, to) if x.dtype.kind == "c" else pair(convert(x, to.part), const(0, to.part))
+        return (
+            cast(x, to)
+            if x.dtype.kind == "c"
+            else complex_value(convert(x, to.part), const(0, to.part))
+        )
     if x.dtype.kind == "f" and to.kind in "iu":
         return _saturate(x, to)
     if x.dtype.kind == "f" or to.kind != "f" or to.compute is to:
         return cast(x, to)
     twice = x.dtype.itemsize > 2 and FORMATS[to].max > 2.0**24  # rounded before it is too large
-    return cast(_towards_odd(x) if twice else cast(x, to.compute), to)
+    return cast(_round_to_odd(x) if twice else cast(x, to.compute), to)
 
 
-def _towards_odd(x: Value) -> Value:
+def _round_to_odd(x: Value) -> Value:
     """Return an integer as a neighbouring float32; of two neighbours the odd one.
 
     If that is rounded again, the result is as after one rounding. Source: Boldo and Melquiond 2008.
     """
     near = cast(x, float32)
-    again = _saturate(near, x.dtype)
+    restored = _saturate(near, x.dtype)
     b = bitcast(near, int32)
-    out = eq(again < x, const(0, x.dtype) <= x)
+    out = eq(restored < x, const(0, x.dtype) <= x)
     odd = bitcast(b + where(out, const(1, int32), const(-1, int32)), float32)
-    return where(eq(again, x) | ne(b & 1, 0), near, odd)
+    return where(eq(restored, x) | ne(b & 1, 0), near, odd)
 
 
 def _saturate(x: Value, to: DType) -> Value:
@@ -192,10 +196,10 @@ def ordered(rule: Callable[[Value, Value], Value]) -> Callable[[Value, Value], V
 
 def _safe_divisor(y: Value, x: Value) -> Value:
     """Return a divisor with which quo and rem are defined: 1 in place of 0 and of -1 under MIN."""
-    bad = eq(y, 0)
+    is_undefined = eq(y, 0)
     if y.dtype.kind == "i":
-        bad = bad | (eq(y, -1) & eq(x, y.dtype.min))
-    return where(bad, const(1, y.dtype), y)
+        is_undefined = is_undefined | (eq(y, -1) & eq(x, y.dtype.min))
+    return where(is_undefined, const(1, y.dtype), y)
 
 
 def floor_divide(x: Value, y: Value) -> Value:
@@ -237,22 +241,22 @@ def _float_divmod(x: Value, y: Value) -> tuple[Value, Value]:
     steps = floor(reduced / y)
     r = fma(-steps, y, reduced)
     # The quotient was rounded: the remainder may have come out on the wrong side of 0 or of y.
-    under = ne(r, zero) & signbit(_flip(r, y))
+    under = ne(r, zero) & signbit(_xor_sign(r, y))
     r, down = where(under, r + y, r), where(under, steps - 1.0, steps)
     past = (absolute(y) <= absolute(r)) & ~under
     r, steps = where(past, r - y, r), where(past, down + 1.0, down)
-    large = const(_INTEGERS_FROM[x.dtype], x.dtype) <= absolute(x / y)
+    large = const(_INTEGRAL_MIN[x.dtype], x.dtype) <= absolute(x / y)
     q = where(large, x / y, steps)
     small = absolute(x) < absolute(y)
-    opposite = signbit(_flip(x, y)) & ne(x, zero)
+    opposite = signbit(_xor_sign(x, y)) & ne(x, zero)
     r = where(small, where(opposite, x + y, x), r)
-    q = where(small, where(opposite, const(-1.0, x.dtype), copysign(zero, _flip(x, y))), q)
-    q = where(eq(absolute(y), inf) & (absolute(x) < inf), copysign(zero, _flip(x, y)), q)
+    q = where(small, where(opposite, const(-1.0, x.dtype), copysign(zero, _xor_sign(x, y))), q)
+    q = where(eq(absolute(y), inf) & (absolute(x) < inf), copysign(zero, _xor_sign(x, y)), q)
     r = where(eq(r, zero), copysign(zero, y), r)
     return where(eq(y, zero), x / y, q), r
 
 
-_INTEGERS_FROM = {float32: 2.0**24, float64: 2.0**53}  # every float from here on is an integer
+_INTEGRAL_MIN = {float32: 2.0**24, float64: 2.0**53}  # every float from here on is an integer
 
 
 def _reduce_dividend(x: Value, y: Value) -> Value:
@@ -270,22 +274,22 @@ def _reduce_dividend(x: Value, y: Value) -> Value:
 
     def step(_: Value, r: Value, left: Value) -> tuple[Value, ...]:
         step_bits = where(left < 0, const(0, bits), where(left < digit, left, const(digit, bits)))
-        shifted = r * _two_to(step_bits, x.dtype)
+        shifted = r * _power_of_two(step_bits, x.dtype)
         return fma(-rint(shifted * inverse), d, shifted), left - step_bits
 
     r = fold_loop(0, steps, (m, x_exponent - y_exponent), step).results[0]
     half = y_exponent >> 1
-    remainder = r * _two_to(half, x.dtype) * _two_to(y_exponent - half, x.dtype)
-    large = const(_INTEGERS_FROM[x.dtype], x.dtype) <= absolute(x / y)
+    remainder = r * _power_of_two(half, x.dtype) * _power_of_two(y_exponent - half, x.dtype)
+    large = const(_INTEGRAL_MIN[x.dtype], x.dtype) <= absolute(x / y)
     usable = large & (absolute(x) < float("inf")) & ne(y, 0.0)
-    return where(usable, _flip(remainder, x), x)
+    return where(usable, _xor_sign(remainder, x), x)
 
 
 def mantissa_of(x: Value) -> tuple[Value, Value]:
     """Return m and e with |x| = m * 2**e and 1 <= m < 2, of finite x other than 0."""
-    width, lift, least = _FORMATS[x.dtype]
+    width, lift, least = _FLOAT_LAYOUTS[x.dtype]
     tiny = absolute(x) < least
-    b = _pattern(absolute(where(tiny, x * 2.0**lift, x)))
+    b = _float_bits(absolute(where(tiny, x * 2.0**lift, x)))
     bias = const((1 << (x.dtype.bits - width - 2)) - 1, b.dtype)
     e = (b >> width) - bias - where(tiny, const(lift, b.dtype), const(0, b.dtype))
     return bitcast((b & ((1 << width) - 1)) | (bias << width), x.dtype), e
@@ -293,21 +297,21 @@ def mantissa_of(x: Value) -> tuple[Value, Value]:
 
 # By float dtype: the bits of the mantissa; the power of two that makes denormals normal; the least
 # normal number.
-_FORMATS = {float32: (23, 24, 2.0**-126), float64: (52, 53, 2.0**-1022)}
+_FLOAT_LAYOUTS = {float32: (23, 24, 2.0**-126), float64: (52, 53, 2.0**-1022)}
 
 
-def _pattern(x: Value) -> Value:
+def _float_bits(x: Value) -> Value:
     """Return the bits of a float as a signed integer."""
     return bitcast(x, int64 if x.dtype is float64 else int32)
 
 
-def _two_to(e: Value, d: DType) -> Value:
+def _power_of_two(e: Value, d: DType) -> Value:
     """Return 2**e as a normal float."""
-    width = _FORMATS[d][0]
+    width = _FLOAT_LAYOUTS[d][0]
     return bitcast((e + const((1 << (d.bits - width - 2)) - 1, e.dtype)) << width, d)
 
 
-def _flip(x: Value, y: Value) -> Value:
+def _xor_sign(x: Value, y: Value) -> Value:
     """Return |x| with the sign of x * y."""
     bits = uint64 if x.dtype is float64 else uint32
     sign = const(1 << (x.dtype.bits - 1), bits)
@@ -351,13 +355,13 @@ def _unsigned(v: Value) -> DType:
 
 def shift_left(x: Value, n: Value) -> Value:
     """Return x << n; amounts outside 0..bits-1 shift everything out."""
-    ok = _in_range(x, n)
+    ok = _is_valid_shift(x, n)
     return where(ok, x << where(ok, n, const(0, n.dtype)), const(0, x.dtype))
 
 
 def shift_right(x: Value, n: Value) -> Value:
     """Return x >> n; amounts outside 0..bits-1 shift everything out."""
-    ok = _in_range(x, n)
+    ok = _is_valid_shift(x, n)
     out = (
         where(x < 0, const(-1, x.dtype), const(0, x.dtype))
         if x.dtype.kind == "i"
@@ -366,7 +370,7 @@ def shift_right(x: Value, n: Value) -> Value:
     return where(ok, x >> where(ok, n, const(0, n.dtype)), out)
 
 
-def _in_range(x: Value, n: Value) -> Value:
+def _is_valid_shift(x: Value, n: Value) -> Value:
     ok = n < const(x.dtype.bits, n.dtype)
     return ok & (const(0, n.dtype) <= n) if n.dtype.kind == "i" else ok
 
@@ -383,9 +387,9 @@ def nextafter(x: Value, y: Value) -> Value:
     x, y = cast(x, d.compute), cast(y, d.compute)
     if d not in BUILT_IN:
         return _next_code(x, y, d)
-    unit = const(1 << _LOST_BITS.get(d, 0), _pattern(x).dtype)
+    unit = const(1 << _DROPPED_MANTISSA_BITS.get(d, 0), _float_bits(x).dtype)
     outwards = eq(x < y, const(0, x.dtype) < x)
-    stepped = bitcast(_pattern(x) + where(outwards, unit, -unit), x.dtype)
+    stepped = bitcast(_float_bits(x) + where(outwards, unit, -unit), x.dtype)
     tiny = bitcast(unit, x.dtype)
     if d is float16:
         tiny = const(2.0**-24, float32)
@@ -407,7 +411,10 @@ def _next_code(x: Value, y: Value, d: DType) -> Value:
     return where(ne(x, x) | ne(y, y), x + y, where(eq(x, y), y, stepped))
 
 
-_LOST_BITS = {float16: 13, bfloat16: 16}  # mantissa bits of a float32 that these dtypes lack
+_DROPPED_MANTISSA_BITS = {
+    float16: 13,
+    bfloat16: 16,
+}  # mantissa bits of a float32 that these dtypes lack
 
 
 def _next_float16(x: Value, outwards: Value, stepped: Value, tiny: Value) -> Value:

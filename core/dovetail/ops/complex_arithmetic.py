@@ -12,10 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..ir.language import Value, bitcast, const, eq, fma, imag, ne, pair, real, sqrt, where
+from ..ir.language import Value, bitcast, complex_value, const, eq, fma, imag, ne, real, sqrt, where
 from . import elementary as el
 from . import trigonometry as tr
-from .float_parts import bits_of, format_of, magnitude, sign_of, sign_of_number, with_sign
+from .float_parts import apply_sign_bit, bits_of, format_of, magnitude, sign_of, sign_of_number
 
 Parts = tuple[Value, Value]
 Expression = Callable[..., Value]
@@ -39,7 +39,7 @@ def parts(z: Value) -> Parts:
 def signed(size: float | Value, like: Value) -> Value:
     """Return a non-negative value with the sign of another one; a NaN gives it no sign."""
     size = size if isinstance(size, Value) else const(size, like.dtype)
-    return with_sign(size, sign_of_number(like))
+    return apply_sign_bit(size, sign_of_number(like))
 
 
 def is_finite(x: Value) -> Value:
@@ -61,7 +61,7 @@ def add(x: Value, y: Value) -> Value:
     if x.dtype is y.dtype:
         return x + y
     x, y = (x, y) if x.dtype.kind == "c" else (y, x)
-    return pair(real(x) + y, imag(x))
+    return complex_value(real(x) + y, imag(x))
 
 
 def subtract(x: Value, y: Value) -> Value:
@@ -69,8 +69,8 @@ def subtract(x: Value, y: Value) -> Value:
     if x.dtype is y.dtype:
         return x - y
     if x.dtype.kind == "c":
-        return pair(real(x) - y, imag(x))
-    return pair(x - real(y), -imag(y))
+        return complex_value(real(x) - y, imag(x))
+    return complex_value(x - real(y), -imag(y))
 
 
 def multiply(x: Value, y: Value) -> Value:
@@ -78,7 +78,7 @@ def multiply(x: Value, y: Value) -> Value:
     if x.dtype is y.dtype:
         return x * y
     x, y = (x, y) if x.dtype.kind == "c" else (y, x)
-    return pair(real(x) * y, imag(x) * y)
+    return complex_value(real(x) * y, imag(x) * y)
 
 
 def divide(x: Value, y: Value) -> Value:
@@ -89,7 +89,7 @@ def divide(x: Value, y: Value) -> Value:
     infinite, z / inf is 0 (C99, G.5.1).
     """
     if y.dtype.kind != "c":
-        return pair(real(x) / y, imag(x) / y)
+        return complex_value(real(x) / y, imag(x) / y)
     f, (c, d) = format_of(real(y)), parts(y)
     a, b = parts(x) if x.dtype.kind == "c" else (x, None)
     by = _scale(bits_of(_larger(c, d)), c)
@@ -98,9 +98,9 @@ def divide(x: Value, y: Value) -> Value:
     up = where(size > 2.0 ** (f.bias - 5), 2.0**-5, up)
     back = where(size < 2.0**-half, const(2.0**-half, f.dtype), 1.0) * by
     down = where(size > 2.0 ** (f.bias - 5), const(2.0**5, f.dtype), 1.0)
-    re, im = _textbook(a * up, None if b is None else b * up, c * by, d * by)
+    re, im = _divide_textbook(a * up, None if b is None else b * up, c * by, d * by)
     re, im = re * back * down, im * back * down
-    return _with_limits((a, const(0.0, f.dtype) if b is None else b), (c, d), (re, im))
+    return _correct_limits((a, const(0.0, f.dtype) if b is None else b), (c, d), (re, im))
 
 
 def _larger(a: Value, b: Value) -> Value:
@@ -109,7 +109,7 @@ def _larger(a: Value, b: Value) -> Value:
     return where((a > b) | eq(a, math.inf), a, b)
 
 
-def _textbook(a: Value, b: Value | None, c: Value, d: Value) -> Parts:
+def _divide_textbook(a: Value, b: Value | None, c: Value, d: Value) -> Parts:
     """Return the parts of (a + bi) / (c + di); without `b` the dividend is real."""
     size = c * c + d * d
     if b is None:
@@ -117,7 +117,7 @@ def _textbook(a: Value, b: Value | None, c: Value, d: Value) -> Parts:
     return (a * c + b * d) / size, (b * c - a * d) / size
 
 
-def _with_limits(x: Parts, y: Parts, quotient: Parts) -> Value:
+def _correct_limits(x: Parts, y: Parts, quotient: Parts) -> Value:
     """Return a quotient, corrected for operands that are 0 or infinite."""
     (a, b), (c, d), (re, im) = x, y, quotient
     lost = ne(re, re) & ne(im, im)
@@ -131,7 +131,7 @@ def _with_limits(x: Parts, y: Parts, quotient: Parts) -> Value:
     im = where(by_zero, pole * b, where(divided, (b1 * c - a1 * d) * math.inf, im))
     re = where(over, (a * c1 + b * d1) * 0.0, re)
     im = where(over, (b * c1 - a * d1) * 0.0, im)
-    return pair(re, im)
+    return complex_value(re, im)
 
 
 def _direction(x: Value) -> Value:
@@ -154,7 +154,7 @@ def mean(total: Value, n: Value) -> Value:
 
 def conj(z: Value) -> Value:
     """Return a - bi."""
-    return pair(real(z), -imag(z))
+    return complex_value(real(z), -imag(z))
 
 
 def absolute(z: Value) -> Value:
@@ -207,7 +207,7 @@ def sign(z: Value) -> Value:
     far = el.hypot(a, b)
     zero = eq(far, 0.0)
     far = where(zero, 1.0, far)
-    return pair(where(zero, 0.0, a / far), where(zero, 0.0, b / far))
+    return complex_value(where(zero, 0.0, a / far), where(zero, 0.0, b / far))
 
 
 def square_root(z: Value) -> Value:
@@ -232,7 +232,7 @@ def square_root(z: Value) -> Value:
     far = eq(magnitude(a), math.inf) & ~high
     re = where(far, where(right, where(nan, b, 0.0), a), re)
     im = where(far, where(right, math.inf, where(nan, b, 0.0)), im)
-    return pair(re, signed(magnitude(im), b))
+    return complex_value(re, signed(magnitude(im), b))
 
 
 def all_finite(z: Value) -> Value:

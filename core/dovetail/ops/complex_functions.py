@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..ir.language import Value, bitcast, const, eq, imag, ne, pair, real, where
+from ..ir.language import Value, bitcast, complex_value, const, eq, imag, ne, real, where
 from . import elementary as el
 from . import trigonometry as tr
 from .complex_arithmetic import (
@@ -35,20 +35,20 @@ from .float_parts import (
 # --- exponentials ---------------------------------------------------------------------------------
 
 # The amount that exponents are lowered by if e ** x overflows though e ** x cos y may not.
-_STEP = {127: 64.0, 1023: 512.0}
+_EXPONENT_STEP = {127: 64.0, 1023: 512.0}
 
 
-def _times_exp(x: Value, u: Value, v: Value, share: float = 1.0) -> Parts:
+def _times_exp(x: Value, u: Value, v: Value, factor: float = 1.0) -> Parts:
     """Return u e**x and v e**x for |u|, |v| <= 1, also if e**x overflows.
 
-    In that case they are multiplied by `share`.
+    In that case they are multiplied by `factor`.
     """
     f = format_of(x)
-    step, limit = _STEP[f.bias], f.exp_range[1] - 1.0
-    once, twice = x > limit, x > limit + _STEP[f.bias]
+    step, limit = _EXPONENT_STEP[f.bias], f.exp_range[1] - 1.0
+    once, twice = x > limit, x > limit + _EXPONENT_STEP[f.bias]
     lower = where(twice, x - 2.0 * step, where(once, x - step, x))
     e = el.exp(lower)
-    first = where(once, const(math.exp(step) * share, x.dtype), 1.0)
+    first = where(once, const(math.exp(step) * factor, x.dtype), 1.0)
     second = where(twice, const(math.exp(step), x.dtype), 1.0)
     return u * e * first * second, v * e * first * second
 
@@ -62,7 +62,7 @@ def exp(z: Value) -> Value:
     re = where(wild, where(low, 0.0, where(eq(x, math.inf), x, re)), re)
     im = where(wild & low, 0.0, im)
     level = eq(y, 0.0)
-    return pair(where(level, el.exp(x), re), where(level, y, im))
+    return complex_value(where(level, el.exp(x), re), where(level, y, im))
 
 
 def expm1(z: Value) -> Value:
@@ -71,11 +71,11 @@ def expm1(z: Value) -> Value:
     whole = exp(z)
     s = tr.sin(y * 0.5)
     near = el.expm1(x) * tr.cos(y) - s * s * 2.0 + 0.0  # no -0
-    usual = (magnitude(x) < f.mantissa * 1.0) & is_finite(y)
-    return pair(where(usual, near, real(whole) - 1.0), imag(whole))
+    is_regular = (magnitude(x) < f.mantissa * 1.0) & is_finite(y)
+    return complex_value(where(is_regular, near, real(whole) - 1.0), imag(whole))
 
 
-def _halves(x: Value, u: Value, v: Value) -> tuple[Value, Value, Value, Value]:
+def _sinh_cosh_products(x: Value, u: Value, v: Value) -> tuple[Value, Value, Value, Value]:
     """Return u sinh x, v cosh x, v sinh x and u cosh x, also if sinh x overflows."""
     f = format_of(x)
     big = magnitude(x) > f.exp_range[1] - 1.0
@@ -96,21 +96,21 @@ def sinh(z: Value) -> Value:
     """Return the hyperbolic sine."""
     x, y = parts(z)
     s, c = tr.sin_cos(y)
-    re, im, _, _ = _halves(x, c, s)
+    re, im, _, _ = _sinh_cosh_products(x, c, s)
     re = where((eq(x, 0.0) | eq(magnitude(x), math.inf)) & ~is_finite(y), x, re)
     level = eq(y, 0.0)
-    return pair(where(level, el.sinh(x), re), where(level, y, im))
+    return complex_value(where(level, el.sinh(x), re), where(level, y, im))
 
 
 def cosh(z: Value) -> Value:
     """Return the hyperbolic cosine."""
     x, y = parts(z)
     s, c = tr.sin_cos(y)
-    _, _, im, re = _halves(x, c, s)
+    _, _, im, re = _sinh_cosh_products(x, c, s)
     wild, level = ~is_finite(y), eq(y, 0.0)
     re = where(wild & eq(magnitude(x), math.inf), math.inf, where(level, el.cosh(x), re))
     zero = bitcast(sign_of_number(x) ^ sign_of_number(y), x.dtype)
-    return pair(re, where(level | (wild & eq(x, 0.0)), zero, im))
+    return complex_value(re, where(level | (wild & eq(x, 0.0)), zero, im))
 
 
 def tanh(z: Value) -> Value:
@@ -130,13 +130,13 @@ def tanh(z: Value) -> Value:
     im = where(end, signed(0.0, y), im)  # as the Array API has it; C99: the sign of sin(2 y)
     im = where(eq(y, 0.0), y, im)
     re = where(eq(x, 0.0), x, where(eq(y, 0.0), el.tanh(x), re))
-    return pair(where(ne(x, x) | (wild & ~end & ne(x, 0.0)), math.nan, re), im)
+    return complex_value(where(ne(x, x) | (wild & ~end & ne(x, 0.0)), math.nan, re), im)
 
 
 def sin(z: Value) -> Value:
     """Return the sine: -i sinh(iz)."""
     w = sinh(_times_i(z))
-    return pair(imag(w), -real(w))
+    return complex_value(imag(w), -real(w))
 
 
 def cos(z: Value) -> Value:
@@ -147,15 +147,15 @@ def cos(z: Value) -> Value:
 def tan(z: Value) -> Value:
     """Return the tangent: -i tanh(iz)."""
     w = tanh(_times_i(z))
-    return pair(imag(w), -real(w))
+    return complex_value(imag(w), -real(w))
 
 
 def _times_i(z: Value) -> Value:
-    return pair(-imag(z), real(z))
+    return complex_value(-imag(z), real(z))
 
 
 def _swap_parts(z: Value) -> Value:
-    return pair(imag(z), real(z))
+    return complex_value(imag(z), real(z))
 
 
 # --- logarithms -----------------------------------------------------------------------------------
@@ -166,10 +166,10 @@ def _log_of_squares(x: Value, y: Value) -> Value:
     f = format_of(x)
     a, b = magnitude(x), magnitude(y)
     high, low = where(a > b, a, b), where(a > b, b, a)
-    usual = (high > 0.0) & (high < math.inf) & eq(low, low)
+    is_regular = (high > 0.0) & (high < math.inf) & eq(low, low)
     tiny, up = high < f.smallest_normal, f.mantissa + 2
-    high = where(usual, where(tiny, high * 2.0**up, high), 1.0)
-    low = where(usual, where(tiny, low * 2.0**up, low), 0.0)
+    high = where(is_regular, where(tiny, high * 2.0**up, high), 1.0)
+    low = where(is_regular, where(tiny, low * 2.0**up, low), 0.0)
     k = (bits_of(high) >> f.mantissa) + (f.shifter_bits - f.bias)
     e = bitcast(k, x.dtype) - f.shifter  # 2**e <= high < 2**(e + 1)
     power = bitcast((bits_of(high) >> f.mantissa) << f.mantissa, x.dtype)
@@ -184,27 +184,27 @@ def _log_of_squares(x: Value, y: Value) -> Value:
     y1, y2 = el.log1p_of_pair(h, w, octaves)
     infinite = eq(a, math.inf) | eq(b, math.inf)
     odd = where(ne(a, a) | ne(b, b), const(math.nan, x.dtype), -math.inf)
-    return where(usual, (y1 + y2) * 0.5, where(infinite, math.inf, odd))
+    return where(is_regular, (y1 + y2) * 0.5, where(infinite, math.inf, odd))
 
 
 def log(z: Value) -> Value:
     """Return the natural logarithm: log|z| + i angle(z)."""
-    return pair(_log_of_squares(*parts(z)), angle(z))
+    return complex_value(_log_of_squares(*parts(z)), angle(z))
 
 
 def log2(z: Value) -> Value:
     """Return the logarithm to base 2."""
-    return _to_base(z, 1.0 / math.log(2.0))
+    return _change_log_base(z, 1.0 / math.log(2.0))
 
 
 def log10(z: Value) -> Value:
     """Return the logarithm to base 10."""
-    return _to_base(z, 1.0 / math.log(10.0))
+    return _change_log_base(z, 1.0 / math.log(10.0))
 
 
-def _to_base(z: Value, factor: float) -> Value:
+def _change_log_base(z: Value, factor: float) -> Value:
     w = log(z)
-    return pair(real(w) * factor, imag(w) * factor)
+    return complex_value(real(w) * factor, imag(w) * factor)
 
 
 def log1p(z: Value) -> Value:
@@ -221,13 +221,13 @@ def log1p(z: Value) -> Value:
     tiny = magnitude(a) < f.smallest_normal * 4.0
     re = where(tiny & (magnitude(b) < f.negligible), a, (y1 + y2) * 0.5)
     u = x + 1.0
-    return pair(where(near, re, _log_of_squares(u, y)), tr.atan2(y, u))
+    return complex_value(where(near, re, _log_of_squares(u, y)), tr.atan2(y, u))
 
 
 # --- inverses -------------------------------------------------------------------------------------
 
 
-def _far(z: Value) -> tuple[Value, Value]:
+def _large_argument(z: Value) -> tuple[Value, Value]:
     """Return True where z**2 + 1 rounds to z**2, and for these log|2 z|."""
     f, (x, y) = format_of(real(z)), parts(z)
     limit = 2.0 ** (f.mantissa + 2)
@@ -240,26 +240,26 @@ def _far(z: Value) -> tuple[Value, Value]:
 def acos(z: Value) -> Value:
     """Return the inverse cosine. Source: Kahan 1987."""
     x, y = parts(z)
-    a, b = square_root(pair(1.0 - x, -y)), square_root(pair(x + 1.0, y))
+    a, b = square_root(complex_value(1.0 - x, -y)), square_root(complex_value(x + 1.0, y))
     re = tr.atan2(real(a), real(b)) * 2.0
     im = el.asinh(real(b) * imag(a) - imag(b) * real(a))
-    far, log_2z = _far(z)
+    far, log_2z = _large_argument(z)
     re = where(far, tr.atan2(magnitude(y), x), re)
     im = where(far, signed(log_2z, -y), im)
     at_zero = eq(x, 0.0) & ne(y, y)
-    return pair(where(at_zero, math.pi / 2.0, re), im)
+    return complex_value(where(at_zero, math.pi / 2.0, re), im)
 
 
 def asin(z: Value) -> Value:
     """Return the inverse sine. Source: Kahan 1987."""
     x, y = parts(z)
-    a, b = square_root(pair(1.0 - x, -y)), square_root(pair(x + 1.0, y))
+    a, b = square_root(complex_value(1.0 - x, -y)), square_root(complex_value(x + 1.0, y))
     re = tr.atan2(x, real(a) * real(b) - imag(a) * imag(b))
     im = el.asinh(real(a) * imag(b) - imag(a) * real(b))
-    far, log_2z = _far(z)
+    far, log_2z = _large_argument(z)
     re = where(far, tr.atan2(x, magnitude(y)), re)
     im = where(far, signed(log_2z, y), im)
-    return pair(where(eq(x, 0.0), x, re), im)
+    return complex_value(where(eq(x, 0.0), x, re), im)
 
 
 def asinh(z: Value) -> Value:
@@ -273,7 +273,7 @@ def acosh(z: Value) -> Value:
     re, im = real(w), imag(w)
     nan = ne(re, re)
     swapped = where(nan & eq(im, im), magnitude(im), where(nan, im, magnitude(im)))
-    return pair(swapped, where(nan, re, signed(magnitude(re), imag(z))))
+    return complex_value(swapped, where(nan, re, signed(magnitude(re), imag(z))))
 
 
 def atanh(z: Value) -> Value:
@@ -289,14 +289,14 @@ def atanh(z: Value) -> Value:
     re = el.log1p(a1 * 4.0 / where(pole, 1.0, size)) * 0.25
     re = where(pole, (el.log(b1) - math.log(2.0)) * -0.5, re)
     im = tr.atan2(b1 + b1, left * (a1 + 1.0) - b1 * b1) * 0.5
-    reach = absolute(pair(where(far, a, 1.0), where(far, b, 1.0)))
+    reach = absolute(complex_value(where(far, a, 1.0), where(far, b, 1.0)))
     flat = a / reach / reach
     re = where(far, flat, re)
     infinite, zero = is_infinite(z), eq(x, 0.0)
     re = where(infinite | zero, 0.0, re)
     im = where(far | infinite, math.pi / 2.0, im)
     im = where(ne(y, y) | (ne(x, x) & ne(b, math.inf)), math.nan, im)
-    return pair(signed(magnitude(re), x), signed(magnitude(im), y))
+    return complex_value(signed(magnitude(re), x), signed(magnitude(im), y))
 
 
 def atan(z: Value) -> Value:
@@ -324,4 +324,4 @@ def pow(x: Value, y: Value) -> Value:
     from_zero = eq(size, 0.0) & (c > 0.0) & ~none
     re = where(none, 1.0, where(from_zero, 0.0, re))
     im = where(none | from_zero, 0.0, im)
-    return pair(re, im)
+    return complex_value(re, im)

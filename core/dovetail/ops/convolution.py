@@ -27,19 +27,19 @@ from .padded_rows import (
     GROUP,
     LEAD,
     PHASE,
-    Line,
-    LineBuffer,
-    Lines,
+    PaddedRow,
+    PaddedRowBuffer,
+    PaddedRowBuilder,
     affine,
     ceil_div,
-    number,
+    integer_or_constant,
 )
 
-LANES = 32  # estimate: neighbours that are computed at once
-COPIED = 20  # estimate: steps of a fold that cost as much as a second copy of an element
-FEW = 4  # with fewer channels, rows of positions share loads instead of channels
-NARROW = 8  # with fewer channels of y, gradients of weights are sums along positions
-CHUNK = 1024  # least number of positions that a point sums for a gradient of weights
+PARALLEL_LANES = 32  # estimate: neighbours that are computed at once
+COPY_COST_STEPS = 20  # estimate: steps of a fold that cost as much as a second copy of an element
+SHARED_CHANNELS_MIN = 4  # with fewer channels, rows of positions share loads instead of channels
+ACROSS_CHANNELS_MIN = 8  # with fewer channels of y, gradients of weights are sums along positions
+CHUNK_POSITIONS_MIN = 1024  # least number of positions that a point sums for a gradient of weights
 
 
 class Geometry(NamedTuple):
@@ -51,13 +51,13 @@ class Geometry(NamedTuple):
     groups: int
 
 
-class _Sum(NamedTuple):
+class _TapSum(NamedTuple):
     """One sum of products: `counts` positions along each axis, taps, and stored elements."""
 
     base: Shape  # element of the line for the first position
     counts: Shape
-    first: Shape  # the first tap
-    every: Shape  # distance of taps
+    first_tap: Shape  # the first tap
+    tap_stride: Shape  # distance of taps
     taps: Shape
     start: Shape  # element of the result for the first position
     step: Shape
@@ -68,13 +68,13 @@ def _multiply_add(x: Value, y: Value, total: Value) -> Value:
     return fma(x, y, total) if total.dtype.kind == "f" else total + x * y
 
 
-def _store_nothing(site: KernelSite) -> None:
+def _build_empty_result(site: KernelSite) -> None:
     """Build the kernel of a result without elements."""
     at = [site.axis(-1, d) for d in range(site.rank(-1))]
     site.store(const(0, int64), *at)
 
 
-class _Convolution:
+class _ConvolutionLaunches:
     """The launches of one of the ops, with the shapes that they depend on.
 
     The sum is over `summed_channels` and the taps; the result has `result_channels` in a group.
@@ -84,15 +84,18 @@ class _Convolution:
 
     def __init__(self, launches: Launches, weights: Shape) -> None:
         self.launches = launches
-        self.g: Geometry = launches.attrs
-        self.rank = rank = len(self.g.stride)
+        self.geometry: Geometry = launches.attrs
+        self.rank = rank = len(self.geometry.stride)
         self.axes = range(rank)
         self.dtype = launches.dtype(0).compute
-        self.lines = Lines(launches, self.g.groups, rank, self.dtype)
+        self.lines = PaddedRowBuilder(launches, self.geometry.groups, rank, self.dtype)
         self.kernel = weights[-rank:]
-        self.out, self.into = weights[-rank - 2] // self.g.groups, weights[-rank - 1]
+        self.out_channels, self.in_channels = (
+            weights[-rank - 2] // self.geometry.groups,
+            weights[-rank - 1],
+        )
         shape = launches.shape(launches.result)
-        self.lead, self.n = shape[: self.lines.lead], shape[self.lines.lead]
+        self.lead, self.batch_size = shape[: self.lines.lead], shape[self.lines.lead]
 
     def lead_axes(self, site: KernelSite) -> list[Value]:
         """Return the indices of the axes of the grid before all others."""
@@ -100,7 +103,11 @@ class _Convolution:
 
     def group_axis(self, site: KernelSite) -> Value:
         """Return the index of the axis of groups, or 0 if there is one group."""
-        return site.points("groups", self.g.groups) if self.g.groups > 1 else const(0, int64)
+        return (
+            site.points("groups", self.geometry.groups)
+            if self.geometry.groups > 1
+            else const(0, int64)
+        )
 
     def tap_axes(self, site: KernelSite, taps: Shape) -> list[Value]:
         """Return the indices of axes of taps."""
@@ -108,12 +115,12 @@ class _Convolution:
 
     def channel_index(self, site: KernelSite, name: str, g: Value, c: Value, each: int) -> Value:
         """Return the index of a group's channel among all channels."""
-        return c if self.g.groups == 1 else g * site.number(name, each) + c
+        return c if self.geometry.groups == 1 else g * site.number(name, each) + c
 
     # --- tables
 
     def build_table(
-        self, operand: int, s: _Sum, index_of: Callable[[KernelSite, Value, list[Value]], Value]
+        self, operand: int, s: _TapSum, index_of: Callable[[KernelSite, Value, list[Value]], Value]
     ) -> int:
         """Return a table of the products' distances from the first one, by channels, then taps."""
         table = self.launches.temporary(int64, (self.summed_channels * math.prod(s.taps),))
@@ -130,12 +137,12 @@ class _Convolution:
         return table
 
     def tap_offset(
-        self, site: KernelSite, s: _Sum, line: Line, a: int, j: Value
+        self, site: KernelSite, s: _TapSum, line: PaddedRow, a: int, j: Value
     ) -> tuple[Value, Value]:
         """Return the phase of a tap, and the number of elements that it is further on there."""
         raise NotImplementedError
 
-    def line_table(self, line_buffer: LineBuffer, s: _Sum) -> int:
+    def line_table(self, line_buffer: PaddedRowBuffer, s: _TapSum) -> int:
         """Return the table of a line."""
 
         def index_of(site: KernelSite, c: Value, taps: list[Value]) -> Value:
@@ -158,12 +165,14 @@ class _Convolution:
         """Return the index of a weight, given one channel of each kind."""
         raise NotImplementedError
 
-    def weight_table(self, operand: int, s: _Sum) -> int:
+    def weight_table(self, operand: int, s: _TapSum) -> int:
         """Return the table of weights."""
         zero = const(0, int64)
 
         def index_of(site: KernelSite, c: Value, taps: list[Value]) -> Value:
-            taps = [affine(site, f"tap{a}", taps[a], s.first[a], s.every[a]) for a in self.axes]
+            taps = [
+                affine(site, f"tap{a}", taps[a], s.first_tap[a], s.tap_stride[a]) for a in self.axes
+            ]
             return self.weight_index(site, 0, [zero] * len(self.lead), zero, c, zero, taps)
 
         return self.build_table(operand, s, index_of)
@@ -188,24 +197,26 @@ class _Convolution:
 
         The choice has the least estimated work.
         """
-        counts, work_of = (self.n, *counts), dict[int, int]()
+        counts, work_of = (self.batch_size, *counts), dict[int, int]()
         sizes = (math.prod(sizes), *[math.prod(sizes[a + 1 :]) for a in self.axes])
         for t in range(1, self.rank + 2):
             inner = range(self.rank + 1 - t, self.rank + 1)
             span = 1 + sum((counts[a] - 1) * sizes[a] for a in inner)
-            work = math.prod(counts[: inner[0]]) * ceil_div(span, LANES) * LANES
-            work_of[t] = work * products + (t > 1) * math.prod(counts) * COPIED
+            work = math.prod(counts[: inner[0]]) * ceil_div(span, PARALLEL_LANES) * PARALLEL_LANES
+            work_of[t] = work * products + (t > 1) * math.prod(counts) * COPY_COST_STEPS
         return min(work_of, key=lambda t: (work_of[t], t))
 
-    def build_line(self, line: Line, t: int) -> LineBuffer:
+    def build_line(self, line: PaddedRow, t: int) -> PaddedRowBuffer:
         """Return the line for `t` merged axes: the operand itself if it has all the elements."""
         ones, sizes = (1,) * self.rank, self.launches.shape(0)[-self.rank :]
         whole = line.step == line.phases == ones and not any(line.start)
-        fits = all(a <= b for a, b in zip(line.reach, sizes, strict=True))
+        fits = all(a <= b for a, b in zip(line.read_sizes, sizes, strict=True))
         direct = t == 1 and whole and fits and self.launches.has_rows(0)
         return self.lines.build(line._replace(batches=t > self.rank), direct=direct)
 
-    def add_sum(self, line_buffer: LineBuffer, s: _Sum, weights: int, bias: int = -1) -> None:
+    def add_sum(
+        self, line_buffer: PaddedRowBuffer, s: _TapSum, weights: int, bias: int = -1
+    ) -> None:
         """Add the launches of one sum, from a line to the result."""
         t = self.count_merged_axes(
             s.counts, line_buffer.line.sizes, self.summed_channels * math.prod(s.taps)
@@ -231,21 +242,25 @@ class _Convolution:
 
         Points along the last axis but one share most of their loads.
         """
-        lead, g, few = self.lead_axes(site), self.group_axis(site), self.result_channels < FEW
-        o = site.points("kept", self.result_channels) if few else None
-        others = [site.points(f"outer{i}", n) for i, n in enumerate(outer)]
+        lead, g, few_channels = (
+            self.lead_axes(site),
+            self.group_axis(site),
+            self.result_channels < SHARED_CHANNELS_MIN,
+        )
+        o = site.points("kept", self.result_channels) if few_channels else None
+        outer_indices = [site.points(f"outer{i}", n) for i, n in enumerate(outer)]
         o = site.points("kept", self.result_channels) if o is None else o
-        return lead, g, o, others, site.points("positions", positions)
+        return lead, g, o, outer_indices, site.points("positions", positions)
 
-    def _sum_rows(self, line_buffer: LineBuffer, s: _Sum, operands: list[int]) -> None:
+    def _sum_rows(self, line_buffer: PaddedRowBuffer, s: _TapSum, operands: list[int]) -> None:
         """Add the launch whose points are those of the result."""
 
         def build(site: KernelSite) -> None:
             lead, g, o, (n, *at), q = self._declare_grid(
-                site, (self.n, *s.counts[:-1]), s.counts[-1]
+                site, (self.batch_size, *s.counts[:-1]), s.counts[-1]
             )
             at.append(q)
-            u = [v + number(site, f"base{a}", s.base[a]) for a, v in enumerate(at)]
+            u = [v + integer_or_constant(site, f"base{a}", s.base[a]) for a, v in enumerate(at)]
             first = line_buffer.index_of(site, 0, {LEAD: lead, BATCH: [n], GROUP: [g], ELEMENT: u})
             value = self._sum_products(site, first, lead, g, o)
             channel = self.channel_index(site, "kept", g, o, self.result_channels)
@@ -276,13 +291,15 @@ class _Convolution:
             4, *lead, self.channel_index(site, "kept", g, o, self.result_channels)
         )
 
-    def _sum_merged(self, line_buffer: LineBuffer, s: _Sum, operands: list[int], t: int) -> None:
+    def _sum_merged(
+        self, line_buffer: PaddedRowBuffer, s: _TapSum, operands: list[int], t: int
+    ) -> None:
         """Add a launch over lines with `t` merged axes, and the copy of its results."""
-        counts, line = (self.n, *s.counts), line_buffer.line
+        counts, line = (self.batch_size, *s.counts), line_buffer.line
         pitches, first = (line.length, *line.pitches), self.rank + 1 - t
         span = 1 + sum((counts[a] - 1) * pitches[a] for a in range(first, self.rank + 1))
         outer, name = counts[:first], self.launches.op.name
-        shape = (*self.lead, self.g.groups, self.result_channels, *outer, max(span, 0))
+        shape = (*self.lead, self.geometry.groups, self.result_channels, *outer, max(span, 0))
         line_sums = self.launches.temporary(self.dtype, shape)
 
         def build(site: KernelSite) -> None:
@@ -292,16 +309,20 @@ class _Convolution:
                 site, 0, {LEAD: lead, BATCH: out[:1], GROUP: [g], ELEMENT: inner}
             )
             start = sum(b * p for b, p in zip(s.base, line.pitches, strict=True))
-            index = index + q + number(site, "first", start)
+            index = index + q + integer_or_constant(site, "first", start)
             site.store(self._sum_products(site, index, lead, g, o), *lead, g, o, *out, q)
 
         def crop(site: KernelSite) -> None:
-            lead, n, g = self.lead_axes(site), site.points("n", self.n), self.group_axis(site)
+            lead, n, g = (
+                self.lead_axes(site),
+                site.points("n", self.batch_size),
+                self.group_axis(site),
+            )
             o = site.points("kept", self.result_channels)
             at = [site.points(f"counts{a}", m) for a, m in enumerate(s.counts)]
             index = site.index(0, [*lead, g, o, *[n, *at][:first], const(0, int64)])
             for a in range(first, self.rank + 1):
-                index = index + [n, *at][a] * number(site, f"pitch{a}", pitches[a])
+                index = index + [n, *at][a] * integer_or_constant(site, f"pitch{a}", pitches[a])
             at = [affine(site, f"to{a}", v, s.start[a], s.step[a]) for a, v in enumerate(at)]
             channel = self.channel_index(site, "kept", g, o, self.result_channels)
             site.store(site.element(0, index), *lead, n, channel, *at)
@@ -310,25 +331,25 @@ class _Convolution:
         self.launches.launch(f"{name}_result", crop, line_sums, self.launches.result)
 
 
-class _Convolve(_Convolution):
+class _Convolve(_ConvolutionLaunches):
     """The convolution: y of x and w, and perhaps of a bias."""
 
     def run(self) -> None:
         """Add the launches."""
-        self.summed_channels, self.result_channels = self.into, self.out
+        self.summed_channels, self.result_channels = self.in_channels, self.out_channels
         result = self.launches.result
         counts = self.launches.shape(result)[-self.rank :]
-        line = _input_line(self.g, self.kernel, counts).share_zeros(self.launches.shape(0))
-        t = self.count_merged_axes(counts, line.sizes, self.into * math.prod(self.kernel))
+        line = _input_line(self.geometry, self.kernel, counts).share_zeros(self.launches.shape(0))
+        t = self.count_merged_axes(counts, line.sizes, self.in_channels * math.prod(self.kernel))
         line_buffer, none, ones = self.build_line(line, t), (0,) * self.rank, (1,) * self.rank
-        s = _Sum(none, counts, none, ones, self.kernel, none, ones)
+        s = _TapSum(none, counts, none, ones, self.kernel, none, ones)
         self.add_sum(line_buffer, s, self.weight_operand(), 2 if result == 3 else -1)
 
     def tap_offset(
-        self, site: KernelSite, s: _Sum, line: Line, a: int, j: Value
+        self, site: KernelSite, s: _TapSum, line: PaddedRow, a: int, j: Value
     ) -> tuple[Value, Value]:
         """Return the offset of a tap in the line of x."""
-        return _input_tap(site, self.g, line, a, j)
+        return _input_tap(site, self.geometry, line, a, j)
 
     def weight_index(
         self,
@@ -342,11 +363,12 @@ class _Convolve(_Convolution):
     ) -> Value:
         """Return the index of a weight."""
         return site.index(
-            operand, [*at, self.channel_index(site, "kept", g, result_channel, self.out), c, *taps]
+            operand,
+            [*at, self.channel_index(site, "kept", g, result_channel, self.out_channels), c, *taps],
         )
 
 
-def _input_line(g: Geometry, kernel: Shape, counts: Shape) -> Line:
+def _input_line(g: Geometry, kernel: Shape, counts: Shape) -> PaddedRow:
     """Return the line of x, with phases."""
     axes = range(len(kernel))
     apart = tuple([math.gcd(g.stride[a], g.dilation[a]) for a in axes])
@@ -355,57 +377,68 @@ def _input_line(g: Geometry, kernel: Shape, counts: Shape) -> Line:
         [n + (kernel[a] - 1) * g.dilation[a] // g.stride[a] for a, n in enumerate(counts)]
     )
     low = tuple([-n for n in g.low])
-    return Line(0, low, g.stride, phases, apart, reach, reach)
+    return PaddedRow(0, low, g.stride, phases, apart, reach, reach)
 
 
-def _input_tap(site: KernelSite, g: Geometry, line: Line, a: int, j: Value) -> tuple[Value, Value]:
+def _input_tap(
+    site: KernelSite, g: Geometry, line: PaddedRow, a: int, j: Value
+) -> tuple[Value, Value]:
     """Return the phase of a tap in the line of x, and its element there."""
-    on = j * number(site, f"dilation{a}", g.dilation[a])
+    on = j * integer_or_constant(site, f"dilation{a}", g.dilation[a])
     if g.stride[a] == 1:
         return const(0, int64), on
     by = site.number(f"stride{a}", g.stride[a])
-    return quo(rem(on, by), number(site, f"apart{a}", line.apart[a])), quo(on, by)
+    return quo(rem(on, by), integer_or_constant(site, f"apart{a}", line.phase_offset[a])), quo(
+        on, by
+    )
 
 
 class _Phase(NamedTuple):
     """A set of elements along an axis of x that the same taps meet."""
 
-    first: int  # position of y that tap 0 would have, for the first element
+    first_position: int  # position of y that tap 0 would have, for the first element
     length: int
     start: int  # the first element
-    tap: int  # the first of the taps
-    every: int
+    first_tap: int  # the first of the taps
+    tap_stride: int
     taps: int
     nearest: int  # distance back to the first tap
     furthest: int
 
 
-class _InputGradient(_Convolution):
+class _InputGradient(_ConvolutionLaunches):
     """The gradient of the input: x of y and w, the transposed convolution."""
 
     def run(self) -> None:
         """Add the launches."""
-        self.summed_channels, self.result_channels = self.out, self.into
+        self.summed_channels, self.result_channels = self.out_channels, self.in_channels
         sizes = self.launches.shape(self.launches.result)[-self.rank :]
         axis_phases = [[p for p in self._phases(a, sizes[a]) if p.length] for a in self.axes]
         if not all(axis_phases):  # there is no element of x
-            self.launches.launch(self.launches.op.name, _store_nothing, self.launches.result)
+            self.launches.launch(self.launches.op.name, _build_empty_result, self.launches.result)
             return
-        start = tuple([min(p.first - p.furthest for p in along) for along in axis_phases])
-        end = [max(p.first + p.length - p.nearest for p in along) for along in axis_phases]
+        start = tuple([min(p.first_position - p.furthest for p in along) for along in axis_phases])
+        end = [max(p.first_position + p.length - p.nearest for p in along) for along in axis_phases]
         reach = tuple([max(e - b, 1) for b, e in zip(start, end, strict=True)])
         ones = (1,) * self.rank
-        line = Line(0, start, ones, ones, ones, reach, reach).share_zeros(self.launches.shape(0))
+        line = PaddedRow(0, start, ones, ones, ones, reach, reach).share_zeros(
+            self.launches.shape(0)
+        )
         most = max(math.prod(p.taps for p in phases) for phases in product(*axis_phases))
         counts = tuple([max(p.length for p in along) for along in axis_phases])
-        t = self.count_merged_axes(counts, line.sizes, self.out * max(most, 1))
+        t = self.count_merged_axes(counts, line.sizes, self.out_channels * max(most, 1))
         line_buffer, weights = self.build_line(line, t), self.weight_operand()
         for phases in product(*axis_phases):
-            self._phase(line_buffer, weights, phases)
+            self._launch_phase(line_buffer, weights, phases)
 
     def _phases(self, a: int, size: int) -> Iterator[_Phase]:
         """Yield the sets of elements along an axis that the same taps meet."""
-        stride, low, d, k = self.g.stride[a], self.g.low[a], self.g.dilation[a], self.kernel[a]
+        stride, low, d, k = (
+            self.geometry.stride[a],
+            self.geometry.low[a],
+            self.geometry.dilation[a],
+            self.kernel[a],
+        )
         every = stride // math.gcd(stride, d)
         for phase in range(stride):
             first = ceil_div(low - phase, stride)
@@ -416,27 +449,29 @@ class _InputGradient(_Convolution):
             back = (tap * d // stride, last * d // stride) if taps else (0, 0)
             yield _Phase(first, count, first * stride + phase - low, tap, every, taps, *back)
 
-    def _phase(self, line_buffer: LineBuffer, weights: int, phases: Sequence[_Phase]) -> None:
+    def _launch_phase(
+        self, line_buffer: PaddedRowBuffer, weights: int, phases: Sequence[_Phase]
+    ) -> None:
         """Add the launches of the elements in one set of each axis."""
         start = line_buffer.line.start
-        s = _Sum(
-            tuple([p.first - p.furthest - b for p, b in zip(phases, start, strict=True)]),
+        s = _TapSum(
+            tuple([p.first_position - p.furthest - b for p, b in zip(phases, start, strict=True)]),
             tuple([p.length for p in phases]),
-            tuple([p.tap for p in phases]),
-            tuple([p.every for p in phases]),
+            tuple([p.first_tap for p in phases]),
+            tuple([p.tap_stride for p in phases]),
             tuple([p.taps for p in phases]),
             tuple([p.start for p in phases]),
-            self.g.stride,
+            self.geometry.stride,
         )
         self.add_sum(line_buffer, s, weights)
 
     def tap_offset(
-        self, site: KernelSite, s: _Sum, line: Line, a: int, j: Value
+        self, site: KernelSite, s: _TapSum, line: PaddedRow, a: int, j: Value
     ) -> tuple[Value, Value]:
         """Return the offset of a tap in the line of y, where taps go back."""
-        on = s.every[a] * self.g.dilation[a] // self.g.stride[a]
-        back = number(site, f"last{a}", s.taps[a] - 1) - j
-        return const(0, int64), back * number(site, f"on{a}", on)
+        on = s.tap_stride[a] * self.geometry.dilation[a] // self.geometry.stride[a]
+        back = integer_or_constant(site, f"last{a}", s.taps[a] - 1) - j
+        return const(0, int64), back * integer_or_constant(site, f"on{a}", on)
 
     def weight_index(
         self,
@@ -449,40 +484,63 @@ class _InputGradient(_Convolution):
         taps: Sequence[Value],
     ) -> Value:
         """Return the index of a weight."""
-        out = self.channel_index(site, "filters", g, c, self.out)
+        out = self.channel_index(site, "filters", g, c, self.out_channels)
         return site.index(operand, [*at, out, result_channel, *taps])
 
 
-class _WeightGradient(_Convolution):
+class _WeightGradient(_ConvolutionLaunches):
     """The gradient of the weights: w of x and y."""
 
     def run(self) -> None:
         """Add the launches."""
         counts = self.launches.shape(1)[-self.rank :]
-        self.n = self.launches.shape(0)[len(self.lead)]
-        line = _input_line(self.g, self.kernel, counts).share_zeros(self.launches.shape(0))
+        self.batch_size = self.launches.shape(0)[len(self.lead)]
+        line = _input_line(self.geometry, self.kernel, counts).share_zeros(self.launches.shape(0))
         line = line._replace(batches=True)
         none, ones = (0,) * self.rank, (1,) * self.rank
-        beside = Line(1, none, ones, ones, ones, line.sizes, line.sizes, True)
+        beside = PaddedRow(1, none, ones, ones, ones, line.sizes, line.sizes, True)
         span = sum((c - 1) * p for c, p in zip(counts, line.pitches, strict=True))
-        span = (self.n - 1) * line.length + span + 1 if self.n and all(counts) else 0
-        last = self.out >= NARROW
-        x, y = self.lines.build(line, last=last), self.lines.build(beside, last=last)
-        (self._across if last else self._along)(x, y, span, self._chunk(line, span))
+        span = (
+            (self.batch_size - 1) * line.length + span + 1 if self.batch_size and all(counts) else 0
+        )
+        last = self.out_channels >= ACROSS_CHANNELS_MIN
+        x, y = (
+            self.lines.build(line, channels_last=last),
+            self.lines.build(beside, channels_last=last),
+        )
+        (self._sum_across_channels if last else self._sum_along_positions)(
+            x, y, span, self._chunk_positions(line, span)
+        )
 
-    def _chunk(self, line: Line, span: int) -> int:
+    def _chunk_positions(self, line: PaddedRow, span: int) -> int:
         """Return how many positions a point sums for a gradient of its own.
 
         These gradients take no more memory than the operands.
         """
         size = math.prod(self.launches.shape(self.launches.result)[len(self.lead) :])
-        room = self.n * line.length * max(self.out, self.into) * self.g.groups * 2 // max(size, 1)
-        return max(1, ceil_div(span, max(1, min(ceil_div(span, CHUNK), room))))
+        chunks_max = (
+            self.batch_size
+            * line.length
+            * max(self.out_channels, self.in_channels)
+            * self.geometry.groups
+            * 2
+            // max(size, 1)
+        )
+        return max(1, ceil_div(span, max(1, min(ceil_div(span, CHUNK_POSITIONS_MIN), chunks_max))))
 
-    def _across(self, x: LineBuffer, y: LineBuffer, span: int, each: int) -> None:
+    def _sum_across_channels(
+        self, x: PaddedRowBuffer, y: PaddedRowBuffer, span: int, chunk_size: int
+    ) -> None:
         """Add the launches for neighbouring channels of y: each position adds to all weights."""
-        chunks = max(1, ceil_div(span, each))
-        shape = (*self.lead, chunks, self.g.groups, *self.kernel, self.into, self.out)
+        chunks = max(1, ceil_div(span, chunk_size))
+        shape = (
+            *self.lead,
+            chunks,
+            self.geometry.groups,
+            *self.kernel,
+            self.in_channels,
+            self.out_channels,
+        )
         chunk_sums = self.launches.temporary(self.dtype, shape)
 
         def build(site: KernelSite) -> None:
@@ -492,13 +550,13 @@ class _WeightGradient(_Convolution):
                 self.group_axis(site),
             )
             taps = self.tap_axes(site, self.kernel)
-            c, o = site.points("into", self.into), site.points("kept", self.out)
+            c, o = site.points("into", self.in_channels), site.points("kept", self.out_channels)
             first, other = self._first_elements(site, x, y, lead, g, c, o, taps)
-            start, stop = self._bounds(site, chunk, span, each)
+            start, stop = self._bounds(site, chunk, span, chunk_size)
 
             def step(t: Value, total: Value) -> tuple[Value, ...]:
-                a = site.element(0, first + t * site.number("into", self.into))
-                b = site.element(1, other + t * site.number("kept", self.out))
+                a = site.element(0, first + t * site.number("into", self.in_channels))
+                b = site.element(1, other + t * site.number("kept", self.out_channels))
                 return (_multiply_add(a, b, total),)
 
             total = fold_loop(start, stop, (const(0, self.dtype),), step).results[0]
@@ -507,10 +565,19 @@ class _WeightGradient(_Convolution):
         self.launches.launch(self.launches.op.name, build, x.operand, y.operand, chunk_sums)
         self._add_up_chunks(chunk_sums, chunks, lambda taps, c, o: [*taps, c, o])
 
-    def _along(self, x: LineBuffer, y: LineBuffer, span: int, each: int) -> None:
+    def _sum_along_positions(
+        self, x: PaddedRowBuffer, y: PaddedRowBuffer, span: int, chunk_size: int
+    ) -> None:
         """Add the launches for neighbouring positions: each weight is a sum along them."""
-        chunks = max(1, ceil_div(span, each))
-        shape = (*self.lead, chunks, self.g.groups, self.out, self.into, *self.kernel)
+        chunks = max(1, ceil_div(span, chunk_size))
+        shape = (
+            *self.lead,
+            chunks,
+            self.geometry.groups,
+            self.out_channels,
+            self.in_channels,
+            *self.kernel,
+        )
         chunk_sums = self.launches.temporary(self.dtype, shape)
 
         def build(site: KernelSite) -> None:
@@ -519,10 +586,10 @@ class _WeightGradient(_Convolution):
                 site.points("chunks", chunks),
                 self.group_axis(site),
             )
-            o, c = site.points("kept", self.out), site.points("into", self.into)
+            o, c = site.points("kept", self.out_channels), site.points("into", self.in_channels)
             taps = self.tap_axes(site, self.kernel)
             first, other = self._first_elements(site, x, y, lead, g, c, o, taps)
-            start, stop = self._bounds(site, chunk, span, each)
+            start, stop = self._bounds(site, chunk, span, chunk_size)
             total = reduce_loop(
                 "add",
                 start,
@@ -537,8 +604,8 @@ class _WeightGradient(_Convolution):
     def _first_elements(
         self,
         site: KernelSite,
-        x: LineBuffer,
-        y: LineBuffer,
+        x: PaddedRowBuffer,
+        y: PaddedRowBuffer,
         lead: Sequence[Value],
         g: Value,
         c: Value,
@@ -546,15 +613,17 @@ class _WeightGradient(_Convolution):
         taps: Sequence[Value],
     ) -> tuple[Value, Value]:
         """Return the elements of the first products in both lines."""
-        offsets = [_input_tap(site, self.g, x.line, a, taps[a]) for a in self.axes]
-        on = {PHASE: [p for p, _ in offsets], ELEMENT: [u for _, u in offsets]}
-        first = x.index_of(site, 0, {LEAD: lead, GROUP: [g], CHANNEL: [c], **on})
+        offsets = [_input_tap(site, self.geometry, x.line, a, taps[a]) for a in self.axes]
+        tap_indices = {PHASE: [p for p, _ in offsets], ELEMENT: [u for _, u in offsets]}
+        first = x.index_of(site, 0, {LEAD: lead, GROUP: [g], CHANNEL: [c], **tap_indices})
         return first, y.index_of(site, 1, {LEAD: lead, GROUP: [g], CHANNEL: [o]})
 
-    def _bounds(self, site: KernelSite, chunk: Value, span: int, each: int) -> tuple[Value, Value]:
-        by, n = site.number("each", each), site.number("span", span)
-        stop = chunk * by + by
-        return chunk * by, where(stop < n, stop, n)
+    def _bounds(
+        self, site: KernelSite, chunk: Value, span: int, chunk_size: int
+    ) -> tuple[Value, Value]:
+        runtime_size, n = site.number("each", chunk_size), site.number("span", span)
+        stop = chunk * runtime_size + runtime_size
+        return chunk * runtime_size, where(stop < n, stop, n)
 
     def _add_up_chunks(
         self,
@@ -567,14 +636,14 @@ class _WeightGradient(_Convolution):
         def build(site: KernelSite) -> None:
             lead, g = self.lead_axes(site), self.group_axis(site)
             taps = self.tap_axes(site, self.kernel)
-            c, o = site.points("into", self.into), site.points("kept", self.out)
+            c, o = site.points("into", self.in_channels), site.points("kept", self.out_channels)
             total = reduce_loop(
                 "add",
                 0,
                 site.number("chunks", chunks),
                 lambda k: site.read(0, *lead, k, g, *order(taps, c, o)),
             )[0]
-            channel = self.channel_index(site, "kept", g, o, self.out)
+            channel = self.channel_index(site, "kept", g, o, self.out_channels)
             site.store(total, *lead, channel, c, *taps)
 
         self.launches.launch(

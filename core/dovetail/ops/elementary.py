@@ -16,23 +16,23 @@ from ..ir.language import Value, bitcast, cast, const, eq, fma, ne, rint, sqrt, 
 from .coefficients import DOUBLE_LOG2E, EXP2, FORMATS, TANH_NEAR
 from .float_parts import (
     Pair,
+    apply_sign_bit,
     bits_of,
     clamp,
     fast_two_sum,
     format_of,
     magnitude,
-    nearest,
     pair_product,
     pair_sum,
     poly,
     power_of_two,
     quotient,
-    root,
-    scaled,
+    round_scaled,
+    scale_by_power_of_two,
     sign_of,
+    sqrt_pair,
     two_product,
     two_sum,
-    with_sign,
 )
 
 # --- exponentials ---------------------------------------------------------------------------------
@@ -42,19 +42,19 @@ def exp(x: Value) -> Value:
     """Return e ** x."""
     f = format_of(x)
     x = clamp(x, *f.exp_range)
-    n, bits = nearest(x, f.log2e[0])
+    n, bits = round_scaled(x, f.log2e[0])
     r = fma(n, const(-f.ln2[1], x.dtype), fma(n, const(-f.ln2[0], x.dtype), x))
     p = fma(fma(poly(f.exp, r), r, 1.0), r, 1.0)
-    return scaled(p, bits)
+    return scale_by_power_of_two(p, bits)
 
 
 def exp2(x: Value) -> Value:
     """Return 2 ** x."""
     f = format_of(x)
     x = clamp(x, -f.bias - f.mantissa - 3.0, f.bias + 2.0)
-    n, bits = nearest(x, 1.0)
+    n, bits = round_scaled(x, 1.0)
     r = x - n
-    return scaled(fma(poly(f.exp2, r), r, 1.0), bits)
+    return scale_by_power_of_two(fma(poly(f.exp2, r), r, 1.0), bits)
 
 
 def exp_parts(h: Value, low: Value) -> tuple[Pair, Value]:
@@ -71,7 +71,7 @@ def exp_parts(h: Value, low: Value) -> tuple[Pair, Value]:
 def _reduce_exponent(x: Value) -> tuple[Value, Value, Value]:
     """Return r, a correction, and bits of n: x = n ln 2 + r + correction, |r| <= ln(2) / 2."""
     f = format_of(x)
-    n, bits = nearest(x, f.log2e[0])
+    n, bits = round_scaled(x, f.log2e[0])
     a = fma(n, const(-f.ln2[0], x.dtype), x)
     r = fma(n, const(-f.ln2[1], x.dtype), a)
     return r, fma(n, const(-f.ln2[1], x.dtype), a - r), bits
@@ -123,7 +123,7 @@ def sinh(x: Value) -> Value:
     """Return the hyperbolic sine."""
     f = format_of(x)
     h, low = _sinh_cosh(_cap_magnitude(x, f.exp_range[1] + 0.75))[0]
-    return _odd(x, (h + low) * 2.0)
+    return _restore_sign(x, (h + low) * 2.0)
 
 
 def cosh(x: Value) -> Value:
@@ -138,7 +138,7 @@ def tanh(x: Value) -> Value:
         return _tanh_float32(x)
     s, c = _sinh_cosh(_cap_magnitude(x, format_of(x).mantissa * 0.375 + 1.0))
     h, low = quotient(fast_two_sum(*s), fast_two_sum(*c))
-    return _odd(x, h + low)
+    return _restore_sign(x, h + low)
 
 
 def _tanh_float32(x: Value) -> Value:
@@ -153,12 +153,14 @@ def _tanh_float32(x: Value) -> Value:
     far = 1.0 - 2.0 / fma(s, poly(EXP2, r), 1.0 + 2.0**-23)
     z = a * a
     near = fma(a * z, poly(TANH_NEAR, z), a)
-    return with_sign(where(a >= 1.0, far, near), sign_of(x))  # near keeps NaN
+    return apply_sign_bit(where(a >= 1.0, far, near), sign_of(x))  # near keeps NaN
 
 
-def _odd(x: Value, y: Value) -> Value:
+def _restore_sign(x: Value, y: Value) -> Value:
     """Return y with the sign of x, or a tiny x itself: for an odd function f with f(x) ~ x at 0."""
-    return where(magnitude(x) < format_of(x).negligible, x, with_sign(magnitude(y), sign_of(x)))
+    return where(
+        magnitude(x) < format_of(x).negligible, x, apply_sign_bit(magnitude(y), sign_of(x))
+    )
 
 
 def sigmoid(x: Value) -> Value:
@@ -179,14 +181,14 @@ def sigmoid(x: Value) -> Value:
 # --- logarithms -----------------------------------------------------------------------------------
 
 
-def _split(x: Value) -> tuple[Value, Value, Value]:
+def _split_exponent(x: Value) -> tuple[Value, Value, Value]:
     """Return e, m - 1, and e above the mantissa bits, for normal x = m * 2**e > 0, m about 1."""
     f = format_of(x)
-    e, m, k = _octave(x, f.log_low)
+    e, m, k = _split_octave(x, f.log_low)
     return e, m - 1.0, k
 
 
-def _octave(x: Value, low: int) -> tuple[Value, Value, Value]:
+def _split_octave(x: Value, low: int) -> tuple[Value, Value, Value]:
     """Return e, m, and e above the mantissa bits, for normal x = m * 2**e > 0.
 
     m is in the octave that begins at the mantissa `low`.
@@ -202,7 +204,7 @@ def _small_integer(k: Value) -> Value:
     return bitcast(n, float64) - FORMATS[float64].shifter
 
 
-def _normal(x: Value) -> tuple[Value, Value]:
+def _scale_denormal(x: Value) -> tuple[Value, Value]:
     """Return x, scaled up if it is denormal, and the exponent to subtract."""
     f = format_of(x)
     tiny = x < f.smallest_normal
@@ -211,7 +213,7 @@ def _normal(x: Value) -> tuple[Value, Value]:
 
 
 def _log_tail(f: Value) -> Value:
-    """Return f - log(1 + f), for 1 + f as `_split` leaves it."""
+    """Return f - log(1 + f), for 1 + f as `_split_exponent` leaves it."""
     form = format_of(f)
     if f.dtype is float32:
         return f * f * -poly(form.log, f)
@@ -230,8 +232,8 @@ def _log_special(x: Value, y: Value) -> Value:
 def log(x: Value) -> Value:
     """Return the natural logarithm."""
     form = format_of(x)
-    normal, up = _normal(x)
-    e, f, _ = _split(normal)
+    normal, up = _scale_denormal(x)
+    e, f, _ = _split_exponent(normal)
     e = e - up
     h, low = fast_two_sum(e * form.ln2[0], f)
     return _log_special(x, h + (fma(e, const(form.ln2[1], x.dtype), low) - _log_tail(f)))
@@ -240,8 +242,8 @@ def log(x: Value) -> Value:
 def _log_to_base(
     x: Value, per_octave: tuple[float, float], per_neper: tuple[float, float]
 ) -> Value:
-    normal, up = _normal(x)
-    e, f, _ = _split(normal)
+    normal, up = _scale_denormal(x)
+    e, f, _ = _split_exponent(normal)
     e = e - up
     fh, fl = fast_two_sum(f, -_log_tail(f))
     h, low = two_product(fh, per_neper[0])
@@ -266,7 +268,7 @@ def log1p_of_pair(h: Value, low: Value, octaves: Value | None = None) -> Pair:
     """Return log(1 + h + low) + octaves * log(2) as two parts, for a pair > -1 of finite parts."""
     form = format_of(h)
     u, v = two_sum(const(1.0, h.dtype), h)
-    e, f, k = _split(u)
+    e, f, k = _split_exponent(u)
     # where 2**-e is not normal, v and low play no part
     scale = where(e > form.bias - 2.0, 0.0, bitcast(form.one - k, h.dtype))
     v = v * scale
@@ -281,24 +283,24 @@ def log1p_of_pair(h: Value, low: Value, octaves: Value | None = None) -> Pair:
 
 def log1p(x: Value) -> Value:
     """Return log(1 + x), accurate near zero."""
-    usual = (x > -1.0) & (x < math.inf)
-    y, t = log1p_of_pair(where(usual, x, 0.0), const(0.0, x.dtype))
+    is_regular = (x > -1.0) & (x < math.inf)
+    y, t = log1p_of_pair(where(is_regular, x, 0.0), const(0.0, x.dtype))
     odd = where(x < -1.0, math.nan, where(eq(x, -1.0), -math.inf, x))
-    return where(usual & ne(x, 0.0), y + t, odd)
+    return where(is_regular & ne(x, 0.0), y + t, odd)
 
 
 def logaddexp(x: Value, y: Value) -> Value:
     """Return log(e ** x + e ** y)."""
     high, low = where(x < y, y, x), where(x < y, x, y)
     d, e = two_sum(low, -high)
-    usual = d > -math.inf  # false for infinities and NaN
+    is_regular = d > -math.inf  # false for infinities and NaN
     (p, q), bits = exp_parts(
-        clamp(where(usual, d, 0.0), format_of(x).exp_range[0], 0.0), where(usual, e, 0.0)
+        clamp(where(is_regular, d, 0.0), format_of(x).exp_range[0], 0.0), where(is_regular, e, 0.0)
     )
     p, q = fast_two_sum(p, q)
-    h, t = log1p_of_pair(scaled(p, bits), scaled(q, bits))
+    h, t = log1p_of_pair(scale_by_power_of_two(p, bits), scale_by_power_of_two(q, bits))
     h, c = two_sum(high, h)
-    return where(usual, h + (c + t), where(ne(x, x) | ne(y, y), x + y, high))
+    return where(is_regular, h + (c + t), where(ne(x, x) | ne(y, y), x + y, high))
 
 
 def asinh(x: Value) -> Value:
@@ -309,14 +311,14 @@ def asinh(x: Value) -> Value:
     b = where(large, 1.0, a)
     p, e = two_product(b, b)
     q, d = two_sum(const(1.0, x.dtype), p)
-    r, t = root((q, d + e))
+    r, t = sqrt_pair((q, d + e))
     h, low = fast_two_sum(b, r - 1.0)
     h, low = fast_two_sum(h, low + t)
     g, c = fast_two_sum(where(a < math.inf, a, 1.0), const(-1.0, x.dtype))  # where it is large
     octaves = where(large, const(1.0, x.dtype), 0.0)
     y, t = log1p_of_pair(where(large, g, h), where(large, c, low), octaves)
     y = where((a < math.inf) & (a > form.smallest_normal), y + t, a)
-    return with_sign(magnitude(y), sign_of(x))
+    return apply_sign_bit(magnitude(y), sign_of(x))
 
 
 def acosh(x: Value) -> Value:
@@ -329,7 +331,7 @@ def acosh(x: Value) -> Value:
     p, e = two_product(m, m)
     q, d = two_sum(m + m, p)
     positive = q > 0.0
-    r, t = root((where(positive, q, 1.0), d + e))
+    r, t = sqrt_pair((where(positive, q, 1.0), d + e))
     h, low = fast_two_sum(r, m)
     h, low = fast_two_sum(h, low + t)
     g, c = fast_two_sum(where(x < math.inf, x, 1.0), const(-1.0, x.dtype))  # where it is large
@@ -349,7 +351,7 @@ def atanh(x: Value) -> Value:
     y, t = log1p_of_pair(h, low)
     y = where(inside, (y + t) * 0.5, where(eq(a, 1.0), const(math.inf, x.dtype), math.nan))
     y = where(ne(x, x) | (a < format_of(x).smallest_normal), a, y)
-    return with_sign(y, sign_of(x))
+    return apply_sign_bit(y, sign_of(x))
 
 
 # --- roots and powers -----------------------------------------------------------------------------
@@ -365,8 +367,8 @@ def rsqrt(x: Value) -> Value:
     # one Newton step on the exact residual 1 - a r r
     p, e = two_product(a, r)
     better = fma(r * 0.5, fma(-p, r, 1.0) - e * r, r)
-    usual = (a > 0.0) & (a < math.inf)
-    return where(usual, better, r) * where(tiny, const(2.0**half, x.dtype), 1.0)
+    is_regular = (a > 0.0) & (a < math.inf)
+    return where(is_regular, better, r) * where(tiny, const(2.0**half, x.dtype), 1.0)
 
 
 def cbrt(x: Value) -> Value:
@@ -376,8 +378,8 @@ def cbrt(x: Value) -> Value:
     a = magnitude(x)
     tiny = a < f.smallest_normal
     a = where(tiny, a * 8.0**third, a)
-    usual = (a > 0.0) & (a < math.inf)
-    b = where(usual, a, 1.0)
+    is_regular = (a > 0.0) & (a < math.inf)
+    b = where(is_regular, a, 1.0)
     # b = m * 8**k, 1 <= m < 8
     e = _exponent(b)
     k = rint(fma(e, const(1.0 / 3.0, x.dtype), -1.0 / 3.0))
@@ -392,9 +394,9 @@ def cbrt(x: Value) -> Value:
     residual = fma(-p, c, m) - q * c
     c = fma(residual * (1.0 / 3.0), r * r, c)
     k = k - where(tiny, const(third, x.dtype), 0.0)
-    _, bits = nearest(k, 1.0)
+    _, bits = round_scaled(k, 1.0)
     y = c * power_of_two(bits, x)
-    return with_sign(where(usual, y, magnitude(x)), sign_of(x))
+    return apply_sign_bit(where(is_regular, y, magnitude(x)), sign_of(x))
 
 
 def _exponent(x: Value) -> Value:
@@ -419,9 +421,9 @@ def hypot(x: Value, y: Value) -> Value:
     p, e = two_product(h, h)
     q, d = two_product(t, t)
     s, c = fast_two_sum(p, q)
-    usual = (s > 0.0) & (s < math.inf)
-    r, tail = root((where(usual, s, 1.0), c + (e + d)))
-    y_ = where(usual, (r + tail) * down, a + b)
+    is_regular = (s > 0.0) & (s < math.inf)
+    r, tail = sqrt_pair((where(is_regular, s, 1.0), c + (e + d)))
+    y_ = where(is_regular, (r + tail) * down, a + b)
     infinite = eq(a, math.inf) | eq(b, math.inf)
     return where(infinite, math.inf, y_)
 
@@ -429,8 +431,8 @@ def hypot(x: Value, y: Value) -> Value:
 def log_pair(x: Value) -> Pair:
     """Return log(x) as a pair with some 12 (float32: 10) extra bits, for finite x > 0."""
     form = format_of(x)
-    normal, up = _normal(x)
-    e, f, _ = _split(normal)
+    normal, up = _scale_denormal(x)
+    e, f, _ = _split_exponent(normal)
     e = e - up
     s = quotient((f, const(0.0, x.dtype)), fast_two_sum(const(2.0, x.dtype), f))
     s = fast_two_sum(*s)
@@ -450,9 +452,9 @@ def log_pair(x: Value) -> Pair:
 
 def _log2_pair(x: Value) -> Pair:
     """Return log2(x) as a pair with some 12 (float32: 9) extra bits, for finite x > 0."""
-    normal, up = _normal(x)
-    e, m, _ = _octave(normal, format_of(x).root_half)  # m from sqrt(1/2) to sqrt(2)
-    f, (base, base_low) = _near_one(m)
+    normal, up = _scale_denormal(x)
+    e, m, _ = _split_octave(normal, format_of(x).root_half)  # m from sqrt(1/2) to sqrt(2)
+    f, (base, base_low) = _reduce_near_one(m)
     # 2 log2(e) atanh(s) of s = f / (2 + f)
     s, t = quotient((f, const(0.0, x.dtype)), fast_two_sum(const(2.0, x.dtype), f))
     k, k_low = (2.0 * part for part in format_of(x).log2e)
@@ -466,7 +468,7 @@ def _log2_pair(x: Value) -> Pair:
     return h, lost + lost_too + tail
 
 
-def _near_one(m: Value) -> tuple[Value, Pair]:
+def _reduce_near_one(m: Value) -> tuple[Value, Pair]:
     """Return f and b of m = (1 + f) 2**b, f small and exact, for m from sqrt(1/2) to sqrt(2)."""
     form = format_of(m)
     low, high = m < 8 / 9, m > 7 / 6
@@ -493,17 +495,17 @@ def _power(a: Value, y: Value) -> Value:
     h, low = _log2_pair(a)
     p, e = two_product(h, y)
     least, most = -form.bias - form.mantissa - 2.0, form.bias + 2.0
-    n, bits = nearest(clamp(p, least, most), 1.0)
+    n, bits = round_scaled(clamp(p, least, most), 1.0)
     r = where((p > least) & (p < most), (p - n) + fma(low, y, e), 0.0)
-    return scaled(fma(poly(form.exp2, r), r, 1.0), bits)
+    return scale_by_power_of_two(fma(poly(form.exp2, r), r, 1.0), bits)
 
 
 def pow(x: Value, y: Value) -> Value:
     """Return x ** y."""
     limit = format_of(x).pow_limit
     z = _power(magnitude(x), clamp(y, -limit, limit))
-    usual = (x > 0.0) & (x < math.inf) & eq(y, y)
-    return where(usual, z, _special_power(x, y, z))
+    is_regular = (x > 0.0) & (x < math.inf) & eq(y, y)
+    return where(is_regular, z, _special_power(x, y, z))
 
 
 def _special_power(x: Value, y: Value, z: Value) -> Value:
@@ -512,15 +514,15 @@ def _special_power(x: Value, y: Value, z: Value) -> Value:
     z is |x| ** y for finite x.
     """
     a = magnitude(x)
-    usual = (a > 0.0) & (a < math.inf)
+    is_regular = (a > 0.0) & (a < math.inf)
     whole = eq(trunc(y), y)
     odd = whole & ne(trunc(y * 0.5) * 2.0, y) & (magnitude(y) < math.inf)
     negative = ne(sign_of(x), 0)
     # zero and infinity as bases
     outward = eq(eq(a, 0.0), y < 0.0)
-    z = where(usual, z, where(outward, const(math.inf, x.dtype), 0.0))
-    z = where(usual & negative & ~whole, math.nan, z)
-    z = where(odd, with_sign(z, sign_of(x)), z)
+    z = where(is_regular, z, where(outward, const(math.inf, x.dtype), 0.0))
+    z = where(is_regular & negative & ~whole, math.nan, z)
+    z = where(odd, apply_sign_bit(z, sign_of(x)), z)
     # infinite exponents
     far = eq(magnitude(y), math.inf)
     z = where(

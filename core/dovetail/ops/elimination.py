@@ -50,30 +50,30 @@ def _eliminate(a: np.ndarray) -> np.ndarray:
 
 
 def solve_triangular(
-    a: np.ndarray, b: np.ndarray, upper: bool, unit: bool, turned: bool
+    a: np.ndarray, b: np.ndarray, upper: bool, unit: bool, adjoint: bool
 ) -> np.ndarray:
-    """Solve for one triangle of (batch, n, n) matrices, or for its adjoint if `turned`.
+    """Solve for one triangle of (batch, n, n) matrices, or for its adjoint if `adjoint`.
 
     Raises: NumPy's LinAlgError.
     """
     try:
         from scipy.linalg import get_lapack_funcs
     except ImportError:
-        return solve_as_general(a, b, upper, unit, turned)
+        return solve_as_general(a, b, upper, unit, adjoint)
     (trtrs,) = get_lapack_funcs(("trtrs",), (a, b))
     solutions = np.empty_like(b, order="C")
-    for x, of, right in zip(solutions, a, b, strict=True) if b.size else ():
-        right = right.conj() if turned else right  # Fortran reads the transpose
-        x[:], info = trtrs(of.T, right, lower=upper, trans=int(not turned), unitdiag=unit)
+    for x, matrix, right in zip(solutions, a, b, strict=True) if b.size else ():
+        right = right.conj() if adjoint else right  # Fortran reads the transpose
+        x[:], info = trtrs(matrix.T, right, lower=upper, trans=int(not adjoint), unitdiag=unit)
         if info:
             raise np.linalg.LinAlgError
-    return solutions.conj() if turned else solutions
+    return solutions.conj() if adjoint else solutions
 
 
 def solve_as_general(
-    a: np.ndarray, b: np.ndarray, upper: bool, unit: bool, turned: bool
+    a: np.ndarray, b: np.ndarray, upper: bool, unit: bool, adjoint: bool
 ) -> np.ndarray:
     """Solve the same equation by NumPy, as a general one."""
     a = np.triu(a, int(unit)) if upper else np.tril(a, -int(unit))
     a = a + np.eye(a.shape[-1], dtype=a.dtype) if unit else a
-    return np.linalg.solve(a.conj().mT if turned else a, b)
+    return np.linalg.solve(a.conj().mT if adjoint else a, b)

@@ -68,7 +68,7 @@ def quotient(n: Pair, d: Pair) -> Pair:
     return q, fma(-q, d[0], n[0]) * r + (n[1] - q * d[1]) * r
 
 
-def root(a: Pair) -> Pair:
+def sqrt_pair(a: Pair) -> Pair:
     """Return sqrt(a) as a pair, for a > 0."""
     r = sqrt(a[0])
     return r, (fma(-r, r, a[0]) + a[1]) / (r + r)
@@ -97,7 +97,7 @@ def magnitude(x: Value) -> Value:
     return bitcast(bits_of(x) & (format_of(x).sign - 1), x.dtype)
 
 
-def with_sign(x: Value, sign: Value) -> Value:
+def apply_sign_bit(x: Value, sign: Value) -> Value:
     """Return x, whose sign bit is 0, with the sign bit of the integer `sign`."""
     return bitcast(bits_of(x) | sign, x.dtype)
 
@@ -108,7 +108,7 @@ def clamp(x: Value, low: float, high: float) -> Value:
     return where(x > high, high, x)
 
 
-def nearest(x: Value, scale: float) -> tuple[Value, Value]:
+def round_scaled(x: Value, scale: float) -> tuple[Value, Value]:
     """Return n = x * scale rounded to an integer, and bits whose low part is n.
 
     Adding 1.5 * 2**mantissa rounds, and needs no cast, which would be undefined for NaN.
@@ -119,12 +119,12 @@ def nearest(x: Value, scale: float) -> tuple[Value, Value]:
 
 
 def power_of_two(bits: Value, x: Value) -> Value:
-    """Return 2**n in x's dtype, for `bits` as from `nearest` and 2**n normal."""
+    """Return 2**n in x's dtype, for `bits` as from `round_scaled` and 2**n normal."""
     f = format_of(x)
     return bitcast((bits << f.mantissa) + f.one, x.dtype)
 
 
-def scaled(p: Value, bits: Value) -> Value:
+def scale_by_power_of_two(p: Value, bits: Value) -> Value:
     """Return p * 2**n with one rounding, also where the result is denormal or infinite."""
     half = bits >> 1
     return p * power_of_two(half, p) * power_of_two(bits - half, p)

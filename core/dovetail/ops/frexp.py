@@ -7,7 +7,7 @@ import math
 from ..dtypes import float64, int32, int64
 from ..ir.language import Value, bitcast, cast, const, eq, fold_loop, ne, quo, rem, where
 from .arithmetic import absolute, mantissa_of, multiply
-from .float_parts import clamp, format_of, magnitude, power_of_two, sign_of, with_sign
+from .float_parts import apply_sign_bit, clamp, format_of, magnitude, power_of_two, sign_of
 
 _EUCLID = {8: 13, 16: 24, 32: 47, 64: 93}  # most steps by bits: Fibonacci neighbours need them
 
@@ -25,8 +25,8 @@ def gcd(x: Value, y: Value) -> Value:
     if x.dtype.kind == "i":
         swap = eq(a, x.dtype.min)
         a, b = where(swap, b, a), where(swap, a, b)
-        once = eq(a, x.dtype.min) & eq(b, x.dtype.min)
-        b = where(once, const(0, x.dtype), b)
+        first_step = eq(a, x.dtype.min) & eq(b, x.dtype.min)
+        b = where(first_step, const(0, x.dtype), b)
     return absolute(fold_loop(0, _EUCLID[x.dtype.bits], (a, b), step).results[0])
 
 
@@ -45,29 +45,29 @@ def heaviside(x: Value, y: Value) -> Value:
 
 def frexp_mantissa(x: Value) -> Value:
     """Return m with x = m * 2**e and 1/2 <= |m| < 1; x itself if it is 0, infinite or NaN."""
-    m, _ = mantissa_of(_usual(x))
-    return where(_is_usual(x), with_sign(m * 0.5, sign_of(x)), x)
+    m, _ = mantissa_of(_replace_special(x))
+    return where(_is_finite_nonzero(x), apply_sign_bit(m * 0.5, sign_of(x)), x)
 
 
 def frexp_exponent(x: Value) -> Value:
     """Return the e of `frexp_mantissa`; 0 if x is 0, infinite or NaN."""
-    _, e = mantissa_of(_usual(x))
-    return where(_is_usual(x), cast(e, int32) + 1, const(0, int32))
+    _, e = mantissa_of(_replace_special(x))
+    return where(_is_finite_nonzero(x), cast(e, int32) + 1, const(0, int32))
 
 
-def _is_usual(x: Value) -> Value:
+def _is_finite_nonzero(x: Value) -> Value:
     a = magnitude(x)
     return (a > 0.0) & (a < math.inf)
 
 
-def _usual(x: Value) -> Value:
-    return where(_is_usual(x), x, 1.0)
+def _replace_special(x: Value) -> Value:
+    return where(_is_finite_nonzero(x), x, 1.0)
 
 
 def ldexp(x: Value, y: Value) -> Value:
     """Return x * 2**y, y truncated, with one rounding."""
     f = format_of(x)
-    m, e = mantissa_of(_usual(x))
+    m, e = mantissa_of(_replace_special(x))
     reach = 4.0 * f.bias  # beyond it every result is 0 or infinite
     n = cast(where(ne(y, y), 0.0, clamp(y, -reach, reach)), int64 if x.dtype is float64 else int32)
     total = e + n
@@ -75,5 +75,5 @@ def ldexp(x: Value, y: Value) -> Value:
     total = where(total < low, low, where(high < total, high, total))
     bits = bitcast(total, f.uint)
     half = bitcast(total >> 1, f.uint)
-    result = with_sign(m * power_of_two(half, x) * power_of_two(bits - half, x), sign_of(x))
-    return where(ne(y, y), y, where(_is_usual(x), result, x))
+    result = apply_sign_bit(m * power_of_two(half, x) * power_of_two(bits - half, x), sign_of(x))
+    return where(ne(y, y), y, where(_is_finite_nonzero(x), result, x))

@@ -20,14 +20,14 @@ from .float_parts import (
     pair_sum,
     poly,
     quotient,
-    scaled,
+    scale_by_power_of_two,
     two_sum,
 )
 from .special import sin_pi
 from .special_coefficients import SPECIAL
 
-_FAR = 8  # the least argument of the asymptotic series
-_TERMS = 9  # terms of a zeta function that are summed; an integral replaces the others
+_STIRLING_MIN = 8  # the least argument of the asymptotic series
+_ZETA_TERMS = 9  # terms of a zeta function that are summed; an integral replaces the others
 # B(2j) / (2j)!, coefficients of the corrections to that integral
 _CORRECTIONS = (
     1 / 12,
@@ -44,7 +44,7 @@ _CORRECTIONS = (
 )
 
 
-def _whole(x: Value) -> Value:
+def _is_integer(x: Value) -> Value:
     return eq(floor(x), x)
 
 
@@ -71,12 +71,12 @@ def _log_of_pair(x: Value, low: Value) -> Pair:
 
 def _log_gamma(x: Value) -> Pair:
     """Return log gamma(x) as a pair, for 0 < x below 2**(3/4 of the largest exponent)."""
-    near = x < _FAR * 1.0
-    y, low = two_sum(x, where(near, const(_FAR * 1.0, x.dtype), 0.0))
+    near = x < _STIRLING_MIN * 1.0
+    y, low = two_sum(x, where(near, const(_STIRLING_MIN * 1.0, x.dtype), 0.0))
     far = _stirling(y, low)
     start = where(near, x, 1.0)
     product: Pair = (start, const(0.0, x.dtype))
-    for k in range(1, _FAR):
+    for k in range(1, _STIRLING_MIN):
         product = pair_product(product, two_sum(start, const(k * 1.0, x.dtype)))
     h, t = _log_of_pair(where(near, product[0], 1.0), where(near, product[1], 0.0))
     return pair_sum(far, (-h, -t))
@@ -88,10 +88,10 @@ def _exp_of(p: Pair, factor: Value) -> Value:
     low, high = f.exp_range[0] - 2.0 * f.mantissa, f.exp_range[1] + 2.0 * f.mantissa
     outside = (p[0] < low) | (p[0] > high)
     (h, t), bits = exp_parts(clamp(p[0], low, high), where(outside, 0.0, p[1]))
-    return scaled((h + t) * factor, bits)
+    return scale_by_power_of_two((h + t) * factor, bits)
 
 
-def _usual(x: Value) -> Value:
+def _regular_or_one(x: Value) -> Value:
     """Return |x| where the logarithm of its gamma is finite and computed as a pair, else 1."""
     f, a = format_of(x), magnitude(x)
     return where((a >= f.smallest_normal) & (a < 2.0 ** (f.bias * 3 // 4)), a, 1.0)
@@ -100,7 +100,7 @@ def _usual(x: Value) -> Value:
 def gamma(x: Value) -> Value:
     """Return the gamma function; NaN at negative integers, infinite at 0."""
     f, a = format_of(x), magnitude(x)
-    h, t = _log_gamma(_usual(x))
+    h, t = _log_gamma(_regular_or_one(x))
     negative = x < 0.0
     # gamma(-a) = -pi / (a sin(pi a) gamma(a)) = pi / (x sin(pi a) gamma(a))
     sine = sin_pi(a)
@@ -109,7 +109,7 @@ def gamma(x: Value) -> Value:
     y = _exp_of((where(negative, -h, h), where(negative, -t, t)), factor)
     large = 2.0 ** (f.bias * 3 // 4)
     y = where(x >= large, math.inf, y)
-    y = where(negative & _whole(x), math.nan, y)
+    y = where(negative & _is_integer(x), math.nan, y)
     y = where(a < f.negligible * f.negligible, 1.0 / x, y)
     return where(ne(x, x) | eq(x, -math.inf), math.nan, y)
 
@@ -125,12 +125,12 @@ def lgamma(x: Value) -> Value:
     low = x < 1.5
     z = where(low, x - 1.0, x - 2.0)
     near = z * poly(s.lgamma, z) - where(low, log(where(x > 0.0, x, 1.0)), 0.0)
-    b = _usual(x)
+    b = _regular_or_one(x)
     h, t = _log_gamma(b)
     sine = magnitude(sin_pi(a))
-    usual = (x < 0.0) & ne(sine, 0.0)
+    is_reflected = (x < 0.0) & ne(sine, 0.0)
     pi = const(s.pi[0], x.dtype), const(s.pi[1], x.dtype)
-    divisor = b * where(usual, sine, 1.0), const(0.0, x.dtype)
+    divisor = b * where(is_reflected, sine, 1.0), const(0.0, x.dtype)
     reflected = _log_of_pair(*quotient(pi, divisor))
     below = pair_sum(reflected, (-h, -t))
     y = where(x < 0.0, below[0] + below[1], where((x >= 0.5) & (x <= 2.5), near, h + t))
@@ -138,7 +138,7 @@ def lgamma(x: Value) -> Value:
     b = where(a >= large, a, large)
     y = where(a >= large, where(b < math.inf, b * (log(b) - 1.0), math.inf), y)
     y = where(a < f.negligible * f.negligible, -log(where(eq(a, 0.0), 1.0, a)), y)
-    pole = eq(a, 0.0) | ((x < 0.0) & _whole(x))
+    pole = eq(a, 0.0) | ((x < 0.0) & _is_integer(x))
     return where(ne(x, x), x, where(pole, math.inf, y))
 
 
@@ -150,18 +150,18 @@ def digamma(x: Value) -> Value:
     f, s = format_of(x), SPECIAL[x.dtype]
     reflects = x < 0.0
     a = where(reflects, 1.0 - x, x)
-    near = a < _FAR * 1.0
+    near = a < _STIRLING_MIN * 1.0
     # a = b + k with 1 <= b < 2, or b + 1 where a < 1
     b = where(near & (a > 0.0), a, 1.5)
     total = where(b < 1.0, -1.0 / b, const(0.0, x.dtype))
     b = where(b < 1.0, b + 1.0, b)
-    for _ in range(2, _FAR):
+    for _ in range(2, _STIRLING_MIN):
         above = b >= 2.0
         b = where(above, b - 1.0, b)
         total = where(above, total + 1.0 / b, total)
     root, root_low = s.digamma_root
     close = ((b - root) - root_low) * poly(s.digamma, b - 1.5) + total
-    c = where(near, _FAR * 1.0, a)
+    c = where(near, _STIRLING_MIN * 1.0, a)
     inverse = 1.0 / c
     w = inverse * inverse
     far = log(c) - fma(w, poly(s.digamma_far, w), inverse * 0.5)
@@ -186,14 +186,14 @@ def zeta(x: Value, q: Value) -> Value:
 
     Source: Euler and Maclaurin's sum: some terms, an integral, and corrections to it.
     """
-    usual = (x > 1.0) & (q > 0.0) & (q < math.inf) & (x < math.inf)
-    s, start = where(usual, x, 2.0), where(usual, q, 1.0)
+    is_regular = (x > 1.0) & (q > 0.0) & (q < math.inf) & (x < math.inf)
+    s, start = where(is_regular, x, 2.0), where(is_regular, q, 1.0)
 
     def step(k: Value, total: Value, at: Value) -> tuple[Value, ...]:
         return total + pow(at, -s), at + 1.0
 
     zero = const(0.0, x.dtype)
-    total, at = fold_loop(0, _TERMS, (zero, start), step).results
+    total, at = fold_loop(0, _ZETA_TERMS, (zero, start), step).results
     power = pow(at, -s)
     inverse = 1.0 / at
     term = power * s * inverse
@@ -209,7 +209,7 @@ def zeta(x: Value, q: Value) -> Value:
     y = total + (fma(power, const(0.5, x.dtype), integral) + corrections)
     one = eq(x, math.inf) & eq(q, 1.0)
     limit = where(q < 1.0, const(math.inf, x.dtype), where(one, const(1.0, x.dtype), 0.0))
-    y = where(usual, y, where(eq(x, math.inf), limit, 0.0))  # of q = inf: 0
+    y = where(is_regular, y, where(eq(x, math.inf), limit, 0.0))  # of q = inf: 0
     y = where(eq(q, 0.0) | eq(x, 1.0), math.inf, y)
     return where((x < 1.0) | (q < 0.0) | ne(x, x) | ne(q, q), math.nan, y)
 
@@ -217,22 +217,22 @@ def zeta(x: Value, q: Value) -> Value:
 def beta(x: Value, y: Value) -> Value:
     """Return gamma(x) gamma(y) / gamma(x + y) for x, y > 0; infinite at 0, NaN below."""
     f = format_of(x)
-    usual = (x > 0.0) & (y > 0.0) & (x < math.inf) & (y < math.inf)
+    is_regular = (x > 0.0) & (y > 0.0) & (x < math.inf) & (y < math.inf)
     p, q = where(x < y, y, x), where(x < y, x, y)
-    p, q = where(usual, p, 1.0), where(usual, q, 1.0)
+    p, q = where(is_regular, p, 1.0), where(is_regular, q, 1.0)
     large = 2.0 ** (f.bias * 3 // 4)  # if both are so large the result is 0
     tiny = q < f.smallest_normal
     small, q = q, where(tiny, 1.0, where(q < large, q, large))
     first, total = _log_gamma(q), two_sum(p, q)
-    near = where(p < _FAR * 1.0, p, 1.0)
-    few = where(p < _FAR * 1.0, q, 1.0)
+    near = where(p < _STIRLING_MIN * 1.0, p, 1.0)
+    few = where(p < _STIRLING_MIN * 1.0, q, 1.0)
     joint = two_sum(near, few)
     less = _log_gamma_of_pair(*joint)
     close = pair_sum(_log_gamma(near), (-less[0], -less[1]))
-    far = _log_gamma_ratio(where(p < _FAR * 1.0, _FAR * 1.0, p), q)
-    ratio = tuple(where(p < _FAR * 1.0, a, b) for a, b in zip(close, far, strict=True))
+    far = _log_gamma_ratio(where(p < _STIRLING_MIN * 1.0, _STIRLING_MIN * 1.0, p), q)
+    ratio = tuple(where(p < _STIRLING_MIN * 1.0, a, b) for a, b in zip(close, far, strict=True))
     result = _exp_of(pair_sum(first, (ratio[0], ratio[1])), const(1.0, x.dtype))
-    result = where(usual, where(tiny, 1.0 / small, result), 0.0)
+    result = where(is_regular, where(tiny, 1.0 / small, result), 0.0)
     pole = eq(x, 0.0) | eq(y, 0.0)
     wrong = (x < 0.0) | (y < 0.0) | ne(x, x) | ne(y, y) | (pole & ~(magnitude(total[0]) < math.inf))
     return where(wrong, math.nan, where(pole, math.inf, result))
@@ -241,10 +241,10 @@ def beta(x: Value, y: Value) -> Value:
 def _log_gamma_of_pair(x: Value, low: Value) -> Pair:
     """Return log gamma(x + low), where low is an ulp at most: its slope is below log(x) + 1."""
     h, t = _log_gamma(x)
-    return h, t + low * _slope(x)
+    return h, t + low * _log_gamma_slope(x)
 
 
-def _slope(x: Value) -> Value:
+def _log_gamma_slope(x: Value) -> Value:
     """Return the slope of log gamma, to a few digits, for x > 0: enough for what is an ulp away."""
     y = x + 2.0
     return log(y) - 0.5 / y - (1.0 / 12.0) / (y * y) - 1.0 / x - 1.0 / (x + 1.0)

@@ -21,7 +21,7 @@ from ..settings import current
 
 LN2, LN10, TWO_BY_ROOT_PI = math.log(2.0), math.log(10.0), 2.0 / math.sqrt(math.pi)
 ROOT_HALF_BY_PI, DEGREE = math.sqrt(0.5 / math.pi), math.pi / 180.0
-FAR = 2.0**53  # for larger x zeta(2, x) is 1 / x in double precision
+ZETA_ASYMPTOTIC_MIN = 2.0**53  # for larger x zeta(2, x) is 1 / x in double precision
 
 Rule: TypeAlias = Callable[..., Any]  # takes any of these parameters; gives a tensor, or None
 
@@ -119,7 +119,7 @@ def sign(dt: Functions[T], g: T, x: T, r: T) -> T:
     return dt.where(none, 0.0, (g - r * along) / dt.where(none, 1.0, size))
 
 
-def flat(dt: Functions[T], g: T) -> T:
+def zero_gradient(dt: Functions[T], g: T) -> T:
     """Return zeros, the gradient of an op that is constant between its jumps."""
     return dt.zeros_like(g)
 
@@ -172,7 +172,7 @@ def copysign(dt: Functions[T], g: T, x: T, y: T | float) -> T:
     return g * dt.sign(x) * dt.copysign(dt.ones_like(x), y)
 
 
-def by_square_sum(dt: Functions[T], v: T | float, x: T | float, y: T | float) -> T:
+def divide_by_square_sum(dt: Functions[T], v: T | float, x: T | float, y: T | float) -> T:
     """Return v / (x**2 + y**2), and 0 at the origin; one of x and y is a tensor."""
     total = x * x + y * y
     assert not isinstance(total, int | float)
@@ -210,7 +210,9 @@ def digamma(dt: Functions[T], g: T, x: T) -> T:
     """Return the gradient of digamma: zeta(2, x), mirrored below 0, and infinity at poles."""
     below = dt.less(x, 0)
     a = dt.where(below, 1.0 - x, x)
-    slope = dt.where(dt.greater(a, FAR), 1.0 / a, dt.zeta(2.0, a))  # whose square may overflow
+    slope = dt.where(
+        dt.greater(a, ZETA_ASYMPTOTIC_MIN), 1.0 / a, dt.zeta(2.0, a)
+    )  # whose square may overflow
     sine = dt.sin(dt.where(below, x - dt.round(x), 0.5) * math.pi)  # 0 at poles
     return g * dt.where(below, math.pi**2 / (sine * sine) - slope, slope)
 

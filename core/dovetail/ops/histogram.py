@@ -26,13 +26,18 @@ from ..ir.language import (
     where,
 )
 from .kernel_context import KernelSite, Launches, LoopStep
-from .sort import LONG, canonical_key, element_of_key, key_dtype
+from .sort import LONG_ROW_ELEMENTS_MIN, canonical_key, element_of_key, key_dtype
 
-WAYS = 4  # tables of a block: successive equal elements do not wait for each other's counts
-BINS_IN_WAYS_MAX = 1 << 13  # WAYS tables of more bins would not fit the cache
+INTERLEAVED_TABLES = (
+    4  # tables of a block: successive equal elements do not wait for each other's counts
+)
+INTERLEAVED_BINS_MAX = 1 << 13  # INTERLEAVED_TABLES tables of more bins would not fit the cache
 CLIPPED = "clipped"  # as attrs of `count_values`
-PAYS = 8  # least number of elements of a block for each entry of its tables
-NARROW, WIDE = 8, 11  # bits of a digit of a selection; the wide one in long rows
+BLOCK_ELEMENTS_PER_ENTRY_MIN = 8  # least number of elements of a block for each entry of its tables
+SHORT_ROW_DIGIT_BITS, LONG_ROW_DIGIT_BITS = (
+    8,
+    11,
+)  # bits of a digit of a selection; the wide one in long rows
 
 
 def count_values(launches: Launches) -> None:
@@ -42,8 +47,8 @@ def count_values(launches: Launches) -> None:
     other integer counts for the last one.
     """
     (n,), (bins,) = launches.shape(0), launches.shape(launches.result)
-    ways = WAYS if bins <= BINS_IN_WAYS_MAX else 1
-    size = -(-launches.block((), n, PAYS * ways * bins) // ways) * ways
+    ways = INTERLEAVED_TABLES if bins <= INTERLEAVED_BINS_MAX else 1
+    size = -(-launches.block((), n, BLOCK_ELEMENTS_PER_ENTRY_MIN * ways * bins) // ways) * ways
     table = launches.temporary(uint32, (-(-n // size), ways, bins))
 
     def count(site: KernelSite) -> None:
@@ -69,7 +74,7 @@ def count_values(launches: Launches) -> None:
         value, blocks = site.axis(-1, 0), site.size(0, 0)
 
         def of_block(b: Value) -> Value:
-            return _sum_of_ways(site, 0, [b], ways, value)
+            return _sum_tables(site, 0, [b], ways, value)
 
         site.store(reduce_loop("add", 0, blocks, of_block)[0], value)
 
@@ -109,32 +114,39 @@ def _store_value(site: KernelSite, value: Value, at: Sequence[Value], last: Valu
     return [site.stored(value, *at, last)]
 
 
-def _sum_of_ways(site: KernelSite, operand: int, at: Sequence[Value], ways: int, d: Value) -> Value:
+def _sum_tables(site: KernelSite, operand: int, at: Sequence[Value], ways: int, d: Value) -> Value:
     """Return how often a digit was counted in a block, as int64."""
     counts = [cast(site.read(operand, *at, const(w, int64), d), int64) for w in range(ways)]
-    return (counts[0] + counts[1]) + (counts[2] + counts[3]) if ways == WAYS else counts[0]
+    return (
+        (counts[0] + counts[1]) + (counts[2] + counts[3])
+        if ways == INTERLEAVED_TABLES
+        else counts[0]
+    )
 
 
 # --- selection ------------------------------------------------------------------------------------
 
 
-class Bits(NamedTuple):
+class BitRange(NamedTuple):
     """A range of bits: keys differ only in those from `first` to before `stop`."""
 
     first: int
     stop: int
 
 
-def select(launches: Launches) -> None:
+def select_by_rank(launches: Launches) -> None:
     """Add the launches that find, in each row (the last axis), the element of a rank.
 
     The op's numbers: the zero of integers' keys, which is subtracted from them, and the rank.
-    attrs: `Bits`. After each digit the keys that have it are moved to the start of their block. So
-    all elements are read twice, and after that only a few.
+    attrs: `BitRange`. After each digit the keys that have it are moved to the start of their block.
+        So all elements are read twice, and after that only a few.
     """
     *rows, n = launches.shape(0)
-    bits, width = launches.attrs, WIDE if n >= LONG else NARROW
-    ways = WAYS if n >= LONG else 1
+    bits, width = (
+        launches.attrs,
+        LONG_ROW_DIGIT_BITS if n >= LONG_ROW_ELEMENTS_MIN else SHORT_ROW_DIGIT_BITS,
+    )
+    ways = INTERLEAVED_TABLES if n >= LONG_ROW_ELEMENTS_MIN else 1
     size = -(-launches.block((*rows,), n, 1 << (width + 2)) // ways) * ways
     blocks = -(-n // size)
     table = launches.temporary(uint32, (*rows, blocks, ways, 1 << width))
@@ -142,16 +154,16 @@ def select(launches: Launches) -> None:
     state: tuple[int, ...] = ()
     source: tuple[int, ...] = (0,)
     for shift in reversed(range(bits.first, bits.stop, width)):
-        digit = _Digit(launches.dtype(0), shift, width, size, ways, bool(state))
+        digit = _DigitPass(launches.dtype(0), shift, width, size, ways, bool(state))
         launches.launch("select_count", digit.count_digits, *source, table, changes=(-1,))
-        launches.launch("select_sum", digit.add_up, table, totals)
+        launches.launch("select_sum", digit.sum_tables, table, totals)
         if shift == bits.first:
             launches.launch("select", digit.store_element, 0, totals, *state, launches.result)
             return
         after = launches.temporary(uint64, (2, *rows))
         launches.launch("select_digit", digit.extend_prefix, 0, totals, *state, after)
         state = (after,)
-        if digit.below:
+        if digit.has_prefix:
             launches.launch("select_keep", digit.compact_keys, after, *source, changes=(1, -1))
         else:
             keys = launches.temporary(digit.key, (*rows, n))
@@ -159,7 +171,7 @@ def select(launches: Launches) -> None:
             launches.launch("select_keep", digit.compact_keys, after, 0, *source, changes=(2, -1))
 
 
-class _Digit(NamedTuple):
+class _DigitPass(NamedTuple):
     """One pass of a selection: by the digit at `shift`, below a prefix if there is one.
 
     The state between passes, (2, *rows): the prefix, and the rank among the keys that have it. The
@@ -171,8 +183,8 @@ class _Digit(NamedTuple):
     shift: int
     width: int
     size: int
-    ways: int
-    below: bool  # True if there is a prefix
+    table_count: int
+    has_prefix: bool  # True if there is a prefix
 
     @property
     def key(self) -> DType:
@@ -183,9 +195,9 @@ class _Digit(NamedTuple):
         """Build the kernel that counts digits. Operands: the source, the table."""
         rows = [site.axis(-1, axis) for axis in range(site.rank(-1) - 3)]
         block = site.axis(-1, site.rank(-1) - 3)
-        size = site.read(1, *rows, block) if self.below else None
+        size = site.read(1, *rows, block) if self.has_prefix else None
         _, stop = self._bounds(site, site.size(0, len(rows)), block, size)
-        _clear_table(site, [*rows, block], self.ways)
+        _clear_table(site, [*rows, block], self.table_count)
         shift = site.number("shift", self.shift)
 
         def count_element(k: Value, way: int) -> Store:
@@ -193,8 +205,8 @@ class _Digit(NamedTuple):
             at = (*rows, block, const(way, int64), cast(c & ((1 << self.width) - 1), int64))
             return site.stored(site.current(*at) + 1, *at)
 
-        groups = block * site.number("groups", self.size // self.ways)
-        _count_interleaved(site, self.ways, groups, stop, count_element)
+        groups = block * site.number("groups", self.size // self.table_count)
+        _count_interleaved(site, self.table_count, groups, stop, count_element)
 
     def compact_keys(self, site: KernelSite) -> None:
         """Build the kernel that moves keys with the prefix to the start of their block.
@@ -204,7 +216,7 @@ class _Digit(NamedTuple):
         keys = len(site.casts) - 1
         rows = [site.axis(-1, axis) for axis in range(site.rank(-1) - 1)]
         block = site.axis(-1, site.rank(-1) - 1)
-        size = site.current(*rows, block) if self.below else None
+        size = site.current(*rows, block) if self.has_prefix else None
         start, stop = self._bounds(site, site.size(1, len(rows)), block, size)
         prefix = self._prefix(site, 0, rows)
         shift = cast(site.number("shift", self.shift), self.key)
@@ -238,9 +250,9 @@ class _Digit(NamedTuple):
 
     def _key(self, site: KernelSite, source: int, rows: Sequence[Value], k: Value) -> Value:
         element = site.read(source, *rows, k)
-        return element if self.below else canonical_key(element, site.scalar(0, self.key))
+        return element if self.has_prefix else canonical_key(element, site.scalar(0, self.key))
 
-    def add_up(self, site: KernelSite) -> None:
+    def sum_tables(self, site: KernelSite) -> None:
         """Build the kernel that sums the tables.
 
         Operands: the table, the totals of rows and digits.
@@ -248,7 +260,7 @@ class _Digit(NamedTuple):
         *rows, digit = [site.axis(-1, axis) for axis in range(site.rank(-1))]
 
         def of_block(b: Value) -> Value:
-            return _sum_of_ways(site, 0, [*rows, b], self.ways, digit)
+            return _sum_tables(site, 0, [*rows, b], self.table_count, digit)
 
         site.store(reduce_loop("add", 0, site.size(0, len(rows)), of_block)[0], *rows, digit)
 
@@ -276,19 +288,19 @@ class _Digit(NamedTuple):
     def _find_digit(self, site: KernelSite, rows: Sequence[Value]) -> tuple[Value, Value]:
         """Return the prefix with this digit, and the rank among the keys that have it."""
         rank = site.scalar(1, int64)
-        if self.below:
+        if self.has_prefix:
             rank = cast(site.read(2, const(1, int64), *rows), int64)
 
         def step(d: Value, before: Value, digit: Value, remaining_rank: Value) -> tuple[Value, ...]:
             after = before + site.read(1, *rows, d)
-            here = (before <= rank) & (rank < after)
-            return after, where(here, d, digit), where(here, rank - before, remaining_rank)
+            is_match = (before <= rank) & (rank < after)
+            return after, where(is_match, d, digit), where(is_match, rank - before, remaining_rank)
 
         zero = const(0, int64)
         digits = site.size(1, len(rows))
         _, digit, remaining_rank = fold_loop(0, digits, (zero, zero, zero), step).results
         prefix = cast(digit, self.key)
-        if self.below:
+        if self.has_prefix:
             width = cast(site.number("width", self.width), self.key)
             prefix = prefix | (self._prefix(site, 2, rows) << width)
         return prefix, remaining_rank

@@ -20,19 +20,19 @@ from ..errors import LinAlgError
 from ..layout import Shape
 from . import elimination
 
-Run: TypeAlias = Callable[..., "np.ndarray | tuple[np.ndarray, ...]"]
-Results: TypeAlias = "tuple[tuple[Shape, DType], ...]"
+RoutineFunction: TypeAlias = Callable[..., "np.ndarray | tuple[np.ndarray, ...]"]
+ResultTypes: TypeAlias = "tuple[tuple[Shape, DType], ...]"
 
 
 class Failure:
     """The message of a routine's failure: what is wrong with the matrix, and a way out."""
 
-    def __init__(self, wrong: str, way_out: str) -> None:
-        self.wrong, self.way_out = wrong, way_out
+    def __init__(self, problem: str, advice: str) -> None:
+        self.problem, self.advice = problem, advice
 
     def error(self, name: str, at: tuple[int, ...], matrix: np.ndarray) -> LinAlgError:
         """Return the error for one matrix, at an index of the batch."""
-        wrong, way_out = self.wrong, self.way_out
+        wrong, way_out = self.problem, self.advice
         if not np.isfinite(matrix).all():
             wrong, way_out = "has NaN or infinite elements", "see dt.isfinite"
         return LinAlgError(f"{name}: the matrix{_batch_index_text(at)} {wrong}; {way_out}")
@@ -44,7 +44,7 @@ def _batch_index_text(at: tuple[int, ...]) -> str:
 
 SINGULAR = Failure("is singular", "see dt.linalg.pinv and dt.linalg.lstsq")
 INDEFINITE = Failure("is not positive definite", "see dt.linalg.eigh")
-UNSETTLED = Failure("makes LAPACK's iteration not converge", "scale it, or use float64")
+NOT_CONVERGED = Failure("makes LAPACK's iteration not converge", "scale it, or use float64")
 
 
 class HostRoutine(NamedTuple):
@@ -57,28 +57,31 @@ class HostRoutine(NamedTuple):
 
     name: str
     failure: Failure
-    run: Run
-    results: Callable[..., Results]
+    run: RoutineFunction
+    results: Callable[..., ResultTypes]
 
 
 class HostCall(NamedTuple):
     """A routine with its options, on behalf of the public function `name`.
 
-    `checks`: the call checks results that a kernel has computed, and gives nothing if the routine
-    would not fail. Its operands are then True if all results are finite, the results, and the
-    operands of the routine. `instead`: of a check, the routine to run if the checked one fails.
+    `checks_results`: the call checks results that a kernel has computed, and gives nothing if the
+    routine would not fail. Its operands are then True if all results are finite, the results, and
+    the operands of the routine. `fallback`: of a check, the routine to run if the checked one
+    fails.
     """
 
     name: str
     routine: HostRoutine
     options: tuple[Any, ...] = ()
-    checks: bool = False
-    instead: HostRoutine | None = None
+    checks_results: bool = False
+    fallback: HostRoutine | None = None
 
     def results(self, operands: Sequence[tuple[Shape, DType]]) -> list[tuple[Shape, DType]]:
         """Return the shape and the dtype of each result, from those of the operands."""
-        if self.checks:
-            return [] if self.instead is None else HostCall("", self.instead).results(operands[2:])
+        if self.checks_results:
+            return (
+                [] if self.fallback is None else HostCall("", self.fallback).results(operands[2:])
+            )
         (shape, dtype), columns = operands[0], operands[-1][0][-1]
         own_results = self.routine.results(dtype, *shape[-2:], columns, *self.options)
         return [(shape[:-2] + own, d) for own, d in own_results]
@@ -89,8 +92,8 @@ class HostCall(NamedTuple):
         Raises: LinAlgError, with the place in the batch.
         """
         read = iter(operands)
-        if not self.checks:
-            return self._attempt([*read])
+        if not self.checks_results:
+            return self._run_batch([*read])
         if next(read):
             return ()
         computed, *arrays = read
@@ -104,7 +107,7 @@ class HostCall(NamedTuple):
             with host_memory(f"{self.name}: what LAPACK makes of shape {arrays[0].shape}"):
                 raise
 
-    def _attempt(self, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+    def _run_batch(self, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
         """Run the routine, with the batch as one axis, since NumPy limits the number of axes."""
         batch = arrays[0].shape[:-2]
         rows = [a.reshape(math.prod(batch), *a.shape[-2:]) for a in arrays]
@@ -139,13 +142,13 @@ class HostCall(NamedTuple):
     def _check(self, computed: np.ndarray, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
         """Raise LAPACK's error if it refuses a matrix whose result is not finite; else return ().
 
-        With `instead`, return the results of that routine in place of the error.
+        With `fallback`, return the results of that routine in place of the error.
         """
         bad = ~np.isfinite(computed).all(axis=(-2, -1))
         for at in map(tuple, np.argwhere(bad).tolist()):
             if self._refuses([a[at][None] for a in arrays]):
-                if self.instead is not None:
-                    return HostCall(self.name, self.instead)(arrays)
+                if self.fallback is not None:
+                    return HostCall(self.name, self.fallback)(arrays)
                 raise self.routine.failure.error(self.name, at, arrays[0][at])
         return ()
 
@@ -153,7 +156,7 @@ class HostCall(NamedTuple):
 # --- routines of NumPy and SciPy ------------------------------------------------------------------
 
 
-def _numpy_routine(name: str) -> Run:
+def _numpy_routine(name: str) -> RoutineFunction:
     """Return NumPy's routine of that name."""
 
     def run(*arrays: Any) -> np.ndarray | tuple[np.ndarray, ...]:
@@ -163,7 +166,7 @@ def _numpy_routine(name: str) -> Run:
     return run
 
 
-def _reject_nonfinite(run: Run) -> Run:
+def _reject_nonfinite(run: RoutineFunction) -> RoutineFunction:
     """Return a routine that raises for NaN and infinity, with which LAPACK may never end."""
 
     @wraps(run)
@@ -200,21 +203,24 @@ def _cofactors(a: np.ndarray) -> np.ndarray:
     """Return the cofactor matrix from the singular values; it exists for singular matrices, too."""
     u, s, vh = np.linalg.svd(a.conj())
     n = s.shape[-1]
-    others = np.where(np.eye(n, dtype=bool), s.dtype.type(1), s[..., None, :]).prod(-1)
-    turned = (np.linalg.det(u) * np.linalg.det(vh)).conj()
-    cofactors: np.ndarray = turned[..., None, None] * ((u * others[..., None, :]) @ vh)
+    other_products = np.where(np.eye(n, dtype=bool), s.dtype.type(1), s[..., None, :]).prod(-1)
+    determinant_phase = (np.linalg.det(u) * np.linalg.det(vh)).conj()
+    cofactors: np.ndarray = determinant_phase[..., None, None] * (
+        (u * other_products[..., None, :]) @ vh
+    )
     return cofactors
 
 
-def _pseudo_inverse(a: np.ndarray, *share: Any) -> np.ndarray:
+def _pseudo_inverse(a: np.ndarray, *relative_cutoff: Any) -> np.ndarray:
     """Return the pseudoinverse.
 
-    share: of the largest singular value, from which other values count; a number, or (batch, 1, 1).
+    relative_cutoff: of the largest singular value, from which other values count; a number, or
+        (batch, 1, 1).
     """
     u, s, vh = np.linalg.svd(a, full_matrices=False)
-    (least,) = share
+    (cutoff,) = relative_cutoff
     largest = s.max(-1, keepdims=True, initial=0)
-    is_large = s > (least[..., 0] if isinstance(least, np.ndarray) else least) * largest
+    is_large = s > (cutoff[..., 0] if isinstance(cutoff, np.ndarray) else cutoff) * largest
     inverse = np.where(is_large, 1 / np.where(is_large, s, 1), 0).astype(s.dtype)
     inverse_matrix: np.ndarray = np.matmul(vh.mT.conj() * inverse[..., None, :], u.mT.conj())
     return inverse_matrix
@@ -231,37 +237,37 @@ def _as_complex(a: np.ndarray) -> np.ndarray:
 # --- the table ------------------------------------------------------------------------------------
 
 
-def _like_first(d: DType, m: int, n: int, k: int, *options: Any) -> Results:
+def _like_first(d: DType, m: int, n: int, k: int, *options: Any) -> ResultTypes:
     return (((m, n), d),)
 
 
-def _like_last(d: DType, m: int, n: int, k: int, *options: Any) -> Results:
+def _like_last(d: DType, m: int, n: int, k: int, *options: Any) -> ResultTypes:
     return (((m, k), d),)
 
 
-def _qr_results(d: DType, m: int, n: int, k: int, mode: str) -> Results:
+def _qr_results(d: DType, m: int, n: int, k: int, mode: str) -> ResultTypes:
     inner = m if mode == "complete" else min(m, n)
     return ((m, inner), d), ((inner, n), d)
 
 
-def _svd_results(d: DType, m: int, n: int, k: int, full: bool) -> Results:
+def _svd_results(d: DType, m: int, n: int, k: int, full: bool) -> ResultTypes:
     inner = min(m, n)
     rows, columns = (m, n) if full else (inner, inner)
     return ((m, rows), d), ((inner,), d.part), ((columns, n), d)
 
 
-def _lu_results(d: DType, m: int, n: int, k: int) -> Results:
+def _lu_results(d: DType, m: int, n: int, k: int) -> ResultTypes:
     inner = min(m, n)
     return ((m, m), d), ((m, inner), d), ((inner, n), d)
 
 
-TABLE: dict[str, HostRoutine] = {}
+ROUTINES: dict[str, HostRoutine] = {}
 
 
 def _register(
-    name: str, failure: Failure, run: Run, results: Callable[..., Results]
+    name: str, failure: Failure, run: RoutineFunction, results: Callable[..., ResultTypes]
 ) -> HostRoutine:
-    row = TABLE[name] = HostRoutine(name, failure, run, results)
+    row = ROUTINES[name] = HostRoutine(name, failure, run, results)
     return row
 
 
@@ -270,41 +276,44 @@ def _complex_dtype(d: DType) -> DType:
 
 
 CHOLESKY = _register("cholesky", INDEFINITE, _cholesky, _like_first)
-QR = _register("qr", UNSETTLED, _numpy_routine("qr"), _qr_results)
-SVD = _register("svd", UNSETTLED, _reject_nonfinite(_numpy_routine("svd")), _svd_results)
+QR = _register("qr", NOT_CONVERGED, _numpy_routine("qr"), _qr_results)
+SVD = _register("svd", NOT_CONVERGED, _reject_nonfinite(_numpy_routine("svd")), _svd_results)
 SVDVALS = _register(
     "svdvals",
-    UNSETTLED,
+    NOT_CONVERGED,
     _reject_nonfinite(_numpy_routine("svdvals")),
     lambda d, m, n, k: (((min(m, n),), d.part),),
 )
 LU = _register("lu", SINGULAR, elimination.lu, _lu_results)
 EIGH = _register(
     "eigh",
-    UNSETTLED,
+    NOT_CONVERGED,
     _reject_nonfinite(_numpy_routine("eigh")),
     lambda d, m, n, k: (((n,), d.part), ((n, n), d)),
 )
 EIGVALSH = _register(
     "eigvalsh",
-    UNSETTLED,
+    NOT_CONVERGED,
     _reject_nonfinite(_numpy_routine("eigvalsh")),
     lambda d, m, n, k: (((n,), d.part),),
 )
 EIG = _register(
     "eig",
-    UNSETTLED,
+    NOT_CONVERGED,
     _reject_nonfinite(lambda a: tuple(map(_as_complex, np.linalg.eig(a)))),
     lambda d, m, n, k: (((n,), _complex_dtype(d)), ((n, n), _complex_dtype(d))),
 )
 EIGVALS = _register(
     "eigvals",
-    UNSETTLED,
+    NOT_CONVERGED,
     _reject_nonfinite(lambda a: _as_complex(np.linalg.eigvals(a))),
     lambda d, m, n, k: (((n,), _complex_dtype(d)),),
 )
 PINV = _register(
-    "pinv", UNSETTLED, _reject_nonfinite(_pseudo_inverse), lambda d, m, n, k, *share: (((n, m), d),)
+    "pinv",
+    NOT_CONVERGED,
+    _reject_nonfinite(_pseudo_inverse),
+    lambda d, m, n, k, *share: (((n, m), d),),
 )
 SOLVE = _register("solve", SINGULAR, _numpy_routine("solve"), _like_last)
 TRIANGULAR = _register("solve_triangular", SINGULAR, elimination.solve_triangular, _like_last)
@@ -317,5 +326,5 @@ LOG_DETERMINANT = _register(
     _numpy_routine("slogdet"),
     lambda d, m, n, k: (((), d), ((), d.part)),
 )
-COFACTORS = _register("cofactors", UNSETTLED, _reject_nonfinite(_cofactors), _like_first)
-FINITE = _register("finite", UNSETTLED, _reject_nonfinite(np.positive), _like_first)
+COFACTORS = _register("cofactors", NOT_CONVERGED, _reject_nonfinite(_cofactors), _like_first)
+FINITE = _register("finite", NOT_CONVERGED, _reject_nonfinite(np.positive), _like_first)

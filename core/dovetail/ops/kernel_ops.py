@@ -6,7 +6,7 @@ from ..dtypes import bool_, int64
 from ..ir.language import Value, cast, const, eq, fma, fold_loop, ne, reduce_loop, where
 from .kernel_context import KernelSite, LoopStep
 
-BLOCK = 4096  # elements of a mask that one grid point reads
+BLOCK_ELEMENTS = 4096  # elements of a mask that one grid point reads
 COUNTS = "counts"  # as attrs: operand 1 has the count of each block, not the sum before it
 
 
@@ -29,14 +29,14 @@ def matmul(site: KernelSite) -> None:
 # --- masks and indices ----------------------------------------------------------------------------
 
 
-def _block(site: KernelSite) -> tuple[Value, Value, Value]:
+def _declare_block_axis(site: KernelSite) -> tuple[Value, Value, Value]:
     """Add a grid axis over the blocks of operand 0, a vector.
 
     Return the block, its start and stop.
     """
     block = site.axis(1, 0)  # operand 1 has an element for each block
-    start, n = block * BLOCK, site.size(0, 0)
-    return block, start, where(start + BLOCK < n, start + BLOCK, n)
+    start, n = block * BLOCK_ELEMENTS, site.size(0, 0)
+    return block, start, where(start + BLOCK_ELEMENTS < n, start + BLOCK_ELEMENTS, n)
 
 
 def _count_before(site: KernelSite, block: Value) -> Value:
@@ -60,7 +60,7 @@ def _search_stop(site: KernelSite, block: Value, start: Value, stop: Value) -> V
 
 def count_blocks(site: KernelSite) -> None:
     """Build the kernel that counts the true elements in each block of a mask."""
-    block, start, stop = _block(site)
+    block, start, stop = _declare_block_axis(site)
     total = reduce_loop("add", start, stop, lambda k: cast(site.read(0, k), int64))[0]
     site.store(total, block)
 
@@ -70,7 +70,7 @@ def true_positions(site: KernelSite) -> None:
 
     Operand 1 has their number before each block.
     """
-    block, start, stop = _block(site)
+    block, start, stop = _declare_block_axis(site)
     stop = _search_stop(site, block, start, stop)
 
     def step(k: Value, index: Value) -> LoopStep:
@@ -98,7 +98,7 @@ def packed_positions(site: KernelSite) -> None:
 
 def count_runs(site: KernelSite) -> None:
     """Build the kernel that counts, in each block, elements that differ from the one before."""
-    block, start, stop = _block(site)
+    block, start, stop = _declare_block_axis(site)
     first = where(start < 1, 1, start)
     total = reduce_loop("add", first, stop, lambda k: cast(_differs(site, k), int64))[0]
     site.store(total, block)
@@ -109,7 +109,7 @@ def run_bounds(site: KernelSite) -> None:
 
     Operand 1 has the number of starts before each block, without the first run's.
     """
-    block, start, stop = _block(site)
+    block, start, stop = _declare_block_axis(site)
     first = where(start < 1, 1, start)
 
     def step(k: Value, index: Value) -> LoopStep:
@@ -136,28 +136,28 @@ def checked_indices(site: KernelSite) -> None:
     that becomes 0 unchecked, or None.
     """
     at = [site.axis(-1, d) for d in range(site.rank(-1))]
-    raw_index, (asked, from_end, ignored) = site.read(0, *at), site.attrs
+    raw_index, (purpose, from_end, ignored) = site.read(0, *at), site.attrs
     if from_end:
-        i, fine = from_start(site, raw_index, asked)
+        i, in_range = normalize_index(site, raw_index, purpose)
     else:
-        n, i = site.number("n", asked[2]), raw_index
+        n, i = site.number("n", purpose[2]), raw_index
         if ignored is not None:
             i = where(eq(raw_index, site.number("ignored", ignored)), 0, raw_index)
-        fine = (const(0, int64) <= i) & (i < n)
-    site.check(fine, raw_index, asked)
-    site.store(where(fine, i, 0), *at)  # kernels may use the index before the error is raised
+        in_range = (const(0, int64) <= i) & (i < n)
+    site.check(in_range, raw_index, purpose)
+    site.store(where(in_range, i, 0), *at)  # kernels may use the index before the error is raised
 
 
-def from_start(
-    site: KernelSite, raw_index: Value, asked: tuple[str, int, int]
+def normalize_index(
+    site: KernelSite, raw_index: Value, purpose: tuple[str, int, int]
 ) -> tuple[Value, Value]:
     """Return an index counted from the start of its axis, and the condition that it is in range."""
-    n = site.number("n", asked[2])
+    n = site.number("n", purpose[2])
     i = where(raw_index < 0, raw_index + n, raw_index)
     return i, (const(0, int64) <= i) & (i < n)
 
 
-def search(site: KernelSite) -> None:
+def search_sorted(site: KernelSite) -> None:
     """Build the kernel that finds where to insert values into a sorted vector.
 
     attrs: the side. Operand 2, if any, sorts the vector.
@@ -170,7 +170,7 @@ def search(site: KernelSite) -> None:
         middle = (low + high) >> 1
         probe = where(middle < n, middle, n - 1)
         here = site.read(0, probe if len(site.casts) == 2 else site.read(2, probe))
-        right = _before(here, wanted) if site.attrs == "left" else ~_before(wanted, here)
+        right = _precedes(here, wanted) if site.attrs == "left" else ~_precedes(wanted, here)
         right, open_ = right & (low < high), low < high
         return where(right, middle + 1, low), where(open_ & ~right, middle, high)
 
@@ -178,7 +178,7 @@ def search(site: KernelSite) -> None:
     site.store(fold_loop(0, rounds, (zero, n), step).results[0], *at)
 
 
-def _before(x: Value, y: Value) -> Value:
+def _precedes(x: Value, y: Value) -> Value:
     """Return True where x precedes y in sorted order; NaN is last."""
     if x.dtype is bool_:
         return ~x & y

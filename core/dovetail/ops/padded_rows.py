@@ -27,17 +27,19 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def number(site: KernelSite, name: str, n: int) -> Value:
+def integer_or_constant(site: KernelSite, name: str, n: int) -> Value:
     """Return a run-time integer, or 0 and 1 as constants, which kernels simplify."""
     return const(n, int64) if n in (0, 1) else site.number(name, n)
 
 
 def affine(site: KernelSite, name: str, i: Value, start: int, step: int) -> Value:
     """Return start + i * step."""
-    return i * number(site, f"step_{name}", step) + number(site, f"start_{name}", start)
+    return i * integer_or_constant(site, f"step_{name}", step) + integer_or_constant(
+        site, f"start_{name}", start
+    )
 
 
-class Part(NamedTuple):
+class PhasePart(NamedTuple):
     """The elements of a tensor that a phase of a line has, along an axis."""
 
     phase: int
@@ -46,32 +48,32 @@ class Part(NamedTuple):
     length: int
 
 
-class Line(NamedTuple):
+class PaddedRow(NamedTuple):
     """A line of an operand: element u of a phase is its u * step + phase * apart + start."""
 
     operand: int
     start: Shape
     step: Shape
     phases: Shape
-    apart: Shape
-    reach: Shape  # elements that are read, along each axis
+    phase_offset: Shape
+    read_sizes: Shape  # elements that are read, along each axis
     sizes: Shape  # elements that are stored: rows share zeros, so they may be fewer
     batches: bool = False  # True if a line goes on from one element of the batch to the next
 
-    def parts(self, a: int, n: int) -> Iterator[Part]:
+    def parts(self, a: int, n: int) -> Iterator[PhasePart]:
         """Yield the part of the `n` elements along an axis that each phase has."""
         for phase in range(self.phases[a]):
-            start = phase * self.apart[a] + self.start[a]
+            start = phase * self.phase_offset[a] + self.start[a]
             first = max(0, ceil_div(-start, self.step[a]))
-            end = min(self.reach[a], ceil_div(n - start, self.step[a]))
+            end = min(self.read_sizes[a], ceil_div(n - start, self.step[a]))
             source = first * self.step[a] + start
-            yield Part(phase, first, source, max(0, end - first))
+            yield PhasePart(phase, first, source, max(0, end - first))
 
-    def share_zeros(self, shape: Shape) -> Line:
+    def share_zeros(self, shape: Shape) -> PaddedRow:
         """Return this line for a tensor of this shape, whose rows share the zeros between them."""
         sizes = []
-        for a, n in enumerate(self.reach):
-            nonempty = [p for p in self.parts(a, shape[a - len(self.reach)]) if p.length]
+        for a, n in enumerate(self.read_sizes):
+            nonempty = [p for p in self.parts(a, shape[a - len(self.read_sizes)]) if p.length]
             before = min((p.first for p in nonempty), default=0)
             after = min((n - p.first - p.length for p in nonempty), default=0)
             sizes.append(n - max(0, min(before, after)))
@@ -88,17 +90,17 @@ class Line(NamedTuple):
         return math.prod(self.sizes)
 
     @property
-    def beyond(self) -> int:
+    def overread_length(self) -> int:
         """The number of elements that are read after the last one."""
-        more = zip(self.reach, self.sizes, self.pitches, strict=True)
+        more = zip(self.read_sizes, self.sizes, self.pitches, strict=True)
         return sum((r - n) * p for r, n, p in more)
 
 
-class LineBuffer(NamedTuple):
+class PaddedRowBuffer(NamedTuple):
     """A line in memory, or a tensor that is its own line."""
 
     operand: int
-    line: Line
+    line: PaddedRow
     extents: Mapping[str, Shape]
     order: Sequence[str]
     direct: bool = False
@@ -125,7 +127,9 @@ class LineBuffer(NamedTuple):
         total, strides = zero, self.strides
         for k in self.order:
             for i, v in enumerate(at.get(k, ())):
-                total = total + v * number(site, f"by_{k}{i}_{operand % 9}", strides[k][i])
+                total = total + v * integer_or_constant(
+                    site, f"by_{k}{i}_{operand % 9}", strides[k][i]
+                )
         return total
 
     def channel_index(self, site: KernelSite, g: Value, c: Value) -> Value:
@@ -134,14 +138,16 @@ class LineBuffer(NamedTuple):
         return c if groups == 1 else g * site.number("channels", channels) + c
 
 
-class Lines:
+class PaddedRowBuilder:
     """A builder of lines for an op with operands (*lead, batch, channels, *axes)."""
 
     def __init__(self, launches: Launches, groups: int, rank: int, dtype: DType) -> None:
         self.launches, self.groups, self.rank, self.dtype = launches, groups, rank, dtype
         self.lead = len(launches.shape(0)) - rank - 2
 
-    def build(self, line: Line, *, last: bool = False, direct: bool = False) -> LineBuffer:
+    def build(
+        self, line: PaddedRow, *, channels_last: bool = False, direct: bool = False
+    ) -> PaddedRowBuffer:
         """Build a line.
 
         last: channels are neighbours. direct: the tensor itself is the line.
@@ -156,24 +162,28 @@ class Lines:
             ELEMENT: line.sizes,
         }
         order = (LEAD, BATCH, GROUP, CHANNEL, PHASE, ELEMENT)
-        if last:
+        if channels_last:
             order = (LEAD, GROUP, PHASE, BATCH, ELEMENT, CHANNEL)
         elif line.batches:
             order = (LEAD, GROUP, CHANNEL, PHASE, BATCH, ELEMENT)
         if direct:
-            return LineBuffer(line.operand, line, extents, order, True)
-        beyond = line.beyond * (extents[CHANNEL][0] if last else 1)
-        size = math.prod([n for k in order for n in extents[k]]) + beyond
-        line_buffer = LineBuffer(self.launches.temporary(self.dtype, (size,)), line, extents, order)
+            return PaddedRowBuffer(line.operand, line, extents, order, True)
+        overread = line.overread_length * (extents[CHANNEL][0] if channels_last else 1)
+        size = math.prod([n for k in order for n in extents[k]]) + overread
+        line_buffer = PaddedRowBuffer(
+            self.launches.temporary(self.dtype, (size,)), line, extents, order
+        )
         self._fill(line_buffer, shape, size)
         return line_buffer
 
-    def _fill(self, line_buffer: LineBuffer, shape: Shape, size: int) -> None:
+    def _fill(self, line_buffer: PaddedRowBuffer, shape: Shape, size: int) -> None:
         """Add the launches that store zeros and the tensor's elements."""
         line = line_buffer.line
         parts_by_axis = [[*line.parts(a, shape[a - self.rank])] for a in range(self.rank)]
         if any(
-            p.length < n for n, along in zip(line.reach, parts_by_axis, strict=True) for p in along
+            p.length < n
+            for n, along in zip(line.read_sizes, parts_by_axis, strict=True)
+            for p in along
         ):
             self._fill_zeros(line_buffer.operand, size)
         for chosen in product(*parts_by_axis):
@@ -186,7 +196,7 @@ class Lines:
 
         self.launches.launch(f"{self.launches.op.name}_zeros", build, operand)
 
-    def _copy_part(self, line_buffer: LineBuffer, parts: Sequence[Part]) -> None:
+    def _copy_part(self, line_buffer: PaddedRowBuffer, parts: Sequence[PhasePart]) -> None:
         """Add the copy of the elements that one phase has of the tensor."""
         extents = {**line_buffer.extents, ELEMENT: tuple([p.length for p in parts])}
 
@@ -197,7 +207,7 @@ class Lines:
             for a, p in enumerate(parts):
                 u = at[ELEMENT][a]
                 source_index.append(affine(site, f"from{a}", u, p.source, line_buffer.line.step[a]))
-                at[ELEMENT][a] = u + number(site, f"at{a}", p.first)
+                at[ELEMENT][a] = u + integer_or_constant(site, f"at{a}", p.first)
             site.store(site.read(0, *source_index), line_buffer.index_of(site, -1, at))
 
         self.launches.launch(
@@ -205,11 +215,11 @@ class Lines:
         )
 
     def _indices(
-        self, site: KernelSite, k: str, extents: Shape, parts: Sequence[Part]
+        self, site: KernelSite, k: str, extents: Shape, parts: Sequence[PhasePart]
     ) -> list[Value]:
         """Add axes of the grid and return their indices: none for phases and for a single group."""
         if k == PHASE:
-            return [number(site, f"phase{a}", p.phase) for a, p in enumerate(parts)]
+            return [integer_or_constant(site, f"phase{a}", p.phase) for a, p in enumerate(parts)]
         if k == GROUP and self.groups == 1:
             return [const(0, int64)]
         return [site.points(f"{k}{i}_", n) for i, n in enumerate(extents)]

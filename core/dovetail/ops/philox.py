@@ -46,7 +46,7 @@ def _halves(v: Value) -> tuple[Value, Value]:
     return cast(v >> 32, uint32), cast(v, uint32)
 
 
-def words(index: Value, seed: Value, offset: Value) -> Words:
+def random_words(index: Value, seed: Value, offset: Value) -> Words:
     """Return the four words that belong to element `index` of a stream, `offset` further on."""
     high, low = _halves(cast(index, uint64) + offset)
     top, bottom = _halves(seed)
@@ -56,7 +56,7 @@ def words(index: Value, seed: Value, offset: Value) -> Words:
 
 def bits64(index: Value, seed: Value, offset: Value) -> Value:
     """Return 64 random bits."""
-    a, b, _, _ = words(index, seed, offset)
+    a, b, _, _ = random_words(index, seed, offset)
     return cast(a, uint64) | (cast(b, uint64) << 32)
 
 
@@ -65,7 +65,7 @@ def uniform32(index: Value, seed: Value, offset: Value, shift: Value, scale: Val
 
     The scale is 2**(shift - 32).
     """
-    return cast(words(index, seed, offset)[0] >> shift, float32) * scale
+    return cast(random_words(index, seed, offset)[0] >> shift, float32) * scale
 
 
 def uniform64(index: Value, seed: Value, offset: Value) -> Value:
@@ -73,7 +73,7 @@ def uniform64(index: Value, seed: Value, offset: Value) -> Value:
     return cast(bits64(index, seed, offset) >> 11, float64) * 2.0**-53
 
 
-def below(index: Value, seed: Value, offset: Value, n: Value, low: Value) -> Value:
+def uniform_below(index: Value, seed: Value, offset: Value, n: Value, low: Value) -> Value:
     """Return uint64 low + k, 0 <= k < n: the upper half of a 128-bit product.
 
     N = 0 stands for 2**64.
@@ -91,9 +91,9 @@ def normal32(index: Value, seed: Value, offset: Value) -> Value:
     u has 32 bits, v has 24. The largest possible value is sqrt(64 log 2), about 6.66. Source: Box
     and Muller, 1958.
     """
-    a, b, _, _ = words(index, seed, offset)
+    a, b, _, _ = random_words(index, seed, offset)
     u = (cast(a, float32) + 1.0) * 2.0**-32
-    return sqrt(log(u) * -2.0) * _cos_of_turns(cast(b >> 8, float32) * 2.0**-24)
+    return sqrt(log(u) * -2.0) * _cos_two_pi(cast(b >> 8, float32) * 2.0**-24)
 
 
 def normal64(index: Value, seed: Value, offset: Value) -> Value:
@@ -101,13 +101,13 @@ def normal64(index: Value, seed: Value, offset: Value) -> Value:
 
     Up to 8.57.
     """
-    a, b, c, d = words(index, seed, offset)
+    a, b, c, d = random_words(index, seed, offset)
     u = cast((cast(a, uint64) | (cast(b, uint64) << 32)) >> 11, float64)
     v = cast((cast(c, uint64) | (cast(d, uint64) << 32)) >> 11, float64)
-    return sqrt(log((u + 1.0) * 2.0**-53) * -2.0) * _cos_of_turns(v * 2.0**-53)
+    return sqrt(log((u + 1.0) * 2.0**-53) * -2.0) * _cos_two_pi(v * 2.0**-53)
 
 
-def _cos_of_turns(v: Value) -> Value:
+def _cos_two_pi(v: Value) -> Value:
     """Return cos(2 pi v) for 0 <= v < 1; the reduction to an eighth of a turn is exact."""
     f = FORMATS[v.dtype]
     n = floor(v * 4.0 + 0.5)

@@ -35,14 +35,18 @@ from ..ir.language import (
 from .elementary import logaddexp
 from .kernel_context import KernelSite, Launches, LoopStep
 
-BLOCK = 1 << 8  # elements of a block, and blocks of a group: it defines the results for floats
-LONG = 1 << 14  # a row of fewer elements, divided by the device's concurrency, is not cut
-ROWS_BUSY = 4  # with so many rows for each unit of concurrency, rows are not cut
-CHAINS = 4  # blocks that a point interleaves, since one addition waits for another
-CHAINS_BUSY = 16  # points for each unit of concurrency that are enough to interleave blocks
+BLOCK_ELEMENTS = (
+    1 << 8
+)  # elements of a block, and blocks of a group: it defines the results for floats
+SPLIT_ROW_ELEMENTS_MIN = (
+    1 << 14
+)  # a row of fewer elements, divided by the device's concurrency, is not cut
+ROWS_PER_UNIT_MIN = 4  # with so many rows for each unit of concurrency, rows are not cut
+INTERLEAVED_BLOCKS = 4  # blocks that a point interleaves, since one addition waits for another
+POINTS_PER_UNIT_MIN = 16  # points for each unit of concurrency that are enough to interleave blocks
 
 
-class Running(NamedTuple):
+class ScanOp(NamedTuple):
     """A running combination, which adds its launches.
 
     The op's attrs: (axis, True if the initial value comes first, dtype).
@@ -51,21 +55,24 @@ class Running(NamedTuple):
     combine: str
     rule: Callable[[Value, Value], Value]
     initial: float
-    cut: str  # kinds of dtypes whose rows are computed in blocks
+    blocked_kinds: str  # kinds of dtypes whose rows are computed in blocks
 
-    def run(self, launches: Launches) -> None:
+    def add_launches(self, launches: Launches) -> None:
         """Add the launches."""
         name, (axis, *_) = launches.op.name, launches.attrs
         shape, kind = launches.shape(0), launches.dtype(0).kind
         n, units = shape[axis], launches.concurrency
         rows = math.prod(shape) // max(n, 1)
-        if n <= BLOCK or kind not in self.cut:
+        if n <= BLOCK_ELEMENTS or kind not in self.blocked_kinds:
             launches.launch(name, self._scan_row, 0, launches.result)
-        elif n >= max(4 * BLOCK, LONG // units) and rows < ROWS_BUSY * units:
+        elif (
+            n >= max(4 * BLOCK_ELEMENTS, SPLIT_ROW_ELEMENTS_MIN // units)
+            and rows < ROWS_PER_UNIT_MIN * units
+        ):
             self._scan_in_launches(launches, n)
         else:
-            whole = self._scan_row if kind in "iu" else self._scan_row_in_blocks
-            launches.launch(name, whole, 0, launches.result)
+            build_row = self._scan_row if kind in "iu" else self._scan_row_in_blocks
+            launches.launch(name, build_row, 0, launches.result)
 
     def _initial_value(self, site: KernelSite) -> Value:
         return const(self.initial, site.casts[0].compute)
@@ -110,7 +117,7 @@ class Running(NamedTuple):
 
         def block(b: Value, groups: Value, blocks: Value) -> LoopStep:
             """Carry the sums before the group, and before the block in it, from block to block."""
-            anew = eq(rem(b, BLOCK), 0)
+            anew = eq(rem(b, BLOCK_ELEMENTS), 0)
             groups = where(anew, self.rule(groups, blocks), groups)
             blocks = where(anew, first, blocks)
             before = self.rule(groups, blocks)
@@ -123,7 +130,7 @@ class Running(NamedTuple):
             inside = fold_loop(start, stop, (first,), step)
             return (groups, self.rule(blocks, inside.results[0])), [inside]
 
-        count = quo(n + (BLOCK - 1), BLOCK)
+        count = quo(n + (BLOCK_ELEMENTS - 1), BLOCK_ELEMENTS)
         site.builder.effect(fold_loop(0, count, (first, first), block))
 
     # --- in several launches
@@ -133,12 +140,15 @@ class Running(NamedTuple):
         shape, (axis, *_) = launches.shape(0), launches.attrs
         rows = (*shape[:axis], *shape[axis + 1 :])
         dtype, name = launches.dtype(0).compute, launches.op.name
-        counts = [-(-n // BLOCK)]
-        if counts[0] > BLOCK:
-            counts.append(-(-counts[0] // BLOCK))
+        counts = [-(-n // BLOCK_ELEMENTS)]
+        if counts[0] > BLOCK_ELEMENTS:
+            counts.append(-(-counts[0] // BLOCK_ELEMENTS))
         blocks, *groups = (launches.temporary(dtype, (*rows, count)) for count in counts)
-        many = math.prod(rows) * counts[0] >= CHAINS * CHAINS_BUSY * launches.concurrency
-        chains = CHAINS if many and dtype.kind not in "iu" else 1
+        many = (
+            math.prod(rows) * counts[0]
+            >= INTERLEAVED_BLOCKS * POINTS_PER_UNIT_MIN * launches.concurrency
+        )
+        chains = INTERLEAVED_BLOCKS if many and dtype.kind not in "iu" else 1
         launches.launch(f"{name}_of_blocks", self._block_sums(axis, counts[0], chains), 0, blocks)
         for g in groups:
             launches.launch(
@@ -218,24 +228,25 @@ class Running(NamedTuple):
 
 def _bounds(block: Value, n: Value) -> tuple[Value, Value]:
     """Return the start and the stop of a block in a row of n."""
-    start = block * BLOCK
-    stop = start + BLOCK
+    start = block * BLOCK_ELEMENTS
+    stop = start + BLOCK_ELEMENTS
     return start, where(stop < n, stop, n)
 
 
 def _fold_interleaved(
     site: KernelSite,
-    at: Value,
+    first_block: Value,
     n: Value,
-    first: Sequence[Value],
+    initial_totals: Sequence[Value],
     step: Callable[[int, Value, Value], tuple[Value, Sequence[Effect]]],
 ) -> list[Value]:
-    """Return the results of neighbouring blocks from `at` on, each one element after the other.
+    """Return the results of neighbouring blocks from `first_block` on, each one element after the
+    other.
 
     The blocks share a loop as far as all of them have elements; then each has its own. `step(j, k,
     total)` gives the new total of the j-th block at element k, and effects.
     """
-    bounds = [_bounds(at + j, n) for j in range(len(first))]
+    bounds = [_bounds(first_block + j, n) for j in range(len(initial_totals))]
 
     def run(
         start: Operand, stop: Value, which: Sequence[int], totals: Sequence[Value]
@@ -253,12 +264,12 @@ def _fold_interleaved(
             site.builder.effect(loop)
         return loop.results
 
-    if len(first) == 1:
+    if len(initial_totals) == 1:
         start, stop = bounds[0]
-        return list(run(0, stop - start, (0,), first))
+        return list(run(0, stop - start, (0,), initial_totals))
     start, stop = bounds[-1]
-    common = where(stop - start < BLOCK, const(0, int64), BLOCK)
-    totals = run(0, common, range(len(first)), first)
+    common = where(stop - start < BLOCK_ELEMENTS, const(0, int64), BLOCK_ELEMENTS)
+    totals = run(0, common, range(len(initial_totals)), initial_totals)
     return [
         run(common, stop - start, (j,), totals[j : j + 1])[0]
         for j, (start, stop) in enumerate(bounds)
@@ -271,6 +282,8 @@ def _position(site: KernelSite, row: Sequence[Value], k: Value) -> list[Value]:
     return [*row[:axis], k, *row[axis:]]
 
 
-running_sum = Running("add", operator.add, 0, "iufc").run
-running_product = Running("mul", operator.mul, 1, "iu").run  # of floats, blocks would overflow
-running_logsumexp = Running("none", logaddexp, -math.inf, "").run
+running_sum = ScanOp("add", operator.add, 0, "iufc").add_launches
+running_product = ScanOp(
+    "mul", operator.mul, 1, "iu"
+).add_launches  # of floats, blocks would overflow
+running_logsumexp = ScanOp("none", logaddexp, -math.inf, "").add_launches

@@ -18,26 +18,31 @@ from typing import Literal, NamedTuple
 from ..dtypes import DType, bool_, float32, int64, uint32, uint64
 from ..ir.language import Store, Value, bitcast, cast, const, fold_loop, ne, quo, rem, where
 from .kernel_context import KernelSite, Launches, LoopStep
-from .kernel_ops import from_start
-from .sort import HALF, NARROW, Passes, high_half, keep_word
+from .kernel_ops import normalize_index
+from .sort import HALF_BITS, SHORT_ROW_DIGIT_BITS_MAX, RadixPasses, high_half, keep_word
 
 # Least concurrency for ranges. 16 M float32 into 1 M elements take 74 ms of CPU time in ranges,
 # spread over all units, and 23 ms by one point.
-UNITS = 6
-MANY = 1 << 18  # with fewer values of a column, divided by the concurrency, sorting does not pay
-FEW = 1 << 10  # with fewer values of a column it never pays
-COLUMNS_BUSY = 4  # so many columns for each unit of the device's concurrency are enough points
+RANGE_UNITS_MIN = 6
+RANGE_VALUES_MIN = (
+    1 << 18
+)  # with fewer values of a column, divided by the concurrency, sorting does not pay
+COLUMN_VALUES_MIN = 1 << 10  # with fewer values of a column it never pays
+COLUMNS_PER_UNIT_MIN = (
+    4  # so many columns for each unit of the device's concurrency are enough points
+)
 
 
 class Manner(NamedTuple):
     """The way in which values are stored."""
 
-    how: Literal["set", "add"]
+    operation: Literal["set", "add"]
     unique: bool = False  # True if no element is indexed twice
-    number: bool = False  # True if the one value is a Python number, for FEW elements
-    # The purpose of the one index, as for `checked_indices`, if the kernel must check it, for FEW
-    # elements; otherwise indices are known to be in range and not negative.
-    asked: tuple[str, int, int] | None = None
+    # True if the one value is a Python number, for COLUMN_VALUES_MIN elements
+    is_scalar: bool = False
+    # The purpose of the one index, as for `checked_indices`, if the kernel must check it, for
+    # COLUMN_VALUES_MIN elements; otherwise indices are known to be in range and not negative.
+    purpose: tuple[str, int, int] | None = None
 
 
 def scatter(launches: Launches) -> None:
@@ -45,9 +50,18 @@ def scatter(launches: Launches) -> None:
     n, *column_axes = launches.shape(1)
     elements = math.prod(launches.shape(0)[: len(launches.shape(0)) - len(column_axes)])
     units = launches.concurrency
-    many = n >= max(FEW, MANY // units)
-    ranged = units >= UNITS and many and math.prod(column_axes) < COLUMNS_BUSY * units
-    if ranged and not launches.attrs.unique and 0 < elements <= 1 << HALF and not n >> HALF:
+    has_many_values = n >= max(COLUMN_VALUES_MIN, RANGE_VALUES_MIN // units)
+    ranged = (
+        units >= RANGE_UNITS_MIN
+        and has_many_values
+        and math.prod(column_axes) < COLUMNS_PER_UNIT_MIN * units
+    )
+    if (
+        ranged
+        and not launches.attrs.unique
+        and 0 < elements <= 1 << HALF_BITS
+        and not n >> HALF_BITS
+    ):
         _scatter_by_range(launches, n, elements, tuple(column_axes))
     else:
         operands = range(launches.result + 1)
@@ -59,15 +73,15 @@ def _scatter_in_order(site: KernelSite) -> None:
     manner: Manner = site.attrs
     lead = [site.axis(1, 0)] if manner.unique else []
     column = [site.axis(1, d) for d in range(1, site.rank(1))]
-    stop = site.size(1, 0) if manner.asked is None else _stop_if_in_range(site, column)
+    stop = site.size(1, 0) if manner.purpose is None else _stop_if_in_range(site, column)
 
     def store_value(k: Value) -> Store:
         at = [site.read(i, k, *column) for i in _index_operands(site)]
-        fine = None
-        if manner.asked is not None:
-            at[0], fine = from_start(site, at[0], manner.asked)
-        value = site.scalar(0, site.casts[0]) if manner.number else site.read(1, k, *column)
-        return _store_or_add(site, value, at, column, fine)
+        in_range = None
+        if manner.purpose is not None:
+            at[0], in_range = normalize_index(site, at[0], manner.purpose)
+        value = site.scalar(0, site.casts[0]) if manner.is_scalar else site.read(1, k, *column)
+        return _store_or_add(site, value, at, column, in_range)
 
     if lead:
         site.builder.effect(store_value(lead[0]))
@@ -77,21 +91,21 @@ def _scatter_in_order(site: KernelSite) -> None:
 
 def _index_operands(site: KernelSite) -> range:
     """Return the operands that are indices."""
-    return range(1 if site.attrs.number else 2, len(site.casts))
+    return range(1 if site.attrs.is_scalar else 2, len(site.casts))
 
 
 def _stop_if_in_range(site: KernelSite, column: Sequence[Value]) -> Value:
     """Return the number of values of a column, or 0 if an index is out of range."""
-    first, asked, n = _index_operands(site)[0], site.attrs.asked, site.size(1, 0)
+    first, purpose, n = _index_operands(site)[0], site.attrs.purpose, site.size(1, 0)
 
     def step(k: Value, so_far: Value, bad: Value) -> tuple[Value, ...]:
         raw_index = site.read(first, k, *column)
-        _, fine = from_start(site, raw_index, asked)
+        _, fine = normalize_index(site, raw_index, purpose)
         return so_far & fine, where(fine, bad, raw_index)
 
-    fine, bad = fold_loop(0, n, (const(True, bool_), const(0, int64)), step).results
-    site.check(fine, bad, asked)
-    return where(fine, n, 0)
+    in_range, bad_index = fold_loop(0, n, (const(True, bool_), const(0, int64)), step).results
+    site.check(in_range, bad_index, purpose)
+    return where(in_range, n, 0)
 
 
 def _store_or_add(
@@ -103,7 +117,7 @@ def _store_or_add(
 ) -> Store:
     """Return the store of a value, added to the old one if the manner says so."""
     at = (*lead, *column)
-    if site.attrs.how == "set":
+    if site.attrs.operation == "set":
         return site.stored(value, *at, when=when)
     old = site.current(*at)  # in range: the loop is empty if an index is not
     return site.stored(old | value if old.dtype.kind == "b" else old + value, *at, when=when)
@@ -120,12 +134,15 @@ def _scatter_by_range(
     shared = all(launches.repeats(i, d + 1) for i in indices for d in range(len(column_axes)))
     rows = () if shared else column_axes
     bits, passes = max((elements - 1).bit_length(), 1), 1
-    wanted = COLUMNS_BUSY * launches.concurrency // max(1, math.prod(column_axes))
-    while passes * NARROW < bits and 1 << (passes * NARROW) < wanted:
+    ranges_min = COLUMNS_PER_UNIT_MIN * launches.concurrency // max(1, math.prod(column_axes))
+    while (
+        passes * SHORT_ROW_DIGIT_BITS_MAX < bits
+        and 1 << (passes * SHORT_ROW_DIGIT_BITS_MAX) < ranges_min
+    ):
         passes += 1
-    shift = max(0, bits - passes * NARROW)
+    shift = max(0, bits - passes * SHORT_ROW_DIGIT_BITS_MAX)
     value = launches.dtype(1)
-    ranges = _Ranges(
+    ranges = _ElementRanges(
         launches.shape(0)[: len(launches.shape(0)) - len(column_axes)],
         column_axes,
         rows,
@@ -134,14 +151,16 @@ def _scatter_by_range(
     )
     moved = launches.temporary(uint64, (*rows, n))
     operands = (1, *indices)
-    Passes(rows, n, operands, uint64, high_half, shift, bits, ranges.pack, keep_word).run(
+    RadixPasses(rows, n, operands, uint64, high_half, shift, bits, ranges.pack, keep_word).run(
         launches, 1, moved
     )
     count = ((elements - 1) >> shift) + 1
-    launches.launch("scatter_ranges", ranges.put(count), 1, moved, launches.result, changes=(-1,))
+    launches.launch(
+        "scatter_ranges", ranges.build_range_kernel(count), 1, moved, launches.result, changes=(-1,)
+    )
 
 
-class _Ranges(NamedTuple):
+class _ElementRanges(NamedTuple):
     """Ranges of 2**shift elements.
 
     Moved are an element's number over a position, or over the value itself if it fits: to fetch the
@@ -149,39 +168,41 @@ class _Ranges(NamedTuple):
     """
 
     lead: tuple[int, ...]  # the extents of x along its indexed axes
-    rest: tuple[int, ...]
-    rows: tuple[int, ...]  # `rest`, or () if all columns have the same indices
+    column_axes: tuple[int, ...]
+    rows: tuple[int, ...]  # `column_axes`, or () if all columns have the same indices
     shift: int
-    inline: DType | None  # dtype of the values, if they are moved
+    inline_dtype: DType | None  # dtype of the values, if they are moved
 
     def pack(self, site: KernelSite, row: Sequence[Value], k: Value) -> Value:
         """Return the moved word of value k. The site's operands: what is read, values, indices."""
-        at = (k, *(row or [const(0, int64)] * len(self.rest)))
+        at = (k, *(row or [const(0, int64)] * len(self.column_axes)))
         element = site.read(2, *at)
         for i, extent in enumerate(self.lead[1:], 3):
             element = element * site.number(f"lead{i}", extent) + site.read(i, *at)
-        below = k if self.inline is None else _value_bits(site.read(1, *at))
-        return (cast(element, uint64) << HALF) | cast(below, uint64)
+        payload = k if self.inline_dtype is None else _value_bits(site.read(1, *at))
+        return (cast(element, uint64) << HALF_BITS) | cast(payload, uint64)
 
-    def put(self, count: int) -> Callable[[KernelSite], None]:
+    def build_range_kernel(self, count: int) -> Callable[[KernelSite], None]:
         """Return the builder of the kernel of `count` ranges. Operands: values, moved words."""
 
         def build(site: KernelSite) -> None:
             here = site.points("ranges", count)
-            column = [site.axis(0, 1 + d) for d in range(len(self.rest))]
+            column = [site.axis(0, 1 + d) for d in range(len(self.column_axes))]
             row = column if self.rows else []
             start, stop = (self._range_start(site, row, here + k) for k in (0, 1))
 
             def step(k: Value) -> LoopStep:
                 e = site.read(1, *row, k)
-                below = e & ((1 << HALF) - 1)
+                below = e & ((1 << HALF_BITS) - 1)
                 value = (
                     site.read(0, cast(below, int64), *column)
-                    if self.inline is None
-                    else _value_from_bits(cast(below, uint32), self.inline)
+                    if self.inline_dtype is None
+                    else _value_from_bits(cast(below, uint32), self.inline_dtype)
                 )
                 return (), [
-                    _store_or_add(site, value, self._unravel(site, cast(e >> HALF, int64)), column)
+                    _store_or_add(
+                        site, value, self._unravel(site, cast(e >> HALF_BITS, int64)), column
+                    )
                 ]
 
             site.builder.effect(fold_loop(start, stop, (), step))
@@ -199,7 +220,10 @@ class _Ranges(NamedTuple):
 
     def _range_start(self, site: KernelSite, row: Sequence[Value], this: Value) -> Value:
         """Return where the values of a range begin, by a binary search."""
-        n, shift = site.size(1, len(row)), cast(site.number("shift", HALF + self.shift), uint64)
+        n, shift = (
+            site.size(1, len(row)),
+            cast(site.number("shift", HALF_BITS + self.shift), uint64),
+        )
 
         def step(_: Value, low: Value, high: Value) -> tuple[Value, ...]:
             middle, open_ = (low + high) >> 1, low < high
@@ -213,7 +237,7 @@ class _Ranges(NamedTuple):
 
 def _value_bits(x: Value) -> Value:
     """Return the bits of a value of up to 32 bits."""
-    return bitcast(x, uint32) if x.dtype.bits == HALF else cast(x, uint32)
+    return bitcast(x, uint32) if x.dtype.bits == HALF_BITS else cast(x, uint32)
 
 
 def _value_from_bits(bits: Value, d: DType) -> Value:
@@ -222,4 +246,4 @@ def _value_from_bits(bits: Value, d: DType) -> Value:
         return bitcast(bits, float32)
     if d is bool_:
         return ne(bits, 0)
-    return bitcast(bits, d) if d.bits == HALF else cast(bits, d)
+    return bitcast(bits, d) if d.bits == HALF_BITS else cast(bits, d)

@@ -36,50 +36,58 @@ from ..ir.language import (
 )
 from .kernel_context import KernelSite, Launches, LoopStep
 
-NARROW, WIDE = 8, 10  # most bits of a digit; the wide one in long rows, to save passes:
-LONG = 1 << 13  # 480 K keys of 29 bits take 2.1 ms in three passes, 2.9 ms in four
-RANKED = 1 << 15  # up to so many comparisons per unit of concurrency are faster than passes,
-ROW_RANKED = 1 << 11  # and so many in each row: one of 45 elements takes 0.6 us either way
-HALF = 32  # bits of a position, and of the key above it
+SHORT_ROW_DIGIT_BITS_MAX, LONG_ROW_DIGIT_BITS_MAX = (
+    8,
+    10,
+)  # most bits of a digit; the wide one in long rows, to save passes:
+LONG_ROW_ELEMENTS_MIN = 1 << 13  # 480 K keys of 29 bits take 2.1 ms in three passes, 2.9 ms in four
+RANK_COMPARISONS_MAX = (
+    1 << 15
+)  # up to so many comparisons per unit of concurrency are faster than passes,
+RANK_ROW_COMPARISONS_MAX = (
+    1 << 11
+)  # and so many in each row: one of 45 elements takes 0.6 us either way
+HALF_BITS = 32  # bits of a position, and of the key above it
 
 
-class Order(NamedTuple):
+class SortAttrs(NamedTuple):
     """The attributes of a sort. Keys differ only in the bits from `first` to before `stop`.
 
-    The op's number is the zero of integers' keys, which is subtracted from them. `once`: True if
-    there are as many elements as possible keys, so that each may occur once.
+    The op's number is the zero of integers' keys, which is subtracted from them. `has_unique_keys`:
+    True if there are as many elements as possible keys, so that each may occur once.
     """
 
     descending: bool
     first: int
     stop: int
-    once: bool = False
+    has_unique_keys: bool = False
 
 
 # --- keys -----------------------------------------------------------------------------------------
 
 
-class _Float(NamedTuple):
+class _FloatKeys(NamedTuple):
     """The layout of floats' keys: first the numbers from -inf on, then NaNs.
 
-    `zero` is the key of -0, and `zero` + 1 that of +0; in descending order the other way round.
+    `negative_zero` is the key of -0, and `negative_zero` + 1 that of +0; in descending order the
+    other way round.
     """
 
     dtype: DType
     key: DType
     signed: DType
-    nans: int  # the number of NaNs of each sign
-    zero: int
+    nan_count: int  # the number of NaNs of each sign
+    negative_zero: int
 
     @property
     def numbers(self) -> int:
         """The number of keys that are not NaNs'."""
-        return 2 * self.zero + 2
+        return 2 * self.negative_zero + 2
 
 
 _FLOATS = {
-    32: _Float(float32, uint32, int32, (1 << 23) - 1, 0xFF << 23),
-    64: _Float(float64, uint64, int64, (1 << 52) - 1, 0x7FF << 52),
+    32: _FloatKeys(float32, uint32, int32, (1 << 23) - 1, 0xFF << 23),
+    64: _FloatKeys(float64, uint64, int64, (1 << 52) - 1, 0x7FF << 52),
 }
 
 
@@ -104,11 +112,11 @@ def _float_key(x: Value, descending: bool) -> Value:
     """
     f = _FLOATS[x.dtype.bits]
     sign = bitcast(bitcast(x, f.signed) >> (f.dtype.bits - 1), f.key)
-    key = (bitcast(x, f.key) ^ (sign | (1 << (f.dtype.bits - 1)))) - f.nans
+    key = (bitcast(x, f.key) ^ (sign | (1 << (f.dtype.bits - 1)))) - f.nan_count
     return _reverse_numbers(key, f) if descending else key
 
 
-def _reverse_numbers(key: Value, f: _Float) -> Value:
+def _reverse_numbers(key: Value, f: _FloatKeys) -> Value:
     """Return the keys of numbers in the other direction; NaNs stay last."""
     return where(key < f.numbers, const(f.numbers - 1, f.key) - key, key)
 
@@ -120,7 +128,7 @@ def _element(key: Value, d: DType, low: Value, descending: bool) -> Value:
     """
     if d.kind == "f":
         f = _FLOATS[key.dtype.bits]
-        key = (_reverse_numbers(key, f) if descending else key) + f.nans
+        key = (_reverse_numbers(key, f) if descending else key) + f.nan_count
         sign = ~bitcast(bitcast(key, f.signed) >> (f.dtype.bits - 1), f.key)
         return bitcast(key ^ (sign | (1 << (f.dtype.bits - 1))), f.dtype)
     key = (~key if descending else key) + low
@@ -134,7 +142,7 @@ def _canonical(key: Value, d: DType) -> Value:
     f = _FLOATS[key.dtype.bits]
     nan = const(f.key.max, f.key)  # all bits 1: right also without the low bits of halves
     key = where(key < f.numbers, key, nan)
-    return where(eq(key, f.zero), const(f.zero + 1, f.key), key)
+    return where(eq(key, f.negative_zero), const(f.negative_zero + 1, f.key), key)
 
 
 def canonical_key(x: Value, low: Value) -> Value:
@@ -150,11 +158,11 @@ def element_of_key(key: Value, d: DType, low: Value) -> Value:
 # --- the two ops ----------------------------------------------------------------------------------
 
 # (site, row, position) -> the word to move; (site, row, word) -> the value to store
-Read = Callable[[KernelSite, Sequence[Value], Value], Value]
-Write = Callable[[KernelSite, Sequence[Value], Value], Value]
+ReadWord = Callable[[KernelSite, Sequence[Value], Value], Value]
+WriteWord = Callable[[KernelSite, Sequence[Value], Value], Value]
 
 
-class Passes(NamedTuple):
+class RadixPasses(NamedTuple):
     """Passes over rows: the first read, the digits by which words are moved, the last write.
 
     Operand 0 of a site is what the pass reads, operands 1, 2, ... are `operands`.
@@ -167,14 +175,19 @@ class Passes(NamedTuple):
     digit: Callable[[Value], Value]  # the key in a word, before it is shifted and masked
     first: int  # the first of the bits that decide the order
     stop: int  # the bit after the last one
-    read: Read
-    write: Write
+    read: ReadWord
+    write: WriteWord
 
     @property
     def width(self) -> int:
         """The bits of a digit."""
-        bits, most = self.stop - self.first, WIDE if self.n >= LONG else NARROW
-        return -(-bits // -(-bits // most))
+        bits, width_max = (
+            self.stop - self.first,
+            LONG_ROW_DIGIT_BITS_MAX
+            if self.n >= LONG_ROW_ELEMENTS_MIN
+            else SHORT_ROW_DIGIT_BITS_MAX,
+        )
+        return -(-bits // -(-bits // width_max))
 
     def run(self, launches: Launches, source: int, target: int) -> None:
         """Add their launches: the first pass reads operand `source`, the last stores `target`."""
@@ -183,9 +196,9 @@ class Passes(NamedTuple):
         read = self.read
         for i, shift in enumerate(shifts):
             last = i == len(shifts) - 1
-            to, write = (target, self.write) if last else (spare[i % 2], keep_word)
-            _Pass(self, shift, read, write).run(launches, source, to)
-            source, read = to, read_word
+            destination, write = (target, self.write) if last else (spare[i % 2], keep_word)
+            _RadixPass(self, shift, read, write).run(launches, source, destination)
+            source, read = destination, read_word
 
 
 def read_word(site: KernelSite, row: Sequence[Value], k: Value) -> Value:
@@ -202,7 +215,7 @@ def sort(launches: Launches) -> None:
     """Add the launches of the op `sort`: the elements of each row (the last axis) in order."""
     d, order = launches.dtype(0), launches.attrs
     if _is_short(launches):
-        build = _by_rank(order.descending, lambda x, k: x)
+        build = _build_rank_kernel(order.descending, lambda x, k: x)
         launches.launch("sort_by_rank", build, 0, launches.result)
         return
     key = key_dtype(d)
@@ -215,7 +228,9 @@ def sort(launches: Launches) -> None:
 
     *rows, n = launches.shape(0)
     bits = order.first, order.stop
-    passes = Passes((*rows,), n, (0,), key, lambda c: _canonical(c, d), *bits, read_key, to_element)
+    passes = RadixPasses(
+        (*rows,), n, (0,), key, lambda c: _canonical(c, d), *bits, read_key, to_element
+    )
     passes.run(launches, 0, launches.result)
 
 
@@ -223,7 +238,7 @@ def argsort(launches: Launches) -> None:
     """Add the launches of the op `argsort`: the positions of the elements in order, as int64."""
     d, order = launches.dtype(0), launches.attrs
     if _is_short(launches):
-        build = _by_rank(order.descending, lambda x, k: k)
+        build = _build_rank_kernel(order.descending, lambda x, k: k)
         launches.launch("argsort_by_rank", build, 0, launches.result)
         return
     key = key_dtype(d)
@@ -231,7 +246,7 @@ def argsort(launches: Launches) -> None:
     def pack(site: KernelSite, row: Sequence[Value], k: Value, high: int) -> Value:
         """Return position k under the low or high half of its element's key."""
         c = _canonical(_key_of(site.read(1, *row, k), site.scalar(0, key), order.descending), d)
-        return (cast(c >> HALF if high else c, uint64) << HALF) | cast(k, uint64)
+        return (cast(c >> HALF_BITS if high else c, uint64) << HALF_BITS) | cast(k, uint64)
 
     def low(site: KernelSite, row: Sequence[Value], k: Value) -> Value:
         return pack(site, row, k, 0)
@@ -243,40 +258,40 @@ def argsort(launches: Launches) -> None:
         return _position(e)
 
     *rows, n = launches.shape(0)
-    moved = partial(Passes, (*rows,), n, (0,), uint64, high_half)
-    if order.stop <= HALF:
+    moved = partial(RadixPasses, (*rows,), n, (0,), uint64, high_half)
+    if order.stop <= HALF_BITS:
         moved(order.first, order.stop, low, position).run(launches, 0, launches.result)
         return
     between = launches.temporary(uint64, (*rows, n))
-    moved(order.first, HALF, low, high).run(launches, 0, between)
-    moved(0, order.stop - HALF, read_word, position).run(launches, between, launches.result)
+    moved(order.first, HALF_BITS, low, high).run(launches, 0, between)
+    moved(0, order.stop - HALF_BITS, read_word, position).run(launches, between, launches.result)
 
 
 def _is_short(launches: Launches) -> bool:
     *rows, n = launches.shape(0)
-    several = RANKED * launches.concurrency // max(1, math.prod(rows))
-    return n * n <= ROW_RANKED + several
+    several = RANK_COMPARISONS_MAX * launches.concurrency // max(1, math.prod(rows))
+    return n * n <= RANK_ROW_COMPARISONS_MAX + several
 
 
 def _position(e: Value) -> Value:
-    return cast(e & ((1 << HALF) - 1), int64)
+    return cast(e & ((1 << HALF_BITS) - 1), int64)
 
 
 def high_half(e: Value) -> Value:
     """Return the key above a position."""
-    return e >> HALF
+    return e >> HALF_BITS
 
 
 # --- a pass ---------------------------------------------------------------------------------------
 
 
-class _Pass(NamedTuple):
+class _RadixPass(NamedTuple):
     """One of several passes, by the digit at `shift`."""
 
-    passes: Passes
+    passes: RadixPasses
     shift: int
-    read: Read
-    write: Write
+    read: ReadWord
+    write: WriteWord
 
     @property
     def table(self) -> int:
@@ -367,7 +382,7 @@ def _sum_blocks(site: KernelSite) -> None:
 # --- by rank --------------------------------------------------------------------------------------
 
 
-def _by_rank(
+def _build_rank_kernel(
     descending: bool, write: Callable[[Value, Value], Value]
 ) -> Callable[[KernelSite], None]:
     """Return the builder of the kernel that stores each element of a row at its rank."""
@@ -391,8 +406,8 @@ def _compare(x: Value, y: Value, descending: bool) -> tuple[Value, Value]:
     """Return where x precedes y, and where they are equal. NaNs are equal, and last."""
     if x.dtype is bool_:
         x, y = cast(x, uint8), cast(y, uint8)
-    less, same = (y < x if descending else x < y), eq(x, y)
+    less, equal = (y < x if descending else x < y), eq(x, y)
     if x.dtype.kind != "f":
-        return less, same
+        return less, equal
     x_nan, y_nan = ne(x, x), ne(y, y)
-    return less | (y_nan & ~x_nan), same | (x_nan & y_nan)
+    return less | (y_nan & ~x_nan), equal | (x_nan & y_nan)

@@ -12,6 +12,7 @@ from ..ir.language import Value, const, eq, floor, fma, ne, rint, sqrt, where
 from .elementary import exp_parts, log, log1p
 from .float_parts import (
     Pair,
+    apply_sign_bit,
     clamp,
     fast_two_sum,
     format_of,
@@ -19,11 +20,10 @@ from .float_parts import (
     pair_product,
     poly,
     power_of_two,
-    scaled,
+    scale_by_power_of_two,
     sign_of,
     two_product,
     two_sum,
-    with_sign,
 )
 from .special_coefficients import CENTRAL, FAR_TAIL, SPECIAL, TAIL
 
@@ -64,7 +64,7 @@ def erf(x: Value) -> Value:
     (h, low), bits = _erfc_parts(clamp(a, _ERF_SPLIT, f.erf_limit))
     s = power_of_two(bits, x)
     b, c = fast_two_sum(const(1.0, x.dtype), -(h * s))
-    y = where(a < _ERF_SPLIT, near, with_sign(b + (c - low * s), sign_of(x)))
+    y = where(a < _ERF_SPLIT, near, apply_sign_bit(b + (c - low * s), sign_of(x)))
     return where(a < f.negligible, fma(x, const(f.erf[0], x.dtype), x), y)
 
 
@@ -76,7 +76,7 @@ def erfc(x: Value) -> Value:
     s, e = fast_two_sum(const(1.0, x.dtype), -x)
     near = s + fma(-x, poly(f.erf, z), e)
     (h, low), bits = _erfc_parts(clamp(a, _ERF_SPLIT, f.erfc_limit))
-    far = scaled(h + low, bits)
+    far = scale_by_power_of_two(h + low, bits)
     y = where(a < _ERF_SPLIT, near, where(x < 0.0, 2.0 - far, far))
     return y
 
@@ -96,7 +96,7 @@ def ndtr(x: Value) -> Value:
     near = where(x < 0.0, 0.5 - near, 0.5 + near)
     inside = h < f.erfc_limit
     (p, q), bits = _erfc_parts(clamp(h, _ERF_SPLIT, f.erfc_limit), where(inside, low, 0.0))
-    far = scaled((p + q) * 0.5, bits)
+    far = scale_by_power_of_two((p + q) * 0.5, bits)
     # (p + q) / 2 is far from denormal; only scaling can make it so, with one rounding
     return where(h < _ERF_SPLIT, near, where(x < 0.0, far, where(ne(x, x), x, 1.0 - far)))
 
@@ -170,7 +170,7 @@ def sin_pi(x: Value) -> Value:
     z = h * h
     sine = h + fma(h * z, poly(f.sin, z), low)
     cosine = fma(z * z, poly(f.cos, z), fma(z, const(-0.5, x.dtype), 1.0))
-    y = where(a > 0.25, with_sign(cosine, sign_of(r)), sine)
+    y = where(a > 0.25, apply_sign_bit(cosine, sign_of(r)), sine)
     odd = ne(n, floor(n * 0.5) * 2.0)
     return where(odd, -y, y)
 
@@ -195,7 +195,7 @@ def _bessel(x: Value, near: Sequence[float], far: Sequence[float]) -> tuple[Valu
     b = clamp(a, _BESSEL_SPLIT, format_of(x).exp_range[1] + 8.0)
     (p, q), bits = exp_parts(b, const(0.0, x.dtype))
     series = poly(far, 1.0 / b - 0.0625) / sqrt(b)
-    return poly(near, half * half), scaled((p + q) * series, bits)
+    return poly(near, half * half), scale_by_power_of_two((p + q) * series, bits)
 
 
 def i0(x: Value) -> Value:
@@ -210,4 +210,4 @@ def i1(x: Value) -> Value:
     s = SPECIAL[x.dtype]
     near, far = _bessel(x, s.i1, s.i1_far)
     near, far = near * magnitude(x), where(ne(x, x), magnitude(x), far)
-    return with_sign(where(magnitude(x) < _BESSEL_SPLIT, near, far), sign_of(x))
+    return apply_sign_bit(where(magnitude(x) < _BESSEL_SPLIT, near, far), sign_of(x))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ..dtypes import DType, float32, float64
 
 
-class Special(NamedTuple):
+class SpecialConstants(NamedTuple):
     """The constants that differ between float32 and float64.
 
     Polynomials are fits at Chebyshev nodes, lowest power first. Constants in two parts: the rounded
@@ -39,8 +39,8 @@ class Special(NamedTuple):
     i1_far: tuple[float, ...]
 
 
-SPECIAL: dict[DType, Special] = {
-    float32: Special(
+SPECIAL: dict[DType, SpecialConstants] = {
+    float32: SpecialConstants(
         pi=(3.1415927410125732, -8.742277657347586e-08),
         half_log_two_pi=(0.9189385175704956, 1.563417661998301e-08),
         digamma_root=(1.4616321325302124, 1.243815006546356e-08),
@@ -69,7 +69,7 @@ SPECIAL: dict[DType, Special] = {
             -0.11999780684709549, -0.3755950629711151, -1.9165509939193726, -9.638077735900879,
             -18.197338104248047,),
     ),
-    float64: Special(
+    float64: SpecialConstants(
         pi=(3.141592653589793, 1.2246467991473532e-16),
         half_log_two_pi=(0.9189385332046728, -3.8782941580672414e-17),
         digamma_root=(1.4616321449683622, 9.549995429965697e-17),

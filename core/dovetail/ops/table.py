@@ -29,12 +29,12 @@ from ..errors import InternalError
 from ..ir.language import (
     Value,
     cast,
+    complex_value,
     const,
     eq,
     floor,
     imag,
     ne,
-    pair,
     real,
     rint,
     sqrt,
@@ -54,20 +54,22 @@ from . import gradient as grad
 from . import trigonometry as tr
 from .arithmetic import convert
 from .dtype_rules import DTypeRule, analytic, arithmetic, fixed, floating, same
-from .gradient import DEGREE, LN2, LN10, ROOT_HALF_BY_PI, TWO_BY_ROOT_PI, Rule, flat
+from .gradient import DEGREE, LN2, LN10, ROOT_HALF_BY_PI, TWO_BY_ROOT_PI, Rule, zero_gradient
 from .kernel_context import Attrs, KernelSite, Launches
 
-Kind = Literal["map", "generate", "reduce", "gather", "join", "kernel", "view", "made"]
-SHORT = 16  # elements: rows of 8 take 5 ns an element by rank, 6 by a library's call for each row
+OpKind = Literal["map", "generate", "reduce", "gather", "join", "kernel", "view", "made"]
+VENDOR_SORT_ROW_ELEMENTS_MIN = (
+    16  # elements: rows of 8 take 5 ns an element by rank, 6 by a library's call for each row
+)
 # For rows so long with keys of so few bits, radix passes are faster than a vendor's comparisons: a
 # million int64 below 2**20 take 1.3 ms, not 4.6, and their positions 1.5, not 5.7. Keys that occur
 # once each are an exception: the last pass then writes to addresses that are powers of two apart,
 # of which few fit a cache, and takes ten times as long.
-LONG, FEW_BITS, FEW_BITS_OF_ORDER = 1 << 15, 30, 32
-GENERATED = "generated"  # as attrs: dovetail's own kernels, even if the device has a routine
+RADIX_ROW_ELEMENTS_MIN, RADIX_SORT_BITS_MAX, RADIX_ARGSORT_BITS_MAX = 1 << 15, 30, 32
+NO_VENDOR_ATTRS = "generated"  # as attrs: dovetail's own kernels, even if the device has a routine
 
 
-def _missing(*args: object) -> NoReturn:
+def _raise_missing_field(*args: object) -> NoReturn:
     """Raise InternalError: the field is not for the op's kind."""
     raise InternalError("an op was asked for what ops of its kind do not have")
 
@@ -81,17 +83,17 @@ class Op:
     """
 
     name: str
-    kind: Kind
-    dtypes: DTypeRule = _missing
-    expression: Callable[..., Value] = _missing
+    kind: OpKind
+    dtypes: DTypeRule = _raise_missing_field
+    expression: Callable[..., Value] = _raise_missing_field
     cost: int = 1
     combine: str = ""
-    before: Callable[[Value, Value], Sequence[Value]] = _missing
-    after: Callable[[Sequence[Value], Value], Value] = _missing
-    build: Callable[[KernelSite], None] = _missing
+    before: Callable[[Value, Value], Sequence[Value]] = _raise_missing_field
+    after: Callable[[Sequence[Value], Value], Value] = _raise_missing_field
+    build: Callable[[KernelSite], None] = _raise_missing_field
     launches: Callable[[Launches], None] | None = None  # several kernels, in place of `build`
     # (attrs, the result's shape, the operands' dtype) -> True if a library call may replace it
-    vendor: Callable[[Attrs, Shape, DType], bool] = lambda attrs, shape, d: attrs != GENERATED
+    vendor: Callable[[Attrs, Shape, DType], bool] = lambda attrs, shape, d: attrs != NO_VENDOR_ATTRS
     widens: bool = True  # of `map`: the expression sees reduced precision as float32
     updates: bool = False  # of `kernel`: the result starts as the first operand, in its memory
     # Of `kernel`, how `vmap` batches it: more axes may be in "front" of those of its operands and
@@ -117,7 +119,7 @@ class Op:
 TABLE: dict[str, Op] = {}
 
 
-def _row(op: Op) -> Op:
+def _add_op(op: Op) -> Op:
     """Add a row and return it."""
     TABLE[op.name] = op
     return op
@@ -126,7 +128,7 @@ def _row(op: Op) -> Op:
 # --- elementwise rows: name, dtypes, expression, then a gradient for each operand -----------------
 
 NUMERIC, INTEGRAL = "iuf", "biu"
-ALSO_COMPLEX, ANY_KIND = "iufc", "biufc"
+NUMERIC_COMPLEX, ANY_KIND = "iufc", "biufc"
 
 
 def _binary(
@@ -137,11 +139,13 @@ def _binary(
     cost: int = 1,
     widens: bool = True,
 ) -> Op:
-    return _row(Op(name, "map", rule, expression, cost, widens=widens, arity=2, gradient=gradient))
+    return _add_op(
+        Op(name, "map", rule, expression, cost, widens=widens, arity=2, gradient=gradient)
+    )
 
 
 def _comparison(name: str, rule: DTypeRule, expression: Callable[[Value, Value], Value]) -> Op:
-    return _row(Op(name, "map", rule, expression, unbounded=True, arity=2))
+    return _add_op(Op(name, "map", rule, expression, unbounded=True, arity=2))
 
 
 def _unary(
@@ -153,7 +157,7 @@ def _unary(
     cost: int = 1,
 ) -> Op:
     rows = () if gradient is None else (gradient,)
-    return _row(Op(name, "map", rule, expression, cost, gradient=rows))
+    return _add_op(Op(name, "map", rule, expression, cost, gradient=rows))
 
 
 def _analytic(
@@ -169,7 +173,7 @@ def _analytic(
 
 # fmt: off
 ADD = _binary("add", arithmetic(ANY_KIND), cx.either(ar.add, cx.add), lambda g: g, lambda g: g)
-SUBTRACT = _binary("subtract", arithmetic(ALSO_COMPLEX),
+SUBTRACT = _binary("subtract", arithmetic(NUMERIC_COMPLEX),
                    cx.either(lambda x, y: x - y, cx.subtract),
                    lambda g: g, lambda g: -g)
 MULTIPLY = _binary("multiply", arithmetic(ANY_KIND), cx.either(ar.multiply, cx.multiply),
@@ -177,18 +181,19 @@ MULTIPLY = _binary("multiply", arithmetic(ANY_KIND), cx.either(ar.multiply, cx.m
 DIVIDE = _binary("divide", rules.dividing, cx.either(lambda x, y: x / y, cx.divide),
                  lambda dt, g, y: g / dt.conj(y),
                  lambda dt, g, x, y: -g * dt.conj((x / y) / y), cost=4)
-FLOOR_DIVIDE = _binary("floor_divide", same(NUMERIC), ar.floor_divide, flat, flat, cost=20)
+FLOOR_DIVIDE = _binary("floor_divide", same(NUMERIC), ar.floor_divide,
+                       zero_gradient, zero_gradient, cost=20)
 REMAINDER = _binary("remainder", same(NUMERIC), ar.remainder,
                     lambda g: g, lambda dt, g, x, y: -g * dt.floor_divide(x, y),
                     cost=20)
-POW = _binary("pow", same(ALSO_COMPLEX), cx.either(ar.power, cf.pow),
+POW = _binary("pow", same(NUMERIC_COMPLEX), cx.either(ar.power, cf.pow),
               grad.pow_base, grad.pow_exponent, cost=60)
 ATAN2 = _binary("atan2", floating, tr.atan2,
-                lambda dt, g, x, y: g * grad.by_square_sum(dt, y, x, y),
-                lambda dt, g, x, y: g * grad.by_square_sum(dt, -x, x, y), cost=40)
+                lambda dt, g, x, y: g * grad.divide_by_square_sum(dt, y, x, y),
+                lambda dt, g, x, y: g * grad.divide_by_square_sum(dt, -x, x, y), cost=40)
 HYPOT = _binary("hypot", floating, el.hypot,
                 lambda g, x, r: g * (x / r), lambda g, y, r: g * (y / r), cost=20)
-COPYSIGN = _binary("copysign", floating, ar.copysign, grad.copysign, flat)
+COPYSIGN = _binary("copysign", floating, ar.copysign, grad.copysign, zero_gradient)
 NEXTAFTER = _binary("nextafter", floating, ar.nextafter, cost=8, widens=False)
 LOGADDEXP = _binary("logaddexp", floating, el.logaddexp,
                     lambda dt, g, x, y: g * dt.sigmoid(x - y),
@@ -216,25 +221,26 @@ LOGICAL_NOT = _unary("logical_not", rules.logical, lambda x: ~x)
 BITWISE_INVERT = _unary("bitwise_invert", same(INTEGRAL), lambda x: ~x)
 ABS = _unary("abs", rules.size, cx.either(ar.absolute, cx.absolute),
              lambda dt, g, x: g * dt.sign(x))
-NEGATIVE = _unary("negative", same(ALSO_COMPLEX), ar.negative, lambda g: -g)
-POSITIVE = _unary("positive", same(ALSO_COMPLEX), lambda x: x, lambda g: g, cost=0)
-SIGN = _unary("sign", same(ALSO_COMPLEX), cx.either(ar.sign, cx.sign), grad.sign, cost=4)
-SQUARE = _unary("square", same(ALSO_COMPLEX), lambda x: x * x,
+NEGATIVE = _unary("negative", same(NUMERIC_COMPLEX), ar.negative, lambda g: -g)
+POSITIVE = _unary("positive", same(NUMERIC_COMPLEX), lambda x: x, lambda g: g, cost=0)
+SIGN = _unary("sign", same(NUMERIC_COMPLEX), cx.either(ar.sign, cx.sign), grad.sign, cost=4)
+SQUARE = _unary("square", same(NUMERIC_COMPLEX), lambda x: x * x,
                 lambda dt, g, x: g * dt.conj(x * 2.0))
 RECIPROCAL = _unary("reciprocal", analytic, cx.either(lambda x: 1.0 / x, cx.reciprocal),
                     lambda dt, g, r: -g * dt.conj(r * r), cost=4)
 SQRT = _unary("sqrt", analytic, cx.either(sqrt, cx.square_root),
               lambda dt, g, r: g / dt.conj(r * 2.0), cost=4)
-CONJ = _unary("conj", same(ALSO_COMPLEX), cx.either(lambda x: x, cx.conj), lambda dt, g: dt.conj(g))
+CONJ = _unary("conj", same(NUMERIC_COMPLEX), cx.either(lambda x: x, cx.conj),
+              lambda dt, g: dt.conj(g))
 REAL = _unary("real", rules.size, cx.either(lambda x: x, real), lambda g: g)
 IMAG = _unary("imag", rules.size, cx.either(lambda x: const(0, x.dtype), imag), grad.imag)
 ANGLE = _unary("angle", rules.turn, cx.either(cx.angle_of_real, cx.angle), grad.angle, cost=40)
-CEIL = _unary("ceil", same(NUMERIC), ar.ceil, flat, cost=2)
-FLOOR = _unary("floor", same(NUMERIC), ar.rounding(floor), flat)
-TRUNC = _unary("trunc", same(NUMERIC), ar.rounding(trunc), flat)
-ROUND = _unary("round", same(ALSO_COMPLEX),
-               cx.either(ar.rounding(rint), lambda z: pair(rint(real(z)), rint(imag(z)))),
-               flat)
+CEIL = _unary("ceil", same(NUMERIC), ar.ceil, zero_gradient, cost=2)
+FLOOR = _unary("floor", same(NUMERIC), ar.rounding(floor), zero_gradient)
+TRUNC = _unary("trunc", same(NUMERIC), ar.rounding(trunc), zero_gradient)
+ROUND = _unary("round", same(NUMERIC_COMPLEX),
+               cx.either(ar.rounding(rint), lambda z: complex_value(rint(real(z)), rint(imag(z)))),
+               zero_gradient)
 ISNAN = _unary("isnan", rules.predicate, lambda x: ne(x, x))
 ISINF = _unary("isinf", rules.predicate, cx.either(ar.isinf, cx.is_infinite), cost=2)
 ISFINITE = _unary("isfinite", rules.predicate, cx.either(ar.isfinite, cx.all_finite), cost=2)
@@ -284,9 +290,9 @@ _unary("deg2rad", floating, lambda x: x * DEGREE, lambda g: g * DEGREE)
 _unary("rad2deg", floating, lambda x: x * (1.0 / DEGREE), lambda g: g * (1.0 / DEGREE))
 _unary("frexp_mantissa", floating, parts.frexp_mantissa, grad.frexp_mantissa, cost=6)
 _unary("frexp_exponent", rules.exponent, parts.frexp_exponent, cost=6)
-_binary("ldexp", floating, parts.ldexp, lambda dt, g, y: dt.ldexp(g, y), flat, cost=10)
+_binary("ldexp", floating, parts.ldexp, lambda dt, g, y: dt.ldexp(g, y), zero_gradient, cost=10)
 _binary("heaviside", floating, parts.heaviside,
-        flat, grad.heaviside_middle, cost=3)
+        zero_gradient, grad.heaviside_middle, cost=3)
 _binary("gcd", same("iu"), parts.gcd, cost=900)
 _binary("lcm", same("iu"), parts.lcm, cost=900)
 _binary("xlogy", floating, special.xlogy, grad.xlogy_factor, lambda g, x, y: g * (x / y), cost=25)
@@ -301,9 +307,9 @@ _unary("sigmoid", floating, el.sigmoid, lambda g, r: g * (r * (1.0 - r)), cost=2
 # x <= 0 instead of x < 0, so that -0 gives 0, as maximum(x, 0) may.
 RELU = _unary("relu", same(NUMERIC), lambda x: where(x <= 0, const(0, x.dtype), x),
               lambda dt, g, r: dt.where(r <= 0, 0.0, g))
-WHERE = _row(Op("where", "map", rules.selection, where, arity=3, gradient=(
+WHERE = _add_op(Op("where", "map", rules.selection, where, arity=3, gradient=(
     None, lambda dt, g, x: dt.where(x, g, 0.0), lambda dt, g, x: dt.where(x, 0.0, g))))
-CLIP = _row(Op("clip", "map", same(), ar.clip, 4, arity=3,
+CLIP = _add_op(Op("clip", "map", same(), ar.clip, 4, arity=3,
                gradient=(grad.clip_value, grad.clip_low, grad.clip_high)))
 ASTYPE = _unary("astype", rules.as_told, lambda x: x, lambda g: g)
 COPY = _unary("copy", same(ANY_KIND), lambda x: x, lambda g: g, cost=0)  # a new contiguous tensor
@@ -312,7 +318,7 @@ COPY = _unary("copy", same(ANY_KIND), lambda x: x, lambda g: g, cost=0)  # a new
 
 
 def _generate(name: str, expression: Callable[..., Value], arity: int, cost: int) -> Op:
-    return _row(Op(name, "generate", rules.declared, expression, cost, arity=arity))
+    return _add_op(Op(name, "generate", rules.declared, expression, cost, arity=arity))
 
 
 def _linspace(i: Value, start: Value, stop: Value, step: Value, gaps: Value) -> Value:
@@ -322,7 +328,7 @@ def _linspace(i: Value, start: Value, stop: Value, step: Value, gaps: Value) -> 
 
 
 FULL = _generate("full", lambda i, x: x, 1, 0)
-FULL_COMPLEX = _generate("full_complex", lambda i, re, im: pair(re, im), 2, 0)
+FULL_COMPLEX = _generate("full_complex", lambda i, re, im: complex_value(re, im), 2, 0)
 ARANGE = _generate("arange", lambda i, start, step: start + convert(i, start.dtype) * step, 2, 2)
 LINSPACE = _generate("linspace", _linspace, 4, 4)
 POSITION = _generate("position", lambda i: i, 0, 0)
@@ -354,7 +360,7 @@ def _first_result(results: Sequence[Value], n: Value) -> Value:
 def _reduce(name: str, rule: DTypeRule, combine: str,
             before: Callable[[Value, Value], Sequence[Value]] = _as_tuple,
             after: Callable[[Sequence[Value], Value], Value] = _first_result) -> Op:
-    return _row(Op(name, "reduce", rule, combine=combine, before=before, after=after))
+    return _add_op(Op(name, "reduce", rule, combine=combine, before=before, after=after))
 
 
 SUM = _reduce("sum", rules.summing, "add")
@@ -373,15 +379,15 @@ ARGMIN = _reduce("argmin", rules.counting, "argmin", _with_position, lambda r, n
 # --- views and gathers ----------------------------------------------------------------------------
 
 # attrs: a layout move.
-VIEW = _row(Op("view", "view", rules.as_given, cost=0, widens_gradient=False))
+VIEW = _add_op(Op("view", "view", rules.as_given, cost=0, widens_gradient=False))
 
 # gather(x, index, ...): attrs = (result shape, for each result axis the axis of x or -1, the axis
 # of x of each index, the purpose of each: (the op, the axis, its size)). Indices broadcast to the
 # result's shape. Negative ones count from the end, and one out of range is an IndexError. With None
 # as the last of attrs all are known to be in range and not negative.
-GATHER = _row(Op("gather", "gather", rules.gathering, cost=4))
+GATHER = _add_op(Op("gather", "gather", rules.gathering, cost=4))
 
-CONCAT = _row(
+CONCAT = _add_op(
     Op("concat", "join", rules.as_given, cost=2, arity=0, widens_gradient=False)
 )  # attrs: the axis
 
@@ -398,35 +404,37 @@ WRITTEN = Op("written", "made", arity=2, widens_gradient=False)
 
 def _kernel(name: str, rule: DTypeRule, build: Callable[[KernelSite], None], arity: int = 1, *,
             widens_gradient: bool = True) -> Op:
-    return _row(Op(name, "kernel", rule, build=build, arity=arity,
+    return _add_op(Op(name, "kernel", rule, build=build, arity=arity,
                    widens_gradient=widens_gradient))
 
 
-def _vendor_sorts(attrs: sort.Order, shape: Shape, d: DType) -> bool:
+def _prefers_vendor_sort(attrs: sort.SortAttrs, shape: Shape, d: DType) -> bool:
     """Return True if a vendor's sort is faster: words of 32 bits are compared twice as fast."""
-    return _vendor_pays(attrs, shape, FEW_BITS if d.itemsize == 8 else 0)
+    return _prefers_vendor(attrs, shape, RADIX_SORT_BITS_MAX if d.itemsize == 8 else 0)
 
 
-def _vendor_argsorts(attrs: sort.Order, shape: Shape, d: DType) -> bool:
+def _prefers_vendor_argsort(attrs: sort.SortAttrs, shape: Shape, d: DType) -> bool:
     """Return True if a vendor's argsort is faster."""
-    return _vendor_pays(attrs, shape, FEW_BITS_OF_ORDER)
+    return _prefers_vendor(attrs, shape, RADIX_ARGSORT_BITS_MAX)
 
 
-def _vendor_pays(attrs: sort.Order, shape: Shape, few_bits: int) -> bool:
-    """Return True for an ascending order of rows that are neither SHORT nor LONG with few bits."""
-    few = attrs.stop - attrs.first <= few_bits and not attrs.once
-    return not attrs.descending and shape[-1] >= SHORT and not (few and shape[-1] >= LONG)
+def _prefers_vendor(attrs: sort.SortAttrs, shape: Shape, few_bits: int) -> bool:
+    """Return True for ascending rows that are neither short nor both long and of few bits."""
+    length = shape[-1]
+    has_few_bits = attrs.stop - attrs.first <= few_bits and not attrs.has_unique_keys
+    prefers_radix = has_few_bits and length >= RADIX_ROW_ELEMENTS_MIN
+    return not attrs.descending and length >= VENDOR_SORT_ROW_ELEMENTS_MIN and not prefers_radix
 
 
 MATMUL = _kernel("matmul", rules.contracting, kernel_ops.matmul, 2, widens_gradient=False)
 # Convolutions, of (x, w) or (x, w, bias); their gradients x of (y, w), and w of (x, y). attrs: a
 # `convolution.Geometry`.
-CONVOLUTION = _row(Op("convolution", "kernel", same("iuf"), launches=convolution.convolution,
+CONVOLUTION = _add_op(Op("convolution", "kernel", same("iuf"), launches=convolution.convolution,
                       many="front", arity=2, widens_gradient=False))
-CONVOLUTION_INPUT = _row(Op("convolution_input", "kernel", same("iuf"), arity=2, many="front",
+CONVOLUTION_INPUT = _add_op(Op("convolution_input", "kernel", same("iuf"), arity=2, many="front",
                             launches=convolution.convolution_input,
                             widens_gradient=False))
-CONVOLUTION_WEIGHT = _row(Op("convolution_weight", "kernel", same("iuf"), arity=2, many="front",
+CONVOLUTION_WEIGHT = _add_op(Op("convolution_weight", "kernel", same("iuf"), arity=2, many="front",
                              launches=convolution.convolution_weight,
                              widens_gradient=False))
 COUNT_BLOCKS = _kernel("count_blocks", fixed((bool_,), int64), kernel_ops.count_blocks)
@@ -437,27 +445,28 @@ PACKED_POSITIONS = _kernel("packed_positions", fixed((bool_,), int64), kernel_op
 COUNT_RUNS = _kernel("count_runs", rules.grouping, kernel_ops.count_runs)
 RUN_BOUNDS = _kernel("run_bounds", rules.grouping, kernel_ops.run_bounds, 2)
 CHECKED_INDICES = _kernel("checked_indices", rules.integers, kernel_ops.checked_indices)
-SCATTER = _row(Op("scatter", "kernel", rules.scattering, launches=scatter.scatter, updates=True,
+SCATTER = _add_op(Op("scatter", "kernel", rules.scattering, launches=scatter.scatter, updates=True,
                   arity=3, widens_gradient=False))
-SEARCHSORTED = _kernel("searchsorted", rules.searching, kernel_ops.search, 2)
+SEARCHSORTED = _kernel("searchsorted", rules.searching, kernel_ops.search_sorted, 2)
 
 # Sorting along the last axis, stable, NaN last. attrs: a `sort.Order`; the number is the zero of
-# the keys of integers. A vendor routine sorts in ascending order, and rows that are not SHORT, nor
-# LONG with few bits.
-SORT = _row(Op("sort", "kernel", rules.sorting, launches=sort.sort, vendor=_vendor_sorts))
-ARGSORT = _row(Op("argsort", "kernel", rules.ordering, launches=sort.argsort,
-                  vendor=_vendor_argsorts))
+# the keys of integers. A vendor routine sorts in ascending order, and rows that are not
+# VENDOR_SORT_ROW_ELEMENTS_MIN, nor RADIX_ROW_ELEMENTS_MIN with few bits.
+SORT = _add_op(Op("sort", "kernel", rules.sorting, launches=sort.sort, vendor=_prefers_vendor_sort))
+ARGSORT = _add_op(Op("argsort", "kernel", rules.ordering, launches=sort.argsort,
+                  vendor=_prefers_vendor_argsort))
 
 # The element at a rank of each row, and the counts of 0, 1, ...: both in `counting`.
-SELECT = _row(Op("select", "kernel", rules.selecting, launches=histogram.select))
-COUNT_VALUES = _row(Op("count_values", "kernel", rules.tallying, launches=histogram.count_values))
+SELECT = _add_op(Op("select", "kernel", rules.selecting, launches=histogram.select_by_rank))
+COUNT_VALUES = _add_op(Op("count_values", "kernel", rules.tallying,
+                          launches=histogram.count_values))
 
 # Running sums, products and logarithms of sums: k ascending, reduced precision in float32. attrs:
 # (axis, True if the initial value comes first, dtype).
-CUMULATIVE_SUM = _row(Op("cumulative_sum", "kernel", rules.running, launches=scan.running_sum))
-CUMULATIVE_PROD = _row(Op("cumulative_prod", "kernel", rules.running,
+CUMULATIVE_SUM = _add_op(Op("cumulative_sum", "kernel", rules.running, launches=scan.running_sum))
+CUMULATIVE_PROD = _add_op(Op("cumulative_prod", "kernel", rules.running,
                           launches=scan.running_product))
-CUMULATIVE_LOGSUMEXP = _row(Op("cumulative_logsumexp", "kernel", rules.running_logs,
+CUMULATIVE_LOGSUMEXP = _add_op(Op("cumulative_logsumexp", "kernel", rules.running_logs,
                                launches=scan.running_logsumexp))
 RECURRENCE = _kernel("recurrence", same("fc"), kernel_ops.recurrence, 2)
 
@@ -466,4 +475,4 @@ RANDOM_UNIFORM32 = _generate("random_uniform32", philox.uniform32, 4, 90)
 RANDOM_UNIFORM64 = _generate("random_uniform64", philox.uniform64, 2, 90)
 RANDOM_NORMAL32 = _generate("random_normal32", philox.normal32, 2, 150)
 RANDOM_NORMAL64 = _generate("random_normal64", philox.normal64, 2, 150)
-RANDOM_BELOW = _generate("random_below", philox.below, 4, 100)
+RANDOM_BELOW = _generate("random_below", philox.uniform_below, 4, 100)

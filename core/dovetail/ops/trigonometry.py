@@ -14,21 +14,21 @@ from ..ir.language import Value, bitcast, cast, const, eq, fma, ne, rint, where
 from .coefficients import FORMATS, HALF_PI_SCALED, TWO_OVER_PI
 from .float_parts import (
     Pair,
+    apply_sign_bit,
     bits_of,
     fast_two_sum,
     format_of,
     high_product,
     magnitude,
-    nearest,
     pair_product,
     pair_sum,
     poly,
     quotient,
-    root,
+    round_scaled,
     sign_of,
+    sqrt_pair,
     two_product,
     two_sum,
-    with_sign,
 )
 
 _TWO_OVER_PI = [(TWO_OVER_PI >> (32 + 64 * (18 - i))) & (2**64 - 1) for i in range(19)]
@@ -37,20 +37,20 @@ _TWO_OVER_PI = [(TWO_OVER_PI >> (32 + 64 * (18 - i))) & (2**64 - 1) for i in ran
 # --- reduction by quarter turns -------------------------------------------------------------------
 
 
-def _near_turn(x: Value) -> tuple[Pair, Value]:
+def _reduce_small_angle(x: Value) -> tuple[Pair, Value]:
     """Return x - n pi/2 as a pair, and n in the top two bits, for |x| < 2**25 (float32: 2**15).
 
     Source: Cody and Waite 1980, with pi/2 in three parts.
     """
     f = format_of(x)
-    n, bits = nearest(x, 2.0 / math.pi)
+    n, bits = round_scaled(x, 2.0 / math.pi)
     p1, p2, p3 = (const(-p, x.dtype) for p in f.half_pi)
     p, e = two_product(n, p2)
     h, low = two_sum(fma(n, p1, x), p)
     return fast_two_sum(h, low + fma(n, p3, e)), bits << (bits.dtype.bits - 2)
 
 
-def _window(words: Sequence[int], position: Value, count: int) -> list[Value]:
+def _extract_words(words: Sequence[int], position: Value, count: int) -> list[Value]:
     """Return `count` 64-bit words of the bit string `words` from bit `position` (uint64) on."""
     index, shift = position >> 6, position & 63
     now = [const(w, uint64) for w in words]
@@ -67,7 +67,7 @@ def _window(words: Sequence[int], position: Value, count: int) -> list[Value]:
     return [(now[i] << shift) | ((now[i + 1] >> 1) >> back) for i in range(count)]
 
 
-def _far_turn(x: Value) -> tuple[Pair, Value]:
+def _reduce_large_angle(x: Value) -> tuple[Pair, Value]:
     """Return x - n pi/2 as a pair, and n in the top two bits, for finite float64 x >= 2**25.
 
     Source: Payne and Hanek 1983.
@@ -77,7 +77,7 @@ def _far_turn(x: Value) -> tuple[Pair, Value]:
     e = bits_of(x) >> 52
     # x = m 2**(e - 1075). Bits of 2/pi above 2**(1076 - e) only give multiples of 4 quadrants.
     position = where(e > 1045, e - 1045, 0)
-    w = _window(_TWO_OVER_PI, where(position > 1001, 1001, position), 3)
+    w = _extract_words(_TWO_OVER_PI, where(position > 1001, 1001, position), 3)
     low = m * w[1] + high_product(m, w[2])
     carry = cast(low < m * w[1], uint64)
     high = m * w[0] + high_product(m, w[1]) + carry
@@ -92,15 +92,15 @@ def _far_turn(x: Value) -> tuple[Pair, Value]:
     return (r[0] * 2.0**-62, r[1] * 2.0**-62), n
 
 
-def _turn(x: Value) -> tuple[Pair, Value]:
+def _reduce_angle(x: Value) -> tuple[Pair, Value]:
     """Return a pair within pi/4 (float32: 1) for x >= 0 minus n pi/2, and n in the top two bits.
 
     The low part is NaN for infinite or NaN x.
     """
     single = x.dtype is float32
-    far = const(_FAR[x.dtype], x.dtype) < x
-    (a, b), n = _near_turn(x)
-    (c, d), m = _far_turn_float32(x) if single else _far_turn(x)
+    far = const(_LARGE_ANGLE_MIN[x.dtype], x.dtype) < x
+    (a, b), n = _reduce_small_angle(x)
+    (c, d), m = _reduce_large_angle_float32(x) if single else _reduce_large_angle(x)
     high, low, n = where(far, c, a), where(far, d, b), where(far, m, n)
     if not single:
         return (high, where(x < math.inf, low, math.nan)), n
@@ -108,10 +108,10 @@ def _turn(x: Value) -> tuple[Pair, Value]:
     return (where(small, x, high), where(small, 0.0, low)), where(small, 0, n)
 
 
-_FAR = {float32: 2.0**15, float64: 2.0**25}  # up to it a few bits of n pi/2 are enough
+_LARGE_ANGLE_MIN = {float32: 2.0**15, float64: 2.0**25}  # up to it a few bits of n pi/2 are enough
 
 
-def _far_turn_float32(x: Value) -> tuple[Pair, Value]:
+def _reduce_large_angle_float32(x: Value) -> tuple[Pair, Value]:
     """Return x - n pi/2 as a pair in -1..1, and n in the top two bits, for float32 x >= 1.
 
     Payne and Hanek's method: with x = m 2**(e - 150), bits of 2/pi above 2**(151 - e)
@@ -120,7 +120,7 @@ def _far_turn_float32(x: Value) -> tuple[Pair, Value]:
     Infinities and NaN make the low part NaN.
     """
     b = bits_of(x)
-    a, c, d = _window32((b >> 23) - 127)
+    a, c, d = _extract_words32((b >> 23) - 127)
     m = bitcast((b & 0x7FFFFF) | 0x3F800000, float32)
     middle = cast(bitcast(c >> 9, int32), float32)
     last = cast(bitcast(((c << 23) | (d >> 9)) >> 8, int32), float32)
@@ -137,7 +137,7 @@ def _far_turn_float32(x: Value) -> tuple[Pair, Value]:
     return (high, low), n
 
 
-def _window32(position: Value) -> list[Value]:
+def _extract_words32(position: Value) -> list[Value]:
     """Return three 32-bit words of 2/pi, after 25 zero bits, from bit `position` < 128 on."""
     words = [
         const(TWO_OVER_PI >> (1216 + 25 - 32 * (i + 1)) & 0xFFFFFFFF, uint32) for i in range(7)
@@ -156,7 +156,7 @@ def _window32(position: Value) -> list[Value]:
 def _sin_cos(x: Value) -> tuple[Pair, Pair, Value]:
     """Return sin and cos of x - n pi/2 for x >= 0, as two parts each, and n in the top two bits."""
     f = format_of(x)
-    (h, low), n = _turn(x)
+    (h, low), n = _reduce_angle(x)
     z = h * h
     sin = fma(h * z, poly(f.sin, z), fma(low, z * -0.5, low))
     s, e = fast_two_sum(const(1.0, x.dtype), z * -0.5)
@@ -165,21 +165,21 @@ def _sin_cos(x: Value) -> tuple[Pair, Pair, Value]:
     return (h, sin), (s, cos), n
 
 
-def _flip(y: Value, sign: Value) -> Value:
+def _xor_sign(y: Value, sign: Value) -> Value:
     return bitcast(bits_of(y) ^ sign, y.dtype)
 
 
-def _quarter(n: Value) -> Value:
+def _is_odd_quadrant(n: Value) -> Value:
     """Return True where n, in the top two bits, is odd."""
     return ne(n & (1 << (n.dtype.bits - 2)), 0)
 
 
-def _sin_of_turn(x: Value, ahead: int, sign: Value | None) -> Value:
+def _sin_in_quadrant(x: Value, quadrant_shift: int, sign: Value | None) -> Value:
     """Return sin(x + ahead pi/2) for x >= 0, its sign bit exchanged with `sign`."""
     f = format_of(x)
-    (h, low), n = _turn(x)
-    n = n + (ahead << (n.dtype.bits - 2))
-    odd = _quarter(n)
+    (h, low), n = _reduce_angle(x)
+    n = n + (quadrant_shift << (n.dtype.bits - 2))
+    odd = _is_odd_quadrant(n)
     z = h * h
     # sin(h) = h + h z P(z), cos(h) = 1 - z/2 + z z Q(z): one polynomial with selected coefficients
     p = where(odd, const((*f.cos, 0.0)[len(f.sin) - 1], x.dtype), f.sin[-1])
@@ -191,28 +191,28 @@ def _sin_of_turn(x: Value, ahead: int, sign: Value | None) -> Value:
     p = fma(where(odd, z, h) * z, p, corrections)
     y = where(odd, 1.0, h) + (where(odd, half, 0.0) + p)
     n = n & f.sign
-    return _flip(y, n if sign is None else n ^ sign)
+    return _xor_sign(y, n if sign is None else n ^ sign)
 
 
 def sin(x: Value) -> Value:
     """Return the sine."""
-    return _sin_of_turn(magnitude(x), 0, sign_of(x))
+    return _sin_in_quadrant(magnitude(x), 0, sign_of(x))
 
 
 def cos(x: Value) -> Value:
     """Return the cosine."""
-    return _sin_of_turn(magnitude(x), 1, None)
+    return _sin_in_quadrant(magnitude(x), 1, None)
 
 
 def sin_cos(x: Value) -> Pair:
     """Return the sine and the cosine, with their common work done once."""
     s, c, n = _sin_cos(magnitude(x))
     sine, cosine = s[0] + s[1], c[0] + c[1]
-    odd, sign = _quarter(n), format_of(x).sign
-    ahead = n + (1 << (n.dtype.bits - 2))
+    odd, sign = _is_odd_quadrant(n), format_of(x).sign
+    quadrant_shift = n + (1 << (n.dtype.bits - 2))
     return (
-        _flip(where(odd, cosine, sine), (n & sign) ^ sign_of(x)),
-        _flip(where(odd, sine, cosine), ahead & sign),
+        _xor_sign(where(odd, cosine, sine), (n & sign) ^ sign_of(x)),
+        _xor_sign(where(odd, sine, cosine), quadrant_shift & sign),
     )
 
 
@@ -220,12 +220,12 @@ def tan(x: Value) -> Value:
     """Return the tangent."""
     s, c, n = _sin_cos(magnitude(x))
     s, c = fast_two_sum(*s), fast_two_sum(*c)
-    odd = _quarter(n)
+    odd = _is_odd_quadrant(n)
     q = quotient(
         (where(odd, c[0], s[0]), where(odd, c[1], s[1])),
         (where(odd, -s[0], c[0]), where(odd, -s[1], c[1])),
     )
-    return _flip(q[0] + q[1], sign_of(x))
+    return _xor_sign(q[0] + q[1], sign_of(x))
 
 
 # --- their inverses -------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def atan(x: Value) -> Value:
     zero = const(0.0, x.dtype)
     y, t = _atan_of_quotient((where(a > limit, limit, a), zero), (const(1.0, x.dtype), zero))
     y = where(a < 2.0 ** -(f.mantissa // 2 + 2), a, y + t)
-    return with_sign(y, sign_of(x))
+    return apply_sign_bit(y, sign_of(x))
 
 
 def atan2(y: Value, x: Value) -> Value:
@@ -296,7 +296,7 @@ def atan2(y: Value, x: Value) -> Value:
     angle = where(
         negative, s + (e + (p2 - t)), where(flat & ~neither, a / where(eq(b, 0.0), 1.0, b), h + t)
     )
-    return where(ne(x, x) | ne(y, y), x + y, with_sign(angle, sign_of(y)))
+    return where(ne(x, x) | ne(y, y), x + y, apply_sign_bit(angle, sign_of(y)))
 
 
 def _asin_small(x: Value) -> Value:
@@ -311,7 +311,7 @@ def asin(x: Value) -> Value:
     a = magnitude(x)
     near = a > 0.5
     z = (1.0 - a) * 0.5
-    r, t = root((where(z > 0.0, z, 1.0), const(0.0, x.dtype)))
+    r, t = sqrt_pair((where(z > 0.0, z, 1.0), const(0.0, x.dtype)))
     r, t = where(z > 0.0, r, 0.0), where(z > 0.0, t, 0.0)
     s = where(near, r, a)
     tail = _asin_small(s)
@@ -319,7 +319,7 @@ def asin(x: Value) -> Value:
     h, e = fast_two_sum(const(p1, x.dtype), r * -2.0)
     y = where(near, h + (e + (p2 - 2.0 * (tail + t))), a + tail)
     y = where(a < 2.0 ** -(f.mantissa // 2 + 2), a, where(a <= 1.0, y, math.nan))
-    return with_sign(y, sign_of(x))
+    return apply_sign_bit(y, sign_of(x))
 
 
 def acos(x: Value) -> Value:
@@ -328,7 +328,7 @@ def acos(x: Value) -> Value:
     a = magnitude(x)
     near = a > 0.5
     z = (1.0 - a) * 0.5
-    r, t = root((where(z > 0.0, z, 1.0), const(0.0, x.dtype)))
+    r, t = sqrt_pair((where(z > 0.0, z, 1.0), const(0.0, x.dtype)))
     r, t = where(z > 0.0, r, 0.0), where(z > 0.0, t, 0.0)
     s = where(near, r, x)
     tail = _asin_small(s)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..nn.missing_names import Uncalled, refused
+from ..nn.missing_names import NotCallableModule, make_module_getattr
 from . import adagrad, adam, averaged, lbfgs, lr_scheduler, optimizer, rprop, sgd
 from .adagrad import *
 from .adam import *
@@ -23,5 +23,5 @@ __all__ += sgd.__all__
 
 if not TYPE_CHECKING:
     for _module in (adagrad, adam, lbfgs, rprop, sgd):  # PyTorch's modules, and Optax' functions
-        _module.__class__ = Uncalled
-    __getattr__ = refused("optim")
+        _module.__class__ = NotCallableModule
+    __getattr__ = make_module_getattr("optim")

@@ -89,7 +89,7 @@ class Adagrad(_Scaled):
             eps=0.0,
         )
 
-    def _names(self, group: Group) -> tuple[str, ...]:
+    def _state_names(self, group: Group) -> tuple[str, ...]:
         return ("sum",)
 
     def _initial_state(self, group: Group, p: dt.Tensor) -> State:
@@ -98,7 +98,7 @@ class Adagrad(_Scaled):
     def _rate(self, group: Group, step: float) -> float:
         return number(group["lr"]) / (1.0 + (step - 1.0) * number(group["lr_decay"]))
 
-    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+    def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         return self._rate(group, step), number(group["weight_decay"]), number(group["eps"])
 
     @staticmethod
@@ -170,12 +170,12 @@ class RMSprop(_Scaled):
             self._name, group, lr=0.0, alpha=0.0, eps=0.0, weight_decay=0.0, momentum=0.0
         )
 
-    def _names(self, group: Group) -> tuple[str, ...]:
+    def _state_names(self, group: Group) -> tuple[str, ...]:
         momentum = ("momentum_buffer",) if group["momentum"] > 0 else ()
         mean = ("grad_avg",) if group["centered"] else ()
         return ("square_avg", *momentum, *mean)
 
-    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+    def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         names = ("lr", "weight_decay", "eps", "momentum", "alpha")
         values = tuple(number(group[n]) for n in names)
         return (*values, 1.0 - values[-1])
@@ -246,10 +246,10 @@ class Adadelta(_Scaled):
         if group["rho"] > 1.0:
             raise dt.ArgumentError(f"{self._name}: rho is {group['rho']}; it is in [0, 1]")
 
-    def _names(self, group: Group) -> tuple[str, ...]:
+    def _state_names(self, group: Group) -> tuple[str, ...]:
         return "square_avg", "acc_delta"
 
-    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+    def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         values = tuple(number(group[n]) for n in ("lr", "weight_decay", "eps", "rho"))
         return (*values, 1.0 - values[-1])
 

@@ -21,7 +21,7 @@ class _Moments(Optimizer):
         check_minimums(self._name, group, lr=0.0, eps=0.0, weight_decay=0.0)
         check_betas(self._name, group)
 
-    def _names(self, group: Group) -> tuple[str, ...]:
+    def _state_names(self, group: Group) -> tuple[str, ...]:
         return "exp_avg", "exp_avg_sq"
 
     def _options(self, group: Group) -> Hashable:
@@ -101,11 +101,11 @@ class Adam(_Moments):
         }
         super().__init__(params, options)
 
-    def _names(self, group: Group) -> tuple[str, ...]:
+    def _state_names(self, group: Group) -> tuple[str, ...]:
         more = ("max_exp_avg_sq",) if group["amsgrad"] else ()
         return ("exp_avg", "exp_avg_sq", *more)
 
-    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+    def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         b1, b2 = map(number, group["betas"])
         rate = number(group["lr"]) / (1.0 - b1**step)
         return (*self._common_numbers(group), rate, (1.0 - b2**step) ** -0.5)
@@ -197,8 +197,8 @@ class SparseAdam(Adam):
     def _check_rows(self, group: Group, g: dt.Tensor) -> None:
         self._check_layout(g)
 
-    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
-        *common, eps, rate, correction = super()._numbers(group, step, state)
+    def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        *common, eps, rate, correction = super()._rule_numbers(group, step, state)
         return (*common, eps * correction, rate, correction)  # eps is added before the correction
 
 
@@ -241,10 +241,10 @@ class Adamax(_Moments):
         }
         super().__init__(params, options)
 
-    def _names(self, group: Group) -> tuple[str, ...]:
+    def _state_names(self, group: Group) -> tuple[str, ...]:
         return "exp_avg", "exp_inf"
 
-    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+    def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         rate = number(group["lr"]) / (1.0 - number(group["betas"][0]) ** step)
         return (*self._common_numbers(group), rate)
 
@@ -322,7 +322,7 @@ class NAdam(_Moments):
         step = state["step"] + 1.0
         return {"step": step, "mu_product": state["mu_product"] * self._momentum(group, step)}
 
-    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+    def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         mu, next_mu = self._momentum(group, step), self._momentum(group, step + 1.0)
         product, lr = state["mu_product"] * mu, number(group["lr"])
         correction = 1.0 / (1.0 - number(group["betas"][1]) ** step)
@@ -383,7 +383,7 @@ class RAdam(_Moments):
         }
         super().__init__(params, options)
 
-    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+    def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         b1, b2 = map(number, group["betas"])
         rate = number(group["lr"]) / (1.0 - b1**step)
         correction = 1.0 - b2**step

@@ -78,7 +78,7 @@ class ASGD(Optimizer):
             t0=-math.inf,
         )
 
-    def _names(self, group: Group) -> tuple[str, ...]:
+    def _state_names(self, group: Group) -> tuple[str, ...]:
         return ("ax",)
 
     def _options(self, group: Group) -> Hashable:
@@ -97,7 +97,7 @@ class ASGD(Optimizer):
         mean = 1.0 / max(1.0, step - number(group["t0"]))
         return {"step": step, "eta": _round_to_float32(lr / divisor), "mu": _round_to_float32(mean)}
 
-    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+    def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         eta, mu = state["eta"], state["mu"]
         shrink = 1.0 - number(group["lambd"]) * eta
         return eta, mu, 1.0 - mu, shrink, number(group["weight_decay"])

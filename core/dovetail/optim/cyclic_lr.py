@@ -10,7 +10,7 @@ from typing import Any
 import dovetail as dt
 
 from .optimizer import Optimizer
-from .schedules import LRScheduler, Rates, for_groups, set_rate
+from .schedules import LRScheduler, Rates, set_rate, values_per_group
 
 
 class _Moving(LRScheduler):
@@ -31,8 +31,8 @@ class _Moving(LRScheduler):
                 "cycle_momentum=False"
             )
         self.use_beta1 = "betas" in defaults
-        self.base_momentums = for_groups(self._name, "base_momentum", self.optimizer, low)
-        self.max_momentums = for_groups(self._name, "max_momentum", self.optimizer, high)
+        self.base_momentums = values_per_group(self._name, "base_momentum", self.optimizer, low)
+        self.max_momentums = values_per_group(self._name, "max_momentum", self.optimizer, high)
         if last_epoch == -1:
             self._set_momentums(self.max_momentums)
             groups = self.optimizer.param_groups
@@ -79,8 +79,8 @@ class CyclicLR(_Moving):
             raise dt.ArgumentError(
                 f"{self._name}: mode is {mode!r}; it is 'triangular', 'triangular2' or 'exp_range'"
             )
-        bases = for_groups(self._name, "base_lr", optimizer, base_lr)
-        self.max_lrs = for_groups(self._name, "max_lr", optimizer, max_lr)
+        bases = values_per_group(self._name, "base_lr", optimizer, base_lr)
+        self.max_lrs = values_per_group(self._name, "max_lr", optimizer, max_lr)
         if last_epoch == -1:
             for lr, group in zip(bases, optimizer.param_groups, strict=True):
                 set_rate(group, lr)
@@ -178,7 +178,7 @@ class OneCycleLR(_Moving):
         self.total_steps, self._anneal_func_type = total_steps, anneal_strategy
         self._phases = _phases(pct_start * total_steps - 1, total_steps - 1, three_phase)
         if last_epoch == -1:
-            max_lrs = for_groups(self._name, "max_lr", optimizer, max_lr)
+            max_lrs = values_per_group(self._name, "max_lr", optimizer, max_lr)
             for high, group in zip(max_lrs, optimizer.param_groups, strict=True):
                 group["initial_lr"], group["max_lr"] = high / div_factor, high
                 group["min_lr"] = group["initial_lr"] / final_div_factor
@@ -261,11 +261,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 self.T_cur -= self.T_i
                 self.T_i *= self.T_mult
         else:
-            self._go_to(epoch)
+            self._set_epoch(epoch)
         self.last_epoch = math.floor(epoch)
-        self._set(self.get_lr())
+        self._set_rates(self.get_lr())
 
-    def _go_to(self, epoch: float) -> None:
+    def _set_epoch(self, epoch: float) -> None:
         if epoch < 0:
             raise dt.ArgumentError(f"{self._name}.step: epoch is {epoch}; it is 0 or more")
         begin, length = 0, self.T_0

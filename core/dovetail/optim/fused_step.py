@@ -84,7 +84,7 @@ def run_row_step(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:
     """Run a step of parameters with sparse gradients."""
     for p, g, state in zip(*bucket.tensors(), strict=True):
         captured = is_capturing()
-        index, values = _captured_rows(g) if captured else _rows(g)
+        index, values = _captured_rows(g) if captured else _unique_rows(g)
         targets = [p.detach(), *state]
         # without a reference from here, the reads of rows are fused with the rule
         state_rows = (rows_at(x, index) for x in state)
@@ -98,7 +98,7 @@ def run_row_step(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:
             x[index] = new  # duplicate rows are written with equal values
 
 
-def _rows(g: Any) -> tuple[dt.Tensor, dt.Tensor]:
+def _unique_rows(g: Any) -> tuple[dt.Tensor, dt.Tensor]:
     """Return the unique row indices of a gradient and the values of the rows."""
     g = g.coalesce()
     return g.indices()[0], g.values()

@@ -8,7 +8,7 @@ from typing import Any
 
 import dovetail as dt
 
-from .line_search import Point, Search
+from .line_search import LineSearch, LineSearchPoint
 from .optimizer import Closure, Group, Optimizer, Parameters, State, check_minimums, number
 
 __all__ = ["LBFGS"]
@@ -139,7 +139,7 @@ class _Minimization:
         dt.evaluate(flat)
         return flat
 
-    def _move(self, begin: Sequence[dt.Tensor], t: float, d: dt.Tensor) -> None:
+    def _set_parameters(self, begin: Sequence[dt.Tensor], t: float, d: dt.Tensor) -> None:
         """Set the parameters to `begin + t * d`."""
         offset = 0
         for p, x in zip(self.params, begin, strict=True):
@@ -163,7 +163,9 @@ class _Minimization:
             state["d"], state["t"] = d, t
             if slope > -group["tolerance_change"]:
                 break
-            p = self._step_along(Point(0.0, loss, flat, slope), t, d, n == group["max_iter"])
+            p = self._step_along(
+                LineSearchPoint(0.0, loss, flat, slope), t, d, n == group["max_iter"]
+            )
             loss, flat, state["t"] = p.loss, p.gradient, p.t
             if n == group["max_iter"] or self.evaluations >= group["max_eval"]:
                 break
@@ -175,7 +177,9 @@ class _Minimization:
                 break
         return first
 
-    def _step_along(self, start: Point, t: float, d: dt.Tensor, is_last: bool) -> Point:
+    def _step_along(
+        self, start: LineSearchPoint, t: float, d: dt.Tensor, is_last: bool
+    ) -> LineSearchPoint:
         """Move along direction `d` and return the new point.
 
         `is_last`: do not evaluate the loss there, unless a line search does.
@@ -183,18 +187,18 @@ class _Minimization:
         begin = [dt.copy(p.detach()) for p in self.params]
         dt.evaluate(*begin)
 
-        def evaluate(t: float) -> Point:
-            self._move(begin, t, d)
+        def evaluate(t: float) -> LineSearchPoint:
+            self._set_parameters(begin, t, d)
             loss, flat = float(self._loss()), self._gradient()
-            return Point(t, loss, flat, _dot(flat, d))
+            return LineSearchPoint(t, loss, flat, _dot(flat, d))
 
         if self.group["line_search_fn"] is not None:
-            search = Search(evaluate, start, self.group["max_eval"] - self.evaluations)
+            search = LineSearch(evaluate, start, self.group["max_eval"] - self.evaluations)
             point = search.run(t, _max_magnitude(d), self.group["tolerance_change"])
-            self._move(begin, point.t, d)
+            self._set_parameters(begin, point.t, d)
             return point
         if is_last:
-            self._move(begin, t, d)
+            self._set_parameters(begin, t, d)
             return start._replace(t=t)
         return evaluate(t)
 

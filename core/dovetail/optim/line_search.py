@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import dovetail as dt
 
-DECREASE, CURVATURE = 1e-4, 0.9
+SUFFICIENT_DECREASE, CURVATURE = 1e-4, 0.9
 
 
-class Point(NamedTuple):
+class LineSearchPoint(NamedTuple):
     """A point at step `t` along the direction; `slope`: the derivative of the loss by `t`."""
 
     t: float
@@ -24,10 +24,12 @@ class Point(NamedTuple):
     slope: float
 
 
-Evaluate = Callable[[float], Point]
+Evaluate = Callable[[float], LineSearchPoint]
 
 
-def cubic_minimum(a: Point, b: Point, low: float | None = None, high: float | None = None) -> float:
+def cubic_minimum(
+    a: LineSearchPoint, b: LineSearchPoint, low: float | None = None, high: float | None = None
+) -> float:
     """Return the minimum of the cubic through two points with their slopes, within bounds.
 
     `low`, `high`: the bounds, by default the two points.
@@ -49,64 +51,68 @@ def cubic_minimum(a: Point, b: Point, low: float | None = None, high: float | No
     return min(max(b.t - (b.t - a.t) * ((b.slope + d2 - d1) / denominator), low), high)
 
 
-class Search:
+class LineSearch:
     """A search from the point `start` with t = 0, in at most `rounds_max` rounds."""
 
-    def __init__(self, evaluate: Evaluate, start: Point, rounds_max: int) -> None:
+    def __init__(self, evaluate: Evaluate, start: LineSearchPoint, rounds_max: int) -> None:
         self._evaluate, self.start, self.rounds_max = evaluate, start, rounds_max
         self.evaluations = self.rounds = 0
 
-    def _at(self, t: float) -> Point:
+    def _evaluate_at(self, t: float) -> LineSearchPoint:
         self.evaluations += 1
         return self._evaluate(t)
 
-    def _is_high(self, p: Point) -> bool:
-        return p.loss > self.start.loss + DECREASE * p.t * self.start.slope
+    def _fails_decrease(self, p: LineSearchPoint) -> bool:
+        return p.loss > self.start.loss + SUFFICIENT_DECREASE * p.t * self.start.slope
 
-    def _is_flat(self, p: Point) -> bool:
+    def _meets_curvature(self, p: LineSearchPoint) -> bool:
         return abs(p.slope) <= -CURVATURE * self.start.slope
 
-    def run(self, t: float, width: float, tolerance: float) -> Point:
+    def run(self, t: float, width: float, tolerance: float) -> LineSearchPoint:
         """Return a point that satisfies the conditions, or the best one, from a first step `t` on.
 
         `width`: the greatest magnitude in the direction. `tolerance`: the change of an element
         below which the search ends.
         """
-        previous, current = self.start, self._at(t)
+        previous, current = self.start, self._evaluate_at(t)
         while self.rounds < self.rounds_max:
-            if self._is_high(current) or (self.rounds > 1 and current.loss >= previous.loss):
+            if self._fails_decrease(current) or (self.rounds > 1 and current.loss >= previous.loss):
                 return self._zoom(previous, current, width, tolerance)
-            if self._is_flat(current):
+            if self._meets_curvature(current):
                 return current
             if current.slope >= 0:
                 return self._zoom(previous, current, width, tolerance)
             low = current.t + 0.01 * (current.t - previous.t)
             t = cubic_minimum(previous, current, low, current.t * 10)
-            previous, current = current, self._at(t)
+            previous, current = current, self._evaluate_at(t)
             self.rounds += 1
         return current if current.loss < self.start.loss else self.start
 
-    def _zoom(self, a: Point, b: Point, width: float, tolerance: float) -> Point:
+    def _zoom(
+        self, a: LineSearchPoint, b: LineSearchPoint, width: float, tolerance: float
+    ) -> LineSearchPoint:
         """Return a point between two that bracket a minimum."""
         low, high = (a, b) if a.loss <= b.loss else (b, a)
         near_end = False
         while self.rounds < self.rounds_max and abs(high.t - low.t) * width >= tolerance:
             t, near_end = self._next_step(low, high, near_end)
-            current = self._at(t)
+            current = self._evaluate_at(t)
             self.rounds += 1
-            if self._is_high(current) or current.loss >= low.loss:
+            if self._fails_decrease(current) or current.loss >= low.loss:
                 high = current
                 if high.loss < low.loss:
                     low, high = high, low
                 continue
-            if self._is_flat(current):
+            if self._meets_curvature(current):
                 return current
             if current.slope * (high.t - low.t) >= 0:
                 high = low
             low = current
         return low
 
-    def _next_step(self, low: Point, high: Point, was_near_end: bool) -> tuple[float, bool]:
+    def _next_step(
+        self, low: LineSearchPoint, high: LineSearchPoint, was_near_end: bool
+    ) -> tuple[float, bool]:
         """Return the next step to evaluate, and whether it is close to an end of the bracket.
 
         A second step in succession close to an end is moved inwards, to make progress.

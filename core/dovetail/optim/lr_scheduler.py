@@ -5,7 +5,7 @@ A schedule writes `group["lr"]`. Steps captured by `dt.jit` read it at each call
 
 from typing import TYPE_CHECKING
 
-from ..nn.missing_names import refused
+from ..nn.missing_names import make_module_getattr
 from .cyclic_lr import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from .schedules import (
     ChainedScheduler,
@@ -43,4 +43,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = refused("optim.lr_scheduler")
+    __getattr__ = make_module_getattr("optim.lr_scheduler")

@@ -14,7 +14,7 @@ import dovetail as dt
 from dovetail.extend import arguments, is_capturing, read_each_call, uncaptured
 
 from ..nn.constructor_errors import Explained
-from ..nn.missing_names import absent
+from ..nn.missing_names import make_class_getattr
 from .fused_step import Bucket, run_row_step, run_step
 
 __all__ = ["Optimizer"]
@@ -28,7 +28,7 @@ Closure: TypeAlias = Callable[[], Any]
 Hook: TypeAlias = Callable[..., Any]
 
 
-class HookHandle:
+class OptimizerHookHandle:
     """A handle that removes a hook: by `handle.remove()`, or at the end of a `with` block."""
 
     def __init__(self, hooks: dict[int, Hook], hook: Hook) -> None:
@@ -102,11 +102,11 @@ class Optimizer(Explained):
 
     def _create_step(self) -> None:
         """Create the captured step, which is not copied or pickled with the optimiser."""
-        step = functools.partial(run_step, getattr(self, "rule", _no_rule))
+        step = functools.partial(run_step, getattr(self, "rule", _raise_no_rule))
         self._run = dt.jit(step, static_argnames="plan")
 
     if not TYPE_CHECKING:
-        __getattr__ = absent("Optimizer")
+        __getattr__ = make_class_getattr("Optimizer")
 
     @property
     def _name(self) -> str:
@@ -207,13 +207,13 @@ class Optimizer(Explained):
                     p.grad = None if set_to_none else dt.zeros_like(p.grad)
 
     # --- hooks
-    def register_step_pre_hook(self, hook: Hook) -> HookHandle:
+    def register_step_pre_hook(self, hook: Hook) -> OptimizerHookHandle:
         """Call `hook(optimizer, args, kwargs)` before each step; return a handle to remove it."""
-        return HookHandle(self._pre_hooks, hook)
+        return OptimizerHookHandle(self._pre_hooks, hook)
 
-    def register_step_post_hook(self, hook: Hook) -> HookHandle:
+    def register_step_post_hook(self, hook: Hook) -> OptimizerHookHandle:
         """Call `hook(optimizer, args, kwargs)` after each step; return a handle to remove it."""
-        return HookHandle(self._post_hooks, hook)
+        return OptimizerHookHandle(self._post_hooks, hook)
 
     # --- steps
     def step(self, closure: Closure | None = None) -> Any:
@@ -246,7 +246,7 @@ class Optimizer(Explained):
         buckets: dict[Hashable, Bucket] = {}
         for i, group in enumerate(self.param_groups):
             options = self._options(group)
-            names = self._names(group)
+            names = self._state_names(group)
             for p in group["params"]:
                 g = p.grad
                 if g is None:
@@ -282,8 +282,8 @@ class Optimizer(Explained):
             return
         dt.evaluate(*[v for b in buckets for v in b.gradient_values()])
         counts = [len(self._next_numbers(b)) for b in buckets]
-        read = functools.partial(self._read_numbers, [b.without_tensors() for b in buckets])
-        all_numbers = [*read_each_call(read, sum(counts))]
+        read_numbers = functools.partial(self._read_numbers, [b.without_tensors() for b in buckets])
+        all_numbers = [*read_each_call(read_numbers, sum(counts))]
         for b, n in zip(buckets, counts, strict=True):
             bucket_numbers = tuple(all_numbers[:n])
             del all_numbers[:n]
@@ -295,7 +295,7 @@ class Optimizer(Explained):
     def _next_numbers(self, b: Bucket) -> tuple[float, ...]:
         """Return the numbers for the next step of a bucket."""
         state = self.state[b.params[0]]
-        return self._numbers(b.group, state["step"] + 1.0, state)
+        return self._rule_numbers(b.group, state["step"] + 1.0, state)
 
     def _advance(self, b: Bucket) -> None:
         """Count a step of each parameter in a bucket."""
@@ -323,15 +323,15 @@ class Optimizer(Explained):
         """Return the options that select the rule's branches; they contain no numbers."""
         return ()
 
-    def _names(self, group: Group) -> tuple[str, ...]:
+    def _state_names(self, group: Group) -> tuple[str, ...]:
         """Return the names of the state tensors of a parameter, in the order of the rule."""
         return ()
 
     def _initial_state(self, group: Group, p: dt.Tensor) -> State:
         """Return the state of a parameter before its first step."""
-        return {"step": 0.0, **{n: filled_like(p, 0.0) for n in self._names(group)}}
+        return {"step": 0.0, **{n: filled_like(p, 0.0) for n in self._state_names(group)}}
 
-    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+    def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         """Return the rule's numbers for a step; the first step is 1."""
         raise NotImplementedError(f"{type(self).__name__} has no _numbers; or override step")
 
@@ -430,7 +430,7 @@ class Optimizer(Explained):
         `states`: by number. A state of an unknown number is kept under that number.
         """
         loaded: dict[Any, State] = defaultdict(dict)
-        names = {id(p): self._names(g) for g in groups for p in g["params"]}
+        names = {id(p): self._state_names(g) for g in groups for p in g["params"]}
         for number, state in states.items():
             p = by_number.get(number)
             if p is None:
@@ -455,7 +455,7 @@ class Optimizer(Explained):
             x = x.item() if isinstance(x, dt.Tensor) and x.size == 1 else x
             return arguments.real(op, x, f"{name} of parameter {number}")
         if not isinstance(x, dt.Tensor):
-            if name in self._names(self.param_groups[0]):
+            if name in self._state_names(self.param_groups[0]):
                 raise arguments.refused(op, f"{name} of parameter {number}", "a tensor", x)
             return copy.deepcopy(x)
         if x.shape != p.shape:
@@ -481,7 +481,7 @@ _FLAGS = {
 }
 
 
-def _no_rule(*args: object) -> Sequence[dt.Tensor]:
+def _raise_no_rule(*args: object) -> Sequence[dt.Tensor]:
     raise NotImplementedError("an optimiser has a rule, or its own step()")
 
 
@@ -507,7 +507,7 @@ def check_minimums(name: str, group: Mapping[str, Any], **minimums: float) -> No
 
 def check_betas(name: str, group: Mapping[str, Any]) -> None:
     """Raise ArgumentError if betas are not two numbers in [0, 1)."""
-    for i, beta in enumerate(two_numbers(name, group, "betas")):
+    for i, beta in enumerate(check_pair(name, group, "betas")):
         if not 0.0 <= beta < 1.0:
             raise dt.ArgumentError(f"{name}: betas[{i}] is {beta}; it is in [0, 1)")
 
@@ -517,7 +517,7 @@ def filled_like(p: dt.Tensor, value: float) -> dt.Tensor:
     return dt.full_like(p.detach(), value, dtype=p.dtype.compute)
 
 
-def two_numbers(name: str, group: Mapping[str, Any], option: str) -> tuple[float, float]:
+def check_pair(name: str, group: Mapping[str, Any], option: str) -> tuple[float, float]:
     """Return an option that is a pair of numbers. Raises: ArgumentTypeError, ArgumentError."""
     pair = group[option]
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:

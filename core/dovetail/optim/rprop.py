@@ -13,9 +13,9 @@ from .optimizer import (
     Parameters,
     State,
     check_minimums,
+    check_pair,
     filled_like,
     number,
-    two_numbers,
 )
 
 __all__ = ["Rprop"]
@@ -65,14 +65,14 @@ class Rprop(Optimizer):
 
     def _check(self, group: Group) -> None:
         check_minimums(self._name, group, lr=0.0)
-        shrink, grow = two_numbers(self._name, group, "etas")
-        two_numbers(self._name, group, "step_sizes")
+        shrink, grow = check_pair(self._name, group, "etas")
+        check_pair(self._name, group, "step_sizes")
         if not 0.0 < shrink < 1.0 < grow:
             raise dt.ArgumentError(
                 f"{self._name}: etas are {group['etas']}; the first is in (0, 1), the other above 1"
             )
 
-    def _names(self, group: Group) -> tuple[str, ...]:
+    def _state_names(self, group: Group) -> tuple[str, ...]:
         return "prev", "step_size"
 
     def _options(self, group: Group) -> Hashable:
@@ -82,7 +82,7 @@ class Rprop(Optimizer):
         state = super()._initial_state(group, p)
         return {**state, "step_size": filled_like(p, number(group["lr"]))}
 
-    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+    def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         return tuple(number(n) for n in (*group["etas"], *group["step_sizes"]))
 
     @staticmethod

@@ -28,13 +28,13 @@ def set_rate(group: dict[str, Any], lr: Any) -> None:
         group["lr"] = lr
 
 
-def rates_of(optimizer: Optimizer, option: str = "lr") -> Rates:
+def group_values(optimizer: Optimizer, option: str = "lr") -> Rates:
     """Return an option of each group; tensors are copied."""
     values = [group[option] for group in optimizer.param_groups]
     return [dt.copy(x) if isinstance(x, dt.Tensor) else x for x in values]
 
 
-def for_groups(name: str, option: str, optimizer: Optimizer, value: Any) -> list[Any]:
+def values_per_group(name: str, option: str, optimizer: Optimizer, value: Any) -> list[Any]:
     """Return a list of one value for each group. Raises: ArgumentError.
 
     `value`: a value for all groups, or a list of values.
@@ -72,8 +72,8 @@ class LRScheduler(Explained):
     base_lrs: Rates
     _is_initial = False
     _step_count = 0
-    _hidden: tuple[str, ...] = ("optimizer",)  # attributes that state_dict() leaves out
-    _checks_kinds = True
+    _unsaved_attributes: tuple[str, ...] = ("optimizer",)  # attributes that state_dict() leaves out
+    _checks_annotations = True
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self._attach(optimizer)
@@ -86,9 +86,9 @@ class LRScheduler(Explained):
                     f"{self._name}: last_epoch is {last_epoch}, and group {i} has no 'initial_lr'; "
                     "load the optimiser's state first"
                 )
-        self.base_lrs = rates_of(optimizer, "initial_lr")
+        self.base_lrs = group_values(optimizer, "initial_lr")
         self.last_epoch = last_epoch
-        self._begin()
+        self._run_initial_step()
 
     @property
     def _name(self) -> str:
@@ -101,7 +101,7 @@ class LRScheduler(Explained):
             )
         self.optimizer = optimizer
 
-    def _begin(self) -> None:
+    def _run_initial_step(self) -> None:
         """Do the initial step, which sets the first rates."""
         self._step_count, self._is_initial = 0, True
         try:
@@ -128,24 +128,24 @@ class LRScheduler(Explained):
             )
         self._step_count += 1
         self.last_epoch += 1
-        self._set(self.get_lr())
+        self._set_rates(self.get_lr())
 
-    def _set(self, values: Rates) -> None:
+    def _set_rates(self, values: Rates) -> None:
         for group, lr in zip(self.optimizer.param_groups, values, strict=True):
             set_rate(group, lr)
-        self._last_lr = rates_of(self.optimizer)
+        self._last_lr = group_values(self.optimizer)
 
     def _restart(self) -> None:
         """Set the first rates, when a sequence of schedules reaches this one."""
         self.last_epoch = 0
-        self._set(self._first())
+        self._set_rates(self._first_rates())
 
-    def _first(self) -> Rates:
+    def _first_rates(self) -> Rates:
         return self.get_lr()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the schedule, without the optimiser."""
-        return {n: v for n, v in self.__dict__.items() if n not in self._hidden}
+        return {n: v for n, v in self.__dict__.items() if n not in self._unsaved_attributes}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load a state. Raises: ArgumentError if it is not the state of a schedule."""
@@ -171,9 +171,9 @@ class _Scaled(LRScheduler):
 
     def get_lr(self) -> Rates:
         ratio = self._ratio()
-        return [lr * ratio if ratio != 1.0 else lr for lr in rates_of(self.optimizer)]
+        return [lr * ratio if ratio != 1.0 else lr for lr in group_values(self.optimizer)]
 
-    def _first(self) -> Rates:
+    def _first_rates(self) -> Rates:
         ratio = self._ratio()
         return [lr * ratio for lr in self.base_lrs]
 
@@ -184,7 +184,7 @@ class StepLR(_Scaled):
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
     ) -> None:
-        self.step_size, self.gamma = _positive(self._name, "step_size", step_size), gamma
+        self.step_size, self.gamma = _check_positive(self._name, "step_size", step_size), gamma
         super().__init__(optimizer, last_epoch)
 
     def _ratio(self) -> float:
@@ -224,7 +224,7 @@ class ConstantLR(_Scaled):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
-        self.factor = _above_zero(self._name, "factor", factor)
+        self.factor = _check_factor(self._name, "factor", factor)
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -245,8 +245,8 @@ class LinearLR(_Scaled):
         total_iters: int = 5,
         last_epoch: int = -1,
     ) -> None:
-        self.start_factor = _above_zero(self._name, "start_factor", start_factor)
-        self.end_factor = _within(self._name, "end_factor", end_factor, 0.0, 1.0)
+        self.start_factor = _check_factor(self._name, "start_factor", start_factor)
+        self.end_factor = _check_range(self._name, "end_factor", end_factor, 0.0, 1.0)
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
@@ -277,7 +277,7 @@ class PolynomialLR(_Scaled):
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
     ) -> None:
-        self.total_iters = _positive(self._name, "total_iters", total_iters)
+        self.total_iters = _check_positive(self._name, "total_iters", total_iters)
         self.power = power
         super().__init__(optimizer, last_epoch)
 
@@ -297,7 +297,7 @@ class CosineAnnealingLR(LRScheduler):
     def __init__(
         self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1
     ) -> None:
-        self.T_max, self.eta_min = _positive(self._name, "T_max", T_max), eta_min
+        self.T_max, self.eta_min = _check_positive(self._name, "T_max", T_max), eta_min
         super().__init__(optimizer, last_epoch)
 
     def _wave(self, epoch: int) -> float:
@@ -305,20 +305,20 @@ class CosineAnnealingLR(LRScheduler):
 
     def get_lr(self) -> Rates:
         """Return the rates of `last_epoch`."""
-        n, low, now = self.last_epoch, self.eta_min, rates_of(self.optimizer)
+        n, low, rates = self.last_epoch, self.eta_min, group_values(self.optimizer)
         if self._is_initial:
-            return now
+            return rates
         if self._step_count == 1 and n > 0:
-            return self._first()
+            return self._first_rates()
         if (n - 1 - self.T_max) % (
             2 * self.T_max
         ) == 0:  # after the minimum, where the ratio has divisor 0
             rise = (1 - math.cos(math.pi / self.T_max)) / 2
-            return [lr + (b - low) * rise for b, lr in zip(self.base_lrs, now, strict=True)]
+            return [lr + (b - low) * rise for b, lr in zip(self.base_lrs, rates, strict=True)]
         ratio = self._wave(n) / self._wave(n - 1)
-        return [(lr - low) * ratio + low for lr in now]
+        return [(lr - low) * ratio + low for lr in rates]
 
-    def _first(self) -> Rates:
+    def _first_rates(self) -> Rates:
         low = self.eta_min
         return [low + (b - low) * self._wave(self.last_epoch) / 2 for b in self.base_lrs]
 
@@ -326,13 +326,13 @@ class CosineAnnealingLR(LRScheduler):
 class _Ruled(LRScheduler):
     """A schedule by functions of the epoch, one for all groups or one for each."""
 
-    _hidden = ("optimizer", "lr_lambdas")
+    _unsaved_attributes = ("optimizer", "lr_lambdas")
 
     def __init__(
         self, optimizer: Optimizer, lr_lambda: Rule | list[Rule], last_epoch: int = -1
     ) -> None:
         self._attach(optimizer)
-        self.lr_lambdas: list[Any] = for_groups(self._name, "lr_lambda", optimizer, lr_lambda)
+        self.lr_lambdas: list[Any] = values_per_group(self._name, "lr_lambda", optimizer, lr_lambda)
         super().__init__(optimizer, last_epoch)
 
     def _ratios(self) -> list[float]:
@@ -372,10 +372,10 @@ class MultiplicativeLR(_Ruled):
 
     def get_lr(self) -> Rates:
         """Return the rates of `last_epoch`."""
-        now = rates_of(self.optimizer)
+        rates = group_values(self.optimizer)
         if self._is_initial:
-            return now
-        return [lr * r for lr, r in zip(now, self._ratios(), strict=True)]
+            return rates
+        return [lr * r for lr, r in zip(rates, self._ratios(), strict=True)]
 
 
 # --- compositions ---------------------------------------------------------------------------------
@@ -384,7 +384,7 @@ class MultiplicativeLR(_Ruled):
 class _OfOthers(LRScheduler):
     """A schedule composed of several schedules of one optimiser."""
 
-    _hidden = ("optimizer", "_schedulers")
+    _unsaved_attributes = ("optimizer", "_schedulers")
 
     def _set_schedulers(
         self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None
@@ -445,7 +445,7 @@ class SequentialLR(_OfOthers):
             set_rate(group, group["initial_lr"])
         _undo_first_steps(self)
         first = self._schedulers[bisect_right(self._milestones, 0)]
-        first._begin()
+        first._run_initial_step()
         self._last_lr = first.get_last_lr()
 
     def step(self) -> None:
@@ -459,8 +459,8 @@ class SequentialLR(_OfOthers):
             s.step()
         self._last_lr = s.get_last_lr()
 
-    def _begin(self) -> None:
-        self._schedulers[0]._begin()
+    def _run_initial_step(self) -> None:
+        self._schedulers[0]._run_initial_step()
 
 
 def _undo_first_steps(sequence: _OfOthers) -> None:
@@ -479,17 +479,17 @@ class ChainedScheduler(_OfOthers):
         self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None
     ) -> None:
         self._set_schedulers(schedulers, optimizer)
-        self._last_lr = rates_of(self.optimizer)
+        self._last_lr = group_values(self.optimizer)
 
     def step(self) -> None:
         """Set the next rates."""
         for s in self._schedulers:
             s.step()
-        self._last_lr = rates_of(self.optimizer)
+        self._last_lr = group_values(self.optimizer)
 
-    def _begin(self) -> None:
+    def _run_initial_step(self) -> None:
         for s in self._schedulers:
-            s._begin()
+            s._run_initial_step()
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -524,8 +524,8 @@ class ReduceLROnPlateau(LRScheduler):
                 raise dt.ArgumentError(f"{self._name}: {name} is {value!r}; it is one of {allowed}")
         self.factor, self.patience, self.cooldown, self.eps = factor, patience, cooldown, eps
         self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
-        self.min_lrs = for_groups(self._name, "min_lr", optimizer, min_lr)
-        self.last_epoch, self._last_lr = 0, rates_of(optimizer)
+        self.min_lrs = values_per_group(self._name, "min_lr", optimizer, min_lr)
+        self.last_epoch, self._last_lr = 0, group_values(optimizer)
         self.best = math.inf if mode == "min" else -math.inf
         self.cooldown_counter = self.num_bad_epochs = 0
 
@@ -559,7 +559,7 @@ class ReduceLROnPlateau(LRScheduler):
         if self.num_bad_epochs > self.patience:
             self._reduce()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = rates_of(self.optimizer)
+        self._last_lr = group_values(self.optimizer)
 
     def _reduce(self) -> None:
         for group, low in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
@@ -588,19 +588,19 @@ def _is_compatible(name: str, new: object, old: object) -> bool:
 _PERIODS = ("step_size", "T_0", "T_i", "T_max", "T_mult")  # divisors, which must not be 0
 
 
-def _positive(name: str, option: str, value: int) -> int:
+def _check_positive(name: str, option: str, value: int) -> int:
     if not isinstance(value, int) or value <= 0:
         raise dt.ArgumentError(f"{name}: {option} is {value!r}; it is an int of 1 or more")
     return value
 
 
-def _within(name: str, option: str, value: float, low: float, high: float) -> float:
+def _check_range(name: str, option: str, value: float, low: float, high: float) -> float:
     if not low <= value <= high:
         raise dt.ArgumentError(f"{name}: {option} is {value}; it is in [{low:g}, {high:g}]")
     return value
 
 
-def _above_zero(name: str, option: str, value: float) -> float:
+def _check_factor(name: str, option: str, value: float) -> float:
     """Return `value`, by which rates are divided later. Raises: ArgumentError outside (0, 1]."""
     if not 0.0 < value <= 1.0:
         raise dt.ArgumentError(

@@ -70,7 +70,7 @@ class SGD(Optimizer):
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise dt.ArgumentError(f"{self._name}: nesterov needs momentum, and no dampening")
 
-    def _names(self, group: Group) -> tuple[str, ...]:
+    def _state_names(self, group: Group) -> tuple[str, ...]:
         return ("momentum_buffer",) if group["momentum"] != 0 else ()
 
     def _options(self, group: Group) -> Hashable:
@@ -81,7 +81,7 @@ class SGD(Optimizer):
             group["momentum"] != 0,
         )
 
-    def _numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+    def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         gain = 1.0 if step == 1.0 else 1.0 - group["dampening"]
         rates = number(group["lr"]), number(group["weight_decay"])
         return (*rates, number(group["momentum"]), gain)

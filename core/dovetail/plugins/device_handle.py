@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TypeAlias
 
-from ..backend.faults import Faults
+from ..backend.faults import ErrorCells
 from ..backend.interface import Backend, LibraryCall, Program
 from ..backend.limits import has_limits
 from ..device_class import Device
@@ -22,7 +22,7 @@ from ..memory.storage import Storage
 LibraryCalls: TypeAlias = Mapping[tuple[str, DType], LibraryCall]
 
 
-class Opened:
+class OpenedDevice:
     """An open device: backend, allocator, vendor routines, and loaded programs.
 
     `programs`: by the text of the kernel. Another device, even of the same type, cannot run them.
@@ -33,14 +33,14 @@ class Opened:
         "allocate",
         "asynchronous",
         "backend",
-        "batches",
         "device",
         "fast_path",
         "faults",
+        "has_streams",
         "host_address",
         "library_calls",
         "programs",
-        "streams",
+        "takes_batches",
     )
 
     allocate: Callable[[int, StreamHandle], DataPtr]  # the allocator's
@@ -56,12 +56,12 @@ class Opened:
         self.backend, self.device, self.allocator = backend, device, allocator
         self.library_calls = library_calls
         self.asynchronous, self.host_address = backend.asynchronous, backend.host_address
-        self.batches = _overrides_launch_all(
+        self.takes_batches = _overrides_launch_all(
             backend
         )  # True if the backend takes launches in batches
-        self.faults = Faults(backend)
+        self.faults = ErrorCells(backend)
         self.programs: LRUCache[str, Program] = LRUCache(backend.programs_kept, revives=True)
-        self.streams = False  # True if a stream besides the default one was created
+        self.has_streams = False  # True if a stream besides the default one was created
 
     @property
     def allocator(self) -> Allocator:
@@ -76,7 +76,7 @@ class Opened:
         if own and isinstance(allocator, CachingAllocator):
             self.fast_path, self.allocate = allocator.fast_path, allocator.allocate
 
-    def share(self, stream: StreamHandle, storages: Iterable[Storage]) -> None:
+    def record_streams(self, stream: StreamHandle, storages: Iterable[Storage]) -> None:
         """Record that work on `stream` uses memory that may belong to another stream."""
         for storage in storages:
             self.allocator.record_stream(storage.ptr, stream)
@@ -87,5 +87,5 @@ def _overrides_launch_all(backend: Backend) -> bool:
 
     Launches of a device with limits are split, so a batch would not reach the backend.
     """
-    own = getattr(backend, "own", backend)
-    return type(own).launch_all is not Backend.launch_all and not has_limits(backend)
+    plugin_backend = getattr(backend, "wrapped", backend)
+    return type(plugin_backend).launch_all is not Backend.launch_all and not has_limits(backend)

@@ -11,13 +11,13 @@ import pluggy
 from .. import dtypes as D
 from ..dtypes import DType
 from ..errors import DTypeError
-from ..ir.formats import INFOS, INTERFACE, DTypeInfo, install
+from ..ir.formats import DTYPE_INFOS, INTERFACE, DTypeInfo, install
 from ..layout import Layout
-from .entry import Entry
+from .entry import PluginEntry
 from .plugin_registry import PluginRegistry
-from .plugin_state import Record, State
+from .plugin_state import PluginRecord, PluginState
 
-GROUPS = "dovetail.dtypes.v"
+GROUP_PREFIX = "dovetail.dtypes.v"
 hookspec = pluggy.HookspecMarker("dovetail")
 
 
@@ -40,7 +40,7 @@ class BlockInfo:
     minimum_interface: tuple[int, int] = INTERFACE
 
 
-class Hooks:
+class DTypeHookSpecs:
     """The hooks of a dtype plugin: module-level functions marked with `hookimpl`."""
 
     @staticmethod
@@ -57,8 +57,8 @@ class Hooks:
 class DTypeRegistry(PluginRegistry):
     """The dtype plugins of one process. A usable one is in state `open`."""
 
-    what = "dtype"
-    groups, interface, hooks = GROUPS, INTERFACE, Hooks
+    plugin_kind = "dtype"
+    groups, interface, hooks = GROUP_PREFIX, INTERFACE, DTypeHookSpecs
     info_hook = "dovetail_dtype_info"
 
     def __init__(self, **options: Any) -> None:
@@ -66,38 +66,38 @@ class DTypeRegistry(PluginRegistry):
         self._dtypes: dict[str, DType] = {}
         self._blocks: dict[str, BlockInfo] = {}
 
-    def _record(self, name: str, entries: list[Entry]) -> Record:
-        record = super()._record(name, entries)
-        own = D.BY_NAME.get(name)
-        if own in D.BUILT_IN:
+    def _create_record(self, name: str, entries: list[PluginEntry]) -> PluginRecord:
+        record = super()._create_record(name, entries)
+        built_in = D.BY_NAME.get(name)
+        if built_in in D.BUILT_IN:
             whose = f"tell the authors of {record.distribution}"
-            record.fail(State.CONFLICT, f"{name} is a dtype of dovetail's own", whose)
+            record.fail(PluginState.CONFLICT, f"{name} is a dtype of dovetail's own", whose)
         return record
 
-    def accept(self, record: Record, info: object) -> None:
+    def accept_info(self, record: PluginRecord, info: object) -> None:
         """Install a plugin's dtype or blocks, or mark its record as failed."""
         authors = f"tell the authors of {record.distribution}"
         if not isinstance(info, DTypeInfo | BlockInfo):
             reason = f"dovetail_dtype_info returned {info!r}, not a DTypeInfo or BlockInfo"
-            record.fail(State.IMPORT_FAILED, reason, authors)
+            record.fail(PluginState.IMPORT_FAILED, reason, authors)
         elif not self.check_description(record, info.name, info.minimum_interface):
             return
         elif isinstance(info, BlockInfo):
             if info.layout.name != info.name or info.block < 2 or len({*info.levels}) < 2:
                 reason = "a layout has the name of its blocks, and these several numbers and levels"
-                record.fail(State.IMPORT_FAILED, f"{reason}: {info!r}", authors)
+                record.fail(PluginState.IMPORT_FAILED, f"{reason}: {info!r}", authors)
                 return
             self._blocks[record.type] = info
-            record.state = State.OPEN
+            record.state = PluginState.OPEN
         else:
             try:
                 self._dtypes[record.type] = install(info)
             except DTypeError as error:
-                record.fail(State.IMPORT_FAILED, str(error), authors, error)
+                record.fail(PluginState.IMPORT_FAILED, str(error), authors, error)
             else:
-                record.state = State.OPEN
+                record.state = PluginState.OPEN
 
-    def named(self, name: str) -> DType | None:
+    def find_by_name(self, name: str) -> DType | None:
         """Return the dtype of this name, or None if no plugin has it.
 
         Raises: PluginError if the plugin of this name is unusable; DTypeError for blocks.
@@ -117,7 +117,7 @@ class DTypeRegistry(PluginRegistry):
         if name not in self.records():
             return None
         record = self.probe(name)
-        if record.state is not State.OPEN:
+        if record.state is not PluginState.OPEN:
             raise record.error()
         return self._blocks.get(name)
 
@@ -125,12 +125,12 @@ class DTypeRegistry(PluginRegistry):
         """Return the dtype with this name in other libraries; skip broken plugins."""
         for each in self.records():
             self.probe(each)
-        return next((d for d in self._dtypes.values() if name in INFOS[d].elsewhere), None)
+        return next((d for d in self._dtypes.values() if name in DTYPE_INFOS[d].elsewhere), None)
 
-    def find(self, name: str, elsewhere: bool) -> DType | None:
+    def find(self, name: str, is_foreign: bool) -> DType | None:
         """Return the dtype of a name, for `dtypes.find_plugin`."""
-        return self.find_foreign_name(name) if elsewhere else self.named(name)
+        return self.find_foreign_name(name) if is_foreign else self.find_by_name(name)
 
 
 registry = DTypeRegistry()
-D.ask_plugins(registry.find)
+D.register_finder(registry.find)

@@ -13,11 +13,11 @@ from ..backend.interface import INTERFACE
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
-GROUPS = "dovetail.backends.v"
-GROUP = f"{GROUPS}{INTERFACE[0]}"
+GROUP_PREFIX = "dovetail.backends.v"
+GROUP = f"{GROUP_PREFIX}{INTERFACE[0]}"
 
 
-class Entry(NamedTuple):
+class PluginEntry(NamedTuple):
     """One entry point: a device type (`name`), and its plugin (`value`).
 
     The value is "module" or "module:object".
@@ -38,10 +38,10 @@ class Entry(NamedTuple):
         return plugin
 
 
-_OFFER = r"""(dovetail-[\w-]+)[^;]*;.*extra\s*==\s*['"](\w+)['"]"""
+_EXTRA_PATTERN = r"""(dovetail-[\w-]+)[^;]*;.*extra\s*==\s*['"](\w+)['"]"""
 
 
-def installed(groups: str = GROUPS) -> list[Entry]:
+def installed(groups: str = GROUP_PREFIX) -> list[PluginEntry]:
     """Return the entry points of every installed plugin, of any interface version.
 
     Only metadata is read; no plugin is imported. `groups`: the prefix of the groups' names.
@@ -59,7 +59,7 @@ def installed(groups: str = GROUPS) -> list[Entry]:
     except Exception:  # one distribution has unreadable metadata: read the others
         candidates = [e for d in metadata.distributions() for e in _entry_points(d)]
     entries = sorted((e for e in candidates if e.group.startswith(groups)), key=lambda e: e.group)
-    return [Entry(e.name, e.value, e.group, *_origin(e.dist)) for e in entries]
+    return [PluginEntry(e.name, e.value, e.group, *_name_and_version(e.dist)) for e in entries]
 
 
 def _entry_points(distribution: Distribution) -> Sequence[EntryPoint]:
@@ -68,7 +68,7 @@ def _entry_points(distribution: Distribution) -> Sequence[EntryPoint]:
     return ()
 
 
-def _origin(distribution: Distribution | None) -> tuple[str, str]:
+def _name_and_version(distribution: Distribution | None) -> tuple[str, str]:
     """Return name and version of a distribution, as far as its metadata can be read."""
     with suppress(Exception):
         if distribution is not None:
@@ -76,7 +76,7 @@ def _origin(distribution: Distribution | None) -> tuple[str, str]:
     return "?", ""
 
 
-def offers() -> dict[str, str]:
+def offered_backends() -> dict[str, str]:
     """Return the backends that dovetail's package metadata offers: device type -> distribution."""
     import importlib.metadata as metadata  # 16 ms
 
@@ -84,5 +84,5 @@ def offers() -> dict[str, str]:
         requires = metadata.requires("dovetail") or []
     except metadata.PackageNotFoundError:
         return {}
-    matches = (re.match(_OFFER, line) for line in requires)
+    matches = (re.match(_EXTRA_PATTERN, line) for line in requires)
     return {match[2]: match[1] for match in matches if match}

@@ -15,7 +15,7 @@ hookspec = pluggy.HookspecMarker("dovetail")
 hookimpl = pluggy.HookimplMarker("dovetail")
 
 
-class Hooks:
+class BackendHookSpecs:
     """The hooks of a backend plugin: module-level functions marked with `hookimpl`."""
 
     @staticmethod
@@ -52,8 +52,8 @@ class Hooks:
         """Return declared gaps: {conformance case: reason}. Optional."""
 
 
-REQUIRED = ("dovetail_backend_info", "dovetail_probe", "dovetail_open")
-HOOKS = tuple(name for name in vars(Hooks) if name.startswith("dovetail_"))
+REQUIRED_HOOKS = ("dovetail_backend_info", "dovetail_probe", "dovetail_open")
+HOOKS = tuple(name for name in vars(BackendHookSpecs) if name.startswith("dovetail_"))
 
 
 # --- for type checkers: `plugin: BackendHooks = dovetail_mine.plugin` checks a module's hooks

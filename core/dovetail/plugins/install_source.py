@@ -5,17 +5,24 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .entry import offers
+from .entry import offered_backends
 
-_HERE = Path(__file__).parents[3]  # the checkout, if the sources are imported in place
+_CHECKOUT_ROOT = Path(__file__).parents[3]  # the checkout, if the sources are imported in place
 
 
-def checkout() -> Path | None:
+def find_checkout() -> Path | None:
     """Return the source folder that dovetail was installed from, which contains its backends.
 
     None if it came from an index or an archive, according to pip's `direct_url.json`.
     """
-    return next((root for root in (_HERE, _install_source()) if root and folders(root)), None)
+    return next(
+        (
+            root
+            for root in (_CHECKOUT_ROOT, _install_source())
+            if root and distribution_folders(root)
+        ),
+        None,
+    )
 
 
 def _install_source() -> Path | None:
@@ -33,7 +40,7 @@ def _install_source() -> Path | None:
     return Path(url2pathname(url.path)) if url.scheme == "file" else None
 
 
-def folders(root: Path) -> dict[str, Path]:
+def distribution_folders(root: Path) -> dict[str, Path]:
     """Return the distributions with sources in a checkout of dovetail: name -> folder."""
     import tomllib
 
@@ -49,36 +56,36 @@ def folders(root: Path) -> dict[str, Path]:
     return folder_of
 
 
-def obtain(distribution: str, option: str = "") -> str:
+def install_command(distribution: str, option: str = "") -> str:
     """Return the command that installs a distribution of dovetail from the source of this one.
 
-    >>> from dovetail.plugins.install_source import obtain
-    >>> obtain("dovetail-cpu-llvm").startswith("pip install ")
+    >>> from dovetail.plugins.install_source import install_command
+    >>> install_command("dovetail-cpu-llvm").startswith("pip install ")
     True
     """
-    root = checkout()
-    folder = None if root is None else folders(root).get(distribution)
-    what = distribution if folder is None else f"-e {_pip_path(folder)}"
-    return " ".join(filter(None, ("pip install", option, what)))
+    root = find_checkout()
+    folder = None if root is None else distribution_folders(root).get(distribution)
+    requirement = distribution if folder is None else f"-e {_pip_path(folder)}"
+    return " ".join(filter(None, ("pip install", option, requirement)))
 
 
 def _pip_path(folder: Path) -> str:
     """Return a folder as an argument of pip, relative to the current folder if it is below."""
     import shlex
 
-    here = Path.cwd()
+    current_folder = Path.cwd()
     text = folder.as_posix()
-    if folder.is_relative_to(here):
-        text = f"./{folder.relative_to(here).as_posix()}".removesuffix("/.")
+    if folder.is_relative_to(current_folder):
+        text = f"./{folder.relative_to(current_folder).as_posix()}".removesuffix("/.")
     return text if re.fullmatch(r"[\w./:-]+", text) else shlex.quote(text)
 
 
-def reinstall(distribution: str, option: str = "--upgrade") -> str:
+def reinstall_command(distribution: str, option: str = "--upgrade") -> str:
     """Return the command or the advice that reinstalls a distribution.
 
     A command is given only for dovetail's own distributions: strangers may have registered the name
     of a private plugin.
     """
-    if distribution in ("dovetail", *offers().values()):
-        return obtain(distribution, option)
+    if distribution in ("dovetail", *offered_backends().values()):
+        return install_command(distribution, option)
     return f"get {distribution} anew from where it came"

@@ -15,18 +15,20 @@ from typing import Any
 from .. import environment
 from ..errors import PluginError
 
-VARIABLE = "DOVETAIL_PROBE_SECONDS"
+SECONDS_VARIABLE = "DOVETAIL_PROBE_SECONDS"
 SECONDS_DEFAULT, SECONDS_MIN, SECONDS_MAX = 30, 0.01, 86_400
 
 
-def call_limited(what: str, work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+def call_with_time_limit(
+    call_name: str, work: Callable[[], Any]
+) -> tuple[Any, BaseException | None]:
     """Return what `work()` returns and None, or None and what it raises.
 
     It is a PluginError, with the stack of the call, if that takes longer than the time limit.
-    `what`: the call, for that error.
+    `call_name`: the call, for that error.
     """
     answer: list[tuple[Any, BaseException | None]] = []
-    seconds = environment.number(VARIABLE, SECONDS_DEFAULT, SECONDS_MIN, SECONDS_MAX)
+    seconds = environment.number(SECONDS_VARIABLE, SECONDS_DEFAULT, SECONDS_MIN, SECONDS_MAX)
     context = copy_context()
 
     def run() -> None:
@@ -35,13 +37,13 @@ def call_limited(what: str, work: Callable[[], Any]) -> tuple[Any, BaseException
         except BaseException as error:
             answer.append((None, error))
 
-    thread = Thread(target=run, name=f"dovetail: {what}", daemon=True)
+    thread = Thread(target=run, name=f"dovetail: {call_name}", daemon=True)
     try:
         thread.start()
     except RuntimeError:  # no thread can be started while the interpreter ends
         return call_catching(work)
     thread.join(seconds)
-    return answer[0] if answer else (None, _late(what, seconds, thread))
+    return answer[0] if answer else (None, _timeout_error(call_name, seconds, thread))
 
 
 def call_catching(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
@@ -57,11 +59,11 @@ def call_catching(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         return None, error
 
 
-def _late(what: str, seconds: float, thread: Thread) -> PluginError:
+def _timeout_error(call_name: str, seconds: float, thread: Thread) -> PluginError:
     import traceback  # 1 ms, which `import dovetail` need not pay
 
     error = PluginError(
-        f"{what} did not return within {seconds:g} s; {VARIABLE} sets another limit"
+        f"{call_name} did not return within {seconds:g} s; {SECONDS_VARIABLE} sets another limit"
     )
     frame = sys._current_frames().get(thread.ident or 0)
     if frame is not None:

@@ -7,7 +7,7 @@ from ..errors import DovetailError, PluginError
 from .registry import registry
 
 
-def blame(device: Device, doing: str, kernel: object, error: Exception) -> None:
+def raise_plugin_error(device: Device, action: str, kernel: object, error: Exception) -> None:
     """Raise PluginError from a plugin's unexpected exception.
 
     Return for errors of `dovetail.errors` and MemoryError; the caller re-raises these unchanged.
@@ -18,7 +18,7 @@ def blame(device: Device, doing: str, kernel: object, error: Exception) -> None:
     package = " ".join((record.distribution, record.version)).strip() if record else ""
     whose = f"the authors of {record.distribution}" if record and package else "its authors"
     raise PluginError(
-        f"{doing} on {device}{f' ({package})' if package else ''} raised "
+        f"{action} on {device}{f' ({package})' if package else ''} raised "
         f"{type(error).__name__}: {error}\n"
         f"The plugin did not mean to: its traceback is above, the kernel below. Tell {whose}; "
         f"`dovetail test-backend {device}` shows what else is wrong.\n{kernel}"

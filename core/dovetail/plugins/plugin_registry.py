@@ -18,14 +18,14 @@ import pluggy
 
 from ..errors import DovetailError, PluginError
 from ..locks import Lock
-from ..memory.tracing.stacktrace import pass_over
+from ..memory.tracing.stacktrace import skip_package
 from . import validate_hooks
-from .entry import Entry, installed
-from .install_source import reinstall
-from .limited import call_catching, call_limited
-from .plugin_state import Record, State, line
+from .entry import PluginEntry, installed
+from .install_source import reinstall_command
+from .limited import call_catching, call_with_time_limit
+from .plugin_state import PluginRecord, PluginState, error_line
 
-__all__ = ["PluginRegistry", "nearest"]
+__all__ = ["PluginRegistry", "nearest_names"]
 
 
 class PluginRegistry(ABC):
@@ -35,98 +35,106 @@ class PluginRegistry(ABC):
     the installed entry points; `built_in`: plugins that come with the core.
     """
 
-    what: str  # the kind of plugin in errors: "dtype"
+    plugin_kind: str  # the kind of plugin in errors: "dtype"
     groups: str  # prefix of entry-point groups, without the interface version
     interface: tuple[int, int]
     hooks: type  # pluggy's specifications
     info_hook: str  # returns the plugin's description
     required: tuple[str, ...] = ()  # other hooks that each plugin implements
-    is_limited = False  # plugins are imported in a thread of their own, within a time limit
+    has_time_limit = False  # plugins are imported in a thread of their own, within a time limit
 
     def __init__(
         self,
-        find: Callable[[], Iterable[Entry]] | None = None,
+        find: Callable[[], Iterable[PluginEntry]] | None = None,
         environ: Mapping[str, str] = os.environ,
-        built_in: Iterable[Entry] = (),
+        built_in: Iterable[PluginEntry] = (),
     ) -> None:
         self._find = partial(installed, self.groups) if find is None else find
         self._environ, self._built_in = environ, tuple(built_in)
         self._lock = Lock(waited=False)
-        self._records: dict[str, Record] | None = None
+        self._records: dict[str, PluginRecord] | None = None
 
     @abstractmethod
-    def accept(self, record: Record, info: Any) -> None:
+    def accept_info(self, record: PluginRecord, info: Any) -> None:
         """Take the description of a plugin, or record why the plugin cannot be used.
 
         Raises: any error; the caller records it.
         """
 
     # --- discovery
-    def records(self) -> dict[str, Record]:
+    def records(self) -> dict[str, PluginRecord]:
         """Return every known name and its record, without importing anything."""
         with self._lock:
             if self._records is None:
                 self._records = self._discover()
             return self._records
 
-    def _discover(self) -> dict[str, Record]:
+    def _discover(self) -> dict[str, PluginRecord]:
         """Return a record of each plugin."""
-        by_type: dict[str, list[Entry]] = {}
+        by_type: dict[str, list[PluginEntry]] = {}
         for entry in (*self._built_in, *self._find()):
             by_type.setdefault(entry.name, []).append(entry)
-        return {name: self._record(name, entries) for name, entries in sorted(by_type.items())}
+        return {
+            name: self._create_record(name, entries) for name, entries in sorted(by_type.items())
+        }
 
-    def _record(self, name: str, entries: list[Entry]) -> Record:
+    def _create_record(self, name: str, entries: list[PluginEntry]) -> PluginRecord:
         ours = [e for e in entries if e.group == f"{self.groups}{self.interface[0]}"]
-        record = Record(name, tuple(ours or entries), what=self.what)
+        record = PluginRecord(name, tuple(ours or entries), plugin_kind=self.plugin_kind)
         record.distribution = " and ".join(e.distribution for e in record.entries)
         record.version = " and ".join(e.version for e in record.entries if e.version)
         if not ours:
             theirs = ", ".join(sorted(e.group.removeprefix(self.groups) for e in entries))
             record.fail(
-                State.API_MISMATCH,
+                PluginState.API_MISMATCH,
                 f"it speaks interface {theirs}, and this dovetail {self.interface[0]}",
-                ", and ".join(map(reinstall, ["dovetail", *(e.distribution for e in entries)])),
+                ", and ".join(
+                    map(reinstall_command, ["dovetail", *(e.distribution for e in entries)])
+                ),
             )
         elif len(ours) > 1:
             record.fail(
-                State.CONFLICT,
+                PluginState.CONFLICT,
                 f"{record.distribution} both offer it",
                 f"pip uninstall {ours[-1].distribution} (or the other)",
             )
         return record
 
     # --- one plugin: import, check
-    def probe(self, type: str) -> Record:
+    def probe(self, type: str) -> PluginRecord:
         """Return the record of a plugin, which is imported, checked and accepted.
 
         Raises: a DovetailError if no plugin offers this name.
         """
         record = self.records().get(type)
         if record is None:
-            raise self.unknown(type)
+            raise self.unknown_name_error(type)
         with record.lock:
-            if record.state is State.DISCOVERED:
+            if record.state is PluginState.DISCOVERED:
                 started = time.perf_counter()
-                self._start(record)
+                self._import_plugin(record)
                 record.milliseconds = (time.perf_counter() - started) * 1e3
             return record
 
-    def _start(self, record: Record) -> None:
+    def _import_plugin(self, record: PluginRecord) -> None:
         (entry, *_) = record.entries
-        pass_over(entry.value)
+        skip_package(entry.value)
         load = partial(self._load, entry)
-        is_threaded = self.is_limited and not _is_initialising(entry)
+        is_threaded = self.has_time_limit and not _is_initialising(entry)
         loaded, error = (
-            call_limited("the import of the plugin", load) if is_threaded else call_catching(load)
+            call_with_time_limit("the import of the plugin", load)
+            if is_threaded
+            else call_catching(load)
         )
         if error is None:
             record.manager, record.file, info = loaded
-            _, error = call_catching(partial(self.accept, record, info))
+            _, error = call_catching(partial(self.accept_info, record, info))
         if error is not None:
-            record.fail(State.IMPORT_FAILED, line(error), _import_hint(record, error), error)
+            record.fail(
+                PluginState.IMPORT_FAILED, error_line(error), _import_hint(record, error), error
+            )
 
-    def _load(self, entry: Entry) -> tuple[pluggy.PluginManager, str, object]:
+    def _load(self, entry: PluginEntry) -> tuple[pluggy.PluginManager, str, object]:
         plugin = entry.load()
         manager = self._create_manager(plugin, entry.name)
         info: object = getattr(manager.hook, self.info_hook)()
@@ -142,7 +150,7 @@ class PluginRegistry(ABC):
         for caller in callers:
             if not caller.has_spec():
                 hooks = [name for name in vars(self.hooks) if name.startswith("dovetail_")]
-                near = nearest(caller.name, hooks)
+                near = nearest_names(caller.name, hooks)
                 all_hooks = f"; the hooks are {', '.join(hooks)}"
                 mend = f'; did you mean "{near[0]}"?' if near else all_hooks
                 raise PluginError(f'"{caller.name}" is not a hook of dovetail{mend}')
@@ -163,12 +171,16 @@ class PluginRegistry(ABC):
             if callable(own) and not hasattr(own, marked):
                 raise PluginError(f'"{name}" is not marked: put @hookimpl before it')
 
-    def unknown(self, name: str) -> DovetailError:
+    def unknown_name_error(self, name: str) -> DovetailError:
         """Return the error for a name that no plugin has."""
-        return PluginError(f'no {self.what} "{name}" is installed')
+        return PluginError(f'no {self.plugin_kind} "{name}" is installed')
 
     def check_description(
-        self, record: Record, name: str, minimum_interface: tuple[int, ...], interface: str = ""
+        self,
+        record: PluginRecord,
+        name: str,
+        minimum_interface: tuple[int, ...],
+        interface: str = "",
     ) -> bool:
         """Check the name and the interface of a description; return True if the plugin fits.
 
@@ -176,46 +188,47 @@ class PluginRegistry(ABC):
         """
         if name != record.type:
             record.fail(
-                State.IMPORT_FAILED,
+                PluginState.IMPORT_FAILED,
                 f'its entry point is named "{record.type}" but its info says "{name}"',
                 f"tell the authors of {record.distribution}",
             )
         elif tuple(minimum_interface) > self.interface:
-            wanted, have = (".".join(map(str, v)) for v in (minimum_interface, self.interface))
+            required, current = (".".join(map(str, v)) for v in (minimum_interface, self.interface))
             record.fail(
-                State.API_MISMATCH,
-                f"it needs {interface or self.what} interface {wanted}, and this dovetail offers "
-                f"{have}",
-                reinstall("dovetail"),
+                PluginState.API_MISMATCH,
+                f"it needs {interface or self.plugin_kind} interface {required}, and this "
+                "dovetail offers "
+                f"{current}",
+                reinstall_command("dovetail"),
             )
         else:
             return True
         return False
 
-    def call(self, record: Record, hook: str, **arguments: object) -> Any:
+    def call(self, record: PluginRecord, hook: str, **arguments: object) -> Any:
         """Call a hook of one plugin; return None if the plugin does not implement it."""
         return None if record.manager is None else getattr(record.manager.hook, hook)(**arguments)
 
-    def texts(self, record: Record, hook: str) -> dict[str, str]:
+    def call_texts_hook(self, record: PluginRecord, hook: str) -> dict[str, str]:
         """Call a hook that returns a mapping of texts. Raises: PluginError."""
-        return validate_hooks.texts(hook, self.call(record, hook))
+        return validate_hooks.validate_texts(hook, self.call(record, hook))
 
 
-def nearest(name: str, known: Iterable[str]) -> list[str]:
+def nearest_names(name: str, known: Iterable[str]) -> list[str]:
     """Return the known name that `name` may have been meant to be, if any."""
     import difflib  # 3 ms, not part of `import dovetail`
 
     return difflib.get_close_matches(name, list(known), 1)
 
 
-def _is_initialising(entry: Entry) -> bool:
+def _is_initialising(entry: PluginEntry) -> bool:
     """Return True while the plugin's package is imported: another thread would wait for that."""
     package = sys.modules.get(entry.value.strip().partition(":")[0].partition(".")[0])
     return bool(getattr(getattr(package, "__spec__", None), "_initializing", False))
 
 
-def _import_hint(record: Record, error: BaseException) -> str:
+def _import_hint(record: PluginRecord, error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError) and error.name:
         missing = f"(the module {error.name} is missing)"
-        return f"{reinstall(record.distribution, '--force-reinstall')} {missing}"
-    return f"{reinstall(record.distribution)}, or pip uninstall it"
+        return f"{reinstall_command(record.distribution, '--force-reinstall')} {missing}"
+    return f"{reinstall_command(record.distribution)}, or pip uninstall it"

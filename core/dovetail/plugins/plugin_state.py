@@ -11,13 +11,13 @@ from pluggy import PluginManager
 from ..backend.interface import DeviceInfo
 from ..errors import DovetailError, PluginError, UnavailableError
 from ..locks import Lock
-from .entry import Entry
+from .entry import PluginEntry
 
-LINE_MAX = 500  # characters of an error that are shown in a line
-TRACEBACK_MAX = 20_000  # characters of a traceback, its end
+LINE_LENGTH_MAX = 500  # characters of an error that are shown in a line
+TRACEBACK_LENGTH_MAX = 20_000  # characters of a traceback, its end
 
 
-class State(enum.Enum):
+class PluginState(enum.Enum):
     """The state of a plugin in its life cycle."""
 
     DISCOVERED = "discovered"
@@ -32,25 +32,31 @@ class State(enum.Enum):
     OPEN_FAILED = "open failed"
 
 
-BROKEN = frozenset(
-    (State.API_MISMATCH, State.CONFLICT, State.IMPORT_FAILED, State.PROBE_FAILED, State.OPEN_FAILED)
+BROKEN_STATES = frozenset(
+    (
+        PluginState.API_MISMATCH,
+        PluginState.CONFLICT,
+        PluginState.IMPORT_FAILED,
+        PluginState.PROBE_FAILED,
+        PluginState.OPEN_FAILED,
+    )
 )
 _STATE_PHRASES = {  # other states: "is" and the value
-    State.API_MISMATCH: "does not fit this dovetail",
-    State.CONFLICT: "is in conflict",
-    State.IMPORT_FAILED: "could not be loaded",
-    State.PROBE_FAILED: "could not be probed",
-    State.OPEN_FAILED: "could not be opened",
+    PluginState.API_MISMATCH: "does not fit this dovetail",
+    PluginState.CONFLICT: "is in conflict",
+    PluginState.IMPORT_FAILED: "could not be loaded",
+    PluginState.PROBE_FAILED: "could not be probed",
+    PluginState.OPEN_FAILED: "could not be opened",
 }
 
 
 @dataclass(eq=False, repr=False)
-class Record:
+class PluginRecord:
     """The record of one device type's plugin."""
 
     type: str
-    entries: tuple[Entry, ...]
-    state: State = State.DISCOVERED
+    entries: tuple[PluginEntry, ...]
+    state: PluginState = PluginState.DISCOVERED
     distribution: str = ""
     version: str = ""
     file: str = ""
@@ -60,7 +66,7 @@ class Record:
     milliseconds: float = 0.0
     devices: tuple[DeviceInfo, ...] = ()
     manager: PluginManager | None = None
-    what: str = "device type"
+    plugin_kind: str = "device type"
     opening: list[DeviceInfo] = field(
         default_factory=list
     )  # devices that the thread with the lock is opening
@@ -68,16 +74,24 @@ class Record:
     lock: Lock = field(default_factory=partial(Lock, waited=False))
 
     def fail(
-        self, state: State, reason: str, hint: str = "", error: BaseException | None = None
+        self, state: PluginState, reason: str, hint: str = "", error: BaseException | None = None
     ) -> None:
         """Record why the plugin cannot be used, with its own traceback."""
-        self.state, self.reason, self.hint = state, printable(reason), printable(hint)
-        self.traceback = "" if error is None else printable(_text(error)[-TRACEBACK_MAX:])
+        self.state, self.reason, self.hint = (
+            state,
+            escape_surrogates(reason),
+            escape_surrogates(hint),
+        )
+        self.traceback = (
+            ""
+            if error is None
+            else escape_surrogates(_traceback_text(error)[-TRACEBACK_LENGTH_MAX:])
+        )
 
     def error(self) -> PluginError:
         """Return the error for a use of this device type."""
         phrase = _STATE_PHRASES.get(self.state, f"is {self.state.value}")
-        text = f'{self.what} "{self.type}" {phrase}: {self.reason}'
+        text = f'{self.plugin_kind} "{self.type}" {phrase}: {self.reason}'
         if self.distribution:
             origin = " ".join(s for s in (self.distribution, self.version, self.file) if s)
             text += f"\nIt comes from {origin}."
@@ -85,31 +99,33 @@ class Record:
             text += "\n" + self.traceback.rstrip()
         if self.hint:
             text += f"\nTo mend it: {self.hint}"
-        return UnavailableError(text) if self.state is State.UNAVAILABLE else PluginError(text)
+        return (
+            UnavailableError(text) if self.state is PluginState.UNAVAILABLE else PluginError(text)
+        )
 
 
-def described(info: DeviceInfo) -> dict[str, str]:
+def device_details(info: DeviceInfo) -> dict[str, str]:
     """Return the details of a device, with its companion if it names one."""
     companion = {} if info.companion is None else {"companion": str(info.companion)}
     return {**companion, **info.details}
 
 
-def line(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Return the first line of an error's text, with its class unless it is dovetail's own."""
     try:
-        first = (str(error).strip().splitlines() or [""])[0][:LINE_MAX]
+        first = (str(error).strip().splitlines() or [""])[0][:LINE_LENGTH_MAX]
     except BaseException:  # a plugin's `__str__`, treated as `traceback` does
         first = "<its text cannot be had>"
     ours = first and isinstance(error, DovetailError)
     return first if ours else f"{type(error).__name__}: {first}"
 
 
-def printable(text: str) -> str:
+def escape_surrogates(text: str) -> str:
     """Return a text that every terminal and file takes: lone surrogates are escaped."""
     return str(text).encode("utf-8", "backslashreplace").decode()
 
 
-def _text(error: BaseException) -> str:
+def _traceback_text(error: BaseException) -> str:
     import traceback  # 1 ms, not part of `import dovetail`
 
     return "".join(traceback.format_exception(error))

@@ -17,54 +17,54 @@ from .. import environment
 from ..argument_checks import shown
 from ..backend import diskcache
 from ..backend.interface import INTERFACE, Backend, DeviceInfo, Unavailable
-from ..device_class import DEFAULT, VARIABLE, Device, device
+from ..device_class import DEFAULT_DEVICE_TYPE, DEFAULT_DEVICE_VARIABLE, Device, device
 from ..errors import DeviceError, PluginError, SlowDeviceWarning
 from . import validate_hooks
-from .device_handle import Opened
-from .entry import GROUP, GROUPS, Entry, installed, offers
+from .device_handle import OpenedDevice
+from .entry import GROUP, GROUP_PREFIX, PluginEntry, installed, offered_backends
 from .fallback_device import open_with_companion
-from .hooks import REQUIRED, Hooks
-from .install_source import obtain
-from .limited import call_limited
-from .plugin_registry import PluginRegistry, nearest
-from .plugin_state import BROKEN, Record, State, line
+from .hooks import REQUIRED_HOOKS, BackendHookSpecs
+from .install_source import install_command
+from .limited import call_with_time_limit
+from .plugin_registry import PluginRegistry, nearest_names
+from .plugin_state import BROKEN_STATES, PluginRecord, PluginState, error_line
 
 __all__ = ["devices", "installed", "open_device", "records"]
 
 # Plugins of the core, loaded in the same way as installed ones.
-BUILT_IN = (Entry("reference", "dovetail.plugins.builtin"),)
+BUILT_IN = (PluginEntry("reference", "dovetail.plugins.builtin"),)
 _ALLOW_VARIABLE, _STRICT_VARIABLE = "DOVETAIL_BACKENDS", "DOVETAIL_STRICT_PLUGINS"
 
 
 class DeviceRegistry(PluginRegistry):
     """The backend plugins of one process."""
 
-    what = "device type"
-    groups, interface, hooks = GROUPS, INTERFACE, Hooks
-    info_hook, required = REQUIRED[0], REQUIRED[1:]
-    is_limited = True
+    plugin_kind = "device type"
+    groups, interface, hooks = GROUP_PREFIX, INTERFACE, BackendHookSpecs
+    info_hook, required = REQUIRED_HOOKS[0], REQUIRED_HOOKS[1:]
+    has_time_limit = True
 
     def __init__(
         self,
-        find: Callable[[], Iterable[Entry]] = installed,
+        find: Callable[[], Iterable[PluginEntry]] = installed,
         environ: Mapping[str, str] = os.environ,
-        built_in: Iterable[Entry] = BUILT_IN,
+        built_in: Iterable[PluginEntry] = BUILT_IN,
     ) -> None:
         super().__init__(find, environ, built_in)
 
-    def _discover(self) -> dict[str, Record]:
+    def _discover(self) -> dict[str, PluginRecord]:
         records = super()._discover()
         self._warn_if_nothing_allowed(records)
         return records
 
-    def _record(self, name: str, entries: list[Entry]) -> Record:
-        record = super()._record(name, entries)
+    def _create_record(self, name: str, entries: list[PluginEntry]) -> PluginRecord:
+        record = super()._create_record(name, entries)
         if not self._is_allowed(record):
             reason = f"{_ALLOW_VARIABLE}={self._environ[_ALLOW_VARIABLE]} leaves it out"
-            record.fail(State.BLOCKED, reason, f"add {name} to that list")
+            record.fail(PluginState.BLOCKED, reason, f"add {name} to that list")
         return record
 
-    def _is_allowed(self, record: Record) -> bool:
+    def _is_allowed(self, record: PluginRecord) -> bool:
         allow_list = self._allow_list()
         return (
             not allow_list
@@ -83,31 +83,31 @@ class DeviceRegistry(PluginRegistry):
         if allow_list and not {*allow_list} & {*types}:
             expected = f"a list of installed device types ({installed_types})"
             value = self._environ[_ALLOW_VARIABLE]
-            environment.nonsense(
+            environment.warn_invalid(
                 _ALLOW_VARIABLE, value, expected, "only what is built in can be used"
             )
 
     # --- one plugin
-    def accept(self, record: Record, info: object) -> None:
+    def accept_info(self, record: PluginRecord, info: object) -> None:
         """Take the info of a plugin and probe it, or record why the plugin cannot be used.
 
         Raises: PluginError for an invalid info.
         """
-        checked = validate_hooks.backend_info(info)
+        checked = validate_hooks.validate_backend_info(info)
         if self.check_description(record, checked.type, checked.minimum_interface, "backend"):
             self._probe(record)
 
-    def _probe(self, record: Record) -> None:
-        devices, error = call_limited("dovetail_probe", partial(self._call_probe, record))
+    def _probe(self, record: PluginRecord) -> None:
+        devices, error = call_with_time_limit("dovetail_probe", partial(self._call_probe, record))
         if error is not None:
             hint = f"tell the authors of {record.distribution}"
-            record.fail(State.PROBE_FAILED, line(error), hint, error)
+            record.fail(PluginState.PROBE_FAILED, error_line(error), hint, error)
         elif isinstance(devices, Unavailable):
-            record.fail(State.UNAVAILABLE, devices.reason, devices.hint)
+            record.fail(PluginState.UNAVAILABLE, devices.reason, devices.hint)
         else:
-            record.devices, record.state = devices, State.AVAILABLE
+            record.devices, record.state = devices, PluginState.AVAILABLE
 
-    def _call_probe(self, record: Record) -> tuple[DeviceInfo, ...] | Unavailable:
+    def _call_probe(self, record: PluginRecord) -> tuple[DeviceInfo, ...] | Unavailable:
         config = self.config(record.type)
         return validate_hooks.validate_probe(
             record.type, self.call(record, "dovetail_probe", config=config)
@@ -131,7 +131,7 @@ class DeviceRegistry(PluginRegistry):
         records = [self.probe(name) for name in self.records()]
         return [device(f"{d.type}:{d.index}") for r in records for d in r.devices]
 
-    def open(self, dev: Device) -> Opened:
+    def open(self, dev: Device) -> OpenedDevice:
         """Open a device; return the same object each time.
 
         Raises: DeviceError for an unknown type or index, UnavailableError with reason and hint,
@@ -139,34 +139,36 @@ class DeviceRegistry(PluginRegistry):
         """
         return dev.opened or self._open(dev, ())
 
-    def _open(self, dev: Device, waiting: tuple[Device, ...]) -> Opened:
+    def _open(self, dev: Device, opening_devices: tuple[Device, ...]) -> OpenedDevice:
         """Return the opened device. `waiting`: the devices of which it is the companion."""
         if environment.flag(_STRICT_VARIABLE, self._environ):
-            self._insist()
+            self._require_working_plugins()
         record = self.probe(dev.type)
-        if record.state not in (State.AVAILABLE, State.OPEN, State.OPEN_FAILED):
+        if record.state not in (PluginState.AVAILABLE, PluginState.OPEN, PluginState.OPEN_FAILED):
             raise record.error()
         info = next((d for d in record.devices if d.index == dev.index), None)
         if info is None:
-            have = ", ".join(f"{d.type}:{d.index} ({d.name})" for d in record.devices)
-            raise DeviceError(f'there is no device "{dev.type}:{dev.index}"; there are: {have}')
+            available = ", ".join(f"{d.type}:{d.index} ({d.name})" for d in record.devices)
+            raise DeviceError(
+                f'there is no device "{dev.type}:{dev.index}"; there are: {available}'
+            )
         _import_early()
         try:
-            companion = self._companion(dev, info.companion, (*waiting, dev))
+            companion = self._companion(dev, info.companion, (*opening_devices, dev))
             with record.lock:  # another thread may open a device of another type
                 opened = dev.opened or self._open_with_companion(record, info, companion)
                 dev.opened = opened
         except KeyboardInterrupt:
             raise
         except BaseException as error:
-            record.fail(State.OPEN_FAILED, line(error), "run `dovetail doctor`", error)
+            record.fail(PluginState.OPEN_FAILED, error_line(error), "run `dovetail doctor`", error)
             raise record.error() from error
-        record.state, record.reason, record.hint, record.traceback = State.OPEN, "", "", ""
+        record.state, record.reason, record.hint, record.traceback = PluginState.OPEN, "", "", ""
         return opened
 
     def _open_with_companion(
-        self, record: Record, info: DeviceInfo, companion: Opened | None
-    ) -> Opened:
+        self, record: PluginRecord, info: DeviceInfo, companion: OpenedDevice | None
+    ) -> OpenedDevice:
         """Call the plugin's `dovetail_open`; return the device, with a companion if it has one."""
         dev = device(f"{info.type}:{info.index}")
         if info in record.opening:  # this thread has the lock, so it is a recursive call
@@ -178,12 +180,14 @@ class DeviceRegistry(PluginRegistry):
             record.opening.remove(info)
         if not isinstance(backend, Backend):
             raise TypeError(f"dovetail_open returned {backend!r}, not a Backend")
-        own = validate_hooks.routines("library_calls", backend.library_calls())
+        own_calls = validate_hooks.validate_routines("library_calls", backend.library_calls())
         extra = self.call(record, "dovetail_library_calls", device=dev)
-        calls = {**own, **validate_hooks.routines("dovetail_library_calls", extra)}
+        calls = {**own_calls, **validate_hooks.validate_routines("dovetail_library_calls", extra)}
         return open_with_companion(dev, backend, companion, calls)
 
-    def _companion(self, dev: Device, name: object, waiting: tuple[Device, ...]) -> Opened | None:
+    def _companion(
+        self, dev: Device, name: object, opening_devices: tuple[Device, ...]
+    ) -> OpenedDevice | None:
         """Return the companion that a device names, opened. Raises: DeviceError."""
         if name is None:
             return None
@@ -192,32 +196,34 @@ class DeviceRegistry(PluginRegistry):
             raise DeviceError(f'{prefix}: that is to be the name of a device, such as "reference"')
         try:
             companion = device(name, "DeviceInfo.companion")
-            if companion in waiting:
-                chain = " -> ".join(map(str, [*waiting[waiting.index(companion) :], companion]))
+            if companion in opening_devices:
+                chain = " -> ".join(
+                    map(str, [*opening_devices[opening_devices.index(companion) :], companion])
+                )
                 raise DeviceError(f"by way of companions it would be its own: {chain}")
-            return companion.opened or self._open(companion, waiting)
+            return companion.opened or self._open(companion, opening_devices)
         except (DeviceError, PluginError) as error:
             raise DeviceError(f"{prefix}, which cannot be had: {error}") from error
 
-    def _insist(self) -> None:
+    def _require_working_plugins(self) -> None:
         for name in self.records():
             record = self.probe(name)
-            if record.state in BROKEN:
+            if record.state in BROKEN_STATES:
                 raise record.error()
 
-    def unknown(self, name: str) -> DeviceError:
+    def unknown_name_error(self, name: str) -> DeviceError:
         """Return the error for a device type that is not installed."""
         types = list(self.records())
         near = (
-            [] if name == "gpu" else nearest(name, types)
+            [] if name == "gpu" else nearest_names(name, types)
         )  # "cpu" is no helpful suggestion for it
         text = f'no device type "{name}" is installed; known: {", ".join(types)}.'
         if near:
             text += f' Did you mean "{near[0]}"?'
-        if self._environ.get(VARIABLE, "").partition(":")[0] == name:
-            text += f" {VARIABLE} asks for it."
-        if name in offers():
-            return DeviceError(f"{text} To have it: {obtain(offers()[name])}")
+        if self._environ.get(DEFAULT_DEVICE_VARIABLE, "").partition(":")[0] == name:
+            text += f" {DEFAULT_DEVICE_VARIABLE} asks for it."
+        if name in offered_backends():
+            return DeviceError(f"{text} To have it: {install_command(offered_backends()[name])}")
         return DeviceError(
             f'{text} A device comes with a package that has an entry point in the group "{GROUP}"; '
             "`dovetail doctor` shows those that were found."
@@ -230,7 +236,7 @@ def _import_early() -> None:
     A `__del__` may compute at interpreter exit, when imports fail. NumPy's methods import modules
     at their first call.
     """
-    diskcache.ready()
+    diskcache.prepare_cache()
     a = np.zeros(1, bool)
     a.sum(), a.any(), a.all(), a.max(), a.min(), a.mean(), a.prod(), str(a), repr(a)
 
@@ -238,7 +244,7 @@ def _import_early() -> None:
 registry = DeviceRegistry()
 
 
-def open_device(dev: Device | str) -> Opened:
+def open_device(dev: Device | str) -> OpenedDevice:
     """Open device `dev`; return the same object each time.
 
     It has a backend, an allocator and library calls.
@@ -273,7 +279,7 @@ def devices() -> list[Device]:
     return Devices(registry.devices())
 
 
-def records() -> list[Record]:
+def records() -> list[PluginRecord]:
     """Probe every plugin, and return their records: the data of `dovetail doctor`.
 
     >>> import dovetail as dt
@@ -289,18 +295,18 @@ def usual() -> str:
     If no plugin offers "cpu", it is the interpreter, so the core works alone; a warning reports it.
     """
     records = registry.records()
-    if DEFAULT in records:
-        return DEFAULT
+    if DEFAULT_DEVICE_TYPE in records:
+        return DEFAULT_DEVICE_TYPE
     slow = BUILT_IN[0].name
-    others = [name for name in records if name != slow]
-    text = (
-        f'no backend for the device "{DEFAULT}" is installed: {slow}, a slow interpreter, is used'
+    other_types = [name for name in records if name != slow]
+    text = f'no backend for the device "{DEFAULT_DEVICE_TYPE}" is installed: {slow}, a slow interpreter, is used'
+    if DEFAULT_DEVICE_TYPE in offered_backends():
+        text += f"; for a fast one: {install_command(offered_backends()[DEFAULT_DEVICE_TYPE])}"
+    if other_types:
+        text += f'; or choose one that is there: dovetail.set_default_device("{other_types[0]}")'
+    environment.warn_once(
+        f"{text} (to keep {slow}, {DEFAULT_DEVICE_VARIABLE}={slow})", SlowDeviceWarning
     )
-    if DEFAULT in offers():
-        text += f"; for a fast one: {obtain(offers()[DEFAULT])}"
-    if others:
-        text += f'; or choose one that is there: dovetail.set_default_device("{others[0]}")'
-    environment.say_once(f"{text} (to keep {slow}, {VARIABLE}={slow})", SlowDeviceWarning)
     return slow
 
 

@@ -17,22 +17,23 @@ from ..dtypes import DType
 from ..errors import PluginError
 from ..ir.target import Capabilities
 
-DIAGNOSTICS, GAPS = "dovetail_diagnostics", "dovetail_conformance"
+DIAGNOSTICS_HOOK, GAPS_HOOK = "dovetail_diagnostics", "dovetail_conformance"
 EXAMPLES = {
-    DIAGNOSTICS: 'return {"driver": "12.4"}',
-    GAPS: 'return {"scalar_ops.fma_rounds_once.*": "this unit rounds the product"}',
+    DIAGNOSTICS_HOOK: 'return {"driver": "12.4"}',
+    GAPS_HOOK: 'return {"scalar_ops.fma_rounds_once.*": "this unit rounds the product"}',
 }
-ALIKE = 0.85  # similarity of a misspelt name, from 0 to 1
+NAME_SIMILARITY_MIN = 0.85  # similarity of a misspelt name, from 0 to 1
 DEVICES_MAX = 1_000  # per plugin, because a generator might never end
 REPLACEMENT = "\ufffd"  # for a character of a device's name that cannot be printed
-_FULL = Capabilities()
-_KINDS: dict[type, Any] = {bool: int, int: Integral, frozenset: AbstractSet}
-_CAPABILITIES = {
-    f.name: _KINDS.get(type(v := getattr(_FULL, f.name)), type(v)) for f in fields(Capabilities)
+_DEFAULT_CAPABILITIES = Capabilities()
+_ACCEPTED_TYPES: dict[type, Any] = {bool: int, int: Integral, frozenset: AbstractSet}
+_CAPABILITY_TYPES = {
+    f.name: _ACCEPTED_TYPES.get(type(v := getattr(_DEFAULT_CAPABILITIES, f.name)), type(v))
+    for f in fields(Capabilities)
 }
 
 
-def texts(hook: str, answer: object) -> dict[str, str]:
+def validate_texts(hook: str, answer: object) -> dict[str, str]:
     """Return a hook's mapping of texts to texts; None, of a missing hook, is an empty mapping.
 
     Raises: PluginError for anything else.
@@ -48,7 +49,7 @@ def texts(hook: str, answer: object) -> dict[str, str]:
     return dict(answer)
 
 
-def routines(of: str, answer: object) -> dict[tuple[str, DType], Any]:
+def validate_routines(hook: str, answer: object) -> dict[tuple[str, DType], Any]:
     """Return a mapping of (op, dtype) to routines; None is an empty mapping.
 
     Raises: PluginError for anything else.
@@ -59,13 +60,13 @@ def routines(of: str, answer: object) -> dict[tuple[str, DType], Any]:
         _is_op(key) and callable(routine) for key, routine in answer.items()
     ):
         raise PluginError(
-            f"{of} returned {shown(answer)}, not a mapping of (op, dtype) to functions: "
+            f"{hook} returned {shown(answer)}, not a mapping of (op, dtype) to functions: "
             'return {("matmul", float32): routine}'
         )
     return dict(answer)
 
 
-def backend_info(answer: object) -> BackendInfo:
+def validate_backend_info(answer: object) -> BackendInfo:
     """Validate the result of `dovetail_backend_info`, and return it. Raises: PluginError."""
     if not isinstance(answer, BackendInfo):
         raise PluginError(f"dovetail_backend_info returned {shown(answer)}, not a BackendInfo")
@@ -115,19 +116,24 @@ def _validate_device(type: str, info: object) -> DeviceInfo:
     for name in ("name", "fingerprint"):
         _require(f"DeviceInfo.{name}", getattr(info, name), str, "text")
     _require("DeviceInfo.total_memory", info.total_memory, Integral, "a number of bytes")
-    texts("DeviceInfo.details", info.details)
+    validate_texts("DeviceInfo.details", info.details)
     _require("DeviceInfo.capabilities", info.capabilities, Capabilities, "Capabilities")
     for f in fields(Capabilities):
-        value, wanted = getattr(info.capabilities, f.name), _CAPABILITIES[f.name]
-        _require(f"Capabilities.{f.name}", value, wanted, f"like {shown(getattr(_FULL, f.name))}")
+        value, wanted = getattr(info.capabilities, f.name), _CAPABILITY_TYPES[f.name]
+        _require(
+            f"Capabilities.{f.name}",
+            value,
+            wanted,
+            f"like {shown(getattr(_DEFAULT_CAPABILITIES, f.name))}",
+        )
     name = "".join(c if c.isprintable() else REPLACEMENT for c in info.name)
     return info if name == info.name else replace(info, name=name)
 
 
-def _require(what: str, value: object, kind: Any, wanted: str) -> None:
+def _require(subject: str, value: object, kind: Any, expected: str) -> None:
     """Raise PluginError unless the value is of this kind."""
     if not isinstance(value, kind):
-        raise PluginError(f"{what} must be {wanted}, got {shown(value)}")
+        raise PluginError(f"{subject} must be {expected}, got {shown(value)}")
 
 
 def _is_op(key: object) -> bool:
@@ -137,37 +143,44 @@ def _is_op(key: object) -> bool:
     return False
 
 
-def misfits(backend: Backend) -> Iterator[str]:
+def find_signature_mismatches(backend: Backend) -> Iterator[str]:
     """Yield complaints about methods that do not accept the arguments of the core's calls."""
-    for name, own in _public(type(backend)).items():
-        meant = getattr(Backend, name, None)
-        if not inspect.isfunction(own) or not inspect.isfunction(meant):
+    for name, method in _public_attributes(type(backend)).items():
+        interface_method = getattr(Backend, name, None)
+        if not inspect.isfunction(method) or not inspect.isfunction(interface_method):
             continue
-        parameters = inspect.signature(meant).parameters
-        least = [n for n, p in parameters.items() if p.default is p.empty]
-        for wanted in {len(least): least, len(parameters): list(parameters)}.values():
+        parameters = inspect.signature(interface_method).parameters
+        required_names = [n for n, p in parameters.items() if p.default is p.empty]
+        for names in {
+            len(required_names): required_names,
+            len(parameters): list(parameters),
+        }.values():
             try:
-                inspect.signature(own).bind(*wanted)
+                inspect.signature(method).bind(*names)
             except TypeError as error:
-                yield f"{name}({', '.join(wanted[1:])}) is how the core calls it: {error}"
+                yield f"{name}({', '.join(names[1:])}) is how the core calls it: {error}"
                 break
 
 
-def misspelt(backend: Backend) -> Iterator[str]:
+def find_misspelled_methods(backend: Backend) -> Iterator[str]:
     """Yield remarks about methods whose names resemble methods of `Backend` that are missing."""
     from difflib import get_close_matches  # 3 ms, not part of opening a device
 
-    own = _public(type(backend))
-    free = [n for n in dir(Backend) if not n.startswith("_") and n not in own]
-    for name in own:
-        near = [] if hasattr(Backend, name) else get_close_matches(name, free, 1, ALIKE)
+    attributes = _public_attributes(type(backend))
+    free = [n for n in dir(Backend) if not n.startswith("_") and n not in attributes]
+    for name in attributes:
+        near = (
+            [] if hasattr(Backend, name) else get_close_matches(name, free, 1, NAME_SIMILARITY_MIN)
+        )
         if near:
             yield f'nothing calls "{name}"; did you mean "{near[0]}"?'
 
 
-def _public(of: type) -> dict[str, object]:
+def _public_attributes(backend_class: type) -> dict[str, object]:
     """Return the public attributes that a backend's class and its bases below `Backend` define."""
-    classes: Sequence[type] = [c for c in of.__mro__ if issubclass(c, Backend) and c is not Backend]
+    classes: Sequence[type] = [
+        c for c in backend_class.__mro__ if issubclass(c, Backend) and c is not Backend
+    ]
     attributes: dict[str, object] = {}
     for c in reversed(classes):
         attributes |= {name: x for name, x in vars(c).items() if not name.startswith("_")}

@@ -11,7 +11,7 @@ from .blocks import BSR, sparse_bsr_tensor, to_sparse_bsr
 from .compressed import CSC, CSR, sparse_csc_tensor, sparse_csr_tensor, to_sparse_csc, to_sparse_csr
 from .construct import sparse_coo_tensor, to_dense, to_sparse
 from .convert import from_pydata, from_scipy, load, save, to_pydata, to_scipy
-from .missing_names import refuse
+from .missing_names import raise_missing_name
 from .show import spy
 from .tensor import COO
 
@@ -42,4 +42,4 @@ __all__ = [
 rules.install()
 
 if not TYPE_CHECKING:
-    __getattr__ = refuse
+    __getattr__ = raise_missing_name

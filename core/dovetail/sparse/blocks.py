@@ -23,7 +23,7 @@ from dovetail.extend import (
 
 from .compressed import as_values, check_parts, required_matrix
 from .construct import to_sparse
-from .pattern import Pattern, derives, linear
+from .pattern import Pattern, cache_on_pattern, linear
 from .tensor import COO, Entries, coo
 from .view_rules import fully_sparse, view
 
@@ -122,7 +122,7 @@ def bsr_to_coo(x: BSR) -> COO:
     return coo(pattern, rows_at(x.values().reshape(-1), order))
 
 
-@derives
+@cache_on_pattern
 def single_elements(p: Pattern, block: Block) -> tuple[Pattern, Tensor]:
     """Return the pattern of single elements, and the index of each among the blocks' elements."""
     if block not in p.derived:
@@ -157,7 +157,7 @@ def coo_to_bsr(x: COO, block: Block) -> BSR:
     return bsr(pattern, values.reshape(pattern.count, *block))
 
 
-@derives
+@cache_on_pattern
 def _block_pattern(p: Pattern, block: Block) -> tuple[Pattern, Tensor]:
     """Return the pattern of the stored blocks, and each entry's index among their elements."""
     name = ("blocks", block)

@@ -333,7 +333,7 @@ def check_parts(
     check = arguments.flag(name, check, "check_invariants")
     stored = as_values(values, dtype, device, indices)
     bounds, columns = (
-        _index(name, what, x, stored) for what, x in zip(names, indices, strict=True)
+        _require_index_vector(name, what, x, stored) for what, x in zip(names, indices, strict=True)
     )
     _require_fit(name, names, bounds, columns, stored, ndim)
     rows, count = bounds.shape[0] - 1, columns.shape[0]
@@ -373,7 +373,7 @@ def as_values(
     return dt.asarray(values, dtype=dtype, device=device)
 
 
-def _index(name: str, what: str, x: object, values: Tensor) -> Tensor:
+def _require_index_vector(name: str, what: str, x: object, values: Tensor) -> Tensor:
     if not isinstance(x, Tensor):
         try:
             host = np.asarray(x)

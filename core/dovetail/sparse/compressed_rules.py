@@ -121,7 +121,7 @@ def reduction(rule: Rule) -> Rule:
     """Return a rule for reductions whose result is strided, as every row has an element."""
 
     def run(op: Op, x: Any, axes: Shape, keepdims: bool, attrs: Any) -> Any:
-        quick = _by_rows(op, x, axes, attrs)
+        quick = _sum_compressed_axis(op, x, axes, attrs)
         if quick is None:
             result = rule(op, as_coo(x), axes, keepdims, attrs)
             return _as_strided(result) if axes else _to_layout_of(x, result)
@@ -143,7 +143,7 @@ def variance(rule: Rule) -> Rule:
     return run
 
 
-def _by_rows(op: Op, x: Any, axes: Shape, attrs: Any) -> Tensor | None:
+def _sum_compressed_axis(op: Op, x: Any, axes: Shape, attrs: Any) -> Tensor | None:
     """Return sums along the compressed axis, or None if the reduction is not one of these.
 
     No host read: the number of rows is known.

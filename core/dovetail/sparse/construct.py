@@ -175,7 +175,9 @@ def _as_coalesced(pattern: Pattern, check: bool) -> Pattern:
             f"{NAME}: is_coalesced=True, but the indices are not in lexicographic order without "
             "repetition; leave it out, and see x.coalesce()"
         )
-    return pattern.like(pattern.coords, unsorted_dims=0, unique=True, indices=pattern.indices)
+    return pattern.with_coords(
+        pattern.coords, unsorted_dims=0, unique=True, indices=pattern.indices
+    )
 
 
 def empty(shape: Shape, sparse_dim: int, dtype: dt.DType, device: dt.Device) -> COO:

@@ -110,14 +110,14 @@ _CANONICAL: dict[Any, tuple[str, Any]] = {
 }
 
 
-def to_scipy(x: Entries, form: str | None = None) -> SciPyArray:
+def to_scipy(x: Entries, scipy_format: str | None = None) -> SciPyArray:
     """Convert a sparse tensor to a SciPy sparse array.
 
-    `form`: "coo", for matrices also "csr", "csc" or "bsr"; by default that of the layout.
+    `scipy_format`: "coo", for matrices also "csr", "csc" or "bsr"; by default that of the layout.
     Shapes: any; dense dimensions become sparse ones.
     Dtypes: all that NumPy has.
-    Raises: ArgumentError for another `form`, ShapeError for one of matrices only, LayoutError,
-    DTypeError for bfloat16; ModuleNotFoundError without SciPy.
+    Raises: ArgumentError for another `scipy_format`, ShapeError for one of matrices only,
+        LayoutError, DTypeError for bfloat16; ModuleNotFoundError without SciPy.
 
     >>> import dovetail as dt
     >>> x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3), device="reference")
@@ -125,19 +125,21 @@ def to_scipy(x: Entries, form: str | None = None) -> SciPyArray:
     2
     """
     own = required_sparse("to_scipy", x).layout.name.removeprefix("sparse_")
-    form = own if form is None else form
-    arguments.choice("to_scipy", form, "form", ("coo", "csr", "csc", "bsr"))
-    if form != "coo" and x.ndim != 2:
-        raise dt.ShapeError(f"to_scipy: {form} is for matrices, not shape {x.shape}; see 'coo'")
+    scipy_format = own if scipy_format is None else scipy_format
+    arguments.choice("to_scipy", scipy_format, "form", ("coo", "csr", "csc", "bsr"))
+    if scipy_format != "coo" and x.ndim != 2:
+        raise dt.ShapeError(
+            f"to_scipy: {scipy_format} is for matrices, not shape {x.shape}; see 'coo'"
+        )
     sparse = importlib.import_module("scipy.sparse")
     if own != "coo":
         array = _scipy_from_parts(sparse, own, x)
-        return array if form == own else array.asformat(form)
+        return array if scipy_format == own else array.asformat(scipy_format)
     x = x.as_coo()
     indices, values = _host(fully_sparse(x))
     array = sparse.coo_array((values.copy(), tuple(indices.copy())), x.shape)
     array.has_canonical_format = x.is_coalesced()
-    return array if form == "coo" else array.asformat(form)
+    return array if scipy_format == "coo" else array.asformat(scipy_format)
 
 
 def _scipy_from_parts(sparse: Any, form: str, x: Entries) -> SciPyArray:
@@ -252,12 +254,12 @@ def load(file: File, *, device: DeviceLike = None) -> COO:
     if not hasattr(file, "read"):
         arguments.path("load", file, "file")
     arrays = _Arrays(file)
-    if arrays.word("format") == FORMAT:
+    if arrays.text("format") == FORMAT:
         return sparse_coo_tensor(
             arrays.array("indices", "iu", 2),
             arrays.array("values", "biufc"),
             arrays.shape(),
-            dtype=arrays.word("dtype"),
+            dtype=arrays.text("dtype"),
             device=device,
             is_coalesced=bool(arrays.array("is_coalesced", "b", 0)),
         )
@@ -267,7 +269,7 @@ def load(file: File, *, device: DeviceLike = None) -> COO:
 
 
 def _scipy_indices(arrays: _Arrays) -> Any:
-    form = arrays.word("format")
+    form = arrays.text("format")
     if form == "coo":
         if "coords" in arrays.arrays:
             return arrays.array("coords", "iu", 2)
@@ -315,7 +317,7 @@ class _Arrays:
             raise self.error(f"its {name!r} is of dtype {value.dtype} and shape {value.shape}")
         return value
 
-    def word(self, name: str) -> str:
+    def text(self, name: str) -> str:
         """Return the text of an array that holds one string."""
         text = self.array(name, "US", 0).item()
         return text.decode("ascii", "replace") if isinstance(text, bytes) else str(text)

@@ -23,7 +23,7 @@ from .view_rules import transpose_pattern
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]
-Known: TypeAlias = dict[int, tuple[int, object]]
+PatternNumbers: TypeAlias = dict[int, tuple[int, object]]
 """Patterns that are flattened already, by id: their number, and the pattern to keep it alive."""
 
 
@@ -65,7 +65,7 @@ class PatternSpec(NamedTuple):
 class TransposeSpec(NamedTuple):
     """A recipe for the transpose of a pattern that refers to the pattern as its source."""
 
-    of: PatternSpec | int
+    source: PatternSpec | int
 
 
 class EntriesSpec(NamedTuple):
@@ -78,7 +78,7 @@ class EntriesSpec(NamedTuple):
         """Build the sparse tensor; the protocol is that of `dovetail.extend.LayoutTensor`."""
         values, spec = next(parts), self.pattern
         p = _build(
-            spec.of if isinstance(spec, TransposeSpec) else spec, parts, patterns, values.device
+            spec.source if isinstance(spec, TransposeSpec) else spec, parts, patterns, values.device
         )
         x: Entries = object.__new__(self.kind)
         x.pattern = transpose_pattern(p) if isinstance(spec, TransposeSpec) else p
@@ -96,7 +96,7 @@ def _build(
     return p
 
 
-def flatten(x: Entries, patterns: Known) -> tuple[Sequence[Tensor], EntriesSpec]:
+def flatten(x: Entries, patterns: PatternNumbers) -> tuple[Sequence[Tensor], EntriesSpec]:
     """Return the strided tensors of `x` and its recipe, as `dovetail.extend.LayoutTensor` asks."""
     p, parts = x.pattern, [x.values()]
     source = p.transposed_from if isinstance(x, COO) else None
@@ -116,7 +116,7 @@ def _derive_for_products(x: Entries, p: Pattern, transpose: bool) -> None:
 
 
 def _flatten_pattern(
-    p: Pattern, patterns: Known, parts: list[Tensor], inner: bool = False
+    p: Pattern, patterns: PatternNumbers, parts: list[Tensor], inner: bool = False
 ) -> PatternSpec | int:
     """Append the vectors of a pattern to `parts`, and return its recipe or its number in `known`.
 

@@ -42,7 +42,7 @@ from .sparse_ops import Runs
 from .tensor import COO, coo
 
 Tensor = dt.Tensor
-WORD = 64  # bits
+WORD_BITS = 64  # bits
 POINTS_PER_UNIT = 4  # grid points for each unit of concurrency, as rows have different lengths
 WORKSPACE_BYTES_MAX = 1 << 26
 ROWS_PER_PRODUCT_MAX = 4  # with more rows than that, most are empty and sorting is faster
@@ -102,7 +102,7 @@ def _product_limits(p: Pattern, q: Pattern) -> tuple[int, Tensor]:
 # --- the kernels ---------------------------------------------------------------------------------
 
 
-def _rows(site: KernelSite, workspace: int, rows: int) -> tuple[Value, Value, Value]:
+def _rows_of_point(site: KernelSite, workspace: int, rows: int) -> tuple[Value, Value, Value]:
     """Return the grid point, and the start and end of its rows.
 
     `workspace`: the operand with one row for each point; `rows`: the number of rows in all.
@@ -123,18 +123,21 @@ def _fill_row(site: KernelSite, workspace: int, value: Value, point: Value) -> N
     site.builder.effect(fold_loop(0, site.size(workspace, 1), (), step))
 
 
-def _products(site: KernelSite, at: Sequence[int], row: Value, each: Any) -> Loop:
-    """Return a loop over the products of a row; `each(k, entry)` returns the effects of one.
+def _products(
+    site: KernelSite, operand_numbers: Sequence[int], row: Value, effects_of: Any
+) -> Loop:
+    """Return a loop over the products of a row; `effects_of(k, entry)` returns the effects of one.
 
-    `at`: the operand numbers of the left columns, the left bounds and the right bounds.
+    `operand_numbers`: the operand numbers of the left columns, the left bounds and the right
+    bounds.
     """
-    columns, bounds, others = at
+    columns, bounds, others = operand_numbers
 
     def left_step(k: Value) -> LoopStep:
         c = site.read(columns, k)
 
         def right_step(entry: Value) -> LoopStep:
-            return (), each(k, entry)
+            return (), effects_of(k, entry)
 
         return (), [fold_loop(site.read(others, c), site.read(others, c + 1), (), right_step)]
 
@@ -163,7 +166,7 @@ def _lowest_bit(x: Value) -> Value:
 
 
 def _bit(j: Value) -> Value:
-    return _word(1) << cast(j & (WORD - 1), uint64)
+    return _word(1) << cast(j & (WORD_BITS - 1), uint64)
 
 
 def _columns(launches: Launches) -> None:
@@ -173,9 +176,9 @@ def _columns(launches: Launches) -> None:
     them it stores the number of columns of each row. attrs: points, columns of the product.
     """
     points, columns = launches.attrs
-    words = -(-columns // WORD)
+    words = -(-columns // WORD_BITS)
     bits = launches.temporary(uint64, (points, words))
-    above = launches.temporary(uint64, (points, -(-words // WORD)))
+    above = launches.temporary(uint64, (points, -(-words // WORD_BITS)))
     launches.launch(
         "sparse_columns", _mark_columns, 0, 1, 2, 3, 4, bits, above, launches.result, changes=(5, 6)
     )
@@ -184,7 +187,7 @@ def _columns(launches: Launches) -> None:
 def _mark_columns(site: KernelSite) -> None:
     rows = site.extent(4, 0) - 1
     total = site.number("total", site.extent(-1, 0) - rows)
-    point, start, stop = _rows(site, 5, rows)
+    point, start, stop = _rows_of_point(site, 5, rows)
     none = _word(0)
     _fill_row(site, 5, none, point)
     _fill_row(site, 6, none, point)
@@ -201,24 +204,24 @@ def _mark_columns(site: KernelSite) -> None:
     def row(i: Value) -> LoopStep:
         walk, first = _products(site, (0, 1, 3), i, mark), site.read(4, i)
 
-        def of_above(t: Value, count: Value) -> LoopStep:
-            def of_word(_: Value, bits: Value, count: Value) -> LoopStep:
+        def visit_summary_word(t: Value, count: Value) -> LoopStep:
+            def visit_word(_: Value, bits: Value, count: Value) -> LoopStep:
                 w = (t << 6) + _lowest_bit(bits)
 
-                def of_bit(_: Value, bits: Value, count: Value) -> LoopStep:
+                def visit_bit(_: Value, bits: Value, count: Value) -> LoopStep:
                     j = (w << 6) + _lowest_bit(bits)
                     return (bits & (bits - _word(1)), count + 1), [site.stored(j, first + count)]
 
                 word = site.read(5, point, w)
-                loop = fold_loop(0, _popcount(word), (word, count), of_bit)
+                loop = fold_loop(0, _popcount(word), (word, count), visit_bit)
                 after = bits & (bits - _word(1)), loop.results[1]
                 return after, [loop, site.put(5, none, point, w)]
 
             word = site.read(6, point, t)
-            loop = fold_loop(0, _popcount(word), (word, count), of_word)
+            loop = fold_loop(0, _popcount(word), (word, count), visit_word)
             return (loop.results[1],), [loop, site.put(6, none, point, t)]
 
-        emitted = fold_loop(0, site.size(6, 1), (const(0, int64),), of_above)
+        emitted = fold_loop(0, site.size(6, 1), (const(0, int64),), visit_summary_word)
         return (), [walk, emitted, site.stored(emitted.results[0], total + i)]
 
     site.builder.effect(fold_loop(start, stop, (), row))
@@ -242,13 +245,13 @@ def _values(launches: Launches) -> None:
     """
     dtype, points, columns = launches.attrs
     sums = launches.temporary(dtype, (points, columns))
-    launches.launch("sparse_values", _add_up, *range(8), sums, launches.result, changes=(8,))
+    launches.launch("sparse_values", _add_products, *range(8), sums, launches.result, changes=(8,))
 
 
-def _add_up(site: KernelSite) -> None:
+def _add_products(site: KernelSite) -> None:
     dtype = site.casts[0]
     nothing = const(-0.0 if dtype.kind == "f" else 0, dtype)  # the identity of addition
-    point, start, stop = _rows(site, 8, site.extent(6, 0) - 1)
+    point, start, stop = _rows_of_point(site, 8, site.extent(6, 0) - 1)
     _fill_row(site, 8, nothing, point)
 
     def accumulate(k: Value, entry: Value) -> list[Store]:

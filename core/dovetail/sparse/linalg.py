@@ -15,7 +15,7 @@ import dovetail as dt
 from dovetail.extend import arguments, is_capturing, required
 
 from .compressed import CSR, to_sparse_csr
-from .pattern import Pattern, derives
+from .pattern import Pattern, cache_on_pattern
 from .sparse_ops import substitute
 
 __all__ = ["Solution", "cg", "gmres", "spsolve_triangular"]
@@ -141,7 +141,7 @@ def _square(x: Tensor) -> Tensor:
     return dt.real(product) if x.dtype.kind == "c" else product
 
 
-def _iterate(system: _System, callback: Callback | None, steps: _Steps) -> Solution:
+def _iterate(system: _System, callback: Callback | None, steps: _IterativeMethod) -> Solution:
     """Run steps until the residual is small enough or the limit of steps is reached."""
     with dt.no_grad():
         tolerance = system.squared_tolerance()
@@ -176,7 +176,7 @@ def _iterate_with_callback(
     return state
 
 
-class _Steps:
+class _IterativeMethod:
     """An iterative method: its first state and its step. A state ends with |r|^2 and a count."""
 
     def begin(self) -> tuple[Tensor, ...]:
@@ -239,7 +239,7 @@ def _attach_gradient(
 # --- conjugate gradients -------------------------------------------------------------------------
 
 
-class _Conjugate(_Steps):
+class _ConjugateGradients(_IterativeMethod):
     """Conjugate gradients. State: x, r, p, r M r, |r|^2, count."""
 
     def __init__(self, system: _System) -> None:
@@ -296,14 +296,14 @@ def cg(
     ([1.0, 7.0], 0)
     """
     system = _System("cg", A, b, x0, rtol, atol, maxiter, M)
-    solution = _iterate(system, callback, _Conjugate(system))
+    solution = _iterate(system, callback, _ConjugateGradients(system))
     return _attach_gradient(system, solution, cg, A, M)
 
 
 # --- generalised minimal residuals ---------------------------------------------------------------
 
 
-class _Residuals(_Steps):
+class _MinimalResiduals(_IterativeMethod):
     """Generalised minimal residuals. State: x, r, the next direction, |r|^2, count.
 
     The images q = A p of the directions p since the last restart are kept orthonormal, so no small
@@ -313,20 +313,20 @@ class _Residuals(_Steps):
     https://doi.org/10.1007/s11075-009-9311-8.
     """
 
-    SHRANK = 0.9
+    RESIDUAL_RATIO_MAX = 0.9
 
     def __init__(self, system: _System, restart: int) -> None:
         self.system, self.restart = system, restart
         blank = (restart, system.n)
         self.images = dt.zeros(blank, dtype=system.b.dtype, device=system.b.device)
-        self.sources = dt.zeros_like(self.images)
+        self.directions = dt.zeros_like(self.images)
         self.slots = dt.arange(restart, device=system.b.device)
 
     def begin(self) -> tuple[Tensor, ...]:
         s = self.system
         r = s.b.detach() - s.times(s.x0)
         s.precondition(r)
-        dt.evaluate(self.images, self.sources, self.slots)
+        dt.evaluate(self.images, self.directions, self.slots)
         count = dt.zeros((), dtype=dt.int64, device=r.device)
         return s.x0 + 0, r, r + 0, _square(r), count
 
@@ -340,16 +340,16 @@ class _Residuals(_Steps):
         for _ in range(2):  # the second pass removes the components that rounding left
             projections = self._projections(q, slot)
             q = q - dt.sum(projections * self.images, axis=0)
-            p = p - dt.sum(projections * self.sources, axis=0)
+            p = p - dt.sum(projections * self.directions, axis=0)
         size = _square(q)
         eps = dt.finfo(q.dtype).eps
         scale = dt.where(size > eps * eps * first, 1 / dt.sqrt(size), 0.0).astype(q.dtype)
         q, p = q * scale, p * scale
-        self.images[slot], self.sources[slot] = q, p
+        self.images[slot], self.directions[slot] = q, p
         along = _dot(q, r)
         x, r = x + along * p, r - along * q
         after = _square(r)
-        shrank = after <= self.SHRANK**2 * before
+        shrank = after <= self.RESIDUAL_RATIO_MAX**2 * before
         return x, r, dt.where(dt.logical_or(shrank, size == 0), r, q), after, count + 1
 
     def _projections(self, q: Tensor, slot: Tensor) -> Tensor:
@@ -402,7 +402,7 @@ def gmres(
         20 if restart is None else arguments.integer("gmres", restart, "restart", 1), most
     )
     with dt.no_grad():
-        solution = _iterate(system, callback, _Residuals(system, restart))
+        solution = _iterate(system, callback, _MinimalResiduals(system, restart))
     if not _needs_grad(A, b):
         return solution
     back = adjoint(A) if isinstance(A, Tensor) else None
@@ -476,7 +476,7 @@ def _check_triangular_system(name: str, a: Tensor, b: Tensor) -> tuple[CSR, Tens
     return matrix, b.astype(dtype, copy=False)  # type: ignore[return-value]  # astype keeps the layout
 
 
-@derives
+@cache_on_pattern
 def _triangle_info(p: Pattern, lower: bool) -> tuple[bool, Tensor]:
     """Return (all entries are on one side of the diagonal or on it, the entries on it)."""
     name = ("triangle", lower)

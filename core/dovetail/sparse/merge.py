@@ -36,11 +36,11 @@ def union(tensors: Sequence[COO]) -> tuple[Pattern, list[Tensor]]:
     ]
 
 
-def _compose(at: Tensor, further: Tensor) -> Tensor:
-    """Return `at[further]`, with -1 where `further` is negative."""
+def _compose(at: Tensor, indices: Tensor) -> Tensor:
+    """Return `at[further]`, with -1 where `indices` is negative."""
     if not at.shape[0]:
-        return dt.zeros_like(further) - 1
-    return dt.where(further < 0, -1, rows_at(at, dt.maximum(further, 0)))
+        return dt.zeros_like(indices) - 1
+    return dt.where(indices < 0, -1, rows_at(at, dt.maximum(indices, 0)))
 
 
 def _gather_or_zero(values: Tensor, at: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import NoReturn
 from dovetail.extend import arguments
 
 
-def refuse(name: str) -> NoReturn:
+def raise_missing_name(name: str) -> NoReturn:
     """Raise the AttributeError for a name: this is the `__getattr__` of the package."""
     hint = arguments.hints.find_hint("sparse", name)
     raise AttributeError(f"module 'dovetail.sparse' has no attribute {name!r}{hint}")

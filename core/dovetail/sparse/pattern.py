@@ -23,7 +23,7 @@ R = TypeVar("R")
 KEY_BITS_MAX = 62  # of a linearised position; larger shapes are sorted by several keys
 
 
-def derives(f: Callable[..., R]) -> Callable[..., R]:
+def cache_on_pattern(f: Callable[..., R]) -> Callable[..., R]:
     """Decorate a function that derives tensors from a pattern and caches them on the pattern.
 
     During a capture, the function of a pattern from outside runs uncaptured, as for a constant. Of
@@ -36,7 +36,7 @@ def derives(f: Callable[..., R]) -> Callable[..., R]:
         if not is_capturing():
             return f(p, *args)
         if p.is_captured:
-            copy = p.like(p.coords, unsorted_dims=p.unsorted_dims, unique=p.unique)
+            copy = p.with_coords(p.coords, unsorted_dims=p.unsorted_dims, unique=p.unique)
             copy.transposed_from = p.transposed_from
             copy._bounds, copy._transpose, copy.derived = p._bounds, p._transpose, {**p.derived}
             return f(copy, *args)
@@ -140,7 +140,7 @@ class Pattern:
         return math.prod(self.shape)
 
     @property
-    @derives
+    @cache_on_pattern
     def indices(self) -> Tensor:
         """The positions as one (dimensions, entries) tensor."""
         if self._indices is None:
@@ -149,7 +149,7 @@ class Pattern:
 
     # --- order
 
-    @derives
+    @cache_on_pattern
     def key(self, dims: Sequence[int]) -> Tensor:
         """Return row-major numbers of the positions along some dimensions."""
         if len(dims) == 1:
@@ -160,7 +160,7 @@ class Pattern:
             self._keys[cache_key] = linear(coords, sizes, self)
         return self._keys[cache_key]
 
-    @derives
+    @cache_on_pattern
     def order(self) -> Tensor | None:
         """Return the permutation that sorts the entries lexicographically, or None if sorted."""
         if self.unsorted_dims == 0:
@@ -169,7 +169,7 @@ class Pattern:
             self._order = self.order_by(range(self.unsorted_dims))
         return self._order
 
-    @derives
+    @cache_on_pattern
     def order_by(self, dims: Sequence[int]) -> Tensor:
         """Return the permutation that stably sorts the entries by some dimensions."""
         order: Tensor | None = None
@@ -205,7 +205,7 @@ class Pattern:
             moved = [rows_at(key, order) for key in keys]
             dt.evaluate(*moved)
         (starts,) = dt.nonzero(self._changes(moved))
-        return Runs(starts, order, self.count, reordered=tuple(zip(keys, moved, strict=True)))
+        return Runs(starts, order, self.count, reordered_keys=tuple(zip(keys, moved, strict=True)))
 
     def _changes(self, keys: Sequence[Tensor]) -> Tensor:
         """Return a mask: True if an entry's keys differ from those of the entry before it."""
@@ -215,7 +215,7 @@ class Pattern:
         different = functools.reduce(dt.logical_or, here)
         return dt.concat([dt.ones(1, dtype=dt.bool, device=self.device), different])
 
-    @derives
+    @cache_on_pattern
     def reduce_axes(self, axes: Shape) -> tuple[Runs, Pattern]:
         """Return the runs of entries that differ along `axes` only, and the pattern without them.
 
@@ -227,14 +227,14 @@ class Pattern:
             runs = self.runs(left, None if trailing else self.order_by(left))
             coords = [runs.values_of_first(self.coords[d]) for d in left]
             dt.evaluate(*runs.operands, *coords)
-            runs.reordered = ()
+            runs.reordered_keys = ()
             shape = tuple(self.shape[d] for d in left)
             count = runs.starts.shape[0]
             pattern = Pattern(coords, shape, count, self.device, unsorted_dims=0, unique=True)
             self._reduced[axes] = runs, pattern
         return self._reduced[axes]
 
-    @derives
+    @cache_on_pattern
     def coalesce(self) -> tuple[Pattern, Runs | None]:
         """Return the sorted pattern without repetition, and the runs of entries to sum.
 
@@ -269,7 +269,9 @@ class Pattern:
         # the check may save a sort, but it takes a host read
         may_check = not (self.unique and is_capturing())
         if may_check and self.unsorted_dims == len(self.shape) and self._is_ascending():
-            return self.like(self.coords, unsorted_dims=0, unique=True, indices=self._indices), None
+            return self.with_coords(
+                self.coords, unsorted_dims=0, unique=True, indices=self._indices
+            ), None
         order = self.order()
         if self.unique:
             everything = dt.arange(self.count, device=self.device)
@@ -278,7 +280,7 @@ class Pattern:
             runs = self.runs(range(len(self.shape)), order)
         coords = [runs.values_of_first(r) for r in self.coords]
         dt.evaluate(runs.starts, *coords)
-        runs.reordered = ()
+        runs.reordered_keys = ()
         self._keys.clear()
         count = runs.starts.size
         return Pattern(coords, self.shape, count, self.device, unsorted_dims=0, unique=True), runs
@@ -292,7 +294,7 @@ class Pattern:
     # --- compression of matrices
 
     @property
-    @derives
+    @cache_on_pattern
     def bounds(self) -> Tensor:
         """The row pointers of a coalesced matrix: the start of each row and the end of the last."""
         if self._bounds is None:
@@ -318,7 +320,7 @@ class Pattern:
         return self._transpose
 
     @property
-    @derives
+    @cache_on_pattern
     def transpose(self) -> tuple[Pattern, Tensor]:
         """The coalesced transpose of a coalesced matrix, and the order of the entries there."""
         if self._transpose is not None:
@@ -350,7 +352,7 @@ class Pattern:
 
     # --- others
 
-    def like(
+    def with_coords(
         self,
         coords: Sequence[Tensor],
         shape: Shape | None = None,

@@ -43,8 +43,8 @@ def _split_axes(x: COO, axes: Shape) -> tuple[Shape, Shape]:
     return tuple(d for d in axes if d < dims), tuple(d - dims + 1 for d in axes if d >= dims)
 
 
-def _reduces_all_sparse_axes(p: Pattern, gone: Shape) -> bool:
-    return len(gone) == len(p.shape)
+def _reduces_all_sparse_axes(p: Pattern, reduced_axes: Shape) -> bool:
+    return len(reduced_axes) == len(p.shape)
 
 
 def _is_empty_reduction(x: COO, axes: Shape) -> bool:
@@ -67,21 +67,21 @@ def _sum_of(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
 
 
 def _sum(x: COO, axes: Shape, dtype: DType) -> Tensor:
-    gone, inner = _split_axes(x, axes)
+    reduced_axes, inner = _split_axes(x, axes)
     p, values = x.pattern, x.values()
     values = values if values.dtype is dtype else values.astype(dtype)
     if inner:
         values = dt.sum(values, axis=inner, dtype=dtype)
-    if _reduces_all_sparse_axes(p, gone):
+    if _reduces_all_sparse_axes(p, reduced_axes):
         return dt.sum(values, axis=0, dtype=dtype)
-    if not gone or not p.count:
-        return coo(p, values) if not gone else _empty_result(p, gone, values)
-    runs, pattern = p.reduce_axes(gone)
+    if not reduced_axes or not p.count:
+        return coo(p, values) if not reduced_axes else _empty_result(p, reduced_axes, values)
+    runs, pattern = p.reduce_axes(reduced_axes)
     return coo(pattern, runs.combine("sum", values))
 
 
-def _empty_result(p: Pattern, gone: Shape, values: Tensor) -> COO:
-    left = [d for d in range(len(p.shape)) if d not in gone]
+def _empty_result(p: Pattern, reduced_axes: Shape, values: Tensor) -> COO:
+    left = [d for d in range(len(p.shape)) if d not in reduced_axes]
     shape = tuple(p.shape[d] for d in left)
     return coo(Pattern([p.coords[d] for d in left], shape, 0, p.device), values)
 
@@ -104,7 +104,7 @@ def variance(x: COO, axes: Shape, correction: float, keepdims: bool) -> Tensor:
     A zero that is not stored contributes the square of the mean. Computed in float32 or wider.
     """
     x = x.coalesce()
-    wide = coo(x.pattern, _wide(x.values()))
+    wide = coo(x.pattern, _widen(x.values()))
     n = math.prod(x.shape[d] for d in axes)
     left = n - correction
     squares = _squares(wide, axes, n)
@@ -118,30 +118,30 @@ def variance(x: COO, axes: Shape, correction: float, keepdims: bool) -> Tensor:
     return result.reshape(shape) if keepdims else result
 
 
-def _wide(values: Tensor) -> Tensor:
+def _widen(values: Tensor) -> Tensor:
     d = values.dtype
     return values.astype(d.compute if d.kind in "fc" else dt.float32, copy=False)
 
 
 def _squares(x: COO, axes: Shape, n: int) -> Tensor:
     """Return the sums of the squared distances from the means."""
-    gone, inner = _split_axes(x, axes)
+    reduced_axes, inner = _split_axes(x, axes)
     p, values = x.pattern, x.values()
     if not n or not p.count:
         squares = _abs_squared(values)
         return _sum(coo(p, squares), axes, squares.dtype)
-    if not gone:
+    if not reduced_axes:
         distance = values - dt.mean(values, axis=inner, keepdims=True)
         return coo(p, dt.sum(_abs_squared(distance), axis=inner))
-    blocks = math.prod(p.shape[d] for d in gone)
+    blocks = math.prod(p.shape[d] for d in reduced_axes)
     total = dt.sum(values, axis=inner, keepdims=True) if inner else values
-    if _reduces_all_sparse_axes(p, gone):
+    if _reduces_all_sparse_axes(p, reduced_axes):
         mean = dt.sum(total, axis=0, keepdims=True) / float(n)
         stored = dt.sum(_abs_squared(values - mean), axis=(0, *inner))
         absent = (blocks - p.count) * (n // blocks)
         per_zero = _abs_squared(mean).reshape(stored.shape)
         return stored + per_zero * float(absent) if absent else stored
-    runs, pattern = p.reduce_axes(gone)
+    runs, pattern = p.reduce_axes(reduced_axes)
     mean = runs.combine("sum", total) / float(n)
     distance = _abs_squared(values - rows_at(mean, runs.owners()))
     stored = runs.combine("sum", dt.sum(distance, axis=inner) if inner else distance)
@@ -174,14 +174,14 @@ def _extreme(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
 
 
 def _any(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    return _reduce_with_zeros(op, _truth(x), axes, lambda v: v)
+    return _reduce_with_zeros(op, _as_nonzero_mask(x), axes, lambda v: v)
 
 
 def _all(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    return _reduce_with_zeros(op, _truth(x), axes, lambda v: dt.logical_and(v, False))
+    return _reduce_with_zeros(op, _as_nonzero_mask(x), axes, lambda v: dt.logical_and(v, False))
 
 
-def _truth(x: COO) -> COO:
+def _as_nonzero_mask(x: COO) -> COO:
     return coo(x.pattern, x.values() if x.dtype is dt.bool else dt.not_equal(x.values(), 0))
 
 
@@ -198,20 +198,20 @@ _REDUCTIONS: dict[str, Any] = {
 
 def _reduce_with_zeros(op: Op, x: COO, axes: Shape, with_zero: Any) -> Tensor:
     """Reduce the values of each run, and combine the result with 0 if an element is missing."""
-    gone, inner = _split_axes(x, axes)
+    reduced_axes, inner = _split_axes(x, axes)
     p, values = x.pattern, x.values()
     if _is_empty_reduction(x, axes):
         return _reduce_empty(op, x, axes, values.dtype)
     if inner:
         values = _REDUCTIONS[op.name](values, axis=inner)
-    if not gone:
+    if not reduced_axes:
         return coo(p, values)
-    n = math.prod(p.shape[d] for d in gone)
-    if _reduces_all_sparse_axes(p, gone):
+    n = math.prod(p.shape[d] for d in reduced_axes)
+    if _reduces_all_sparse_axes(p, reduced_axes):
         return _reduce_all(op, values, p.count, n, with_zero)
     if not p.count:
-        return _empty_result(p, gone, values)
-    runs, pattern = p.reduce_axes(gone)
+        return _empty_result(p, reduced_axes, values)
+    runs, pattern = p.reduce_axes(reduced_axes)
     reduced = runs.combine(_SEGMENT_OPS[op.name], values)
     ones = dt.ones(p.count, dtype=dt.int64, device=p.device)
     counts = runs.combine("sum", ones).reshape(reduced.shape[0], *(1,) * (reduced.ndim - 1))
@@ -245,7 +245,7 @@ def _arg_extreme(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
     return scatter_rows(result, first, linear(pattern.coords, outer, pattern)).reshape(outer)
 
 
-def _first_extremes(op: Op, values: Tensor, where: Tensor, runs: Runs, n: int) -> Tensor:
+def _first_extremes(op: Op, values: Tensor, positions: Tensor, runs: Runs, n: int) -> Tensor:
     values = values.astype(dt.uint8) if values.dtype is dt.bool else values
     top = runs.combine("max" if op.name == "argmax" else "min", values)
     owner = runs.owners()
@@ -253,21 +253,21 @@ def _first_extremes(op: Op, values: Tensor, where: Tensor, runs: Runs, n: int) -
     here = dt.equal(values, best)
     if values.dtype.kind == "f":
         here = dt.logical_or(here, dt.isnan(values))
-    entry_position = runs.combine("min", dt.where(here, where, n))
-    gap = _first_gap(where, runs, owner)
+    entry_position = runs.combine("min", dt.where(here, positions, n))
+    gap = _first_gap(positions, runs, owner)
     beats = dt.greater(0, top) if op.name == "argmax" else dt.less(0, top)
     ties = dt.logical_and(dt.equal(top, 0), gap < entry_position)
     gap_wins = dt.logical_and(gap < n, dt.logical_or(beats, ties))
     return dt.where(gap_wins, gap, entry_position)
 
 
-def _first_gap(where: Tensor, runs: Runs, owner: Tensor) -> Tensor:
+def _first_gap(positions: Tensor, runs: Runs, owner: Tensor) -> Tensor:
     """Return the first missing position of each run: the first k with the k-th entry beyond k."""
     order = runs.order
-    ascending = where if order is None else rows_at(where, order)
+    ascending = positions if order is None else rows_at(positions, order)
     owners = owner if order is None else rows_at(owner, order)
-    rank = dt.arange(where.shape[0], device=where.device) - rows_at(runs.starts, owners)
-    counts = runs.combine("sum", dt.ones_like(where))
+    rank = dt.arange(positions.shape[0], device=positions.device) - rows_at(runs.starts, owners)
+    counts = runs.combine("sum", dt.ones_like(positions))
     late = dt.where(ascending > rank, rank, rows_at(counts, owners))
     return Runs(runs.starts, None, runs.entries).combine("min", late)
 

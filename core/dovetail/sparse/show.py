@@ -21,7 +21,7 @@ SHOWN_ENTRIES_MAX = 8
 PICTURE_CELLS_MAX = 100  # along the longer side
 
 
-def facts(x: Entries) -> str:
+def summary_line(x: Entries) -> str:
     """Return shape, number of entries, density, dtype and device as one line."""
     dims, order = _dims_and_order(x)
     return (
@@ -45,11 +45,11 @@ def _percent(x: Entries) -> str:
 
 
 def represent(x: Entries) -> str:
-    """Return `repr(x)`: the first and last entries, then the line of `facts`."""
+    """Return `repr(x)`: the first and last entries, then the line of `summary_line`."""
     lines = [f"  {at} -> {value}" for at, value in _entries(as_coo(x))]
     if x.nnz > SHOWN_ENTRIES_MAX:
         lines.insert(SHOWN_ENTRIES_MAX // 2, "  ...")
-    return "\n".join([f"{x.layout.name}_tensor(", *lines, f"  {facts(x)})"])
+    return "\n".join([f"{x.layout.name}_tensor(", *lines, f"  {summary_line(x)})"])
 
 
 def _entries(x: COO) -> list[tuple[str, str]]:
@@ -113,7 +113,7 @@ def spy(x: Entries, cells: int = PICTURE_CELLS_MAX) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * scale:.0f}" '
         f'height="{height * scale:.0f}" viewBox="0 0 {width} {height}">'
-        f"<title>{escape(facts(x))}</title>"
+        f"<title>{escape(summary_line(x))}</title>"
         f'<rect width="{width}" height="{height}" fill="none" stroke="#888" '
         f'stroke-width="{1 / scale:.3f}"/>'
         f'<g fill="#2563eb">{"".join(marks)}</g></svg>'

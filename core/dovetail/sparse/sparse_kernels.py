@@ -176,11 +176,13 @@ def expand(site: KernelSite) -> None:
     site.builder.effect(fold_loop(0, n, (), step))
 
 
-BLOCK = 1024  # entries of two merged lists that one walk visits in sequence
-WALKS = 4  # blocks that a grid point walks at once, to hide the latency of each walk's loads
+MERGE_BLOCK_ENTRIES = 1024  # entries of two merged lists that one walk visits in sequence
+WALKS_PER_POINT = (
+    4  # blocks that a grid point walks at once, to hide the latency of each walk's loads
+)
 
 
-def _split(site: KernelSite, d: Value) -> tuple[Value, Value]:
+def _split_merge_path(site: KernelSite, d: Value) -> tuple[Value, Value]:
     """Return how many of the first `d` entries of the merged order each list contributes.
 
     Of equal entries, that of the first list comes first. Source: merge path (Odeh, Green, Mwassi,
@@ -214,10 +216,12 @@ class _Walk:
         self.site, self.n, self.m = site, site.size(0, 0), site.size(1, 0)
         (i, j), self.end, zero = begin, end, const(0, int64)
         before = site.read(0, choose(zero < i, i - 1, zero))
-        is_visited = (zero < i) & (j < self.m) & eq(site.read(1, self.inside(j, self.m)), before)
+        is_visited = (
+            (zero < i) & (j < self.m) & eq(site.read(1, self.clamp_index(j, self.m)), before)
+        )
         self.begin = (i, j + cast(is_visited, int64))
 
-    def inside(self, i: Value, n: Value) -> Value:
+    def clamp_index(self, i: Value, n: Value) -> Value:
         return choose(i < n, i, const(0, int64))
 
     def next_entries(self, i: Value, j: Value) -> tuple[Value, Value]:
@@ -226,8 +230,8 @@ class _Walk:
         Both come next if they are equal; neither does beyond the end of the block.
         """
         here, there = i < self.end[0], j < self.end[1]
-        x = self.site.read(0, self.inside(i, self.n))
-        y = self.site.read(1, self.inside(j, self.m))
+        x = self.site.read(0, self.clamp_index(i, self.n))
+        y = self.site.read(1, self.clamp_index(j, self.m))
         first = here & (~there | (x <= y))
         return first, choose(first, (j < self.m) & eq(x, y), there)
 
@@ -235,8 +239,10 @@ class _Walk:
 def _walks(site: KernelSite, point: Value) -> list[_Walk]:
     """Return the walks of a grid point, one for each of its blocks."""
     total = site.size(0, 0) + site.size(1, 0)
-    starts = [(point * WALKS + w) * BLOCK for w in range(WALKS + 1)]
-    ends = [_split(site, choose(d < total, d, total)) for d in starts]
+    starts = [
+        (point * WALKS_PER_POINT + w) * MERGE_BLOCK_ENTRIES for w in range(WALKS_PER_POINT + 1)
+    ]
+    ends = [_split_merge_path(site, choose(d < total, d, total)) for d in starts]
     return [_Walk(site, *pair) for pair in pairwise(ends)]
 
 
@@ -263,11 +269,13 @@ def _walk_merged(site: KernelSite, point: Value, emit: Emit, carried: list[Value
         return tuple(carries), tuple(effects)
 
     begin = [v for walk, own in zip(walks, carried, strict=True) for v in (*walk.begin, own)]
-    return fold_loop(0, const(BLOCK, int64), begin, step)
+    return fold_loop(0, const(MERGE_BLOCK_ENTRIES, int64), begin, step)
 
 
 def merge_counts(site: KernelSite) -> None:
-    """Build `merge_counts(keys, others)`: count each block's different keys, (points, WALKS)."""
+    """Build `merge_counts(keys, others)`: count each block's different keys, (points,
+    WALKS_PER_POINT).
+    """
 
     def emit(
         i: Value, j: Value, first: Value, second: Value, n: Value
@@ -275,8 +283,8 @@ def merge_counts(site: KernelSite) -> None:
         return n + cast(first | second, int64), []
 
     point = site.axis(-1, 0)
-    results = _walk_merged(site, point, emit, [const(0, int64)] * WALKS).results
-    for w in range(WALKS):
+    results = _walk_merged(site, point, emit, [const(0, int64)] * WALKS_PER_POINT).results
+    for w in range(WALKS_PER_POINT):
         site.store(results[3 * w + 2], point, const(w, int64))
 
 
@@ -295,5 +303,5 @@ def merge(site: KernelSite) -> None:
         return at + cast(is_new, int64), effects
 
     point = site.axis(2, 0)
-    before = [site.read(2, point, const(w, int64)) for w in range(WALKS)]
+    before = [site.read(2, point, const(w, int64)) for w in range(WALKS_PER_POINT)]
     site.builder.effect(_walk_merged(site, point, emit, before))

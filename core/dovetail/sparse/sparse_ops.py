@@ -20,7 +20,7 @@ from dovetail.extend import (
 )
 
 from . import sparse_kernels
-from .sparse_kernels import BLOCK, WALKS
+from .sparse_kernels import MERGE_BLOCK_ENTRIES, WALKS_PER_POINT
 
 Tensor = dt.Tensor
 
@@ -30,7 +30,7 @@ Tensor = dt.Tensor
 class Runs:
     """Segments of entries: the start of each, and the order of the entries (None: as stored).
 
-    `reordered`: pairs of a vector with a number for each entry and that vector in `order`.
+    `reordered_keys`: pairs of a vector with a number for each entry and that vector in `order`.
     """
 
     def __init__(
@@ -38,10 +38,10 @@ class Runs:
         starts: Tensor,
         order: Tensor | None,
         entries: int,
-        reordered: tuple[tuple[Tensor, Tensor], ...] = (),
+        reordered_keys: tuple[tuple[Tensor, Tensor], ...] = (),
     ) -> None:
         self.starts, self.order, self.entries = starts, order, entries
-        self.reordered = reordered
+        self.reordered_keys = reordered_keys
         self._first: Tensor | None = None  # the first entry of each segment
 
     @property
@@ -58,7 +58,7 @@ class Runs:
 
     def values_of_first(self, rows: Tensor) -> Tensor:
         """Return the elements of `rows` at the first entry of each segment."""
-        for vector, moved in self.reordered:
+        for vector, moved in self.reordered_keys:
             if rows is vector:
                 return rows_at(moved, self.starts)
         if self._first is None:
@@ -102,12 +102,12 @@ def merge_keys(keys: Tensor, others: Tensor) -> Tensor:
 
     Shapes: (2, different keys); -1 if a list lacks the key. One host read: the number of keys.
     """
-    points = -(-(keys.shape[0] + others.shape[0]) // (BLOCK * WALKS))
-    counts = make_node(MERGE_COUNTS, (keys, others), (points, WALKS), dt.int64)
+    points = -(-(keys.shape[0] + others.shape[0]) // (MERGE_BLOCK_ENTRIES * WALKS_PER_POINT))
+    counts = make_node(MERGE_COUNTS, (keys, others), (points, WALKS_PER_POINT), dt.int64)
     ends = dt.cumulative_sum(counts.reshape(-1))
     dt.evaluate(counts, ends)
     total = int(ends[-1].item())
-    before = ends.reshape(points, WALKS) - counts
+    before = ends.reshape(points, WALKS_PER_POINT) - counts
     return make_node(MERGE, (keys, others, before), (2, total), dt.int64)
 
 

@@ -16,14 +16,14 @@ from dovetail.extend import broadcast_shapes, make_node, rows_at
 
 from .construct import to_sparse
 from .gustavson import times_sparse
-from .pattern import Pattern, derives, linear
+from .pattern import Pattern, cache_on_pattern, linear
 from .sparse_ops import PRODUCT, SAMPLED_PRODUCT, Runs, expand
 from .tensor import COO, coo
 from .view_rules import fully_sparse, view
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]
-INT32_POSITIONS = 1 << 31  # positions below it fit int32
+INT32_POSITIONS_MAX = 1 << 31  # positions below it fit int32
 
 
 def matmul(x1: Tensor, x2: Tensor) -> Tensor:
@@ -79,7 +79,7 @@ def _as_matrix(x: Tensor, axis: int) -> Any:
 def _sparse_strided(a: COO, b: Tensor) -> Tensor:
     """Multiply (..., m, k) by (..., k, n) as one product with a block-diagonal sparse matrix."""
     if a.ndim == 2:
-        return _one_sparse_matrix(a, b)
+        return _multiply_one_sparse_matrix(a, b)
     if b.ndim > 2:
         batch = broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2])
         a = _broadcast(a, (*batch, *a.shape[-2:]))
@@ -91,7 +91,7 @@ def _sparse_strided(a: COO, b: Tensor) -> Tensor:
     rows = p.coords[0] * m + p.coords[1]
     columns = p.coords[0] * k + p.coords[2] if b.ndim > 2 else p.coords[2]
     width = blocks * k if b.ndim > 2 else k
-    pattern = p.like([rows, columns], (blocks * m, width), unsorted_dims=0, unique=True)
+    pattern = p.with_coords([rows, columns], (blocks * m, width), unsorted_dims=0, unique=True)
     result = product(pattern, tall.values(), b.reshape(width, b.shape[-1]))
     return result.reshape(*batch, m, b.shape[-1])
 
@@ -112,7 +112,7 @@ def _broadcast(x: COO, shape: Shape) -> COO:
     return x if x.shape == shape else view(x, ("expand", shape))
 
 
-def _one_sparse_matrix(a: COO, b: Tensor) -> Tensor:
+def _multiply_one_sparse_matrix(a: COO, b: Tensor) -> Tensor:
     source = a.pattern.transposed_from
     if source is not None and source.is_coalesced:  # the source caches the order: no value moves
         p, is_transposed, values = source, True, a.values()
@@ -207,7 +207,7 @@ def _product(p: Pattern, transpose: bool, values: Tensor, dense: Tensor) -> Tens
     return result.reshape(-1, 1) if dense.ndim == 1 else result
 
 
-@derives
+@cache_on_pattern
 def positions(p: Pattern, transpose: bool) -> tuple[Tensor, ...]:
     """Return row pointers, columns, and for a transpose the order of the entries.
 
@@ -217,7 +217,7 @@ def positions(p: Pattern, transpose: bool) -> tuple[Tensor, ...]:
     if name not in p.derived:
         rows, order = p.transpose if transpose else (p, None)
         operands = [rows.bounds, rows.coords[1], *(() if order is None else (order,))]
-        if max(*p.shape, p.count) < INT32_POSITIONS:
+        if max(*p.shape, p.count) < INT32_POSITIONS_MAX:
             operands = [t.astype(dt.int32) for t in operands]
         dt.evaluate(*operands)
         p.derived[name] = tuple(operands)

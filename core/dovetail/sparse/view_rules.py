@@ -56,7 +56,7 @@ def _permute(x: COO, axes: Shape) -> COO:
     p, sparse = x.pattern, axes[:dims]
     if sparse == (1, 0):
         return coo(transpose_pattern(p), _permute_values(x, axes))
-    pattern = p.like(
+    pattern = p.with_coords(
         [p.coords[a] for a in sparse],
         tuple(p.shape[a] for a in sparse),
         unsorted_dims=_unsorted_after(sparse) if p.unsorted_dims == 0 else None,
@@ -79,7 +79,7 @@ def transpose_pattern(p: Pattern) -> Pattern:
     """
     if p.transposed_from is not None:
         return p.transposed_from
-    result = p.like(
+    result = p.with_coords(
         p.coords[::-1],
         p.shape[::-1],
         unsorted_dims=1 if p.unsorted_dims == 0 else None,
@@ -121,7 +121,7 @@ def _prepend_axes(p: Pattern, lead: int) -> Pattern:
     if not lead:
         return p
     shape, unsorted_dims = (1,) * lead + p.shape, 0 if p.unsorted_dims == 0 else None
-    return p.like(
+    return p.with_coords(
         [zeros(p)] * lead + list(p.coords), shape, unsorted_dims=unsorted_dims, unique=p.unique
     )
 
@@ -162,7 +162,7 @@ def _slice(x: COO, starts: Shape, lengths: Shape, steps: Shape) -> COO:
     if any(lengths[d] == 0 for d in cut):
         return empty((*lengths[:dims], *values.shape[1:]), dims, x.dtype, x.device)
     inside = [
-        _within(p.coords[d], starts[d], lengths[d], steps[d])
+        _is_in_slice(p.coords[d], starts[d], lengths[d], steps[d])
         for d in cut
         if lengths[d] != p.shape[d]
     ]
@@ -172,16 +172,18 @@ def _slice(x: COO, starts: Shape, lengths: Shape, steps: Shape) -> COO:
     return coo(_renumber(p, cut, starts, lengths, steps), values)
 
 
-def _renumber(p: Pattern, cut: list[int], starts: Shape, lengths: Shape, steps: Shape) -> Pattern:
+def _renumber(
+    p: Pattern, sliced_axes: list[int], starts: Shape, lengths: Shape, steps: Shape
+) -> Pattern:
     """Return the pattern with positions counted along the slice; all entries must lie in it."""
-    if not cut:
+    if not sliced_axes:
         return p
     coords = list(p.coords)
-    for d in cut:
+    for d in sliced_axes:
         moved = coords[d] - starts[d] if starts[d] else coords[d]
         coords[d] = moved if steps[d] == 1 else -moved if steps[d] == -1 else moved // steps[d]
-    is_reversed = any(steps[d] < 0 and lengths[d] > 1 for d in cut)
-    return p.like(
+    is_reversed = any(steps[d] < 0 and lengths[d] > 1 for d in sliced_axes)
+    return p.with_coords(
         coords,
         lengths[: len(p.shape)],
         unsorted_dims=None if is_reversed else p.unsorted_dims,
@@ -194,7 +196,7 @@ def _as_slice(start: int, length: int, step: int) -> slice:
     return slice(start, stop if stop >= 0 else None, step) if length else slice(0, 0)
 
 
-def _within(row: Tensor, start: int, length: int, step: int) -> Tensor:
+def _is_in_slice(row: Tensor, start: int, length: int, step: int) -> Tensor:
     """Return a mask: True if the index is one of start, start + step, ..."""
     low, high = sorted((start, start + (length - 1) * step))
     inside = dt.logical_and(row >= low, row <= high)
@@ -221,7 +223,7 @@ def _reshape(x: COO, shape: Shape) -> COO:
     else:
         _require_int64_positions("reshape", p.shape, x.shape)
         coords = unravel(linear(p.coords, p.shape, p), new)
-    return coo(p.like(coords, new, unsorted_dims=unsorted_dims, unique=p.unique), values)
+    return coo(p.with_coords(coords, new, unsorted_dims=unsorted_dims, unique=p.unique), values)
 
 
 def _sparse_axes_after(x: COO, shape: Shape) -> int | None:
@@ -235,9 +237,11 @@ def _sparse_axes_after(x: COO, shape: Shape) -> int | None:
     return None
 
 
-def _require_int64_positions(name: str, shape: Shape, whole: Shape) -> None:
+def _require_int64_positions(name: str, shape: Shape, full_shape: Shape) -> None:
     if math.prod(shape) >= 1 << 63:
-        raise dt.ShapeError(f"{name}: shape {whole} has more elements than an int64 can number")
+        raise dt.ShapeError(
+            f"{name}: shape {full_shape} has more elements than an int64 can number"
+        )
 
 
 _MOVES: dict[str, Callable[..., COO]] = {
@@ -330,28 +334,28 @@ def _select_by_arrays(
                     f"{x.shape[axis]}"
                 )
             arrays[axis] = dt.asarray(i, dtype=dt.int64, device=x.device)
-    named = sorted(arrays)
+    joined_axes = sorted(arrays)
     shape = dt.broadcast_shapes(*(a.shape for a in arrays.values()))
-    wanted = [dt.broadcast_to(arrays[a], shape).reshape(-1) for a in named]
-    query, entry = _join(x.pattern, named, wanted)
-    return _arrange_axes(x, items, named, shape, query, entry)
+    wanted = [dt.broadcast_to(arrays[a], shape).reshape(-1) for a in joined_axes]
+    query, entry = _join(x.pattern, joined_axes, wanted)
+    return _arrange_axes(x, items, joined_axes, shape, query, entry)
 
 
-def _join(p: Pattern, named: list[int], wanted: list[Tensor]) -> tuple[Tensor, Tensor]:
+def _join(p: Pattern, joined_axes: list[int], indices: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Return the pairs (query, entry) equal along the named axes, ordered by query, then entry."""
-    sizes = [p.shape[a] for a in named]
+    sizes = [p.shape[a] for a in joined_axes]
     _require_int64_positions("index", tuple(sizes), p.shape)
-    sorted_ = p.unsorted_dims == 0 and named == list(range(len(named)))
-    order = None if sorted_ else p.order_by(named)
-    keys = p.key(named) if order is None else rows_at(p.key(named), order)
-    queries = linear(wanted, sizes, p)
+    sorted_ = p.unsorted_dims == 0 and joined_axes == list(range(len(joined_axes)))
+    order = None if sorted_ else p.order_by(joined_axes)
+    keys = p.key(joined_axes) if order is None else rows_at(p.key(joined_axes), order)
+    queries = linear(indices, sizes, p)
     low, high = dt.searchsorted(keys, queries), dt.searchsorted(keys, queries, side="right")
     query, position = expand(low, high)
     return query, position if order is None else rows_at(order, position)
 
 
 def _arrange_axes(
-    x: COO, items: list[Any], named: list[int], shape: Shape, query: Tensor, entry: Tensor
+    x: COO, items: list[Any], joined_axes: list[int], shape: Shape, query: Tensor, entry: Tensor
 ) -> COO:
     """Build the result with its axes in NumPy's order."""
     looked_up = unravel(query, shape)
@@ -369,7 +373,7 @@ def _arrange_axes(
                 sizes.append(1)
             continue
         width = part.ndim if _is_mask(part) else 1
-        if axis in named:
+        if axis in joined_axes:
             before.append((others, len(coords)))
         elif axis < x.sparse_dim():
             others += 1

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..engine import tracer_api
-from ..engine.batched_write import write_together as write_memory
+from ..engine.batched_write import write_batch as write_memory
 from ..engine.evaluate import evaluate
-from ..graph.expr import Expr, overwritten
-from ..graph.refcount import Holder
+from ..graph.expr import Expr, mark_value_overwritten
+from ..graph.refcount import Box
 from .c_fields import expr_of
 from .other_layouts import scatter_rows
-from .tensor import Tensor, lazy_storage, make, strided
-from .writes import _before_write, _require_writable, to_spec, write
+from .tensor import Tensor, attach_lazy_storage, create_tensor, strided
+from .writes import _before_write, _require_writable, cast_to_spec, write_tensor
 
 
 def write_together(name: str, targets: Sequence[Tensor], values: list[Tensor]) -> None:
@@ -26,27 +26,27 @@ def write_together(name: str, targets: Sequence[Tensor], values: list[Tensor]) -
     specs = [expr_of(strided(name, x)).spec for x in targets]
     exprs = [strided(name, v)._expr for v in values]
     values.clear()
-    roots = [to_spec(name, e, s) for e, s in zip(exprs, specs, strict=True)]
+    roots = [cast_to_spec(name, e, s) for e, s in zip(exprs, specs, strict=True)]
     exprs.clear()
     if _write_directly(name, targets, roots):
         return
-    holders: list[Holder[Expr]] = [[r] for r in roots]
+    holders: list[Box[Expr]] = [[r] for r in roots]
     roots.clear()
     for x, holder in zip(targets, holders, strict=True):
-        write(name, x, holder)
+        write_tensor(name, x, holder)
 
 
 def _write_directly(
-    name: str, targets: Sequence[Tensor], roots: list[Expr], at: Expr | None = None
+    name: str, targets: Sequence[Tensor], roots: list[Expr], row_indices: Expr | None = None
 ) -> bool:
     leaves = [_leaf(x) for x in targets]
     notes = [_before_write(name, x, r) for x, r in zip(targets, roots, strict=True)]
     for e in leaves:
         _require_writable(name, e)
-    if any(notes) or not write_memory(roots, leaves, at):
+    if any(notes) or not write_memory(roots, leaves, row_indices):
         return False
     for e in leaves:
-        overwritten(e, name)
+        mark_value_overwritten(e, name)
     return True
 
 
@@ -56,7 +56,7 @@ def _leaf(x: Tensor) -> Expr:
     recorder = tracer_api.current()
     if recorder is not None and e.op is not None:
         recorder.evaluate_earlier(e)
-    return lazy_storage(x) if e.op is not None else e
+    return attach_lazy_storage(x) if e.op is not None else e
 
 
 def put_rows(name: str, targets: Sequence[Tensor], values: list[Tensor], at: Tensor) -> None:
@@ -76,5 +76,5 @@ def put_rows(name: str, targets: Sequence[Tensor], values: list[Tensor], at: Ten
     ):
         return
     evaluate(roots)
-    for x, new in zip(targets, map(make, roots), strict=True):
-        write(name, x, [scatter_rows(x, new, at)._expr], updates=True)
+    for x, new in zip(targets, map(create_tensor, roots), strict=True):
+        write_tensor(name, x, [scatter_rows(x, new, at)._expr], is_update=True)

@@ -8,16 +8,16 @@ cdef class Fields:
     cdef PyObject** named  # the pointer that points to this one; null outside of a list
 
 
-cdef class Aliases:
+cdef class AliasGroup:
     cdef PyObject* first
-    cdef public bint taped
+    cdef public bint has_tape
     cpdef add(self, object y)
-    cpdef list live(self)
+    cpdef list live_tensors(self)
 
 
 cpdef Expr expr_of(object x)
 cpdef become(object x, Expr e)
 cpdef bint is_strided(object x)
 cpdef object aliases_of(object x)
-cpdef object alias(object x, object y)
+cpdef object record_alias(object x, object y)
 cpdef object new_tensor(object kind, Expr e)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeGuard
 from weakref import ref
 
-from ..graph.weak_refs import alive
+from ..graph.weak_refs import live_refs
 
 if TYPE_CHECKING:
     from ..graph.expr import Expr
@@ -20,37 +20,37 @@ class Fields:
     __slots__ = ()
 
 
-class Aliases:
+class AliasGroup:
     """The tensors that share one memory, if there are several.
 
     A write to one of them affects the gradients of the others.
-    taped: True if any of them may have a tape.
+    has_tape: True if any of them may have a tape.
     """
 
-    __slots__ = ("_refs", "taped")
+    __slots__ = ("_refs", "has_tape")
 
     _refs: list[ref[Tensor]]
-    taped: bool
+    has_tape: bool
 
     def __init__(self) -> None:
-        self._refs, self.taped = [], False
+        self._refs, self.has_tape = [], False
 
     def add(self, y: Tensor) -> None:
         """Add a tensor."""
         y._aliases = self
         self._refs.append(ref(y))
         if y._expr.tape is not None:
-            self.taped = True
+            self.has_tape = True
         n = len(self._refs)
         if n >= 64 and not n & (n - 1):  # at doubled sizes, so the cost per tensor is constant
-            self._refs = alive(self._refs)
+            self._refs = live_refs(self._refs)
 
-    def leave(self, x: Tensor) -> None:
+    def remove(self, x: Tensor) -> None:
         """Remove a tensor that no longer shares the memory."""
         self._refs = [r for r in self._refs if r() is not x]
         x._aliases = None
 
-    def live(self) -> list[Tensor]:
+    def live_tensors(self) -> list[Tensor]:
         """Return the tensors that are alive."""
         return [t for r in self._refs if (t := r()) is not None]
 
@@ -58,7 +58,7 @@ class Aliases:
 _tensor: type[Tensor] | None = None
 
 
-def bind(tensor: type[Tensor]) -> None:
+def register_tensor_class(tensor: type[Tensor]) -> None:
     """Register the class Tensor."""
     global _tensor
     _tensor = tensor
@@ -79,16 +79,16 @@ def is_strided(x: object) -> TypeGuard[Tensor]:
     return type(x) is _tensor
 
 
-def aliases_of(x: Tensor) -> Aliases | None:
+def aliases_of(x: Tensor) -> AliasGroup | None:
     """Return the tensors that share the memory, or None if there are no others."""
     return x._aliases
 
 
-def alias(x: Tensor, y: Tensor) -> Tensor:
+def record_alias(x: Tensor, y: Tensor) -> Tensor:
     """Record that `y` shares the memory of `x`, and return `y`."""
     group = x._aliases
     if group is None:
-        group = Aliases()
+        group = AliasGroup()
         group.add(x)
     group.add(y)
     return y

@@ -7,7 +7,7 @@ leave it no search. Tensors have a `tp_dealloc` of their own, which clears just 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
-from dovetail.object_pool cimport keep
+from dovetail.object_pool cimport pool_objects
 from dovetail.graph.expr cimport Expr
 
 
@@ -105,11 +105,11 @@ cdef class Fields:
 _plain(Fields)
 
 
-cdef class Aliases:
+cdef class AliasGroup:
     """The tensors that share one memory, if there are several.
 
     A write to one of them affects the gradients of the others.
-    taped: True if any of them may have a tape.
+    has_tape: True if any of them may have a tape.
     """
 
     def __dealloc__(self):
@@ -123,14 +123,14 @@ cdef class Aliases:
             y._aliases = self
         _link(&self.first, <PyObject*>y)
         if expr_of(y).tape is not None:
-            self.taped = True
+            self.has_tape = True
 
-    def leave(self, x):
+    def remove(self, x):
         """Remove a tensor that no longer shares the memory."""
         _unlink(<PyObject*>x)
         x._aliases = None
 
-    cpdef list live(self):
+    cpdef list live_tensors(self):
         """Return the tensors that are alive."""
         cdef list tensors = []
         cdef PyObject* x = self.first
@@ -149,12 +149,12 @@ cdef inline _store_reference(object x, Py_ssize_t at, object value):
     Py_XDECREF(previous)
 
 
-def bind(tensor):
+def register_tensor_class(tensor):
     """Register the class Tensor."""
     global _tensor
     _tensor = tensor
     _bind(tensor, tensor.__dict__["_expr"], tensor.__dict__["_aliases"])
-    keep(tensor)
+    pool_objects(tensor)
 
 
 cpdef Expr expr_of(object x):
@@ -188,15 +188,15 @@ cpdef object aliases_of(object x):
     return x._aliases if group == NULL else <object>group
 
 
-cpdef object alias(object x, object y):
+cpdef object record_alias(object x, object y):
     """Record that `y` shares the memory of `x`, and return `y`."""
     found = aliases_of(x)
-    cdef Aliases group
+    cdef AliasGroup group
     if found is None:
-        group = Aliases()
+        group = AliasGroup()
         group.add(x)
     else:
-        group = <Aliases>found
+        group = <AliasGroup>found
     group.add(y)
     return y
 

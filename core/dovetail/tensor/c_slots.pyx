@@ -10,8 +10,8 @@ from cpython.object cimport PyObject
 from dovetail.graph.expr cimport Expr
 from dovetail.tensor.operators cimport record_binary, record_reflected
 from dovetail.tensor.slicing cimport basic_leaf
-from dovetail.tensor.c_fields cimport alias
-from dovetail.tensor.tensor cimport make
+from dovetail.tensor.c_fields cimport record_alias
+from dovetail.tensor.tensor cimport create_tensor
 from dovetail.tensor.writes cimport write_value
 
 from ..ops import table as ops
@@ -84,7 +84,7 @@ cdef object _multiply_matrices(object a, object b):
 
 cdef object _subscript(object x, object key):
     cdef Expr e = basic_leaf(x, key)
-    return _default_subscript(x, key) if e is None else alias(x, make(e))
+    return _default_subscript(x, key) if e is None else record_alias(x, create_tensor(e))
 
 
 cdef int _assign(object x, object key, PyObject* value) except -1:
@@ -92,7 +92,7 @@ cdef int _assign(object x, object key, PyObject* value) except -1:
     if value != NULL:  # null: `del x[key]`
         e = basic_leaf(x, key)
     if e is not None:
-        write_value("setitem", alias(x, make(e)), <object>value)
+        write_value("setitem", record_alias(x, create_tensor(e)), <object>value)
     elif value != NULL and type(x) is _tensor:
         _write_at(x, key, <object>value)
     else:

@@ -15,12 +15,12 @@ from .. import layout as lay
 from ..argument_checks import integers
 from ..backend import faults
 from ..backend.interface import Backend
-from ..backend.streams import current_handle, wait
+from ..backend.streams import current_handle, wait_for_stream
 from ..device_class import Device, opened
 from ..dtypes import DType, bool_, dtype, float32, uint8
 from ..engine import tracer_api
 from ..engine.evaluate import evaluate as evaluate_nodes
-from ..engine.evaluate import release
+from ..engine.evaluate import release_memory
 from ..errors import ArgumentError, DovetailError, DTypeError, ShapeError
 from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
 from ..layout import StridedView
@@ -29,11 +29,11 @@ from ..memory.overlap import connect_foreign, register_visible
 from ..memory.pointer import DataPtr, Export
 from ..memory.storage import Storage, storage_at, storage_over
 from ..ops import table as ops
-from ..plugins.device_handle import Opened
+from ..plugins.device_handle import OpenedDevice
 from ..settings import flags
-from .c_fields import alias, expr_of, is_strided
+from .c_fields import expr_of, is_strided, record_alias
 from .host_read import HostMemory, array_over, copy_array, element
-from .tensor import Tensor, make, parts_of, required, strided
+from .tensor import Tensor, create_tensor, parts_of, required, strided
 
 __all__ = ["evaluate"]
 
@@ -45,12 +45,14 @@ Nested: TypeAlias = "Number | list[Nested]"
 
 def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
     """Return a tensor with a copy of host values, whose NumPy dtype has the bytes of `dtype`."""
-    e = fresh(spec(values.shape, dtype, device, "asarray"))  # first: its errors name the function
+    e = allocate_leaf(
+        spec(values.shape, dtype, device, "asarray")
+    )  # first: its errors name the function
     if flags.captures and (recorder := tracer_api.current()) is not None:
         recorder.record_fill(e.storage, values.tobytes())
     if values.size:
         ptr = e.storage.ptr
-        where: Opened = device.opened or opened(device)
+        where: OpenedDevice = device.opened or opened(device)
         address = None
         if not where.asynchronous:  # else queued work may still use the memory
             address = where.host_address(ptr.address(), ptr.offset)
@@ -62,12 +64,12 @@ def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
         else:
             flat = np.asarray(values, order="C").reshape(-1).view(np.uint8).data
             where.backend.copy_in(ptr.handle, ptr.offset, flat, current_handle(device))
-    return make(e)
+    return create_tensor(e)
 
 
-def fresh(s: Spec) -> Expr:
+def allocate_leaf(s: Spec) -> Expr:
     """Return a leaf over newly allocated, uninitialised memory."""
-    device: Opened = s.device.opened or opened(s.device)
+    device: OpenedDevice = s.device.opened or opened(s.device)
     stream = current_handle(s.device)
     ptr: DataPtr = device.allocate(s.size * s.itemsize, stream)
     storage = storage_over(ptr, s.device)
@@ -76,7 +78,7 @@ def fresh(s: Spec) -> Expr:
     return leaf(storage, s, s.strides, 0)
 
 
-def fresh_by(op: str, s: Spec, allocator: Allocator) -> Expr:
+def allocate_leaf_from(op: str, s: Spec, allocator: Allocator) -> Expr:
     """Return a leaf over uninitialised memory from an allocator that the user chose."""
     tracer_api.refuse_read("an allocator is asked for memory, which")
     nbytes = s.size * s.dtype.itemsize
@@ -103,7 +105,7 @@ def evaluate(*tensors: Tensor) -> None:
     """
     if len(tensors) == 1 and type(tensors[0]) is Tensor:
         e = expr_of(tensors[0])
-        if e.op is not None or e.storage.pending is not None or flags.tainted:
+        if e.op is not None or e.storage.pending is not None or flags.has_unresolved_checks:
             evaluate_nodes((e,))
         return
     for t in tensors:
@@ -111,7 +113,7 @@ def evaluate(*tensors: Tensor) -> None:
     evaluate_nodes([p._expr for t in tensors for p in parts_of(t)])
 
 
-def evaluated(x: Tensor) -> Expr:
+def evaluate_leaf(x: Tensor) -> Expr:
     """Compute a tensor, and return its node, which is a leaf in memory then."""
     e = expr_of(x)
     if e.op is not None:
@@ -137,22 +139,22 @@ def storage(x: Tensor) -> Storage:
     (0.0, [0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     """
     tracer_api.refuse_read("storage() asks for a tensor's memory", x)
-    memory = storage_of(evaluated(strided("storage", x)))
+    memory = storage_of(evaluate_leaf(strided("storage", x)))
     if memory.dtype is None:
         memory.dtype = x.dtype
     register_visible(memory)
     return memory
 
 
-def view_storage(storage: Storage, wanted: DType | str | None) -> Tensor:
+def view_storage(storage: Storage, requested_dtype: DType | str | None) -> Tensor:
     """Return the elements of a storage as a vector; see `Storage.view`."""
     tracer_api.refuse_read("a storage shows its elements, which")
     stored = storage.dtype or uint8
-    element_dtype = stored if wanted is None else dtype(wanted, "view")
+    element_dtype = stored if requested_dtype is None else dtype(requested_dtype, "view")
     if element_dtype is bool_ and stored is not element_dtype:
         raise DTypeError("view: not all bytes are bools; see x != 0")
     s = spec((storage.nbytes // element_dtype.itemsize,), element_dtype, storage.device, "view")
-    return make(leaf(storage, s, s.strides, 0))
+    return create_tensor(leaf(storage, s, s.strides, 0))
 
 
 def data_ptr(x: Tensor) -> int:
@@ -170,11 +172,11 @@ def data_ptr(x: Tensor) -> int:
     0
     """
     tracer_api.refuse_read("data_ptr() asks for a tensor's memory", x)
-    e = evaluated(strided("data_ptr", x))
+    e = evaluate_leaf(strided("data_ptr", x))
     storage = storage_of(e)
-    release(storage)
+    release_memory(storage)
     device = opened(x.device)
-    wait(device, current_handle(x.device))
+    wait_for_stream(device, current_handle(x.device))
     register_visible(storage)
     ptr = storage.ptr
     at = ptr.offset + e.offset * x.itemsize
@@ -220,20 +222,20 @@ def buffer(x: Tensor, flags: int) -> memoryview:
     return memoryview(numpy(strided("memoryview", x)))  # type: ignore[arg-type]  # it is a buffer
 
 
-def values_of(name: str, x: Tensor | np.ndarray | np.generic) -> np.ndarray | np.generic:
+def read_values(name: str, x: Tensor | np.ndarray | np.generic) -> np.ndarray | np.generic:
     """Return the values of a tensor that function `name` reads; return an array as it is.
 
     Raises: LayoutError.
     """
-    return shown(strided(name, x)) if isinstance(x, Tensor) else x
+    return printable_values(strided(name, x)) if isinstance(x, Tensor) else x
 
 
-def shown(x: Tensor) -> np.ndarray:
+def printable_values(x: Tensor) -> np.ndarray:
     """Return the values for reading, as float32 if NumPy lacks the dtype."""
     e, dtype = x._expr, x.dtype.__numpy_dtype__
     if dtype is None:
         wide = spec(e.spec.shape, float32, e.spec.device)
-        return shown(make(node(ops.ASTYPE, (e,), wide, float32)))
+        return printable_values(create_tensor(node(ops.ASTYPE, (e,), wide, float32)))
     return host_array(x, dtype)
 
 
@@ -262,10 +264,10 @@ def _single_element(x: Tensor) -> Number:
         raise ShapeError(f"item: needs exactly one element, not shape {s.shape}; see tolist()")
     if flags.captures:
         tracer_api.refuse_read(f"the host reads a tensor, {s!r},", x)
-    address = _host_address(evaluated(x))
+    address = _host_address(evaluate_leaf(x))
     value: Number | None = None if address is None else element(s.dtype.name, address)
     if value is None:  # C does not know the dtype, or the host cannot reach it
-        value = shown(x).reshape(()).item()
+        value = printable_values(x).reshape(()).item()
     return value
 
 
@@ -281,12 +283,12 @@ def _element(x: Tensor, index: int | tuple[int, ...]) -> Tensor:
 
 def _host_address(e: Expr) -> int | None:
     """Wait for the device; return the host address of a leaf's first element, or None."""
-    device: Opened = e.spec.device.opened or opened(e.spec.device)
+    device: OpenedDevice = e.spec.device.opened or opened(e.spec.device)
     if device.asynchronous or device.faults.pending:
-        wait(device, current_handle(e.spec.device))
+        wait_for_stream(device, current_handle(e.spec.device))
     storage = storage_of(e)
     if storage.checks:
-        faults.look(storage)
+        faults.settle_before_read(storage)
     ptr = storage.ptr
     address: int | None = device.host_address(ptr.handle, ptr.offset + e.offset * e.spec.itemsize)
     return address
@@ -302,7 +304,7 @@ def tolist(x: Tensor) -> Nested:
     >>> dt.asarray([[1, 2], [3, 4]], device="reference").tolist()
     [[1, 2], [3, 4]]
     """
-    values: Nested = shown(strided("tolist", x)).tolist()
+    values: Nested = printable_values(strided("tolist", x)).tolist()
     return values
 
 
@@ -344,14 +346,14 @@ def as_index(x: Tensor) -> int:
     return int(item(x))
 
 
-def rows(x: Tensor) -> Iterator[Tensor]:
+def iterate_rows(x: Tensor) -> Iterator[Tensor]:
     """Implement `iter(x)`: compute `x` once, then yield x[0], x[1], ..."""
     if x.ndim == 0:
         raise DTypeError("iter: iteration over a 0-dimensional tensor; see x.item()")
-    return _rows(x)
+    return _iterate_rows(x)
 
 
-def _rows(x: Tensor) -> Iterator[Tensor]:
+def _iterate_rows(x: Tensor) -> Iterator[Tensor]:
     evaluate(x)
     for i in range(x.shape[0]):
         yield _row(x, i)
@@ -363,7 +365,9 @@ def _row(x: Tensor, i: int) -> Tensor:
         return x[i]
     e = x._expr
     s = spec(e.spec.shape[1:], e.spec.dtype, e.spec.device)
-    return alias(x, make(leaf(storage_of(e), s, e.strides[1:], e.offset + i * e.strides[0])))
+    return record_alias(
+        x, create_tensor(leaf(storage_of(e), s, e.strides[1:], e.offset + i * e.strides[0]))
+    )
 
 
 # --- NumPy arrays over memory ---------------------------------------------------------------------
@@ -377,19 +381,19 @@ def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray
     """
     if flags.captures:
         tracer_api.refuse_read(f"the host reads a tensor, {x._expr.spec!r},", x)
-    e = evaluated(x)
+    e = evaluate_leaf(x)
     storage = storage_of(e)
-    device: Opened = storage.device.opened or opened(storage.device)
+    device: OpenedDevice = storage.device.opened or opened(storage.device)
     ptr = storage.ptr
     address = device.host_address(ptr.address(), ptr.offset)
     owner: Export | Storage = storage
     if writable and address is not None and is_writable(e):
         owner = Export(storage)
-        release(storage)
+        release_memory(storage)
     if device.asynchronous or device.faults.pending:
-        wait(device, current_handle(storage.device))
+        wait_for_stream(device, current_handle(storage.device))
     if storage.checks:
-        faults.look(storage)
+        faults.settle_before_read(storage)
     if address is None:
         return _copy_to_array(x, device.backend, dtype)
     return _view_leaf(e, address, dtype, owner)
@@ -399,10 +403,12 @@ def is_writable(e: Expr) -> bool:
     """Return True if a leaf may be written: not read-only, each element with memory of its own."""
     if storage_of(e).read_only:
         return False
-    return 0 not in e.strides or not lay.repeats(StridedView(e.spec.shape, e.strides, 0))
+    return 0 not in e.strides or not lay.has_repeated_elements(
+        StridedView(e.spec.shape, e.strides, 0)
+    )
 
 
-def export(e: Expr) -> Export | Storage:
+def export_leaf(e: Expr) -> Export | Storage:
     """Return the owner for a view by which other code may write to a leaf's memory.
 
     Pending readers of the memory are computed first. Memory that the host does not reach is not
@@ -412,7 +418,7 @@ def export(e: Expr) -> Export | Storage:
     if opened(storage.device).backend.host_address(storage.ptr.handle, 0) is None:
         return storage
     owner = Export(storage)
-    release(storage)
+    release_memory(storage)
     return owner
 
 
@@ -424,7 +430,7 @@ def _view_leaf(e: Expr, address: int, dtype: np.dtype, owner: Export | Storage) 
     s, dense = e.spec, e.strides == e.spec.strides
     low, high = e.offset, e.offset + s.size
     if not dense:
-        low, high = lay.span(StridedView(s.shape, e.strides, e.offset))
+        low, high = lay.element_span(StridedView(s.shape, e.strides, e.offset))
     if high == low:
         return np.empty(e.spec.shape, dtype)
     storage = storage_of(e)
@@ -438,7 +444,7 @@ def _view_leaf(e: Expr, address: int, dtype: np.dtype, owner: Export | Storage) 
     return array_over(memory, s.shape, dtype, (e.offset - low) * dtype.itemsize, strides)
 
 
-def is_ours(memory: object) -> bool:
+def is_tensor_memory(memory: object) -> bool:
     """Return True if a buffer is over the memory of a tensor of this process."""
     while memory is not None and not isinstance(memory, HostMemory):
         if isinstance(memory, PickleBuffer):
@@ -448,7 +454,9 @@ def is_ours(memory: object) -> bool:
 
 
 def _copy_to_array(x: Tensor, backend: Backend, dtype: np.dtype) -> np.ndarray:
-    e = evaluated(x if x.is_contiguous() else make(node(ops.COPY, (x._expr,), x._expr.spec)))
+    e = evaluate_leaf(
+        x if x.is_contiguous() else create_tensor(node(ops.COPY, (x._expr,), x._expr.spec))
+    )
     ptr = storage_of(e).ptr
     out = np.empty(e.spec.shape, dtype)
     if out.size:
@@ -460,8 +468,8 @@ def _copy_to_array(x: Tensor, backend: Backend, dtype: np.dtype) -> np.ndarray:
 
 
 # Methods of Tensor by which the host reads values.
-READS: dict[str, object] = {
+READ_METHODS: dict[str, object] = {
     "numpy": numpy, "item": item, "tolist": tolist, "storage": storage, "data_ptr": data_ptr,
     "__array__": array, "__buffer__": buffer, "__bool__": as_bool, "__float__": as_float,
-    "__int__": as_int, "__complex__": as_complex, "__index__": as_index, "__iter__": rows,
+    "__int__": as_int, "__complex__": as_complex, "__index__": as_index, "__iter__": iterate_rows,
 }  # fmt: skip

@@ -8,14 +8,14 @@ from typing import Any
 import pluggy
 
 from ..plugins.plugin_registry import PluginRegistry
-from ..plugins.plugin_state import Record, State
+from ..plugins.plugin_state import PluginRecord, PluginState
 from .other_layouts import INTERFACE, LayoutInfo
 
-GROUPS = "dovetail.layouts.v"
+ENTRY_POINT_PREFIX = "dovetail.layouts.v"
 hookspec = pluggy.HookspecMarker("dovetail")
 
 
-class Hooks:
+class LayoutHooks:
     """The hooks of a layout plugin: module-level functions marked with `hookimpl`."""
 
     @staticmethod
@@ -32,20 +32,20 @@ class Hooks:
 class LayoutRegistry(PluginRegistry):
     """The layout plugins of one process. A loaded one is in state `open`; it has no devices."""
 
-    what = "layout"
-    groups, interface, hooks = GROUPS, INTERFACE, Hooks
+    plugin_kind = "layout"
+    groups, interface, hooks = ENTRY_POINT_PREFIX, INTERFACE, LayoutHooks
     info_hook = "dovetail_layout_info"
 
-    def accept(self, record: Record, info: object) -> None:
+    def accept_info(self, record: PluginRecord, info: object) -> None:
         """Store a plugin's LayoutInfo, or mark its record as failed."""
         if not isinstance(info, LayoutInfo) or info.layout.name != record.type:
             record.fail(
-                State.IMPORT_FAILED,
+                PluginState.IMPORT_FAILED,
                 f"dovetail_layout_info returned {info!r}, not a LayoutInfo of {record.type}",
             )
         elif self.check_description(record, info.layout.name, info.minimum_interface):
             self._infos[record.type] = info
-            record.state = State.OPEN
+            record.state = PluginState.OPEN
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
@@ -57,17 +57,17 @@ class LayoutRegistry(PluginRegistry):
             self.probe(name)
         return list(self._infos.values())
 
-    def find(self, where: str, name: str) -> Any:  # of any type
+    def find(self, kind: str, name: str) -> Any:  # of any type
         """Return what a layout adds to "functions" or "methods" under a name.
 
         Raises: AttributeError if none does, caused by the plugin's own error if one failed to load.
         """
         for info in self.infos():
-            attribute = getattr(info, where).get(name)
+            attribute = getattr(info, kind).get(name)
             if attribute is not None:
                 return attribute
         for record in self.records().values():
-            if record.state is not State.OPEN:
+            if record.state is not PluginState.OPEN:
                 raise AttributeError(f"{name!r} is not known") from record.error()
         raise AttributeError(name)
 

@@ -4,7 +4,7 @@ cimport cython
 from dovetail.graph.expr cimport Expr, binary_node, node
 from dovetail.identity_cache cimport IdentityCache
 from dovetail.tensor.c_fields cimport expr_of
-from dovetail.tensor.tensor cimport make
+from dovetail.tensor.tensor cimport create_tensor
 from dovetail.tensor.primitives cimport apply, view
 from dovetail.tensor.writes cimport write_result
 

@@ -12,9 +12,9 @@ from ..ops import table as ops
 from ..ops.table import Op
 from .c_fields import expr_of
 from .primitives import apply, in_place, view
-from .promotion import PYTHON_NUMBERS, decides
-from .result_type import SPECS, infer_binary, is_within, operator_caches, recent_binary
-from .tensor import Size, Tensor, make
+from .promotion import PYTHON_NUMBERS, overrides_operators
+from .result_type import OPERATOR_SPECS_MAX, infer_binary, is_within, operator_caches, recent_binary
+from .tensor import Size, Tensor, create_tensor
 from .writes import write_result
 
 Result = Tensor | NotImplementedType
@@ -29,10 +29,10 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
         inferred = recent_binary.get(op, a.spec, b.spec)
         if inferred is None:
             inferred = infer_binary(op, a, a.spec, b, b.spec)
-        return make(binary_node(op, a, b, inferred[0]))
+        return create_tensor(binary_node(op, a, b, inferred[0]))
     kind = type(other)
     if kind is Size:
-        other, kind = other.plain, int  # type: ignore[attr-defined]  # Size has it
+        other, kind = other.value, int  # type: ignore[attr-defined]  # Size has it
     if kind in PYTHON_NUMBERS and kind is not complex:
         inferred = recent_binary.get(op, a.spec, kind)
         if inferred is None:
@@ -41,8 +41,8 @@ def record_binary(op: Op, x: Tensor, other: object) -> Result:
             low, high, _ = inferred[1][1]  # type: ignore[misc]  # the limits of the number
             if not low <= other <= high:  # type: ignore[operator]  # it is a number
                 return apply(op, (x, other))
-        return make(binary_node(op, a, other, inferred[0]))
-    return NotImplemented if decides(other) else apply(op, (x, other))
+        return create_tensor(binary_node(op, a, other, inferred[0]))
+    return NotImplemented if overrides_operators(other) else apply(op, (x, other))
 
 
 def record_reflected(op: Op, number: object, x: Tensor) -> Result:
@@ -53,7 +53,7 @@ def record_reflected(op: Op, number: object, x: Tensor) -> Result:
         inferred = infer_binary(op, number, kind, b, b.spec)
     if inferred[1] is not None and not is_within((number, b), inferred[1]):
         return apply(op, (number, x))
-    return make(node(op, (number, b), inferred[0]))
+    return create_tensor(node(op, (number, b), inferred[0]))
 
 
 def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
@@ -61,7 +61,7 @@ def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
 
     The first is dovetail's hot path.
     """
-    operator_caches[op] = LRUCache(SPECS)
+    operator_caches[op] = LRUCache(OPERATOR_SPECS_MAX)
 
     def forward(self: Tensor, other: object) -> Result:
         return record_binary(op, self, other)
@@ -70,8 +70,8 @@ def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
         if type(self) is Tensor and type(other) in (bool, int, float):
             return record_reflected(op, other, self)
         if type(self) is Tensor and type(other) is Size:
-            return record_reflected(op, other.plain, self)
-        return NotImplemented if decides(other) else apply(op, (other, self))
+            return record_reflected(op, other.value, self)
+        return NotImplemented if overrides_operators(other) else apply(op, (other, self))
 
     def inplace(self: Tensor, other: object) -> Tensor:
         if type(self) is Tensor and (type(other) is Tensor or type(other) in PYTHON_NUMBERS):

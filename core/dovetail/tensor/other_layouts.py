@@ -42,8 +42,8 @@ from ..ops import table as ops
 from ..ops.scatter import Manner
 from ..ops.table import Op
 from .primitives import apply, view
-from .promotion import decides
-from .tensor import Size, Tensor, create_size, make, without_meaning
+from .promotion import overrides_operators
+from .tensor import Size, Tensor, create_size, create_tensor, unsupported_layout_text
 
 INTERFACE = (1, 2)  # version of the plugin interface; the entry points' group has the major number
 KEEPS = frozenset(
@@ -64,7 +64,7 @@ KEEPS = frozenset(
 Rule = Callable[..., Tensor]
 
 
-class Way(Protocol):
+class Unflattener(Protocol):
     """The inverse of `__flatten__`. Equal objects rebuild tensors in the same way."""
 
     def unflatten(self, parts: Iterator[Tensor], known: list[object]) -> Tensor:
@@ -97,10 +97,10 @@ def _binary(op: Op) -> tuple[Rule, Rule, Rule]:
     """Return the operator, reflected operator and in-place operator of a binary op."""
 
     def forward(self: Tensor, other: object) -> Tensor:
-        return NotImplemented if decides(other) else apply(op, (self, other))
+        return NotImplemented if overrides_operators(other) else apply(op, (self, other))
 
     def reflected(self: Tensor, other: object) -> Tensor:
-        return NotImplemented if decides(other) else apply(op, (other, self))
+        return NotImplemented if overrides_operators(other) else apply(op, (other, self))
 
     return forward, reflected, forward
 
@@ -158,7 +158,7 @@ class LayoutTensor(Tensor):
 
         Functions that accept any tensor call `tensor.strided` first, for an error with their name.
         """
-        raise LayoutError(without_meaning("strided memory", self))
+        raise LayoutError(unsupported_layout_text("strided memory", self))
 
     def run_rule(self, verb: str, name: str, *args: object) -> Tensor:
         """Run the layout's rule for a verb, in the name of the function `name`.
@@ -169,7 +169,9 @@ class LayoutTensor(Tensor):
         foreign_layout = self._other_layout(args)
         if rule is None or foreign_layout:
             raise LayoutError(
-                without_meaning(name, self, f" and {foreign_layout}" if foreign_layout else "")
+                unsupported_layout_text(
+                    name, self, f" and {foreign_layout}" if foreign_layout else ""
+                )
             )
         return rule(*args)
 
@@ -200,7 +202,7 @@ class LayoutTensor(Tensor):
 
     def __reduce_ex__(self, protocol: object) -> tuple[Rule, tuple[object, ...]]:
         """Return a function of the plugin, and its arguments, that rebuild the tensor."""
-        raise LayoutError(without_meaning("pickle", self))
+        raise LayoutError(unsupported_layout_text("pickle", self))
 
     def __copy__(self) -> Tensor:
         rebuild, args = self.__reduce_ex__(4)
@@ -212,7 +214,7 @@ class LayoutTensor(Tensor):
 
     def __flatten__(
         self, known: dict[int, tuple[int, object]]
-    ) -> tuple[Sequence[Tensor], Way] | None:
+    ) -> tuple[Sequence[Tensor], Unflattener] | None:
         """Return strided tensors for `dt.jit`, with the way to rebuild this tensor from them.
 
         A function is captured for the number of these, their shapes and the way. `known`: objects
@@ -265,7 +267,7 @@ def make_node(
 ) -> Tensor:
     """Return the pending result of a plugin's op (`Op` of kind "kernel") on strided tensors."""
     args = tuple([t._expr for t in operands])
-    return make(node(op, args, spec(shape, dtype, operands[0].device), attrs))
+    return create_tensor(node(op, args, spec(shape, dtype, operands[0].device), attrs))
 
 
 def gather_at(x: Tensor, at: Mapping[int, Tensor], shape: Shape, axes: Shape) -> Tensor:

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import layout as lay
 from ..argument_checks import DIMENSIONS
-from ..compat.keywords import UNGIVEN
+from ..compat.keywords import MISSING
 from ..dtypes import complex64, complex128, float64
 from ..engine.traced_numbers import TracedFloat
 from ..errors import DTypeError
@@ -23,8 +23,8 @@ from ..layout import Move, Shape, StridedView
 from ..lru_cache import LRUCache
 from ..ops import table as ops
 from ..ops.table import Op
-from .c_fields import alias, expr_of
-from .promotion import PYTHON_NUMBERS, beside
+from .c_fields import expr_of, record_alias
+from .promotion import PYTHON_NUMBERS, as_operand
 from .result_type import (
     apply_cache,
     infer_cached,
@@ -32,13 +32,13 @@ from .result_type import (
     is_within,
     recent_binary,
     recent_unary,
-    with_infinities,
+    replace_overflowing_ints,
 )
 from .slicing import basic_leaf
-from .tensor import OtherLayout, Size, Tensor, lazy_storage, make
+from .tensor import OtherLayout, Size, Tensor, attach_lazy_storage, create_tensor
 from .writes import (
     full_complex,
-    require_written_in_place,
+    require_strided_target,
     write_node_out,
     write_out,
     write_result,
@@ -48,19 +48,19 @@ Argument: TypeAlias = (
     Expr | Tensor | bool | int | float | complex
 )  # a Tensor is one of another layout
 
-_WHOLE = (slice(None),) * DIMENSIONS
+_FULL_SLICES = (slice(None),) * DIMENSIONS
 
 
 # --- other layouts --------------------------------------------------------------------------------
 
 
-def dispatch(verb: str, name: str, among: Sequence[object], *args: object) -> Tensor:
+def dispatch(verb: str, name: str, operands: Sequence[object], *args: object) -> Tensor:
     """Run the rule for `verb` of the first operand that is not strided (`other_layouts`).
 
     name: the function in whose name errors are raised.
     Raises: LayoutError if that layout has no such rule.
     """
-    x = next(x for x in among if isinstance(x, Tensor) and type(x) is not Tensor)
+    x = next(x for x in operands if isinstance(x, Tensor) and type(x) is not Tensor)
     other: OtherLayout = x  # type: ignore[assignment]  # a proper subclass of Tensor is a LayoutTensor
     return other.run_rule(verb, name, *args)
 
@@ -77,13 +77,13 @@ def _apply_cached_binary(op: Op, a: Expr, other: object) -> Tensor | None:
     if type(other) is Tensor:
         b = expr_of(other)
         inferred = recent_binary.get(op, a.spec, b.spec)
-        return None if inferred is None else make(binary_node(op, a, b, inferred[0]))
+        return None if inferred is None else create_tensor(binary_node(op, a, b, inferred[0]))
     if type(other) is Size:
-        other = other.plain
+        other = other.value
     inferred = recent_binary.get(op, a.spec, type(other))
     if inferred is None or inferred[1] is not None:  # the number must be checked against limits
         return None
-    return make(binary_node(op, a, other, inferred[0]))
+    return create_tensor(binary_node(op, a, other, inferred[0]))
 
 
 def apply(
@@ -99,7 +99,7 @@ def apply(
             inferred = recent_unary.get(op, e.spec, attrs)
             if inferred is None:
                 inferred = infer_unary(op, e, attrs)
-            return make(node(op, (e,), inferred[0], attrs))
+            return create_tensor(node(op, (e,), inferred[0], attrs))
         if len(args) == 2 and attrs is None:
             result = _apply_cached_binary(op, e, args[1])
             if result is not None:
@@ -114,7 +114,7 @@ def apply_one(op: Op, x: object, out: Tensor | None) -> Tensor:
         inferred = recent_unary.get(op, e.spec, None)
         if inferred is None:
             inferred = infer_unary(op, e, None)
-        return make(node(op, (e,), inferred[0], None))
+        return create_tensor(node(op, (e,), inferred[0], None))
     return _apply_general(op, (x,), None, out)
 
 
@@ -127,7 +127,7 @@ def apply_two(op: Op, x1: object, x2: object, out: Tensor | None) -> Tensor:
     return _apply_general(op, (x1, x2), None, out)
 
 
-def apply_noted(
+def apply_cached(
     ops_by_key: IdentityCache[Op], key: object, x1: object, x2: object, out: Tensor | None
 ) -> Tensor | None:
     """Record the op that is cached for `key` and the kinds of one or two operands.
@@ -136,7 +136,7 @@ def apply_noted(
     """
     if type(x1) is not Tensor:
         return None
-    if x2 is UNGIVEN:
+    if x2 is MISSING:
         op = ops_by_key.get(key, expr_of(x1).spec)
         return None if op is None else apply_one(op, x1, out)
     kind = expr_of(x2).spec if type(x2) is Tensor else type(x2)
@@ -150,7 +150,7 @@ def _apply_general(op: Op, args: Sequence[object], attrs: object, out: Tensor | 
     inferred = apply_cache.young.get((op, key, attrs))
     if inferred is None:
         if _has_other_layout(operands):
-            tensors = [make(a) if type(a) is Expr else a for a in operands]
+            tensors = [create_tensor(a) if type(a) is Expr else a for a in operands]
             result = dispatch("apply", op.name, operands, op, tensors, attrs)
             return result if out is None else write_out(op.name, out, result)
         inferred = infer_cached(apply_cache, (op, key, attrs), op, operands, attrs)
@@ -158,11 +158,11 @@ def _apply_general(op: Op, args: Sequence[object], attrs: object, out: Tensor | 
     if len(key) == 2 and attrs is None and _is_plain(args[0]) and _is_plain(args[1]):
         recent_binary.put(op, key[0], key[1], inferred)
     if limits is not None and not is_within(operands, limits):
-        tensors = [make(a) if type(a) is Expr else a for a in operands]
-        return _apply_general(op, with_infinities(op, tensors, limits), attrs, out)
+        tensors = [create_tensor(a) if type(a) is Expr else a for a in operands]
+        return _apply_general(op, replace_overflowing_ints(op, tensors, limits), attrs, out)
     if out is not None:
         return write_node_out(op.name, out, [node(op, operands, s, attrs)])
-    return make(node(op, operands, s, attrs))
+    return create_tensor(node(op, operands, s, attrs))
 
 
 def _has_other_layout(operands: Sequence[Argument]) -> bool:
@@ -170,29 +170,29 @@ def _has_other_layout(operands: Sequence[Argument]) -> bool:
     return any(isinstance(a, Tensor) for a in operands)
 
 
-def _operand(op: Op, x: object, among: Sequence[object]) -> Argument:
+def _operand(op: Op, x: object, operands: Sequence[object]) -> Argument:
     """Convert an operand that is no strided tensor, for a node's arguments.
 
     The result is a number, a tensor of another layout, or the node of an array.
     """
     if type(x) is complex:
-        return _complex(op, x, among)
+        return _complex(op, x, operands)
     if type(x) in PYTHON_NUMBERS or isinstance(x, Tensor):
         return x  # type: ignore[return-value]  # mypy does not narrow by `in`
     if type(x) is TracedFloat:
-        return x.taken()
+        return x.to_argument()
     for kind in PYTHON_NUMBERS:  # subclasses, such as an IntEnum
         if isinstance(x, kind) and not isinstance(x, np.generic):
-            return _operand(op, kind(x), among)  # type: ignore[arg-type]  # it is one of `kind`
-    return beside(op.name, x, among)._expr
+            return _operand(op, kind(x), operands)  # type: ignore[arg-type]  # it is one of `kind`
+    return as_operand(op.name, x, operands)._expr
 
 
-def _complex(op: Op, x: complex, among: Sequence[object]) -> Expr:
+def _complex(op: Op, x: complex, operands: Sequence[object]) -> Expr:
     """Return the node of a complex number, with the dtype that it has next to these operands.
 
     Raises: DTypeError if none of them is a tensor.
     """
-    tensors = [t for t in among if isinstance(t, Tensor)]
+    tensors = [t for t in operands if isinstance(t, Tensor)]
     if not tensors:
         raise DTypeError(f"{op.name}: at least one operand has to be a tensor; see dt.asarray")
     d = complex128 if any(t.dtype.part is float64 for t in tensors) else complex64
@@ -204,7 +204,7 @@ def in_place(op: Op, x: Tensor, *others: object, attrs: object = None) -> Tensor
 
     The result must have x's shape and a dtype that fits.
     """
-    require_written_in_place(op.name, x)
+    require_strided_target(op.name, x)
     return write_result(op.name, x, [apply(op, (x, *others), attrs)])
 
 
@@ -218,7 +218,7 @@ def reduce(op: Op, x: Tensor, axes: Shape, keepdims: bool, attrs: object = None)
     _, dtype = op.dtypes(op.name, [e.spec.dtype], attrs)
     remaining = tuple([n for d, n in enumerate(shape) if d not in axes])
     full = tuple([1 if d in axes else n for d, n in enumerate(shape)]) if keepdims else remaining
-    return make(node(op, (e,), spec(full, dtype, e.spec.device, op.name), (axes, attrs)))
+    return create_tensor(node(op, (e,), spec(full, dtype, e.spec.device, op.name), (axes, attrs)))
 
 
 # --- views ----------------------------------------------------------------------------------------
@@ -237,18 +237,22 @@ def view(x: Tensor, m: Move, name: str = "") -> Tensor:
     """
     if type(x) is not Tensor:
         return dispatch("view", name or m[0], (x,), x, m)
-    viewed_leaf = seen_as(x, m)
-    return view(apply(ops.COPY, (x,)), m) if viewed_leaf is None else alias(x, make(viewed_leaf))
+    viewed_leaf = view_node(x, m)
+    return (
+        view(apply(ops.COPY, (x,)), m)
+        if viewed_leaf is None
+        else record_alias(x, create_tensor(viewed_leaf))
+    )
 
 
-def seen_as(x: Tensor, m: Move) -> Expr | None:
+def view_node(x: Tensor, m: Move) -> Expr | None:
     """Return the node of a view, or None if the move needs a copy.
 
     No alias is recorded: callers other than `view` use the node as an operand, or own `x`.
     """
     e = x._expr
     if e.op is not None:
-        e = lazy_storage(x)
+        e = attach_lazy_storage(x)
     result = _moves.young.get((e.spec, e.strides, m)) or _apply_move(e, m)
     if not result:
         return None
@@ -264,7 +268,7 @@ def _apply_move(e: Expr, m: Move) -> MoveResult | Literal[False]:
     key = (e.spec, e.strides, m)
     result = _moves.find(key)
     if result is None:
-        after = lay.move(StridedView(e.spec.shape, e.strides, 0), m)
+        after = lay.apply_move(StridedView(e.spec.shape, e.strides, 0), m)
         result = False
         if after is not None:
             s = spec(after.shape, e.spec.dtype, e.spec.device, m[0])
@@ -278,11 +282,11 @@ _views: LRUCache[tuple[object, ...], MoveResult] = LRUCache(8192)
 _young_views = _views.young  # the cache keeps this dict object
 
 
-def viewed(name: str, x: object, first: object = None, second: object = None) -> Tensor | None:
+def cached_view(name: str, x: object, first: object = None, second: object = None) -> Tensor | None:
     """Return the view that a function returned before for such a tensor and these arguments.
 
     The tensor is in memory, the arguments are ints or tuples of ints. Return None if the view is
-    not cached; the function then passes its result to `noted_view`.
+    not cached; the function then passes its result to `remember_view`.
     """
     if type(x) is not Tensor:
         return None
@@ -296,7 +300,7 @@ def viewed(name: str, x: object, first: object = None, second: object = None) ->
     if result is None:
         return None
     s, strides, offset = result
-    return alias(x, make(leaf(e.storage, s, strides, e.offset + offset)))
+    return record_alias(x, create_tensor(leaf(e.storage, s, strides, e.offset + offset)))
 
 
 def _is_in_memory(e: Expr) -> bool:
@@ -316,32 +320,32 @@ def _are_int_tuples(values: tuple[object, ...]) -> bool:
     return True
 
 
-def noted_view(
-    seen: Tensor, name: str, x: object, first: object = None, second: object = None
+def remember_view(
+    result_view: Tensor, name: str, x: object, first: object = None, second: object = None
 ) -> Tensor:
-    """Cache a view of `x` that a function has made, for `viewed`; return it."""
+    """Cache a view of `x` that a function has made, for `cached_view`; return it."""
     arguments = (first, second)
-    if type(x) is Tensor and type(seen) is Tensor and _are_int_tuples(arguments):
-        e, view_expr = expr_of(x), expr_of(seen)
+    if type(x) is Tensor and type(result_view) is Tensor and _are_int_tuples(arguments):
+        e, view_expr = expr_of(x), expr_of(result_view)
         if _is_in_memory(e) and view_expr.op is None and view_expr.storage is e.storage:
             result = view_expr.spec, view_expr.strides, view_expr.offset - e.offset
             _views[name, e.spec, e.strides, arguments] = result
-    return seen
+    return result_view
 
 
 def slice_along(x: Tensor, axis: int, start: int, length: int, name: str = "") -> Tensor:
     """Return a view of `length` consecutive positions along one axis."""
-    e = basic_leaf(x, (*_WHOLE[:axis], slice(start, start + length)))
+    e = basic_leaf(x, (*_FULL_SLICES[:axis], slice(start, start + length)))
     if e is not None:
-        return alias(x, make(e))
+        return record_alias(x, create_tensor(e))
     return view(x, lay.slice_along(x.shape, axis, start, length), name)
 
 
-def place_along(x: Tensor, axis: int, position: int, name: str = "") -> Tensor:
+def select_along(x: Tensor, axis: int, position: int, name: str = "") -> Tensor:
     """Return a view of one position along an axis, without that axis."""
-    e = basic_leaf(x, (*_WHOLE[:axis], position))
+    e = basic_leaf(x, (*_FULL_SLICES[:axis], position))
     if e is not None:
-        return alias(x, make(e))
+        return record_alias(x, create_tensor(e))
     rest = x.shape[:axis] + x.shape[axis + 1 :]
     return view(slice_along(x, axis, position, 1, name), ("reshape", rest), name)
 
@@ -350,7 +354,7 @@ def is_viewable(x: Tensor, m: Move) -> bool:
     """Return True if the result of a move shares memory."""
     e = x._expr
     strides = e.spec.strides if e.op is not None else e.strides
-    return lay.move(StridedView(e.spec.shape, strides, 0), m) is not None
+    return lay.apply_move(StridedView(e.spec.shape, strides, 0), m) is not None
 
 
 def pending_view(e: Expr, *moves: Move) -> Expr:

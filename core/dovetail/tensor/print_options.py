@@ -35,7 +35,7 @@ FLOATMODES = ("fixed", "unique", "maxprec", "maxprec_equal")
 _chosen: dict[str, Any] = {}
 
 
-def options() -> dict[str, Any]:
+def current_options() -> dict[str, Any]:
     """Return the options in force: those of the process, overridden by the enclosing blocks."""
     return {**DEFAULTS, **_chosen, **settings.current().printing}
 
@@ -72,7 +72,7 @@ def get_printoptions() -> dict[str, object]:
     >>> dt.get_printoptions()["precision"]
     4
     """
-    return options()
+    return current_options()
 
 
 class printoptions(Switch):

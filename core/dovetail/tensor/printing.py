@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from .host import evaluated, item, shown
+from .host import evaluate_leaf, item, printable_values
 from .primitives import slice_along
-from .print_options import options
+from .print_options import current_options
 from .tensor import Tensor
 
 
 def _corners(x: Tensor, edge: int, axis: int = 0) -> np.ndarray:
     """Return the first and last items of each long axis, and one in between for the dots."""
     if axis == x.ndim:
-        return shown(x)
+        return printable_values(x)
     n = x.shape[axis]
     if n <= 2 * edge + 1:
         return _corners(x, edge, axis + 1)
@@ -32,11 +32,11 @@ def _corners(x: Tensor, edge: int, axis: int = 0) -> np.ndarray:
     return np.concatenate([low, high], axis)
 
 
-def _text(x: Tensor, prefix: str) -> str:
-    chosen = options()
+def _format_values(x: Tensor, prefix: str) -> str:
+    chosen = current_options()
     large = x.size > chosen["threshold"]
-    evaluated(x)  # once, not for each corner
-    values = _corners(x, chosen["edgeitems"]) if large else shown(x)
+    evaluate_leaf(x)  # once, not for each corner
+    values = _corners(x, chosen["edgeitems"]) if large else printable_values(x)
     return _as_text(
         values,
         chosen,
@@ -48,17 +48,23 @@ def _text(x: Tensor, prefix: str) -> str:
     )
 
 
-def _as_text(values: np.ndarray, chosen: Mapping[str, Any], **how: Any) -> str:
+def _as_text(values: np.ndarray, print_options: Mapping[str, Any], **how: Any) -> str:
     """Return NumPy's text of values, with the chosen options; None is NumPy's own option."""
-    how["precision"] = chosen["precision"]
-    how["suppress_small"] = True if chosen["sci_mode"] is False else chosen["suppress"]
-    how |= {k: chosen[k] for k in ("sign", "floatmode", "formatter") if chosen[k] is not None}
-    if chosen["sci_mode"]:
+    how["precision"] = print_options["precision"]
+    how["suppress_small"] = (
+        True if print_options["sci_mode"] is False else print_options["suppress"]
+    )
+    how |= {
+        k: print_options[k]
+        for k in ("sign", "floatmode", "formatter")
+        if print_options[k] is not None
+    }
+    if print_options["sci_mode"]:
         how["formatter"] = {
-            "float_kind": partial(_with_exponent, chosen),
+            "float_kind": partial(_with_exponent, print_options),
             **how.get("formatter", {}),
         }
-    named = {k: chosen[k] for k in ("nanstr", "infstr") if chosen[k] is not None}
+    named = {k: print_options[k] for k in ("nanstr", "infstr") if print_options[k] is not None}
     if not named:
         return np.array2string(values, **how)
     with np.printoptions(
@@ -75,12 +81,12 @@ def _with_exponent(chosen: Mapping[str, Any], value: Any) -> str:
 
 def texts(x: Tensor) -> np.ndarray:
     """Return the formatted elements of `repr(x)`, without elided regions."""
-    chosen = options()
-    evaluated(x)
+    chosen = current_options()
+    evaluate_leaf(x)
     if x.size <= chosen["threshold"]:
-        values = shown(x)
+        values = printable_values(x)
     else:
-        values = _without_middles(_corners(x, chosen["edgeitems"]), x, chosen["edgeitems"])
+        values = _drop_middles(_corners(x, chosen["edgeitems"]), x, chosen["edgeitems"])
     mark = "\x1f"  # in no number's text
     line = _as_text(
         values.reshape(-1),
@@ -92,7 +98,7 @@ def texts(x: Tensor) -> np.ndarray:
     return np.asarray(line[1:-1].split(mark)).reshape(values.shape)
 
 
-def _without_middles(corners: np.ndarray, x: Tensor, edge: int) -> np.ndarray:
+def _drop_middles(corners: np.ndarray, x: Tensor, edge: int) -> np.ndarray:
     """Return the corners without the items in place of the dots."""
     for axis, n in enumerate(x.shape):
         if n > 2 * edge:
@@ -105,10 +111,10 @@ def represent(x: Tensor) -> str:
     facts = [f"dtype={x.dtype.name}", f'device="{x.device}"']
     if x.size == 0:
         return f"tensor([], shape={x.shape}, {', '.join(facts)})"
-    chosen = options()
+    chosen = current_options()
     if x.size > chosen["threshold"]:
         facts.insert(0, f"shape={x.shape}")
-    text = f"tensor({_text(x, 'tensor(')}"
+    text = f"tensor({_format_values(x, 'tensor(')}"
     joint = (
         ", "
         if len(text.rsplit("\n", 1)[-1]) + len(", ".join(facts)) + 3 <= chosen["linewidth"]
@@ -119,15 +125,15 @@ def represent(x: Tensor) -> str:
 
 def text(x: Tensor) -> str:
     """Return `str(x)`: the values alone."""
-    return _text(x, "") if x.size else "[]"
+    return _format_values(x, "") if x.size else "[]"
 
 
-def formatted(x: Tensor, spec: str) -> str:
+def format_value(x: Tensor, spec: str) -> str:
     """Return `format(x, spec)`; one element is formatted as a number."""
     return format(item(x), spec) if spec and x.size == 1 else text(x)
 
 
-def in_notebook(x: Tensor) -> str:
+def format_html(x: Tensor) -> str:
     """Return the HTML view of a tensor for notebooks; docs/storage.md describes it."""
     html: str = import_module("..insight.notebook", __package__).html(x)
     return html

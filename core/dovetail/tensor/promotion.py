@@ -14,16 +14,16 @@ from ..errors import DeviceError, DovetailError, DTypeError, GradientError, Valu
 from .tensor import Tensor
 
 PYTHON_NUMBERS = (bool, int, float, complex)
-ARRAYS = (np.ndarray, list, tuple, range)  # operands that are neither tensors nor numbers
+ARRAY_TYPES = (np.ndarray, list, tuple, range)  # operands that are neither tensors nor numbers
 
 Scalar: TypeAlias = bool | int | float | complex
 Array: TypeAlias = Tensor | np.ndarray | Sequence[object]  # an operand that has a shape
 Operand: TypeAlias = Array | bool | int | float | complex
 
-_EXACT = {float32: float64, complex64: complex128}
+_WIDENED_DTYPES = {float32: float64, complex64: complex128}
 
 
-def operands(op: str, *arguments: object) -> tuple[Tensor | Scalar, ...]:
+def convert_operands(op: str, *arguments: object) -> tuple[Tensor | Scalar, ...]:
     """Return tensors and Python numbers, at least one a tensor, all on one device.
 
     NumPy arrays, NumPy scalars and lists become tensors there. As in NumPy, a NumPy scalar has its
@@ -31,8 +31,8 @@ def operands(op: str, *arguments: object) -> tuple[Tensor | Scalar, ...]:
 
     Raises: DTypeError, DeviceError.
     """
-    values = [x.taken() if type(x) is TracedFloat else x for x in arguments]
-    converted = tuple([x if is_kept(x) else beside(op, x, arguments) for x in values])
+    values = [x.to_argument() if type(x) is TracedFloat else x for x in arguments]
+    converted = tuple([x if is_native_operand(x) else as_operand(op, x, arguments) for x in values])
     devices = {x.device for x in converted if isinstance(x, Tensor)}
     if not devices:
         raise DTypeError(f"{op}: at least one operand has to be a tensor; see dt.asarray")
@@ -42,25 +42,25 @@ def operands(op: str, *arguments: object) -> tuple[Tensor | Scalar, ...]:
     return converted
 
 
-def is_kept(x: object) -> TypeGuard[Tensor | Scalar]:
+def is_native_operand(x: object) -> TypeGuard[Tensor | Scalar]:
     """Return True for an operand that stays as it is: a tensor or a Python number."""
     return isinstance(x, (Tensor, *PYTHON_NUMBERS)) and not isinstance(x, np.generic)
 
 
-def beside(name: str, x: object, among: Sequence[object]) -> Tensor:
+def as_operand(name: str, x: object, operands: Sequence[object]) -> Tensor:
     """Return a list, a NumPy array or scalar as a tensor on the device of the other operands.
 
     Raises: DTypeError for other types, and if none of the operands is a tensor.
     """
     if isinstance(x, np.generic) and x.dtype.kind in "biufc":
         x = np.asarray(x)
-    if not isinstance(x, ARRAYS) or decides(x):
+    if not isinstance(x, ARRAY_TYPES) or overrides_operators(x):
         raise DTypeError(
             f"{name}: operands are tensors, NumPy arrays, lists and numbers, not "
             f"{type(x).__name__}; see "
             + ("`x is None`" if x is None and name in ("equal", "not_equal") else "dt.asarray")
         )
-    tensors = [a for a in among if isinstance(a, Tensor)]
+    tensors = [a for a in operands if isinstance(a, Tensor)]
     if not tensors:
         raise DTypeError(f"{name}: at least one operand has to be a tensor; see dt.asarray")
     require_untaped(name, x)
@@ -68,9 +68,9 @@ def beside(name: str, x: object, among: Sequence[object]) -> Tensor:
         tensor: Tensor = callbacks.as_tensor(x, device=tensors[0].device)
         if isinstance(x, np.ndarray):
             return tensor
-        if tensor.dtype in _EXACT and any(t.dtype.part is float64 for t in tensors):
+        if tensor.dtype in _WIDENED_DTYPES and any(t.dtype.part is float64 for t in tensors):
             return callbacks.as_tensor(
-                x, dtype=_EXACT[tensor.dtype], device=tensor.device
+                x, dtype=_WIDENED_DTYPES[tensor.dtype], device=tensor.device
             )  # with all digits
         if tensor.dtype is int64 and any(t.dtype is uint64 for t in tensors):
             return _as_uint64(x, tensor)
@@ -87,7 +87,7 @@ def _as_uint64(x: object, tensor: Tensor) -> Tensor:
         return tensor
 
 
-def brought(name: str, *operands: object) -> tuple[Tensor, ...]:
+def as_tensors(name: str, *operands: object) -> tuple[Tensor, ...]:
     """Return the operands as tensors; convert lists and NumPy arrays on the device of the others.
 
     Raises: DTypeError, also for numbers.
@@ -95,12 +95,12 @@ def brought(name: str, *operands: object) -> tuple[Tensor, ...]:
     if {*map(type, operands)} == {Tensor}:
         return operands  # type: ignore[return-value]  # mypy does not infer it
     for x in operands:
-        if not isinstance(x, (Tensor, *ARRAYS)):
+        if not isinstance(x, (Tensor, *ARRAY_TYPES)):
             raise DTypeError(
                 f"{name}: operands are tensors, NumPy arrays and lists, not {type(x).__name__}; "
                 "see dt.asarray"
             )
-    return tuple([x if isinstance(x, Tensor) else beside(name, x, operands) for x in operands])
+    return tuple([x if isinstance(x, Tensor) else as_operand(name, x, operands) for x in operands])
 
 
 def require_untaped(name: str, x: object) -> None:
@@ -118,13 +118,13 @@ def require_untaped(name: str, x: object) -> None:
         )
 
 
-def decides(other: object) -> bool:
+def overrides_operators(other: object) -> bool:
     """Return True if an operand's class overrides operators by NumPy's protocol.
 
     Such a class has an `__array_ufunc__` of its own, or None for it.
     """
-    handler = getattr(type(other), "__array_ufunc__", _NUMPYS)
-    return handler is not _NUMPYS and not isinstance(other, (Tensor, np.generic))
+    handler = getattr(type(other), "__array_ufunc__", _NUMPY_ARRAY_UFUNC)
+    return handler is not _NUMPY_ARRAY_UFUNC and not isinstance(other, (Tensor, np.generic))
 
 
-_NUMPYS = np.ndarray.__array_ufunc__
+_NUMPY_ARRAY_UFUNC = np.ndarray.__array_ufunc__

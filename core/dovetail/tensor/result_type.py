@@ -21,12 +21,12 @@ Limits: TypeAlias = tuple[Range | None, ...]  # one per operand; None unless it 
 
 # The result's spec, and the limits of Python ints (None if no operand is an int).
 Inferred: TypeAlias = tuple[Spec, Limits | None]
-SPECS = 4096  # cached combinations of operands per operator
-APPLIED = 1 << 15  # cached combinations of `apply`, for all ops
+OPERATOR_SPECS_MAX = 4096  # cached combinations of operands per operator
+APPLY_CACHE_MAX = 1 << 15  # cached combinations of `apply`, for all ops
 Key = TypeVar("Key", bound=Hashable)
 # An operator's keys are the operands' specs, or types of numbers; `apply`'s: (op, these, attrs).
 operator_caches: dict[Op, LRUCache[tuple[Spec | type, Spec | type], Inferred]] = {}
-apply_cache: LRUCache[tuple[object, ...], Inferred] = LRUCache(APPLIED)
+apply_cache: LRUCache[tuple[object, ...], Inferred] = LRUCache(APPLY_CACHE_MAX)
 
 
 recent_binary: IdentityCache[Inferred] = (
@@ -100,7 +100,9 @@ def is_within(operands: Sequence[object], limits: Limits) -> bool:
     )
 
 
-def with_infinities(op: Op, operands: Sequence[object], limits: Limits) -> tuple[object, ...]:
+def replace_overflowing_ints(
+    op: Op, operands: Sequence[object], limits: Limits
+) -> tuple[object, ...]:
     """Return the operands with an infinity for each Python int that does not fit its dtype.
 
     Raises: ValueOverflow if the op needs the int itself, or its dtype has infinities.

@@ -59,7 +59,7 @@ def basic_leaf(x: Tensor, key: object) -> Expr | None:
             offset += part * step
         elif kind is slice:
             try:
-                start, length, by = span(part, extent)
+                start, length, by = resolve_slice(part, extent)
             except (TypeError, ValueError):
                 return None
             offset += start * step
@@ -75,7 +75,7 @@ def basic_leaf(x: Tensor, key: object) -> Expr | None:
     return leaf(e.storage, s, tuple(strides), offset)
 
 
-def span(part: slice, extent: int) -> tuple[int, int, int]:
+def resolve_slice(part: slice, extent: int) -> tuple[int, int, int]:
     """Return start, length and step of a slice along an axis. Raises: errors of `slice.indices`."""
     start, stop, step = part.indices(extent)
     length = len(range(start, stop, step))

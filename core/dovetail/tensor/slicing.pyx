@@ -186,7 +186,7 @@ cdef tuple _to_tuple(Py_ssize_t* numbers, Py_ssize_t count):
     return tuple([numbers[d] for d in range(count)])
 
 
-cpdef tuple span(object part, object extent):
+cpdef tuple resolve_slice(object part, object extent):
     """Return start, length and step of a slice along an axis. Raises: errors of `slice.indices`."""
     start, stop, step = part.indices(extent)
     length = len(range(start, stop, step))

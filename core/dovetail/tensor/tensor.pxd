@@ -9,10 +9,10 @@ from dovetail.tensor.c_fields cimport new_tensor
 cdef Flags flags
 
 
-cpdef object make(Expr e)
+cpdef object create_tensor(Expr e)
 cdef _limit_pending(Expr e)
-cpdef bint is_to_finish(Expr e) except -1
+cpdef bint must_evaluate(Expr e) except -1
 @cython.locals(e=Expr)
-cpdef Expr lazy_storage(object x)
+cpdef Expr attach_lazy_storage(object x)
 @cython.locals(storage=Storage)
-cpdef Storage waiting_storage(Expr e)
+cpdef Storage create_lazy_storage(Expr e)

@@ -20,16 +20,16 @@ from ..layout import Shape
 from ..memory.storage import Storage, storage_at
 from ..records import DEPTH_LIMIT
 from ..settings import flags
-from .c_fields import Aliases, Fields, bind, new_tensor
+from .c_fields import AliasGroup, Fields, new_tensor, register_tensor_class
 
 if TYPE_CHECKING:
     from .attached import HostReads, Operators
     from .signatures import Methods
 
-    class Attached(Operators, HostReads, Methods):
+    class AttachedMethods(Operators, HostReads, Methods):
         """The methods that other modules attach to Tensor."""
 else:
-    Attached = object
+    AttachedMethods = object
 
 __all__ = ["Tensor"]
 
@@ -43,7 +43,7 @@ class Size(int):
     """
 
     shape: Shape
-    plain: int  # the value as an int, for code that compares types
+    value: int  # the value as an int, for code that compares types
 
     @overload
     def __call__(self, dim: None = None) -> Shape: ...
@@ -67,11 +67,11 @@ def size_of_spec(s: Spec) -> Size:
 def create_size(n: int, shape: Shape) -> Size:
     """Return the Size of tensors of a shape with `n` elements."""
     size = Size(n)
-    size.shape, size.plain = shape, n
+    size.shape, size.value = shape, n
     return size
 
 
-class Tensor(Fields, Attached):
+class Tensor(Fields, AttachedMethods):
     """An n-dimensional array: a device, a layout and a dtype over memory or pending work.
 
     Tensors are made by `dt.asarray`, `dt.zeros`, ... and by every op. The result of an op is
@@ -90,7 +90,7 @@ class Tensor(Fields, Attached):
     __array_priority__ = 1000.0  # for Dask; NumPy uses `__array_ufunc__`
 
     _expr: Expr
-    _aliases: Aliases | None
+    _aliases: AliasGroup | None
 
     def __init__(self, *values: object, **options: object) -> None:
         raise DTypeError("Tensor: make tensors with dt.asarray, dt.zeros, dt.empty, ...")
@@ -275,7 +275,7 @@ class Tensor(Fields, Attached):
     __hash__ = object.__hash__
 
 
-bind(Tensor)
+register_tensor_class(Tensor)
 
 
 def required(op: str, x: object) -> Tensor:
@@ -288,7 +288,7 @@ def required(op: str, x: object) -> Tensor:
 def strided(op: str, x: object) -> Tensor:
     """Return `x` if it is a tensor over strided memory. Raises: DTypeError, LayoutError."""
     if type(x) is not Tensor:
-        raise LayoutError(without_meaning(op, required(op, x)))
+        raise LayoutError(unsupported_layout_text(op, required(op, x)))
     return x
 
 
@@ -308,7 +308,7 @@ def parts_of(x: Tensor) -> tuple[Tensor, ...]:
     return (x,) if type(x) is Tensor else cast(OtherLayout, x).parts
 
 
-def without_meaning(name: str, x: Tensor, addition: str = "") -> str:
+def unsupported_layout_text(name: str, x: Tensor, addition: str = "") -> str:
     """Return the text of the error for an op that a tensor's layout does not support."""
     return (
         f"{name}: has no meaning for the layout {x.layout.name}{addition} "
@@ -316,7 +316,7 @@ def without_meaning(name: str, x: Tensor, addition: str = "") -> str:
     )
 
 
-def make(e: Expr) -> Tensor:
+def create_tensor(e: Expr) -> Tensor:
     """Create the tensor of a node, and evaluate it if it must not stay pending."""
     t = new_tensor(Tensor, e)
     if e.depth > flags.depth:
@@ -327,18 +327,18 @@ def make(e: Expr) -> Tensor:
 def _limit_pending(e: Expr) -> None:
     """Evaluate a node that is too deep, reads exported memory, or is recorded in eager mode."""
     eager = settings.is_eager()
-    if flags.depth == 0 and settings.current().lines:
-        provenance.note(e)
+    if flags.depth == 0 and settings.current().records_lines:
+        provenance.record_line(e)
     if eager and (watcher := settings.current().anomaly) is not None:
-        watcher.look(e)
+        watcher.check_node(e)
         return
-    if is_to_finish(e):
-        run.finish(e)
+    if must_evaluate(e):
+        run.evaluate_and_wait(e)
     if eager or e.depth > DEPTH_LIMIT:
         run.evaluate((e,), eager)
 
 
-def is_to_finish(e: Expr) -> bool:
+def must_evaluate(e: Expr) -> bool:
     """Return True if a node reads exported memory, so that it must not stay pending.
 
     A captured function leaves nothing pending, and reads the current values at each call.
@@ -346,22 +346,22 @@ def is_to_finish(e: Expr) -> bool:
     return flags.depth == 0 and tracer_api.current() is None and reads_exported(e)
 
 
-def lazy_storage(x: Tensor) -> Expr:
+def attach_lazy_storage(x: Tensor) -> Expr:
     """Give a pending tensor a lazy storage, which views can share, and return its leaf."""
     e = x._expr
-    x._expr = leaf(waiting_storage(e), e.spec, e.spec.strides, 0)
+    x._expr = leaf(create_lazy_storage(e), e.spec, e.spec.strides, 0)
     x._expr.tape = e.tape
     return x._expr
 
 
-def waiting_storage(e: Expr) -> Storage:
+def create_lazy_storage(e: Expr) -> Storage:
     """Create a lazy storage: without memory, to be filled by a pending node."""
     storage = storage_at(None, e.spec.size * e.spec.dtype.itemsize, e.spec.device)
     storage.pending = e
     return storage
 
 
-def untaped(x: Tensor) -> Tensor:
+def drop_tape(x: Tensor) -> Tensor:
     """Remove the tape of a new result, so that no gradient flows through it, and return it."""
     x._expr.tape = None
     return x

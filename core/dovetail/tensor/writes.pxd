@@ -1,25 +1,25 @@
 # The C types of `writes.py`.
 cimport cython
 
-from dovetail.graph.expr cimport Expr, Spec, node, overwritten, spec, storage_of
+from dovetail.graph.expr cimport Expr, Spec, node, mark_value_overwritten, spec, storage_of
 from dovetail.engine.evaluate cimport update as update_memory
 from dovetail.engine.evaluate cimport write as write_memory
 from dovetail.identity_cache cimport IdentityCache
 from dovetail.records cimport Flags
-from dovetail.tensor.c_fields cimport Aliases, aliases_of, become, expr_of, is_strided
-from dovetail.tensor.tensor cimport make
+from dovetail.tensor.c_fields cimport AliasGroup, aliases_of, become, expr_of, is_strided
+from dovetail.tensor.tensor cimport create_tensor
 
 cdef Flags flags
 cdef IdentityCache _scalars
 cdef IdentityCache _expanded
 cdef dict _KINDS
-cdef dict _ORDER
+cdef dict _KIND_ORDER
 
 
 @cython.locals(e=Expr)
-cpdef write(object name, object x, list value, bint updates=*, Py_ssize_t others=*)
+cpdef write_tensor(object name, object x, list value, bint is_update=*, Py_ssize_t other_references=*)
 cpdef _require_writable(object name, Expr e)
-@cython.locals(group=Aliases)
+@cython.locals(group=AliasGroup)
 cpdef _before_write(object name, object x, Expr value)
 @cython.locals(want=Spec)
 cpdef write_value(object name, object x, object value)
@@ -36,6 +36,6 @@ cpdef require_fits_out(object name, object out, Expr result)
 cpdef Expr value_node(object name, object value, object want, object device)
 @cython.locals(spec_and_attrs=tuple)
 cpdef Expr _number(object name, object value, object want, object device)
-cpdef bint _fits(str kind, str into) except -1
+cpdef bint _fits(str kind, str target_kind) except -1
 @cython.locals(have=Spec)
-cpdef Expr to_spec(object name, Expr e, Spec want, object how=*)
+cpdef Expr cast_to_spec(object name, Expr e, Spec want, object name_suffix=*)

@@ -1,8 +1,8 @@
 """Writes in place: `x[key] = v`, `x += y`, `x.add_(y)`, `out=`, `x.scatter_(...)`.
 
-All of them call `write` with a target (a tensor, whose memory its views share), a value (a node of
-exactly the target's spec, from `value_node` and `to_spec`), and a mode: the value replaces the
-contents, or is an op that updates them.
+All of them call `write_tensor` with a target (a tensor, whose memory its views share), a value (a
+node of exactly the target's spec, from `value_node` and `cast_to_spec`), and a mode: the value
+replaces the contents, or is an op that updates them.
 
 A value is passed in a `Holder`, from which the callee pops it. A value without other references
 gets no memory of its own: it is computed right into the target's memory.
@@ -37,14 +37,14 @@ from ..graph.expr import (
     Attrs,
     Expr,
     Spec,
-    is_any_asked,
-    may_be_bad,
+    has_index_checks,
+    has_unresolved_check,
+    mark_value_overwritten,
     node,
-    overwritten,
     spec,
     storage_of,
 )
-from ..graph.refcount import Holder, is_sole_owner, take
+from ..graph.refcount import Box, is_sole_owner, pop
 from ..identity_cache import IdentityCache
 from ..layout import Move, Shape, StridedView
 from ..ops import table as ops
@@ -53,18 +53,18 @@ from ..settings import flags
 from .c_fields import aliases_of, become, expr_of, is_strided
 from .host import from_host
 from .promotion import PYTHON_NUMBERS, require_untaped
-from .tensor import Tensor, lazy_storage, make, strided
+from .tensor import Tensor, attach_lazy_storage, create_tensor, strided
 
 # --- write ----------------------------------------------------------------------------------------
 
 
-def write(
-    name: str, x: Tensor, value: Holder[Expr], updates: bool = False, others: int = 0
+def write_tensor(
+    name: str, x: Tensor, value: Box[Expr], is_update: bool = False, other_references: int = 0
 ) -> None:
     """Write `value`, of the spec of `x`, into the memory of `x`, for all views of it.
 
-    updates: the value is an op that updates the memory of its first operand, which is `x`.
-    others: this many other references to the value will read it from the target.
+    is_update: the value is an op that updates the memory of its first operand, which is `x`.
+    other_references: this many other references to the value will read it from the target.
     """
     e = expr_of(x)
     recorder = tracer_api.current() if flags.captures else None
@@ -73,31 +73,33 @@ def write(
             recorder.evaluate_earlier(e)  # otherwise a replay would not write there
         if recorder.mask is not None and e.op is None:
             value = [node(ops.WHERE, (expr_of(recorder.mask), value[0], e), e.spec)]
-            updates, others = False, 0
+            is_update, other_references = False, 0
     if e.op is not None:  # a pending value has no other views
-        if not ((is_any_asked() or flags.tainted) and may_be_bad(value[0])):
+        if not (
+            (has_index_checks() or flags.has_unresolved_checks) and has_unresolved_check(value[0])
+        ):
             _replace(name, x, value)
             return
-        e = lazy_storage(x)  # the old value must survive if the write fails
+        e = attach_lazy_storage(x)  # the old value must survive if the write fails
     _require_writable(name, e)
     after_write = _before_write(name, x, value[0])
     try:
-        if updates:
+        if is_update:
             update_memory(value.pop(), e)
         else:
-            write_memory(value, e, others)
+            write_memory(value, e, other_references)
     except BaseException as error:
         # dovetail's errors come before anything is written; Ctrl-C comes at any time, so values
         # that are saved for gradients count as overwritten.
         if not isinstance(error, DovetailError | MemoryError):
-            overwritten(e, name)
+            mark_value_overwritten(e, name)
         raise
-    overwritten(e, name)
+    mark_value_overwritten(e, name)
     if after_write is not None:
         after_write()
 
 
-def _replace(name: str, x: Tensor, value: Holder[Expr]) -> None:
+def _replace(name: str, x: Tensor, value: Box[Expr]) -> None:
     """Replace the node of a pending tensor by that of another value.
 
     A value with other owners (a leaf always has some) is copied: otherwise later writes to the
@@ -108,8 +110,8 @@ def _replace(name: str, x: Tensor, value: Holder[Expr]) -> None:
         value = [node(ops.COPY, (value[0],), value[0].spec)]
     if not settings.current().grad:
         value[0].tape = e.tape  # like a write to memory under no_grad: not recorded
-    x._expr = make(value.pop())._expr
-    overwritten(e, name)
+    x._expr = create_tensor(value.pop())._expr
+    mark_value_overwritten(e, name)
 
 
 def _require_writable(name: str, e: Expr) -> None:
@@ -118,7 +120,7 @@ def _require_writable(name: str, e: Expr) -> None:
         raise ReadOnlyError(
             f"{name}: the memory of this {e.spec!r} is read-only; write to x.copy()"
         )
-    if 0 in e.strides and lay.repeats(StridedView(e.spec.shape, e.strides, 0)):
+    if 0 in e.strides and lay.has_repeated_elements(StridedView(e.spec.shape, e.strides, 0)):
         raise ReadOnlyError(
             f"{name}: cannot write to a broadcast view (shape {e.spec.shape}, strides "
             f"{e.strides}): several elements share memory; write to x.copy()"
@@ -132,7 +134,7 @@ def _before_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | Non
     """
     if value.tape is None and expr_of(x).tape is None:
         group = aliases_of(x)
-        if group is None or not group.taped:
+        if group is None or not group.has_tape:
             return None
     return callbacks.before_write(name, x, value)
 
@@ -149,10 +151,12 @@ def write_value(name: str, x: Tensor, value: object) -> None:
         recorder = tracer_api.current() if flags.captures else None
         if recorder is not None and expr_of(value).op is not None:
             recorder.evaluate_earlier(expr_of(value))  # it must outlive the trace
-        if _is_pending_as(expr_of(value), want) and tracer_api.mask() is None:
+        if _is_pending_as(expr_of(value), want) and tracer_api.current_write_mask() is None:
             _move(name, x, value)
             return
-    write(name, x, [to_spec(name, value_node(name, value, want.dtype, want.device), want)])
+    write_tensor(
+        name, x, [cast_to_spec(name, value_node(name, value, want.dtype, want.device), want)]
+    )
 
 
 def _move(name: str, x: Tensor, value: Tensor) -> None:
@@ -162,10 +166,10 @@ def _move(name: str, x: Tensor, value: Tensor) -> None:
     the target if the tensor is alive then.
     """
     before = expr_of(x)
-    write(name, x, [expr_of(value)], False, 1)
+    write_tensor(name, x, [expr_of(value)], False, 1)
     after, e = expr_of(x), expr_of(value)
     if e.op is not None and before is after and e.tape is None:
-        become(value, expr_of(make(node(COPY, (after,), after.spec))))
+        become(value, expr_of(create_tensor(node(COPY, (after,), after.spec))))
 
 
 def _is_pending_as(e: Expr, want: Spec) -> bool:
@@ -183,19 +187,19 @@ def _views_same_memory(a: Expr, b: Expr) -> bool:
     )
 
 
-def write_result(name: str, x: Tensor, result: Holder[Tensor]) -> Tensor:
+def write_result(name: str, x: Tensor, result: Box[Tensor]) -> Tensor:
     """Write the result of op `name` on `x` into `x`, and return `x`."""
     if not is_strided(x):
         strided(f"{name} in place", x)
-    value = [_result(name, take(result))]
+    value = [_result(name, pop(result))]
     want = expr_of(x).spec
     if value[0].spec is not want:
-        value.append(to_spec(name, value.pop(), want, " in place"))
-    write(name, x, value)
+        value.append(cast_to_spec(name, value.pop(), want, " in place"))
+    write_tensor(name, x, value)
     return x
 
 
-def require_written_in_place(name: str, x: Tensor) -> None:
+def require_strided_target(name: str, x: Tensor) -> None:
     """Raise LayoutError for a tensor that is not strided."""
     if type(x) is not Tensor:
         raise LayoutError(
@@ -218,10 +222,10 @@ def write_out(name: str, out: Tensor, result: Tensor) -> Tensor:
     return write_node_out(name, out, [strided(name, result)._expr])
 
 
-def write_node_out(name: str, out: Tensor, result: Holder[Expr]) -> Tensor:
+def write_node_out(name: str, out: Tensor, result: Box[Expr]) -> Tensor:
     """Write a result without a tensor, which nothing else refers to, into `out=`."""
     require_fits_out(name, out, result[0])
-    write(name, out, result)
+    write_tensor(name, out, result)
     return out
 
 
@@ -258,13 +262,13 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
     if isinstance(value, np.generic):
         value = value.item()
     if type(value) is TracedFloat:
-        value = value.taken()
+        value = value.to_argument()
     if isinstance(value, PYTHON_NUMBERS):
         return _number(name, value, want, device)
     require_untaped(name, value)
     array = array_of(name, value)
     if want.kind in "iu" and not isinstance(value, np.ndarray):
-        array = whole_numbers(array, value)
+        array = restore_ints(array, value)
     if array.dtype.kind == "O" and _is_of_ints(array):
         raise ValueOverflow(f"{name}: an int of {shown(value)} fits neither int64 nor uint64")
     if array.dtype.kind not in "biufc":
@@ -290,7 +294,7 @@ def array_of(name: str, value: object) -> np.ndarray:
         raise DTypeError(f"{name}: {shown(value)} is no array; see dt.asarray") from error
 
 
-def whole_numbers(values: np.ndarray, original: object) -> np.ndarray:
+def restore_ints(values: np.ndarray, original: object) -> np.ndarray:
     """Return lists of ints that NumPy has converted to floats because of their size, as ints.
 
     They become uint64, or objects if they do not fit that either. Other values are unchanged.
@@ -334,24 +338,25 @@ _scalars: IdentityCache[tuple[Spec, Attrs]] = (
     IdentityCache()
 )  # spec and attrs of numbers, by dtype and device
 _expanded: IdentityCache[Move] = IdentityCache()  # by the specs of value and target
-_ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+_KIND_ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
-def _fits(kind: str, into: str) -> bool:
-    return _ORDER[kind] <= _ORDER[into]
+def _fits(kind: str, target_kind: str) -> bool:
+    return _KIND_ORDER[kind] <= _KIND_ORDER[target_kind]
 
 
-def to_spec(name: str, e: Expr, want: Spec, how: str = "") -> Expr:
+def cast_to_spec(name: str, e: Expr, want: Spec, name_suffix: str = "") -> Expr:
     """Return `e` broadcast and cast to `want`, unless the cast loses a kind of number.
 
-    For example, a float into an int is an error. `how`: an addition to the name in messages.
+    For example, a float into an int is an error. `name_suffix`: an addition to the name in
+    messages.
     """
     have = e.spec
     if have is want:
         return e
     if have.device is not want.device:
         raise DeviceError(
-            f"{name}{how}: operands are on {have.device} and {want.device}; move one with "
+            f"{name}{name_suffix}: operands are on {have.device} and {want.device}; move one with "
             "x.to(device)"
         )
     if have.dtype is not want.dtype:
@@ -359,14 +364,14 @@ def to_spec(name: str, e: Expr, want: Spec, how: str = "") -> Expr:
         a, b = have.dtype.kind, want.dtype.kind
         if order.index(a) > order.index(b) and (a, b) != ("i", "u"):
             raise DTypeError(
-                f"{name}{how}: {have.dtype.name} does not fit into {want.dtype.name}; "
+                f"{name}{name_suffix}: {have.dtype.name} does not fit into {want.dtype.name}; "
                 "cast it with astype()"
             )
         e = node(ops.ASTYPE, (e,), spec(have.shape, want.dtype, have.device), want.dtype)
     if have.shape != want.shape:
         move = _expanded.get(have, want)
         if move is None:
-            move = _expand(f"{name}{how}", have.shape, want.shape)
+            move = _expand(f"{name}{name_suffix}", have.shape, want.shape)
             _expanded.put(have, want, None, move)
         e = node(VIEW, (e,), want, move)
     return e

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-EVERY = 0.1  # seconds between two drawings
+REDRAW_SECONDS_MIN = 0.1  # seconds between two drawings
 
 Status = tuple[str, str, Any]  # category, letter, word
 
@@ -28,8 +28,12 @@ class Bar:
             MofNCompleteColumn(),
             TimeRemainingColumn(),
         )
-        self.shown = Progress(*columns, transient=True, auto_refresh=False)
-        self.task, self.failed, self.drawn = self.shown.add_task("cases", total=None), 0, 0.0
+        self.progress = Progress(*columns, transient=True, auto_refresh=False)
+        self.task, self.failed, self.last_drawn = (
+            self.progress.add_task("cases", total=None),
+            0,
+            0.0,
+        )
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Start the bar if the cases run in this process."""
@@ -51,24 +55,24 @@ class Bar:
         self.failed += report.failed
         if report.when == "teardown":
             label = f"cases, [red]{self.failed} failed[/]" if self.failed else "cases"
-            self.shown.update(self.task, advance=1, description=label)
+            self.progress.update(self.task, advance=1, description=label)
             self._draw()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
         """Remove the bar."""
-        self.shown.stop()
+        self.progress.stop()
 
     def _begin(self, cases: int) -> None:
-        self.shown.update(self.task, total=cases)
-        self.shown.start()
+        self.progress.update(self.task, total=cases)
+        self.progress.start()
         self._draw()
 
     def _draw(self) -> None:
         now = time.monotonic()
-        if now - self.drawn > EVERY:
-            self.drawn = now
-            self.shown.refresh()
+        if now - self.last_drawn > REDRAW_SECONDS_MIN:
+            self.last_drawn = now
+            self.progress.refresh()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -20,12 +20,14 @@ from ..tensor.host import from_host
 from ..tensor.primitives import view
 from .values import Array, sample, specials
 
-STORED = tuple(d for d in ALL if d not in COMPLEX)
+REAL_DTYPES = tuple(d for d in ALL if d not in COMPLEX)
 ROWS, COLUMNS = 7, 37
-LARGE = 70_001  # elements: enough for a backend to share them among threads
-CHEAP = 8  # rows that cost more are run in fewer layouts: their kernels take long to compile
+THREADED_ELEMENTS = 70_001  # elements: enough for a backend to share them among threads
+CHEAP_COST_MAX = (
+    8  # rows that cost more are run in fewer layouts: their kernels take long to compile
+)
 
-Place = Callable[[Array, DType, Device], T.Tensor]
+Arrangement = Callable[[Array, DType, Device], T.Tensor]
 
 
 # --- layouts
@@ -65,12 +67,12 @@ def first_column(v: Array, d: DType, on: Device) -> T.Tensor:
     return view(from_host(np.ascontiguousarray(v[:, :1]), d, on), ("expand", v.shape))
 
 
-def a_row(v: Array, d: DType, on: Device) -> T.Tensor:
+def broadcast_row(v: Array, d: DType, on: Device) -> T.Tensor:
     """Return a row that broadcasts."""
     return from_host(np.ascontiguousarray(v[0]), d, on)
 
 
-def single(v: Array, d: DType, on: Device) -> T.Tensor:
+def zero_dimensional(v: Array, d: DType, on: Device) -> T.Tensor:
     """0-dimensional."""
     return from_host(v.reshape(-1)[:1].reshape(()), d, on)
 
@@ -79,21 +81,21 @@ def empty(v: Array, d: DType, on: Device) -> T.Tensor:
     return from_host(v[:0], d, on)
 
 
-LAYOUTS: dict[str, tuple[Place, Place, Place]] = {
+LAYOUTS: dict[str, tuple[Arrangement, Arrangement, Arrangement]] = {
     "contiguous": (dense, dense, dense),
     "transposed": (transposed, transposed, transposed),
     "flipped": (flipped, flipped, flipped),
     "spaced": (spaced, spaced, spaced),
     "repeated": (repeated, repeated, repeated),
     "turned and straight": (transposed, dense, flipped),
-    "rows and columns": (a_row, first_column, dense),
-    "0-d": (single, single, single),
-    "0-d and straight": (single, dense, spaced),
+    "rows and columns": (broadcast_row, first_column, dense),
+    "0-d": (zero_dimensional, zero_dimensional, zero_dimensional),
+    "0-d and straight": (zero_dimensional, dense, spaced),
     "empty": (empty, empty, empty),
 }
-MAIN = (bool_, float32, int64)
-FEW = ("contiguous", "turned and straight", "0-d", "empty")
-SOME = (*FEW, "spaced", "rows and columns")
+MAIN_DTYPES = (bool_, float32, int64)
+BASIC_LAYOUTS = ("contiguous", "turned and straight", "0-d", "empty")
+VARIED_LAYOUTS = (*BASIC_LAYOUTS, "spaced", "rows and columns")
 
 
 def layouts(op: Op, d: DType) -> Sequence[str]:
@@ -103,11 +105,11 @@ def layouts(op: Op, d: DType) -> Sequence[str]:
     pair. Cheap rows of three dtypes, of 1, 4 and 8 bytes, and three rows of all dtypes have all
     layouts; others have one that differs from dtype to dtype.
     """
-    if op.cost >= CHEAP:
-        return FEW if d is float32 else FEW[:2]
-    if d in MAIN or op in (ops.ADD, ops.NEGATIVE, ops.WHERE):
+    if op.cost >= CHEAP_COST_MAX:
+        return BASIC_LAYOUTS if d is float32 else BASIC_LAYOUTS[:2]
+    if d in MAIN_DTYPES or op in (ops.ADD, ops.NEGATIVE, ops.WHERE):
         return tuple(LAYOUTS)
-    return "contiguous", SOME[1 + ALL.index(d) % (len(SOME) - 1)]
+    return "contiguous", VARIED_LAYOUTS[1 + ALL.index(d) % (len(VARIED_LAYOUTS) - 1)]
 
 
 # --- dtypes of rows
@@ -118,7 +120,7 @@ def operands(op: Op, d: DType) -> tuple[DType, ...]:
     return (bool_, d, d) if op is ops.WHERE else (d,) * op.arity
 
 
-def takes(op: Op, d: DType, attrs: Any = None) -> bool:
+def accepts_dtype(op: Op, d: DType, attrs: Any = None) -> bool:
     try:
         op.dtypes(op.name, operands(op, d), attrs)
     except DovetailError:
@@ -130,14 +132,20 @@ def rows(kind: str) -> list[Op]:
     return [op for op in ops.TABLE.values() if op.kind == kind]
 
 
-MAPS = [(op.name, d) for op in rows("map") if op is not ops.ASTYPE for d in STORED if takes(op, d)]
+MAPS = [
+    (op.name, d)
+    for op in rows("map")
+    if op is not ops.ASTYPE
+    for d in REAL_DTYPES
+    if accepts_dtype(op, d)
+]
 # Costly rows compute integers in float32: one such dtype stands for all.
 MAPS = [
     (n, d)
     for n, d in MAPS
-    if ops.TABLE[n].cost < CHEAP or d.kind == "f" or d is int32 or n == "pow"
+    if ops.TABLE[n].cost < CHEAP_COST_MAX or d.kind == "f" or d is int32 or n == "pow"
 ]
-CHEAP_MAPS = [(n, d) for n, d in MAPS if ops.TABLE[n].cost < CHEAP]
+CHEAP_MAPS = [(n, d) for n, d in MAPS if ops.TABLE[n].cost < CHEAP_COST_MAX]
 
 
 def grids(op: Op, d: DType) -> list[Array]:
@@ -145,7 +153,7 @@ def grids(op: Op, d: DType) -> list[Array]:
     return [sample(e, (ROWS, COLUMNS), seed) for seed, e in enumerate(operands(op, d))]
 
 
-REDUCTIONS = [(op.name, d) for op in rows("reduce") for d in STORED if takes(op, d)]
+REDUCTIONS = [(op.name, d) for op in rows("reduce") for d in REAL_DTYPES if accepts_dtype(op, d)]
 
 
 def indices(values: Array, on: Device) -> T.Tensor:

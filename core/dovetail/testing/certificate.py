@@ -21,7 +21,7 @@ import numpy as np
 
 from ..backend.interface import INTERFACE, DeviceInfo
 
-BAD = ("failed", "error", "unexpected pass", "skipped")
+FAILING_OUTCOMES = ("failed", "error", "unexpected pass", "skipped")
 
 
 @dataclass
@@ -37,18 +37,20 @@ class Certificate:
     outcomes: dict[str, str] = field(default_factory=dict)
     failures: dict[str, tuple[str, str]] = field(default_factory=dict)  # how to see it, what it is
     comparisons: int = 0
-    elsewhere: int = 0  # launches on the companion
-    offered: int = 0  # cases of the kit
-    absent: int = 0  # of these, those that need a dtype which the device says it lacks
+    companion_launches: int = 0  # launches on the companion
+    collected_cases: int = 0  # cases of the kit
+    unsupported_cases: int = 0  # of these, those that need a dtype which the device says it lacks
     unknown_gaps: list[str] = field(default_factory=list)  # declared, and no case has such a name
     status: int = 0  # pytest's exit status, once it is known
-    begun: float = field(default_factory=time.time)
+    started_at: float = field(default_factory=time.time)
 
-    def note(self, case: str, outcome: str, reproduce: str = "", message: str = "") -> None:
+    def record_outcome(
+        self, case: str, outcome: str, reproduce: str = "", message: str = ""
+    ) -> None:
         """Record the outcome of a case; the first failure stays."""
-        if self.outcomes.get(case, "passed") not in BAD:
+        if self.outcomes.get(case, "passed") not in FAILING_OUTCOMES:
             self.outcomes[case] = outcome
-            if outcome in BAD:
+            if outcome in FAILING_OUTCOMES:
                 self.failures[case] = (reproduce, message)
 
     @property
@@ -65,14 +67,16 @@ class Certificate:
         return {level: dict(counts) for level, counts in by_level.items()}
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Return True if every case ran that the device has dtypes for."""
-        return self.executed == self.offered - self.absent
+        return self.executed == self.collected_cases - self.unsupported_cases
 
     @property
     def conforms(self) -> bool:
         """Return True if all cases that ran went well, to the end."""
-        return not (self.complaint or self.status or any(map(self.counts.get, BAD)))
+        return not (
+            self.nonconformance or self.status or any(map(self.counts.get, FAILING_OUTCOMES))
+        )
 
     @property
     def executed(self) -> int:
@@ -80,7 +84,7 @@ class Certificate:
         return sum(n for outcome, n in self.counts.items() if outcome != "skipped")
 
     @property
-    def complaint(self) -> str:
+    def nonconformance(self) -> str:
         """Return why the device does not conform, beyond failed cases, or "".
         say."""
         if self.unknown_gaps:
@@ -112,7 +116,12 @@ class Certificate:
                 "details": dict(self.device.details),
             },
             **(
-                {"companion": {"device": self.device.companion, "launches": self.elsewhere}}
+                {
+                    "companion": {
+                        "device": self.device.companion,
+                        "launches": self.companion_launches,
+                    }
+                }
                 if self.device.companion
                 else {}
             ),
@@ -128,11 +137,11 @@ class Certificate:
             },
             "kit": {"digest": kit_digest(), "commit": commit()},
             "conforms": self.conforms,
-            "whole": self.whole,
+            "whole": self.is_complete,
             "sample": self.sample,
             "cases": self.executed,
             "comparisons": self.comparisons,
-            "absent": self.absent,
+            "absent": self.unsupported_cases,
             "counts": self.counts,
             "levels": self.levels,
             "gaps": dict(self.gaps),
@@ -146,8 +155,8 @@ class Certificate:
                 for case, (reproduce, message) in sorted(self.failures.items())
             ],
             "digest": self.digest,
-            "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.begun)),
-            "seconds": round(time.time() - self.begun, 1),
+            "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.started_at)),
+            "seconds": round(time.time() - self.started_at, 1),
         }
 
     def write(self, path: str) -> None:

@@ -11,43 +11,61 @@ from collections.abc import Sequence
 from contextlib import redirect_stderr
 from importlib.util import find_spec
 
-from ..command_line import Parser, whole
+from ..command_line import CommandParser, positive_int
 
 # Options that print case after case anyway, or that need the terminal.
-DOTS = ("-v", "-vv", "-vvv", "--verbose", "-s", "--capture=no", "--pdb", "--collect-only", "--co")
+PLAIN_OUTPUT_OPTIONS = (
+    "-v",
+    "-vv",
+    "-vvv",
+    "--verbose",
+    "-s",
+    "--capture=no",
+    "--pdb",
+    "--collect-only",
+    "--co",
+)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the kit; return 0 if the device conforms."""
     command = parser()
     asked, more = command.parse_known_args(arguments)
-    return run(command, [*common(asked), "--pyargs", "dovetail.testing"], more)
+    return run(command, [*common_pytest_arguments(asked), "--pyargs", "dovetail.testing"], more)
 
 
-def run(command: Parser, options: Sequence[str], more: Sequence[str]) -> int:
-    """Run pytest, and return its exit status. `more`: the user's own options."""
+def run(command: CommandParser, options: Sequence[str], user_options: Sequence[str]) -> int:
+    """Run pytest, and return its exit status. `user_options`: the user's own options."""
     try:
         import pytest  # an optional dependency, and slow to import
     except ImportError:
-        return command.refusal("the conformance kit needs pytest: pip install pytest")
-    if any(option.startswith("-n") for option in more):  # cases that share programs go together
+        return command.print_error("the conformance kit needs pytest: pip install pytest")
+    if any(
+        option.startswith("-n") for option in user_options
+    ):  # cases that share programs go together
         if find_spec("xdist") is None:
-            return command.refusal(
+            return command.print_error(
                 "-n is an option of pytest-xdist: pip install pytest-xdist, or leave it away"
             )
-        more = ["--dist=loadgroup", *more]
-    if sys.stdout.isatty() and not any(option in DOTS for option in more):
-        more = ["-p", "dovetail.testing.bar", "-o", "console_output_style=classic", *more]
+        user_options = ["--dist=loadgroup", *user_options]
+    if sys.stdout.isatty() and not any(option in PLAIN_OUTPUT_OPTIONS for option in user_options):
+        user_options = [
+            "-p",
+            "dovetail.testing.bar",
+            "-o",
+            "console_output_style=classic",
+            *user_options,
+        ]
     errors = io.StringIO()
     with redirect_stderr(errors):
-        status = int(pytest.main([*options, *more]))
+        status = int(pytest.main([*options, *user_options]))
     if status == pytest.ExitCode.USAGE_ERROR:
-        return command.refusal(complaint(errors.getvalue(), command.prog))
+        return command.print_error(usage_error_text(errors.getvalue(), command.prog))
     sys.stderr.write(errors.getvalue())
     return status
 
 
-def complaint(errors: str, command: str) -> str:
+def usage_error_text(errors: str, command: str) -> str:
     """Return pytest's message about wrong options, without its usage, or a whole traceback."""
     text = re.sub(r"\x1b\[[\d;]*m", "", errors).partition("ERROR: ")[2].strip()
     if text.startswith("usage:"):
@@ -55,9 +73,9 @@ def complaint(errors: str, command: str) -> str:
     return re.sub(r"^--dovetail-\w+=\S+: ", "", text)
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     """Return the options of this command."""
-    command = Parser(
+    command = CommandParser(
         prog="dovetail test-backend",
         description=__doc__,
         epilog="Other options go to pytest: -k, -x, ..., and -n 2 to pytest-xdist, if installed",
@@ -67,15 +85,15 @@ def parser() -> Parser:
     return command
 
 
-def options(command: Parser) -> None:
+def options(command: CommandParser) -> None:
     """Add the options of all kits."""
     command.add_output(None, "write a certificate, as JSON", "--report")
     command.add_argument(
-        "--sample", metavar="N", type=whole, default=1, help="run about one case in N"
+        "--sample", metavar="N", type=positive_int, default=1, help="run about one case in N"
     )
 
 
-def common(asked: argparse.Namespace) -> list[str]:
+def common_pytest_arguments(parsed: argparse.Namespace) -> list[str]:
     """Return the arguments of pytest for all kits."""
     # No configuration file: the kit's verdict must not depend on the current directory.
     options = [
@@ -94,9 +112,9 @@ def common(asked: argparse.Namespace) -> list[str]:
     options += [
         "-q",
         "--tb=short",
-        f"--dovetail-device={asked.device}",
-        f"--dovetail-sample={asked.sample}",
+        f"--dovetail-device={parsed.device}",
+        f"--dovetail-sample={parsed.sample}",
     ]
-    if asked.out:
-        options.append(f"--dovetail-report={asked.out}")
+    if parsed.out:
+        options.append(f"--dovetail-report={parsed.out}")
     return options

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..command_line import Parser
-from .cli import common, options, run
+from ..command_line import CommandParser
+from .cli import common_pytest_arguments, options, run
 from .dtype import case_files
 from .kit import REFERENCE
 
@@ -16,13 +16,15 @@ def main(arguments: Sequence[str]) -> int:
     asked, more = command.parse_known_args(arguments)
     cases = [f"dovetail.testing.{name}" for name in case_files()]
     return run(
-        command, [*common(asked), f"--dovetail-dtype={asked.dtype}", "--pyargs", *cases], more
+        command,
+        [*common_pytest_arguments(asked), f"--dovetail-dtype={asked.dtype}", "--pyargs", *cases],
+        more,
     )
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     """Return the options of this command."""
-    command = Parser(
+    command = CommandParser(
         prog="dovetail test-dtype",
         description=__doc__,
         epilog="Other options go to pytest: -k, -x, -n 2, ...",

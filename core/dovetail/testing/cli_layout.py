@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..command_line import Parser
-from .cli import common, options, run
+from ..command_line import CommandParser
+from .cli import common_pytest_arguments, options, run
 from .kit import REFERENCE
 
 
@@ -16,13 +16,15 @@ def main(arguments: Sequence[str]) -> int:
     asked, more = command.parse_known_args(arguments)
     cases = [f"dovetail.testing.{p.stem}" for p in sorted(Path(__file__).parent.glob("layout_*"))]
     return run(
-        command, [*common(asked), f"--dovetail-layout={asked.layout}", "--pyargs", *cases], more
+        command,
+        [*common_pytest_arguments(asked), f"--dovetail-layout={asked.layout}", "--pyargs", *cases],
+        more,
     )
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     """Return the options of this command."""
-    command = Parser(
+    command = CommandParser(
         prog="dovetail test-layout",
         description=__doc__,
         epilog="Other options go to pytest: -k, -x, -n 2, ...",

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from ..command_line import Parser, one_line
+from ..command_line import CommandParser, format_error
 from ..errors import ArgumentError, DovetailError
-from .own_ops import run_checks, subject
+from .own_ops import load_op_subject, run_checks
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -19,9 +19,9 @@ def main(arguments: Sequence[str]) -> int:
     options = parser()
     asked = options.parse_args(arguments)
     try:
-        judge = subject(load_op(asked.op), asked.op, asked.device)
+        judge = load_op_subject(load_op(asked.op), asked.op, asked.device)
     except DovetailError as error:
-        return options.refusal(one_line(error))
+        return options.print_error(format_error(error))
     print(f"{asked.op} on {', '.join(map(str, judge.devices))}, {len(judge.calls)} examples")
     outcomes = []
     for outcome in run_checks(judge, asked.k):
@@ -57,9 +57,9 @@ def load_op(name: str) -> Any:
         sys.path.remove(os.getcwd())
 
 
-def parser() -> Parser:
+def parser() -> CommandParser:
     """Return the options of this command."""
-    command = Parser(prog="dovetail test-op", description=__doc__)
+    command = CommandParser(prog="dovetail test-op", description=__doc__)
     command.add_argument(
         "op", metavar="MODULE:NAME", help="where the op is, e.g. mine.ops:softplus"
     )

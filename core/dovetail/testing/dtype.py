@@ -15,9 +15,9 @@ import numpy as np
 
 from ..dtypes import DType
 from ..errors import DTypeError
-from ..ir.formats import INFOS, DTypeInfo
+from ..ir.formats import DTYPE_INFOS, DTypeInfo
 from ..plugins.dtype_registry import BlockInfo, registry
-from ..plugins.plugin_state import Record
+from ..plugins.plugin_state import PluginRecord
 from ..tensor import tensor as T
 from .kit import Kit, host
 from .values import Array, decode, encode, host_dtype
@@ -34,7 +34,7 @@ class DTypeSubject:
 
     dtype: DType
     info: DTypeInfo
-    record: Record
+    record: PluginRecord
     gaps: Mapping[str, str]
 
     @cached_property
@@ -55,7 +55,7 @@ class DTypeSubject:
         wrong = np.flatnonzero(~np.isfinite(half))
         return half[: wrong[0] if wrong.size else None]
 
-    def nearest(self, values: Array) -> Array:
+    def round_to_nearest(self, values: Array) -> Array:
         """Return float64 values rounded to the nearest number, ties to even codes.
 
         From half a unit beyond the largest on they are too large.
@@ -68,12 +68,12 @@ class DTypeSubject:
             index = np.searchsorted(middles, size, "left")
             tie = middles[np.minimum(index, middles.size - 1)] == size
             index = index + (tie & (index % 2 == 1))
-            wide = np.append(numbers, self.beyond)[np.minimum(index, numbers.size)]
+            wide = np.append(numbers, self.overflow_value)[np.minimum(index, numbers.size)]
             near = np.copysign(np.where(np.isnan(size), np.nan, wide), values)
         return np.asarray(near, np.float32)
 
     @cached_property
-    def beyond(self) -> float:
+    def overflow_value(self) -> float:
         """Return the result of numbers that are too large: infinity, or its conversion."""
         if self.info.infinities:
             return math.inf
@@ -86,10 +86,10 @@ class BlocksSubject:
     """A block format under test, with its plugin's description."""
 
     info: BlockInfo
-    record: Record
+    record: PluginRecord
     gaps: Mapping[str, str]
 
-    def nearest(self, values: Array) -> Array:
+    def round_to_nearest(self, values: Array) -> Array:
         """Return float32 values as they must read after quantisation along the last axis."""
         info = self.info
         levels = np.array(info.levels, np.float32)
@@ -125,9 +125,9 @@ def load_dtype_subject(name: str) -> DTypeSubject | BlocksSubject:
     gaps = registry.call(record, "dovetail_conformance") or {}
     if blocks is not None:
         return BlocksSubject(blocks, record, gaps)
-    dtype = registry.named(name)
+    dtype = registry.find_by_name(name)
     assert dtype is not None
-    return DTypeSubject(dtype, INFOS[dtype], record, gaps)
+    return DTypeSubject(dtype, DTYPE_INFOS[dtype], record, gaps)
 
 
 @dataclass
@@ -139,7 +139,9 @@ class NumbersKit(Kit):
         """Return the name of the dtype or blocks under test."""
         raise NotImplementedError
 
-    def alike(self, actual: Array, wanted: Array, what: str, inputs: Array | None = None) -> None:
+    def check_same_numbers(
+        self, actual: Array, wanted: Array, what: str, inputs: Array | None = None
+    ) -> None:
         """Fail unless float32 arrays have the same bits; NaNs are alike."""
         self.comparisons += 1
         assert actual.shape == wanted.shape, self.failure(f"{what}: {actual.shape}", "")
@@ -151,10 +153,10 @@ class NumbersKit(Kit):
             text = f"{what}: {(~same).sum()} of {x.size} differ: {x[wrong].tolist()} instead of"
             raise AssertionError(self.failure(f"{text} {y[wrong].tolist()}{of}", ""))
 
-    def claim(self, true: object, what: str) -> None:
+    def require(self, condition: object, what: str) -> None:
         """Fail with `what` unless it is true."""
         self.comparisons += 1
-        assert true, self.failure(f"{self.name}: {what}", "")
+        assert condition, self.failure(f"{self.name}: {what}", "")
 
 
 @dataclass
@@ -173,12 +175,12 @@ class BlockKit(NumbersKit):
 class DTypeKit(NumbersKit):
     """One case's view of the dtype, on one device."""
 
-    brought: DTypeSubject = field(kw_only=True)
+    subject: DTypeSubject = field(kw_only=True)
 
     @property
     def dtype(self) -> DType:
         """Return the dtype under test."""
-        return self.brought.dtype
+        return self.subject.dtype
 
     @property
     def name(self) -> str:
@@ -187,5 +189,5 @@ class DTypeKit(NumbersKit):
 
     def values(self, x: T.Tensor) -> Array:
         """Return a tensor of the dtype as the float32 numbers of its bits, on the host."""
-        self.claim(x.dtype is self.dtype, f"a result is of dtype {x.dtype.name}")
+        self.require(x.dtype is self.dtype, f"a result is of dtype {x.dtype.name}")
         return decode(host(x), self.dtype)

@@ -42,7 +42,7 @@ def put(kit: BlockKit, values: Array, on: Device | None = None) -> Any:
     return astype(from_host(values, float32, on or kit.device), kit.name)
 
 
-def exact(kit: BlockKit, shape: tuple[int, ...], seed: int) -> Array:
+def exact_numbers(kit: BlockKit, shape: tuple[int, ...], seed: int) -> Array:
     """Return numbers that are levels of their blocks, and whose products are exact."""
     info, rng = kit.blocks.info, np.random.default_rng(seed)
     values: Array = rng.choice(np.array(info.levels, np.float32), shape)
@@ -57,9 +57,11 @@ def test_numbers_go_to_the_nearest_level(kit: BlockKit, shape: tuple[int, ...]) 
         with kit.on_device("quantised"):
             q = put(kit, x)
             actual = host(q.to_dense())
-        kit.claim(isinstance(q, LayoutTensor) and q.layout is kit.blocks.info.layout, "layout")
-        kit.claim((q.shape, q.dtype, q.device) == (shape, float32, kit.device), f"{q!r}")
-        kit.alike(actual, kit.blocks.nearest(x), f"numbers of shape {shape}", x)
+        kit.require(isinstance(q, LayoutTensor) and q.layout is kit.blocks.info.layout, "layout")
+        kit.require((q.shape, q.dtype, q.device) == (shape, float32, kit.device), f"{q!r}")
+        kit.check_same_numbers(
+            actual, kit.blocks.round_to_nearest(x), f"numbers of shape {shape}", x
+        )
 
 
 def test_ties_go_to_the_even_level(kit: BlockKit) -> None:
@@ -69,17 +71,21 @@ def test_ties_go_to_the_even_level(kit: BlockKit) -> None:
     beside = np.concatenate([np.nextafter(x, np.float32(9)), np.nextafter(x, np.float32(-9)), x])
     rows = np.zeros((beside.size, info.block), np.float32)
     rows[:, 0], rows[:, 1] = levels[-1], np.clip(beside, levels[0], levels[-1])
-    kit.alike(host(put(kit, rows).to_dense()), kit.blocks.nearest(rows), "half way", rows)
+    kit.check_same_numbers(
+        host(put(kit, rows).to_dense()), kit.blocks.round_to_nearest(rows), "half way", rows
+    )
 
 
 def test_levels_stay(kit: BlockKit) -> None:
     """A value that is a level of its block already is never changed."""
-    x = exact(kit, (6, 3 * kit.blocks.info.block), 2)
+    x = exact_numbers(kit, (6, 3 * kit.blocks.info.block), 2)
     for scale in (1.0, 0.125, 1024.0):
         q = put(kit, x * np.float32(scale))
-        kit.alike(host(q.to_dense()), x * np.float32(scale), f"levels times {scale}")
-        kit.alike(host(astype(q.to_dense(), kit.name).to_dense()), x * np.float32(scale), "again")
-        kit.claim(astype(q, kit.name) is q, "is quantised again, though it is in blocks")
+        kit.check_same_numbers(host(q.to_dense()), x * np.float32(scale), f"levels times {scale}")
+        kit.check_same_numbers(
+            host(astype(q.to_dense(), kit.name).to_dense()), x * np.float32(scale), "again"
+        )
+        kit.require(astype(q, kit.name) is q, "is quantised again, though it is in blocks")
 
 
 def test_it_is_small(kit: BlockKit) -> None:
@@ -88,7 +94,7 @@ def test_it_is_small(kit: BlockKit) -> None:
     q = put(kit, numbers(shape))
     bits = 8 * q.nbytes / q.size
     need = np.ceil(np.log2(len(info.levels)))
-    kit.claim(need <= bits <= need + 32 / info.block, f"an element takes {bits} bits, not {need}")
+    kit.require(need <= bits <= need + 32 / info.block, f"an element takes {bits} bits, not {need}")
 
 
 def test_special_values(kit: BlockKit) -> None:
@@ -98,9 +104,9 @@ def test_special_values(kit: BlockKit) -> None:
     x[0, 1], x[1, info.block], x[2, -1] = np.nan, np.inf, -np.inf
     x[3], x[4, :] = 0.0, -0.0
     x[5, : info.block] = np.resize(specials(float32)[np.isfinite(specials(float32))], info.block)
-    actual, wanted = host(put(kit, x).to_dense()), kit.blocks.nearest(x)
-    kit.alike(np.abs(actual), np.abs(wanted), "special values", x)
-    kit.claim(np.isnan(actual).sum() == 3 * info.block, "NaN spreads, or does not")
+    actual, wanted = host(put(kit, x).to_dense()), kit.blocks.round_to_nearest(x)
+    kit.check_same_numbers(np.abs(actual), np.abs(wanted), "special values", x)
+    kit.require(np.isnan(actual).sum() == 3 * info.block, "NaN spreads, or does not")
 
 
 def test_blocks_are_apart(kit: BlockKit) -> None:
@@ -111,9 +117,9 @@ def test_blocks_are_apart(kit: BlockKit) -> None:
     y[block + 3] = 3e30
     a, b = (host(put(kit, v).to_dense()) for v in (x, y))
     same = np.delete(np.arange(4 * block), np.arange(block, 2 * block))
-    kit.alike(b[same], a[same], "numbers of other blocks")
+    kit.check_same_numbers(b[same], a[same], "numbers of other blocks")
     beside = np.delete(b[block : 2 * block], 3)
-    kit.claim(b[block + 3] > 1e30 and not beside.any(), "its own block keeps another scale")
+    kit.require(b[block + 3] > 1e30 and not beside.any(), "its own block keeps another scale")
 
 
 def test_from_others(kit: BlockKit) -> None:
@@ -121,7 +127,9 @@ def test_from_others(kit: BlockKit) -> None:
     x = numbers((3, 40)).astype(np.float16)
     with np.errstate(all="ignore"):
         actual = host(astype(from_host(x, float16, kit.device), kit.name).to_dense())
-    kit.alike(actual, kit.blocks.nearest(x.astype(np.float32)), "from float16")
+    kit.check_same_numbers(
+        actual, kit.blocks.round_to_nearest(x.astype(np.float32)), "from float16"
+    )
     number = constructors.zeros((), device=kit.device)
     integers = constructors.zeros(4, dtype=int32, device=kit.device)
     for wrong, error in ((number, ShapeError), (integers, DTypeError)):
@@ -158,14 +166,16 @@ def test_devices_agree(kit: BlockKit) -> None:
     for name in backends.devices():
         on = open_device(name).device
         for k, (r, w) in enumerate(zip(results(kit, on), wanted, strict=True)):
-            kit.same(host(r), w, r.dtype, f"result {k} on {on}", str)
+            kit.check_same_bits(host(r), w, r.dtype, f"result {k} on {on}", str)
         moved = put(kit, numbers((4, 50))).to(on)
-        kit.claim(moved.device is on and moved.layout is kit.blocks.info.layout, f"to {on}")
+        kit.require(moved.device is on and moved.layout is kit.blocks.info.layout, f"to {on}")
         back = host(moved.to(kit.device).to_dense())
-        kit.alike(back, host(put(kit, numbers((4, 50))).to_dense()), f"to {on} and back")
+        kit.check_same_numbers(
+            back, host(put(kit, numbers((4, 50))).to_dense()), f"to {on} and back"
+        )
 
 
-READERS: dict[str, Callable[[T.Tensor], T.Tensor]] = {
+BLOCK_FUNCTIONS: dict[str, Callable[[T.Tensor], T.Tensor]] = {
     "exp": op_functions.exp,
     "less one": lambda q: q - 1,
     "sum": statistics.sum,
@@ -181,37 +191,39 @@ def test_functions_read_it(kit: BlockKit) -> None:
     block = kit.blocks.info.block
     q = put(kit, numbers((6, 3 * block)))
     d = q.to_dense()
-    for name, f in READERS.items():
-        kit.alike(host(f(q)), host(f(d)), name)
+    for name, f in BLOCK_FUNCTIONS.items():
+        kit.check_same_numbers(host(f(q)), host(f(d)), name)
 
 
 def test_products(kit: BlockKit) -> None:
     """With strided activations, exactly where sums are exact; both ways, of vectors, captured."""
     block = kit.blocks.info.block
     for n, k, m in ((5, 2 * block, 3), (4, block + 7, 6), (1, 1, 1), (3, 2 * block, 0)):
-        w, x = exact(kit, (n, k), 1), exact(kit, (m, k), 2)
+        w, x = exact_numbers(kit, (n, k), 1), exact_numbers(kit, (m, k), 2)
         q, a = put(kit, w), from_host(x, float32, kit.device)
         with kit.on_device("products"):
-            kit.alike(host(matmul(a, q.T)), x @ w.T, f"x @ w.T, {(n, k, m)}")
-            kit.alike(host(matmul(q, a.T)), w @ x.T, f"w @ x.T, {(n, k, m)}")
+            kit.check_same_numbers(host(matmul(a, q.T)), x @ w.T, f"x @ w.T, {(n, k, m)}")
+            kit.check_same_numbers(host(matmul(q, a.T)), w @ x.T, f"w @ x.T, {(n, k, m)}")
             if m:
-                kit.alike(host(matmul(q, a[0])), w @ x[0], "w @ a vector")
-                kit.alike(host(matmul(a[0], q.T)), w @ x[0], "a vector @ w.T")
+                kit.check_same_numbers(host(matmul(q, a[0])), w @ x[0], "w @ a vector")
+                kit.check_same_numbers(host(matmul(a[0], q.T)), w @ x[0], "a vector @ w.T")
             f = jit(lambda v: matmul(v, q.T) + 1)  # noqa: B023  # called here
             for _ in range(2):
-                kit.alike(host(f(a)), x @ w.T + 1, "captured")
-        e = from_host(exact(kit, (m, n), 3), float32, kit.device)
-        kit.alike(host(matmul(e, q)), host(e) @ w, "across blocks")
+                kit.check_same_numbers(host(f(a)), x @ w.T + 1, "captured")
+        e = from_host(exact_numbers(kit, (m, n), 3), float32, kit.device)
+        kit.check_same_numbers(host(matmul(e, q)), host(e) @ w, "across blocks")
     with pytest.raises(ShapeError, match="matmul"):
         matmul(constructors.ones((2, 3), device=kit.device), put(kit, numbers((4, 40))).T)
 
 
 def test_gradients_reach_activations(kit: BlockKit) -> None:
-    w, x = exact(kit, (5, 70), 1), exact(kit, (3, 70), 2)
+    w, x = exact_numbers(kit, (5, 70), 1), exact_numbers(kit, (3, 70), 2)
     a = from_host(x, float32, kit.device).requires_grad_()
     statistics.sum(matmul(a, put(kit, w).T)).backward()
     assert a.grad is not None
-    kit.alike(host(a.grad), np.broadcast_to(w.sum(axis=0), x.shape), "gradient of x @ w.T")
+    kit.check_same_numbers(
+        host(a.grad), np.broadcast_to(w.sum(axis=0), x.shape), "gradient of x @ w.T"
+    )
 
 
 @pytest.mark.parametrize("way", ("copy", "deepcopy", "pickle"))
@@ -224,7 +236,7 @@ def test_kept(kit: BlockKit, way: str) -> None:
     q = put(kit, numbers((3, 50)))
     for x in (q, q.T):
         y = copiers(x)
-        kit.claim((y.shape, y.layout, y.device) == (x.shape, x.layout, x.device), f"{y!r}")
-        kit.alike(host(y.to_dense()), host(x.to_dense()), way)
+        kit.require((y.shape, y.layout, y.device) == (x.shape, x.layout, x.device), f"{y!r}")
+        kit.check_same_numbers(host(y.to_dense()), host(x.to_dense()), way)
     for fact in (kit.name, "float32", "3", "50"):
-        kit.claim(fact in repr(q), f"repr does not say {fact}: {q!r}")
+        kit.require(fact in repr(q), f"repr does not say {fact}: {q!r}")

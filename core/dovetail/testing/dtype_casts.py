@@ -10,38 +10,40 @@ from ..functions.datatypes import astype, can_cast, result_type
 from ..tensor.host import from_host
 from .dtype import DTypeKit
 from .kit import host
-from .test_scalar_ops import named
+from .test_scalar_ops import param_id
 from .values import Array, decode, host_dtype, sample, specials
 
-STORED = tuple(d for d in ALL if d not in COMPLEX)
+REAL_DTYPES = tuple(d for d in ALL if d not in COMPLEX)
 
 
-@pytest.mark.parametrize("other", ALL, ids=named)
+@pytest.mark.parametrize("other", ALL, ids=param_id)
 def test_promotion(kit: DTypeKit, other: DType) -> None:
     """The promoted dtype holds the numbers of both, and their order does not matter."""
     d = kit.dtype
     met = result_type(d, other)
-    kit.claim(promote(d, other) is promote(other, d) is met, f"with {other.name}: two results")
+    kit.require(promote(d, other) is promote(other, d) is met, f"with {other.name}: two results")
     if other.kind in "biu":
-        kit.claim(met is d, f"with {other.name}: {met.name}")
-        kit.claim(not can_cast(d, other), f"can be cast to {other.name}")
+        kit.require(met is d, f"with {other.name}: {met.name}")
+        kit.require(not can_cast(d, other), f"can be cast to {other.name}")
         return
-    kit.claim(met.kind == other.kind, f"with {other.name}: {met.name}")
-    numbers = kit.brought.numbers[np.isfinite(kit.brought.numbers)]
+    kit.require(met.kind == other.kind, f"with {other.name}: {met.name}")
+    numbers = kit.subject.numbers[np.isfinite(kit.subject.numbers)]
     if met is not d and met.kind == "f":
         x = from_host(numbers, float32, kit.device)
-        kit.alike(host(astype(astype(x, met), float32)), numbers, f"not all are {met.name}")
+        kit.check_same_numbers(
+            host(astype(astype(x, met), float32)), numbers, f"not all are {met.name}"
+        )
     if other.kind == "f" and met is d:
-        wide, mine = FORMATS[other], kit.brought.info.format
-        kit.claim(mine.holds(wide), f"does not hold what {other.name} does")
+        wide, mine = FORMATS[other], kit.subject.info.format
+        kit.require(mine.contains(wide), f"does not hold what {other.name} does")
 
 
 def test_numbers_beside_it_are_weak(kit: DTypeKit) -> None:
     d = kit.dtype
-    kit.claim(result_type(d, 1) is result_type(d, 1.5) is result_type(d, True) is d, "numbers")
-    kit.claim(result_type(d, 1j).name == "complex64", "complex numbers")
-    x = from_host(kit.brought.codes, d, kit.device)
-    kit.claim((x * 2).dtype is (1.5 - x).dtype is (x > 1.0).astype(d).dtype is d, "operators")
+    kit.require(result_type(d, 1) is result_type(d, 1.5) is result_type(d, True) is d, "numbers")
+    kit.require(result_type(d, 1j).name == "complex64", "complex numbers")
+    x = from_host(kit.subject.codes, d, kit.device)
+    kit.require((x * 2).dtype is (1.5 - x).dtype is (x > 1.0).astype(d).dtype is d, "operators")
 
 
 def _samples_of(source: DType) -> Array:
@@ -51,20 +53,22 @@ def _samples_of(source: DType) -> Array:
     return x
 
 
-@pytest.mark.parametrize("source", STORED, ids=named)
+@pytest.mark.parametrize("source", REAL_DTYPES, ids=param_id)
 def test_from_others(kit: DTypeKit, source: DType) -> None:
     """Every number is rounded once."""
-    if not kit.has(source):
-        kit.claim(True, "nothing to cast")
+    if not kit.has_dtype(source):
+        kit.require(True, "nothing to cast")
         return
     x = _samples_of(source)
     wide = (x.astype(np.uint32) << 16).view(np.float32) if source.name == "bfloat16" else x
-    wanted = _of_integers(kit, x) if source.kind in "iu" else kit.brought.nearest(wide)
+    wanted = (
+        _expected_of_integers(kit, x) if source.kind in "iu" else kit.subject.round_to_nearest(wide)
+    )
     actual = astype(from_host(x, source, kit.device), kit.dtype)
-    kit.alike(kit.values(actual), wanted, f"from {source.name}", x)
+    kit.check_same_numbers(kit.values(actual), wanted, f"from {source.name}", x)
 
 
-def _of_integers(kit: DTypeKit, x: Array) -> Array:
+def _expected_of_integers(kit: DTypeKit, x: Array) -> Array:
     """Return the expected results of integers.
 
     They are rounded to odd as float64, because 53 bits may not hold them.
@@ -75,35 +79,39 @@ def _of_integers(kit: DTypeKit, x: Array) -> Array:
     for k, (v, b) in enumerate(zip(x.tolist(), back, strict=True)):
         if v != b and bits[k] % 2 == 0:
             bits[k] += 1 if abs(v) > abs(b) else -1
-    return kit.brought.nearest(bits.view(np.float64))
+    return kit.subject.round_to_nearest(bits.view(np.float64))
 
 
-@pytest.mark.parametrize("target", STORED, ids=named)
+@pytest.mark.parametrize("target", REAL_DTYPES, ids=param_id)
 def test_to_others(kit: DTypeKit, target: DType) -> None:
     """A cast gives the same bits as a cast of the equal float32 number."""
-    if not kit.has(target):
-        kit.claim(True, "nothing to cast")
+    if not kit.has_dtype(target):
+        kit.require(True, "nothing to cast")
         return
-    x = from_host(kit.brought.codes, kit.dtype, kit.device)
-    wide = from_host(kit.brought.numbers, float32, kit.device)
+    x = from_host(kit.subject.codes, kit.dtype, kit.device)
+    wide = from_host(kit.subject.numbers, float32, kit.device)
     actual, wanted = host(astype(x, target)), host(astype(wide, target))
-    kit.same(actual, wanted, target, f"to {target.name}", str)
+    kit.check_same_bits(actual, wanted, target, f"to {target.name}", str)
 
 
 def test_complex(kit: DTypeKit) -> None:
     for target in COMPLEX:
-        if kit.has(target):
-            actual = host(astype(from_host(kit.brought.codes, kit.dtype, kit.device), target))
-            kit.alike(actual.real.astype(np.float32), kit.brought.numbers, f"to {target.name}")
-    kit.claim(True, "")
+        if kit.has_dtype(target):
+            actual = host(astype(from_host(kit.subject.codes, kit.dtype, kit.device), target))
+            kit.check_same_numbers(
+                actual.real.astype(np.float32), kit.subject.numbers, f"to {target.name}"
+            )
+    kit.require(True, "")
 
 
 def test_bits(kit: DTypeKit) -> None:
     """A view shows the bits, and a view of bits gives the numbers."""
-    from_bits = from_host(kit.brought.codes, kit.dtype, kit.device)
+    from_bits = from_host(kit.subject.codes, kit.dtype, kit.device)
     unsigned = f"uint{kit.dtype.bits}"
     bits = host(from_bits.view(unsigned))
-    kit.claim(np.array_equal(bits, kit.brought.codes), f"x.view({unsigned}) has other bits")
+    kit.require(np.array_equal(bits, kit.subject.codes), f"x.view({unsigned}) has other bits")
     again = from_host(bits.view(host_dtype(kit.dtype)), from_bits.view(unsigned).dtype, kit.device)
     back = again.view(kit.dtype)
-    kit.alike(decode(host(back), kit.dtype), kit.brought.numbers, "bits viewed as numbers")
+    kit.check_same_numbers(
+        decode(host(back), kit.dtype), kit.subject.numbers, "bits viewed as numbers"
+    )

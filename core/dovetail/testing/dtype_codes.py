@@ -13,86 +13,88 @@ from ..dtypes import DType, float32, float64
 from ..functions.datatypes import finfo, isdtype
 from ..ir.language import cast
 from .dtype import DTypeKit
-from .test_scalar_ops import kernel_of, named
+from .test_scalar_ops import kernel_of, param_id
 from .values import Array, decode, host_dtype, specials
 
 SEEDS = (1, 2, 3)
 
 
 def test_it_is_what_it_is_called(kit: DTypeKit) -> None:
-    d, info = kit.dtype, kit.brought.info
-    kit.claim(D.dtype(info.name) is d and d.name == info.name, f"is not the dtype {info.name}")
-    kit.claim(D.BY_CODE[info.code] is d, f"is not the dtype of the code {info.code}")
-    kit.claim((d.itemsize, d.bits) == (info.itemsize, 8 * info.itemsize), "has another size")
-    kit.claim(d.compute is float32 and d.kind == "f", "is no float that is computed in float32")
-    kit.claim(isdtype(d, "real floating") and d.is_float, "is not real floating")
-    kit.claim(d == info.name and hash(d) == hash(info.name), "differs from its name")
+    d, info = kit.dtype, kit.subject.info
+    kit.require(D.dtype(info.name) is d and d.name == info.name, f"is not the dtype {info.name}")
+    kit.require(D.BY_CODE[info.code] is d, f"is not the dtype of the code {info.code}")
+    kit.require((d.itemsize, d.bits) == (info.itemsize, 8 * info.itemsize), "has another size")
+    kit.require(d.compute is float32 and d.kind == "f", "is no float that is computed in float32")
+    kit.require(isdtype(d, "real floating") and d.is_float, "is not real floating")
+    kit.require(d == info.name and hash(d) == hash(info.name), "differs from its name")
     for other in D.BUILT_IN:
-        kit.claim(d != other and d.name != other.name, f"is equal to {other.name}")
+        kit.require(d != other and d.name != other.name, f"is equal to {other.name}")
     for copied in (pickle.loads(pickle.dumps(d)), copy.deepcopy(d), copy.copy(d)):
-        kit.claim(copied is d, "is another dtype once it was copied or sent")
+        kit.require(copied is d, "is another dtype once it was copied or sent")
 
 
 def test_codes_are_numbers(kit: DTypeKit) -> None:
     """Zero, then ascending, with the sign in front; what is no number comes last."""
-    numbers, positive = kit.brought.numbers, kit.brought.positive
+    numbers, positive = kit.subject.numbers, kit.subject.positive
     half = numbers.size // 2
-    kit.claim(
+    kit.require(
         positive.size > 2, f"only {positive.size} of its codes are numbers that are not negative"
     )
-    kit.claim(positive[0] == 0 and not np.signbit(numbers[0]), f"code 0 stands for {numbers[0]}")
+    kit.require(positive[0] == 0 and not np.signbit(numbers[0]), f"code 0 stands for {numbers[0]}")
     falls = np.flatnonzero(np.diff(positive) <= 0)
-    kit.claim(not falls.size, f"codes {falls[:3].tolist()} are not below the next ones")
+    kit.require(not falls.size, f"codes {falls[:3].tolist()} are not below the next ones")
     not_finite = numbers[positive.size : half]
-    kit.claim(not np.isfinite(not_finite).any(), "numbers follow what is infinite or NaN")
-    kit.claim(np.isnan(numbers).any(), "it has no NaN")
+    kit.require(not np.isfinite(not_finite).any(), "numbers follow what is infinite or NaN")
+    kit.require(np.isnan(numbers).any(), "it has no NaN")
     has = bool(np.isinf(not_finite).any())
-    kit.claim(has == kit.brought.info.infinities, f"infinities: {has}, which is not what it says")
+    kit.require(has == kit.subject.info.infinities, f"infinities: {has}, which is not what it says")
     if has:
-        kit.claim(not_finite[0] == np.inf, "infinity does not follow the largest number")
-    kit.alike(numbers[half:][: positive.size], -positive.astype(np.float32), "the negative codes")
+        kit.require(not_finite[0] == np.inf, "infinity does not follow the largest number")
+    kit.check_same_numbers(
+        numbers[half:][: positive.size], -positive.astype(np.float32), "the negative codes"
+    )
 
 
 def test_limits(kit: DTypeKit) -> None:
     """The description of the numbers is true."""
-    info, positive = kit.brought.info, kit.brought.positive
-    kit.claim(positive[-1] == info.max, f"max is {positive[-1]}, and not {info.max}")
-    kit.claim(positive[1] == info.smallest, f"smallest is {positive[1]}, and not {info.smallest}")
+    info, positive = kit.subject.info, kit.subject.positive
+    kit.require(positive[-1] == info.max, f"max is {positive[-1]}, and not {info.max}")
+    kit.require(positive[1] == info.smallest, f"smallest is {positive[1]}, and not {info.smallest}")
     normal = positive[positive >= info.smallest_normal]
-    kit.claim(normal[0] == info.smallest_normal, "smallest_normal is none of its numbers")
+    kit.require(normal[0] == info.smallest_normal, "smallest_normal is none of its numbers")
     unit = 2.0 ** (np.frexp(normal[:-1])[1] - info.digits)
     wrong = np.flatnonzero(np.diff(normal) != unit)
-    kit.claim(not wrong.size, f"{info.digits} digits: not from {normal[wrong[:3]].tolist()} on")
+    kit.require(not wrong.size, f"{info.digits} digits: not from {normal[wrong[:3]].tolist()} on")
     full = info.smallest_normal * 2.0 ** (1 - info.digits)
     is_valid = info.smallest in (full, info.smallest_normal)
-    kit.claim(
+    kit.require(
         is_valid, f"smallest_normal {normal[0]}: smaller ones have {info.digits} digits, or less"
     )
     below = np.diff(positive[positive <= info.smallest_normal])
-    kit.claim(np.all(below == info.smallest), f"below {normal[0]} they are not evenly spaced")
+    kit.require(np.all(below == info.smallest), f"below {normal[0]} they are not evenly spaced")
     limits = finfo(kit.dtype)
-    kit.claim((limits.bits, limits.eps) == (kit.dtype.bits, 2.0 ** (1 - info.digits)), "finfo")
-    kit.claim((limits.max, limits.min) == (info.max, -info.max), "finfo")
+    kit.require((limits.bits, limits.eps) == (kit.dtype.bits, 2.0 ** (1 - info.digits)), "finfo")
+    kit.require((limits.max, limits.min) == (info.max, -info.max), "finfo")
 
 
 def test_round_trip(kit: DTypeKit) -> None:
     """Every code that is a number comes back as it was, every NaN as one."""
-    d, codes, numbers = kit.dtype, kit.brought.codes, kit.brought.numbers
+    d, codes, numbers = kit.dtype, kit.subject.codes, kit.subject.numbers
     back = run(kit, numbers, float32)
-    kit.alike(decode(back, d), numbers, "to float32 and back")
+    kit.check_same_numbers(decode(back, d), numbers, "to float32 and back")
     same = (back == codes) | np.isnan(numbers)
-    kit.claim(same.all(), f"codes {codes[~same][:5].tolist()} become {back[~same][:5].tolist()}")
+    kit.require(same.all(), f"codes {codes[~same][:5].tolist()} become {back[~same][:5].tolist()}")
 
 
 def test_every_code_on_the_device(kit: DTypeKit) -> None:
-    codes, numbers = kit.brought.codes, kit.brought.numbers
+    codes, numbers = kit.subject.codes, kit.subject.numbers
     for form in ("grid", "map"):
         kernel = kernel_of(form, "up", [kit.dtype], float32, lambda v: cast(v, float32))
         sizes = [codes.size]
         _, y = kit.check(
             kernel, [codes, np.zeros(codes.size, "f4")], sizes, [], sizes if form == "grid" else []
         )
-        kit.alike(y, numbers, f"every code as float32, {form}")
+        kit.check_same_numbers(y, numbers, f"every code as float32, {form}")
 
 
 def run(kit: DTypeKit, x: Array, source: DType) -> Array:
@@ -105,14 +107,14 @@ def run(kit: DTypeKit, x: Array, source: DType) -> Array:
 
 def ties(kit: DTypeKit) -> Array:
     """Return all numbers, those half way between two, and beyond the largest; of both signs."""
-    positive = kit.brought.positive
+    positive = kit.subject.positive
     step = positive[-1] - positive[-2]
     top = positive[-1] + step * np.array([0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 1000.0])
     every = np.concatenate([positive, (positive[:-1] + positive[1:]) / 2, top])
     return np.concatenate([every, -every]).astype(np.float32)
 
 
-@pytest.mark.parametrize("source", (float32, float64), ids=named)
+@pytest.mark.parametrize("source", (float32, float64), ids=param_id)
 def test_numbers_go_to_the_nearest(kit: DTypeKit, source: DType) -> None:
     """Numbers half way to the one whose code is even; those a hair beside it to their side."""
     middle = ties(kit).astype(host_dtype(source))
@@ -124,27 +126,33 @@ def test_numbers_go_to_the_nearest(kit: DTypeKit, source: DType) -> None:
                 np.nextafter(middle, -host_dtype(source).type(np.inf)),
             ]
         )
-    kit.alike(decode(run(kit, x, source), kit.dtype), kit.brought.nearest(x), "nearest", x)
+    kit.check_same_numbers(
+        decode(run(kit, x, source), kit.dtype), kit.subject.round_to_nearest(x), "nearest", x
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_any_float32_goes_to_the_nearest(kit: DTypeKit, seed: int) -> None:
     """Of all bit patterns, and of the range that the dtype has."""
-    rng, info = np.random.default_rng(seed), kit.brought.info
+    rng, info = np.random.default_rng(seed), kit.subject.info
     every = rng.integers(0, 1 << 32, 20_000, dtype=np.uint32).view(np.float32)
     low, high = np.log2(info.smallest) - 2, np.log2(info.max) + 2
     within = 2.0 ** rng.uniform(low, high, 20_000) * rng.choice([-1.0, 1.0], 20_000)
     with np.errstate(over="ignore"):
         x = np.concatenate([every, within.astype(np.float32), specials(float32)])
-    kit.alike(decode(run(kit, x, float32), kit.dtype), kit.brought.nearest(x), "nearest", x)
+    kit.check_same_numbers(
+        decode(run(kit, x, float32), kit.dtype), kit.subject.round_to_nearest(x), "nearest", x
+    )
 
 
 def test_special_values(kit: DTypeKit) -> None:
     """NaN stays one, infinities and zeros keep their signs."""
     x = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0], np.float32)
     actual = decode(run(kit, x, float32), kit.dtype)
-    kit.claim(np.isnan(actual[:2]).all(), f"NaN becomes {actual[:2].tolist()}")
-    kit.alike(actual, kit.brought.nearest(x), "special values", x)
-    kit.claim(np.signbit(actual[4:]).tolist() == [False, True], "zeros lose their signs")
-    if kit.brought.info.infinities:
-        kit.claim(actual[2:4].tolist() == [np.inf, -np.inf], f"infinities: {actual[2:4].tolist()}")
+    kit.require(np.isnan(actual[:2]).all(), f"NaN becomes {actual[:2].tolist()}")
+    kit.check_same_numbers(actual, kit.subject.round_to_nearest(x), "special values", x)
+    kit.require(np.signbit(actual[4:]).tolist() == [False, True], "zeros lose their signs")
+    if kit.subject.info.infinities:
+        kit.require(
+            actual[2:4].tolist() == [np.inf, -np.inf], f"infinities: {actual[2:4].tolist()}"
+        )

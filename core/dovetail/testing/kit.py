@@ -15,27 +15,31 @@ from ..backend.interface import Launch, Program
 from ..backend.reference import interpret
 from ..device_class import Device, device, opened_devices
 from ..dtypes import BUILT_IN, DType, float64
-from ..engine.evaluate import compile_ahead, planned
+from ..engine.evaluate import compile_ahead, plan_pending
 from ..graph.expr import storage_of
 from ..ir.builder import Kernel
-from ..ir.legalize import BITS_OF, legalize
+from ..ir.legalize import UNSIGNED_BY_ITEMSIZE, legalize
 from ..memory import DataPtr
 from ..ops import table as ops
-from ..plugins.device_handle import Opened
-from ..plugins.fallback_device import Accompanied, companion_of
+from ..plugins.device_handle import OpenedDevice
+from ..plugins.fallback_device import FallbackBackend, companion_of
 from ..plugins.registry import open_device
 from ..settings import eager
 from ..tensor import primitives
 from ..tensor import tensor as T
-from ..tensor.host import evaluated
-from .values import Array, host_dtype, is_nan, raw
+from ..tensor.host import evaluate_leaf
+from .values import Array, bytes_view, host_dtype, is_nan
 
 REFERENCE = "reference"
-KNOWN = 1000  # programs that are cached for later cases
-BEFORE, AFTER, GUARD = 37, 29, 0xA5  # elements around each buffer, and the byte that fills them
+PROGRAM_CACHE_MAX = 1000  # programs that are cached for later cases
+GUARD_ELEMENTS_BEFORE, GUARD_ELEMENTS_AFTER, GUARD_BYTE = (
+    37,
+    29,
+    0xA5,
+)  # elements around each buffer, and the byte that fills them
 
-Make = Callable[[Device], T.Tensor]
-Case = tuple[Make, str]  # a program, and what it is
+TensorFactory = Callable[[Device], T.Tensor]
+AgreementCase = tuple[TensorFactory, str]  # a program, and what it is
 
 
 @dataclass
@@ -45,7 +49,7 @@ class Kit:
     `comparisons` counts the arrays that were compared: a case without any fails.
     """
 
-    opened: Opened
+    opened: OpenedDevice
     reproduce: str
     comparisons: int = 0
     _programs: ClassVar[dict[tuple[Device, str], Program]] = {}  # by the kernel's text
@@ -70,11 +74,11 @@ class Kit:
         return devices
 
     @property
-    def elsewhere(self) -> int:
+    def companion_launches(self) -> int:
         """Return the number of launches that its companion has run for it."""
-        return self.backend.launches if isinstance(self.backend, Accompanied) else 0
+        return self.backend.companion_launches if isinstance(self.backend, FallbackBackend) else 0
 
-    def has(self, d: DType) -> bool:
+    def has_dtype(self, d: DType) -> bool:
         """Return True if the device has a dtype."""
         return has_dtype(self.backend.info.capabilities, d)
 
@@ -97,12 +101,12 @@ class Kit:
 
         Work must run on the device that was asked for.
         """
-        before = self._elsewhere()
+        before = self._allocations_by_device()
         yield
-        others = [d for d, n in self._elsewhere().items() if n != before.get(d, 0)]
+        others = [d for d, n in self._allocations_by_device().items() if n != before.get(d, 0)]
         assert not others, self.failure(f"{what}: work was done on {', '.join(others)}", "")
 
-    def _elsewhere(self) -> dict[str, int]:
+    def _allocations_by_device(self) -> dict[str, int]:
         others = [d for d in opened_devices() if d is not self.device and d not in self.companions]
         return {str(d): d.opened.allocator.stats().allocations for d in others if d.opened}
 
@@ -124,7 +128,7 @@ class Kit:
             interpret(kernel, expected, ints, scalars, grid)
         sizes = f"ints {list(ints)}, scalars {list(scalars)}, grid {list(grid)}"
         for b, x, y in zip(kernel.buffers, actual, expected, strict=True):
-            self.same(x, y, b.dtype, f"buffer {b.name} ({sizes})", lambda: str(kernel))
+            self.check_same_bits(x, y, b.dtype, f"buffer {b.name} ({sizes})", lambda: str(kernel))
         return actual
 
     def run(
@@ -144,7 +148,7 @@ class Kit:
             handles = tuple(
                 x
                 for p, a in zip(placed, arrays, strict=True)
-                for x in (p.handle, p.offset + BEFORE * a.itemsize)
+                for x in (p.handle, p.offset + GUARD_ELEMENTS_BEFORE * a.itemsize)
             )
             with self.on_device(kernel.name):
                 self.bind(kernel, ints, grid)(handles, tuple(scalars), None)
@@ -153,7 +157,9 @@ class Kit:
 
     def bind(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """Return a launch of a kernel, ready."""
-        return limits.bind(self.backend, self.program(kernel), tuple(ints), tuple(grid))
+        return limits.bind_within_limits(
+            self.backend, self.program(kernel), tuple(ints), tuple(grid)
+        )
 
     def program(self, kernel: Kernel) -> Program:
         """Return the kernel, legalised and compiled."""
@@ -164,7 +170,7 @@ class Kit:
         """Compile unknown kernels together: some backends do that faster."""
         programs, device = self._programs, self.device
         new = {str(k): k for k in kernels if (device, str(k)) not in programs}
-        if len(programs) + len(new) > KNOWN:
+        if len(programs) + len(new) > PROGRAM_CACHE_MAX:
             programs.clear()
             new = {str(k): k for k in kernels}
         legal = [legalize(k, self.backend.info.capabilities) for k in new.values()]
@@ -174,24 +180,34 @@ class Kit:
         programs.update(zip([(device, text) for text in new], compiled, strict=True))
 
     def _put(self, a: Array) -> DataPtr:
-        block = np.full((BEFORE + a.size + AFTER) * a.itemsize, GUARD, np.uint8)
-        first, last = BEFORE * a.itemsize, (BEFORE + a.size) * a.itemsize
+        block = np.full(
+            (GUARD_ELEMENTS_BEFORE + a.size + GUARD_ELEMENTS_AFTER) * a.itemsize,
+            GUARD_BYTE,
+            np.uint8,
+        )
+        first, last = (
+            GUARD_ELEMENTS_BEFORE * a.itemsize,
+            (GUARD_ELEMENTS_BEFORE + a.size) * a.itemsize,
+        )
         block[first:last] = np.ascontiguousarray(a).view(np.uint8)
         ptr = self.opened.allocator.allocate(block.size)
-        self.backend.copy_in(ptr.handle, ptr.offset, raw(block))
+        self.backend.copy_in(ptr.handle, ptr.offset, bytes_view(block))
         return ptr
 
     def _get(self, ptr: DataPtr, a: Array, kernel: str) -> Array:
         block = np.empty(ptr.nbytes, np.uint8)
-        self.backend.copy_out(raw(block), ptr.handle, ptr.offset)
-        first, last = BEFORE * a.itemsize, (BEFORE + a.size) * a.itemsize
-        touched = np.flatnonzero(np.concatenate([block[:first], block[last:]]) != GUARD)
+        self.backend.copy_out(bytes_view(block), ptr.handle, ptr.offset)
+        first, last = (
+            GUARD_ELEMENTS_BEFORE * a.itemsize,
+            (GUARD_ELEMENTS_BEFORE + a.size) * a.itemsize,
+        )
+        touched = np.flatnonzero(np.concatenate([block[:first], block[last:]]) != GUARD_BYTE)
         assert not touched.size, self.failure("memory outside of a buffer was written", kernel)
         return block[first:last].view(a.dtype)
 
     # --- tensors
 
-    def agree(self, make: Make, what: str) -> None:
+    def check_agreement(self, make: TensorFactory, what: str) -> None:
         """Fail unless `make` gives the same bits on the device as on the reference.
 
         The reference runs one op at a time.
@@ -205,19 +221,19 @@ class Kit:
         assert actual.dtype is expected.dtype, self.failure(
             f"{what}: {actual.dtype}, not {expected.dtype}", ""
         )
-        self.same(x, y, actual.dtype, what, lambda: kernels(make(self.device)))
+        self.check_same_bits(x, y, actual.dtype, what, lambda: kernels(make(self.device)))
 
-    def agree_all(self, cases: Sequence[Case]) -> None:
-        """Run `agree` for each, after all their kernels have been compiled together."""
+    def check_agreements(self, cases: Sequence[AgreementCase]) -> None:
+        """Run `check_agreement` for each, after all their kernels have been compiled together."""
         asked = [make(self.device) for make, _ in cases]
         compile_ahead([x._expr for x in asked])
         del asked
         for make, what in cases:
-            self.agree(make, what)
+            self.check_agreement(make, what)
 
     # --- comparing
 
-    def same(
+    def check_same_bits(
         self, actual: Array, expected: Array, d: DType, what: str, text: Callable[[], str]
     ) -> None:
         """Fail unless the bits are equal; any NaN is as good as another."""
@@ -240,7 +256,7 @@ class Kit:
 
 def has_dtype(capabilities: Any, d: DType) -> bool:
     """Return True if a device of these capabilities has a dtype."""
-    d = d.part if d in BUILT_IN else BITS_OF[d.itemsize]
+    d = d.part if d in BUILT_IN else UNSIGNED_BY_ITEMSIZE[d.itemsize]
     return d in capabilities.dtypes and (d is not float64 or capabilities.float64)
 
 
@@ -258,17 +274,17 @@ def differences(actual: Array, expected: Array, d: DType) -> Array:
 
 def host(x: T.Tensor) -> Array:
     """Return a tensor's values, as the host holds them."""
-    e = evaluated(x if x.is_contiguous() else primitives.apply(ops.COPY, (x,)))
+    e = evaluate_leaf(x if x.is_contiguous() else primitives.apply(ops.COPY, (x,)))
     backend, ptr = open_device(x.device).backend, storage_of(e).ptr
     out = np.empty(x.shape, host_dtype(x.dtype))
     if out.size:
         assert ptr is not None
-        backend.copy_out(raw(out), ptr.handle, ptr.offset + e.offset * out.itemsize)
+        backend.copy_out(bytes_view(out), ptr.handle, ptr.offset + e.offset * out.itemsize)
     return out
 
 
 def kernels(x: T.Tensor) -> str:
     """Return the kernels that would compute a tensor, as text."""
-    plans = [plan for _, plan in planned([x._expr])]
+    plans = [plan for _, plan in plan_pending([x._expr])]
     texts = [str(s.kernel) for plan in plans for s in plan.steps if hasattr(s, "kernel")]
     return "\n".join(texts) or "(already computed)"

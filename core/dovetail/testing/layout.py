@@ -16,28 +16,28 @@ from ..device_class import Device, device
 from ..dtypes import DType, bfloat16, float32
 from ..errors import DeviceError, DovetailError, DTypeError, LayoutError
 from ..layout import Shape, strided
-from ..plugins.plugin_state import Record, State
+from ..plugins.plugin_state import PluginRecord, PluginState
 from ..tensor import tensor as T
 from ..tensor.host import from_host
 from ..tensor.layout_registry import registry
 from ..tensor.other_layouts import LayoutInfo, LayoutTensor
 from .kit import REFERENCE, Kit, differences, host
-from .values import Array, as_held, host_dtype, specials
+from .values import Array, host_dtype, round_to_dtype, specials
 
 Function = Callable[..., Any]
 
 # Errors name the outermost function of dovetail that the user called.
-as_a_user = eval("lambda f, *operands: f(*operands)", {"__package__": ""})
+call_as_user = eval("lambda f, *operands: f(*operands)", {"__package__": ""})
 # Verbs whose results may have a shape, or an order, that only a related layout holds.
-MOVES = ("view", "index", "concat", "diagonal")
-WAY_OUT = re.compile(r"to_dense\(|x\.to\w*\(|\b(see|use|convert) ")
+RELATED_LAYOUT_VERBS = ("view", "index", "concat", "diagonal")
+ADVICE_PATTERN = re.compile(r"to_dense\(|x\.to\w*\(|\b(see|use|convert) ")
 
 
-class Refused(AssertionError):
+class UndeclaredRefusal(AssertionError):
     """The layout has a rule, which raised LayoutError; a declared gap may do so."""
 
 
-class Differs(AssertionError):
+class ValuesDiffer(AssertionError):
     """A result has other values than the strided one.
 
     In a declared gap the layout may give the op another meaning.
@@ -47,7 +47,7 @@ class Differs(AssertionError):
 # --- samples -------------------------------------------------------------------------------------
 
 
-def apart(shape: Shape) -> Array:
+def diagonal_offsets(shape: Shape) -> Array:
     """Return row minus column, over the last two axes."""
     rows, columns = np.indices(shape[-2:])
     difference: Array = rows - columns
@@ -58,9 +58,9 @@ MASKS: dict[str, Callable[[Shape, np.random.Generator], Array]] = {
     "full": lambda shape, rng: np.ones(shape, bool),
     "scattered": lambda shape, rng: rng.random(shape) < 0.3,
     "nothing": lambda shape, rng: np.zeros(shape, bool),
-    "diagonal": lambda shape, rng: np.broadcast_to(apart(shape) == 0, shape),
+    "diagonal": lambda shape, rng: np.broadcast_to(diagonal_offsets(shape) == 0, shape),
     "upper": lambda shape, rng: np.broadcast_to(np.triu(np.ones(shape[-2:], bool)), shape),
-    "band": lambda shape, rng: np.abs(apart(shape)) < 2,
+    "band": lambda shape, rng: np.abs(diagonal_offsets(shape)) < 2,
 }
 
 
@@ -82,7 +82,7 @@ class Sample:
         """Return small whole numbers, with exact sums and products in any order, and zeros."""
         rng = np.random.default_rng(seed + 1)
         numbers = {"b": (1,), "u": (1, 2, 3)}.get(d.kind, (-3, -2, -1, 1, 2, 3))
-        values = as_held(rng.choice(np.array(numbers, np.float64), self.shape), d)
+        values = round_to_dtype(rng.choice(np.array(numbers, np.float64), self.shape), d)
         return np.where(
             self.where(seed if pattern is None else pattern), values, host_dtype(d).type(0)
         )
@@ -94,11 +94,11 @@ class Sample:
         values = np.random.default_rng(seed + 1).choice(some, self.shape)
         return np.where(self.where(), values, host_dtype(d).type(0))
 
-    def signs(self, d: DType, seed: int = 0) -> Array:
+    def small_factors(self, d: DType, seed: int = 0) -> Array:
         """Return 1, -1 and 2, whose products are exact."""
         numbers = {"b": (1,), "u": (1, 2)}.get(d.kind, (-1, 1, 2))
         rng = np.random.default_rng(seed + 1)
-        values = as_held(rng.choice(np.array(numbers, np.float64), self.shape), d)
+        values = round_to_dtype(rng.choice(np.array(numbers, np.float64), self.shape), d)
         return np.where(self.where(seed), values, host_dtype(d).type(0))
 
 
@@ -110,15 +110,15 @@ SAMPLES = (
     *(Sample(mask, CUBE) for mask in ("diagonal", "upper")),
 )
 # The samples that ops are tried on, without those that a layout does not hold.
-FEW = (
+BASIC_SAMPLES = (
     Sample("scattered", OBLONG),
     Sample("full", SQUARE),
     Sample("diagonal", SQUARE),
     Sample("upper", SQUARE),
     Sample("nothing", SQUARE),
 )
-SOME = (
-    *FEW,
+VARIED_SAMPLES = (
+    *BASIC_SAMPLES,
     Sample("scattered", ()),
     Sample("full", ()),
     Sample("scattered", (5,)),
@@ -143,13 +143,13 @@ def unsigned_zeros(values: Array, d: DType) -> Array:
 
 
 @dataclass(frozen=True)
-class Subject:
+class LayoutSubject:
     """A layout under test, with its own description."""
 
     info: LayoutInfo
-    record: Record
+    record: PluginRecord
     gaps: Mapping[str, str]
-    known: dict[tuple[Sample, DType, Device], bool] = field(default_factory=dict)
+    accepted_samples: dict[tuple[Sample, DType, Device], bool] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -161,30 +161,30 @@ class Subject:
         assert self.info.from_dense is not None
         return self.info.from_dense(x)
 
-    def takes(self, sample: Sample, d: DType, on: Device) -> bool:
+    def accepts(self, sample: Sample, d: DType, on: Device) -> bool:
         """Return True if the layout holds such an array; it raises LayoutError for others."""
         key = (sample, d, on)
-        if key not in self.known:
+        if key not in self.accepted_samples:
             try:
                 self.make(from_host(sample.array(d), d, on))
             except (LayoutError, DTypeError):
-                self.known[key] = False
+                self.accepted_samples[key] = False
             except Exception:  # a case will show it
-                self.known[key] = True
+                self.accepted_samples[key] = True
             else:
-                self.known[key] = True
-        return self.known[key]
+                self.accepted_samples[key] = True
+        return self.accepted_samples[key]
 
-    def holds(self, params: Mapping[str, object], on: Device) -> bool:
+    def accepts_case(self, params: Mapping[str, object], on: Device) -> bool:
         """Return True if the layout holds the samples and dtypes of a case."""
         dtypes = [p for p in params.values() if isinstance(p, DType)] or [float32]
         samples = [p for p in params.values() if isinstance(p, Sample)]
         if samples:
-            return all(self.takes(s, d, on) for s in samples for d in dtypes)
-        return all(any(self.takes(s, d, on) for s in SAMPLES) for d in dtypes)
+            return all(self.accepts(s, d, on) for s in samples for d in dtypes)
+        return all(any(self.accepts(s, d, on) for s in SAMPLES) for d in dtypes)
 
 
-def subject(name: str) -> Subject:
+def load_layout_subject(name: str) -> LayoutSubject:
     """Return the layout of this name, as its plugin describes it.
 
     Raises: DeviceError where there is none, PluginError where it cannot be used.
@@ -194,7 +194,7 @@ def subject(name: str) -> Subject:
         installed = ", ".join(registry.records())
         raise DeviceError(f"no layout {name!r} is installed; known: {installed}")
     registry.probe(name)
-    if record.state is not State.OPEN:
+    if record.state is not PluginState.OPEN:
         raise record.error()
     info = next(i for i in registry.infos() if i.layout.name == name)
     if info.from_dense is None:
@@ -202,24 +202,28 @@ def subject(name: str) -> Subject:
             f"the layout {name} has no from_dense: give its LayoutInfo one, with which the kit can "
             "make tensors of it"
         )
-    return Subject(info, record, registry.call(record, "dovetail_conformance") or {})
+    return LayoutSubject(info, record, registry.call(record, "dovetail_conformance") or {})
 
 
 @dataclass
 class LayoutKit(Kit):
     """One case's view of the layout, on one device."""
 
-    subject: Subject = field(kw_only=True)
-    compared: bool = False  # with the reference: once a case, the interpreter being slow
+    subject: LayoutSubject = field(kw_only=True)
+    is_reference_checked: bool = (
+        False  # with the reference: once a case, the interpreter being slow
+    )
 
     @property
     def name(self) -> str:
         """Return the layout's name."""
         return self.subject.name
 
-    def samples(self, among: Sequence[Sample] = FEW, d: DType = float32) -> list[Sample]:
+    def samples(
+        self, candidates: Sequence[Sample] = BASIC_SAMPLES, d: DType = float32
+    ) -> list[Sample]:
         """Return the samples that the layout holds."""
-        return [s for s in among if self.subject.takes(s, d, self.device)]
+        return [s for s in candidates if self.subject.accepts(s, d, self.device)]
 
     def put(self, values: Array, d: DType, on: Device | None = None) -> tuple[Any, T.Tensor]:
         """Return an array in the layout, and strided."""
@@ -228,12 +232,12 @@ class LayoutKit(Kit):
 
     def has_rule(self, verb: str) -> bool:
         """Return True if the layout has a rule for a verb."""
-        s = next(s for s in SAMPLES if self.subject.takes(s, float32, self.device))
+        s = next(s for s in SAMPLES if self.subject.accepts(s, float32, self.device))
         return verb in self.put(s.array(float32), float32)[0].rules
 
     # --- comparing
 
-    def agrees(
+    def check_rule(
         self,
         verb: str,
         name: str,
@@ -245,27 +249,27 @@ class LayoutKit(Kit):
 
         If the layout has no rule for the verb, it must refuse it.
         """
-        ruled, plain = self.both(operands, self.device)
+        ruled, plain = self.make_operands(operands, self.device)
         if verb not in _rules(ruled):
-            self.refuses(name, what, f, *ruled)
+            self.check_refusal(name, what, f, *ruled)
             return
         wanted = _outcome(f, plain)
         with self.on_device(what):
             actual = _outcome(f, ruled)
             if isinstance(actual, T.Tensor):
-                self.sound(actual, what)
+                self.check_parts(actual, what)
                 values = host(dense(actual))
         if isinstance(actual, DovetailError):
-            self._is_due(actual, wanted, name, what)
+            self._check_error(actual, wanted, name, what)
             return
         assert not isinstance(wanted, DovetailError), self.failure(
             f"{what}: gave a result, where a strided tensor raises {wanted!r}", ""
         )
-        self._is_like(actual, wanted, verb, what)
-        self._has_the_reference_s_bits(f, actual, operands, what)
+        self._check_metadata(actual, wanted, verb, what)
+        self._check_reference_bits(f, actual, operands, what)
         self.equal(values, host(wanted), wanted.dtype, what)
 
-    def both(
+    def make_operands(
         self, operands: Sequence[tuple[Array, DType, bool]], on: Device
     ) -> tuple[list[T.Tensor], list[T.Tensor]]:
         """Return the operands in the layouts asked for, and all of them strided."""
@@ -274,38 +278,44 @@ class LayoutKit(Kit):
         ]
         return [y if x is None else x for x, y in pairs], [y for _, y in pairs]
 
-    def _is_due(self, error: DovetailError, wanted: object, name: str, what: str) -> None:
+    def _check_error(self, error: DovetailError, wanted: object, name: str, what: str) -> None:
         """Fail unless an error is that of a strided tensor; raise Refused for LayoutError."""
         if isinstance(error, LayoutError):
-            self.named(error, name, what)
-            raise Refused(self.failure(f"{what}: refused, and no declared gap: {error}", ""))
+            self.check_message(error, name, what)
+            raise UndeclaredRefusal(
+                self.failure(f"{what}: refused, and no declared gap: {error}", "")
+            )
         assert type(error) is type(wanted), self.failure(
             f"{what}: raises {error!r}, where a strided tensor gives {_short(wanted)}", ""
         )
         self.comparisons += 1
 
-    def _is_like(self, actual: Any, wanted: T.Tensor, verb: str, what: str) -> None:
+    def _check_metadata(self, actual: Any, wanted: T.Tensor, verb: str, what: str) -> None:
         """Fail unless a result has the dtype, shape, device and layout that are due."""
         keeps_layout = verb in self.subject.info.keeps
         for part in ("dtype", "shape", "device"):
             a, b = getattr(actual, part), getattr(wanted, part)
             assert a == b, self.failure(f"{what}: {part} {a}, not {b}", "")
-        related = actual.related if verb in MOVES and isinstance(actual, LayoutTensor) else ()
+        related = (
+            actual.related
+            if verb in RELATED_LAYOUT_VERBS and isinstance(actual, LayoutTensor)
+            else ()
+        )
         layouts = (self.subject.info.layout, *related, *(() if keeps_layout else (strided,)))
         assert actual.layout in layouts, self.failure(
             f"{what}: a result of layout {actual.layout.name}, and {verb} keeps {self.name}", ""
         )
 
-    def _has_the_reference_s_bits(
+    def _check_reference_bits(
         self, f: Function, actual: Any, operands: Sequence[tuple[Array, DType, bool]], what: str
     ) -> None:
         """Fail unless all stored bits are the reference's, signs of zeros too."""
-        if self.compared or str(self.device) == str(device(REFERENCE)):
+        if self.is_reference_checked or str(self.device) == str(device(REFERENCE)):
             return
-        self.compared = True
-        theirs = f(*self.both(operands, device(REFERENCE))[0])
+        self.is_reference_checked = True
+        theirs = f(*self.make_operands(operands, device(REFERENCE))[0])
         for k, (a, b) in enumerate(zip(parts(actual), parts(theirs), strict=True)):
-            self.same(host(a), host(b), a.dtype, f"{what}, part {k}", str)
+            self.check_same_bits(host(a), host(b), a.dtype, f"{what}, part {k}", str)
 
     def equal(self, actual: Array, wanted: Array, d: DType, what: str) -> None:
         """Raise Differs unless the values have the same bits; zeros, and NaNs, are alike."""
@@ -317,9 +327,9 @@ class LayoutKit(Kit):
             pick = wrong[:5]
             shown = f"{x.reshape(-1)[pick]} instead of {y.reshape(-1)[pick]}"
             text = f"{what}: {wrong.size} of {x.size} differ; at {pick.tolist()}: {shown}"
-            raise Differs(self.failure(text, ""))
+            raise ValuesDiffer(self.failure(text, ""))
 
-    def sound(self, x: T.Tensor, what: str) -> None:
+    def check_parts(self, x: T.Tensor, what: str) -> None:
         """Fail unless a tensor of the layout consists of strided ones on its own device."""
         if type(x) is T.Tensor:
             return
@@ -332,12 +342,12 @@ class LayoutKit(Kit):
 
     # --- errors
 
-    def refuses(self, name: str, what: str, f: Function, *operands: object) -> None:
+    def check_refusal(self, name: str, what: str, f: Function, *operands: object) -> None:
         """Fail unless a call raises a LayoutError that names the op and a way out."""
         try:
-            result = as_a_user(f, *operands)
+            result = call_as_user(f, *operands)
         except LayoutError as error:
-            self.named(error, name, what)
+            self.check_message(error, name, what)
             self.comparisons += 1
             return
         except Exception as error:
@@ -347,19 +357,21 @@ class LayoutKit(Kit):
         text = f"{what}: gave {_short(result)}, where the layout has no rule, or no memory to write"
         raise AssertionError(self.failure(text, ""))
 
-    def named(self, error: DovetailError, name: str, what: str) -> None:
+    def check_message(self, error: DovetailError, name: str, what: str) -> None:
         """Fail unless a message begins with the op's name and ends with a way out."""
         text = str(error)
         first = re.match(r"[\w.]+", text)
         named = first is not None and first[0].rpartition(".")[2] in (name, *name.split("|"))
         assert named, self.failure(f"{what}: an error that does not begin with {name}: {text}", "")
-        assert WAY_OUT.search(text), self.failure(f"{what}: an error without a way out: {text}", "")
+        assert ADVICE_PATTERN.search(text), self.failure(
+            f"{what}: an error without a way out: {text}", ""
+        )
 
-    def raises_alike(
+    def check_same_error(
         self, name: str, f: Function, operands: Sequence[tuple[Array, DType, bool]], what: str
     ) -> None:
         """Fail unless a wrong call raises the error of strided tensors, by name."""
-        ruled, plain = self.both(operands, self.device)
+        ruled, plain = self.make_operands(operands, self.device)
         wanted, actual = _outcome(f, plain), _outcome(f, ruled)
         assert isinstance(wanted, DovetailError), f"{what} is no mistake: the kit's own"
         assert isinstance(actual, DovetailError), self.failure(
@@ -394,7 +406,7 @@ def _rules(operands: Sequence[object]) -> Mapping[str, object]:
 def _outcome(f: Function, operands: Sequence[object]) -> Any:
     """Return the result of a call, or its dovetail error."""
     try:
-        return as_a_user(f, *operands)
+        return call_as_user(f, *operands)
     except DovetailError as error:
         return error
 

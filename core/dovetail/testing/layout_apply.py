@@ -10,19 +10,19 @@ import pytest
 from ..dtypes import ALL, COMPLEX, DType, bool_, float16, float32, float64, int32, int64, uint8
 from ..ops import table as ops
 from ..tensor.primitives import apply
-from .cases import operands, rows, takes
-from .layout import FEW, SOME, LayoutKit, Sample
-from .test_scalar_ops import named
+from .cases import accepts_dtype, operands, rows
+from .layout import BASIC_SAMPLES, VARIED_SAMPLES, LayoutKit, Sample
+from .test_scalar_ops import param_id
 
-MAIN = (bool_, float32, int64)
-EVERY = ("add", "multiply", "negative", "abs", "sqrt")  # tried on all dtypes
+MAIN_DTYPES = (bool_, float32, int64)
+ALL_DTYPE_OPS = ("add", "multiply", "negative", "abs", "sqrt")  # tried on all dtypes
 DTYPES = tuple(d for d in ALL if d not in COMPLEX)
 MAPS = [
     (op.name, d)
     for op in rows("map")
     if op is not ops.ASTYPE
-    for d in (DTYPES if op.name in EVERY else MAIN)
-    if takes(op, d)
+    for d in (DTYPES if op.name in ALL_DTYPE_OPS else MAIN_DTYPES)
+    if accepts_dtype(op, d)
 ]
 PAIRS = [(n, d) for n, d in MAPS if ops.TABLE[n].arity == 2]
 SINGLE = [(n, d) for n, d in MAPS if d.kind == "f" and ops.TABLE[n].arity == 1]
@@ -41,31 +41,33 @@ def make_operands(name: str, d: DType, s: Sample, joint: bool = False) -> list[A
     ]
 
 
-@pytest.mark.parametrize(("name", "d"), MAPS, ids=named)
+@pytest.mark.parametrize(("name", "d"), MAPS, ids=param_id)
 def test_of_layouts(kit: LayoutKit, name: str, d: DType) -> None:
-    often = name in EVERY
-    kit.compared = not often  # the interpreter takes a second to merge positions
-    for s in kit.samples(SOME, d) if often else kit.samples(FEW, d)[:2]:
+    often = name in ALL_DTYPE_OPS
+    kit.is_reference_checked = not often  # the interpreter takes a second to merge positions
+    for s in kit.samples(VARIED_SAMPLES, d) if often else kit.samples(BASIC_SAMPLES, d)[:2]:
         for joint in (False, True) if often and ops.TABLE[name].arity > 1 else (False,):
             what = f"{name} of {d.name}, {s}, entries at {'the same' if joint else 'other'} places"
-            kit.agrees("apply", name, apply_row(name), make_operands(name, d, s, joint), what)
+            kit.check_rule("apply", name, apply_row(name), make_operands(name, d, s, joint), what)
 
 
-@pytest.mark.parametrize(("name", "d"), SINGLE, ids=named)
+@pytest.mark.parametrize(("name", "d"), SINGLE, ids=param_id)
 def test_special_values(kit: LayoutKit, name: str, d: DType) -> None:
-    for s in kit.samples(FEW, d):
-        kit.agrees("apply", name, apply_row(name), [(s.special(d), d, True)], f"{name} of specials")
+    for s in kit.samples(BASIC_SAMPLES, d):
+        kit.check_rule(
+            "apply", name, apply_row(name), [(s.special(d), d, True)], f"{name} of specials"
+        )
 
 
 @pytest.mark.parametrize("first", (True, False), ids=("layout first", "strided first"))
-@pytest.mark.parametrize(("name", "d"), PAIRS, ids=named)
+@pytest.mark.parametrize(("name", "d"), PAIRS, ids=param_id)
 def test_with_strided(kit: LayoutKit, name: str, d: DType, first: bool) -> None:
     """The strided operand has no zeros."""
-    kit.compared = name not in EVERY
-    for s in kit.samples(FEW, d):
+    kit.is_reference_checked = name not in ALL_DTYPE_OPS
+    for s in kit.samples(BASIC_SAMPLES, d):
         full = Sample("full", s.shape).array(d, 5)
         pair = [(s.array(d), d, True), (full, d, False)]
-        kit.agrees(
+        kit.check_rule(
             "apply",
             name,
             apply_row(name),
@@ -76,11 +78,11 @@ def test_with_strided(kit: LayoutKit, name: str, d: DType, first: bool) -> None:
 
 @pytest.mark.parametrize("number", (2, 0))
 @pytest.mark.parametrize("first", (True, False), ids=("layout first", "number first"))
-@pytest.mark.parametrize(("name", "d"), [p for p in PAIRS if p[1] is float32], ids=named)
+@pytest.mark.parametrize(("name", "d"), [p for p in PAIRS if p[1] is float32], ids=param_id)
 def test_with_numbers(kit: LayoutKit, name: str, d: DType, first: bool, number: int) -> None:
     f = apply_row(name)
-    for s in kit.samples(FEW, d):
-        kit.agrees(
+    for s in kit.samples(BASIC_SAMPLES, d):
+        kit.check_rule(
             "apply",
             name,
             lambda x: f(x, number) if first else f(number, x),
@@ -95,13 +97,13 @@ def test_broadcast(kit: LayoutKit, name: str, shapes: Any) -> None:
     """Shapes that differ, both in the layout; a layout that does not hold them is left out."""
     for d in (float32, int64):
         samples = [Sample("scattered", s) for s in shapes]
-        tried = [kit.subject.takes(s, d, kit.device) for s in samples]
+        tried = [kit.subject.accepts(s, d, kit.device) for s in samples]
         if not all(tried):
             kit.comparisons += 1
             continue
         arrays = [(s.array(d, k), d, True) for k, s in enumerate(samples)]
-        kit.agrees("apply", name, apply_row(name), arrays, f"{name} of {shapes}")
-        kit.agrees("apply", name, apply_row(name), arrays[::-1], f"{name} of {shapes[::-1]}")
+        kit.check_rule("apply", name, apply_row(name), arrays, f"{name} of {shapes}")
+        kit.check_rule("apply", name, apply_row(name), arrays[::-1], f"{name} of {shapes[::-1]}")
 
 
 @pytest.mark.parametrize(
@@ -111,9 +113,9 @@ def test_broadcast(kit: LayoutKit, name: str, shapes: Any) -> None:
 )
 @pytest.mark.parametrize("name", ("add", "multiply"))
 def test_promotion(kit: LayoutKit, name: str, dtypes: tuple[DType, DType]) -> None:
-    if not all(map(kit.has, dtypes)):
+    if not all(map(kit.has_dtype, dtypes)):
         kit.comparisons += 1
         return
     for s in kit.samples():
         pair = [(s.array(d, k), d, True) for k, d in enumerate(dtypes)]
-        kit.agrees("apply", name, apply_row(name), pair, f"{name} of {dtypes}")
+        kit.check_rule("apply", name, apply_row(name), pair, f"{name} of {dtypes}")

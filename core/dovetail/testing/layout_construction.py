@@ -21,20 +21,20 @@ from ..tensor.host import from_host
 from ..tensor.other_layouts import LayoutTensor
 from .kit import host
 from .layout import SAMPLES, LayoutKit, Sample, part_bits
-from .test_scalar_ops import named
+from .test_scalar_ops import param_id
 from .values import Array
 
-MAKER = "__reduce_ex__"
-STORED = tuple(d for d in ALL if d not in COMPLEX)
+PICKLE_METHOD = "__reduce_ex__"
+REAL_DTYPES = tuple(d for d in ALL if d not in COMPLEX)
 
 
-def same(kit: LayoutKit, x: Any, y: Any, what: str) -> None:
+def check_same_parts(kit: LayoutKit, x: Any, y: Any, what: str) -> None:
     """Fail unless two tensors of the layout are alike in all that they store."""
     for part in ("layout", "shape", "dtype"):
         a, b = getattr(x, part), getattr(y, part)
         assert a == b, kit.failure(f"{what}: {part} {a!r}, not {b!r}", "")
     for k, (p, q) in enumerate(zip(x.parts, y.parts, strict=True)):
-        kit.same(host(p), host(q), p.dtype, f"{what}, part {k}", str)
+        kit.check_same_bits(host(p), host(q), p.dtype, f"{what}, part {k}", str)
 
 
 def round_trip(kit: LayoutKit, v: Array, d: DType, what: str) -> None:
@@ -42,7 +42,7 @@ def round_trip(kit: LayoutKit, v: Array, d: DType, what: str) -> None:
         x, y = kit.put(v, d)
         back = x.to_dense()
         actual = host(back)
-    kit.sound(x, what)
+    kit.check_parts(x, what)
     assert isinstance(x, LayoutTensor) and x.layout is kit.subject.info.layout, kit.failure(
         f"{what}: from_dense made {x!r}, no tensor of the layout {kit.name}", ""
     )
@@ -61,7 +61,7 @@ def test_round_trip(kit: LayoutKit, sample: Sample) -> None:
         round_trip(kit, sample.array(float32, seed), float32, f"to {kit.name} and back, {sample}")
 
 
-@pytest.mark.parametrize("d", STORED, ids=named)
+@pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_dtypes(kit: LayoutKit, d: DType) -> None:
     """Ordinary values and special ones."""
     for s in kit.samples(SAMPLES, d):
@@ -93,12 +93,12 @@ def test_names_are_what_they_say(kit: LayoutKit) -> None:
     kit.comparisons += 1
 
 
-@pytest.mark.parametrize("d", STORED, ids=named)
+@pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_astype(kit: LayoutKit, d: DType) -> None:
     """A cast from float32 agrees; every dtype but the unsigned holds its small whole numbers."""
     for s in kit.samples():
         positive = np.abs(s.array(float32))
-        kit.agrees(
+        kit.check_rule(
             "apply",
             "astype",
             lambda x: astype(x, d),
@@ -111,18 +111,20 @@ def test_to_device(kit: LayoutKit) -> None:
     """Tensors move to every other device that is here, and back."""
     x, _ = kit.put(kit.samples()[0].array(float32), float32)
     if "to_device" not in x.rules:
-        kit.refuses("to|to_device", "to a device", lambda x: x.to(device="reference", copy=True), x)
+        kit.check_refusal(
+            "to|to_device", "to a device", lambda x: x.to(device="reference", copy=True), x
+        )
         return
-    same(kit, x.to(device=kit.device), x, "to its own device")
+    check_same_parts(kit, x.to(device=kit.device), x, "to its own device")
     for other in backends.devices():
         opened = open_device(other)
         for s in kit.samples():
             x, _ = kit.put(s.array(float32), float32)
             moved = x.to(device=opened.device)
             assert moved.device is opened.device, kit.failure(f"to {other}: {moved.device}", "")
-            kit.sound(moved, f"to {other}")
-            same(kit, moved, x, f"{s} to {other}")
-            same(kit, moved.to(device=kit.device), x, f"{s} to {other} and back")
+            kit.check_parts(moved, f"to {other}")
+            check_same_parts(kit, moved, x, f"{s} to {other}")
+            check_same_parts(kit, moved.to(device=kit.device), x, f"{s} to {other} and back")
     assert kit.device in opened_devices()
 
 
@@ -136,12 +138,12 @@ def test_copies(kit: LayoutKit, how: str) -> None:
     }[how]
     for s in kit.samples():
         x, _ = kit.put(s.array(float32), float32)
-        if getattr(type(x), MAKER) is getattr(LayoutTensor, MAKER):
-            kit.refuses("pickle", how, copier, x)
+        if getattr(type(x), PICKLE_METHOD) is getattr(LayoutTensor, PICKLE_METHOD):
+            kit.check_refusal("pickle", how, copier, x)
             continue
         y = copier(x)
         assert y is not x and y.device is x.device, kit.failure(f"{how}: {y.device}", "")
-        same(kit, y, x, f"{how} of {s}")
+        check_same_parts(kit, y, x, f"{how} of {s}")
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
@@ -154,4 +156,4 @@ def test_printing(kit: LayoutKit, sample: Sample) -> None:
         missing = [fact for fact in facts if fact not in text]
         assert not missing, kit.failure(f"{sample}: {missing} not in {text!r}", "")
     for p, q in zip(x.parts, before, strict=True):
-        kit.same(host(p), q, p.dtype, f"{sample} after it was shown", str)
+        kit.check_same_bits(host(p), q, p.dtype, f"{sample} after it was shown", str)

@@ -18,8 +18,16 @@ from ..functions.shape import copies
 from ..tensor import tensor as T
 from ..tensor.host import from_host
 from .kit import host
-from .layout import FEW, LayoutKit, Refused, Sample, as_a_user, dense, unsigned_zeros
-from .test_scalar_ops import named
+from .layout import (
+    BASIC_SAMPLES,
+    LayoutKit,
+    Sample,
+    UndeclaredRefusal,
+    call_as_user,
+    dense,
+    unsigned_zeros,
+)
+from .test_scalar_ops import param_id
 from .values import Array, host_dtype
 
 Function = Callable[[T.Tensor, T.Tensor, T.Tensor], T.Tensor]
@@ -48,14 +56,14 @@ FUNCTIONS: dict[str, tuple[str, str, Function]] = {
 
 
 def gradients(
-    f: Function, kit: LayoutKit, s: Sample, d: DType, ours: bool
+    f: Function, kit: LayoutKit, s: Sample, d: DType, in_layout: bool
 ) -> tuple[list[Array], list[bool]]:
     """Return the gradients by all operands, of a weighted sum of the results of `f`."""
     leaves = [from_host(s.array(d, k), d, kit.device).requires_grad_() for k in range(2)]
     leaves.append(from_host(Sample("full", s.shape).array(d, 5), d, kit.device).requires_grad_())
-    inputs: list[T.Tensor] = [kit.subject.make(x) if ours else x for x in leaves[:2]]
+    inputs: list[T.Tensor] = [kit.subject.make(x) if in_layout else x for x in leaves[:2]]
     flows = [x.requires_grad for x in inputs]
-    grads = dense(as_a_user(f, *inputs, leaves[2]))
+    grads = dense(call_as_user(f, *inputs, leaves[2]))
     weights = Sample("full", grads.shape).array(d, 9)
     loss = statistics.sum(grads * from_host(weights, d, kit.device))
     back = grad(loss, leaves, allow_unused=True)
@@ -65,14 +73,14 @@ def gradients(
     ], flows
 
 
-@pytest.mark.parametrize("d", (float32, float64), ids=named)
+@pytest.mark.parametrize("d", (float32, float64), ids=param_id)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients(kit: LayoutKit, name: str, d: DType) -> None:
     """Gradients by stored elements are the strided ones; others may have none."""
     op, verb, f = FUNCTIONS[name]
-    for s in (s for s in kit.samples(FEW, d) if s.mask != "nothing"):
+    for s in (s for s in kit.samples(BASIC_SAMPLES, d) if s.mask != "nothing"):
         if not kit.has_rule(verb):
-            kit.refuses(f"{op}|{MOVES}", name, gradients, f, kit, s, d, True)
+            kit.check_refusal(f"{op}|{MOVES}", name, gradients, f, kit, s, d, True)
             continue
         with reproducible():
             wanted, _ = gradients(f, kit, s, d, False)
@@ -80,13 +88,13 @@ def test_gradients(kit: LayoutKit, name: str, d: DType) -> None:
                 with kit.on_device(name):
                     actual, flows = gradients(f, kit, s, d, True)
             except LayoutError as error:
-                kit.named(error, f"{op}|{MOVES}", name)
-                raise Refused(kit.failure(f"{name}: refused: {error}", "")) from error
+                kit.check_message(error, f"{op}|{MOVES}", name)
+                raise UndeclaredRefusal(kit.failure(f"{name}: refused: {error}", "")) from error
         assert all(flows), kit.failure("from_dense of what requires a gradient does not", "")
         for k, (g, w) in enumerate(zip(actual, wanted, strict=True)):
             there = s.where(k) if k < 2 else np.ones(s.shape, bool)
             found_there = unsigned_zeros(np.where(there, g, w), d)
             what = f"gradient of {name} by operand {k}, {s}"
-            kit.same(found_there, unsigned_zeros(w, d), d, what, str)
+            kit.check_same_bits(found_there, unsigned_zeros(w, d), d, what, str)
             outside = (g == w) | (g == 0)
             assert outside.all(), kit.failure(f"gradient of {name} where nothing is stored", "")

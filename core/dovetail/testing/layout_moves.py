@@ -21,8 +21,8 @@ from ..functions.sorting.stable_sort import sort
 from ..layout import Shape
 from ..tensor import tensor as T
 from ..tensor.host import from_host
-from .layout import FEW, SAMPLES, SOME, LayoutKit, Sample
-from .test_scalar_ops import named
+from .layout import BASIC_SAMPLES, SAMPLES, VARIED_SAMPLES, LayoutKit, Sample
+from .test_scalar_ops import param_id
 
 Function = Callable[[T.Tensor], T.Tensor]
 VIEWS: dict[str, tuple[str, Function, int]] = {
@@ -61,13 +61,13 @@ def fits(name: str, s: Sample) -> bool:
     )
 
 
-@pytest.mark.parametrize("d", (float32, int64, bool_), ids=named)
+@pytest.mark.parametrize("d", (float32, int64, bool_), ids=param_id)
 @pytest.mark.parametrize("name", VIEWS)
 def test_views(kit: LayoutKit, name: str, d: DType) -> None:
     op, f, _ = VIEWS[name]
-    for s in kit.samples(SAMPLES if d is float32 else SOME, d):
+    for s in kit.samples(SAMPLES if d is float32 else VARIED_SAMPLES, d):
         if fits(name, s):
-            kit.agrees("view", f"{op}|{MOVES}", f, [(s.array(d), d, True)], f"{name} of {s}")
+            kit.check_rule("view", f"{op}|{MOVES}", f, [(s.array(d), d, True)], f"{name} of {s}")
     kit.comparisons += 1  # it may hold no sample of such a shape
 
 
@@ -92,9 +92,9 @@ INDICES: dict[str, tuple[Function, int]] = {
 @pytest.mark.parametrize("name", INDICES)
 def test_index_arrays(kit: LayoutKit, name: str) -> None:
     f, least = INDICES[name]
-    for s in kit.samples(SOME):
+    for s in kit.samples(VARIED_SAMPLES):
         if len(s.shape) >= least and 0 not in s.shape:
-            kit.agrees(
+            kit.check_rule(
                 "index",
                 "index|getitem|take",
                 f,
@@ -106,8 +106,8 @@ def test_index_arrays(kit: LayoutKit, name: str) -> None:
 
 def test_take(kit: LayoutKit) -> None:
     at = np.array([3, 0, 3])
-    for s in kit.samples(FEW):
-        kit.agrees(
+    for s in kit.samples(BASIC_SAMPLES):
+        kit.check_rule(
             "index",
             "index|getitem|take",
             lambda x: getitem(x, array(at, x.device)),
@@ -117,12 +117,12 @@ def test_take(kit: LayoutKit) -> None:
 
 
 @pytest.mark.parametrize("axis", (0, 1, -1))
-@pytest.mark.parametrize("d", (float32, int64), ids=named)
+@pytest.mark.parametrize("d", (float32, int64), ids=param_id)
 def test_concat(kit: LayoutKit, d: DType, axis: int) -> None:
-    for s in kit.samples(SOME, d):
+    for s in kit.samples(VARIED_SAMPLES, d):
         if -len(s.shape) <= axis < len(s.shape):
             arrays = [(s.array(d, k), d, True) for k in range(3)]
-            kit.agrees(
+            kit.check_rule(
                 "concat",
                 "concat",
                 lambda *xs: copies.concat(xs, axis=axis),
@@ -135,7 +135,7 @@ def test_stack(kit: LayoutKit) -> None:
     for s in kit.samples():
         arrays = [(s.array(float32, k), float32, True) for k in range(2)]
         verb = "concat" if kit.has_rule("view") else "view"
-        kit.agrees(
+        kit.check_rule(
             verb,
             "stack|concat|expand_dims",
             lambda *xs: copies.stack(xs, axis=0),
@@ -148,7 +148,7 @@ def test_stack(kit: LayoutKit) -> None:
 def test_diagonals(kit: LayoutKit, offset: int) -> None:
     shapes: tuple[Shape, ...] = ((6, 6), (4, 7), (3, 5, 5), (3, 4, 5))
     for s in (s for s in kit.samples(SAMPLES) if s.shape in shapes):
-        kit.agrees(
+        kit.check_rule(
             "diagonal",
             "diagonal",
             lambda x: m.diagonal(x, offset=offset),
@@ -160,8 +160,8 @@ def test_diagonals(kit: LayoutKit, offset: int) -> None:
 @pytest.mark.parametrize("k", (0, 1, -2))
 @pytest.mark.parametrize("f", (tril, triu), ids=lambda f: f.__name__)
 def test_triangles(kit: LayoutKit, f: Callable[..., T.Tensor], k: int) -> None:
-    for s in (s for s in kit.samples(SOME) if len(s.shape) > 1):
-        kit.agrees(
+    for s in (s for s in kit.samples(VARIED_SAMPLES) if len(s.shape) > 1):
+        kit.check_rule(
             "triangle",
             f.__name__,
             lambda x: f(x, k),
@@ -171,8 +171,8 @@ def test_triangles(kit: LayoutKit, f: Callable[..., T.Tensor], k: int) -> None:
 
 
 def test_nonzero(kit: LayoutKit) -> None:
-    for s in (s for s in kit.samples(SOME) if s.shape):
-        kit.agrees(
+    for s in (s for s in kit.samples(VARIED_SAMPLES) if s.shape):
+        kit.check_rule(
             "nonzero",
             "nonzero",
             lambda x: copies.stack(nonzero(x)),
@@ -183,10 +183,10 @@ def test_nonzero(kit: LayoutKit) -> None:
 
 @pytest.mark.parametrize("descending", (False, True), ids=("ascending", "descending"))
 @pytest.mark.parametrize("axis", (0, -1))
-@pytest.mark.parametrize("d", (float32, int64), ids=named)
+@pytest.mark.parametrize("d", (float32, int64), ids=param_id)
 def test_sort(kit: LayoutKit, d: DType, axis: int, descending: bool) -> None:
-    for s in (s for s in kit.samples(SOME, d) if s.shape):
-        kit.agrees(
+    for s in (s for s in kit.samples(VARIED_SAMPLES, d) if s.shape):
+        kit.check_rule(
             "sort",
             "sort",
             lambda x: sort(x, axis=axis, descending=descending),
@@ -202,4 +202,4 @@ def test_kron(kit: LayoutKit, ours: bool, first: bool) -> None:
     for s in (s for s in kit.samples() if len(s.shape) == 2):
         other = Sample("full", s.shape) if not ours else s
         pair = [(s.array(float32), float32, True), (other.array(float32, 1), float32, ours)]
-        kit.agrees("kron", "kron", kron, pair if first else pair[::-1], f"kron of {s}")
+        kit.check_rule("kron", "kron", kron, pair if first else pair[::-1], f"kron of {s}")

@@ -15,14 +15,14 @@ from ..functions.elementwise.op_functions import log_softmax, softmax
 from ..functions.products.matrix_products import matmul
 from ..functions.reductions import statistics
 from ..ops import table as ops
-from .cases import rows, takes
-from .layout import FEW, SOME, LayoutKit, Sample
-from .test_scalar_ops import named
+from .cases import accepts_dtype, rows
+from .layout import BASIC_SAMPLES, VARIED_SAMPLES, LayoutKit, Sample
+from .test_scalar_ops import param_id
 from .values import Array
 
 DTYPES = (bool_, float32, int64, int32)
-SUMS = [(op.name, d) for op in rows("reduce") for d in DTYPES if takes(op, d)]
-PLACES = ("argmax", "argmin")
+SUMS = [(op.name, d) for op in rows("reduce") for d in DTYPES if accepts_dtype(op, d)]
+ARG_REDUCTIONS = ("argmax", "argmin")
 Axes = int | tuple[int, ...] | None
 AXES: dict[int, tuple[Axes, ...]] = {
     0: (None,),
@@ -33,7 +33,7 @@ AXES: dict[int, tuple[Axes, ...]] = {
 
 
 def values(name: str, s: Sample, d: DType) -> Array:
-    return s.signs(d) if name == "prod" else s.array(d)
+    return s.small_factors(d) if name == "prod" else s.array(d)
 
 
 def make_reduction(name: str, axes: Axes, keepdims: bool) -> Callable[[Any], Any]:
@@ -41,13 +41,13 @@ def make_reduction(name: str, axes: Axes, keepdims: bool) -> Callable[[Any], Any
 
 
 @pytest.mark.parametrize("keepdims", (False, True), ids=("dropped", "kept"))
-@pytest.mark.parametrize(("name", "d"), SUMS, ids=named)
+@pytest.mark.parametrize(("name", "d"), SUMS, ids=param_id)
 def test_reductions(kit: LayoutKit, name: str, d: DType, keepdims: bool) -> None:
-    for s in kit.samples(SOME, d):
+    for s in kit.samples(VARIED_SAMPLES, d):
         for axes in AXES[len(s.shape)]:
-            if name in PLACES and isinstance(axes, tuple):
+            if name in ARG_REDUCTIONS and isinstance(axes, tuple):
                 continue
-            kit.agrees(
+            kit.check_rule(
                 "reduce",
                 name,
                 make_reduction(name, axes, keepdims),
@@ -79,7 +79,7 @@ OPERANDS = {
 }
 
 
-@pytest.mark.parametrize("d", (float32, float64, int64), ids=named)
+@pytest.mark.parametrize("d", (float32, float64, int64), ids=param_id)
 @pytest.mark.parametrize("how", OPERANDS)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_matmul(kit: LayoutKit, name: str, how: str, d: DType) -> None:
@@ -87,10 +87,12 @@ def test_matmul(kit: LayoutKit, name: str, how: str, d: DType) -> None:
         operands = []
         for k, (shape, ours) in enumerate(zip(PRODUCTS[name], OPERANDS[how], strict=True)):
             s = Sample(mask if ours and len(shape) > 1 else "scattered", shape)
-            if not ours or kit.subject.takes(s, d, kit.device):
+            if not ours or kit.subject.accepts(s, d, kit.device):
                 operands.append((s.array(d, k), d, ours))
         if len(operands) == 2:
-            kit.agrees("matmul", "matmul", matmul, operands, f"product of {name}, {how}, {mask}")
+            kit.check_rule(
+                "matmul", "matmul", matmul, operands, f"product of {name}, {how}, {mask}"
+            )
     kit.comparisons += 1  # a layout may hold none of these shapes
 
 
@@ -98,9 +100,9 @@ def test_matmul(kit: LayoutKit, name: str, how: str, d: DType) -> None:
 @pytest.mark.parametrize("axis", (0, -1))
 def test_softmax(kit: LayoutKit, f: Callable[..., Any], axis: int) -> None:
     """Of what has no zeros: elsewhere a layout may take what it does not store for absent."""
-    for s in kit.samples(FEW):
+    for s in kit.samples(BASIC_SAMPLES):
         if s.mask == "full" or f.__name__ not in kit.put(s.array(float32), float32)[0].rules:
-            kit.agrees(
+            kit.check_rule(
                 f.__name__,
                 f.__name__,
                 lambda x: f(x, axis=axis),

@@ -30,7 +30,7 @@ from ..tensor import tensor as T
 from ..tensor.host import from_host
 from ..tensor.other_layouts import LayoutTensor
 from .kit import host
-from .layout import FEW, LayoutKit, Sample, dense, part_bits
+from .layout import BASIC_SAMPLES, LayoutKit, Sample, dense, part_bits
 from .values import Array
 
 OPS: dict[str, Callable[[T.Tensor, T.Tensor], T.Tensor]] = {
@@ -44,7 +44,7 @@ OPS: dict[str, Callable[[T.Tensor, T.Tensor], T.Tensor]] = {
     "concat": lambda x, y: copies.concat([x, x], axis=0),
     "matmul": lambda x, y: matmul(x, y.mT),
 }
-named = pytest.mark.parametrize("name", OPS)
+parametrize_ops = pytest.mark.parametrize("name", OPS)
 
 
 def source(kit: LayoutKit, s: Sample) -> tuple[T.Tensor, T.Tensor]:
@@ -66,10 +66,10 @@ def bits(x: T.Tensor) -> Array:
     return host(dense(x))
 
 
-@named
+@parametrize_ops
 def test_eager_and_deferred(kit: LayoutKit, name: str) -> None:
     """All that is stored has the same bits."""
-    for s in kit.samples(FEW):
+    for s in kit.samples(BASIC_SAMPLES):
         late = result_or_none(kit, name, s)
         with eager():
             soon = result_or_none(kit, name, s)
@@ -79,10 +79,10 @@ def test_eager_and_deferred(kit: LayoutKit, name: str) -> None:
         kit.comparisons += 1
 
 
-@named
+@parametrize_ops
 def test_writes_are_not_seen(kit: LayoutKit, name: str) -> None:
     """Neither in a tensor that was made before, nor in a pending result."""
-    for s in kit.samples(FEW):
+    for s in kit.samples(BASIC_SAMPLES):
         tensor = result_or_none(kit, name, s)
         if tensor is None:
             kit.comparisons += 1
@@ -118,22 +118,22 @@ WRITES: dict[str, tuple[str, Callable[[T.Tensor, T.Tensor], object]]] = {
 @pytest.mark.parametrize("name", WRITES)
 def test_in_place_is_refused(kit: LayoutKit, name: str) -> None:
     op, f = WRITES[name]
-    for s in kit.samples(FEW):
+    for s in kit.samples(BASIC_SAMPLES):
         x, y = kit.subject.make(source(kit, s)[0]), source(kit, s)[1]
         before, other = part_bits(x), host(y)
-        kit.refuses(f"{op}|index|assign|negative|slice|view", name, f, x, y)
+        kit.check_refusal(f"{op}|index|assign|negative|slice|view", name, f, x, y)
         for a, b in zip([*part_bits(x), host(y)], [*before, other], strict=True):
             assert np.array_equal(a, b), kit.failure(f"{name}: was refused, and wrote", "")
 
 
 def test_augmented_assignment_makes_a_new_tensor(kit: LayoutKit) -> None:
-    for s in kit.samples(FEW):
+    for s in kit.samples(BASIC_SAMPLES):
         x = original = kit.subject.make(source(kit, s)[0])
         before = part_bits(original)
         try:
             x *= 2
         except LayoutError as error:
-            kit.named(error, "multiply", "x *= 2")
+            kit.check_message(error, "multiply", "x *= 2")
         assert all(map(np.array_equal, part_bits(original), before)), kit.failure(
             "x *= 2 wrote", ""
         )
@@ -157,16 +157,16 @@ MISTAKES: dict[str, tuple[str, Callable[..., object], Shape | None]] = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_are_those_of_strided_tensors(kit: LayoutKit, name: str) -> None:
     op, f, other = MISTAKES[name]
-    for s in kit.samples(FEW):
+    for s in kit.samples(BASIC_SAMPLES):
         second = s if other is None else Sample("full", other)
         pair = [
             (s.array(float32), float32, True),
             (second.array(float32, 1), float32, other is None),
         ]
-        kit.raises_alike(op, f, pair, f"{name}, {s}")
+        kit.check_same_error(op, f, pair, f"{name}, {s}")
 
 
-class Foreign(LayoutTensor):
+class UnknownLayoutTensor(LayoutTensor):
     """A tensor of an unknown layout, without a single rule."""
 
     __slots__ = ("device", "dtype", "layout", "parts", "shape")
@@ -178,8 +178,8 @@ class Foreign(LayoutTensor):
     shape: Shape
 
 
-def foreign(x: T.Tensor) -> Foreign:
-    tensor: Foreign = object.__new__(Foreign)
+def foreign(x: T.Tensor) -> UnknownLayoutTensor:
+    tensor: UnknownLayoutTensor = object.__new__(UnknownLayoutTensor)
     tensor.device, tensor.dtype, tensor.shape = x.device, x.dtype, x.shape
     tensor.layout, tensor.parts = lay.layout("foreign"), (x,)
     return tensor
@@ -196,11 +196,11 @@ MIXED: dict[str, Callable[[T.Tensor, T.Tensor], T.Tensor]] = {
 @pytest.mark.parametrize("name", MIXED)
 def test_layouts_do_not_mix(kit: LayoutKit, name: str) -> None:
     """With a tensor of a layout that neither knows."""
-    for s in (s for s in kit.samples(FEW) if s.shape == (6, 6)):
+    for s in (s for s in kit.samples(BASIC_SAMPLES) if s.shape == (6, 6)):
         x, y = source(kit, s)
         ours, theirs = kit.subject.make(x), foreign(y)
         for pair in ((ours, theirs), (theirs, ours)):
-            kit.refuses(name, f"{name} of two layouts", MIXED[name], *pair)
+            kit.check_refusal(name, f"{name} of two layouts", MIXED[name], *pair)
 
 
 def test_devices_do_not_mix(kit: LayoutKit) -> None:
@@ -208,7 +208,7 @@ def test_devices_do_not_mix(kit: LayoutKit) -> None:
     for other in backends.devices():
         opened = open_device(other)
         if opened.device is not kit.device:
-            v = kit.samples(FEW)[0].array(float32)
+            v = kit.samples(BASIC_SAMPLES)[0].array(float32)
             x, y = kit.put(v, float32)[0], kit.put(v, float32, opened.device)[0]
             with pytest.raises((DeviceError, LayoutError), match=r"add|multiply"):
                 _ = x + y
@@ -220,7 +220,7 @@ def test_memory_is_given_back(kit: LayoutKit) -> None:
     allocator = kit.opened.allocator
 
     def all_of_it() -> None:
-        for s in kit.samples(FEW):
+        for s in kit.samples(BASIC_SAMPLES):
             for name in OPS:
                 result = result_or_none(kit, name, s)
                 if result is not None:

@@ -22,21 +22,31 @@ from ..functions.products.matrix_products import reproducible
 from ..plugins.registry import devices
 from ..settings import eager
 from ..tensor.tensor import Tensor
-from .cases import LAYOUTS, Place
+from .cases import LAYOUTS, Arrangement
 from .kit import REFERENCE, differences, host
 from .values import Array
 
-Call: TypeAlias = "tuple[tuple[Any, ...], Mapping[str, Any]]"  # operands, and what is given by name
-MOST = 400  # elements of an example of which gradients are checked by differences
-ROUGH = 1e-2  # how far a result in float32 may be from that in float64, relative to the largest
-PLACES = {  # arrangements of an operand's memory that keep its values
+OpCall: TypeAlias = (
+    "tuple[tuple[Any, ...], Mapping[str, Any]]"  # operands, and what is given by name
+)
+GRADCHECK_ELEMENTS_MAX = 400  # elements of an example of which gradients are checked by differences
+FLOAT32_ERROR_MAX = (
+    1e-2  # how far a result in float32 may be from that in float64, relative to the largest
+)
+ARRANGEMENTS = {  # arrangements of an operand's memory that keep its values
     name: LAYOUTS[name][0] for name in ("contiguous", "transposed", "flipped", "spaced")
 }
-KINDS = {"f": "f", "i": "biu", "u": "biu", "b": "b", "c": "c"}  # what stands for an operand of one
+OPERAND_KINDS = {
+    "f": "f",
+    "i": "biu",
+    "u": "biu",
+    "b": "b",
+    "c": "c",
+}  # what stands for an operand of one
 
 
 @dataclass
-class Outcome:
+class CheckOutcome:
     """The outcome of a check: "passed", "failed", or "none" if the op has nothing to check."""
 
     name: str
@@ -47,14 +57,14 @@ class Outcome:
 
 
 @dataclass
-class Subject:
+class OpSubject:
     """An op, and calls of it on the host: arrays and numbers."""
 
     op: Callable[..., Any]
     name: str
-    calls: Sequence[Call]
+    calls: Sequence[OpCall]
     devices: Sequence[Device]
-    compared: int = 0
+    comparisons: int = 0
     is_elementwise: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +73,7 @@ class Subject:
     # --- calling
 
     def put(
-        self, call: Call, on: Device, d: DType | None = None, place: Place | None = None
+        self, call: OpCall, on: Device, d: DType | None = None, place: Arrangement | None = None
     ) -> tuple[list[Any], Mapping[str, Any]]:
         """Return operands as tensors: floats as `d`, each in memory arranged by `place`."""
         args, options = call
@@ -77,16 +87,18 @@ class Subject:
             assert isinstance(x, Tensor), f"{self.name} gives a {type(x).__name__}, no tensor"
         return every
 
-    def plain(self, call: Call, d: DType | None = None) -> list[Tensor]:
+    def reference_results(self, call: OpCall, d: DType | None = None) -> list[Tensor]:
         """Return the results of a plain call on the reference."""
         return self.results(*self.put(call, device(REFERENCE), d))
 
-    def same(self, actual: Sequence[Tensor], wanted: Sequence[Tensor], what: str) -> None:
+    def require_same_bits(
+        self, actual: Sequence[Tensor], wanted: Sequence[Tensor], what: str
+    ) -> None:
         """Fail unless all bits are equal; any NaN is as good as another."""
         assert len(actual) == len(wanted), f"{what}: {len(actual)} results, not {len(wanted)}"
         for k, (x, y) in enumerate(zip(actual, wanted, strict=True)):
             which = f"{what}, result {k}" if len(actual) > 1 else what
-            self.compared += 1
+            self.comparisons += 1
             assert x.dtype is y.dtype, f"{which}: {x.dtype.name}, not {y.dtype.name}"
             assert x.shape == y.shape, f"{which}: shape {x.shape}, not {y.shape}"
             a, b = host(x), host(y)
@@ -101,19 +113,19 @@ class Subject:
     def dtypes(self) -> Iterator[DType]:
         """Return the dtypes in which an example may be given: of the kind of its floats."""
         kinds = {a.dtype.kind for args, _ in self.calls for a in args if isinstance(a, np.ndarray)}
-        wanted = {k for kind in kinds for k in KINDS.get(kind, "")}
+        wanted = {k for kind in kinds for k in OPERAND_KINDS.get(kind, "")}
         return (d for d in ALL if d.kind in wanted | ({"i", "f"} if "f" in wanted else set()))
 
-    def takes(self, call: Call, d: DType) -> bool:
+    def accepts_dtype(self, call: OpCall, d: DType) -> bool:
         """Return True if the op takes a dtype; it refuses others with a DTypeError."""
         try:
-            self.plain(call, d)
+            self.reference_results(call, d)
         except DTypeError:
             return False
         return True
 
 
-def _put(a: Any, on: Device, d: DType | None, place: Place | None) -> Any:
+def _put(a: Any, on: Device, d: DType | None, place: Arrangement | None) -> Any:
     if not isinstance(a, np.ndarray):
         return a
     own = asarray(a, device=REFERENCE).dtype
@@ -127,7 +139,7 @@ def _put(a: Any, on: Device, d: DType | None, place: Place | None) -> Any:
 # --- examples ------------------------------------------------------------------------------------
 
 
-def calls_of(op: Any, name: str) -> list[Call]:
+def calls_of(op: Any, name: str) -> list[OpCall]:
     """Return the op's examples, as arrays; generate some for an elementwise function.
 
     Raises: ArgumentError where there are none.
@@ -144,7 +156,7 @@ def calls_of(op: Any, name: str) -> list[Call]:
     return [_call(example) for example in examples]
 
 
-def _call(example: Any) -> Call:
+def _call(example: Any) -> OpCall:
     args = list(example) if isinstance(example, (tuple, list)) else [example]
     options = args.pop() if args and isinstance(args[-1], dict) else {}
     return tuple([_on_host(a) for a in args]), options
@@ -156,7 +168,7 @@ def _on_host(a: Any) -> Any:
     return np.array(a) if isinstance(a, (np.ndarray, list)) else a
 
 
-def _generate_operands(op: Elementwise) -> list[Call]:
+def _generate_operands(op: Elementwise) -> list[OpCall]:
     """Return operands between 1/4 and 7/4, for functions with a domain, and of both signs."""
     rng = np.random.default_rng(0)
     n = len(op.operands)
@@ -167,39 +179,41 @@ def _generate_operands(op: Elementwise) -> list[Call]:
 # --- checks --------------------------------------------------------------------------------------
 
 
-def check_values(s: Subject) -> None:
+def check_values(s: OpSubject) -> None:
     """Check that calls give the same tensors each time, and leave operands as they are."""
     for k, call in enumerate(s.calls):
         args, options = s.put(call, device(REFERENCE))
         before = [host(a).copy() if isinstance(a, Tensor) else a for a in args]
         first = s.results(args, options)
-        s.same(s.results(args, options), first, f"example {k}, called again")
+        s.require_same_bits(s.results(args, options), first, f"example {k}, called again")
         with eager():
             now = s.results(args, options)
-        s.same(now, first, f"example {k}, each op at once")
+        s.require_same_bits(now, first, f"example {k}, each op at once")
         for i, (a, b) in enumerate(zip(args, before, strict=True)):
             if isinstance(a, Tensor):
                 wrote = differences(host(a), b, a.dtype).size
                 assert not wrote, f"example {k}: {s.name} writes to its operand {i}"
 
 
-def check_dtypes(s: Subject) -> None:
+def check_dtypes(s: OpSubject) -> None:
     """Check that each dtype is refused with a DTypeError, or gives about what float64 gives."""
     for k, call in enumerate(s.calls):
-        took = [d for d in s.dtypes() if s.takes(call, d)]
+        took = [d for d in s.dtypes() if s.accepts_dtype(call, d)]
         assert took, f"example {k}: {s.name} takes no dtype at all"
         for d in took:
-            results, again = s.plain(call, d), s.plain(call, d)
-            s.same(results, again, f"example {k} in {d.name}, called again")
+            results, again = s.reference_results(call, d), s.reference_results(call, d)
+            s.require_same_bits(results, again, f"example {k} in {d.name}, called again")
         if float32 in took and float64 in took:
-            for x, y in zip(s.plain(call, float32), s.plain(call, float64), strict=True):
-                _near(x, y, f"example {k} in float32")
+            for x, y in zip(
+                s.reference_results(call, float32), s.reference_results(call, float64), strict=True
+            ):
+                _require_close(x, y, f"example {k} in float32")
                 assert x.dtype is not float32 or y.dtype is float64, (
                     f"example {k}: float32 operands give float32, but float64 ones {y.dtype.name}"
                 )
 
 
-def _near(x: Tensor, y: Tensor, what: str) -> None:
+def _require_close(x: Tensor, y: Tensor, what: str) -> None:
     a, b = (np.asarray(t.astype(float64) if t.dtype.kind == "f" else t) for t in (x, y))
     assert a.shape == b.shape, f"{what}: shape {a.shape}, not {b.shape} as in float64"
     if x.dtype.kind != "f" or not b.size:
@@ -207,21 +221,23 @@ def _near(x: Tensor, y: Tensor, what: str) -> None:
     fine = np.isfinite(a) & np.isfinite(b)
     scale = max(float(np.abs(b[fine]).max(initial=0.0)), 1.0)
     off = np.abs(a - b)[fine].max(initial=0.0)
-    assert off <= ROUGH * scale, f"{what}: is off by {off:.3g} from the result in float64"
+    assert off <= FLOAT32_ERROR_MAX * scale, (
+        f"{what}: is off by {off:.3g} from the result in float64"
+    )
 
 
-def check_layouts(s: Subject) -> None:
+def check_layouts(s: OpSubject) -> None:
     """Check that results do not depend on the layout of operands in memory."""
     for k, call in enumerate(s.calls):
-        wanted = s.plain(call)
+        wanted = s.reference_results(call)
         for on in s.devices:
-            for name, place in PLACES.items():
+            for name, place in ARRANGEMENTS.items():
                 actual = s.results(*s.put(call, on, place=place))
-                s.same(actual, wanted, f"example {k}, {name}, on {on}")
+                s.require_same_bits(actual, wanted, f"example {k}, {name}, on {on}")
         _check_repeated_rows(s, call, k)
 
 
-def _check_repeated_rows(s: Subject, call: Call, k: int) -> None:
+def _check_repeated_rows(s: OpSubject, call: OpCall, k: int) -> None:
     """Check operands that repeat one row, by a stride of 0."""
     if not all(a.ndim for a in call[0] if isinstance(a, np.ndarray)):
         return
@@ -232,7 +248,7 @@ def _check_repeated_rows(s: Subject, call: Call, k: int) -> None:
         else a
         for a in args
     ]
-    s.same(
+    s.require_same_bits(
         s.results(args, options), s.results(dense, options), f"example {k}, one row again and again"
     )
 
@@ -242,12 +258,12 @@ def _values(x: Tensor) -> Array:
     return array
 
 
-def check_shapes(s: Subject) -> None:
+def check_shapes(s: OpSubject) -> None:
     """Check that operands broadcast, or are refused; also empty and 0-d ones."""
     for k, call in enumerate(s.calls):
         arrays = [i for i, a in enumerate(call[0]) if isinstance(a, np.ndarray) and a.ndim]
         shapes = {call[0][i].shape for i in arrays}
-        alike = len(shapes) == 1 and all(x.shape in shapes for x in s.plain(call))
+        alike = len(shapes) == 1 and all(x.shape in shapes for x in s.reference_results(call))
         if not (s.is_elementwise or alike) or not arrays:
             continue
         for i in arrays if len(arrays) > 1 else ():
@@ -255,37 +271,37 @@ def check_shapes(s: Subject) -> None:
         if s.is_elementwise:
             for cut in ((slice(0, 0),), (slice(0, 1),)):
                 some = tuple(a[cut] if isinstance(a, np.ndarray) and a.ndim else a for a in call[0])
-                actual = s.plain((some, call[1]))
-                want = [x[cut] for x in s.plain(call)]
-                s.same(actual, want, f"example {k}, its first {cut[0].stop} rows")
+                actual = s.reference_results((some, call[1]))
+                want = [x[cut] for x in s.reference_results(call)]
+                s.require_same_bits(actual, want, f"example {k}, its first {cut[0].stop} rows")
 
 
-def _broadcast(s: Subject, call: Call, i: int, k: int) -> None:
+def _broadcast(s: OpSubject, call: OpCall, i: int, k: int) -> None:
     small = call[0][i][:1]
     wide = np.ascontiguousarray(np.broadcast_to(small, call[0][i].shape))
-    wanted = s.plain(((*call[0][:i], wide, *call[0][i + 1 :]), call[1]))
+    wanted = s.reference_results(((*call[0][:i], wide, *call[0][i + 1 :]), call[1]))
     try:
-        actual = s.plain(((*call[0][:i], small, *call[0][i + 1 :]), call[1]))
+        actual = s.reference_results(((*call[0][:i], small, *call[0][i + 1 :]), call[1]))
     except DovetailError:
         assert not s.is_elementwise, f"example {k}: operand {i} does not broadcast"
         return
-    s.same(actual, wanted, f"example {k}, operand {i} broadcast along axis 0")
+    s.require_same_bits(actual, wanted, f"example {k}, operand {i} broadcast along axis 0")
 
 
-def check_devices(s: Subject) -> None:
+def check_devices(s: OpSubject) -> None:
     """Check that every device gives the reference's bits, in every dtype that both take."""
     for k, call in enumerate(s.calls):
         for d in s.dtypes():
-            if not s.takes(call, d):
+            if not s.accepts_dtype(call, d):
                 continue
-            wanted = s.plain(call, d)
+            wanted = s.reference_results(call, d)
             for on in s.devices:
-                if _has(on, d):
+                if _has_dtype(on, d):
                     actual = s.results(*s.put(call, on, d))
-                    s.same(actual, wanted, f"example {k} in {d.name} on {on}")
+                    s.require_same_bits(actual, wanted, f"example {k} in {d.name} on {on}")
 
 
-def _has(on: Device, d: DType) -> bool:
+def _has_dtype(on: Device, d: DType) -> bool:
     try:
         asarray([0], dtype=d, device=on)
     except DovetailError:
@@ -293,30 +309,30 @@ def _has(on: Device, d: DType) -> bool:
     return True
 
 
-def check_neighbours(s: Subject) -> None:
+def check_neighbours(s: OpSubject) -> None:
     """Check that bits are the same beside pending work, and that `out=` is written."""
     for k, call in enumerate(s.calls):
         for on in s.devices:
             args, options = s.put(call, on)
-            wanted = [_after(x) for x in s.results(args, options)]
+            wanted = [_consume(x) for x in s.results(args, options)]
             pending = [
                 multiply(a, 1) if isinstance(a, Tensor) and a.dtype.kind != "b" else a for a in args
             ]
-            actual = [_after(x) for x in s.results(pending, options)]
-            s.same(actual, wanted, f"example {k} on {on}, of pending operands")
+            actual = [_consume(x) for x in s.results(pending, options)]
+            s.require_same_bits(actual, wanted, f"example {k} on {on}, of pending operands")
         if s.is_elementwise and len(wanted) == 1:
             args, options = s.put(call, device(REFERENCE))
             (plain,) = s.results(args, options)
             out = multiply(plain, 0) if plain.dtype.kind != "b" else plain.copy()
             s.op(*args, **options, out=out)
-            s.same([out], [plain], f"example {k}, out=")
+            s.require_same_bits([out], [plain], f"example {k}, out=")
 
 
-def _after(x: Tensor) -> Tensor:
+def _consume(x: Tensor) -> Tensor:
     return multiply(x, 1) if x.dtype.kind != "b" else x
 
 
-def check_captured(s: Subject) -> None:
+def check_captured(s: OpSubject) -> None:
     """Check that `dt.jit` of it gives the same bits, also for other values."""
     for k, call in enumerate(s.calls):
         for on in s.devices:
@@ -330,7 +346,7 @@ def check_captured(s: Subject) -> None:
                     actual = list(captured(args))
                 except CaptureError as error:
                     raise AssertionError(f"{what}: {error}") from error
-                s.same(actual, wanted, what)
+                s.require_same_bits(actual, wanted, what)
 
 
 def _shift(x: Tensor, by: int) -> Tensor:
@@ -342,11 +358,11 @@ def _shift(x: Tensor, by: int) -> Tensor:
 # --- gradients -----------------------------------------------------------------------------------
 
 
-class Nothing(Exception):
+class NoGradient(Exception):
     """The op has no gradient, and says so."""
 
 
-def _flowing(s: Subject) -> Iterator[tuple[int, list[Any], Mapping[str, Any]]]:
+def _gradient_examples(s: OpSubject) -> Iterator[tuple[int, list[Any], Mapping[str, Any]]]:
     """Yield examples in float64 whose tensors of floats want gradients."""
     there = False
     for k, call in enumerate(s.calls):
@@ -357,55 +373,57 @@ def _flowing(s: Subject) -> Iterator[tuple[int, list[Any], Mapping[str, Any]]]:
             for a in args
         ]
         leaves = s.results(args, options)
-        if size <= MOST and any(x.requires_grad for x in leaves):
+        if size <= GRADCHECK_ELEMENTS_MAX and any(x.requires_grad for x in leaves):
             there = True
             yield k, args, options
     if not there:
-        floats = any(x.dtype.kind in "fc" for x in s.plain(s.calls[0]))
-        raise Nothing("no gradient flows" if floats else "its results are no floats")
+        floats = any(x.dtype.kind in "fc" for x in s.reference_results(s.calls[0]))
+        raise NoGradient("no gradient flows" if floats else "its results are no floats")
 
 
-def _check_by(s: Subject, check: Callable[..., object]) -> None:
-    for k, args, options in _flowing(s):
+def _check_gradients_with(s: OpSubject, check: Callable[..., object]) -> None:
+    for k, args, options in _gradient_examples(s):
         try:
             check(lambda *a, options=options: tuple(s.results(a, options)), args)
         except GradientError as error:
             if "has no gradient" in str(error):
-                raise Nothing(str(error)) from error
+                raise NoGradient(str(error)) from error
             raise AssertionError(f"example {k}: {error}") from error
         except DovetailError as error:
             raise AssertionError(f"example {k}: {error}") from error
-        s.compared += 1
+        s.comparisons += 1
 
 
-def check_gradient(s: Subject) -> None:
+def check_gradient(s: OpSubject) -> None:
     """Check that gradients agree with differences."""
-    _check_by(s, gradcheck)
+    _check_gradients_with(s, gradcheck)
 
 
-def check_gradients_of_gradients(s: Subject) -> None:
+def check_gradients_of_gradients(s: OpSubject) -> None:
     """Check that second derivatives agree with differences."""
-    _check_by(s, gradgradcheck)
+    _check_gradients_with(s, gradgradcheck)
 
 
-def check_gradient_bits(s: Subject) -> None:
+def check_gradient_bits(s: OpSubject) -> None:
     """Check that gradients have the reference's bits on every device, in every float."""
     there = False
     for k, call in enumerate(s.calls):
         for d in s.dtypes():
-            if d.kind != "f" or not s.takes(call, d):
+            if d.kind != "f" or not s.accepts_dtype(call, d):
                 continue
             wanted = _gradients(s, call, device(REFERENCE), d)
             there = there or bool(wanted)
             for on in s.devices:
-                if _has(on, d):
+                if _has_dtype(on, d):
                     actual = _gradients(s, call, on, d)
-                    s.same(actual, wanted, f"example {k}: gradients in {d.name} on {on}")
+                    s.require_same_bits(
+                        actual, wanted, f"example {k}: gradients in {d.name} on {on}"
+                    )
     if not there:
-        raise Nothing("no gradient flows")
+        raise NoGradient("no gradient flows")
 
 
-def _gradients(s: Subject, call: Call, on: Device, d: DType) -> list[Tensor]:
+def _gradients(s: OpSubject, call: OpCall, on: Device, d: DType) -> list[Tensor]:
     args, options = s.put(call, on, d)
     args = [
         requires_grad_(detach(a)) if isinstance(a, Tensor) and a.dtype.kind in "fc" else a
@@ -417,7 +435,7 @@ def _gradients(s: Subject, call: Call, on: Device, d: DType) -> list[Tensor]:
         return []
     try:
         grads = grad(
-            [x.astype(float64).sum() if _has(on, float64) else x.sum() for x in outs],
+            [x.astype(float64).sum() if _has_dtype(on, float64) else x.sum() for x in outs],
             wanted,
             allow_unused=True,
         )
@@ -430,7 +448,7 @@ def _gradients(s: Subject, call: Call, on: Device, d: DType) -> list[Tensor]:
     return [g for g in grads if g is not None]
 
 
-CHECKS: dict[str, Callable[[Subject], None]] = {
+CHECKS: dict[str, Callable[[OpSubject], None]] = {
     "values": check_values,
     "dtypes": check_dtypes,
     "layouts": check_layouts,
@@ -447,31 +465,37 @@ CHECKS: dict[str, Callable[[Subject], None]] = {
 # --- running -------------------------------------------------------------------------------------
 
 
-def subject(op: Any, name: str, on: Sequence[str] = ()) -> Subject:
+def load_op_subject(op: Any, name: str, device_names: Sequence[str] = ()) -> OpSubject:
     """Return an op under test, on these devices, or on all that there are.
 
     Raises: ArgumentError for what cannot be called, or has no examples; DeviceError.
     """
     if not callable(op):
         raise ArgumentError(f"{name} is a {type(op).__name__}, and nothing to be called")
-    every = [device(n) for n in on] if on else [d for d in devices() if str(d) != REFERENCE]
-    return Subject(op, name, calls_of(op, name), [device(REFERENCE), *every])
+    every = (
+        [device(n) for n in device_names]
+        if device_names
+        else [d for d in devices() if str(d) != REFERENCE]
+    )
+    return OpSubject(op, name, calls_of(op, name), [device(REFERENCE), *every])
 
 
-def run_checks(s: Subject, only: str = "") -> Iterator[Outcome]:
-    """Yield the outcome of each check whose name contains `only`."""
+def run_checks(s: OpSubject, name_part: str = "") -> Iterator[CheckOutcome]:
+    """Yield the outcome of each check whose name contains `name_part`."""
     for name, check in CHECKS.items():
-        if only not in name:
+        if name_part not in name:
             continue
-        before, begun = s.compared, time.perf_counter()
+        before, begun = s.comparisons, time.perf_counter()
         state, message = "passed", ""
         try:
             with reproducible():  # no vendor's routine, which has an order of its own
                 check(s)
-        except Nothing as why:
+        except NoGradient as why:
             state, message = "none", str(why)
         except AssertionError as error:
             state, message = "failed", str(error)
         except Exception as error:
             state, message = "failed", f"{type(error).__name__}: {error}"
-        yield Outcome(name, state, s.compared - before, time.perf_counter() - begun, message)
+        yield CheckOutcome(
+            name, state, s.comparisons - before, time.perf_counter() - begun, message
+        )

@@ -22,25 +22,28 @@ from .. import Tensor as Tensor  # loads the core: cases are made of its tables 
 from ..device_class import device
 from ..dtypes import DType
 from ..errors import DovetailError
-from ..plugins.device_handle import Opened
+from ..plugins.device_handle import OpenedDevice
 from ..plugins.registry import open_device, registry
 from .certificate import Certificate
 from .dtype import BlockKit, BlocksSubject, DTypeKit, DTypeSubject, load_dtype_subject
 from .kit import Kit, has_dtype
-from .layout import Differs, LayoutKit, Refused, Subject, subject
+from .layout import LayoutKit, LayoutSubject, UndeclaredRefusal, ValuesDiffer, load_layout_subject
 from .option import pytest_addoption
 from .verified import verified_kernels
 
-LEVELS = "dovetail.testing."
-BLOCKS = "dtype_blocks"  # the level of block formats
-REPRODUCE = "to reproduce"  # a section of pytest's reports
-CASE, COMPARISONS = "dovetail-case", "dovetail-comparisons"  # properties of pytest's reports
-ELSEWHERE = "dovetail-elsewhere"
-COUNTED = "dovetail-counted"  # the counts of a worker of pytest-xdist
-OPENED: pytest.StashKey[Opened] = pytest.StashKey()
-CERTIFICATE: pytest.StashKey[Certificate] = pytest.StashKey()
-LAYOUT: pytest.StashKey[Subject] = pytest.StashKey()
-DTYPE: pytest.StashKey[DTypeSubject | BlocksSubject] = pytest.StashKey()
+KIT_MODULE_PREFIX = "dovetail.testing."
+BLOCK_LEVEL = "dtype_blocks"  # the level of block formats
+REPRODUCE_SECTION = "to reproduce"  # a section of pytest's reports
+CASE_PROPERTY, COMPARISONS_PROPERTY = (
+    "dovetail-case",
+    "dovetail-comparisons",
+)  # properties of pytest's reports
+COMPANION_LAUNCHES_PROPERTY = "dovetail-elsewhere"
+WORKER_COUNTS = "dovetail-counted"  # the counts of a worker of pytest-xdist
+DEVICE_KEY: pytest.StashKey[OpenedDevice] = pytest.StashKey()
+CERTIFICATE_KEY: pytest.StashKey[Certificate] = pytest.StashKey()
+LAYOUT_KEY: pytest.StashKey[LayoutSubject] = pytest.StashKey()
+DTYPE_KEY: pytest.StashKey[DTypeSubject | BlocksSubject] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,29 +59,31 @@ def pytest_configure(config: pytest.Config) -> None:
         opened = open_device(device(name))
     except DovetailError as error:
         raise pytest.UsageError(f"--dovetail-device={name}: {error}") from error
-    config.stash[OPENED] = opened
+    config.stash[DEVICE_KEY] = opened
     record = registry.probe(opened.device.type)
     try:
-        gaps: Mapping[str, str] = registry.texts(record, "dovetail_conformance")
+        gaps: Mapping[str, str] = registry.call_texts_hook(record, "dovetail_conformance")
     except DovetailError as error:
         raise pytest.UsageError(str(error)) from error
     layout = config.getoption("--dovetail-layout")
     if layout:
-        judged = config.stash[LAYOUT] = _subject(layout)
+        judged = config.stash[LAYOUT_KEY] = _subject(layout)
         record, gaps = judged.record, judged.gaps
     named = config.getoption("--dovetail-dtype")
     if named:
-        brought = config.stash[DTYPE] = _load_dtype(named)
+        brought = config.stash[DTYPE_KEY] = _load_dtype(named)
         record, gaps = brought.record, brought.gaps
     plugin = f"{record.distribution} {record.version}".strip()
     sample = max(1, config.getoption("--dovetail-sample"))
-    config.stash[CERTIFICATE] = Certificate(opened.backend.info, plugin, gaps, sample, layout or "")
-    config.stash[CERTIFICATE].dtype = named or ""
+    config.stash[CERTIFICATE_KEY] = Certificate(
+        opened.backend.info, plugin, gaps, sample, layout or ""
+    )
+    config.stash[CERTIFICATE_KEY].dtype = named or ""
 
 
-def _subject(layout: str) -> Subject:
+def _subject(layout: str) -> LayoutSubject:
     try:
-        return subject(layout)
+        return load_layout_subject(layout)
     except DovetailError as error:
         raise pytest.UsageError(f"--dovetail-layout={layout}: {error}") from error
 
@@ -99,42 +104,49 @@ def case_name(item: pytest.Item) -> str:
 
 def _level(item: pytest.Item) -> str:
     module: str = item.module.__name__  # type: ignore[attr-defined]  # of a test function
-    return module.removeprefix(LEVELS)
+    return module.removeprefix(KIT_MODULE_PREFIX)
 
 
-def _is_ours(item: pytest.Item) -> bool:
-    return getattr(item, "module", None) is not None and item.module.__name__.startswith(LEVELS)  # type: ignore[attr-defined]  # of a test function
+def _is_kit_case(item: pytest.Item) -> bool:
+    module = getattr(item, "module", None)
+    return module is not None and module.__name__.startswith(KIT_MODULE_PREFIX)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Drop cases of missing dtypes, mark declared gaps, draw the sample."""
-    certificate = config.stash.get(CERTIFICATE, None)
+    certificate = config.stash.get(CERTIFICATE_KEY, None)
     if certificate is None:
         return
-    certificate.offered = sum(map(_is_ours, items))
+    certificate.collected_cases = sum(map(_is_kit_case, items))
     capabilities = certificate.device.capabilities
     selected, left_out, sampled = [], [], set()
     unused = set(certificate.gaps)
     for item in items:
-        if not _is_ours(item):
+        if not _is_kit_case(item):
             selected.append(item)
             continue
         name = case_name(item)
         item.add_marker(pytest.mark.xdist_group(_group(item)))
         unused -= _mark_gaps(item, name, certificate.gaps)
-        if not (all(has_dtype(capabilities, d) for d in _dtypes(item)) and _is_held(config, item)):
-            certificate.absent += 1
+        if not (
+            all(has_dtype(capabilities, d) for d in _dtypes(item))
+            and _is_supported_case(config, item)
+        ):
+            certificate.unsupported_cases += 1
             left_out.append(item)
-        elif zlib.crc32(name.encode()) % certificate.sample == 0 or _function(name) not in sampled:
-            sampled.add(_function(name))
+        elif (
+            zlib.crc32(name.encode()) % certificate.sample == 0
+            or _case_function(name) not in sampled
+        ):
+            sampled.add(_case_function(name))
             selected.append(item)
         else:
             left_out.append(item)
-    if unused and _is_whole(config, items):
+    if unused and _is_full_collection(config, items):
         certificate.unknown_gaps = sorted(unused)
         if not hasattr(config, "workeroutput"):  # a worker of pytest-xdist cannot say so itself
-            raise pytest.UsageError(certificate.complaint)
+            raise pytest.UsageError(certificate.nonconformance)
     config.hook.pytest_deselected(items=left_out)
     items[:] = selected
 
@@ -146,9 +158,9 @@ def _group(item: pytest.Item) -> str:
     return str(values.get("name") or values.get("op") or item.name)
 
 
-def _is_whole(config: pytest.Config, items: list[pytest.Item]) -> bool:
+def _is_full_collection(config: pytest.Config, items: list[pytest.Item]) -> bool:
     """Return True if all files of the kit were collected, and all that is in them."""
-    files = {item.path for item in items if _is_ours(item)}
+    files = {item.path for item in items if _is_kit_case(item)}
     kinds = {"--dovetail-layout": "layout_*.py", "--dovetail-dtype": "dtype_*.py"}
     cases = next((files for o, files in kinds.items() if config.getoption(o)), "test_*.py")
     every = set(Path(__file__).parent.glob(cases))
@@ -157,23 +169,29 @@ def _is_whole(config: pytest.Config, items: list[pytest.Item]) -> bool:
 
 def _mark_gaps(item: pytest.Item, name: str, gaps: Mapping[str, str]) -> set[str]:
     matching = {pattern for pattern in gaps if fnmatchcase(name, pattern)}
-    raises = (Refused, Differs) if item.config.getoption("--dovetail-layout") else None
+    raises = (
+        (UndeclaredRefusal, ValuesDiffer) if item.config.getoption("--dovetail-layout") else None
+    )
     for pattern in matching:
         reason = f"declared gap: {gaps[pattern]}"
         item.add_marker(pytest.mark.xfail(reason=reason, strict=True, raises=raises))
     return matching
 
 
-def _is_held(config: pytest.Config, item: pytest.Item) -> bool:
+def _is_supported_case(config: pytest.Config, item: pytest.Item) -> bool:
     """Return True if the case is about the layout or dtype under test, if there is one."""
-    named = config.stash.get(DTYPE, None)
-    if named is not None and isinstance(named, DTypeSubject) == (_level(item) == BLOCKS):
+    named = config.stash.get(DTYPE_KEY, None)
+    if named is not None and isinstance(named, DTypeSubject) == (_level(item) == BLOCK_LEVEL):
         return False
-    judged, call = config.stash.get(LAYOUT, None), getattr(item, "callspec", None)
-    return judged is None or call is None or judged.holds(call.params, config.stash[OPENED].device)
+    judged, call = config.stash.get(LAYOUT_KEY, None), getattr(item, "callspec", None)
+    return (
+        judged is None
+        or call is None
+        or judged.accepts_case(call.params, config.stash[DEVICE_KEY].device)
+    )
 
 
-def _function(name: str) -> str:
+def _case_function(name: str) -> str:
     return ".".join(name.split(".")[:2])
 
 
@@ -185,23 +203,25 @@ def _dtypes(item: pytest.Item) -> Iterator[DType]:
 @pytest.fixture
 def kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
     """Yield the device under test, seen from one case."""
-    opened = request.config.stash.get(OPENED, None)
+    opened = request.config.stash.get(DEVICE_KEY, None)
     if opened is None:
         pytest.fail(
             "the conformance kit needs a device: give --dovetail-device=NAME", pytrace=False
         )
-    judged = request.config.stash.get(LAYOUT, None)
-    named = request.config.stash.get(DTYPE, None)
+    judged = request.config.stash.get(LAYOUT_KEY, None)
+    named = request.config.stash.get(DTYPE_KEY, None)
     line = reproduction(request.node, str(opened.device))
     case_kit = Kit(opened, line) if judged is None else LayoutKit(opened, line, subject=judged)
     if isinstance(named, DTypeSubject):
-        case_kit = DTypeKit(opened, line, brought=named)
+        case_kit = DTypeKit(opened, line, subject=named)
     elif named is not None:
         case_kit = BlockKit(opened, line, blocks=named)
-    before = case_kit.elsewhere
+    before = case_kit.companion_launches
     yield case_kit
-    request.node.user_properties.append((COMPARISONS, case_kit.comparisons))
-    request.node.user_properties.append((ELSEWHERE, case_kit.elsewhere - before))
+    request.node.user_properties.append((COMPARISONS_PROPERTY, case_kit.comparisons))
+    request.node.user_properties.append(
+        (COMPANION_LAUNCHES_PROPERTY, case_kit.companion_launches - before)
+    )
     if not case_kit.comparisons and not getattr(request.node, "failed_already", False):
         pytest.fail("this case compared nothing", pytrace=False)
 
@@ -222,18 +242,18 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the case's name, and the line that reproduces any failure."""
     report = yield
-    opened = item.config.stash.get(OPENED, None)
-    if opened is None or not _is_ours(item):
+    opened = item.config.stash.get(DEVICE_KEY, None)
+    if opened is None or not _is_kit_case(item):
         return report
-    report.user_properties = [*report.user_properties, (CASE, case_name(item))]
+    report.user_properties = [*report.user_properties, (CASE_PROPERTY, case_name(item))]
     if call.excinfo is not None:
         item.failed_already = True  # type: ignore[attr-defined]  # noted for `kit`
     if report.failed:
-        report.sections.append((REPRODUCE, reproduction(item, str(opened.device))))
+        report.sections.append((REPRODUCE_SECTION, reproduction(item, str(opened.device))))
     return report
 
 
-class Outcomes:
+class OutcomeRecorder:
     """A recorder of the outcome of each case, in the process that sees all of them."""
 
     def __init__(self, certificate: Certificate) -> None:
@@ -242,28 +262,32 @@ class Outcomes:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record one phase of one case."""
         properties = dict(report.user_properties)
-        crashed = report.failed and CASE not in properties  # with its worker of pytest-xdist
-        name = str(properties.get(CASE, report.nodeid if crashed else ""))
+        crashed = (
+            report.failed and CASE_PROPERTY not in properties
+        )  # with its worker of pytest-xdist
+        name = str(properties.get(CASE_PROPERTY, report.nodeid if crashed else ""))
         outcome = _outcome(report)
         if name and outcome:
-            reproduce = dict(report.sections).get(REPRODUCE, "")
-            self.certificate.note(name, outcome, reproduce, _message(report))
+            reproduce = dict(report.sections).get(REPRODUCE_SECTION, "")
+            self.certificate.record_outcome(name, outcome, reproduce, _message(report))
         if report.when == "teardown":
-            self.certificate.comparisons += int(str(properties.get(COMPARISONS, 0)))
-            self.certificate.elsewhere += int(str(properties.get(ELSEWHERE, 0)))
+            self.certificate.comparisons += int(str(properties.get(COMPARISONS_PROPERTY, 0)))
+            self.certificate.companion_launches += int(
+                str(properties.get(COMPANION_LAUNCHES_PROPERTY, 0))
+            )
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Record a file that could not even be read."""
         if report.failed:
-            self.certificate.note(report.nodeid, "error", "", str(report.longrepr))
+            self.certificate.record_outcome(report.nodeid, "error", "", str(report.longrepr))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         """Record the counts of a worker of pytest-xdist, which collects for itself."""
-        counted = getattr(node, "workeroutput", {}).get(COUNTED)
+        counted = getattr(node, "workeroutput", {}).get(WORKER_COUNTS)
         if counted is not None:
             c = self.certificate
-            c.offered, c.absent, c.unknown_gaps = counted
+            c.collected_cases, c.unsupported_cases, c.unknown_gaps = counted
 
 
 def _message(report: pytest.TestReport) -> str:
@@ -284,22 +308,26 @@ def _outcome(report: pytest.TestReport) -> str:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Start recording outcomes."""
-    certificate = session.config.stash.get(CERTIFICATE, None)
+    certificate = session.config.stash.get(CERTIFICATE_KEY, None)
     if certificate is not None:
-        session.config.pluginmanager.register(Outcomes(certificate), "dovetail-outcomes")
+        session.config.pluginmanager.register(OutcomeRecorder(certificate), "dovetail-outcomes")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the certificate; fail a run that proves nothing."""
-    certificate = session.config.stash.get(CERTIFICATE, None)
+    certificate = session.config.stash.get(CERTIFICATE_KEY, None)
     if certificate is None or session.config.option.collectonly:
         return
     if hasattr(session.config, "workeroutput"):
-        counted = (certificate.offered, certificate.absent, certificate.unknown_gaps)
-        session.config.workeroutput[COUNTED] = counted
+        counted = (
+            certificate.collected_cases,
+            certificate.unsupported_cases,
+            certificate.unknown_gaps,
+        )
+        session.config.workeroutput[WORKER_COUNTS] = counted
         return
-    if certificate.complaint:
+    if certificate.nonconformance:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     certificate.status = int(session.exitstatus)
     path = session.config.getoption("--dovetail-report")
@@ -309,7 +337,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print one line on what was proved."""
-    certificate = config.stash.get(CERTIFICATE, None)
+    certificate = config.stash.get(CERTIFICATE_KEY, None)
     if certificate is None or config.option.collectonly:
         return
     on_what = certificate.layout or certificate.dtype
@@ -318,18 +346,18 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         f"{certificate.device.type}:{certificate.device.index} "
         f"({certificate.device.name}): {certificate.executed} cases, "
         f"{certificate.comparisons} comparisons, "
-        f"digest {certificate.digest[:16]}, {time.time() - certificate.begun:.0f} s"
+        f"digest {certificate.digest[:16]}, {time.time() - certificate.started_at:.0f} s"
     )
     for level, counts in certificate.levels.items():
         outcomes = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
         terminalreporter.write_line(f"  {level}: {outcomes}")
-    if certificate.elsewhere:
+    if certificate.companion_launches:
         companion = certificate.device.companion
         terminalreporter.write_line(
-            f"  {certificate.elsewhere} launches were done by its companion, {companion}"
+            f"  {certificate.companion_launches} launches were done by its companion, {companion}"
         )
-    if certificate.complaint:
-        terminalreporter.write_line(f"not conforming: {certificate.complaint}")
+    if certificate.nonconformance:
+        terminalreporter.write_line(f"not conforming: {certificate.nonconformance}")
 
 
 __all__ = ["Kit", "kit", "pytest_addoption", "verified_kernels"]

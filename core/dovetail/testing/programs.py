@@ -23,7 +23,7 @@ BINARY = ["add", "subtract", "multiply", "maximum", "minimum", "divide"]
 REDUCE = ["sum", "max", "min", "mean", "argmax", "prod"]
 
 
-class Program:
+class RandomProgram:
     """A random straight-line program over a list of tensors, replayable on any device."""
 
     def __init__(self, seed: int) -> None:
@@ -61,42 +61,44 @@ class Program:
                 ),
             )()
 
-    def pick(self) -> int:
+    def pick_tensor(self) -> int:
         return self.random.randrange(len(self.shapes))
 
-    def new(self, step: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+    def append_step(self, step: tuple[Any, ...], shape: tuple[int, ...]) -> None:
         if int(np.prod(shape)) > 30_000:
             return
         self.steps.append(step)
         self.shapes.append(shape)
 
     def unary(self) -> None:
-        i = self.pick()
-        self.new(("unary", self.random.choice(UNARY), i), self.shapes[i])
+        i = self.pick_tensor()
+        self.append_step(("unary", self.random.choice(UNARY), i), self.shapes[i])
 
     def scalar(self) -> None:
-        i = self.pick()
-        self.new(
+        i = self.pick_tensor()
+        self.append_step(
             ("scalar", self.random.choice(BINARY), i, self.random.choice([2, 0.5, -3])),
             self.shapes[i],
         )
 
     def binary(self) -> None:
-        i, j = self.pick(), self.pick()
+        i, j = self.pick_tensor(), self.pick_tensor()
         try:
             shape = np.broadcast_shapes(self.shapes[i], self.shapes[j])
         except ValueError:
             return
-        self.new(("binary", self.random.choice(BINARY), i, j), shape)
+        self.append_step(("binary", self.random.choice(BINARY), i, j), shape)
 
     def permute(self) -> None:
-        i = self.pick()
+        i = self.pick_tensor()
         axes = list(range(len(self.shapes[i])))
         self.random.shuffle(axes)
-        self.new(("view", i, ("permute", tuple(axes))), tuple(self.shapes[i][a] for a in axes))
+        self.append_step(
+            ("view", i, ("permute", tuple(axes))), tuple(self.shapes[i][a] for a in axes)
+        )
 
     def slice(self) -> None:
-        i = self.pick()
+        i = self.pick_tensor()
         starts, lengths, steps = [], [], []
         for n in self.shapes[i]:
             step = self.random.choice([1, 1, 2, -1])
@@ -106,26 +108,26 @@ class Program:
             starts.append(first + reach if step < 0 else first)
             lengths.append(length)
             steps.append(step)
-        self.new(
+        self.append_step(
             ("view", i, ("slice", tuple(starts), tuple(lengths), tuple(steps))), tuple(lengths)
         )
 
     def expand(self) -> None:
-        i = self.pick()
+        i = self.pick_tensor()
         shape = tuple(self.random.choice([2, 3]) if n == 1 else n for n in self.shapes[i])
         if self.random.random() < 0.3:
             shape = (self.random.choice([1, 2]), *shape)
-        self.new(("view", i, ("expand", shape)), shape)
+        self.append_step(("view", i, ("expand", shape)), shape)
 
     def reshape(self) -> None:
-        i = self.pick()
+        i = self.pick_tensor()
         size = int(np.prod(self.shapes[i]))
         d = self.random.choice([k for k in range(1, size + 1) if size % k == 0])
         shape = self.random.choice([(d, size // d), (size,), (1, d, size // d), (d, 1, size // d)])
-        self.new(("view", i, ("reshape", shape)), shape)
+        self.append_step(("view", i, ("reshape", shape)), shape)
 
     def reduce(self) -> None:
-        i = self.pick()
+        i = self.pick_tensor()
         nd = len(self.shapes[i])
         axes = tuple(sorted(self.random.sample(range(nd), self.random.randint(min(1, nd), nd))))
         keep = self.random.random() < 0.6
@@ -135,23 +137,23 @@ class Program:
         shape = tuple(1 if d in axes else n for d, n in enumerate(self.shapes[i]))
         if not keep:
             shape = tuple(n for d, n in enumerate(self.shapes[i]) if d not in axes)
-        self.new(("reduce", op, i, axes, keep), shape)
+        self.append_step(("reduce", op, i, axes, keep), shape)
 
     def in_place(self) -> None:
-        i, j = self.pick(), self.pick()
+        i, j = self.pick_tensor(), self.pick_tensor()
         if self.shapes[j] == self.shapes[i]:
             self.steps.append(("in_place", self.random.choice(["add", "maximum"]), i, j))
 
     def setitem(self) -> None:
-        i, j = self.pick(), self.pick()
+        i, j = self.pick_tensor(), self.pick_tensor()
         if self.shapes[j] == self.shapes[i]:
             self.steps.append(("assign", i, j))
 
     def look(self) -> None:
-        self.steps.append(("look", self.pick()))
+        self.steps.append(("look", self.pick_tensor()))
 
     def drop(self) -> None:
-        self.steps.append(("drop", self.pick()))
+        self.steps.append(("drop", self.pick_tensor()))
 
     def run(self, name: str, eager: bool) -> list[np.ndarray | None]:
         """Return every tensor's bits at the end (None for dropped or read-only-refused ones)."""
@@ -204,7 +206,9 @@ class Program:
                 primitives.in_place(ops.TABLE[step[1]], ts[step[2]], ts[step[3]])
             else:
                 x, y = ts[step[1]], ts[step[2]]
-                writes.write("assign", x, [writes.to_spec("assign", y._expr, x._expr.spec)])
+                writes.write_tensor(
+                    "assign", x, [writes.cast_to_spec("assign", y._expr, x._expr.spec)]
+                )
         except (ReadOnlyError, DTypeError):
             pass
 
@@ -226,7 +230,7 @@ def check(seed: int, name: str) -> None:
 
     It runs on a device deferred, then eager, and on the reference.
     """
-    program = Program(seed)
+    program = RandomProgram(seed)
     deferred, eager = program.run(name, False), program.run(name, True)
     for k, (a, b) in enumerate(zip(deferred, eager, strict=True)):
         assert same_bits(a, b), (

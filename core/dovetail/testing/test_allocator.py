@@ -13,11 +13,11 @@ import pytest
 
 from ..device_class import device
 from ..memory import CachingAllocator, Stats
-from ..memory.tracing.replay import Step, replay
-from ..plugins.device_handle import Opened
+from ..memory.tracing.replay import TraceStep, replay_trace
+from ..plugins.device_handle import OpenedDevice
 from ..plugins.registry import open_device
 from .kit import REFERENCE, Kit
-from .values import Array, raw
+from .values import Array, bytes_view
 
 SIZES = (1, 2, 63, 64, 65, 511, 4096, 4097, (1 << 20) + 1)
 MIB = 1 << 20
@@ -29,11 +29,11 @@ def pattern(nbytes: int, seed: int) -> Array:
 
 def read(kit: Kit, handle: Any, offset: int, nbytes: int) -> Array:
     block = np.zeros(nbytes, np.uint8)
-    kit.backend.copy_out(raw(block), handle, offset)
+    kit.backend.copy_out(bytes_view(block), handle, offset)
     return block
 
 
-def expect(kit: Kit, actual: Array, expected: Array, what: str) -> None:
+def expect_bytes(kit: Kit, actual: Array, expected: Array, what: str) -> None:
     kit.comparisons += 1
     wrong = np.flatnonzero(actual != expected)
     assert not wrong.size, kit.failure(
@@ -45,8 +45,8 @@ def expect(kit: Kit, actual: Array, expected: Array, what: str) -> None:
 def test_what_is_copied_in_comes_out(kit: Kit, nbytes: int) -> None:
     handle = kit.backend.allocate(nbytes)
     data = pattern(nbytes, nbytes)
-    kit.backend.copy_in(handle, 0, raw(data))
-    expect(kit, read(kit, handle, 0, nbytes), data, "all bytes")
+    kit.backend.copy_in(handle, 0, bytes_view(data))
+    expect_bytes(kit, read(kit, handle, 0, nbytes), data, "all bytes")
     kit.backend.free(handle, nbytes)
 
 
@@ -66,15 +66,17 @@ def test_memory_is_aligned_where_the_host_can_see_it(kit: Kit, nbytes: int) -> N
 def test_copies_at_offsets_leave_the_rest_alone(kit: Kit) -> None:
     size = 1000
     handle, mirror = kit.backend.allocate(size), pattern(size, 1)
-    kit.backend.copy_in(handle, 0, raw(mirror))
+    kit.backend.copy_in(handle, 0, bytes_view(mirror))
     rng = np.random.default_rng(2)
     for seed in range(40):
         first, last = sorted(rng.integers(0, size + 1, 2).tolist())
         mirror[first:last] = pattern(last - first, seed)
-        kit.backend.copy_in(handle, first, raw(mirror[first:last]))
+        kit.backend.copy_in(handle, first, bytes_view(mirror[first:last]))
         low, high = sorted(rng.integers(0, size + 1, 2).tolist())
-        expect(kit, read(kit, handle, low, high - low), mirror[low:high], f"bytes {low}..{high}")
-    expect(kit, read(kit, handle, 0, size), mirror, "all bytes")
+        expect_bytes(
+            kit, read(kit, handle, low, high - low), mirror[low:high], f"bytes {low}..{high}"
+        )
+    expect_bytes(kit, read(kit, handle, 0, size), mirror, "all bytes")
     kit.backend.free(handle, size)
 
 
@@ -83,13 +85,13 @@ def test_source_may_be_read_only_and_reused(kit: Kit) -> None:
     source = bytearray(data)
     kit.backend.copy_in(handle, 0, memoryview(source))
     source[:] = bytes(256)
-    expect(kit, read(kit, handle, 0, 256), data, "the source was changed after the copy")
+    expect_bytes(kit, read(kit, handle, 0, 256), data, "the source was changed after the copy")
     kit.backend.copy_in(handle, 0, memoryview(bytes(data[::-1])))
-    expect(kit, read(kit, handle, 0, 256), data[::-1], "a read-only source")
+    expect_bytes(kit, read(kit, handle, 0, 256), data[::-1], "a read-only source")
     kit.backend.free(handle, 256)
 
 
-class Seen:
+class ArrayInterface:
     """Memory at an address, as NumPy takes it."""
 
     def __init__(self, address: int, nbytes: int) -> None:
@@ -103,13 +105,13 @@ class Seen:
 
 def test_the_host_sees_what_the_device_has(kit: Kit) -> None:
     handle, data = kit.backend.allocate(256), pattern(256, 4)
-    kit.backend.copy_in(handle, 0, raw(data))
+    kit.backend.copy_in(handle, 0, bytes_view(data))
     address = kit.backend.host_address(handle, 16)
     actual = read(kit, handle, 16, 240)
     if address is not None:
         kit.backend.synchronize()
-        actual = np.asarray(Seen(address, 240)).copy()
-    expect(kit, actual, data[16:], "the host's view")
+        actual = np.asarray(ArrayInterface(address, 240)).copy()
+    expect_bytes(kit, actual, data[16:], "the host's view")
     kit.backend.free(handle, 256)
 
 
@@ -119,7 +121,7 @@ def test_blocks_are_apart_and_keep_their_bytes(kit: Kit) -> None:
     for step in range(120):
         if live and rng.random() < 0.4:
             handle, data = live.pop(int(rng.choice(list(live))))
-            expect(
+            expect_bytes(
                 kit,
                 read(kit, handle, 0, data.size),
                 data,
@@ -129,16 +131,16 @@ def test_blocks_are_apart_and_keep_their_bytes(kit: Kit) -> None:
         else:
             nbytes = int(rng.integers(1, 5000))
             handle, data = kit.backend.allocate(nbytes), pattern(nbytes, step)
-            kit.backend.copy_in(handle, 0, raw(data))
+            kit.backend.copy_in(handle, 0, bytes_view(data))
             live[step] = handle, data
     for handle, data in live.values():
-        expect(
+        expect_bytes(
             kit, read(kit, handle, 0, data.size), data, f"a block of {data.size} bytes, at the end"
         )
         kit.backend.free(handle, data.size)
 
 
-def resident() -> int:
+def resident_bytes() -> int:
     """Return the bytes of this process in memory; 0 if the system does not say."""
     try:
         return int(Path("/proc/self/statm").read_text("utf-8").split()[1]) * os.sysconf(
@@ -154,7 +156,7 @@ def fill_and_free(kit: Kit, nbytes: int) -> None:
     for _ in range(24):
         handle = kit.backend.allocate(nbytes)
         for offset in range(0, nbytes, nbytes // 8):
-            kit.backend.copy_in(handle, offset, raw(page))
+            kit.backend.copy_in(handle, offset, bytes_view(page))
         kit.backend.synchronize()
         kit.backend.free(handle, nbytes)
         kit.comparisons += 1
@@ -169,9 +171,9 @@ def test_freed_memory_is_given_back(kit: Kit) -> None:
     kit.backend.free(probe, 64)
     nbytes = 8 * MIB if on_host or not info.total_memory else info.total_memory // 8
     fill_and_free(kit, nbytes)
-    before = resident()
+    before = resident_bytes()
     fill_and_free(kit, nbytes)
-    grown = (resident() - before) // MIB
+    grown = (resident_bytes() - before) // MIB
     assert grown < 100, kit.failure(
         f"192 MiB were allocated and freed in pieces; {grown} MiB are still held", ""
     )
@@ -189,23 +191,23 @@ def test_every_block_of_the_allocator_goes_back(kit: Kit) -> None:
     kit.comparisons += 1
 
 
-def random_steps(seed: int, count: int) -> list[Step]:
+def random_steps(seed: int, count: int) -> list[TraceStep]:
     """Return blocks of up to 3 MiB, on two streams, freed in any order."""
-    rng, live, steps = random.Random(seed), list[int](), list[Step]()
+    rng, live, steps = random.Random(seed), list[int](), list[TraceStep]()
     for n in range(count):
         if live and rng.random() < 0.45:
-            steps.append(Step("free", (live.pop(rng.randrange(len(live))),)))
+            steps.append(TraceStep("free", (live.pop(rng.randrange(len(live))),)))
         else:
             size = rng.randint(0, rng.choice((600, 70_000, MIB, 3 * MIB)))
-            steps.append(Step("allocate", (n, size, rng.randint(0, 1))))
+            steps.append(TraceStep("allocate", (n, size, rng.randint(0, 1))))
             live.append(n)
     return steps
 
 
-def count_trace(opened: Opened, steps: list[Step]) -> Stats:
+def count_trace(opened: OpenedDevice, steps: list[TraceStep]) -> Stats:
     """Return the statistics of a trace on a new allocator; it has nothing left afterwards."""
     allocator = CachingAllocator(opened.backend, opened.device)
-    replay(steps, allocator, lambda _: opened.backend.create_stream())
+    replay_trace(steps, allocator, lambda _: opened.backend.create_stream())
     stats = allocator.stats()
     allocator.empty_cache()
     assert allocator.stats().reserved_bytes == 0, "memory is still held"

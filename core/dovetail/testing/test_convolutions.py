@@ -8,16 +8,16 @@ import pytest
 
 from ..device_class import Device
 from ..dtypes import DType
-from ..functions.products.convolutions import convolved, weights_of
+from ..functions.products.convolutions import convolved, weight_gradient
 from ..functions.products.convolutions import transposed as back_to_x
 from ..layout import Shape
 from ..ops.convolution import Geometry
 from ..tensor import tensor as T
-from .cases import Place, dense, flipped, transposed
-from .kit import Case, Kit
-from .test_scalar_ops import named
+from .cases import Arrangement, dense, flipped, transposed
+from .kit import AgreementCase, Kit
+from .test_scalar_ops import param_id
 from .test_table import NUMBERS
-from .values import finite
+from .values import finite_values
 
 # Of x and w: shapes, and the attributes. Rows of the result; rows that are walked together; phases,
 # of which some have no taps, and as many groups as channels; three axes.
@@ -29,22 +29,22 @@ CONVOLUTIONS: tuple[tuple[Shape, Shape, Geometry], ...] = (
 )
 
 
-@pytest.mark.parametrize("d", [d for d in NUMBERS if d.kind != "c"], ids=named)
+@pytest.mark.parametrize("d", [d for d in NUMBERS if d.kind != "c"], ids=param_id)
 def test_convolutions(kit: Kit, d: DType) -> None:
     """Each of the three, also of operands that do not lie densely."""
-    cases: list[Case] = []
+    cases: list[AgreementCase] = []
     arrangements = cycle((dense, transposed, flipped)) if d.kind == "f" else cycle((dense,))
     for (x, w, g), p in zip(CONVOLUTIONS, arrangements, strict=False):
         cases += _cases(x, w, g, d, p)
-    kit.agree_all(cases)
+    kit.check_agreements(cases)
 
 
-def _cases(left: Shape, right: Shape, g: Geometry, d: DType, p: Place) -> list[Case]:
+def _cases(left: Shape, right: Shape, g: Geometry, d: DType, p: Arrangement) -> list[AgreementCase]:
     sizes, taps = left[2:], right[2:]
     steps = zip(sizes, taps, g.stride, g.low, g.dilation, strict=True)
     counts = tuple([(n + 2 * q - e * (k - 1) - 1) // s + 1 for n, k, s, q, e in steps])
     shapes = (left, right, (left[0], right[0], *counts), right[:1])
-    x, w, y, b = (finite(d, s, i) for i, s in enumerate(shapes))
+    x, w, y, b = (finite_values(d, s, i) for i, s in enumerate(shapes))
 
     def forward(on: Device) -> T.Tensor:
         return convolved(p(x, d, on), p(w, d, on), dense(b, d, on), counts, g)
@@ -53,7 +53,7 @@ def _cases(left: Shape, right: Shape, g: Geometry, d: DType, p: Place) -> list[C
         return back_to_x(p(y, d, on), p(w, d, on), sizes, g)
 
     def to_w(on: Device) -> T.Tensor:
-        return weights_of(p(x, d, on), p(y, d, on), taps, g)
+        return weight_gradient(p(x, d, on), p(y, d, on), taps, g)
 
     what = f"{left} by {right} of {d.name}, {p.__name__}"
     return [(forward, what), (to_x, f"to x, {what}"), (to_w, f"to w, {what}")]

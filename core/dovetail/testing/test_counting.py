@@ -10,9 +10,9 @@ from ..dtypes import DType, int64
 from ..graph.expr import node, spec
 from ..ops import sort as radix
 from ..ops import table as ops
-from ..ops.histogram import Bits
+from ..ops.histogram import BitRange
 from ..tensor import tensor as T
-from .cases import STORED, dense, flipped
+from .cases import REAL_DTYPES, dense, flipped
 from .kit import Kit
 from .values import sample
 
@@ -24,15 +24,15 @@ def test_count_values(kit: Kit, n: int) -> None:
 
     def make(on: Device) -> T.Tensor:
         x = dense(values, int64, on)
-        return T.make(node(ops.COUNT_VALUES, (x._expr,), spec((41,), int64, on)))
+        return T.create_tensor(node(ops.COUNT_VALUES, (x._expr,), spec((41,), int64, on)))
 
-    kit.agree(make, f"{n} values")
+    kit.check_agreement(make, f"{n} values")
 
 
-@pytest.mark.parametrize("d", STORED, ids=lambda d: d.name)
+@pytest.mark.parametrize("d", REAL_DTYPES, ids=lambda d: d.name)
 def test_select(kit: Kit, d: DType) -> None:
     """The elements that a sort would put at a rank: ties, infinities, both zeros."""
-    bits = Bits(0, d.bits if d.kind != "f" else max(d.bits, 32))
+    bits = BitRange(0, d.bits if d.kind != "f" else max(d.bits, 32))
     zero = d.min % (radix.key_dtype(d).max + 1) if d.kind == "i" else 0
     for shape, place, rank in (((1, 1), dense, 0), ((3, 60), flipped, 7), ((2, 60), dense, 59)):
         values = sample(d, shape, 1)
@@ -40,6 +40,6 @@ def test_select(kit: Kit, d: DType) -> None:
         def make(on: Device, v=values, p=place, k=rank) -> T.Tensor:  # type: ignore[no-untyped-def]  # the defaults
             x = p(v, d, on)
             tensor = spec(x.shape[:-1], d, on)
-            return T.make(node(ops.SELECT, (x._expr, zero, k), tensor, bits))
+            return T.create_tensor(node(ops.SELECT, (x._expr, zero, k), tensor, bits))
 
-        kit.agree(make, f"{d.name} {shape}, rank {rank}")
+        kit.check_agreement(make, f"{d.name} {shape}, rank {rank}")

@@ -27,10 +27,19 @@ from ..settings import eager
 from ..tensor import primitives
 from ..tensor import tensor as T
 from ..tensor.host import from_host
-from .cases import MAPS, REDUCTIONS, Place, a_row, dense, first_column, indices, transposed
+from .cases import (
+    MAPS,
+    REDUCTIONS,
+    Arrangement,
+    broadcast_row,
+    dense,
+    first_column,
+    indices,
+    transposed,
+)
 from .kit import REFERENCE, Kit, host, kernels
-from .test_scalar_ops import named
-from .values import Array, finite
+from .test_scalar_ops import param_id
+from .values import Array, finite_values
 
 FLOATS = (float32, float64)
 SHAPE = (7, 37)
@@ -39,12 +48,12 @@ Function = Callable[..., T.Tensor]
 
 
 def gradients(
-    f: Function, values: Sequence[Array], arrangements: Sequence[Place], d: DType, on: Device
+    f: Function, values: Sequence[Array], arrangements: Sequence[Arrangement], d: DType, on: Device
 ) -> Sequence[T.Tensor]:
     """Return the gradients of `f` by each operand, for a gradient of ordinary numbers."""
     operands = [arrange(v, d, on) for arrange, v in zip(arrangements, values, strict=False)]
     result, back = vjp(f, *operands)
-    grads: Sequence[T.Tensor] = back(from_host(finite(d, result.shape, 99), d, on))
+    grads: Sequence[T.Tensor] = back(from_host(finite_values(d, result.shape, 99), d, on))
     return grads
 
 
@@ -54,7 +63,7 @@ def check(
     values: Sequence[Array],
     d: DType,
     what: str,
-    arrangements: Sequence[Place] = (dense, dense, dense),
+    arrangements: Sequence[Arrangement] = (dense, dense, dense),
 ) -> None:
     """Fail unless all gradients have the reference's bits."""
     with kit.on_device(what), reproducible():
@@ -67,7 +76,7 @@ def check(
         def text(k: int = k) -> str:
             return kernels(gradients(f, values, arrangements, d, kit.device)[k])
 
-        kit.same(x, y, d, f"gradient of {what} by operand {k}", text)
+        kit.check_same_bits(x, y, d, f"gradient of {what} by operand {k}", text)
 
 
 def differentiable(op: Op) -> bool:
@@ -82,23 +91,25 @@ ROWS = [(n, d) for n, d in MAPS if d in FLOATS and n != "where" and differentiab
 SUMS = [(n, d) for n, d in REDUCTIONS if d in FLOATS and differentiable(ops.TABLE[n])]
 
 
-@pytest.mark.parametrize(("name", "d"), ROWS, ids=named)
+@pytest.mark.parametrize(("name", "d"), ROWS, ids=param_id)
 def test_elementwise(kit: Kit, name: str, d: DType) -> None:
     op = ops.TABLE[name]
-    values = [finite(d, SHAPE, seed) for seed in range(op.arity)]
+    values = [finite_values(d, SHAPE, seed) for seed in range(op.arity)]
     check(kit, apply_op(op), values, d, name)
     if op.arity > 1 and d is float32:  # summed over the axes that were broadcast
-        check(kit, apply_op(op), values, d, f"{name}, broadcast", (a_row, first_column, dense))
+        check(
+            kit, apply_op(op), values, d, f"{name}, broadcast", (broadcast_row, first_column, dense)
+        )
 
 
-@pytest.mark.parametrize("d", (float16, bfloat16), ids=named)
+@pytest.mark.parametrize("d", (float16, bfloat16), ids=param_id)
 @pytest.mark.parametrize("name", ("multiply", "divide", "sqrt", "tanh"))
 def test_halves(kit: Kit, name: str, d: DType) -> None:
     op = ops.TABLE[name]
-    check(kit, apply_op(op), [finite(d, SHAPE, seed) for seed in range(op.arity)], d, name)
+    check(kit, apply_op(op), [finite_values(d, SHAPE, seed) for seed in range(op.arity)], d, name)
 
 
-@pytest.mark.parametrize(("name", "d"), SUMS, ids=named)
+@pytest.mark.parametrize(("name", "d"), SUMS, ids=param_id)
 def test_reductions(kit: Kit, name: str, d: DType) -> None:
     op = ops.TABLE[name]
     for axes in ((1,), (0,), (0, 1)):
@@ -106,7 +117,7 @@ def test_reductions(kit: Kit, name: str, d: DType) -> None:
             check(
                 kit,
                 lambda x, a=axes: primitives.reduce(op, x, a, False),
-                [finite(d, SHAPE, 1)],
+                [finite_values(d, SHAPE, 1)],
                 d,
                 f"{name} over {axes}, {place.__name__}",
                 (place,),
@@ -144,25 +155,25 @@ GRAPHS: dict[str, tuple[Function, Sequence[tuple[int, ...]]]] = {
 }
 
 
-@pytest.mark.parametrize("d", FLOATS, ids=named)
+@pytest.mark.parametrize("d", FLOATS, ids=param_id)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_graphs(kit: Kit, name: str, d: DType) -> None:
     f, shapes = GRAPHS[name]
-    check(kit, f, [finite(d, s, k) for k, s in enumerate(shapes)], d, name)
+    check(kit, f, [finite_values(d, s, k) for k, s in enumerate(shapes)], d, name)
 
 
-@pytest.mark.parametrize("d", FLOATS, ids=named)
+@pytest.mark.parametrize("d", FLOATS, ids=param_id)
 def test_gather_adds_up_in_order(kit: Kit, d: DType) -> None:
     """Rows taken again and again: their gradients are added in the order of the indices."""
     at = np.random.default_rng(1).integers(0, 7, 300)
     gather_rows: Function = lambda x: getitem(x, indices(at, x.device))  # noqa: E731
-    check(kit, gather_rows, [finite(d, SHAPE, 1)], d, "300 rows of 7")
+    check(kit, gather_rows, [finite_values(d, SHAPE, 1)], d, "300 rows of 7")
 
 
-@pytest.mark.parametrize("d", FLOATS, ids=named)
+@pytest.mark.parametrize("d", FLOATS, ids=param_id)
 def test_second_derivatives(kit: Kit, d: DType) -> None:
     def slope(x: T.Tensor) -> Any:
         _, back = vjp(lambda v: tanh(v) * v, x)
         return back(x * 0 + 1)[0]
 
-    check(kit, slope, [finite(d, SHAPE, 1)], d, "the gradient of tanh(x) * x")
+    check(kit, slope, [finite_values(d, SHAPE, 1)], d, "the gradient of tanh(x) * x")

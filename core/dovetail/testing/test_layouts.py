@@ -28,8 +28,8 @@ from ..ir.language import (
     where,
 )
 from .kit import Kit
-from .test_scalar_ops import named
-from .values import Array, finite, host_dtype, raw, sample
+from .test_scalar_ops import param_id
+from .values import Array, bytes_view, finite_values, host_dtype, sample
 
 SHAPES2 = ((1, 1), (2, 5), (5, 2), (3, 31), (7, 64), (65, 33), (2, 1000), (130, 131))
 SHAPES3 = ((1, 1, 1), (2, 3, 5), (3, 65, 127), (2, 16, 200), (4, 1, 9), (33, 2, 2))
@@ -75,10 +75,10 @@ def test_strides_as_arguments(kit: Kit, rank: int) -> None:
                 ([2 * n for n in strides_of(shape, order[::-1])], 1),
             ):
                 ints = [start, first, *interleave(shape, s, t)]
-                arrays = [finite(float32, size, 1), np.zeros(2 * size + 1, "f4")]
+                arrays = [finite_values(float32, size, 1), np.zeros(2 * size + 1, "f4")]
                 kit.check(kernel, arrays, ints, [], shape)
     ints = [0, 0, *interleave(shape, [0] * rank, strides_of(shape, range(rank)))]
-    kit.check(kernel, [finite(float32, 3, 1), np.zeros(size, "f4")], ints, [], shape)
+    kit.check(kernel, [finite_values(float32, 3, 1), np.zeros(size, "f4")], ints, [], shape)
 
 
 def interleave(*columns: Sequence[int]) -> list[int]:
@@ -86,7 +86,7 @@ def interleave(*columns: Sequence[int]) -> list[int]:
     return [n for axis in zip(*columns, strict=True) for n in axis]
 
 
-@pytest.mark.parametrize("d", [d for d in DTYPES if d not in COMPLEX], ids=named)
+@pytest.mark.parametrize("d", [d for d in DTYPES if d not in COMPLEX], ids=param_id)
 def test_transposed(kit: Kit, d: DType) -> None:
     """The copy whose strides are known in the kernel: the one that backends cut into blocks."""
     b = KernelBuilder("transposed")
@@ -117,7 +117,9 @@ def test_permuted_with_known_strides(kit: Kit, order: tuple[int, ...]) -> None:
     b.store(out, (axes[0] * extents[1] + axes[1]) * extents[2] + axes[2], load(x, source))
     for shape in SHAPES3:
         size = int(np.prod(shape))
-        kit.check(b.build(), [finite(float32, size, 1), np.zeros(size, "f4")], shape, [], shape)
+        kit.check(
+            b.build(), [finite_values(float32, size, 1), np.zeros(size, "f4")], shape, [], shape
+        )
 
 
 def test_broadcast_flipped_and_strided_together(kit: Kit) -> None:
@@ -135,7 +137,7 @@ def test_broadcast_flipped_and_strided_together(kit: Kit) -> None:
     for _ in kit.thread_counts():
         for rows, columns in (*SHAPES2, (300, 500)):
             size = rows * columns
-            arrays = [finite(float32, k, k) for k in (size, rows, 3 * size + rows)]
+            arrays = [finite_values(float32, k, k) for k in (size, rows, 3 * size + rows)]
             arrays += [np.zeros(size, "f4"), np.zeros(size, "f4")]
             kit.check(kernel, arrays, [rows, columns, 3], [0.1], [rows, columns])
 
@@ -144,13 +146,13 @@ def test_broadcast_flipped_and_strided_together(kit: Kit) -> None:
 def test_empty_grids_do_nothing(kit: Kit, sizes: tuple[int, ...]) -> None:
     kernel = strided_copy(float32, len(sizes))
     ints = [0, 0] + [n for size in sizes for n in (size, 1, 1)]
-    kit.check(kernel, [finite(float32, 5, 1), finite(float32, 5, 2)], ints, [], sizes)
+    kit.check(kernel, [finite_values(float32, 5, 1), finite_values(float32, 5, 2)], ints, [], sizes)
 
 
 def test_no_grid_is_one_point(kit: Kit) -> None:
     b = KernelBuilder("point")
     x, out = (
-        b.buffer("x", float64 if kit.has(float64) else float32, "r"),
+        b.buffer("x", float64 if kit.has_dtype(float64) else float32, "r"),
         b.buffer("out", int64, "w"),
     )
     n, k = b.int("n"), b.int("k")
@@ -198,7 +200,7 @@ def test_read_and_write_of_one_buffer(kit: Kit) -> None:
     b.store(x, i, load(x, i) * 2.0)
     b.store(x, i, load(x, i) + 1.0)
     for n in (1, 33, 1000):
-        kit.check(b.build(), [finite(float32, n, 1)], [n], [], [n])
+        kit.check(b.build(), [finite_values(float32, n, 1)], [n], [], [n])
 
 
 def test_gather_and_scatter(kit: Kit) -> None:
@@ -212,10 +214,10 @@ def test_gather_and_scatter(kit: Kit) -> None:
     b.store(out, load(at, i), load(x, load(at, i)) + cast(i * 3 - 5, float32))
     for n in (1, 15, 16, 100, 5000):
         order = np.random.default_rng(n).permutation(n)
-        kit.check(b.build(), [finite(float32, n, 1), order, np.zeros(n, "f4")], [n], [], [n])
+        kit.check(b.build(), [finite_values(float32, n, 1), order, np.zeros(n, "f4")], [n], [], [n])
 
 
-@pytest.mark.parametrize("d", (int32, uint32, int64), ids=named)
+@pytest.mark.parametrize("d", (int32, uint32, int64), ids=param_id)
 @pytest.mark.parametrize("op", ("add", "min", "max", "and", "or"))
 def test_atomics(kit: Kit, op: str, d: DType) -> None:
     """Many points meet in few places, some kept out by the predicate; at 1 and 2 threads."""
@@ -255,13 +257,13 @@ def matrix_product(d: DType) -> Kernel:
     return b.build()
 
 
-@pytest.mark.parametrize("d", (int8, int32, int64, float32, float64), ids=named)
+@pytest.mark.parametrize("d", (int8, int32, int64, float32, float64), ids=param_id)
 def test_matrix_product(kit: Kit, d: DType) -> None:
     kernel = matrix_product(d)
     for p, q, r in ((1, 1, 1), (3, 4, 5), (9, 17, 65), (70, 8, 300), (5, 0, 3), (64, 64, 64)):
         arrays = [
-            finite(d, max(1, p * q), 1),
-            finite(d, max(1, q * r), 2),
+            finite_values(d, max(1, p * q), 1),
+            finite_values(d, max(1, q * r), 2),
             np.zeros(p * r, host_dtype(d)),
         ]
         kit.check(kernel, arrays, [p, q, r], [], [p, r])
@@ -298,14 +300,14 @@ def test_search_by_halves(kit: Kit) -> None:
         return [where(right, middle + 1, lo), where((lo < hi) & ~right, middle, hi)]
 
     b.store(out, i, fold_loop(0, steps, [const(0, int64), size], step).results[0])
-    keys, values = np.sort(finite(float32, 100, 1)), finite(float32, 60, 2)
+    keys, values = np.sort(finite_values(float32, 100, 1)), finite_values(float32, 60, 2)
     position: list[Array] = kit.check(
         b.build(), [keys, values, np.zeros(60, np.int64)], [60, 100, 8], [], [60]
     )
     assert np.array_equal(position[2], np.searchsorted(keys, values))
 
 
-def fed_back(d: DType) -> Kernel:
+def feedback_kernel(d: DType) -> Kernel:
     """y = x * x + x at places by strides; x and y have the same ones."""
     b = KernelBuilder("fed_back")
     x, y = b.buffer("x", d, "r"), b.buffer("y", d, "w")
@@ -316,7 +318,7 @@ def fed_back(d: DType) -> Kernel:
     return b.build()
 
 
-@pytest.mark.parametrize("d", [float32, int64, int8], ids=named)
+@pytest.mark.parametrize("d", [float32, int64, int8], ids=param_id)
 @pytest.mark.parametrize(
     "n, m, s, t", [(1, 333, 0, 1), (9, 37, 37, 1), (9, 37, 1, 9), (7, 5, 40, 3)]
 )
@@ -325,19 +327,19 @@ def test_what_is_read_may_be_what_is_written(
 ) -> None:
     """`x += 1` is a launch with one address in two buffers, element by element."""
     size = (n - 1) * s + (m - 1) * t + 1
-    values = finite(d, size, 5)
-    launch = kit.bind(fed_back(d), (n, m, s, t), (n, m))
+    values = finite_values(d, size, 5)
+    launch = kit.bind(feedback_kernel(d), (n, m, s, t), (n, m))
     expected = values.copy()
-    interpret(fed_back(d), [values, expected], [n, m, s, t], [], [n, m])
+    interpret(feedback_kernel(d), [values, expected], [n, m, s, t], [], [n, m])
     ptr = kit.opened.allocator.allocate(3 * values.nbytes)
     at, offset = ptr.handle, ptr.offset
     for read, written in ((0, 0), (1, 1), (0, 1), (2, 1)):  # thirds of one block of memory
-        kit.backend.copy_in(at, offset, raw(np.tile(values, 3)))
+        kit.backend.copy_in(at, offset, bytes_view(np.tile(values, 3)))
         low, to = (offset + k * values.nbytes for k in (read, written))
         launch((at, low, at, to), (), None)
         actual = np.empty(3 * size, values.dtype)
-        kit.backend.copy_out(raw(actual), at, offset)
+        kit.backend.copy_out(bytes_view(actual), at, offset)
         wanted = np.tile(values, 3)
         wanted[written * size : (written + 1) * size] = expected
         what = f"third {read} of some memory read, third {written} written"
-        kit.same(actual, wanted, d, what, lambda: str(fed_back(d)))
+        kit.check_same_bits(actual, wanted, d, what, lambda: str(feedback_kernel(d)))

@@ -19,11 +19,11 @@ from ..errors import DovetailError
 from ..ir.builder import Kernel, KernelBuilder
 from ..ir.language import load
 from ..ir.legalize import legalize
-from ..plugins.fallback_device import companion_of, own
+from ..plugins.fallback_device import companion_of, unwrap_backend
 from ..plugins.registry import open_device, registry
-from ..plugins.validate_hooks import misfits
+from ..plugins.validate_hooks import find_signature_mismatches
 from .kit import Kit
-from .values import raw
+from .values import bytes_view
 
 
 def increment() -> Kernel:
@@ -82,12 +82,12 @@ print([d.fingerprint for d in registry.probe({0!r}).devices if d.index == {1}][0
 
 
 def test_fingerprint_is_the_same_in_another_process(kit: Kit) -> None:
-    printed = elsewhere(PROBE.format(kit.device.type, kit.device.index))
+    printed = run_in_subprocess(PROBE.format(kit.device.type, kit.device.index))
     assert printed == kit.backend.info.fingerprint
     kit.comparisons += 1
 
 
-def elsewhere(code: str, **environ: str) -> str:
+def run_in_subprocess(code: str, **environ: str) -> str:
     """Return the last line that another process prints, which has the same modules."""
     code = f"import sys\nsys.path[:] = {sys.path!r}\n{code}"
     done = subprocess.run(
@@ -114,7 +114,7 @@ import numpy as np
 x = from_host(np.arange(40, dtype=np.int32), int32, device({0!r}))
 y = (x * 3 + 5) * x
 evaluate(y)
-kept = diskcache.directory()
+kept = diskcache.cache_folder()
 files = 0 if kept is None else sum(path.is_file() for path in kept.glob("*/*"))
 print(json.dumps([host(y).tolist(), counters.disk_hits, counters.load_failures, files]))
 """
@@ -125,8 +125,8 @@ def test_another_process_loads_what_one_has_compiled(kit: Kit, tmp_path: Path) -
     environ = {"DOVETAIL_CACHE_MIB": "64", "DOVETAIL_CACHE_DIR": str(tmp_path)}
     code, x = COMPUTE.format(str(kit.device)), np.arange(40)
     expected = ((x * 3 + 5) * x).tolist()
-    first, _, _, files = json.loads(elsewhere(code, **environ))
-    again, hits, failures, _ = json.loads(elsewhere(code, **environ))
+    first, _, _, files = json.loads(run_in_subprocess(code, **environ))
+    again, hits, failures, _ = json.loads(run_in_subprocess(code, **environ))
     assert first == expected, kit.failure(f"{first}, not {expected}", "")
     assert again == expected, kit.failure(f"{again}, not {expected}, from the disk cache", "")
     assert not failures, kit.failure(
@@ -204,7 +204,7 @@ VALUES = ("0", "1", "2", "3", "off", "on")  # of settings: those that mean somet
 def test_fingerprint_names_the_settings_that_binaries_depend_on(kit: Kit) -> None:
     """Each setting that the plugin asks for is given other values, which must show."""
     code = SETTINGS.format(kit.device.type, kit.device.index, VALUES)
-    asked, wrong = json.loads(elsewhere(code))
+    asked, wrong = json.loads(run_in_subprocess(code))
     assert not wrong, kit.failure(
         f"of the settings {', '.join(asked)} another binary is made by {', '.join(wrong)}, and "
         "the fingerprint is the same: the disk cache would give one for the other",
@@ -214,19 +214,19 @@ def test_fingerprint_names_the_settings_that_binaries_depend_on(kit: Kit) -> Non
 
 
 def test_methods_take_what_the_core_gives(kit: Kit) -> None:
-    wrong = [*misfits(own(kit.backend))]
+    wrong = [*find_signature_mismatches(unwrap_backend(kit.backend))]
     assert not wrong, kit.failure("; ".join(wrong), "")
     kit.comparisons += 1
 
 
-def legal(kit: Kit, kernel: Kernel) -> Kernel:
+def legalize_for_device(kit: Kit, kernel: Kernel) -> Kernel:
     """Return a kernel as the device gets it."""
     return legalize(kernel, kit.backend.info.capabilities)
 
 
 def test_a_kernel_is_accepted_or_not(kit: Kit) -> None:
     """Each time the same; what is accepted compiles, and for the rest there is a companion."""
-    can, mine = kit.backend.info.capabilities, own(kit.backend)
+    can, mine = kit.backend.info.capabilities, unwrap_backend(kit.backend)
     for program in (increment, halve):
         kernel = legalize(program(), can)
         actual = [mine.accepts(kernel) for _ in range(3)]
@@ -246,10 +246,10 @@ def launch(backend: Backend, program: Program) -> list[int]:
     """Return the result of a program on 0..99, by raw memory and `launch`."""
     x, nbytes = np.arange(100, dtype=np.int32), 400
     source, target = backend.allocate(nbytes), backend.allocate(nbytes)
-    backend.copy_in(source, 0, raw(x))
-    limits.launch(backend, program, (source, 0, target, 0), (100,), (100,))
+    backend.copy_in(source, 0, bytes_view(x))
+    limits.launch_within_limits(backend, program, (source, 0, target, 0), (100,), (100,))
     numbers = np.zeros(100, np.int32)
-    backend.copy_out(raw(numbers), target, 0)
+    backend.copy_out(bytes_view(numbers), target, 0)
     backend.free(source, nbytes)
     backend.free(target, nbytes)
     values: list[int] = numbers.tolist()
@@ -260,7 +260,7 @@ def test_a_second_backend_can_be_opened_and_closed(kit: Kit) -> None:
     config = registry.config(kit.device.type)
     other = registry.call(record(kit), "dovetail_open", info=kit.backend.info, config=config)
     assert isinstance(other, Backend)
-    kernel = legal(kit, increment())
+    kernel = legalize_for_device(kit, increment())
     if other.accepts(kernel):
         assert launch(other, other.compile(kernel)) == list(range(1, 101))
     other.synchronize()
@@ -269,7 +269,7 @@ def test_a_second_backend_can_be_opened_and_closed(kit: Kit) -> None:
 
 
 def test_programs_show_their_kernel_and_source(kit: Kit) -> None:
-    kernel = legal(kit, increment())
+    kernel = legalize_for_device(kit, increment())
     program = kit.backend.compile(kernel)
     assert isinstance(program, Program) and isinstance(program.source, str)
     assert program.kernel is kernel and isinstance(program.binary, bytes | None)
@@ -278,7 +278,7 @@ def test_programs_show_their_kernel_and_source(kit: Kit) -> None:
 
 
 def test_a_binary_can_be_loaded_again(kit: Kit) -> None:
-    kernel = legal(kit, increment())
+    kernel = legalize_for_device(kit, increment())
     program = kit.backend.compile(kernel)
     if program.binary is not None:
         program = kit.backend.load(kernel, program.binary)
@@ -294,7 +294,7 @@ def test_programs_of_one_name_are_told_apart(kit: Kit) -> None:
         x, out = b.buffer("x", int32, "r"), b.buffer("out", int32, "w")
         i = b.axis(b.int("n"))
         b.store(out, i, load(x, i) + n)
-        return legal(kit, b.build())
+        return legalize_for_device(kit, b.build())
 
     programs = {n: kit.backend.compile(adding(n)) for n in (1, 2, 3)}
     loaded = {
@@ -314,7 +314,7 @@ def test_programs_of_one_name_are_told_apart(kit: Kit) -> None:
 def test_a_bad_binary_is_refused_or_ignored(kit: Kit, binary: bytes) -> None:
     kit.comparisons += 1
     try:
-        program = kit.backend.load(legal(kit, increment()), binary)
+        program = kit.backend.load(legalize_for_device(kit, increment()), binary)
     except Exception:
         return  # any exception: the core then compiles
     assert launch(kit.backend, program) == list(range(1, 101))

@@ -12,20 +12,20 @@ import pytest
 from ..backend.interface import Compiled, Handles, Launch, Scalar, StreamHandle
 from ..device_class import Device
 from ..dtypes import float32, int8, int32, int64
-from ..engine.evaluate import planned
+from ..engine.evaluate import plan_pending
 from ..errors import DeviceError
 from ..functions.reductions.statistics import sum as sum_
 from ..functions.shape.copies import concat
-from ..fusion.plan import Step
+from ..fusion.plan import PlannedLaunch
 from ..ir.builder import Kernel, KernelBuilder
 from ..ir.language import const, load, rem
 from ..tensor.tensor import Tensor
 from .cases import dense
 from .kit import Kit
 
-MANY = 40  # tensors, where nothing limits the buffers of a kernel
-LONG = 1 << 22  # points along an axis, at most
-FAR = 3_000_000_000  # more than 32 bits index
+UNLIMITED_TENSORS = 40  # tensors, where nothing limits the buffers of a kernel
+AXIS_POINTS_MAX = 1 << 22  # points along an axis, at most
+INT64_INDEX_STRIDE = 3_000_000_000  # more than 32 bits index
 
 
 def _sum(xs: list[Tensor]) -> Tensor:
@@ -49,17 +49,17 @@ def test_buffers(kit: Kit, program: Callable[[list[Tensor]], Tensor]) -> None:
     most = kit.backend.info.capabilities.max_buffers
 
     def make(on: Device) -> Tensor:
-        count = 3 * most + 4 if most else MANY
+        count = 3 * most + 4 if most else UNLIMITED_TENSORS
         rng = np.random.default_rng(1)
         xs = [rng.standard_normal((6, 17)).astype("f4") for _ in range(count)]
         return program([dense(x, float32, on) for x in xs])
 
-    kit.agree(make, f"{program.__name__[1:]} of more tensors than a kernel takes")
+    kit.check_agreement(make, f"{program.__name__[1:]} of more tensors than a kernel takes")
     kernels = [
         s.kernel
-        for _, p in planned([make(kit.device)._expr])
+        for _, p in plan_pending([make(kit.device)._expr])
         for s in p.steps
-        if isinstance(s, Step)
+        if isinstance(s, PlannedLaunch)
     ]
     for kernel in kernels:
         assert not most or len(kernel.buffers) <= most, kit.failure(
@@ -67,7 +67,7 @@ def test_buffers(kit: Kit, program: Callable[[list[Tensor]], Tensor]) -> None:
         )
 
 
-def scaled(rank: int) -> Kernel:
+def scaling_kernel(rank: int) -> Kernel:
     """y = x * 2 + 1 over a grid of so many axes."""
     b = KernelBuilder("scaled")
     x, y = b.buffer("x", int8, "r"), b.buffer("y", int8, "w")
@@ -99,10 +99,10 @@ def test_launches(kit: Kit, monkeypatch: pytest.MonkeyPatch, more: int) -> None:
         return record
 
     monkeypatch.setattr(kit.backend, "bind", watch)
-    last = min(most[-1] + 5, LONG)
+    last = min(most[-1] + 5, AXIS_POINTS_MAX)
     grid = (*(2 + k for k in range(max(0, len(most) + more - 1))), last)
     x = np.arange(math.prod(grid), dtype=np.int64).astype("i1")
-    kit.check(scaled(len(grid)), [x, np.zeros_like(x)], grid, [], grid)
+    kit.check(scaling_kernel(len(grid)), [x, np.zeros_like(x)], grid, [], grid)
     wrong = [k for offsets in launched for k in offsets if k % can.offset_alignment]
     assert launched and not wrong, kit.failure(
         f"offsets {wrong}, not multiples of {can.offset_alignment}", ""
@@ -119,7 +119,7 @@ def pick_rows() -> Kernel:
     inside = load(at, i)
     fine = (const(0, int64) <= inside) & (inside < rows)
     b.store(y, i * n + j, load(x, inside * n + j, fine))
-    b.store(index, i * n + j, i * FAR + inside, rem(i + j, 3) < 2)
+    b.store(index, i * n + j, i * INT64_INDEX_STRIDE + inside, rem(i + j, 3) < 2)
     return b.build()
 
 
@@ -133,4 +133,4 @@ def test_indices(kit: Kit) -> None:
         kernel = kit.program(pick_rows()).kernel
         assert kernel.index is int32, kit.failure("indices of 64 bits", str(kernel))
         with pytest.raises(DeviceError, match="over more than 32 bits index"):
-            kit.bind(pick_rows(), [4, 7, FAR], (7, FAR))
+            kit.bind(pick_rows(), [4, 7, INT64_INDEX_STRIDE], (7, INT64_INDEX_STRIDE))

@@ -24,20 +24,20 @@ from ..ir.language import (
 )
 from ..ops import elementary
 from .kit import Kit
-from .test_scalar_ops import named
-from .values import Array, finite, host_dtype, sample
+from .test_scalar_ops import param_id
+from .values import Array, finite_values, host_dtype, sample
 
 LENGTHS = (0, 1, 2, 31, 32, 33, 63, 64, 65, 1000, 4095, 4096, 4097, 10_000)
-COMPUTED = (bool_, *INTEGERS, float32, float64)
+COMPUTE_DTYPES = (bool_, *INTEGERS, float32, float64)
 
 
-def takes(name: str, d: DType) -> bool:
+def accepts_dtype(name: str, d: DType) -> bool:
     if name in ("and", "or", "xor"):
         return d.kind in "biu"
     return d.kind in "iuf"
 
 
-CASES = [(name, d) for name in COMBINE_NAMES for d in COMPUTED if takes(name, d)]
+CASES = [(name, d) for name in COMBINE_NAMES for d in COMPUTE_DTYPES if accepts_dtype(name, d)]
 
 
 def reduction(name: str, d: DType, axis: str) -> Kernel:
@@ -68,7 +68,7 @@ def outputs(name: str, d: DType, m: int) -> list[Array]:
     return [np.zeros(m, host_dtype(d))] + [np.zeros(m, np.int64)] * name.startswith("arg")
 
 
-def some(d: DType, count: int, seed: int, name: str) -> Array:
+def informative_values(d: DType, count: int, seed: int, name: str) -> Array:
     """Return values whose combination says something.
 
     Products stay finite, and `and` and `or` are not settled at once.
@@ -78,18 +78,18 @@ def some(d: DType, count: int, seed: int, name: str) -> Array:
         return rng.random(count) < (0.999 if name == "and" else 0.001)
     if d.kind == "f" and name == "mul":
         return np.exp2(rng.standard_normal(count) / 64).astype(host_dtype(d))
-    return finite(d, count, seed)
+    return finite_values(d, count, seed)
 
 
 @pytest.mark.parametrize("axis", ("rows", "columns"))
-@pytest.mark.parametrize(("name", "d"), CASES, ids=named)
+@pytest.mark.parametrize(("name", "d"), CASES, ids=param_id)
 def test_combine(kit: Kit, name: str, d: DType, axis: str) -> None:
     kernels = {a: reduction(name, d, a) for a in ("rows", "columns")}
     kit.compile([*kernels.values()])
     kernel = kernels[axis]
     for n in LENGTHS:
         for m in (1, 3, 70) if n in (2, 33) else (3,):
-            x = some(d, max(1, m * n), n, name)
+            x = informative_values(d, max(1, m * n), n, name)
             kit.check(kernel, [x, *outputs(name, d, m)], [m, n], [], [m])
 
 
@@ -112,7 +112,7 @@ def test_special_values(kit: Kit, name: str, axis: str) -> None:
 @pytest.mark.parametrize("n", (CHUNK * 2, CHUNK * 3 + 1, 40_000, CHUNK * 33 + 7))
 def test_long_rows(kit: Kit, name: str, n: int) -> None:
     """More than one chunk; at 1 and 2 threads."""
-    x = finite(float32, 2 * n, n)
+    x = finite_values(float32, 2 * n, n)
     for _ in kit.thread_counts():
         for axis in ("rows", "columns"):
             kit.check(reduction(name, float32, axis), [x, np.zeros(2, "f4")], [2, n], [], [2])
@@ -120,7 +120,7 @@ def test_long_rows(kit: Kit, name: str, n: int) -> None:
 
 @pytest.mark.parametrize("axis", ("rows", "columns"))
 def test_many_rows_on_threads(kit: Kit, axis: str) -> None:
-    x = finite(float32, 3000 * 50, 6)
+    x = finite_values(float32, 3000 * 50, 6)
     for _ in kit.thread_counts():
         kit.check(
             reduction("add", float32, axis), [x, np.zeros(3000, "f4")], [3000, 50], [], [3000]
@@ -140,7 +140,9 @@ def test_start_is_where_the_order_begins(kit: Kit) -> None:
     b.store(out, i, reduce_loop("add", load(lows, i), load(highs, i), lambda k: load(x, k))[0])
     lo = np.array([0, 1, 5, 31, 33, 100, 100, 7, 0, 5000])
     hi = np.array([1, 1, 3, 64, 99, 4196, 4197, 9000, 9000, 5001])
-    kit.check(b.build(), [finite(float32, 9000, 2), lo, hi, np.zeros(10, "f4")], [10], [], [10])
+    kit.check(
+        b.build(), [finite_values(float32, 9000, 2), lo, hi, np.zeros(10, "f4")], [10], [], [10]
+    )
 
 
 @pytest.mark.parametrize("inner", ("last", "middle", "first"))
@@ -162,7 +164,7 @@ def test_nested(kit: Kit, inner: str) -> None:
     for shape in ((45, 7, 50), (1, 33, 64), (3, 1, 1)):
         kit.check(
             b.build(),
-            [finite(float32, int(np.prod(shape)), 4), np.zeros(shape[0], "f4")],
+            [finite_values(float32, int(np.prod(shape)), 4), np.zeros(shape[0], "f4")],
             shape,
             [],
             shape[:1],
@@ -187,8 +189,8 @@ def test_loaded_bounds(kit: Kit) -> None:
     arrays = [
         ends,
         rng.integers(0, 30, 500, np.int32),
-        finite(float32, 500, 1),
-        finite(float32, 30, 2),
+        finite_values(float32, 500, 1),
+        finite_values(float32, 30, 2),
     ]
     kit.check(b.build(), [*arrays, np.zeros(40, "f4")], [40], [], [40])
 
@@ -211,12 +213,12 @@ def test_softmax(kit: Kit, axis: str) -> None:
     )
     kernel = b.build()
     for rows, columns in ((1, 1), (40, 70), (7, 1000), (2, 5000)):
-        data = finite(float32, rows * columns, 3)
+        data = finite_values(float32, rows * columns, 3)
         kit.check(kernel, [data, np.zeros(data.size, "f4")], [rows, columns], [], [rows])
 
 
 @pytest.mark.parametrize("axis", ("rows", "columns"))
-@pytest.mark.parametrize("d", (int32, int64, float32, float64), ids=named)
+@pytest.mark.parametrize("d", (int32, int64, float32, float64), ids=param_id)
 def test_running_sum(kit: Kit, d: DType, axis: str) -> None:
     """A fold that stores."""
     b = KernelBuilder("cumsum")
@@ -230,7 +232,7 @@ def test_running_sum(kit: Kit, d: DType, axis: str) -> None:
 
     b.effect(fold_loop(0, n, [const(0, d)], step))
     for rows, columns in ((20, 30), (1, 300), (65, 2)):
-        x_ = finite(d, rows * columns, 5)
+        x_ = finite_values(d, rows * columns, 5)
         kit.check(b.build(), [x_, np.zeros(x_.size, host_dtype(d))], [rows, columns], [], [rows])
 
 
@@ -256,7 +258,7 @@ def test_fold_keeps_several_carries(kit: Kit) -> None:
 def test_every_float_dtype_is_reduced_in_its_accumulator(kit: Kit) -> None:
     """Halves are loaded, widened, summed in float32 and rounded once."""
     for d in FLOATS:
-        if not kit.has(d):
+        if not kit.has_dtype(d):
             continue
         wide = float64 if d is float64 else float32
         b = KernelBuilder("widened")
@@ -269,5 +271,9 @@ def test_every_float_dtype_is_reduced_in_its_accumulator(kit: Kit) -> None:
 
         b.store(out, i, cast(reduce_loop("add", 0, n, element)[0], d))
         kit.check(
-            b.build(), [finite(d, 3 * 1000, 1), np.zeros(3, host_dtype(d))], [3, 1000], [], [3]
+            b.build(),
+            [finite_values(d, 3 * 1000, 1), np.zeros(3, host_dtype(d))],
+            [3, 1000],
+            [],
+            [3],
         )

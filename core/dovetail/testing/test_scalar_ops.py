@@ -25,20 +25,20 @@ from ..ir.language import (
     where,
 )
 from .kit import Kit
-from .values import Array, as_held, host_dtype, pairs, sample, specials, to_halves
+from .values import Array, half_boundary_values, host_dtype, pairs, round_to_dtype, sample, specials
 
 SIZES = (1, 2, 31, 32, 33, 63, 64, 65, 1000, 4095, 4096, 4097, 10_000)
 # The forms: a point of the grid for each element; a grid of two axes; one point with a `map`,
 # `fold` or `reduce` loop.
 FORMS = ("grid", "grid2", "map", "fold", "reduce")
 HALVES = (float16, bfloat16)
-COMPUTED = tuple(d for d in ALL if d not in (*HALVES, *COMPLEX))
-STORED = tuple(d for d in ALL if d not in COMPLEX)
+COMPUTE_DTYPES = tuple(d for d in ALL if d not in (*HALVES, *COMPLEX))
+REAL_DTYPES = tuple(d for d in ALL if d not in COMPLEX)
 ARITHMETIC = tuple(op for op in OPS if op not in ("cast", "bitcast", "where"))
-CASES = [(op, d) for op in ARITHMETIC for d in COMPUTED if d.kind in OPS[op][1]]
+CASES = [(op, d) for op in ARITHMETIC for d in COMPUTE_DTYPES if d.kind in OPS[op][1]]
 
 
-def named(p: Any) -> str:
+def param_id(p: Any) -> str:
     return p.name if isinstance(p, DType) else str(p)
 
 
@@ -112,7 +112,7 @@ def columns_for(op: str, d: DType) -> list[Array]:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("op", "d"), CASES, ids=named)
+@pytest.mark.parametrize(("op", "d"), CASES, ids=param_id)
 def test_arithmetic(kit: Kit, op: str, d: DType, form: str) -> None:
     target = bool_ if OPS[op][2] == "b" else d
     columns = columns_for(op, d)
@@ -125,14 +125,16 @@ def test_arithmetic(kit: Kit, op: str, d: DType, form: str) -> None:
     check(kit, form, kernels[form], columns, target)
 
 
-@pytest.mark.parametrize("d", (float32, float64), ids=named)
+@pytest.mark.parametrize("d", (float32, float64), ids=param_id)
 def test_fma_rounds_once(kit: Kit, d: DType) -> None:
     """Products whose low half decides the last bit of the sum."""
     rng, n = np.random.default_rng(8), 5000
     digits = 24 if d is float32 else 53
-    a, b = (as_held(1 + rng.integers(1, 1 << 20, n) * 2.0 ** (1 - digits), d) for _ in range(2))
-    c = as_held(-(a.astype("f8") * b.astype("f8")), d)
-    far = as_held(rng.choice([1.0, -1.0], n) * 2.0 ** rng.integers(-70, 70, n), d)
+    a, b = (
+        round_to_dtype(1 + rng.integers(1, 1 << 20, n) * 2.0 ** (1 - digits), d) for _ in range(2)
+    )
+    c = round_to_dtype(-(a.astype("f8") * b.astype("f8")), d)
+    far = round_to_dtype(rng.choice([1.0, -1.0], n) * 2.0 ** rng.integers(-70, 70, n), d)
     columns = [np.concatenate([a, a]), np.concatenate([b, b]), np.concatenate([c, far])]
     kernel = kernel_of("grid", "fma", [d] * 3, d, lambda *v: Value("fma", d, v))
     check(kit, "grid", kernel, columns, d)
@@ -152,13 +154,13 @@ EXPRESSIONS: dict[str, Callable[..., Value]] = {
 }
 
 
-@pytest.mark.parametrize("d", (float32, float64), ids=named)
+@pytest.mark.parametrize("d", (float32, float64), ids=param_id)
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_nothing_is_contracted_or_reassociated(kit: Kit, name: str, d: DType) -> None:
     rng, n = np.random.default_rng(8), 1000
-    x, y = (as_held(1 + rng.random(n), d) for _ in range(2))
-    near = as_held(-(x.astype("f8") * y.astype("f8")), d)  # all but the product's rounding
-    far = as_held(rng.choice([1.0, -1.0], n) * 2.0 ** rng.integers(-60, 60, n), d)
+    x, y = (round_to_dtype(1 + rng.random(n), d) for _ in range(2))
+    near = round_to_dtype(-(x.astype("f8") * y.astype("f8")), d)  # all but the product's rounding
+    far = round_to_dtype(rng.choice([1.0, -1.0], n) * 2.0 ** rng.integers(-60, 60, n), d)
     some = [sample(d, n, seed) for seed in (1, 2, 3)]
     columns = [np.concatenate(c) for c in ([x, x, some[0]], [y, far, some[1]], [near, y, some[2]])]
     kernel = kernel_of("grid", name, [d] * 3, d, EXPRESSIONS[name])
@@ -180,52 +182,52 @@ def castable(source: DType, target: DType) -> Array:
 
 
 def casts() -> Iterator[tuple[DType, DType]]:
-    for source in STORED:
-        for target in STORED:
+    for source in REAL_DTYPES:
+        for target in REAL_DTYPES:
             if source is not target and not (source in HALVES and target.kind in "biu"):
                 yield source, target
 
 
 @pytest.mark.parametrize("form", ("grid", "map"))
-@pytest.mark.parametrize(("source", "target"), list(casts()), ids=named)
+@pytest.mark.parametrize(("source", "target"), list(casts()), ids=param_id)
 def test_cast(kit: Kit, source: DType, target: DType, form: str) -> None:
     kernels = {
         (f, t): kernel_of(f, "cast", [source], t, lambda v, t=t: cast(v, t))
         for f in ("grid", "map")
         for s, t in casts()
-        if s is source and kit.has(t)
+        if s is source and kit.has_dtype(t)
     }
     kit.compile([*kernels.values()])
     check(kit, form, kernels[form, target], [castable(source, target)], target)
 
 
-@pytest.mark.parametrize("half", HALVES, ids=named)
+@pytest.mark.parametrize("half", HALVES, ids=param_id)
 def test_every_half_becomes_a_float(kit: Kit, half: DType) -> None:
     every = np.arange(1 << 16, dtype=np.uint16).view(host_dtype(half))
     kernel = kernel_of("grid", "up", [half], float32, lambda v: cast(v, float32))
     kit.check(kernel, [every, np.zeros(every.size, "f4")], [every.size], [], [every.size])
 
 
-@pytest.mark.parametrize("source", (float32, float64), ids=named)
-@pytest.mark.parametrize("half", HALVES, ids=named)
+@pytest.mark.parametrize("source", (float32, float64), ids=param_id)
+@pytest.mark.parametrize("half", HALVES, ids=param_id)
 def test_floats_round_to_the_nearest_half(kit: Kit, half: DType, source: DType) -> None:
-    x = to_halves(half).astype(host_dtype(source))
+    x = half_boundary_values(half).astype(host_dtype(source))
     if source is float64:  # a hair beside a tie: rounding twice would go wrong
         x = np.concatenate([x, np.nextafter(x, np.inf), np.nextafter(x, -np.inf)])
     kernel = kernel_of("grid", "down", [source], half, lambda v: cast(v, half))
     kit.check(kernel, [x, np.zeros(x.size, host_dtype(half))], [x.size], [], [x.size])
 
 
-@pytest.mark.parametrize("source", COMPUTED[1:], ids=named)
+@pytest.mark.parametrize("source", COMPUTE_DTYPES[1:], ids=param_id)
 def test_bitcast(kit: Kit, source: DType) -> None:
-    for target in COMPUTED[1:]:
-        if target.itemsize == source.itemsize and kit.has(target):
+    for target in COMPUTE_DTYPES[1:]:
+        if target.itemsize == source.itemsize and kit.has_dtype(target):
             kernel = kernel_of("grid", "bits", [source], target, lambda v, t=target: bitcast(v, t))
             check(kit, "grid", kernel, [sample(source, 500, 2)], target)
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("d", COMPUTED, ids=named)
+@pytest.mark.parametrize("d", COMPUTE_DTYPES, ids=param_id)
 def test_where(kit: Kit, d: DType, form: str) -> None:
     columns = [sample(bool_, 2000, 1), sample(d, 2000, 2), sample(d, 2000, 3)]
     kernels = {f: kernel_of(f, "where", [bool_, d, d], d, where) for f in FORMS}
@@ -233,7 +235,7 @@ def test_where(kit: Kit, d: DType, form: str) -> None:
     check(kit, form, kernels[form], columns, d)
 
 
-@pytest.mark.parametrize("d", STORED, ids=named)
+@pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_load_and_store_move_bits(kit: Kit, d: DType) -> None:
     forms = ("grid", "grid2", "map", "fold")
     kernels = [kernel_of(form, "copy", [d], d, lambda v: v) for form in forms]
@@ -243,7 +245,7 @@ def test_load_and_store_move_bits(kit: Kit, d: DType) -> None:
 
 
 @pytest.mark.parametrize("form", ("grid", "map", "fold"))
-@pytest.mark.parametrize("d", STORED, ids=named)
+@pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_predicated_access(kit: Kit, d: DType, form: str) -> None:
     """A false predicate touches no memory, and its load gives zero.
 
@@ -271,7 +273,7 @@ def test_predicated_access(kit: Kit, d: DType, form: str) -> None:
         kit.check(kernel, arrays, [size], [], [size] if form == "grid" else [])
 
 
-@pytest.mark.parametrize("d", COMPUTED, ids=named)
+@pytest.mark.parametrize("d", COMPUTE_DTYPES, ids=param_id)
 def test_constants_and_scalars(kit: Kit, d: DType) -> None:
     """Constants stand in the kernel's text, scalars arrive with the launch; both keep every bit."""
     values = specials(d).tolist()
@@ -287,7 +289,7 @@ def test_constants_and_scalars(kit: Kit, d: DType) -> None:
     kit.check(b.build(), [np.zeros(index, host_dtype(d))], [], values, [])
 
 
-@pytest.mark.parametrize("d", [d for d in COMPUTED if d.kind == "f"], ids=named)
+@pytest.mark.parametrize("d", [d for d in COMPUTE_DTYPES if d.kind == "f"], ids=param_id)
 def test_scalars_of_floats_may_be_whole_numbers(kit: Kit, d: DType) -> None:
     """`x * 2` launches with the int 2 for a float parameter, and `x * True` with a bool."""
     b = KernelBuilder("whole")

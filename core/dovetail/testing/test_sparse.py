@@ -21,8 +21,8 @@ from ..tensor import tensor as T
 from ..tensor.host import from_host
 from ..tensor.layout_registry import registry
 from .kit import Kit
-from .test_scalar_ops import named
-from .values import Array, finite, host_dtype
+from .test_scalar_ops import param_id
+from .values import Array, finite_values, host_dtype
 
 ROWS, COLUMNS, ENTRIES, WIDTH = 61, 47, 900, 9
 
@@ -44,7 +44,7 @@ def segments(d: DType) -> Kernel:
     return b.build()
 
 
-@pytest.mark.parametrize("d", (float32, float64, int32), ids=named)
+@pytest.mark.parametrize("d", (float32, float64, int32), ids=param_id)
 def test_folds_with_loaded_bounds(kit: Kit, d: DType) -> None:
     """Short and long segments; grids that are no multiple of any vector."""
     rng = np.random.default_rng(0)
@@ -52,7 +52,11 @@ def test_folds_with_loaded_bounds(kit: Kit, d: DType) -> None:
         cuts: Array = np.sort(rng.choice(np.arange(1, max(n, 2)), m - 1, replace=False))
         bounds = np.concatenate([[0], cuts, [n]]).astype("i8")
         kit.check(
-            segments(d), [finite(d, (n,), 1), bounds, np.zeros(m, host_dtype(d))], [m], (), [m]
+            segments(d),
+            [finite_values(d, (n,), 1), bounds, np.zeros(m, host_dtype(d))],
+            [m],
+            (),
+            [m],
         )
 
 
@@ -63,13 +67,13 @@ def matrix(d: DType, on: Device, seed: int = 0) -> Any:
     """Return entries in no order, some positions twice."""
     rng = np.random.default_rng(seed)
     at = np.stack([rng.integers(0, ROWS, ENTRIES), rng.integers(0, COLUMNS, ENTRIES)])
-    values = from_host(finite(d, (ENTRIES,), seed), d, on)
+    values = from_host(finite_values(d, (ENTRIES,), seed), d, on)
     make = registry.find("functions", "sparse_coo_tensor")
     return make(from_host(at, int64, on), values, (ROWS, COLUMNS))
 
 
 def dense(d: DType, on: Device, rows: int) -> T.Tensor:
-    values: Array = finite(d, (rows, WIDTH), 3)
+    values: Array = finite_values(d, (rows, WIDTH), 3)
     return from_host(values, d, on)
 
 
@@ -91,19 +95,19 @@ RESULTS: dict[str, Callable[[DType, Device], T.Tensor]] = {
 DTYPES = (float16, float32, float64, int32)
 
 
-@pytest.mark.parametrize("d", DTYPES, ids=named)
+@pytest.mark.parametrize("d", DTYPES, ids=param_id)
 @pytest.mark.parametrize("name", RESULTS)
 def test_ops(kit: Kit, name: str, d: DType) -> None:
     with reproducible():
-        kit.agree(lambda on: RESULTS[name](d, on), f"{name}, sparse, {d.name}")
+        kit.check_agreement(lambda on: RESULTS[name](d, on), f"{name}, sparse, {d.name}")
 
 
 def test_bool(kit: Kit) -> None:
     for name in ("coalesce", "union", "intersection", "slice"):
-        kit.agree(lambda on, n=name: RESULTS[n](bool_, on), f"{name}, sparse, bool")  # type: ignore[misc]  # the default
+        kit.check_agreement(lambda on, n=name: RESULTS[n](bool_, on), f"{name}, sparse, bool")  # type: ignore[misc]  # the default
 
 
-@pytest.mark.parametrize("d", (float32, float64), ids=named)
+@pytest.mark.parametrize("d", (float32, float64), ids=param_id)
 @pytest.mark.parametrize("operand", (0, 1))
 def test_gradients(kit: Kit, d: DType, operand: int) -> None:
     """Of a sum of squares of a product, by the values and by the dense operand."""
@@ -116,4 +120,4 @@ def test_gradients(kit: Kit, d: DType, operand: int) -> None:
         return grads[operand]
 
     with reproducible():
-        kit.agree(make, f"gradient by operand {operand}, sparse, {d.name}")
+        kit.check_agreement(make, f"gradient by operand {operand}, sparse, {d.name}")

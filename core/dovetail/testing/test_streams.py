@@ -21,7 +21,7 @@ from ..ir.language import fold_loop, load
 from ..memory.pointer import StreamHandle
 from ..tensor.host import evaluate, from_host
 from .kit import Kit, host
-from .values import Array, finite, raw
+from .values import Array, bytes_view, finite_values
 
 COPIES = ("copy_in", "queue_copy_in")
 
@@ -34,7 +34,7 @@ def double() -> Kernel:
     return b.build()
 
 
-def scaled() -> Kernel:
+def scaling_kernel() -> Kernel:
     b = KernelBuilder("scaled")
     x, y, c = b.buffer("x", float32, "r"), b.buffer("y", float32, "w"), b.scalar("c", float32)
     i = b.axis(b.int("n"))
@@ -42,7 +42,7 @@ def scaled() -> Kernel:
     return b.build()
 
 
-def settling() -> Kernel:
+def settling_kernel() -> Kernel:
     """Return a kernel that takes long and has few points, so that the host gets ahead of it."""
     b = KernelBuilder("settling")
     x = b.buffer("x", float32, "rw")
@@ -52,9 +52,9 @@ def settling() -> Kernel:
     return b.build()
 
 
-N = 100_000
-FEW, ROUNDS = 1024, 6000
-CLOCKS_APART = 1.0  # milliseconds by which the device's clock and the host's may differ
+QUEUE_ELEMENTS = 100_000
+BUSY_ELEMENTS, BUSY_ROUNDS = 1024, 6000
+CLOCK_SKEW_MS_MAX = 1.0  # milliseconds by which the device's clock and the host's may differ
 
 
 class Queue:
@@ -62,71 +62,75 @@ class Queue:
 
     def __init__(self, kit: Kit) -> None:
         self.kit, self.backend = kit, kit.backend
-        self.ptr = kit.opened.allocator.allocate(4 * N)
-        self.launch = kit.bind(double(), (N,), (N,))
-        self.expected = np.zeros(N, np.float32)
+        self.ptr = kit.opened.allocator.allocate(4 * QUEUE_ELEMENTS)
+        self.launch = kit.bind(double(), (QUEUE_ELEMENTS,), (QUEUE_ELEMENTS,))
+        self.expected = np.zeros(QUEUE_ELEMENTS, np.float32)
 
     def fill(self, value: float, stream: StreamHandle, how: str = "copy_in") -> Array:
         """Copy a value in, and return the source, which the caller keeps if `how` says so."""
-        source = np.full(N, value, np.float32)
+        source = np.full(QUEUE_ELEMENTS, value, np.float32)
         self.expected[:] = source
         copy = getattr(self.backend, how)
-        copy(self.ptr.handle, self.ptr.offset, raw(source), stream)
+        copy(self.ptr.handle, self.ptr.offset, bytes_view(source), stream)
         return source
 
-    def work(self, times: int, stream: StreamHandle) -> None:
+    def queue_launches(self, times: int, stream: StreamHandle) -> None:
         for _ in range(times):
             self.launch((self.ptr.handle, self.ptr.offset), (), stream)
             self.expected = self.expected * np.float32(2) + np.float32(1)
 
     def read(self, stream: StreamHandle) -> Array:
-        actual = np.empty(N, np.float32)
-        self.backend.copy_out(raw(actual), self.ptr.handle, self.ptr.offset, stream)
+        actual = np.empty(QUEUE_ELEMENTS, np.float32)
+        self.backend.copy_out(bytes_view(actual), self.ptr.handle, self.ptr.offset, stream)
         return actual
 
     def check(self, stream: StreamHandle, what: str) -> None:
-        self.kit.same(self.read(stream), self.expected, float32, what, lambda: str(double()))
+        self.kit.check_same_bits(
+            self.read(stream), self.expected, float32, what, lambda: str(double())
+        )
 
 
 def test_work_on_a_stream_is_in_order(kit: Kit) -> None:
     for stream in (None, kit.backend.create_stream()):
         q = Queue(kit)
         q.fill(1.0, stream)
-        q.work(20, stream)
+        q.queue_launches(20, stream)
         q.check(stream, "copy out after work queued on its stream")
 
 
-class Busy:
+class BusyWork:
     """Work that precedes other work on a stream."""
 
     def __init__(self, kit: Kit) -> None:
-        self.kit, self.ptr = kit, kit.opened.allocator.allocate(4 * FEW)
-        self.launch = kit.bind(settling(), (FEW, ROUNDS), (FEW,))
+        self.kit, self.ptr = kit, kit.opened.allocator.allocate(4 * BUSY_ELEMENTS)
+        self.launch = kit.bind(settling_kernel(), (BUSY_ELEMENTS, BUSY_ROUNDS), (BUSY_ELEMENTS,))
 
-    def work(self, stream: StreamHandle) -> None:
+    def queue_launches(self, stream: StreamHandle) -> None:
         """Fill the memory, and queue eight launches that work on it."""
         at, offset = self.ptr.handle, self.ptr.offset
-        self.kit.backend.copy_in(at, offset, raw(np.ones(FEW, np.float32)), stream)
+        self.kit.backend.copy_in(at, offset, bytes_view(np.ones(BUSY_ELEMENTS, np.float32)), stream)
         for _ in range(8):
             self.launch((at, offset), (), stream)
 
     def check(self, stream: StreamHandle) -> None:
         """Fail unless the work was done: all numbers have settled."""
-        actual = np.empty(FEW, np.float32)
-        self.kit.backend.copy_out(raw(actual), self.ptr.handle, self.ptr.offset, stream)
-        expected = np.full(FEW, 2, np.float32)
-        self.kit.same(actual, expected, float32, "work before others'", lambda: str(settling()))
+        actual = np.empty(BUSY_ELEMENTS, np.float32)
+        self.kit.backend.copy_out(bytes_view(actual), self.ptr.handle, self.ptr.offset, stream)
+        expected = np.full(BUSY_ELEMENTS, 2, np.float32)
+        self.kit.check_same_bits(
+            actual, expected, float32, "work before others'", lambda: str(settling_kernel())
+        )
 
 
 @pytest.mark.parametrize("copy", COPIES)
 def test_copies_in_wait_for_work_before_them(kit: Kit, copy: str) -> None:
     """A launch reads A, late, since others are before it; then A is overwritten by the host."""
     for stream in (None, kit.backend.create_stream()):
-        busy, a, b = Busy(kit), Queue(kit), Queue(kit)
+        busy, a, b = BusyWork(kit), Queue(kit), Queue(kit)
         for q in (a, b):
             q.fill(1.5, stream)
-        read = kit.bind(scaled(), (N,), (N,))
-        busy.work(stream)
+        read = kit.bind(scaling_kernel(), (QUEUE_ELEMENTS,), (QUEUE_ELEMENTS,))
+        busy.queue_launches(stream)
         read((a.ptr.handle, a.ptr.offset, b.ptr.handle, b.ptr.offset), (3.0,), stream)
         b.expected = a.expected * np.float32(3) + np.float32(1)
         sources = a.fill(-7.0, stream, copy)
@@ -138,32 +142,35 @@ def test_copies_in_wait_for_work_before_them(kit: Kit, copy: str) -> None:
 
 def test_queued_copies_out_are_in_order(kit: Kit) -> None:
     for stream in (None, kit.backend.create_stream()):
-        busy, q, actual = Busy(kit), Queue(kit), np.empty(N, np.float32)
+        busy, q, actual = BusyWork(kit), Queue(kit), np.empty(QUEUE_ELEMENTS, np.float32)
         q.fill(1.0, stream)
-        busy.work(stream)
-        q.work(20, stream)
+        busy.queue_launches(stream)
+        q.queue_launches(20, stream)
         before = q.expected.copy()
-        kit.backend.queue_copy_out(raw(actual), q.ptr.handle, q.ptr.offset, stream)
-        q.work(3, stream)
+        kit.backend.queue_copy_out(bytes_view(actual), q.ptr.handle, q.ptr.offset, stream)
+        q.queue_launches(3, stream)
         kit.backend.synchronize(stream)
-        kit.same(actual, before, float32, "a queued copy out, with work after it", str)
+        kit.check_same_bits(actual, before, float32, "a queued copy out, with work after it", str)
         q.check(stream, "work after a queued copy out")
 
 
 def test_memory_that_is_used_again_is_not_overwritten_early(kit: Kit) -> None:
     """x may die while y = x + 1 is queued, and z may take its memory."""
-    values, others = finite(float32, N, 3), np.full(N, 7, np.float32)
+    values, others = (
+        finite_values(float32, QUEUE_ELEMENTS, 3),
+        np.full(QUEUE_ELEMENTS, 7, np.float32),
+    )
     for _ in range(4):
-        busy, x = Busy(kit), from_host(values, float32, kit.device)
-        busy.work(None)
+        busy, x = BusyWork(kit), from_host(values, float32, kit.device)
+        busy.queue_launches(None)
         y = x + 1.0
         evaluate(y)
         del x
         z = [from_host(others, float32, kit.device) for _ in range(3)]
         what = "y = x + 1, where the memory of x was written anew"
-        kit.same(host(y), values + np.float32(1), float32, what, str)
+        kit.check_same_bits(host(y), values + np.float32(1), float32, what, str)
         for each in z:
-            kit.same(host(each), others, float32, "what was written there", str)
+            kit.check_same_bits(host(each), others, float32, "what was written there", str)
         busy.check(None)
 
 
@@ -173,22 +180,26 @@ def test_a_device_that_says_it_waits_has_waited(kit: Kit) -> None:
         kit.comparisons += 1  # it promises nothing
         return
     for stream in (None, kit.backend.create_stream()):
-        q, busy = Queue(kit), Busy(kit)
+        q, busy = Queue(kit), BusyWork(kit)
         q.fill(0.5, stream)
-        busy.work(stream)
-        q.work(20, stream)
+        busy.queue_launches(stream)
+        q.queue_launches(20, stream)
         done = kit.backend.event_done(kit.backend.record_event(stream))
         address = kit.backend.host_address(q.ptr.handle, q.ptr.offset)
-        memory = None if address is None else array_at(address, (N,), (1,), float32).copy()
+        memory = (
+            None if address is None else array_at(address, (QUEUE_ELEMENTS,), (1,), float32).copy()
+        )
         assert done, kit.failure(
             "asynchronous is False, and work is not done when launch returns", str(double())
         )
         if memory is not None:
-            kit.same(memory, q.expected, float32, "the host's view right after a launch", str)
+            kit.check_same_bits(
+                memory, q.expected, float32, "the host's view right after a launch", str
+            )
         q.check(stream, "work that was not waited for")
 
 
-def one_by_one(launches: Sequence[QueuedLaunch]) -> Replay:
+def make_sequential_replay(launches: Sequence[QueuedLaunch]) -> Replay:
     """Return a replay for a backend that has no sequences."""
 
     def replay(at: list[Any], variables: list[Any], stream: StreamHandle) -> None:
@@ -201,13 +212,13 @@ def one_by_one(launches: Sequence[QueuedLaunch]) -> Replay:
 
 def test_a_sequence_does_its_launches_in_order(kit: Kit) -> None:
     """Each reads what the one before wrote; slots and variables are other ones at each call."""
-    n, launches = N // 2, []
-    bound = kit.bind(scaled(), (n,), (n,))
+    n, launches = QUEUE_ELEMENTS // 2, []
+    bound = kit.bind(scaling_kernel(), (n,), (n,))
     for k in range(6):
         buffers = ((k % 2, 4 * n * (k // 2 % 2)), ((k + 1) % 2, 4 * n * ((k + 1) // 2 % 2)))
         scalar = (float(k), None if k % 3 else k // 3)
         launches.append(QueuedLaunch(bound, buffers, (scalar,)))
-    run = limits.sequence(kit.backend, launches) or one_by_one(launches)
+    run = limits.sequence(kit.backend, launches) or make_sequential_replay(launches)
     for value, stream in ((1.0, None), (2.0, kit.backend.create_stream())):
         a, b = Queue(kit), Queue(kit)
         for q in (a, b):
@@ -221,15 +232,17 @@ def test_a_sequence_does_its_launches_in_order(kit: Kit) -> None:
         at = [x for q in (a, b) for x in (q.ptr.handle, q.ptr.offset)]
         run(at, variables, stream)
         for q in (a, b):
-            kit.same(q.read(stream), q.expected, float32, "a sequence", lambda: str(scaled()))
+            kit.check_same_bits(
+                q.read(stream), q.expected, float32, "a sequence", lambda: str(scaling_kernel())
+            )
 
 
 def test_launches_given_together_are_done_in_order(kit: Kit) -> None:
     """Launches by `launch_all` are in order with each other and with copies."""
-    n = N // 2
-    bound = kit.bind(scaled(), (n,), (n,))
+    n = QUEUE_ELEMENTS // 2
+    bound = kit.bind(scaling_kernel(), (n,), (n,))
     for value, stream in ((1.0, None), (2.0, kit.backend.create_stream())):
-        busy, a, b = Busy(kit), Queue(kit), Queue(kit)
+        busy, a, b = BusyWork(kit), Queue(kit), Queue(kit)
         for q in (a, b):
             q.fill(value, stream)
         launches = []
@@ -240,7 +253,7 @@ def test_launches_given_together_are_done_in_order(kit: Kit) -> None:
             launches.append((bound, buffers, (k + 0.5,)))
             source = x.expected[low : low + n]
             y.expected[to : to + n] = source * np.float32(k + 0.5) + np.float32(1)
-        busy.work(stream)
+        busy.queue_launches(stream)
         if limits.has_limits(kit.backend):  # whose launches never come together
             for launch, buffers, scalars in launches:
                 launch(buffers, scalars, stream)
@@ -249,7 +262,9 @@ def test_launches_given_together_are_done_in_order(kit: Kit) -> None:
         sources = [q.expected.copy() for q in (a, b)]
         for q, expected in zip((a, b), sources, strict=True):
             actual = q.read(stream)
-            kit.same(actual, expected, float32, "launches given together", lambda: str(scaled()))
+            kit.check_same_bits(
+                actual, expected, float32, "launches given together", lambda: str(scaling_kernel())
+            )
         busy.check(stream)
 
 
@@ -257,10 +272,10 @@ def test_synchronize_waits(kit: Kit) -> None:
     stream = kit.backend.create_stream()
     q = Queue(kit)
     q.fill(1.0, stream)
-    q.work(20, stream)
+    q.queue_launches(20, stream)
     kit.backend.synchronize(stream)
     q.check(None, "after synchronize(stream), seen from the default stream")
-    q.work(20, stream)
+    q.queue_launches(20, stream)
     kit.backend.synchronize()
     q.check(None, "after synchronize() of the device")
 
@@ -271,7 +286,7 @@ def test_streams_wait_for_events(kit: Kit) -> None:
     q = Queue(kit)
     q.fill(0.5, streams[0])
     for k in range(6):
-        q.work(3, streams[k % 2])
+        q.queue_launches(3, streams[k % 2])
         event = kit.backend.record_event(streams[k % 2])
         kit.backend.wait_event(streams[(k + 1) % 2], event)
     q.check(streams[0], "work that went between two streams")
@@ -281,7 +296,7 @@ def test_the_host_waits_for_an_event(kit: Kit) -> None:
     stream = kit.backend.create_stream()
     q = Queue(kit)
     q.fill(0.5, stream)
-    q.work(20, stream)
+    q.queue_launches(20, stream)
     event = kit.backend.record_event(stream)
     kit.backend.wait_event(None, event)
     assert kit.backend.event_done(event), kit.failure(
@@ -293,7 +308,7 @@ def test_the_host_waits_for_an_event(kit: Kit) -> None:
 def test_memory_is_not_reused_while_another_stream_reads_it(kit: Kit) -> None:
     """A tensor dies while work on another stream still has to read it; the next one of its size
     must not take its place before that is done, and may afterwards."""
-    values, zeros = finite(float32, N, 1), np.zeros(N, np.float32)
+    values, zeros = finite_values(float32, QUEUE_ELEMENTS, 1), np.zeros(QUEUE_ELEMENTS, np.float32)
     other = Stream(kit.device)
     for _ in range(3):
         x = from_host(values, float32, kit.device)
@@ -309,7 +324,9 @@ def test_memory_is_not_reused_while_another_stream_reads_it(kit: Kit) -> None:
         expected = values * np.float32(2)
         for _ in range(10):
             expected = expected + values
-        kit.same(host(y), expected, float32, "what another stream read of freed memory", str)
+        kit.check_same_bits(
+            host(y), expected, float32, "what another stream read of freed memory", str
+        )
         del taking
 
 
@@ -321,10 +338,10 @@ def test_events_measure_time(kit: Kit) -> None:
     before = time.perf_counter_ns()
     marks = [kit.backend.record_event(stream)]
     for _ in range(2):
-        q.work(20, stream)
+        q.queue_launches(20, stream)
         marks.append(kit.backend.record_event(stream))
     kit.backend.synchronize(stream)
-    most = (time.perf_counter_ns() - before) / 1e6 + CLOCKS_APART
+    most = (time.perf_counter_ns() - before) / 1e6 + CLOCK_SKEW_MS_MAX
     first, second, both = (
         kit.backend.elapsed_ms(marks[i], marks[j]) for i, j in ((0, 1), (1, 2), (0, 2))
     )
@@ -343,7 +360,7 @@ def test_threads_launch_at_once(kit: Kit) -> None:
 
     def run(q: Queue, value: float) -> None:
         q.fill(value, None)
-        q.work(30, None)
+        q.queue_launches(30, None)
 
     threads = [threading.Thread(target=run, args=(q, k + 0.25)) for k, q in enumerate(queues)]
     for t in threads:

@@ -12,14 +12,14 @@ import numpy as np
 
 from ..backend.reference import interpret
 from ..dtypes import BUILT_IN, DType, bfloat16, bool_, float16, float32
-from ..ir.formats import conversion
-from ..ir.legalize import BITS_OF, FROM_BITS, TO_BITS
+from ..ir.formats import build_conversion_kernel
+from ..ir.legalize import FROM_BITS, TO_BITS, UNSIGNED_BY_ITEMSIZE
 
 Array = np.ndarray
 
 # Points at which elementary functions switch algorithms: overflow of exp, halves of pi, powers of
 # two, big arguments of sin.
-_TURNS = (
+_CRITICAL_POINTS = (
     0.0,
     0.25,
     0.5,
@@ -70,7 +70,7 @@ def host_dtype(d: DType) -> np.dtype:
 def decode(bits: Array, d: DType) -> Array:
     """Return the bits of a plugin's dtype as float32, by its own rule, interpreted."""
     values: Array = np.zeros(bits.size, np.float32)
-    kernel = conversion(FROM_BITS[d], BITS_OF[d.itemsize], float32)
+    kernel = build_conversion_kernel(FROM_BITS[d], UNSIGNED_BY_ITEMSIZE[d.itemsize], float32)
     interpret(kernel, [bits.reshape(-1), values], [bits.size], [], [bits.size])
     return values.reshape(bits.shape)
 
@@ -78,12 +78,12 @@ def decode(bits: Array, d: DType) -> Array:
 def encode(values: Array, d: DType) -> Array:
     """Return float32 values as bits of a plugin's dtype, by its own rule, interpreted."""
     bits: Array = np.zeros(values.size, host_dtype(d))
-    kernel = conversion(TO_BITS[d], float32, BITS_OF[d.itemsize])
+    kernel = build_conversion_kernel(TO_BITS[d], float32, UNSIGNED_BY_ITEMSIZE[d.itemsize])
     interpret(kernel, [values.reshape(-1), bits], [values.size], [], [values.size])
     return bits.reshape(values.shape)
 
 
-def as_held(values: Array, d: DType) -> Array:
+def round_to_dtype(values: Array, d: DType) -> Array:
     """Return float64 values rounded to `d`."""
     with np.errstate(all="ignore"):
         if d not in BUILT_IN:
@@ -119,8 +119,8 @@ def specials(d: DType) -> Array:
 def _special_floats(d: DType) -> Array:
     bits = host_dtype(d).itemsize * 8
     unsigned = np.dtype(f"u{bits // 8}")
-    infinity = int(as_held(np.array([np.inf]), d).view(unsigned)[0])
-    one = int(as_held(np.array([1.0]), d).view(unsigned)[0])
+    infinity = int(round_to_dtype(np.array([np.inf]), d).view(unsigned)[0])
+    one = int(round_to_dtype(np.array([1.0]), d).view(unsigned)[0])
     tiny = infinity & -infinity  # the bits of the smallest normal number
     edges = [
         1,
@@ -135,14 +135,14 @@ def _special_floats(d: DType) -> Array:
         infinity,
     ]
     positive = np.concatenate(
-        [as_held(np.array(_TURNS), d).view(unsigned), np.array(edges, unsigned)]
+        [round_to_dtype(np.array(_CRITICAL_POINTS), d).view(unsigned), np.array(edges, unsigned)]
     )
     both = np.unique(np.concatenate([positive, positive | unsigned.type(1 << (bits - 1))]))
-    nan = as_held(np.array([np.nan]), d).view(unsigned)
+    nan = round_to_dtype(np.array([np.nan]), d).view(unsigned)
     return np.concatenate([both, nan]).view(host_dtype(d))
 
 
-def raw(a: Any) -> memoryview:
+def bytes_view(a: Any) -> memoryview:
     """Return the bytes of a contiguous array."""
     return memoryview(a.reshape(-1).view(np.uint8))
 
@@ -165,11 +165,11 @@ def sample(d: DType, shape: Any, seed: int) -> Array:
     special: Array = rng.choice(specials(d), shape)
     if d.kind != "f":
         return special
-    ordinary = as_held(rng.standard_normal(shape), d)
+    ordinary = round_to_dtype(rng.standard_normal(shape), d)
     return np.where(rng.random(shape) < 0.5, special, ordinary)
 
 
-def finite(d: DType, shape: Any, seed: int) -> Array:
+def finite_values(d: DType, shape: Any, seed: int) -> Array:
     """Return ordinary values with a few negative zeros, whose sums stay finite.
 
     Integers have the whole range.
@@ -181,10 +181,10 @@ def finite(d: DType, shape: Any, seed: int) -> Array:
         return np.asarray(rng.integers(d.min, d.max, shape, host_dtype(d), endpoint=True))
     x = rng.standard_normal(shape)
     x[rng.random(shape) < 0.01] = -0.0
-    return as_held(x, d)
+    return round_to_dtype(x, d)
 
 
-def to_halves(half: DType) -> Array:
+def half_boundary_values(half: DType) -> Array:
     """Return float32 values at, beside and half way between all finite halves, and outside."""
     every = np.arange(1 << 16, dtype=np.uint16)
     exact = (

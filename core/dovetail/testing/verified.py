@@ -25,7 +25,7 @@ counts = dict.fromkeys((stage.__name__ for stage in STAGES), 0)  # of kernels ve
 
 
 @contextmanager
-def every_stage() -> Iterator[None]:
+def verify_stages() -> Iterator[None]:
     """Verify every kernel within the context, at each stage."""
     before = [getattr(stage, NAME) for stage in STAGES]
     for stage in STAGES:
@@ -48,7 +48,7 @@ def _verify_after(stage: str) -> Any:
 
 
 @contextmanager
-def every_pass() -> Iterator[None]:
+def verify_passes() -> Iterator[None]:
     """Verify the decisions after every pass of fusion, within the context."""
     before = passes.PASSES
     passes.PASSES = tuple(map(_verify_after_pass, before))
@@ -62,7 +62,7 @@ def _verify_after_pass(run: Callable[[Decisions], None]) -> Callable[[Decisions]
     @wraps(run)
     def run_and_verify(d: Decisions) -> None:
         run(d)
-        if not d.overlaps:
+        if not d.target_overlaps:
             verify_decisions(d, run.__name__)
 
     return run_and_verify
@@ -71,5 +71,5 @@ def _verify_after_pass(run: Callable[[Decisions], None]) -> Callable[[Decisions]
 @pytest.fixture(autouse=True)
 def verified_kernels() -> Iterator[None]:
     """Verify the kernels and decisions of a test."""
-    with every_stage(), every_pass():
+    with verify_stages(), verify_passes():
         yield

@@ -9,7 +9,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.backend.reference import interpret
-from dovetail.engine.evaluate import planned
+from dovetail.engine.evaluate import plan_pending
 from dovetail.extend import Kernel, KernelBuilder, Value, fma, fold_loop, load
 from dovetail.ir.language import cast, const, eq, quo, reduce_loop, where
 from dovetail_cpu_llvm.branch_divergence import BRANCH_OPS_MIN, divergent_branches
@@ -159,7 +159,7 @@ def test_what_all_but_special_cases_need_has_no_branch() -> None:
 
 
 def kernels_of(y: dt.Tensor) -> list[Kernel]:
-    ((_, plan),) = planned([y._expr])
+    ((_, plan),) = plan_pending([y._expr])
     return [step.kernel for step in plan.steps]
 
 

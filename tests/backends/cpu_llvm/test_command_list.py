@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from dovetail.backend.interface import QueuedLaunch
 from dovetail.dtypes import DType, bool_, float32, float64, int8, int64, uint64
-from dovetail_cpu_llvm.launch import SHARE
+from dovetail_cpu_llvm.launch import SHARE_OPERATIONS_MIN
 from test_launch import add_scalar, compiled
 from test_launch import backend as backend
 
@@ -79,7 +79,7 @@ def test_slots_and_offsets_are_added(backend: Any) -> None:
 
 
 def test_large_launches_are_shared_by_threads(backend: Any) -> None:
-    n = 4 * SHARE
+    n = 4 * SHARE_OPERATIONS_MIN
     x, y = np.arange(n, dtype=np.float64), np.zeros(n)
     launches = [queued(backend, float64, 0, 1, (1.0, None), n)]
     launches.append(queued(backend, float64, 1, 1, (1.0, None), n))

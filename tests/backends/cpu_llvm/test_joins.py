@@ -5,7 +5,7 @@ from __future__ import annotations
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.engine.evaluate import planned
+from dovetail.engine.evaluate import plan_pending
 
 pytest.importorskip("dovetail_cpu_llvm")
 
@@ -22,7 +22,7 @@ def on_cpu():
 
 def limits(x: dt.Tensor) -> list[int]:
     """At how many comparisons each launch splits its rows."""
-    plans = planned([x._expr])
+    plans = plan_pending([x._expr])
     return [len(schedule(s.kernel, 64).splits) for _, plan in plans for s in plan.steps]
 
 

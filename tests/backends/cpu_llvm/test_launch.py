@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 from dovetail.backend.interface import BackendInfo, Entry
 from dovetail.dtypes import DType, bool_, float32, float64, int8, int64, uint64
-from dovetail.engine.evaluate import planned
+from dovetail.engine.evaluate import plan_pending
 from dovetail.errors import ArgumentError, CompileError, InternalError
 from dovetail.ir.builder import Kernel, KernelBuilder
 from dovetail.ir.language import Store, Value, fold_loop, load, reduce_loop, where
 from dovetail_cpu_llvm import launch, plugin
-from dovetail_cpu_llvm.launch import POINTS, SHARE, WORTH
+from dovetail_cpu_llvm.launch import DISTANT_SHARE_FACTOR, SHARE_OPERATIONS_MIN, SHARE_POINTS_MIN
 from dovetail_cpu_llvm.native import native
-from dovetail_cpu_llvm.pool import weight
+from dovetail_cpu_llvm.pool import encode_weight
 
 Array = Any
 compiled = pytest.mark.skipif(not native, reason="the backend's module is not compiled")
@@ -352,7 +352,7 @@ def test_threads_that_were_sent_to_sleep_wake_for_the_next_launch(
     program, x = backend.compile(row_sums()), np.ones((3000, 1000), "f4")
     for _ in range(100):
         assert run_large(backend, program, x).sum() == 3_000_000
-        backend.rest()
+        backend.park_threads()
     wait_for_sleepers(backend, 3)
 
 
@@ -415,9 +415,12 @@ def test_how_far_threads_are_from_each_other_is_measured_now_and_then(fresh: Any
 @compiled
 def test_threads_that_are_far_from_each_other_share_only_what_is_worth_it(fresh: Any) -> None:
     program, fields = fresh.compile(row_sums()), Words(fresh)
-    few, many = 1000, WORTH * 300
+    few, many = 1000, DISTANT_SHARE_FACTOR * 300
     rows = {n: np.ones((n, 1000), "f4") for n in (few, many)}
-    assert few * 1000 > SHARE and few * 1000 * 4 < WORTH * SHARE <= many * 1000
+    assert (
+        few * 1000 > SHARE_OPERATIONS_MIN
+        and few * 1000 * 4 < DISTANT_SHARE_FACTOR * SHARE_OPERATIONS_MIN <= many * 1000
+    )
     for far, shared in ((False, {few, many}), (True, {many})):
         seen = set()
         for n, x in rows.items():
@@ -454,12 +457,12 @@ def test_what_is_worth_it_is_dense_or_moves_much(
 
     def told(operations: float, anywhere: bool) -> int:
         seen.append(anywhere)
-        return weight(operations, anywhere)
+        return encode_weight(operations, anywhere)
 
-    monkeypatch.setattr(launch, "weight", told)
+    monkeypatch.setattr(launch, "encode_weight", told)
     x = dt.asarray(np.ones(LARGE, "f4"), device="cpu")
     result = make(x, dt.asarray(np.zeros(SMALL, "i8"), device="cpu")) * 2
-    for _, plan in planned([result._expr]):
+    for _, plan in plan_pending([result._expr]):
         for step in plan.steps:
             fresh._launcher.bind(fresh.compile(step.kernel), step.ints, step.grid)
     assert seen[:1] == [worth] if worth else not any(seen)
@@ -471,9 +474,9 @@ def test_many_points_are_shared_however_little_is_done_for_each(fresh: Any) -> N
     large, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
     little = fresh.compile(add_scalar(float32))
     fields = Words(fresh)
-    for n, wanted in ((POINTS // 4, False), (POINTS * 3 // 2, True)):
+    for n, wanted in ((SHARE_POINTS_MIN // 4, False), (SHARE_POINTS_MIN * 3 // 2, True)):
         given, out = np.ones(n, "f4"), np.zeros(n, "f4")
-        assert n * 8 < SHARE
+        assert n * 8 < SHARE_OPERATIONS_MIN
         seen = False
         for _ in range(200):  # the machine may be busy, and helpers asleep
             run_large(fresh, large, x)

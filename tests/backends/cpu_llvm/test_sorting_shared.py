@@ -82,8 +82,8 @@ def test_parts_are_as_many_as_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     count, most = parallel_numpy.part_count, parallel_numpy.PARTS_MAX
     assert [count(t, 1 << 20) for t in (1, 2, 4, 64)] == [1, 2, 4, most]
     assert [count(2, n) for n in (0, 1 << 17, (1 << 18) - 1, 1 << 18)] == [1, 1, 1, 2]
-    assert parallel_numpy.split(2, 8) == [slice(0, 1), slice(1, 2)]
-    assert parallel_numpy.split(0, 8) == [slice(0, 0)]
+    assert parallel_numpy.split_range(2, 8) == [slice(0, 1), slice(1, 2)]
+    assert parallel_numpy.split_range(0, 8) == [slice(0, 0)]
 
 
 def test_what_nobody_begins_is_done_by_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,11 @@ def test_what_nobody_begins_is_done_by_who_asks(monkeypatch: pytest.MonkeyPatch)
             return Never()
 
     monkeypatch.setattr(parallel_numpy, "_executors", [Asleep()])
-    assert parallel_numpy.map_parts(lambda p: p.start, parallel_numpy.split(9, 3)) == [0, 3, 6]
+    assert parallel_numpy.map_parts(lambda p: p.start, parallel_numpy.split_range(9, 3)) == [
+        0,
+        3,
+        6,
+    ]
 
 
 def test_an_error_in_a_part_is_raised_when_nobody_works_on() -> None:
@@ -112,7 +116,7 @@ def test_an_error_in_a_part_is_raised_when_nobody_works_on() -> None:
         ended.append(part)
 
     with pytest.raises(MemoryError, match="no room"):
-        parallel_numpy.map_parts(work, parallel_numpy.split(8, 2))
+        parallel_numpy.map_parts(work, parallel_numpy.split_range(8, 2))
     assert ended == [slice(4, 8)]
 
 
@@ -125,7 +129,11 @@ def test_without_more_threads_who_asks_does_it_all(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(parallel_numpy, "ThreadPoolExecutor", Full)
     monkeypatch.setattr(parallel_numpy, "_executors", [])
-    assert parallel_numpy.map_parts(lambda p: p.start, parallel_numpy.split(9, 3)) == [0, 3, 6]
+    assert parallel_numpy.map_parts(lambda p: p.start, parallel_numpy.split_range(9, 3)) == [
+        0,
+        3,
+        6,
+    ]
     assert not parallel_numpy._executors
 
 

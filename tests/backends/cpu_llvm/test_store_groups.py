@@ -122,4 +122,4 @@ def test_points_that_store_much_are_given_out_in_shorter_tiles() -> None:
     schedule = pytest.importorskip("dovetail_cpu_llvm.schedule")
     few, many = (schedule.schedule(spread(dt.float32, n), NATIVE) for n in (2, 16))
     assert (few.tile, many.tile) == (schedule.TILE_POINTS, schedule.STORING_TILE_POINTS)
-    assert few.streams and not many.streams  # each of many stores would ask
+    assert few.stream_bytes_min and not many.stream_bytes_min  # each of many stores would ask

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.engine.evaluate import planned
+from dovetail.engine.evaluate import plan_pending
 
 pytest.importorskip("dovetail_cpu_llvm")
 
@@ -70,7 +70,7 @@ def test_the_longest_axis_of_a_grid_is_last_where_the_last_is_short() -> None:
     dt.evaluate(points, few, row)
 
     def grid(x: dt.Tensor) -> tuple[int, ...]:
-        ((_, plan),) = planned([x._expr])
+        ((_, plan),) = plan_pending([x._expr])
         return plan.steps[0].grid
 
     assert grid(points + row) == (3, 100)

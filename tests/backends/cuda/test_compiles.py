@@ -22,7 +22,7 @@ pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 
 from dovetail.extend import CompileError, Kernel, legalize, parse_kernel
 from dovetail_cuda import schedule
-from dovetail_cuda.compile import to_cubin
+from dovetail_cuda.compile import compile_cubin
 from places import GOLDEN
 from recorder import CUDA
 
@@ -66,7 +66,7 @@ def together(sources: Sequence[str]) -> str:
 
 def compiled(job: tuple[Sequence[str], str]) -> bool:
     """Whether a batch of texts became a cubin with all of their kernels, for an architecture."""
-    cubin = to_cubin(together(job[0]), job[1])
+    cubin = compile_cubin(together(job[0]), job[1])
     return cubin.startswith(ELF) and all(
         f"kernel_{i}_".encode() in cubin for i in range(len(job[0]))
     )
@@ -112,9 +112,9 @@ def test_the_whole_kit_compiles_for_every_architecture(tmp_path: Path) -> None:
 
 def test_the_compilers_refusal_shows_kernel_and_log() -> None:
     with pytest.raises(CompileError, match=r"(?s)refused a kernel for sm_90.*nonsense.*a kernel"):
-        to_cubin("nonsense;", "sm_90", "a kernel")
+        compile_cubin("nonsense;", "sm_90", "a kernel")
 
 
 def test_an_unknown_architecture_is_said_to_be_one() -> None:
     with pytest.raises(CompileError, match="gpu-architecture"):
-        to_cubin("", "sm_1")
+        compile_cubin("", "sm_1")

@@ -77,7 +77,12 @@ class CudaHost:
 def host(request: pytest.FixtureRequest) -> Iterator[CudaHost]:
     with double.installed(), pytest.MonkeyPatch.context() as patch:
         limit = LIMITS[request.param]
-        for name in ("SHORT", "BUSY", "WIDE", "TILED"):
+        for name in (
+            "THREAD_ELEMENTS_MAX",
+            "COARSENED_POINTS_MIN",
+            "COARSENED_COLUMNS_MIN",
+            "JAMMED_POINTS_MIN",
+        ):
             patch.setattr(schedule, name, limit)
         found = plugin.dovetail_probe({})
         yield CudaHost(plugin.dovetail_open(found[0], {}))  # type: ignore[index]

@@ -24,8 +24,15 @@ from dovetail.extend import (
 )
 from dovetail.ir.language import const, where
 from dovetail_cuda import schedule
-from dovetail_cuda.compile import to_cubin
-from dovetail_cuda.render import LANES, THREADS, ColumnStyle, CudaStyle, WarpStyle, shape
+from dovetail_cuda.compile import compile_cubin
+from dovetail_cuda.render import (
+    LANES,
+    THREADS,
+    ColumnStyle,
+    CudaStyle,
+    WarpStyle,
+    grid_launch_shape,
+)
 from places import GOLDEN
 
 BIG = 1 << 24
@@ -63,7 +70,7 @@ def chosen(kernel: Kernel, ints: list[int], grid: list[int]) -> str:
 )
 def test_a_thread_has_so_many_bytes_in_flight(dtype: DType, operands: int, points: int) -> None:
     kernel = elementwise(dtype, operands)
-    assert schedule.points(kernel) == points
+    assert schedule.points_per_thread(kernel) == points
     name = chosen(kernel, [BIG], [BIG])
     assert name == (schedule.COARSENED if points > 1 else schedule.PLAIN)
     ints, grid = schedule.schedule(kernel, name).sizes([BIG + 1], [BIG + 1])
@@ -93,7 +100,7 @@ def test_small_and_narrow_grids_are_not_joined() -> None:
 def test_transposes_are_read_by_square_blocks(second: str) -> None:
     kernel, sizes = plus(second), [4096, 4096]
     square = second == "its transpose"
-    assert schedule.across(kernel) == square
+    assert schedule.reads_transposed(kernel) == square
     assert chosen(kernel, sizes, sizes) == (schedule.PLAIN if square else schedule.COARSENED)
     threads = schedule.launch_shape(kernel, schedule.schedule(kernel, schedule.PLAIN), sizes)[3:]
     assert threads == ((LANES, THREADS // LANES, 1) if square else (THREADS, 1, 1))
@@ -113,8 +120,8 @@ def test_large_products_are_done_in_tiles() -> None:
 def test_reductions_are_shared_by_a_warp_or_by_a_block_of_columns() -> None:
     rows, columns = reduction("add", [float32]), reduction("add", [float32], axis=0)
     assert schedule.first(rows) == schedule.WARP and schedule.first(columns) == schedule.PLAIN
-    for n in (schedule.SHORT - 1, schedule.SHORT):
-        short = n < schedule.SHORT
+    for n in (schedule.THREAD_ELEMENTS_MAX - 1, schedule.THREAD_ELEMENTS_MAX):
+        short = n < schedule.THREAD_ELEMENTS_MAX
         assert chosen(rows, [10, n], [10]) == (schedule.PLAIN if short else schedule.WARP)
         assert chosen(columns, [10, n], [10]) == (schedule.PLAIN if short else schedule.COLUMNS)
     assert "__shfl_down_sync" in schedule.schedule(rows, schedule.WARP).source()
@@ -149,17 +156,17 @@ def test_blocks_of_columns_have_enough_shared_memory() -> None:
         name = schedule.COLUMNS if count < 5 else schedule.PLAIN
         assert chosen(kernel, [100], [100]) == name
         if count == 4:
-            to_cubin(schedule.schedule(kernel, name).source(), "sm_75")
+            compile_cubin(schedule.schedule(kernel, name).source(), "sm_75")
     with pytest.raises(CompileError, match="shared"):
-        to_cubin(schedule.schedule(kernel, schedule.COLUMNS).source(), "sm_75")
+        compile_cubin(schedule.schedule(kernel, schedule.COLUMNS).source(), "sm_75")
 
 
 def test_the_shapes_of_launches() -> None:
     plain, warp, columns = CudaStyle(), WarpStyle(), ColumnStyle()
-    assert shape(plain, []) == (1, 1, 1, 1, 1, 1)
-    assert shape(plain, [1000]) == (4, 1, 1, 256, 1, 1)
-    assert shape(plain, [1000, 3]) == (1, 16, 1, 4, 64, 1)
-    assert shape(plain, [2, 3, 70000, 5]) == (1, 2188, 6, 8, 32, 1)
-    assert shape(plain, [1 << 40, 1, 1]) == (1, 1, 65535, 1, 1, 1)
-    assert shape(warp, [5, 17]) == (3, 5, 1, 32, 8, 1)
-    assert shape(columns, [5, 33]) == (2, 5, 1, 32, 32, 1)
+    assert grid_launch_shape(plain, []) == (1, 1, 1, 1, 1, 1)
+    assert grid_launch_shape(plain, [1000]) == (4, 1, 1, 256, 1, 1)
+    assert grid_launch_shape(plain, [1000, 3]) == (1, 16, 1, 4, 64, 1)
+    assert grid_launch_shape(plain, [2, 3, 70000, 5]) == (1, 2188, 6, 8, 32, 1)
+    assert grid_launch_shape(plain, [1 << 40, 1, 1]) == (1, 1, 65535, 1, 1, 1)
+    assert grid_launch_shape(warp, [5, 17]) == (3, 5, 1, 32, 8, 1)
+    assert grid_launch_shape(columns, [5, 33]) == (2, 5, 1, 32, 32, 1)

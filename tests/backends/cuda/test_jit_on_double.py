@@ -15,7 +15,7 @@ pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 import dovetail as dt
 from cuda.bindings.driver import CUresult
 from dovetail.capture.loop_acts import RerolledLoop
-from dovetail_cuda.graph import LEAST
+from dovetail_cuda.graph import GRAPH_LAUNCHES_MIN
 from test_on_double import double as double
 from test_on_double import gpu as gpu
 
@@ -111,7 +111,7 @@ def test_launches_of_a_replay_are_one_graph(device: dt.Device, gpu: Any) -> None
     assert calls["cuLaunchKernel"] == before
     assert calls["cuGraphInstantiate"] == 1 and calls["cuGraphLaunch"] == 4
     ((_, program),) = captured.programs
-    assert calls["cuGraphAddKernelNode"] == program.launches > LEAST
+    assert calls["cuGraphAddKernelNode"] == program.launches > GRAPH_LAUNCHES_MIN
     for found, values, rate in late:  # graphs under way kept the arguments that they began with
         assert found.numpy().tobytes() == wanted(values, rate, device)
 

@@ -68,7 +68,7 @@ def backend() -> Iterator[Backend]:
         yield plugin.dovetail_open(plugin.dovetail_probe({})[0], {})  # type: ignore[index]
 
 
-def product(backend: Backend, products: matmul.Products, x: Array, y: Array) -> Array:
+def product(backend: Backend, products: matmul.CublasProducts, x: Array, y: Array) -> Array:
     """x @ y, both with the strides that they have, between guards."""
     d = {"f4": float32, "f8": float64}[x.dtype.str[1:]]
     out = np.full((*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1]), 7.0)
@@ -88,9 +88,9 @@ def product(backend: Backend, products: matmul.Products, x: Array, y: Array) -> 
     return out
 
 
-def products(monkeypatch: pytest.MonkeyPatch, library: CuBlas) -> matmul.Products:
-    monkeypatch.setattr(driver, "library", lambda name: library)
-    return matmul.Products()
+def products(monkeypatch: pytest.MonkeyPatch, library: CuBlas) -> matmul.CublasProducts:
+    monkeypatch.setattr(driver, "load_library", lambda name: library)
+    return matmul.CublasProducts()
 
 
 def numbers(*shape: int, kind: str = "f4") -> Array:
@@ -155,5 +155,5 @@ def test_without_the_library_products_are_generated(monkeypatch: pytest.MonkeyPa
     def missing(name: str) -> None:
         raise OSError("not here")
 
-    monkeypatch.setattr(driver, "library", missing)
+    monkeypatch.setattr(driver, "load_library", missing)
     assert matmul.library_calls() == {}

@@ -33,7 +33,7 @@ from dovetail.commands import demo
 from dovetail.device_class import Device
 from dovetail.extend import Unavailable, legalize, parse_kernel
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.device_handle import Opened
+from dovetail.plugins.device_handle import OpenedDevice
 from dovetail_cuda import plugin as cuda_plugin
 
 ADD = """kernel add(x: r f32, out: w f32; n; c: f32) grid(n) {
@@ -70,7 +70,7 @@ def gpus(**asked: Any) -> list[GPU]:
     for info in found:
         backend, device = cuda_plugin.dovetail_open(info, {}), dt.device(f"cuda:{next(_numbers)}")
         allocator = CachingAllocator(backend, device)
-        device.opened = Opened(backend, allocator, device, backend.library_calls())
+        device.opened = OpenedDevice(backend, allocator, device, backend.library_calls())
         made.append(GPU(machine, backend, device))
     _made.extend(made)
     return made
@@ -434,7 +434,7 @@ def test_a_compilation_error_shows_the_kernel_and_the_log(
 def test_the_demo_gives_the_references_bits(gpu: GPU) -> None:
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     pixels, labels = demo.load_digits()
-    size = demo.Size(iterations=3, seeds=2, steps=4)
+    size = demo.DemoSize(iterations=3, seeds=2, steps=4)
     found = [
         demo.sort_digits(d, pixels[:100], labels[:100], size, lambda: None)
         for d in (str(gpu.device), "reference")

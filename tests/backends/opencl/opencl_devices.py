@@ -11,7 +11,7 @@ from typing import Any
 from dovetail.device_class import Device, device
 from dovetail.extend import Unavailable, float64
 from dovetail.memory import make_allocator
-from dovetail.plugins.device_handle import Opened
+from dovetail.plugins.device_handle import OpenedDevice
 from dovetail_opencl import plugin
 from dovetail_opencl.launch import Launcher
 
@@ -36,7 +36,7 @@ class Lesser:
 def opened(info: Any) -> Iterator[tuple[Device, Any]]:
     """A device of its own on this hardware, with an allocator whose figures start at 0."""
     backend, dev = plugin.dovetail_open(info, {}), device(f"again{next(_numbers)}")
-    dev.opened = Opened(backend, make_allocator(dev, backend), dev, {})
+    dev.opened = OpenedDevice(backend, make_allocator(dev, backend), dev, {})
     try:
         yield dev, backend
     finally:

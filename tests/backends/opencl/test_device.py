@@ -34,8 +34,15 @@ from dovetail.tensor.host import from_host
 from dovetail.testing.programs import check as check_program
 from dovetail.testing.test_layouts import matrix_product
 from dovetail_opencl import loader, plugin
-from dovetail_opencl.render import OpenCLStyle, dimensions
-from dovetail_opencl.schedule import LANED, PLAIN, SHORT, WIDE, best, schedules
+from dovetail_opencl.render import OpenCLStyle, ndrange_sizes
+from dovetail_opencl.schedule import (
+    GROUPED_COLUMNS_MIN,
+    ITEM_ELEMENTS_MAX,
+    LANED,
+    PLAIN,
+    best,
+    schedules,
+)
 
 FOUND = plugin.dovetail_probe({})
 DEVICES = [] if isinstance(FOUND, Unavailable) else list(FOUND)
@@ -92,20 +99,20 @@ def test_where_drivers_are_hidden_it_says_by_what(tmp_path: Any) -> None:
     assert "no OpenCL platform has a device" in found and "unset OCL_ICD_VENDORS" in found
 
 
-@pytest.mark.parametrize("installed", [(), ("intel-opencl-rt",), loader.RUNTIME])
+@pytest.mark.parametrize("installed", [(), ("intel-opencl-rt",), loader.RUNTIME_PACKAGES])
 def test_only_what_is_not_installed_is_recommended(
     installed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loader, "_is_installed", lambda name: name in installed)
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    for name in loader.CHOICES:
+    for name in loader.DRIVER_VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    said = loader.mend()
+    said = loader.suggest_fix()
     assert ("dovetail-opencl[cpu]" in said) == (not installed)
     assert ("pip install intel-cmplr-lib-rt" in said) == (len(installed) == 1)
     assert "hardware's OpenCL driver" in said
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    assert "pip install" not in loader.mend()
+    assert "pip install" not in loader.suggest_fix()
 
 
 def test_why_a_driver_does_not_load_is_said(tmp_path: Any) -> None:
@@ -118,7 +125,7 @@ def test_why_a_driver_does_not_load_is_said(tmp_path: Any) -> None:
 
 
 def test_a_damaged_runtime_of_intel_is_not_recommended_again(tmp_path: Any) -> None:
-    for name in loader.RUNTIME:
+    for name in loader.RUNTIME_PACKAGES:
         info = tmp_path / f"{name.replace('-', '_')}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
@@ -126,7 +133,7 @@ def test_a_damaged_runtime_of_intel_is_not_recommended_again(tmp_path: Any) -> N
     (tmp_path / "libintelocl.so").write_text("damaged")
     path = os.pathsep.join([str(tmp_path), *(p for p in sys.path if p)])
     command = [sys.executable, "-m", "dovetail.commands.cli", "doctor"]
-    environ = {k: v for k, v in os.environ.items() if k not in loader.CHOICES}
+    environ = {k: v for k, v in os.environ.items() if k not in loader.DRIVER_VARIABLES}
     done = subprocess.run(
         command, env={**environ, "PYTHONPATH": path, "DOVETAIL_BACKENDS": "opencl"},
         capture_output=True, text=True,
@@ -264,13 +271,21 @@ def test_long_rows_are_done_by_groups_and_short_ones_are_not(backend: Backend) -
     groups = "Intel" in backend.info.details["platform"]
     assert program.first == ("lanes" if groups else "plain")  # type: ignore[attr-defined]
     long = LANED if groups else PLAIN
-    assert best(kernel, groups, [3, SHORT - 1], [3]) == PLAIN
-    assert best(kernel, groups, [3, SHORT], [3]) == long
+    assert best(kernel, groups, [3, ITEM_ELEMENTS_MAX - 1], [3]) == PLAIN
+    assert best(kernel, groups, [3, ITEM_ELEMENTS_MAX], [3]) == long
     columns = reduction("add", [float32], axis=0)
     names = ["plain", "unrolled" if groups else "tiled"]
     assert list(schedules(columns, groups)) == names
-    assert best(columns, groups, [WIDE, SHORT], [WIDE]) == names[1]
-    assert best(columns, groups, [WIDE - 1, SHORT], [WIDE - 1]) == PLAIN
+    assert (
+        best(columns, groups, [GROUPED_COLUMNS_MIN, ITEM_ELEMENTS_MAX], [GROUPED_COLUMNS_MIN])
+        == names[1]
+    )
+    assert (
+        best(
+            columns, groups, [GROUPED_COLUMNS_MIN - 1, ITEM_ELEMENTS_MAX], [GROUPED_COLUMNS_MIN - 1]
+        )
+        == PLAIN
+    )
 
 
 def test_products_do_several_rows_at_once(backend: Backend) -> None:
@@ -315,9 +330,9 @@ def test_an_error_in_one_of_several_kernels_shows_that_kernel(
 
 
 def test_a_grid_becomes_an_ndrange() -> None:
-    assert dimensions(()) == (1,)
-    assert dimensions((2, 3)) == (3, 2)
-    assert dimensions((2, 3, 4, 5, 6)) == (6, 5, 24)
+    assert ndrange_sizes(()) == (1,)
+    assert ndrange_sizes((2, 3)) == (3, 2)
+    assert ndrange_sizes((2, 3, 4, 5, 6)) == (6, 5, 24)
 
 
 # --- whole programs
@@ -355,7 +370,12 @@ COLUMNS: dict[str, Callable[[dt.Tensor], dt.Tensor]] = {
 @pytest.mark.parametrize("index", range(len(DEVICES)))
 def test_many_long_columns(index: int, name: str) -> None:
     """Groups that keep in step: the last one begins early; chunks of rows, and rests of rows."""
-    for shape in ((WIDE, SHORT), (600, 100), (3, WIDE + 1, 100), (WIDE + 9, 4200)):
+    for shape in (
+        (GROUPED_COLUMNS_MIN, ITEM_ELEMENTS_MAX),
+        (600, 100),
+        (3, GROUPED_COLUMNS_MIN + 1, 100),
+        (GROUPED_COLUMNS_MIN + 9, 4200),
+    ):
         x = np.random.default_rng(1).standard_normal((*shape[:-2], *shape[:-3:-1])).astype("f4")
         found, expected = (
             COLUMNS[name](dt.asarray(x, device=d)) for d in (f"opencl:{index}", "reference")

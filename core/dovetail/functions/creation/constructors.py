@@ -25,7 +25,7 @@ from ...argument_checks import (
     real,
     shown,
 )
-from ...compat.keywords import UNGIVEN
+from ...compat.keywords import MISSING
 from ...device_class import default_device, usable
 from ...dtypes import DType, bool_, float32, float64, int64, promote
 from ...errors import (
@@ -40,17 +40,19 @@ from ...memory.allocator import Allocator
 from ...ops import table as ops
 from ...tensor import promotion
 from ...tensor.c_fields import expr_of, is_strided
-from ...tensor.host import fresh, fresh_by, from_host, values_of
+from ...tensor.host import allocate_leaf, allocate_leaf_from, from_host, read_values
 from ...tensor.primitives import apply, dispatch, view
 from ...tensor.promotion import Scalar
-from ...tensor.tensor import Tensor, make, required
+from ...tensor.tensor import Tensor, create_tensor, required
 from ...tensor.writes import full_complex, write_value
 from .. import datatypes
 from ..datatypes import REAL, DeviceLike, DTypeLike, any_dtype, cast, real_dtype, scalar
 from ..graph_cache import CachedFunction, clear_creation_caches
-from ..variants import cache_creation, cache_graph, create_into
+from ..variants import cache_creation, cache_graph, create_with_out
 
-BEYOND_FLOAT32 = 2.0**128 - 2.0**103  # numbers of this absolute value and more round to infinity
+FLOAT32_OVERFLOW_MIN = (
+    2.0**128 - 2.0**103
+)  # numbers of this absolute value and more round to infinity
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
 
@@ -71,7 +73,7 @@ __all__ = [
     "zeros_like",
 ]
 
-datatypes.when_default_changes.append(clear_creation_caches)
+datatypes.default_dtype_listeners.append(clear_creation_caches)
 
 _ARRAYS = (Tensor, np.ndarray)
 
@@ -82,7 +84,7 @@ def extents(op: str, shape: object) -> Shape:
         return (shape,)
     if type(shape) is tuple and len(shape) == 1 and type(shape[0]) is int:
         return dimensions(op, shape)
-    listed = values_of(op, shape).tolist() if isinstance(shape, _ARRAYS) else shape
+    listed = read_values(op, shape).tolist() if isinstance(shape, _ARRAYS) else shape
     try:
         return dimensions(op, integers(op, listed, "shape"))
     except ArgumentTypeError:
@@ -105,11 +107,11 @@ def generate(
     The scalars are arguments of the launch. `name` is the function's, if it differs from the op's.
     """
     s = spec(shape, out, usable(device, name or op.name), name or op.name)
-    return make(node(op, tuple(scalars), s, (tuple(kinds), out)))
+    return create_tensor(node(op, tuple(scalars), s, (tuple(kinds), out)))
 
 
 def empty(
-    shape: ShapeLike = UNGIVEN,
+    shape: ShapeLike = MISSING,
     *more: object,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
@@ -136,30 +138,32 @@ def empty(
 
 
 @cache
-def _junk_everywhere() -> bool:
+def _is_junk_fill_enabled() -> bool:
     return environment.flag("DOVETAIL_JUNK")
 
 
 def _allocate(op: str, s: Spec, allocator: Allocator | None = None) -> Tensor:
     """Return a tensor over new memory, filled with junk if the settings say so."""
-    tensor = make(fresh(s) if allocator is None else fresh_by(op, s, allocator))
-    junk_setting = settings.current().junk
-    if _junk_everywhere() if junk_setting is None else junk_setting:
+    tensor = create_tensor(
+        allocate_leaf(s) if allocator is None else allocate_leaf_from(op, s, allocator)
+    )
+    junk_setting = settings.current().fills_junk
+    if _is_junk_fill_enabled() if junk_setting is None else junk_setting:
         junk = math.nan if s.dtype.kind in "fc" else True if s.dtype is bool_ else s.dtype.max
         write_value(op, tensor, junk)
     return tensor
 
 
-def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, wanted: DeviceLike) -> Spec:
+def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, device_like: DeviceLike) -> Spec:
     resolved = datatypes.default_dtype if dtype is None else any_dtype(op, dtype)
-    device = default_device() if wanted is None else usable(wanted, op)
+    device = default_device() if device_like is None else usable(device_like, op)
     if device.opened is None:
         usable(device, op)
     return spec(extents(op, shape), resolved, device, op)
 
 
 def zeros(
-    shape: ShapeLike = UNGIVEN,
+    shape: ShapeLike = MISSING,
     *more: object,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
@@ -182,7 +186,7 @@ def zeros(
 
 
 def ones(
-    shape: ShapeLike = UNGIVEN,
+    shape: ShapeLike = MISSING,
     *more: object,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
@@ -205,8 +209,8 @@ def ones(
 
 
 def full(
-    shape: ShapeLike = UNGIVEN,
-    fill_value: Fill = UNGIVEN,
+    shape: ShapeLike = MISSING,
+    fill_value: Fill = MISSING,
     *more: object,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
@@ -242,7 +246,7 @@ def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: Devi
             raise ShapeError(f"{op}: the value must be one number, not of shape {value.shape}")
         if (filled := _fill_from_tensor(op, shape, value, dtype, device)) is not None:
             return filled
-        value = values_of(op, value).item()
+        value = read_values(op, value).item()
     if dtype is None:
         dtype = next((k for k in (bool, int, float, complex) if isinstance(value, k)), float)
     return _constant(op, shape, value, dtype, device)
@@ -280,18 +284,20 @@ def _fill_like(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: Device
     if dtype is None and device is None and is_strided(x) and type(value) in REAL:
         s = expr_of(x).spec
         number = scalar(op, value, s.dtype)
-        return make(node(ops.FULL, (number,), s, ((s.dtype,), s.dtype)))
+        return create_tensor(node(ops.FULL, (number,), s, ((s.dtype,), s.dtype)))
     dtype, device = _default_like(op, x, dtype, device)
     return _full(op, x.shape, value, dtype, device)
 
 
 def _constant(
-    op: str, shape: ShapeLike, value: object, dtype: DTypeLike, wanted: DeviceLike
+    op: str, shape: ShapeLike, value: object, dtype: DTypeLike, device_like: DeviceLike
 ) -> Tensor:
     d = datatypes.default_dtype if dtype is float else any_dtype(op, dtype)
     if d.kind == "c" and isinstance(value, complex):
-        return make(full_complex(value, spec(extents(op, shape), d, usable(wanted, op), op)))
-    return generate(ops.FULL, extents(op, shape), (scalar(op, value, d),), (d,), d, wanted, op)
+        return create_tensor(
+            full_complex(value, spec(extents(op, shape), d, usable(device_like, op), op))
+        )
+    return generate(ops.FULL, extents(op, shape), (scalar(op, value, d),), (d,), d, device_like, op)
 
 
 def _create_from_variants(function: Callable[..., Tensor], scope: dict[str, Any]) -> Tensor:
@@ -302,11 +308,13 @@ def _create_from_variants(function: Callable[..., Tensor], scope: dict[str, Any]
         scope["shape"], more = sizes, []
     elif more and scope["dtype"] is None:
         scope["dtype"] = more.pop(0)
-    return create_into(function, out, {**scope, "more": more, "out": None}, function is not empty)
+    return create_with_out(
+        function, out, {**scope, "more": more, "out": None}, function is not empty
+    )
 
 
 def empty_like(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
     *more: object,
     dtype: DTypeLike = None,
@@ -334,7 +342,7 @@ def empty_like(
 
 
 def zeros_like(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
     *more: object,
     dtype: DTypeLike = None,
@@ -357,7 +365,7 @@ def zeros_like(
 
 
 def ones_like(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
     *more: object,
     dtype: DTypeLike = None,
@@ -380,9 +388,9 @@ def ones_like(
 
 
 def full_like(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
-    fill_value: Fill = UNGIVEN,
+    fill_value: Fill = MISSING,
     *more: object,
     dtype: DTypeLike = None,
     device: DeviceLike = None,
@@ -406,11 +414,11 @@ def full_like(
 
 
 def _default_like(
-    op: str, x: Tensor, dtype: DTypeLike, wanted: DeviceLike
+    op: str, x: Tensor, dtype: DTypeLike, device_like: DeviceLike
 ) -> tuple[DTypeLike, DeviceLike]:
     """Return the dtype and the device, with those of `x` for None."""
     required(op, x)
-    return x.dtype if dtype is None else dtype, x.device if wanted is None else wanted
+    return x.dtype if dtype is None else dtype, x.device if device_like is None else device_like
 
 
 @cache_creation(widen=False)
@@ -484,7 +492,7 @@ def _one_number(op: str, value: object, name: str) -> int | float:
     if isinstance(value, Tensor | np.ndarray):
         if value.size != 1:
             raise ShapeError(f"{op}: {name} is one number, not of shape {value.shape}")
-        value = values_of(op, value).item()
+        value = read_values(op, value).item()
     if isinstance(value, complex):
         raise DTypeError(f"{op}: {name} is a real number, not {value}")
     return number(op, value, name)
@@ -536,7 +544,7 @@ def linspace(
             linspace(v, w, num, dtype=d.part, device=device, endpoint=endpoint)
             for v, w in ((a.real, b.real), (a.imag, b.imag))
         )
-        return of_parts(re, im)
+        return complex_from_parts(re, im)
     start, stop = (
         _real_bound("linspace", v, name) for v, name in ((start, "start"), (stop, "stop"))
     )
@@ -547,7 +555,7 @@ def linspace(
     step = (stop - start) / gaps if gaps > 0 else 0.0
     if math.isinf(step):
         step = stop / gaps - start / gaps
-    if not abs(step) < (math.inf if wide is float64 else BEYOND_FLOAT32):
+    if not abs(step) < (math.inf if wide is float64 else FLOAT32_OVERFLOW_MIN):
         # infinite ends, with infinity or NaN between them, or finite ends beyond float32
         infinite = not math.isfinite(step)
         inner = [start + stop if infinite else start + i * step for i in range(1, gaps)]
@@ -558,7 +566,7 @@ def linspace(
     return generate(ops.LINSPACE, (count,), scalars, (wide, wide, wide, int64), d, device)
 
 
-def of_parts(re: Tensor, im: Tensor) -> Tensor:
+def complex_from_parts(re: Tensor, im: Tensor) -> Tensor:
     """Return re + im i, for floats of one dtype."""
     return apply(ops.ADD, (re, apply(ops.MULTIPLY, (im, 1j))))
 
@@ -677,7 +685,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     ([[1, 2], [1, 2]], [[3, 3], [4, 4]])
     """
     choice("meshgrid", indexing, "indexing", ("xy", "ij"))
-    arrays = promotion.brought("meshgrid", *arrays)
+    arrays = promotion.as_tensors("meshgrid", *arrays)
     if any(a.ndim != 1 for a in arrays):
         raise ShapeError(
             f"meshgrid: needs 1-dimensional tensors, not shapes {[a.shape for a in arrays]}"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...argument_checks import flag
-from ...compat.keywords import UNGIVEN, rebind_keywords
+from ...compat.keywords import MISSING, rebind_keywords
 from ...device_class import device, usable
 from ...dtypes import DType, complex128, dtype, float64
 from ...engine import tracer_api
@@ -22,10 +22,10 @@ from ...errors import (
 )
 from ...layout import Shape
 from ...ops import table as ops
-from ...tensor.host import evaluate, from_host, shown
+from ...tensor.host import evaluate, from_host, printable_values
 from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, strided
-from ...tensor.writes import whole_numbers
+from ...tensor.writes import restore_ints
 from ..datatypes import DeviceLike, DTypeLike, any_dtype, cast, get_default_dtype, move
 from ..io.interop import HasDLPack, adopt, from_dlpack
 
@@ -33,7 +33,7 @@ __all__ = ["asarray"]
 
 
 def asarray(
-    obj: object = UNGIVEN,
+    obj: object = MISSING,
     /,
     dtype: DTypeLike = None,
     *,
@@ -92,14 +92,19 @@ class _CallablePackage(ModuleType):
 
 
 sys.modules[Tensor.__module__.rpartition(".")[0]].__class__ = _CallablePackage
-_DEFAULTS = (float64, complex128)  # NumPy's dtypes of Python numbers; dovetail's may be narrower
+_NUMPY_DEFAULT_DTYPES = (
+    float64,
+    complex128,
+)  # NumPy's dtypes of Python numbers; dovetail's may be narrower
 
 
-def _from_shared(x: Tensor, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
+def _from_shared(
+    x: Tensor, target_dtype: DType | None, device_like: DeviceLike, copy: bool | None
+) -> Tensor:
     """Copy foreign memory at once, because its owner may change it later."""
     if copy is False:
-        return _from_tensor(x, want, wanted, False)
-    copied = _from_tensor(x, want, wanted, True)
+        return _from_tensor(x, target_dtype, device_like, False)
+    copied = _from_tensor(x, target_dtype, device_like, True)
     evaluate(copied)
     return copied
 
@@ -117,55 +122,73 @@ def _host_values(obj: object) -> np.ndarray:
         ) from None
 
 
-def _from_tensor(x: Tensor, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
-    target = x.device if wanted is None else usable(wanted, "asarray")
-    same = (want is None or want is x.dtype) and target is x.device
+def _from_tensor(
+    x: Tensor, target_dtype: DType | None, device_like: DeviceLike, copy: bool | None
+) -> Tensor:
+    target = x.device if device_like is None else usable(device_like, "asarray")
+    same = (target_dtype is None or target_dtype is x.dtype) and target is x.device
     if same and copy is not True:
         return x
     if copy is False:
         raise ArgumentError(
-            f"asarray: {x.dtype.name} on {x.device} as {(want or x.dtype).name} on {target} "
+            f"asarray: {x.dtype.name} on {x.device} as {(target_dtype or x.dtype).name} on "
+            f"{target} "
             f"needs a copy, "
             "and copy=False forbids it"
         )
     if same:
         return apply(ops.COPY, (x,))
-    return cast(move(x, target), want)
+    return cast(move(x, target), target_dtype)
 
 
-def _from_numpy(a: np.ndarray, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
-    have = any_dtype("asarray", a.dtype)
+def _from_numpy(
+    a: np.ndarray, target_dtype: DType | None, device_like: DeviceLike, copy: bool | None
+) -> Tensor:
+    source_dtype = any_dtype("asarray", a.dtype)
     tracer_api.record_array(a)
     if copy is False:
-        if want not in (None, have) or not a.dtype.isnative:
+        if target_dtype not in (None, source_dtype) or not a.dtype.isnative:
             raise ArgumentError(
-                f"asarray: {a.dtype} as {(want or have).name} needs a copy; copy=False forbids it"
+                f"asarray: {a.dtype} as {(target_dtype or source_dtype).name} needs a copy; "
+                "copy=False forbids it"
             )
-        return adopt(a, have, device(wanted, "asarray"))
+        return adopt(a, source_dtype, device(device_like, "asarray"))
     native = a if a.dtype.isnative else a.astype(a.dtype.newbyteorder("="))
-    return cast(from_host(native, have, device(wanted, "asarray")), want)
+    return cast(from_host(native, source_dtype, device(device_like, "asarray")), target_dtype)
 
 
-def _from_values(obj: object, want: DType | None, wanted: DeviceLike) -> Tensor:
+def _from_values(obj: object, target_dtype: DType | None, device_like: DeviceLike) -> Tensor:
     leaf = _first_leaf(obj)
     if isinstance(leaf, Tensor):
-        return _from_tensors(obj, want, leaf.device if wanted is None else wanted)
-    values = _array_of_lists(obj, want)
-    have = any_dtype("asarray", values.dtype)
-    if want is None and have in _DEFAULTS and not isinstance(leaf, np.generic | np.ndarray):
-        want = any_dtype("asarray", float if have is float64 else complex)
-    if want is None or want is have:
-        return from_host(values, have, device(wanted, "asarray"))
-    if have.kind == "c" and want.kind not in "bc":
-        raise DTypeError(f"asarray: complex numbers do not fit {want.name}; give their real parts")
-    numpy_dtype = want.__numpy_dtype__
-    if numpy_dtype is not None and (have.kind not in "fc" or have.kind != want.kind):
+        return _from_tensors(obj, target_dtype, leaf.device if device_like is None else device_like)
+    values = _array_of_lists(obj, target_dtype)
+    source_dtype = any_dtype("asarray", values.dtype)
+    if (
+        target_dtype is None
+        and source_dtype in _NUMPY_DEFAULT_DTYPES
+        and not isinstance(leaf, np.generic | np.ndarray)
+    ):
+        target_dtype = any_dtype("asarray", float if source_dtype is float64 else complex)
+    if target_dtype is None or target_dtype is source_dtype:
+        return from_host(values, source_dtype, device(device_like, "asarray"))
+    if source_dtype.kind == "c" and target_dtype.kind not in "bc":
+        raise DTypeError(
+            f"asarray: complex numbers do not fit {target_dtype.name}; give their real parts"
+        )
+    numpy_dtype = target_dtype.__numpy_dtype__
+    if numpy_dtype is not None and (
+        source_dtype.kind not in "fc" or source_dtype.kind != target_dtype.kind
+    ):
         return from_host(
-            _check_range(values, have, want).astype(numpy_dtype), want, device(wanted, "asarray")
+            _check_range(values, source_dtype, target_dtype).astype(numpy_dtype),
+            target_dtype,
+            device(device_like, "asarray"),
         )
     with np.errstate(over="ignore"):
         narrow = values.astype(np.float32 if numpy_dtype is None else numpy_dtype)
-    return cast(from_host(narrow, dtype(narrow.dtype), device(wanted, "asarray")), want)
+    return cast(
+        from_host(narrow, dtype(narrow.dtype), device(device_like, "asarray")), target_dtype
+    )
 
 
 def _first_leaf(obj: object) -> object:
@@ -174,52 +197,52 @@ def _first_leaf(obj: object) -> object:
     return 0.0 if isinstance(obj, list | tuple) else obj
 
 
-def _from_tensors(obj: object, want: DType | None, wanted: DeviceLike) -> Tensor:
+def _from_tensors(obj: object, target_dtype: DType | None, device_like: DeviceLike) -> Tensor:
     """Return a tensor of nested lists of tensors, stacked by the host."""
-    return asarray(_stack_nested(obj), dtype=want, device=wanted)
+    return asarray(_stack_nested(obj), dtype=target_dtype, device=device_like)
 
 
 def _stack_nested(obj: object) -> np.ndarray:
     if isinstance(obj, list | tuple):
         arrays = [_stack_nested(part) for part in obj]
-        _require_even(obj)
+        _require_rectangular(obj)
         return np.stack(arrays)
-    return shown(strided("asarray", obj)) if isinstance(obj, Tensor) else np.asarray(obj)
+    return printable_values(strided("asarray", obj)) if isinstance(obj, Tensor) else np.asarray(obj)
 
 
-def _array_of_lists(obj: object, want: DType | None) -> np.ndarray:
+def _array_of_lists(obj: object, target_dtype: DType | None) -> np.ndarray:
     try:
         values = np.array(obj)
     except ValueError:
-        _require_even(obj)
+        _require_rectangular(obj)
         raise
-    if want is None or want.kind in "iu":
-        values = whole_numbers(values, obj)
+    if target_dtype is None or target_dtype.kind in "iu":
+        values = restore_ints(values, obj)
     if values.dtype == object:
-        _require_even(obj)
+        _require_rectangular(obj)
         if all(isinstance(v, int) for v in values.flat):
             raise ValueOverflow("asarray: an integer fits neither int64 nor uint64; use floats")
     if values.dtype == object or values.dtype.kind not in "biufc":
         bad = next((v for v in values.flat if not isinstance(v, int | float)), values.dtype)
         bad = bad.item() if isinstance(bad, np.generic) else bad
         raise DTypeError(f"asarray: cannot make numbers of {type(bad).__name__}: {bad!r:.40}")
-    if values.size == 0 and values.dtype == np.float64 and want is None:
+    if values.size == 0 and values.dtype == np.float64 and target_dtype is None:
         return values.astype(get_default_dtype().__numpy_dtype__)
     return values
 
 
-def _require_even(obj: object) -> None:
+def _require_rectangular(obj: object) -> None:
     """Raise ShapeError for the first place at which nested lists differ in length."""
 
-    def walk(part: object, at: str) -> Shape:
+    def walk(part: object, path: str) -> Shape:
         if not isinstance(part, list | tuple):
             return tuple(getattr(part, "shape", ()))
-        shapes = [walk(p, f"{at}[{i}]") for i, p in enumerate(part)]
+        shapes = [walk(p, f"{path}[{i}]") for i, p in enumerate(part)]
         for i, s in enumerate(shapes):
             if s != shapes[0]:
                 raise ShapeError(
-                    f"asarray: nested lists are ragged: {at}[0] has shape {shapes[0]}, but "
-                    f"{at}[{i}] has {s}; "
+                    f"asarray: nested lists are ragged: {path}[0] has shape {shapes[0]}, but "
+                    f"{path}[{i}] has {s}; "
                     "pad them to one length"
                 )
         return (len(part), *(shapes[0] if shapes else ()))
@@ -227,10 +250,13 @@ def _require_even(obj: object) -> None:
     walk(obj, "obj")
 
 
-def _check_range(values: np.ndarray, have: DType, want: DType) -> np.ndarray:
-    if have.is_integer and want.is_integer and values.size:
+def _check_range(values: np.ndarray, source_dtype: DType, target_dtype: DType) -> np.ndarray:
+    if source_dtype.is_integer and target_dtype.is_integer and values.size:
         low, high = int(values.min()), int(values.max())
-        if low < want.min or high > want.max:
-            bad = low if low < want.min else high
-            raise ValueOverflow(f"asarray: {bad} does not fit {want.name} ({want.min}..{want.max})")
+        if low < target_dtype.min or high > target_dtype.max:
+            bad = low if low < target_dtype.min else high
+            raise ValueOverflow(
+                f"asarray: {bad} does not fit {target_dtype.name} "
+                f"({target_dtype.min}..{target_dtype.max})"
+            )
     return values

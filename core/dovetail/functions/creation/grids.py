@@ -16,7 +16,7 @@ from ...tensor.tensor import Tensor
 from ..datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
 from ..elementwise.op_functions import equal, pow, where
 from ..shape.copies import stack
-from ..variants import into
+from ..variants import accept_out
 from .constructors import arange, extents, generate, linspace
 
 __all__ = ["fromfunction", "geomspace", "indices", "logspace", "mgrid", "ogrid"]
@@ -102,7 +102,7 @@ mgrid = ClosedGrid()
 ogrid = OpenGrid()
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def logspace(
     start: float,
     stop: float,
@@ -133,7 +133,7 @@ def logspace(
     return cast(pow(real("logspace", base, "base"), exponents), d)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def geomspace(
     start: float,
     stop: float,

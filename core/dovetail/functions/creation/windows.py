@@ -11,7 +11,7 @@ from ...ops import table as ops
 from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor
 from ..datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
-from ..variants import into
+from ..variants import accept_out
 from .constructors import arange, ones
 
 __all__ = ["bartlett", "blackman", "hamming", "hann", "kaiser"]
@@ -42,7 +42,7 @@ def _cosines(x: Tensor, *factors: float) -> Tensor:
     return total
 
 
-@into
+@accept_out
 def hann(
     n: int,
     /,
@@ -66,7 +66,7 @@ def hann(
     return _window("hann", n, sym, dtype, device, lambda x: _cosines(x, 0.5, 0.5))
 
 
-@into
+@accept_out
 def hamming(
     n: int,
     /,
@@ -90,7 +90,7 @@ def hamming(
     return _window("hamming", n, sym, dtype, device, lambda x: _cosines(x, 0.54, 0.46))
 
 
-@into
+@accept_out
 def blackman(
     n: int,
     /,
@@ -114,7 +114,7 @@ def blackman(
     return _window("blackman", n, sym, dtype, device, lambda x: _cosines(x, 0.42, 0.5, 0.08))
 
 
-@into
+@accept_out
 def bartlett(
     n: int,
     /,
@@ -138,7 +138,7 @@ def bartlett(
     return _window("bartlett", n, sym, dtype, device, lambda x: 1.0 - apply(ops.ABS, (x,)))
 
 
-@into
+@accept_out
 def kaiser(
     n: int,
     beta: float,

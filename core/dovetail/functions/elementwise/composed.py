@@ -9,15 +9,15 @@ from ...argument_checks import named, number, real, shown
 from ...dtypes import bool_, float32, uint8, uint16, uint32, uint64
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ...tensor.primitives import slice_along
-from ...tensor.promotion import Array, Operand, brought
-from ...tensor.tensor import Tensor, required, strided, untaped
+from ...tensor.promotion import Array, Operand, as_tensors
+from ...tensor.tensor import Tensor, drop_tape, required, strided
 from ..creation.constructors import ones, zeros
-from ..datatypes import cast, meet
+from ..datatypes import cast, promote_operands
 from ..reductions.cumulative import cumulative_sum, diff
 from ..reductions.statistics import all as all_of
 from ..shape.copies import concat
 from ..shape.manipulation import broadcast_shapes
-from ..variants import into
+from ..variants import accept_out
 from . import op_functions as ew
 
 __all__ = [
@@ -40,14 +40,14 @@ __all__ = [
 
 def _floats(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     """Return both operands as floats of one dtype."""
-    a, b = meet(op, x1, x2)
+    a, b = promote_operands(op, x1, x2)
     if a.dtype.kind not in "biuf":
         raise DTypeError(f"{op}: does not take {a.dtype.name}")
     d = a.dtype if a.dtype.kind == "f" else float32
     return cast(a, d), cast(b, d)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def fmax(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return the larger of x1 and x2, element by element, and the other one for a NaN.
 
@@ -61,11 +61,11 @@ def fmax(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.fmax(dt.asarray([1.0, dt.nan, 3.0], device="reference"), 2).tolist()
     [2.0, 2.0, 3.0]
     """
-    a, b = meet("fmax", x1, x2)
+    a, b = promote_operands("fmax", x1, x2)
     return _other_if_nan(a, b, ew.maximum(a, b))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def fmin(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return the smaller of x1 and x2, element by element, and the other one for a NaN.
 
@@ -79,7 +79,7 @@ def fmin(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.fmin(dt.asarray([1.0, dt.nan, 3.0], device="reference"), 2).tolist()
     [1.0, 2.0, 2.0]
     """
-    a, b = meet("fmin", x1, x2)
+    a, b = promote_operands("fmin", x1, x2)
     return _other_if_nan(a, b, ew.minimum(a, b))
 
 
@@ -90,7 +90,7 @@ def _other_if_nan(a: Tensor, b: Tensor, result: Tensor) -> Tensor:
     return ew.where(ew.isnan(a), b, ew.where(ew.isnan(b), a, result))
 
 
-@into
+@accept_out
 def fmod(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return the remainder of x1 / x2 with the sign of x1, as C's `fmod`.
 
@@ -105,7 +105,7 @@ def fmod(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.fmod(dt.asarray([-7.0, 7.0], device="reference"), 3).tolist()
     [-1.0, 1.0]
     """
-    a, b = meet("fmod", x1, x2)
+    a, b = promote_operands("fmod", x1, x2)
     if a.dtype.kind != "f":
         remainder = ew.remainder(a, b)
         if a.dtype.kind == "u":
@@ -119,7 +119,7 @@ def fmod(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     return ew.where(below, -remainder, remainder)
 
 
-@into
+@accept_out
 def logaddexp2(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return log2(2**x1 + 2**x2), without overflow.
 
@@ -144,7 +144,7 @@ def logaddexp2(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Ten
 # --- one operand ----------------------------------------------------------------------------------
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def isneginf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return True where an element is negative infinity.
 
@@ -159,7 +159,7 @@ def isneginf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return _equals_infinity("isneginf", x, -math.inf)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def isposinf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return True where an element is positive infinity.
 
@@ -183,7 +183,7 @@ def _equals_infinity(op: str, x: Tensor, value: float) -> Tensor:
     return ew.equal(x, value)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def isreal(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return True where an element is real or has an imaginary part of 0.
 
@@ -200,7 +200,7 @@ def isreal(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return ew.equal(ew.imag(x), 0.0)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def iscomplex(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return True where an element has an imaginary part other than 0.
 
@@ -220,7 +220,7 @@ def iscomplex(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 _UNSIGNED = {1: uint8, 2: uint16, 4: uint32, 8: uint64}  # by their bytes
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def bitwise_count(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Count the 1 bits of each integer; for a negative one, of its absolute value.
 
@@ -250,7 +250,7 @@ def bitwise_count(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 # --- angles ---------------------------------------------------------------------------------------
 
 
-@into
+@accept_out
 def unwrap(
     x: Tensor,
     /,
@@ -282,7 +282,7 @@ def unwrap(
         raise DTypeError(f"unwrap: does not take {x.dtype.name}; see astype()")
     x = x if x.dtype.kind == "f" or isinstance(period, int) else cast(x, float32)
     n = x.shape[d]
-    offsets = cumulative_sum(untaped(_periods(x, d, period, discont)), axis=d, dtype=x.dtype)
+    offsets = cumulative_sum(drop_tape(_periods(x, d, period, discont)), axis=d, dtype=x.dtype)
     first, later = slice_along(x, d, 0, min(1, n)), slice_along(x, d, min(1, n), max(n - 1, 0))
     return concat([first, later + offsets], axis=d)
 
@@ -318,7 +318,7 @@ def array_equiv(x1: Array, x2: Array, /) -> bool:
     >>> dt.array_equiv(dt.asarray([[1, 2], [1, 2]], device="reference"), [1, 2])
     True
     """
-    a, b = brought("array_equiv", x1, x2)
+    a, b = as_tensors("array_equiv", x1, x2)
     try:
         broadcast_shapes(a.shape, b.shape)
     except ShapeError:

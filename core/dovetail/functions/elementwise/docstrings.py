@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Name -> first line of the docstring, further lines, and an example (with "->") that runs as a
 # doctest. A function without an entry gets "Return `name` of each element."
-SENTENCES: dict[str, tuple[str, ...]] = {
+OP_DOC_LINES: dict[str, tuple[str, ...]] = {
     # arithmetic
     "add": ("Return the sum x1 + x2; for bool: or.", "[1, 2], [3, 4] -> [4, 6]"),
     "subtract": ("Return x1 - x2.", "[5, 2], 1 -> [4, 1]"),

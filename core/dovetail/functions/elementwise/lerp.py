@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...ops import table as ops
 from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor
-from ..creation.constructors import of_parts
+from ..creation.constructors import complex_from_parts
 from ..datatypes import cast
 
 __all__: list[str] = []
@@ -22,7 +22,7 @@ def lerp(a: Tensor, b: Tensor, weight: Tensor) -> Tensor:
     d = a.dtype
     if d.kind == "c":
         real_and_imag = [lerp(apply(p, (a,)), apply(p, (b,)), weight) for p in (ops.REAL, ops.IMAG)]
-        return of_parts(*real_and_imag)
+        return complex_from_parts(*real_and_imag)
     a, b, t = (cast(x, d.compute) for x in (a, b, weight))
     back, step = 1.0 - t, b - a
     inner = apply(ops.WHERE, (t < 0.5, a + step * t, b - step * back))

@@ -18,22 +18,22 @@ from typing import TYPE_CHECKING
 from ... import layout as lay
 from ...argument_checks import flag, integer, named
 from ...argument_checks import real as real_number
-from ...compat.keywords import UNGIVEN, rebind_keywords
+from ...compat.keywords import MISSING, rebind_keywords
 from ...dtypes import DType, bool_, complex64, float32, float64, int64, uint64
 from ...errors import ArgumentError, DTypeError
 from ...ops import table as ops
 from ...ops.dtype_rules import DTypeRule, Dtypes
 from ...ops.table import TABLE, Op
 from ...tensor.primitives import apply, apply_one, apply_two, dispatch, in_place
-from ...tensor.promotion import Array, Operand, brought, operands
-from ...tensor.tensor import Tensor, required, untaped
+from ...tensor.promotion import Array, Operand, as_tensors, convert_operands
+from ...tensor.tensor import Tensor, drop_tape, required
 from ...tensor.writes import write_out
 from ..datatypes import as_dtype, cast, result_type
 from ..reductions.statistics import all as all_
 from ..reductions.statistics import max as max_
 from ..reductions.statistics import sum as sum_
-from ..variants import cache_graph, into
-from .docstrings import SENTENCES
+from ..variants import accept_out, cache_graph
+from .docstrings import OP_DOC_LINES
 
 if TYPE_CHECKING:
     from .signatures import *  # noqa: F403 - the functions of rows, for type checkers
@@ -45,11 +45,11 @@ Function = Callable[..., Tensor]
 
 # Rows of one or two operands without a function of their own: `dt.astype` and `dt.copy` do more,
 # and `dt.frexp` returns both of its parts.
-NO_FUNCTIONS = ("astype", "copy", "frexp_mantissa", "frexp_exponent")
+OPS_WITHOUT_FUNCTION = ("astype", "copy", "frexp_mantissa", "frexp_exponent")
 FUNCTIONS: dict[str, Op] = {  # the public functions that are one row each
     name: op
     for name, op in TABLE.items()
-    if op.kind == "map" and op.arity <= 2 and name not in NO_FUNCTIONS
+    if op.kind == "map" and op.arity <= 2 and name not in OPS_WITHOUT_FUNCTION
 }
 # The largest measured error in ulp, in float32 and float64, rounded up. Source: docs/accuracy.md.
 ULP = {
@@ -74,7 +74,7 @@ _CORRECTLY_ROUNDED = ("add", "subtract", "multiply", "divide", "square", "recipr
 
 def _unary(op: Op) -> Function:
     def function(
-        x: Tensor = UNGIVEN, /, *more: object, out: Tensor | None = None, **theirs: object
+        x: Tensor = MISSING, /, *more: object, out: Tensor | None = None, **theirs: object
     ) -> Tensor:
         if more or theirs:
             return rebind_keywords(function, locals())
@@ -85,8 +85,8 @@ def _unary(op: Op) -> Function:
 
 def _binary(op: Op) -> Function:
     def function(
-        x1: Operand = UNGIVEN,
-        x2: Operand = UNGIVEN,
+        x1: Operand = MISSING,
+        x2: Operand = MISSING,
         /,
         *more: object,
         out: Tensor | None = None,
@@ -135,7 +135,7 @@ def _with_methods(function: Function) -> Function:
 
 
 def _as_ufunc(name: str, method: str, *operands: object, **options: object) -> object:
-    result: object = import_module("..numpy.ufunc_methods", __package__).call(
+    result: object = import_module("..numpy.ufunc_methods", __package__).call_ufunc_method(
         name, method, *operands, **options
     )
     return result
@@ -165,7 +165,7 @@ def _docstring(op: Op) -> str:
 
 def _docstring_lines(op: Op) -> Iterator[str]:
     operands = "each element" if op.arity == 1 else "x1 and x2, element by element"
-    summary, *more = SENTENCES.get(op.name, (f"Return `{op.name}` of {operands}.",))
+    summary, *more = OP_DOC_LINES.get(op.name, (f"Return `{op.name}` of {operands}.",))
     examples = [text for text in more if " -> " in text]
     gradient = [text for text in more if text.startswith("Gradient:")]
     yield from (summary, "", *(text for text in more if text not in examples + gradient))
@@ -272,7 +272,7 @@ if not TYPE_CHECKING:  # type checkers read the stub
 
 
 def pow(
-    x1: Operand = UNGIVEN, x2: Operand = UNGIVEN, /, *, out: Tensor | None = None, **theirs: object
+    x1: Operand = MISSING, x2: Operand = MISSING, /, *, out: Tensor | None = None, **theirs: object
 ) -> Tensor:
     """Return x1 to the power x2.
 
@@ -348,9 +348,9 @@ def _round_half_even(x: Tensor) -> Tensor:
 
 
 def where(
-    condition: Array = UNGIVEN,
-    x1: Operand = UNGIVEN,
-    x2: Operand = UNGIVEN,
+    condition: Array = MISSING,
+    x1: Operand = MISSING,
+    x2: Operand = MISSING,
     /,
     *,
     out: Tensor | None = None,
@@ -370,7 +370,7 @@ def where(
     """
     if theirs:
         return rebind_keywords(where, locals())
-    if x2 is UNGIVEN:
+    if x2 is MISSING:
         raise ArgumentError("where: needs x1 and x2; where a tensor is not 0 says dt.nonzero(x)")
     return apply(ops.WHERE, (condition, x1, x2), None, out)
 
@@ -436,7 +436,7 @@ def softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> Tenso
     if type(required("softmax", x)) is not Tensor:
         return dispatch("softmax", "softmax", (x,), x, lay.axis("softmax", axis, x.ndim))
     axis = lay.axis("softmax", axis, x.ndim)
-    e = exp(_below_zero(x, axis))
+    e = exp(_subtract_max(x, axis))
     return e / sum_(e, axis=axis, keepdims=True)
 
 
@@ -459,21 +459,21 @@ def log_softmax(x: Tensor, /, axis: int = -1, *, out: Tensor | None = None) -> T
         along = lay.axis("log_softmax", axis, x.ndim)
         return dispatch("log_softmax", "log_softmax", (x,), x, along)
     axis = lay.axis("log_softmax", axis, x.ndim)
-    d = _below_zero(x, axis)
+    d = _subtract_max(x, axis)
     return d - log(sum_(exp(d), axis=axis, keepdims=True))
 
 
-def _below_zero(x: Tensor, axis: int) -> Tensor:
+def _subtract_max(x: Tensor, axis: int) -> Tensor:
     """Return x minus its maximum, so that exp cannot overflow.
 
     Integers are cast first, because their differences would wrap. No result depends on the
     maximum, so it has no gradient.
     """
     x = cast(x, float32) if x.dtype.kind in "iu" else x
-    return x - (untaped(max_(x, axis=axis, keepdims=True)) if x.size else x)
+    return x - (drop_tape(max_(x, axis=axis, keepdims=True)) if x.size else x)
 
 
-@into
+@accept_out
 def isclose(
     x1: Operand,
     x2: Operand,
@@ -496,7 +496,7 @@ def isclose(
     >>> dt.isclose(dt.asarray([1.0, 2.0], device="reference"), 1.000001).tolist()
     [True, False]
     """
-    values = operands("isclose", x1, x2)
+    values = convert_operands("isclose", x1, x2)
     d = result_type(*values)
     if d.kind != "c" and any(isinstance(x, Tensor) and x.dtype.kind in "biu" for x in values):
         d = float64
@@ -548,7 +548,7 @@ def array_equal(x1: Array, x2: Array, /, *, equal_nan: bool = False) -> bool:
     >>> dt.array_equal(dt.asarray([1, 2], device="reference"), [1, 2])
     True
     """
-    x1, x2 = brought("array_equal", x1, x2)
+    x1, x2 = as_tensors("array_equal", x1, x2)
     equal_nan = flag("array_equal", equal_nan, "equal_nan")
     if x1.shape != x2.shape:
         return False

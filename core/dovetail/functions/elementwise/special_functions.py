@@ -8,7 +8,7 @@ from ...argument_checks import integer, named
 from ...ops import table as ops
 from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, required
-from ..variants import into
+from ..variants import accept_out
 from .op_functions import digamma, zeta
 
 __all__ = ["expit", "polygamma"]
@@ -29,7 +29,7 @@ def expit(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     return apply(ops.TABLE["sigmoid"], (required("expit", x),), None, out)
 
 
-@into
+@accept_out
 def polygamma(n: int, x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """Return the n-th derivative of `digamma`.
 

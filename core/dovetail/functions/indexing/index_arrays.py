@@ -12,21 +12,21 @@ from ...argument_checks import LARGEST, choice, dimensions, integer, named, sequ
 from ...argument_checks import function as a_function
 from ...dtypes import bool_, int64
 from ...errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
-from ...graph.expr import Expr, Spec, ask, node, spec
+from ...graph.expr import Expr, Spec, mark_index_check, node, spec
 from ...layout import Move, Shape
 from ...lru_cache import LRUCache
-from ...memory.tracing.stacktrace import line
+from ...memory.tracing.stacktrace import current_line
 from ...ops import table as ops
 from ...tensor.c_fields import expr_of
 from ...tensor.primitives import apply, pending_view, view
-from ...tensor.promotion import ARRAYS, Array
-from ...tensor.tensor import Tensor, make, required, strided
+from ...tensor.promotion import ARRAY_TYPES, Array
+from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ..creation.constructors import extents, ones, tril, triu, zeros
 from ..creation.from_values import asarray
 from ..datatypes import DeviceLike, cast
 from ..shape.manipulation import unstack
 from ..shape.orientation import diag_indices, tril_indices, triu_indices
-from ..variants import into
+from ..variants import accept_out
 from .index_keys import index_array
 from .index_reads import _take_one_axis
 from .masks import nonzero
@@ -45,9 +45,9 @@ MODES = ("raise", "wrap", "clip")
 Index = Array | int
 
 
-def _device_of(operands: Sequence[object], wanted: DeviceLike) -> DeviceLike:
+def _device_of(operands: Sequence[object], device_like: DeviceLike) -> DeviceLike:
     """Return the device of the first tensor, or the wanted one."""
-    return next((x.device for x in operands if isinstance(x, Tensor)), wanted)
+    return next((x.device for x in operands if isinstance(x, Tensor)), device_like)
 
 
 # --- raveled positions ----------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def unravel_index(
     return (positions, *reversed(indices_along)) if sizes else ()
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def ravel_multi_index(
     multi_index: Sequence[Index] | Tensor,
     /,
@@ -160,14 +160,16 @@ def _indices_along(op: str, index: object, d: int, n: int, mode: str, device: De
     return apply(ops.CLIP, (along, 0, max(n - 1, 0)))
 
 
-def _check_indices(op: str, index: object, d: int, n: int, of: str, device: DeviceLike) -> Tensor:
+def _check_indices(
+    op: str, index: object, d: int, n: int, bounds_text: str, device: DeviceLike
+) -> Tensor:
     """Return indices in 0..n-1: the host's are checked now, a tensor's when the work runs."""
     array = index_array(op, index)
     if isinstance(array, Tensor):
-        return make(_check_node(op, d, n, strided(op, array)._expr))
+        return create_tensor(_check_node(op, d, n, strided(op, array)._expr))
     low, high = (int(array.min()), int(array.max())) if array.size else (0, -1)
     if low < 0 or high >= n:
-        raise IndexOutOfRange(f"{op}: {low if low < 0 else high} is out of range for {of}")
+        raise IndexOutOfRange(f"{op}: {low if low < 0 else high} is out of range for {bounds_text}")
     return asarray(array.astype(np.int64), device=device)
 
 
@@ -189,7 +191,7 @@ def read_at(op: str, x: Tensor, indices: Tensor, axis: int, *, from_end: bool = 
         _GATHER_CACHE[key] = cached = _gather_attrs(e.spec, i.spec, axis)
     attrs, s, move = cached
     checked_index = _check_node(op, axis, e.spec.shape[axis], i)
-    return make(
+    return create_tensor(
         node(
             ops.GATHER,
             (e, checked_index if move is None else pending_view(checked_index, move)),
@@ -199,13 +201,13 @@ def read_at(op: str, x: Tensor, indices: Tensor, axis: int, *, from_end: bool = 
     )
 
 
-def _gather_attrs(of: Spec, at: Spec, axis: int) -> GatherAttrs:
+def _gather_attrs(source_spec: Spec, index_spec: Spec, axis: int) -> GatherAttrs:
     """Return the attributes of a gather at indices that are known to be in range."""
-    width, after = len(at.shape), len(of.shape) - axis - 1
-    shape = (*of.shape[:axis], *at.shape, *of.shape[axis + 1 :])
-    axes = (*range(axis), *(-1,) * width, *range(axis + 1, len(of.shape)))
-    move = ("reshape", (*at.shape, *(1,) * after)) if after else None
-    return (shape, axes, (axis,), None), spec(shape, of.dtype, of.device), move
+    width, after = len(index_spec.shape), len(source_spec.shape) - axis - 1
+    shape = (*source_spec.shape[:axis], *index_spec.shape, *source_spec.shape[axis + 1 :])
+    axes = (*range(axis), *(-1,) * width, *range(axis + 1, len(source_spec.shape)))
+    move = ("reshape", (*index_spec.shape, *(1,) * after)) if after else None
+    return (shape, axes, (axis,), None), spec(shape, source_spec.dtype, source_spec.device), move
 
 
 # A GATHER's attributes and spec, and the move that aligns the indices with later axes, or None.
@@ -217,7 +219,7 @@ def _check_node(op: str, axis: int, size: int, index: Expr, ignored: int | None 
     """Return indices in 0..size-1, checked when the work runs; `ignored` becomes 0."""
     s = spec(index.spec.shape, int64, index.spec.device)
     checked = node(ops.CHECKED_INDICES, (index,), s, ((op, axis, size), False, ignored))
-    ask(checked, line())
+    mark_index_check(checked, current_line())
     return checked
 
 
@@ -234,7 +236,7 @@ def in_range(
     if not index.size:
         return cast(index, int64)
     index = index if counts is None else apply(ops.WHERE, (counts, index, 0))
-    return make(_check_node(op, 0, size, index._expr, ignored))
+    return create_tensor(_check_node(op, 0, size, index._expr, ignored))
 
 
 # --- open meshes ----------------------------------------------------------------------------------
@@ -265,7 +267,7 @@ def ix_(*args: Array, device: DeviceLike = None) -> tuple[Tensor, ...]:
 
 
 def _mesh_vector(vector: object, device: DeviceLike) -> Tensor:
-    if not isinstance(vector, (Tensor, *ARRAYS)):
+    if not isinstance(vector, (Tensor, *ARRAY_TYPES)):
         raise DTypeError(f"ix_: takes indices, not {type(vector).__name__}; see dt.asarray")
     x = strided("ix_", vector if isinstance(vector, Tensor) else asarray(vector, device=device))
     if x.ndim != 1:

@@ -18,18 +18,18 @@ import numpy as np
 
 from ... import layout as lay
 from ...argument_checks import dimensions, shown
-from ...backend.faults import Asked, out_of_range
+from ...backend.faults import IndexPurpose, out_of_range_error
 from ...device_class import Device
 from ...dtypes import bool_, int64
 from ...errors import ArgumentError, DeviceError, DTypeError, IndexOutOfRange, ShapeError
-from ...graph.expr import Expr, ask, node, spec
+from ...graph.expr import Expr, mark_index_check, node, spec
 from ...layout import Shape
-from ...memory.tracing.stacktrace import line
+from ...memory.tracing.stacktrace import current_line
 from ...ops import table as ops
 from ...tensor.c_fields import expr_of
 from ...tensor.host import from_host
 from ...tensor.primitives import is_viewable, view
-from ...tensor.slicing import is_integer_tensor, span
+from ...tensor.slicing import is_integer_tensor, resolve_slice
 from ...tensor.tensor import Tensor, strided
 from ...tensor.writes import array_of
 from .masks import true_positions
@@ -119,7 +119,7 @@ def basic_view(x: Tensor, parts: Sequence[Part]) -> Tensor:
 
 def _slice(part: slice, extent: int) -> Slice:
     try:
-        return span(part, extent)
+        return resolve_slice(part, extent)
     except ValueError:
         raise ArgumentError("index: the step of a slice cannot be zero") from None
     except TypeError:
@@ -140,7 +140,7 @@ def _position(part: object, axis: int, extent: int) -> int:
     """Return a non-negative position along an axis. Raises: IndexOutOfRange, DTypeError."""
     i = _integer(part)
     if not -extent <= i < extent:
-        raise out_of_range(Asked("index", axis, extent), i)
+        raise out_of_range_error(IndexPurpose("index", axis, extent), i)
     return i + extent if i < 0 else i
 
 
@@ -199,7 +199,7 @@ class Positions(NamedTuple):
     """Positions along an axis of the merged tensor."""
 
     axis: int
-    of: int  # the axis of the user's tensor
+    source_axis: int  # the axis of the user's tensor
     node: Expr
     in_range: bool  # True if all are in range and not negative
     unique: bool
@@ -225,21 +225,23 @@ def positions(name: str, part: IndexArray, x: Tensor, d: int, axis: int) -> tupl
         return Positions(axis, d, true_positions(part, x.device)._expr, True, True), mask_axes
     if isinstance(part, Tensor):
         return Positions(axis, d, strided(name, part)._expr, False, False), 1
-    host_positions = _check_on_host(part, Asked(name, d, x.shape[d]), x.device)
+    host_positions = _check_on_host(part, IndexPurpose(name, d, x.shape[d]), x.device)
     return Positions(axis, d, host_positions._expr, True, False), 1
 
 
-def _check_on_host(part: np.ndarray, asked: Asked, device: Device) -> Tensor:
+def _check_on_host(part: np.ndarray, check: IndexPurpose, device: Device) -> Tensor:
     """Return host indices as a tensor without negative ones. Raises: IndexOutOfRange."""
     low, high = (int(part.min()), int(part.max())) if part.size else (0, -1)
-    extent = asked.size
+    extent = check.size
     if low < -extent or high >= extent:
-        raise out_of_range(asked, low if low < -extent else high)
+        raise out_of_range_error(check, low if low < -extent else high)
     part = part.astype(np.int64)
     return from_host(np.where(part < 0, part + extent, part) if low < 0 else part, int64, device)
 
 
-def positions_along(name: str, x: Tensor, indices: object, d: int) -> tuple[Expr, Asked | None]:
+def positions_along(
+    name: str, x: Tensor, indices: object, d: int
+) -> tuple[Expr, IndexPurpose | None]:
     """Return the expression of an index array with as many dimensions as `x`, and its check."""
     array = index_array(name, indices)
     if array.ndim != x.ndim:
@@ -248,14 +250,14 @@ def positions_along(name: str, x: Tensor, indices: object, d: int) -> tuple[Expr
             "needs as many dimensions"
         )
     index, _ = positions(name, array, x, d, d)
-    return index.node, None if index.in_range else Asked(name, d, x.shape[d])
+    return index.node, None if index.in_range else IndexPurpose(name, d, x.shape[d])
 
 
-def record_check(asked: Asked, e: Expr) -> Expr:
+def record_check(check: IndexPurpose, e: Expr) -> Expr:
     """Return positions from the start, which are checked when the work runs, before any write."""
     s = spec(e.spec.shape, int64, e.spec.device)
-    checked_expr = node(ops.CHECKED_INDICES, (e,), s, (asked, True, None))
-    ask(checked_expr, line())
+    checked_expr = node(ops.CHECKED_INDICES, (e,), s, (check, True, None))
+    mark_index_check(checked_expr, current_line())
     return checked_expr
 
 
@@ -271,21 +273,21 @@ class Selection:
 
     sliced: Tensor
     merged: Tensor  # `sliced` with axes merged: those of indices, those of `result`, and of size 1
-    shares: bool = True  # True if `sliced` and `merged` share memory
+    shares_memory: bool = True  # True if `sliced` and `merged` share memory
     indices: list[Positions] = field(default_factory=list)
     result: list[int] = field(default_factory=list)  # axes of `merged`, -1 for new ones
-    front: int = 0  # the number of `result`'s axes before the axes of the indices
+    leading_axes: int = 0  # the number of `result`'s axes before the axes of the indices
     shape: Shape = ()  # the broadcast shape of the indices
 
     @property
     def full_shape(self) -> Shape:
         """Return the result's shape."""
         sizes = tuple(1 if d < 0 else self.merged.shape[d] for d in self.result)
-        return sizes[: self.front] + self.shape + sizes[self.front :]
+        return sizes[: self.leading_axes] + self.shape + sizes[self.leading_axes :]
 
-    def index_check(self, name: str, i: Positions) -> Asked:
+    def index_check(self, name: str, i: Positions) -> IndexPurpose:
         """Return the check of an index."""
-        return Asked(name, i.of, self.merged.shape[i.axis])
+        return IndexPurpose(name, i.source_axis, self.merged.shape[i.axis])
 
     def in_range_positions(self, name: str, i: Positions) -> Expr:
         """Return an index's positions from the start, checked when the work runs."""
@@ -320,12 +322,12 @@ def select(name: str, x: Tensor, parts: Sequence[Part]) -> Selection:
         basic += slices
         merged_sizes.append(math.prod(n for _, n, _ in slices))
     # the axes of adjacent indices stay in place; those of separated ones come first
-    selection.front = before[0][1] if len(set(before)) == 1 else 0
+    selection.leading_axes = before[0][1] if len(set(before)) == 1 else 0
     selection.shape = _joint_shape([i.node.spec.shape for i in selection.indices])
     starts, lengths, steps = (tuple(b[k] for b in basic) for k in range(3))
     selection.sliced = view(x, ("slice", starts, lengths, steps))
     merge = ("reshape", tuple(merged_sizes))
-    selection.shares = is_viewable(selection.sliced, merge)
+    selection.shares_memory = is_viewable(selection.sliced, merge)
     selection.merged = view(selection.sliced, merge)
     return selection
 

@@ -1,11 +1,11 @@
 # Static types of the compiled version of `index_reads.py`.
 cimport cython
 
-from dovetail.graph.expr cimport Expr, Spec, ask, node, spec
-from dovetail.memory.tracing.stacktrace cimport line
-from dovetail.tensor.c_fields cimport alias, expr_of, is_strided
+from dovetail.graph.expr cimport Expr, Spec, mark_index_check, node, spec
+from dovetail.memory.tracing.stacktrace cimport current_line
+from dovetail.tensor.c_fields cimport record_alias, expr_of, is_strided
 from dovetail.tensor.slicing cimport basic_leaf, is_integer_tensor
-from dovetail.tensor.tensor cimport make
+from dovetail.tensor.tensor cimport create_tensor
 
 
 @cython.locals(e=Expr, i=Expr, gathered=Expr, key=tuple, cached=tuple, s=Spec)

@@ -10,20 +10,20 @@ from collections.abc import Sequence
 
 from ... import layout as lay
 from ...argument_checks import choice
-from ...backend.faults import Asked
+from ...backend.faults import IndexPurpose
 from ...dtypes import DType, bool_, float32, float64, int64, uint64
 from ...errors import ArgumentError, DeviceError, IndexOutOfRange, LayoutError, ShapeError
-from ...graph.expr import Attrs, Expr, Spec, ask, node, spec
+from ...graph.expr import Attrs, Expr, Spec, mark_index_check, node, spec
 from ...layout import Move, Shape
 from ...lru_cache import LRUCache
-from ...memory.tracing.stacktrace import line
+from ...memory.tracing.stacktrace import current_line
 from ...ops import table as ops
-from ...tensor.c_fields import alias, expr_of, is_strided
+from ...tensor.c_fields import expr_of, is_strided, record_alias
 from ...tensor.primitives import apply, dispatch, pending_view, view
-from ...tensor.promotion import ARRAYS, Array, Operand, Scalar, beside, operands
+from ...tensor.promotion import ARRAY_TYPES, Array, Operand, Scalar, as_operand, convert_operands
 from ...tensor.slicing import basic_leaf, is_integer_tensor
-from ...tensor.tensor import Tensor, make, required, strided, without_meaning
-from ...tensor.writes import array_of, value_node, whole_numbers
+from ...tensor.tensor import Tensor, create_tensor, required, strided, unsupported_layout_text
+from ...tensor.writes import array_of, restore_ints, value_node
 from ..datatypes import as_dtype, cast, result_type
 from ..graph_cache import CachedFunction
 from ..variants import cache_graph
@@ -63,7 +63,7 @@ def getitem(x: Tensor, key: Key) -> Tensor:
     """
     e = basic_leaf(x, key)
     if e is not None:
-        return alias(x, make(e))
+        return record_alias(x, create_tensor(e))
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
         return (
             _take_one_axis("index", x, key, 0)
@@ -72,7 +72,7 @@ def getitem(x: Tensor, key: Key) -> Tensor:
         )
     if is_strided(key) and is_strided(x) and expr_of(key).spec is _mask_spec(expr_of(x).spec):
         flat = x if x.ndim == 1 else view(x, ("reshape", (x.size,)))
-        return fetch(flat, true_positions(key, x.device))
+        return gather_unchecked(flat, true_positions(key, x.device))
     if isinstance(key, Tensor) and not is_strided(key):
         return _index_by_mask(x, key)
     parts = key_parts(x, key)
@@ -84,7 +84,7 @@ def getitem(x: Tensor, key: Key) -> Tensor:
 def _index_by_mask(x: Tensor, mask: Tensor) -> Tensor:
     """Return the elements under a mask of another layout."""
     if mask.dtype is not bool_:
-        raise LayoutError(without_meaning("index", mask))
+        raise LayoutError(unsupported_layout_text("index", mask))
     if not mask.ndim or mask.shape != x.shape[: mask.ndim]:
         raise IndexOutOfRange(
             f"index: a mask of shape {mask.shape} does not fit a tensor of shape {x.shape}"
@@ -100,7 +100,7 @@ def _mask_spec(s: Spec) -> Spec:
 # Specs of a tensor and an index, axis and name -> the node's attributes and spec; the check of the
 # index, None if its reader checks; and the move that aligns the index with later axes, or None.
 _TAKE_CACHE: LRUCache[
-    tuple[Spec, Spec, int, str], tuple[Attrs, Spec, Asked | None, Move | None]
+    tuple[Spec, Spec, int, str], tuple[Attrs, Spec, IndexPurpose | None, Move | None]
 ] = LRUCache(1024)
 
 
@@ -117,7 +117,7 @@ def _take_one_axis(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:
     gathered = node(ops.GATHER, (e, i if move is None else pending_view(i, move)), s, attrs)
     if check is None:
         _record_check_site(gathered)
-    return make(gathered)
+    return create_tensor(gathered)
 
 
 def _take_rows(x: Tensor, index: Tensor) -> Tensor:
@@ -128,31 +128,38 @@ _cached_take_rows = CachedFunction(_take_rows)
 
 
 def _gather_selection(
-    name: str, x: Tensor, parts: list[Part], simple: tuple[Spec, Spec, int, str] | None = None
+    name: str, x: Tensor, parts: list[Part], cache_key: tuple[Spec, Spec, int, str] | None = None
 ) -> Tensor:
     """Gather the elements at a key with arrays.
 
-    `simple`: the cache key if the only array is an index tensor.
+    `cache_key`: the cache key if the only array is an index tensor.
     """
     if type(x) is not Tensor:
         check_parts(parts)
         return dispatch("index", name, (x,), x, parts)
     s = select(name, x, parts)
-    width, after = len(s.shape), len(s.result) - s.front
-    axes = (*s.result[: s.front], *(-1,) * width, *s.result[s.front :])
+    width, after = len(s.shape), len(s.result) - s.leading_axes
+    axes = (*s.result[: s.leading_axes], *(-1,) * width, *s.result[s.leading_axes :])
     shape = s.full_shape
     check_first = math.prod(shape) >= CHECK_ONCE_ROW_MIN * math.prod(s.shape)
     all_checked = check_first or all(i.in_range for i in s.indices)
     positions = [s.in_range_positions(name, i) if check_first else i.node for i in s.indices]
     index_exprs = [pending_view(e, ("reshape", (*e.spec.shape, *(1,) * after))) for e in positions]
-    asked = None if all_checked else tuple(s.index_check(name, i) for i in s.indices)
-    of = tuple(i.axis for i in s.indices)
-    whole = simple is not None and s.merged._expr.spec is x._expr.spec
-    gathered = _gather(x if whole else s.merged, index_exprs, shape, axes, of, asked)
-    if simple is not None and whole:
+    index_checks = None if all_checked else tuple(s.index_check(name, i) for i in s.indices)
+    indexed_axes = tuple(i.axis for i in s.indices)
+    whole = cache_key is not None and s.merged._expr.spec is x._expr.spec
+    gathered = _gather(
+        x if whole else s.merged, index_exprs, shape, axes, indexed_axes, index_checks
+    )
+    if cache_key is not None and whole:
         once = s.index_check(name, s.indices[0]) if check_first else None
         move = None if index_exprs[0] is positions[0] else ("reshape", index_exprs[0].spec.shape)
-        _TAKE_CACHE[simple] = ((shape, axes, of, asked), gathered._expr.spec, once, move)
+        _TAKE_CACHE[cache_key] = (
+            (shape, axes, indexed_axes, index_checks),
+            gathered._expr.spec,
+            once,
+            move,
+        )
     return gathered
 
 
@@ -161,33 +168,33 @@ def _gather(
     indices: Sequence[Expr],
     shape: Shape,
     axes: Shape,
-    of: Shape,
-    asked: tuple[Asked, ...] | None = None,
+    indexed_axes: Shape,
+    index_checks: tuple[IndexPurpose, ...] | None = None,
 ) -> Tensor:
-    attrs = (shape, axes, of, asked)
-    s = spec(shape, x.dtype, x.device, "index" if asked is None else asked[0].op)
+    attrs = (shape, axes, indexed_axes, index_checks)
+    s = spec(shape, x.dtype, x.device, "index" if index_checks is None else index_checks[0].op)
     e = node(ops.GATHER, (x._expr, *indices), s, attrs)
-    if asked is not None:
+    if index_checks is not None:
         _record_check_site(e)
-    return make(e)
+    return create_tensor(e)
 
 
 def _record_check_site(e: Expr) -> None:
     """Record the user's line for the error of an expression that checks indices."""
-    ask(e, line())
+    mark_index_check(e, current_line())
     if e.tape is not None:
-        e.tape.asked_at = e.asked_at  # the gradient reads the indices again
+        e.tape.recorded_line = e.check_line  # the gradient reads the indices again
 
 
 # --- positions that are known to be in range ------------------------------------------------------
 
 
-def fetch(x: Tensor, positions: Tensor) -> Tensor:
+def gather_unchecked(x: Tensor, positions: Tensor) -> Tensor:
     """Gather the elements of a vector at positions that are known to be in range."""
     return _gather(x, [positions._expr], positions.shape, (-1,) * positions.ndim, (0,))
 
 
-def fetch_along(x: Tensor, positions: Tensor, axis: int) -> Tensor:
+def gather_along_unchecked(x: Tensor, positions: Tensor, axis: int) -> Tensor:
     """Gather as `take_along_axis`, at positions that are known to be in range.
 
     The positions have the sizes of `x` along all other axes.
@@ -246,25 +253,27 @@ def take_along_axis(
     [[2], [3]]
     """
     d = lay.axis("take_along_axis", axis, required("take_along_axis", x).ndim)
-    index, asked = positions_along("take_along_axis", x, indices, d)
+    index, index_check = positions_along("take_along_axis", x, indices, d)
     others = [(*s[:d], 1, *s[d + 1 :]) for s in (x.shape, index.spec.shape)]
     joint = lay.broadcast_shapes("take_along_axis", *others)
     source = view(x, ("expand", (*joint[:d], x.shape[d], *joint[d + 1 :])))
     shape = (*joint[:d], index.spec.shape[d], *joint[d + 1 :])
     axes = tuple(-1 if i == d else i for i in range(x.ndim))
     strided("take_along_axis", source)
-    return _gather(source, [index], shape, axes, (d,), None if asked is None else (asked,))
+    return _gather(
+        source, [index], shape, axes, (d,), None if index_check is None else (index_check,)
+    )
 
 
-def keep_digits(values_: object, beside_: object) -> object:
+def keep_digits(values_: object, other_operand: object) -> object:
     """Return a list that is compared with integers as an array, which keeps all digits."""
     if (
         isinstance(values_, (list, tuple))
-        and isinstance(beside_, Tensor)
-        and beside_.dtype.is_integer
+        and isinstance(other_operand, Tensor)
+        and other_operand.dtype.is_integer
     ):
         values = array_of("searchsorted", values_)
-        whole = whole_numbers(values, values_)
+        whole = restore_ints(values, values_)
         return values if whole.dtype == object else whole
     return values_
 
@@ -335,10 +344,10 @@ def searchsorted(
     [1, 2]
     """
     choice("searchsorted", side, "side", ("left", "right"))
-    values = operands("searchsorted", keep_digits(x1, x2), keep_digits(x2, x1))
+    values = convert_operands("searchsorted", keep_digits(x1, x2), keep_digits(x2, x1))
     x1 = strided("searchsorted", values[0])
-    if isinstance(sorter, ARRAYS):
-        sorter = beside("searchsorted", sorter, values)
+    if isinstance(sorter, ARRAY_TYPES):
+        sorter = as_operand("searchsorted", sorter, values)
     if required("searchsorted", x1).ndim != 1:
         raise ShapeError(f"searchsorted: x1 is a vector, not of shape {x1.shape}")
     value = values[1]
@@ -357,7 +366,7 @@ def searchsorted(
             raise ShapeError(
                 f"searchsorted: sorter is {order._expr.spec!r} for x1 {x1._expr.spec!r}"
             )
-        nodes.append(record_check(Asked("searchsorted", 0, x1.size), order._expr))
+        nodes.append(record_check(IndexPurpose("searchsorted", 0, x1.size), order._expr))
     for e in nodes:
         if e.spec.device is not x1.device:
             raise DeviceError(
@@ -366,4 +375,4 @@ def searchsorted(
             )
     ops.SEARCHSORTED.dtypes("searchsorted", [e.spec.dtype for e in nodes], side)
     s = spec(wanted.spec.shape, int64, x1.device)
-    return make(node(ops.SEARCHSORTED, tuple(nodes), s, side))
+    return create_tensor(node(ops.SEARCHSORTED, tuple(nodes), s, side))

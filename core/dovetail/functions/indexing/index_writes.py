@@ -19,24 +19,24 @@ from ... import layout as lay
 from ...argument_checks import named
 from ...dtypes import bool_
 from ...errors import DeviceError, ShapeError
-from ...graph.expr import Expr, Spec, ask, node, spec
-from ...graph.refcount import Holder, take
+from ...graph.expr import Expr, Spec, mark_index_check, node, spec
+from ...graph.refcount import Box, pop
 from ...layout import Shape
 from ...lru_cache import LRUCache
-from ...memory.tracing.stacktrace import line
+from ...memory.tracing.stacktrace import current_line
 from ...ops import table as ops
-from ...ops.scatter import FEW, Manner
+from ...ops.scatter import COLUMN_VALUES_MIN, Manner
 from ...ops.table import SCATTER, WHERE
-from ...tensor.c_fields import alias, expr_of, is_strided
-from ...tensor.host import fresh, from_host
+from ...tensor.c_fields import expr_of, is_strided, record_alias
+from ...tensor.host import allocate_leaf, from_host
 from ...tensor.primitives import apply, pending_view, view
 from ...tensor.promotion import Operand
 from ...tensor.slicing import basic_leaf, is_integer_tensor
-from ...tensor.tensor import Tensor, make, required, strided
-from ...tensor.writes import to_spec, value_node, write, write_value
+from ...tensor.tensor import Tensor, create_tensor, required, strided
+from ...tensor.writes import cast_to_spec, value_node, write_tensor, write_value
 from ..datatypes import cast
-from ..graph_cache import Recipe, again, recipe
-from ..variants import into
+from ..graph_cache import Recipe, build_recipe, replay_recipe
+from ..variants import accept_out
 from .index_keys import (
     Key,
     Part,
@@ -55,7 +55,7 @@ from .index_keys import (
 
 __all__ = ["index_add", "scatter"]
 
-How = Literal["set", "add"]
+ScatterMode = Literal["set", "add"]
 
 
 def setitem(x: Tensor, key: Key, value: Operand) -> None:
@@ -73,15 +73,15 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     """
     e = basic_leaf(x, key)
     if e is not None:
-        write_value("setitem", alias(x, make(e)), value)
+        write_value("setitem", record_alias(x, create_tensor(e)), value)
         return
     if is_integer_tensor(key) and is_strided(x) and expr_of(x).spec.shape:
-        write("setitem", x, _put_rows(x, key, value), updates=True)
+        write_tensor("setitem", x, _put_rows(x, key, value), is_update=True)
         return
     if type(value) in _NUMBERS and is_strided(x) and is_strided(key):
-        replaced = _masked_number(x, key, value)
+        replaced = _masked_number_expr(x, key, value)
         if replaced:
-            write("setitem", x, replaced)
+            write_tensor("setitem", x, replaced)
             return
     parts = key_parts(strided("setitem", x), key)
     if not any(is_array(p) for p in parts):
@@ -93,16 +93,16 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
 _NUMBERS = (int, float, bool)
 
 
-def _masked_number(x: Tensor, mask: Tensor, value: Operand) -> Holder[Expr]:
+def _masked_number_expr(x: Tensor, mask: Tensor, value: Operand) -> Box[Expr]:
     """Return x after `x[mask] = number` in a box, or an empty box if only the general path fits."""
-    e, under = expr_of(x), expr_of(mask)
+    e, mask_expr = expr_of(x), expr_of(mask)
     s = e.spec
     if e.op is not None or e.storage.pending is not None or not s.shape:
         return []
-    if under.spec is not spec(s.shape, bool_, s.device):
+    if mask_expr.spec is not spec(s.shape, bool_, s.device):
         return []
-    number = to_spec("setitem", value_node("setitem", value, s.dtype, s.device), s)
-    return [node(WHERE, (under, number, e), s)]
+    number = cast_to_spec("setitem", value_node("setitem", value, s.dtype, s.device), s)
+    return [node(WHERE, (mask_expr, number, e), s)]
 
 
 # --- masks ----------------------------------------------------------------------------------------
@@ -125,18 +125,20 @@ def _try_masked_write(x: Tensor, parts: list[Part], value: Operand) -> bool:
         return False
     whole = [slice(None)] * mask.ndim
     target = basic_view(x, [*parts[:lead], *whole, *parts[lead + 1 :]])
-    write("setitem", target, [_where_expr(_mask_expr(mask, after, x), new, target._expr)])
+    write_tensor("setitem", target, [_where_expr(_mask_expr(mask, after, x), new, target._expr)])
     return True
 
 
-def _value_at_mask(x: Tensor, dims: int, lead: int, after: int, value: Operand) -> Holder[Expr]:
+def _value_at_mask(
+    x: Tensor, dims: int, lead: int, trailing_axes: int, value: Operand
+) -> Box[Expr]:
     """Return the value, with axes of size 1 in place of the mask's axes.
 
     The box is empty if the value has one element for each true element.
     """
     e = value_node("setitem", value, x.dtype, x.device)
     shape = e.spec.shape
-    cut = len(shape) - after - 1  # the value's axis along the true elements
+    cut = len(shape) - trailing_axes - 1  # the value's axis along the true elements
     if (cut >= 0 and shape[cut] != 1) or cut > lead:
         return []
     if cut < 0:
@@ -144,24 +146,26 @@ def _value_at_mask(x: Tensor, dims: int, lead: int, after: int, value: Operand) 
     return [pending_view(e, ("reshape", (*shape[:cut], *(1,) * dims, *shape[cut + 1 :])))]
 
 
-def _mask_expr(mask: Tensor | np.ndarray, after: int, x: Tensor) -> Expr:
+def _mask_expr(mask: Tensor | np.ndarray, trailing_axes: int, x: Tensor) -> Expr:
     """Return the mask's expression, with axes of size 1 for the axes after it."""
     if isinstance(mask, np.ndarray):
         mask = from_host(mask, bool_, x.device)
-    return pending_view(strided("setitem", mask)._expr, ("reshape", (*mask.shape, *(1,) * after)))
+    return pending_view(
+        strided("setitem", mask)._expr, ("reshape", (*mask.shape, *(1,) * trailing_axes))
+    )
 
 
-def _where_expr(mask: Expr, new: Holder[Expr], old: Expr) -> Expr:
+def _where_expr(mask: Expr, new: Box[Expr], old: Expr) -> Expr:
     """Return `new` where the mask is true, else `old`."""
     if mask.spec.device is not old.spec.device:
         raise DeviceError(f"index: is on {mask.spec.device}, the tensor on {old.spec.device}")
-    return node(WHERE, (mask, to_spec("setitem", take(new), old.spec), old), old.spec)
+    return node(WHERE, (mask, cast_to_spec("setitem", pop(new), old.spec), old), old.spec)
 
 
 # --- arrays ---------------------------------------------------------------------------------------
 
 
-def _scatter(name: str, s: Selection, value: Operand, how: How) -> None:
+def _scatter(name: str, s: Selection, value: Operand, mode: ScatterMode) -> None:
     """Store or add a value at the elements that a key selects."""
     index_axes = [i.axis for i in s.indices]
     result_axes = [d for d in s.result if d >= 0]
@@ -170,34 +174,38 @@ def _scatter(name: str, s: Selection, value: Operand, how: How) -> None:
     order = (*index_axes, *result_axes, *ones)
     whole = order == (*range(len(order)),)
     target = s.merged if whole else view(s.merged, ("permute", order))
-    scattered = [_scatter_expr(name, s, target, _value(name, value, target), row_shape, how)]
-    if s.shares:
-        write(name, target, scattered, updates=True)
+    scattered = [_scatter_expr(name, s, target, _value(name, value, target), row_shape, mode)]
+    if s.shares_memory:
+        write_tensor(name, target, scattered, is_update=True)
         return
     back = ("permute", tuple(order.index(d) for d in range(len(order))))
-    write(name, s.sliced, [pending_view(take(scattered), back, ("reshape", s.sliced.shape))])
+    write_tensor(name, s.sliced, [pending_view(pop(scattered), back, ("reshape", s.sliced.shape))])
 
 
 def _scatter_expr(
-    name: str, s: Selection, target: Tensor, e: Expr, row_shape: Shape, how: How
+    name: str, s: Selection, target: Tensor, e: Expr, row_shape: Shape, mode: ScatterMode
 ) -> Expr:
     """Return the expression that updates the target with a value."""
     values = target._expr.spec
     unique = len(s.indices) == 1 and s.indices[0].unique
     count = math.prod(s.shape) * math.prod(row_shape)
-    simple = count < FEW and not unique and target._expr.tape is None and e.tape is None
+    simple = (
+        count < COLUMN_VALUES_MIN and not unique and target._expr.tape is None and e.tape is None
+    )
     number = simple and _is_number(e, values)
     rows = e.args[0] if number else _value_rows(name, s, e, row_shape)
-    asked = None
+    index_check = None
     if simple and len(s.indices) == 1 and not s.indices[0].in_range and values.size:
-        asked = s.index_check(name, s.indices[0])
-    positions = [s.in_range_positions(name, i) if asked is None else i.node for i in s.indices]
+        index_check = s.index_check(name, s.indices[0])
+    positions = [
+        s.in_range_positions(name, i) if index_check is None else i.node for i in s.indices
+    ]
     indices = [_index_rows(s, i, row_shape) for i in positions]
     scattered = node(
-        SCATTER, (target._expr, rows, *indices), values, Manner(how, unique, number, asked)
+        SCATTER, (target._expr, rows, *indices), values, Manner(mode, unique, number, index_check)
     )
-    if asked is not None:
-        ask(scattered, line())
+    if index_check is not None:
+        mark_index_check(scattered, current_line())
     return scattered
 
 
@@ -216,14 +224,14 @@ def _value_rows(name: str, s: Selection, e: Expr, row_shape: Shape) -> Expr:
     want, n = s.merged._expr.spec, math.prod(s.shape)
     if e.spec.size == 1 and len(e.spec.shape) <= len(s.full_shape):
         scalar = spec((), want.dtype, want.device)
-        one = to_spec(name, pending_view(e, ("reshape", ())), scalar)
+        one = cast_to_spec(name, pending_view(e, ("reshape", ())), scalar)
         return pending_view(
             one, ("reshape", (1,) * (1 + len(row_shape))), ("expand", (n, *row_shape))
         )
     axes = range(len(s.full_shape))
-    front = tuple(axes[s.front : s.front + len(s.shape)])
+    front = tuple(axes[s.leading_axes : s.leading_axes + len(s.shape)])
     order = front + tuple(d for d in axes if d not in front)
-    e = to_spec(name, e, spec(s.full_shape, want.dtype, want.device))
+    e = cast_to_spec(name, e, spec(s.full_shape, want.dtype, want.device))
     moved = e if order == (*axes,) else pending_view(e, ("permute", order))
     return pending_view(moved, ("reshape", (n, *row_shape)))
 
@@ -245,7 +253,7 @@ _PUT_CACHE = LRUCache(1024)
 _put_young = _PUT_CACHE.young  # stays the same dict
 
 
-def _put_rows(x: Tensor, index: Tensor, value: Operand) -> Holder[Expr]:
+def _put_rows(x: Tensor, index: Tensor, value: Operand) -> Box[Expr]:
     """Return the expression of `x[index] = value`, for an index along the first axis."""
     e, i = expr_of(x), expr_of(index)
     v = _value("setitem", value, x)
@@ -258,23 +266,23 @@ def _put_rows(x: Tensor, index: Tensor, value: Operand) -> Holder[Expr]:
         )
         if not taped:
             _, rows, indices = scattered.args
-            to_rows = [] if scattered.attrs.number else recipe(rows, [v])
-            to_indices = recipe(indices, [i])
+            to_rows = [] if scattered.attrs.is_scalar else build_recipe(rows, [v])
+            to_indices = build_recipe(indices, [i])
             if to_rows is not None and to_indices is not None:
                 manner = scattered.attrs
                 _PUT_CACHE[key] = (
                     to_rows,
                     to_indices,
                     manner,
-                    manner.number,
-                    manner.asked is not None,
+                    manner.is_scalar,
+                    manner.purpose is not None,
                 )
         return [scattered]
     to_rows, to_indices, manner, number, asks = cached
-    rows = v.args[0] if number else again(to_rows, [v])
-    scattered = node(SCATTER, (e, rows, again(to_indices, [i])), e.spec, manner)
+    rows = v.args[0] if number else replay_recipe(to_rows, [v])
+    scattered = node(SCATTER, (e, rows, replay_recipe(to_indices, [i])), e.spec, manner)
     if asks:
-        ask(scattered, line())
+        mark_index_check(scattered, current_line())
     return [scattered]
 
 
@@ -283,16 +291,18 @@ def _put_rows(x: Tensor, index: Tensor, value: Operand) -> Holder[Expr]:
 
 def scatter_to(values: Tensor, positions: Tensor) -> Tensor:
     """Return a vector with values[i] at positions[i]; each position occurs exactly once."""
-    out = make(fresh(values._expr.spec))
+    out = create_tensor(allocate_leaf(values._expr.spec))
     args = (out._expr, values._expr, positions._expr)
-    write("scatter", out, [node(SCATTER, args, out._expr.spec, Manner("set", True))], updates=True)
+    write_tensor(
+        "scatter", out, [node(SCATTER, args, out._expr.spec, Manner("set", True))], is_update=True
+    )
     return out
 
 
 # --- functions ------------------------------------------------------------------------------------
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def index_add(
     x: Tensor, dim: int, index: Operand, source: Operand, *, out: Tensor | None = None
 ) -> Tensor:
@@ -336,7 +346,7 @@ def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
     return x
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def scatter(
     x: Tensor, dim: int, index: Operand, src: Operand, *, out: Tensor | None = None
 ) -> Tensor:
@@ -405,7 +415,7 @@ def _add_in_float32(add_: Callable[..., Tensor], x: Tensor, *args: Operand) -> T
 
 
 def _scatter_along(
-    name: str, x: Tensor, dim: int, index: Operand, src: Operand, how: How
+    name: str, x: Tensor, dim: int, index: Operand, src: Operand, mode: ScatterMode
 ) -> Tensor:
     d = lay.axis(name, dim, strided(name, x).ndim)
     operands = _scatter_operands(name, x, d, index, src)
@@ -414,7 +424,7 @@ def _scatter_along(
     order = (d, *(i for i in range(x.ndim) if i != d))
     part = view(x, ("slice", (0,) * x.ndim, lengths, (1,) * x.ndim))
     target = view(part, ("permute", order))
-    write(name, target, [_scatter_into(target, operands, order, how)], updates=True)
+    write_tensor(name, target, [_scatter_into(target, operands, order, mode)], is_update=True)
     return x
 
 
@@ -424,12 +434,12 @@ def _scatter_operands(name: str, x: Tensor, d: int, index: Operand, src: Operand
     shape = positions.spec.shape
     if any(n > m for i, (n, m) in enumerate(zip(shape, x.shape, strict=True)) if i != d):
         raise ShapeError(f"{name}: indices of shape {shape} reach beyond shape {x.shape}")
-    e = to_spec(name, value_node(name, src, x.dtype, x.device), spec(shape, x.dtype, x.device))
+    e = cast_to_spec(name, value_node(name, src, x.dtype, x.device), spec(shape, x.dtype, x.device))
     return [e, positions if asked is None else record_check(asked, positions)]
 
 
-def _scatter_into(target: Tensor, operands: list[Expr], order: Shape, how: How) -> Expr:
+def _scatter_into(target: Tensor, operands: list[Expr], order: Shape, mode: ScatterMode) -> Expr:
     """Return the expression that updates the target with permuted operands; empty the list."""
     permuted = [pending_view(e, ("permute", order)) for e in operands]
     operands.clear()
-    return node(SCATTER, (target._expr, *permuted), target._expr.spec, Manner(how))
+    return node(SCATTER, (target._expr, *permuted), target._expr.spec, Manner(mode))

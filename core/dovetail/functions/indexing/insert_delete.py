@@ -13,19 +13,19 @@ from ...dtypes import bool_, int64
 from ...errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from ...graph.expr import spec
 from ...ops import table as ops
-from ...tensor.host import values_of
+from ...tensor.host import read_values
 from ...tensor.primitives import apply, slice_along
-from ...tensor.promotion import ARRAYS, Array, Operand, beside, brought
-from ...tensor.tensor import Tensor, make, strided
-from ...tensor.writes import array_of, to_spec, value_node, write_result, write_value
+from ...tensor.promotion import ARRAY_TYPES, Array, Operand, as_operand, as_tensors
+from ...tensor.tensor import Tensor, create_tensor, strided
+from ...tensor.writes import array_of, cast_to_spec, value_node, write_result, write_value
 from ..creation.constructors import ShapeLike, extents, zeros
-from ..datatypes import cast, meet
+from ..datatypes import cast, promote_operands
 from ..reductions.statistics import any as any_of
 from ..reductions.statistics import argmax
 from ..reductions.statistics import max as max_of
 from ..shape.copies import concat, stack
 from ..shape.manipulation import broadcast_to, diagonal, flip, moveaxis, ravel, reshape
-from ..variants import into
+from ..variants import accept_out
 from .index_keys import check_parts, index_array
 from .index_reads import getitem, take
 from .index_writes import setitem
@@ -48,14 +48,14 @@ __all__ = [
     "trim_zeros",
 ]
 
-Places = int | slice | Array  # positions along an axis
+PositionsLike = int | slice | Array  # positions along an axis
 DELETE_SLICES_MAX = 4  # for so many slices the others are concatenated, for more they are gathered
 
 
 # --- insertion and deletion -----------------------------------------------------------------------
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def append(
     arr: Operand, values: Operand, axis: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
@@ -74,9 +74,14 @@ def append(
     return concat(_promote_tensors("append", arr, values), axis=axis)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def insert(
-    arr: Array, obj: Places, values: Operand, axis: int | None = None, *, out: Tensor | None = None
+    arr: Array,
+    obj: PositionsLike,
+    values: Operand,
+    axis: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return a new tensor with `values` inserted before positions of `arr` along an axis.
 
@@ -114,9 +119,9 @@ def insert(
     return take(concat([x, inserted], axis=d), order, axis=d)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def delete(
-    arr: Array, obj: Places, axis: int | None = None, *, out: Tensor | None = None
+    arr: Array, obj: PositionsLike, axis: int | None = None, *, out: Tensor | None = None
 ) -> Tensor:
     """Return a new tensor without the slices of `arr` at some positions along an axis.
 
@@ -167,14 +172,14 @@ def trim_zeros(filt: Tensor, trim: str = "fb") -> Tensor:
         return filt
     mask = cast(_nonzero_mask(filt), int64)
     bounds = stack([max_of(mask), argmax(mask), argmax(flip(mask))])
-    any_nonzero, front, back = np.asarray(values_of("trim_zeros", bounds)).tolist()
+    any_nonzero, front, back = np.asarray(read_values("trim_zeros", bounds)).tolist()
     if not any_nonzero:
         return slice_along(filt, 0, 0, 0)
     front, back = front * ("f" in ends), back * ("b" in ends)
     return slice_along(filt, 0, front, n - front - back)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def resize(a: Array, new_shape: ShapeLike, *, out: Tensor | None = None) -> Tensor:
     """Return a new tensor of another shape with the elements of `a` in row-major order.
 
@@ -197,7 +202,7 @@ def resize(a: Array, new_shape: ShapeLike, *, out: Tensor | None = None) -> Tens
     return apply(ops.COPY, (reshape(_repeat_to("resize", x, n), shape),))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def block(arrays: Operand, *, out: Tensor | None = None) -> Tensor:
     """Assemble a new tensor from blocks in nested lists.
 
@@ -244,7 +249,7 @@ def compress(condition: Array, a: Array, axis: int | None = None) -> Tensor:
     >>> dt.compress([False, True], x, axis=0).tolist()
     [[3, 4]]
     """
-    condition_tensor, x = brought("compress", condition, a)
+    condition_tensor, x = as_tensors("compress", condition, a)
     if condition_tensor.ndim != 1:
         raise ShapeError(
             f"compress: the condition is a vector, not of shape {condition_tensor.shape}"
@@ -269,7 +274,7 @@ def extract(condition: Array, arr: Array) -> Tensor:
     >>> dt.extract(x % 2 == 0, x).tolist()
     [2, 4]
     """
-    condition_tensor, x = brought("extract", condition, arr)
+    condition_tensor, x = as_tensors("extract", condition, arr)
     return _compress_along(
         "extract", _nonzero_mask(ravel(condition_tensor)), ravel(strided("extract", x)), 0
     )
@@ -318,8 +323,8 @@ def fill_diagonal(a: Tensor, val: Operand, wrap: bool = False) -> None:
         raise ShapeError(f"fill_diagonal: needs a matrix, or axes of one length, not shape {shape}")
     wraps = wrap and len(shape) == 2 and shape[0] > shape[1] + 1 and shape[1] > 0
     count = -(-math.prod(shape) // (shape[1] + 1)) if wraps else min(shape)
-    if isinstance(val, (*ARRAYS, Tensor)):
-        values = beside("fill_diagonal", val, (a,)) if not isinstance(val, Tensor) else val
+    if isinstance(val, (*ARRAY_TYPES, Tensor)):
+        values = as_operand("fill_diagonal", val, (a,)) if not isinstance(val, Tensor) else val
         val = _repeat_to("fill_diagonal", ravel(strided("fill_diagonal", values)), count)
     if wraps:
         at = np.arange(count) * (shape[1] + 1)
@@ -350,8 +355,8 @@ def place(arr: Tensor, mask: Array, vals: Operand) -> None:
     [1, 7, 3, 8]
     """
     chosen = _mask_like("place", mask, arr)
-    if isinstance(vals, ARRAYS):
-        vals = beside("place", vals, (arr,))
+    if isinstance(vals, ARRAY_TYPES):
+        vals = as_operand("place", vals, (arr,))
     if isinstance(vals, Tensor) and strided("place", vals).size != 1:
         (positions,) = nonzero(ravel(chosen))
         if positions.size:
@@ -412,7 +417,7 @@ def copyto(dst: Tensor, src: Operand, *, where: Array | bool = True) -> None:
         if where:
             write_value("copyto", dst, src)
         return
-    chosen = where if isinstance(where, Tensor) else beside("copyto", where, (dst,))
+    chosen = where if isinstance(where, Tensor) else as_operand("copyto", where, (dst,))
     if chosen.dtype is not bool_:
         raise DTypeError(f"copyto: where is of bool, not {chosen.dtype.name}; see where != 0")
     new_values = broadcast_to(_cast_to_stored("copyto", src, dst), dst.shape)
@@ -425,22 +430,26 @@ def copyto(dst: Tensor, src: Operand, *, where: Array | bool = True) -> None:
 
 def _promote_tensors(op: str, *args: object) -> list[Tensor]:
     """Return all operands as tensors on one device, in the dtype of the result."""
-    return [strided(op, x) for x in meet(op, *args)]
+    return [strided(op, x) for x in promote_operands(op, *args)]
 
 
 def _tensor_and_axis(
-    op: str, arr: object, axis: int | None, among: Sequence[object]
+    op: str, arr: object, axis: int | None, tensors: Sequence[object]
 ) -> tuple[Tensor, int]:
     """Return an operand as a tensor, and its axis; without an axis it is raveled."""
-    x = strided(op, beside(op, arr, among) if isinstance(arr, ARRAYS) else arr)
+    x = strided(op, as_operand(op, arr, tensors) if isinstance(arr, ARRAY_TYPES) else arr)
     return (ravel(x), 0) if axis is None else (x, lay.axis(op, axis, x.ndim))
 
 
 def _cast_to_stored(op: str, value: object, x: Tensor) -> Tensor:
     """Return a value in the dtype of `x`; casts that lose a kind of number raise an error."""
     e = value_node(op, value, x.dtype, x.device)
-    cast_expr = to_spec(op, e, spec(e.spec.shape, x.dtype, x.device))
-    return value if isinstance(value, Tensor) and cast_expr is value._expr else make(cast_expr)
+    cast_expr = cast_to_spec(op, e, spec(e.spec.shape, x.dtype, x.device))
+    return (
+        value
+        if isinstance(value, Tensor) and cast_expr is value._expr
+        else create_tensor(cast_expr)
+    )
 
 
 def _repeat_to(op: str, values: Tensor, n: int) -> Tensor:
@@ -468,8 +477,8 @@ def _positions_along(op: str, obj: object, n: int, last: int) -> np.ndarray:
     if array.ndim == 1 and array.dtype in (bool_, np.bool_):
         if array.shape[0] != n:
             raise ShapeError(f"{op}: a mask of {array.shape[0]} elements for an axis of size {n}")
-        return np.flatnonzero(values_of(op, array))
-    positions = np.asarray(values_of(op, index_array(op, obj)))
+        return np.flatnonzero(read_values(op, array))
+    positions = np.asarray(read_values(op, index_array(op, obj)))
     low, high = (int(positions.min()), int(positions.max())) if positions.size else (0, 0)
     if low < -n or (high > last and positions.size):
         wrong = low if low < -n else high
@@ -495,7 +504,7 @@ def _nonzero_mask(x: Tensor) -> Tensor:
 def _mask_like(op: str, mask: object, x: Tensor) -> Tensor:
     """Return a mask as a tensor of bool in the shape of `x`."""
     strided(op, x)
-    mask_tensor = strided(op, mask if isinstance(mask, Tensor) else beside(op, mask, (x,)))
+    mask_tensor = strided(op, mask if isinstance(mask, Tensor) else as_operand(op, mask, (x,)))
     if mask_tensor.size != x.size:
         raise ShapeError(f"{op}: a mask of shape {mask_tensor.shape} for shape {x.shape}: as many")
     return reshape(_nonzero_mask(mask_tensor), x.shape)

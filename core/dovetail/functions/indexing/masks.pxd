@@ -2,8 +2,8 @@
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, leaf, node, spec
-from dovetail.tensor.host cimport evaluated
-from dovetail.tensor.tensor cimport make
+from dovetail.tensor.host cimport evaluate_leaf
+from dovetail.tensor.tensor cimport create_tensor
 
 
 @cython.locals(e=Expr)

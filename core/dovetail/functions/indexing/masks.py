@@ -13,16 +13,18 @@ from ...dtypes import bool_, int64
 from ...errors import ShapeError
 from ...graph.expr import Expr, leaf, node, spec
 from ...ops import table as ops
-from ...ops.kernel_ops import BLOCK, COUNTS
+from ...ops.kernel_ops import BLOCK_ELEMENTS, COUNTS
 from ...tensor.c_fields import is_strided
-from ...tensor.host import evaluated, from_host, item, shown
-from ...tensor.primitives import apply, dispatch, pending_view, place_along
-from ...tensor.tensor import Tensor, make, required, strided
+from ...tensor.host import evaluate_leaf, from_host, item, printable_values
+from ...tensor.primitives import apply, dispatch, pending_view, select_along
+from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import write_value
 
 __all__ = ["argwhere", "nonzero"]
 
-FEW = 64  # for so many blocks the kernel adds up their counts, without a copy from the host
+KERNEL_SCAN_BLOCKS_MAX = (
+    64  # for so many blocks the kernel adds up their counts, without a copy from the host
+)
 
 
 def true_positions(mask: np.ndarray | Tensor, device: Device) -> Tensor:
@@ -33,13 +35,13 @@ def true_positions(mask: np.ndarray | Tensor, device: Device) -> Tensor:
     if isinstance(mask, np.ndarray):
         return from_host(np.flatnonzero(mask), int64, device)
     flat = pending_view(strided("index", mask)._expr, ("reshape", (mask.size,)))
-    if mask.size <= BLOCK:
+    if mask.size <= BLOCK_ELEMENTS:
         return _pack_positions(flat)
-    blocks = -(-mask.size // BLOCK)
+    blocks = -(-mask.size // BLOCK_ELEMENTS)
     counts = node(ops.COUNT_BLOCKS, (flat,), spec((blocks,), int64, mask.device))
-    offsets, count, mode = _scan_counts(make(counts))
+    offsets, count, mode = _scan_counts(create_tensor(counts))
     result_spec = spec((count,), int64, mask.device)
-    return make(node(ops.TRUE_POSITIONS, (flat, offsets), result_spec, mode))
+    return create_tensor(node(ops.TRUE_POSITIONS, (flat, offsets), result_spec, mode))
 
 
 def _pack_positions(flat: Expr) -> Tensor:
@@ -49,9 +51,9 @@ def _pack_positions(flat: Expr) -> Tensor:
     """
     n, device = flat.spec.size, flat.spec.device
     e = node(ops.PACKED_POSITIONS, (flat,), spec((n + 1,), int64, device))
-    evaluated(make(e))
-    count = item(make(leaf(e.storage, spec((), int64, device), (), n)))
-    return make(leaf(e.storage, spec((int(count),), int64, device), (1,), 0))
+    evaluate_leaf(create_tensor(e))
+    count = item(create_tensor(leaf(e.storage, spec((), int64, device), (), n)))
+    return create_tensor(leaf(e.storage, spec((int(count),), int64, device), (1,), 0))
 
 
 def run_bounds(ordered: Tensor) -> Tensor:
@@ -59,9 +61,11 @@ def run_bounds(ordered: Tensor) -> Tensor:
     n, e, device = ordered.size, ordered._expr, ordered.device
     if not n:
         return from_host(np.zeros(1, np.int64), int64, device)
-    counts = node(ops.COUNT_RUNS, (e,), spec((-(-n // BLOCK),), int64, device))
-    offsets, count, mode = _scan_counts(make(counts))
-    return make(node(ops.RUN_BOUNDS, (e, offsets), spec((count + 2,), int64, device), mode))
+    counts = node(ops.COUNT_RUNS, (e,), spec((-(-n // BLOCK_ELEMENTS),), int64, device))
+    offsets, count, mode = _scan_counts(create_tensor(counts))
+    return create_tensor(
+        node(ops.RUN_BOUNDS, (e, offsets), spec((count + 2,), int64, device), mode)
+    )
 
 
 def _scan_counts(block_counts: Tensor) -> tuple[Expr, int, str | None]:
@@ -71,8 +75,8 @@ def _scan_counts(block_counts: Tensor) -> tuple[Expr, int, str | None]:
     """
     if block_counts.size == 1:
         return block_counts._expr, int(item(block_counts)), COUNTS
-    host_counts = shown(block_counts)
-    if host_counts.size <= FEW:
+    host_counts = printable_values(block_counts)
+    if host_counts.size <= KERNEL_SCAN_BLOCKS_MAX:
         return block_counts._expr, sum(host_counts.tolist()), COUNTS
     total = np.cumsum(host_counts)
     return from_host(total - host_counts, int64, block_counts.device)._expr, int(total[-1]), None
@@ -120,5 +124,5 @@ def argwhere(x: Tensor, /) -> Tensor:
     columns = nonzero(x)
     out = from_host(np.empty((columns[0].size, x.ndim), np.int64), int64, x.device)
     for d, column in enumerate(columns):
-        write_value("setitem", place_along(out, 1, d), column)
+        write_value("setitem", select_along(out, 1, d), column)
     return out

@@ -15,23 +15,23 @@ from ...dtypes import int64
 from ...engine import tracer_api
 from ...errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from ...ops import table as ops
-from ...tensor.host import from_host, values_of
+from ...tensor.host import from_host, read_values
 from ...tensor.primitives import apply
-from ...tensor.promotion import ARRAYS, Array, Operand, beside, operands
+from ...tensor.promotion import ARRAY_TYPES, Array, Operand, as_operand, convert_operands
 from ...tensor.tensor import Tensor, required, strided
 from ...tensor.writes import write_result
 from ..creation.constructors import zeros
 from ..creation.from_values import asarray
-from ..datatypes import DTypeLike, as_dtype, cast, meet, result_type
+from ..datatypes import DTypeLike, as_dtype, cast, promote_operands, result_type
 from ..shape.manipulation import broadcast_to, ravel, reshape
-from ..variants import into
+from ..variants import accept_out
 from .index_keys import index_array
 from .index_writes import scatter_, setitem
 
 __all__ = ["choose", "piecewise", "put", "put_along_axis", "select", "vectorize"]
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def select(
     conditions: Sequence[Array],
     choices: Sequence[Operand],
@@ -61,7 +61,7 @@ def select(
         raise ArgumentError(
             f"select: {len(tests)} conditions and {len(listed)} choices: as many, and one at least"
         )
-    values = operands("select", *tests, *listed, default)
+    values = convert_operands("select", *tests, *listed, default)
     masks, choice_values = values[: len(tests)], values[len(tests) :]
     d = result_type(*choice_values) if any(isinstance(v, Tensor) for v in choice_values) else None
     result = choice_values[-1]
@@ -73,7 +73,7 @@ def select(
     return result
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def piecewise(
     x: Tensor,
     conditions: Sequence[Array],
@@ -107,7 +107,9 @@ def piecewise(
         )
     if len(pieces) == len(masks):
         pieces = [*pieces, 0]
-    *values, result = [meet("piecewise", x, f(x) if callable(f) else f)[1] for f in pieces]
+    *values, result = [
+        promote_operands("piecewise", x, f(x) if callable(f) else f)[1] for f in pieces
+    ]
     result = apply(ops.WHERE, (apply(ops.EQUAL, (x, x)), result, result))
     for condition, value in zip(masks, values, strict=True):
         result = apply(ops.WHERE, (condition, value, result))
@@ -120,7 +122,7 @@ def piecewise(
 MODES = ("raise", "wrap", "clip")
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def choose(
     x: Array, choices: Sequence[Operand], /, *, mode: str = "raise", out: Tensor | None = None
 ) -> Tensor:
@@ -143,14 +145,14 @@ def choose(
     listed = sequence("choose", choices, "choices", "tensors or numbers")
     if not listed:
         raise ArgumentError("choose: needs at least one choice")
-    numbers, *values = operands("choose", x, *listed)
+    numbers, *values = convert_operands("choose", x, *listed)
     if not isinstance(numbers, Tensor) or not numbers.dtype.is_integer:
         raise DTypeError(
             f"choose: x holds integers, not {getattr(numbers, 'dtype', type(numbers).__name__)}"
         )
     numbers = _bring_into_range("choose", cast(numbers, int64), len(values), mode)
     if any(isinstance(v, Tensor) for v in values):
-        values = [*meet("choose", *values)]
+        values = [*promote_operands("choose", *values)]
     result = values[-1]
     for i in range(len(values) - 1, -1, -1):
         result = apply(ops.WHERE, (apply(ops.EQUAL, (numbers, i)), values[i], result))
@@ -164,7 +166,7 @@ def _bring_into_range(op: str, positions: Tensor, n: int, mode: str) -> Tensor:
         return apply(ops.REMAINDER, (positions, n))
     if mode == "clip":
         return apply(ops.CLIP, (positions, 0, n - 1))
-    values = tracer_api.look(partial(values_of, op), positions)
+    values = tracer_api.call_on_batch(partial(read_values, op), positions)
     if values.size and not (values.min() >= 0 and values.max() < n):
         raise IndexOutOfRange(f"{op}: numbers {values.min()}..{values.max()} of {n} choices")
     return positions
@@ -173,7 +175,7 @@ def _bring_into_range(op: str, positions: Tensor, n: int, mode: str) -> Tensor:
 # --- writes ---------------------------------------------------------------------------------------
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def put(
     x: Tensor, indices: Array, values: Operand, /, *, mode: str = "raise", out: Tensor | None = None
 ) -> Tensor:
@@ -204,8 +206,8 @@ def put(
         return x
     if mode != "raise":
         positions = _bring_into_range("put", cast(positions, int64), max(x.size, 1), mode)
-    if isinstance(values, ARRAYS):
-        values = beside("put", values, (x,))
+    if isinstance(values, ARRAY_TYPES):
+        values = as_operand("put", values, (x,))
     if isinstance(values, Tensor):
         values = _repeat_to(ravel(values), positions.size)
     flat = reshape(x, (-1,))
@@ -228,7 +230,7 @@ def _repeat_to(values: Tensor, n: int) -> Tensor:
     return wide[:n]
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def put_along_axis(
     arr: Tensor, indices: Array, values: Operand, axis: int = -1, *, out: Tensor | None = None
 ) -> Tensor:
@@ -286,15 +288,15 @@ def vectorize(
     a_function("vectorize", function)
 
     def vectorized(*args: Operand) -> Tensor:
-        values = operands("vectorize", *args)
+        values = convert_operands("vectorize", *args)
         device = next(x.device for x in values if isinstance(x, Tensor))
-        arrays = [values_of("vectorize", x) if isinstance(x, Tensor) else x for x in values]
+        arrays = [read_values("vectorize", x) if isinstance(x, Tensor) else x for x in values]
         wide = np.broadcast_arrays(*arrays)
         rows = zip(*[a.ravel().tolist() for a in wide], strict=True)
         results = [function(*row) for row in rows]
         if not results:
             return zeros(wide[0].shape, dtype=dtype, device=device)
-        result = beside("vectorize", results, values) if dtype is None else results
+        result = as_operand("vectorize", results, values) if dtype is None else results
         return reshape(asarray(result, dtype=dtype, device=device), wide[0].shape)
 
     return vectorized

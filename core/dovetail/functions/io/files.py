@@ -22,14 +22,14 @@ from ...argument_checks import shown as as_text
 from ...device_class import Device, usable
 from ...dtypes import DType
 from ...errors import ArgumentError, ArgumentTypeError, DovetailError, DTypeError, SharingError
-from ...ir.formats import INFOS
+from ...ir.formats import DTYPE_INFOS
 from ...layout import Shape, contiguous_strides
 from ...tensor.host import from_host, host_array
 from ...tensor.tensor import Tensor, strided
 from ..creation.from_values import asarray
 from ..datatypes import DeviceLike
 from ..shape.copies import contiguous
-from .interop import address, share
+from .interop import address, wrap_memory
 from .progress import bar
 
 __all__ = ["load", "save"]
@@ -105,10 +105,10 @@ class FileFormat(NamedTuple):
     load: Callable[[Path, Device, bool | None], dict[str, Tensor]]
 
 
-_PYTORCH = "; PyTorch's own files are read by PyTorch: let it write safetensors"
-_ADVICE = {  # extension of a format that other libraries read -> the end of the error
+_PYTORCH_ADVICE = "; PyTorch's own files are read by PyTorch: let it write safetensors"
+_FORMAT_ADVICE = {  # extension of a format that other libraries read -> the end of the error
     ".npy": "; read it by NumPy: dt.asarray(numpy.load(file))",
-    **dict.fromkeys((".pt", ".pth", ".ckpt", ".bin"), _PYTORCH),
+    **dict.fromkeys((".pt", ".pth", ".ckpt", ".bin"), _PYTORCH_ADVICE),
 }
 
 
@@ -116,7 +116,7 @@ def _format_of(op: str, file: object) -> tuple[Path, FileFormat]:
     path = Path(os.fsdecode(file_name(op, file, "file")))
     file_format = _FORMATS.get(path.suffix.lower())
     if file_format is None:
-        advice = _ADVICE.get(path.suffix.lower(), "") if op == "load" else ""
+        advice = _FORMAT_ADVICE.get(path.suffix.lower(), "") if op == "load" else ""
         raise ArgumentError(f"{op}: {path.name!r} does not end in {' or '.join(_FORMATS)}{advice}")
     return path, file_format
 
@@ -144,8 +144,12 @@ def _replace_file(path: Path, write: Callable[[Path], object]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _file_error(path: Path, why: object) -> ArgumentError:
-    text = why if isinstance(why, str) else f"{type(why).__name__}: {why}".partition("\n")[0]
+def _file_error(path: Path, reason: object) -> ArgumentError:
+    text = (
+        reason
+        if isinstance(reason, str)
+        else f"{type(reason).__name__}: {reason}".partition("\n")[0]
+    )
     return ArgumentError(f"load: {path} is no such file of tensors, or damaged ({text})")
 
 
@@ -188,7 +192,7 @@ def _dtype_of_code(code: str) -> DType | None:
     if code in _DTYPE_OF_CODE:
         return _DTYPE_OF_CODE[code]
     D.load_plugins()
-    theirs = ((d, info.safetensors) for d, info in INFOS.items())
+    theirs = ((d, info.safetensors) for d, info in DTYPE_INFOS.items())
     return next((d for d, names in theirs if names is not None and names[0] == code), None)
 
 
@@ -198,7 +202,7 @@ def _save_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
         raise ArgumentError("save: in safetensors no tensor is named '__metadata__'")
     buffers, specs = [], {}
     for name, x in tensors.items():
-        if x.dtype in INFOS and (code_names := INFOS[x.dtype].safetensors) is not None:
+        if x.dtype in DTYPE_INFOS and (code_names := DTYPE_INFOS[x.dtype].safetensors) is not None:
             code = code_names[1]
         elif x.dtype in _DTYPE_OF_CODE.values():
             code = x.dtype.name
@@ -252,7 +256,7 @@ def _map_tensor(
     """Return a tensor over a part of a mapped file, or over a copy of it."""
     if raw.size and not copy and dtype is not D.bool_:
         strides = contiguous_strides(shape)
-        shared = share(raw, address(raw), shape, strides, dtype, device, False)
+        shared = wrap_memory(raw, address(raw), shape, strides, dtype, device, False)
         if shared is not None:
             return shared
     if copy is False and raw.size:

@@ -32,15 +32,15 @@ from ... import dtypes as D
 from ... import layout as lay
 from ...argument_checks import DIMENSIONS, flag, function, integer, integers, named
 from ...backend import limits
-from ...backend.faults import look
-from ...backend.streams import current_handle, wait
+from ...backend.faults import settle_before_read
+from ...backend.streams import current_handle, wait_for_stream
 from ...device_class import Device, default_device, opened
 from ...device_class import device as device_named
 from ...dtypes import DType
 from ...engine import tracer_api
 from ...errors import ArgumentError, DeviceError, DTypeError, ShapeError, SharingError
 from ...graph.expr import leaf, spec, storage_of
-from ...ir.formats import INFOS
+from ...ir.formats import DTYPE_INFOS
 from ...layout import Shape, StridedView
 from ...memory import foreign
 from ...memory.addresses import require_memory
@@ -48,9 +48,9 @@ from ...memory.overlap import connect_foreign, register_visible
 from ...memory.storage import storage_at
 from ...ops.table import COPY
 from ...plugins.registry import devices
-from ...tensor.host import evaluate, evaluated, export, is_writable
+from ...tensor.host import evaluate, evaluate_leaf, export_leaf, is_writable
 from ...tensor.primitives import apply
-from ...tensor.tensor import Tensor, make, strided
+from ...tensor.tensor import Tensor, create_tensor, strided
 from ..creation.constructors import extents
 from ..datatypes import DeviceLike, DTypeLike, Kind, get_default_dtype, isdtype, move
 
@@ -71,29 +71,29 @@ class HasDLPack(DLPackProducer, Protocol):
 
 __all__ = ["array_namespace_info", "from_blob", "from_dlpack"]
 
-HOST = 1  # DLPack's device type of memory that the CPU reads and writes
-VERSION = (1, 0)
+DLPACK_CPU = 1  # DLPack's device type of memory that the CPU reads and writes
+DLPACK_VERSION = (1, 0)
 READ_ONLY, COPIED = 1, 2  # flags of DLManagedTensorVersioned
-CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-FORMAT_CODES = {  # dtypes with a code of their own
+DLPACK_KIND_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+DLPACK_DTYPE_CODES = {  # dtypes with a code of their own
     D.bfloat16: 4,
 }
 
 
-class _Device(Structure):
+class _DLDevice(Structure):
     _fields_ = (("type", c_int32), ("id", c_int32))
 
 
-class _DType(Structure):
+class _DLDataType(Structure):
     _fields_ = (("code", c_uint8), ("bits", c_uint8), ("lanes", c_uint16))
 
 
-class _View(Structure):  # DLTensor
+class _DLTensor(Structure):  # DLTensor
     _fields_ = (
         ("data", c_void_p),
-        ("device", _Device),
+        ("device", _DLDevice),
         ("ndim", c_int32),
-        ("dtype", _DType),
+        ("dtype", _DLDataType),
         ("shape", POINTER(c_int64)),
         ("strides", POINTER(c_int64)),
         ("byte_offset", c_uint64),
@@ -103,24 +103,24 @@ class _View(Structure):  # DLTensor
 _Deleter = ctypes.CFUNCTYPE(None, c_void_p)
 
 
-class _Managed(Structure):  # DLManagedTensor
-    _fields_ = (("view", _View), ("context", c_void_p), ("deleter", c_void_p))
+class _DLManagedTensor(Structure):  # DLManagedTensor
+    _fields_ = (("view", _DLTensor), ("context", c_void_p), ("deleter", c_void_p))
 
 
-class _Versioned(Structure):  # DLManagedTensorVersioned
+class _DLManagedTensorVersioned(Structure):  # DLManagedTensorVersioned
     _fields_ = (
         ("major", c_uint32),
         ("minor", c_uint32),
         ("context", c_void_p),
         ("deleter", c_void_p),
         ("flags", c_uint64),
-        ("view", _View),
+        ("view", _DLTensor),
     )
 
 
-_STRUCTS: dict[bytes, type[_Managed] | type[_Versioned]] = {
-    b"dltensor": _Managed,
-    b"dltensor_versioned": _Versioned,
+_STRUCTS: dict[bytes, type[_DLManagedTensor] | type[_DLManagedTensorVersioned]] = {
+    b"dltensor": _DLManagedTensor,
+    b"dltensor_versioned": _DLManagedTensorVersioned,
 }
 _USED_NAMES = {b"dltensor": b"used_dltensor", b"dltensor_versioned": b"used_dltensor_versioned"}
 
@@ -129,13 +129,13 @@ _new_capsule = ctypes.pythonapi.PyCapsule_New
 _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [c_void_p, ctypes.c_char_p, _capsule_destructor]
 # The destructor must not change the reference count of a dying capsule, so it gets its address.
-_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
+_is_capsule_valid = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
     ("PyCapsule_IsValid", ctypes.pythonapi)
 )
-_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(
+_capsule_pointer = ctypes.PYFUNCTYPE(c_void_p, c_void_p, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
-_rename = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
+_rename_capsule = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
     ("PyCapsule_SetName", ctypes.pythonapi)
 )
 
@@ -143,7 +143,7 @@ _rename = ctypes.PYFUNCTYPE(ctypes.c_int, c_void_p, ctypes.c_char_p)(
 # --- import --------------------------------------------------------------------------------------
 
 
-def share(
+def wrap_memory(
     owner: object,
     address: int,
     shape: Shape,
@@ -157,7 +157,7 @@ def share(
 
     source: the object that the memory was taken from, if that is not the owner.
     """
-    low, high = lay.span(StridedView(shape, strides, 0))
+    low, high = lay.element_span(StridedView(shape, strides, 0))
     nbytes = (high - low) * dtype.itemsize
     start = address + low * dtype.itemsize
     backend = opened(device).backend
@@ -170,7 +170,7 @@ def share(
     ptr = foreign(owner, handle, nbytes, device, 0, deleter)
     storage = storage_at(ptr, nbytes, device, read_only)
     connect_foreign(storage, owner if source is None else source)
-    return make(leaf(storage, spec(shape, dtype, device, "asarray"), strides, -low))
+    return create_tensor(leaf(storage, spec(shape, dtype, device, "asarray"), strides, -low))
 
 
 def address(a: np.ndarray) -> int:
@@ -187,7 +187,7 @@ def adopt(a: np.ndarray, dtype: DType, device: Device) -> Tensor:
     is_aligned = all(s % a.itemsize == 0 for s in a.strides)
     strides = tuple(s // a.itemsize for s in a.strides)
     shared = (
-        share(a, address(a), a.shape, strides, dtype, device, not a.flags.writeable)
+        wrap_memory(a, address(a), a.shape, strides, dtype, device, not a.flags.writeable)
         if is_aligned
         else None
     )
@@ -253,9 +253,9 @@ def from_blob(
             f"device {target} cannot use the memory at {start:#x}: the address is no multiple of "
             f"{want.itemsize}, the bytes of a {want.name}; copy it to one that is"
         )
-    low, high = (n * want.itemsize for n in lay.span(StridedView(sizes, steps, 0)))
+    low, high = (n * want.itemsize for n in lay.element_span(StridedView(sizes, steps, 0)))
     require_memory("from_blob", start + low, high - low, target)
-    tensor = share(owner, start, sizes, steps, want, target, False)
+    tensor = wrap_memory(owner, start, sizes, steps, want, target, False)
     if tensor is None:
         raise SharingError(f"device {target} cannot use the memory at {start:#x} as it is")
     if deleter is not None:
@@ -271,7 +271,7 @@ class _DLPackOwner:
     # In a slot, so that Python calls the other library's function directly: no Ctrl-C in between.
     __del__: Callable[[], object]
 
-    def __init__(self, managed: _Managed | _Versioned) -> None:
+    def __init__(self, managed: _DLManagedTensor | _DLManagedTensorVersioned) -> None:
         self.managed = managed
         if managed.deleter:
             self.__del__ = partial(_Deleter(managed.deleter), ctypes.addressof(managed))
@@ -303,7 +303,7 @@ def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None
         raise DTypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__; see dt.asarray")
     producer = tuple(map(int, x.__dlpack_device__()))
     target = _default_target(*producer) if device is None else device_named(device, "from_dlpack")
-    shared = _share_capsule(x, target) if _reaches(target, *producer) else None
+    shared = _share_capsule(x, target) if _can_reach_memory(target, *producer) else None
     if shared is not None and not copy:
         return shared
     if copy is False:
@@ -323,14 +323,16 @@ def _share_capsule(x: DLPackProducer, target: Device) -> Tensor | None:
         tuple(v.strides[i] for i in range(v.ndim)) if v.strides else lay.contiguous_strides(shape)
     )
     # A capsule without a version has no read-only flag, not even for JAX's immutable arrays.
-    read_only = not isinstance(owner.managed, _Versioned) or bool(owner.managed.flags & READ_ONLY)
+    read_only = not isinstance(owner.managed, _DLManagedTensorVersioned) or bool(
+        owner.managed.flags & READ_ONLY
+    )
     d, address = v.dtype, (v.data or 0) + v.byte_offset
     dtype = _dtype_from_code(d.code, d.bits, d.lanes)
-    return share(owner, address, shape, strides, dtype, target, read_only, x)
+    return wrap_memory(owner, address, shape, strides, dtype, target, read_only, x)
 
 
-def _from_own_tensor(x: Tensor, wanted: DeviceLike, copy: bool | None) -> Tensor:
-    target = x.device if wanted is None else device_named(wanted, "from_dlpack")
+def _from_own_tensor(x: Tensor, device_like: DeviceLike, copy: bool | None) -> Tensor:
+    target = x.device if device_like is None else device_named(device_like, "from_dlpack")
     if target is not x.device and copy is False:
         raise SharingError(
             f"from_dlpack: a tensor on {x.device} is on {target} only by a copy, and copy=False "
@@ -343,13 +345,15 @@ def _from_own_tensor(x: Tensor, wanted: DeviceLike, copy: bool | None) -> Tensor
 def _copy_foreign(x: HasDLPack, shared: Tensor | None, target: Device, kind: int) -> Tensor:
     """Copy foreign memory at once, because its owner may change it later."""
     if shared is None:
-        host = next((d for d in devices() if _reaches(d, HOST)), None)
+        host = next((d for d in devices() if _can_reach_memory(d, DLPACK_CPU)), None)
         if host is not None:
-            shared = _share_capsule(x if kind == HOST else _HostCopyProducer(x, kind, target), host)
+            shared = _share_capsule(
+                x if kind == DLPACK_CPU else _HostCopyProducer(x, kind, target), host
+            )
         if shared is None:
             raise (
-                _out_of_reach(kind, target)
-                if kind != HOST or host is None
+                _unreachable_memory_error(kind, target)
+                if kind != DLPACK_CPU or host is None
                 else SharingError(
                     "from_dlpack: the address of this memory is no multiple of its elements' size; "
                     "copy the array in its own library first"
@@ -366,24 +370,24 @@ class _HostCopyProducer:
     def __init__(self, x: DLPackProducer, kind: int, target: Device) -> None:
         self.x, self.kind, self.target = x, kind, target
 
-    def __dlpack__(self, **asked: object) -> object:
+    def __dlpack__(self, **options: object) -> object:
         try:
-            return self.x.__dlpack__(**asked, dl_device=(HOST, 0))
+            return self.x.__dlpack__(**options, dl_device=(DLPACK_CPU, 0))
         except (TypeError, ValueError, NotImplementedError) as error:  # some libraries cannot
-            raise _out_of_reach(self.kind, self.target) from error
+            raise _unreachable_memory_error(self.kind, self.target) from error
 
 
-def _out_of_reach(kind: int, target: Device) -> DeviceError:
+def _unreachable_memory_error(kind: int, target: Device) -> DeviceError:
     return DeviceError(
         f"from_dlpack: device {target} cannot reach memory of DLPack's device type {kind}; copy "
         "the array to the host in its own library first"
     )
 
 
-def _reaches(d: Device, kind: int, index: int = 0) -> bool:
+def _can_reach_memory(d: Device, kind: int, index: int = 0) -> bool:
     """Return True if a device's memory belongs to this DLPack device."""
     same = opened(d).backend.dlpack_type == kind
-    return same and (kind == HOST or index == d.index)
+    return same and (kind == DLPACK_CPU or index == d.index)
 
 
 def _default_target(kind: int, index: int) -> Device:
@@ -392,9 +396,9 @@ def _default_target(kind: int, index: int) -> Device:
     It is the default device if that can access the memory, or if the memory is the host's.
     """
     default = default_device()
-    if kind == HOST or _reaches(default, kind, index):
+    if kind == DLPACK_CPU or _can_reach_memory(default, kind, index):
         return default
-    reachable = [d for d in devices() if _reaches(d, kind, index)]
+    reachable = [d for d in devices() if _can_reach_memory(d, kind, index)]
     if not reachable:
         raise DeviceError(
             f"from_dlpack: no installed backend shares memory of DLPack's device type {kind}; "
@@ -407,7 +411,7 @@ def _default_target(kind: int, index: int) -> Device:
 def _capsule(x: DLPackProducer) -> object:
     try:
         try:
-            return x.__dlpack__(max_version=VERSION)
+            return x.__dlpack__(max_version=DLPACK_VERSION)
         except TypeError:  # from before DLPack 1.0
             return x.__dlpack__()
     except (BufferError, ValueError) as error:
@@ -418,14 +422,14 @@ def _consume_capsule(capsule: object) -> _DLPackOwner:
     """Take ownership of the tensor in a capsule."""
     at = id(capsule)
     for name, form in _STRUCTS.items():
-        if _is_valid(at, name):
-            managed = form.from_address(_pointer(at, name))
-            if form is _Versioned and managed.major > VERSION[0]:
+        if _is_capsule_valid(at, name):
+            managed = form.from_address(_capsule_pointer(at, name))
+            if form is _DLManagedTensorVersioned and managed.major > DLPACK_VERSION[0]:
                 raise SharingError(
                     f"from_dlpack: DLPack {managed.major}.{managed.minor} is newer than "
-                    f"{VERSION[0]}"
+                    f"{DLPACK_VERSION[0]}"
                 )
-            _rename(at, _USED_NAMES[name])
+            _rename_capsule(at, _USED_NAMES[name])
             return _DLPackOwner(managed)
     raise SharingError("from_dlpack: the capsule holds no DLPack tensor, or was used before")
 
@@ -434,20 +438,20 @@ def _consume_capsule(capsule: object) -> _DLPackOwner:
 def _dtype_from_code(*code: int) -> DType:
     """Return the dtype with DLPack's code, bits and lanes."""
     for dtype in D.ALL:
-        if code == (_code(dtype), dtype.bits, 1):
+        if code == (_dlpack_code(dtype), dtype.bits, 1):
             return dtype
     D.load_plugins()
-    for plugin_dtype, info in INFOS.items():
+    for plugin_dtype, info in DTYPE_INFOS.items():
         if code == (info.dlpack, plugin_dtype.bits, 1):
             return plugin_dtype
     description = "DLPack's code {} of {} bits, {} lanes".format(*code)
     raise DTypeError(f"from_dlpack: no dovetail dtype for {description}")
 
 
-def _code(d: DType) -> int:
-    if d not in INFOS:
-        return FORMAT_CODES.get(d, CODES[d.kind])
-    code = INFOS[d].dlpack
+def _dlpack_code(d: DType) -> int:
+    if d not in DTYPE_INFOS:
+        return DLPACK_DTYPE_CODES.get(d, DLPACK_KIND_CODES[d.kind])
+    code = DTYPE_INFOS[d].dlpack
     if code is None:
         ways = f"see x.view(dt.uint{d.bits}) for its bits, or x.astype(dt.float32)"
         raise SharingError(f"__dlpack__: DLPack has no code for {d.name}; {ways}")
@@ -456,30 +460,30 @@ def _code(d: DType) -> int:
 
 # --- export --------------------------------------------------------------------------------------
 
-_exported: dict[
-    int, tuple[_Managed | _Versioned, *tuple[object, ...]]
+_live_exports: dict[
+    int, tuple[_DLManagedTensor | _DLManagedTensorVersioned, *tuple[object, ...]]
 ] = {}  # address of a struct -> the objects that must live as long as it
 
 
-def _release(address: int) -> None:
-    _exported.pop(address, None)
+def _release_export(address: int) -> None:
+    _live_exports.pop(address, None)
 
 
-def _discard(capsule: int) -> None:
+def _discard_capsule(capsule: int) -> None:
     """Release the struct of a dying capsule, unless a consumer has taken it."""
     for name in _STRUCTS:
-        if _is_valid(capsule, name):
-            _release(_pointer(capsule, name))
+        if _is_capsule_valid(capsule, name):
+            _release_export(_capsule_pointer(capsule, name))
 
 
-_release_callback = _Deleter(_exported.pop)  # in C: Ctrl-C in a callback would be lost
-_discard_callback = _capsule_destructor(_discard)
+_release_callback = _Deleter(_live_exports.pop)  # in C: Ctrl-C in a callback would be lost
+_discard_callback = _capsule_destructor(_discard_capsule)
 
 
 @atexit.register
 def _leak_exports() -> None:
     """Make exported structs safe to release after Python has shut down: no callback runs then."""
-    for managed, *_ in _exported.values():
+    for managed, *_ in _live_exports.values():
         managed.deleter = None
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(managed))
 
@@ -495,7 +499,7 @@ def dlpack_device(x: Tensor) -> tuple[int, int]:
             f"__dlpack_device__: {x.device} has no place in DLPack; move the tensor with "
             f"x.to(device)"
         )
-    return kind, 0 if kind == HOST else x.device.index
+    return kind, 0 if kind == DLPACK_CPU else x.device.index
 
 
 def dlpack(
@@ -515,7 +519,7 @@ def dlpack(
     """
     here = dlpack_device(x) if dl_device is None or opened(x.device).backend.dlpack_type else (0, 0)
     if dl_device is not None and tuple(dl_device) != here:
-        x, copy = _on_host(x, tuple(dl_device), copy), False
+        x, copy = _copy_to_host(x, tuple(dl_device), copy), False
         flags = COPIED
     else:
         x, flags = (apply(COPY, (x,)), COPIED) if copy else (x, 0)
@@ -524,19 +528,22 @@ def dlpack(
     return _new_capsule(ctypes.addressof(managed), name, _discard_callback)
 
 
-def _on_host(x: Tensor, wanted: tuple[int, ...], copy: bool | None) -> Tensor:
+def _copy_to_host(x: Tensor, dlpack_device_pair: tuple[int, ...], copy: bool | None) -> Tensor:
     host = next((d for d in devices() if opened(d).backend.host), None)
-    if wanted[0] != HOST or copy is False or host is None:
+    if dlpack_device_pair[0] != DLPACK_CPU or copy is False or host is None:
         raise SharingError(
-            f"__dlpack__: a tensor on {x.device} cannot be had on DLPack device {wanted}, "
+            f"__dlpack__: a tensor on {x.device} cannot be had on DLPack device "
+            f"{dlpack_device_pair}, "
             f"copy={copy}"
         )
     return move(x, host)
 
 
-def _export_struct(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
+def _export_struct(
+    x: Tensor, name: bytes, flags: int
+) -> _DLManagedTensor | _DLManagedTensorVersioned:
     tracer_api.refuse_read("__dlpack__() asks for a tensor's memory", x)
-    e = evaluated(strided("__dlpack__", x))
+    e = evaluate_leaf(strided("__dlpack__", x))
     storage = storage_of(e)
     if not is_writable(e):
         flags |= READ_ONLY
@@ -544,30 +551,30 @@ def _export_struct(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
         raise SharingError(
             "__dlpack__: read-only memory needs DLPack 1.0 (max_version); export x.copy() instead"
         )
-    owner = storage if flags & READ_ONLY else export(e)
+    owner = storage if flags & READ_ONLY else export_leaf(e)
     here = opened(x.device)
     backend = here.backend
-    wait(here, current_handle(x.device))
-    look(storage)
+    wait_for_stream(here, current_handle(x.device))
+    settle_before_read(storage)
     at = storage.ptr.offset + e.offset * x.itemsize
     address = backend.host_address(storage.ptr.handle, at)
     register_visible(storage)
     managed = _STRUCTS[name]()
     n = max(x.ndim, 1)
     shape, strides = (c_int64 * n)(*x.shape), (c_int64 * n)(*e.strides)
-    managed.view = _View(
+    managed.view = _DLTensor(
         (int(storage.ptr.handle) + at if address is None else address) if x.size else None,
-        _Device(*dlpack_device(x)),
+        _DLDevice(*dlpack_device(x)),
         x.ndim,
-        _DType(_code(x.dtype), x.dtype.bits, 1),
+        _DLDataType(_dlpack_code(x.dtype), x.dtype.bits, 1),
         shape,
         strides,
         0,
     )
     managed.deleter = ctypes.cast(_release_callback, c_void_p)
-    if isinstance(managed, _Versioned):
-        (managed.major, managed.minor), managed.flags = VERSION, flags
-    _exported[ctypes.addressof(managed)] = (managed, shape, strides, owner)
+    if isinstance(managed, _DLManagedTensorVersioned):
+        (managed.major, managed.minor), managed.flags = DLPACK_VERSION, flags
+    _live_exports[ctypes.addressof(managed)] = (managed, shape, strides, owner)
     return managed
 
 

@@ -3,7 +3,7 @@
 A pickle holds the elements of a tensor and the name of its device. Tensors over one storage share
 memory again: in a deep copy always, in a pickle if an earlier tensor contains their elements. An
 unpickled tensor is on its former device, or on the default one if that is not available.
-Unpickling calls only `loaded` and `loaded_memory`. Pickles contain these names.
+Unpickling calls only `load_view` and `load_memory`. Pickles contain these names.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ...errors import ArgumentError, DeviceError, DovetailWarning, GradientError
 from ...graph.expr import Expr, leaf, spec, storage_of
 from ...layout import Shape, StridedView
 from ...ops import table as ops
-from ...tensor.host import evaluated, from_host, host_array, is_ours
+from ...tensor.host import evaluate_leaf, from_host, host_array, is_tensor_memory
 from ...tensor.primitives import apply
-from ...tensor.tensor import Tensor, make
+from ...tensor.tensor import Tensor, create_tensor
 from ..shape.manipulation import as_strided
-from .interop import share
+from .interop import wrap_memory
 
 Buffer: TypeAlias = bytes | bytearray | memoryview | pickle.PickleBuffer
 Reduced: TypeAlias = tuple[Callable[..., Tensor], tuple[object, ...]]  # for `pickle`
@@ -39,7 +39,7 @@ Reduced: TypeAlias = tuple[Callable[..., Tensor], tuple[object, ...]]  # for `pi
 def _flat_view(e: Expr, low: int, high: int) -> Tensor:
     """Return the elements low..high-1 of a leaf's storage."""
     s = spec((high - low,), e.spec.dtype, e.spec.device)
-    return make(leaf(storage_of(e), s, (1,), low))
+    return create_tensor(leaf(storage_of(e), s, (1,), low))
 
 
 def _require_leaf(name: str, x: Tensor) -> None:
@@ -72,7 +72,7 @@ def deep_copy_tensor(x: Tensor, memo: dict[int, object]) -> Tensor:
     Raises: GradientError for a result that is bound to its operands.
     """
     _require_leaf("deepcopy", x)
-    e = evaluated(x)
+    e = evaluate_leaf(x)
     storage = storage_of(e)
     key: Any = (id(storage), x.dtype)  # a view of the bits gets a copy of its own
     if key not in memo:
@@ -112,7 +112,7 @@ class _MemoryRun:
         by_buffer = index(protocol) >= 5  # writable, so that the receiver can share its memory
         raw = host_array(x, np.dtype(f"V{x.itemsize}"), by_buffer).view(np.uint8)
         data = pickle.PickleBuffer(raw.data) if by_buffer else raw.tobytes()
-        return loaded_memory, (str(x.device), x.dtype, data)
+        return load_memory, (str(x.device), x.dtype, data)
 
 
 _runs: WeakValueDictionary[int, _MemoryRun] = WeakValueDictionary()  # by the id of the storage
@@ -124,20 +124,20 @@ def reduce_for_pickle(x: Tensor, protocol: SupportsIndex) -> Reduced:
     Raises: GradientError for a result that is bound to its operands.
     """
     _require_leaf("pickle", x)
-    e = evaluated(x)
-    low, high = lay.span(StridedView(e.spec.shape, e.strides, e.offset))
+    e = evaluate_leaf(x)
+    low, high = lay.element_span(StridedView(e.spec.shape, e.strides, e.offset))
     memory = _runs.get(id(storage_of(e)))
     has_dtype = memory is not None and memory.elements.dtype is x.dtype
     if memory is None or not has_dtype or not memory.low <= low <= high <= memory.high:
         if high - low > e.spec.size:  # a view with gaps: send a dense copy
-            e = evaluated(apply(ops.COPY, (x.detach(),)))
+            e = evaluate_leaf(apply(ops.COPY, (x.detach(),)))
             low, high = 0, e.spec.size
         memory = _runs[id(storage_of(e))] = _MemoryRun(e, low, high)
     view = (e.spec.shape, e.strides, e.offset - memory.low)
-    return loaded, (memory, *view, x.requires_grad, x.grad)
+    return load_view, (memory, *view, x.requires_grad, x.grad)
 
 
-def loaded_memory(device: str, dtype: DType, data: Buffer) -> Tensor:
+def load_memory(device: str, dtype: DType, data: Buffer) -> Tensor:
     """Return the elements in a buffer as a vector on a device.
 
     It shares the buffer if that is writable, usable by the device and not a tensor's yet; else it
@@ -150,18 +150,18 @@ def loaded_memory(device: str, dtype: DType, data: Buffer) -> Tensor:
         raise ArgumentError(f"pickle: {raw.size} bytes are no elements of {dtype.name}")
     shape = (raw.size // dtype.itemsize,)
     shared = None
-    if raw.flags.writeable and raw.size and not is_ours(data):
-        shared = share(data, raw.ctypes.data, shape, (1,), dtype, target, False)
+    if raw.flags.writeable and raw.size and not is_tensor_memory(data):
+        shared = wrap_memory(data, raw.ctypes.data, shape, (1,), dtype, target, False)
     return from_host(raw.view(f"V{dtype.itemsize}"), dtype, target) if shared is None else shared
 
 
-def _usable_device(wanted: Device) -> Device:
+def _usable_device(device: Device) -> Device:
     """Return the wanted device if it is usable, else the default one, with a warning."""
     try:
-        return usable(wanted)
+        return usable(device)
     except (DeviceError, PluginError) as error:
         default = default_device()
-        message = f"pickle: it holds a tensor on {wanted}, which cannot be had here ({error})"
+        message = f"pickle: it holds a tensor on {device}, which cannot be had here ({error})"
         try:
             usable(default)
         except (DeviceError, PluginError) as other:
@@ -170,7 +170,7 @@ def _usable_device(wanted: Device) -> Device:
         return default
 
 
-def loaded(
+def load_view(
     memory: Tensor,
     shape: Shape,
     strides: Shape,

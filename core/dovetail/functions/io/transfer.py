@@ -11,7 +11,7 @@ from collections import deque
 from functools import partial
 from typing import cast
 
-from ...backend.faults import carried, look
+from ...backend.faults import inherited_checks, settle_before_read
 from ...backend.interface import Backend
 from ...backend.streams import current_handle
 from ...device_class import Device, opened, opened_devices
@@ -24,9 +24,9 @@ from ...memory import CachingAllocator, DataPtr, foreign
 from ...memory.storage import storage_at
 from ...ops.table import COPY
 from ...plugins.registry import devices
-from ...tensor.host import evaluated, fresh
+from ...tensor.host import allocate_leaf, evaluate_leaf
 from ...tensor.primitives import apply
-from ...tensor.tensor import Tensor, make, strided
+from ...tensor.tensor import Tensor, create_tensor, strided
 
 __all__ = ["pin_memory"]
 
@@ -50,29 +50,33 @@ class _Copy:
         self.opened.backend.wait_event(None, self.event)
 
 
-_orphans: deque[_Copy] = deque()  # copies whose pointers have died; their memory is freed later
+_orphaned_copies: deque[_Copy] = (
+    deque()
+)  # copies whose pointers have died; their memory is freed later
 _free_lock = Lock()
 
 
 def depart(ptr: DataPtr, device: Device, stream: object) -> None:
     """Record that all copies of `device` queued on `stream` until now use host memory `ptr`."""
-    _free_landed()
+    _free_finished_copies()
     copy = _Copy(device, stream, ptr)
-    ptr.depart(copy, partial(_orphans.append, copy))
+    ptr.depart(copy, partial(_orphaned_copies.append, copy))
 
 
-def _free_landed() -> None:
+def _free_finished_copies() -> None:
     """Free the host memory of finished copies whose pointers have died."""
     with _free_lock:
-        for _ in range(len(_orphans)):
-            copy = _orphans[0]
+        for _ in range(len(_orphaned_copies)):
+            copy = _orphaned_copies[0]
             landed = copy.is_done()
-            if not _orphans or _orphans[0] is not copy:  # a finaliser changed the queue
+            if (
+                not _orphaned_copies or _orphaned_copies[0] is not copy
+            ):  # a finaliser changed the queue
                 return
             if not landed:
-                _orphans.rotate(-1)
+                _orphaned_copies.rotate(-1)
                 continue
-            del _orphans[0]  # no call before the next line: Ctrl-C cannot come between
+            del _orphaned_copies[0]  # no call before the next line: Ctrl-C cannot come between
             if copy.give_back is not None:
                 copy.give_back()
 
@@ -92,12 +96,12 @@ class _PinnedBackend:
 _pools: dict[Backend, CachingAllocator] = {}
 
 
-def _allocate_pinned(nbytes: int, host: Device, pinner: Device) -> DataPtr:
-    """Allocate page-locked memory of `host`, for copies to and from `pinner`."""
-    _free_landed()
-    backend = opened(pinner).backend
+def _allocate_pinned(nbytes: int, host: Device, pinning_device: Device) -> DataPtr:
+    """Allocate page-locked memory of `host`, for copies to and from `pinning_device`."""
+    _free_finished_copies()
+    backend = opened(pinning_device).backend
     if backend not in _pools:
-        _pools[backend] = CachingAllocator(cast(Backend, _PinnedBackend(backend)), pinner)
+        _pools[backend] = CachingAllocator(cast(Backend, _PinnedBackend(backend)), pinning_device)
     ptr = _pools[backend].allocate(nbytes)
     handle = opened(host).backend.adopt(ptr.handle + ptr.offset, nbytes)
     return foreign(ptr, handle, nbytes, host)
@@ -114,7 +118,7 @@ def is_pinned(x: Tensor) -> bool:
     >>> dt.zeros(2, device="reference").is_pinned()
     False
     """
-    return type(storage_of(evaluated(strided("is_pinned", x))).ptr.context) is DataPtr
+    return type(storage_of(evaluate_leaf(strided("is_pinned", x))).ptr.context) is DataPtr
 
 
 def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
@@ -139,23 +143,27 @@ def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
         return x
     pinner = _pinning_device(device)
     e = _contiguous_expr(x)
-    look(storage_of(e))
+    settle_before_read(storage_of(e))
     ptr = _allocate_pinned(e.spec.size * e.spec.dtype.itemsize, x.device, pinner)
     pinned = leaf(storage_at(ptr, ptr.nbytes, x.device), e.spec, e.spec.strides, 0)
     if e.spec.size:
         _bytes_of(pinned)[:] = _bytes_of(e)
-    return make(pinned)
+    return create_tensor(pinned)
 
 
-def _pinning_device(wanted: Device | str | None) -> Device:
+def _pinning_device(device_like: Device | str | None) -> Device:
     candidates = (
-        [device_named(wanted, "pin_memory")]
-        if wanted is not None
+        [device_named(device_like, "pin_memory")]
+        if device_like is not None
         else [*opened_devices(), *devices()]
     )
     chosen = next((d for d in candidates if opened(d).backend.pins_memory), None)
     if chosen is None:
-        lacks = "no device on this machine locks" if wanted is None else f"{wanted} does not lock"
+        lacks = (
+            "no device on this machine locks"
+            if device_like is None
+            else f"{device_like} does not lock"
+        )
         raise DeviceError(
             f"pin_memory: {lacks} pages of the host's memory; leave it out: a copy from ordinary "
             "memory works, and is waited for"
@@ -172,13 +180,13 @@ def queue_move(x: Tensor, target: Device) -> Tensor | None:
         return None
     e = _contiguous_expr(x)
     moved = _upload(e, target) if _on_host(x.device) else _download(e, target)
-    moved.storage.checks = carried((storage_of(e),))  # a read of the copy raises the error
-    return make(moved)
+    moved.storage.checks = inherited_checks((storage_of(e),))  # a read of the copy raises the error
+    return create_tensor(moved)
 
 
 def _upload(e: Expr, target: Device) -> Expr:
     uploaded, backend, stream = (
-        fresh(spec(e.spec.shape, e.spec.dtype, target)),
+        allocate_leaf(spec(e.spec.shape, e.spec.dtype, target)),
         *_backend_and_stream(target),
     )
     if e.spec.size:
@@ -198,7 +206,7 @@ def _download(e: Expr, target: Device) -> Expr:
         ptr = _allocate_pinned(nbytes, target, e.spec.device)
         downloaded = leaf(storage_at(ptr, nbytes, target), s, s.strides, 0)
     else:
-        downloaded = fresh(s)
+        downloaded = allocate_leaf(s)
     if nbytes:
         source = storage_of(e).ptr
         at = source.offset + e.offset * s.dtype.itemsize
@@ -220,7 +228,7 @@ def _on_host(device: Device) -> bool:
 def _contiguous_expr(x: Tensor) -> Expr:
     """Return the tensor's expression in contiguous memory."""
     tracer_api.refuse_read("a tensor moves between devices", x)
-    return evaluated(x if x.is_contiguous() else apply(COPY, (x,)))
+    return evaluate_leaf(x if x.is_contiguous() else apply(COPY, (x,)))
 
 
 def _bytes_of(e: Expr) -> memoryview:

@@ -14,8 +14,8 @@ from ... import layout as lay
 from ...argument_checks import choice, function, integer, integers, named
 from ...dtypes import complex64, complex128, float64, int64, uint8
 from ...errors import DTypeError, ShapeError
-from ...tensor.host import shown
-from ...tensor.promotion import Array, Operand, brought
+from ...tensor.host import printable_values
+from ...tensor.promotion import Array, Operand, as_tensors
 from ...tensor.tensor import Tensor
 from ..creation.constructors import arange, zeros, zeros_like
 from ..creation.from_values import asarray
@@ -23,7 +23,7 @@ from ..datatypes import DeviceLike, DTypeLike, any_dtype, cast, finfo, result_ty
 from ..elementwise import op_functions as ew
 from ..elementwise.lerp import lerp
 from ..indexing.index_reads import take_along_axis
-from ..products.einsum import named_sublists
+from ..products.einsum import parse_sublists
 from ..reductions.statistics import all as all_of
 from ..reductions.statistics import sum as sum_of
 from ..shape.copies import concat, stack
@@ -103,7 +103,7 @@ def apply_over_axes(func: Callable[..., Tensor], a: Tensor, axes: int | Sequence
 @named
 def polydiv(u: Array, v: Array) -> tuple[Tensor, Tensor]:
     """Return quotient and remainder of polynomials, coefficients from the highest power on."""
-    a, b = (ew.divide(ravel(x), 1) for x in brought("polydiv", u, v))
+    a, b = (ew.divide(ravel(x), 1) for x in as_tensors("polydiv", u, v))
     if not a.size or not b.size:
         raise ShapeError("polydiv: a polynomial has at least one coefficient")
     a, b = a + ew.multiply(b[0], 0), b + ew.multiply(a[0], 0)  # promote to one dtype
@@ -114,7 +114,7 @@ def polydiv(u: Array, v: Array) -> tuple[Tensor, Tensor]:
         remainder = concat([remainder[:k], remainder[k : k + n] - d * b, remainder[k + n :]])
         coefficients.append(d)
     quotient = stack(coefficients) if coefficients else zeros((1,), dtype=a.dtype, device=a.device)
-    is_nonzero = np.abs(shown(remainder)) > 1e-8  # as NumPy trims the remainder
+    is_nonzero = np.abs(printable_values(remainder)) > 1e-8  # as NumPy trims the remainder
     first = int(np.argmax(is_nonzero)) if is_nonzero.any() else remainder.size - 1
     return quotient, remainder[first:]
 
@@ -164,7 +164,7 @@ def packbits(a: Tensor, axis: int | None = None, bitorder: str = "big") -> Tenso
 def einsum_path(subscripts: object, *operands: Array, optimize: object = "greedy") -> object:
     """Return NumPy's path, which depends only on the shapes."""
     if not isinstance(subscripts, str):
-        subscripts, operands = named_sublists(subscripts, *operands)
+        subscripts, operands = parse_sublists(subscripts, *operands)
     shapes = [np.broadcast_to(np.float64(0), np.shape(x)) for x in operands]  # type: ignore[arg-type]  # every operand has a shape
     path: object = np.einsum_path(subscripts, *shapes, optimize=optimize)  # type: ignore[arg-type]  # NumPy checks it
     return path
@@ -204,7 +204,7 @@ def linspace(
     return (result, step) if retstep else result
 
 
-NUMPYS: dict[object, Callable[..., object]] = {
+EXTRA_FUNCTIONS: dict[object, Callable[..., object]] = {
     getattr(np, f.__name__): f
     for f in (
         fix, rollaxis, real_if_close, sort_complex, float_power, apply_along_axis, apply_over_axes,

@@ -102,7 +102,7 @@ def _tri(
     return tril(ones((N, N if M is None else M), dtype=dtype, device=device), k)
 
 
-MADE_LIKE: dict[object, Function] = {
+LIKE_FUNCTIONS: dict[object, Function] = {
     **dict.fromkeys((np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray), _asarray),
     np.array: _array,
     np.arange: _arange,

@@ -22,14 +22,14 @@ from ... import layout as lay
 from ...argument_checks import exclusive, integers
 from ...errors import DTypeError
 from ...tensor.promotion import (
-    ARRAYS,
+    ARRAY_TYPES,
     PYTHON_NUMBERS,
     Array,
     Operand,
     Scalar,
-    beside,
-    brought,
-    decides,
+    as_operand,
+    as_tensors,
+    overrides_operators,
 )
 from ...tensor.tensor import Tensor
 from ...tensor.writes import write_out
@@ -43,9 +43,9 @@ from ..products import matrix_products
 from ..reductions import cumulative, statistics
 from ..reductions.statistics import Axis
 from ..shape import copies, manipulation
-from ..shape.joining import Cuts, cut
+from ..shape.joining import SplitPoints, split_views
 from ..sorting import distinct, stable_sort
-from .like_creation import MADE_LIKE, with_dims
+from .like_creation import LIKE_FUNCTIONS, with_dims
 from .same_names import (
     Function,
     call_namesake,
@@ -56,11 +56,11 @@ from .same_names import (
     not_supported_error,
 )
 
-Maker: TypeAlias = Callable[..., Tensor]
+TensorFunction: TypeAlias = Callable[..., Tensor]
 
 
 def _adapt_each(
-    names: str, module: ModuleType, adapt: Callable[[Maker], Function] = lambda ours: ours
+    names: str, module: ModuleType, adapt: Callable[[TensorFunction], Function] = lambda ours: ours
 ) -> dict[str, Function]:
     """Return a module's functions of these names, each passed through `adapt`."""
     return {n: adapt(getattr(module, n)) for n in names.split()}
@@ -101,7 +101,7 @@ UFUNCS: dict[object, Function] = {
     np.vecdot: matrix_products.vecdot,
     np.conjugate: op_functions.conj,
 }
-_REDUCTIONS: dict[object, Maker] = {
+_REDUCTIONS: dict[object, TensorFunction] = {
     np.add: statistics.sum,
     np.multiply: statistics.prod,
     np.maximum: statistics.max,
@@ -109,7 +109,7 @@ _REDUCTIONS: dict[object, Maker] = {
     np.logical_and: statistics.all,
     np.logical_or: statistics.any,
 }
-_ACCUMULATIONS: dict[object, Maker] = {
+_ACCUMULATIONS: dict[object, TensorFunction] = {
     np.add: cumulative.cumulative_sum,
     np.multiply: cumulative.cumulative_prod,
 }
@@ -127,7 +127,7 @@ def array_ufunc(
 
     Raises: DTypeError for ufuncs, methods and parameters that dovetail lacks; else as the function.
     """
-    if any(decides(v) for v in (*inputs, *out)):
+    if any(overrides_operators(v) for v in (*inputs, *out)):
         return NotImplemented
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
     targets = [o for o in out if o is None or isinstance(o, Tensor)]
@@ -140,7 +140,9 @@ def array_ufunc(
     if ours is None:
         raise not_supported_error(name)
     if not any(isinstance(v, Tensor) for v in inputs):
-        inputs = tuple([beside(name, v, out) if isinstance(v, ARRAYS) else v for v in inputs])
+        inputs = tuple(
+            [as_operand(name, v, out) if isinstance(v, ARRAY_TYPES) else v for v in inputs]
+        )
     if method == "__call__" and keywords.get("dtype") is not None:
         inputs, keywords = _in_dtype(ufunc, inputs, dict(keywords))
     result = call_with_signature(
@@ -182,30 +184,33 @@ def _ufunc(ufunc: np.ufunc, method: str) -> Function | None:
 
 
 @lru_cache
-def _reduction(ours: Maker) -> Function:
+def _reduction(implementation: TensorFunction) -> Function:
     def reduce(
         array: Tensor, axis: Axis = 0, *, keepdims: bool = False, **dtype: DTypeLike
     ) -> object:
         return call_with_signature(
-            ours.__name__, ours, (array,), {"axis": axis, "keepdims": keepdims, **dtype}
+            implementation.__name__,
+            implementation,
+            (array,),
+            {"axis": axis, "keepdims": keepdims, **dtype},
         )
 
     return reduce
 
 
 @lru_cache
-def _accumulation(ours: Maker) -> Function:
+def _accumulation(implementation: TensorFunction) -> Function:
     def accumulate(array: Tensor, axis: int = 0, dtype: DTypeLike = None) -> Tensor:
-        return ours(array, axis=axis, dtype=dtype)
+        return implementation(array, axis=axis, dtype=dtype)
 
     return accumulate
 
 
 @lru_cache
-def _outer(ours: Function) -> Function:
+def _outer(implementation: Function) -> Function:
     def outer(a: Array, b: Array) -> object:
-        x, y = brought(ours.__name__, a, b)
-        return ours(manipulation.reshape(x, (*x.shape, *(1,) * y.ndim)), y)
+        x, y = as_tensors(implementation.__name__, a, b)
+        return implementation(manipulation.reshape(x, (*x.shape, *(1,) * y.ndim)), y)
 
     return outer
 
@@ -213,7 +218,7 @@ def _outer(ours: Function) -> Function:
 # --- functions, with NumPy's parameters ----------------------------------------------------------
 
 
-def _adapt_sum(ours: Maker) -> Function:
+def _adapt_sum(implementation: TensorFunction) -> Function:
     def f(
         a: Tensor,
         axis: Axis = None,
@@ -221,21 +226,21 @@ def _adapt_sum(ours: Maker) -> Function:
         out: Tensor | None = None,
         keepdims: bool = False,
     ) -> Tensor:
-        return ours(a, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+        return implementation(a, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
     return f
 
 
-def _adapt_extreme(ours: Maker) -> Function:
+def _adapt_extreme(implementation: TensorFunction) -> Function:
     def f(
         a: Tensor, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
     ) -> Tensor:
-        return ours(a, axis=axis, out=out, keepdims=keepdims)
+        return implementation(a, axis=axis, out=out, keepdims=keepdims)
 
     return f
 
 
-def _adapt_moment(ours: Maker) -> Function:
+def _adapt_moment(implementation: TensorFunction) -> Function:
     def f(
         a: Tensor,
         axis: Axis = None,
@@ -246,35 +251,37 @@ def _adapt_moment(ours: Maker) -> Function:
         *,
         correction: float | None = None,
     ) -> Tensor:
-        exclusive(ours.__name__, ddof=ddof or None, correction=correction)
+        exclusive(implementation.__name__, ddof=ddof or None, correction=correction)
         n = ddof if correction is None else correction
         x = datatypes.cast(a, None if dtype is None else datatypes.real_dtype("std", dtype))
-        return ours(x, axis=axis, correction=n, keepdims=keepdims, out=out)
+        return implementation(x, axis=axis, correction=n, keepdims=keepdims, out=out)
 
     return f
 
 
-def _adapt_cumulative(ours: Maker) -> Function:
+def _adapt_cumulative(implementation: TensorFunction) -> Function:
     def f(
         a: Tensor, axis: int | None = None, dtype: DTypeLike = None, out: Tensor | None = None
     ) -> Tensor:
         x = manipulation.ravel(a) if axis is None else a
-        return ours(x, axis=0 if axis is None else axis, dtype=dtype, out=out)
+        return implementation(x, axis=0 if axis is None else axis, dtype=dtype, out=out)
 
     return f
 
 
-def _adapt_sort(ours: Maker) -> Function:
+def _adapt_sort(implementation: TensorFunction) -> Function:
     def f(
         a: Tensor, axis: int | None = -1, kind: object = None, *, stable: bool | None = None
     ) -> Tensor:
-        exclusive(ours.__name__, kind=kind, stable=stable)
-        return ours(manipulation.ravel(a) if axis is None else a, axis=-1 if axis is None else axis)
+        exclusive(implementation.__name__, kind=kind, stable=stable)
+        return implementation(
+            manipulation.ravel(a) if axis is None else a, axis=-1 if axis is None else axis
+        )
 
     return f
 
 
-def _adapt_like(ours: Maker) -> Function:
+def _adapt_like(implementation: TensorFunction) -> Function:
     def f(
         a: Tensor,
         dtype: DTypeLike = None,
@@ -284,7 +291,7 @@ def _adapt_like(ours: Maker) -> Function:
         *,
         device: DeviceLike = None,
     ) -> Tensor:
-        return ours(_prototype(a, shape), dtype=dtype, device=device)
+        return implementation(_prototype(a, shape), dtype=dtype, device=device)
 
     return f
 
@@ -309,18 +316,18 @@ def _prototype(a: Tensor, shape: int | Sequence[int] | None) -> Tensor:
     return manipulation.broadcast_to(constructors.empty((), dtype=a.dtype, device=a.device), shape)
 
 
-def _adapt_triangle(ours: Function) -> Function:
-    return lambda m, k=0: ours(m, k=k)
+def _adapt_triangle(implementation: Function) -> Function:
+    return lambda m, k=0: implementation(m, k=k)
 
 
-def _adapt_close(ours: Function) -> Function:
+def _adapt_close(implementation: Function) -> Function:
     def f(
         a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
     ) -> object:
         if not isinstance(a, Tensor) and not isinstance(b, Tensor):  # a tolerance is a tensor
-            theirs = getattr(np, ours.__name__)
+            theirs = getattr(np, implementation.__name__)
             return theirs(a, b, float(rtol), float(atol), equal_nan)
-        return ours(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
+        return implementation(a, b, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
     return f
 
@@ -387,16 +394,18 @@ def _broadcast_arrays(*args: object) -> tuple[Tensor | np.ndarray, ...]:
     )
 
 
-def _split(ary: Tensor, indices_or_sections: Cuts, axis: int = 0) -> list[Tensor]:
-    return list(cut("split", ary, indices_or_sections, lay.axis("split", axis, ary.ndim)))
+def _split(ary: Tensor, indices_or_sections: SplitPoints, axis: int = 0) -> list[Tensor]:
+    return list(split_views("split", ary, indices_or_sections, lay.axis("split", axis, ary.ndim)))
 
 
-def _numbers_as_arrays(ours: Function) -> Function:
+def _numbers_as_arrays(implementation: Function) -> Function:
     """Return a function of two arrays that takes a number as an array of no dimensions."""
 
     def compare(a1: object, a2: object, **options: object) -> object:
         numbers = (*PYTHON_NUMBERS, np.generic)
-        return ours(*[np.asarray(a) if isinstance(a, numbers) else a for a in (a1, a2)], **options)
+        return implementation(
+            *[np.asarray(a) if isinstance(a, numbers) else a for a in (a1, a2)], **options
+        )
 
     return compare
 
@@ -417,10 +426,10 @@ def _diff(
 
 
 def _dot(a: Operand, b: Operand, out: Tensor | None = None) -> Tensor:
-    if not isinstance(a, (Tensor, *ARRAYS)) or not isinstance(b, (Tensor, *ARRAYS)):
+    if not isinstance(a, (Tensor, *ARRAY_TYPES)) or not isinstance(b, (Tensor, *ARRAY_TYPES)):
         result = op_functions.multiply(a, b)
     else:
-        x, y = brought("dot", a, b)
+        x, y = as_tensors("dot", a, b)
         if not x.ndim or not y.ndim:
             result = op_functions.multiply(x, y)
         elif y.ndim <= 2:
@@ -442,7 +451,7 @@ def _angle(z: Tensor, deg: bool = False) -> Tensor:
 
 
 def _outer_product(a: Array, b: Array) -> Tensor:
-    return matrix_products.outer(*map(manipulation.ravel, brought("outer", a, b)))
+    return matrix_products.outer(*map(manipulation.ravel, as_tensors("outer", a, b)))
 
 
 def _einsum(
@@ -455,18 +464,18 @@ def _einsum(
     out: Tensor | None = None,
 ) -> Tensor:
     if not isinstance(subscripts, str):
-        subscripts, operands = contraction.named_sublists(subscripts, *operands)
+        subscripts, operands = contraction.parse_sublists(subscripts, *operands)
     if dtype is not None:
         want = datatypes.real_dtype("einsum", dtype)
         arrays = [x for x in operands if not isinstance(x, PYTHON_NUMBERS)]
-        cast_arrays = iter([datatypes.cast(x, want) for x in brought("einsum", *arrays)])
+        cast_arrays = iter([datatypes.cast(x, want) for x in as_tensors("einsum", *arrays)])
         operands = tuple(
             [x if isinstance(x, PYTHON_NUMBERS) else next(cast_arrays) for x in operands]
         )
     return contraction.einsum(subscripts, *operands, optimize=optimize, out=out)
 
 
-_OURS: dict[str, Function] = {
+_NUMPY_FUNCTIONS: dict[str, Function] = {
     **_adapt_each("sum prod mean", statistics, _adapt_sum),
     **_adapt_each("max min any all argmax argmin", statistics, _adapt_extreme),
     **_adapt_each("std var", statistics, _adapt_moment),
@@ -546,7 +555,7 @@ _OURS: dict[str, Function] = {
     "ndim": lambda a: a.ndim,
     "size": _size,
 }
-_OUR_LINALG = _adapt_each(
+_NUMPY_LINALG_FUNCTIONS = _adapt_each(
     "outer diagonal matmul tensordot vecdot matrix_transpose", matrix_products
 )
 # Functions that read values and return no array of them.
@@ -560,12 +569,12 @@ _WRITERS = "put place putmask put_along_axis fill_diagonal"
 
 def _call_on_host(function: Function) -> Function:
     def f(*args: object, **keywords: object) -> object:
-        return function(*map(_on_host, args), **{k: _on_host(v) for k, v in keywords.items()})
+        return function(*map(_to_host, args), **{k: _to_host(v) for k, v in keywords.items()})
 
     return f
 
 
-def _on_host(x: object) -> object:
+def _to_host(x: object) -> object:
     return x.numpy() if isinstance(x, Tensor) else x
 
 
@@ -599,24 +608,26 @@ FUNCTIONS: dict[object, Function] = {  # those that the installed NumPy has
     for where, table in (
         (
             np,
-            _OURS
+            _NUMPY_FUNCTIONS
             | _adapt_each(_HOST_FUNCTIONS, np, _call_on_host)
             | _adapt_each(_WRITERS, np, _dispatch_on_target),
         ),
         (np, {"copyto": _copyto}),
-        (np.linalg, _OUR_LINALG),
+        (np.linalg, _NUMPY_LINALG_FUNCTIONS),
     )
     for name, ours in table.items()
     if hasattr(where, name)
 }
 
 # NumPy's module -> a function of a package above this one that finds dovetail's equivalent.
-ELSEWHERE: dict[str, Callable[[Function], Function | None]] = {}
+MODULE_RESOLVERS: dict[str, Callable[[Function], Function | None]] = {}
 
 
 def _extra_function(function: object) -> Function | None:
     """Return a function of `extra_functions`, which is loaded at its first use, or None."""
-    extra: Function | None = import_module(".extra_functions", __package__).NUMPYS.get(function)
+    extra: Function | None = import_module(".extra_functions", __package__).EXTRA_FUNCTIONS.get(
+        function
+    )
     return extra
 
 
@@ -634,13 +645,13 @@ def array_function(
     if not all(issubclass(t, (Tensor, np.ndarray)) for t in types):
         return NotImplemented
     name = full_name(function)
-    if function in MADE_LIKE:
+    if function in LIKE_FUNCTIONS:
         return call_with_signature(
-            name, MADE_LIKE[function], args, {"device": x.device, **keywords}
+            name, LIKE_FUNCTIONS[function], args, {"device": x.device, **keywords}
         )
     ours = FUNCTIONS.get(function)
-    if ours is None and function.__module__ in ELSEWHERE:
-        ours = ELSEWHERE[function.__module__](function)
+    if ours is None and function.__module__ in MODULE_RESOLVERS:
+        ours = MODULE_RESOLVERS[function.__module__](function)
     if ours is None and (same := namesake(function)) is not None:
         return call_namesake(x, function, same, args, keywords)
     ours = ours or _extra_function(function)

@@ -16,14 +16,14 @@ from typing import TypeAlias
 import numpy as np
 
 from ...errors import DTypeError, NotYetAttribute
-from ...tensor.promotion import beside
+from ...tensor.promotion import as_operand
 from ...tensor.tensor import Tensor
 from ...tensor.writes import write_out
 
 Function: TypeAlias = Callable[..., object]
 Keywords: TypeAlias = dict[str, object]
 
-NAMES = {  # NumPy's module -> its functions that dovetail's module of that name has
+NAMESAKES_BY_MODULE = {  # NumPy's module -> its functions that dovetail's module of that name has
     "numpy": """
         median quantile percentile nanmedian nanquantile nanpercentile nansum nanprod nanmean nanvar
         nanstd nanmin nanmax nanargmin nanargmax nancumsum nancumprod ptp average cov corrcoef
@@ -61,9 +61,9 @@ IGNORED_KEYWORDS = {
 }  # the result is a new tensor for every value
 
 
-def not_supported_error(name: str, why: str = "dovetail has no such function") -> DTypeError:
+def not_supported_error(name: str, reason: str = "dovetail has no such function") -> DTypeError:
     """Return the error for a function or parameter of NumPy that dovetail lacks."""
-    return DTypeError(f"np.{name}: {why}; for NumPy's, on the host, give it np.asarray(x)")
+    return DTypeError(f"np.{name}: {reason}; for NumPy's, on the host, give it np.asarray(x)")
 
 
 @lru_cache(512)
@@ -75,24 +75,24 @@ def signature_of(function: Function) -> Signature:
 
 
 def call_with_signature(
-    name: str, ours: Function, args: tuple[object, ...], keywords: Keywords
+    name: str, implementation: Function, args: tuple[object, ...], keywords: Keywords
 ) -> object:
     """Call dovetail's function with NumPy's arguments.
 
     Raises: DTypeError for arguments that it does not take.
     """
     try:
-        bound = signature_of(ours).bind(*args, **keywords)
+        bound = signature_of(implementation).bind(*args, **keywords)
     except TypeError as error:
         raise not_supported_error(name, f"dovetail's has other parameters ({error})") from None
-    return ours(*bound.args, **bound.kwargs)
+    return implementation(*bound.args, **bound.kwargs)
 
 
 def drop_default_keywords(
-    function: Function | np.ufunc, ours: Function, keywords: Keywords
+    function: Function | np.ufunc, implementation: Function, keywords: Keywords
 ) -> Keywords:
     """Drop keywords that ours lacks and that have NumPy's default value."""
-    mine, theirs = signature_of(ours).parameters, _keyword_parameters(function)
+    mine, theirs = signature_of(implementation).parameters, _keyword_parameters(function)
     return {
         k: v
         for k, v in keywords.items()
@@ -120,7 +120,7 @@ def full_name(function: Function) -> str:
 def namesake(function: Function) -> Function | None:
     """Return dovetail's function of the same name, or None."""
     home, name = getattr(function, "__module__", "numpy"), function.__name__
-    if name not in NAMES.get(home, "").split():
+    if name not in NAMESAKES_BY_MODULE.get(home, "").split():
         return None
     try:
         same: Function = getattr(_namespace(*home.split(".")[1:]), name)
@@ -138,7 +138,11 @@ def _namespace(*inner: str) -> ModuleType:
 
 
 def call_namesake(
-    x: Tensor, function: Function, ours: Function, args: tuple[object, ...], keywords: Keywords
+    x: Tensor,
+    function: Function,
+    implementation: Function,
+    args: tuple[object, ...],
+    keywords: Keywords,
 ) -> object:
     """Call a namesake with NumPy's arguments.
 
@@ -151,30 +155,34 @@ def call_namesake(
         raise not_supported_error(name, str(error)) from None
     arguments = dict(bound.arguments)
     out = arguments.pop("out", None)
-    positional, options = _match_parameters(signature_of(function).parameters, arguments, ours)
+    positional, options = _match_parameters(
+        signature_of(function).parameters, arguments, implementation
+    )
     if positional and isinstance(positional[0], np.ndarray):
-        positional[0] = beside(name, positional[0], (x,))
-    result = call_with_signature(name, ours, tuple(positional), options)
+        positional[0] = as_operand(name, positional[0], (x,))
+    result = call_with_signature(name, implementation, tuple(positional), options)
     return result if out is None else _write_out(name, out, result)
 
 
 def _match_parameters(
-    theirs: Mapping[str, Parameter], arguments: Keywords, ours: Function
+    numpy_parameters: Mapping[str, Parameter], arguments: Keywords, implementation: Function
 ) -> tuple[list[object], Keywords]:
     """Return the positional and the keyword arguments of ours for those of NumPy's function."""
-    explicit = {k: v for k, v in arguments.items() if not _is_default(theirs[k], v)}
+    explicit = {k: v for k, v in arguments.items() if not _is_default(numpy_parameters[k], v)}
     positional: list[object] = []
-    mine = [p for p in signature_of(ours).parameters.values() if p.kind is p.POSITIONAL_ONLY]
-    for k, p in zip(list(theirs), mine, strict=False):
+    mine = [
+        p for p in signature_of(implementation).parameters.values() if p.kind is p.POSITIONAL_ONLY
+    ]
+    for k, p in zip(list(numpy_parameters), mine, strict=False):
         if k not in explicit and p.default is not p.empty:
             break
         positional.append(arguments[k])
         explicit.pop(k, None)
     options: Keywords = {}
     for k, v in explicit.items():
-        if theirs[k].kind is Parameter.VAR_POSITIONAL and isinstance(v, tuple):
+        if numpy_parameters[k].kind is Parameter.VAR_POSITIONAL and isinstance(v, tuple):
             positional += v
-        elif theirs[k].kind is Parameter.VAR_KEYWORD and isinstance(v, dict):
+        elif numpy_parameters[k].kind is Parameter.VAR_KEYWORD and isinstance(v, dict):
             options |= v
         elif k not in IGNORED_KEYWORDS:
             options[RENAMED_KEYWORDS.get(k, k)] = v

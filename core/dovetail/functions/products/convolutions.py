@@ -10,7 +10,7 @@ from ...graph.expr import Expr, node, spec
 from ...layout import Shape
 from ...ops import table as ops
 from ...ops.convolution import Geometry
-from ...tensor.tensor import Tensor, make, strided
+from ...tensor.tensor import Tensor, create_tensor, strided
 
 
 def _convolution_expr(
@@ -18,7 +18,7 @@ def _convolution_expr(
 ) -> Tensor:
     args: tuple[Expr, ...] = tuple([strided(op.name, x)._expr for x in operands])
     dtype: DType = args[0].spec.dtype
-    return make(node(op, args, spec(shape, dtype, args[0].spec.device), geometry))
+    return create_tensor(node(op, args, spec(shape, dtype, args[0].spec.device), geometry))
 
 
 def convolved(
@@ -39,7 +39,7 @@ def transposed(y: Tensor, w: Tensor, sizes: Shape, geometry: Geometry) -> Tensor
     return _convolution_expr(ops.CONVOLUTION_INPUT, (y, w), shape, geometry)
 
 
-def weights_of(x: Tensor, y: Tensor, taps: Shape, geometry: Geometry) -> Tensor:
+def weight_gradient(x: Tensor, y: Tensor, taps: Shape, geometry: Geometry) -> Tensor:
     """Return the gradient of a convolution by its weights, for a gradient `y`."""
     lead = x.ndim - len(taps) - 1
     channels = x.shape[lead] // geometry.groups

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from ...argument_checks import integer, integers, named, refused, shown
 from ...errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
 from ...tensor.primitives import view
-from ...tensor.promotion import PYTHON_NUMBERS, Operand, brought
+from ...tensor.promotion import PYTHON_NUMBERS, Operand, as_tensors
 from ...tensor.tensor import Tensor
 from ...tensor.writes import write_out
 from ..creation.constructors import full
@@ -32,7 +32,7 @@ Optimize: TypeAlias = (
 ELLIPSIS = "..."
 SUBLIST_LABELS = ascii_uppercase + ascii_lowercase  # in alphabetical order
 PATH_CACHE_MAX = 1024
-PATH_KINDS = "optimize must be a bool, an algorithm of opt_einsum or a path, got {}"
+PATH_ERROR_MESSAGE = "optimize must be a bool, an algorithm of opt_einsum or a path, got {}"
 _ELLIPSIS_LABELS = "\x01\x02\x03\x04\x05\x06\x07\x08\x0b\x0c\x0e\x0f\x10\x11\x12"  # labels of `...`
 
 
@@ -80,7 +80,7 @@ def einsum(
     return value if out is None else write_out("einsum", out, value)
 
 
-def named_sublists(*operands: Any) -> tuple[str, tuple[Any, ...]]:
+def parse_sublists(*operands: Any) -> tuple[str, tuple[Any, ...]]:
     """Return the subscripts and operands of NumPy's other spelling: `x, [0, 1], y, [1, 2], [0, 2]`.
 
     Raises: ArgumentTypeError.
@@ -128,7 +128,7 @@ def _contraction_path(
 def _check_path(path: object, count: int) -> Path:
     """Return the steps of a user's path. Raises: ArgumentTypeError, ArgumentError."""
     if not isinstance(path, (list, tuple)):
-        raise ArgumentTypeError(f"einsum: {PATH_KINDS.format(shown(path))}")
+        raise ArgumentTypeError(f"einsum: {PATH_ERROR_MESSAGE.format(shown(path))}")
     steps = [integers("einsum", s, "optimize") for s in path[path[:1] == ["einsum_path"] :]]
     for step in steps:
         if len({*step}) < len(step) or not all(0 <= i < count for i in step) or not step:
@@ -154,7 +154,7 @@ def _search_path(
     try:
         search = get_path_fn(name)
     except KeyError:
-        raise ArgumentError(f"einsum: {PATH_KINDS.format(shown(name))}") from None
+        raise ArgumentError(f"einsum: {PATH_ERROR_MESSAGE.format(shown(name))}") from None
     return tuple(search([frozenset(t) for t in labels], frozenset(result), dict(sizes), limit))
 
 
@@ -166,7 +166,7 @@ def _as_tensors(operands: Sequence[Operand]) -> list[Tensor]:
     arrays = [x for x in operands if not isinstance(x, PYTHON_NUMBERS)]
     if not arrays:
         raise DTypeError("einsum: at least one operand has to be a tensor; see dt.asarray")
-    tensors = brought("einsum", *arrays)
+    tensors = as_tensors("einsum", *arrays)
     want = result_type(*tensors, *(x for x in operands if isinstance(x, PYTHON_NUMBERS)))
     arrays_left = iter(tensors)
     return [
@@ -288,21 +288,21 @@ def _evaluate(terms: Sequence[Term], result: str, path: Path) -> Tensor:
 _evaluate_in_float32 = widen_halves(_evaluate)
 
 
-def _contract(terms: Sequence[Term], wanted: str) -> Term:
-    """Return the product of the terms, from left to right, summed over labels not in `wanted`."""
+def _contract(terms: Sequence[Term], labels_kept: str) -> Term:
+    """Return the product of the terms, from left to right, summed over labels not in `labels_kept`."""
     first, *later = terms
     while later:
         second, *later = later
-        first = _multiply_terms(first, second, wanted + "".join(t.labels for t in later))
-    return _sum_over(first, wanted)
+        first = _multiply_terms(first, second, labels_kept + "".join(t.labels for t in later))
+    return _sum_over(first, labels_kept)
 
 
-def _multiply_terms(a: Term, b: Term, wanted: str) -> Term:
+def _multiply_terms(a: Term, b: Term, labels_kept: str) -> Term:
     """Multiply two terms, and sum over the labels that no other term or result needs."""
-    a, b = _sum_over(a, wanted + b.labels), _sum_over(b, wanted + a.labels)
+    a, b = _sum_over(a, labels_kept + b.labels), _sum_over(b, labels_kept + a.labels)
     both = [c for c in a.labels if c in b.labels]
-    batch = "".join(c for c in both if c in wanted)
-    inner = "".join(c for c in both if c not in wanted)
+    batch = "".join(c for c in both if c in labels_kept)
+    inner = "".join(c for c in both if c not in labels_kept)
     rows = "".join(c for c in a.labels if c not in both)
     columns = "".join(c for c in b.labels if c not in both)
     labels = batch + rows + columns

@@ -3,8 +3,8 @@ cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node
 from dovetail.tensor.c_fields cimport expr_of
-from dovetail.tensor.tensor cimport make
-from dovetail.tensor.primitives cimport apply, reduce, seen_as, view
+from dovetail.tensor.tensor cimport create_tensor
+from dovetail.tensor.primitives cimport apply, reduce, view_node, view
 
 
 @cython.locals(e1=Expr, e2=Expr, products=Expr, left=Expr, right=Expr)
@@ -12,4 +12,4 @@ cpdef _matmul(object name, object x1, object x2)
 @cython.locals(moved=Expr)
 cpdef Expr _apply_move(object x, object move)
 @cython.locals(s=Spec)
-cpdef Expr _with_dense_rows(Expr left, Expr right, object how)
+cpdef Expr _with_dense_rows(Expr left, Expr right, object routine)

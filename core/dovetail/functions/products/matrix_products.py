@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ... import layout as lay
 from ... import settings
 from ...argument_checks import integer, integers, named, shown
-from ...compat.keywords import UNGIVEN, rebind_keywords
+from ...compat.keywords import MISSING, rebind_keywords
 from ...dtypes import INTEGERS, DType, complex64, complex128, float32, float64
 from ...engine import tracer_api
 from ...errors import ArgumentError, DeviceError, ShapeError
@@ -23,21 +23,21 @@ from ...graph.expr import Attrs, Expr, Spec, node, spec
 from ...layout import Move, Shape
 from ...lru_cache import LRUCache
 from ...ops import table as ops
-from ...ops.table import COPY, GENERATED, MATMUL, MULTIPLY, SUM
+from ...ops.table import COPY, MATMUL, MULTIPLY, NO_VENDOR_ATTRS, SUM
 from ...settings import current, flags
 from ...tensor.c_fields import expr_of
 from ...tensor.primitives import (
     apply,
+    cached_view,
     dispatch,
     is_viewable,
-    noted_view,
     reduce,
-    seen_as,
+    remember_view,
     view,
-    viewed,
+    view_node,
 )
-from ...tensor.promotion import Array, brought, decides
-from ...tensor.tensor import Tensor, make, required, strided
+from ...tensor.promotion import Array, as_tensors, overrides_operators
+from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import write_out
 from ..shape import manipulation
 from ..variants import cache_graph
@@ -46,7 +46,7 @@ __all__ = ["diagonal", "matmul", "matrix_transpose", "outer", "reproducible", "t
 
 
 def matmul(
-    x1: Array = UNGIVEN, x2: Array = UNGIVEN, /, *, out: Tensor | None = None, **theirs: object
+    x1: Array = MISSING, x2: Array = MISSING, /, *, out: Tensor | None = None, **theirs: object
 ) -> Tensor:
     """Return the matrix product over the last two axes; the axes before them are broadcast.
 
@@ -67,9 +67,9 @@ def matmul(
     >>> dt.matmul(a, a).tolist(), (a @ [1, 1]).tolist()
     ([[7, 10], [15, 22]], [3, 7])
     """
-    if theirs or x2 is UNGIVEN:
+    if theirs or x2 is MISSING:
         return rebind_keywords(matmul, locals())
-    x1, x2 = brought("matmul", x1, x2)
+    x1, x2 = as_tensors("matmul", x1, x2)
     result = _matmul("matmul", x1, x2)
     return result if out is None else write_out("matmul", out, result)
 
@@ -78,7 +78,7 @@ def matmul_operator(self: Tensor, other: Array) -> Tensor:
     """Return `self @ other`."""
     if type(other) is Tensor:
         return _matmul("matmul", self, other)
-    return NotImplemented if decides(other) else matmul(self, other)
+    return NotImplemented if overrides_operators(other) else matmul(self, other)
 
 
 _EXACT_SUM_DTYPES = frozenset((float32, float64, *INTEGERS))  # summed in the dtype of the product
@@ -93,9 +93,9 @@ class _MatmulPlan(NamedTuple):
     """A product by `matmul`: moves of both operands and of the result; None for no move."""
 
     result: Spec
-    first: Move | None
-    second: Move | None
-    back: Move | None
+    first_move: Move | None
+    second_move: Move | None
+    result_move: Move | None
 
 
 class _SumPlan(NamedTuple):
@@ -104,20 +104,20 @@ class _SumPlan(NamedTuple):
     products: Spec
     result: Spec
     attrs: Attrs
-    first: Move | None
+    first_move: Move | None
 
 
 # Specs of two matrices or vectors of one dtype, and GENERATED or None -> the plan of the product.
-_products: LRUCache[tuple[Spec, Spec, str | None], _MatmulPlan | _SumPlan] = LRUCache(4096)
+_plan_cache: LRUCache[tuple[Spec, Spec, str | None], _MatmulPlan | _SumPlan] = LRUCache(4096)
 
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
     if type(x1) is not Tensor or type(x2) is not Tensor:
         return dispatch("matmul", name, (x1, x2), x1, x2)
-    how = GENERATED if current().reproducible else None
+    how = NO_VENDOR_ATTRS if current().reproducible else None
     e1, e2 = expr_of(x1), expr_of(x2)
     key = (e1.spec, e2.spec, how)
-    plan = _products.young.get(key) or _products.find(key)
+    plan = _plan_cache.young.get(key) or _plan_cache.find(key)
     if plan is None:
         return _multiply_uncached(name, x1, x2, how)
     if isinstance(plan, _SumPlan):
@@ -125,21 +125,23 @@ def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
             return _multiply_uncached(name, x1, x2, how)
         elements, total, attrs, move = plan
         products = node(MULTIPLY, (_apply_move(x1, move), e2), elements)
-        return make(node(SUM, (products,), total, attrs))
+        return create_tensor(node(SUM, (products,), total, attrs))
     result_spec, first, second, back = plan
     left, right = _apply_move(x1, first), _apply_move(x2, second)
-    product = make(node(MATMUL, (left, _with_dense_rows(left, right, how)), result_spec, how))
-    return product if back is None else make(_apply_move(product, back))
+    product = create_tensor(
+        node(MATMUL, (left, _with_dense_rows(left, right, how)), result_spec, how)
+    )
+    return product if back is None else create_tensor(_apply_move(product, back))
 
 
-def _with_dense_rows(left: Expr, right: Expr, how: str | None) -> Expr:
+def _with_dense_rows(left: Expr, right: Expr, routine: str | None) -> Expr:
     """Return the second operand with dense rows, as generated kernels read it.
 
     A transposed operand, as in `x @ weight.mT`, takes 1.3 ms without and 0.04 ms with this copy
     (96 x 128 by 128 x 384 float32, two threads). Vendor routines read any strides.
     """
     s = right.spec
-    if (how is None and s.dtype in _VENDOR_DTYPES) or right.op is not None:
+    if (routine is None and s.dtype in _VENDOR_DTYPES) or right.op is not None:
         return right
     if (
         s.shape[-1] < 2
@@ -170,23 +172,23 @@ def _sum_of_products(x1: Tensor, x2: Tensor) -> Tensor:
     a, b = x1._expr.spec, x2._expr.spec
     move = ("reshape", (a.size, 1)) if len(b.shape) == 2 else None
     products = apply(MULTIPLY, (x1 if move is None else view(x1, move), x2))._expr
-    total = reduce(SUM, make(products), (len(a.shape) - 1,), False, a.dtype)
+    total = reduce(SUM, create_tensor(products), (len(a.shape) - 1,), False, a.dtype)
     if total._expr.op is SUM:  # it is still pending
-        _products[a, b, None] = _SumPlan(products.spec, total._expr.spec, total._expr.attrs, move)
+        _plan_cache[a, b, None] = _SumPlan(products.spec, total._expr.spec, total._expr.attrs, move)
     return total
 
 
 def _apply_move(x: Tensor, move: Move | None) -> Expr:
     """Return the view of a vector as a matrix, or back."""
-    moved = expr_of(x) if move is None else seen_as(x, move)
+    moved = expr_of(x) if move is None else view_node(x, move)
     assert moved is not None
     return moved
 
 
-def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, how: str | None) -> Tensor:
+def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -> Tensor:
     """Check the operands of a product, record it, and cache its plan."""
     batched = flags.captures and _is_batched_matvec(x1._expr, x2._expr)
-    if how is None and not batched and _is_faster_as_sum(x1._expr.spec, x2._expr.spec):
+    if routine is None and not batched and _is_faster_as_sum(x1._expr.spec, x2._expr.spec):
         return _sum_of_products(x1, x2)
     if x1.device is not x2.device:
         raise DeviceError(
@@ -215,14 +217,16 @@ def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, how: str | None) -> Te
         batch + ((a.shape[-2],) if x1.ndim > 1 else ()) + ((b.shape[-1],) if x2.ndim > 1 else ())
     )
     if {x1.ndim, x2.ndim} in ({2}, {1, 2}) and x1.dtype is x2.dtype and not batched:
-        _products[x1._expr.spec, x2._expr.spec, how] = _MatmulPlan(
+        _plan_cache[x1._expr.spec, x2._expr.spec, routine] = _MatmulPlan(
             result_spec,
             _move_to(x1, a),
             _move_to(x2, b),
             None if kept_shape == shape else ("reshape", kept_shape),
         )
     left, right = operands
-    result = make(node(MATMUL, (left, _with_dense_rows(left, right, how)), result_spec, how))
+    result = create_tensor(
+        node(MATMUL, (left, _with_dense_rows(left, right, routine)), result_spec, routine)
+    )
     return result if kept_shape == shape else view(result, ("reshape", kept_shape))
 
 
@@ -258,11 +262,11 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     >>> dt.matrix_transpose(dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
     [[1, 3], [2, 4]]
     """
-    if (cached := viewed("matrix_transpose", x)) is not None:
+    if (cached := cached_view("matrix_transpose", x)) is not None:
         return cached
     if required("matrix_transpose", x).ndim < 2:
         raise ShapeError(f"matrix_transpose: needs at least 2 dimensions, not shape {x.shape}")
-    return noted_view(x.mT, "matrix_transpose", x)
+    return remember_view(x.mT, "matrix_transpose", x)
 
 
 @cache_graph(widen=False)
@@ -277,7 +281,7 @@ def outer(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.outer(dt.asarray([1, 2], device="reference"), [3, 4]).tolist()
     [[3, 4], [6, 8]]
     """
-    x1, x2 = brought("outer", x1, x2)
+    x1, x2 = as_tensors("outer", x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ShapeError(f"outer: needs two vectors, not shapes {x1.shape} and {x2.shape}")
     return apply(MULTIPLY, (view(x1, ("reshape", (x1.shape[0], 1))), x2))
@@ -300,7 +304,7 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None
     >>> dt.vecdot(dt.asarray([[1, 2], [3, 4]], device="reference"), [10, 1]).tolist()
     [12, 34]
     """
-    x1, x2 = brought("vecdot", x1, x2)
+    x1, x2 = as_tensors("vecdot", x1, x2)
     axis = integer("vecdot", axis, "axis")
     dtype = _vecdot_dtype(x1.shape, x2.shape, x1.dtype, x2.dtype, axis)
     product = apply(MULTIPLY, (conjugate(x1), x2))
@@ -363,7 +367,7 @@ def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2, out: Tensor | None = N
     >>> dt.tensordot(a, a, axes=([0, 1], [0, 1])).item()
     30
     """
-    x1, x2 = brought("tensordot", x1, x2)
+    x1, x2 = as_tensors("tensordot", x1, x2)
     first, second = _parse_axes(axes, x1, x2)
     if tuple(x1.shape[i] for i in first) != tuple(x2.shape[j] for j in second):
         raise ShapeError(

@@ -10,12 +10,12 @@ from ...errors import ShapeError
 from ...ops import table as ops
 from ...tensor.c_fields import is_strided
 from ...tensor.primitives import apply, dispatch, slice_along, view
-from ...tensor.promotion import Array, Operand, brought, operands
+from ...tensor.promotion import Array, Operand, as_tensors, convert_operands
 from ...tensor.tensor import Tensor, strided
 from ...tensor.writes import write_out
 from ..shape.copies import stack
 from ..shape.manipulation import ravel
-from ..variants import into
+from ..variants import accept_out
 from .matrix_products import conjugate, matmul, tensordot, vecdot
 
 __all__ = ["cross", "dot", "inner", "kron", "matvec", "vdot", "vecmat"]
@@ -36,7 +36,7 @@ def dot(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.dot(dt.asarray([1, 2], device="reference"), [3, 4]).item()
     11
     """
-    a, b = operands("dot", x1, x2)
+    a, b = convert_operands("dot", x1, x2)
     if not isinstance(a, Tensor) or not isinstance(b, Tensor) or not a.ndim or not b.ndim:
         product = apply(ops.MULTIPLY, (a, b))
     elif b.ndim <= 2:
@@ -46,7 +46,7 @@ def dot(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     return product if out is None else write_out("dot", out, product)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def inner(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     """Return the sums of products over the last axes of two tensors, for every pair of the others.
 
@@ -60,7 +60,7 @@ def inner(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.inner(dt.asarray([[1, 2], [3, 4]], device="reference"), [10, 1]).tolist()
     [12, 34]
     """
-    a, b = operands("inner", x1, x2)
+    a, b = convert_operands("inner", x1, x2)
     if not isinstance(a, Tensor) or not isinstance(b, Tensor) or not a.ndim or not b.ndim:
         return apply(ops.MULTIPLY, (a, b))
     if a.ndim == b.ndim == 1:
@@ -68,7 +68,7 @@ def inner(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     return tensordot(a, b, axes=((-1,), (-1,)))
 
 
-@into
+@accept_out
 def vdot(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """Return the sum of the products of the elements of two tensors, both raveled.
 
@@ -81,11 +81,11 @@ def vdot(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.vdot(dt.asarray([[1, 2], [3, 4]], device="reference"), [[1, 1], [1, 1]]).item()
     10
     """
-    a, b = brought("vdot", x1, x2)
+    a, b = as_tensors("vdot", x1, x2)
     return vecdot(ravel(a), ravel(b))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def kron(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """Return the Kronecker product: a block for each element of `x1`, the element times `x2`.
 
@@ -97,7 +97,7 @@ def kron(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.kron(dt.asarray([1, 10], device="reference"), [1, 2]).tolist()
     [1, 2, 10, 20]
     """
-    a, b = brought("kron", x1, x2)
+    a, b = as_tensors("kron", x1, x2)
     if not (is_strided(a) and is_strided(b)):
         return dispatch("kron", "kron", (a, b), a, b)
     n = max(a.ndim, b.ndim)
@@ -110,7 +110,7 @@ def kron(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return view(apply(ops.MULTIPLY, tuple(interleaved)), ("reshape", shape), "kron")
 
 
-@into
+@accept_out
 def cross(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None) -> Tensor:
     """Return the cross products of vectors of three elements along an axis.
 
@@ -122,7 +122,7 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None)
     >>> dt.cross(dt.asarray([1, 0, 0], device="reference"), [0, 1, 0]).tolist()
     [0, 0, 1]
     """
-    x1, x2 = brought("cross", x1, x2)
+    x1, x2 = as_tensors("cross", x1, x2)
     axis = integer("cross", axis, "axis")
     axes = [lay.axis("cross", axis, x.ndim) for x in (x1, x2)]
     if x1.shape[axes[0]] != 3 or x2.shape[axes[1]] != 3:
@@ -140,7 +140,7 @@ def _element(x: Tensor, axis: int, i: int) -> Tensor:
     )
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def matvec(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """Return the products of matrices with vectors; the axes before them are broadcast.
 
@@ -153,7 +153,7 @@ def matvec(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.matvec(dt.asarray([[1, 2], [3, 4]], device="reference"), [1, 1]).tolist()
     [3, 7]
     """
-    a, b = brought("matvec", x1, x2)
+    a, b = as_tensors("matvec", x1, x2)
     _require_fitting("matvec", a, b, a.shape[-1:], b.shape[-1:])
     if b.ndim == 1:
         return matmul(a, b)
@@ -161,7 +161,7 @@ def matvec(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     return view(product, ("reshape", product.shape[:-1]))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def vecmat(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """Return the products of vectors with matrices; the axes before them are broadcast.
 
@@ -175,7 +175,7 @@ def vecmat(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.vecmat([1, 1], dt.asarray([[1, 2], [3, 4]], device="reference")).tolist()
     [4, 6]
     """
-    a, b = brought("vecmat", x1, x2)
+    a, b = as_tensors("vecmat", x1, x2)
     _require_fitting("vecmat", b, a, b.shape[-2:-1], a.shape[-1:])
     a = conjugate(a)
     if a.ndim == 1:

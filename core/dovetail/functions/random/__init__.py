@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...lazy_import import late
 from .generator import (
-    LATE,
+    LAZY_FUNCTIONS,
     Generator,
     default_rng,
     get_state,
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *LATE]
+    return [*__all__, *LAZY_FUNCTIONS]
 
 
 if TYPE_CHECKING:
@@ -56,4 +56,4 @@ if TYPE_CHECKING:
     from .samplers import shuffle as shuffle
     from .samplers import truncated_normal as truncated_normal
 else:
-    __getattr__ = late(__name__, LATE)
+    __getattr__ = late(__name__, LAZY_FUNCTIONS)

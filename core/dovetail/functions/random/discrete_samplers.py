@@ -15,27 +15,27 @@ from ...dtypes import float64, int64
 from ...engine import tracer_api
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ...ops import table as ops
-from ...tensor.host import evaluate, values_of
-from ...tensor.primitives import apply, place_along
-from ...tensor.promotion import ARRAYS, Array
+from ...tensor.host import evaluate, read_values
+from ...tensor.primitives import apply, select_along
+from ...tensor.promotion import ARRAY_TYPES, Array
 from ...tensor.tensor import Tensor
 from ..creation.constructors import arange, extents, full, zeros
 from ..datatypes import DeviceLike, DTypeLike, cast, real_dtype
 from ..elementwise.op_functions import exp, floor, lgamma, log, log1p, sqrt
-from ..indexing.index_reads import fetch
+from ..indexing.index_reads import gather_unchecked
 from ..shape.manipulation import reshape
-from ..variants import into
+from ..variants import accept_out
 from .generator import Extents, Generator, generator_or_default
-from .samplers import PROPOSALS, Parameter, open_uniform, resolve_parameters
+from .samplers import GAMMA_PROPOSALS_MAX, Parameter, open_uniform, resolve_parameters
 
 __all__ = ["binomial", "multinomial", "poisson"]
 
 
 INVERSION_MEAN_MAX = 10.0  # up to this mean, inversion adds up the probabilities
-INVERSION_STEPS = 40  # fewer than one in 1e11 variables of that mean need more
+INVERSION_STEPS_MAX = 40  # fewer than one in 1e11 variables of that mean need more
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def poisson(
     lam: Parameter = 1.0,
     shape: Extents | None = None,
@@ -84,7 +84,7 @@ def _poisson_by_inversion(u: Tensor, mean: Tensor) -> Tensor:
     """Return the first k at which the sum of probabilities exceeds u."""
     p = exp(-mean)
     total, count = p, u * 0.0
-    for k in range(1, INVERSION_STEPS):
+    for k in range(1, INVERSION_STEPS_MAX):
         count = apply(ops.WHERE, (u >= total, float(k), count))
         p = p * (mean / float(k))
         total = total + p
@@ -92,7 +92,7 @@ def _poisson_by_inversion(u: Tensor, mean: Tensor) -> Tensor:
 
 
 def _poisson_by_proposals(
-    g: Generator, mean: Tensor, sizes: Sequence[int], on: DeviceLike
+    g: Generator, mean: Tensor, sizes: Sequence[int], device: DeviceLike
 ) -> Tensor:
     root = sqrt(mean)
     b = root * 2.53 + 0.931
@@ -101,9 +101,9 @@ def _poisson_by_proposals(
     logarithm = log(mean)
     accepted = floor(mean)
     is_accepted = mean < 0.0
-    for _ in range(PROPOSALS):
-        u = g.uniform(sizes, dtype=float64, device=on) - 0.5
-        v = open_uniform(g, sizes, float64, on)
+    for _ in range(GAMMA_PROPOSALS_MAX):
+        u = g.uniform(sizes, dtype=float64, device=device) - 0.5
+        v = open_uniform(g, sizes, float64, device)
         us = 0.5 - apply(ops.ABS, (u,))
         k = floor((a * 2.0 / us + b) * u + mean + 0.43)
         safe = apply(ops.MAXIMUM, (k, 0.0))
@@ -117,7 +117,7 @@ def _poisson_by_proposals(
 # --- binomial and multinomial ---------------------------------------------------------------------
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def binomial(
     n: Array | int,
     p: Parameter,
@@ -144,7 +144,7 @@ def binomial(
     """
     if isinstance(n, Tensor) and n.dtype.kind not in "iu":
         raise DTypeError(f"binomial: n is of integers, not {n.dtype.name}")
-    n = n if isinstance(n, (Tensor, *ARRAYS)) else integer("binomial", n, "n", 0)
+    n = n if isinstance(n, (Tensor, *ARRAY_TYPES)) else integer("binomial", n, "n", 0)
     resolved = resolve_parameters("binomial", ("n", "p"), (n, p), shape, None, device)
     (trials, chance), sizes, _, on = resolved
     if not isinstance(chance, Tensor) and not 0 <= chance <= 1:
@@ -156,10 +156,10 @@ def binomial(
 
 
 def _successes(
-    g: Generator, n: Tensor | float, p: Tensor | float, sizes: Sequence[int], on: DeviceLike
+    g: Generator, n: Tensor | float, p: Tensor | float, sizes: Sequence[int], device: DeviceLike
 ) -> Tensor:
     """Return binomial variables as floats; failures are counted for chances above one half."""
-    u = g.uniform(sizes, dtype=float64, device=on)
+    u = g.uniform(sizes, dtype=float64, device=device)
     trials = u * 0.0 + (cast(n, float64) if isinstance(n, Tensor) else n)
     chance = u * 0.0 + (cast(p, float64) if isinstance(p, Tensor) else p)
     is_likely = chance > 0.5
@@ -171,7 +171,7 @@ def _successes(
             apply(ops.WHERE, (is_small, x, v))
             for x, v in ((4 * INVERSION_MEAN_MAX, trials), (0.5, q))
         )
-        proposed = _successes_by_proposals(g, safe_n, safe_q, sizes, on)
+        proposed = _successes_by_proposals(g, safe_n, safe_q, sizes, device)
         inverted = apply(ops.WHERE, (is_small, inverted, proposed))
     return apply(ops.WHERE, (is_likely, trials - inverted, inverted))
 
@@ -181,7 +181,7 @@ def _successes_by_inversion(u: Tensor, n: Tensor, p: Tensor) -> Tensor:
     odds = p / (1.0 - p)
     chance = exp(n * log1p(-p))
     total, count = chance, u * 0.0
-    for k in range(1, INVERSION_STEPS):
+    for k in range(1, INVERSION_STEPS_MAX):
         count = apply(ops.WHERE, (u >= total, float(k), count))
         chance = chance * (n - (k - 1.0)) / float(k) * odds
         total = total + chance
@@ -189,7 +189,7 @@ def _successes_by_inversion(u: Tensor, n: Tensor, p: Tensor) -> Tensor:
 
 
 def _successes_by_proposals(
-    g: Generator, n: Tensor, p: Tensor, sizes: Sequence[int], on: DeviceLike
+    g: Generator, n: Tensor, p: Tensor, sizes: Sequence[int], device: DeviceLike
 ) -> Tensor:
     root = sqrt(n * p * (1.0 - p))
     b = root * 2.53 + 1.15
@@ -201,11 +201,11 @@ def _successes_by_proposals(
     most = lgamma(middle + 1.0) + lgamma(n - middle + 1.0)
     constants = (n, a, b, c, alpha, middle, most, logarithm)
     accepted, is_accepted = middle, n < 0.0
-    for _ in range(PROPOSALS):
+    for _ in range(GAMMA_PROPOSALS_MAX):
         evaluate(
             *constants, accepted, is_accepted
         )  # each round is a graph of its own, with the same kernels
-        k, accepts = _propose_successes(g, constants, sizes, on)
+        k, accepts = _propose_successes(g, constants, sizes, device)
         accepted, is_accepted = (
             apply(ops.WHERE, (accepts & ~is_accepted, k, accepted)),
             is_accepted | accepts,
@@ -216,12 +216,12 @@ def _successes_by_proposals(
 
 
 def _propose_successes(
-    g: Generator, constants: Sequence[Tensor], sizes: Sequence[int], on: DeviceLike
+    g: Generator, constants: Sequence[Tensor], sizes: Sequence[int], device: DeviceLike
 ) -> tuple[Tensor, Tensor]:
     """Draw one proposal for each element, and decide whether it is accepted."""
     n, a, b, c, alpha, middle, most, logarithm = constants
-    u = g.uniform(sizes, dtype=float64, device=on) - 0.5
-    v = open_uniform(g, sizes, float64, on)
+    u = g.uniform(sizes, dtype=float64, device=device) - 0.5
+    v = open_uniform(g, sizes, float64, device)
     us = 0.5 - apply(ops.ABS, (u,))
     k = floor((a * 2.0 / us + b) * u + c)
     safe = apply(ops.CLIP, (k, 0.0, n))
@@ -230,7 +230,7 @@ def _propose_successes(
     return k, apply(ops.EQUAL, (safe, k)) & (us > 0.0) & (ratio <= bound)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def multinomial(
     n: int,
     p: Array,
@@ -274,13 +274,15 @@ def multinomial(
         return zeros((*sizes, count), dtype=d, device=on)
     weights = reshape(cast(kinds, float64), (-1,))
     if tracer_api.current() is None:
-        _require_weights(values_of("multinomial", weights).reshape(-1, count))
+        _require_weights(read_values("multinomial", weights).reshape(-1, count))
     counts = full((rows,), total, dtype=float64, device=on)
     evaluate(counts)
     for share in _shares_of_first_halves(weights, count):
         counts = _split_counts(g, counts, share, on)
     positions = arange(rows * count, device=on)
-    counts = fetch(counts, positions // count * (counts.size // rows) + positions % count)
+    counts = gather_unchecked(
+        counts, positions // count * (counts.size // rows) + positions % count
+    )
     return cast(reshape(counts, (*sizes, count)), d)
 
 
@@ -295,16 +297,19 @@ def _require_weights(rows: np.ndarray) -> None:
         )
 
 
-def _split_counts(g: Generator, counts: Tensor, share: Tensor, on: DeviceLike) -> Tensor:
+def _split_counts(g: Generator, counts: Tensor, share: Tensor, device: DeviceLike) -> Tensor:
     """Divide each count between the first and the second half of its kinds.
 
     Each level is a graph of its own, so that all of them share their kernels.
     """
-    positions = arange(counts.size, device=on) % share.size
-    first = _successes(g, counts, fetch(share, positions), counts.shape, on)
+    positions = arange(counts.size, device=device) % share.size
+    first = _successes(g, counts, gather_unchecked(share, positions), counts.shape, device)
     evaluate(first)
-    positions = arange(2 * counts.size, device=on)
-    first_half, counts_read = fetch(first, positions // 2), fetch(counts, positions // 2)
+    positions = arange(2 * counts.size, device=device)
+    first_half, counts_read = (
+        gather_unchecked(first, positions // 2),
+        gather_unchecked(counts, positions // 2),
+    )
     halves = apply(
         ops.WHERE, (apply(ops.EQUAL, (positions % 2, 0)), first_half, counts_read - first_half)
     )
@@ -321,13 +326,13 @@ def _shares_of_first_halves(weights: Tensor, count: int) -> list[Tensor]:
     positions = arange(weights.size // count * size, device=weights.device)
     kind = positions % size
     nearest = positions // size * count + apply(ops.MINIMUM, (kind, count - 1))
-    level = apply(ops.WHERE, (kind < count, fetch(weights, nearest), 0.0))
+    level = apply(ops.WHERE, (kind < count, gather_unchecked(weights, nearest), 0.0))
     evaluate(level)
     shares: list[Tensor] = []
     while size > 1:
         pairs = reshape(level, (level.size // 2, 2))
-        first = place_along(pairs, 1, 0)
-        level = first + place_along(pairs, 1, 1)
+        first = select_along(pairs, 1, 0)
+        level = first + select_along(pairs, 1, 1)
         shares.insert(0, first / apply(ops.WHERE, (level > 0.0, level, 1.0)))
         evaluate(level, shares[0])
         size //= 2

@@ -24,12 +24,12 @@ from ...layout import Shape
 from ...locks import Lock
 from ...ops import table as ops
 from ...tensor.primitives import apply
-from ...tensor.tensor import Tensor, make
-from ..creation.constructors import extents, of_parts
+from ...tensor.tensor import Tensor, create_tensor
+from ..creation.constructors import complex_from_parts, extents
 from ..datatypes import DeviceLike, DTypeLike, any_dtype, get_default_dtype, real_dtype
 from ..indexing.index_reads import take
 from ..sorting.stable_sort import order_of
-from ..variants import into
+from ..variants import accept_out
 
 __all__ = [
     "Generator",
@@ -43,7 +43,7 @@ __all__ = [
     "uniform",
 ]
 
-LATE = {  # name -> the module that is loaded at its first use
+LAZY_FUNCTIONS = {  # name -> the module that is loaded at its first use
     **dict.fromkeys(("binomial", "multinomial", "poisson"), "discrete_samplers"),
     **dict.fromkeys((
         "bernoulli", "beta", "choice", "dirichlet", "exponential", "gamma", "laplace", "rand",
@@ -122,7 +122,7 @@ class Generator:
 
     def __getattr__(self, name: str) -> Callable[..., Tensor]:
         """Return the method for a function of `dt.random`: `g.exponential(2.0, 3)`."""
-        if name.startswith("_") or name not in LATE:
+        if name.startswith("_") or name not in LAZY_FUNCTIONS:
             raise hints.missing_attribute(self, name)
         sampler: Callable[..., Tensor] = getattr(sys.modules[__package__], name)
         return partial(sampler, generator=self)
@@ -138,7 +138,7 @@ class Generator:
             self._offset = (self._offset + n) % (1 << 64)
         return position
 
-    @into(widen=False)
+    @accept_out(widen=False)
     def uniform(
         self,
         shape: Extents = (),
@@ -194,7 +194,7 @@ class Generator:
             (x, max(largest_below(_round_to_dtype(high, d), d), _round_to_dtype(low, d))),
         )
 
-    @into
+    @accept_out
     def normal(
         self,
         shape: Extents = (),
@@ -227,7 +227,7 @@ class Generator:
         if d.kind == "c":
             both = (*sizes, 2)
             part = self.normal(both, std=std / math.sqrt(2.0), dtype=d.part, device=device)
-            z = of_parts(part[..., 0], part[..., 1])
+            z = complex_from_parts(part[..., 0], part[..., 1])
             return z if mean == 0 else apply(ops.ADD, (z, complex(mean)))
         d, mean = _float("normal", dtype), real("normal", mean, "mean")
         op = ops.RANDOM_NORMAL64 if d is float64 else ops.RANDOM_NORMAL32
@@ -236,7 +236,7 @@ class Generator:
             return z
         return apply(ops.ADD, (apply(ops.MULTIPLY, (z, std)), mean))
 
-    @into(widen=False)
+    @accept_out(widen=False)
     def integers(
         self,
         low: int,
@@ -275,7 +275,7 @@ class Generator:
         sizes = extents("integers", shape)
         return self._draw(ops.RANDOM_BELOW, sizes, scalars, (uint64, uint64), d, device)
 
-    @into(widen=False)
+    @accept_out(widen=False)
     def permutation(
         self, x: int | Tensor, *, device: DeviceLike = None, out: Tensor | None = None
     ) -> Tensor:
@@ -308,16 +308,18 @@ class Generator:
         scalars: Sequence[int | float],
         kinds: Sequence[DType],
         d: DType,
-        wanted: DeviceLike,
+        device_like: DeviceLike,
     ) -> Tensor:
-        result_spec = spec(shape, d, usable(wanted), op.name)  # raises before anything is drawn
+        result_spec = spec(
+            shape, d, usable(device_like), op.name
+        )  # raises before anything is drawn
         recorder = tracer_api.current()
         if recorder is None:
             args = (*self._reserve(result_spec.size), *scalars)
         else:
             args = (*recorder.draw(partial(self._reserve, result_spec.size)), *scalars)
             recorder.mark_drawn(args)
-        return make(node(op, args, result_spec, ((uint64, uint64, *kinds), d)))
+        return create_tensor(node(op, args, result_spec, ((uint64, uint64, *kinds), d)))
 
 
 def _float(name: str, dtype: DTypeLike) -> DType:
@@ -465,7 +467,7 @@ def set_state(state: tuple[int, int]) -> None:
     _default.state = state
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def uniform(
     shape: Extents = (),
     *,
@@ -498,7 +500,7 @@ def uniform(
     return _method_of(g, "uniform")(shape, low=low, high=high, dtype=dtype, device=device)
 
 
-@into
+@accept_out
 def normal(
     shape: Extents = (),
     *,
@@ -528,7 +530,7 @@ def normal(
     return _method_of(g, "normal")(shape, mean=mean, std=std, dtype=dtype, device=device)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def integers(
     low: int,
     high: int | None = None,
@@ -559,7 +561,7 @@ def integers(
     return _method_of(g, "integers")(low, high, shape, dtype=dtype, device=device)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def permutation(
     x: int | Tensor,
     *,

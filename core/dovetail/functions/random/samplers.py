@@ -17,9 +17,9 @@ from ...argument_checks import flag, integer, named, real
 from ...dtypes import FORMATS, DType, bool_, float32, float64
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ...ops import table as ops
-from ...tensor.host import evaluate, values_of
+from ...tensor.host import evaluate, read_values
 from ...tensor.primitives import apply
-from ...tensor.promotion import ARRAYS, Array
+from ...tensor.promotion import ARRAY_TYPES, Array
 from ...tensor.tensor import Tensor, strided
 from ...tensor.writes import write_result
 from ..creation.constructors import extents
@@ -33,7 +33,7 @@ from ..reductions.statistics import min as min_of
 from ..reductions.statistics import sum as sum_of
 from ..shape.manipulation import broadcast_shapes
 from ..sorting.stable_sort import topk
-from ..variants import into
+from ..variants import accept_out
 from .generator import Extents, Generator, generator_or_default, largest_below
 
 __all__ = [
@@ -53,13 +53,13 @@ __all__ = [
 
 Parameter = Array | float  # one number, or a tensor with one for each element
 
-PROPOSALS = 10  # gamma accepts 95 %: for one in 1e13 elements no proposal is accepted
+GAMMA_PROPOSALS_MAX = 10  # gamma accepts 95 %: for one in 1e13 elements no proposal is accepted
 
 
 # --- short names ----------------------------------------------------------------------------------
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def rand(
     *shape: int,
     dtype: DTypeLike = None,
@@ -82,7 +82,7 @@ def rand(
     return g.uniform(_parse_sizes(shape), dtype=dtype, device=device)
 
 
-@into
+@accept_out
 def randn(
     *shape: int,
     dtype: DTypeLike = None,
@@ -109,7 +109,7 @@ def _parse_sizes(shape: Sequence[int]) -> Sequence[int]:
     return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def randint(
     low: int,
     high: int | None = None,
@@ -153,7 +153,7 @@ def resolve_parameters(
     tensors = [g for g in values if isinstance(g, Tensor)]
     device = tensors[0].device if device is None and tensors else device
     for name, g in zip(names, values, strict=True):
-        if isinstance(g, ARRAYS):
+        if isinstance(g, ARRAY_TYPES):
             g = asarray(g, device=device)
         operands.append(strided(op, g) if isinstance(g, Tensor) else real(op, g, name))
     shapes = [f.shape for f in operands if isinstance(f, Tensor)]
@@ -176,7 +176,7 @@ def open_uniform(g: Generator, shape: Extents, d: DType, device: DeviceLike) -> 
 # --- inversion methods ----------------------------------------------------------------------------
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def bernoulli(
     p: Parameter = 0.5,
     shape: Extents | None = None,
@@ -206,7 +206,7 @@ def bernoulli(
     return cast(apply(ops.LESS, (u, q)), bool_ if dtype is None else real_dtype("bernoulli", dtype))
 
 
-@into
+@accept_out
 def exponential(
     scale: Parameter = 1.0,
     shape: Extents | None = None,
@@ -235,7 +235,7 @@ def exponential(
     return cast(-log1p(-u) * s, d)
 
 
-@into
+@accept_out
 def laplace(
     loc: Parameter = 0.0,
     scale: Parameter = 1.0,
@@ -266,7 +266,7 @@ def laplace(
     return cast(apply(ops.WHERE, (sign, -size, size)) + m, d)
 
 
-@into
+@accept_out
 def truncated_normal(
     low: Parameter = -2.0,
     high: Parameter = 2.0,
@@ -357,7 +357,7 @@ def _mills_ratio(y: Tensor) -> Tensor:
 # --- rejection methods ----------------------------------------------------------------------------
 
 
-@into
+@accept_out
 def gamma(
     concentration: Parameter,
     scale: Parameter = 1.0,
@@ -389,29 +389,29 @@ def gamma(
 
 
 def _gamma(
-    g: Generator, k: Tensor | float, sizes: Sequence[int], d: DType, on: DeviceLike
+    g: Generator, k: Tensor | float, sizes: Sequence[int], d: DType, device: DeviceLike
 ) -> Tensor:
-    return _boost(*_gamma_factors(g, k, sizes, d, on))
+    return _boost(*_gamma_factors(g, k, sizes, d, device))
 
 
 def _gamma_factors(
-    g: Generator, k: Tensor | float, sizes: Sequence[int], d: DType, on: DeviceLike
+    g: Generator, k: Tensor | float, sizes: Sequence[int], d: DType, device: DeviceLike
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return x, log(u) and k, such that x u**(1 / k) are gamma variables of concentration k.
 
     x does not underflow. Where k is 1 or more, log(u) is 0.
     """
     wide = float64 if d is float64 else float32
-    boost = open_uniform(g, sizes, wide, on)
+    boost = open_uniform(g, sizes, wide, device)
     k = boost * 0.0 + k
     small = k < 1.0
     c = apply(ops.WHERE, (small, k + 1.0, k)) - 1.0 / 3.0
     b = 1.0 / sqrt(c * 9.0)
     accepted = c  # the most probable value, if no proposal is accepted
     is_accepted = small & ~small
-    for _ in range(PROPOSALS):
-        x = g.normal(sizes, dtype=wide, device=on)
-        u = open_uniform(g, sizes, wide, on)
+    for _ in range(GAMMA_PROPOSALS_MAX):
+        x = g.normal(sizes, dtype=wide, device=device)
+        u = open_uniform(g, sizes, wide, device)
         v = x * b + 1.0
         v = v * v * v
         accepts = (v > 0.0) & (log(u) < x * x * 0.5 + c - c * v + c * log(apply(ops.ABS, (v,))))
@@ -433,7 +433,7 @@ def _is_exact(total: Tensor) -> Tensor:
     return (total >= f.smallest_normal) & (total <= f.max)
 
 
-@into
+@accept_out
 def beta(
     a: Parameter,
     b: Parameter,
@@ -470,7 +470,7 @@ def beta(
     return cast(apply(ops.WHERE, (_is_exact(total), gamma_x / total, share)), d)
 
 
-@into
+@accept_out
 def dirichlet(
     alpha: Array,
     shape: Extents = (),
@@ -511,7 +511,7 @@ def dirichlet(
 # --- choices --------------------------------------------------------------------------------------
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def choice(
     x: int | Array,
     shape: Extents = (),
@@ -537,7 +537,7 @@ def choice(
     [0, 1, 2]
     """
     g, sizes = generator_or_default("choice", generator), extents("choice", shape)
-    if isinstance(x, ARRAYS):
+    if isinstance(x, ARRAY_TYPES):
         x = asarray(x, device=device)
     if isinstance(x, Tensor):
         n, device = x.shape[lay.axis("choice", axis, x.ndim)], x.device
@@ -548,7 +548,7 @@ def choice(
 
 
 def _choose_positions(
-    g: Generator, n: int, sizes: tuple[int, ...], replace: bool, p: Array | None, on: DeviceLike
+    g: Generator, n: int, sizes: tuple[int, ...], replace: bool, p: Array | None, device: DeviceLike
 ) -> Tensor:
     count = math.prod(sizes)
     if count and not n:
@@ -557,15 +557,15 @@ def _choose_positions(
         raise ArgumentError(f"choice: {count} of {n} without taking one twice")
     if p is None:
         if replace:
-            return g.integers(0, max(n, 1), sizes, device=on)
-        return g.permutation(n, device=on)[:count].reshape(sizes)
-    weights = values_of("choice", p) if isinstance(p, Tensor) else np.asarray(p, np.float64)
+            return g.integers(0, max(n, 1), sizes, device=device)
+        return g.permutation(n, device=device)[:count].reshape(sizes)
+    weights = read_values("choice", p) if isinstance(p, Tensor) else np.asarray(p, np.float64)
     if weights.shape != (n,):
         raise ShapeError(f"choice: p of shape {weights.shape} for {n} elements")
     if not (np.all(weights >= 0) and abs(float(weights.sum()) - 1.0) < 1e-5):
         raise ArgumentError("choice: p is not negative and sums to 1")
-    shares = asarray(weights.astype(np.float64), device=on)
-    u = g.uniform(sizes if replace else (n,), dtype=float64, device=on)
+    shares = asarray(weights.astype(np.float64), device=device)
+    u = g.uniform(sizes if replace else (n,), dtype=float64, device=device)
     if replace:
         total = cumulative_sum(shares)
         return searchsorted(total, u * total[-1:].reshape(()), side="right")

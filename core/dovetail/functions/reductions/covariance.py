@@ -10,13 +10,13 @@ from ...dtypes import DType, float32
 from ...errors import ArgumentError, ShapeError
 from ...ops import table as ops
 from ...tensor.primitives import apply, view
-from ...tensor.promotion import Array, beside
+from ...tensor.promotion import Array, as_operand
 from ...tensor.tensor import Tensor, required, strided
 from ..datatypes import cast, result_type, working_float
 from ..products.matrix_products import conjugate, matmul
 from ..shape.copies import concat
 from ..shape.manipulation import broadcast_to, diagonal
-from ..variants import into
+from ..variants import accept_out
 from .statistics import Axis
 from .statistics import max as max_of
 from .statistics import mean as mean_of
@@ -26,7 +26,7 @@ from .statistics import sum as sum_of
 __all__ = ["average", "corrcoef", "cov", "ptp"]
 
 
-@into
+@accept_out
 def ptp(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -79,8 +79,8 @@ def average(
         ones = apply(ops.EQUAL, (mean, mean)) if returned else mean
         total = apply(ops.WHERE, (ones, float(count), float(count))) if returned else mean
         return (mean, cast(total, mean.dtype)) if returned else mean
-    w = weights if isinstance(weights, Tensor) else beside("average", weights, (x,))
-    d, work = _float(x, w), _working(x, w)
+    w = weights if isinstance(weights, Tensor) else as_operand("average", weights, (x,))
+    d, work = _float(x, w), _working_dtype(x, w)
     wide = _broadcast_weights(x, cast(w, work if w.dtype.kind == "c" else work.part), axes)
     total = sum_of(wide, axis=axes, keepdims=keepdims)
     product = apply(ops.MULTIPLY, (cast(x, work), wide))
@@ -95,7 +95,7 @@ def _float(*tensors: Tensor) -> DType:
     return result_type(*tensors)
 
 
-def _working(*tensors: Tensor) -> DType:
+def _working_dtype(*tensors: Tensor) -> DType:
     """Return the dtype in which all operands are computed."""
     return result_type(*[working_float(x.dtype) for x in tensors])
 
@@ -111,7 +111,7 @@ def _broadcast_weights(x: Tensor, w: Tensor, axes: tuple[int, ...]) -> Tensor:
     return broadcast_to(view(w, ("reshape", column)), x.shape)
 
 
-@into
+@accept_out
 def cov(
     x: Tensor,
     y: Array | None = None,
@@ -146,13 +146,13 @@ def cov(
 def _parts(op: str, x: Tensor, y: Array | None) -> tuple[Tensor, ...]:
     """Return the tensors that hold the variables."""
     x = strided(op, x)
-    return (x,) if y is None else (x, y if isinstance(y, Tensor) else beside(op, y, (x,)))
+    return (x,) if y is None else (x, y if isinstance(y, Tensor) else as_operand(op, y, (x,)))
 
 
 def _variables(op: str, tensors: Sequence[Tensor], rowvar: bool) -> Tensor:
     """Return a matrix with one variable per row, in the dtype of the computation."""
     rowvar = flag(op, rowvar, "rowvar")
-    rows, work = [], _working(*tensors)
+    rows, work = [], _working_dtype(*tensors)
     for part in tensors:
         if part.ndim > 2:
             raise ShapeError(f"{op}: needs a matrix or a vector, not shape {part.shape}")
@@ -194,7 +194,7 @@ def _covariance(
 
 
 def _weights(op: str, name: str, w: Array, rows: Tensor) -> Tensor:
-    vector = w if isinstance(w, Tensor) else beside(op, w, (rows,))
+    vector = w if isinstance(w, Tensor) else as_operand(op, w, (rows,))
     if vector.shape != (rows.shape[1],):
         raise ShapeError(f"{op}: {name} of shape {vector.shape} for {rows.shape[1]} observations")
     if name == "fweights" and vector.dtype.kind == "f":
@@ -202,7 +202,7 @@ def _weights(op: str, name: str, w: Array, rows: Tensor) -> Tensor:
     return cast(vector, rows.dtype.part)
 
 
-@into
+@accept_out
 def corrcoef(
     x: Tensor, y: Array | None = None, /, *, rowvar: bool = True, out: Tensor | None = None
 ) -> Tensor:
@@ -224,7 +224,7 @@ def corrcoef(
     scale = apply(ops.SQRT, (apply(ops.REAL, (diagonal(c),)),))
     n = scale.shape[0]
     row, column = view(scale, ("reshape", (1, n))), view(scale, ("reshape", (n, 1)))
-    return _cast_matrix(_within_one(c / column / row), tensors)
+    return _cast_matrix(_clip_to_unit(c / column / row), tensors)
 
 
 def _cast_matrix(matrix: Tensor, tensors: Sequence[Tensor]) -> Tensor:
@@ -233,7 +233,7 @@ def _cast_matrix(matrix: Tensor, tensors: Sequence[Tensor]) -> Tensor:
     return view(result, ("reshape", ())) if result.shape == (1, 1) else result
 
 
-def _within_one(x: Tensor) -> Tensor:
+def _clip_to_unit(x: Tensor) -> Tensor:
     """Clip coefficients, or both parts of complex ones, to -1..1, which rounding may exceed."""
     if x.dtype.kind != "c":
         return apply(ops.CLIP, (x, -1.0, 1.0))

@@ -14,8 +14,8 @@ from ...errors import ArgumentError, DTypeError, ShapeError
 from ...graph.expr import node, spec
 from ...ops import table as ops
 from ...tensor.primitives import apply, slice_along
-from ...tensor.promotion import Array, Operand, brought
-from ...tensor.tensor import Tensor, make, required, strided
+from ...tensor.promotion import Array, Operand, as_tensors
+from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ..creation.constructors import full
 from ..datatypes import DTypeLike, any_dtype, result_type
 from ..shape.copies import concat
@@ -117,7 +117,7 @@ def _accumulate(op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initi
     if kind is bool_:
         raise DTypeError(f"{op.name}: the result's dtype cannot be bool; see dt.any, dt.all")
     shape = (*x.shape[:d], x.shape[d] + initial, *x.shape[d + 1 :])
-    return make(node(op, (x._expr,), spec(shape, kind, x.device, op.name), attrs))
+    return create_tensor(node(op, (x._expr,), spec(shape, kind, x.device, op.name), attrs))
 
 
 @cache_graph
@@ -164,5 +164,5 @@ def _edge(x: Tensor, value: Operand, d: int) -> Array:
         return full(shape, value, dtype=result_type(x, value), device=x.device)
     value = np.asarray(value) if isinstance(value, np.generic) else value
     if isinstance(value, Tensor | np.ndarray) and value.ndim == 0:
-        return broadcast_to(brought("diff", x, value)[1], shape)
+        return broadcast_to(as_tensors("diff", x, value)[1], shape)
     return value

@@ -14,16 +14,21 @@ from ...errors import ArgumentError, DTypeError, ShapeError
 from ...graph.expr import node, spec
 from ...ops import table as ops
 from ...ops.histogram import CLIPPED
-from ...tensor.host import evaluate, values_of
+from ...tensor.host import evaluate, read_values
 from ...tensor.primitives import apply, view
-from ...tensor.promotion import ARRAYS, Array, beside
-from ...tensor.tensor import Tensor, make, required, strided
+from ...tensor.promotion import ARRAY_TYPES, Array, as_operand
+from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ..creation.constructors import linspace, zeros
 from ..datatypes import cast, finfo, result_type
-from ..indexing.index_reads import fetch, keep_digits, promote_for_comparison, searchsorted
+from ..indexing.index_reads import (
+    gather_unchecked,
+    keep_digits,
+    promote_for_comparison,
+    searchsorted,
+)
 from ..indexing.index_writes import index_add
 from ..shape.manipulation import flip, ravel
-from ..variants import into
+from ..variants import accept_out
 from .cumulative import diff
 from .statistics import all as all_of
 from .statistics import max as max_of
@@ -33,7 +38,7 @@ from .statistics import sum as sum_of
 __all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges"]
 
 EPSILON = {float32: 2.0**-23, float64: 2.0**-52}  # the distance of 1 from the next number
-SMALLEST = {float32: 2.0**-149, float64: 2.0**-1074}  # the smallest number above 0
+SMALLEST_SUBNORMAL = {float32: 2.0**-149, float64: 2.0**-1074}  # the smallest number above 0
 SCALE_MAX = 1e38  # bins per unit: representable in every float dtype
 
 Bins: TypeAlias = int | Array
@@ -87,7 +92,7 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
         return counts
     bins = length_min
     if x.size:
-        low, high = tracer_api.look(_extremes, x)
+        low, high = tracer_api.call_on_batch(_extremes, x)
         if low < 0:
             raise ArgumentError(f"bincount: x has the negative element {low}")
         bins = max(high + 1, length_min)
@@ -102,7 +107,7 @@ def _extremes(x: Tensor) -> tuple[int, int]:
 
 
 def _as_tensor(op: str, value: object, x: Tensor) -> Tensor:
-    return value if isinstance(value, Tensor) else beside(op, value, (x,))
+    return value if isinstance(value, Tensor) else as_operand(op, value, (x,))
 
 
 SAMPLE_ELEMENTS = 1 << 10  # sampled to guess the largest element
@@ -120,7 +125,7 @@ def _count_by_guess(x: Tensor, length_min: int) -> Tensor | None:
     if bins > max(min(GUESS_BINS[1], x.size), GUESS_BINS[0]):
         return None
     counts = _count_or_sum(x, bins + 1, None, CLIPPED)
-    used = np.flatnonzero(values_of("bincount", counts))
+    used = np.flatnonzero(read_values("bincount", counts))
     if used[-1] == bins:
         return None
     return counts[: max(int(used[-1]) + 1, length_min)]
@@ -141,10 +146,10 @@ def _count_or_sum(
     if not positions.size or not bins:
         return zeros((bins,), dtype=int64, device=positions.device)
     s = spec((bins,), int64, positions.device, "bincount")
-    return make(node(ops.COUNT_VALUES, (positions._expr,), s, clipping))
+    return create_tensor(node(ops.COUNT_VALUES, (positions._expr,), s, clipping))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def digitize(
     x: Tensor, bins: Array, /, *, right: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -190,20 +195,20 @@ class _AxisBins(NamedTuple):
     """The bins along one axis: their number and edges."""
 
     bins: int
-    cuts: Tensor  # the edges, in the dtype of the comparison
+    comparison_edges: Tensor  # the edges, in the dtype of the comparison
     dtype: DType  # of the edges that the caller gets
     even_range: tuple[float, float] | None  # (low, high) if a multiplication finds the bin
 
     @property
     def edges(self) -> Tensor:
         """Return the edges in the caller's dtype."""
-        return cast(self.cuts, self.dtype)
+        return cast(self.comparison_edges, self.dtype)
 
     def bin_positions(self, x: Tensor, cells: int) -> Tensor:
         """Return the bin of each element, and `bins` for elements outside."""
         d = int32 if cells <= int32.max else int64
         n = self.bins
-        edges, x = promote_for_comparison("histogram", self.cuts, x)
+        edges, x = promote_for_comparison("histogram", self.comparison_edges, x)
         first, last = edges[0], edges[n]
         if self.even_range is None:
             positions = apply(ops.SUBTRACT, (searchsorted(edges, x, side="right"), 1))
@@ -213,10 +218,12 @@ class _AxisBins(NamedTuple):
             rough = apply(ops.FLOOR, (apply(ops.MULTIPLY, (x - low, scale)),))
             positions = cast(apply(ops.CLIP, (rough, 0.0, float(n - 1))), int64)
             # rounding may have put an element on the wrong side of an edge: compare with both
-            positions = positions - cast(apply(ops.LESS, (x, fetch(edges, positions))), int64)
+            positions = positions - cast(
+                apply(ops.LESS, (x, gather_unchecked(edges, positions))), int64
+            )
             positions = apply(ops.MAXIMUM, (positions, 0))
             positions = positions + cast(
-                apply(ops.GREATER_EQUAL, (x, fetch(edges, positions + 1))), int64
+                apply(ops.GREATER_EQUAL, (x, gather_unchecked(edges, positions + 1))), int64
             )
         positions = apply(ops.MINIMUM, (positions, n - 1))  # the last edge belongs to the last bin
         inside = apply(
@@ -244,10 +251,12 @@ def _range_ends(op: str, x: Tensor, limits: Range) -> tuple[float, float]:
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
-def _axis(op: str, x: Tensor, bins: object, limits: Range) -> _AxisBins:
+def _parse_bins(op: str, x: Tensor, bins: object, limits: Range) -> _AxisBins:
     if isinstance(bins, str):
         raise ArgumentError(f"{op}: bins is a number or edges, not the rule {shown(bins)}")
-    if isinstance(bins, (Tensor, *ARRAYS)) and not (isinstance(bins, np.ndarray) and not bins.ndim):
+    if isinstance(bins, (Tensor, *ARRAY_TYPES)) and not (
+        isinstance(bins, np.ndarray) and not bins.ndim
+    ):
         edges = _as_tensor(op, keep_digits(bins, x), x)
         if edges.ndim != 1 or edges.shape[0] < 2:
             raise ShapeError(f"{op}: edges are a vector of 2 at least, not shape {edges.shape}")
@@ -259,23 +268,23 @@ def _axis(op: str, x: Tensor, bins: object, limits: Range) -> _AxisBins:
     d = x.dtype if x.dtype.kind == "f" else float64
     wide = float64 if d is float64 else float32
     width, largest = high - low, max(abs(low), abs(high), high - low)
-    digit = max(EPSILON[wide] * largest, SMALLEST[wide])
+    digit = max(EPSILON[wide] * largest, SMALLEST_SUBNORMAL[wide])
     # Rounding moves each edge by up to half a digit. NumPy also rejects edges that do not ascend.
-    few = width / n < 2 * digit
+    is_too_fine = width / n < 2 * digit
     cuts = linspace(low, high, n + 1, dtype=wide, device=x.device)
-    if few and not all_of(apply(ops.LESS, (cuts[:-1], cuts[1:]))):
+    if is_too_fine and not all_of(apply(ops.LESS, (cuts[:-1], cuts[1:]))):
         raise ArgumentError(
             f"{op}: {n} bins from {low} to {high} are too many for {wide.name}, whose numbers are "
             f"{digit:g} apart there; give fewer bins, or range="
         )
     # The rounding errors of x - low, of the scale and of their product must add to under one bin.
-    sure = width <= finfo(wide).max and n * digit < width / 8 and n / width < SCALE_MAX
-    return _AxisBins(n, cuts, d, (low, high) if sure else None)
+    is_exact = width <= finfo(wide).max and n * digit < width / 8 and n / width < SCALE_MAX
+    return _AxisBins(n, cuts, d, (low, high) if is_exact else None)
 
 
 def _widths(axis_bins: _AxisBins) -> Tensor:
     """Return the widths of bins, as floats."""
-    cuts = axis_bins.cuts
+    cuts = axis_bins.comparison_edges
     return diff(cuts if cuts.dtype.kind == "f" else cast(cuts, float64))
 
 
@@ -298,7 +307,9 @@ def histogram_bin_edges(x: Tensor, /, bins: Bins = 10, *, range: Range = None) -
     >>> dt.histogram_bin_edges(dt.asarray([0, 4], device="reference"), 2).tolist()
     [0.0, 2.0, 4.0]
     """
-    return _axis("histogram_bin_edges", _ravel_operand("histogram_bin_edges", x), bins, range).edges
+    return _parse_bins(
+        "histogram_bin_edges", _ravel_operand("histogram_bin_edges", x), bins, range
+    ).edges
 
 
 @named
@@ -331,7 +342,7 @@ def histogram(
     """
     density = flag("histogram", density, "density")
     flat = _ravel_operand("histogram", x)
-    axis_bins = _axis("histogram", flat, bins, range)
+    axis_bins = _parse_bins("histogram", flat, bins, range)
     w = None if weights is None else ravel(_as_tensor("histogram", weights, x))
     if w is not None and w.shape != flat.shape:
         raise ShapeError(f"histogram: {w.size} weights for {flat.size} elements")
@@ -379,7 +390,7 @@ def histogram2d(
     reach = (None, None) if range is None else sequence(op, range, "range", "two ranges")
     if len(reach) != 2:
         raise refused(op, "range", "two ranges", range)
-    first, second = (_axis(op, t, p, r) for t, p, r in zip((a, b), pair, reach, strict=True))  # type: ignore[arg-type]  # _axis checks them
+    first, second = (_parse_bins(op, t, p, r) for t, p, r in zip((a, b), pair, reach, strict=True))  # type: ignore[arg-type]  # _axis checks them
     wide = second.bins + 1
     cells = (first.bins + 1) * wide
     i, j = first.bin_positions(a, cells), second.bin_positions(b, cells)

@@ -11,7 +11,7 @@ from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, required, strided
 from ..datatypes import DTypeLike, cast, working_float
 from ..shape.manipulation import ravel
-from ..variants import into
+from ..variants import accept_out
 from .cumulative import cumulative_prod, cumulative_sum
 from .statistics import Axis, abs_squared, argmax
 from .statistics import all as all_of
@@ -47,7 +47,7 @@ def _count_present(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     return sum_of(cast(apply(ops.EQUAL, (x, x)), int64), axis=axis, keepdims=keepdims)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def nansum(
     x: Tensor,
     /,
@@ -72,7 +72,7 @@ def nansum(
     return sum_of(_replace_nan("nansum", x, 0.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def nanprod(
     x: Tensor,
     /,
@@ -97,7 +97,7 @@ def nanprod(
     return product_of(_replace_nan("nanprod", x, 1.0), axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-@into
+@accept_out
 def nanmean(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -122,7 +122,7 @@ def _mean(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     return apply(ops.DIVIDE, (total, cast(_count_present(x, axis, keepdims), x.dtype)))
 
 
-@into
+@accept_out
 def nanvar(
     x: Tensor,
     /,
@@ -149,7 +149,7 @@ def nanvar(
     return _variance("nanvar", x, axis, correction, keepdims, False)
 
 
-@into
+@accept_out
 def nanstd(
     x: Tensor,
     /,
@@ -195,7 +195,7 @@ def _variance(
     return cast(apply(ops.SQRT, (v,)) if root else v, d)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def nanmin(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -213,7 +213,7 @@ def nanmin(
     return _extreme("nanmin", x, axis, keepdims)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def nanmax(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -241,7 +241,7 @@ def _extreme(op: str, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
     return apply(ops.WHERE, (all_nan, float("nan"), result))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def nanargmin(
     x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -259,7 +259,7 @@ def nanargmin(
     return _extreme_position("nanargmin", x, axis, keepdims)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def nanargmax(
     x: Tensor, /, axis: int | None = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -288,7 +288,7 @@ def _extreme_position(op: str, x: Tensor, axis: int | None, keepdims: bool) -> T
     return apply(ops.WHERE, (all_nan, -1, position))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def nancumsum(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:
@@ -310,7 +310,7 @@ def nancumsum(
     )
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def nancumprod(
     x: Tensor, /, axis: int | None = None, *, dtype: DTypeLike = None, out: Tensor | None = None
 ) -> Tensor:

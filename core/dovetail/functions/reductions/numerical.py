@@ -10,17 +10,17 @@ from ...dtypes import DType, float32, int64, uint64
 from ...errors import ArgumentError, ShapeError
 from ...ops import table as ops
 from ...tensor.primitives import apply, slice_along, view
-from ...tensor.promotion import Array, Operand, beside, brought
+from ...tensor.promotion import Array, Operand, as_operand, as_tensors
 from ...tensor.tensor import Tensor, required, strided
 from ..creation.constructors import ones, zeros
 from ..datatypes import cast, result_type, working_float
 from ..elementwise.lerp import lerp
-from ..indexing.index_reads import fetch, searchsorted
+from ..indexing.index_reads import gather_unchecked, searchsorted
 from ..products.matrix_products import conjugate, matmul
 from ..shape.copies import concat
 from ..shape.manipulation import as_strided, broadcast_to, flip, ravel
 from ..sorting.stable_sort import argsort
-from ..variants import into
+from ..variants import accept_out
 from .cumulative import cumulative_prod, diff
 from .statistics import Axis
 from .statistics import sum as sum_of
@@ -47,7 +47,7 @@ def _vector(op: str, name: str, x: Tensor) -> Tensor:
     return x
 
 
-@into
+@accept_out
 def ediff1d(
     x: Tensor,
     /,
@@ -69,13 +69,13 @@ def ediff1d(
     """
     flat = ravel(required("ediff1d", x))
     ends = [
-        None if e is None else ravel(brought("ediff1d", flat, e)[1]) for e in (to_begin, to_end)
+        None if e is None else ravel(as_tensors("ediff1d", flat, e)[1]) for e in (to_begin, to_end)
     ]
     pieces = [p for p in (ends[0], diff(flat), ends[1]) if p is not None]
     return concat([cast(p, x.dtype) for p in pieces]) if len(pieces) > 1 else pieces[0]
 
 
-@into
+@accept_out
 def trapezoid(
     y: Tensor,
     x: Array | None = None,
@@ -104,18 +104,20 @@ def trapezoid(
     mean = (slice_along(y, d, min(1, y.shape[d]), n) + slice_along(y, d, 0, n)) * 0.5
     if x is None:
         return sum_of(mean * real("trapezoid", 1.0 if dx is None else dx, "dx"), axis=d)
-    at = x if isinstance(x, Tensor) else beside("trapezoid", x, (y,))
+    at = x if isinstance(x, Tensor) else as_operand("trapezoid", x, (y,))
     return sum_of(mean * _steps("trapezoid", at, y, d), axis=d)
 
 
-def _steps(op: str, at: Tensor, y: Tensor, d: int) -> Tensor:
+def _steps(op: str, coordinates: Tensor, y: Tensor, d: int) -> Tensor:
     """Return the distances of neighbours along an axis; of integers modulo 2**64, as int64."""
-    at = cast(at, int64) if at.dtype.kind not in "fc" else at
-    if at.ndim != 1:
-        return diff(at, axis=d)
-    if at.shape[0] != y.shape[d]:
-        raise ShapeError(f"{op}: {at.shape[0]} places for {y.shape[d]} samples along axis {d}")
-    steps = diff(at)
+    coordinates = cast(coordinates, int64) if coordinates.dtype.kind not in "fc" else coordinates
+    if coordinates.ndim != 1:
+        return diff(coordinates, axis=d)
+    if coordinates.shape[0] != y.shape[d]:
+        raise ShapeError(
+            f"{op}: {coordinates.shape[0]} places for {y.shape[d]} samples along axis {d}"
+        )
+    steps = diff(coordinates)
     return view(steps, ("reshape", tuple(steps.size if i == d else 1 for i in range(y.ndim))))
 
 
@@ -157,7 +159,7 @@ def _slopes(x: Tensor, d: int, spacing: Operand, order: int) -> Tensor:
         steps = None
         h = real("gradient", spacing, "spacing")
     else:
-        at = spacing if isinstance(spacing, Tensor) else beside("gradient", spacing, (x,))
+        at = spacing if isinstance(spacing, Tensor) else as_operand("gradient", spacing, (x,))
         if at.ndim != 1:
             raise ShapeError(f"gradient: spacing is a number or a vector, not shape {at.shape}")
         steps, h = cast(_steps("gradient", at, x, d), x.dtype.part), 1.0
@@ -182,17 +184,17 @@ def _slopes(x: Tensor, d: int, spacing: Operand, order: int) -> Tensor:
             ]
     first, last = (samples(1) - samples(0)) / step(0), (samples(-1) - samples(-2)) / step(-1)
     if order == 2:
-        first = _at_end(samples(0), samples(1), samples(2), step(0), step(1))
-        last = -_at_end(samples(-1), samples(-2), samples(-3), step(-1), step(-2))
+        first = _end_slope(samples(0), samples(1), samples(2), step(0), step(1))
+        last = -_end_slope(samples(-1), samples(-2), samples(-3), step(-1), step(-2))
     return concat([first, *inner, last], axis=d)
 
 
-def _at_end(p: Tensor, q: Tensor, r: Tensor, a: Tensor | float, b: Tensor | float) -> Tensor:
+def _end_slope(p: Tensor, q: Tensor, r: Tensor, a: Tensor | float, b: Tensor | float) -> Tensor:
     """Return the slope at p of the parabola through p, q and r, with steps a and b between them."""
     return p * (-(a * 2.0 + b) / (a * (a + b))) + q * ((a + b) / (a * b)) - r * (a / (b * (a + b)))
 
 
-@into
+@accept_out
 def interp(
     x: Tensor,
     xp: Array,
@@ -218,7 +220,7 @@ def interp(
     >>> dt.interp(dt.asarray([0.5, 9.0], device="reference"), [0.0, 1.0], [10.0, 20.0]).tolist()
     [15.0, 20.0]
     """
-    x, positions, values = brought("interp", required("interp", x), xp, fp)
+    x, positions, values = as_tensors("interp", required("interp", x), xp, fp)
     n = _vector("interp", "xp", positions).shape[0]
     if _vector("interp", "fp", values).shape[0] != n or not n:
         raise ShapeError(
@@ -239,8 +241,10 @@ def interp(
     after = apply(ops.CLIP, (searchsorted(positions, x, side="right"), 1, max(n - 1, 1)))
     low = apply(ops.MINIMUM, (after - 1, n - 1))
     high = apply(ops.MINIMUM, (after, n - 1))
-    a, b = fetch(positions, low), fetch(positions, high)
-    result = lerp(fetch(values, low), fetch(values, high), _fraction_between(x, a, b))
+    a, b = gather_unchecked(positions, low), gather_unchecked(positions, high)
+    result = lerp(
+        gather_unchecked(values, low), gather_unchecked(values, high), _fraction_between(x, a, b)
+    )
     below, above = apply(ops.LESS, (x, positions[0])), apply(ops.GREATER, (x, positions[n - 1]))
     first = values[0] if left is None else real("interp", left, "left")
     last = values[n - 1] if right is None else real("interp", right, "right")
@@ -270,12 +274,12 @@ def _periodic(
         raise ArgumentError("interp: period must not be 0")
     x, positions = x % period, positions % period
     order = argsort(positions)
-    positions, values = fetch(positions, order), fetch(values, order)
+    positions, values = gather_unchecked(positions, order), gather_unchecked(values, order)
     positions = concat([positions[-1:] - period, positions, positions[:1] + period])
     return x, positions, concat([values[-1:], values, values[:1]])
 
 
-@into
+@accept_out
 def vander(
     x: Array, n: int | None = None, /, *, increasing: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -292,7 +296,7 @@ def vander(
     >>> dt.vander(dt.asarray([2, 3], device="reference"), 3).tolist()
     [[4, 2, 1], [9, 3, 1]]
     """
-    (x,) = brought("vander", x)
+    (x,) = as_tensors("vander", x)
     m = _vector("vander", "x", x).shape[0]
     if x.dtype.kind not in "fc" and x.dtype is not uint64:
         x = cast(x, int64)
@@ -308,7 +312,7 @@ def vander(
 MODES = ("full", "same", "valid")
 
 
-@into
+@accept_out
 def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None = None) -> Tensor:
     """Return the convolution of two vectors: sums of products with one of them reversed.
 
@@ -323,11 +327,11 @@ def convolve(x1: Array, x2: Array, /, *, mode: str = "full", out: Tensor | None 
     >>> dt.convolve(dt.asarray([1, 2, 3], device="reference"), [0, 1, 5]).tolist()
     [0, 1, 7, 13, 15]
     """
-    a, b = brought("convolve", x1, x2)
+    a, b = as_tensors("convolve", x1, x2)
     return _convolve_windows("convolve", a, b, mode)
 
 
-@into
+@accept_out
 def correlate(x1: Array, x2: Array, /, *, mode: str = "valid", out: Tensor | None = None) -> Tensor:
     """Return the cross-correlation of two vectors: sums of products at every shift.
 
@@ -343,7 +347,7 @@ def correlate(x1: Array, x2: Array, /, *, mode: str = "valid", out: Tensor | Non
     >>> dt.correlate(dt.asarray([1, 2, 3], device="reference"), [0, 1, 5]).tolist()
     [17]
     """
-    a, b = brought("correlate", x1, x2)
+    a, b = as_tensors("correlate", x1, x2)
     b = _vector("correlate", "x2", b)
     return _convolve_windows("correlate", a, flip(conjugate(b)), mode)
 
@@ -366,7 +370,7 @@ def _convolve_windows(op: str, a: Tensor, b: Tensor, mode: str) -> Tensor:
     return matmul(slice_along(windows, 0, skipped, length), flip(cast(short, d)))
 
 
-@into
+@accept_out
 def polyval(p: Array, x: Tensor | float, /, *, out: Tensor | None = None) -> Tensor:
     """Return the values of a polynomial at `x`, by Horner's scheme.
 
@@ -380,9 +384,9 @@ def polyval(p: Array, x: Tensor | float, /, *, out: Tensor | None = None) -> Ten
     [1, 13]
     """
     if not isinstance(x, Tensor):
-        (p,) = brought("polyval", p)
+        (p,) = as_tensors("polyval", p)
         x = zeros((), dtype=p.dtype, device=p.device) + x
-    coefficients = _vector("polyval", "p", brought("polyval", p, x)[0])
+    coefficients = _vector("polyval", "p", as_tensors("polyval", p, x)[0])
     result = apply(ops.MULTIPLY, (strided("polyval", x), 0))
     result = cast(result, result_type(coefficients, result))
     for i in range(coefficients.shape[0]):

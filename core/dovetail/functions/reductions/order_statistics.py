@@ -11,25 +11,25 @@ import numpy as np
 
 from ... import layout as lay
 from ...argument_checks import choice, flag, refused
-from ...dtypes import DType, float32, float64, int64, spare_bits
+from ...dtypes import DType, float32, float64, int64, zero_low_bits
 from ...errors import ArgumentError, ShapeError
 from ...graph.expr import node, spec
 from ...layout import Shape
 from ...ops import table as ops
-from ...ops.histogram import Bits
+from ...ops.histogram import BitRange
 from ...ops.sort import key_dtype
-from ...tensor.host import from_host, values_of
+from ...tensor.host import from_host, read_values
 from ...tensor.primitives import apply, view
-from ...tensor.promotion import ARRAYS, Operand
-from ...tensor.tensor import Tensor, make, strided
+from ...tensor.promotion import ARRAY_TYPES, Operand
+from ...tensor.tensor import Tensor, create_tensor, strided
 from ..datatypes import cast, working_float
 from ..elementwise import op_functions
 from ..elementwise.lerp import lerp
-from ..indexing.index_reads import fetch_along, take
+from ..indexing.index_reads import gather_along_unchecked, take
 from ..shape.copies import concat
 from ..shape.manipulation import moveaxis
 from ..sorting.stable_sort import sort
-from ..variants import into
+from ..variants import accept_out
 from .statistics import Axis
 from .statistics import any as any_of
 from .statistics import min as min_of
@@ -61,21 +61,21 @@ _PICKING_METHODS = ("inverted_cdf", "closest_observation", "lower", "higher", "n
 _METHODS = ("linear", "averaged_inverted_cdf", "midpoint", *_PICKING_METHODS, *_ALPHA_BETA)
 
 
-def _rank_of_element(method: str, n: Numbers, q: Numbers, of: ModuleType) -> Numbers:
+def _rank_of_element(method: str, n: Numbers, q: Numbers, xp: ModuleType) -> Numbers:
     """Return the rank, from 0, of the element that a method returns unchanged."""
     if method in ("lower", "higher", "nearest"):
-        rule = {"lower": of.floor, "higher": of.ceil, "nearest": of.round}[method]
+        rule = {"lower": xp.floor, "higher": xp.ceil, "nearest": xp.round}[method]
         return rule((n - 1) * q)
     v = n * q - (1.0 if method == "inverted_cdf" else 1.5)
-    low = of.floor(v)
-    exact = of.equal(v, low)
+    low = xp.floor(v)
+    exact = xp.equal(v, low)
     if method == "closest_observation":
-        exact = of.logical_and(exact, of.equal(of.remainder(low, 2.0), 1.0))
-    return of.where(exact, low, low + 1.0)
+        exact = xp.logical_and(exact, xp.equal(xp.remainder(low, 2.0), 1.0))
+    return xp.where(exact, low, low + 1.0)
 
 
 def _rank_and_weight(
-    method: str, n: Numbers, q: Numbers, of: ModuleType
+    method: str, n: Numbers, q: Numbers, xp: ModuleType
 ) -> tuple[Numbers, Numbers]:
     """Return the rank of the lower neighbour, and the weight of the upper one."""
     if method in _ALPHA_BETA:
@@ -83,12 +83,12 @@ def _rank_and_weight(
         v = n * q + (alpha + q * (1.0 - alpha - beta)) - 1.0
     else:
         v = n * q - 1.0 if method == "averaged_inverted_cdf" else (n - 1) * q
-    low = of.floor(v)
+    low = xp.floor(v)
     weight = v - low
     if method == "averaged_inverted_cdf":
-        weight = of.where(of.equal(weight, 0.0), 0.5, 1.0)
+        weight = xp.where(xp.equal(weight, 0.0), 0.5, 1.0)
     elif method == "midpoint":
-        weight = of.where(of.equal(weight, 0.0), 0.0, 0.5)
+        weight = xp.where(xp.equal(weight, 0.0), 0.0, 0.5)
     return low, weight
 
 
@@ -97,10 +97,10 @@ def _rank_and_weight(
 
 def _quantiles(op: str, q: Operand, high: float) -> np.ndarray:
     """Return probabilities in 0..1 as float64, read by the host."""
-    if not isinstance(q, (Tensor, *ARRAYS, int, float, np.generic)):
+    if not isinstance(q, (Tensor, *ARRAY_TYPES, int, float, np.generic)):
         raise refused(op, "q", "numbers", q)
     try:
-        values = values_of(op, q) if isinstance(q, Tensor) else np.asarray(q)
+        values = read_values(op, q) if isinstance(q, Tensor) else np.asarray(q)
     except ValueError:  # a ragged list
         raise refused(op, "q", "numbers", q) from None
     if values.dtype.kind not in "biuf":
@@ -111,7 +111,7 @@ def _quantiles(op: str, q: Operand, high: float) -> np.ndarray:
     return probabilities
 
 
-def _rows(op: str, x: Tensor, axis: Axis) -> tuple[Tensor, Shape, Shape]:
+def _merge_reduced_axes(op: str, x: Tensor, axis: Axis) -> tuple[Tensor, Shape, Shape]:
     """Return `x` with the reduced axes merged as its last axis, and the results' two shapes.
 
     These are the shapes without and with `keepdims`.
@@ -201,13 +201,13 @@ def _select_rank(rows: Tensor, rank: int) -> Tensor:
     d = rows.dtype
     first, stop, zero = 0, d.bits, 0
     if d.kind == "f":
-        first, stop = spare_bits(d), max(d.bits, 32)
+        first, stop = zero_low_bits(d), max(d.bits, 32)
     elif d.kind == "i":
         zero = d.min % (key_dtype(d).max + 1)
     elif d.kind == "b":
         stop = 1
     s = spec(rows.shape[:-1], d, rows.device, "quantile")
-    selected = make(node(ops.SELECT, (rows._expr, zero, rank), s, Bits(first, stop)))
+    selected = create_tensor(node(ops.SELECT, (rows._expr, zero, rank), s, BitRange(first, stop)))
     return view(selected, ("reshape", (*s.shape, 1)))
 
 
@@ -238,24 +238,30 @@ def _row_nanquantiles(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
 def _take_rank_per_row(ordered: Tensor, ranks: Tensor, n: Tensor) -> Tensor:
     last = apply(ops.MAXIMUM, (n - 1.0, 0.0))  # n is 0 if all are NaN: take a NaN
     clipped = cast(apply(ops.CLIP, (ranks, 0.0, last)), int64)
-    return fetch_along(ordered, clipped, ordered.ndim - 1)
+    return gather_along_unchecked(ordered, clipped, ordered.ndim - 1)
 
 
 def _reduce_rows(
-    op: str, x: Tensor, q: np.ndarray, axis: Axis, keepdims: bool, method: str, pick: RowQuantiles
+    op: str,
+    x: Tensor,
+    q: np.ndarray,
+    axis: Axis,
+    keepdims: bool,
+    method: str,
+    row_quantiles: RowQuantiles,
 ) -> Tensor:
     choice(op, method, "method", _METHODS)
     keepdims = flag(op, keepdims, "keepdims")
-    rows, kept_shape, wide = _rows(op, x, axis)
+    rows, kept_shape, wide = _merge_reduced_axes(op, x, axis)
     shape = (*q.shape, *(wide if keepdims else kept_shape))
-    quantiles = pick(rows, q.reshape(-1), method)
+    quantiles = row_quantiles(rows, q.reshape(-1), method)
     return view(moveaxis(quantiles, -1, 0), ("reshape", shape), op)
 
 
 # --- functions ------------------------------------------------------------------------------------
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def median(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -274,7 +280,7 @@ def median(
     return _reduce_rows("median", x, np.array(0.5), axis, keepdims, "linear", _row_quantiles)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def nanmedian(
     x: Tensor, /, axis: Axis = None, *, keepdims: bool = False, out: Tensor | None = None
 ) -> Tensor:
@@ -292,7 +298,7 @@ def nanmedian(
     return _reduce_rows("nanmedian", x, np.array(0.5), axis, keepdims, "linear", _row_nanquantiles)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def quantile(
     x: Tensor,
     q: Operand,
@@ -324,7 +330,7 @@ def quantile(
     return _reduce_rows("quantile", x, p, axis, keepdims, method, _row_quantiles)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def nanquantile(
     x: Tensor,
     q: Operand,
@@ -353,7 +359,7 @@ def nanquantile(
     return _reduce_rows("nanquantile", x, p, axis, keepdims, method, _row_nanquantiles)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def percentile(
     x: Tensor,
     q: Operand,
@@ -382,7 +388,7 @@ def percentile(
     return _reduce_rows("percentile", x, p, axis, keepdims, method, _row_quantiles)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def nanpercentile(
     x: Tensor,
     q: Operand,

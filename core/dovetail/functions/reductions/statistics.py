@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ... import layout as lay
 from ...argument_checks import flag, real
-from ...compat.keywords import UNGIVEN, rebind_keywords
+from ...compat.keywords import MISSING, rebind_keywords
 from ...dtypes import DType, float32
 from ...errors import ArgumentTypeError, DTypeError, ShapeError
 from ...graph.expr import Spec, node
@@ -20,7 +20,7 @@ from ...ops import table as ops
 from ...ops.table import Op
 from ...tensor.c_fields import expr_of, is_strided
 from ...tensor.primitives import apply, dispatch, reduce, view
-from ...tensor.tensor import Tensor, make, required, strided, untaped
+from ...tensor.tensor import Tensor, create_tensor, drop_tape, required, strided
 from ...tensor.writes import write_out
 from ..datatypes import DTypeLike, any_dtype, cast, working_float
 from ..variants import cache_graph
@@ -65,7 +65,7 @@ def _reduce(
             _reductions[key] = result_spec, (lay.axes(op.name, axis, x.ndim), dtype)
     else:
         s, attrs = cached
-        result = make(node(op, (expr_of(x),), s, attrs))
+        result = create_tensor(node(op, (expr_of(x),), s, attrs))
     return result if out is None else write_out(op.name, out, result)
 
 
@@ -90,7 +90,7 @@ def _require_elements(op: str, x: Tensor, axis: Axis) -> None:
 
 
 def sum(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
     axis: Axis = None,
     *more: object,
@@ -121,7 +121,7 @@ def sum(
 
 
 def prod(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
     axis: Axis = None,
     *more: object,
@@ -158,7 +158,7 @@ def _accumulation_dtype(op: str, dtype: DTypeLike) -> DType:
 
 
 def mean(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
     axis: Axis = None,
     *more: object,
@@ -196,7 +196,7 @@ def _second_tensor_error(op: str, what: str, other: str) -> ArgumentTypeError:
 
 
 def max(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
     axis: Axis = None,
     *more: object,
@@ -223,7 +223,7 @@ def max(
 
 
 def min(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
     axis: Axis = None,
     *more: object,
@@ -250,7 +250,7 @@ def min(
 
 
 def any(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
     axis: Axis = None,
     *more: object,
@@ -275,7 +275,7 @@ def any(
 
 
 def all(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
     axis: Axis = None,
     *more: object,
@@ -300,7 +300,7 @@ def all(
 
 
 def count_nonzero(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
     axis: Axis = None,
     *more: object,
@@ -325,7 +325,7 @@ def count_nonzero(
 
 
 def argmax(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
     axis: int | None = None,
     *more: object,
@@ -351,7 +351,7 @@ def argmax(
 
 
 def argmin(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
     axis: int | None = None,
     *more: object,
@@ -408,7 +408,7 @@ def var(
     >>> dt.var(x).item(), dt.var(x, correction=1).item()
     (1.0, 2.0)
     """
-    return cast(_variance("var", x, axis, correction, keepdims), _floating(x))
+    return cast(_variance("var", x, axis, correction, keepdims), _float_dtype(x))
 
 
 @cache_graph
@@ -436,13 +436,13 @@ def std(
     """
     v = _variance("std", x, axis, correction, keepdims)
     if not is_strided(v) or v._expr.tape is None:
-        return cast(apply(ops.SQRT, (v,)), _floating(x))
+        return cast(apply(ops.SQRT, (v,)), _float_dtype(x))
     none = apply(ops.EQUAL, (v, 0))  # for equal elements the gradient is 0, not 0 / 0
     root = apply(ops.SQRT, (apply(ops.WHERE, (none, 1.0, v)),))
-    return cast(apply(ops.WHERE, (none, 0.0, root)), _floating(x))
+    return cast(apply(ops.WHERE, (none, 0.0, root)), _float_dtype(x))
 
 
-def _floating(x: Tensor) -> DType:
+def _float_dtype(x: Tensor) -> DType:
     return x.dtype.part if x.dtype.kind in "fc" else float32
 
 
@@ -489,9 +489,9 @@ def logsumexp(
     """
     _require_elements("logsumexp", strided("logsumexp", x), axis)
     axes, keepdims = lay.axes("logsumexp", axis, x.ndim), flag("logsumexp", keepdims, "keepdims")
-    d, x = _floating(x), cast(x, working_float(x.dtype)) if x.dtype.is_integer else x
-    top = reduce(ops.MAX, cast(x, _floating(x)), axes, True)
-    top = untaped(apply(ops.WHERE, (apply(ops.ISFINITE, (top,)), top, 0.0)))
+    d, x = _float_dtype(x), cast(x, working_float(x.dtype)) if x.dtype.is_integer else x
+    top = reduce(ops.MAX, cast(x, _float_dtype(x)), axes, True)
+    top = drop_tape(apply(ops.WHERE, (apply(ops.ISFINITE, (top,)), top, 0.0)))
     total = reduce(ops.SUM, apply(ops.TABLE["exp"], (x - top,)), axes, keepdims)
     return cast(apply(ops.TABLE["log"], (total,)) + _squeeze(top, axes, keepdims), d)
 

@@ -9,9 +9,9 @@ from ...dtypes import DType, bool_, dtype
 from ...errors import DTypeError, GradientError, ShapeError
 from ...graph.expr import leaf, spec, storage_of
 from ...layout import Shape
-from ...tensor.host import evaluated
+from ...tensor.host import evaluate_leaf
 from ...tensor.primitives import is_viewable, view
-from ...tensor.tensor import Tensor, make, strided
+from ...tensor.tensor import Tensor, create_tensor, strided
 from ..datatypes import DTypeLike
 from .manipulation import Sizes, parse_ints
 
@@ -45,15 +45,17 @@ def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
     return view(x, ("reshape", wanted))
 
 
-def _bits(x: Tensor, want: DType) -> Tensor:
+def _bits(x: Tensor, target_dtype: DType) -> Tensor:
     """Return the memory of `x` as elements of another dtype."""
     if x.requires_grad:
         raise GradientError("view: bits have no gradient; take x.detach().view(...)")
-    if want is bool_ and x.dtype is not want:
+    if target_dtype is bool_ and x.dtype is not target_dtype:
         raise DTypeError("view: not all bytes are bools; see x != 0")
-    e = evaluated(x)
-    shape, strides, offset = _divide_elements(x, e.strides, e.offset, want.itemsize)
-    return make(leaf(storage_of(e), spec(shape, want, x.device, "view"), strides, offset))
+    e = evaluate_leaf(x)
+    shape, strides, offset = _divide_elements(x, e.strides, e.offset, target_dtype.itemsize)
+    return create_tensor(
+        leaf(storage_of(e), spec(shape, target_dtype, x.device, "view"), strides, offset)
+    )
 
 
 def _divide_elements(

@@ -3,7 +3,7 @@ cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node
 from dovetail.tensor.c_fields cimport expr_of, is_strided
-from dovetail.tensor.tensor cimport make
+from dovetail.tensor.tensor cimport create_tensor
 
 
 @cython.locals(exprs=list)

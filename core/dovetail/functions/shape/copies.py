@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import layout as lay
 from ...argument_checks import dimensions, host_memory, integer, integers, sequence, shown
-from ...compat.keywords import UNGIVEN, rebind_keywords
+from ...compat.keywords import MISSING, rebind_keywords
 from ...dtypes import int64
 from ...engine import evaluate as run
 from ...errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
@@ -20,15 +20,15 @@ from ...ops import table as ops
 from ...ops.dtype_rules import common
 from ...ops.table import CONCAT
 from ...tensor.c_fields import expr_of, is_strided
-from ...tensor.host import fresh, from_host, values_of
+from ...tensor.host import allocate_leaf, from_host, read_values
 from ...tensor.primitives import apply, dispatch, is_viewable, pending_view, slice_along, view
-from ...tensor.promotion import Array, brought
-from ...tensor.tensor import Tensor, make, required, strided
+from ...tensor.promotion import Array, as_tensors
+from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ...tensor.writes import write_out
 from ..creation.constructors import extents
 from ..datatypes import cast
 from ..graph_cache import CachedFunction
-from ..variants import cache_graph, into
+from ..variants import accept_out, cache_graph
 from .manipulation import Axes, expand_dims, ravel, reshape
 
 __all__ = ["concat", "contiguous", "copy", "repeat", "roll", "stack", "tile"]
@@ -42,10 +42,12 @@ CONCAT_LAZY_ELEMENTS_MAX = 1 << 13
 
 
 # Key -> the moves to apply to the operands (None: none), the result's spec, and the axis.
-_joins: LRUCache[tuple[object, ...], tuple[Sequence[Move] | None, Spec, int]] = LRUCache(4096)
+_concat_cache: LRUCache[tuple[object, ...], tuple[Sequence[Move] | None, Spec, int]] = LRUCache(
+    4096
+)
 
 
-def copy(x: Tensor = UNGIVEN, /, **theirs: object) -> Tensor:
+def copy(x: Tensor = MISSING, /, **theirs: object) -> Tensor:
     """Return a new contiguous tensor of the same elements; gradients flow through it.
 
     Shapes: any.
@@ -82,7 +84,7 @@ def contiguous(x: Tensor, /, memory_format: None = None) -> Tensor:
 
 
 def concat(
-    arrays: Sequence[Array] = UNGIVEN,
+    arrays: Sequence[Array] = MISSING,
     /,
     axis: int | None = 0,
     *,
@@ -111,9 +113,9 @@ def concat(
         return write_out("concat", out, concat(arrays, axis))
     exprs = _exprs_if_strided(arrays) if type(axis) is int else []
     key = _concat_key("concat", axis, exprs)
-    if exprs and (cached := _joins.young.get(key) or _joins.find(key)):
+    if exprs and (cached := _concat_cache.young.get(key) or _concat_cache.find(key)):
         return _concat_cached(exprs, *cached)
-    tensors = [*brought("concat", *sequence("concat", arrays, "arrays", "tensors"))]
+    tensors = [*as_tensors("concat", *sequence("concat", arrays, "arrays", "tensors"))]
     _require_same_device("concat", tensors)
     if axis is None:
         tensors, axis = [ravel(a) for a in tensors], 0
@@ -136,11 +138,11 @@ def concat(
     ):
         joined = _concat_lazily([cast(a, dtype)._expr for a in tensors], d)
         if exprs and all(a.dtype is dtype for a in tensors):
-            _joins[key] = None, joined._expr.spec, d
+            _concat_cache[key] = None, joined._expr.spec, d
         return joined
     first = tensors[0].shape
     shape = dimensions("concat", (*first[:d], sum(a.shape[d] for a in tensors), *first[d + 1 :]))
-    whole = make(fresh(spec(shape, dtype, tensors[0].device, "concat")))
+    whole = create_tensor(allocate_leaf(spec(shape, dtype, tensors[0].device, "concat")))
     start = 0
     for a in tensors:
         run.write([cast(a, dtype)._expr], slice_along(whole, d, start, a.shape[d])._expr)
@@ -173,7 +175,7 @@ def _concat_cached(
     """Record a concatenation whose result is cached."""
     if moves is not None:
         exprs = [pending_view(e, m) for e, m in zip(exprs, moves, strict=True)]
-    return make(node(CONCAT, tuple(exprs), result_spec, axis))
+    return create_tensor(node(CONCAT, tuple(exprs), result_spec, axis))
 
 
 def _concat_lazily(exprs: Sequence[Expr], axis: int) -> Tensor:
@@ -181,7 +183,7 @@ def _concat_lazily(exprs: Sequence[Expr], axis: int) -> Tensor:
     first = exprs[0].spec
     size = sum(e.spec.shape[axis] for e in exprs)
     shape = dimensions("concat", (*first.shape[:axis], size, *first.shape[axis + 1 :]))
-    return make(node(CONCAT, tuple(exprs), spec(shape, first.dtype, first.device), axis))
+    return create_tensor(node(CONCAT, tuple(exprs), spec(shape, first.dtype, first.device), axis))
 
 
 def _require_same_device(op: str, tensors: Sequence[Tensor]) -> None:
@@ -208,9 +210,9 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = Non
     """
     exprs = _exprs_if_strided(arrays) if type(axis) is int else []
     key = _concat_key("stack", axis, exprs)
-    if exprs and (cached := _joins.young.get(key) or _joins.find(key)):
+    if exprs and (cached := _concat_cache.young.get(key) or _concat_cache.find(key)):
         return _concat_cached(exprs, *cached)
-    tensors = brought("stack", *sequence("stack", arrays, "arrays", "tensors"))
+    tensors = as_tensors("stack", *sequence("stack", arrays, "arrays", "tensors"))
     _require_same_device("stack", tensors)
     if len({a.shape for a in tensors}) > 1:
         raise ShapeError(
@@ -222,7 +224,7 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = Non
         return stacked
     e, shape = stacked._expr, tensors[0].shape
     m: Move = ("reshape", (*shape[:d], 1, *shape[d:]))
-    _joins[key] = cached = (m,) * len(tensors), e.spec, d
+    _concat_cache[key] = cached = (m,) * len(tensors), e.spec, d
     return _concat_cached(exprs, *cached)
 
 
@@ -245,12 +247,12 @@ def roll(
     required("roll", x)
     plain = type(x) is Tensor and type(shift) is int and (axis is None or type(axis) is int)
     key = ("roll", shift, axis, x._expr.spec) if plain else ()
-    if cached := _joins.find(key):
+    if cached := _concat_cache.find(key):
         return _concat_cached((x._expr, x._expr), *cached)
     rolled = _roll_axes(x, shift, axis)
     if plain and (e := rolled._expr).op is CONCAT:
         moves = [a.attrs for a in e.args if isinstance(a, Expr)]
-        _joins[key] = moves, e.spec, e.attrs
+        _concat_cache[key] = moves, e.spec, e.attrs
     return rolled
 
 
@@ -286,7 +288,7 @@ def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
     return _concat_lazily([pending_view(x._expr, m) for m in moves], axis)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def repeat(
     x: Tensor,
     repeats: int | Sequence[int] | Tensor,
@@ -320,7 +322,7 @@ def _repeat_axis(x: Tensor, repeats: int | Sequence[int] | Tensor, axis: int | N
     n = x.shape[d]
     counts: object = repeats
     if isinstance(repeats, Tensor | np.ndarray):
-        counts = values_of("repeat", repeats).tolist()
+        counts = read_values("repeat", repeats).tolist()
     times = integers("repeat", counts, "repeats")
     if len(times) != 1:
         return _repeat_each(x, times, d)
@@ -347,7 +349,7 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
     shape = (*x.shape[:axis], positions.size, *x.shape[axis + 1 :])
     index = from_host(positions.reshape(-1, *(1,) * (x.ndim - axis - 1)), int64, x.device)
     source_axes = tuple(-1 if d == axis else d for d in range(x.ndim))
-    return make(
+    return create_tensor(
         node(
             ops.GATHER,
             (x._expr, index._expr),

@@ -11,9 +11,9 @@ from ... import layout as lay
 from ...argument_checks import integer, integers, named, sequence
 from ...errors import ArgumentError, ShapeError
 from ...tensor.primitives import slice_along, view
-from ...tensor.promotion import Array, brought
+from ...tensor.promotion import Array, as_tensors
 from ...tensor.tensor import Tensor, required
-from ..variants import into
+from ..variants import accept_out
 from .copies import concat
 from .manipulation import expand_dims
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 PARTS_MAX = 1 << 20  # views of more parts would fill the memory
-Cuts = int | Sequence[int]
+SplitPoints = int | Sequence[int]
 
 
 # --- minimum number of axes -----------------------------------------------------------------------
@@ -81,7 +81,7 @@ def atleast_3d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
 
 
 def _expand_each(op: str, arrays: Sequence[object], ndim: int) -> Tensor | tuple[Tensor, ...]:
-    views = tuple([_expand_to(op, x, ndim) for x in brought(op, *arrays)])
+    views = tuple([_expand_to(op, x, ndim) for x in as_tensors(op, *arrays)])
     return views[0] if len(views) == 1 else views
 
 
@@ -97,7 +97,7 @@ def _expand_to(op: str, x: Tensor, ndim: int) -> Tensor:
 # --- concatenation --------------------------------------------------------------------------------
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def hstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """Concatenate tensors along the second axis; vectors along their only one.
 
@@ -114,7 +114,7 @@ def hstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     return concat(tensors, axis=0 if tensors[0].ndim == 1 else 1)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def vstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """Concatenate tensors along the first axis; vectors are rows.
 
@@ -130,7 +130,7 @@ def vstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     return concat(_tensors_of_ndim("vstack", arrays, 2), axis=0)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def dstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """Concatenate tensors along the third axis; see `atleast_3d`.
 
@@ -146,7 +146,7 @@ def dstack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     return concat(_tensors_of_ndim("dstack", arrays, 3), axis=2)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def column_stack(arrays: Sequence[Array], /, *, out: Tensor | None = None) -> Tensor:
     """Concatenate tensors as columns of a matrix; each vector is one column.
 
@@ -168,14 +168,16 @@ def _tensors_of_ndim(op: str, arrays: object, ndim: int) -> list[Tensor]:
     listed = sequence(op, arrays, "arrays", "tensors")
     if not listed:
         raise ArgumentError(f"{op}: needs at least one tensor")
-    return [_expand_to(op, x, ndim) for x in brought(op, *listed)]
+    return [_expand_to(op, x, ndim) for x in as_tensors(op, *listed)]
 
 
 # --- splitting ------------------------------------------------------------------------------------
 
 
 @named(widen=False)
-def array_split(x: Tensor, indices_or_sections: Cuts, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def array_split(
+    x: Tensor, indices_or_sections: SplitPoints, /, *, axis: int = 0
+) -> tuple[Tensor, ...]:
     """Split `x` along `axis` into views of consecutive parts, as equal as possible.
 
     `indices_or_sections`: the number of parts, of which the first are longer by one if they cannot
@@ -189,11 +191,11 @@ def array_split(x: Tensor, indices_or_sections: Cuts, /, *, axis: int = 0) -> tu
     [[0, 1, 2], [3, 4]]
     """
     d = lay.axis("array_split", axis, required("array_split", x).ndim)
-    return cut("array_split", x, indices_or_sections, d, equal=False)
+    return split_views("array_split", x, indices_or_sections, d, equal=False)
 
 
 @named(widen=False)
-def hsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
+def hsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]:
     """Split `x` into views of equal parts along its second axis; a vector along its only one.
 
     `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
@@ -206,12 +208,12 @@ def hsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
     >>> [part.tolist() for part in dt.hsplit(dt.arange(4, device="reference"), 2)]
     [[0, 1], [2, 3]]
     """
-    ndim = _require("hsplit", x, 1)
-    return cut("hsplit", x, indices_or_sections, min(ndim - 1, 1))
+    ndim = _require_ndim("hsplit", x, 1)
+    return split_views("hsplit", x, indices_or_sections, min(ndim - 1, 1))
 
 
 @named(widen=False)
-def vsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
+def vsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]:
     """Split `x` into views of equal parts along its first axis.
 
     `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
@@ -225,12 +227,12 @@ def vsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
     >>> [part.tolist() for part in dt.vsplit(x, 2)]
     [[[1, 2]], [[3, 4]]]
     """
-    _require("vsplit", x, 2)
-    return cut("vsplit", x, indices_or_sections, 0)
+    _require_ndim("vsplit", x, 2)
+    return split_views("vsplit", x, indices_or_sections, 0)
 
 
 @named(widen=False)
-def dsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
+def dsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]:
     """Split `x` into views of equal parts along its third axis.
 
     `indices_or_sections`: the number of parts, or a list of the positions of the cuts.
@@ -243,29 +245,33 @@ def dsplit(x: Tensor, indices_or_sections: Cuts, /) -> tuple[Tensor, ...]:
     >>> [part.shape for part in dt.dsplit(dt.ones((1, 2, 4), device="reference"), [1])]
     [(1, 2, 1), (1, 2, 3)]
     """
-    _require("dsplit", x, 3)
-    return cut("dsplit", x, indices_or_sections, 2)
+    _require_ndim("dsplit", x, 3)
+    return split_views("dsplit", x, indices_or_sections, 2)
 
 
-def _require(op: str, x: Tensor, ndim: int) -> int:
+def _require_ndim(op: str, x: Tensor, ndim: int) -> int:
     if required(op, x).ndim < ndim:
         raise ShapeError(f"{op}: needs at least {ndim} dimensions, not shape {x.shape}")
     return x.ndim
 
 
-def cut(op: str, x: Tensor, cuts: Cuts, d: int, equal: bool = True) -> tuple[Tensor, ...]:
+def split_views(
+    op: str, x: Tensor, split_points: SplitPoints, d: int, equal: bool = True
+) -> tuple[Tensor, ...]:
     """Split `x` into views at positions, or into a number of parts.
 
     equal: a number of parts must divide the axis.
     """
     n = x.shape[d]
-    if isinstance(cuts, np.ndarray) and cuts.ndim:
-        cuts = cuts.tolist()
-    if isinstance(cuts, (list, tuple, range)):
-        positions = [min(max(c + n if c < 0 else c, 0), n) for c in integers(op, cuts, "indices")]
+    if isinstance(split_points, np.ndarray) and split_points.ndim:
+        split_points = split_points.tolist()
+    if isinstance(split_points, (list, tuple, range)):
+        positions = [
+            min(max(c + n if c < 0 else c, 0), n) for c in integers(op, split_points, "indices")
+        ]
         ends = [0, *positions, n]
     else:
-        count = integer(op, cuts, "indices_or_sections", 1, PARTS_MAX)
+        count = integer(op, split_points, "indices_or_sections", 1, PARTS_MAX)
         if equal and n % count:
             raise ShapeError(
                 f"{op}: axis {d} of shape {x.shape} does not divide into {count} equal parts; "

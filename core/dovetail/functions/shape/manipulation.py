@@ -11,7 +11,7 @@ from itertools import accumulate
 
 from ... import layout as lay
 from ...argument_checks import dimensions, flag, integer, integers, named, shown
-from ...compat.keywords import UNGIVEN, rebind_keywords
+from ...compat.keywords import MISSING, rebind_keywords
 from ...errors import (
     ArgumentError,
     ArgumentTypeError,
@@ -21,20 +21,20 @@ from ...errors import (
 from ...graph.expr import leaf, spec, storage_of, tape_of
 from ...layout import Move, Shape, StridedView
 from ...ops import table as ops
-from ...tensor.c_fields import alias, expr_of
-from ...tensor.host import evaluated
+from ...tensor.c_fields import expr_of, record_alias
+from ...tensor.host import evaluate_leaf
 from ...tensor.primitives import (
     apply,
+    cached_view,
     dispatch,
     is_viewable,
-    noted_view,
-    place_along,
+    remember_view,
+    select_along,
     slice_along,
     view,
-    viewed,
 )
-from ...tensor.promotion import Array, brought
-from ...tensor.tensor import Tensor, make, required, strided
+from ...tensor.promotion import Array, as_tensors
+from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ..creation.constructors import extents
 from ..graph_cache import CachedFunction
 
@@ -66,7 +66,7 @@ Sizes = int | Sequence[int]  # one of several sizes or axes, or all of them in a
 
 def parse_ints(op: str, values: Sequence[Sizes], name: str = "shape") -> Shape:
     """Return `(2, 3)` for `f(2, 3)`, `f((2, 3))` or `f(shape=(2, 3))`."""
-    values = () if values and values[0] is UNGIVEN else values
+    values = () if values and values[0] is MISSING else values
     listed = (
         values[0] if len(values) == 1 and isinstance(values[0], (list, tuple, range)) else values
     )
@@ -80,9 +80,9 @@ def parse_ints(op: str, values: Sequence[Sizes], name: str = "shape") -> Shape:
 
 
 def reshape(
-    x: Tensor = UNGIVEN,
+    x: Tensor = MISSING,
     /,
-    shape: Sizes = UNGIVEN,
+    shape: Sizes = MISSING,
     *sizes: Sizes,
     copy: bool | None = None,
     **theirs: object,
@@ -103,7 +103,7 @@ def reshape(
     if theirs:
         return rebind_keywords(reshape, locals())
     if copy is None and not sizes:
-        if (cached := viewed("reshape", x, shape)) is not None:
+        if (cached := cached_view("reshape", x, shape)) is not None:
             return cached
         if type(x) is Tensor and expr_of(x).op is None:  # copies are cached as graphs
             return _cached_reshape.call((x, shape), {})
@@ -124,14 +124,14 @@ def _reshape_uncached(
             f"copy, and copy=False forbids it"
         )
     reshaped = view(x, m)
-    return reshaped if copy is not None or sizes else noted_view(reshaped, "reshape", x, shape)
+    return reshaped if copy is not None or sizes else remember_view(reshaped, "reshape", x, shape)
 
 
 _cached_reshape = CachedFunction(_reshape_uncached)
 
 
 def permute_dims(
-    x: Tensor = UNGIVEN, /, axes: Sizes = UNGIVEN, *order: Sizes, **theirs: object
+    x: Tensor = MISSING, /, axes: Sizes = MISSING, *order: Sizes, **theirs: object
 ) -> Tensor:
     """Return a view of `x` with its axes in another order.
 
@@ -146,12 +146,12 @@ def permute_dims(
     """
     if theirs:
         return rebind_keywords(permute_dims, locals())
-    if not order and (cached := viewed("permute_dims", x, axes)) is not None:
+    if not order and (cached := cached_view("permute_dims", x, axes)) is not None:
         return cached
     axes_tuple = parse_ints("permute_dims", (axes, *order), "axes")
     shape = required("permute_dims", x).shape
     permuted = view(x, _permute_move("permute_dims", shape, axes_tuple), "permute_dims")
-    return permuted if order else noted_view(permuted, "permute_dims", x, axes)
+    return permuted if order else remember_view(permuted, "permute_dims", x, axes)
 
 
 @lru_cache(VIEW_CACHE_MAX)
@@ -164,7 +164,7 @@ def _permute_move(op: str, shape: Shape, axes: Shape) -> Move:
 
 
 def swapaxes(
-    x: Tensor = UNGIVEN, /, axis1: int = UNGIVEN, axis2: int = UNGIVEN, **theirs: object
+    x: Tensor = MISSING, /, axis1: int = MISSING, axis2: int = MISSING, **theirs: object
 ) -> Tensor:
     """Return a view of `x` with `axis1` and `axis2` exchanged.
 
@@ -178,9 +178,9 @@ def swapaxes(
     """
     if theirs:
         return rebind_keywords(swapaxes, locals())
-    if (cached := viewed("swapaxes", x, axis1, axis2)) is not None:
+    if (cached := cached_view("swapaxes", x, axis1, axis2)) is not None:
         return cached
-    return noted_view(_swap_axes("swapaxes", x, axis1, axis2), "swapaxes", x, axis1, axis2)
+    return remember_view(_swap_axes("swapaxes", x, axis1, axis2), "swapaxes", x, axis1, axis2)
 
 
 def _swap_axes(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
@@ -190,7 +190,7 @@ def _swap_axes(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
     return view(x, ("permute", tuple(order)), op)
 
 
-def transpose(x: Tensor = UNGIVEN, /, *axes: Sizes | None, **theirs: object) -> Tensor:
+def transpose(x: Tensor = MISSING, /, *axes: Sizes | None, **theirs: object) -> Tensor:
     """Return a view of `x` with two axes exchanged or, without `axes`, all of them reversed.
 
     `transpose(x, a, b)` exchanges a and b, as in PyTorch; `transpose(x)` reverses all, as in NumPy;
@@ -216,7 +216,7 @@ def transpose(x: Tensor = UNGIVEN, /, *axes: Sizes | None, **theirs: object) -> 
 
 
 def moveaxis(
-    x: Tensor = UNGIVEN, /, source: Axes = UNGIVEN, destination: Axes = UNGIVEN, **theirs: object
+    x: Tensor = MISSING, /, source: Axes = MISSING, destination: Axes = MISSING, **theirs: object
 ) -> Tensor:
     """Return a view of `x` with some axes moved to other positions.
 
@@ -232,7 +232,7 @@ def moveaxis(
     """
     if theirs:
         return rebind_keywords(moveaxis, locals())
-    if (cached := viewed("moveaxis", x, source, destination)) is not None:
+    if (cached := cached_view("moveaxis", x, source, destination)) is not None:
         return cached
     required("moveaxis", x)
     src, dst = _axes_list("moveaxis", source, x.ndim), _axes_list("moveaxis", destination, x.ndim)
@@ -245,7 +245,7 @@ def moveaxis(
     for d, s in sorted(zip(dst, src, strict=True)):
         order.insert(d, s)
     moved = view(x, ("permute", tuple(order)), "moveaxis")
-    return noted_view(moved, "moveaxis", x, source, destination)
+    return remember_view(moved, "moveaxis", x, source, destination)
 
 
 def _axes_list(op: str, axes: Axes, ndim: int) -> list[int]:
@@ -253,7 +253,7 @@ def _axes_list(op: str, axes: Axes, ndim: int) -> list[int]:
     return [lay.axis(op, i, ndim) for i in integers(op, axes, "axis")]
 
 
-def expand_dims(x: Tensor = UNGIVEN, /, axis: Axes = 0, **theirs: object) -> Tensor:
+def expand_dims(x: Tensor = MISSING, /, axis: Axes = 0, **theirs: object) -> Tensor:
     """Return a view of `x` with inserted axes of size 1.
 
     `axis`: one or several positions in the result.
@@ -267,11 +267,11 @@ def expand_dims(x: Tensor = UNGIVEN, /, axis: Axes = 0, **theirs: object) -> Ten
     """
     if theirs:
         return rebind_keywords(expand_dims, locals())
-    if (cached := viewed("expand_dims", x, axis)) is not None:
+    if (cached := cached_view("expand_dims", x, axis)) is not None:
         return cached
     listed = integers("expand_dims", axis, "axis")
     expanded = view(x, _expand_dims_move(required("expand_dims", x).shape, listed), "expand_dims")
-    return noted_view(expanded, "expand_dims", x, axis)
+    return remember_view(expanded, "expand_dims", x, axis)
 
 
 @lru_cache(VIEW_CACHE_MAX)
@@ -282,7 +282,7 @@ def _expand_dims_move(shape: Shape, axes: Shape) -> Move:
     return "reshape", dimensions("expand_dims", wider)
 
 
-def squeeze(x: Tensor = UNGIVEN, /, axis: Axes | None = None, **theirs: object) -> Tensor:
+def squeeze(x: Tensor = MISSING, /, axis: Axes | None = None, **theirs: object) -> Tensor:
     """Return a view of `x` without some axes of size 1.
 
     `axis`: one or several; None removes all axes of size 1.
@@ -296,11 +296,11 @@ def squeeze(x: Tensor = UNGIVEN, /, axis: Axes | None = None, **theirs: object) 
     """
     if theirs:
         return rebind_keywords(squeeze, locals())
-    if (cached := viewed("squeeze", x, axis)) is not None:
+    if (cached := cached_view("squeeze", x, axis)) is not None:
         return cached
     shape = required("squeeze", x).shape
     axes_tuple = None if axis is None else integers("squeeze", axis, "axis")
-    return noted_view(view(x, _squeeze_move(shape, axes_tuple), "squeeze"), "squeeze", x, axis)
+    return remember_view(view(x, _squeeze_move(shape, axes_tuple), "squeeze"), "squeeze", x, axis)
 
 
 @lru_cache(VIEW_CACHE_MAX)
@@ -315,7 +315,7 @@ def _squeeze_move(shape: Shape, axes: Shape | None) -> Move:
 
 
 def flip(
-    x: Tensor = UNGIVEN, /, axis: Axes | None = None, *more: object, **theirs: object
+    x: Tensor = MISSING, /, axis: Axes | None = None, *more: object, **theirs: object
 ) -> Tensor:
     """Return a view of `x` with the order along some axes reversed; along all for None.
 
@@ -329,16 +329,16 @@ def flip(
     """
     if more or theirs:
         return rebind_keywords(flip, locals())
-    if (cached := viewed("flip", x, axis)) is not None:
+    if (cached := cached_view("flip", x, axis)) is not None:
         return cached
     flipped = lay.axes("flip", axis, required("flip", x).ndim)
     starts = tuple(n - 1 if d in flipped else 0 for d, n in enumerate(x.shape))
     steps = tuple(-1 if d in flipped else 1 for d in range(x.ndim))
-    return noted_view(view(x, ("slice", starts, x.shape, steps), "flip"), "flip", x, axis)
+    return remember_view(view(x, ("slice", starts, x.shape, steps), "flip"), "flip", x, axis)
 
 
 def broadcast_to(
-    x: Tensor = UNGIVEN, /, shape: Sizes = UNGIVEN, *sizes: Sizes, **theirs: object
+    x: Tensor = MISSING, /, shape: Sizes = MISSING, *sizes: Sizes, **theirs: object
 ) -> Tensor:
     """Return a read-only view of `x` in which axes of size 1 repeat without using memory.
 
@@ -353,23 +353,26 @@ def broadcast_to(
     """
     if theirs:
         return rebind_keywords(broadcast_to, locals())
-    if not sizes and (cached := viewed("broadcast_to", x, shape)) is not None:
+    if not sizes and (cached := cached_view("broadcast_to", x, shape)) is not None:
         return cached
     wanted = parse_ints("broadcast_to", (shape, *sizes))
     broadcast = _broadcast("broadcast_to", x, wanted)
-    return broadcast if sizes else noted_view(broadcast, "broadcast_to", x, shape)
+    return broadcast if sizes else remember_view(broadcast, "broadcast_to", x, shape)
 
 
-def _broadcast(op: str, x: Tensor, wanted: Shape) -> Tensor:
-    return view(x, _expand_move(op, required(op, x).shape, wanted), op)
+def _broadcast(op: str, x: Tensor, target_shape: Shape) -> Tensor:
+    return view(x, _expand_move(op, required(op, x).shape, target_shape), op)
 
 
 @lru_cache(VIEW_CACHE_MAX)
-def _expand_move(op: str, shape: Shape, wanted: Shape) -> Move:
-    dimensions(op, wanted)
-    if len(wanted) < len(shape) or lay.broadcast_shapes(op, shape, wanted) != wanted:
-        raise ShapeError(f"{op}: shape {shape} does not broadcast to {wanted}")
-    return "expand", wanted
+def _expand_move(op: str, shape: Shape, target_shape: Shape) -> Move:
+    dimensions(op, target_shape)
+    if (
+        len(target_shape) < len(shape)
+        or lay.broadcast_shapes(op, shape, target_shape) != target_shape
+    ):
+        raise ShapeError(f"{op}: shape {shape} does not broadcast to {target_shape}")
+    return "expand", target_shape
 
 
 def expand(x: Tensor, /, *shape: Sizes) -> Tensor:
@@ -402,7 +405,7 @@ def broadcast_arrays(*arrays: Array) -> tuple[Tensor, ...]:
     >>> x.shape, y.shape
     ((2, 3), (2, 3))
     """
-    arrays = brought("broadcast_arrays", *arrays)
+    arrays = as_tensors("broadcast_arrays", *arrays)
     shape = lay.broadcast_shapes("broadcast_arrays", *(a.shape for a in arrays))
     return tuple(view(a, ("expand", shape)) for a in arrays)
 
@@ -422,7 +425,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     )
 
 
-def unstack(x: Tensor = UNGIVEN, /, axis: int = 0, **theirs: object) -> tuple[Tensor, ...]:
+def unstack(x: Tensor = MISSING, /, axis: int = 0, **theirs: object) -> tuple[Tensor, ...]:
     """Return views of the parts of `x` along `axis`, without that axis, as a tuple.
 
     Shapes: of at least 1 dimension.
@@ -436,11 +439,11 @@ def unstack(x: Tensor = UNGIVEN, /, axis: int = 0, **theirs: object) -> tuple[Te
     if theirs:
         return rebind_keywords(unstack, locals())
     d = lay.axis("unstack", axis, required("unstack", x).ndim)
-    return tuple([place_along(x, d, i, "unstack") for i in range(x.shape[d])])
+    return tuple([select_along(x, d, i, "unstack") for i in range(x.shape[d])])
 
 
 def split(
-    x: Tensor = UNGIVEN, sizes: int | Sequence[int] = UNGIVEN, /, axis: int = 0, **theirs: object
+    x: Tensor = MISSING, sizes: int | Sequence[int] = MISSING, /, axis: int = 0, **theirs: object
 ) -> tuple[Tensor, ...]:
     """Split `x` along `axis` into views of consecutive parts, as a tuple.
 
@@ -532,16 +535,16 @@ def as_strided(
     shape, strides = extents("as_strided", size), integers("as_strided", stride, "stride")
     if len(shape) != len(strides):
         raise ShapeError(f"as_strided: {len(shape)} sizes, but {len(strides)} strides")
-    if any(abs(s) * x.itemsize >= lay.LIMIT for s in strides):
+    if any(abs(s) * x.itemsize >= lay.ELEMENTS_MAX for s in strides):
         raise ShapeError(f"as_strided: strides {shown(strides)} reach beyond 2**63 bytes")
-    e = evaluated(x)
+    e = evaluate_leaf(x)
     storage = storage_of(e)
     offset = e.offset
     if storage_offset is not None:
         offset = integer("as_strided", storage_offset, "storage_offset")
     if 0 in shape:
         offset = 0  # an empty view reaches no element
-    low, high = lay.span(StridedView(shape, strides, offset))
+    low, high = lay.element_span(StridedView(shape, strides, offset))
     elements = storage.nbytes // x.itemsize
     if low < 0 or high > elements:
         raise ShapeError(
@@ -555,11 +558,11 @@ def as_strided(
         elements,
     )
     base.tape = tape_of(ops.AS_STRIDED, (e,), base.spec, attrs)
-    return alias(x, make(base))
+    return record_alias(x, create_tensor(base))
 
 
 def diagonal(
-    x: Tensor = UNGIVEN, /, offset: int = 0, dim1: int = 0, dim2: int = 1, **theirs: object
+    x: Tensor = MISSING, /, offset: int = 0, dim1: int = 0, dim2: int = 1, **theirs: object
 ) -> Tensor:
     """Return a view of the diagonals of `x` over two axes, which become the last axis.
 
@@ -591,7 +594,7 @@ def diagonal(
     if length:
         down = slice_along(matrices, matrices.ndim - 2, max(-offset, 0), length)
         matrices = slice_along(down, matrices.ndim - 1, max(offset, 0), length)
-    strides = evaluated(matrices).strides
+    strides = evaluate_leaf(matrices).strides
     return as_strided(
         matrices, (*matrices.shape[:-2], length), (*strides[:-2], strides[-2] + strides[-1])
     )

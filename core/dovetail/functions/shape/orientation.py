@@ -16,7 +16,7 @@ from ..datatypes import DeviceLike, DTypeLike
 from ..indexing.index_reads import take
 from ..indexing.masks import nonzero
 from ..reductions.statistics import sum as sum_
-from ..variants import into
+from ..variants import accept_out
 from .manipulation import diagonal, flip, ravel
 
 __all__ = [
@@ -100,7 +100,7 @@ def flipud(x: Tensor, /) -> Tensor:
 # --- diagonals ------------------------------------------------------------------------------------
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return the diagonal of a matrix as a view, or a matrix with a vector as its diagonal.
 
@@ -121,7 +121,7 @@ def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     return _matrix_with_diagonal("diag", x, k)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def diagflat(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Return a matrix whose diagonal has the elements of `x` in row-major order.
 
@@ -156,7 +156,7 @@ def _matrix_with_diagonal(op: str, x: Tensor, k: int) -> Tensor:
     return apply(ops.WHERE, (on, column, zero))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def trace(
     x: Tensor,
     /,
@@ -200,7 +200,7 @@ def diag_indices(n: int, ndim: int = 2, /, *, device: DeviceLike = None) -> tupl
     return (generate(ops.POSITION, (n,), (), (), int64, device, "diag_indices"),) * ndim
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def tri(
     n_rows: int,
     n_cols: int | None = None,

@@ -14,7 +14,7 @@ from ...tensor.primitives import apply, view
 from ...tensor.tensor import Tensor, strided
 from ..creation.constructors import arange, extents, zeros
 from ..indexing.index_writes import index_add
-from ..variants import into
+from ..variants import accept_out
 from .manipulation import as_strided
 from .padding import pad
 
@@ -63,7 +63,7 @@ def _parse_patches(
     return _PatchGrid(*parsed[1:])
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def unfold(
     x: Tensor,
     /,
@@ -103,7 +103,7 @@ def unfold(
     return view(patches, ("reshape", shape), "unfold")
 
 
-@into
+@accept_out
 def fold(
     x: Tensor,
     /,

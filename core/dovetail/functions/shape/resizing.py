@@ -8,11 +8,11 @@ from ...argument_checks import named
 from ...engine import tracer_api
 from ...errors import GradientError, SharingError
 from ...graph.expr import Expr, leaf, spec, storage_of
-from ...memory.blocks import Block
+from ...memory.blocks import MemoryBlock
 from ...memory.storage import Storage
 from ...tensor.c_fields import aliases_of, become
-from ...tensor.host import evaluated
-from ...tensor.tensor import Tensor, make, strided
+from ...tensor.host import evaluate_leaf
+from ...tensor.tensor import Tensor, create_tensor, strided
 from ..creation.constructors import empty, extents
 
 
@@ -43,19 +43,19 @@ def resize_(x: Tensor, /, *shape: int | Sequence[int]) -> Tensor:
         raise GradientError(
             "resize_: a tensor that requires a gradient keeps its shape; see x.detach(), x.reshape"
         )
-    e = evaluated(x)
+    e = evaluate_leaf(x)
     storage, s = storage_of(e), spec(sizes, x.dtype, x.device, "resize_")
     if (e.offset + s.size) * x.itemsize <= storage.nbytes:
         become(x, leaf(storage, s, s.strides, e.offset))
         return x
     _require_unshared(x, e, storage)
     kept_size = storage.nbytes // x.itemsize - e.offset
-    old_elements = make(
+    old_elements = create_tensor(
         leaf(storage, spec((kept_size,), x.dtype, x.device, "resize_"), (1,), e.offset)
     )
     grown = empty((s.size,), dtype=x.dtype, device=x.device)
     grown[:kept_size] = old_elements
-    after = evaluated(grown)
+    after = evaluate_leaf(grown)
     become(x, leaf(storage_of(after), s, s.strides, after.offset))
     return x
 
@@ -64,12 +64,12 @@ def _require_unshared(x: Tensor, e: Expr, storage: Storage) -> None:
     """Raise SharingError if other objects alias the memory, which would be replaced."""
     group = aliases_of(x)
     views = 0
-    for y in () if group is None else group.live():
+    for y in () if group is None else group.live_tensors():
         f = y._expr
         views += y is not x and f.op is None and storage_of(f) is storage
     who = "shared with a NumPy array or another library" if storage.is_exported() else ""
     who = f"shared with {views} other tensors" if views else who
-    if not who and not isinstance(storage.ptr.context, Block):
+    if not who and not isinstance(storage.ptr.context, MemoryBlock):
         who = "somebody else's (from_blob, asarray, a file), who decides how much there is"
     if who:
         raise SharingError(

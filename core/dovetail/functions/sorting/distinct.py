@@ -14,18 +14,18 @@ from ...dtypes import int64
 from ...ops import table as ops
 from ...tensor.host import evaluate
 from ...tensor.primitives import apply, slice_along
-from ...tensor.promotion import operands
+from ...tensor.promotion import convert_operands
 from ...tensor.tensor import Tensor, required
 from ..creation.constructors import zeros
 from ..datatypes import cast, result_type
-from ..indexing.index_reads import fetch, has_no_common_integer, searchsorted
+from ..indexing.index_reads import gather_unchecked, has_no_common_integer, searchsorted
 from ..indexing.index_writes import scatter_to
 from ..indexing.masks import run_bounds
 from ..reductions.cumulative import cumulative_sum
 from ..reductions.statistics import any as any_of
 from ..shape.copies import concat
 from ..shape.manipulation import expand_dims, reshape
-from ..variants import into
+from ..variants import accept_out
 from .stable_sort import argsort, sort
 
 __all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
@@ -73,9 +73,9 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     """
     flat = _ravel_operand("unique_all", x)
     order = group_equals_order(flat)
-    ordered = fetch(flat, order)
+    ordered = gather_unchecked(flat, order)
     starts, lengths = _runs(ordered)
-    values, indices = fetch(ordered, starts), fetch(order, starts)
+    values, indices = gather_unchecked(ordered, starts), gather_unchecked(order, starts)
     return UniqueAll(values, indices, _inverse(x, ordered, order), lengths)
 
 
@@ -95,7 +95,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
     """
     ordered = _sort_equals(_ravel_operand("unique_counts", x))
     starts, lengths = _runs(ordered)
-    return UniqueCounts(fetch(ordered, starts), lengths)
+    return UniqueCounts(gather_unchecked(ordered, starts), lengths)
 
 
 @named(widen=False)
@@ -114,8 +114,10 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """
     flat = _ravel_operand("unique_inverse", x)
     order = group_equals_order(flat)
-    ordered = fetch(flat, order)
-    return UniqueInverse(fetch(ordered, _starts(ordered)[0]), _inverse(x, ordered, order))
+    ordered = gather_unchecked(flat, order)
+    return UniqueInverse(
+        gather_unchecked(ordered, _starts(ordered)[0]), _inverse(x, ordered, order)
+    )
 
 
 @named(widen=False)
@@ -133,10 +135,10 @@ def unique_values(x: Tensor, /) -> Tensor:
     [3, 5]
     """
     ordered = _sort_equals(_ravel_operand("unique_values", x))
-    return fetch(ordered, _starts(ordered)[0])
+    return gather_unchecked(ordered, _starts(ordered)[0])
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def isin(
     x1: Tensor | int | float,
     x2: Tensor | int | float,
@@ -157,7 +159,7 @@ def isin(
     >>> dt.isin(dt.asarray([1, 2, 3], device="reference"), 2).tolist()
     [False, True, False]
     """
-    values = operands("isin", x1, x2)
+    values = convert_operands("isin", x1, x2)
     invert = flag("isin", invert, "invert")
     x, elements = values
     if isinstance(elements, Tensor):
@@ -180,7 +182,7 @@ def _is_in(x: Tensor, elements: Tensor) -> Tensor:
         return _is_complex_in(x, elements)
     ordered = sort(elements)
     position = apply(ops.MINIMUM, (searchsorted(ordered, x), elements.size - 1))
-    return apply(ops.EQUAL, (fetch(ordered, position), x))
+    return apply(ops.EQUAL, (gather_unchecked(ordered, position), x))
 
 
 def _is_complex_in(x: Tensor, elements: Tensor) -> Tensor:
@@ -188,7 +190,7 @@ def _is_complex_in(x: Tensor, elements: Tensor) -> Tensor:
     flat = reshape(x, (-1,))
     both = concat([elements, flat])
     order = group_equals_order(both)
-    run = _inverse(both, fetch(both, order), order)
+    run = _inverse(both, gather_unchecked(both, order), order)
     element_runs = slice_along(run, 0, 0, elements.size)
     is_member = _is_in(slice_along(run, 0, elements.size, flat.size), element_runs)
     return reshape(apply(ops.LOGICAL_AND, (is_member, apply(ops.EQUAL, (flat, flat)))), x.shape)
@@ -208,12 +210,12 @@ def group_equals_order(x: Tensor) -> Tensor:
         return argsort(x)
     order = argsort(apply(ops.IMAG, (x,)))
     for key in (ops.REAL, ops.ISNAN):  # stable sorts, the most significant key last
-        order = fetch(order, argsort(fetch(apply(key, (x,)), order)))
+        order = gather_unchecked(order, argsort(gather_unchecked(apply(key, (x,)), order)))
     return order
 
 
 def _sort_equals(x: Tensor) -> Tensor:
-    return fetch(x, group_equals_order(x)) if x.dtype.kind == "c" else sort(x)
+    return gather_unchecked(x, group_equals_order(x)) if x.dtype.kind == "c" else sort(x)
 
 
 def _runs(ordered: Tensor) -> tuple[Tensor, Tensor]:

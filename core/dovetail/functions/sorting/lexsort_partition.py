@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from ... import layout as lay
 from ...argument_checks import integers, sequence, shown
 from ...errors import ArgumentError, ShapeError
-from ...tensor.promotion import ARRAYS, Array, brought
+from ...tensor.promotion import ARRAY_TYPES, Array, as_tensors
 from ...tensor.tensor import Tensor, strided
-from ..indexing.index_reads import fetch_along
+from ..indexing.index_reads import gather_along_unchecked
 from ..shape.manipulation import ravel, unstack
-from ..variants import into
+from ..variants import accept_out
 from .stable_sort import argsort, sort
 
 __all__ = ["argpartition", "lexsort", "partition"]
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def lexsort(
     keys: Sequence[Array] | Tensor, /, axis: int = -1, *, out: Tensor | None = None
 ) -> Tensor:
@@ -36,18 +36,20 @@ def lexsort(
     listed = unstack(keys) if isinstance(keys, Tensor) else _keys(keys)
     if not listed:
         raise ArgumentError("lexsort: needs at least one key")
-    first, *others = brought("lexsort", *listed)
+    first, *others = as_tensors("lexsort", *listed)
     for k in others:
         if k.shape != first.shape:
             raise ShapeError(f"lexsort: keys of shapes {first.shape} and {k.shape}: give one shape")
     order, d = argsort(first, axis=axis), lay.axis("lexsort", axis, first.ndim)
     for k in others:
-        order = fetch_along(order, argsort(fetch_along(k, order, d), axis=d), d)
+        order = gather_along_unchecked(
+            order, argsort(gather_along_unchecked(k, order, d), axis=d), d
+        )
     return order
 
 
 def _keys(keys: object) -> Sequence[object]:
-    if not isinstance(keys, ARRAYS):
+    if not isinstance(keys, ARRAY_TYPES):
         return sequence("lexsort", keys, "keys", "tensors")
     if getattr(keys, "ndim", 1) == 0:
         raise ShapeError(
@@ -56,7 +58,7 @@ def _keys(keys: object) -> Sequence[object]:
     return list(keys)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def partition(
     x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1, *, out: Tensor | None = None
 ) -> Tensor:
@@ -78,7 +80,7 @@ def partition(
     return sort(x, axis=d)
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def argpartition(
     x: Tensor, /, kth: int | Sequence[int], axis: int | None = -1, *, out: Tensor | None = None
 ) -> Tensor:

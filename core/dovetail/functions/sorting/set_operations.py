@@ -9,10 +9,10 @@ from ...argument_checks import flag, named
 from ...dtypes import bool_
 from ...ops import table as ops
 from ...tensor.primitives import apply, slice_along
-from ...tensor.promotion import Array, brought
+from ...tensor.promotion import Array, as_tensors
 from ...tensor.tensor import Tensor
 from ..creation.constructors import ones
-from ..indexing.index_reads import fetch
+from ..indexing.index_reads import gather_unchecked
 from ..indexing.masks import nonzero
 from ..shape.copies import concat
 from ..shape.manipulation import ravel
@@ -71,14 +71,21 @@ def intersect1d(
         vectors, first_positions = [a, b], [at1, at2]
     both = concat(vectors)
     order = group_equals_order(both)  # stable: elements of ar1 come before those of ar2
-    ordered = fetch(both, order)
+    ordered = gather_unchecked(both, order)
     (matches,) = nonzero(apply(ops.LOGICAL_NOT, (_differs(ordered),)))
-    common = fetch(ordered, matches)
+    common = gather_unchecked(ordered, matches)
     if not return_indices:
         return common
-    at1, at2 = fetch(order, matches), fetch(order, matches + 1) - vectors[0].size
+    at1, at2 = (
+        gather_unchecked(order, matches),
+        gather_unchecked(order, matches + 1) - vectors[0].size,
+    )
     return (
-        (common, fetch(first_positions[0], at1), fetch(first_positions[1], at2))
+        (
+            common,
+            gather_unchecked(first_positions[0], at1),
+            gather_unchecked(first_positions[1], at2),
+        )
         if first_positions
         else (common, at1, at2)
     )
@@ -103,7 +110,7 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     a, b = _vectors("setdiff1d", ar1, ar2)
     if not flag("setdiff1d", assume_unique, "assume_unique"):
         a = _distinct(a)
-    return fetch(a, nonzero(isin(a, b, invert=True))[0])
+    return gather_unchecked(a, nonzero(isin(a, b, invert=True))[0])
 
 
 @named(widen=False)
@@ -128,15 +135,15 @@ def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     both = concat(vectors)
     if not both.size:
         return both
-    ordered = fetch(both, group_equals_order(both))
+    ordered = gather_unchecked(both, group_equals_order(both))
     end = ones((1,), dtype=bool_, device=both.device)
     differs = concat([end, _differs(ordered), end])
     before, after = (slice_along(differs, 0, k, both.size) for k in (0, 1))
-    return fetch(ordered, nonzero(apply(ops.LOGICAL_AND, (before, after)))[0])
+    return gather_unchecked(ordered, nonzero(apply(ops.LOGICAL_AND, (before, after)))[0])
 
 
 def _vectors(op: str, ar1: Array, ar2: Array) -> list[Tensor]:
-    return [ravel(x) for x in brought(op, ar1, ar2)]
+    return [ravel(x) for x in as_tensors(op, ar1, ar2)]
 
 
 def _distinct(x: Tensor) -> Tensor:

@@ -14,25 +14,25 @@ from typing import NamedTuple
 from ... import layout as lay
 from ...argument_checks import flag, integer, shown
 from ...device_class import opened
-from ...dtypes import bool_, int64, spare_bits
+from ...dtypes import bool_, int64, zero_low_bits
 from ...engine import tracer_api
 from ...errors import ArgumentError, NotYetError, ShapeError
 from ...graph.expr import node, spec
 from ...ops import table as ops
 from ...ops.dtype_rules import common
-from ...ops.sort import HALF, Order, key_dtype
+from ...ops.sort import HALF_BITS, SortAttrs, key_dtype
 from ...tensor.c_fields import is_strided
 from ...tensor.host import evaluate
 from ...tensor.primitives import apply, dispatch, slice_along, view
-from ...tensor.tensor import Tensor, make, required, strided
+from ...tensor.tensor import Tensor, create_tensor, required, strided
 from ..creation.constructors import arange
-from ..indexing.index_reads import fetch_along
+from ..indexing.index_reads import gather_along_unchecked
 from ..reductions.statistics import all as all_of
 from ..reductions.statistics import max as largest_of
 from ..reductions.statistics import min as smallest_of
 from ..shape.copies import concat
 from ..shape.manipulation import broadcast_to, moveaxis, ravel, reshape
-from ..variants import cache_graph, into
+from ..variants import accept_out, cache_graph
 
 __all__ = ["argsort", "sort", "topk"]
 
@@ -76,11 +76,11 @@ def sort(
         x, axis = ravel(x), -1
     if not is_strided(x):
         return _dispatch_sort(x, axis, _parse_flags("sort", descending, stable))
-    _require("sort", x)
+    _require_sortable("sort", x)
     descending = _parse_flags("sort", descending, stable)
     if x._expr.tape is not None:
         order = argsort(x, axis=axis, descending=descending)
-        return fetch_along(x, order, lay.axis("sort", axis, x.ndim))
+        return gather_along_unchecked(x, order, lay.axis("sort", axis, x.ndim))
     return _sort_along(ops.SORT, x, axis, descending)
 
 
@@ -108,11 +108,11 @@ def argsort(
     """
     if axis is None:
         x, axis = ravel(x), -1
-    _require("argsort", x)
+    _require_sortable("argsort", x)
     return _sort_along(ops.ARGSORT, x, axis, _parse_flags("argsort", descending, stable))
 
 
-@into(widen=False)
+@accept_out(widen=False)
 def topk(
     x: Tensor,
     k: int,
@@ -135,7 +135,7 @@ def topk(
     >>> values.tolist(), indices.tolist()
     ([9, 3], [1, 2])
     """
-    d = lay.axis("topk", axis, _require("topk", x).ndim)
+    d = lay.axis("topk", axis, _require_sortable("topk", x).ndim)
     k, size = integer("topk", k, "k"), x.shape[d]
     if not 0 <= k <= size:
         raise ArgumentError(f"topk: k is {shown(k)} for axis {axis} of size {size}")
@@ -150,7 +150,7 @@ def topk(
         first = _topk_positions_by_blocks(x, d, k, largest, block)
     else:
         first = slice_along(_sort_along(ops.ARGSORT, x, d, largest), d, 0, k)
-    return TopK(fetch_along(x, first, d), first)
+    return TopK(gather_along_unchecked(x, first, d), first)
 
 
 def _topk_positions_by_blocks(x: Tensor, axis: int, k: int, largest: bool, block: int) -> Tensor:
@@ -178,9 +178,9 @@ def _topk_positions_by_blocks(x: Tensor, axis: int, k: int, largest: bool, block
         tail = arange(count * block, count * block + remaining, device=x.device)
         positions = concat([positions, broadcast_to(tail, (*last.shape[:-1], remaining))], axis=-1)
     order_of_candidates = _sort_along(
-        ops.ARGSORT, fetch_along(last, positions, last.ndim - 1), last.ndim - 1, largest
+        ops.ARGSORT, gather_along_unchecked(last, positions, last.ndim - 1), last.ndim - 1, largest
     )
-    first = fetch_along(
+    first = gather_along_unchecked(
         positions, slice_along(order_of_candidates, last.ndim - 1, 0, k), last.ndim - 1
     )
     return moveaxis(first, -1, axis)
@@ -208,7 +208,7 @@ def _dispatch_sort(x: Tensor, axis: int, descending: bool) -> Tensor:
     return dispatch("sort", "sort", (x,), x, lay.axis("sort", axis, x.ndim), descending)
 
 
-def _require(op: str, x: Tensor) -> Tensor:
+def _require_sortable(op: str, x: Tensor) -> Tensor:
     common(op, (strided(op, x).dtype,))  # raises for complex numbers
     if x.ndim == 0:
         raise ShapeError(f"{op}: needs at least 1 dimension; see dt.reshape(x, (1,))")
@@ -230,22 +230,24 @@ def _sort_along(op: ops.Op, x: Tensor, axis: int, descending: bool) -> Tensor:
     return view(result, ("permute", tuple(axes.index(i) for i in range(x.ndim))))
 
 
-def _sort_last_axis(op: ops.Op, x: Tensor, order: Order, zero: int) -> Tensor:
+def _sort_last_axis(op: ops.Op, x: Tensor, order: SortAttrs, offset: int) -> Tensor:
     s = x._expr.spec
-    if s.shape[-1] >> HALF:
-        raise NotYetError(f"{op.name}: an axis of {s.shape[-1]} elements; up to 2**{HALF} - 1")
+    if s.shape[-1] >> HALF_BITS:
+        raise NotYetError(f"{op.name}: an axis of {s.shape[-1]} elements; up to 2**{HALF_BITS} - 1")
     result_spec = s if op is ops.SORT else spec(s.shape, int64, s.device, op.name)
-    return make(node(op, (x._expr, zero), result_spec, order))
+    return create_tensor(node(op, (x._expr, offset), result_spec, order))
 
 
-_cached_order = lru_cache(1024)(Order)  # one object per order, because keys of graphs compare them
+_cached_order = lru_cache(1024)(
+    SortAttrs
+)  # one object per order, because keys of graphs compare them
 
 
-def _sort_order(op: ops.Op, x: Tensor, descending: bool) -> tuple[Order, int]:
+def _sort_order(op: ops.Op, x: Tensor, descending: bool) -> tuple[SortAttrs, int]:
     """Return which bits of the keys matter, and the number to subtract from integers."""
     d = x.dtype
     if d.kind == "f":
-        return _cached_order(descending, spare_bits(d), 8 * max(d.itemsize, 4)), 0
+        return _cached_order(descending, zero_low_bits(d), 8 * max(d.itemsize, 4)), 0
     if d.kind == "b":
         return _cached_order(descending, 0, 1), 0
     low, high = d.min, d.max

@@ -7,10 +7,10 @@ from ...argument_checks import flag, named
 from ...dtypes import bool_, int64
 from ...errors import NotYetError
 from ...ops import table as ops
-from ...tensor.primitives import apply, place_along, slice_along
+from ...tensor.primitives import apply, select_along, slice_along
 from ...tensor.tensor import Tensor, strided
 from ..creation.constructors import ones, zeros
-from ..indexing.index_reads import fetch, take
+from ..indexing.index_reads import gather_unchecked, take
 from ..indexing.index_writes import scatter_to
 from ..indexing.masks import nonzero
 from ..reductions.cumulative import cumulative_sum
@@ -71,7 +71,7 @@ def unique(
     order = _order_of_rows(rows)
     starts = _differs_from_previous(take(rows, order, axis=0), equal_nan and axis is None)
     (bounds,) = nonzero(starts)
-    first = fetch(order, bounds)
+    first = gather_unchecked(order, bounds)
     results = [take(along, first, axis=d)]
     if returns[0]:
         results.append(first)
@@ -95,8 +95,8 @@ def _order_of_rows(rows: Tensor) -> Tensor:
     n, m = rows.shape
     order = argsort(zeros((n,), dtype=bool_, device=rows.device))
     for k in range(m - 1, -1, -1):
-        column = place_along(rows, 1, k)
-        order = fetch(order, group_equals_order(fetch(column, order)))
+        column = select_along(rows, 1, k)
+        order = gather_unchecked(order, group_equals_order(gather_unchecked(column, order)))
     return order
 
 

@@ -20,11 +20,11 @@ from typing import NamedTuple
 from ...argument_checks import path as file_name
 from ...device_class import Device, device, opened
 from ..allocator import Allocator
-from ..units import UNITS, bytes_text
+from ..units import UNITS, format_bytes
 from .snapshot import Json, Snapshot, build, check
 
 TEMPLATE = Path(__file__).with_name("page.html")
-COLOURED_LINES_MAX = 8  # source lines with a colour of their own, `h0` to `h7` in `page.html`
+COLORED_LINES_MAX = 8  # source lines with a colour of their own, `h0` to `h7` in `page.html`
 TIMELINE_POINTS_MAX = 600  # about one per pixel
 SEGMENTS_MAX = 200  # drawn, the largest ones
 WIDTH, HEIGHT = 960, 300  # of the timeline's plot
@@ -59,7 +59,7 @@ def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None
 def draw(snapshot: Snapshot) -> str:
     """Draw the page. Raises: ArgumentError if `check` refuses the snapshot."""
     check(snapshot)
-    lines = by_line(snapshot)
+    lines = usage_by_line(snapshot)
     series = timeline(snapshot, lines)
     template = TEMPLATE.read_text(encoding="utf-8")
     return _fill(
@@ -92,7 +92,7 @@ def escape(text: str) -> str:
     return text
 
 
-class Line(NamedTuple):
+class LineUsage(NamedTuple):
     """A source line and its memory; `where` is None for blocks that were not traced."""
 
     number: int
@@ -105,7 +105,7 @@ class Line(NamedTuple):
     allocations: int
 
 
-def by_line(snapshot: Snapshot) -> list[Line]:
+def usage_by_line(snapshot: Snapshot) -> list[LineUsage]:
     """Return every line that holds memory or did so while traced, the largest first."""
     live, blocks, peak, total, times = (Counter[int]() for _ in range(5))
     for segment in snapshot["segments"]:
@@ -123,9 +123,9 @@ def by_line(snapshot: Snapshot) -> list[Line]:
             times[number] += 1
     largest = live | peak  # the larger of both
     numbers = sorted(largest, key=lambda n: (-largest[n], snapshot["lines"][n] or ""))
-    hues = iter(f"h{i}" for i in range(COLOURED_LINES_MAX))
+    hues = iter(f"h{i}" for i in range(COLORED_LINES_MAX))
     return [
-        Line(
+        LineUsage(
             n,
             snapshot["lines"][n],
             next(hues, "other") if snapshot["lines"][n] else "none",
@@ -140,7 +140,7 @@ def by_line(snapshot: Snapshot) -> list[Line]:
     ]
 
 
-class Series(NamedTuple):
+class MemorySeries(NamedTuple):
     """The timeline: times in milliseconds, and bytes at each of them by name."""
 
     times: list[float]
@@ -152,7 +152,7 @@ class Series(NamedTuple):
         return max(map(sum, zip(*self.layers.values(), strict=True)))
 
 
-def timeline(snapshot: Snapshot, lines: Sequence[Line]) -> Series | None:
+def timeline(snapshot: Snapshot, lines: Sequence[LineUsage]) -> MemorySeries | None:
     """Return the series to plot, or None without a trace.
 
     Each stretch of events is one point: the event with most live memory.
@@ -173,7 +173,7 @@ def timeline(snapshot: Snapshot, lines: Sequence[Line]) -> Series | None:
         if i in keep:
             times.append(at)
             rows.append({**layers, "fragmented": fragmented, "cached": cached})
-    return Series(times, {name: [row[name] for row in rows] for name in rows[0]})
+    return MemorySeries(times, {name: [row[name] for row in rows] for name in rows[0]})
 
 
 def _peaks(events: Sequence[Sequence[Json]]) -> Iterator[int]:
@@ -189,18 +189,18 @@ def _peaks(events: Sequence[Sequence[Json]]) -> Iterator[int]:
 # --- text
 
 
-def _figures(snapshot: Snapshot, series: Series | None) -> Iterator[str]:
+def _figures(snapshot: Snapshot, series: MemorySeries | None) -> Iterator[str]:
     stats = snapshot["stats"]
     free = [(s, sum(b[1] for b in s["blocks"] if b[2] != "live")) for s in snapshot["segments"]]
     split = sum(n for s, n in free if n < s["nbytes"])
     shown = (
-        ("live", bytes_text(stats["live_bytes"]), f"in {stats['live_blocks']:,} blocks"),
-        ("peak", bytes_text(stats["peak_live_bytes"]), "live at once"),
-        ("cached", bytes_text(stats["cached_bytes"] - split), "in segments that are wholly free"),
-        ("fragmented", bytes_text(split), "free between live blocks"),
+        ("live", format_bytes(stats["live_bytes"]), f"in {stats['live_blocks']:,} blocks"),
+        ("peak", format_bytes(stats["peak_live_bytes"]), "live at once"),
+        ("cached", format_bytes(stats["cached_bytes"] - split), "in segments that are wholly free"),
+        ("fragmented", format_bytes(split), "free between live blocks"),
         (
             "reserved",
-            bytes_text(stats["reserved_bytes"]),
+            format_bytes(stats["reserved_bytes"]),
             f"in {len(snapshot['segments']):,} segments",
         ),
         ("allocations", f"{stats['allocations']:,}", _hits(stats)),
@@ -222,15 +222,15 @@ def _short(where: str | None) -> str:
     return "/".join(where.replace("\\", "/").split("/")[-2:])
 
 
-def _line_row(x: Line, lines: Sequence[Line]) -> str:
+def _line_row(x: LineUsage, lines: Sequence[LineUsage]) -> str:
     share = 100 * x.live / max(1, *(y.live for y in lines))
     where = escape(x.where or "allocated while nothing was traced")
     return (
         f'<tr data-hue="{x.hue}"><td title="{where}"><i class="key {x.hue}"></i>'
         f"<code>{escape(_short(x.where))}</code></td>"
         f'<td class="bar"><b class="{x.hue}" style="width:{share:.1f}%"></b></td>'
-        f"<td>{bytes_text(x.live)}</td><td>{x.blocks:,}</td><td>{bytes_text(x.peak)}</td>"
-        f"<td>{x.allocations:,}</td><td>{bytes_text(x.total)}</td></tr>\n"
+        f"<td>{format_bytes(x.live)}</td><td>{x.blocks:,}</td><td>{format_bytes(x.peak)}</td>"
+        f"<td>{x.allocations:,}</td><td>{format_bytes(x.total)}</td></tr>\n"
     )
 
 
@@ -247,7 +247,7 @@ _NO_LINES = (
 # --- the timeline
 
 
-def _timeline(series: Series, lines: Sequence[Line]) -> str:
+def _timeline(series: MemorySeries, lines: Sequence[LineUsage]) -> str:
     x, y = _scale(series.times, series.top)
     parts = [f'<div class="scroll"><svg id="timeline" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">']
     parts.append("<title>Bytes reserved on the device over time, by what they are used for</title>")
@@ -284,7 +284,7 @@ def _area(low: Sequence[int], high: Sequence[int], x: Sequence[float], y: float)
     return "M" + "L".join(f"{a:.1f},{b:.1f}" for a, b in outline) + "Z"
 
 
-def _axes(series: Series, x: Sequence[float], y: float) -> Iterator[str]:
+def _axes(series: MemorySeries, x: Sequence[float], y: float) -> Iterator[str]:
     floor = HEIGHT - BOTTOM
     unit, name = next((u for u in UNITS if series.top >= 4 * u[0]), (1, "B"))
     for n in _ticks(series.top, unit):
@@ -311,7 +311,7 @@ def _time(ms: float) -> str:
     return f"{ms / 1e3:.4g} s" if ms >= 1e3 else f"{ms:.4g} ms" if ms >= 1 else f"{ms * 1e3:.4g} µs"
 
 
-def _names(series: Series, lines: Sequence[Line]) -> dict[str, str]:
+def _names(series: MemorySeries, lines: Sequence[LineUsage]) -> dict[str, str]:
     """Return the labels of the layers."""
     names = {x.hue: _short(x.where) for x in lines if x.hue not in ("other", "none")}
     return {
@@ -323,7 +323,7 @@ def _names(series: Series, lines: Sequence[Line]) -> dict[str, str]:
     }
 
 
-def _legend(series: Series, lines: Sequence[Line]) -> str:
+def _legend(series: MemorySeries, lines: Sequence[LineUsage]) -> str:
     names = _names(series, lines)
     keys = (
         f'<li data-hue="{name}"><i class="key {name}"></i>{escape(names[name])}</li>'
@@ -332,7 +332,7 @@ def _legend(series: Series, lines: Sequence[Line]) -> str:
     return f'<ul id="legend">{"".join(keys)}</ul>'
 
 
-def _data(series: Series | None, lines: Sequence[Line]) -> dict[str, object]:
+def _data(series: MemorySeries | None, lines: Sequence[LineUsage]) -> dict[str, object]:
     """Return the data from which the script shows the values under the mouse pointer."""
     if series is None:
         return {}
@@ -348,16 +348,16 @@ def _data(series: Series | None, lines: Sequence[Line]) -> dict[str, object]:
 # --- segments
 
 
-def _segments(snapshot: Snapshot, lines: Sequence[Line]) -> Iterator[str]:
+def _segments(snapshot: Snapshot, lines: Sequence[LineUsage]) -> Iterator[str]:
     segments = sorted(snapshot["segments"], key=lambda s: -s["nbytes"])
     largest = segments[0]["nbytes"] if segments else 1
     hues = {x.number: x.hue for x in lines}
     for s in segments[:SEGMENTS_MAX]:
         stream = "" if s["stream"] is None else f" on {escape(s['stream'])}"
         width = max(8.0, 100 * s["nbytes"] / largest)
-        blocks = "".join(_block(b, s["nbytes"], snapshot, hues) for b in s["blocks"])
+        blocks = "".join(_render_block(b, s["nbytes"], snapshot, hues) for b in s["blocks"])
         yield (
-            f'<div class="segment"><span>{bytes_text(s["nbytes"])}{stream}</span>'
+            f'<div class="segment"><span>{format_bytes(s["nbytes"])}{stream}</span>'
             f'<svg style="width:{width:.1f}%" viewBox="0 0 1000 20" preserveAspectRatio="none">'
             f"{blocks}</svg></div>\n"
         )
@@ -365,12 +365,14 @@ def _segments(snapshot: Snapshot, lines: Sequence[Line]) -> Iterator[str]:
         yield f'<p class="hint">and {len(segments) - SEGMENTS_MAX:,} smaller ones</p>'
 
 
-def _block(block: Sequence[Json], nbytes: int, snapshot: Snapshot, hues: Mapping[int, str]) -> str:
+def _render_block(
+    block: Sequence[Json], nbytes: int, snapshot: Snapshot, hues: Mapping[int, str]
+) -> str:
     offset, n, state, number = block
     hue = hues.get(number, "none") if state == "live" else escape(state)
     whose = _short(snapshot["lines"][number]) if state == "live" else state
     return (
         f'<rect class="{hue}" data-hue="{hue}" x="{1000 * offset / nbytes:.2f}" '
         f'width="{1000 * n / nbytes:.2f}" height="20">'
-        f"<title>{bytes_text(n)} at {offset:,}: {escape(whose)}</title></rect>"
+        f"<title>{format_bytes(n)} at {offset:,}: {escape(whose)}</title></rect>"
     )

@@ -22,10 +22,10 @@ from .snapshot import Snapshot
 from .trace import NO_BLOCK
 
 _NUMBER = re.compile(r"[0-9]{1,18}")
-NUMBERS = {"allocate": 3, "share": 2, "free": 1, "empty": 0}  # verb -> numbers after it
+ARGUMENT_COUNTS = {"allocate": 3, "share": 2, "free": 1, "empty": 0}  # verb -> numbers after it
 
 
-class Step(NamedTuple):
+class TraceStep(NamedTuple):
     """One line of a trace."""
 
     verb: str
@@ -35,27 +35,27 @@ class Step(NamedTuple):
         return " ".join([self.verb, *map(str, self.numbers)])
 
 
-def read(text: str) -> list[Step]:
+def parse_trace(text: str) -> list[TraceStep]:
     """Parse a trace; `#` starts a comment. Raises: ArgumentError, which names the line."""
     lines = ((n, line.partition("#")[0].split()) for n, line in enumerate(text.splitlines(), 1))
     return [_step(n, words) for n, words in lines if words]
 
 
-def _step(n: int, words: list[str]) -> Step:
+def _step(n: int, words: list[str]) -> TraceStep:
     verb, *numbers = words
-    if NUMBERS.get(verb) != len(numbers) or not all(map(_NUMBER.fullmatch, numbers)):
-        steps = ", ".join(f"{v} and {k} numbers" for v, k in NUMBERS.items())
+    if ARGUMENT_COUNTS.get(verb) != len(numbers) or not all(map(_NUMBER.fullmatch, numbers)):
+        steps = ", ".join(f"{v} and {k} numbers" for v, k in ARGUMENT_COUNTS.items())
         shown = " ".join(words)[:80]
         raise ArgumentError(f"line {n}: {shown!r} is no step of a trace ({steps})")
-    return Step(verb, tuple(map(int, numbers)))
+    return TraceStep(verb, tuple(map(int, numbers)))
 
 
-def write(steps: Iterable[Step]) -> str:
+def format_trace(steps: Iterable[TraceStep]) -> str:
     """Return a trace as text."""
     return "".join(f"{step}\n" for step in steps)
 
 
-def steps_of(snapshot: Snapshot) -> Iterator[Step]:
+def steps_of(snapshot: Snapshot) -> Iterator[TraceStep]:
     """Yield the steps of a traced snapshot, without blocks from before the trace.
 
     Segments are left to the allocator of the replay.
@@ -64,12 +64,12 @@ def steps_of(snapshot: Snapshot) -> Iterator[Step]:
         if block == NO_BLOCK:
             continue
         if change > 0:
-            yield Step("allocate", (block, change, stream))
+            yield TraceStep("allocate", (block, change, stream))
         else:
-            yield Step("free", (block,)) if change else Step("share", (block, stream))
+            yield TraceStep("free", (block,)) if change else TraceStep("share", (block, stream))
 
 
-class Replay:
+class TraceReplay:
     """A trace in progress.
 
     `stream` returns the handle for a stream's number, except for 0. `live` holds the pointers of
@@ -82,7 +82,7 @@ class Replay:
         self.live: dict[int, DataPtr] = {}
         self.refused: set[int] = set()
 
-    def do(self, step: Step) -> None:
+    def run_step(self, step: TraceStep) -> None:
         """Do one step; ignore a block that is not live: refused, or from before the trace."""
         getattr(self, "_" + step.verb)(*step.numbers)
 
@@ -111,12 +111,12 @@ class Replay:
         self.allocator.empty_cache()
 
 
-def replay(
-    steps: Iterable[Step], allocator: Allocator, stream: Callable[[int], StreamHandle]
+def replay_trace(
+    steps: Iterable[TraceStep], allocator: Allocator, stream: Callable[[int], StreamHandle]
 ) -> float:
     """Replay a whole trace; return the seconds, without the end, when live blocks are freed."""
-    run, steps = Replay(allocator, stream), list(steps)
+    run, steps = TraceReplay(allocator, stream), list(steps)
     start = time.perf_counter()
     for step in steps:
-        run.do(step)
+        run.run_step(step)
     return time.perf_counter() - start

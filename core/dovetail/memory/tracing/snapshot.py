@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = Any  # any value that `json.loads` returns
 Snapshot = Mapping[str, Json]
-Check = Callable[[Json], None]
+SchemaCheck = Callable[[Json], None]
 INTEGER_MAX = 1 << 62
 STREAMS_MAX = 1 << 16
 TIME_MS_MAX = 1e15
@@ -57,10 +57,10 @@ def build(
         for s in segments
     ]
     events = list(timeline.events) if timeline is not None else []
-    start = events[0].at if events else 0.0
+    start = events[0].time if events else 0.0
     before = timeline.before if timeline is not None else {}
     rows = [
-        [round((e.at - start) * 1e3, 4), e.change, number(e.where), *e[3:]]  # in `Event`'s order
+        [round((e.time - start) * 1e3, 4), e.change, number(e.where), *e[3:]]  # in `Event`'s order
         for e in events
     ]
     return {
@@ -92,7 +92,7 @@ def check(value: Json, name: str = "the record") -> Snapshot:
         _HEAD(value)
         _body(len(value["lines"]))(value)
         _check_order(value["events"])
-    except _Mistake as mistake:
+    except _SchemaError as mistake:
         path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in mistake.path)
         what = f"{path.lstrip('.')} {mistake.what}".lstrip()
         raise ArgumentError(f"{name} is no snapshot of dovetail's memory: {what}") from None
@@ -103,68 +103,68 @@ def check(value: Json, name: str = "the record") -> Snapshot:
 # --- parts of a schema
 
 
-class _Mistake(Exception):
+class _SchemaError(Exception):
     """A mistake in a value, and the path to it, built from the inside out."""
 
     def __init__(self, what: str, *path: object) -> None:
         self.what, self.path = what, path
 
 
-def _check_at(part: Check, value: Json, at: object) -> None:
+def _check_at(part: SchemaCheck, value: Json, at: object) -> None:
     try:
         part(value)
-    except _Mistake as mistake:
-        raise _Mistake(mistake.what, at, *mistake.path) from None
+    except _SchemaError as mistake:
+        raise _SchemaError(mistake.what, at, *mistake.path) from None
 
 
-def _fields(**parts: Check) -> Check:
+def _fields(**parts: SchemaCheck) -> SchemaCheck:
     def check_fields(value: Json) -> None:
         if not isinstance(value, dict):
-            raise _Mistake("is no object")
+            raise _SchemaError("is no object")
         for name, part in parts.items():
             if name not in value:
-                raise _Mistake(f"has no {name!r}")
+                raise _SchemaError(f"has no {name!r}")
             _check_at(part, value[name], name)
 
     return check_fields
 
 
-def _each(part: Check) -> Check:
+def _each(part: SchemaCheck) -> SchemaCheck:
     def check_each(value: Json) -> None:
         if not isinstance(value, list):
-            raise _Mistake("is no list")
+            raise _SchemaError("is no list")
         for i, item in enumerate(value):
             _check_at(part, item, i)
 
     return check_each
 
 
-def _row(*parts: Check) -> Check:
+def _row(*parts: SchemaCheck) -> SchemaCheck:
     def check_row(value: Json) -> None:
         if not isinstance(value, list) or len(value) != len(parts):
-            raise _Mistake(f"is no list of {len(parts)}")
+            raise _SchemaError(f"is no list of {len(parts)}")
         for i, (part, item) in enumerate(zip(parts, value, strict=True)):
             _check_at(part, item, i)
 
     return check_row
 
 
-def _integer(low: int = 0, high: int = INTEGER_MAX) -> Check:
+def _integer(low: int = 0, high: int = INTEGER_MAX) -> SchemaCheck:
     def check_integer(value: Json) -> None:
         if type(value) is not int or not low <= value <= high:
-            raise _Mistake(f"is no whole number from {low:,} to {high:,}")
+            raise _SchemaError(f"is no whole number from {low:,} to {high:,}")
 
     return check_integer
 
 
 def _time(value: Json) -> None:
     if type(value) not in (int, float) or not 0 <= value <= TIME_MS_MAX:  # also refuses NaN
-        raise _Mistake(f"is no time from 0 to {TIME_MS_MAX:g} ms")
+        raise _SchemaError(f"is no time from 0 to {TIME_MS_MAX:g} ms")
 
 
 def _text(value: Json) -> None:
     if not isinstance(value, str):
-        raise _Mistake("is no text")
+        raise _SchemaError("is no text")
 
 
 def _text_or_none(value: Json) -> None:
@@ -174,7 +174,7 @@ def _text_or_none(value: Json) -> None:
 
 def _state(value: Json) -> None:
     if value not in STATES:
-        raise _Mistake(f"is none of {', '.join(STATES)}")
+        raise _SchemaError(f"is none of {', '.join(STATES)}")
 
 
 # --- the schema
@@ -187,7 +187,7 @@ _HEAD = _fields(
 )
 
 
-def _body(lines: int) -> Check:
+def _body(lines: int) -> SchemaCheck:
     """Return the schema of the parts that refer to this many lines by number.
 
     Bytes may be negative in a trace that began late.
@@ -203,7 +203,7 @@ def _body(lines: int) -> Check:
         shape(value)
         for i, (offset, nbytes, *_) in enumerate(value["blocks"]):
             if offset + nbytes > value["nbytes"]:
-                raise _Mistake("ends beyond its segment", "blocks", i)
+                raise _SchemaError("ends beyond its segment", "blocks", i)
 
     return _fields(segments=_each(segment), before=_each(_row(line, change)), events=_each(event))
 
@@ -211,4 +211,4 @@ def _body(lines: int) -> Check:
 def _check_order(events: list[list[Json]]) -> None:
     for i in range(1, len(events)):
         if events[i][0] < events[i - 1][0]:
-            raise _Mistake("is before the event that precedes it", "events", i)
+            raise _SchemaError("is before the event that precedes it", "events", i)

@@ -1,4 +1,4 @@
 # The functions of `stacktrace.pyx` for other compiled modules.
-cpdef object caller()
-cpdef object line()
-cpdef bint is_ours(module) except -1
+cpdef object caller_line()
+cpdef object current_line()
+cpdef bint is_library_module(module) except -1

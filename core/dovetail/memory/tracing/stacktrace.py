@@ -12,26 +12,26 @@ Line: TypeAlias = object  # a source line, formatted by `str`
 _SKIPPED = {__name__.partition(".")[0]}  # packages that are not the user's: dovetail and plugins
 
 
-def pass_over(entry_point: str) -> None:
-    """Skip the package of a plugin, loaded from `entry_point` ("module:object"), in `caller`."""
+def skip_package(entry_point: str) -> None:
+    """Skip the package of a plugin, loaded from `entry_point` ("module:object"), in `caller_line`."""
     _SKIPPED.add(re.split("[.:]", entry_point.strip())[0])
-    is_ours.cache_clear()
+    is_library_module.cache_clear()
 
 
-def caller() -> str:
+def caller_line() -> str:
     """Return the innermost source line outside of dovetail and its plugins."""
     frame = sys._getframe()  # this function's own, which a compiled function does not have
-    while frame.f_back is not None and is_ours(frame.f_globals.get("__name__")):
+    while frame.f_back is not None and is_library_module(frame.f_globals.get("__name__")):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def line() -> Line:
+def current_line() -> Line:
     """Return the same line; the compiled version formats its text only on demand."""
-    return caller()
+    return caller_line()
 
 
 @cache
-def is_ours(module: str | None) -> bool:
+def is_library_module(module: str | None) -> bool:
     """Return True for the name of a module of dovetail or of a plugin in use."""
     return str(module).partition(".")[0] in _SKIPPED

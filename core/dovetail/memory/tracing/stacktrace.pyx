@@ -23,7 +23,7 @@ cdef set _SKIPPED = {__name__.partition(".")[0]}
 cdef dict _known = {}  # module name -> result of `is_ours`
 
 
-def pass_over(entry_point):
+def skip_package(entry_point):
     """See `stacktrace.py`."""
     _SKIPPED.add(re.split("[.:]", entry_point.strip())[0])
     _known.clear()
@@ -47,12 +47,12 @@ cdef class CodeLocation:
     __repr__ = __str__
 
 
-cpdef object caller():
+cpdef object caller_line():
     """See `stacktrace.py`."""
-    return str(line())
+    return str(current_line())
 
 
-cpdef object line():
+cpdef object current_line():
     """See `stacktrace.py`."""
     cdef PyFrameObject* frame = PyEval_GetFrame()
     cdef PyFrameObject* back
@@ -78,10 +78,10 @@ cdef bint is_frame_ours(PyFrameObject* frame) except -1:
     cdef PyObject* names = PyFrame_GetGlobals(frame)
     module = (<dict>names).get("__name__")
     Py_DECREF(names)
-    return is_ours(module)
+    return is_library_module(module)
 
 
-cpdef bint is_ours(module) except -1:
+cpdef bint is_library_module(module) except -1:
     """See `stacktrace.py`."""
     ours = _known.get(module)
     if ours is None:

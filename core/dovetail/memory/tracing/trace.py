@@ -9,16 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..pointer import Deleter, StreamHandle
-from .stacktrace import caller
+from .stacktrace import caller_line
 
 if TYPE_CHECKING:
-    from ..blocks import Block, Segment
+    from ..blocks import MemoryBlock, Segment
 
 EVENTS_MAX = 200_000  # kept, the latest ones: about 30 MB
 NO_BLOCK = -1  # in events of segments, and of blocks from before the trace
 
 
-class Event(NamedTuple):
+class MemoryEvent(NamedTuple):
     """A change of an allocator's memory, and the device's bytes after it.
 
     `change` is the size of an allocated block (> 0) or of a freed one (< 0). It is 0 when a block
@@ -26,7 +26,7 @@ class Event(NamedTuple):
     segments without a live block; `fragmented` bytes are free bytes between live blocks.
     """
 
-    at: float  # seconds of time.perf_counter
+    time: float  # seconds of time.perf_counter
     change: int
     where: str | None
     live: int
@@ -44,7 +44,7 @@ class Timeline:
 
     def __init__(self, give_back: Deleter, segments: Iterable[Segment]) -> None:
         """Start a timeline of an allocator that has these segments and this deleter of blocks."""
-        self.events: deque[Event] = deque()
+        self.events: deque[MemoryEvent] = deque()
         self.before: Counter[str | None] = Counter()  # live bytes by line, before the first event
         self._segments: dict[int, tuple[int, int]] = {}  # serial -> bytes, live bytes
         self._live = self._cached = self._fragmented = 0
@@ -52,52 +52,54 @@ class Timeline:
         self._numbers: dict[int, int] = {}  # id of a live block -> its number
         self._allocated = 0
         self._streams: dict[StreamHandle, int] = {None: 0}
-        self.give_back: Deleter = partial(_give_back, give_back, self._freed_at)
+        self.finalizer: Deleter = partial(_record_and_free, give_back, self._freed_at)
         for segment in segments:
             live = [b for b in segment.info().blocks if b.state == "live"]
             self._count(segment.first.serial, segment.nbytes, sum(b.nbytes for b in live))
             for b in live:
                 self.before[b.where] += b.nbytes
-        self._add(time.perf_counter(), 0, None)
+        self._append_event(time.perf_counter(), 0, None)
 
     def record_segment(self, segment: Segment) -> None:
         """Record that the device allocated a segment."""
         self._count(segment.first.serial, segment.nbytes, 0)
-        self._add(time.perf_counter(), 0, None)
+        self._append_event(time.perf_counter(), 0, None)
 
     def record_segment_free(self, segment: Segment) -> None:
         """Record that a segment goes back to the device."""
         serial = segment.first.serial
         self._count(serial, 0, 0)
         self._segments.pop(serial, None)
-        self._add(time.perf_counter(), 0, None)
+        self._append_event(time.perf_counter(), 0, None)
 
-    def record_allocation(self, block: Block) -> Callable[[], object]:
+    def record_allocation(self, block: MemoryBlock) -> Callable[[], object]:
         """Record the line that allocates a block; return the finalizer of its pointer."""
-        block.where = caller()
-        self._change(block, block.size)
+        block.allocation_line = caller_line()
+        self._change_live_bytes(block, block.size)
         number = self._numbers[id(block)] = self._allocated
         self._allocated += 1
         stream = self._stream(block.segment.pool.stream)
-        self._add(time.perf_counter(), block.size, block.where, number, stream)
-        return partial(self.give_back, block)
+        self._append_event(time.perf_counter(), block.size, block.allocation_line, number, stream)
+        return partial(self.finalizer, block)
 
-    def record_stream(self, block: Block, stream: StreamHandle) -> None:
+    def record_stream(self, block: MemoryBlock, stream: StreamHandle) -> None:
         """Record that a block is used on another stream, too."""
         number = self._numbers.get(id(block), NO_BLOCK)
-        self._add(time.perf_counter(), 0, None, number, self._stream(stream))
+        self._append_event(time.perf_counter(), 0, None, number, self._stream(stream))
 
-    def record_free(self, block: Block) -> None:
+    def record_free(self, block: MemoryBlock) -> None:
         """Record that a block was freed, with the time at which its pointer ended."""
         at = self._freed_at.pop(id(block), None)
-        self._change(block, -block.size)
+        self._change_live_bytes(block, -block.size)
         number = self._numbers.pop(id(block), NO_BLOCK)
-        self._add(time.perf_counter() if at is None else at, -block.size, block.where, number)
+        self._append_event(
+            time.perf_counter() if at is None else at, -block.size, block.allocation_line, number
+        )
 
     def _stream(self, stream: StreamHandle) -> int:
         return self._streams.setdefault(stream, len(self._streams))
 
-    def _change(self, block: Block, change: int) -> None:
+    def _change_live_bytes(self, block: MemoryBlock, change: int) -> None:
         serial = block.segment.first.serial
         nbytes, live = self._segments.get(serial, (0, 0))
         self._count(serial, nbytes, live + change)
@@ -111,19 +113,19 @@ class Timeline:
                 self._cached += sign * size
         self._segments[serial] = (nbytes, live)
 
-    def _add(
+    def _append_event(
         self, at: float, change: int, where: str | None, block: int = NO_BLOCK, stream: int = 0
     ) -> None:
         if len(self.events) == EVENTS_MAX:
             oldest = self.events.popleft()
             self.before[oldest.where] += oldest.change
         if self.events:
-            at = max(at, self.events[-1].at)  # keep the events in order
+            at = max(at, self.events[-1].time)  # keep the events in order
         counts = (self._live, self._cached, self._fragmented)
-        self.events.append(Event(at, change, where, *counts, block, stream))
+        self.events.append(MemoryEvent(at, change, where, *counts, block, stream))
 
 
-def _give_back(give_back: Deleter, freed_at: dict[int, float], block: Block) -> None:
+def _record_and_free(give_back: Deleter, freed_at: dict[int, float], block: MemoryBlock) -> None:
     """Give a block back and note the time: the allocator learns of it only at its next call."""
     give_back(block)
     freed_at[id(block)] = time.perf_counter()

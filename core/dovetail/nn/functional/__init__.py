@@ -24,7 +24,7 @@ Parameters that have one meaning in all of them:
 from typing import TYPE_CHECKING
 
 from ..call_errors import explain_all
-from ..missing_names import refused
+from ..missing_names import make_module_getattr
 from . import (
     activations,
     adaptive,
@@ -101,4 +101,4 @@ for _module in (
 explain_all(globals(), __all__)
 
 if not TYPE_CHECKING:
-    __getattr__ = refused("nn.functional")
+    __getattr__ = make_module_getattr("nn.functional")

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import dovetail as dt
 
-from .precision import floats, narrow, one_dtype, tensors, wide
+from .precision import cast_like, require_floats, require_same_dtype, require_tensors, widen_half
 
 __all__ = [
     "celu",
@@ -41,13 +41,15 @@ __all__ = [
 ]
 
 Tensor: TypeAlias = dt.Tensor
-LARGE = 20.0  # for larger x, exp(x) + 1 rounds to exp(x), and its square in double precision
+EXP_ARGUMENT_MAX = (
+    20.0  # for larger x, exp(x) + 1 rounds to exp(x), and its square in double precision
+)
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-def _finish(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
+def _store_result(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
     """Return the result in the input's dtype, written into the input if `inplace` is True."""
-    y = narrow(y, x)
+    y = cast_like(y, x)
     if inplace and not (x.requires_grad and dt.is_grad_enabled()):
         return x.copy_(y)
     return y
@@ -64,8 +66,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> dt.nn.functional.relu(dt.asarray([-1.0, 2.0], device="reference")).tolist()
     [0.0, 2.0]
     """
-    tensors("relu", input)
-    return _finish(input, dt.relu(input), inplace)
+    require_tensors("relu", input)
+    return _store_result(input, dt.relu(input), inplace)
 
 
 def _clip(x: Tensor, low: float, high: float) -> Tensor:
@@ -86,10 +88,10 @@ def hardtanh(
     >>> dt.nn.functional.hardtanh(dt.asarray([-2.0, 0.5, 2.0], device="reference")).tolist()
     [-1.0, 0.5, 1.0]
     """
-    tensors("hardtanh", input)
+    require_tensors("hardtanh", input)
     if min_val > max_val:
         raise dt.ArgumentError(f"hardtanh: min_val {min_val} is above max_val {max_val}")
-    return _finish(input, _clip(input, min_val, max_val), inplace)
+    return _store_result(input, _clip(input, min_val, max_val), inplace)
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -117,8 +119,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     >>> dt.nn.functional.hardsigmoid(dt.asarray([-4.0, 0.0, 4.0], device="reference")).tolist()
     [0.0, 0.5, 1.0]
     """
-    floats("hardsigmoid", input)
-    return _finish(input, _clip(wide(input) + 3.0, 0.0, 6.0) / 6.0, inplace)
+    require_floats("hardsigmoid", input)
+    return _store_result(input, _clip(widen_half(input) + 3.0, 0.0, 6.0) / 6.0, inplace)
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -132,10 +134,10 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> dt.nn.functional.hardswish(dt.asarray([-4.0, 0.0, 4.0], device="reference")).tolist()
     [0.0, 0.0, 4.0]
     """
-    floats("hardswish", input)
-    x = wide(input)
+    require_floats("hardswish", input)
+    x = widen_half(input)
     inner = x * (x + 3.0) / 6.0
-    return _finish(input, dt.where(x <= -3.0, 0.0, dt.where(x >= 3.0, x, inner)), inplace)
+    return _store_result(input, dt.where(x <= -3.0, 0.0, dt.where(x >= 3.0, x, inner)), inplace)
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
@@ -149,8 +151,8 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     >>> dt.nn.functional.leaky_relu(dt.asarray([-1.0, 2.0], device="reference"), 0.5).tolist()
     [-0.5, 2.0]
     """
-    floats("leaky_relu", input)
-    return _finish(input, dt.where(input > 0, input, input * negative_slope), inplace)
+    require_floats("leaky_relu", input)
+    return _store_result(input, dt.where(input > 0, input, input * negative_slope), inplace)
 
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
@@ -166,8 +168,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     >>> dt.nn.functional.prelu(x, w).tolist()
     [-0.5, 2.0]
     """
-    floats("prelu", input, weight)
-    one_dtype("prelu", input, weight=weight)
+    require_floats("prelu", input, weight)
+    require_same_dtype("prelu", input, weight=weight)
     if weight.size != 1:
         channels = input.shape[1] if input.ndim > 1 else 1
         if weight.ndim != 1 or weight.size != channels:
@@ -200,7 +202,7 @@ def rrelu(
     >>> dt.nn.functional.rrelu(x, 0.25, 0.75).tolist()
     [-0.5, 2.0]
     """
-    floats("rrelu", input)
+    require_floats("rrelu", input)
     if lower > upper:
         raise dt.ArgumentError(f"rrelu: lower {lower} is above upper {upper}")
     if not training:
@@ -208,7 +210,7 @@ def rrelu(
     slope = dt.random.uniform(
         input.shape, low=lower, high=upper, dtype=input.dtype, device=input.device
     )
-    return _finish(input, dt.where(input > 0, input, input * slope), inplace)
+    return _store_result(input, dt.where(input > 0, input, input * slope), inplace)
 
 
 def _negative_part(x: Tensor) -> Tensor:
@@ -228,9 +230,9 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> dt.nn.functional.elu(dt.asarray([0.0, 2.0], device="reference")).tolist()
     [0.0, 2.0]
     """
-    floats("elu", input)
-    x = wide(input)
-    return _finish(input, dt.where(x > 0, x, dt.expm1(_negative_part(x)) * alpha), inplace)
+    require_floats("elu", input)
+    x = widen_half(input)
+    return _store_result(input, dt.where(x > 0, x, dt.expm1(_negative_part(x)) * alpha), inplace)
 
 
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
@@ -245,12 +247,12 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> dt.nn.functional.celu(dt.asarray([0.0, 2.0], device="reference"), 2.0).tolist()
     [0.0, 2.0]
     """
-    floats("celu", input)
+    require_floats("celu", input)
     if alpha == 0:
         raise dt.ArgumentError("celu: alpha divides, and is not 0")
-    x = wide(input)
+    x = widen_half(input)
     below = _negative_part(x) if alpha > 0 else x
-    return _finish(input, dt.where(x > 0, x, dt.expm1(below / alpha) * alpha), inplace)
+    return _store_result(input, dt.where(x > 0, x, dt.expm1(below / alpha) * alpha), inplace)
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -265,13 +267,13 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> dt.nn.functional.selu(dt.zeros(1, device="reference")).tolist()
     [0.0]
     """
-    floats("selu", input)
-    x = wide(input)
+    require_floats("selu", input)
+    x = widen_half(input)
     below = dt.expm1(_negative_part(x)) * (SELU_ALPHA * SELU_SCALE)
-    return _finish(input, dt.where(x > 0, x * SELU_SCALE, below), inplace)
+    return _store_result(input, dt.where(x > 0, x * SELU_SCALE, below), inplace)
 
 
-def _with_limits(x: Tensor, y: Tensor) -> Tensor:
+def _set_infinite_limits(x: Tensor, y: Tensor) -> Tensor:
     """Return `y`, but where `x` is infinite, the limits of value and slope: those of relu."""
     return dt.where(dt.isinf(x), dt.relu(x), y)
 
@@ -289,7 +291,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     >>> dt.nn.functional.gelu(dt.asarray([0.0, 10.0], device="reference")).tolist()
     [0.0, 10.0]
     """
-    floats("gelu", input)
+    require_floats("gelu", input)
     x = input
     if approximate == "none":
         part = dt.erf(x * math.sqrt(0.5))
@@ -297,7 +299,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
         part = dt.tanh((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi))
     else:
         raise dt.ArgumentError(f'gelu: approximate is "none" or "tanh", not {approximate!r}')
-    return _with_limits(x, x * 0.5 * (part + 1.0))
+    return _set_infinite_limits(x, x * 0.5 * (part + 1.0))
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -311,9 +313,9 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> dt.nn.functional.silu(dt.zeros(1, device="reference")).tolist()
     [0.0]
     """
-    floats("silu", input)
-    x = wide(input)
-    return _finish(input, _with_limits(x, x * dt.sigmoid(x)), inplace)
+    require_floats("silu", input)
+    x = widen_half(input)
+    return _store_result(input, _set_infinite_limits(x, x * dt.sigmoid(x)), inplace)
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -328,11 +330,11 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     >>> dt.nn.functional.mish(dt.zeros(1, device="reference")).tolist()
     [0.0]
     """
-    floats("mish", input)
-    x = wide(input)
-    e = dt.exp(dt.minimum(x, LARGE))
+    require_floats("mish", input)
+    x = widen_half(input)
+    e = dt.exp(dt.minimum(x, EXP_ARGUMENT_MAX))
     n = e * (e + 2.0)  # tanh(log(1 + e)) is n / (n + 2)
-    return _finish(input, _with_limits(x, x * (n / (n + 2.0))), inplace)
+    return _store_result(input, _set_infinite_limits(x, x * (n / (n + 2.0))), inplace)
 
 
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
@@ -347,7 +349,7 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     >>> dt.nn.functional.softplus(dt.asarray([-200.0, 100.0], device="reference")).tolist()
     [0.0, 100.0]
     """
-    floats("softplus", input)
+    require_floats("softplus", input)
     if beta == 0:
         raise dt.ArgumentError("softplus: beta must not be 0")
     x = input
@@ -368,7 +370,7 @@ def logsigmoid(input: Tensor) -> Tensor:
     >>> dt.nn.functional.logsigmoid(dt.asarray([-100.0], device="reference")).tolist()
     [-100.0]
     """
-    floats("logsigmoid", input)
+    require_floats("logsigmoid", input)
     return -dt.logaddexp(-input, dt.zeros((), dtype=input.dtype, device=input.device))
 
 
@@ -383,7 +385,7 @@ def softsign(input: Tensor) -> Tensor:
     >>> dt.nn.functional.softsign(dt.asarray([1.0, -1.0], device="reference")).tolist()
     [0.5, -0.5]
     """
-    floats("softsign", input)
+    require_floats("softsign", input)
     limits = dt.sign(input)
     return dt.where(dt.isinf(input), limits, input / (dt.abs(input) + 1.0))
 
@@ -399,7 +401,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     >>> dt.nn.functional.softshrink(dt.asarray([-2.0, 0.2, 2.0], device="reference")).tolist()
     [-1.5, 0.0, 1.5]
     """
-    floats("softshrink", input)
+    require_floats("softshrink", input)
     if lambd < 0:
         raise dt.ArgumentError(f"softshrink: lambd is not negative, as {lambd} is")
     x = input
@@ -417,7 +419,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     >>> dt.nn.functional.hardshrink(dt.asarray([-2.0, 0.2, 2.0], device="reference")).tolist()
     [-2.0, 0.0, 2.0]
     """
-    floats("hardshrink", input)
+    require_floats("hardshrink", input)
     return dt.where((input >= -lambd) & (input <= lambd), 0.0, input)
 
 
@@ -432,7 +434,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     >>> dt.nn.functional.tanhshrink(dt.zeros(1, device="reference")).tolist()
     [0.0]
     """
-    floats("tanhshrink", input)
+    require_floats("tanhshrink", input)
     return input - dt.tanh(input)
 
 
@@ -447,8 +449,8 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     >>> dt.nn.functional.threshold(dt.asarray([1.0, 3.0], device="reference"), 2.0, 9.0).tolist()
     [9.0, 3.0]
     """
-    tensors("threshold", input)
-    return _finish(input, dt.where(input <= threshold, value, input), inplace)
+    require_tensors("threshold", input)
+    return _store_result(input, dt.where(input <= threshold, value, input), inplace)
 
 
 def sigmoid(input: Tensor) -> Tensor:
@@ -462,7 +464,7 @@ def sigmoid(input: Tensor) -> Tensor:
     >>> dt.nn.functional.sigmoid(dt.zeros(1, device="reference")).tolist()
     [0.5]
     """
-    floats("sigmoid", input)
+    require_floats("sigmoid", input)
     return dt.sigmoid(input)
 
 
@@ -477,5 +479,5 @@ def tanh(input: Tensor) -> Tensor:
     >>> dt.nn.functional.tanh(dt.zeros(1, device="reference")).tolist()
     [0.0]
     """
-    floats("tanh", input)
+    require_floats("tanh", input)
     return dt.tanh(input)

@@ -10,8 +10,8 @@ import dovetail as dt
 from dovetail.extend import arguments
 
 from .pooling import pool_means
-from .sizes import sizes, with_batch, without_batch
-from .windows import Windows, max_over_taps, require_numbers, window_max
+from .sizes import check_sizes, with_batch, without_batch
+from .windows import Windows, max_over_taps, require_dtype_kind, window_max
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -23,11 +23,11 @@ __all__ = [
 ]
 
 Tensor: TypeAlias = dt.Tensor
-Output: TypeAlias = int | Sequence[int | None] | None
-Found: TypeAlias = Tensor | tuple[Tensor, Tensor]
+OutputSize: TypeAlias = int | Sequence[int | None] | None
+MaxPoolResult: TypeAlias = Tensor | tuple[Tensor, Tensor]
 
 
-def _output_sizes(op: str, output_size: Output, within: Sequence[int]) -> tuple[int, ...]:
+def _output_sizes(op: str, output_size: OutputSize, within: Sequence[int]) -> tuple[int, ...]:
     """Return the number of windows along each axis; None stands for the number of elements."""
     if isinstance(output_size, (list, tuple)):
         requested = list(output_size)
@@ -38,7 +38,7 @@ def _output_sizes(op: str, output_size: Output, within: Sequence[int]) -> tuple[
             f"{op}: output_size={output_size!r} has {len(requested)} sizes for {len(within)} axes"
         )
     filled = tuple([n if m is None else m for m, n in zip(requested, within, strict=True)])
-    return sizes(op, filled, "output_size", len(within))
+    return check_sizes(op, filled, "output_size", len(within))
 
 
 def _spans(n: int, m: int) -> list[tuple[int, int]]:
@@ -46,8 +46,8 @@ def _spans(n: int, m: int) -> list[tuple[int, int]]:
     return [(i * n // m, -(-(i + 1) * n // m)) for i in range(m)]
 
 
-def _adaptive(
-    op: str, input: Tensor, output_size: Output, axes: int
+def _check_adaptive(
+    op: str, input: Tensor, output_size: OutputSize, axes: int
 ) -> tuple[Tensor, bool, tuple[int, ...], bool]:
     x, had_batch = with_batch(op, input, axes)
     if 0 in x.shape[2:]:
@@ -57,10 +57,10 @@ def _adaptive(
     return x, had_batch, counts, even
 
 
-def _adaptive_avg(axes: int, input: Tensor, output_size: Output) -> Tensor:
+def _adaptive_avg(axes: int, input: Tensor, output_size: OutputSize) -> Tensor:
     op = f"adaptive_avg_pool{axes}d"
-    x, had_batch, counts, even = _adaptive(op, input, output_size, axes)
-    require_numbers(op, x, "f")
+    x, had_batch, counts, even = _check_adaptive(op, input, output_size, axes)
+    require_dtype_kind(op, x, "f")
     if even:
         kernel = tuple([n // m for n, m in zip(x.shape[2:], counts, strict=True)])
         return without_batch(pool_means(axes, x, kernel, None, 0, False, True, None, op), had_batch)
@@ -88,7 +88,7 @@ def _mean_along(x: Tensor, axis: int, m: int) -> Tensor:
     return total / lengths.reshape(column)
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: Output) -> Tensor:
+def adaptive_avg_pool1d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Return the means of a given number of windows that cover signals evenly.
 
     `output_size`: the number of windows; None for the number of elements. Window i of m covers
@@ -105,7 +105,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Output) -> Tensor:
     return _adaptive_avg(1, input, output_size)
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: Output) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Return the means of a given number of windows of images; see `adaptive_avg_pool1d`.
 
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
@@ -120,7 +120,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Output) -> Tensor:
     return _adaptive_avg(2, input, output_size)
 
 
-def adaptive_avg_pool3d(input: Tensor, output_size: Output) -> Tensor:
+def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Return the means of a given number of windows of volumes; see `adaptive_avg_pool1d`.
 
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
@@ -135,10 +135,12 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Output) -> Tensor:
     return _adaptive_avg(3, input, output_size)
 
 
-def _adaptive_max(axes: int, input: Tensor, output_size: Output, return_indices: bool) -> Found:
+def _adaptive_max(
+    axes: int, input: Tensor, output_size: OutputSize, return_indices: bool
+) -> MaxPoolResult:
     op = f"adaptive_max_pool{axes}d"
-    x, had_batch, counts, even = _adaptive(op, input, output_size, axes)
-    require_numbers(op, x)
+    x, had_batch, counts, even = _check_adaptive(op, input, output_size, axes)
+    require_dtype_kind(op, x)
     arguments.flag(op, return_indices, "return_indices")
     if even:
         kernel = tuple([n // m for n, m in zip(x.shape[2:], counts, strict=True)])
@@ -159,7 +161,7 @@ def _adaptive_max(axes: int, input: Tensor, output_size: Output, return_indices:
 Spans: TypeAlias = list[list[tuple[int, int]]]
 
 
-def _at(spans: list[tuple[int, int]], i: int, device: dt.Device) -> Tensor:
+def _tap_positions(spans: list[tuple[int, int]], i: int, device: dt.Device) -> Tensor:
     """Return element i of each window, or the last one if a window has fewer elements."""
     return dt.asarray([min(a + i, b - 1) for a, b in spans], dtype=dt.int64, device=device)
 
@@ -170,7 +172,7 @@ def _uneven_taps(x: Tensor, spans: Spans) -> Iterator[tuple[tuple[int, ...], Ten
     for tap in product(*map(range, longest)):
         part = x
         for a, i in enumerate(tap):
-            part = dt.take(part, _at(spans[a], i, x.device), axis=2 + a)
+            part = dt.take(part, _tap_positions(spans[a], i, x.device), axis=2 + a)
         yield tap, part
 
 
@@ -178,13 +180,15 @@ def _uneven_indices(x: Tensor, spans: Spans, tap: tuple[int, ...]) -> Tensor:
     """Return the flat index in the grid of one element of each window."""
     total: Tensor | None = None
     for a, i in enumerate(tap):
-        at = _at(spans[a], i, x.device).reshape((-1, *(1,) * (len(tap) - a - 1)))
+        at = _tap_positions(spans[a], i, x.device).reshape((-1, *(1,) * (len(tap) - a - 1)))
         total = at if total is None else total * x.shape[2 + a] + at
     assert total is not None
     return total
 
 
-def adaptive_max_pool1d(input: Tensor, output_size: Output, return_indices: bool = False) -> Found:
+def adaptive_max_pool1d(
+    input: Tensor, output_size: OutputSize, return_indices: bool = False
+) -> MaxPoolResult:
     """Return the largest elements of a given number of windows of signals.
 
     See `adaptive_avg_pool1d` for the windows, and `max_pool1d` for the results.
@@ -200,7 +204,9 @@ def adaptive_max_pool1d(input: Tensor, output_size: Output, return_indices: bool
     return _adaptive_max(1, input, output_size, return_indices)
 
 
-def adaptive_max_pool2d(input: Tensor, output_size: Output, return_indices: bool = False) -> Found:
+def adaptive_max_pool2d(
+    input: Tensor, output_size: OutputSize, return_indices: bool = False
+) -> MaxPoolResult:
     """Return the maxima of a given number of windows of images; see `adaptive_max_pool1d`.
 
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes.
@@ -215,7 +221,9 @@ def adaptive_max_pool2d(input: Tensor, output_size: Output, return_indices: bool
     return _adaptive_max(2, input, output_size, return_indices)
 
 
-def adaptive_max_pool3d(input: Tensor, output_size: Output, return_indices: bool = False) -> Found:
+def adaptive_max_pool3d(
+    input: Tensor, output_size: OutputSize, return_indices: bool = False
+) -> MaxPoolResult:
     """Return the maxima of a given number of windows of volumes; see `adaptive_max_pool1d`.
 
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.

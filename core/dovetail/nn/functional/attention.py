@@ -17,14 +17,14 @@ from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
 
-from .small_products import products
+from .small_products import prefer_generated_products
 
 __all__ = ["scaled_dot_product_attention"]
 
 Tensor: TypeAlias = dt.Tensor
 Shape: TypeAlias = tuple[int, ...]
-Cut: TypeAlias = tuple[slice, ...]
-NAME = "scaled_dot_product_attention"
+BatchSlices: TypeAlias = tuple[slice, ...]
+OP_NAME = "scaled_dot_product_attention"
 BLOCK_SCORES_MAX = 1 << 20  # a block and its intermediates stay in a processor's last-level cache
 BLOCK_ROWS_MIN = 64  # products of fewer rows are slow
 CAUSAL_BLOCK_SCORES = 1 << 17  # smaller blocks skip more masked scores; each costs a launch
@@ -65,7 +65,7 @@ def scaled_dot_product_attention(
     operands = (query, key, value)
     _require_fitting(operands, attn_mask)
     if not 0.0 <= dropout_p <= 1.0:
-        raise dt.ArgumentError(f"{NAME}: dropout_p is from 0 to 1, not {dropout_p}")
+        raise dt.ArgumentError(f"{OP_NAME}: dropout_p is from 0 to 1, not {dropout_p}")
     if enable_gqa:
         return _attend_grouped(query, key, value, attn_mask, dropout_p, is_causal, scale)
     batch = _batch_shape(operands, attn_mask)
@@ -87,7 +87,7 @@ def scaled_dot_product_attention(
         dt.broadcast_to(q, (*batch, *q.shape[-2:])),
         _with_batch_axes(k, batch),
         _with_batch_axes(v, batch),
-        _mask(attn_mask, shape, compute),
+        _broadcast_mask(attn_mask, shape, compute),
         keep,
         options,
     )
@@ -101,34 +101,39 @@ def _require_fitting(operands: Sequence[Tensor], mask: Tensor | None) -> None:
     """Raise an error for a type, dtype or shape of query, key, value or mask that does not fit."""
     for name, x in zip(("query", "key", "value"), operands, strict=True):
         if not isinstance(x, dt.Tensor):
-            raise dt.ArgumentTypeError(f"{NAME}: {name} is a tensor, not a {type(x).__name__}")
+            raise dt.ArgumentTypeError(f"{OP_NAME}: {name} is a tensor, not a {type(x).__name__}")
         if x.dtype not in FLOATS:
-            raise dt.DTypeError(f"{NAME}: {name} is {x.dtype}; give floats: x.astype(dt.float32)")
+            raise dt.DTypeError(
+                f"{OP_NAME}: {name} is {x.dtype}; give floats: x.astype(dt.float32)"
+            )
     q, k, v = operands
     shapes = f"shapes {q.shape}, {k.shape} and {v.shape} of query, key and value"
     if min(q.ndim, k.ndim, v.ndim) < 2:
-        raise dt.ShapeError(f"{NAME}: {shapes}: each needs 2 dimensions or more, (..., rows, size)")
+        raise dt.ShapeError(
+            f"{OP_NAME}: {shapes}: each needs 2 dimensions or more, (..., rows, size)"
+        )
     if not q.dtype is k.dtype is v.dtype:
         raise dt.DTypeError(
-            f"{NAME}: {q.dtype}, {k.dtype} and {v.dtype} of query, key and value differ; use astype"
+            f"{OP_NAME}: {q.dtype}, {k.dtype} and {v.dtype} of query, key and value differ; use "
+            "astype"
         )
     if q.shape[-1] != k.shape[-1]:
-        raise dt.ShapeError(f"{NAME}: {shapes}: the last axes of query and key differ")
+        raise dt.ShapeError(f"{OP_NAME}: {shapes}: the last axes of query and key differ")
     if k.shape[-2] != v.shape[-2]:
-        raise dt.ShapeError(f"{NAME}: {shapes}: there are as many keys as values, in axis -2")
+        raise dt.ShapeError(f"{OP_NAME}: {shapes}: there are as many keys as values, in axis -2")
     if mask is None:
         return
     if not isinstance(mask, dt.Tensor):
-        raise dt.ArgumentTypeError(f"{NAME}: attn_mask is a tensor, not a {type(mask).__name__}")
+        raise dt.ArgumentTypeError(f"{OP_NAME}: attn_mask is a tensor, not a {type(mask).__name__}")
     if mask.dtype not in (dt.bool, dt.float32, q.dtype):
         raise dt.DTypeError(
-            f"{NAME}: attn_mask is {mask.dtype}; give bool (True: seen), float32 or {q.dtype}"
+            f"{OP_NAME}: attn_mask is {mask.dtype}; give bool (True: seen), float32 or {q.dtype}"
         )
     if mask.ndim < 2 or any(
         a not in (1, b) for a, b in zip(mask.shape[-2:], (q.shape[-2], k.shape[-2]), strict=True)
     ):
         raise dt.ShapeError(
-            f"{NAME}: attn_mask of shape {mask.shape} does not fit scores of shape "
+            f"{OP_NAME}: attn_mask of shape {mask.shape} does not fit scores of shape "
             f"(..., {q.shape[-2]}, {k.shape[-2]})"
         )
 
@@ -140,7 +145,7 @@ def _batch_shape(operands: Sequence[Tensor], mask: Tensor | None) -> Shape:
         return tuple(dt.broadcast_shapes(*[x.shape[:-2] for x in every]))
     except dt.ShapeError as error:
         raise dt.ShapeError(
-            f"{NAME}: shapes {', '.join(str(x.shape) for x in every)} differ in axes before the "
+            f"{OP_NAME}: shapes {', '.join(str(x.shape) for x in every)} differ in axes before the "
             "last two; heads of fewer keys than queries need enable_gqa=True"
         ) from error
 
@@ -151,7 +156,7 @@ def _with_batch_axes(x: Tensor, batch: Shape) -> Tensor:
     return x if not missing else dt.reshape(x, (1,) * missing + x.shape)
 
 
-def _mask(mask: Tensor | None, shape: Shape, dtype: Any) -> Tensor | None:
+def _broadcast_mask(mask: Tensor | None, shape: Shape, dtype: Any) -> Tensor | None:
     """Return the mask, broadcast to the last two axes of the scores; a float mask as `dtype`."""
     if mask is None:
         return None
@@ -173,14 +178,16 @@ def _attend_grouped(
     """Compute attention in which several heads of queries, along axis -3, share keys and values."""
     if min(query.ndim, key.ndim, value.ndim) < 3:
         raise dt.ShapeError(
-            f"{NAME}: enable_gqa needs heads in axis -3; shapes are {query.shape}, {key.shape} and "
+            f"{OP_NAME}: enable_gqa needs heads in axis -3; shapes are {query.shape}, {key.shape} "
+            "and "
             f"{value.shape}"
         )
     heads = query.shape[-3]
     for name, x in (("key", key), ("value", value)):
         if not x.shape[-3] or heads % x.shape[-3]:
             raise dt.ShapeError(
-                f"{NAME}: {heads} heads of queries are no multiple of the {x.shape[-3]} of {name}"
+                f"{OP_NAME}: {heads} heads of queries are no multiple of the {x.shape[-3]} of "
+                f"{name}"
             )
     n = max(key.shape[-3], value.shape[-3])
     key, value = (
@@ -190,7 +197,7 @@ def _attend_grouped(
         cut = (n, heads // n) if mask.shape[-3] == heads else (1, 1)
         if mask.shape[-3] not in (1, heads):
             raise dt.ShapeError(
-                f"{NAME}: attn_mask of shape {mask.shape} does not fit {heads} heads of queries"
+                f"{OP_NAME}: attn_mask of shape {mask.shape} does not fit {heads} heads of queries"
             )
         mask = dt.reshape(mask, (*mask.shape[:-3], *cut, *mask.shape[-2:]))
     out = scaled_dot_product_attention(
@@ -216,7 +223,9 @@ class _Options(NamedTuple):
     keep_scale: float
 
 
-def _blocks(batch: Shape, rows: int, columns: int, causal: bool) -> list[tuple[Cut, int, int]]:
+def _blocks(
+    batch: Shape, rows: int, columns: int, causal: bool
+) -> list[tuple[BatchSlices, int, int]]:
     """Return the blocks of the scores: a cut of the batch, the first row and the end."""
     row_scores = max(math.prod(batch) * columns, 1)
     step = BLOCK_SCORES_MAX // row_scores
@@ -224,11 +233,11 @@ def _blocks(batch: Shape, rows: int, columns: int, causal: bool) -> list[tuple[C
         step = min(step, CAUSAL_BLOCK_SCORES // row_scores)
     step = max(min(step // BLOCK_ROWS_MIN * BLOCK_ROWS_MIN, rows), min(BLOCK_ROWS_MIN, rows), 1)
     starts = range(0, rows, step)
-    cuts = _cuts(batch, max(BLOCK_SCORES_MAX // (step * columns), 1))
+    cuts = _batch_slices(batch, max(BLOCK_SCORES_MAX // (step * columns), 1))
     return [(cut, a, min(a + step, rows)) for cut in cuts for a in starts]
 
 
-def _cuts(batch: Shape, count: int) -> Iterator[Cut]:
+def _batch_slices(batch: Shape, count: int) -> Iterator[BatchSlices]:
     """Yield slices of the batch axes, each of about `count` matrices; () stands for all."""
     if math.prod(batch) <= count:
         yield ()
@@ -242,10 +251,12 @@ def _cuts(batch: Shape, count: int) -> Iterator[Cut]:
             yield (*[slice(i, i + 1) for i in outer], slice(a, min(a + step, batch[axis])))
 
 
-def _part(x: Tensor, cut: Cut, a: int = 0, b: int | None = None, axis: int = -2) -> Tensor:
+def _operand_block(
+    x: Tensor, batch: BatchSlices, a: int = 0, b: int | None = None, axis: int = -2
+) -> Tensor:
     """Return a block's part of an operand: its matrices, and rows (or columns) a to b of them."""
-    if cut:
-        x = x[tuple(c if n > 1 else slice(None) for c, n in zip(cut, x.shape, strict=False))]
+    if batch:
+        x = x[tuple(c if n > 1 else slice(None) for c, n in zip(batch, x.shape, strict=False))]
     if b is None or (a, b) == (0, x.shape[axis]):
         return x
     return x[..., a:b, :] if axis == -2 else x[..., a:b]
@@ -258,18 +269,20 @@ class _BlockSum:
         self.total = dt.empty(like.shape, dtype=like.dtype, device=like.device)
         self._initialised: set[tuple[object, ...]] = set()
 
-    def add(self, x: Tensor, cut: Cut, a: int, b: int, begins: bool | None = None) -> None:
+    def add(
+        self, x: Tensor, batch: BatchSlices, a: int, b: int, assign: bool | None = None
+    ) -> None:
         """Add `x` to rows a to b of a cut.
 
-        `begins`: assign instead of add. By default, the first block of these rows is assigned.
+        `assign`: assign instead of add. By default, the first block of these rows is assigned.
         """
-        target = _part(self.total, cut, a, b)
-        if begins is None:
+        target = _operand_block(self.total, batch, a, b)
+        if assign is None:
             wide = [n > 1 for n in self.total.shape]
-            key = (a, *[(c.start if w else 0) for c, w in zip(cut, wide, strict=False)])
-            begins = key not in self._initialised
+            key = (a, *[(c.start if w else 0) for c, w in zip(batch, wide, strict=False)])
+            assign = key not in self._initialised
             self._initialised.add(key)
-        if begins:
+        if assign:
             target[...] = x
         else:
             target += x
@@ -298,7 +311,7 @@ class _Attention(dt.autograd.Function):
         options: _Options,
     ) -> tuple[Tensor, Tensor]:
         ctx.options = options
-        with products(q):
+        with prefer_generated_products(q):
             out, sums = _Forward(q, k, v, mask, keep, options).compute()
         ctx.save_for_backward(q, k, v, mask, keep, out, sums)
         return out, sums
@@ -308,7 +321,7 @@ class _Attention(dt.autograd.Function):
         q, k, v, mask, keep, out, sums = ctx.saved_tensors
         slope = dt.sum(g * out, axis=-1, keepdims=True) - g_sums
         needs = ctx.needs_input_grad
-        with products(q):
+        with prefer_generated_products(q):
             backward = _Backward((q, k, v, mask), keep, ctx.options, g, sums, slope, needs)
             return (*backward.compute(), None, None)
 
@@ -336,29 +349,31 @@ class _Forward(NamedTuple):
         sums = dt.empty((*batch, rows, 1), dtype=q.dtype, device=q.device)
         for cut, a, b in blocks:
             block_out, block_sums = self._block(operands, cut, a, b)
-            _part(out, cut, a, b)[...] = block_out
-            _part(sums, cut, a, b)[...] = block_sums
+            _operand_block(out, cut, a, b)[...] = block_out
+            _operand_block(sums, cut, a, b)[...] = block_sums
         return out, sums
 
     def _block(
-        self, operands: tuple[Tensor, Tensor, Tensor], cut: Cut, a: int, b: int
+        self, operands: tuple[Tensor, Tensor, Tensor], cut: BatchSlices, a: int, b: int
     ) -> tuple[Tensor, Tensor]:
         (q, k, numbers), options = operands, self.options
         end = min(b, k.shape[-1]) if options.causal else k.shape[-1]
-        scores = _part(q, cut, a, b) @ _part(k, cut, 0, end, -1)
+        scores = _operand_block(q, cut, a, b) @ _operand_block(k, cut, 0, end, -1)
         if options.causal:
             scores = dt.where(numbers[a:b, None] >= numbers[:end], scores, -math.inf)
         if self.mask is not None:
-            scores = _apply_mask(scores, _part(_part(self.mask, cut, a, b), (), 0, end, -1))
+            scores = _apply_mask(
+                scores, _operand_block(_operand_block(self.mask, cut, a, b), (), 0, end, -1)
+            )
         top = dt.max(scores, axis=-1, keepdims=True)
         if self.mask is not None:
             top = dt.where(top == -math.inf, 0.0, top)
         weights = dt.exp(scores - top)
         total = dt.sum(weights, axis=-1, keepdims=True)
         if self.keep is not None:
-            keep = _part(_part(self.keep, cut, a, b), (), 0, end, -1)
+            keep = _operand_block(_operand_block(self.keep, cut, a, b), (), 0, end, -1)
             weights = dt.where(keep, weights * options.keep_scale, 0.0)
-        out = weights @ _part(self.v, cut, 0, end)
+        out = weights @ _operand_block(self.v, cut, 0, end)
         if self.mask is None:
             return out / total, top + dt.log(total)
         # for a row that sees no key, an infinite sum makes exp(score - sum) 0 in the backward pass
@@ -408,7 +423,7 @@ class _Backward(NamedTuple):
         self,
         totals: Sequence[_BlockSum | None],
         gradients: tuple[Tensor | None, ...],
-        cut: Cut,
+        cut: BatchSlices,
         a: int,
         b: int,
     ) -> None:
@@ -421,41 +436,41 @@ class _Backward(NamedTuple):
             x = _sum_to_shape(x, total.total.shape)
             if n == 0:
                 if start < rows:
-                    total.add(x, cut, start, rows, begins=a == 0)
+                    total.add(x, cut, start, rows, assign=a == 0)
             else:
                 total.add(x if n < 3 else x.mT, cut, a, b)
 
     def _block(
-        self, operands: Sequence[Tensor], cut: Cut, a: int, b: int
+        self, operands: Sequence[Tensor], cut: BatchSlices, a: int, b: int
     ) -> tuple[Tensor | None, ...]:
         """Return the gradients of a block: keys a to b, their values, mask and queries."""
         (_, k, v, mask), (q, q_transposed, g, g_transposed, numbers) = self.inputs, operands
         rows, options = q.shape[-2], self.options
         start = min(a, rows) if options.causal else 0
-        keys = _part(k, cut, a, b)
-        scores = keys @ _part(q_transposed, cut, start, rows, -1)
+        keys = _operand_block(k, cut, a, b)
+        scores = keys @ _operand_block(q_transposed, cut, start, rows, -1)
         if options.causal:
             scores = dt.where(numbers[a:b, None] <= numbers[start:rows], scores, -math.inf)
         if mask is not None:
             scores = _apply_mask(scores, self._transposed_part(mask, cut, a, b, start))
-        weights = dt.exp(scores - _part(self.sums.mT, cut, start, rows, -1))
-        slopes = _part(v, cut, a, b) @ _part(g_transposed, cut, start, rows, -1)
+        weights = dt.exp(scores - _operand_block(self.sums.mT, cut, start, rows, -1))
+        slopes = _operand_block(v, cut, a, b) @ _operand_block(g_transposed, cut, start, rows, -1)
         used = weights
         if self.keep is not None:
             keep = self._transposed_part(self.keep, cut, a, b, start)
             slopes = dt.where(keep, slopes * options.keep_scale, 0.0)
             used = dt.where(keep, weights * options.keep_scale, 0.0)
-        slopes = weights * (slopes - _part(self.slope.mT, cut, start, rows, -1))
+        slopes = weights * (slopes - _operand_block(self.slope.mT, cut, start, rows, -1))
         return (
             slopes.mT @ (keys * options.scale) if self.needs[0] else None,
-            slopes @ _part(q, cut, start, rows) if self.needs[1] else None,
-            used @ _part(g, cut, start, rows) if self.needs[2] else None,
+            slopes @ _operand_block(q, cut, start, rows) if self.needs[1] else None,
+            used @ _operand_block(g, cut, start, rows) if self.needs[2] else None,
             self._mask_gradient(slopes, start) if self.needs[3] else None,
         )
 
-    def _transposed_part(self, x: Tensor, cut: Cut, a: int, b: int, start: int) -> Tensor:
+    def _transposed_part(self, x: Tensor, cut: BatchSlices, a: int, b: int, start: int) -> Tensor:
         """Return a block's part of a mask, with a row for each key."""
-        return _part(_part(x, cut, start, x.shape[-2]), (), a, b, -1).mT
+        return _operand_block(_operand_block(x, cut, start, x.shape[-2]), (), a, b, -1).mT
 
     def _mask_gradient(self, slopes: Tensor, start: int) -> Tensor:
         """Return the gradient of a float mask's columns, with zeros for queries before `start`."""

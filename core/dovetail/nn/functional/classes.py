@@ -9,8 +9,8 @@ import dovetail as dt
 from dovetail.extend import in_range
 
 from .losses import log_of_one_plus_exp
-from .precision import floats, narrow
-from .reductions import reduce_loss, reduction_of, same_shape
+from .precision import cast_like, require_floats
+from .reductions import reduce_loss, require_same_shape, resolve_reduction
 
 __all__ = [
     "cross_entropy",
@@ -23,11 +23,11 @@ __all__ = [
 Tensor: TypeAlias = dt.Tensor
 
 
-class _Classes:
+class _ClassTargets:
     """Scores of classes along an axis, and the class of each."""
 
     def __init__(
-        self, op: str, x: Tensor, target: Tensor, weight: Tensor | None, ignored: int | None
+        self, op: str, x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int | None
     ) -> None:
         self.axis = axis = _class_axis(op, x)
         self.count = x.shape[axis]
@@ -46,8 +46,8 @@ class _Classes:
                 f"{op}: a weight of shape {weight.shape} for {self.count} classes; it is "
                 f"({self.count},)"
             )
-        counts = None if ignored is None else target != ignored
-        at = in_range(op, target, self.count, ignored=ignored)
+        counts = None if ignore_index is None else target != ignore_index
+        at = in_range(op, target, self.count, ignored=ignore_index)
         self.weight = _weights(x, at, weight, counts)  # of each target; 0 for the ignored class
         numbers = dt.arange(self.count, dtype=dt.int32, device=x.device)
         numbers = numbers.reshape((self.count, *(1,) * (x.ndim - axis - 1)))
@@ -98,9 +98,9 @@ def nll_loss(
     >>> dt.nn.functional.nll_loss(x, dt.asarray([1], device="reference")).item()
     2.0
     """
-    reduction = reduction_of("nll_loss", reduction, size_average, reduce)
-    floats("nll_loss", input)
-    classes = _Classes("nll_loss", input, target, weight, ignore_index)
+    reduction = resolve_reduction("nll_loss", reduction, size_average, reduce)
+    require_floats("nll_loss", input)
+    classes = _ClassTargets("nll_loss", input, target, weight, ignore_index)
     return _reduce_weighted(-classes.select_target(input), classes.weight, reduction, input)
 
 
@@ -108,7 +108,7 @@ def _reduce_weighted(loss: Tensor, weight: Tensor, reduction: str, like: Tensor)
     """Return the weighted mean of losses; those of weight 0 are ignored even if infinite."""
     loss = dt.where(weight == 0, 0.0, loss * weight)
     if reduction == "mean":
-        return narrow(loss.sum() / weight.sum(), like)
+        return cast_like(loss.sum() / weight.sum(), like)
     return reduce_loss(loss, reduction, like)
 
 
@@ -138,8 +138,8 @@ def cross_entropy(
     0.6931
     """
     op = "cross_entropy"
-    reduction = reduction_of(op, reduction, size_average, reduce)
-    floats(op, input)
+    reduction = resolve_reduction(op, reduction, size_average, reduce)
+    require_floats(op, input)
     if not 0.0 <= label_smoothing <= 1.0:
         raise dt.ArgumentError(f"{op}: label_smoothing is from 0 to 1, not {label_smoothing}")
     x, w, smooth = input, weight, float(label_smoothing)
@@ -156,7 +156,7 @@ def cross_entropy(
                 "classes; a target of floats has a probability for each class"
             )
         return _cross_entropy_of_probabilities(input, target, w, axis, reduction, smooth)
-    classes = _Classes(op, x, target, w, ignore_index)
+    classes = _ClassTargets(op, x, target, w, ignore_index)
     total = dt.logsumexp(x, axis=axis)
     loss = total - classes.select_target(x)
     if smooth == 0.0:
@@ -172,7 +172,7 @@ def cross_entropy(
     smoothed = dt.where(weights == 0, 0.0, loss * weights) * (1.0 - smooth)
     smoothed = smoothed + dt.where(counts, every, 0.0) * (smooth / count)
     if reduction == "mean":
-        return narrow(smoothed.sum() / weights.sum(), input)
+        return cast_like(smoothed.sum() / weights.sum(), input)
     return reduce_loss(smoothed, reduction, input)
 
 
@@ -180,7 +180,7 @@ def _cross_entropy_of_probabilities(
     input: Tensor, target: Tensor, weight: Tensor | None, axis: int, reduction: str, smooth: float
 ) -> Tensor:
     """Return the cross entropy with a target that has a probability for each class."""
-    same_shape("cross_entropy", input, target)
+    require_same_shape("cross_entropy", input, target)
     x, count = input, input.shape[axis]
     if smooth:
         target = target * (1.0 - smooth) + smooth / count
@@ -193,7 +193,7 @@ def _cross_entropy_of_probabilities(
         target = target * weight.reshape((count, *(1,) * (x.ndim - axis - 1)))
     loss = -(dt.log_softmax(x, axis=axis) * target).sum(axis=axis)
     if reduction == "mean":
-        return narrow(loss.sum() / max(1, x.size // count), input)
+        return cast_like(loss.sum() / max(1, x.size // count), input)
     return reduce_loss(loss, reduction, input)
 
 
@@ -222,14 +222,14 @@ def multi_margin_loss(
     2.0
     """
     op = "multi_margin_loss"
-    reduction = reduction_of(op, reduction, size_average, reduce)
-    floats(op, input)
+    reduction = resolve_reduction(op, reduction, size_average, reduce)
+    require_floats(op, input)
     if p not in (1, 2):
         raise dt.ArgumentError(f"{op}: p is 1 or 2, not {p}")
     if input.ndim > 2:
         raise dt.ShapeError(f"{op}: scores are (classes,) or (batch, classes), not {input.shape}")
     x = input
-    classes = _Classes(op, x, target, weight, None)
+    classes = _ClassTargets(op, x, target, weight, None)
     hinge = dt.maximum(margin - dt.expand_dims(classes.select_target(x), -1) + x, 0.0)
     hinge = hinge if p == 1 else hinge * hinge
     loss = dt.where(classes.is_target, 0.0, hinge).sum(axis=-1) * classes.weight / classes.count
@@ -257,9 +257,9 @@ def multilabel_margin_loss(
     0.5
     """
     op = "multilabel_margin_loss"
-    reduction = reduction_of(op, reduction, size_average, reduce)
-    floats(op, input)
-    same_shape(op, input, target)
+    reduction = resolve_reduction(op, reduction, size_average, reduce)
+    require_floats(op, input)
+    require_same_shape(op, input, target)
     if input.ndim not in (1, 2) or input.shape[-1] == 0:
         raise dt.ShapeError(f"{op}: scores are (classes,) or (batch, classes), not {input.shape}")
     x, n = input, input.shape[-1]
@@ -297,9 +297,9 @@ def multilabel_soft_margin_loss(
     0.0
     """
     op = "multilabel_soft_margin_loss"
-    reduction = reduction_of(op, reduction, size_average, reduce)
-    floats(op, input)
-    same_shape(op, input, target)
+    reduction = resolve_reduction(op, reduction, size_average, reduce)
+    require_floats(op, input)
+    require_same_shape(op, input, target)
     x, t = input, target
     loss = (1.0 - t) * x + log_of_one_plus_exp(-x)
     loss = loss if weight is None else loss * weight

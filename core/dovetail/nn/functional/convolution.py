@@ -14,7 +14,7 @@ from dovetail.extend import (
     widen_halves,
 )
 
-from .sizes import Sizes, sizes, with_batch, without_batch
+from .sizes import Sizes, check_sizes, with_batch, without_batch
 
 __all__ = [
     "conv1d",
@@ -238,19 +238,22 @@ def _convolution(
     groups: int,
 ) -> Tensor:
     x, had_batch = with_batch(op, input, axes)
-    w = _weight(op, weight, axes, x)
-    by, apart = sizes(op, stride, "stride", axes, 1), sizes(op, dilation, "dilation", axes, 1)
-    g = _groups(op, groups, w.shape[0], "filters")
+    w = _check_weight(op, weight, axes, x)
+    strides, dilations = (
+        check_sizes(op, stride, "stride", axes, 1),
+        check_sizes(op, dilation, "dilation", axes, 1),
+    )
+    g = _check_groups(op, groups, w.shape[0], "filters")
     if x.shape[1] != w.shape[1] * g:
         raise dt.ShapeError(
             f"{op}: an input of shape {input.shape} has {x.shape[1]} channels, and a weight of "
             f"shape {w.shape} with groups={g} takes {w.shape[1] * g}"
         )
-    b = _bias(op, bias, w.shape[0], x)
-    reach = tuple([a * (k - 1) for a, k in zip(apart, w.shape[2:], strict=True)])
-    low, high = _padding(op, padding, axes, reach, by)
+    b = _check_bias(op, bias, w.shape[0], x)
+    reach = tuple([a * (k - 1) for a, k in zip(dilations, w.shape[2:], strict=True)])
+    low, high = _resolve_padding(op, padding, axes, reach, strides)
     positions = []
-    for n, r, p, q, s in zip(x.shape[2:], reach, low, high, by, strict=True):
+    for n, r, p, q, s in zip(x.shape[2:], reach, low, high, strides, strict=True):
         span = n + p + q - r - 1
         if span < 0:
             raise dt.ShapeError(
@@ -258,9 +261,9 @@ def _convolution(
                 f"into an input of shape {input.shape} with padding={padding!r}"
             )
         positions.append(span // s + 1)
-    if set(w.shape[2:]) == set(by) == {1} and not any((*low, *high)):
+    if set(w.shape[2:]) == set(strides) == {1} and not any((*low, *high)):
         return without_batch(_pointwise(x, w, b, g), had_batch)
-    result = convolved(x, w, b, tuple(positions), ConvolutionGeometry(by, low, apart, g))
+    result = convolved(x, w, b, tuple(positions), ConvolutionGeometry(strides, low, dilations, g))
     return without_batch(result, had_batch)
 
 
@@ -285,68 +288,73 @@ def _transposed_convolution(
     dilation: Sizes,
 ) -> Tensor:
     y, had_batch = with_batch(op, input, axes)
-    w = _weight(op, weight, axes, y)
-    by, apart = sizes(op, stride, "stride", axes, 1), sizes(op, dilation, "dilation", axes, 1)
-    low, more = (
-        sizes(op, padding, "padding", axes),
-        sizes(op, output_padding, "output_padding", axes),
+    w = _check_weight(op, weight, axes, y)
+    strides, dilations = (
+        check_sizes(op, stride, "stride", axes, 1),
+        check_sizes(op, dilation, "dilation", axes, 1),
     )
-    g = _groups(op, groups, w.shape[0], "channels of the input")
+    low, more = (
+        check_sizes(op, padding, "padding", axes),
+        check_sizes(op, output_padding, "output_padding", axes),
+    )
+    g = _check_groups(op, groups, w.shape[0], "channels of the input")
     if y.shape[1] != w.shape[0]:
         raise dt.ShapeError(
             f"{op}: an input of shape {input.shape} has {y.shape[1]} channels, and a weight of "
             f"shape {w.shape} takes {w.shape[0]}: it is (channels, filters // groups, *taps)"
         )
-    for n, s, d in zip(more, by, apart, strict=True):
+    for n, s, d in zip(more, strides, dilations, strict=True):
         if n >= max(s, d):
             raise dt.ArgumentError(
                 f"{op}: output_padding={output_padding!r} is below the stride or the dilation"
             )
-    b = _bias(op, bias, w.shape[1] * g, y)
+    b = _check_bias(op, bias, w.shape[1] * g, y)
     out = []
-    for n, s, p, d, k, m in zip(y.shape[2:], by, low, apart, w.shape[2:], more, strict=True):
+    for n, s, p, d, k, m in zip(
+        y.shape[2:], strides, low, dilations, w.shape[2:], more, strict=True
+    ):
         out.append((n - 1) * s - 2 * p + d * (k - 1) + m + 1)
     if min(out) < 1:
         raise dt.ShapeError(
             f"{op}: an input of shape {input.shape} with padding={padding!r} would give "
             f"{tuple(out)} elements"
         )
-    geometry = ConvolutionGeometry(by, low, apart, g)
+    geometry = ConvolutionGeometry(strides, low, dilations, g)
     if b is None:
         return without_batch(transposed_convolution(y, w, tuple(out), geometry), had_batch)
-    return without_batch(_with_bias(y, w, b, tuple(out), geometry), had_batch)
+    return without_batch(_add_bias(y, w, b, tuple(out), geometry), had_batch)
 
 
 @widen_halves
-def _with_bias(
+def _add_bias(
     y: Tensor, w: Tensor, b: Tensor, within: tuple[int, ...], geometry: ConvolutionGeometry
 ) -> Tensor:
     x = transposed_convolution(y, w, within, geometry)
     return x + b.reshape((-1, *(1,) * len(within)))
 
 
-def _weight(op: str, weight: object, axes: int, x: Tensor) -> Tensor:
+def _check_weight(op: str, weight: object, axes: int, x: Tensor) -> Tensor:
     w = required(op, weight)
     if w.ndim != axes + 2 or 0 in w.shape[2:]:
         raise dt.ShapeError(
             f"{op}: a weight of shape {w.shape}; it is (filters, channels // groups, *taps), with "
             f"taps along {axes} axes"
         )
-    _require_same(op, "weight", w, x)
+    _require_compatible(op, "weight", w, x)
     return w
 
 
-def _bias(op: str, bias: object, filters: int, x: Tensor) -> Tensor | None:
+def _check_bias(op: str, bias: object, filters: int, x: Tensor) -> Tensor | None:
     if bias is None:
         return None
     b = required(op, bias)
     if b.shape != (filters,):
         raise dt.ShapeError(f"{op}: a bias of shape {b.shape} for {filters} filters")
-    _require_same(op, "bias", b, x)
+    _require_compatible(op, "bias", b, x)
     return b
 
 
-def _require_same(op: str, name: str, weight: Tensor, x: Tensor) -> None:
+def _require_compatible(op: str, name: str, weight: Tensor, x: Tensor) -> None:
     """Raise an error for a weight of another dtype or device, or an input that is not real."""
     if weight.dtype is not x.dtype:
         raise dt.DTypeError(
@@ -362,25 +370,25 @@ def _require_same(op: str, name: str, weight: Tensor, x: Tensor) -> None:
         raise dt.DTypeError(f"{op}: an input of {x.dtype.name}; it has real numbers")
 
 
-def _groups(op: str, groups: object, channels: int, of: str) -> int:
-    (g,) = sizes(op, groups, "groups", 1, 1)
+def _check_groups(op: str, groups: object, channels: int, what: str) -> int:
+    (g,) = check_sizes(op, groups, "groups", 1, 1)
     if channels % g:
-        raise dt.ArgumentError(f"{op}: {channels} {of} do not fall into groups={g}")
+        raise dt.ArgumentError(f"{op}: {channels} {what} do not fall into groups={g}")
     return g
 
 
-def _padding(
-    op: str, padding: Sizes | str, axes: int, reach: tuple[int, ...], by: tuple[int, ...]
+def _resolve_padding(
+    op: str, padding: Sizes | str, axes: int, reach: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return the numbers of zeros before and after, along each axis."""
     if not isinstance(padding, str):
-        low = sizes(op, padding, "padding", axes)
+        low = check_sizes(op, padding, "padding", axes)
         return low, low
     if padding == "valid":
         return (0,) * axes, (0,) * axes
     if padding != "same":
         raise dt.ArgumentError(f'{op}: padding={padding!r}; it is sizes, "same" or "valid"')
-    if any(s != 1 for s in by):
-        raise dt.ArgumentError(f'{op}: padding="same" with stride={by}: there it is 1')
+    if any(s != 1 for s in strides):
+        raise dt.ArgumentError(f'{op}: padding="same" with stride={strides}: there it is 1')
     low = tuple([r // 2 for r in reach])
     return low, tuple([r - p for r, p in zip(reach, low, strict=True)])

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import dovetail as dt
 
-from .precision import floats
-from .reductions import reduce_loss, reduction_of
+from .precision import require_floats
+from .reductions import reduce_loss, resolve_reduction
 from .softmax_functions import pairwise_distance
 
 __all__ = [
@@ -44,11 +44,11 @@ def hinge_embedding_loss(
     >>> dt.nn.functional.hinge_embedding_loss(x, y).item()
     0.5
     """
-    reduction = reduction_of("hinge_embedding_loss", reduction, size_average, reduce)
-    floats("hinge_embedding_loss", input)
+    reduction = resolve_reduction("hinge_embedding_loss", reduction, size_average, reduce)
+    require_floats("hinge_embedding_loss", input)
     x = input
-    apart = dt.where(target != 1, dt.maximum(margin - x, 0.0), 0.0)
-    return reduce_loss(apart + dt.where(target != -1, x, 0.0), reduction, input)
+    dissimilar_loss = dt.where(target != 1, dt.maximum(margin - x, 0.0), 0.0)
+    return reduce_loss(dissimilar_loss + dt.where(target != -1, x, 0.0), reduction, input)
 
 
 def margin_ranking_loss(
@@ -73,15 +73,15 @@ def margin_ranking_loss(
     >>> dt.nn.functional.margin_ranking_loss(x, y, dt.asarray([-1], device="reference")).item()
     1.0
     """
-    reduction = reduction_of("margin_ranking_loss", reduction, size_average, reduce)
-    floats("margin_ranking_loss", input1, input2)
+    reduction = resolve_reduction("margin_ranking_loss", reduction, size_average, reduce)
+    require_floats("margin_ranking_loss", input1, input2)
     if not input1.ndim == input2.ndim == target.ndim:
         raise dt.ShapeError(
             f"margin_ranking_loss: inputs of shapes {input1.shape}, {input2.shape} and a target of "
             f"shape {target.shape} have as many dimensions"
         )
-    apart = target * (input1 - input2)
-    return reduce_loss(dt.maximum(margin - apart, 0.0), reduction, input1)
+    signed_difference = target * (input1 - input2)
+    return reduce_loss(dt.maximum(margin - signed_difference, 0.0), reduction, input1)
 
 
 def triplet_margin_loss(
@@ -121,7 +121,7 @@ def triplet_margin_loss(
         margin=margin,
         swap=swap,
         distance_function=lambda a, b: pairwise_distance(a, b, p, eps),
-        reduction=reduction_of("triplet_margin_loss", reduction, size_average, reduce),
+        reduction=resolve_reduction("triplet_margin_loss", reduction, size_average, reduce),
     )
 
 
@@ -152,8 +152,8 @@ def triplet_margin_with_distance_loss(
     0.0
     """
     op = "triplet_margin_with_distance_loss"
-    reduction = reduction_of(op, reduction)
-    floats(op, anchor, positive, negative)
+    reduction = resolve_reduction(op, reduction)
+    require_floats(op, anchor, positive, negative)
     if margin <= 0:
         raise dt.ArgumentError(f"{op}: margin is positive, not {margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
@@ -191,8 +191,8 @@ def cosine_embedding_loss(
     0.0
     """
     op = "cosine_embedding_loss"
-    reduction = reduction_of(op, reduction, size_average, reduce)
-    floats(op, input1, input2)
+    reduction = resolve_reduction(op, reduction, size_average, reduce)
+    require_floats(op, input1, input2)
     if not (input1.ndim == input2.ndim == target.ndim + 1 and target.ndim in (0, 1)):
         raise dt.ShapeError(
             f"{op}: inputs of shapes {input1.shape} and {input2.shape} with a target of shape "

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import dovetail as dt
 
-from .precision import floats, narrow, wide
+from .precision import cast_like, require_floats, widen_half
 
 __all__ = [
     "alpha_dropout",
@@ -23,11 +23,11 @@ __all__ = [
 ]
 
 Tensor: TypeAlias = dt.Tensor
-SATURATED = -1.7580993408473766  # selu(-infinity)
+SELU_LIMIT = -1.7580993408473766  # selu(-infinity)
 
 
 def _require(op: str, x: Tensor, p: float) -> None:
-    floats(op, x)
+    require_floats(op, x)
     if not 0.0 <= p <= 1.0:
         raise dt.ArgumentError(f"{op}: p is a probability, from 0 to 1, not {p}")
 
@@ -37,8 +37,8 @@ def _keep_mask(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     return dt.random.uniform(shape, dtype=dt.float32, device=x.device) >= p
 
 
-def _finish(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
-    y = narrow(y, x)
+def _store_result(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
+    y = cast_like(y, x)
     if inplace and not (x.requires_grad and dt.is_grad_enabled()):
         return x.copy_(y)
     return y
@@ -57,9 +57,9 @@ def _drop(
     if not training or p == 0.0:
         return x
     if p == 1.0:
-        return _finish(x, _zeros_of(x), inplace)
-    y = dt.where(_keep_mask(x, shape, p), wide(x) * (1.0 / (1.0 - p)), 0.0)
-    return _finish(x, y, inplace)
+        return _store_result(x, _zeros_of(x), inplace)
+    y = dt.where(_keep_mask(x, shape, p), widen_half(x) * (1.0 / (1.0 - p)), 0.0)
+    return _store_result(x, y, inplace)
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
@@ -82,16 +82,16 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def _drop_channels(
-    op: str, x: Tensor, dims: int, p: float, training: bool, inplace: bool, alone: bool
+    op: str, x: Tensor, dims: int, p: float, training: bool, inplace: bool, unbatched: bool
 ) -> Tensor:
-    """Drop whole channels; `alone`: an input of `dims` dimensions has no batch."""
-    floats(op, x)
+    """Drop whole channels; `unbatched`: an input of `dims` dimensions has no batch."""
+    require_floats(op, x)
     if x.ndim not in (dims, dims + 1):
         raise dt.ShapeError(
             f"{op}: an input of {dims} or {dims + 1} dimensions, (batch, channels, ...), or "
             f"without the batch; not of shape {x.shape}"
         )
-    lead = 1 if alone and x.ndim == dims else 2
+    lead = 1 if unbatched and x.ndim == dims else 2
     shape = (*x.shape[:lead], *(1,) * (x.ndim - lead))
     return _drop(op, x, shape, p, training, inplace)
 
@@ -153,10 +153,10 @@ def _alpha_drop(
     if not training or p == 0.0:
         return x
     if p == 1.0:
-        return _finish(x, _zeros_of(x), inplace)
-    scale = 1.0 / math.sqrt((SATURATED * SATURATED * p + 1.0) * (1.0 - p))
-    y = dt.where(_keep_mask(x, shape, p), wide(x), SATURATED)
-    return _finish(x, y * scale - scale * SATURATED * p, inplace)
+        return _store_result(x, _zeros_of(x), inplace)
+    scale = 1.0 / math.sqrt((SELU_LIMIT * SELU_LIMIT * p + 1.0) * (1.0 - p))
+    y = dt.where(_keep_mask(x, shape, p), widen_half(x), SELU_LIMIT)
+    return _store_result(x, y * scale - scale * SELU_LIMIT * p, inplace)
 
 
 def alpha_dropout(
@@ -192,7 +192,7 @@ def feature_alpha_dropout(
     >>> dt.nn.functional.feature_alpha_dropout(dt.ones((1, 2), device="reference")).tolist()
     [[1.0, 1.0]]
     """
-    floats("feature_alpha_dropout", input)
+    require_floats("feature_alpha_dropout", input)
     if input.ndim < 2:
         raise dt.ShapeError(
             "feature_alpha_dropout: the input is (batch, channels, ...), not of shape "

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import dovetail as dt
 from dovetail.extend import in_range, read_at
 
-from .precision import floats, narrow, tensors, wide
+from .precision import cast_like, require_floats, require_tensors, widen_half
 from .softmax_functions import length
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
@@ -28,7 +28,7 @@ class _ScaledGradient(dt.autograd.Function):
         return gradients[0] * ctx.saved_tensors[0], None
 
 
-class _Rows(dt.autograd.Function):
+class _SparseRows(dt.autograd.Function):
     """Rows of a table, with a sparse gradient of the rows that were read."""
 
     @staticmethod
@@ -50,7 +50,7 @@ class _Rows(dt.autograd.Function):
 
 
 def _require(op: str, input: Tensor, weight: Tensor) -> None:
-    floats(op, weight)
+    require_floats(op, weight)
     if weight.ndim != 2:
         raise dt.ShapeError(f"{op}: the weight is (rows, columns), not of shape {weight.shape}")
     if not isinstance(input, dt.Tensor) or input.dtype.kind not in "iu":
@@ -71,18 +71,22 @@ def renormalize_rows(weight: Tensor, at: Tensor, max_norm: float, norm_type: flo
     """Scale the rows that are read to a norm of at most `max_norm`, in place."""
     with dt.no_grad():
         rows = dt.take(weight, at.reshape(-1), axis=0)
-        norms = length(wide(rows), norm_type, 1, True)
+        norms = length(widen_half(rows), norm_type, 1, True)
         factor = dt.where(norms > max_norm, max_norm / (norms + 1e-7), 1.0)
-        weight[at.reshape(-1)] = narrow(wide(rows) * factor, rows)  # equal for duplicate indices
+        weight[at.reshape(-1)] = cast_like(
+            widen_half(rows) * factor, rows
+        )  # equal for duplicate indices
 
 
-def _read(
+def _read_rows(
     op: str, at: Tensor, weight: Tensor, padding: int | None, by_frequency: bool, sparse: bool
 ) -> Tensor:
     """Return rows of the table, with gradients scaled or zeroed as the options say."""
     if not (weight.requires_grad and dt.is_grad_enabled()):
         return read_at(op, weight, at, 0, from_end=False)
-    rows = _Rows.apply(weight, at, op) if sparse else read_at(op, weight, at, 0, from_end=False)
+    rows = (
+        _SparseRows.apply(weight, at, op) if sparse else read_at(op, weight, at, 0, from_end=False)
+    )
     factor: Tensor | None = None
     if padding is not None:
         factor = (at != padding).astype(rows.dtype)
@@ -125,7 +129,7 @@ def embedding(
     if max_norm is not None:
         input = in_range("embedding", input, weight.shape[0])
         renormalize_rows(weight, input, max_norm, norm_type)
-    return _read("embedding", input, weight, padding, scale_grad_by_freq, sparse)
+    return _read_rows("embedding", input, weight, padding, scale_grad_by_freq, sparse)
 
 
 def embedding_bag(
@@ -167,16 +171,16 @@ def embedding_bag(
         input = in_range(op, input, weight.shape[0])
         renormalize_rows(weight, input, max_norm, norm_type)
     by_frequency = scale_grad_by_freq and mode != "max"
-    rows = _read(op, input, weight, padding, by_frequency, sparse)
-    x = wide(rows)
+    rows = _read_rows(op, input, weight, padding, by_frequency, sparse)
+    x = widen_half(rows)
     if per_sample_weights is not None:
-        x = x * dt.expand_dims(wide(per_sample_weights), -1)
+        x = x * dt.expand_dims(widen_half(per_sample_weights), -1)
     counts = None if padding is None else input != padding
     if input.ndim == 2:
-        return narrow(_reduce_equal_bags(x, counts, mode), rows)
+        return cast_like(_reduce_equal_bags(x, counts, mode), rows)
     assert offsets is not None
     bags = offsets.shape[0] - include_last_offset
-    return narrow(_reduce_bags(x, counts, offsets[:bags], bags, mode), rows)
+    return cast_like(_reduce_bags(x, counts, offsets[:bags], bags, mode), rows)
 
 
 def _require_bags(
@@ -275,7 +279,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     >>> dt.nn.functional.one_hot(dt.asarray([1, 0], device="reference")).tolist()
     [[0, 1], [1, 0]]
     """
-    tensors("one_hot", tensor)
+    require_tensors("one_hot", tensor)
     if tensor.dtype.kind not in "iu":
         raise dt.DTypeError(f"one_hot: classes are integers, not {tensor.dtype.name}")
     if num_classes == -1:

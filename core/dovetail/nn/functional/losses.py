@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 
-from .precision import floats, narrow
-from .reductions import broadcast, reduce_loss, reduction_of, same_shape
+from .precision import cast_like, require_floats
+from .reductions import reduce_loss, require_same_shape, resolve_reduction, warn_if_broadcast
 
 __all__ = [
     "binary_cross_entropy",
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 Tensor: TypeAlias = dt.Tensor
-NARROWEST = 1e-12  # PyTorch's, of x (1 - x)
+BCE_VARIANCE_MIN = 1e-12  # PyTorch's, of x (1 - x)
 
 
 def log_of_one_plus_exp(x: Tensor) -> Tensor:
@@ -39,7 +39,7 @@ def log_of_one_plus_exp(x: Tensor) -> Tensor:
 def _weighted(op: str, loss: Tensor, input: Tensor, weight: Tensor | None) -> Tensor:
     if weight is None:
         return loss
-    same_shape(op, input, weight, "weight")
+    require_same_shape(op, input, weight, "weight")
     return loss * weight
 
 
@@ -64,13 +64,13 @@ def mse_loss(
     >>> dt.nn.functional.mse_loss(x, y).item()
     1.0
     """
-    reduction = reduction_of("mse_loss", reduction, size_average, reduce)
-    floats("mse_loss", input)
-    broadcast("mse_loss", input, target)
-    apart = input - target
-    loss = _weighted("mse_loss", apart * apart, input, weight)
+    reduction = resolve_reduction("mse_loss", reduction, size_average, reduce)
+    require_floats("mse_loss", input)
+    warn_if_broadcast("mse_loss", input, target)
+    difference = input - target
+    loss = _weighted("mse_loss", difference * difference, input, weight)
     if weight is not None and reduction == "mean":
-        return narrow(loss.sum() / weight.sum(), input)
+        return cast_like(loss.sum() / weight.sum(), input)
     return reduce_loss(loss, reduction, input)
 
 
@@ -95,12 +95,12 @@ def l1_loss(
     >>> dt.nn.functional.l1_loss(x, y, reduction="sum").item()
     2.0
     """
-    reduction = reduction_of("l1_loss", reduction, size_average, reduce)
-    floats("l1_loss", input)
-    broadcast("l1_loss", input, target)
+    reduction = resolve_reduction("l1_loss", reduction, size_average, reduce)
+    require_floats("l1_loss", input)
+    warn_if_broadcast("l1_loss", input, target)
     loss = _weighted("l1_loss", dt.abs(input - target), input, weight)
     if weight is not None and reduction == "mean":
-        return narrow(loss.sum() / weight.sum(), input)
+        return cast_like(loss.sum() / weight.sum(), input)
     return reduce_loss(loss, reduction, input)
 
 
@@ -125,16 +125,16 @@ def smooth_l1_loss(
     >>> dt.nn.functional.smooth_l1_loss(x, y).item()
     2.5
     """
-    reduction = reduction_of("smooth_l1_loss", reduction, size_average, reduce)
+    reduction = resolve_reduction("smooth_l1_loss", reduction, size_average, reduce)
     if beta < 0:
         raise dt.ArgumentError(f"smooth_l1_loss: beta is not negative, as {beta} is")
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
-    floats("smooth_l1_loss", input)
-    broadcast("smooth_l1_loss", input, target)
-    apart = input - target
-    d = dt.abs(apart)
-    loss = dt.where(d < beta, apart * apart * (0.5 / beta), d - 0.5 * beta)
+    require_floats("smooth_l1_loss", input)
+    warn_if_broadcast("smooth_l1_loss", input, target)
+    difference = input - target
+    d = dt.abs(difference)
+    loss = dt.where(d < beta, difference * difference * (0.5 / beta), d - 0.5 * beta)
     return reduce_loss(loss, reduction, input)
 
 
@@ -160,14 +160,14 @@ def huber_loss(
     >>> dt.nn.functional.huber_loss(x, y).item()
     2.5
     """
-    reduction = reduction_of("huber_loss", reduction)
+    reduction = resolve_reduction("huber_loss", reduction)
     if delta <= 0:
         raise dt.ArgumentError(f"huber_loss: delta is positive, not {delta}")
-    floats("huber_loss", input)
-    broadcast("huber_loss", input, target)
-    apart = input - target
-    d = dt.abs(apart)
-    loss = dt.where(d <= delta, apart * apart * 0.5, (d - 0.5 * delta) * delta)
+    require_floats("huber_loss", input)
+    warn_if_broadcast("huber_loss", input, target)
+    difference = input - target
+    d = dt.abs(difference)
+    loss = dt.where(d <= delta, difference * difference * 0.5, (d - 0.5 * delta) * delta)
     return reduce_loss(_weighted("huber_loss", loss, input, weight), reduction, input)
 
 
@@ -192,12 +192,12 @@ def kl_div(
     >>> dt.nn.functional.kl_div(x, dt.exp(x), reduction="batchmean").item()
     0.0
     """
-    reduction = reduction_of("kl_div", reduction, size_average, reduce, ("batchmean",))
-    floats("kl_div", input, target)
+    reduction = resolve_reduction("kl_div", reduction, size_average, reduce, ("batchmean",))
+    require_floats("kl_div", input, target)
     x, t = input, target
     loss = dt.exp(t) * (t - x) if log_target else dt.xlogy(t, t) - t * x
     if reduction == "batchmean":
-        return narrow(loss.sum() / (input.shape[0] if input.ndim else 1), input)
+        return cast_like(loss.sum() / (input.shape[0] if input.ndim else 1), input)
     return reduce_loss(loss, reduction, input)
 
 
@@ -226,9 +226,9 @@ def binary_cross_entropy(
     >>> dt.nn.functional.binary_cross_entropy(x, y).item()
     0.0
     """
-    reduction = reduction_of("binary_cross_entropy", reduction, size_average, reduce)
-    floats("binary_cross_entropy", input, target)
-    same_shape("binary_cross_entropy", input, target)
+    reduction = resolve_reduction("binary_cross_entropy", reduction, size_average, reduce)
+    require_floats("binary_cross_entropy", input, target)
+    require_same_shape("binary_cross_entropy", input, target)
     x, t = input, target
     loss = _BinaryCrossEntropy.apply(x, t)
     return reduce_loss(loss if weight is None else loss * weight, reduction, input)
@@ -248,7 +248,7 @@ class _BinaryCrossEntropy(dt.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> Any:
         x, t = ctx.saved_tensors
         product = x * (1.0 - x)
-        slope = (x - t) / dt.where(product < 0, dt.nan, dt.maximum(product, NARROWEST))
+        slope = (x - t) / dt.where(product < 0, dt.nan, dt.maximum(product, BCE_VARIANCE_MIN))
         return g * slope, g * (_log_complement(x) - _log(x))
 
 
@@ -287,9 +287,9 @@ def binary_cross_entropy_with_logits(
     0.0
     """
     op = "binary_cross_entropy_with_logits"
-    reduction = reduction_of(op, reduction, size_average, reduce)
-    floats(op, input, target)
-    same_shape(op, input, target)
+    reduction = resolve_reduction(op, reduction, size_average, reduce)
+    require_floats(op, input, target)
+    require_same_shape(op, input, target)
     x, t = input, target
     low = x < 0  # each side uses its small exponential: a tail must not be a difference of ones
     below = log_of_one_plus_exp(dt.where(low, x, -x))
@@ -324,8 +324,8 @@ def poisson_nll_loss(
     >>> dt.nn.functional.poisson_nll_loss(x, y).item()
     1.0
     """
-    reduction = reduction_of("poisson_nll_loss", reduction, size_average, reduce)
-    floats("poisson_nll_loss", input)
+    reduction = resolve_reduction("poisson_nll_loss", reduction, size_average, reduce)
+    require_floats("poisson_nll_loss", input)
     x, t = input, target
     loss = dt.exp(x) - t * x if log_input else x - t * dt.log(x + eps)
     if full:
@@ -358,18 +358,18 @@ def gaussian_nll_loss(
     >>> dt.nn.functional.gaussian_nll_loss(x, y, 1.0).item()
     0.5
     """
-    reduction = reduction_of("gaussian_nll_loss", reduction)
-    floats("gaussian_nll_loss", input)
+    reduction = resolve_reduction("gaussian_nll_loss", reduction)
+    require_floats("gaussian_nll_loss", input)
     v = _variances(input, var)
-    v = dt.where(v < eps, v * 0.0 + eps, v) if v.requires_grad is False else _at_least(v, eps)
-    apart = input - target
-    loss = (dt.log(v) + apart * apart / v) * 0.5
+    v = dt.where(v < eps, v * 0.0 + eps, v) if v.requires_grad is False else _clamp_min(v, eps)
+    difference = input - target
+    loss = (dt.log(v) + difference * difference / v) * 0.5
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
     return reduce_loss(loss, reduction, input)
 
 
-def _at_least(v: Tensor, eps: float) -> Tensor:
+def _clamp_min(v: Tensor, eps: float) -> Tensor:
     """Return `v`, but at least `eps`, with the gradient of `v` everywhere."""
     return v + dt.where(v < eps, eps - v, 0.0).detach()
 
@@ -384,8 +384,8 @@ def _variances(input: Tensor, var: Tensor | float) -> Tensor:
         return var
     if var.shape == input.shape[:-1]:
         return dt.expand_dims(var, -1)
-    apart = [n for n, m in zip(var.shape, input.shape, strict=False) if n != m]
-    if var.ndim == input.ndim and apart == [1]:
+    unequal_sizes = [n for n, m in zip(var.shape, input.shape, strict=False) if n != m]
+    if var.ndim == input.ndim and unequal_sizes == [1]:
         return var
     raise dt.ShapeError(
         f"gaussian_nll_loss: variances of shape {var.shape} for an input of shape {input.shape}; "
@@ -412,6 +412,6 @@ def soft_margin_loss(
     >>> dt.nn.functional.soft_margin_loss(x, y).item()
     0.0
     """
-    reduction = reduction_of("soft_margin_loss", reduction, size_average, reduce)
-    floats("soft_margin_loss", input)
+    reduction = resolve_reduction("soft_margin_loss", reduction, size_average, reduce)
+    require_floats("soft_margin_loss", input)
     return reduce_loss(log_of_one_plus_exp(-(target * input)), reduction, input)

@@ -11,12 +11,12 @@ from dovetail.extend import widen_halves
 
 from .attention import scaled_dot_product_attention
 from .dropouts import dropout
-from .precision import other_dtype, tensors
+from .precision import dtype_mismatch_error, require_tensors
 
 __all__ = ["multi_head_attention_forward"]
 
 Tensor: TypeAlias = dt.Tensor
-NAME = "multi_head_attention_forward"
+OP_NAME = "multi_head_attention_forward"
 
 
 def multi_head_attention_forward(
@@ -74,8 +74,8 @@ def multi_head_attention_forward(
     >>> out.shape, weights.shape
     ((3, 1, 2), (1, 3, 3))
     """
-    tensors("multi_head_attention_forward", query, key, value)
-    alone = query.ndim == 2
+    require_tensors("multi_head_attention_forward", query, key, value)
+    is_unbatched = query.ndim == 2
     _require_fitting(query, key, value, embed_dim_to_check, num_heads)
     projected = _project_inputs(
         (query, key, value),
@@ -83,7 +83,7 @@ def multi_head_attention_forward(
         in_proj_bias,
         (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None,
     )
-    if alone:
+    if is_unbatched:
         projected = tuple(dt.expand_dims(x, axis=1) for x in projected)
         if key_padding_mask is not None:
             key_padding_mask = dt.expand_dims(key_padding_mask, axis=0)
@@ -111,7 +111,7 @@ def multi_head_attention_forward(
     _require_dtype("query", query, out_proj_weight=out_proj_weight, out_proj_bias=out_proj_bias)
     result = joined @ out_proj_weight.mT
     result = result if out_proj_bias is None else result + out_proj_bias
-    if alone:
+    if is_unbatched:
         result, weights = dt.squeeze(result, axis=1), None if weights is None else weights[0]
     return result, weights
 
@@ -119,13 +119,13 @@ def multi_head_attention_forward(
 def _require_fitting(q: Tensor, k: Tensor, v: Tensor, size: int, heads: int) -> None:
     shapes = f"shapes {q.shape}, {k.shape} and {v.shape} of query, key and value"
     if q.ndim not in (2, 3) or k.ndim != q.ndim or v.ndim != q.ndim:
-        raise dt.ShapeError(f"{NAME}: {shapes}: give (length, batch, size), or (length, size)")
+        raise dt.ShapeError(f"{OP_NAME}: {shapes}: give (length, batch, size), or (length, size)")
     if q.shape[-1] != size:
-        raise dt.ShapeError(f"{NAME}: {shapes}: query has {q.shape[-1]}, not embed_dim {size}")
+        raise dt.ShapeError(f"{OP_NAME}: {shapes}: query has {q.shape[-1]}, not embed_dim {size}")
     if k.shape[:-1] != v.shape[:-1] or k.shape[1:-1] != q.shape[1:-1]:
-        raise dt.ShapeError(f"{NAME}: {shapes}: as many keys as values, and one batch of all")
+        raise dt.ShapeError(f"{OP_NAME}: {shapes}: as many keys as values, and one batch of all")
     if heads < 1 or size % heads:
-        raise dt.ArgumentError(f"{NAME}: embed_dim {size} is no multiple of {heads} heads")
+        raise dt.ArgumentError(f"{OP_NAME}: embed_dim {size} is no multiple of {heads} heads")
 
 
 def _project_inputs(
@@ -141,7 +141,7 @@ def _project_inputs(
     size = inputs[0].shape[-1]
     if separate is None and weight is None:
         raise dt.ArgumentError(
-            f"{NAME}: give in_proj_weight, or three and use_separate_proj_weight"
+            f"{OP_NAME}: give in_proj_weight, or three and use_separate_proj_weight"
         )
     if separate is None and inputs[0] is inputs[1] is inputs[2]:
         assert weight is not None
@@ -155,7 +155,8 @@ def _project_inputs(
         w = separate[i] if separate is not None else w
         if w is None or w.ndim != 2 or w.shape[1] != x.shape[-1]:
             raise dt.ShapeError(
-                f"{NAME}: {('query', 'key', 'value')[i]} of shape {x.shape} does not fit weights "
+                f"{OP_NAME}: {('query', 'key', 'value')[i]} of shape {x.shape} does not fit "
+                "weights "
                 f"of shape {None if w is None else w.shape}"
             )
         _require_dtype(("query", "key", "value")[i], x, weight=w, in_proj_bias=bias)
@@ -168,7 +169,7 @@ def _require_dtype(name: str, x: Tensor, **weights: Tensor | None) -> None:
     """Raise DTypeError if weights have another dtype than their input."""
     for key, w in weights.items():
         if w is not None and w.dtype is not x.dtype:
-            raise other_dtype(NAME, x, key, w, name)
+            raise dtype_mismatch_error(OP_NAME, x, key, w, name)
 
 
 def _repeat_over_batch(b: Tensor, x: Tensor) -> Tensor:
@@ -187,7 +188,7 @@ def _split_batch(name: str, x: Tensor, q: Tensor) -> Tensor:
     batch, heads, _, size = q.shape
     if x.ndim != 3 or x.shape[0] != batch * heads or x.shape[2] != size:
         raise dt.ShapeError(
-            f"{NAME}: {name} of shape {x.shape}: give ({batch * heads}, length, {size})"
+            f"{OP_NAME}: {name} of shape {x.shape}: give ({batch * heads}, length, {size})"
         )
     return dt.reshape(x, (batch, heads, *x.shape[1:]))
 
@@ -203,17 +204,19 @@ class _Masks(NamedTuple):
         for name, mask in (("attn_mask", self.attn), ("key_padding_mask", self.padding)):
             if mask is not None and mask.dtype is not dt.bool and mask.dtype.kind != "f":
                 raise dt.DTypeError(
-                    f"{NAME}: {name} is {mask.dtype}; give bool (True: not seen) or a float"
+                    f"{OP_NAME}: {name} is {mask.dtype}; give bool (True: not seen) or a float"
                 )
         if self.padding is not None and self.padding.shape != (batch, columns):
             raise dt.ShapeError(
-                f"{NAME}: key_padding_mask of shape {self.padding.shape}, where {(batch, columns)} "
+                f"{OP_NAME}: key_padding_mask of shape {self.padding.shape}, where "
+                f"{(batch, columns)} "
                 "fits"
             )
         fitting = (rows, columns), (batch * heads, rows, columns)
         if self.attn is not None and self.attn.shape not in fitting:
             raise dt.ShapeError(
-                f"{NAME}: attn_mask of shape {self.attn.shape}, where {fitting[0]} or {fitting[1]} "
+                f"{OP_NAME}: attn_mask of shape {self.attn.shape}, where {fitting[0]} or "
+                f"{fitting[1]} "
                 "fits"
             )
 
@@ -227,7 +230,7 @@ class _Masks(NamedTuple):
             rows = q.shape[0] if q.ndim == 3 else q.shape[2]
             numbers = dt.arange(max(rows, n), device=q.device)
             attn = numbers[:rows, None] < numbers[: n - 1]
-        return _Masks(_add_seen_column(attn), _add_seen_column(self.padding)), False
+        return _Masks(_add_visible_column(attn), _add_visible_column(self.padding)), False
 
     def merge(self, heads: int) -> Tensor | None:
         """Return one mask for both, in the form of `scaled_dot_product_attention`."""
@@ -249,7 +252,7 @@ class _Masks(NamedTuple):
         return floats[0] if len(floats) == 1 else floats[0] + floats[1]
 
 
-def _add_seen_column(mask: Tensor | None) -> Tensor | None:
+def _add_visible_column(mask: Tensor | None) -> Tensor | None:
     """Return a mask with an additional column, for a key that all queries see."""
     if mask is None:
         return None

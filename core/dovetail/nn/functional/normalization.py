@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import dovetail as dt
 
-from .precision import floats, narrow, one_dtype_or_wide, wide
+from .precision import cast_like, require_floats, require_same_dtype_or_float32, widen_half
 
 __all__ = [
     "batch_norm",
@@ -28,7 +28,7 @@ Axes: TypeAlias = int | tuple[int, ...]
 
 def _normalized_sizes(op: str, x: Tensor, shape: int | Sequence[int]) -> tuple[int, ...]:
     """Check and return the sizes of the axes to normalise over. Raises: ShapeError, DTypeError."""
-    floats(op, x)
+    require_floats(op, x)
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if not sizes or x.shape[-len(sizes) :] != sizes:
         raise dt.ShapeError(
@@ -37,21 +37,21 @@ def _normalized_sizes(op: str, x: Tensor, shape: int | Sequence[int]) -> tuple[i
     return sizes
 
 
-def _affine(op: str, sizes: tuple[int, ...], **given: Tensor | None) -> None:
-    for name, x in given.items():
+def _check_affine(op: str, sizes: tuple[int, ...], **parameters: Tensor | None) -> None:
+    for name, x in parameters.items():
         if x is not None and x.shape != sizes:
             raise dt.ShapeError(f"{op}: {name} has shape {x.shape}, normalized_shape is {sizes}")
 
 
 def _standardize(x: Tensor, axes: Axes, eps: float) -> Tensor:
     """Normalise `x` to mean 0 and variance 1 over axes."""
-    apart = x - dt.mean(x, axis=axes, keepdims=True)
-    return apart * dt.rsqrt(dt.mean(apart * apart, axis=axes, keepdims=True) + eps)
+    centered = x - dt.mean(x, axis=axes, keepdims=True)
+    return centered * dt.rsqrt(dt.mean(centered * centered, axis=axes, keepdims=True) + eps)
 
 
 def _apply_affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    x = x if weight is None else x * wide(weight)
-    return x if bias is None else x + wide(bias)
+    x = x if weight is None else x * widen_half(weight)
+    return x if bias is None else x + widen_half(bias)
 
 
 def layer_norm(
@@ -76,10 +76,10 @@ def layer_norm(
     [[-1.0, 1.0]]
     """
     sizes = _normalized_sizes("layer_norm", input, normalized_shape)
-    _affine("layer_norm", sizes, weight=weight, bias=bias)
-    one_dtype_or_wide("layer_norm", input, weight=weight, bias=bias)
+    _check_affine("layer_norm", sizes, weight=weight, bias=bias)
+    require_same_dtype_or_float32("layer_norm", input, weight=weight, bias=bias)
     axes = tuple(range(-len(sizes), 0))
-    return narrow(_apply_affine(_standardize(wide(input), axes, eps), weight, bias), input)
+    return cast_like(_apply_affine(_standardize(widen_half(input), axes, eps), weight, bias), input)
 
 
 def rms_norm(
@@ -102,11 +102,11 @@ def rms_norm(
     [[1.0, -1.0]]
     """
     sizes = _normalized_sizes("rms_norm", input, normalized_shape)
-    _affine("rms_norm", sizes, weight=weight)
+    _check_affine("rms_norm", sizes, weight=weight)
     axes = tuple(range(-len(sizes), 0))
     small = dt.finfo(input.dtype).eps if eps is None else eps
     y = input * dt.rsqrt(dt.mean(input * input, axis=axes, keepdims=True) + small)
-    return narrow(_apply_affine(y, weight, None), input)
+    return cast_like(_apply_affine(y, weight, None), input)
 
 
 def _along_channels(x: Tensor, v: Tensor) -> Tensor:
@@ -116,7 +116,7 @@ def _along_channels(x: Tensor, v: Tensor) -> Tensor:
 
 def _require_channels(op: str, x: Tensor, **vectors: Tensor | None) -> None:
     """Raise an error if the input has no channels or a vector does not fit them."""
-    floats(op, x)
+    require_floats(op, x)
     if x.ndim < 2:
         raise dt.ShapeError(f"{op}: the input is (batch, channels, ...), not of shape {x.shape}")
     for name, v in vectors.items():
@@ -125,7 +125,7 @@ def _require_channels(op: str, x: Tensor, **vectors: Tensor | None) -> None:
                 f"{op}: {name} has shape {v.shape}; an input of shape {x.shape} has {x.shape[1]} "
                 "channels"
             )
-    one_dtype_or_wide(op, x, **vectors)
+    require_same_dtype_or_float32(op, x, **vectors)
 
 
 def _channel_means(x: Tensor, keepdims: bool) -> Tensor:
@@ -138,8 +138,8 @@ def _channel_means(x: Tensor, keepdims: bool) -> Tensor:
 def _update_running(running: Tensor, current: Tensor, momentum: float | Tensor) -> None:
     """Move a running statistic towards its current value, in place."""
     with dt.no_grad():
-        previous = wide(running)
-        running.copy_(narrow(previous * (1.0 - momentum) + current * momentum, running))
+        previous = widen_half(running)
+        running.copy_(cast_like(previous * (1.0 - momentum) + current * momentum, running))
 
 
 def batch_norm(
@@ -173,17 +173,17 @@ def batch_norm(
     _require_channels(
         op, input, running_mean=running_mean, running_var=running_var, weight=weight, bias=bias
     )
-    x = wide(input)
+    x = widen_half(input)
     if training:
         mean, var = _batch_statistics(op, x, running_mean, running_var, momentum)
     elif running_mean is None or running_var is None:
         raise dt.ArgumentError(f"{op}: without running statistics it can only be used in training")
     else:
-        mean, var = (_along_channels(x, wide(v)) for v in (running_mean, running_var))
+        mean, var = (_along_channels(x, widen_half(v)) for v in (running_mean, running_var))
     scale = dt.rsqrt(var + eps)
-    scale = scale if weight is None else scale * _along_channels(x, wide(weight))
+    scale = scale if weight is None else scale * _along_channels(x, widen_half(weight))
     y = (x - mean) * scale
-    return narrow(y if bias is None else y + _along_channels(x, wide(bias)), input)
+    return cast_like(y if bias is None else y + _along_channels(x, widen_half(bias)), input)
 
 
 def _batch_statistics(
@@ -243,7 +243,7 @@ def instance_norm(
     _require_channels(op, input, weight=weight, bias=bias, **running)
     if not use_input_stats:
         return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
-    x, axes = wide(input), tuple(range(2, input.ndim))
+    x, axes = widen_half(input), tuple(range(2, input.ndim))
     count = math.prod(input.shape[2:])
     if count == 1:
         raise dt.ArgumentError(
@@ -258,8 +258,8 @@ def instance_norm(
         unbiased = count / max(count - 1, 1)
         _update_running(running_var, var.detach().mean(axis=0).reshape((-1,)) * unbiased, momentum)
     y = (x - mean) * dt.rsqrt(var + eps)
-    y = y if weight is None else y * _along_channels(x, wide(weight))
-    return narrow(y if bias is None else y + _along_channels(x, wide(bias)), input)
+    y = y if weight is None else y * _along_channels(x, widen_half(weight))
+    return cast_like(y if bias is None else y + _along_channels(x, widen_half(bias)), input)
 
 
 def group_norm(
@@ -289,11 +289,11 @@ def group_norm(
             f"group_norm: {channels} channels (input of shape {input.shape}) are not {num_groups} "
             "groups of equal size"
         )
-    x = wide(input)
+    x = widen_half(input)
     groups = x.reshape((x.shape[0], num_groups, x.size // max(x.shape[0] * num_groups, 1)))
     y = _standardize(groups, -1, eps).reshape(x.shape)
-    y = y if weight is None else y * _along_channels(x, wide(weight))
-    return narrow(y if bias is None else y + _along_channels(x, wide(bias)), input)
+    y = y if weight is None else y * _along_channels(x, widen_half(weight))
+    return cast_like(y if bias is None else y + _along_channels(x, widen_half(bias)), input)
 
 
 def local_response_norm(
@@ -314,7 +314,7 @@ def local_response_norm(
     [[[1.0, 1.0]]]
     """
     op = "local_response_norm"
-    floats(op, input)
+    require_floats(op, input)
     if input.ndim < 3:
         raise dt.ShapeError(
             f"{op}: the input is (batch, channels, ...) of three axes or more, not of shape "

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments, required
 
-from .sizes import Sizes, sizes, with_batch, without_batch
-from .windows import Windows, WindowSum, require_numbers, window_max
+from .sizes import Sizes, check_sizes, with_batch, without_batch
+from .windows import Windows, WindowSum, require_dtype_kind, window_max
 
 __all__ = [
     "avg_pool1d",
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 Tensor: TypeAlias = dt.Tensor
-Found: TypeAlias = Tensor | tuple[Tensor, Tensor]
+MaxPoolResult: TypeAlias = Tensor | tuple[Tensor, Tensor]
 
 TILE_TAPS_MAX = 16  # larger windows that tile the grid are summed as rows, not tap by tap
 
@@ -45,10 +45,10 @@ def _max_pool(
     dilation: Sizes,
     ceil_mode: bool,
     return_indices: bool,
-) -> Found:
+) -> MaxPoolResult:
     op = f"max_pool{axes}d"
     x, had_batch = with_batch(op, input, axes)
-    require_numbers(op, x)
+    require_dtype_kind(op, x)
     arguments.flag(op, return_indices, "return_indices")
     w = Windows(op, x, kernel_size, stride, padding, dilation, ceil_mode, axes)
     best, which = window_max(x, w)
@@ -64,7 +64,7 @@ def max_pool1d(
     dilation: Sizes = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Found:
+) -> MaxPoolResult:
     """Return the largest element of each window of signals.
 
     `stride`: the distance of windows, by default their size; `padding`: the number of elements
@@ -92,7 +92,7 @@ def max_pool2d(
     dilation: Sizes = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Found:
+) -> MaxPoolResult:
     """Return the largest element of each window of images; see `max_pool1d`.
 
     Shapes: (n, c, h, w) or (c, h, w); the result has as many windows as last axes. Places are
@@ -116,7 +116,7 @@ def max_pool3d(
     dilation: Sizes = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
-) -> Found:
+) -> MaxPoolResult:
     """Return the largest element of each window of volumes; see `max_pool1d`.
 
     Shapes: (n, c, d, h, w) or (c, d, h, w); the result has as many windows as last axes.
@@ -148,13 +148,13 @@ def _max_unpool(
     at = required(op, indices)
     if at.shape != required(op, input).shape:
         raise dt.ShapeError(f"{op}: indices of shape {at.shape} for an input of {input.shape}")
-    kernel = sizes(op, kernel_size, "kernel_size", axes, 1)
-    by = kernel if stride is None else sizes(op, stride, "stride", axes, 1)
-    low = sizes(op, padding, "padding", axes)
-    steps = zip(x.shape[2:], by, low, kernel, strict=True)
+    kernel = check_sizes(op, kernel_size, "kernel_size", axes, 1)
+    strides = kernel if stride is None else check_sizes(op, stride, "stride", axes, 1)
+    low = check_sizes(op, padding, "padding", axes)
+    steps = zip(x.shape[2:], strides, low, kernel, strict=True)
     out = tuple([(n - 1) * s - 2 * p + k for n, s, p, k in steps])
     if output_size is not None:
-        out = sizes(op, tuple(output_size)[-axes:], "output_size", axes, 1)
+        out = check_sizes(op, tuple(output_size)[-axes:], "output_size", axes, 1)
     if min(out) < 1:
         raise dt.ShapeError(f"{op}: an input of shape {input.shape} would give {out} elements")
     lead = x.shape[:2]
@@ -250,7 +250,7 @@ def pool_means(
     """Return the mean of each window; `op`: the name in errors, by default avg_pool{axes}d."""
     op = op or f"avg_pool{axes}d"
     x, had_batch = with_batch(op, input, axes)
-    require_numbers(op, x, "f")
+    require_dtype_kind(op, x, "f")
     arguments.flag(op, count_include_pad, "count_include_pad")
     w = Windows(op, x, kernel_size, stride, padding, 1, ceil_mode, axes)
     if (
@@ -377,8 +377,8 @@ def _lp_pool(
 ) -> Tensor:
     op = f"lp_pool{axes}d"
     p = arguments.real(op, norm_type, "norm_type")
-    kernel = sizes(op, kernel_size, "kernel_size", axes, 1)
-    require_numbers(op, required(op, input), "f")
+    kernel = check_sizes(op, kernel_size, "kernel_size", axes, 1)
+    require_dtype_kind(op, required(op, input), "f")
     if math.isinf(p) and p > 0:
         largest = _max_pool(axes, dt.abs(input), kernel, stride, 0, 1, ceil_mode, False)
         assert isinstance(largest, dt.Tensor)

@@ -14,7 +14,7 @@ import dovetail as dt
 from dovetail.extend import is_mapping, widen_halves
 
 from .recurrent_steps import gru_back, gru_step, lstm_back, lstm_step
-from .small_products import products
+from .small_products import prefer_generated_products
 
 __all__ = ["gru_cell", "lstm_cell", "rnn_relu_cell", "rnn_tanh_cell"]
 
@@ -69,7 +69,7 @@ def lstm_cell(
     (0.9109, 1.9004)
     """
     weights = Weights(w_ih, w_hh, b_ih, b_hh)
-    h, c = cell("lstm_cell", "LSTM", input, hx, weights)
+    h, c = run_cell("lstm_cell", "LSTM", input, hx, weights)
     return h, c
 
 
@@ -97,7 +97,7 @@ def gru_cell(
     >>> round(dt.nn.functional.gru_cell(x, h, w, w[:, :1]).item(), 4)
     0.9997
     """
-    return cell("gru_cell", "GRU", input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh))[0]
+    return run_cell("gru_cell", "GRU", input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh))[0]
 
 
 def rnn_tanh_cell(
@@ -121,7 +121,7 @@ def rnn_tanh_cell(
     >>> round(dt.nn.functional.rnn_tanh_cell(x, h, w, w[:, :1]).item(), 4)
     0.9951
     """
-    return cell("rnn_tanh_cell", "RNN_TANH", input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh))[0]
+    return run_cell("rnn_tanh_cell", "RNN_TANH", input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh))[0]
 
 
 def rnn_relu_cell(
@@ -145,10 +145,10 @@ def rnn_relu_cell(
     >>> dt.nn.functional.rnn_relu_cell(x, h, w, w[:, :1]).item()
     3.0
     """
-    return cell("rnn_relu_cell", "RNN_RELU", input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh))[0]
+    return run_cell("rnn_relu_cell", "RNN_RELU", input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh))[0]
 
 
-def cell(name: str, mode: str, x: Tensor, state: State, w: Weights) -> State:
+def run_cell(name: str, mode: str, x: Tensor, state: State, w: Weights) -> State:
     """Check the arguments of the function `name` and return the state after a step."""
     require_fitting(name, mode, x, state, w)
     return _step(mode, x, state, w)
@@ -156,7 +156,7 @@ def cell(name: str, mode: str, x: Tensor, state: State, w: Weights) -> State:
 
 @widen_halves
 def _step(mode: str, x: Tensor, state: State, w: Weights) -> State:
-    return _plain_step(mode, _project_input(x, w, mode), state, w)
+    return _step_with_tensor_ops(mode, _project_input(x, w, mode), state, w)
 
 
 def require_fitting(name: str, mode: str, x: Tensor, state: State, w: Weights) -> None:
@@ -177,8 +177,8 @@ def require_fitting(name: str, mode: str, x: Tensor, state: State, w: Weights) -
             f"{name}: input of shape {x.shape}, where weights of shape {w.ih.shape} want "
             f"(..., {w.ih.shape[1]})"
         )
-    wanted = w.hh.shape[1], *([n] if mode == "LSTM" else [])
-    for what, s, size in zip("hc", state, wanted, strict=False):
+    expected = w.hh.shape[1], *([n] if mode == "LSTM" else [])
+    for what, s, size in zip("hc", state, expected, strict=False):
         if s.shape != (*x.shape[:-1], size):
             raise dt.ShapeError(
                 f"{name}: {what} of shape {s.shape}, where input of shape {x.shape} and weights of "
@@ -199,7 +199,7 @@ def _project_input(x: Tensor, w: Weights, mode: str) -> Tensor:
     return gates if w.bias_hh is None or mode == "GRU" else gates + w.bias_hh
 
 
-def _plain_step(mode: str, x: Tensor, state: State, w: Weights) -> State:
+def _step_with_tensor_ops(mode: str, x: Tensor, state: State, w: Weights) -> State:
     """Return the state after a step, computed with tensor operations.
 
     `x`: the input's part of the gates.
@@ -223,19 +223,21 @@ def _plain_step(mode: str, x: Tensor, state: State, w: Weights) -> State:
 
 
 @widen_halves
-def layer(x: Tensor, state: State, weights: Weights, options: LayerOptions) -> tuple[Tensor, State]:
+def run_layer(
+    x: Tensor, state: State, weights: Weights, options: LayerOptions
+) -> tuple[Tensor, State]:
     """Return the output of each step of a layer in one direction, and the last state.
 
     `x`: (rows, features), the rows of one step after those of the step before.
     """
     if is_mapping():  # kernels with loops cannot be batched by vmap
-        return _plain(x, state, weights, options)
+        return _run_with_tensor_ops(x, state, weights, options)
     initial = (*state, None) if len(state) == 1 else state
     out, *last = _Layer.apply(x, *initial, *weights, options)
     return out, tuple(last)
 
 
-def _order(options: LayerOptions) -> list[slice]:
+def _step_slices(options: LayerOptions) -> list[slice]:
     """Return the rows of each step, in the order of execution."""
     slices, start = [], 0
     for n in options.sizes:
@@ -252,37 +254,37 @@ class _Carry:
     """
 
     def __init__(self, ends: Tensor, n: int) -> None:
-        self.ends, self.now = ends, ends[:n]
+        self.initial, self.current = ends, ends[:n]
         self._finished: list[Tensor] = []
 
     def resize(self, n: int) -> Tensor:
         """Return the state with the n rows of the next step."""
-        have = self.now.shape[0]
+        have = self.current.shape[0]
         if n < have:
-            self._finished.append(self.now[n:])
-            self.now = self.now[:n]
+            self._finished.append(self.current[n:])
+            self.current = self.current[:n]
         elif n > have:
-            self.now = dt.concat([self.now, self.ends[have:n]])
-        return self.now
+            self.current = dt.concat([self.current, self.initial[have:n]])
+        return self.current
 
     def last(self) -> Tensor:
         """Return the states of all sequences after their last steps."""
-        return dt.concat([self.now, *self._finished[::-1]]) if self._finished else self.now
+        return dt.concat([self.current, *self._finished[::-1]]) if self._finished else self.current
 
 
-def _plain(
+def _run_with_tensor_ops(
     x: Tensor, state: State, weights: Weights, options: LayerOptions
 ) -> tuple[Tensor, State]:
-    """Compute `layer` with tensor operations, which can be differentiated any number of times."""
-    order, projected = _order(options), _project_input(x, weights, options.mode)
+    """Compute `run_layer` with tensor operations, which can be differentiated any number of times."""
+    order, projected = _step_slices(options), _project_input(x, weights, options.mode)
     n = order[0].stop - order[0].start
     carries, outputs = [_Carry(s, n) for s in state], []
     for rows in order:
-        now = tuple(s.resize(rows.stop - rows.start) for s in carries)
-        now = _plain_step(options.mode, projected[rows], now, weights)
-        outputs.append(now[0])
-        for s, value in zip(carries, now, strict=True):
-            s.now = value
+        step_state = tuple(s.resize(rows.stop - rows.start) for s in carries)
+        step_state = _step_with_tensor_ops(options.mode, projected[rows], step_state, weights)
+        outputs.append(step_state[0])
+        for s, value in zip(carries, step_state, strict=True):
+            s.current = value
     out = dt.concat(outputs[::-1] if options.reverse else outputs)
     return out, tuple(s.last() for s in carries)
 
@@ -294,7 +296,7 @@ class _Layer(dt.autograd.Function):
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, ...]:
         x, h, c, *weights, options = args
         state = (h,) if c is None else (h, c)
-        with products(x):
+        with prefer_generated_products(x):
             run = _LayerRun(x, state, Weights(*weights), options)
             results = run.forward()
         ctx.options = options
@@ -308,7 +310,7 @@ class _Layer(dt.autograd.Function):
         if dt.is_grad_enabled() or is_mapping():
             return (*_differentiable_backward(ctx, g), None)
         state = (h,) if c is None else (h, c)
-        with products(x):
+        with prefer_generated_products(x):
             run = _LayerRun(x, state, weights, ctx.options, *outputs)
             return (*run.backward(g, ctx.needs_input_grad), None)
 
@@ -323,7 +325,7 @@ def _differentiable_backward(ctx: Any, g: Sequence[Tensor]) -> tuple[Tensor | No
         for k, t in zip(present, tensors, strict=True):
             every[k] = t
         state = every[1:2] if every[2] is None else every[1:3]
-        out, last = _plain(every[0], tuple(state), Weights(*every[3:]), ctx.options)
+        out, last = _run_with_tensor_ops(every[0], tuple(state), Weights(*every[3:]), ctx.options)
         return (out, *last)
 
     present_gradients = dt.func.vjp(run_plain, *[inputs[k] for k in present])[1](*g)
@@ -347,7 +349,7 @@ class _LayerRun:
         cells: Tensor | None = None,
     ) -> None:
         self.x, self.state, self.weights, self.options = x, state, weights, options
-        self.order, self.n = _order(options), weights.hh.shape[0] // GATES[options.mode]
+        self.order, self.n = _step_slices(options), weights.hh.shape[0] // GATES[options.mode]
         n = 4 * self.n if options.mode in ("LSTM", "GRU") else 0
         self.out = self._empty(weights.hh.shape[1]) if out is None else out
         self.gates = self._empty(n) if gates is None else gates
@@ -373,9 +375,9 @@ class _LayerRun:
         step = _FORWARD[self.options.mode]
         for rows in self.order:
             state = tuple(s.resize(rows.stop - rows.start) for s in carries)
-            now = step(self, rows, x[rows], state[0] @ hh, state)
-            for s, value in zip(carries, now, strict=True):
-                s.now = value
+            step_state = step(self, rows, x[rows], state[0] @ hh, state)
+            for s, value in zip(carries, step_state, strict=True):
+                s.current = value
         return (self.out, *[dt.copy(s.last()) for s in carries])
 
     def lstm(self, rows: slice, x: Tensor, y: Tensor, state: State) -> State:
@@ -431,9 +433,9 @@ class _LayerRun:
         step = _BACKWARD[self.options.mode]
         for rows, state in zip(self.order[::-1], previous[::-1], strict=True):
             slopes = tuple(s.resize(rows.stop - rows.start) for s in carries)
-            now = step(self, rows, state, g[0][rows], slopes)
-            for s, value in zip(carries, now, strict=True):
-                s.now = value
+            step_slopes = step(self, rows, state, g[0][rows], slopes)
+            for s, value in zip(carries, step_slopes, strict=True):
+                s.current = value
         return self._gradients(previous, [s.last() for s in carries], needs)
 
     def _previous_states(self) -> list[State]:
@@ -442,7 +444,7 @@ class _LayerRun:
         for rows in self.order:
             states.append(tuple(s.resize(rows.stop - rows.start) for s in carries))
             for s, every in zip(carries, (self.out, self.cells), strict=False):
-                s.now = every[rows]
+                s.current = every[rows]
         return states
 
     def lstm_back(self, rows: slice, previous: State, g: Tensor, slopes: State) -> State:

@@ -30,8 +30,8 @@ def lstm_step(gates: dt.Out, c: dt.Out, h: dt.Out, x: dt.In, y: dt.In, before: d
 
 @dt.kernel
 def lstm_back(
-    made: dt.Out,
-    to: dt.Out,
+    gate_grads: dt.Out,
+    previous_grad: dt.Out,
     gates: dt.In,
     c: dt.In,
     before: dt.In,
@@ -39,7 +39,9 @@ def lstm_back(
     slope: dt.In,
     slope_c: dt.In,
 ) -> None:
-    """Compute the gradients of a step's gates (`made`) and of the cells before it (`to`)."""
+    """Compute the gradients of a step's gates (`gate_grads`) and of the cells before it
+    (`previous_grad`).
+    """
     rows, n = c.shape
     for b, j in dt.grid(rows, n):
         i = gates[b, j]
@@ -49,11 +51,11 @@ def lstm_back(
         t = dt.tanh(c[b, j])
         of_h = g[b, j] + slope[b, j]
         of_c = slope_c[b, j] + of_h * o * (1 - t * t)
-        made[b, j] = of_c * k * i * (1 - i)
-        made[b, n + j] = of_c * before[b, j] * f * (1 - f)
-        made[b, 2 * n + j] = of_c * i * (1 - k * k)
-        made[b, 3 * n + j] = of_h * t * o * (1 - o)
-        to[b, j] = of_c * f
+        gate_grads[b, j] = of_c * k * i * (1 - i)
+        gate_grads[b, n + j] = of_c * before[b, j] * f * (1 - f)
+        gate_grads[b, 2 * n + j] = of_c * i * (1 - k * k)
+        gate_grads[b, 3 * n + j] = of_h * t * o * (1 - o)
+        previous_grad[b, j] = of_c * f
 
 
 @dt.kernel
@@ -74,29 +76,31 @@ def gru_step(gates: dt.Out, h: dt.Out, x: dt.In, y: dt.In, bias: dt.In, before: 
 
 @dt.kernel
 def gru_back(
-    made: dt.Out,
-    other: dt.Out,
-    to: dt.Out,
+    input_gate_grads: dt.Out,
+    state_gate_grads: dt.Out,
+    previous_grad: dt.Out,
     gates: dt.In,
     before: dt.In,
     g: dt.In,
     slope: dt.In,
-    beside: dt.In,
+    direct_grad: dt.In,
 ) -> None:
-    """Compute gradients of gates by input (`made`) and state (`other`), and past both (`to`)."""
+    """Compute gradients of gates by input (`input_gate_grads`) and state (`state_gate_grads`), and
+    past both (`previous_grad`).
+    """
     rows, n = before.shape
     for b, j in dt.grid(rows, n):
         r = gates[b, j]
         z = gates[b, n + j]
         new = gates[b, 2 * n + j]
-        of_h = g[b, j] + slope[b, j] + beside[b, j]
+        of_h = g[b, j] + slope[b, j] + direct_grad[b, j]
         of_new = of_h * (1 - z) * (1 - new * new)
         of_r = of_new * gates[b, 3 * n + j] * r * (1 - r)
         of_z = of_h * (before[b, j] - new) * z * (1 - z)
-        made[b, j] = of_r
-        made[b, n + j] = of_z
-        made[b, 2 * n + j] = of_new
-        other[b, j] = of_r
-        other[b, n + j] = of_z
-        other[b, 2 * n + j] = of_new * r
-        to[b, j] = of_h * z
+        input_gate_grads[b, j] = of_r
+        input_gate_grads[b, n + j] = of_z
+        input_gate_grads[b, 2 * n + j] = of_new
+        state_gate_grads[b, j] = of_r
+        state_gate_grads[b, n + j] = of_z
+        state_gate_grads[b, 2 * n + j] = of_new * r
+        previous_grad[b, j] = of_h * z

@@ -10,10 +10,10 @@ import dovetail as dt
 __all__: list[str] = []
 
 Tensor: TypeAlias = dt.Tensor
-KINDS = ("none", "mean", "sum")
+REDUCTIONS = ("none", "mean", "sum")
 
 
-def reduction_of(
+def resolve_reduction(
     op: str,
     reduction: str,
     size_average: bool | None = None,
@@ -28,8 +28,8 @@ def reduction_of(
         if reduce is False:
             return "none"
         return "sum" if size_average is False else "mean"
-    if reduction not in (*KINDS, *others):
-        allowed = ", ".join(map(repr, (*KINDS, *others)))
+    if reduction not in (*REDUCTIONS, *others):
+        allowed = ", ".join(map(repr, (*REDUCTIONS, *others)))
         raise dt.ArgumentError(f"{op}: reduction is one of {allowed}, not {reduction!r}")
     return reduction
 
@@ -43,7 +43,7 @@ def reduce_loss(loss: Tensor, reduction: str, like: Tensor) -> Tensor:
     return loss if loss.dtype is like.dtype else loss.astype(like.dtype)
 
 
-def same_shape(op: str, a: Tensor, b: Tensor, what: str = "target") -> None:
+def require_same_shape(op: str, a: Tensor, b: Tensor, what: str = "target") -> None:
     """Raise ShapeError if two tensors have different shapes."""
     if a.shape != b.shape:
         raise dt.ShapeError(
@@ -52,7 +52,7 @@ def same_shape(op: str, a: Tensor, b: Tensor, what: str = "target") -> None:
         )
 
 
-def broadcast(op: str, a: Tensor, b: Tensor) -> None:
+def warn_if_broadcast(op: str, a: Tensor, b: Tensor) -> None:
     """Warn, as PyTorch does, of a target that is broadcast, which is seldom intended.
 
     Raises: ShapeError if the shapes do not broadcast.

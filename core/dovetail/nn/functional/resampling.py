@@ -13,7 +13,7 @@ from dovetail.extend import arguments, required
 
 from .adaptive import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from .filters import FILTERS, apply_filter
-from .sizes import Sizes, sizes
+from .sizes import Sizes, check_sizes
 
 __all__ = [
     "affine_grid",
@@ -33,7 +33,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}
 MODES = ("nearest", "nearest-exact", *LINEAR, "bicubic", "lanczos", "area")
-SHARP = -0.75  # Keys' parameter a, as in PyTorch: the overshoot of cubic weights
+CUBIC_COEFFICIENT = -0.75  # Keys' parameter a, as in PyTorch: the overshoot of cubic weights
 
 
 # --- interpolation --------------------------------------------------------------------------------
@@ -83,10 +83,10 @@ def interpolate(
         raise dt.ShapeError(
             f"{op}: an input of shape {x.shape}; it is (n, c, *axes), of 1 to 3 axes"
         )
-    wanted = {**LINEAR, "bicubic": 2, "lanczos": 2}.get(mode, axes)
-    if wanted != axes:
+    axes_of_mode = {**LINEAR, "bicubic": 2, "lanczos": 2}.get(mode, axes)
+    if axes_of_mode != axes:
         raise dt.ShapeError(
-            f"{op}: mode={mode!r} is for {wanted} axes, an input of shape {x.shape}"
+            f"{op}: mode={mode!r} is for {axes_of_mode} axes, an input of shape {x.shape}"
         )
     if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
         raise dt.ArgumentError(
@@ -109,7 +109,7 @@ def interpolate(
         if mode.startswith("nearest"):
             x = _nearest(x, axis, m, factor, mode == "nearest-exact")
         elif filters:
-            x = apply_filter(x, axis, m, _step_of(x, axis, m, factor, corners), mode)
+            x = apply_filter(x, axis, m, _typed_position_step(x, axis, m, factor, corners), mode)
         else:
             x = _interpolate_axis(x, axis, m, factor, corners, mode == "bicubic")
     return x
@@ -144,7 +144,7 @@ def _output_sizes(
     if (size is None) == (scale_factor is None):
         raise dt.ArgumentError("interpolate: give one of size and scale_factor")
     if size is not None:
-        return sizes("interpolate", size, "size", axes, 1), None
+        return check_sizes("interpolate", size, "size", axes, 1), None
     values = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * axes
     factors = tuple([arguments.real("interpolate", f, "scale_factor") for f in values])
     if len(factors) != axes or not all(0 < f < math.inf for f in factors):
@@ -162,19 +162,19 @@ def _output_sizes(
     return out, factors
 
 
-def _step(n: int, m: int, factor: float | None, kind: Any) -> Any:
+def _position_step(n: int, m: int, factor: float | None, kind: Any) -> Any:
     """Return the distance of the result's positions in the input, as the NumPy type `kind`."""
     return kind(1.0 / factor) if factor is not None else kind(n) / kind(m)
 
 
-def _step_of(x: Tensor, axis: int, m: int, factor: float | None, corners: bool) -> Any:
+def _typed_position_step(x: Tensor, axis: int, m: int, factor: float | None, corners: bool) -> Any:
     """Return the distance of `m` positions along an axis, as a NumPy scalar of the tensor's dtype.
 
     `corners`: the first and last position are those of the first and last element.
     """
     n, kind = x.shape[axis], cast(Any, np.float64 if x.dtype is dt.float64 else np.float32)
     if not corners:
-        return _step(n, m, factor, kind)
+        return _position_step(n, m, factor, kind)
     return kind(n - 1) / kind(m - 1) if m > 1 else kind(0)
 
 
@@ -184,7 +184,7 @@ def _take(x: Tensor, axis: int, index: Array) -> Tensor:
 
 def _nearest(x: Tensor, axis: int, m: int, factor: float | None, exact: bool) -> Tensor:
     n = x.shape[axis]
-    step = _step(n, m, factor, np.float32)
+    step = _position_step(n, m, factor, np.float32)
     numbers = np.arange(m, dtype=np.float32)
     at = np.minimum(np.floor((numbers + np.float32(0.5 if exact else 0)) * step), n - 1).astype(int)
     if m % n == 0 and np.array_equal(at, np.arange(m) // (m // n)):
@@ -202,7 +202,7 @@ def _interpolate_axis(
     """Return weighted sums of the two or four elements around each of `m` positions on an axis."""
     n, kind = x.shape[axis], cast(Any, np.float64 if x.dtype is dt.float64 else np.float32)
     numbers: Any = np.arange(m, dtype=kind)
-    step = _step_of(x, axis, m, factor, corners)
+    step = _typed_position_step(x, axis, m, factor, corners)
     if corners:
         positions = numbers * step
     else:
@@ -227,17 +227,24 @@ def _cubic_weights(t: Any) -> list[Any]:
     """Return the weights of four elements, at distance t from the second. Source: Keys, 1981."""
 
     def near(d: Any) -> Any:
-        return ((SHARP + 2) * d - (SHARP + 3)) * d * d + 1
+        return ((CUBIC_COEFFICIENT + 2) * d - (CUBIC_COEFFICIENT + 3)) * d * d + 1
 
     def far(d: Any) -> Any:
-        return ((SHARP * d - 5 * SHARP) * d + 8 * SHARP) * d - 4 * SHARP
+        return (
+            (CUBIC_COEFFICIENT * d - 5 * CUBIC_COEFFICIENT) * d + 8 * CUBIC_COEFFICIENT
+        ) * d - 4 * CUBIC_COEFFICIENT
 
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
 # --- padding --------------------------------------------------------------------------------------
 
-_NAMES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+_NUMPY_PAD_MODES = {
+    "constant": "constant",
+    "reflect": "reflect",
+    "replicate": "edge",
+    "circular": "wrap",
+}
 
 
 def pad(
@@ -258,15 +265,15 @@ def pad(
     [[3.0, 2.0, 1.0, 2.0, 3.0, 2.0]]
     """
     x = required("pad", input)
-    arguments.choice("pad", mode, "mode", tuple(_NAMES))
-    given = arguments.integers("pad", pad, "pad")
-    if len(given) % 2 or len(given) > 2 * x.ndim:
+    arguments.choice("pad", mode, "mode", tuple(_NUMPY_PAD_MODES))
+    pad_widths = arguments.integers("pad", pad, "pad")
+    if len(pad_widths) % 2 or len(pad_widths) > 2 * x.ndim:
         raise dt.ArgumentError(
             f"pad: pad={pad!r} of an input of shape {x.shape}; it has two numbers for each axis"
         )
     if value is not None and mode != "constant" and value != 0:
         raise dt.ArgumentError(f"pad: value={value!r} is for mode='constant', not {mode!r}")
-    pairs = [(given[i], given[i + 1]) for i in range(0, len(given), 2)][::-1]
+    pairs = [(pad_widths[i], pad_widths[i + 1]) for i in range(0, len(pad_widths), 2)][::-1]
     lead = x.ndim - len(pairs)
     for a, (low, high) in enumerate(pairs):
         _require_fitting(x, lead + a, low, high, mode)
@@ -279,7 +286,7 @@ def pad(
     x = x[(..., *key)] if any(low < 0 or high < 0 for low, high in pairs) else x
     widths = [(0, 0)] * lead + [(max(0, low), max(0, high)) for low, high in pairs]
     fill = value if mode == "constant" else None
-    return dt.pad(x, widths, _NAMES[mode], constant_values=fill)
+    return dt.pad(x, widths, _NUMPY_PAD_MODES[mode], constant_values=fill)
 
 
 def _require_fitting(x: Tensor, axis: int, low: int, high: int, mode: str) -> None:
@@ -345,7 +352,7 @@ def fold(
     x = required("fold", input)
     if x.ndim not in (2, 3):
         raise dt.ShapeError(f"fold: an input of shape {x.shape}; it is (n, elements, patches)")
-    out = sizes("fold", output_size, "output_size", 2, 1)
+    out = check_sizes("fold", output_size, "output_size", 2, 1)
     return dt.fold(x, out, *_patches("fold", kernel_size, dilation, padding, stride))
 
 
@@ -353,10 +360,10 @@ def _patches(
     op: str, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
 ) -> tuple[tuple[int, ...], ...]:
     return (
-        sizes(op, kernel, "kernel_size", 2, 1),
-        sizes(op, dilation, "dilation", 2, 1),
-        sizes(op, padding, "padding", 2),
-        sizes(op, stride, "stride", 2, 1),
+        check_sizes(op, kernel, "kernel_size", 2, 1),
+        check_sizes(op, dilation, "dilation", 2, 1),
+        check_sizes(op, padding, "padding", 2),
+        check_sizes(op, stride, "stride", 2, 1),
     )
 
 
@@ -377,7 +384,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     [[[0, 1], [2, 3]]]
     """
     x = required("pixel_shuffle", input)
-    (r,) = sizes("pixel_shuffle", upscale_factor, "upscale_factor", 1, 1)
+    (r,) = check_sizes("pixel_shuffle", upscale_factor, "upscale_factor", 1, 1)
     if x.ndim < 3 or x.shape[-3] % (r * r):
         raise dt.ShapeError(
             f"pixel_shuffle: an input of shape {x.shape}; it is (..., n * {r * r}, h, w)"
@@ -403,7 +410,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     [[[0]], [[1]], [[2]], [[3]]]
     """
     x = required("pixel_unshuffle", input)
-    (r,) = sizes("pixel_unshuffle", downscale_factor, "downscale_factor", 1, 1)
+    (r,) = check_sizes("pixel_unshuffle", downscale_factor, "downscale_factor", 1, 1)
     if x.ndim < 3 or x.shape[-2] % r or x.shape[-1] % r:
         raise dt.ShapeError(
             f"pixel_unshuffle: an input of shape {x.shape}; it is (..., c, h * {r}, w * {r})"
@@ -428,7 +435,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     [0, 2, 1, 3]
     """
     x = required("channel_shuffle", input)
-    (g,) = sizes("channel_shuffle", groups, "groups", 1, 1)
+    (g,) = check_sizes("channel_shuffle", groups, "groups", 1, 1)
     if x.ndim < 3 or x.shape[1] % g:
         raise dt.ShapeError(
             f"channel_shuffle: an input of shape {x.shape}; it is (n, m * {g}, *axes)"
@@ -541,7 +548,7 @@ def _move_inside(at: Tensor, n: int, padding_mode: str, corners: bool) -> Tensor
     return dt.clip(at, 0, n - 1)
 
 
-def _values(x: Tensor, positions: list[Tensor]) -> Tensor:
+def _gather_pixels(x: Tensor, positions: list[Tensor]) -> Tensor:
     """Return the elements of images at integer positions, channels last.
 
     Values outside are 0, also if the nearest element is infinite or NaN.
@@ -572,7 +579,8 @@ def _sample_cubic(x: Tensor, at: list[Tensor], padding_mode: str, corners: bool)
     rows = []
     for i in range(4):
         terms = [
-            _values(x, [around[0][i], around[1][j]]) * weights[1][j][..., None] for j in range(4)
+            _gather_pixels(x, [around[0][i], around[1][j]]) * weights[1][j][..., None]
+            for j in range(4)
         ]
         rows.append(_sum(terms) * weights[0][i][..., None])
     return _channels_first(_sum(rows))
@@ -598,6 +606,6 @@ def _sample_linear(x: Tensor, at: list[Tensor], mode: str) -> Tensor:
             if mode != "nearest":
                 fraction = along - low if up else 1 - (along - low)
                 weight = fraction if weight is None else weight * fraction
-        value = _values(x, positions)
+        value = _gather_pixels(x, positions)
         terms.append(value if weight is None else value * weight[..., None])
     return _channels_first(_sum(terms))

@@ -12,12 +12,12 @@ __all__: list[str] = []
 
 Tensor: TypeAlias = dt.Tensor
 Sizes: TypeAlias = int | Sequence[int]
-NAMES = {1: ("length",), 2: ("h", "w"), 3: ("d", "h", "w")}
-LARGEST = 1 << 40
+AXIS_NAMES = {1: ("length",), 2: ("h", "w"), 3: ("d", "h", "w")}
+SIZE_MAX = 1 << 40
 LAYERS_MAX = 1 << 16  # a mistyped number must not create modules for hours
 
 
-def sizes(op: str, value: object, name: str, axes: int, least: int = 0) -> tuple[int, ...]:
+def check_sizes(op: str, value: object, name: str, axes: int, minimum: int = 0) -> tuple[int, ...]:
     """Return an int for each axis, from one int or one for each axis. Raises: ArgumentError."""
     values = arguments.integers(op, value, name)
     values = values * axes if len(values) == 1 else values
@@ -26,19 +26,19 @@ def sizes(op: str, value: object, name: str, axes: int, least: int = 0) -> tuple
             f"{op}: {name}={arguments.shown(value)} has {len(values)} sizes for {axes} axes; "
             f"give one or {axes}"
         )
-    if not all(least <= n < LARGEST for n in values):
+    if not all(minimum <= n < SIZE_MAX for n in values):
         raise dt.ArgumentError(
-            f"{op}: {name}={arguments.shown(value)}: sizes here are {least} or more"
+            f"{op}: {name}={arguments.shown(value)}: sizes here are {minimum} or more"
         )
     return values
 
 
-def counts(op: str, least: int = 0, **values: object) -> tuple[int, ...]:
+def check_counts(op: str, minimum: int = 0, **values: object) -> tuple[int, ...]:
     """Check sizes of a layer by name and return them. Raises: ArgumentTypeError, ArgumentError."""
-    return tuple([arguments.integer(op, n, name, least) for name, n in values.items()])
+    return tuple([arguments.integer(op, n, name, minimum) for name, n in values.items()])
 
 
-def probability(op: str, value: object, name: str) -> float:
+def check_probability(op: str, value: object, name: str) -> float:
     """Return a number from 0 to 1. Raises: ArgumentTypeError, ArgumentError."""
     number = arguments.number(op, value, name)
     if not 0.0 <= number <= 1.0:
@@ -50,9 +50,10 @@ def with_batch(op: str, x: object, axes: int) -> tuple[Tensor, bool]:
     """Return the input as (n, channels, *axes), and True if it has a batch. Raises: ShapeError."""
     tensor = required(op, x)
     if tensor.ndim not in (axes + 1, axes + 2):
-        wanted = "channels, " + ", ".join(NAMES[axes])
+        axis_names = "channels, " + ", ".join(AXIS_NAMES[axes])
         raise dt.ShapeError(
-            f"{op}: an input of shape {tensor.shape}; it is (n, {wanted}), or ({wanted}) of one"
+            f"{op}: an input of shape {tensor.shape}; it is (n, {axis_names}), or ({axis_names}) "
+            "of one"
         )
     if tensor.ndim == axes + 2:
         return tensor, True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments
 
-from .precision import floats, narrow
+from .precision import cast_like, require_floats
 
 if TYPE_CHECKING:
     from dovetail.extend import DTypeLike
@@ -31,7 +31,7 @@ def axis_of(op: str, x: Tensor, dim: int | None) -> int:
 
     Raises: AxisError, ArgumentTypeError.
     """
-    floats(op, x)
+    require_floats(op, x)
     if dim is None:
         return 0 if x.ndim in (0, 1, 3) else 1
     dim = arguments.integer(op, dim, "dim")
@@ -125,12 +125,12 @@ def gumbel_softmax(
     soft = dt.softmax((logits - dt.log(dt.maximum(-dt.log(u), least))) / tau, axis=axis)
     if not hard:
         return soft
-    classes = _along(dt.arange(logits.shape[axis], device=logits.device), axis, logits.ndim)
+    classes = _reshape_along(dt.arange(logits.shape[axis], device=logits.device), axis, logits.ndim)
     one = (classes == dt.expand_dims(dt.argmax(soft, axis=axis), axis)).astype(logits.dtype)
     return one - soft.detach() + soft
 
 
-def _along(x: Tensor, axis: int, ndim: int) -> Tensor:
+def _reshape_along(x: Tensor, axis: int, ndim: int) -> Tensor:
     """Return a vector as a tensor of `ndim` axes that extends along one axis."""
     return x.reshape((*(1,) * axis, x.size, *(1,) * (ndim - axis - 1)))
 
@@ -194,11 +194,11 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     >>> dt.nn.functional.cosine_similarity(x, y).tolist()
     [1.0, 1.0, 1.0]
     """
-    floats("cosine_similarity", x1, x2)
+    require_floats("cosine_similarity", x1, x2)
     a, b = dt.broadcast_arrays(x1, x2)
     axis = axis_of("cosine_similarity", a, dim)
     norms = dt.maximum(length(a, 2, axis, False), eps) * dt.maximum(length(b, 2, axis, False), eps)
-    return narrow((a * b).sum(axis=axis) / norms, x1)
+    return cast_like((a * b).sum(axis=axis) / norms, x1)
 
 
 def pairwise_distance(
@@ -216,6 +216,6 @@ def pairwise_distance(
     >>> dt.nn.functional.pairwise_distance(x, y, p=1.0, eps=0.0).tolist()
     [2.0, 2.0, 2.0]
     """
-    floats("pairwise_distance", x1, x2)
+    require_floats("pairwise_distance", x1, x2)
     p = arguments.number("pairwise_distance", p, "p")
-    return narrow(length(x1 - x2 + eps, p, -1, keepdim), x1)
+    return cast_like(length(x1 - x2 + eps, p, -1, keepdim), x1)

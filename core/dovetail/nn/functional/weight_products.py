@@ -7,7 +7,7 @@ from typing import TypeAlias
 import dovetail as dt
 from dovetail.extend import widen_halves
 
-from .precision import one_dtype, other_dtype, tensors
+from .precision import dtype_mismatch_error, require_same_dtype, require_tensors
 
 __all__ = ["bilinear", "linear"]
 
@@ -27,7 +27,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     >>> dt.nn.functional.linear(x, w).shape
     (2, 4)
     """
-    tensors("linear", input, weight)
+    require_tensors("linear", input, weight)
     if weight.ndim not in (1, 2) or input.ndim == 0 or input.shape[-1] != weight.shape[-1]:
         raise dt.ShapeError(
             f"linear: an input of shape {input.shape} has {_last(input)} features, and the weight "
@@ -35,7 +35,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             "(out, in)"
         )
     if weight.dtype is not (dtype := input.dtype):
-        raise other_dtype("linear", input, "weight", weight)
+        raise dtype_mismatch_error("linear", input, "weight", weight)
     product = input @ weight.T if weight.ndim == 2 else input @ weight
     if bias is None:
         return product
@@ -45,7 +45,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"is {weight.shape[:-1]}"
         )
     if bias.dtype is not dtype:
-        raise other_dtype("linear", input, "bias", bias)
+        raise dtype_mismatch_error("linear", input, "bias", bias)
     return product + bias
 
 
@@ -66,7 +66,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     >>> dt.nn.functional.bilinear(x, dt.ones((5, 2), device="reference"), w).shape
     (5, 4)
     """
-    tensors("bilinear", input1, input2, weight)
+    require_tensors("bilinear", input1, input2, weight)
     lead = input1.shape[:-1]
     features = (*input1.shape[-1:], *input2.shape[-1:])
     if weight.ndim != 3 or features != weight.shape[1:] or lead != input2.shape[:-1]:
@@ -74,7 +74,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"bilinear: inputs of shapes {input1.shape} and {input2.shape} with a weight of shape "
             f"{weight.shape}; they are (..., a), (..., b) and (out, a, b)"
         )
-    one_dtype("bilinear", input1, input2=input2, weight=weight, bias=bias)
+    require_same_dtype("bilinear", input1, input2=input2, weight=weight, bias=bias)
     return _contract(input1, input2, weight, bias)
 
 

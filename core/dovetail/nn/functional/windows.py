@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments
 
-from .sizes import Sizes, sizes
+from .sizes import Sizes, check_sizes
 
 __all__: list[str] = []
 
@@ -31,11 +31,11 @@ class Windows:
         ceil_mode: bool,
         axes: int,
     ) -> None:
-        self.kernel = sizes(op, kernel, "kernel_size", axes, 1)
+        self.kernel = check_sizes(op, kernel, "kernel_size", axes, 1)
         empty = stride is None or (isinstance(stride, (list, tuple)) and not stride)
-        self.stride = self.kernel if empty else sizes(op, stride, "stride", axes, 1)
-        self.padding = sizes(op, padding, "padding", axes)
-        self.dilation = sizes(op, dilation, "dilation", axes, 1)
+        self.stride = self.kernel if empty else check_sizes(op, stride, "stride", axes, 1)
+        self.padding = check_sizes(op, padding, "padding", axes)
+        self.dilation = check_sizes(op, dilation, "dilation", axes, 1)
         self.within = x.shape[-axes:]
         arguments.flag(op, ceil_mode, "ceil_mode")
         counts = []
@@ -102,24 +102,24 @@ class Windows:
         order = (*range(at), *range(at, at + 2 * rank, 2), *range(at + 1, at + 2 * rank, 2))
         return x.reshape((*lead, *split)).permute_dims(order)
 
-    def flat_indices(self, which: Tensor) -> Tensor:
+    def flat_indices(self, tap_number: Tensor) -> Tensor:
         """Return flat indices in the unpadded grid of one element of each window.
 
-        `which`: the number of the element in its window.
+        `tap_number`: the number of the element in its window.
         """
-        total, numbers = None, which.astype(dt.int64)
+        total, numbers = None, tap_number.astype(dt.int64)
         for a, (n, k, s, p, d) in enumerate(self._axes()):
             inner = math.prod(self.kernel[a + 1 :])
             tap = numbers // inner % k if a else numbers // inner
-            start = dt.arange(self.counts[a], dtype=dt.int64, device=which.device) * s - p
+            start = dt.arange(self.counts[a], dtype=dt.int64, device=tap_number.device) * s - p
             start = start.reshape((-1, *(1,) * (len(self.kernel) - a - 1)))
             at = dt.clip(tap * d + start, 0, n - 1)
             total = at if total is None else total * n + at
         assert total is not None
         return total
 
-    def scatter_sum(self, g: Tensor, which: Tensor | None = None) -> Tensor:
-        """Add the value of each window to all its elements, or only to element `which`.
+    def scatter_sum(self, g: Tensor, tap_number: Tensor | None = None) -> Tensor:
+        """Add the value of each window to all its elements, or only to element `tap_number`.
 
         Element u * stride + b of an axis is element a * stride + b of window u - a. Therefore each
         element gathers its values, in order of the windows, and nothing is scattered.
@@ -132,7 +132,7 @@ class Windows:
             widths.append((b, max(0, u - m)))
         unpadded = all(w == (0, 0) for w in widths)
         g = g if unpadded else dt.pad(g, widths)
-        which = which if unpadded or which is None else dt.pad(which, widths)
+        tap_number = tap_number if unpadded or tap_number is None else dt.pad(tap_number, widths)
         total: Tensor | None = None
         split = [n for pair in zip(reach, self.stride, strict=True) for n in pair]
         for back in product(*[range(b, -1, -1) for b in before]):
@@ -141,7 +141,9 @@ class Windows:
             column = (*lead, *[n for u in reach for n in (u, 1)])
             part = g[key].reshape(column)
             numbers = self._element_numbers(back, g.device)
-            is_hit = numbers >= 0 if which is None else which[key].reshape(column) == numbers
+            is_hit = (
+                numbers >= 0 if tap_number is None else tap_number[key].reshape(column) == numbers
+            )
             part = dt.where(is_hit, part, 0.0)
             total = part if total is None else total + part
         assert total is not None
@@ -169,8 +171,8 @@ class WindowMax(dt.autograd.Function):
     """The largest element of each window, and its number in the window."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, w: Windows, least: float) -> tuple[Tensor, Tensor]:
-        best, which = max_over_taps(w.taps(w.pad(x, least)), None)
+    def forward(ctx: Any, x: Tensor, w: Windows, fill: float) -> tuple[Tensor, Tensor]:
+        best, which = max_over_taps(w.taps(w.pad(x, fill)), None)
         ctx.windows = w
         ctx.save_for_backward(which)
         ctx.mark_non_differentiable(which)
@@ -235,7 +237,7 @@ def window_max(x: Tensor, w: Windows) -> tuple[Tensor, Tensor]:
     return max_over_taps(w.taps(w.pad(x, least)), None)
 
 
-def require_numbers(op: str, x: Tensor, kinds: str = "iuf") -> None:
+def require_dtype_kind(op: str, x: Tensor, kinds: str = "iuf") -> None:
     """Raise DTypeError for an input whose dtype is of another kind."""
     if x.dtype.kind not in kinds:
         what = "real numbers" if kinds == "iuf" else "floats"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import dovetail as dt
 
 from .. import functional as F
-from ..functional.sizes import counts
+from ..functional.sizes import check_counts
 from .module import Module
 from .parameter import Parameter
 
@@ -481,7 +481,7 @@ class PReLU(Module):
         dtype: DTypeLike = None,
     ) -> None:
         super().__init__()
-        (self.num_parameters,) = counts(type(self).__name__, num_parameters=num_parameters)
+        (self.num_parameters,) = check_counts(type(self).__name__, num_parameters=num_parameters)
         self.init = init
         self.weight = Parameter(dt.full((self.num_parameters,), init, dtype=dtype, device=device))
 

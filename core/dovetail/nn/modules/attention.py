@@ -8,8 +8,8 @@ import dovetail as dt
 
 from .. import init
 from ..functional.multi_head import multi_head_attention_forward
-from ..functional.precision import tensors
-from ..functional.sizes import counts, probability
+from ..functional.precision import require_tensors
+from ..functional.sizes import check_counts, check_probability
 from .linear import Linear
 from .module import Module
 from .parameter import Parameter
@@ -62,15 +62,15 @@ class MultiheadAttention(Module):
     ) -> None:
         super().__init__()
         op = type(self).__name__
-        embed_dim, num_heads = counts(op, 1, embed_dim=embed_dim, num_heads=num_heads)
+        embed_dim, num_heads = check_counts(op, 1, embed_dim=embed_dim, num_heads=num_heads)
         if embed_dim % num_heads:
             raise dt.ArgumentError(
                 f"{op}: embed_dim is a multiple of num_heads, and {embed_dim} is none of "
                 f"{num_heads}"
             )
         self.embed_dim, self.num_heads = embed_dim, num_heads
-        self.dropout = probability(op, dropout, "dropout")
-        self.kdim, self.vdim = counts(
+        self.dropout = check_probability(op, dropout, "dropout")
+        self.kdim, self.vdim = check_counts(
             op, kdim=embed_dim if kdim is None else kdim, vdim=embed_dim if vdim is None else vdim
         )
         self.batch_first, self.add_zero_attn = batch_first, add_zero_attn
@@ -119,12 +119,12 @@ class MultiheadAttention(Module):
         Masks are bool, True where a key is *not* seen, or floats that are added to scores.
         `is_causal`: query i sees keys up to i; `attn_mask` may be left out then.
         """
-        tensors(type(self).__name__, query, key, value)
+        require_tensors(type(self).__name__, query, key, value)
         batch_first = self.batch_first and query.ndim == 3
         operands = [query, key, value]
         if batch_first:  # operands that are one tensor stay one tensor
-            moved = {id(x): dt.moveaxis(x, 0, 1) for x in operands if x.ndim == 3}
-            operands = [moved.get(id(x), x) for x in operands]
+            transposed = {id(x): dt.moveaxis(x, 0, 1) for x in operands if x.ndim == 3}
+            operands = [transposed.get(id(x), x) for x in operands]
         out, weights = multi_head_attention_forward(
             operands[0],
             operands[1],

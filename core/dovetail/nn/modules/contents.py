@@ -20,14 +20,14 @@ Tensor: TypeAlias = dt.Tensor
 REGISTRIES = ("_parameters", "_buffers", "_modules")
 
 
-class Contents(Explained):
+class ModuleRegistry(Explained):
     """The attributes of a module that are parameters, buffers or modules, and their names."""
 
     training: bool
     _parameters: dict[str, Tensor | None]
     _buffers: dict[str, Tensor | None]
     _modules: dict[str, Module | None]
-    _passing: set[str]  # names of buffers that are not persistent
+    _non_persistent_names: set[str]  # names of buffers that are not persistent
 
     if TYPE_CHECKING:  # subclasses are modules, which are hashable
 
@@ -50,16 +50,16 @@ class Contents(Explained):
             return
         self.__dict__.pop(name, None)
         if registry == "_buffers" and isinstance(value, Buffer):
-            self._passing.discard(name)
+            self._non_persistent_names.discard(name)
             if not is_persistent(value):
-                self._passing.add(name)
+                self._non_persistent_names.add(name)
         self.__dict__[registry][name] = value
 
     def _registry_of(self, name: str, value: object) -> str:
         """Return the name of the dict in which a value belongs; "" for an ordinary attribute."""
         if isinstance(value, Parameter):
             return "_parameters"
-        if isinstance(value, Contents):
+        if isinstance(value, ModuleRegistry):
             return "_modules"
         if isinstance(value, Buffer):
             return "_buffers"
@@ -67,7 +67,7 @@ class Contents(Explained):
             if name in self.__dict__[registry]:
                 if value is None or (registry == "_buffers" and isinstance(value, dt.Tensor)):
                     return registry
-                raise dt.ArgumentTypeError(_refusal(self, name, registry, value))
+                raise dt.ArgumentTypeError(_wrong_kind_text(self, name, registry, value))
         return ""
 
     def __getattr__(self, name: str) -> Any:
@@ -82,7 +82,7 @@ class Contents(Explained):
         for registry in REGISTRIES:
             if name in self.__dict__[registry]:
                 del self.__dict__[registry][name]
-                self._passing.discard(name)
+                self._non_persistent_names.discard(name)
                 return
         object.__delattr__(self, name)
 
@@ -131,9 +131,9 @@ class Contents(Explained):
                 f"{type(tensor).__name__}; see dt.asarray"
             )
         self._buffers[name] = tensor
-        self._passing.discard(name)
+        self._non_persistent_names.discard(name)
         if not persistent:
-            self._passing.add(name)
+            self._non_persistent_names.add(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Register a module under a name, or None to reserve the name.
@@ -142,7 +142,7 @@ class Contents(Explained):
         that is neither a module nor None.
         """
         self._check_name("add_module", name, "_modules")
-        if module is not None and not isinstance(module, Contents):
+        if module is not None and not isinstance(module, ModuleRegistry):
             raise dt.ArgumentTypeError(
                 f"add_module: {name!r} is to be an nn.Module or None, not a {type(module).__name__}"
             )
@@ -208,7 +208,7 @@ class Contents(Explained):
     ) -> Iterator[tuple[str, Tensor]]:
         """Yield the tensors in a registry, with their names."""
         visited: set[int] = set()
-        modules: Iterable[tuple[str, Contents]] = [(prefix, self)]
+        modules: Iterable[tuple[str, ModuleRegistry]] = [(prefix, self)]
         if recurse:
             modules = self.named_modules(None, prefix, remove_duplicate)
         for path, module in modules:
@@ -263,18 +263,18 @@ class Contents(Explained):
         """
         if not target:
             raise dt.ArgumentError("set_submodule: the module itself cannot be set; give a name")
-        if not isinstance(module, Contents):
+        if not isinstance(module, ModuleRegistry):
             raise dt.ArgumentTypeError(f"set_submodule: needs a Module, not {module!r:.80}")
         where, _, name = target.rpartition(".")
-        home = self.get_submodule(where)
-        if not hasattr(home, name):
+        parent = self.get_submodule(where)
+        if not hasattr(parent, name):
             if strict:
                 raise AttributeError(f"{where or type(self).__name__} has no module {name!r}")
-            home.add_module(name, module)
-        elif name in home._modules:
-            home._modules[name] = module
+            parent.add_module(name, module)
+        elif name in parent._modules:
+            parent._modules[name] = module
         else:
-            raise AttributeError(f"{target} is a {type(getattr(home, name)).__name__}, no module")
+            raise AttributeError(f"{target} is a {type(getattr(parent, name)).__name__}, no module")
 
     def get_parameter(self, target: str) -> Tensor:
         """Return the parameter with a name such as "layers.0.weight".
@@ -298,7 +298,7 @@ class Contents(Explained):
         return tensor
 
 
-def _refusal(module: object, name: str, registry: str, value: object) -> str:
+def _wrong_kind_text(module: object, name: str, registry: str, value: object) -> str:
     """Return the error text for a value that cannot replace an attribute of another kind."""
     subject = f"{type(module).__name__}.{name} is a "
     if registry == "_parameters":

@@ -10,7 +10,7 @@ from dovetail.extend import DeviceLike, DTypeLike, arguments
 
 from ..functional import convolution as functions
 from ..functional.resampling import pad
-from ..functional.sizes import Sizes, sizes
+from ..functional.sizes import Sizes, check_sizes
 from .module import Module
 from .parameter import Parameter
 
@@ -53,18 +53,18 @@ class _Convolution(Module):
     ) -> None:
         super().__init__()
         op, axes = type(self).__name__, self.axes
-        (self.in_channels,) = sizes(op, in_channels, "in_channels", 1, 1)
-        (self.out_channels,) = sizes(op, out_channels, "out_channels", 1, 1)
-        (self.groups,) = sizes(op, groups, "groups", 1, 1)
+        (self.in_channels,) = check_sizes(op, in_channels, "in_channels", 1, 1)
+        (self.out_channels,) = check_sizes(op, out_channels, "out_channels", 1, 1)
+        (self.groups,) = check_sizes(op, groups, "groups", 1, 1)
         for name in ("in_channels", "out_channels"):
             if getattr(self, name) % self.groups:
                 raise dt.ArgumentError(
                     f"{op}: {name}={getattr(self, name)} do not fall into groups={self.groups}"
                 )
-        self.kernel_size = sizes(op, kernel_size, "kernel_size", axes, 1)
-        self.stride = sizes(op, stride, "stride", axes, 1)
-        self.dilation = sizes(op, dilation, "dilation", axes, 1)
-        self.output_padding = sizes(op, output_padding, "output_padding", axes)
+        self.kernel_size = check_sizes(op, kernel_size, "kernel_size", axes, 1)
+        self.stride = check_sizes(op, stride, "stride", axes, 1)
+        self.dilation = check_sizes(op, dilation, "dilation", axes, 1)
+        self.output_padding = check_sizes(op, output_padding, "output_padding", axes)
         self.padding = self._padding(op, padding)
         allowed = PADDING_MODES[:1] if self.transposed else PADDING_MODES
         self.padding_mode = arguments.choice(op, padding_mode, "padding_mode", allowed)
@@ -84,7 +84,7 @@ class _Convolution(Module):
 
     def _padding(self, op: str, padding: Sizes | str) -> tuple[int, ...] | str:
         if not isinstance(padding, str):
-            return sizes(op, padding, "padding", self.axes)
+            return check_sizes(op, padding, "padding", self.axes)
         arguments.choice(op, padding, "padding", ("same", "valid"))
         if padding == "same" and any(s != 1 for s in self.stride):
             raise dt.ArgumentError(f"{op}: padding='same' with stride={self.stride}: there it is 1")
@@ -177,7 +177,7 @@ class _Transposed(_Convolution):
         """Return the output padding that results in sizes `output_size`. Raises: ShapeError."""
         op = type(self).__name__
         values = arguments.integers(op, output_size, "output_size")[-self.axes :]
-        requested, output_padding = sizes(op, values, "output_size", self.axes, 1), []
+        requested, output_padding = check_sizes(op, values, "output_size", self.axes, 1), []
         assert not isinstance(self.padding, str)
         for a, n in enumerate(x.shape[-self.axes :]):
             least = (n - 1) * self.stride[a] - 2 * self.padding[a]

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import dovetail as dt
 
 from .. import functional as F
-from ..functional.sizes import probability
+from ..functional.sizes import check_probability
 from .module import Module
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
@@ -20,7 +20,7 @@ class _Dropout(Module):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        self.p, self.inplace = probability(type(self).__name__, p, "p"), inplace
+        self.p, self.inplace = check_probability(type(self).__name__, p, "p"), inplace
 
     def extra_repr(self) -> str:
         """Return the options that `repr` shows."""

@@ -9,7 +9,7 @@ from dovetail.extend import arguments
 
 from .. import functional as F
 from .. import init
-from ..functional.sizes import counts
+from ..functional.sizes import check_counts
 from .linear import empty_parameter
 from .module import Module
 from .parameter import Parameter
@@ -27,7 +27,7 @@ class _Table(Module):
 
     weight: Tensor
 
-    def _make(
+    def _create_weight(
         self,
         rows: int,
         columns: int,
@@ -92,12 +92,14 @@ class Embedding(_Table):
         dtype: DTypeLike = None,
     ) -> None:
         super().__init__()
-        self.num_embeddings, self.embedding_dim = counts(
+        self.num_embeddings, self.embedding_dim = check_counts(
             type(self).__name__, num_embeddings=num_embeddings, embedding_dim=embedding_dim
         )
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
-        self._make(num_embeddings, embedding_dim, padding_idx, _weight, not _freeze, device, dtype)
+        self._create_weight(
+            num_embeddings, embedding_dim, padding_idx, _weight, not _freeze, device, dtype
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply `dt.nn.functional.embedding`."""
@@ -190,13 +192,15 @@ class EmbeddingBag(_Table):
         dtype: DTypeLike = None,
     ) -> None:
         super().__init__()
-        self.num_embeddings, self.embedding_dim = counts(
+        self.num_embeddings, self.embedding_dim = check_counts(
             type(self).__name__, num_embeddings=num_embeddings, embedding_dim=embedding_dim
         )
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self.mode, self.include_last_offset = mode, include_last_offset
-        self._make(num_embeddings, embedding_dim, padding_idx, _weight, True, device, dtype)
+        self._create_weight(
+            num_embeddings, embedding_dim, padding_idx, _weight, True, device, dtype
+        )
 
     def forward(
         self,

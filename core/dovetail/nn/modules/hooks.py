@@ -17,12 +17,12 @@ Tensor: TypeAlias = dt.Tensor
 Hook: TypeAlias = Callable[..., Any]
 Gradients: TypeAlias = tuple["Tensor | None", ...]
 
-KINDS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+HOOK_DICTS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 _PACKAGE = __name__.partition(".")[0] + "."
 _keys = count()
 
 
-class Handle:
+class ModuleHookHandle:
     """A handle that removes a hook: by `remove()`, or at the end of a `with` block."""
 
     def __init__(self, hooks: dict[int, Any], key: int) -> None:
@@ -32,7 +32,7 @@ class Handle:
         """Remove the hook, if it is still registered."""
         self.hooks.pop(self.key, None)
 
-    def __enter__(self) -> Handle:
+    def __enter__(self) -> ModuleHookHandle:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -40,21 +40,21 @@ class Handle:
 
 
 def register_hook(
-    op: str, hooks: dict[int, Any], hook: object, entry: Any, first: bool = False
-) -> Handle:
+    op: str, hooks: dict[int, Any], hook: object, entry: Any, prepend: bool = False
+) -> ModuleHookHandle:
     """Register a hook and return its handle. Raises: ArgumentTypeError if it is not callable.
 
-    `entry`: the value to store in `hooks`. `first`: before all other hooks.
+    `entry`: the value to store in `hooks`. `prepend`: before all other hooks.
     """
     if not callable(hook):
         raise dt.ArgumentTypeError(f"{op}: a hook is a function, not a {type(hook).__name__}")
     key = next(_keys)
     hooks[key] = entry
-    if first:
+    if prepend:
         others = [k for k in hooks if k != key]
         for k in others:  # move the others behind it
             hooks[k] = hooks.pop(k)
-    return Handle(hooks, key)
+    return ModuleHookHandle(hooks, key)
 
 
 class Hooked(Explained):
@@ -90,7 +90,7 @@ class Hooked(Explained):
 
     def register_forward_pre_hook(
         self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
-    ) -> Handle:
+    ) -> ModuleHookHandle:
         """Call `hook(module, args)` before forward; return a handle to remove it.
 
         The hook returns None, or new arguments for forward. `with_kwargs`: call
@@ -107,7 +107,7 @@ class Hooked(Explained):
         prepend: bool = False,
         with_kwargs: bool = False,
         always_call: bool = False,
-    ) -> Handle:
+    ) -> ModuleHookHandle:
         """Call `hook(module, args, result)` after forward; return a handle to remove it.
 
         The hook returns None, or a new result. `with_kwargs`: call
@@ -118,7 +118,9 @@ class Hooked(Explained):
         entry = (hook, with_kwargs, always_call)
         return register_hook("register_forward_hook", self._forward_hooks, hook, entry, prepend)
 
-    def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> Handle:
+    def register_full_backward_pre_hook(
+        self, hook: Hook, prepend: bool = False
+    ) -> ModuleHookHandle:
         """Call `hook(module, grad_output)` when gradients reach the module's results.
 
         The hook gets a tuple of gradients, and returns None or new gradients.
@@ -127,7 +129,7 @@ class Hooked(Explained):
         hooks = self._backward_pre_hooks
         return register_hook("register_full_backward_pre_hook", hooks, hook, hook, prepend)
 
-    def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> Handle:
+    def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> ModuleHookHandle:
         """Call `hook(module, grad_input, grad_output)` when gradients leave the module.
 
         The gradients are tuples, for the positional arguments and for the results; None stands for
@@ -138,49 +140,49 @@ class Hooked(Explained):
         return register_hook("register_full_backward_hook", hooks, hook, hook, prepend)
 
 
-def _call_with_hooks(module: Hooked, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def _call_with_hooks(module: Hooked, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a module with its hooks; if it raises, call the hooks with `always_call`."""
     called: set[int] = set()
     try:
-        return _call_forward(module, inputs, named, called)
+        return _call_forward(module, inputs, kwargs, called)
     except Exception:
         for key, (hook, with_named, always) in [*module._forward_hooks.items()]:
             if always and key not in called:
-                hook(module, inputs, named, None) if with_named else hook(module, inputs, None)
+                hook(module, inputs, kwargs, None) if with_named else hook(module, inputs, None)
         raise
 
 
 def _call_forward(
-    module: Hooked, inputs: tuple[Any, ...], named: dict[str, Any], called: set[int]
+    module: Hooked, inputs: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]
 ) -> Any:
     """Call the pre-hooks, forward and the hooks; add the keys of hooks to `called`."""
     for pre_hook, with_named in [*module._forward_pre_hooks.values()]:
-        inputs, named = _apply_pre_hook(module, pre_hook, with_named, inputs, named)
+        inputs, kwargs = _apply_pre_hook(module, pre_hook, with_named, inputs, kwargs)
     has_backward_hooks = module._backward_hooks or module._backward_pre_hooks
     backward = BackwardHooks(module) if has_backward_hooks else None
     if backward is not None:
-        inputs = backward.through_inputs(inputs)
-    result = module.forward(*inputs, **named)
+        inputs = backward.gate_inputs(inputs)
+    result = module.forward(*inputs, **kwargs)
     for key, (hook, with_named, _) in [*module._forward_hooks.items()]:
         called.add(key)
-        args = (inputs, named, result) if with_named else (inputs, result)
+        args = (inputs, kwargs, result) if with_named else (inputs, result)
         changed = hook(module, *args)
         result = result if changed is None else changed
-    return result if backward is None else backward.through_results(result)
+    return result if backward is None else backward.gate_results(result)
 
 
 def _apply_pre_hook(
-    module: Hooked, hook: Hook, with_named: bool, inputs: tuple[Any, ...], named: dict[str, Any]
+    module: Hooked, hook: Hook, with_kwargs: bool, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments for forward after a pre-hook."""
-    if not with_named:
+    if not with_kwargs:
         changed = hook(module, inputs)
         if changed is not None:
             inputs = changed if isinstance(changed, tuple) else (changed,)
-        return inputs, named
-    changed = hook(module, inputs, named)
+        return inputs, kwargs
+    changed = hook(module, inputs, kwargs)
     if changed is None:
-        return inputs, named
+        return inputs, kwargs
     if not (isinstance(changed, tuple) and len(changed) == 2):
         raise dt.ArgumentTypeError(
             f"{type(module).__name__}: a forward pre-hook with_kwargs returns None or (args, "
@@ -194,55 +196,65 @@ class BackwardHooks:
 
     def __init__(self, module: Hooked) -> None:
         self.module = module
-        self.before = [*module._backward_pre_hooks.values()]
+        self.pre_hooks = [*module._backward_pre_hooks.values()]
         self.after = [*module._backward_hooks.values()]
-        self.arriving: Gradients | None = None
-        self.at: list[int] = []  # positions of arguments that are tensors with gradients
-        self.count = 0
+        self.output_gradients: Gradients | None = None
+        self.input_positions: list[
+            int
+        ] = []  # positions of arguments that are tensors with gradients
+        self.input_count = 0
 
-    def through_inputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    def gate_inputs(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the arguments, with a gate that shows their gradients to the hooks."""
-        self.count = len(inputs)
+        self.input_count = len(inputs)
         if not self.after or not dt.is_grad_enabled():
             return inputs
-        self.at = [i for i, x in enumerate(inputs) if type(x) is dt.Tensor and x.requires_grad]
-        if not self.at:
+        self.input_positions = [
+            i for i, x in enumerate(inputs) if type(x) is dt.Tensor and x.requires_grad
+        ]
+        if not self.input_positions:
             return inputs
-        gated = _Gate.apply(self.leave, *[inputs[i] for i in self.at])
+        gated = _Gate.apply(self.on_input_gradients, *[inputs[i] for i in self.input_positions])
         new_inputs = list(inputs)
-        for i, x in zip(self.at, gated, strict=True):
+        for i, x in zip(self.input_positions, gated, strict=True):
             new_inputs[i] = x
         return tuple(new_inputs)
 
-    def through_results(self, result: Any) -> Any:
+    def gate_results(self, result: Any) -> Any:
         """Return the results, with a gate that shows their gradients to the hooks."""
         every = result if isinstance(result, tuple) else (result,)
         at = [i for i, y in enumerate(every) if type(y) is dt.Tensor and y.requires_grad]
         if not at or not dt.is_grad_enabled():
             return result
-        gated = _Gate.apply(lambda g: self.arrive(g, at, len(every)), *[every[i] for i in at])
+        gated = _Gate.apply(
+            lambda g: self.on_output_gradients(g, at, len(every)), *[every[i] for i in at]
+        )
         results = list(every)
         for i, y in zip(at, gated, strict=True):
             results[i] = y
         return tuple(results) if isinstance(result, tuple) else results[0]
 
-    def arrive(self, gradients: Gradients, at: list[int], n: int) -> Gradients:
+    def on_output_gradients(self, gradients: Gradients, at: list[int], n: int) -> Gradients:
         """Run the hooks on the gradients of the results."""
         arriving = _scatter(gradients, at, n)
-        for hook in self.before:
+        for hook in self.pre_hooks:
             arriving = _apply_change(arriving, hook(self.module, arriving), "pre-hook")
-        self.arriving = arriving
-        if not self.at:  # no argument has a gradient, so `leave` will not be called
+        self.output_gradients = arriving
+        if (
+            not self.input_positions
+        ):  # no argument has a gradient, so `on_input_gradients` will not be called
             for hook in self.after:
-                hook(self.module, (None,) * self.count, arriving)
+                hook(self.module, (None,) * self.input_count, arriving)
         return tuple([arriving[i] for i in at])
 
-    def leave(self, gradients: Gradients) -> Gradients:
+    def on_input_gradients(self, gradients: Gradients) -> Gradients:
         """Run the hooks on the gradients of the arguments."""
-        leaving = _scatter(gradients, self.at, self.count)
+        leaving = _scatter(gradients, self.input_positions, self.input_count)
         for hook in self.after:
-            leaving = _apply_change(leaving, hook(self.module, leaving, self.arriving), "hook")
-        return tuple([leaving[i] for i in self.at])
+            leaving = _apply_change(
+                leaving, hook(self.module, leaving, self.output_gradients), "hook"
+            )
+        return tuple([leaving[i] for i in self.input_positions])
 
 
 def _scatter(gradients: Gradients, at: list[int], n: int) -> Gradients:
@@ -271,9 +283,9 @@ class _Gate(dt.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, look: Callable[[Gradients], Gradients], *tensors: Tensor
+        ctx: Any, hook: Callable[[Gradients], Gradients], *tensors: Tensor
     ) -> tuple[Tensor, ...]:
-        ctx.look = look
+        ctx.look = hook
         return tensors
 
     @staticmethod

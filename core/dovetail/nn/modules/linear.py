@@ -9,7 +9,7 @@ import dovetail as dt
 
 from .. import functional as F
 from .. import init
-from ..functional.sizes import counts
+from ..functional.sizes import check_counts
 from .module import Module
 from .parameter import Parameter
 
@@ -50,7 +50,7 @@ class Linear(Module):
         dtype: DTypeLike = None,
     ) -> None:
         super().__init__()
-        self.in_features, self.out_features = counts(
+        self.in_features, self.out_features = check_counts(
             type(self).__name__, in_features=in_features, out_features=out_features
         )
         self.weight = empty_parameter((out_features, in_features), device, dtype)
@@ -102,8 +102,8 @@ class Bilinear(Module):
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        (self.in1_features,) = counts(name, 1, in1_features=in1_features)
-        self.in2_features, self.out_features = counts(
+        (self.in1_features,) = check_counts(name, 1, in1_features=in1_features)
+        self.in2_features, self.out_features = check_counts(
             name, in2_features=in2_features, out_features=out_features
         )
         self.weight = empty_parameter((out_features, in1_features, in2_features), device, dtype)

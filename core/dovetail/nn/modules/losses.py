@@ -11,7 +11,7 @@ from typing import TypeAlias
 import dovetail as dt
 
 from .. import functional as F
-from ..functional.reductions import reduction_of
+from ..functional.reductions import resolve_reduction
 from .module import Module
 
 __all__ = [
@@ -52,7 +52,7 @@ class _Loss(Module):
         super().__init__()
         others = ("batchmean",) if isinstance(self, KLDivLoss) else ()
         name = type(self).__name__
-        self.reduction = reduction_of(name, reduction, size_average, reduce, others)
+        self.reduction = resolve_reduction(name, reduction, size_average, reduce, others)
 
 
 class _Weighted(_Loss):
@@ -452,7 +452,7 @@ class CosineEmbeddingLoss(_Margin):
         )
 
 
-def _positive(name: str, margin: float) -> float:
+def _check_positive(name: str, margin: float) -> float:
     if margin <= 0:
         raise dt.ArgumentError(f"{name}: margin is positive, not {margin}")
     return margin
@@ -478,7 +478,7 @@ class TripletMarginLoss(_Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(size_average, reduce, reduction)
-        self.margin, self.p = _positive("TripletMarginLoss", margin), p
+        self.margin, self.p = _check_positive("TripletMarginLoss", margin), p
         self.eps, self.swap = eps, swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
@@ -514,7 +514,7 @@ class TripletMarginWithDistanceLoss(_Loss):
     ) -> None:
         super().__init__(reduction=reduction)
         self.distance_function = distance_function or PairwiseDistance()
-        self.margin, self.swap = _positive("TripletMarginWithDistanceLoss", margin), swap
+        self.margin, self.swap = _check_positive("TripletMarginWithDistanceLoss", margin), swap
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         """Apply `dt.nn.functional.triplet_margin_with_distance_loss`."""

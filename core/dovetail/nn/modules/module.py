@@ -37,9 +37,9 @@ class Module(Hooked, Stateful, Movable):
     captured_for: ClassVar = ("training",)  # attributes that captures depend on: docs/jit.md
 
     def __init__(self) -> None:
-        for name in (*REGISTRIES, *hooks.KINDS, *state.KINDS):
+        for name in (*REGISTRIES, *hooks.HOOK_DICTS, *state.KINDS):
             object.__setattr__(self, name, {})
-        object.__setattr__(self, "_passing", set())
+        object.__setattr__(self, "_non_persistent_names", set())
         object.__setattr__(self, "training", True)
 
     def forward(self, *inputs: Any, **named: Any) -> Any:

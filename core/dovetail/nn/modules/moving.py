@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import dovetail as dt
 
-from .contents import Contents
+from .contents import ModuleRegistry
 
 if TYPE_CHECKING:
     from dovetail.extend import DeviceLike, DTypeLike
@@ -17,7 +17,7 @@ __all__: list[str] = []
 Tensor: TypeAlias = dt.Tensor
 
 
-class Movable(Contents):
+class Movable(ModuleRegistry):
     """Methods that change the device or dtype of all tensors of a module.
 
     Each tensor stays the same object over other memory (`x.set_(y)`), so optimisers and other
@@ -132,16 +132,16 @@ def _convert(x: Tensor, device: dt.Device | None, dtype: dt.DType | None) -> Ten
 
 
 def _target(
-    args: tuple[Any, ...], named: dict[str, Any]
+    args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[dt.Device | None, dt.DType | None]:
     """Return the device and the dtype that the arguments of `to` request."""
-    values = [*args, named.get("other"), named.get("dtype"), named.get("device")]
-    unknown = {*named} - {"other", "dtype", "device", "non_blocking", "tensor", "memory_format"}
+    values = [*args, kwargs.get("other"), kwargs.get("dtype"), kwargs.get("device")]
+    unknown = {*kwargs} - {"other", "dtype", "device", "non_blocking", "tensor", "memory_format"}
     if unknown:
         raise dt.ArgumentTypeError(f"Module.to: has no parameter {sorted(unknown)[0]!r}")
     device: dt.Device | None = None
     dtype: dt.DType | None = None
-    for x in [*values, named.get("tensor")]:
+    for x in [*values, kwargs.get("tensor")]:
         if isinstance(x, dt.Tensor):
             device, dtype = x.device, x.dtype
         elif isinstance(x, dt.DType):

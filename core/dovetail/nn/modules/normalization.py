@@ -10,7 +10,7 @@ from dovetail.extend import arguments
 
 from .. import functional as F
 from .. import init
-from ..functional.sizes import counts
+from ..functional.sizes import check_counts
 from .linear import empty_parameter
 from .module import Module
 
@@ -127,8 +127,10 @@ class RMSNorm(_Affine):
         super().__init__()
         self.normalized_shape = _shape(type(self).__name__, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        made = empty_parameter(self.normalized_shape, device, dtype) if elementwise_affine else None
-        self.register_parameter("weight", made)
+        weight = (
+            empty_parameter(self.normalized_shape, device, dtype) if elementwise_affine else None
+        )
+        self.register_parameter("weight", weight)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -172,8 +174,8 @@ class GroupNorm(_Affine):
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        (self.num_groups,) = counts(name, 1, num_groups=num_groups)
-        (self.num_channels,) = counts(name, num_channels=num_channels)
+        (self.num_groups,) = check_counts(name, 1, num_groups=num_groups)
+        (self.num_channels,) = check_counts(name, num_channels=num_channels)
         if self.num_channels % self.num_groups:
             raise dt.ArgumentError(
                 f"{name}: {num_channels} channels are not {num_groups} groups of equal size"
@@ -219,7 +221,7 @@ class LocalResponseNorm(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-class _Tracked(_Affine):
+class _RunningStatsNorm(_Affine):
     """The base of normalisations with optional running statistics of channels."""
 
     running_mean: Tensor | None
@@ -239,7 +241,7 @@ class _Tracked(_Affine):
         bias: bool,
     ) -> None:
         super().__init__()
-        (self.num_features,) = counts(type(self).__name__, num_features=num_features)
+        (self.num_features,) = check_counts(type(self).__name__, num_features=num_features)
         self.eps, self.momentum = eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         self._make_affine((num_features,), affine, affine and bias, device, dtype)
@@ -275,7 +277,7 @@ class _Tracked(_Affine):
             f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
-    def _require(self, input: Tensor) -> None:
+    def _check_input(self, input: Tensor) -> None:
         if input.ndim not in self.DIMENSIONS:
             allowed = " or ".join(map(str, self.DIMENSIONS))
             raise dt.ShapeError(
@@ -292,7 +294,7 @@ class _Tracked(_Affine):
         return 0.0 if self.momentum is None else self.momentum
 
 
-class _BatchNorm(_Tracked):
+class _BatchNorm(_RunningStatsNorm):
     """Mean 0 and variance 1 in each channel."""
 
     def __init__(
@@ -313,7 +315,7 @@ class _BatchNorm(_Tracked):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply `dt.nn.functional.batch_norm`."""
-        self._require(input)
+        self._check_input(input)
         momentum = self._momentum(input)
         mean, var = self.running_mean, self.running_var
         by_batch = self.training or (mean is None and var is None)
@@ -366,7 +368,7 @@ class BatchNorm3d(_BatchNorm):
     DIMENSIONS = (5,)
 
 
-class _InstanceNorm(_Tracked):
+class _InstanceNorm(_RunningStatsNorm):
     """Mean 0 and variance 1 in each channel of each example."""
 
     def __init__(
@@ -387,9 +389,9 @@ class _InstanceNorm(_Tracked):
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply `dt.nn.functional.instance_norm`; an input may have no batch."""
-        self._require(input)
-        alone = input.ndim == min(self.DIMENSIONS)
-        x = dt.expand_dims(input, 0) if alone else input
+        self._check_input(input)
+        is_unbatched = input.ndim == min(self.DIMENSIONS)
+        x = dt.expand_dims(input, 0) if is_unbatched else input
         if x.shape[1] != self.num_features and (self.affine or self.track_running_stats):
             raise dt.ShapeError(
                 f"{type(self).__name__}: an input of shape {input.shape} has {x.shape[1]} "
@@ -405,7 +407,7 @@ class _InstanceNorm(_Tracked):
             0.0 if self.momentum is None else self.momentum,
             self.eps,
         )
-        return y.squeeze(0) if alone else y
+        return y.squeeze(0) if is_unbatched else y
 
 
 class InstanceNorm1d(_InstanceNorm):

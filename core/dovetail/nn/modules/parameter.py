@@ -14,7 +14,7 @@ import dovetail as dt
 __all__ = ["Buffer", "Parameter"]
 
 
-class _Marks:
+class _WeakTensorSet:
     """A set of mark_parameter tensors that holds weak references."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ def _remove_dead(refs: dict[int, weakref.ref[dt.Tensor]], key: int, dead: object
         refs.pop(key, None)
 
 
-_PARAMETERS, _BUFFERS, _NOT_PERSISTENT = _Marks(), _Marks(), _Marks()
+_PARAMETERS, _BUFFERS, _NOT_PERSISTENT = _WeakTensorSet(), _WeakTensorSet(), _WeakTensorSet()
 
 
 class _IsParameter(type):

@@ -8,8 +8,8 @@ import dovetail as dt
 from dovetail.extend import arguments
 
 from ..functional import adaptive, pooling
-from ..functional.adaptive import Found, Output
-from ..functional.sizes import Sizes, sizes
+from ..functional.adaptive import MaxPoolResult, OutputSize
+from ..functional.sizes import Sizes, check_sizes
 from .module import Module
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
 Tensor: TypeAlias = dt.Tensor
 
 
-def _check(
+def _check_window(
     op: str,
     axes: int,
     kernel_size: Sizes,
@@ -45,11 +45,11 @@ def _check(
     dilation: Sizes = 1,
 ) -> None:
     """Raise an error for options that windows cannot have."""
-    sizes(op, kernel_size, "kernel_size", axes, 1)
+    check_sizes(op, kernel_size, "kernel_size", axes, 1)
     if stride is not None:
-        sizes(op, stride, "stride", axes, 1)
-    sizes(op, padding, "padding", axes)
-    sizes(op, dilation, "dilation", axes, 1)
+        check_sizes(op, stride, "stride", axes, 1)
+    check_sizes(op, padding, "padding", axes)
+    check_sizes(op, dilation, "dilation", axes, 1)
 
 
 class _MaxPool(Module):
@@ -66,15 +66,15 @@ class _MaxPool(Module):
     ) -> None:
         super().__init__()
         op = type(self).__name__
-        _check(op, self.axes, kernel_size, stride, padding, dilation)
+        _check_window(op, self.axes, kernel_size, stride, padding, dilation)
         self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
         self.padding, self.dilation = padding, dilation
         self.return_indices = arguments.flag(op, return_indices, "return_indices")
         self.ceil_mode = arguments.flag(op, ceil_mode, "ceil_mode")
 
-    def forward(self, input: Tensor) -> Found:
+    def forward(self, input: Tensor) -> MaxPoolResult:
         """Return the largest elements, and with `return_indices` their indices."""
-        result: Found = getattr(pooling, f"max_pool{self.axes}d")(
+        result: MaxPoolResult = getattr(pooling, f"max_pool{self.axes}d")(
             input,
             self.kernel_size,
             self.stride,
@@ -107,7 +107,7 @@ class _AvgPool(Module):
     ) -> None:
         super().__init__()
         op = type(self).__name__
-        _check(op, self.axes, kernel_size, stride, padding)
+        _check_window(op, self.axes, kernel_size, stride, padding)
         self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
         self.padding = padding
         self.ceil_mode = arguments.flag(op, ceil_mode, "ceil_mode")
@@ -139,7 +139,7 @@ class _LPPool(Module):
     ) -> None:
         super().__init__()
         op = type(self).__name__
-        _check(op, self.axes, kernel_size, stride)
+        _check_window(op, self.axes, kernel_size, stride)
         self.norm_type, self.kernel_size, self.stride = norm_type, kernel_size, stride
         self.ceil_mode = arguments.flag(op, ceil_mode, "ceil_mode")
 
@@ -163,9 +163,11 @@ class _MaxUnpool(Module):
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
         super().__init__()
         op, axes = type(self).__name__, self.axes
-        self.kernel_size = sizes(op, kernel_size, "kernel_size", axes, 1)
-        self.stride = self.kernel_size if stride is None else sizes(op, stride, "stride", axes, 1)
-        self.padding = sizes(op, padding, "padding", axes)
+        self.kernel_size = check_sizes(op, kernel_size, "kernel_size", axes, 1)
+        self.stride = (
+            self.kernel_size if stride is None else check_sizes(op, stride, "stride", axes, 1)
+        )
+        self.padding = check_sizes(op, padding, "padding", axes)
 
     def forward(
         self, input: Tensor, indices: Tensor, output_size: tuple[int, ...] | None = None
@@ -184,7 +186,7 @@ class _MaxUnpool(Module):
 class _AdaptiveAvg(Module):
     axes: ClassVar[int] = 0
 
-    def __init__(self, output_size: Output) -> None:
+    def __init__(self, output_size: OutputSize) -> None:
         super().__init__()
         self.output_size = output_size
 
@@ -202,15 +204,15 @@ class _AdaptiveAvg(Module):
 class _AdaptiveMax(Module):
     axes: ClassVar[int] = 0
 
-    def __init__(self, output_size: Output, return_indices: bool = False) -> None:
+    def __init__(self, output_size: OutputSize, return_indices: bool = False) -> None:
         super().__init__()
         self.output_size = output_size
         self.return_indices = arguments.flag(type(self).__name__, return_indices, "return_indices")
 
-    def forward(self, input: Tensor) -> Found:
+    def forward(self, input: Tensor) -> MaxPoolResult:
         """Return the largest elements, and with `return_indices` their indices."""
         call = getattr(adaptive, f"adaptive_max_pool{self.axes}d")
-        result: Found = call(input, self.output_size, self.return_indices)
+        result: MaxPoolResult = call(input, self.output_size, self.return_indices)
         return result
 
     def extra_repr(self) -> str:
@@ -283,9 +285,9 @@ class AvgPool1d(_AvgPool):
     ) -> None:
         super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
         op = type(self).__name__
-        self.kernel_size = sizes(op, self.kernel_size, "kernel_size", 1, 1)
-        self.stride = sizes(op, self.stride, "stride", 1, 1)
-        self.padding = sizes(op, self.padding, "padding", 1)
+        self.kernel_size = check_sizes(op, self.kernel_size, "kernel_size", 1, 1)
+        self.stride = check_sizes(op, self.stride, "stride", 1, 1)
+        self.padding = check_sizes(op, self.padding, "padding", 1)
 
 
 class AvgPool2d(_AvgPool):

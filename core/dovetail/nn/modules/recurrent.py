@@ -12,8 +12,8 @@ from dovetail.extend import arguments
 from .. import init
 from ..functional import recurrent as steps
 from ..functional.dropouts import dropout as apply_dropout
-from ..functional.precision import tensors
-from ..functional.sizes import LAYERS_MAX, counts, probability
+from ..functional.precision import require_tensors
+from ..functional.sizes import LAYERS_MAX, check_counts, check_probability
 from ..utils.rnn import PackedSequence
 from .module import Module
 from .parameter import Parameter
@@ -27,7 +27,7 @@ Tensor: TypeAlias = dt.Tensor
 MODES = {"tanh": "RNN_TANH", "relu": "RNN_RELU"}
 
 
-def _count(name: str, what: str, value: object) -> int:
+def _check_count(name: str, what: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise dt.ArgumentTypeError(f"{name}: {what} is an int, not {value!r}")
     if value < 1:
@@ -35,7 +35,7 @@ def _count(name: str, what: str, value: object) -> int:
     return value
 
 
-def _weight(shape: Sequence[int], device: DeviceLike, dtype: DTypeLike) -> Tensor:
+def _uninitialized_parameter(shape: Sequence[int], device: DeviceLike, dtype: DTypeLike) -> Tensor:
     return Parameter(dt.empty(tuple(shape), dtype=dtype, device=device))
 
 
@@ -79,14 +79,14 @@ class RNNBase(Module):
         if mode not in steps.GATES:
             raise dt.ArgumentError(f"{name}: mode is one of {', '.join(steps.GATES)}, not {mode!r}")
         self.mode = mode
-        self.input_size = _count(name, "input_size", input_size)
-        self.hidden_size = _count(name, "hidden_size", hidden_size)
+        self.input_size = _check_count(name, "input_size", input_size)
+        self.hidden_size = _check_count(name, "hidden_size", hidden_size)
         self.num_layers = arguments.integer(name, num_layers, "num_layers", 1, LAYERS_MAX)
         self.bias, self.batch_first, self.bidirectional = bias, batch_first, bidirectional
         if isinstance(dropout, bool):
             raise dt.ArgumentError(f"{name}: dropout is a probability, not {dropout!r}")
-        probability(name, dropout, "dropout")
-        (proj_size,) = counts(name, proj_size=proj_size)
+        check_probability(name, dropout, "dropout")
+        (proj_size,) = check_counts(name, proj_size=proj_size)
         if proj_size and (mode != "LSTM" or not 0 < proj_size < hidden_size):
             raise dt.ArgumentError(
                 f"{name}: proj_size is for LSTM alone, and smaller than hidden_size {hidden_size}, "
@@ -96,7 +96,9 @@ class RNNBase(Module):
         for layer in range(num_layers):
             for suffix in self._suffixes(layer):
                 for key, shape in self._shapes(layer):
-                    self.register_parameter(key + suffix, _weight(shape, device, dtype))
+                    self.register_parameter(
+                        key + suffix, _uninitialized_parameter(shape, device, dtype)
+                    )
         self.reset_parameters()
 
     def _suffixes(self, layer: int) -> list[str]:
@@ -168,19 +170,19 @@ class RNNBase(Module):
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
         self._require_fitting(input, (2, 3), "(steps, batch, features), or without batch")
-        alone = input.ndim == 2
-        states = self._states(hx, alone)
-        x = dt.expand_dims(input, axis=1) if alone else input
-        x = dt.moveaxis(x, 0, 1) if self.batch_first and not alone else x
+        is_unbatched = input.ndim == 2
+        states = self._check_states(hx, is_unbatched)
+        x = dt.expand_dims(input, axis=1) if is_unbatched else input
+        x = dt.moveaxis(x, 0, 1) if self.batch_first and not is_unbatched else x
         steps_, batch = x.shape[:2]
         if not steps_:
             raise dt.ShapeError(f"{type(self).__name__}: input of shape {input.shape} has no steps")
         states = self._initial(states, x, batch)
-        out, last = self._run(
+        out, last = self._run_layers(
             dt.reshape(x, (steps_ * batch, x.shape[2])), states, (batch,) * steps_
         )
         out = dt.reshape(out, (steps_, batch, out.shape[-1]))
-        if alone:
+        if is_unbatched:
             out, last = dt.squeeze(out, axis=1), [dt.squeeze(s, axis=1) for s in last]
         elif self.batch_first:
             out = dt.moveaxis(out, 0, 1)
@@ -189,22 +191,22 @@ class RNNBase(Module):
     def _forward_packed(self, input: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
         data, sizes, order, inverse = input
         self._require_fitting(data, (2,), "(elements, features), packed")
-        states = self._initial(self._states(hx, False), data, sizes[0])
+        states = self._initial(self._check_states(hx, False), data, sizes[0])
         if order is not None:
             states = [dt.take(s, order, axis=1) for s in states]
-        out, last = self._run(data, states, sizes)
+        out, last = self._run_layers(data, states, sizes)
         if inverse is not None:
             last = [dt.take(s, inverse, axis=1) for s in last]
         packed = PackedSequence(out, sizes, order, inverse)
         return packed, tuple(last) if self.mode == "LSTM" else last[0]
 
-    def _require_fitting(self, x: Any, ranks: tuple[int, ...], wanted: str) -> None:
+    def _require_fitting(self, x: Any, ranks: tuple[int, ...], expected: str) -> None:
         """Raise an error if the input's type, shape or dtype does not fit."""
         name = type(self).__name__
         if not isinstance(x, dt.Tensor):
             raise dt.ArgumentTypeError(f"{name}: input is a tensor, not a {type(x).__name__}")
         if x.ndim not in ranks:
-            raise dt.ShapeError(f"{name}: input of shape {x.shape}: give {wanted}")
+            raise dt.ShapeError(f"{name}: input of shape {x.shape}: give {expected}")
         if x.shape[-1] != self.input_size:
             raise dt.ShapeError(
                 f"{name}: input of shape {x.shape} has {x.shape[-1]} features, not input_size "
@@ -216,7 +218,7 @@ class RNNBase(Module):
                 f"{name}: input is {x.dtype}, and weights are {dtype}; use x.astype, or module.to"
             )
 
-    def _states(self, hx: Any, alone: bool) -> list[Tensor] | None:
+    def _check_states(self, hx: Any, is_unbatched: bool) -> list[Tensor] | None:
         """Check the given states and return them with a batch axis, or None."""
         name, lstm = type(self).__name__, self.mode == "LSTM"
         if hx is None:
@@ -226,7 +228,7 @@ class RNNBase(Module):
             what = "a pair (h, c)" if lstm else "one tensor"
             raise dt.ArgumentTypeError(f"{name}: hx is {what}, not a {type(hx).__name__}")
         states: list[Tensor] = list(hx) if pair else [hx]
-        ranks = 2 if alone else 3
+        ranks = 2 if is_unbatched else 3
         for s in states:
             if not isinstance(s, dt.Tensor):
                 raise arguments.refused(name, "hx", "a tensor or a pair of them", s)
@@ -234,7 +236,7 @@ class RNNBase(Module):
                 raise dt.ShapeError(
                     f"{name}: a state of shape {s.shape}, where {ranks} dimensions fit the input"
                 )
-        return [dt.expand_dims(s, axis=1) for s in states] if alone else states
+        return [dt.expand_dims(s, axis=1) for s in states] if is_unbatched else states
 
     def _initial(self, states: list[Tensor] | None, x: Tensor, batch: int) -> list[Tensor]:
         """Return the states before the first step, by default zeros."""
@@ -250,7 +252,7 @@ class RNNBase(Module):
                 )
         return states
 
-    def _run(
+    def _run_layers(
         self, x: Tensor, states: list[Tensor], sizes: tuple[int, ...]
     ) -> tuple[Tensor, list[Tensor]]:
         """Run all layers; return the output of the last one and the last states of all."""
@@ -262,7 +264,7 @@ class RNNBase(Module):
             for reverse, suffix in enumerate(self._suffixes(layer)):
                 state = tuple(s[len(last)] for s in states)
                 options = steps.LayerOptions(self.mode, sizes, bool(reverse))
-                out, after = steps.layer(x, state, self._weights(suffix), options)
+                out, after = steps.run_layer(x, state, self._weights(suffix), options)
                 outs.append(out)
                 last.append(after)
             x = outs[0] if len(outs) == 1 else dt.concat(outs, axis=-1)
@@ -432,13 +434,15 @@ class RNNCellBase(Module):
     ) -> None:
         super().__init__()
         name = type(self).__name__
-        self.input_size = _count(name, "input_size", input_size)
-        self.hidden_size = _count(name, "hidden_size", hidden_size)
+        self.input_size = _check_count(name, "input_size", input_size)
+        self.hidden_size = _check_count(name, "hidden_size", hidden_size)
         self.bias, n = bias, num_chunks * hidden_size
-        self.weight_ih = _weight((n, input_size), device, dtype)
-        self.weight_hh = _weight((n, hidden_size), device, dtype)
+        self.weight_ih = _uninitialized_parameter((n, input_size), device, dtype)
+        self.weight_hh = _uninitialized_parameter((n, hidden_size), device, dtype)
         for key in ("bias_ih", "bias_hh"):
-            self.register_parameter(key, _weight((n,), device, dtype) if bias else None)
+            self.register_parameter(
+                key, _uninitialized_parameter((n,), device, dtype) if bias else None
+            )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -451,7 +455,7 @@ class RNNCellBase(Module):
 
     def _step(self, mode: str, x: Tensor, hx: tuple[Tensor, ...] | None) -> tuple[Tensor, ...]:
         name = type(self).__name__
-        tensors(name, x)
+        require_tensors(name, x)
         if x.ndim not in (1, 2):
             raise dt.ShapeError(
                 f"{name}: input of shape {x.shape}: give (batch, features), or (features,)"
@@ -460,7 +464,7 @@ class RNNCellBase(Module):
             zeros = dt.zeros((*x.shape[:-1], self.hidden_size), dtype=x.dtype, device=x.device)
             hx = (zeros, zeros) if mode == "LSTM" else (zeros,)
         weights = steps.Weights(self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
-        return steps.cell(name, mode, x, hx, weights)
+        return steps.run_cell(name, mode, x, hx, weights)
 
 
 class RNNCell(RNNCellBase):

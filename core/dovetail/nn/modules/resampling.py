@@ -8,7 +8,7 @@ from typing import TypeAlias
 import dovetail as dt
 
 from ..functional import resampling
-from ..functional.sizes import Sizes, counts, sizes
+from ..functional.sizes import Sizes, check_counts, check_sizes
 from .module import Module
 
 __all__ = [
@@ -101,11 +101,13 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, "bilinear", True)
 
 
-def _check(name: str, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes) -> None:
+def _check_patches(
+    name: str, kernel_size: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
+) -> None:
     """Raise an error for options that patches cannot have."""
     for what, value in (("kernel_size", kernel_size), ("dilation", dilation), ("stride", stride)):
-        sizes(name, value, what, 2, 1)
-    sizes(name, padding, "padding", 2)
+        check_sizes(name, value, what, 2, 1)
+    check_sizes(name, padding, "padding", 2)
 
 
 class Unfold(Module):
@@ -123,7 +125,7 @@ class Unfold(Module):
         self, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
     ) -> None:
         super().__init__()
-        _check(type(self).__name__, kernel_size, dilation, padding, stride)
+        _check_patches(type(self).__name__, kernel_size, dilation, padding, stride)
         self.kernel_size, self.dilation = kernel_size, dilation
         self.padding, self.stride = padding, stride
 
@@ -159,8 +161,8 @@ class Fold(Module):
         stride: Sizes = 1,
     ) -> None:
         super().__init__()
-        _check(type(self).__name__, kernel_size, dilation, padding, stride)
-        sizes(type(self).__name__, output_size, "output_size", 2)
+        _check_patches(type(self).__name__, kernel_size, dilation, padding, stride)
+        check_sizes(type(self).__name__, output_size, "output_size", 2)
         self.output_size, self.kernel_size, self.dilation = output_size, kernel_size, dilation
         self.padding, self.stride = padding, stride
 
@@ -191,7 +193,7 @@ class PixelShuffle(Module):
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
-        (self.upscale_factor,) = counts(type(self).__name__, 1, upscale_factor=upscale_factor)
+        (self.upscale_factor,) = check_counts(type(self).__name__, 1, upscale_factor=upscale_factor)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the larger images."""
@@ -215,7 +217,9 @@ class PixelUnshuffle(Module):
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
-        (self.downscale_factor,) = counts(type(self).__name__, 1, downscale_factor=downscale_factor)
+        (self.downscale_factor,) = check_counts(
+            type(self).__name__, 1, downscale_factor=downscale_factor
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the smaller images."""
@@ -239,7 +243,7 @@ class ChannelShuffle(Module):
 
     def __init__(self, groups: int) -> None:
         super().__init__()
-        (self.groups,) = counts(type(self).__name__, 1, groups=groups)
+        (self.groups,) = check_counts(type(self).__name__, 1, groups=groups)
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the input with its channels reordered."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import dovetail as dt
 
-from .contents import Contents
-from .hooks import Handle, Hook, register_hook
+from .contents import ModuleRegistry
+from .hooks import Hook, ModuleHookHandle, register_hook
 
 if TYPE_CHECKING:
     from .module import Module
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 Tensor: TypeAlias = dt.Tensor
-EXTRA = "_extra_state"
+EXTRA_STATE_KEY = "_extra_state"
 KINDS = (
     "_state_dict_pre_hooks",
     "_state_dict_hooks",
@@ -39,7 +39,7 @@ class IncompatibleKeys(NamedTuple):
         )
 
 
-class Stateful(Contents):
+class Stateful(ModuleRegistry):
     """A module's state: its parameters and persistent buffers by name."""
 
     _state_dict_pre_hooks: dict[int, Hook]
@@ -73,7 +73,7 @@ class Stateful(Contents):
             for name, x in module._own_state():
                 state[start + name] = x if keep_vars else x.detach()
             if _has_extra(module):
-                state[start + EXTRA] = module.get_extra_state()
+                state[start + EXTRA_STATE_KEY] = module.get_extra_state()
         for path, module in reversed([*self.named_modules(None, "", False)]):  # inner modules first
             start = f"{prefix}{path}." if path else prefix
             for hook in [*module._state_dict_hooks.values()]:
@@ -84,7 +84,7 @@ class Stateful(Contents):
     def _own_state(self) -> list[tuple[str, Tensor]]:
         """Return the tensors of this module's own state, without submodules, by name."""
         own = [*self._parameters.items()]
-        own += [(n, x) for n, x in self._buffers.items() if n not in self._passing]
+        own += [(n, x) for n, x in self._buffers.items() if n not in self._non_persistent_names]
         return [(n, x) for n, x in own if x is not None]
 
     def load_state_dict(
@@ -104,22 +104,22 @@ class Stateful(Contents):
                 f"load_state_dict: needs a dict of tensors by name, not a "
                 f"{type(state_dict).__name__}; see dt.load"
             )
-        loading = _Loading(self, dict(state_dict), strict)
+        loading = _StateLoader(self, dict(state_dict), strict)
         loading.match()
         loading.require_fitting()
         loading.write(assign)
         return loading.keys
 
     # --- hooks
-    def register_state_dict_pre_hook(self, hook: Hook) -> Handle:
+    def register_state_dict_pre_hook(self, hook: Hook) -> ModuleHookHandle:
         """Call `hook(module, prefix, keep_vars)` before `state_dict` reads the module."""
         return register_hook("register_state_dict_pre_hook", self._state_dict_pre_hooks, hook, hook)
 
-    def register_state_dict_post_hook(self, hook: Hook) -> Handle:
+    def register_state_dict_post_hook(self, hook: Hook) -> ModuleHookHandle:
         """Call `hook(module, state_dict, prefix, local_metadata)` with the collected state."""
         return register_hook("register_state_dict_post_hook", self._state_dict_hooks, hook, hook)
 
-    def register_load_state_dict_pre_hook(self, hook: Hook) -> Handle:
+    def register_load_state_dict_pre_hook(self, hook: Hook) -> ModuleHookHandle:
         """Call a hook, which may change the dict, before a state is loaded.
 
         Its arguments are (module, state_dict, prefix, local_metadata, strict, missing_keys,
@@ -128,7 +128,7 @@ class Stateful(Contents):
         hooks = self._load_state_dict_pre_hooks
         return register_hook("register_load_state_dict_pre_hook", hooks, hook, (hook, True))
 
-    def register_load_state_dict_post_hook(self, hook: Hook) -> Handle:
+    def register_load_state_dict_post_hook(self, hook: Hook) -> ModuleHookHandle:
         """Call `hook(module, incompatible_keys)` after a state is compared with the module.
 
         The hook may change the lists of names; names that it removes cause no error. Therefore it
@@ -142,7 +142,7 @@ def _has_extra(module: Stateful) -> bool:
     return type(module).get_extra_state is not Stateful.get_extra_state
 
 
-class _Loading:
+class _StateLoader:
     """The loading of one state into a module."""
 
     def __init__(self, module: Stateful, state: dict[str, Any], strict: bool) -> None:
@@ -164,8 +164,8 @@ class _Loading:
                 expected.add(start + name)
                 self.match_tensor(start + name, x)
             if _has_extra(module):
-                expected.add(start + EXTRA)
-                self.match_extra(start + EXTRA, module)
+                expected.add(start + EXTRA_STATE_KEY)
+                self.match_extra(start + EXTRA_STATE_KEY, module)
         self.keys.unexpected_keys.extend(k for k in self.state if k not in expected)
         for _, module in reversed([*self.module.named_modules(None, "", False)]):
             for post_hook in [*module._load_state_dict_post_hooks.values()]:

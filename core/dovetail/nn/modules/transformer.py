@@ -12,7 +12,7 @@ from dovetail.extend import arguments
 
 from .. import init
 from ..functional.activations import gelu, relu
-from ..functional.sizes import LAYERS_MAX, counts, probability
+from ..functional.sizes import LAYERS_MAX, check_counts, check_probability
 from .attention import MultiheadAttention
 from .containers import ModuleList
 from .dropout import Dropout
@@ -46,16 +46,18 @@ def _activation(name: str, activation: str | Activation) -> Activation:
     return function
 
 
-def _check(layer: Module, d_model: int, nhead: int, dim_feedforward: int, dropout: float) -> None:
+def _check_options(
+    layer: Module, d_model: int, nhead: int, dim_feedforward: int, dropout: float
+) -> None:
     """Raise an error for options that do not fit, in the name of the layer."""
     name = type(layer).__name__
-    counts(name, 1, d_model=d_model, nhead=nhead)
+    check_counts(name, 1, d_model=d_model, nhead=nhead)
     if d_model % nhead:
         raise dt.ArgumentError(
             f"{name}: d_model is a multiple of nhead, and {d_model} is none of {nhead}"
         )
-    counts(name, dim_feedforward=dim_feedforward)
-    probability(name, dropout, "dropout")
+    check_counts(name, dim_feedforward=dim_feedforward)
+    check_probability(name, dropout, "dropout")
 
 
 class _Layer(Module):
@@ -142,7 +144,7 @@ class TransformerEncoderLayer(_Layer):
         dtype: DTypeLike = None,
     ) -> None:
         super().__init__()
-        _check(self, d_model, nhead, dim_feedforward, dropout)
+        _check_options(self, d_model, nhead, dim_feedforward, dropout)
         options: dict[str, Any] = {"device": device, "dtype": dtype}
         self.self_attn = MultiheadAttention(
             d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, **options
@@ -203,7 +205,7 @@ class TransformerDecoderLayer(_Layer):
         dtype: DTypeLike = None,
     ) -> None:
         super().__init__()
-        _check(self, d_model, nhead, dim_feedforward, dropout)
+        _check_options(self, d_model, nhead, dim_feedforward, dropout)
         options: dict[str, Any] = {"device": device, "dtype": dtype}
         self.self_attn, self.multihead_attn = (
             MultiheadAttention(
@@ -368,8 +370,8 @@ class Transformer(Module):
         dtype: DTypeLike = None,
     ) -> None:
         super().__init__()
-        _check(self, d_model, nhead, dim_feedforward, dropout)
-        counts(
+        _check_options(self, d_model, nhead, dim_feedforward, dropout)
+        check_counts(
             type(self).__name__,
             num_encoder_layers=num_encoder_layers,
             num_decoder_layers=num_decoder_layers,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from .. import clipping
 from ..call_errors import explain_all
 from ..clipping import *
-from ..missing_names import refused
+from ..missing_names import make_module_getattr
 from . import parameter_functions, rnn
 from .parameter_functions import *
 
@@ -16,4 +16,4 @@ __all__ += parameter_functions.__all__
 explain_all(globals(), __all__)
 
 if not TYPE_CHECKING:
-    __getattr__ = refused("nn.utils")
+    __getattr__ = make_module_getattr("nn.utils")

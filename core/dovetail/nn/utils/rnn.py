@@ -47,7 +47,7 @@ class PackedSequence(NamedTuple):
     unsorted_indices: Tensor | None = None
 
 
-def _lengths(name: str, lengths: Lengths, greatest: int | None = None) -> list[int]:
+def _check_lengths(name: str, lengths: Lengths, greatest: int | None = None) -> list[int]:
     """Check lengths and return them as a list. Raises: ArgumentTypeError, ArgumentError."""
     values: list[Any] = list(
         lengths.numpy().ravel().tolist() if isinstance(lengths, dt.Tensor) else lengths
@@ -80,7 +80,7 @@ def pack_padded_sequence(
     if input.ndim < 2:
         raise dt.ShapeError(f"{name}: shape {input.shape}: give (steps, sequences, ...)")
     x = dt.moveaxis(input, 0, 1) if batch_first else input
-    values = _lengths(name, lengths, x.shape[0])
+    values = _check_lengths(name, lengths, x.shape[0])
     if len(values) != x.shape[1]:
         raise dt.ShapeError(f"{name}: {len(values)} lengths for {x.shape[1]} sequences")
     order = sorted(range(len(values)), key=lambda k: -values[k])
@@ -174,7 +174,7 @@ def pad_sequence(
     >>> dt.nn.utils.rnn.pad_sequence(x, batch_first=True).tolist()
     [[1, 2, 3], [4, 0, 0]]
     """
-    tensors = _sequences("pad_sequence", sequences)
+    tensors = _check_sequences("pad_sequence", sequences)
     if padding_side not in ("left", "right"):
         raise dt.ArgumentError(f"pad_sequence: padding_side is left or right, not {padding_side!r}")
     n = max(x.shape[0] for x in tensors)
@@ -185,7 +185,7 @@ def pad_sequence(
     return dt.stack(padded, axis=0 if batch_first else 1)
 
 
-def _sequences(name: str, sequences: Sequence[Tensor]) -> list[Tensor]:
+def _check_sequences(name: str, sequences: Sequence[Tensor]) -> list[Tensor]:
     """Check sequences and return them as a list. Raises: ArgumentError, ShapeError."""
     tensors = list(sequences)
     if not tensors:
@@ -209,7 +209,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
     >>> dt.nn.utils.rnn.pack_sequence(x).data.tolist()
     [1, 4, 2, 3]
     """
-    tensors = _sequences("pack_sequence", sequences)
+    tensors = _check_sequences("pack_sequence", sequences)
     lengths = [x.shape[0] for x in tensors]
     return pack_padded_sequence(pad_sequence(tensors), lengths, enforce_sorted=enforce_sorted)
 
@@ -227,7 +227,7 @@ def unpad_sequence(
     [[1, 2, 3], [4]]
     """
     x = padded_sequences if batch_first else dt.moveaxis(padded_sequences, 0, 1)
-    values = _lengths("unpad_sequence", lengths, x.shape[1])
+    values = _check_lengths("unpad_sequence", lengths, x.shape[1])
     if len(values) != x.shape[0]:
         raise dt.ShapeError(f"unpad_sequence: {len(values)} lengths for {x.shape[0]} sequences")
     return [x[k, :n] for k, n in enumerate(values)]

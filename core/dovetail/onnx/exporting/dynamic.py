@@ -21,7 +21,7 @@ from ..library import Proto
 
 PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61)
 SMALL_SIZES = (5, 3, 7, 4, 6, 2, 8)  # for functions that reject the primes
-PROBES = 4  # two determine the coefficients of a number, the others check them
+PROBE_COUNT = 4  # two determine the coefficients of a number, the others check them
 SIZE_NAMES_MAX = 6
 Dims = dict[tuple[int, int], str]  # names of sizes, by (position of an input, axis)
 
@@ -58,16 +58,16 @@ def probes(dims: Dims) -> tuple[list[dict[str, int]], list[dict[str, int]]]:
     names = sorted(set(dims.values()))
     large = [
         {n: PRIMES[(k * len(names) + i) % len(PRIMES)] for i, n in enumerate(names)}
-        for k in range(PROBES)
+        for k in range(PROBE_COUNT)
     ]
     small = [
         {n: SMALL_SIZES[(k + i) % len(SMALL_SIZES)] for i, n in enumerate(names)}
-        for k in range(PROBES)
+        for k in range(PROBE_COUNT)
     ]
     return large, small
 
 
-class Unfit(Exception):
+class NotLinearError(Exception):
     """The error of a number that is not linear in a product of sizes or its inverse."""
 
 
@@ -80,9 +80,9 @@ def unify(models: Sequence[Any], sizes: Sequence[dict[str, int]], dims: Dims) ->
     for name, t in list(first.initialisers.items()):
         every = [m.writer.initialisers[name] for m in models]
         if any(e.raw_data != t.raw_data or e.dims != t.dims for e in every):
-            _replace(first, expressions, name, every)
+            _replace_constant(first, expressions, name, every)
     first.nodes[:0] = expressions.nodes
-    for name, i, d, values in _outputs(models):
+    for name, i, d, values in _varying_output_sizes(models):
         models[0].out_dims[i, d] = expressions.size_name(values) or f"{name}_{d}"
 
 
@@ -97,18 +97,21 @@ def _require_equal_nodes(a: Any, b: Any) -> None:
             )
 
 
-def _replace(w: Any, expressions: _SizeExpressions, name: str, every: Sequence[Proto]) -> None:
-    arrays = [w.onnx.numpy_helper.to_array(t) for t in every]
+def _replace_constant(
+    w: Any, expressions: _SizeExpressions, name: str, initializers: Sequence[Proto]
+) -> None:
+    arrays = [w.onnx.numpy_helper.to_array(t) for t in initializers]
     if len({a.shape for a in arrays}) > 1 or arrays[0].ndim > 1:
         raise dt.NotYetError(
-            f"onnx.export: a constant of shape {arrays[0].shape}{_at(w, name)} depends on the "
+            f"onnx.export: a constant of shape {arrays[0].shape}{_source_line(w, name)} depends "
+            "on the "
             "sizes of dynamic_axes. A part of a parameter or buffer of the module that is exported "
             "may (self.table[:, :n]), and so may what dt's functions make (dt.arange(n), "
             "table[dt.arange(n)]); other tensors and arrays are for sizes that are fixed"
         )
     try:
         expressions.compute(name, arrays)
-    except Unfit:
+    except NotLinearError:
         raise dt.NotYetError(
             f"onnx.export: the numbers {[a.tolist() for a in arrays]} depend on the sizes of "
             "dynamic_axes, and not as multiples of their products; leave these axes as they are"
@@ -116,12 +119,12 @@ def _replace(w: Any, expressions: _SizeExpressions, name: str, every: Sequence[P
     del w.initialisers[name]
 
 
-def _at(w: Any, name: str) -> str:
+def _source_line(w: Any, name: str) -> str:
     line = w.lines.get(name)
     return f" at {line}" if line else ""
 
 
-def _outputs(models: Sequence[Any]) -> Any:
+def _varying_output_sizes(models: Sequence[Any]) -> Any:
     for i, (n, name) in enumerate(zip(models[0].graph.results, models[0].outputs, strict=True)):
         for d, m in enumerate(n.shape):
             values = [x.graph.results[i].shape[d] for x in models]
@@ -169,15 +172,15 @@ class _SizeExpressions:
                     ]
                     c = (exact[1] - exact[0]) / (at[1] - at[0])
                     k = exact[0] - c * at[0]
-                    if all(_near(c * a + k, v) for a, v in zip(at, exact, strict=True)):
+                    if all(_is_close(c * a + k, v) for a, v in zip(at, exact, strict=True)):
                         return names, c, k, power
-        raise Unfit
+        raise NotLinearError
 
     def size_name(self, values: Sequence[int]) -> str:
         """Return the name of the size that is equal to a number, or ""."""
         try:
             names, c, k, power = self.fit(values)
-        except Unfit:
+        except NotLinearError:
             return ""
         plain = len(names) == 1 and power == 1 and c == 1 and k == 0
         return names[0] if plain else ""
@@ -200,7 +203,7 @@ class _SizeExpressions:
         name = self._product(names)
         if d.kind in "iu":
             if power < 0 or k.denominator > 1:
-                raise Unfit
+                raise NotLinearError
             if c.numerator != 1:
                 name = self._add("Mul", [name, self.w.ints([c.numerator])])
             if c.denominator != 1:
@@ -221,5 +224,5 @@ class _SizeExpressions:
         return name
 
 
-def _near(a: Fraction, b: Fraction) -> bool:
+def _is_close(a: Fraction, b: Fraction) -> bool:
     return a == b or (b.denominator > 1 and abs(a - b) <= abs(b) / (1 << 20))

@@ -10,9 +10,9 @@ from typing import TypeAlias
 import dovetail as dt
 from dovetail.extend import GraphNode
 
-from .writer import Unknown, Writer, row
+from .writer import GraphWriter, UnsupportedOpError, register_node_writer
 
-W: TypeAlias = Writer
+W: TypeAlias = GraphWriter
 N: TypeAlias = GraphNode
 
 _ONE_OPERATOR = {
@@ -44,7 +44,7 @@ def _kind(n: N) -> str:
 
 def _require_real(n: N) -> None:
     if _kind(n) == "c" or n.dtype.kind == "c":
-        raise Unknown("ONNX has no operators on complex numbers")
+        raise UnsupportedOpError("ONNX has no operators on complex numbers")
 
 
 def _write_operator(op: str, w: W, n: N) -> str:
@@ -64,11 +64,11 @@ def _write_for_floats(op: str, w: W, n: N) -> str:
 
 
 for _name, _op in _ONE_OPERATOR.items():
-    row(_name)(partial(_write_operator, _op))
+    register_node_writer(_name)(partial(_write_operator, _op))
 for _name, _ops in _BOOL_VARIANTS.items():
-    row(_name)(partial(_write_variant, _ops))
+    register_node_writer(_name)(partial(_write_variant, _ops))
 for _name, _op in _FLOATS_ONLY.items():
-    row(_name)(partial(_write_for_floats, _op))
+    register_node_writer(_name)(partial(_write_for_floats, _op))
 
 
 def unary(f: Callable[[W, str, Callable[[float], str]], str]) -> Callable[[W, N], str]:
@@ -81,25 +81,31 @@ def unary(f: Callable[[W, str, Callable[[float], str]], str]) -> Callable[[W, N]
     return run
 
 
-row("square")(unary(lambda w, x, c: w.add("Mul", [x, x])))
-row("rsqrt")(unary(lambda w, x, c: w.add("Reciprocal", [w.add("Sqrt", [x])])))
-row("exp2")(unary(lambda w, x, c: w.add("Pow", [c(2), x])))
-row("log2")(unary(lambda w, x, c: w.add("Div", [w.add("Log", [x]), c(math.log(2))])))
-row("log10")(unary(lambda w, x, c: w.add("Div", [w.add("Log", [x]), c(math.log(10))])))
-row("erfc")(unary(lambda w, x, c: w.add("Sub", [c(1), w.add("Erf", [x])])))
-row("deg2rad")(unary(lambda w, x, c: w.add("Mul", [x, c(math.pi / 180)])))
-row("rad2deg")(unary(lambda w, x, c: w.add("Mul", [x, c(180 / math.pi)])))
-row("isfinite")(unary(lambda w, x, c: w.add("Less", [w.add("Abs", [x]), c(math.inf)])))
+register_node_writer("square")(unary(lambda w, x, c: w.add("Mul", [x, x])))
+register_node_writer("rsqrt")(unary(lambda w, x, c: w.add("Reciprocal", [w.add("Sqrt", [x])])))
+register_node_writer("exp2")(unary(lambda w, x, c: w.add("Pow", [c(2), x])))
+register_node_writer("log2")(
+    unary(lambda w, x, c: w.add("Div", [w.add("Log", [x]), c(math.log(2))]))
+)
+register_node_writer("log10")(
+    unary(lambda w, x, c: w.add("Div", [w.add("Log", [x]), c(math.log(10))]))
+)
+register_node_writer("erfc")(unary(lambda w, x, c: w.add("Sub", [c(1), w.add("Erf", [x])])))
+register_node_writer("deg2rad")(unary(lambda w, x, c: w.add("Mul", [x, c(math.pi / 180)])))
+register_node_writer("rad2deg")(unary(lambda w, x, c: w.add("Mul", [x, c(180 / math.pi)])))
+register_node_writer("isfinite")(
+    unary(lambda w, x, c: w.add("Less", [w.add("Abs", [x]), c(math.inf)]))
+)
 
 
-@row("ndtr")
+@register_node_writer("ndtr")
 @unary
 def _ndtr(w: W, x: str, c: Callable[[float], str]) -> str:
     erf = w.add("Erf", [w.add("Mul", [x, c(math.sqrt(0.5))])])
     return w.add("Mul", [w.add("Add", [erf, c(1)]), c(0.5)])
 
 
-@row("log1p")
+@register_node_writer("log1p")
 @unary
 def _log1p(w: W, x: str, c: Callable[[float], str]) -> str:
     """Write log(u) x / (u - 1) with u = 1 + x, and x if u is 1."""
@@ -110,7 +116,7 @@ def _log1p(w: W, x: str, c: Callable[[float], str]) -> str:
     return w.where(w.add("Equal", [difference, c(0)]), x, w.where(is_limit, u, log))
 
 
-@row("expm1")
+@register_node_writer("expm1")
 @unary
 def _expm1(w: W, x: str, c: Callable[[float], str]) -> str:
     """Write exp(x) - 1, or a series for x near 0."""
@@ -121,7 +127,7 @@ def _expm1(w: W, x: str, c: Callable[[float], str]) -> str:
     return w.where(small, w.add("Mul", [total, x]), w.add("Sub", [w.add("Exp", [x]), c(1)]))
 
 
-@row("trunc")
+@register_node_writer("trunc")
 def _trunc(w: W, n: N) -> str:
     x = w.arg(n, 0)
     if _kind(n) != "f":
@@ -129,19 +135,19 @@ def _trunc(w: W, n: N) -> str:
     return w.add("Mul", [w.add("Sign", [x]), w.add("Floor", [w.add("Abs", [x])])])
 
 
-@row("cbrt")
+@register_node_writer("cbrt")
 @unary
 def _cbrt(w: W, x: str, c: Callable[[float], str]) -> str:
     return w.add("Mul", [w.add("Sign", [x]), w.add("Pow", [w.add("Abs", [x]), c(1 / 3)])])
 
 
-@row("logit")
+@register_node_writer("logit")
 @unary
 def _logit(w: W, x: str, c: Callable[[float], str]) -> str:
     return w.add("Log", [w.add("Div", [x, w.add("Sub", [c(1), x])])])
 
 
-@row("sinc")
+@register_node_writer("sinc")
 @unary
 def _sinc(w: W, x: str, c: Callable[[float], str]) -> str:
     angle = w.add("Mul", [x, c(math.pi)])
@@ -154,39 +160,39 @@ def _is_negative(w: W, x: str, d: dt.DType) -> str:
     return w.add("Or", [w.add("Less", [x, w.number(0, d)]), below])
 
 
-@row("signbit")
+@register_node_writer("signbit")
 def _signbit(w: W, n: N) -> str:
     return _is_negative(w, w.arg(n, 0), n.casts[0])
 
 
-@row("copysign")
+@register_node_writer("copysign")
 def _copysign(w: W, n: N) -> str:
     x, y = w.args(n)
     size = w.add("Abs", [x])
     return w.where(_is_negative(w, y, n.casts[1]), w.add("Neg", [size]), size)
 
 
-@row("negative")
+@register_node_writer("negative")
 def _negative(w: W, n: N) -> str:
     _require_real(n)
     x = w.arg(n, 0)
     return w.add("Sub", [w.number(0, n.casts[0]), x]) if _kind(n) == "u" else w.add("Neg", [x])
 
 
-@row("not_equal")
+@register_node_writer("not_equal")
 def _not_equal(w: W, n: N) -> str:
     _require_real(n)
     return w.add("Not", [w.add("Equal", w.args(n))])
 
 
-@row("relu")
+@register_node_writer("relu")
 def _relu(w: W, n: N) -> str:
     if _kind(n) == "u":
         return w.arg(n, 0)
     return w.add("Relu", [w.arg(n, 0)])
 
 
-@row("where")
+@register_node_writer("where")
 def _where(w: W, n: N) -> str:
     """Write Where; bools use And and Or, as few runtimes support Where for them."""
     condition, x, y = w.args(n)
@@ -196,7 +202,7 @@ def _where(w: W, n: N) -> str:
     return w.add("Or", [w.add("And", [condition, x]), w.add("And", [no, y])])
 
 
-@row("divide")
+@register_node_writer("divide")
 def _divide(w: W, n: N) -> str:
     return _write_operator("Div", w, n)
 
@@ -206,7 +212,7 @@ def _signs_differ(w: W, x: str, y: str, d: dt.DType) -> str:
     return w.add("Xor", [w.add("Less", [x, zero]), w.add("Less", [y, zero])])
 
 
-@row("floor_divide")
+@register_node_writer("floor_divide")
 def _floor_divide(w: W, n: N) -> str:
     x, y = w.args(n)
     d = n.casts[0]
@@ -220,7 +226,7 @@ def _floor_divide(w: W, n: N) -> str:
     return w.where(down, w.add("Sub", [quotient, w.number(1, d)]), quotient)
 
 
-@row("remainder")
+@register_node_writer("remainder")
 def _remainder(w: W, n: N) -> str:
     x, y = w.args(n)
     d = n.casts[0]
@@ -235,7 +241,7 @@ def _remainder(w: W, n: N) -> str:
     return w.where(wrong, w.add("Add", [remainder, y]), remainder)
 
 
-@row("bitwise_left_shift", "bitwise_right_shift")
+@register_node_writer("bitwise_left_shift", "bitwise_right_shift")
 def _shift(w: W, n: N) -> str:
     x, y = w.args(n)
     left = n.op == "bitwise_left_shift"
@@ -251,7 +257,7 @@ def _shift(w: W, n: N) -> str:
     return w.where(down, w.add("Sub", [quotient, w.number(1, d)]), quotient)
 
 
-@row("atan2")
+@register_node_writer("atan2")
 def _atan2(w: W, n: N) -> str:
     y, x = w.args(n)
     d = n.casts[0]
@@ -266,7 +272,7 @@ def _atan2(w: W, n: N) -> str:
     return w.where(w.add("Equal", [x, zero]), at_zero, angle)
 
 
-@row("hypot")
+@register_node_writer("hypot")
 def _hypot(w: W, n: N) -> str:
     x, y = (w.add("Abs", [a]) for a in w.args(n))
     d = n.casts[0]
@@ -277,7 +283,7 @@ def _hypot(w: W, n: N) -> str:
     return w.add("Mul", [large, root])
 
 
-@row("logaddexp")
+@register_node_writer("logaddexp")
 def _logaddexp(w: W, n: N) -> str:
     x, y = w.args(n)
     d = n.casts[0]
@@ -286,7 +292,7 @@ def _logaddexp(w: W, n: N) -> str:
     return w.add("Add", [w.add("Max", [x, y]), more])
 
 
-@row("xlogy")
+@register_node_writer("xlogy")
 def _xlogy(w: W, n: N) -> str:
     x, y = w.args(n)
     zero = w.number(0, n.casts[0])
@@ -294,7 +300,7 @@ def _xlogy(w: W, n: N) -> str:
     return w.where(w.add("Equal", [x, zero]), zero, product)
 
 
-@row("heaviside")
+@register_node_writer("heaviside")
 def _heaviside(w: W, n: N) -> str:
     x, y = w.args(n)
     d = n.casts[0]
@@ -302,24 +308,24 @@ def _heaviside(w: W, n: N) -> str:
     return w.where(w.add("Equal", [x, w.number(0, d)]), y, above)
 
 
-@row("ldexp")
+@register_node_writer("ldexp")
 def _ldexp(w: W, n: N) -> str:
     x, y = w.args(n)
     return w.add("Mul", [x, w.add("Pow", [w.number(2, n.casts[0]), y])])
 
 
-@row("clip")
+@register_node_writer("clip")
 def _clip(w: W, n: N) -> str:
     x, low, high = w.args(n)
     return w.add("Min", [w.add("Max", [x, low]), high])
 
 
-@row("astype")
+@register_node_writer("astype")
 def _astype(w: W, n: N) -> str:
     a = n.args[0]
     assert isinstance(a, GraphNode)
     if "c" in (a.dtype.kind, n.dtype.kind):
-        raise Unknown("ONNX casts no complex numbers")
+        raise UnsupportedOpError("ONNX casts no complex numbers")
     if a.dtype is n.dtype:
         return w.add("Identity", [w.value(a)])
     if a.dtype.kind == "f" and n.dtype.kind in "iu" and n.dtype.itemsize < 4:
@@ -327,7 +333,7 @@ def _astype(w: W, n: N) -> str:
     return w.cast(w.value(a), a.dtype, n.dtype)
 
 
-@row("real", "conj")
+@register_node_writer("real", "conj")
 def _real(w: W, n: N) -> str:
     _require_real(n)
     return w.arg(n, 0)

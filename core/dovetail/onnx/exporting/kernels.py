@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 import dovetail as dt
 from dovetail.extend import GraphNode
 
-from .writer import Unknown, Writer, row
+from .writer import GraphWriter, UnsupportedOpError, register_node_writer
 
-W: TypeAlias = Writer
+W: TypeAlias = GraphWriter
 N: TypeAlias = GraphNode
 MATMUL_DTYPES = (
     dt.float16,
@@ -23,11 +23,11 @@ MATMUL_DTYPES = (
 )
 
 
-@row("matmul")
+@register_node_writer("matmul")
 def _matmul(w: W, n: N) -> str:
     d = n.casts[0]
     if d.kind == "c":
-        raise Unknown("ONNX has no operators on complex numbers")
+        raise UnsupportedOpError("ONNX has no operators on complex numbers")
     if d in MATMUL_DTYPES:
         return w.add("MatMul", w.args(n))
     wide = dt.int32 if d.kind == "i" else dt.uint32
@@ -45,26 +45,26 @@ def _top_k(w: W, n: N, which: int) -> str:
         else (dt.float32 if d.kind == "f" else dt.int64)
     )
     if d is dt.uint64:
-        raise Unknown("uint64 is not sorted by TopK everywhere")
+        raise UnsupportedOpError("uint64 is not sorted by TopK everywhere")
     x = w.cast(x, d, wide)
     outputs = w.add_node("TopK", [x, w.sizes([a.shape[-1]])], 2, largest=int(n.attrs.descending))
     return w.cast(outputs[0], wide, n.dtype) if which == 0 else outputs[1]
 
 
-@row("sort")
+@register_node_writer("sort")
 def _sort(w: W, n: N) -> str:
     return _top_k(w, n, 0)
 
 
-@row("argsort")
+@register_node_writer("argsort")
 def _argsort(w: W, n: N) -> str:
     return _top_k(w, n, 1)
 
 
-@row("searchsorted")
+@register_node_writer("searchsorted")
 def _searchsorted(w: W, n: N) -> str:
     if len(n.args) != 2:
-        raise Unknown("a search with a sorter")
+        raise UnsupportedOpError("a search with a sorter")
     rows, v = w.args(n)
     column = w.add("Unsqueeze", [v, w.ints([-1])])
     op = "Less" if n.attrs == "left" else "LessOrEqual"
@@ -72,7 +72,7 @@ def _searchsorted(w: W, n: N) -> str:
     return w.reduce("ReduceSum", before, [len(n.shape)], False)
 
 
-@row("cumulative_sum")
+@register_node_writer("cumulative_sum")
 def _cumulative_sum(w: W, n: N) -> str:
     axis, initial, _ = n.attrs
     x, d = w.arg(n, 0), n.casts[0]
@@ -132,7 +132,7 @@ _BODIES = {
 }
 
 
-@row("cumulative_prod")
+@register_node_writer("cumulative_prod")
 def _cumulative_prod(w: W, n: N) -> str:
     axis, initial, _ = n.attrs
     d = n.casts[0]
@@ -142,20 +142,20 @@ def _cumulative_prod(w: W, n: N) -> str:
     return w.cast(products, d, n.dtype)
 
 
-@row("recurrence")
+@register_node_writer("recurrence")
 def _recurrence(w: W, n: N) -> str:
     axis, lag = n.attrs
     if lag:
-        raise Unknown("a recurrence of a gradient")
+        raise UnsupportedOpError("a recurrence of a gradient")
     return _scan(w, n, w.args(n), axis, 0, n.casts[0], "line")
 
 
-@row("cumulative_logsumexp")
+@register_node_writer("cumulative_logsumexp")
 def _cumulative_logsumexp(w: W, n: N) -> str:
     """Write the running logsumexp, relative to the maximum of each row."""
     axis, initial, _ = n.attrs
     if initial:
-        raise Unknown("a running logsumexp with what it begins with")
+        raise UnsupportedOpError("a running logsumexp with what it begins with")
     d = n.casts[0]
     x = w.arg(n, 0)
     top = w.reduce("ReduceMax", x, [axis], True)
@@ -163,7 +163,7 @@ def _cumulative_logsumexp(w: W, n: N) -> str:
     return w.cast(w.add("Add", [w.add("Log", [total]), top]), d, n.dtype)
 
 
-@row("select")
+@register_node_writer("select")
 def _select(w: W, n: N) -> str:
     """Write the element at a rank of each row, by TopK of the whole row."""
     a, _, rank = n.args
@@ -177,9 +177,11 @@ def _select(w: W, n: N) -> str:
     return w.reshape(w.cast(picked, wide, n.dtype), n.shape)
 
 
-@row("random_uniform32", "random_uniform64")
+@register_node_writer("random_uniform32", "random_uniform64")
 def _random_uniform(w: W, n: N) -> str:
-    raise Unknown("random numbers, of which ONNX has no stream that is the same everywhere")
+    raise UnsupportedOpError(
+        "random numbers, of which ONNX has no stream that is the same everywhere"
+    )
 
 
 # --- convolutions: (x, w), (x, w, bias); attrs: stride, zeros before, dilation, groups ------------
@@ -190,7 +192,9 @@ def _windows(n: N, rank: int) -> tuple[list[int], list[int]]:
     w = n.args[1]
     assert isinstance(w, GraphNode)
     if n.dtype.kind != "f" or len(w.shape) != rank or len(n.shape) != rank:
-        raise Unknown("convolutions of integers, and those with filters for each example")
+        raise UnsupportedOpError(
+            "convolutions of integers, and those with filters for each example"
+        )
     taps = list(w.shape[2:])
     return [d * (k - 1) + 1 for d, k in zip(n.attrs.dilation, taps, strict=True)], taps
 
@@ -206,7 +210,7 @@ def _geometry(n: N, taps: list[int], ends: list[int]) -> dict[str, Any]:
     }
 
 
-@row("convolution")
+@register_node_writer("convolution")
 def _convolution(w: W, n: N) -> str:
     x = n.args[0]
     assert isinstance(x, GraphNode)
@@ -220,7 +224,7 @@ def _convolution(w: W, n: N) -> str:
     return w.add("Conv", w.args(n), **_geometry(n, taps, ends))
 
 
-@row("convolution_input")
+@register_node_writer("convolution_input")
 def _convolution_input(w: W, n: N) -> str:
     """Write the gradient by the input of a convolution: a transposed convolution of (y, w)."""
     y = n.args[0]

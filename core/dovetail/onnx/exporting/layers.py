@@ -11,21 +11,21 @@ from typing import Any, TypeAlias
 
 from dovetail.extend import GraphNode
 
-from .writer import Writer
+from .writer import GraphWriter
 
-W: TypeAlias = Writer
+W: TypeAlias = GraphWriter
 N: TypeAlias = GraphNode
-Layer = tuple[Callable[[W, dict[str, Any]], bool], Callable[[W, dict[str, Any]], str]]
-LAYERS: dict[str, Layer] = {}
+LayerWriter = tuple[Callable[[W, dict[str, Any]], bool], Callable[[W, dict[str, Any]], str]]
+LAYER_WRITERS: dict[str, LayerWriter] = {}
 
 
-def layer_of(w: W, n: N) -> Layer | None:
+def find_layer_writer(w: W, n: N) -> LayerWriter | None:
     """Return the writer of a composite as one operator, or None to write it op by op."""
-    layer = LAYERS.get(n.op) if n.kind == "composite" else None
+    layer = LAYER_WRITERS.get(n.op) if n.kind == "composite" else None
     return layer if layer is not None and layer[0](w, n.attrs.arguments) else None
 
 
-def each(value: Any, dims: int) -> list[int]:
+def per_axis(value: Any, dims: int) -> list[int]:
     """Return a number for each axis."""
     return [int(v) for v in value] if isinstance(value, (tuple, list)) else [int(value)] * dims
 
@@ -34,7 +34,7 @@ def _is_batch(a: dict[str, Any], dims: int) -> bool:
     return isinstance(a["input"], GraphNode) and len(a["input"].shape) == dims + 2
 
 
-def _values(w: W, a: dict[str, Any], *names: str) -> list[str]:
+def _input_names(w: W, a: dict[str, Any], *names: str) -> list[str]:
     return [w.value(a[k]) if a.get(k) is not None else "" for k in names]
 
 
@@ -47,18 +47,18 @@ def _strip_missing(names: list[str]) -> list[str]:
 # --- convolutions ---------------------------------------------------------------------------------
 
 
-def _convolution(dims: int) -> Layer:
+def _convolution(dims: int) -> LayerWriter:
     def fits(w: W, a: dict[str, Any]) -> bool:
         return _is_batch(a, dims) and a.get("padding", 0) != "same"
 
     def run(w: W, a: dict[str, Any]) -> str:
-        pads = [0] * dims if a.get("padding") == "valid" else each(a.get("padding", 0), dims)
+        pads = [0] * dims if a.get("padding") == "valid" else per_axis(a.get("padding", 0), dims)
         return w.add(
             "Conv",
-            _strip_missing(_values(w, a, "input", "weight", "bias")),
-            strides=each(a.get("stride", 1), dims),
+            _strip_missing(_input_names(w, a, "input", "weight", "bias")),
+            strides=per_axis(a.get("stride", 1), dims),
             pads=pads * 2,
-            dilations=each(a.get("dilation", 1), dims),
+            dilations=per_axis(a.get("dilation", 1), dims),
             group=int(a.get("groups", 1)),
             kernel_shape=list(a["weight"].shape[2:]),
         )
@@ -66,16 +66,16 @@ def _convolution(dims: int) -> Layer:
     return fits, run
 
 
-def _conv_transpose(dims: int) -> Layer:
+def _conv_transpose(dims: int) -> LayerWriter:
     def run(w: W, a: dict[str, Any]) -> str:
         return w.add(
             "ConvTranspose",
-            _strip_missing(_values(w, a, "input", "weight", "bias")),
-            strides=each(a.get("stride", 1), dims),
-            pads=each(a.get("padding", 0), dims) * 2,
-            dilations=each(a.get("dilation", 1), dims),
+            _strip_missing(_input_names(w, a, "input", "weight", "bias")),
+            strides=per_axis(a.get("stride", 1), dims),
+            pads=per_axis(a.get("padding", 0), dims) * 2,
+            dilations=per_axis(a.get("dilation", 1), dims),
             group=int(a.get("groups", 1)),
-            output_padding=each(a.get("output_padding", 0), dims),
+            output_padding=per_axis(a.get("output_padding", 0), dims),
             kernel_shape=list(a["weight"].shape[2:]),
         )
 
@@ -86,16 +86,16 @@ def _conv_transpose(dims: int) -> Layer:
 
 
 def _window(a: dict[str, Any], dims: int) -> dict[str, list[int]]:
-    kernel = each(a["kernel_size"], dims)
+    kernel = per_axis(a["kernel_size"], dims)
     stride = a.get("stride")
     return {
         "kernel_shape": kernel,
-        "pads": each(a.get("padding", 0), dims) * 2,
-        "strides": kernel if stride is None or stride == () else each(stride, dims),
+        "pads": per_axis(a.get("padding", 0), dims) * 2,
+        "strides": kernel if stride is None or stride == () else per_axis(stride, dims),
     }
 
 
-def _max_pool(dims: int) -> Layer:
+def _max_pool(dims: int) -> LayerWriter:
     def fits(w: W, a: dict[str, Any]) -> bool:
         plain = not a.get("return_indices") and not a.get("ceil_mode")
         return plain and _is_batch(a, dims) and a["input"].dtype.kind == "f"
@@ -103,15 +103,15 @@ def _max_pool(dims: int) -> Layer:
     def run(w: W, a: dict[str, Any]) -> str:
         return w.add(
             "MaxPool",
-            _values(w, a, "input"),
-            dilations=each(a.get("dilation", 1), dims),
+            _input_names(w, a, "input"),
+            dilations=per_axis(a.get("dilation", 1), dims),
             **_window(a, dims),
         )
 
     return fits, run
 
 
-def _average_pool(dims: int) -> Layer:
+def _average_pool(dims: int) -> LayerWriter:
     def fits(w: W, a: dict[str, Any]) -> bool:
         plain = a.get("divisor_override") is None and not a.get("ceil_mode")
         return plain and _is_batch(a, dims)
@@ -119,7 +119,7 @@ def _average_pool(dims: int) -> Layer:
     def run(w: W, a: dict[str, Any]) -> str:
         return w.add(
             "AveragePool",
-            _values(w, a, "input"),
+            _input_names(w, a, "input"),
             **_window(a, dims),
             count_include_pad=int(a.get("count_include_pad", True)),
         )
@@ -128,10 +128,10 @@ def _average_pool(dims: int) -> Layer:
 
 
 for _dims in (1, 2, 3):
-    LAYERS[f"conv{_dims}d"] = _convolution(_dims)
-    LAYERS[f"conv_transpose{_dims}d"] = _conv_transpose(_dims)
-    LAYERS[f"max_pool{_dims}d"] = _max_pool(_dims)
-    LAYERS[f"avg_pool{_dims}d"] = _average_pool(_dims)
+    LAYER_WRITERS[f"conv{_dims}d"] = _convolution(_dims)
+    LAYER_WRITERS[f"conv_transpose{_dims}d"] = _conv_transpose(_dims)
+    LAYER_WRITERS[f"max_pool{_dims}d"] = _max_pool(_dims)
+    LAYER_WRITERS[f"avg_pool{_dims}d"] = _average_pool(_dims)
 
 
 # --- normalisation --------------------------------------------------------------------------------
@@ -146,10 +146,10 @@ def _layer_norm(w: W, a: dict[str, Any]) -> str:
     count = len(axes) if isinstance(axes, (tuple, list)) else 1
     return w.add(
         "LayerNormalization",
-        _strip_missing(_values(w, a, "input", "weight", "bias")),
+        _strip_missing(_input_names(w, a, "input", "weight", "bias")),
         axis=-count,
         epsilon=float(a.get("eps", 1e-5)),
     )
 
 
-LAYERS["layer_norm"] = _layer_norm_fits, _layer_norm
+LAYER_WRITERS["layer_norm"] = _layer_norm_fits, _layer_norm

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import dovetail as dt
 from dovetail.extend import Graph
 
-from .writer import Writer
+from .writer import GraphWriter
 
 Location: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 
@@ -47,12 +47,18 @@ class ParameterSlice(NamedTuple):
         every = zip(self.starts, self.counts, self.steps, strict=True)
         return [i + (m - 1) * t + 1 for i, m, t in every]
 
-    def write(self, w: Writer, whole: str) -> str:
+    def write(self, w: GraphWriter, parameter: str) -> str:
         """Write the nodes of the slice, and return the name of the result."""
         axes = perm = list(range(len(self.starts)))
         name = w.add(
             "Slice",
-            [whole, w.sizes(self.starts), w.sizes(self.stops), w.ints(axes), w.ints(self.steps)],
+            [
+                parameter,
+                w.sizes(self.starts),
+                w.sizes(self.stops),
+                w.ints(axes),
+                w.ints(self.steps),
+            ],
         )
         if self.order != sorted(self.order):
             perm = [*[d for d in axes if d not in self.order], *self.order]
@@ -61,10 +67,10 @@ class ParameterSlice(NamedTuple):
         return name if shape == self.shape else w.reshape(name, self.shape)
 
 
-def slice_of(location: Location, whole: Location) -> ParameterSlice | None:
+def slice_of(location: Location, parameter: Location) -> ParameterSlice | None:
     """Return a view as a slice of a tensor over the same memory, or None if it is no slice."""
     storage, offset, shape, strides = location
-    whole_storage, begins, sizes, whole_strides = whole
+    whole_storage, begins, sizes, whole_strides = parameter
     if storage != whole_storage:
         return None
     order: list[int] = []

@@ -11,17 +11,17 @@ import numpy as np
 import dovetail as dt
 from dovetail.extend import GraphNode
 
-from .writer import Unknown, Writer, row, size
+from .writer import GraphWriter, UnsupportedOpError, register_node_writer, size
 
-W: TypeAlias = Writer
+W: TypeAlias = GraphWriter
 N: TypeAlias = GraphNode
-FAR = 1 << 62
+SLICE_END_MAX = 1 << 62
 
 
 # --- constants ------------------------------------------------------------------------------------
 
 
-@row("full")
+@register_node_writer("full")
 def _full(w: W, n: N) -> str:
     one = w.number(n.args[0], n.dtype)
     if not n.shape:
@@ -29,7 +29,7 @@ def _full(w: W, n: N) -> str:
     return w.add("Expand", [one, w.sizes(n.shape)])
 
 
-@row("arange")
+@register_node_writer("arange")
 def _arange(w: W, n: N) -> str:
     start, step = n.args
     d = n.casts[0]
@@ -40,7 +40,7 @@ def _arange(w: W, n: N) -> str:
     return w.cast(w.add("Add", [product, w.number(start, d)]), d, n.dtype)
 
 
-@row("position")
+@register_node_writer("position")
 def _position(w: W, n: N) -> str:
     """Write the row-major index of each element."""
     count = scalar(w, w.sizes([size(n.shape)]))
@@ -70,7 +70,7 @@ def _operand(n: N) -> N:
     return a
 
 
-def _keeps(n: N) -> bool:
+def _keeps_axes(n: N) -> bool:
     return len(n.shape) == len(_operand(n).shape)
 
 
@@ -78,33 +78,33 @@ def _reduce(op: str, w: W, n: N) -> str:
     axes, _ = n.attrs
     x, d = w.arg(n, 0), n.casts[0]
     if d.kind == "c":
-        raise Unknown("ONNX has no operators on complex numbers")
+        raise UnsupportedOpError("ONNX has no operators on complex numbers")
     if d.kind == "b":
         x, d = w.cast(x, d, dt.uint8), dt.uint8
-    result = w.reduce(op, x, axes, _keeps(n)) if axes else x
+    result = w.reduce(op, x, axes, _keeps_axes(n)) if axes else x
     return w.cast(result, d, n.dtype)
 
 
 for _name, _op in _REDUCTIONS.items():
-    row(_name)(partial(_reduce, _op))
+    register_node_writer(_name)(partial(_reduce, _op))
 
 
-@row("any", "all")
+@register_node_writer("any", "all")
 def _any_or_all(w: W, n: N) -> str:
     axes, _ = n.attrs
     x = w.cast(w.arg(n, 0), dt.bool, dt.int32)
     op = "ReduceMax" if n.op == "any" else "ReduceMin"
-    return w.cast(w.reduce(op, x, axes, _keeps(n)) if axes else x, dt.int32, dt.bool)
+    return w.cast(w.reduce(op, x, axes, _keeps_axes(n)) if axes else x, dt.int32, dt.bool)
 
 
-@row("count_nonzero")
+@register_node_writer("count_nonzero")
 def _count_nonzero(w: W, n: N) -> str:
     axes, _ = n.attrs
     x = w.cast(w.arg(n, 0), dt.bool, dt.int64)
-    return w.reduce("ReduceSum", x, axes, _keeps(n)) if axes else x
+    return w.reduce("ReduceSum", x, axes, _keeps_axes(n)) if axes else x
 
 
-@row("argmax", "argmin")
+@register_node_writer("argmax", "argmin")
 def _arg(w: W, n: N) -> str:
     axes, _ = n.attrs
     x, a = w.arg(n, 0), _operand(n)
@@ -112,7 +112,7 @@ def _arg(w: W, n: N) -> str:
     if n.casts[0].kind == "b":
         x = w.cast(x, dt.bool, dt.uint8)
     if len(axes) == 1:
-        return w.add(op, [x], axis=axes[0], keepdims=int(_keeps(n)))
+        return w.add(op, [x], axis=axes[0], keepdims=int(_keeps_axes(n)))
     kept_axes = [d for d in range(len(a.shape)) if d not in axes]
     transposed = w.add("Transpose", [x], perm=[*kept_axes, *axes])
     flat = w.reshape(
@@ -124,7 +124,7 @@ def _arg(w: W, n: N) -> str:
 # --- views ----------------------------------------------------------------------------------------
 
 
-@row("view")
+@register_node_writer("view")
 def _view(w: W, n: N) -> str:
     a = _operand(n)
     name: str = _VIEWS[n.attrs[0]](w, w.value(a), a, n)
@@ -156,7 +156,7 @@ def _slice(w: W, x: str, a: N, n: N) -> Any:
     last = []
     for d in which:
         stop = starts[d] + lengths[d] * steps[d]
-        last.append(-FAR if stop < 0 else FAR if stop >= a.shape[d] else stop)
+        last.append(-SLICE_END_MAX if stop < 0 else SLICE_END_MAX if stop >= a.shape[d] else stop)
     first = [0 if lengths[d] == 0 else s for d, s in zip(which, first, strict=True)]
     last = [0 if lengths[d] == 0 else s for d, s in zip(which, last, strict=True)]
     each = [1 if lengths[d] == 0 else steps[d] for d in which]
@@ -190,7 +190,7 @@ def _contiguous_strides(shape: Sequence[int]) -> list[int]:
     return strides[::-1]
 
 
-@row("as_strided")
+@register_node_writer("as_strided")
 def _as_strided(w: W, n: N) -> str:
     a = _operand(n)
     shape, strides, offset = n.attrs
@@ -201,7 +201,7 @@ def _as_strided(w: W, n: N) -> str:
     return w.add("Gather", [w.flatten(x), at], axis=0)
 
 
-@row("written")
+@register_node_writer("written")
 def _write_view(w: W, n: N) -> str:
     whole, value = n.args
     assert isinstance(whole, GraphNode) and isinstance(value, GraphNode)
@@ -214,7 +214,7 @@ def _write_view(w: W, n: N) -> str:
     return w.reshape(flat, n.shape)
 
 
-@row("concat")
+@register_node_writer("concat")
 def _concat(w: W, n: N) -> str:
     return w.add("Concat", w.args(n), axis=n.attrs)
 
@@ -222,24 +222,24 @@ def _concat(w: W, n: N) -> str:
 # --- gathers and scatters -------------------------------------------------------------------------
 
 
-def wrap_negative(w: W, index: str, many: int, checked: bool) -> str:
+def wrap_negative(w: W, index: str, size: int, checked: bool) -> str:
     """Write indices counted from the start of an axis; negative ones are wrapped if `checked`."""
     if not checked:
         return index
     below = w.add("Less", [index, w.number(0, dt.int64)])
-    return w.where(below, w.add("Add", [index, w.number(many, dt.int64)]), index)
+    return w.where(below, w.add("Add", [index, w.number(size, dt.int64)]), index)
 
 
-@row("checked_indices")
+@register_node_writer("checked_indices")
 def _checked_indices(w: W, n: N) -> str:
-    (_, _, many), from_end, ignored = n.attrs
+    (_, _, size), from_end, ignored = n.attrs
     i, zero = w.arg(n, 0), w.number(0, dt.int64)
     if ignored is not None:
         i = w.where(w.add("Equal", [i, w.number(ignored, dt.int64)]), zero, i)
-    return wrap_negative(w, i, many, from_end)
+    return wrap_negative(w, i, size, from_end)
 
 
-@row("gather")
+@register_node_writer("gather")
 def _gather(w: W, n: N) -> str:
     _, axes, at, _ = n.attrs
     x = _operand(n)
@@ -279,7 +279,7 @@ def _gather_along_axis(w: W, n: N, x: N, axes: Sequence[int], at: int) -> str:
 
 def _gather_flat(w: W, n: N, x: N) -> str:
     """Write a gather of any indices, by the elements' indices in the flat tensor."""
-    shape, axes, at, asked = n.attrs
+    shape, axes, at, checked = n.attrs
     steps, rank = _contiguous_strides(x.shape), len(shape)
     fixed = np.zeros((1,) * rank, np.int64)
     for d, a in enumerate(axes):
@@ -288,7 +288,7 @@ def _gather_flat(w: W, n: N, x: N) -> str:
             fixed = fixed + here.reshape([-1 if e == d else 1 for e in range(rank)])
     total = w.array(np.ascontiguousarray(fixed), dt.int64)
     for k, a in enumerate(at):
-        i = wrap_negative(w, w.arg(n, k + 1), x.shape[a], asked is not None)
+        i = wrap_negative(w, w.arg(n, k + 1), x.shape[a], checked is not None)
         total = w.add("Add", [w.add("Mul", [i, w.number(steps[a], dt.int64)]), total])
     total = w.add("Expand", [total, w.sizes(shape)])
     return w.add("Gather", [w.flatten(w.value(x)), total], axis=0)
@@ -307,12 +307,12 @@ _REDUCTION = {
 }
 
 
-@row("scatter")
+@register_node_writer("scatter")
 def _scatter(w: W, n: N) -> str:
     x, rows, *indices = n.args
-    how = _REDUCTION.get(n.attrs.how)
+    how = _REDUCTION.get(n.attrs.operation)
     if how is None:
-        raise Unknown(f"a scatter that merges by {n.attrs.how}")
+        raise UnsupportedOpError(f"a scatter that merges by {n.attrs.operation}")
     if how in ("max", "min"):
         w.require_opset(18, "ScatterElements with max and min")
     assert isinstance(x, GraphNode) and all(isinstance(i, GraphNode) for i in indices)
@@ -323,7 +323,7 @@ def _scatter(w: W, n: N) -> str:
     inner = element_indices(x.shape[lead:], steps[lead:], 0)
     total = w.array(np.ascontiguousarray(inner), dt.int64)
     for k in range(lead):
-        i = wrap_negative(w, w.arg(n, k + 2), x.shape[k], n.attrs.asked is not None)
+        i = wrap_negative(w, w.arg(n, k + 2), x.shape[k], n.attrs.purpose is not None)
         total = w.add("Add", [w.add("Mul", [i, w.number(steps[k], dt.int64)]), total])
     total = w.flatten(w.add("Expand", [total, w.sizes(where)]))
     values = w.flatten(w.add("Expand", [w.arg(n, 1, x.dtype), w.sizes(where)]))

@@ -11,30 +11,30 @@ import numpy as np
 import dovetail as dt
 from dovetail.extend import GraphNode
 
-from ..library import ELEMENTS, Proto, array_of, library, numpy_dtype
+from ..library import ELEMENTS, Proto, array_of, import_onnx, numpy_dtype
 
-Row: TypeAlias = Callable[["Writer", GraphNode], str]
+NodeWriter: TypeAlias = Callable[["GraphWriter", GraphNode], str]
 """A function that writes a node and returns the name of its result."""
-ROWS: dict[str, Row] = {}
+NODE_WRITERS: dict[str, NodeWriter] = {}
 Sizes: TypeAlias = Sequence[int]
 
 
-def row(*ops: str) -> Callable[[Row], Row]:
+def register_node_writer(*ops: str) -> Callable[[NodeWriter], NodeWriter]:
     """Return a decorator that adds a function to the table under the names of ops."""
 
-    def add(run: Row) -> Row:
+    def add(run: NodeWriter) -> NodeWriter:
         for op in ops:
-            ROWS[op] = run
+            NODE_WRITERS[op] = run
         return run
 
     return add
 
 
-class Unknown(Exception):
+class UnsupportedOpError(Exception):
     """The error of a row for a use of its op that ONNX has no operators for, with the reason."""
 
 
-class Writer:
+class GraphWriter:
     """A writer of one graph.
 
     `opset`: the version of the operators. `names`: those of parameters, by location in memory.
@@ -42,24 +42,24 @@ class Writer:
     """
 
     def __init__(self, opset: int, names: dict[Any, str], shares: bool = True) -> None:
-        self.onnx, self.opset, self.parameter_names = library("onnx.export"), opset, names
+        self.onnx, self.opset, self.parameter_names = import_onnx("onnx.export"), opset, names
         self.nodes: list[Proto] = []
         self.initialisers: dict[str, Proto] = {}
         self.value_names: dict[int, str] = {}  # by the id of a GraphNode
-        self.missing: dict[tuple[str, str], list[str]] = {}  # (op, why) -> lines
+        self.unsupported: dict[tuple[str, str], list[str]] = {}  # (op, why) -> lines
         self.lines: dict[str, str] = {}  # source lines of initialisers
         self.used_names: set[str] = set()
         self._numbers: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-        self.shares = shares
+        self.shares_constants = shares
 
     # --- names and nodes
 
-    def name(self, wanted: str) -> str:
+    def name(self, preferred: str) -> str:
         """Return a name that is not used yet, and mark it as used."""
-        name, k = wanted, 1
+        name, k = preferred, 1
         while name in self.used_names:
             k += 1
-            name = f"{wanted}_{k}"
+            name = f"{preferred}_{k}"
         self.used_names.add(name)
         return name
 
@@ -80,7 +80,7 @@ class Writer:
     def require_opset(self, opset: int, what: str) -> None:
         """Raise Unknown if the opset is older than `opset`."""
         if self.opset < opset:
-            raise Unknown(f"{what} needs opset {opset}, not {self.opset}")
+            raise UnsupportedOpError(f"{what} needs opset {opset}, not {self.opset}")
 
     # --- values
 
@@ -100,16 +100,16 @@ class Writer:
         """Return all arguments, cast to the dtypes in which the op computes."""
         return [self.arg(n, i) for i in range(len(n.args))]
 
-    def cast(self, name: str, have: dt.DType, want: dt.DType) -> str:
+    def cast(self, name: str, source: dt.DType, target: dt.DType) -> str:
         """Cast a value to another dtype."""
-        if have is want:
+        if source is target:
             return name
-        return self.add("Cast", [name], to=self.element(want))
+        return self.add("Cast", [name], to=self.element(target))
 
     def element(self, d: dt.DType) -> int:
         """Return the element type of a dtype. Raises: Unknown."""
         if d not in ELEMENTS:
-            raise Unknown(f"{d.name} has no element type")
+            raise UnsupportedOpError(f"{d.name} has no element type")
         return ELEMENTS[d]
 
     def number(self, value: Any, d: dt.DType) -> str:
@@ -120,13 +120,13 @@ class Writer:
         """Add a vector of int64."""
         return self.array(np.asarray(values, np.int64).reshape(-1), dt.int64)
 
-    def array(self, a: np.ndarray, d: dt.DType, named: str = "") -> str:
+    def array(self, a: np.ndarray, d: dt.DType, preferred_name: str = "") -> str:
         """Add an initialiser and return its name; equal small ones are shared."""
-        shared = self.shares and a.size <= 64 and not named
+        shared = self.shares_constants and a.size <= 64 and not preferred_name
         key = (d.name, a.shape, a.tobytes() if shared else b"")
         if shared and key in self._numbers:
             return self._numbers[key]
-        name = self.name(named or "constant")
+        name = self.name(preferred_name or "constant")
         self.initialisers[name] = self.onnx.helper.make_tensor(
             name, self.element(d), a.shape, np.ascontiguousarray(a).tobytes(), raw=True
         )
@@ -134,9 +134,9 @@ class Writer:
             self._numbers[key] = name
         return name
 
-    def tensor(self, x: dt.Tensor, named: str = "") -> str:
+    def tensor(self, x: dt.Tensor, preferred_name: str = "") -> str:
         """Add the values of a tensor as an initialiser."""
-        return self.array(array_of(x), x.dtype, named)
+        return self.array(array_of(x), x.dtype, preferred_name)
 
     # --- building blocks of rows
 

@@ -17,16 +17,24 @@ from . import (
     signal,
     training,
 )
-from .table import FOLDED_ELEMENTS_MAX, ROWS, Call, Function, row, row_of
+from .table import (
+    FOLDED_ELEMENTS_MAX,
+    OPERATORS,
+    OperatorCall,
+    OperatorImplementation,
+    find_operator,
+    register_operator,
+)
 
 __all__ = [
     "FOLDED_ELEMENTS_MAX",
-    "ROWS",
-    "Call",
-    "Function",
+    "OPERATORS",
+    "OperatorCall",
+    "OperatorImplementation",
     "control",
     "convolutions",
     "elementwise",
+    "find_operator",
     "images",
     "indexing",
     "matmul",
@@ -36,8 +44,7 @@ __all__ = [
     "random",
     "recurrent",
     "reductions",
-    "row",
-    "row_of",
+    "register_operator",
     "shapes",
     "signal",
     "training",

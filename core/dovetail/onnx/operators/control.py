@@ -9,26 +9,28 @@ import numpy as np
 import dovetail as dt
 
 from .shapes import split_at
-from .table import Call, row
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 
 
-def _is_true(call: Call, x: Any) -> bool:
+def _is_true(call: OperatorCall, x: Any) -> bool:
     values = call.array(x).reshape(-1)
     if values.size != 1:
         raise dt.ShapeError(f"{call.op}: a condition of {values.size} elements")
     return bool(values[0])
 
 
-@row("If", host=None, folds=False)
-def _if(call: Call, condition: Any) -> tuple[Any, ...]:
+@register_operator("If", host=None, folds=False)
+def _if(call: OperatorCall, condition: Any) -> tuple[Any, ...]:
     branch = "then_branch" if _is_true(call, condition) else "else_branch"
     return tuple(call.graphs(call.get(branch), ()))
 
 
-@row("Loop", host=None, folds=False)
-def _loop(call: Call, count: Any = None, condition: Any = None, *carried: Any) -> tuple[Any, ...]:
+@register_operator("Loop", host=None, folds=False)
+def _loop(
+    call: OperatorCall, count: Any = None, condition: Any = None, *carried: Any
+) -> tuple[Any, ...]:
     body = call.get("body")
     trips = None if count is None else call.number(count)
     state, rows = list(carried), [[] for _ in range(call.outputs - len(carried))]  # type: ignore[var-annotated]  # of tensors
@@ -46,7 +48,7 @@ def _loop(call: Call, count: Any = None, condition: Any = None, *carried: Any) -
     return (*state, *stacks)
 
 
-def _stack_outputs(call: Call, column: list[Any], body: Any, i: int) -> Tensor:
+def _stack_outputs(call: OperatorCall, column: list[Any], body: Any, i: int) -> Tensor:
     if column:
         return dt.stack([call.tensor(x) for x in column], axis=0)
     output = body.outputs[i]
@@ -54,8 +56,8 @@ def _stack_outputs(call: Call, column: list[Any], body: Any, i: int) -> Tensor:
     return dt.zeros((0, *sizes), dtype=output.dtype or dt.float32, device=call.device)
 
 
-@row("Scan", since=9, host=None, folds=False)
-def _scan(call: Call, *inputs: Any) -> tuple[Any, ...]:
+@register_operator("Scan", since=9, host=None, folds=False)
+def _scan(call: OperatorCall, *inputs: Any) -> tuple[Any, ...]:
     body, count = call.get("body"), call.get("num_scan_inputs")
     lead = len(inputs) - count
     state, xs = list(inputs[:lead]), [call.tensor(x) for x in inputs[lead:]]
@@ -88,8 +90,8 @@ def _scan(call: Call, *inputs: Any) -> tuple[Any, ...]:
     return (*state, *stacks)
 
 
-@row("Scan", since=8, host=None, folds=False)
-def _scan_of_batches(call: Call, lengths: Any, *inputs: Any) -> tuple[Any, ...]:
+@register_operator("Scan", since=8, host=None, folds=False)
+def _scan_of_batches(call: OperatorCall, lengths: Any, *inputs: Any) -> tuple[Any, ...]:
     """Run the Scan of opset 8: one scan for each example of a batch."""
     if lengths is not None:
         raise dt.NotYetError("Scan: lengths for each sequence, of opset 8; convert the model")
@@ -98,7 +100,7 @@ def _scan_of_batches(call: Call, lengths: Any, *inputs: Any) -> tuple[Any, ...]:
     examples = []
     for b in range(batch):
         one = [call.tensor(x)[b] for x in inputs]
-        inner = Call(
+        inner = OperatorCall(
             call.op,
             9,
             {
@@ -122,35 +124,35 @@ def _scan_of_batches(call: Call, lengths: Any, *inputs: Any) -> tuple[Any, ...]:
 # --- sequences ------------------------------------------------------------------------------------
 
 
-@row("SequenceConstruct", host=None, folds=False)
-def _sequence_construct(call: Call, *xs: Any) -> list[Any]:
+@register_operator("SequenceConstruct", host=None, folds=False)
+def _sequence_construct(call: OperatorCall, *xs: Any) -> list[Any]:
     return list(xs)
 
 
-@row("SequenceEmpty", host=None, folds=False)
-def _sequence_empty(call: Call) -> list[Any]:
+@register_operator("SequenceEmpty", host=None, folds=False)
+def _sequence_empty(call: OperatorCall) -> list[Any]:
     return []
 
 
-@row("SequenceLength", host=None, folds=False)
-def _sequence_length(call: Call, xs: list[Any]) -> np.ndarray:
+@register_operator("SequenceLength", host=None, folds=False)
+def _sequence_length(call: OperatorCall, xs: list[Any]) -> np.ndarray:
     return np.asarray(len(xs), np.int64)
 
 
-@row("SequenceAt", host=None, folds=False)
-def _sequence_at(call: Call, xs: list[Any], position: Any) -> Any:
+@register_operator("SequenceAt", host=None, folds=False)
+def _sequence_at(call: OperatorCall, xs: list[Any], position: Any) -> Any:
     return xs[_wrap_position(call, position, len(xs))]
 
 
-def _wrap_position(call: Call, position: Any, n: int) -> int:
+def _wrap_position(call: OperatorCall, position: Any, n: int) -> int:
     k = call.number(position)
     if not -n <= k < n:
         raise dt.IndexOutOfRange(f"{call.op}: place {k} in a sequence of {n}")
     return k % n
 
 
-@row("SequenceInsert", host=None, folds=False)
-def _sequence_insert(call: Call, xs: list[Any], x: Any, position: Any = None) -> list[Any]:
+@register_operator("SequenceInsert", host=None, folds=False)
+def _sequence_insert(call: OperatorCall, xs: list[Any], x: Any, position: Any = None) -> list[Any]:
     k = len(xs) if position is None else call.number(position)
     if not -len(xs) <= k <= len(xs):
         raise dt.IndexOutOfRange(f"SequenceInsert: place {k} in a sequence of {len(xs)}")
@@ -159,20 +161,20 @@ def _sequence_insert(call: Call, xs: list[Any], x: Any, position: Any = None) ->
     return items
 
 
-@row("SequenceErase", host=None, folds=False)
-def _sequence_erase(call: Call, xs: list[Any], position: Any = None) -> list[Any]:
+@register_operator("SequenceErase", host=None, folds=False)
+def _sequence_erase(call: OperatorCall, xs: list[Any], position: Any = None) -> list[Any]:
     k = len(xs) - 1 if position is None else _wrap_position(call, position, len(xs))
     return [*xs[:k], *xs[k + 1 :]]
 
 
-@row("ConcatFromSequence", host=None, folds=False)
-def _concat_from_sequence(call: Call, xs: list[Any]) -> Tensor:
+@register_operator("ConcatFromSequence", host=None, folds=False)
+def _concat_from_sequence(call: OperatorCall, xs: list[Any]) -> Tensor:
     tensors = [call.tensor(x) for x in xs]
     return (dt.stack if call.get("new_axis", 0) else dt.concat)(tensors, axis=call.get("axis"))
 
 
-@row("SplitToSequence", host=(1,), folds=False)
-def _split_to_sequence(call: Call, x: Tensor, split: Any = None) -> list[Any]:
+@register_operator("SplitToSequence", host=(1,), folds=False)
+def _split_to_sequence(call: OperatorCall, x: Tensor, split: Any = None) -> list[Any]:
     axis = call.axis(call.get("axis", 0), x.ndim)
     n = x.shape[axis]
     if split is None:
@@ -188,8 +190,8 @@ def _split_to_sequence(call: Call, x: Tensor, split: Any = None) -> list[Any]:
     return list(split_at(x, sizes, axis))
 
 
-@row("SequenceMap", host=None, folds=False)
-def _sequence_map(call: Call, *inputs: Any) -> tuple[Any, ...]:
+@register_operator("SequenceMap", host=None, folds=False)
+def _sequence_map(call: OperatorCall, *inputs: Any) -> tuple[Any, ...]:
     body, count = call.get("body"), len(inputs[0])
     sequences: list[list[Any]] = [[] for _ in range(call.outputs)]
     for k in range(count):
@@ -199,18 +201,18 @@ def _sequence_map(call: Call, *inputs: Any) -> tuple[Any, ...]:
     return tuple(sequences)
 
 
-@row("Optional", host=None, folds=False)
-def _optional(call: Call, x: Any = None) -> Any:
+@register_operator("Optional", host=None, folds=False)
+def _optional(call: OperatorCall, x: Any = None) -> Any:
     return x
 
 
-@row("OptionalHasElement", host=None, folds=False)
-def _optional_has_element(call: Call, x: Any = None) -> np.ndarray:
+@register_operator("OptionalHasElement", host=None, folds=False)
+def _optional_has_element(call: OperatorCall, x: Any = None) -> np.ndarray:
     return np.asarray(x is not None)
 
 
-@row("OptionalGetElement", host=None, folds=False)
-def _optional_get_element(call: Call, x: Any = None) -> Any:
+@register_operator("OptionalGetElement", host=None, folds=False)
+def _optional_get_element(call: OperatorCall, x: Any = None) -> Any:
     if x is None:
         raise dt.ArgumentError("OptionalGetElement: there is nothing in it")
     return x

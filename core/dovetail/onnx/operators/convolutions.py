@@ -15,7 +15,7 @@ import dovetail as dt
 from ...nn import functional
 from .matmul import round_and_clamp, subtract_zero_point
 from .shapes import pad
-from .table import Call, row
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 
@@ -45,7 +45,7 @@ class Window:
         )
 
 
-def window_of(call: Call, shape: Sequence[int], kernel: Sequence[int]) -> Window:
+def window_of(call: OperatorCall, shape: Sequence[int], kernel: Sequence[int]) -> Window:
     """Return the windows that a node's attributes describe. Raises: ShapeError if inconsistent."""
     n = len(shape)
     strides = tuple(call.get("strides", [1] * n))
@@ -97,7 +97,7 @@ def windows(x: Tensor, w: Window, fill: Any = 0) -> Tensor:
     return dt.as_strided(x, shape, (*steps[:2], *outer, *inner))
 
 
-def convolve(call: Call, x: Tensor, weight: Tensor, w: Window, group: int) -> Tensor:
+def convolve(call: OperatorCall, x: Tensor, weight: Tensor, w: Window, group: int) -> Tensor:
     """Convolve `x` with filters in groups, without a bias."""
     n, c = x.shape[:2]
     m = weight.shape[0]
@@ -133,16 +133,16 @@ def channels(bias: Tensor, ndim: int) -> Tensor:
     return bias.reshape((1, -1, *[1] * (ndim - 2)))
 
 
-@row("Conv", folds=False)
-def _conv(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+@register_operator("Conv", folds=False)
+def _conv(call: OperatorCall, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     w = window_of(call, x.shape[2:], call.get("kernel_shape", weight.shape[2:]))
     result = convolve(call, x, weight, w, call.get("group", 1))
     return result if bias is None else result + channels(bias, result.ndim)
 
 
-@row("ConvInteger", folds=False)
+@register_operator("ConvInteger", folds=False)
 def _conv_integer(
-    call: Call,
+    call: OperatorCall,
     x: Tensor,
     weight: Tensor,
     x_zero: Tensor | None = None,
@@ -160,9 +160,9 @@ def _filters(weight: Tensor, zero: Tensor | None) -> Tensor:
     return subtract_zero_point(weight, zero)
 
 
-@row("QLinearConv", folds=False)
+@register_operator("QLinearConv", folds=False)
 def _qlinear_conv(
-    call: Call,
+    call: OperatorCall,
     x: Tensor,
     x_scale: Tensor,
     x_zero: Tensor,
@@ -184,8 +184,10 @@ def _qlinear_conv(
     )
 
 
-@row("ConvTranspose", folds=False)
-def _conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+@register_operator("ConvTranspose", folds=False)
+def _conv_transpose(
+    call: OperatorCall, x: Tensor, weight: Tensor, bias: Tensor | None = None
+) -> Tensor:
     kernel = tuple(call.get("kernel_shape", weight.shape[2:]))
     n, group = len(kernel), call.get("group", 1)
     strides = tuple(call.get("strides", [1] * n))
@@ -207,7 +209,7 @@ def _conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None =
 
 
 def _conv_transpose_pads(
-    call: Call,
+    call: OperatorCall,
     shape: Sequence[int],
     kernel: Sequence[int],
     strides: Sequence[int],
@@ -244,8 +246,8 @@ def _insert_zeros(x: Tensor, strides: Sequence[int]) -> Tensor:
     return x
 
 
-@row("Col2Im", host=(1, 2), folds=False)
-def _col2im(call: Call, x: Tensor, image: Any, block: Any) -> Tensor:
+@register_operator("Col2Im", host=(1, 2), folds=False)
+def _col2im(call: OperatorCall, x: Tensor, image: Any, block: Any) -> Tensor:
     sizes, kernel = call.ints(image), call.ints(block)
     w = window_of(call, sizes, kernel)
     n, taps = x.shape[0], math.prod(kernel)
@@ -260,10 +262,12 @@ def _col2im(call: Call, x: Tensor, image: Any, block: Any) -> Tensor:
     return padded_image[(slice(None), slice(None), *cut)]
 
 
-def _tap_indices(w: Window, counts: Sequence[int], wide: Sequence[int]) -> np.ndarray:
+def _tap_indices(w: Window, counts: Sequence[int], padded_shape: Sequence[int]) -> np.ndarray:
     """Return the index of each tap of each window in a flat image, taps first."""
     indices = np.zeros((1, 1), np.int64)
-    for k, s, d, count, size in zip(w.kernel, w.strides, w.dilations, counts, wide, strict=True):
+    for k, s, d, count, size in zip(
+        w.kernel, w.strides, w.dilations, counts, padded_shape, strict=True
+    ):
         here = np.arange(k)[:, None] * d + np.arange(count)[None, :] * s
         taps, spots = indices.shape
         indices = (indices[:, None, :, None] * size + here[None, :, None, :]).reshape(
@@ -272,9 +276,9 @@ def _tap_indices(w: Window, counts: Sequence[int], wide: Sequence[int]) -> np.nd
     return indices.reshape(-1)
 
 
-@row("DeformConv", folds=False)
+@register_operator("DeformConv", folds=False)
 def _deform_conv(
-    call: Call,
+    call: OperatorCall,
     x: Tensor,
     weight: Tensor,
     offset: Tensor,

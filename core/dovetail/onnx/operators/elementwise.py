@@ -10,7 +10,7 @@ from typing import Any
 import dovetail as dt
 
 from ..library import dtype_of
-from .table import Call, row
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 
@@ -46,23 +46,23 @@ _UNARY: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def _apply_binary(
-    f: Callable[[Tensor, Tensor], Tensor], call: Call, x: Tensor, y: Tensor
+    f: Callable[[Tensor, Tensor], Tensor], call: OperatorCall, x: Tensor, y: Tensor
 ) -> Tensor:
     return f(x, y)
 
 
-def _apply_unary(f: Callable[[Tensor], Tensor], call: Call, x: Tensor) -> Tensor:
+def _apply_unary(f: Callable[[Tensor], Tensor], call: OperatorCall, x: Tensor) -> Tensor:
     return f(x)
 
 
 for _name, _f in _BINARY.items():
-    row(_name)(partial(_apply_binary, _f))
+    register_operator(_name)(partial(_apply_binary, _f))
 for _name, _g in _UNARY.items():
-    row(_name)(partial(_apply_unary, _g))
+    register_operator(_name)(partial(_apply_unary, _g))
 
 
-@row("Div")
-def _div(call: Call, x: Tensor, y: Tensor) -> Tensor:
+@register_operator("Div")
+def _div(call: OperatorCall, x: Tensor, y: Tensor) -> Tensor:
     """Divide; integers are rounded towards zero."""
     if x.dtype.kind not in "iu":
         return dt.divide(x, y)
@@ -73,13 +73,13 @@ def _div(call: Call, x: Tensor, y: Tensor) -> Tensor:
     return quotient + is_rounded_down.astype(x.dtype)
 
 
-@row("Mod")
-def _mod(call: Call, x: Tensor, y: Tensor) -> Tensor:
+@register_operator("Mod")
+def _mod(call: OperatorCall, x: Tensor, y: Tensor) -> Tensor:
     return dt.fmod(x, y) if call.get("fmod", 0) else dt.remainder(x, y)
 
 
-@row("Pow")
-def _pow(call: Call, x: Tensor, y: Tensor) -> Tensor:
+@register_operator("Pow")
+def _pow(call: OperatorCall, x: Tensor, y: Tensor) -> Tensor:
     if x.dtype is y.dtype:
         return dt.pow(x, y)
     wide = x.dtype if x.dtype.kind == "f" and x.dtype.itemsize >= 4 else dt.float64
@@ -88,22 +88,26 @@ def _pow(call: Call, x: Tensor, y: Tensor) -> Tensor:
     return dt.pow(x.astype(wide), y.astype(wide)).astype(x.dtype)
 
 
-def _fold(f: Callable[[Tensor, Tensor], Tensor], call: Call, *xs: Tensor) -> Tensor:
+def _apply_variadic(
+    f: Callable[[Tensor, Tensor], Tensor], call: OperatorCall, *xs: Tensor
+) -> Tensor:
     return reduce(f, xs) if len(xs) > 1 else xs[0].copy()
 
 
-row("Min")(partial(_fold, dt.minimum))
-row("Max")(partial(_fold, dt.maximum))
-row("Sum")(partial(_fold, dt.add))
+register_operator("Min")(partial(_apply_variadic, dt.minimum))
+register_operator("Max")(partial(_apply_variadic, dt.maximum))
+register_operator("Sum")(partial(_apply_variadic, dt.add))
 
 
-@row("Mean")
-def _mean(call: Call, *xs: Tensor) -> Tensor:
-    return _fold(dt.add, call, *xs) / len(xs)
+@register_operator("Mean")
+def _mean(call: OperatorCall, *xs: Tensor) -> Tensor:
+    return _apply_variadic(dt.add, call, *xs) / len(xs)
 
 
-@row("Clip")
-def _clip(call: Call, x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
+@register_operator("Clip")
+def _clip(
+    call: OperatorCall, x: Tensor, low: Tensor | None = None, high: Tensor | None = None
+) -> Tensor:
     least: Any = call.get("min") if low is None else low
     most: Any = call.get("max") if high is None else high
     if least is not None:
@@ -111,19 +115,19 @@ def _clip(call: Call, x: Tensor, low: Tensor | None = None, high: Tensor | None 
     return dt.minimum(x, most) if most is not None else x
 
 
-@row("Where")
-def _where(call: Call, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
+@register_operator("Where")
+def _where(call: OperatorCall, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     return dt.where(condition, x, y)
 
 
-@row("BitShift")
-def _bit_shift(call: Call, x: Tensor, y: Tensor) -> Tensor:
+@register_operator("BitShift")
+def _bit_shift(call: OperatorCall, x: Tensor, y: Tensor) -> Tensor:
     left = call.get("direction") == "LEFT"
     return (dt.bitwise_left_shift if left else dt.bitwise_right_shift)(x, y)
 
 
-@row("IsInf")
-def _is_inf(call: Call, x: Tensor) -> Tensor:
+@register_operator("IsInf")
+def _is_inf(call: OperatorCall, x: Tensor) -> Tensor:
     result = dt.isinf(x)
     if not call.get("detect_positive", 1):
         result = result & (x < 0)
@@ -140,18 +144,18 @@ def cast(x: Tensor, d: dt.DType) -> Tensor:
     return x.astype(d)
 
 
-@row("Cast")
-def _cast(call: Call, x: Tensor) -> Tensor:
+@register_operator("Cast")
+def _cast(call: OperatorCall, x: Tensor) -> Tensor:
     return cast(x, dtype_of(call.get("to"), "Cast"))
 
 
-@row("CastLike")
-def _cast_like(call: Call, x: Tensor, like: Tensor) -> Tensor:
+@register_operator("CastLike")
+def _cast_like(call: OperatorCall, x: Tensor, like: Tensor) -> Tensor:
     return cast(x, like.dtype)
 
 
-@row("BitCast")
-def _bit_cast(call: Call, x: Tensor) -> Tensor:
+@register_operator("BitCast")
+def _bit_cast(call: OperatorCall, x: Tensor) -> Tensor:
     d = dtype_of(call.get("to"), "BitCast")
     if d.itemsize != x.dtype.itemsize:
         raise dt.DTypeError(f"BitCast: {x.dtype.name} and {d.name} differ in size")
@@ -163,110 +167,110 @@ def _bit_cast(call: Call, x: Tensor) -> Tensor:
 # --- activations ----------------------------------------------------------------------------------
 
 
-@row("LeakyRelu")
-def _leaky_relu(call: Call, x: Tensor) -> Tensor:
+@register_operator("LeakyRelu")
+def _leaky_relu(call: OperatorCall, x: Tensor) -> Tensor:
     return dt.where(x < 0, x * call.get("alpha", 0.01), x)
 
 
-@row("PRelu")
-def _prelu(call: Call, x: Tensor, slope: Tensor) -> Tensor:
+@register_operator("PRelu")
+def _prelu(call: OperatorCall, x: Tensor, slope: Tensor) -> Tensor:
     return dt.where(x < 0, x * slope, x)
 
 
-@row("ThresholdedRelu")
-def _thresholded_relu(call: Call, x: Tensor) -> Tensor:
+@register_operator("ThresholdedRelu")
+def _thresholded_relu(call: OperatorCall, x: Tensor) -> Tensor:
     return dt.where(x > call.get("alpha", 1.0), x, dt.zeros_like(x))
 
 
-@row("Elu")
-def _elu(call: Call, x: Tensor) -> Tensor:
+@register_operator("Elu")
+def _elu(call: OperatorCall, x: Tensor) -> Tensor:
     return dt.where(x < 0, dt.expm1(x) * call.get("alpha", 1.0), x)
 
 
-@row("Selu")
-def _selu(call: Call, x: Tensor) -> Tensor:
+@register_operator("Selu")
+def _selu(call: OperatorCall, x: Tensor) -> Tensor:
     alpha, gamma = call.get("alpha", 1.6732632423543772), call.get("gamma", 1.0507009873554805)
     return dt.where(x <= 0, dt.expm1(x) * float(alpha), x) * float(gamma)
 
 
-@row("Celu")
-def _celu(call: Call, x: Tensor) -> Tensor:
+@register_operator("Celu")
+def _celu(call: OperatorCall, x: Tensor) -> Tensor:
     alpha = call.get("alpha", 1.0)
     return dt.maximum(x, 0.0) + dt.minimum(dt.expm1(x / alpha) * alpha, 0.0)
 
 
-@row("Gelu")
-def _gelu(call: Call, x: Tensor) -> Tensor:
+@register_operator("Gelu")
+def _gelu(call: OperatorCall, x: Tensor) -> Tensor:
     if call.get("approximate", "none") == "tanh":
         inner = (x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)
         return x * 0.5 * (dt.tanh(inner) + 1.0)
     return x * 0.5 * (dt.erf(x * math.sqrt(0.5)) + 1.0)
 
 
-@row("HardSigmoid")
-def _hard_sigmoid(call: Call, x: Tensor) -> Tensor:
+@register_operator("HardSigmoid")
+def _hard_sigmoid(call: OperatorCall, x: Tensor) -> Tensor:
     return dt.clip(x * call.get("alpha", 0.2) + call.get("beta", 0.5), 0.0, 1.0)
 
 
-@row("HardSwish")
-def _hard_swish(call: Call, x: Tensor) -> Tensor:
+@register_operator("HardSwish")
+def _hard_swish(call: OperatorCall, x: Tensor) -> Tensor:
     return x * dt.clip(x * (1 / 6) + 0.5, 0.0, 1.0)
 
 
-@row("Mish")
-def _mish(call: Call, x: Tensor) -> Tensor:
+@register_operator("Mish")
+def _mish(call: OperatorCall, x: Tensor) -> Tensor:
     return x * dt.tanh(_softplus(call, x))
 
 
-@row("Softplus")
-def _softplus(call: Call, x: Tensor) -> Tensor:
+@register_operator("Softplus")
+def _softplus(call: OperatorCall, x: Tensor) -> Tensor:
     return dt.maximum(x, 0.0) + dt.log1p(dt.exp(-dt.abs(x)))
 
 
-@row("Softsign")
-def _softsign(call: Call, x: Tensor) -> Tensor:
+@register_operator("Softsign")
+def _softsign(call: OperatorCall, x: Tensor) -> Tensor:
     return x / (dt.abs(x) + 1.0)
 
 
-@row("Shrink")
-def _shrink(call: Call, x: Tensor) -> Tensor:
+@register_operator("Shrink")
+def _shrink(call: OperatorCall, x: Tensor) -> Tensor:
     bias, edge = call.get("bias", 0.0), call.get("lambd", 0.5)
     wide = x if x.dtype.kind == "f" else x.astype(dt.float64)
     inner = dt.where(wide > edge, wide - bias, dt.zeros_like(wide))
     return cast(dt.where(wide < -edge, wide + bias, inner), x.dtype)
 
 
-@row("Swish")
-def _swish(call: Call, x: Tensor) -> Tensor:
+@register_operator("Swish")
+def _swish(call: OperatorCall, x: Tensor) -> Tensor:
     return x * dt.sigmoid(x * call.get("alpha", 1.0))
 
 
-@row("Binarizer", domain="ai.onnx.ml")
-def _binarizer(call: Call, x: Tensor) -> Tensor:
+@register_operator("Binarizer", domain="ai.onnx.ml")
+def _binarizer(call: OperatorCall, x: Tensor) -> Tensor:
     return (x > float(call.get("threshold", 0.0))).astype(x.dtype)
 
 
-def apply_along_axis(call: Call, x: Tensor, f: Callable[[Tensor, int], Tensor]) -> Tensor:
+def apply_along_axis(call: OperatorCall, x: Tensor, f: Callable[[Tensor, int], Tensor]) -> Tensor:
     """Apply a function along an axis; before opset 13, along the flattened axes from `axis` on."""
     if call.version >= 13:
         return f(x, call.axis(call.get("axis", -1), x.ndim))
-    axis = call.cut(call.get("axis", 1), x.ndim)
+    axis = call.split_position(call.get("axis", 1), x.ndim)
     flat = x.reshape((math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
     return f(flat, 1).reshape(x.shape)
 
 
-@row("Softmax")
-def _softmax(call: Call, x: Tensor) -> Tensor:
+@register_operator("Softmax")
+def _softmax(call: OperatorCall, x: Tensor) -> Tensor:
     return apply_along_axis(call, x, lambda y, axis: dt.softmax(y, axis))
 
 
-@row("LogSoftmax")
-def _log_softmax(call: Call, x: Tensor) -> Tensor:
+@register_operator("LogSoftmax")
+def _log_softmax(call: OperatorCall, x: Tensor) -> Tensor:
     return apply_along_axis(call, x, lambda y, axis: dt.log_softmax(y, axis))
 
 
-@row("Hardmax")
-def _hardmax(call: Call, x: Tensor) -> Tensor:
+@register_operator("Hardmax")
+def _hardmax(call: OperatorCall, x: Tensor) -> Tensor:
     def hardmax(y: Tensor, axis: int) -> Tensor:
         positions = dt.arange(y.shape[axis], device=y.device).reshape(
             [-1 if d == axis else 1 for d in range(y.ndim)]

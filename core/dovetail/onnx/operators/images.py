@@ -11,7 +11,7 @@ import numpy as np
 
 import dovetail as dt
 
-from .table import Call, row
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 
@@ -33,29 +33,29 @@ def _linear(x: np.ndarray, a: float) -> np.ndarray:
 
 
 def _source_positions(
-    how: str, n: int, size: int, scale: float, roi: tuple[float, float]
+    coordinate_mode: str, n: int, size: int, scale: float, roi: tuple[float, float]
 ) -> np.ndarray:
     """Return the position in the input of each position of the output."""
     x = np.arange(size, dtype=np.float64)
-    if how == "align_corners":
+    if coordinate_mode == "align_corners":
         return x * ((n - 1) / (scale * n - 1)) if size > 1 else np.zeros(size)
-    if how == "asymmetric":
+    if coordinate_mode == "asymmetric":
         return x / scale
-    if how == "pytorch_half_pixel":
+    if coordinate_mode == "pytorch_half_pixel":
         return (x + 0.5) / scale - 0.5 if size > 1 else np.zeros(size)
-    if how == "half_pixel_symmetric":
+    if coordinate_mode == "half_pixel_symmetric":
         adjusted = size / (scale * n)
         return n / 2 * (1 - adjusted) + (x + 0.5) / scale - 0.5
-    if how == "tf_half_pixel_for_nn":
+    if coordinate_mode == "tf_half_pixel_for_nn":
         return (x + 0.5) / scale
-    if how == "tf_crop_and_resize":
+    if coordinate_mode == "tf_crop_and_resize":
         start, end = roi
         if size == 1:
             return np.full(1, 0.5 * (start + end) * (n - 1))
         return start * (n - 1) + x * (end - start) * (n - 1) / (size - 1)
-    if how == "half_pixel":
+    if coordinate_mode == "half_pixel":
         return (x + 0.5) / scale - 0.5
-    raise dt.ArgumentError(f"Resize: coordinate_transformation_mode {how!r}")
+    raise dt.ArgumentError(f"Resize: coordinate_transformation_mode {coordinate_mode!r}")
 
 
 _ROUND: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -67,7 +67,7 @@ _ROUND: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 def _resize_axis(
-    call: Call, x: Tensor, axis: int, size: int, scale: float, roi: tuple[float, float]
+    call: OperatorCall, x: Tensor, axis: int, size: int, scale: float, roi: tuple[float, float]
 ) -> Tensor:
     n = x.shape[axis]
     how = call.get(
@@ -89,7 +89,9 @@ def _resize_axis(
     return result
 
 
-def _sum_taps(call: Call, x: Tensor, axis: int, at: np.ndarray, scale: float, mode: str) -> Tensor:
+def _sum_taps(
+    call: OperatorCall, x: Tensor, axis: int, at: np.ndarray, scale: float, mode: str
+) -> Tensor:
     n, kernel = x.shape[axis], _cubic if mode == "cubic" else _linear
     reach = 2 if mode == "cubic" else 1
     stretch = min(scale, 1.0) if call.get("antialias", 0) else 1.0
@@ -118,9 +120,9 @@ def _sum_taps(call: Call, x: Tensor, axis: int, at: np.ndarray, scale: float, mo
     return result if result.dtype is x.dtype else dt.round(result).astype(x.dtype)
 
 
-@row("Resize", since=11, host=(1, 2, 3), folds=False)
+@register_operator("Resize", since=11, host=(1, 2, 3), folds=False)
 def _resize(
-    call: Call, x: Tensor, roi: Any = None, scales: Any = None, sizes: Any = None
+    call: OperatorCall, x: Tensor, roi: Any = None, scales: Any = None, sizes: Any = None
 ) -> Tensor:
     axes = call.axes(None, x.ndim) or tuple(range(x.ndim))
     scale_factors = None if scales is None else call.array(scales).astype(np.float64).reshape(-1)
@@ -151,8 +153,8 @@ def _resize(
     return x
 
 
-@row("Resize", "Upsample", host=(1,), folds=False)
-def _upsample(call: Call, x: Tensor, scales: Any = None) -> Tensor:
+@register_operator("Resize", "Upsample", host=(1,), folds=False)
+def _upsample(call: OperatorCall, x: Tensor, scales: Any = None) -> Tensor:
     scale_factors = (
         call.get("scales") if scales is None else call.array(scales).reshape(-1).tolist()
     )
@@ -161,7 +163,7 @@ def _upsample(call: Call, x: Tensor, scales: Any = None) -> Tensor:
         "coordinate_transformation_mode": "asymmetric",
         "nearest_mode": "floor",
     }
-    inner = Call(call.op, 11, attributes, call.device, 1, call.graphs)
+    inner = OperatorCall(call.op, 11, attributes, call.device, 1, call.graphs)
     return _resize(inner, x, None, np.asarray(scale_factors, np.float32))
 
 
@@ -173,12 +175,12 @@ def _reflect(x: Tensor, low: float, high: float) -> Tensor:
     if span <= 0:
         return dt.zeros_like(x)
     distance = dt.abs(x - low)
-    turns = dt.floor(distance / span)
-    offset = distance - turns * span
-    return dt.where(dt.remainder(turns, 2.0) == 0, offset + low, high - offset)
+    periods = dt.floor(distance / span)
+    offset = distance - periods * span
+    return dt.where(dt.remainder(periods, 2.0) == 0, offset + low, high - offset)
 
 
-def _grid_positions(call: Call, grid: Tensor, shape: Sequence[int]) -> list[Tensor]:
+def _grid_positions(call: OperatorCall, grid: Tensor, shape: Sequence[int]) -> list[Tensor]:
     """Return positions in elements from a grid of -1..1; x is first in the grid, last in images."""
     align_corners = call.get("align_corners", 0)
     positions = []
@@ -190,7 +192,7 @@ def _grid_positions(call: Call, grid: Tensor, shape: Sequence[int]) -> list[Tens
     return positions
 
 
-def _read_at(call: Call, x: Tensor, at: Sequence[Tensor]) -> Tensor:
+def _read_at(call: OperatorCall, x: Tensor, at: Sequence[Tensor]) -> Tensor:
     """Return the elements (N, C, points) at integer positions, with `padding_mode` outside."""
     how, shape = call.get("padding_mode", "zeros"), x.shape[2:]
     flat = x.reshape((*x.shape[:2], math.prod(shape)))
@@ -211,8 +213,8 @@ def _read_at(call: Call, x: Tensor, at: Sequence[Tensor]) -> Tensor:
     return values
 
 
-@row("GridSample", folds=False)
-def _grid_sample(call: Call, x: Tensor, grid: Tensor) -> Tensor:
+@register_operator("GridSample", folds=False)
+def _grid_sample(call: OperatorCall, x: Tensor, grid: Tensor) -> Tensor:
     mode, shape = call.get("mode", "linear"), x.shape[2:]
     at = _grid_positions(call, grid.astype(x.dtype), shape)
     how = call.get("padding_mode", "zeros")
@@ -248,8 +250,8 @@ def _grid_sample(call: Call, x: Tensor, grid: Tensor) -> Tensor:
 # --- boxes ----------------------------------------------------------------------------------------
 
 
-@row("RoiAlign", folds=False)
-def _roi_align(call: Call, x: Tensor, rois: Tensor, batches: Tensor) -> Tensor:
+@register_operator("RoiAlign", folds=False)
+def _roi_align(call: OperatorCall, x: Tensor, rois: Tensor, batches: Tensor) -> Tensor:
     height, width = call.get("output_height", 1), call.get("output_width", 1)
     default = "half_pixel" if call.version >= 16 else "output_half_pixel"
     how = call.get("coordinate_transformation_mode", default)
@@ -275,7 +277,7 @@ def _roi_align(call: Call, x: Tensor, rois: Tensor, batches: Tensor) -> Tensor:
 
 
 def _interpolate_axis(
-    call: Call, x: Tensor, at: np.ndarray, axis: int, mode: str = "avg", other: Any = None
+    call: OperatorCall, x: Tensor, at: np.ndarray, axis: int, mode: str = "avg", other: Any = None
 ) -> Tensor:
     """Interpolate along an axis at real positions; 0 more than one element outside."""
     n = x.shape[axis]
@@ -292,15 +294,22 @@ def _interpolate_axis(
     )
 
 
-@row("NonMaxSuppression", host=(0, 1, 2, 3, 4), folds=False)
+@register_operator("NonMaxSuppression", host=(0, 1, 2, 3, 4), folds=False)
 def _non_max_suppression(
-    call: Call, boxes: Any, scores: Any, most: Any = None, overlap: Any = None, least: Any = None
+    call: OperatorCall,
+    boxes: Any,
+    scores: Any,
+    boxes_max: Any = None,
+    iou_threshold: Any = None,
+    score_threshold: Any = None,
 ) -> np.ndarray:
     """Select boxes on the host, as their number depends on values."""
     corners, values = call.array(boxes), call.array(scores)
-    count = 0 if most is None else call.number(most)
-    limit = 0.0 if overlap is None else float(call.array(overlap).reshape(-1)[0])
-    threshold = -math.inf if least is None else float(call.array(least).reshape(-1)[0])
+    count = 0 if boxes_max is None else call.number(boxes_max)
+    limit = 0.0 if iou_threshold is None else float(call.array(iou_threshold).reshape(-1)[0])
+    threshold = (
+        -math.inf if score_threshold is None else float(call.array(score_threshold).reshape(-1)[0])
+    )
     selected = []
     for b in range(values.shape[0]):
         y1, x1, y2, x2 = _corners(corners[b], call.get("center_point_box", 0))

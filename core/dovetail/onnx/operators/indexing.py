@@ -8,20 +8,20 @@ from typing import Any
 
 import dovetail as dt
 
-from .table import Call, row
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 
 
-@row("Gather")
-def _gather(call: Call, x: Tensor, indices: Tensor) -> Tensor:
+@register_operator("Gather")
+def _gather(call: OperatorCall, x: Tensor, indices: Tensor) -> Tensor:
     axis = call.axis(call.get("axis", 0), x.ndim)
     before = (slice(None),) * axis
     return x[(*before, indices.astype(dt.int64))]
 
 
-@row("GatherElements")
-def _gather_elements(call: Call, x: Tensor, indices: Tensor) -> Tensor:
+@register_operator("GatherElements")
+def _gather_elements(call: OperatorCall, x: Tensor, indices: Tensor) -> Tensor:
     axis = call.axis(call.get("axis", 0), x.ndim)
     cut = tuple(slice(None) if d == axis else slice(0, n) for d, n in enumerate(indices.shape))
     return dt.take_along_axis(x[cut], indices.astype(dt.int64), axis=axis)
@@ -32,8 +32,8 @@ def _columns(indices: Tensor) -> tuple[Tensor, ...]:
     return tuple([indices[..., k].astype(dt.int64) for k in range(indices.shape[-1])])
 
 
-@row("GatherND")
-def _gather_nd(call: Call, x: Tensor, indices: Tensor) -> Tensor:
+@register_operator("GatherND")
+def _gather_nd(call: OperatorCall, x: Tensor, indices: Tensor) -> Tensor:
     lead = call.get("batch_dims", 0)
     if not lead:
         return x[_columns(indices)]
@@ -62,15 +62,15 @@ def _flat_indices(shape: tuple[int, ...], columns: tuple[Tensor, ...]) -> Tensor
     return result
 
 
-def scatter(x: Tensor, indices: Tensor, values: Tensor, how: str) -> Tensor:
+def scatter(x: Tensor, indices: Tensor, values: Tensor, reduction: str) -> Tensor:
     """Store or merge values at indices of a vector or of rows; equal indices in order."""
-    if how in ("none", ""):
+    if reduction in ("none", ""):
         result = x.copy()
         result[indices] = values
         return result
-    if how == "add":
+    if reduction == "add":
         return dt.index_add(x, 0, indices, values)
-    return _merge(x, indices, values, _MERGES[how])
+    return _merge(x, indices, values, _MERGES[reduction])
 
 
 def _merge(
@@ -83,15 +83,15 @@ def _merge(
     start = dt.searchsorted(ordered, ordered)
     rank = k - start
     for t in range(int(rank.max()) + 1 if ordered.shape[0] else 0):
-        mine = rank == t
-        at = ordered[mine]
+        in_round = rank == t
+        at = ordered[in_round]
         x = x.copy()
-        x[at] = f(x[at], values[mine])
+        x[at] = f(x[at], values[in_round])
     return x
 
 
-@row("ScatterElements", "Scatter")
-def _scatter_elements(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+@register_operator("ScatterElements", "Scatter")
+def _scatter_elements(call: OperatorCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     axis = call.axis(call.get("axis", 0), x.ndim)
     grids = []
     for d, n in enumerate(indices.shape):
@@ -102,8 +102,8 @@ def _scatter_elements(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -
     return result.reshape(x.shape)
 
 
-@row("ScatterND")
-def _scatter_nd(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+@register_operator("ScatterND")
+def _scatter_nd(call: OperatorCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     depth = indices.shape[-1]
     flat = _flat_indices(x.shape, _columns(indices)).reshape((-1,))
     inner = x.shape[depth:]
@@ -112,9 +112,9 @@ def _scatter_nd(call: Call, x: Tensor, indices: Tensor, updates: Tensor) -> Tens
     return scatter(x.reshape(rows), flat, values, call.get("reduction", "none")).reshape(x.shape)
 
 
-@row("TensorScatter")
+@register_operator("TensorScatter")
 def _tensor_scatter(
-    call: Call, past: Tensor, update: Tensor, start: Tensor | None = None
+    call: OperatorCall, past: Tensor, update: Tensor, start: Tensor | None = None
 ) -> Tensor:
     axis = call.axis(call.get("axis", -2), past.ndim)
     count, length = past.shape[0], past.shape[axis]
@@ -127,15 +127,15 @@ def _tensor_scatter(
     return dt.scatter(past, axis, positions, update)
 
 
-@row("NonZero")
-def _non_zero(call: Call, x: Tensor) -> Tensor:
+@register_operator("NonZero")
+def _non_zero(call: OperatorCall, x: Tensor) -> Tensor:
     if x.ndim == 0:
         return dt.zeros((0, int(bool(x != 0))), dtype=dt.int64, device=x.device)
     return dt.stack(dt.nonzero(x), axis=0)
 
 
-@row("Compress")
-def _compress(call: Call, x: Tensor, condition: Tensor) -> Tensor:
+@register_operator("Compress")
+def _compress(call: OperatorCall, x: Tensor, condition: Tensor) -> Tensor:
     axis = call.get("axis")
     if axis is None:
         x, axis = x.reshape((-1,)), 0
@@ -144,8 +144,8 @@ def _compress(call: Call, x: Tensor, condition: Tensor) -> Tensor:
     return x[(*(slice(None),) * axis, at)]
 
 
-@row("OneHot", host=(1,))
-def _one_hot(call: Call, indices: Tensor, depth: Any, values: Tensor) -> Tensor:
+@register_operator("OneHot", host=(1,))
+def _one_hot(call: OperatorCall, indices: Tensor, depth: Any, values: Tensor) -> Tensor:
     n = int(call.array(depth).reshape(-1)[0])
     axis = call.axis(call.get("axis", -1), indices.ndim + 1)
     at = indices.astype(dt.int64)
@@ -156,8 +156,8 @@ def _one_hot(call: Call, indices: Tensor, depth: Any, values: Tensor) -> Tensor:
     return dt.where(at == k, values[1], values[0])
 
 
-@row("Unique")
-def _unique(call: Call, x: Tensor) -> tuple[Tensor, ...]:
+@register_operator("Unique")
+def _unique(call: OperatorCall, x: Tensor) -> tuple[Tensor, ...]:
     axis = call.get("axis")
     axis = None if axis is None else call.axis(axis, x.ndim)
     flat = x.reshape((-1,)) if axis is None else x
@@ -178,7 +178,7 @@ def _unique(call: Call, x: Tensor) -> tuple[Tensor, ...]:
     return values, first.astype(dt.int64), inverse.astype(dt.int64), counts.astype(dt.int64)
 
 
-@row("ArrayFeatureExtractor", domain="ai.onnx.ml")
-def _array_feature_extractor(call: Call, x: Tensor, indices: Tensor) -> Tensor:
+@register_operator("ArrayFeatureExtractor", domain="ai.onnx.ml")
+def _array_feature_extractor(call: OperatorCall, x: Tensor, indices: Tensor) -> Tensor:
     result = x[..., indices.reshape((-1,))]
     return result.reshape((1, -1)) if x.ndim == 1 else result

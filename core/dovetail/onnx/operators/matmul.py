@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import dovetail as dt
 
-from .table import Call, row
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 
 
-@row("MatMul", folds=False)
-def _matmul(call: Call, x: Tensor, y: Tensor) -> Tensor:
+@register_operator("MatMul", folds=False)
+def _matmul(call: OperatorCall, x: Tensor, y: Tensor) -> Tensor:
     return dt.matmul(x, y)
 
 
-@row("Gemm", folds=False)
-def _gemm(call: Call, x: Tensor, y: Tensor, c: Tensor | None = None) -> Tensor:
+@register_operator("Gemm", folds=False)
+def _gemm(call: OperatorCall, x: Tensor, y: Tensor, c: Tensor | None = None) -> Tensor:
     x = x.permute_dims((1, 0)) if call.get("transA", 0) else x
     y = y.permute_dims((1, 0)) if call.get("transB", 0) else y
     product = _scale(dt.matmul(x, y), call.get("alpha", 1.0))
@@ -30,13 +30,13 @@ def _scale(x: Tensor, factor: float) -> Tensor:
     return x * factor if x.dtype.kind == "f" else x * int(factor)
 
 
-@row("Einsum", folds=False)
-def _einsum(call: Call, *xs: Tensor) -> Tensor:
+@register_operator("Einsum", folds=False)
+def _einsum(call: OperatorCall, *xs: Tensor) -> Tensor:
     return dt.einsum(call.get("equation").replace(" ", ""), *xs)
 
 
-@row("Det", folds=False)
-def _det(call: Call, x: Tensor) -> Tensor:
+@register_operator("Det", folds=False)
+def _det(call: OperatorCall, x: Tensor) -> Tensor:
     return dt.linalg.det(x)
 
 
@@ -51,9 +51,13 @@ def subtract_zero_point(x: Tensor, zero: Tensor | None, rows: bool = False) -> T
     return wide - off
 
 
-@row("MatMulInteger", folds=False)
+@register_operator("MatMulInteger", folds=False)
 def _matmul_integer(
-    call: Call, x: Tensor, y: Tensor, x_zero: Tensor | None = None, y_zero: Tensor | None = None
+    call: OperatorCall,
+    x: Tensor,
+    y: Tensor,
+    x_zero: Tensor | None = None,
+    y_zero: Tensor | None = None,
 ) -> Tensor:
     return dt.matmul(subtract_zero_point(x, x_zero, True), subtract_zero_point(y, y_zero))
 
@@ -64,9 +68,9 @@ def round_and_clamp(x: Tensor, d: dt.DType) -> Tensor:
     return dt.clip(dt.round(x), float(info.min), float(info.max)).astype(dt.int64).astype(d)
 
 
-@row("QLinearMatMul", folds=False)
+@register_operator("QLinearMatMul", folds=False)
 def _qlinear_matmul(
-    call: Call,
+    call: OperatorCall,
     x: Tensor,
     x_scale: Tensor,
     x_zero: Tensor,

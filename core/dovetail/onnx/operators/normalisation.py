@@ -9,7 +9,7 @@ import dovetail as dt
 
 from .convolutions import channels
 from .shapes import pad
-from .table import Call, row
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 
@@ -19,9 +19,9 @@ def _normalize(x: Tensor, axes: tuple[int, ...], epsilon: float) -> Tensor:
     return centred * dt.rsqrt(dt.mean(centred * centred, axis=axes, keepdims=True) + epsilon)
 
 
-@row("BatchNormalization", folds=False)
+@register_operator("BatchNormalization", folds=False)
 def _batch_normalization(
-    call: Call, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor
+    call: OperatorCall, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor
 ) -> Any:
     epsilon = call.get("epsilon", 1e-5)
     wide = [channels(v, x.ndim) for v in (scale, bias)]
@@ -37,15 +37,15 @@ def _batch_normalization(
     return result.astype(x.dtype), mean * k + m * (1 - k), var * k + v * (1 - k)
 
 
-@row("InstanceNormalization", folds=False)
-def _instance_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+@register_operator("InstanceNormalization", folds=False)
+def _instance_normalization(call: OperatorCall, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     result = _normalize(x, tuple(range(2, x.ndim)), call.get("epsilon", 1e-5))
     return result * channels(scale, x.ndim) + channels(bias, x.ndim)
 
 
-@row("LayerNormalization", folds=False)
+@register_operator("LayerNormalization", folds=False)
 def _layer_normalization(
-    call: Call, x: Tensor, scale: Tensor, bias: Tensor | None = None
+    call: OperatorCall, x: Tensor, scale: Tensor, bias: Tensor | None = None
 ) -> tuple[Tensor, ...]:
     axis = call.axis(call.get("axis", -1), x.ndim)
     axes, d = tuple(range(axis, x.ndim)), x.dtype
@@ -58,8 +58,8 @@ def _layer_normalization(
     return (result if bias is None else result + bias), mean, inverse
 
 
-@row("RMSNormalization", folds=False)
-def _rms_normalization(call: Call, x: Tensor, scale: Tensor) -> Tensor:
+@register_operator("RMSNormalization", folds=False)
+def _rms_normalization(call: OperatorCall, x: Tensor, scale: Tensor) -> Tensor:
     axis = call.axis(call.get("axis", -1), x.ndim)
     axes, d = tuple(range(axis, x.ndim)), x.dtype
     wide = x.astype(dt.float32) if call.get("stash_type", 1) == 1 and d.itemsize < 4 else x
@@ -67,8 +67,8 @@ def _rms_normalization(call: Call, x: Tensor, scale: Tensor) -> Tensor:
     return (wide * dt.rsqrt(size + call.get("epsilon", 1e-5))).astype(d) * scale
 
 
-@row("GroupNormalization", folds=False)
-def _group_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+@register_operator("GroupNormalization", folds=False)
+def _group_normalization(call: OperatorCall, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     groups, (n, c) = call.get("num_groups"), x.shape[:2]
     grouped = x.reshape((n, groups, c // groups, *x.shape[2:]))
     result = _normalize(grouped, tuple(range(2, grouped.ndim)), call.get("epsilon", 1e-5))
@@ -77,8 +77,8 @@ def _group_normalization(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> 
     return (result * channels(scale, grouped.ndim) + channels(bias, grouped.ndim)).reshape(x.shape)
 
 
-@row("LpNormalization", folds=False)
-def _lp_normalization(call: Call, x: Tensor) -> Tensor:
+@register_operator("LpNormalization", folds=False)
+def _lp_normalization(call: OperatorCall, x: Tensor) -> Tensor:
     axis, p = call.axis(call.get("axis", -1), x.ndim), call.get("p", 2)
     size = dt.abs(x) if p == 1 else x * x
     total = dt.sum(size, axis=axis, keepdims=True)
@@ -86,8 +86,8 @@ def _lp_normalization(call: Call, x: Tensor) -> Tensor:
     return dt.where(total == 0, 0.0, x / total)
 
 
-@row("LRN", folds=False)
-def _lrn(call: Call, x: Tensor) -> Tensor:
+@register_operator("LRN", folds=False)
+def _lrn(call: OperatorCall, x: Tensor) -> Tensor:
     size = call.get("size")
     before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
     squares = pad(x * x, [(before, after) if d == 1 else (0, 0) for d in range(x.ndim)])
@@ -99,17 +99,17 @@ def _lrn(call: Call, x: Tensor) -> Tensor:
     return x / dt.pow(factor, call.get("beta", 0.75))
 
 
-@row("MeanVarianceNormalization", folds=False)
-def _mean_variance_normalization(call: Call, x: Tensor) -> Tensor:
+@register_operator("MeanVarianceNormalization", folds=False)
+def _mean_variance_normalization(call: OperatorCall, x: Tensor) -> Tensor:
     axes = tuple(call.axis(a, x.ndim) for a in call.get("axes", [0, 2, 3]))
     mean = dt.mean(x, axis=axes, keepdims=True)
     var = dt.mean(x * x, axis=axes, keepdims=True) - mean * mean
     return (x - mean) / (dt.sqrt(var) + 1e-9)
 
 
-@row("Dropout", host=(1, 2), folds=False)
+@register_operator("Dropout", host=(1, 2), folds=False)
 def _dropout(
-    call: Call, x: Tensor, ratio: Any = None, training: Any = None
+    call: OperatorCall, x: Tensor, ratio: Any = None, training: Any = None
 ) -> tuple[Tensor, Tensor]:
     p = 0.5 if ratio is None else float(call.array(ratio).reshape(-1)[0])
     trains = training is not None and bool(call.array(training).reshape(-1)[0])
@@ -122,7 +122,7 @@ def _dropout(
 # --- losses ---------------------------------------------------------------------------------------
 
 
-def _loss(call: Call, scores: Tensor, labels: Tensor, weight: Tensor | None) -> Tensor:
+def _loss(call: OperatorCall, scores: Tensor, labels: Tensor, weight: Tensor | None) -> Tensor:
     """Return the reduced negative scores of the labels; scores (N, C, ...), labels (N, ...)."""
     ignore_index = call.get("ignore_index")
     is_counted = dt.full(labels.shape, True, dtype=dt.bool, device=labels.device)
@@ -148,14 +148,16 @@ def _loss(call: Call, scores: Tensor, labels: Tensor, weight: Tensor | None) -> 
     return total / dt.sum(factor)
 
 
-@row("NegativeLogLikelihoodLoss", folds=False)
-def _nll(call: Call, scores: Tensor, labels: Tensor, weight: Tensor | None = None) -> Tensor:
+@register_operator("NegativeLogLikelihoodLoss", folds=False)
+def _nll(
+    call: OperatorCall, scores: Tensor, labels: Tensor, weight: Tensor | None = None
+) -> Tensor:
     return _loss(call, scores, labels, weight)
 
 
-@row("SoftmaxCrossEntropyLoss", folds=False)
+@register_operator("SoftmaxCrossEntropyLoss", folds=False)
 def _sce(
-    call: Call, scores: Tensor, labels: Tensor, weight: Tensor | None = None
+    call: OperatorCall, scores: Tensor, labels: Tensor, weight: Tensor | None = None
 ) -> tuple[Tensor, ...]:
     logs = dt.log_softmax(scores, 1)
     return _loss(call, logs, labels, weight), logs

@@ -11,13 +11,13 @@ import numpy as np
 import dovetail as dt
 
 from .convolutions import Window, window_of, windows
-from .reductions import end_of_range
-from .table import Call, row
+from .reductions import dtype_bound
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 
 
-def _pool_windows(call: Call, x: Tensor) -> Window:
+def _pool_windows(call: OperatorCall, x: Tensor) -> Window:
     """Return the windows; with `ceil_mode`, also one that starts inside and ends outside."""
     w = window_of(call, x.shape[2:], call.get("kernel_shape"))
     if not call.get("ceil_mode", 0) or call.get("auto_pad", "NOTSET") != "NOTSET":
@@ -35,7 +35,7 @@ def _kernel_axes(x: Tensor, w: Window) -> tuple[int, ...]:
     return tuple(range(x.ndim - len(w.kernel), x.ndim))
 
 
-def _counts(call: Call, x: Tensor, w: Window, sizes: Sequence[int]) -> np.ndarray:
+def _counts(call: OperatorCall, x: Tensor, w: Window, sizes: Sequence[int]) -> np.ndarray:
     """Return the number of elements of each window that count for the mean."""
     n, pads = len(w.kernel), call.get("pads", [0] * (2 * len(w.kernel)))
     auto = call.get("auto_pad", "NOTSET")
@@ -51,25 +51,25 @@ def _counts(call: Call, x: Tensor, w: Window, sizes: Sequence[int]) -> np.ndarra
     return total
 
 
-@row("AveragePool", folds=False)
-def _average_pool(call: Call, x: Tensor) -> Tensor:
+@register_operator("AveragePool", folds=False)
+def _average_pool(call: OperatorCall, x: Tensor) -> Tensor:
     w = _pool_windows(call, x)
     views = windows(x, w)
     total = dt.sum(views, axis=_kernel_axes(views, w), dtype=x.dtype)
     return total / call.tensor(_counts(call, x, w, total.shape[2:]), x.dtype)
 
 
-@row("LpPool", folds=False)
-def _lp_pool(call: Call, x: Tensor) -> Tensor:
+@register_operator("LpPool", folds=False)
+def _lp_pool(call: OperatorCall, x: Tensor) -> Tensor:
     w, p = _pool_windows(call, x), float(call.get("p", 2))
     views = windows(x, w)
     return dt.pow(dt.sum(dt.pow(dt.abs(views), p), axis=_kernel_axes(views, w)), 1.0 / p)
 
 
-@row("MaxPool", folds=False)
-def _max_pool(call: Call, x: Tensor) -> Any:
+@register_operator("MaxPool", folds=False)
+def _max_pool(call: OperatorCall, x: Tensor) -> Any:
     w = _pool_windows(call, x)
-    views = windows(x, w, end_of_range(x.dtype, True))
+    views = windows(x, w, dtype_bound(x.dtype, True))
     sizes, n = views.shape[2 : 2 + len(w.kernel)], len(w.kernel)
     flat = views.reshape((*x.shape[:2], *sizes, math.prod(w.kernel)))
     largest = dt.max(flat, axis=-1)
@@ -99,8 +99,8 @@ def _flat_indices(x: Tensor, at: Sequence[Tensor], columns_first: bool) -> Tenso
     return result
 
 
-@row("MaxUnpool", host=(2,), folds=False)
-def _max_unpool(call: Call, x: Tensor, indices: Tensor, shape: Any = None) -> Tensor:
+@register_operator("MaxUnpool", host=(2,), folds=False)
+def _max_unpool(call: OperatorCall, x: Tensor, indices: Tensor, shape: Any = None) -> Tensor:
     w = window_of(call, x.shape[2:], call.get("kernel_shape"))
     small = [
         (n - 1) * s + k - a - b
@@ -118,18 +118,18 @@ def _max_unpool(call: Call, x: Tensor, indices: Tensor, shape: Any = None) -> Te
     return result
 
 
-@row("GlobalAveragePool", folds=False)
-def _global_average_pool(call: Call, x: Tensor) -> Tensor:
+@register_operator("GlobalAveragePool", folds=False)
+def _global_average_pool(call: OperatorCall, x: Tensor) -> Tensor:
     return dt.mean(x, axis=tuple(range(2, x.ndim)), keepdims=True)
 
 
-@row("GlobalMaxPool", folds=False)
-def _global_max_pool(call: Call, x: Tensor) -> Tensor:
+@register_operator("GlobalMaxPool", folds=False)
+def _global_max_pool(call: OperatorCall, x: Tensor) -> Tensor:
     return dt.max(x, axis=tuple(range(2, x.ndim)), keepdims=True)
 
 
-@row("GlobalLpPool", folds=False)
-def _global_lp_pool(call: Call, x: Tensor) -> Tensor:
+@register_operator("GlobalLpPool", folds=False)
+def _global_lp_pool(call: OperatorCall, x: Tensor) -> Tensor:
     p = float(call.get("p", 2))
     total = dt.sum(dt.pow(dt.abs(x), p), axis=tuple(range(2, x.ndim)), keepdims=True)
     return dt.pow(total, 1.0 / p)

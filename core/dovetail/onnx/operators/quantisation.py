@@ -8,12 +8,12 @@ import dovetail as dt
 
 from ..library import dtype_of
 from .matmul import round_and_clamp
-from .table import Call, row
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 
 
-def _broadcast_scale(call: Call, v: Tensor, x: Tensor) -> Tensor:
+def _broadcast_scale(call: OperatorCall, v: Tensor, x: Tensor) -> Tensor:
     """Broadcast a scale to elements: one for all, for each index of an axis, or for each block."""
     if v.ndim == 0 or v.size == 1:
         return v.reshape(())
@@ -24,8 +24,10 @@ def _broadcast_scale(call: Call, v: Tensor, x: Tensor) -> Tensor:
     return v.reshape([-1 if d == axis else 1 for d in range(x.ndim)])
 
 
-@row("QuantizeLinear", folds=False)
-def _quantize_linear(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+@register_operator("QuantizeLinear", folds=False)
+def _quantize_linear(
+    call: OperatorCall, x: Tensor, scale: Tensor, zero: Tensor | None = None
+) -> Tensor:
     d: Any = dt.uint8 if zero is None else zero.dtype
     if zero is None and call.get("output_dtype", 0):
         d = dtype_of(call.get("output_dtype"), "QuantizeLinear")
@@ -35,8 +37,10 @@ def _quantize_linear(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None =
     return round_and_clamp(wide, d)
 
 
-@row("DequantizeLinear", folds=False)
-def _dequantize_linear(call: Call, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
+@register_operator("DequantizeLinear", folds=False)
+def _dequantize_linear(
+    call: OperatorCall, x: Tensor, scale: Tensor, zero: Tensor | None = None
+) -> Tensor:
     wide = x.astype(dt.int32)
     if zero is not None:
         wide = wide - _broadcast_scale(call, zero, x).astype(dt.int32)

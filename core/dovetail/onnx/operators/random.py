@@ -7,23 +7,23 @@ from typing import Any
 import dovetail as dt
 
 from ..library import dtype_of
-from .table import Call, row
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 
 
-def _dtype(call: Call, like: dt.DType) -> dt.DType:
+def _dtype(call: OperatorCall, like: dt.DType) -> dt.DType:
     to = call.get("dtype")
     return like if to is None else dtype_of(to, call.op)
 
 
-@row("Bernoulli", folds=False)
-def _bernoulli(call: Call, x: Tensor) -> Tensor:
+@register_operator("Bernoulli", folds=False)
+def _bernoulli(call: OperatorCall, x: Tensor) -> Tensor:
     uniform = dt.random.rand(*x.shape, device=x.device, dtype=x.dtype)
     return (uniform < x).astype(_dtype(call, x.dtype))
 
 
-def _uniform(call: Call, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
+def _uniform(call: OperatorCall, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
     low, high = float(call.get("low", 0.0)), float(call.get("high", 1.0))
     wide = d if d.itemsize >= 4 else dt.float32
     x = dt.random.uniform(tuple(shape), low=low, high=high, dtype=wide, device=device).astype(d)
@@ -33,35 +33,35 @@ def _uniform(call: Call, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
     return dt.minimum(x, dt.nextafter(ends[1], ends[0]))  # a half may have rounded to `high`
 
 
-def _normal(call: Call, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
+def _normal(call: OperatorCall, shape: Any, d: dt.DType, device: dt.Device) -> Tensor:
     wide = d if d.itemsize >= 4 else dt.float32
     standard = dt.random.randn(*shape, device=device, dtype=wide)
     scale, mean = float(call.get("scale", 1.0)), float(call.get("mean", 0.0))
     return (standard * scale + mean).astype(d)
 
 
-@row("RandomUniform", folds=False)
-def _random_uniform(call: Call) -> Tensor:
+@register_operator("RandomUniform", folds=False)
+def _random_uniform(call: OperatorCall) -> Tensor:
     return _uniform(call, call.get("shape"), _dtype(call, dt.float32), call.device)
 
 
-@row("RandomUniformLike", folds=False)
-def _random_uniform_like(call: Call, x: Tensor) -> Tensor:
+@register_operator("RandomUniformLike", folds=False)
+def _random_uniform_like(call: OperatorCall, x: Tensor) -> Tensor:
     return _uniform(call, x.shape, _dtype(call, x.dtype), call.device)
 
 
-@row("RandomNormal", folds=False)
-def _random_normal(call: Call) -> Tensor:
+@register_operator("RandomNormal", folds=False)
+def _random_normal(call: OperatorCall) -> Tensor:
     return _normal(call, call.get("shape"), _dtype(call, dt.float32), call.device)
 
 
-@row("RandomNormalLike", folds=False)
-def _random_normal_like(call: Call, x: Tensor) -> Tensor:
+@register_operator("RandomNormalLike", folds=False)
+def _random_normal_like(call: OperatorCall, x: Tensor) -> Tensor:
     return _normal(call, x.shape, _dtype(call, x.dtype), call.device)
 
 
-@row("Multinomial", folds=False)
-def _multinomial(call: Call, x: Tensor) -> Tensor:
+@register_operator("Multinomial", folds=False)
+def _multinomial(call: OperatorCall, x: Tensor) -> Tensor:
     logits = x.astype(dt.float32)
     count = call.get("sample_size", 1)
     shape = (x.shape[0], count, x.shape[1])

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 
-from .table import Call, row
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 States: TypeAlias = tuple[Tensor, ...]
@@ -47,7 +47,7 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> Callable[
     return functions[name.lower()]
 
 
-def _activations(call: Call, names: Sequence[str], directions: int) -> list[list[Any]]:
+def _activations(call: OperatorCall, names: Sequence[str], directions: int) -> list[list[Any]]:
     requested = call.get("activations", list(names) * directions)
     alphas, betas = list(call.get("activation_alpha", [])), list(call.get("activation_beta", []))
     if len(requested) != len(names) * directions:
@@ -113,7 +113,7 @@ def _reverse_sequences(xs: Tensor, lengths: Tensor) -> Tensor:
 
 
 def _layer(
-    call: Call,
+    call: OperatorCall,
     x: Tensor,
     w: Tensor,
     lengths: Tensor | None,
@@ -145,9 +145,9 @@ def _split_gates(x: Tensor, count: int, hidden: int) -> list[Tensor]:
     return [x[..., k * hidden : (k + 1) * hidden] for k in range(count)]
 
 
-@row("RNN", folds=False)
+@register_operator("RNN", folds=False)
 def _rnn(
-    call: Call,
+    call: OperatorCall,
     x: Tensor,
     w: Tensor,
     r: Tensor,
@@ -172,9 +172,9 @@ def _rnn(
     return _layer(call, x, w, lengths, (h,), make)
 
 
-@row("GRU", folds=False)
+@register_operator("GRU", folds=False)
 def _gru(
-    call: Call,
+    call: OperatorCall,
     x: Tensor,
     w: Tensor,
     r: Tensor,
@@ -209,9 +209,9 @@ def _gru(
     return _layer(call, x, w, lengths, (h,), make)
 
 
-@row("LSTM", folds=False)
+@register_operator("LSTM", folds=False)
 def _lstm(
-    call: Call,
+    call: OperatorCall,
     x: Tensor,
     w: Tensor,
     r: Tensor,

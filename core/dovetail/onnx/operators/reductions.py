@@ -9,7 +9,7 @@ from typing import Any
 
 import dovetail as dt
 
-from .table import Call, row
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 Reduction = Callable[[Tensor, tuple[int, ...], bool], Tensor]
@@ -38,22 +38,22 @@ def _mean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
 
 
 def _extreme(
-    f: Callable[..., Tensor], least: bool, x: Tensor, axes: tuple[int, ...], keep: bool
+    f: Callable[..., Tensor], use_lowest: bool, x: Tensor, axes: tuple[int, ...], keep: bool
 ) -> Tensor:
     """Reduce to the extreme; of no elements, to the least or largest value of the dtype."""
     if any(x.shape[d] == 0 for d in axes):
         shape = [1 if d in axes else n for d, n in enumerate(x.shape) if keep or d not in axes]
-        return dt.full(shape, end_of_range(x.dtype, least), dtype=x.dtype, device=x.device)
+        return dt.full(shape, dtype_bound(x.dtype, use_lowest), dtype=x.dtype, device=x.device)
     return f(x, axis=axes, keepdims=keep)
 
 
-def end_of_range(d: dt.DType, least: bool) -> Any:
+def dtype_bound(d: dt.DType, use_lowest: bool) -> Any:
     if d is dt.bool:
-        return not least
+        return not use_lowest
     if d.kind == "f":
-        return -math.inf if least else math.inf
+        return -math.inf if use_lowest else math.inf
     info = dt.iinfo(d)
-    return info.min if least else info.max
+    return info.min if use_lowest else info.max
 
 
 _REDUCTIONS: dict[str, Reduction] = {
@@ -70,7 +70,7 @@ _REDUCTIONS: dict[str, Reduction] = {
 }
 
 
-def _reduce(f: Reduction, call: Call, x: Tensor, axes_input: Any = None) -> Tensor:
+def _reduce(f: Reduction, call: OperatorCall, x: Tensor, axes_input: Any = None) -> Tensor:
     axes = call.axes(axes_input, x.ndim)
     if not axes:
         if call.get("noop_with_empty_axes", 0):
@@ -86,21 +86,21 @@ def _elementwise(op: str, x: Tensor) -> Tensor:
 
 
 for _name, _f in _REDUCTIONS.items():
-    row(_name, host=(1,))(partial(_reduce, _f))
+    register_operator(_name, host=(1,))(partial(_reduce, _f))
 
 
-def _arg(f: Callable[..., Tensor], call: Call, x: Tensor) -> Tensor:
+def _arg(f: Callable[..., Tensor], call: OperatorCall, x: Tensor) -> Tensor:
     axis, keep = call.axis(call.get("axis", 0), x.ndim), bool(call.get("keepdims", 1))
     if not call.get("select_last_index", 0):
         return f(x, axis=axis, keepdims=keep)
     return x.shape[axis] - 1 - f(dt.flip(x, axis=axis), axis=axis, keepdims=keep)
 
 
-row("ArgMax")(partial(_arg, dt.argmax))
-row("ArgMin")(partial(_arg, dt.argmin))
+register_operator("ArgMax")(partial(_arg, dt.argmax))
+register_operator("ArgMin")(partial(_arg, dt.argmin))
 
 
-def _accumulate(f: Callable[..., Tensor], call: Call, x: Tensor, axis_input: Any) -> Tensor:
+def _accumulate(f: Callable[..., Tensor], call: OperatorCall, x: Tensor, axis_input: Any) -> Tensor:
     axis = call.axis(call.number(axis_input), x.ndim)
     x = dt.flip(x, axis=axis) if call.get("reverse", 0) else x
     if call.get("exclusive", 0):
@@ -113,18 +113,18 @@ def _accumulate(f: Callable[..., Tensor], call: Call, x: Tensor, axis_input: Any
     return dt.flip(result, axis=axis) if call.get("reverse", 0) else result
 
 
-@row("CumSum", host=(1,))
-def _cumulative_sum(call: Call, x: Tensor, axis_input: Any) -> Tensor:
+@register_operator("CumSum", host=(1,))
+def _cumulative_sum(call: OperatorCall, x: Tensor, axis_input: Any) -> Tensor:
     return _accumulate(dt.cumulative_sum, call, x, axis_input)
 
 
-@row("CumProd", host=(1,))
-def _cumulative_prod(call: Call, x: Tensor, axis_input: Any) -> Tensor:
+@register_operator("CumProd", host=(1,))
+def _cumulative_prod(call: OperatorCall, x: Tensor, axis_input: Any) -> Tensor:
     return _accumulate(dt.cumulative_prod, call, x, axis_input)
 
 
-@row("TopK", host=(1,))
-def _top_k(call: Call, x: Tensor, k: Any = None) -> tuple[Tensor, Tensor]:
+@register_operator("TopK", host=(1,))
+def _top_k(call: OperatorCall, x: Tensor, k: Any = None) -> tuple[Tensor, Tensor]:
     axis = call.axis(call.get("axis", -1), x.ndim)
     count = call.get("k") if k is None else call.number(k)
     if not 0 <= count <= x.shape[axis]:

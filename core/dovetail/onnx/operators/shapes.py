@@ -10,13 +10,13 @@ import numpy as np
 import dovetail as dt
 
 from ..library import dtype_of, numpy_dtype
-from .table import Call, row
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 
 
-@row("Constant", folds=False)
-def _constant(call: Call) -> np.ndarray:
+@register_operator("Constant", folds=False)
+def _constant(call: OperatorCall) -> np.ndarray:
     kinds = {
         "value_int": np.int64,
         "value_ints": np.int64,
@@ -31,8 +31,8 @@ def _constant(call: Call) -> np.ndarray:
     raise dt.NotYetError(f"Constant: {', '.join(call.attributes) or 'nothing'} gives no tensor")
 
 
-@row("ConstantOfShape", host=(0,))
-def _constant_of_shape(call: Call, shape: Any) -> Tensor:
+@register_operator("ConstantOfShape", host=(0,))
+def _constant_of_shape(call: OperatorCall, shape: Any) -> Tensor:
     value = call.get("value")
     value = np.zeros(1, np.float32) if value is None else value
     if value.size != 1:
@@ -40,23 +40,23 @@ def _constant_of_shape(call: Call, shape: Any) -> Tensor:
     return dt.broadcast_to(call.tensor(value.reshape(())), call.ints(shape)).contiguous()
 
 
-@row("Identity", host=None, folds=False)
-def _identity(call: Call, x: Any) -> Any:
+@register_operator("Identity", host=None, folds=False)
+def _identity(call: OperatorCall, x: Any) -> Any:
     return x
 
 
-@row("Shape", host=None, folds=False)
-def _shape(call: Call, x: Any) -> np.ndarray:
+@register_operator("Shape", host=None, folds=False)
+def _shape(call: OperatorCall, x: Any) -> np.ndarray:
     return np.asarray(x.shape[slice(call.get("start"), call.get("end"))], np.int64)
 
 
-@row("Size", host=None, folds=False)
-def _size(call: Call, x: Any) -> np.ndarray:
+@register_operator("Size", host=None, folds=False)
+def _size(call: OperatorCall, x: Any) -> np.ndarray:
     return np.asarray(math.prod(x.shape), np.int64)
 
 
-@row("Reshape", host=(1,))
-def _reshape(call: Call, x: Tensor, shape: Any) -> Tensor:
+@register_operator("Reshape", host=(1,))
+def _reshape(call: OperatorCall, x: Tensor, shape: Any) -> Tensor:
     sizes = call.ints(shape)
     if not call.get("allowzero", 0):
         sizes = [x.shape[d] if n == 0 and d < x.ndim else n for d, n in enumerate(sizes)]
@@ -65,22 +65,22 @@ def _reshape(call: Call, x: Tensor, shape: Any) -> Tensor:
     return dt.reshape(x, sizes)
 
 
-@row("Flatten")
-def _flatten(call: Call, x: Tensor) -> Tensor:
-    axis = call.cut(call.get("axis", 1), x.ndim)
+@register_operator("Flatten")
+def _flatten(call: OperatorCall, x: Tensor) -> Tensor:
+    axis = call.split_position(call.get("axis", 1), x.ndim)
     return dt.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
 
-@row("Squeeze", host=(1,))
-def _squeeze(call: Call, x: Tensor, axes_input: Any = None) -> Tensor:
+@register_operator("Squeeze", host=(1,))
+def _squeeze(call: OperatorCall, x: Tensor, axes_input: Any = None) -> Tensor:
     axes = call.axes(axes_input, x.ndim)
     if axes is None:
         axes = tuple(d for d, n in enumerate(x.shape) if n == 1)
     return dt.squeeze(x, axis=axes) if axes else x
 
 
-@row("Unsqueeze", host=(1,))
-def _unsqueeze(call: Call, x: Tensor, axes_input: Any = None) -> Tensor:
+@register_operator("Unsqueeze", host=(1,))
+def _unsqueeze(call: OperatorCall, x: Tensor, axes_input: Any = None) -> Tensor:
     new_axes = call.get("axes", ()) if axes_input is None else call.ints(axes_input)
     ndim = x.ndim + len(new_axes)
     positions = {call.axis(a, ndim) for a in new_axes}
@@ -90,13 +90,13 @@ def _unsqueeze(call: Call, x: Tensor, axes_input: Any = None) -> Tensor:
     return dt.reshape(x, [1 if d in positions else next(sizes) for d in range(ndim)])
 
 
-@row("Transpose")
-def _transpose(call: Call, x: Tensor) -> Tensor:
+@register_operator("Transpose")
+def _transpose(call: OperatorCall, x: Tensor) -> Tensor:
     return dt.permute_dims(x, call.get("perm", list(reversed(range(x.ndim)))))
 
 
-@row("Concat")
-def _concat(call: Call, *xs: Tensor) -> Tensor:
+@register_operator("Concat")
+def _concat(call: OperatorCall, *xs: Tensor) -> Tensor:
     return dt.concat(xs, axis=call.get("axis"))
 
 
@@ -106,8 +106,8 @@ def even_sizes(size: int, count: int) -> list[int]:
     return [min(each, max(0, size - k * each)) for k in range(count)]
 
 
-@row("Split", host=(1,))
-def _split(call: Call, x: Tensor, split_input: Any = None) -> tuple[Tensor, ...]:
+@register_operator("Split", host=(1,))
+def _split(call: OperatorCall, x: Tensor, split_input: Any = None) -> tuple[Tensor, ...]:
     axis = call.axis(call.get("axis", 0), x.ndim)
     sizes = call.get("split") if split_input is None else call.ints(split_input)
     if sizes is None:
@@ -128,9 +128,9 @@ def split_at(x: Tensor, sizes: list[int], axis: int) -> tuple[Tensor, ...]:
     return tuple(pieces)
 
 
-@row("Slice", since=10, host=(1, 2, 3, 4))
+@register_operator("Slice", since=10, host=(1, 2, 3, 4))
 def _slice(
-    call: Call, x: Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = None
+    call: OperatorCall, x: Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = None
 ) -> Tensor:
     first, last = call.ints(starts), call.ints(ends)
     which = list(range(len(first))) if axes is None else call.ints(axes)
@@ -138,15 +138,20 @@ def _slice(
     return _slice_axes(call, x, first, last, which, each)
 
 
-@row("Slice")
-def _slice_by_attributes(call: Call, x: Tensor) -> Tensor:
+@register_operator("Slice")
+def _slice_by_attributes(call: OperatorCall, x: Tensor) -> Tensor:
     first, last = call.get("starts"), call.get("ends")
     which = call.get("axes", list(range(len(first))))
     return _slice_axes(call, x, first, last, which, [1] * len(first))
 
 
 def _slice_axes(
-    call: Call, x: Tensor, first: list[int], last: list[int], which: list[int], each: list[int]
+    call: OperatorCall,
+    x: Tensor,
+    first: list[int],
+    last: list[int],
+    which: list[int],
+    each: list[int],
 ) -> Tensor:
     if not len(first) == len(last) == len(which) == len(each):
         raise dt.ShapeError("Slice: starts, ends, axes and steps have different lengths")
@@ -167,14 +172,14 @@ def _slice_axes(
     return x[tuple(index)]
 
 
-@row("Expand", host=(1,))
-def _expand(call: Call, x: Tensor, shape: Any) -> Tensor:
+@register_operator("Expand", host=(1,))
+def _expand(call: OperatorCall, x: Tensor, shape: Any) -> Tensor:
     sizes = call.ints(shape)
     return dt.broadcast_to(x, dt.broadcast_shapes(x.shape, tuple(sizes)))
 
 
-@row("Tile", host=(1,))
-def _tile(call: Call, x: Tensor, repeats: Any) -> Tensor:
+@register_operator("Tile", host=(1,))
+def _tile(call: OperatorCall, x: Tensor, repeats: Any) -> Tensor:
     times = call.ints(repeats)
     if len(times) != x.ndim or any(n < 0 for n in times):
         raise dt.ShapeError(f"Tile: repeats {times} for {x.ndim} dimensions")
@@ -184,8 +189,10 @@ def _tile(call: Call, x: Tensor, repeats: Any) -> Tensor:
 _MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": "wrap"}
 
 
-@row("Pad", host=(1, 2, 3))
-def _pad(call: Call, x: Tensor, pads: Any = None, value: Any = None, axes: Any = None) -> Tensor:
+@register_operator("Pad", host=(1, 2, 3))
+def _pad(
+    call: OperatorCall, x: Tensor, pads: Any = None, value: Any = None, axes: Any = None
+) -> Tensor:
     widths = call.get("pads", call.get("paddings", [])) if pads is None else call.ints(pads)
     which = list(range(x.ndim)) if axes is None else [call.axis(a, x.ndim) for a in call.ints(axes)]
     fill = call.get("value", 0.0) if value is None else call.array(value).reshape(-1)[0].item()
@@ -215,8 +222,8 @@ def pad(x: Tensor, widths: list[tuple[int, int]], mode: str = "constant", fill: 
     return dt.pad(x, wider, mode)
 
 
-@row("CenterCropPad", host=(1,))
-def _center_crop_pad(call: Call, x: Tensor, shape: Any) -> Tensor:
+@register_operator("CenterCropPad", host=(1,))
+def _center_crop_pad(call: OperatorCall, x: Tensor, shape: Any) -> Tensor:
     sizes = call.ints(shape)
     axes = call.axes(None, x.ndim) or tuple(range(x.ndim))
     widths = [(0, 0)] * x.ndim
@@ -231,8 +238,8 @@ def _center_crop_pad(call: Call, x: Tensor, shape: Any) -> Tensor:
     return pad(x, widths)
 
 
-@row("Range")
-def _range(call: Call, start: Tensor, stop: Tensor, step: Tensor) -> Tensor:
+@register_operator("Range")
+def _range(call: OperatorCall, start: Tensor, stop: Tensor, step: Tensor) -> Tensor:
     first, last, each = (call.array(v).reshape(-1)[0] for v in (start, stop, step))
     if each == 0:
         raise dt.ArgumentError("Range: a step of 0")
@@ -242,8 +249,8 @@ def _range(call: Call, start: Tensor, stop: Tensor, step: Tensor) -> Tensor:
     ) + start.reshape(())
 
 
-@row("EyeLike")
-def _eye_like(call: Call, x: Tensor) -> Tensor:
+@register_operator("EyeLike")
+def _eye_like(call: OperatorCall, x: Tensor) -> Tensor:
     d = call.get("dtype")
     dtype = x.dtype if d is None else dtype_of(d, "EyeLike")
     if x.ndim != 2:
@@ -251,15 +258,15 @@ def _eye_like(call: Call, x: Tensor) -> Tensor:
     return dt.eye(*x.shape, k=call.get("k", 0), dtype=dtype, device=x.device)
 
 
-@row("Trilu", host=(1,))
-def _trilu(call: Call, x: Tensor, k: Any = None) -> Tensor:
+@register_operator("Trilu", host=(1,))
+def _trilu(call: OperatorCall, x: Tensor, k: Any = None) -> Tensor:
     diagonal = 0 if k is None else call.number(k)
     n = x.shape[-1] + x.shape[-2]
     return (dt.triu if call.get("upper", 1) else dt.tril)(x, k=max(-n, min(diagonal, n)))
 
 
-@row("DepthToSpace")
-def _depth_to_space(call: Call, x: Tensor) -> Tensor:
+@register_operator("DepthToSpace")
+def _depth_to_space(call: OperatorCall, x: Tensor) -> Tensor:
     n, c, h, w = x.shape
     b = call.get("blocksize")
     if call.get("mode", "DCR") == "DCR":
@@ -269,8 +276,8 @@ def _depth_to_space(call: Call, x: Tensor) -> Tensor:
     return blocks.reshape((n, c // (b * b), h * b, w * b))
 
 
-@row("SpaceToDepth")
-def _space_to_depth(call: Call, x: Tensor) -> Tensor:
+@register_operator("SpaceToDepth")
+def _space_to_depth(call: OperatorCall, x: Tensor) -> Tensor:
     n, c, h, w = x.shape
     b = call.get("blocksize")
     blocks = x.reshape((n, c, h // b, b, w // b, b))
@@ -278,8 +285,8 @@ def _space_to_depth(call: Call, x: Tensor) -> Tensor:
     return blocks.permute_dims(order).reshape((n, c * b * b, h // b, w // b))
 
 
-@row("ReverseSequence")
-def _reverse_sequence(call: Call, x: Tensor, lengths: Tensor) -> Tensor:
+@register_operator("ReverseSequence")
+def _reverse_sequence(call: OperatorCall, x: Tensor, lengths: Tensor) -> Tensor:
     time, batch = call.get("time_axis", 0), call.get("batch_axis", 1)
     k = dt.arange(x.shape[time], device=x.device).reshape(
         [-1 if d == time else 1 for d in range(x.ndim)]

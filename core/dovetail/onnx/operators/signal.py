@@ -9,7 +9,7 @@ import numpy as np
 import dovetail as dt
 
 from ..library import dtype_of
-from .table import Call, row
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 
@@ -18,8 +18,8 @@ def _pairs(z: Tensor) -> Tensor:
     return dt.stack([dt.real(z), dt.imag(z)], axis=-1)
 
 
-@row("DFT", host=(1, 2), folds=False)
-def _dft(call: Call, x: Tensor, length: Any = None, axis: Any = None) -> Tensor:
+@register_operator("DFT", host=(1, 2), folds=False)
+def _dft(call: OperatorCall, x: Tensor, length: Any = None, axis: Any = None) -> Tensor:
     at = call.get("axis", 1) if axis is None else call.number(axis)
     if call.version >= 20 and axis is None:
         at = -2
@@ -40,9 +40,9 @@ def _dft(call: Call, x: Tensor, length: Any = None, axis: Any = None) -> Tensor:
     return _pairs(dt.fft.fft(z + 0j, n=n, axis=at))
 
 
-@row("STFT", host=(1, 3), folds=False)
+@register_operator("STFT", host=(1, 3), folds=False)
 def _stft(
-    call: Call, x: Tensor, step: Any, window: Tensor | None = None, length: Any = None
+    call: OperatorCall, x: Tensor, step: Any, window: Tensor | None = None, length: Any = None
 ) -> Tensor:
     hop = call.number(step)
     if length is not None:
@@ -64,8 +64,8 @@ def _stft(
     return _pairs(dt.fft.fft(frames + 0j, axis=-1))
 
 
-@row("MelWeightMatrix", host=(0, 1, 2, 3, 4), folds=False)
-def _mel(call: Call, bins: Any, size: Any, rate: Any, low: Any, high: Any) -> np.ndarray:
+@register_operator("MelWeightMatrix", host=(0, 1, 2, 3, 4), folds=False)
+def _mel(call: OperatorCall, bins: Any, size: Any, rate: Any, low: Any, high: Any) -> np.ndarray:
     """Build triangular filters between frequencies that are equidistant on the mel scale."""
     count, points = call.number(bins), call.number(size) // 2 + 1
     ends = [float(call.array(v).reshape(-1)[0]) for v in (low, high)]

@@ -1,8 +1,8 @@
 """The table of ONNX operators and their functions.
 
-`@row("Name")` adds a function of a `Call` and of the operator's inputs. Inputs are tensors on the
-model's device, or None if they are left out. An input whose position is in `host` is a NumPy array
-if its values are on the host (constants, shapes), else a tensor.
+`@row("Name")` adds a function of a `OperatorCall` and of the operator's inputs. Inputs are tensors
+on the model's device, or None if they are left out. An input whose position is in `host` is a NumPy
+array if its values are on the host (constants, shapes), else a tensor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FOLDED_ELEMENTS_MAX = 4096  # larger results of constant inputs are not folded
 
 
 @dataclass(frozen=True)
-class Function:
+class OperatorImplementation:
     """A function of an operator, valid from an opset on."""
 
     op: str
@@ -34,10 +34,10 @@ class Function:
     folds: bool  # True if a call with constant inputs is folded to a constant
 
 
-ROWS: dict[tuple[str, str], list[Function]] = {}
+OPERATORS: dict[tuple[str, str], list[OperatorImplementation]] = {}
 
 
-def row(
+def register_operator(
     *names: str,
     since: int = 1,
     domain: str = "",
@@ -48,21 +48,21 @@ def row(
 
     def add(run: F) -> F:
         for name in names:
-            functions = ROWS.setdefault((domain, name), [])
-            functions.append(Function(name, domain, since, run, host, folds))
+            functions = OPERATORS.setdefault((domain, name), [])
+            functions.append(OperatorImplementation(name, domain, since, run, host, folds))
             functions.sort(key=lambda f: f.since)
         return run
 
     return add
 
 
-def row_of(domain: str, op: str, version: int) -> Function | None:
+def find_operator(domain: str, op: str, version: int) -> OperatorImplementation | None:
     """Return the function of an operator in an opset, or None if there is none."""
-    functions = [f for f in ROWS.get((domain, op), ()) if f.since <= version]
+    functions = [f for f in OPERATORS.get((domain, op), ()) if f.since <= version]
     return functions[-1] if functions else None
 
 
-class Call:
+class OperatorCall:
     """A use of an operator: its attributes, and conversions of its inputs."""
 
     __slots__ = ("attributes", "device", "graphs", "op", "outputs", "version")
@@ -118,7 +118,7 @@ class Call:
             raise dt.AxisError(f"{self.op}: axis {a} is out of range for {ndim} dimensions")
         return a % ndim if ndim else 0
 
-    def cut(self, a: int, ndim: int) -> int:
+    def split_position(self, a: int, ndim: int) -> int:
         """Return a position between axes, counted from before the first one. Raises: AxisError."""
         if not -ndim <= a <= ndim:
             raise dt.AxisError(f"{self.op}: axis {a} is out of range for {ndim} dimensions")

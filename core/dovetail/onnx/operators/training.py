@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dovetail as dt
 
-from .table import Call, row
+from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
 DOMAIN = "ai.onnx.preview.training"
 
 
-@row("Adagrad", domain=DOMAIN, folds=False)
-def _adagrad(call: Call, rate: Tensor, t: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+@register_operator("Adagrad", domain=DOMAIN, folds=False)
+def _adagrad(call: OperatorCall, rate: Tensor, t: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
     n = len(inputs) // 3
     r = rate / (1.0 + t.astype(rate.dtype) * call.get("decay_factor", 0.0))
     xs, hs = [], []
@@ -23,8 +23,8 @@ def _adagrad(call: Call, rate: Tensor, t: Tensor, *inputs: Tensor) -> tuple[Tens
     return (*xs, *hs)
 
 
-@row("Adam", domain=DOMAIN, folds=False)
-def _adam(call: Call, rate: Tensor, t: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+@register_operator("Adam", domain=DOMAIN, folds=False)
+def _adam(call: OperatorCall, rate: Tensor, t: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
     n, d = len(inputs) // 4, rate.dtype
     a, b = call.get("alpha", 0.9), call.get("beta", 0.999)
     steps = t.astype(d)
@@ -42,8 +42,8 @@ def _adam(call: Call, rate: Tensor, t: Tensor, *inputs: Tensor) -> tuple[Tensor,
     return (*xs, *vs, *hs)
 
 
-@row("Momentum", domain=DOMAIN, host=(1,), folds=False)
-def _momentum(call: Call, rate: Tensor, t: object, *inputs: Tensor) -> tuple[Tensor, ...]:
+@register_operator("Momentum", domain=DOMAIN, host=(1,), folds=False)
+def _momentum(call: OperatorCall, rate: Tensor, t: object, *inputs: Tensor) -> tuple[Tensor, ...]:
     n, a = len(inputs) // 3, call.get("alpha")
     b = call.get("beta") if call.number(t) > 0 else 1.0
     xs, vs = [], []

@@ -17,11 +17,8 @@ class ItemStyle(CStyle):
     """
 
     reserved: ClassVar[frozenset[str]] = CStyle.reserved | {
-        "arguments",
-        "items",
-        "kernel",
-        "work_item",
-    }
+        "arguments", "items", "kernel", "work_item",
+    }  # fmt: skip
 
     def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
         return f"kernel {super().function(name, parameters, lanes)}"

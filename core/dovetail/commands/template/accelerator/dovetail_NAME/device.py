@@ -30,9 +30,9 @@ class ItemBackend(BindingBackend):
 
     asynchronous = True  # `launch` and copies in return before the work is done
 
-    def __init__(self, info: DeviceInfo, command: Sequence[str], late: float) -> None:
+    def __init__(self, info: DeviceInfo, command: Sequence[str], delay_seconds: float) -> None:
         self.info, self.command = info, command
-        self._context = driver.Context(late)
+        self._context = driver.Context(delay_seconds)
         self._process = Process(f"{info.type}:{info.index}", "its driver")
         self.queue = self._context.queue()
 
@@ -97,7 +97,7 @@ class ItemBackend(BindingBackend):
 
     def bound(self, program: ItemProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
         """A launch whose sizes are packed; a launch itself is `bind`, and then this."""
-        groups = -(-math.prod(grid) // driver.GROUP)
+        groups = -(-math.prod(grid) // driver.GROUP_ITEMS)
         sizes = [np.int64(n).tobytes() for n in ints]
         holders = [scalar_argument(dtype) for _, dtype in program.kernel.scalars]
 

@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 
-MEMORY = 8 << 30  # bytes of the device
-GROUP = 64  # work items in a group; a launch is of whole groups
-ALIGNMENT = 64  # bytes; dovetail asks for it
+MEMORY_BYTES = 8 << 30  # bytes of the device
+GROUP_ITEMS = 64  # work items in a group; a launch is of whole groups
+ALIGNMENT_BYTES = 64  # bytes; dovetail asks for it
 # Without contraction, which changes bits; signed integers wrap; errno would forbid to inline sqrt.
 _FLAGS = ["-O2", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-fwrapv", "-w"]
 _libc = ctypes.CDLL(None)
@@ -93,9 +93,13 @@ class Module:
 class Context:
     """The opened device. A handle of memory is a number that only this driver can read."""
 
-    def __init__(self, late: float) -> None:
-        """`late`: seconds that each command waits for no reason."""
-        self.late, self._left, self._failed = late, MEMORY, list[Exception]()
+    def __init__(self, delay_seconds: float) -> None:
+        """`delay_seconds`: seconds that each command waits for no reason."""
+        self.delay_seconds, self._free_bytes, self._failed = (
+            delay_seconds,
+            MEMORY_BYTES,
+            list[Exception](),
+        )
         self._memory: dict[int, Any] = {}
         self._queues: list[Queue] = []
         self._numbers, self._lock = itertools.count(1), threading.Lock()
@@ -103,18 +107,18 @@ class Context:
     def malloc(self, nbytes: int) -> int:
         """A handle of new memory. Raises: MemoryError."""
         with self._lock:
-            if nbytes > self._left:
-                raise MemoryError(f"the device has {self._left} bytes left, not {nbytes}")
-            block = np.empty(nbytes + ALIGNMENT, np.uint8)
-            first, handle = -block.ctypes.data % ALIGNMENT, next(self._numbers)
+            if nbytes > self._free_bytes:
+                raise MemoryError(f"the device has {self._free_bytes} bytes left, not {nbytes}")
+            block = np.empty(nbytes + ALIGNMENT_BYTES, np.uint8)
+            first, handle = -block.ctypes.data % ALIGNMENT_BYTES, next(self._numbers)
             self._memory[handle] = block[first : first + nbytes]
-            self._left -= nbytes
+            self._free_bytes -= nbytes
         return handle
 
     def free(self, handle: int) -> None:
         """Gives memory up at once, whatever is queued."""
         with self._lock:
-            self._left += len(self._memory.pop(handle))
+            self._free_bytes += len(self._memory.pop(handle))
 
     def queue(self) -> Queue:
         """A new queue."""
@@ -197,14 +201,14 @@ class Queue:
     def _launch(self, module: Module, groups: int, arguments: Sequence[int | bytes]) -> None:
         held = [a if isinstance(a, bytes) else self._address(a) for a in arguments]
         packed = (ctypes.c_char_p * len(held))(*held)
-        module._run(ctypes.c_longlong(groups * GROUP), packed)
+        module._run(ctypes.c_longlong(groups * GROUP_ITEMS), packed)
 
     def _address(self, handle: int) -> bytes:
         return np.uint64(self._context._bytes(handle, 0, 0).ctypes.data).tobytes()
 
     def _work(self) -> None:
         while (command := self._commands.get()) is not None:
-            time.sleep(self._context.late)
+            time.sleep(self._context.delay_seconds)
             try:
                 command()
             except Exception as error:

@@ -33,7 +33,7 @@ def dovetail_probe(config: Mapping[str, str]) -> list[DeviceInfo] | Unavailable:
     made_by = [source_digest(Path(str(f)).parent) for f in (__file__, extend.__file__)]
     parts = (*command, version, platform.machine(), *made_by)  # all that a binary depends on
     details = {"compiler": " ".join(command), "version": version}
-    name, memory = "simulated accelerator", driver.MEMORY
+    name, memory = "simulated accelerator", driver.MEMORY_BYTES
     fingerprint = " ".join(parts)
     return [DeviceInfo("NAME", 0, name, fingerprint, total_memory=memory, details=details)]
 
