@@ -164,7 +164,7 @@ def test_error_of_the_users_own_code_stays_as_it_is() -> None:
 def test_error_of_the_library_itself_is_not_blamed_on_arguments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dovetail.nn.functional.along_axis.axis_of", len)
+    monkeypatch.setattr("dovetail.nn.functional.softmax_functions.axis_of", len)
     with pytest.raises(TypeError, match="len"):
         F.softmax(X, 1)
 

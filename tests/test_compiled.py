@@ -71,7 +71,7 @@ def test_all_that_has_types_is_compiled() -> None:
     # loaded when they are first asked for
     late = ("capture.jit", "frontend.elementwise_op", "frontend.loop_kernel")
     code = f"import {', '.join(f'dovetail.{n}' for n in late)}; dovetail.Tensor"
-    code += "; print(*dovetail.compiled.modules())"
+    code += "; print(*dovetail.build_info.modules())"
     found = {*" ".join(ran(False, code)).split()}
     assert found == {*TYPED}
 

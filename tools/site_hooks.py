@@ -36,8 +36,9 @@ GROUPS: dict[str, str] = {
     "Devices": "writing-a-backend loop-language conformance writing-a-layout adding-a-dtype "
     "writing-an-allocator",
     "Reference": "reference/*",
-    "Project": "dovetail-in-300-lines benchmarks measurements/* decisions/* gpu-runs/* project/* "
-    "versions releasing",
+    "Internals": "dovetail-in-300-lines project/architecture glossary internals/*",
+    "Decisions": "decisions/*",
+    "Project": "benchmarks measurements/* gpu-runs/* project/* versions releasing",
 }
 # Pages that lie beside docs/: forges look for them there.
 PROJECT = {

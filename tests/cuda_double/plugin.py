@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from dovetail.device_class import opened_devices
 from dovetail.engine.programs import holders
-from dovetail.fft import roots
+from dovetail.fft import twiddles
 
 from . import driver, nvrtc
 
@@ -41,9 +41,9 @@ def installed() -> Iterator[None]:
             if device.type == "cuda":
                 device.opened = None
         # Plans and tables hold on to the device, whose memory is given back by the double.
-        for cache in (*holders, roots._tables):
-            cache.turn()
-            cache.turn()
+        for cache in (*holders, twiddles._tables):
+            cache.age()
+            cache.age()
         gc.collect()
 
 

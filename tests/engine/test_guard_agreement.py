@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 from dovetail.engine import evaluate as run
 from dovetail.engine import evaluation as one
-from dovetail.engine import guards
-from dovetail.engine.known import MISS, NEEDS_TEMP
+from dovetail.engine import plan_cache
+from dovetail.engine.graph_matcher import MISS, NEEDS_TEMP
 from dovetail.graph.expr import node
-from dovetail.graph.ownership import Holder, take
+from dovetail.graph.refcount import Holder, take
+from dovetail.lru_cache import LRUCache
 from dovetail.ops.table import COPY
-from dovetail.recent import Recent
 
 GRAPHS, CHANGES = 150, 4
 OPS: dict[str, Callable[..., Any]] = {
@@ -102,40 +102,40 @@ def changed(graph: Graph, rng: random.Random, given: int) -> Graph:
 @pytest.fixture
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
     """What forgets all plans and guards; it gives the keys that will be guarded from then on."""
-    add, keys = guards.add, set[Any]()
+    add, keys = plan_cache.add, set[Any]()
 
     def noted(walk: Any, *rest: Any) -> None:
-        before = sum(map(len, guards._known.every().values()))
+        before = sum(map(len, plan_cache._known.entries().values()))
         add(walk, *rest)
-        if sum(map(len, guards._known.every().values())) > before:
+        if sum(map(len, plan_cache._known.entries().values())) > before:
             keys.add(tuple(walk.key))
 
     def forget() -> set[Any]:
-        monkeypatch.setattr(one, "_plans", Recent(100))
-        monkeypatch.setattr(guards, "_known", Recent(100))
+        monkeypatch.setattr(one, "_plans", LRUCache(100))
+        monkeypatch.setattr(plan_cache, "_known", LRUCache(100))
         forget_lately()
         keys.clear()
         return keys
 
-    monkeypatch.setattr(guards, "add", noted)
+    monkeypatch.setattr(plan_cache, "add", noted)
     return forget
 
 
 def forget_lately() -> None:
-    guards.values.turn()
-    guards.updates.turn()
+    plan_cache.values.age()
+    plan_cache.updates.age()
 
 
 def at_once(graph: Graph, given: list[Any]) -> Any:
     """The root's value, op by op, with nothing learnt from it."""
-    before = one._plans, guards._known
+    before = one._plans, plan_cache._known
     try:
-        one._plans, guards._known = Recent(1000), Recent(1000)
+        one._plans, plan_cache._known = LRUCache(1000), LRUCache(1000)
         forget_lately()
         with dt.eager():
             return build(graph, given)[0].copy().numpy().copy()
     finally:
-        one._plans, guards._known = before
+        one._plans, plan_cache._known = before
         forget_lately()
 
 
@@ -164,7 +164,7 @@ def test_guards_and_keys_agree(forgotten: Callable[[], set[Any]]) -> None:
             other = changed(graph, rng, len(given))
             key, fewer = looked_at(other, given)
             root, held = build(other, given)
-            matched = guards.match(root._expr)
+            matched = plan_cache.match(root._expr)
             if matched and fewer < count:
                 seen["a leaf twice"] += 1
             else:
@@ -219,7 +219,7 @@ def test_guards_and_keys_of_writes_agree(forgotten: Callable[[], set[Any]]) -> N
             expected = at_once(other, given)
             before = given[to].numpy().copy()
             value, held = value_of(other, given)
-            done = guards.try_cached_write(value[0], given[to]._expr)
+            done = plan_cache.try_cached_write(value[0], given[to]._expr)
             matched = done != MISS
             if matched and fewer < count:
                 seen["a leaf twice"] += 1

@@ -112,7 +112,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     """Every graph that is walked; none is known from other tests."""
     seen: list[object] = []
     for cache in (*programs.holders, *programs.holders):  # twice: what is young is old first
-        cache.turn()
+        cache.age()
 
     class Noted(run.Evaluation):
         __slots__ = ()

@@ -15,7 +15,7 @@ from typing import Any
 
 import dovetail as dt
 import pytest
-from dovetail.engine import recording
+from dovetail.engine import tracer_api
 from dovetail.extend import graph_of
 from dovetail.settings import current, flags
 
@@ -140,7 +140,7 @@ def check_interrupted(
     t, settings = Tensors(), current()
     error = Interrupter(at).run(lambda: statement(t))  # kept: its traceback holds the frames
     where = error and error.__traceback__
-    assert recording.current() is None, where
+    assert tracer_api.current() is None, where
     assert flags.captures == 0, where
     assert current() is settings, where
     allowed = AFTER_ITERATIONS if statement is scanned else (before[1], after[1])

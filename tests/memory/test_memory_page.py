@@ -522,7 +522,7 @@ def test_lines_of_plugins_are_not_the_users(name: str) -> None:
 
 
 def test_the_lines_of_recognised_graphs_are_the_users(device: dt.Device) -> None:
-    """What `guards` generates is dovetail's own: a trace passes over it."""
+    """What `plan_cache` generates is dovetail's own: a trace passes over it."""
     memory.trace(True)
     try:
         x, kept = dt.ones(1000), []

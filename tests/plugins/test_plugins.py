@@ -23,8 +23,8 @@ from dovetail.device_class import default_device, device, set_default_device
 from dovetail.dtypes import float32
 from dovetail.errors import DeviceError, PluginError, UnavailableError
 from dovetail.plugins.entry import GROUP, Entry, offers
-from dovetail.plugins.origin import reinstall
-from dovetail.plugins.record import Record, State
+from dovetail.plugins.install_source import reinstall
+from dovetail.plugins.plugin_state import Record, State
 from dovetail.plugins.registry import DeviceRegistry, open_device
 from installed import INSTALLED
 from places import ROOT
@@ -64,7 +64,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 @pytest.fixture(autouse=True)
 def from_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a checkout's hints say is in tests/plugins/test_core_alone.py."""
-    monkeypatch.setattr(sys.modules["dovetail.plugins.origin"], "checkout", lambda: None)
+    monkeypatch.setattr(sys.modules["dovetail.plugins.install_source"], "checkout", lambda: None)
 
 
 def fresh(**environ: str) -> DeviceRegistry:

@@ -8,14 +8,14 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.extend import Capabilities
-from dovetail.sparse import row_by_row
-from dovetail.sparse.row_by_row import times_sparse
+from dovetail.sparse import gustavson
+from dovetail.sparse.gustavson import times_sparse
 
 
 @pytest.fixture(autouse=True)
 def _near(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every device has near memory here, the reference too, where it would take too long."""
-    monkeypatch.setattr(row_by_row, "capabilities", lambda _: Capabilities(concurrency=2, near=1))
+    monkeypatch.setattr(gustavson, "capabilities", lambda _: Capabilities(concurrency=2, near=1))
 
 
 Array = np.ndarray[Any, Any]
@@ -67,7 +67,7 @@ def test_the_bits_are_those_of_sorting(
     quick = times_sparse(a.to_sparse(), b.to_sparse())
     assert quick is not None and quick.is_coalesced()
     same_parts(a @ b, quick.to_sparse_csr())
-    monkeypatch.setattr(row_by_row, "capabilities", lambda _: Capabilities())
+    monkeypatch.setattr(gustavson, "capabilities", lambda _: Capabilities())
     assert times_sparse(a.to_sparse(), b.to_sparse()) is None
     same_parts(quick.to_sparse_csr(), a @ b)
 
@@ -80,9 +80,9 @@ def test_many_points_have_the_bits_of_one(
     m, k, n = shape
     a, b = (sample(*size, 0.1, d, k).to("cpu") for size in ((m, k), (k, n)))
     many = a @ b
-    monkeypatch.setattr(row_by_row, "POINTS_PER_UNIT", 1)
+    monkeypatch.setattr(gustavson, "POINTS_PER_UNIT", 1)
     same_parts(many, a @ b)
-    monkeypatch.setattr(row_by_row, "capabilities", lambda _: Capabilities())
+    monkeypatch.setattr(gustavson, "capabilities", lambda _: Capabilities())
     same_parts(many, a @ b)
 
 
@@ -113,7 +113,7 @@ def test_what_it_is_not_for_is_sorted(device: dt.Device, monkeypatch: pytest.Mon
         )
     tall = dt.sparse_coo_tensor([[999], [3]], [2.0], (1000, 20), dtype=dt.float64)
     assert times_sparse(tall.coalesce(), b.coalesce()) is None  # most rows have nothing
-    monkeypatch.setattr(row_by_row, "WORKSPACE_BYTES_MAX", 100)
+    monkeypatch.setattr(gustavson, "WORKSPACE_BYTES_MAX", 100)
     assert times_sparse(a.coalesce(), b.coalesce()) is None
 
 

@@ -1,5 +1,5 @@
 """Intel's compiler for CPUs, which writes to memory that it has freed where a kernel has many
-barriers (ARCHITECTURE.md, OpenCL): it is given none of those.
+barriers (docs/internals/backends.md): it is given none of those.
 """
 
 from __future__ import annotations

@@ -1,0 +1,99 @@
+"""Kernels as C, compiled for the host, beside the reference interpreter."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from cstyle_cases import (  # noqa: F401  # noqa: F401 - the cases of every dialect, on plain C
+    KERNELS,
+    Array,
+    HostC,
+    arguments,
+    host,
+    reduction,
+    same_bits,
+    sample,
+    test_a_dtype_without_a_type_is_refused,
+    test_a_reduction_of_chunks_of_chunks,
+    test_atomics,
+    test_casts_and_bitcasts,
+    test_constants_are_exact,
+    test_elementary_functions,
+    test_every_operation_on_special_values,
+    test_folds_end_once_nothing_changes,
+    test_folds_see_their_carries_before_the_step,
+    test_golden_kernels,
+    test_integer_constants_reach_their_ends,
+    test_names_that_mean_something_in_c,
+    test_nested_reductions_and_maps,
+    test_random_kernels,
+    test_reductions_of_every_length,
+    test_rounding_of_large_integers_and_of_float64,
+    test_text_has_the_names_of_the_kernel,
+    test_which_kernels_a_group_can_share,
+)
+from dovetail.backend.reference import interpret
+from dovetail.dtypes import float32, int32
+from dovetail.errors import CompileError
+from dovetail.ir.builder import Kernel
+from dovetail.ir.cstyle import CStyle
+from dovetail.ir.language import CHUNK
+from dovetail.ir.legalize import legalize
+from dovetail.ir.parser import parse_kernel
+from dovetail.ir.target import Capabilities
+
+SMALL = Capabilities(index_bits=32)
+
+
+class Narrow(CStyle):
+    """C for machines whose indices have 32 bits."""
+
+    index = int32
+
+
+def check_narrow(
+    compiler: HostC, kernel: Kernel, arrays: Sequence[Array], ints: Sequence[int], scalars: Any = ()
+) -> str:
+    """The text of a kernel with 32 bits, which leaves what the one with 64 does."""
+    small = legalize(kernel, SMALL)
+    text = Narrow().render(small)
+    mine, theirs = ([np.array(a) for a in arrays] for _ in range(2))
+    function = getattr(compiler.compile(text), Narrow().entry(small))
+    numbers = [d.__numpy_dtype__.type(x) for (_, d), x in zip(kernel.scalars, scalars, strict=True)]
+    given = [ctypes.c_float(x) if x.dtype == "f4" else ctypes.c_int64(int(x)) for x in numbers]
+    pointers = [ctypes.c_void_p(a.ctypes.data) for a in mine]
+    function(*pointers, *map(ctypes.c_int32, ints), *given)
+    names = dict(zip(kernel.ints, ints, strict=True))
+    grid = [names[e.name] if e.op == "param" else int(e.number) for e in kernel.grid]
+    interpret(legalize(kernel, Capabilities()), theirs, ints, scalars, grid)
+    for x, y in zip(mine, theirs, strict=True):
+        assert same_bits(x, y).all(), text
+    return text
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
+def test_golden_kernels_with_indices_of_32_bits(host: HostC, path: Path) -> None:  # noqa: F811
+    kernel = parse_kernel(path.read_text())
+    check_narrow(host, kernel, *arguments(kernel, 6, 6))
+
+
+@pytest.mark.parametrize("name", ("add", "argmax"))
+def test_reductions_with_indices_of_32_bits(host: HostC, name: str) -> None:  # noqa: F811
+    kernel = reduction(name, (float32,))
+    x = sample(float32, 5 * (CHUNK + 33), np.random.default_rng(3), name)
+    outs = [np.zeros(5, t) for t in (("f4", "i8") if name == "argmax" else ("f4",))]
+    text = check_narrow(host, kernel, [x, *outs], [5, CHUNK + 33])
+    assert "int32_t row" in text and ("int64_t" in text) == (name == "argmax")
+
+
+def test_a_kernel_with_other_indices_than_the_dialect_is_refused() -> None:
+    kernel = reduction("add", (float32,))
+    with pytest.raises(CompileError, match="Narrow has int32 indices, and is given a kernel with"):
+        Narrow().render(kernel)
+    with pytest.raises(CompileError, match="CStyle has int64 indices"):
+        CStyle().render(legalize(kernel, SMALL))
