@@ -21,7 +21,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 LIBRARIES = {"NumPy": "numpy", "PyTorch": "torch", "JAX": "jax"}
 CODE = re.compile(r"^\| `(.+?)` \| `(.+?)` \|(?: (.+) \|)?$", re.MULTILINE)
-SAME, DIFFERS, REFUSED = "Called otherwise", "The same name, another result", "What is an error"
+SAME = "Different name, same result"
+DIFFERS = "Same name, different result"
+REFUSED = "Calls that raise an error"
 
 
 def section(library: str, title: str) -> str:

@@ -36,7 +36,7 @@ GROUPS: dict[str, str] = {
     "Devices": "writing-a-backend loop-language conformance writing-a-layout adding-a-dtype "
     "writing-an-allocator",
     "Reference": "reference/*",
-    "Internals": "project/architecture glossary internals/*",
+    "Internals": "dovetail-in-300-lines project/architecture glossary internals/*",
     "Decisions": "decisions/*",
     "Project": "benchmarks measurements/* gpu-runs/* project/* versions releasing",
 }

@@ -52,7 +52,7 @@ def _apply_decay(
 
 
 class Adam(_Moments):
-    """Adam: steps by moving means of the gradient and its square, corrected for their zero start.
+    """The Adam optimizer: bias-corrected running means of the gradient and its square.
 
     `betas`: the weights of the old means. `eps`: is added to the root of the second mean.
     `weight_decay`: the multiple of the parameter that is added to its gradient; with

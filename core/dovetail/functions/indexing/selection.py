@@ -126,7 +126,7 @@ MODES = ("raise", "wrap", "clip")
 def choose(
     x: Array, choices: Sequence[Operand], /, *, mode: str = "raise", out: Tensor | None = None
 ) -> Tensor:
-    """Return at each position the choice whose number is in `x`.
+    """Pick each element from one of `choices`, using `x` as the index.
 
     `choices`: a list of tensors or numbers. `mode`: the treatment of numbers out of range: for
     "raise" the host checks them, "wrap" takes them modulo the number of choices, "clip" the

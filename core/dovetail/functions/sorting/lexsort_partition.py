@@ -64,7 +64,7 @@ def partition(
 ) -> Tensor:
     """Return the elements of `x` with those at `kth` in their sorted positions.
 
-    Smaller elements are before them, larger ones after them. All elements are sorted: it is `sort`.
+    Smaller elements come before them, larger ones after. Implemented as a full sort.
     `kth`: one position or several; negative ones count from the end. `axis`: None ravels the tensor
     first.
     Shapes: of at least 1 dimension; the result has the same, or is a vector.

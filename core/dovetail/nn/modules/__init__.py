@@ -1,4 +1,4 @@
-"""Layers and the base classes of modules: all names in the `__all__` of these files."""
+"""Layers and containers."""
 
 from . import (
     activations,

@@ -77,7 +77,7 @@ class ReLU(_InPlace):
 
 
 class LeakyReLU(_InPlace):
-    """x where it is positive, else negative_slope * x: `leaky_relu`.
+    """`x` if x > 0, otherwise `negative_slope * x`: `leaky_relu`.
 
     >>> import dovetail as dt
     >>> dt.nn.LeakyReLU(0.5)(dt.asarray([-1.0, 2.0], device="reference")).tolist()

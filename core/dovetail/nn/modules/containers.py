@@ -251,7 +251,7 @@ class ModuleList(_Row):
 
 
 class ModuleDict(Module):
-    """A dict of modules, which are registered in the module that contains it.
+    """A dict of submodules, registered with the parent module.
 
     >>> import dovetail as dt
     >>> layers = dt.nn.ModuleDict({"in": dt.nn.Linear(2, 3), "out": dt.nn.Linear(3, 1)})

@@ -72,7 +72,7 @@ class _Weighted(_Loss):
 
 
 class L1Loss(_Loss):
-    """Absolute differences: `l1_loss`.
+    """The absolute error: `l1_loss`.
 
     >>> import dovetail as dt
     >>> dt.nn.L1Loss()(dt.ones(2, device="reference"), dt.zeros(2, device="reference")).item()
@@ -85,7 +85,7 @@ class L1Loss(_Loss):
 
 
 class MSELoss(_Loss):
-    """Squares of differences: `mse_loss`.
+    """The squared error: `mse_loss`.
 
     >>> import dovetail as dt
     >>> dt.nn.MSELoss()(dt.ones(2, device="reference"), dt.zeros(2, device="reference")).item()
@@ -98,7 +98,7 @@ class MSELoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """Squares of small differences, absolute large ones: `smooth_l1_loss`.
+    """A loss that is quadratic for errors below `beta` and linear above: `smooth_l1_loss`.
 
     >>> import dovetail as dt
     >>> dt.nn.SmoothL1Loss()(dt.ones(2, device="reference"), dt.zeros(2, device="reference")).item()
@@ -121,7 +121,7 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Squares of small differences, absolute large ones: `huber_loss`.
+    """A loss that is quadratic for errors below `delta` and linear above: `huber_loss`.
 
     >>> import dovetail as dt
     >>> dt.nn.HuberLoss()(dt.ones(2, device="reference"), dt.zeros(2, device="reference")).item()
@@ -138,7 +138,7 @@ class HuberLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """The Kullback-Leibler divergence, of logarithms: `kl_div`.
+    """The Kullback-Leibler divergence; inputs are log-probabilities: `kl_div`.
 
     >>> import dovetail as dt
     >>> x = dt.log(dt.asarray([[0.5, 0.5]], device="reference"))
@@ -162,7 +162,7 @@ class KLDivLoss(_Loss):
 
 
 class BCELoss(_Weighted):
-    """Cross entropy of two classes, of probabilities: `binary_cross_entropy`.
+    """The cross entropy of two classes; inputs are probabilities: `binary_cross_entropy`.
 
     >>> import dovetail as dt
     >>> dt.nn.BCELoss()(dt.zeros(2, device="reference"), dt.zeros(2, device="reference")).item()
@@ -175,7 +175,7 @@ class BCELoss(_Weighted):
 
 
 class BCEWithLogitsLoss(_Weighted):
-    """Cross entropy of two classes, of scores: `binary_cross_entropy_with_logits`.
+    """The cross entropy of two classes; inputs are logits: `binary_cross_entropy_with_logits`.
 
     >>> import dovetail as dt
     >>> x, y = dt.full(2, 1000.0, device="reference"), dt.ones(2, device="reference")
@@ -204,7 +204,7 @@ class BCEWithLogitsLoss(_Weighted):
 
 
 class CrossEntropyLoss(_Weighted):
-    """Cross entropy of classes, of scores: `cross_entropy`.
+    """The cross entropy of several classes; inputs are logits: `cross_entropy`.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros((1, 2), device="reference"), dt.asarray([1], device="reference")
@@ -237,7 +237,7 @@ class CrossEntropyLoss(_Weighted):
 
 
 class NLLLoss(_Weighted):
-    """Minus the logarithm of a class's probability: `nll_loss`.
+    """The negative log-likelihood; inputs are log-probabilities: `nll_loss`.
 
     >>> import dovetail as dt
     >>> x = dt.asarray([[-1.0, -2.0]], device="reference")
@@ -264,7 +264,7 @@ class NLLLoss(_Weighted):
 
 
 class PoissonNLLLoss(_Loss):
-    """Minus the logarithm of a Poisson probability: `poisson_nll_loss`.
+    """The negative log-likelihood of a Poisson distribution: `poisson_nll_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros(2, device="reference"), dt.zeros(2, device="reference")
@@ -292,7 +292,7 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """Minus the logarithm of a normal density: `gaussian_nll_loss`.
+    """The negative log-likelihood of a normal distribution: `gaussian_nll_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones(2, device="reference"), dt.zeros(2, device="reference")
@@ -310,7 +310,7 @@ class GaussianNLLLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target * input)): `soft_margin_loss`.
+    """The loss log(1 + exp(-target * input)): `soft_margin_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.full(2, 1000.0, device="reference"), dt.ones(2, device="reference")
@@ -324,7 +324,7 @@ class SoftMarginLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """Margins between scores of several classes and of others: `multilabel_margin_loss`.
+    """A hinge loss for examples with several classes: `multilabel_margin_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros((1, 2), device="reference"), dt.asarray([[0, -1]], device="reference")
@@ -338,7 +338,7 @@ class MultiLabelMarginLoss(_Loss):
 
 
 class MultiLabelSoftMarginLoss(_Weighted):
-    """Cross entropies of classes that do not exclude each other: `multilabel_soft_margin_loss`.
+    """A cross entropy for examples with several classes: `multilabel_soft_margin_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.full((1, 2), 1000.0, device="reference"), dt.ones((1, 2), device="reference")
@@ -352,7 +352,7 @@ class MultiLabelSoftMarginLoss(_Weighted):
 
 
 class MultiMarginLoss(_Weighted):
-    """Margins between a class's score and those of others: `multi_margin_loss`.
+    """A hinge loss for examples with one of several classes: `multi_margin_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.asarray([[0.0, 3.0]], device="reference"), dt.asarray([0], device="reference")
@@ -400,7 +400,7 @@ class _Margin(_Loss):
 
 
 class HingeEmbeddingLoss(_Margin):
-    """Distances, small for similar pairs and large for others: `hinge_embedding_loss`.
+    """A loss on distances: small for label 1, at least `margin` for -1: `hinge_embedding_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones(2, device="reference"), dt.asarray([1, -1], device="reference")
@@ -423,7 +423,7 @@ class HingeEmbeddingLoss(_Margin):
 
 
 class MarginRankingLoss(_Margin):
-    """A ranking of two inputs by a margin: `margin_ranking_loss`.
+    """A loss that ranks one input above the other by a margin: `margin_ranking_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones(1, device="reference"), dt.zeros(1, device="reference")
@@ -437,7 +437,9 @@ class MarginRankingLoss(_Margin):
 
 
 class CosineEmbeddingLoss(_Margin):
-    """Angles, small for similar pairs and large for others: `cosine_embedding_loss`.
+    """A loss on pairs by cosine distance: `cosine_embedding_loss`.
+
+    It pulls pairs with label 1 together and pushes pairs with label -1 apart.
 
     >>> import dovetail as dt
     >>> x, y = dt.ones((1, 4), device="reference"), dt.asarray([1], device="reference")
@@ -459,7 +461,9 @@ def _check_positive(name: str, margin: float) -> float:
 
 
 class TripletMarginLoss(_Loss):
-    """An anchor nearer to a positive than to a negative by a margin: `triplet_margin_loss`.
+    """A loss that pulls an anchor to a positive example and away from a negative one.
+
+    It applies `triplet_margin_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")
@@ -496,7 +500,7 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with another distance: `triplet_margin_with_distance_loss`.
+    """A `TripletMarginLoss` with any distance: `triplet_margin_with_distance_loss`.
 
     >>> import dovetail as dt
     >>> x, y = dt.zeros((1, 2), device="reference"), dt.ones((1, 2), device="reference")

@@ -115,7 +115,7 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """A layer of self-attention and a feed-forward network, each with a residual connection.
+    """Self-attention and a feed-forward block, each with a residual connection.
 
     `activation`: "relu", "gelu" or a function. `norm_first`: normalise before attention and the
     feed-forward network, not after them. `batch_first`: the layout of the input and the result.
@@ -177,7 +177,7 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """A layer of self-attention, attention to a memory, and a feed-forward network.
+    """Self-attention, attention to a memory, and a feed-forward block, each with a residual.
 
     Arguments: those of `TransformerEncoderLayer`.
     Shapes: as of `MultiheadAttention`, d_model being embed_dim.
