@@ -1,4 +1,4 @@
-"""Parts of gradients that are made again without their rules: the same bits as with them."""
+"""Cached parts of gradient graphs have the same bits as those that the rules build."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from gradient_cases import CASES
 pytestmark = pytest.mark.usefixtures("device")
 
 
-class Forgetful(Recent[Any, Any]):
-    """A cache that never knows anything."""
+class AlwaysMissing(Recent[Any, Any]):
+    """A cache that misses every lookup."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
         pass
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def empty_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(tape, "_parts", Recent(4096))
     yield
 
@@ -37,23 +37,27 @@ def gradients(f: Callable[..., Any], arrays: Any) -> list[bytes]:
     return [g.numpy().tobytes() for g in found if g is not None]
 
 
-def by_rules(f: Callable[..., Any], arrays: Any, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+def gradients_by_rules(
+    f: Callable[..., Any], arrays: Any, monkeypatch: pytest.MonkeyPatch
+) -> list[bytes]:
     with monkeypatch.context() as m:
-        m.setattr(tape, "_parts", Forgetful(2))
+        m.setattr(tape, "_parts", AlwaysMissing(2))
         return gradients(f, arrays)
 
 
-def remembered() -> int:
+def cached_parts() -> int:
     return sum(found is not False for found in tape._parts.every().values())
 
 
-def test_every_rows_parts_have_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_gradient_of_every_op_has_the_bits_of_its_rule(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     wrong, again = [], 0
     for name, (_, f, arrays, _) in CASES.items():
         gradients(f, arrays)
-        again += remembered() > 0
+        again += cached_parts() > 0
         others = [a if a.dtype.kind not in "fc" else a * 0.98 for a in arrays]
-        if gradients(f, others) != by_rules(f, others, monkeypatch):
+        if gradients(f, others) != gradients_by_rules(f, others, monkeypatch):
             wrong.append(name)
         tape._parts.turn()
         tape._parts.turn()
@@ -78,17 +82,19 @@ def test_every_rows_parts_have_the_same_bits(monkeypatch: pytest.MonkeyPatch) ->
         (lambda x, y: (x.T @ y).T * x, lambda x, y: (x @ y).T * x),
     ],
 )
-def test_what_differs_is_told_apart(first: Any, then: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradient_cache_distinguishes_operands(
+    first: Any, then: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(3)
     arrays = [rng.standard_normal((5, 5)).astype("f4") for _ in "xy"]
     gradients(first, arrays)
-    assert remembered() > 0
+    assert cached_parts() > 0
     for _ in range(2):
-        assert gradients(then, arrays) == by_rules(then, arrays, monkeypatch)
-        assert gradients(first, arrays) == by_rules(first, arrays, monkeypatch)
+        assert gradients(then, arrays) == gradients_by_rules(then, arrays, monkeypatch)
+        assert gradients(first, arrays) == gradients_by_rules(first, arrays, monkeypatch)
 
 
-def test_views_of_one_memory_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradient_cache_distinguishes_views_of_one_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = dt.asarray(np.arange(40.0, dtype="f4"))
     dt.evaluate(whole)
 
@@ -102,11 +108,11 @@ def test_views_of_one_memory_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> 
     for pair in ((0, 16), (16, 0), (3, 3), (8, 9)):
         found = product(square(pair[0]), square(pair[1]))
         with monkeypatch.context() as m:
-            m.setattr(tape, "_parts", Forgetful(2))
+            m.setattr(tape, "_parts", AlwaysMissing(2))
             assert found == product(square(pair[0]), square(pair[1])), pair
 
 
-def test_a_rule_is_asked_once_for_operands_of_a_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradient_rule_runs_once_per_kind_of_operands(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, ...]] = []
 
     def rule(g: Any, r: Any) -> Any:
@@ -122,7 +128,7 @@ def test_a_rule_is_asked_once_for_operands_of_a_kind(monkeypatch: pytest.MonkeyP
     assert asked == [(3,), (4,)]
 
 
-def test_with_create_graph_rules_are_asked() -> None:
+def test_gradient_rules_run_with_create_graph() -> None:
     x = dt.asarray([1.0, 2.0]).requires_grad_()
     for _ in range(3):
         (g,) = dt.grad((x**3).sum(), (x,), create_graph=True)
