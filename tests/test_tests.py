@@ -144,7 +144,7 @@ def is_timing(f: Function) -> bool:
 # that has gone to sleep; or they check that a plugin which never answers is given up in time.
 WAIT = {
     "test_diskcache.kills",
-    "test_diskcache.test_two_writers_and_a_kill_leave_only_whole_files",
+    "test_diskcache.test_two_writers_and_a_kill_leave_whole_files",
     "test_launch.wait_for_sleepers",
     "test_plugins.test_a_device_that_takes_long_to_open_blocks_no_other",
     "test_plugins.test_no_kind_of_broken_plugin_harms_other_devices",
