@@ -148,8 +148,8 @@ WAIT = {
     "test_launch.wait_for_sleepers",
     "test_plugins.test_a_device_that_takes_long_to_open_blocks_no_other",
     "test_plugins.test_no_kind_of_broken_plugin_harms_other_devices",
-    "test_launch.test_workers_may_run_on_every_core_after_they_were_kept_off_one",
-    "test_launch.test_whoever_waited_long_for_a_helper_is_alone_for_a_while",
+    "test_launch.test_workers_may_use_every_core_after_an_affinity_limit",
+    "test_launch.test_thread_that_waited_long_for_a_worker_runs_alone_for_a_while",
 }
 
 

@@ -1,4 +1,4 @@
-"""Products whose rows are computed several at once, at every width that processors have."""
+"""Unroll-and-jam products: several rows at once, at every register width."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from machine_code import compiler_for, run
 
 
 def product() -> Kernel:
-    """out[i, j] = sum of x[i, k] * y[place[k] + j], as of a convolution."""
+    """Build out[i, j] = sum of x[i, k] * y[place[k] + j], as in a convolution."""
     b = KernelBuilder("product")
     x, y = b.buffer("x", dt.float32, "r"), b.buffer("y", dt.float32, "r")
     place, out = b.buffer("place", dt.int64, "r"), b.buffer("out", dt.float32, "w")
@@ -27,7 +27,7 @@ def product() -> Kernel:
 
 
 @pytest.mark.parametrize("native", (16, 32, 64))
-def test_rows_that_are_left_over_are_computed(native: int) -> None:
+def test_unroll_jam_computes_remaining_rows(native: int) -> None:
     program = compiler_for(native).compile(product())
     assert program.schedule.unroll_jam > 1
     rng = np.random.default_rng(1)

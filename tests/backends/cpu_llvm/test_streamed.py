@@ -1,4 +1,4 @@
-"""What is stored past the caches: large results, from every alignment, transposed and in place."""
+"""Non-temporal stores: large results at every alignment, transposed and in place."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def large() -> np.ndarray:
     return np.random.default_rng(7).random(STREAM_BYTES_MIN // 4 + 77, dtype="f4")
 
 
-def test_large_results_are_whole(large: np.ndarray) -> None:
+def test_large_results_equal_numpy(large: np.ndarray) -> None:
     x = dt.asarray(large, device="cpu")
     np.testing.assert_array_equal((x * 2 + 1).numpy(), large * 2 + 1)
     np.testing.assert_array_equal((x + x > 1).numpy(), large + large > 1)
 
 
 @pytest.mark.parametrize("start", [0, 1, 16, 19])
-def test_large_parts_are_written_at_any_alignment(large: np.ndarray, start: int) -> None:
+def test_large_slices_are_written_at_any_alignment(large: np.ndarray, start: int) -> None:
     x = dt.zeros(large.size + 32, dtype=dt.float32, device="cpu")
     x[start : start + large.size] = dt.asarray(large, device="cpu") * 2
     expected = np.zeros(large.size + 32, "f4")
@@ -39,7 +39,7 @@ def test_large_parts_are_written_at_any_alignment(large: np.ndarray, start: int)
     np.testing.assert_array_equal(x.numpy(), expected)
 
 
-def test_large_updates_read_what_they_write(large: np.ndarray) -> None:
+def test_large_in_place_updates_equal_numpy(large: np.ndarray) -> None:
     x = dt.asarray(large.copy(), device="cpu")
     x += dt.asarray(large, device="cpu")
     x[5:] = x[:-5] * 2
@@ -50,7 +50,7 @@ def test_large_updates_read_what_they_write(large: np.ndarray) -> None:
 
 @pytest.mark.parametrize("kind", ["f4", "f8", "i2", "i1"])
 @pytest.mark.parametrize("shape", [(2112, 2048), (2111, 2049), (70, 66_000)])
-def test_large_transposes_are_whole(shape: tuple[int, int], kind: str) -> None:
+def test_large_transposes_equal_numpy(shape: tuple[int, int], kind: str) -> None:
     n, m = shape
     rows = n * (TRANSPOSED_BYTES_MIN // n // m + 1)
     values = np.random.default_rng(7).integers(0, 100, (rows, m)).astype(kind)
@@ -65,8 +65,10 @@ CODES = {"float32": "float", "float64": "double", "bool": "i8", "int16": "i16"}
 @pytest.mark.parametrize("native", [16, 32, 64])
 @pytest.mark.parametrize("target", CODES)
 @pytest.mark.parametrize("source", ["float32", "float64", "int64"])
-def test_what_goes_past_the_caches_fills_lines(source: str, target: str, native: int) -> None:
-    """Half a line past them and half of it not took 230 ms for 16 M float64 as float32, not 5."""
+def test_non_temporal_stores_fill_whole_cache_lines(source: str, target: str, native: int) -> None:
+    """Lines with half of their stores non-temporal took 230 ms for 16 M float64 as float32, not
+    5.
+    """
     b = KernelBuilder("cast")
     given, out = b.buffer("x", getattr(dt, source), "r"), b.buffer("out", getattr(dt, target), "w")
     i = b.axis(b.int("n"))
@@ -81,7 +83,7 @@ def test_what_goes_past_the_caches_fills_lines(source: str, target: str, native:
 
 
 @pytest.mark.parametrize("start", [0, 1, 16, 19])
-def test_large_results_of_another_size_are_whole(large: np.ndarray, start: int) -> None:
+def test_large_casts_are_written_at_any_alignment(large: np.ndarray, start: int) -> None:
     wide = large.astype("f8")
     x = dt.zeros(large.size + 32, dtype=dt.float32, device="cpu")
     x[start : start + large.size] = dt.astype(dt.asarray(wide, device="cpu") * 2, dt.float32)

@@ -1,6 +1,4 @@
-"""The kernels of test_cstyle, on the double of the driver, in every way in which the backend gives
-points to threads: same bits as the reference.
-"""
+"""The kernels of test_cstyle on the driver double, in every schedule: the reference's bits."""
 
 from __future__ import annotations
 
@@ -39,13 +37,13 @@ from dovetail.loops.language import cast, eq, load, map_loop, reduce_loop
 from dovetail_cuda import plugin, schedule
 from places import GOLDEN
 
-SHIFT = 192  # bytes before the buffers' first elements: no kernel may lean on offset 0
+SHIFT = 192  # bytes before the buffers' first elements, so that offset 0 cannot be assumed
 # How large a reduction or a grid must be for several threads to share a point, or one to do several
 LIMITS = {"a thread for a point": 1 << 62, "the other schedules": 0}
 
 
 class CudaHost:
-    """Runs kernels on the double, with the arrays anywhere in larger buffers."""
+    """Run kernels on the double, with the arrays at offsets in larger buffers."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -84,7 +82,7 @@ def host(request: pytest.FixtureRequest) -> Iterator[CudaHost]:
 
 
 def four_axes() -> Kernel:
-    """out[a, b, c, d] = x[a, c, d] * y[b, d] + a, and the sum of all indices."""
+    """Build out[a, b, c, d] = x[a, c, d] * y[b, d] + a, and the sum of all indices."""
     k = KernelBuilder("four")
     x, y = k.buffer("x", float32, "r"), k.buffer("y", float32, "r")
     out, more = k.buffer("out", float32, "w"), k.buffer("more", int64, "w")
@@ -97,7 +95,7 @@ def four_axes() -> Kernel:
     return k.build()
 
 
-def test_grids_of_many_axes(host: CudaHost) -> None:
+def test_grids_of_four_axes_have_the_reference_bits(host: CudaHost) -> None:
     rng = np.random.default_rng(0)
     for p, q, r, s in ((1, 1, 1, 1), (3, 2, 5, 7), (2, 3, 4, 65), (2, 1, 3, 300)):
         x, y = rng.normal(size=(p, r, s)).astype("f4"), rng.normal(size=(q, s)).astype("f4")
@@ -107,7 +105,7 @@ def test_grids_of_many_axes(host: CudaHost) -> None:
 
 
 def softmax_of_columns(access: str) -> Kernel:
-    """x / sum(x) along columns, in place or not: loops that all lanes of a point share."""
+    """Build x / sum(x) along columns, in place or not: loops that all lanes of a point share."""
     k = KernelBuilder("share")
     x = k.buffer("x", float32, access)
     out = x if access == "rw" else k.buffer("out", float32, "w")
@@ -119,14 +117,14 @@ def softmax_of_columns(access: str) -> Kernel:
 
 
 @pytest.mark.parametrize("access", ["r", "rw"])
-def test_points_beyond_the_grid_change_nothing(host: CudaHost, access: str) -> None:
+def test_lanes_beyond_the_grid_write_nothing(host: CudaHost, access: str) -> None:
     for m in (1, 31, 32, 33, 70):
         x = np.random.default_rng(m).normal(size=(100, m)).astype("f4").reshape(-1)
         arrays = [x] if access == "rw" else [x, np.zeros_like(x)]
         check(host, softmax_of_columns(access), arrays, [100, m])  # type: ignore[arg-type]
 
 
-def test_every_schedule_is_taken(host: CudaHost, request: pytest.FixtureRequest) -> None:
+def test_every_schedule_is_used(host: CudaHost, request: pytest.FixtureRequest) -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=3000).astype("f4")
     for axis in (0, 1):

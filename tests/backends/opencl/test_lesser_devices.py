@@ -44,7 +44,7 @@ OPS: dict[str, Callable[[Device, dt.Tensor, dt.Tensor], dt.Tensor]] = {
 
 
 @pytest.fixture(scope="module", params=DEVICES, ids=NAMES)
-def lesser(request: Any) -> Iterator[tuple[Device, Any]]:
+def limited_device(request: Any) -> Iterator[tuple[Device, Any]]:
     with bare(request.param, 16) as found:
         yield found
 
@@ -55,14 +55,14 @@ def result(on: Any, op: str) -> Any:
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_every_class_of_op_keeps_its_bits(lesser: tuple[Device, Any], op: str) -> None:
-    found, expected = result(lesser[0], op), result("reference", op)
-    assert found.dtype is expected.dtype and found.device is lesser[0]
+def test_every_class_of_op_keeps_its_bits(limited_device: tuple[Device, Any], op: str) -> None:
+    found, expected = result(limited_device[0], op), result("reference", op)
+    assert found.dtype is expected.dtype and found.device is limited_device[0]
     assert found.numpy().tobytes() == expected.numpy().tobytes()
 
 
-def test_groups_of_one(lesser: tuple[Device, Any]) -> None:
-    with bare(lesser[1].info, 1) as (dev, backend):
+def test_groups_of_one_work_item_keep_their_bits(limited_device: tuple[Device, Any]) -> None:
+    with bare(limited_device[1].info, 1) as (dev, backend):
         assert backend._launcher.sizes == [1]
         found, expected = (
             (dt.asarray(X, device=d) * 2 + 1).sum(axis=1) for d in (dev, "reference")
@@ -70,13 +70,13 @@ def test_groups_of_one(lesser: tuple[Device, Any]) -> None:
         assert found.numpy().tobytes() == expected.numpy().tobytes()
 
 
-def test_float64_is_refused(lesser: tuple[Device, Any]) -> None:
+def test_float64_tensor_raises_dtype_error(limited_device: tuple[Device, Any]) -> None:
     with pytest.raises(dt.DTypeError, match="float64"):
-        dt.evaluate(dt.asarray(X.astype("f8"), device=lesser[0]) + 1)
+        dt.evaluate(dt.asarray(X.astype("f8"), device=limited_device[0]) + 1)
 
 
-def test_memory_of_its_own_is_copied(lesser: tuple[Device, Any]) -> None:
-    dev, backend = lesser
+def test_device_memory_is_copied_to_the_host(limited_device: tuple[Device, Any]) -> None:
+    dev, backend = limited_device
     x = dt.asarray(X, device=dev)
     assert backend.host_address(backend.allocate(8), 0) is None
     assert not np.shares_memory(x.numpy(), x.numpy())
@@ -84,8 +84,8 @@ def test_memory_of_its_own_is_copied(lesser: tuple[Device, Any]) -> None:
         dt.asarray(X, device=dev, copy=False)
 
 
-def test_copies_that_nobody_waits_for(lesser: tuple[Device, Any]) -> None:
-    dev, backend = lesser
+def test_non_blocking_copies_complete(limited_device: tuple[Device, Any]) -> None:
+    dev, backend = limited_device
     x = dt.asarray(X, device="reference").pin_memory(dev)
     there = x.to(dev, non_blocking=True)
     back = (there * 2).to("reference", non_blocking=True)

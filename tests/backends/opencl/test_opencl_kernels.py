@@ -1,4 +1,4 @@
-"""The kernels of test_cstyle, and more, on every OpenCL device here: same bits as the reference."""
+"""The kernels of test_cstyle, and more, on every OpenCL device here: the reference's bits."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from dovetail_opencl import plugin
 FOUND = plugin.dovetail_probe({})
 DEVICES = [] if isinstance(FOUND, Unavailable) else list(FOUND)
 REASON = f"{FOUND.reason}: {FOUND.hint}" if isinstance(FOUND, Unavailable) else ""
-SHIFT = 192  # bytes before the buffers' first elements: no kernel may lean on offset 0
+SHIFT = 192  # bytes before the buffers' first elements, so that offset 0 cannot be assumed
 
 pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
 
 
 class OpenCLHost:
-    """Runs kernels on one device, with the arrays anywhere in larger buffers."""
+    """Run kernels on one device, with the arrays at offsets in larger buffers."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
