@@ -28,11 +28,11 @@ def test_grad_modes_decorate_with_and_without_parentheses(
 
     @(mode() if brackets else mode)
     def twice(x: dt.Tensor, by: float = 2.0) -> dt.Tensor:
-        """Return a docstring."""
+        """Multiply."""
         return x * by
 
     assert not twice(x).requires_grad and not twice(x, by=3.0).requires_grad
-    assert (x * 2).requires_grad and (twice.__name__, twice.__doc__) == ("twice", "Says so.")
+    assert (x * 2).requires_grad and (twice.__name__, twice.__doc__) == ("twice", "Multiply.")
     with dt.no_grad():
         assert (dt.enable_grad(lambda: x * 2)().requires_grad) is True
     with pytest.raises(dt.ArgumentTypeError):
