@@ -1,4 +1,4 @@
-"""Programs as plain data: which acts are needed, and where memory lies in the arena."""
+"""Programs as plain data: required acts, and the layout of memory in the arena."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from dovetail.capture.program import ROUND, Act, Place, arrange, live_ranges, needed
 
 
-class Noted(Act):
+class RecordedAct(Act):
     """An act that reads and writes slots, and is no launch."""
 
     def __init__(self, *slots: int) -> None:
@@ -18,40 +18,40 @@ class Noted(Act):
         return (Place(slot, 0) for slot in self.slots)
 
     def replace_places(self, move: Callable[[Place], Place]) -> Act:
-        return Noted(*(move(p).slot for p in self.places()))
+        return RecordedAct(*(move(p).slot for p in self.places()))
 
     def run(self, opened: object, at: object, env: object, stream: object) -> None:
         raise AssertionError("it only says what it would do")
 
 
-def test_slots_that_are_not_needed_at_the_same_time_share_a_place() -> None:
+def test_slots_with_disjoint_lifetimes_share_memory() -> None:
     sizes, spans = {0: 1000, 1: 1000, 2: 10}, {0: (0, 1), 1: (2, 3), 2: (1, 2)}
     assert arrange(sizes, spans) == ({0: 0, 1: 0, 2: 2 * ROUND}, 3 * ROUND)
 
 
-def test_slots_that_meet_in_one_act_lie_apart() -> None:
+def test_slots_of_one_act_do_not_overlap() -> None:
     found, whole = arrange({0: ROUND, 1: ROUND + 1, 2: 0}, {0: (0, 1), 1: (1, 2), 2: (2, 4)})
     assert found == {0: 2 * ROUND, 1: 0, 2: 2 * ROUND} and whole == 3 * ROUND
 
 
-def test_a_gap_that_is_too_small_is_left() -> None:
+def test_gap_that_is_too_small_stays_unused() -> None:
     spans = {0: (0, 1), 1: (0, 9), 2: (2, 9), 3: (2, 9), 4: (2, 9)}
     sizes = {0: 3 * ROUND, 1: 2 * ROUND, 2: 2 * ROUND, 3: 2 * ROUND, 4: ROUND}
     found, whole = arrange(sizes, spans)
     assert found == {0: 0, 1: 3 * ROUND, 2: 0, 3: 5 * ROUND, 4: 2 * ROUND} and whole == 7 * ROUND
 
 
-def test_a_slot_that_has_a_value_twice_leaves_its_place_meanwhile() -> None:
+def test_slot_with_two_lifetimes_shares_its_memory_in_between() -> None:
     sizes, spans = {0: 1, 1: 1, 2: 1}, {0: (0, 1, 4, 5), 1: (2, 3), 2: (3, 4)}
     assert arrange(sizes, spans) == ({0: 0, 1: 0, 2: ROUND}, 2 * ROUND)
 
 
-def test_an_empty_arena_is_empty() -> None:
+def test_empty_arena_has_no_size() -> None:
     assert arrange({}, {}) == ({}, 0)
 
 
-def test_a_slot_is_needed_from_the_first_to_the_last_act_that_touches_it() -> None:
-    assert live_ranges([Noted(3, 1), Noted(1), Noted(3), Noted(2)]) == {
+def test_live_range_spans_the_first_to_the_last_access() -> None:
+    assert live_ranges([RecordedAct(3, 1), RecordedAct(1), RecordedAct(3), RecordedAct(2)]) == {
         3: (0, 2),
         1: (0, 1),
         2: (3, 3),
@@ -59,6 +59,6 @@ def test_a_slot_is_needed_from_the_first_to_the_last_act_that_touches_it() -> No
 
 
 @pytest.mark.parametrize("wanted", [(), (1,)])
-def test_what_is_no_launch_is_always_done(wanted: tuple[int, ...]) -> None:
-    acts = [Noted(0), Noted(1)]
+def test_acts_other_than_launches_are_always_required(wanted: tuple[int, ...]) -> None:
+    acts = [RecordedAct(0), RecordedAct(1)]
     assert needed(acts, {0, 1}, wanted) == acts
