@@ -16,14 +16,14 @@ from dovetail.testing.values import sample
 Function = Callable[..., Any]
 
 
-def given(d: DType, shape: tuple[int, ...] = (5, 7), seed: int = 0) -> dt.Tensor:
-    """Samples of a dtype, special values among them."""
+def samples(d: DType, shape: tuple[int, ...] = (5, 7), seed: int = 0) -> dt.Tensor:
+    """Return samples of a dtype, including special values."""
     found = dt.asarray(sample(dt.float32, shape, seed))
     return dt.asarray(dt.nan_to_num(found, nan=2.5, posinf=3.5, neginf=-0.5), dtype=d)
 
 
 def bits(x: dt.Tensor) -> bytes:
-    """All that a tensor holds."""
+    """Return dtype, shape and bytes of a tensor."""
     wide = x if x.dtype is not dt.bfloat16 else x.astype(dt.float32)
     return wide.dtype.name.encode() + np.asarray(wide).tobytes()
 
@@ -59,7 +59,7 @@ FUNCTIONS: dict[str, tuple[Function, int]] = {
 }  # fmt: skip
 
 
-def takes(f: Function, args: list[dt.Tensor]) -> bool:
+def accepts(f: Function, args: list[dt.Tensor]) -> bool:
     try:
         f(*args)
     except dt.DTypeError:
@@ -72,12 +72,12 @@ def takes(f: Function, args: list[dt.Tensor]) -> bool:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("d", ALL, ids=lambda d: d.name)
-def test_the_bits_are_those_of_the_functions_on_tensors(
+def test_elementwise_has_the_bits_of_the_function_on_tensors(
     name: str, d: DType, device: dt.Device
 ) -> None:
     f, n = FUNCTIONS[name]
-    args = [given(d, seed=k) for k in range(n)]
-    if not takes(f, args):
+    args = [samples(d, seed=k) for k in range(n)]
+    if not accepts(f, args):
         with pytest.raises(dt.DTypeError, match="op"):
             dt.elementwise(name="op")(f)(*args)
         return
@@ -88,25 +88,23 @@ def test_the_bits_are_those_of_the_functions_on_tensors(
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_operands_of_different_dtypes_meet_as_those_of_functions_do(
-    name: str, device: dt.Device
-) -> None:
+def test_operands_of_different_dtypes_promote_like_tensors(name: str, device: dt.Device) -> None:
     f, n = FUNCTIONS[name]
     kinds = [dt.float16, dt.int32, dt.float32]
-    args = [given(kinds[k], seed=k) for k in range(n)]
+    args = [samples(kinds[k], seed=k) for k in range(n)]
     assert bits(dt.elementwise(f)(*args)) == bits(f(*args))
 
 
 def test_operands_broadcast_in_any_layout(device: dt.Device) -> None:
     op = dt.elementwise(bell)
-    x, y = given(dt.float32, (6, 4)), given(dt.float32, (4,), 1)
+    x, y = samples(dt.float32, (6, 4)), samples(dt.float32, (4,), 1)
     for a, b in ((x, y), (x.T, y[:, None]), (x[::2, ::-1], y), (x[:0], y), (x[0, 0], y[1])):
         assert bits(op(a, b)) == bits(bell(a, b))
 
 
 @pytest.mark.parametrize("number", [2, 0.3, True])
 @pytest.mark.parametrize("d", [dt.float16, dt.float32, dt.float64, dt.int16])
-def test_a_python_number_takes_the_dtype_of_the_tensors(d: DType, number: float) -> None:
+def test_python_number_takes_the_dtype_of_the_tensors(d: DType, number: float) -> None:
     op = dt.elementwise(lambda x, a: x * a + a)
     x = dt.asarray([1, 2, 3], dtype=d, device="reference")
     made = op(x, number)
@@ -114,7 +112,7 @@ def test_a_python_number_takes_the_dtype_of_the_tensors(d: DType, number: float)
     assert bits(made) == bits(x * number + number)
 
 
-def test_a_number_that_changes_needs_no_other_kernel() -> None:
+def test_changed_number_needs_no_new_kernel() -> None:
     op = dt.elementwise(lambda x, a: x * a)
     x = dt.asarray([1.0, 2.0], device="reference")
     texts = {dt.explain(op(x, a)).launches[0].text for a in (2.0, 3.0, 4)}
@@ -123,7 +121,7 @@ def test_a_number_that_changes_needs_no_other_kernel() -> None:
         op(x.astype(dt.int8), 1000)
 
 
-def test_complex_numbers(device: dt.Device) -> None:
+def test_complex_operands_equal_numpy(device: dt.Device) -> None:
     def f(z: Any, w: Any) -> Any:
         return dt.exp(z * 1j) / w + dt.conj(z) * 2 - dt.abs(w)
 
@@ -134,17 +132,17 @@ def test_complex_numbers(device: dt.Device) -> None:
     assert bits(dt.elementwise(f)(z, 2j)) == bits(f(z, dt.asarray(2j)))
 
 
-def test_functions_made_of_several_rows(device: dt.Device) -> None:
+def test_composed_functions_have_the_bits_on_tensors(device: dt.Device) -> None:
     def f(x: Any) -> Any:
         return dt.nan_to_num(dt.select([x < 0, x < 1], [-x, x * x], 3.0)) + dt.expit(x)
 
-    x = given(dt.float32)
+    x = samples(dt.float32)
     assert bits(dt.elementwise(f)(x)) == bits(f(x))
 
 
 @pytest.mark.parametrize("to", [dt.int8, dt.uint32, dt.bool, dt.bfloat16, dt.float32])
 @pytest.mark.parametrize("d", [dt.float32, dt.float16, dt.int64, dt.bool])
-def test_casts_are_those_of_tensors(to: DType, d: DType, device: dt.Device) -> None:
+def test_casts_equal_those_of_tensors(to: DType, d: DType, device: dt.Device) -> None:
     """They saturate, and NaN becomes 0."""
     x = dt.asarray([0.5, -1.0, 300.0, 1e9, math.nan, math.inf, -math.inf, 65537.0])
     x = dt.nan_to_num(x, nan=7.0) if d.kind == "i" else x
@@ -153,8 +151,8 @@ def test_casts_are_those_of_tensors(to: DType, d: DType, device: dt.Device) -> N
     assert bits(dt.elementwise(result=to)(lambda x: x)(x)) == bits(x.astype(to))
 
 
-def test_a_constant_result_and_several_results(device: dt.Device) -> None:
-    x = given(dt.float32)
+def test_constant_result_and_several_results(device: dt.Device) -> None:
+    x = samples(dt.float32)
     assert dt.elementwise(lambda x: 1.5)(x).tolist() == dt.full(x.shape, 1.5).tolist()
     both = dt.elementwise(lambda x, y: (x + y, dt.exp(x) > y))
     a, b = both(x, 2.0)
@@ -164,7 +162,7 @@ def test_a_constant_result_and_several_results(device: dt.Device) -> None:
         both(x, 2.0, out=x)
 
 
-def test_dtype_rules() -> None:
+def test_dtypes_argument_selects_the_promotion_rule() -> None:
     x = dt.asarray([1, 2], dtype=dt.int16, device="reference")
     assert dt.elementwise(dtypes="floating")(lambda x: x)(x).dtype is dt.float32
     y = dt.asarray([1, 2], dtype=dt.float64, device="reference")
@@ -178,26 +176,26 @@ def test_dtype_rules() -> None:
         dt.elementwise(dtypes="narrow")(lambda x: x)
 
 
-# --- as any row ----------------------------------------------------------------------------------
+# --- like any op --------------------------------------------------------------------------------
 
 
-def test_it_is_fused_with_its_neighbours(device: dt.Device) -> None:
+def test_elementwise_is_fused_with_other_ops(device: dt.Device) -> None:
     op = dt.elementwise(silu)
-    x = given(dt.float32)
+    x = samples(dt.float32)
     dt.evaluate(x)
     (launch,) = dt.explain((op(x * 2) + 1).sum(axis=1)).launches
     assert "silu" in launch.name
     assert bits((op(x * 2) + 1).sum(axis=1)) == bits((silu(x * 2) + 1).sum(axis=1))
 
 
-def test_out_and_in_place(device: dt.Device) -> None:
+def test_out_argument_and_in_place_use(device: dt.Device) -> None:
     op = dt.elementwise(bell)
-    x, y = given(dt.float32), given(dt.float32, seed=1)
+    x, y = samples(dt.float32), samples(dt.float32, seed=1)
     wanted = bits(bell(x, y))
     out = dt.zeros(x.shape)
     assert op(x, y, out=out) is out and bits(out) == wanted
     assert op(x, y, out=y) is y and bits(y) == wanted
-    x, y = given(dt.float32), given(dt.float32, seed=1)
+    x, y = samples(dt.float32), samples(dt.float32, seed=1)
     seen = x[1:]
     assert op.in_place(x, y) is x and bits(x) == wanted
     assert bits(seen) == bits(x[1:])
@@ -205,33 +203,33 @@ def test_out_and_in_place(device: dt.Device) -> None:
         op(x, y, out=dt.zeros(3))
 
 
-def test_it_is_captured(device: dt.Device) -> None:
+def test_elementwise_is_captured(device: dt.Device) -> None:
     op = dt.elementwise(lambda x, a: dt.tanh(x) * a + x)
     step = dt.jit(lambda x, a: op(op(x, a), 2.0).sum())
     for a in (0.5, 0.25):
         for seed in (0, 1):
-            x = given(dt.float32, seed=seed)
+            x = samples(dt.float32, seed=seed)
             assert bits(step(x, a)) == bits(op(op(x, a), 2.0).sum())
     assert step.captures == 1
 
 
-def test_eager_and_deferred_have_the_same_bits(device: dt.Device) -> None:
-    op, x = dt.elementwise(bell), given(dt.float16)
+def test_eager_and_deferred_modes_have_the_same_bits(device: dt.Device) -> None:
+    op, x = dt.elementwise(bell), samples(dt.float16)
     with dt.eager():
         now = op(x, 0.5)
     assert bits(now) == bits(op(x, 0.5))
 
 
-def test_an_op_within_another_and_numpy_operands(device: dt.Device) -> None:
+def test_nested_elementwise_and_numpy_operands(device: dt.Device) -> None:
     inner = dt.elementwise(silu)
     outer = dt.elementwise(lambda x, y: inner(x * y) + inner(y))
-    x, y = given(dt.float32), given(dt.float32, seed=1)
+    x, y = samples(dt.float32), samples(dt.float32, seed=1)
     assert bits(outer(x, y)) == bits(silu(x * y) + silu(y))
     assert bits(outer(x, np.asarray(y))) == bits(outer(x, y))
     assert bits(outer(x, np.float32(0.5))) == bits(outer(x, 0.5))
 
 
-def test_static_parameters_are_part_of_the_function() -> None:
+def test_keyword_only_parameters_are_static() -> None:
     @dt.elementwise
     def power(x: Any, *, n: int = 2) -> Any:
         made = x
@@ -261,13 +259,13 @@ def test_operands_by_name_and_defaults() -> None:
 
 @dt.elementwise
 def kept(x: Any) -> Any:
-    """What is pickled by its name."""
+    """Return x. The function is pickled by its name."""
     return x + 1
 
 
-def test_it_looks_like_the_function() -> None:
+def test_elementwise_has_the_metadata_of_its_function() -> None:
     assert pickle.loads(pickle.dumps(kept)) is kept
-    assert kept.__doc__ == "What is pickled by its name." and kept.__name__ == "kept"
+    assert kept.__doc__.startswith("Return x.") and kept.__name__ == "kept"
     assert repr(kept) == "<elementwise kept(x)>"
     text = kept.text("float16")
     assert text.startswith("kernel kept(out0: w f16, in1: r f16;")
@@ -279,7 +277,7 @@ def test_it_looks_like_the_function() -> None:
 
 @dt.elementwise
 def escape(x: Any, y: Any, *, steps: int) -> Any:
-    """After how many steps a point leaves the disc of radius 2."""
+    """Return after how many steps a point leaves the disc of radius 2."""
 
     def step(i: Any, c: Any) -> Any:
         re, im, n = c
@@ -293,7 +291,7 @@ def escape(x: Any, y: Any, *, steps: int) -> Any:
     return dt.fori_loop(0, steps, step, (x, y, 0))[2]
 
 
-def test_a_loop_is_a_loop_in_the_kernel(device: dt.Device) -> None:
+def test_while_loop_becomes_a_loop_in_the_kernel(device: dt.Device) -> None:
     x, y = dt.linspace(-2.1, 0.7, 20), dt.linspace(-1.2, 1.2, 9)[:, None]
     re, im = np.broadcast_arrays(np.asarray(x), np.asarray(y))
     cx, cy, n = re, im, np.zeros(re.shape, np.int64)
@@ -309,7 +307,7 @@ def test_a_loop_is_a_loop_in_the_kernel(device: dt.Device) -> None:
     assert escape.text(steps=50).count("fold ") == 1
 
 
-def test_bounds_of_loops_may_be_numbers(device: dt.Device) -> None:
+def test_loop_bounds_may_be_elements(device: dt.Device) -> None:
     triangle = dt.elementwise(lambda n: dt.fori_loop(0, n, lambda i, s: s + i, n * 0))
     assert triangle(dt.asarray([0, 1, 4, 10, -3])).tolist() == [0, 0, 6, 45, 0]
     with pytest.raises(dt.DTypeError, match="upper is an integer, not float32"):
@@ -321,18 +319,18 @@ def test_loops_carry_every_dtype(d: DType, device: dt.Device) -> None:
     def f(x: Any) -> Any:
         return dt.fori_loop(0, 3, lambda i, c: (c[0] * x, ~c[1]), (x, x == x))[0]
 
-    x = given(d)
+    x = samples(d)
     assert bits(dt.elementwise(f)(x)) == bits(x * x * x * x)
 
 
 @pytest.mark.parametrize("d", [dt.float16, dt.float64, dt.complex64])
-def test_a_number_that_a_loop_begins_with_takes_the_dtype_of_the_body(d: DType) -> None:
+def test_initial_number_of_a_loop_takes_the_dtype_of_the_body(d: DType) -> None:
     x = dt.asarray([2, 3], dtype=d, device="reference")
     cubed = dt.elementwise(lambda x: dt.fori_loop(0, 3, lambda i, c: c * x, 1))
     assert cubed(x).dtype is d and cubed(x).tolist() == [8, 27]
 
 
-def test_loops_within_loops_and_what_is_around_them(device: dt.Device) -> None:
+def test_nested_loops_read_outer_values(device: dt.Device) -> None:
     def f(x: Any, y: Any) -> Any:
         outside = dt.exp(y)
 
@@ -352,7 +350,7 @@ def test_loops_within_loops_and_what_is_around_them(device: dt.Device) -> None:
     assert dt.autograd.gradcheck(op, (x[0].requires_grad_(), y[0].requires_grad_()))
 
 
-def test_what_loops_refuse() -> None:
+def test_unsupported_loops_raise() -> None:
     x = dt.asarray([1.0], device="reference")
 
     def refused(f: Function, error: type[Exception], says: str) -> None:
@@ -394,7 +392,7 @@ def points(n: int, d: DType = dt.float64) -> list[dt.Tensor]:
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-def test_gradients_and_their_gradients(name: str, device: dt.Device) -> None:
+def test_first_and_second_derivatives_pass_gradcheck(name: str, device: dt.Device) -> None:
     f, n = SMOOTH[name]
     op = dt.elementwise(name="op")(f)
     assert dt.autograd.gradcheck(op, points(n))
@@ -403,7 +401,7 @@ def test_gradients_and_their_gradients(name: str, device: dt.Device) -> None:
 
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("d", [dt.float16, dt.float32, dt.float64])
-def test_gradients_have_the_bits_of_those_on_tensors(
+def test_gradients_have_the_bits_of_gradients_on_tensors(
     name: str, d: DType, device: dt.Device
 ) -> None:
     f, n = SMOOTH[name]
@@ -416,7 +414,7 @@ def test_gradients_have_the_bits_of_those_on_tensors(
 
 
 @pytest.mark.parametrize("name", sorted({*SMOOTH} - {"identity"}))  # which is a copy
-def test_gradients_take_no_more_work_than_those_on_tensors(name: str) -> None:
+def test_gradients_need_no_more_kernel_lines_than_on_tensors(name: str) -> None:
     f, n = SMOOTH[name]
 
     def lines(f: Function) -> int:
@@ -445,9 +443,9 @@ def test_gradients_of_several_results(device: dt.Device) -> None:
     assert dt.autograd.gradgradcheck(lambda x, y: both(x, y), points(2))
 
 
-def test_gradients_through_loops(device: dt.Device) -> None:
+def test_gradients_through_loops_pass_gradcheck(device: dt.Device) -> None:
     def root(x: Any) -> Any:
-        """Newton's method: the gradient of the square root comes out."""
+        """Return the square root by Newton's method; its gradient is that of the square root."""
         return dt.fori_loop(0, 20, lambda i, r: (r + x / r) * 0.5, x * 0.5 + 0.5)
 
     op = dt.elementwise(root)
@@ -463,14 +461,14 @@ def test_gradients_through_loops(device: dt.Device) -> None:
         dt.grad(dt.abs(op(z)).sum(), [z])
 
 
-def test_the_way_back_through_a_loop_is_one_loop() -> None:
+def test_backward_of_a_loop_is_one_loop() -> None:
     op = dt.elementwise(lambda x: dt.exp(dt.fori_loop(0, 5, lambda i, c: c * x + 1, x)) ** 2)
     x = dt.asarray([0.1], device="reference").requires_grad_()
     (launch,) = dt.explain(dt.grad(op(x).sum(), x)).launches
     assert launch.text.count("fold ") == 1
 
 
-def test_gradients_of_complex_numbers(device: dt.Device) -> None:
+def test_gradients_of_complex_operands(device: dt.Device) -> None:
     op = dt.elementwise(lambda z, w: dt.exp(z) * dt.conj(w) + dt.abs(z))
     z, w = (dt.asarray([1 + 2j, 0.5 - 1j], dtype=dt.complex128).requires_grad_() for _ in range(2))
     assert dt.autograd.gradcheck(op, (z, w))
@@ -484,12 +482,12 @@ def test_gradients_are_captured(device: dt.Device) -> None:
         return dt.grad(op(x).sum(), [x])[0]
 
     for seed in (0, 1):
-        x, y = (given(dt.float32, seed=seed).requires_grad_() for _ in range(2))
+        x, y = (samples(dt.float32, seed=seed).requires_grad_() for _ in range(2))
         assert bits(step(x)) == bits(dt.grad(op(y).sum(), [y])[0])
 
 
-def test_only_what_the_rule_reads_is_kept() -> None:
-    """Of exp its result alone, as the row does."""
+def test_only_values_that_the_rule_reads_are_saved() -> None:
+    """For exp this is its result only, as for the op."""
     op = dt.elementwise(lambda x: dt.exp(x))
     x = dt.asarray([1.0], device="reference").requires_grad_()
     y = op(x)
@@ -498,7 +496,7 @@ def test_only_what_the_rule_reads_is_kept() -> None:
     assert np.isclose(x.grad.item(), math.e)
 
 
-def test_a_gradient_of_one_s_own(device: dt.Device) -> None:
+def test_custom_gradient_replaces_the_derived_one(device: dt.Device) -> None:
     straight = dt.elementwise(gradient=lambda g: g)(lambda x: dt.round(x))
     x = dt.asarray([0.4, 1.6]).requires_grad_()
     straight(x).sum().backward()
@@ -518,7 +516,7 @@ def test_a_gradient_of_one_s_own(device: dt.Device) -> None:
     assert x.grad.item() == 0.5 and y.grad is None
 
 
-def test_gradients_of_one_s_own_that_are_wrong() -> None:
+def test_wrong_custom_gradient_raises() -> None:
     x = dt.asarray([1.0], device="reference").requires_grad_()
 
     def refused(gradient: Any, says: str) -> None:
@@ -539,7 +537,7 @@ def test_gradients_of_one_s_own_that_are_wrong() -> None:
         dt.elementwise(name="op", gradient=lambda g: g)(lambda g: g)
 
 
-def test_what_has_no_gradient_says_so() -> None:
+def test_function_without_a_gradient_raises_in_backward() -> None:
     op = dt.elementwise(lambda x: dt.nextafter(x, 2.0))
     x = dt.asarray([1.0], device="reference").requires_grad_()
     with pytest.raises(dt.GradientError, match="nextafter has no gradient"):
@@ -580,7 +578,7 @@ MISTAKES: dict[str, tuple[Function, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_named_with_the_line(name: str) -> None:
+def test_error_shows_the_line_of_the_user(name: str) -> None:
     f, error, says = MISTAKES[name]
     x = dt.asarray([1.0], device="reference")
     with pytest.raises(error, match=says) as caught:
@@ -591,7 +589,7 @@ def test_mistakes_are_named_with_the_line(name: str) -> None:
         assert f"at {__file__}:{f.__code__.co_firstlineno + (name == 'a branch')}: " in text
 
 
-def test_what_is_no_elementwise_function() -> None:
+def test_invalid_functions_raise() -> None:
     with pytest.raises(dt.ArgumentTypeError, match="elementwise: function is a function, not 3"):
         dt.elementwise(3)
     with pytest.raises(dt.ArgumentError, match=r"has no \*xs"):
@@ -602,7 +600,7 @@ def test_what_is_no_elementwise_function() -> None:
         dt.elementwise(name="a b")(lambda x: x)
 
 
-def test_operands_that_are_none() -> None:
+def test_operand_that_is_no_tensor_raises() -> None:
     op = dt.elementwise(name="op")(lambda x, y: x + y)
     x = dt.asarray([1.0], device="reference")
     with pytest.raises(dt.DTypeError, match=r"op: operands are tensors.*not str"):
