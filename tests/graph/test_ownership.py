@@ -1,4 +1,4 @@
-"""Who else holds a value: what is held is stored before the memory it is made of is overwritten."""
+"""Reference counts of values: a referenced value is stored before its operands are overwritten."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def _overwrite_through_a_view(v: Any, u: Any) -> None:
 @pytest.mark.parametrize("write", [_subtract, _overwrite, _overwrite_through_a_view])
 @pytest.mark.parametrize("seen", VIEWS)
 @pytest.mark.parametrize("op", OPS)
-def test_a_held_value_outlives_a_write_to_what_it_is_made_of(
+def test_referenced_value_outlives_a_write_to_its_operand(
     op: str, seen: str, write: Callable[[Any, Any], None], device: str
 ) -> None:
     ours, theirs = OPS[op]
-    for _ in range(4):  # planned, found in the cache, recognised
+    for _ in range(4):  # planned, found in the cache, matched by a guard
         a, v = dt.asarray(A, device=device), dt.asarray(V, device=device)
         u = ours(a, v)
         held = VIEWS[seen](u)
@@ -62,21 +62,21 @@ def test_a_held_value_outlives_a_write_to_what_it_is_made_of(
         np.testing.assert_array_equal(np.asarray(v), expected)
 
 
-def test_a_view_alone_keeps_its_source() -> None:
+def test_view_keeps_its_pending_source() -> None:
     x = dt.asarray([1.0, 2.0])
-    y = dt.matmul(x, x)[None]  # nothing holds the product but this view
+    y = dt.matmul(x, x)[None]  # this view is the only reference to the product
     x -= 1
     assert y.tolist() == [5.0]
 
 
-def test_a_write_to_a_pending_tensor_shares_nothing_with_the_value() -> None:
+def test_write_to_a_pending_tensor_does_not_alias_the_value() -> None:
     x, y = dt.ones(3) * 2, dt.ones(3) * 3
     x[...] = y
     x += 1
     assert (x.tolist(), y.tolist()) == ([4.0] * 3, [3.0] * 3)
 
 
-def test_a_value_is_alone_in_its_holder_until_somebody_else_has_it() -> None:
+def test_is_sole_owner_counts_other_references() -> None:
     holder = [Expr()]
     assert is_sole_owner(holder)
     others = (holder[0],)
@@ -86,7 +86,7 @@ def test_a_value_is_alone_in_its_holder_until_somebody_else_has_it() -> None:
     assert holder == [] and is_sole_owner([Expr()]) and not is_sole_owner([value])
 
 
-def test_what_is_used_more_often_than_is_known_of_is_shared() -> None:
+def test_externally_referenced_counts_unknown_references() -> None:
     nodes = [Expr(), Expr(), Expr()]
     index = dict.fromkeys(nodes)
     others = [nodes[1], nodes[2], nodes[2]]

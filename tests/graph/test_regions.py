@@ -1,4 +1,4 @@
-"""Whether views have an element in common, against the sets of their elements."""
+"""Alias analysis of views, compared with the sets of their elements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def elements(view: View) -> set[int]:
 
 
 def sliced(rng: random.Random, shape: tuple[int, ...]) -> View:
-    """A random view by slices of a tensor of this shape, which begins at 5, and its axes turned."""
+    """Return a random view by slices of a tensor of this shape at offset 5, with permuted axes."""
     strides = [1] * len(shape)
     for d in range(len(shape) - 2, -1, -1):
         strides[d] = strides[d + 1] * shape[d + 1]
@@ -41,7 +41,7 @@ def sliced(rng: random.Random, shape: tuple[int, ...]) -> View:
 
 
 @pytest.mark.parametrize("shape", [(23,), (5, 7), (4, 6), (3, 4, 5), (2, 3, 2, 3)])
-def test_slices_of_one_tensor_are_told_apart(shape):
+def test_disjoint_slices_of_one_tensor_are_recognized(shape):
     rng, apart, told = random.Random(len(shape)), 0, 0
     for _ in range(4000):
         a, b = sliced(rng, shape), sliced(rng, shape)
@@ -52,7 +52,7 @@ def test_slices_of_one_tensor_are_told_apart(shape):
     assert told > 0.97 * apart > 1000
 
 
-def test_what_strides_do_not_say_is_not_apart():
+def test_undecidable_views_are_treated_as_overlapping():
     rng = random.Random(0)
     for _ in range(20000):
         views = [
@@ -86,7 +86,7 @@ WRITES = {
 
 @pytest.mark.parametrize("name", WRITES)
 @pytest.mark.usefixtures("device")
-def test_what_is_apart_is_written_at_once(name):
+def test_disjoint_write_is_one_launch_without_extra_memory(name):
     """In one launch, and with no memory but what is there."""
     f, steps = WRITES[name]
     a = np.random.default_rng(1).normal(size=(8, 8)).astype(np.float32)
@@ -101,8 +101,8 @@ def test_what_is_apart_is_written_at_once(name):
 
 
 @pytest.mark.usefixtures("device")
-def test_views_that_meet_after_views_that_were_apart():
-    """The same statements, recognised or not, on rows that are apart and on rows that are not."""
+def test_overlapping_views_after_disjoint_ones_are_recognized():
+    """The same statements, cached or not, on disjoint rows and on overlapping rows."""
     rng, a = np.random.default_rng(2), np.arange(600.0) % 64
     x = dt.asarray(a)
     for k in range(40):
@@ -115,7 +115,7 @@ def test_views_that_meet_after_views_that_were_apart():
 
 
 @pytest.mark.usefixtures("device")
-def test_a_write_leaves_pending_what_it_does_not_touch():
+def test_write_leaves_unrelated_reads_pending():
     x = dt.asarray(np.arange(12.0).reshape(3, 4))
     first, last = x[0] * 2, x[2].sum()
     dt.evaluate(x)
@@ -129,7 +129,7 @@ def test_a_write_leaves_pending_what_it_does_not_touch():
 
 
 @pytest.mark.usefixtures("device")
-def test_what_stays_pending_is_computed_together_before_it_is_too_much():
+def test_pending_reads_are_evaluated_together_at_a_limit():
     x, found = dt.zeros((500, 3)), []
     dt.evaluate(x)
     before = counters.evaluations
@@ -137,13 +137,13 @@ def test_what_stays_pending_is_computed_together_before_it_is_too_much():
         x[k] = float(k)
         found.append(x[k].sum())
         assert len(pending()) <= 2 * MANY
-    assert counters.evaluations - before < 500 + 30  # each write is one
+    assert counters.evaluations - before < 500 + 30  # each write is one launch
     assert [float(y) for y in found] == [3.0 * k for k in range(500)]
 
 
 @pytest.mark.usefixtures("device")
-def test_a_captured_function_is_right_for_arguments_that_meet():
-    """Whatever was so when it was captured."""
+def test_captured_function_accepts_overlapping_arguments():
+    """At the capture they were disjoint."""
 
     def f(a, b):
         a[...] = b * 2 + b[::-1]
@@ -156,8 +156,8 @@ def test_a_captured_function_is_right_for_arguments_that_meet():
         assert found.item() == wanted and x.tolist() == a.tolist()
 
 
-def somewhere(rng, shape, want):
-    """A key of some slices that select `want` elements along each axis."""
+def random_key(rng, shape, want):
+    """Return a key of some slices that select `want` elements along each axis."""
     found = []
     for n, m in zip(shape, want, strict=True):
         step = rng.choice([1, 1, 2])
@@ -179,8 +179,8 @@ STATEMENTS = (
 
 
 @pytest.mark.usefixtures("device")
-def test_programs_of_slices_do_what_numpy_does_with_copies():
-    """Whatever stays pending meanwhile, and is written itself at last."""
+def test_programs_of_slices_equal_numpy_with_copies():
+    """With some work pending, and with pending work written at the end."""
     for seed in range(150):
         rng = random.Random(seed)
         shape = rng.choice([(12,), (6, 7), (3, 4, 5)])
@@ -188,7 +188,7 @@ def test_programs_of_slices_do_what_numpy_does_with_copies():
         x, kept = dt.asarray(a.copy()), []
         for _ in range(rng.randrange(4, 20)):
             want = [rng.randrange(1, n + 1) for n in shape]
-            t, r, s = (somewhere(rng, shape, want) for _ in range(3))
+            t, r, s = (random_key(rng, shape, want) for _ in range(3))
             if (what := rng.random()) < 0.5:
                 f = rng.choice(STATEMENTS)
                 f(x, t, r, s, lambda v: v)
@@ -199,7 +199,7 @@ def test_programs_of_slices_do_what_numpy_does_with_copies():
                 kept.append((x[r] * 2 + 1, a[r] * 2 + 1))
             elif kept:
                 y, b = kept.pop(rng.randrange(len(kept)))
-                t = somewhere(rng, shape, b.shape)
+                t = random_key(rng, shape, b.shape)
                 x[t], a[t] = y, b
                 assert y.tolist() == b.tolist(), seed
         assert [y.tolist() for y, _ in kept] == [b.tolist() for _, b in kept], seed
