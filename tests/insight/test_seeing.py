@@ -1,4 +1,4 @@
-"""A browser shows every view, narrow and wide, light and dark."""
+"""Every view in a browser, narrow and wide, light and dark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-# What a notebook has around its outputs; the page is measured once it is there.
+# The elements of a notebook around its outputs; the page is measured once they are there.
 AROUND = """<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport"
 content="width=device-width, initial-scale=1"><title>views</title><style>
 body {{ font-family: sans-serif; margin: 12px; color: {ink}; background: {ground};
@@ -36,7 +36,7 @@ SCHEMES = {
 
 
 def views() -> dict[str, Any]:
-    """Every kind of view, by what it is."""
+    """Return every kind of view by name."""
     rng = np.random.default_rng(0)
     x = dt.asarray(rng.normal(size=(128, 64)).astype("f4"))
     w = dt.asarray(rng.normal(size=(64, 64)).astype("f4")).requires_grad_()
@@ -86,7 +86,7 @@ def page(scheme: str, shown: dict[str, Any]) -> str:
     return AROUND.format(views=inner, **SCHEMES[scheme])
 
 
-def test_no_view_has_a_script_or_fetches_anything() -> None:
+def test_no_view_has_a_script_or_loads_a_resource() -> None:
     for name, x in views().items():
         html = x._repr_html_()
         assert "<script" not in html, name
@@ -98,8 +98,8 @@ def test_no_view_has_a_script_or_fetches_anything() -> None:
 @pytest.mark.skipif(BROWSER is None, reason="there is no chromium here (apt install chromium)")
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", [500, 1200])
-def test_a_browser_shows_every_view(tmp_path: Path, scheme: str, width: int) -> None:
-    """Pictures stay in the folder DOVETAIL_SCREENSHOTS names, to be looked at."""
+def test_browser_shows_every_view(tmp_path: Path, scheme: str, width: int) -> None:
+    """Pictures go to the folder DOVETAIL_SCREENSHOTS, for inspection."""
     file = tmp_path / "views.html"
     file.write_text(page(scheme, views()), encoding="utf-8")
     picture = Path(os.environ.get("DOVETAIL_SCREENSHOTS", tmp_path)) / f"{scheme}-{width}.png"
