@@ -143,7 +143,7 @@ def is_timing(f: Function) -> bool:
 # These wait, with a deadline, for what nothing tells: a file of another process, a thread of a pool
 # that has gone to sleep; or they check that a plugin which never answers is given up in time.
 WAIT = {
-    "test_diskcache.kills",
+    "test_diskcache.run_and_kill_writers",
     "test_diskcache.test_two_writers_and_a_kill_leave_whole_files",
     "test_launch.wait_for_sleepers",
     "test_plugins.test_a_device_that_takes_long_to_open_blocks_no_other",
