@@ -1,4 +1,4 @@
-"""What is known of where a kernel reads and writes."""
+"""Interval analysis of the elements that a kernel reads and writes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ kernel sum(out0: w f32, in1: r f32; n0, m1, s2; ) grid(n0) {
 }"""
 
 
-def test_indices_of_rows_are_known() -> None:
+def test_reach_of_row_indices() -> None:
     kernel = parse_kernel(ROWS.strip())
     assert reach(kernel, (4, 3, 5), (4,)) == {"in1": (0, 17), "out0": (0, 3)}
     assert reach(kernel, (4, 3, -5), (4,)) == {"in1": (-15, 2), "out0": (0, 3)}
@@ -41,13 +41,13 @@ def test_indices_of_rows_are_known() -> None:
     assert reach(kernel, (0, 3, 5), (0,)) == {}
 
 
-def test_what_a_kernel_compares_before_it_reads_is_known() -> None:
+def test_reach_of_compared_indices() -> None:
     found = reach(parse_kernel(GATHER.strip()), (6, 9, 2), (6,))
     assert found == {"in1": (0, 5), "in2": (0, 16), "out0": (0, 5), "out3": (0, 0)}
 
 
 @pytest.mark.parametrize("line", ["  v4: b8 = le i64(0), v3", "  v5: b8 = lt v3, n1"])
-def test_what_it_does_not_compare_is_not_known(line: str) -> None:
+def test_reach_of_indices_without_comparison_is_unbounded(line: str) -> None:
     name = line.split(":")[0].strip()
     text = GATHER.replace(line, f"  {name}: b8 = eq i64(0), i64(0)").strip()
     kernel = parse_kernel(text)
@@ -58,7 +58,7 @@ def test_what_it_does_not_compare_is_not_known(line: str) -> None:
     assert low < -(2**40) or high > 2**40
 
 
-def test_a_product_that_may_wrap_is_not_known() -> None:
+def test_reach_of_a_product_that_may_overflow_is_unbounded() -> None:
     text = ROWS.replace("add v0, k0", "mul v0, v0").strip()
     with pytest.raises(Unbounded):
         reach(parse_kernel(text), (1 << 40, 3, 1 << 40), (1 << 40,))

@@ -1,4 +1,4 @@
-"""Kernels as C, compiled for the host, beside the reference interpreter."""
+"""Kernels rendered as C, compiled for the host, next to the reference interpreter."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ from dovetail.loops.target import Capabilities
 SMALL = Capabilities(index_bits=32)
 
 
-class Narrow(CStyle):
-    """C for machines whose indices have 32 bits."""
+class Style32BitIndices(CStyle):
+    """C for machines with 32-bit indices."""
 
     index = int32
 
@@ -59,11 +59,11 @@ class Narrow(CStyle):
 def check_narrow(
     compiler: HostC, kernel: Kernel, arrays: Sequence[Array], ints: Sequence[int], scalars: Any = ()
 ) -> str:
-    """The text of a kernel with 32 bits, which leaves what the one with 64 does."""
+    """Check that a kernel with 32-bit indices writes the same as with 64-bit ones."""
     small = legalize(kernel, SMALL)
-    text = Narrow().render(small)
+    text = Style32BitIndices().render(small)
     mine, theirs = ([np.array(a) for a in arrays] for _ in range(2))
-    function = getattr(compiler.compile(text), Narrow().entry(small))
+    function = getattr(compiler.compile(text), Style32BitIndices().entry(small))
     numbers = [d.__numpy_dtype__.type(x) for (_, d), x in zip(kernel.scalars, scalars, strict=True)]
     given = [ctypes.c_float(x) if x.dtype == "f4" else ctypes.c_int64(int(x)) for x in numbers]
     pointers = [ctypes.c_void_p(a.ctypes.data) for a in mine]
@@ -77,13 +77,13 @@ def check_narrow(
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
-def test_golden_kernels_with_indices_of_32_bits(host: HostC, path: Path) -> None:  # noqa: F811
+def test_golden_kernels_with_32_bit_indices_have_the_same_bits(host: HostC, path: Path) -> None:  # noqa: F811
     kernel = parse_kernel(path.read_text())
     check_narrow(host, kernel, *arguments(kernel, 6, 6))
 
 
 @pytest.mark.parametrize("name", ("add", "argmax"))
-def test_reductions_with_indices_of_32_bits(host: HostC, name: str) -> None:  # noqa: F811
+def test_reductions_with_32_bit_indices_have_the_same_bits(host: HostC, name: str) -> None:  # noqa: F811
     kernel = reduction(name, (float32,))
     x = sample(float32, 5 * (CHUNK + 33), np.random.default_rng(3), name)
     outs = [np.zeros(5, t) for t in (("f4", "i8") if name == "argmax" else ("f4",))]
@@ -91,9 +91,10 @@ def test_reductions_with_indices_of_32_bits(host: HostC, name: str) -> None:  # 
     assert "int32_t row" in text and ("int64_t" in text) == (name == "argmax")
 
 
-def test_a_kernel_with_other_indices_than_the_dialect_is_refused() -> None:
+def test_render_rejects_a_kernel_with_other_indices() -> None:
     kernel = reduction("add", (float32,))
-    with pytest.raises(CompileError, match="Narrow has int32 indices, and is given a kernel with"):
-        Narrow().render(kernel)
+    message = "Style32BitIndices has int32 indices, and is given a kernel with"
+    with pytest.raises(CompileError, match=message):
+        Style32BitIndices().render(kernel)
     with pytest.raises(CompileError, match="CStyle has int64 indices"):
         CStyle().render(legalize(kernel, SMALL))

@@ -1,4 +1,4 @@
-"""Elements of one and two bytes in words of 32 bits."""
+"""Elements of one and two bytes in 32-bit words."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def legal(kernel: Kernel) -> Kernel:
 
 
 def stepped(d: DType) -> Kernel:
-    """out[s * i + 1] = x[i] (or its opposite) where i % 5 is not 3, and what it held is added."""
+    """Build out[s * i + 1] = x[i] (or its opposite) if i % 5 is not 3, plus its previous value."""
     b = KernelBuilder("stepped")
     x, out = b.buffer("x", d, "r"), b.buffer("out", d, "rw")
     n, s = b.int("n"), b.int("s")
@@ -59,7 +59,7 @@ def stepped(d: DType) -> Kernel:
 
 @pytest.mark.parametrize("step", (1, 2, 3, -1, -2))
 @pytest.mark.parametrize("d", NARROW, ids=lambda d: d.name)
-def test_neighbours_in_a_word_stay(d: DType, step: int) -> None:
+def test_store_keeps_neighbors_in_its_word(d: DType, step: int) -> None:
     kernel = stepped(d)
     made = legal(kernel)
     assert made.ints == ("n", "s", "at0", "at1")
@@ -82,7 +82,7 @@ def test_neighbours_in_a_word_stay(d: DType, step: int) -> None:
 
 
 @pytest.mark.parametrize("d", (float16, bfloat16), ids=lambda d: d.name)
-def test_halves_are_converted_though_the_device_could(d: DType) -> None:
+def test_halves_are_converted_in_integers_in_packed_memory(d: DType) -> None:
     b = KernelBuilder("halves")
     x, out = b.buffer("x", d, "r"), b.buffer("out", float32, "w")
     i = b.axis(b.int("n"))
@@ -95,8 +95,8 @@ def test_halves_are_converted_though_the_device_could(d: DType) -> None:
 
 @pytest.mark.parametrize("d", (int8, uint16), ids=lambda d: d.name)
 @pytest.mark.parametrize("op", ["add", "min", "max", "and", "or"])
-def test_atomics(op: str, d: DType) -> None:
-    """Those of bits are atomics of the word; others make the points follow each other."""
+def test_packed_atomics(op: str, d: DType) -> None:
+    """Bitwise ones become atomics of the word; others serialize the points."""
     b = KernelBuilder("k")
     x, out = b.buffer("x", d, "r"), b.buffer("out", d, "rw")
     i = b.axis(b.int("n"))
@@ -111,7 +111,7 @@ def test_atomics(op: str, d: DType) -> None:
     assert found.tolist() == expected.tolist()
 
 
-def test_memory_that_is_no_whole_words_is_copied() -> None:
+def test_memory_of_partial_words_is_copied() -> None:
     device = limited.Packed.device()
     whole, part = np.arange(8, dtype=np.int8), np.arange(7, dtype=np.int8)
     shared, copied = dt.asarray(whole, device=device, copy=False), dt.asarray(part, device=device)
@@ -122,13 +122,13 @@ def test_memory_that_is_no_whole_words_is_copied() -> None:
         dt.asarray(part, device=device, copy=False)
 
 
-def test_words_are_bound_at_words() -> None:
+def test_storage_bits_and_alignment_must_agree() -> None:
     for wrong in ({"storage_bits": 32}, {"storage_bits": 16}):
         with pytest.raises(ArgumentError, match="memory is read by 8 bits, or by 32"):
             Capabilities(**wrong)  # type: ignore[arg-type]  # by name
 
 
-def test_other_kernels_stay_as_they_are() -> None:
+def test_kernels_without_small_elements_are_unchanged() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", int32, "r"), b.buffer("out", float32, "w")
     i = b.axis(b.int("n"))

@@ -1,4 +1,4 @@
-"""Complex values become pairs of floats before any backend sees them."""
+"""Lowering of complex values to pairs of floats."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def numbers(d: dt.DType, n: int, seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("d", COMPLEX, ids=lambda d: d.name)
-def test_operations_are_those_of_complex_numbers(d: dt.DType) -> None:
+def test_lowered_operations_equal_complex_ones(d: dt.DType) -> None:
     kernel = legalize(elementwise(d), Capabilities())
     verify(kernel)
     x, y = numbers(d, 50, 1), numbers(d, 50, 2)
@@ -72,14 +72,14 @@ def test_operations_are_those_of_complex_numbers(d: dt.DType) -> None:
 
 
 @pytest.mark.parametrize("d", COMPLEX, ids=lambda d: d.name)
-def test_no_complex_value_is_left(d: dt.DType) -> None:
+def test_lowered_kernel_has_no_complex_values(d: dt.DType) -> None:
     legal = str(legalize(elementwise(d), Capabilities()))
     assert "c64" not in legal and "c128" not in legal
     assert ("r u64" in legal) == (d is dt.complex64)  # one word, or two elements
     assert (" mul i0, i64(2)" in legal) == (d is dt.complex128)
 
 
-def test_kernels_without_complex_values_are_left_alone() -> None:
+def test_kernel_without_complex_values_is_unchanged() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", dt.float32, "r"), b.buffer("out", dt.float32, "w")
     i = b.axis(b.int("n"))
@@ -112,7 +112,7 @@ def test_loops_carry_both_parts(d: dt.DType, name: str) -> None:
 
 
 @pytest.mark.parametrize("d", COMPLEX, ids=lambda d: d.name)
-def test_loads_and_stores_may_have_conditions(d: dt.DType) -> None:
+def test_loads_and_stores_keep_their_conditions(d: dt.DType) -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", d, "r"), b.buffer("out", d, "w")
     i = b.axis(b.int("n"))
@@ -130,7 +130,7 @@ def test_complex_kernels_print_and_parse_back() -> None:
     assert str(again) == str(kernel) and "complex " in str(kernel)
 
 
-def test_a_device_without_float64_has_no_complex128() -> None:
+def test_complex128_raises_without_float64() -> None:
     lacking = Capabilities(float64=False)
     assert legalize(elementwise(dt.complex64), lacking)
     with pytest.raises(dt.DTypeError, match="float64"):

@@ -1,4 +1,4 @@
-"""64-bit integers become two words of 32 bits each, and give the same."""
+"""Lowering of 64-bit integers to two 32-bit words each."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def host(d: DType) -> np.dtype[Any]:
     return d.__numpy_dtype__
 
 
-def hard(d: DType) -> np.ndarray:
-    """Numbers at whose words something happens, of both signs, and random ones of all sizes."""
+def edge_values(d: DType) -> np.ndarray:
+    """Return numbers near word boundaries, of both signs, and random ones of all sizes."""
     rng = np.random.default_rng(5)
     sizes = [int(n) >> int(k) for n, k in zip(rng.integers(0, 1 << 62, 60) * 2 + 1,
                                              rng.integers(0, 63, 60), strict=True)]  # fmt: skip
@@ -74,7 +74,7 @@ def hard(d: DType) -> np.ndarray:
 
 
 def pairs(d: DType) -> tuple[np.ndarray, np.ndarray]:
-    x = hard(d)
+    x = edge_values(d)
     return np.repeat(x, x.size), np.tile(x, x.size)
 
 
@@ -88,7 +88,7 @@ def legal(kernel: Kernel) -> Kernel:
 
 
 def run(kernel: Kernel, arrays: list[np.ndarray], grid: tuple[int, ...]) -> None:
-    """Runs the kernel, whose integers are its grid's, in words; `arrays` are changed."""
+    """Run the kernel in words; its integers are its grid's; `arrays` are modified."""
     made = legal(kernel)
     held = [a.view(np.uint32) if b.dtype is uint32 and a.itemsize == 8 else a
             for a, b in zip(arrays, made.buffers, strict=True)]  # fmt: skip
@@ -120,7 +120,7 @@ TWO: dict[str, Callable[[Value, Value], Value]] = {
 
 @pytest.mark.parametrize("d", WIDE, ids=lambda d: d.name)
 @pytest.mark.parametrize("name", TWO)
-def test_operations_on_two_words(d: DType, name: str) -> None:
+def test_binary_operations_equal_numpy(d: DType, name: str) -> None:
     x, y = pairs(d)
     out = bool_ if name in ("lt", "le", "eq", "ne") else d
     found = computed(TWO[name], out, x, y, dtypes=(d, d))
@@ -130,16 +130,16 @@ def test_operations_on_two_words(d: DType, name: str) -> None:
 
 @pytest.mark.parametrize("d", WIDE, ids=lambda d: d.name)
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 65535, 65536, 1 << 32, (1 << 63) - 1])
-def test_operations_with_constants(d: DType, n: int) -> None:
-    x = hard(d)
+def test_operations_with_constants_equal_numpy(d: DType, n: int) -> None:
+    x = edge_values(d)
     for rule in (TWO["add"], TWO["mul"], TWO["sub"], quo, rem):
         computed(lambda a, rule=rule: rule(a, const(n, d)), d, x, dtypes=(d,))
 
 
 @pytest.mark.parametrize("d", WIDE, ids=lambda d: d.name)
 @pytest.mark.parametrize("rule", [quo, rem], ids=lambda f: f.__name__)
-def test_quotients(d: DType, rule: Callable[[Value, Value], Value]) -> None:
-    """Of any divisors, which a kernel has not be 0, nor -1 for the least number."""
+def test_quotients_equal_numpy(d: DType, rule: Callable[[Value, Value], Value]) -> None:
+    """Divisors are not 0, nor -1 for the minimum."""
     x, y = pairs(d)
     y = np.where(y == 0, 1, y)
     if d is int64:
@@ -152,18 +152,18 @@ def test_quotients(d: DType, rule: Callable[[Value, Value], Value]) -> None:
 
 
 @pytest.mark.parametrize("n, loops", [(7, 0), (-7, 0), (65535, 0), (65536, 1), (-(1 << 63), 1)])
-def test_small_divisors_that_are_known_need_no_loop(n: int, loops: int) -> None:
+def test_division_by_small_constants_needs_no_loop(n: int, loops: int) -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", int64, "r"), b.buffer("out", int64, "w")
     i = b.axis(b.int("n"))
     b.store(out, i, quo(load(x, i), const(n, int64)))
     assert str(legal(b.build())).count("fold") == loops
-    computed(lambda a: rem(a, const(n, int64)), int64, hard(int64), dtypes=(int64,))
+    computed(lambda a: rem(a, const(n, int64)), int64, edge_values(int64), dtypes=(int64,))
 
 
 @pytest.mark.parametrize("d", WIDE, ids=lambda d: d.name)
-def test_shifts(d: DType) -> None:
-    x = hard(d)
+def test_shifts_equal_numpy(d: DType) -> None:
+    x = edge_values(d)
     for n in (0, 1, 31, 32, 33, 63):
         computed(lambda a, n=n: (a << n) ^ (a >> n), d, x, dtypes=(d,))
     amounts = np.arange(64).astype(host(d))
@@ -172,18 +172,18 @@ def test_shifts(d: DType) -> None:
     computed(lambda a, n: a >> n, d, x, amounts, dtypes=(d, d))
 
 
-def test_one_argument() -> None:
-    computed(lambda a: -a, int64, hard(int64), dtypes=(int64,))
+def test_unary_operations_equal_numpy() -> None:
+    computed(lambda a: -a, int64, edge_values(int64), dtypes=(int64,))
     for d, other in (WIDE, WIDE[::-1]):
-        computed(lambda a: ~a, d, hard(d), dtypes=(d,))
-        computed(lambda a, other=other: bitcast(a, other), other, hard(d), dtypes=(d,))
+        computed(lambda a: ~a, d, edge_values(d), dtypes=(d,))
+        computed(lambda a, other=other: bitcast(a, other), other, edge_values(d), dtypes=(d,))
 
 
 @pytest.mark.parametrize("d", WIDE, ids=lambda d: d.name)
 @pytest.mark.parametrize("other", (*NARROW, *WIDE), ids=lambda d: d.name)
-def test_casts_of_integers(d: DType, other: DType) -> None:
-    computed(lambda a: cast(a, other), other, hard(d), dtypes=(d,))
-    given = hard(d).astype(host(other))
+def test_casts_of_integers_equal_numpy(d: DType, other: DType) -> None:
+    computed(lambda a: cast(a, other), other, edge_values(d), dtypes=(d,))
+    given = edge_values(d).astype(host(other))
     computed(lambda a: cast(a, d), d, given, dtypes=(other,))
 
 
@@ -193,7 +193,7 @@ def test_casts_to_floats_are_rounded_once(d: DType, f: DType) -> None:
     """Half way between two float32, and next to it, at every size."""
     halves = [(1 << k) + (1 << k - 24) * odd + more
               for k in range(24, 63) for odd in (1, 3) for more in (-1, 0, 1)]  # fmt: skip
-    x = np.concatenate([hard(d), np.array([*halves, *(-n for n in halves)]).astype(host(d))])
+    x = np.concatenate([edge_values(d), np.array([*halves, *(-n for n in halves)]).astype(host(d))])
     found = computed(lambda a: cast(a, f), f, x, dtypes=(d,))
     if f is float32:
         assert np.array_equal(found, x.astype(np.float32))
@@ -209,7 +209,7 @@ def test_casts_from_floats_truncate(d: DType, f: DType) -> None:
     computed(lambda a: cast(a, d), d, x if d is uint64 else np.concatenate([x, -x]), dtypes=(f,))
 
 
-def test_bits_of_float64() -> None:
+def test_bitcasts_of_float64_keep_bits() -> None:
     rng = np.random.default_rng(1)
     bits = rng.integers(0, 1 << 63, 3000, np.uint64) * 2 + rng.integers(0, 2, 3000, np.uint64)
     edges = [0.0, 5e-324, 2.2e-308, 2.0**-1022, np.nextafter(2.0**-1022, 0), 1.0, 2.0,
@@ -233,7 +233,7 @@ def test_bits_of_float64() -> None:
 # --- memory, numbers, loops
 
 
-def test_words_lie_in_memory_as_the_number_does() -> None:
+def test_word_order_in_memory_is_little_endian() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", int64, "r"), b.buffer("out", int64, "rw")
     i, c = b.axis(b.int("n")), b.scalar("c", int64)
@@ -252,7 +252,7 @@ def test_words_lie_in_memory_as_the_number_does() -> None:
 
 
 def reduced(name: str, of: DType, d: DType) -> Kernel:
-    """Rows of `of` reduced; the last result, a `d`, is stored."""
+    """Build a kernel that reduces rows of `of`; the last result, a `d`, is stored."""
     b = KernelBuilder("k")
     x, out = b.buffer("x", of, "r"), b.buffer("out", d, "w")
     i, n = b.axis(b.int("m")), b.int("n")
@@ -267,13 +267,13 @@ def reduced(name: str, of: DType, d: DType) -> Kernel:
 
 @pytest.mark.parametrize("d", WIDE, ids=lambda d: d.name)
 @pytest.mark.parametrize("name", COMBINE_NAMES)
-def test_reductions(name: str, d: DType) -> None:
-    """Of 64-bit integers, and of float32 with places that are such."""
+def test_reductions_equal_numpy(name: str, d: DType) -> None:
+    """Of 64-bit integers, and of float32 with 64-bit positions."""
     for of in (d, float32) if name in ("argmax", "argmin") else (d,):
         kernel = reduced(name, of, d)
         made = legal(kernel)
         assert f"reduce {name}_of_" in str(made)
-        data = np.random.default_rng(2).permutation(np.tile(hard(d), 40)).astype(host(of))
+        data = np.random.default_rng(2).permutation(np.tile(edge_values(d), 40)).astype(host(of))
         data = data[: data.size // 3 * 3]
         got, expected = np.zeros(3, host(d)), np.zeros(3, host(d))
         held = [data.view("u4") if data.itemsize == 8 else data, got.view("u4")]
@@ -282,7 +282,7 @@ def test_reductions(name: str, d: DType) -> None:
         assert got.tobytes() == expected.tobytes()
 
 
-def test_sums_of_several_dtypes_at_once() -> None:
+def test_reduction_of_several_dtypes_at_once() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", int64, "r"), b.buffer("out", int64, "w")
     total = b.buffer("total", float32, "w")
@@ -293,7 +293,7 @@ def test_sums_of_several_dtypes_at_once() -> None:
     b.store(total, i, c)
     kernel = b.build()
     assert "reduce add_of_i64_f32" in str(legal(kernel))
-    data = hard(int64)
+    data = edge_values(int64)
     both = [(np.zeros(1, "i8"), np.zeros(1, "f4")) for _ in range(2)]
     interpret(legal(kernel), [data.view("u4"), both[0][0].view("u4"), both[0][1]], [data.size],
               [], [1])  # fmt: skip
@@ -301,7 +301,7 @@ def test_sums_of_several_dtypes_at_once() -> None:
     assert [a.tobytes() for a in both[0]] == [a.tobytes() for a in both[1]]
 
 
-def test_names_of_combines_that_say_no_dtypes_are_refused() -> None:
+def test_combine_names_without_dtypes_are_rejected() -> None:
     text = """kernel k(x: r u32, out: w u32; n; ) grid(n) {
       reduce add_of_{} k0 in i64(0)..n -> r0: u32, r1: u32 {{
         v0: u32 = load x[k0]
@@ -326,7 +326,7 @@ def test_folds_carry_both_words() -> None:
 
     loop = fold_loop(0, n, (const(1, int64), const(1, float32)), step)
     b.store(out, i, loop.results[0] + cast(loop.results[1], int64))
-    kernel, data = b.build(), hard(int64)[:20]
+    kernel, data = b.build(), edge_values(int64)[:20]
     data %= 1000
     found, expected = np.zeros(20, "i8"), np.zeros(20, "i8")
     run(kernel, [data, found], (20,))
@@ -336,8 +336,8 @@ def test_folds_carry_both_words() -> None:
 
 @pytest.mark.parametrize("d", WIDE, ids=lambda d: d.name)
 @pytest.mark.parametrize("op", ["add", "min", "max", "and", "or"])
-def test_atomics(op: str, d: DType) -> None:
-    """Bit by bit they are atomics of words; a carry makes the points follow each other."""
+def test_atomics_on_words(op: str, d: DType) -> None:
+    """Bitwise ones are atomics of words; a carry serializes the points."""
     b = KernelBuilder("k")
     x, out = b.buffer("x", d, "r"), b.buffer("out", d, "rw")
     m, n = b.int("m"), b.int("n")
@@ -347,14 +347,14 @@ def test_atomics(op: str, d: DType) -> None:
     kernel = b.build()
     made = legal(kernel)
     assert (made.grid == ()) == (op in ("add", "min", "max"))
-    data = hard(d)[:150].reshape(5, 30)
+    data = edge_values(d)[:150].reshape(5, 30)
     found, expected = (np.array([0, 1, 1 << 40, 3]).astype(host(d)) for _ in "ab")
     run(kernel, [data.ravel().copy(), found], (5, 30))
     interpret(kernel, [data.ravel().copy(), expected], [5, 30], [], [5, 30])
     assert found.tolist() == expected.tolist()
 
 
-def test_kernels_without_64_bits_stay_as_they_are() -> None:
+def test_kernels_without_64_bit_integers_are_unchanged() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     i = b.axis(b.int("n"))
@@ -367,7 +367,7 @@ def test_kernels_without_64_bits_stay_as_they_are() -> None:
 # --- devices
 
 
-def test_a_device_without_64_bits_has_indices_of_32() -> None:
+def test_device_without_64_bit_integers_needs_32_bit_indices() -> None:
     with pytest.raises(ArgumentError, match="int64 is False and index_bits is 64"):
         Capabilities(int64=False)
 
@@ -377,8 +377,10 @@ def where_it_is_known(device: Device, kernel: Kernel, ints: list[int]) -> None:
     limits.bind(device.opened.backend, program(device.opened, kernel), ints, ints[:1])
 
 
-def test_twice_the_elements_are_to_be_indexed() -> None:
-    """By a place that the kernel computes, and one in memory that it compares; not by others."""
+def test_launch_must_be_able_to_index_two_words_per_element() -> None:
+    """By an index that the kernel computes, and by one in memory that it compares; not by
+    others.
+    """
 
     def kernel(place: Callable[[Value, Value, Value], Value], tested: bool) -> Kernel:
         b = KernelBuilder("k")
