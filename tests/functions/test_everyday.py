@@ -1,6 +1,6 @@
-"""Everyday functions under NumPy's names, against NumPy; bad input."""
+"""Common functions under NumPy's names, against NumPy; bad input."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, no-untyped-call"
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLOATS = ["f2", "f4", "f8"]
 INTS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 
 
-def same(found: Any, want: Any, rtol: float = 0.0) -> None:
+def assert_same(found: Any, want: Any, rtol: float = 0.0) -> None:
     assert isinstance(found, dt.Tensor)
     want = np.asarray(want)
     assert (found.shape, found.dtype.name) == (want.shape, want.dtype.name)
@@ -25,62 +25,64 @@ def same(found: Any, want: Any, rtol: float = 0.0) -> None:
 
 
 def pairs(dtype: str) -> tuple[Any, Any]:
-    """Every number with every other one."""
+    """Return every pair of special numbers."""
     with np.errstate(over="ignore"):
         a = SPECIAL.astype(dtype)
     return a[:, None], a
 
 
 def some(dtype: str, n: int) -> Any:
-    """Numbers over all that a dtype holds."""
+    """Return numbers over the whole range of a dtype."""
     rng = np.random.default_rng(n)
     d = np.dtype(dtype)
     found = np.frombuffer(rng.bytes(n * d.itemsize), d)
     return np.where(np.isfinite(found), found, d.type(1)) if d.kind == "f" else found
 
 
-# --- of two numbers
+# --- binary functions
 
 
 @pytest.mark.parametrize("name", ["fmax", "fmin"])
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_extremes_leave_nan_out(device: dt.Device, name: str, dtype: str) -> None:
+def test_fmax_and_fmin_ignore_nan(device: dt.Device, name: str, dtype: str) -> None:
     ours, theirs = getattr(dt, name), getattr(np, name)
     a, b = pairs(dtype)
-    same(ours(dt.asarray(a), dt.asarray(b)), theirs(a, b))
-    same(ours(dt.asarray(a), b), theirs(a, b))
+    assert_same(ours(dt.asarray(a), dt.asarray(b)), theirs(a, b))
+    assert_same(ours(dt.asarray(a), b), theirs(a, b))
     for v in (0.5, NAN, INF, 2):
-        same(ours(dt.asarray(b), v), theirs(b, v))
-        same(ours(v, dt.asarray(b)), theirs(v, b))
-    same(ours(dt.zeros((0, 3), dtype=dtype), 1.0), np.zeros((0, 3), dtype))
+        assert_same(ours(dt.asarray(b), v), theirs(b, v))
+        assert_same(ours(v, dt.asarray(b)), theirs(v, b))
+    assert_same(ours(dt.zeros((0, 3), dtype=dtype), 1.0), np.zeros((0, 3), dtype))
 
 
 @pytest.mark.parametrize("name", ["fmax", "fmin"])
-def test_extremes_of_others_are_those_of_all(device: dt.Device, name: str) -> None:
+def test_fmax_and_fmin_of_other_dtypes_equal_maximum_and_minimum(
+    device: dt.Device, name: str
+) -> None:
     ours, theirs = getattr(dt, name), getattr(np, name)
     for dtype in (*INTS, "?"):
         a, b = some("u1", 20).astype(dtype), some("u1", 21).astype(dtype)[:20]
-        same(ours(dt.asarray(a), dt.asarray(b)), theirs(a, b))
+        assert_same(ours(dt.asarray(a), dt.asarray(b)), theirs(a, b))
     assert ours(dt.asarray([1, 2]), [1.5, NAN]).dtype is dt.float32
     assert ours(dt.asarray([1, 2]), NAN).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_remainders_with_the_sign_of_the_dividend_are_exact(device: dt.Device, dtype: str) -> None:
+def test_fmod_is_exact_with_the_sign_of_the_dividend(device: dt.Device, dtype: str) -> None:
     a, b = some(dtype, 4000), some(dtype, 4001)[:4000]
     near = np.linspace(-9, 9, 4000).astype(dtype)
     with np.errstate(all="ignore"):
         for x, y in ((a, b), (a, near), (near, b), (near, near[::-1]), pairs(dtype)):
             found, want = dt.fmod(dt.asarray(x), dt.asarray(y)), np.fmod(x, y)
-            same(found, want)
+            assert_same(found, want)
             number = ~np.isnan(want)
             assert (np.signbit(found.numpy()) == np.signbit(want))[number].all()
-        same(dt.fmod(dt.asarray(near), 0.25), np.fmod(near, np.array(0.25, dtype)))
-        same(dt.fmod(7, dt.asarray(near)), np.fmod(np.array(7, dtype), near))
+        assert_same(dt.fmod(dt.asarray(near), 0.25), np.fmod(near, np.array(0.25, dtype)))
+        assert_same(dt.fmod(7, dt.asarray(near)), np.fmod(np.array(7, dtype), near))
 
 
 @pytest.mark.parametrize("dtype", INTS)
-def test_remainders_of_integers_are_numpys(device: dt.Device, dtype: str) -> None:
+def test_fmod_of_integers_equals_numpy(device: dt.Device, dtype: str) -> None:
     limits = np.iinfo(dtype)
     ends = np.array([limits.min, limits.max, 0, 1, 2, 3, limits.max // 2], dtype)
     for a, b in ((some(dtype, 300), some(dtype, 301)[:300]), (ends[:, None], ends)):
@@ -88,21 +90,21 @@ def test_remainders_of_integers_are_numpys(device: dt.Device, dtype: str) -> Non
             a = np.concatenate([a, -a])
             b = np.concatenate([b, b]) if b.shape == (300,) else b
         with np.errstate(all="ignore"):
-            same(dt.fmod(dt.asarray(a), dt.asarray(b)), np.fmod(a, b))
+            assert_same(dt.fmod(dt.asarray(a), dt.asarray(b)), np.fmod(a, b))
 
 
 @pytest.mark.parametrize(("dtype", "rtol"), [("f2", 1e-3), ("f4", 3e-7), ("f8", 1e-15)])
-def test_sums_of_powers_of_two_are_numpys(device: dt.Device, dtype: str, rtol: float) -> None:
+def test_logaddexp2_equals_numpy(device: dt.Device, dtype: str, rtol: float) -> None:
     rng = np.random.default_rng(2)
     x, y = (rng.normal(size=300) * 30).astype(dtype), (rng.normal(size=300) * 30).astype(dtype)
     with np.errstate(all="ignore"):
         for a, b in ((x, y), (x, x), (x, x + np.array(1, dtype)), pairs(dtype)):
-            same(dt.logaddexp2(dt.asarray(a), dt.asarray(b)), np.logaddexp2(a, b), rtol)
+            assert_same(dt.logaddexp2(dt.asarray(a), dt.asarray(b)), np.logaddexp2(a, b), rtol)
     assert dt.logaddexp2(dt.asarray([3]), True).tolist() == pytest.approx([np.log2(10.0)])
     assert dt.logaddexp2(dt.asarray([3]), 3).dtype is dt.float32
 
 
-def test_functions_of_two_numbers_have_gradients() -> None:
+def test_binary_functions_have_gradients() -> None:
     a, b = (
         dt.asarray(v, dtype=dt.float64, device="reference").requires_grad_()
         for v in ([1.5, -2.5, 7.25, -7.25], [2.0, 1.0, -3.0, 2.0])
@@ -118,14 +120,14 @@ def test_functions_of_two_numbers_have_gradients() -> None:
 
 
 def slopes(f: Any, *given: Any) -> tuple[Any, ...]:
-    """The gradients of a sum for each operand."""
+    """Return the gradients of a sum for each operand."""
     found = [dt.asarray(v, device="reference").requires_grad_() for v in given]
     dt.sum(f(*found)).backward()
     return tuple(v.grad.tolist() for v in found)
 
 
 @pytest.mark.parametrize("name", ["fmax", "fmin", "fmod", "logaddexp2"])
-def test_functions_of_two_numbers_say_what_is_wrong(name: str) -> None:
+def test_binary_functions_name_wrong_arguments(name: str) -> None:
     f, x = getattr(dt, name), dt.ones((2, 3), device="reference")
     for given, error in (
         ((x, x[0, :2]), dt.ShapeError), ((x, 1j), dt.DTypeError), ((1.0, 2.0), dt.DTypeError),
@@ -137,19 +139,19 @@ def test_functions_of_two_numbers_say_what_is_wrong(name: str) -> None:
                 f(*given)
 
 
-# --- of one number
+# --- unary functions
 
 
 @pytest.mark.parametrize("name", ["isneginf", "isposinf", "isreal", "iscomplex"])
-def test_questions_are_numpys(device: dt.Device, name: str) -> None:
+def test_predicates_equal_numpy(device: dt.Device, name: str) -> None:
     ours, theirs = getattr(dt, name), getattr(np, name)
     for a in (SPECIAL, SPECIAL.astype("f4"), np.arange(-2, 3), np.array([True]), np.array(INF),
               np.zeros((0, 2), "f2"), SPECIAL[:12].reshape(3, 4).T):  # fmt: skip
-        same(ours(dt.asarray(a)), theirs(a))
+        assert_same(ours(dt.asarray(a)), theirs(a))
     z = np.array([1 + 2j, 3, complex(0, NAN), complex(NAN, 0), complex(1, -0.0), complex(0, INF)])
     if name in ("isreal", "iscomplex"):
         for dtype in ("c8", "c16"):
-            same(ours(dt.asarray(z.astype(dtype))), theirs(z))
+            assert_same(ours(dt.asarray(z.astype(dtype))), theirs(z))
     else:
         with pytest.raises(dt.DTypeError, match=f"{name}: complex128 has no sign; see dt.real"):
             ours(dt.asarray(z))
@@ -158,16 +160,16 @@ def test_questions_are_numpys(device: dt.Device, name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", INTS)
-def test_counts_of_bits_are_numpys(device: dt.Device, dtype: str) -> None:
+def test_bitwise_count_equals_numpy(device: dt.Device, dtype: str) -> None:
     limits = np.iinfo(dtype)
     ends = np.array([limits.min, limits.max, 0, 1, limits.max - 1], dtype)
     for a in (ends, some(dtype, 500).reshape(5, 100), np.zeros((2, 0), dtype), ends[1]):
-        same(dt.bitwise_count(dt.asarray(a)), np.bitwise_count(a))
+        assert_same(dt.bitwise_count(dt.asarray(a)), np.bitwise_count(a))
 
 
-def test_counts_of_bits_are_of_integers() -> None:
+def test_bitwise_count_of_non_integers_raises() -> None:
     x = dt.asarray([True, False], device="reference")
-    same(dt.bitwise_count(x), np.array([1, 0], "u1"))
+    assert_same(dt.bitwise_count(x), np.array([1, 0], "u1"))
     with pytest.raises(dt.DTypeError, match="bitwise_count: takes integers, not float32"):
         dt.bitwise_count(dt.ones(2, device="reference"))
 
@@ -176,31 +178,31 @@ def test_counts_of_bits_are_of_integers() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -2])
-def test_unwrapped_angles_are_numpys(device: dt.Device, axis: int) -> None:
+def test_unwrap_of_angles_equals_numpy(device: dt.Device, axis: int) -> None:
     a = np.random.default_rng(3).normal(size=(4, 5, 3)) * 9
     x = dt.asarray(a)
-    same(dt.unwrap(x, axis=axis), np.unwrap(a, axis=axis), 1e-13)
-    same(dt.unwrap(x, 5.0, axis), np.unwrap(a, 5.0, axis), 1e-13)
-    same(dt.unwrap(x, 1.0, axis, period=7), np.unwrap(a, 1.0, axis, period=7), 1e-13)
+    assert_same(dt.unwrap(x, axis=axis), np.unwrap(a, axis=axis), 1e-13)
+    assert_same(dt.unwrap(x, 5.0, axis), np.unwrap(a, 5.0, axis), 1e-13)
+    assert_same(dt.unwrap(x, 1.0, axis, period=7), np.unwrap(a, 1.0, axis, period=7), 1e-13)
     f = dt.unwrap(dt.asarray(a.astype("f4")), axis=axis)
-    same(f, np.unwrap(a.astype("f4"), axis=axis).astype("f4"), 1e-4)
+    assert_same(f, np.unwrap(a.astype("f4"), axis=axis).astype("f4"), 1e-4)
 
 
 @pytest.mark.parametrize("period", [1, 2, 3, 4, 7, 360])
 @pytest.mark.parametrize("dtype", ["i2", "i4", "i8", "f8"])
-def test_unwrapped_numbers_are_numpys(device: dt.Device, period: int, dtype: str) -> None:
+def test_unwrap_with_a_period_equals_numpy(device: dt.Device, period: int, dtype: str) -> None:
     a = np.random.default_rng(4).integers(-900, 900, 60).astype(dtype)
     for discont in (None, 2.5, 1e9):
         found = dt.unwrap(dt.asarray(a), discont, period=period)
-        same(found, np.unwrap(a, discont, period=period).astype(dtype))
+        assert_same(found, np.unwrap(a, discont, period=period).astype(dtype))
     halves = np.cumsum([0, period / 2, -period / 2, period, -period, period / 2])
-    same(dt.unwrap(dt.asarray(halves), period=period), np.unwrap(halves, period=period))
+    assert_same(dt.unwrap(dt.asarray(halves), period=period), np.unwrap(halves, period=period))
 
 
-def test_unwrapping_little_and_gradients() -> None:
+def test_unwrap_of_short_rows_and_its_gradient() -> None:
     with dt.device("reference"):
         for shape in ((0,), (1,), (2, 0), (0, 3), (3, 1)):
-            same(dt.unwrap(dt.zeros(shape, dtype="float64")), np.unwrap(np.zeros(shape)))
+            assert_same(dt.unwrap(dt.zeros(shape, dtype="float64")), np.unwrap(np.zeros(shape)))
         assert dt.unwrap(dt.asarray([0, 9])).dtype is dt.float32
         x = dt.asarray([0.5, 9.0, -4.0, 20.0, 21.0], dtype=dt.float64).requires_grad_()
         assert gradcheck(dt.unwrap, (x,))
@@ -225,7 +227,7 @@ def test_unwrapping_little_and_gradients() -> None:
 # --- of two tensors
 
 
-def test_equivalence_is_numpys(device: dt.Device) -> None:
+def test_array_equiv_equals_numpy(device: dt.Device) -> None:
     cases: list[Any] = [
         ([1, 2], [1, 2]), ([1, 2], [1, 3]), ([1, 2], [[1, 2], [1, 2]]), ([1, 2], [[1, 2, 3]]),
         ([1, 2], [1.0, 2.0]), ([NAN], [NAN]), ([], [1]), ([], []), ([[1], [1]], [1, 1, 1]),
@@ -238,7 +240,7 @@ def test_equivalence_is_numpys(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f8", "c8", "c16"])
-def test_products_of_matrices_and_vectors_are_numpys(device: dt.Device, dtype: str) -> None:
+def test_matvec_and_vecmat_equal_numpy(device: dt.Device, dtype: str) -> None:
     rng = np.random.default_rng(5)
 
     def of(*shape: int) -> Any:
@@ -251,14 +253,14 @@ def test_products_of_matrices_and_vectors_are_numpys(device: dt.Device, dtype: s
     for matrices, vectors in shapes:
         a, v = of(*matrices), of(*vectors).astype(dtype)
         a = a.astype(dtype)
-        same(dt.matvec(dt.asarray(a), dt.asarray(v)), np.matvec(a, v))
-        same(dt.matvec(a, dt.asarray(v)), np.matvec(a, v))
+        assert_same(dt.matvec(dt.asarray(a), dt.asarray(v)), np.matvec(a, v))
+        assert_same(dt.matvec(a, dt.asarray(v)), np.matvec(a, v))
         t = np.swapaxes(a, -1, -2)
-        same(dt.vecmat(dt.asarray(v), dt.asarray(t)), np.vecmat(v, t))
-        same(dt.vecmat(dt.asarray(v), t), np.vecmat(v, t))
+        assert_same(dt.vecmat(dt.asarray(v), dt.asarray(t)), np.vecmat(v, t))
+        assert_same(dt.vecmat(dt.asarray(v), t), np.vecmat(v, t))
 
 
-def test_products_of_matrices_and_vectors_have_gradients_and_limits() -> None:
+def test_matvec_and_vecmat_have_gradients_and_errors() -> None:
     with dt.device("reference"):
         rng = np.random.default_rng(6)
         a, v, z = (
@@ -282,20 +284,20 @@ def test_products_of_matrices_and_vectors_have_gradients_and_limits() -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1, -2])
-def test_orders_by_several_keys_are_numpys(device: dt.Device, axis: int) -> None:
+def test_lexsort_equals_numpy(device: dt.Device, axis: int) -> None:
     rng = np.random.default_rng(7)
     keys = [rng.integers(0, 3, (6, 8)), rng.choice([1.0, 2.0, NAN], (6, 8)).astype("f4"),
             rng.integers(-2, 2, (6, 8)).astype("f8"), rng.integers(0, 2, (6, 8)) > 0]  # fmt: skip
     for n in (1, 2, 3, 4):
         given = [dt.asarray(k) for k in keys[:n]]
-        same(dt.lexsort(given, axis=axis), np.lexsort(keys[:n], axis=axis))
-        same(dt.lexsort((*given[:1], *keys[1:n]), axis), np.lexsort(keys[:n], axis=axis))
+        assert_same(dt.lexsort(given, axis=axis), np.lexsort(keys[:n], axis=axis))
+        assert_same(dt.lexsort((*given[:1], *keys[1:n]), axis), np.lexsort(keys[:n], axis=axis))
     table = rng.integers(0, 3, (3, 9))
-    same(dt.lexsort(dt.asarray(table)), np.lexsort(table))
-    same(dt.lexsort([dt.zeros((2, 0))] * 2), np.lexsort([np.zeros((2, 0))] * 2))
+    assert_same(dt.lexsort(dt.asarray(table)), np.lexsort(table))
+    assert_same(dt.lexsort([dt.zeros((2, 0))] * 2), np.lexsort([np.zeros((2, 0))] * 2))
 
 
-def test_orders_by_several_keys_say_what_is_wrong() -> None:
+def test_lexsort_names_wrong_arguments() -> None:
     x = dt.zeros(3, device="reference")
     for given, error, words in (
         ([], dt.ArgumentError, "lexsort: needs at least one key"),
@@ -312,7 +314,9 @@ def test_orders_by_several_keys_say_what_is_wrong() -> None:
 
 @pytest.mark.parametrize("axis", [0, 1, -1, None])
 @pytest.mark.parametrize("kth", [0, 3, -1, [1, -2]])
-def test_partitions_are_partitions(device: dt.Device, axis: Any, kth: Any) -> None:
+def test_partition_and_argpartition_satisfy_their_contract(
+    device: dt.Device, axis: Any, kth: Any
+) -> None:
     a = np.random.default_rng(8).integers(0, 9, (5, 7)).astype("f4")
     a[2, 3] = NAN
     x, d = dt.asarray(a), -1 if axis is None else axis
@@ -326,7 +330,7 @@ def test_partitions_are_partitions(device: dt.Device, axis: Any, kth: Any) -> No
     np.testing.assert_array_equal(found.numpy(), np.sort(flat, d))
 
 
-def test_partitions_have_gradients_and_limits() -> None:
+def test_partition_has_gradients_and_errors() -> None:
     with dt.device("reference"):
         x = dt.asarray([3.0, 1.0, 2.0], dtype=dt.float64).requires_grad_()
         assert gradcheck(lambda v: dt.partition(v, 1), (x,))

@@ -1,4 +1,4 @@
-"""NumPy's, PyTorch's and JAX's names: they mean the same here, or the error says what to write."""
+"""Names of NumPy, PyTorch and JAX mean the same in dovetail, or the error says what to write."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CASES = [line for line in LINES if line and not line.startswith("#")]
 
 @pytest.fixture
 def names() -> Iterator[dict[str, Any]]:
-    """What the lines speak of, on a device that compiles nothing."""
+    """Return the operands of the lines, on a device that compiles nothing."""
     with dt.device("reference"):
         x = dt.asarray([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
         yield {
@@ -37,7 +37,7 @@ def values(found: object) -> object:
 
 @pytest.mark.parametrize("line", CASES)
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_typed_first_works_or_is_explained(line: str, names: dict[str, Any]) -> None:
+def test_familiar_call_works_or_is_explained(line: str, names: dict[str, Any]) -> None:
     theirs, alike, ours = line.partition(" | ")
     if alike:
         assert values(eval(theirs, names)) == values(eval(ours, names))
@@ -52,14 +52,14 @@ def test_what_is_typed_first_works_or_is_explained(line: str, names: dict[str, A
     assert "unexpected keyword" not in str(error.value)
 
 
-def test_there_are_enough_of_them() -> None:
+def test_table_has_enough_cases() -> None:
     assert len(CASES) == len(set(CASES)) > 1000
     assert sum(" | " in line for line in CASES) > 90
     assert sum(" ! " in line for line in CASES) > 450
 
 
 @pytest.mark.parametrize("theirs", sorted(OURS))
-def test_the_error_names_ours_which_is_there(theirs: str) -> None:
+def test_hint_names_an_existing_equivalent(theirs: str) -> None:
     ours = OURS[theirs]
     with pytest.raises(AttributeError, match=f"no attribute '{theirs}'; here it is ") as error:
         getattr(dt, theirs)
@@ -70,7 +70,7 @@ def test_the_error_names_ours_which_is_there(theirs: str) -> None:
         assert said == f"dt.{ours}" and reduce(getattr, ours.split("."), dt) is not None
 
 
-def test_names_that_have_a_hint_are_nowhere_else() -> None:
+def test_names_with_a_hint_do_not_exist_elsewhere() -> None:
     assert [n for n in METHODS if n in dir(dt.Tensor)] == []
     for name in ELSEWHERE:
         of, _, last = name.rpartition(".")
@@ -80,7 +80,7 @@ def test_names_that_have_a_hint_are_nowhere_else() -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in dir(np) if not n.startswith("_")])
-def test_every_name_of_numpy_is_here_or_is_explained(name: str) -> None:
+def test_every_numpy_name_exists_or_is_explained(name: str) -> None:
     try:
         assert getattr(dt, name) is not None or name == "newaxis"
     except AttributeError as error:
@@ -88,14 +88,14 @@ def test_every_name_of_numpy_is_here_or_is_explained(name: str) -> None:
         assert said or str(error).endswith(f"; np.{name} is NumPy's")
 
 
-def test_of_a_tensor_it_is_the_method_where_there_is_one() -> None:
+def test_hint_for_a_tensor_names_its_method() -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'amax'; here it is x\.max"):
         X.amax  # noqa: B018
     with pytest.raises(AttributeError, match=r"no attribute 'inverse'; here it is dt\.linalg"):
         X.inverse  # noqa: B018
 
 
-def test_what_nobody_has_is_not_explained() -> None:
+def test_unknown_name_raises_attribute_error_without_hint() -> None:
     for of in (dt, X):
         with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
             of.nonsense  # noqa: B018
@@ -109,14 +109,14 @@ def says(words: str) -> Any:
     return pytest.raises(dt.ArgumentTypeError, match=words)
 
 
-def test_a_parameter_is_not_given_by_both_names() -> None:
+def test_parameter_given_by_both_names_raises() -> None:
     with says("sum: axis, which is dim elsewhere, is given twice"):
         X.sum(axis=0, dim=1)
     with says("softmax: axis, which is dim elsewhere, is given twice"):
         dt.softmax(X, 0, dim=1)  # type: ignore[call-arg]
 
 
-def test_what_nobody_calls_a_parameter_is_an_error_with_those_there_are() -> None:
+def test_unknown_parameter_raises_with_the_existing_ones() -> None:
     with says("sum: has no parameter axs; it takes x, axis=, dtype=, keepdims=, out="):
         dt.sum(X, axs=0)
     with says("softmax: has no parameter axs; it takes x, axis="):
@@ -125,14 +125,14 @@ def test_what_nobody_calls_a_parameter_is_an_error_with_those_there_are() -> Non
         dt.median(X, nonsense=1)  # type: ignore[call-arg]
 
 
-def test_names_that_mean_something_else_in_pytorch_are_errors() -> None:
+def test_parameters_with_another_meaning_in_pytorch_raise() -> None:
     with says(r"max: dim is called axis, .* dt\.max\(x, axis=0\); .* dt\.argmax"):
         X.max(dim=0)
     with says(r"std: dim is called axis, and the divisor is n: .* correction=1\) has n - 1"):
         X.std(dim=0)
 
 
-def test_errors_from_within_are_not_taken_for_a_wrong_call() -> None:
+def test_type_errors_from_within_are_not_reported_as_wrong_calls() -> None:
     def broken(*_: object) -> float:
         raise TypeError("from within")
 
@@ -142,7 +142,7 @@ def test_errors_from_within_are_not_taken_for_a_wrong_call() -> None:
         dt.softmax(X, dim="a")  # type: ignore[call-arg]
 
 
-def test_requires_grad_makes_a_leaf_and_gradients_flow() -> None:
+def test_requires_grad_argument_makes_a_leaf() -> None:
     x = dt.tensor([1.0, 2.0], requires_grad=True, device="reference")  # type: ignore[operator]
     assert x.is_leaf and x.requires_grad
     x.prod(dim=0).backward()
@@ -151,6 +151,6 @@ def test_requires_grad_makes_a_leaf_and_gradients_flow() -> None:
     assert not dt.ones(2, requires_grad=False, device="reference").requires_grad
 
 
-def test_out_by_another_name_is_written_to() -> None:
+def test_out_argument_by_another_name_is_written_to() -> None:
     z = dt.empty(2, device="reference")
     assert dt.sum(X + 1, dim=0, out=z) is z and z.tolist() == [2, 2]

@@ -1,10 +1,9 @@
-"""The three forms: `out=` gives the bits of what is returned, and so does the form in place.
+"""The three forms of a function: `out=` and the in-place form have the bits of the returned result.
 
-The table has a call for each function that takes `out`; rows of the op table are called by what
-they are.
+The table has a call for each function with `out`; ops are called by their arity.
 """
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type"
 from __future__ import annotations
 
@@ -66,8 +65,8 @@ random.truncated_normal(-1.0, 1.0, (2, 3)) | random.uniform((2, 3))
 TABLE = [call.strip() for line in CALLS.splitlines() for call in line.split(" | ") if call.strip()]
 
 
-def given() -> dict[str, Any]:
-    """What the calls are about: the same at each time."""
+def operands() -> dict[str, Any]:
+    """Return the operands of the calls, the same each time."""
     m = dt.asarray([[0.5, -1.5, 2.0], [0.25, 3.0, 1.0]])
     p = dt.asarray([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]])
     return {
@@ -80,12 +79,12 @@ def given() -> dict[str, Any]:
 
 
 def called(text: str, **more: Any) -> Any:
-    """What a call gives, with a generator of its own where it draws."""
+    """Return the result of a call, with a generator of its own if it draws."""
     with_options = ", ".join(
         [f"{n}={n}" for n in more] + (["generator=g"] if text.startswith("random.") else [])
     )
     ends = f", {with_options})" if with_options else ")"
-    return eval(f"dt.{text[:-1]}{ends}", given() | more)
+    return eval(f"dt.{text[:-1]}{ends}", operands() | more)
 
 
 def listed(found: Any) -> list[Any]:
@@ -118,7 +117,7 @@ def takes_out(function: Any) -> bool:
         return False
 
 
-def test_the_table_has_every_function_that_takes_out() -> None:
+def test_table_has_every_function_with_out() -> None:
     rows = {*op_functions.FUNCTIONS}
     taking = {n for n, f in public().items() if takes_out(f)} - rows - {"empty"}  # see below
     assert taking == {call.partition("(")[0] for call in TABLE} - rows
@@ -126,7 +125,7 @@ def test_the_table_has_every_function_that_takes_out() -> None:
 
 
 @pytest.mark.parametrize("text", TABLE)
-def test_out_gives_the_bits_of_what_is_returned(device: dt.Device, text: str) -> None:
+def test_out_has_the_bits_of_the_returned_result(device: dt.Device, text: str) -> None:
     want = called(text)
     outs = tuple(empty(x) for x in listed(want))
     got = called(text, out=outs if isinstance(want, tuple) else outs[0])
@@ -136,7 +135,7 @@ def test_out_gives_the_bits_of_what_is_returned(device: dt.Device, text: str) ->
 
 
 @pytest.mark.parametrize("text", [t for t in TABLE if not t.startswith(("random", "fft"))])
-def test_out_that_does_not_fit_is_refused_by_name_and_left_alone(text: str) -> None:
+def test_wrong_out_raises_and_is_not_written(text: str) -> None:
     with dt.device("reference"):
         name = text.partition("(")[0].rpartition(".")[2]
         want = called(text)
@@ -157,7 +156,7 @@ def test_out_that_does_not_fit_is_refused_by_name_and_left_alone(text: str) -> N
             assert [bits(x) for x in rest] == before
 
 
-def test_out_on_another_device_is_refused(device: dt.Device) -> None:
+def test_out_on_another_device_raises(device: dt.Device) -> None:
     other = "cpu" if device.type == "reference" else "reference"
     if other == "cpu":
         pytest.importorskip("dovetail_cpu_llvm")
@@ -171,8 +170,8 @@ DIFFERENTIABLE = "softmax(m) | stack([m, m]) | sum(m, 1) | take(m, i, axis=1) | 
 
 
 @pytest.mark.parametrize("text", DIFFERENTIABLE.split(" | "))
-def test_out_has_no_gradient(device: dt.Device, text: str) -> None:
-    scope = given()
+def test_out_with_a_gradient_raises(device: dt.Device, text: str) -> None:
+    scope = operands()
     for name in "mq":
         scope[name].requires_grad_()
     out = empty(called(text))
@@ -187,7 +186,7 @@ def test_out_has_no_gradient(device: dt.Device, text: str) -> None:
             called(text, out=leaf)
 
 
-def test_out_over_an_operand_has_the_value_from_before(device: dt.Device) -> None:
+def test_out_that_overlaps_an_operand_is_computed_from_old_values(device: dt.Device) -> None:
     for function in (dt.flip, dt.sort, dt.softmax, lambda x, out=None: dt.roll(x, 1, out=out)):
         x = dt.asarray([3.0, 1.0, 2.0, 5.0, 4.0, 0.5])
         want = function(x).tolist()
@@ -198,26 +197,26 @@ def test_out_over_an_operand_has_the_value_from_before(device: dt.Device) -> Non
         assert x.tolist() == want
     x = dt.arange(6.0)
     want = dt.cumulative_sum(x[:-1]).tolist()
-    dt.cumulative_sum(x[:-1], out=x[1:])  # which lies across what is read
+    dt.cumulative_sum(x[:-1], out=x[1:])  # overlaps an operand
     assert x.tolist() == [0.0, *want]
 
 
-def test_out_in_which_elements_share_memory_is_refused(device: dt.Device) -> None:
+def test_out_with_elements_that_share_memory_raises(device: dt.Device) -> None:
     for text in ("softmax(m)", "roll(m, 1)", "random.normal((2, 3))", "fft.fft2(m)"):
         want = called(text)
         with pytest.raises(dt.ReadOnlyError, match="share memory"):
             called(text, out=dt.zeros((), dtype=want.dtype).expand(want.shape))
 
 
-def test_several_outs_are_as_many_as_results(device: dt.Device) -> None:
+def test_number_of_outs_must_equal_the_number_of_results(device: dt.Device) -> None:
     one = dt.empty((3, 3))
     with pytest.raises(dt.ArgumentError, match="qr: out= are 1 tensors, and there are 2"):
-        dt.linalg.qr(given()["q"], out=(one,))
+        dt.linalg.qr(operands()["q"], out=(one,))
     with pytest.raises(dt.ArgumentTypeError, match="qr: out"):
-        dt.linalg.qr(given()["q"], out=one)
+        dt.linalg.qr(operands()["q"], out=one)
 
 
-def test_makers_take_dtype_and_device_from_out(device: dt.Device) -> None:
+def test_creation_functions_take_dtype_and_device_from_out(device: dt.Device) -> None:
     z = dt.zeros(4, dtype=dt.float64)
     assert dt.arange(4, out=z) is z and z.tolist() == [0, 1, 2, 3]
     assert dt.random.uniform(4, out=z) is z and len({*z.tolist()}) == 4
@@ -237,11 +236,11 @@ def test_makers_take_dtype_and_device_from_out(device: dt.Device) -> None:
         dt.arange(4, dtype=dt.int32, out=z)
 
 
-def test_makers_by_other_spellings_and_empty_take_out(device: dt.Device) -> None:
+def test_creation_function_aliases_and_empty_accept_out(device: dt.Device) -> None:
     k, x = dt.zeros(3, dtype=dt.int32), dt.full((2, 3), 5.0)
     assert dt.ones(3, out=k) is k and k.tolist() == [1, 1, 1]
     assert dt.full(3, fill_value=2, out=k) is k and k.tolist() == [2, 2, 2]
-    assert dt.empty((2, 3), out=x) is x and x.tolist() == [[5.0] * 3] * 2  # as it was
+    assert dt.empty((2, 3), out=x) is x and x.tolist() == [[5.0] * 3] * 2  # unchanged
     assert dt.ones(2, 3, out=x) is x and x.tolist() == [[1.0] * 3] * 2
     assert dt.zeros(size=(2, 3), out=x) is x and x.sum().item() == 0
     assert dt.full((2, 3), 7, out=x[:, :]).dtype is dt.float32 and x.sum().item() == 42
@@ -255,7 +254,7 @@ def test_makers_by_other_spellings_and_empty_take_out(device: dt.Device) -> None
     assert x.sum().item() == 42
 
 
-def test_out_in_captured_and_in_eager_functions(device: dt.Device) -> None:
+def test_out_in_captured_and_eager_functions(device: dt.Device) -> None:
     x, z = dt.asarray([[3.0, 1.0], [2.0, 5.0]]), dt.zeros((2, 2))
 
     def step(x: dt.Tensor, z: dt.Tensor) -> dt.Tensor:
@@ -285,15 +284,15 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize("name", [*variants.IN_PLACE])
-def test_forms_in_place(device: dt.Device, name: str) -> None:
+def test_in_place_form_has_the_bits_of_the_returned_result(device: dt.Device, name: str) -> None:
     args = ARGUMENTS.get(name, ())
-    base = dt.stack([given()["m"]] * 2)  # of which the first half is written
+    base = dt.stack([operands()["m"]] * 2)  # of which the first half is written
     x = base[0]
     want = bits(getattr(dt, name)(x.copy(), *args))
     assert getattr(x, f"{name}_")(*args) is x
     assert bits(x) == want
-    assert bits(base[0]) == want and base[1].tolist() == given()["m"].tolist()
-    leaf = given()["m"].requires_grad_()
+    assert bits(base[0]) == want and base[1].tolist() == operands()["m"].tolist()
+    leaf = operands()["m"].requires_grad_()
     with pytest.raises(dt.GradientError, match=name):
         getattr(leaf, f"{name}_")(*args)
     with pytest.raises(dt.ReadOnlyError, match=name):
@@ -304,11 +303,11 @@ def test_forms_in_place(device: dt.Device, name: str) -> None:
             getattr(whole, f"{name}_")(*args)
 
 
-def test_gradients_flow_through_forms_in_place(device: dt.Device) -> None:
+def test_gradients_flow_through_in_place_forms(device: dt.Device) -> None:
     for name, args in (("softmax", ()), ("cumulative_sum", (0,)), ("tril", ()), ("roll", (1,))):
-        x, w = given()["m"].requires_grad_(), dt.arange(6.0).reshape(2, 3)
+        x, w = operands()["m"].requires_grad_(), dt.arange(6.0).reshape(2, 3)
         (getattr(x * 2, f"{name}_")(*args) * w).sum().backward()
-        y = given()["m"].requires_grad_()
+        y = operands()["m"].requires_grad_()
         (getattr(y * 2, name)(*args) * w).sum().backward()
         assert x.grad is not None and y.grad is not None
         assert x.grad.tolist() == y.grad.tolist()
@@ -318,7 +317,7 @@ DRAWS: dict[str, tuple[Any, ...]] = {"integers": (0, 9), "binomial": (9, 0.5), "
 
 
 @pytest.mark.parametrize("name", [*variants.DRAWN])
-def test_forms_that_draw(device: dt.Device, name: str) -> None:
+def test_in_place_sampling_methods(device: dt.Device, name: str) -> None:
     x = dt.zeros((2, 3), dtype=dt.int64 if name == "integers" else dt.float32)
     args = DRAWS.get(name, ())
     view = x.T
@@ -335,7 +334,7 @@ def test_forms_that_draw(device: dt.Device, name: str) -> None:
         getattr(x, f"{name}_")(*args, nonsense=3)
 
 
-def test_parameters_by_place_as_pytorch_has_them(device: dt.Device) -> None:
+def test_positional_parameters_follow_pytorch(device: dt.Device) -> None:
     x = dt.zeros(4096).normal_(5.0, 0.1)
     assert abs(x.mean().item() - 5.0) < 0.02 and abs(x.std().item() - 0.1) < 0.02
     y = dt.zeros(4096).uniform_(-1, 1)
@@ -344,7 +343,7 @@ def test_parameters_by_place_as_pytorch_has_them(device: dt.Device) -> None:
     assert dt.ones(3).cumsum_().tolist() == dt.ones(3).cumsum_(0).tolist() == [1, 2, 3]
 
 
-def test_theirs_names(device: dt.Device) -> None:
+def test_parameter_names_of_other_libraries_are_accepted(device: dt.Device) -> None:
     x = dt.ones((1, 2))
     assert dt.concat(tensors=[x, x], dim=1).shape == (1, 4)
     assert x.numpy(force=True).tolist() == [[1, 1]]

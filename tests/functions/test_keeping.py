@@ -1,4 +1,6 @@
-"""Copies and pickles: what survives, what is shared, what is refused, and how processes send it."""
+"""Copies and pickles: preserved properties, sharing, unsupported objects, and transfers between
+processes.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +38,17 @@ VIEWS: dict[str, Callable[[dt.Tensor], dt.Tensor]] = {
 }
 
 
-def sent(x: Any, protocol: int = pickle.DEFAULT_PROTOCOL) -> Any:
+def round_trip(x: Any, protocol: int = pickle.DEFAULT_PROTOCOL) -> Any:
     return pickle.loads(pickle.dumps(x, protocol))
 
 
-def sent_out_of_band(x: Any) -> Any:
+def round_trip_out_of_band(x: Any) -> Any:
     buffers: list[pickle.PickleBuffer] = []
     data = pickle.dumps(x, 5, buffer_callback=buffers.append)
     return pickle.loads(data, buffers=buffers)
 
 
-def sent_into_buffers(x: Any) -> Any:
+def round_trip_into_buffers(x: Any) -> Any:
     buffers: list[pickle.PickleBuffer] = []
     data = pickle.dumps(x, 5, buffer_callback=buffers.append)
     return pickle.loads(data, buffers=[bytearray(b.raw()) for b in buffers])
@@ -55,9 +57,11 @@ def sent_into_buffers(x: Any) -> Any:
 WAYS: dict[str, Callable[[Any], Any]] = {
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
-    **{f"protocol {p}": lambda x, p=p: sent(x, p) for p in range(pickle.HIGHEST_PROTOCOL + 1)},
-    "out of band": sent_out_of_band,
-    "into buffers": sent_into_buffers,
+    **{
+        f"protocol {p}": lambda x, p=p: round_trip(x, p) for p in range(pickle.HIGHEST_PROTOCOL + 1)
+    },
+    "out of band": round_trip_out_of_band,
+    "into buffers": round_trip_into_buffers,
 }
 KEEPING_ALIASES = [w for w in WAYS if w != "copy"]
 
@@ -69,7 +73,7 @@ def bits(x: dt.Tensor) -> bytes:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("view", VIEWS)
-def test_what_comes_back_is_equal_and_independent(device: dt.Device, view: str, way: str) -> None:
+def test_copy_or_pickle_is_equal_and_independent(device: dt.Device, view: str, way: str) -> None:
     for name in REAL:
         whole = dt.reshape(dt.arange(24) - 7, (2, 3, 4)).astype(name)
         x = VIEWS[view](whole)
@@ -92,7 +96,7 @@ def test_special_values_keep_their_bits(device: dt.Device, way: str) -> None:
     assert WAYS[way](x).numpy().view(np.uint32).tolist() == patterns.tolist()
 
 
-def test_a_copy_is_independent_before_and_after_evaluation(device: dt.Device) -> None:
+def test_copy_is_independent_before_and_after_evaluation(device: dt.Device) -> None:
     for early in (False, True):
         x = dt.ones(3) * 2
         if early:
@@ -103,8 +107,8 @@ def test_a_copy_is_independent_before_and_after_evaluation(device: dt.Device) ->
         assert (x.tolist(), y.tolist(), z.tolist()) == ([3] * 3, [10] * 3, [2] * 3)
 
 
-def test_loaded_memory_is_in_no_other_tensor(device: dt.Device) -> None:
-    """What a pickle's own bytes object holds is not written through a tensor."""
+def test_each_load_of_a_pickle_has_its_own_memory(device: dt.Device) -> None:
+    """A tensor must not write into the bytes object of a pickle."""
     x = dt.arange(5)
     data = pickle.dumps(x, 5)
     first, second = pickle.loads(data), pickle.loads(data)
@@ -116,7 +120,7 @@ def test_loaded_memory_is_in_no_other_tensor(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("way", KEEPING_ALIASES)
-def test_views_share_memory_again(device: dt.Device, way: str) -> None:
+def test_views_share_memory_after_a_round_trip(device: dt.Device, way: str) -> None:
     x = dt.reshape(dt.arange(6), (2, 3))
     found = WAYS[way]({"x": x, "same": x, "row": x[1], "turned": x.T, "other": dt.ones(1)})
     assert found["same"] is found["x"]
@@ -127,32 +131,32 @@ def test_views_share_memory_again(device: dt.Device, way: str) -> None:
     assert found["row"].storage() is found["x"].storage() is not found["other"].storage()
 
 
-def test_a_deep_copy_shares_memory_whichever_comes_first(device: dt.Device) -> None:
+def test_deep_copies_share_memory_in_any_order(device: dt.Device) -> None:
     x = dt.arange(6)
     part, other, whole = copy.deepcopy([x[4:], x[:2], x])
     whole.fill_(9)
     assert part.tolist() == other.tolist() == [9, 9] and x.tolist() == list(range(6))
 
 
-def test_loaded_views_know_of_each_other_for_gradients(device: dt.Device) -> None:
+def test_loaded_views_alias_each_other_for_gradients(device: dt.Device) -> None:
     x = dt.zeros(4)
-    for whole, part in (sent((x, x[:2])), copy.deepcopy((x, x[:2]))):
+    for whole, part in (round_trip((x, x[:2])), copy.deepcopy((x, x[:2]))):
         w = dt.ones(2).requires_grad_()
         part.copy_(w)
         whole.sum().backward()
         assert w.grad is not None and w.grad.tolist() == [1, 1]
 
 
-def test_a_view_alone_takes_its_own_elements_along(device: dt.Device) -> None:
+def test_single_view_is_pickled_without_the_rest_of_its_memory(device: dt.Device) -> None:
     x = dt.zeros((1000, 1000))
     wide = dt.broadcast_to(x[0, 0], (9**6,))
     assert len(pickle.dumps(x[3:5, :2])) < 400 > len(pickle.dumps(wide))
     assert len(pickle.dumps(x[:, 3])) < 4400 > len(pickle.dumps(x[7]))
-    rows = sent([x[0], x[1]])
+    rows = round_trip([x[0], x[1]])
     assert rows[0].storage().nbytes == 4000
 
 
-def test_a_pickle_holds_its_memory_once(device: dt.Device) -> None:
+def test_pickle_contains_shared_memory_once(device: dt.Device) -> None:
     x = dt.zeros(1000)
     assert len(pickle.dumps([x, x[1:], x[::-1], x])) < 4600
 
@@ -161,7 +165,7 @@ def test_a_pickle_holds_its_memory_once(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_leaf_keeps_its_gradient(device: dt.Device, way: str) -> None:
+def test_leaf_keeps_its_gradient(device: dt.Device, way: str) -> None:
     w = dt.asarray([1.0, 2.0]).requires_grad_()
     fresh = WAYS[way](w)
     assert fresh.requires_grad and fresh.is_leaf and fresh.grad is None
@@ -172,7 +176,7 @@ def test_a_leaf_keeps_its_gradient(device: dt.Device, way: str) -> None:
     assert found.grad.tolist() == [5, 7] and w.grad is not None and w.grad.tolist() == [2, 4]
 
 
-def test_a_result_is_copied_but_neither_deeply_nor_sent(device: dt.Device) -> None:
+def test_deep_copy_or_pickle_of_a_result_raises(device: dt.Device) -> None:
     w = dt.ones(2).requires_grad_()
     y = w * 2
     for f in (copy.deepcopy, pickle.dumps):
@@ -185,7 +189,7 @@ def test_a_result_is_copied_but_neither_deeply_nor_sent(device: dt.Device) -> No
         assert not copy.deepcopy(w * 2).requires_grad
 
 
-def test_parameters_that_are_tied_stay_tied(device: dt.Device) -> None:
+def test_tied_parameters_stay_tied(device: dt.Device) -> None:
     w = dt.ones((2, 2)).requires_grad_()
     for way in KEEPING_ALIASES:
         model = WAYS[way]({"in": w, "out": w})
@@ -193,27 +197,27 @@ def test_parameters_that_are_tied_stay_tied(device: dt.Device) -> None:
         assert model["in"].grad.tolist() == [[3, 3], [3, 3]], way
 
 
-# --- what else is kept
+# --- other objects
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_devices_dtypes_and_layouts_stay_the_one_object(device: dt.Device, way: str) -> None:
+def test_devices_dtypes_and_layouts_stay_singletons(device: dt.Device, way: str) -> None:
     for thing in (device, dt.device("opencl:3"), *dt.dtypes.ALL, dt.strided, dt.sparse_coo):
         assert WAYS[way](thing) is thing
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_generator_continues_where_it_was(device: dt.Device, way: str) -> None:
+def test_generator_continues_its_stream(device: dt.Device, way: str) -> None:
     g = dt.random.default_rng(7)
     g.uniform((5,))
     h = WAYS[way](g)
     assert h.state == g.state and h.uniform((4,)).tolist() == g.uniform((4,)).tolist()
     h.uniform((1,))
-    assert h.state != g.state and sent(dt.random.get_state()) == dt.random.get_state()
+    assert h.state != g.state and round_trip(dt.random.get_state()) == dt.random.get_state()
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_sparse_tensors(device: dt.Device, way: str) -> None:
+def test_sparse_tensors_round_trip(device: dt.Device, way: str) -> None:
     a = np.array([[0, 2.0, 0], [3, 0, 4]], np.float32)
     hybrid = dt.sparse_coo_tensor([[1, 1]], [[1.0, 2.0], [3.0, 4.0]], (2, 2))
     for x in (dt.asarray(a).to_sparse(), hybrid, dt.asarray(a * 0).to_sparse()):
@@ -233,7 +237,7 @@ def test_sparse_tensors(device: dt.Device, way: str) -> None:
     "make", [lambda d: dt.default_stream(d), dt.Event, lambda d: dt.ones(2, device=d).storage(),
              lambda d: dt.ones(2, device=d).storage().ptr],
 )  # fmt: skip
-def test_what_is_of_this_process_is_refused_without_noise(
+def test_objects_of_this_process_raise_a_clear_error(
     device: dt.Device, make: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     thing = make(device)
@@ -244,7 +248,7 @@ def test_what_is_of_this_process_is_refused_without_noise(
     assert capfd.readouterr().err == ""
 
 
-def test_a_layout_without_a_way_to_be_sent_says_so() -> None:
+def test_layout_without_pickle_support_is_named() -> None:
     class Odd(LayoutTensor):
         layout = Layout("odd")
         device, dtype, shape = dt.device("reference"), dt.float32, (2,)
@@ -258,7 +262,7 @@ def test_a_layout_without_a_way_to_be_sent_says_so() -> None:
 # --- buffers
 
 
-def test_a_tensor_is_sent_without_a_copy_and_received_into_the_buffer(device: dt.Device) -> None:
+def test_out_of_band_pickle_makes_no_copies(device: dt.Device) -> None:
     x = dt.arange(1000)
     buffers: list[pickle.PickleBuffer] = []
     data = pickle.dumps(x, 5, buffer_callback=buffers.append)
@@ -278,7 +282,7 @@ def test_a_tensor_is_sent_without_a_copy_and_received_into_the_buffer(device: dt
     assert pickle.loads(data, buffers=[at]).tolist() == x.tolist(), "bytes at odd addresses"
 
 
-def test_memory_lives_as_long_as_the_buffer(device: dt.Device) -> None:
+def test_loaded_memory_lives_as_long_as_its_buffer(device: dt.Device) -> None:
     buffers: list[pickle.PickleBuffer] = []
     pickle.dumps(dt.arange(1000) + 5, 5, buffer_callback=buffers.append)
     gc.collect()
@@ -287,10 +291,10 @@ def test_memory_lives_as_long_as_the_buffer(device: dt.Device) -> None:
     assert np.frombuffer(buffers[0].raw(), np.int64)[:2].tolist() == [5, 6]
 
 
-# --- what is loaded
+# --- loaded objects
 
 
-def test_a_pickle_names_nothing_but_dovetails_own_functions(device: dt.Device) -> None:
+def test_pickle_names_only_dovetail_functions(device: dt.Device) -> None:
     w = dt.ones(2).requires_grad_()
     for x in (dt.ones(2), dt.ones((2, 2))[:, 0], w, dt.ones((2, 2)).to_sparse()):
         named: set[str] = set()
@@ -308,13 +312,13 @@ def _on(device: str) -> bytes:
     return data.replace(b"reference", device.encode())
 
 
-def test_what_was_on_a_device_that_is_not_there_is_on_the_default_one(device: dt.Device) -> None:
+def test_tensor_of_a_missing_device_loads_on_the_default_device(device: dt.Device) -> None:
     with pytest.warns(dt.DovetailWarning, match=rf"on no_device, .* it is now on {device}"):
         first, second = pickle.loads(_on("no_device"))
     assert first.device is second.device is device and first.tolist() == [1, 1]
 
 
-def test_where_the_default_device_is_not_there_either_both_are_named() -> None:
+def test_missing_default_device_raises_with_both_names() -> None:
     says = "on no_device, which cannot be had here .*; nor can the default device be: .*neither_do"
     with dt.device("neither_do"), pytest.raises(dt.DeviceError, match=says):
         pickle.loads(_on("no_device"))
@@ -322,7 +326,7 @@ def test_where_the_default_device_is_not_there_either_both_are_named() -> None:
         pickle.loads(_on("No device"))
 
 
-def test_a_damaged_pickle_reads_no_memory_that_is_not_its_own(device: dt.Device) -> None:
+def test_damaged_pickle_reads_only_its_own_memory(device: dt.Device) -> None:
     made, (memory, shape, strides, offset, *rest) = dt.arange(4).__reduce_ex__(5)
     load, args = memory.__reduce_ex__(4)
     for wrong in [((5,), strides, offset), (shape, (2,), 0), (shape, strides, 1), ((2,), (-1,), 0)]:
@@ -332,7 +336,7 @@ def test_a_damaged_pickle_reads_no_memory_that_is_not_its_own(device: dt.Device)
         load(args[0], args[1], b"x" * 9)
 
 
-def test_random_views_come_back_as_they_were(device: dt.Device) -> None:
+def test_random_views_round_trip(device: dt.Device) -> None:
     rng = random.Random(3)
     for _ in range(60):
         whole = dt.reshape(dt.arange(60), (3, 4, 5)).astype(rng.choice(REAL[1:]))
@@ -369,7 +373,7 @@ def pool_map(method: str, device: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
-def test_processes_send_tensors(tmp_path: Path, method: str) -> None:
+def test_processes_exchange_tensors(tmp_path: Path, method: str) -> None:
     program = (
         "import multiprocessing, test_keeping, gc\n"
         "if __name__ == '__main__':\n"
@@ -392,7 +396,7 @@ def test_cloudpickle_sends_closures_over_tensors(device: dt.Device) -> None:
     assert pickle.loads(cloudpickle.dumps(lambda n: x * n))(2).tolist() == [0, 2, 4]
 
 
-def test_joblib_sends_stores_and_hashes_tensors(device: dt.Device, tmp_path: Path) -> None:
+def test_joblib_stores_and_hashes_tensors(device: dt.Device, tmp_path: Path) -> None:
     joblib = pytest.importorskip("joblib", reason="pip install dovetail[test]")
     x = dt.reshape(dt.arange(6), (2, 3))
     joblib.dump({"x": x, "row": x[1]}, tmp_path / "x.joblib")

@@ -1,6 +1,4 @@
-"""What composed functions record is noted by specs and options, and made again: the same results,
-of what is given now.
-"""
+"""Cached templates of composed functions: cache hits compute the same results from new operands."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from dovetail.functions.graph_cache import CachedFunction
 
 pytestmark = pytest.mark.usefixtures("device")
 
-TIMES = 4  # the first is remembered, the second noted, others are made again
+TIMES = 4  # the first call is remembered, the second stores a template, others use it
 
 
 def _values(*shape: int, seed: int = 0) -> np.ndarray:
@@ -23,7 +21,10 @@ def _values(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def _read(x: dt.Tensor) -> np.ndarray:
-    """The values; as long as a view by `numpy()` lives, all runs at once, and nothing is noted."""
+    """Return the values.
+
+    While a view by `numpy()` is alive, ops run eagerly and nothing is cached.
+    """
     return np.array(x.tolist())
 
 
@@ -73,7 +74,7 @@ def _formed(a: np.ndarray, form: str) -> dt.Tensor:
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("pending", [False, True])
-def test_each_time_the_result_is_of_what_is_given(name: str, form: str, pending: bool) -> None:
+def test_cached_result_depends_on_the_current_operands(name: str, form: str, pending: bool) -> None:
     ours, theirs = CASES[name]
     for k in range(TIMES):
         a = _values(6, 6, seed=k)
@@ -84,7 +85,7 @@ def test_each_time_the_result_is_of_what_is_given(name: str, form: str, pending:
         np.testing.assert_allclose(_read(got), want, rtol=2e-5, atol=1e-5)
 
 
-def test_the_third_time_the_function_is_not_asked() -> None:
+def test_third_call_does_not_run_the_function() -> None:
     asked = []
 
     def doubled(x: dt.Tensor, by: int) -> dt.Tensor:
@@ -100,7 +101,7 @@ def test_the_third_time_the_function_is_not_asked() -> None:
     assert asked == [3, 3, 4]
 
 
-def test_what_the_host_has_read_is_not_noted() -> None:
+def test_function_that_reads_on_the_host_is_not_cached() -> None:
     def largest(x: dt.Tensor) -> dt.Tensor:
         return dt.zeros((2,)) + float(dt.max(x))
 
@@ -109,7 +110,7 @@ def test_what_the_host_has_read_is_not_noted() -> None:
         assert noted.call((dt.asarray([0.0, float(k)]),), {}).tolist() == [k, k]
 
 
-def test_numbers_of_another_type_are_others() -> None:
+def test_scalars_of_another_type_are_distinguished() -> None:
     x = dt.asarray(_values(4, 4), device="reference")
     for _ in range(TIMES):
         assert dt.expand_dims(x, 1).shape == (4, 1, 4)
@@ -120,7 +121,7 @@ def test_numbers_of_another_type_are_others() -> None:
             dt.tile(x, 2.0)  # type: ignore[arg-type]
 
 
-def test_zeros_differ_and_so_do_bools() -> None:
+def test_zeros_of_both_signs_and_bools_are_distinguished() -> None:
     for _ in range(TIMES):
         assert math.copysign(1, dt.full(1, 0.0).item()) == 1
         assert math.copysign(1, dt.full(1, -0.0).item()) == -1
@@ -129,7 +130,7 @@ def test_zeros_differ_and_so_do_bools() -> None:
         assert math.isnan(dt.full(1, math.nan).item())
 
 
-def test_one_operand_twice_is_not_two() -> None:
+def test_one_operand_twice_is_distinguished_from_two() -> None:
     a, b = _values(4, 3), _values(4, 3, seed=1)
     x, y = dt.asarray(a), dt.asarray(b)
     for _ in range(TIMES):
@@ -139,7 +140,7 @@ def test_one_operand_twice_is_not_two() -> None:
         np.testing.assert_allclose(_read(dt.vecdot(y, x[:1])), (b * a[:1]).sum(-1), rtol=1e-5)
 
 
-def test_the_default_dtype_and_device_are_those_of_now() -> None:
+def test_creation_uses_the_current_default_dtype_and_device() -> None:
     makers: list[Callable[[], dt.Tensor]] = [
         lambda: dt.zeros(3), lambda: dt.ones((2, 3)), lambda: dt.linspace(0, 1, 5),
         lambda: dt.eye(3), lambda: dt.full(2, 1.5),
@@ -161,14 +162,14 @@ def test_the_default_dtype_and_device_are_those_of_now() -> None:
         assert make().device is before
 
 
-def test_a_number_in_a_tensor_is_read_each_time() -> None:
+def test_number_in_a_tensor_is_read_each_time() -> None:
     x = dt.asarray([1.0, 2.0])
     for k in range(1, TIMES):
         assert dt.full(2, dt.asarray(k)).tolist() == [k, k]
         assert dt.repeat(x, dt.asarray([k])).tolist() == [1.0] * k + [2.0] * k
 
 
-def test_gradients_flow() -> None:
+def test_gradients_flow_through_cached_results() -> None:
     x = dt.asarray(_values(3, 3)).requires_grad_()
     for _ in range(TIMES):
         x.grad = None
@@ -178,7 +179,7 @@ def test_gradients_flow() -> None:
         dt.tril(dt.asarray(_values(3, 3)))
 
 
-def test_a_write_changes_nothing_that_was_recorded() -> None:
+def test_write_does_not_change_recorded_results() -> None:
     for _ in range(TIMES):
         x = dt.asarray([1.0, 2.0, 3.0])
         y, z, turned = dt.tile(x, 2), dt.diff(x), dt.flip(x)
@@ -190,7 +191,7 @@ def test_a_write_changes_nothing_that_was_recorded() -> None:
         assert x.tolist() == [9.0, 2.0, 7.0]
 
 
-def test_a_bad_index_is_the_lines_that_asked() -> None:
+def test_bad_index_names_the_current_line() -> None:
     x, bad = dt.asarray(_values(2, 3)), dt.asarray([[0], [5]])
     for _ in range(TIMES):
         with pytest.raises(dt.IndexOutOfRange, match="take_along_axis: 5 is out of range"):
@@ -199,7 +200,7 @@ def test_a_bad_index_is_the_lines_that_asked() -> None:
             x[dt.asarray([0, 7])].tolist()
 
 
-def test_inside_a_captured_function_and_eagerly() -> None:
+def test_cached_functions_in_captured_and_eager_mode() -> None:
     a = _values(4, 4)
     x = dt.asarray(a)
     for _ in range(TIMES):
@@ -241,7 +242,7 @@ VIEWS: dict[str, tuple[Callable[[dt.Tensor], dt.Tensor], Callable[[np.ndarray], 
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_views_share_the_memory_of_what_is_given_now(name: str) -> None:
+def test_cached_views_share_the_memory_of_the_current_operand(name: str) -> None:
     ours, theirs = VIEWS[name]
     for k in range(TIMES):
         a = _values(2, 1, 4, seed=k)
@@ -266,7 +267,7 @@ def test_new_axes_have_the_strides_of_a_dense_tensor() -> None:
         x[0, None, 0, ..., 0]
 
 
-def test_a_number_under_a_mask() -> None:
+def test_masked_assignment_of_a_number() -> None:
     a = _values(4, 5)
     for mask in (a > 0, a > 5, np.ones((4, 5), bool)):
         x, b = dt.asarray(a), a.copy()
@@ -293,7 +294,7 @@ def test_a_number_under_a_mask() -> None:
     np.testing.assert_array_equal(_read(taped.grad), (a <= 0).astype(np.float32))
 
 
-def test_views_of_what_is_given_are_no_results_of_their_own() -> None:
+def test_views_of_operands_are_not_cached_as_results() -> None:
     asked = []
 
     def rest(x: dt.Tensor) -> dt.Tensor:
@@ -308,17 +309,17 @@ def test_views_of_what_is_given_are_no_results_of_their_own() -> None:
     noted = CachedFunction(rest)
     for _ in range(TIMES):
         assert noted.call((x,), {}).tolist() == [2.0, 3.0]
-    assert asked == ["rest"] * TIMES  # each is noted beside `x`
+    assert asked == ["rest"] * TIMES  # each is cached with `x`
     noted, asked[:] = CachedFunction(doubled), []
     for _ in range(TIMES):
         assert noted.call((x + 1,), {}).tolist() == [6.0, 8.0]
-    assert asked == ["doubled"] * TIMES  # a view of what is pending changes that tensor
+    assert asked == ["doubled"] * TIMES  # a view of pending work changes that tensor
     for _ in range(TIMES):
         assert noted.call((x,), {}).tolist() == [4.0, 6.0]
     assert asked == ["doubled"] * (TIMES + 2)
 
 
-def test_a_function_that_differs_where_gradients_flow_does_so() -> None:
+def test_function_with_a_gradient_dependent_path_is_distinguished() -> None:
     for _ in range(TIMES):
         assert dt.std(dt.asarray([1.0] * 4)).item() == 0
     for _ in range(TIMES):

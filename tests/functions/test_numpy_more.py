@@ -1,4 +1,6 @@
-"""What NumPy has and `dt` has not: made of others, written into arrays, or an error with a way."""
+"""NumPy functions that `dt` lacks: composed of others, written into arrays, or an error with an
+alternative.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ MORE: list[tuple[Callable[..., Any], Any]] = [
 
 
 @pytest.mark.parametrize("number", range(len(MORE)))
-def test_they_give_what_numpy_gives(number: int) -> None:
+def test_composed_numpy_functions_equal_numpy(number: int) -> None:
     f, a = MORE[number]
     found, want = f(dt.asarray(a, device="reference")), f(a)
     parts = zip(found, want, strict=True) if isinstance(want, tuple) else [(found, want)]
@@ -61,18 +63,18 @@ def test_they_give_what_numpy_gives(number: int) -> None:
         assert ours.dtype.name == str(theirs.dtype) or a.dtype.kind == "i"
 
 
-def test_all_of_them_were_tried() -> None:
+def test_every_composed_function_has_a_case() -> None:
     named = {n for f, _ in MORE for n in f.__code__.co_names}
     assert {f.__name__ for f in extra_functions.NUMPYS.values()} - named == {"einsum_path"}
 
 
-def test_a_path_needs_no_elements() -> None:
+def test_einsum_path_needs_no_elements() -> None:
     x = dt.ones((2, 3), device="reference") * 2
     path, _ = np.einsum_path("ij,jk->ik", x, x.mT)
     assert path == ["einsum_path", (0, 1)]
 
 
-def test_gradients_flow_where_they_can() -> None:
+def test_gradients_flow_through_composed_functions() -> None:
     x = dt.asarray(A, device="reference").requires_grad_()
     np.apply_along_axis(lambda v: (v * v).sum(), 1, x).sum().backward()
     assert x.grad is not None and x.grad.tolist() == (2 * A).tolist()
@@ -87,7 +89,7 @@ def test_gradients_flow_where_they_can() -> None:
     lambda: np.rollaxis(dt.ones(3, device="reference"), 2),
     lambda: np.polydiv(dt.ones(0, device="reference"), np.ones(2)),
 ])  # fmt: skip
-def test_bad_arguments_are_errors_that_name_the_function(f: Callable[[], Any]) -> None:
+def test_bad_arguments_name_the_function(f: Callable[[], Any]) -> None:
     with pytest.raises(dt.DovetailError, match=NAMED):
         f()
 
@@ -103,7 +105,7 @@ INTO: list[Callable[[Any, Any, Any], None]] = [
 
 
 @pytest.mark.parametrize("number", range(len(INTO)))
-def test_writes_go_into_tensors_and_into_arrays(number: int) -> None:
+def test_writing_functions_write_into_tensors_and_arrays(number: int) -> None:
     i, m = np.array([2, 0]), np.array([True, False, True, True])
     want = np.zeros(4)
     INTO[number](want, i, m)
@@ -115,7 +117,7 @@ def test_writes_go_into_tensors_and_into_arrays(number: int) -> None:
     assert array.tolist() == want.tolist()
 
 
-def test_a_diagonal_is_filled() -> None:
+def test_fill_diagonal_writes_in_place() -> None:
     x, a = dt.zeros((3, 3), device="reference"), np.zeros((3, 3))
     assert (
         np.fill_diagonal(x, 2.0) is None
@@ -129,7 +131,7 @@ def test_a_diagonal_is_filled() -> None:
     [{}, {"num": 7, "endpoint": False}, {"num": 1}, {"num": 0}, {"num": 4, "axis": -1},
      {"num": 9, "dtype": "int32"}, {"num": 5, "dtype": "float32"}],
 )  # fmt: skip
-def test_progressions_whose_ends_are_tensors(device: dt.Device, options: dict[str, Any]) -> None:
+def test_linspace_and_others_accept_tensor_ends(device: dt.Device, options: dict[str, Any]) -> None:
     a, b = np.asarray([[1.0, -2.0, 5.0]]), np.asarray([[2.0], [7.5]])
     x, y = dt.asarray(a), dt.asarray(b)
     cases = [((x, y), (a, b)), ((x, 3), (a, 3)), ((-1, y), (-1, b)), ((x[0, 0], b), (a[0, 0], b))]
@@ -145,11 +147,11 @@ def test_progressions_whose_ends_are_tensors(device: dt.Device, options: dict[st
     assert np.linspace(dt.asarray(1.0), np.inf, 3).tolist()[::2] == [1, np.inf]
 
 
-# --- all of them
+# --- coverage of NumPy
 
 
 def dispatched() -> list[str]:
-    """NumPy's functions and ufuncs that ask a tensor."""
+    """Return NumPy's functions and ufuncs that dispatch to a tensor."""
     every = {n: getattr(np, n) for n in dir(np) if not n.startswith("_")}
     return [n for n, f in every.items() if isinstance(f, np.ufunc) or hasattr(f, "_implementation")]
 
@@ -160,7 +162,7 @@ ABSENT = {  # days; steps of floats; many dimensions; progressions whose ends ar
 }  # fmt: skip
 
 
-def test_what_asks_a_tensor_has_an_answer_but_for_what_is_listed() -> None:
+def test_every_dispatched_function_is_supported_or_listed() -> None:
     known = {*protocol.FUNCTIONS, *protocol.UFUNCS, *extra_functions.NUMPYS}
     known |= set(like_creation.MADE_LIKE)
     lacking = {
@@ -174,7 +176,7 @@ TWO = ("busday_count", "busday_offset", "logspace", "geomspace")
 
 
 @pytest.mark.parametrize("name", sorted(ABSENT))
-def test_what_is_absent_says_the_way(name: str) -> None:
+def test_unsupported_function_names_an_alternative(name: str) -> None:
     x = dt.ones(3, device="reference")
     with pytest.raises(dt.DTypeError, match=rf"np\.{name}: .* give it np\.asarray\(x\)"):
         getattr(np, name)(x, *([x] if name in TWO else []))

@@ -1,4 +1,4 @@
-"""PyTorch's names in the code of models do what they do there."""
+"""PyTorch's names in ported model code do what they do in PyTorch."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ CALLS = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_as_pytorch(name: str) -> None:
+def test_ported_calls_equal_pytorch(name: str) -> None:
     ours, theirs = dt.asarray(VALUES), torch.from_numpy(VALUES.copy())
     found, want = CALLS[name](dt, ours).numpy(), CALLS[name](torch, theirs).numpy()
     assert found.dtype == want.dtype
     np.testing.assert_array_equal(found, want)
 
 
-def test_of_the_same_dtype_it_is_the_tensor_itself() -> None:
+def test_conversion_to_the_same_dtype_returns_the_tensor_itself() -> None:
     x = dt.asarray(VALUES)
     assert x.float() is x and x.type_as(x) is x and x.double() is not x
 
 
-def test_gradients_flow_and_views_share() -> None:
+def test_gradients_flow_and_views_share_memory() -> None:
     x = dt.asarray(VALUES).requires_grad_()
     x.masked_fill(x > 4, 0.0).chunk(3)[1].t().double().sum().backward()
     assert x.grad is not None
@@ -52,7 +52,7 @@ def test_gradients_flow_and_views_share() -> None:
     assert y.tolist() == [[0, 0], [0, 0], [3, 0], [3, 0]]
 
 
-def test_bad_input_is_named() -> None:
+def test_wrong_arguments_are_named() -> None:
     x = dt.asarray(VALUES)
     with pytest.raises(dt.ArgumentError, match="chunk: chunks is 0"):
         x.chunk(0)
