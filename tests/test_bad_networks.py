@@ -3,7 +3,7 @@
 The calls are made in `bad_networks.py`. What they found is below them, by kind.
 """
 
-# What is wrong on purpose is not typed.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, call-arg, call-overload, attr-defined, operator"
 from __future__ import annotations
 

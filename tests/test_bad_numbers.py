@@ -1,7 +1,7 @@
 """What the numeric surface says to matrices, lengths and arrays that it cannot take: no exception
 of LAPACK, NumPy or Dask gets through, and what is no error has a result."""
 
-# What is wrong on purpose is not typed.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, no-untyped-call, call-overload, operator"
 from __future__ import annotations
 
