@@ -1,4 +1,4 @@
-"""What hooks answer, and methods that are not what the core calls: named, and nothing hidden."""
+"""Results of hooks and signatures of methods that the core does not expect are reported."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ REFUSED = {
 
 
 def write(site: Path, more: str) -> None:
-    """A plugin for a device type "mine" whose module ends with these lines."""
+    """Write a plugin for a device type "mine" whose module ends with these lines."""
     info = site / "mine-1.0.dist-info"
     info.mkdir()
     info.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
@@ -105,7 +105,7 @@ def write(site: Path, more: str) -> None:
 
 
 def inspected(site: Path) -> Finding:
-    """What the doctor's own process finds."""
+    """Return the finding of the doctor's own process."""
     path = os.pathsep.join([str(site), str(ROOT / "core"), *filter(None, sys.path)])
     done = subprocess.run(
         [sys.executable, "-m", "dovetail.commands.doctor", "--inspect", "mine"],
@@ -117,9 +117,7 @@ def inspected(site: Path) -> Finding:
 
 
 @pytest.mark.parametrize("wrong", COMPLAINTS)
-def test_the_doctor_names_what_is_wrong_and_says_that_the_rest_works(
-    wrong: str, tmp_path: Path
-) -> None:
+def test_doctor_names_the_error_and_the_working_rest(wrong: str, tmp_path: Path) -> None:
     code, said = COMPLAINTS[wrong]
     write(tmp_path, code)
     finding = inspected(tmp_path)
@@ -129,7 +127,7 @@ def test_the_doctor_names_what_is_wrong_and_says_that_the_rest_works(
     assert finding.kernel.startswith("compiled in")
 
 
-def test_a_misspelt_method_is_asked_about(tmp_path: Path) -> None:
+def test_misspelt_method_is_reported(tmp_path: Path) -> None:
     write(tmp_path, MISSPELT)
     finding = inspected(tmp_path)
     assert finding.well and not finding.complaints
@@ -137,7 +135,7 @@ def test_a_misspelt_method_is_asked_about(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", REFUSED)
-def test_who_opens_the_device_is_told_of_the_rest(
+def test_opening_a_device_with_a_wrong_hook_result_raises(
     wrong: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, said = REFUSED[wrong]
@@ -150,7 +148,7 @@ def test_who_opens_the_device_is_told_of_the_rest(
     assert said in str(e.value)
 
 
-def test_what_is_right_is_taken() -> None:
+def test_valid_hook_results_are_accepted() -> None:
     assert answers.texts("dovetail_diagnostics", None) == {}
     assert answers.texts("dovetail_diagnostics", {"driver": "1"}) == {"driver": "1"}
     assert answers.routines("library_calls", {("matmul", float32): len})
@@ -159,7 +157,7 @@ def test_what_is_right_is_taken() -> None:
             answers.routines("library_calls", bad)
 
 
-def test_the_types_of_hooks_are_those_that_pluggy_checks() -> None:
+def test_hook_types_equal_the_pluggy_specification() -> None:
     typed: dict[str, Any] = dict(vars(hooks.BackendHooks))
     typed["dovetail_library_calls"] = hooks.LibraryCallsHook.__call__
     typed["dovetail_diagnostics"] = hooks.DiagnosticsHook.__call__

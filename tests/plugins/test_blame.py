@@ -1,4 +1,4 @@
-"""What a backend raises without meaning to says whose it is: device, package, kernel."""
+"""Unexpected exceptions of a backend name device, package and kernel."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dovetail.errors import CompileError, DeviceError, PluginError
 
 @pytest.fixture
 def wrong(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Has a method of the reference raise something."""
+    """Return a function that makes a method of the reference raise an exception."""
 
     def put(method: str, error: BaseException) -> None:
         def fail(*args: Any, **options: Any) -> Any:
@@ -27,7 +27,7 @@ def wrong(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def fresh() -> Any:
-    """An expression whose kernel nobody has compiled or bound before."""
+    """Return an expression whose kernel has not been compiled or bound before."""
     fresh.count += 1  # type: ignore[attr-defined]  # a counter
     x = dt.ones((3,) * (fresh.count % 4 + 1), device="reference")  # type: ignore[attr-defined]  # as above
     for _ in range(fresh.count):  # type: ignore[attr-defined]  # as above
@@ -39,7 +39,7 @@ fresh.count = 0  # type: ignore[attr-defined]  # a counter
 
 
 @pytest.mark.parametrize("method", ["launch", "bind", "compile"])
-def test_device_kernel_and_error_are_named(method: str, wrong: Any) -> None:
+def test_error_names_device_and_kernel_and_has_its_cause(method: str, wrong: Any) -> None:
     x = fresh()
     wrong(method, KeyError("oops"))
     with pytest.raises(PluginError) as e:
@@ -50,7 +50,7 @@ def test_device_kernel_and_error_are_named(method: str, wrong: Any) -> None:
     assert "dovetail test-backend reference" in text
 
 
-def test_known_graphs_and_profiles_say_so_too(wrong: Any) -> None:
+def test_errors_in_cached_graphs_and_profiles_name_the_device(wrong: Any) -> None:
     def made() -> Any:
         return dt.ones(7, device="reference") * 41.5
 
@@ -64,7 +64,7 @@ def test_known_graphs_and_profiles_say_so_too(wrong: Any) -> None:
         dt.evaluate(y)
 
 
-def test_captured_functions_say_so_too(wrong: Any) -> None:
+def test_errors_in_captured_functions_name_the_device(wrong: Any) -> None:
     f = dt.jit(lambda x: dt.cos(x) * 2 + 17)
     x = dt.ones(5, device="reference")
     f(x).numpy(), f(x).numpy()
@@ -76,7 +76,7 @@ def test_captured_functions_say_so_too(wrong: Any) -> None:
 @pytest.mark.parametrize(
     "error", [DeviceError("the card is gone"), CompileError("no"), MemoryError("full")]
 )
-def test_what_is_meant_stays_as_it_is(error: Exception, wrong: Any) -> None:
+def test_intended_errors_are_unchanged(error: Exception, wrong: Any) -> None:
     x = fresh()
     wrong("launch", error)
     with pytest.raises(type(error)) as e:
@@ -84,14 +84,14 @@ def test_what_is_meant_stays_as_it_is(error: Exception, wrong: Any) -> None:
     assert e.value is error and e.value.__cause__ is None
 
 
-def test_ctrl_c_is_nobodys_fault(wrong: Any) -> None:
+def test_keyboard_interrupt_is_unchanged(wrong: Any) -> None:
     x = fresh()
     wrong("launch", KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         dt.evaluate(x)
 
 
-def test_a_binary_that_load_refuses_is_counted_and_noted(
+def test_binary_rejected_by_load_is_counted_and_recorded(
     wrong: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, forgotten = fresh(), []

@@ -1,4 +1,4 @@
-"""Devices that do a part of the work: their companion does the rest, to the same bits."""
+"""Devices that accept only some kernels: their companion runs the others, with the same bits."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KINDS = (
 
 @pytest.fixture(params=KINDS, ids=lambda c: c.__name__)
 def part(request: pytest.FixtureRequest) -> Iterator[dt.Device]:
-    """A device that does a part."""
+    """Return a device that accepts only some kernels."""
     with partial.installed(request.param) as [dev]:
         yield dev
 
@@ -49,14 +49,14 @@ def accelerator() -> Iterator[dt.Device]:
 
 
 def seen(dev: dt.Device) -> Accompanied:
-    """What the core sees of a device's backend."""
+    """Return the core's view of a device's backend."""
     found: Any = open_device(dev).backend
     assert isinstance(found, Accompanied)
     return found
 
 
 def same(program: Callable[[dt.Device], Any], dev: dt.Device) -> None:
-    """A program's results have the bits that they have on the reference, and stay on the device."""
+    """Assert that results have the bits of the reference and stay on the device."""
     found, expected = program(dev), program(dt.device("reference"))
     pairs = zip(found, expected, strict=True) if type(found) is tuple else [(found, expected)]
     for x, y in pairs:
@@ -118,7 +118,7 @@ def gradients(dev: dt.Device) -> Any:
 
 
 def training(dev: dt.Device) -> Any:
-    """Three steps of a small network, by hand."""
+    """Run three steps of a small network, by hand."""
     w, v = dt.asarray(B, device=dev), dt.asarray(B.T[:, :3].copy(), device=dev)
     x, labels = dt.asarray(A, device=dev), dt.asarray(np.arange(7) % 3, device=dev)
     for _ in range(3):
@@ -142,7 +142,7 @@ PROGRAMS = (reductions, sorting, indexing, products, counting, gradients, traini
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
-def test_a_program_has_the_bits_of_the_reference(
+def test_program_has_the_bits_of_the_reference(
     program: Callable[[dt.Device], Any], part: dt.Device
 ) -> None:
     same(program, part)
@@ -154,7 +154,7 @@ def test_a_program_has_the_bits_of_the_reference(
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
-def test_it_has_them_on_a_stream_of_its_own_too(
+def test_program_on_its_own_stream_has_the_bits_of_the_reference(
     program: Callable[[dt.Device], Any], accelerator: dt.Device
 ) -> None:
     def on_stream(dev: dt.Device) -> Any:
@@ -167,15 +167,17 @@ def test_it_has_them_on_a_stream_of_its_own_too(
     same(on_stream, accelerator)
 
 
-def test_little_more_than_what_is_used_is_copied(accelerator: dt.Device) -> None:
-    """All of these lie in a segment of 2 MiB."""
+def test_only_the_used_memory_is_copied(accelerator: dt.Device) -> None:
+    """All of it lies in a segment of 2 MiB."""
     for program in PROGRAMS:
         program(accelerator)
     assert 0 < seen(accelerator).copied < 200_000
 
 
-def test_memory_that_a_launch_shares_is_shared_there(part: dt.Device) -> None:
-    """Two parameters of a kernel have each every other element; what lies between is as before."""
+def test_memory_shared_by_parameters_is_shared_on_the_companion(part: dt.Device) -> None:
+    """Two parameters of a kernel have alternating elements; the elements in between are
+    unchanged.
+    """
 
     @dt.kernel
     def turned(a: dt.InOut, b: dt.InOut):
@@ -192,8 +194,8 @@ def test_memory_that_a_launch_shares_is_shared_there(part: dt.Device) -> None:
     same(program, part)
 
 
-def test_what_others_write_meanwhile_stays(accelerator: dt.Device) -> None:
-    """A kernel that may write anywhere, as far as can be told, is given its own tensor alone."""
+def test_concurrent_writes_to_other_memory_are_kept(accelerator: dt.Device) -> None:
+    """A kernel whose writes cannot be bounded is given only its own tensor."""
 
     @dt.kernel
     def scattered(out: dt.InOut, at: dt.In):
@@ -247,7 +249,7 @@ def test_captured_functions_are_replayed(part: dt.Device) -> None:
     assert dt.explain(captured).captures[0].launches
 
 
-def test_a_captured_function_still_checks_its_indices(part: dt.Device) -> None:
+def test_captured_function_still_checks_its_indices(part: dt.Device) -> None:
     captured = dt.jit(chain)
     x, i = dt.asarray(A, device=part), dt.asarray([2, 0], device=part)
     captured(x, i), captured(x, i)
@@ -255,7 +257,7 @@ def test_a_captured_function_still_checks_its_indices(part: dt.Device) -> None:
         dt.evaluate(*captured(x, dt.asarray([2, 77], device=part)))
 
 
-def test_a_captured_function_in_a_file(part: dt.Device, tmp_path: Path) -> None:
+def test_captured_function_is_saved_to_a_file(part: dt.Device, tmp_path: Path) -> None:
     captured = dt.jit(lambda x: (dt.cumulative_sum(x * 2, axis=1), dt.softmax(x @ x.mT)))
     args = (dt.asarray(A, device=part),)
     expected = captured(*args)
@@ -268,7 +270,7 @@ def test_a_captured_function_in_a_file(part: dt.Device, tmp_path: Path) -> None:
 # --- indices, routines, raw kernels ---------------------------------------------------------------
 
 
-def test_bad_indices_are_found(part: dt.Device) -> None:
+def test_bad_indices_raise(part: dt.Device) -> None:
     x = dt.asarray(A, device=part)
     for _ in range(3):
         with pytest.raises(IndexOutOfRange, match="-8 is out of range for axis 0 of size 7"):
@@ -279,7 +281,7 @@ def test_bad_indices_are_found(part: dt.Device) -> None:
     assert x.numpy().tobytes() == A.tobytes()
 
 
-def test_vendor_routines_are_given_the_backend_itself() -> None:
+def test_vendor_routines_get_the_backend_itself() -> None:
     with partial.installed(partial.WithVendor) as [dev]:
         own: Any = seen(dev).own
         x = dt.asarray(A, device=dev)
@@ -300,10 +302,10 @@ def test_raw_kernels_run_on_the_device_itself(accelerator: dt.Device) -> None:
     assert (x + 1)[:5].tolist() == [9, 9, 9, N[3] + 2, N[4] + 2]
 
 
-# --- what is decided, and when --------------------------------------------------------------------
+# --- decisions and their time --------------------------------------------------------------------
 
 
-def test_a_backend_is_asked_once_for_each_kernel() -> None:
+def test_backend_is_asked_once_per_kernel() -> None:
     asked: list[str] = []
 
     class Asked(partial.NewbornApart):
@@ -326,7 +328,7 @@ def test_a_backend_is_asked_once_for_each_kernel() -> None:
     del partial.Asked  # type: ignore[attr-defined]
 
 
-def test_devices_that_accept_everything_are_as_they_were() -> None:
+def test_devices_without_a_companion_are_unwrapped() -> None:
     backend = open_device("reference").backend
     assert type(backend).__name__ == "ReferenceBackend"
     with partial.installed(partial.Networked) as [dev]:
@@ -334,21 +336,21 @@ def test_devices_that_accept_everything_are_as_they_were() -> None:
         assert open_device(dev).backend.info.companion is None
 
 
-def test_a_companion_may_have_one() -> None:
+def test_companion_may_have_a_companion() -> None:
     with partial.installed(partial.NewbornApart, partial.Chained) as [inner, outer]:
         same(sorting, outer)
         assert seen(outer).launches == seen(inner).launches > 0
 
 
-def test_a_faster_companion() -> None:
+def test_cpu_companion_has_the_bits_of_the_reference() -> None:
     with partial.installed(partial.NewbornOnCpu) as [dev]:
         for program in PROGRAMS:
             same(program, dev)
         assert seen(dev).copied == 0 < seen(dev).launches
 
 
-def test_threads(part: dt.Device) -> None:
-    """Each with tensors of its own, of one segment."""
+def test_threads_may_use_the_companion(part: dt.Device) -> None:
+    """Each with tensors of its own, in one segment."""
     wrong: list[object] = []
 
     def work(seed: int) -> None:
@@ -368,7 +370,7 @@ def test_threads(part: dt.Device) -> None:
 # --- errors ---------------------------------------------------------------------------------------
 
 
-def test_without_a_companion_the_error_names_kernel_device_and_way_out() -> None:
+def test_missing_companion_raises_with_kernel_device_and_remedy() -> None:
     with partial.installed(partial.Alone) as [dev]:
         x = dt.asarray(A, device=dev)
         assert (x * 2).numpy().tobytes() == (A * 2).tobytes()
@@ -390,30 +392,30 @@ def test_without_a_companion_the_error_names_kernel_device_and_way_out() -> None
         ((partial.Mumbling,), "mumbling names 7.*the name of a device"),
     ],
 )
-def test_a_companion_that_cannot_be_had(backends: tuple[Any, ...], said: str) -> None:
+def test_unavailable_companion_raises(backends: tuple[Any, ...], said: str) -> None:
     with partial.installed(*backends) as [dev, *_]:
         with pytest.raises(PluginError, match=said):
             dt.ones(3, device=dev).sum().item()
         assert registry.records()[dev.type].state.value == "open failed"
 
 
-def test_a_companion_that_is_no_device_at_all() -> None:
+def test_missing_device_index_of_an_accelerator_raises() -> None:
     with partial.installed(partial.Accelerator) as [dev]:
         other = f"{dev}:4"
         with pytest.raises(DeviceError, match="there is no device"):
             open_device(named(other))
 
 
-def test_an_answer_that_is_none_is_named() -> None:
+def test_invalid_result_of_accepts_is_named() -> None:
     said = r"evasive: accepts\(.*\) returned None, not True or False"
     with partial.installed(partial.Evasive) as [dev], pytest.raises(PluginError, match=said):
         dt.evaluate(dt.ones(3, device=dev) * 2)
 
 
-# --- what is said of it ---------------------------------------------------------------------------
+# --- explain and profile -------------------------------------------------------------------------
 
 
-def test_explain_says_where_it_runs_and_what_moves(accelerator: dt.Device) -> None:
+def test_explain_names_the_companion_and_the_copies(accelerator: dt.Device) -> None:
     x = dt.asarray(A, device=accelerator)
     y = dt.sum(dt.tanh(x) @ x.mT, axis=0)
     why = dt.explain(y)
@@ -435,17 +437,17 @@ def test_explain_says_where_it_runs_and_what_moves(accelerator: dt.Device) -> No
     assert "reference for accelerator" in dt.explain(captured).text()
 
 
-def test_explain_of_memory_that_is_shared() -> None:
+def test_explain_of_shared_memory_has_no_copies() -> None:
     with partial.installed(partial.Newborn) as [dev]:
         why = dt.explain(dt.asarray(A, device=dev) * 2)
         assert why.copied == 0 and "reference works on its memory" in why.text()
 
 
-def test_explain_does_not_speak_of_companions_where_there_are_none() -> None:
+def test_explain_without_a_companion_does_not_mention_one() -> None:
     assert "companion" not in dt.explain(dt.asarray(A, device="reference") * 2).text()
 
 
-def test_a_profile_counts_launches_and_copies(accelerator: dt.Device) -> None:
+def test_profile_counts_launches_and_copies(accelerator: dt.Device) -> None:
     x = dt.asarray(N, device=accelerator)
     dt.evaluate(x * 2)
     backend = seen(accelerator)
@@ -461,7 +463,7 @@ def test_a_profile_counts_launches_and_copies(accelerator: dt.Device) -> None:
     assert "copy to reference" in p.summary()
 
 
-def test_the_commands_show_it(
+def test_commands_show_the_companion(
     accelerator: dt.Device, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "300")
@@ -475,11 +477,11 @@ def test_the_commands_show_it(
     assert not found.kernel.endswith(" on reference") and found.kernel
 
 
-# --- what a launch may touch ----------------------------------------------------------------------
+# --- the memory of a launch ----------------------------------------------------------------------
 
 
 def summed_rows() -> Kernel:
-    """Of each row as much as a buffer says; stored where another says, and in order."""
+    """Sum as many elements of each row as a buffer says; store where another says, and in order."""
     b = KernelBuilder("summed_rows")
     x, ends, at = (b.buffer(n, d, "r") for n, d in (("x", float32), ("ends", int32), ("at", int64)))
     out, last = b.buffer("out", float32, "w"), b.buffer("last", float32, "rw")
@@ -491,7 +493,7 @@ def summed_rows() -> Kernel:
     return b.build()
 
 
-def test_what_can_be_said_of_each_buffer() -> None:
+def test_reach_of_each_buffer() -> None:
     found = reach_of_each(summed_rows(), [6], [6])
     assert found == {
         "x": (0, (1 << 31) - 2), "ends": (0, 5), "at": (0, 5), "out": None, "last": (2, 7),
@@ -499,7 +501,7 @@ def test_what_can_be_said_of_each_buffer() -> None:
     assert reach_of_each(summed_rows(), [0], [0]) == {}
 
 
-def test_pieces_are_bounded_by_their_owner_and_joined_where_they_overlap() -> None:
+def test_copied_ranges_are_bounded_by_blocks_and_merged() -> None:
     touched = Touched(summed_rows(), [6], [6])
     places = [("m", 4096), ("m", 512), ("m", 1024), ("m", 2048), ("other", 100)]
     extents = [(4096, 4608), (512, 1024), (1024, 1536), (2048, 2560), (0, 1000)]
@@ -509,7 +511,8 @@ def test_pieces_are_bounded_by_their_owner_and_joined_where_they_overlap() -> No
     assert found[3,].span == (2048, 2560) and found[3,].written == ((2048, 2560),)
     assert found[4,].span == (64, 132) and found[4,].written == ((108, 132),)
     assert found[4,].nbytes == 68 + 24
-    places[4], extents[4] = ("m", 1064), (1024, 1536)  # from 1072 on: beside, and behind its base
+    # from 1072 on: next to it, and behind its base
+    places[4], extents[4] = ("m", 1064), (1024, 1536)
     places[1], extents[1] = ("m", 2064), (2048, 2560)
     found = {p.buffers: p for _, p in touched.pieces(places, extents)}
     assert {*found} == {(0,), (2, 4), (1, 3)}
@@ -518,7 +521,7 @@ def test_pieces_are_bounded_by_their_owner_and_joined_where_they_overlap() -> No
 
 @pytest.mark.parametrize("grid", [(), (7, 100)])
 @pytest.mark.parametrize("alignment", [256, 1024, 4096, 65536])
-def test_memory_at_offsets_that_are_rounded_is_of_its_own_block(
+def test_rounded_offsets_stay_in_their_block(
     alignment: int, grid: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     can = replace(partial.OF_REFERENCE, offset_alignment=alignment, max_grid=grid)
@@ -527,7 +530,7 @@ def test_memory_at_offsets_that_are_rounded_is_of_its_own_block(
     def program(dev: dt.Device) -> Any:
         kept = [dt.asarray(np.arange(k, k + 300, dtype="f4"), device=dev) for k in range(9)]
         places = dt.asarray(np.array([5, 0, 299]), device=dev)
-        found = [dt.take(x, places) + x[3:6] for x in kept]  # it depends on data what is read
+        found = [dt.take(x, places) + x[3:6] for x in kept]  # the range depends on data
         found += [x[7:].sum() * 2 for x in kept]
         kept[4][places] = -1.0
         return (*found, *kept, dt.nonzero(kept[3] > 150)[0])
