@@ -1,4 +1,6 @@
-"""Sparse @ sparse row by row: the bits of the way by sorting, with a sort in none of its plans."""
+"""Sparse @ sparse row by row (Gustavson): the bits of the sorting method, without a sort in its
+plans.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from dovetail.sparse.row_by_row import times_sparse
 
 @pytest.fixture(autouse=True)
 def _near(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every device has near memory here, the reference too, where it would take too long."""
+    """Give every device near memory, the reference too, which would be too slow otherwise."""
     monkeypatch.setattr(row_by_row, "capabilities", lambda _: Capabilities(concurrency=2, near=1))
 
 
@@ -23,7 +25,7 @@ ODD = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40]
 
 
 def sample(rows: int, columns: int, density: float, d: Any, seed: int = 0) -> Any:
-    """By rows, with zeros of both signs and what is no number among the entries."""
+    """Return a matrix by rows, with zeros of both signs, infinities and NaN among the entries."""
     rng = np.random.default_rng(seed)
     there = rng.random((rows, columns)) < density
     there[rng.random(rows) < 0.2] = False
@@ -45,7 +47,7 @@ def same_parts(x: Any, y: Any) -> None:
 
 
 def bits(x: dt.Tensor) -> bytes:
-    """Of all but NaNs, which are one: their own bits are the processor's."""
+    """Return the bits, with all NaNs equal: their bits depend on the processor."""
     found = x.numpy()
     return np.where(np.isnan(found), 0, found).tobytes() + np.isnan(found).tobytes()
 
@@ -57,7 +59,7 @@ CASES = [*((s, np.float32) for s in SHAPES), ((9, 8, 65), np.float64), ((9, 8, 6
 
 
 @pytest.mark.parametrize(("shape", "d"), CASES)
-def test_the_bits_are_those_of_sorting(
+def test_gustavson_has_the_bits_of_sorting(
     device: dt.Device, shape: tuple[int, int, int], d: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     m, k, n = shape
@@ -74,7 +76,7 @@ def test_the_bits_are_those_of_sorting(
 
 @pytest.mark.parametrize("shape", WIDE)
 @pytest.mark.parametrize("d", [np.float32, np.float64, np.int64])
-def test_many_points_have_the_bits_of_one(
+def test_several_points_per_unit_have_the_same_bits(
     shape: tuple[int, int, int], d: type[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     m, k, n = shape
@@ -86,7 +88,7 @@ def test_many_points_have_the_bits_of_one(
     same_parts(many, a @ b)
 
 
-def test_no_plan_of_it_sorts(device: dt.Device) -> None:
+def test_gustavson_plans_contain_no_sort(device: dt.Device) -> None:
     a, b = sample(20, 10, 0.2, np.float32, 1), sample(10, 30, 0.2, np.float32, 2)
     a @ b
     with dt.profile() as p:
@@ -97,7 +99,9 @@ def test_no_plan_of_it_sorts(device: dt.Device) -> None:
     assert not any("sort" in name or "radix" in name for name in done)
 
 
-def test_what_it_is_not_for_is_sorted(device: dt.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_operands_use_sorting(
+    device: dt.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
     a, b = (sample(20, 20, 0.3, np.int64, s).astype(dt.float64).to_sparse() for s in (1, 2))
     for x, y in (
         ((a / 8).astype(dt.float16), (b / 8).astype(dt.float16)),
@@ -112,18 +116,18 @@ def test_what_it_is_not_for_is_sorted(device: dt.Device, monkeypatch: pytest.Mon
             rtol=1e-2,
         )
     tall = dt.sparse_coo_tensor([[999], [3]], [2.0], (1000, 20), dtype=dt.float64)
-    assert times_sparse(tall.coalesce(), b.coalesce()) is None  # most rows have nothing
+    assert times_sparse(tall.coalesce(), b.coalesce()) is None  # most rows are empty
     monkeypatch.setattr(row_by_row, "WORKSPACE_BYTES_MAX", 100)
     assert times_sparse(a.coalesce(), b.coalesce()) is None
 
 
-def test_nothing_meets(device: dt.Device) -> None:
+def test_product_without_common_entries_is_empty(device: dt.Device) -> None:
     a = dt.sparse_coo_tensor([[0, 1], [0, 1]], [1.0, 2.0], (3, 4), is_coalesced=True)
     b = dt.sparse_coo_tensor([[2, 3], [0, 1]], [1.0, 2.0], (4, 5), is_coalesced=True)
     assert (a @ b).nnz == 0 and (a @ b).shape == (3, 5)
 
 
-def test_gradients_go_the_other_way(device: dt.Device) -> None:
+def test_product_with_gradients_uses_sorting(device: dt.Device) -> None:
     a, b = (sample(9, 9, 0.4, np.int64, s).astype(dt.float64) for s in (1, 2))
     x = a.detach().requires_grad_()
     (x @ b).values().sum().backward()
@@ -133,7 +137,7 @@ def test_gradients_go_the_other_way(device: dt.Device) -> None:
     np.testing.assert_allclose(x.grad.to_dense().numpy()[there], want[there])
 
 
-def test_the_rows_of_the_result_are_known(device: dt.Device) -> None:
+def test_result_has_its_row_pointers(device: dt.Device) -> None:
     a, b = sample(30, 10, 0.3, np.float32, 1), sample(10, 40, 0.3, np.float32, 2)
     c = a @ b
     starts = c.crow_indices().numpy()
