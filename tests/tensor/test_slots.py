@@ -1,4 +1,4 @@
-"""Operators as Python finds them: what stands in the slots of Tensor keeps to its rules."""
+"""Operators through Python's type slots: Tensor follows the rules of the data model."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ OPERATORS = [operator.add, operator.sub, operator.mul, operator.truediv]
 
 
 class Other:
-    """Knows what to do with anything."""
+    """An operand that implements every operator."""
 
-    __array_ufunc__ = None  # so that arrays, and what is like them, ask it
+    __array_ufunc__ = None  # so that arrays and array-likes defer to it
 
     def answer(self, x: object) -> str:
         return f"with {type(x).__name__}"
@@ -31,7 +31,7 @@ def tensor(values: object = (1.0, 2.0, 4.0)) -> dt.Tensor:
 
 @pytest.mark.parametrize("op", OPERATORS)
 @pytest.mark.parametrize("other", [3, 2.5, True, np.float32(3), np.float32([3, 2, 1])])
-def test_numbers_and_arrays_may_stand_on_either_side(
+def test_numbers_and_arrays_may_be_on_either_side(
     op: Callable[[Any, Any], Any], other: Any
 ) -> None:
     x, want = tensor(), np.asarray([1.0, 2.0, 4.0], np.float32)
@@ -40,11 +40,11 @@ def test_numbers_and_arrays_may_stand_on_either_side(
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-def test_who_knows_better_is_asked(op: Callable[[Any, Any], Any]) -> None:
+def test_operand_with_its_own_operators_decides(op: Callable[[Any, Any], Any]) -> None:
     assert op(tensor(), Other()) == "with Tensor" == op(Other(), tensor())
 
 
-def test_other_layouts_are_asked_on_either_side() -> None:
+def test_other_layouts_decide_on_either_side() -> None:
     x, s = tensor(), tensor([0.0, 5.0, 0.0]).to_sparse()
     for a, b in ((x, s), (s, x)):
         assert (a * b).to_dense().tolist() == [0.0, 10.0, 0.0]
@@ -55,7 +55,7 @@ def test_other_layouts_are_asked_on_either_side() -> None:
 @pytest.mark.parametrize(
     ("op", "name"), [*zip(OPERATORS, ("add", "sub", "mul", "truediv"), strict=True)]
 )
-def test_a_method_that_is_set_is_called(
+def test_method_set_on_the_class_is_called(
     op: Callable[[Any, Any], Any], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = tensor()
@@ -65,7 +65,7 @@ def test_a_method_that_is_set_is_called(
     assert op(x, x).tolist() == op(x.numpy(), x.numpy()).tolist()
 
 
-def test_what_is_no_operand_is_an_error_that_says_so() -> None:
+def test_invalid_operand_raises() -> None:
     for a, b in ((tensor(), "text"), ("text", tensor())):
         with pytest.raises(dt.DTypeError, match="subtract: operands are"):
             a - b
@@ -79,7 +79,7 @@ KEYS = [
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
-def test_keys_of_integers_and_slices_are_numpys(key: Any) -> None:
+def test_keys_of_integers_and_slices_equal_numpy(key: Any) -> None:
     want = np.arange(60).reshape(3, 4, 5)
     x = dt.asarray(want, device="reference")
     for a, b in ((x, want), (x[::-1, :, 1:], want[::-1, :, 1:]), (x.mT, want.swapaxes(1, 2))):
@@ -92,8 +92,8 @@ def test_keys_of_integers_and_slices_are_numpys(key: Any) -> None:
             assert a[key].shape == wanted.shape and a[key].tolist() == wanted.tolist()
 
 
-def test_specs_that_were_found_lately_are_of_their_own_tensor() -> None:
-    """Many shapes and dtypes, so that places are shared in whatever notes them."""
+def test_cached_specs_belong_to_their_own_tensor() -> None:
+    """Many shapes and dtypes, so that cache slots are shared."""
     for n in range(2, 300):
         for d in (dt.float32, dt.int64):
             x = dt.zeros((n, 3), dtype=d, device="reference")
@@ -103,7 +103,7 @@ def test_specs_that_were_found_lately_are_of_their_own_tensor() -> None:
 
 
 @pytest.mark.parametrize("number", [2**70, -(2**70)])
-def test_a_number_on_the_left_is_held_to_the_same_limits(number: int) -> None:
+def test_number_on_the_left_has_the_same_limits(number: int) -> None:
     x = dt.asarray([1, 2], device="reference")
     for op in (operator.add, operator.sub, operator.mul):
         with pytest.raises(dt.ValueOverflow, match="does not fit int64"):
@@ -112,7 +112,7 @@ def test_a_number_on_the_left_is_held_to_the_same_limits(number: int) -> None:
             op(x, number)
 
 
-def test_parts_of_a_tensor_cannot_be_deleted() -> None:
+def test_deleting_an_item_raises() -> None:
     x = tensor()
     with pytest.raises((TypeError, AttributeError), match=r"delet|__delitem__"):
         del x[0]
@@ -121,7 +121,7 @@ def test_parts_of_a_tensor_cannot_be_deleted() -> None:
     assert x.tolist() == [1.0, 2.0, 4.0]
 
 
-def test_a_setitem_that_is_set_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_setitem_set_on_the_class_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[object] = []
     usual = dt.Tensor.__setitem__
 

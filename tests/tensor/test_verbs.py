@@ -1,4 +1,4 @@
-"""The verbs that all functions are made of, and what is said to tensors of another layout."""
+"""The primitives of all functions, and their errors for tensors of another layout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dovetail.tensor.operands import operands
 from dovetail.tensor.verbs import slice_along
 
 
-def test_a_slice_along_one_axis_keeps_all_of_the_others() -> None:
+def test_slice_along_keeps_other_axes() -> None:
     assert lay.slice_along((2, 5, 3), 1, 4, 2, -3) == ("slice", (0, 4, 0), (2, 2, 3), (1, -3, 1))
     a = np.arange(30).reshape(2, 5, 3)
     x = dt.asarray(a, device="reference")
@@ -22,7 +22,7 @@ def test_a_slice_along_one_axis_keeps_all_of_the_others() -> None:
     assert x.sum().item() == a[:, :2].sum(), "it shares no memory"
 
 
-def test_scalars_of_numpy_become_tensors_of_their_dtype() -> None:
+def test_numpy_scalars_become_tensors_of_their_dtype() -> None:
     x = dt.asarray([1, 2, 3], dtype=dt.int8, device="reference")
     first, second = operands("isin", x, np.int32(2))
     assert first is x and isinstance(second, dt.Tensor)
@@ -51,9 +51,7 @@ def called_by_the_user(function: Callable[..., object], *args: object) -> object
         ("index_add", lambda x: dt.index_add(x, 0, [0], 1.0)), ("data_ptr", lambda x: x.data_ptr()),
     ],
 )  # fmt: skip
-def test_what_needs_strided_memory_says_its_own_name_whoever_calls(
-    name: str, f: Callable[..., object]
-) -> None:
+def test_layout_error_names_the_called_function(name: str, f: Callable[..., object]) -> None:
     x = dt.asarray(np.eye(3), device="reference").to_sparse()
     with pytest.raises(dt.LayoutError, match=f"^{name}: has no meaning for the layout sparse_coo"):
         called_by_the_user(f, x)
