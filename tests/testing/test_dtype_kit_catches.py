@@ -1,4 +1,4 @@
-"""The dtype kit against dtypes that lie: each must be caught, and honest ones must not be."""
+"""The dtype kit against broken dtypes: each must be caught, and honest ones must pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEEN = [name for name in lies.REFUSED if name != "others_name"]  # by an entry p
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which all of them are installed, as pip would leave them."""
+    """Return a folder in which all of them are installed, as pip would do it."""
     folder = tmp_path_factory.mktemp("dtypes")
     offered = {getattr(lies, name).entry: f"lying_dtypes:{name}"
                for name in ("honest8", *SEEN, *lies.LIES)}  # fmt: skip
@@ -40,7 +40,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_kit(site: Path, name: str, *options: str) -> tuple[int, str, dict[str, Any]]:
-    """The exit status of `dovetail test-dtype`, its output and its certificate."""
+    """Return the exit status of `dovetail test-dtype`, its output and its certificate."""
     report = site / f"{name}.json"
     report.unlink(missing_ok=True)
     command = ("dovetail.commands.cli", "test-dtype", name, "--report", str(report))
@@ -54,7 +54,7 @@ def run_kit(site: Path, name: str, *options: str) -> tuple[int, str, dict[str, A
 
 
 @pytest.mark.parametrize("name", lies.REFUSED)
-def test_a_description_that_cannot_be_right_is_refused(name: str) -> None:
+def test_invalid_description_is_rejected(name: str) -> None:
     plugin, known = getattr(lies, name), dict(BY_NAME)
     entry = Entry(plugin.entry, f"lying_dtypes:{name}", GROUP, "dovetail-lies", "1.0")
     registry = DTypeRegistry(find=lambda: [entry])
@@ -67,13 +67,13 @@ def test_a_description_that_cannot_be_right_is_refused(name: str) -> None:
     assert known == BY_NAME, "nothing of it stays"
 
 
-def test_the_kit_names_what_is_wrong_with_a_plugin(site: Path) -> None:
+def test_kit_names_the_error_of_a_plugin(site: Path) -> None:
     status, output, certificate = run_kit(site, "others_code")
     assert status == 2 and not certificate and lies.others_code.sign in output, output
 
 
 @pytest.mark.parametrize("name", [*lies.LIES, *blocks.LIES])
-def test_a_lying_dtype_is_caught(site: Path, name: str) -> None:
+def test_broken_dtype_is_caught(site: Path, name: str) -> None:
     plugin: Any = getattr(lies, name, None) or getattr(blocks, name)
     status, output, certificate = run_kit(site, name, "-x", "-k", plugin.shown_by)
     assert status == 1, output
@@ -85,7 +85,7 @@ def test_a_lying_dtype_is_caught(site: Path, name: str) -> None:
 
 @pytest.mark.parametrize("device", ["reference", *sorted({"cpu", "opencl", "cuda"} & INSTALLED)])
 @pytest.mark.parametrize("name", ["honest8", "float8_e4m3", "int4_32"])
-def test_honest_dtypes_pass(site: Path, name: str, device: str) -> None:
+def test_honest_dtype_passes(site: Path, name: str, device: str) -> None:
     sample = ("--sample", "1" if device == "cpu" and name != "honest8" else "16")
     if device == "cuda":
         pytest.importorskip("cuda.bindings")
@@ -99,6 +99,6 @@ def test_honest_dtypes_pass(site: Path, name: str, device: str) -> None:
     assert certificate["counts"].keys() == {"passed"}
 
 
-def test_a_dtype_that_is_not_there_is_an_error(site: Path) -> None:
+def test_missing_dtype_is_reported(site: Path) -> None:
     status, output, certificate = run_kit(site, "absent")
     assert status == 2 and "no plugin brings a dtype 'absent'" in output and not certificate

@@ -1,4 +1,4 @@
-"""`dovetail test-op` passes ops that are as they should be, and catches each that lies."""
+"""`dovetail test-op` passes correct ops, and catches each broken one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from dovetail.commands.cli import main
 from dovetail.testing.own_ops import CHECKS, run_checks, subject
 
-OTHERS = ("another_on_the_cpu", "gradient_by_device")  # lies that another device shows
+OTHERS = ("another_on_the_cpu", "gradient_by_device")  # ops that are wrong only on another device
 
 
 def devices(name: str = "") -> list[str]:
@@ -21,7 +21,7 @@ def devices(name: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["honest", "honest_numbers"])
-def test_honest_ops_pass(name: str) -> None:
+def test_honest_op_passes(name: str) -> None:
     found = {d.type for d in dt.devices()} & {"cpu", "opencl"}
     judge = subject(getattr(lying_ops, name), name, sorted(found))
     outcomes = list(run_checks(judge))
@@ -31,14 +31,14 @@ def test_honest_ops_pass(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", lying_ops.LIES)
-def test_a_lie_is_caught(name: str) -> None:
+def test_broken_op_is_caught(name: str) -> None:
     judge = subject(getattr(lying_ops, name), name, devices(name))
     outcomes = {o.name: o for o in run_checks(judge)}
     assert outcomes[lying_ops.LIES[name]].state == "failed"
     assert outcomes[lying_ops.LIES[name]].message
 
 
-def test_what_has_no_gradient_is_told_apart() -> None:
+def test_op_without_a_gradient_is_reported_as_such() -> None:
     op = dt.elementwise(lambda x: x > 1)
     outcomes = {o.name: o for o in run_checks(subject(op, "op", ["reference"]))}
     assert outcomes["gradient"].state == "none"
@@ -58,7 +58,7 @@ def test_examples_by_name_and_from_functions() -> None:
     assert {o.state for o in run_checks(subject(power, "power", ["reference"]))} == {"passed"}
 
 
-def test_the_command(
+def test_test_op_command_reports_each_op(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
