@@ -146,8 +146,8 @@ WAIT = {
     "test_diskcache.run_and_kill_writers",
     "test_diskcache.test_two_writers_and_a_kill_leave_whole_files",
     "test_launch.wait_for_sleepers",
-    "test_plugins.test_a_device_that_takes_long_to_open_blocks_no_other",
-    "test_plugins.test_no_kind_of_broken_plugin_harms_other_devices",
+    "test_plugins.test_slowly_opening_device_blocks_no_other",
+    "test_plugins.test_no_kind_of_broken_plugin_affects_other_devices",
     "test_launch.test_workers_may_use_every_core_after_an_affinity_limit",
     "test_launch.test_thread_that_waited_long_for_a_worker_runs_alone_for_a_while",
 }
