@@ -11,21 +11,21 @@ pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install p
 pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed")
 
 from cstyle_cases import (  # noqa: F401 - collected here again, with this module's `host`
-    test_a_reduction_of_chunks_of_chunks,
-    test_atomics,
-    test_casts_and_bitcasts,
+    test_atomics_have_the_reference_bits,
+    test_casts_and_bitcasts_have_the_reference_bits,
     test_constants_are_exact,
-    test_elementary_functions,
-    test_every_operation_on_special_values,
-    test_folds_end_once_nothing_changes,
-    test_folds_see_their_carries_before_the_step,
-    test_golden_kernels,
-    test_integer_constants_reach_their_ends,
-    test_names_that_mean_something_in_c,
-    test_nested_reductions_and_maps,
-    test_random_kernels,
-    test_reductions_of_every_length,
-    test_rounding_of_large_integers_and_of_float64,
+    test_elementary_functions_have_the_reference_bits,
+    test_every_operation_on_special_values_has_the_reference_bits,
+    test_extreme_integer_constants_are_exact,
+    test_fold_steps_read_the_previous_carries,
+    test_fold_stops_once_its_carry_is_constant,
+    test_golden_kernels_have_the_reference_bits,
+    test_nested_reductions_and_maps_have_the_reference_bits,
+    test_parameter_names_may_be_c_keywords,
+    test_random_kernels_have_the_reference_bits,
+    test_reduction_of_chunks_of_chunks_has_the_reference_bits,
+    test_reductions_of_every_length_have_the_reference_bits,
+    test_rounding_of_large_integers_and_of_float64_has_the_reference_bits,
 )
 from dovetail.extend import Backend, Kernel, Unavailable, legalize
 from dovetail_opencl import plugin
