@@ -43,7 +43,7 @@ def operands(d: DType, arity: int, nan: float) -> list[Array]:
     return [np.ascontiguousarray(c).view(host_dtype(d))[:, 0] for c in columns]
 
 
-def result(name: str, d: DType, nan: float) -> Array:
+def compute(name: str, d: DType, nan: float) -> Array:
     op = ops.TABLE[name]
     args = [dt.asarray(a, device="reference") for a in operands(d, op.arity, nan)]
     result: Array = verbs.apply(op, args).numpy()
@@ -59,7 +59,7 @@ def alike(x: Array, y: Array) -> Array:
 
 @pytest.mark.parametrize(("name", "d"), [*REAL, *PAIRS], ids=lambda v: getattr(v, "name", v))
 def test_results_do_not_depend_on_the_sign_of_nan(name: str, d: DType) -> None:
-    minus, plus = result(name, d, -np.nan), result(name, d, np.nan)
+    minus, plus = compute(name, d, -np.nan), compute(name, d, np.nan)
     wrong = np.unique(np.argwhere(~alike(minus, plus))[:, 0])[:3]
     given = operands(d, ops.TABLE[name].arity, np.nan)
     assert not wrong.size, [([a[i] for a in given], minus[i], plus[i]) for i in wrong]
