@@ -1,5 +1,4 @@
-"""Backends that lie: the reference, with one thing wrong each. The conformance kit must catch
-every one."""
+"""Broken backends: the reference, with one error each. The conformance kit must catch every one."""
 
 from __future__ import annotations
 
@@ -60,8 +59,8 @@ class Honest(ReferenceBackend):
     """The reference under another name: the kit must find nothing."""
 
     plugin: ClassVar[Plugin]
-    shown_by: ClassVar[str] = ""  # part of the kit (as for pytest -k) that is enough to find it
-    sign: ClassVar[str] = "differ"  # part of what the kit then says
+    shown_by: ClassVar[str] = ""  # part of the kit (as for pytest -k) that detects it
+    sign: ClassVar[str] = "differ"  # part of the kit's message
     gaps: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, info: DeviceInfo) -> None:
@@ -71,7 +70,7 @@ class Honest(ReferenceBackend):
         cls.plugin = Plugin(cls)
 
     def configured(self, config: Mapping[str, str]) -> None:
-        """Takes the settings that the device is opened with."""
+        """Apply the settings that the device is opened with."""
 
     def launch(
         self, program: Any, buffers: Handles, ints: Sequence[int], scalars: Numbers,
@@ -82,18 +81,18 @@ class Honest(ReferenceBackend):
     def said(
         self, buffers: Handles, ints: Sequence[int], scalars: Numbers, grid: Sequence[int]
     ) -> tuple[Handles, Sequence[int], Numbers, Sequence[int]]:
-        """What the launch is told in place of these."""
+        """Return the arguments that the launch gets in place of these."""
         return buffers, ints, scalars, grid
 
 
 Honest.plugin = Plugin(Honest)
 
 
-# --- about memory
+# --- memory
 
 
 class WrongOffset(Honest):
-    """Ignores the byte offset of every buffer but the first."""
+    """Ignore the byte offset of every buffer but the first."""
 
     shown_by = "test_layouts"
     sign = "outside of a buffer"
@@ -108,7 +107,7 @@ class WrongOffset(Honest):
 
 
 class ClearsResults(Honest):
-    """Takes what is only written for memory of its own, and clears it first."""
+    """Clear write-only buffers first, as if they shared no memory."""
 
     shown_by = "test_layouts and may_be_what_is_written"
     sign = "third 0 of some memory read, third 0 written"
@@ -126,7 +125,7 @@ class ClearsResults(Honest):
 
 
 class LeakingFree(Honest):
-    """Never gives memory back."""
+    """Never free memory."""
 
     shown_by = "test_allocator"
     sign = "still held"
@@ -138,7 +137,7 @@ class LeakingFree(Honest):
 
 
 class Unaligned(Honest):
-    """Memory at multiples of 16 bytes."""
+    """Allocate memory at multiples of 16 bytes."""
 
     shown_by = "test_allocator"
     sign = "multiple of 64"
@@ -148,7 +147,7 @@ class Unaligned(Honest):
 
 
 class ShortCopy(Honest):
-    """Copies whole groups of eight bytes only."""
+    """Copy only whole groups of eight bytes."""
 
     shown_by = "test_allocator"
 
@@ -157,7 +156,7 @@ class ShortCopy(Honest):
 
 
 class HandsOutTwice(Honest):
-    """Gives every eighth block the memory of the one before."""
+    """Give every eighth block the memory of the one before."""
 
     shown_by = "test_allocator"
 
@@ -172,11 +171,11 @@ class HandsOutTwice(Honest):
         return self.last[:nbytes]
 
 
-# --- about streams
+# --- streams
 
 
 class Late(Honest):
-    """Does work when somebody waits for it, and no sooner: honest, but for what subclasses do."""
+    """Run work at a synchronization and no sooner: honest, except for subclasses."""
 
     asynchronous = True
     dlpack_type = None
@@ -199,7 +198,7 @@ class Late(Honest):
             return len(queued)
 
     def run(self, stream: Any, until: int | None = None) -> None:
-        """Does what is queued on a stream, up to an item of that number."""
+        """Run the queued work of a stream, up to an item of that number."""
         with self.lock:
             queued = self.queues.setdefault(stream, [])
             for at in range(len(queued) if until is None else until):
@@ -243,7 +242,7 @@ class Late(Honest):
 
 
 class IgnoresEvents(Late):
-    """No stream waits for another one's event."""
+    """Ignore waits for events of other streams."""
 
     shown_by = "test_streams"
 
@@ -253,7 +252,7 @@ class IgnoresEvents(Late):
 
 
 class DropsSynchronize(Late):
-    """Says that the work of all streams is done, and has done that of one."""
+    """Report that the work of all streams is done after finishing that of one."""
 
     shown_by = "test_streams"
 
@@ -262,7 +261,7 @@ class DropsSynchronize(Late):
 
 
 class SaysDone(Late):
-    """Every event has passed, whoever asks."""
+    """Report every event as done."""
 
     shown_by = "test_streams and reused"
 
@@ -271,7 +270,7 @@ class SaysDone(Late):
 
 
 class HostDoesNotWait(Late):
-    """The host goes on at once, where it should wait for an event."""
+    """Continue on the host without waiting for an event."""
 
     shown_by = "test_streams"
     sign = "has not passed"
@@ -282,7 +281,7 @@ class HostDoesNotWait(Late):
 
 
 class CopiesAtOnce(Late):
-    """Writes to memory at once, whatever is queued on the stream and still reads it."""
+    """Write to memory immediately, although queued work of the stream still reads it."""
 
     shown_by = "test_streams and copies_in"
     sign = "before copy_in overwrote it"
@@ -292,7 +291,7 @@ class CopiesAtOnce(Late):
 
 
 class QueuesCopiesApart(Late):
-    """Only copies that are queued overtake what is queued."""
+    """Let only queued copies overtake earlier work."""
 
     shown_by = "test_streams and copies_in"
     sign = "what queue_copy_in wrote"
@@ -304,14 +303,14 @@ class QueuesCopiesApart(Late):
 
 
 class OverwritesPrograms(CopiesAtOnce):
-    """As `CopiesAtOnce`, shown by what a user would write."""
+    """As `CopiesAtOnce`, detected by a program that a user would write."""
 
     shown_by = "test_streams and used_again"
     sign = "where the memory of x was written anew"
 
 
 class CopiesOutLate(Late):
-    """What is queued to be copied out is copied when all is done."""
+    """Run queued copies to the host only when all work is done."""
 
     shown_by = "test_streams and copies_out"
     sign = "a queued copy out"
@@ -332,7 +331,7 @@ class CopiesOutLate(Late):
 
 
 class TakesNoTime(Honest):
-    """Whatever is measured took no time."""
+    """Report a duration of zero for every measurement."""
 
     shown_by = "test_streams and measure"
     sign = "took no time"
@@ -342,7 +341,7 @@ class TakesNoTime(Honest):
 
 
 class CountsMicroseconds(Honest):
-    """Measures in another unit."""
+    """Measure in another unit."""
 
     shown_by = "test_streams and measure"
     sign = "more than that"
@@ -352,20 +351,20 @@ class CountsMicroseconds(Honest):
 
 
 class DeniesItsQueue(Late):
-    """Says that work is done when `launch` returns."""
+    """Claim that work is done when `launch` returns."""
 
     asynchronous = False
     shown_by = "test_streams and says_it_waits"
     sign = "asynchronous is False"
 
 
-# --- about programs and where they run
+# --- programs and their device
 
 
 class Compiles(Honest):
-    """Has binaries: honest, but for what subclasses do."""
+    """A backend with binaries: honest, except for subclasses."""
 
-    options = "all"  # what the compiler was told
+    options = "all"  # the compiler's options
 
     def compile(self, kernel: Kernel) -> Program:
         program = super().compile(kernel)
@@ -374,7 +373,7 @@ class Compiles(Honest):
 
 
 class RefusesItsBinaries(Compiles):
-    """Cannot load what another process has compiled; in its own it can."""
+    """Fail to load binaries that another process has compiled."""
 
     shown_by = "test_lifecycle and another_process"
     sign = "nothing is ever cached"
@@ -395,7 +394,7 @@ class RefusesItsBinaries(Compiles):
 
 
 class RefusesEveryBinary(Compiles):
-    """Cannot load at all."""
+    """Fail to load every binary."""
 
     shown_by = "test_lifecycle and loaded_again"
     sign = "this is no path"
@@ -405,7 +404,7 @@ class RefusesEveryBinary(Compiles):
 
 
 class ForgetsASetting(Compiles):
-    """Compiles otherwise at another level, of which its fingerprint says nothing."""
+    """Compile differently at another level that is not part of the fingerprint."""
 
     shown_by = "test_lifecycle and settings"
     sign = "opt_level=0"
@@ -415,7 +414,7 @@ class ForgetsASetting(Compiles):
 
 
 class TakesNoStream(Honest):
-    """Cannot be told on which stream to copy."""
+    """Ignore the stream of a copy."""
 
     shown_by = "test_lifecycle and methods"
     sign = "is how the core calls it"
@@ -425,7 +424,7 @@ class TakesNoStream(Honest):
 
 
 class StaleBinary(Honest):
-    """Knows its programs by the names of their kernels."""
+    """Identify programs by the names of their kernels."""
 
     shown_by = "test_lifecycle"
     sign = "wrong binary"
@@ -444,7 +443,7 @@ class StaleBinary(Honest):
 
 
 class WorksElsewhere(Honest):
-    """Has everything done by another device, and copies the results."""
+    """Run everything on another device, and copy the results."""
 
     shown_by = "test_layouts"
     sign = "done on reference"
@@ -464,11 +463,11 @@ class WorksElsewhere(Honest):
             other.backend.copy_out(memoryview(mine), p.handle, p.offset)
 
 
-# --- about launches
+# --- launches
 
 
 class IgnoredStride(Honest):
-    """Takes the last integer argument for 1, where there are more than three."""
+    """Treat the last integer argument as 1 if there are more than three."""
 
     shown_by = "test_layouts"
 
@@ -477,7 +476,7 @@ class IgnoredStride(Honest):
 
 
 class DropsTheLast(Honest):
-    """Leaves out the last point of a row longer than 32, as a wrong vector remainder would."""
+    """Skip the last point of a row longer than 32, as a wrong vector remainder would."""
 
     shown_by = "test_scalar_ops and add-float32"
 
@@ -487,7 +486,7 @@ class DropsTheLast(Honest):
 
 
 class CoarseScalars(Honest):
-    """Rounds float arguments to half precision."""
+    """Round float arguments to half precision."""
 
     shown_by = "test_scalar_ops and scalars"
     sign = "buffer out"
@@ -499,7 +498,7 @@ class CoarseScalars(Honest):
 
 
 class TypedScalars(Honest):
-    """Takes the bits of whole numbers for those of floats, as a union would."""
+    """Read the bits of integer arguments as floats, as a union would."""
 
     shown_by = "test_scalar_ops and whole_numbers"
     sign = "buffer out"
@@ -516,7 +515,7 @@ class TypedScalars(Honest):
 
 
 class NarrowIntegers(Honest):
-    """Passes integers of 32 bits."""
+    """Pass integers as 32 bits."""
 
     shown_by = "test_layouts and 64_bits"
 
@@ -524,11 +523,11 @@ class NarrowIntegers(Honest):
         return buffers, [(n + (1 << 31)) % (1 << 32) - (1 << 31) for n in ints], scalars, grid
 
 
-# --- about arithmetic
+# --- arithmetic
 
 
 class ChangedProgram(ReferenceProgram):
-    """Shows one kernel and runs another."""
+    """Show one kernel and run another."""
 
     def __init__(self, kernel: Kernel, runs: Kernel) -> None:
         super().__init__(kernel)
@@ -536,7 +535,7 @@ class ChangedProgram(ReferenceProgram):
 
 
 class Changed(Honest):
-    """Compiles something else than what it was given."""
+    """Compile a modified kernel."""
 
     def compile(self, kernel: Kernel) -> Program:
         return ChangedProgram(kernel, self.changed(kernel))
@@ -551,12 +550,12 @@ class Changed(Honest):
         return rewrite(kernel, self.rule)
 
     def rule(self, v: Value, args: tuple[Value, ...]) -> Value | None:
-        """What takes the place of `v`; None: itself."""
+        """Return the replacement of `v`, or None to keep it."""
         return None
 
 
 class FlushesDenormals(Changed):
-    """float32 products that are denormal become zero."""
+    """Flush denormal float32 products to zero."""
 
     shown_by = "test_scalar_ops and mul-float32"
 
@@ -568,7 +567,7 @@ class FlushesDenormals(Changed):
 
 
 class WrongRounding(Changed):
-    """Casts float64 to float32 towards zero."""
+    """Cast float64 to float32 towards zero."""
 
     shown_by = "test_scalar_ops and test_cast"
 
@@ -582,7 +581,7 @@ class WrongRounding(Changed):
 
 
 class UnfusedFma(Changed):
-    """Rounds twice."""
+    """Round an fma twice."""
 
     shown_by = "test_scalar_ops and fma"
 
@@ -591,7 +590,7 @@ class UnfusedFma(Changed):
 
 
 class Contracts(Changed):
-    """Makes a product and a sum into one operation, as a compiler does unless told otherwise."""
+    """Contract a product and a sum into one operation, as a compiler does by default."""
 
     shown_by = "test_scalar_ops and contracted"
 
@@ -602,7 +601,7 @@ class Contracts(Changed):
 
 
 class Reassociates(Changed):
-    """(x + y) + z becomes x + (y + z)."""
+    """Turn (x + y) + z into x + (y + z)."""
 
     shown_by = "test_scalar_ops and reassociated"
 
@@ -614,7 +613,7 @@ class Reassociates(Changed):
 
 
 class DividesByTheReciprocal(Changed):
-    """x / y is x * (1 / y), as fast-math has it."""
+    """Compute x / y as x * (1 / y), as fast-math does."""
 
     shown_by = "test_scalar_ops and div-float32"
 
@@ -625,7 +624,7 @@ class DividesByTheReciprocal(Changed):
 
 
 class LosesTheSignOfZero(Changed):
-    """-x is 0 - x."""
+    """Compute -x as 0 - x."""
 
     shown_by = "test_scalar_ops and neg-float"
 
@@ -636,7 +635,7 @@ class LosesTheSignOfZero(Changed):
 
 
 class TruncatesHalves(Changed):
-    """Casts float32 to float16 towards zero."""
+    """Cast float32 to float16 towards zero."""
 
     shown_by = "test_scalar_ops and nearest_half"
 
@@ -650,7 +649,7 @@ class TruncatesHalves(Changed):
 
 
 class MaskedLoadsGiveOnes(Changed):
-    """Where no memory is to be touched, a load gives one."""
+    """Return one from a masked load."""
 
     shown_by = "test_scalar_ops and predicated"
 
@@ -661,7 +660,7 @@ class MaskedLoadsGiveOnes(Changed):
 
 
 class NansLose(Changed):
-    """The largest of some numbers and a NaN is a number, as fmax has it."""
+    """Ignore NaN in a maximum, as fmax does."""
 
     shown_by = "test_reductions and special"
 
@@ -677,7 +676,7 @@ class NansLose(Changed):
 
 
 class WrongOrder(Changed):
-    """Adds floats up one after the other."""
+    """Add floats sequentially."""
 
     shown_by = "test_reductions"
 
@@ -698,7 +697,7 @@ def _make_sequential(loop: Loop) -> None:
 
 
 class ShuffledSequence(Honest):
-    """Does the launches of a sequence in another order."""
+    """Run the launches of a sequence in another order."""
 
     shown_by = "test_streams and sequence"
 
@@ -712,11 +711,11 @@ class ShuffledSequence(Honest):
         return replay
 
 
-# --- about gaps
+# --- gaps
 
 
 class DeclaresItsGap(UnfusedFma):
-    """Cannot do fused multiply-add, and says so."""
+    """Lack fused multiply-add, and declare it."""
 
     gaps: ClassVar[Mapping[str, str]] = {
         "scalar_ops.arithmetic.fma-*": "rounds twice",
@@ -725,19 +724,19 @@ class DeclaresItsGap(UnfusedFma):
 
 
 class BoastsOfAGap(Honest):
-    """Declares a gap that is none."""
+    """Declare a gap that does not exist."""
 
     gaps: ClassVar[Mapping[str, str]] = {"streams.*": "no streams"}
 
 
 class MisspellsItsGap(UnfusedFma):
-    """Declares a gap in a case that does not exist."""
+    """Declare a gap for a case that does not exist."""
 
     gaps: ClassVar[Mapping[str, str]] = {"scalar_ops.fused_multiply_add": "rounds twice"}
 
 
 class ListsItsGaps(Honest):
-    """Declares its gaps as a list."""
+    """Declare gaps as a list."""
 
     gaps: ClassVar[Any] = ["streams.*"]
 
@@ -748,7 +747,7 @@ LIES = (
     TruncatesHalves, WrongOrder, ShuffledSequence, CopiesAtOnce, OverwritesPrograms,
     DeniesItsQueue, TakesNoTime, RefusesItsBinaries, ForgetsASetting, TypedScalars, ClearsResults,
 )  # fmt: skip
-MORE_LIES = (  # of the same kinds
+MORE_LIES = (  # with the same dtypes
     Unaligned, ShortCopy, HostDoesNotWait, CoarseScalars, NarrowIntegers, WrongRounding,
     Reassociates, DividesByTheReciprocal, LosesTheSignOfZero, MaskedLoadsGiveOnes, NansLose,
     QueuesCopiesApart, CopiesOutLate, CountsMicroseconds, RefusesEveryBinary, TakesNoStream,

@@ -1,4 +1,4 @@
-"""Blocks that are those of examples/int4 with one thing wrong each: the dtype kit must see it."""
+"""Broken variants of the blocks of examples/int4: the dtype kit must catch each."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def packed(
 
 
 def over_rows(blocks: dt.Tensor) -> tuple[dt.Tensor, dt.Tensor]:
-    """One scale for all blocks of a row."""
+    """Use one scale for all blocks of a row."""
     size = dt.max(dt.abs(blocks), axis=(-2, -1), keepdims=True)
     return packed(blocks, size=dt.broadcast_to(size, (*blocks.shape[:-1], 1)))
 

@@ -1,5 +1,7 @@
-"""A small honest dtype, and dtypes that are it with one thing wrong each. Each must be caught: by
-the registry where the description cannot be right, else by the dtype kit."""
+"""A small honest dtype, and variants with one error each.
+
+Each must be caught: by the registry if the description is invalid, otherwise by the dtype kit.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ from dovetail.extend import (
 
 
 def encode(x: Value) -> Value:
-    """float8_e5m2: two bits of fraction, as float16 without its lower byte."""
+    """Encode float8_e5m2: two bits of fraction, as float16 without its lower byte."""
     bits = bitcast(x, uint32)
     size = bits & 0x7FFFFFFF
     normal = ((size + ((size >> 21) & 1) + 0xFFFFF) >> 21) - (112 << 2)
@@ -52,11 +54,12 @@ HONEST = DTypeInfo(
 
 
 class Plugin:
-    """A plugin that offers one dtype, under the name of its info unless `entry` says another."""
+    """A plugin that offers one dtype, under the name of its info unless `entry` is another."""
 
     def __init__(self, info: Any, entry: str = "", shown_by: str = "", sign: str = "") -> None:
         self.info, self.entry = info, entry or info.name
-        self.shown_by, self.sign = shown_by, sign  # part of the kit that shows it, what that says
+        # part of the kit that detects it, and a part of its message
+        self.shown_by, self.sign = shown_by, sign
 
     @hookimpl
     def dovetail_dtype_info(self) -> Any:
@@ -75,7 +78,8 @@ def raises(x: Value) -> Value:
     raise ZeroDivisionError("in encode")
 
 
-# --- seen when it is loaded -----------------------------------------------------------------------
+# --- detected when it is loaded
+# ---------------------------------------------------------------------
 
 others_name = lie("float16", sign="a dtype of dovetail's own")
 others_code = lie("others_code", code="f16", sign="'f16' is what dovetail.float16 is called")
@@ -105,7 +109,7 @@ REFUSED = (
     "others_name", "others_bits", "others_file",
 )  # fmt: skip
 
-# --- seen by the kit ------------------------------------------------------------------------------
+# --- detected by the kit --------------------------------------------------------------------------
 
 
 def _bits(x: Value) -> Value:
@@ -113,27 +117,27 @@ def _bits(x: Value) -> Value:
 
 
 def truncated(x: Value) -> Value:
-    """Towards zero."""
+    """Round towards zero."""
     bits = _bits(x)
     cut = bits & 0xFFE00000
     return encode(choose(ne(x, x), x, bitcast(cut, float32)))
 
 
 def ties_away(x: Value) -> Value:
-    """Half way goes to the larger."""
+    """Round ties to the larger."""
     bits = _bits(x)
     tie = ne(bits & 0x1FFFFF, 0x100000)
     return encode(choose(tie, x, bitcast(bits + 1, float32)))
 
 
 def flushed(x: Value) -> Value:
-    """Denormals are zero."""
+    """Flush denormals to zero."""
     size = _bits(x) & 0x7FFFFFFF
     return encode(choose(size < 0x38800000, x * 0.0, x))
 
 
 def saturated(x: Value) -> Value:
-    """Too large numbers are the largest, and so is infinity."""
+    """Map too large numbers and infinity to the largest number."""
     code = encode(x)
     size = code & 0x7F
     return choose(size < 0x7C, code, choose(ne(x, x), code, (code & 0x80) | 0x7B))
@@ -162,7 +166,7 @@ def nothing(bits: Value) -> Value:
 
 
 def sloppy(bits: Value) -> Value:
-    """One is a little more."""
+    """Decode one as slightly more."""
     return choose(ne(bits, 0x3C), decode(bits), const(1.0000001, float32))
 
 
@@ -171,7 +175,7 @@ def descending(bits: Value) -> Value:
 
 
 def unsigned(bits: Value) -> Value:
-    """The sign is read from the other end."""
+    """Read the sign from the other end."""
     return decode((bits >> 1) | ((bits & 1) << 7))
 
 

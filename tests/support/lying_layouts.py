@@ -1,5 +1,4 @@
-"""A small honest layout, and layouts that are it with one thing wrong each. The layout kit must
-catch every one."""
+"""A small honest layout, and variants with one error each. The layout kit must catch every one."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ BINARY = (
     " logical_xor bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift atan2"
     " hypot copysign nextafter gcd heaviside lcm ldexp xlogy"
 )
-OF_ZEROS = (  # these give something else than 0
+OF_ZEROS = (  # these map zero to another number
     "acos acosh cos cosh digamma erfc exp exp2 gamma i0 isfinite lgamma log log10 log2 logical_not"
     " logit ndtr ndtri reciprocal rsqrt sigmoid sinc"
 )
@@ -62,13 +61,13 @@ GAPS = {
 
 
 class Diagonal(LayoutTensor):
-    """A square matrix with nothing off its diagonal, which alone is stored."""
+    """A square diagonal matrix that stores its diagonal."""
 
     __slots__ = ("values",)
 
     plugin: ClassVar[Plugin]
-    shown_by: ClassVar[str] = ""  # part of the kit (as for pytest -k) that is enough to find it
-    sign: ClassVar[str] = "differ"  # part of what the kit then says
+    shown_by: ClassVar[str] = ""  # part of the kit (as for pytest -k) that detects it
+    sign: ClassVar[str] = "differ"  # part of the kit's message
     gaps: ClassVar[Mapping[str, str]] = {}
     layout = Layout("diagonal")
     values: dt.Tensor
@@ -95,7 +94,7 @@ class Diagonal(LayoutTensor):
 
     @classmethod
     def from_dense(cls, x: dt.Tensor) -> Any:
-        """The diagonal of a matrix that has zeros everywhere else."""
+        """Return the diagonal of a matrix with zeros elsewhere."""
         if x.ndim != 2 or x.shape[0] != x.shape[1]:
             raise dt.LayoutError(f"from_dense: {cls.layout.name} holds square matrices")
         outside = dt.where(dt.eye(x.shape[0], device=x.device) > 0, dt.zeros_like(x), x) != 0
@@ -110,7 +109,7 @@ class Diagonal(LayoutTensor):
             "matmul": cls.multiplied, "to_device": cls.moved, "to_dense": cls.dense,
         }  # fmt: skip
 
-    # --- what each verb means
+    # --- rules of the verbs
 
     @classmethod
     def applied(cls, op: Op, args: Sequence[Any], attrs: Any) -> Any:
@@ -171,11 +170,11 @@ Diagonal.plugin = Plugin(Diagonal)
 Diagonal.rules = Diagonal.verbs()
 
 
-# --- lies
+# --- broken variants
 
 
 class WrongDtype(Diagonal):
-    """Comparisons are numbers."""
+    """Return numbers from comparisons."""
 
     shown_by = "layout_apply and greater"
     sign = "not dovetail.bool"
@@ -187,7 +186,7 @@ class WrongDtype(Diagonal):
 
 
 class DropsAValue(Diagonal):
-    """Loses the last element on the way back."""
+    """Lose the last element in the conversion to dense."""
 
     shown_by = "layout_construction and round_trip"
 
@@ -200,7 +199,7 @@ class DropsAValue(Diagonal):
 
 
 class IgnoresAnAxis(Diagonal):
-    """Reduces over the first axis, whichever was meant."""
+    """Reduce over the first axis, whichever was requested."""
 
     shown_by = "layout_reduce and sum-float32"
     sign = "shape"
@@ -211,7 +210,7 @@ class IgnoresAnAxis(Diagonal):
 
 
 class WorksElsewhere(Diagonal):
-    """Has its products made on another device."""
+    """Run products on another device."""
 
     shown_by = "layout_apply and multiply-float32"
     sign = "done on"
@@ -228,7 +227,7 @@ class WorksElsewhere(Diagonal):
 
 
 class ReturnsDense(Diagonal):
-    """Gives a strided sum where it says that its ops keep the layout."""
+    """Return a strided sum although its ops keep the layout."""
 
     shown_by = "layout_apply and add-float32"
     sign = "of layout strided"
@@ -240,7 +239,7 @@ class ReturnsDense(Diagonal):
 
 
 class SharesMemory(Diagonal):
-    """Is a view of the matrix that it was made of."""
+    """Share memory with the source matrix."""
 
     shown_by = "layout_rules and writes"
     sign = "operands written"
@@ -252,7 +251,7 @@ class SharesMemory(Diagonal):
 
 
 class WrongGradient(Diagonal):
-    """Lets no gradient through a product of two."""
+    """Drop the gradient of a product of two."""
 
     shown_by = "layout_gradients and two"
 
@@ -264,7 +263,7 @@ class WrongGradient(Diagonal):
 
 
 class BoastsOfAGap(Diagonal):
-    """Declares that it has no negative, and has one."""
+    """Declare that it has no negative, and have one."""
 
     shown_by = "layout_apply and of_layouts and negative"
     sign = "XPASS(strict)"
@@ -272,7 +271,7 @@ class BoastsOfAGap(Diagonal):
 
 
 class NamesNothing(Diagonal):
-    """Refuses without saying what, or what to do."""
+    """Raise an error without a name or a remedy."""
 
     shown_by = "layout_apply and of_layouts and cos-float32"
     sign = "does not begin with cos"
@@ -283,7 +282,7 @@ class NamesNothing(Diagonal):
 
 
 class Leaks(Diagonal):
-    """Keeps every result."""
+    """Keep every result alive."""
 
     shown_by = "layout_rules and memory"
     sign = "live blocks"
@@ -297,7 +296,7 @@ class Leaks(Diagonal):
 
 
 class WritesInPlace(Diagonal):
-    """`x.to_dense()` is what it keeps."""
+    """Return its own memory from `x.to_dense()`."""
 
     shown_by = "layout_rules and writes"
     sign = "what it gave was written"

@@ -1,4 +1,4 @@
-"""Ops of users that are wrong in one way each: `dovetail test-op` must see every one of them."""
+"""User ops with one error each: `dovetail test-op` must detect every one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _calls = count()
 
 
 def op(function: Any = None, /, *, gradient: Any = None, examples: Any = ONE) -> Any:
-    """A custom op."""
+    """Return a custom op."""
     if function is None:
         return lambda f: op(f, gradient=gradient, examples=examples)
     return dt.custom_op("lying", function, gradient=gradient, examples=examples)
@@ -58,7 +58,7 @@ def rough_in_float32(x: Any) -> Any:
 
 @op
 def blind_to_strides(x: Any) -> Any:
-    """Reads memory from the first element on, whatever the strides."""
+    """Read memory from the first element on, ignoring strides."""
     flat = dt.as_strided(x, x.shape, tuple(np.cumprod((1, *x.shape[:0:-1]))[::-1].tolist()))
     return flat * 2
 
@@ -115,11 +115,11 @@ def wrong_gradient_of_numbers(x: Any) -> Any:
 
 @op
 def out_of_nothing(x: Any) -> Any:
-    """Fails where the values are another's."""
+    """Fail for other values than the first."""
     return dt.take(x, dt.asarray([99], device=x.device), axis=0)
 
 
-# The checks of which each has to fail one.
+# The check that each must fail.
 LIES = {
     "another_each_time": "values", "writes_its_operand": "values", "no_tensor": "values",
     "always_float32": "dtypes", "rough_in_float32": "dtypes", "blind_to_strides": "layouts",
