@@ -1,5 +1,4 @@
-"""How processes end: children of a fork where a device was open, and finalisers that compute while
-Python ends."""
+"""Process exit: forked children with an open device, and finalizers that compute during exit."""
 
 from __future__ import annotations
 
@@ -76,7 +75,7 @@ NEEDS_FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system doe
 @NEEDS_FORK
 @pytest.mark.parametrize("leave", ["held", "released"])
 @pytest.mark.parametrize("name", ["cpu", "opencl"])
-def test_children_of_a_fork_end(name: str, leave: str) -> None:
+def test_forked_children_exit(name: str, leave: str) -> None:
     fork(name, 8, leave)
 
 
@@ -85,7 +84,7 @@ def test_children_of_a_fork_end(name: str, leave: str) -> None:
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("leave", ["held", "released"])
 @pytest.mark.parametrize("name", ["cpu", "opencl"])
-def test_two_hundred_children_of_a_fork_end(name: str, leave: str) -> None:
+def test_two_hundred_forked_children_exit(name: str, leave: str) -> None:
     fork(name, 200, leave)
 
 
@@ -127,8 +126,10 @@ c.c, c.late = c, Late(2)
 @pytest.mark.parametrize(
     ("name", "what"), [("reference", "any"), ("cpu", "any"), ("opencl", "known")]
 )
-def test_a_finaliser_may_compute_while_python_ends(name: str, what: str, tmp_path: Path) -> None:
-    """Where pyopencl builds a program it imports: there only what was built before can run."""
+def test_finalizer_may_compute_during_interpreter_exit(
+    name: str, what: str, tmp_path: Path
+) -> None:
+    """pyopencl imports modules to build a program, so only earlier builds can run there."""
     pytest.importorskip(PACKAGES[name])
     done = subprocess.run(
         [sys.executable, "-c", LATE, name, what],
@@ -175,8 +176,8 @@ for k in (swapped, chosen):
 """
 
 
-def test_memory_that_ends_with_the_process_says_nothing(tmp_path: Path) -> None:
-    """What it is given back to may be gone by then."""
+def test_memory_freed_at_exit_prints_nothing(tmp_path: Path) -> None:
+    """Its allocator may be gone by then."""
     program = tmp_path / "program.py"
     program.write_text(KERNELS_LAST)
     names = [name for name in PACKAGES if name in INSTALLED]
