@@ -89,7 +89,7 @@ def count_pixels(pixels: np.ndarray[Any, Any], colour: tuple[int, int, int]) -> 
 
 
 @pytest.mark.filterwarnings("default")  # part of the notebook's own page, not of dovetail
-def test_notebook_page_has_the_expected_size(page: Page, tmp_path: Path) -> None:
+def test_notebook_page_shows_every_cell(page: Page, tmp_path: Path) -> None:
     picture = tmp_path / "notebook.png"
     page.screenshot(path=picture, full_page=True)
     height, width = np.asarray(image_files.open(picture)).shape[:2]

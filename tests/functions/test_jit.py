@@ -281,7 +281,7 @@ def test_function_that_rebinds_its_closure_runs_uncaptured(device: dt.Device) ->
     assert captured.captures == 0
 
 
-def test_state_created_by_the_first_call_causes_no_error(device: dt.Device) -> None:
+def test_state_created_by_the_first_call_is_updated_by_later_calls(device: dt.Device) -> None:
     class Momentum:
         def __init__(self) -> None:
             self.state: dict[str, dt.Tensor] = {}

@@ -131,7 +131,7 @@ def test_fill_diagonal_writes_in_place() -> None:
     [{}, {"num": 7, "endpoint": False}, {"num": 1}, {"num": 0}, {"num": 4, "axis": -1},
      {"num": 9, "dtype": "int32"}, {"num": 5, "dtype": "float32"}],
 )  # fmt: skip
-def test_linspace_and_others_accept_tensor_ends(device: dt.Device, options: dict[str, Any]) -> None:
+def test_linspace_accepts_tensor_ends(device: dt.Device, options: dict[str, Any]) -> None:
     a, b = np.asarray([[1.0, -2.0, 5.0]]), np.asarray([[2.0], [7.5]])
     x, y = dt.asarray(a), dt.asarray(b)
     cases = [((x, y), (a, b)), ((x, 3), (a, 3)), ((-1, y), (-1, b)), ((x[0, 0], b), (a[0, 0], b))]

@@ -178,7 +178,7 @@ def test_factors_without_a_gradient_raise_in_backward(device: dt.Device) -> None
         linalg.qr(x, mode="complete").Q.sum().backward()
 
 
-def test_equal_eigenvalues_have_finite_gradients_if_they_exist(device: dt.Device) -> None:
+def test_sum_of_equal_eigenvalues_has_its_gradient(device: dt.Device) -> None:
     x = dt.eye(3, dtype=dt.float64).requires_grad_()
     linalg.eigvalsh(x).sum().backward()
     assert x.grad is not None

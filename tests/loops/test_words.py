@@ -233,7 +233,7 @@ def test_bitcasts_of_float64_keep_bits() -> None:
 # --- memory, numbers, loops
 
 
-def test_word_order_in_memory_is_little_endian() -> None:
+def test_words_in_memory_equal_the_64_bit_number() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", int64, "r"), b.buffer("out", int64, "rw")
     i, c = b.axis(b.int("n")), b.scalar("c", int64)

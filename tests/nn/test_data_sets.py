@@ -24,7 +24,7 @@ def test_tensor_dataset_pairs_rows(device: dt.Device) -> None:
         data.TensorDataset(np.zeros(3))  # type: ignore[arg-type]
 
 
-def test_concat_and_other_composed_datasets() -> None:
+def test_concat_subset_and_stack_datasets() -> None:
     both = data.ConcatDataset([range(3), range(10, 12)])
     assert [both[i] for i in range(5)] == [0, 1, 2, 10, 11] and both[-1] == 11
     with pytest.raises(dt.IndexOutOfRange, match="item 5 of 5"):

@@ -80,7 +80,7 @@ def test_gamma_cdf_equals_scipy(device: dt.Device, d: str) -> None:
     assert D.Gamma(dt.ones(3, dtype=getattr(dt, d)), 1.0).cdf(ends).tolist()[::2] == [0.0, 1.0]
 
 
-def test_gradient_of_the_cdf_equals_the_density(device: dt.Device) -> None:
+def test_gradients_of_the_cdf_equal_differences(device: dt.Device) -> None:
     a = dt.asarray([0.3, 2.0, 9.0], dtype=dt.float64).requires_grad_()
     x = dt.asarray([0.2, 3.0, 7.0], dtype=dt.float64).requires_grad_()
     ga, gx = dt.autograd.grad(D.Gamma(a, 1.0).cdf(x).sum(), [a, x])
@@ -137,7 +137,7 @@ def test_gradient_of_an_expectation_by_samples() -> None:
             np.testing.assert_allclose(h.numpy(), w.numpy(), rtol=0.25, atol=0.03)
 
 
-def test_dirichlet_gradients_sum_to_zero() -> None:
+def test_dirichlet_sample_gradients_equal_the_exact_ones() -> None:
     a = dt.asarray([[0.4, 1.0, 3.0], [2.0, 0.2, 0.7]], dtype=dt.float64).requires_grad_()
     p = D.Dirichlet(a)
     x = p.rsample((5000,), generator=dt.random.default_rng(3))

@@ -106,12 +106,14 @@ WRONG_NAMES: list[tuple[str, Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("method", "args", "kind", "said"), WRONG_NAMES)
-def test_what_it_refuses(method: str, args: Any, kind: type[Exception], said: str) -> None:
+def test_methods_with_invalid_arguments_raise(
+    method: str, args: Any, kind: type[Exception], said: str
+) -> None:
     with pytest.raises(kind, match=said):
         getattr(Layer(), method)(*args)
 
 
-def test_methods_with_invalid_arguments_raise() -> None:
+def test_use_before_init_and_missing_forward_raise() -> None:
     with pytest.raises(AttributeError, match=r"before super\(\).__init__\(\)"):
         Early()
     with pytest.raises(NotImplementedError, match="Module has no forward"):

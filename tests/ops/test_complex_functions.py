@@ -245,7 +245,7 @@ def test_powers_are_close_to_numpy(device: dt.Device) -> None:
     assert np.allclose((2**z).numpy(), 2 ** z.numpy(), rtol=1e-14)
 
 
-def test_signs_have_absolute_value_one(device: dt.Device) -> None:
+def test_sign_divides_by_the_absolute_value(device: dt.Device) -> None:
     z = np.array([3 + 4j, 0, 3e38 + 3e38j, 1e-45j, -2, complex(INF, 1)], "c8")
     got = dt.sign(dt.asarray(z)).numpy()
     assert np.allclose(got, [0.6 + 0.8j, 0, (1 + 1j) / np.sqrt(2), 1j, -1, 1], rtol=1e-6)

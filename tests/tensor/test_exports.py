@@ -128,7 +128,7 @@ def test_in_place_write_with_a_viewed_operand_runs_immediately(viewed: Given) ->
     assert y.tolist() == [0, 2, 8, 18]
 
 
-def test_graphs_without_exports_are_not_searched_again(device: dt.Device) -> None:
+def test_large_graphs_next_to_an_export_read_old_values(device: dt.Device) -> None:
     x, others = pending_tensor(), [pending_tensor() + i for i in range(300)]
     a = x.numpy()
     y = dt.stack(others).sum(axis=0) + x
