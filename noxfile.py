@@ -28,7 +28,7 @@ WHOLE = bool(os.environ.get("WHOLE"))
 CERTIFICATES = Path(os.environ.get("CERTIFICATES") or "certificates").resolve()
 PACKAGES = [f"dovetail{name}" for name in ("", "_cpu_llvm", "_opencl", "_cuda")]
 COMPILED = (
-    "capture", "engine", "fusion", "graph", "jit", "loops", "memory", "plugins", "sparse", "tensor",
+    "capture", "engine", "fusion", "graph", "jit", "ir", "memory", "plugins", "sparse", "tensor",
     "backends/cpu_llvm/test_launch.py", "backends/cpu_llvm/test_command_list.py",
 )  # fmt: skip
 # Tests of programs and of files alone, which a second build does not change.
@@ -54,8 +54,8 @@ KIT_LIMIT = ("timeout", "-k", "30", "1200") if shutil.which("timeout") else ()
 def run_tests(session: nox.Session, *options: str, **environment: str) -> None:
     """Run pytest. What hangs inside a driver, where no signal arrives, ends with all stacks.
 
-    Intel's OpenCL compiler may wait for itself (ARCHITECTURE.md, OpenCL). Tests that hung are run
-    once more, alone; any other failure is a failure.
+    Intel's OpenCL compiler may wait for itself (docs/internals/backends.md). Tests that hung are
+    run once more, alone; any other failure is a failure.
     """
     whole = ("--part", "1") if WHOLE else ()
     command = [sys.executable, "-m", "pytest", *whole, *options, *HANG_OPTIONS]

@@ -165,7 +165,7 @@ def test_error_of_user_code_is_unchanged() -> None:
 def test_internal_error_is_not_reported_as_a_wrong_argument(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dovetail.nn.functional.along_axis.axis_of", len)
+    monkeypatch.setattr("dovetail.nn.functional.softmax_functions.axis_of", len)
     with pytest.raises(TypeError, match="len"):
         F.softmax(X, 1)
 

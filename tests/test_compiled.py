@@ -71,7 +71,7 @@ def test_every_typed_module_is_compiled() -> None:
     # loaded on first access
     late = ("capture.jit", "frontend.elementwise_op", "frontend.loop_kernel")
     code = f"import {', '.join(f'dovetail.{n}' for n in late)}; dovetail.Tensor"
-    code += "; print(*dovetail.compiled.modules())"
+    code += "; print(*dovetail.build_info.modules())"
     found = {*" ".join(ran(False, code)).split()}
     assert found == {*TYPED}
 

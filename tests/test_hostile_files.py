@@ -23,7 +23,7 @@ from dovetail import memory
 from dovetail.backend import diskcache
 from dovetail.commands.memory_report import main as memory_command
 from dovetail.errors import ArgumentError, DovetailError
-from dovetail.loops.parser import parse_kernel
+from dovetail.ir.parser import parse_kernel
 from dovetail.memory.tracing import snapshot
 from dovetail.memory.tracing.replay import read, replay, steps_of, write
 from dovetail.memory.tracing.snapshot import check

@@ -110,36 +110,36 @@ def room(name: str) -> str:
 # The contract, from the bottom up: a package may import top-level modules, and these packages.
 MAY_IMPORT = {
     "compat": "",
-    "loops": "",
+    "ir": "",
     "graph": "",
-    "ops": "loops",
-    "backend": "loops",
-    "fusion": "loops graph ops backend",
+    "ops": "ir",
+    "backend": "ir",
+    "fusion": "ir graph ops backend",
     "memory": "backend",
-    "plugins": "loops backend memory",
-    "engine": "loops graph ops backend fusion memory plugins",
+    "plugins": "ir backend memory",
+    "engine": "ir graph ops backend fusion memory plugins",
     "tensor": "graph ops backend memory plugins engine",
-    "functions": "loops graph ops backend memory plugins engine tensor",
-    "capture": "loops graph ops backend fusion memory plugins engine tensor functions",
+    "functions": "ir graph ops backend memory plugins engine tensor",
+    "capture": "ir graph ops backend fusion memory plugins engine tensor functions",
     "insight": "graph fusion memory plugins engine tensor capture",
     "autograd": "graph ops fusion engine memory tensor functions",
     "func": "graph ops backend engine memory tensor functions capture autograd",
-    "linalg": "loops ops engine tensor functions capture autograd",
-    "fft": "loops graph ops engine tensor functions autograd",
+    "linalg": "ir ops engine tensor functions capture autograd",
+    "fft": "ir graph ops engine tensor functions autograd",
     "frontend": (
-        "loops graph ops backend fusion memory plugins engine capture insight tensor functions "
+        "ir graph ops backend fusion memory plugins engine capture insight tensor functions "
         "autograd"
     ),
-    "commands": "loops backend memory plugins engine tensor",
+    "commands": "ir backend memory plugins engine tensor",
     "testing": (
-        "loops graph ops backend fusion memory plugins engine tensor functions capture autograd "
+        "ir graph ops backend fusion memory plugins engine tensor functions capture autograd "
         "frontend"
     ),
 }
 GROUND = {
-    "arguments", "callbacks", "command_line", "compat", "compiled", "device_class", "dtypes",
-    "environment", "errors", "forks", "freelists", "late", "layout", "locks", "memo",
-    "recent", "records", "settings", "weak_identity_map",
+    "argument_checks", "build_info", "callbacks", "command_line", "compat", "device_class",
+    "dtypes", "environment", "errors", "forks", "identity_cache", "layout", "lazy_import", "locks",
+    "lru_cache", "object_pool", "records", "settings", "weak_identity_map",
 }  # fmt: skip
 # these import everything they offer or connect
 DOORS = {"__init__", "__main__", "extend", "wiring"}
@@ -172,14 +172,14 @@ GRAPH = {name: arrows(tree, name) for name, tree in MODULES.items()}
 # Imports for type checkers only, against the contract. Slots of `callbacks` are typed
 # by their contents; a device, a storage and an expression hold objects of higher layers.
 UPWARD_TYPES = {
-    "autograd": "func.at_points func.derivatives",  # `dt.autograd` has functions of `dt.func`
+    "autograd": "func.derivatives func.point_derivatives",  # `dt.autograd` re-exports some
     "backend.faults": "memory.tracing.stacktrace",
     "callbacks": (
-        "backend.interface engine.recording graph.expr loops.builder memory.storage plugins.opened "
-        "tensor.tensor"
+        "backend.interface engine.tracer_api graph.expr ir.builder memory.storage "
+        "plugins.device_handle tensor.tensor"
     ),
-    "device_class": "plugins.opened",
-    "engine.recording": "tensor.tensor",
+    "device_class": "plugins.device_handle",
+    "engine.tracer_api": "tensor.tensor",
     "graph.expr": "memory.storage memory.tracing.stacktrace ops.table",
     "memory.storage": "graph.expr tensor.tensor",
 }
@@ -221,21 +221,22 @@ def test_wheel_lists_every_package() -> None:
 def test_core_has_no_import_cycle() -> None:
     assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
     assert "errors" in GRAPH["device_class"], "imports are not seen at all"
-    assert "loops.language" in GRAPH["ops.elementary"], "imports of packages are not seen"
+    assert "ir.language" in GRAPH["ops.elementary"], "imports of packages are not seen"
     assert cycle(GRAPH) == []
 
 
 def test_import_against_the_contract_is_detected() -> None:
     wrong = {
-        "loops.verify": {"tensor.tensor", "errors"}, "errors": {"device_class", "loops.verify"},
-        "extend": {"tensor.verbs", "sparse.tensor"}, "sparse.rows": {"extend", "tensor.verbs"},
+        "ir.verify": {"tensor.tensor", "errors"}, "errors": {"device_class", "ir.verify"},
+        "extend": {"tensor.primitives", "sparse.tensor"},
+        "sparse.sparse_ops": {"extend", "tensor.primitives"},
     }  # fmt: skip
     assert against(wrong) == [
-        "errors -> loops.verify", "extend -> sparse.tensor", "loops.verify -> tensor.tensor",
-        "sparse.rows -> tensor.verbs",
+        "errors -> ir.verify", "extend -> sparse.tensor", "ir.verify -> tensor.tensor",
+        "sparse.sparse_ops -> tensor.primitives",
     ]  # fmt: skip
     tree = ast.parse("from ..ops import table\nif TYPE_CHECKING:\n    from ..tensor import tensor")
-    assert arrows(tree, "loops.verify") == {"ops.table"}
+    assert arrows(tree, "ir.verify") == {"ops.table"}
 
 
 def test_packages_import_only_what_the_contract_allows() -> None:
@@ -281,8 +282,9 @@ def test_contract_has_no_unused_permission_and_no_cycle() -> None:
 TAKES = {
     "ml_dtypes": "onnx",  # where it is installed
     "numpy": (
-        "arguments autograd backend capture checkpoint commands compat data dtypes fft frontend "
-        "func functions insight linalg nn onnx ops optim plugins sparse tensor tensorboard testing"
+        "argument_checks autograd backend capture checkpoint commands compat data dtypes fft "
+        "frontend func functions insight linalg nn onnx ops optim plugins sparse tensor "
+        "tensorboard testing"
     ),
     "onnx": "onnx",
     "opt_einsum": "functions",  # when three operands are contracted
@@ -308,7 +310,7 @@ def test_core_uses_only_listed_names_of_other_distributions() -> None:
 # lost, so frequently freed objects have none; these are freed rarely.
 CALLED_BACK = {
     "data.loader": {"__del__", "finalize"},  # of loops that end early, to stop their workers
-    "engine.lines": {"WeakKeyDictionary"},  # of expressions, while `debug_lines` is active
+    "engine.provenance": {"WeakKeyDictionary"},  # of expressions, while `debug_lines` is active
     "forks": {"ref"},  # of locks, by `discard` of a set, which runs no Python code
     # of captured functions, by `discard` of a set, which runs no Python code
     "capture.jit": {"ref"},
@@ -429,7 +431,7 @@ def python(code: str, cache: Path) -> str:
 def test_import_loads_neither_the_core_nor_numpy(tmp_path: Path) -> None:
     code = "import sys; before = {*sys.modules}; import dovetail; print(*{*sys.modules} - before)"
     loaded = {m for m in python(code, tmp_path).split() if m.split(".")[0] in {"dovetail", "numpy"}}
-    assert loaded == {f"dovetail{m}" for m in ("", ".compiled", ".environment", ".errors")}
+    assert loaded == {f"dovetail{m}" for m in ("", ".build_info", ".environment", ".errors")}
 
 
 @pytest.mark.parametrize("name", ["Tensor", "bool", "float32", "device", "random", "linalg.solve"])

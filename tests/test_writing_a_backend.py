@@ -16,11 +16,11 @@ from dovetail import extend
 from dovetail.backend.interface import Backend, BackendInfo, DeviceInfo
 from dovetail.device_class import Device
 from dovetail.engine.evaluate import counters
-from dovetail.loops.cstyle import CStyle
-from dovetail.loops.target import Capabilities
+from dovetail.ir.cstyle import CStyle
+from dovetail.ir.target import Capabilities
 from dovetail.memory import CachingAllocator
+from dovetail.plugins.device_handle import Opened
 from dovetail.plugins.hooks import HOOKS, hookimpl
-from dovetail.plugins.opened import Opened
 from extend_names import NAMES as EXTEND
 
 PAGE = (Path(__file__).parent.parent / "docs" / "writing-a-backend.md").read_text("utf-8")

@@ -36,7 +36,7 @@ WIDTH = 100
 OFFERS: dict[str, str] = {
     "autograd": "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
     "set_grad_enabled",
-    "autograd.nans": "",
+    "autograd.nan_checks": "",
     "backend.naming": "",
     "backend.streams": "",
     "backend.threads": "",
@@ -45,14 +45,14 @@ OFFERS: dict[str, str] = {
     "capture.serialize": "",
     "device_class": "",
     "dtypes": "",
-    "engine.lines": "",
+    "engine.provenance": "",
     "errors": "",
     "frontend.custom_op": "",
     "frontend.dsl": "",
     "frontend.elementwise_op": "",
     "frontend.loop_kernel": "",
     "frontend.raw_source": "",
-    "func.mapping": "",
+    "func.vectorize": "",
     "functions.creation.constructors": "",
     "functions.creation.from_values": "",
     "functions.creation.grids": "",
@@ -192,7 +192,7 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "linalg.factors": "linalg",
             "linalg.least_squares": "linalg",
             "linalg.norms": "linalg",
-            "linalg.products": "linalg",
+            "linalg.matrix_functions": "linalg",
             "linalg.polynomials": "",
         },
     ),
@@ -234,8 +234,8 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
             "insight.profile": "",
             "insight.show": "",
             "insight.graph": "",
-            "autograd.nans": "",
-            "engine.lines": "",
+            "autograd.nan_checks": "",
+            "engine.provenance": "",
             "settings": "",
             "tensor.print_options": "",
         },
@@ -342,7 +342,7 @@ def home_entry(name: str, names: str) -> str:
 # --- signatures ----------------------------------------------------------------------------------
 
 
-GENERIC = ("capture.jit", "func.mapping")  # their types are of functions, and say that
+GENERIC = ("capture.jit", "func.vectorize")  # their types are of functions, and say that
 
 
 def lenient(name: str) -> list[str]:
@@ -742,7 +742,7 @@ def load() -> None:
     assert spec is not None
     package = sys.modules["dovetail"] = importlib.util.module_from_spec(spec)
     os.environ["DOVETAIL_PURE"] = "1"  # compiled functions do not say all that is read here
-    importlib.import_module("dovetail.compiled")  # first, as `__init__` does
+    importlib.import_module("dovetail.build_info")  # first, as `__init__` does
     exec(compile(namespace(), str(INIT), "exec"), vars(package))
 
 

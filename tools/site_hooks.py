@@ -36,7 +36,9 @@ GROUPS: dict[str, str] = {
     "Devices": "writing-a-backend loop-language conformance writing-a-layout adding-a-dtype "
     "writing-an-allocator",
     "Reference": "reference/*",
-    "Project": "benchmarks measurements/* decisions/* gpu-runs/* project/* versions releasing",
+    "Internals": "project/architecture glossary internals/*",
+    "Decisions": "decisions/*",
+    "Project": "benchmarks measurements/* gpu-runs/* project/* versions releasing",
 }
 # Pages that lie beside docs/: forges look for them there.
 PROJECT = {

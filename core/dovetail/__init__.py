@@ -26,7 +26,7 @@ import typing
 from importlib import import_module as _import_module
 from sys import modules as _modules
 
-from . import compiled as _compiled
+from . import build_info as _compiled
 
 if typing.TYPE_CHECKING:
     from . import autograd, fft, func, linalg, memory, plugins
@@ -40,7 +40,7 @@ if typing.TYPE_CHECKING:
         enable_grad, grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad,
         set_grad_enabled,
     )
-    from .autograd.nans import debug_nans
+    from .autograd.nan_checks import debug_nans
     from .backend.naming import device
     from .backend.streams import Event, Stream, current_stream, default_stream, stream, synchronize
     from .backend.threads import get_num_threads, set_num_threads
@@ -52,7 +52,7 @@ if typing.TYPE_CHECKING:
         DType, bfloat16, bool_ as bool, complex64, complex128, float16, float32, float64, int8,
         int16, int32, int64, uint8, uint16, uint32, uint64,
     )
-    from .engine.lines import debug_lines
+    from .engine.provenance import debug_lines
     from .errors import (
         AnomalyError, ArgumentError, ArgumentTypeError, AxisError, CaptureError, CompileError,
         DTypeError, DeviceError, DovetailError, DovetailWarning, FallbackError, GradientError,
@@ -67,7 +67,7 @@ if typing.TYPE_CHECKING:
     from .frontend.elementwise_op import elementwise
     from .frontend.loop_kernel import kernel
     from .frontend.raw_source import raw_kernel
-    from .func.mapping import vmap
+    from .func.vectorize import vmap
     from .functions.creation.constructors import arange, eye, linspace, meshgrid, tril, triu
     from .functions.creation.grids import fromfunction, geomspace, indices, logspace, mgrid, ogrid
     from .functions.creation.windows import bartlett, blackman, hamming, hann, kaiser
@@ -184,7 +184,7 @@ _HOMES = {
     "autograd":
         "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
         "set_grad_enabled",
-    "autograd.nans": "debug_nans",
+    "autograd.nan_checks": "debug_nans",
     "backend.naming": "device",
     "backend.streams": "Event Stream current_stream default_stream stream synchronize",
     "backend.threads": "get_num_threads set_num_threads",
@@ -195,7 +195,7 @@ _HOMES = {
     "dtypes":
         "DType bfloat16 bool:bool_ complex64 complex128 float16 float32 float64 int8 int16 int32 "
         "int64 uint8 uint16 uint32 uint64",
-    "engine.lines": "debug_lines",
+    "engine.provenance": "debug_lines",
     "errors":
         "AnomalyError ArgumentError ArgumentTypeError AxisError CaptureError CompileError "
         "DTypeError DeviceError DovetailError DovetailWarning FallbackError GradientError "
@@ -207,7 +207,7 @@ _HOMES = {
     "frontend.elementwise_op": "elementwise",
     "frontend.loop_kernel": "kernel",
     "frontend.raw_source": "raw_kernel",
-    "func.mapping": "vmap",
+    "func.vectorize": "vmap",
     "functions.creation.constructors":
         "arange empty empty_like eye full full_like linspace meshgrid ones ones_like tril triu "
         "zeros zeros_like",
@@ -426,9 +426,10 @@ else:
         if f"{__name__}.wiring" in _modules:
             _import_module(".wiring", __name__)
             return
-        # `arguments` first: it imports NumPy. Below many other imports NumPy's own would cross the
-        # end of a chunk of the stack, which CPython would map and unmap 650 times: 5 % of the time.
-        _import_module(".arguments", __name__)
+        # `argument_checks` first: it imports NumPy. Below many other imports NumPy's own would
+        # cross the end of a chunk of the stack, which CPython would map and unmap 650 times: 5 %
+        # of the time.
+        _import_module(".argument_checks", __name__)
         with _compiled.Uncollected(is_kept=True):
             _import_module(".wiring", __name__)
         for public, (home, source) in _SOURCES.items():  # also for finalisers at Python's end

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from .backend.interface import Program
     from .device_class import Device
     from .dtypes import DType
-    from .engine.recording import Tapes
+    from .engine.tracer_api import Tapes
     from .graph.expr import Expr
-    from .loops.builder import Kernel
+    from .ir.builder import Kernel
     from .memory.storage import Storage
-    from .plugins.opened import Opened
+    from .plugins.device_handle import Opened
     from .tensor.tensor import Tensor
 
 # Return the tape of a node that reads a node with a tape; None if no gradient flows through it.

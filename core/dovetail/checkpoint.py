@@ -22,7 +22,7 @@ import numpy as np
 
 import dovetail as dt
 
-from .nn.blame import explain_all
+from .nn.call_errors import explain_all
 from .nn.missing_names import refused
 
 __all__ = ["CheckpointError", "latest", "load", "save"]

@@ -11,13 +11,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import callbacks, environment, settings
-from .arguments import named, shown
+from .argument_checks import named, shown
 from .compat import hints
 from .errors import DeviceError
 from .records import DeviceRecord
 
 if TYPE_CHECKING:
-    from .plugins.opened import Opened
+    from .plugins.device_handle import Opened
 
 __all__ = ["Device", "default_device", "set_default_device"]
 

@@ -7,15 +7,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from .arguments import shown
+from .argument_checks import shown
 from .compat import hints
 from .errors import DTypeError
 from .records import DTypeRecord
 
 __all__ = [
-    "DType", "bfloat16", "bool_", "complex64", "complex128", "float16", "float32", "float64",
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-]  # fmt: skip
+    "DType",
+    "bfloat16",
+    "bool_",
+    "complex64",
+    "complex128",
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
 
 
 class DType(DTypeRecord):

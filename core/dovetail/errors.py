@@ -7,13 +7,35 @@ dtypes and devices in question, and ends with a way out.
 from __future__ import annotations
 
 __all__ = [
-    "AnomalyError", "ArgumentError", "ArgumentTypeError", "AxisError", "CaptureError",
-    "CompileError", "DTypeError", "DeviceError", "DovetailError", "DovetailWarning",
-    "FallbackError", "GradientError", "IndexOutOfRange", "InternalError", "KernelError",
-    "LayoutError", "LinAlgError", "NotYetAttribute", "NotYetError", "OutOfMemoryError",
-    "PluginError", "ReadOnlyError", "ShapeError", "SharingError", "SlowDeviceWarning",
-    "TransformError", "UnavailableError", "ValueOverflow",
-]  # fmt: skip
+    "AnomalyError",
+    "ArgumentError",
+    "ArgumentTypeError",
+    "AxisError",
+    "CaptureError",
+    "CompileError",
+    "DTypeError",
+    "DeviceError",
+    "DovetailError",
+    "DovetailWarning",
+    "FallbackError",
+    "GradientError",
+    "IndexOutOfRange",
+    "InternalError",
+    "KernelError",
+    "LayoutError",
+    "LinAlgError",
+    "NotYetAttribute",
+    "NotYetError",
+    "OutOfMemoryError",
+    "PluginError",
+    "ReadOnlyError",
+    "ShapeError",
+    "SharingError",
+    "SlowDeviceWarning",
+    "TransformError",
+    "UnavailableError",
+    "ValueOverflow",
+]
 
 
 class DovetailError(Exception):

@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING
 
 from pluggy import HookimplMarker
 
-from . import arguments
+from . import argument_checks as arguments
 from .autograd.tape import RuleContext, set_gradient
 from .backend.diskcache import read as cached_binary
 from .backend.diskcache import source_digest
@@ -108,8 +108,8 @@ from .dtypes import (
     uint32,
     uint64,
 )
-from .engine.recording import current as _recorder
-from .engine.recording import recorded_by
+from .engine.tracer_api import current as _recorder
+from .engine.tracer_api import recorded_by
 from .environment import whole as whole_setting
 from .errors import (
     ArgumentError,
@@ -125,18 +125,7 @@ from .functions.half_precision import widen_halves
 from .functions.products.convolutions import convolved
 from .functions.products.convolutions import transposed as transposed_convolution
 from .functions.sorting.stable_sort import order_of
-from .late import late
-from .layout import (
-    Layout,
-    axis,
-    broadcast_shapes,
-    sparse_bsr,
-    sparse_coo,
-    sparse_csc,
-    sparse_csr,
-)
-from .locks import Lock
-from .loops.analysis import (
+from .ir.analysis import (
     Stride,
     along_rows,
     grid_index,
@@ -150,11 +139,11 @@ from .loops.analysis import (
     values,
     varies_along,
 )
-from .loops.builder import Combine, Kernel, KernelBuilder, combine
-from .loops.coarsen import coarsen
-from .loops.cstyle import CStyle
-from .loops.formats import DTypeInfo
-from .loops.language import (
+from .ir.builder import Combine, Kernel, KernelBuilder, combine
+from .ir.coarsen import coarsen
+from .ir.cstyle import CStyle
+from .ir.formats import DTypeInfo
+from .ir.language import (
     CHUNK,
     LANES,
     OPERANDS,
@@ -177,20 +166,32 @@ from .loops.language import (
     reduce_loop,
     walk,
 )
-from .loops.language import where as choose
-from .loops.legalize import legalize
-from .loops.parser import parse_kernel
-from .loops.printer import print_kernel
-from .loops.schedule import Schedule
-from .loops.target import Capabilities
-from .loops.unroll_jam import jammed_axis, unroll_jam
-from .loops.verify import verify_own as verify
+from .ir.language import where as choose
+from .ir.legalize import legalize
+from .ir.parser import parse_kernel
+from .ir.printer import print_kernel
+from .ir.schedule import Schedule
+from .ir.target import Capabilities
+from .ir.unroll_jam import jammed_axis, unroll_jam
+from .ir.verify import verify_own as verify
+from .layout import (
+    Layout,
+    axis,
+    broadcast_shapes,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+)
+from .lazy_import import late
+from .locks import Lock
 from .ops import arithmetic, complex_arithmetic, dtype_rules
 from .ops.convolution import Geometry as ConvolutionGeometry
-from .ops.site import KernelSite, Launches, LoopStep
+from .ops.kernel_context import KernelSite, Launches, LoopStep
 from .ops.table import Op
 from .plugins.dtype_registry import BlockInfo
 from .plugins.hooks import BackendHooks, ConformanceHook, DiagnosticsHook, LibraryCallsHook
+from .tensor.batched_assign import put_rows, write_together
 from .tensor.other_layouts import (
     LayoutInfo,
     LayoutTensor,
@@ -199,20 +200,19 @@ from .tensor.other_layouts import (
     rows_at,
     scatter_rows,
 )
+from .tensor.primitives import apply, reduce
 from .tensor.tensor import required
-from .tensor.together import put_rows, write_together
-from .tensor.verbs import apply, reduce
 
 if TYPE_CHECKING:
     from .capture.jit import look_up_again
-    from .func.graphs import Composite, Graph, GraphNode, composite, graph_of
+    from .func.export_graph import Composite, Graph, GraphNode, composite, graph_of
     from .functions.indexing.index_arrays import in_range, read_at
 else:  # few plugins need these
     __getattr__ = late(
         __name__,
         {
             **dict.fromkeys(
-                ("Composite", "Graph", "GraphNode", "composite", "graph_of"), ".func.graphs"
+                ("Composite", "Graph", "GraphNode", "composite", "graph_of"), ".func.export_graph"
             ),
             **dict.fromkeys(("in_range", "read_at"), ".functions.indexing.index_arrays"),
             "look_up_again": ".capture.jit",

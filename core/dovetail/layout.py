@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
-from .arguments import dimensions, integer, integers, shown
+from .argument_checks import dimensions, integer, integers, shown
 from .errors import AxisError, ShapeError
 
 __all__ = ["sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr", "strided"]

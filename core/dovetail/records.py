@@ -57,9 +57,16 @@ class Counters:
     """Counters of evaluation since the process began."""
 
     __slots__ = (
-        "calls", "compile_seconds", "compiles", "disk_hits", "evaluations", "launches",
-        "load_failures", "plans", "recognised",
-    )  # fmt: skip
+        "calls",
+        "compile_seconds",
+        "compiles",
+        "disk_hits",
+        "evaluations",
+        "launches",
+        "load_failures",
+        "plans",
+        "recognised",
+    )
 
     evaluations: int
     recognised: int  # evaluations whose cached graph matched from its roots, without a key

@@ -7,7 +7,7 @@ in functions of tensors.
 from __future__ import annotations
 
 from . import callbacks
-from .autograd import captured, engine, gradients, tape
+from .autograd import engine, gradients, jit_backward, tape
 from .engine import events, programs
 from .functions import methods
 from .functions.creation import from_values
@@ -17,7 +17,7 @@ from .tensor import host
 
 callbacks.record_tape = tape.record
 callbacks.before_write = engine.before_write
-callbacks.tapes = captured.LoopTapes()
+callbacks.tapes = jit_backward.LoopTapes()
 
 callbacks.as_tensor = from_values.asarray
 callbacks.view_storage = host.view_storage

@@ -9,7 +9,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.ops import table as ops
-from dovetail.tensor.verbs import apply
+from dovetail.tensor.primitives import apply
 
 torch = pytest.importorskip("torch")
 Function = Callable[..., Any]

@@ -8,7 +8,7 @@ import threading
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.engine import lines
+from dovetail.engine import provenance
 from dovetail.settings import flags
 
 HERE = __file__
@@ -119,8 +119,8 @@ def test_debug_lines_records_nothing_outside_of_its_block() -> None:
     with dt.debug_lines():
         inside = tensor(1.0) + 1
     outside = tensor(1.0) + 1
-    assert lines.line_of(outside._expr) is None
-    assert str(lines.line_of(inside._expr)).startswith(f"add at {HERE}")
+    assert provenance.line_of(outside._expr) is None
+    assert str(provenance.line_of(inside._expr)).startswith(f"add at {HERE}")
     assert not flags.profiled
     (outside * 2).tolist()
     assert flags.depth > 0, "ops still ask"

@@ -9,14 +9,14 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.autograd import tape
+from dovetail.lru_cache import LRUCache
 from dovetail.ops import table as ops
-from dovetail.recent import Recent
 from gradient_cases import CASES
 
 pytestmark = pytest.mark.usefixtures("device")
 
 
-class AlwaysMissing(Recent[Any, Any]):
+class AlwaysMissing(LRUCache[Any, Any]):
     """A cache that misses every lookup."""
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -25,7 +25,7 @@ class AlwaysMissing(Recent[Any, Any]):
 
 @pytest.fixture(autouse=True)
 def empty_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(tape, "_parts", Recent(4096))
+    monkeypatch.setattr(tape, "_parts", LRUCache(4096))
     yield
 
 
@@ -59,8 +59,8 @@ def test_cached_gradient_of_every_op_has_the_bits_of_its_rule(
         others = [a if a.dtype.kind not in "fc" else a * 0.98 for a in arrays]
         if gradients(f, others) != gradients_by_rules(f, others, monkeypatch):
             wrong.append(name)
-        tape._parts.turn()
-        tape._parts.turn()
+        tape._parts.age()
+        tape._parts.age()
     assert not wrong
     assert again > 0.8 * len(CASES), "most rules record nodes of what they name alone"
 

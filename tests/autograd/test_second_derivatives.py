@@ -14,7 +14,7 @@ import pytest
 from dovetail import func
 from dovetail.autograd import jvp
 from dovetail.ops import table as ops
-from dovetail.tensor.verbs import apply
+from dovetail.tensor.primitives import apply
 from gradient_cases import CASES, DOMAINS, uniform
 
 Array = np.ndarray[Any, Any]

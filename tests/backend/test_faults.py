@@ -19,13 +19,13 @@ from dovetail.backend import diskcache
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device_class import Device
 from dovetail.engine import evaluation as run
-from dovetail.engine import guards
+from dovetail.engine import plan_cache
 from dovetail.errors import CompileError, OutOfMemoryError
-from dovetail.loops.builder import Kernel
+from dovetail.ir.builder import Kernel
+from dovetail.lru_cache import LRUCache
 from dovetail.memory import CachingAllocator, caching_allocator
-from dovetail.plugins.opened import Opened
+from dovetail.plugins.device_handle import Opened
 from dovetail.plugins.registry import open_device
-from dovetail.recent import Recent, Shared
 from fake_device import check
 
 Env = dict[str, Any]
@@ -106,11 +106,11 @@ def make_faulty(
 # --- a program in steps: each adds values and reads them
 
 START = np.random.default_rng(0).standard_normal((10, 100)).astype("f4")
-PLACES = np.array([3, 1, -1, 3])
+ENTRIES_MAX = np.array([3, 1, -1, 3])
 
 
 def _begin(env: Env, on: Device) -> None:
-    x, at = dt.asarray(START, device=on), dt.asarray(PLACES, device=on)
+    x, at = dt.asarray(START, device=on), dt.asarray(ENTRIES_MAX, device=on)
     env["x"], env["at"] = x, at
 
 
@@ -346,10 +346,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reset the module's state to that of another process."""
-    monkeypatch.setattr(run, "_plans", Recent(run.PLAN_LIMIT))
-    monkeypatch.setattr(open_device("cpu"), "programs", Shared(1024))
-    monkeypatch.setattr(guards, "_known", Recent(guards.LIMIT))
-    guards.values.turn()
+    monkeypatch.setattr(run, "_plans", LRUCache(run.PLAN_LIMIT))
+    monkeypatch.setattr(open_device("cpu"), "programs", LRUCache(1024, revives=True))
+    monkeypatch.setattr(plan_cache, "_known", LRUCache(plan_cache.LIMIT))
+    plan_cache.values.age()
 
 
 def compute() -> bytes:

@@ -15,8 +15,8 @@ from dovetail import dtypes as dt
 from dovetail.backend.reference import ReferenceBackend, fma, interpret
 from dovetail.dtypes import DType, bool_, float32, float64, int32, int64, uint8
 from dovetail.errors import InternalError
-from dovetail.loops.builder import Kernel, KernelBuilder
-from dovetail.loops.language import (
+from dovetail.ir.builder import Kernel, KernelBuilder
+from dovetail.ir.language import (
     CHUNK,
     LANES,
     Atomic,
@@ -32,7 +32,7 @@ from dovetail.loops.language import (
     reduce_loop,
     where,
 )
-from dovetail.loops.verify import verify
+from dovetail.ir.verify import verify
 
 Array = Any
 

@@ -22,7 +22,7 @@ from dovetail.backend.streams import (
 from dovetail.device_class import device
 from dovetail.errors import ArgumentError, DeviceError
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.opened import Opened
+from dovetail.plugins.device_handle import Opened
 from dovetail.plugins.registry import open_device
 
 

@@ -12,7 +12,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.capture import rerolling
-from dovetail.capture.forms import RerolledLoop
+from dovetail.capture.loop_acts import RerolledLoop
 from dovetail.capture.program import Act, Call, Place, Strided, arrange
 from dovetail.capture.rerolling import MIX, RolledActs, reroll
 from dovetail.device_class import opened

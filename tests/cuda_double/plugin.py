@@ -15,7 +15,7 @@ from unittest.mock import patch
 
 from dovetail.device_class import opened_devices
 from dovetail.engine.programs import holders
-from dovetail.fft import roots
+from dovetail.fft import twiddles
 
 from . import driver, nvrtc
 
@@ -44,9 +44,9 @@ def installed() -> Iterator[None]:
             if device.type == "cuda":
                 device.opened = None
         # Plans and tables refer to the device, whose memory the double frees.
-        for cache in (*holders, roots._tables):
-            cache.turn()
-            cache.turn()
+        for cache in (*holders, twiddles._tables):
+            cache.age()
+            cache.age()
         gc.collect()
 
 

@@ -117,7 +117,7 @@ def group(lines: str, **alike: Any) -> list[Row]:
 
 _RUNS = "it says how or where work runs"
 _GRADIENT = "gradients have tests of their own (tests/autograd)"
-_KERNEL = "kernels and functions of the user's own (tests/frontend, tests/loops)"
+_KERNEL = "kernels and functions of the user's own (tests/frontend, tests/ir)"
 _TRANSFORM = "a transform of functions (tests/func, tests/functions/test_control_flow.py)"
 _MEMORY = "it tells or changes where a tensor's memory is (tests/tensor, tests/memory)"
 _RANDOM = "it draws random numbers (tests/functions/test_random.py)"

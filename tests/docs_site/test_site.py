@@ -42,7 +42,8 @@ NOTEBOOK = {
 }
 PAGE = """# A page of no group
 
-[A notebook](tutorials/zz.ipynb), [architecture](../ARCHITECTURE.md#glossary), `[code](nowhere.md)`,
+[A notebook](tutorials/zz.ipynb), [architecture](../ARCHITECTURE.md#invariants),
+`[code](nowhere.md)`,
 [a file that is no page](../setup.py), [the readme](../README.md).
 
 ```text
@@ -204,7 +205,7 @@ def test_dead_links_and_external_resources_are_found(tmp_path: Path) -> None:
 
 def test_links_out_of_the_docs_folder_are_rewritten(pages: Pages, site: Path) -> None:
     links = pages["of-no-group/index.html"].links
-    assert "../project/architecture/#glossary" in links and "../tutorials/zz/" in links
+    assert "../project/architecture/#invariants" in links and "../tutorials/zz/" in links
     assert not [link for link in links if "setup" in link or "nowhere" in link]
     text = (site / "of-no-group" / "index.html").read_text()
     assert "a file that is no page" in text and text.count("[code](nowhere.md)") == 2

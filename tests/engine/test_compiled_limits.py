@@ -20,11 +20,11 @@ from dovetail.backend.reference import ReferenceProgram
 from dovetail.device_class import Device, device
 from dovetail.dtypes import float64, int32
 from dovetail.engine.programs import holders
-from dovetail.loops.builder import Kernel
-from dovetail.loops.cstyle import CStyle
-from dovetail.loops.target import Capabilities
+from dovetail.ir.builder import Kernel
+from dovetail.ir.cstyle import CStyle
+from dovetail.ir.target import Capabilities
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.opened import Opened
+from dovetail.plugins.device_handle import Opened
 from dovetail.plugins.registry import open_device
 from installed import INSTALLED
 from lying_backends import Honest, Numbers
@@ -89,7 +89,7 @@ def opened(backend: Backend) -> Iterator[Device]:
     made.opened.faults.settle_all()
     made.opened = None
     for cache in 2 * holders:
-        cache.turn()
+        cache.age()
 
 
 @pytest.fixture

@@ -19,13 +19,13 @@ from dovetail.dtypes import float32, int32, int64
 from dovetail.engine.events import counters
 from dovetail.engine.programs import program
 from dovetail.errors import ArgumentError, DeviceError, DTypeError, LayoutError
-from dovetail.loops.analysis import values
-from dovetail.loops.builder import Kernel, KernelBuilder
-from dovetail.loops.language import cast, const, load
-from dovetail.loops.legalize import legalize
-from dovetail.loops.parser import parse_kernel
-from dovetail.loops.target import LEAST_BUFFERS, Capabilities
-from dovetail.loops.verify import broken, verify
+from dovetail.ir.analysis import values
+from dovetail.ir.builder import Kernel, KernelBuilder
+from dovetail.ir.language import cast, const, load
+from dovetail.ir.legalize import legalize
+from dovetail.ir.parser import parse_kernel
+from dovetail.ir.target import LEAST_BUFFERS, Capabilities
+from dovetail.ir.verify import broken, verify
 from random_programs import check
 
 Program = Callable[[Device], list[dt.Tensor]]

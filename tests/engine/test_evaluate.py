@@ -16,7 +16,7 @@ import pytest
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.engine import evaluate as run
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.opened import Opened
+from dovetail.plugins.device_handle import Opened
 
 
 def chain(x: Any, y: Any) -> Any:

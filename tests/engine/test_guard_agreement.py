@@ -19,12 +19,12 @@ import numpy as np
 import pytest
 from dovetail.engine import evaluate as run
 from dovetail.engine import evaluation as one
-from dovetail.engine import guards
-from dovetail.engine.known import MISS, NEEDS_TEMP
+from dovetail.engine import plan_cache
+from dovetail.engine.graph_matcher import MISS, NEEDS_TEMP
 from dovetail.graph.expr import node
-from dovetail.graph.ownership import Holder, take
+from dovetail.graph.refcount import Holder, take
+from dovetail.lru_cache import LRUCache
 from dovetail.ops.table import COPY
-from dovetail.recent import Recent
 
 GRAPHS, CHANGES = 150, 4
 OPS: dict[str, Callable[..., Any]] = {
@@ -103,40 +103,40 @@ def mutated(graph: RandomGraph, rng: random.Random, given: int) -> RandomGraph:
 @pytest.fixture
 def empty_caches(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
     """Clear all plans and guards, and return the set that collects the keys of new guards."""
-    add, keys = guards.add, set[Any]()
+    add, keys = plan_cache.add, set[Any]()
 
     def noted(walk: Any, *rest: Any) -> None:
-        before = sum(map(len, guards._known.every().values()))
+        before = sum(map(len, plan_cache._known.entries().values()))
         add(walk, *rest)
-        if sum(map(len, guards._known.every().values())) > before:
+        if sum(map(len, plan_cache._known.entries().values())) > before:
             keys.add(tuple(walk.key))
 
     def forget() -> set[Any]:
-        monkeypatch.setattr(one, "_plans", Recent(100))
-        monkeypatch.setattr(guards, "_known", Recent(100))
+        monkeypatch.setattr(one, "_plans", LRUCache(100))
+        monkeypatch.setattr(plan_cache, "_known", LRUCache(100))
         age_caches()
         keys.clear()
         return keys
 
-    monkeypatch.setattr(guards, "add", noted)
+    monkeypatch.setattr(plan_cache, "add", noted)
     return forget
 
 
 def age_caches() -> None:
-    guards.values.turn()
-    guards.updates.turn()
+    plan_cache.values.age()
+    plan_cache.updates.age()
 
 
 def evaluate_eagerly(graph: RandomGraph, given: list[Any]) -> Any:
     """Return the root's value, op by op, without filling caches."""
-    before = one._plans, guards._known
+    before = one._plans, plan_cache._known
     try:
-        one._plans, guards._known = Recent(1000), Recent(1000)
+        one._plans, plan_cache._known = LRUCache(1000), LRUCache(1000)
         age_caches()
         with dt.eager():
             return build(graph, given)[0].copy().numpy().copy()
     finally:
-        one._plans, guards._known = before
+        one._plans, plan_cache._known = before
         age_caches()
 
 
@@ -165,7 +165,7 @@ def test_guards_agree_with_keys(empty_caches: Callable[[], set[Any]]) -> None:
             other = mutated(graph, rng, len(given))
             key, fewer = graph_key(other, given)
             root, held = build(other, given)
-            matched = guards.match(root._expr)
+            matched = plan_cache.match(root._expr)
             if matched and fewer < count:
                 seen["a leaf twice"] += 1
             else:
@@ -220,7 +220,7 @@ def test_guards_of_writes_agree_with_keys(empty_caches: Callable[[], set[Any]]) 
             expected = evaluate_eagerly(other, given)
             before = given[to].numpy().copy()
             value, held = value_of(other, given)
-            done = guards.try_cached_write(value[0], given[to]._expr)
+            done = plan_cache.try_cached_write(value[0], given[to]._expr)
             matched = done != MISS
             if matched and fewer < count:
                 seen["a leaf twice"] += 1

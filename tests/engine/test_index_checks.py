@@ -16,7 +16,7 @@ from dovetail.backend.faults import CELLS
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device_class import Device, device
 from dovetail.memory import make_allocator
-from dovetail.plugins.opened import Opened
+from dovetail.plugins.device_handle import Opened
 from dovetail.settings import flags
 from installed import INSTALLED
 

@@ -8,9 +8,9 @@ import weakref
 import dovetail as dt
 import pytest
 from dovetail.engine import evaluation as run
-from dovetail.engine import guards, programs
+from dovetail.engine import plan_cache, programs
+from dovetail.lru_cache import LRUCache
 from dovetail.plugins.registry import open_device
-from dovetail.recent import Recent, Shared
 
 
 @pytest.mark.parametrize("name", ["reference", "cpu", "opencl"])
@@ -20,13 +20,13 @@ def test_programs_are_released_unless_a_plan_in_use_holds_them(
     if name != "reference":
         pytest.importorskip({"cpu": "dovetail_cpu_llvm", "opencl": "dovetail_opencl"}[name])
     where = open_device(name)
-    monkeypatch.setattr(where, "programs", Shared(8))
-    plans: Recent[object, object] = Recent(1000)
-    known: Recent[object, object] = Recent(1000)
+    monkeypatch.setattr(where, "programs", LRUCache(8, revives=True))
+    plans: LRUCache[object, object] = LRUCache(1000)
+    known: LRUCache[object, object] = LRUCache(1000)
     monkeypatch.setattr(run, "_plans", plans)
-    monkeypatch.setattr(guards, "_known", known)
-    monkeypatch.setattr(programs, "holders", [plans, known, guards.values, guards.updates])
-    guards.values.turn()
+    monkeypatch.setattr(plan_cache, "_known", known)
+    monkeypatch.setattr(programs, "holders", [plans, known, plan_cache.values, plan_cache.updates])
+    plan_cache.values.age()
 
     def chain(bits: int) -> list[float]:
         y = dt.ones((4,), device=name)
@@ -48,7 +48,7 @@ def test_programs_are_released_unless_a_plan_in_use_holds_them(
         assert chain(bits) == by_hand(bits)
         assert chain(0) == by_hand(0), "used all the time"
         seen.append(weakref.ref(list(where.programs.young.values())[-1]))
-        assert len(where.programs.every()) <= 8
+        assert len(where.programs.entries()) <= 8
     gc.collect()
     compiled = run.counters.compiles + run.counters.disk_hits
     assert chain(0) == by_hand(0) and first() is not None, "a plan in use keeps its program"

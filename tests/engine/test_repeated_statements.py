@@ -112,7 +112,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
     """Return the list of walked graphs, with empty caches."""
     seen: list[object] = []
     for cache in (*programs.holders, *programs.holders):  # twice: young entries become old first
-        cache.turn()
+        cache.age()
 
     class Noted(run.Evaluation):
         __slots__ = ()

@@ -9,7 +9,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail import fft
-from dovetail.fft import roots
+from dovetail.fft import twiddles
 from installed import INSTALLED
 from spectra_for_tests import drawn, near
 
@@ -233,8 +233,8 @@ def test_wrong_arguments_are_named(call: Any, error: type[Exception], words: str
 
 
 def test_twiddle_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roots, "KEPT", 4096)
-    tables = roots._tables
+    monkeypatch.setattr(twiddles, "KEPT", 4096)
+    tables = twiddles._tables
     for n in range(40, 80, 2):
         near(fft.fft(dt.asarray(drawn(n), device="reference")), np.fft.fft(drawn(n)))
     assert sum(t.nbytes for t in tables.every().values() if t.nbytes < 4096) <= 4096 + 2048
@@ -244,6 +244,6 @@ def test_twiddle_tables_beyond_host_memory_raise(monkeypatch: pytest.MonkeyPatch
     def refused(n: int) -> np.ndarray:
         raise MemoryError("Unable to allocate 15.0 GiB")
 
-    monkeypatch.setattr("dovetail.fft.roots._concatenate_roots", refused)
+    monkeypatch.setattr("dovetail.fft.twiddles._concatenate_roots", refused)
     with pytest.raises(dt.OutOfMemoryError, match="roots of unity for 7,776 points"):
         dt.fft.fft(dt.ones(7776)).numpy()

@@ -48,7 +48,7 @@ def on_double() -> Iterator[dt.Device]:
         pytest.skip(f"CUDA's double needs Linux and {', '.join(lacking)}")
     from cuda_double import driver, plugin
     from dovetail.memory import CachingAllocator
-    from dovetail.plugins.opened import Opened
+    from dovetail.plugins.device_handle import Opened
     from dovetail_cuda import plugin as cuda_plugin
 
     with plugin.installed():

@@ -10,7 +10,7 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.func.lifting import Lifting
+from dovetail.func.batching import Lifting
 
 
 def normal(*shape: int, seed: int = 0, dtype: str = "f4") -> dt.Tensor:

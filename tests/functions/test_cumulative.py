@@ -17,7 +17,7 @@ from dovetail.functions.reductions.cumulative import (
 )
 from dovetail.insight.explain import explain
 from dovetail.ops import scan as scans
-from dovetail.tensor import host, tensor, verbs
+from dovetail.tensor import host, primitives, tensor
 
 DEVICES = ["reference", "cpu"]
 rng = np.random.default_rng(11)
@@ -81,10 +81,10 @@ def test_cumulative_sums_of_halves_accumulate_in_float32(name: str) -> None:
 @pytest.mark.parametrize("name", DEVICES)
 def test_operands_may_be_pending_or_strided(name: str) -> None:
     a = rng.integers(0, 9, (6, 7))
-    x = verbs.view(on(name, a) * 2, ("permute", (1, 0)))
+    x = primitives.view(on(name, a) * 2, ("permute", (1, 0)))
     np.testing.assert_array_equal((cumulative_sum(x, axis=0) + 1).numpy(), (a.T * 2).cumsum(0) + 1)
     out = on(name, np.zeros((6, 7), np.int64))
-    cumulative_sum(on(name, a), axis=1, out=verbs.view(out, ("permute", (0, 1))))
+    cumulative_sum(on(name, a), axis=1, out=primitives.view(out, ("permute", (0, 1))))
     np.testing.assert_array_equal(out.numpy(), a.cumsum(1))
     cumulative_sum(out, axis=1, out=out)
     np.testing.assert_array_equal(out.numpy(), a.cumsum(1).cumsum(1))

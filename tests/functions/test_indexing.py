@@ -16,7 +16,7 @@ from dovetail.functions.indexing import index_reads, index_writes, masks
 from dovetail.insight.profile import profile
 from dovetail.ops import scatter as scatters
 from dovetail.ops import table as ops
-from dovetail.tensor import host, tensor, verbs
+from dovetail.tensor import host, primitives, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -104,7 +104,7 @@ def test_checked_read_fuses_with_a_reduction(name: str, axis: int) -> None:
     x, index = on(name, X), [[3, 0], [1, -1]]
     x[:, index].numpy()
     before = run.counters.launches
-    got = verbs.reduce(ops.SUM, x[:, index] * 2, (axis,), False)
+    got = primitives.reduce(ops.SUM, x[:, index] * 2, (axis,), False)
     assert_same(got, (X[:, index] * 2).sum(axis))
     assert run.counters.launches == before + 1
 
@@ -112,7 +112,7 @@ def test_checked_read_fuses_with_a_reduction(name: str, axis: int) -> None:
 @pytest.mark.parametrize("name", DEVICES)
 def test_writes_are_visible_in_every_view(name: str) -> None:
     x = on(name, X)
-    t = verbs.view(x, ("permute", (2, 0, 1)))
+    t = primitives.view(x, ("permute", (2, 0, 1)))
     want = X.copy()
     t[[1, 3], :, 1] = 9
     want.transpose(2, 0, 1)[[1, 3], :, 1] = 9

@@ -22,7 +22,7 @@ from dovetail.functions.products.matrix_products import (
     tensordot,
     vecdot,
 )
-from dovetail.tensor import host, tensor, verbs
+from dovetail.tensor import host, primitives, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -115,18 +115,18 @@ def test_reproducible_uses_no_vendor_routine_and_nests() -> None:
 def test_matmul_promotes_accepts_views_and_has_all_forms(name: str) -> None:
     a, b = small((4, 3), "i2"), small((4, 4), "f4")
     x, y = on(name, a), on(name, b)
-    got = matmul(verbs.view(x, ("permute", (1, 0))), y + 1)
+    got = matmul(primitives.view(x, ("permute", (1, 0))), y + 1)
     assert got.dtype is dtypes.float32
     np.testing.assert_array_equal((got * 2).numpy(), a.T @ (b + 1) * 2)
     y @= y
     np.testing.assert_array_equal(y.numpy(), b @ b)
     matmul(y, y, out=y)
     np.testing.assert_array_equal(y.numpy(), (b @ b) @ (b @ b))
-    part = verbs.view(y, ("slice", (0, 0), (2, 2), (1, 1)))
+    part = primitives.view(y, ("slice", (0, 0), (2, 2), (1, 1)))
     want = y.numpy().copy()
     want[:2, :2] = want[:2] @ want[:, :2]
-    rows = verbs.view(y, ("slice", (0, 0), (2, 4), (1, 1)))
-    columns = verbs.view(y, ("slice", (0, 0), (4, 2), (1, 1)))
+    rows = primitives.view(y, ("slice", (0, 0), (2, 4), (1, 1)))
+    columns = primitives.view(y, ("slice", (0, 0), (4, 2), (1, 1)))
     matmul(rows, columns, out=part)
     np.testing.assert_array_equal(y.numpy(), want)
 

@@ -19,7 +19,7 @@ import pytest
 import scipy.special
 from dovetail.engine import evaluate as run
 from dovetail.functions.numpy import protocol, same_names
-from dovetail.tensor.operands import beside
+from dovetail.tensor.promotion import beside
 
 ARITHMETIC = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"]
 BITWISE = ["and_", "or_", "xor", "lshift", "rshift"]

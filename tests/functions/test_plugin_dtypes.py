@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from dovetail import dtypes
 from dovetail.commands import devices as devices_command
-from dovetail.loops.formats import uninstall
-from dovetail.loops.parser import parse_kernel
+from dovetail.ir.formats import uninstall
+from dovetail.ir.parser import parse_kernel
 from dovetail.plugins import dtype_registry
 from dovetail.plugins.dtype_registry import DTypeRegistry
 from dovetail.plugins.entry import Entry
-from dovetail.plugins.record import State
+from dovetail.plugins.plugin_state import State
 from dovetail.tensor.other_layouts import LayoutTensor
 from dovetail_int4 import int4
 from installed import INSTALLED

@@ -10,11 +10,11 @@ from dovetail import dtypes, random
 from dovetail.backend.reference import interpret
 from dovetail.engine import evaluate as run
 from dovetail.errors import ArgumentError, DTypeError
-from dovetail.loops.builder import KernelBuilder
-from dovetail.loops.language import const
+from dovetail.ir.builder import KernelBuilder
+from dovetail.ir.language import const
 from dovetail.ops import philox
 from dovetail.ops import table as ops
-from dovetail.tensor.verbs import apply
+from dovetail.tensor.primitives import apply
 
 DEVICES = ["reference", "cpu"]
 FLOATS = [dtypes.float16, dtypes.float32, dtypes.float64]

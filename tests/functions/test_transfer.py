@@ -13,7 +13,7 @@ from dovetail.backend.reference import ReferenceBackend
 from dovetail.device_class import Device, device
 from dovetail.functions.io import transfer
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.opened import Opened
+from dovetail.plugins.device_handle import Opened
 
 
 class LateDevice(ReferenceBackend):

@@ -10,8 +10,8 @@ from dovetail.dtypes import float32
 from dovetail.engine.evaluate import planned
 from dovetail.fusion import split_rows
 from dovetail.fusion.domain import Domain
-from dovetail.loops.builder import KernelBuilder
-from dovetail.loops.language import CHUNK, load, reduce_loop
+from dovetail.ir.builder import KernelBuilder
+from dovetail.ir.language import CHUNK, load, reduce_loop
 
 
 @pytest.mark.parametrize("columns", [1, 2])

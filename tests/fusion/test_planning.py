@@ -10,7 +10,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.engine import evaluate as run
-from dovetail.fusion import cost, placing, terms
+from dovetail.fusion import cost, grouping, terms
 from dovetail.graph import expr
 
 D = "reference"
@@ -65,7 +65,7 @@ def reshapes(n: int) -> Any:
 def planning_work(monkeypatch: pytest.MonkeyPatch, roots: list[Any]) -> int:
     """Return the number of created terms and visited expressions."""
     count = 0
-    build_term, on_the_fly, operands = terms.build_term, cost.on_the_fly, placing.operands
+    build_term, on_the_fly, operands = terms.build_term, cost.on_the_fly, grouping.operands
 
     def counted(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
@@ -78,7 +78,7 @@ def planning_work(monkeypatch: pytest.MonkeyPatch, roots: list[Any]) -> int:
     with monkeypatch.context() as m:
         m.setattr(terms, "build_term", counted(build_term))
         m.setattr(cost, "on_the_fly", counted(on_the_fly))
-        m.setattr(placing, "operands", counted(operands))
+        m.setattr(grouping, "operands", counted(operands))
         run.planned([x._expr for x in roots])
     return count
 

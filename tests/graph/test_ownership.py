@@ -9,7 +9,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.graph.expr import Expr
-from dovetail.graph.ownership import externally_referenced, is_sole_owner, take
+from dovetail.graph.refcount import externally_referenced, is_sole_owner, take
 
 A = np.asarray([[3.0, 1.0, 2.0], [1.0, 5.0, 4.0], [2.0, 6.0, 1.0]])
 V = np.asarray([3.0, 1.0, 2.0])

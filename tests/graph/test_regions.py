@@ -9,8 +9,8 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.engine.events import counters
+from dovetail.graph.alias_analysis import are_apart
 from dovetail.graph.expr import MANY, pending
-from dovetail.graph.regions import are_apart
 
 View = tuple[tuple[int, ...], tuple[int, ...], int]
 

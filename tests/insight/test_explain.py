@@ -16,14 +16,14 @@ from dovetail.engine import evaluate as run
 from dovetail.engine import events, programs
 from dovetail.errors import ArgumentError, DTypeError
 from dovetail.insight.explain import explain
-from dovetail.insight.explained import Explanation
+from dovetail.insight.explain_report import Explanation
 from dovetail.insight.profile import profile
 from dovetail.memory.units import bytes_text
 from dovetail.ops.table import SUM, TABLE
 from dovetail.settings import flags
 from dovetail.tensor.host import from_host
+from dovetail.tensor.primitives import apply, reduce
 from dovetail.tensor.tensor import Tensor
-from dovetail.tensor.verbs import apply, reduce
 
 REFERENCE = device("reference")
 

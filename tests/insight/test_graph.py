@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.insight import drawing
-from dovetail.insight.drawing import Arrow, Box
+from dovetail.insight import svg_boxes
+from dovetail.insight.svg_boxes import Arrow, Box
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -104,7 +104,7 @@ def test_boxes_do_not_overlap() -> None:
     rng = np.random.default_rng(5)
     boxes = [Box((f"node {i}" * rng.integers(1, 4), "x"), "work") for i in range(60)]
     arrows = [Arrow(int(rng.integers(0, i)), i) for i in range(1, 60) for _ in range(2)]
-    root = ElementTree.fromstring(drawing.draw(boxes, arrows, "t"))
+    root = ElementTree.fromstring(svg_boxes.draw(boxes, arrows, "t"))
     rects = [
         tuple(float(r.attrib[k]) for k in ("x", "y", "width", "height"))
         for r in root.iter(f"{SVG}rect")

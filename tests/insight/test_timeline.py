@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import dovetail as dt
 from dovetail.engine.events import Event
-from dovetail.insight import drawing, timeline
+from dovetail.insight import svg_boxes, timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -69,7 +69,7 @@ def test_devices_are_shown_as_a_table() -> None:
 
 
 def test_table_wraps_words_and_not_numbers() -> None:
-    html = drawing.table(("name", "of what", "size"), [("a b", "c d", "1 MiB")], 2)
+    html = svg_boxes.table(("name", "of what", "size"), [("a b", "c d", "1 MiB")], 2)
     cells = re.findall(r'<td style="([^"]*)">([^<]*)', html)
     spaces = {text: re.findall("white-space:([a-z-]+)", style) for style, text in cells}
     assert spaces == {"a b": ["pre-wrap"], "c d": ["pre-wrap"], "1 MiB": ["pre"]}

@@ -17,7 +17,7 @@ from typing import Any
 import dovetail as dt
 from control_flow_in_python import PYTHON
 from dovetail.capture.pytree import flattened
-from dovetail.engine import recording
+from dovetail.engine import tracer_api
 from equivalence import PYTHONS, WAYS, load, stacked
 from equivalent_programs import Program
 
@@ -124,7 +124,7 @@ def check_thread() -> None:
     y = x + 1
     y[0] += x[1]
     assert y.tolist() == [[5.0, 7.0], [4.0, 5.0]]
-    assert recording.current() is None and not dt.is_inference_mode_enabled()
+    assert tracer_api.current() is None and not dt.is_inference_mode_enabled()
 
 
 def interrupt(program: Program, random: Random, times: int, counts: Counter[str]) -> None:

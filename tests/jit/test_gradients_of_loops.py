@@ -14,7 +14,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from control_flow_in_python import PYTHON, one_by_one
-from dovetail.capture.forms import Repeat
+from dovetail.capture.loop_acts import Repeat
 from dovetail.capture.pytree import flattened
 
 ROWS = 5

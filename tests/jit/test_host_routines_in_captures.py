@@ -11,7 +11,7 @@ import pytest
 from captured import bits, device
 from dovetail import linalg
 from dovetail.capture import program
-from dovetail.engine import recording
+from dovetail.engine import tracer_api
 from dovetail.engine.events import counters
 
 __all__ = ["device"]
@@ -390,7 +390,7 @@ def test_failure_of_the_first_call_leaves_thread_state_intact(device: dt.Device)
     assert "is singular" in str(failure(captured, dt.ones((2, 2))))
     a = dt.asarray([[2.0, 0.0], [1.0, 4.0]])
     assert bits(captured(a)) == bits(linalg.inv(linalg.inv(a)))
-    assert recording.current() is None
+    assert tracer_api.current() is None
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 3, 3), (2, 0, 3, 3)])

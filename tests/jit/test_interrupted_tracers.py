@@ -16,7 +16,7 @@ from typing import Any
 
 import dovetail as dt
 import pytest
-from dovetail.engine import recording
+from dovetail.engine import tracer_api
 from dovetail.extend import graph_of
 from dovetail.settings import current, flags
 
@@ -142,7 +142,7 @@ def check_interrupted(
     # kept, because its traceback holds the frames
     error = Interrupter(at).run(lambda: statement(t))
     where = error and error.__traceback__
-    assert recording.current() is None, where
+    assert tracer_api.current() is None, where
     assert flags.captures == 0, where
     assert current() is settings, where
     allowed = AFTER_ITERATIONS if statement is scanned else (before[1], after[1])

@@ -13,8 +13,8 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.capture import forms, rerolling
-from dovetail.capture.forms import RerolledLoop
+from dovetail.capture import loop_acts, rerolling
+from dovetail.capture.loop_acts import RerolledLoop
 from dovetail.capture.pytree import flattened
 from dovetail.capture.serialize import DIGEST, MAGIC
 from dovetail.engine.events import counters
@@ -421,7 +421,7 @@ def test_loop_beyond_the_sequence_limit_has_the_same_bits(
 ) -> None:
     captured = dt.jit(FUNCTIONS[name])
     monkeypatch.setattr(rerolling, "BODY_ACTS_MIN", 8)
-    monkeypatch.setattr(forms, "UNROLLED_LAUNCHES_MAX", 15)
+    monkeypatch.setattr(loop_acts, "UNROLLED_LAUNCHES_MAX", 15)
     assert calls(captured, 70, device) == calls(FUNCTIONS[name], 70, device)
     assert loops(captured)
 

@@ -13,7 +13,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from control_flow_in_python import PYTHON, one_by_one
-from dovetail.capture.forms import Repeat, While
+from dovetail.capture.loop_acts import Repeat, While
 from dovetail.capture.pytree import flattened
 
 EXAMPLES = 4

@@ -16,7 +16,7 @@ import pytest
 from control_flow_in_python import PYTHON, fori_loop, one_by_one
 from dovetail.capture.pytree import flattened, rebuilt
 from dovetail.engine.events import counters
-from dovetail.tensor.together import write_together
+from dovetail.tensor.batched_assign import write_together
 
 EXAMPLES = 4
 MODES = ["plain", "eager", "jit", "vmap", "jit vmap", "nested vmap"]

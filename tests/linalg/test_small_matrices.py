@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dovetail import linalg
 from dovetail.engine.events import counters
-from dovetail.linalg.small import LARGEST, UNROLLED
+from dovetail.linalg.unrolled_matrices import LARGEST, UNROLLED
 from installed import INSTALLED
 from matrices_for_tests import definite, drawn, near
 

@@ -523,7 +523,7 @@ def test_allocations_of_plugins_name_the_line_of_the_user(name: str) -> None:
 
 
 def test_allocations_of_cached_graphs_name_the_line_of_the_user(device: dt.Device) -> None:
-    """The code that `guards` generates belongs to dovetail; a trace skips it."""
+    """The code that `plan_cache` generates belongs to dovetail; a trace skips it."""
     memory.trace(True)
     try:
         x, kept = dt.ones(1000), []

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import DType, float32, float64
-from dovetail.loops.builder import KernelBuilder
-from dovetail.loops.language import Value, load
+from dovetail.ir.builder import KernelBuilder
+from dovetail.ir.language import Value, load
 from dovetail.ops.table import TABLE
 
 Array = Any

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dovetail.dtypes import COMPLEX, DType, bool_, float16, float32, float64
 from dovetail.ops import table as ops
-from dovetail.tensor import verbs
+from dovetail.tensor import primitives
 from dovetail.testing.cases import rows
 from dovetail.testing.values import Array, host_dtype
 
@@ -46,7 +46,7 @@ def operands(d: DType, arity: int, nan: float) -> list[Array]:
 def compute(name: str, d: DType, nan: float) -> Array:
     op = ops.TABLE[name]
     args = [dt.asarray(a, device="reference") for a in operands(d, op.arity, nan)]
-    result: Array = verbs.apply(op, args).numpy()
+    result: Array = primitives.apply(op, args).numpy()
     return result.reshape(len(result), -1).view(result.real.dtype)
 
 

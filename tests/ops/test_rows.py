@@ -15,8 +15,8 @@ from dovetail.autograd.tape import rules_of
 from dovetail.dtypes import DType, bool_, float16, float32, float64, int8, int64
 from dovetail.errors import InternalError
 from dovetail.extend import KernelSite, Launches
-from dovetail.loops.language import Value
-from dovetail.ops import kernels
+from dovetail.ir.language import Value
+from dovetail.ops import kernel_ops
 from dovetail.ops.arithmetic import convert
 from dovetail.ops.table import ADD, ARGMAX, MATMUL, MEAN, SUM, TABLE, WRITTEN
 
@@ -110,7 +110,7 @@ def test_matrix_product_accumulates_in_the_compute_dtype(float8: DType) -> None:
             self.stored = value
 
     site: Any = Site()
-    kernels.matmul(site)
+    kernel_ops.matmul(site)
     assert site.stored.dtype is float32
 
 

@@ -23,8 +23,8 @@ from dovetail.functions.elementwise.docstrings import SENTENCES
 from dovetail.functions.elementwise.op_functions import FUNCTIONS
 from dovetail.graph.expr import node, spec
 from dovetail.ops import table as ops
+from dovetail.tensor.primitives import apply
 from dovetail.tensor.tensor import make
-from dovetail.tensor.verbs import apply
 from dtype_values import (
     FLOATS,
     HALVES,

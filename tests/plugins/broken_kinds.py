@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
-from dovetail.plugins.record import State
+from dovetail.plugins.plugin_state import State
 
 TEMPLATE = """
 import itertools, os, signal, sys, threading, time, warnings

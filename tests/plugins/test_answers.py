@@ -15,7 +15,7 @@ from dovetail.commands.doctor import Finding
 from dovetail.device_class import device
 from dovetail.dtypes import float32
 from dovetail.errors import PluginError
-from dovetail.plugins import answers, hooks
+from dovetail.plugins import hooks, validate_hooks
 from dovetail.plugins.entry import GROUP, Entry
 from dovetail.plugins.registry import DeviceRegistry
 from places import ROOT
@@ -149,12 +149,12 @@ def test_opening_a_device_with_a_wrong_hook_result_raises(
 
 
 def test_valid_hook_results_are_accepted() -> None:
-    assert answers.texts("dovetail_diagnostics", None) == {}
-    assert answers.texts("dovetail_diagnostics", {"driver": "1"}) == {"driver": "1"}
-    assert answers.routines("library_calls", {("matmul", float32): len})
+    assert validate_hooks.texts("dovetail_diagnostics", None) == {}
+    assert validate_hooks.texts("dovetail_diagnostics", {"driver": "1"}) == {"driver": "1"}
+    assert validate_hooks.routines("library_calls", {("matmul", float32): len})
     for bad in ({"matmul": len}, {("matmul", "float32"): len}, {("matmul", float32): 3}):
         with pytest.raises(PluginError, match="library_calls returned"):
-            answers.routines("library_calls", bad)
+            validate_hooks.routines("library_calls", bad)
 
 
 def test_hook_types_equal_the_pluggy_specification() -> None:

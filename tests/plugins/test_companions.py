@@ -19,10 +19,10 @@ from dovetail.device_class import device as named
 from dovetail.dtypes import float32, int32, int64
 from dovetail.engine.evaluate import counters
 from dovetail.errors import CompileError, DeviceError, IndexOutOfRange, PluginError
-from dovetail.loops.bounds import reach_of_each
-from dovetail.loops.builder import Kernel, KernelBuilder
-from dovetail.loops.language import cast, load, reduce_loop
-from dovetail.plugins.companion import Accompanied, Touched
+from dovetail.ir.builder import Kernel, KernelBuilder
+from dovetail.ir.interval_analysis import reach_of_each
+from dovetail.ir.language import cast, load, reduce_loop
+from dovetail.plugins.fallback_device import Accompanied, Touched
 from dovetail.plugins.registry import open_device, registry
 
 RNG = np.random.default_rng(11)

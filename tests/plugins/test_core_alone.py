@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dovetail.plugins import origin
+from dovetail.plugins import install_source
 from dovetail.plugins.entry import Entry
 from dovetail.plugins.registry import DeviceRegistry
 from places import ROOT
@@ -104,28 +104,28 @@ def test_other_backend_is_named_and_not_chosen(
 
 
 def test_hints_from_an_index_name_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(origin, "checkout", lambda: None)
-    assert origin.obtain("dovetail-cpu-llvm") == "pip install dovetail-cpu-llvm"
-    assert origin.obtain("dovetail", "--upgrade") == "pip install --upgrade dovetail"
+    monkeypatch.setattr(install_source, "checkout", lambda: None)
+    assert install_source.obtain("dovetail-cpu-llvm") == "pip install dovetail-cpu-llvm"
+    assert install_source.obtain("dovetail", "--upgrade") == "pip install --upgrade dovetail"
 
 
 def test_hints_from_a_checkout_name_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert origin.checkout() == ROOT
-    for name, folder in origin.folders(ROOT).items():
+    assert install_source.checkout() == ROOT
+    for name, folder in install_source.folders(ROOT).items():
         assert f'name = "{name}"' in (folder / "pyproject.toml").read_text()
-    assert len(origin.folders(ROOT)) == 4
+    assert len(install_source.folders(ROOT)) == 4
     monkeypatch.chdir(ROOT)
-    assert origin.obtain("dovetail-opencl") == "pip install -e ./backends/opencl"
-    assert origin.obtain("dovetail") == "pip install -e ."
+    assert install_source.obtain("dovetail-opencl") == "pip install -e ./backends/opencl"
+    assert install_source.obtain("dovetail") == "pip install -e ."
     monkeypatch.chdir(ROOT / "docs")
-    assert origin.obtain("dovetail-cuda") == f"pip install -e {ROOT}/backends/cuda"
+    assert install_source.obtain("dovetail-cuda") == f"pip install -e {ROOT}/backends/cuda"
 
 
 def test_pip_records_the_folder_of_an_installation(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """As a plain `pip install ./checkout` leaves it: the sources are elsewhere."""
-    monkeypatch.setattr(origin, "_HERE", tmp_path)
+    monkeypatch.setattr(install_source, "_HERE", tmp_path)
     noted = {"url": ROOT.as_uri(), "dir_info": {}}
 
     class Noted:
@@ -134,13 +134,13 @@ def test_pip_records_the_folder_of_an_installation(
             return json.dumps(noted) if noted else None
 
     monkeypatch.setattr("importlib.metadata.distribution", lambda name: Noted())
-    assert origin.checkout() == ROOT
+    assert install_source.checkout() == ROOT
     noted["url"] = (tmp_path / "dovetail-0.1.0-py3-none-any.whl").as_uri()
-    assert origin.checkout() is None
+    assert install_source.checkout() is None
     noted["url"] = "https://example.org/dovetail.whl"
-    assert origin.checkout() is None
+    assert install_source.checkout() is None
     noted.clear()
-    assert origin.checkout() is None
+    assert install_source.checkout() is None
 
 
 def test_folder_with_a_space_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -149,6 +149,6 @@ def test_folder_with_a_space_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path
     (root / "backends/odd").mkdir(parents=True)
     (root / "backends/odd/pyproject.toml").write_text('[project]\nname = "dovetail-odd"\n')
     (root / "pyproject.toml").write_text("this is no toml")
-    monkeypatch.setattr(origin, "checkout", lambda: root)
+    monkeypatch.setattr(install_source, "checkout", lambda: root)
     monkeypatch.chdir(tmp_path)
-    assert origin.obtain("dovetail-odd") == "pip install -e './my work/backends/odd'"
+    assert install_source.obtain("dovetail-odd") == "pip install -e './my work/backends/odd'"

@@ -22,8 +22,8 @@ from dovetail.device_class import default_device, device, set_default_device
 from dovetail.dtypes import float32
 from dovetail.errors import DeviceError, PluginError, UnavailableError
 from dovetail.plugins.entry import GROUP, Entry, offers
-from dovetail.plugins.origin import reinstall
-from dovetail.plugins.record import Record, State
+from dovetail.plugins.install_source import reinstall
+from dovetail.plugins.plugin_state import Record, State
 from dovetail.plugins.registry import DeviceRegistry, open_device
 from installed import INSTALLED
 from places import ROOT
@@ -65,7 +65,7 @@ def from_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let hints name index packages; tests/plugins/test_core_alone.py covers hints of a
     checkout.
     """
-    monkeypatch.setattr(sys.modules["dovetail.plugins.origin"], "checkout", lambda: None)
+    monkeypatch.setattr(sys.modules["dovetail.plugins.install_source"], "checkout", lambda: None)
 
 
 def fresh(**environ: str) -> DeviceRegistry:

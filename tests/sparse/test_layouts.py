@@ -11,7 +11,7 @@ import pytest
 from dovetail.commands.doctor import inspect
 from dovetail.extend import LayoutInfo, LayoutTensor, hookimpl
 from dovetail.plugins.entry import Entry
-from dovetail.plugins.record import State
+from dovetail.plugins.plugin_state import State
 from dovetail.tensor.layout_registry import GROUPS, LayoutRegistry, registry
 
 

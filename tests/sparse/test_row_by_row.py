@@ -10,14 +10,14 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.extend import Capabilities
-from dovetail.sparse import row_by_row
-from dovetail.sparse.row_by_row import times_sparse
+from dovetail.sparse import gustavson
+from dovetail.sparse.gustavson import times_sparse
 
 
 @pytest.fixture(autouse=True)
 def _near(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every device near memory, the reference too, which would be too slow otherwise."""
-    monkeypatch.setattr(row_by_row, "capabilities", lambda _: Capabilities(concurrency=2, near=1))
+    monkeypatch.setattr(gustavson, "capabilities", lambda _: Capabilities(concurrency=2, near=1))
 
 
 Array = np.ndarray[Any, Any]
@@ -69,7 +69,7 @@ def test_gustavson_has_the_bits_of_sorting(
     quick = times_sparse(a.to_sparse(), b.to_sparse())
     assert quick is not None and quick.is_coalesced()
     same_parts(a @ b, quick.to_sparse_csr())
-    monkeypatch.setattr(row_by_row, "capabilities", lambda _: Capabilities())
+    monkeypatch.setattr(gustavson, "capabilities", lambda _: Capabilities())
     assert times_sparse(a.to_sparse(), b.to_sparse()) is None
     same_parts(quick.to_sparse_csr(), a @ b)
 
@@ -82,9 +82,9 @@ def test_several_points_per_unit_have_the_same_bits(
     m, k, n = shape
     a, b = (sample(*size, 0.1, d, k).to("cpu") for size in ((m, k), (k, n)))
     many = a @ b
-    monkeypatch.setattr(row_by_row, "POINTS_PER_UNIT", 1)
+    monkeypatch.setattr(gustavson, "POINTS_PER_UNIT", 1)
     same_parts(many, a @ b)
-    monkeypatch.setattr(row_by_row, "capabilities", lambda _: Capabilities())
+    monkeypatch.setattr(gustavson, "capabilities", lambda _: Capabilities())
     same_parts(many, a @ b)
 
 
@@ -117,7 +117,7 @@ def test_unsupported_operands_use_sorting(
         )
     tall = dt.sparse_coo_tensor([[999], [3]], [2.0], (1000, 20), dtype=dt.float64)
     assert times_sparse(tall.coalesce(), b.coalesce()) is None  # most rows are empty
-    monkeypatch.setattr(row_by_row, "WORKSPACE_BYTES_MAX", 100)
+    monkeypatch.setattr(gustavson, "WORKSPACE_BYTES_MAX", 100)
     assert times_sparse(a.coalesce(), b.coalesce()) is None
 
 

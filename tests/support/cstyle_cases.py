@@ -18,10 +18,10 @@ from dovetail import dtypes as dt
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import INTEGERS, DType, bool_, float32, float64, int64
 from dovetail.errors import CompileError
-from dovetail.loops.analysis import settles, shareable
-from dovetail.loops.builder import Kernel, KernelBuilder
-from dovetail.loops.cstyle import CStyle
-from dovetail.loops.language import (
+from dovetail.ir.analysis import settles, shareable
+from dovetail.ir.builder import Kernel, KernelBuilder
+from dovetail.ir.cstyle import CStyle
+from dovetail.ir.language import (
     CHUNK,
     OPS,
     Atomic,
@@ -39,10 +39,10 @@ from dovetail.loops.language import (
     reduce_loop,
     where,
 )
-from dovetail.loops.legalize import legalize
-from dovetail.loops.parser import parse_kernel
-from dovetail.loops.target import Capabilities
-from dovetail.loops.verify import verify
+from dovetail.ir.legalize import legalize
+from dovetail.ir.parser import parse_kernel
+from dovetail.ir.target import Capabilities
+from dovetail.ir.verify import verify
 from dovetail.ops.table import TABLE
 from places import GOLDEN
 

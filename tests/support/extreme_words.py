@@ -9,9 +9,9 @@ import dovetail as dt
 import numpy as np
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import DType, float32, float64, int64, uint32, uint64
-from dovetail.engine import recording
-from dovetail.loops.builder import KernelBuilder
-from dovetail.loops.language import Value, const, load
+from dovetail.engine import tracer_api
+from dovetail.ir.builder import KernelBuilder
+from dovetail.ir.language import Value, const, load
 from dovetail.ops import philox
 from dovetail.ops import table as ops
 
@@ -35,7 +35,7 @@ class ExtremeGenerator(dt.random.Generator):
         self, op: ops.Op, shape: Sequence[int], scalars: Sequence[int | float],
         kinds: Sequence[DType], d: DType, wanted: object,
     ) -> dt.Tensor:  # fmt: skip
-        assert recording.current() is None, "captured functions draw by Philox itself"
+        assert tracer_api.current() is None, "captured functions draw by Philox itself"
         size = int(np.prod(shape, dtype=int))
         words = self._choices.choice(np.array(WORDS, np.uint32), (size, 4))
         numbers = numbers_of(op, words, scalars, kinds)

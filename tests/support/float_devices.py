@@ -13,10 +13,10 @@ from dovetail.backend.interface import DeviceInfo, Program
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.dtypes import bool_, float32, float64, uint32
 from dovetail.errors import CompileError
-from dovetail.loops.analysis import values
-from dovetail.loops.builder import Kernel
-from dovetail.loops.language import Value, bitcast, const, where
-from dovetail.loops.verify import verify
+from dovetail.ir.analysis import values
+from dovetail.ir.builder import Kernel
+from dovetail.ir.language import Value, bitcast, const, where
+from dovetail.ir.verify import verify
 from dovetail.plugins.hooks import hookimpl
 from lying_backends import Changed, Plugin
 

@@ -14,10 +14,10 @@ from dovetail.functions.products.convolutions import convolved, transposed, weig
 from dovetail.graph.expr import node
 from dovetail.ops import table as ops
 from dovetail.ops.convolution import Geometry
-from dovetail.ops.counting import Bits
+from dovetail.ops.histogram import Bits
 from dovetail.ops.sort import Order
+from dovetail.tensor.primitives import apply
 from dovetail.tensor.tensor import make
-from dovetail.tensor.verbs import apply
 
 Array = np.ndarray[Any, Any]
 

@@ -12,13 +12,13 @@ from dovetail.backend.interface import DeviceInfo, Handles
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device_class import Device, device
 from dovetail.dtypes import float64, int32, int64, uint64
-from dovetail.loops.builder import Kernel, combine
-from dovetail.loops.language import Loop, Value, walk
-from dovetail.loops.target import Capabilities
-from dovetail.loops.verify import verify
+from dovetail.ir.builder import Kernel, combine
+from dovetail.ir.language import Loop, Value, walk
+from dovetail.ir.target import Capabilities
+from dovetail.ir.verify import verify
 from dovetail.memory import CachingAllocator
+from dovetail.plugins.device_handle import Opened
 from dovetail.plugins.hooks import hookimpl
-from dovetail.plugins.opened import Opened
 
 WIDE = (int64, uint64)
 OF_REFERENCE = ReferenceBackend.info.capabilities

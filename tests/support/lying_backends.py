@@ -20,9 +20,9 @@ from dovetail.backend.interface import (
 )
 from dovetail.backend.reference import ReferenceBackend, ReferenceProgram
 from dovetail.dtypes import float16, float32, float64, int32
-from dovetail.loops.builder import Kernel
-from dovetail.loops.language import Loop, Value, bitcast, cast, const, walk, where
-from dovetail.loops.rewrite import rewrite
+from dovetail.ir.builder import Kernel
+from dovetail.ir.language import Loop, Value, bitcast, cast, const, walk, where
+from dovetail.ir.rewrite import rewrite
 from dovetail.plugins.hooks import hookimpl
 from dovetail.plugins.registry import open_device
 

@@ -29,10 +29,10 @@ from dovetail.device_class import Device, device
 from dovetail.dtypes import DType, float32
 from dovetail.engine.programs import holders
 from dovetail.errors import CompileError
-from dovetail.loops.analysis import loads
-from dovetail.loops.builder import Kernel
-from dovetail.loops.language import Atomic, Loop, Value, walk
-from dovetail.loops.target import Capabilities
+from dovetail.ir.analysis import loads
+from dovetail.ir.builder import Kernel
+from dovetail.ir.language import Atomic, Loop, Value, walk
+from dovetail.ir.target import Capabilities
 from dovetail.plugins.entry import Entry
 from dovetail.plugins.hooks import hookimpl
 from dovetail.plugins.registry import open_device, registry
@@ -383,7 +383,7 @@ def installed(*backends: type[Honest]) -> Iterator[list[Device]]:
                 dev.opened.faults.settle_all()  # otherwise all devices would wait for it
             dev.opened = None
             for cache in 2 * holders:  # plans hold launches of the previous backend
-                cache.turn()
+                cache.age()
             registry.records().pop(dev.type)
 
 

@@ -6,4 +6,4 @@ from pathlib import Path
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent
-GOLDEN = TESTS / "loops" / "golden"  # kernels as text
+GOLDEN = TESTS / "ir" / "golden"  # kernels as text

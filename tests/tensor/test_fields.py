@@ -8,12 +8,12 @@ import weakref
 
 import dovetail as dt
 import pytest
-from dovetail.tensor import fields
-from dovetail.tensor.fields import Aliases
+from dovetail.tensor import c_fields
+from dovetail.tensor.c_fields import Aliases
 
 
 def compiled() -> bool:
-    return not fields.__file__.endswith(".py")
+    return not c_fields.__file__.endswith(".py")
 
 
 def group_of(x: dt.Tensor) -> Aliases:

@@ -8,8 +8,8 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail import layout as lay
-from dovetail.tensor.operands import operands
-from dovetail.tensor.verbs import slice_along
+from dovetail.tensor.primitives import slice_along
+from dovetail.tensor.promotion import operands
 
 
 def test_slice_along_keeps_other_axes() -> None:

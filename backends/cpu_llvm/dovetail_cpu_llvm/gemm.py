@@ -300,14 +300,20 @@ _END = "  br label %latch\n"
 _FORMS = {
     "gemm": ("gemm", _OF_PRODUCT, _PRODUCT, _GEMM, _REFLECTED),
     "gemv_left": (
-        "gemv", _OF_VECTOR, _WITH_VECTOR.replace("MATRIX", "%a1"), _GEMV.replace("VECTOR", "%a0"),
+        "gemv",
+        _OF_VECTOR,
+        _WITH_VECTOR.replace("MATRIX", "%a1"),
+        _GEMV.replace("VECTOR", "%a0"),
         _END,
     ),
     "gemv_right": (
-        "gemv", _OF_VECTOR, _WITH_VECTOR.replace("MATRIX", "%a0"), _GEMV.replace("VECTOR", "%a1"),
+        "gemv",
+        _OF_VECTOR,
+        _WITH_VECTOR.replace("MATRIX", "%a0"),
+        _GEMV.replace("VECTOR", "%a1"),
         _END,
     ),
-}  # fmt: skip
+}
 KERNELS = tuple(f"{letter}{form}" for letter in _REAL for form in _FORMS)
 
 # The number of threads in products, behind a lock, and OpenBLAS's limit before the first one.

@@ -1,4 +1,4 @@
-"""The reduce loop, in the canonical order of `dovetail.loops.language`."""
+"""The reduce loop, in the canonical order of `dovetail.ir.language`."""
 
 from __future__ import annotations
 

@@ -18,9 +18,18 @@ from .schedule import launch_shape
 
 SLOT = 8  # bytes of an argument: no type is wider
 _FORMATS = {
-    "bool": "B", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint8": "B",
-    "uint16": "H", "uint32": "I", "uint64": "Q", "float32": "f", "float64": "d",
-}  # fmt: skip
+    "bool": "B",
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint8": "B",
+    "uint16": "H",
+    "uint32": "I",
+    "uint64": "Q",
+    "float32": "f",
+    "float64": "d",
+}
 
 
 def bind(

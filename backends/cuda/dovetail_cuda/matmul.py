@@ -36,9 +36,11 @@ from . import driver as cuda
 
 # dtype: cudaDataType_t, cublasComputeType_t, the type of alpha and beta
 TYPES: dict[DType, tuple[int, int, Any]] = {
-    float16: (2, 68, c_float), bfloat16: (14, 68, c_float),
-    float32: (0, 68, c_float), float64: (1, 70, c_double),
-}  # fmt: skip
+    float16: (2, 68, c_float),
+    bfloat16: (14, 68, c_float),
+    float32: (0, 68, c_float),
+    float64: (1, 70, c_double),
+}
 AS_IT_IS, TRANSPOSED, DEFAULT = 0, 1, -1
 
 

@@ -117,6 +117,9 @@ def dovetail_diagnostics() -> Mapping[str, str]:
 
 
 _LIBRARIES = (
-    "cuda-bindings", "nvidia-cuda-nvrtc-cu12", "nvidia-cuda-nvrtc", "nvidia-cublas-cu12",
+    "cuda-bindings",
+    "nvidia-cuda-nvrtc-cu12",
+    "nvidia-cuda-nvrtc",
+    "nvidia-cublas-cu12",
     "nvidia-cublas",
-)  # fmt: skip
+)

@@ -42,14 +42,25 @@ class CudaStyle(CStyle):
     """CUDA C for NVRTC, to be compiled without contraction."""
 
     types: ClassVar[Mapping[DType, str]] = {
-        bool_: "bool", int8: "signed char", int16: "short", int32: "int", int64: "long long",
-        uint8: "unsigned char", uint16: "unsigned short", uint32: "unsigned int",
-        uint64: "unsigned long long", float32: "float", float64: "double",
-    }  # fmt: skip
+        bool_: "bool",
+        int8: "signed char",
+        int16: "short",
+        int32: "int",
+        int64: "long long",
+        uint8: "unsigned char",
+        uint16: "unsigned short",
+        uint32: "unsigned int",
+        uint64: "unsigned long long",
+        float32: "float",
+        float64: "double",
+    }
     functions: ClassVar[Mapping[str, tuple[str, str]]] = {
-        "fma": ("__fmaf_rn", "__fma_rn"), "sqrt": ("__fsqrt_rn", "__dsqrt_rn"),
-        "trunc": ("truncf", "trunc"), "floor": ("floorf", "floor"), "rint": ("rintf", "rint"),
-    }  # fmt: skip
+        "fma": ("__fmaf_rn", "__fma_rn"),
+        "sqrt": ("__fsqrt_rn", "__dsqrt_rn"),
+        "trunc": ("truncf", "trunc"),
+        "floor": ("floorf", "floor"),
+        "rint": ("rintf", "rint"),
+    }
     reserved: ClassVar[frozenset[str]] = CStyle.reserved | frozenset(_WORDS.split())
     helper: ClassVar[str] = "static __device__ __forceinline__ "
     threads: ClassVar[int] = THREADS  # of a block, at most

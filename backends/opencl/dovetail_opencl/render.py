@@ -40,10 +40,19 @@ class OpenCLStyle(CStyle):
     """OpenCL C 1.2, with the extensions for float64, float16 and 64-bit atomics where needed."""
 
     types: ClassVar[Mapping[DType, str]] = {
-        bool_: "bool", int8: "char", int16: "short", int32: "int", int64: "long",
-        uint8: "uchar", uint16: "ushort", uint32: "uint", uint64: "ulong",
-        float16: "half", float32: "float", float64: "double",
-    }  # fmt: skip
+        bool_: "bool",
+        int8: "char",
+        int16: "short",
+        int32: "int",
+        int64: "long",
+        uint8: "uchar",
+        uint16: "ushort",
+        uint32: "uint",
+        uint64: "ulong",
+        float16: "half",
+        float32: "float",
+        float64: "double",
+    }
     suffixes: ClassVar[Mapping[DType, str]] = {int64: "L", uint64: "UL", uint32: "u"}
     functions: ClassVar[Mapping[str, tuple[str, str]]] = {
         name: (name, name) for name in ("fma", "sqrt", "trunc", "floor", "rint")

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from ..late import late
-from . import captured as _captured  # noqa: F401 - captured functions find it in `recording`
+from ..lazy_import import late
+from . import jit_backward as _captured  # noqa: F401 - captured functions find it in `tracer_api`
 from .engine import backward, detach, grad
 from .tape import (
     HookHandle,
@@ -17,12 +17,12 @@ from .tape import (
 )
 
 if TYPE_CHECKING:
-    from ..func.at_points import hessian, hvp, jacobian
     from ..func.derivatives import value_and_grad
+    from ..func.point_derivatives import hessian, hvp, jacobian
     from .anomaly import detect_anomaly
     from .check import gradcheck, gradgradcheck
     from .function import Context, Function, checkpoint
-    from .saving import saved_tensors_hooks
+    from .saved_hooks import saved_tensors_hooks
     from .transforms import jvp, linearize, vjp
 else:
     __getattr__ = late(
@@ -31,19 +31,40 @@ else:
             **dict.fromkeys(("gradcheck", "gradgradcheck"), "check"),
             **dict.fromkeys(("Context", "Function", "checkpoint"), "function"),
             **dict.fromkeys(("jvp", "linearize", "vjp"), "transforms"),
-            **dict.fromkeys(("hessian", "hvp", "jacobian"), ".func.at_points"),
+            **dict.fromkeys(("hessian", "hvp", "jacobian"), ".func.point_derivatives"),
             "detect_anomaly": "anomaly",
-            "saved_tensors_hooks": "saving",
+            "saved_tensors_hooks": "saved_hooks",
             "value_and_grad": ".func.derivatives",
         },
     )
 
 __all__ = [
-    "Context", "Function", "HookHandle", "backward", "checkpoint", "detach", "detect_anomaly",
-    "enable_grad", "grad", "gradcheck", "gradgradcheck", "hessian", "hvp", "inference_mode",
-    "is_grad_enabled", "is_inference_mode_enabled", "jacobian", "jvp", "linearize", "no_grad",
-    "saved_tensors_hooks", "set_grad_enabled", "set_gradient", "value_and_grad", "vjp",
-]  # fmt: skip
+    "Context",
+    "Function",
+    "HookHandle",
+    "backward",
+    "checkpoint",
+    "detach",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "hessian",
+    "hvp",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "jacobian",
+    "jvp",
+    "linearize",
+    "no_grad",
+    "saved_tensors_hooks",
+    "set_grad_enabled",
+    "set_gradient",
+    "value_and_grad",
+    "vjp",
+]
 
 
 def __dir__() -> list[str]:

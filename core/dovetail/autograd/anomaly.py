@@ -7,15 +7,15 @@ import math
 from collections.abc import Callable, Sequence
 
 from ..engine import evaluate as run
-from ..engine import lines, recording
+from ..engine import provenance, tracer_api
 from ..errors import AnomalyError
 from ..graph.expr import Expr
 from ..memory.tracing.stacktrace import caller
 from ..ops import table as ops
 from ..settings import Switch, current, enter, restore
 from ..tensor.host import item
+from ..tensor.primitives import apply, reduce
 from ..tensor.tensor import Tensor, make
-from ..tensor.verbs import apply, reduce
 from .tape import Kept, Node, Sent
 
 
@@ -59,7 +59,7 @@ class Looker:
     def _look(self, e: Expr, when: str) -> None:
         """Compute a node and its pending operands, operands first, and check each."""
         op, args = e.op, e.args
-        if op is None or recording.current() is not None:
+        if op is None or tracer_api.current() is not None:
             run.evaluate((e,), True)  # under vmap the batched op outside is checked instead
             return
         for a in args:
@@ -91,7 +91,7 @@ class Looker:
             result = work(*inputs)
         finally:
             restore(before)
-        if result is None or recording.current() is not None:
+        if result is None or tracer_api.current() is not None:
             return result
         if self._is_bad(result._expr) and not any(map(self._is_bad, operands)):
             of = ", ".join(repr(a.spec) for a in operands)
@@ -101,7 +101,7 @@ class Looker:
     @staticmethod
     def _where(e: Expr, when: str) -> str:
         """Return the line that recorded a node if it is known, else the line that runs now."""
-        noted = lines.line_of(e)
+        noted = provenance.line_of(e)
         return f"{when} {caller()}" if noted is None else f"recorded by {noted}"
 
     def back(self, n: Node, *gradient_and_result: Sent | Kept | None) -> list[Sent | None]:

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arguments import flag, named, real
-from ..arguments import function as callable_
+from ..argument_checks import flag, named, real
+from ..argument_checks import function as callable_
 from ..dtypes import complex128, float64
 from ..errors import DTypeError, GradientError
 from ..functions.creation.from_values import asarray

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Literal, overload
 
-from ..arguments import flag, function
+from ..argument_checks import flag, function
 from ..compat.keywords import UNGIVEN, call_translated
-from ..engine import recording
+from ..engine import tracer_api
 from ..errors import ArgumentTypeError, DTypeError, GradientError, ShapeError
 from ..graph.expr import Expr, leaf, storage_of, tape_of
 from ..layout import StridedView
@@ -16,7 +16,7 @@ from ..ops import table as ops
 from ..settings import current
 from ..tensor.host import evaluate
 from ..tensor.tensor import Tensor, lazy_storage, make, required, strided
-from .flow import GradientCollector, check_gradient, run
+from .backward_pass import GradientCollector, check_gradient, run
 from .index_checks import carry_checks
 from .namespace import ones
 from .tape import HookHandle, Leaf, Node
@@ -191,7 +191,7 @@ def grad(
 
 def _check_grads(nodes: Sequence[Node]) -> None:
     """Check that the `grad` of nodes may change. Raises: UnrolledLoop in a captured body."""
-    if (recorder := recording.current()) is not None:
+    if (recorder := tracer_api.current()) is not None:
         for n in nodes:
             recorder.check_grad(n.order)
 
@@ -347,7 +347,7 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
     ([0.0, 0.0, 0.0], True, True)
     """
     tape, fresh_leaf = strided("set_", x)._expr.tape, _leaf_without_tape(strided("set_", source))
-    recording.refuse_read("set_() changes the memory of a tensor, which")
+    tracer_api.refuse_read("set_() changes the memory of a tensor, which")
     if tape is not None and type(tape) is not Leaf:
         raise GradientError(
             f"set_: only a leaf can take other memory; this is a result of {tape.name}; see "
@@ -483,7 +483,7 @@ def register_hook(x: Tensor, hook: Callable[[Tensor], Tensor | None]) -> HookHan
         n.hooks = {}
     key = next(_hook_count)
     n.hooks[key] = hook
-    if (recorder := recording.current()) is not None:
+    if (recorder := tracer_api.current()) is not None:
         recorder.record_hook(x._expr)
     return HookHandle(n, key)
 
@@ -510,7 +510,7 @@ def before_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None
                 f"{name} in place: {t._expr.spec!r} is a leaf that requires a gradient, or shares "
                 "memory with one; write to x.copy(), or under dt.no_grad()"
             )
-    if (recorder := recording.current()) is not None:
+    if (recorder := tracer_api.current()) is not None:
         recorder.check_retaped(x._expr)
     tapes = [(t, _tape_after(t, x, value)) for t in group.values()]
 

@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar, TypeVarTuple, cast
 from weakref import ref
 
-from ..arguments import function as callable_
-from ..engine import recording
+from ..argument_checks import function as callable_
+from ..engine import tracer_api
 from ..errors import CaptureError, DTypeError, GradientError
 from ..functions import random
 from ..graph.expr import Expr, Spec, leaf
 from ..settings import current, record, restore
 from ..tensor.tensor import Tensor, lazy_storage, make
+from .backward_pass import check_gradient
 from .engine import backward, detach, grad, requires_grad_
-from .flow import check_gradient
 from .namespace import zeros
 from .tape import Edge, Kept, Leaf, Node, Sent, edge_to, keep, load_saved, rematerialise_saved
 from .transforms import inputs_of
@@ -251,7 +251,7 @@ def _batched_arguments(
     """Return the nodes of the arguments if an argument or result is batched, else ()."""
     nodes = tuple([a._expr if type(a) is Tensor else None for a in args])
     present = [e for e in nodes if e is not None] + [t._expr for t in results]
-    return nodes if recording.is_batched(*present) else ()
+    return nodes if tracer_api.is_batched(*present) else ()
 
 
 def _result(name: str, t: object) -> Tensor:
@@ -304,7 +304,7 @@ def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
     1.0
     """
     callable_("checkpoint", function)
-    if recording.is_batched(*[a._expr for a in args if type(a) is Tensor]):
+    if tracer_api.is_batched(*[a._expr for a in args if type(a) is Tensor]):
         return function(*args)
     result: R = _Checkpoint.apply(function, *args)
     return result
@@ -320,7 +320,7 @@ class _Checkpoint(Function):
         state = random.get_state()
         result = function(*args)
         ctx.state = None if random.get_state() == state else state
-        if ctx.state is not None and recording.current() is not None and any(ctx.needs_input_grad):
+        if ctx.state is not None and tracer_api.current() is not None and any(ctx.needs_input_grad):
             raise CaptureError(
                 "checkpoint: the function draws random numbers, which a captured function does not "
                 "draw twice; draw them outside, and pass them as an argument"

@@ -30,10 +30,10 @@ from ..ops import table as ops
 from ..ops.gradient import Rule
 from ..ops.scatter import Manner
 from ..settings import current
-from ..tensor.fields import alias
+from ..tensor.c_fields import alias
 from ..tensor.host import evaluated
+from ..tensor.primitives import apply, slice_along, view
 from ..tensor.tensor import Tensor, make
-from ..tensor.verbs import apply, slice_along, view
 from .namespace import conj, ones, zeros
 from .tape import RuleContext
 

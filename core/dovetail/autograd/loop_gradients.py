@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from ..engine.recording import UnrolledLoop
+from ..engine.tracer_api import UnrolledLoop
 from ..functions.shape.copies import concat, stack
 from ..ops import table as ops
 from ..settings import current, record, restore
+from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor
-from ..tensor.verbs import apply
 from .engine import detach, grad
 from .function import Function
 from .namespace import zeros
@@ -23,7 +23,7 @@ from .tape import Node
 from .transforms import inputs_of
 
 if TYPE_CHECKING:
-    from ..engine.recording import LoopBody, Scan
+    from ..engine.tracer_api import LoopBody, Scan
 
 Gradients: TypeAlias = "list[Tensor | None]"
 
@@ -115,7 +115,7 @@ def run_loop(
     closure: Sequence[Tensor],
     watched: Callable[[], Sequence[Tensor]],
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Run a captured loop and record it as one tape node; implements `recording.Tapes`."""
+    """Run a captured loop and record it as one tape node; implements `tracer_api.Tapes`."""
     settings = current()
     if settings.saving is not None or settings.anomaly is not None:
         raise UnrolledLoop

@@ -7,8 +7,8 @@ from ..functions.elementwise import op_functions
 from ..functions.elementwise.op_functions import *  # noqa: F403 - all of them
 from ..graph.expr import Spec
 from ..ops.table import FULL
+from ..tensor.primitives import dispatch
 from ..tensor.tensor import Tensor
-from ..tensor.verbs import dispatch
 
 
 def constant(value: float, s: Spec) -> Tensor:

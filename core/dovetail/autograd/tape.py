@@ -14,19 +14,19 @@ from inspect import signature
 from itertools import count
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from ..arguments import flag, instance, shown
-from ..arguments import function as callable_
-from ..engine import recording
+from ..argument_checks import flag, instance, shown
+from ..argument_checks import function as callable_
+from ..engine import tracer_api
 from ..engine.events import counters
 from ..errors import GradientError
 from ..functions.datatypes import cast
 from ..functions.graph_cache import Recipe, again, described, recipe
 from ..fusion.cost import CHEAP
 from ..graph.expr import Expr, Spec, Watch, leaf, rematerialised, watched
+from ..lru_cache import LRUCache
 from ..ops.gradient import Functions, Rule
-from ..ops.site import Attrs
+from ..ops.kernel_context import Attrs
 from ..ops.table import WHERE, Op
-from ..recent import Recent
 from ..settings import Switch, current
 from ..tensor.tensor import Tensor, is_to_finish, lazy_storage, make
 from . import namespace
@@ -282,7 +282,7 @@ def _read(rule: Rule) -> Read:
 
 _DT: Functions[Tensor] = namespace
 # Cached template of a rule's result, per kind of operands; False if no template can express it.
-_parts: Recent[tuple[object, ...], Recipe | Literal[False]] = Recent(4096)
+_parts: LRUCache[tuple[object, ...], Recipe | Literal[False]] = LRUCache(4096)
 Rules = tuple[Read | None, ...]
 _rules: dict[Op, Rules] = {}  # rules of table rows (on first use) and of set_gradient
 
@@ -349,9 +349,18 @@ class Node:
     """
 
     __slots__ = (
-        "__weakref__", "asked_at", "edges", "grad", "hooks", "name", "needs_result", "order",
-        "released", "retains", "spec",
-    )  # fmt: skip
+        "__weakref__",
+        "asked_at",
+        "edges",
+        "grad",
+        "hooks",
+        "name",
+        "needs_result",
+        "order",
+        "released",
+        "retains",
+        "spec",
+    )
 
     def __init__(self, name: str, spec: Spec, edges: tuple[Edge | None, ...]) -> None:
         self.name, self.spec, self.edges = name, spec, edges
@@ -547,7 +556,7 @@ class OpNode(Node):
         None: the part depends on more than a key can hold.
         """
         now = current()
-        if now.grad or recording.current() is not None:
+        if now.grad or tracer_api.current() is not None:
             return None
         key: list[object] = [rule, i, self.attrs, self.operands, now.reproducible, len(operands)]
         for x in needs:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias, TypeVar, overload
 
-from ..arguments import function as callable_
-from ..arguments import named
+from ..argument_checks import function as callable_
+from ..argument_checks import named
 from ..errors import ShapeError
 from ..graph.expr import tape_of
 from ..ops import table as ops

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import ref
 
-from ..arguments import shown
+from ..argument_checks import shown
 from ..errors import IndexOutOfRange, OutOfMemoryError
 from ..locks import Lock
 from ..settings import flags

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ..dtypes import DType
 from ..errors import CompileError
-from ..loops.builder import Kernel
-from ..loops.target import Capabilities
+from ..ir.builder import Kernel
+from ..ir.target import Capabilities
 
 # (major, minor): major is in the entry-point group; `minimum_interface` may ask for a minor
 INTERFACE = (1, 0)

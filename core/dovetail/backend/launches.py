@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import DType
 from ..errors import InternalError
-from ..loops.builder import Kernel
+from ..ir.builder import Kernel
 from .interface import Backend, Compiled, Handles, Launch, Scalar, StreamHandle
 
 

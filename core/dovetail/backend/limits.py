@@ -12,11 +12,11 @@ from itertools import product
 
 from ..dtypes import int32
 from ..errors import DeviceError
-from ..loops.bounds import Beyond, refuse_beyond
-from ..loops.builder import Kernel
-from ..loops.target import Capabilities
-from ..loops.words import WORD, is_wide
-from ..recent import Recent
+from ..ir.builder import Kernel
+from ..ir.int64_arith import WORD, is_wide
+from ..ir.interval_analysis import Beyond, refuse_beyond
+from ..ir.target import Capabilities
+from ..lru_cache import LRUCache
 from .interface import (
     Backend,
     Compiled,
@@ -145,7 +145,7 @@ class _Launch:
         self._sizes = [b.dtype.itemsize for b in kernel.buffers]
         self._wide = [not can.int64 and is_wide(d) for _, d in kernel.scalars]
         # by the elements between aligned offset and start of each buffer
-        self._ready: Recent[tuple[int, ...], list[Launch]] = Recent(ALIGNED_LAUNCHES_MAX)
+        self._ready: LRUCache[tuple[int, ...], list[Launch]] = LRUCache(ALIGNED_LAUNCHES_MAX)
 
     def __call__(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
         starts: tuple[int, ...] = ()

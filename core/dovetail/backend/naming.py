@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..arguments import integer
+from ..argument_checks import integer
 from ..device_class import Device, default_device
 from ..device_class import device as named
 

@@ -18,10 +18,10 @@ import numpy as np
 
 from ..dtypes import DType, bfloat16, float16, float64, uint16
 from ..errors import InternalError
-from ..loops.builder import Combine, Kernel, combine
-from ..loops.language import CHUNK, LANES, Atomic, Block, Loop, Store, Value, walk
-from ..loops.legalize import plugins_as_integers
-from ..loops.target import Capabilities
+from ..ir.builder import Combine, Kernel, combine
+from ..ir.language import CHUNK, LANES, Atomic, Block, Loop, Store, Value, walk
+from ..ir.legalize import plugins_as_integers
+from ..ir.target import Capabilities
 from .interface import (
     HOST_MEMORY,
     Backend,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
+from ..ir.builder import Kernel
+from ..ir.schedule import Schedule
 from ..locks import Lock
-from ..loops.builder import Kernel
-from ..loops.schedule import Schedule
 from . import diskcache
 from .interface import Program
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NoReturn, Protocol, SupportsIndex
 
 from .. import settings
-from ..arguments import instance
+from ..argument_checks import instance
 from ..device_class import Device, device, opened, opened_devices
 from ..errors import ArgumentError, DeviceError, DTypeError
 from .faults import Faults

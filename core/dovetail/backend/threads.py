@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..arguments import integer
+from ..argument_checks import integer
 from ..device_class import DEFAULT, Device, default_device, device, opened
 from ..errors import ArgumentError, DeviceError
 

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from ..engine import recording
-from ..engine.recording import BatchTracer, UnrolledLoop
+from ..engine import tracer_api
+from ..engine.tracer_api import BatchTracer, UnrolledLoop
 from ..functions.reductions.statistics import any as any_true
 from ..graph.expr import storage_of
 from ..ops.table import LOGICAL_AND
 from ..settings import current, restore
+from ..tensor.primitives import apply, view
 from ..tensor.tensor import Tensor
-from ..tensor.verbs import apply, view
 from .captured_loops import capture_loop, capture_while
 from .iterations import (
     Loop,
@@ -174,7 +174,7 @@ class _BatchedLoop:
 
 def batch_tracer() -> BatchTracer | None:
     """Return the tracer of the examples of a captured function, if its loops may be one loop."""
-    tracer = recording.current()
+    tracer = tracer_api.current()
     if not isinstance(tracer, BatchTracer) or not tracer.is_capture or current().eager:
         return None
     return tracer
@@ -251,17 +251,17 @@ def _while_any_goes_on(
     tracer: BatchTracer, name: str, condition: Condition, body: Body, carry: Flat
 ) -> Any:
     """Run a loop until all examples have stopped. It also carries which go on."""
-    first, mask = copy_all(carry.leaves), recording.mask()
+    first, mask = copy_all(carry.leaves), tracer_api.mask()
     active = _require_truth(condition(rebuilt(carry, first)))
     active = active if mask is None else apply(LOGICAL_AND, (mask, active))
     batch = _BatchedLoop(tracer, flattened([*first, active]))
 
     def one(c: list[Tensor], x: object) -> tuple[list[Tensor], tuple[()]]:
         *before, active = c
-        with recording.masked(active):
+        with tracer_api.masked(active):
             after = next_carry(name, carry, body(rebuilt(carry, before)))
         after = choose(active, after, before)
-        with recording.masked(active):
+        with tracer_api.masked(active):
             truth = _require_truth(condition(rebuilt(carry, after)))
         return [*after, apply(LOGICAL_AND, (active, truth))], ()
 

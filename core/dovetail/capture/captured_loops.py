@@ -8,21 +8,21 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 from weakref import ref
 
-from ..arguments import shown
+from ..argument_checks import shown
 from ..device_class import Device, usable
 from ..dtypes import bool_, int64, uint8
 from ..engine import evaluate as run
-from ..engine import recording
-from ..engine.recording import UnrolledLoop
+from ..engine import tracer_api
+from ..engine.tracer_api import UnrolledLoop
 from ..errors import CaptureError, DTypeError, GradientError, ShapeError
 from ..graph.expr import Expr, Spec, spec, storage_of
 from ..ops import table as ops
 from ..settings import Switch, current
 from ..tensor.host import evaluated
+from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor, make
-from ..tensor.verbs import apply
-from .forms import Branch, Carried, Part, Repeat, Scanned, While
 from .iterations import Loop, index, is_any_taped, truth_of
+from .loop_acts import Branch, Carried, Part, Repeat, Scanned, While
 from .program import Place, Program
 from .pytree import Flat, rebuilt, tensor_leaves
 from .tracer import Recorder, evaluate_pending
@@ -67,7 +67,7 @@ def capture_while(
 
 def capture_cond(pred: Tensor, *branches: Callable[[], R], name: str = "cond") -> R:
     """Run `cond` as one act. Raises: GradientError, ShapeError, DTypeError."""
-    tracer, truth = recording.current(), truth_of(pred)._expr
+    tracer, truth = tracer_api.current(), truth_of(pred)._expr
     assert isinstance(tracer, Recorder)
     evaluate_pending()
     run.evaluate([truth])
@@ -123,7 +123,7 @@ class BodyCapture:
     def run(self, function: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
         """Capture a function and return its result. Tensors that it made have no value later."""
         try:
-            return recording.run_traced(self.recorder, partial(function, *args, **options))
+            return tracer_api.run_traced(self.recorder, partial(function, *args, **options))
         finally:
             self.recorder.retire(None if self.index is None else self.index())
 
@@ -285,12 +285,12 @@ def _run_traced(function: Callable[[Recorder, Device], R], *operands: object) ->
     """Call a function with this thread's tracer, or a temporary one, and the loop's device."""
     device = next((x.device for x in operands if isinstance(x, Tensor)), None) or usable(None)
     evaluate_pending()
-    tracer = recording.current()
+    tracer = tracer_api.current()
     if tracer is not None:
         assert isinstance(tracer, Recorder)
         return function(tracer, device)
     tracer = Recorder(device, False)
-    return recording.run_traced(tracer, function, tracer, device)
+    return tracer_api.run_traced(tracer, function, tracer, device)
 
 
 def _place_of_bound(tracer: Recorder, bound: int | Tensor) -> int | Place:
@@ -326,5 +326,5 @@ def _scan_buffer(tracer: Recorder, e: Expr) -> Scanned:
 def _copy_program(device: Device, s: Spec) -> Program:
     """Return the program that copies a value of this spec."""
     tracer = Recorder(device, True)
-    e = recording.run_traced(tracer, lambda: _copy(tracer.placeholder(s)))
+    e = tracer_api.run_traced(tracer, lambda: _copy(tracer.placeholder(s)))
     return tracer.program([tracer.place(e)])

@@ -16,11 +16,11 @@ from typing import Any, TypeVar, TypeVarTuple
 import numpy as np
 
 from .. import callbacks
-from ..arguments import flag, integer, named
-from ..arguments import function as callable_
+from ..argument_checks import flag, integer, named
+from ..argument_checks import function as callable_
 from ..dtypes import int64
-from ..engine import recording
-from ..engine.recording import BatchTracer, UnrolledLoop
+from ..engine import tracer_api
+from ..engine.tracer_api import BatchTracer, UnrolledLoop
 from ..errors import DTypeError, GradientError, ShapeError
 from ..functions.creation.constructors import arange
 from ..settings import current
@@ -150,10 +150,10 @@ def cond(
         raise ShapeError(f"{name}: pred is one bool, not of shape {pred.shape}; see dt.where")
     branches = partial(true_fn, *operands), partial(false_fn, *operands)
     if isinstance(pred, Tensor) and (
-        recording.is_batched(pred._expr) or batch_tracer() is not None
+        tracer_api.is_batched(pred._expr) or batch_tracer() is not None
     ):
         return branches_of_examples(name, pred, *branches)
-    if not isinstance(pred, Tensor) or recording.current() is None or is_mapping():
+    if not isinstance(pred, Tensor) or tracer_api.current() is None or is_mapping():
         return true_fn(*operands) if pred else false_fn(*operands)
     return capture_cond(pred, *branches)
 
@@ -204,7 +204,7 @@ def scan(
 def _run(loop: Loop) -> tuple[Any, Any]:
     """Run a `fori_loop` or a `scan` as one loop if it can be one, else iteration by iteration."""
     length, is_eager = loop.length(), current().eager
-    if not is_eager or (length is None and isinstance(recording.current(), Recorder)):
+    if not is_eager or (length is None and isinstance(tracer_api.current(), Recorder)):
         with suppress(UnrolledLoop):
             if not loop.is_taped:
                 return run_loop(loop)
@@ -213,9 +213,9 @@ def _run(loop: Loop) -> tuple[Any, Any]:
                 return _run_taped(loop)
     if length is not None:
         return run_unrolled(loop)
-    if any(recording.is_batched(b._expr) for b in loop.bounds if isinstance(b, Tensor)):
+    if any(tracer_api.is_batched(b._expr) for b in loop.bounds if isinstance(b, Tensor)):
         return run_unrolled_while(loop.name, *as_while(loop))[1], ()
-    if not is_eager and (not is_mapping() or (recording.is_captured() and loop.is_taped)):
+    if not is_eager and (not is_mapping() or (tracer_api.is_captured() and loop.is_taped)):
         raise _no_gradients(loop.name)
     result = run_unrolled(loop)
     if not is_mapping() and is_any_taped(flattened(result).leaves):
@@ -232,7 +232,7 @@ def _run_taped(loop: Loop, closure: Sequence[Tensor] | None = None) -> tuple[Any
 
     `closure`: the tensors with gradients that the body reads from its closure.
     """
-    if not recording.is_captured():
+    if not tracer_api.is_captured():
         raise UnrolledLoop
     snapshot = Snapshot(loop.name, loop.body)
     if closure is None:
@@ -278,14 +278,14 @@ def _run_taped(loop: Loop, closure: Sequence[Tensor] | None = None) -> tuple[Any
 def _run_leaves(
     name: str,
     reads: set[int],
-    body: recording.LoopBody,
+    body: tracer_api.LoopBody,
     carry: Sequence[Tensor],
     xs: Sequence[Tensor],
     length: int,
     reverse: bool,
     closure: Sequence[Tensor] | None = None,
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Run a loop on leaves, as a `recording.Scan`; with a closure perhaps unrolled."""
+    """Run a loop on leaves, as a `tracer_api.Scan`; with a closure perhaps unrolled."""
     loop = Loop(
         name,
         lambda i, c, x: body(c, x),
@@ -303,7 +303,7 @@ def _run_leaves(
 
 def _slot_of(t: Tensor) -> int | None:
     """Return the slot of a tensor's memory in the outermost program, or None."""
-    tracer = recording.current()
+    tracer = tracer_api.current()
     if isinstance(tracer, Recorder):
         return tracer.find_slot(t._expr.storage)
     assert isinstance(tracer, BatchTracer)

@@ -5,9 +5,9 @@ from dovetail.capture.replay cimport Replayer
 from dovetail.graph.expr cimport Expr, Spec, leaf, readers
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
-from dovetail.plugins.opened cimport Opened
+from dovetail.plugins.device_handle cimport Opened
 from dovetail.records cimport Flags
-from dovetail.tensor.fields cimport alias, expr_of
+from dovetail.tensor.c_fields cimport alias, expr_of
 from dovetail.tensor.host cimport evaluated
 from dovetail.tensor.tensor cimport make
 

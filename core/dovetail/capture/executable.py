@@ -18,16 +18,16 @@ from ..backend.streams import current_handle
 from ..device_class import Device
 from ..device_class import opened as open_device
 from ..engine import evaluate as run
-from ..engine import recording
+from ..engine import tracer_api
 from ..engine.evaluate import lock
 from ..engine.traced_numbers import Env, Number
 from ..graph.expr import Expr, Spec, leaf, mark_overwritten, readers
 from ..layout import Shape
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import Storage, storage_over
-from ..plugins.opened import Opened
+from ..plugins.device_handle import Opened
 from ..settings import Settings, current, flags
-from ..tensor.fields import alias, expr_of
+from ..tensor.c_fields import alias, expr_of
 from ..tensor.host import evaluated
 from ..tensor.tensor import Tensor, make
 from .pytree import Flat, Static, array_key, metadata_key, rebuilt, static_key
@@ -481,7 +481,7 @@ class RecentExecutables:
     _latest: tuple[Executable, ...]
 
     def __call__(self, *args: object, **options: object) -> Any:
-        if flags.captures and recording.current() is not None:
+        if flags.captures and tracer_api.current() is not None:
             return self._function(*args, **options)  # part of an outer capture
         settings = current()
         if not options:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .. import callbacks
 from ..dtypes import uint8
-from ..engine import recording
+from ..engine import tracer_api
 from ..engine.traced_numbers import Env
 from ..errors import CaptureError, GradientError
 from ..graph.expr import leaf, spec
@@ -19,8 +19,8 @@ from ..memory import DataPtr
 from ..memory.storage import storage_at
 from ..ops import table as ops
 from ..settings import current
+from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor, make
-from ..tensor.verbs import apply
 from .bindings import KnownTensor, Result, ResultNumber, Trace, bind
 from .captured_loops import BodyCapture
 from .executable import AttachGradients, Executable
@@ -87,7 +87,7 @@ def flow_of(
         return g, gradients, results, inner.place_results(results, [])[0]
 
     try:
-        g, grads, outputs, places = recording.run_traced(inner.recorder, trace_backward)
+        g, grads, outputs, places = tracer_api.run_traced(inner.recorder, trace_backward)
     except (CaptureError, GradientError):
         return None  # a call of backward raises the error
     name = f"{name}, the way back"

@@ -13,8 +13,8 @@ from ..engine.traced_numbers import Env
 from ..errors import LinAlgError
 from ..memory.pointer import StreamHandle
 from ..ops.host_routines import HostCall
-from ..plugins.opened import Opened
-from ..tensor.reading import HostMemory, array_over
+from ..plugins.device_handle import Opened
+from ..tensor.host_read import HostMemory, array_over
 
 if TYPE_CHECKING:
     from .program import Strided

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from ..arguments import shown
+from ..argument_checks import shown
 from ..device_class import Device, default_device
 from ..dtypes import bool_, int64
-from ..engine import recording
+from ..engine import tracer_api
 from ..errors import ArgumentTypeError, DTypeError, ShapeError
 from ..functions.shape.copies import stack
 from ..graph.expr import Expr, node, spec, storage_of
-from ..graph.ownership import Holder, is_sole_owner
+from ..graph.refcount import Holder, is_sole_owner
 from ..ops import table as ops
 from ..settings import current
+from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor, make
-from ..tensor.verbs import apply
 from .pytree import Flat, rebuilt, tensor_leaves
 from .tracer import Recorder
 
@@ -124,7 +124,7 @@ def truth_of(pred: Tensor) -> Tensor:
 
 def is_mapping() -> bool:
     """Return True if a function runs on examples (`dt.vmap`), and is not captured within that."""
-    return not isinstance(recording.current(), Recorder | None)
+    return not isinstance(tracer_api.current(), Recorder | None)
 
 
 # --- iteration by iteration
@@ -157,20 +157,20 @@ def run_unrolled_while(
 
     An example that has stopped keeps its carry, and writes nothing in place.
     """
-    tracer = recording.current()
+    tracer = tracer_api.current()
     assert tracer is not None
     leaves = copy_all(carry.leaves)
     active: Tensor | None = None  # None: all examples
     while True:
-        with recording.masked(active):
+        with tracer_api.masked(active):
             truth = condition(rebuilt(carry, leaves))
-        if isinstance(truth, Tensor) and recording.is_batched(truth._expr):
+        if isinstance(truth, Tensor) and tracer_api.is_batched(truth._expr):
             truth = truth_of(truth)
             active = truth if active is None else apply(ops.LOGICAL_AND, (active, truth))
             truth = tracer.any_example(active)
         if not truth:
             return rebuilt(carry, leaves)
-        with recording.masked(active):
+        with tracer_api.masked(active):
             after = next_carry(name, carry, body(rebuilt(carry, leaves)))
         leaves = copy_shared(after, leaves) if active is None else choose(active, after, leaves)
 
@@ -183,10 +183,10 @@ def branches_of_examples(
     What a branch writes in place is written for the examples that choose it.
     """
     truth = truth_of(pred)
-    with recording.masked(truth):
+    with tracer_api.masked(truth):
         yes = true_fn()
     flat = tensor_leaves(name, yes)
-    with recording.masked(apply(ops.LOGICAL_NOT, (truth,))):
+    with tracer_api.masked(apply(ops.LOGICAL_NOT, (truth,))):
         no = false_fn()
     result: R = rebuilt(flat, choose(truth, flat.leaves, next_carry(name, flat, no)))
     return result

@@ -23,11 +23,11 @@ from weakref import ref
 
 import numpy as np
 
-from ..arguments import function as callable_
-from ..arguments import refused
+from ..argument_checks import function as callable_
+from ..argument_checks import refused
 from ..compat.keywords import rebind_keywords
 from ..engine import evaluate as run
-from ..engine import recording
+from ..engine import tracer_api
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
 from ..functions.datatypes import get_default_dtype, when_default_changes
 from ..graph.expr import storage_of
@@ -329,8 +329,8 @@ def constant(x: Tensor, /) -> Tensor:
     """
     if type(x) is not Tensor:
         raise refused("constant", "x", "a tensor", x)
-    if not recording.is_batched(x._expr):
-        recording.keep_constant(storage_of(evaluated(x)))
+    if not tracer_api.is_batched(x._expr):
+        tracer_api.keep_constant(storage_of(evaluated(x)))
     return x
 
 

@@ -34,7 +34,7 @@ from ..memory.pointer import StreamHandle
 from ..memory.storage import Storage
 from ..ops.host_routines import HostCall
 from ..ops.table import Op
-from ..plugins.opened import Opened
+from ..plugins.device_handle import Opened
 from .host_steps import HostReplay, array_at, with_line
 from .replay import At as At
 from .replay import Checked, QueuedLaunches, Replayer, Routine, Unrolled, handles, numbers

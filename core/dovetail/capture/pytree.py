@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ..arguments import shown
+from ..argument_checks import shown
 from ..errors import CaptureError, DTypeError, LayoutError
 from ..functions.creation.from_values import asarray
 from ..tensor.other_layouts import LayoutTensor, Way

@@ -3,7 +3,7 @@ cimport cython
 
 from dovetail.records cimport Counters
 from dovetail.engine.launching cimport strided_operand
-from dovetail.plugins.opened cimport Opened
+from dovetail.plugins.device_handle cimport Opened
 from dovetail.records cimport Flags
 
 

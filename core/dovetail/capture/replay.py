@@ -15,8 +15,8 @@ from ..engine.events import counters
 from ..engine.launching import Part, strided_operand
 from ..engine.traced_numbers import Env
 from ..memory.pointer import StreamHandle
-from ..plugins.blame import blame
-from ..plugins.opened import Opened
+from ..plugins.device_handle import Opened
+from ..plugins.plugin_errors import blame
 from ..settings import flags
 
 if TYPE_CHECKING:

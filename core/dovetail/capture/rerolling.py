@@ -27,8 +27,8 @@ import numpy as np
 
 from ..engine.launching import BoundStep
 from ..engine.traced_numbers import Environment, Number
-from ..plugins.opened import Opened
-from .forms import NumberTable, RerolledLoop, Scanned
+from ..plugins.device_handle import Opened
+from .loop_acts import NumberTable, RerolledLoop, Scanned
 from .program import (
     Act,
     Call,

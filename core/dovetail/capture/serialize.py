@@ -22,23 +22,23 @@ from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 import numpy as np
 
 from .. import callbacks
-from ..arguments import path as file_name
+from ..argument_checks import path as file_name
 from ..backend import limits
 from ..backend.faults import WIDTH, Asked
 from ..backend.streams import current_handle
 from ..device_class import Device, usable
 from ..device_class import opened as open_device
 from ..dtypes import DType, dtype, int64
-from ..engine import programs, recording
+from ..engine import programs, tracer_api
 from ..engine.launching import BoundStep
 from ..engine.traced_numbers import Environment, Number, TracedFloat
 from ..errors import CaptureError, DovetailError
 from ..fusion.plan import Step
 from ..graph.expr import Spec, leaf, spec, storage_of
+from ..ir.interval_analysis import Unbounded, reach
+from ..ir.parser import parse_kernel
+from ..ir.verify import verify
 from ..layout import Shape, StridedView, contiguous, span
-from ..loops.bounds import Unbounded, reach
-from ..loops.parser import parse_kernel
-from ..loops.verify import verify
 from ..memory import DataPtr
 from ..memory.storage import Storage, storage_at
 from ..ops import host_routines
@@ -50,8 +50,8 @@ from ..tensor.tensor import Tensor, make
 from .bindings import KnownTensor, Result, ResultNumber, Trace, bind
 from .closures import ClosurePath
 from .executable import MISS, NONE, Executable, Overlap
-from .forms import Branch, Carried, Part, Repeat, RerolledLoop, While
 from .jit import Captured
+from .loop_acts import Branch, Carried, Part, Repeat, RerolledLoop, While
 from .program import Act, Call, Effect, Fill, HostStep, Launch, Place, Program, Strided
 from .pytree import Flat, LayoutTree, Static, flattened, rebuilt
 from .replay import Scalars
@@ -127,9 +127,12 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
             "captured; call it again"
         )
     content = {
-        "name": f.__name__, "reproducible": current().reproducible, "captures": saved,
-        "kernels": [*writer.kernels], "blobs": [len(b) for b in writer.blobs],
-    }  # fmt: skip
+        "name": f.__name__,
+        "reproducible": current().reproducible,
+        "captures": saved,
+        "kernels": [*writer.kernels],
+        "blobs": [len(b) for b in writer.blobs],
+    }
     blobs = b"".join(writer.blobs)
     try:  # what cannot be loaded is not written
         Loaded(content, memoryview(blobs), None)
@@ -199,7 +202,7 @@ class Loaded:
         return f"<captured function {self.__name__}, from a file>"
 
     def __call__(self, *args: object, **options: object) -> Any:
-        if recording.current() is not None:
+        if tracer_api.current() is not None:
             raise CaptureError(
                 f"{self.__name__}, from a file: cannot be a part of a captured function, a loop or "
                 "dt.vmap; call it outside"
@@ -680,9 +683,11 @@ def _read_value(r: Reader, x: Json) -> Any:
 
 
 TRACE: dict[str, Any] = {  # of a `Trace`, what a file has as it is
-    "floats": tuple[tuple[int, int], ...], "inputs": tuple[KnownTensor, ...], "program": Program,
+    "floats": tuple[tuple[int, int], ...],
+    "inputs": tuple[KnownTensor, ...],
+    "program": Program,
     "results": tuple[Result, ...],
-}  # fmt: skip
+}
 
 
 def _write_capture(w: Writer, capture: Capture) -> Json:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..dtypes import uint8
 from ..engine import evaluate as run
-from ..engine import recording
+from ..engine import tracer_api
 from ..engine.traced_numbers import TracedFloat
 from ..errors import CaptureError
 from ..graph.expr import Expr, leaf, spec, storage_of
@@ -20,8 +20,8 @@ from ..tensor.tensor import Tensor, make
 from .bindings import KnownTensor, NewGradient, Result, ResultNumber, Trace, bind
 from .closures import Closure, ClosurePath
 from .executable import NONE, Executable, Overlap
-from .forms import RerolledLoop
 from .grads import Flow, flow_of
+from .loop_acts import RerolledLoop
 from .program import Act, Program, variables
 from .pytree import Flat, Static, flatten_with_layouts, rebuilt, require_strided_leaf
 from .tracer import Recorder, evaluate_pending
@@ -120,7 +120,7 @@ class Session:
                 self.inputs.append(k)
                 k.input = self.recorder.input()
                 return k.input, k.begin
-        if storage.serial < self.begun and not recording.is_constant(storage):
+        if storage.serial < self.begun and not tracer_api.is_constant(storage):
             raise CaptureError(
                 f"{self.name}: it uses, at {caller()}, a tensor that it cannot find again at the "
                 "next call: one that no argument, closure, global variable, attribute or item of a "
@@ -131,7 +131,7 @@ class Session:
 
     def run(self, function: Callable[[], R]) -> tuple[R, Capture | NotCaptured]:
         """Run the function; return its result and its capture."""
-        returned, capture = recording.run_traced(self.recorder, self._run, function)
+        returned, capture = tracer_api.run_traced(self.recorder, self._run, function)
         if flags.depth == 0:
             run.finish_pending()
         values = [x.value if type(x) is TracedFloat else x for x in returned.leaves]
@@ -195,7 +195,7 @@ class Session:
 
         A call compares the two, since the other name may lead to another tensor by then.
         """
-        exprs = [k.expr for k in self.inputs if recording.is_constant(storage_of(k.expr))]
+        exprs = [k.expr for k in self.inputs if tracer_api.is_constant(storage_of(k.expr))]
         tensors = [make(leaf(storage_of(e), e.spec, e.strides, e.offset)) for e in exprs]
         return [KnownTensor(t, path=ClosurePath(t)) for t in tensors]
 

@@ -16,7 +16,7 @@ from ..device_class import Device, default_device
 from ..device_class import opened as open_device
 from ..dtypes import uint8
 from ..engine import evaluate as engine
-from ..engine import recording
+from ..engine import tracer_api
 from ..engine.evaluation import Evaluation
 from ..engine.launching import BoundCall, BoundPlan, BoundStep
 from ..engine.traced_numbers import Environment, Number
@@ -52,7 +52,7 @@ from .rerolling import reroll
 Resolver = Callable[[Storage], tuple[int, int] | None]
 
 
-class Recorder(recording.Tracer):
+class Recorder(tracer_api.Tracer):
     """The tracer of a captured function: it runs the function's acts and records them.
 
     A `dry` one launches nothing: memory has no contents, and values that are made meanwhile are
@@ -360,7 +360,7 @@ class Recorder(recording.Tracer):
 
     def refuse_read(self, what: str, tensors: Sequence[object]) -> None:
         """Raise CaptureError unless the host may read these tensors."""
-        raise recording.capture_error(what)
+        raise tracer_api.capture_error(what)
 
     # --- gradients
     def check_retaped(self, e: Expr) -> None:
@@ -368,12 +368,12 @@ class Recorder(recording.Tracer):
         if not self.dry or self.outer is None or e.op is not None or e.storage.pending is not None:
             return
         if self.place(e).slot in self.from_outer:
-            raise recording.UnrolledLoop
+            raise tracer_api.UnrolledLoop
 
     def check_grad(self, order: int) -> None:
         """Raise UnrolledLoop if the body of a loop sets the `grad` of an older tensor."""
         if self.dry and self.outer is not None and order < self._order:
-            raise recording.UnrolledLoop
+            raise tracer_api.UnrolledLoop
 
     # --- the end
     def retire(self, index: Expr | None) -> None:
@@ -454,13 +454,13 @@ def evaluate_pending() -> None:
     `vmap` have left behind have no value; they are passed over.
     """
     is_computable: dict[Expr, bool] = {}
-    waiting = [e for e in pending() if _is_computable(e, recording.current(), is_computable)]
+    waiting = [e for e in pending() if _is_computable(e, tracer_api.current(), is_computable)]
     arguments = {id(a) for e in waiting for a in e.args if type(a) is Expr}
     for exprs in ([e for e in waiting if id(e) not in arguments], waiting):
         engine.evaluate([e for e in exprs if e.op is not None], asked=False)
 
 
-def _is_computable(e: Expr, tracer: recording.Tracer | None, cache: dict[Expr, bool]) -> bool:
+def _is_computable(e: Expr, tracer: tracer_api.Tracer | None, cache: dict[Expr, bool]) -> bool:
     """Return True if all leaves of `e` have memory, or are known to the tracer of this thread."""
     stack = [e]
     while stack:

@@ -29,7 +29,7 @@ import dovetail as dt
 
 from ..command_line import Parser
 from ..engine.evaluate import counters
-from ..plugins.record import State
+from ..plugins.plugin_state import State
 from ..plugins.registry import records
 from ..tensor.tensor import Tensor
 

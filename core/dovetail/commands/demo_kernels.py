@@ -137,8 +137,11 @@ def _weights(device: str, size: Size) -> Array:
 
 
 PICTURES: dict[str, Callable[[str, Size], Array]] = {
-    "Mandelbrot": _set, "heat": _plate, "histogram": _counts, "attention": _weights,
-}  # fmt: skip
+    "Mandelbrot": _set,
+    "heat": _plate,
+    "histogram": _counts,
+    "attention": _weights,
+}
 
 
 @dataclass
@@ -233,8 +236,12 @@ def digests_table(outcomes: Sequence[Outcome]) -> Table:
     return table
 
 
-COLORS = {"Mandelbrot": "twilight_shifted", "heat": "inferno", "histogram": "viridis",
-          "attention": "cividis"}  # fmt: skip
+COLORS = {
+    "Mandelbrot": "twilight_shifted",
+    "heat": "inferno",
+    "histogram": "viridis",
+    "attention": "cividis",
+}
 
 
 def draw(out: Outcome, path: Path) -> None:

@@ -13,7 +13,7 @@ from rich.table import Table
 from ..command_line import Parser
 from ..memory.units import bytes_text
 from ..plugins.dtype_registry import registry as dtypes
-from ..plugins.record import Record, State, described
+from ..plugins.plugin_state import Record, State, described
 from ..plugins.registry import records
 
 

@@ -32,19 +32,19 @@ from rich.table import Table
 
 from ..backend import limits
 from ..backend.interface import Backend
+from ..build_info import config
 from ..command_line import Parser, seconds
-from ..compiled import config
 from ..dtypes import float32
 from ..errors import PluginError
-from ..loops.builder import Kernel, KernelBuilder
-from ..loops.language import load
-from ..loops.legalize import legalize
-from ..plugins import answers
-from ..plugins.companion import Elsewhere, companion_of, own
+from ..ir.builder import Kernel, KernelBuilder
+from ..ir.language import load
+from ..ir.legalize import legalize
+from ..plugins import validate_hooks
 from ..plugins.dtype_registry import registry as dtypes
 from ..plugins.entry import offers
-from ..plugins.origin import obtain, reinstall
-from ..plugins.record import BROKEN, Record, State
+from ..plugins.fallback_device import Elsewhere, companion_of, own
+from ..plugins.install_source import obtain, reinstall
+from ..plugins.plugin_state import BROKEN, Record, State
 from ..plugins.registry import open_device, registry
 from ..tensor import layout_registry as layouts
 
@@ -102,8 +102,8 @@ def inspect(type: str) -> Finding:
         name = f"{type}:{record.devices[0].index}"
         try:
             opened = open_device(name)
-            complaints += answers.misfits(own(opened.backend))
-            remarks += answers.misspelt(own(opened.backend))
+            complaints += validate_hooks.misfits(own(opened.backend))
+            remarks += validate_hooks.misspelt(own(opened.backend))
             kernel = run_kernel(name)
             complaints += unloadable(name)
         except Exception as error:
@@ -119,7 +119,7 @@ def inspect(type: str) -> Finding:
 
 def _ask(record: Record, finding: Finding) -> None:
     """Add the answers of the optional hooks; a bad one is named, and hides nothing else."""
-    for hook in (answers.DIAGNOSTICS, answers.GAPS):
+    for hook in (validate_hooks.DIAGNOSTICS, validate_hooks.GAPS):
         try:
             texts = registry.texts(record, hook)
         except PluginError as error:
@@ -127,7 +127,7 @@ def _ask(record: Record, finding: Finding) -> None:
         except Exception as error:
             finding.complaints.append(f"{hook} raised {type(error).__name__}: {error}")
         else:
-            if hook == answers.DIAGNOSTICS:
+            if hook == validate_hooks.DIAGNOSTICS:
                 finding.diagnostics = texts
 
 

@@ -29,7 +29,7 @@ from ..memory.tracing.html_report import draw
 from ..memory.tracing.replay import Step, read, replay, steps_of
 from ..memory.tracing.snapshot import load
 from ..memory.units import MIB
-from ..plugins.opened import Opened
+from ..plugins.device_handle import Opened
 from ..plugins.registry import open_device
 
 

@@ -16,7 +16,7 @@ from ..command_line import Parser, one_line
 from ..command_line import folder as folder_there
 from ..errors import ArgumentError
 from ..plugins.entry import offers
-from ..plugins.origin import obtain
+from ..plugins.install_source import obtain
 from ..plugins.registry import registry
 
 TEMPLATE = Path(__file__).parent / "template"

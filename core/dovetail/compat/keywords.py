@@ -53,12 +53,18 @@ _SECOND = """other y b x2 B exponent test_element test_elements mat2 vec2 indice
 repeats target power"""
 FIRST, SECOND = frozenset(_FIRST.split()), frozenset(_SECOND.split())
 OF_ONE = {  # function, theirs: ours
-    ("where", "x"): "x1", ("where", "y"): "x2", ("where", "input"): "x1", ("where", "self"): "x1",
-    ("where", "other"): "x2", ("finfo", "dtype"): "type",
-    ("iinfo", "int_type"): "type", ("iinfo", "dtype"): "type", ("from_dlpack", "ext_tensor"): "x",
+    ("where", "x"): "x1",
+    ("where", "y"): "x2",
+    ("where", "input"): "x1",
+    ("where", "self"): "x1",
+    ("where", "other"): "x2",
+    ("finfo", "dtype"): "type",
+    ("iinfo", "int_type"): "type",
+    ("iinfo", "dtype"): "type",
+    ("from_dlpack", "ext_tensor"): "x",
     ("swapaxes", "dim0"): "axis1",
     ("swapaxes", "dim1"): "axis2",
-}  # fmt: skip
+}
 _ANY = object()
 NOTHING: dict[str, tuple[object, ...]] = {  # the values that change nothing
     "order": ("C", "K", "A", None), "precision": (None,), "preferred_element_type": (None,),
@@ -119,16 +125,22 @@ INSTEAD_OF_ONE = {  # for one function
     ("load", "allow_pickle"): "there are numbers in files; see pickle.load for objects",
 }
 NOTHING_OF_ONE: dict[tuple[str, str], tuple[object, ...]] = {
-    ("load", "weights_only"): (True,), ("take", "mode"): ("raise",), ("choose", "mode"): ("raise",),
-    ("load", "mmap_mode"): (None,), ("load", "allow_pickle"): (False,),
+    ("load", "weights_only"): (True,),
+    ("take", "mode"): ("raise",),
+    ("choose", "mode"): ("raise",),
+    ("load", "mmap_mode"): (None,),
+    ("load", "allow_pickle"): (False,),
     ("load", "map_location"): (None,),
-}  # fmt: skip
+}
 WHOLLY = {"save": "the tensors are one dict: dt.save(file, {'x': x})"}  # for any foreign name
 # With dim= PyTorch's functions return two results, or divide by n - 1, so dim= is not translated.
 PAIRS = {
-    "max": "argmax", "min": "argmin", "sort": "argsort", "median": "quantile",
+    "max": "argmax",
+    "min": "argmin",
+    "sort": "argsort",
+    "median": "quantile",
     "nanmedian": "nanquantile",
-}  # fmt: skip
+}
 SPREADS = ("std", "var")
 DIVISORS = ("correction", "unbiased", "ddof")
 

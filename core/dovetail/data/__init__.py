@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ..nn.blame import explain_all
+from ..nn.call_errors import explain_all
 from ..nn.missing_names import refused
 from . import collate, datasets, loader, progress, samplers, workers
 from .collate import *

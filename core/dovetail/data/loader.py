@@ -19,9 +19,9 @@ import dovetail as dt
 from ..nn.constructor_errors import Explained
 from .collate import default_collate, to_device
 from .datasets import Generator, IterableDataset
-from .origins import HINT, explain_unimportable, main_names
 from .progress import Track
 from .samplers import BatchSampler, RandomSampler, Sampler, SequentialSampler
+from .source_check import HINT, explain_unimportable, main_names
 from .workers import (
     BatchMessage,
     EndOfData,

@@ -2,54 +2,54 @@
 
 from typing import TYPE_CHECKING
 
-from ..nn.blame import explain_all
+from ..nn.call_errors import explain_all
 from ..nn.missing_names import refused
 from . import (
     categories,
     composed,
     constraints,
-    counts,
+    discrete,
     distribution,
     kl,
-    kl_alike,
-    kl_unlike,
-    locations,
+    kl_cross,
+    kl_same,
+    location_scale,
     multivariate,
     normals,
-    positives,
+    positive,
     registry,
-    shares,
+    simplex,
     transformed,
     transforms,
 )
 from .categories import *
 from .composed import *
-from .counts import *
+from .discrete import *
 from .distribution import *
 from .kl import *
-from .locations import *
+from .location_scale import *
 from .multivariate import *
 from .normals import *
-from .positives import *
+from .positive import *
 from .registry import *
-from .shares import *
+from .simplex import *
 from .transformed import *
 from .transforms import *
 
 __all__: list[str] = ["constraints", "kl", "transforms"]
 __all__ += categories.__all__
 __all__ += composed.__all__
-__all__ += counts.__all__
+__all__ += discrete.__all__
 __all__ += distribution.__all__
 __all__ += kl.__all__
-__all__ += kl_alike.__all__
-__all__ += kl_unlike.__all__
-__all__ += locations.__all__
+__all__ += kl_same.__all__
+__all__ += kl_cross.__all__
+__all__ += location_scale.__all__
 __all__ += multivariate.__all__
 __all__ += normals.__all__
-__all__ += positives.__all__
+__all__ += positive.__all__
 __all__ += registry.__all__
-__all__ += shares.__all__
+__all__ += simplex.__all__
 __all__ += transformed.__all__
 __all__ += transforms.__all__
 

@@ -343,9 +343,12 @@ class Multinomial(_OfKinds):
         p = dt.where(never | always, 0.5, probs)
         k = dt.arange(1, n + 1, dtype=p.dtype, device=p.device).reshape((n, *[1] * p.ndim))
         logs = (
-            math.lgamma(n + 1) - dt.lgamma(k + 1.0) - dt.lgamma(n - k + 1.0)
-            + k * dt.log(p) + (n - k) * dt.log1p(-p)
-        )  # fmt: skip
+            math.lgamma(n + 1)
+            - dt.lgamma(k + 1.0)
+            - dt.lgamma(n - k + 1.0)
+            + k * dt.log(p)
+            + (n - k) * dt.log1p(-p)
+        )
         each = dt.sum(dt.exp(logs) * dt.lgamma(k + 1.0), axis=0)
         each = dt.where(never, 0.0, dt.where(always, math.lgamma(n + 1), each))
         order = dt.sum(each, axis=-1)

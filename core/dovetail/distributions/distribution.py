@@ -14,7 +14,7 @@ from dovetail.extend import arguments
 from ..nn.constructor_errors import Explained
 from ..nn.missing_names import absent
 from .constraints import Constraint, is_dependent
-from .halves import in_float32, widen_values
+from .half_rounding import in_float32, widen_values
 from .parameters import Value, as_tensor, broadcast_all, sum_last
 
 __all__ = ["Distribution", "ExponentialFamily"]

@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 import dovetail as dt
 
 from .distribution import Distribution, Tensor
-from .halves import in_float32
+from .half_rounding import in_float32
 
 __all__ = ["kl_divergence", "register_kl"]
 

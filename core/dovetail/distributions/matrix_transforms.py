@@ -9,9 +9,12 @@ from .parameters import log_cosh, softplus
 from .transform import Shape, Tensor, Transform, leading_shape
 
 __all__ = [
-    "CorrCholeskyTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform",
-    "SoftmaxTransform", "StickBreakingTransform",
-]  # fmt: skip
+    "CorrCholeskyTransform",
+    "LowerCholeskyTransform",
+    "PositiveDefiniteTransform",
+    "SoftmaxTransform",
+    "StickBreakingTransform",
+]
 
 
 class SoftmaxTransform(Transform):

@@ -10,7 +10,7 @@ import dovetail as dt
 from ..nn.functional.precision import narrow, wide
 from . import constraints, noise
 from .distribution import Distribution, Generator, Shape, Sizes, Tensor, constraints_of, sizes_of
-from .halves import in_float32
+from .half_rounding import in_float32
 from .parameters import Value, as_float_tensors, joint_shape, one_of
 
 __all__ = ["MultivariateNormal"]
@@ -54,9 +54,11 @@ class MultivariateNormal(Distribution):
     ) -> None:
         name = "MultivariateNormal"
         which, value = one_of(
-            name, covariance_matrix=covariance_matrix, precision_matrix=precision_matrix,
+            name,
+            covariance_matrix=covariance_matrix,
+            precision_matrix=precision_matrix,
             scale_tril=scale_tril,
-        )  # fmt: skip
+        )
         at, matrix = as_float_tensors(name, {"loc": loc, which: value})
         n = at.shape[-1] if at.ndim else 0
         if not n or matrix.shape[-2:] != (n, n):

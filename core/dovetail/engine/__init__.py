@@ -1,5 +1,5 @@
 """Evaluation of graphs.
 
-A graph is matched against cached graphs (`guards`) or planned (`evaluation`); its kernels are
+A graph is matched against cached graphs (`plan_cache`) or planned (`evaluation`); its kernels are
 compiled (`programs`) and launched (`launching`).
 """

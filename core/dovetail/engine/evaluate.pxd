@@ -2,7 +2,7 @@
 cimport cython
 
 from dovetail.locks cimport Lock
-from dovetail.engine.guards cimport match, match_all, try_cached_write, try_cached_update
+from dovetail.engine.plan_cache cimport match, match_all, try_cached_write, try_cached_update
 from dovetail.graph.expr cimport Expr, is_read, readers, reads_exported, storage_of
 from dovetail.memory.storage cimport Storage
 from dovetail.records cimport Flags

@@ -25,18 +25,18 @@ from ..graph.expr import (
     storage_of,
 )
 from ..graph.expr import pending as all_pending
-from ..graph.ownership import Holder, is_sole_owner, take
+from ..graph.refcount import Holder, is_sole_owner, take
+from ..ir.builder import Kernel
 from ..locks import Lock
-from ..loops.builder import Kernel
 from ..memory.storage import Storage
 from ..ops.table import COPY
-from ..plugins.opened import Opened
+from ..plugins.device_handle import Opened
 from ..settings import flags
 from . import programs
 from .evaluation import Evaluation
 from .events import counters as counters  # re-exported for tests and tools
-from .guards import match, match_all, try_cached_update, try_cached_write
-from .known import HIT, NEEDS_TEMP
+from .graph_matcher import HIT, NEEDS_TEMP
+from .plan_cache import match, match_all, try_cached_update, try_cached_write
 
 lock = _turn = Lock()  # the second name is compiled to a typed variable, invisible to Python
 

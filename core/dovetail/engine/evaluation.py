@@ -14,17 +14,17 @@ from ..fusion import passes as fusion
 from ..fusion.decisions import Graph
 from ..fusion.plan import Plan, Target
 from ..graph.expr import Expr, storage_of
-from ..recent import Recent
+from ..lru_cache import LRUCache
 from ..settings import flags
-from . import events, guards, lines, programs, recording
+from . import events, plan_cache, programs, provenance, tracer_api
 from .events import counters
+from .graph_key import Walk
 from .launching import BoundPlan, BoundStep, LaunchList, launch, run_deferred
-from .walk import Walk
 
 PLAN_LIMIT = 8192  # cached plans
 LARGE = 32  # graphs of this many nodes are cached at first sight: to walk 100 again takes 150 us
 
-_plans: Recent[tuple[Hashable, ...], BoundPlan] = programs.holding(PLAN_LIMIT)
+_plans: LRUCache[tuple[Hashable, ...], BoundPlan] = programs.holding(PLAN_LIMIT)
 Checks: TypeAlias = dict[int, tuple[Check, ...]]  # by the position of the node that they belong to
 
 
@@ -39,7 +39,7 @@ class Evaluation(Walk):
         A target that is read element by element is written in place.
         Raises: IndexOutOfRange, before anything is written, or where an answer is waited for.
         """
-        recorder = recording.current()
+        recorder = tracer_api.current()
         if recorder is not None:
             return recorder.run(self, asked)
         counters.evaluations += 1
@@ -49,7 +49,7 @@ class Evaluation(Walk):
                 return False
             self.execute(bound_plan, asked)
         except Exception as error:
-            lines.say(error, self.nodes)
+            provenance.say(error, self.nodes)
             raise
         return True
 
@@ -76,7 +76,7 @@ class Evaluation(Walk):
             _plans[key] = plan
         if likely and not plan.guarded:
             plan.guarded = True
-            guards.add(self, plan, referenced, target)
+            plan_cache.add(self, plan, referenced, target)
         return plan
 
     def _whole_key(

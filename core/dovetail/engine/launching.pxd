@@ -5,7 +5,7 @@ from dovetail.records cimport Counters, Flags
 from dovetail.graph.expr cimport Expr, settle
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
-from dovetail.plugins.opened cimport Opened
+from dovetail.plugins.device_handle cimport Opened
 
 
 cdef Counters counters

@@ -15,8 +15,8 @@ from ..graph.expr import Expr, settle
 from ..layout import Shape
 from ..memory.pointer import DataPtr, StreamHandle
 from ..memory.storage import storage_over
-from ..plugins.blame import blame
-from ..plugins.opened import Opened
+from ..plugins.device_handle import Opened
+from ..plugins.plugin_errors import blame
 from ..settings import flags
 from . import events
 from .events import counters
@@ -117,7 +117,7 @@ class BoundPlan:
     none: list[DataPtr | None]  # None for each slot
     blank: list[object]  # handle and offset of each slot, all of them empty
     checks: int  # maximum of error cells per step
-    guarded: bool  # True if the graph is in the cache of `guards`
+    guarded: bool  # True if the graph is in the cache of `plan_cache`
 
     def is_prompt(self, opened: Opened, waits: bool) -> bool:
         """Return True if the error cells are readable as soon as the launches return."""

@@ -12,28 +12,30 @@ from typing import Any, TypeVar
 from ..backend import diskcache, limits
 from ..backend.interface import Launch, Program
 from ..fusion.plan import Plan, Step
-from ..loops.builder import Kernel
-from ..loops.legalize import legalize
-from ..memo import Memo
-from ..plugins import companion
-from ..plugins.blame import blame
-from ..plugins.opened import Opened
-from ..recent import Recent
+from ..identity_cache import IdentityCache
+from ..ir.builder import Kernel
+from ..ir.legalize import legalize
+from ..lru_cache import LRUCache
+from ..plugins import fallback_device
+from ..plugins.device_handle import Opened
+from ..plugins.plugin_errors import blame
 from . import events
 from .events import counters
 from .launching import Bound, BoundCall, BoundPlan, BoundStep
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-holders: list[Recent[Any, Any] | Memo[Any]] = []  # caches of objects that refer to programs
+holders: list[
+    LRUCache[Any, Any] | IdentityCache[Any]
+] = []  # caches of objects that refer to programs
 
 
-def holding(limit: int) -> Recent[K, V]:
+def holding(limit: int) -> LRUCache[K, V]:
     """Create a cache of objects that refer to programs.
 
     It ages together with the cache of programs. Otherwise no program would ever be freed.
     """
-    cache: Recent[K, V] = Recent(limit)
+    cache: LRUCache[K, V] = LRUCache(limit)
     holders.append(cache)
     return cache
 
@@ -100,14 +102,14 @@ def _cache_program(opened: Opened, text: str, program: Program) -> None:
     """
     if len(opened.programs.young) >= opened.programs.half:
         for cache in holders:
-            cache.turn()
+            cache.age()
     opened.programs[text] = program
 
 
 def does(opened: Opened, kernel: Kernel) -> Opened | None:
     """Return the device that runs a kernel: this one, its companion, or None if both refuse it."""
     backend = opened.backend
-    if not isinstance(backend, companion.Accompanied):
+    if not isinstance(backend, fallback_device.Accompanied):
         return opened
     legal = legalize(kernel, backend.info.capabilities)
     return opened if backend.accepts(legal) else backend.companion
@@ -116,12 +118,14 @@ def does(opened: Opened, kernel: Kernel) -> Opened | None:
 def copied(opened: Opened, step: Step) -> int:
     """Return the number of bytes copied to the companion and back for a step that it runs."""
     backend = opened.backend
-    if 0 in step.grid or not isinstance(backend, companion.Accompanied) or backend.shares:
+    if 0 in step.grid or not isinstance(backend, fallback_device.Accompanied) or backend.shares:
         return 0
     sizes = dict(step.fresh)  # the sizes of other buffers are unknown
     legal = legalize(step.kernel, backend.info.capabilities)
     has_added_ints = len(legal.ints) > len(step.ints)  # their values are known only at launch
-    touched = companion.Touched(step.kernel if has_added_ints else legal, step.ints, step.grid)
+    touched = fallback_device.Touched(
+        step.kernel if has_added_ints else legal, step.ints, step.grid
+    )
     extents = [(0, sizes[slot]) if slot in sizes else None for slot, _ in step.buffers]
     return sum(p.nbytes for _, p in touched.pieces(step.buffers, extents))
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from ..errors import CaptureError
 from ..graph.expr import Args
-from . import recording
+from . import tracer_api
 
 Env: TypeAlias = list[Any]  # the value of each variable in a call
 
@@ -65,7 +65,7 @@ class TracedFloat:
 
     def taken(self) -> float:
         """Return a plain float that stands for this one as an argument of a node."""
-        if recording.current() is None:
+        if tracer_api.current() is None:
             raise CaptureError(
                 "dt.jit: a float argument of a captured function is used after it was captured; "
                 "return what you need"
@@ -75,7 +75,7 @@ class TracedFloat:
         return number
 
     def __float__(self) -> float:
-        recording.refuse_read("a float argument is asked for its value")
+        tracer_api.refuse_read("a float argument is asked for its value")
         return self.value
 
     def __bool__(self) -> bool:
@@ -85,7 +85,7 @@ class TracedFloat:
         return f"<a float argument, {self.value} while it is captured>"
 
     def _refuse_use(self, *args: object) -> NoReturn:
-        recording.refuse_read("a float argument is compared or asked for its value")
+        tracer_api.refuse_read("a float argument is compared or asked for its value")
         raise CaptureError("dt.jit: a float argument is used after its function was captured")
 
     __lt__ = __le__ = __gt__ = __ge__ = __int__ = __index__ = __round__ = _refuse_use

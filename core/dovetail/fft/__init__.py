@@ -7,7 +7,7 @@ cached.
 
 from typing import TYPE_CHECKING
 
-from ..late import late
+from ..lazy_import import late
 
 if TYPE_CHECKING:
     from .frequencies import fftfreq, fftshift, ifftshift, rfftfreq
@@ -22,9 +22,25 @@ else:
     __getattr__ = late(__name__, {n: home for home, names in _HOMES.items() for n in names.split()})
 
 __all__ = [
-    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
-    "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
-]  # fmt: skip
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
 
 
 def __dir__() -> list[str]:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import TypeAlias
 
-from ..loops.language import Value, const, product
-from .roots import root
+from ..ir.language import Value, const, product
+from .twiddles import root
 
 Point: TypeAlias = tuple[Value, Value]  # the real and the imaginary part
 SPLIT = {4: (2, 2), 8: (2, 4), 9: (3, 3), 16: (4, 4), 32: (4, 8)}  # factors of composite radices

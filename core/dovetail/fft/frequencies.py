@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import layout as lay
-from ..arguments import integer, real
+from ..argument_checks import integer, real
 from ..errors import ArgumentError, DTypeError
 from ..functions.creation.from_values import asarray
 from ..functions.datatypes import DeviceLike, DTypeLike, get_default_dtype, real_dtype

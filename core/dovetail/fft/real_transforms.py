@@ -18,13 +18,22 @@ from ..functions.elementwise import op_functions as ew
 from ..functions.shape.copies import concat, stack
 from ..functions.shape.manipulation import flip
 from ..functions.variants import into
+from ..tensor.primitives import slice_along, view
 from ..tensor.tensor import Tensor
-from ..tensor.verbs import slice_along, view
-from .along_axis import along, transform
-from .asked import Norm, Sizes, complex_input, length, lengths, real_input, resize, scale
-from .roots import roots, table
+from .axis_transform import along, transform
 from .stages import Way
+from .transform_arguments import (
+    Norm,
+    Sizes,
+    complex_input,
+    length,
+    lengths,
+    real_input,
+    resize,
+    scale,
+)
 from .transforms import one_axis
+from .twiddles import roots, table
 
 __all__ = ["hfft", "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftn"]
 

@@ -23,14 +23,14 @@ from ..autograd.tape import RuleContext
 from ..dtypes import DType, int64
 from ..errors import InternalError
 from ..graph.expr import node, spec
-from ..loops.language import Effect, Loop, Store, Value, const, imag, map_loop, pair, real
+from ..ir.language import Effect, Loop, Store, Value, const, imag, map_loop, pair, real
 from ..ops.dtype_rules import Dtypes, Given
-from ..ops.site import Attrs, KernelSite, Launches
+from ..ops.kernel_context import Attrs, KernelSite, Launches
 from ..ops.table import Op
+from ..tensor.primitives import view
 from ..tensor.tensor import Tensor, make
-from ..tensor.verbs import view
 from . import butterflies
-from .roots import factors, stage_roots, starts
+from .twiddles import factors, stage_roots, starts
 
 AT_ONCE = (8, 16)  # radices whose points fit the registers, and whose loops are not too short
 LANES = 8  # the fewest neighbours for the innermost axis of a grid

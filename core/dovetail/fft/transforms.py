@@ -5,9 +5,9 @@ from __future__ import annotations
 from .. import layout as lay
 from ..functions.variants import into
 from ..tensor.tensor import Tensor
-from .along_axis import transform
-from .asked import Norm, Sizes, complex_input, length, lengths, resize, scale
+from .axis_transform import transform
 from .stages import Way
+from .transform_arguments import Norm, Sizes, complex_input, length, lengths, resize, scale
 
 __all__ = ["fft", "fft2", "fftn", "ifft", "ifft2", "ifftn"]
 

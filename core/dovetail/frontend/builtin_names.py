@@ -19,19 +19,33 @@ from ..functions.reductions import statistics
 from ..ops.table import TABLE, Op
 
 BINARY_OPS: dict[type[ast.operator], str] = {
-    ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide",
-    ast.FloorDiv: "floor_divide", ast.Mod: "remainder", ast.Pow: "pow",
-    ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or", ast.BitXor: "bitwise_xor",
-    ast.LShift: "bitwise_left_shift", ast.RShift: "bitwise_right_shift",
-}  # fmt: skip
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+    ast.Pow: "pow",
+    ast.BitAnd: "bitwise_and",
+    ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor",
+    ast.LShift: "bitwise_left_shift",
+    ast.RShift: "bitwise_right_shift",
+}
 UNARY_OPS: dict[type[ast.unaryop], str] = {
-    ast.USub: "negative", ast.UAdd: "positive", ast.Not: "logical_not",
+    ast.USub: "negative",
+    ast.UAdd: "positive",
+    ast.Not: "logical_not",
     ast.Invert: "bitwise_invert",
-}  # fmt: skip
+}
 COMPARISON_OPS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "equal", ast.NotEq: "not_equal", ast.Lt: "less", ast.LtE: "less_equal",
-    ast.Gt: "greater", ast.GtE: "greater_equal",
-}  # fmt: skip
+    ast.Eq: "equal",
+    ast.NotEq: "not_equal",
+    ast.Lt: "less",
+    ast.LtE: "less_equal",
+    ast.Gt: "greater",
+    ast.GtE: "greater_equal",
+}
 REDUCTIONS = ("sum", "prod", "max", "min", "any", "all")
 FOREIGN_NAMES = {  # names of NumPy and math: ours
     "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",

@@ -7,12 +7,12 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..arguments import shown
+from ..argument_checks import shown
 from ..dtypes import DType
 from ..errors import KernelError
-from ..loops.builder import Kernel
-from ..loops.language import Value
-from ..loops.verify import verify
+from ..ir.builder import Kernel
+from ..ir.language import Value
+from ..ir.verify import verify
 from . import dsl
 from .lower import RULES, lower_grid
 from .lower_statements import NO_FLAGS

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, overload
 
-from ..arguments import flag, shown
-from ..arguments import function as callable_
+from ..argument_checks import flag, shown
+from ..argument_checks import function as callable_
 from ..autograd.function import Function
 from ..dtypes import dtype
 from ..errors import (

@@ -9,13 +9,20 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Protocol, overload
 
-from ..arguments import integer, named, shown
+from ..argument_checks import integer, named, shown
 from ..errors import ArgumentError, ArgumentTypeError, DovetailError, IndexOutOfRange
 
 __all__ = [
-    "In", "InOut", "Out", "atomic_add", "atomic_and", "atomic_max", "atomic_min", "atomic_or",
+    "In",
+    "InOut",
+    "Out",
+    "atomic_add",
+    "atomic_and",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
     "grid",
-]  # fmt: skip
+]
 
 
 class Elements(Protocol):

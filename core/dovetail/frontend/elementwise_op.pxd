@@ -1,5 +1,5 @@
 # Types of the compiled form of `elementwise_op.py`.
-from dovetail.memo cimport Memo
-from dovetail.tensor.verbs cimport apply_noted
+from dovetail.identity_cache cimport IdentityCache
+from dovetail.tensor.primitives cimport apply_noted
 
-cdef Memo _recent_ops
+cdef IdentityCache _recent_ops

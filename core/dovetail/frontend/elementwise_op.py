@@ -14,8 +14,8 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from ..arguments import function as callable_
-from ..arguments import shown
+from ..argument_checks import function as callable_
+from ..argument_checks import shown
 from ..autograd.tape import OPERANDS
 from ..compat.keywords import UNGIVEN
 from ..device_class import device
@@ -24,16 +24,16 @@ from ..engine.traced_numbers import TracedFloat
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError, GradientError
 from ..functions.datatypes import DTypeLike
 from ..graph.expr import spec
+from ..identity_cache import IdentityCache
 from ..insight.explain import explain
-from ..memo import Memo
 from ..ops import dtype_rules
 from ..ops.gradient import Rule
 from ..ops.table import Op
-from ..tensor.fields import expr_of
+from ..tensor.c_fields import expr_of
 from ..tensor.host import fresh
-from ..tensor.operands import ARRAYS, PYTHON_NUMBERS, Operand, beside
+from ..tensor.primitives import apply, apply_noted, in_place
+from ..tensor.promotion import ARRAYS, PYTHON_NUMBERS, Operand, beside
 from ..tensor.tensor import Tensor, make
-from ..tensor.verbs import apply, apply_noted, in_place
 from .gradient_rules import Gradients, UserRules
 from .lower_trace import Trace, call_traced, trace_function
 from .trace_gradients import (
@@ -56,7 +56,9 @@ Examples: TypeAlias = "Sequence[object] | Callable[[], Sequence[object]]"
 Static: TypeAlias = Mapping[str, object]
 
 _NUMPY_OPERANDS = (*ARRAYS, np.generic)
-_recent_ops: Memo[Op] = Memo()  # by the function, and the specs or types of one or two operands
+_recent_ops: IdentityCache[Op] = (
+    IdentityCache()
+)  # by the function, and the specs or types of one or two operands
 _CAST_RULES = {"promoted": dtype_rules.same("biufc"), "floating": dtype_rules.analytic}
 
 

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ..arguments import function as callable_
-from ..arguments import shown
+from ..argument_checks import function as callable_
+from ..argument_checks import shown
 from ..errors import ArgumentError, GradientError
 
 Gradient: TypeAlias = Callable[..., object]

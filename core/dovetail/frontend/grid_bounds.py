@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..loops.language import Value
+from ..ir.language import Value
 
 
 class NotUniform(Exception):

@@ -3,7 +3,7 @@ cimport cython
 
 from dovetail.graph.expr cimport Expr
 from dovetail.records cimport Flags
-from dovetail.tensor.fields cimport Aliases, aliases_of, expr_of, is_strided
+from dovetail.tensor.c_fields cimport Aliases, aliases_of, expr_of, is_strided
 
 cdef Flags flags
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from ..engine import recording
+from ..engine import tracer_api
 from ..engine.evaluate import evaluate
 from ..errors import ArgumentTypeError, DeviceError, GradientError, ReadOnlyError
 from ..graph.expr import Expr, node, overlaps
 from ..ops.table import COPY
 from ..settings import current, flags
 from ..tensor import writes
-from ..tensor.fields import Aliases, aliases_of, expr_of, is_strided
+from ..tensor.c_fields import Aliases, aliases_of, expr_of, is_strided
 from ..tensor.tensor import Tensor, strided
 
 
@@ -55,7 +55,7 @@ def leaves_of(
         if grad and e.tape is not None:
             _refuse_gradient(kernel, parameters[k].name)
         leaves.append(e)
-    recorder = recording.current() if flags.captures else None
+    recorder = tracer_api.current() if flags.captures else None
     for i in written:
         x, e = args[tensors[i]], leaves[i]
         if recorder is not None and e.op is not None:

@@ -8,22 +8,22 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
-from ..arguments import flag
-from ..arguments import function as callable_
+from ..argument_checks import flag
+from ..argument_checks import function as callable_
 from ..backend.faults import Asked
 from ..device_class import opened as open_device
-from ..engine import direct, programs, recording
+from ..engine import launch_eager, programs, tracer_api
 from ..engine.launching import BoundStep
 from ..engine.traced_numbers import TracedFloat
 from ..errors import ArgumentTypeError
 from ..fusion.plan import Step
 from ..fusion.reasons import Kind, Reason
 from ..graph.expr import Expr
+from ..ir.legalize import legalize
 from ..locks import Lock
-from ..loops.legalize import legalize
+from ..lru_cache import LRUCache
 from ..memory.tracing.stacktrace import caller
-from ..plugins.opened import Opened
-from ..recent import Recent
+from ..plugins.device_handle import Opened
 from .compile import CompiledKernel, KernelDefinition, Parameter, compile_kernels
 from .grid_bounds import evaluate_bound
 from .launch_arguments import leaves_of
@@ -35,7 +35,7 @@ __all__ = ["kernel"]
 SPECIALISATIONS_MAX = 128  # of one function, for types of tensors
 LAUNCHES_MAX = 2048  # bound launches, of all functions
 REASON = Reason(Kind.WORDS, "a kernel of one's own")
-_launches: Recent[Hashable, tuple[BoundStep, ...]] = programs.holding(LAUNCHES_MAX)
+_launches: LRUCache[Hashable, tuple[BoundStep, ...]] = programs.holding(LAUNCHES_MAX)
 
 
 class _Specialisation(NamedTuple):
@@ -65,8 +65,8 @@ class LoopKernel:
             i for i, k in enumerate(self._tensors) if "w" in self._parameters[k].access
         )
         # By specs and strides; and, fewer, by dtypes and classes of strides.
-        self._by_specs: Recent[Hashable, _Specialisation] = Recent(SPECIALISATIONS_MAX)
-        self._by_types: Recent[Hashable, _Specialisation] = Recent(SPECIALISATIONS_MAX)
+        self._by_specs: LRUCache[Hashable, _Specialisation] = LRUCache(SPECIALISATIONS_MAX)
+        self._by_types: LRUCache[Hashable, _Specialisation] = LRUCache(SPECIALISATIONS_MAX)
         self._lock = Lock()
 
     def __repr__(self) -> str:
@@ -87,21 +87,21 @@ class LoopKernel:
                 numbers[k] = _number(self.__name__, p, args[k])
         steps, numbers = self._bound_steps(leaves, numbers)
         line = caller() if any(s.checks for s in steps) else None
-        if self._debug and recording.current() is None:
+        if self._debug and tracer_api.current() is None:
             self._launch_checked(leaves, steps, numbers, line)
         else:
-            direct.launch(self.__name__, steps, leaves, self._written, numbers, line)
+            launch_eager.launch(self.__name__, steps, leaves, self._written, numbers, line)
 
     def _launch_checked(
         self, leaves: list[Expr], steps: Sequence[BoundStep], numbers: list[Any], line: str | None
     ) -> None:
         """Launch step by step; before each, check that no two points write to one place."""
-        opened = direct.ready(leaves, self._written)
+        opened = launch_eager.ready(leaves, self._written)
         leaf_of = dict(zip(self._tensors, leaves, strict=True))
         source, kernels = self._definition.source, self._specialise(leaves).kernels
         for compiled, step in zip(kernels, steps, strict=True):
             check_races(opened, source, compiled, step, leaf_of, numbers)
-            direct.launch(self.__name__, (step,), leaves, self._written, numbers, line)
+            launch_eager.launch(self.__name__, (step,), leaves, self._written, numbers, line)
 
     def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         """Return the arguments in the order of the parameters. Raises: ArgumentTypeError."""

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..loops.language import Effect, Value
+from ..ir.language import Effect, Value
 from . import dsl, lower_calls, lower_expressions, lower_loops, lower_reductions, lower_statements
 from .grid_bounds import NotUniform
 from .lowering_context import Lowering

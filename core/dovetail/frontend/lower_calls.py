@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from ..functions import datatypes
-from ..loops.language import Value
+from ..ir.language import Value
 from ..ops.table import TABLE
 from . import dsl
 from .builtin_names import as_dtype_object, as_user_function, elementwise_op, reduction_name

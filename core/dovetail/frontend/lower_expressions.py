@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dtypes import bool_, float64, int64
-from ..loops.language import Store, Value, const, eq, where
+from ..ir.language import Store, Value, const, eq, where
 from ..ops.table import TABLE
 from .builtin_names import BINARY_OPS, COMPARISON_OPS, UNARY_OPS
 from .lowering_context import Lowering, PythonObject, Unassigned, describe

@@ -9,7 +9,7 @@ from operator import or_
 from typing import Any, TypeAlias
 
 from ..dtypes import bool_, int64
-from ..loops.language import Effect, Loop, Value, const, map_loop, quo, where
+from ..ir.language import Effect, Loop, Value, const, map_loop, quo, where
 from . import dsl
 from .lower_statements import (
     BREAK,

@@ -6,8 +6,8 @@ import ast
 from typing import Any
 
 from ..dtypes import DType, bool_, int64
-from ..loops.builder import combine
-from ..loops.language import Effect, Loop, Store, Value, const, fold_loop, reduce_loop, where
+from ..ir.builder import combine
+from ..ir.language import Effect, Loop, Store, Value, const, fold_loop, reduce_loop, where
 from ..ops.arithmetic import convert
 from ..ops.table import TABLE
 from .lowering_context import Lowering

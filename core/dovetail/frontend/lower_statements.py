@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 from ..errors import DovetailError
-from ..loops.language import Atomic, Effect, Store, Value
+from ..ir.language import Atomic, Effect, Store, Value
 from . import dsl
 from .builtin_names import BINARY_OPS, as_user_function
 from .lower_expressions import apply_binary, element_access, lower_access

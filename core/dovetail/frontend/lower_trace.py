@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 from ..capture import control_flow
 from ..dtypes import DType, int64
 from ..errors import ArgumentTypeError, CaptureError, DovetailError, InternalError, LayoutError
-from ..loops.language import Value, cast, const, fold_loop, pair
+from ..ir.language import Value, cast, const, fold_loop, pair
 from ..ops.arithmetic import convert
 from ..ops.table import Op
 from .traced_value import (

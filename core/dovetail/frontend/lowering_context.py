@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from ..dtypes import int64
 from ..errors import DovetailError, KernelError
-from ..loops.language import Effect, Loop, Value
+from ..ir.language import Effect, Loop, Value
 from .builtin_names import SYNTAX_HINTS
 from .source import Source, text_of
 from .user_kernel_builder import TensorParameter, UserKernelBuilder

@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 
 from ..backend.streams import current_handle
 from ..dtypes import int32
-from ..engine import direct, programs
+from ..engine import launch_eager, programs
 from ..engine.evaluate import evaluate
 from ..engine.launching import BoundStep
 from ..fusion.plan import Step
 from ..graph.expr import Expr, leaf, node, spec, storage_of
-from ..loops.builder import Kernel
-from ..loops.language import Atomic, Block, Buffer, Loop, Store, Value, cast
-from ..loops.rewrite import Cloner
+from ..ir.builder import Kernel
+from ..ir.language import Atomic, Block, Buffer, Loop, Store, Value, cast
+from ..ir.rewrite import Cloner
 from ..ops.table import FULL
-from ..plugins.opened import Opened
+from ..plugins.device_handle import Opened
 from .compile import CompiledKernel
 from .source import Source
 
@@ -96,7 +96,7 @@ def check_races(
     )
     run = BoundStep(planned, len(numbers), programs.launch_of(opened, planned))
     targets = tuple(range(len(read), len(leaves)))
-    direct.launch(source.kernel, (run,), leaves, targets, [*numbers], None)
+    launch_eager.launch(source.kernel, (run,), leaves, targets, [*numbers], None)
     for i, k in enumerate(written):
         at = len(read) + 2 * i
         first, last = (_read_to_host(opened, e) for e in leaves[at : at + 2])

@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arguments import integers, refused
+from ..argument_checks import integers, refused
 from ..backend.interface import Grid, RawArgument, RawLaunch
 from ..device_class import opened as open_device
 from ..dtypes import BY_CODE, DType
-from ..engine import direct
+from ..engine import launch_eager
 from ..engine.traced_numbers import TracedFloat
 from ..errors import (
     ArgumentError,
@@ -98,7 +98,7 @@ class RawKernel:
                 return
         elif grid is not None or group is not None:
             raise ArgumentError(f"{name}: on {backend.info.type} it is called once; leave grid out")
-        direct.run(name, self.source, leaves, self._written, numbers, launch, launch_grid)
+        launch_eager.run(name, self.source, leaves, self._written, numbers, launch, launch_grid)
 
     def _launch_of(self, leaves: Sequence[Expr]) -> tuple[RawLaunch, Any]:
         """Return the compiled launch for checked leaves, and the backend of their device."""

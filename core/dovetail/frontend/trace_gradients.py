@@ -20,8 +20,8 @@ from ..ops import table as ops
 from ..ops.gradient import Rule
 from ..ops.table import Op
 from ..settings import current, record, restore
+from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor
-from ..tensor.verbs import apply
 from .lower_trace import Trace, topological_order
 from .traced_value import Operand, TracedLoop, TracedValue, constant, fit_dtype, trace_op
 

@@ -14,7 +14,7 @@ from itertools import count
 from types import TracebackType
 from typing import Any, NoReturn, TypeAlias
 
-from ..arguments import BEYOND_FLOAT, integer, shown
+from ..argument_checks import BEYOND_FLOAT, integer, shown
 from ..capture.pytree import flattened, rebuilt
 from ..device_class import Device, device
 from ..dtypes import DType, bool_, complex64, complex128, float32, float64, int64
@@ -23,8 +23,8 @@ from ..functions import datatypes
 from ..layout import Layout, Shape
 from ..ops import table as ops
 from ..ops.table import Op
-from ..tensor.operands import PYTHON_NUMBERS
 from ..tensor.other_layouts import LayoutTensor
+from ..tensor.promotion import PYTHON_NUMBERS
 from ..tensor.tensor import Tensor
 
 NUMBERS = Layout("a_number")  # the layout of traced values, which have no memory

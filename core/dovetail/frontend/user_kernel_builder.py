@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..dtypes import DType, int64
-from ..loops.builder import Kernel, KernelBuilder
-from ..loops.language import Atomic, Buffer, Effect, Loop, Store, Value, const, load, walk
+from ..ir.builder import Kernel, KernelBuilder
+from ..ir.language import Atomic, Buffer, Effect, Loop, Store, Value, const, load, walk
 from .grid_bounds import required_numbers
 
 STRIDE_ANY = 2  # the class of a stride that is neither 0 nor 1

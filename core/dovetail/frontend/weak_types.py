@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from ..dtypes import DType, bool_, complex128, float64, int64
 from ..errors import DTypeError, ValueOverflow
-from ..loops.language import Value, cast, const, pair, where
+from ..ir.language import Value, cast, const, pair, where
 from ..ops.arithmetic import convert
 from ..ops.dtype_rules import Given
 from ..ops.table import TABLE, Op

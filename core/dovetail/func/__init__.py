@@ -6,11 +6,11 @@ here, too. See docs/transforms.md.
 
 from typing import TYPE_CHECKING
 
-from ..late import late
+from ..lazy_import import late
 
 if TYPE_CHECKING:
     from .derivatives import grad, hessian, jacfwd, jacrev, jvp, linearize, value_and_grad, vjp
-    from .mapping import vmap
+    from .vectorize import vmap
 else:
     __getattr__ = late(
         __name__,
@@ -28,13 +28,21 @@ else:
                 ),
                 "derivatives",
             ),
-            "vmap": "mapping",
+            "vmap": "vectorize",
         },
     )
 
 __all__ = [
-    "grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp", "vmap",
-]  # fmt: skip
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
 
 
 def __dir__() -> list[str]:

@@ -9,12 +9,12 @@ from weakref import ref
 
 from ..autograd.function import Context, FunctionNode, Output, output
 from ..autograd.tape import Kept, Node, Sent, edge_to
-from ..engine import recording
+from ..engine import tracer_api
 from ..functions.reductions.statistics import sum as sum_
 from ..graph.expr import Expr, spec
 from ..tensor.tensor import Tensor, make
-from .examples import Examples
-from .lifting import EXAMPLE, Lifting
+from .batch_tracer import Examples
+from .batching import EXAMPLE, Lifting
 
 
 class _Many(FunctionNode):
@@ -46,7 +46,7 @@ class _Many(FunctionNode):
         examples.lifting.known.update(self.known)
         examples.lifting.tapes |= self.tapes
         examples.lifting.functions[self.of_one] = self
-        of_one = recording.run_traced(examples, self._parts_of_one, examples, arriving)
+        of_one = tracer_api.run_traced(examples, self._parts_of_one, examples, arriving)
         return tuple(
             None if part is None or edge is None else self._fit(examples, part, edge.node)
             for part, edge in zip(of_one, self.edges, strict=True)

@@ -8,19 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeAlias
 
-from ..arguments import flag, integer, integers, named, shown
-from ..arguments import function as callable_
+from ..argument_checks import flag, integer, integers, named, shown
+from ..argument_checks import function as callable_
 from ..autograd.engine import detach
 from ..autograd.transforms import inputs_of, is_deep, jvp, linearize, run_recorded, vjp
 from ..capture.pytree import Flat, flattened, rebuilt
 from ..errors import ArgumentError, ArgumentTypeError, DTypeError
 from ..tensor.tensor import Tensor
-from . import at_points
-from .at_points import Nested, by_columns, by_rows, floats, gradients, scalar
+from . import point_derivatives
+from .point_derivatives import Nested, by_columns, by_rows, floats, gradients, scalar
 
 __all__ = [
-    "grad", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp",
-]  # fmt: skip
+    "grad",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+]
 
 P = ParamSpec("P")
 ArgNums: TypeAlias = int | Sequence[int]
@@ -210,7 +217,7 @@ def hessian(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, V
     """
 
     def at(name: str, f: Callable[..., Any], points: Sequence[Tensor]) -> Nested:
-        return at_points.hessian(f, *points)
+        return point_derivatives.hessian(f, *points)
 
     return _as_function("hessian", function, argnums, at)
 

@@ -9,22 +9,22 @@ from typing import NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from .. import dtypes as D
-from ..arguments import BEYOND_FLOAT, flag, named, shown
+from ..argument_checks import BEYOND_FLOAT, flag, named, shown
 from ..compat import hints
 from ..compat.keywords import rebind_keywords
 from ..device_class import Device
 from ..device_class import device as device_named
 from ..dtypes import DType, dtype
-from ..engine import recording
+from ..engine import tracer_api
 from ..errors import ArgumentError, DTypeError, ValueOverflow
 from ..graph.expr import tape_of
 from ..ops.dtype_rules import common
 from ..ops.table import ASTYPE, COPY, TO_DEVICE
 from ..plugins.dtype_registry import registry as dtype_plugins
 from ..tensor.host import from_host, values_of
-from ..tensor.operands import PYTHON_NUMBERS, Scalar, operands
+from ..tensor.primitives import apply, dispatch
+from ..tensor.promotion import PYTHON_NUMBERS, Scalar, operands
 from ..tensor.tensor import Tensor, make, required
-from ..tensor.verbs import apply, dispatch
 from ..tensor.writes import value_node
 from .io.transfer import queue_move
 
@@ -138,7 +138,7 @@ def move(x: Tensor, target: Device, non_blocking: bool = False) -> Tensor:
         return x
     if type(x) is not Tensor:
         return dispatch("to_device", "to", (x,), x, target)
-    batched = recording.call_batched(lambda t: [move(t, target, non_blocking)], (x,))
+    batched = tracer_api.call_batched(lambda t: [move(t, target, non_blocking)], (x,))
     if batched is not None:
         batched[0]._expr.tape = tape_of(TO_DEVICE, (x._expr,), batched[0]._expr.spec, None)
         return batched[0]
@@ -398,9 +398,14 @@ def iinfo(type: Tensor | DTypeLike, /) -> Iinfo:
 
 
 KINDS = {  # as in `DType.kind`
-    "bool": "b", "signed integer": "i", "unsigned integer": "u", "integral": "iu",
-    "real floating": "f", "complex floating": "c", "numeric": "iufc",
-}  # fmt: skip
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
 
 
 def isdtype(dtype: DTypeLike, kind: Kind) -> bool:

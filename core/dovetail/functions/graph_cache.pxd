@@ -5,7 +5,7 @@ from dovetail.graph.expr cimport Expr, Spec, ask, leaf, node, storage_of
 from dovetail.memory.storage cimport Storage
 from dovetail.memory.tracing.stacktrace cimport line
 from dovetail.records cimport Flags
-from dovetail.tensor.fields cimport expr_of, is_strided
+from dovetail.tensor.c_fields cimport expr_of, is_strided
 from dovetail.tensor.tensor cimport make, waiting_storage
 
 

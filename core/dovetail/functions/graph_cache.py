@@ -15,12 +15,12 @@ from ..dtypes import DType
 from ..engine.events import counters
 from ..graph.expr import Args, Attrs, Expr, Spec, ask, leaf, node, storage_of
 from ..layout import Move, Shape
+from ..lru_cache import LRUCache
 from ..memory.storage import Storage
 from ..memory.tracing.stacktrace import line
 from ..ops.table import Op
-from ..recent import Recent
 from ..settings import current, flags
-from ..tensor.fields import expr_of, is_strided
+from ..tensor.c_fields import expr_of, is_strided
 from ..tensor.tensor import Tensor, make, waiting_storage
 
 
@@ -199,7 +199,7 @@ class CachedFunction:
 
     def __init__(self, function: Callable[..., Tensor], creates: bool = False) -> None:
         self.function, self.creates = function, creates
-        self.templates: Recent[tuple[object, ...], Recipe] = Recent(1024)
+        self.templates: LRUCache[tuple[object, ...], Recipe] = LRUCache(1024)
         self._young = self.templates.young  # stays the same dict
         if creates:
             creation_caches.append(self.templates)
@@ -241,14 +241,14 @@ class CachedFunction:
         return result
 
 
-creation_caches: list[Recent[tuple[object, ...], Recipe]] = []
+creation_caches: list[LRUCache[tuple[object, ...], Recipe]] = []
 
 
 def clear_creation_caches() -> None:
     """Empty the caches of creation functions, because the default dtype has changed."""
     for templates in creation_caches:
-        templates.turn()  # drop the old generation
-        templates.turn()  # and the young one
+        templates.age()  # drop the old generation
+        templates.age()  # and the young one
 
 
 def _key(

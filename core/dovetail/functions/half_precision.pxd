@@ -2,7 +2,7 @@
 cimport cython
 
 from dovetail.records cimport DTypeRecord
-from dovetail.tensor.fields cimport expr_of, is_strided
+from dovetail.tensor.c_fields cimport expr_of, is_strided
 
 
 @cython.locals(own=DTypeRecord)

@@ -14,9 +14,9 @@ from typing import cast as cast_type
 
 import numpy as np
 
-from ..arguments import Widen, set_widening
+from ..argument_checks import Widen, set_widening
 from ..dtypes import DType, dtype, promote
-from ..tensor.fields import expr_of, is_strided
+from ..tensor.c_fields import expr_of, is_strided
 from ..tensor.tensor import Tensor
 from ..tensor.writes import write_node_out
 from .datatypes import any_dtype, cast

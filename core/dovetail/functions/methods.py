@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from importlib import import_module
 from types import MethodType, ModuleType
 
-from ..arguments import choice, named
+from ..argument_checks import choice, named
 from ..compat import hints
 from ..device_class import device as device_named
 from ..dtypes import DType, find_plugin
 from ..errors import DTypeError, NotYetAttribute, PluginError, ShapeError
 from ..ops import table as ops
+from ..tensor import c_slots, printing
 from ..tensor import layout_registry as layout_plugins
-from ..tensor import printing, slots
 from ..tensor.host import READS
-from ..tensor.operands import Array, Operand, beside, decides
 from ..tensor.operators import OPERATORS
+from ..tensor.primitives import apply
+from ..tensor.promotion import Array, Operand, beside, decides
 from ..tensor.tensor import Tensor
-from ..tensor.verbs import apply
 from ..tensor.writes import write_result
 from . import datatypes, random, torch_methods, variants
 from .creation import constructors
@@ -392,9 +392,13 @@ IN_PLACE: dict[str, object] = {
     **variants.methods([module.__name__.removeprefix(f"{__package__}.") for module in LOADED]),
 }
 SHORT = {
-    "mul_": "multiply_", "sub_": "subtract_", "div_": "divide_", "neg_": "negative_",
-    "cumsum_": "cumulative_sum_", "cumprod_": "cumulative_prod_",
-}  # fmt: skip
+    "mul_": "multiply_",
+    "sub_": "subtract_",
+    "div_": "divide_",
+    "neg_": "negative_",
+    "cumsum_": "cumulative_sum_",
+    "cumprod_": "cumulative_prod_",
+}
 METHODS: dict[str, object] = {
     **{name: getattr(module, name) for module, names in SAME_NAMES for name in names},
     **OTHER_NAMES,
@@ -414,4 +418,4 @@ def install(gradients: Mapping[str, object]) -> None:
     for methods in (OPERATORS, READS, METHODS, gradients):
         for name, method in methods.items():
             setattr(Tensor, name, method)
-    slots.fill(Tensor)
+    c_slots.fill(Tensor)

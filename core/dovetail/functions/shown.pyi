@@ -8,7 +8,7 @@ from dovetail.functions.datatypes import DTypeLike, DeviceLike
 from dovetail.functions.reductions.statistics import Axis
 from dovetail.functions.shape.manipulation import Axes, Sizes
 from dovetail.memory.allocator import Allocator
-from dovetail.tensor.operands import Array, Operand
+from dovetail.tensor.promotion import Array, Operand
 from dovetail.tensor.tensor import Tensor
 from typing import overload
 

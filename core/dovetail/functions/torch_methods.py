@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 
 from .. import dtypes as D
 from .. import layout as lay
-from ..arguments import integer, named
+from ..argument_checks import integer, named
 from ..dtypes import DType
 from ..errors import ArgumentError
-from ..tensor.operands import Array, Operand
+from ..tensor.promotion import Array, Operand
 from ..tensor.tensor import Tensor, strided
 from ..tensor.writes import write_result
 from .datatypes import astype
@@ -183,7 +183,11 @@ METHODS: dict[str, object] = {
 CONVERSIONS: dict[str, Callable[[Tensor], Tensor]] = {
     name: _conversion_method(name, dtype)
     for name, dtype in {
-        "float": D.float32, "double": D.float64, "half": D.float16, "bfloat16": D.bfloat16,
-        "int": D.int32, "long": D.int64,
+        "float": D.float32,
+        "double": D.float64,
+        "half": D.float16,
+        "bfloat16": D.bfloat16,
+        "int": D.int32,
+        "long": D.int64,
     }.items()
-}  # fmt: skip
+}

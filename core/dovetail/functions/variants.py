@@ -14,7 +14,7 @@ from importlib import import_module
 from inspect import Parameter, getdoc, signature
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
-from ..arguments import Widen, sequence
+from ..argument_checks import Widen, sequence
 from ..compat.keywords import (
     Options,
     Parameters,
@@ -24,7 +24,7 @@ from ..compat.keywords import (
     rebind_keywords,
 )
 from ..errors import ArgumentError, DovetailError
-from ..tensor.fields import expr_of
+from ..tensor.c_fields import expr_of
 from ..tensor.tensor import Tensor, required, strided
 from ..tensor.writes import (
     require_fits_out,

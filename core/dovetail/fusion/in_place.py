@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..loops.language import Atomic, Loop, Store, Value
-from ..loops.rewrite import Cloner
+from ..ir.language import Atomic, Loop, Store, Value
+from ..ir.rewrite import Cloner
 from .plan import Call, Plan, Step, Target
 
 Form = dict[Hashable, int]  # a linear sum: the coefficient of each term

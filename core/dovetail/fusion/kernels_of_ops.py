@@ -12,13 +12,13 @@ from .. import layout as lay
 from ..backend.faults import Asked
 from ..dtypes import DType, int64
 from ..graph.expr import Attrs, Expr
+from ..ir.language import Buffer, Store, Value, const, load
 from ..layout import Shape
-from ..loops.language import Buffer, Store, Value, const, load
 from ..ops.arithmetic import convert
 from .cost import BLOCKS_BUSY
 from .decisions import Decisions
-from .emitter import Emitter, widen
 from .groups import OwnKernels, Term
+from .kernel_emitter import Emitter, widen
 from .plan import Call, Operand, Step
 from .reasons import Kind, Reason
 from .terms import No, Refusal, memory_operand

@@ -9,13 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from ..compiled import Uncollected
+from ..build_info import Uncollected
 from ..environment import words
 from .decisions import Decisions, Graph
-from .emit import emit
-from .placing import group
+from .emit_launches import emit
+from .grouping import group
 from .plan import Call, Materialised, Plan
-from .seeding import seed
+from .roots import seed
 from .split_rows import split
 
 TRACES = ("fusion",)  # valid words of DOVETAIL_TRACE

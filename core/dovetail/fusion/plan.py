@@ -8,8 +8,8 @@ from typing import NamedTuple
 from ..backend.faults import Asked
 from ..dtypes import DType
 from ..graph.expr import Spec
+from ..ir.builder import Kernel
 from ..layout import Shape, StridedView
-from ..loops.builder import Kernel
 from ..ops.table import Op
 from .reasons import Reason
 

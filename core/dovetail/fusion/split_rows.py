@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 from .. import layout as lay
 from ..dtypes import bool_, int64
-from ..loops.language import CHUNK, Value, const, load, reduce_loop, where
+from ..ir.language import CHUNK, Value, const, load, reduce_loop, where
 from .cost import COLUMNS_PER_ROW, ROWS_BUSY, SMALL_ROWS
 from .decisions import Decisions
 from .domain import Domain
-from .emitter import Emitter, count_bytes, kernel_name
 from .groups import Access, Group, SplitRows, Term
+from .kernel_emitter import Emitter, count_bytes, kernel_name
 from .plan import Call, Step
 from .reasons import Kind, Reason
 

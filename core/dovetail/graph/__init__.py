@@ -1,4 +1,4 @@
-"""Deferred work: nodes of pending ops (`expr`) and their reference counts (`ownership`).
+"""Deferred work: nodes of pending ops (`expr`) and their reference counts (`refcount`).
 
 This package neither plans nor runs anything.
 """

@@ -1,9 +1,9 @@
 # The C types of `expr.py`.
 cimport cython
 
-from dovetail.graph.regions cimport are_apart
+from dovetail.graph.alias_analysis cimport are_apart
 from dovetail.locks cimport Lock
-from dovetail.graph.weak cimport alive, referent, weakly
+from dovetail.graph.weak_refs cimport alive, referent, weakly
 from dovetail.memory.storage cimport Storage
 from dovetail.records cimport DeviceRecord, DTypeRecord
 

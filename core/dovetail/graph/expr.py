@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
 from .. import callbacks
-from ..arguments import DIMENSIONS
+from ..argument_checks import DIMENSIONS
 from ..dtypes import DType
 from ..errors import ShapeError
-from ..freelists import keep
 from ..layout import LIMIT, Move, Shape, contiguous_strides
 from ..locks import Lock
-from ..recent import Shared
-from .regions import are_apart
-from .weak import alive, referent, weakly
+from ..lru_cache import LRUCache
+from ..object_pool import keep
+from .alias_analysis import are_apart
+from .weak_refs import alive, referent, weakly
 
 if TYPE_CHECKING:
     from ..device_class import Device
@@ -52,7 +52,7 @@ class Spec:
 
 
 SPEC_LIMIT = 16384  # cached specs without users
-_SPECS: Shared[tuple[Shape, DType, Device], Spec] = Shared(SPEC_LIMIT)
+_SPECS: LRUCache[tuple[Shape, DType, Device], Spec] = LRUCache(SPEC_LIMIT, revives=True)
 _making = Lock()
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ..device_class import Device, default_device
 from ..memory.units import bytes_text
-from ..plugins.record import Record, described
+from ..plugins.plugin_state import Record, described
 from ..plugins.registry import records
-from . import drawing
+from . import svg_boxes
 
 __all__: list[str] = []
 
@@ -20,8 +20,8 @@ def html(devices: Sequence[Device]) -> str:
     plugin_records = records()
     rows = [_row(d, plugin_records) for d in devices]
     if not rows:
-        return drawing.frame(drawing.head("devices", "none can be used: see `dovetail doctor`"))
-    return drawing.frame(drawing.table(NAMES, rows, 4))
+        return svg_boxes.frame(svg_boxes.head("devices", "none can be used: see `dovetail doctor`"))
+    return svg_boxes.frame(svg_boxes.table(NAMES, rows, 4))
 
 
 def _row(d: Device, plugin_records: Sequence[Record]) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ def _row(d: Device, plugin_records: Sequence[Record]) -> tuple[str, ...]:
                 details = ", ".join(f"{k} {v}" for k, v in described(info).items())
                 plugin = f"{record.distribution} {record.version}".strip()
                 units = str(info.capabilities.concurrency)
-                return mark, info.name, plugin, drawing.short(details), memory, used, units
+                return mark, info.name, plugin, svg_boxes.short(details), memory, used, units
     reason = next(
         (f"{r.state.value}: {r.reason}" for r in plugin_records if r.type == d.type), "no plugin"
     )

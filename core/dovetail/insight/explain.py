@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeGuard, overload
 
-from ..arguments import flag
+from ..argument_checks import flag
 from ..capture.program import Call as CapturedCall
 from ..capture.program import HostStep, Program
 from ..capture.program import Launch as CapturedLaunch
@@ -18,9 +18,9 @@ from ..engine import evaluate as run
 from ..engine import programs
 from ..fusion.plan import Call, Step
 from ..graph.expr import Spec
-from ..plugins.opened import Opened
+from ..plugins.device_handle import Opened
 from ..tensor.tensor import Tensor, strided
-from .explained import Explanation, Launch, Plan, Replay, Replays
+from .explain_report import Explanation, Launch, Plan, Replay, Replays
 
 __all__ = ["explain"]
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..arguments import flag, refused, sequence
-from ..engine.lines import line_of
+from ..argument_checks import flag, refused, sequence
+from ..engine.provenance import line_of
 from ..errors import ArgumentError
 from ..graph.expr import Expr, Spec, storage_of
 from ..tensor.tensor import Tensor, parts_of, required
-from . import drawing
-from .drawing import Arrow, Box
+from . import svg_boxes
+from .svg_boxes import Arrow, Box
 
 __all__ = ["draw_graph"]
 
@@ -59,12 +59,12 @@ class Graph:
             left_out = any(id(a) not in self._at for a in node.given)
             lines = (node.name, node.spec) + ("...",) * left_out
             boxes.append(Box(lines, node.kind, f"{node.name}: {node.spec}{node.more}"))
-        return drawing.draw(boxes, [*self._arrows()], self._head())
+        return svg_boxes.draw(boxes, [*self._arrows()], self._head())
 
     def html(self) -> str:
         """Return the drawing, with the number of nodes."""
-        return drawing.frame(
-            drawing.head("graph", self._head()) + drawing.make_scrollable(self.svg())
+        return svg_boxes.frame(
+            svg_boxes.head("graph", self._head()) + svg_boxes.make_scrollable(self.svg())
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -72,7 +72,7 @@ class Graph:
 
         Raises: ArgumentError for another kind of file; OSError.
         """
-        return drawing.save_drawing(path, self._head(), self.svg(), self.html())
+        return svg_boxes.save_drawing(path, self._head(), self.svg(), self.html())
 
     def _repr_html_(self) -> str:
         return self.html()
@@ -201,7 +201,7 @@ def _node(n: Any, is_root: bool, names: Mapping[int, str]) -> Node:
         return _titled_node(user_name or "in memory", user_name, n.spec, "memory", "", ())
     numbers = [repr(a) for a in n.args if type(a) is not Expr]
     more = f", with {', '.join(numbers)}" if numbers else ""
-    more += "" if n.attrs is None else f", {drawing.short(str(n.attrs), 120)}"
+    more += "" if n.attrs is None else f", {svg_boxes.short(str(n.attrs), 120)}"
     line = line_of(n)
     more += f", recorded by {line}" if line else ""
     kind = "result" if is_root else "work"

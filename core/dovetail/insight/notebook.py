@@ -16,14 +16,14 @@ from zlib import compress, crc32
 
 import numpy as np
 
-from ..engine import recording
+from ..engine import tracer_api
 from ..errors import CaptureError, TransformError
 from ..tensor.host import evaluated, shown
 from ..tensor.print_options import options
 from ..tensor.printing import texts
 from ..tensor.tensor import Tensor, parts_of
-from .drawing import EDGES, fold, frame
 from .show import show
+from .svg_boxes import EDGES, fold, frame
 
 __all__: list[str] = []
 
@@ -61,7 +61,7 @@ def html(x: Tensor) -> str:
 def unknown(x: Tensor) -> str:
     """Return why the values of a tensor cannot be read here, or ""."""
     try:
-        recording.refuse_read("a notebook shows a tensor, which", *parts_of(x))
+        tracer_api.refuse_read("a notebook shows a tensor, which", *parts_of(x))
     except CaptureError:
         return "its values are not known while dt.jit captures a function"
     except TransformError:

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..arguments import path as file_name
+from ..argument_checks import path as file_name
 from ..engine import events
 from ..engine.events import Event
 from ..errors import ArgumentError
-from ..recent import Recent
-from . import drawing, timeline
+from ..lru_cache import LRUCache
+from . import svg_boxes, timeline
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,7 +28,7 @@ __all__ = ["profile"]
 
 
 # Seconds of the last profiled launch, by device, name, grid and bytes.
-_seen: Recent[tuple[str, str, tuple[int, ...], int], float] = Recent(4096)
+_seen: LRUCache[tuple[str, str, tuple[int, ...], int], float] = LRUCache(4096)
 
 
 def seconds_of(device: str, name: str, grid: tuple[int, ...], nbytes: int) -> float | None:
@@ -139,7 +139,7 @@ class Profile:
 
         Raises: ArgumentError for another kind of file; OSError.
         """
-        return drawing.save_drawing(path, "profile", self.svg(), self._repr_html_())
+        return svg_boxes.save_drawing(path, "profile", self.svg(), self._repr_html_())
 
     # Source: Chrome's Trace Event Format, which Perfetto reads: "X" is a complete event, "C" a
     # counter; times are in microseconds.

@@ -15,11 +15,11 @@ from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
-from ..arguments import sequence
+from ..argument_checks import sequence
 from ..errors import ArgumentError
 from ..layout import Shape
 from ..tensor.tensor import Tensor, parts_of, required
-from .drawing import page, write
+from .svg_boxes import page, write
 
 __all__ = ["show"]
 

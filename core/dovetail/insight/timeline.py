@@ -8,23 +8,27 @@ from html import escape
 
 from ..engine.events import Event
 from ..memory.units import bytes_text
-from . import drawing
+from . import svg_boxes
 
 __all__: list[str] = []
 
 WIDE, LEFT, BAR, MEMORY = 860, 10, 18, 56  # of a drawing; its margin; a bar; the memory's height
 MOST = 1000  # the largest number of events in a drawing
 KINDS = {
-    "plan": "#9333ea", "compile": "#dc2626", "load": "#d97706", "launch": "#2563eb",
-    "call": "#0d9488", "replay": "#16a34a",
-}  # fmt: skip
+    "plan": "#9333ea",
+    "compile": "#dc2626",
+    "load": "#d97706",
+    "launch": "#2563eb",
+    "call": "#0d9488",
+    "replay": "#16a34a",
+}
 OTHER = "#6b7280"
 
 
 def svg(events: Sequence[Event], begun: int, ended: int) -> str:
     """Return the events from `begun` to `ended`; of many the longest."""
     if not events:
-        return drawing.draw((), (), "an empty profile")
+        return svg_boxes.draw((), (), "an empty profile")
     shown = sorted(nlargest(MOST, events, key=_length), key=lambda e: (e["begun"], -e["ended"]))
     first = min(begun, *(e["begun"] for e in shown))
     scale = (WIDE - 2 * LEFT) / max(1, max(ended, *(e["ended"] for e in shown)) - first)
@@ -50,7 +54,7 @@ def svg(events: Sequence[Event], begun: int, ended: int) -> str:
         note = f"the {MOST} longest of {len(events)} events"
         shapes.append(f'<text x="{LEFT}" y="{top + 8:.0f}" opacity=".7">{note}</text>')
         top += 20
-    return drawing.svg("".join(shapes), WIDE, top + 4, f"{len(events)} events")
+    return svg_boxes.svg("".join(shapes), WIDE, top + 4, f"{len(events)} events")
 
 
 def html(
@@ -58,10 +62,10 @@ def html(
 ) -> str:
     """Return the timeline, and a table of the longest events."""
     note = f"<div>{escape(more)}</div>" if more else ""
-    return drawing.frame(
-        drawing.head("profile", head)
-        + drawing.make_scrollable(svg)
-        + drawing.table(names, rows)
+    return svg_boxes.frame(
+        svg_boxes.head("profile", head)
+        + svg_boxes.make_scrollable(svg)
+        + svg_boxes.table(names, rows)
         + note
     )
 
@@ -83,11 +87,11 @@ def _rows(events: Sequence[Event]) -> list[int]:
 
 def _bar(e: Event, x: float, y: float, width: float) -> str:
     colour = KINDS.get(e["name"].partition(" ")[0], OTHER)
-    facts = [e["name"], drawing.seconds_text(_length(e) / 1e9)]
+    facts = [e["name"], svg_boxes.seconds_text(_length(e) / 1e9)]
     facts += [bytes_text(e["details"]["bytes"])] if "bytes" in e["details"] else []
     facts += [f"on {e['details']['device']}"] if "device" in e["details"] else []
-    room = int((width - 6) / drawing.LETTER)
-    text = escape(drawing.short(e["name"], room)) if room >= 5 else ""
+    room = int((width - 6) / svg_boxes.LETTER)
+    text = escape(svg_boxes.short(e["name"], room)) if room >= 5 else ""
     label = (
         f'<text x="{x + 3:.1f}" y="{y + 13:.0f}" font-size="11" fill="#fff">{text}</text>'
         if text
@@ -107,7 +111,7 @@ def _legend(events: Sequence[Event]) -> str:
             f'<rect x="{x:.0f}" y="7" width="10" height="10" rx="2" fill="{KINDS[kind]}"/>'
             f'<text x="{x + 14:.0f}" y="16">{kind}</text>'
         )
-        x += 30 + len(kind) * drawing.LETTER
+        x += 30 + len(kind) * svg_boxes.LETTER
     return "".join(shapes)
 
 
@@ -119,7 +123,7 @@ def _ticks(top: float, scale: float) -> str:
         f'<path d="M{LEFT} {top:.0f}H{WIDE - LEFT}" stroke="currentColor" stroke-opacity=".4"/>'
     ]
     for n in range(int(whole // step) + 1):
-        x, text = LEFT + n * step * scale, drawing.seconds_text(n * step / 1e9) if n else "0"
+        x, text = LEFT + n * step * scale, svg_boxes.seconds_text(n * step / 1e9) if n else "0"
         anchor = "end" if x > WIDE - 60 else "middle" if n else "start"
         shapes.append(
             f'<path d="M{x:.1f} {top:.0f}v4" stroke="currentColor" stroke-opacity=".4"/>'

@@ -22,14 +22,23 @@ from ..functions.products.matrix_products import (
     tensordot,
     vecdot,
 )
-from ..late import late
+from ..lazy_import import late
 
 if TYPE_CHECKING:
     from .eigenvalues import eig, eigh, eigvals, eigvalsh
     from .factors import cholesky, lu, lu_solve, qr, svd, svdvals
     from .least_squares import cond, lstsq, matrix_rank, pinv
+    from .matrix_functions import (
+        block_diag,
+        cross,
+        expm,
+        householder,
+        kron,
+        matrix_power,
+        multi_dot,
+        trace,
+    )
     from .norms import matrix_norm, vector_norm
-    from .products import block_diag, cross, expm, householder, kron, matrix_power, multi_dot, trace
     from .solving import det, inv, slogdet, solve
     from .triangular import cholesky_solve, solve_triangular
 else:
@@ -39,7 +48,7 @@ else:
         "least_squares": "cond lstsq matrix_rank pinv",
         "norms": "matrix_norm vector_norm",
         "numpy_names": "NUMPYS",
-        "products": "block_diag cross expm householder kron matrix_power multi_dot trace",
+        "matrix_functions": "block_diag cross expm householder kron matrix_power multi_dot trace",
         "solving": "det inv slogdet solve",
         "triangular": "cholesky_solve solve_triangular",
     }
@@ -48,12 +57,44 @@ else:
 
 
 __all__ = [
-    "block_diag", "cholesky", "cholesky_solve", "cond", "cross", "det", "diagonal", "eig", "eigh",
-    "eigvals", "eigvalsh", "expm", "householder", "inv", "kron", "lstsq", "lu", "lu_solve",
-    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "multi_dot",
-    "outer", "pinv", "qr", "reproducible", "slogdet", "solve", "solve_triangular", "svd", "svdvals",
-    "tensordot", "trace", "vecdot", "vector_norm",
-]  # fmt: skip
+    "block_diag",
+    "cholesky",
+    "cholesky_solve",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "expm",
+    "householder",
+    "inv",
+    "kron",
+    "lstsq",
+    "lu",
+    "lu_solve",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "multi_dot",
+    "outer",
+    "pinv",
+    "qr",
+    "reproducible",
+    "slogdet",
+    "solve",
+    "solve_triangular",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,7 @@ from ..functions.variants import into
 from ..ops.host_routines import EIG, EIGH, EIGVALS, EIGVALSH
 from ..tensor.tensor import Tensor
 from . import lapack
-from .matrices import adjoint, as_column, as_row, hermitian_part, identity, square
+from .matrix_checks import adjoint, as_column, as_row, hermitian_part, identity, square
 from .solving import solve
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh"]

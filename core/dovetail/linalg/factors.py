@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
-from ..arguments import choice, flag, refused, sequence
+from ..argument_checks import choice, flag, refused, sequence
 from ..autograd.function import Function
 from ..errors import GradientError
 from ..functions.creation.constructors import tril, triu
@@ -14,11 +14,11 @@ from ..functions.products.matrix_products import matmul
 from ..functions.shape.copies import concat
 from ..functions.variants import into
 from ..ops.host_routines import CHOLESKY, LU, QR, SVD, SVDVALS, HostCall
-from ..tensor.operands import Array
+from ..tensor.promotion import Array
 from ..tensor.tensor import Tensor
-from . import lapack, small
+from . import lapack, unrolled_matrices
 from .eigenvalues import inverse_differences
-from .matrices import (
+from .matrix_checks import (
     adjoint,
     as_column,
     as_row,
@@ -69,8 +69,8 @@ class _Cholesky(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
-        if small.fits(a):
-            factor = small.cholesky(a)
+        if unrolled_matrices.fits(a):
+            factor = unrolled_matrices.cholesky(a)
             factor = lapack.verify_result(HostCall("cholesky", CHOLESKY, checks=True), factor, a)
         else:
             (factor,) = lapack.call("cholesky", CHOLESKY, a)

@@ -16,15 +16,15 @@ import numpy as np
 
 from ..device_class import opened
 from ..dtypes import dtype as dtype_of
-from ..engine import events, recording
+from ..engine import events, tracer_api
 from ..functions.elementwise import op_functions as ew
 from ..functions.io.interop import address, share
 from ..functions.reductions.statistics import all as all_
 from ..ops.host_routines import HostCall, HostRoutine
 from ..ops.table import COPY
 from ..tensor.host import evaluate, evaluated, from_host, numpy
+from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor, make
-from ..tensor.verbs import apply
 
 SHARED_FROM = 1 << 16  # bytes: smaller results are copied into memory of the device's allocator
 
@@ -36,7 +36,7 @@ def call(
 
     Errors name `name`. Raises: LinAlgError, OutOfMemoryError.
     """
-    many = recording.call_batched(partial(call, name, routine, options=options), operands)
+    many = tracer_api.call_batched(partial(call, name, routine, options=options), operands)
     if many is not None:
         return tuple(many)
     host = HostCall(name, routine, options)
@@ -64,7 +64,7 @@ def verify_result(
     """
     result = computed if into is None else into
     extra = () if into is None else (into,)
-    many = recording.call_batched(
+    many = tracer_api.call_batched(
         partial(_verify_batched, host, into is not None), (*extra, computed, *matrices)
     )
     if many is not None:
@@ -87,7 +87,7 @@ def _record_call(
     host: HostCall, operands: Sequence[Tensor], into: Tensor | None = None
 ) -> tuple[Tensor, ...] | None:
     """Record the call as a step of a captured function and return its results, or None."""
-    recorder = recording.current()
+    recorder = tracer_api.current()
     if recorder is None:
         return None
     leaves = [evaluated(_dense(x)) for x in operands]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from ..arguments import flag, named, real
+from ..argument_checks import flag, named, real
 from ..autograd.function import Function
 from ..errors import ShapeError
 from ..functions.datatypes import finfo
@@ -16,13 +16,13 @@ from ..functions.reductions.statistics import max as max_
 from ..functions.reductions.statistics import sum as sum_
 from ..functions.variants import into
 from ..ops.host_routines import PINV
-from ..tensor.operands import ARRAYS, Array, beside
+from ..tensor.primitives import view
+from ..tensor.promotion import ARRAYS, Array, beside
 from ..tensor.tensor import Tensor
-from ..tensor.verbs import view
 from . import lapack
 from .eigenvalues import eigvalsh
 from .factors import svdvals
-from .matrices import (
+from .matrix_checks import (
     adjoint,
     as_column,
     as_scalars,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from .. import layout as lay
-from ..arguments import choice, flag, integers, number, real
+from ..argument_checks import choice, flag, integers, number, real
 from ..errors import ArgumentError, DTypeError
 from ..functions.datatypes import cast
 from ..functions.elementwise import op_functions as ew
@@ -16,10 +16,10 @@ from ..functions.reductions.statistics import min as min_
 from ..functions.reductions.statistics import sum as sum_
 from ..functions.variants import into
 from ..layout import Shape
+from ..tensor.primitives import view
 from ..tensor.tensor import Tensor, required, strided
-from ..tensor.verbs import view
 from .factors import svdvals
-from .matrices import matrices
+from .matrix_checks import matrices
 
 __all__ = ["matrix_norm", "vector_norm"]
 

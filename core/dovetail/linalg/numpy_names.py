@@ -11,18 +11,18 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..arguments import choice, exclusive
+from ..argument_checks import choice, exclusive
 from ..errors import ArgumentError
 from ..functions.creation.constructors import zeros
 from ..functions.elementwise import op_functions as ew
 from ..functions.reductions.statistics import count_nonzero
 from ..functions.shape.manipulation import moveaxis, reshape
-from ..tensor.operands import ARRAYS, Array, beside, brought
+from ..tensor.promotion import ARRAYS, Array, beside, brought
 from ..tensor.tensor import Tensor
 from ..tensor.writes import write_out
-from . import eigenvalues, factors, least_squares, norms, products, solving
+from . import eigenvalues, factors, least_squares, matrix_functions, norms, solving
 from .least_squares import Threshold
-from .matrices import adjoint
+from .matrix_checks import adjoint
 from .norms import Order
 
 Function: TypeAlias = Callable[..., object]
@@ -113,14 +113,14 @@ def _cond(x: Tensor, p: Order | None = None) -> Tensor:
 
 
 def _multi_dot(arrays: Sequence[Array], *, out: Tensor | None = None) -> Tensor:
-    product = products.multi_dot(brought("multi_dot", *arrays))
+    product = matrix_functions.multi_dot(brought("multi_dot", *arrays))
     return product if out is None else write_out("multi_dot", out, product)
 
 
 _OURS: dict[str, Function] = {
     "cholesky": factors.cholesky,
     "cond": _cond,
-    "cross": products.cross,
+    "cross": matrix_functions.cross,
     "det": solving.det,
     "eig": eigenvalues.eig,
     "eigh": _eigh,
@@ -129,7 +129,7 @@ _OURS: dict[str, Function] = {
     "inv": solving.inv,
     "lstsq": _lstsq,
     "matrix_norm": norms.matrix_norm,
-    "matrix_power": products.matrix_power,
+    "matrix_power": matrix_functions.matrix_power,
     "matrix_rank": _matrix_rank,
     "multi_dot": _multi_dot,
     "norm": _norm,
@@ -139,7 +139,7 @@ _OURS: dict[str, Function] = {
     "solve": solving.solve,
     "svd": _svd,
     "svdvals": factors.svdvals,
-    "trace": products.trace,
+    "trace": matrix_functions.trace,
     "vector_norm": norms.vector_norm,
 }
 NUMPYS: dict[object, Function] = {  # the installed NumPy may lack some

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arguments import integer, named, real
+from ..argument_checks import integer, named, real
 from ..dtypes import float32, float64, int64, uint64
 from ..errors import ArgumentError, ShapeError
 from ..functions.creation.constructors import arange, eye, ones, zeros
@@ -15,9 +15,9 @@ from ..functions.reductions.statistics import sum as sum_
 from ..functions.shape.copies import concat
 from ..functions.variants import into
 from ..tensor.host import values_of
-from ..tensor.operands import Array, Operand, brought
+from ..tensor.primitives import slice_along, view
+from ..tensor.promotion import Array, Operand, brought
 from ..tensor.tensor import Tensor
-from ..tensor.verbs import slice_along, view
 from .eigenvalues import eigvals
 from .least_squares import lstsq
 

@@ -26,10 +26,10 @@ from ..ops.host_routines import (
     SOLVE,
     HostCall,
 )
-from ..tensor.operands import Array
+from ..tensor.promotion import Array
 from ..tensor.tensor import Tensor
-from . import lapack, small
-from .matrices import (
+from . import lapack, unrolled_matrices
+from .matrix_checks import (
     adjoint,
     as_scalars,
     right_sides,
@@ -53,9 +53,9 @@ class SlogdetResult(NamedTuple):
 class _Solve(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
-        if small.fits(a, b.shape[-1]):
+        if unrolled_matrices.fits(a, b.shape[-1]):
             solution = lapack.verify_result(
-                HostCall("solve", SOLVE, checks=True), small.solve(a, b), a, b
+                HostCall("solve", SOLVE, checks=True), unrolled_matrices.solve(a, b), a, b
             )
         else:
             (solution,) = lapack.call("solve", SOLVE, a, b)
@@ -72,9 +72,9 @@ class _Solve(Function):
 class _Inverse(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
-        if small.fits(a):
+        if unrolled_matrices.fits(a):
             inverse = lapack.verify_result(
-                HostCall("inv", INVERSE, checks=True), small.inverse(a), a
+                HostCall("inv", INVERSE, checks=True), unrolled_matrices.inverse(a), a
             )
         else:
             (inverse,) = lapack.call("inv", INVERSE, a)
@@ -91,8 +91,8 @@ class _Determinant(Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
         ctx.save_for_backward(a)
-        if small.fits(a):
-            return small.determinant(a)
+        if unrolled_matrices.fits(a):
+            return unrolled_matrices.determinant(a)
         return lapack.call("det", DETERMINANT, a)[0]
 
     @staticmethod
@@ -106,8 +106,8 @@ class _Cofactors(Function):
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
-        fits = small.fits(a)
-        inverse = small.inverse(a) if fits else lapack.call("det", INVERSE_OR_NAN, a)[0]
+        fits = unrolled_matrices.fits(a)
+        inverse = unrolled_matrices.inverse(a) if fits else lapack.call("det", INVERSE_OR_NAN, a)[0]
         cofactors = as_scalars(_Determinant.apply(a)) * inverse.mT
         host = HostCall("det", INVERSE, checks=True, instead=COFACTORS)
         cofactors = lapack.verify_result(host, inverse, a, into=cofactors)

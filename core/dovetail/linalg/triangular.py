@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..arguments import flag
+from ..argument_checks import flag
 from ..autograd.function import Function
-from ..engine import recording
+from ..engine import tracer_api
 from ..errors import ArgumentError, ShapeError
 from ..functions.creation.constructors import tril, triu
 from ..functions.elementwise import op_functions as ew
 from ..functions.reductions.statistics import all as all_
 from ..functions.variants import into
 from ..ops.host_routines import TRIANGULAR, HostCall
-from ..tensor.operands import Array, brought
+from ..tensor.promotion import Array, brought
 from ..tensor.tensor import Tensor
-from . import lapack, small
-from .matrices import adjoint, right_sides, square, without_column
+from . import lapack, unrolled_matrices
+from .matrix_checks import adjoint, right_sides, square, without_column
 
 __all__ = ["cholesky_solve", "solve_triangular"]
 
@@ -30,8 +30,8 @@ class _Triangular(Function):
         ctx: Any, name: str, a: Tensor, b: Tensor, upper: bool, unit: bool, transposed: bool
     ) -> Tensor:
         attrs = upper, unit, transposed
-        if small.fits(a, b.shape[-1]):
-            solution = small.solve_triangular(a, b, *attrs)
+        if unrolled_matrices.fits(a, b.shape[-1]):
+            solution = unrolled_matrices.solve_triangular(a, b, *attrs)
             solution = lapack.verify_result(
                 HostCall(name, TRIANGULAR, attrs, checks=True), solution, a, b
             )
@@ -110,7 +110,7 @@ def cholesky_solve(
             f"second, after b, which has shape {b.shape}"
         )
     a, b, vector = right_sides("cholesky_solve", factor, b)
-    if a.shape == b.shape and recording.current() is None:
+    if a.shape == b.shape and tracer_api.current() is None:
         _require_order(a, b, upper)
     for transposed in (upper, not upper):
         b = solve_triangle("cholesky_solve", a, b, upper=upper, transposed=transposed)

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..arguments import flag, function, integer, refused, shown
+from ..argument_checks import flag, function, integer, refused, shown
 from ..backend.interface import Backend
 from ..device_class import Device, device, known_types, opened, opened_devices
 from ..errors import ArgumentError, DeviceError
-from ..late import late
+from ..lazy_import import late
 from .allocator import Allocator, BlockInfo, SegmentInfo, Stats
 from .caching_allocator import CachingAllocator
 from .mapped import MappedFile

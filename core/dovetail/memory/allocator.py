@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
-from ..arguments import LARGEST, integer, refused, shown
+from ..argument_checks import LARGEST, integer, refused, shown
 from ..backend.streams import current_handle
 from ..device_class import Device, opened
 from ..errors import ArgumentError, DovetailError, PluginError

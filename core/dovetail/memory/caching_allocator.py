@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import ClassVar, TypeVar
 
-from ..arguments import shown
+from ..argument_checks import shown
 from ..backend.interface import Backend
 from ..device_class import Device
 from ..errors import ArgumentError, OutOfMemoryError

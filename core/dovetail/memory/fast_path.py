@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from ..arguments import integer
+from ..argument_checks import integer
 from ..device_class import Device
 from ..locks import Lock
 from .blocks import BLOCK_ALIGNMENT, LIVE, UNUSED, Block, Pool

@@ -8,7 +8,7 @@ cimport cython
 
 from cpython.object cimport PyObject
 
-from dovetail.arguments import integer
+from dovetail.argument_checks import integer
 from dovetail.locks import Lock
 from dovetail.memory import blocks
 

@@ -9,7 +9,7 @@ from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
-from ..arguments import LARGEST, integer, path
+from ..argument_checks import LARGEST, integer, path
 from ..backend.host import address_of
 from ..device_class import Device, opened, usable
 from ..errors import ArgumentError, DeviceError, OutOfMemoryError

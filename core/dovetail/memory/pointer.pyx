@@ -5,7 +5,7 @@ A finalizer in C calls the deleter, so an interrupt cannot come in between.
 
 cimport cython
 
-from dovetail.freelists cimport keep
+from dovetail.object_pool cimport keep
 from dovetail.records cimport Flags
 
 import sys

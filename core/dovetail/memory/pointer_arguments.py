@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..arguments import LARGEST, function, integer, refused
+from ..argument_checks import LARGEST, function, integer, refused
 from ..device_class import Device
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from weakref import ref
 
 from .. import callbacks
-from ..arguments import LARGEST, integer
+from ..argument_checks import LARGEST, integer
 from ..compat import hints
 from ..device_class import Device, usable
 from ..errors import of_this_process
-from ..freelists import keep
+from ..object_pool import keep
 from .allocator import allocate_from
 from .overlap import Overlap, connect_foreign
 from .pointer import DataPtr

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments
 
-from .blame import explain_error, explain_methods, misfit, title
+from .call_errors import explain_error, explain_methods, misfit, title
 
 Constructor: TypeAlias = Callable[..., None]
 Parameters: TypeAlias = Mapping[str, inspect.Parameter]

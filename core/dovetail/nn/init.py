@@ -15,15 +15,27 @@ from typing import TYPE_CHECKING, TypeAlias
 import dovetail as dt
 from dovetail.extend import arguments
 
-from .blame import explain_all
+from .call_errors import explain_all
 from .functional.sizes import probability
 from .missing_names import refused
 
 __all__ = [
-    "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_",
-    "normal_", "ones_", "orthogonal_", "sparse_", "trunc_normal_", "uniform_", "xavier_normal_",
-    "xavier_uniform_", "zeros_",
-]  # fmt: skip
+    "calculate_gain",
+    "constant_",
+    "dirac_",
+    "eye_",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "ones_",
+    "orthogonal_",
+    "sparse_",
+    "trunc_normal_",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros_",
+]
 
 Tensor: TypeAlias = dt.Tensor
 Generator: TypeAlias = dt.random.Generator

@@ -11,12 +11,12 @@ from typing import Any
 import dovetail as dt
 from dovetail.extend import Graph, GraphNode, arguments, graph_of
 
-from .exporting import dynamic, parts
+from .exporting import dynamic, parameter_slices
 from .exporting import elementwise as _elementwise  # noqa: F401 - the import registers its rows
 from .exporting import kernels as _kernels  # noqa: F401
-from .exporting import moves as _moves  # noqa: F401
+from .exporting import views as _moves  # noqa: F401
 from .exporting.layers import layer_of
-from .exporting.parts import location_of
+from .exporting.parameter_slices import location_of
 from .exporting.writer import ROWS, Unknown, Writer
 from .library import Proto, library
 
@@ -100,7 +100,7 @@ def _build_dynamic(
 ) -> _ModelBuilder:
     """Build the model of a function whose inputs have dynamic axes."""
     sizes, graphs = _trace_sizes(function, args, dims)
-    varying = parts.varying_constants(graphs)
+    varying = parameter_slices.varying_constants(graphs)
     models = [_ModelBuilder(opset, function, g, False, varying) for g in graphs]
     for builder in models:
         builder.write(names, outputs)
@@ -274,7 +274,7 @@ class _ModelBuilder:
     def _add_slice(self, x: dt.Tensor) -> str | None:
         """Write a slice of a parameter and return its name, or None if `x` is not such a slice."""
         for whole, name in self.writer.parameter_names.items():
-            part = parts.slice_of(location_of(x), whole)
+            part = parameter_slices.slice_of(location_of(x), whole)
             if part is not None:
                 y = dt.as_strided(x, whole[2], whole[3], whole[1])
                 return part.write(self.writer, self._add_parameter(name, y))

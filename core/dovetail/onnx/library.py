@@ -18,10 +18,18 @@ DTYPES: dict[int, dt.DType] = {
 }  # fmt: skip
 ELEMENTS = {d: n for n, d in DTYPES.items()}
 OTHERS = {
-    8: "string", 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2",
-    20: "float8e5m2fnuz", 21: "uint4", 22: "int4", 23: "float4e2m1", 24: "float8e8m0",
-    25: "uint2", 26: "int2",
-}  # fmt: skip
+    8: "string",
+    17: "float8e4m3fn",
+    18: "float8e4m3fnuz",
+    19: "float8e5m2",
+    20: "float8e5m2fnuz",
+    21: "uint4",
+    22: "int4",
+    23: "float4e2m1",
+    24: "float8e8m0",
+    25: "uint2",
+    26: "int2",
+}
 
 
 def library(asks: str = "onnx.load") -> Any:

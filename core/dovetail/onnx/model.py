@@ -13,9 +13,9 @@ import dovetail as dt
 from dovetail.extend import arguments
 
 from ..nn.constructor_errors import Explained
+from .interpreter import VALUE_ERRORS, Interpreter
 from .library import Proto, library
 from .limits import Limit
-from .running import VALUE_ERRORS, Interpreter
 from .structure import Graph, ModelReader, Value
 
 __all__ = ["Model", "load"]

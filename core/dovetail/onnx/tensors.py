@@ -16,10 +16,14 @@ from .limits import Limit, size_of
 
 # The field of values that are not raw bytes; other dtypes share `int32_data`.
 _FIELDS = {
-    dt.float32: "float_data", dt.complex64: "float_data", dt.float64: "double_data",
-    dt.complex128: "double_data", dt.int64: "int64_data", dt.uint32: "uint64_data",
+    dt.float32: "float_data",
+    dt.complex64: "float_data",
+    dt.float64: "double_data",
+    dt.complex128: "double_data",
+    dt.int64: "int64_data",
+    dt.uint32: "uint64_data",
     dt.uint64: "uint64_data",
-}  # fmt: skip
+}
 _PARTS = {dt.complex64: np.float32, dt.complex128: np.float64}
 EXTERNAL = 1  # TensorProto.EXTERNAL
 

@@ -24,7 +24,7 @@ from ..dtypes import (
     uint32,
     uint64,
 )
-from ..loops.language import (
+from ..ir.language import (
     Value,
     bitcast,
     cast,
@@ -40,7 +40,7 @@ from ..loops.language import (
     rint,
     where,
 )
-from ..loops.legalize import FROM_BITS, TO_BITS
+from ..ir.legalize import FROM_BITS, TO_BITS
 from . import elementary
 
 

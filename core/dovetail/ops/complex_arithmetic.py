@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..loops.language import Value, bitcast, const, eq, fma, imag, ne, pair, real, sqrt, where
+from ..ir.language import Value, bitcast, const, eq, fma, imag, ne, pair, real, sqrt, where
 from . import elementary as el
 from . import trigonometry as tr
 from .float_parts import bits_of, format_of, magnitude, sign_of, sign_of_number, with_sign

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..loops.language import Value, bitcast, const, eq, imag, ne, pair, real, where
+from ..ir.language import Value, bitcast, const, eq, imag, ne, pair, real, where
 from . import elementary as el
 from . import trigonometry as tr
 from .complex_arithmetic import (

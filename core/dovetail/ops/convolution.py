@@ -17,9 +17,10 @@ from itertools import product
 from typing import NamedTuple
 
 from ..dtypes import int64
+from ..ir.language import Value, const, fma, fold_loop, quo, reduce_loop, rem, where
 from ..layout import Shape
-from ..loops.language import Value, const, fma, fold_loop, quo, reduce_loop, rem, where
-from .lines import (
+from .kernel_context import KernelSite, Launches
+from .padded_rows import (
     BATCH,
     CHANNEL,
     ELEMENT,
@@ -33,7 +34,6 @@ from .lines import (
     ceil_div,
     number,
 )
-from .site import KernelSite, Launches
 
 LANES = 32  # estimate: neighbours that are computed at once
 COPIED = 20  # estimate: steps of a fold that cost as much as a second copy of an element

@@ -18,7 +18,7 @@ from ..dtypes import (
     uint64,
 )
 from ..errors import DTypeError
-from .site import Attrs
+from .kernel_context import Attrs
 from .sort import key_dtype
 
 Given: TypeAlias = DType | type[object]  # an operand: its dtype, or the type of a Python number

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 
 from ..dtypes import float32, float64, int32, int64, uint64
-from ..loops.language import Value, bitcast, cast, const, eq, fma, ne, rint, sqrt, trunc, where
+from ..ir.language import Value, bitcast, cast, const, eq, fma, ne, rint, sqrt, trunc, where
 from .coefficients import DOUBLE_LOG2E, EXP2, FORMATS, TANH_NEAR
 from .float_parts import (
     Pair,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..loops.language import Value, bitcast, const, eq, fma, sqrt, where
+from ..ir.language import Value, bitcast, const, eq, fma, sqrt, where
 from .coefficients import FORMATS, FloatFormat
 
 Pair = tuple[Value, Value]

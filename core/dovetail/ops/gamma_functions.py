@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from ..loops.language import Value, const, eq, floor, fma, fold_loop, ne, rint, where
+from ..ir.language import Value, const, eq, floor, fma, fold_loop, ne, rint, where
 from .elementary import exp_parts, log, log_pair, pow
 from .float_parts import (
     Pair,
@@ -30,10 +30,18 @@ _FAR = 8  # the least argument of the asymptotic series
 _TERMS = 9  # terms of a zeta function that are summed; an integral replaces the others
 # B(2j) / (2j)!, coefficients of the corrections to that integral
 _CORRECTIONS = (
-    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
-    1 / 74724249600, -3617 / 10670622842880000, 43867 / 5109094217170944000,
-    -174611 / 802857662698291200000, 77683 / 14101100039391805440000,
-)  # fmt: skip
+    1 / 12,
+    -1 / 720,
+    1 / 30240,
+    -1 / 1209600,
+    1 / 47900160,
+    -691 / 1307674368000,
+    1 / 74724249600,
+    -3617 / 10670622842880000,
+    43867 / 5109094217170944000,
+    -174611 / 802857662698291200000,
+    77683 / 14101100039391805440000,
+)
 
 
 def _whole(x: Value) -> Value:

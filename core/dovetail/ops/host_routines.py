@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..arguments import host_memory
+from ..argument_checks import host_memory
 from ..dtypes import DType, complex64, promote
 from ..errors import LinAlgError
 from ..layout import Shape

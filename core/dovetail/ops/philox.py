@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from ..dtypes import float32, float64, uint32, uint64
-from ..loops.language import Value, cast, const, eq, floor, fma, sqrt, where
+from ..ir.language import Value, cast, const, eq, floor, fma, sqrt, where
 from .coefficients import FORMATS
 from .elementary import log
 from .float_parts import high_product, poly

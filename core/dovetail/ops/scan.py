@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..dtypes import int64
-from ..loops.language import (
+from ..ir.language import (
     Effect,
     Operand,
     Value,
@@ -33,7 +33,7 @@ from ..loops.language import (
     where,
 )
 from .elementary import logaddexp
-from .site import KernelSite, Launches, LoopStep
+from .kernel_context import KernelSite, Launches, LoopStep
 
 BLOCK = 1 << 8  # elements of a block, and blocks of a group: it defines the results for floats
 LONG = 1 << 14  # a row of fewer elements, divided by the device's concurrency, is not cut

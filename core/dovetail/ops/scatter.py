@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from ..dtypes import DType, bool_, float32, int64, uint32, uint64
-from ..loops.language import Store, Value, bitcast, cast, const, fold_loop, ne, quo, rem, where
-from .kernels import from_start
-from .site import KernelSite, Launches, LoopStep
+from ..ir.language import Store, Value, bitcast, cast, const, fold_loop, ne, quo, rem, where
+from .kernel_context import KernelSite, Launches, LoopStep
+from .kernel_ops import from_start
 from .sort import HALF, NARROW, Passes, high_half, keep_word
 
 # Least concurrency for ranges. 16 M float32 into 1 M elements take 74 ms of CPU time in ranges,

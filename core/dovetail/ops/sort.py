@@ -22,7 +22,7 @@ from functools import partial
 from typing import NamedTuple
 
 from ..dtypes import DType, bool_, float32, float64, int32, int64, uint8, uint32, uint64
-from ..loops.language import (
+from ..ir.language import (
     Value,
     bitcast,
     cast,
@@ -34,7 +34,7 @@ from ..loops.language import (
     reduce_loop,
     where,
 )
-from .site import KernelSite, Launches, LoopStep
+from .kernel_context import KernelSite, Launches, LoopStep
 
 NARROW, WIDE = 8, 10  # most bits of a digit; the wide one in long rows, to save passes:
 LONG = 1 << 13  # 480 K keys of 29 bits take 2.1 ms in three passes, 2.9 ms in four

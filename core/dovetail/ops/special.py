@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..loops.language import Value, const, eq, floor, fma, ne, rint, sqrt, where
+from ..ir.language import Value, const, eq, floor, fma, ne, rint, sqrt, where
 from .elementary import exp_parts, log, log1p
 from .float_parts import (
     Pair,

@@ -26,8 +26,7 @@ from typing import Literal, NoReturn
 
 from ..dtypes import DType, bool_, int64, uint8
 from ..errors import InternalError
-from ..layout import Shape
-from ..loops.language import (
+from ..ir.language import (
     Value,
     cast,
     const,
@@ -42,20 +41,21 @@ from ..loops.language import (
     trunc,
     where,
 )
+from ..layout import Shape
 from . import arithmetic as ar
 from . import complex_arithmetic as cx
 from . import complex_functions as cf
-from . import convolution, counting, kernels, philox, scan, scatter, sort, special
+from . import convolution, histogram, kernel_ops, philox, scan, scatter, sort, special
 from . import dtype_rules as rules
 from . import elementary as el
+from . import frexp as parts
 from . import gamma_functions as gamma
 from . import gradient as grad
-from . import number_parts as parts
 from . import trigonometry as tr
 from .arithmetic import convert
 from .dtype_rules import DTypeRule, analytic, arithmetic, fixed, floating, same
 from .gradient import DEGREE, LN2, LN10, ROOT_HALF_BY_PI, TWO_BY_ROOT_PI, Rule, flat
-from .site import Attrs, KernelSite, Launches
+from .kernel_context import Attrs, KernelSite, Launches
 
 Kind = Literal["map", "generate", "reduce", "gather", "join", "kernel", "view", "made"]
 SHORT = 16  # elements: rows of 8 take 5 ns an element by rank, 6 by a library's call for each row
@@ -129,8 +129,14 @@ NUMERIC, INTEGRAL = "iuf", "biu"
 ALSO_COMPLEX, ANY_KIND = "iufc", "biufc"
 
 
-def _binary(name: str, rule: DTypeRule, expression: Callable[[Value, Value], Value],
-            *gradient: Rule | None, cost: int = 1, widens: bool = True) -> Op:  # fmt: skip
+def _binary(
+    name: str,
+    rule: DTypeRule,
+    expression: Callable[[Value, Value], Value],
+    *gradient: Rule | None,
+    cost: int = 1,
+    widens: bool = True,
+) -> Op:
     return _row(Op(name, "map", rule, expression, cost, widens=widens, arity=2, gradient=gradient))
 
 
@@ -138,46 +144,59 @@ def _comparison(name: str, rule: DTypeRule, expression: Callable[[Value, Value],
     return _row(Op(name, "map", rule, expression, unbounded=True, arity=2))
 
 
-def _unary(name: str, rule: DTypeRule, expression: Callable[[Value], Value],
-           gradient: Rule | None = None, *, cost: int = 1) -> Op:  # fmt: skip
+def _unary(
+    name: str,
+    rule: DTypeRule,
+    expression: Callable[[Value], Value],
+    gradient: Rule | None = None,
+    *,
+    cost: int = 1,
+) -> Op:
     rows = () if gradient is None else (gradient,)
     return _row(Op(name, "map", rule, expression, cost, gradient=rows))
 
 
-def _analytic(name: str, of_reals: Callable[[Value], Value], of_complex: Callable[[Value], Value],
-              gradient: Rule, *, cost: int) -> Op:  # fmt: skip
+def _analytic(
+    name: str,
+    of_reals: Callable[[Value], Value],
+    of_complex: Callable[[Value], Value],
+    gradient: Rule,
+    *,
+    cost: int,
+) -> Op:
     return _unary(name, analytic, cx.either(of_reals, of_complex), gradient, cost=cost)
 
 
+# fmt: off
 ADD = _binary("add", arithmetic(ANY_KIND), cx.either(ar.add, cx.add), lambda g: g, lambda g: g)
 SUBTRACT = _binary("subtract", arithmetic(ALSO_COMPLEX),
                    cx.either(lambda x, y: x - y, cx.subtract),
-                   lambda g: g, lambda g: -g)  # fmt: skip
+                   lambda g: g, lambda g: -g)
 MULTIPLY = _binary("multiply", arithmetic(ANY_KIND), cx.either(ar.multiply, cx.multiply),
-                   lambda dt, g, y: g * dt.conj(y), lambda dt, g, x: g * dt.conj(x))  # fmt: skip
+                   lambda dt, g, y: g * dt.conj(y), lambda dt, g, x: g * dt.conj(x))
 DIVIDE = _binary("divide", rules.dividing, cx.either(lambda x, y: x / y, cx.divide),
                  lambda dt, g, y: g / dt.conj(y),
-                 lambda dt, g, x, y: -g * dt.conj((x / y) / y), cost=4)  # fmt: skip
+                 lambda dt, g, x, y: -g * dt.conj((x / y) / y), cost=4)
 FLOOR_DIVIDE = _binary("floor_divide", same(NUMERIC), ar.floor_divide, flat, flat, cost=20)
 REMAINDER = _binary("remainder", same(NUMERIC), ar.remainder,
                     lambda g: g, lambda dt, g, x, y: -g * dt.floor_divide(x, y),
-                    cost=20)  # fmt: skip
+                    cost=20)
 POW = _binary("pow", same(ALSO_COMPLEX), cx.either(ar.power, cf.pow),
-              grad.pow_base, grad.pow_exponent, cost=60)  # fmt: skip
+              grad.pow_base, grad.pow_exponent, cost=60)
 ATAN2 = _binary("atan2", floating, tr.atan2,
                 lambda dt, g, x, y: g * grad.by_square_sum(dt, y, x, y),
-                lambda dt, g, x, y: g * grad.by_square_sum(dt, -x, x, y), cost=40)  # fmt: skip
+                lambda dt, g, x, y: g * grad.by_square_sum(dt, -x, x, y), cost=40)
 HYPOT = _binary("hypot", floating, el.hypot,
-                lambda g, x, r: g * (x / r), lambda g, y, r: g * (y / r), cost=20)  # fmt: skip
+                lambda g, x, r: g * (x / r), lambda g, y, r: g * (y / r), cost=20)
 COPYSIGN = _binary("copysign", floating, ar.copysign, grad.copysign, flat)
 NEXTAFTER = _binary("nextafter", floating, ar.nextafter, cost=8, widens=False)
 LOGADDEXP = _binary("logaddexp", floating, el.logaddexp,
                     lambda dt, g, x, y: g * dt.sigmoid(x - y),
-                    lambda dt, g, x, y: g * dt.sigmoid(y - x), cost=40)  # fmt: skip
+                    lambda dt, g, x, y: g * dt.sigmoid(y - x), cost=40)
 MAXIMUM = _binary("maximum", same(), ar.maximum,
-                  grad.maximum, lambda dt, g, x, y: grad.maximum(dt, g, y, x), cost=2)  # fmt: skip
+                  grad.maximum, lambda dt, g, x, y: grad.maximum(dt, g, y, x), cost=2)
 MINIMUM = _binary("minimum", same(), ar.minimum,
-                  grad.minimum, lambda dt, g, x, y: grad.minimum(dt, g, y, x), cost=2)  # fmt: skip
+                  grad.minimum, lambda dt, g, x, y: grad.minimum(dt, g, y, x), cost=2)
 EQUAL = _comparison("equal", rules.equality, ar.comparing(eq))
 NOT_EQUAL = _comparison("not_equal", rules.equality, ar.comparing(ne))
 LESS = _comparison("less", rules.comparison, ar.ordered(lambda x, y: x < y))
@@ -196,16 +215,16 @@ RIGHT_SHIFT = _binary("bitwise_right_shift", same("iu"), ar.shift_right, cost=2)
 LOGICAL_NOT = _unary("logical_not", rules.logical, lambda x: ~x)
 BITWISE_INVERT = _unary("bitwise_invert", same(INTEGRAL), lambda x: ~x)
 ABS = _unary("abs", rules.size, cx.either(ar.absolute, cx.absolute),
-             lambda dt, g, x: g * dt.sign(x))  # fmt: skip
+             lambda dt, g, x: g * dt.sign(x))
 NEGATIVE = _unary("negative", same(ALSO_COMPLEX), ar.negative, lambda g: -g)
 POSITIVE = _unary("positive", same(ALSO_COMPLEX), lambda x: x, lambda g: g, cost=0)
 SIGN = _unary("sign", same(ALSO_COMPLEX), cx.either(ar.sign, cx.sign), grad.sign, cost=4)
 SQUARE = _unary("square", same(ALSO_COMPLEX), lambda x: x * x,
-                lambda dt, g, x: g * dt.conj(x * 2.0))  # fmt: skip
+                lambda dt, g, x: g * dt.conj(x * 2.0))
 RECIPROCAL = _unary("reciprocal", analytic, cx.either(lambda x: 1.0 / x, cx.reciprocal),
-                    lambda dt, g, r: -g * dt.conj(r * r), cost=4)  # fmt: skip
+                    lambda dt, g, r: -g * dt.conj(r * r), cost=4)
 SQRT = _unary("sqrt", analytic, cx.either(sqrt, cx.square_root),
-              lambda dt, g, r: g / dt.conj(r * 2.0), cost=4)  # fmt: skip
+              lambda dt, g, r: g / dt.conj(r * 2.0), cost=4)
 CONJ = _unary("conj", same(ALSO_COMPLEX), cx.either(lambda x: x, cx.conj), lambda dt, g: dt.conj(g))
 REAL = _unary("real", rules.size, cx.either(lambda x: x, real), lambda g: g)
 IMAG = _unary("imag", rules.size, cx.either(lambda x: const(0, x.dtype), imag), grad.imag)
@@ -215,7 +234,7 @@ FLOOR = _unary("floor", same(NUMERIC), ar.rounding(floor), flat)
 TRUNC = _unary("trunc", same(NUMERIC), ar.rounding(trunc), flat)
 ROUND = _unary("round", same(ALSO_COMPLEX),
                cx.either(ar.rounding(rint), lambda z: pair(rint(real(z)), rint(imag(z)))),
-               flat)  # fmt: skip
+               flat)
 ISNAN = _unary("isnan", rules.predicate, lambda x: ne(x, x))
 ISINF = _unary("isinf", rules.predicate, cx.either(ar.isinf, cx.is_infinite), cost=2)
 ISFINITE = _unary("isfinite", rules.predicate, cx.either(ar.isfinite, cx.all_finite), cost=2)
@@ -232,28 +251,28 @@ _analytic("sin", tr.sin, cf.sin, lambda dt, g, x: g * dt.conj(dt.cos(x)), cost=3
 _analytic("cos", tr.cos, cf.cos, lambda dt, g, x: -g * dt.conj(dt.sin(x)), cost=30)
 _analytic("tan", tr.tan, cf.tan, lambda dt, g, r: g * dt.conj(r * r + 1.0), cost=40)
 _analytic("asin", tr.asin, cf.asin,
-          lambda dt, g, x: g * dt.conj(grad.rsqrt(dt, 1.0 - x * x)), cost=25)  # fmt: skip
+          lambda dt, g, x: g * dt.conj(grad.rsqrt(dt, 1.0 - x * x)), cost=25)
 _analytic("acos", tr.acos, cf.acos,
-          lambda dt, g, x: -g * dt.conj(grad.rsqrt(dt, 1.0 - x * x)), cost=25)  # fmt: skip
+          lambda dt, g, x: -g * dt.conj(grad.rsqrt(dt, 1.0 - x * x)), cost=25)
 _analytic("atan", tr.atan, cf.atan, lambda dt, g, x: g / dt.conj(x * x + 1.0), cost=25)
 _analytic("sinh", el.sinh, cf.sinh, lambda dt, g, x: g * dt.conj(dt.cosh(x)), cost=30)
 _analytic("cosh", el.cosh, cf.cosh, lambda dt, g, x: g * dt.conj(dt.sinh(x)), cost=25)
 _analytic("tanh", el.tanh, cf.tanh, lambda dt, g, r: g * dt.conj(1.0 - r * r), cost=25)
 _analytic("asinh", el.asinh, cf.asinh,
-          lambda dt, g, x: g * dt.conj(grad.rsqrt(dt, x * x + 1.0)), cost=40)  # fmt: skip
+          lambda dt, g, x: g * dt.conj(grad.rsqrt(dt, x * x + 1.0)), cost=40)
 _analytic("acosh", el.acosh, cf.acosh, grad.acosh, cost=40)
 _analytic("atanh", el.atanh, cf.atanh, lambda dt, g, x: g / dt.conj(1.0 - x * x), cost=40)
 _unary("cbrt", floating, el.cbrt, lambda g, r: g / (r * r * 3.0), cost=20)
 _unary("erf", floating, special.erf,
-       lambda dt, g, x: g * (dt.exp(-(x * x)) * TWO_BY_ROOT_PI), cost=40)  # fmt: skip
+       lambda dt, g, x: g * (dt.exp(-(x * x)) * TWO_BY_ROOT_PI), cost=40)
 _unary("erfc", floating, special.erfc,
-       lambda dt, g, x: g * (dt.exp(-(x * x)) * -TWO_BY_ROOT_PI), cost=40)  # fmt: skip
+       lambda dt, g, x: g * (dt.exp(-(x * x)) * -TWO_BY_ROOT_PI), cost=40)
 _unary("erfinv", floating, special.erfinv,
-       lambda dt, g, r: g * (dt.exp(r * r) * (1.0 / TWO_BY_ROOT_PI)), cost=60)  # fmt: skip
+       lambda dt, g, r: g * (dt.exp(r * r) * (1.0 / TWO_BY_ROOT_PI)), cost=60)
 _unary("ndtr", floating, special.ndtr,
-       lambda dt, g, x: g * (dt.exp(x * x * -0.5) * ROOT_HALF_BY_PI), cost=50)  # fmt: skip
+       lambda dt, g, x: g * (dt.exp(x * x * -0.5) * ROOT_HALF_BY_PI), cost=50)
 _unary("ndtri", floating, special.ndtri,
-       lambda dt, g, r: g * (dt.exp(r * r * 0.5) * (1.0 / ROOT_HALF_BY_PI)), cost=60)  # fmt: skip
+       lambda dt, g, r: g * (dt.exp(r * r * 0.5) * (1.0 / ROOT_HALF_BY_PI)), cost=60)
 _unary("logit", floating, special.logit, lambda g, x: g / (x * (1.0 - x)), cost=50)
 _unary("lgamma", floating, gamma.lgamma, lambda dt, g, x: g * dt.digamma(x), cost=250)
 _unary("gamma", floating, gamma.gamma, lambda dt, g, x, r: g * (r * dt.digamma(x)), cost=250)
@@ -267,25 +286,25 @@ _unary("frexp_mantissa", floating, parts.frexp_mantissa, grad.frexp_mantissa, co
 _unary("frexp_exponent", rules.exponent, parts.frexp_exponent, cost=6)
 _binary("ldexp", floating, parts.ldexp, lambda dt, g, y: dt.ldexp(g, y), flat, cost=10)
 _binary("heaviside", floating, parts.heaviside,
-        flat, grad.heaviside_middle, cost=3)  # fmt: skip
+        flat, grad.heaviside_middle, cost=3)
 _binary("gcd", same("iu"), parts.gcd, cost=900)
 _binary("lcm", same("iu"), parts.lcm, cost=900)
 _binary("xlogy", floating, special.xlogy, grad.xlogy_factor, lambda g, x, y: g * (x / y), cost=25)
 _binary("beta", floating, gamma.beta,
         lambda dt, g, x, y, r: g * (r * (dt.digamma(x) - dt.digamma(x + y))),
-        lambda dt, g, x, y, r: g * (r * (dt.digamma(y) - dt.digamma(x + y))), cost=600)  # fmt: skip
+        lambda dt, g, x, y, r: g * (r * (dt.digamma(y) - dt.digamma(x + y))), cost=600)
 _binary("zeta", floating, gamma.zeta,
-        None, lambda dt, g, x, y: -g * (x * dt.zeta(x + 1.0, y)), cost=900)  # fmt: skip
+        None, lambda dt, g, x, y: -g * (x * dt.zeta(x + 1.0, y)), cost=900)
 _unary("rsqrt", floating, el.rsqrt, lambda g, r: g * (r * r * r * -0.5), cost=8)
 _unary("sigmoid", floating, el.sigmoid, lambda g, r: g * (r * (1.0 - r)), cost=20)
 
 # x <= 0 instead of x < 0, so that -0 gives 0, as maximum(x, 0) may.
 RELU = _unary("relu", same(NUMERIC), lambda x: where(x <= 0, const(0, x.dtype), x),
-              lambda dt, g, r: dt.where(r <= 0, 0.0, g))  # fmt: skip
+              lambda dt, g, r: dt.where(r <= 0, 0.0, g))
 WHERE = _row(Op("where", "map", rules.selection, where, arity=3, gradient=(
-    None, lambda dt, g, x: dt.where(x, g, 0.0), lambda dt, g, x: dt.where(x, 0.0, g))))  # fmt: skip
+    None, lambda dt, g, x: dt.where(x, g, 0.0), lambda dt, g, x: dt.where(x, 0.0, g))))
 CLIP = _row(Op("clip", "map", same(), ar.clip, 4, arity=3,
-               gradient=(grad.clip_value, grad.clip_low, grad.clip_high)))  # fmt: skip
+               gradient=(grad.clip_value, grad.clip_low, grad.clip_high)))
 ASTYPE = _unary("astype", rules.as_told, lambda x: x, lambda g: g)
 COPY = _unary("copy", same(ANY_KIND), lambda x: x, lambda g: g, cost=0)  # a new contiguous tensor
 
@@ -334,20 +353,20 @@ def _first_result(results: Sequence[Value], n: Value) -> Value:
 
 def _reduce(name: str, rule: DTypeRule, combine: str,
             before: Callable[[Value, Value], Sequence[Value]] = _as_tuple,
-            after: Callable[[Sequence[Value], Value], Value] = _first_result) -> Op:  # fmt: skip
+            after: Callable[[Sequence[Value], Value], Value] = _first_result) -> Op:
     return _row(Op(name, "reduce", rule, combine=combine, before=before, after=after))
 
 
 SUM = _reduce("sum", rules.summing, "add")
 PROD = _reduce("prod", rules.summing, "mul")
 MEAN = _reduce("mean", rules.averaging, "add",
-               after=lambda r, n: cx.mean(r[0], convert(n, r[0].dtype.part)))  # fmt: skip
+               after=lambda r, n: cx.mean(r[0], convert(n, r[0].dtype.part)))
 MAX = _reduce("max", rules.keeping, "max", _comparable)
 MIN = _reduce("min", rules.keeping, "min", _comparable)
 ANY = _reduce("any", rules.testing, "or")
 ALL = _reduce("all", rules.testing, "and")
 COUNT_NONZERO = _reduce("count_nonzero", fixed((bool_,), int64), "add",
-                        lambda x, k: (cast(x, int64),))  # fmt: skip
+                        lambda x, k: (cast(x, int64),))
 ARGMAX = _reduce("argmax", rules.counting, "argmax", _with_position, lambda r, n: r[1])
 ARGMIN = _reduce("argmin", rules.counting, "argmin", _with_position, lambda r, n: r[1])
 
@@ -378,9 +397,9 @@ WRITTEN = Op("written", "made", arity=2, widens_gradient=False)
 
 
 def _kernel(name: str, rule: DTypeRule, build: Callable[[KernelSite], None], arity: int = 1, *,
-            widens_gradient: bool = True) -> Op:  # fmt: skip
+            widens_gradient: bool = True) -> Op:
     return _row(Op(name, "kernel", rule, build=build, arity=arity,
-                   widens_gradient=widens_gradient))  # fmt: skip
+                   widens_gradient=widens_gradient))
 
 
 def _vendor_sorts(attrs: sort.Order, shape: Shape, d: DType) -> bool:
@@ -399,46 +418,48 @@ def _vendor_pays(attrs: sort.Order, shape: Shape, few_bits: int) -> bool:
     return not attrs.descending and shape[-1] >= SHORT and not (few and shape[-1] >= LONG)
 
 
-MATMUL = _kernel("matmul", rules.contracting, kernels.matmul, 2, widens_gradient=False)
+MATMUL = _kernel("matmul", rules.contracting, kernel_ops.matmul, 2, widens_gradient=False)
 # Convolutions, of (x, w) or (x, w, bias); their gradients x of (y, w), and w of (x, y). attrs: a
 # `convolution.Geometry`.
 CONVOLUTION = _row(Op("convolution", "kernel", same("iuf"), launches=convolution.convolution,
-                      many="front", arity=2, widens_gradient=False))  # fmt: skip
+                      many="front", arity=2, widens_gradient=False))
 CONVOLUTION_INPUT = _row(Op("convolution_input", "kernel", same("iuf"), arity=2, many="front",
                             launches=convolution.convolution_input,
-                            widens_gradient=False))  # fmt: skip
+                            widens_gradient=False))
 CONVOLUTION_WEIGHT = _row(Op("convolution_weight", "kernel", same("iuf"), arity=2, many="front",
                              launches=convolution.convolution_weight,
-                             widens_gradient=False))  # fmt: skip
-COUNT_BLOCKS = _kernel("count_blocks", fixed((bool_,), int64), kernels.count_blocks)
-TRUE_POSITIONS = _kernel("true_positions", fixed((bool_, int64), int64), kernels.true_positions, 2)
-PACKED_POSITIONS = _kernel("packed_positions", fixed((bool_,), int64), kernels.packed_positions)
-COUNT_RUNS = _kernel("count_runs", rules.grouping, kernels.count_runs)
-RUN_BOUNDS = _kernel("run_bounds", rules.grouping, kernels.run_bounds, 2)
-CHECKED_INDICES = _kernel("checked_indices", rules.integers, kernels.checked_indices)
+                             widens_gradient=False))
+COUNT_BLOCKS = _kernel("count_blocks", fixed((bool_,), int64), kernel_ops.count_blocks)
+TRUE_POSITIONS = _kernel(
+    "true_positions", fixed((bool_, int64), int64), kernel_ops.true_positions, 2
+)
+PACKED_POSITIONS = _kernel("packed_positions", fixed((bool_,), int64), kernel_ops.packed_positions)
+COUNT_RUNS = _kernel("count_runs", rules.grouping, kernel_ops.count_runs)
+RUN_BOUNDS = _kernel("run_bounds", rules.grouping, kernel_ops.run_bounds, 2)
+CHECKED_INDICES = _kernel("checked_indices", rules.integers, kernel_ops.checked_indices)
 SCATTER = _row(Op("scatter", "kernel", rules.scattering, launches=scatter.scatter, updates=True,
-                  arity=3, widens_gradient=False))  # fmt: skip
-SEARCHSORTED = _kernel("searchsorted", rules.searching, kernels.search, 2)
+                  arity=3, widens_gradient=False))
+SEARCHSORTED = _kernel("searchsorted", rules.searching, kernel_ops.search, 2)
 
 # Sorting along the last axis, stable, NaN last. attrs: a `sort.Order`; the number is the zero of
 # the keys of integers. A vendor routine sorts in ascending order, and rows that are not SHORT, nor
 # LONG with few bits.
 SORT = _row(Op("sort", "kernel", rules.sorting, launches=sort.sort, vendor=_vendor_sorts))
 ARGSORT = _row(Op("argsort", "kernel", rules.ordering, launches=sort.argsort,
-                  vendor=_vendor_argsorts))  # fmt: skip
+                  vendor=_vendor_argsorts))
 
 # The element at a rank of each row, and the counts of 0, 1, ...: both in `counting`.
-SELECT = _row(Op("select", "kernel", rules.selecting, launches=counting.select))
-COUNT_VALUES = _row(Op("count_values", "kernel", rules.tallying, launches=counting.count_values))
+SELECT = _row(Op("select", "kernel", rules.selecting, launches=histogram.select))
+COUNT_VALUES = _row(Op("count_values", "kernel", rules.tallying, launches=histogram.count_values))
 
 # Running sums, products and logarithms of sums: k ascending, reduced precision in float32. attrs:
 # (axis, True if the initial value comes first, dtype).
 CUMULATIVE_SUM = _row(Op("cumulative_sum", "kernel", rules.running, launches=scan.running_sum))
 CUMULATIVE_PROD = _row(Op("cumulative_prod", "kernel", rules.running,
-                          launches=scan.running_product))  # fmt: skip
+                          launches=scan.running_product))
 CUMULATIVE_LOGSUMEXP = _row(Op("cumulative_logsumexp", "kernel", rules.running_logs,
-                               launches=scan.running_logsumexp))  # fmt: skip
-RECURRENCE = _kernel("recurrence", same("fc"), kernels.recurrence, 2)
+                               launches=scan.running_logsumexp))
+RECURRENCE = _kernel("recurrence", same("fc"), kernel_ops.recurrence, 2)
 
 # Random numbers: functions of the element's index, a seed and an offset.
 RANDOM_UNIFORM32 = _generate("random_uniform32", philox.uniform32, 4, 90)

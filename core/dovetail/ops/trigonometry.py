@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from ..dtypes import float32, float64, int32, int64, uint32, uint64
-from ..loops.language import Value, bitcast, cast, const, eq, fma, ne, rint, where
+from ..ir.language import Value, bitcast, cast, const, eq, fma, ne, rint, where
 from .coefficients import FORMATS, HALF_PI_SCALED, TWO_OVER_PI
 from .float_parts import (
     Pair,

@@ -6,7 +6,7 @@ A schedule writes `group["lr"]`. Steps captured by `dt.jit` read it at each call
 from typing import TYPE_CHECKING
 
 from ..nn.missing_names import refused
-from .cycles import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
+from .cyclic_lr import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from .schedules import (
     ChainedScheduler,
     ConstantLR,

@@ -15,7 +15,7 @@ from dovetail.extend import arguments, is_capturing, read_each_call, uncaptured
 
 from ..nn.constructor_errors import Explained
 from ..nn.missing_names import absent
-from .together import Bucket, run_row_step, run_step
+from .fused_step import Bucket, run_row_step, run_step
 
 __all__ = ["Optimizer"]
 

@@ -6,7 +6,7 @@ Ops do not use this package: they use the open device directly. `dt.plugins` has
 
 from typing import TYPE_CHECKING
 
-from ..late import late
+from ..lazy_import import late
 
 if TYPE_CHECKING:
     from .registry import devices, installed, open_device, records

@@ -11,11 +11,11 @@ import pluggy
 from .. import dtypes as D
 from ..dtypes import DType
 from ..errors import DTypeError
+from ..ir.formats import INFOS, INTERFACE, DTypeInfo, install
 from ..layout import Layout
-from ..loops.formats import INFOS, INTERFACE, DTypeInfo, install
 from .entry import Entry
 from .plugin_registry import PluginRegistry
-from .record import Record, State
+from .plugin_state import Record, State
 
 GROUPS = "dovetail.dtypes.v"
 hookspec = pluggy.HookspecMarker("dovetail")

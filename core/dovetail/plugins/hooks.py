@@ -9,7 +9,7 @@ import pluggy
 
 from ..backend.interface import Backend, BackendInfo, DeviceInfo, Unavailable
 from ..device_class import Device
-from .opened import LibraryCalls
+from .device_handle import LibraryCalls
 
 hookspec = pluggy.HookspecMarker("dovetail")
 hookimpl = pluggy.HookimplMarker("dovetail")

@@ -19,11 +19,11 @@ import pluggy
 from ..errors import DovetailError, PluginError
 from ..locks import Lock
 from ..memory.tracing.stacktrace import pass_over
-from . import answers
+from . import validate_hooks
 from .entry import Entry, installed
+from .install_source import reinstall
 from .limited import call_catching, call_limited
-from .origin import reinstall
-from .record import Record, State, line
+from .plugin_state import Record, State, line
 
 __all__ = ["PluginRegistry", "nearest"]
 
@@ -198,7 +198,7 @@ class PluginRegistry(ABC):
 
     def texts(self, record: Record, hook: str) -> dict[str, str]:
         """Call a hook that returns a mapping of texts. Raises: PluginError."""
-        return answers.texts(hook, self.call(record, hook))
+        return validate_hooks.texts(hook, self.call(record, hook))
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:

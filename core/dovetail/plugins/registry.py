@@ -14,20 +14,20 @@ from importlib import import_module
 import numpy as np
 
 from .. import environment
-from ..arguments import shown
+from ..argument_checks import shown
 from ..backend import diskcache
 from ..backend.interface import INTERFACE, Backend, DeviceInfo, Unavailable
 from ..device_class import DEFAULT, VARIABLE, Device, device
 from ..errors import DeviceError, PluginError, SlowDeviceWarning
-from . import answers
-from .companion import open_with_companion
+from . import validate_hooks
+from .device_handle import Opened
 from .entry import GROUP, GROUPS, Entry, installed, offers
+from .fallback_device import open_with_companion
 from .hooks import REQUIRED, Hooks
+from .install_source import obtain
 from .limited import call_limited
-from .opened import Opened
-from .origin import obtain
 from .plugin_registry import PluginRegistry, nearest
-from .record import BROKEN, Record, State, line
+from .plugin_state import BROKEN, Record, State, line
 
 __all__ = ["devices", "installed", "open_device", "records"]
 
@@ -93,7 +93,7 @@ class DeviceRegistry(PluginRegistry):
 
         Raises: PluginError for an invalid info.
         """
-        checked = answers.backend_info(info)
+        checked = validate_hooks.backend_info(info)
         if self.check_description(record, checked.type, checked.minimum_interface, "backend"):
             self._probe(record)
 
@@ -109,7 +109,7 @@ class DeviceRegistry(PluginRegistry):
 
     def _call_probe(self, record: Record) -> tuple[DeviceInfo, ...] | Unavailable:
         config = self.config(record.type)
-        return answers.validate_probe(
+        return validate_hooks.validate_probe(
             record.type, self.call(record, "dovetail_probe", config=config)
         )
 
@@ -178,9 +178,9 @@ class DeviceRegistry(PluginRegistry):
             record.opening.remove(info)
         if not isinstance(backend, Backend):
             raise TypeError(f"dovetail_open returned {backend!r}, not a Backend")
-        own = answers.routines("library_calls", backend.library_calls())
+        own = validate_hooks.routines("library_calls", backend.library_calls())
         extra = self.call(record, "dovetail_library_calls", device=dev)
-        calls = {**own, **answers.routines("dovetail_library_calls", extra)}
+        calls = {**own, **validate_hooks.routines("dovetail_library_calls", extra)}
         return open_with_companion(dev, backend, companion, calls)
 
     def _companion(self, dev: Device, name: object, waiting: tuple[Device, ...]) -> Opened | None:

@@ -27,7 +27,7 @@ from dovetail.extend import (
 )
 
 from .pattern import Pattern
-from .products import positions
+from .sparse_products import positions
 
 Tensor = dt.Tensor
 UNROLLED_ELEMENTS_MAX = 64  # elements of a block for which the kernel is unrolled

@@ -23,9 +23,9 @@ from dovetail.extend import (
 
 from .compressed import as_values, check_parts, required_matrix
 from .construct import to_sparse
-from .moves import fully_sparse, view
 from .pattern import Pattern, derives, linear
 from .tensor import COO, Entries, coo
+from .view_rules import fully_sparse, view
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]

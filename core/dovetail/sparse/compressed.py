@@ -25,9 +25,9 @@ from dovetail.extend import (
 )
 
 from .construct import to_sparse
-from .moves import fully_sparse, view
 from .pattern import Pattern
 from .tensor import COO, Entries, coo
+from .view_rules import fully_sparse, view
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]

@@ -24,8 +24,8 @@ from dovetail.extend import (
 from .blocks import sparse_bsr_tensor
 from .compressed import sparse_csc_tensor, sparse_csr_tensor
 from .construct import sparse_coo_tensor
-from .moves import fully_sparse
 from .tensor import COO, Entries, required_sparse
+from .view_rules import fully_sparse
 
 Tensor = dt.Tensor
 FORMAT = "dovetail sparse_coo 1"

@@ -31,8 +31,8 @@ from dovetail.extend import (
 )
 
 from .merge import intersection, union
-from .moves import fully_sparse, view
 from .tensor import COO, apply_to_values, coo
+from .view_rules import fully_sparse, view
 
 Tensor = dt.Tensor
 

@@ -16,10 +16,10 @@ from dovetail.extend import is_capturing
 
 from .blocks import BSR, Block, single_elements
 from .compressed import CSC
-from .moves import transpose_pattern
 from .pattern import Pattern
-from .products import positions
+from .sparse_products import positions
 from .tensor import COO, Entries
+from .view_rules import transpose_pattern
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]

@@ -16,7 +16,7 @@ from dovetail.extend import arguments, is_capturing, required
 
 from .compressed import CSR, to_sparse_csr
 from .pattern import Pattern, derives
-from .rows import substitute
+from .sparse_ops import substitute
 
 __all__ = ["Solution", "cg", "gmres", "spsolve_triangular"]
 

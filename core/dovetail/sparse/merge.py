@@ -8,7 +8,7 @@ import dovetail as dt
 from dovetail.extend import gather_at, rows_at
 
 from .pattern import Pattern
-from .rows import merge_keys
+from .sparse_ops import merge_keys
 from .tensor import COO
 
 Tensor = dt.Tensor

@@ -15,7 +15,7 @@ from weakref import ref
 import dovetail as dt
 from dovetail.extend import is_capturing, order_of, rows_at, scatter_rows, uncaptured
 
-from .rows import Runs
+from .sparse_ops import Runs
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]

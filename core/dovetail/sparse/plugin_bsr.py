@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dovetail.extend import LayoutInfo, hookimpl, sparse_bsr
 
 from .blocks import from_dense
-from .gaps import gaps
+from .xfails import gaps
 
 
 @hookimpl

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dovetail.extend import LayoutInfo, hookimpl, sparse_csc
 
 from .compressed import to_sparse_csc
-from .gaps import gaps
+from .xfails import gaps
 
 
 @hookimpl

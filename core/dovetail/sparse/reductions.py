@@ -13,10 +13,10 @@ import dovetail as dt
 from dovetail.extend import DType, Op, rows_at, scatter_rows
 
 from .construct import to_sparse
-from .moves import fully_sparse
 from .pattern import Pattern, linear
-from .rows import Runs
+from .sparse_ops import Runs
 from .tensor import COO, coo
+from .view_rules import fully_sparse
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]
@@ -187,8 +187,13 @@ def _truth(x: COO) -> COO:
 
 _SEGMENT_OPS = {"prod": "prod", "max": "max", "min": "min", "any": "max", "all": "min"}
 _REDUCTIONS: dict[str, Any] = {
-    "prod": dt.prod, "max": dt.max, "min": dt.min, "any": dt.any, "all": dt.all, "mean": dt.mean,
-}  # fmt: skip
+    "prod": dt.prod,
+    "max": dt.max,
+    "min": dt.min,
+    "any": dt.any,
+    "all": dt.all,
+    "mean": dt.mean,
+}
 
 
 def _reduce_with_zeros(op: Op, x: COO, axes: Shape, with_zero: Any) -> Tensor:
@@ -268,6 +273,14 @@ def _first_gap(where: Tensor, runs: Runs, owner: Tensor) -> Tensor:
 
 
 RULES: dict[str, Any] = {
-    "sum": _sum_of, "mean": _mean, "count_nonzero": _count_nonzero, "prod": _prod, "max": _extreme,
-    "min": _extreme, "any": _any, "all": _all, "argmax": _arg_extreme, "argmin": _arg_extreme,
-}  # fmt: skip
+    "sum": _sum_of,
+    "mean": _mean,
+    "count_nonzero": _count_nonzero,
+    "prod": _prod,
+    "max": _extreme,
+    "min": _extreme,
+    "any": _any,
+    "all": _all,
+    "argmax": _arg_extreme,
+    "argmin": _arg_extreme,
+}

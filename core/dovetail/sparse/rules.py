@@ -9,7 +9,16 @@ from typing import Any
 
 import dovetail as dt
 
-from . import elementwise, family, flattening, moves, products, reductions, selection, show
+from . import (
+    compressed_rules,
+    elementwise,
+    flattening,
+    reductions,
+    selection,
+    show,
+    sparse_products,
+    view_rules,
+)
 from .blocks import BSR
 from .compressed import CSC, CSR
 from .construct import to_dense
@@ -33,22 +42,22 @@ def install() -> None:
         "softmax": elementwise.softmax,
         "log_softmax": elementwise.log_softmax,
         "reduce": reductions.reduction,
-        "view": moves.view,
-        "index": moves.index,
-        "concat": moves.concat,
-        "diagonal": moves.diagonal,
-        "matmul": products.matmul,
-        "kron": products.kron,
+        "view": view_rules.view,
+        "index": view_rules.index,
+        "concat": view_rules.concat,
+        "diagonal": view_rules.diagonal,
+        "matmul": sparse_products.matmul,
+        "kron": sparse_products.kron,
         "triangle": selection.triangle,
         "nonzero": selection.nonzero,
         "sort": selection.sort,
         "variance": reductions.variance,
         "to_device": to_device,
     }
-    COO.rules = {verb: family.accept_all_layouts(rule) for verb, rule in rule_of.items()} | {
-        "to_dense": to_dense
-    }
-    CSR.rules = CSC.rules = BSR.rules = family.rules(rule_of)
+    COO.rules = {
+        verb: compressed_rules.accept_all_layouts(rule) for verb, rule in rule_of.items()
+    } | {"to_dense": to_dense}
+    CSR.rules = CSC.rules = BSR.rules = compressed_rules.rules(rule_of)
     flattening.install()
     for kind in (COO, CSR, CSC, BSR):
         representations = {

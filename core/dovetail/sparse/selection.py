@@ -7,9 +7,9 @@ import math
 import dovetail as dt
 from dovetail.extend import rows_at
 
-from .moves import fully_sparse
 from .pattern import Pattern, stack_rows
 from .tensor import COO, coo
+from .view_rules import fully_sparse
 
 Tensor = dt.Tensor
 

@@ -13,9 +13,9 @@ import dovetail as dt
 from dovetail.extend import arguments
 
 from .blocks import BSR
-from .family import as_coo
-from .moves import fully_sparse
+from .compressed_rules import as_coo
 from .tensor import COO, Entries, required_sparse
+from .view_rules import fully_sparse
 
 SHOWN_ENTRIES_MAX = 8
 PICTURE_CELLS_MAX = 100  # along the longer side

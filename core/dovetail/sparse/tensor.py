@@ -19,7 +19,7 @@ from dovetail.extend import (
 )
 
 from .pattern import Pattern
-from .rows import Runs
+from .sparse_ops import Runs
 
 Tensor = dt.Tensor
 Shape = tuple[int, ...]

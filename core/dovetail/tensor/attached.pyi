@@ -6,7 +6,7 @@ import numpy as np
 
 from ..memory import Storage
 from .host import Nested, Number
-from .operands import Operand
+from .promotion import Operand
 from .tensor import Tensor
 
 class Operators:

@@ -5,10 +5,10 @@ from dovetail.engine.evaluate cimport evaluate as evaluate_nodes
 from dovetail.graph.expr cimport Expr, Spec, leaf, node, spec, storage_of
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
-from dovetail.plugins.opened cimport Opened
+from dovetail.plugins.device_handle cimport Opened
 from dovetail.records cimport DeviceRecord, DTypeRecord, Flags
-from dovetail.tensor.fields cimport expr_of, is_strided
-from dovetail.tensor.reading cimport array_over, copy_array, element
+from dovetail.tensor.c_fields cimport expr_of, is_strided
+from dovetail.tensor.host_read cimport array_over, copy_array, element
 from dovetail.tensor.tensor cimport make
 
 cdef Flags flags

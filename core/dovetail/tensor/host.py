@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .. import layout as lay
-from ..arguments import integers
+from ..argument_checks import integers
 from ..backend import faults
 from ..backend.interface import Backend
 from ..backend.streams import current_handle, wait
 from ..device_class import Device, opened
 from ..dtypes import DType, bool_, dtype, float32, uint8
-from ..engine import recording
+from ..engine import tracer_api
 from ..engine.evaluate import evaluate as evaluate_nodes
 from ..engine.evaluate import release
 from ..errors import ArgumentError, DovetailError, DTypeError, ShapeError
@@ -29,10 +29,10 @@ from ..memory.overlap import connect_foreign, register_visible
 from ..memory.pointer import DataPtr, Export
 from ..memory.storage import Storage, storage_at, storage_over
 from ..ops import table as ops
-from ..plugins.opened import Opened
+from ..plugins.device_handle import Opened
 from ..settings import flags
-from .fields import alias, expr_of, is_strided
-from .reading import HostMemory, array_over, copy_array, element
+from .c_fields import alias, expr_of, is_strided
+from .host_read import HostMemory, array_over, copy_array, element
 from .tensor import Tensor, make, parts_of, required, strided
 
 __all__ = ["evaluate"]
@@ -46,7 +46,7 @@ Nested: TypeAlias = "Number | list[Nested]"
 def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
     """Return a tensor with a copy of host values, whose NumPy dtype has the bytes of `dtype`."""
     e = fresh(spec(values.shape, dtype, device, "asarray"))  # first: its errors name the function
-    if flags.captures and (recorder := recording.current()) is not None:
+    if flags.captures and (recorder := tracer_api.current()) is not None:
         recorder.record_fill(e.storage, values.tobytes())
     if values.size:
         ptr = e.storage.ptr
@@ -71,14 +71,14 @@ def fresh(s: Spec) -> Expr:
     stream = current_handle(s.device)
     ptr: DataPtr = device.allocate(s.size * s.itemsize, stream)
     storage = storage_over(ptr, s.device)
-    if flags.captures and (recorder := recording.current()) is not None:
+    if flags.captures and (recorder := tracer_api.current()) is not None:
         recorder.record_allocation(storage)
     return leaf(storage, s, s.strides, 0)
 
 
 def fresh_by(op: str, s: Spec, allocator: Allocator) -> Expr:
     """Return a leaf over uninitialised memory from an allocator that the user chose."""
-    recording.refuse_read("an allocator is asked for memory, which")
+    tracer_api.refuse_read("an allocator is asked for memory, which")
     nbytes = s.size * s.dtype.itemsize
     ptr = allocate_from(op, nbytes, s.device, allocator)
     storage = storage_at(ptr, nbytes, s.device)
@@ -136,7 +136,7 @@ def storage(x: Tensor) -> Storage:
     >>> x.storage()[4], x.storage().tolist()
     (0.0, [0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     """
-    recording.refuse_read("storage() asks for a tensor's memory", x)
+    tracer_api.refuse_read("storage() asks for a tensor's memory", x)
     memory = storage_of(evaluated(strided("storage", x)))
     if memory.dtype is None:
         memory.dtype = x.dtype
@@ -146,7 +146,7 @@ def storage(x: Tensor) -> Storage:
 
 def view_storage(storage: Storage, wanted: DType | str | None) -> Tensor:
     """Return the elements of a storage as a vector; see `Storage.view`."""
-    recording.refuse_read("a storage shows its elements, which")
+    tracer_api.refuse_read("a storage shows its elements, which")
     stored = storage.dtype or uint8
     element_dtype = stored if wanted is None else dtype(wanted, "view")
     if element_dtype is bool_ and stored is not element_dtype:
@@ -169,7 +169,7 @@ def data_ptr(x: Tensor) -> int:
     >>> x.data_ptr() % 64
     0
     """
-    recording.refuse_read("data_ptr() asks for a tensor's memory", x)
+    tracer_api.refuse_read("data_ptr() asks for a tensor's memory", x)
     e = evaluated(strided("data_ptr", x))
     storage = storage_of(e)
     release(storage)
@@ -261,7 +261,7 @@ def _single_element(x: Tensor) -> Number:
     if s.size != 1:
         raise ShapeError(f"item: needs exactly one element, not shape {s.shape}; see tolist()")
     if flags.captures:
-        recording.refuse_read(f"the host reads a tensor, {s!r},", x)
+        tracer_api.refuse_read(f"the host reads a tensor, {s!r},", x)
     address = _host_address(evaluated(x))
     value: Number | None = None if address is None else element(s.dtype.name, address)
     if value is None:  # C does not know the dtype, or the host cannot reach it
@@ -376,7 +376,7 @@ def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray
     memory it is read-only unless `writable` is given and the tensor can be written.
     """
     if flags.captures:
-        recording.refuse_read(f"the host reads a tensor, {x._expr.spec!r},", x)
+        tracer_api.refuse_read(f"the host reads a tensor, {x._expr.spec!r},", x)
     e = evaluated(x)
     storage = storage_of(e)
     device: Opened = storage.device.opened or opened(storage.device)

@@ -8,7 +8,7 @@ from typing import Any
 import pluggy
 
 from ..plugins.plugin_registry import PluginRegistry
-from ..plugins.record import Record, State
+from ..plugins.plugin_state import Record, State
 from .other_layouts import INTERFACE, LayoutInfo
 
 GROUPS = "dovetail.layouts.v"

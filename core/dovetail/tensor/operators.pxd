@@ -2,14 +2,14 @@
 cimport cython
 
 from dovetail.graph.expr cimport Expr, binary_node, node
-from dovetail.memo cimport Memo
-from dovetail.tensor.fields cimport expr_of
+from dovetail.identity_cache cimport IdentityCache
+from dovetail.tensor.c_fields cimport expr_of
 from dovetail.tensor.tensor cimport make
-from dovetail.tensor.verbs cimport apply, view
+from dovetail.tensor.primitives cimport apply, view
 from dovetail.tensor.writes cimport write_result
 
 
-cdef Memo recent_binary
+cdef IdentityCache recent_binary
 
 @cython.locals(a=Expr, b=Expr, inferred=tuple)
 cdef record_binary(object op, object x, object other)

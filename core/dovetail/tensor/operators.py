@@ -7,14 +7,14 @@ from types import NotImplementedType
 
 from ..errors import ShapeError
 from ..graph.expr import binary_node, node
+from ..lru_cache import LRUCache
 from ..ops import table as ops
 from ..ops.table import Op
-from ..recent import Recent
-from .fields import expr_of
-from .inference import SPECS, infer_binary, is_within, operator_caches, recent_binary
-from .operands import PYTHON_NUMBERS, decides
+from .c_fields import expr_of
+from .primitives import apply, in_place, view
+from .promotion import PYTHON_NUMBERS, decides
+from .result_type import SPECS, infer_binary, is_within, operator_caches, recent_binary
 from .tensor import Size, Tensor, make
-from .verbs import apply, in_place, view
 from .writes import write_result
 
 Result = Tensor | NotImplementedType
@@ -61,7 +61,7 @@ def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
 
     The first is dovetail's hot path.
     """
-    operator_caches[op] = Recent(SPECS)
+    operator_caches[op] = LRUCache(SPECS)
 
     def forward(self: Tensor, other: object) -> Result:
         return record_binary(op, self, other)
@@ -86,15 +86,27 @@ def _unary(op: Op) -> Callable[[Tensor], Tensor]:
 
 
 BINARY = {
-    "add": ops.ADD, "sub": ops.SUBTRACT, "mul": ops.MULTIPLY, "truediv": ops.DIVIDE,
-    "floordiv": ops.FLOOR_DIVIDE, "mod": ops.REMAINDER, "pow": ops.POW, "and": ops.BITWISE_AND,
-    "or": ops.BITWISE_OR, "xor": ops.BITWISE_XOR, "lshift": ops.LEFT_SHIFT,
+    "add": ops.ADD,
+    "sub": ops.SUBTRACT,
+    "mul": ops.MULTIPLY,
+    "truediv": ops.DIVIDE,
+    "floordiv": ops.FLOOR_DIVIDE,
+    "mod": ops.REMAINDER,
+    "pow": ops.POW,
+    "and": ops.BITWISE_AND,
+    "or": ops.BITWISE_OR,
+    "xor": ops.BITWISE_XOR,
+    "lshift": ops.LEFT_SHIFT,
     "rshift": ops.RIGHT_SHIFT,
-}  # fmt: skip
+}
 COMPARISONS = {
-    "eq": ops.EQUAL, "ne": ops.NOT_EQUAL, "lt": ops.LESS, "le": ops.LESS_EQUAL, "gt": ops.GREATER,
+    "eq": ops.EQUAL,
+    "ne": ops.NOT_EQUAL,
+    "lt": ops.LESS,
+    "le": ops.LESS_EQUAL,
+    "gt": ops.GREATER,
     "ge": ops.GREATER_EQUAL,
-}  # fmt: skip
+}
 UNARY = {"neg": ops.NEGATIVE, "pos": ops.POSITIVE, "abs": ops.ABS, "invert": ops.BITWISE_INVERT}
 
 _power = _binary(ops.POW)[0]
@@ -155,10 +167,12 @@ def transpose_matrices(self: Tensor) -> Tensor:
 
 def _operator_methods() -> dict[str, object]:
     methods: dict[str, object] = {
-        "__divmod__": divide_with_remainder, "__rdivmod__": divide_with_remainder_reflected,
+        "__divmod__": divide_with_remainder,
+        "__rdivmod__": divide_with_remainder_reflected,
         "__contains__": contains,
-        "T": property(transpose_matrix), "mT": property(transpose_matrices),
-    }  # fmt: skip
+        "T": property(transpose_matrix),
+        "mT": property(transpose_matrices),
+    }
     for name, op in BINARY.items():
         forms = _binary(op)
         methods |= {

@@ -33,7 +33,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from ..arguments import instance, named
+from ..argument_checks import instance, named
 from ..dtypes import DType
 from ..errors import LayoutError
 from ..graph.expr import Expr, node, spec
@@ -41,9 +41,9 @@ from ..layout import Layout, Shape
 from ..ops import table as ops
 from ..ops.scatter import Manner
 from ..ops.table import Op
-from .operands import decides
+from .primitives import apply, view
+from .promotion import decides
 from .tensor import Size, Tensor, create_size, make, without_meaning
-from .verbs import apply, view
 
 INTERFACE = (1, 2)  # version of the plugin interface; the entry points' group has the major number
 KEEPS = frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .. import settings
-from ..arguments import choice, flag, integer, refused, shown
+from ..argument_checks import choice, flag, integer, refused, shown
 from ..errors import ArgumentError
 from ..settings import Switch
 
@@ -14,10 +14,18 @@ __all__ = ["get_printoptions", "printoptions", "set_printoptions"]
 
 # None: the option of NumPy, as set by `np.set_printoptions`.
 DEFAULTS: Mapping[str, Any] = {
-    "precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 88, "suppress": None,
-    "sci_mode": None, "nanstr": None, "infstr": None, "sign": None, "floatmode": None,
+    "precision": 4,
+    "threshold": 1000,
+    "edgeitems": 3,
+    "linewidth": 88,
+    "suppress": None,
+    "sci_mode": None,
+    "nanstr": None,
+    "infstr": None,
+    "sign": None,
+    "floatmode": None,
     "formatter": None,
-}  # fmt: skip
+}
 PROFILES: Mapping[str, Mapping[str, Any]] = {
     "default": DEFAULTS,
     "short": {**DEFAULTS, "precision": 2, "edgeitems": 2},

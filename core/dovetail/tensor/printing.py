@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from .host import evaluated, item, shown
+from .primitives import slice_along
 from .print_options import options
 from .tensor import Tensor
-from .verbs import slice_along
 
 
 def _corners(x: Tensor, edge: int, axis: int = 0) -> np.ndarray:

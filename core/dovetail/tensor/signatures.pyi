@@ -22,7 +22,7 @@ from dovetail.functions.sorting.stable_sort import TopK
 from dovetail.sparse.blocks import BSR
 from dovetail.sparse.compressed import CSC, CSR
 from dovetail.sparse.tensor import COO
-from dovetail.tensor.operands import Array, Operand
+from dovetail.tensor.promotion import Array, Operand
 from dovetail.tensor.tensor import Tensor
 from types import ModuleType
 from typing import SupportsIndex

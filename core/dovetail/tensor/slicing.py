@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from typing import Any, TypeGuard
 
-from ..arguments import DIMENSIONS
+from ..argument_checks import DIMENSIONS
 from ..graph.expr import Expr, leaf, spec
-from .fields import expr_of, is_strided
+from .c_fields import expr_of, is_strided
 from .tensor import Tensor
 
 

@@ -9,9 +9,9 @@ from cpython.object cimport PyObject
 from cpython.slice cimport PySlice_AdjustIndices, PySlice_Unpack
 
 from dovetail.graph.expr cimport Expr, Spec, leaf, spec
-from dovetail.tensor.fields cimport expr_of, is_strided
+from dovetail.tensor.c_fields cimport expr_of, is_strided
 
-from ..arguments import DIMENSIONS
+from ..argument_checks import DIMENSIONS
 
 cdef extern from "Python.h":
     ctypedef struct PySliceObject:

@@ -13,14 +13,14 @@ from .. import settings
 from ..device_class import Device
 from ..dtypes import DType
 from ..engine import evaluate as run
-from ..engine import lines, recording
+from ..engine import provenance, tracer_api
 from ..errors import ArgumentTypeError, DTypeError, LayoutError
 from ..graph.expr import Expr, Spec, leaf, reads_exported
 from ..layout import Shape
 from ..memory.storage import Storage, storage_at
 from ..records import DEPTH_LIMIT
 from ..settings import flags
-from .fields import Aliases, Fields, bind, new_tensor
+from .c_fields import Aliases, Fields, bind, new_tensor
 
 if TYPE_CHECKING:
     from .attached import HostReads, Operators
@@ -328,7 +328,7 @@ def _limit_pending(e: Expr) -> None:
     """Evaluate a node that is too deep, reads exported memory, or is recorded in eager mode."""
     eager = settings.is_eager()
     if flags.depth == 0 and settings.current().lines:
-        lines.note(e)
+        provenance.note(e)
     if eager and (watcher := settings.current().anomaly) is not None:
         watcher.look(e)
         return
@@ -343,7 +343,7 @@ def is_to_finish(e: Expr) -> bool:
 
     A captured function leaves nothing pending, and reads the current values at each call.
     """
-    return flags.depth == 0 and recording.current() is None and reads_exported(e)
+    return flags.depth == 0 and tracer_api.current() is None and reads_exported(e)
 
 
 def lazy_storage(x: Tensor) -> Expr:

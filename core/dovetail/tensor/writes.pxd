@@ -4,14 +4,14 @@ cimport cython
 from dovetail.graph.expr cimport Expr, Spec, node, overwritten, spec, storage_of
 from dovetail.engine.evaluate cimport update as update_memory
 from dovetail.engine.evaluate cimport write as write_memory
-from dovetail.memo cimport Memo
+from dovetail.identity_cache cimport IdentityCache
 from dovetail.records cimport Flags
-from dovetail.tensor.fields cimport Aliases, aliases_of, become, expr_of, is_strided
+from dovetail.tensor.c_fields cimport Aliases, aliases_of, become, expr_of, is_strided
 from dovetail.tensor.tensor cimport make
 
 cdef Flags flags
-cdef Memo _scalars
-cdef Memo _expanded
+cdef IdentityCache _scalars
+cdef IdentityCache _expanded
 cdef dict _KINDS
 cdef dict _ORDER
 

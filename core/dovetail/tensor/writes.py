@@ -16,10 +16,10 @@ import numpy as np
 
 from .. import callbacks, settings
 from .. import layout as lay
-from ..arguments import BEYOND_FLOAT, shown
+from ..argument_checks import BEYOND_FLOAT, shown
 from ..device_class import Device
 from ..dtypes import DType, dtype
-from ..engine import recording
+from ..engine import tracer_api
 from ..engine.evaluate import update as update_memory
 from ..engine.evaluate import write as write_memory
 from ..engine.traced_numbers import TracedFloat
@@ -44,15 +44,15 @@ from ..graph.expr import (
     spec,
     storage_of,
 )
-from ..graph.ownership import Holder, is_sole_owner, take
+from ..graph.refcount import Holder, is_sole_owner, take
+from ..identity_cache import IdentityCache
 from ..layout import Move, Shape, StridedView
-from ..memo import Memo
 from ..ops import table as ops
 from ..ops.table import COPY, FULL, VIEW
 from ..settings import flags
-from .fields import aliases_of, become, expr_of, is_strided
+from .c_fields import aliases_of, become, expr_of, is_strided
 from .host import from_host
-from .operands import PYTHON_NUMBERS, require_untaped
+from .promotion import PYTHON_NUMBERS, require_untaped
 from .tensor import Tensor, lazy_storage, make, strided
 
 # --- write ----------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def write(
     others: this many other references to the value will read it from the target.
     """
     e = expr_of(x)
-    recorder = recording.current() if flags.captures else None
+    recorder = tracer_api.current() if flags.captures else None
     if recorder is not None:
         if e.op is not None:
             recorder.evaluate_earlier(e)  # otherwise a replay would not write there
@@ -146,10 +146,10 @@ def write_value(name: str, x: Tensor, value: object) -> None:
     if is_strided(value):
         if _views_same_memory(expr_of(x), expr_of(value)):
             return  # the last step of `x[key] += ...`
-        recorder = recording.current() if flags.captures else None
+        recorder = tracer_api.current() if flags.captures else None
         if recorder is not None and expr_of(value).op is not None:
             recorder.evaluate_earlier(expr_of(value))  # it must outlive the trace
-        if _is_pending_as(expr_of(value), want) and recording.mask() is None:
+        if _is_pending_as(expr_of(value), want) and tracer_api.mask() is None:
             _move(name, x, value)
             return
     write(name, x, [to_spec(name, value_node(name, value, want.dtype, want.device), want)])
@@ -270,7 +270,7 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
     if array.dtype.kind not in "biufc":
         raise DTypeError(f"{name}: cannot store a {type(value).__name__}; see dt.asarray")
     if isinstance(value, np.ndarray):
-        recording.record_array(value)
+        tracer_api.record_array(value)
     elif _fits(array.dtype.kind, want.kind):
         array = array.astype(want.__numpy_dtype__ or np.float32)
     return from_host(array, dtype(array.dtype), device)._expr
@@ -330,8 +330,10 @@ def full_complex(x: complex, s: Spec) -> Expr:
 
 
 _KINDS: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
-_scalars: Memo[tuple[Spec, Attrs]] = Memo()  # spec and attrs of numbers, by dtype and device
-_expanded: Memo[Move] = Memo()  # by the specs of value and target
+_scalars: IdentityCache[tuple[Spec, Attrs]] = (
+    IdentityCache()
+)  # spec and attrs of numbers, by dtype and device
+_expanded: IdentityCache[Move] = IdentityCache()  # by the specs of value and target
 _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 

@@ -17,7 +17,7 @@ from ..ops import table as ops
 from ..ops.table import Op
 from ..tensor import tensor as T
 from ..tensor.host import from_host
-from ..tensor.verbs import view
+from ..tensor.primitives import view
 from .values import Array, sample, specials
 
 STORED = tuple(d for d in ALL if d not in COMPLEX)

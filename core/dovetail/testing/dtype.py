@@ -15,9 +15,9 @@ import numpy as np
 
 from ..dtypes import DType
 from ..errors import DTypeError
-from ..loops.formats import INFOS, DTypeInfo
+from ..ir.formats import INFOS, DTypeInfo
 from ..plugins.dtype_registry import BlockInfo, registry
-from ..plugins.record import Record
+from ..plugins.plugin_state import Record
 from ..tensor import tensor as T
 from .kit import Kit, host
 from .values import Array, decode, encode, host_dtype

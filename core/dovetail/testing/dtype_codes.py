@@ -11,7 +11,7 @@ import pytest
 from .. import dtypes as D
 from ..dtypes import DType, float32, float64
 from ..functions.datatypes import finfo, isdtype
-from ..loops.language import cast
+from ..ir.language import cast
 from .dtype import DTypeKit
 from .test_scalar_ops import kernel_of, named
 from .values import Array, decode, host_dtype, specials

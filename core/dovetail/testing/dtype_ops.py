@@ -32,7 +32,7 @@ from ..plugins.registry import registry as backends
 from ..settings import eager
 from ..tensor import tensor as T
 from ..tensor.host import from_host, item, tolist
-from ..tensor.verbs import apply
+from ..tensor.primitives import apply
 from .cases import rows
 from .dtype import DTypeKit
 from .kit import REFERENCE, host

@@ -17,16 +17,16 @@ from ..device_class import Device, device, opened_devices
 from ..dtypes import BUILT_IN, DType, float64
 from ..engine.evaluate import compile_ahead, planned
 from ..graph.expr import storage_of
-from ..loops.builder import Kernel
-from ..loops.legalize import BITS_OF, legalize
+from ..ir.builder import Kernel
+from ..ir.legalize import BITS_OF, legalize
 from ..memory import DataPtr
 from ..ops import table as ops
-from ..plugins.companion import Accompanied, companion_of
-from ..plugins.opened import Opened
+from ..plugins.device_handle import Opened
+from ..plugins.fallback_device import Accompanied, companion_of
 from ..plugins.registry import open_device
 from ..settings import eager
+from ..tensor import primitives
 from ..tensor import tensor as T
-from ..tensor import verbs
 from ..tensor.host import evaluated
 from .values import Array, host_dtype, is_nan, raw
 
@@ -258,7 +258,7 @@ def differences(actual: Array, expected: Array, d: DType) -> Array:
 
 def host(x: T.Tensor) -> Array:
     """Return a tensor's values, as the host holds them."""
-    e = evaluated(x if x.is_contiguous() else verbs.apply(ops.COPY, (x,)))
+    e = evaluated(x if x.is_contiguous() else primitives.apply(ops.COPY, (x,)))
     backend, ptr = open_device(x.device).backend, storage_of(e).ptr
     out = np.empty(x.shape, host_dtype(x.dtype))
     if out.size:

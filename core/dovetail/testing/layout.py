@@ -16,7 +16,7 @@ from ..device_class import Device, device
 from ..dtypes import DType, bfloat16, float32
 from ..errors import DeviceError, DovetailError, DTypeError, LayoutError
 from ..layout import Shape, strided
-from ..plugins.record import Record, State
+from ..plugins.plugin_state import Record, State
 from ..tensor import tensor as T
 from ..tensor.host import from_host
 from ..tensor.layout_registry import registry
@@ -111,9 +111,12 @@ SAMPLES = (
 )
 # The samples that ops are tried on, without those that a layout does not hold.
 FEW = (
-    Sample("scattered", OBLONG), Sample("full", SQUARE), Sample("diagonal", SQUARE),
-    Sample("upper", SQUARE), Sample("nothing", SQUARE),
-)  # fmt: skip
+    Sample("scattered", OBLONG),
+    Sample("full", SQUARE),
+    Sample("diagonal", SQUARE),
+    Sample("upper", SQUARE),
+    Sample("nothing", SQUARE),
+)
 SOME = (
     *FEW,
     Sample("scattered", ()),

@@ -9,7 +9,7 @@ import pytest
 
 from ..dtypes import ALL, COMPLEX, DType, bool_, float16, float32, float64, int32, int64, uint8
 from ..ops import table as ops
-from ..tensor.verbs import apply
+from ..tensor.primitives import apply
 from .cases import operands, rows, takes
 from .layout import FEW, SOME, LayoutKit, Sample
 from .test_scalar_ops import named

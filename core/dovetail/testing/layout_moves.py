@@ -44,7 +44,7 @@ VIEWS: dict[str, tuple[str, Function, int]] = {
     "expand_dims": ("expand_dims", lambda x: m.expand_dims(x, axis=0), 0),
     "squeeze": ("squeeze", lambda x: m.squeeze(m.expand_dims(x, axis=0), axis=0), 0),
     "roll": ("roll", lambda x: copies.roll(x, 1, axis=0), 1),
-}  # fmt: skip
+}
 # A layout knows the move, and not always which function asked for it.
 MOVES = "index|getitem|slice|view|reshape|expand|permute|expand_dims|squeeze|roll|flip|concat"
 
@@ -83,9 +83,10 @@ INDICES: dict[str, tuple[Function, int]] = {
     "no rows": (lambda x: x[array([], x.device)], 1),
     "rows of a slice": (lambda x: x[1:, array([0, 1], x.device)], 2),
     "a mask of rows": (
-        lambda x: x[from_host(np.arange(x.shape[0]) % 2 == 0, bool_, x.device)], 1,
+        lambda x: x[from_host(np.arange(x.shape[0]) % 2 == 0, bool_, x.device)],
+        1,
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", INDICES)

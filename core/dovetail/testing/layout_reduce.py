@@ -25,8 +25,11 @@ SUMS = [(op.name, d) for op in rows("reduce") for d in DTYPES if takes(op, d)]
 PLACES = ("argmax", "argmin")
 Axes = int | tuple[int, ...] | None
 AXES: dict[int, tuple[Axes, ...]] = {
-    0: (None,), 1: (None, 0), 2: (None, 0, -1, (0, 1)), 3: (None, 0, 1, (0, 2), (1, 2)),
-}  # fmt: skip
+    0: (None,),
+    1: (None, 0),
+    2: (None, 0, -1, (0, 1)),
+    3: (None, 0, 1, (0, 2), (1, 2)),
+}
 
 
 def values(name: str, s: Sample, d: DType) -> Array:
@@ -61,10 +64,14 @@ def test_rows_of_the_table_are_functions(kit: LayoutKit) -> None:
 
 
 PRODUCTS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
-    "matrices": ((4, 7), (7, 3)), "squares": ((6, 6), (6, 6)), "matrix and vector": ((4, 7), (7,)),
-    "vector and matrix": ((4,), (4, 7)), "vectors": ((5,), (5,)), "a batch": ((3, 4, 5), (5, 2)),
+    "matrices": ((4, 7), (7, 3)),
+    "squares": ((6, 6), (6, 6)),
+    "matrix and vector": ((4, 7), (7,)),
+    "vector and matrix": ((4,), (4, 7)),
+    "vectors": ((5,), (5,)),
+    "a batch": ((3, 4, 5), (5, 2)),
     "nothing": ((4, 0), (0, 3)),
-}  # fmt: skip
+}
 OPERANDS = {
     "layout and layout": (True, True),
     "layout and strided": (True, False),

@@ -22,7 +22,7 @@ from .. import Tensor as Tensor  # loads the core: cases are made of its tables 
 from ..device_class import device
 from ..dtypes import DType
 from ..errors import DovetailError
-from ..plugins.opened import Opened
+from ..plugins.device_handle import Opened
 from ..plugins.registry import open_device, registry
 from .certificate import Certificate
 from .dtype import BlockKit, BlocksSubject, DTypeKit, DTypeSubject, load_dtype_subject

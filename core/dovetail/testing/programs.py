@@ -15,7 +15,7 @@ from ..device_class import device
 from ..dtypes import dtype
 from ..errors import DTypeError, ReadOnlyError
 from ..ops import table as ops
-from ..tensor import verbs, writes
+from ..tensor import primitives, writes
 from ..tensor.host import from_host
 
 UNARY = ["exp", "abs", "negative", "square", "tanh", "floor", "sign"]
@@ -182,15 +182,15 @@ class Program:
                     ts.append(None)
                 continue
             if kind == "unary":
-                ts.append(verbs.apply(ops.TABLE[step[1]], (ts[step[2]],)))
+                ts.append(primitives.apply(ops.TABLE[step[1]], (ts[step[2]],)))
             elif kind == "scalar":
-                ts.append(verbs.apply(ops.TABLE[step[1]], (ts[step[2]], step[3])))
+                ts.append(primitives.apply(ops.TABLE[step[1]], (ts[step[2]], step[3])))
             elif kind == "binary":
-                ts.append(verbs.apply(ops.TABLE[step[1]], (ts[step[2]], ts[step[3]])))
+                ts.append(primitives.apply(ops.TABLE[step[1]], (ts[step[2]], ts[step[3]])))
             elif kind == "view":
-                ts.append(verbs.view(ts[step[1]], step[2]))
+                ts.append(primitives.view(ts[step[1]], step[2]))
             elif kind == "reduce":
-                ts.append(verbs.reduce(ops.TABLE[step[1]], ts[step[2]], step[3], step[4]))
+                ts.append(primitives.reduce(ops.TABLE[step[1]], ts[step[2]], step[3], step[4]))
             elif kind == "look":
                 ts[step[1]].numpy()
             elif kind == "drop":
@@ -201,7 +201,7 @@ class Program:
     def _write(self, kind: str, step: tuple[Any, ...], ts: list[Any]) -> None:
         try:
             if kind == "in_place":
-                verbs.in_place(ops.TABLE[step[1]], ts[step[2]], ts[step[3]])
+                primitives.in_place(ops.TABLE[step[1]], ts[step[2]], ts[step[3]])
             else:
                 x, y = ts[step[1]], ts[step[2]]
                 writes.write("assign", x, [writes.to_spec("assign", y._expr, x._expr.spec)])

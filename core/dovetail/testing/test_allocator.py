@@ -14,7 +14,7 @@ import pytest
 from ..device_class import device
 from ..memory import CachingAllocator, Stats
 from ..memory.tracing.replay import Step, replay
-from ..plugins.opened import Opened
+from ..plugins.device_handle import Opened
 from ..plugins.registry import open_device
 from .kit import REFERENCE, Kit
 from .values import Array, raw

@@ -22,8 +22,8 @@ from ..functions.reductions.statistics import sum as sum_
 from ..functions.shape.copies import concat
 from ..ops import table as ops
 from ..ops.table import Op
+from ..tensor import primitives
 from ..tensor import tensor as T
-from ..tensor import verbs
 from .cases import COLUMNS, LAYOUTS, ROWS, Place, dense, flipped, rows, spaced, transposed
 from .kit import Case, Kit
 from .test_scalar_ops import named
@@ -84,7 +84,9 @@ BINARY = [(n, d) for n, d in MAPS if ops.TABLE[n].arity == 2]
 @pytest.mark.parametrize(("name", "d"), UNARY, ids=named)
 def test_special_values(kit: Kit, name: str, d: DType) -> None:
     values = np.concatenate([grid(d), usual(d, (5000,), 1)])
-    kit.agree(lambda on: verbs.apply(ops.TABLE[name], [dense(values, d, on)]), f"{name} {d.name}")
+    kit.agree(
+        lambda on: primitives.apply(ops.TABLE[name], [dense(values, d, on)]), f"{name} {d.name}"
+    )
 
 
 @pytest.mark.parametrize(("name", "d"), BINARY, ids=named)
@@ -92,7 +94,9 @@ def test_pairs_of_special_values(kit: Kit, name: str, d: DType) -> None:
     every = grid(d, FEW)
     x, y = np.repeat(every, every.size), np.tile(every, every.size)
     op = ops.TABLE[name]
-    kit.agree(lambda on: verbs.apply(op, [dense(x, d, on), dense(y, d, on)]), f"{name} {d.name}")
+    kit.agree(
+        lambda on: primitives.apply(op, [dense(x, d, on), dense(y, d, on)]), f"{name} {d.name}"
+    )
 
 
 @pytest.mark.parametrize(("name", "d"), BINARY, ids=named)
@@ -106,7 +110,7 @@ def test_beside_real_numbers(kit: Kit, name: str, d: DType) -> None:
             def make(on: Device, other: Any = other, position: int = position) -> T.Tensor:
                 beside = dense(other, d.part, on) if isinstance(other, np.ndarray) else other
                 args = [dense(z, d, on), beside]
-                return verbs.apply(op, args[:: 1 - 2 * position])
+                return primitives.apply(op, args[:: 1 - 2 * position])
 
             cases.append((make, f"{name} of {d.name}"))
     kit.agree_all(cases)
@@ -121,7 +125,7 @@ def test_layouts(kit: Kit, layout: str, d: DType) -> None:
 
         def make(on: Device, op: Op = op) -> T.Tensor:
             placed = [p(v, d, on) for p, v in zip(LAYOUTS[layout], values, strict=True)]
-            return verbs.apply(op, placed[: op.arity])
+            return primitives.apply(op, placed[: op.arity])
 
         cases.append((make, f"{op.name} of {d.name}, {layout}"))
     kit.agree_all(cases)
@@ -133,16 +137,23 @@ CASTS = [(a, b) for b in COMPLEX for a in (bool_, int64, float32, *COMPLEX)]
 @pytest.mark.parametrize(("source", "target"), CASTS, ids=named)
 def test_casts(kit: Kit, source: DType, target: DType) -> None:
     values = usual(source, (301,), 1) if source.kind == "c" else finite(source, (301,), 1)
-    kit.agree(lambda on: verbs.apply(ops.ASTYPE, (dense(values, source, on),), target), "astype")
+    kit.agree(
+        lambda on: primitives.apply(ops.ASTYPE, (dense(values, source, on),), target), "astype"
+    )
 
 
 # --- of more than one element ---------------------------------------------------------------------
 
 REDUCED = ("sum", "prod", "mean", "any", "all", "count_nonzero")
 SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
-    ((5,), (0,)), ((4097,), (0,)), ((70_001,), (0,)), ((9, 300), (1,)), ((300, 40), (0,)),
-    ((4, 5, 33), (0, 2)), ((0, 3), (0,)),
-)  # fmt: skip
+    ((5,), (0,)),
+    ((4097,), (0,)),
+    ((70_001,), (0,)),
+    ((9, 300), (1,)),
+    ((300, 40), (0,)),
+    ((4, 5, 33), (0, 2)),
+    ((0, 3), (0,)),
+)
 
 
 @pytest.mark.parametrize("d", COMPLEX, ids=named)
@@ -158,7 +169,7 @@ def test_reductions(kit: Kit, name: str, d: DType) -> None:
             def make(
                 on: Device, v: Array = values, place: Place = place, axes: tuple[int, ...] = axes
             ) -> T.Tensor:
-                return verbs.reduce(ops.TABLE[name], place(v, d, on), axes, False)
+                return primitives.reduce(ops.TABLE[name], place(v, d, on), axes, False)
 
             cases.append((make, f"{name} of {d.name}{list(shape)} over {axes}"))
     kit.agree_all(cases)
@@ -178,7 +189,7 @@ SEVERAL: dict[str, Several] = {
     "matrix product": lambda x, y, on: matmul(x, y.mT),
     "vector products": lambda x, y, on: vecdot(x, y),
     "concatenation": lambda x, y, on: concat([x[:, 3:], y], axis=1),
-    "where": lambda x, y, on: verbs.apply(ops.WHERE, (x == y, x, y * 2j)),
+    "where": lambda x, y, on: primitives.apply(ops.WHERE, (x == y, x, y * 2j)),
     "taken": lambda x, y, on: take(x, places(x.shape[0], on), axis=0),
     "masked": lambda x, y, on: getitem(x, x == x),
     "added": lambda x, y, on: index_add(x, 0, places(x.shape[0], on), y[:5]),
@@ -228,7 +239,7 @@ def test_gradients(kit: Kit, name: str, d: DType) -> None:
             xs = [dense(v, d, on) for v in values]
             x: Any = xs[k]
             x.requires_grad_()
-            grads = verbs.apply(op, xs)
+            grads = primitives.apply(op, xs)
             gradient: T.Tensor = grad(grads, x, constructors.ones_like(grads))
             return gradient
 

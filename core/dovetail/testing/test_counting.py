@@ -10,7 +10,7 @@ from ..dtypes import DType, int64
 from ..graph.expr import node, spec
 from ..ops import sort as radix
 from ..ops import table as ops
-from ..ops.counting import Bits
+from ..ops.histogram import Bits
 from ..tensor import tensor as T
 from .cases import STORED, dense, flipped
 from .kit import Kit

@@ -24,8 +24,8 @@ from ..ops import table as ops
 from ..ops.convolution import Geometry
 from ..ops.table import Op
 from ..settings import eager
+from ..tensor import primitives
 from ..tensor import tensor as T
-from ..tensor import verbs
 from ..tensor.host import from_host
 from .cases import MAPS, REDUCTIONS, Place, a_row, dense, first_column, indices, transposed
 from .kit import REFERENCE, Kit, host, kernels
@@ -75,7 +75,7 @@ def differentiable(op: Op) -> bool:
 
 
 def apply_op(op: Op) -> Function:
-    return lambda *operands: verbs.apply(op, operands)
+    return lambda *operands: primitives.apply(op, operands)
 
 
 ROWS = [(n, d) for n, d in MAPS if d in FLOATS and n != "where" and differentiable(ops.TABLE[n])]
@@ -105,7 +105,7 @@ def test_reductions(kit: Kit, name: str, d: DType) -> None:
         for place in (dense, transposed) if d is float32 else (dense,):
             check(
                 kit,
-                lambda x, a=axes: verbs.reduce(op, x, a, False),
+                lambda x, a=axes: primitives.reduce(op, x, a, False),
                 [finite(d, SHAPE, 1)],
                 d,
                 f"{name} over {axes}, {place.__name__}",
@@ -141,7 +141,7 @@ GRAPHS: dict[str, tuple[Function, Sequence[tuple[int, ...]]]] = {
         ((2, 9, 3, 4), (9, 3, 3, 3)),
     ),
     "running sum": (lambda x: cumulative.cumulative_sum(x * x, axis=1), (SHAPE,)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("d", FLOATS, ids=named)

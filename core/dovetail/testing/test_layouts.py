@@ -13,8 +13,8 @@ from ..backend.reference import interpret
 from ..dtypes import ALL as DTYPES
 from ..dtypes import COMPLEX, DType, bool_, float32, float64, int8, int32, int64, uint32
 from ..errors import DeviceError
-from ..loops.builder import Kernel, KernelBuilder
-from ..loops.language import (
+from ..ir.builder import Kernel, KernelBuilder
+from ..ir.language import (
     Atomic,
     Effect,
     Store,

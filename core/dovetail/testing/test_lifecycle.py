@@ -16,12 +16,12 @@ from ..backend import limits
 from ..backend.interface import INTERFACE, Backend, BackendInfo, DeviceInfo, Program
 from ..dtypes import ALL, float32, int32
 from ..errors import DovetailError
-from ..loops.builder import Kernel, KernelBuilder
-from ..loops.language import load
-from ..loops.legalize import legalize
-from ..plugins.answers import misfits
-from ..plugins.companion import companion_of, own
+from ..ir.builder import Kernel, KernelBuilder
+from ..ir.language import load
+from ..ir.legalize import legalize
+from ..plugins.fallback_device import companion_of, own
 from ..plugins.registry import open_device, registry
+from ..plugins.validate_hooks import misfits
 from .kit import Kit
 from .values import raw
 
@@ -140,9 +140,9 @@ SETTINGS = """
 import json
 from dovetail.backend.interface import Unavailable
 from dovetail.dtypes import float32, int32
-from dovetail.loops.builder import KernelBuilder
-from dovetail.loops.language import load, reduce_loop
-from dovetail.loops.legalize import legalize
+from dovetail.ir.builder import KernelBuilder
+from dovetail.ir.language import load, reduce_loop
+from dovetail.ir.legalize import legalize
 from dovetail.plugins.registry import registry
 
 class Noted(dict):

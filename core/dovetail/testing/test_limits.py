@@ -17,8 +17,8 @@ from ..errors import DeviceError
 from ..functions.reductions.statistics import sum as sum_
 from ..functions.shape.copies import concat
 from ..fusion.plan import Step
-from ..loops.builder import Kernel, KernelBuilder
-from ..loops.language import const, load, rem
+from ..ir.builder import Kernel, KernelBuilder
+from ..ir.language import const, load, rem
 from ..tensor.tensor import Tensor
 from .cases import dense
 from .kit import Kit

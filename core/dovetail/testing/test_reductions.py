@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ..dtypes import FLOATS, INTEGERS, DType, bool_, float32, float64, int32, int64
-from ..loops.builder import COMBINE_NAMES, Kernel, KernelBuilder
-from ..loops.language import (
+from ..ir.builder import COMBINE_NAMES, Kernel, KernelBuilder
+from ..ir.language import (
     CHUNK,
     Buffer,
     Store,

@@ -8,7 +8,7 @@ import pytest
 from ..device_class import Device
 from ..dtypes import DType, bool_, int32
 from ..functions.indexing.masks import FEW, run_bounds, true_positions
-from ..ops.kernels import BLOCK
+from ..ops.kernel_ops import BLOCK
 from ..tensor.tensor import Tensor
 from .cases import STORED, dense
 from .kit import Kit

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ..dtypes import ALL, BY_NAME, COMPLEX, DType, bfloat16, bool_, float16, float32, float64, int64
-from ..loops.builder import Kernel, KernelBuilder
-from ..loops.language import (
+from ..ir.builder import Kernel, KernelBuilder
+from ..ir.language import (
     OPS,
     Store,
     Value,

@@ -15,8 +15,8 @@ from ..dtypes import DType, bool_, float16, float32, float64, int32, int64
 from ..functions.products.matrix_products import reproducible
 from ..functions.reductions.statistics import max as max_
 from ..functions.reductions.statistics import sum as sum_
-from ..loops.builder import Kernel, KernelBuilder
-from ..loops.language import Value, fold_loop, load
+from ..ir.builder import Kernel, KernelBuilder
+from ..ir.language import Value, fold_loop, load
 from ..tensor import tensor as T
 from ..tensor.host import from_host
 from ..tensor.layout_registry import registry

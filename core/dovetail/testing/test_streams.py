@@ -16,8 +16,8 @@ from ..backend.host import array_at
 from ..backend.interface import QueuedLaunch, Replay
 from ..backend.streams import Stream, default_stream
 from ..dtypes import float32
-from ..loops.builder import Kernel, KernelBuilder
-from ..loops.language import fold_loop, load
+from ..ir.builder import Kernel, KernelBuilder
+from ..ir.language import fold_loop, load
 from ..memory.pointer import StreamHandle
 from ..tensor.host import evaluate, from_host
 from .kit import Kit, host

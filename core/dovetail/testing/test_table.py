@@ -23,8 +23,8 @@ from ..layout import Shape
 from ..ops import sort as radix
 from ..ops import table as ops
 from ..ops.table import Op
+from ..tensor import primitives, writes
 from ..tensor import tensor as T
-from ..tensor import verbs, writes
 from .cases import (
     CHEAP,
     CHEAP_MAPS,
@@ -61,7 +61,7 @@ def test_elementwise(kit: Kit, name: str, d: DType) -> None:
 
         def make(on: Device, layout: str = layout) -> T.Tensor:
             placed = [p(v, e, on) for p, v, e in zip(LAYOUTS[layout], values, dtypes, strict=False)]
-            return verbs.apply(op, placed)
+            return primitives.apply(op, placed)
 
         cases.append((make, f"{name} of {d.name}, {layout}"))
     kit.agree_all(cases)
@@ -79,7 +79,7 @@ def test_special_values_on_threads(kit: Kit, name: str, d: DType) -> None:
     values = [np.resize(c, size) for c in columns]
     for threads in kit.thread_counts():
         kit.agree(
-            lambda on: verbs.apply(
+            lambda on: primitives.apply(
                 op, [dense(v, e, on) for v, e in zip(values, dtypes, strict=True)]
             ),
             f"{name} of {d.name}, {size} elements, threads: {threads}",
@@ -93,7 +93,7 @@ def test_python_numbers(kit: Kit, name: str, d: DType) -> None:
     if op.arity == 1 or op is ops.WHERE:
         values, dtypes = grids(op, d), operands(op, d)
         placed = list(zip(values, dtypes, strict=True))
-        kit.agree(lambda on: verbs.apply(op, [dense(v, e, on) for v, e in placed]), name)
+        kit.agree(lambda on: primitives.apply(op, [dense(v, e, on) for v, e in placed]), name)
         return
     cases: list[Case] = []
     x = sample(d, (ROWS, COLUMNS), 3)
@@ -105,7 +105,7 @@ def test_python_numbers(kit: Kit, name: str, d: DType) -> None:
             def make(on: Device, number: float = number, position: int = position) -> T.Tensor:
                 args: list[T.Tensor | float] = [number] * op.arity
                 args[position] = dense(x, d, on)
-                return verbs.apply(op, args)
+                return primitives.apply(op, args)
 
             cases.append((make, f"{name} of {d.name} and {number!r}, tensor at {position}"))
     kit.agree_all(cases)
@@ -133,7 +133,7 @@ def test_in_place(kit: Kit, name: str, d: DType) -> None:
             x, *others = (
                 p(v, d, on) for p, v in zip((place, dense, flipped), values, strict=False)
             )
-            return verbs.in_place(op, x, *others)
+            return primitives.in_place(op, x, *others)
 
         kit.agree(make, f"{name} of {d.name} in place, {place.__name__}")
 
@@ -149,14 +149,14 @@ def test_out_overlaps_an_operand(kit: Kit, name: str, d: DType) -> None:
         def make(on: Device, how: str = how) -> T.Tensor:
             base = dense(square if how == "transposed" else line, d, on)
             source, target = OVERLAPS[how](base)
-            verbs.apply(op, [source] * op.arity, out=target)
+            primitives.apply(op, [source] * op.arity, out=target)
             return base
 
         kit.agree(make, f"{name} of {d.name}, out= overlaps: {how}")
 
 
 def part(x: T.Tensor, start: int, length: int, step: int = 1) -> T.Tensor:
-    return verbs.view(x, ("slice", (start,), (length,), (step,)))
+    return primitives.view(x, ("slice", (start,), (length,), (step,)))
 
 
 OVERLAPS: dict[str, Callable[[T.Tensor], tuple[T.Tensor, T.Tensor]]] = {
@@ -164,7 +164,7 @@ OVERLAPS: dict[str, Callable[[T.Tensor], tuple[T.Tensor, T.Tensor]]] = {
     "shifted down": lambda x: (part(x, 1, 299), part(x, 0, 299)),
     "reversed": lambda x: (part(x, 0, 300), part(x, 299, 300, -1)),
     "every second": lambda x: (part(x, 0, 150), part(x, 0, 150, 2)),
-    "transposed": lambda x: (x, verbs.view(x, ("permute", (1, 0)))),
+    "transposed": lambda x: (x, primitives.view(x, ("permute", (1, 0)))),
     "itself": lambda x: (x, x),
 }
 
@@ -177,7 +177,7 @@ def test_assign_through_views(kit: Kit, d: DType) -> None:
 
         def make(on: Device, place: Place = place) -> T.Tensor:
             base = dense(sample(d, (2 * ROWS + 1, 2 * COLUMNS + 1), 2), d, on)
-            view = verbs.view(base, ("slice", (1, 1), (ROWS, COLUMNS), (2, 2)))
+            view = primitives.view(base, ("slice", (1, 1), (ROWS, COLUMNS), (2, 2)))
             writes.write("assign", view, [place(values, d, on)._expr])
             return base
 
@@ -195,12 +195,15 @@ def test_astype(kit: Kit, source: DType, target: DType) -> None:
     for place in (dense, transposed):
 
         def make(on: Device, place: Place = place) -> T.Tensor:
-            return verbs.apply(ops.ASTYPE, (place(x, source, on),), target)
+            return primitives.apply(ops.ASTYPE, (place(x, source, on),), target)
 
         cases.append((make, place.__name__))
     every = specials(source)
     cases.append(
-        (lambda on: verbs.apply(ops.ASTYPE, (dense(every, source, on),), target), "special values")
+        (
+            lambda on: primitives.apply(ops.ASTYPE, (dense(every, source, on),), target),
+            "special values",
+        )
     )
     kit.agree_all(cases)
 
@@ -289,8 +292,8 @@ def test_views(kit: Kit, d: DType) -> None:
         def make(on: Device, values: Array = values, moves: Sequence[Any] = moves) -> T.Tensor:
             x = dense(values, d, on)
             for m in moves:
-                x = verbs.view(x, m)
-            return verbs.apply(ops.COPY, (x,))
+                x = primitives.view(x, m)
+            return primitives.apply(ops.COPY, (x,))
 
         cases.append((make, f"a copy of {d.name} {shape}, {name}"))
     kit.agree_all(cases)
@@ -309,7 +312,7 @@ JOINS: dict[str, Join] = {
     "columns": lambda x, y: concat([x, y[:, 3:], x[:, ::-2]], axis=1),
     "transposed": lambda x, y: concat([x.T, y.T], axis=1).T,
     "of joins": lambda x, y: concat([halves(x), halves(halves(y))]),
-    "of what is computed": lambda x, y: concat([verbs.apply(ops.EQUAL, (x, y)), y == y]),
+    "of what is computed": lambda x, y: concat([primitives.apply(ops.EQUAL, (x, y)), y == y]),
     "seen in part": lambda x, y: concat([x, y], axis=1)[3:40:5, 100:9:-3],
     "with nothing": lambda x, y: concat([x[:0], y, x[:0]]),
 }
@@ -334,10 +337,17 @@ def test_join(kit: Kit, d: DType) -> None:
 
 
 DOMAINS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
-    ((4097,), (0,)), ((ROWS, COLUMNS), (1,)), ((ROWS, COLUMNS), (0,)), ((ROWS, COLUMNS), (0, 1)),
-    ((3, 40, 5), (1,)), ((3, 4, 50), (0, 2)), ((1, 33), (0,)), ((5, 1), (1,)), ((), ()),
+    ((4097,), (0,)),
+    ((ROWS, COLUMNS), (1,)),
+    ((ROWS, COLUMNS), (0,)),
+    ((ROWS, COLUMNS), (0, 1)),
+    ((3, 40, 5), (1,)),
+    ((3, 4, 50), (0, 2)),
+    ((1, 33), (0,)),
+    ((5, 1), (1,)),
+    ((), ()),
     ((3, 0), (0,)),
-)  # fmt: skip
+)
 
 
 def reducible(op: Op, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
@@ -366,7 +376,7 @@ def test_reduce(kit: Kit, name: str, d: DType) -> None:
                     a: Shape = axes,
                     k: bool = keep,
                 ) -> T.Tensor:
-                    return verbs.reduce(op, place(v, d, on), a, k)
+                    return primitives.reduce(op, place(v, d, on), a, k)
 
                 what = f"{name} of {d.name} {shape} over {axes}, {place.__name__}"
                 cases.append((make, what))
@@ -379,7 +389,7 @@ def test_reduce_long_on_threads(kit: Kit, name: str) -> None:
     for threads in kit.thread_counts():
         for axes in ((0,), (1,)):
             kit.agree(
-                lambda on, a=axes: verbs.reduce(op, dense(values, float32, on), a, False),  # type: ignore[misc]  # the defaults
+                lambda on, a=axes: primitives.reduce(op, dense(values, float32, on), a, False),  # type: ignore[misc]  # the defaults
                 f"{name} over {axes} of (3, 50000), threads: {threads}",
             )
 
@@ -559,9 +569,15 @@ def test_recurrence(kit: Kit, d: DType) -> None:
 
 
 PRODUCTS = (
-    ((4, 5), (5, 3)), ((1, 1), (1, 1)), ((33,), (33,)), ((17, 64), (64, 40)), ((2, 3, 4), (4, 5)),
-    ((3, 1, 6, 7), (2, 7, 5)), ((5, 0), (0, 3)), ((70, 130), (130, 65)),
-)  # fmt: skip
+    ((4, 5), (5, 3)),
+    ((1, 1), (1, 1)),
+    ((33,), (33,)),
+    ((17, 64), (64, 40)),
+    ((2, 3, 4), (4, 5)),
+    ((3, 1, 6, 7), (2, 7, 5)),
+    ((5, 0), (0, 3)),
+    ((70, 130), (130, 65)),
+)
 
 
 @pytest.mark.parametrize("d", NUMBERS, ids=named)

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..backend.reference import interpret
 from ..dtypes import BUILT_IN, DType, bfloat16, bool_, float16, float32
-from ..loops.formats import conversion
-from ..loops.legalize import BITS_OF, FROM_BITS, TO_BITS
+from ..ir.formats import conversion
+from ..ir.legalize import BITS_OF, FROM_BITS, TO_BITS
 
 Array = np.ndarray
 

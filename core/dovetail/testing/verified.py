@@ -16,8 +16,8 @@ import pytest
 from ..fusion import passes
 from ..fusion.decisions import Decisions
 from ..fusion.verify import verify as verify_decisions
-from ..loops import builder as kernel
-from ..loops.verify import verify
+from ..ir import builder as kernel
+from ..ir.verify import verify
 
 STAGES = (kernel,)  # the modules that make kernels: the builder, and `Kernel.with_body` in passes
 NAME, kernel_class = "Kernel", kernel.Kernel

@@ -15,8 +15,8 @@ from dovetail import dtypes as dt
 from dovetail.backend.interface import Backend
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import INTEGERS, DType, bool_, float16, float32, float64, int64
-from dovetail.loops.builder import Kernel, KernelBuilder
-from dovetail.loops.language import (
+from dovetail.ir.builder import Kernel, KernelBuilder
+from dovetail.ir.language import (
     CHUNK,
     Store,
     Value,

@@ -11,7 +11,7 @@ import pytest
 from dovetail.backend.reference import interpret
 from dovetail.engine.evaluate import planned
 from dovetail.extend import Kernel, KernelBuilder, Value, fma, fold_loop, load
-from dovetail.loops.language import cast, const, eq, quo, reduce_loop, where
+from dovetail.ir.language import cast, const, eq, quo, reduce_loop, where
 from dovetail_cpu_llvm.branch_divergence import BRANCH_OPS_MIN, divergent_branches
 from dovetail_cpu_llvm.compile import Compiler
 from machine_code import compiler_for, run

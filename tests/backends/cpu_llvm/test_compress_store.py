@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from dovetail.dtypes import DType, bool_, float32, float64, int64
 from dovetail.extend import Kernel, Value
-from dovetail.loops.analysis import trip_count
-from dovetail.loops.builder import KernelBuilder
-from dovetail.loops.language import Store, cast, const, eq, fold_loop, load, where
+from dovetail.ir.analysis import trip_count
+from dovetail.ir.builder import KernelBuilder
+from dovetail.ir.language import Store, cast, const, eq, fold_loop, load, where
 from dovetail_cpu_llvm.compress_store import find_compress_store
 from dovetail_cpu_llvm.render import render
 from dovetail_cpu_llvm.schedule import schedule

@@ -6,7 +6,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.extend import Kernel, KernelBuilder, fma, fold_loop, load
-from dovetail.loops.language import Store, cast, const, quo
+from dovetail.ir.language import Store, cast, const, quo
 from dovetail_cpu_llvm.schedule import COPIED_STATEMENTS_MAX, FOLD_POINTS, schedule
 from machine_code import compiler_for, run
 

@@ -6,7 +6,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.extend import Kernel, KernelBuilder, fma, fold_loop, load
-from dovetail.loops.language import const
+from dovetail.ir.language import const
 from machine_code import compiler_for, run
 
 

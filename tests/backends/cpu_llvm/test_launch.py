@@ -19,8 +19,8 @@ from dovetail.backend.interface import BackendInfo, Entry
 from dovetail.dtypes import DType, bool_, float32, float64, int8, int64, uint64
 from dovetail.engine.evaluate import planned
 from dovetail.errors import ArgumentError, CompileError, InternalError
-from dovetail.loops.builder import Kernel, KernelBuilder
-from dovetail.loops.language import Store, Value, fold_loop, load, reduce_loop, where
+from dovetail.ir.builder import Kernel, KernelBuilder
+from dovetail.ir.language import Store, Value, fold_loop, load, reduce_loop, where
 from dovetail_cpu_llvm import launch, plugin
 from dovetail_cpu_llvm.launch import POINTS, SHARE, WORTH
 from dovetail_cpu_llvm.native import native

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.loops.builder import Kernel, KernelBuilder
-from dovetail.loops.language import load
-from dovetail.loops.legalize import legalize
-from dovetail.loops.target import Capabilities
+from dovetail.ir.builder import Kernel, KernelBuilder
+from dovetail.ir.language import load
+from dovetail.ir.legalize import legalize
+from dovetail.ir.target import Capabilities
 
 interleaved_access = pytest.importorskip("dovetail_cpu_llvm.interleaved_access")
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from dovetail.dtypes import DType
 from dovetail.extend import KernelSite, Op, Store, const, dtype_rules, make_node
-from dovetail.loops.builder import Kernel, KernelBuilder
-from dovetail.loops.language import LANES, Loop, cast, load, map_loop
-from dovetail.loops.legalize import legalize
-from dovetail.loops.target import Capabilities
+from dovetail.ir.builder import Kernel, KernelBuilder
+from dovetail.ir.language import LANES, Loop, cast, load, map_loop
+from dovetail.ir.legalize import legalize
+from dovetail.ir.target import Capabilities
 
 interleaved_access = pytest.importorskip("dovetail_cpu_llvm.interleaved_access")
 compile_ = pytest.importorskip("dovetail_cpu_llvm.compile")

@@ -7,8 +7,8 @@ import re
 import dovetail as dt
 import numpy as np
 import pytest
-from dovetail.loops.builder import KernelBuilder
-from dovetail.loops.language import cast, load
+from dovetail.ir.builder import KernelBuilder
+from dovetail.ir.language import cast, load
 from dovetail_cpu_llvm.render import render
 from dovetail_cpu_llvm.schedule import (
     LINE_BYTES,

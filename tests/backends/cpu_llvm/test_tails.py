@@ -8,7 +8,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 from dovetail.extend import Kernel, KernelBuilder, fma, fold_loop, load
-from dovetail.loops.language import cast, const
+from dovetail.ir.language import cast, const
 from dovetail_cpu_llvm.schedule import schedule
 from machine_code import compiler_for, run
 

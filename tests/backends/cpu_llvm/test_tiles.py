@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from dovetail.dtypes import float32
 from dovetail.extend import Kernel
-from dovetail.loops.builder import KernelBuilder
-from dovetail.loops.language import fold_loop, load
+from dovetail.ir.builder import KernelBuilder
+from dovetail.ir.language import fold_loop, load
 from dovetail.ops import arithmetic
-from dovetail.sparse.row_by_row import _popcount
+from dovetail.sparse.gustavson import _popcount
 from dovetail_cpu_llvm.compile import Compiler
 from dovetail_cpu_llvm.render import render
 from dovetail_cpu_llvm.schedule import (

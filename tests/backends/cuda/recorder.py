@@ -13,7 +13,7 @@ from pathlib import Path
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.dtypes import FLOATS, INTEGERS, bool_
 from dovetail.extend import Kernel, Program, legalize
-from dovetail.loops.target import Capabilities
+from dovetail.ir.target import Capabilities
 
 CUDA = Capabilities(dtypes=frozenset((bool_, *INTEGERS, *FLOATS)))
 _compile = ReferenceBackend.compile

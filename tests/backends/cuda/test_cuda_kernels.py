@@ -33,7 +33,7 @@ from cstyle_cases import (  # noqa: F401 - collected here again, with this modul
 from cuda_double import plugin as double
 from dovetail.dtypes import float32, int64
 from dovetail.extend import Backend, Kernel, KernelBuilder, Store, legalize, parse_kernel
-from dovetail.loops.language import cast, eq, load, map_loop, reduce_loop
+from dovetail.ir.language import cast, eq, load, map_loop, reduce_loop
 from dovetail_cuda import plugin, schedule
 from places import GOLDEN
 

@@ -22,7 +22,7 @@ from dovetail.extend import (
     parse_kernel,
     reduce_loop,
 )
-from dovetail.loops.language import const, where
+from dovetail.ir.language import const, where
 from dovetail_cuda import schedule
 from dovetail_cuda.compile import to_cubin
 from dovetail_cuda.render import LANES, THREADS, ColumnStyle, CudaStyle, WarpStyle, shape

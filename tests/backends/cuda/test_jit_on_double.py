@@ -16,7 +16,7 @@ pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 
 import dovetail as dt
 from cuda.bindings.driver import CUresult
-from dovetail.capture.forms import RerolledLoop
+from dovetail.capture.loop_acts import RerolledLoop
 from dovetail_cuda.graph import LEAST
 from test_on_double import double as double
 from test_on_double import gpu as gpu

@@ -34,7 +34,7 @@ from dovetail.commands import demo
 from dovetail.device_class import Device
 from dovetail.extend import Unavailable, legalize, parse_kernel
 from dovetail.memory import CachingAllocator
-from dovetail.plugins.opened import Opened
+from dovetail.plugins.device_handle import Opened
 from dovetail_cuda import plugin as cuda_plugin
 
 ADD = """kernel add(x: r f32, out: w f32; n; c: f32) grid(n) {

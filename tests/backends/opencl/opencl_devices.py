@@ -11,7 +11,7 @@ from typing import Any
 from dovetail.device_class import Device, device
 from dovetail.extend import Unavailable, float64
 from dovetail.memory import make_allocator
-from dovetail.plugins.opened import Opened
+from dovetail.plugins.device_handle import Opened
 from dovetail_opencl import plugin
 from dovetail_opencl.launch import Launcher
 

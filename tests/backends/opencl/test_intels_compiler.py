@@ -1,6 +1,6 @@
 """Kernels given to Intel's CPU compiler avoid its use-after-free with many barriers.
 
-See ARCHITECTURE.md, OpenCL.
+See docs/internals/backends.md.
 """
 
 from __future__ import annotations

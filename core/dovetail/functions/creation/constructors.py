@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ... import environment, settings
-from ...arguments import (
+from ...argument_checks import (
     LARGEST,
     choice,
     dimensions,
@@ -38,12 +38,12 @@ from ...graph.expr import Spec, node, spec
 from ...layout import Shape
 from ...memory.allocator import Allocator
 from ...ops import table as ops
-from ...tensor import operands
-from ...tensor.fields import expr_of, is_strided
+from ...tensor import promotion
+from ...tensor.c_fields import expr_of, is_strided
 from ...tensor.host import fresh, fresh_by, from_host, values_of
-from ...tensor.operands import Scalar
+from ...tensor.primitives import apply, dispatch, view
+from ...tensor.promotion import Scalar
 from ...tensor.tensor import Tensor, make, required
-from ...tensor.verbs import apply, dispatch, view
 from ...tensor.writes import full_complex, write_value
 from .. import datatypes
 from ..datatypes import REAL, DeviceLike, DTypeLike, any_dtype, cast, real_dtype, scalar
@@ -677,7 +677,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     ([[1, 2], [1, 2]], [[3, 3], [4, 4]])
     """
     choice("meshgrid", indexing, "indexing", ("xy", "ij"))
-    arrays = operands.brought("meshgrid", *arrays)
+    arrays = promotion.brought("meshgrid", *arrays)
     if any(a.ndim != 1 for a in arrays):
         raise ShapeError(
             f"meshgrid: needs 1-dimensional tensors, not shapes {[a.shape for a in arrays]}"

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...arguments import flag
+from ...argument_checks import flag
 from ...compat.keywords import UNGIVEN, rebind_keywords
 from ...device_class import device, usable
 from ...dtypes import DType, complex128, dtype, float64
-from ...engine import recording
+from ...engine import tracer_api
 from ...errors import (
     ArgumentError,
     DeviceError,
@@ -23,8 +23,8 @@ from ...errors import (
 from ...layout import Shape
 from ...ops import table as ops
 from ...tensor.host import evaluate, from_host, shown
+from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, strided
-from ...tensor.verbs import apply
 from ...tensor.writes import whole_numbers
 from ..datatypes import DeviceLike, DTypeLike, any_dtype, cast, get_default_dtype, move
 from ..io.interop import HasDLPack, adopt, from_dlpack
@@ -135,7 +135,7 @@ def _from_tensor(x: Tensor, want: DType | None, wanted: DeviceLike, copy: bool |
 
 def _from_numpy(a: np.ndarray, want: DType | None, wanted: DeviceLike, copy: bool | None) -> Tensor:
     have = any_dtype("asarray", a.dtype)
-    recording.record_array(a)
+    tracer_api.record_array(a)
     if copy is False:
         if want not in (None, have) or not a.dtype.isnative:
             raise ArgumentError(

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from ...arguments import flag, named, number, real, refused, shown
-from ...arguments import function as a_function
+from ...argument_checks import flag, named, number, real, refused, shown
+from ...argument_checks import function as a_function
 from ...dtypes import DType, float64, int64
 from ...errors import ArgumentError
 from ...ops import table as ops
+from ...tensor.primitives import view
 from ...tensor.tensor import Tensor
-from ...tensor.verbs import view
 from ..datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
 from ..elementwise.op_functions import equal, pow, where
 from ..shape.copies import stack

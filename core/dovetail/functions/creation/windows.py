@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ...arguments import dimensions, flag, integer, real
+from ...argument_checks import dimensions, flag, integer, real
 from ...dtypes import float32, float64
 from ...ops import table as ops
+from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor
-from ...tensor.verbs import apply
 from ..datatypes import DeviceLike, DTypeLike, cast, get_default_dtype, real_dtype
 from ..variants import into
 from .constructors import arange, ones

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from ... import layout as lay
-from ...arguments import named, number, real, shown
+from ...argument_checks import named, number, real, shown
 from ...dtypes import bool_, float32, uint8, uint16, uint32, uint64
 from ...errors import ArgumentError, DTypeError, ShapeError
-from ...tensor.operands import Array, Operand, brought
+from ...tensor.primitives import slice_along
+from ...tensor.promotion import Array, Operand, brought
 from ...tensor.tensor import Tensor, required, strided, untaped
-from ...tensor.verbs import slice_along
 from ..creation.constructors import ones, zeros
 from ..datatypes import cast, meet
 from ..reductions.cumulative import cumulative_sum, diff

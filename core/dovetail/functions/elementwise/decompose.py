@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ...arguments import real
+from ...argument_checks import real
 from ...dtypes import float32
 from ...errors import DTypeError
 from ...ops import table as ops
-from ...tensor.operands import Operand
+from ...tensor.primitives import apply
+from ...tensor.promotion import Operand
 from ...tensor.tensor import Tensor, required
-from ...tensor.verbs import apply
 from ..datatypes import cast, finfo
 from ..variants import into
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...ops import table as ops
+from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor
-from ...tensor.verbs import apply
 from ..creation.constructors import of_parts
 from ..datatypes import cast
 

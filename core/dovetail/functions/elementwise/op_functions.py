@@ -16,17 +16,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ... import layout as lay
-from ...arguments import flag, integer, named
-from ...arguments import real as real_number
+from ...argument_checks import flag, integer, named
+from ...argument_checks import real as real_number
 from ...compat.keywords import UNGIVEN, rebind_keywords
 from ...dtypes import DType, bool_, complex64, float32, float64, int64, uint64
 from ...errors import ArgumentError, DTypeError
 from ...ops import table as ops
 from ...ops.dtype_rules import DTypeRule, Dtypes
 from ...ops.table import TABLE, Op
-from ...tensor.operands import Array, Operand, brought, operands
+from ...tensor.primitives import apply, apply_one, apply_two, dispatch, in_place
+from ...tensor.promotion import Array, Operand, brought, operands
 from ...tensor.tensor import Tensor, required, untaped
-from ...tensor.verbs import apply, apply_one, apply_two, dispatch, in_place
 from ...tensor.writes import write_out
 from ..datatypes import as_dtype, cast, result_type
 from ..reductions.statistics import all as all_
@@ -224,9 +224,12 @@ def _takes_complex(op: Op) -> bool:
 
 
 _KINDS = {
-    bool_: "bool", int64: "signed integers", uint64: "unsigned integers", float32: "floats",
+    bool_: "bool",
+    int64: "signed integers",
+    uint64: "unsigned integers",
+    float32: "floats",
     complex64: "complex",
-}  # fmt: skip
+}
 
 
 @lru_cache

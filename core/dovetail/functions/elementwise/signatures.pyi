@@ -2,7 +2,7 @@
 # the functions that are rows of the op table.
 # isort: off
 
-from dovetail.tensor.operands import Operand
+from dovetail.tensor.promotion import Operand
 from dovetail.tensor.tensor import Tensor
 
 def abs(x: Tensor, /, *, out: Tensor | None = None) -> Tensor: ...

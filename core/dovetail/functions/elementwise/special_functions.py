@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ...arguments import integer, named
+from ...argument_checks import integer, named
 from ...ops import table as ops
+from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, required
-from ...tensor.verbs import apply
 from ..variants import into
 from .op_functions import digamma, zeta
 

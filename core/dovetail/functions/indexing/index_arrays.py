@@ -8,19 +8,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...arguments import LARGEST, choice, dimensions, integer, named, sequence
-from ...arguments import function as a_function
+from ...argument_checks import LARGEST, choice, dimensions, integer, named, sequence
+from ...argument_checks import function as a_function
 from ...dtypes import bool_, int64
 from ...errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from ...graph.expr import Expr, Spec, ask, node, spec
 from ...layout import Move, Shape
+from ...lru_cache import LRUCache
 from ...memory.tracing.stacktrace import line
 from ...ops import table as ops
-from ...recent import Recent
-from ...tensor.fields import expr_of
-from ...tensor.operands import ARRAYS, Array
+from ...tensor.c_fields import expr_of
+from ...tensor.primitives import apply, pending_view, view
+from ...tensor.promotion import ARRAYS, Array
 from ...tensor.tensor import Tensor, make, required, strided
-from ...tensor.verbs import apply, pending_view, view
 from ..creation.constructors import extents, ones, tril, triu, zeros
 from ..creation.from_values import asarray
 from ..datatypes import DeviceLike, cast
@@ -210,7 +210,7 @@ def _gather_attrs(of: Spec, at: Spec, axis: int) -> GatherAttrs:
 
 # A GATHER's attributes and spec, and the move that aligns the indices with later axes, or None.
 GatherAttrs: TypeAlias = tuple[tuple[Any, ...], Spec, Move | None]
-_GATHER_CACHE: Recent[tuple[Spec, Spec, int], GatherAttrs] = Recent(1024)
+_GATHER_CACHE: LRUCache[tuple[Spec, Spec, int], GatherAttrs] = LRUCache(1024)
 
 
 def _check_node(op: str, axis: int, size: int, index: Expr, ignored: int | None = None) -> Expr:

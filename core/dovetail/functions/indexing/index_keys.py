@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, SupportsIndex, TypeAlias, TypeGuard
 import numpy as np
 
 from ... import layout as lay
-from ...arguments import dimensions, shown
+from ...argument_checks import dimensions, shown
 from ...backend.faults import Asked, out_of_range
 from ...device_class import Device
 from ...dtypes import bool_, int64
@@ -26,11 +26,11 @@ from ...graph.expr import Expr, ask, node, spec
 from ...layout import Shape
 from ...memory.tracing.stacktrace import line
 from ...ops import table as ops
-from ...tensor.fields import expr_of
+from ...tensor.c_fields import expr_of
 from ...tensor.host import from_host
+from ...tensor.primitives import is_viewable, view
 from ...tensor.slicing import is_integer_tensor, span
 from ...tensor.tensor import Tensor, strided
-from ...tensor.verbs import is_viewable, view
 from ...tensor.writes import array_of
 from .masks import true_positions
 

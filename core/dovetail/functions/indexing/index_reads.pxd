@@ -3,7 +3,7 @@ cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, ask, node, spec
 from dovetail.memory.tracing.stacktrace cimport line
-from dovetail.tensor.fields cimport alias, expr_of, is_strided
+from dovetail.tensor.c_fields cimport alias, expr_of, is_strided
 from dovetail.tensor.slicing cimport basic_leaf, is_integer_tensor
 from dovetail.tensor.tensor cimport make
 

@@ -9,20 +9,20 @@ import math
 from collections.abc import Sequence
 
 from ... import layout as lay
-from ...arguments import choice
+from ...argument_checks import choice
 from ...backend.faults import Asked
 from ...dtypes import DType, bool_, float32, float64, int64, uint64
 from ...errors import ArgumentError, DeviceError, IndexOutOfRange, LayoutError, ShapeError
 from ...graph.expr import Attrs, Expr, Spec, ask, node, spec
 from ...layout import Move, Shape
+from ...lru_cache import LRUCache
 from ...memory.tracing.stacktrace import line
 from ...ops import table as ops
-from ...recent import Recent
-from ...tensor.fields import alias, expr_of, is_strided
-from ...tensor.operands import ARRAYS, Array, Operand, Scalar, beside, operands
+from ...tensor.c_fields import alias, expr_of, is_strided
+from ...tensor.primitives import apply, dispatch, pending_view, view
+from ...tensor.promotion import ARRAYS, Array, Operand, Scalar, beside, operands
 from ...tensor.slicing import basic_leaf, is_integer_tensor
 from ...tensor.tensor import Tensor, make, required, strided, without_meaning
-from ...tensor.verbs import apply, dispatch, pending_view, view
 from ...tensor.writes import array_of, value_node, whole_numbers
 from ..datatypes import as_dtype, cast, result_type
 from ..graph_cache import CachedFunction
@@ -99,9 +99,9 @@ def _mask_spec(s: Spec) -> Spec:
 
 # Specs of a tensor and an index, axis and name -> the node's attributes and spec; the check of the
 # index, None if its reader checks; and the move that aligns the index with later axes, or None.
-_TAKE_CACHE: Recent[tuple[Spec, Spec, int, str], tuple[Attrs, Spec, Asked | None, Move | None]] = (
-    Recent(1024)
-)
+_TAKE_CACHE: LRUCache[
+    tuple[Spec, Spec, int, str], tuple[Attrs, Spec, Asked | None, Move | None]
+] = LRUCache(1024)
 
 
 def _take_one_axis(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:

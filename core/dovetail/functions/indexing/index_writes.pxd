@@ -4,7 +4,7 @@ cimport cython
 from dovetail.functions.graph_cache cimport again
 from dovetail.graph.expr cimport Expr, Spec, ask, node, spec
 from dovetail.memory.tracing.stacktrace cimport line
-from dovetail.tensor.fields cimport expr_of, is_strided
+from dovetail.tensor.c_fields cimport expr_of, is_strided
 from dovetail.tensor.slicing cimport basic_leaf, is_integer_tensor
 from dovetail.tensor.writes cimport to_spec, value_node, write
 

@@ -16,23 +16,23 @@ from typing import Literal
 import numpy as np
 
 from ... import layout as lay
-from ...arguments import named
+from ...argument_checks import named
 from ...dtypes import bool_
 from ...errors import DeviceError, ShapeError
 from ...graph.expr import Expr, Spec, ask, node, spec
-from ...graph.ownership import Holder, take
+from ...graph.refcount import Holder, take
 from ...layout import Shape
+from ...lru_cache import LRUCache
 from ...memory.tracing.stacktrace import line
 from ...ops import table as ops
 from ...ops.scatter import FEW, Manner
 from ...ops.table import SCATTER, WHERE
-from ...recent import Recent
-from ...tensor.fields import alias, expr_of, is_strided
+from ...tensor.c_fields import alias, expr_of, is_strided
 from ...tensor.host import fresh, from_host
-from ...tensor.operands import Operand
+from ...tensor.primitives import apply, pending_view, view
+from ...tensor.promotion import Operand
 from ...tensor.slicing import basic_leaf, is_integer_tensor
 from ...tensor.tensor import Tensor, make, required, strided
-from ...tensor.verbs import apply, pending_view, view
 from ...tensor.writes import to_spec, value_node, write, write_value
 from ..datatypes import cast
 from ..graph_cache import Recipe, again, recipe
@@ -240,8 +240,8 @@ def _index_rows(s: Selection, i: Expr, row_shape: Shape) -> Expr:
 # Specs of a tensor, its index and a value, and True for a number -> the recipes of the operands for
 # value and index, the op's attributes, True for a number, and True if the op checks its indices.
 # A miss takes 8 us.
-_PUT_CACHE: Recent[tuple[Spec, Spec, Spec, bool], tuple[Recipe, Recipe, Manner, bool, bool]]
-_PUT_CACHE = Recent(1024)
+_PUT_CACHE: LRUCache[tuple[Spec, Spec, Spec, bool], tuple[Recipe, Recipe, Manner, bool, bool]]
+_PUT_CACHE = LRUCache(1024)
 _put_young = _PUT_CACHE.young  # stays the same dict
 
 

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ... import layout as lay
-from ...arguments import DIMENSIONS, choice, flag, named, refused, shown
+from ...argument_checks import DIMENSIONS, choice, flag, named, refused, shown
 from ...dtypes import bool_, int64
 from ...errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from ...graph.expr import spec
 from ...ops import table as ops
 from ...tensor.host import values_of
-from ...tensor.operands import ARRAYS, Array, Operand, beside, brought
+from ...tensor.primitives import apply, slice_along
+from ...tensor.promotion import ARRAYS, Array, Operand, beside, brought
 from ...tensor.tensor import Tensor, make, strided
-from ...tensor.verbs import apply, slice_along
 from ...tensor.writes import array_of, to_spec, value_node, write_result, write_value
 from ..creation.constructors import ShapeLike, extents, zeros
 from ..datatypes import cast, meet

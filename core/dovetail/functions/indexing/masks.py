@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...arguments import named
+from ...argument_checks import named
 from ...device_class import Device
 from ...dtypes import bool_, int64
 from ...errors import ShapeError
 from ...graph.expr import Expr, leaf, node, spec
 from ...ops import table as ops
-from ...ops.kernels import BLOCK, COUNTS
-from ...tensor.fields import is_strided
+from ...ops.kernel_ops import BLOCK, COUNTS
+from ...tensor.c_fields import is_strided
 from ...tensor.host import evaluated, from_host, item, shown
+from ...tensor.primitives import apply, dispatch, pending_view, place_along
 from ...tensor.tensor import Tensor, make, required, strided
-from ...tensor.verbs import apply, dispatch, pending_view, place_along
 from ...tensor.writes import write_value
 
 __all__ = ["argwhere", "nonzero"]

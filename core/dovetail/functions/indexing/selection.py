@@ -8,17 +8,17 @@ from functools import partial
 import numpy as np
 
 from ... import layout as lay
-from ...arguments import choice as one_of
-from ...arguments import function as a_function
-from ...arguments import named, sequence
+from ...argument_checks import choice as one_of
+from ...argument_checks import function as a_function
+from ...argument_checks import named, sequence
 from ...dtypes import int64
-from ...engine import recording
+from ...engine import tracer_api
 from ...errors import ArgumentError, DTypeError, IndexOutOfRange, ShapeError
 from ...ops import table as ops
 from ...tensor.host import from_host, values_of
-from ...tensor.operands import ARRAYS, Array, Operand, beside, operands
+from ...tensor.primitives import apply
+from ...tensor.promotion import ARRAYS, Array, Operand, beside, operands
 from ...tensor.tensor import Tensor, required, strided
-from ...tensor.verbs import apply
 from ...tensor.writes import write_result
 from ..creation.constructors import zeros
 from ..creation.from_values import asarray
@@ -164,7 +164,7 @@ def _bring_into_range(op: str, positions: Tensor, n: int, mode: str) -> Tensor:
         return apply(ops.REMAINDER, (positions, n))
     if mode == "clip":
         return apply(ops.CLIP, (positions, 0, n - 1))
-    values = recording.look(partial(values_of, op), positions)
+    values = tracer_api.look(partial(values_of, op), positions)
     if values.size and not (values.min() >= 0 and values.max() < n):
         raise IndexOutOfRange(f"{op}: numbers {values.min()}..{values.max()} of {n} choices")
     return positions

@@ -16,14 +16,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ... import dtypes as D
-from ...arguments import flag, named, refused
-from ...arguments import path as file_name
-from ...arguments import shown as as_text
+from ...argument_checks import flag, named, refused
+from ...argument_checks import path as file_name
+from ...argument_checks import shown as as_text
 from ...device_class import Device, usable
 from ...dtypes import DType
 from ...errors import ArgumentError, ArgumentTypeError, DovetailError, DTypeError, SharingError
+from ...ir.formats import INFOS
 from ...layout import Shape, contiguous_strides
-from ...loops.formats import INFOS
 from ...tensor.host import from_host, host_array
 from ...tensor.tensor import Tensor, strided
 from ..creation.from_values import asarray
@@ -173,9 +173,14 @@ def _arrays_to_tensors(
 # --- safetensors ---------------------------------------------------------------------------------
 
 _DTYPE_OF_CODE = {
-    "BOOL": D.bool_, "F16": D.float16, "BF16": D.bfloat16, "F32": D.float32, "F64": D.float64,
-    "C64": D.complex64, **{f"{d.kind.upper()}{d.bits}": d for d in D.INTEGERS},
-}  # fmt: skip
+    "BOOL": D.bool_,
+    "F16": D.float16,
+    "BF16": D.bfloat16,
+    "F32": D.float32,
+    "F64": D.float64,
+    "C64": D.complex64,
+    **{f"{d.kind.upper()}{d.bits}": d for d in D.INTEGERS},
+}
 
 
 def _dtype_of_code(code: str) -> DType | None:

@@ -30,18 +30,18 @@ import numpy as np
 
 from ... import dtypes as D
 from ... import layout as lay
-from ...arguments import DIMENSIONS, flag, function, integer, integers, named
+from ...argument_checks import DIMENSIONS, flag, function, integer, integers, named
 from ...backend import limits
 from ...backend.faults import look
 from ...backend.streams import current_handle, wait
 from ...device_class import Device, default_device, opened
 from ...device_class import device as device_named
 from ...dtypes import DType
-from ...engine import recording
+from ...engine import tracer_api
 from ...errors import ArgumentError, DeviceError, DTypeError, ShapeError, SharingError
 from ...graph.expr import leaf, spec, storage_of
+from ...ir.formats import INFOS
 from ...layout import Shape, StridedView
-from ...loops.formats import INFOS
 from ...memory import foreign
 from ...memory.addresses import require_memory
 from ...memory.overlap import connect_foreign, register_visible
@@ -49,8 +49,8 @@ from ...memory.storage import storage_at
 from ...ops.table import COPY
 from ...plugins.registry import devices
 from ...tensor.host import evaluate, evaluated, export, is_writable
+from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, make, strided
-from ...tensor.verbs import apply
 from ..creation.constructors import extents
 from ..datatypes import DeviceLike, DTypeLike, Kind, get_default_dtype, isdtype, move
 
@@ -90,9 +90,14 @@ class _DType(Structure):
 
 class _View(Structure):  # DLTensor
     _fields_ = (
-        ("data", c_void_p), ("device", _Device), ("ndim", c_int32), ("dtype", _DType),
-        ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)), ("byte_offset", c_uint64),
-    )  # fmt: skip
+        ("data", c_void_p),
+        ("device", _Device),
+        ("ndim", c_int32),
+        ("dtype", _DType),
+        ("shape", POINTER(c_int64)),
+        ("strides", POINTER(c_int64)),
+        ("byte_offset", c_uint64),
+    )
 
 
 _Deleter = ctypes.CFUNCTYPE(None, c_void_p)
@@ -104,9 +109,13 @@ class _Managed(Structure):  # DLManagedTensor
 
 class _Versioned(Structure):  # DLManagedTensorVersioned
     _fields_ = (
-        ("major", c_uint32), ("minor", c_uint32), ("context", c_void_p), ("deleter", c_void_p),
-        ("flags", c_uint64), ("view", _View),
-    )  # fmt: skip
+        ("major", c_uint32),
+        ("minor", c_uint32),
+        ("context", c_void_p),
+        ("deleter", c_void_p),
+        ("flags", c_uint64),
+        ("view", _View),
+    )
 
 
 _STRUCTS: dict[bytes, type[_Managed] | type[_Versioned]] = {
@@ -526,7 +535,7 @@ def _on_host(x: Tensor, wanted: tuple[int, ...], copy: bool | None) -> Tensor:
 
 
 def _export_struct(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
-    recording.refuse_read("__dlpack__() asks for a tensor's memory", x)
+    tracer_api.refuse_read("__dlpack__() asks for a tensor's memory", x)
     e = evaluated(strided("__dlpack__", x))
     storage = storage_of(e)
     if not is_writable(e):
@@ -548,9 +557,13 @@ def _export_struct(x: Tensor, name: bytes, flags: int) -> _Managed | _Versioned:
     shape, strides = (c_int64 * n)(*x.shape), (c_int64 * n)(*e.strides)
     managed.view = _View(
         (int(storage.ptr.handle) + at if address is None else address) if x.size else None,
-        _Device(*dlpack_device(x)), x.ndim, _DType(_code(x.dtype), x.dtype.bits, 1), shape,
-        strides, 0,
-    )  # fmt: skip
+        _Device(*dlpack_device(x)),
+        x.ndim,
+        _DType(_code(x.dtype), x.dtype.bits, 1),
+        shape,
+        strides,
+        0,
+    )
     managed.deleter = ctypes.cast(_release_callback, c_void_p)
     if isinstance(managed, _Versioned):
         (managed.major, managed.minor), managed.flags = VERSION, flags

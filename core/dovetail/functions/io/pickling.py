@@ -27,8 +27,8 @@ from ...graph.expr import Expr, leaf, spec, storage_of
 from ...layout import Shape, StridedView
 from ...ops import table as ops
 from ...tensor.host import evaluated, from_host, host_array, is_ours
+from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, make
-from ...tensor.verbs import apply
 from ..shape.manipulation import as_strided
 from .interop import share
 

@@ -16,7 +16,7 @@ from ...backend.interface import Backend
 from ...backend.streams import current_handle
 from ...device_class import Device, opened, opened_devices
 from ...device_class import device as device_named
-from ...engine import recording
+from ...engine import tracer_api
 from ...errors import DeviceError
 from ...graph.expr import Expr, leaf, spec, storage_of
 from ...locks import Lock
@@ -25,8 +25,8 @@ from ...memory.storage import storage_at
 from ...ops.table import COPY
 from ...plugins.registry import devices
 from ...tensor.host import evaluated, fresh
+from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, make, strided
-from ...tensor.verbs import apply
 
 __all__ = ["pin_memory"]
 
@@ -219,7 +219,7 @@ def _on_host(device: Device) -> bool:
 
 def _contiguous_expr(x: Tensor) -> Expr:
     """Return the tensor's expression in contiguous memory."""
-    recording.refuse_read("a tensor moves between devices", x)
+    tracer_api.refuse_read("a tensor moves between devices", x)
     return evaluated(x if x.is_contiguous() else apply(COPY, (x,)))
 
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ... import layout as lay
-from ...arguments import choice, function, integer, integers, named
+from ...argument_checks import choice, function, integer, integers, named
 from ...dtypes import complex64, complex128, float64, int64, uint8
 from ...errors import DTypeError, ShapeError
 from ...tensor.host import shown
-from ...tensor.operands import Array, Operand, brought
+from ...tensor.promotion import Array, Operand, brought
 from ...tensor.tensor import Tensor
 from ..creation.constructors import arange, zeros, zeros_like
 from ..creation.from_values import asarray

@@ -19,9 +19,9 @@ from typing import TypeAlias
 import numpy as np
 
 from ... import layout as lay
-from ...arguments import exclusive, integers
+from ...argument_checks import exclusive, integers
 from ...errors import DTypeError
-from ...tensor.operands import (
+from ...tensor.promotion import (
     ARRAYS,
     PYTHON_NUMBERS,
     Array,
@@ -83,8 +83,10 @@ _OTHER_NAME = {
 }  # fmt: skip
 _SCIPY_UFUNCS = {
     **_adapt_each("erf erfc erfinv gamma i0 i1 logit ndtr ndtri xlogy beta zeta", op_functions),
-    "expit": op_functions.sigmoid, "gammaln": op_functions.lgamma, "psi": op_functions.digamma,
-}  # fmt: skip
+    "expit": op_functions.sigmoid,
+    "gammaln": op_functions.lgamma,
+    "psi": op_functions.digamma,
+}
 
 
 def _divmod(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
@@ -100,12 +102,17 @@ UFUNCS: dict[object, Function] = {
     np.conjugate: op_functions.conj,
 }
 _REDUCTIONS: dict[object, Maker] = {
-    np.add: statistics.sum, np.multiply: statistics.prod, np.maximum: statistics.max,
-    np.minimum: statistics.min, np.logical_and: statistics.all, np.logical_or: statistics.any,
-}  # fmt: skip
+    np.add: statistics.sum,
+    np.multiply: statistics.prod,
+    np.maximum: statistics.max,
+    np.minimum: statistics.min,
+    np.logical_and: statistics.all,
+    np.logical_or: statistics.any,
+}
 _ACCUMULATIONS: dict[object, Maker] = {
-    np.add: cumulative.cumulative_sum, np.multiply: cumulative.cumulative_prod,
-}  # fmt: skip
+    np.add: cumulative.cumulative_sum,
+    np.multiply: cumulative.cumulative_prod,
+}
 
 
 def array_ufunc(

@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ...errors import DTypeError, NotYetAttribute
-from ...tensor.operands import beside
+from ...tensor.promotion import beside
 from ...tensor.tensor import Tensor
 from ...tensor.writes import write_out
 
@@ -45,10 +45,14 @@ NAMES = {  # NumPy's module -> its functions that dovetail's module of that name
 UFUNC_KEYWORDS = {
     name: Parameter(name, Parameter.KEYWORD_ONLY, default=default)
     for name, default in {
-        "dtype": None, "casting": "same_kind", "order": "K", "subok": True, "where": True,
+        "dtype": None,
+        "casting": "same_kind",
+        "order": "K",
+        "subok": True,
+        "where": True,
         "signature": None,
     }.items()
-}  # fmt: skip
+}
 RENAMED_KEYWORDS = {"ddof": "correction"}
 IGNORED_KEYWORDS = {
     "overwrite_input",

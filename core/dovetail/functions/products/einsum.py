@@ -8,11 +8,11 @@ from functools import lru_cache
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from ...arguments import integer, integers, named, refused, shown
+from ...argument_checks import integer, integers, named, refused, shown
 from ...errors import ArgumentError, ArgumentTypeError, DTypeError, ShapeError
-from ...tensor.operands import PYTHON_NUMBERS, Operand, brought
+from ...tensor.primitives import view
+from ...tensor.promotion import PYTHON_NUMBERS, Operand, brought
 from ...tensor.tensor import Tensor
-from ...tensor.verbs import view
 from ...tensor.writes import write_out
 from ..creation.constructors import full
 from ..datatypes import cast, result_type

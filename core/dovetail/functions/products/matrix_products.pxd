@@ -2,9 +2,9 @@
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node
-from dovetail.tensor.fields cimport expr_of
+from dovetail.tensor.c_fields cimport expr_of
 from dovetail.tensor.tensor cimport make
-from dovetail.tensor.verbs cimport apply, reduce, seen_as, view
+from dovetail.tensor.primitives cimport apply, reduce, seen_as, view
 
 
 @cython.locals(e1=Expr, e2=Expr, products=Expr, left=Expr, right=Expr)

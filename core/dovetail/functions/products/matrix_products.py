@@ -14,21 +14,19 @@ from typing import NamedTuple
 
 from ... import layout as lay
 from ... import settings
-from ...arguments import integer, integers, named, shown
+from ...argument_checks import integer, integers, named, shown
 from ...compat.keywords import UNGIVEN, rebind_keywords
 from ...dtypes import INTEGERS, DType, complex64, complex128, float32, float64
-from ...engine import recording
+from ...engine import tracer_api
 from ...errors import ArgumentError, DeviceError, ShapeError
 from ...graph.expr import Attrs, Expr, Spec, node, spec
 from ...layout import Move, Shape
+from ...lru_cache import LRUCache
 from ...ops import table as ops
 from ...ops.table import COPY, GENERATED, MATMUL, MULTIPLY, SUM
-from ...recent import Recent
 from ...settings import current, flags
-from ...tensor.fields import expr_of
-from ...tensor.operands import Array, brought, decides
-from ...tensor.tensor import Tensor, make, required, strided
-from ...tensor.verbs import (
+from ...tensor.c_fields import expr_of
+from ...tensor.primitives import (
     apply,
     dispatch,
     is_viewable,
@@ -38,6 +36,8 @@ from ...tensor.verbs import (
     view,
     viewed,
 )
+from ...tensor.promotion import Array, brought, decides
+from ...tensor.tensor import Tensor, make, required, strided
 from ...tensor.writes import write_out
 from ..shape import manipulation
 from ..variants import cache_graph
@@ -108,7 +108,7 @@ class _SumPlan(NamedTuple):
 
 
 # Specs of two matrices or vectors of one dtype, and GENERATED or None -> the plan of the product.
-_products: Recent[tuple[Spec, Spec, str | None], _MatmulPlan | _SumPlan] = Recent(4096)
+_products: LRUCache[tuple[Spec, Spec, str | None], _MatmulPlan | _SumPlan] = LRUCache(4096)
 
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
@@ -162,7 +162,7 @@ def _is_faster_as_sum(a: Spec, b: Spec) -> bool:
 
 def _is_batched_matvec(a: Expr, b: Expr) -> bool:
     """Return True if a vector-matrix product is batched by `vmap`, and so a product of matrices."""
-    return len(a.spec.shape) + len(b.spec.shape) == 3 and recording.is_batched(a, b)
+    return len(a.spec.shape) + len(b.spec.shape) == 3 and tracer_api.is_batched(a, b)
 
 
 def _sum_of_products(x1: Tensor, x2: Tensor) -> Tensor:

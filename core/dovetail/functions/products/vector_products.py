@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import layout as lay
-from ...arguments import integer, named
+from ...argument_checks import integer, named
 from ...errors import ShapeError
 from ...ops import table as ops
-from ...tensor.fields import is_strided
-from ...tensor.operands import Array, Operand, brought, operands
+from ...tensor.c_fields import is_strided
+from ...tensor.primitives import apply, dispatch, slice_along, view
+from ...tensor.promotion import Array, Operand, brought, operands
 from ...tensor.tensor import Tensor, strided
-from ...tensor.verbs import apply, dispatch, slice_along, view
 from ...tensor.writes import write_out
 from ..shape.copies import stack
 from ..shape.manipulation import ravel

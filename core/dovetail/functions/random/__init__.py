@@ -8,7 +8,7 @@ consumers.
 
 from typing import TYPE_CHECKING
 
-from ...late import late
+from ...lazy_import import late
 from .generator import (
     LATE,
     Generator,

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...arguments import integer, shown
+from ...argument_checks import integer, shown
 from ...dtypes import float64, int64
-from ...engine import recording
+from ...engine import tracer_api
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ...ops import table as ops
 from ...tensor.host import evaluate, values_of
-from ...tensor.operands import ARRAYS, Array
+from ...tensor.primitives import apply, place_along
+from ...tensor.promotion import ARRAYS, Array
 from ...tensor.tensor import Tensor
-from ...tensor.verbs import apply, place_along
 from ..creation.constructors import arange, extents, full, zeros
 from ..datatypes import DeviceLike, DTypeLike, cast, real_dtype
 from ..elementwise.op_functions import exp, floor, lgamma, log, log1p, sqrt
@@ -273,7 +273,7 @@ def multinomial(
     if not rows:
         return zeros((*sizes, count), dtype=d, device=on)
     weights = reshape(cast(kinds, float64), (-1,))
-    if recording.current() is None:
+    if tracer_api.current() is None:
         _require_weights(values_of("multinomial", weights).reshape(-1, count))
     counts = full((rows,), total, dtype=float64, device=on)
     evaluate(counts)

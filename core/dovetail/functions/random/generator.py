@@ -12,19 +12,19 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from inspect import unwrap
 
-from ...arguments import dimensions, instance, integer, named, real, refused, sequence, shown
-from ...arguments import integers as ints
+from ...argument_checks import dimensions, instance, integer, named, real, refused, sequence, shown
+from ...argument_checks import integers as ints
 from ...compat import hints
 from ...device_class import usable
 from ...dtypes import FORMATS, DType, float32, float64, int64, uint32, uint64
-from ...engine import recording
+from ...engine import tracer_api
 from ...errors import ArgumentError, DTypeError
 from ...graph.expr import node, spec
 from ...layout import Shape
 from ...locks import Lock
 from ...ops import table as ops
+from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, make
-from ...tensor.verbs import apply
 from ..creation.constructors import extents, of_parts
 from ..datatypes import DeviceLike, DTypeLike, any_dtype, get_default_dtype, real_dtype
 from ..indexing.index_reads import take
@@ -311,7 +311,7 @@ class Generator:
         wanted: DeviceLike,
     ) -> Tensor:
         result_spec = spec(shape, d, usable(wanted), op.name)  # raises before anything is drawn
-        recorder = recording.current()
+        recorder = tracer_api.current()
         if recorder is None:
             args = (*self._reserve(result_spec.size), *scalars)
         else:
@@ -361,7 +361,7 @@ def _step(x: float, d: DType) -> float:
 
 def _run_effect(action: Callable[[], object]) -> None:
     """Change a generator now, and in each replay of the function that is being traced."""
-    recorder = recording.current()
+    recorder = tracer_api.current()
     if recorder is None:
         action()
     else:

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from ... import layout as lay
-from ...arguments import flag, integer, named, real
+from ...argument_checks import flag, integer, named, real
 from ...dtypes import FORMATS, DType, bool_, float32, float64
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ...ops import table as ops
 from ...tensor.host import evaluate, values_of
-from ...tensor.operands import ARRAYS, Array
+from ...tensor.primitives import apply
+from ...tensor.promotion import ARRAYS, Array
 from ...tensor.tensor import Tensor, strided
-from ...tensor.verbs import apply
 from ...tensor.writes import write_result
 from ..creation.constructors import extents
 from ..creation.from_values import asarray

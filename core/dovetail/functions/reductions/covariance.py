@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import layout as lay
-from ...arguments import flag, named, real
+from ...argument_checks import flag, named, real
 from ...dtypes import DType, float32
 from ...errors import ArgumentError, ShapeError
 from ...ops import table as ops
-from ...tensor.operands import Array, beside
+from ...tensor.primitives import apply, view
+from ...tensor.promotion import Array, beside
 from ...tensor.tensor import Tensor, required, strided
-from ...tensor.verbs import apply, view
 from ..datatypes import cast, result_type, working_float
 from ..products.matrix_products import conjugate, matmul
 from ..shape.copies import concat

@@ -8,14 +8,14 @@ from __future__ import annotations
 import numpy as np
 
 from ... import layout as lay
-from ...arguments import flag, integer
+from ...argument_checks import flag, integer
 from ...dtypes import bool_
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ...graph.expr import node, spec
 from ...ops import table as ops
-from ...tensor.operands import Array, Operand, brought
+from ...tensor.primitives import apply, slice_along
+from ...tensor.promotion import Array, Operand, brought
 from ...tensor.tensor import Tensor, make, required, strided
-from ...tensor.verbs import apply, slice_along
 from ..creation.constructors import full
 from ..datatypes import DTypeLike, any_dtype, result_type
 from ..shape.copies import concat

@@ -7,17 +7,17 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from ...arguments import flag, integer, named, real, refused, sequence, shown
+from ...argument_checks import flag, integer, named, real, refused, sequence, shown
 from ...dtypes import DType, float32, float64, int32, int64, uint8
-from ...engine import recording
+from ...engine import tracer_api
 from ...errors import ArgumentError, DTypeError, ShapeError
 from ...graph.expr import node, spec
 from ...ops import table as ops
-from ...ops.counting import CLIPPED
+from ...ops.histogram import CLIPPED
 from ...tensor.host import evaluate, values_of
-from ...tensor.operands import ARRAYS, Array, beside
+from ...tensor.primitives import apply, view
+from ...tensor.promotion import ARRAYS, Array, beside
 from ...tensor.tensor import Tensor, make, required, strided
-from ...tensor.verbs import apply, view
 from ..creation.constructors import linspace, zeros
 from ..datatypes import cast, finfo, result_type
 from ..indexing.index_reads import fetch, keep_digits, promote_for_comparison, searchsorted
@@ -82,12 +82,12 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
     w = None if weights is None else _as_tensor("bincount", weights, x)
     if w is not None and w.shape != x.shape:
         raise ShapeError(f"bincount: weights of shape {w.shape} for x of shape {x.shape}")
-    one = w is None and x.size and not recording.is_batched(x._expr)
+    one = w is None and x.size and not tracer_api.is_batched(x._expr)
     if one and (counts := _count_by_guess(x, length_min)) is not None:
         return counts
     bins = length_min
     if x.size:
-        low, high = recording.look(_extremes, x)
+        low, high = tracer_api.look(_extremes, x)
         if low < 0:
             raise ArgumentError(f"bincount: x has the negative element {low}")
         bins = max(high + 1, length_min)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ... import layout as lay
-from ...arguments import real
+from ...argument_checks import real
 from ...dtypes import float32, int64
 from ...errors import AxisError
 from ...ops import table as ops
+from ...tensor.primitives import apply
 from ...tensor.tensor import Tensor, required, strided
-from ...tensor.verbs import apply
 from ..datatypes import DTypeLike, cast, working_float
 from ..shape.manipulation import ravel
 from ..variants import into

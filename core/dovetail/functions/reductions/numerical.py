@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from ... import layout as lay
-from ...arguments import choice, exclusive, flag, integer, named, real
+from ...argument_checks import choice, exclusive, flag, integer, named, real
 from ...dtypes import DType, float32, int64, uint64
 from ...errors import ArgumentError, ShapeError
 from ...ops import table as ops
-from ...tensor.operands import Array, Operand, beside, brought
+from ...tensor.primitives import apply, slice_along, view
+from ...tensor.promotion import Array, Operand, beside, brought
 from ...tensor.tensor import Tensor, required, strided
-from ...tensor.verbs import apply, slice_along, view
 from ..creation.constructors import ones, zeros
 from ..datatypes import cast, result_type, working_float
 from ..elementwise.lerp import lerp

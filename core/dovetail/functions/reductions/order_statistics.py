@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from ... import layout as lay
-from ...arguments import choice, flag, refused
+from ...argument_checks import choice, flag, refused
 from ...dtypes import DType, float32, float64, int64, spare_bits
 from ...errors import ArgumentError, ShapeError
 from ...graph.expr import node, spec
 from ...layout import Shape
 from ...ops import table as ops
-from ...ops.counting import Bits
+from ...ops.histogram import Bits
 from ...ops.sort import key_dtype
 from ...tensor.host import from_host, values_of
-from ...tensor.operands import ARRAYS, Operand
+from ...tensor.primitives import apply, view
+from ...tensor.promotion import ARRAYS, Operand
 from ...tensor.tensor import Tensor, make, strided
-from ...tensor.verbs import apply, view
 from ..datatypes import cast, working_float
 from ..elementwise import op_functions
 from ..elementwise.lerp import lerp
@@ -51,9 +51,12 @@ Numbers = Any  # NumPy values for rows of one length, tensors for rows with diff
 
 # Alpha and beta. Source: Hyndman and Fan, "Sample quantiles in statistical packages", 1996.
 _ALPHA_BETA = {
-    "interpolated_inverted_cdf": (0.0, 1.0), "hazen": (0.5, 0.5), "weibull": (0.0, 0.0),
-    "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8),
-}  # fmt: skip
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
 _PICKING_METHODS = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 _METHODS = ("linear", "averaged_inverted_cdf", "midpoint", *_PICKING_METHODS, *_ALPHA_BETA)
 

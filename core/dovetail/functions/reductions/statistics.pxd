@@ -2,7 +2,7 @@
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node
-from dovetail.tensor.fields cimport expr_of
+from dovetail.tensor.c_fields cimport expr_of
 from dovetail.tensor.tensor cimport make
 
 

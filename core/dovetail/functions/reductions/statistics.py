@@ -9,18 +9,18 @@ import math
 from collections.abc import Sequence
 
 from ... import layout as lay
-from ...arguments import flag, real
+from ...argument_checks import flag, real
 from ...compat.keywords import UNGIVEN, rebind_keywords
 from ...dtypes import DType, float32
 from ...errors import ArgumentTypeError, DTypeError, ShapeError
 from ...graph.expr import Spec, node
 from ...layout import Shape
+from ...lru_cache import LRUCache
 from ...ops import table as ops
 from ...ops.table import Op
-from ...recent import Recent
-from ...tensor.fields import expr_of, is_strided
+from ...tensor.c_fields import expr_of, is_strided
+from ...tensor.primitives import apply, dispatch, reduce, view
 from ...tensor.tensor import Tensor, make, required, strided, untaped
-from ...tensor.verbs import apply, dispatch, reduce, view
 from ...tensor.writes import write_out
 from ..datatypes import DTypeLike, any_dtype, cast, working_float
 from ..variants import cache_graph
@@ -45,7 +45,7 @@ Axis = int | Sequence[int] | None
 
 
 # (op, operand spec, axis, keepdims, dtype) -> the spec and the attributes of the result's node.
-_reductions: Recent[tuple[object, ...], tuple[Spec, tuple[Shape, DType | None]]] = Recent(4096)
+_reductions: LRUCache[tuple[object, ...], tuple[Spec, tuple[Shape, DType | None]]] = LRUCache(4096)
 _young = _reductions.young  # stays the same dict
 _NEEDS_ELEMENTS = frozenset((ops.MAX, ops.MIN, ops.ARGMAX, ops.ARGMIN))  # undefined for no elements
 

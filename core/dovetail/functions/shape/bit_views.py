@@ -10,8 +10,8 @@ from ...errors import DTypeError, GradientError, ShapeError
 from ...graph.expr import leaf, spec, storage_of
 from ...layout import Shape
 from ...tensor.host import evaluated
+from ...tensor.primitives import is_viewable, view
 from ...tensor.tensor import Tensor, make, strided
-from ...tensor.verbs import is_viewable, view
 from ..datatypes import DTypeLike
 from .manipulation import Sizes, parse_ints
 

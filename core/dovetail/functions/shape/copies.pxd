@@ -2,7 +2,7 @@
 cimport cython
 
 from dovetail.graph.expr cimport Expr, Spec, node
-from dovetail.tensor.fields cimport expr_of, is_strided
+from dovetail.tensor.c_fields cimport expr_of, is_strided
 from dovetail.tensor.tensor cimport make
 
 

@@ -8,22 +8,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from ... import layout as lay
-from ...arguments import dimensions, host_memory, integer, integers, sequence, shown
+from ...argument_checks import dimensions, host_memory, integer, integers, sequence, shown
 from ...compat.keywords import UNGIVEN, rebind_keywords
 from ...dtypes import int64
 from ...engine import evaluate as run
 from ...errors import ArgumentError, ArgumentTypeError, DeviceError, ShapeError
 from ...graph.expr import Expr, Spec, node, spec, tape_of
 from ...layout import Move, Shape
+from ...lru_cache import LRUCache
 from ...ops import table as ops
 from ...ops.dtype_rules import common
 from ...ops.table import CONCAT
-from ...recent import Recent
-from ...tensor.fields import expr_of, is_strided
+from ...tensor.c_fields import expr_of, is_strided
 from ...tensor.host import fresh, from_host, values_of
-from ...tensor.operands import Array, brought
+from ...tensor.primitives import apply, dispatch, is_viewable, pending_view, slice_along, view
+from ...tensor.promotion import Array, brought
 from ...tensor.tensor import Tensor, make, required, strided
-from ...tensor.verbs import apply, dispatch, is_viewable, pending_view, slice_along, view
 from ...tensor.writes import write_out
 from ..creation.constructors import extents
 from ..datatypes import cast
@@ -42,7 +42,7 @@ CONCAT_LAZY_ELEMENTS_MAX = 1 << 13
 
 
 # Key -> the moves to apply to the operands (None: none), the result's spec, and the axis.
-_joins: Recent[tuple[object, ...], tuple[Sequence[Move] | None, Spec, int]] = Recent(4096)
+_joins: LRUCache[tuple[object, ...], tuple[Sequence[Move] | None, Spec, int]] = LRUCache(4096)
 
 
 def copy(x: Tensor = UNGIVEN, /, **theirs: object) -> Tensor:

@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 
 from ... import layout as lay
-from ...arguments import integer, integers, named, sequence
+from ...argument_checks import integer, integers, named, sequence
 from ...errors import ArgumentError, ShapeError
-from ...tensor.operands import Array, brought
+from ...tensor.primitives import slice_along, view
+from ...tensor.promotion import Array, brought
 from ...tensor.tensor import Tensor, required
-from ...tensor.verbs import slice_along, view
 from ..variants import into
 from .copies import concat
 from .manipulation import expand_dims

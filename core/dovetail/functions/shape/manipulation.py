@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from ... import layout as lay
-from ...arguments import dimensions, flag, integer, integers, named, shown
+from ...argument_checks import dimensions, flag, integer, integers, named, shown
 from ...compat.keywords import UNGIVEN, rebind_keywords
 from ...errors import (
     ArgumentError,
@@ -21,11 +21,9 @@ from ...errors import (
 from ...graph.expr import leaf, spec, storage_of, tape_of
 from ...layout import Move, Shape, StridedView
 from ...ops import table as ops
-from ...tensor.fields import alias, expr_of
+from ...tensor.c_fields import alias, expr_of
 from ...tensor.host import evaluated
-from ...tensor.operands import Array, brought
-from ...tensor.tensor import Tensor, make, required, strided
-from ...tensor.verbs import (
+from ...tensor.primitives import (
     apply,
     dispatch,
     is_viewable,
@@ -35,6 +33,8 @@ from ...tensor.verbs import (
     view,
     viewed,
 )
+from ...tensor.promotion import Array, brought
+from ...tensor.tensor import Tensor, make, required, strided
 from ..creation.constructors import extents
 from ..graph_cache import CachedFunction
 

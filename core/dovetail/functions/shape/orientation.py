@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import layout as lay
-from ...arguments import dimensions, integer, integers, named
+from ...argument_checks import dimensions, integer, integers, named
 from ...dtypes import bool_, int64
 from ...errors import AxisError, ShapeError
 from ...ops import table as ops
+from ...tensor.primitives import apply, view
 from ...tensor.tensor import Tensor, required, strided
-from ...tensor.verbs import apply, view
 from ..creation.constructors import eye, generate, ones, tril, triu, zeros
 from ..datatypes import DeviceLike, DTypeLike
 from ..indexing.index_reads import take

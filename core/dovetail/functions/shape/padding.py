@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...arguments import choice, host_memory, integers, sequence
+from ...argument_checks import choice, host_memory, integers, sequence
 from ...dtypes import int64
 from ...errors import ArgumentError, ShapeError
 from ...tensor.host import from_host

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...arguments import integers, shown
+from ...argument_checks import integers, shown
 from ...dtypes import int64
 from ...errors import ArgumentError, ShapeError
 from ...ops import table as ops
+from ...tensor.primitives import apply, view
 from ...tensor.tensor import Tensor, strided
-from ...tensor.verbs import apply, view
 from ..creation.constructors import arange, extents, zeros
 from ..indexing.index_writes import index_add
 from ..variants import into

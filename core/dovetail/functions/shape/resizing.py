@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...arguments import named
-from ...engine import recording
+from ...argument_checks import named
+from ...engine import tracer_api
 from ...errors import GradientError, SharingError
 from ...graph.expr import Expr, leaf, spec, storage_of
 from ...memory.blocks import Block
 from ...memory.storage import Storage
-from ...tensor.fields import aliases_of, become
+from ...tensor.c_fields import aliases_of, become
 from ...tensor.host import evaluated
 from ...tensor.tensor import Tensor, make, strided
 from ..creation.constructors import empty, extents
@@ -38,7 +38,7 @@ def resize_(x: Tensor, /, *shape: int | Sequence[int]) -> Tensor:
     """
     requested = shape[0] if len(shape) == 1 else shape
     sizes = extents("resize_", requested)
-    recording.refuse_read("resize_() changes the memory of a tensor, which")
+    tracer_api.refuse_read("resize_() changes the memory of a tensor, which")
     if strided("resize_", x)._expr.tape is not None:
         raise GradientError(
             "resize_: a tensor that requires a gradient keeps its shape; see x.detach(), x.reshape"

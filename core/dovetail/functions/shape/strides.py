@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...arguments import choice, integer, integers
+from ...argument_checks import choice, integer, integers
 from ...errors import ShapeError
 from ...layout import Shape
 from ...tensor.tensor import Tensor, required, strided

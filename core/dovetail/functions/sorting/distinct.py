@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...arguments import flag, named
+from ...argument_checks import flag, named
 from ...dtypes import int64
 from ...ops import table as ops
 from ...tensor.host import evaluate
-from ...tensor.operands import operands
+from ...tensor.primitives import apply, slice_along
+from ...tensor.promotion import operands
 from ...tensor.tensor import Tensor, required
-from ...tensor.verbs import apply, slice_along
 from ..creation.constructors import zeros
 from ..datatypes import cast, result_type
 from ..indexing.index_reads import fetch, has_no_common_integer, searchsorted

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import layout as lay
-from ...arguments import integers, sequence, shown
+from ...argument_checks import integers, sequence, shown
 from ...errors import ArgumentError, ShapeError
-from ...tensor.operands import ARRAYS, Array, brought
+from ...tensor.promotion import ARRAYS, Array, brought
 from ...tensor.tensor import Tensor, strided
 from ..indexing.index_reads import fetch_along
 from ..shape.manipulation import ravel, unstack

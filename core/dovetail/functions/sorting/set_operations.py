@@ -5,12 +5,12 @@ The number of elements depends on data, so each function needs host reads of suc
 
 from __future__ import annotations
 
-from ...arguments import flag, named
+from ...argument_checks import flag, named
 from ...dtypes import bool_
 from ...ops import table as ops
-from ...tensor.operands import Array, brought
+from ...tensor.primitives import apply, slice_along
+from ...tensor.promotion import Array, brought
 from ...tensor.tensor import Tensor
-from ...tensor.verbs import apply, slice_along
 from ..creation.constructors import ones
 from ..indexing.index_reads import fetch
 from ..indexing.masks import nonzero

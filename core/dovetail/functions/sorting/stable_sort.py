@@ -12,19 +12,19 @@ from math import inf, isqrt, nan
 from typing import NamedTuple
 
 from ... import layout as lay
-from ...arguments import flag, integer, shown
+from ...argument_checks import flag, integer, shown
 from ...device_class import opened
 from ...dtypes import bool_, int64, spare_bits
-from ...engine import recording
+from ...engine import tracer_api
 from ...errors import ArgumentError, NotYetError, ShapeError
 from ...graph.expr import node, spec
 from ...ops import table as ops
 from ...ops.dtype_rules import common
 from ...ops.sort import HALF, Order, key_dtype
-from ...tensor.fields import is_strided
+from ...tensor.c_fields import is_strided
 from ...tensor.host import evaluate
+from ...tensor.primitives import apply, dispatch, slice_along, view
 from ...tensor.tensor import Tensor, make, required, strided
-from ...tensor.verbs import apply, dispatch, slice_along, view
 from ..creation.constructors import arange
 from ..indexing.index_reads import fetch_along
 from ..reductions.statistics import all as all_of
@@ -271,4 +271,4 @@ def _skips_range_read(op: ops.Op, x: Tensor, descending: bool) -> bool:
     """
     uses_vendor = op.vendor(_cached_order(descending, 0, 0), x.shape, x.dtype)
     routine = uses_vendor and (op.name, x.dtype) in opened(x.device).library_calls
-    return routine or recording.current() is not None
+    return routine or tracer_api.current() is not None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ... import layout as lay
-from ...arguments import flag, named
+from ...argument_checks import flag, named
 from ...dtypes import bool_, int64
 from ...errors import NotYetError
 from ...ops import table as ops
+from ...tensor.primitives import apply, place_along, slice_along
 from ...tensor.tensor import Tensor, strided
-from ...tensor.verbs import apply, place_along, slice_along
 from ..creation.constructors import ones, zeros
 from ..indexing.index_reads import fetch, take
 from ..indexing.index_writes import scatter_to

@@ -17,7 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from ...arguments import path as file_name
+from ...argument_checks import path as file_name
 from ...device_class import Device, device, opened
 from ..allocator import Allocator
 from ..units import UNITS, bytes_text

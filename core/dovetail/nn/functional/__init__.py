@@ -23,12 +23,11 @@ Parameters that have one meaning in all of them:
 
 from typing import TYPE_CHECKING
 
-from ..blame import explain_all
+from ..call_errors import explain_all
 from ..missing_names import refused
 from . import (
     activations,
     adaptive,
-    along_axis,
     attention,
     classes,
     convolution,
@@ -39,13 +38,13 @@ from . import (
     multi_head,
     normalization,
     pooling,
-    products,
     recurrent,
     resampling,
+    softmax_functions,
+    weight_products,
 )
 from .activations import *
 from .adaptive import *
-from .along_axis import *
 from .attention import *
 from .classes import *
 from .convolution import *
@@ -57,14 +56,15 @@ from .multi_head import *
 from .normalization import *
 from .pooling import *
 from .precision import widen_functions
-from .products import *
 from .recurrent import *
 from .resampling import *
+from .softmax_functions import *
+from .weight_products import *
 
 __all__: list[str] = []
 __all__ += activations.__all__
 __all__ += adaptive.__all__
-__all__ += along_axis.__all__
+__all__ += softmax_functions.__all__
 __all__ += attention.__all__
 __all__ += classes.__all__
 __all__ += convolution.__all__
@@ -75,14 +75,14 @@ __all__ += losses.__all__
 __all__ += multi_head.__all__
 __all__ += normalization.__all__
 __all__ += pooling.__all__
-__all__ += products.__all__
+__all__ += weight_products.__all__
 __all__ += recurrent.__all__
 __all__ += resampling.__all__
 
 for _module in (
     activations,
     adaptive,
-    along_axis,
+    softmax_functions,
     attention,
     classes,
     convolution,
@@ -93,7 +93,7 @@ for _module in (
     multi_head,
     normalization,
     pooling,
-    products,
+    weight_products,
     recurrent,
     resampling,
 ):

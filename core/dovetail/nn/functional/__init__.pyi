@@ -29,14 +29,6 @@ from .adaptive import adaptive_avg_pool3d as adaptive_avg_pool3d
 from .adaptive import adaptive_max_pool1d as adaptive_max_pool1d
 from .adaptive import adaptive_max_pool2d as adaptive_max_pool2d
 from .adaptive import adaptive_max_pool3d as adaptive_max_pool3d
-from .along_axis import cosine_similarity as cosine_similarity
-from .along_axis import glu as glu
-from .along_axis import gumbel_softmax as gumbel_softmax
-from .along_axis import log_softmax as log_softmax
-from .along_axis import normalize as normalize
-from .along_axis import pairwise_distance as pairwise_distance
-from .along_axis import softmax as softmax
-from .along_axis import softmin as softmin
 from .attention import scaled_dot_product_attention as scaled_dot_product_attention
 from .classes import cross_entropy as cross_entropy
 from .classes import multi_margin_loss as multi_margin_loss
@@ -92,8 +84,6 @@ from .pooling import max_pool3d as max_pool3d
 from .pooling import max_unpool1d as max_unpool1d
 from .pooling import max_unpool2d as max_unpool2d
 from .pooling import max_unpool3d as max_unpool3d
-from .products import bilinear as bilinear
-from .products import linear as linear
 from .recurrent import gru_cell as gru_cell
 from .recurrent import lstm_cell as lstm_cell
 from .recurrent import rnn_relu_cell as rnn_relu_cell
@@ -108,3 +98,13 @@ from .resampling import pixel_shuffle as pixel_shuffle
 from .resampling import pixel_unshuffle as pixel_unshuffle
 from .resampling import unfold as unfold
 from .resampling import upsample as upsample
+from .softmax_functions import cosine_similarity as cosine_similarity
+from .softmax_functions import glu as glu
+from .softmax_functions import gumbel_softmax as gumbel_softmax
+from .softmax_functions import log_softmax as log_softmax
+from .softmax_functions import normalize as normalize
+from .softmax_functions import pairwise_distance as pairwise_distance
+from .softmax_functions import softmax as softmax
+from .softmax_functions import softmin as softmin
+from .weight_products import bilinear as bilinear
+from .weight_products import linear as linear

@@ -15,10 +15,30 @@ import dovetail as dt
 from .precision import floats, narrow, one_dtype, tensors, wide
 
 __all__ = [
-    "celu", "elu", "gelu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
-    "logsigmoid", "mish", "prelu", "relu", "relu6", "rrelu", "selu", "sigmoid", "silu", "softplus",
-    "softshrink", "softsign", "tanh", "tanhshrink", "threshold",
-]  # fmt: skip
+    "celu",
+    "elu",
+    "gelu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "leaky_relu",
+    "logsigmoid",
+    "mish",
+    "prelu",
+    "relu",
+    "relu6",
+    "rrelu",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+]
 
 Tensor: TypeAlias = dt.Tensor
 LARGE = 20.0  # for larger x, exp(x) + 1 rounds to exp(x), and its square in double precision

@@ -14,9 +14,13 @@ from .sizes import sizes, with_batch, without_batch
 from .windows import Windows, max_over_taps, require_numbers, window_max
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-    "adaptive_max_pool2d", "adaptive_max_pool3d",
-]  # fmt: skip
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+]
 
 Tensor: TypeAlias = dt.Tensor
 Output: TypeAlias = int | Sequence[int | None] | None

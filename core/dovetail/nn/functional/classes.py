@@ -13,9 +13,12 @@ from .precision import floats, narrow
 from .reductions import reduce_loss, reduction_of, same_shape
 
 __all__ = [
-    "cross_entropy", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
+    "cross_entropy",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "nll_loss",
-]  # fmt: skip
+]
 
 Tensor: TypeAlias = dt.Tensor
 

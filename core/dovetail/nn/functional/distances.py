@@ -7,14 +7,17 @@ from typing import TypeAlias
 
 import dovetail as dt
 
-from .along_axis import pairwise_distance
 from .precision import floats
 from .reductions import reduce_loss, reduction_of
+from .softmax_functions import pairwise_distance
 
 __all__ = [
-    "cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "triplet_margin_loss",
+    "cosine_embedding_loss",
+    "hinge_embedding_loss",
+    "margin_ranking_loss",
+    "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
-]  # fmt: skip
+]
 
 Tensor: TypeAlias = dt.Tensor
 EPSILON = 1e-12  # PyTorch's, in `cosine_embedding_loss`

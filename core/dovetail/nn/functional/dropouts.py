@@ -14,8 +14,13 @@ import dovetail as dt
 from .precision import floats, narrow, wide
 
 __all__ = [
-    "alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout",
-]  # fmt: skip
+    "alpha_dropout",
+    "dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "feature_alpha_dropout",
+]
 
 Tensor: TypeAlias = dt.Tensor
 SATURATED = -1.7580993408473766  # selu(-infinity)

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 import dovetail as dt
 from dovetail.extend import in_range, read_at
 
-from .along_axis import length
 from .precision import floats, narrow, tensors, wide
+from .softmax_functions import length
 
 __all__ = ["embedding", "embedding_bag", "one_hot"]
 

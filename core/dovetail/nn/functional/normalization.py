@@ -14,8 +14,13 @@ import dovetail as dt
 from .precision import floats, narrow, one_dtype_or_wide, wide
 
 __all__ = [
-    "batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm",
-]  # fmt: skip
+    "batch_norm",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "local_response_norm",
+    "rms_norm",
+]
 
 Tensor: TypeAlias = dt.Tensor
 Axes: TypeAlias = int | tuple[int, ...]

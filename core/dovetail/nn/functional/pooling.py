@@ -13,9 +13,19 @@ from .sizes import Sizes, sizes, with_batch, without_batch
 from .windows import Windows, WindowSum, require_numbers, window_max
 
 __all__ = [
-    "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
-    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
-]  # fmt: skip
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
+]
 
 Tensor: TypeAlias = dt.Tensor
 Found: TypeAlias = Tensor | tuple[Tensor, Tensor]

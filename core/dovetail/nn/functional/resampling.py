@@ -16,9 +16,17 @@ from .filters import FILTERS, apply_filter
 from .sizes import Sizes, sizes
 
 __all__ = [
-    "affine_grid", "channel_shuffle", "fold", "grid_sample", "interpolate", "pad",
-    "pixel_shuffle", "pixel_unshuffle", "unfold", "upsample",
-]  # fmt: skip
+    "affine_grid",
+    "channel_shuffle",
+    "fold",
+    "grid_sample",
+    "interpolate",
+    "pad",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "unfold",
+    "upsample",
+]
 
 Tensor: TypeAlias = dt.Tensor
 Array: TypeAlias = np.ndarray[Any, Any]

@@ -43,7 +43,7 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
-]  # fmt: skip
+]
 
 Tensor: TypeAlias = dt.Tensor
 

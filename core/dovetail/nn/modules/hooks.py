@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import dovetail as dt
 
-from ..blame import explain_error
+from ..call_errors import explain_error
 from ..constructor_errors import Explained
 
 __all__: list[str] = []

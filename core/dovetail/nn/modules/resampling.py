@@ -12,9 +12,15 @@ from ..functional.sizes import Sizes, counts, sizes
 from .module import Module
 
 __all__ = [
-    "ChannelShuffle", "Fold", "PixelShuffle", "PixelUnshuffle", "Unfold", "Upsample",
-    "UpsamplingBilinear2d", "UpsamplingNearest2d",
-]  # fmt: skip
+    "ChannelShuffle",
+    "Fold",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "Unfold",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
+]
 
 Tensor: TypeAlias = dt.Tensor
 Factor: TypeAlias = float | Sequence[float]

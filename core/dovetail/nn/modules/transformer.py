@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from dovetail.extend import DeviceLike, DTypeLike
 
 __all__ = [
-    "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
     "TransformerEncoderLayer",
-]  # fmt: skip
+]
 
 Tensor: TypeAlias = dt.Tensor
 Activation: TypeAlias = Callable[[Tensor], Tensor]

@@ -3,15 +3,15 @@
 from typing import TYPE_CHECKING
 
 from .. import clipping
-from ..blame import explain_all
+from ..call_errors import explain_all
 from ..clipping import *
 from ..missing_names import refused
-from . import rnn, whole
-from .whole import *
+from . import parameter_functions, rnn
+from .parameter_functions import *
 
 __all__: list[str] = ["rnn"]
 __all__ += clipping.__all__
-__all__ += whole.__all__
+__all__ += parameter_functions.__all__
 
 explain_all(globals(), __all__)
 

@@ -5,7 +5,7 @@ from ..clipping import clip_grad_norm_ as clip_grad_norm_
 from ..clipping import clip_grad_value_ as clip_grad_value_
 from ..clipping import clip_grads_with_norm_ as clip_grads_with_norm_
 from ..clipping import get_total_norm as get_total_norm
-from .whole import functional_call as functional_call
-from .whole import parameters_to_vector as parameters_to_vector
-from .whole import stack_module_state as stack_module_state
-from .whole import vector_to_parameters as vector_to_parameters
+from .parameter_functions import functional_call as functional_call
+from .parameter_functions import parameters_to_vector as parameters_to_vector
+from .parameter_functions import stack_module_state as stack_module_state
+from .parameter_functions import vector_to_parameters as vector_to_parameters

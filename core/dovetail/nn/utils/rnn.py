@@ -11,12 +11,17 @@ from typing import Any, NamedTuple, TypeAlias
 
 import dovetail as dt
 
-from ..blame import explain_all
+from ..call_errors import explain_all
 
 __all__ = [
-    "PackedSequence", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
-    "pad_sequence", "unpack_sequence", "unpad_sequence",
-]  # fmt: skip
+    "PackedSequence",
+    "pack_padded_sequence",
+    "pack_sequence",
+    "pad_packed_sequence",
+    "pad_sequence",
+    "unpack_sequence",
+    "unpad_sequence",
+]
 
 Tensor: TypeAlias = dt.Tensor
 Lengths: TypeAlias = "Sequence[int] | dt.Tensor"

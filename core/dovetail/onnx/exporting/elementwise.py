@@ -26,10 +26,15 @@ _ONE_OPERATOR = {
     "positive": "Identity", "copy": "Identity", "isinf": "IsInf",
 }  # fmt: skip
 _BOOL_VARIANTS = {
-    "add": ("Add", "Or"), "multiply": ("Mul", "And"), "bitwise_and": ("BitwiseAnd", "And"),
-    "bitwise_or": ("BitwiseOr", "Or"), "bitwise_xor": ("BitwiseXor", "Xor"),
-    "bitwise_invert": ("BitwiseNot", "Not"), "maximum": ("Max", "Or"), "minimum": ("Min", "And"),
-}  # fmt: skip
+    "add": ("Add", "Or"),
+    "multiply": ("Mul", "And"),
+    "bitwise_and": ("BitwiseAnd", "And"),
+    "bitwise_or": ("BitwiseOr", "Or"),
+    "bitwise_xor": ("BitwiseXor", "Xor"),
+    "bitwise_invert": ("BitwiseNot", "Not"),
+    "maximum": ("Max", "Or"),
+    "minimum": ("Min", "And"),
+}
 _FLOATS_ONLY = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import dovetail as dt
 
 from ...nn import functional
-from .products import round_and_clamp, subtract_zero_point
+from .matmul import round_and_clamp, subtract_zero_point
 from .shapes import pad
 from .table import Call, row
 

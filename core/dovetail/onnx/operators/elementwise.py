@@ -20,12 +20,21 @@ def _round(x: Tensor) -> Tensor:
 
 
 _BINARY: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    "Add": dt.add, "Sub": dt.subtract, "Mul": dt.multiply,
-    "And": dt.logical_and, "Or": dt.logical_or, "Xor": dt.logical_xor,
-    "BitwiseAnd": dt.bitwise_and, "BitwiseOr": dt.bitwise_or, "BitwiseXor": dt.bitwise_xor,
-    "Equal": dt.equal, "Less": dt.less, "Greater": dt.greater,
-    "LessOrEqual": dt.less_equal, "GreaterOrEqual": dt.greater_equal,
-}  # fmt: skip
+    "Add": dt.add,
+    "Sub": dt.subtract,
+    "Mul": dt.multiply,
+    "And": dt.logical_and,
+    "Or": dt.logical_or,
+    "Xor": dt.logical_xor,
+    "BitwiseAnd": dt.bitwise_and,
+    "BitwiseOr": dt.bitwise_or,
+    "BitwiseXor": dt.bitwise_xor,
+    "Equal": dt.equal,
+    "Less": dt.less,
+    "Greater": dt.greater,
+    "LessOrEqual": dt.less_equal,
+    "GreaterOrEqual": dt.greater_equal,
+}
 _UNARY: dict[str, Callable[[Tensor], Tensor]] = {
     "Abs": dt.abs, "Neg": dt.negative, "Not": dt.logical_not, "BitwiseNot": dt.bitwise_invert,
     "Ceil": dt.ceil, "Floor": dt.floor, "Round": _round, "Sqrt": dt.sqrt,

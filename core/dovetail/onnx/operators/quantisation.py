@@ -7,7 +7,7 @@ from typing import Any
 import dovetail as dt
 
 from ..library import dtype_of
-from .products import round_and_clamp
+from .matmul import round_and_clamp
 from .table import Call, row
 
 Tensor = dt.Tensor

@@ -17,8 +17,11 @@ class ItemStyle(CStyle):
     """
 
     reserved: ClassVar[frozenset[str]] = CStyle.reserved | {
-        "arguments", "items", "kernel", "work_item",
-    }  # fmt: skip
+        "arguments",
+        "items",
+        "kernel",
+        "work_item",
+    }
 
     def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
         return f"kernel {super().function(name, parameters, lanes)}"

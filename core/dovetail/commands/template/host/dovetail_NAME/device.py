@@ -55,8 +55,13 @@ class CBackend(Backend):
         return CProgram(kernel, STYLE.render(kernel), binary)
 
     def launch(
-        self, program: Any, buffers: Handles, ints: Sequence[int],
-        scalars: Sequence[float | int | bool], grid: Sequence[int], stream: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        program: Any,
+        buffers: Handles,
+        ints: Sequence[int],
+        scalars: Sequence[float | int | bool],
+        grid: Sequence[int],
+        stream: Any = None,
+    ) -> None:
         pointers = (h + offset for h, offset in zip(buffers[::2], buffers[1::2], strict=True))
         program.function(*pointers, *ints, *scalars)  # the grid's extents are among the ints

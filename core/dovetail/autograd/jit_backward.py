@@ -1,0 +1,100 @@
+"""Gradients through captured functions: one tape node for a whole call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..engine import tracer_api
+from ..errors import GradientError
+from ..settings import current
+from ..tensor.tensor import Tensor
+from . import tape
+from .engine import grad
+from .loop_gradients import run_loop
+from .tape import Kept, Leaf, Node, Sent, edge_to, keep, load_saved, rematerialise_saved
+
+
+class _Captured(Node):
+    """The tape node of a call of a captured function. `saved`: values that its backward reads."""
+
+    __slots__ = ("back", "saved")
+
+    back: tracer_api.Back
+    saved: list[Kept]
+
+    def backward(self, g: Tensor, result: Kept | None) -> list[Sent | None]:
+        if current().grad:
+            raise GradientError(
+                f"backward: {self.name} was captured, so that its gradients have no gradients; "
+                "take both inside of one captured function, or call the function (__wrapped__)"
+            )
+        saved = []
+        for k in self.saved:
+            t = load_saved(self, "a value", k)
+            assert isinstance(t, Tensor)
+            saved.append(t)
+        return [*self.back(g, saved)]
+
+    def release(self) -> Callable[[], None]:
+        saved = [rematerialise_saved(k) for k in self.saved]
+        self.released, self.saved = True, []
+
+        def restore() -> None:
+            self.released, self.saved = False, saved
+
+        return restore
+
+
+class LoopTapes:
+    """The tape services that captured loops use; implements `tracer_api.Tapes`."""
+
+    def order(self) -> int:
+        return next(tape.count_of_nodes)
+
+    def lead_straight(self, result: Tensor, given: Sequence[Tensor]) -> bool:
+        ends = {t._expr.tape for t in given}
+        reached: list[Node] = []
+        visited: set[Node] = set()
+        stack: list[Node] = [result._expr.tape]
+        while stack:
+            n = stack.pop()
+            if n in visited:
+                continue
+            visited.add(n)
+            if n in ends or type(n) is Leaf or n.hooks or n.retains or n.released:
+                return False
+            for e in n.edges:
+                if e is not None:
+                    (reached if e.node in ends else stack).append(e.node)
+        return len(reached) == len({*reached})
+
+    def gradients(
+        self, result: Tensor, given: Sequence[Tensor], g: Tensor
+    ) -> Sequence[Tensor | None]:
+        return grad([result], [*given], [g], retain_graph=True, allow_unused=True)
+
+    def attach(
+        self,
+        name: str,
+        result: Tensor,
+        given: Sequence[Tensor],
+        saved: Sequence[Tensor],
+        back: tracer_api.Back,
+    ) -> None:
+        node = _Captured(name, result._expr.spec, tuple([edge_to(t._expr) for t in given]))
+        node.back, node.saved = back, [keep(t._expr) for t in saved]
+        result._expr.tape = node
+
+    def run_loop(
+        self,
+        scan: tracer_api.Scan,
+        body: tracer_api.LoopBody,
+        again: tracer_api.LoopBody,
+        carry: Sequence[Tensor],
+        xs: Sequence[Tensor],
+        length: int,
+        reverse: bool,
+        closure: Sequence[Tensor],
+        watched: Callable[[], Sequence[Tensor]],
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        return run_loop(scan, body, again, carry, xs, length, reverse, closure, watched)

@@ -1,0 +1,57 @@
+"""Hooks for values that are saved for gradients: `dt.autograd.saved_tensors_hooks`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..argument_checks import function
+from ..graph.expr import Expr
+from ..settings import Switch
+from ..tensor.tensor import Tensor, make
+from .engine import detach
+from .tape import Packed
+
+
+class saved_tensors_hooks(Switch):
+    """A context that stores `pack(tensor)` in place of each tensor that ops save for gradients.
+
+    `pack`: takes a tensor and returns any object: an array on the host, a file name, a tensor of a
+    smaller dtype. `unpack`: takes that object and returns a tensor of the original shape, dtype and
+    device, when the gradient needs it. Neither is recorded. A value that several ops save is packed
+    for each of them.
+    Raises: ArgumentTypeError for what is no function; in `backward`, GradientError where `unpack`
+    gives something else.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
+    >>> with dt.autograd.saved_tensors_hooks(lambda t: t.numpy(), dt.asarray):
+    ...     y = (x * x).sum()
+    >>> with dt.device("reference"):
+    ...     dt.grad(y, x).tolist()
+    [2.0, 4.0]
+    """
+
+    def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
+        function("saved_tensors_hooks", pack, "pack")
+        function("saved_tensors_hooks", unpack, "unpack")
+        super().__init__(saving=_Hooks(pack, unpack))
+
+
+class _Hooks:
+    """A pair of hooks for saved values."""
+
+    def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
+        self._pack, self._unpack = pack, unpack
+
+    def pack_node(self, e: Expr) -> Packed:
+        """Return the packed form of a node."""
+        with _UNHOOKED:
+            return Packed(e, self._pack(detach(make(e))), self._unpack_unhooked)
+
+    def _unpack_unhooked(self, value: Any) -> Tensor:
+        with _UNHOOKED:
+            return self._unpack(value)
+
+
+_UNHOOKED = Switch(grad=False, saving=None)

@@ -1,0 +1,309 @@
+"""Acts that contain programs: loops and branches.
+
+The host may read the number of iterations, or the condition of a branch, from memory.
+
+A re-rolled loop uses only the memory of the outer program. The carry of other loops is in buffers
+of its own. A new value goes to the one of two buffers that does not contain the last value, so
+iterations copy nothing. If the body returns its input, perhaps written in place, there is one
+buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from ..backend.interface import QueuedLaunch, Replay
+from ..engine.traced_numbers import Env, Number
+from ..memory.pointer import StreamHandle
+from ..plugins.device_handle import Opened
+from .program import Act, At, Effect, Place, Program, find_nested, location
+from .replay import Scalars, Unrolled, handles, numbers
+
+UNROLLED_LAUNCHES_MAX = 1 << 16  # of a loop: 0.5 KB each; an iteration by Python costs 0.5 us
+
+
+class Part(NamedTuple):
+    """A program inside of another: where its memory is there, beyond what it carries."""
+
+    program: Program
+    outer: tuple[Place, ...]  # those of its inputs that are the outer program's
+    arena: Place | None
+
+    def written(self, first: int) -> Iterator[Place]:
+        """Yield the places of the outer program that it writes: its inputs from `first` on."""
+        for i in self.program.written:
+            if first <= i < self.program.inputs:
+                yield self.outer[i - first]
+
+    def is_pure(self, first: int) -> bool:
+        """Return True if it writes nothing of the outer program, and has no other effects."""
+        return not any(self.written(first)) and not _has_effects(self.program)
+
+    def at(self, at: At, inputs: Sequence[Place], results: Sequence[Place]) -> At:
+        """Return handles and offsets of its slots."""
+        arena = () if self.arena is None else (self.arena,)
+        return [
+            *handles((*inputs, *self.outer), at),
+            *self.program.constant_addresses(),
+            *handles((*results, *arena), at),
+        ]
+
+
+def _has_effects(program: Program) -> bool:
+    return any(
+        isinstance(act, Effect) or any(map(_has_effects, act.programs)) for act in program.acts
+    )
+
+
+class Carried(NamedTuple):
+    """A value that goes from iteration to iteration.
+
+    `other`: the second buffer, where there are two; `copy`: what copies one of them.
+    """
+
+    first: Place  # where the value is before the first iteration
+    buffer: Place  # where it is after the last one
+    other: Place | None
+    copy: Program
+
+    def after(self, odd: int) -> Place:
+        """Return where the value is `odd` iterations (modulo 2) before the last one has ended."""
+        return self.other if odd and self.other is not None else self.buffer
+
+    def move_to_buffer(self, at: At, source: Place, env: Env, stream: StreamHandle) -> None:
+        """Copy the value, unless it is there."""
+        if source != self.buffer:
+            self.copy.replay.run([*handles((source, self.buffer), at)], env, stream)
+
+
+class Scanned(NamedTuple):
+    """A buffer of rows, one for each iteration: the first row's place, and the bytes of a row."""
+
+    place: Place
+    step: int
+
+
+def read(opened: Opened, at: At, p: Place, nbytes: int, stream: StreamHandle) -> int:
+    """Wait for earlier work, and return a little-endian integer in memory."""
+    value = bytearray(nbytes)
+    opened.backend.copy_out(memoryview(value), *location(p, at), stream)
+    return int.from_bytes(value, "little", signed=nbytes > 1)
+
+
+class Form(Act):
+    """An act with programs in it, which count their own launches."""
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The programs in it, with their memory."""
+        return tuple(find_nested(tuple(vars(self).values()), Part))
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return tuple(p.program for p in self.parts)
+
+
+def _buffers(carried: Sequence[Carried]) -> list[Place]:
+    """Return the places of a loop's carry, which the loop writes."""
+    return [p for c in carried for p in (c.buffer, c.other) if p is not None]
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat(Form):
+    """A body, so many times: `fori_loop`, `scan`.
+
+    `bounds`: first and end of the index, or where they are read from, as int64.
+    """
+
+    body: Part
+    bounds: tuple[int | Place, int | Place]
+    variable: int | None
+    carried: tuple[Carried, ...]
+    inputs: tuple[Scanned, ...]
+    results: tuple[Scanned, ...]
+    reverse: bool
+
+    what = "repeat"
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        outside = self.body.written(len(self.carried) + len(self.inputs))
+        return (*_buffers(self.carried), *(x.place for x in self.results), *outside)
+
+    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+        low, high = (
+            read(opened, at, b, 8, stream) if isinstance(b, Place) else b for b in self.bounds
+        )
+        count, carried = max(high - low, 0), self.carried
+        if not count:
+            for c in carried:
+                c.move_to_buffer(at, c.first, env, stream)
+            return
+        replay, variable = self.body.program.replay.run, self.variable
+        rounds = [self._at(at, [c.first for c in carried], (count - 1) % 2)]
+        for odd in range(2 if count > 1 else 0):
+            rounds.append(self._at(at, [c.after(1 - odd) for c in carried], odd))
+        scanned = self._moving_offsets(at)
+        for k in range(count):
+            slots = rounds[0] if k == 0 else rounds[1 + (count - 1 - k) % 2]
+            if variable is not None:
+                env[variable] = low + k
+            for position, base, step in scanned:
+                slots[position] = base + (count - 1 - k if self.reverse else k) * step
+            replay(slots, env, stream)
+
+    def _at(self, at: At, carried: Sequence[Place], odd: int) -> At:
+        inputs = [*carried, *(x.place for x in self.inputs)]
+        results = [c.after(odd) for c in self.carried if c.other is not None]
+        return self.body.at(at, inputs, [*results, *(x.place for x in self.results)])
+
+    def _moving_offsets(self, at: At) -> list[tuple[int, int, int]]:
+        """Return the offsets in the body's memory that change per iteration: index, base, step."""
+        program = self.body.program
+        first = program.inputs + len(program.held) + sum(c.other is not None for c in self.carried)
+        slots = [len(self.carried) + k for k in range(len(self.inputs))]
+        slots += [first + k for k in range(len(self.results))]
+        return [
+            (2 * slot + 1, at[2 * x.place.slot + 1] + x.place.offset, x.step)
+            for slot, x in zip(slots, (*self.inputs, *self.results), strict=True)
+        ]
+
+
+class NumberTable(NamedTuple):
+    """A row of numbers for each iteration, for the variables from `variable` on."""
+
+    variable: int
+    rows: tuple[tuple[Number, ...], ...]
+
+    def replace(self, scalars: Scalars, k: int) -> Scalars:
+        """Return the scalars of a launch, with numbers of iteration `k` in place of variables."""
+        row = dict(enumerate(self.rows[k], self.variable))
+        return tuple([x if x[1] is None else row.get(x[1], x) for x in scalars])
+
+
+@dataclass(frozen=True, eq=False)
+class RerolledLoop(Act):
+    """A Python loop: a body, `count` times, in the memory of the program around it.
+
+    `inputs`: where each input of the body is in the first iteration, and by how many bytes it moves
+    from one to the next.
+    """
+
+    body: Program
+    count: int
+    inputs: tuple[Scanned, ...]
+    table: NumberTable | None
+
+    what = "repeat"
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        return (self.body,)
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        return tuple([self.inputs[slot].place for slot in sorted(self.body.written)])
+
+    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+        slots: At = [*handles(tuple([x.place for x in self.inputs]), at)]
+        moving = [(2 * i + 1, x.step) for i, x in enumerate(self.inputs) if x.step]
+        for k in range(self.count):
+            if self.table is not None:
+                first, row = self.table.variable, self.table.rows[k]
+                env[first : first + len(row)] = numbers(row, env)
+            self.body.replay.run(slots, env, stream)
+            for position, step in moving:
+                slots[position] += step
+
+    def prepare(self, opened: Opened) -> Unrolled | Replay:
+        """Return the launches of all iterations, or a replay if the body has other acts.
+
+        A launch that is equal in all iterations is one object, so a backend stores it once.
+        """
+        body = [act.prepare(opened) for act in self.body.acts]
+        launches = [x for x in body if isinstance(x, QueuedLaunch)]
+        if len(launches) < len(body) or self.count * len(body) > UNROLLED_LAUNCHES_MAX:
+            return partial(self.run, opened)
+
+        def in_iteration(q: QueuedLaunch, k: int) -> QueuedLaunch:
+            buffers = list[tuple[int, int]]()
+            for slot, offset in q.buffers:
+                (outer, begin), step = self.inputs[slot]
+                buffers.append((outer, begin + k * step + offset))
+            scalars = q.scalars if self.table is None else self.table.replace(q.scalars, k)
+            return QueuedLaunch(q.launch, tuple(buffers), scalars)
+
+        def is_same(q: QueuedLaunch) -> bool:
+            moves = any(self.inputs[slot].step for slot, _ in q.buffers)
+            return not moves and in_iteration(q, 0).scalars == q.scalars
+
+        pairs = [(q, in_iteration(q, 0) if is_same(q) else None) for q in launches]
+        every = [same or in_iteration(q, k) for k in range(self.count) for q, same in pairs]
+        return Unrolled(every, self.count * sum(act.calls for act in self.body.acts))
+
+
+@dataclass(frozen=True, eq=False)
+class While(Form):
+    """A body, as long as a condition holds: `while_loop`."""
+
+    condition: Part
+    truth: Place
+    body: Part
+    carried: tuple[Carried, ...]
+
+    what = "while"
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        n = len(self.carried)
+        outside = (*self.body.written(n), *self.condition.written(n))
+        return (*_buffers(self.carried), self.truth, *outside)
+
+    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+        ask, do = self.condition.program.replay.run, self.body.program.replay.run
+        places = [c.first for c in self.carried]
+        rounds: dict[tuple[Place, ...], tuple[At, At, list[Place]]] = {}
+        while True:
+            memory = rounds.get(tuple(places))
+            if memory is None:
+                memory = rounds[tuple(places)] = self._memory_of_iteration(at, places)
+            condition_at, body_at, after = memory
+            ask(condition_at, env, stream)
+            if not read(opened, at, self.truth, 1, stream):
+                break
+            do(body_at, env, stream)
+            places = after
+        for c, p in zip(self.carried, places, strict=True):
+            c.move_to_buffer(at, p, env, stream)
+
+    def _memory_of_iteration(self, at: At, places: list[Place]) -> tuple[At, At, list[Place]]:
+        """Return the memory of condition and body, and the carry's places after the iteration."""
+        after = [
+            c.buffer if c.other is None or p != c.buffer else c.other
+            for c, p in zip(self.carried, places, strict=True)
+        ]
+        results = [p for c, p in zip(self.carried, after, strict=True) if c.other is not None]
+        condition_at = self.condition.at(at, places, [self.truth])
+        return condition_at, self.body.at(at, places, results), after
+
+
+@dataclass(frozen=True, eq=False)
+class Branch(Form):
+    """One of two programs: `cond`."""
+
+    truth: Place
+    chosen: tuple[Part, Part]
+    results: tuple[Place, ...]
+
+    what = "branch"
+
+    @property
+    def written(self) -> tuple[Place, ...]:
+        return (*self.results, *(p for part in self.chosen for p in part.written(0)))
+
+    def run(self, opened: Opened, at: At, env: Env, stream: StreamHandle) -> None:
+        part = self.chosen[0 if read(opened, at, self.truth, 1, stream) else 1]
+        part.program.replay.run(part.at(at, (), self.results), env, stream)

@@ -1,0 +1,213 @@
+"""Divergences between distributions of one class.
+
+Source: Gil, "On Renyi divergence measures for continuous alphabet sources", 2011, for many of them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dovetail as dt
+
+from .categories import Categorical, OneHotCategorical
+from .composed import Independent
+from .discrete import Bernoulli, Binomial, Geometric, Poisson
+from .distribution import ExponentialFamily, Tensor, holds
+from .kl import kl_divergence, register_kl
+from .location_scale import Cauchy, Gumbel, Laplace, Uniform
+from .multivariate import MultivariateNormal, half_log_det, inverse_quadratic_form
+from .normals import HalfNormal, Normal
+from .parameters import EULER, sum_last, xlogy
+from .positive import Exponential, Gamma, Pareto
+from .simplex import Beta, Dirichlet
+from .transformed import TransformedDistribution
+
+__all__: list[str] = []
+
+
+@register_kl(Bernoulli, Bernoulli)
+def _bernoulli(p: Any, q: Any) -> Tensor:
+    yes, no = p.probs, p._failure_probability()
+    divergence: Tensor = p._logs(yes, no) - q._logs(yes, no)
+    return divergence
+
+
+@register_kl(Binomial, Binomial)
+def _binomial(p: Binomial, q: Binomial) -> Tensor:
+    if not holds([p.total_count >= q.total_count]):
+        raise dt.NotYetError(
+            "kl_divergence(Binomial, Binomial): a total_count of q is above that of p"
+        )
+    none = p.total_count == 0.0
+    each = dt.where(none, 0.0, _bernoulli(p, q))
+    return dt.where(p.total_count > q.total_count, math.inf, p.total_count * each)
+
+
+@register_kl(Geometric, Geometric)
+def _geometric(p: Geometric, q: Geometric) -> Tensor:
+    return -p.entropy() - q._logs(1.0, p.mean)
+
+
+@register_kl(Poisson, Poisson)
+def _poisson(p: Poisson, q: Poisson) -> Tensor:
+    none = (p.rate == 0.0) & (q.rate == 0.0)
+    ratio = p.rate / dt.where(none, 1.0, q.rate)
+    return xlogy(p.rate, ratio) - (p.rate - q.rate)
+
+
+@register_kl(Categorical, Categorical)
+def _categorical(p: Any, q: Any) -> Tensor:
+    a = p.probs
+    return dt.sum(p._weighted_logs(a) - q._weighted_logs(a), axis=-1)
+
+
+@register_kl(OneHotCategorical, OneHotCategorical)
+def _one_hot(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
+    return _categorical(p, q)
+
+
+@register_kl(Beta, Beta)
+def _beta(p: Beta, q: Beta) -> Tensor:
+    a, b, c, d = p.concentration1, p.concentration0, q.concentration1, q.concentration0
+    total, other = a + b, c + d
+    normal = (
+        dt.lgamma(c)
+        + dt.lgamma(d)
+        + dt.lgamma(total)
+        - dt.lgamma(a)
+        - dt.lgamma(b)
+        - dt.lgamma(other)
+    )
+    slopes = (a - c) * dt.digamma(a) + (b - d) * dt.digamma(b)
+    return normal + slopes + (other - total) * dt.digamma(total)
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
+    a, b = p.concentration, q.concentration
+    total = dt.sum(a, axis=-1)
+    slopes = dt.digamma(a) - dt.digamma(total)[..., None]
+    each = dt.lgamma(b) - dt.lgamma(a) + (a - b) * slopes
+    return dt.lgamma(total) - dt.lgamma(dt.sum(b, axis=-1)) + dt.sum(each, axis=-1)
+
+
+@register_kl(Exponential, Exponential)
+def _exponential(p: Exponential, q: Exponential) -> Tensor:
+    ratio = q.rate / p.rate
+    return ratio - 1.0 - dt.log(ratio)
+
+
+@register_kl(Gamma, Gamma)
+def _gamma(p: Gamma, q: Gamma) -> Tensor:
+    a, b = p.concentration, q.concentration
+    return (
+        b * dt.log(p.rate / q.rate)
+        + dt.lgamma(b)
+        - dt.lgamma(a)
+        + (a - b) * dt.digamma(a)
+        + (q.rate - p.rate) * (a / p.rate)
+    )
+
+
+@register_kl(Gumbel, Gumbel)
+def _gumbel(p: Gumbel, q: Gumbel) -> Tensor:
+    ratio, off = p.scale / q.scale, (q.loc - p.loc) / q.scale
+    moment = dt.exp(off + dt.lgamma(ratio + 1.0))
+    return -dt.log(ratio) - off + ratio * EULER + moment - (1.0 + EULER)
+
+
+@register_kl(Normal, Normal)
+def _normal(p: Normal, q: Normal) -> Tensor:
+    ratio, off = p.scale / q.scale, (p.loc - q.loc) / q.scale
+    square = ratio * ratio
+    return (square + off * off - 1.0 - dt.log(square)) * 0.5
+
+
+@register_kl(HalfNormal, HalfNormal)
+def _half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
+    return _normal(p.base_dist, q.base_dist)
+
+
+@register_kl(Laplace, Laplace)
+def _laplace(p: Laplace, q: Laplace) -> Tensor:
+    ratio, off = p.scale / q.scale, dt.abs(p.loc - q.loc)
+    return -dt.log(ratio) + off / q.scale + ratio * dt.exp(-off / p.scale) - 1.0
+
+
+@register_kl(Cauchy, Cauchy)
+def _cauchy(p: Cauchy, q: Cauchy) -> Tensor:
+    """Return the divergence of two Cauchy distributions, which is symmetric.
+
+    Source: Chyzak, Nielsen, "A closed-form formula for the Kullback-Leibler divergence between
+    Cauchy distributions", 2019.
+    """
+    both, off = p.scale + q.scale, p.loc - q.loc
+    return dt.log(both * both + off * off) - dt.log(p.scale * q.scale * 4.0)
+
+
+@register_kl(Pareto, Pareto)
+def _pareto(p: Pareto, q: Pareto) -> Tensor:
+    ratio = q.alpha / p.alpha
+    divergence = q.alpha * dt.log(p.scale / q.scale) - dt.log(ratio) + ratio - 1.0
+    return dt.where(p.scale < q.scale, math.inf, divergence)
+
+
+@register_kl(Uniform, Uniform)
+def _uniform(p: Uniform, q: Uniform) -> Tensor:
+    divergence = dt.log((q.high - q.low) / (p.high - p.low))
+    return dt.where((q.low > p.low) | (q.high < p.high), math.inf, divergence)
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+def _multivariate(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
+    if p.event_shape != q.event_shape:
+        raise dt.ShapeError(
+            f"kl_divergence: normal distributions of vectors {p.event_shape} and {q.event_shape}"
+        )
+    a, b = p._scale, q._scale
+    batch = dt.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    n = p.event_shape[0]
+    ours, theirs = (dt.broadcast_to(x, (*batch, n, n)) for x in (a, b))
+    z = dt.linalg.solve_triangular(theirs, ours, upper=False)
+    spread = dt.sum(z * z, axis=(-2, -1))
+    off = inverse_quadratic_form(b, q.loc - p.loc)
+    return half_log_det(b) - half_log_det(a) + (spread + off - n) * 0.5
+
+
+@register_kl(ExponentialFamily, ExponentialFamily)
+def _family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
+    """Return the divergence of two members of one family.
+
+    Source: Nielsen, Nock, "Entropies and cross-entropies of exponential families", 2010.
+    """
+    if type(p) is not type(q):
+        raise dt.NotYetError(
+            f"kl_divergence: no rule for {type(p).__name__} and {type(q).__name__}, two families"
+        )
+    ours = [x.detach().requires_grad_() for x in p._natural_params]
+    normal = p._log_normalizer(*ours)
+    slopes = dt.autograd.grad(normal.sum(), ours, create_graph=True)
+    divergence = q._log_normalizer(*q._natural_params) - normal
+    for a, b, slope in zip(ours, q._natural_params, slopes, strict=True):
+        divergence = divergence - sum_last((b - a) * slope, len(q.event_shape))
+    return divergence
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _kl_transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
+    if p.transforms != q.transforms or p.event_shape != q.event_shape:
+        raise dt.NotYetError(
+            f"kl_divergence: {p!r} and {q!r} have not the same transforms and events"
+        )
+    return kl_divergence(p.base_dist, q.base_dist)
+
+
+@register_kl(Independent, Independent)
+def _independent(p: Independent, q: Independent) -> Tensor:
+    n = p.reinterpreted_batch_ndims
+    if n != q.reinterpreted_batch_ndims:
+        raise dt.NotYetError(
+            f"kl_divergence: Independent of {n} and of {q.reinterpreted_batch_ndims} dimensions"
+        )
+    return sum_last(kl_divergence(p.base_dist, q.base_dist), n)

@@ -1,0 +1,197 @@
+"""The walk of a graph: nodes in order, the cache key, and nodes referenced from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from ..device_class import Device
+from ..fusion.plan import Target
+from ..graph.expr import Attrs, Expr, Spec, overlaps, storage_of
+from ..graph.refcount import externally_referenced
+from ..layout import Move, Shape
+from ..memory.storage import Storage
+from ..ops.table import Op
+
+# The key of a leaf is its spec and strides. The key of a leaf over a lazy storage is its spec, its
+# moves and the position of the pending node. The key of a pending node is its op, attrs and spec,
+# with the position of each argument, or the type of a number. The key of a graph is the keys of its
+# nodes in order, the positions of externally referenced nodes, those of the roots and, for a write,
+# the target. It contains everything that a plan depends on; so do the `Entry` objects.
+
+
+class Entry:
+    """The key of one node."""
+
+    __slots__ = ("args", "attrs", "first", "moves", "op", "source", "spec", "strides", "types")
+
+    op: Op | None
+    spec: Spec
+    attrs: Attrs
+    strides: Shape | None  # of a leaf in memory
+    moves: tuple[Move, ...] | None  # of a leaf over a lazy storage, from its source
+    source: int  # position of the pending node behind a lazy storage; else -1
+    args: tuple[int, ...]  # positions of arguments; -1: a number
+    types: tuple[type[float | int | bool] | None, ...]  # of numbers; None for other arguments
+    first: int  # index of its first number among those of the graph
+
+    def __init__(self, e: Expr, index: dict[Expr, int], source: int, first: int) -> None:
+        self.op, self.spec, self.attrs, self.source, self.first = e.op, e.spec, None, source, first
+        self.strides = self.moves = None
+        self.args = self.types = ()
+        if e.op is not None:
+            self.attrs = e.attrs
+            self.args = tuple([index[a] if type(a) is Expr else -1 for a in e.args])
+            self.types = tuple([None if type(a) is Expr else type(a) for a in e.args])
+        elif source < 0:
+            self.strides = e.strides
+        else:
+            self.moves = e.moves
+
+
+def visit(
+    e: Expr,
+    walk: Walk,
+    index: dict[Expr, int],
+    nodes: list[Expr],
+    uses: list[int],
+    key: list[Hashable],
+) -> int:
+    """Append `e` and its arguments to the graph; return the position of `e`.
+
+    It is no closure, because a reference cycle would keep memory alive.
+    """
+    op = e.op
+    if op is None:
+        pending = e.storage.pending
+        if pending is not None and pending.op is None:
+            pending = storage_of(e).pending
+        if pending is None:
+            walk.leaves.append(e)
+            e.depth = 0
+            key.append(e.spec)
+            key.append(e.strides)
+        else:
+            i = (
+                index[pending]
+                if pending in index
+                else visit(pending, walk, index, nodes, uses, key)
+            )
+            walk.lazy_leaves.append((len(nodes), i))
+            key.extend((e.spec, e.moves, i))
+    else:
+        node_key = [op, e.attrs, e.spec]
+        numbers = None
+        for a in e.args:
+            if type(a) is Expr:
+                i = index[a] if a in index else visit(a, walk, index, nodes, uses, key)
+                uses[i] += 1
+                node_key.append(i)
+            else:
+                node_key.append(type(a))
+                if numbers is None:
+                    numbers = [a]
+                else:
+                    numbers.append(a)
+        if numbers is not None:
+            walk.scalars.extend(numbers)
+        key.extend(node_key)
+    index[e] = n = len(nodes)
+    nodes.append(e)
+    uses.append(0)
+    return n
+
+
+def find_lazy_references(
+    nodes: Sequence[Expr], uses: Sequence[int], sources: dict[int, int]
+) -> list[int]:
+    """Return the positions of externally referenced nodes in a graph with lazy storages.
+
+    sources: for each leaf over a lazy storage, the pending node that fills it. A reference to the
+    leaf or to its storage counts as one to that node.
+    The nodes are keys of a dict, too. No local variable may refer to one of them during the count.
+    """
+    leaves_by_storage: dict[Storage, list[int]] = {}
+    for leaf in sources:
+        leaves_by_storage.setdefault(nodes[leaf].storage, []).append(leaf)
+    internal = list(uses)
+    for leaves in leaves_by_storage.values():
+        internal[sources[leaves[0]]] += 1  # the reference of the storage
+    referenced = externally_referenced(nodes, internal)
+    first_leaves = [leaves[0] for leaves in leaves_by_storage.values()]
+    sources_referenced = {sources[i] for i in referenced if i in sources}
+    sources_referenced |= {
+        sources[first_leaves[k]]
+        for k in externally_referenced(
+            list(leaves_by_storage), map(len, leaves_by_storage.values())
+        )
+    }
+    return sorted(sources_referenced.union([i for i in referenced if nodes[i].op is not None]))
+
+
+class Walk:
+    """A graph in topological order, arguments first, with the leaves and scalars of this run."""
+
+    __slots__ = (
+        "device",
+        "index",
+        "key",
+        "lazy_leaves",
+        "leaves",
+        "nodes",
+        "roots",
+        "scalars",
+        "target",
+        "uses",
+    )
+
+    def __init__(self, roots: Sequence[Expr], target: Expr | None = None) -> None:
+        """`target`: the leaf into which the one root is to be written.
+
+        Written for speed: this is most of the cost of a small evaluation.
+        """
+        self.nodes = nodes = []  # type: list[Expr]
+        self.index = index = {}  # type: dict[Expr, int]
+        self.uses = uses = []  # type: list[int]  # number of uses as an argument
+        self.key = key = []  # type: list[Hashable]
+        self.leaves: list[Expr] = []
+        self.scalars: list[float | int | bool] = []
+        self.lazy_leaves: list[tuple[int, int]] = []  # (leaf over a lazy storage, pending node)
+        self.roots, self.target = roots, target
+        for r in roots:
+            if r not in index:
+                visit(r, self, index, nodes, uses, key)
+        self.device: Device = roots[0].spec.device
+
+    def externally_referenced_nodes(self) -> tuple[int, ...]:
+        """Return the positions of pending nodes with references from outside of this graph.
+
+        Tensors and other pending graphs hold such references.
+        """
+        if self.lazy_leaves:
+            return tuple(find_lazy_references(self.nodes, self.uses, dict(self.lazy_leaves)))
+        nodes = self.nodes
+        return tuple(
+            [i for i in externally_referenced(nodes, self.uses) if nodes[i].op is not None]
+        )
+
+    def write_target(self, t: Expr) -> Target:
+        """Return the facts about the leaf that is written on which a plan depends."""
+        overlapping, same = set(), set()
+        for slot, e in enumerate(self.leaves):
+            if overlaps(e, t):
+                overlapping.add(slot)
+                alike = e.spec.shape == t.spec.shape and e.spec.itemsize == t.spec.itemsize
+                alike = alike and e.offset == t.offset and e.strides == t.strides
+                if alike and e.storage is t.storage:
+                    same.add(slot)
+        return Target(t.strides, len(self.leaves), frozenset(overlapping), frozenset(same))
+
+    def entries(self) -> list[Entry]:
+        """Return the key of each node."""
+        entries: list[Entry] = []
+        lazy, numbers = dict(self.lazy_leaves), 0
+        for i, e in enumerate(self.nodes):
+            entry = Entry(e, self.index, lazy.get(i, -1), numbers)
+            numbers += entry.args.count(-1)
+            entries.append(entry)
+        return entries

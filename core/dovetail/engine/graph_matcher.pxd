@@ -1,0 +1,81 @@
+from cpython.object cimport PyObject
+from dovetail.engine.launching cimport BoundPlan, BoundStep
+from dovetail.graph.expr cimport Expr
+from dovetail.plugins.device_handle cimport Opened
+
+
+ctypedef int (*Entry)(const char*, const long long*, PyObject**) except -1
+
+
+cdef struct Node:
+    PyObject* op  # null: a leaf
+    PyObject* spec
+    PyObject* attrs
+    PyObject* strides  # of a leaf; for a leaf over a lazy storage, its moves
+    Py_ssize_t source  # position of the node that fills a lazy storage; else -1
+    Py_ssize_t args  # index of its first argument in _args
+    Py_ssize_t count  # number of arguments
+    Py_ssize_t number  # index of its first scalar
+    Py_ssize_t uses
+    int referenced  # 1 if referenced from outside, else 0; -1: not checked
+
+
+cdef struct Act:  # a step; each pair is a range of _words: its start and its length
+    PyObject* step
+    bint special
+    bint checked  # checks indices
+    bint call  # a library call
+    Py_ssize_t fresh
+    Py_ssize_t fresh_count
+    Py_ssize_t drops
+    Py_ssize_t drop_count
+    Py_ssize_t picked
+    Py_ssize_t picked_count
+    Py_ssize_t scalars
+    Py_ssize_t scalar_count
+    Entry entry  # the C function of the launch, or null, and its first argument
+    const char* block
+
+
+cdef class CachedGraph:
+    cdef list _alive  # owners of the objects behind the borrowed pointers
+    cdef Node* _nodes
+    cdef Py_ssize_t _count
+    cdef Py_ssize_t* _args
+    cdef PyObject** _types
+    cdef Py_ssize_t* _leaves
+    cdef int* _over  # of each leaf: 1 if it overlapped the target, 2 if it was the target itself
+    cdef Py_ssize_t _leaf_count
+    cdef Py_ssize_t* _lazy  # leaves over lazy storages
+    cdef Py_ssize_t _lazy_count
+    cdef Py_ssize_t _numbers
+    cdef Act* _acts
+    cdef Py_ssize_t _act_count
+    cdef Py_ssize_t* _words
+    cdef PyObject** _bytes  # for words that are slots to allocate: the size in bytes
+    cdef Py_ssize_t _slots
+    cdef Py_ssize_t _kept
+    cdef Py_ssize_t _kept_count
+    cdef Py_ssize_t _root
+    cdef tuple _others  # positions of the other roots
+    cdef BoundPlan _plan
+    cdef Opened _opened
+    cdef public bint overlaps
+    cdef bint _needs_temp
+    cpdef int run(self, Expr root, Expr target, bint waits, others=*) except -1
+    cdef bint _matches_others(self, others, PyObject** matched, PyObject** numbers) except -1
+    cdef bint _matches_node(self, Py_ssize_t i, Expr e, PyObject** matched, PyObject** numbers) except -1
+    cdef bint _matches_memory(self, PyObject** matched, Expr target)
+    cdef bint _has_failed_checks(self, PyObject** matched, Expr target)
+    cdef bint _matches_references(self, PyObject** matched)
+    cdef bint _matches_lazy_references(self, PyObject** matched)
+    cdef _launch(self, PyObject** matched, PyObject** numbers, Expr target)
+    cdef _launch_listed(self, PyObject** matched, PyObject** numbers, Expr target)
+    cdef _allocate(self, Act* act, PyObject** at, PyObject** keep, object stream)
+    cdef _enter(self, Act* act, PyObject** at, PyObject** numbers)
+    cdef _run(self, Act* act, PyObject** at, PyObject** numbers, object stream)
+    cdef _run_special(self, Act* act, PyObject** at, object stream)
+    cdef _run_checked(
+        self, Act* act, PyObject** at, PyObject** matched, PyObject** numbers, object stream
+    )
+    cdef _share(self, PyObject** matched, Expr target, object stream)

@@ -1,0 +1,503 @@
+"""Cached graphs with their plans: the compiled form of `graph_matcher.py`.
+
+The entries are C arrays. The matched nodes are in an array on the stack, with strong references
+until the launch is done.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.object cimport PyObject
+from libc.string cimport memset
+
+from dovetail.engine.launching cimport (
+    Bound, BoundCall, BoundPlan, BoundStep, call, launch, add_offsets,
+)
+from dovetail.engine.graph_key cimport Entry as NodeKey
+from dovetail.graph.expr cimport Expr, is_apart, settle, storage_of
+from dovetail.graph.refcount cimport has_references_beyond
+from dovetail.memory.pointer cimport DataPtr
+from dovetail.memory.storage cimport Storage, storage_over
+from dovetail.plugins.device_handle cimport Opened
+from dovetail.records cimport Counters, Flags
+
+from ..backend.faults import WIDTH, out_of_range
+from ..backend.interface import Entry as _Entry
+from ..backend.streams import current_handle
+from ..plugins.plugin_errors import blame
+from ..settings import flags as _all_flags
+from .events import counters as _all_counters
+
+cdef extern from "Python.h":
+    void Py_XDECREF(PyObject*)
+    void Py_INCREF(PyObject*)
+    PyObject* Py_TYPE(PyObject*)
+    tuple PyTuple_New(Py_ssize_t)
+    PyObject* PyTuple_GET_ITEM(tuple, Py_ssize_t)  # borrowed
+    void PyTuple_SET_ITEM(tuple, Py_ssize_t, PyObject*)  # takes the reference
+
+cdef enum:
+    _NODES = 256
+    _ARGUMENTS = 1024
+    _SLOTS = 128
+    _MISS = 0
+    _HIT = 1
+    _NEEDS_TEMP = 2
+
+MISS, HIT, NEEDS_TEMP = _MISS, _HIT, _NEEDS_TEMP
+NODES, ARGUMENTS, SLOTS = _NODES, _ARGUMENTS, _SLOTS
+cdef Flags flags = _all_flags
+cdef Counters counters = _all_counters
+cdef tuple EMPTY = ()
+cdef object _builtin = type(len)
+
+
+cdef class CachedGraph:
+    """A graph that was evaluated, with its plan."""
+
+    def __init__(
+        self, list entries, Py_ssize_t root, list uses, list referenced, plan, target, opened, others=()
+    ):
+        cdef Py_ssize_t i, k, j, at = 0, count = 0
+        cdef Node* n
+        cdef NodeKey e
+        self._alive, self._others = [entries, plan], tuple(others)
+        self._count, self._root = len(entries), root
+        self._plan, self._opened = plan, opened
+        self.overlaps, self._needs_temp = target is not None and bool(target.overlaps), plan.plan.overlaps
+        for e in entries:
+            count += len(e.args)
+        self._nodes = <Node*>_malloc(self._count * sizeof(Node))
+        self._args = <Py_ssize_t*>_malloc(count * sizeof(Py_ssize_t))
+        self._types = <PyObject**>_malloc(count * sizeof(PyObject*))
+        self._leaves = <Py_ssize_t*>_malloc(self._count * sizeof(Py_ssize_t))
+        self._lazy = <Py_ssize_t*>_malloc(self._count * sizeof(Py_ssize_t))
+        self._over = <int*>_malloc(self._count * sizeof(int))
+        for i, e in enumerate(entries):
+            n = &self._nodes[i]
+            n.op = NULL if e.op is None else <PyObject*>e.op
+            n.spec, n.attrs, n.strides = <PyObject*>e.spec, <PyObject*>e.attrs, <PyObject*>e.strides
+            n.source = e.source
+            if n.source >= 0:
+                n.strides = <PyObject*>e.moves
+                self._lazy[self._lazy_count] = i
+                self._lazy_count += 1
+            n.args, n.count, n.number, n.uses = at, len(e.args), e.first, uses[i]
+            n.referenced = -1 if referenced[i] is None else referenced[i]
+            for k in range(n.count):
+                j = e.args[k]
+                self._args[at + k], self._types[at + k] = j, PyTuple_GET_ITEM(e.types, k)
+                self._numbers += j < 0
+            at += n.count
+            if n.op == NULL and n.source < 0:
+                self._leaves[self._leaf_count] = i
+                if target is not None and self._leaf_count in target.overlaps:
+                    self._over[self._leaf_count] = 2 if self._leaf_count in target.same else 1
+                else:
+                    self._over[self._leaf_count] = 0
+                self._leaf_count += 1
+        self._flatten(plan)
+
+    def _flatten(self, BoundPlan plan):
+        """Lay out the integers of the plan in one array of words."""
+        cdef Act* act
+        words, nbytes = [], []
+        self._slots, self._act_count = len(plan.none), len(plan.steps)
+        self._acts = <Act*>_malloc(self._act_count * sizeof(Act))
+        for i, step in enumerate(plan.steps):
+            act = &self._acts[i]
+            memset(act, 0, sizeof(Act))
+            act.step = <PyObject*>step
+            act.call = type(step) is BoundCall
+            act.special = step.run is None if act.call else step.empty
+            act.checked = not act.call and bool(step.checks)
+            act.fresh, act.fresh_count = len(words), len(step.fresh)
+            words += [slot for slot, _ in step.fresh]
+            nbytes += [None] * (act.fresh - len(nbytes)) + [n for _, n in step.fresh]
+            act.drops, act.drop_count = len(words), len(step.drops)
+            words += step.drops
+            if not act.special:
+                act.picked, act.picked_count = len(words), len(step.picked)
+                words += step.picked
+                scalars = () if act.call else step.scalars
+                act.scalars, act.scalar_count = len(words), len(scalars)
+                words += scalars
+                if len(step.picked) <= 2 * _SLOTS and len(scalars) <= _SLOTS:
+                    _find_entry(act, step.run)
+        self._kept, self._kept_count = len(words), len(plan.kept)
+        words += [k for pair in plan.kept for k in pair]
+        self._alive.append(nbytes)
+        self._words = <Py_ssize_t*>_malloc(len(words) * sizeof(Py_ssize_t))
+        self._bytes = <PyObject**>_malloc(len(nbytes) * sizeof(PyObject*))
+        for i, word in enumerate(words):
+            self._words[i] = word
+        for i, n in enumerate(nbytes):
+            self._bytes[i] = <PyObject*>n
+
+    def __dealloc__(self):
+        PyMem_Free(self._nodes)
+        PyMem_Free(self._args)
+        PyMem_Free(self._types)
+        PyMem_Free(self._leaves)
+        PyMem_Free(self._lazy)
+        PyMem_Free(self._over)
+        PyMem_Free(self._acts)
+        PyMem_Free(self._words)
+        PyMem_Free(self._bytes)
+
+    cpdef int run(self, Expr root, Expr target, bint waits, others=()) except -1:
+        """Launch the plan if the graph of `root` and `others` is this one; return the outcome."""
+        cdef PyObject* matched[_NODES]
+        cdef PyObject* numbers[_ARGUMENTS]
+        cdef Py_ssize_t i
+        if self._plan.checks and not self._plan.is_prompt(self._opened, waits):
+            return _MISS
+        memset(matched, 0, self._count * sizeof(PyObject*))
+        memset(numbers, 0, self._numbers * sizeof(PyObject*))
+        try:
+            if not self._matches_node(self._root, root, matched, numbers):
+                return _MISS
+            if self._others and not self._matches_others(others, matched, numbers):
+                return _MISS
+            if target is not None and not self._matches_memory(matched, target):
+                return _MISS
+            if flags.tainted and self._has_failed_checks(matched, target):
+                return _MISS
+            if not self._matches_references(matched):
+                return _MISS
+            if self._needs_temp:
+                return _NEEDS_TEMP
+            self._launch(matched, numbers, target)
+        finally:
+            for i in range(self._count):
+                Py_XDECREF(matched[i])
+            for i in range(self._numbers):
+                Py_XDECREF(numbers[i])
+        counters.evaluations += 1
+        counters.recognised += 1
+        return _HIT
+
+    cdef bint _matches_node(self, Py_ssize_t i, Expr e, PyObject** matched, PyObject** numbers) except -1:
+        """Return True if node `e` and its arguments match entry `i`; store the matched nodes."""
+        cdef Node* n = &self._nodes[i]
+        cdef Py_ssize_t k, j, number
+        cdef PyObject* a
+        cdef tuple args
+        if <PyObject*>e.spec != n.spec:
+            return False
+        if n.source >= 0:
+            if e.op is not None or storage_of(e).pending is None or e.moves != <tuple>n.strides:
+                return False
+            j = n.source
+            if matched[j] == NULL and not self._matches_node(j, e.storage.pending, matched, numbers):
+                return False
+            if matched[j] != <PyObject*>e.storage.pending:
+                return False
+        elif n.op == NULL:
+            if e.op is not None:
+                return False
+            if e.storage.pending is not None and storage_of(e).pending is not None:
+                return False
+            if <PyObject*>e.strides != n.strides and e.strides != <tuple>n.strides:
+                return False
+        else:
+            if <PyObject*>e.op != n.op:
+                return False
+            if <PyObject*>e.attrs != n.attrs and e.attrs != <object>n.attrs:
+                return False
+            args, number = e.args, n.number
+            if len(args) != n.count:
+                return False
+            for k in range(n.count):
+                j, a = self._args[n.args + k], PyTuple_GET_ITEM(args, k)
+                if j < 0:
+                    if Py_TYPE(a) != self._types[n.args + k]:
+                        return False
+                    Py_INCREF(a)
+                    numbers[number] = a
+                    number += 1
+                elif matched[j] != NULL:
+                    if matched[j] != a:
+                        return False
+                elif type(<object>a) is not Expr:
+                    return False
+                elif not self._matches_node(j, <Expr>a, matched, numbers):
+                    return False
+        Py_INCREF(<PyObject*>e)
+        matched[i] = <PyObject*>e
+        return True
+
+    cdef bint _matches_others(self, others, PyObject** matched, PyObject** numbers) except -1:
+        """Return True if the other roots match their entries."""
+        cdef Py_ssize_t j
+        cdef Expr e
+        for j, e in zip(self._others, others, strict=True):
+            if matched[j] == NULL and not self._matches_node(j, e, matched, numbers):
+                return False
+            if matched[j] != <PyObject*>e:
+                return False
+        return True
+
+    cdef bint _matches_memory(self, PyObject** matched, Expr target):
+        """Return True if the same leaves overlap the target, and the same ones equal it, as before."""
+        cdef Py_ssize_t slot
+        cdef Expr e
+        for slot in range(self._leaf_count):
+            e = <Expr>matched[self._leaves[slot]]
+            if e.storage is not target.storage:
+                if self._over[slot] or e.storage.overlap is not None:
+                    return False
+            elif not self._over[slot]:
+                if not is_apart(e, target):
+                    return False
+            elif _has_same_elements(e, target) != (self._over[slot] == 2):
+                return False
+        return True
+
+    cdef bint _has_failed_checks(self, PyObject** matched, Expr target):
+        """Return True if an operand's memory has checks of indices that may have failed."""
+        cdef Py_ssize_t slot
+        for slot in range(self._leaf_count):
+            if (<Expr>matched[self._leaves[slot]]).storage.checks:
+                return True
+        return target is not None and bool(target.storage.checks)
+
+    cdef bint _matches_references(self, PyObject** matched):
+        """Return True if exactly the nodes that the entries mark have references from outside."""
+        cdef Py_ssize_t i
+        if self._lazy_count:
+            return self._matches_lazy_references(matched)
+        for i in range(self._count):
+            if self._nodes[i].referenced >= 0:
+                if has_references_beyond(matched[i], self._nodes[i].uses) != self._nodes[i].referenced:
+                    return False
+        return True
+
+    cdef bint _matches_lazy_references(self, PyObject** matched):
+        """Compare references if some leaves are over lazy storages, by `graph_key.find_lazy_references`."""
+        cdef Py_ssize_t over[_NODES]  # number of storages that refer to a node
+        cdef bint referenced[_NODES]  # through its leaves and storages
+        cdef Py_ssize_t i, k, m, sharers, first
+        cdef Storage storage
+        memset(over, 0, self._count * sizeof(Py_ssize_t))
+        memset(referenced, 0, self._count * sizeof(bint))
+        for k in range(self._lazy_count):
+            i = self._lazy[k]
+            storage = (<Expr>matched[i]).storage
+            sharers, first = 0, -1
+            for m in range(self._lazy_count):
+                if (<Expr>matched[self._lazy[m]]).storage is storage:
+                    sharers += 1
+                    if first < 0:
+                        first = m
+            if first == k:
+                over[self._nodes[i].source] += 1
+            if has_references_beyond(<PyObject*>storage, sharers):
+                referenced[self._nodes[i].source] = True
+            if has_references_beyond(matched[i], self._nodes[i].uses):
+                referenced[self._nodes[i].source] = True
+        for i in range(self._count):
+            if self._nodes[i].referenced >= 0:
+                if not referenced[i]:
+                    referenced[i] = has_references_beyond(matched[i], self._nodes[i].uses + over[i])
+                if referenced[i] != self._nodes[i].referenced:
+                    return False
+        return True
+
+    cdef _launch(self, PyObject** matched, PyObject** numbers, Expr target):
+        """Run the plan; the inlined form of `launching.launch`."""
+        cdef Opened opened = self._opened
+        cdef Py_ssize_t k, slot
+        cdef Act* act
+        cdef object stream = None
+        if opened.batches and self._act_count > 1:
+            self._launch_listed(matched, numbers, target)
+            return
+        cdef PyObject* at[2 * _SLOTS]  # handle and offset of each slot, held
+        cdef PyObject* keep[_SLOTS]
+        memset(at, 0, 2 * self._slots * sizeof(PyObject*))
+        memset(keep, 0, self._slots * sizeof(PyObject*))
+        try:
+            for k in range(self._leaf_count):
+                _store_address(at + 2 * k, <Expr>matched[self._leaves[k]])
+            if target is not None:
+                _store_address(at + 2 * self._leaf_count, target)
+            if opened.streams:
+                stream = current_handle(opened.device)
+                self._share(matched, target, stream)
+            for k in range(self._act_count):
+                act = &self._acts[k]
+                self._allocate(act, at, keep, stream)
+                if act.special:
+                    self._run_special(act, at, stream)
+                elif act.checked:
+                    self._run_checked(act, at, matched, numbers, stream)
+                else:
+                    self._run(act, at, numbers, stream)
+                for slot in self._words[act.drops : act.drops + act.drop_count]:
+                    Py_XDECREF(keep[slot])
+                    keep[slot] = NULL
+            for k in range(self._kept_count):
+                slot = self._words[self._kept + 2 * k + 1]
+                if keep[slot] != NULL:  # null: the value is in the target
+                    settle(
+                        <Expr>matched[self._words[self._kept + 2 * k]],
+                        storage_over(<DataPtr>keep[slot], opened.device),
+                    )
+        finally:
+            for k in range(2 * self._slots):
+                Py_XDECREF(at[k])
+            for k in range(self._slots):
+                Py_XDECREF(keep[k])
+
+    cdef _launch_listed(self, PyObject** matched, PyObject** numbers, Expr target):
+        """Run the plan by `launching.launch`, for backends that take launches in batches."""
+        cdef Py_ssize_t k
+        leaves = [<Expr>matched[self._leaves[k]] for k in range(self._leaf_count)]
+        stream = current_handle(self._opened.device) if self._opened.streams else None
+        nodes, values = _to_list(matched, self._count), _to_list(numbers, self._numbers)
+        launch(self._opened, self._plan, nodes, leaves, values, target, stream)
+
+    cdef _allocate(self, Act* act, PyObject** at, PyObject** keep, object stream):
+        """Allocate the memory that a step writes first."""
+        cdef Py_ssize_t k, slot
+        cdef DataPtr ptr
+        for k in range(act.fresh, act.fresh + act.fresh_count):
+            slot = self._words[k]
+            if self._opened.fast_path is not None:
+                ptr = self._opened.fast_path.allocate(<object>self._bytes[k], stream)
+            else:
+                ptr = self._opened.allocate(<object>self._bytes[k], stream)
+            _store_reference(&keep[slot], ptr)
+            _store_reference(&at[2 * slot], ptr.address())
+            _store_reference(&at[2 * slot + 1], ptr.offset)
+
+    cdef _enter(self, Act* act, PyObject** at, PyObject** numbers):
+        """Launch a step by its C function."""
+        cdef long long addresses[_SLOTS]
+        cdef PyObject* scalars[_SLOTS]
+        cdef Py_ssize_t* words = self._words + act.picked
+        cdef Py_ssize_t k
+        for k in range(act.picked_count // 2):
+            addresses[k] = <long long><object>at[words[2 * k]] + <long long><object>at[words[2 * k + 1]]
+        for which, offset in (<Bound>act.step).offsets:  # indices count handles and offsets
+            addresses[<Py_ssize_t>which // 2] += offset
+        for k in range(act.scalar_count):
+            scalars[k] = numbers[self._words[act.scalars + k]]
+        act.entry(act.block, addresses, scalars)
+
+    cdef _run(self, Act* act, PyObject** at, PyObject** numbers, object stream):
+        """Launch a step, or run a bound library call."""
+        cdef Bound step = <Bound>act.step
+        cdef tuple args, scalars = EMPTY
+        try:
+            if act.entry != NULL:
+                self._enter(act, at, numbers)
+            else:
+                args = _pick(at, self._words + act.picked, act.picked_count)
+                if step.offsets:
+                    args = add_offsets(args, step.offsets)
+                if act.scalar_count:
+                    scalars = _pick(numbers, self._words + act.scalars, act.scalar_count)
+                step.run(args, scalars, stream)
+        except Exception as error:
+            if act.call:
+                what, kernel = f"the library call of {(<BoundCall>step).call.op.name}", ""
+            else:
+                kernel = (<BoundStep>step).step.kernel
+                what = f"the launch of {kernel.name}"
+            blame(self._opened.device, what, kernel, error)
+            raise
+        if act.call:
+            counters.calls += 1
+        else:
+            counters.launches += 1
+
+    cdef _run_special(self, Act* act, PyObject** at, object stream):
+        """Run a library call that is not bound; an empty launch does nothing."""
+        if act.call:
+            call(self._opened, <BoundCall>act.step, _to_list(at, 2 * self._slots), stream)
+
+    cdef _run_checked(
+        self, Act* act, PyObject** at, PyObject** matched, PyObject** numbers, object stream
+    ):
+        """Launch a step with bounds checks, and raise for a bad index; see `launching.run_prompt`."""
+        cdef tuple checks = (<BoundStep>act.step).checks
+        cdef Py_ssize_t k = 0, slot
+        prompt = self._opened.faults.prompt()
+        assert prompt is not None, "the plan is not prompt"
+        handle, cells = prompt
+        for check in checks:
+            slot = check[0]
+            cells[k] = 0  # an interrupt may have left an old value
+            _store_reference(&at[2 * slot], handle)
+            _store_reference(&at[2 * slot + 1], k * WIDTH)
+            k += 1
+        self._run(act, at, numbers, stream)
+        k = 0
+        for _, i, purpose in checks:
+            index = cells[k]
+            if index or purpose.size == 0:  # along an axis of size 0 even index 0 is out of range
+                raise out_of_range(purpose, index, (<Expr>matched[<Py_ssize_t>i]).asked_at)
+            k += 1
+
+    cdef _share(self, PyObject** matched, Expr target, object stream):
+        """Mark the memory of leaves and target as used by a stream."""
+        cdef Py_ssize_t k
+        storages = [(<Expr>matched[self._leaves[k]]).storage for k in range(self._leaf_count)]
+        if target is not None:
+            storages.append(target.storage)
+        self._opened.share(stream, storages)
+
+
+cdef _find_entry(Act* act, object run):
+    """Store the C function of a launch that has one (`interface.Entry`)."""
+    cdef object own = getattr(run, "__self__", None)
+    if type(run) is _builtin and type(own) is tuple and len(own) > 1:
+        block, entry = own[0], own[1]
+        if type(entry) is _Entry and type(block) is bytes:
+            act.entry, act.block = <Entry><size_t>entry, PyBytes_AS_STRING(block)
+
+
+cdef inline bint _has_same_elements(Expr e, Expr t):
+    """Return True if two leaves of one storage view the same elements in the same order."""
+    return e.offset == t.offset and e.strides == t.strides and e.spec.shape == t.spec.shape
+
+
+cdef void* _malloc(Py_ssize_t nbytes) except NULL:
+    cdef void* memory = PyMem_Malloc(nbytes + 1)
+    if memory == NULL:
+        raise MemoryError
+    return memory
+
+
+cdef inline _store_reference(PyObject** slot, object value):
+    """Store a strong reference in a slot."""
+    Py_INCREF(<PyObject*>value)
+    Py_XDECREF(slot[0])
+    slot[0] = <PyObject*>value
+
+
+cdef inline _store_address(PyObject** at, Expr e):
+    """Store handle and byte offset of a leaf in two slots."""
+    cdef DataPtr ptr = e.storage.ptr
+    _store_reference(&at[0], ptr.address())
+    if e.offset:
+        _store_reference(&at[1], <Py_ssize_t>ptr.offset + e.offset * e.spec.itemsize)
+    else:
+        _store_reference(&at[1], ptr.offset)
+
+
+cdef inline tuple _pick(PyObject** values, Py_ssize_t* which, Py_ssize_t n):
+    """Return the values at the given positions."""
+    cdef tuple result = PyTuple_New(n)
+    cdef Py_ssize_t k
+    for k in range(n):
+        Py_INCREF(values[which[k]])
+        PyTuple_SET_ITEM(result, k, values[which[k]])
+    return result
+
+
+cdef list _to_list(PyObject** values, Py_ssize_t n):
+    """Return the values as a list; None for each null."""
+    cdef Py_ssize_t k
+    return [None if values[k] == NULL else <object>values[k] for k in range(n)]

@@ -1,0 +1,490 @@
+"""Tracers: what sees the work of a thread while it captures a function, or maps or reads it.
+
+While any thread has a tracer, `flags.captures` is not 0, and no fast path skips the tracer.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar, copy_context
+from threading import get_ident
+from typing import TYPE_CHECKING, Protocol, TypeVar, TypeVarTuple
+
+from ..errors import CaptureError
+from ..graph.expr import Args, Expr
+from ..locks import Lock
+from ..memory.storage import Storage
+from ..memory.tracing.stacktrace import caller
+from ..settings import flags
+from ..weak_identity_map import WeakIdentityMap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from types import FrameType
+    from typing import Any, TypeAlias
+
+    from ..backend.interface import Scalar, StreamHandle
+    from ..ops.host_routines import HostCall
+    from ..tensor.tensor import Tensor
+    from .evaluation import Evaluation
+    from .launching import BoundStep
+
+    # Takes handle and offset of each leaf, numbers and a stream.
+    Work: TypeAlias = Callable[[list[Any], Sequence[Scalar], StreamHandle], object]
+    # Takes the gradient of a result, and saved tensors; returns a gradient of each operand.
+    Back: TypeAlias = Callable[[Tensor, Sequence[Tensor]], Sequence[Tensor | None]]
+    # From what an iteration carries in and its row of xs to what it carries out and its ys.
+    LoopBody: TypeAlias = Callable[
+        [list[Tensor], list[Tensor]], tuple[Sequence[Tensor], Sequence[Tensor]]
+    ]
+
+    class Scan(Protocol):
+        """A function that runs a loop body over `xs`; `reverse` starts with the last row."""
+
+        def __call__(
+            self,
+            body: LoopBody,
+            carry: Sequence[Tensor],
+            xs: Sequence[Tensor],
+            length: int,
+            reverse: bool,
+            closure: Sequence[Tensor] | None = None,
+        ) -> tuple[list[Tensor], list[Tensor]]: ...
+
+
+P = TypeVarTuple("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class MemoryTracer(ABC):
+    """The part of a tracer that sees what the function does to memory."""
+
+    outer: Tracer | None = None  # the tracer of the thread when this one was made
+
+    @property
+    def is_capture(self) -> bool:
+        """Return True if a program is made: values may differ when it is replayed."""
+        return self.outer is not None and self.outer.is_capture
+
+    @abstractmethod
+    def run(self, evaluation: Evaluation, asked: bool) -> bool:
+        """Run an evaluation, or trace it; return True if it was done, as `Evaluation.run` does."""
+
+    def record_allocation(self, storage: Storage) -> None:
+        """Record that memory without contents was allocated."""
+        if self.outer is not None:
+            self.outer.record_allocation(storage)
+
+    def record_fill(self, storage: Storage, values: bytes) -> None:
+        """Record that the host has put these values into memory."""
+        if self.outer is not None:
+            self.outer.record_fill(storage, values)
+
+    def record_array(self, array: Any) -> None:
+        """Record that a tensor was made from the values of an array."""
+        if self.outer is not None:
+            self.outer.record_array(array)
+
+    def knows(self, e: Expr) -> bool:
+        """Return True if a leaf without contents, or a placeholder, is known to the tracer."""
+        return self.outer is not None and self.outer.knows(e)
+
+    @abstractmethod
+    def evaluate_earlier(self, e: Expr) -> None:
+        """Evaluate a pending expression if it was made before the function was traced."""
+
+    @abstractmethod
+    def launch(
+        self, step: BoundStep, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
+    ) -> None:
+        """Launch a kernel over leaves, by number."""
+
+    @abstractmethod
+    def call(
+        self,
+        name: str,
+        source: str,
+        work: Work,
+        leaves: Sequence[Expr],
+        written: Sequence[int],
+        numbers: Sequence[Scalar],
+    ) -> None:
+        """Call `work` with the handles and offsets of leaves, and with numbers."""
+
+    def call_host(
+        self, call: HostCall, operands: Sequence[Expr], into: Expr | None
+    ) -> Sequence[Expr] | None:
+        """Return the results of a host routine over leaves without gaps.
+
+        `into`: a leaf that gets the result, where the routine gives one; else new memory does.
+        None is returned where the caller runs the routine: nothing is recorded.
+        """
+        return None if self.outer is None else self.outer.call_host(call, operands, into)
+
+    @abstractmethod
+    def refuse_read(self, what: str, tensors: Sequence[Tensor]) -> None:
+        """Raise CaptureError unless the host may read these tensors."""
+
+
+class RandomTracer(ABC):
+    """The part of a tracer that sees random numbers, and others that the host gives."""
+
+    outer: Tracer | None
+
+    @abstractmethod
+    def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+        """Return two numbers of a random stream, which every replay reserves anew."""
+
+    @abstractmethod
+    def mark_drawn(self, args: Args) -> None:
+        """Mark the first two of a node's arguments as the numbers that were drawn last."""
+
+    def read_numbers(self, read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
+        """Return `count` numbers that the host gives; every replay reads them anew."""
+        return read() if self.outer is None else self.outer.read_numbers(read, count)
+
+    def run_effect(self, action: Callable[[], object]) -> None:
+        """Run an action that every replay runs in the same place."""
+        if self.outer is None:
+            action()
+        else:
+            self.outer.run_effect(action)
+
+
+class GradTracer:
+    """The part of a tracer that sees hooks of gradients."""
+
+    def record_hook(self, e: Expr) -> None:
+        """Record that the gradient of a node has a hook.
+
+        A captured function needs no record: its hooks are found along the tape.
+        """
+
+    def check_retaped(self, e: Expr) -> None:
+        """Check a write that changes how gradients flow to a leaf. Raises: UnrolledLoop."""
+
+    def check_grad(self, order: int) -> None:
+        """Check that the `grad` of a place on the tape may change. Raises: UnrolledLoop."""
+
+
+class Tracer(MemoryTracer, RandomTracer, GradTracer):
+    """A function that is being traced: what it does goes here and not to memory.
+
+    The last part is for nodes that stand for many examples (`dt.vmap`): by default there are none.
+    """
+
+    mask: Tensor | None = None  # of the examples that may write; None: all of them
+
+    def call_batched(
+        self, function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
+    ) -> Sequence[Tensor] | None:
+        """Call a function of batches on batched tensors, and return its results.
+
+        None is returned if none of them stands for many: the caller calls the function.
+        """
+        return None
+
+    def is_batched(self, *exprs: Expr) -> bool:
+        """Return True if any of these nodes stands for many, which are computed together."""
+        return False
+
+    def any_example(self, x: Tensor) -> bool:
+        """Return True if a bool is true for any of the examples that may write."""
+        raise capture_error("a bool of a tensor")
+
+    def masked(self, mask: Tensor) -> AbstractContextManager[None]:
+        """Return a context in which only those examples of `mask` write that do now."""
+        return nullcontext()
+
+
+class BatchTracer(Tracer):
+    """The tracer of a function of one example that runs for all of them: that of `vmap`."""
+
+    @abstractmethod
+    def outside(self, action: Callable[[], T]) -> T:
+        """Run an action outside of the function, where gradients are recorded."""
+
+    @abstractmethod
+    def differs(self, x: Tensor) -> bool:
+        """Return True if a tensor is not the same for each example."""
+
+    @abstractmethod
+    def untaped(self, x: Tensor) -> Tensor:
+        """Return a tensor of all examples, with an axis of them in front, without gradients."""
+
+    @abstractmethod
+    def example(self, many: Tensor, is_argument: bool = False) -> Tensor:
+        """Return a tensor that stands for one example; a write to an argument writes to `many`."""
+
+    @abstractmethod
+    def adopt(self, x: Tensor) -> Tensor:
+        """Return a tensor that was made outside as one that this function made."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Raises: UnrolledLoop, if a pending tensor reads what examples have overwritten since."""
+
+    @abstractmethod
+    def iteration(self) -> AbstractContextManager[BatchTracer]:
+        """Return a context in which the body of a loop runs, captured by the current tracer."""
+
+
+class UnrolledLoop(BaseException):
+    """Raised where a loop of examples cannot be one loop of all of them.
+
+    No `Exception`, because the body of a loop must not catch it. `storage`: the memory that is
+    written there, if a write is the reason.
+    """
+
+    def __init__(self, storage: Storage | None = None) -> None:
+        super().__init__()
+        self.storage = storage
+
+
+class Tapes(Protocol):
+    """The services of autograd for captured functions."""
+
+    def order(self) -> int:
+        """Return a number above the `order` of each place on a tape so far."""
+
+    def lead_straight(self, result: Tensor, given: Sequence[Tensor]) -> bool:
+        """Return True if gradients flow from a result to these alone, to each on one way.
+
+        No hook sees what passes. With several ways the parts would be added in another order.
+        """
+
+    def gradients(
+        self, result: Tensor, given: Sequence[Tensor], g: Tensor
+    ) -> Sequence[Tensor | None]:
+        """Return the gradients of these; keep the tape. Raises: GradientError."""
+
+    def attach(
+        self,
+        name: str,
+        result: Tensor,
+        given: Sequence[Tensor],
+        saved: Sequence[Tensor],
+        back: Back,
+    ) -> None:
+        """Let gradients flow through a result, on a way that reads `saved`."""
+
+    def run_loop(
+        self,
+        scan: Scan,
+        body: LoopBody,
+        again: LoopBody,
+        carry: Sequence[Tensor],
+        xs: Sequence[Tensor],
+        length: int,
+        reverse: bool,
+        closure: Sequence[Tensor],
+        watched: Callable[[], Sequence[Tensor]],
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Run a loop through which gradients flow, as one loop; so is their way back.
+
+        `again`: the body, for the way back. `closure`: tensors with gradients that the body may
+        find outside of the loop. `watched`: when the loop has run, gives other tensors that it has
+        read, which must not be written before the way back.
+        Raises: UnrolledLoop, if it cannot be one loop.
+        """
+
+
+_constants: WeakIdentityMap[Storage, bool] = WeakIdentityMap()  # see `dt.constant`
+
+
+# --- the tracer of a thread -----------------------------------------------------------------------
+
+
+class _Scope:
+    """A call whose work goes to a tracer (or, if that is None, to memory), within `outer`."""
+
+    __slots__ = ("outer", "tracer")
+
+    def __init__(self, tracer: Tracer | None, outer: _Scope | None) -> None:
+        self.tracer, self.outer = tracer, outer
+
+
+_scopes: dict[int, _Scope] = {}  # the innermost one of each thread that has one
+_changing_scopes = Lock()
+# The scope in whose `Context.run` this thread is. C code puts the old value back when the call
+# ends, however that ends; so the two differ once an interrupt has ended a call without clean-up.
+_entered: ContextVar[_Scope | None] = ContextVar("dovetail tracer", default=None)
+
+
+def current() -> Tracer | None:
+    """Return the tracer of this thread."""
+    if not flags.captures:
+        return None
+    scope = _current_scope()
+    if scope is None:
+        if not _scopes:  # an interrupt came before `flags.captures` was set
+            _changing_scopes.held(_set_scope, (get_ident(), None))
+        return None
+    return scope.tracer
+
+
+def _current_scope() -> _Scope | None:
+    thread = get_ident()
+    scope = _scopes.get(thread)
+    if scope is _entered.get():
+        return scope
+    alive = scope
+    while alive is not None and not _is_on_stack(alive):
+        alive = alive.outer
+    if alive is not scope:
+        _changing_scopes.held(_set_scope, (thread, alive))
+    return alive
+
+
+def _is_on_stack(scope: _Scope) -> bool:
+    """Return True if the call of `run_traced` that has made a scope still runs in this thread."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code is run_traced.__code__ and frame.f_locals.get("scope") is scope:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _set_scope(thread: int, scope: _Scope | None) -> None:
+    if scope is None:
+        _scopes.pop(thread, None)
+    else:
+        _scopes[thread] = scope
+    captures = 0
+    for other in tuple(_scopes.values()):
+        if other.tracer is not None:
+            captures += 1
+    flags.captures = captures
+
+
+def run_traced(
+    tracer: Tracer | None, function: Callable[[*P], R], *args: *P, isolated: bool = False
+) -> R:
+    """Return `function(*args)`, whose work goes to `tracer`; to memory if that is None.
+
+    The call runs in a copy of the thread's context, which C code leaves when the call ends. So an
+    interrupt at any instruction leaves neither a tracer nor settings behind: `current` drops a
+    scope whose call has ended. What the function has set in the context is kept after it returns,
+    unless it is `isolated`.
+    """
+    thread, outer = get_ident(), _current_scope()
+    scope = _Scope(tracer, outer)
+    context = copy_context()
+    context.run(_entered.set, scope)
+    try:
+        _changing_scopes.held(_set_scope, (thread, scope))
+        result = context.run(function, *args)
+    finally:
+        _changing_scopes.held(_set_scope, (thread, outer))
+    if not isolated:
+        for variable, value in context.items():
+            if variable is not _entered and variable.get(None) is not value:
+                variable.set(value)
+    return result
+
+
+@contextmanager
+def recorded_by(tracer: Tracer | None) -> Iterator[None]:
+    """Return a context in which this thread's work goes to `tracer`; to memory if that is None.
+
+    `run_traced` is sound if an interrupt comes as the block ends; this is so within it alone.
+    """
+    thread, outer = get_ident(), _current_scope()
+    scope = _Scope(tracer, outer)
+    try:
+        _entered.set(scope)
+        _changing_scopes.held(_set_scope, (thread, scope))
+        yield
+    finally:
+        _changing_scopes.held(_set_scope, (thread, outer))
+        _entered.set(outer)
+
+
+def is_captured() -> bool:
+    """Return True while a function is captured, also within `vmap` in it."""
+    tracer = current()
+    return tracer is not None and tracer.is_capture
+
+
+def keep_constant(storage: Storage) -> None:
+    """Let captures keep this memory although no path of their closures leads to it."""
+    _constants.purge()
+    _constants[storage] = True
+
+
+def is_constant(storage: Storage) -> bool:
+    """Return True if captures may keep this memory."""
+    return storage in _constants
+
+
+def record_array(array: Any) -> None:
+    """Tell the tracer that a tensor is made from the values of an array."""
+    if (tracer := current()) is not None:
+        tracer.record_array(array)
+
+
+def refuse_read(what: str, *tensors: Tensor) -> None:
+    """Raise CaptureError if the host may not read these tensors: a function is traced.
+
+    Without tensors: if a function is captured.
+    """
+    if (tracer := current()) is not None:
+        tracer.refuse_read(what, tensors)
+
+
+def capture_error(what: str) -> CaptureError:
+    """Return the error for a captured function that asks for values."""
+    return CaptureError(
+        f"dt.jit: {what} at {caller()}, while a function is captured: its values are not known "
+        "then, only shapes and dtypes are. Choose with dt.where or dt.cond, repeat with "
+        "dt.while_loop, dt.fori_loop or dt.scan, pass what is to be a Python value as a static "
+        "argument (static_argnames), or do it outside of the function"
+    )
+
+
+def call_batched(
+    function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
+) -> Sequence[Tensor] | None:
+    """Call a function of batches on tensors that stand for many examples; return its results.
+
+    None is returned where they do not: the caller calls the function.
+    """
+    tracer = current()
+    return None if tracer is None else tracer.call_batched(function, tensors)
+
+
+def look(function: Callable[[Tensor], T], x: Tensor) -> T:
+    """Return `function(x)`; within `vmap` that of the tensor of all examples."""
+    values: list[T] = []
+
+    def look_outside(all_of_x: Tensor) -> tuple[Tensor, ...]:
+        if call_batched(look_outside, (all_of_x,)) is None:
+            values.append(function(all_of_x))
+        return ()
+
+    look_outside(x)
+    return values[0]
+
+
+def masked(mask: Tensor | None) -> AbstractContextManager[None]:
+    """Return a context in which only the examples of `mask` write in place; None: as now."""
+    tracer = current()
+    return nullcontext() if tracer is None or mask is None else tracer.masked(mask)
+
+
+def mask() -> Tensor | None:
+    """Return the mask of the examples that may write now, or None if all of them may."""
+    tracer = current()
+    return None if tracer is None else tracer.mask
+
+
+def is_batched(*exprs: Expr) -> bool:
+    """Return True if any of these nodes stands for many, which are computed together."""
+    tracer = current()
+    return tracer is not None and tracer.is_batched(*exprs)

@@ -1,0 +1,86 @@
+"""Argument checks of transforms: lengths, axes, norms, and tensors in the right dtype."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from .. import layout as lay
+from ..argument_checks import LARGEST, choice, integer, integers, shown
+from ..dtypes import complex64, complex128, float32, float64
+from ..errors import ArgumentError, AxisError, DTypeError
+from ..functions.datatypes import cast
+from ..functions.shape.padding import pad
+from ..layout import Shape
+from ..tensor.primitives import slice_along
+from ..tensor.tensor import Tensor, required, strided
+
+Norm: TypeAlias = Literal["backward", "ortho", "forward"] | None
+Sizes: TypeAlias = int | Sequence[int] | None
+NORMS = ("backward", "ortho", "forward")
+
+
+def complex_input(name: str, x: Tensor) -> Tensor:
+    """Return a strided tensor in complex64 or complex128. Raises: LayoutError."""
+    x = strided(name, required(name, x))
+    wide = x.dtype.part is float64
+    return cast(x, complex128 if wide else complex64)
+
+
+def real_input(name: str, x: Tensor) -> Tensor:
+    """Return a strided tensor in float32 or float64. Raises: DTypeError for complex numbers."""
+    x = strided(name, required(name, x))
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{name}: takes real numbers, not {x.dtype.name}; see dt.fft.fft")
+    return cast(x, float64 if x.dtype is float64 else float32)
+
+
+def length(name: str, n: int | None, default: int) -> int:
+    """Return the number of points. Raises: ArgumentError below 1, ArgumentTypeError."""
+    if n is not None:
+        points = integer(name, n, "n", 1)
+        if points > LARGEST:
+            raise ArgumentError(f"{name}: n is at most {LARGEST}, not {shown(n)}")
+        return points
+    if default < 1:
+        raise ArgumentError(f"{name}: there are no points along the axis; give n, 1 or more")
+    return default
+
+
+def lengths(name: str, x: Tensor, s: Sizes, axes: Sizes) -> tuple[list[int | None], Shape]:
+    """Return the length along each transformed axis, None for the tensor's own, and the axes.
+
+    Lengths without axes are of the last axes. Raises: ArgumentError, AxisError.
+    """
+    sizes = None if s is None else integers(name, s, "s")
+    if axes is not None:
+        chosen = tuple([lay.axis(name, a, x.ndim) for a in integers(name, axes, "axes")])
+    else:
+        count = x.ndim if sizes is None else len(sizes)
+        if count > x.ndim:
+            raise ArgumentError(f"{name}: {count} lengths for {x.ndim} dimensions")
+        chosen = tuple(range(x.ndim - count, x.ndim))
+    if len({*chosen}) < len(chosen):
+        raise AxisError(f"{name}: axes {axes} name a dimension twice")
+    if sizes is None:
+        return [None] * len(chosen), chosen
+    if len(sizes) != len(chosen):
+        raise ArgumentError(f"{name}: {len(sizes)} lengths for {len(chosen)} axes")
+    return [None if n == -1 else length(name, n, 1) for n in sizes], chosen
+
+
+def scale(name: str, norm: Norm, n: int, back: bool) -> float:
+    """Return the factor of the sums over n points. Raises: ArgumentError."""
+    norm_name = choice(name, "backward" if norm is None else norm, "norm", NORMS)
+    if norm_name == "ortho":
+        return 1.0 / math.sqrt(n)
+    return 1.0 / n if back == (norm_name == "backward") else 1.0
+
+
+def resize(x: Tensor, n: int, axis: int) -> Tensor:
+    """Return `x` cut off after n points along an axis, or padded with zeros."""
+    size = x.shape[axis]
+    if n <= size:
+        return x if n == size else slice_along(x, axis, 0, n)
+    return pad(x, [(0, n - size if d == axis else 0) for d in range(x.ndim)])

@@ -1,0 +1,476 @@
+"""The tracer of `vmap`: it handles reads, writes and random numbers of a function of one example.
+
+It takes the place of a capture's tracer (`engine.recording`), so no function needs to know of it.
+Work that depends on an example's value is never computed for one example: it becomes work of all
+examples, which the outer tracer records or which stays pending. Work that all examples share is
+ordinary work, whose values may be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from ..autograd.engine import detach
+from ..autograd.tape import Leaf
+from ..backend.interface import Scalar
+from ..engine import evaluate as engine
+from ..engine import tracer_api
+from ..engine.batched_write import Together
+from ..engine.evaluation import Evaluation
+from ..engine.launching import BoundStep
+from ..errors import TransformError
+from ..functions.reductions.statistics import any as any_true
+from ..graph.expr import (
+    Args,
+    Expr,
+    Spec,
+    leaf,
+    mark_overwritten,
+    node,
+    note_readers,
+    overlaps,
+    pending,
+    settle,
+    spec,
+    storage_of,
+)
+from ..memory.storage import Storage
+from ..memory.tracing.stacktrace import caller
+from ..ops.host_routines import HostCall
+from ..ops.table import COPY, LOGICAL_AND
+from ..settings import Switch, current, record
+from ..tensor.primitives import apply
+from ..tensor.tensor import Tensor, make, waiting_storage
+from ..tensor.writes import write
+from ..weak_identity_map import WeakIdentityMap
+from .batching import EXAMPLE, Lifting
+
+WAYS_OUT = (
+    "choose with dt.where, or do it outside of the function; what is the same for each example "
+    "(in_axes=None) may be looked at"
+)
+
+
+class Examples(tracer_api.BatchTracer):
+    """The tracer of a function that runs on one example for all of `size`."""
+
+    def __init__(self, name: str, size: int, randomness: str = "different") -> None:
+        self.name, self.size, self.randomness = name, size, randomness
+        self.outer = tracer_api.current()
+        self.lifting = Lifting(size)
+        # Tape nodes of one example that have hooks, with the tensors of all examples.
+        self.hooks: list[tuple[Any, Tensor]] = []
+        self._saving = current().saving  # saved_tensors_hooks for values of all examples
+        self.mask: Tensor | None = None  # which examples may write
+        self._outer_pending = _pending_now()
+        self._earlier = self._outer_pending  # pending before the function, or this branch of it
+        self._allocated: WeakIdentityMap[Storage, bool] = WeakIdentityMap()  # inside the function
+        self._kept: dict[Expr, Tensor] = {}  # tensors of all examples that writes change in place
+        self._arguments: dict[Expr, Tensor] = {}
+        self._parent: Examples | None = None  # the tracer around the loop whose body this one runs
+
+    # --- examples
+
+    def arguments(
+        self, leaves: Sequence[Any], many: Sequence[Any], axes: Sequence[int | None]
+    ) -> list[Any]:
+        """Return the arguments of one example, given those of all.
+
+        A tensor that is passed twice with the same axis is one tensor for each example, too.
+        """
+        by_identity: dict[tuple[int, int], Tensor] = {}
+        arguments = []
+        for x, whole, axis in zip(leaves, many, axes, strict=True):
+            if axis is not None:
+                key = id(x), axis
+                if key not in by_identity:
+                    by_identity[key] = self.example(whole, is_argument=True)
+                x = by_identity[key]
+            arguments.append(x)
+        return arguments
+
+    def example(self, many: Tensor, is_argument: bool = False) -> Tensor:
+        """Return a tensor that stands for one example of `many`, along its first axis.
+
+        `is_argument`: writes to it are writes to `many`.
+        """
+        e = many._expr
+        source = node(EXAMPLE, (), spec(e.spec.shape[1:], e.spec.dtype, e.spec.device))
+        self.lifting.known[source] = e
+        if is_argument:
+            self._kept[source] = self._arguments[source] = many
+        placeholder = leaf(waiting_storage(source), source.spec, source.spec.strides, 0)
+        if e.tape is not None and current().grad:
+            placeholder.tape = Leaf(placeholder.spec)
+            self.lifting.tapes.add(placeholder.tape)
+        return make(placeholder)
+
+    def all(self, x: Tensor) -> Tensor:
+        """Return a tensor of all examples."""
+        e = x._expr
+        lifted = self.outside(partial(self.lifting.lift, e))
+        if lifted is e:
+            lifted = self.outside(partial(self.lifting.whole, e, e))
+        return make(lifted)
+
+    def outside(self, action: Callable[[], Any]) -> Any:
+        """Run an action under the outer tracer, as if this one did not exist."""
+        return tracer_api.run_traced(self.outer, self._outside, action, isolated=True)
+
+    def _outside(self, action: Callable[[], Any]) -> Any:
+        record(True)
+        if current().saving is not self._saving:
+            Switch(saving=self._saving).__enter__()  # this context ends with the action
+        return action()
+
+    def differs(self, x: Tensor) -> bool:
+        """Return True if a tensor differs between examples."""
+        return self._is_many(x._expr)
+
+    # --- loops
+
+    def untaped(self, x: Tensor) -> Tensor:
+        """Return the tensor of all examples without a tape."""
+        whole = self.all(x)
+        return whole if whole._expr.tape is None else detach(whole)
+
+    def adopt(self, x: Tensor) -> Tensor:
+        """Register a tensor's memory as allocated inside the function, and return the tensor."""
+        self._allocated[storage_of(x._expr)] = True
+        return x
+
+    def settle(self) -> None:
+        """Evaluate lifted nodes; end a loop that reads overwritten memory."""
+        if self.lifting.memory:
+            lifted = [e for e in self.lifting.known.values() if e.op not in (None, EXAMPLE)]
+            self.outside(partial(engine.evaluate, lifted, False))
+            if any(self._reads_overwritten_memory(e) for e in pending()):
+                raise tracer_api.UnrolledLoop
+
+    @contextmanager
+    def iteration(self) -> Iterator[Examples]:
+        """Trace a loop's body. A write to memory from before the loop raises UnrolledLoop."""
+        tracer = Examples(self.name, self.size, self.randomness)
+        tracer.lifting.inherit(self.lifting)
+        tracer.mask, tracer._saving, tracer._parent = self.mask, self._saving, self
+        with tracer_api.recorded_by(tracer):
+            yield tracer
+
+    # --- evaluations
+
+    def run(self, evaluation: Evaluation, asked: bool) -> bool:
+        """Lift the roots of an evaluation. Several writes at once are done one by one."""
+        if isinstance(evaluation, Together):
+            return False
+        roots = [r for r in evaluation.roots if r.op is not None]
+        if evaluation.target is None and not asked:
+            roots = [r for r in roots if not self._leads_to_overwritten_memory(r)]
+        lifted = [self.outside(partial(self.lifting.lift, r)) for r in roots]
+        if evaluation.target is not None:
+            self._write(roots[0], lifted[0], evaluation.target)
+            return True
+        shared = [r for r, f in zip(roots, lifted, strict=True) if f is r]
+        if shared:
+            self.outside(partial(engine.evaluate, shared, asked))
+            for r in shared:
+                if r.op is None and r not in self._outer_pending:
+                    self._allocated[storage_of(r)] = True
+        for r, f in zip(roots, lifted, strict=True):
+            if f is not r and r.op is not EXAMPLE:
+                self._make_leaf(r, f)
+        return True
+
+    def _reads_overwritten_memory(self, r: Expr) -> bool:
+        """Return True if a node reads memory that has come to differ between examples.
+
+        A node of all examples was lifted before and must stay as it is. Those of one example are
+        lifted by `_write`.
+        """
+        if not self.lifting.memory:
+            return False
+        leaves = [a for a in r.args if type(a) is Expr and a.op is None]
+        return any(id(storage_of(e)) in self.lifting.memory for e in leaves)
+
+    def _leads_to_overwritten_memory(self, r: Expr) -> bool:
+        """Return True if a node, or a pending one that it reads, reads such memory."""
+        stack, visited = [r], {r}
+        while self.lifting.memory and stack:
+            e = stack.pop()
+            if self._reads_overwritten_memory(e):
+                return True
+            read = {a for a in e.args if type(a) is Expr and a.op is not None} - visited
+            visited |= read
+            stack += read
+        return False
+
+    def _make_leaf(self, r: Expr, lifted: Expr) -> None:
+        """Make a node a leaf, as if it had been computed."""
+        source, to = node(EXAMPLE, (), r.spec), self.lifting
+        to.known[source] = lifted
+        del to.known[r]
+        if r in to.views:
+            to.views[source] = to.views.pop(r)
+        settle(r, waiting_storage(source))
+
+    # --- writes
+
+    def _write(self, value: Expr, lifted: Expr, target: Expr) -> None:
+        """Write a value into memory; the memory of all examples if either differs between them."""
+        note_readers()
+        storage = storage_of(target)
+        source = self.lifting.source_of(target)
+        if self._parent is not None and source in self._parent.lifting.known:
+            raise tracer_api.UnrolledLoop
+        readers = storage.readers if source is None or storage.pending is None else source.readers
+        if source is None:
+            self._settle_readers(value, readers)
+            if lifted is value:
+                self.outside(partial(engine.write, [value], target))
+                return
+            source, readers = self._make_batched(storage, target.spec), None
+        aliases = self._aliases_of(source)
+        self._settle_readers(value, readers, *(a.readers for a in aliases))
+        self.outside(partial(self._write_batched, source, target, value, lifted))
+        for a in aliases:
+            self.lifting.forget(a, self._arguments[a]._expr)
+            mark_overwritten(a, self.name)
+
+    def _settle_readers(
+        self, value: Expr, *readers: Sequence[Callable[[], Expr | None]] | None
+    ) -> None:
+        """Turn pending readers of a memory into leaves before `value` is written there.
+
+        A node that is recorded later, to compute such a value again, would read the new contents.
+        """
+        waiting = [e for references in readers for r in references or () if (e := r()) is not None]
+        for e in dict.fromkeys(waiting):
+            if e.op is None or e is value:
+                continue
+            lifted = self.outside(partial(self.lifting.lift, e))
+            if lifted is e:
+                self.outside(partial(engine.evaluate, [e], False))
+            elif e.op is not EXAMPLE and not self._is_of_all(e):
+                self._make_leaf(e, lifted)
+
+    def _is_of_all(self, e: Expr) -> bool:
+        """Return True if a pending node was recorded outside, for all examples."""
+        stack = list[Expr]()
+        tracer: tracer_api.Tracer | None = self
+        while isinstance(tracer, Examples):
+            stack += [lifted for lifted in tracer.lifting.known.values() if lifted.op is not None]
+            tracer = tracer.outer
+        visited = {*stack}
+        while stack:
+            read = {a for a in stack.pop().args if type(a) is Expr and a.op is not None} - visited
+            visited |= read
+            stack += read
+        return e in visited
+
+    def _aliases_of(self, source: Expr) -> list[Expr]:
+        """Return the sources of other arguments over the memory of an argument."""
+        written = self._arguments.get(source)
+        if written is None or written._expr.op is not None:
+            return []
+        return [
+            s
+            for s, x in self._arguments.items()
+            if s is not source and x._expr.op is None and overlaps(x._expr, written._expr)
+        ]
+
+    def _write_batched(self, source: Expr, target: Expr, value: Expr, lifted: Expr) -> None:
+        """Write a value of all examples into the memory of a source."""
+        to = self.lifting
+        lifted = to.whole(value, lifted)
+        whole = self._kept.get(source)
+        is_whole = target.strides == source.spec.strides and not target.offset
+        if whole is None and target.spec is source.spec and is_whole:
+            to.forget(source, lifted)
+            return
+        if whole is None:
+            whole = self._kept[source] = apply(COPY, (make(to.whole(source, to.lift(source))),))
+        write("vmap", to.view_of_all(target, source, whole), [lifted])
+        to.forget(source, whole._expr)
+
+    def _make_batched(self, storage: Storage, s: Spec) -> Expr:
+        """Return the source of memory that differs between examples from now on."""
+        if not self._is_allocated_here(storage):
+            if self._parent is not None:
+                raise tracer_api.UnrolledLoop(storage)
+            what = "what differs from example to example is written"
+            if self.mask is not None:
+                what = "a branch or loop that each example chooses for itself writes"
+            raise TransformError(
+                f"{self.name}: at {caller()}, {what} into a tensor from outside of the function, "
+                f"{s!r}, which has room for one; return it instead, or pass the tensor as an "
+                "argument with an axis of examples"
+            )
+        n = storage.nbytes // s.itemsize
+        flat = leaf(storage, spec((n,), s.dtype, s.device), (1,), 0)
+        source = node(EXAMPLE, (), flat.spec)
+        self.lifting.known[source] = self.outside(partial(self.lifting.whole, flat, flat))
+        self.lifting.memory[id(storage)] = storage, source
+        return source
+
+    def _is_allocated_here(self, storage: Storage) -> bool:
+        """Return True if memory was allocated in here, also for all examples."""
+        if storage in self._allocated:
+            return True
+        return any(
+            e is lifted
+            and e.op is None
+            and storage_of(e) is storage
+            and e not in self._outer_pending
+            for e, lifted in self.lifting.known.items()
+        )
+
+    def record_allocation(self, storage: Storage) -> None:
+        """Register memory that the function allocates."""
+        self._allocated[storage] = True
+        super().record_allocation(storage)
+
+    def knows(self, e: Expr) -> bool:
+        """Return True if a node belongs to this trace."""
+        return e in self.lifting.known or super().knows(e)
+
+    def evaluate_earlier(self, e: Expr) -> None:
+        """Evaluate a node that was pending before the function or the branch."""
+        if e in self._outer_pending:
+            self.outside(partial(engine.evaluate, [e], False))
+        elif e in self._earlier:
+            engine.evaluate([e])
+
+    @contextmanager
+    def masked(self, mask: Tensor) -> Iterator[None]:
+        """Restrict writes to the examples where the mask is True, within a context."""
+        before = self.mask, self._earlier
+        self.mask = mask if self.mask is None else apply(LOGICAL_AND, (self.mask, mask))
+        self._earlier = _pending_now()
+        try:
+            yield
+        finally:
+            self.mask, self._earlier = before
+
+    # --- random numbers
+
+    def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+        """Reserve random numbers; each example gets its part of them."""
+        if self.randomness == "error":
+            raise TransformError(
+                f'{self.name}: random numbers are drawn at {caller()}; randomness="different" '
+                'draws others for each example, "same" the same ones'
+            )
+        if self.randomness == "different":
+            assert isinstance(reserve, partial)
+            reserve = partial(reserve.func, reserve.args[0] * self.size)
+        return reserve() if self.outer is None else self.outer.draw(reserve)
+
+    def mark_drawn(self, args: Args) -> None:
+        """Remember the arguments of a random op."""
+        own_args = args
+        if self.randomness == "different":
+            own_args = (*args,)  # a copy: it is looked up by its identity
+            self.lifting.drawn[id(args)] = args, own_args
+        if self.outer is not None:
+            self.outer.mark_drawn(own_args)
+
+    # --- work that cannot be deferred
+
+    def refuse_read(self, what: str, tensors: Sequence[Tensor]) -> None:
+        """Refuse to read values that differ. Raises: TransformError, CaptureError."""
+        if self.is_batched(*[t._expr for t in tensors]):
+            raise TransformError(
+                f"{self.name}: {what} at {caller()}, which stands for {self.size} examples: it has "
+                f"no value of its own; {WAYS_OUT}"
+            )
+        if self.outer is not None:
+            self.outer.refuse_read(what, tensors)
+
+    def launch(
+        self, step: BoundStep, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
+    ) -> None:
+        """Refuse a kernel launch. Raises: TransformError."""
+        self._refuse_kernel(step.step.kernel.name)
+
+    def call(
+        self,
+        name: str,
+        source: str,
+        work: tracer_api.Work,
+        leaves: Sequence[Expr],
+        written: Sequence[int],
+        numbers: Sequence[Scalar],
+    ) -> None:
+        """Refuse a library call. Raises: TransformError."""
+        self._refuse_kernel(name)
+
+    def call_host(
+        self, call: HostCall, operands: Sequence[Expr], into: Expr | None
+    ) -> Sequence[Expr] | None:
+        """Call a host routine, whose operands are the same for each example."""
+        if self.outer is None:
+            return None
+        results: Sequence[Expr] | None = self.outside(
+            partial(self.outer.call_host, call, operands, into)
+        )
+        for e in results or ():
+            self._allocated[storage_of(e)] = True
+        return results
+
+    def _refuse_kernel(self, name: str) -> None:
+        raise TransformError(
+            f"{self.name}: the kernel {name} at {caller()} runs on tensors in memory, not on one "
+            "example of many; give it all of them as an axis of its grid, outside of the function, "
+            "or write it with dt.elementwise or tensor functions"
+        )
+
+    def is_batched(self, *exprs: Expr) -> bool:
+        """Return True if a node differs between examples of this or an outer `vmap`."""
+        if self._is_many(*exprs):
+            return True
+        return self.outer is not None and self.outer.is_batched(*exprs)
+
+    def record_hook(self, e: Expr) -> None:
+        """Register a hook of an example's tensor with the tensor of all examples.
+
+        A tensor that all examples share keeps its own hooks.
+        """
+        whole = self.outside(partial(self.lifting.lift, e))  # now: it may be written afterwards
+        if whole is not e and whole.tape is not None:
+            self.hooks.append((e.tape, make(whole)))
+            self.lifting.hooked[e.tape] = whole
+
+    def check_grad(self, order: int) -> None:
+        """Pass the check of a tape's order to the outer tracer."""
+        if self.outer is not None:
+            self.outer.check_grad(order)
+
+    def any_example(self, x: Tensor) -> bool:
+        """Return True if a boolean is True for an example that the mask selects."""
+        if self.mask is not None:
+            x = apply(LOGICAL_AND, (self.mask, x))
+        if self._is_many(x._expr):
+            x = self.outside(partial(any_true, self.all(x)))
+        outer = self.outer
+        if outer is None or not outer.is_batched(x._expr):
+            return bool(self.outside(partial(bool, x)))
+        return bool(self.outside(partial(outer.any_example, x)))
+
+    def _is_many(self, *exprs: Expr) -> bool:
+        return bool(self.outside(lambda: any(self.lifting.is_many(e) for e in exprs)))
+
+    def call_batched(
+        self, function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
+    ) -> Sequence[Tensor] | None:
+        """Call a function on the tensors of all examples, if one of them differs."""
+        if not self.is_batched(*[t._expr for t in tensors]):
+            return None
+        many = [self.all(t) for t in tensors]
+        results = self.outside(lambda: function(*many))
+        return [self.example(t) for t in results]
+
+
+def _pending_now() -> WeakIdentityMap[Expr, bool]:
+    return WeakIdentityMap((e, True) for e in pending())

@@ -1,0 +1,361 @@
+"""Batching of pending work: the graph of one example becomes that of all examples.
+
+`vmap` runs a function once, on tensors that stand for one example each (`examples`). Each node of
+the graph that this leaves is rebuilt here with a leading axis of examples, by a rule for its kind
+of row: elementwise rows broadcast, reductions and views move their axes by one. A node that
+depends on no example stays as it is, and is computed once. Rules of kernel ops are in `kernels`;
+an op without one is done example by example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn, TypeAlias
+
+from ..autograd.engine import detach
+from ..autograd.tape import Leaf, OpNode
+from ..device_class import opened as open_device
+from ..errors import TransformError
+from ..functions.shape.manipulation import as_strided
+from ..graph.expr import Expr, ask, node, spec, storage_of
+from ..layout import LIMIT, Move, Shape, StridedView, contiguous
+from ..layout import move as moved_layout
+from ..memory.storage import Storage
+from ..ops import table as ops
+from ..ops.table import Op
+from ..settings import flags
+from ..tensor.host import evaluated
+from ..tensor.primitives import apply, pending_view, view
+from ..tensor.tensor import Tensor, make
+
+# A rule builds the node of all examples from that of one and its lifted arguments.
+Rule: TypeAlias = Callable[["Lifting", Expr, list[Any]], Expr]
+
+
+def _raise_gone(op: str, kinds: object, attrs: object) -> NoReturn:
+    raise TransformError(
+        "vmap: a tensor that stands for one example is looked at after the function has returned; "
+        "return it from the function, and it comes back with all examples"
+    )
+
+
+# The op of a placeholder for one example's value; it is looked up, not evaluated.
+EXAMPLE = Op("example", "kernel", _raise_gone, arity=0, placeholder=True)
+rules: dict[Op, Rule] = {}  # of kernel ops
+# For ops outside of the table: by the class of one example's tape node, a function that returns
+# the node of all examples. It gets that node without a tape if it is known, and may return None.
+tapes: dict[type, Callable[[Lifting, Any, Expr | None], Expr | None]] = {}
+
+
+class Lifting:
+    """A map from nodes of one example to those of all; a shared node maps to itself."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.known: dict[Expr, Expr] = {}
+        self.views: dict[Expr, list[Expr]] = {}  # lifted views of each pending node
+        # Memory that all examples shared until a write made it differ, with its placeholder.
+        self.memory: dict[int, tuple[Storage, Expr]] = {}
+        self.drawn: dict[int, tuple[object, tuple[Any, ...]]] = {}  # by the id of the arguments
+        self.tapes: set[Any] = set()  # leaves of examples whose tensor requires a gradient
+        self.hooked: dict[Any, Expr] = {}  # tape node of one example with hooks -> node of all
+        self.functions: dict[Any, Any] = {}  # Function node of one example -> that of all
+        self.by_itself: list[str] = []  # the ops that were done example by example
+
+    def inherit(self, parent: Lifting) -> None:
+        """Copy the entries of another one; later changes are independent."""
+        self.known = {e: lifted for e, lifted in parent.known.items() if lifted is not e}
+        self.views = {e: [*views] for e, views in parent.views.items()}
+        self.memory, self.drawn = {**parent.memory}, {**parent.drawn}
+        self.tapes, self.hooked = {*parent.tapes}, {**parent.hooked}
+        self.functions = {**parent.functions}
+
+    # --- traversal
+
+    def lift(self, e: Expr) -> Expr:
+        """Return the node of all examples; `e` itself if all examples share it."""
+        lifted = self.known.get(e)
+        # A shared node that has become memory is looked up again: it may have been overwritten.
+        if lifted is not None and (lifted is not e or e.op is not None):
+            return lifted
+        if self.hooked and e.tape in self.hooked:  # gradients of all uses meet at this node
+            return self.hooked[e.tape]
+        if e.op is None:
+            source = self.source_of(e)
+            if source is None:
+                return e  # memory, which may be written
+            lifted = self._leaf(e, source)
+            self.views.setdefault(source, []).append(e)
+        else:
+            args = [self.lift(a) if type(a) is Expr else a for a in e.args]
+            lifted = self._node(e, args)
+        self.known[e] = lifted
+        return lifted
+
+    def source_of(self, e: Expr) -> Expr | None:
+        """Return the pending node of which a leaf is a view."""
+        storage = storage_of(e)
+        if storage.pending is None and self.memory:
+            entry = self.memory.get(id(storage))
+            return None if entry is None else entry[1]
+        return storage.pending
+
+    def is_many(self, e: Expr) -> bool:
+        """Return True if a node differs between examples."""
+        return self.lift(e) is not e
+
+    def forget(self, source: Expr, lifted: Expr) -> None:
+        """Set a new node for a source after a write, and drop its views."""
+        self.known[source] = lifted
+        for e in self.views.pop(source, ()):
+            del self.known[e]
+
+    def _leaf(self, e: Expr, source: Expr) -> Expr:
+        """Return the view of all examples for a leaf that is a view of a source."""
+        lifted = self.lift(source)
+        if lifted is source:
+            return e
+        lifted = self.view_of_all(e, source, make(lifted))._expr
+        if e.tape is not None and lifted.tape is None:
+            return self._by_tape(e.tape, lifted)
+        own = e.tape is None or (type(e.tape) is Leaf and e.tape not in self.tapes)
+        return detach(make(lifted))._expr if own and lifted.tape is not None else lifted
+
+    def _by_tape(self, tape: Any, lifted: Expr) -> Expr:
+        """Return the node that a tape belongs to: a view of a user-defined op's result."""
+        moves: list[Move] = []
+        while type(tape) is OpNode and tape.op is ops.VIEW and tape.edges[0] is not None:
+            moves.append(tape.attrs)
+            tape = tape.edges[0].node
+        if type(tape) not in tapes:
+            return lifted
+        whole = tapes[type(tape)](self, tape, lifted if not moves else None)
+        if whole is None:
+            return lifted
+        for m in reversed(moves):
+            whole = self.view(whole, m)
+        return whole
+
+    def view_of_all(self, e: Expr, source: Expr, whole: Tensor) -> Tensor:
+        """Return the view of all examples, `whole`, that a leaf is of its source."""
+        if not _is_moved(e, source):
+            return self._view_by_strides(e, source, whole)
+        for m in e.moves:
+            for moved in self._moves(whole.shape, m):
+                whole = view(whole, moved)
+        return whole
+
+    def _view_by_strides(self, e: Expr, source: Expr, whole: Tensor) -> Tensor:
+        """Return the view of all examples for a leaf that only strides describe."""
+        if evaluated(whole).offset or not whole.is_contiguous():
+            whole = apply(ops.COPY, (whole,))
+        strides = (source.spec.size, *e.strides)
+        return as_strided(whole, (self.size, *e.spec.shape), strides, e.offset)
+
+    def _node(self, e: Expr, args: list[Any]) -> Expr:
+        """Build the node of all examples for a node."""
+        op = e.op
+        assert op is not None
+        if op.kind == "generate":
+            return self._generate(e)
+        if all(a is b for a, b in zip(e.args, args, strict=True)):
+            return e  # an example among them: that of a function around this one
+        rule = _KINDS.get(op.kind) or rules.get(op) or _by_row(op)
+        lifted = rule(self, e, args)
+        if e.tape is None and lifted.tape is not None:  # recorded under no_grad, or detached
+            if any(lifted is b for b in args):
+                return detach(make(lifted))._expr
+            lifted.tape = None
+        if e.asked_at is not None and lifted.op is not None:
+            ask(lifted, e.asked_at)
+        return lifted
+
+    def _generate(self, e: Expr) -> Expr:
+        entry = self.drawn.get(id(e.args))
+        if entry is None or entry[0] is not e.args:
+            return e
+        return self.make_node(ops_of(e), entry[1], (self.size, *e.spec.shape), e)
+
+    # --- building blocks of rules
+
+    def make_node(
+        self, op: Op, args: Sequence[Any], shape: Shape, like: Expr, attrs: Any = None
+    ) -> Expr:
+        """Build a node of all examples with the device, dtype and attributes of `like`."""
+        s = spec(shape, like.spec.dtype, like.spec.device)
+        return limit_depth(node(op, tuple(args), s, like.attrs if attrs is None else attrs))
+
+    def plain(self, op: Op, args: Sequence[Any], shape: Shape, like: Expr) -> Expr:
+        """Build a node of all examples without attributes."""
+        s = spec(shape, like.spec.dtype, like.spec.device)
+        return limit_depth(node(op, tuple(args), s, None))
+
+    def view(self, lifted: Expr, m: Move) -> Expr:
+        """Apply a move of one example to a lifted node."""
+        return pending_view(lifted, *self._moves(lifted.spec.shape, m))
+
+    def _moves(self, shape: Shape, m: Move) -> list[Move]:
+        n = self.size
+        if m[0] == "permute":
+            return [("permute", (0, *(d + 1 for d in m[1])))]
+        if m[0] == "slice":
+            return [("slice", (0, *m[1]), (n, *m[2]), (1, *m[3]))]
+        if m[0] == "reshape":
+            return [("reshape", (n, *m[1]))]
+        if m[0] == "expand":
+            ones = (1,) * (len(m[1]) + 1 - len(shape))
+            return [("reshape", (n, *ones, *shape[1:])), ("expand", (n, *m[1]))]
+        return [("pad", m[1] + 1, *m[2:])]
+
+    def of_rank(self, one: Expr, lifted: Expr, rank: int) -> Expr:
+        """Return a lifted operand with unit axes, so that it broadcasts to `rank` axes."""
+        if lifted is one or len(one.spec.shape) == rank:
+            return lifted
+        ones = (1,) * (rank - len(one.spec.shape))
+        return pending_view(lifted, ("reshape", (self.size, *ones, *one.spec.shape)))
+
+    def whole(self, one: Expr, lifted: Expr) -> Expr:
+        """Return a lifted operand with the axis of examples, expanded if it is shared."""
+        if lifted is not one:
+            return lifted
+        shape = one.spec.shape
+        first = pending_view(one, ("reshape", (1, *shape)))
+        return pending_view(first, ("expand", (self.size, *shape)))
+
+
+def _is_moved(e: Expr, source: Expr) -> bool:
+    """Return True if a leaf is where its moves lead, not at strides set before them."""
+    layout: StridedView | None = contiguous(source.spec.shape)
+    try:
+        for m in e.moves:
+            layout = None if layout is None else moved_layout(layout, m)
+    except (ValueError, IndexError):  # moves of what has other axes
+        return False
+    return layout == StridedView(e.spec.shape, e.strides, e.offset)
+
+
+def ops_of(e: Expr) -> Op:
+    """Return the op of a pending node."""
+    assert e.op is not None
+    return e.op
+
+
+def limit_depth(e: Expr) -> Expr:
+    """Return a new node; compute it if it is deep, or if ops run eagerly."""
+    if e.depth > flags.depth:
+        make(e)
+    return e
+
+
+# --- rules of the kinds of rows -------------------------------------------------------------------
+
+
+def _map(to: Lifting, e: Expr, args: list[Any]) -> Expr:
+    rank = len(e.spec.shape)
+    operands = [
+        to.of_rank(a, b, rank) if type(a) is Expr else a for a, b in zip(e.args, args, strict=True)
+    ]
+    return to.make_node(ops_of(e), operands, (to.size, *e.spec.shape), e)
+
+
+def _reduce(to: Lifting, e: Expr, args: list[Any]) -> Expr:
+    axes, attrs = e.attrs
+    moved = tuple([d + 1 for d in axes]), attrs
+    return to.make_node(ops_of(e), args, (to.size, *e.spec.shape), e, moved)
+
+
+def _view(to: Lifting, e: Expr, args: list[Any]) -> Expr:
+    return limit_depth(to.view(args[0], e.attrs))
+
+
+def _gather(to: Lifting, e: Expr, args: list[Any]) -> Expr:
+    shape, axes, at, asked = e.attrs
+    many = args[0] is not e.args[0]
+    step = 1 if many else 0
+    moved = tuple([d if d < 0 else d + step for d in axes])
+    attrs = (
+        (to.size, *shape),
+        (0 if many else -1, *moved),
+        tuple([d + step for d in at]),
+        asked,
+    )
+    rank = len(shape)
+    indices = [to.of_rank(a, b, rank) for a, b in zip(e.args[1:], args[1:], strict=True)]
+    return to.make_node(ops_of(e), (args[0], *indices), attrs[0], e, attrs)
+
+
+def _join(to: Lifting, e: Expr, args: list[Any]) -> Expr:
+    operands = [to.whole(a, b) for a, b in zip(e.args, args, strict=True)]
+    return to.make_node(ops_of(e), operands, (to.size, *e.spec.shape), e, e.attrs + 1)
+
+
+_KINDS: dict[str, Rule] = {
+    "map": _map,
+    "reduce": _reduce,
+    "view": _view,
+    "gather": _gather,
+    "join": _join,
+}
+
+
+# --- kernel ops -----------------------------------------------------------------------------------
+
+
+def _by_row(op: Op) -> Rule:
+    return {"front": in_front, "first": first_axis, "": each}[op.many]
+
+
+def in_front(to: Lifting, e: Expr, args: list[Any]) -> Expr:
+    """Batch an op that allows any axes in front of those that it works along."""
+    operands = [to.whole(a, b) if type(a) is Expr else a for a, b in zip(e.args, args, strict=True)]
+    return to.make_node(ops_of(e), operands, (to.size, *e.spec.shape), e)
+
+
+def first_axis(to: Lifting, e: Expr, args: list[Any]) -> Expr:
+    """Batch an op whose first axis is of independent rows."""
+    op, operands = ops_of(e), []
+    for i, (a, b) in enumerate(zip(e.args, args, strict=True)):
+        if type(a) is not Expr or (i in op.shared and b is a):
+            operands.append(b)
+            continue
+        rows = (to.size * a.spec.shape[0], *a.spec.shape[1:])
+        operands.append(pending_view(to.whole(a, b), ("reshape", rows)))
+    rows = (to.size * e.spec.shape[0], *e.spec.shape[1:])
+    result = to.make_node(op, operands, rows, e)
+    return pending_view(result, ("reshape", (to.size, *e.spec.shape)))
+
+
+def each(to: Lifting, e: Expr, args: list[Any]) -> Expr:
+    """Batch any op: run it on one example after the other, and join the results."""
+    op, pieces = ops_of(e), []
+    to.by_itself.append(op.name)
+    if not to.size:
+        empty = node(
+            ops.FULL, (0,), spec((), e.spec.dtype, e.spec.device), ((e.spec.dtype,), e.spec.dtype)
+        )
+        return pending_view(empty, ("expand", (0, *e.spec.shape)))
+    for k in range(to.size):
+        operands = [b if a is b else _one(b, k) for a, b in zip(e.args, args, strict=True)]
+        result = limit_depth(node(op, tuple(operands), e.spec, e.attrs))
+        if e.asked_at is not None and result.op is not None:
+            ask(result, e.asked_at)
+        pieces.append(pending_view(result, ("reshape", (1, *e.spec.shape))))
+    joined_max = (open_device(e.spec.device).backend.info.capabilities.max_buffers or LIMIT) - 1
+    while len(pieces) > joined_max:  # in stages, where kernels have few buffers
+        pieces = [
+            _concat_examples(to, pieces[k : k + joined_max], e)
+            for k in range(0, len(pieces), joined_max)
+        ]
+    return _concat_examples(to, pieces, e)
+
+
+def _concat_examples(to: Lifting, pieces: list[Expr], e: Expr) -> Expr:
+    rows = sum(p.spec.shape[0] for p in pieces)
+    return to.make_node(ops.CONCAT, pieces, (rows, *e.spec.shape), e, 0)
+
+
+def _one(lifted: Expr, k: int) -> Expr:
+    """Return one example of a lifted node."""
+    shape = lifted.spec.shape
+    starts, ones = (k, *(0 for _ in shape[1:])), (1,) * len(shape)
+    return pending_view(lifted, ("slice", starts, (1, *shape[1:]), ones), ("reshape", shape[1:]))

@@ -1,0 +1,540 @@
+"""Graphs of the ops of functions, for code that exports a function in another form.
+
+The function runs once, op by op, on tensors that stand for any value: nothing that depends on them
+is computed. Views, writes in place and loops of known length are nodes like others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial, wraps
+from inspect import signature
+from typing import Any, NoReturn, ParamSpec, TypeAlias, TypeVar
+
+from ..argument_checks import function as callable_
+from ..backend.interface import Scalar
+from ..capture.pytree import Flat, flattened, rebuilt
+from ..dtypes import DType
+from ..engine import evaluate as engine
+from ..engine import tracer_api
+from ..engine.batched_write import Together
+from ..engine.evaluation import Evaluation
+from ..errors import CaptureError, DovetailError, LayoutError
+from ..functions.creation.from_values import asarray
+from ..graph.expr import Args, Expr, Spec, leaf, node, pending, settle, spec, storage_of
+from ..layout import Shape, StridedView, contiguous, move_shape
+from ..layout import move as moved_layout
+from ..memory.storage import Storage
+from ..memory.tracing.stacktrace import caller
+from ..ops.host_routines import HostCall
+from ..ops.table import COPY, Op
+from ..settings import eager, record
+from ..tensor.primitives import apply
+from ..tensor.tensor import Tensor, make, waiting_storage
+from ..weak_identity_map import WeakIdentityMap
+
+FOLDED = 1 << 16  # elements; larger constants are not computed during the trace
+
+Number: TypeAlias = bool | int | float
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GraphNode:
+    """An op on values of a graph.
+
+    `op`: the name of its row in the table, or "input", "constant", "as_strided", "written" (a value
+    put into another one, at strides), or the name of a library's routine. `kind`: its kind there.
+    `args`: the nodes that it reads, and Python numbers. `casts`: the dtype to which each argument
+    is cast before; `attrs`: the static attributes of this use. `varies`: True if the value depends
+    on an input, or on random numbers, which it `draws` itself. `line`: the user's source line.
+    `tensor`: the value of a constant.
+    """
+
+    op: str
+    kind: str
+    args: tuple[GraphNode | Number, ...]
+    shape: Shape
+    dtype: DType
+    attrs: Any = None
+    casts: tuple[DType, ...] = ()
+    varies: bool = False
+    draws: bool = False
+    line: str = ""
+    tensor: Tensor | None = None
+
+    def __repr__(self) -> str:
+        return f"<{self.op}: {self.dtype.name}{list(self.shape)}>"
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The nodes of a function in order, with those of its inputs and results.
+
+    `result` puts stand-ins for the results into the containers that the function gave. `writes`:
+    the lines at which tensors from outside of the function were written; such writes are not in the
+    graph.
+    """
+
+    nodes: tuple[GraphNode, ...]
+    inputs: tuple[GraphNode, ...]
+    results: tuple[GraphNode, ...]
+    result: Callable[[Sequence[object]], Any]
+    writes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Composite:
+    """The attributes of a node of kind "composite": a named function and its arguments.
+
+    `arguments`: by name, with nodes in place of tensors; `parts`: the node of the function's
+    result, op by op.
+    """
+
+    arguments: dict[str, Any]
+    parts: GraphNode
+
+
+def _raise_gone(op: str, kinds: object, attrs: object) -> NoReturn:
+    """Raise the error of a traced tensor that is read after the function has returned."""
+    raise CaptureError(
+        "graph_of: a tensor of a function that was traced is looked at after it has returned; it "
+        "has no value"
+    )
+
+
+# The op of a placeholder; its value is looked up, not evaluated.
+TRACED = Op("traced", "kernel", _raise_gone, arity=0, placeholder=True)
+
+
+class GraphTracer(tracer_api.Tracer):
+    """The tracer that records a function's graph."""
+
+    @property
+    def is_capture(self) -> bool:
+        return False
+
+    def __init__(self, name: str, folds: bool) -> None:
+        self.name, self.folds = name, folds
+        self.outer = tracer_api.current()
+        self.nodes: list[GraphNode] = []
+        self.given: list[GraphNode] = []
+        self.writes: list[str] = []
+        self._known: dict[Expr, GraphNode] = {}
+        self._earlier = WeakIdentityMap((e, True) for e in pending())
+        self._allocated: WeakIdentityMap[Storage, bool] = WeakIdentityMap()
+        self._memory: dict[int, tuple[Storage, Expr]] = {}  # written since; what stands for it
+        self._drawn: dict[int, Args] = {}
+
+    # --- nodes
+
+    def _add(self, n: GraphNode) -> GraphNode:
+        self.nodes.append(n)
+        return n
+
+    def input(self, x: Tensor) -> Tensor:
+        """Return a tensor that stands for any value like `x`."""
+        s = x._expr.spec
+        n = self._add(GraphNode("input", "input", (), s.shape, s.dtype, varies=True))
+        self.given.append(n)
+        return make(self._waiting(s, n))
+
+    def _waiting(self, s: Spec, n: GraphNode) -> Expr:
+        source = node(TRACED, (), s)
+        self._known[source] = n
+        return leaf(waiting_storage(source), s, s.strides, 0)
+
+    def value(self, e: Expr) -> GraphNode:
+        """Return the node of the graph that has a node's value."""
+        n = self._known.get(e)
+        if n is None:
+            n = self._known[e] = self._of_leaf(e) if e.op is None else self._of_node(e)
+        return n
+
+    def _of_node(self, e: Expr) -> GraphNode:
+        if e in self._earlier:
+            self.evaluate_earlier(e)
+            return self._constant(e)
+        op = e.op
+        assert op is not None
+        if op is TRACED:
+            _raise_gone(op.name, None, None)
+        args = tuple([self.value(a) if type(a) is Expr else a for a in e.args])
+        draws = id(e.args) in self._drawn
+        varies = draws or any(type(a) is GraphNode and a.varies for a in args)
+        s = e.spec
+        return self._add(
+            GraphNode(
+                op.name,
+                op.kind,
+                args,
+                s.shape,
+                s.dtype,
+                e.attrs,
+                _casts(op, e),
+                varies,
+                draws,
+                caller(),
+            )
+        )
+
+    def _of_leaf(self, e: Expr) -> GraphNode:
+        source = self._source_of(e)
+        if source is not None and source.op is not None and source in self._earlier:
+            self.evaluate_earlier(source)
+            source = None
+        if source is None:
+            return self._constant(e)
+        whole = self.value(source)
+        if e.spec is source.spec and e.strides == source.spec.strides and not e.offset:
+            return whole
+        if not _is_moved(e, source):
+            s = e.spec
+            return self._add_view(whole, "as_strided", (s.shape, e.strides, e.offset), s.shape)
+        for m in e.moves:
+            whole = self._add_view(whole, "view", m, move_shape(whole.shape, m))
+        return whole
+
+    def _add_view(self, of: GraphNode, op: str, attrs: Any, shape: Shape) -> GraphNode:
+        return self._add(
+            GraphNode(
+                op, "view", (of,), shape, of.dtype, attrs, (of.dtype,), of.varies, line=caller()
+            )
+        )
+
+    def _source_of(self, e: Expr) -> Expr | None:
+        storage = storage_of(e)
+        if storage.pending is not None:
+            return storage.pending
+        entry = self._memory.get(id(storage))
+        return None if entry is None else entry[1]
+
+    def _constant(self, e: Expr) -> GraphNode:
+        s = e.spec
+        return self._add(
+            GraphNode("constant", "constant", (), s.shape, s.dtype, line=caller(), tensor=make(e))
+        )
+
+    # --- facts about nodes
+
+    def knows(self, e: Expr) -> bool:
+        """Return True if a node belongs to this trace."""
+        return e in self._known or super().knows(e)
+
+    def evaluate_earlier(self, e: Expr) -> None:
+        """Evaluate a node that was pending before the function."""
+        if e in self._earlier:
+            self._outside(partial(engine.evaluate, [e], False))
+
+    def _outside(self, action: Callable[[], Any]) -> Any:
+        """Run an action under the outer tracer."""
+        return tracer_api.run_traced(self.outer, action)
+
+    # --- composites
+
+    def call_composite(
+        self, function: Callable[..., Any], args: Sequence[Any], options: dict[str, Any]
+    ) -> Any:
+        """Call a marked function; record it as one node if it gives one tensor."""
+        result = function(*args, **options)
+        if type(result) is not Tensor:
+            return result
+        bound = signature(function).bind(*args, **options)
+        bound.apply_defaults()
+        arguments = {
+            k: self.value(v._expr) if isinstance(v, Tensor) else v
+            for k, v in bound.arguments.items()
+        }
+        body, s = self.value(result._expr), result._expr.spec
+        used = tuple([a for a in arguments.values() if isinstance(a, GraphNode)])
+        n = self._add(
+            GraphNode(
+                function.__name__,
+                "composite",
+                used,
+                s.shape,
+                s.dtype,
+                Composite(arguments, body),
+                tuple([a.dtype for a in used]),
+                body.varies,
+                line=caller(),
+            )
+        )
+        return make(self._waiting(s, n))
+
+    # --- evaluations
+
+    def run(self, evaluation: Evaluation, asked: bool) -> bool:
+        """Record the roots of an evaluation; compute only values that no input enters."""
+        if isinstance(evaluation, Together):  # several writes at once are done one by one
+            return False
+        roots = [r for r in evaluation.roots if r.op is not None]
+        nodes = [self.value(r) for r in roots]
+        if evaluation.target is not None:
+            self._write(nodes[0], evaluation.target)
+            return True
+        for r, n in zip(roots, nodes, strict=True):
+            if r.op is None or r.op is TRACED:
+                continue
+            if self._can_fold(r, n):
+                self._fold(r)
+            else:
+                self._settle(r, n)
+        return True
+
+    def _settle(self, r: Expr, n: GraphNode) -> None:
+        """Make a node a leaf, as if it had been computed."""
+        source = node(TRACED, (), r.spec)
+        self._known[source] = n
+        self._known.pop(r, None)
+        settle(r, waiting_storage(source))
+
+    def _can_fold(self, r: Expr, n: GraphNode) -> bool:
+        """Return True if a node is a small constant with its operands in memory."""
+        if not self.folds or n.varies or r.spec.size > FOLDED:
+            return False
+        return all(self._is_in_memory(a) for a in r.args if type(a) is Expr)
+
+    def _fold(self, r: Expr) -> None:
+        self._outside(partial(engine.evaluate, [r], False))
+        if r.op is None:
+            self._allocated[storage_of(r)] = True
+            self._known.pop(r, None)
+
+    def _is_in_memory(self, e: Expr) -> bool:
+        if e.op is None:
+            return self._source_of(e) is None
+        return e.op is not TRACED and all(self._is_in_memory(a) for a in e.args if type(a) is Expr)
+
+    # --- writes
+
+    def _write(self, value: GraphNode, target: Expr) -> None:
+        storage = storage_of(target)
+        source = self._source_of(target)
+        if source is None:
+            source = self._memory_source(storage, target)
+        whole, s = self.value(source), source.spec
+        if target.spec is not s or target.strides != s.strides:
+            attrs = (target.spec.shape, target.strides, target.offset)
+            value = self._add(
+                GraphNode(
+                    "written",
+                    "made",
+                    (whole, value),
+                    s.shape,
+                    s.dtype,
+                    attrs,
+                    (s.dtype, s.dtype),
+                    whole.varies or value.varies,
+                    line=caller(),
+                )
+            )
+        self._replace_value(source, value)
+
+    def _replace_value(self, source: Expr, n: GraphNode) -> None:
+        """Replace the value that stands for memory; views of it are looked up again."""
+        views = [e for e in self._known if e.op is None and self._source_of(e) is source]
+        for e in views:
+            del self._known[e]
+        self._known[source] = n
+
+    def _memory_source(self, storage: Storage, target: Expr) -> Expr:
+        if storage not in self._allocated:
+            self.writes.append(caller())
+        s = target.spec
+        flat = leaf(storage, spec((storage.nbytes // s.itemsize,), s.dtype, s.device), (1,), 0)
+        source = node(TRACED, (), flat.spec)
+        copied = self._outside(lambda: apply(COPY, (make(flat),)))
+        self._outside(partial(engine.evaluate, [copied._expr], False))
+        self._known[source] = self._constant(copied._expr)
+        self._memory[id(storage)] = storage, source
+        return source
+
+    def record_allocation(self, storage: Storage) -> None:
+        """Register memory that the function allocates."""
+        self._allocated[storage] = True
+        super().record_allocation(storage)
+
+    # --- other events
+
+    def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
+        """Return zeros in place of a seed; no random numbers are drawn."""
+        return 0, 0
+
+    def mark_drawn(self, args: Args) -> None:
+        """Remember the arguments of a random op."""
+        self._drawn[id(args)] = args
+
+    def run_effect(self, action: Callable[[], object]) -> None:
+        """Skip an effect."""
+
+    def refuse_read(self, what: str, tensors: Sequence[Tensor]) -> None:
+        """Refuse to read values that depend on inputs. Raises: CaptureError."""
+        unknown = [t for t in tensors if self._has_no_memory(t._expr)]
+        if unknown or not tensors:
+            self._refuse(what)
+
+    def _has_no_memory(self, e: Expr) -> bool:
+        return self.value(e).varies or self._source_of(e) is not None
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise CaptureError(
+            f"{self.name}: {what} at {caller()}, while the function's graph is taken: its values "
+            "are not known then, only shapes and dtypes are. Choose with dt.where or dt.cond, or "
+            "do it outside of the function"
+        )
+
+    def launch(self, step: Any, leaves: object, numbers: object, line: str | None) -> None:
+        """Refuse a kernel launch. Raises: CaptureError."""
+        self._refuse(f"the kernel {step.step.kernel.name} runs on tensors in memory")
+
+    def call(
+        self,
+        name: str,
+        source: str,
+        work: tracer_api.Work,
+        leaves: Sequence[Expr],
+        written: Sequence[int],
+        numbers: Sequence[Scalar],
+    ) -> None:
+        """Record a library call as one node for each tensor that it writes."""
+        args = tuple([self.value(e) for i, e in enumerate(leaves) if i not in written])
+        for i in written:
+            s = leaves[i].spec
+            self._write(
+                self._add(
+                    GraphNode(
+                        name,
+                        "call",
+                        (*args, *numbers),
+                        s.shape,
+                        s.dtype,
+                        i,
+                        varies=True,
+                        line=caller(),
+                    )
+                ),
+                leaves[i],
+            )
+
+    def call_host(self, call: HostCall, operands: Sequence[Expr], into: object) -> None:
+        """Refuse a host routine if an operand has no value yet. Raises: CaptureError."""
+        if any(self._has_no_memory(e) for e in operands):
+            self._refuse(f"dt.linalg.{call.name} asks LAPACK on the host")
+
+    def is_batched(self, *exprs: Expr) -> bool:
+        """Return True if a value varies: then `dt.cond` runs both branches."""
+        return any(self.value(e).varies for e in exprs)
+
+
+def _is_moved(e: Expr, source: Expr) -> bool:
+    """Return True if a leaf is where its moves lead, not at strides set before them."""
+    at: StridedView | None = contiguous(source.spec.shape)
+    with suppress(ValueError, IndexError):  # moves of what has other axes
+        for m in e.moves:
+            at = None if at is None else moved_layout(at, m)
+        return at == StridedView(e.spec.shape, e.strides, e.offset)
+    return False
+
+
+def _casts(op: Op, e: Expr) -> tuple[DType, ...]:
+    """Return the dtypes that an op's arguments are cast to; () if its row states none."""
+    dtypes = [a.spec.dtype if type(a) is Expr else type(a) for a in e.args]
+    attrs = e.attrs[1] if op.kind == "reduce" else e.attrs
+    try:
+        return op.dtypes(op.name, dtypes, attrs)[0]
+    except (DovetailError, TypeError, ValueError, LookupError, AttributeError):
+        return ()
+
+
+def composite(function: Callable[P, R]) -> Callable[P, R]:
+    """Mark a function as one piece: a graph that is taken of it (`graph_of`) has one node for it.
+
+    Its arguments may be positional or by name, and it gives one tensor. Elsewhere nothing changes.
+
+    >>> import dovetail as dt
+    >>> from dovetail.extend import composite, graph_of
+    >>> @composite
+    ... def doubled(x, times=2):
+    ...     return x * times
+    >>> [n.op for n in graph_of(doubled, [dt.ones(1, device="reference")]).nodes]
+    ['input', 'multiply', 'doubled']
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        tracer = tracer_api.current()
+        if isinstance(tracer, GraphTracer):
+            result: R = tracer.call_composite(function, args, options)
+            return result
+        return function(*args, **options)
+
+    return call
+
+
+def graph_of(
+    function: Callable[..., Any],
+    args: Sequence[object],
+    *,
+    name: str = "graph_of",
+    folds: bool = True,
+) -> Graph:
+    """Return the ops that a function does to tensors like these, as a graph.
+
+    `args`: the arguments: tensors, and containers of them, are its inputs; other values are static.
+    `name`: the function named in errors. `folds`: True computes small values that no input enters,
+    as constants.
+    Gradients: none are recorded.
+    Raises: CaptureError where the function asks for values that its inputs have a part in.
+
+    >>> import dovetail as dt
+    >>> from dovetail.extend import graph_of
+    >>> g = graph_of(lambda x: dt.tanh(x) * 2, [dt.ones(3, device="reference")])
+    >>> [(n.op, n.args) for n in g.nodes]
+    [('input', ()), ('tanh', (<input: float32[3]>,)), ('multiply', (<tanh: float32[3]>, 2))]
+    """
+    callable_(name, function)
+    flat = flattened(tuple(args))
+    tracing = GraphTracer(name, folds)
+
+    def trace() -> tuple[Flat, list[GraphNode]]:
+        with eager():
+            record(False)
+            leaves = [_input_of(tracing, x) for x in flat.leaves]
+            result = flattened(function(*rebuilt(flat, leaves)))
+            return result, [_result_node(tracing, x) for x in result.leaves]
+
+    result, result_nodes = tracer_api.run_traced(tracing, trace, isolated=True)
+    return Graph(
+        tuple(tracing.nodes),
+        tuple(tracing.given),
+        tuple(result_nodes),
+        partial(_rebuild_result, result),
+        tuple(dict.fromkeys(tracing.writes)),
+    )
+
+
+def _rebuild_result(flat: Flat, leaves: Sequence[object]) -> Any:
+    return rebuilt(flat, leaves)
+
+
+def _input_of(tracing: GraphTracer, x: object) -> object:
+    if not isinstance(x, Tensor):
+        return x
+    if type(x) is not Tensor:
+        raise LayoutError(
+            f"{tracing.name}: an input has the layout {x.layout.name}; see to_dense()"
+        )
+    return tracing.input(x)
+
+
+def _result_node(tracing: GraphTracer, x: object) -> GraphNode:
+    tensor = x if isinstance(x, Tensor) else asarray(x)
+    if type(tensor) is not Tensor:
+        raise LayoutError(
+            f"{tracing.name}: a result has the layout {tensor.layout.name}; see to_dense()"
+        )
+    return tracing.value(tensor._expr)

@@ -1,0 +1,227 @@
+"""Derivatives at a point, the `dt.autograd` forms: `jacobian(f, x)`, `hessian(f, x)`, `hvp`.
+
+A Jacobian is `vmap` over the rows, or the columns, of the identity; so it composes with all else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias
+
+from ..argument_checks import choice, named, shown
+from ..argument_checks import function as callable_
+from ..autograd.engine import detach
+from ..autograd.engine import grad as grad_of
+from ..autograd.namespace import zeros
+from ..autograd.transforms import (
+    Made,
+    back_through,
+    inputs_of,
+    is_deep,
+    linearize,
+    outputs_of,
+    run_recorded,
+)
+from ..errors import ArgumentError, DTypeError, GradientError, ShapeError
+from ..functions.creation.constructors import eye
+from ..settings import current, record, restore
+from ..tensor.tensor import Tensor, required
+from .vectorize import vmap
+
+Nested: TypeAlias = Any  # a tensor, or nested tuples: for each output, for each primal
+
+# --- gradients of one element ---------------------------------------------------------------------
+
+
+def gradients(value: Tensor, inputs: Sequence[Tensor], deep: bool) -> list[Tensor]:
+    """Return the gradients of a tensor with one element; 0 where there are none."""
+    if value._expr.tape is None:
+        return [zeros(t._expr.spec) for t in inputs]
+    grads = grad_of([value], inputs, create_graph=deep, allow_unused=True)
+    return fill_zeros(inputs, grads)
+
+
+def fill_zeros(inputs: Sequence[Tensor], grads: Sequence[Tensor | None]) -> list[Tensor]:
+    """Return the gradients with zeros in place of None."""
+    return [zeros(t._expr.spec) if g is None else g for t, g in zip(inputs, grads, strict=True)]
+
+
+def scalar(name: str, result: object) -> Tensor:
+    """Return a function's result of one element. Raises: DTypeError, GradientError."""
+    if not isinstance(result, Tensor):
+        raise DTypeError(f"{name}: the function gives {shown(result)}, no tensor")
+    if result.size != 1:
+        raise GradientError(
+            f"{name}: the function gives shape {result.shape}, and only what has one element has a "
+            "gradient; sum it, or see dt.func.jacrev"
+        )
+    return result
+
+
+# --- Jacobians ------------------------------------------------------------------------------------
+
+
+@named(widen=False)
+def jacobian(
+    function: Callable[..., Tensor | Sequence[Tensor]],
+    *primals: Tensor,
+    mode: Literal["reverse", "forward"] = "reverse",
+) -> Nested:
+    """Return the derivatives of all elements of a function's result by all of its arguments'.
+
+    `function`: from tensors to a tensor or a tuple of them. `primals`: the point, as its arguments.
+    `mode`: "reverse" goes back from each element of the outputs, "forward" along each of the
+    primals: the one of which there are fewer is quicker. All of them go at once (`dt.vmap`).
+    Shapes: those of the output, followed by those of the primal.
+    Dtypes: floats.
+    Gradient: it has gradients itself.
+    Raises: DTypeError, GradientError. For several outputs or primals there are tuples: for each
+    output, of each primal.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> dt.autograd.jacobian(lambda x: x * x.sum(), x).tolist()
+    [[4.0, 1.0], [2.0, 5.0]]
+    """
+    callable_("jacobian", function)
+    direction = choice("jacobian", mode, "mode", ("reverse", "forward"))
+    points = floats("jacobian", primals)
+    return (by_rows if direction == "reverse" else by_columns)("jacobian", function, points)
+
+
+def floats(name: str, primals: Sequence[object]) -> list[Tensor]:
+    """Return the primals. Raises: DTypeError unless floats, ArgumentError if there are none."""
+    tensors = [required(name, t) for t in primals]
+    for t in tensors:
+        if t.dtype.kind != "f":
+            raise DTypeError(f"{name}: of floats, not of {t.dtype.name}")
+    if not tensors:
+        raise ArgumentError(f"{name}: needs at least one tensor to differentiate by")
+    return tensors
+
+
+def _basis(t: Tensor) -> Tensor:
+    """Return the unit tensors of a tensor's elements, stacked."""
+    return eye(t.size, dtype=t.dtype, device=t.device).reshape((t.size, *t.shape))
+
+
+def by_rows(name: str, function: Callable[..., Any], points: Sequence[Tensor]) -> Nested:
+    """Return the Jacobian by reverse mode, from each element of the outputs."""
+    inputs = inputs_of(points)
+    result = run_recorded(function, inputs)
+    outs = floats(name, outputs_of(name, result))
+    deep = is_deep(outs, inputs)
+    rows = [_rows(out, inputs, deep) for out in outs]
+    return _nest(rows, result, points)
+
+
+def _rows(out: Tensor, inputs: Sequence[Tensor], deep: bool) -> list[Tensor]:
+    """Return the derivatives of one output by each input."""
+
+    def back(g: Tensor) -> tuple[Tensor, ...]:
+        outs, gradients = ([out], [g]) if out._expr.tape is not None else ([], [])
+        return tuple(fill_zeros(inputs, back_through(outs, inputs, gradients, deep)))
+
+    stacked = vmap(back)(_basis(out))
+    return [g.reshape(out.shape + t.shape) for g, t in zip(stacked, inputs, strict=True)]
+
+
+def by_columns(name: str, function: Callable[..., Any], points: Sequence[Tensor]) -> Nested:
+    """Return the Jacobian by forward mode, along each element of the primals."""
+    result, along = linearize(function, *points)
+    outs = floats(name, outputs_of(name, result))
+    columns: list[Sequence[Tensor]] = []
+    for k, t in enumerate(points):
+
+        def one(v: Tensor, k: int = k) -> tuple[Tensor, ...]:
+            directions = [v if i == k else zeros(p._expr.spec) for i, p in enumerate(points)]
+            return tuple(outputs_of(name, along(*directions)))
+
+        columns.append(vmap(one, out_axes=-1)(_basis(t)))
+    rows = [
+        [columns[k][i].reshape(out.shape + t.shape) for k, t in enumerate(points)]
+        for i, out in enumerate(outs)
+    ]
+    return _nest(rows, result, points)
+
+
+def _nest(rows: Sequence[Sequence[Tensor]], result: object, points: Sequence[object]) -> Nested:
+    """Return the rows in the containers of the result: a tensor or a tuple."""
+    nested = [row[0] if len(points) == 1 else tuple(row) for row in rows]
+    return nested[0] if isinstance(result, Tensor) else tuple(nested)
+
+
+# --- second derivatives ---------------------------------------------------------------------------
+
+
+@named(widen=False)
+def hessian(function: Callable[..., Tensor], *primals: Tensor) -> Nested:
+    """Return the second derivatives of a function that gives one element.
+
+    `function`: from tensors to a tensor of one element. `primals`: the point, as its arguments.
+    Shapes: that of the primal, twice; for several primals a tuple of tuples.
+    Dtypes: floats.
+    Gradient: it has gradients itself.
+    Raises: DTypeError; GradientError for more than one element.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([1.0, 2.0], device="reference")
+    >>> dt.autograd.hessian(lambda x: (x * x).sum() * x[0], x).tolist()
+    [[6.0, 4.0], [4.0, 2.0]]
+    """
+    callable_("hessian", function)
+    points = floats("hessian", primals)
+    inputs = inputs_of(points)
+    value, grads = _first(function, inputs)
+    deep = is_deep([value], inputs)
+    rows = [_rows(g, inputs, deep) for g in grads]
+    nested = [row[0] if len(points) == 1 else tuple(row) for row in rows]
+    return nested[0] if len(points) == 1 else tuple(nested)
+
+
+def _first(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """Return the result of a function, and its gradients, which have gradients."""
+    before = current()
+    try:
+        record(True)
+        value = scalar("hessian", function(*inputs))
+        return value, gradients(value, inputs, True)
+    finally:
+        restore(before)
+
+
+@named(widen=False)
+def hvp(
+    function: Callable[..., Tensor],
+    primals: Tensor | Sequence[Tensor],
+    tangents: Tensor | Sequence[Tensor],
+) -> tuple[Tensor, Made]:
+    """Return the result of a function of one element, and its Hessian times a vector.
+
+    `function`: from tensors to a tensor of one element. `primals`: the point, one or a tuple.
+    `tangents`: the vector, of the same shapes. The Hessian itself is not computed: the product
+    takes the time of two gradients.
+    Shapes: the product has those of `primals`.
+    Dtypes: floats.
+    Gradient: it has gradients itself.
+    Raises: ShapeError unless tangents and primals agree; DTypeError, GradientError.
+
+    >>> import dovetail as dt
+    >>> x, v = (dt.asarray(a, device="reference") for a in ([1.0, 2.0], [1.0, 0.0]))
+    >>> dt.autograd.hvp(lambda x: (x**3).sum(), x, v)[1].tolist()
+    [6.0, 0.0]
+    """
+    callable_("hvp", function)
+    points = floats("hvp", outputs_of("hvp", primals))
+    directions = outputs_of("hvp", tangents)
+    if [t.shape for t in points] != [t.shape for t in directions]:
+        raise ShapeError("hvp: tangents must have the shapes of the primals")
+    inputs = inputs_of(points)
+    value, first = _first(function, inputs)
+    deep = is_deep([value], inputs)
+    pairs = [(g, v) for g, v in zip(first, directions, strict=True) if g._expr.tape is not None]
+    products = fill_zeros(
+        inputs, back_through([g for g, _ in pairs], inputs, [v for _, v in pairs], deep)
+    )
+    plain = value if deep else detach(value)
+    return plain, products[0] if isinstance(primals, Tensor) else tuple(products)

@@ -1,0 +1,281 @@
+"""`dt.vmap`: a function of one example becomes a function of many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from functools import partial, update_wrapper
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+import numpy as np
+
+from .. import layout as lay
+from ..argument_checks import choice, integer, shown
+from ..argument_checks import function as callable_
+from ..autograd.backward_pass import check_gradient
+from ..autograd.engine import register_hook
+from ..autograd.function import Output
+from ..autograd.tape import Node
+from ..capture.pytree import Flat, flattened, rebuilt
+from ..compat.keywords import rebind_keywords
+from ..engine import tracer_api
+from ..errors import ArgumentError, ArgumentTypeError, LayoutError, ShapeError, TransformError
+from ..functions.creation.from_values import asarray
+from ..functions.shape.copies import concat
+from ..functions.shape.manipulation import moveaxis
+from ..ops import table as ops
+from ..settings import Switch, current
+from ..tensor.primitives import apply, slice_along
+from ..tensor.tensor import Tensor
+from . import batching, batching_kernels, custom
+from .batch_tracer import Examples
+
+__all__ = ["vmap"]
+
+batching.rules.update(batching_kernels.RULES)
+batching.tapes[Output] = custom.output_of_all
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Axes: TypeAlias = Any  # an int, None, or containers of them, as far down as they differ
+
+
+def vmap(
+    function: Callable[P, R],
+    in_axes: Axes = 0,
+    out_axes: Axes = 0,
+    *,
+    randomness: str = "different",
+    chunk_size: int | None = None,
+    **theirs: object,
+) -> Callable[P, R]:
+    """Return a function that does for all examples at once what `function` does for one.
+
+    `function`: takes and gives tensors, or containers of them, and knows nothing of the axis of
+    examples. It runs once; each op becomes one op over all examples. `in_axes`: the axis of
+    examples in each argument, None for one that all examples share: one value for all arguments, or
+    a tuple with one for each, which may be containers like the arguments. Arguments by name have
+    axis 0. `out_axes`: the place of that axis in each result. `randomness`: "different" random
+    numbers for each example, the "same", or an "error". `chunk_size`: how many examples are done at
+    once; all unless given.
+    Shapes: the axes of examples have one length.
+    Dtypes: all.
+    Gradient: as that of `function`, for each example; it can be inside, too.
+    Raises: ShapeError where lengths differ; ArgumentError, AxisError for axes that do not fit;
+    TransformError where the function looks at an example's value, or writes what differs into a
+    tensor from outside.
+    See: docs/transforms.md.
+
+    >>> import dovetail as dt
+    >>> x = dt.asarray([[1.0, 2.0], [3.0, 4.0]], device="reference")
+    >>> dt.vmap(lambda row: row / row.max())(x).tolist()
+    [[0.5, 1.0], [0.75, 1.0]]
+    >>> dt.vmap(dt.dot, in_axes=(0, None))(x, x[0]).tolist()
+    [5.0, 11.0]
+    """
+    if theirs:
+        return rebind_keywords(vmap, locals())
+    callable_("vmap", function)
+    mode = choice("vmap", randomness, "randomness", ("different", "same", "error"))
+    size = None if chunk_size is None else integer("vmap", chunk_size, "chunk_size", 1)
+
+    def call_mapped(*args: P.args, **options: P.kwargs) -> R:
+        flat, axes = _leaves_and_axes(in_axes, args, options)
+        n = _size(flat, axes)
+        if size is None or n <= size:
+            return _run(function, flat, axes, n, out_axes, mode)
+        chunks: list[R] = []
+        for first in range(0, n, size):
+            count = min(size, n - first)
+            leaves = [
+                x if d is None else slice_along(x, d, first, count)
+                for x, d in zip(flat.leaves, axes, strict=True)
+            ]
+            chunks.append(_run(function, Flat(leaves, flat.tree), axes, count, out_axes, mode))
+        whole: R = _concat_chunks(chunks, out_axes)
+        return whole
+
+    name = getattr(function, "__name__", None)
+    if name is not None:
+        update_wrapper(call_mapped, function)
+    return call_mapped
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def _leaves_and_axes(
+    in_axes: Axes, args: tuple[object, ...], options: dict[str, object]
+) -> tuple[Flat, list[int | None]]:
+    """Return the leaves of the arguments, and the axis of examples of each."""
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise ArgumentError(
+            f"vmap: in_axes has {len(in_axes)} axes for {len(args)} arguments; those by name have "
+            "axis 0"
+        )
+    each = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
+    flat = flattened((args, options))
+    axes = [d for a, x in zip(each, args, strict=True) for d in _axis_of_leaves("in_axes", a, x)]
+    axes += [d for x in options.values() for d in _axis_of_leaves("in_axes", 0, x)]
+    leaves = [_leaf(x, d) for x, d in zip(flat.leaves, axes, strict=True)]
+    checked_axes = [
+        None if d is None else lay.axis("vmap", d, x.ndim)
+        for x, d in zip(leaves, axes, strict=True)
+    ]
+    return Flat(leaves, flat.tree), checked_axes
+
+
+def _axis_of_leaves(what: str, axes: Axes, value: object) -> list[int | None]:
+    """Return an axis for each leaf of a value, from axes for whole containers."""
+    if axes is None or type(axes) is int:
+        return [axes] * len(flattened(value).leaves)
+    if isinstance(axes, (tuple, list)) and isinstance(value, (tuple, list)):
+        if len(axes) == len(value):
+            return [
+                d for a, x in zip(axes, value, strict=True) for d in _axis_of_leaves(what, a, x)
+            ]
+    elif isinstance(axes, dict) and isinstance(value, dict) and axes.keys() == value.keys():
+        order = sorted(value) if type(value) is dict else [*value]
+        return [d for k in order for d in _axis_of_leaves(what, axes[k], value[k])]
+    elif not isinstance(axes, (tuple, list, dict)):
+        return [integer("vmap", axes, what)] * len(flattened(value).leaves)
+    raise ArgumentError(
+        f"vmap: {what} is {shown(axes)} where {_kind(value)} is; it is an int, None, or such a "
+        "container of them"
+    )
+
+
+def _kind(value: object) -> str:
+    size = f" of {len(value)}" if isinstance(value, (tuple, list, dict)) else ""
+    return f"a {type(value).__name__}{size}"
+
+
+def _leaf(x: object, axis: int | None) -> Any:
+    if axis is None:
+        return x
+    if isinstance(x, np.ndarray):
+        x = asarray(x)
+    if not isinstance(x, Tensor):
+        raise ArgumentTypeError(
+            f"vmap: an argument with axis {axis} is {shown(x)}, no tensor; give it None in in_axes"
+        )
+    if type(x) is not Tensor:
+        raise LayoutError(
+            f"vmap: an argument with axis {axis} has the layout {x.layout.name}; map over its "
+            "parts, or x.to_dense()"
+        )
+    return x
+
+
+def _size(flat: Flat, axes: Sequence[int | None]) -> int:
+    lengths = [x.shape[d] for x, d in zip(flat.leaves, axes, strict=True) if d is not None]
+    sizes: dict[int, None] = dict.fromkeys(lengths)
+    if not sizes:
+        raise ArgumentError("vmap: no argument has an axis of examples; see in_axes")
+    if len(sizes) > 1:
+        raise ShapeError(
+            f"vmap: axes of examples have lengths {sorted(sizes)}; they must have one, and what is "
+            "the same for each example None in in_axes"
+        )
+    return next(iter(sizes))
+
+
+# --- one run --------------------------------------------------------------------------------------
+
+
+def _run(
+    function: Callable[..., R],
+    flat: Flat,
+    axes: Sequence[int | None],
+    n: int,
+    out_axes: Axes,
+    randomness: str,
+) -> R:
+    """Run the function once for `n` examples."""
+    examples = Examples("vmap", n, randomness)
+    many = [moveaxis(x, d, 0) if d else x for x, d in zip(flat.leaves, axes, strict=True)]
+
+    def of_one() -> tuple[Flat, list[Tensor]]:
+        with _UNTOLD if current().saving is not None else nullcontext():
+            args, options = rebuilt(flat, examples.arguments(flat.leaves, many, axes))
+            out = flattened(function(*args, **options))
+            return out, [_result(x) for x in out.leaves]
+
+    out, results = tracer_api.run_traced(examples, of_one)
+    axes_out = _axis_of_leaves("out_axes", out_axes, rebuilt(out, results))
+    whole: R = rebuilt(out, [_out(examples, x, d) for x, d in zip(results, axes_out, strict=True)])
+    _hook(examples.hooks, flat.leaves)
+    return whole
+
+
+# saved_tensors_hooks around a `vmap` get the values of all examples, not those of one.
+_UNTOLD = Switch(saving=None)
+
+
+def _hook(hooks: Sequence[tuple[Node, Tensor]], arguments: Sequence[object]) -> None:
+    """Call the hooks of tensors on gradients that flow from outside, for each example.
+
+    Raises: TransformError for hooks of an argument itself, which others use, too.
+    """
+    theirs = [x._expr.tape for x in arguments if isinstance(x, Tensor)]
+    for one, whole in hooks:
+        if any(whole._expr.tape is tape for tape in theirs):
+            raise TransformError(
+                "vmap: register_hook of an argument of the function, whose gradient is taken "
+                "outside; hook the tensor itself there, or a new one in here: x.copy()"
+            )
+        register_hook(whole, partial(_run_hooks, one))
+
+
+def _run_hooks(one: Node, g: Tensor) -> Tensor | None:
+    """Return the gradient of all examples after the hooks of one example's tensor."""
+    hooks = tuple((one.hooks or {}).values())
+    return vmap(partial(_through, hooks, one))(g) if hooks else None
+
+
+def _through(hooks: Sequence[Callable[[Tensor], object]], one: Node, g: Tensor) -> Tensor:
+    for hook in hooks:
+        changed = hook(g)
+        g = (
+            g
+            if changed is None
+            else check_gradient("backward", "what a hook returned", one, changed)
+        )
+    return g
+
+
+def _result(x: object) -> Tensor:
+    if type(x) is Tensor:
+        return x
+    if isinstance(x, Tensor):
+        raise LayoutError(f"vmap: a result has the layout {x.layout.name}; return x.to_dense()")
+    if isinstance(x, (bool, int, float, complex, np.ndarray, np.generic)):
+        return asarray(x)
+    raise ArgumentTypeError(f"vmap: the function gives {shown(x)}; it gives tensors, in containers")
+
+
+def _out(examples: Examples, x: Tensor, axis: int | None) -> Tensor:
+    if axis is None:
+        if examples.is_batched(x._expr):
+            raise ArgumentError(
+                "vmap: a result that differs from example to example has None in out_axes; give "
+                "the place of its axis"
+            )
+        return x
+    whole = examples.all(x)
+    d = lay.axis("vmap", axis, whole.ndim)
+    own = whole._expr.op is not None
+    placed = whole if d == 0 else moveaxis(whole, 0, d)
+    return placed if own else apply(ops.COPY, (placed,))
+
+
+def _concat_chunks(chunks: Sequence[Any], out_axes: Axes) -> Any:
+    every = [flattened(p) for p in chunks]
+    axes_out = _axis_of_leaves("out_axes", out_axes, chunks[0])
+    leaves = [
+        every[0].leaves[i] if d is None else concat([p.leaves[i] for p in every], axis=d)
+        for i, d in enumerate(axes_out)
+    ]
+    return rebuilt(every[0], leaves)

@@ -1,0 +1,85 @@
+"""The pass `emit`, which makes launches of all kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..ir.language import map_loop
+from ..layout import Shape
+from .decisions import Decisions
+from .groups import Group, Kernel, Output, OwnKernels
+from .kernel_emitter import Emitter, count_bytes, kernel_name
+from .kernels_of_ops import launches_of_op
+from .plan import Call, Step
+from .split_rows import launches_in_chunks
+
+# A last axis up to the first extent is exchanged for one of at least the second.
+SHORT_EXTENT_MAX, LONG_EXTENT_MIN = 4, 64
+
+
+def emit(decisions: Decisions) -> None:
+    """Build the launches, in order."""
+    decisions.steps = [
+        step for kernel in decisions.kernels for step in _launches(decisions, kernel)
+    ]
+
+
+def _launches(decisions: Decisions, kernel: Kernel) -> list[Step | Call]:
+    if isinstance(kernel, Group):
+        return [_launch(decisions, kernel)]
+    if isinstance(kernel, OwnKernels):
+        return launches_of_op(decisions, kernel)
+    return launches_in_chunks(decisions, kernel)
+
+
+def _move_long_axis_last(
+    extents: Shape, strides: Sequence[Shape], written: Sequence[int]
+) -> tuple[Shape, Sequence[Shape]]:
+    """Return the axes of a grid with a long one last, if the last one is very short.
+
+    Otherwise vectors, or items that work together, would be mostly idle: as of points by three
+    coordinates. Of several long axes the last becomes the one with the smallest stride in the
+    buffers that are `written`: of 256 outer products of 256 with 4 that of neighbouring rows, not
+    that from product to product.
+    """
+    if len(extents) < 2 or extents[-1] > SHORT_EXTENT_MAX or max(extents) < LONG_EXTENT_MIN:
+        return extents, strides
+
+    def distance(axis: int) -> tuple[int, int]:
+        return max([abs(strides[k][axis]) for k in written], default=0), -extents[axis]
+
+    long = min((axis for axis, n in enumerate(extents) if n >= LONG_EXTENT_MIN), key=distance)
+    order = [axis for axis in range(len(extents)) if axis != long] + [long]
+    return tuple([extents[a] for a in order]), [tuple([s[a] for a in order]) for s in strides]
+
+
+def _launch(decisions: Decisions, group: Group) -> Step:
+    """Return the launch of a kernel that materialised nodes share."""
+    domain, accesses, nodes = group.domain, group.accesses, [out.node for out in group.outputs]
+    em = Emitter(kernel_name([out.term for out in group.outputs]))
+    strides = [a.strides for a in accesses]
+    extents, outer = domain.coalesce_grid(strides)
+    if not domain.axes:
+        stored = {id(out.access) for out in group.outputs}
+        written = [k for k, a in enumerate(accesses) if id(a) in stored]
+        extents, outer = _move_long_axis_last(extents, outer, written)
+    lengths, row = domain.coalesce_row(strides)
+    point = tuple(em.declare_grid(extents))[: len(extents)]
+    em.declare_row(len(point), lengths)
+    em.declare_strides(accesses, [o + r for o, r in zip(outer, row, strict=True)])
+    inner: list[Output] = []
+    for out in group.outputs:
+        if domain.axes and decisions.graph.nodes[out.node].spec.shape == domain.full:
+            inner.append(out)
+        else:
+            em.builder.store(
+                em.output_buffer(out.access), em.index(out.access, point), em.value(out.term, point)
+            )
+    if inner:
+        em.builder.effect(
+            map_loop(0, em.row_length, lambda k: em.stores(inner, (*point, *em.row_point(k))))
+        )
+    fresh = tuple(f for i in nodes for f in decisions.fresh(i))
+    nbytes = count_bytes(accesses, domain.outer + domain.row)
+    checks = em.checks(decisions)
+    return em.step(extents, fresh, (decisions.materialised[i] for i in nodes), nbytes, checks)

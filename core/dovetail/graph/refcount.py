@@ -1,0 +1,71 @@
+"""Reference counts of pending nodes.
+
+A node gets no memory of its own if nothing outside of the graph refers to it. CPython's reference
+counts answer that question. This is the only module that reads them, by C code that iterates over
+a list. Each count is compared with a baseline measured in the same way at import, because the
+references of the interpreter itself differ between versions (3.14 adds fewer than 3.13). The
+compiled version, `refcount.pyx`, reads the counts directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from sys import getrefcount
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
+# A list of one value. A local variable would be a reference of its own, so a value that may have
+# its last owner travels in a holder.
+Holder: TypeAlias = list[T]
+
+
+def take(holder: Holder[T]) -> T:
+    """Remove the value from the holder and return it."""
+    return holder.pop()
+
+
+def is_sole_owner(holder: Holder[T], known: int = 0) -> bool:
+    """Return True if the holder and `known` others are the only references to its value."""
+    return next(map(getrefcount, holder)) - known == IN_HOLDER
+
+
+def externally_referenced(nodes: Sequence[object], known: Iterable[int]) -> list[int]:
+    """Return the positions of nodes with more references than `known`.
+
+    The list `nodes` and a dict that has the nodes as keys are part of the baseline.
+    """
+    counts = zip(map(getrefcount, nodes), known, strict=True)
+    return [i for i, (count, inner) in enumerate(counts) if count - inner > IN_INDEX]
+
+
+def matches_references(
+    nodes: Sequence[object], known: Iterable[int], pattern: Iterable[bool | None]
+) -> bool:
+    """Return True if exactly the nodes marked True in `pattern` are referenced from outside.
+
+    None matches both. The list `nodes` and the `known` references do not count.
+    """
+    for count, inner, expected in zip(map(getrefcount, nodes), known, pattern, strict=True):
+        if expected is not None and (count - inner > IN_HOLDER) is not expected:
+            return False
+    return True
+
+
+# --- baselines ------------------------------------------------------------------------------------
+
+
+class _Probe:
+    """An object with references that are counted."""
+
+
+def _count_of_first(nodes: Sequence[object], index: object = None) -> int:
+    return next(map(getrefcount, nodes))
+
+
+def _count_in_index() -> int:
+    nodes = [_Probe()]
+    return _count_of_first(nodes, dict.fromkeys(nodes))
+
+
+IN_HOLDER = _count_of_first([_Probe()])
+IN_INDEX = _count_in_index()

@@ -1,5 +1,0 @@
-# The C interface of `regions.pyx`.
-cpdef bint are_apart(
-    tuple shape, tuple strides, Py_ssize_t offset,
-    tuple shape_b, tuple strides_b, Py_ssize_t offset_b,
-) except -1

@@ -1,0 +1,409 @@
+"""The results of `dt.explain`: launches with their kernels, as text or as a graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from heapq import nlargest
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from ..memory.units import bytes_text
+from . import svg_boxes
+from .profile import seconds_of
+from .svg_boxes import Arrow, Box
+
+__all__: list[str] = []
+
+Memory: TypeAlias = tuple[int, int]  # a slot of the plan, and a byte offset there
+BIGGEST = 3  # launches that a summary names
+DRAWN = 200  # launches of a graph that are drawn
+LISTED = 50  # launches that a page lists, with their kernels
+
+
+class Launch(NamedTuple):
+    """One kernel, or one call of a vendor's routine, and its reason. Sizes are in bytes.
+
+    `sizes`: the sizes of `writes` if known; else 0. `companion`: the device that runs
+    it for `device`, which does not accept it, and `copied` the bytes that go there and back; "", 0.
+    """
+
+    name: str
+    device: str
+    why: str
+    text: str  # in the loop language; empty for a routine
+    source: str  # the backend's code, if asked for
+    # the place of its program: "in memory", "on disk", "to be compiled"; or "vendor routine",
+    # "host routine"
+    origin: str
+    grid: tuple[int, ...]
+    nbytes: int  # read and written, each element once
+    fresh: int  # allocated
+    reads: tuple[Memory, ...] = ()
+    writes: tuple[Memory, ...] = ()
+    sizes: tuple[int, ...] = ()
+    companion: str = ""
+    copied: int = 0
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.name} on {self._where} ({self.origin})",
+            f"  since: {self.why}",
+            f"  moves {bytes_text(self.nbytes)}, allocates {bytes_text(self.fresh)}, {self._grid}",
+        ]
+        if self.companion:
+            lines.insert(2, f"  {self.device} does not accept it: {self._copies}")
+        lines += ["  " + line for line in self.text.splitlines()]
+        if self.source:
+            lines += ["  compiled from:", *("  | " + line for line in self.source.splitlines())]
+        return "\n".join(lines)
+
+    def summary(self) -> str:
+        """Return one line: its name, bytes, time if a profile has seen it, and reason."""
+        facts = [f"moves {bytes_text(self.nbytes)}"]
+        if self.fresh:
+            facts.append(f"allocates {bytes_text(self.fresh)}")
+        if self.companion:
+            facts.append(self._copies)
+        if self.seconds is not None:
+            facts.append(f"took {svg_boxes.seconds_text(self.seconds)}")
+        why = f"; {svg_boxes.short(self.why, 72)}" if self.why else ""
+        return (
+            f"{self.name} on {self._where} ({self.origin}): {', '.join(facts)}, {self._grid}{why}"
+        )
+
+    @property
+    def seconds(self) -> float | None:
+        """Return its time when a profile saw its like last, or None."""
+        name = self.name.rpartition(": ")[2]  # without the loop that it is inside of
+        return seconds_of(self.device, name, self.grid, self.nbytes)
+
+    @property
+    def _where(self) -> str:
+        return f"{self.companion} for {self.device}" if self.companion else self.device
+
+    @property
+    def _copies(self) -> str:
+        if not self.copied:
+            return f"{self.companion} works on its memory"
+        return f"{bytes_text(self.copied)} copied to {self.companion} and back"
+
+    @property
+    def _grid(self) -> str:
+        return f"grid {' x '.join(map(str, self.grid))}" if self.grid else "no grid of its own"
+
+
+class Plan(NamedTuple):
+    """Launches that share memory slots, with the inputs in memory and the outputs."""
+
+    first: int
+    last: int
+    given: tuple[tuple[int, str, int], ...]  # slot, description, and bytes
+    kept: tuple[tuple[int, str], ...]
+
+
+class Explanation:
+    """The pending work, in the order in which it would run. `print` it, or inspect its parts.
+
+    `launches`: kernels and vendor routines. `stored`: a line for each value that will be kept in
+    memory, with the reason; any other value is computed where it is used, never stored.
+    `text()` has all of it, with the kernels; a notebook draws it, and `save` writes the drawing.
+    """
+
+    def __init__(
+        self,
+        launches: tuple[Launch, ...],
+        stored: tuple[str, ...],
+        plans: Sequence[Plan] = (),
+        verbose: bool = False,
+    ) -> None:
+        self.launches, self.stored = launches, stored
+        self._plans, self._verbose = tuple(plans), verbose
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that all launches read and write."""
+        return sum(step.nbytes for step in self.launches)
+
+    @property
+    def copied(self) -> int:
+        """Return the bytes copied to a companion and back, for work a device rejects."""
+        return sum(step.copied for step in self.launches)
+
+    @property
+    def fresh(self) -> int:
+        """Return the bytes that all launches allocate."""
+        return sum(step.fresh for step in self.launches)
+
+    @property
+    def seconds(self) -> float | None:
+        """Return the launches' time when a profile saw their like; None if one is unknown."""
+        return _seconds(self.launches)
+
+    def __str__(self) -> str:
+        return self.text() if self._verbose else self.summary()
+
+    __repr__ = __str__
+
+    def summary(self) -> str:
+        """Return the number of launches, their bytes, and the biggest of them."""
+        if not self.launches:
+            return NOTHING
+        lines = [self._head(), *_biggest(self.launches)]
+        count = len(self.stored)
+        lines += [f"  stores {line}" for line in self.stored[:BIGGEST]]
+        if count > BIGGEST:
+            lines.append(f"  ... and {count - BIGGEST} more values (.stored)")
+        return "\n".join([*lines, "Their kernels: .text(), or dt.explain(..., verbose=True)"])
+
+    def text(self) -> str:
+        """Return every launch with its kernel, and every value that is stored."""
+        if not self.launches:
+            return NOTHING
+        lines = [self._head(), *_in_full(self.launches)]
+        return "\n".join([*lines, "", "Stored:", *(f"  {line}" for line in self.stored)])
+
+    def _head(self) -> str:
+        count, seconds = len(self.launches), self.seconds
+        took = "" if seconds is None else f", {svg_boxes.seconds_text(seconds)} when last profiled"
+        return (
+            f"{count} launch{'es' if count > 1 else ''}, {bytes_text(self.nbytes)} moved, "
+            f"{bytes_text(self.fresh)} allocated{_elsewhere(self.launches)}{took}. Nothing has run."
+        )
+
+    def svg(self) -> str:
+        """Return the launches as a graph, with bytes and times."""
+        boxes, arrows = _graph(self.launches, self._plans)
+        return svg_boxes.draw(boxes, arrows, self._head() if self.launches else NOTHING)
+
+    def html(self) -> str:
+        """Return the summary, the graph, and the kernels, folded."""
+        if not self.launches:
+            return svg_boxes.frame(svg_boxes.head("explain", NOTHING))
+        stored = svg_boxes.fold(
+            f"{len(self.stored)} stored", svg_boxes.preformatted("\n".join(self.stored))
+        )
+        return svg_boxes.frame(
+            svg_boxes.head("explain", self._head())
+            + svg_boxes.make_scrollable(self.svg())
+            + _launch_table(self.launches)
+            + stored
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write a file, .svg or .html, and return its path.
+
+        Raises: ArgumentError for another kind of file; OSError.
+        """
+        return svg_boxes.save_drawing(path, "explain", self.svg(), self.html())
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+
+class Replay:
+    """The program of a captured function for arguments of one kind. Sizes are in bytes.
+
+    `launches`: in order, those of loops and branches once. `arena`: the memory of intermediate
+    values;
+    `results`: the memory that each call allocates besides.
+    """
+
+    def __init__(
+        self,
+        arguments: str,
+        launches: tuple[Launch, ...],
+        arena: int,
+        results: int,
+        verbose: bool = False,
+    ) -> None:
+        self.arguments, self.launches = arguments, launches
+        self.arena, self.results, self._verbose = arena, results, verbose
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes that all launches read and write, those of loops once."""
+        return sum(step.nbytes for step in self.launches)
+
+    def __str__(self) -> str:
+        return self.text() if self._verbose else self.summary()
+
+    __repr__ = __str__
+
+    def summary(self) -> str:
+        """Return the number of launches, their bytes, and the biggest of them."""
+        return "\n".join([self._head(), *_biggest(self.launches)])
+
+    def text(self) -> str:
+        """Return every launch with its kernel."""
+        return "\n".join([self._head(), *_in_full(self.launches)])
+
+    def _head(self) -> str:
+        count, seconds = len(self.launches), _seconds(self.launches)
+        took = "" if seconds is None else f", {svg_boxes.seconds_text(seconds)} when last profiled"
+        return (
+            f"Of ({self.arguments}): {count} launch{'' if count == 1 else 'es'}, "
+            f"{bytes_text(self.nbytes)} moved, an arena of {bytes_text(self.arena)}, "
+            f"{bytes_text(self.results)} of results{_elsewhere(self.launches)}{took}."
+        )
+
+    def svg(self) -> str:
+        """Return the launches as a graph."""
+        boxes, arrows = _graph(self.launches, ())
+        return svg_boxes.draw(boxes, arrows, self._head())
+
+    def html(self) -> str:
+        """Return the summary, the graph, and the kernels, folded."""
+        return svg_boxes.frame(
+            svg_boxes.head("replayed", self._head().replace("Of (", "of (", 1))
+            + svg_boxes.make_scrollable(self.svg())
+            + _launch_table(self.launches)
+        )
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+
+class Replays:
+    """The programs of a captured function, for each kind of arguments it was captured for.
+
+    `reasons`: why there is no program for the given arguments.
+    """
+
+    def __init__(
+        self, name: str, captures: tuple[Replay, ...], reasons: tuple[str, ...] = ()
+    ) -> None:
+        self.name, self.captures, self.reasons = name, captures, reasons
+
+    def __str__(self) -> str:
+        return self._join([*map(str, self.captures)])
+
+    __repr__ = __str__
+
+    def text(self) -> str:
+        """Return every launch of every capture with its kernel."""
+        return self._join([c.text() for c in self.captures])
+
+    def _join(self, texts: list[str]) -> str:
+        if self.reasons:
+            return f"{self.name} runs as always for such arguments: {'; '.join(self.reasons)}."
+        if not self.captures:
+            return f"{self.name} has not been captured: it has not been called with such arguments."
+        return "\n\n".join([f"{self.name}, captured:", *texts])
+
+    def html(self) -> str:
+        """Return a piece for each kind of arguments."""
+        line = f"{self.name}, captured:" if self.captures else self._join([])
+        pieces = "".join(c.html() for c in self.captures)
+        return svg_boxes.frame(svg_boxes.head("explain", line) + pieces)
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+
+NOTHING = "Nothing is pending: the values are in memory."
+
+
+def _seconds(launches: Sequence[Launch]) -> float | None:
+    times = [step.seconds for step in launches]
+    return None if not times or None in times else sum(s for s in times if s is not None)
+
+
+def _elsewhere(launches: Sequence[Launch]) -> str:
+    """Return header text about work of companions, or ""."""
+    count, copied = sum(bool(x.companion) for x in launches), sum(x.copied for x in launches)
+    return f", {count} by a companion, {bytes_text(copied)} copied for it" if count else ""
+
+
+def _biggest(launches: Sequence[Launch]) -> list[str]:
+    """Return a line for each of the launches that move most, in order."""
+    biggest = nlargest(BIGGEST, enumerate(launches, 1), key=lambda pair: pair[1].nbytes)
+    lines = [f"  {n}. {step.summary()}" for n, step in sorted(biggest, key=lambda pair: pair[0])]
+    if len(launches) > BIGGEST:
+        lines.append(f"  ... and {len(launches) - BIGGEST} that move less")
+    return lines
+
+
+def _in_full(launches: Sequence[Launch]) -> list[str]:
+    return [line for n, step in enumerate(launches, 1) for line in ("", f"{n}. {step}")]
+
+
+# --- as a graph -----------------------------------------------------------------------------------
+
+
+def _graph(launches: Sequence[Launch], plans: Sequence[Plan]) -> tuple[list[Box], list[Arrow]]:
+    """Return a box for each launch, for memory that it reads and for results."""
+    boxes: list[Box] = []
+    arrows: list[Arrow] = []
+    bytes_max = max((step.nbytes for step in launches), default=0)
+    for plan in plans or [Plan(0, len(launches), (), ())]:
+        shown = launches[plan.first : min(plan.last, DRAWN)]
+        writer: dict[Memory | int, tuple[int, int]] = {}  # the box, and bytes
+        slots_read = {slot for step in shown for slot, _ in step.reads}
+        for slot, what, nbytes in plan.given:
+            if slot in slots_read:
+                writer[slot] = len(boxes), 0  # the box says how many bytes
+                boxes.append(Box((what, bytes_text(nbytes)), "memory", f"in memory: {what}"))
+        for n, step in enumerate(shown, plan.first + 1):
+            box = len(boxes)
+            # within an arena the byte offset identifies memory; in a plan the slot does
+            for at in dict.fromkeys(m if not plans else m[0] for m in step.reads):
+                if at in writer:
+                    start, nbytes = writer[at]
+                    arrows.append(Arrow(start, box, bytes_text(nbytes) if nbytes else ""))
+            boxes.append(_box(n, step, bytes_max))
+            for i, m in enumerate(step.writes):
+                nbytes = step.sizes[i] if i < len(step.sizes) else 0
+                writer[m if not plans else m[0]] = box, nbytes
+        for slot, what in plan.kept if plan.last <= DRAWN else ():
+            if slot in writer:
+                start, nbytes = writer[slot]
+                arrows.append(Arrow(start, len(boxes), bytes_text(nbytes) if nbytes else ""))
+                boxes.append(Box((what,), "result", f"kept: {what}"))
+    if len(launches) > DRAWN:
+        boxes.append(Box((f"and {len(launches) - DRAWN} launches more",), "memory"))
+    return boxes, arrows
+
+
+def _box(n: int, step: Launch, bytes_max: int) -> Box:
+    facts = f"{bytes_text(step.nbytes)} moved"
+    seconds = step.seconds
+    took = () if seconds is None else (_rate(seconds, step.nbytes),)
+    kind = "much" if bytes_max and step.nbytes == bytes_max else "work"
+    apart = (f"on {step.companion}",) if step.companion else ()
+    return Box((f"{n}. {step.name}", *apart, facts, *took), kind, step.summary())
+
+
+def _rate(seconds: float, nbytes: int) -> str:
+    rate = f", {nbytes / seconds / 1e9:.1f} GB/s" if seconds else ""
+    return f"{svg_boxes.seconds_text(seconds)}{rate}"
+
+
+def _launch_table(launches: Sequence[Launch]) -> str:
+    """Return a table of the launches, and their kernels, folded."""
+    rows = []
+    for n, step in enumerate(launches[:LISTED], 1):
+        took = "" if step.seconds is None else svg_boxes.seconds_text(step.seconds)
+        rows.append(
+            (
+                str(n),
+                step.name,
+                step._where,
+                step.origin,
+                svg_boxes.short(step.why, 60),
+                bytes_text(step.nbytes),
+                bytes_text(step.fresh),
+                took,
+            )
+        )
+    more = len(launches) - LISTED
+    note = f"<div>... and {more} more</div>" if more > 0 else ""
+    names = ("", "launch", "device", "program", "since", "moves", "allocates", "took")
+    kernels = "".join(
+        svg_boxes.fold(f"{n}. {step.name}", svg_boxes.preformatted(str(step)))
+        for n, step in enumerate(launches[:LISTED], 1)
+    )
+    rows_html = svg_boxes.table(names, rows, 5) + note
+    return svg_boxes.fold(f"{len(launches)} launches as a table", rows_html) + svg_boxes.fold(
+        "kernels", kernels + note
+    )

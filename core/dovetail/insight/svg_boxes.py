@@ -1,0 +1,305 @@
+"""Boxes and arrows as SVG, from top to bottom, and the HTML parts that all pages share.
+
+No script, no style sheet and nothing from elsewhere; all text is escaped. Colours are those of the
+page around it, so that it can be read on a dark page, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from html import escape
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from ..argument_checks import path as file_name
+from ..errors import ArgumentError
+
+__all__: list[str] = []
+
+FONT = "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:12px"
+EDGES = "1px solid rgba(128,128,128,.35)"
+LETTER, LINE = 7.3, 15  # width of a letter, and distance of lines, in a text of 12 pixels
+GAP, RISE = 18, 46  # between boxes, and between layers
+SIDE = 10  # margin of a drawing
+LONG = 44  # letters in a box; the whole text is its title
+# By kind of box: its colour, and the opacity of its inside.
+COLOURS = {
+    "work": ("#2563eb", 0.16),
+    "memory": ("#808080", 0.10),
+    "result": ("#16a34a", 0.18),
+    "gradient": ("#d97706", 0.18),
+    "much": ("#dc2626", 0.18),
+}
+
+
+class Box(NamedTuple):
+    """A box of a drawing: its lines, the first one bold, its kind, and its tooltip."""
+
+    lines: tuple[str, ...]
+    kind: str = "work"
+    tip: str = ""
+
+
+class Arrow(NamedTuple):
+    """An arrow from one box to a later one, by number, with a text."""
+
+    start: int
+    end: int
+    text: str = ""
+
+
+def frame(inner: str) -> str:
+    """Return a piece of HTML, in the font of all pieces."""
+    return f'<div style="{FONT};line-height:1.4;margin:2px 0">{inner}</div>'
+
+
+def make_scrollable(svg: str) -> str:
+    """Return HTML of a drawing that may be wider than its page."""
+    return f'<div style="overflow:auto;max-width:100%;max-height:80vh">{svg}</div>'
+
+
+def head(strong: str, text: str) -> str:
+    """Return the first line of a piece."""
+    return f'<div style="margin:0 0 4px"><b>{escape(strong)}</b> {escape(text)}</div>'
+
+
+def table(names: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Return a table of text whose first `left` columns are words, the others numbers."""
+    cell = f"border:{EDGES};padding:2px 7px"
+    words, numbers = "white-space:pre-wrap;text-align:left", "white-space:pre;text-align:right"
+    sides = [f"{cell};{words if i < left else numbers}" for i in range(len(names))]
+    top = "".join(f'<th style="{s}">{escape(n)}</th>' for s, n in zip(sides, names, strict=True))
+    body = "".join(
+        '<tr style="background:transparent">'
+        + "".join(f'<td style="{s}">{escape(t)}</td>' for s, t in zip(sides, row, strict=True))
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        '<div style="overflow:auto;max-width:100%"><table style="border-collapse:collapse;'
+        f'margin:4px 0;font:inherit;border:0"><thead><tr>{top}</tr></thead><tbody>{body}</tbody>'
+        "</table></div>"
+    )
+
+
+def fold(title: str, inner: str) -> str:
+    """Return HTML that is hidden until its title is clicked."""
+    return (
+        '<details style="margin:2px 0"><summary style="cursor:pointer">'
+        f"{escape(title)}</summary>{inner}</details>"
+    )
+
+
+def preformatted(text: str) -> str:
+    """Return lines of text as HTML that keeps them."""
+    return (
+        '<pre style="margin:4px 0;padding:4px 8px;font:inherit;background:transparent;'
+        f'color:inherit;border:{EDGES};max-height:360px;overflow:auto">{escape(text)}</pre>'
+    )
+
+
+def svg(inner: str, width: float, height: float, title: str) -> str:
+    """Return a drawing in the colour of the text around it, in its natural size."""
+    w, h = round(width), round(height)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" '
+        f'viewBox="0 0 {w} {h}" role="img" fill="currentColor" style="{FONT};display:block">'
+        f"<title>{escape(title)}</title>{inner}</svg>"
+    )
+
+
+def save_drawing(path: str | os.PathLike[str], title: str, drawing: str, html: str) -> Path:
+    """Write a drawing as .svg, on white, or HTML as .html, light or dark as its reader has it.
+
+    Raises: ArgumentError for another kind of file; OSError.
+    """
+    white = drawing.replace("</title>", '</title><rect width="100%" height="100%" fill="#fff"/>', 1)
+    return write(path, white, page(title, html))
+
+
+def write(path: str | os.PathLike[str], svg: str, page: str) -> Path:
+    """Write the SVG or the page, by the file's suffix. Raises: ArgumentError; OSError."""
+    to = Path(file_name("save", path))
+    if to.suffix not in (".svg", ".html"):
+        raise ArgumentError(f"save: a picture is a .svg or a .html file, not {to.name!r}")
+    to.write_text(svg + "\n" if to.suffix == ".svg" else page, encoding="utf-8")
+    return to
+
+
+def page(title: str, html: str, ground: str = "", scheme: str = "light dark") -> str:
+    """Return a whole page of HTML. `ground`: its colour; `scheme`: its colour schemes."""
+    style = f"margin:12px;background:{ground}" if ground else "margin:12px"
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="color-scheme" content="{scheme}">'
+        f'<title>{escape(title)}</title></head><body style="{style}">{html}</body></html>\n'
+    )
+
+
+def seconds_text(seconds: float) -> str:
+    """Return a time for people: "1.25 ms"."""
+    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if seconds >= unit:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def short(text: str, length_max: int = LONG) -> str:
+    """Return a text, or its beginning."""
+    return text if len(text) <= length_max else text[: length_max - 3] + "..."
+
+
+# --- boxes and arrows -----------------------------------------------------------------------------
+
+
+def draw(boxes: Sequence[Box], arrows: Sequence[Arrow], title: str) -> str:
+    """Draw boxes in layers, each below its inputs. Arrows lead from lower numbers to higher."""
+    if not boxes:
+        return svg(f'<text x="{SIDE}" y="22">nothing to draw</text>', 160, 34, title)
+    plan = _Layers(boxes, arrows)
+    shapes = [plan.arrow(a, via) for a, via in zip(plan.arrows, plan.ways, strict=True)]
+    shapes += [
+        _box(b, *plan.place(i), plan.widths[i], plan.heights[i]) for i, b in enumerate(boxes)
+    ]
+    marker = (
+        '<defs><marker id="dt-to" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+        'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="currentColor" '
+        'fill-opacity=".55"/></marker></defs>'
+    )
+    return svg(marker + "".join(shapes), plan.width, plan.height, title)
+
+
+def _box(b: Box, x: float, y: float, width: float, height: float) -> str:
+    colour, inside = COLOURS[b.kind]
+    rows = "".join(
+        f'<text x="{x:.0f}" y="{y + 16 + n * LINE:.0f}" text-anchor="middle" {style}>'
+        f"{escape(short(line))}</text>"
+        for n, line in enumerate(b.lines)
+        for style in ('opacity=".8"' if n else 'font-weight="bold"',)
+    )
+    return (
+        f"<g><title>{escape(b.tip or ' '.join(b.lines))}</title>"
+        f'<rect x="{x - width / 2:.0f}" y="{y:.0f}" width="{width:.0f}" height="{height:.0f}" '
+        f'rx="5" fill="{colour}" fill-opacity="{inside}" stroke="{colour}"/>{rows}</g>'
+    )
+
+
+class _Layers:
+    """The layout of boxes and of the bends of arrows: layers, sorted by neighbours."""
+
+    def __init__(self, boxes: Sequence[Box], arrows: Sequence[Arrow]) -> None:
+        self.arrows = [*{(a.start, a.end): a for a in arrows}.values()]
+        self.widths = [max(len(short(t)) for t in b.lines) * LETTER + 20 for b in boxes]
+        self.heights = [len(b.lines) * LINE + 9.0 for b in boxes]
+        self.layer = self._layers(len(boxes))
+        self.near: list[list[int]] = [[] for _ in boxes]  # above, and below
+        self.ways = [self._way(a) for a in self.arrows]
+        self.rows: list[list[int]] = [[] for _ in range(max(self.layer) + 1)]
+        for i, n in enumerate(self.layer):
+            self.rows[n].append(i)
+        self._sort()
+        self.x = [0.0] * len(self.layer)
+        self._spread()
+        self.tops = [float(SIDE)]
+        for row in self.rows:
+            self.tops.append(self.tops[-1] + max(self.heights[i] for i in row) + RISE)
+        self.height = self.tops[-1] - RISE + SIDE
+
+    def _layers(self, count: int) -> list[int]:
+        layer, first = [0] * count, [count] * count
+        into = {a.end for a in self.arrows}
+        for a in sorted(self.arrows, key=lambda a: a.start):
+            layer[a.end] = max(layer[a.end], layer[a.start] + 1)
+        for a in self.arrows:
+            first[a.start] = min(first[a.start], layer[a.end])
+        # a box without inputs stands right above its first user
+        return [n if i in into or first[i] == count else first[i] - 1 for i, n in enumerate(layer)]
+
+    def _way(self, a: Arrow) -> list[int]:
+        """Return the points of an arrow, with a bend in each layer between its ends."""
+        way = [a.start]
+        for n in range(self.layer[a.start] + 1, self.layer[a.end]):
+            way.append(len(self.layer))
+            self.layer.append(n)
+            self.widths.append(8.0)
+            self.heights.append(0.0)
+            self.near.append([])
+        way.append(a.end)
+        for above, below in pairwise(way):
+            self.near[above].append(below)
+            self.near[below].append(above)
+        return way
+
+    def _sort(self) -> None:
+        """Sort each layer by the means of its neighbours' positions, down and up in turn."""
+        at = {i: k / len(row) for row in self.rows for k, i in enumerate(row)}
+        for turn in range(6):
+            down = turn % 2 == 0
+            for row in self.rows if down else self.rows[::-1]:
+                step = -1 if down else 1
+                wanted = {i: self._mean(i, step, at) for i in row}
+                row.sort(key=lambda i, w=wanted: w[i])  # type: ignore[misc]  # a default
+                at.update({i: (k + 0.5) / len(row) for k, i in enumerate(row)})
+
+    def _mean(self, i: int, step: int, at: dict[int, float]) -> float:
+        positions = [at[j] for j in self.near[i] if self.layer[j] == self.layer[i] + step]
+        return sum(positions) / len(positions) if positions else at[i]
+
+    def _spread(self) -> None:
+        """Set positions along each layer, as near to the neighbours as possible."""
+        for row in self.rows:
+            left = 0.0
+            for i in row:
+                self.x[i] = left + self.widths[i] / 2
+                left += self.widths[i] + GAP
+        for turn in range(8):
+            for row in self.rows if turn % 2 else self.rows[::-1]:
+                wanted = [self._middle(i) for i in row]
+                self._fit(row, wanted)
+        left = min(x - w / 2 for x, w in zip(self.x, self.widths, strict=True))
+        self.x = [x - left + SIDE for x in self.x]
+        self.width = max(x + w / 2 for x, w in zip(self.x, self.widths, strict=True)) + SIDE
+
+    def _middle(self, i: int) -> float:
+        near = self.near[i]
+        return sum(self.x[j] for j in near) / len(near) if near else self.x[i]
+
+    def _fit(self, row: list[int], wanted: list[float]) -> None:
+        edge = float("-inf")
+        for i, x in zip(row, wanted, strict=True):
+            self.x[i] = max(x, edge + self.widths[i] / 2)
+            edge = self.x[i] + self.widths[i] / 2 + GAP
+        late = sum(self.x[i] - x for i, x in zip(row, wanted, strict=True)) / len(row)
+        for i in row:
+            self.x[i] -= late
+
+    def place(self, i: int) -> tuple[float, float]:
+        """Return the middle of the upper edge of a box."""
+        return self.x[i], self.tops[self.layer[i]]
+
+    def arrow(self, a: Arrow, way: list[int]) -> str:
+        """Return the SVG of an arrow through the boxes `way`, with its text beside it."""
+        x, y = self.place(way[0])
+        y += self.heights[way[0]]
+        path = f"M{x:.0f} {y:.0f}"
+        label = ""
+        for n, i in enumerate(way[1:]):
+            to, low = self.place(i)
+            bend = (low - y) / 2
+            path += f"C{x:.0f} {y + bend:.0f} {to:.0f} {low - bend:.0f} {to:.0f} {low:.0f}"
+            if n == 0 and a.text:
+                label = (
+                    f'<text x="{(x + to) / 2 + 5:.0f}" y="{(y + low) / 2 + 4:.0f}" '
+                    f'font-size="10.5" opacity=".85">{escape(a.text)}</text>'
+                )
+            x, y = to, low
+            if i != way[-1]:  # beside the boxes of a layer in between
+                y = self.tops[self.layer[i] + 1] - RISE
+                path += f"V{y:.0f}"
+        return (
+            f'<path d="{path}" fill="none" stroke="currentColor" stroke-opacity=".45" '
+            f'marker-end="url(#dt-to)"/>{label}'
+        )

@@ -1,0 +1,462 @@
+"""Kernels, which say what is computed at every point of a grid, and the builder that makes them.
+
+`KernelBuilder` makes a kernel from free-standing expressions. Its scheduler puts every value into
+the outermost block in which its operands are known (so loop-invariant work is hoisted), and keeps
+one of each group of equal values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from ..dtypes import DType, int64
+from ..errors import InternalError
+from .language import (
+    OPERANDS,
+    Atomic,
+    Block,
+    Buffer,
+    Effect,
+    Loop,
+    Statement,
+    Store,
+    Value,
+    const,
+    eq,
+    exactly,
+    ne,
+    product,
+    where,
+)
+from .lower_int64 import OF, combine_in_words, dtypes_of
+from .printer import print_kernel
+from .rewrite import Cloner
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Kernel:
+    """A program for every point of a grid, in the loop language (`language`).
+
+    Arguments are passed in this order: buffers, ints, scalars.
+    """
+
+    name: str
+    buffers: tuple[Buffer, ...]
+    ints: tuple[str, ...]
+    scalars: tuple[tuple[str, DType], ...]
+    grid: tuple[Value, ...]
+    body: Block
+    index: DType = int64  # dtype of the ints, grid, loops and indices; int32 after legalisation
+    before: Kernel | None = None  # the kernel from which a pass made 32-bit words
+
+    def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
+        return print_kernel(self)
+
+    def with_body(
+        self,
+        body: Block,
+        buffers: tuple[Buffer, ...] | None = None,
+        ints: tuple[str, ...] | None = None,
+        grid: tuple[Value, ...] | None = None,
+        index: DType | None = None,
+        scalars: tuple[tuple[str, DType], ...] | None = None,
+        before: Kernel | None = None,
+    ) -> Kernel:
+        """Return this kernel with another body, and other fields if a pass has changed them."""
+        return Kernel(
+            self.name,
+            self.buffers if buffers is None else buffers,
+            self.ints if ints is None else ints,
+            self.scalars if scalars is None else scalars,
+            self.grid if grid is None else grid,
+            body,
+            self.index if index is None else index,
+            self.before if before is None else before,
+        )
+
+
+class KernelBuilder:
+    """A builder that collects parameters and effects of a kernel."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._buffers: list[Buffer] = []
+        self._ints: list[Value] = []
+        self._scalars: list[Value] = []
+        self._grid: list[Value] = []
+        self._effects: list[Effect | Value] = []
+
+    def buffer(self, name: str, dtype: DType, access: str) -> Buffer:
+        """Add a buffer parameter and return it."""
+        self._buffers.append(Buffer(name, dtype, access))
+        return self._buffers[-1]
+
+    def int(self, name: str) -> Value:
+        """Add an int64 run-time parameter and return it."""
+        self._ints.append(Value("param", int64, (), name))
+        return self._ints[-1]
+
+    def scalar(self, name: str, dtype: DType) -> Value:
+        """Add a run-time scalar parameter and return it."""
+        self._scalars.append(Value("param", dtype, (), name))
+        return self._scalars[-1]
+
+    def axis(self, extent: Value) -> Value:
+        """Add a grid axis inside those before it (the last is the fastest); return its index."""
+        self._grid.append(extent)
+        return Value("index", int64, (), len(self._grid) - 1)
+
+    def store(self, buffer: Buffer, index: Value, value: Value, when: Value | None = None) -> None:
+        """Add a store at every point of the grid."""
+        self._effects.append(Store(buffer, index, value, when))
+
+    def effect(self, effect: Effect) -> None:
+        """Add a store, an atomic or a loop with effects."""
+        self._effects.append(effect)
+
+    def first(self, *values: Value) -> None:
+        """Compute values before anything that is added later: an order that suits registers."""
+        self._effects += values
+
+    def body(self) -> Block:
+        """Return the statements: every value placed, shared and in order."""
+        return _Scheduler().run(self._effects)
+
+    def build(self) -> Kernel:
+        """Return the finished kernel."""
+        body = self.body()
+        return Kernel(
+            self.name,
+            tuple(self._buffers),
+            tuple(v.name for v in self._ints),
+            tuple((v.name, v.dtype) for v in self._scalars),
+            tuple(self._grid),
+            body,
+        )
+
+
+class _Scope:
+    """An open block: the kernel's, or a loop's."""
+
+    __slots__ = ("depth", "loop", "statements")
+
+    def __init__(self, depth: int, loop: Loop | None) -> None:
+        self.depth, self.loop = depth, loop
+        self.statements: list[Statement] = []
+
+
+class _Scheduler(Cloner):
+    """A cloner that puts every value into the outermost possible block, and equal ones only once.
+
+    The values as built and the values as placed are two sets of objects: kernels may share built
+    ones.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open = [_Scope(0, None)]
+        self._scope: dict[Value | Loop, _Scope] = {}  # a placed value or loop -> its scope
+        self._same: dict[Hashable, Value] = {}  # value number -> the placed value
+        self._loops: dict[Loop, Loop] = {}  # as built -> as placed
+        self._in_order = False  # True inside a loop whose effects list values, which orders loads
+
+    def run(self, effects: Sequence[Effect | Value]) -> Block:
+        """Place all effects and return the kernel's body."""
+        for effect in effects:
+            self._effect(effect)
+        return tuple(self.open[0].statements)
+
+    def bind(self, old: Value, new: Value, scope: _Scope) -> None:
+        """Let `new` stand for `old` in `scope`."""
+        self.new[old] = new
+        self._scope[new] = scope
+
+    def operand(self, root: Value) -> Value:
+        """Return the placed equivalent of `root`. It is iterative, since graphs are deep."""
+        placed = self.new.get(root)
+        if placed is not None:
+            return placed
+        stack = [root]
+        while stack:
+            v, args, new_values = stack[-1], [], self.new  # `_close_scope` makes another dict
+            for a in v.args:
+                arg = new_values.get(a)
+                if arg is None:
+                    stack.append(a)
+                    break
+                args.append(arg)
+            else:
+                stack.pop()
+                placed = self._place(v, args)
+                self.new[v] = placed
+        return self.new[root]
+
+    def _place(self, v: Value, placed: list[Value]) -> Value:
+        """Return the placed value for an operation on placed arguments; reuse an equal one."""
+        op, attr = v.op, v.attr
+        if op in OPERANDS:
+            if op in ("loopvar", "carry", "arg"):
+                raise InternalError(f"{op} used outside of its loop", v)
+            if op == "result":
+                loop, i = v.place
+                result: Value = self.loop(loop).results[i]
+                return result
+            if op == "const":
+                attr = exactly(attr)
+        elif op == "load" and v.buffer.access != "r":
+            return self._place_here(Value("load", v.dtype, tuple(placed), attr))
+        key = (op, v.dtype, attr, *placed)
+        same = self._same.get(key)
+        if same is not None:
+            return same
+        new = Value(op, v.dtype, tuple(placed), v.attr)
+        scopes = self._scope
+        scope = self.open[0]
+        for a in placed:
+            its = scopes[a]
+            if its.depth > scope.depth:
+                scope = its
+        self._same[key] = new
+        scopes[new] = scope
+        if op not in OPERANDS:
+            scope.statements.append(new)
+        return new
+
+    def _place_here(self, new: Value) -> Value:
+        """Place a load that a store may change: it is neither moved nor shared."""
+        self._scope[new] = self.open[-1]
+        self.open[-1].statements.append(new)
+        return new
+
+    def _effect(self, effect: Effect | Value) -> None:
+        """Place an effect, or a value that must be computed at this point."""
+        if isinstance(effect, Loop):
+            self.loop(effect)
+        elif isinstance(effect, Value):
+            self.operand(effect)
+        else:
+            placed = self.effect(effect)
+            self.open[-1].statements.append(placed)
+
+    def loop(self, old: Loop) -> Loop:
+        """Place a loop in the outermost block that has all it needs, and return it."""
+        placed = self._loops.get(old)
+        if placed is not None:
+            return placed
+        depth = 0
+        if len(self.open) > 1:
+            free = _free_loops(old, self)
+            depth = max((s.depth for s in self.open if s.loop in free), default=0)
+        if old.effects or (self._in_order and _reads_writable_buffer(old)):
+            depth = self.open[-1].depth
+        inner, self.open = self.open[depth + 1 :], self.open[: depth + 1]
+        new = self._place_loop_here(old)
+        self.open += inner
+        return new
+
+    def _place_loop_here(self, old: Loop) -> Loop:
+        """Place a loop in the open block and return it."""
+        new = self.head(old)
+        scope = _Scope(len(self.open), new)
+        self.bind(old.var, new.var, scope)
+        new.carry = tuple(Value("carry", c.dtype, (), (new, i)) for i, c in enumerate(old.carry))
+        for a, b in zip(old.carry, new.carry, strict=True):
+            self.bind(a, b, scope)
+        self.open.append(scope)
+        before = self._in_order
+        ordered = any(isinstance(e, Value) for e in old.effects)  # its loads have a fixed position
+        self._in_order = before or ordered
+        if not ordered:
+            new.update = self.operands(old.update)
+        for effect in old.effects:
+            self._effect(effect)
+        if ordered:
+            new.update = self.operands(old.update)
+        self._in_order = before
+        new.effects = tuple(s for s in scope.statements if not isinstance(s, Value))
+        self._close_scope()
+        new.body = tuple(scope.statements)
+        new.results = tuple(
+            Value("result", r.dtype, (), (new, i)) for i, r in enumerate(old.results)
+        )
+        for r in new.results:
+            self._scope[r] = self.open[-1]
+        self._scope[new] = self.open[-1]
+        self.open[-1].statements.append(new)
+        self._loops[old] = new
+        return new
+
+    def _close_scope(self) -> None:
+        """Close the innermost block: values that were placed in it can no longer be named."""
+        closed = self.open.pop()
+        self._same = {k: v for k, v in self._same.items() if self._scope[v] is not closed}
+        self.new = {k: v for k, v in self.new.items() if self._scope[v] is not closed}
+        self._loops = {k: v for k, v in self._loops.items() if self._scope[v] is not closed}
+
+
+def _free_loops(loop: Loop, scheduler: _Scheduler) -> set[Loop | None]:
+    """Return the open loops, as placed, that have a value which `loop` needs."""
+    loops: set[Loop | None] = set()
+    visited: set[int] = set()
+    stack: list[Statement] = [loop]
+    while stack:
+        x = stack.pop()
+        if id(x) in visited:
+            continue
+        visited.add(id(x))
+        if isinstance(x, Loop):
+            stack += [x.start, x.stop, *x.init, *x.update, *x.effects]
+        elif isinstance(x, (Store, Atomic)):
+            stack += [x.index, x.value] + ([] if x.when is None else [x.when])
+        elif (placed := scheduler.new.get(x)) is not None:
+            loops.add(scheduler._scope[placed].loop)
+        elif x.op == "result":
+            stack.append(x.place[0])
+        else:
+            stack += x.args
+    return loops
+
+
+def _reads_writable_buffer(loop: Loop) -> bool:
+    """Return True if a loop reads a buffer that a store may change.
+
+    In a loop that orders its loads, such a loop stays in place, as such a load does.
+    """
+    visited: set[int] = set()
+    stack: list[Statement] = [loop]
+    while stack:
+        x = stack.pop()
+        if id(x) in visited:
+            continue
+        visited.add(id(x))
+        if isinstance(x, Loop):
+            stack += [*x.update, *x.effects]
+        elif isinstance(x, (Store, Atomic)):
+            stack += [x.index, x.value] + ([] if x.when is None else [x.when])
+        elif x.op == "load" and x.buffer.access != "r":
+            return True
+        elif x.op == "result":
+            stack.append(x.place[0])
+        else:
+            stack += x.args
+    return False
+
+
+# --- how partial results combine -----------------------------------------------------------------
+
+
+class Combine(NamedTuple):
+    """A rule that combines two partial results: `body` computes `result` from "arg" Values."""
+
+    name: str
+    identity: tuple[Value, ...]
+    left: tuple[Value, ...]
+    right: tuple[Value, ...]
+    body: tuple[Value, ...]
+    result: tuple[Value, ...]
+
+
+def _better(better: Callable[[Value, Value], Value], a: Value, b: Value) -> tuple[Value, ...]:
+    """Return the better of two values: NaN wins, of equal ones `a`."""
+    chosen = where(better(a, b), b, a)  # its own `where`, so that it becomes one instruction
+    return (where(ne(b, b), b, chosen) if a.dtype.kind == "f" else chosen,)
+
+
+def _arg_takes_right(
+    better: Callable[[Value, Value], Value], a: Sequence[Value], b: Sequence[Value]
+) -> Value:
+    """Return True where (value, index) `b` beats `a`: better, or equal with a lower index.
+
+    NaN beats every number.
+    """
+    (av, ai), (bv, bi) = a, b
+    same = eq(av, bv)
+    if av.dtype.kind == "f":
+        a_nan, b_nan = ne(av, av), ne(bv, bv)
+        same = same | (a_nan & b_nan)
+        return ((better(av, bv) | b_nan) & ~a_nan) | (same & (bi < ai))
+    return better(av, bv) | (same & (bi < ai))
+
+
+def _lowest(d: DType) -> Value:
+    return const(-math.inf if d.kind == "f" else d.min, d)
+
+
+def _highest(d: DType) -> Value:
+    return const(math.inf if d.kind == "f" else d.max, d)
+
+
+def _select_tuple(c: Value, a: Sequence[Value], b: Sequence[Value]) -> tuple[Value, ...]:
+    return tuple(where(c, y, x) for x, y in zip(a, b, strict=True))
+
+
+def _add_tuples(a: Sequence[Value], b: Sequence[Value]) -> tuple[Value, ...]:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+_NO_INDEX = (1 << 63) - 1
+_Pair = Callable[[Sequence[Value], Sequence[Value]], tuple[Value, ...]]
+_COMBINES: dict[str, tuple[Callable[..., tuple[Value, ...]], _Pair]] = {
+    # name: (identity of the dtypes, the combination of two tuples)
+    "add": (lambda *ds: tuple(const(0, d) for d in ds), _add_tuples),
+    "mul": (lambda d: (const(1, d),), lambda a, b: (a[0] * b[0],)),
+    # of complex numbers as two values each
+    "complex_mul": (lambda d, _: (const(1, d), const(0, d)), lambda a, b: product(*a, *b)),
+    "max": (lambda d: (_lowest(d),), lambda a, b: _better(lambda x, y: x < y, a[0], b[0])),
+    "min": (lambda d: (_highest(d),), lambda a, b: _better(lambda x, y: y < x, a[0], b[0])),
+    "and": (
+        lambda d: (const(1 if d.kind == "b" else (-1 if d.kind == "i" else d.max), d),),
+        lambda a, b: (a[0] & b[0],),
+    ),
+    "or": (lambda d: (const(0, d),), lambda a, b: (a[0] | b[0],)),
+    "xor": (lambda d: (const(0, d),), lambda a, b: (a[0] ^ b[0],)),
+    "argmax": (
+        lambda d, i: (_lowest(d), const(_NO_INDEX, i)),
+        lambda a, b: _select_tuple(_arg_takes_right(lambda x, y: x < y, a, b), a, b),
+    ),
+    "argmin": (
+        lambda d, i: (_highest(d), const(_NO_INDEX, i)),
+        lambda a, b: _select_tuple(_arg_takes_right(lambda x, y: y < x, a, b), a, b),
+    ),
+}
+COMBINE_NAMES = tuple(name for name in _COMBINES if name != "complex_mul")  # of single values
+ALL_COMBINES = tuple(_COMBINES)
+
+
+def is_combine(name: str | None) -> bool:
+    """Return True if there is a combine of this name, also one of 64-bit integers in words."""
+    return name is not None and name.partition(OF)[0] in _COMBINES
+
+
+_combine_cache: dict[tuple[str, tuple[DType, ...]], Combine] = {}
+
+
+def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
+    """Return the combine `name` for carried values of `dtypes`, written in the loop language."""
+    key = (name, dtypes)
+    if key not in _combine_cache:
+        base, _, codes = name.partition(OF)
+        if codes:
+            in_words = combine_in_words(combine(base, dtypes_of(codes)), name)
+            if tuple(v.dtype for v in in_words.left) != dtypes:
+                raise ValueError(name)
+            _combine_cache[key] = in_words
+            return in_words
+        identity, rule = _COMBINES[name]
+        left = tuple(Value("arg", d, (), ("left", i)) for i, d in enumerate(dtypes))
+        right = tuple(Value("arg", d, (), ("right", i)) for i, d in enumerate(dtypes))
+        scheduler = _Scheduler()
+        for v in left + right:
+            scheduler.bind(v, v, scheduler.open[0])
+        result = tuple(scheduler.operand(v) for v in rule(left, right))
+        body = tuple(s for s in scheduler.open[0].statements if isinstance(s, Value))
+        _combine_cache[key] = Combine(name, tuple(identity(*dtypes)), left, right, body, result)
+    return _combine_cache[key]

@@ -1,0 +1,509 @@
+"""Kernel -> C-family text, for OpenCL C, CUDA C and any device that has a C compiler.
+
+`CStyle` spells plain C, where a kernel is a function that loops over its grid. A dialect is a
+subclass that overrides what it spells differently. Names in the text are those of the kernel's own
+text (`str(kernel)`), so both can be read side by side.
+
+A reduction is written in the canonical order of `language.py`. A dialect whose work items come in
+groups may compute one point of the grid by `LANES` of them (`render(kernel, lanes=True)`): lane j
+of the order is then lane j of the group. Otherwise the lanes are an array.
+
+Compile the text without contraction or reassociation; integers wrap because they are unsigned
+wherever that matters.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import ClassVar
+
+from ..dtypes import (
+    DType,
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from ..errors import CompileError
+from .analysis import settles
+from .builder import Combine, Kernel
+from .cstyle_reduction import Reduction
+from .language import LANES, Atomic, Block, Buffer, Loop, Statement, Store, Value, walk
+
+_INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "quo": "/", "rem": "%",
+    "shl": "<<", "shr": ">>", "and": "&", "or": "|", "xor": "^",
+    "lt": "<", "le": "<=", "eq": "==", "ne": "!=",
+}  # fmt: skip
+_WRAPPING = ("add", "sub", "mul", "shl")
+# Reserved names: words of C and C++, and the variables that the text itself declares.
+_WORDS = (
+    "alignas alignof and asm auto bool break case catch char class const constexpr continue "
+    "decltype default delete do double dynamic_cast else enum explicit export extern false float "
+    "for friend goto if inline int long mutable namespace new noexcept not nullptr operator or "
+    "private protected public register reinterpret_cast restrict return short signed sizeof static "
+    "static_assert static_cast struct switch template this throw true try typedef typeid typename "
+    "typeof union unsigned using virtual void volatile wchar_t while xor main NULL NAN INFINITY "
+    "at chunk chunks count end identity item j lane lanes level of old row up width"
+)
+
+
+class CStyle:
+    """A printer of kernels in plain C99, with `_Float16` of GNU and Clang in kernels that need it.
+
+    A dialect overrides, in the order of the text: `preamble`, `function`, `parameter`, `prologue`
+    and `points`; then the spelling of types, constants and operations.
+    """
+
+    types: ClassVar[Mapping[DType, str]] = {
+        bool_: "bool",
+        int8: "int8_t",
+        int16: "int16_t",
+        int32: "int32_t",
+        int64: "int64_t",
+        uint8: "uint8_t",
+        uint16: "uint16_t",
+        uint32: "uint32_t",
+        uint64: "uint64_t",
+        float16: "_Float16",
+        float32: "float",
+        float64: "double",
+    }
+    index: ClassVar[DType] = int64  # dtype of integers, grid and loops; int32 if `index_bits` is 32
+    suffixes: ClassVar[Mapping[DType, str]] = {int64: "LL", uint64: "ULL", uint32: "u"}
+    # op -> its function for float32 and for float64
+    functions: ClassVar[Mapping[str, tuple[str, str]]] = {
+        "fma": ("fmaf", "fma"),
+        "sqrt": ("sqrtf", "sqrt"),
+        "trunc": ("truncf", "trunc"),
+        "floor": ("floorf", "floor"),
+        "rint": ("rintf", "rint"),
+    }
+    reserved: ClassVar[frozenset[str]] = frozenset(
+        (*_WORDS.split(), *types.values(), *(f for pair in functions.values() for f in pair))
+    )
+    helper: ClassVar[str] = "static inline "  # before functions that kernels call
+    space: ClassVar[str] = ""  # before the type that a buffer's pointer points to
+    in_order: ClassVar[str] = ""  # before a loop that adds floats one after the other
+
+    def entry(self, kernel: Kernel) -> str:
+        """Return the name of the C function. It has a prefix: a kernel may be called `exp`."""
+        return "kernel_" + re.sub(r"\W", "_", kernel.name, flags=re.ASCII)
+
+    def render(self, kernel: Kernel, lanes: bool = False) -> str:
+        """Return the whole text. Raises: CompileError for a dtype that the dialect lacks."""
+        if kernel.index is not self.index:
+            name, what = type(self).__name__, f"a kernel with {kernel.index.name} indices"
+            raise CompileError(f"{name} has {self.index.name} indices, and is given {what}")
+        return Text(self, kernel, lanes).render()
+
+    # --- the frame
+
+    def preamble(self, body: str) -> list[str]:
+        """Return the lines before everything else; `body` is the text to come."""
+        lines = ["#include <math.h>", "#include <stdbool.h>", "#include <stdint.h>"]
+        lines += ["#pragma STDC FP_CONTRACT OFF"]
+        for name, text in _BITS_IN_C.items():
+            if name in body:
+                lines.append(text)
+        return lines
+
+    def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
+        """Return the head of the kernel's function, up to and without its brace."""
+        return f"void {name}({', '.join(parameters)})"
+
+    def parameter(self, buffer: Buffer, name: str) -> list[str]:
+        """Return the parameters that pass a buffer."""
+        return [f"{self.pointer(buffer)}{name}"]
+
+    def prologue(self, buffer: Buffer, name: str) -> list[str]:
+        """Return statements by which `name` becomes the pointer to the buffer's element 0."""
+        return []
+
+    def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
+        """Return the lines that begin the work of a point; the renderer closes their braces."""
+        index = self.type(self.index)
+        loops = enumerate(extents)
+        return [f"for ({index} i{d} = 0; i{d} < {n}; ++i{d}) {{" for d, n in loops]
+
+    # --- work items in groups: for dialects that render with lanes=True
+
+    lane: ClassVar[str] = ""  # the number of a work item among the LANES of its group
+    present: ClassVar[str] = ""  # condition that a group's point exists, if some groups are idle
+
+    def shared(self, type: str, name: str) -> list[str]:
+        """Return declarations at the top of the function that `tree` needs for this type."""
+        raise NotImplementedError
+
+    def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
+        """Return statements that combine `name` of all lanes in the fixed tree, for all lanes."""
+        raise NotImplementedError
+
+    def unroll(self, body: Block) -> list[str]:
+        """Return the lines before a lane's loop over a row with this body."""
+        return []
+
+    def rows(self) -> list[str]:
+        """Return the lines before each LANES iterations of a loop that a whole group reaches.
+
+        Each work item is there for a point of its own.
+        """
+        return []
+
+    unrolled: ClassVar[str] = ""  # before a loop over lanes that shall be registers
+
+    def barrier(self) -> list[str]:
+        """Return statements after which the group sees all of its earlier effects on buffers."""
+        raise NotImplementedError
+
+    # --- types and constants
+
+    def type(self, dtype: DType) -> str:
+        """Return the type of values of a dtype. Raises: CompileError if there is none."""
+        if dtype not in self.types:
+            raise CompileError(f"{type(self).__name__} has no type for {dtype.name}")
+        return self.types[dtype]
+
+    def memory_type(self, dtype: DType) -> str:
+        """Return the type of elements of buffers, and of scalar parameters."""
+        return self.type(uint8 if dtype is bool_ else dtype)
+
+    def pointer(self, buffer: Buffer) -> str:
+        """Return the type of a buffer's pointer."""
+        const = "const " if buffer.access == "r" else ""
+        return f"{self.space}{const}{self.memory_type(buffer.dtype)} *"
+
+    def const(self, value: float | int | bool, dtype: DType) -> str:
+        """Return the text of a constant, exactly."""
+        if dtype.kind == "b":
+            return "true" if value else "false"
+        if dtype.kind != "f":
+            return self.integer(int(value), dtype)
+        if not math.isfinite(value):
+            return self.bitcast(_special(value, dtype, self), _BITS[dtype], dtype)
+        plain = abs(value) < 1e6 and value * 1024 % 1 == 0  # few decimals, all of them written
+        text = repr(float(value)) if plain else _hex(value)
+        text += "f" if dtype is float32 else ""
+        return f"({text})" if text.startswith("-") else text
+
+    def integer(self, value: int, dtype: DType) -> str:
+        """Return the text of an integer constant; the least one is not a literal of C."""
+        suffix = self.suffixes.get(dtype, "")
+        if dtype.bits >= 32 and value < 0 and value == dtype.min:
+            return f"({value + 1}{suffix} - 1)"
+        return f"({value}{suffix})" if value < 0 else f"{value}{suffix}"
+
+    # --- operations
+
+    def operation(self, op: str, dtype: DType, args: Sequence[str], of: DType) -> str:
+        """Return an operation on arguments of dtype `of` as an expression of type `dtype`."""
+        if op == "where":
+            return "{} ? {} : {}".format(*args)
+        if op == "cast":
+            return self.cast(args[0], of, dtype)
+        if op == "bitcast":
+            return self.bitcast(args[0], of, dtype)
+        if op == "not":
+            return f"!{args[0]}" if of is bool_ else f"~{args[0]}"
+        if op in self.functions:
+            return f"{self.functions[op][of is float64]}({', '.join(args)})"
+        first = args[0]
+        wraps = op in _WRAPPING or op == "neg"
+        if wraps and (of.kind == "i" or (of.kind == "u" and of.bits < 32)):
+            first = f"({self.type(uint64 if of is int64 else uint32)}){first}"
+        return f"-{first}" if op == "neg" else f"{first} {_INFIX[op]} {args[1]}"
+
+    def cast(self, x: str, source: DType, target: DType) -> str:
+        """Return `x` converted to a dtype."""
+        return f"{x} != 0" if target is bool_ else f"({self.type(target)}){x}"
+
+    def bitcast(self, x: str, source: DType, target: DType) -> str:
+        """Return the bits of `x` read as `target`."""
+        if source.kind != "f" and target.kind != "f":
+            return f"({self.type(target)}){x}"
+        if target.kind == "f":
+            return f"{target.code}_of_bits({x})"
+        return f"bits_of_{source.code}({x})"
+
+    def load(self, buffer: Buffer, name: str, index: str) -> str:
+        """Return the expression for an element of a buffer."""
+        return f"{name}[{index}]" + (" != 0" if buffer.dtype is bool_ else "")
+
+    def store(self, buffer: Buffer, name: str, index: str, value: str) -> str:
+        """Return the statement that writes an element of a buffer."""
+        return f"{name}[{index}] = {value};"
+
+    def atomic(self, op: str, dtype: DType, place: str, value: str) -> list[str]:
+        """Return statements for a read-modify-write of the element at pointer `place`."""
+        if op in ("add", "and", "or"):
+            return [f"__atomic_fetch_{op}({place}, {value}, __ATOMIC_RELAXED);"]
+        t, sign = self.type(dtype), "<" if op == "min" else ">"
+        order = "__ATOMIC_RELAXED, __ATOMIC_RELAXED"
+        swap = f"__atomic_compare_exchange_n({place}, &old, {value}, 0, {order})"
+        return [
+            f"{t} old = __atomic_load_n({place}, __ATOMIC_RELAXED);",
+            f"while ({value} {sign} old && !{swap}) {{}}",
+        ]
+
+
+def _writes_readable_buffer(s: Statement) -> bool:
+    effects = (x for x in walk((s,)) if isinstance(x, (Store, Atomic)))
+    return any(x.buffer.access == "rw" for x in effects)
+
+
+_BITS = {float32: uint32, float64: uint64}
+_BITS_IN_C = {
+    name: f"static inline {to} {name}({source} x) "
+    f"{{ union {{ {source} from; {to} to; }} u = {{x}}; return u.to; }}"
+    for name, source, to in (
+        ("f32_of_bits", "uint32_t", "float"),
+        ("bits_of_f32", "float", "uint32_t"),
+        ("f64_of_bits", "uint64_t", "double"),
+        ("bits_of_f64", "double", "uint64_t"),
+    )
+}
+
+
+def _special(value: float, dtype: DType, style: CStyle) -> str:
+    wide = dtype is float64
+    bits = 0x7FF0000000000000 if wide else 0x7F800000
+    if math.isnan(value):
+        bits |= 1 << (51 if wide else 22)
+    elif value < 0:
+        bits |= 1 << (63 if wide else 31)
+    unsigned = _BITS[dtype]
+    return f"{bits:#x}{style.suffixes.get(unsigned, '')}"
+
+
+def _hex(value: float) -> str:
+    """Return C's hexadecimal form without trailing zeros: 0x1.8p+0."""
+    digits, exponent = float(value).hex().split("p")
+    return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits}p{exponent}"
+
+
+class Text:
+    """A writer of one kernel's text."""
+
+    def __init__(self, style: CStyle, kernel: Kernel, lanes: bool) -> None:
+        self.style, self.kernel, self.lanes = style, kernel, lanes
+        self.lines: list[str] = []
+        self.depth = 0
+        self.outermost = True  # False inside a loop that some work items may not reach
+        self.helpers: dict[str, list[str]] = {}  # functions of combines, by name
+        self.shared: dict[str, list[str]] = {}  # declarations for groups, by type
+        self.names: dict[int, str] = {}
+        self.params = self.parameter_names()
+        names = [n for n, _ in kernel.scalars] + [b.name for b in kernel.buffers] + [*kernel.ints]
+        self.reserved_names = frozenset([*names, *self.params.values()])
+        self.counts = dict.fromkeys("vkcr", 0)
+
+    def parameter_names(self) -> dict[str, str]:
+        """Return the parameters' names in C."""
+        k, c_names = self.kernel, dict[str, str]()
+        for name in (*(b.name for b in k.buffers), *k.ints, *(n for n, _ in k.scalars)):
+            name_in_c = "".join(x if x.isascii() else f"u{ord(x):x}" for x in name)
+            while name_in_c in self.style.reserved or name_in_c in c_names.values():
+                name_in_c += "_"
+            c_names[name] = name_in_c
+        return c_names
+
+    # --- writing
+
+    def put(self, *lines: str) -> None:
+        self.lines += ["  " * self.depth + line for line in lines]
+
+    @contextmanager
+    def braces(self, head: str = "") -> Iterator[None]:
+        self.put(f"{head} {{".strip())
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self.put("}")
+
+    def declare(self, dtype: DType, name: str, text: str) -> None:
+        self.put(f"const {self.style.type(dtype)} {name} = {text};")
+
+    def fresh(self, v: Value, letter: str) -> str:
+        """Return a new name for a value: the one that `print_kernel` gives it."""
+        while (name := f"{letter}{self.counts[letter]}") in self.reserved_names:
+            self.counts[letter] += 1
+        self.counts[letter] += 1
+        self.names[id(v)] = name
+        return name
+
+    def name(self, v: Value) -> str:
+        if v.op == "const":
+            return self.style.const(v.number, v.dtype)
+        if v.op == "param":
+            return f"({self.params[v.name]} != 0)" if v.dtype is bool_ else self.params[v.name]
+        return f"i{v.axis}" if v.op == "index" else self.names[id(v)]
+
+    # --- the frame
+
+    def render(self) -> str:
+        style, k = self.style, self.kernel
+        parameters = [p for b in k.buffers for p in style.parameter(b, self.params[b.name])]
+        parameters += [f"{style.type(k.index)} {self.params[n]}" for n in k.ints]
+        parameters += [f"{style.memory_type(d)} {self.params[n]}" for n, d in k.scalars]
+        self.depth = 1
+        for b in k.buffers:
+            self.put(*style.prologue(b, self.params[b.name]))
+        for line in style.points([self.name(e) for e in k.grid], self.lanes):
+            self.put(line)
+            self.depth += line.endswith("{")
+        self.block(k.body, outermost=True)
+        while self.depth:
+            self.depth -= 1
+            self.put("}")
+        helpers = [line for lines in self.helpers.values() for line in lines]
+        head = f"{style.function(style.entry(k), parameters, self.lanes)} {{"
+        shared = ["  " + line for lines in self.shared.values() for line in lines]
+        text = "\n".join([*helpers, head, *shared, *self.lines])
+        return "\n".join([*style.preamble(text), "", text, ""])
+
+    # --- statements
+
+    def block(self, block: Block, outermost: bool = False) -> None:
+        """Write a block. If `outermost`, all lanes of a group reach it and share its loops."""
+        for s in block:
+            together = self.lanes and outermost
+            if isinstance(s, Value):
+                self.declare(s.dtype, self.fresh(s, "v"), self.expression(s))
+            elif isinstance(s, Loop):
+                self.outermost = outermost
+                self.loop(s, together)
+            elif together:
+                with self.braces(f"if ({self.present()}{self.style.lane} == 0)"):
+                    self.effect(s)
+            else:
+                self.effect(s)
+            if together and not isinstance(s, Value) and _writes_readable_buffer(s):
+                self.put(*self.style.barrier())
+
+    def expression(self, v: Value) -> str:
+        """Return the C expression of a value."""
+        args = [self.name(a) for a in v.args]
+        if v.op != "load":
+            return self.style.operation(v.op, v.dtype, args, v.args[v.op == "where"].dtype)
+        element = self.style.load(v.buffer, self.params[v.buffer.name], args[0])
+        return element if len(args) == 1 else f"{args[1]} ? {element} : 0"
+
+    def effect(self, s: Store | Atomic) -> None:
+        name, index, value = self.params[s.buffer.name], self.name(s.index), self.name(s.value)
+        if isinstance(s, Store):
+            lines = [self.style.store(s.buffer, name, index, value)]
+        else:
+            lines = self.style.atomic(s.op, s.buffer.dtype, f"&{name}[{index}]", value)
+        if s.when is None and len(lines) == 1:
+            self.put(*lines)
+        else:
+            with self.braces("" if s.when is None else f"if ({self.name(s.when)})"):
+                self.put(*lines)
+
+    def loop(self, s: Loop, together: bool) -> None:
+        start, stop = self.name(s.start), self.name(s.stop)
+        k = self.fresh(s.var, "k")
+        if s.kind == "reduce":
+            Reduction(self, s, together).write(k, start, stop)
+        elif s.kind == "fold":
+            self.fold(s, k, start, stop)
+        else:
+            with self.loop_head(k, start, stop, LANES if together else 1):
+                self.block(s.body)
+
+    def loop_head(
+        self, k: str, start: str, stop: str, step: int = 1
+    ) -> AbstractContextManager[None]:
+        """Open a loop of `k` from start to stop; with a step, each lane has its own start."""
+        index = self.style.type(self.kernel.index)
+        if step == 1:
+            return self.braces(f"for ({index} {k} = {start}; {k} < {stop}; ++{k})")
+        first, inside = f"{start} + {self.style.lane}", f"{self.present()}{k} < {stop}"
+        return self.braces(f"for ({index} {k} = {first}; {inside}; {k} += {step})")
+
+    def present(self) -> str:
+        return f"{self.style.present} && " if self.style.present else ""
+
+    def fold(self, s: Loop, k: str, start: str, stop: str) -> None:
+        inits = [self.name(v) for v in s.init]
+        carries = [self.fresh(c, "c") for c in s.carry]
+        results = [self.fresh(r, "r") for r in s.results]
+        types = [self.style.type(c.dtype) for c in s.carry]
+        self.put_rows("{0} {1} = {2};", types, results, inits)
+        if self.style.in_order and any(c.dtype.kind == "f" for c in s.carry):
+            self.put(self.style.in_order)
+        with self.loop_head(k, start, stop):
+            self.put_rows("const {0} {1} = {2};", types, carries, results)
+            self.block(s.body)
+            self.put_rows("{0} = {1};", results, [self.name(u) for u in s.update])
+            if settles(s):
+                self.put(f"if ({self.bits_equal(s, carries, results)}) break;")
+
+    def put_rows(self, form: str, *columns: Sequence[str]) -> None:
+        """Write a line for each row of these columns."""
+        for row in zip(*columns, strict=True):
+            self.put(form.format(*row))
+
+    def bits_equal(self, s: Loop, old: Sequence[str], new: Sequence[str]) -> str:
+        """Return the condition that a step has left all bits of a fold's carries unchanged."""
+        pairs = zip(old, new, s.carry, strict=True)
+        return " && ".join(
+            f"{self.equal_bits(a, c.dtype)} == {self.equal_bits(b, c.dtype)}" for a, b, c in pairs
+        )
+
+    def equal_bits(self, x: str, dtype: DType) -> str:
+        """Return an expression that is equal exactly for equal bits."""
+        return self.style.bitcast(x, dtype, _BITS[dtype]) if dtype in _BITS else x
+
+    # --- combining
+
+    def combiner(self, rule: Combine) -> tuple[str, str]:
+        """Return the type of partial results of `rule` and the function that combines two."""
+        dtypes = [v.dtype for v in rule.result]
+        name = "_".join(["combine", rule.name, *(d.code for d in dtypes)])
+        one = len(dtypes) == 1
+        t = self.style.type(dtypes[0]) if one else name.replace("combine_", "pair_", 1)
+        if name not in self.helpers:
+            self.helpers[name] = self.combiner_lines(rule, name, t)
+        return t, name
+
+    def combiner_lines(self, rule: Combine, name: str, t: str) -> list[str]:
+        """Return the lines that define the type and the function."""
+        lines, names = [], dict[int, str]()
+        members = [f"x{i}" for i in range(len(rule.result))]
+        one = len(members) == 1
+        if not one:
+            members_and_values = zip(members, rule.result, strict=True)
+            fields = " ".join(f"{self.style.type(v.dtype)} {m};" for m, v in members_and_values)
+            lines.append(f"typedef struct {{ {fields} }} {t};")
+        lines.append(f"{self.style.helper}{t} {name}(const {t} a, const {t} b) {{")
+        for side, values in (("a", rule.left), ("b", rule.right)):
+            for m, v in zip(members, values, strict=True):
+                names[id(v)] = side if one else f"{side}.{m}"
+
+        def text(v: Value) -> str:
+            return self.style.const(v.number, v.dtype) if v.op == "const" else names[id(v)]
+
+        for v in rule.body:
+            names[id(v)] = f"v{len(lines)}"
+            of = v.args[v.op == "where"].dtype
+            computed = self.style.operation(v.op, v.dtype, [text(a) for a in v.args], of)
+            lines.append(f"  const {self.style.type(v.dtype)} {names[id(v)]} = {computed};")
+        if one:
+            return [*lines, f"  return {text(rule.result[0])};", "}"]
+        results = ", ".join(text(v) for v in rule.result)
+        return [*lines, f"  const {t} both = {{{results}}};", "  return both;", "}"]
+
+
+__all__ = ["CStyle"]

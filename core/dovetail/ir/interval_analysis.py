@@ -1,0 +1,370 @@
+"""Interval analysis of a kernel's buffer indices, for given sizes.
+
+An interval covers every index of every launch with these integers. Of an index that depends on
+data, the analysis knows only what the kernel itself checks before it uses the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+from ..dtypes import DType, int32
+from .builder import Kernel
+from .int64_arith import is_wide
+from .language import CHUNK, Atomic, Block, Loop, Store, Value, walk
+
+Interval = tuple[int, int]  # the least and the largest value
+Assumptions = Mapping[int, Interval]  # id of a value -> the interval that conditions imply for it
+INDEX_VALUES_MAX = 4096  # values in one index expression; a larger one counts as unbounded
+
+
+INT32_INDEX_MAX = (1 << 31) - 1 - 2 * CHUNK  # loops over chunks compute indices beyond their end
+
+
+class Unbounded(Exception):
+    """The interval of an index is not known."""
+
+
+class Beyond(Exception):
+    """A number, `args[0]`, does not fit an int32 index."""
+
+
+def reach(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> dict[str, Interval]:
+    """Return the least and the largest index of each buffer that a launch may touch.
+
+    Raises: Unbounded.
+    """
+    if 0 in grid:
+        return {}
+    return _IndexIntervals(kernel, dict(zip(kernel.ints, ints, strict=True)), grid).run()
+
+
+def reach_of_each(
+    kernel: Kernel, ints: Sequence[int], grid: Sequence[int]
+) -> dict[str, Interval | None]:
+    """Return the least and the largest index of each buffer, or None if it is unbounded."""
+    if 0 in grid:
+        return {}
+    analysis = _IntervalsPerBuffer(kernel, dict(zip(kernel.ints, ints, strict=True)), grid)
+    return analysis.run() | dict.fromkeys(analysis.unbounded)
+
+
+def refuse_beyond(
+    kernel: Kernel, spans: Mapping[str, Interval], grid: Sequence[int], words: bool = False
+) -> None:
+    """Raise Beyond if a kernel with int32 indices computes a number that does not fit.
+
+    spans: the least and the largest value of each integer.
+    words: True if each 64-bit integer is two elements.
+    The contents of memory count as far as the kernel compares them.
+
+    Raises: Beyond, with a number that does not fit.
+    """
+    for n in (*grid, *(high for _, high in spans.values())):
+        if n > INT32_INDEX_MAX:
+            raise Beyond(n)
+    if 0 not in grid:
+        _Int32Check(kernel, spans, grid).run()
+        if words:
+            _WordIndexCheck(kernel, spans, grid).run()
+
+
+def whole(d: DType) -> Interval:
+    """Return the interval of all values of a dtype of integers or bools."""
+    return (0, 1) if d.kind == "b" else (int(d.min), int(d.max))
+
+
+class _IndexIntervals:
+    """The intervals of all buffer indices of one launch."""
+
+    def __init__(self, kernel: Kernel, ints: Mapping[str, int], grid: Sequence[int]) -> None:
+        self.kernel, self.ints, self.grid = kernel, ints, grid
+        self.loops: dict[int, Interval] = {}  # id of a loop -> the interval of its variable
+        self.intervals: dict[str, Interval] = {}
+        self.work = 0
+
+    def run(self) -> dict[str, Interval]:
+        """Return the intervals, by the names of the buffers."""
+        self.visit_block(self.kernel.body)
+        return self.intervals
+
+    def visit_block(self, block: Block) -> None:
+        """Visit the accesses of a block and of its loops."""
+        for s in block:
+            if isinstance(s, Loop):
+                start, stop = self.value(s.start, {}), self.value(s.stop, {})
+                if stop[1] > start[0]:  # otherwise the loop runs no iteration
+                    self.loops[id(s)] = (start[0], stop[1] - 1)
+                    self.visit_block(s.body)
+            elif isinstance(s, Store | Atomic) or s.op == "load":
+                self.visit_access(s.buffer.name, s.index, s.when)
+
+    def visit_access(self, name: str, index: Value, when: Value | None) -> None:
+        """Extend the interval of a buffer by an index, under the condition `when`."""
+        self.work = 0
+        assumed: dict[int, Interval] = {}
+        if when is not None:
+            assumed = self.assume(when, True, {})
+            if any(low > high for low, high in assumed.values()):
+                return
+        low, high = self.value(index, assumed)
+        if (low, high) == whole(index.dtype):
+            raise Unbounded(name)
+        a, b = self.intervals.get(name, (low, high))
+        self.intervals[name] = (min(a, low), max(b, high))
+
+    # --- conditions
+    def assume(self, c: Value, holds: bool, assumed: Assumptions) -> dict[int, Interval]:
+        """Return what is known if a condition holds, or does not hold."""
+        refined = dict(assumed)
+        if c.op == "not":
+            return self.assume(c.args[0], not holds, refined)
+        if (c.op == "and" and holds) or (c.op == "or" and not holds):
+            for a in (*c.args, *c.args):  # twice: the second operand may narrow the first
+                refined = self.assume(a, holds, refined)
+        elif c.op in ("lt", "le", "eq") and c.args[0].dtype.is_integer:
+            a, b = c.args if holds or c.op == "eq" else c.args[::-1]
+            strict = (c.op == "lt") == holds
+            if c.op != "eq":
+                self.assume_order(a, b, int(strict), refined)
+            elif holds:
+                self.assume_order(a, b, 0, refined)
+                self.assume_order(b, a, 0, refined)
+        return refined
+
+    def assume_order(self, a: Value, b: Value, apart: int, refined: dict[int, Interval]) -> None:
+        """Narrow the intervals of `a` and `b` by a + apart <= b."""
+        (a_low, a_high), (b_low, b_high) = self.value(a, refined), self.value(b, refined)
+        refined[id(a)] = a_low, min(a_high, b_high - apart)
+        refined[id(b)] = max(b_low, a_low + apart), b_high
+
+    # --- values
+    def value(self, v: Value, assumed: Assumptions) -> Interval:
+        """Return the interval of a value; all of its dtype if nothing else is known."""
+        self.work += 1
+        if self.work > INDEX_VALUES_MAX:
+            raise Unbounded(self.kernel.name)
+        low, high = self.evaluate(v, assumed)
+        all_low, all_high = whole(v.dtype) if v.dtype.kind != "f" else (low, high)
+        if low < all_low or high > all_high:  # it may wrap
+            low, high = all_low, all_high
+        if id(v) in assumed:
+            low, high = max(low, assumed[id(v)][0]), min(high, assumed[id(v)][1])
+        return low, high
+
+    def evaluate(self, v: Value, assumed: Assumptions) -> Interval:
+        """Return the interval of an operation's exact result, before it wraps."""
+        if v.op == "const":
+            return int(v.number), int(v.number)
+        if v.op == "param" and v.name in self.ints:
+            return self.ints[v.name], self.ints[v.name]
+        if v.op == "index":
+            return 0, self.grid[v.axis] - 1
+        if v.op == "loopvar":
+            return self.loops[id(v.place[0])]
+        if v.op == "where":
+            return self.evaluate_where(v, assumed)
+        if v.op in ("lt", "le", "eq", "ne"):
+            return 0, 1
+        if v.op == "cast" and v.args[0].dtype.kind in "biu":
+            return self.value(v.args[0], assumed)
+        rule = _RULES.get(v.op)
+        if rule is None or not v.dtype.is_integer:
+            if v.dtype.kind == "f":
+                raise Unbounded(self.kernel.name)
+            return self.default_interval(v.dtype)
+        return rule(*[self.value(a, assumed) for a in v.args]) or self.default_interval(v.dtype)
+
+    def default_interval(self, d: DType) -> Interval:
+        """Return the interval of a value of which nothing is known."""
+        return whole(d)
+
+    def evaluate_where(self, v: Value, assumed: Assumptions) -> Interval:
+        """Return the interval of a `where`: each side is evaluated under its condition."""
+        c, a, b = v.args
+        sides = []
+        for x, holds in ((a, True), (b, False)):
+            refined = self.assume(c, holds, assumed)
+            if all(low <= high for low, high in refined.values()):
+                sides.append(self.value(x, refined))
+        if not sides:  # both conditions contradict what is assumed
+            raise Unbounded(self.kernel.name)
+        return min(low for low, _ in sides), max(high for _, high in sides)
+
+
+class _IntervalsPerBuffer(_IndexIntervals):
+    """An interval analysis that goes on after an unbounded index, and collects such buffers."""
+
+    def __init__(self, kernel: Kernel, ints: Mapping[str, int], grid: Sequence[int]) -> None:
+        super().__init__(kernel, ints, grid)
+        self.unbounded: set[str] = set()
+
+    def visit_block(self, block: Block) -> None:
+        try:
+            super().visit_block(block)
+        except Unbounded:  # by a loop's bounds: its body and what follows are not analysed
+            self.unbounded |= {
+                s.buffer.name
+                for s in walk(block)
+                if isinstance(s, Store | Atomic) or (isinstance(s, Value) and s.op == "load")
+            }
+
+    def visit_access(self, name: str, index: Value, when: Value | None) -> None:
+        try:
+            super().visit_access(name, index, when)
+        except Unbounded:
+            self.unbounded.add(name)
+
+
+class _Int32Check(_IndexIntervals):
+    """A check that int32 values which depend on integers alone fit, and so do indices."""
+
+    def __init__(self, kernel: Kernel, spans: Mapping[str, Interval], grid: Sequence[int]) -> None:
+        super().__init__(kernel, {}, grid)
+        self.spans = spans
+        self.unconditional: dict[int, Interval] = {}  # intervals without assumptions, by id
+        self.data: set[int] = set()  # ids of values that depend on memory or on a scalar
+
+    def visit_block(self, block: Block) -> None:
+        for s in block:
+            self.work = 0
+            with suppress(Unbounded):
+                if isinstance(s, Value) and s.op != "load":
+                    if any(map(self.is_data, s.args)):
+                        self.data.add(id(s))
+                    elif s.dtype is int32:
+                        self.value(s, {})
+                else:
+                    super().visit_block((s,))
+
+    def is_data(self, v: Value) -> bool:
+        """Return True if a value depends on anything but the launch's integers."""
+        if v.op in ("const", "index", "loopvar"):
+            return False
+        if v.op == "param" and v.name not in self.spans:
+            return True
+        return v.op in ("load", "carry", "result") or id(v) in self.data
+
+    def visit_access(self, name: str, index: Value, when: Value | None) -> None:
+        self.value(index, {} if when is None else self.assume(when, True, {}))
+
+    def value(self, v: Value, assumed: Assumptions) -> Interval:
+        if not assumed and id(v) in self.unconditional:
+            return self.unconditional[id(v)]
+        interval = super().value(v, assumed)
+        if not assumed:
+            self.unconditional[id(v)] = interval
+        return interval
+
+    def evaluate(self, v: Value, assumed: Assumptions) -> Interval:
+        if v.op == "param" and v.name in self.spans:
+            return self.spans[v.name]
+        if v.op == "cast" and v.args[0].dtype.kind in "iu":
+            source = self.value(v.args[0], assumed)
+            return whole(v.dtype) if source == whole(v.args[0].dtype) else source
+        interval = super().evaluate(v, assumed)
+        if v.dtype is not int32 or v.op not in _RULES or _fits(interval):
+            return interval
+        if all(_fits(self.value(a, assumed)) for a in v.args):  # otherwise an operand is data
+            raise Beyond(max(interval, key=abs))
+        return interval
+
+
+class _WordIndexCheck(_IndexIntervals):
+    """A check of indices of 64-bit integers, which are twice as large in words.
+
+    The contents of memory may be anything, unless the kernel compares them: their interval is
+    `_ANY`, and so is that of values made of them. No index is refused for that.
+    """
+
+    def __init__(self, kernel: Kernel, spans: Mapping[str, Interval], grid: Sequence[int]) -> None:
+        super().__init__(kernel, {}, grid)
+        self.spans = spans
+        self.wide_buffers = {b.name for b in kernel.buffers if is_wide(b.dtype)}
+
+    def visit_block(self, block: Block) -> None:
+        for s in block:
+            self.work = 0
+            with suppress(Unbounded):
+                super().visit_block((s,))
+
+    def visit_access(self, name: str, index: Value, when: Value | None) -> None:
+        if name in self.wide_buffers:
+            _, high = self.value(index, {} if when is None else self.assume(when, True, {}))
+            if high <= INT32_INDEX_MAX < 2 * high + 1:  # a larger `high` comes from memory
+                raise Beyond(2 * high + 1)
+
+    def value(self, v: Value, assumed: Assumptions) -> Interval:
+        self.work += 1
+        if self.work > INDEX_VALUES_MAX:
+            raise Unbounded(self.kernel.name)
+        low, high = self.evaluate(v, assumed)
+        least, most = assumed.get(id(v), (low, high))
+        return max(low, least), min(high, most)
+
+    def evaluate(self, v: Value, assumed: Assumptions) -> Interval:
+        if v.op == "param" and v.name in self.spans:
+            return self.spans[v.name]
+        return super().evaluate(v, assumed)
+
+    def default_interval(self, d: DType) -> Interval:
+        return whole(d) if d.kind == "b" else _ANY
+
+
+_ANY = -(1 << 200), 1 << 200
+
+
+def _fits(x: Interval) -> bool:
+    return -INT32_INDEX_MAX <= x[0] <= x[1] <= INT32_INDEX_MAX
+
+
+def _product(a: Interval, b: Interval) -> Interval:
+    ends = [x * y for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def _quotient(a: Interval, b: Interval) -> Interval | None:
+    if b[0] <= 0:
+        return None
+    ends = [abs(x) // y * (1 if x >= 0 else -1) for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def _remainder(a: Interval, b: Interval) -> Interval | None:
+    if b[0] <= 0:
+        return None
+    most = b[1] - 1
+    return (0 if a[0] >= 0 else max(-most, a[0])), (0 if a[1] < 0 else min(most, a[1]))
+
+
+def _bitwise_and(a: Interval, b: Interval) -> Interval | None:
+    tops = [x[1] for x in (a, b) if x[0] >= 0]
+    return (0, min(tops)) if tops else None
+
+
+def _shift_right(a: Interval, b: Interval) -> Interval | None:
+    if b[0] < 0 or b[1] > 63:
+        return None
+    ends = [x >> y for x in a for y in b]
+    return min(ends), max(ends)
+
+
+def _shift_left(a: Interval, b: Interval) -> Interval | None:
+    if b[0] < 0 or b[1] > 63:
+        return None
+    ends = [x << y for x in a for y in b]
+    return min(ends), max(ends)
+
+
+_RULES: dict[str, Callable[..., Interval | None]] = {
+    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "neg": lambda a: (-a[1], -a[0]),
+    "mul": _product,
+    "quo": _quotient,
+    "rem": _remainder,
+    "and": _bitwise_and,
+    "shr": _shift_right,
+    "shl": _shift_left,
+}

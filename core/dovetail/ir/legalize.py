@@ -1,0 +1,251 @@
+"""kernel -> kernel: passes, in order, that express what a device lacks by what it has.
+
+Every pass keeps the bits of the result, and returns the kernel itself if it has nothing to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ..dtypes import (
+    BUILT_IN,
+    UNSIGNED,
+    DType,
+    bfloat16,
+    float16,
+    float32,
+    float64,
+    int32,
+    uint16,
+    uint32,
+)
+from ..errors import DeviceError, DTypeError
+from .analysis import values
+from .builder import Kernel
+from .floats import products_apart
+from .language import (
+    Buffer,
+    Value,
+    bitcast,
+    cast,
+    const,
+    eq,
+    ne,
+    where,
+)
+from .lower_complex import complex_as_pairs
+from .lower_index32 import indices_in_bits
+from .lower_int64 import int64_as_words
+from .lower_limits import grids_in_parts, offsets_as_indices
+from .lower_subword import elements_in_words
+from .rewrite import rewrite
+from .serialize_atomics import carries_in_order
+from .soft_float import fuse_exactly, round_division
+from .target import Capabilities
+
+Pass = Callable[[Kernel, Capabilities], Kernel]
+
+
+def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+    """Return an equivalent kernel that a device of these capabilities can run.
+
+    The kernel itself comes back if the device can run it as it is.
+
+    Raises: DTypeError when the kernel needs a dtype that the device does not have, DeviceError when
+    it has more buffers than the device takes.
+    """
+    refuse_dtypes(kernel, capabilities)
+    refuse_buffers(kernel, capabilities)
+    for change in PASSES:
+        kernel = change(kernel, capabilities)
+    return kernel
+
+
+# --- kernels that no pass can adapt ---------------------------------------------------------------
+
+
+def refuse_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
+    """Check that the device has every dtype that the kernel needs.
+
+    Raises: DTypeError that names what the device lacks.
+    """
+    for b in kernel.buffers:
+        if _storage_dtype(b.dtype) not in capabilities.dtypes:
+            raise DTypeError(
+                f"this device has no {b.dtype.name} (buffer {b.name} of kernel {kernel.name}); "
+                f"it has: {', '.join(sorted(d.name for d in capabilities.dtypes))}. "
+                "Use astype() first, or another device"
+            )
+    if not capabilities.float64 and any(d.part is float64 for d in _dtypes(kernel)):
+        raise DTypeError(
+            f"kernel {kernel.name} computes in float64, which this device lacks; "
+            "use float32 (astype(dovetail.float32)) or another device"
+        )
+
+
+def refuse_buffers(kernel: Kernel, capabilities: Capabilities) -> None:
+    """Check that the kernel has no more buffers than the device takes.
+
+    Raises: DeviceError. Only kernels that users write can reach it: plans respect the limit.
+    """
+    count, most = len(kernel.buffers), capabilities.max_buffers
+    if most and count > most:
+        raise DeviceError(
+            f"kernel {kernel.name} has {count} buffers, and this device takes no more than {most} "
+            "in one kernel; do the work in several kernels, or on another device"
+        )
+
+
+def _storage_dtype(d: DType) -> DType:
+    """Return the dtype that a buffer of `d` needs.
+
+    For complex numbers it is the dtype of their parts, for a plugin's dtype that of its bits.
+    """
+    return d.part if d in BUILT_IN else BITS_OF[d.itemsize]
+
+
+def _dtypes(kernel: Kernel) -> Iterator[DType]:
+    yield from (b.dtype for b in kernel.buffers)
+    yield from (dtype for _, dtype in kernel.scalars)
+    for v in values(kernel.body):
+        yield v.dtype
+        yield from (a.dtype for a in v.args)
+
+
+# --- casts to and from halves: by way of float32 --------------------------------------------------
+
+
+def casts_by_float32(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+    """Split casts to and from reduced precision so that each is from or to float32."""
+    if not any(_is_indirect_cast(v) for v in values(kernel.body)):
+        return kernel
+    return rewrite(kernel, _cast_by_float32)
+
+
+def _is_indirect_cast(v: Value) -> bool:
+    if v.op != "cast":
+        return False
+    pair = (v.dtype, v.args[0].dtype)
+    return float32 not in pair and any(d.compute is not d for d in pair)
+
+
+def _cast_by_float32(v: Value, args: tuple[Value, ...]) -> Value | None:
+    if not _is_indirect_cast(v):
+        return None
+    (x,) = args
+    return cast(_to_odd(x) if x.dtype is float64 else cast(x, float32), v.dtype)
+
+
+def _to_odd(x: Value) -> Value:
+    """Return a float64 as float32, rounded to odd.
+
+    As 24 >= 2 + 11 bits, rounding the result again to a half is correct. Source: Boldo and
+    Melquiond 2008, as for `reference.fma`.
+    """
+    near = cast(x, float32)
+    back, bits = cast(near, float64), bitcast(near, int32)
+    inexact = ne(back, x) & eq(x, x) & eq(bits & 1, 0)
+    too_far = (x < back) ^ (x < 0.0)  # |back| > |x|; x is not 0 where it is inexact
+    return bitcast(where(inexact, bits + where(too_far, const(-1, int32), 1), bits), float32)
+
+
+# --- halves as integers ---------------------------------------------------------------------------
+
+
+def halves_as_integers(kernel: Kernel, capabilities: Capabilities) -> Kernel:
+    """Store halves that the device does not convert as uint16, and do their casts by integer work.
+
+    The dtypes of plugins are stored and cast as their descriptions say.
+    """
+    native = capabilities.native_halves if capabilities.storage_bits == 8 else frozenset[DType]()
+    return _replace_by_integers(kernel, [d for d in TO_BITS if d not in native])
+
+
+def plugins_as_integers(kernel: Kernel) -> Kernel:
+    """Return the kernel with plugins' dtypes, and only those, expressed in integers and float32."""
+    theirs = [d for d in TO_BITS if d not in BUILT_IN]
+    if not any(d in theirs for d in _dtypes(kernel)):
+        return kernel
+    return _replace_by_integers(casts_by_float32(kernel, Capabilities()), theirs)
+
+
+def _replace_by_integers(kernel: Kernel, lacking: Sequence[DType]) -> Kernel:
+    buffers = {
+        b: Buffer(b.name, BITS_OF[b.dtype.itemsize], b.access)
+        for b in kernel.buffers
+        if b.dtype in lacking
+    }
+    if not buffers and not any(v.dtype in lacking for v in values(kernel.body)):
+        return kernel
+
+    def rule(v: Value, args: tuple[Value, ...]) -> Value | None:
+        if v.op != "cast":
+            return None
+        if v.dtype in lacking:
+            return TO_BITS[v.dtype](args[0])
+        if v.args[0].dtype in lacking:
+            return FROM_BITS[v.args[0].dtype](args[0])
+        return None
+
+    return rewrite(kernel, rule, buffers)
+
+
+def _bfloat16_bits(x: Value) -> Value:
+    """Return a float32 rounded to bfloat16, as bits; a NaN stays one, quiet."""
+    bits = bitcast(x, uint32)
+    rounded = bits + ((bits >> 16) & 1) + 0x7FFF
+    return cast(where(ne(x, x), bits | 0x400000, rounded) >> 16, uint16)
+
+
+def _bfloat16_value(bits: Value) -> Value:
+    return bitcast(cast(bits, uint32) << 16, float32)
+
+
+def _float16_bits(x: Value) -> Value:
+    """Return a float32 rounded to float16, as bits.
+
+    Below 2^-14 the sum with 0.5 rounds: its last bit is 2^-24, as that of a denormal float16.
+    """
+    bits = bitcast(x, uint32)
+    size = bits & 0x7FFFFFFF
+    normal = ((size + ((size >> 13) & 1) + 0xFFF) >> 13) - (112 << 10)
+    denormal = bitcast(bitcast(size, float32) + 0.5, uint32) - 0x3F000000
+    half = where(size < 0x38800000, denormal, normal)
+    half = where(size >= 0x477FF000, 0x7C00, half)  # 65520, half way beyond the largest
+    half = where(size > 0x7F800000, ((size >> 13) & 0x1FF) | 0x7E00, half)
+    return cast(half | ((bits >> 16) & 0x8000), uint16)
+
+
+def _float16_value(bits: Value) -> Value:
+    wide = cast(bits, uint32)
+    size = wide & 0x7FFF
+    # the first for infinity and NaN, the second for normal numbers
+    rebased = where(size >= 0x7C00, const(224 << 23, uint32), 112 << 23)
+    denormal = bitcast(cast(size, float32) * 2.0**-24, uint32)
+    magnitude = where(size < 0x400, denormal, (size << 13) + rebased)
+    return bitcast(magnitude | ((wide & 0x8000) << 16), float32)
+
+
+BITS_OF = {d.itemsize: d for d in UNSIGNED}
+# Conversions of floats of reduced precision to bits, and to float32; plugins add theirs.
+TO_BITS: dict[DType, Callable[[Value], Value]] = {float16: _float16_bits, bfloat16: _bfloat16_bits}
+FROM_BITS: dict[DType, Callable[[Value], Value]] = {
+    float16: _float16_value,
+    bfloat16: _bfloat16_value,
+}
+
+
+PASSES: tuple[Pass, ...] = (
+    complex_as_pairs,
+    casts_by_float32,
+    halves_as_integers,
+    round_division,
+    fuse_exactly,
+    products_apart,
+    offsets_as_indices,
+    carries_in_order,
+    grids_in_parts,
+    indices_in_bits,
+    elements_in_words,
+    int64_as_words,
+)

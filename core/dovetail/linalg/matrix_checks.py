@@ -1,0 +1,114 @@
+"""Checks of matrix arguments, and helpers that the modules of linalg share."""
+
+from __future__ import annotations
+
+from .. import layout as lay
+from ..dtypes import COMPLEX, DType, float32, float64, promote
+from ..errors import DeviceError, DTypeError, ShapeError
+from ..functions.creation.constructors import eye
+from ..functions.datatypes import cast
+from ..functions.products.matrix_products import conjugate
+from ..layout import Shape
+from ..tensor.primitives import view
+from ..tensor.promotion import Array, brought
+from ..tensor.tensor import Tensor, required, strided
+
+FACTORED = (float32, float64, *COMPLEX)  # the dtypes of LAPACK's routines
+
+
+def matrices(name: str, x: Tensor) -> Tensor:
+    """Return `x` as a strided tensor of matrices that LAPACK takes.
+
+    Errors name `name`. Raises: DTypeError, LayoutError, ShapeError.
+    """
+    x = strided(name, required(name, x))
+    if x.dtype not in FACTORED:
+        raise DTypeError(
+            f"{name}: takes float32, float64 and complex numbers, not {x.dtype.name}; see "
+            "x.astype(dt.float32)"
+        )
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: needs a matrix, at least 2 dimensions, not shape {x.shape}")
+    return x
+
+
+def square(name: str, x: Tensor) -> Tensor:
+    """Return `x` as a strided tensor of square matrices. Raises: the errors of `matrix_checks`."""
+    x = matrices(name, x)
+    if x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{name}: needs square matrices, not {x.shape[-2]} x {x.shape[-1]}")
+    return x
+
+
+def same_dtype(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """Return tensors of one device in their promoted dtype. Raises: DeviceError."""
+    first, *others = tensors
+    promoted: DType = first.dtype
+    for t in others:
+        if t.device is not first.device:
+            raise DeviceError(
+                f"{name}: operands are on {first.device} and {t.device}; move one with x.to(device)"
+            )
+        promoted = promote(promoted, t.dtype)
+    return tuple([cast(t, promoted) for t in tensors])
+
+
+def same_batch(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """Return matrices with the axes before their last two broadcast. Raises: ShapeError."""
+    batch: Shape = lay.broadcast_shapes(name, *(t.shape[:-2] for t in tensors))
+    return tuple(
+        t if t.shape[:-2] == batch else view(t, ("expand", (*batch, *t.shape[-2:])))
+        for t in tensors
+    )
+
+
+def right_sides(name: str, a: Array, b: Array) -> tuple[Tensor, Tensor, bool]:
+    """Return the matrices and right-hand sides of equations, and True for one vector.
+
+    Raises: DTypeError, DeviceError, ShapeError.
+    """
+    a, b = (strided(name, x) for x in brought(name, a, b))
+    vector = b.ndim == 1
+    a, b = same_dtype(name, matrices(name, a), matrices(name, as_column(b) if vector else b))
+    if a.shape[-2] != b.shape[-2]:
+        raise ShapeError(
+            f"{name}: shapes {a.shape} and {b.shape} do not fit: {a.shape[-2]} rows against "
+            f"{b.shape[-2]}"
+        )
+    a, b = same_batch(name, a, b)
+    return a, b, vector
+
+
+def without_column(x: Tensor, vector: bool) -> Tensor:
+    """Drop the column axis of a result for one vector."""
+    return view(x, ("reshape", x.shape[:-1])) if vector else x
+
+
+def adjoint(x: Tensor) -> Tensor:
+    """Return the conjugate transpose."""
+    return conjugate(x).mT
+
+
+def hermitian_part(x: Tensor) -> Tensor:
+    """Return the mean of matrices and their adjoints."""
+    return (x + adjoint(x)) * 0.5
+
+
+def as_column(x: Tensor) -> Tensor:
+    """Return vectors as matrices of one column."""
+    return view(x, ("reshape", (*x.shape, 1)))
+
+
+def as_row(x: Tensor) -> Tensor:
+    """Return vectors as matrices of one row."""
+    return view(x, ("reshape", (*x.shape[:-1], 1, x.shape[-1])))
+
+
+def as_scalars(x: Tensor) -> Tensor:
+    """Return numbers as matrices of one element."""
+    return view(x, ("reshape", (*x.shape, 1, 1)))
+
+
+def identity(n: int, like: Tensor) -> Tensor:
+    """Return the identity of n rows, in a tensor's dtype and device."""
+    return eye(n, dtype=like.dtype, device=like.device)

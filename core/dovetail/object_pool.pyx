@@ -1,0 +1,73 @@
+"""Memory of objects that come and go all the time, kept for the next ones: `object_pool.py`, compiled.
+
+A class's own `tp_alloc` and `tp_free` do it, so that it does not matter who makes objects or ends
+them. Objects of derived classes have the usual ones.
+"""
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #define DOVETAIL_MOST 64 /* objects of a class */
+
+    typedef struct {
+        PyTypeObject *type;
+        int count;
+        PyObject *free[DOVETAIL_MOST];
+    } dovetail_freelist;
+
+    static dovetail_freelist dovetail_lists[4];
+
+    static PyObject *dovetail_make(dovetail_freelist *list, PyTypeObject *type, Py_ssize_t n) {
+        if (type != list->type || list->count == 0)
+            return PyType_GenericAlloc(type, n);
+        PyObject *o = list->free[--list->count];
+        memset(o + 1, 0, (size_t)type->tp_basicsize - sizeof(PyObject));
+        PyObject_Init(o, type);
+        ((uintptr_t *)o)[-1] &= ~(uintptr_t)1; /* _gc_prev: not finalized, as a new object */
+        PyObject_GC_Track(o);
+        return o;
+    }
+
+    static void dovetail_release(dovetail_freelist *list, PyObject *o) {
+        if (Py_TYPE(o) == list->type && list->count < DOVETAIL_MOST)
+            list->free[list->count++] = o;
+        else
+            PyObject_GC_Del(o);
+    }
+
+    #define DOVETAIL_KEEPS(k)                                              \\
+        static PyObject *dovetail_make_##k(PyTypeObject *type, Py_ssize_t n) { \\
+            return dovetail_make(&dovetail_lists[k], type, n);             \\
+        }                                                                  \\
+        static void dovetail_release_##k(void *o) {                        \\
+            dovetail_release(&dovetail_lists[k], (PyObject *)o);           \\
+        }
+    DOVETAIL_KEEPS(0) DOVETAIL_KEEPS(1) DOVETAIL_KEEPS(2) DOVETAIL_KEEPS(3)
+
+    static const allocfunc dovetail_makers[] = {
+        dovetail_make_0, dovetail_make_1, dovetail_make_2, dovetail_make_3};
+    static const freefunc dovetail_releasers[] = {
+        dovetail_release_0, dovetail_release_1, dovetail_release_2, dovetail_release_3};
+
+    static int dovetail_keep(int k, PyTypeObject *type) {
+        if (k >= 4 || type->tp_itemsize != 0 || !PyType_IS_GC(type))
+            return 0;
+        dovetail_lists[k].type = type;
+        type->tp_alloc = dovetail_makers[k];
+        type->tp_free = dovetail_releasers[k];
+        return 1;
+    }
+    """
+    ctypedef struct PyTypeObject:
+        pass
+    bint _keep "dovetail_keep"(int k, PyTypeObject* kind)
+
+cdef int _kept = 0
+
+
+cpdef keep(type kind):
+    """Keep the memory of ended objects of a class, up to a limit, for new objects of it."""
+    global _kept
+    if not _keep(_kept, <PyTypeObject*>kind):
+        raise AssertionError(f"{kind.__name__}: its objects differ in size, or there is no list left")
+    _kept += 1

@@ -1,0 +1,206 @@
+"""Kernels of the ops that have one each; `sort`, `scan` and `scatter` have the others."""
+
+from __future__ import annotations
+
+from ..dtypes import bool_, int64
+from ..ir.language import Value, cast, const, eq, fma, fold_loop, ne, reduce_loop, where
+from .kernel_context import KernelSite, LoopStep
+
+BLOCK = 4096  # elements of a mask that one grid point reads
+COUNTS = "counts"  # as attrs: operand 1 has the count of each block, not the sum before it
+
+
+def matmul(site: KernelSite) -> None:
+    """Build the kernel of (..., m, k) @ (..., k, n), k ascending.
+
+    The last grid axis walks a row.
+    """
+    *batch, m, n = [site.axis(-1, d) for d in range(site.rank(-1))]
+    zero = const(0, site.casts[0].compute)
+
+    def step(k: Value, total: Value) -> tuple[Value, ...]:
+        x, y = site.read(0, *batch, m, k), site.read(1, *batch, k, n)
+        return (fma(x, y, total) if total.dtype.kind in "fc" else total + x * y,)
+
+    length = site.size(0, site.rank(0) - 1)
+    site.store(fold_loop(0, length, (zero,), step).results[0], *batch, m, n)
+
+
+# --- masks and indices ----------------------------------------------------------------------------
+
+
+def _block(site: KernelSite) -> tuple[Value, Value, Value]:
+    """Add a grid axis over the blocks of operand 0, a vector.
+
+    Return the block, its start and stop.
+    """
+    block = site.axis(1, 0)  # operand 1 has an element for each block
+    start, n = block * BLOCK, site.size(0, 0)
+    return block, start, where(start + BLOCK < n, start + BLOCK, n)
+
+
+def _count_before(site: KernelSite, block: Value) -> Value:
+    """Return the number of elements that the blocks before this one have.
+
+    Operand 1 has it, or the count of each block if attrs are COUNTS.
+    """
+    if site.attrs == COUNTS:
+        return reduce_loop("add", 0, block, lambda b: site.read(1, b))[0]
+    return site.read(1, block)
+
+
+def _search_stop(site: KernelSite, block: Value, start: Value, stop: Value) -> Value:
+    """Return where the search of a block stops: at its start if there is nothing in it."""
+    if site.attrs == COUNTS:
+        return where(eq(site.read(1, block), 0), start, stop)
+    more = stop < site.size(0, 0)
+    after = site.read(1, where(more, block + 1, block))
+    return where(more & eq(after, site.read(1, block)), start, stop)
+
+
+def count_blocks(site: KernelSite) -> None:
+    """Build the kernel that counts the true elements in each block of a mask."""
+    block, start, stop = _block(site)
+    total = reduce_loop("add", start, stop, lambda k: cast(site.read(0, k), int64))[0]
+    site.store(total, block)
+
+
+def true_positions(site: KernelSite) -> None:
+    """Build the kernel that stores the positions of a mask's true elements.
+
+    Operand 1 has their number before each block.
+    """
+    block, start, stop = _block(site)
+    stop = _search_stop(site, block, start, stop)
+
+    def step(k: Value, index: Value) -> LoopStep:
+        true = site.read(0, k)
+        return (index + cast(true, int64),), [site.stored(k, index, when=true)]
+
+    site.builder.effect(fold_loop(start, stop, (_count_before(site, block),), step))
+
+
+def packed_positions(site: KernelSite) -> None:
+    """Build the kernel that stores positions of true elements of a short mask, then their number.
+
+    Each position is stored, and overwritten if its element is false, so that no store depends on
+    the mask.
+    """
+    n = site.size(0, 0)
+
+    def step(k: Value, index: Value) -> LoopStep:
+        return (index + cast(site.read(0, k), int64),), [site.stored(k, index)]
+
+    loop = fold_loop(0, n, (const(0, int64),), step)
+    site.builder.effect(loop)
+    site.builder.effect(site.stored(loop.results[0], n))
+
+
+def count_runs(site: KernelSite) -> None:
+    """Build the kernel that counts, in each block, elements that differ from the one before."""
+    block, start, stop = _block(site)
+    first = where(start < 1, 1, start)
+    total = reduce_loop("add", first, stop, lambda k: cast(_differs(site, k), int64))[0]
+    site.store(total, block)
+
+
+def run_bounds(site: KernelSite) -> None:
+    """Build the kernel that stores the starts of runs of equal elements, and the last end.
+
+    Operand 1 has the number of starts before each block, without the first run's.
+    """
+    block, start, stop = _block(site)
+    first = where(start < 1, 1, start)
+
+    def step(k: Value, index: Value) -> LoopStep:
+        new = _differs(site, k)
+        return (index + cast(new, int64),), [site.stored(k, index, when=new)]
+
+    end = _search_stop(site, block, first, stop)
+    loop = fold_loop(first, end, (_count_before(site, block) + 1,), step)
+    site.builder.effect(loop)
+    site.builder.effect(site.stored(start, start, when=eq(block, 0)))
+    site.builder.effect(site.stored(stop, loop.results[0], when=eq(stop, site.size(0, 0))))
+
+
+def _differs(site: KernelSite, k: Value) -> Value:
+    """Return True where an element differs from the one before it."""
+    x, before = site.read(0, k), site.read(0, k - 1)
+    return x ^ before if x.dtype is bool_ else ne(x, before)
+
+
+def checked_indices(site: KernelSite) -> None:
+    """Build the kernel that checks indices along an axis and counts them from its start.
+
+    attrs: (the op that asks, the axis, its size); True if they may count from the end; an index
+    that becomes 0 unchecked, or None.
+    """
+    at = [site.axis(-1, d) for d in range(site.rank(-1))]
+    raw_index, (asked, from_end, ignored) = site.read(0, *at), site.attrs
+    if from_end:
+        i, fine = from_start(site, raw_index, asked)
+    else:
+        n, i = site.number("n", asked[2]), raw_index
+        if ignored is not None:
+            i = where(eq(raw_index, site.number("ignored", ignored)), 0, raw_index)
+        fine = (const(0, int64) <= i) & (i < n)
+    site.check(fine, raw_index, asked)
+    site.store(where(fine, i, 0), *at)  # kernels may use the index before the error is raised
+
+
+def from_start(
+    site: KernelSite, raw_index: Value, asked: tuple[str, int, int]
+) -> tuple[Value, Value]:
+    """Return an index counted from the start of its axis, and the condition that it is in range."""
+    n = site.number("n", asked[2])
+    i = where(raw_index < 0, raw_index + n, raw_index)
+    return i, (const(0, int64) <= i) & (i < n)
+
+
+def search(site: KernelSite) -> None:
+    """Build the kernel that finds where to insert values into a sorted vector.
+
+    attrs: the side. Operand 2, if any, sorts the vector.
+    """
+    at = [site.axis(-1, d) for d in range(site.rank(-1))]
+    n, wanted = site.size(0, 0), site.read(1, *at)
+    zero = const(0, int64)
+
+    def step(_: Value, low: Value, high: Value) -> tuple[Value, ...]:
+        middle = (low + high) >> 1
+        probe = where(middle < n, middle, n - 1)
+        here = site.read(0, probe if len(site.casts) == 2 else site.read(2, probe))
+        right = _before(here, wanted) if site.attrs == "left" else ~_before(wanted, here)
+        right, open_ = right & (low < high), low < high
+        return where(right, middle + 1, low), where(open_ & ~right, middle, high)
+
+    rounds = site.number("rounds", site.extent(0, 0).bit_length())
+    site.store(fold_loop(0, rounds, (zero, n), step).results[0], *at)
+
+
+def _before(x: Value, y: Value) -> Value:
+    """Return True where x precedes y in sorted order; NaN is last."""
+    if x.dtype is bool_:
+        return ~x & y
+    return (x < y) | (ne(y, y) & eq(x, x)) if x.dtype.kind == "f" else x < y
+
+
+# --- recurrences ----------------------------------------------------------------------------------
+
+
+def recurrence(site: KernelSite) -> None:
+    """Build the kernel of y[k] = x[k - lag] * y[k - 1] + b[k] along an axis; y[0] = b[0].
+
+    attrs: (axis, lag), the lag being 0 or 1: the gradient of each needs the other, backwards.
+    """
+    axis, lag = site.attrs
+    at = [const(0, int64) if d == axis else site.axis(-1, d) for d in range(site.rank(-1))]
+
+    def step(k: Value, total: Value, before: Value) -> LoopStep:
+        index = [*at[:axis], k, *at[axis + 1 :]]
+        factor, b = site.read(0, *index), site.read(1, *index)
+        total = where(eq(k, 0), b, fma(before if lag else factor, total, b))
+        return (total, factor), [site.stored(total, *index)]
+
+    zero = const(0, site.casts[0].compute)
+    site.builder.effect(fold_loop(0, site.size(0, axis), (zero, zero), step))

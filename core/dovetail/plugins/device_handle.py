@@ -1,0 +1,91 @@
+"""The state of an open device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TypeAlias
+
+from ..backend.faults import Faults
+from ..backend.interface import Backend, LibraryCall, Program
+from ..backend.limits import has_limits
+from ..device_class import Device
+from ..dtypes import DType
+from ..lru_cache import LRUCache
+from ..memory.allocator import Allocator, allocate_validated
+from ..memory.caching_allocator import CachingAllocator
+from ..memory.fast_path import FastPath
+from ..memory.pointer import DataPtr, StreamHandle
+from ..memory.storage import Storage
+
+# (op, dtype) -> a vendor's routine: see `Backend.library_calls`
+LibraryCalls: TypeAlias = Mapping[tuple[str, DType], LibraryCall]
+
+
+class Opened:
+    """An open device: backend, allocator, vendor routines, and loaded programs.
+
+    `programs`: by the text of the kernel. Another device, even of the same type, cannot run them.
+    """
+
+    __slots__ = (
+        "_allocator",
+        "allocate",
+        "asynchronous",
+        "backend",
+        "batches",
+        "device",
+        "fast_path",
+        "faults",
+        "host_address",
+        "library_calls",
+        "programs",
+        "streams",
+    )
+
+    allocate: Callable[[int, StreamHandle], DataPtr]  # the allocator's
+    fast_path: FastPath | None  # the allocator's, unless a subclass overrides `allocate`
+
+    def __init__(
+        self,
+        backend: Backend,
+        allocator: Allocator,
+        device: Device,
+        library_calls: LibraryCalls,
+    ) -> None:
+        self.backend, self.device, self.allocator = backend, device, allocator
+        self.library_calls = library_calls
+        self.asynchronous, self.host_address = backend.asynchronous, backend.host_address
+        self.batches = _overrides_launch_all(
+            backend
+        )  # True if the backend takes launches in batches
+        self.faults = Faults(backend)
+        self.programs: LRUCache[str, Program] = LRUCache(backend.programs_kept, revives=True)
+        self.streams = False  # True if a stream besides the default one was created
+
+    @property
+    def allocator(self) -> Allocator:
+        """The allocator of the device."""
+        return self._allocator
+
+    @allocator.setter
+    def allocator(self, allocator: Allocator) -> None:
+        self._allocator, self.fast_path = allocator, None
+        self.allocate = partial(allocate_validated, "allocate", allocator, self.device)
+        own = getattr(type(allocator), "allocate", None) is CachingAllocator.allocate
+        if own and isinstance(allocator, CachingAllocator):
+            self.fast_path, self.allocate = allocator.fast_path, allocator.allocate
+
+    def share(self, stream: StreamHandle, storages: Iterable[Storage]) -> None:
+        """Record that work on `stream` uses memory that may belong to another stream."""
+        for storage in storages:
+            self.allocator.record_stream(storage.ptr, stream)
+
+
+def _overrides_launch_all(backend: Backend) -> bool:
+    """Return True if a backend overrides `launch_all`, and gets launches unchanged.
+
+    Launches of a device with limits are split, so a batch would not reach the backend.
+    """
+    own = getattr(backend, "own", backend)
+    return type(own).launch_all is not Backend.launch_all and not has_limits(backend)

@@ -1,0 +1,433 @@
+"""Fallback devices: kernels that a backend does not accept run on its companion.
+
+The core uses `Accompanied` in place of such a backend. It compiles a kernel that is not accepted
+for the companion. The launch copies the memory that the kernel may access to the companion, runs
+there, and copies the memory that it may have written back, in the order of the stream.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from .. import callbacks
+from ..argument_checks import shown
+from ..backend.interface import (
+    Backend,
+    Handle,
+    Handles,
+    Launch,
+    LibraryCall,
+    Program,
+    QueuedLaunch,
+    Replay,
+    Scalar,
+    StreamHandle,
+    StridedOperand,
+)
+from ..backend.limits import starts
+from ..device_class import Device
+from ..dtypes import DType
+from ..errors import CompileError, PluginError
+from ..ir.builder import Kernel
+from ..ir.floats import keeps_all, lacking
+from ..ir.interval_analysis import reach_of_each
+from ..lru_cache import LRUCache
+from ..memory import make_allocator
+from ..memory.pointer import DataPtr
+from .device_handle import LibraryCalls, Opened
+
+Span: TypeAlias = tuple[int, int]  # first byte and end, excluded
+ALIGNMENT_BYTES = (
+    64  # copies keep the remainder of addresses by this, for kernels that depend on alignment
+)
+
+
+class Elsewhere(Program):
+    """A kernel that the device does not accept, compiled for the companion."""
+
+    def __init__(self, kernel: Kernel, program: Program) -> None:
+        self.kernel, self.program, self.source = kernel, program, program.source
+
+
+class Accompanied:
+    """A proxy of a backend that does not accept every kernel, with its companion.
+
+    `own`: the plugin's backend. `companion`: None if the device names none. `launches`, `copied`:
+    the number of launches on the companion, and of bytes copied in both directions.
+    """
+
+    opened: Opened  # set once the device is open
+
+    def __init__(self, own: Backend, device: Device, companion: Opened | None) -> None:
+        self.own, self.device, self.companion = own, device, companion
+        self.launches = self.copied = 0
+        self._accepted: LRUCache[str, bool] = LRUCache(4096)  # by the kernel's text
+        self._sizes: dict[object, tuple[Handle, int]] = {}  # handle and size of allocated memory
+        self._adopted: LRUCache[object, tuple[Handle, int]] = LRUCache(4096)
+        self.shares = companion is not None and own.host and companion.backend.host
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.own, name)
+
+    # --- memory: the sizes are recorded
+    def allocate(self, nbytes: int) -> Handle:
+        """Allocate memory, and record its size."""
+        handle = self.own.allocate(nbytes)
+        self._sizes[_hashable_key(handle)] = handle, nbytes
+        return handle
+
+    def free(self, handle: Handle, nbytes: int) -> None:
+        """Free memory."""
+        self._sizes.pop(_hashable_key(handle), None)
+        self.own.free(handle, nbytes)
+
+    def adopt(self, address: int, nbytes: int) -> Handle:
+        """Adopt foreign memory, and record its size."""
+        handle = self.own.adopt(address, nbytes)
+        if handle is not None:
+            self._adopted[_hashable_key(handle)] = handle, nbytes
+        return handle
+
+    def size(self, handle: Handle) -> int:
+        """Return the size of a handle's memory. Raises: PluginError for an unknown handle."""
+        key = _hashable_key(handle)
+        entry = self._sizes.get(key) or self._adopted.find(key)
+        if entry is None:
+            raise PluginError(f"{self.device}: {shown(handle)} is no memory that it has given")
+        return entry[1]
+
+    def extent(self, handle: Handle, offset: int) -> Span:
+        """Return the span around an offset that has one owner; all of the handle if unknown.
+
+        Memory beyond it may be written by other launches meanwhile.
+        """
+        span: Span | None = self.opened.allocator.extent(handle, offset)
+        return span or (0, self.size(handle))
+
+    # --- programs
+    def accepts(self, kernel: Kernel) -> bool:
+        """Return True if the device itself runs a kernel; the backend's answer is cached.
+
+        Raises: PluginError for an answer that is no bool.
+        """
+        text = str(kernel)
+        accepted = self._accepted.find(text)
+        if accepted is None:
+            answer: object = self._lacks(kernel) == "" and self.own.accepts(kernel)
+            if not isinstance(answer, bool):
+                what = f"{self.device}: accepts({kernel.name}) returned {shown(answer)}"
+                raise PluginError(f"{what}, not True or False")
+            accepted = self._accepted[text] = answer
+        return accepted
+
+    def _lacks(self, kernel: Kernel) -> str:
+        return lacking(kernel, self.own.info.capabilities)
+
+    def compile(self, kernel: Kernel) -> Program:
+        """Compile a kernel for the device or its companion. Raises: CompileError."""
+        return (
+            self.own.compile(kernel) if self.accepts(kernel) else self._compile_on_companion(kernel)
+        )
+
+    def compile_all(self, kernels: Sequence[Kernel]) -> list[Program]:
+        """Compile several kernels; those for the device together."""
+        accepted = [k for k in kernels if self.accepts(k)]
+        programs = iter(self.own.compile_all(accepted) if accepted else ())
+        return [
+            next(programs) if self.accepts(k) else self._compile_on_companion(k) for k in kernels
+        ]
+
+    def _compile_on_companion(self, kernel: Kernel) -> Elsewhere:
+        if self.companion is None:
+            lacks = self._lacks(kernel)
+            raise CompileError(
+                f"{self.device} does not accept the kernel {kernel.name}"
+                f"{f', which needs {lacks}' if lacks else ''}, and has no companion to "
+                'run it. Its backend can name one, DeviceInfo(..., companion="reference"); or '
+                f"compute this on another device: x.to(...)\n{kernel}"
+            )
+        return Elsewhere(kernel, callbacks.program_of(self.companion, kernel))
+
+    # --- launches
+    def bind(self, program: Program, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        """Bind a launch on the device or its companion."""
+        if isinstance(program, Elsewhere):
+            return _Launch(self, program, ints, grid)
+        return self.own.bind(program, ints, grid)
+
+    def launch(
+        self,
+        program: Program,
+        buffers: Handles,
+        ints: Sequence[int],
+        scalars: Sequence[Scalar],
+        grid: Sequence[int],
+        stream: StreamHandle = None,
+    ) -> None:
+        """Run a program on the device or its companion."""
+        if isinstance(program, Elsewhere):
+            self.bind(program, ints, grid)(buffers, scalars, stream)
+        else:
+            self.own.launch(program, buffers, ints, scalars, grid, stream)
+
+    def launch_all(
+        self,
+        launches: Sequence[tuple[Launch, Handles, Sequence[Scalar]]],
+        stream: StreamHandle = None,
+    ) -> None:
+        """Run launches in order; those between launches on the companion in one call."""
+        waiting: list[tuple[Launch, Handles, Sequence[Scalar]]] = []
+        for each in launches:
+            if not isinstance(each[0], _Launch):
+                waiting.append(each)
+                continue
+            if waiting:
+                self.own.launch_all(waiting, stream)
+                waiting = []
+            each[0](each[1], each[2], stream)
+        if waiting:
+            self.own.launch_all(waiting, stream)
+
+    def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay | None:
+        """Return a replay of the launches, or None if the companion runs any of them."""
+        if any(isinstance(x.launch, _Launch) for x in launches):
+            return None
+        return self.own.sequence(launches)
+
+    # --- vendor routines, which get the plugin's backend
+    def bind_call(
+        self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand
+    ) -> Launch | None:
+        """Bind a library call."""
+        inner = routine.routine if isinstance(routine, _Routine) else routine
+        return self.own.bind_call(inner, inputs, output)
+
+    def routines(
+        self, calls: Mapping[tuple[str, DType], LibraryCall]
+    ) -> dict[tuple[str, DType], LibraryCall]:
+        """Return vendor routines that will get the plugin's backend instead of this proxy."""
+        return {key: _Routine(self.own, routine) for key, routine in calls.items()}
+
+
+Backend.register(Accompanied)
+
+
+class _Routine:
+    """A vendor's routine that gets the plugin's backend."""
+
+    def __init__(self, own: Backend, routine: LibraryCall) -> None:
+        self.own, self.routine = own, routine
+
+    def __call__(
+        self,
+        backend: object,
+        inputs: Sequence[StridedOperand],
+        output: StridedOperand,
+        stream: StreamHandle,
+    ) -> None:
+        self.routine(self.own, inputs, output, stream)
+
+
+def open_with_companion(
+    dev: Device, backend: Backend, companion: Opened | None, calls: LibraryCalls
+) -> Opened:
+    """Return the opened device, with an `Accompanied` proxy if it may refuse kernels."""
+    accepts_all = type(backend).accepts is Backend.accepts
+    if accepts_all and keeps_all(backend.info.capabilities):
+        return Opened(backend, make_allocator(dev, backend), dev, calls)
+    proxy = Accompanied(backend, dev, companion)
+    as_backend = cast(Backend, proxy)  # registered as one
+    proxy.opened = Opened(as_backend, make_allocator(dev, as_backend), dev, proxy.routines(calls))
+    return proxy.opened
+
+
+def own(backend: Backend) -> Backend:
+    """Return the plugin's backend."""
+    return backend.own if isinstance(backend, Accompanied) else backend
+
+
+def companion_of(backend: Backend) -> Opened | None:
+    """Return the companion of a backend, or None."""
+    return backend.companion if isinstance(backend, Accompanied) else None
+
+
+def _hashable_key(handle: Handle) -> object:
+    """Return a dict key for a handle: itself, or its identity if it is not hashable."""
+    try:
+        hash(handle)
+    except TypeError:
+        return "by identity", id(handle)
+    return handle
+
+
+# --- a launch -------------------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    """Memory of one owner that several buffers of a launch may share.
+
+    `span`: its bytes; `buffers`: the buffers in it; `written`: the spans that they may write.
+    """
+
+    span: Span
+    buffers: tuple[int, ...]
+    written: tuple[Span, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """The number of bytes copied in both directions."""
+        return self.span[1] - self.span[0] + sum(high - low for low, high in self.written)
+
+
+class Touched:
+    """The memory that a launch of these sizes may access: per buffer a span from its start.
+
+    None is all memory of the buffer's owner.
+    """
+
+    def __init__(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> None:
+        kernel = kernel.before or kernel  # bounds of the original kernel are tighter
+        reach_by_buffer = reach_of_each(kernel, ints, grid)
+        self.writes = [b.access != "r" for b in kernel.buffers]
+        self.spans: list[Span | None] = []
+        for b in kernel.buffers:
+            reach, size = reach_by_buffer.get(b.name, (0, -1)), b.dtype.itemsize
+            self.spans.append(None if reach is None else (reach[0] * size, (reach[1] + 1) * size))
+
+    def pieces(
+        self, buffers: Sequence[tuple[object, int]], extents: Sequence[Span | None]
+    ) -> list[tuple[object, Piece]]:
+        """Return disjoint pieces of memory, with their owners.
+
+        `buffers`: owner and offset of each buffer. `extents`: the span to which a buffer is
+        limited; None if unknown.
+        """
+        spans_by_owner: dict[object, list[tuple[Span, int, Span]]] = {}
+        for k, ((owner, offset), extent) in enumerate(zip(buffers, extents, strict=True)):
+            span = self._span(k, offset, extent)
+            whole = min(span[0], offset) & -ALIGNMENT_BYTES, max(span[1], offset)
+            spans_by_owner.setdefault(owner, []).append((whole, k, span))
+        return [(owner, p) for owner, spans in spans_by_owner.items() for p in self._merge(spans)]
+
+    def _span(self, k: int, offset: int, extent: Span | None) -> Span:
+        span = self.spans[k]
+        if span is None:
+            return extent or (offset, offset)
+        low, high = span[0] + offset, span[1] + offset
+        if extent is not None:
+            low, high = max(low, extent[0]), min(high, extent[1])
+        return (low, high) if low < high else (offset, offset)
+
+    def _merge(self, spans: list[tuple[Span, int, Span]]) -> list[Piece]:
+        """Merge overlapping spans to pieces, because a buffer may read what another one writes."""
+        groups: list[list[tuple[Span, int, Span]]] = []
+        end = -1
+        for each in sorted(spans):
+            if groups and each[0][0] < end:
+                groups[-1].append(each)
+            else:
+                groups.append([each])
+            end = max(end, each[0][1]) if len(groups[-1]) > 1 else each[0][1]
+        return [self._piece(g) for g in groups]
+
+    def _piece(self, group: list[tuple[Span, int, Span]]) -> Piece:
+        span = group[0][0][0], max(whole[1] for whole, _, _ in group)
+        written = {s: None for _, k, s in group if self.writes[k] and s[0] < s[1]}
+        return Piece(span, tuple(k for _, k, _ in group), (*written,))
+
+
+class _Launch:
+    """A launch on the companion with memory of the device."""
+
+    def __init__(
+        self, device: Accompanied, program: Elsewhere, ints: Sequence[int], grid: Sequence[int]
+    ) -> None:
+        assert device.companion is not None
+        self.device, self.companion = device, device.companion
+        self.name = program.kernel.name
+        self.run = self.companion.backend.bind(program.program, ints, grid)
+        self.touched = Touched(program.kernel, ints, grid)
+        self.starts = starts(device.own.info.capabilities, program.kernel, ints)
+
+    def __call__(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
+        handles, offsets = buffers[::2], buffers[1::2]
+        shared = self._share_handles(handles) if self.device.shares else None
+        if shared is not None:
+            self.device.own.synchronize(stream)
+            self._work(shared, offsets, scalars)
+            return
+        owners = [(_hashable_key(h), o) for h, o in zip(handles, offsets, strict=True)]
+        starts = [offset + start for offset, start in zip(offsets, self.starts, strict=True)]
+        extents = [self.device.extent(h, b) for h, b in zip(handles, starts, strict=True)]
+        pieces = [p for _, p in self.touched.pieces(owners, extents)]
+        moved = self._copy_to_companion(pieces, handles, stream)
+        handles_there: list[Any] = [None] * len(handles)
+        offsets_there = [0] * len(handles)
+        for p, ptr in zip(pieces, moved, strict=True):
+            for k in p.buffers:
+                handles_there[k], offsets_there[k] = ptr.handle, ptr.offset + offsets[k] - p.span[0]
+        self._work(handles_there, offsets_there, scalars)
+        self._copy_from_companion(pieces, moved, handles, stream)
+
+    def _share_handles(self, handles: Sequence[Handle]) -> list[Handle] | None:
+        """Return handles of the companion for the same memory, or None if it cannot use it."""
+        shared: list[Handle] = []
+        for handle in handles:
+            address = self.device.own.host_address(handle, 0)
+            if address is None:
+                return None
+            adopted = self.companion.backend.adopt(address, self.device.size(handle))
+            if adopted is None:
+                return None
+            shared.append(adopted)
+        return shared
+
+    def _work(
+        self, handles: Sequence[Handle], offsets: Sequence[int], scalars: Sequence[Scalar]
+    ) -> None:
+        begun = time.perf_counter_ns()
+        args = tuple([x for pair in zip(handles, offsets, strict=True) for x in pair])
+        self.run(args, scalars, None)
+        self.companion.backend.synchronize(None)
+        self.device.launches += 1
+        callbacks.note_event(f"companion {self.name}", begun, device=str(self.companion.device))
+
+    def _copy_to_companion(
+        self, pieces: Sequence[Piece], handles: Sequence[Handle], stream: StreamHandle
+    ) -> list[DataPtr]:
+        begun, nbytes = time.perf_counter_ns(), 0
+        moved = []
+        for p in pieces:
+            low, high = p.span
+            ptr = self.companion.allocate(high - low, None)
+            moved.append(ptr)
+            if high > low:
+                host = memoryview(bytearray(high - low))
+                self.device.own.copy_out(host, handles[p.buffers[0]], low, stream)
+                self.companion.backend.copy_in(ptr.handle, ptr.offset, host, None)
+                nbytes += high - low
+        self._note("to", begun, nbytes)
+        return moved
+
+    def _copy_from_companion(
+        self,
+        pieces: Sequence[Piece],
+        moved: Sequence[DataPtr],
+        handles: Sequence[Handle],
+        stream: StreamHandle,
+    ) -> None:
+        begun, nbytes = time.perf_counter_ns(), 0
+        for p, ptr in zip(pieces, moved, strict=True):
+            for low, high in p.written:
+                host = memoryview(bytearray(high - low))
+                offset = ptr.offset + low - p.span[0]
+                self.companion.backend.copy_out(host, ptr.handle, offset, None)
+                self.device.own.copy_in(handles[p.buffers[0]], low, host, stream)
+                nbytes += high - low
+        self._note("from", begun, nbytes)
+
+    def _note(self, way: str, begun: int, nbytes: int) -> None:
+        self.device.copied += nbytes
+        callbacks.note_event(f"copy {way} {self.companion.device}", begun, bytes=nbytes)

@@ -1,0 +1,84 @@
+"""The source that dovetail was installed from, and commands that install missing packages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from .entry import offers
+
+_HERE = Path(__file__).parents[3]  # the checkout, if the sources are imported in place
+
+
+def checkout() -> Path | None:
+    """Return the source folder that dovetail was installed from, which contains its backends.
+
+    None if it came from an index or an archive, according to pip's `direct_url.json`.
+    """
+    return next((root for root in (_HERE, _install_source()) if root and folders(root)), None)
+
+
+def _install_source() -> Path | None:
+    # not part of `import dovetail`, here and below
+    import importlib.metadata as metadata
+    import json
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
+
+    try:
+        text = metadata.distribution("dovetail").read_text("direct_url.json")
+        url = urlsplit(json.loads(text or "{}").get("url", ""))
+    except (metadata.PackageNotFoundError, ValueError, AttributeError):
+        return None
+    return Path(url2pathname(url.path)) if url.scheme == "file" else None
+
+
+def folders(root: Path) -> dict[str, Path]:
+    """Return the distributions with sources in a checkout of dovetail: name -> folder."""
+    import tomllib
+
+    if not (root / "core" / "dovetail").is_dir():
+        return {}
+    folder_of = {}
+    for path in (root / "pyproject.toml", *sorted((root / "backends").glob("*/pyproject.toml"))):
+        try:
+            project = tomllib.loads(path.read_text("utf-8"))["project"]
+            folder_of[str(project["name"])] = path.parent
+        except (OSError, ValueError, KeyError):
+            continue
+    return folder_of
+
+
+def obtain(distribution: str, option: str = "") -> str:
+    """Return the command that installs a distribution of dovetail from the source of this one.
+
+    >>> from dovetail.plugins.install_source import obtain
+    >>> obtain("dovetail-cpu-llvm").startswith("pip install ")
+    True
+    """
+    root = checkout()
+    folder = None if root is None else folders(root).get(distribution)
+    what = distribution if folder is None else f"-e {_pip_path(folder)}"
+    return " ".join(filter(None, ("pip install", option, what)))
+
+
+def _pip_path(folder: Path) -> str:
+    """Return a folder as an argument of pip, relative to the current folder if it is below."""
+    import shlex
+
+    here = Path.cwd()
+    text = folder.as_posix()
+    if folder.is_relative_to(here):
+        text = f"./{folder.relative_to(here).as_posix()}".removesuffix("/.")
+    return text if re.fullmatch(r"[\w./:-]+", text) else shlex.quote(text)
+
+
+def reinstall(distribution: str, option: str = "--upgrade") -> str:
+    """Return the command or the advice that reinstalls a distribution.
+
+    A command is given only for dovetail's own distributions: strangers may have registered the name
+    of a private plugin.
+    """
+    if distribution in ("dovetail", *offers().values()):
+        return obtain(distribution, option)
+    return f"get {distribution} anew from where it came"

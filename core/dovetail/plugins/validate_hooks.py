@@ -1,0 +1,174 @@
+"""Validation of plugins' results; errors name the hook and what it should return."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import fields, replace
+from itertools import islice
+from numbers import Integral
+from typing import Any
+
+from ..argument_checks import shown
+from ..backend.interface import Backend, BackendInfo, DeviceInfo, Unavailable
+from ..device_class import device
+from ..dtypes import DType
+from ..errors import PluginError
+from ..ir.target import Capabilities
+
+DIAGNOSTICS, GAPS = "dovetail_diagnostics", "dovetail_conformance"
+EXAMPLES = {
+    DIAGNOSTICS: 'return {"driver": "12.4"}',
+    GAPS: 'return {"scalar_ops.fma_rounds_once.*": "this unit rounds the product"}',
+}
+ALIKE = 0.85  # similarity of a misspelt name, from 0 to 1
+DEVICES_MAX = 1_000  # per plugin, because a generator might never end
+REPLACEMENT = "\ufffd"  # for a character of a device's name that cannot be printed
+_FULL = Capabilities()
+_KINDS: dict[type, Any] = {bool: int, int: Integral, frozenset: AbstractSet}
+_CAPABILITIES = {
+    f.name: _KINDS.get(type(v := getattr(_FULL, f.name)), type(v)) for f in fields(Capabilities)
+}
+
+
+def texts(hook: str, answer: object) -> dict[str, str]:
+    """Return a hook's mapping of texts to texts; None, of a missing hook, is an empty mapping.
+
+    Raises: PluginError for anything else.
+    """
+    if answer is None:
+        return {}
+    if not isinstance(answer, Mapping) or any(
+        not isinstance(x, str) for pair in answer.items() for x in pair
+    ):
+        raise PluginError(
+            f"{hook} returned {shown(answer)}, not a mapping of texts to texts: {EXAMPLES[hook]}"
+        )
+    return dict(answer)
+
+
+def routines(of: str, answer: object) -> dict[tuple[str, DType], Any]:
+    """Return a mapping of (op, dtype) to routines; None is an empty mapping.
+
+    Raises: PluginError for anything else.
+    """
+    if answer is None:
+        return {}
+    if not isinstance(answer, Mapping) or not all(
+        _is_op(key) and callable(routine) for key, routine in answer.items()
+    ):
+        raise PluginError(
+            f"{of} returned {shown(answer)}, not a mapping of (op, dtype) to functions: "
+            'return {("matmul", float32): routine}'
+        )
+    return dict(answer)
+
+
+def backend_info(answer: object) -> BackendInfo:
+    """Validate the result of `dovetail_backend_info`, and return it. Raises: PluginError."""
+    if not isinstance(answer, BackendInfo):
+        raise PluginError(f"dovetail_backend_info returned {shown(answer)}, not a BackendInfo")
+    for name in ("type", "version", "summary"):
+        _require(f"BackendInfo.{name}", getattr(answer, name), str, "text")
+    match answer.minimum_interface:
+        case (int(), int()) if type(answer.minimum_interface) is tuple:
+            return answer
+    interface = shown(answer.minimum_interface)
+    raise PluginError(
+        f"BackendInfo.minimum_interface must be two ints such as (1, 0), got {interface}"
+    )
+
+
+def validate_probe(type: str, answer: object) -> tuple[DeviceInfo, ...] | Unavailable:
+    """Validate the result of `dovetail_probe` for a device type. Raises: PluginError.
+
+    Names of devices are made printable.
+    """
+    if isinstance(answer, Unavailable):
+        _require("Unavailable.reason", answer.reason, str, "text")
+        _require("Unavailable.hint", answer.hint, str, "text")
+        return answer
+    if not isinstance(answer, Iterable) or isinstance(answer, str | bytes | Mapping):
+        raise PluginError(
+            f"dovetail_probe returned {shown(answer)}; it must return a list of DeviceInfo, or "
+            "Unavailable(reason, hint)"
+        )
+    devices = [_validate_device(type, d) for d in islice(answer, DEVICES_MAX + 1)]
+    if len(devices) > DEVICES_MAX:
+        raise PluginError(f"dovetail_probe returned more than {DEVICES_MAX:,} devices")
+    if not devices:
+        raise PluginError(
+            "dovetail_probe returned no device, where Unavailable(reason, hint) belongs"
+        )
+    if len({d.index for d in devices}) != len(devices):
+        raise PluginError(f"dovetail_probe returned two devices with one index: {shown(answer)}")
+    return tuple(devices)
+
+
+def _validate_device(type: str, info: object) -> DeviceInfo:
+    if not isinstance(info, DeviceInfo) or info.type != type:
+        answer = f"one of type {shown(info.type)}" if isinstance(info, DeviceInfo) else shown(info)
+        raise PluginError(f"dovetail_probe returned {answer}, not a DeviceInfo of type {type!r}")
+    _require("DeviceInfo.index", info.index, Integral, "a whole number from 0")
+    device(f"{type}:{info.index}", "dovetail_probe")
+    for name in ("name", "fingerprint"):
+        _require(f"DeviceInfo.{name}", getattr(info, name), str, "text")
+    _require("DeviceInfo.total_memory", info.total_memory, Integral, "a number of bytes")
+    texts("DeviceInfo.details", info.details)
+    _require("DeviceInfo.capabilities", info.capabilities, Capabilities, "Capabilities")
+    for f in fields(Capabilities):
+        value, wanted = getattr(info.capabilities, f.name), _CAPABILITIES[f.name]
+        _require(f"Capabilities.{f.name}", value, wanted, f"like {shown(getattr(_FULL, f.name))}")
+    name = "".join(c if c.isprintable() else REPLACEMENT for c in info.name)
+    return info if name == info.name else replace(info, name=name)
+
+
+def _require(what: str, value: object, kind: Any, wanted: str) -> None:
+    """Raise PluginError unless the value is of this kind."""
+    if not isinstance(value, kind):
+        raise PluginError(f"{what} must be {wanted}, got {shown(value)}")
+
+
+def _is_op(key: object) -> bool:
+    match key:
+        case (str(), DType()):
+            return True
+    return False
+
+
+def misfits(backend: Backend) -> Iterator[str]:
+    """Yield complaints about methods that do not accept the arguments of the core's calls."""
+    for name, own in _public(type(backend)).items():
+        meant = getattr(Backend, name, None)
+        if not inspect.isfunction(own) or not inspect.isfunction(meant):
+            continue
+        parameters = inspect.signature(meant).parameters
+        least = [n for n, p in parameters.items() if p.default is p.empty]
+        for wanted in {len(least): least, len(parameters): list(parameters)}.values():
+            try:
+                inspect.signature(own).bind(*wanted)
+            except TypeError as error:
+                yield f"{name}({', '.join(wanted[1:])}) is how the core calls it: {error}"
+                break
+
+
+def misspelt(backend: Backend) -> Iterator[str]:
+    """Yield remarks about methods whose names resemble methods of `Backend` that are missing."""
+    from difflib import get_close_matches  # 3 ms, not part of opening a device
+
+    own = _public(type(backend))
+    free = [n for n in dir(Backend) if not n.startswith("_") and n not in own]
+    for name in own:
+        near = [] if hasattr(Backend, name) else get_close_matches(name, free, 1, ALIKE)
+        if near:
+            yield f'nothing calls "{name}"; did you mean "{near[0]}"?'
+
+
+def _public(of: type) -> dict[str, object]:
+    """Return the public attributes that a backend's class and its bases below `Backend` define."""
+    classes: Sequence[type] = [c for c in of.__mro__ if issubclass(c, Backend) and c is not Backend]
+    attributes: dict[str, object] = {}
+    for c in reversed(classes):
+        attributes |= {name: x for name, x in vars(c).items() if not name.startswith("_")}
+    return attributes

@@ -1,0 +1,80 @@
+"""Batched writes: several tensors written in as few launches as possible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..engine import tracer_api
+from ..engine.batched_write import write_together as write_memory
+from ..engine.evaluate import evaluate
+from ..graph.expr import Expr, overwritten
+from ..graph.refcount import Holder
+from .c_fields import expr_of
+from .other_layouts import scatter_rows
+from .tensor import Tensor, lazy_storage, make, strided
+from .writes import _before_write, _require_writable, to_spec, write
+
+
+def write_together(name: str, targets: Sequence[Tensor], values: list[Tensor]) -> None:
+    """Write each value, broadcast and cast, into its target; empty `values`.
+
+    All values are computed together from the old contents of memory. Values without other
+    references are computed right into the targets: in a single launch for tensors of one shape.
+    Pending values in other tensors keep the old contents.
+    Raises: the errors of `copy_`; ReadOnlyError.
+    """
+    specs = [expr_of(strided(name, x)).spec for x in targets]
+    exprs = [strided(name, v)._expr for v in values]
+    values.clear()
+    roots = [to_spec(name, e, s) for e, s in zip(exprs, specs, strict=True)]
+    exprs.clear()
+    if _write_directly(name, targets, roots):
+        return
+    holders: list[Holder[Expr]] = [[r] for r in roots]
+    roots.clear()
+    for x, holder in zip(targets, holders, strict=True):
+        write(name, x, holder)
+
+
+def _write_directly(
+    name: str, targets: Sequence[Tensor], roots: list[Expr], at: Expr | None = None
+) -> bool:
+    leaves = [_leaf(x) for x in targets]
+    notes = [_before_write(name, x, r) for x, r in zip(targets, roots, strict=True)]
+    for e in leaves:
+        _require_writable(name, e)
+    if any(notes) or not write_memory(roots, leaves, at):
+        return False
+    for e in leaves:
+        overwritten(e, name)
+    return True
+
+
+def _leaf(x: Tensor) -> Expr:
+    """Return the leaf of a target; a pending one gets a lazy storage first."""
+    e = expr_of(x)
+    recorder = tracer_api.current()
+    if recorder is not None and e.op is not None:
+        recorder.evaluate_earlier(e)
+    return lazy_storage(x) if e.op is not None else e
+
+
+def put_rows(name: str, targets: Sequence[Tensor], values: list[Tensor], at: Tensor) -> None:
+    """Write each value into the rows of its target at positions `at`; empty `values`.
+
+    The positions along the first axis are unchecked and distinct. All values are computed from the
+    old contents, and right into the rows if one launch reads and writes these.
+    Raises: ReadOnlyError.
+    """
+    roots = [v._expr for v in values]
+    values.clear()
+    positions = at._expr
+    if (
+        positions.op is None
+        and tracer_api.current() is None
+        and _write_directly(name, targets, roots, positions)
+    ):
+        return
+    evaluate(roots)
+    for x, new in zip(targets, map(make, roots), strict=True):
+        write(name, x, [scatter_rows(x, new, at)._expr], updates=True)

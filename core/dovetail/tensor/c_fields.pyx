@@ -1,0 +1,215 @@
+"""The fields of a Tensor: the compiled form of `c_fields.py`, with slots read at their offsets.
+
+Tensors over one memory form an intrusive doubly linked list: to enter it takes no allocation, to
+leave it no search. Tensors have a `tp_dealloc` of their own, which clears just these fields.
+"""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF, Py_INCREF
+
+from dovetail.object_pool cimport keep
+from dovetail.graph.expr cimport Expr
+
+
+cdef extern from *:
+    """
+    #include "structmember.h"
+
+    typedef struct {
+        PyObject_HEAD
+        PyObject *after, **named;
+    } dovetail_linked;
+
+    static Py_ssize_t dovetail_expr_at = 0, dovetail_aliases_at = 0;
+
+    #define DOVETAIL_AT(x, at) (*(PyObject **)((char *)(x) + (at)))
+    static Py_ssize_t dovetail_offset(PyObject *descriptor) {
+        return ((PyMemberDescrObject *)descriptor)->d_member->offset;
+    }
+
+    /* Remove a tensor from the list of those over one memory. */
+    static inline void dovetail_unlink(PyObject *o) {
+        dovetail_linked *x = (dovetail_linked *)o;
+        if (x->named == NULL)
+            return;
+        *x->named = x->after;
+        if (x->after != NULL)
+            ((dovetail_linked *)x->after)->named = x->named;
+        x->named = NULL;
+        x->after = NULL;
+    }
+
+    static inline void dovetail_link(PyObject **first, PyObject *o) {
+        dovetail_linked *x = (dovetail_linked *)o;
+        dovetail_unlink(o);
+        x->after = *first;
+        if (x->after != NULL)
+            ((dovetail_linked *)x->after)->named = &x->after;
+        x->named = first;
+        *first = o;
+    }
+
+    /* Unlink all tensors of a list that is freed before them. */
+    static void dovetail_forget(PyObject **first) {
+        while (*first != NULL)
+            dovetail_unlink(*first);
+    }
+
+    /* Deallocate a tensor; subclasses call this for the fields of Tensor. */
+    static void dovetail_end(PyObject *o) {
+        PyTypeObject *type = Py_TYPE(o);
+        PyObject_GC_UnTrack(o);
+        dovetail_unlink(o);
+        Py_TRASHCAN_BEGIN(o, dovetail_end)
+        if (DOVETAIL_AT(o, type->tp_weaklistoffset) != NULL)
+            PyObject_ClearWeakRefs(o);
+        Py_CLEAR(DOVETAIL_AT(o, dovetail_expr_at));
+        Py_CLEAR(DOVETAIL_AT(o, dovetail_aliases_at));
+        type->tp_free(o);
+        Py_DECREF(type);
+        Py_TRASHCAN_END
+    }
+
+    static void dovetail_bind(PyObject *tensor, PyObject *expr, PyObject *aliases) {
+        dovetail_expr_at = dovetail_offset(expr);
+        dovetail_aliases_at = dovetail_offset(aliases);
+        ((PyTypeObject *)tensor)->tp_dealloc = dovetail_end;
+    }
+
+    /* Let `object.__new__` create instances, although the base is an extension type. */
+    static void dovetail_plain(PyObject *base) {
+        ((PyTypeObject *)base)->tp_new = PyBaseObject_Type.tp_new;
+    }
+    """
+    Py_ssize_t _expr_at "dovetail_expr_at", _aliases_at "dovetail_aliases_at"
+    void _link "dovetail_link"(PyObject** first, PyObject* x)
+    void _unlink "dovetail_unlink"(PyObject* x)
+    void _forget "dovetail_forget"(PyObject** first)
+    void _bind "dovetail_bind"(object tensor, object expr, object aliases)
+    void _plain "dovetail_plain"(object base)
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        PyObject* (*tp_alloc)(PyTypeObject*, Py_ssize_t)
+    void Py_XDECREF(PyObject*)
+    Py_ssize_t Py_REFCNT(PyObject*)
+    bint PyObject_TypeCheck(object, PyTypeObject*)
+
+cdef object _tensor = None
+
+
+cdef class Fields:
+    """The base of Tensor: the links between tensors over one memory."""
+
+
+_plain(Fields)
+
+
+cdef class Aliases:
+    """The tensors that share one memory, if there are several.
+
+    A write to one of them affects the gradients of the others.
+    taped: True if any of them may have a tape.
+    """
+
+    def __dealloc__(self):
+        _forget(&self.first)
+
+    cpdef add(self, object y):
+        """Add a tensor."""
+        if type(y) is _tensor:
+            _store_reference(y, _aliases_at, self)
+        else:
+            y._aliases = self
+        _link(&self.first, <PyObject*>y)
+        if expr_of(y).tape is not None:
+            self.taped = True
+
+    def leave(self, x):
+        """Remove a tensor that no longer shares the memory."""
+        _unlink(<PyObject*>x)
+        x._aliases = None
+
+    cpdef list live(self):
+        """Return the tensors that are alive."""
+        cdef list tensors = []
+        cdef PyObject* x = self.first
+        while x != NULL:
+            if Py_REFCNT(x) > 0:  # else it is being deallocated
+                tensors.append(<object>x)
+            x = (<Fields>x).after
+        return tensors
+
+
+cdef inline _store_reference(object x, Py_ssize_t at, object value):
+    cdef PyObject** slot = <PyObject**>((<char*><void*>x) + at)
+    cdef PyObject* previous = slot[0]
+    Py_INCREF(value)
+    slot[0] = <PyObject*>value
+    Py_XDECREF(previous)
+
+
+def bind(tensor):
+    """Register the class Tensor."""
+    global _tensor
+    _tensor = tensor
+    _bind(tensor, tensor.__dict__["_expr"], tensor.__dict__["_aliases"])
+    keep(tensor)
+
+
+cpdef Expr expr_of(object x):
+    """Return the node of a strided tensor."""
+    cdef PyObject* expr = NULL
+    if type(x) is _tensor or (_tensor is not None and PyObject_TypeCheck(x, <PyTypeObject*>_tensor)):
+        expr = (<PyObject**>((<char*><void*>x) + _expr_at))[0]
+    if expr == NULL:
+        return x._expr  # raises AttributeError
+    return <Expr>expr
+
+
+cpdef become(object x, Expr e):
+    """Replace the node of a tensor."""
+    if type(x) is _tensor:
+        _store_reference(x, _expr_at, e)
+    else:
+        x._expr = e
+
+
+cpdef bint is_strided(object x):
+    """Return True for a Tensor over strided memory: of exactly that class."""
+    return type(x) is _tensor
+
+
+cpdef object aliases_of(object x):
+    """Return the tensors that share the memory, or None if there are no others."""
+    cdef PyObject* group = NULL
+    if type(x) is _tensor:
+        group = (<PyObject**>((<char*><void*>x) + _aliases_at))[0]
+    return x._aliases if group == NULL else <object>group
+
+
+cpdef object alias(object x, object y):
+    """Record that `y` shares the memory of `x`, and return `y`."""
+    found = aliases_of(x)
+    cdef Aliases group
+    if found is None:
+        group = Aliases()
+        group.add(x)
+    else:
+        group = <Aliases>found
+    group.add(y)
+    return y
+
+
+cpdef object new_tensor(object kind, Expr e):
+    """Create a tensor of a node."""
+    cdef PyObject* memory = (<PyTypeObject*>kind).tp_alloc(<PyTypeObject*>kind, 0)
+    if memory == NULL:
+        raise MemoryError
+    cdef object x = <object>memory
+    Py_DECREF(x)  # `memory` owned one reference, and `x` owns another
+    Py_INCREF(e)
+    (<PyObject**>((<char*><void*>x) + _expr_at))[0] = <PyObject*>e
+    Py_INCREF(None)
+    (<PyObject**>((<char*><void*>x) + _aliases_at))[0] = <PyObject*>None
+    return x

@@ -1,0 +1,16 @@
+"""The type slots of Tensor's operators.
+
+In the compiled form (`c_slots.pyx`) the most frequent ones record an op directly, without a look-up
+of the method. Before Python 3.12, which calls `__buffer__` itself, there is a slot for buffers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+
+def fill(tensor: type[Tensor]) -> None:
+    """Fill the slots of Tensor, once the class has all of its methods."""

@@ -1,0 +1,128 @@
+"""The type slots of Tensor's operators and buffer: the compiled form of `c_slots.py`.
+
+Python's default slots look the method up and call it, which takes longer than to record an op.
+The slots here record directly if the operands are tensors and numbers, and call the method
+otherwise. An assignment to `Tensor.__add__` restores the default slot.
+"""
+
+from cpython.object cimport PyObject
+
+from dovetail.graph.expr cimport Expr
+from dovetail.tensor.operators cimport record_binary, record_reflected
+from dovetail.tensor.slicing cimport basic_leaf
+from dovetail.tensor.c_fields cimport alias
+from dovetail.tensor.tensor cimport make
+from dovetail.tensor.writes cimport write_value
+
+from ..ops import table as ops
+
+cdef extern from "Python.h":
+    ctypedef object (*Binary "binaryfunc")(object, object)
+    ctypedef int (*Assignment "objobjargproc")(object, object, PyObject*) except -1
+    ctypedef struct Numbers "PyNumberMethods":
+        Binary nb_add
+        Binary nb_subtract
+        Binary nb_multiply
+        Binary nb_true_divide
+        Binary nb_matrix_multiply
+    ctypedef struct Mapping "PyMappingMethods":
+        Binary mp_subscript
+        Assignment mp_ass_subscript
+    ctypedef struct Buffer "Py_buffer":
+        void* obj
+    int PyObject_GetBuffer(object, Buffer*, int) except -1
+    ctypedef int (*Getter "getbufferproc")(object, Buffer*, int) except -1
+    ctypedef struct Buffers "PyBufferProcs":
+        Getter bf_getbuffer
+    ctypedef struct Type "PyTypeObject":
+        Buffers* tp_as_buffer
+        Numbers* tp_as_number
+        Mapping* tp_as_mapping
+
+cdef enum:
+    ADD, SUBTRACT, MULTIPLY, DIVIDE, COUNT
+
+cdef type _tensor = None
+cdef Binary _default_subscript = NULL
+cdef Assignment _default_assignment = NULL
+cdef list _ops = [ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.DIVIDE]
+cdef list _forward = [], _reflected = []
+cdef object _product = None, _product_reflected = None, _write_at = None
+
+
+cdef inline object _binary(int k, object a, object b):
+    if type(a) is _tensor and (type(b) is _tensor or type(b) is float or type(b) is int):
+        return record_binary(_ops[k], a, b)
+    if type(a) is _tensor:
+        return _forward[k](a, b)
+    if type(b) is _tensor and (type(a) is float or type(a) is int):
+        return record_reflected(_ops[k], a, b)
+    return _reflected[k](b, a) if type(b) is _tensor else NotImplemented
+
+
+cdef object _add(object a, object b):
+    return _binary(ADD, a, b)
+
+
+cdef object _subtract(object a, object b):
+    return _binary(SUBTRACT, a, b)
+
+
+cdef object _multiply(object a, object b):
+    return _binary(MULTIPLY, a, b)
+
+
+cdef object _divide(object a, object b):
+    return _binary(DIVIDE, a, b)
+
+
+cdef object _multiply_matrices(object a, object b):
+    if type(a) is _tensor:
+        return _product(a, b)
+    return _product_reflected(b, a) if type(b) is _tensor else NotImplemented
+
+
+cdef object _subscript(object x, object key):
+    cdef Expr e = basic_leaf(x, key)
+    return _default_subscript(x, key) if e is None else alias(x, make(e))
+
+
+cdef int _assign(object x, object key, PyObject* value) except -1:
+    cdef Expr e = None
+    if value != NULL:  # null: `del x[key]`
+        e = basic_leaf(x, key)
+    if e is not None:
+        write_value("setitem", alias(x, make(e)), <object>value)
+    elif value != NULL and type(x) is _tensor:
+        _write_at(x, key, <object>value)
+    else:
+        return _default_assignment(x, key, value)
+    return 0
+
+
+cdef int _buffer(object x, Buffer* view, int flags) except -1:
+    """Get the buffer of the memoryview from `__buffer__`, as Python 3.12 does by itself."""
+    view.obj = NULL
+    return PyObject_GetBuffer(x.__buffer__(flags), view, flags)
+
+
+def fill(type tensor):
+    """Fill the slots of Tensor, once the class has all of its methods."""
+    global _tensor, _default_subscript, _default_assignment, _product, _product_reflected, _write_at
+    cdef Numbers* numbers = (<Type*>tensor).tp_as_number
+    cdef Mapping* mapping = (<Type*>tensor).tp_as_mapping
+    if _tensor is not None:
+        return
+    _tensor = tensor
+    for name in ("add", "sub", "mul", "truediv"):
+        _forward.append(tensor.__dict__[f"__{name}__"])
+        _reflected.append(tensor.__dict__[f"__r{name}__"])
+    numbers.nb_add, numbers.nb_subtract = _add, _subtract
+    numbers.nb_multiply, numbers.nb_true_divide = _multiply, _divide
+    _product, _product_reflected = tensor.__dict__["__matmul__"], tensor.__dict__["__rmatmul__"]
+    numbers.nb_matrix_multiply = _multiply_matrices
+    _default_subscript, mapping.mp_subscript = mapping.mp_subscript, _subscript
+    _default_assignment, mapping.mp_ass_subscript = mapping.mp_ass_subscript, _assign
+    _write_at = tensor.__dict__["__setitem__"]
+    if (<Type*>tensor).tp_as_buffer.bf_getbuffer == NULL:  # before Python 3.12
+        (<Type*>tensor).tp_as_buffer.bf_getbuffer = _buffer

@@ -1,0 +1,34 @@
+# The C types of `primitives.py`.
+cimport cython
+
+from dovetail.graph.expr cimport Expr, Spec, binary_node, leaf, node, spec, storage_of
+from dovetail.identity_cache cimport IdentityCache
+from dovetail.tensor.c_fields cimport alias, expr_of
+from dovetail.tensor.slicing cimport basic_leaf
+from dovetail.tensor.tensor cimport make
+
+cdef IdentityCache recent_binary
+cdef IdentityCache recent_unary
+cdef dict _young_views
+
+
+@cython.locals(e=Expr, inferred=tuple)
+cpdef apply(object op, object args, object attrs=*, object out=*)
+@cython.locals(e=Expr, inferred=tuple)
+cpdef apply_one(object op, object x, object out)
+cpdef apply_two(object op, object x1, object x2, object out)
+cpdef apply_noted(IdentityCache ops_by_key, object key, object x1, object x2, object out)
+@cython.locals(operands=tuple)
+cdef _apply_general(object op, object args, object attrs, object out)
+@cython.locals(b=Expr, inferred=tuple)
+cdef _apply_cached_binary(object op, Expr a, object other)
+@cython.locals(e=Expr, shape=tuple)
+cpdef reduce(object op, object x, object axes, bint keepdims, object attrs=*)
+@cython.locals(viewed_leaf=Expr)
+cpdef view(object x, object m, object name=*)
+@cython.locals(e=Expr, viewed_leaf=Expr, s=Spec, strides=tuple)
+cpdef Expr seen_as(object x, object m)
+@cython.locals(e=Expr, s=Spec, strides=tuple, offset=Py_ssize_t, result=tuple, arguments=tuple, key=tuple)
+cpdef viewed(object name, object x, object first=*, object second=*)
+cpdef bint _are_int_tuples(tuple values) except -1
+cpdef bint _is_in_memory(Expr e) except -1

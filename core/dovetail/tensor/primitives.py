@@ -1,0 +1,362 @@
+"""The primitives of which all functions of the public namespace are composed.
+
+These are `apply` (an elementwise op), `reduce`, `view` (a move that shares memory) and `in_place`;
+`dispatch` calls the rule of another layout for a primitive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from .. import layout as lay
+from ..argument_checks import DIMENSIONS
+from ..compat.keywords import UNGIVEN
+from ..dtypes import complex64, complex128, float64
+from ..engine.traced_numbers import TracedFloat
+from ..errors import DTypeError
+from ..graph.expr import Expr, Spec, binary_node, leaf, node, spec, storage_of, tape_of
+from ..identity_cache import IdentityCache
+from ..layout import Move, Shape, StridedView
+from ..lru_cache import LRUCache
+from ..ops import table as ops
+from ..ops.table import Op
+from .c_fields import alias, expr_of
+from .promotion import PYTHON_NUMBERS, beside
+from .result_type import (
+    apply_cache,
+    infer_cached,
+    infer_unary,
+    is_within,
+    recent_binary,
+    recent_unary,
+    with_infinities,
+)
+from .slicing import basic_leaf
+from .tensor import OtherLayout, Size, Tensor, lazy_storage, make
+from .writes import (
+    full_complex,
+    require_written_in_place,
+    write_node_out,
+    write_out,
+    write_result,
+)
+
+Argument: TypeAlias = (
+    Expr | Tensor | bool | int | float | complex
+)  # a Tensor is one of another layout
+
+_WHOLE = (slice(None),) * DIMENSIONS
+
+
+# --- other layouts --------------------------------------------------------------------------------
+
+
+def dispatch(verb: str, name: str, among: Sequence[object], *args: object) -> Tensor:
+    """Run the rule for `verb` of the first operand that is not strided (`other_layouts`).
+
+    name: the function in whose name errors are raised.
+    Raises: LayoutError if that layout has no such rule.
+    """
+    x = next(x for x in among if isinstance(x, Tensor) and type(x) is not Tensor)
+    other: OtherLayout = x  # type: ignore[assignment]  # a proper subclass of Tensor is a LayoutTensor
+    return other.run_rule(verb, name, *args)
+
+
+# --- elementwise ops ------------------------------------------------------------------------------
+
+
+def _is_plain(a: object) -> bool:
+    return type(a) is Tensor or type(a) in PYTHON_NUMBERS
+
+
+def _apply_cached_binary(op: Op, a: Expr, other: object) -> Tensor | None:
+    """Record an op of a node and a tensor or number if its spec is cached, else return None."""
+    if type(other) is Tensor:
+        b = expr_of(other)
+        inferred = recent_binary.get(op, a.spec, b.spec)
+        return None if inferred is None else make(binary_node(op, a, b, inferred[0]))
+    if type(other) is Size:
+        other = other.plain
+    inferred = recent_binary.get(op, a.spec, type(other))
+    if inferred is None or inferred[1] is not None:  # the number must be checked against limits
+        return None
+    return make(binary_node(op, a, other, inferred[0]))
+
+
+def apply(
+    op: Op, args: Sequence[object], attrs: object = None, out: Tensor | None = None
+) -> Tensor:
+    """Record an elementwise op on tensors and Python numbers, with broadcasting.
+
+    Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming op and operands.
+    """
+    if out is None and type(args[0]) is Tensor:
+        e = expr_of(args[0])
+        if len(args) == 1:
+            inferred = recent_unary.get(op, e.spec, attrs)
+            if inferred is None:
+                inferred = infer_unary(op, e, attrs)
+            return make(node(op, (e,), inferred[0], attrs))
+        if len(args) == 2 and attrs is None:
+            result = _apply_cached_binary(op, e, args[1])
+            if result is not None:
+                return result
+    return _apply_general(op, args, attrs, out)
+
+
+def apply_one(op: Op, x: object, out: Tensor | None) -> Tensor:
+    """Record an op of one operand: the fast path of `apply`."""
+    if out is None and type(x) is Tensor:
+        e = expr_of(x)
+        inferred = recent_unary.get(op, e.spec, None)
+        if inferred is None:
+            inferred = infer_unary(op, e, None)
+        return make(node(op, (e,), inferred[0], None))
+    return _apply_general(op, (x,), None, out)
+
+
+def apply_two(op: Op, x1: object, x2: object, out: Tensor | None) -> Tensor:
+    """Record an op of two operands: the fast path of `apply`."""
+    if out is None and type(x1) is Tensor:
+        result = _apply_cached_binary(op, expr_of(x1), x2)
+        if result is not None:
+            return result
+    return _apply_general(op, (x1, x2), None, out)
+
+
+def apply_noted(
+    ops_by_key: IdentityCache[Op], key: object, x1: object, x2: object, out: Tensor | None
+) -> Tensor | None:
+    """Record the op that is cached for `key` and the kinds of one or two operands.
+
+    Return None if none is cached. `x2`: UNGIVEN if there is one operand.
+    """
+    if type(x1) is not Tensor:
+        return None
+    if x2 is UNGIVEN:
+        op = ops_by_key.get(key, expr_of(x1).spec)
+        return None if op is None else apply_one(op, x1, out)
+    kind = expr_of(x2).spec if type(x2) is Tensor else type(x2)
+    op = ops_by_key.get(key, expr_of(x1).spec, kind)
+    return None if op is None else apply_two(op, x1, x2, out)
+
+
+def _apply_general(op: Op, args: Sequence[object], attrs: object, out: Tensor | None) -> Tensor:
+    operands = tuple([a._expr if type(a) is Tensor else _operand(op, a, args) for a in args])
+    key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
+    inferred = apply_cache.young.get((op, key, attrs))
+    if inferred is None:
+        if _has_other_layout(operands):
+            tensors = [make(a) if type(a) is Expr else a for a in operands]
+            result = dispatch("apply", op.name, operands, op, tensors, attrs)
+            return result if out is None else write_out(op.name, out, result)
+        inferred = infer_cached(apply_cache, (op, key, attrs), op, operands, attrs)
+    s, limits = inferred
+    if len(key) == 2 and attrs is None and _is_plain(args[0]) and _is_plain(args[1]):
+        recent_binary.put(op, key[0], key[1], inferred)
+    if limits is not None and not is_within(operands, limits):
+        tensors = [make(a) if type(a) is Expr else a for a in operands]
+        return _apply_general(op, with_infinities(op, tensors, limits), attrs, out)
+    if out is not None:
+        return write_node_out(op.name, out, [node(op, operands, s, attrs)])
+    return make(node(op, operands, s, attrs))
+
+
+def _has_other_layout(operands: Sequence[Argument]) -> bool:
+    """Return True if an operand is a tensor of another layout."""
+    return any(isinstance(a, Tensor) for a in operands)
+
+
+def _operand(op: Op, x: object, among: Sequence[object]) -> Argument:
+    """Convert an operand that is no strided tensor, for a node's arguments.
+
+    The result is a number, a tensor of another layout, or the node of an array.
+    """
+    if type(x) is complex:
+        return _complex(op, x, among)
+    if type(x) in PYTHON_NUMBERS or isinstance(x, Tensor):
+        return x  # type: ignore[return-value]  # mypy does not narrow by `in`
+    if type(x) is TracedFloat:
+        return x.taken()
+    for kind in PYTHON_NUMBERS:  # subclasses, such as an IntEnum
+        if isinstance(x, kind) and not isinstance(x, np.generic):
+            return _operand(op, kind(x), among)  # type: ignore[arg-type]  # it is one of `kind`
+    return beside(op.name, x, among)._expr
+
+
+def _complex(op: Op, x: complex, among: Sequence[object]) -> Expr:
+    """Return the node of a complex number, with the dtype that it has next to these operands.
+
+    Raises: DTypeError if none of them is a tensor.
+    """
+    tensors = [t for t in among if isinstance(t, Tensor)]
+    if not tensors:
+        raise DTypeError(f"{op.name}: at least one operand has to be a tensor; see dt.asarray")
+    d = complex128 if any(t.dtype.part is float64 for t in tensors) else complex64
+    return full_complex(x, spec((), d, tensors[0].device))
+
+
+def in_place(op: Op, x: Tensor, *others: object, attrs: object = None) -> Tensor:
+    """Write op(x, others) into `x`, and return `x`.
+
+    The result must have x's shape and a dtype that fits.
+    """
+    require_written_in_place(op.name, x)
+    return write_result(op.name, x, [apply(op, (x, *others), attrs)])
+
+
+# --- reductions -----------------------------------------------------------------------------------
+
+
+def reduce(op: Op, x: Tensor, axes: Shape, keepdims: bool, attrs: object = None) -> Tensor:
+    """Record a reduction over `axes` (non-negative, sorted); `keepdims` keeps them with size 1."""
+    e = x._expr
+    shape = e.spec.shape
+    _, dtype = op.dtypes(op.name, [e.spec.dtype], attrs)
+    remaining = tuple([n for d, n in enumerate(shape) if d not in axes])
+    full = tuple([1 if d in axes else n for d, n in enumerate(shape)]) if keepdims else remaining
+    return make(node(op, (e,), spec(full, dtype, e.spec.device, op.name), (axes, attrs)))
+
+
+# --- views ----------------------------------------------------------------------------------------
+
+MoveResult: TypeAlias = tuple[Spec, Shape, int]  # spec and strides after a move, and the offset
+
+# The results of moves, which take 1 us to compute; False if the move needs a copy.
+_moves: LRUCache[tuple[Spec, Shape, Move], MoveResult | Literal[False]] = LRUCache(8192)
+
+
+def view(x: Tensor, m: Move, name: str = "") -> Tensor:
+    """Return the tensor after a layout move, sharing memory.
+
+    A reshape that the strides do not permit is a copy. `name`: the function, if it is not named
+    like the move.
+    """
+    if type(x) is not Tensor:
+        return dispatch("view", name or m[0], (x,), x, m)
+    viewed_leaf = seen_as(x, m)
+    return view(apply(ops.COPY, (x,)), m) if viewed_leaf is None else alias(x, make(viewed_leaf))
+
+
+def seen_as(x: Tensor, m: Move) -> Expr | None:
+    """Return the node of a view, or None if the move needs a copy.
+
+    No alias is recorded: callers other than `view` use the node as an operand, or own `x`.
+    """
+    e = x._expr
+    if e.op is not None:
+        e = lazy_storage(x)
+    result = _moves.young.get((e.spec, e.strides, m)) or _apply_move(e, m)
+    if not result:
+        return None
+    s, strides, offset = result
+    moves = (*e.moves, m) if storage_of(e).pending is not None else ()
+    viewed_leaf = leaf(e.storage, s, strides, e.offset + offset, moves)
+    if e.tape is not None:
+        viewed_leaf.tape = tape_of(ops.VIEW, (e,), s, m)
+    return viewed_leaf
+
+
+def _apply_move(e: Expr, m: Move) -> MoveResult | Literal[False]:
+    key = (e.spec, e.strides, m)
+    result = _moves.find(key)
+    if result is None:
+        after = lay.move(StridedView(e.spec.shape, e.strides, 0), m)
+        result = False
+        if after is not None:
+            s = spec(after.shape, e.spec.dtype, e.spec.device, m[0])
+            result = (s, after.strides, after.offset)
+        _moves[key] = result
+    return result
+
+
+# By function, the tensor's spec and strides, and integer arguments: the resulting view.
+_views: LRUCache[tuple[object, ...], MoveResult] = LRUCache(8192)
+_young_views = _views.young  # the cache keeps this dict object
+
+
+def viewed(name: str, x: object, first: object = None, second: object = None) -> Tensor | None:
+    """Return the view that a function returned before for such a tensor and these arguments.
+
+    The tensor is in memory, the arguments are ints or tuples of ints. Return None if the view is
+    not cached; the function then passes its result to `noted_view`.
+    """
+    if type(x) is not Tensor:
+        return None
+    e, arguments = expr_of(x), (first, second)
+    if not _is_in_memory(e) or not _are_int_tuples(
+        arguments
+    ):  # otherwise equal keys would match: 1.0, True
+        return None
+    key = (name, e.spec, e.strides, arguments)
+    result = _young_views.get(key) or _views.find(key)
+    if result is None:
+        return None
+    s, strides, offset = result
+    return alias(x, make(leaf(e.storage, s, strides, e.offset + offset)))
+
+
+def _is_in_memory(e: Expr) -> bool:
+    """Return True for a leaf in memory without a tape."""
+    return e.op is None and e.tape is None and e.storage.pending is None
+
+
+def _are_int_tuples(values: tuple[object, ...]) -> bool:
+    """Return True if all values are ints, None or tuples of these."""
+    for value in values:
+        kind = type(value)
+        if kind is tuple:
+            if not _are_int_tuples(value):  # type: ignore[arg-type]  # it is one
+                return False
+        elif kind is not int and value is not None:
+            return False
+    return True
+
+
+def noted_view(
+    seen: Tensor, name: str, x: object, first: object = None, second: object = None
+) -> Tensor:
+    """Cache a view of `x` that a function has made, for `viewed`; return it."""
+    arguments = (first, second)
+    if type(x) is Tensor and type(seen) is Tensor and _are_int_tuples(arguments):
+        e, view_expr = expr_of(x), expr_of(seen)
+        if _is_in_memory(e) and view_expr.op is None and view_expr.storage is e.storage:
+            result = view_expr.spec, view_expr.strides, view_expr.offset - e.offset
+            _views[name, e.spec, e.strides, arguments] = result
+    return seen
+
+
+def slice_along(x: Tensor, axis: int, start: int, length: int, name: str = "") -> Tensor:
+    """Return a view of `length` consecutive positions along one axis."""
+    e = basic_leaf(x, (*_WHOLE[:axis], slice(start, start + length)))
+    if e is not None:
+        return alias(x, make(e))
+    return view(x, lay.slice_along(x.shape, axis, start, length), name)
+
+
+def place_along(x: Tensor, axis: int, position: int, name: str = "") -> Tensor:
+    """Return a view of one position along an axis, without that axis."""
+    e = basic_leaf(x, (*_WHOLE[:axis], position))
+    if e is not None:
+        return alias(x, make(e))
+    rest = x.shape[:axis] + x.shape[axis + 1 :]
+    return view(slice_along(x, axis, position, 1, name), ("reshape", rest), name)
+
+
+def is_viewable(x: Tensor, m: Move) -> bool:
+    """Return True if the result of a move shares memory."""
+    e = x._expr
+    strides = e.spec.strides if e.op is not None else e.strides
+    return lay.move(StridedView(e.spec.shape, strides, 0), m) is not None
+
+
+def pending_view(e: Expr, *moves: Move) -> Expr:
+    """Return a node with moves recorded as ops: no memory is shared."""
+    for m in moves:
+        shape = lay.move_shape(e.spec.shape, m)
+        if shape != e.spec.shape or m[0] in ("permute", "slice"):
+            e = node(ops.VIEW, (e,), spec(shape, e.spec.dtype, e.spec.device), m)
+    return e

@@ -1,1 +1,0 @@
-# Compiled from `slots.pyx`. Only Python calls its functions, by the type slots of Tensor.
