@@ -46,7 +46,7 @@ def gradients_by_rules(
 
 
 def cached_parts() -> int:
-    return sum(found is not False for found in tape._parts.every().values())
+    return sum(found is not False for found in tape._parts.entries().values())
 
 
 def test_cached_gradient_of_every_op_has_the_bits_of_its_rule(

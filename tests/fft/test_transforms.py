@@ -237,7 +237,7 @@ def test_twiddle_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     tables = twiddles._tables
     for n in range(40, 80, 2):
         near(fft.fft(dt.asarray(drawn(n), device="reference")), np.fft.fft(drawn(n)))
-    assert sum(t.nbytes for t in tables.every().values() if t.nbytes < 4096) <= 4096 + 2048
+    assert sum(t.nbytes for t in tables.entries().values() if t.nbytes < 4096) <= 4096 + 2048
 
 
 def test_twiddle_tables_beyond_host_memory_raise(monkeypatch: pytest.MonkeyPatch) -> None:
