@@ -1,6 +1,6 @@
-"""Building, printing, parsing and verifying kernels; the golden texts in `tests/loops/golden`.
+"""Building, printing, parsing and verifying kernels; the golden texts in `tests/ir/golden`.
 
-`DOVETAIL_REGENERATE=1 pytest tests/loops/test_kernel.py` rewrites the golden texts: read the diff
+`DOVETAIL_REGENERATE=1 pytest tests/ir/test_kernel.py` rewrites the golden texts: read the diff
 before committing.
 """
 
