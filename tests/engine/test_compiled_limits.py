@@ -15,6 +15,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 import test_device_limits as programs
+from broken_backends import Honest, Numbers
 from dovetail.backend.interface import Backend, DeviceInfo, Handles
 from dovetail.backend.reference import ReferenceProgram
 from dovetail.device_class import Device, device
@@ -27,7 +28,6 @@ from dovetail.memory import CachingAllocator
 from dovetail.plugins.device_handle import Opened
 from dovetail.plugins.registry import open_device
 from installed import INSTALLED
-from lying_backends import Honest, Numbers
 
 ALL = Capabilities()
 POOR = Capabilities(

@@ -1,6 +1,6 @@
 """Devices with deviating float arithmetic: each once undeclared, and once declared.
 
-They are the reference under other names, as in `lying_backends`.
+They are the reference under other names, as in `broken_backends`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from broken_backends import Changed, Plugin
 from dovetail.backend.interface import DeviceInfo, Program
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.dtypes import bool_, float32, float64, uint32
@@ -18,7 +19,6 @@ from dovetail.ir.builder import Kernel
 from dovetail.ir.language import Value, bitcast, const, where
 from dovetail.ir.verify import verify
 from dovetail.plugins.hooks import hookimpl
-from lying_backends import Changed, Plugin
 
 OF_REFERENCE = ReferenceBackend.info.capabilities
 NO_DOUBLES = {"float64": False, "dtypes": OF_REFERENCE.dtypes - {float64}}

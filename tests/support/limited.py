@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import gt
 from typing import Any, ClassVar
 
-import lying_backends as lies
+import broken_backends as lies
 from dovetail.backend.interface import DeviceInfo, Handles
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device_class import Device, device

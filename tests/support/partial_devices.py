@@ -1,6 +1,6 @@
 """Devices that accept only some kernels, and one behind a network: honest and broken ones.
 
-They are the reference under other names, as in `lying_backends`.
+They are the reference under other names, as in `broken_backends`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from broken_backends import Honest, Late, Numbers, Plugin
 from dovetail.backend.interface import (
     HOST_MEMORY,
     DeviceInfo,
@@ -37,7 +38,6 @@ from dovetail.plugins.entry import Entry
 from dovetail.plugins.hooks import hookimpl
 from dovetail.plugins.registry import open_device, registry
 from limited import OF_REFERENCE
-from lying_backends import Honest, Late, Numbers, Plugin
 
 
 class PartialPlugin(Plugin):

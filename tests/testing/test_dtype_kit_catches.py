@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import lying_blocks as blocks
-import lying_dtypes as lies
+import broken_blocks as blocks
+import broken_dtypes as lies
 import pytest
 from dovetail.dtypes import BY_NAME
 from dovetail.errors import PluginError
@@ -27,9 +27,9 @@ SEEN = [name for name in lies.REFUSED if name != "others_name"]  # by an entry p
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder in which all of them are installed, as pip would do it."""
     folder = tmp_path_factory.mktemp("dtypes")
-    offered = {getattr(lies, name).entry: f"lying_dtypes:{name}"
+    offered = {getattr(lies, name).entry: f"broken_dtypes:{name}"
                for name in ("honest8", *SEEN, *lies.LIES)}  # fmt: skip
-    offered |= {name: f"lying_blocks:{name}" for name in blocks.LIES}
+    offered |= {name: f"broken_blocks:{name}" for name in blocks.LIES}
     offered |= {"float8_e4m3": "dovetail_float8", "int4_32": "dovetail_int4"}
     for name, where in offered.items():
         info = folder / f"{name}-1.0.dist-info"
@@ -56,7 +56,7 @@ def run_kit(site: Path, name: str, *options: str) -> tuple[int, str, dict[str, A
 @pytest.mark.parametrize("name", lies.REFUSED)
 def test_invalid_description_is_rejected(name: str) -> None:
     plugin, known = getattr(lies, name), dict(BY_NAME)
-    entry = Entry(plugin.entry, f"lying_dtypes:{name}", GROUP, "dovetail-lies", "1.0")
+    entry = Entry(plugin.entry, f"broken_dtypes:{name}", GROUP, "dovetail-lies", "1.0")
     registry = DTypeRegistry(find=lambda: [entry])
     for _ in range(2):
         with pytest.raises(PluginError) as raised:

@@ -10,9 +10,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import broken_backends as lies
 import float_devices as floats
 import limited
-import lying_backends as lies
 import partial_devices as partial
 import pytest
 from dovetail.plugins.entry import GROUP

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import lying_layouts as lies
+import broken_layouts as lies
 import pytest
 from dovetail.tensor.layout_registry import GROUPS
 from places import TESTS
@@ -26,7 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         info = folder / f"{name}-1.0.dist-info"
         info.mkdir()
         info.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        entry = f"[{GROUPS}1]\n{name} = lying_layouts:{layout.__name__}.plugin\n"
+        entry = f"[{GROUPS}1]\n{name} = broken_layouts:{layout.__name__}.plugin\n"
         info.joinpath("entry_points.txt").write_text(entry)
     return folder
 

@@ -375,9 +375,9 @@ def pool_map(method: str, device: str) -> list[Any]:
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_processes_exchange_tensors(tmp_path: Path, method: str) -> None:
     program = (
-        "import multiprocessing, test_keeping, gc\n"
+        "import multiprocessing, test_copy_and_pickle, gc\n"
         "if __name__ == '__main__':\n"
-        f"    print(test_keeping.pool_map({method!r}, 'reference'))\n"
+        f"    print(test_copy_and_pickle.pool_map({method!r}, 'reference'))\n"
         "    gc.collect()\n"
     )
     (tmp_path / "program.py").write_text(program)

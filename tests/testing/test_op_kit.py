@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import broken_ops
 import dovetail as dt
-import lying_ops
 import pytest
 from dovetail.commands.cli import main
 from dovetail.testing.own_ops import CHECKS, run_checks, subject
@@ -23,19 +23,19 @@ def devices(name: str = "") -> list[str]:
 @pytest.mark.parametrize("name", ["honest", "honest_numbers"])
 def test_honest_op_passes(name: str) -> None:
     found = {d.type for d in dt.devices()} & {"cpu", "opencl"}
-    judge = subject(getattr(lying_ops, name), name, sorted(found))
+    judge = subject(getattr(broken_ops, name), name, sorted(found))
     outcomes = list(run_checks(judge))
     assert [o.name for o in outcomes] == [*CHECKS]
     assert [(o.name, o.message) for o in outcomes if o.state != "passed"] == []
     assert all(o.comparisons for o in outcomes if o.name != "shapes") and judge.compared > 40
 
 
-@pytest.mark.parametrize("name", lying_ops.LIES)
+@pytest.mark.parametrize("name", broken_ops.LIES)
 def test_broken_op_is_caught(name: str) -> None:
-    judge = subject(getattr(lying_ops, name), name, devices(name))
+    judge = subject(getattr(broken_ops, name), name, devices(name))
     outcomes = {o.name: o for o in run_checks(judge)}
-    assert outcomes[lying_ops.LIES[name]].state == "failed"
-    assert outcomes[lying_ops.LIES[name]].message
+    assert outcomes[broken_ops.LIES[name]].state == "failed"
+    assert outcomes[broken_ops.LIES[name]].message
 
 
 def test_op_without_a_gradient_is_reported_as_such() -> None:
@@ -44,7 +44,7 @@ def test_op_without_a_gradient_is_reported_as_such() -> None:
     assert outcomes["gradient"].state == "none"
     assert outcomes["gradient"].message == "its results are no floats"
     assert {o.state for o in outcomes.values()} == {"none", "passed"}
-    op = dt.custom_op("op", lambda x: dt.nextafter(x, 9.0), examples=lying_ops.ONE)
+    op = dt.custom_op("op", lambda x: dt.nextafter(x, 9.0), examples=broken_ops.ONE)
     outcomes = {o.name: o for o in run_checks(subject(op, "op", ["reference"]))}
     assert outcomes["gradient"].state == "none"
     assert "nextafter has no gradient" in outcomes["gradient"].message
