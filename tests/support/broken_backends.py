@@ -741,13 +741,13 @@ class ListsItsGaps(Honest):
     gaps: ClassVar[Any] = ["streams.*"]
 
 
-LIES = (
+BROKEN = (
     WrongOffset, LeakingFree, HandsOutTwice, IgnoresEvents, DropsSynchronize, SaysDone, StaleBinary,
     WorksElsewhere, IgnoredStride, DropsTheLast, FlushesDenormals, UnfusedFma, Contracts,
     TruncatesHalves, WrongOrder, ShuffledSequence, CopiesAtOnce, OverwritesPrograms,
     DeniesItsQueue, TakesNoTime, RefusesItsBinaries, ForgetsASetting, TypedScalars, ClearsResults,
 )  # fmt: skip
-MORE_LIES = (  # with the same dtypes
+MORE_BROKEN = (  # with the same dtypes
     Unaligned, ShortCopy, HostDoesNotWait, CoarseScalars, NarrowIntegers, WrongRounding,
     Reassociates, DividesByTheReciprocal, LosesTheSignOfZero, MaskedLoadsGiveOnes, NansLose,
     QueuesCopiesApart, CopiesOutLate, CountsMicroseconds, RefusesEveryBinary, TakesNoStream,

@@ -203,7 +203,7 @@ wrong_smallest = lie("wrong_smallest", smallest=2.0**-24, shown_by="limits", sig
 wrong_normal = lie("wrong_normal", smallest_normal=2.0**-13, shown_by="limits", sign="")
 no_infinities = lie("no_infinities", infinities=False, shown_by="codes_are_numbers",
                     sign="infinities: True")  # fmt: skip
-LIES = (
+BROKEN = (
     "all_nan", "not_ascending", "sign_last", "joined", "inexact", "not_nearest", "not_even",
     "no_denormals", "largest", "no_nan", "no_sign", "one_zero", "not_inverse", "wrong_digits",
     "wrong_max", "wrong_smallest", "wrong_normal", "no_infinities",

@@ -311,7 +311,7 @@ class WritesInPlace(Diagonal):
         return x.known
 
 
-LIES = (
+BROKEN = (
     WrongDtype, DropsAValue, IgnoresAnAxis, WorksElsewhere, ReturnsDense, SharesMemory,
     WrongGradient, BoastsOfAGap, NamesNothing, Leaks, WritesInPlace,
 )  # fmt: skip

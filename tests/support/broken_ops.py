@@ -120,7 +120,7 @@ def out_of_nothing(x: Any) -> Any:
 
 
 # The check that each must fail.
-LIES = {
+BROKEN = {
     "another_each_time": "values", "writes_its_operand": "values", "no_tensor": "values",
     "always_float32": "dtypes", "rough_in_float32": "dtypes", "blind_to_strides": "layouts",
     "broadcasts_wrongly": "shapes", "another_on_the_cpu": "devices",

@@ -172,7 +172,7 @@ class Poor(NoFma):
     rule = Contracting.rule
 
 
-LIES = (Contracting, Flushing, WithoutNan)
+BROKEN = (Contracting, Flushing, WithoutNan)
 HONEST = (
     SaysThatItContracts, ContractsApart, SaysThatItFlushes, SaysThatItHasNoNan, NoFma,
     NoFmaNorDoubles, Poor,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import gt
 from typing import Any, ClassVar
 
-import broken_backends as lies
+import broken_backends
 from dovetail.backend.interface import DeviceInfo, Handles
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device_class import Device, device
@@ -24,7 +24,7 @@ WIDE = (int64, uint64)
 OF_REFERENCE = ReferenceBackend.info.capabilities
 
 
-class Plugin(lies.Plugin):
+class Plugin(broken_backends.Plugin):
     """A plugin whose one device has the limits of its backend's class."""
 
     backend: type[Limited]
@@ -34,7 +34,7 @@ class Plugin(lies.Plugin):
         return [self.backend.described()]
 
 
-class Limited(lies.Honest):
+class Limited(broken_backends.Honest):
     """A backend that raises RuntimeError for kernels and launches beyond its capabilities."""
 
     capabilities: ClassVar[Capabilities] = OF_REFERENCE
@@ -73,7 +73,7 @@ class Limited(lies.Honest):
         return super().compile(kernel)
 
     def launch(
-        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: lies.Numbers,
+        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: broken_backends.Numbers,
         grid: Sequence[int], stream: Any = None,
     ) -> None:  # fmt: skip
         can = self.capabilities

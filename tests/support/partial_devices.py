@@ -347,7 +347,7 @@ class Evasive(Partial):
         return None
 
 
-LIES = (
+BROKEN = (
     ShufflesLaunches, KeepsTheFirst, LaunchesApart, AcceptsTooMuch, ChangesItsMind,
     AcceptsAndGuesses, Evasive, Alone,
 )  # fmt: skip

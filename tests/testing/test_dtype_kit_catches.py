@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import broken_blocks as blocks
-import broken_dtypes as lies
+import broken_dtypes
 import pytest
 from dovetail.dtypes import BY_NAME
 from dovetail.errors import PluginError
@@ -20,16 +20,17 @@ from installed import INSTALLED
 from places import TESTS
 
 GROUP = "dovetail.dtypes.v1"
-SEEN = [name for name in lies.REFUSED if name != "others_name"]  # by an entry point of their own
+# detected through an entry point of their own
+SEEN = [name for name in broken_dtypes.REFUSED if name != "others_name"]
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder in which all of them are installed, as pip would do it."""
     folder = tmp_path_factory.mktemp("dtypes")
-    offered = {getattr(lies, name).entry: f"broken_dtypes:{name}"
-               for name in ("honest8", *SEEN, *lies.LIES)}  # fmt: skip
-    offered |= {name: f"broken_blocks:{name}" for name in blocks.LIES}
+    offered = {getattr(broken_dtypes, name).entry: f"broken_dtypes:{name}"
+               for name in ("honest8", *SEEN, *broken_dtypes.BROKEN)}  # fmt: skip
+    offered |= {name: f"broken_blocks:{name}" for name in blocks.BROKEN}
     offered |= {"float8_e4m3": "dovetail_float8", "int4_32": "dovetail_int4"}
     for name, where in offered.items():
         info = folder / f"{name}-1.0.dist-info"
@@ -53,9 +54,9 @@ def run_kit(site: Path, name: str, *options: str) -> tuple[int, str, dict[str, A
     return done.returncode, done.stdout + done.stderr, found
 
 
-@pytest.mark.parametrize("name", lies.REFUSED)
+@pytest.mark.parametrize("name", broken_dtypes.REFUSED)
 def test_invalid_description_is_rejected(name: str) -> None:
-    plugin, known = getattr(lies, name), dict(BY_NAME)
+    plugin, known = getattr(broken_dtypes, name), dict(BY_NAME)
     entry = Entry(plugin.entry, f"broken_dtypes:{name}", GROUP, "dovetail-lies", "1.0")
     registry = DTypeRegistry(find=lambda: [entry])
     for _ in range(2):
@@ -69,12 +70,12 @@ def test_invalid_description_is_rejected(name: str) -> None:
 
 def test_kit_names_the_error_of_a_plugin(site: Path) -> None:
     status, output, certificate = run_kit(site, "others_code")
-    assert status == 2 and not certificate and lies.others_code.sign in output, output
+    assert status == 2 and not certificate and broken_dtypes.others_code.sign in output, output
 
 
-@pytest.mark.parametrize("name", [*lies.LIES, *blocks.LIES])
+@pytest.mark.parametrize("name", [*broken_dtypes.BROKEN, *blocks.BROKEN])
 def test_broken_dtype_is_caught(site: Path, name: str) -> None:
-    plugin: Any = getattr(lies, name, None) or getattr(blocks, name)
+    plugin: Any = getattr(broken_dtypes, name, None) or getattr(blocks, name)
     status, output, certificate = run_kit(site, name, "-x", "-k", plugin.shown_by)
     assert status == 1, output
     [failure] = certificate["failures"]

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import broken_backends as lies
+import broken_backends
 import float_devices as floats
 import limited
 import partial_devices as partial
@@ -20,18 +20,18 @@ from dovetail.testing import cli
 from places import TESTS
 
 BACKENDS = (
-    *lies.LIES,
-    *lies.MORE_LIES,
-    lies.Honest,
-    lies.Late,
-    lies.Compiles,
-    lies.DeclaresItsGap,
-    lies.BoastsOfAGap,
-    lies.MisspellsItsGap,
-    lies.ListsItsGaps,
-    *partial.LIES,
+    *broken_backends.BROKEN,
+    *broken_backends.MORE_BROKEN,
+    broken_backends.Honest,
+    broken_backends.Late,
+    broken_backends.Compiles,
+    broken_backends.DeclaresItsGap,
+    broken_backends.BoastsOfAGap,
+    broken_backends.MisspellsItsGap,
+    broken_backends.ListsItsGaps,
+    *partial.BROKEN,
     *partial.HONEST,
-    *floats.LIES,
+    *floats.BROKEN,
     *floats.HONEST,
     *limited.LIMITED,
 )
@@ -98,15 +98,17 @@ def environment(site: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": paths, "PATH": programs}
 
 
-EXHAUSTIVE = [pytest.param(lie, marks=pytest.mark.exhaustive) for lie in lies.MORE_LIES]
+EXHAUSTIVE = [
+    pytest.param(lie, marks=pytest.mark.exhaustive) for lie in broken_backends.MORE_BROKEN
+]
 
 
 @pytest.mark.parametrize(
     "lie",
-    [*lies.LIES, *partial.LIES, *floats.LIES, *EXHAUSTIVE],
+    [*broken_backends.BROKEN, *partial.BROKEN, *floats.BROKEN, *EXHAUSTIVE],
     ids=lambda c: getattr(c, "__name__", None),
 )
-def test_broken_backend_is_caught(site: Path, lie: type[lies.Honest]) -> None:
+def test_broken_backend_is_caught(site: Path, lie: type[broken_backends.Honest]) -> None:
     level, _, case = lie.shown_by.partition(" and ")
     status, output, certificate = run_level(
         site, lie.plugin.type, level, "-x", "-k", case or "test"
@@ -142,7 +144,7 @@ FIRST, *OTHERS = partial.HONEST
     [FIRST, *(pytest.param(c, marks=pytest.mark.exhaustive) for c in OTHERS)],
     ids=lambda c: getattr(c, "__name__", None),
 )
-def test_partial_device_passes(site: Path, device: type[lies.Honest]) -> None:
+def test_partial_device_passes(site: Path, device: type[broken_backends.Honest]) -> None:
     """A sample of each; the certificate says what the companion did."""
     name, companion = device.plugin.type, getattr(device, "companion", None)
     status, output, certificate = run_kit(site, name, "--sample", "9999", "-n", "2")
@@ -178,7 +180,7 @@ POOR = (floats.Poor,)  # the others take a minute each
     ],
     ids=lambda c: getattr(c, "__name__", None),
 )
-def test_limited_device_passes(site: Path, device: type[lies.Honest]) -> None:
+def test_limited_device_passes(site: Path, device: type[broken_backends.Honest]) -> None:
     """A sample of each: the core does not use what they lack."""
     _is_honest(site, device.plugin.type)
 

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import broken_layouts as lies
+import broken_layouts
 import pytest
 from dovetail.tensor.layout_registry import GROUPS
 from places import TESTS
 
-LAYOUTS = (lies.Diagonal, *lies.LIES)
+LAYOUTS = (broken_layouts.Diagonal, *broken_layouts.BROKEN)
 
 
 @pytest.fixture(scope="session")
@@ -45,8 +45,8 @@ def run_kit(site: Path, name: str, *options: str) -> tuple[int, str, dict[str, A
     return done.returncode, done.stdout + done.stderr, found
 
 
-@pytest.mark.parametrize("lie", lies.LIES, ids=lambda c: c.__name__)
-def test_broken_layout_is_caught(site: Path, lie: type[lies.Diagonal]) -> None:
+@pytest.mark.parametrize("lie", broken_layouts.BROKEN, ids=lambda c: c.__name__)
+def test_broken_layout_is_caught(site: Path, lie: type[broken_layouts.Diagonal]) -> None:
     status, output, certificate = run_kit(site, lie.plugin.name, "-x", "-k", lie.shown_by)
     assert status == 1, output
     [failure] = certificate["failures"]
