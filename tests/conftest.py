@@ -1,4 +1,4 @@
-"""What many tests need: the devices on which the public functions are tested."""
+"""Fixtures and options of the whole test suite: devices, sampling of parametrized cases."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from installed import INSTALLED
 
 __all__ = ["device", "verified_kernels"]
 
-# Where PyData's sparse is not installed Dask would take the folder of that name in a checkout for
-# it; in processes of its own it still does.
+# If PyData's sparse is not installed, Dask would import the folder of that name in a checkout;
+# in processes of its own it still does.
 _sparse = find_spec("sparse")
 if _sparse is not None and _sparse.origin is None:
     sys.modules["sparse"] = None  # type: ignore[assignment]  # no module is imported by this name
@@ -36,8 +36,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", type=int, metavar="N", help=text)
 
 
-def part(config: pytest.Config) -> int:
-    """One case in how many is run: whoever names what is to be run gets all of it."""
+def sampling_factor(config: pytest.Config) -> int:
+    """Return n if one case in n runs. A run of selected tests runs all of their cases."""
     if (asked := config.getoption("--part")) is not None:
         return max(int(asked), 1)
     named = config.option.keyword or any("::" in a for a in config.args)
@@ -45,37 +45,39 @@ def part(config: pytest.Config) -> int:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    n = part(config)
+    n = sampling_factor(config)
     return f"of parametrized tests one case in {n} (--part 1: all)" if n > 1 else "all cases"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the same cases each time, and in every process: a part of each test's."""
+    """Keep a sample of each test's cases, the same in every run and process."""
     families: dict[str, list[str]] = defaultdict(list)
     for item in items:
         families[item.nodeid.partition("[")[0]].append(item.nodeid)
-    kept = {node for cases in families.values() for node in sample(cases, part(config))}
+    kept = {node for cases in families.values() for node in sample(cases, sampling_factor(config))}
     config.hook.pytest_deselected(items=[i for i in items if i.nodeid not in kept])
     items[:] = [i for i in items if i.nodeid in kept]
 
 
 def sample(cases: Sequence[str], n: int) -> list[str]:
-    """One in n, `FEWEST` at least, by chance that is the same each time."""
+    """Return one case in n, at least `FEWEST`, chosen by a hash of its id."""
     many = max(FEWEST, math.ceil(len(cases) / n))
     return sorted(cases, key=lambda case: crc32(case.encode()))[:many] if n > 1 else [*cases]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def settled_heap() -> None:
-    """No search for garbage looks at what other modules have left: that would take a second."""
+def frozen_heap() -> None:
+    """Freeze existing objects, so that collections skip those of earlier modules; it saves a
+    second.
+    """
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(params=["reference", "cpu"])
 def device(request: pytest.FixtureRequest) -> Iterator[dt.Device]:
-    """A device, which is also the default one while the test runs."""
+    """Yield a device, which is also the default one while the test runs."""
     if request.param != "reference" and request.param not in INSTALLED:
         pytest.skip(
             f"the backend for {request.param} is not installed: pip install dovetail-cpu-llvm"

@@ -1,6 +1,7 @@
-"""Wrong arguments: everything public answers them with an error of ours that names the op, at once.
+"""Wrong arguments of every public function raise an error of dovetail that names the op,
+immediately.
 
-The fuzzer is `bad_arguments.py`. What it found is below it, by kind.
+The fuzzer is `bad_arguments.py`. Its findings are below it, by kind.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ import pytest
 pytest.importorskip("dovetail_cpu_llvm", reason="the calls are made on the CPU")
 
 
-def test_2000_calls_with_bad_arguments_end_well() -> None:
+def test_2000_calls_with_bad_arguments_raise_named_errors() -> None:
     assert bad.trouble(bad.calls(0, 2000)) == []
 
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", range(1, 21))
-def test_100000_calls_with_bad_arguments_end_well(seed: int) -> None:
+def test_100000_calls_with_bad_arguments_raise_named_errors(seed: int) -> None:
     assert bad.in_another_process(seed, 5000, 1700) == []
 
 
-def test_the_fuzzer_calls_all_there_is() -> None:
+def test_fuzzer_calls_every_public_function() -> None:
     called = {t.text for t in bad.targets()}
     assert {"dt.sum", "dt.fft.fft", "dt.linalg.outer", "dt.random.normal"} <= called
     assert {"dt.sparse.to_scipy"} <= called
@@ -38,14 +39,14 @@ def test_the_fuzzer_calls_all_there_is() -> None:
     assert functions <= called
 
 
-def test_the_same_seed_gives_the_same_calls() -> None:
+def test_fuzzer_is_deterministic_for_a_seed() -> None:
     def lines(seed: int) -> list[str]:
         return [line for line, _ in bad.calls(seed, 50)]
 
     assert lines(5) == lines(5) != lines(6)
 
 
-def test_the_fuzzer_sees_foreign_errors_and_errors_without_a_name(
+def test_fuzzer_detects_foreign_errors_and_errors_without_a_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def foreign(x: Any) -> Any:
@@ -60,7 +61,7 @@ def test_the_fuzzer_sees_foreign_errors_and_errors_without_a_name(
         assert says in found
 
 
-def test_the_fuzzer_sees_hangs_and_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fuzzer_detects_hangs_and_crashes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bad, "SECONDS", 0.2)
     line = "__import__('time').sleep(5)"
     assert "takes longer" in bad.trouble([(line, bad.Target("", (), frozenset()))])[0]
@@ -73,7 +74,7 @@ def test_the_fuzzer_sees_hangs_and_crashes(monkeypatch: pytest.MonkeyPatch) -> N
 Call = Callable[[], Any]
 
 
-def raises(call: Call, error: type[Exception], says: str) -> None:
+def assert_raises(call: Call, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says) as caught:
         call()
     assert isinstance(caught.value, dt.DovetailError)
@@ -81,13 +82,13 @@ def raises(call: Call, error: type[Exception], says: str) -> None:
 
 @pytest.mark.parametrize("name", ["sum", "mean", "max", "prod", "any", "flip", "squeeze", "var"])
 @pytest.mark.parametrize("axis", [dt.asarray(0, device="reference"), "", {}, set(), 1.0, [None]])
-def test_an_axis_is_an_int(name: str, axis: Any) -> None:
+def test_non_integer_axis_raises_type_error(name: str, axis: Any) -> None:
     x = dt.ones((1, 2), device="reference")
-    raises(lambda: getattr(dt, name)(x, axis=axis), TypeError, f"^{name}: axis is an int")
-    raises(lambda: getattr(dt, name)(x, axis=axis), ValueError, f"^{name}: axis is an int")
+    assert_raises(lambda: getattr(dt, name)(x, axis=axis), TypeError, f"^{name}: axis is an int")
+    assert_raises(lambda: getattr(dt, name)(x, axis=axis), ValueError, f"^{name}: axis is an int")
 
 
-def test_integers_of_numpy_are_integers() -> None:
+def test_numpy_integers_are_accepted_as_integers() -> None:
     x = dt.reshape(dt.arange(6, device="reference"), (np.int64(2), np.uint8(3)))
     assert dt.sum(x, axis=np.int64(1)).tolist() == dt.sum(x, axis=1).tolist()
     assert dt.flip(x, axis=np.int8(-1)).tolist() == dt.flip(x, axis=-1).tolist()
@@ -96,9 +97,11 @@ def test_integers_of_numpy_are_integers() -> None:
     assert dt.eye(2, k=np.int64(1), device="reference").tolist() == [[0, 1], [0, 0]]
 
 
-def test_a_mask_in_place_of_an_axis_is_an_error() -> None:
+def test_mask_in_place_of_an_axis_raises() -> None:
     x = dt.ones(3, device="reference")
-    raises(lambda: x.var(dt.asarray([True, False, True], device="reference")), TypeError, "var:")
+    assert_raises(
+        lambda: x.var(dt.asarray([True, False, True], device="reference")), TypeError, "var:"
+    )
 
 
 X = dt.ones((3, 3), device="reference")
@@ -119,14 +122,14 @@ NOT_INTEGERS: list[tuple[Call, str]] = [
 
 
 @pytest.mark.parametrize("number", range(len(NOT_INTEGERS)))
-def test_values_of_a_wrong_kind_are_type_errors(number: int) -> None:
+def test_values_of_a_wrong_kind_raise_type_errors(number: int) -> None:
     call, says = NOT_INTEGERS[number]
-    raises(call, TypeError, says)
+    assert_raises(call, TypeError, says)
 
 
-def test_transpose_of_a_tensor_in_place_of_axes_is_an_error() -> None:
-    raises(lambda: dt.transpose(X, X), ValueError, "^transpose: expects ints")  # type: ignore[arg-type]
-    raises(lambda: X.transpose(X.to_sparse_csr()), ValueError, "^transpose: expects ints")
+def test_tensor_in_place_of_axes_of_transpose_raises() -> None:
+    assert_raises(lambda: dt.transpose(X, X), ValueError, "^transpose: expects ints")  # type: ignore[arg-type]
+    assert_raises(lambda: X.transpose(X.to_sparse_csr()), ValueError, "^transpose: expects ints")
 
 
 WRONG_KINDS: list[tuple[Call, str]] = [
@@ -140,22 +143,22 @@ WRONG_KINDS: list[tuple[Call, str]] = [
 
 
 @pytest.mark.parametrize("number", range(len(WRONG_KINDS)))
-def test_values_that_python_or_numpy_refuse_are_errors_of_dovetail(number: int) -> None:
+def test_errors_of_python_or_numpy_become_errors_of_dovetail(number: int) -> None:
     call, says = WRONG_KINDS[number]
     with pytest.raises(dt.DovetailError, match=says):
         call()
 
 
-def test_a_refused_state_changes_nothing() -> None:
+def test_rejected_random_state_changes_nothing() -> None:
     dt.random.manual_seed(3)
     before = dt.random.get_state()
     for state in ((dt.ones(2), dt.ones(3)), (1, "a"), (1,), (1, 2, 3), "ab", None):
-        raises(lambda state=state: dt.random.set_state(state), TypeError, "^set_state: ")  # type: ignore[misc]
+        assert_raises(lambda state=state: dt.random.set_state(state), TypeError, "^set_state: ")  # type: ignore[misc]
     assert dt.random.get_state() == before
     assert dt.random.uniform(2, device="reference").shape == (2,)
 
 
-def test_a_diagonal_outside_of_the_matrix_is_as_good_as_the_next_one_outside() -> None:
+def test_diagonal_outside_of_the_matrix_equals_the_nearest_outside_one() -> None:
     numpy = np.ones((3, 3), np.float32)
     for k in (-(2**64), -5, -1, 0, 2, 5, 2**63, 2**64):
         near = max(-5, min(k, 5))
@@ -164,16 +167,18 @@ def test_a_diagonal_outside_of_the_matrix_is_as_good_as_the_next_one_outside() -
         assert dt.triu(X, k=k).tolist() == np.triu(numpy, near).tolist()
 
 
-def test_tensordot_takes_one_axis_of_each() -> None:
+def test_tensordot_accepts_one_axis_per_operand() -> None:
     a = np.arange(6.0).reshape(2, 3)
     x = dt.asarray(a, device="reference")
     have = dt.tensordot(x, x, axes=(1, 1)).tolist()
     assert have == np.tensordot(a, a, axes=(1, 1)).tolist()
-    raises(lambda: dt.tensordot(x, x, axes=("a", "b")), TypeError, "tensordot: axes is an int")  # type: ignore[arg-type]
-    raises(lambda: dt.tensordot(x, x, axes=(1, 0, 1)), ValueError, "tensordot: axes")  # type: ignore[arg-type]
+    assert_raises(
+        lambda: dt.tensordot(x, x, axes=("a", "b")), TypeError, "tensordot: axes is an int"
+    )  # type: ignore[arg-type]
+    assert_raises(lambda: dt.tensordot(x, x, axes=(1, 0, 1)), ValueError, "tensordot: axes")  # type: ignore[arg-type]
 
 
-def test_many_differences_are_taken_at_once() -> None:
+def test_diff_with_huge_n_returns_immediately() -> None:
     assert dt.diff(dt.ones((2, 3), device="reference"), n=2**31).shape == (2, 0)
     assert dt.diff(dt.ones((2, 3), device="reference"), n=3, axis=0).shape == (0, 3)
 
@@ -194,9 +199,9 @@ DEEP: list[tuple[Call, str]] = [
 
 
 @pytest.mark.parametrize("number", range(len(DEEP)))
-def test_more_than_64_dimensions_are_refused_where_they_would_be_made(number: int) -> None:
+def test_more_than_64_dimensions_raise_with_the_op_name(number: int) -> None:
     call, name = DEEP[number]
-    raises(call, ValueError, rf"^{name}: .*\b(65|80) dimensions.*at most 64")
+    assert_raises(call, ValueError, rf"^{name}: .*\b(65|80) dimensions.*at most 64")
 
 
 def test_64_dimensions_are_printed() -> None:
@@ -204,7 +209,7 @@ def test_64_dimensions_are_printed() -> None:
 
 
 @pytest.mark.parametrize("n", [2**63, 2**64, 10**400, -1])
-def test_a_size_is_below_2_to_the_63(n: int) -> None:
+def test_size_of_2_to_the_63_raises(n: int) -> None:
     x = dt.ones(1, device="reference")
     for call in (
         lambda: dt.empty(n, device="reference"),
@@ -237,7 +242,7 @@ NUMBERS: list[Callable[[dt.Tensor], Any]] = [
     lambda x: dt.clip(x, 0, HUGE) if x.dtype.kind == "f" else x + HUGE,
     lambda x: x.index_add(0, [0], HUGE),
 ]
-COMPARISONS: list[tuple[Callable[[dt.Tensor], Any], Any]] = [  # of integers they have an answer
+COMPARISONS: list[tuple[Callable[[dt.Tensor], Any], Any]] = [  # comparisons of integers are exact
     (lambda x: dt.searchsorted(x, HUGE), 2),
     (lambda x: dt.isin(x, HUGE), [False, False]),
     (lambda x: x == HUGE, [False, False]),
@@ -246,9 +251,7 @@ COMPARISONS: list[tuple[Callable[[dt.Tensor], Any], Any]] = [  # of integers the
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "uint8"])
 @pytest.mark.parametrize("number", range(len(NUMBERS)))
-def test_a_number_that_does_not_fit_is_refused_at_once(
-    device: str, dtype: str, number: int
-) -> None:
+def test_number_beyond_the_dtype_raises_immediately(device: str, dtype: str, number: int) -> None:
     x = dt.asarray([1, 2], dtype=dtype, device=device)
     with pytest.raises(dt.ValueOverflow, match="fit"):
         NUMBERS[number](x)
@@ -258,7 +261,7 @@ def test_a_number_that_does_not_fit_is_refused_at_once(
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64", "uint8"])
 @pytest.mark.parametrize("number", range(len(COMPARISONS)))
-def test_comparison_with_a_huge_int_is_answered_for_integers_and_refused_for_floats(
+def test_comparison_with_a_huge_int_is_exact_for_integers_and_raises_for_floats(
     device: str, dtype: str, number: int
 ) -> None:
     compare, answer = COMPARISONS[number]
@@ -270,7 +273,7 @@ def test_comparison_with_a_huge_int_is_answered_for_integers_and_refused_for_flo
             compare(x)
 
 
-def test_the_largest_int_that_fits_a_float_is_taken(device: str) -> None:
+def test_largest_int_that_fits_a_float_is_accepted(device: str) -> None:
     most = (1 << 1024) - (1 << 970) - 1
     assert (dt.ones(1, dtype="float64", device=device) * most).item() == float(most)
     with pytest.raises(OverflowError, match=r"multiply: an int of 1024 bits does not fit float64"):
@@ -281,7 +284,7 @@ def test_the_largest_int_that_fits_a_float_is_taken(device: str) -> None:
 
 
 @pytest.mark.parametrize("what", [[1, 2], None, "abc", object(), 1.5])
-def test_what_is_no_tensor_is_said_so_with_a_way_out(what: Any) -> None:
+def test_non_tensor_raises_with_a_remedy(what: Any) -> None:
     for name in (
         "sum", "argmax", "flip", "squeeze", "expand_dims", "unstack", "split", "ravel", "softmax",
         "take_along_axis", "nonzero", "tril", "sort", "topk", "unique_all", "cumulative_sum",
@@ -299,27 +302,29 @@ def test_what_is_no_tensor_is_said_so_with_a_way_out(what: Any) -> None:
             assert "dt.asarray" in str(caught.value)
 
 
-def test_functions_of_sparse_tensors_say_what_they_need() -> None:
+def test_sparse_functions_name_the_required_operand() -> None:
     x = dt.ones(3, device="reference")
     for function in (dt.sparse.to_dense, dt.sparse.to_scipy, dt.sparse.to_pydata, dt.sparse.spy):
         name = function.__name__
-        raises(lambda f=function: f(x), TypeError, f"^{name}: needs a sparse tensor")  # type: ignore[misc]
-        raises(lambda f=function: f([1]), TypeError, f"^{name}: needs a tensor, not list")  # type: ignore[misc]
+        assert_raises(lambda f=function: f(x), TypeError, f"^{name}: needs a sparse tensor")  # type: ignore[misc]
+        assert_raises(lambda f=function: f([1]), TypeError, f"^{name}: needs a tensor, not list")  # type: ignore[misc]
 
 
-def test_a_composed_function_names_itself_beside_the_op_that_failed() -> None:
+def test_composed_function_names_itself_and_the_failing_op() -> None:
     x = dt.ones(3, device="reference")
-    raises(lambda: dt.clip(x, min="a"), TypeError, "^clip: maximum: operands are")  # type: ignore[arg-type]
-    raises(lambda: dt.softmax(dt.ones((), device="reference")), IndexError, "^softmax: axis -1")
+    assert_raises(lambda: dt.clip(x, min="a"), TypeError, "^clip: maximum: operands are")  # type: ignore[arg-type]
+    assert_raises(
+        lambda: dt.softmax(dt.ones((), device="reference")), IndexError, "^softmax: axis -1"
+    )
 
 
-def test_memory_that_cannot_be_shared_is_both_errors() -> None:
+def test_unshareable_memory_raises_buffer_and_sharing_error() -> None:
     with pytest.raises(BufferError) as caught:
         dt.from_dlpack(np.array("a"))
     assert isinstance(caught.value, dt.SharingError)
 
 
-def test_a_mask_with_a_size_of_0_selects_nothing(device: str) -> None:
+def test_mask_with_a_size_of_zero_selects_nothing(device: str) -> None:
     a = np.ones((2, 3), np.float32)
     for shape in ((0, 3), (2, 0), (0, 0), (0,)):
         x, mask = dt.asarray(a, device=device), dt.zeros(shape, dtype="bool", device=device)
@@ -330,7 +335,7 @@ def test_a_mask_with_a_size_of_0_selects_nothing(device: str) -> None:
         dt.asarray(a, device=device)[dt.zeros((0, 4), dtype="bool", device=device)]
 
 
-def test_a_threshold_for_each_matrix_is_broadcast_to_the_batch(device: str) -> None:
+def test_rank_threshold_per_matrix_is_broadcast_to_the_batch(device: str) -> None:
     rng = np.random.default_rng(0)
     a = dt.asarray(rng.normal(size=(2, 4, 3)), dtype=dt.float32, device=device)
     b = dt.asarray(rng.normal(size=(2, 4, 2)), dtype=dt.float32, device=device)
@@ -338,14 +343,18 @@ def test_a_threshold_for_each_matrix_is_broadcast_to_the_batch(device: str) -> N
     found = dt.linalg.lstsq(a, b, share)
     assert dt.allclose(found.solution, dt.linalg.pinv(a, rtol=share) @ b, atol=1e-5)
     assert found.rank.tolist() == dt.linalg.matrix_rank(a, rtol=share).tolist() == [3, 1]
-    raises(lambda: dt.linalg.lstsq(a, b, dt.ones(3, device=device)), ValueError, "^lstsq: ")
+    assert_raises(lambda: dt.linalg.lstsq(a, b, dt.ones(3, device=device)), ValueError, "^lstsq: ")
 
 
-def test_arguments_that_have_no_hash_no_axes_or_no_end_are_named() -> None:
+def test_unhashable_axisless_or_huge_arguments_are_named() -> None:
     x = dt.ones((2, 3), device="reference")
-    raises(lambda: dt.fft.ihfft(x, 10**5000), ValueError, "^ihfft: n is at most")
-    raises(lambda: dt.fft.fft2(x, (10**5000, 2)), ValueError, "^fft2: n is at most")
-    raises(lambda: dt.lexsort(np.array(1)), ValueError, "^lexsort: keys is an array without axes")
+    assert_raises(lambda: dt.fft.ihfft(x, 10**5000), ValueError, "^ihfft: n is at most")
+    assert_raises(lambda: dt.fft.fft2(x, (10**5000, 2)), ValueError, "^fft2: n is at most")
+    assert_raises(
+        lambda: dt.lexsort(np.array(1)), ValueError, "^lexsort: keys is an array without axes"
+    )
     matrix = pytest.importorskip("scipy.sparse").eye_array(3)
-    raises(lambda: dt.sparse.from_scipy(matrix, layout=set()), ValueError, "layout is one of")
-    raises(lambda: dt.unfold(x, 10**5000), ValueError, "^unfold: kernel_size is 1 or more")
+    assert_raises(
+        lambda: dt.sparse.from_scipy(matrix, layout=set()), ValueError, "layout is one of"
+    )
+    assert_raises(lambda: dt.unfold(x, 10**5000), ValueError, "^unfold: kernel_size is 1 or more")

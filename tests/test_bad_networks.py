@@ -1,9 +1,9 @@
-"""Wrong calls of networks: each is answered with an error of dovetail, or with a right result.
+"""Wrong calls of networks raise an error of dovetail or return a right result.
 
-The calls are made in `bad_networks.py`. What they found is below them, by kind.
+The calls are made in `bad_networks.py`. Their findings are below them, by kind.
 """
 
-# What is wrong on purpose is not typed.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, call-arg, call-overload, attr-defined, operator"
 from __future__ import annotations
 
@@ -143,10 +143,11 @@ def test_calculate_gain_of_a_huge_slope_is_zero() -> None:
     assert nn.init.calculate_gain("leaky_relu", 1e308) == 0.0
 
 
-# --- what must not change ------------------------------------------------------------------------
+# --- unchanged behavior
+# ----------------------------------------------------------------------------
 
 
-def test_error_of_the_users_own_code_stays_as_it_is() -> None:
+def test_error_of_user_code_is_unchanged() -> None:
     class Failing(nn.Module):
         def forward(self, x: dt.Tensor) -> Any:
             return x.nothing_of_that_name
@@ -161,7 +162,7 @@ def test_error_of_the_users_own_code_stays_as_it_is() -> None:
     assert not isinstance(error.value, dt.DovetailError)
 
 
-def test_error_of_the_library_itself_is_not_blamed_on_arguments(
+def test_internal_error_is_not_reported_as_a_wrong_argument(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("dovetail.nn.functional.softmax_functions.axis_of", len)
@@ -174,7 +175,7 @@ def test_functions_of_networks_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(nn.init.eye_)) is nn.init.eye_
 
 
-def test_numpy_numbers_and_subclasses_are_of_the_kind() -> None:
+def test_numpy_scalars_and_subclasses_are_accepted() -> None:
     assert F.softmax(X, np.int64(1)).shape == (2, 3)
     assert F.leaky_relu(X, np.float32(0.5)).shape == (2, 3)
     assert _schedule("StepLR", 2, gamma=np.float32(0.5)).gamma == 0.5

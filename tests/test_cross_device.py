@@ -1,5 +1,6 @@
-"""Between devices: every pair that is installed here, host memory, DLPack both ways, and operands
-on two devices, which are an error."""
+"""Transfers between all installed devices and host memory, DLPack both ways, and mixed-device
+errors.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ REAL = [d for d in dt.dtypes.ALL if d.kind != "c"]
 
 
 def hosted(device: str) -> bool:
-    """Whether its memory is the host's, for DLPack; some devices have no place there."""
+    """Return True if its memory is host memory for DLPack; some devices have no DLPack type."""
     try:
         return dt.ones(1, device=device).__dlpack_device__()[0] == 1
     except dt.errors.SharingError:
@@ -46,12 +47,12 @@ def some(d: dt.DType, device: str) -> dt.Tensor:
     return dt.astype(dt.abs(x) if d.kind == "u" else x, d)
 
 
-def test_there_are_devices_to_go_between() -> None:
+def test_at_least_two_devices_exist() -> None:
     assert "reference" in DEVICES and len(DEVICES) >= 2
 
 
 @pytest.mark.parametrize(("here", "there"), PAIRS)
-def test_to_takes_every_dtype_and_layout(here: str, there: str) -> None:
+def test_to_moves_every_dtype_and_layout(here: str, there: str) -> None:
     for d in REAL:
         if not (has(here, d) and has(there, d)):
             continue
@@ -65,7 +66,7 @@ def test_to_takes_every_dtype_and_layout(here: str, there: str) -> None:
 
 
 @pytest.mark.parametrize(("here", "there"), PAIRS)
-def test_asarray_brings_a_tensor_along(here: str, there: str) -> None:
+def test_asarray_moves_a_tensor(here: str, there: str) -> None:
     x = some(dt.float32, here)
     y = dt.asarray(x, device=there)
     assert str(y.device) == there and bits(y) == bits(x)
@@ -79,14 +80,14 @@ def test_asarray_brings_a_tensor_along(here: str, there: str) -> None:
 
 
 @pytest.mark.parametrize("there", DEVICES)
-def test_asarray_takes_arrays_and_lists(there: str) -> None:
+def test_asarray_accepts_arrays_and_lists(there: str) -> None:
     for made in ([[1, 2], [3, 4]], np.arange(1, 5).reshape(2, 2), memoryview(bytes([1, 2, 3, 4]))):
         x = dt.asarray(made, device=there)
         assert str(x.device) == there and x.sum().item() == 10
 
 
 @pytest.mark.parametrize(("here", "there"), [p for p in PAIRS if p[0] != p[1]])
-def test_what_is_moved_is_no_view(here: str, there: str) -> None:
+def test_moved_tensor_is_no_view(here: str, there: str) -> None:
     x = some(dt.float32, here)
     y = x.to(there)
     y += 1
@@ -96,7 +97,7 @@ def test_what_is_moved_is_no_view(here: str, there: str) -> None:
 
 
 @pytest.mark.parametrize(("here", "there"), [p for p in PAIRS if p[0] != p[1]])
-def test_gradients_come_back(here: str, there: str) -> None:
+def test_gradients_return_to_the_source_device(here: str, there: str) -> None:
     x = some(dt.float32, here).requires_grad_()
     (dt.tanh(x.to(there)) * 3).sum().backward()
     expected = some(dt.float32, "reference").requires_grad_()
@@ -124,7 +125,7 @@ MIXED: dict[str, Callable[[dt.Tensor, dt.Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("name", MIXED)
-def test_operands_on_two_devices_are_an_error_that_names_both(name: str) -> None:
+def test_operands_on_two_devices_raise_and_name_both(name: str) -> None:
     other = next(d for d in DEVICES if d != "reference")
     x, y = some(dt.float32, "reference"), some(dt.float32, other)
     before = bits(x), bits(y)
@@ -140,8 +141,8 @@ def test_operands_on_two_devices_are_an_error_that_names_both(name: str) -> None
 
 
 @pytest.mark.parametrize("there", DEVICES)
-def test_host_memory_of_others_comes_to_any_device(there: str) -> None:
-    """Shared where the device uses host memory as it is, else copied; a view stays right."""
+def test_foreign_host_memory_moves_to_any_device(there: str) -> None:
+    """Shared if the device uses host memory directly, otherwise copied; a view stays right."""
     a = np.arange(24, dtype=np.float32).reshape(4, 6)
     for view in (a, a.T, a[::-1, 1::2], a[:0], a[1, 2:3]):
         x = dt.from_dlpack(view, device=there)
@@ -153,8 +154,8 @@ def test_host_memory_of_others_comes_to_any_device(there: str) -> None:
 
 @pytest.mark.parametrize("here", DEVICES)
 @pytest.mark.parametrize("versions", [None, (0, 8), (1, 0), (1, 1), (2, 0)])
-def test_host_memory_can_be_asked_of_any_device(here: str, versions: Any) -> None:
-    """`dl_device=(1, 0)`: a copy where the memory is elsewhere, and said to be one."""
+def test_host_memory_can_be_requested_from_any_device(here: str, versions: Any) -> None:
+    """`dl_device=(1, 0)`: a copy if the memory is elsewhere, and marked as one."""
     x = some(dt.float32, here)
     capsule = x.__dlpack__(dl_device=(1, 0), max_version=versions)
     versioned = versions is not None and versions >= (1, 0)
@@ -164,7 +165,7 @@ def test_host_memory_can_be_asked_of_any_device(here: str, versions: Any) -> Non
 
 
 class _Producer:
-    """Hands over a capsule of host memory that was made before."""
+    """An object that hands over an existing capsule of host memory."""
 
     def __init__(self, capsule: Any) -> None:
         self.capsule = capsule
@@ -177,7 +178,7 @@ class _Producer:
 
 
 @pytest.mark.parametrize("here", DEVICES)
-def test_copies_are_copies(here: str) -> None:
+def test_requested_copies_are_independent(here: str) -> None:
     x = dt.ones(3, device=here)
     y = np.from_dlpack(_Producer(x.__dlpack__(dl_device=(1, 0), copy=True, max_version=(1, 0))))
     x += 1
@@ -190,7 +191,7 @@ def test_copies_are_copies(here: str) -> None:
 
 
 @pytest.mark.parametrize("here", HOSTED)
-def test_libraries_share_what_is_in_host_memory(here: str) -> None:
+def test_libraries_share_host_memory(here: str) -> None:
     x = dt.zeros(4, device=here)
     a = np.from_dlpack(x)
     a[1] = 5
@@ -218,7 +219,7 @@ def test_libraries_reach_other_devices_through_the_host(there: str, library: str
 
 @pytest.mark.skipif("cuda" not in DEVICES, reason="there is no GPU here")
 @pytest.mark.parametrize("library", ["cupy", "torch"])
-def test_libraries_share_what_is_on_a_gpu(library: str) -> None:
+def test_libraries_share_gpu_memory(library: str) -> None:
     peer = pytest.importorskip(library, reason="one of the peers")
     x = dt.zeros(4, device="cuda")
     theirs = peer.from_dlpack(x)
@@ -229,8 +230,8 @@ def test_libraries_share_what_is_on_a_gpu(library: str) -> None:
     assert str(y.device) == "cuda" and y.tolist() == [0, 5, 0, 0]
 
 
-class Elsewhere:
-    """An array of memory that no device here reaches, whose library can copy it to the host."""
+class UnreachableArray:
+    """An array in memory that no device can access, whose library can copy it to the host."""
 
     def __init__(self, kind: int, copies: bool) -> None:
         self.kind, self.copies, self.asked = kind, copies, list[dict[str, Any]]()
@@ -246,20 +247,20 @@ class Elsewhere:
         return self.host.__dlpack__(max_version=asked["max_version"], copy=True)
 
 
-def test_memory_that_no_device_reaches_is_asked_for_on_the_host() -> None:
-    moon = Elsewhere(13, copies=True)
+def test_unreachable_memory_is_requested_on_the_host() -> None:
+    moon = UnreachableArray(13, copies=True)
     assert dt.from_dlpack(moon, device="reference").tolist() == [0, 1, 2, 3]
     assert moon.asked[-1]["dl_device"] == (1, 0)
     with pytest.raises(BufferError, match="copy=False"):
-        dt.from_dlpack(Elsewhere(13, copies=True), device="reference", copy=False)
+        dt.from_dlpack(UnreachableArray(13, copies=True), device="reference", copy=False)
     with pytest.raises(BufferError, match="moon"):
-        dt.from_dlpack(Elsewhere(13, copies=False), device="reference")
+        dt.from_dlpack(UnreachableArray(13, copies=False), device="reference")
     with pytest.raises(dt.DeviceError, match="type 13"):
-        dt.from_dlpack(Elsewhere(13, copies=False))
+        dt.from_dlpack(UnreachableArray(13, copies=False))
 
 
 @pytest.mark.parametrize("there", DEVICES)
-def test_memory_at_odd_addresses_is_refused(there: str) -> None:
+def test_unaligned_memory_raises(there: str) -> None:
     a = np.frombuffer(bytearray(17), dtype="f8", offset=1)
     with pytest.raises(BufferError, match="multiple"):
         dt.from_dlpack(a, device=there)
@@ -269,8 +270,8 @@ def test_memory_at_odd_addresses_is_refused(there: str) -> None:
 # --- the demo
 
 
-def test_the_demo_gives_one_digest_everywhere(tmp_path: Path) -> None:
-    """`dovetail demo` on every device: it fails unless they agree to the last bit."""
+def test_demo_gives_one_digest_on_every_device(tmp_path: Path) -> None:
+    """`dovetail demo` on every device fails unless they agree to the last bit."""
     pytest.importorskip("sklearn", reason="the demo's data: pip install dovetail[demo]")
     command = [
         sys.executable,

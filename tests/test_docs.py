@@ -1,4 +1,4 @@
-"""Pages and docstrings name files that there are."""
+"""Pages and docstrings name existing files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-APPLIED = {"adding-an-op.md", "adding-a-fusion-rule.md"}  # they add files; tests apply them
+APPLIED = {"adding-an-op.md", "adding-a-fusion-rule.md"}  # these pages add files; tests apply them
 PAGES = [
     *(ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")),
     *sorted(p for p in (ROOT / "docs").glob("*.md") if p.name not in APPLIED),
@@ -18,7 +18,7 @@ NAMED = re.compile(r"`([\w./-]+\.(?:py|pyi|html|toml))`")
 
 
 def absent(text: str) -> list[str]:
-    """The files that a text names and that are nowhere under the root."""
+    """Return the files that a text names and that are nowhere under the root."""
     found = []
     for name in NAMED.findall(text):
         whole = "/" in name and (ROOT / name.partition("/")[0]).is_dir()
@@ -28,11 +28,11 @@ def absent(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_files_that_a_page_names_are_there(page: Path) -> None:
+def test_files_named_by_a_page_exist(page: Path) -> None:
     assert absent(page.read_text()) == []
 
 
-def test_an_absent_file_is_seen() -> None:
+def test_absent_file_is_detected() -> None:
     assert absent("`tests/nowhere.py`, `nowhere.py`, `tests/test_docs.py`, `expr.py`") == [
         "tests/nowhere.py", "nowhere.py",
     ]  # fmt: skip

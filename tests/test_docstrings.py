@@ -1,4 +1,4 @@
-"""Every public docstring says what a user has to know, and its example is true."""
+"""Every public docstring is complete, and its example is correct."""
 
 from __future__ import annotations
 
@@ -39,26 +39,26 @@ LISTED = {  # of modules without `__all__`
     "stats trace",
     "dt.plugins": "devices open_device records",
 }
-# Parameters that mean the same everywhere: the docstring of `dovetail` says what.
+# Parameters with one meaning everywhere: the docstring of `dovetail` documents them.
 EVERYWHERE = {"x", "x1", "x2", "axis", "keepdims", "out", "shape", "dtype", "device", "spec"}
-EVERYWHERE |= {"more", "theirs"}  # what others call parameters, and give in other places
-# Those that mean the same in a space of names: its docstring says what.
+EVERYWHERE |= {"more", "theirs"}  # other libraries' parameters, which dovetail has in other places
+# Those with one meaning in a namespace: its docstring documents them.
 WITHIN = {
     "dt.nn.functional": "input input1 input2 target weight bias dim training inplace reduction "
     "size_average reduce kernel_size stride padding dilation ceil_mode output_size return_indices "
     "groups",
     "dt.nn.init": "tensor gain generator",
 }
-# Where a rule has no meaning: what is not asked for, and why.
+# Exceptions from the rules, and the reasons.
 EXCEPT = {
-    "dt.autograd.set_gradient": "an example",  # is in docs/adding-an-op.md, which is run
+    "dt.autograd.set_gradient": "an example",  # is in docs/adding-an-op.md, whose code runs
 }
 TENSORS = re.compile(r"\b(Tensors?|Array|Operand|COO)\b")
 RAISES = re.compile(r"^Raises: (.*?)(?:\n\n|\n(?=[A-Z]\w+:)|\Z)", re.DOTALL | re.MULTILINE)
 PARAMETER = re.compile(r"^`(\w+)`(?:, `(\w+)`)*:", re.MULTILINE)
 
 
-# --- what is public ------------------------------------------------------------------------------
+# --- public names --------------------------------------------------------------------------------
 
 
 def public() -> Iterator[tuple[str, Any]]:
@@ -68,7 +68,7 @@ def public() -> Iterator[tuple[str, Any]]:
 
 
 def members(of: type) -> Iterator[tuple[str, Any]]:
-    """The public methods and properties that dovetail's own classes define."""
+    """Return the public methods and properties that dovetail's own classes define."""
     for name in dir(of):
         home = next(c for c in of.__mro__ if name in vars(c))
         found = vars(home)[name]
@@ -93,7 +93,7 @@ TENSORS_OWN = dict(members(dt.Tensor))
 
 
 def replaces(name: str) -> bool:
-    """Whether a member without a docstring stands for one that has one in a class before."""
+    """Return True if a member without a docstring overrides one that has one."""
     of, _, member = name.rpartition(".")
     places = [vars(c)[member] for c in CLASSES[of].__mro__ if member in vars(c)]
     given, *before = [p.__doc__ for p in places if inspect.isroutine(p) or isinstance(p, property)]
@@ -106,7 +106,7 @@ OTHERS = {
     for n, m in members(c)
     if TENSORS_OWN.get(n) is not m
 }
-FIRST = {id(m): name for name, m in reversed(OTHERS.items())}  # what is inherited counts once
+FIRST = {id(m): name for name, m in reversed(OTHERS.items())}  # inherited members count once
 OTHERS = {
     name: m
     for name, m in OTHERS.items()
@@ -119,10 +119,10 @@ def said(value: Any) -> str:
 
 
 def parameters(value: Any) -> dict[str, str]:
-    """The parameters of a function and their hints, without the tensor of what the host reads."""
+    """Return a function's parameters and their hints, without the tensor of host reads."""
     if not inspect.isroutine(value):
         return {}
-    found = dict(inspect.signature(value).parameters)  # those of "_" are not a user's
+    found = dict(inspect.signature(value).parameters)  # names with "_" are not for users
     if value in READ_METHODS.values():
         found.pop("x")
     own = {n: p for n, p in found.items() if n not in ("self", "cls") and not n.startswith("_")}
@@ -130,22 +130,22 @@ def parameters(value: Any) -> dict[str, str]:
 
 
 def self_evident(name: str, value: Any) -> set[str]:
-    """Parameters that need no line: those that mean the same everywhere, and `*tensors`."""
+    """Return parameters that need no line: those with one meaning everywhere, and `*tensors`."""
     found = inspect.signature(value).parameters.values()
     within = WITHIN.get(name.rpartition(".")[0], "").split()
     return EVERYWHERE | {*within} | {p.name for p in found if p.kind is p.VAR_POSITIONAL}
 
 
 def in_place(name: str) -> bool:
-    """Whether it is a form that writes; it says what its function says."""
+    """Return True for in-place forms; their docstring is that of their function."""
     return name.startswith("Tensor.") and name.endswith("_")
 
 
-# --- what each of them says ----------------------------------------------------------------------
+# --- content of docstrings -----------------------------------------------------------------------
 
 
 def first_line(text: str) -> list[str]:
-    """What is wrong with the shape of a docstring."""
+    """Return what is wrong with the shape of a docstring."""
     first, *rest = text.splitlines() or [""]
     found = []
     if not first.endswith(".") or re.search(r"[.!?] [A-Z]", first):
@@ -156,18 +156,18 @@ def first_line(text: str) -> list[str]:
 
 
 def errors_named(text: str) -> set[str]:
-    """The names that stand after `Raises:`."""
+    """Return the names after `Raises:`."""
     listed = " ".join(RAISES.findall(text))
     return set(re.findall(r"\b[A-Z]\w+(?:Error|Overflow|Range)\b", listed))
 
 
 def parameters_named(text: str) -> set[str]:
-    """The names that begin a line, as in "`axis`: which"."""
+    """Return the names at the start of a line, as in "`axis`: which"."""
     return {n for m in PARAMETER.finditer(text) for n in re.findall(r"`(\w+)`", m.group())}
 
 
 def wrong(name: str, value: Any) -> list[str]:
-    """What a public docstring lacks."""
+    """Return what a public docstring lacks."""
     text, given = said(value), parameters(value)
     found, wanted = first_line(text), []
     if any(TENSORS.search(hint) for hint in given.values()):
@@ -187,12 +187,12 @@ def wrong(name: str, value: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_docstrings_are_whole(name: str) -> None:
+def test_docstring_is_complete(name: str) -> None:
     assert wrong(name, WHOLE[name]) == []
 
 
 def hints(value: Any) -> list[str]:
-    """The hints of a function or a property, and what it returns."""
+    """Return the hints of a function or a property, with the return type."""
     function = value.fget if isinstance(value, property) else value
     if not inspect.isroutine(function):
         return []
@@ -206,11 +206,11 @@ def vague(texts: list[str]) -> bool:
     return any(re.search(r"\bAny\b", text) for text in texts)
 
 
-# Networks take what a user's own module, data set or optimiser takes: its hints are theirs.
+# Networks accept a user's own module, data set or optimizer, so these hints are Any.
 HINTED = {n: v for n, v in (WHOLE | OTHERS).items() if not n.startswith(NETWORKS)}
 
 
-def test_no_hint_of_what_is_public_is_any() -> None:
+def test_no_public_hint_is_any() -> None:
     assert vague(hints(said)) and not vague(hints(vague))
     assert [name for name, value in HINTED.items() if vague(hints(value))] == []
     known = {n: c for n, c in CLASSES.items() if not n.startswith(NETWORKS)}
@@ -219,37 +219,37 @@ def test_no_hint_of_what_is_public_is_any() -> None:
 
 
 @pytest.mark.parametrize("name", [*CLASSES, *OTHERS])
-def test_first_lines_are_sentences(name: str) -> None:
+def test_first_line_is_a_sentence(name: str) -> None:
     assert first_line(said((CLASSES | OTHERS)[name])) == []
 
 
 @pytest.mark.parametrize("name", CLASSES)
-def test_classes_have_an_example(name: str) -> None:
+def test_class_has_an_example(name: str) -> None:
     assert ">>> " in said(CLASSES[name])
 
 
-# What is not public, too: the file and the name of each whose first line runs on.
+# Internals too: the file and the name of each docstring whose first line runs on.
 CODE = [ROOT / "core" / "dovetail", ROOT / "backends"]
-RUN_ON = {"calls.py", "launch.py"}  # yet to be mended
+RUN_ON = {"calls.py", "launch.py"}  # still to be corrected
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef
 
 
 def running_on(tree: ast.Module) -> list[str]:
-    """The names of what has a docstring whose first line does not end with its sentence."""
+    """Return the names with a docstring whose first line does not end with its sentence."""
     documented = [n for n in ast.walk(tree) if isinstance(n, DOCUMENTED)]
     first = {n: (ast.get_docstring(n) or ".").splitlines()[0] for n in documented}
     return [getattr(n, "name", "the module") for n in first if not first[n].endswith((".", ":"))]
 
 
-def test_first_lines_inside_are_sentences_too() -> None:
+def test_first_lines_of_internals_are_sentences() -> None:
     assert running_on(ast.parse("def f():\n    '''What goes on and\n    on.'''")) == ["f"]
-    left_out = {"build", "template", "testing"}  # the kit says what a case does, at any length
+    left_out = {"build", "template", "testing"}  # the kit describes its cases, at any length
     paths = [p for folder in CODE for p in sorted(folder.rglob("*.py"))]
     found = {p: running_on(ast.parse(p.read_text())) for p in paths if not left_out & {*p.parts}}
     assert [f"{p}: {n}" for p, ns in found.items() for n in ns if p.name not in RUN_ON] == []
 
 
-def test_what_a_docstring_lacks_is_seen() -> None:
+def test_missing_parts_of_a_docstring_are_detected() -> None:
     def f(x: dt.Tensor, k: int, *, dtype: Any = None) -> None:
         """What comes back. And more
         of it.
@@ -264,16 +264,16 @@ def test_what_a_docstring_lacks_is_seen() -> None:
     ]  # fmt: skip
 
 
-def test_the_namespace_says_what_parameters_mean_everywhere() -> None:
+def test_namespace_documents_common_parameters() -> None:
     assert [p for p in sorted(EVERYWHERE) if f"`{p}`" not in said(dt)] == []
 
 
 @pytest.mark.parametrize("space", WITHIN)
-def test_a_space_says_what_its_parameters_mean(space: str) -> None:
+def test_space_documents_its_parameters(space: str) -> None:
     assert [p for p in WITHIN[space].split() if f"`{p}`" not in said(SPACES[space])] == []
 
 
-def test_exceptions_are_needed() -> None:
+def test_exceptions_from_the_rules_are_required() -> None:
     lacking = {n for n in EXCEPT if ">>> " not in said(WHOLE[n])}
     assert lacking == {*EXCEPT}
 
@@ -288,7 +288,7 @@ EXAMPLES = {
 
 
 def failures(name: str, text: str) -> str:
-    """What the examples in a docstring print otherwise than it says."""
+    """Return the differences between the output of a docstring's examples and its text."""
     told: list[str] = []
     test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
     doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=told.append)
@@ -296,13 +296,13 @@ def failures(name: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("name, text", EXAMPLES.values(), ids=lambda part: part.split("\n")[0])
-def test_examples_print_what_they_say(name: str, text: str) -> None:
+def test_examples_print_their_output(name: str, text: str) -> None:
     if name.startswith("dt.onnx."):
         pytest.importorskip("onnx")
     assert failures(name, text) == ""
 
 
-def test_a_wrong_example_is_seen() -> None:
+def test_wrong_example_is_detected() -> None:
     assert "Expected" in failures("f", ">>> 1 + 1\n3\n")
 
 
@@ -328,7 +328,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize("name", NAMED)
-def test_orders_sources_and_units_are_said(name: str) -> None:
+def test_orders_sources_and_units_are_documented(name: str) -> None:
     assert NAMED[name] in said((WHOLE | OTHERS)[name])
 
 
@@ -342,8 +342,8 @@ MEASURED = {
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in MEASURED}))
-def test_bounds_are_those_that_were_measured(name: str) -> None:
-    """Rounded up to two digits; an error of half an ulp may stand as that."""
+def test_documented_error_bounds_equal_measurements(name: str) -> None:
+    """Rounded up to two digits; an error of half an ulp is written as such."""
     bound = re.search(
         r"within ([\d.]+) ulp in float32, ([\d.]+) in float64", said(getattr(dt, name))
     )

@@ -1,4 +1,4 @@
-"""The variables DOVETAIL_*: what makes no sense is named once, with its value, and work goes on."""
+"""The variables DOVETAIL_*: an invalid value is named once in a warning, and work continues."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ NONSENSE = (
     "abc", "", "-1", "1e400", "nan", " 4 ", "0x10", "7" * 5000, "x" * 5000, "ünïcödé \U0001f40d",
     "99999999999999999999", "1.5", ";", "\n", "a,b", "::", "\udcff",
 )  # fmt: skip
-# variable -> the values among these that it takes
+# variable -> the valid ones of these values
 SENSE = {
     "DOVETAIL_DEFAULT_DEVICE": {
         "",
         "abc",
         "nan",
-    },  # a device that is not there is an error of its own
+    },  # a missing device has an error of its own
     "DOVETAIL_NUM_THREADS": {"", " 4 "},
-    "DOVETAIL_CACHE_DIR": {v for v in NONSENSE if len(v) < 5000},  # all else names a folder
+    "DOVETAIL_CACHE_DIR": {v for v in NONSENSE if len(v) < 5000},  # any other value names a folder
     "DOVETAIL_CACHE_MIB": {"", " 4 ", "1.5"},
     "DOVETAIL_BACKENDS": {"", "\n"},
     "DOVETAIL_STRICT_PLUGINS": {""},
     "DOVETAIL_PROBE_SECONDS": {"", " 4 ", "1.5"},
     "DOVETAIL_JUNK": {*NONSENSE},  # read by `dt.empty` alone
-    "DOVETAIL_PURE": {*NONSENSE},  # read before all else: see tests/test_compiled.py
+    "DOVETAIL_PURE": {*NONSENSE},  # read first: see tests/test_compiled.py
     "DOVETAIL_TRACE": {"", "\n"},
-    "DOVETAIL_CPU_THREADS": {*NONSENSE},  # no such setting: nobody reads it
+    "DOVETAIL_CPU_THREADS": {*NONSENSE},  # no such setting: it is never read
 }
 GONE = {"DOVETAIL_DEFAULT_DEVICE": {"abc", "nan"}, "DOVETAIL_BACKENDS": {*NONSENSE} - {"", "\n"}}
 
-# A batch in one process: each case in a fork of it, so that each begins with nothing read.
+# A batch in one process: each case in a fork of it, so that each starts with nothing read.
 BATCH = """
 import json, os, sys, warnings
 import dovetail as dt  # which reads no variable
@@ -72,7 +72,7 @@ for variable, value in json.loads(sys.stdin.read()):
 
 
 def answers(cases: list[tuple[str, str]], folder: Path) -> list[Any]:
-    """What a process with each variable of that value computes, and says."""
+    """Return the result and the warnings of a process for each variable and value."""
     path = os.pathsep.join(str(ROOT / p) for p in ("core", "backends/cpu_llvm"))
     path = os.pathsep.join(filter(None, [path, os.environ.get("PYTHONPATH")]))
     clear = {k: v for k, v in os.environ.items() if not k.startswith("DOVETAIL_")}
@@ -108,12 +108,12 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 ALL = list(itertools.product(SENSE, NONSENSE))
 
 
-def test_a_sample_of_nonsense_in_every_variable(tmp_path: Path) -> None:
+def test_sampled_invalid_values_of_variables_warn_once(tmp_path: Path) -> None:
     settle(ALL[::7], tmp_path)
 
 
-def test_importing_reads_no_variable(tmp_path: Path) -> None:
-    nonsense = dict.fromkeys({*SENSE} - {"DOVETAIL_PURE"}, "-1")  # which says what to import
+def test_import_reads_no_variable(tmp_path: Path) -> None:
+    nonsense = dict.fromkeys({*SENSE} - {"DOVETAIL_PURE"}, "-1")  # which names the import
     command = [
         sys.executable,
         "-W",
@@ -129,13 +129,13 @@ def test_importing_reads_no_variable(tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("variable", SENSE)
-def test_all_nonsense_in_every_variable(variable: str, tmp_path: Path) -> None:
+def test_all_invalid_values_of_variables_warn_once(variable: str, tmp_path: Path) -> None:
     settle([(variable, value) for value in NONSENSE], tmp_path)
 
 
-def test_every_variable_that_is_read_is_in_the_table_and_tried() -> None:
-    """A name in quotes in the sources is one that is read, or set for others."""
-    inner = {"DOVETAIL_BENCH"}  # from one process of the benchmarks to the next
+def test_every_variable_is_documented_and_tested() -> None:
+    """A quoted name in the sources is one that is read, or set for others."""
+    inner = {"DOVETAIL_BENCH"}  # from one benchmark process to the next
     sources = [p for d in ("core", "backends") for p in (ROOT / d).rglob("*.py")]
     texts = [p.read_text() for p in sources if "build" not in p.parts]
     read = {name for text in texts for name in re.findall(r'"(DOVETAIL_[A-Z_]+[A-Z])"', text)}
@@ -145,8 +145,8 @@ def test_every_variable_that_is_read_is_in_the_table_and_tried() -> None:
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[warnings.WarningMessage]]:
-    """What is said while a test runs."""
+def warnings_seen(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[warnings.WarningMessage]]:
+    """Collect the warnings during a test."""
     monkeypatch.setattr(environment, "_issued_warnings", set())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DovetailWarning)
@@ -157,18 +157,18 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[warnings.WarningMessa
     ("value", "found"),
     [("3", 3), (" 4 ", 4), ("1e1", 10), ("5.0", 5), ("5.5", 7), ("11", 7), ("-1", 7), ("x", 7)],
 )
-def test_whole_numbers(
+def test_whole_number_variables_are_validated(
     value: str,
     found: int,
-    said: list[warnings.WarningMessage],
+    warnings_seen: list[warnings.WarningMessage],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DOVETAIL_SOME", value)
     assert environment.whole("DOVETAIL_SOME", 7, 0, 10) == found
-    assert len(said) == (found == 7)
+    assert len(warnings_seen) == (found == 7)
 
 
-def test_nonsense_is_said_once_and_shortly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_invalid_value_is_named_once_and_abbreviated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment, "_issued_warnings", set())
     monkeypatch.setenv("DOVETAIL_SOME", "é" * 1000)
     with pytest.warns(DovetailWarning, match=r"DOVETAIL_SOME='\\xe9.*\.\.\.' is not") as caught:
@@ -178,12 +178,14 @@ def test_nonsense_is_said_once_and_shortly(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("value", ["1", "TRUE", " yes", "on", "0", "false", "No", "off", ""])
-def test_flags(value: str, said: list[warnings.WarningMessage]) -> None:
+def test_flag_variables_accept_common_spellings(
+    value: str, warnings_seen: list[warnings.WarningMessage]
+) -> None:
     on = value.strip().lower() in ("1", "true", "yes", "on")
-    assert environment.flag("DOVETAIL_SOME", {"DOVETAIL_SOME": value}) is on and not said
+    assert environment.flag("DOVETAIL_SOME", {"DOVETAIL_SOME": value}) is on and not warnings_seen
 
 
-def test_a_list_of_backends_that_are_not_there_stays_in_force(
+def test_list_of_unknown_backends_stays_in_force(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(environment, "_issued_warnings", set())

@@ -1,4 +1,4 @@
-"""Error messages that no other test asserts: the right class, naming the op and the way out."""
+"""Error messages without another test: the right class, the name of the op, and a remedy."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("number", range(len(CASES)))
-def test_each_error_says_what_and_how_to_mend_it(number: int) -> None:
+def test_error_names_the_problem_and_a_remedy(number: int) -> None:
     work, kind, words = CASES[number]
     with pytest.raises(kind, match=words):
         work()
@@ -64,7 +64,7 @@ def test_each_error_says_what_and_how_to_mend_it(number: int) -> None:
         lambda x, y: x.add_(y),
     ],
 )
-def test_operands_on_two_devices_are_an_error_that_names_both(
+def test_operands_on_two_devices_raise_and_name_both(
     work: Callable[[Any, Any], Any],
 ) -> None:
     pytest.importorskip("dovetail_cpu_llvm", reason="needs a second device")
@@ -73,7 +73,7 @@ def test_operands_on_two_devices_are_an_error_that_names_both(
         work(x, y)
 
 
-def test_a_failed_write_changes_nothing(device: str) -> None:
+def test_failed_write_changes_nothing(device: str) -> None:
     x = dt.asarray(np.arange(6.0).reshape(2, 3), device=device)
     before = x.tolist()
     for work in (

@@ -1,4 +1,4 @@
-"""docs/errors.md has every class of errors, with an example that raises it, and its mend."""
+"""docs/errors.md has every error class, with an example that raises it, and a remedy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXT = (Path(__file__).parent.parent / "docs" / "errors.md").read_text()
 SECTIONS = {
     part.partition("\n")[0]: part for part in re.split(r"^## ", TEXT, flags=re.MULTILINE)[1:]
 }
-# What their examples raise, where it is another class, or is said as a warning.
+# Examples that raise another class, or warn.
 BASES = {"DovetailError": "ShapeError", "DovetailWarning": "", "SlowDeviceWarning": ""}
 
 
@@ -24,13 +24,13 @@ def examples(name: str) -> list[doctest.Example]:
     return doctest.DocTestParser().get_examples(session)
 
 
-def test_every_class_is_there_and_no_other() -> None:
+def test_page_documents_exactly_the_error_classes() -> None:
     assert sorted(SECTIONS) == sorted(errors.__all__)
 
 
 @pytest.mark.parametrize("name", sorted(errors.__all__))
-def test_an_example_fails_with_the_class_and_is_mended(name: str) -> None:
-    """That sessions print what the page says is seen in tests/test_readme.py."""
+def test_example_raises_its_class_and_is_corrected(name: str) -> None:
+    """tests/test_readme.py checks that sessions print the page's output."""
     found = examples(name)
     said = f"dovetail.errors.{BASES.get(name, name)}: " if BASES.get(name, name) else f"{name}: "
     failing = [i for i, e in enumerate(found) if said in (e.exc_msg or "") or said in e.want]
@@ -40,14 +40,14 @@ def test_an_example_fails_with_the_class_and_is_mended(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(errors.__all__))
-def test_the_other_class_that_it_is_said_to_be_is_one(name: str) -> None:
+def test_documented_base_class_is_right(name: str) -> None:
     kind = getattr(errors, name)
     for base in re.findall(r"It is an? `(\w+)`", SECTIONS[name]):
         assert issubclass(kind, getattr(builtins, base))
 
 
-def test_a_device_that_cannot_be_had_is_unavailable() -> None:
-    """The example that the page's session leaves out where there may be such a device."""
+def test_unavailable_device_raises_unavailable_error() -> None:
+    """The page's session omits this example, because the device may exist."""
     pytest.importorskip("dovetail_cuda")
     if "cuda" in {d.type for d in dt.devices()}:
         pytest.skip("there is one")

@@ -19,7 +19,7 @@ pytestmark = [
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("pure", ["0", "1"])
 @pytest.mark.parametrize("count", [20, pytest.param(500, marks=pytest.mark.exhaustive)])
-def test_children_of_a_computing_parent_end_with_right_values(count: int, pure: str) -> None:
+def test_forked_children_of_a_computing_parent_compute_right_values(count: int, pure: str) -> None:
     command = [
         sys.executable,
         "-W",

@@ -1,5 +1,4 @@
-"""Kernels stay within memory: a part of the tests, where each tensor ends at a page that nobody may
-touch (`guarded`)."""
+"""Kernels stay within memory: some tests, run with guard pages around each tensor (`guarded`)."""
 
 from __future__ import annotations
 
@@ -63,14 +62,14 @@ def child(folder: Path, device: str, where: str) -> subprocess.CompletedProcess[
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_one_element_beside_is_seen(tmp_path: Path, device: str) -> None:
+def test_access_one_element_out_of_bounds_is_detected(tmp_path: Path, device: str) -> None:
     done = child(tmp_path, device, "inside")
     assert done.stdout == f"{[*map(float, range(8))]}\n", done.stderr
     for where in ("beside", "later"):
         assert child(tmp_path, device, where).returncode == -signal.SIGSEGV
 
 
-def test_so_it_is_on_the_double(tmp_path: Path) -> None:
+def test_access_out_of_bounds_is_detected_on_the_cuda_double(tmp_path: Path) -> None:
     if not find_spec("cuda") or not find_spec("dovetail_cuda"):
         pytest.skip("CUDA's double needs dovetail-cuda and cuda-bindings")
     assert child(tmp_path, "cuda", "inside").stdout == f"{[*map(float, range(8))]}\n"
@@ -78,7 +77,7 @@ def test_so_it_is_on_the_double(tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_no_kernel_of_these_tests_goes_beyond_its_memory() -> None:
+def test_kernels_of_these_tests_stay_within_their_memory() -> None:
     command = [
         sys.executable,
         "-m",

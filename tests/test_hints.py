@@ -1,4 +1,4 @@
-"""Hints are true: the code that an error says to write gives what the foreign name gives."""
+"""Hints of errors are correct: the suggested code equals the foreign name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def restored_defaults() -> Iterator[None]:
 
 windows = "dt.as_strided(x, ((len(x) - size) // step + 1, size), (step, 1))"
 pairs = "dt.linalg.vector_norm(x[:, None] - x, axis=-1)[dt.triu_indices(len(x), 1)]"
-# Foreign name (of `dt`, or of a tensor `x.`) | foreign code | our code, as the hint has it.
+# Foreign name (of `dt`, or of a tensor `x.`) | foreign code | dovetail's code, as in the hint.
 TORCH = f"""
 dt.kthvalue | torch.kthvalue(x, k).values | dt.partition(x, k - 1)[..., k - 1]
 dt.bucketize | torch.bucketize(x, boundaries) | dt.searchsorted(boundaries, x)
@@ -79,7 +79,7 @@ x.outer | np.outer(line, line) | dt.outer(x, y)
 x.compress | np.compress(line > 1, line) | dt.compress(mask, x)
 dt.linalg.toeplitz | scipy.linalg.toeplitz(line) | x[dt.abs(dt.arange(n)[:, None] - dt.arange(n))]
 """.strip().splitlines()  # fmt: skip
-# What else a row's names stand for in our code.
+# Other definitions of a row's names in dovetail's code.
 RENAMED: dict[str, dict[str, str]] = {
     "dt.logdet": {"x": "square"}, "x.unfold": {"x": "line"}, "dt.unique_consecutive": {"x": "line"},
     "dt.addmm": {"x": "square"}, "dt.addcmul": {"a": "y", "b": "y"},
@@ -118,7 +118,7 @@ def _compare(row: str, libraries: dict[str, ModuleType], make: Callable[[Any], A
     name, theirs, ours = row.split(" | ")
     assert ours in _asked(name), name
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names that are going away
+        warnings.simplefilter("ignore")  # deprecated names
         wanted = eval(theirs, {**libraries, **{k: make(v) for k, v in ARRAYS.items()}, **NUMBERS})
     with dt.device("reference"):
         space: dict[str, Any] = {"dt": dt, "np": np, **NUMBERS}
@@ -131,18 +131,18 @@ def _compare(row: str, libraries: dict[str, ModuleType], make: Callable[[Any], A
         np.testing.assert_allclose(np.asarray(have), np.asarray(want), 1e-6, 1e-7, err_msg=row)
 
 
-def test_hints_for_names_of_pytorch_give_what_these_give() -> None:
+def test_hints_for_pytorch_names_equal_pytorch() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
     for row in TORCH:
         _compare(row, {"torch": torch, "F": torch.nn.functional}, torch.from_numpy)
 
 
-def test_hints_for_names_of_numpy_give_what_these_give() -> None:
+def test_hints_for_numpy_names_equal_numpy() -> None:
     for row in NUMPY:
         _compare(row, {"np": np, "scipy": scipy}, np.asarray)
 
 
-def test_hint_for_diag_embed_keeps_infinities_apart() -> None:
+def test_hint_for_diag_embed_handles_infinities() -> None:
     x = dt.asarray([np.inf, 1.0], device="reference")
     ours = "dt.where(dt.eye(x.shape[-1], dtype=dt.bool), x[..., None], 0)"
     assert ours in _asked("dt.diag_embed")
@@ -150,7 +150,7 @@ def test_hint_for_diag_embed_keeps_infinities_apart() -> None:
         assert eval(ours, {"dt": dt, "x": x}).tolist() == [[np.inf, 0.0], [0.0, 1.0]]
 
 
-def test_hint_for_ufunc_at_counts_repeated_places() -> None:
+def test_hint_for_ufunc_at_counts_repeated_indices() -> None:
     i, y = np.array([0, 0, 1]), np.array([3.0, 1.0, 5.0])
     with pytest.raises(dt.ArgumentTypeError) as error:
         dt.minimum.at(dt.ones(3), i, y)  # type: ignore[attr-defined]
@@ -195,7 +195,7 @@ def test_hint_of_a_compressed_tensor_names_its_own_methods() -> None:
         x.coalesce  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_hint_without_an_equal_says_that_there_is_none() -> None:
+def test_hint_without_an_equivalent_says_so() -> None:
     for name, closest in (
         ("optim.Muon", "dovetail has no Muon optimizer; the closest is dt.optim.SGD("),
         ("optim.Lion", "dovetail has no Lion optimizer; the closest is dt.optim.AdamW("),
@@ -229,7 +229,7 @@ def _hints() -> list[str]:
     return sorted({hint for table in TABLES.values() for hint in table.values()})
 
 
-def test_a_name_stands_in_one_file() -> None:
+def test_each_name_is_in_one_file() -> None:
     files = [Path(str(hints.__file__)).with_name(f"{library}.toml") for library in hints.LIBRARIES]
     names = [
         (table, name)
@@ -240,8 +240,8 @@ def test_a_name_stands_in_one_file() -> None:
     assert len(names) == len({*names}) == sum(map(len, hints.tables().values())) > 1500
 
 
-def test_hints_name_what_exists() -> None:
-    """Every dotted name of `dt`, and every method of a tensor `x`, is there."""
+def test_hints_name_existing_objects() -> None:
+    """Every dotted name of `dt`, and every method of a tensor `x`, exists."""
     x = dt.ones((2, 3), device="reference")
     absent = []
     for hint in _hints():
@@ -258,7 +258,7 @@ def test_hints_name_what_exists() -> None:
 
 
 def test_hints_that_are_code_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hint that is an expression is evaluated, for one of the things that it may speak of."""
+    """A hint that is an expression is evaluated with each object that it may refer to."""
     monkeypatch.chdir(tmp_path)
     ran, failed = 0, []
     with dt.device("reference"):
@@ -270,7 +270,7 @@ def test_hints_that_are_code_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             for space in _spaces():
                 error = _error(code, space)
                 if error is None or isinstance(error, NameError):
-                    break  # it runs, or it speaks of a thing of the user's
+                    break  # it runs, or it refers to an object of the user
             ran += error is None
             if error is not None and not isinstance(error, NameError):
                 failed.append(f"{hint}: {error!r}")
@@ -279,7 +279,7 @@ def test_hints_that_are_code_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def _is_call(code: str) -> bool:
-    """Return True if a hint is a call, and no outline with "..."."""
+    """Return True if a hint is a call, not an outline with "..."."""
     try:
         nodes = list(ast.walk(ast.parse(code, mode="eval")))
     except SyntaxError:
@@ -289,7 +289,7 @@ def _is_call(code: str) -> bool:
 
 
 def _error(code: str, space: dict[str, Any]) -> Exception | None:
-    """Return what evaluating a hint raises. A device that is not here is no error of the hint."""
+    """Return the exception of evaluating a hint; a missing device is none."""
     try:
         eval(code, space)
     except dt.DeviceError as error:

@@ -1,5 +1,8 @@
-"""Files that somebody else has made: whatever a loader is given, it answers with a value or with a
-named error of one line, soon, and runs nothing. Good files are cut, mixed up, stuffed at random."""
+"""Hostile files: a loader returns a value or raises a named error of one line, soon, and runs
+no code.
+
+Valid files are truncated, shuffled and modified at random.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ STRANGE: tuple[Any, ...] = (
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
-    """The bytes with a few of them changed, cut out, doubled, or with something stuffed in."""
+    """Return the bytes with a few of them changed, removed, doubled or inserted."""
     low, high = sorted(rng.randrange(len(data) + 1) for _ in range(2))
     short = min(high, low + rng.randrange(30))
     return rng.choice(
@@ -57,7 +60,10 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
 
 
 def answered(load: Callable[[], object]) -> bool:
-    """Whether a loader took a file. Any error but a named one of dovetail's fails the test."""
+    """Return True if a loader accepted a file.
+
+    Any error but a named one of dovetail fails the test.
+    """
     try:
         load()
     except DovetailError as error:
@@ -67,7 +73,7 @@ def answered(load: Callable[[], object]) -> bool:
 
 
 def both(test: Callable[..., None]) -> Callable[..., None]:
-    """A sample by default, a thousand under `exhaustive`."""
+    """Return a sample by default, a thousand under `exhaustive`."""
     ours = [pytest.param(1, 50)]
     ours += [pytest.param(seed, 250, marks=pytest.mark.exhaustive) for seed in range(2, 6)]
     return pytest.mark.parametrize(("seed", "count"), ours)(test)
@@ -78,7 +84,7 @@ def both(test: Callable[..., None]) -> Callable[..., None]:
 
 @pytest.fixture(scope="module")
 def record() -> dict[str, Any]:
-    """What an allocator of a device that only counts has done, as JSON has it."""
+    """Return the JSON record of an allocator of a device that only counts."""
     memory.trace(True)
     try:
         _, allocator = make()
@@ -95,7 +101,7 @@ def record() -> dict[str, Any]:
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every (container, key) in a record."""
+    """Return every (container, key) in a record."""
     entries = value.items() if isinstance(value, dict) else enumerate(value)
     for key, inner in list(entries):
         yield value, key
@@ -104,11 +110,11 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def changed(record: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """A record with something strange, missing, doubled or misplaced in one or two places."""
+    """Return a record with a strange, missing, doubled or misplaced item in one or two places."""
     made: dict[str, Any] = json.loads(json.dumps(record))
     for _ in range(rng.randrange(1, 3)):
         known = list(places(made))
-        # what is deep down is most of it: begin at the top as often
+        # most positions are deeply nested: start at the top as often
         held, key = rng.choice(known if rng.random() < 0.5 else [p for p in known if p[0] is made])
         other, place = rng.choice(known)
         kind = rng.randrange(4)
@@ -124,12 +130,12 @@ def changed(record: dict[str, Any], rng: random.Random) -> dict[str, Any]:
 
 
 def text_of(made: dict[str, Any]) -> bytes:
-    """As JSON, also where a number has more digits than Python writes."""
+    """Return JSON, even if a number has more digits than Python writes."""
     return json.dumps(made, default=str).replace('"HUGE"', "9" * 5000).encode()
 
 
 @both
-def test_the_command_answers_any_record_with_a_page_or_one_line(
+def test_command_answers_any_record_with_a_page_or_one_line(
     seed: int, count: int, record: dict[str, Any], tmp_path: Path, capsys: Any
 ) -> None:
     rng, drawn = random.Random(seed), 0
@@ -149,7 +155,7 @@ def test_the_command_answers_any_record_with_a_page_or_one_line(
 
 
 @both
-def test_whatever_passes_the_check_can_be_replayed(
+def test_every_record_that_passes_the_check_can_be_replayed(
     seed: int, count: int, record: dict[str, Any]
 ) -> None:
     rng, replayed = random.Random(seed), 0
@@ -165,7 +171,9 @@ def test_whatever_passes_the_check_can_be_replayed(
 
 
 @both
-def test_traces_as_text(seed: int, count: int, record: dict[str, Any]) -> None:
+def test_mutated_trace_texts_are_read_or_raise_named_errors(
+    seed: int, count: int, record: dict[str, Any]
+) -> None:
     rng, good = random.Random(seed), format_trace(steps_of(record)).encode()
     taken = [
         answered(lambda: parse_trace(mutated(good, rng).decode("utf-8", "replace")))
@@ -193,7 +201,7 @@ def test_traces_as_text(seed: int, count: int, record: dict[str, Any]) -> None:
         (("before",), "none", "before is no list"),
     ],
 )
-def test_what_is_wrong_with_a_record_is_named(
+def test_error_of_a_record_is_named(
     at: tuple[Any, ...], value: Any, said: str, record: dict[str, Any]
 ) -> None:
     made = json.loads(json.dumps(record))
@@ -207,7 +215,7 @@ def test_what_is_wrong_with_a_record_is_named(
 
 
 @pytest.mark.parametrize("text", ["", "[" * 100_000, "9" * 5000, '{"a": 1', "\ufeff{}", "nul"])
-def test_what_is_no_json_is_said_to_be_none(text: str, tmp_path: Path) -> None:
+def test_non_json_record_is_reported(text: str, tmp_path: Path) -> None:
     file = tmp_path / "t.json"
     file.write_text(text, "utf-8")
     with pytest.raises(ArgumentError, match=r"t.json is no JSON"):
@@ -218,7 +226,7 @@ def test_what_is_no_json_is_said_to_be_none(text: str, tmp_path: Path) -> None:
 
 
 def sparse_files() -> list[bytes]:
-    """Good files, as dovetail and as SciPy write them."""
+    """Return valid files, as dovetail and as SciPy write them."""
     made, rng = [], np.random.default_rng(1)
     for shape in ((5, 7), (3, 4, 2)):
         x = dt.asarray((rng.random(shape) > 0.6) * rng.random(shape), device="reference")
@@ -233,7 +241,7 @@ def sparse_files() -> list[bytes]:
 
 
 def repacked(data: bytes, rng: random.Random) -> bytes:
-    """A whole archive of which one member was changed, lost, or put in another's place."""
+    """Return a valid archive with one member changed, removed or swapped."""
     held = zipfile.ZipFile(io.BytesIO(data))
     members = {name: held.read(name) for name in held.namelist()}
     victim, other = rng.choice([*members]), rng.choice([*members])
@@ -256,8 +264,8 @@ def load_sparse(data: bytes) -> None:
 
 
 @both
-@pytest.mark.filterwarnings("ignore")  # NumPy's, of headers of old versions
-def test_sparse_files(seed: int, count: int) -> None:
+@pytest.mark.filterwarnings("ignore")  # NumPy's warning about headers of old versions
+def test_mutated_sparse_files_load_or_raise_named_errors(seed: int, count: int) -> None:
     rng, good = random.Random(seed), sparse_files()
     taken = []
     for n in range(count):
@@ -268,7 +276,7 @@ def test_sparse_files(seed: int, count: int) -> None:
 
 
 class Ran:
-    """What would make a file if it were unpickled."""
+    """An object that would create a file if it were unpickled."""
 
     def __init__(self, marker: Path) -> None:
         self.marker = marker
@@ -307,7 +315,7 @@ def test_no_pickle_is_loaded(where: str, tmp_path: Path) -> None:
         ({"format": "coo"}, "no array 'row'"),
     ],
 )
-def test_what_is_wrong_with_a_sparse_file_is_named(
+def test_error_of_a_sparse_file_is_named(
     changes: dict[str, Any], said: str, tmp_path: Path
 ) -> None:
     good: dict[str, Any] = {
@@ -322,7 +330,7 @@ def test_what_is_wrong_with_a_sparse_file_is_named(
     assert said in str(error.value)
 
 
-def test_one_array_is_no_sparse_file(tmp_path: Path) -> None:
+def test_single_array_is_no_sparse_file(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.eye(3))
     with pytest.raises(ArgumentError, match=r"x.npy holds no sparse tensor"):
         dt.sparse.load(tmp_path / "x.npy")
@@ -334,7 +342,7 @@ def test_one_array_is_no_sparse_file(tmp_path: Path) -> None:
 
 
 @both
-def test_texts_of_kernels(seed: int, count: int) -> None:
+def test_mutated_kernel_texts_parse_or_raise_named_errors(seed: int, count: int) -> None:
     rng, good = random.Random(seed), [p.read_bytes() for p in KERNELS]
     lines = [line for text in good for line in text.splitlines()]
     taken = 0
@@ -362,13 +370,13 @@ def test_texts_of_kernels(seed: int, count: int) -> None:
         "kernel a(" + ";" * 4000,
     ],
 )
-def test_no_line_of_a_kernel_takes_long(line: str) -> None:
+def test_parsing_a_hostile_line_is_fast(line: str) -> None:
     for text in (line, "kernel k(x: r f32; ; ) grid() {\n" + line):
         assert not answered(lambda text=text: parse_kernel(text))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("depth", [2000, 50_000])
-def test_loops_nested_without_end_are_an_error(depth: int) -> None:
+def test_deeply_nested_loops_raise(depth: int) -> None:
     loops = "".join(f"map j{i} in i64(0)..i64(2) {{\n" for i in range(depth))
     text = "kernel k(x: r f32; ; ) grid() {\n" + loops + "}\n" * (depth + 1)
     with pytest.raises(ArgumentError, match="nested too deeply"):
@@ -379,7 +387,7 @@ def test_loops_nested_without_end_are_an_error(depth: int) -> None:
 
 
 @both
-def test_binaries_on_disk(
+def test_mutated_cached_binaries_are_rejected(
     seed: int, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Files of tensors, checkpoints, models and functions that somebody else has made to do harm."""
+"""Hostile files of tensors, checkpoints, models and functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DTYPES = ("'<f8'", "'>f8'", "'|O'", "'<M8[D]'", "'|S0'", "'<f16'", "[('a','<f8')
 
 @pytest.fixture(autouse=True)
 def little_memory() -> Iterator[None]:
-    """No file makes the process allocate what it merely declares."""
+    """Limit memory: no file may make the process allocate what it merely declares."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     with open("/proc/self/statm") as f:
         used = int(f.read().split()[0]) * resource.getpagesize()
@@ -38,7 +38,7 @@ def little_memory() -> Iterator[None]:
 
 
 def answered(load: Callable[[], object]) -> bool:
-    """Return True if a loader took a file. Only errors of dovetail are answers."""
+    """Return True if a loader accepted a file. Only errors of dovetail are expected."""
     try:
         load()
     except dt.InternalError:
@@ -50,7 +50,7 @@ def answered(load: Callable[[], object]) -> bool:
 
 
 def changed(value: Any, rng: random.Random) -> bytes:
-    """Return JSON of a value with something strange, missing or misplaced in it."""
+    """Return JSON of a value with a strange, missing or misplaced item in it."""
     made = json.loads(json.dumps(value))
     for _ in range(rng.randrange(1, 3)):
         known = list(places(made))
@@ -96,7 +96,7 @@ def test_safetensors_with_hostile_headers_raise_errors_of_dovetail(
 
 
 @both
-@pytest.mark.filterwarnings("ignore")  # NumPy's, of headers of old versions
+@pytest.mark.filterwarnings("ignore")  # NumPy's warning about headers of old versions
 def test_npz_with_hostile_headers_raise_errors_of_dovetail(
     seed: int, count: int, tmp_path: Path
 ) -> None:
@@ -111,7 +111,7 @@ def test_npz_with_hostile_headers_raise_errors_of_dovetail(
 
 
 def _reheaded(data: bytes, rng: random.Random) -> bytes:
-    """Return an archive of which one array says another dtype, order or shape."""
+    """Return an archive in which one array declares another dtype, order or shape."""
     held = zipfile.ZipFile(io.BytesIO(data))
     members = {name: held.read(name) for name in held.namelist()}
     victim = rng.choice([*members])
@@ -128,16 +128,16 @@ def _reheaded(data: bytes, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("ending", ["npz", "safetensors", "zarr"])
-def test_what_is_no_file_raises_an_error_of_dovetail_or_the_system(
+def test_missing_or_invalid_file_raises_an_error_of_dovetail_or_the_system(
     ending: str, tmp_path: Path
 ) -> None:
     pytest.importorskip("zarr", reason="zarr is not installed: pip install zarr")
     file = tmp_path / f"x.{ending}"
     with pytest.raises(OSError):
-        dt.load(file)  # there is none
+        dt.load(file)  # it does not exist
     file.symlink_to(file)
     with pytest.raises(OSError):
-        dt.load(file)  # it leads to itself
+        dt.load(file)  # a symbolic link to itself
     file.unlink()
     if ending != "zarr":
         file.write_bytes(b"")
@@ -167,7 +167,7 @@ def _network() -> dict[str, Any]:
 def test_checkpoints_with_hostile_structures_raise_errors_of_dovetail(
     seed: int, count: int, tmp_path: Path
 ) -> None:
-    """Their digests are right, so that what they say is believed."""
+    """Their digests are valid, so their content is used."""
     file, rng = tmp_path / "x.safetensors", random.Random(seed)
     checkpoint.save(file, **_network(), step=3, seen=[1, (2, 3j), {"x": dt.ones(2, device=R)}])
     good = dt.load(file, device=R, copy=True)
@@ -192,7 +192,7 @@ def test_checkpoints_with_hostile_structures_raise_errors_of_dovetail(
 
 
 def _resume(file: Path) -> None:
-    """Load a checkpoint, and make a step with what came of it."""
+    """Load a checkpoint, and make a step with the result."""
     run = _network()
     checkpoint.load(file, **run, device=R)
     run["optimizer"].step()
@@ -259,8 +259,8 @@ def test_sparse_file_whose_row_ends_overflow_raises_an_error_of_dovetail(tmp_pat
         dt.sparse.load(tmp_path / "x.npz", device=R)
 
 
-def test_no_file_of_another_is_followed_out_of_its_folder(tmp_path: Path) -> None:
-    """An ONNX model names files beside it, and no others."""
+def test_external_data_outside_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    """An ONNX model may name only files next to it."""
     onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install onnx")
     secret = tmp_path / "secret"
     secret.write_bytes(bytes(24))

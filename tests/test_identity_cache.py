@@ -1,4 +1,4 @@
-"""What was found last for some objects."""
+"""The identity-keyed cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Thing:
     pass
 
 
-def test_a_value_is_found_under_the_very_objects_only() -> None:
+def test_value_is_found_only_under_the_same_objects() -> None:
     memo, a, b = IdentityCache(), Thing(), (1, 2)
     memo.put(a, b, None, "found")
     assert memo.get(a, b) == "found" and memo.get(a, b, None) == "found"
@@ -23,7 +23,7 @@ def test_a_value_is_found_under_the_very_objects_only() -> None:
     assert memo.get(a, b) == "anew"
 
 
-def test_objects_live_as_long_as_they_are_known() -> None:
+def test_keys_and_values_live_while_cached() -> None:
     memo, a = IdentityCache(), Thing()
     value = Thing()
     memo.put(a, a, None, value)
@@ -36,7 +36,7 @@ def test_objects_live_as_long_as_they_are_known() -> None:
     assert all(r() is None for r in refs)
 
 
-def test_a_memo_lets_go_of_what_it_has_no_place_for_and_of_all_at_its_end() -> None:
+def test_cache_drops_evicted_entries_and_all_at_its_end() -> None:
     memo = IdentityCache()
     things = [Thing() for _ in range(4 * ENTRIES_MAX)]
     for t in things:

@@ -1,8 +1,8 @@
-"""Ctrl-C at any moment: no value is wrong afterwards, nothing crashes, no memory is lost, and
-nothing is printed.
+"""Ctrl-C at any moment: afterwards values are right, no memory is lost, and nothing is printed.
 
-A signal that raises KeyboardInterrupt comes after a few microseconds, again and again, while a
-program of every kind of work runs in a process of its own."""
+A signal that raises KeyboardInterrupt arrives after a few microseconds, repeatedly, while a program
+of every kind of work runs in a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -186,6 +186,6 @@ def test_interrupts_change_no_value_and_lose_no_block(name: str) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", DEVICES)
-def test_ten_thousand_interrupts(name: str) -> None:
+def test_ten_thousand_interrupts_change_no_value_and_lose_no_block(name: str) -> None:
     require(name)
     interrupted(name, 1000 if name == "reference" else 10_000, seed=1)

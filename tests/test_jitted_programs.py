@@ -1,4 +1,4 @@
-"""Random programs as captured functions: each call does what NumPy does, the replays too."""
+"""Random programs as captured functions: each call equals NumPy, including replays."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MANY = {"reference": 4_000, "cpu": 4_000, "opencl": 100}
 BLOCK = 20
 CALLS = 3
 INPUT = re.compile(r"\w+ = dt\.asarray\(")
-READS = ("unique_values", "to_sparse")  # by which the host reads
+READS = ("unique_values", "to_sparse")  # methods by which the host reads
 
 
 def function_of(program: Program) -> tuple[list[str], list[str]]:
-    """The lines that make tensors of numbers, which become arguments, and those of a function."""
+    """Return the lines that create tensors, which become arguments, and those of a function."""
     first = next(
         (i for i, line in enumerate(program) if line.looked or not INPUT.match(line.text)),
         len(program),
@@ -31,14 +31,14 @@ def function_of(program: Program) -> tuple[list[str], list[str]]:
     names = [text.partition(" = ")[0] for text in inputs]
     body = [f"def program({', '.join(dict.fromkeys(names))}):", "    seen = []"]
     for text, looked in program[first:]:
-        # what is looked at is copied: later lines may write there
+        # compared values are copied: later lines may write there
         text = f"seen.append(dt.copy({text}))" if looked else text
         body += ["    " + part for part in text.split("\n")]
     return inputs, [*body, "    return seen"]
 
 
 def outcomes(program: Program, device: str) -> list[Any] | None:
-    """What each call gives; None for a program that cannot be captured."""
+    """Return the result of each call, or None for a program that cannot be captured."""
     inputs, body = function_of(program)
     scope = programs.ours()
     exec("\n".join(body), scope)
@@ -59,7 +59,7 @@ def outcomes(program: Program, device: str) -> list[Any] | None:
 
 
 def check(start: int, stop: int, device: str) -> int:
-    """How many programs were captured; fails where one was wrong."""
+    """Return how many programs were captured; fail for a wrong one."""
     if device != "reference" and device not in INSTALLED:
         pytest.skip(f"there is no {device} here")
     before = dt.set_default_device(dt.default_device())
@@ -71,7 +71,7 @@ def check(start: int, stop: int, device: str) -> int:
             program = [x for x in program if all(word not in x.text for word in READS)]
             try:
                 wanted = programs.expected(program)
-            except oracle.Unfit:  # it needs what has been left out
+            except oracle.Unfit:  # it depends on a skipped line
                 continue
             found = outcomes(program, device)
             if found is not None:
@@ -91,11 +91,11 @@ def blocks(counts: dict[str, int], first: int) -> list[tuple[str, int, int]]:
 
 
 @pytest.mark.parametrize(("device", "start", "stop"), blocks(SAMPLE, 20_000))
-def test_captured_programs_do_what_numpy_does(device: str, start: int, stop: int) -> None:
+def test_captured_programs_equal_numpy(device: str, start: int, stop: int) -> None:
     assert check(start, stop, device) >= (stop - start) // 3
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("device", "start", "stop"), blocks(MANY, 30_000))
-def test_many_captured_programs_do_what_numpy_does(device: str, start: int, stop: int) -> None:
+def test_many_captured_programs_equal_numpy(device: str, start: int, stop: int) -> None:
     assert check(start, stop, device)

@@ -1,4 +1,4 @@
-"""What may import what, and what `import dovetail` may cost."""
+"""The import contract between packages, and the cost of `import dovetail`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def parsed(path: Path) -> ast.Module:
 
 
 def imports(tree: ast.AST, package: str) -> Iterator[str]:
-    """Full names of the modules that `tree`, a module of `package`, imports."""
+    """Return full names of the modules that `tree`, a module of `package`, imports."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -55,19 +55,19 @@ MODULES = core_modules()
 
 
 def package(name: str) -> str:
-    """The package whose names a relative import in the module `name` of the core starts from."""
+    """Return the package that a relative import in the core module `name` starts from."""
     is_package = name != "__init__" and (CORE / name.replace(".", "/")).is_dir()
     return ".".join(filter(None, ["dovetail", name if is_package else name.rpartition(".")[0]]))
 
 
 def arrows(tree: ast.Module, name: str) -> set[str]:
-    """The modules of the core that the module `name` imports when it is loaded."""
+    """Return the core modules that the module `name` imports when it is loaded."""
     later = {id(n) for block in ast.walk(tree) if is_for_types(block) for n in ast.walk(block)}
     loaded = ast.Module([n for n in tree.body if id(n) not in later], [])
     ours = {i for i in imports(loaded, package(name)) if i.startswith("dovetail.")}
     used = {i.removeprefix("dovetail.") for i in ours} & {*MODULES}
     inner = {u for u in used if any(other.startswith(u + ".") for other in used)}
-    return used - inner - {name}  # `from .x import y` where y is a module is an arrow to y alone
+    return used - inner - {name}  # `from .x import y` with a module y is an import of y only
 
 
 def arrows_for_types(tree: ast.Module, name: str) -> set[str]:
@@ -77,7 +77,7 @@ def arrows_for_types(tree: ast.Module, name: str) -> set[str]:
 
 
 def late_arrows(tree: ast.Module, name: str) -> set[str]:
-    """Return the modules of the core that `import_module` of the module `name` is given as text."""
+    """Return the core modules that `import_module` gets as text in the module `name`."""
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and n.args]
     called = [c for c in calls if ast.unparse(c.func).split(".")[-1].endswith("import_module")]
     given = [c.args[0].value for c in called if isinstance(c.args[0], ast.Constant)]
@@ -103,11 +103,11 @@ def is_for_types(node: ast.AST) -> bool:
 
 
 def room(name: str) -> str:
-    """The package of a module of the core; the module itself on the ground floor."""
+    """Return the package of a core module; the module itself at top level."""
     return name.partition(".")[0]
 
 
-# The contract, from the ground up: a package may import the ground floor, and these packages.
+# The contract, from the bottom up: a package may import top-level modules, and these packages.
 MAY_IMPORT = {
     "compat": "",
     "ir": "",
@@ -141,7 +141,8 @@ GROUND = {
     "dtypes", "environment", "errors", "forks", "identity_cache", "layout", "lazy_import", "locks",
     "lru_cache", "object_pool", "records", "settings", "weak_identity_map",
 }  # fmt: skip
-DOORS = {"__init__", "__main__", "extend", "wiring"}  # they import whatever they offer or connect
+# these import everything they offer or connect
+DOORS = {"__init__", "__main__", "extend", "wiring"}
 # Packages of `dt` outside the core: each imports `dovetail`, `dovetail.extend`, these packages, and
 # nothing of the core; the core imports none of them.
 OUTSIDE_CORE = {
@@ -153,7 +154,7 @@ WITH_FACES = {"memory", "autograd", "func", "linalg", "fft", "plugins", "testing
 
 
 def against(graph: dict[str, set[str]]) -> list[str]:
-    """The arrows that the contract does not have."""
+    """Return the imports that the contract does not allow."""
     wrong = []
     for name, used in sorted(graph.items()):
         mine = room(name)
@@ -168,8 +169,8 @@ def against(graph: dict[str, set[str]]) -> list[str]:
 
 
 GRAPH = {name: arrows(tree, name) for name, tree in MODULES.items()}
-# What a module names for type checkers only, against the contract. Slots of `callbacks` are typed
-# by what fills them; a device, a storage and a node hold objects of the layers above.
+# Imports for type checkers only, against the contract. Slots of `callbacks` are typed
+# by their contents; a device, a storage and an expression hold objects of higher layers.
 UPWARD_TYPES = {
     "autograd": "func.derivatives func.point_derivatives",  # `dt.autograd` re-exports some
     "backend.faults": "memory.tracing.stacktrace",
@@ -182,7 +183,7 @@ UPWARD_TYPES = {
     "graph.expr": "memory.storage memory.tracing.stacktrace ops.table",
     "memory.storage": "graph.expr tensor.tensor",
 }
-# What a module imports when it is first needed, against the contract: pages for people, and the
+# Imports on first use, against the contract: pages for people, and the
 # core itself.
 UPWARD_LATER = {
     "callbacks": "wiring",
@@ -193,7 +194,7 @@ UPWARD_LATER = {
 
 
 def cycle(graph: dict[str, set[str]]) -> list[str]:
-    """The names along a cycle; empty if there is none."""
+    """Return the names along a cycle; empty if there is none."""
     done: set[str] = set()
 
     def visit(name: str, path: list[str]) -> list[str]:
@@ -210,21 +211,21 @@ def cycle(graph: dict[str, set[str]]) -> list[str]:
     return next((found for name in graph if (found := visit(name, []))), [])
 
 
-def test_a_wheel_holds_every_package() -> None:
+def test_wheel_lists_every_package() -> None:
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     folders = {p.parent.relative_to(CORE.parent) for p in CORE.rglob("__init__.py")}
     there = {".".join(f.parts) for f in folders if "template" not in f.parts}
     assert {*listed} == there
 
 
-def test_the_core_has_no_import_cycle() -> None:
+def test_core_has_no_import_cycle() -> None:
     assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
     assert "errors" in GRAPH["device_class"], "imports are not seen at all"
     assert "ir.language" in GRAPH["ops.elementary"], "imports of packages are not seen"
     assert cycle(GRAPH) == []
 
 
-def test_an_arrow_against_the_contract_is_seen() -> None:
+def test_import_against_the_contract_is_detected() -> None:
     wrong = {
         "ir.verify": {"tensor.tensor", "errors"}, "errors": {"device_class", "ir.verify"},
         "extend": {"tensor.primitives", "sparse.tensor"},
@@ -238,12 +239,12 @@ def test_an_arrow_against_the_contract_is_seen() -> None:
     assert arrows(tree, "ir.verify") == {"ops.table"}
 
 
-def test_packages_import_what_the_contract_lets_them() -> None:
+def test_packages_import_only_what_the_contract_allows() -> None:
     assert {room(name) for name in MODULES} == {*MAY_IMPORT, *GROUND, *DOORS, *OUTSIDE_CORE}
     assert against(GRAPH) == []
 
 
-def test_compiled_modules_import_what_the_contract_lets_them() -> None:
+def test_compiled_modules_import_only_what_the_contract_allows() -> None:
     compiled = {name: compiled_arrows(name) for name in MODULES}
     assert "graph.expr" in compiled["engine.launching"], "imports are not seen at all"
     assert against(compiled) == ["graph.expr -> memory.storage"]  # the C type of a leaf's field
@@ -251,24 +252,24 @@ def test_compiled_modules_import_what_the_contract_lets_them() -> None:
     assert cycle({name: GRAPH[name] | compiled[name] for name in MODULES}) == []
 
 
-def test_imports_for_types_are_against_the_contract_only_where_listed() -> None:
+def test_type_imports_against_the_contract_are_listed() -> None:
     for_types = {n: arrows_for_types(t, n) for n, t in MODULES.items() if room(n) not in DOORS}
     listed = [f"{name} -> {u}" for name, used in UPWARD_TYPES.items() for u in used.split()]
     assert against(for_types) == listed
 
 
-def test_late_imports_are_against_the_contract_only_where_listed() -> None:
+def test_late_imports_against_the_contract_are_listed() -> None:
     late = {name: late_arrows(t, name) for name, t in MODULES.items() if room(name) not in DOORS}
     assert "insight.device_pages" in late["device_class"], "imports are not seen at all"
     listed = [f"{name} -> {u}" for name, used in UPWARD_LATER.items() for u in used.split()]
     assert against(late) == listed
     others = {name: used - {*UPWARD_LATER.get(name, "").split()} for name, used in late.items()}
-    # `np.add.reduce` of tensors: the functions of NumPy are made of those that they belong to
+    # `np.add.reduce` of tensors: NumPy functions are built from those that they belong to
     others["functions.elementwise.op_functions"].remove("functions.numpy.ufunc_methods")
     assert cycle({name: GRAPH[name] | others.get(name, set()) for name in MODULES}) == []
 
 
-def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
+def test_contract_has_no_unused_permission_and_no_cycle() -> None:
     contract = MAY_IMPORT | OUTSIDE_CORE
     floors = list(contract)
     for name, allowed in contract.items():
@@ -277,7 +278,7 @@ def test_the_contract_allows_nothing_that_is_not_used_and_no_circle() -> None:
         assert {*allowed.split()} == used - GROUND - DOORS - {name}, name
 
 
-# What each room takes from other distributions; everything else is the standard library's.
+# Imports of each package from other distributions; the rest is the standard library.
 TAKES = {
     "ml_dtypes": "onnx",  # where it is installed
     "numpy": (
@@ -296,7 +297,7 @@ TAKES = {
 }
 
 
-def test_the_core_takes_from_others_what_is_listed() -> None:
+def test_core_uses_only_listed_names_of_other_distributions() -> None:
     found: dict[str, set[str]] = {}
     for name, tree in MODULES.items():
         for outside in {i.split(".")[0] for i in imports(tree, package(name))}:
@@ -305,23 +306,24 @@ def test_the_core_takes_from_others_what_is_listed() -> None:
     assert found == {name: {*rooms.split()} for name, rooms in TAKES.items()}
 
 
-# An interrupt that comes while Python code runs in a finaliser or in a weak reference's callback is
-# lost, so nothing that a user's loop lets go of has one; these are let go of once in a while.
+# An interrupt during Python code in a finalizer or a weak reference's callback is
+# lost, so frequently freed objects have none; these are freed rarely.
 CALLED_BACK = {
-    "data.loader": {"__del__", "finalize"},  # of loops that end early, which stop their workers
-    "engine.provenance": {"WeakKeyDictionary"},  # of nodes, while `debug_lines` asks
-    "forks": {"ref"},  # of locks, by `discard` of a set, which is no Python
-    "capture.jit": {"ref"},  # of captured functions, by `discard` of a set, which is no Python
+    "data.loader": {"__del__", "finalize"},  # of loops that end early, to stop their workers
+    "engine.provenance": {"WeakKeyDictionary"},  # of expressions, while `debug_lines` is active
+    "forks": {"ref"},  # of locks, by `discard` of a set, which runs no Python code
+    # of captured functions, by `discard` of a set, which runs no Python code
+    "capture.jit": {"ref"},
     "functions.io.pickling": {"WeakValueDictionary"},  # of tensors sent between processes
     "memory.caching_allocator": {"WeakSet", "finalize"},  # allocators, when their devices end
-    "memory.mapped": {"finalize"},  # files, when nobody uses them
-    "settings": {"ref"},  # by `discard` of a set, which is no Python
+    "memory.mapped": {"finalize"},  # files, when their last user is gone
+    "settings": {"ref"},  # by `discard` of a set, which runs no Python code
 }
 CALLING_BACK = {"WeakKeyDictionary", "WeakValueDictionary", "WeakSet", "finalize"}
 
 
 def called_back(tree: ast.Module) -> set[str]:
-    """What of `tree` has Python called when something is let go of."""
+    """Return the constructs in `tree` that make Python code run at deallocation."""
     found = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} & CALLING_BACK
     found |= {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)} & CALLING_BACK
     methods = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)} & {"__del__"}
@@ -329,13 +331,13 @@ def called_back(tree: ast.Module) -> set[str]:
     return found | methods | {"ref" for n in calls if getattr(n.func, "id", "") == "ref"}
 
 
-def test_nothing_that_is_let_go_of_often_calls_python_back() -> None:
+def test_frequently_freed_objects_run_no_python_code() -> None:
     assert called_back(ast.parse("def __del__(self): ref(x, f)")) == {"__del__", "ref"}
     found = {n: called_back(tree) for n, tree in MODULES.items() if room(n) != "commands"}
     assert {n: words for n, words in found.items() if words} == CALLED_BACK
 
 
-def test_doors_of_packages_hold_no_code() -> None:
+def test_package_inits_contain_no_code() -> None:
     doors = [p for p in CORE.glob("*/__init__.py") if p.parent.name not in WITH_FACES]
     assert {p.parent.name for p in doors} == {*MAY_IMPORT} - WITH_FACES
     for path in doors:
@@ -357,7 +359,7 @@ def test_no_function_of_the_core_imports_dovetail() -> None:
 
 @pytest.mark.parametrize("name", [n for n in MODULES if room(n) in OUTSIDE_CORE])
 def test_packages_outside_the_core_use_only_the_extension_interface(name: str) -> None:
-    """Type checkers' imports count, too."""
+    """Imports for type checkers count too."""
     allowed = {room(name), "extend", *OUTSIDE_CORE[room(name)].split()}
     used = {i for i in imports(MODULES[name], package(name)) if i.startswith("dovetail.")}
     assert {i.split(".")[1] for i in used} <= allowed
@@ -379,7 +381,7 @@ def test_backends_use_only_the_extension_interface(path: str) -> None:
 
 
 def branches(tree: ast.AST) -> list[str]:
-    """Device types that a comparison, a `match` or a prefix test names."""
+    """Return device types named in a comparison, a `match` or a prefix test."""
     suspects: list[ast.AST] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare | ast.MatchValue):
@@ -393,17 +395,17 @@ def branches(tree: ast.AST) -> list[str]:
 @pytest.mark.parametrize(
     "code", ['d.type == "cpu"', 't in ("x", "cuda")', 't.startswith("opencl")']
 )
-def test_a_branch_on_a_device_type_is_seen(code: str) -> None:
+def test_branch_on_a_device_type_is_detected(code: str) -> None:
     assert branches(ast.parse(code))
 
 
-def test_the_core_has_no_branch_on_a_device_type() -> None:
+def test_core_has_no_branch_on_a_device_type() -> None:
     found = {name: branches(tree) for name, tree in MODULES.items()}
     assert {name: types for name, types in found.items() if types} == {}
 
 
-def test_the_default_device_is_spelt_in_one_place() -> None:
-    """Commands and the kit name devices to people; docstrings do in examples.
+def test_default_device_is_named_in_one_place() -> None:
+    """Exceptions: commands, the kit and docstrings.
 
     Loaders collate on the host, and modules have PyTorch's `cpu()` and `cuda()`.
     """
@@ -418,7 +420,7 @@ def test_the_default_device_is_spelt_in_one_place() -> None:
 
 
 def python(code: str, cache: Path) -> str:
-    """What `code` prints in a fresh interpreter that keeps its byte code under `cache`."""
+    """Return the output of `code` in a fresh interpreter with its byte code under `cache`."""
     environ = {**os.environ, "PYTHONPATH": str(ROOT / "core"), "PYTHONPYCACHEPREFIX": str(cache)}
     environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return subprocess.run(
@@ -426,14 +428,14 @@ def python(code: str, cache: Path) -> str:
     ).stdout
 
 
-def test_importing_dovetail_loads_neither_the_core_nor_numpy(tmp_path: Path) -> None:
+def test_import_loads_neither_the_core_nor_numpy(tmp_path: Path) -> None:
     code = "import sys; before = {*sys.modules}; import dovetail; print(*{*sys.modules} - before)"
     loaded = {m for m in python(code, tmp_path).split() if m.split(".")[0] in {"dovetail", "numpy"}}
     assert loaded == {f"dovetail{m}" for m in ("", ".build_info", ".environment", ".errors")}
 
 
 @pytest.mark.parametrize("name", ["Tensor", "bool", "float32", "device", "random", "linalg.solve"])
-def test_the_first_name_used_loads_the_core(name: str, tmp_path: Path) -> None:
+def test_first_used_name_loads_the_core(name: str, tmp_path: Path) -> None:
     code = f"import dovetail; dovetail.{name}; print(hasattr(dovetail.Tensor, 'sum'))"
     assert python(code, tmp_path).strip() == "True"
 
@@ -448,12 +450,12 @@ def test_the_first_name_used_loads_the_core(name: str, tmp_path: Path) -> None:
         "from dovetail import *; x = asarray([1.0])",
     ],
 )
-def test_tensors_are_whole_whatever_is_imported_first(code: str, tmp_path: Path) -> None:
+def test_tensors_are_complete_for_any_first_import(code: str, tmp_path: Path) -> None:
     code = f"{code}\nimport dovetail\nprint((x + 1).sum().item(), dovetail.device('cpu'))"
     assert python(code, tmp_path).split() == ["2.0", "cpu"]
 
 
-def test_a_thread_that_uses_a_name_waits_until_the_core_is_loaded(tmp_path: Path) -> None:
+def test_thread_that_uses_a_name_waits_for_the_core(tmp_path: Path) -> None:
     code = (
         "import threading, dovetail as dt; seen = [];"
         "ask = lambda: seen.append(hasattr(dt.Tensor, 'sum') and dt.zeros(2).tolist());"
@@ -463,7 +465,7 @@ def test_a_thread_that_uses_a_name_waits_until_the_core_is_loaded(tmp_path: Path
     assert python(code, tmp_path).strip() == "True"
 
 
-def test_using_dovetail_loads_what_is_listed(tmp_path: Path) -> None:
+def test_first_use_loads_only_listed_modules(tmp_path: Path) -> None:
     code = (
         "import sys; before = {*sys.modules}; import dovetail; dovetail.Tensor;"
         "print(*{*sys.modules} - before)"
@@ -483,22 +485,22 @@ def test_using_dovetail_loads_what_is_listed(tmp_path: Path) -> None:
     assert not [m for m in loaded if m.startswith(late)]
 
 
-def test_numpy_is_imported_while_few_imports_are_on_the_stack(tmp_path: Path) -> None:
+def test_numpy_is_imported_at_a_shallow_import_depth(tmp_path: Path) -> None:
     order = python("import sys, dovetail; dovetail.Tensor; print(*sys.modules)", tmp_path).split()
     before = order[order.index("dovetail") : order.index("numpy")]
     assert {room(m.partition(".")[2]) for m in before if "dovetail." in m} <= GROUND
 
 
 @pytest.mark.parametrize("first", ["", "gc.disable();"])
-def test_importing_leaves_the_collector_as_it_was(first: str, tmp_path: Path) -> None:
+def test_import_keeps_the_state_of_the_collector(first: str, tmp_path: Path) -> None:
     same = "gc.isenabled() is before"
     code = f"import gc; {first} before = gc.isenabled(); from dovetail import Tensor; print({same})"
     assert python(code, tmp_path).strip() == "True"
 
 
 @pytest.mark.timing
-def test_importing_dovetail_is_quick(tmp_path: Path) -> None:
-    """Compare with NumPy's import, which a busy machine slows down likewise."""
+def test_import_is_fast(tmp_path: Path) -> None:
+    """Compare with NumPy's import, which a busy machine slows down equally."""
     code = (
         "import time; t = time.process_time(); import numpy; n = time.process_time();"
         "import dovetail; i = time.process_time(); dovetail.Tensor; u = time.process_time();"
@@ -511,7 +513,7 @@ def test_importing_dovetail_is_quick(tmp_path: Path) -> None:
     assert used < 1.5
 
 
-def test_importing_leaves_nothing_for_the_collector_to_look_through(tmp_path: Path) -> None:
+def test_import_leaves_no_young_objects_for_the_collector(tmp_path: Path) -> None:
     code = (
         "import gc, sys, numpy; seen = []; look = 'dovetail.functions.methods';"
         "gc.callbacks.append(lambda *_: seen.append(look in sys.modules));"
@@ -520,6 +522,6 @@ def test_importing_leaves_nothing_for_the_collector_to_look_through(tmp_path: Pa
     assert python(code, tmp_path).split() == ["True", "False"]
 
 
-def test_importing_keeps_frozen_objects_frozen(tmp_path: Path) -> None:
+def test_import_keeps_frozen_objects_frozen(tmp_path: Path) -> None:
     code = "import gc; gc.freeze(); from dovetail import Tensor; print(gc.get_freeze_count() > 0)"
     assert python(code, tmp_path).strip() == "True"

@@ -1,4 +1,4 @@
-"""The library's lock: one thread inside at a time, which may come in again; free after a fork."""
+"""The library's lock: one thread at a time, reentrant, free after a fork."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ DISTRIBUTIONS = {"dovetail", "dovetail_cpu_llvm", "dovetail_opencl", "dovetail_c
 
 @contextmanager
 def held_elsewhere(turn: Lock) -> Iterator[tuple[threading.Event, int]]:
-    """Another thread is inside until the event is set; the event and the thread's name."""
+    """Hold the lock in another thread until the event is set; yield the event and the thread's
+    name.
+    """
     inside, leave = threading.Event(), threading.Event()
 
     def stay() -> None:
@@ -41,7 +43,7 @@ def held_elsewhere(turn: Lock) -> Iterator[tuple[threading.Event, int]]:
         thread.join()
 
 
-def test_one_thread_is_inside_at_a_time() -> None:
+def test_one_thread_at_a_time_holds_the_lock() -> None:
     turn, inside, most, rounds = Lock(), [0], [0], [0]
 
     def work() -> None:
@@ -51,7 +53,7 @@ def test_one_thread_is_inside_at_a_time() -> None:
                 most[0] = max(most[0], inside[0])
                 rounds[0] += 1
                 if k % 10 == 0:
-                    threading.Event().wait(0.0001)  # others run here
+                    threading.Event().wait(0.0001)  # other threads run here
                 turn.held(lambda: None, ())
                 inside[0] -= 1
 
@@ -63,19 +65,19 @@ def test_one_thread_is_inside_at_a_time() -> None:
     assert (most, rounds, inside) == ([1], [1200], [0])
 
 
-def test_who_comes_in_again_leaves_as_often() -> None:
+def test_reentrant_lock_is_released_as_often_as_acquired() -> None:
     turn, entered = Lock(), threading.Event()
     with turn:
         with turn:
             assert turn.held(lambda a, b: a + b, (1, 2)) == 3
         other = threading.Thread(target=lambda: turn.held(entered.set, ()))
         other.start()
-        assert not entered.wait(0.05)  # it is not left yet
+        assert not entered.wait(0.05)  # it is not released yet
     assert entered.wait(10)
     other.join()
 
 
-def test_an_error_inside_leaves() -> None:
+def test_exception_inside_releases_the_lock() -> None:
     turn = Lock()
 
     def fail() -> None:
@@ -90,21 +92,21 @@ def test_an_error_inside_leaves() -> None:
 
 
 @pytest.fixture
-def heard() -> Iterator[None]:
-    """Ctrl-C is, also where a shell has started this with `&`, by which it is ignored."""
+def sigint_enabled() -> Iterator[None]:
+    """Enable Ctrl-C, which a shell ignores for a process that it starts with `&`."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.usefixtures("heard")
+@pytest.mark.usefixtures("sigint_enabled")
 @pytest.mark.parametrize("taken_in_by", ["who waits", "who is inside"])
-def test_ctrl_c_reaches_who_waits(taken_in_by: str) -> None:
+def test_ctrl_c_interrupts_a_waiting_thread(taken_in_by: str) -> None:
     if taken_in_by == "who is inside" and issubclass(Lock, type(threading.RLock())):
         pytest.skip("without a compiler Python's lock waits: its `with` blocks leave in C")
     turn = Lock()
     with held_elsewhere(turn) as (leave, inside):
-        rescue = threading.Timer(30, leave.set)  # where it does not
+        rescue = threading.Timer(30, leave.set)  # on systems without it
         rescue.start()
         to = threading.get_ident() if taken_in_by == "who waits" else inside
         with pytest.raises(KeyboardInterrupt):
@@ -219,7 +221,7 @@ def both_free(a: Lock, b: Lock) -> None:
         pass
 
 
-def test_acquire_without_blocking_says_whether_the_lock_was_had() -> None:
+def test_acquire_without_blocking_returns_whether_it_succeeded() -> None:
     lock = Lock()
     assert lock.acquire(blocking=False) and lock.acquire(blocking=False)
     lock.release()
@@ -230,12 +232,12 @@ def test_acquire_without_blocking_says_whether_the_lock_was_had() -> None:
     lock.release()
 
 
-# --- every lock of the library is one of these
+# --- only locks of the library
 
 # A `with` of one of these in a child of fork() would wait for a thread that does not exist there.
 UNSAFE = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore", "Barrier"}
 LOCKS = ROOT / "core/dovetail/locks.py"
-OWN = {LOCKS}  # makes them; and what runs in processes of its own:
+OWN = {LOCKS}  # creates them; and modules that run in processes of their own:
 OWN |= {*(ROOT / "core/dovetail/commands/template").rglob("*.py")}
 OWN |= {*(ROOT / "core/dovetail/testing").rglob("*.py")}
 SOURCES = sorted(
@@ -247,14 +249,14 @@ SOURCES = sorted(
 
 
 def foreign_locks(path: Path) -> list[str]:
-    """Return the locks of Python's own that a module makes or imports."""
+    """Return Python's own locks that a module creates or imports."""
     text = re.sub(r"^ *>>> .*$", "", path.read_text("utf-8"), flags=re.M)
     made = re.findall(rf"threading\.({'|'.join(UNSAFE)})\b|_thread\.|multiprocessing\.Lock", text)
     imported = re.findall(r"^from (?:_?thread(?:ing)?) import (.*)$", text, re.M)
     return made + [n for names in imported for n in re.findall(r"\w+", names) if n in UNSAFE]
 
 
-def test_modules_make_no_locks_but_the_library_s() -> None:
+def test_modules_create_only_locks_of_the_library() -> None:
     found = {str(path): foreign_locks(path) for path in SOURCES if path not in OWN}
     assert not {name: locks for name, locks in found.items() if locks}, "use dovetail.extend.Lock"
     assert len(found) > 300 and {*foreign_locks(LOCKS)} == {"RLock"}

@@ -1,5 +1,7 @@
-"""Caches with a bound: what was not used for longest goes first, and nothing depends on its being
-there. Thousands of shapes and kernels in bounded memory."""
+"""Bounded caches evict the least recently used entries, and results do not depend on them.
+
+Thousands of shapes and kernels run in bounded memory.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ class Thing:
     pass
 
 
-def test_what_was_not_used_for_longest_goes_first() -> None:
+def test_least_recently_used_entries_are_evicted() -> None:
     cache: LRUCache[int, int] = LRUCache(8)
     for k in range(100):
         cache[k] = k
@@ -30,7 +32,7 @@ def test_what_was_not_used_for_longest_goes_first() -> None:
     assert cache.find(50) is None and cache.find(98) == 98
 
 
-def test_setting_an_entry_again_makes_nothing_old() -> None:
+def test_setting_an_entry_again_evicts_nothing() -> None:
     cache: LRUCache[str, int] = LRUCache(4)
     cache["a"], cache["b"] = 1, 2
     for n in range(10):
@@ -38,7 +40,7 @@ def test_setting_an_entry_again_makes_nothing_old() -> None:
     assert cache.entries() == {"a": 9, "b": 2}
 
 
-def test_a_shared_thing_in_use_is_found_again_and_others_die() -> None:
+def test_shared_object_in_use_is_found_again_and_others_are_freed() -> None:
     cache: LRUCache[int, Thing] = LRUCache(4, revives=True)
     used, other = Thing(), Thing()
     cache[-1], cache[-2] = used, other
@@ -51,14 +53,14 @@ def test_a_shared_thing_in_use_is_found_again_and_others_die() -> None:
     assert unused() is None and len(cache._evicted) <= 6
 
 
-def test_what_cannot_be_referred_to_weakly_is_let_go() -> None:
+def test_values_without_weak_references_are_evicted() -> None:
     cache: LRUCache[int, int] = LRUCache(4, revives=True)
     for k in range(50):
         cache[k] = k
     assert cache.find(49) == 49 and cache.find(3) is None
 
 
-def test_a_spec_in_use_stays_the_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spec_in_use_stays_unique(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expr, "_SPECS", LRUCache(8, revives=True))
     on = device_named("reference")
     x = dt.ones((3, 5), device=on)
@@ -145,5 +147,5 @@ def test_many_shapes_and_kernels_with_small_caches(name: str, shapes: int, kerne
 @pytest.mark.exhaustive
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", ["cpu", "opencl"])
-def test_ten_thousand_shapes_and_two_thousand_kernels(name: str) -> None:
+def test_ten_thousand_shapes_and_two_thousand_kernels_in_bounded_memory(name: str) -> None:
     grow(name, 10_000, 2_000, scale=2)

@@ -1,4 +1,4 @@
-"""Dtypes and devices equal what names them; a device is the default one inside a `with`."""
+"""Dtypes and devices equal their names; a device is the default one inside a `with`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IN_NUMPY = [d for d in dt.dtypes.ALL if d.__numpy_dtype__ is not None]
 
 
 @pytest.mark.parametrize("d", dt.dtypes.ALL, ids=lambda d: d.name)
-def test_a_dtype_equals_its_name_and_no_other(d: dt.DType) -> None:
+def test_dtype_equals_only_its_name(d: dt.DType) -> None:
     for other in dt.dtypes.ALL:
         assert (d == other.name) == (other.name == d) == (d == other) == (d is other)
         assert (d != other.name) == (d is not other)
@@ -25,7 +25,7 @@ def test_a_dtype_equals_its_name_and_no_other(d: dt.DType) -> None:
 
 
 @pytest.mark.parametrize("d", IN_NUMPY, ids=lambda d: d.name)
-def test_a_dtype_equals_numpys(d: dt.DType) -> None:
+def test_dtype_equals_the_numpy_dtype(d: dt.DType) -> None:
     theirs = np.dtype(d.name)
     assert d == theirs and theirs == d and d == theirs.type and theirs.type == d
     assert all((d == np.dtype(o.name)) == (d is o) == (np.dtype(o.name) == d) for o in IN_NUMPY)
@@ -33,7 +33,7 @@ def test_a_dtype_equals_numpys(d: dt.DType) -> None:
         assert d != theirs.newbyteorder(">"), "of another byte order"
 
 
-def test_a_dtype_equals_what_is_taken_for_it() -> None:
+def test_dtype_equals_its_accepted_specifications() -> None:
     for name, spec in ("float32", float), ("bool", bool), ("int64", int), ("float32", "f4"):
         assert dt.dtypes.dtype(name) == spec
     for other in (None, 4, "float33", "", object, dict, [], np.dtype("U4"), np.dtype("f4,f4")):
@@ -43,7 +43,7 @@ def test_a_dtype_equals_what_is_taken_for_it() -> None:
     assert x.dtype in ("float32", "float64") and x.dtype in {"float32", "float64"}
 
 
-def test_a_device_equals_its_names() -> None:
+def test_device_equals_its_names() -> None:
     cpu, second = dt.device("cpu"), dt.device("opencl:1")
     assert cpu == "cpu" and cpu == "cpu" and cpu == "cpu:0" and cpu != "opencl"
     assert second == "opencl:1" and second != "opencl" and second != dt.device("opencl")
@@ -53,13 +53,13 @@ def test_a_device_equals_its_names() -> None:
 
 
 @pytest.fixture
-def before() -> Iterator[dt.Device]:
+def default_device() -> Iterator[dt.Device]:
     found = dt.default_device()
     yield dt.set_default_device("cpu")
     dt.set_default_device(found)
 
 
-def test_a_device_is_the_default_one_inside(before: dt.Device) -> None:
+def test_device_is_the_default_inside_a_with_block(default_device: dt.Device) -> None:
     with dt.device("reference") as d:
         assert d is dt.default_device() and dt.zeros(1).device == "reference"
         assert dt.asarray([1]).device is dt.random.normal(3).device is d
@@ -67,21 +67,21 @@ def test_a_device_is_the_default_one_inside(before: dt.Device) -> None:
         with dt.device("cpu"):
             assert dt.zeros(1).device == "cpu"
         assert dt.zeros(1).device is d
-        dt.set_default_device("elsewhere")  # counts where no block does
+        dt.set_default_device("elsewhere")  # applies outside of blocks
         assert dt.zeros(1).device is d
     assert dt.default_device() == "elsewhere"
 
 
-def test_other_threads_have_their_own(before: dt.Device) -> None:
+def test_default_device_of_a_with_block_is_per_thread(default_device: dt.Device) -> None:
     found = []
     with dt.device("reference"):
         thread = threading.Thread(target=lambda: found.append(dt.default_device()))
         thread.start()
         thread.join()
-    assert found == [before]
+    assert found == [default_device]
 
 
-def test_a_captured_function_makes_its_tensors_on_the_device_of_the_call(before: dt.Device) -> None:
+def test_captured_function_uses_the_default_device_of_the_call(default_device: dt.Device) -> None:
     @dt.jit
     def f(n: int) -> dt.Tensor:
         return dt.ones(3) * n
@@ -89,9 +89,9 @@ def test_a_captured_function_makes_its_tensors_on_the_device_of_the_call(before:
     for _ in range(3):
         with dt.device("reference"):
             assert f(2.0).device == "reference"
-        assert f(2.0).device is before
+        assert f(2.0).device is default_device
 
 
-def test_a_block_names_a_device_that_need_not_be_there() -> None:
+def test_with_block_of_a_missing_device_raises_on_use() -> None:
     with dt.device("nowhere"), pytest.raises(dt.DeviceError, match="nowhere"):
         dt.zeros(1)

@@ -1,4 +1,4 @@
-"""The public names: all are declared, typed, documented; examples are true."""
+"""The public names: all are declared, typed and documented; generated files are current."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FACES = ROOT / "tools" / "faces.py"
 
 
 def generator() -> Any:
-    """The module of `tools/faces.py`, for the dovetail that this process has."""
+    """Return the module of `tools/faces.py`, for the dovetail of this process."""
     spec = importlib.util.spec_from_file_location("faces", FACES)
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
@@ -51,16 +51,16 @@ def generator() -> Any:
     return found
 
 
-# --- what is generated
+# --- generated files
 
 
-def test_the_generated_files_are_what_the_generator_writes() -> None:
+def test_generated_files_are_current() -> None:
     said = checked(ROOT, "--check")
     assert (said.returncode, said.stdout) == (0, "all faces are true\n"), said.stderr
 
 
 def copied(tree: Path, change: str = "", into: str = "") -> subprocess.CompletedProcess[str]:
-    """What the check says of a copy of the core in which `change` has become `into`."""
+    """Return the check's output for a copy of the core with `change` replaced by `into`."""
     for part in ("core/dovetail", "docs/reference", "tools"):
         skip = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / part, tree / part, ignore=skip, dirs_exist_ok=True)
@@ -76,7 +76,7 @@ def checked(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, cwd=tree, check=False)
 
 
-def test_a_changed_parameter_fails_the_check_until_the_files_are_written(tmp_path: Path) -> None:
+def test_changed_parameter_fails_the_check_until_the_files_are_written(tmp_path: Path) -> None:
     said = copied(tmp_path, "correction: float = 0.0,\n    keepdims: bool = False,\n    out: Tensor"
                   " | None = None,\n) -> Tensor:\n    \"\"\"Return the variance",
                   "correction: float = 1.0,\n    keepdims: bool = False,\n    out: Tensor"
@@ -89,15 +89,15 @@ def test_a_changed_parameter_fails_the_check_until_the_files_are_written(tmp_pat
     assert checked(tmp_path, "--check").returncode == 0
 
 
-def test_names_that_come_and_go_are_seen_by_the_generator(tmp_path: Path) -> None:
-    """What `__init__` lists and nobody has any more cannot be imported; it is written anew."""
+def test_added_and_removed_names_are_detected_by_the_generator(tmp_path: Path) -> None:
+    """A name that `__init__` lists and no module has cannot be imported; it is rewritten."""
     said = copied(tmp_path, '    "logsumexp",\n', "")
     assert said.returncode == 1, said.stderr
     assert "--- core/dovetail/__init__.py" in said.stdout
     assert "-    def logsumexp(" in said.stdout
 
 
-def test_an_unchanged_copy_passes_the_check(tmp_path: Path) -> None:
+def test_unchanged_copy_passes_the_check(tmp_path: Path) -> None:
     said = copied(tmp_path)
     assert (said.returncode, said.stdout) == (0, "all faces are true\n"), said.stderr
 
@@ -106,7 +106,7 @@ def test_an_unchanged_copy_passes_the_check(tmp_path: Path) -> None:
 
 
 def assigned_to(tree: ast.Module, name: str) -> list[str]:
-    """Calls and assignments that put something on a class from outside."""
+    """Return calls and assignments that set attributes of a class from outside."""
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("setattr", "type.__setattr__"):
@@ -117,7 +117,7 @@ def assigned_to(tree: ast.Module, name: str) -> list[str]:
     return found
 
 
-def test_methods_are_put_on_the_class_in_one_place() -> None:
+def test_methods_are_assigned_in_one_place() -> None:
     assert assigned_to(ast.parse("setattr(T, 'x', 1)\nT.y = 2\nU.z = 3"), "T") != []
     places = {
         path.relative_to(ROOT).as_posix(): found
@@ -130,8 +130,8 @@ def test_methods_are_put_on_the_class_in_one_place() -> None:
     assert places == {"core/dovetail/functions/methods.py": ["setattr(Tensor, name, method)"]}
 
 
-def test_no_method_is_given_twice() -> None:
-    """So the order in which they are put on the class decides nothing."""
+def test_no_method_is_assigned_twice() -> None:
+    """So the order of assignment does not matter."""
     here = [n for _, names in methods.SAME_NAMES for n in names]
     tables = (
         here,
@@ -163,11 +163,11 @@ def test_no_method_is_given_twice() -> None:
         ("__matmul__", "(self: 'Tensor', other: 'Array') -> 'Tensor'"),
     ],
 )
-def test_methods_have_the_signatures_that_they_take(name: str, parameters: str) -> None:
+def test_methods_have_their_signatures(name: str, parameters: str) -> None:
     assert str(inspect.signature(getattr(dt.Tensor, name))) == parameters
 
 
-def test_forms_in_place_say_what_they_write() -> None:
+def test_in_place_methods_document_what_they_write() -> None:
     for name, op in op_functions.FUNCTIONS.items():
         method = getattr(dt.Tensor, f"{name}_")
         assert method.__name__ == f"{name}_"
@@ -180,11 +180,11 @@ def test_forms_in_place_say_what_they_write() -> None:
 # --- names
 
 
-def test_the_version_is_the_distributions() -> None:
+def test_version_equals_that_of_the_distribution() -> None:
     assert dt.__version__ == importlib.metadata.version("dovetail")
 
 
-# What may be seen in the modules that `dt` has; each name is a promise.
+# The visible names of the modules of `dt`; each name is a promise.
 SEEN = {
     "memory": """Allocator BlockInfo CachingAllocator DataPtr MappedFile SegmentInfo Stats Storage
         empty_cache foreign get_allocator page reset_peak set_allocator set_limit snapshot stats
@@ -209,7 +209,7 @@ SEEN = {
 MODULES = {"autograd", "fft", "func", "linalg", "memory", "plugins", "random"}
 
 
-def test_the_namespace_shows_public_names_only() -> None:
+def test_dir_of_the_namespace_has_only_public_names() -> None:
     dir_ = {*dir(dt)}
     assert dir_ == {*dt.__all__, "__array_api_version__", "__config__", "__version__"}
     assert {n for n in dir_ if isinstance(getattr(dt, n), types.ModuleType)} == MODULES
@@ -217,12 +217,12 @@ def test_the_namespace_shows_public_names_only() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(SEEN))
-def test_modules_of_the_namespace_show_public_names_only(name: str) -> None:
+def test_dir_of_modules_has_only_public_names(name: str) -> None:
     assert dir(getattr(dt, name)) == sorted(SEEN[name].split())
 
 
 @pytest.mark.parametrize("name", sorted(SEEN))
-def test_names_of_modules_are_there_also_those_that_are_fetched_late(name: str) -> None:
+def test_lazy_names_of_modules_exist(name: str) -> None:
     module = getattr(dt, name)
     for public in SEEN[name].split():
         assert getattr(module, public) is vars(module)[public]
@@ -230,7 +230,7 @@ def test_names_of_modules_are_there_also_those_that_are_fetched_late(name: str) 
         _ = module.stat
 
 
-def test_the_errors_are_what_their_module_shows() -> None:
+def test_errors_equal_those_of_their_module() -> None:
     assert dir(errors) == sorted(errors.__all__)
     assert {*errors.__all__} == {
         n for n, v in vars(errors).items() if isinstance(v, type) and not n.startswith("_")
@@ -255,8 +255,8 @@ INNER = (
 )  # fmt: skip
 
 
-def test_every_module_with_public_functions_lists_them() -> None:
-    """And what it lists is there."""
+def test_every_module_with_public_functions_has_all() -> None:
+    """The listed names exist."""
     for name in generator().OFFERS:
         module = importlib.import_module(f"dovetail.{name}")
         assert [n for n in module.__all__ if not hasattr(module, n)] == [], name
@@ -276,11 +276,11 @@ def test_every_public_name_is_in_the_reference() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(n for n in dt.__all__ if inspect.isroutine(getattr(dt, n))))
-def test_functions_say_what_they_return(name: str) -> None:
+def test_functions_have_docstrings(name: str) -> None:
     assert (getattr(dt, name).__doc__ or "").strip(), f"dt.{name} has no docstring"
 
 
-def test_standard_names_are_there_or_come_later() -> None:
+def test_standard_names_exist_or_are_announced() -> None:
     missing = []
     for name in STANDARD.split():
         try:
@@ -292,7 +292,7 @@ def test_standard_names_are_there_or_come_later() -> None:
     assert missing == []
 
 
-def test_the_namespace_promises_no_dtype_that_a_device_lacks(device: dt.Device) -> None:
+def test_namespace_promises_only_dtypes_of_the_device(device: dt.Device) -> None:
     info = dt.__array_namespace_info__()
     found = info.default_dtypes()
     assert found == {

@@ -1,4 +1,4 @@
-"""What an index would have: wheels and sdists of all four distributions, and what they say."""
+"""Wheels and sdists of all four distributions, and their metadata."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from places import ROOT
 
 
 def checker() -> Any:
-    """The module of `tools/packages.py`."""
+    """Return the module of `tools/packages.py`."""
     spec = importlib.util.spec_from_file_location("packages", ROOT / "tools" / "packages.py")
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
@@ -26,7 +26,7 @@ packages = checker()
 
 
 def page(**changes: str | None) -> email.message.Message:
-    """Metadata as it should be, but for these fields."""
+    """Return valid metadata, with these fields changed."""
     said = email.message.Message()
     fields = {
         "Name": "dovetail-cpu-llvm", "Version": "0.1.0", "License-Expression": "BSD-3-Clause",
@@ -44,7 +44,7 @@ def page(**changes: str | None) -> email.message.Message:
     return said
 
 
-def test_good_metadata_is_let_through() -> None:
+def test_valid_metadata_is_accepted() -> None:
     assert packages.metadata(page(), "dovetail-cpu-llvm", release=True) == []
 
 
@@ -59,12 +59,12 @@ def test_good_metadata_is_let_through() -> None:
         ({"Requires-Python": ">=3.10"}, "Requires-Python is >=3.10"),
     ],
 )
-def test_bad_metadata_is_seen(changes: dict[str, str | None], word: str) -> None:
+def test_invalid_metadata_is_detected(changes: dict[str, str | None], word: str) -> None:
     (line,) = packages.metadata(page(**changes), "dovetail-cpu-llvm")
     assert word in line
 
 
-def test_missing_links_classifiers_and_placeholders_are_seen() -> None:
+def test_missing_links_classifiers_and_placeholders_are_detected() -> None:
     said = page()
     del said["Project-URL"]
     del said["Classifier"]
@@ -79,11 +79,11 @@ def test_missing_links_classifiers_and_placeholders_are_seen() -> None:
     assert "placeholders" in line
 
 
-def test_versions_that_go_together() -> None:
+def test_pin_of_compatible_versions() -> None:
     assert packages.pin("0.1.3") == ">=0.1,<0.2" and packages.pin("2.4.0") == ">=2,<3"
 
 
-def test_missing_and_alien_files_are_seen(tmp_path: Path) -> None:
+def test_missing_and_foreign_files_are_detected(tmp_path: Path) -> None:
     (tmp_path / "odd").mkdir()
     for name in ("__init__.py", "work.py"):
         (tmp_path / "odd" / name).touch()
@@ -103,7 +103,7 @@ def test_every_licence_is_the_same() -> None:
 
 @pytest.mark.exhaustive
 def test_packages_are_built_checked_and_installed(tmp_path: Path) -> None:
-    """As `.ci/run` does it, but with what is downloaded: minutes."""
+    """As in `.ci/run`, but with downloads: minutes."""
     pytest.importorskip("build")
     pytest.importorskip("twine")
     done = subprocess.run(

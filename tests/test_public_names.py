@@ -1,4 +1,4 @@
-"""What is public: a change that nobody announced is seen, and fragments are well named."""
+"""Public names: an unannounced change is detected, and change fragments are well formed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = {"added", "changed", "faster", "fixed", "deprecated", "removed", "securi
 
 
 def generator() -> Any:
-    """The module of `tools/names.py`."""
+    """Return the module of `tools/names.py`."""
     spec = importlib.util.spec_from_file_location("names", ROOT / "tools" / "names.py")
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
@@ -26,13 +26,13 @@ def generator() -> Any:
     return found
 
 
-def test_public_names_are_those_that_are_written_down() -> None:
+def test_public_names_equal_the_recorded_ones() -> None:
     command = [sys.executable, "tools/names.py", "--check"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_file_has_every_kind_of_name() -> None:
+def test_recorded_file_has_every_kind_of_name() -> None:
     lines = {*(ROOT / "tests" / "public_names.txt").read_text("utf-8").splitlines()}
     for start in (
         "dt.Tensor.reshape(", "dt.nn.Linear(in_features, out_features, bias=True", "dt.linalg.svd(",
@@ -44,7 +44,7 @@ def test_the_file_has_every_kind_of_name() -> None:
         assert any(line.startswith(start) for line in lines), start
 
 
-def test_a_change_is_seen(
+def test_changed_public_name_is_detected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = generator()
@@ -58,7 +58,7 @@ def test_a_change_is_seen(
     assert "-dt.a(x)" in said and "+dt.a(x, *, axis=None)" in said and "dt.b" not in said
 
 
-def test_signatures_are_the_same_in_every_process() -> None:
+def test_signatures_are_deterministic_across_processes() -> None:
     def f(x: int, y: object = frozenset({"b", "a"}), z: object = len, *more: int) -> int:
         return x
 
@@ -68,7 +68,7 @@ def test_signatures_are_the_same_in_every_process() -> None:
 # --- fragments of the changes
 
 
-def test_fragments_are_named_and_written_as_they_should_be() -> None:
+def test_fragments_have_valid_names_and_texts() -> None:
     assert FRAGMENTS or (ROOT / "changes").is_dir()
     for path in FRAGMENTS:
         if path.name in ("README.md", "template.md.jinja"):
@@ -79,12 +79,12 @@ def test_fragments_are_named_and_written_as_they_should_be() -> None:
         assert lines and all(line.startswith(("- ", "  ")) for line in lines), path.name
 
 
-def test_towncrier_knows_the_kinds() -> None:
+def test_towncrier_has_the_kinds_of_fragments() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["towncrier"]
     assert {kind["directory"] for kind in settings["type"]} == KINDS
 
 
-def test_a_release_would_have_every_line_of_the_fragments() -> None:
+def test_release_notes_contain_every_line_of_the_fragments() -> None:
     pytest.importorskip("towncrier")
     command = [sys.executable, "-m", "towncrier", "build", "--draft", "--version", "9.9.9"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Random programs, each compared with NumPy's answer op by op (see `random_programs`)."""
+"""Random programs, each compared with NumPy op by op (see `random_programs`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import random_programs as programs
 from random_programs import Line, check, expected, failure, generated, script, shrunk
 
 DEVICES = {str(d) for d in dt.__array_namespace_info__().devices()}
-SAMPLE = {"reference": 240, "cpu": 160, "opencl": 10}  # seeds from 0; opencl compiles for long
+SAMPLE = {"reference": 240, "cpu": 160, "opencl": 10}  # seeds from 0; opencl compiles slowly
 MANY = {"reference": 10_000, "cpu": 9_800, "opencl": 200}
 BLOCK = 20
 
@@ -26,21 +26,21 @@ def run(device: str, start: int, stop: int) -> None:
 
 
 @pytest.mark.parametrize(("device", "start"), blocks(SAMPLE))
-def test_random_programs_do_what_numpy_does(device: str, start: int) -> None:
+def test_random_programs_equal_numpy(device: str, start: int) -> None:
     run(device, start, min(start + BLOCK, SAMPLE[device]))
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("device", "start"), blocks(MANY, first=1_000))
-def test_many_random_programs_do_what_numpy_does(device: str, start: int) -> None:
+def test_many_random_programs_equal_numpy(device: str, start: int) -> None:
     run(device, start, start + BLOCK)
 
 
-# --- programs that were wrong once
+# --- regressions
 
 
 def program(text: str) -> list[Line]:
-    """Of lines; those that begin with "?" are looked at."""
+    """Return a program of lines; those that begin with "?" are compared."""
     lines = [line.strip() for line in text.strip().splitlines()]
     return [Line(t.lstrip("? "), t.startswith("?")) for t in lines]
 
@@ -65,17 +65,17 @@ ONCE_WRONG = {
 
 @pytest.mark.parametrize("what", ONCE_WRONG)
 @pytest.mark.parametrize("device", sorted(SAMPLE))
-def test_what_is_held_keeps_its_value_under_a_write(device: str, what: str) -> None:
+def test_referenced_value_is_unchanged_by_a_write(device: str, what: str) -> None:
     if device not in DEVICES:
         pytest.skip(f"there is no {device} here")
     lines = program(START + ONCE_WRONG[what])
     assert not failure(lines, device), script(lines, device)
 
 
-# --- who watches the net
+# --- tests of the generator and the oracle
 
 
-def test_programs_are_the_same_every_time_and_have_what_they_should() -> None:
+def test_generator_is_deterministic_and_covers_every_feature() -> None:
     made = [generated(seed) for seed in range(200)]
     assert made[:20] == [generated(seed) for seed in range(20)]
     text = "\n".join(line.text for lines in made for line in lines)
@@ -87,7 +87,7 @@ def test_programs_are_the_same_every_time_and_have_what_they_should() -> None:
     assert sum(line.looked for lines in made for line in lines) > 5 * len(made)
 
 
-def test_a_wrong_op_is_found_and_the_program_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_op_is_found_and_the_program_shrunk(monkeypatch: pytest.MonkeyPatch) -> None:
     right = dt.sort
 
     def wrong(x: dt.Tensor, **options: object) -> dt.Tensor:
@@ -101,13 +101,13 @@ def test_a_wrong_op_is_found_and_the_program_shrunk(monkeypatch: pytest.MonkeyPa
     assert all(line.startswith("    ") for line in lines)
 
 
-def test_a_lost_write_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_write_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dt.Tensor, "__isub__", lambda x, y: x - y)
     with pytest.raises(AssertionError, match="seed"):
         run("reference", 0, 100)
 
 
-def test_what_is_printed_runs_and_fails_where_something_is_wrong() -> None:
+def test_printed_script_runs_and_fails_for_an_error() -> None:
     lines = generated(3)
     exec(compile(script(lines, "reference"), "<script>", "exec"), {})
     broken = script(lines, "reference").replace("dt.asarray([[", "dt.asarray([[1 + ")
@@ -115,7 +115,7 @@ def test_what_is_printed_runs_and_fails_where_something_is_wrong() -> None:
         exec(compile(broken, "<script>", "exec"), {})
 
 
-def test_shrinking_keeps_what_fails() -> None:
+def test_shrinking_keeps_the_failing_lines() -> None:
     lines = [*program(START), Line("y = x * 2"), Line("y"), Line("x", looked=True)]
     short = shrunk(lines, lambda p: any("x =" in line.text for line in p) and expected(p))
     assert short == [lines[0], lines[-1]]
@@ -124,7 +124,7 @@ def test_shrinking_keeps_what_fails() -> None:
 @pytest.mark.parametrize(
     "text", ["dt.asarray([1.5], dtype=dt.float64)", "x * 5000", "x // 0", "(x * 2000) @ (x * 2000)"]
 )
-def test_the_oracle_judges_nothing_that_may_round(text: str) -> None:
+def test_oracle_rejects_operations_that_may_round(text: str) -> None:
     with pytest.raises(oracle.Unfit):
         expected([*program(START), Line(f"y = {text}")])
     assert programs.expected([*program(START), Line("x", looked=True)])

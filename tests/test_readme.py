@@ -1,4 +1,4 @@
-"""The README is true: sessions print what it says, links lead somewhere, commands exist."""
+"""The README is correct: sessions print their output, links and commands exist."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SESSION = re.compile(r"```python\n(>>>.*?)```", re.DOTALL)
 
 
 def failures(text: str, name: str) -> list[str]:
-    """What the sessions in a page print otherwise than it says."""
+    """Return the differences between the output of a page's sessions and its text."""
     said: list[str] = []
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     runner = doctest.DocTestRunner(optionflags=flags)
@@ -42,39 +42,39 @@ def failures(text: str, name: str) -> list[str]:
     return said
 
 
-def test_a_wrong_page_is_seen() -> None:
+def test_wrong_page_is_detected() -> None:
     assert failures("```python\n>>> 1 + 1\n3\n```", "x")
     assert not failures("```python\n>>> 1 + 1\n2\n```", "x")
 
 
-def test_the_readme_has_a_session() -> None:
+def test_readme_has_a_session() -> None:
     assert SESSION.search(PAGES[0].read_text())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_sessions_print_what_the_page_says(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_print_the_output_of_the_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.import_module("dovetail.device_class"), "_default", None)
     assert failures(page.read_text(), page.name) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_exist(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
     assert [t for t in targets if not (page.parent / t).exists()] == []
 
 
-def test_the_two_commands_are_there() -> None:
+def test_install_commands_are_documented() -> None:
     text = PAGES[0].read_text()
     assert '\npip install ".[demo]" ./backends/cpu_llvm && dovetail demo\n' in text
     assert '\npip install -e ".[test]" -e ./backends/cpu_llvm && pytest\n' in text
 
 
-def test_commands_that_the_readme_names_exist() -> None:
+def test_commands_named_by_the_readme_exist() -> None:
     named = set(re.findall(r"`dovetail ([a-z-]+)`|&& dovetail ([a-z-]+)", PAGES[0].read_text()))
     assert {a or b for a, b in named} <= set(COMMANDS)
 
 
-# --- pages that change the core: what they say is done to a copy, and nothing else
+# --- pages that change the core: their steps are applied to a copy
 
 STEP = re.compile(
     r"[Ii]n `([\w/.]+)`,\s+after\s+the\s+line\s+that\s+begins\s+`([^`]+)`:\n\n"
@@ -84,11 +84,12 @@ STEP = re.compile(
 
 
 def after_the_page(page: str, tree: Path) -> dict[str, str]:
-    """A copy of the sources in `tree`, after what a page says has been done to it, and the
-    generated files have been written; the environment in which it is the one that is imported.
+    """Apply a page to a copy of the sources in `tree`, and write the generated files.
+
+    Returns the environment in which the copy is imported.
     """
     for part in ("core", "tests", "docs", "tools"):
-        # What is compiled is of the sources as they were: the copy runs as Python.
+        # Compiled modules belong to the original sources: the copy runs as Python.
         skip = shutil.ignore_patterns("__pycache__", "build", "*.so", "*.pyd")
         shutil.copytree(ROOT / part, tree / part, ignore=skip)
     for path, start, text in STEP.findall((ROOT / "docs" / page).read_text()):
@@ -105,7 +106,7 @@ def after_the_page(page: str, tree: Path) -> dict[str, str]:
 
 
 def said(tree: Path, environment: dict[str, str], *command: str) -> str:
-    """What a Python command prints in the copy; it has to succeed."""
+    """Return the output of a Python command in the copy; it must succeed."""
     done = subprocess.run(
         [sys.executable, *command], cwd=tree, env=environment, capture_output=True, text=True,
         check=False,
@@ -115,7 +116,7 @@ def said(tree: Path, environment: dict[str, str], *command: str) -> str:
 
 
 def passed(tree: Path, environment: dict[str, str], chosen: str, *tests: str) -> int:
-    """How many tests of the copy pass; none may fail."""
+    """Return how many tests of the copy pass; none may fail."""
     command = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "-k", chosen, *tests)
     return int(re.findall(r"(\d+) passed", said(tree, environment, *command))[0])
 
@@ -148,7 +149,7 @@ x.softsign_(1)
 
 
 def test_ops_are_added_in_two_places_as_the_page_says(tmp_path: Path) -> None:
-    """Where the page leaves out a place, this fails: nothing is done but what it says."""
+    """It fails if the page omits a place: only its steps are applied."""
     environment = after_the_page("adding-an-op.md", tmp_path)
     (tmp_path / "use.py").write_text(USE_OF_SOFTSIGN)
     said(tmp_path, environment, "use.py")
@@ -177,7 +178,7 @@ def test_type_checkers_know_an_added_op(tmp_path: Path) -> None:
     assert 'Too many arguments for "softsign_" of "Methods"' in done.stdout
 
 
-def test_the_dtype_of_the_page_works(tmp_path: Path) -> None:
+def test_dtype_of_the_page_works(tmp_path: Path) -> None:
     module, program = examples("adding-a-dtype.md")
     (tmp_path / "dovetail_float8_e5m2.py").write_text(module)
     page = (ROOT / "docs" / "adding-a-dtype.md").read_text()
@@ -207,7 +208,7 @@ def test_reductions_are_added_as_the_page_says(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="the example needs a C compiler")
-def test_the_backend_of_the_page_works(tmp_path: Path) -> None:
+def test_backend_of_the_page_works(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "writing-a-backend.md").read_text()
     (tmp_path / "dovetail_cc.py").write_text(re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0])
     info = tmp_path / "dovetail_cc-1.0.dist-info"
@@ -228,19 +229,19 @@ assert work("cc") == work("reference")
 
 
 def examples(page: str) -> list[str]:
-    """The blocks of Python in a page that are no sessions."""
+    """Return the blocks of Python in a page that are no sessions."""
     text = (ROOT / "docs" / page).read_text()
     return [b for b in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if b[:3] != ">>>"]
 
 
 def run_alone(program: str, folder: Path) -> None:
-    """Runs a program in a process of its own, which finds plugins in `folder`."""
+    """Run a program in a process of its own that finds plugins in `folder`."""
     path = os.pathsep.join([str(folder), str(ROOT / "core"), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path, "DOVETAIL_CACHE_DIR": str(folder)}
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
 
 
-def test_the_layout_of_the_page_works(tmp_path: Path) -> None:
+def test_layout_of_the_page_works(tmp_path: Path) -> None:
     plugin, use, judged = examples("writing-a-layout.md")
     (tmp_path / "dovetail_diagonal.py").write_text(f"{plugin}\n{judged}")
     page = (ROOT / "docs" / "writing-a-layout.md").read_text()
@@ -263,13 +264,13 @@ def test_the_layout_of_the_page_works(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", ["transforms.md", "autograd.md", "convolutions.md"])
-def test_the_examples_of_a_page_work(page: str, tmp_path: Path) -> None:
+def test_examples_of_a_page_work(page: str, tmp_path: Path) -> None:
     found = examples(page)
     assert len(found) >= 3
     run_alone("\n".join(found), tmp_path)
 
 
-def test_the_allocators_of_the_page_work(tmp_path: Path) -> None:
+def test_allocators_of_the_page_work(tmp_path: Path) -> None:
     (program,) = examples("writing-an-allocator.md")
     run_alone(program, tmp_path)
 
@@ -281,19 +282,19 @@ def example(name: str) -> dict[str, Any]:
     return runpy.run_path(str(ROOT / "examples" / f"{name}.py"))
 
 
-def test_heat_spreads_and_is_symmetric() -> None:
+def test_heat_example_is_symmetric() -> None:
     plate = example("heat")["main"](size=12, steps=40, device="reference").numpy()
     assert np.all(plate[0] == 100) and 5 < plate[5, 6] < 60
     np.testing.assert_allclose(plate, plate[:, ::-1], rtol=1e-5)
 
 
-def test_softmax_is_explained_and_sums_to_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_softmax_example_is_explained_and_sums_to_one(capsys: pytest.CaptureFixture[str]) -> None:
     y = example("explain_softmax")["main"](device="reference").numpy()
     np.testing.assert_allclose(y.sum(axis=1), 1, rtol=1e-5)
     assert "1 launch, " in capsys.readouterr().out
 
 
-def test_mandelbrot_is_nearly_symmetric_and_has_an_inside() -> None:
+def test_mandelbrot_example_is_nearly_symmetric() -> None:
     rows = example("mandelbrot")["main"](40, 15, 20, "reference").splitlines()
     pairs = list(zip("".join(rows), "".join(rows[::-1]), strict=True))
     assert len(pairs) == 600 and sum(a == b for a, b in pairs) > 570  # rounding is not symmetric

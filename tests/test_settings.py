@@ -1,4 +1,4 @@
-"""What `with` blocks change: per context, nested, entered again, left in any order."""
+"""Settings of `with` blocks: per context, nested, reentrant, left in any order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dovetail.tensor import tensor
 X = dt.ones(3, device="reference")
 
 
-def runs_at_once() -> bool:
+def runs_eagerly() -> bool:
     return (X + 1)._expr.op is None
 
 
@@ -30,9 +30,9 @@ def other_stream() -> bool:
     return dt.current_stream("reference") is not dt.default_stream("reference")
 
 
-# a block that differs from the default, and how that is seen
+# a block with a non-default setting, and a check of it
 BLOCKS: dict[str, tuple[Callable[[], Any], Callable[[], bool]]] = {
-    "eager": (dt.eager, runs_at_once),
+    "eager": (dt.eager, runs_eagerly),
     "reproducible": (dt.reproducible, uses_no_vendor),
     "no_grad": (dt.no_grad, lambda: not dt.is_grad_enabled()),
     "stream": (lambda: dt.Stream("reference"), other_stream),
@@ -42,7 +42,7 @@ each = pytest.mark.parametrize("name", BLOCKS)
 
 
 @each
-def test_it_holds_inside_and_not_outside_even_after_an_error(name: str) -> None:
+def test_block_applies_inside_and_ends_after_an_error(name: str) -> None:
     make, inside = BLOCKS[name]
     assert not inside()
     with pytest.raises(KeyError), make():
@@ -52,7 +52,7 @@ def test_it_holds_inside_and_not_outside_even_after_an_error(name: str) -> None:
 
 
 @each
-def test_one_object_is_entered_twice(name: str) -> None:
+def test_block_object_is_reentrant(name: str) -> None:
     make, inside = BLOCKS[name]
     block = make()
     for _ in range(2):
@@ -64,7 +64,7 @@ def test_one_object_is_entered_twice(name: str) -> None:
 
 
 @each
-def test_blocks_that_overlap_are_left_in_any_order(name: str) -> None:
+def test_overlapping_blocks_are_left_in_any_order(name: str) -> None:
     make, inside = BLOCKS[name]
     first, second = make(), make()
     first.__enter__()
@@ -78,14 +78,14 @@ def test_blocks_that_overlap_are_left_in_any_order(name: str) -> None:
     assert not inside()
 
 
-def test_overlapping_blocks_of_different_kinds_leave_each_others_settings() -> None:
+def test_overlapping_blocks_of_different_kinds_are_independent() -> None:
     off, on, at_once = dt.no_grad(), dt.enable_grad(), dt.eager()
     off.__enter__()
     at_once.__enter__()
     on.__enter__()
-    assert dt.is_grad_enabled() and runs_at_once()
+    assert dt.is_grad_enabled() and runs_eagerly()
     at_once.__exit__(None, None, None)
-    assert dt.is_grad_enabled() and not runs_at_once()
+    assert dt.is_grad_enabled() and not runs_eagerly()
     on.__exit__(None, None, None)
     assert not dt.is_grad_enabled()
     off.__exit__(None, None, None)
@@ -93,14 +93,14 @@ def test_overlapping_blocks_of_different_kinds_leave_each_others_settings() -> N
 
 
 @each
-def test_a_new_thread_begins_with_the_defaults_and_changes_only_its_own(name: str) -> None:
+def test_new_thread_starts_with_defaults_and_has_its_own_settings(name: str) -> None:
     make, inside = BLOCKS[name]
     shared, seen = make(), []
     entered, leave = threading.Event(), threading.Event()
 
     def work() -> None:
         seen.append(inside())
-        with shared:  # as the other thread does
+        with shared:  # like the other thread
             seen.append(inside())
             entered.set()
             leave.wait(10)
@@ -117,7 +117,7 @@ def test_a_new_thread_begins_with_the_defaults_and_changes_only_its_own(name: st
 
 
 @each
-def test_tasks_that_take_turns_keep_their_own(name: str) -> None:
+def test_interleaved_tasks_have_their_own_settings(name: str) -> None:
     make, inside = BLOCKS[name]
 
     async def within(seen: list[bool]) -> None:
@@ -137,25 +137,25 @@ def test_tasks_that_take_turns_keep_their_own(name: str) -> None:
         await asyncio.gather(within(a), without(b))
         with make():
             task = asyncio.create_task(without(late := []))
-        await task  # it has a copy of what held when it was made
+        await task  # it has a copy of the settings at its creation
         return a, b, late == [True] * 4
 
     assert asyncio.run(main()) == ([True] * 3, [False] * 4, True)
     assert not inside()
 
 
-def test_a_block_that_is_left_in_another_context_changes_nothing_there() -> None:
+def test_block_left_in_another_context_changes_nothing_there() -> None:
     block = dt.no_grad()
     contextvars.copy_context().run(block.__enter__)
     block.__exit__(None, None, None)
     assert dt.is_grad_enabled()
 
 
-def test_recording_is_as_quick_as_before_once_nobody_runs_ops_at_once() -> None:
-    """The depth that `make` compares with says whether any context differs, a copied one too."""
+def test_recording_check_is_off_once_no_context_is_eager() -> None:
+    """The depth that `make` compares says whether any context differs, a copied one too."""
     with dt.eager(), dt.no_grad():
         kept: contextvars.Context | None = contextvars.copy_context()
-    assert not runs_at_once() and kept is not None and kept.run(runs_at_once)
+    assert not runs_eagerly() and kept is not None and kept.run(runs_eagerly)
     assert settings.flags.depth == 0
     kept = None
     gc.collect()
@@ -163,7 +163,7 @@ def test_recording_is_as_quick_as_before_once_nobody_runs_ops_at_once() -> None:
     assert settings.flags.depth == settings.DEPTH_LIMIT
 
 
-def test_many_views_that_are_gone_do_not_count() -> None:
+def test_freed_views_do_not_count() -> None:
     views = [dt.ones(1, device="reference").numpy() for _ in range(100)]
     assert settings.flags.depth == 0
     del views
@@ -172,15 +172,15 @@ def test_many_views_that_are_gone_do_not_count() -> None:
     assert settings.flags.depth == settings.DEPTH_LIMIT
 
 
-def test_long_chains_are_bounded_while_another_thread_runs_ops_at_once(
+def test_long_chains_are_bounded_while_another_thread_is_eager(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     begun: list[int] = []
     evaluate = tensor.run.evaluate
     monkeypatch.setattr(tensor.run, "evaluate", lambda e, *a: (begun.append(1), evaluate(e, *a)))
     with dt.eager():
-        context = contextvars.copy_context()  # some context that differs
-    assert context.run(runs_at_once)
+        context = contextvars.copy_context()  # any context with other settings
+    assert context.run(runs_eagerly)
     begun.clear()
     x = X
     for _ in range(settings.DEPTH_LIMIT):
@@ -195,7 +195,7 @@ def countdown(n: int) -> list[bool]:
     return [dt.is_grad_enabled(), *(countdown(n - 1) if n else [])]
 
 
-def test_a_decorated_function_may_call_itself() -> None:
+def test_decorated_function_may_call_itself() -> None:
     assert countdown(3) == [False] * 4 and dt.is_grad_enabled()
 
 
@@ -204,14 +204,14 @@ def numbers() -> Iterator[bool]:
         yield dt.is_grad_enabled()
 
 
-def test_an_abandoned_generator_puts_back_what_it_changed() -> None:
+def test_abandoned_generator_restores_its_settings() -> None:
     g = numbers()
     assert next(g) is False
     g.close()
     assert dt.is_grad_enabled()
 
 
-def test_a_block_inside_a_function_of_ones_own_leaves_recording_off() -> None:
+def test_block_inside_a_custom_function_keeps_recording_off() -> None:
     class Double(dt.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
@@ -229,7 +229,7 @@ def test_a_block_inside_a_function_of_ones_own_leaves_recording_off() -> None:
     assert x.grad is not None and x.grad.tolist() == [2.0, 2.0]
 
 
-def test_the_default_device_and_generator_are_the_processes() -> None:
+def test_default_device_and_generator_belong_to_the_process() -> None:
     before, state = dt.default_device(), dt.random.get_state()
     found: list[object] = []
     try:

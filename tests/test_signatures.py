@@ -1,4 +1,4 @@
-"""Every parameter of the standard's functions can be given as it says: by place, by name."""
+"""Every parameter of the standard's functions is accepted as specified: by position, by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BY_NAME = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWO
 
 
 def standard(line: str) -> tuple[str, list[inspect.Parameter]]:
-    """A line of the table as a name and parameters."""
+    """Return a line of the table as a name and parameters."""
     node = ast.parse(f"def {line}: ...").body[0]
     assert isinstance(node, ast.FunctionDef)
     space: dict[str, Any] = {}
@@ -29,7 +29,7 @@ TABLE = dict(standard(line) for line in LINES if not line.startswith("#"))
 
 
 def differences(wanted: list[inspect.Parameter], have: list[inspect.Parameter]) -> list[str]:
-    """What cannot be given to ours as to the standard's."""
+    """Return parameters that are not accepted as the standard specifies."""
     found = []
     named = {p.name: p for p in have}
     rest = next((i for i, p in enumerate(have) if p.kind is p.VAR_POSITIONAL), None)
@@ -59,12 +59,12 @@ def differences(wanted: list[inspect.Parameter], have: list[inspect.Parameter]) 
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))
-def test_parameters_are_the_standards(name: str) -> None:
+def test_parameters_equal_the_standard(name: str) -> None:
     have = list(inspect.signature(getattr(dt, name)).parameters.values())
     assert differences(TABLE[name], have) == []
 
 
-def test_a_difference_is_seen() -> None:
+def test_difference_is_detected() -> None:
     def parameters(line: str) -> list[inspect.Parameter]:
         return standard(line)[1]
 
@@ -81,11 +81,11 @@ def test_a_difference_is_seen() -> None:
         assert differences(wanted, parameters(line)) == [says]
 
 
-def test_the_table_is_the_whole_standard() -> None:
+def test_table_covers_the_whole_standard() -> None:
     assert len(TABLE) > 120
 
 
-def test_shapes_and_axes_are_given_by_name() -> None:
+def test_shapes_and_axes_are_accepted_by_name() -> None:
     x = dt.arange(6, device="reference")
     assert dt.reshape(x, shape=(2, 3)).shape == x.reshape(shape=(2, 3), copy=True).shape == (2, 3)
     assert dt.broadcast_to(x, shape=(2, 6)).shape == (2, 6)
@@ -95,13 +95,13 @@ def test_shapes_and_axes_are_given_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["reshape", "broadcast_to", "permute_dims"])
-def test_sizes_given_one_by_one_begin_with_the_standards_parameter(name: str) -> None:
+def test_separate_sizes_start_with_the_parameter_of_the_standard(name: str) -> None:
     second = list(inspect.signature(getattr(dt, name)).parameters.values())[1]
     assert second.name == ("axes" if name == "permute_dims" else "shape")
     assert second.kind is second.POSITIONAL_OR_KEYWORD
 
 
-def test_devices_are_a_tuple_as_the_standard_of_2025_says() -> None:
+def test_devices_returns_a_tuple_as_in_the_standard_of_2025() -> None:
     found = dt.__array_namespace_info__().devices()
     assert type(found) is tuple
     assert dt.device("reference") in found

@@ -1,4 +1,4 @@
-"""Of the tests themselves: each can fail, and none reads a clock unless it is marked `timing`."""
+"""Rules for tests: each can fail, and only tests marked `timing` read a clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Modules = Mapping[str, ast.Module]
 
 
 def modules() -> Modules:
-    """The modules of the tests and of the kit, by their names."""
+    """Return the modules of the tests and of the kit by name."""
     paths = [*TESTS.rglob("*.py"), *KIT.glob("*.py")]
     return {
         p.stem: ast.parse(p.read_text(), str(p))
@@ -31,7 +31,7 @@ def functions(tree: ast.AST) -> Iterator[Function]:
 
 
 def can_fail(f: ast.AST) -> bool:
-    """Whether a function has an assertion of its own."""
+    """Return True if a function has an assertion of its own."""
     for n in ast.walk(f):
         if isinstance(n, ast.Assert):
             return True
@@ -47,7 +47,7 @@ def can_fail(f: ast.AST) -> bool:
 
 
 class Callees:
-    """Which functions a function names: `(module, function)`, and `("", method)`."""
+    """The functions that a function names: `(module, function)`, and `("", method)`."""
 
     def __init__(self, trees: Modules) -> None:
         self.of: dict[tuple[str, str], list[Function]] = {}
@@ -61,7 +61,7 @@ class Callees:
                 self.names[id(f)] = named(f, known, trees)
 
     def checking(self) -> set[tuple[str, str]]:
-        """Those that have an assertion, or name one that does."""
+        """Return the functions that have an assertion, or name one that does."""
         found = {key for key, fs in self.of.items() if any(map(can_fail, fs))}
         while more := {
             key
@@ -73,7 +73,7 @@ class Callees:
 
 
 def imported(tree: ast.Module, trees: Modules) -> dict[str, tuple[str, str]]:
-    """What a module imports from other modules of the tests; of a module, ("*", its name)."""
+    """Return the imports of a module from other test modules; of a module, ("*", its name)."""
     found = {}
     for n in ast.walk(tree):
         for alias in n.names if isinstance(n, ast.Import | ast.ImportFrom) else ():
@@ -89,7 +89,7 @@ def imported(tree: ast.Module, trees: Modules) -> dict[str, tuple[str, str]]:
 def named(
     f: Function, known: Mapping[str, tuple[str, str]], trees: Modules
 ) -> set[tuple[str, str]]:
-    """The functions of the tests that stand in a function, called or handed on."""
+    """Return the functions of the tests that a function names, called or passed on."""
     found = {known[n.id] for n in ast.walk(f) if isinstance(n, ast.Name) and n.id in known}
     found |= {known[a.arg] for a in f.args.args if a.arg in known}  # fixtures
     for n in ast.walk(f):
@@ -111,7 +111,7 @@ def asserting_nothing(trees: Modules) -> list[str]:
     ]
 
 
-def test_a_test_that_asserts_nothing_is_seen() -> None:
+def test_test_without_assertions_is_detected() -> None:
     helper = ast.parse("def held(x):\n assert x\ndef run(x):\n held(x)\nclass C:\n def go(self): 1")
     tree = ast.parse(
         "from h import run\n"
@@ -126,7 +126,7 @@ def test_every_test_can_fail() -> None:
 
 
 def reads_a_clock(f: Function) -> bool:
-    """Whether a function calls a clock of `time`, or sleeps."""
+    """Return True if a function calls a clock of `time`, or sleeps."""
     return any(
         isinstance(n, ast.Call)
         and isinstance(n.func, ast.Attribute)
@@ -140,16 +140,16 @@ def is_timing(f: Function) -> bool:
     return any(ast.unparse(d).startswith("pytest.mark.timing") for d in f.decorator_list)
 
 
-# These wait, with a deadline, for what nothing tells: a file of another process, a thread of a pool
-# that has gone to sleep; or they check that a plugin which never answers is given up in time.
+# These wait, with a deadline, for events without a notification: a file of another process, a
+# sleeping thread of a pool; or they check that a plugin that hangs is abandoned in time.
 WAIT = {
-    "test_diskcache.kills",
-    "test_diskcache.test_two_writers_and_a_kill_leave_only_whole_files",
+    "test_diskcache.run_and_kill_writers",
+    "test_diskcache.test_two_writers_and_a_kill_leave_whole_files",
     "test_launch.wait_for_sleepers",
-    "test_plugins.test_a_device_that_takes_long_to_open_blocks_no_other",
-    "test_plugins.test_no_kind_of_broken_plugin_harms_other_devices",
-    "test_launch.test_workers_may_run_on_every_core_after_they_were_kept_off_one",
-    "test_launch.test_whoever_waited_long_for_a_helper_is_alone_for_a_while",
+    "test_plugins.test_slowly_opening_device_blocks_no_other",
+    "test_plugins.test_no_kind_of_broken_plugin_affects_other_devices",
+    "test_launch.test_workers_may_use_every_core_after_an_affinity_limit",
+    "test_launch.test_thread_that_waited_long_for_a_worker_runs_alone_for_a_while",
 }
 
 

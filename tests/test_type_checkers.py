@@ -1,4 +1,4 @@
-"""What type checkers are told of functions that take others' names for their parameters too."""
+"""Type hints of functions that also accept other libraries' parameter names."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ reveal_type(dt.sparse.sparse_coo_tensor([[0]], [1.0], (2,)))
 HEAD = "import dovetail as dt\nx = dt.ones((2, 3))\n"
 
 
-def test_mypy_knows_what_the_functions_take(tmp_path: Path) -> None:
+def test_mypy_accepts_right_and_rejects_wrong_calls(tmp_path: Path) -> None:
     """Every line of `WRONG` is an error, no line of `RIGHT` is."""
     pytest.importorskip("mypy")
     (tmp_path / "use.py").write_text(HEAD + RIGHT + WRONG)
@@ -83,7 +83,7 @@ def test_mypy_knows_what_the_functions_take(tmp_path: Path) -> None:
     assert {int(p[1]) for p in places} == wanted, done.stdout
 
 
-def test_mypy_finds_packages_by_each_way_to_import_them(tmp_path: Path) -> None:
+def test_mypy_finds_packages_by_each_import_form(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     (tmp_path / "use.py").write_text(PACKAGES)
     done = subprocess.run(
@@ -101,5 +101,5 @@ def test_mypy_finds_packages_by_each_way_to_import_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", RIGHT.splitlines())
-def test_what_is_right_runs(line: str) -> None:
+def test_accepted_calls_run(line: str) -> None:
     assert isinstance(eval(line, {"dt": dt, "x": dt.ones((2, 3))}), dt.Tensor)

@@ -1,4 +1,4 @@
-"""docs/writing-a-backend.md is complete and true: a stranger needs nothing else."""
+"""docs/writing-a-backend.md is complete and correct."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ needs_compiler = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def page() -> dict[str, Any]:
-    """What the page's code defines, all of it run in order."""
+    """Return the definitions of the page's code, run in order."""
     found: dict[str, Any] = {"__name__": "page"}
     for number, block in enumerate(BLOCKS):
         exec(compile(block, f"writing-a-backend.md, block {number}", "exec"), found)
@@ -46,13 +46,13 @@ def public(of: type) -> set[str]:
     return {name for name in vars(of) if not name.startswith("_")} - {"info"}
 
 
-def test_every_name_of_the_interface_is_on_the_page() -> None:
+def test_page_names_every_name_of_the_interface() -> None:
     assert EXTEND <= NAMES
     assert [n for n in EXTEND if not hasattr(extend, n)] == []
 
 
-def test_help_is_short_and_says_what_is_for_whom() -> None:
-    """`help(dovetail.extend)`, of which each name stands in one part."""
+def test_help_is_short_and_names_each_audience() -> None:
+    """`help(dovetail.extend)` lists each name in one part."""
     shown = pydoc.plain(pydoc.render_doc(extend))
     assert shown.count("\n") < 200
     parts = str(extend.__doc__).partition("\nFirst-party")[0].split("\n\n")[1:]
@@ -63,15 +63,15 @@ def test_help_is_short_and_says_what_is_for_whom() -> None:
     assert {n for n in listed if listed.count(n) > 1} == set()
 
 
-def test_every_hook_method_and_field_is_on_the_page() -> None:
+def test_page_documents_every_hook_method_and_field() -> None:
     assert set(HOOKS) - NAMES == set()
     assert public(Backend) - NAMES == set()
     for of in (Capabilities, DeviceInfo):
         assert {f.name for f in dataclasses.fields(of)} - NAMES == set(), of
 
 
-def test_the_page_names_nothing_that_is_not_there() -> None:
-    """Whatever the tables call a method, a field or a name of `extend`."""
+def test_page_names_only_existing_objects() -> None:
+    """Methods, fields, or names of `extend` in the tables."""
     table = PAGE.partition("## All of `dovetail.extend`")[2]
     assert set(re.findall(r"`(\w+)`", table)) == EXTEND
     methods = PAGE.partition("## The methods of a backend")[2].partition("What can be relied on")[0]
@@ -84,7 +84,7 @@ def test_the_page_names_nothing_that_is_not_there() -> None:
     assert len(spelt) > 15 and {n for n in spelt if not hasattr(CStyle, n)} == set()
 
 
-def test_the_code_runs(page: dict[str, Any]) -> None:
+def test_code_of_the_page_runs(page: dict[str, Any]) -> None:
     assert len(BLOCKS) >= 5
     assert not page["modest"].float64 and page["modest"].concurrency == 8
     hooks = {n for n in page if n.startswith("dovetail_")}
@@ -94,8 +94,8 @@ def test_the_code_runs(page: dict[str, Any]) -> None:
 
 
 @needs_compiler
-def test_the_vendor_routine_is_called(page: dict[str, Any]) -> None:
-    """Its product is NumPy's to the last bit, which that of a generated kernel need not be."""
+def test_vendor_routine_is_called(page: dict[str, Any]) -> None:
+    """Its product equals NumPy's to the last bit; a generated kernel's need not."""
     [info] = page["dovetail_probe"]({})
     backend, dev = page["WithVendor"](info), Device("cc", 0)
     allocator = CachingAllocator(backend, dev)

@@ -355,7 +355,8 @@ def lenient_functions(name: str) -> list[str]:
     generated = {*generated_functions()} if name == "functions.elementwise.op_functions" else set()
     return [
         n for n, f in sorted(functions.items(), key=lambda item: name_sort_key(item[0]))
-        if n not in generated and inspect.isfunction(f) and "theirs" in inspect.signature(f).parameters
+        if n not in generated and inspect.isfunction(f)
+        and "theirs" in inspect.signature(f).parameters
     ]  # fmt: skip
 
 

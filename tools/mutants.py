@@ -44,7 +44,7 @@ EXTRA_TESTS = {
 }
 COMMON_TESTS = [
     "tests/test_random_programs.py",
-    "tests/test_namespace.py::test_modules_of_the_namespace_show_public_names_only",
+    "tests/test_namespace.py::test_dir_of_modules_has_only_public_names",
 ]
 PYTEST = ["-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=line"]
 KIT = ["-m", "dovetail.commands.cli", "test-backend", "reference", "--sample", "40", "-x"]

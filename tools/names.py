@@ -113,7 +113,8 @@ def class_lines(kind: type, name: str, public: dict[int, str]) -> Iterator[str]:
         if isinstance(kind, type(Enum)) and isinstance(getattr(kind, each), kind):
             yield f"{name}.{each}: member"
         else:
-            yield f"{name}.{each}{format_signature(value) if inspect.isroutine(value) else ': attribute'}"
+            signature = format_signature(value) if inspect.isroutine(value) else ": attribute"
+            yield f"{name}.{each}{signature}"
 
 
 class SortedSetDefault:

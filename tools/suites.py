@@ -140,7 +140,8 @@ SUITES = {
          ("dask/array/utils.py", "is_cupy_type(x):\n        return x.get()",
           "type(x).__name__ == 'Tensor':\n        return np.asarray(x)"),
          ("dask/array/tests/test_cupy_core.py", "n = c.get()", "n = np.asarray(c)"),
-         *((f"dask/array/tests/test_cupy_{part}.py", CUPY_IMPORT, CUPY_SUBSTITUTE) for part in DASK_TEST_FILES)),
+         *((f"dask/array/tests/test_cupy_{part}.py", CUPY_IMPORT, CUPY_SUBSTITUTE)
+           for part in DASK_TEST_FILES)),
         " ".join(f"dask/array/tests/test_cupy_{part}.py" for part in DASK_TEST_FILES),
     ),
     "scikit-learn": Suite(

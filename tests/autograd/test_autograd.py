@@ -1,4 +1,4 @@
-"""Gradients: every row against differences, how they are used, and all that can go wrong."""
+"""Gradients of every op against differences, their use, and their errors."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def leaf(values: Any, dtype: Any = dt.float64) -> dt.Tensor:
     return x.requires_grad_()
 
 
-# --- every row -----------------------------------------------------------------------------------
+# --- every op ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("device", ["reference"], indirect=True)  # elsewhere: the same bits
 @pytest.mark.parametrize("name", CASES)
-def test_gradients_are_differences(name: str) -> None:
+def test_gradients_equal_finite_differences(name: str) -> None:
     _, f, arrays, eps = CASES[name]
     xs = [leaf(a) for a in arrays]
     assert gradcheck(f, xs, eps=eps)
     assert gradgradcheck(f, xs, eps=eps)
 
 
-def on_tape(out: dt.Tensor) -> set[str]:
-    """The names of the ops that a gradient would pass."""
+def ops_on_tape(out: dt.Tensor) -> set[str]:
+    """Return the names of the ops that a gradient would pass."""
     found: set[Any] = set()
     stack: list[Any] = [out._expr.tape]
     while stack:
@@ -50,10 +50,10 @@ def on_tape(out: dt.Tensor) -> set[str]:
     return {n.name for n in found}
 
 
-def test_every_row_has_a_tested_gradient_or_a_reason() -> None:
+def test_every_op_has_a_tested_gradient_or_a_reason_for_none() -> None:
     reached: set[str] = set()
     for name, (row, f, arrays, _) in CASES.items():
-        rows = on_tape(f(*[leaf(a) for a in arrays]))
+        rows = ops_on_tape(f(*[leaf(a) for a in arrays]))
         assert row in rows, f"{name} is there for {row}, and uses {rows}"
         reached |= rows
     without = {name for name in ops.TABLE if reason(name) is not None}
@@ -62,7 +62,7 @@ def test_every_row_has_a_tested_gradient_or_a_reason() -> None:
 
 
 @pytest.mark.parametrize("f", [lambda x: x.prod(axis=1), lambda x: dt.cumulative_prod(x, axis=1)])
-def test_third_derivatives_of_products_with_zeros(f: Any) -> None:
+def test_third_derivatives_of_products_with_zeros_equal_differences(f: Any) -> None:
     def first(x: Any) -> Any:
         return dt.grad(f(x).sum(), x, create_graph=True)
 
@@ -70,7 +70,7 @@ def test_third_derivatives_of_products_with_zeros(f: Any) -> None:
         assert gradgradcheck(first, leaf(values))
 
 
-def test_gradients_move_between_devices() -> None:
+def test_to_moves_gradients_back_to_the_device_of_the_leaf() -> None:
     x = leaf([1.0, 2.0])
     y = x.to("reference") * 3.0
     assert str(y.device) == "reference"
@@ -78,7 +78,7 @@ def test_gradients_move_between_devices() -> None:
     assert x.grad.device is x.device and x.grad.tolist() == [18.0, 36.0]
 
 
-def test_a_kernel_that_would_grow_too_large() -> None:
+def test_gradient_of_diff_with_a_large_n_stays_within_kernel_limits() -> None:
     x, y = leaf(uniform(3, 3, 3)), leaf(uniform(3, 3, 3))
 
     def f(a: dt.Tensor, b: dt.Tensor) -> dt.Tensor:
@@ -87,7 +87,7 @@ def test_a_kernel_that_would_grow_too_large() -> None:
     assert gradcheck(f, [x, y])
 
 
-def test_integers_and_halves_take_part() -> None:
+def test_backward_converts_gradients_to_the_dtype_of_each_leaf() -> None:
     x = leaf([1.0, 2.0, 3.0], dt.float16)
     y = leaf([1.0, 2.0, 3.0], dt.float32)
     (x * y * dt.asarray([2, 3, 4])).sum().backward()
@@ -96,10 +96,10 @@ def test_integers_and_halves_take_part() -> None:
     assert y.grad.tolist() == [2.0, 6.0, 12.0]
 
 
-# --- how it is used ------------------------------------------------------------------------------
+# --- use -----------------------------------------------------------------------------------------
 
 
-def test_leaves_and_results() -> None:
+def test_requires_grad_marks_leaves_and_results() -> None:
     x = dt.asarray([1.0, 2.0])
     assert x.is_leaf and not x.requires_grad and x.grad is None and x.grad_fn is None
     assert x.requires_grad_() is x and x.requires_grad and x.is_leaf
@@ -112,7 +112,7 @@ def test_leaves_and_results() -> None:
     assert not x.requires_grad and y.requires_grad
 
 
-def test_gradients_add_up_and_are_nobody_elses() -> None:
+def test_backward_accumulates_into_grad_without_sharing_memory() -> None:
     x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
     (x + y).sum().backward()
     (x + y).sum().backward()
@@ -129,7 +129,7 @@ def test_gradients_add_up_and_are_nobody_elses() -> None:
     assert z.grad.tolist() == [1.0, 1.0]
 
 
-def test_no_grad_and_enable_grad() -> None:
+def test_no_grad_and_enable_grad_nest() -> None:
     x = leaf([1.0])
     with dt.no_grad():
         assert not dt.is_grad_enabled() and not (x * 2).requires_grad
@@ -145,7 +145,7 @@ def test_no_grad_and_enable_grad() -> None:
     assert not f(x).requires_grad and (x * 2).requires_grad
 
 
-def test_retain_grad_and_hooks() -> None:
+def test_retain_grad_and_register_hook_observe_intermediate_gradients() -> None:
     x = leaf([1.0, 2.0])
     h = x * 3
     h.retain_grad()
@@ -161,7 +161,7 @@ def test_retain_grad_and_hooks() -> None:
     assert len(seen) == 1
 
 
-def test_grad_asks_for_some_only() -> None:
+def test_grad_returns_only_requested_gradients() -> None:
     x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
     h = x * y
     gx, gh = dt.grad((h * h).sum(), (x, h))
@@ -173,7 +173,7 @@ def test_grad_asks_for_some_only() -> None:
     assert found == [None, [1.0, 2.0]]
 
 
-def test_gradients_of_gradients() -> None:
+def test_create_graph_allows_higher_derivatives() -> None:
     x = leaf([2.0, 3.0])
     (g,) = dt.grad((x**4).sum(), [x], create_graph=True)
     (h,) = dt.grad(g.sum(), [x], create_graph=True)
@@ -183,7 +183,7 @@ def test_gradients_of_gradients() -> None:
     assert x.grad.requires_grad
 
 
-def test_vjp_and_jvp() -> None:
+def test_vjp_and_jvp_equal_analytic_products() -> None:
     x, v = dt.asarray(uniform(4)), dt.asarray(uniform(4, low=0.5))
     out, back = vjp(lambda t: (t.sin(), t * t), x)
     a, b = dt.asarray(uniform(4)), dt.asarray(uniform(4))
@@ -210,7 +210,7 @@ class MulAdd(Function):
         return g * y + h, g * x + h * ctx.k, None
 
 
-def test_functions_of_ones_own() -> None:
+def test_custom_function_passes_gradcheck() -> None:
     x, y = leaf(uniform(3)), leaf(uniform(3) + 1.0)
     assert gradcheck(lambda a, b: MulAdd.apply(a, b, 2.5), [x, y])
     assert gradgradcheck(lambda a, b: MulAdd.apply(a, b, 2.5), [x, y])
@@ -220,29 +220,29 @@ def test_functions_of_ones_own() -> None:
     assert not MulAdd.apply(x.detach(), y.detach(), 1.0)[0].requires_grad
 
 
-def function_of(forward: Any, backward: Any) -> Any:
+def make_function(forward: Any, backward: Any) -> Any:
     namespace = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     return type("Mine", (Function,), namespace).apply
 
 
-def test_functions_that_are_wrong() -> None:
+def test_custom_function_with_wrong_backward_raises() -> None:
     x = leaf([1.0, 2.0])
     twice = lambda ctx, t: t * 2.0  # noqa: E731
     with pytest.raises(dt.GradientError, match="Mine: backward returned 2 gradients for 1 operand"):
-        function_of(twice, lambda ctx, g: (g, g))(x).sum().backward()
+        make_function(twice, lambda ctx, g: (g, g))(x).sum().backward()
     with pytest.raises(dt.ShapeError, match="what Mine returned"):
-        function_of(twice, lambda ctx, g: g[:1])(x).sum().backward()
+        make_function(twice, lambda ctx, g: g[:1])(x).sum().backward()
     with pytest.raises(dt.DTypeError, match="what Mine returned is a float"):
-        function_of(twice, lambda ctx, g: 2.0)(x).sum().backward()
+        make_function(twice, lambda ctx, g: 2.0)(x).sum().backward()
     with pytest.raises(dt.DTypeError, match="Mine: forward returned a float"):
-        function_of(lambda ctx, t: 2.0, lambda ctx, g: g)(x)
+        make_function(lambda ctx, t: 2.0, lambda ctx, g: g)(x)
     assert x.grad is None
-    out = function_of(twice, lambda ctx, g: None)(x).sum() + x.sum()
+    out = make_function(twice, lambda ctx, g: None)(x).sum() + x.sum()
     out.backward()
     assert x.grad.tolist() == [1.0, 1.0]
 
 
-def test_a_function_that_writes_what_it_saved() -> None:
+def test_custom_function_raises_if_a_saved_tensor_was_overwritten() -> None:
     x, y = leaf(uniform(3)) * 1.0, leaf(uniform(3))
     dt.evaluate(x)
     out = MulAdd.apply(x, y, 1.0)[0].sum()
@@ -251,7 +251,7 @@ def test_a_function_that_writes_what_it_saved() -> None:
         out.backward()
 
 
-def test_checkpoint_computes_again() -> None:
+def test_checkpoint_recomputes_its_block_in_backward() -> None:
     calls = []
     w = leaf(uniform(4))
 
@@ -269,10 +269,10 @@ def test_checkpoint_computes_again() -> None:
     np.testing.assert_array_equal(w.grad.numpy(), want_w)
 
 
-# --- writing in place ----------------------------------------------------------------------------
+# --- writes in place -----------------------------------------------------------------------------
 
 
-def test_in_place_on_evaluated_memory() -> None:
+def test_in_place_op_on_evaluated_memory_keeps_gradients() -> None:
     x = leaf(uniform(4))
     h = x * 2.0
     dt.evaluate(h)
@@ -281,7 +281,7 @@ def test_in_place_on_evaluated_memory() -> None:
     np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp(2 * x.numpy()))
 
 
-def test_writes_into_constant_memory_through_a_view() -> None:
+def test_write_through_a_view_makes_constant_memory_require_grad() -> None:
     x = leaf([2.0, 3.0])
     base = dt.zeros(5, dtype=dt.float64)
     dt.evaluate(base)
@@ -296,7 +296,7 @@ def test_writes_into_constant_memory_through_a_view() -> None:
     assert x.grad.tolist() == [0.0, 6.0]
 
 
-def test_optimiser_steps_in_place() -> None:
+def test_optimizer_step_in_place_keeps_a_leaf() -> None:
     w = leaf([1.0, 2.0])
     for _ in range(3):
         (w * w).sum().backward()
@@ -306,7 +306,7 @@ def test_optimiser_steps_in_place() -> None:
     assert w.requires_grad and w.is_leaf and w.tolist() == [0.125, 0.25]
 
 
-def test_values_of_pending_work_outlive_a_write() -> None:
+def test_backward_uses_pending_values_from_before_a_write() -> None:
     x = dt.asarray([1.0, 2.0], dtype=dt.float64)
     y = leaf([3.0, 4.0])
     out = ((x + 1.0) * y).sum()
@@ -315,14 +315,14 @@ def test_values_of_pending_work_outlive_a_write() -> None:
     assert y.grad.tolist() == [2.0, 3.0]
 
 
-# --- fused ---------------------------------------------------------------------------------------
+# --- fusion --------------------------------------------------------------------------------------
 
 
 def chain(x: Any, y: Any) -> Any:
     return (x * 2 + y).tanh() * x - y / (1 + x * x)
 
 
-def test_forward_and_backward_of_a_chain_are_one_kernel() -> None:
+def test_forward_and_backward_of_a_chain_launch_one_kernel() -> None:
     x, y = leaf(uniform(1000), dt.float32), leaf(uniform(1000) + 1, dt.float32)
     out = chain(x, y)
     g = dt.ones_like(out)
@@ -332,7 +332,7 @@ def test_forward_and_backward_of_a_chain_are_one_kernel() -> None:
     assert run.counters.launches - before == 1
 
 
-def test_backward_of_an_evaluated_chain_is_one_kernel() -> None:
+def test_backward_of_an_evaluated_chain_launches_one_kernel() -> None:
     x, y = leaf(uniform(1000), dt.float32), leaf(uniform(1000) + 1, dt.float32)
     out = chain(x, y)
     g = dt.ones_like(out)
@@ -342,7 +342,7 @@ def test_backward_of_an_evaluated_chain_is_one_kernel() -> None:
     assert run.counters.launches - before == 1
 
 
-def test_backward_of_several_inputs_is_one_kernel() -> None:
+def test_backward_of_several_inputs_launches_one_kernel() -> None:
     xs = [leaf(uniform(1000) + k, dt.float32) for k in range(4)]
     x, y, z, w = xs
     out = ((x * y + z).sigmoid() * w - (z / (w * w + 1)).exp()) * x.sin()
@@ -354,7 +354,7 @@ def test_backward_of_several_inputs_is_one_kernel() -> None:
     assert all(t.grad is not None for t in xs)
 
 
-def test_gradients_stay_pending_and_fuse_with_what_follows() -> None:
+def test_pending_gradients_fuse_with_later_ops() -> None:
     x, y = leaf(uniform(1000), dt.float32), leaf(uniform(1000) + 1, dt.float32)
     gx, gy = dt.grad(chain(x, y).sum(), [x, y])
     before = run.counters.launches
@@ -362,7 +362,7 @@ def test_gradients_stay_pending_and_fuse_with_what_follows() -> None:
     assert run.counters.launches - before == 1
 
 
-def test_softmax_and_cross_entropy_go_back_in_one_kernel_behind_the_check_of_labels() -> None:
+def test_backward_of_cross_entropy_launches_label_check_and_one_kernel() -> None:
     x = leaf(uniform(50, 10), dt.float32)
     labels = dt.asarray(np.arange(50).reshape(50, 1) % 10)
     dt.evaluate(labels)
@@ -375,7 +375,7 @@ def test_softmax_and_cross_entropy_go_back_in_one_kernel_behind_the_check_of_lab
     np.testing.assert_allclose(g.numpy(), want / 50, rtol=1e-5, atol=1e-7)
 
 
-def test_a_stack_of_matrices_times_a_matrix_is_one_product() -> None:
+def test_gradient_of_batched_matmul_by_a_matrix_is_one_matmul() -> None:
     x, w = leaf(uniform(3, 4, 5), dt.float32), leaf(uniform(5, 2), dt.float32)
     with dt.reproducible():
         y = x @ w
@@ -386,8 +386,8 @@ def test_a_stack_of_matrices_times_a_matrix_is_one_product() -> None:
     np.testing.assert_allclose(g.numpy(), want, rtol=1e-5)
 
 
-def test_a_deep_network_keeps_only_what_it_needs() -> None:
-    """What relu gave in each of 40 layers, the gradients of the weights, and a few more."""
+def test_backward_of_a_deep_network_keeps_only_required_values() -> None:
+    """Peak: the relu output of each of 40 layers, the gradients of the weights, and a few more."""
     layers, rows, width = 40, 64, 32
     w = [leaf(uniform(width, width, low=-0.1, high=0.1), dt.float32) for _ in range(layers)]
     h = dt.ones((rows, width))
@@ -405,7 +405,7 @@ def test_a_deep_network_keeps_only_what_it_needs() -> None:
     assert dt.memory.stats(m.device).live_bytes - before <= layers * matrix + row
 
 
-def test_the_gradient_of_a_gather_is_added_up_where_it_stays() -> None:
+def test_gradient_of_gather_accumulates_without_a_copy() -> None:
     x = leaf(uniform(50, 8), dt.float32)
     index = dt.asarray(np.arange(30) % 7)
     g = dt.grad((dt.take(x, index, axis=0) * 2.0).sum(), x)
@@ -415,7 +415,7 @@ def test_the_gradient_of_a_gather_is_added_up_where_it_stays() -> None:
     assert g.numpy().tobytes() == want.tobytes()
 
 
-def test_what_is_held_is_not_updated_in_its_memory() -> None:
+def test_scatter_does_not_overwrite_a_base_that_is_still_referenced() -> None:
     base, values = dt.ones(6) * 2.0, dt.ones((3,))
     at = dt.asarray([1, 1, 4])
     operands = tuple(t._expr for t in (base, values, at))
@@ -426,8 +426,8 @@ def test_what_is_held_is_not_updated_in_its_memory() -> None:
 
 
 @pytest.mark.parametrize("evaluated, kept", [(False, 3), (True, 4)])
-def test_memory_of_forward_and_backward(evaluated: bool, kept: int) -> None:
-    """Result and two gradients; after an evaluated forward pass also tanh(x * 2 + y)."""
+def test_peak_memory_of_forward_and_backward_is_minimal(evaluated: bool, kept: int) -> None:
+    """Peak: the result and two gradients; after an evaluated forward pass also tanh(x * 2 + y)."""
     n = 1 << 16
     x, y = leaf(uniform(n), dt.float32), leaf(uniform(n) + 1, dt.float32)
     g = dt.ones((n,))
@@ -443,7 +443,7 @@ def test_memory_of_forward_and_backward(evaluated: bool, kept: int) -> None:
     assert dt.memory.stats(x.device).live_bytes - before <= 3 * 4 * n + 4096
 
 
-def test_cheap_values_are_not_stored_for_the_way_back() -> None:
+def test_cheap_values_are_recomputed_in_backward() -> None:
     x, y = leaf(uniform(1000), dt.float32), leaf(uniform(1000) + 1, dt.float32)
     out = y / (1 + x * x)
     plan = dt.explain(out).text()
@@ -454,7 +454,7 @@ def test_cheap_values_are_not_stored_for_the_way_back() -> None:
 # --- errors --------------------------------------------------------------------------------------
 
 
-def test_backward_twice() -> None:
+def test_second_backward_raises_without_retain_graph() -> None:
     x = leaf([1.0])
     y = (x * x).sum()
     y.backward(retain_graph=True)
@@ -464,12 +464,12 @@ def test_backward_twice() -> None:
         y.backward()
 
 
-def test_backward_of_no_scalar() -> None:
+def test_backward_of_a_non_scalar_raises_shape_error() -> None:
     with pytest.raises(dt.GradientError, match=r"shape \(2,\)"):
         (leaf([1.0, 2.0]) * 2).backward()
 
 
-def test_incoming_gradients_that_do_not_fit() -> None:
+def test_backward_raises_if_the_incoming_gradient_does_not_match() -> None:
     y = leaf([1.0, 2.0]) * 2
     with pytest.raises(dt.ShapeError, match="the gradient that comes in"):
         y.backward(dt.ones(3, dtype=dt.float64))
@@ -479,7 +479,7 @@ def test_incoming_gradients_that_do_not_fit() -> None:
         y.backward(1.0)  # type: ignore[arg-type]
 
 
-def test_no_path() -> None:
+def test_grad_raises_if_no_path_leads_to_an_input() -> None:
     x, y = leaf([1.0]), leaf([1.0])
     with pytest.raises(dt.GradientError, match="does not require a gradient"):
         dt.ones(()).backward()
@@ -489,12 +489,12 @@ def test_no_path() -> None:
         dt.grad(x.sum(), dt.ones(1))
 
 
-def test_integers_have_no_gradients() -> None:
+def test_requires_grad_of_integers_raises_dtype_error() -> None:
     with pytest.raises(dt.DTypeError, match="int64 has no gradients"):
         dt.arange(3).requires_grad_()
 
 
-def test_saved_and_overwritten() -> None:
+def test_backward_raises_if_a_saved_value_was_overwritten() -> None:
     x = leaf([1.0, 2.0])
     h = x.exp()
     y = (h * h).sum()
@@ -504,7 +504,7 @@ def test_saved_and_overwritten() -> None:
         y.backward()
 
 
-def test_leaves_are_not_written() -> None:
+def test_in_place_write_to_a_leaf_raises() -> None:
     x = leaf([1.0, 2.0])
     with pytest.raises(dt.GradientError, match=r"add in place: .* leaf"):
         x += 1.0
@@ -515,12 +515,12 @@ def test_leaves_are_not_written() -> None:
     assert x.tolist() == [1.0, 2.0]
 
 
-def test_out_has_no_gradient() -> None:
+def test_out_argument_with_a_gradient_raises() -> None:
     with pytest.raises(dt.GradientError, match="exp: out="):
         dt.exp(leaf([1.0]), out=dt.zeros(1, dtype=dt.float64))
 
 
-def test_hooks_that_return_the_wrong_thing() -> None:
+def test_hook_that_returns_a_wrong_shape_raises() -> None:
     x = leaf([1.0, 2.0])
     h = x * 2
     h.register_hook(lambda g: g[:1])
@@ -528,7 +528,7 @@ def test_hooks_that_return_the_wrong_thing() -> None:
         h.sum().backward()
 
 
-def test_what_fails_leaves_everything_as_it_was() -> None:
+def test_failed_backward_changes_no_state() -> None:
     x, y = leaf([1.0, 2.0]), leaf([3.0, 4.0])
     h = x * y
     handle = h.register_hook(lambda g: g[:1])
@@ -545,7 +545,7 @@ def test_what_fails_leaves_everything_as_it_was() -> None:
     assert x.grad.tolist() == [18.0, 64.0] and y.grad.tolist() == [12.0, 40.0]
 
 
-def test_hooks_that_raise_or_return_other_things() -> None:
+def test_hook_errors_and_wrong_types_are_raised() -> None:
     x = leaf([1.0, 2.0])
     h = x * 2
 
@@ -566,7 +566,7 @@ def test_hooks_that_raise_or_return_other_things() -> None:
     assert x.grad.tolist() == [2.0, 2.0]
 
 
-def test_overwritten_values_leave_no_half_gradients() -> None:
+def test_backward_of_overwritten_values_sets_no_partial_gradients() -> None:
     x, y = leaf([1.0, 2.0]), leaf([1.0, 2.0])
     h = x.exp()
     dt.evaluate(h)
@@ -580,24 +580,24 @@ def test_overwritten_values_leave_no_half_gradients() -> None:
 
 
 @pytest.mark.parametrize("dtype", [dt.int32, dt.uint8, dt.bool])
-def test_only_floats_require_gradients(dtype: Any) -> None:
+def test_requires_grad_of_non_floats_raises(dtype: Any) -> None:
     x = dt.zeros(3, dtype=dtype)
     with pytest.raises(dt.DTypeError, match=rf"{dtype.name} has no gradients.*astype"):
         x.requires_grad = True
     assert not x.requires_grad
 
 
-def test_ops_without_a_gradient() -> None:
+def test_op_without_a_gradient_raises_in_backward() -> None:
     with pytest.raises(dt.GradientError, match="nextafter has no gradient"):
         dt.nextafter(leaf([1.0]), 2.0).sum().backward()
 
 
-def test_only_leaves_stop_requiring_gradients() -> None:
+def test_requires_grad_false_of_a_result_raises() -> None:
     with pytest.raises(dt.GradientError, match="result of exp"):
         leaf([1.0]).exp().requires_grad_(False)
 
 
-def test_gradcheck_finds_a_wrong_gradient() -> None:
+def test_gradcheck_reports_a_wrong_gradient() -> None:
     class Wrong(Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
@@ -612,7 +612,7 @@ def test_gradcheck_finds_a_wrong_gradient() -> None:
         gradcheck(Wrong.apply, leaf([1.0, 2.0]))
 
 
-def test_memory_is_let_go() -> None:
+def test_graph_memory_is_freed_with_its_result() -> None:
     x = leaf(uniform(1 << 12), dt.float32)
     gc.collect()
     live = dt.memory.stats(x.device).live_bytes
@@ -624,8 +624,8 @@ def test_memory_is_let_go() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_second_derivatives_of_a_power_at_zero_are_those_that_exist(dtype: str) -> None:
-    """Of x**y at x = 0: by x twice y (y - 1) x**(y - 2), mixed 0 above y = 1, by y twice 0."""
+def test_second_derivatives_of_power_at_zero_are_exact(dtype: str) -> None:
+    """At x = 0 of x**y: twice by x y (y - 1) x**(y - 2), mixed 0 above y = 1, twice by y 0."""
     for power, twice in ((0.0, 0.0), (1.0, 0.0), (2.0, 2.0), (2.5, 0.0), (3.0, 0.0)):
         x = dt.asarray(0.0, dtype=dtype, device="reference").requires_grad_()
         y = dt.asarray(power, dtype=dtype, device="reference").requires_grad_()

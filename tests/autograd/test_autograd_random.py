@@ -1,5 +1,6 @@
-"""Random programs of views, writes in place, reductions and products: first and second derivatives
-are PyTorch's.
+"""Random programs: first and second derivatives equal PyTorch's.
+
+The programs have views, writes in place, reductions and products.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ Operands = tuple[Any, Any]
 
 
 class Skip(Exception):
-    """A step that does not fit these operands."""
+    """Raised by a step that does not accept these operands."""
 
 
-def fits(condition: bool) -> None:
+def skip_unless(condition: bool) -> None:
     if not condition:
         raise Skip
 
@@ -53,8 +54,8 @@ def binary(m: Any, x: Any, y: Any, r: random.Random) -> Any:
     ])()  # fmt: skip
 
 
-def view(m: Any, x: Any, y: Any, r: random.Random) -> Any:
-    fits(0 < x.ndim < 4)
+def random_view(m: Any, x: Any, y: Any, r: random.Random) -> Any:
+    skip_unless(0 < x.ndim < 4)
     return r.choice([
         lambda: x.reshape(-1), lambda: x[..., ::2], lambda: m.swapaxes(x, 0, -1),
         lambda: x[x.shape[0] // 2], lambda: x[None], lambda: x[-1:],
@@ -62,7 +63,7 @@ def view(m: Any, x: Any, y: Any, r: random.Random) -> Any:
 
 
 def reduction(m: Any, x: Any, y: Any, r: random.Random) -> Any:
-    fits(x.ndim > 0)
+    skip_unless(x.ndim > 0)
     d = r.randrange(x.ndim)
     axis = {"axis": d} if m is dt else {"dim": d}
     return r.choice([
@@ -72,10 +73,13 @@ def reduction(m: Any, x: Any, y: Any, r: random.Random) -> Any:
     ])()  # fmt: skip
 
 
-def written(m: Any, x: Any, y: Any, r: random.Random) -> Any:
-    """A copy, written to through itself and through views of it; nothing saved is overwritten."""
+def write_in_place(m: Any, x: Any, y: Any, r: random.Random) -> Any:
+    """Return a copy that is written directly and through views.
+
+    Saved values are not overwritten.
+    """
     base = x * 1.0
-    fits(base.ndim > 0)
+    skip_unless(base.ndim > 0)
     row, column = base[r.randrange(base.shape[0])], base[..., 0]
     for _ in range(r.randint(1, 4)):
         how = r.randrange(6)
@@ -95,23 +99,25 @@ def written(m: Any, x: Any, y: Any, r: random.Random) -> Any:
 
 
 def gather(m: Any, x: Any, y: Any, r: random.Random) -> Any:
-    fits(x.ndim > 0)
+    skip_unless(x.ndim > 0)
     at = [r.randrange(-x.shape[0], x.shape[0]) for _ in range(3)]
     return x[at] if m is dt else x[torch.tensor(at)]
 
 
-def joined(m: Any, x: Any, y: Any, r: random.Random) -> Any:
-    fits(0 < x.ndim == y.ndim and tuple(x.shape[1:]) == tuple(y.shape[1:]) and x.shape[0] < 12)
+def concatenate(m: Any, x: Any, y: Any, r: random.Random) -> Any:
+    skip_unless(
+        0 < x.ndim == y.ndim and tuple(x.shape[1:]) == tuple(y.shape[1:]) and x.shape[0] < 12
+    )
     return dt.concat([x, y], axis=0) if m is dt else torch.cat([x, y], 0)
 
 
-def product(m: Any, x: Any, y: Any, r: random.Random) -> Any:
-    fits(x.ndim > 1 and x.shape[-2] <= 16)
+def gram_product(m: Any, x: Any, y: Any, r: random.Random) -> Any:
+    skip_unless(x.ndim > 1 and x.shape[-2] <= 16)
     return (x @ x.mT) * 0.2
 
 
-def evaluated(m: Any, x: Any, y: Any, r: random.Random) -> Any:
-    """What has been computed behaves as what is pending."""
+def evaluate_early(m: Any, x: Any, y: Any, r: random.Random) -> Any:
+    """Evaluate a value. Evaluated and pending values must behave alike."""
     if m is dt:
         dt.evaluate(x)
     raise Skip
@@ -119,13 +125,14 @@ def evaluated(m: Any, x: Any, y: Any, r: random.Random) -> Any:
 
 Step = Callable[[Any, Any, Any, random.Random], Any]
 STEPS: list[Step] = [
-    unary, binary, binary, view, view, reduction, written, written, gather, joined, product,
-    evaluated,
+    unary, binary, binary, random_view, random_view, reduction, write_in_place, write_in_place,
+    gather, concatenate, gram_product,
+    evaluate_early,
 ]  # fmt: skip
 
 
-def program(seed: int, m: Any, inputs: list[Any]) -> Any:
-    """A weighted sum of all values of the program of this seed."""
+def run_program(seed: int, m: Any, inputs: list[Any]) -> Any:
+    """Return a weighted sum of all values of the program of this seed."""
     r = random.Random(seed)
     values = list(inputs)
     for _ in range(r.randint(4, 14)):
@@ -139,20 +146,20 @@ def program(seed: int, m: Any, inputs: list[Any]) -> Any:
 
 
 def derivatives(m: Any, seed: int, xs: list[Any]) -> Iterator[Any]:
-    """The value, the first derivatives, and those of the sum of their squares."""
-    total = program(seed, m, xs)
+    """Return the value, the first derivatives, and the derivatives of the sum of their squares."""
+    total = run_program(seed, m, xs)
     yield total
     take = dt.grad if m is dt else torch.autograd.grad
     first = take(total, xs, create_graph=True)
     yield from first
     squares = sum((g * g).sum() for g in first)
-    second = [None] * len(xs)  # what is constant may say so, or give zeros
+    second = [None] * len(xs)  # a constant may report no gradient or zeros
     if squares.requires_grad:
         second = take(squares, xs, allow_unused=True)
     yield from (x.detach() * 0.0 if g is None else g for x, g in zip(xs, second, strict=True))
 
 
-def host(value: Any) -> Any:
+def to_host(value: Any) -> Any:
     return value.detach().numpy(force=True) if isinstance(value, torch.Tensor) else np.asarray(
         value.numpy() if isinstance(value, dt.Tensor) else value
     )  # fmt: skip
@@ -161,8 +168,8 @@ def host(value: Any) -> Any:
 def check(seed: int) -> None:
     arrays = [np.random.default_rng(seed).normal(size=s) for s in SHAPES[seed % 3 : seed % 3 + 3]]
     theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
-    want = [host(v) for v in derivatives(torch, seed, theirs)]
-    found = [host(v) for v in derivatives(dt, seed, [dt.asarray(a).requires_grad_()
+    want = [to_host(v) for v in derivatives(torch, seed, theirs)]
+    found = [to_host(v) for v in derivatives(dt, seed, [dt.asarray(a).requires_grad_()
                                                      for a in arrays])]  # fmt: skip
     assert len(found) == len(want)
     for k, (x, y) in enumerate(zip(found, want, strict=True)):
@@ -170,11 +177,11 @@ def check(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_random_programs(seed: int) -> None:
+def test_derivatives_of_random_programs_equal_pytorch(seed: int) -> None:
     check(seed)
 
 
 @pytest.mark.exhaustive
-def test_many_random_programs() -> None:
+def test_derivatives_of_many_random_programs_equal_pytorch() -> None:
     for seed in range(8, 300):
         check(seed)

@@ -1,5 +1,6 @@
-"""Gradients with PyTorch as the judge: its gradcheck on our rules, its choices where there is no
-derivative, and programs that write in place. `test_opinfo.py` takes the samples of its own tests.
+"""Gradients judged by PyTorch: its gradcheck, its subgradients, and programs that write in place.
+
+`test_opinfo.py` takes the samples of PyTorch's own tests.
 """
 
 from __future__ import annotations
@@ -15,23 +16,26 @@ from gradient_cases import CASES, uniform
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
 
-pytestmark = pytest.mark.usefixtures("compiled")
+pytestmark = pytest.mark.usefixtures("cpu_device")
 
 
 @pytest.fixture
-def compiled() -> Any:
-    """The cpu where it is installed: rules are the same for every device, and this one is fast."""
+def cpu_device() -> Any:
+    """Run on the cpu if it is installed.
+
+    Rules are the same for every device, and this one is fast.
+    """
     before = dt.default_device()
     found = [str(d) for d in dt.devices()]
     yield dt.set_default_device("cpu" if "cpu" in found else "reference")
     dt.set_default_device(before)
 
 
-# --- its gradcheck -------------------------------------------------------------------------------
+# --- torch.autograd.gradcheck --------------------------------------------------------------------
 
 
-class Ours(torch.autograd.Function):  # type: ignore[misc, name-defined]
-    """A dovetail program with dovetail's gradient, as PyTorch sees an op."""
+class TorchWrapper(torch.autograd.Function):  # type: ignore[misc, name-defined]
+    """A dovetail program and its gradient as a PyTorch autograd function."""
 
     @staticmethod
     def forward(ctx: Any, program: Callable[..., Any], *inputs: Any) -> Any:
@@ -46,13 +50,13 @@ class Ours(torch.autograd.Function):  # type: ignore[misc, name-defined]
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_gradcheck_of_torch(name: str) -> None:
+def test_torch_gradcheck_accepts_every_gradient(name: str) -> None:
     _, f, arrays, eps = CASES[name]
     inputs = [torch.tensor(a, dtype=torch.float64, requires_grad=True) for a in arrays]
-    assert torch.autograd.gradcheck(lambda *ts: Ours.apply(f, *ts), inputs, eps=eps)
+    assert torch.autograd.gradcheck(lambda *ts: TorchWrapper.apply(f, *ts), inputs, eps=eps)
 
 
-def test_gradcheck_of_torch_finds_a_wrong_gradient() -> None:
+def test_torch_gradcheck_reports_a_wrong_gradient() -> None:
     class Wrong(dt.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
@@ -64,10 +68,10 @@ def test_gradcheck_of_torch_finds_a_wrong_gradient() -> None:
 
     x = torch.ones(2, dtype=torch.float64, requires_grad=True)
     with pytest.raises(RuntimeError, match="Jacobian mismatch"):
-        torch.autograd.gradcheck(lambda t: Ours.apply(Wrong.apply, t), [x])
+        torch.autograd.gradcheck(lambda t: TorchWrapper.apply(Wrong.apply, t), [x])
 
 
-# --- its choices where there is no derivative ----------------------------------------------------
+# --- subgradients --------------------------------------------------------------------------------
 
 
 def leaf(values: Any) -> dt.Tensor:
@@ -77,7 +81,7 @@ def leaf(values: Any) -> dt.Tensor:
 
 
 def derivatives(module: Any, f: Callable[..., Any], xs: list[Any]) -> list[Any]:
-    """The first derivatives of the sum of f, then those of the sum of these, as arrays."""
+    """Return the first derivatives of the sum of f and the derivatives of their sum, as arrays."""
     take = dt.grad if module is dt else torch.autograd.grad
     first = take(f(*xs).sum(), xs, create_graph=True, allow_unused=True)
     parts = [g.sum() for g in first if g is not None and g.requires_grad]
@@ -92,12 +96,12 @@ def derivatives(module: Any, f: Callable[..., Any], xs: list[Any]) -> list[Any]:
     ]  # fmt: skip
 
 
-def both(f: Callable[..., Any], g: Callable[..., Any], *arrays: Any) -> None:
-    """First and second derivatives of f with dovetail are those of g with PyTorch."""
+def assert_equal_derivatives(f: Callable[..., Any], g: Callable[..., Any], *arrays: Any) -> None:
+    """Assert that the first and second derivatives of f in dovetail equal those of g in PyTorch."""
     ours = derivatives(dt, f, [leaf(a) for a in arrays])
     theirs = derivatives(torch, g, [torch.tensor(a, requires_grad=True) for a in arrays])
     for i, (have, want) in enumerate(zip(ours, theirs, strict=True)):
-        if i >= len(arrays):  # of copysign and pow its second derivative is NaN at 0, ours is 0
+        if i >= len(arrays):  # torch: second derivative of copysign and pow is NaN at 0
             have = np.where(np.isnan(want), want, have)
         np.testing.assert_allclose(have, want, 1e-12, 1e-12)
 
@@ -117,32 +121,36 @@ TWO = ("add", "subtract", "multiply", "divide", "remainder", "atan2", "hypot", "
 
 
 @pytest.mark.parametrize("name", ONE)
-def test_choices_for_one_operand(name: str) -> None:
-    both(getattr(dt, name), getattr(torch, name), POINTS)
+def test_subgradients_of_unary_functions_equal_pytorch(name: str) -> None:
+    assert_equal_derivatives(getattr(dt, name), getattr(torch, name), POINTS)
 
 
 @pytest.mark.parametrize("name", TWO)
-def test_choices_for_two_operands(name: str) -> None:
-    both(getattr(dt, name), getattr(torch, name), *PAIRS)
+def test_subgradients_of_binary_functions_equal_pytorch(name: str) -> None:
+    assert_equal_derivatives(getattr(dt, name), getattr(torch, name), *PAIRS)
 
 
-def test_choices_for_powers() -> None:
+def test_subgradients_of_powers_equal_pytorch() -> None:
     for k in (0, 1, 2, 3, -1, 0.0, 0.5, -0.5, 2.0, 2.5):
-        both(lambda x, k=k: x**k, lambda x, k=k: x**k, POINTS)
+        assert_equal_derivatives(lambda x, k=k: x**k, lambda x, k=k: x**k, POINTS)
     for base in (1.0, 2, 0.5):
-        both(lambda x, b=base: b**x, lambda x, b=base: b**x, POINTS)
-    both(dt.pow, torch.pow, *PAIRS)
-    both(lambda y: 0.0 ** y.exp(), lambda y: 0.0 ** y.exp(), POINTS)
+        assert_equal_derivatives(lambda x, b=base: b**x, lambda x, b=base: b**x, POINTS)
+    assert_equal_derivatives(dt.pow, torch.pow, *PAIRS)
+    assert_equal_derivatives(lambda y: 0.0 ** y.exp(), lambda y: 0.0 ** y.exp(), POINTS)
 
 
 @pytest.mark.parametrize("bounds", [(0, 1), (0, None), (None, 1), (-0.5, 0.5), (1, -1)])
-def test_choices_at_the_bounds_of_clip(bounds: Any) -> None:
-    both(lambda x: dt.clip(x, *bounds), lambda x: torch.clip(x, *bounds), POINTS)
+def test_subgradients_of_clip_at_its_bounds_equal_pytorch(bounds: Any) -> None:
+    assert_equal_derivatives(
+        lambda x: dt.clip(x, *bounds), lambda x: torch.clip(x, *bounds), POINTS
+    )
 
 
-def test_choices_for_three_operands() -> None:
-    both(dt.clip, torch.clip, *TRIPLES)
-    both(lambda x, y: dt.where(x > 0, x * y, y), lambda x, y: torch.where(x > 0, x * y, y), *PAIRS)
+def test_subgradients_of_clip_and_where_equal_pytorch() -> None:
+    assert_equal_derivatives(dt.clip, torch.clip, *TRIPLES)
+    assert_equal_derivatives(
+        lambda x, y: dt.where(x > 0, x * y, y), lambda x, y: torch.where(x > 0, x * y, y), *PAIRS
+    )
 
 
 REDUCED: dict[str, tuple[Any, Any]] = {
@@ -163,40 +171,40 @@ TIES = np.array([[1.0, 3.0, 3.0, -2.0], [0.0, 0.0, 0.0, 0.0], [0.0, 2.0, 0.0, 3.
 
 
 @pytest.mark.parametrize("name", REDUCED)
-def test_choices_at_ties_and_zeros(name: str) -> None:
-    both(*REDUCED[name], TIES)
+def test_subgradients_of_reductions_at_ties_and_zeros_equal_pytorch(name: str) -> None:
+    assert_equal_derivatives(*REDUCED[name], TIES)
 
 
-def test_nan_is_not_lost() -> None:
+def test_gradients_propagate_nan() -> None:
     nan = np.array([np.nan, 1.0])
     for name in ("relu", "maximum", "minimum"):
         args = (nan,) if name == "relu" else (nan, nan[::-1].copy())
-        both(getattr(dt, name), getattr(torch, name), *args)
-    both(dt.max, torch.max, nan)  # amax gives NaN to all
+        assert_equal_derivatives(getattr(dt, name), getattr(torch, name), *args)
+    assert_equal_derivatives(dt.max, torch.max, nan)  # amax gives NaN to all
 
 
 # --- programs ------------------------------------------------------------------------------------
 
 
-def test_a_tensor_used_often() -> None:
+def test_gradient_of_a_tensor_with_many_uses_equals_pytorch() -> None:
     def f(x: Any, y: Any) -> Any:
         h = x * y
         return h * h + x * h - y
 
-    both(f, f, uniform(5), uniform(5))
+    assert_equal_derivatives(f, f, uniform(5), uniform(5))
 
 
-def test_a_network() -> None:
+def test_gradient_of_a_small_network_equals_pytorch() -> None:
     arrays = [uniform(8, 5), uniform(5, 7), uniform(7), uniform(7, 3)]
 
     def f(x: Any, w: Any, b: Any, v: Any) -> Any:
         h = (x @ w + b).tanh() @ v
         return h - h.logsumexp(1).reshape(8, 1)
 
-    both(f, f, *arrays)
+    assert_equal_derivatives(f, f, *arrays)
 
 
-def test_in_place_ops() -> None:
+def test_gradient_of_in_place_ops_equals_pytorch() -> None:
     def f(x: Any, y: Any) -> Any:
         h = x * 2.0
         h += y
@@ -204,11 +212,11 @@ def test_in_place_ops() -> None:
         h.exp_()
         return h * y
 
-    both(f, f, uniform(4), uniform(4))
+    assert_equal_derivatives(f, f, uniform(4), uniform(4))
     assert gradgradcheck(f, [leaf(uniform(4)), leaf(uniform(4))])
 
 
-def test_writing_rows_of_a_buffer() -> None:
+def test_gradient_of_row_writes_to_a_buffer_equals_pytorch() -> None:
     def f(x: Any, y: Any, empty: Any) -> Any:
         buffer = empty((4, 3))
         buffer[0] = x
@@ -219,7 +227,7 @@ def test_writing_rows_of_a_buffer() -> None:
         buffer[0, :2] += x[1:]
         return buffer
 
-    both(
+    assert_equal_derivatives(
         lambda x, y: f(x, y, lambda s: dt.zeros(s, dtype=dt.float64)),
         lambda x, y: f(x, y, lambda s: torch.zeros(s, dtype=torch.float64)),
         uniform(3), uniform(3) + 1.0,
@@ -227,7 +235,7 @@ def test_writing_rows_of_a_buffer() -> None:
 
 
 @pytest.mark.parametrize("evaluated", [False, True])
-def test_a_write_through_a_view_is_seen_by_the_base_and_the_other_way_round(
+def test_gradient_of_writes_through_views_and_bases_equals_pytorch(
     evaluated: bool,
 ) -> None:
     def f(x: Any, y: Any) -> Any:
@@ -241,4 +249,6 @@ def test_a_write_through_a_view_is_seen_by_the_base_and_the_other_way_round(
         return column * 2.0, row * 3.0, base * 1.0
 
     for k in range(3):
-        both(lambda x, y, k=k: f(x, y)[k], lambda x, y, k=k: f(x, y)[k], uniform(3), uniform(9))
+        assert_equal_derivatives(
+            lambda x, y, k=k: f(x, y)[k], lambda x, y, k=k: f(x, y)[k], uniform(3), uniform(9)
+        )

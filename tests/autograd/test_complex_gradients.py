@@ -1,4 +1,4 @@
-"""Gradients of complex numbers, dL/da + i dL/db of a real L, against differences and PyTorch."""
+"""Gradients of complex tensors, dL/da + i dL/db of a real L, against differences and PyTorch."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ torch = pytest.importorskip("torch")
 Function = Callable[..., Any]
 
 
-def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
+def random_complex(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
     rng = np.random.default_rng(seed)
     return np.asarray(rng.normal(size=shape) + 1j * rng.normal(size=shape)) + (0.3 + 0.2j)
 
 
 def leaf(*shape: int, seed: int = 0) -> dt.Tensor:
-    return dt.asarray(numbers(*shape, seed=seed), device="reference").requires_grad_()
+    return dt.asarray(random_complex(*shape, seed=seed), device="reference").requires_grad_()
 
 
-def rows() -> list[str]:
-    """The elementwise rows that have gradients at complex operands."""
+def complex_ops() -> list[str]:
+    """Return the elementwise ops that have gradients for complex operands."""
     found = []
     for name, op in ops.TABLE.items():
         if op.kind != "map" or op.arity > 2 or not op.gradient or name == "astype":
@@ -39,11 +39,11 @@ def rows() -> list[str]:
     return found
 
 
-ROWS = rows()
+ROWS = complex_ops()
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_rows_agree_with_differences(name: str) -> None:
+def test_complex_ops_pass_gradcheck(name: str) -> None:
     op = ops.TABLE[name]
     x, y = leaf(4, 3, seed=1), leaf(3, seed=2)
     if op.arity == 1:
@@ -54,7 +54,7 @@ def test_rows_agree_with_differences(name: str) -> None:
     assert dt.autograd.gradgradcheck(lambda s, t: apply(op, (s, t)), (x, y), atol=1e-4)
     assert dt.autograd.gradcheck(lambda t: apply(op, (t, 0.7)), y)
     assert dt.autograd.gradcheck(lambda t: apply(op, (1.5, t)), y)
-    real = dt.asarray(numbers(4, 3, seed=3).real.copy(), device="reference").requires_grad_()
+    real = dt.asarray(random_complex(4, 3, seed=3).real.copy(), device="reference").requires_grad_()
     assert dt.autograd.gradcheck(lambda s, t: apply(op, (s, t)), (real, y))
 
 
@@ -79,13 +79,13 @@ PROGRAMS: dict[str, Function] = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_agree_with_differences(name: str) -> None:
+def test_complex_programs_pass_gradcheck(name: str) -> None:
     x = leaf(3, 4)
     assert dt.autograd.gradcheck(PROGRAMS[name], x)
     assert dt.autograd.gradgradcheck(PROGRAMS[name], x, atol=1e-4)
 
 
-SAME: dict[str, Function] = {  # of dovetail's functions or PyTorch's
+SAME: dict[str, Function] = {  # functions of dovetail or of PyTorch
     "square of the size": lambda f, z: (f.abs(z) ** 2).sum(),
     "exp": lambda f, z: f.real(f.exp(z * 1j)).sum(),
     "quotient": lambda f, z: f.abs(z / (z * z + 2)).sum(),
@@ -97,8 +97,8 @@ SAME: dict[str, Function] = {  # of dovetail's functions or PyTorch's
 
 
 @pytest.mark.parametrize("name", SAME)
-def test_the_convention_is_pytorchs(name: str) -> None:
-    z = numbers(20)
+def test_complex_gradient_convention_equals_pytorch(name: str) -> None:
+    z = random_complex(20)
     ours, theirs = leaf(20), torch.tensor(z, requires_grad=True)
     SAME[name](dt, ours).backward()
     SAME[name](torch, theirs).backward()
@@ -106,22 +106,22 @@ def test_the_convention_is_pytorchs(name: str) -> None:
     assert np.allclose(ours.grad.numpy(), theirs.grad.resolve_conj().numpy(), rtol=1e-10)
 
 
-def test_a_real_operand_gets_a_real_gradient() -> None:
+def test_real_operand_gets_a_real_gradient() -> None:
     x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()
     (abs(x * (3 + 4j)) ** 2).sum().backward()
     assert x.grad is not None and x.grad.dtype is dt.float32
     assert np.allclose(x.grad.numpy(), [50, 100])
 
 
-def test_a_descent_goes_down() -> None:
-    z = dt.asarray(numbers(5), device="reference").requires_grad_()
+def test_gradient_descent_on_complex_values_converges() -> None:
+    z = dt.asarray(random_complex(5), device="reference").requires_grad_()
     for _ in range(50):
         loss = (abs(z - (1 + 2j)) ** 2).sum()
         z = (z - 0.1 * dt.grad(loss, z)).detach().requires_grad_()
     assert np.allclose(z.numpy(), 1 + 2j, atol=1e-3)
 
 
-def test_the_gradient_that_comes_in_has_the_dtype_of_the_output() -> None:
+def test_incoming_gradient_must_have_the_dtype_of_the_output() -> None:
     z = leaf(2)
     with pytest.raises(dt.DTypeError, match="must be the same"):
         dt.grad(z * z, z, dt.ones(2, dtype=dt.float64, device="reference"))

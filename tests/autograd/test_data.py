@@ -1,4 +1,4 @@
-"""`x.data`, as PyTorch's code has it: the memory of a tensor, without its gradient."""
+"""`x.data` as in PyTorch: the memory of a tensor without its gradient."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def leaf(device: dt.Device) -> dt.Tensor:
     return dt.asarray([1.0, 2.0, 3.0], device=device).requires_grad_()
 
 
-def test_the_same_memory_without_a_gradient(device: dt.Device) -> None:
+def test_data_shares_memory_without_a_gradient(device: dt.Device) -> None:
     x = leaf(device)
     assert not x.data.requires_grad and x.data.is_leaf
     assert x.data.storage() is x.storage()
@@ -23,7 +23,7 @@ def test_the_same_memory_without_a_gradient(device: dt.Device) -> None:
     assert x.grad is not None and x.grad.tolist() == [3, 3, 3]
 
 
-def test_of_a_result(device: dt.Device) -> None:
+def test_data_of_a_result_has_no_gradient(device: dt.Device) -> None:
     x = leaf(device)
     y = x * 2
     assert y.data.tolist() == [2, 4, 6] and not y.data.requires_grad and y.requires_grad
@@ -37,8 +37,10 @@ def test_of_a_result(device: dt.Device) -> None:
         lambda x: setattr(x, "data", x.data.__isub__(x.grad * 0.1)),  # x.data -= ...
     ],
 )
-def test_a_step_by_hand(device: dt.Device, step: Callable[[dt.Tensor], object]) -> None:
-    """As old code writes optimisers: the parameter stays the one it is, and keeps its gradient."""
+def test_manual_optimizer_step_through_data_keeps_parameter_and_gradient(
+    device: dt.Device, step: Callable[[dt.Tensor], object]
+) -> None:
+    """Write to a parameter through `.data`, as older PyTorch code does."""
     x = leaf(device)
     seen: list[list[float]] = []
     x.register_hook(lambda g: seen.append(g.tolist()))
@@ -50,7 +52,7 @@ def test_a_step_by_hand(device: dt.Device, step: Callable[[dt.Tensor], object]) 
     assert [[round(v, 4) for v in g] for g in seen] == [[2, 4, 6], [1.6, 3.2, 4.8]]
 
 
-def test_other_memory(device: dt.Device) -> None:
+def test_assigning_data_replaces_the_memory(device: dt.Device) -> None:
     x, y = leaf(device), dt.zeros(3, device=device)
     x.sum().backward()
     x.data = y
@@ -60,8 +62,8 @@ def test_other_memory(device: dt.Device) -> None:
     assert x.dtype is dt.float16 and x.shape == (2,) and x.grad is None and x.requires_grad
 
 
-def test_what_a_gradient_needs_is_not_written_in_silence(device: dt.Device) -> None:
-    """PyTorch's gradient would be one of values that were never multiplied."""
+def test_backward_raises_if_data_overwrote_a_saved_value(device: dt.Device) -> None:
+    """PyTorch returns a gradient of values that were never multiplied."""
     x = leaf(device)
     y = (x * x).sum()
     x.data.zero_()
@@ -69,7 +71,7 @@ def test_what_a_gradient_needs_is_not_written_in_silence(device: dt.Device) -> N
         y.backward()
 
 
-def test_what_takes_no_other_memory(device: dt.Device) -> None:
+def test_assigning_data_raises_for_results_and_wrong_types(device: dt.Device) -> None:
     x = leaf(device)
     with pytest.raises(dt.GradientError, match="only a leaf"):
         (x * 2).data = x
@@ -77,7 +79,7 @@ def test_what_takes_no_other_memory(device: dt.Device) -> None:
         x.data = [1.0]  # type: ignore[assignment]  # what is no tensor
 
 
-def test_a_captured_step(device: dt.Device) -> None:
+def test_captured_step_writes_through_data(device: dt.Device) -> None:
     x = leaf(device)
 
     @dt.jit

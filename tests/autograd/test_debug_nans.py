@@ -1,4 +1,4 @@
-"""`dt.debug_nans` and `dt.debug_lines`: which op and which line it was."""
+"""`dt.debug_nans` and `dt.debug_lines` name the op and the line of an error."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dovetail.settings import flags
 HERE = __file__
 
 
-def here(back: int = 1) -> int:
-    """The line of the caller."""
+def current_line(back: int = 1) -> int:
+    """Return the line number of the caller."""
     return sys._getframe(back).f_lineno
 
 
@@ -23,19 +23,19 @@ def tensor(*values: float) -> dt.Tensor:
     return dt.asarray([*values], device="reference")
 
 
-def test_the_first_infinity_is_an_error_with_its_line() -> None:
+def test_debug_nans_names_the_line_of_the_first_infinity() -> None:
     x = tensor(4.0, 0.0)
     with dt.debug_nans():
         y = x * 2
         with pytest.raises(dt.AnomalyError) as error:
-            line = here(); y = 1 / y  # fmt: skip  # noqa: E702
+            line = current_line(); y = 1 / y  # fmt: skip  # noqa: E702
         assert str(error.value).startswith(
             f"divide: made the first infinity or NaN, at {HERE}:{line}"
         )
     assert (1 / tensor(0.0)).tolist() == [np.inf], "outside nobody looks"
 
 
-def test_what_was_infinite_before_is_nobodys_fault() -> None:
+def test_debug_nans_accepts_infinities_from_before() -> None:
     x = tensor(np.inf, 1.0)
     with dt.debug_nans():
         assert (x + 1).tolist() == [np.inf, 2.0]
@@ -47,7 +47,7 @@ def test_what_was_infinite_before_is_nobodys_fault() -> None:
         assert (complex_ * 2).tolist() == [2j, 4j]
 
 
-def test_infinities_may_be_let_through() -> None:
+def test_debug_nans_with_inf_false_ignores_infinities() -> None:
     with dt.debug_nans(inf=False):
         assert (1 / tensor(0.0)).tolist() == [np.inf]
         with pytest.raises(dt.AnomalyError, match=r"^log: made the first NaN, at"):
@@ -56,17 +56,17 @@ def test_infinities_may_be_let_through() -> None:
         dt.debug_nans(inf="yes")  # type: ignore[arg-type]
 
 
-def test_the_way_back_names_the_op() -> None:
+def test_debug_nans_names_the_op_in_backward() -> None:
     x = tensor(0.0, 1.0).requires_grad_()
     with dt.debug_nans():
-        line = here(); y = dt.sqrt(x).sum()  # fmt: skip  # noqa: E702
+        line = current_line(); y = dt.sqrt(x).sum()  # fmt: skip  # noqa: E702
         with pytest.raises(
             dt.AnomalyError, match=rf"gradient of sqrt, .* at .*:{line}, .* infinity"
         ):
             y.backward()
 
 
-def test_it_starts_and_stops_without_a_block_and_is_of_its_thread() -> None:
+def test_debug_nans_start_and_stop_apply_to_their_thread() -> None:
     watch = dt.debug_nans()
     watch.start()
     try:
@@ -85,11 +85,11 @@ def test_it_starts_and_stops_without_a_block_and_is_of_its_thread() -> None:
 # --- lines
 
 
-def test_an_error_in_evaluation_names_the_lines() -> None:
+def test_debug_lines_names_the_lines_in_an_evaluation_error() -> None:
     x = dt.broadcast_to(tensor(1.0), (1 << 58,))
     with dt.debug_lines():
-        first = here(); y = x * 2.5  # fmt: skip  # noqa: E702
-        second = here(); y = dt.tanh(y)  # fmt: skip  # noqa: E702
+        first = current_line(); y = x * 2.5  # fmt: skip  # noqa: E702
+        second = current_line(); y = dt.tanh(y)  # fmt: skip  # noqa: E702
         with pytest.raises(dt.OutOfMemoryError) as error:
             dt.evaluate(y)
     (note,) = error.value.__notes__
@@ -102,11 +102,11 @@ def test_an_error_in_evaluation_names_the_lines() -> None:
     assert not hasattr(error.value, "__notes__"), "outside nothing is noted"
 
 
-def test_known_graphs_name_their_lines_too() -> None:
+def test_debug_lines_names_lines_of_cached_graphs() -> None:
     x = dt.ones(1, device="reference")
     for n in (7, 7, 7, 1 << 58):
         with dt.debug_lines():
-            line = here(); y = dt.broadcast_to(x, (n,)) * 0.75  # fmt: skip  # noqa: E702
+            line = current_line(); y = dt.broadcast_to(x, (n,)) * 0.75  # fmt: skip  # noqa: E702
             if n == 7:
                 dt.evaluate(y)
                 continue
@@ -115,7 +115,7 @@ def test_known_graphs_name_their_lines_too() -> None:
     assert f"multiply at {HERE}:{line}" in error.value.__notes__[0]
 
 
-def test_nothing_is_noted_outside() -> None:
+def test_debug_lines_records_nothing_outside_of_its_block() -> None:
     with dt.debug_lines():
         inside = tensor(1.0) + 1
     outside = tensor(1.0) + 1
@@ -126,7 +126,7 @@ def test_nothing_is_noted_outside() -> None:
     assert flags.depth > 0, "ops still ask"
 
 
-def test_work_stays_pending_and_is_the_same() -> None:
+def test_debug_lines_keeps_work_pending() -> None:
     x = tensor(*range(50))
     with dt.debug_lines():
         y = (x * 3 + 1).sum()
@@ -135,8 +135,8 @@ def test_work_stays_pending_and_is_the_same() -> None:
     assert "recorded by" not in dt.draw_graph(x * 2).svg()
 
 
-def test_anomalies_of_pending_work_name_where_it_was_recorded() -> None:
+def test_debug_nans_names_the_line_that_recorded_pending_work() -> None:
     with dt.debug_lines():
-        line = here(); bad = dt.log(tensor(-1.0))  # fmt: skip  # noqa: E702
+        line = current_line(); bad = dt.log(tensor(-1.0))  # fmt: skip  # noqa: E702
     with dt.debug_nans(), pytest.raises(dt.AnomalyError, match=rf"recorded by log at .*:{line},"):
         bad + 1

@@ -1,6 +1,7 @@
-"""Gradients on every device at hand have the reference's bits: first and second derivatives.
+"""First and second derivatives have the reference's bits on every installed device.
 
-The conformance kit compares gradients of rows; here are the programs of `gradient_cases`.
+The conformance kit compares gradients of ops; this module compares the programs of
+`gradient_cases`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SOME = (
 def derivatives(
     f: Callable[..., Any], arrays: Any, dtype: dt.DType, device: str, fused: bool
 ) -> list[bytes]:
-    """The bytes of first derivatives, and of those of the sum of their squares."""
+    """Return the bytes of first derivatives, and of the derivatives of the sum of their squares."""
     before = dt.default_device()
     dt.set_default_device(device)
     try:
@@ -64,11 +65,11 @@ REST = [(n, d) for d in OTHERS for n in CASES if (n, d) not in QUICK]
 
 
 @pytest.mark.parametrize(("name", "device"), QUICK)
-def test_some_programs(name: str, device: str) -> None:
+def test_gradients_of_some_programs_have_the_bits_of_the_reference(name: str, device: str) -> None:
     check(name, device)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "device"), REST)
-def test_all_programs(name: str, device: str) -> None:
+def test_gradients_of_all_programs_have_the_bits_of_the_reference(name: str, device: str) -> None:
     check(name, device)

@@ -1,4 +1,4 @@
-"""An index out of range raises, also if only the gradient is looked at: no zeros in silence."""
+"""An index out of range raises even if only the gradient is read."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ PROGRAMS: dict[str, Program] = {
 
 
 @pytest.fixture(params=DEVICES)
-def place(request: pytest.FixtureRequest) -> str:
+def device_name(request: pytest.FixtureRequest) -> str:
     name = request.param
     if name != "reference" and name.partition(":")[0] not in INSTALLED:
         pytest.skip(f"the backend for {name} is not installed")
@@ -73,44 +73,42 @@ def place(request: pytest.FixtureRequest) -> str:
     return str(name)
 
 
-def operands(place: str, index: int) -> tuple[Any, Any]:
-    x = dt.asarray(np.array([1.0, 2.0, 3.0], np.float32), device=place).requires_grad_()
-    return x, dt.asarray([index], device=place)
+def operands(device_name: str, index: int) -> tuple[Any, Any]:
+    x = dt.asarray(np.array([1.0, 2.0, 3.0], np.float32), device=device_name).requires_grad_()
+    return x, dt.asarray([index], device=device_name)
 
 
-def expect_error(place: str, work: Callable[[], Any]) -> None:
+def expect_error(device_name: str, work: Callable[[], Any]) -> None:
     with pytest.raises(dt.IndexOutOfRange, match=r"7 is out of range for axis . of size 3"):
         work()
-    while True:  # what nobody has been told of is told by the next wait
+    while True:  # errors that were not reported yet are raised by the next synchronization
         try:
-            dt.synchronize(place)
+            dt.synchronize(device_name)
             return
         except dt.IndexOutOfRange:
             continue
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_grad_raises_if_an_index_is_out_of_range(place: str, program: str) -> None:
-    x, i = operands(place, 7)
-    expect_error(place, lambda: dt.grad(PROGRAMS[program](x, i).sum(), x).tolist())
+def test_grad_raises_if_an_index_is_out_of_range(device_name: str, program: str) -> None:
+    x, i = operands(device_name, 7)
+    expect_error(device_name, lambda: dt.grad(PROGRAMS[program](x, i).sum(), x).tolist())
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_backward_or_its_gradient_raises_if_an_index_is_out_of_range(
-    place: str, program: str
-) -> None:
-    x, i = operands(place, 7)
+def test_backward_raises_if_an_index_is_out_of_range(device_name: str, program: str) -> None:
+    x, i = operands(device_name, 7)
 
     def work() -> None:
         PROGRAMS[program](x, i).sum().backward()
         x.grad.tolist()
 
-    expect_error(place, work)
+    expect_error(device_name, work)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_grad_is_given_if_the_index_is_in_range(place: str, program: str) -> None:
-    x, i = operands(place, 2)
+def test_grad_returns_gradients_if_the_index_is_in_range(device_name: str, program: str) -> None:
+    x, i = operands(device_name, 2)
     f = PROGRAMS[program]
     want = dt.grad(f(x, [2] if program == "x[i]" else i).sum(), x)
     y = f(x, i).sum()
@@ -133,6 +131,6 @@ def test_grad_is_given_if_the_index_is_in_range(place: str, program: str) -> Non
     ],
     ids=["grad", "grad along", "jvp", "vjp", "jacrev", "hessian", "vmap of index", "vmap", "jit"],
 )
-def test_transforms_raise_if_an_index_is_out_of_range(place: str, transform: Program) -> None:
-    x, i = operands(place, 7)
-    expect_error(place, lambda: transform(x.detach(), i).tolist())
+def test_transforms_raise_if_an_index_is_out_of_range(device_name: str, transform: Program) -> None:
+    x, i = operands(device_name, 7)
+    expect_error(device_name, lambda: transform(x.detach(), i).tolist())

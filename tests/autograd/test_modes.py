@@ -1,4 +1,4 @@
-"""Inference mode, decorators, anomalies, hooks of what is saved, and work done again."""
+"""Inference mode, decorators, anomaly detection, saved-tensor hooks, and checkpoint."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ def leaf(*values: float) -> dt.Tensor:
 
 @pytest.mark.parametrize("brackets", [False, True])
 @pytest.mark.parametrize("mode", [dt.no_grad, dt.inference_mode])
-def test_they_decorate_with_brackets_and_without(
+def test_grad_modes_decorate_with_and_without_parentheses(
     mode: Any, brackets: bool, device: dt.Device
 ) -> None:
     x = leaf(1.0, 2.0)
 
     @(mode() if brackets else mode)
     def twice(x: dt.Tensor, by: float = 2.0) -> dt.Tensor:
-        """Says so."""
+        """Multiply."""
         return x * by
 
     assert not twice(x).requires_grad and not twice(x, by=3.0).requires_grad
-    assert (x * 2).requires_grad and (twice.__name__, twice.__doc__) == ("twice", "Says so.")
+    assert (x * 2).requires_grad and (twice.__name__, twice.__doc__) == ("twice", "Multiply.")
     with dt.no_grad():
         assert (dt.enable_grad(lambda: x * 2)().requires_grad) is True
     with pytest.raises(dt.ArgumentTypeError):
         mode("on")
 
 
-def test_a_generator_runs_in_it_and_is_left_in_between(device: dt.Device) -> None:
+def test_grad_mode_of_a_generator_is_suspended_at_yield(device: dt.Device) -> None:
     x, seen = leaf(1.0), []
 
     @dt.no_grad
@@ -70,7 +70,7 @@ def test_a_generator_runs_in_it_and_is_left_in_between(device: dt.Device) -> Non
     assert stopped.value.value == 5
 
 
-def test_a_coroutine_runs_in_it(device: dt.Device) -> None:
+def test_grad_mode_decorates_a_coroutine(device: dt.Device) -> None:
     @dt.no_grad
     async def asked() -> bool:
         await asyncio.sleep(0)
@@ -85,7 +85,7 @@ def test_a_coroutine_runs_in_it(device: dt.Device) -> None:
 # --- inference mode
 
 
-def test_nothing_inside_of_inference_mode_records(device: dt.Device) -> None:
+def test_inference_mode_records_nothing(device: dt.Device) -> None:
     x = leaf(1.0, 2.0)
     with dt.inference_mode():
         assert dt.is_inference_mode_enabled() and not dt.is_grad_enabled()
@@ -101,23 +101,23 @@ def test_nothing_inside_of_inference_mode_records(device: dt.Device) -> None:
         assert (x * 2).requires_grad
 
 
-# --- anomalies
+# --- anomaly detection
 
 
-def line_of(error: pytest.ExceptionInfo[Any], text: str) -> bool:
-    """Whether the message names the line of this file that has a text."""
+def names_line_of(error: pytest.ExceptionInfo[Any], text: str) -> bool:
+    """Return True if the message names the line of this file that contains a text."""
     lines = Path(__file__).read_text().splitlines()
     return any(f"test_modes.py:{n}" in str(error.value)
                for n, line in enumerate(lines, 1) if f"# {text}" in line)  # fmt: skip
 
 
-def test_the_line_that_made_the_first_nan(device: dt.Device) -> None:
+def test_detect_anomaly_names_the_line_of_the_first_nan(device: dt.Device) -> None:
     x = dt.asarray([1.0, -1.0])
     with dt.autograd.detect_anomaly():
         y = x * 2 + 1
         with pytest.raises(dt.AnomalyError, match="log: made the first NaN") as error:
             dt.log(y) + 1  # forward
-        assert line_of(error, "forward")
+        assert names_line_of(error, "forward")
         bad = dt.asarray([1.0, float("nan")])
         assert np.isnan((bad * 2 + x).numpy()[1])  # it was there before
         with pytest.raises(dt.AnomalyError, match="subtract"):
@@ -128,14 +128,14 @@ def test_the_line_that_made_the_first_nan(device: dt.Device) -> None:
     dt.log(x).tolist()  # no error outside
 
 
-def test_the_line_whose_gradient_made_it(device: dt.Device) -> None:
+def test_detect_anomaly_names_the_line_whose_gradient_is_nan(device: dt.Device) -> None:
     x = leaf(0.0, 1.0)
     with dt.autograd.detect_anomaly():
         y = dt.hypot(x, x)  # recorded
         z = (y * 3).sum()
         with pytest.raises(dt.AnomalyError, match="the gradient of hypot, which was rec") as error:
-            z.backward()  # back
-        assert line_of(error, "recorded") and line_of(error, "back")
+            z.backward()  # backward
+        assert names_line_of(error, "recorded") and names_line_of(error, "back")
         assert x.grad is None
         (dt.exp(x) * x).sum().backward()
         assert x.grad is not None
@@ -145,14 +145,14 @@ def test_the_line_whose_gradient_made_it(device: dt.Device) -> None:
 
 
 @dt.autograd.detect_anomaly()
-def looked_at(x: dt.Tensor) -> dt.Tensor:
+def checked_sqrt(x: dt.Tensor) -> dt.Tensor:
     return dt.sqrt(x)
 
 
-def test_anomalies_in_decorated_captured_and_many(device: dt.Device) -> None:
+def test_detect_anomaly_covers_decorators_captures_and_several_outputs(device: dt.Device) -> None:
     x = dt.asarray([4.0, -1.0])
     with pytest.raises(dt.AnomalyError, match="sqrt"):
-        looked_at(x)
+        checked_sqrt(x)
     with dt.autograd.detect_anomaly():
         with pytest.raises(dt.AnomalyError, match="sqrt"):
             dt.jit(lambda v: dt.sqrt(v) * 2)(x)
@@ -160,10 +160,10 @@ def test_anomalies_in_decorated_captured_and_many(device: dt.Device) -> None:
             dt.vmap(dt.sqrt)(x)
 
 
-# --- hooks of what is saved
+# --- hooks of saved tensors
 
 
-def test_hooks_see_what_is_saved_and_give_it_back(device: dt.Device) -> None:
+def test_saved_tensors_hooks_pack_and_unpack_values(device: dt.Device) -> None:
     x, packed, unpacked = leaf(1.0, 2.0), [], []
 
     def pack(t: dt.Tensor) -> Any:
@@ -187,7 +187,7 @@ def test_hooks_see_what_is_saved_and_give_it_back(device: dt.Device) -> None:
     assert np.allclose(second.numpy(), np.exp([1, 2]) * np.asarray([3, 4]))
 
 
-def test_hooks_may_keep_something_smaller(device: dt.Device) -> None:
+def test_saved_tensors_hooks_may_pack_a_smaller_dtype(device: dt.Device) -> None:
     x = dt.asarray([1.1, 2.3]).requires_grad_()
     with dt.autograd.saved_tensors_hooks(lambda t: t.to(dt.float16), lambda t: t.to(dt.float32)):
         y = (x * x).sum()
@@ -195,7 +195,7 @@ def test_hooks_may_keep_something_smaller(device: dt.Device) -> None:
     assert dt.grad(y, x).tolist() == (rounded * 2).tolist()
 
 
-def test_hooks_of_functions_of_ones_own(device: dt.Device) -> None:
+def test_saved_tensors_hooks_apply_to_custom_functions(device: dt.Device) -> None:
     class Cube(dt.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: dt.Tensor) -> dt.Tensor:
@@ -213,7 +213,7 @@ def test_hooks_of_functions_of_ones_own(device: dt.Device) -> None:
     assert seen and dt.grad(y.sum(), x).tolist() == [12.0]
 
 
-def test_a_hook_that_gives_something_else_is_an_error(device: dt.Device) -> None:
+def test_saved_tensors_hook_that_returns_a_wrong_value_raises(device: dt.Device) -> None:
     x = leaf(1.0, 2.0)
     for wrong in (lambda t: t[:1], lambda t: 3, lambda t: t.to(dt.float32)):
         with dt.autograd.saved_tensors_hooks(lambda t: t, wrong):
@@ -225,7 +225,7 @@ def test_a_hook_that_gives_something_else_is_an_error(device: dt.Device) -> None
         dt.autograd.saved_tensors_hooks(3, lambda t: t)
 
 
-def test_hooks_are_called_at_each_call_of_a_captured_function(device: dt.Device) -> None:
+def test_saved_tensors_hooks_run_at_each_call_of_a_captured_function(device: dt.Device) -> None:
     x, seen = leaf(1.0, 2.0), []
     f = dt.jit(lambda v: (v * v).sum())
     f(x), f(x)
@@ -235,10 +235,10 @@ def test_hooks_are_called_at_each_call_of_a_captured_function(device: dt.Device)
         assert len(seen) >= n
 
 
-# --- work done again
+# --- checkpoint
 
 
-def test_checkpoint_has_gradients_of_gradients(device: dt.Device) -> None:
+def test_checkpoint_allows_second_derivatives(device: dt.Device) -> None:
     x = leaf(0.5, -1.0)
     f = lambda v: dt.exp(v) * v + dt.sin(v)  # noqa: E731
     found = []
@@ -250,7 +250,7 @@ def test_checkpoint_has_gradients_of_gradients(device: dt.Device) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
-def test_checkpoint_draws_the_same_random_numbers_again(device: dt.Device) -> None:
+def test_checkpoint_replays_the_same_random_numbers(device: dt.Device) -> None:
     x = leaf(1.0, 2.0, 3.0)
     y = dt.autograd.checkpoint(lambda v: v * dt.random.normal(3, dtype=dt.float64), x)
     state = dt.random.get_state()

@@ -1,7 +1,7 @@
-"""PyTorch's own samples (`OpInfo`, in its wheel) for the ops that we share: results and gradients.
+"""Results and gradients for PyTorch's own samples (`OpInfo`, in its wheel) of the shared ops.
 
-Each sample of an op is computed by both; so are the gradients, with the same weights. A sample that
-our function has no argument for is left out, and counted: `pytest -s` shows the counts.
+Both libraries compute each sample and its gradients, with the same weights. A sample with an
+argument that dovetail lacks is skipped and counted; `pytest -s` shows the counts.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ with warnings.catch_warnings():
     from torch.testing._internal.common_methods_invocations import op_db
 
 
-class NotOurs(Exception):
-    """A sample that uses an argument, or a dtype, that our function does not have."""
+class Unsupported(Exception):
+    """Raised by a sample that uses an argument or a dtype that dovetail does not have."""
 
 
-def only(given: dict[str, Any], *known: str) -> dict[str, Any]:
-    """The arguments, if we know all of them."""
+def known_arguments(given: dict[str, Any], *known: str) -> dict[str, Any]:
+    """Return the arguments, or raise if one of them is unknown."""
     if set(given) - set(known):
-        raise NotOurs(", ".join(sorted(set(given) - set(known))))
+        raise Unsupported(", ".join(sorted(set(given) - set(known))))
     return given
 
 
-def plain(name: str) -> Callable[..., Any]:
-    """The function of ours that takes the same operands."""
-    return lambda *a, **k: getattr(dt, name)(*a, **only(k))
+def same_operands(name: str) -> Callable[..., Any]:
+    """Return dovetail's function that takes the same operands."""
+    return lambda *a, **k: getattr(dt, name)(*a, **known_arguments(k))
 
 
 def _dims(x: Any, dim: Any) -> Any:
     return None if dim is None or (isinstance(dim, list | tuple) and not dim) else dim
 
 
-def reduced(name: str) -> Callable[..., Any]:
-    """A reduction: PyTorch's dim and keepdim are our axis and keepdims."""
+def reduction(name: str) -> Callable[..., Any]:
+    """Return a reduction whose PyTorch dim and keepdim are axis and keepdims."""
 
     def f(x: Any, dim: Any = None, keepdim: bool = False, **k: Any) -> Any:
         if x.ndim == 0:
             dim = None
-        return getattr(dt, name)(x, axis=_dims(x, dim), keepdims=keepdim, **only(k))
+        return getattr(dt, name)(x, axis=_dims(x, dim), keepdims=keepdim, **known_arguments(k))
 
     return f
 
 
 def moments(name: str) -> Callable[..., Any]:
     def f(x: Any, *a: Any, dim: Any = None, keepdim: bool = False, **k: Any) -> Any:
-        k = only(k, "correction", "unbiased")
+        k = known_arguments(k, "correction", "unbiased")
         if len(a) > 1 or (a and isinstance(a[0], bool)) or k.get("unbiased") is not None:
-            raise NotOurs("unbiased")
+            raise Unsupported("unbiased")
         correction = k.get("correction", 1)
         return getattr(dt, name)(
             x, axis=_dims(x, a[0] if a else dim), keepdims=keepdim,
@@ -70,26 +70,29 @@ def moments(name: str) -> Callable[..., Any]:
 
 
 def extreme(name: str) -> Callable[..., Any]:
-    """Of two tensors, or of all elements; along a dim PyTorch chooses one of several equal ones."""
+    """Return max or min of two tensors or of all elements.
+
+    Along a dim PyTorch picks any of several equal elements.
+    """
 
     def f(x: Any, *a: Any, **k: Any) -> Any:
-        only(k)
+        known_arguments(k)
         if a and isinstance(a[0], dt.Tensor):
             return getattr(dt, name + "imum")(x, a[0])
         if a:
-            raise NotOurs("dim")
+            raise Unsupported("dim")
         return getattr(dt, name)(x)
 
     return f
 
 
 def along(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that PyTorch calls with `dim`, which may be 0 for a number."""
+    """Return a function that PyTorch calls with `dim`, which may be 0 for a scalar."""
 
     def f(x: Any, dim: int, **k: Any) -> Any:
-        only(k)
+        known_arguments(k)
         if x.ndim == 0:
-            raise NotOurs("no dimensions")
+            raise Unsupported("no dimensions")
         return function(x, dim)
 
     return f
@@ -101,12 +104,12 @@ def scaled(name: str) -> Callable[..., Any]:
 
 def divided(x: Any, y: Any, rounding_mode: Any = None) -> Any:
     if rounding_mode == "trunc":
-        raise NotOurs("rounding_mode")
+        raise Unsupported("rounding_mode")
     return dt.divide(x, y) if rounding_mode is None else dt.floor_divide(x, y)
 
 
 def clipped(x: Any, low: Any = None, high: Any = None, **k: Any) -> Any:
-    k = only(k, "min", "max")
+    k = known_arguments(k, "min", "max")
     return dt.clip(x, k.get("min", low), k.get("max", high))
 
 
@@ -124,15 +127,15 @@ def axes_of(x: Any, axes: Any) -> Any:
 
 def rows_of(x: Any, dim: int, index: Any) -> Any:
     if x.ndim == 0 or index.ndim != 1:
-        raise NotOurs("no dimensions")
+        raise Unsupported("no dimensions")
     return dt.take(x, index, axis=dim)
 
 
 def picked(x: Any, dim: int, index: Any, **k: Any) -> Any:
-    """PyTorch's gather: the index may be shorter along the other dimensions."""
-    only(k)
+    """Return PyTorch's gather: the index may be shorter along the other dimensions."""
+    known_arguments(k)
     if x.ndim == 0 or index.ndim != x.ndim:
-        raise NotOurs("no dimensions")
+        raise Unsupported("no dimensions")
     d = dim % x.ndim
     part = x[tuple(slice(None) if i == d else slice(0, n) for i, n in enumerate(index.shape))]
     return dt.take_along_axis(part, index, axis=d)
@@ -140,21 +143,21 @@ def picked(x: Any, dim: int, index: Any, **k: Any) -> Any:
 
 def added(x: Any, dim: int, index: Any, source: Any, alpha: Any = 1) -> Any:
     if x.ndim == 0 or index.ndim != 1 or isinstance(alpha, complex):
-        raise NotOurs("no dimensions")
+        raise Unsupported("no dimensions")
     return dt.index_add(x, dim, index, source * alpha if alpha != 1 else source)
 
 
 def scattered(x: Any, dim: int, index: Any, src: Any, **k: Any) -> Any:
-    only(k)
+    known_arguments(k)
     if x.ndim == 0 or not isinstance(src, dt.Tensor):
-        raise NotOurs("a number as src")
+        raise Unsupported("a number as src")
     src = src[tuple(slice(0, n) for n in index.shape)]
     return dt.scatter(x, dim, index, src)
 
 
 def scatter_added(x: Any, dim: int, index: Any, src: Any) -> Any:
     if x.ndim == 0:
-        raise NotOurs("no dimensions")
+        raise Unsupported("no dimensions")
     out = dt.copy(x)
     return out.scatter_add_(dim, index, src[tuple(slice(0, n) for n in index.shape)])
 
@@ -164,7 +167,7 @@ def filled(x: Any, mask: Any, value: Any) -> Any:
 
 
 def chosen(a: Any, b: Any, c: Any) -> Any:
-    """The first operand of a sample is what is taken where the condition holds."""
+    """Return where() of a sample whose first operand is selected where the condition is True."""
     return dt.where(b, a, c)
 
 
@@ -204,21 +207,21 @@ def logs(x: Any, dim: Any, keepdim: bool = False) -> Any:
 
 def in_order(x: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     if x.ndim == 0:
-        raise NotOurs("no dimensions")
+        raise Unsupported("no dimensions")
     return dt.sort(x, axis=dim, descending=descending)
 
 
 def largest(x: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     if x.ndim == 0:
-        raise NotOurs("no dimensions")
+        raise Unsupported("no dimensions")
     return dt.topk(x, k, axis=dim, largest=largest)[0]
 
 
 def joined(function: Callable[..., Any]) -> Callable[..., Any]:
     def f(parts: Any, dim: int = 0, **k: Any) -> Any:
-        only(k)
+        known_arguments(k)
         if len({p.ndim for p in parts}) > 1:
-            raise NotOurs("an empty vector among the parts")
+            raise Unsupported("an empty vector among the parts")
         return function(list(parts), axis=dim)
 
     return f
@@ -229,12 +232,12 @@ def windows(x: Any, size: Any, stride: Any, storage_offset: Any = 0) -> Any:
 
 
 def contracted(x: Any, y: Any, dims: Any = 2) -> Any:
-    """PyTorch also broadcasts contracted axes of size 1."""
+    """Return a tensordot that also broadcasts contracted axes of size 1, as in PyTorch."""
     axes = dims if isinstance(dims, int) else (tuple(dims[0]), tuple(dims[1]))
     if not isinstance(axes, int) and any(
         x.shape[i] != y.shape[j] for i, j in zip(*axes, strict=True)
     ):
-        raise NotOurs("broadcast axes")
+        raise Unsupported("broadcast axes")
     return dt.tensordot(x, y, axes=axes)
 
 
@@ -247,19 +250,22 @@ ELEMENTWISE = (
 )  # fmt: skip
 
 OURS: dict[str, Callable[..., Any]] = {
-    **{name: plain(name) for name in ELEMENTWISE},
-    **{name: reduced(name) for name in ("sum", "mean", "prod")},
-    "amax": reduced("max"), "amin": reduced("min"), "max": extreme("max"), "min": extreme("min"),
+    **{name: same_operands(name) for name in ELEMENTWISE},
+    **{name: reduction(name) for name in ("sum", "mean", "prod")},
+    "amax": reduction("max"), "amin": reduction("min"), "max": extreme("max"),
+    "min": extreme("min"),
     "var": moments("var"), "std": moments("std"), "logsumexp": logs,
-    "neg": plain("negative"), "mul": plain("multiply"), "true_divide": plain("divide"),
-    "mm": plain("matmul"), "bmm": plain("matmul"), "mv": plain("matmul"), "dot": plain("matmul"),
+    "neg": same_operands("negative"), "mul": same_operands("multiply"),
+    "true_divide": same_operands("divide"),
+    "mm": same_operands("matmul"), "bmm": same_operands("matmul"), "mv": same_operands("matmul"),
+    "dot": same_operands("matmul"),
     "__rmatmul__": lambda x, y: y @ x,
     "__radd__": lambda x, y: y + x, "__rmul__": lambda x, y: y * x, "__rsub__": lambda x, y: y - x,
     "__rdiv__": lambda x, y: y / x, "__rpow__": lambda x, y: y**x,
     "__getitem__": subscripted, "add": scaled("add"), "sub": scaled("subtract"), "div": divided,
     "clamp": clipped, "clamp_min": lambda x, m: dt.clip(x, min=m),
     "clamp_max": lambda x, m: dt.clip(x, max=m), "round": lambda x, **k: dt.round(x, **k),
-    "nn.functional.relu": lambda x, **k: dt.relu(x, **only(k)),
+    "nn.functional.relu": lambda x, **k: dt.relu(x, **known_arguments(k)),
     "softmax": along(lambda x, d: dt.softmax(x, axis=d)),
     "log_softmax": along(lambda x, d: dt.log_softmax(x, axis=d)),
     "cumsum": along(lambda x, d: dt.cumulative_sum(x, axis=d)),
@@ -295,10 +301,13 @@ COUNTS: dict[str, tuple[int, int]] = {}
 
 
 def converted(value: Any, leaves: list[Any]) -> Any:
-    """A torch argument as ours; `leaves` are the pairs that want a gradient."""
+    """Return a torch argument as dovetail's;
+
+    `leaves` collects the pairs that require a gradient.
+    """
     if isinstance(value, torch.Tensor):
         if value.is_complex():
-            raise NotOurs("complex")
+            raise Unsupported("complex")
         t = dt.asarray(value.detach().contiguous().numpy(), copy=True)
         if value.requires_grad:
             leaves.append((value, t.requires_grad_()))
@@ -307,7 +316,7 @@ def converted(value: Any, leaves: list[Any]) -> Any:
         made = [converted(v, leaves) for v in value]
         return made if isinstance(value, list) else tuple(made)
     if isinstance(value, torch.dtype | complex):
-        raise NotOurs(str(value))
+        raise Unsupported(str(value))
     return value
 
 
@@ -316,7 +325,7 @@ def listed(made: Any) -> list[Any]:
 
 
 def compare(info: Any, sample: Any) -> None:
-    """Results, then gradients, of one sample."""
+    """Compare the results, then the gradients, of one sample."""
     leaves: list[Any] = []
     args = [converted(a, leaves) for a in (sample.input, *sample.args)]
     named = {k: converted(v, leaves) for k, v in sample.kwargs.items()}
@@ -349,14 +358,14 @@ def compare(info: Any, sample: Any) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(INFOS))
-def test_samples(name: str) -> None:
+def test_opinfo_samples_equal_pytorch(name: str) -> None:
     info, done, left = INFOS[name], 0, 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for sample in info.sample_inputs("cpu", torch.float64, requires_grad=True):
             try:
                 compare(info, sample)
-            except NotOurs:
+            except Unsupported:
                 left += 1
             else:
                 done += 1
@@ -365,5 +374,5 @@ def test_samples(name: str) -> None:
     assert done
 
 
-def test_most_of_the_shared_ops_are_in_the_database() -> None:
+def test_most_shared_ops_have_opinfo_samples() -> None:
     assert len(INFOS) > 0.9 * len(OURS), sorted(set(OURS) - set(INFOS))

@@ -1,4 +1,4 @@
-"""Values that a gradient computes again keep their bits when what they read is written."""
+"""Recomputed values in a gradient keep their bits if their inputs are written to."""
 
 from __future__ import annotations
 

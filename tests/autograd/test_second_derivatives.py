@@ -1,6 +1,6 @@
-"""First and second derivatives of every elementwise row, at random points and at equal operands.
+"""First and second derivatives of every elementwise op, at random points and at equal operands.
 
-`test_autograd.py` has each row's program at one place, with every way to write it.
+`test_autograd.py` has one program per op, with every way to write it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gradient_cases import CASES, DOMAINS, uniform
 
 Array = np.ndarray[Any, Any]
 
-# Where rows are smooth, besides `DOMAINS`: other sides, and far from 0.
+# Ranges in which an op is smooth, in addition to `DOMAINS`: other signs, and far from 0.
 FURTHER: dict[str, list[tuple[float, float]]] = {
     "acosh": [(5.0, 50.0)], "atan": [(-40.0, 40.0)], "cbrt": [(-3.0, -0.2)],
     "digamma": [(-1.9, -1.1), (5.0, 40.0)], "divide": [(-3.0, -0.3)], "erf": [(-5.0, 5.0)],
@@ -34,15 +34,15 @@ FURTHER: dict[str, list[tuple[float, float]]] = {
 KINKS = {"maximum", "minimum", "remainder", "floor_divide"}  # at equal operands
 
 
-def rows() -> list[str]:
-    """The differentiable elementwise rows of one or two operands: new ones too."""
+def differentiable_ops() -> list[str]:
+    """Return the differentiable elementwise ops of one or two operands, including new ones."""
     return [
         name for name, op in ops.TABLE.items()
         if op.kind == "map" and op.arity <= 2 and any(op.gradient) and name != "astype"
     ]  # fmt: skip
 
 
-def places(name: str) -> list[list[Array]]:
+def sample_points(name: str) -> list[list[Array]]:
     arity, found = ops.TABLE[name].arity, []
     for low, high in (DOMAINS.get(name, (-2.0, 2.0)), *FURTHER.get(name, [])):
         x, y = uniform(7, low=low, high=high), uniform(7, 1, low=low, high=high)[:, 0]
@@ -52,8 +52,8 @@ def places(name: str) -> list[list[Array]]:
     return found
 
 
-def differences(f: Callable[..., Any], arrays: list[Array], j: int) -> Array:
-    """The derivative by operand `j`, from values one step and two steps away."""
+def finite_difference(f: Callable[..., Any], arrays: list[Array], j: int) -> Array:
+    """Return the derivative by operand `j` from values at one and two steps."""
     h = 1e-4 * np.maximum(np.abs(arrays[j]), 1e-2)
 
     def at(steps: int) -> Array:
@@ -63,38 +63,38 @@ def differences(f: Callable[..., Any], arrays: list[Array], j: int) -> Array:
     return (8.0 * (at(1) - at(-1)) - (at(2) - at(-2))) / (12.0 * h)
 
 
-def close(got: Any, want: Array, scale: Array) -> None:
+def assert_close(got: Any, want: Array, scale: Array) -> None:
     size = np.maximum(np.abs(want), np.abs(scale))
     np.testing.assert_allclose(got.numpy() / size, want / size, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", rows())
-def test_derivatives_of_a_row_are_differences(name: str) -> None:
+@pytest.mark.parametrize("name", differentiable_ops())
+def test_derivatives_of_an_op_equal_differences(name: str) -> None:
     op = ops.TABLE[name]
 
     def f(*xs: Any) -> Any:
         return apply(op, xs)
 
     used = [i for i, rule in enumerate(op.gradient) if rule is not None]
-    for arrays in places(name):
+    for arrays in sample_points(name):
         xs = [dt.asarray(a) for a in arrays]
         values = f(*xs).numpy()
         for i in used:
             first = func.grad(lambda *ts: f(*ts).sum(), argnums=i)
             unit = np.abs(values) / np.maximum(np.abs(arrays[i]), 1e-2) + 1e-30
-            close(first(*xs), differences(f, arrays, i), unit)
+            assert_close(first(*xs), finite_difference(f, arrays, i), unit)
             slopes = first(*xs).numpy()
             for j in used:
-                want = differences(first, arrays, j)
+                want = finite_difference(first, arrays, j)
                 unit = np.abs(slopes) / np.maximum(np.abs(arrays[j]), 1e-2) + 1e-30
                 second = func.grad(lambda *ts, g=first: g(*ts).sum(), argnums=j)
-                close(second(*xs), want, unit)
+                assert_close(second(*xs), want, unit)
                 along = [dt.ones_like(t) if k == j else dt.zeros_like(t) for k, t in enumerate(xs)]
-                close(jvp(first, tuple(xs), tuple(along))[1], want, unit)
+                assert_close(jvp(first, tuple(xs), tuple(along))[1], want, unit)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_forward_over_reverse_is_reverse_over_reverse(name: str) -> None:
+def test_forward_over_reverse_equals_reverse_over_reverse(name: str) -> None:
     _, f, arrays, _ = CASES[name]
     xs = [dt.asarray(a) for a in arrays]
     weights = dt.asarray(uniform(*f(*xs).shape) + 3.0)
@@ -118,17 +118,17 @@ def test_forward_over_reverse_is_reverse_over_reverse(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["logaddexp2", "logaddexp", "atan2", "hypot", "pow"])
-def test_second_derivatives_of_functions_of_equal_operands_are_differences(name: str) -> None:
+def test_second_derivatives_at_equal_operands_equal_differences(name: str) -> None:
     f, x = getattr(dt, name), uniform(7, low=0.3, high=3.0)
     xs = [dt.asarray(x), dt.asarray(x)]
     for i in (0, 1):
         first = func.grad(lambda *ts: f(*ts).sum(), argnums=i)
         for j in (0, 1):
             second = func.grad(lambda *ts, g=first: g(*ts).sum(), argnums=j)
-            close(second(*xs), differences(first, [x, x], j), np.ones(7))
+            assert_close(second(*xs), finite_difference(first, [x, x], j), np.ones(7))
 
 
 @pytest.mark.parametrize("x", [1e10, 1e16, 1e20, 1e30, 3e38])
-def test_slope_of_digamma_far_out_is_one_over_x(x: float) -> None:
+def test_slope_of_digamma_at_large_x_is_one_over_x(x: float) -> None:
     t = dt.asarray([x]).requires_grad_()
     assert dt.grad(dt.digamma(t).sum(), t).item() == pytest.approx(1 / x, rel=1e-6, abs=0.0)

@@ -1,4 +1,4 @@
-"""`x.set_(y)`: a tensor over other memory, that stays the object that it is."""
+"""`x.set_(y)` gives a tensor object another memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dovetail as dt
 import pytest
 
 
-def test_a_tensor_takes_memory_device_and_dtype(device: dt.Device) -> None:
+def test_set_takes_memory_device_and_dtype(device: dt.Device) -> None:
     x, y = dt.ones(2), dt.zeros(3, dtype=dt.float64)
     assert x.set_(y) is x and x.shape == (3,) and x.dtype is dt.float64
     y += 1
@@ -15,7 +15,7 @@ def test_a_tensor_takes_memory_device_and_dtype(device: dt.Device) -> None:
     assert x.device == dt.device("reference") and x.tolist() == [1, 2]
 
 
-def test_a_leaf_stays_one_without_its_gradient(device: dt.Device) -> None:
+def test_set_of_a_leaf_keeps_it_a_leaf_and_clears_its_gradient(device: dt.Device) -> None:
     x = dt.ones(2).requires_grad_()
     (x * 2).sum().backward()
     x.set_(dt.ones(3, dtype=dt.float64))
@@ -27,7 +27,7 @@ def test_a_leaf_stays_one_without_its_gradient(device: dt.Device) -> None:
     assert not plain.requires_grad
 
 
-def test_views_keep_the_memory_they_had(device: dt.Device) -> None:
+def test_set_leaves_views_on_the_previous_memory(device: dt.Device) -> None:
     x = dt.zeros(4)
     v = x[:2]
     x.set_(dt.ones(4))
@@ -36,11 +36,11 @@ def test_views_keep_the_memory_they_had(device: dt.Device) -> None:
     w = dt.ones(4).requires_grad_()
     u = w.detach()[:2]
     w.set_(dt.zeros(4))
-    u += 1  # of memory that is no leaf's any more
+    u += 1  # of memory that no leaf uses any more
     assert w.tolist() == [0.0] * 4
 
 
-def test_what_cannot_take_other_memory(device: dt.Device) -> None:
+def test_set_raises_for_results_and_wrong_types(device: dt.Device) -> None:
     x = dt.ones(2).requires_grad_()
     with pytest.raises(dt.GradientError, match="set_: only a leaf"):
         (x * 2).set_(dt.ones(2))

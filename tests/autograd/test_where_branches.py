@@ -1,4 +1,4 @@
-"""`where`: what the branch that is not taken does outside of its domain changes no gradient."""
+"""Values of the untaken branch of `where` outside of its domain change no gradient."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ WAYS: dict[str, Callable[[Function, Any], Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", BRANCHES)
-def test_where_gives_the_slope_of_the_branch_that_is_taken(point: Any, name: str, way: str) -> None:
+def test_where_has_the_slope_of_the_taken_branch(point: Any, name: str, way: str) -> None:
     got = WAYS[way](BRANCHES[name][0], point).numpy()
     np.testing.assert_allclose(got, expected(name), rtol=1e-12)
 
@@ -108,9 +108,7 @@ def test_where_gives_the_slope_of_the_branch_that_is_taken(point: Any, name: str
 @pytest.mark.parametrize(
     "name", [n for n in BRANCHES if n not in ("times infinity", "inner where")]
 )
-def test_second_derivatives_of_where_are_those_of_the_branch_that_is_taken(
-    point: Any, name: str
-) -> None:
+def test_where_has_the_second_derivative_of_the_taken_branch(point: Any, name: str) -> None:
     f, slope = BRANCHES[name]
     got = func.grad(total(func.grad(total(f))))(point).numpy()
     bend = (slope(4.0 + 1e-5) - slope(4.0 - 1e-5)) / 2e-5
@@ -119,7 +117,7 @@ def test_second_derivatives_of_where_are_those_of_the_branch_that_is_taken(
     np.testing.assert_allclose(ahead, got, rtol=1e-12)
 
 
-def test_where_leaves_a_slope_that_is_infinite_where_the_branch_is_taken(
+def test_where_keeps_an_infinite_slope_of_the_taken_branch(
     device: dt.Device,
 ) -> None:
     x = dt.asarray([0.0, 4.0])
@@ -127,7 +125,7 @@ def test_where_leaves_a_slope_that_is_infinite_where_the_branch_is_taken(
     assert got.tolist() == [math.inf, 0.25]
 
 
-def test_a_value_that_is_read_around_a_where_keeps_its_own_slope(device: dt.Device) -> None:
+def test_value_with_another_use_outside_of_where_keeps_its_slope(device: dt.Device) -> None:
     x = dt.asarray([0.0, 4.0])
     root = lambda t: dt.sqrt(t)  # noqa: E731 - one root that both readers share
 
@@ -138,7 +136,7 @@ def test_a_value_that_is_read_around_a_where_keeps_its_own_slope(device: dt.Devi
     assert func.grad(f)(x).tolist() == [math.inf, 0.5]
 
 
-def test_a_hook_behind_a_where_may_put_a_gradient_where_none_came(device: dt.Device) -> None:
+def test_hook_on_an_untaken_branch_may_add_a_gradient(device: dt.Device) -> None:
     x = dt.asarray([1.0, 4.0]).requires_grad_()
     root = dt.sqrt(x)
     root.register_hook(lambda g: g + 1.0)
@@ -146,14 +144,14 @@ def test_a_hook_behind_a_where_may_put_a_gradient_where_none_came(device: dt.Dev
     assert x.grad.tolist() == [0.5, 0.5]
 
 
-def test_anomaly_mode_looks_past_a_branch_that_is_not_taken(device: dt.Device) -> None:
+def test_anomaly_mode_ignores_an_untaken_branch(device: dt.Device) -> None:
     x = dt.asarray([0.0, 4.0]).requires_grad_()
     with dt.autograd.detect_anomaly():
         dt.where(x > 1, dt.sqrt(x), 1.0).sum().backward()
     assert x.grad.tolist() == [0.0, 0.25]
 
 
-def test_anomaly_mode_finds_a_nan_of_the_branch_that_is_taken(device: dt.Device) -> None:
+def test_anomaly_mode_reports_a_nan_of_the_taken_branch(device: dt.Device) -> None:
     x = dt.asarray([0.0, 4.0]).requires_grad_()
     with dt.autograd.detect_anomaly(), pytest.raises(dt.AnomalyError, match="gradient of sqrt"):
         (dt.where(x > -1, dt.sqrt(x), 1.0) * 0.0).sum().backward()

@@ -1,5 +1,7 @@
-"""The disk cache: atomic, checked, bounded, shared by processes, harmless when broken; the user's
-alone, and nothing that somebody else put there is read."""
+"""The disk cache: atomic writes, checksums, a size limit, shared use, and file ownership.
+
+The cache reads only files that the user alone could have written.
+"""
 
 from __future__ import annotations
 
@@ -26,26 +28,26 @@ needs_root = pytest.mark.skipif(not AS_ROOT, reason="only root can give files to
 posix = pytest.mark.skipif(os.name != "posix", reason="files have no owner and mode here")
 
 
-def afresh() -> None:
-    """As in a new process."""
+def reset_cache() -> None:
+    """Reset the module's state to that of a new process."""
     diskcache.cache_folder.cache_clear()
     diskcache._key.cache_clear()
     environment._issued_warnings.clear()
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(tmp_path))
-    afresh()
+    reset_cache()
     yield tmp_path / "kernels"
-    afresh()
+    reset_cache()
 
 
-def files(folder: Path) -> list[Path]:
-    return [p for p in folder.glob("*/*") if p.is_file()]
+def files(cache_folder: Path) -> list[Path]:
+    return [p for p in cache_folder.glob("*/*") if p.is_file()]
 
 
-def test_what_is_written_is_read(folder: Path) -> None:
+def test_read_returns_what_write_stored(cache_folder: Path) -> None:
     diskcache.write("cpu", "kernel a", b"code")
     assert diskcache.read("cpu", "kernel a") == b"code"
     assert diskcache.read("cpu", "kernel b") is None
@@ -53,32 +55,34 @@ def test_what_is_written_is_read(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", b"x" * 40])
-def test_a_damaged_file_reads_as_absent_and_goes(folder: Path, damage: bytes) -> None:
+def test_damaged_file_is_a_miss_and_is_removed(cache_folder: Path, damage: bytes) -> None:
     diskcache.write("cpu", "kernel", b"code")
-    [path] = files(folder)
+    [path] = files(cache_folder)
     path.write_bytes(damage)
     assert diskcache.read("cpu", "kernel") is None
     assert not path.exists()
 
 
-def test_a_truncated_file_reads_as_absent(folder: Path) -> None:
+def test_truncated_file_is_a_miss(cache_folder: Path) -> None:
     diskcache.write("cpu", "kernel", b"code" * 100)
-    [path] = files(folder)
+    [path] = files(cache_folder)
     path.write_bytes(path.read_bytes()[:-1])
     assert diskcache.read("cpu", "kernel") is None
 
 
-def test_the_total_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prune_keeps_the_total_size_below_the_limit(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DOVETAIL_CACHE_MIB", "0.01")
     for i in range(30):
         diskcache.write("cpu", f"kernel {i}", bytes(1000))
     diskcache.prune_cache()
-    assert sum(p.stat().st_size for p in files(folder)) <= diskcache.size_limit()
-    assert files(folder)
+    assert sum(p.stat().st_size for p in files(cache_folder)) <= diskcache.size_limit()
+    assert files(cache_folder)
 
 
-def test_a_limit_of_zero_turns_it_off(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path
+def test_limit_of_zero_disables_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache_folder: Path
 ) -> None:
     monkeypatch.setenv("DOVETAIL_CACHE_MIB", "0")
     diskcache.cache_folder.cache_clear()
@@ -86,11 +90,11 @@ def test_a_limit_of_zero_turns_it_off(
     assert diskcache.read("cpu", "kernel") is None
 
 
-def test_an_unwritable_folder_is_no_error_and_named_once(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_unwritable_folder_warns_once_and_disables_the_cache(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder.with_name("file").write_text("in the way")
-    monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(folder.with_name("file")))
+    cache_folder.with_name("file").write_text("in the way")
+    monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(cache_folder.with_name("file")))
     with pytest.warns(DovetailWarning, match="DOVETAIL_CACHE_DIR=.*is not a folder") as said:
         diskcache.write("cpu", "kernel", b"code")
         assert diskcache.read("cpu", "kernel") is None
@@ -100,10 +104,10 @@ def test_an_unwritable_folder_is_no_error_and_named_once(
 
 
 @pytest.mark.parametrize("home", ["/nowhere/to/be/made", "not absolute"])
-def test_without_a_home_nothing_is_kept_and_nothing_said(
-    home: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_no_home_folder_disables_the_cache_without_a_warning(
+    home: str, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Path, "mkdir", refused)
+    monkeypatch.setattr(Path, "mkdir", refuse)
     monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: home)
     monkeypatch.delenv("DOVETAIL_CACHE_DIR")
     with warnings.catch_warnings():
@@ -112,37 +116,41 @@ def test_without_a_home_nothing_is_kept_and_nothing_said(
     assert diskcache.cache_folder() is None
 
 
-def refused(*arguments: object, **options: object) -> None:
+def refuse(*arguments: object, **options: object) -> None:
     raise PermissionError("not here")
 
 
-def test_an_empty_variable_counts_as_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_variable_selects_the_default_folder(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DOVETAIL_CACHE_DIR", "")
-    monkeypatch.setattr("platformdirs.user_cache_dir", lambda name: str(folder.parent / "home"))
-    monkeypatch.chdir(folder.parent)
+    monkeypatch.setattr(
+        "platformdirs.user_cache_dir", lambda name: str(cache_folder.parent / "home")
+    )
+    monkeypatch.chdir(cache_folder.parent)
     diskcache.write("cpu", "kernel", b"code")
-    assert diskcache.cache_folder() == folder.parent / "home" / "kernels"
-    assert not folder.exists()
+    assert diskcache.cache_folder() == cache_folder.parent / "home" / "kernels"
+    assert not cache_folder.exists()
 
 
-# --- whose it is
+# --- ownership
 
 
 @posix
-def test_all_that_is_made_is_for_the_user_alone(folder: Path) -> None:
+def test_files_and_folders_are_private_to_the_user(cache_folder: Path) -> None:
     before = os.umask(0)
     try:
         diskcache.write("cpu", "kernel", b"code")
     finally:
         os.umask(before)
-    made = [folder, *folder.rglob("*")]
+    made = [cache_folder, *cache_folder.rglob("*")]
     assert len(made) == 4, "the folder, its key, a folder, a file"
     for path in made:
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
 
 
-def planted(binary: bytes) -> Path:
-    """A file as anybody can make it who knows how files were checked before there was a key."""
+def plant_file(binary: bytes) -> Path:
+    """Write a file in the format that had a checksum without a key, as another user could."""
     path = diskcache._path("cpu", "kernel")
     assert path is not None
     path.parent.mkdir(exist_ok=True)
@@ -150,9 +158,9 @@ def planted(binary: bytes) -> Path:
     return path
 
 
-def unused(mend: str) -> None:
-    """The folder is left alone, which is said once, with the mend."""
-    afresh()
+def assert_unused(mend: str) -> None:
+    """Assert that the cache ignores the folder and warns once with the remedy."""
+    reset_cache()
     with pytest.warns(DovetailWarning, match=mend) as said:
         assert diskcache.read("cpu", "kernel") is None
         diskcache.write("cpu", "kernel", b"code")
@@ -164,74 +172,78 @@ def unused(mend: str) -> None:
 
 @posix
 @pytest.mark.parametrize("mode", [0o777, 0o702, 0o1777])
-def test_a_folder_that_others_can_write_is_not_used(mode: int, folder: Path) -> None:
-    path = planted(b"evil")
-    folder.chmod(mode)
-    unused(f"others can write to {folder}: chmod go-w {folder}")
+def test_folder_that_others_can_write_is_not_used(mode: int, cache_folder: Path) -> None:
+    path = plant_file(b"evil")
+    cache_folder.chmod(mode)
+    assert_unused(f"others can write to {cache_folder}: chmod go-w {cache_folder}")
     assert path.exists(), "not even to remove something"
 
 
 @posix
-def test_what_was_planted_before_the_folder_was_closed_is_not_read(folder: Path) -> None:
-    path = planted(b"evil")
-    folder.chmod(0o700)
+def test_file_planted_before_the_folder_was_closed_is_not_read(cache_folder: Path) -> None:
+    path = plant_file(b"evil")
+    cache_folder.chmod(0o700)
     assert diskcache.read("cpu", "kernel") is None
     assert not path.exists()
 
 
 @posix
-def test_a_parent_that_others_can_write_is_refused_unless_it_is_sticky(folder: Path) -> None:
+def test_parent_that_others_can_write_is_refused_unless_sticky(cache_folder: Path) -> None:
     diskcache.write("cpu", "kernel", b"code")
-    folder.parent.chmod(0o777)
-    unused(f"others can write to {folder.parent}: chmod go-w {folder.parent}")
-    folder.parent.chmod(0o1777)
-    afresh()
+    cache_folder.parent.chmod(0o777)
+    assert_unused(f"others can write to {cache_folder.parent}: chmod go-w {cache_folder.parent}")
+    cache_folder.parent.chmod(0o1777)
+    reset_cache()
     assert diskcache.read("cpu", "kernel") == b"code"
 
 
 @posix
-def test_a_folder_that_others_could_only_read_is_closed_to_them(folder: Path) -> None:
+def test_folder_that_others_can_read_is_made_private(cache_folder: Path) -> None:
     diskcache.write("cpu", "kernel", b"code")
-    folder.chmod(0o755)
-    afresh()
+    cache_folder.chmod(0o755)
+    reset_cache()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert diskcache.read("cpu", "kernel") == b"code"
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(cache_folder.stat().st_mode) == 0o700
 
 
 @posix
-def test_a_group_of_the_user_alone_may_write(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where each user has such a group, all that is made is open to it."""
+def test_private_group_of_the_user_may_write(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If each user has a group of their own, new files are writable for that group."""
     diskcache.write("cpu", "kernel", b"code")
-    folder.chmod(0o770)
-    monkeypatch.setattr(diskcache, "_is_private_group", lambda group: group == folder.stat().st_gid)
-    afresh()
+    cache_folder.chmod(0o770)
+    monkeypatch.setattr(
+        diskcache, "_is_private_group", lambda group: group == cache_folder.stat().st_gid
+    )
+    reset_cache()
     assert diskcache.read("cpu", "kernel") == b"code"
     monkeypatch.setattr(diskcache, "_is_private_group", lambda group: False)
-    folder.chmod(0o770)
-    unused("others can write")
+    cache_folder.chmod(0o770)
+    assert_unused("others can write")
 
 
 @needs_root
 @pytest.mark.parametrize("what", ["folder", "parent", "link"])
-def test_what_is_another_users_is_refused(
-    what: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_folder_file_or_link_of_another_user_is_refused(
+    what: str, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     diskcache.write("cpu", "kernel", b"code")
-    link = folder.parent / "link"
-    link.symlink_to(folder.parent)
-    other = {"folder": folder, "parent": folder.parent, "link": link}[what]
+    link = cache_folder.parent / "link"
+    link.symlink_to(cache_folder.parent)
+    other = {"folder": cache_folder, "parent": cache_folder.parent, "link": link}[what]
     os.chown(other, 12345, 12345, follow_symlinks=False)
     monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(link))
-    unused(f"{other} is another user's .number 12345.")
+    assert_unused(f"{other} is another user's .number 12345.")
 
 
 @posix
-def test_links_are_followed_to_what_they_lead_to(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_symbolic_links_are_checked_at_every_step(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    base = folder.parent
+    base = cache_folder.parent
     for path in ("open", "closed"):
         (base / path).mkdir()
     (base / "open").chmod(0o777)
@@ -241,27 +253,27 @@ def test_links_are_followed_to_what_they_lead_to(
     assert diskcache.cache_folder() == base / "closed" / "kernels"
     (base / "b").unlink()
     (base / "open" / "c").symlink_to(base / "closed")
-    (base / "b").symlink_to("open/c")  # which others could turn elsewhere
-    unused(f"others can write to {base / 'open'}")
+    (base / "b").symlink_to("open/c")  # a name that others could redirect
+    assert_unused(f"others can write to {base / 'open'}")
     (base / "a").unlink()
     (base / "a").symlink_to("a")
-    afresh()
+    reset_cache()
     with pytest.warns(DovetailWarning, match="too many links"):
         assert diskcache.cache_folder() is None
 
 
 @posix
 @pytest.mark.parametrize("what", ["link", "second name", "open to others", "pipe", "folder"])
-def test_a_file_that_is_not_the_users_alone_is_not_read(what: str, folder: Path) -> None:
+def test_file_that_others_can_write_or_link_is_not_read(what: str, cache_folder: Path) -> None:
     diskcache.write("cpu", "kernel", b"code")
-    [path] = files(folder)
+    [path] = files(cache_folder)
     if what == "open to others":
         path.chmod(0o622)
     elif what == "second name":
-        os.link(path, folder / "other")
+        os.link(path, cache_folder / "other")
     else:
-        path.rename(folder / "other")
-        made = {"link": lambda: path.symlink_to(folder / "other"), "folder": path.mkdir}
+        path.rename(cache_folder / "other")
+        made = {"link": lambda: path.symlink_to(cache_folder / "other"), "folder": path.mkdir}
         made.get(what, lambda: os.mkfifo(path))()
     assert diskcache.read("cpu", "kernel") is None
     if what != "folder":
@@ -270,56 +282,56 @@ def test_a_file_that_is_not_the_users_alone_is_not_read(what: str, folder: Path)
 
 
 @needs_root
-def test_a_file_of_another_user_is_not_read(folder: Path) -> None:
+def test_file_of_another_user_is_not_read(cache_folder: Path) -> None:
     diskcache.write("cpu", "kernel", b"code")
-    [path] = files(folder)
+    [path] = files(cache_folder)
     os.chown(path, 12345, 12345)
     assert diskcache.read("cpu", "kernel") is None
 
 
 @posix
 @pytest.mark.parametrize("at", ["kernels", "kernels/xx"])
-def test_a_link_in_the_way_of_a_temporary_file_is_not_followed(
-    at: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_symbolic_link_at_a_temporary_file_is_not_followed(
+    at: str, cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    aim = folder.parent / "aim"
+    aim = cache_folder.parent / "aim"
     aim.write_text("untouched")
     monkeypatch.setattr(os, "urandom", lambda count: b"\7" * count)
-    (folder.parent / at).mkdir(parents=True, mode=0o700)
-    (folder.parent / at / f".{'07' * 16}").symlink_to(aim)
+    (cache_folder.parent / at).mkdir(parents=True, mode=0o700)
+    (cache_folder.parent / at / f".{'07' * 16}").symlink_to(aim)
     with pytest.raises(FileExistsError):
-        diskcache._temporary(folder.parent / at, b"code")
+        diskcache._temporary(cache_folder.parent / at, b"code")
     assert aim.read_text() == "untouched"
 
 
 # --- the key
 
 
-def test_what_another_cache_wrote_is_not_read(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_file_of_another_cache_is_not_read(
+    cache_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     diskcache.write("cpu", "kernel", b"theirs")
-    [path] = files(folder)
-    shutil.copytree(folder, folder.parent / "copy")
-    monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(folder.parent / "mine"))
-    afresh()
+    [path] = files(cache_folder)
+    shutil.copytree(cache_folder, cache_folder.parent / "copy")
+    monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(cache_folder.parent / "mine"))
+    reset_cache()
     diskcache.write("cpu", "kernel", b"mine")
-    mine = folder.parent / "mine" / "kernels" / path.relative_to(folder)
+    mine = cache_folder.parent / "mine" / "kernels" / path.relative_to(cache_folder)
     assert mine.exists()
     shutil.copyfile(path, mine)
     assert diskcache.read("cpu", "kernel") is None
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", bytes(100)])
-def test_a_damaged_key_is_made_anew(folder: Path, damage: bytes) -> None:
+def test_damaged_key_is_replaced(cache_folder: Path, damage: bytes) -> None:
     diskcache.write("cpu", "kernel", b"code")
-    (folder / "key").write_bytes(damage)
-    afresh()
+    (cache_folder / "key").write_bytes(damage)
+    reset_cache()
     assert diskcache.read("cpu", "kernel") is None
     diskcache.write("cpu", "kernel", b"new")
-    afresh()
+    reset_cache()
     assert diskcache.read("cpu", "kernel") == b"new"
-    assert len((folder / "key").read_bytes()) == diskcache.DIGEST_BYTES
+    assert len((cache_folder / "key").read_bytes()) == diskcache.DIGEST_BYTES
 
 
 WHOSE_KEY = """
@@ -331,7 +343,7 @@ diskcache.write("cpu", sys.argv[1], sys.argv[1].encode())
 """
 
 
-def test_processes_that_begin_together_share_a_key(folder: Path) -> None:
+def test_processes_that_start_together_share_a_key(cache_folder: Path) -> None:
     begun = [
         subprocess.Popen(
             [sys.executable, "-c", WHOSE_KEY, f"kernel {i}"],
@@ -352,7 +364,7 @@ def test_processes_that_begin_together_share_a_key(folder: Path) -> None:
     ]
 
 
-# --- nothing that was planted runs
+# --- planted files
 
 SUM = """
 import sys, warnings
@@ -368,34 +380,34 @@ needs_cpu = pytest.mark.skipif(
 @posix
 @needs_cpu
 @pytest.mark.parametrize("mode", [0o777, 0o700])
-def test_code_that_was_planted_does_not_run(mode: int, folder: Path) -> None:
-    """A product's code where a sum's belongs, with the digest that was enough before."""
+def test_planted_code_is_not_run(mode: int, cache_folder: Path) -> None:
+    """Plant the code of a product at the path of a sum, with a valid plain digest."""
 
     def computed(op: str) -> str:
         command = [sys.executable, "-c", SUM, op]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     assert computed("add") == "[10.0, 16.0]"
-    first = {*files(folder)}
+    first = {*files(cache_folder)}
     assert computed("mul") == "[21.0, 55.0]"
-    [product] = {*files(folder)} - first
+    [product] = {*files(cache_folder)} - first
     code = product.read_bytes()[diskcache.DIGEST_BYTES :]
     sums = [path for path in first if path.stat().st_size < 1.5 * len(code)]
     assert len(sums) == 1, "the other file is the launcher"
     for path in sums:
         path.write_bytes(hashlib.sha256(path.name.encode() + b"\0" + code).digest() + code)
-    folder.chmod(mode)
+    cache_folder.chmod(mode)
     assert computed("add") == "[10.0, 16.0]"
 
 
 @needs_cpu
 @pytest.mark.parametrize("wrong", [b"", b"no object file", b"\x7fELF" + bytes(60)])
-def test_a_launcher_of_wrong_content_is_made_anew(folder: Path, wrong: bytes) -> None:
+def test_launcher_with_wrong_content_is_rebuilt(cache_folder: Path, wrong: bytes) -> None:
     launch = importlib.import_module("dovetail_cpu_llvm.launch")
     plugin = importlib.import_module("dovetail_cpu_llvm.plugin")
     compiler = importlib.import_module("dovetail_cpu_llvm.compile").Compiler()
     launch.Launcher(compiler, "a cpu")
-    right = {path: path.read_bytes()[diskcache.DIGEST_BYTES :] for path in files(folder)}
+    right = {path: path.read_bytes()[diskcache.DIGEST_BYTES :] for path in files(cache_folder)}
     assert len(right) >= 1
     for path in right:
         path.write_bytes(diskcache._authentication_code(path, wrong) + wrong)
@@ -404,7 +416,7 @@ def test_a_launcher_of_wrong_content_is_made_anew(folder: Path, wrong: bytes) ->
     assert plugin.dovetail_probe({})
 
 
-# --- killed at any moment
+# --- killed writers
 
 NURSERY = """
 import os, sys
@@ -420,8 +432,8 @@ for line in sys.stdin:
 """
 
 
-def kills(folder: Path, seed: int, count: int) -> Iterator[None]:
-    """A process that writes without end is killed `count` times, each time after a while."""
+def run_and_kill_writers(cache_folder: Path, seed: int, count: int) -> Iterator[None]:
+    """Kill a process that writes without end `count` times, each time after a random delay."""
     rng = random.Random(seed)
     with subprocess.Popen(
         [sys.executable, "-c", NURSERY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -432,53 +444,55 @@ def kills(folder: Path, seed: int, count: int) -> Iterator[None]:
             nursery.stdin.flush()
             child = int(nursery.stdout.readline())
             deadline = time.monotonic() + 20
-            while n % 4 == 2 and not files(folder) and time.monotonic() < deadline:
+            while n % 4 == 2 and not files(cache_folder) and time.monotonic() < deadline:
                 time.sleep(0.001)
-            time.sleep(rng.random() ** 3 * 0.03)  # often while the folder and its key are made
+            # more often while the folder and its key are created
+            time.sleep(rng.random() ** 3 * 0.03)
             os.kill(child, signal.SIGKILL)
-            assert nursery.stdout.readline() == "gone\n"  # until then it may end what it is at
+            # until then the process may finish its current write
+            assert nursery.stdout.readline() == "gone\n"
             yield
 
 
-def left(folder: Path) -> list[Path]:
-    return [*folder.glob(".*"), *folder.glob("*/.*")]
+def temporary_files(cache_folder: Path) -> list[Path]:
+    return [*cache_folder.glob(".*"), *cache_folder.glob("*/.*")]
 
 
-def kill_writers(folder: Path, seed: int, count: int) -> None:
+def kill_writers(cache_folder: Path, seed: int, count: int) -> None:
     found = some = 0
-    for n, _ in enumerate(kills(folder, seed, count)):
-        afresh()
+    for n, _ in enumerate(run_and_kill_writers(cache_folder, seed, count)):
+        reset_cache()
         for i in range(50):
             binary = diskcache.read("cpu", f"kernel {i}")
             assert binary is None or binary == bytes([i]) * 20_000
             found += binary is not None
         diskcache.write("cpu", "after", b"a kill")
         assert diskcache.read("cpu", "after") == b"a kill"
-        for path in left(folder):
+        for path in temporary_files(cache_folder):
             some += 1
             os.utime(path, (1, 1))
         diskcache.prune_cache()
-        assert left(folder) == []
+        assert temporary_files(cache_folder) == []
         if n % 3 == 0:
-            shutil.rmtree(folder)
+            shutil.rmtree(cache_folder)
     assert found, "no writer has got anywhere"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_writers_killed_at_random_leave_whole_files_or_none(folder: Path) -> None:
-    kill_writers(folder, 1, 25)
+def test_killed_writers_leave_whole_files_or_none(cache_folder: Path) -> None:
+    kill_writers(cache_folder, 1, 25)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.parametrize("seed", range(2, 8))
-def test_many_writers_killed_at_random(folder: Path, seed: int) -> None:
-    kill_writers(folder, seed, 50)
+def test_many_killed_writers_leave_whole_files_or_none(cache_folder: Path, seed: int) -> None:
+    kill_writers(cache_folder, seed, 50)
 
 
-def test_a_temporary_file_in_use_is_left_alone(folder: Path) -> None:
+def test_prune_keeps_a_recent_temporary_file(cache_folder: Path) -> None:
     diskcache.write("cpu", "kernel", b"code")
-    young = files(folder)[0].with_name(".young")
+    young = files(cache_folder)[0].with_name(".young")
     young.write_bytes(b"being written")
     diskcache.prune_cache()
     assert young.exists()
@@ -493,11 +507,11 @@ while True:
 """
 
 
-def test_two_writers_and_a_kill_leave_only_whole_files(folder: Path) -> None:
-    env = {**os.environ, "DOVETAIL_CACHE_DIR": str(folder.parent)}
+def test_two_writers_and_a_kill_leave_whole_files(cache_folder: Path) -> None:
+    env = {**os.environ, "DOVETAIL_CACHE_DIR": str(cache_folder.parent)}
     writers = [subprocess.Popen([sys.executable, "-c", WRITER], env=env) for _ in range(2)]
     deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and len(files(folder)) < 20:
+    while time.monotonic() < deadline and len(files(cache_folder)) < 20:
         time.sleep(0.05)
     for w in writers:
         w.send_signal(signal.SIGKILL)

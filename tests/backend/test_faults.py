@@ -1,5 +1,4 @@
-"""What must not break anything: a driver that refuses memory, or fails, at any of its calls; files
-of the disk cache that are damaged in any way; a fork in the middle of things."""
+"""Driver failures, damaged cache files and forks leave all values and blocks intact."""
 
 from __future__ import annotations
 
@@ -33,18 +32,21 @@ Env = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
-def small_heap() -> Iterator[None]:
-    """A refusal collects garbage: with what earlier tests have left, that takes a second."""
+def frozen_heap() -> Iterator[None]:
+    """Freeze existing objects.
+
+    A refused allocation collects garbage; objects of earlier tests would take a second.
+    """
     gc.freeze()
     yield
     gc.unfreeze()
 
 
-class Faulty(ReferenceBackend):
-    """The reference, whose calls are counted, and fail where they are told to."""
+class FaultyBackend(ReferenceBackend):
+    """The reference backend, with counted calls that fail on demand."""
 
     def __init__(self) -> None:
-        kind = f"faulty{id(self)}"  # what is compiled for one is not known to the next
+        kind = f"faulty{id(self)}"  # kernels that one instance compiled are unknown to the next
         self.info = replace(ReferenceBackend.info, type=kind, fingerprint=kind)
         self.calls = {"allocate": 0, "launch": 0, "compile": 0}
         self.fails: tuple[str, range] = ("", range(0))
@@ -75,9 +77,10 @@ class Faulty(ReferenceBackend):
         super().launch(*arguments)
 
 
-class Everything(CachingAllocator):
-    """The caching allocator, whose cache is emptied before each request: all of them reach the
-    driver."""
+class UncachedAllocator(CachingAllocator):
+    """The caching allocator with an empty cache before each request: every request reaches the
+    driver.
+    """
 
     def allocate(self, nbytes: int, stream: Any = None) -> memory.DataPtr:
         self.empty_cache()
@@ -85,20 +88,22 @@ class Everything(CachingAllocator):
 
 
 @pytest.fixture
-def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], tuple[Device, Faulty]]]:
-    """Makes devices that can fail."""
+def make_faulty(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[[], tuple[Device, FaultyBackend]]]:
+    """Return a function that makes devices whose calls can fail."""
     monkeypatch.setattr(caching_allocator, "segment_bytes", lambda size: size)
 
-    def make() -> tuple[Device, Faulty]:
-        backend = Faulty()
+    def make() -> tuple[Device, FaultyBackend]:
+        backend = FaultyBackend()
         dev = Device(backend.info.type, 0)
-        dev.opened = OpenedDevice(backend, Everything(backend, dev), dev, {})
+        dev.opened = OpenedDevice(backend, UncachedAllocator(backend, dev), dev, {})
         return dev, backend
 
     yield make
 
 
-# --- a program in steps: each adds to what there is, and looks at it
+# --- a program in steps: each adds values and reads them
 
 START = np.random.default_rng(0).standard_normal((10, 100)).astype("f4")
 ENTRIES_MAX = np.array([3, 1, -1, 3])
@@ -195,8 +200,8 @@ def values(env: Env) -> dict[str, bytes]:
     return {name: np.asarray(x).tobytes() for name, x in env.items()}
 
 
-def states(steps: Any, on: Device) -> list[dict[str, bytes]]:
-    """What there is before each step, and at the end."""
+def values_per_step(steps: Any, on: Device) -> list[dict[str, bytes]]:
+    """Return the values before each step and at the end."""
     env: Env = {}
     found = [values(env)]
     for step in steps:
@@ -206,11 +211,13 @@ def states(steps: Any, on: Device) -> list[dict[str, bytes]]:
 
 
 def checked_run(
-    steps: Any, expected: list[dict[str, bytes]], on: Device, backend: Faulty, fails: Any,
+    steps: Any, expected: list[dict[str, bytes]], on: Device, backend: FaultyBackend, fails: Any,
     error: type[Exception],
 ) -> int:  # fmt: skip
-    """Runs all steps while the backend fails as told. A step that fails must have changed nothing,
-    and must work once the backend does. How many failed."""
+    """Run all steps while the backend fails on demand, and return the number of failed steps.
+
+    A failed step must have changed nothing, and must succeed once the backend does.
+    """
     env: Env = {}
     failed = 0
     for k, step in enumerate(steps):
@@ -229,13 +236,13 @@ def checked_run(
     gc.collect()
     allocator = on.opened.allocator
     allocator.empty_cache()
-    check_whole(backend, allocator)
+    check_allocator(backend, allocator)
     assert held > 0 and allocator.stats().live_blocks == 0, "memory is still held"
     return failed
 
 
-def check_whole(backend: Faulty, allocator: Any) -> None:
-    """Statistics and segments agree with the driver's, but for the cells of `faults`."""
+def check_allocator(backend: FaultyBackend, allocator: Any) -> None:
+    """Check that statistics and segments equal those of the driver, except for `faults`."""
     sizes = {256 * 8, 8 * 8}
     cells = [n for n in backend.live.values() if n in sizes]
     kept = {h: n for h, n in backend.live.items() if n not in sizes}
@@ -248,49 +255,54 @@ def check_whole(backend: Faulty, allocator: Any) -> None:
 
 
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.exhaustive), 5])
-def test_memory_refused_at_every_call(faulty: Any, step: int) -> None:
-    """At each call of the driver from which on it refuses: an error that can be caught, nothing
-    changed or lost, and the same step succeeds when there is memory again."""
-    dev, backend = faulty()
-    expected = states(STEPS, dev)
+def test_memory_refused_from_any_call_on_raises_and_recovers(make_faulty: Any, step: int) -> None:
+    """Refuse memory from each call of the driver on.
+
+    The error can be caught, nothing is changed or lost, and the same step succeeds once there is
+    memory.
+    """
+    dev, backend = make_faulty()
+    expected = values_per_step(STEPS, dev)
     total, failed = backend.calls["allocate"], 0
     assert total > 15
     calls = range(1, total + 1, step)
     for call in calls:
-        dev, backend = faulty()
+        dev, backend = make_faulty()
         refusing = ("allocate", range(call, 1 << 30))
         failed += checked_run(STEPS, expected, dev, backend, refusing, OutOfMemoryError)
     assert failed >= len(calls) - 3
 
 
 @pytest.mark.parametrize("step", [pytest.param(3, marks=pytest.mark.exhaustive), 10])
-def test_memory_refused_once_is_not_noticed(faulty: Any, step: int) -> None:
-    """The allocator gives back what it has cached, and asks again."""
-    dev, backend = faulty()
-    expected = states(PURE, dev)
+def test_memory_refused_once_is_recovered_by_the_allocator(make_faulty: Any, step: int) -> None:
+    """The allocator frees its cached blocks and asks again."""
+    dev, backend = make_faulty()
+    expected = values_per_step(PURE, dev)
     for call in range(1, backend.calls["allocate"] + 1, step):
-        dev, backend = faulty()
+        dev, backend = make_faulty()
         once = ("allocate", range(call, call + 1))
         failed = checked_run(PURE, expected, dev, backend, once, OutOfMemoryError)
-        # the cells of bad indices come from the driver itself: that refusal is seen
+        # the driver itself allocates the fault cells, so their refusal is visible
         assert failed <= 1 and dev.opened.allocator.stats().out_of_memory == 0
 
 
 @pytest.mark.parametrize(("what", "error"), [("launch", RuntimeError), ("compile", CompileError)])
-def test_a_driver_that_fails_at_any_call(faulty: Any, what: str, error: type[Exception]) -> None:
-    """Steps that write nothing in place can be done again, after a launch or a build has failed."""
-    dev, backend = faulty()
-    expected = states(PURE, dev)
+def test_step_succeeds_again_after_any_driver_call_failed(
+    make_faulty: Any, what: str, error: type[Exception]
+) -> None:
+    """Steps without writes in place can be repeated after a failed launch or build."""
+    dev, backend = make_faulty()
+    expected = values_per_step(PURE, dev)
     total, failed = backend.calls[what], 0
     for call in range(1, total + 1, 1 if total < 30 else 3):
-        dev, backend = faulty()
+        dev, backend = make_faulty()
         once = (what, range(call, call + 1))
         failed += checked_run(PURE, expected, dev, backend, once, error)
     assert failed > 5
 
 
-def test_a_build_error_shows_the_kernel_and_the_log(faulty: Any) -> None:
-    dev, backend = faulty()
+def test_build_error_shows_the_kernel_and_the_log(make_faulty: Any) -> None:
+    dev, backend = make_faulty()
     x = dt.ones(5, device=dev)
     y = dt.tanh(x) + 1
     backend.fails = ("compile", range(1, 1 << 30))
@@ -333,7 +345,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if this were another process."""
+    """Reset the module's state to that of another process."""
     monkeypatch.setattr(run, "_plans", LRUCache(run.PLAN_CACHE_MAX))
     monkeypatch.setattr(open_device("cpu"), "programs", LRUCache(1024, revives=True))
     monkeypatch.setattr(plan_cache, "_cached_graphs", LRUCache(plan_cache.GRAPH_KEYS_MAX))
@@ -351,7 +363,7 @@ def entries(folder: Path) -> dict[Path, bytes]:
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damaged_cache_files_are_made_anew(
+def test_damaged_cache_files_are_rebuilt(
     cache: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     pytest.importorskip("dovetail_cpu_llvm", reason="needs a backend that keeps binaries")
@@ -371,10 +383,10 @@ def test_damaged_cache_files_are_made_anew(
     assert run.counters.disk_hits >= before + 2
 
 
-def test_a_file_in_the_place_of_another_is_no_hit(
+def test_cache_file_at_the_path_of_another_is_a_miss(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is whole, and of another kernel: running it would be wrong, or worse."""
+    """Each file is valid, but belongs to another kernel."""
     pytest.importorskip("dovetail_cpu_llvm", reason="needs a backend that keeps binaries")
     forget(monkeypatch)
     expected = compute()
@@ -386,7 +398,7 @@ def test_a_file_in_the_place_of_another_is_no_hit(
     assert entries(cache).keys() == whole.keys()
 
 
-def test_a_folder_in_the_place_of_a_file_is_no_error(
+def test_folder_at_the_path_of_a_cache_file_is_no_error(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("dovetail_cpu_llvm", reason="needs a backend that keeps binaries")
@@ -438,8 +450,8 @@ print("well")
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.parametrize("name", ["reference", "cpu"])
-def test_children_of_a_fork_compute(name: str) -> None:
-    """While another thread evaluates: the child finds no lock held, and no graph half done."""
+def test_child_of_a_fork_computes_while_a_thread_evaluates(name: str) -> None:
+    """The child finds every lock free and every graph whole."""
     if name == "cpu":
         pytest.importorskip("dovetail_cpu_llvm", reason="pip install dovetail-cpu-llvm")
     done = subprocess.run(
@@ -449,8 +461,8 @@ def test_children_of_a_fork_compute(name: str) -> None:
     assert done.returncode == 0 and "well" in done.stdout, done.stderr
 
 
-def test_where_the_host_reaches_no_memory_cells_are_asked_for_once(faulty: Any) -> None:
-    dev, backend = faulty()
+def test_fault_cells_are_allocated_once_if_the_host_cannot_map_them(make_faulty: Any) -> None:
+    dev, backend = make_faulty()
     backend.host_address = lambda handle, offset: None
     assert [dev.opened.faults.host_cells() for _ in range(3)] == [None] * 3
     assert backend.calls["allocate"] == 1 and backend.live == {}

@@ -37,8 +37,8 @@ from dovetail.ir.verify import verify
 Array = Any
 
 
-def same(a: Array, b: Array) -> bool:
-    """Whether two arrays hold the same bits, NaNs counting as equal."""
+def same_bits(a: Array, b: Array) -> bool:
+    """Return True if two arrays hold the same bits; all NaNs are equal."""
     a, b = np.asarray(a), np.asarray(b)
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
@@ -52,7 +52,7 @@ def same(a: Array, b: Array) -> bool:
 
 
 def rounded(exact: Fraction, dtype: Any) -> Any:
-    """A nonzero fraction rounded to nearest even in float32 or float64, by integers alone."""
+    """Round a nonzero fraction to nearest even in float32 or float64, with integers only."""
     digits, lowest, largest = (24, -149, 2**128) if dtype == np.float32 else (53, -1074, 2**1024)
     size = abs(exact)
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
@@ -131,7 +131,7 @@ def test_fma_differs_from_two_roundings() -> None:
 
 
 def elementwise(f: Callable[..., Value], out: DType, *inputs: DType) -> Callable[..., Array]:
-    """A function of arrays that interprets a kernel applying `f` to each element."""
+    """Return a function of arrays that interprets a kernel which applies `f` to each element."""
     b = KernelBuilder("each")
     buffers = [b.buffer(f"x{i}_in", d, "r") for i, d in enumerate(inputs)]
     target = b.buffer("out", out, "w")
@@ -155,16 +155,16 @@ def op(name: str, d: DType, n: int = 2, out: DType | None = None) -> Callable[..
     return elementwise(lambda *a: Value(name, out or d, a), out or d, *[d] * n)
 
 
-def test_integers_wrap() -> None:
+def test_integer_arithmetic_wraps_around() -> None:
     a = np.array([127, -128, 100], np.int8)
-    assert same(op("add", dt.int8)(a, a), np.array([-2, 0, -56], np.int8))
-    assert same(op("mul", dt.int8)(a, a), np.array([1, 0, 16], np.int8))
-    assert same(op("neg", dt.int8, 1)(a), np.array([-127, -128, -100], np.int8))
+    assert same_bits(op("add", dt.int8)(a, a), np.array([-2, 0, -56], np.int8))
+    assert same_bits(op("mul", dt.int8)(a, a), np.array([1, 0, 16], np.int8))
+    assert same_bits(op("neg", dt.int8, 1)(a), np.array([-127, -128, -100], np.int8))
     u = np.array([0, 2**64 - 1], np.uint64)
-    assert same(op("sub", dt.uint64)(u, u[::-1].copy()), np.array([1, 2**64 - 1], np.uint64))
+    assert same_bits(op("sub", dt.uint64)(u, u[::-1].copy()), np.array([1, 2**64 - 1], np.uint64))
 
 
-def test_quotient_goes_towards_zero_and_remainder_follows_the_dividend() -> None:
+def test_quotient_truncates_and_remainder_has_the_sign_of_the_dividend() -> None:
     a = np.array([7, -7, 7, -7, 0, 9, -(2**31)], np.int32)
     b = np.array([2, 2, -2, -2, 5, 0, 2], np.int32)  # the divisor 0 gives anything, but no crash
     q, r = op("quo", int32)(a, b), op("rem", int32)(a, b)
@@ -173,14 +173,14 @@ def test_quotient_goes_towards_zero_and_remainder_follows_the_dividend() -> None
     assert r[defined].tolist() == [1, -1, 1, -1, 0, 0]
 
 
-def test_least_integer_over_minus_one_does_not_crash() -> None:
+def test_division_of_the_minimum_by_minus_one_does_not_crash() -> None:
     for d in dt.SIGNED:
         a = np.array([d.min], d.__numpy_dtype__)
         op("quo", d)(a, np.array([-1], a.dtype))
         op("rem", d)(a, np.array([-1], a.dtype))
 
 
-def test_shifts() -> None:
+def test_shifts_are_arithmetic_for_signed_and_logical_for_unsigned() -> None:
     a, one = np.array([-8, 5], np.int32), np.array([1, 31], np.int32)
     assert op("shr", int32)(a, one).tolist() == [-4, 0]
     assert op("shl", int32)(a, one).tolist() == [-16, -(2**31)]
@@ -188,19 +188,19 @@ def test_shifts() -> None:
     assert op("shr", dt.uint32)(u, np.array([4], np.uint32)).tolist() == [0x0FFFFFFF]
 
 
-def test_not_of_bool_and_of_integer() -> None:
+def test_not_negates_bools_and_inverts_integer_bits() -> None:
     assert op("not", bool_, 1)(np.array([True, False])).tolist() == [False, True]
     assert op("not", uint8, 1)(np.array([0, 255, 5], np.uint8)).tolist() == [255, 0, 250]
 
 
 def test_rounding_keeps_signs_and_ties_to_even() -> None:
     a = np.array([0.5, 1.5, 2.5, -0.5, -0.2, -1.7], np.float32)
-    assert same(op("rint", float32, 1)(a), np.array([0, 2, 2, -0.0, -0.0, -2], np.float32))
-    assert same(op("trunc", float32, 1)(a), np.array([0, 1, 2, -0.0, -0.0, -1], np.float32))
-    assert same(op("floor", float32, 1)(a), np.array([0, 1, 2, -1, -1, -2], np.float32))
+    assert same_bits(op("rint", float32, 1)(a), np.array([0, 2, 2, -0.0, -0.0, -2], np.float32))
+    assert same_bits(op("trunc", float32, 1)(a), np.array([0, 1, 2, -0.0, -0.0, -1], np.float32))
+    assert same_bits(op("floor", float32, 1)(a), np.array([0, 1, 2, -1, -1, -2], np.float32))
 
 
-def test_comparisons_with_nan() -> None:
+def test_comparisons_with_nan_are_false_except_ne() -> None:
     a, b = np.array([1, math.nan, -0.0], np.float32), np.array([1, math.nan, 0.0], np.float32)
     got = {n: op(n, float32, 2, bool_)(a, b).tolist() for n in ("lt", "le", "eq", "ne")}
     assert got == {
@@ -211,13 +211,13 @@ def test_comparisons_with_nan() -> None:
     }
 
 
-def test_float32_stays_float32() -> None:
+def test_float32_arithmetic_stays_in_float32() -> None:
     a = np.array([16777216.0], np.float32)
     f = elementwise(lambda x: (x + 1.0) + 1.0, float32, float32)
     assert f(a).tolist() == [16777216.0]
 
 
-def test_casts() -> None:
+def test_casts_wrap_truncate_and_round() -> None:
     def to(a: DType, b: DType) -> Callable[..., Array]:
         return elementwise(lambda x: cast(x, b), b, a)
 
@@ -232,12 +232,12 @@ def test_casts() -> None:
     to(float64, int32)(np.array([math.nan, math.inf, 1e300, -1e300]))  # anything, but no warning
 
 
-def test_bitcast() -> None:
+def test_bitcast_keeps_bits() -> None:
     f = elementwise(lambda x: bitcast(x, dt.uint32), dt.uint32, float32)
     assert f(np.array([1.0, -0.0], np.float32)).tolist() == [0x3F800000, 0x80000000]
 
 
-def test_float64_to_halves_rounds_once() -> None:
+def test_cast_of_float64_to_half_precision_rounds_once() -> None:
     x = np.array(
         [1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-11, 1 + 2.0**-11 - 2.0**-40, 65520.0, 2.0**-25]
     )
@@ -248,7 +248,7 @@ def test_float64_to_halves_rounds_once() -> None:
     assert bits.tolist() == [0x3F81, 0x3F80, 0x3F80, 0x7F80]
 
 
-def test_bfloat16_goes_through_memory_unchanged() -> None:
+def test_bfloat16_load_and_store_keep_bits() -> None:
     f = elementwise(lambda v: cast(cast(v, float32), dt.bfloat16), dt.bfloat16, dt.bfloat16)
     bits = np.arange(65536, dtype=np.uint16)
     value = (bits.astype(np.uint32) << 16).view(np.float32)
@@ -258,7 +258,7 @@ def test_bfloat16_goes_through_memory_unchanged() -> None:
 # --- memory ---------------------------------------------------------------------------------------
 
 
-def test_a_masked_load_does_not_touch_memory() -> None:
+def test_masked_load_does_not_access_memory() -> None:
     b = KernelBuilder("gather")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     n, m = b.int("n"), b.int("m")
@@ -273,7 +273,7 @@ def test_a_masked_load_does_not_touch_memory() -> None:
 
 
 @pytest.mark.parametrize("shift", [-1, 1])
-def test_access_outside_of_a_buffer_is_our_error(shift: int) -> None:
+def test_access_outside_of_a_buffer_raises_internal_error(shift: int) -> None:
     b = KernelBuilder("copy")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     i, s = b.axis(b.int("n")), b.int("s")
@@ -283,7 +283,7 @@ def test_access_outside_of_a_buffer_is_our_error(shift: int) -> None:
         interpret(b.build(), [np.zeros(3, np.float32)] * 2, [3, shift], [], [3])
 
 
-def test_conditional_stores_and_atomics() -> None:
+def test_conditional_stores_and_atomics_skip_false_lanes() -> None:
     b = KernelBuilder("count")
     x, out = b.buffer("x", int64, "r"), b.buffer("out", int32, "rw")
     i = b.axis(b.int("n"))
@@ -297,7 +297,7 @@ def test_conditional_stores_and_atomics() -> None:
     assert bins.tolist() == [2, 0, 3, 5]
 
 
-def test_an_atomic_without_index_counts_every_point() -> None:
+def test_atomic_at_a_constant_index_counts_every_point() -> None:
     b = KernelBuilder("count")
     out = b.buffer("out", int32, "rw")
     b.axis(b.int("n"))
@@ -310,11 +310,11 @@ def test_an_atomic_without_index_counts_every_point() -> None:
 # --- loops ----------------------------------------------------------------------------------------
 
 
-def canonical(values: Sequence[Any], zero: Any, f: Callable[[Any, Any], Any]) -> Any:
-    """The canonical order, as `kernel.language` states it."""
+def canonical_sum(values: Sequence[Any], zero: Any, f: Callable[[Any, Any], Any]) -> Any:
+    """Reduce in the canonical order that `kernel.language` defines."""
     if len(values) > CHUNK:
         parts = [values[c : c + CHUNK] for c in range(0, len(values), CHUNK)]
-        return canonical([canonical(p, zero, f) for p in parts], zero, f)
+        return canonical_sum([canonical_sum(p, zero, f) for p in parts], zero, f)
     lane = [zero] * LANES
     for k, x in enumerate(values):
         lane[k % LANES] = f(lane[k % LANES], x)
@@ -324,7 +324,7 @@ def canonical(values: Sequence[Any], zero: Any, f: Callable[[Any, Any], Any]) ->
 
 
 def row_reduce(combine: str, d: DType, both: Callable[[Value, Value], Any]) -> Kernel:
-    """Reduces x[start[i]:stop[i]] for every row i."""
+    """Build a kernel that reduces x[start[i]:stop[i]] for every row i."""
     b = KernelBuilder("rows")
     x = b.buffer("x", d, "r")
     start, stop = b.buffer("start", int64, "r"), b.buffer("stop", int64, "r")
@@ -347,29 +347,30 @@ def test_reduce_has_the_canonical_order_for_every_length(combine: str) -> None:
     out = np.zeros(len(lengths), np.float32)
     interpret(row_reduce(combine, float32, lambda v, k: v), [x, start, stop, out], [14], [], [14])
     zero, f = {"add": (np.float32(0), np.add), "mul": (np.float32(1), np.multiply)}[combine]
-    wanted = [canonical(list(x[a:b]), zero, f) for a, b in zip(start, stop, strict=True)]
-    assert same(out, np.array(wanted, np.float32))
-    assert not same(out[-1], np.add.accumulate(x[13:50013])[-1])  # the order shows
+    wanted = [canonical_sum(list(x[a:b]), zero, f) for a, b in zip(start, stop, strict=True)]
+    assert same_bits(out, np.array(wanted, np.float32))
+    # visible differences between orders
+    assert not same_bits(out[-1], np.add.accumulate(x[13:50013])[-1])
 
 
-def test_a_uniform_long_sum_recurses() -> None:
+def test_long_uniform_sum_recurses() -> None:
     x = np.random.default_rng(2).standard_normal(300000).astype(np.float32)
     out = np.zeros(2, np.float32)
     k = row_reduce("add", float32, lambda v, k: v)
     interpret(k, [x, np.array([0, 0]), np.array([300000] * 2), out], [2], [], [2])
-    assert same(out[0], canonical(list(x), np.float32(0), np.add))
-    assert same(out[0], out[1])
+    assert same_bits(out[0], canonical_sum(list(x), np.float32(0), np.add))
+    assert same_bits(out[0], out[1])
 
 
-def test_a_sum_of_negative_zeros_is_positive() -> None:
+def test_sum_of_negative_zeros_is_positive_zero() -> None:
     k = row_reduce("add", float32, lambda v, k: v)
     out = np.ones(1, np.float32)
     interpret(k, [np.array([-0.0], np.float32), np.array([0]), np.array([1]), out], [1], [], [1])
-    assert same(out, np.zeros(1, np.float32))
+    assert same_bits(out, np.zeros(1, np.float32))
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
-def test_arg_reductions(name: str) -> None:
+def test_arg_reductions_return_value_and_first_index(name: str) -> None:
     rng = np.random.default_rng(3)
     x = rng.integers(-50, 50, 10000).astype(np.float32)
     x[7777] = math.nan
@@ -383,7 +384,7 @@ def test_arg_reductions(name: str) -> None:
     assert math.isnan(values[3])
 
 
-def test_min_max_with_nan() -> None:
+def test_min_and_max_propagate_nan() -> None:
     x = np.array([3, math.nan, 1, 2], np.float32)
     for name, wanted in (("max", 3.0), ("min", 1.0)):
         out = np.zeros(2, np.float32)
@@ -404,7 +405,7 @@ def test_bitwise_and_bool_reductions() -> None:
     assert got == {"and": 0b1000, "or": 0b1111, "xor": 0b1111}
 
 
-def test_fold_with_bounds_that_differ_and_effects() -> None:
+def test_fold_with_varying_bounds_and_effects() -> None:
     b = KernelBuilder("running")
     x, ends, out = b.buffer("x", int64, "r"), b.buffer("e", int64, "r"), b.buffer("out", int64, "w")
     last = b.buffer("last", int64, "w")
@@ -427,7 +428,7 @@ def test_fold_with_bounds_that_differ_and_effects() -> None:
     assert final.tolist() == [10, 0, 19]
 
 
-def test_a_reduce_inside_a_map_inside_a_grid() -> None:
+def test_reduce_inside_a_map_inside_a_grid() -> None:
     b = KernelBuilder("nested")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     p, q, r = b.int("p"), b.int("q"), b.int("r")
@@ -444,15 +445,15 @@ def test_a_reduce_inside_a_map_inside_a_grid() -> None:
     got = np.zeros(280, np.float32)
     interpret(kernel, [data.ravel(), got], [4, 70, 90], [], [4])
     wanted = [
-        canonical(list(data[i, j, : 90 - j]), np.float32(0), np.add)
+        canonical_sum(list(data[i, j, : 90 - j]), np.float32(0), np.add)
         for i in range(4)
         for j in range(70)
     ]
-    assert same(got, np.array(wanted, np.float32))
+    assert same_bits(got, np.array(wanted, np.float32))
 
 
 @pytest.mark.parametrize("kind", ["map", "fold", "reduce"])
-def test_a_loop_does_not_run_where_the_loop_around_it_has_ended(kind: str) -> None:
+def test_inner_loop_does_not_run_after_its_outer_loop_ended(kind: str) -> None:
     b = KernelBuilder("ragged")
     ends, out = b.buffer("ends", int64, "r"), b.buffer("out", int64, "rw")
     n = b.int("n")
@@ -475,7 +476,7 @@ def test_a_loop_does_not_run_where_the_loop_around_it_has_ended(kind: str) -> No
     assert got.tolist() == [3, 3, 3, 3, 3, 3, 0, 0, 3]
 
 
-def test_a_grid_larger_than_a_block_and_one_without_axes() -> None:
+def test_grid_may_exceed_a_block_or_have_no_axes() -> None:
     b = KernelBuilder("iota")
     out = b.buffer("out", int64, "w")
     n, m = b.int("n"), b.int("m")
@@ -483,7 +484,7 @@ def test_a_grid_larger_than_a_block_and_one_without_axes() -> None:
     b.store(out, i * m + j, i * 1000000 + j)
     got = np.zeros(300 * 301, np.int64)
     interpret(b.build(), [got], [300, 301], [], [300, 301])
-    assert same(got, (np.arange(300)[:, None] * 1000000 + np.arange(301)).ravel())
+    assert same_bits(got, (np.arange(300)[:, None] * 1000000 + np.arange(301)).ravel())
 
     b = KernelBuilder("one")
     out = b.buffer("out", float32, "w")
@@ -519,10 +520,10 @@ def test_backend_computes_in_place_at_offsets() -> None:
     assert struct.unpack("4f", target) == (4, 3, 2, 1)
 
 
-def test_where_computes_both_sides() -> None:
+def test_where_evaluates_both_branches() -> None:
     f = elementwise(lambda x: where(x < 1.0, x * 2.0, 7.0), float32, float32)
     assert f(np.array([0.5, 1.5, math.nan], np.float32)).tolist() == [1.0, 7.0, 7.0]
 
 
-def test_a_buffer_is_a_parameter_object() -> None:
+def test_buffers_compare_by_identity() -> None:
     assert Buffer("x", float32, "r") != Buffer("x", float32, "r")

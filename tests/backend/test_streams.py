@@ -1,4 +1,4 @@
-"""Streams and events, on a device that notes what it is asked."""
+"""Streams and events on a device that records its calls."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from dovetail.plugins.device_handle import OpenedDevice
 from dovetail.plugins.registry import open_device
 
 
-class Noting(ReferenceBackend):
-    """A device with two-part streams whose events pass when somebody waits."""
+class RecordingBackend(ReferenceBackend):
+    """A backend with streams that records calls; its events pass when a stream waits for them."""
 
     def __init__(self) -> None:
         self.log: list[tuple[Any, ...]] = []
@@ -56,24 +56,24 @@ class Noting(ReferenceBackend):
 
 class _Opened:
     def __init__(self) -> None:
-        self.backend = Noting()
+        self.backend = RecordingBackend()
         self.faults = ErrorCells(self.backend)
 
 
 @pytest.fixture
-def backend() -> Iterator[Noting]:
+def backend() -> Iterator[RecordingBackend]:
     dev = device("noting")
     dev.opened = _Opened()
     yield dev.opened.backend
     dev.opened = None
 
 
-def test_the_default_stream_is_current(backend: Noting) -> None:
+def test_default_stream_is_current(backend: RecordingBackend) -> None:
     assert current_stream("noting") is default_stream("noting")
     assert current_handle(device("noting")) is None
 
 
-def test_streams_nest_and_belong_to_a_thread(backend: Noting) -> None:
+def test_streams_nest_and_are_per_thread(backend: RecordingBackend) -> None:
     dev, outer, inner = device("noting"), Stream("noting"), Stream("noting")
     seen: list[Any] = []
     with stream(outer):
@@ -86,7 +86,7 @@ def test_streams_nest_and_belong_to_a_thread(backend: Noting) -> None:
     assert current_handle(dev) is None and seen == [None]
 
 
-def test_one_stream_may_be_current_in_two_threads(backend: Noting) -> None:
+def test_one_stream_may_be_current_in_two_threads(backend: RecordingBackend) -> None:
     dev, shared = device("noting"), Stream("noting")
     entered, leave = threading.Event(), threading.Event()
     after: list[Any] = []
@@ -106,7 +106,7 @@ def test_one_stream_may_be_current_in_two_threads(backend: Noting) -> None:
     assert current_handle(dev) is None and after == [None]
 
 
-def test_events(backend: Noting) -> None:
+def test_event_passes_once_its_stream_reached_it(backend: RecordingBackend) -> None:
     one, two = Stream("noting"), Stream("noting")
     assert Event("noting").query(), "an event that was never recorded has passed"
     with stream(one):
@@ -123,7 +123,7 @@ def test_events(backend: Noting) -> None:
     assert backend.log[-1] == ("wait", None, 1)
 
 
-def test_elapsed_time_needs_two_recorded_events(backend: Noting) -> None:
+def test_elapsed_time_raises_without_two_recorded_events(backend: RecordingBackend) -> None:
     start, end = Event("noting"), Event("noting")
     start.record()
     with pytest.raises(ArgumentError, match="record"):
@@ -134,30 +134,33 @@ def test_elapsed_time_needs_two_recorded_events(backend: Noting) -> None:
         start.elapsed_ms(Event("reference"))
 
 
-def test_an_event_stays_on_its_device(backend: Noting) -> None:
+def test_event_cannot_be_recorded_on_another_device(backend: RecordingBackend) -> None:
     open_device("reference")
     with pytest.raises(DeviceError, match="cannot be recorded"):
         Event("noting").record(Stream("reference"))
 
 
-def test_work_on_a_stream_keeps_the_memory_that_it_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    dev, backend = device("sharing"), Noting()
+def test_allocator_keeps_memory_that_work_on_a_stream_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dev, backend = device("sharing"), RecordingBackend()
     allocator = CachingAllocator(backend, dev)
     shared: list[Any] = []
     monkeypatch.setattr(allocator, "record_stream", lambda ptr, s: shared.append((ptr, s)))
     monkeypatch.setattr(dev, "opened", OpenedDevice(backend, allocator, dev, {}))
     x = dt.asarray([1.0, 2.0], device=dev)
     dt.evaluate(x + 1)
-    assert shared == []  # one stream has nothing to share
+    assert shared == []  # a single stream shares nothing
     with Stream(dev) as s:
-        for n in range(1, 4):  # from the second time on the graph is known, and goes another way
+        # from the second time on the graph is in the plan cache and takes another path
+        for n in range(1, 4):
             dt.evaluate(x + 1)
             assert shared == [(x.storage().ptr, s.handle)] * n
         x += 1
         assert len(shared) > 3
 
 
-def test_synchronize(backend: Noting) -> None:
+def test_synchronize_waits_for_one_stream_or_all(backend: RecordingBackend) -> None:
     Stream("noting").synchronize()
     synchronize("noting")
     synchronize()

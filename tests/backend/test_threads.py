@@ -1,4 +1,4 @@
-"""How many threads share the work of a device."""
+"""The number of threads that share the work of a device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from installed import INSTALLED
 
 
 @pytest.fixture
-def threads() -> Iterator[int]:
+def default_threads() -> Iterator[int]:
     before = dt.get_num_threads("cpu")
     yield before
     dt.set_num_threads(before, "cpu")
@@ -22,7 +22,7 @@ needs_cpu = pytest.mark.skipif("cpu" not in INSTALLED, reason="threads are the d
 
 @needs_cpu
 @pytest.mark.parametrize("default", ["cpu", "reference"])
-def test_they_are_set_whatever_the_default_device(threads: int, default: str) -> None:
+def test_set_num_threads_works_with_any_default_device(default_threads: int, default: str) -> None:
     before = dt.default_device()
     dt.set_default_device(default)
     try:
@@ -33,7 +33,7 @@ def test_they_are_set_whatever_the_default_device(threads: int, default: str) ->
 
 
 @needs_cpu
-def test_no_result_depends_on_them(threads: int) -> None:
+def test_results_do_not_depend_on_the_number_of_threads(default_threads: int) -> None:
     x = dt.asarray(np.random.default_rng(0).standard_normal(300_000), device="cpu")
     found = []
     for n in (1, 2, 5):
@@ -42,18 +42,18 @@ def test_no_result_depends_on_them(threads: int) -> None:
     assert found[0] == found[1] == found[2]
 
 
-def test_a_device_without_threads() -> None:
+def test_set_num_threads_raises_for_a_device_without_threads() -> None:
     assert dt.get_num_threads("reference") == 1
     with pytest.raises(dt.ArgumentError, match=r"set_num_threads: reference\S* has no threads"):
         dt.set_num_threads(2, "reference")
 
 
 @pytest.mark.parametrize("n", [0, -1])
-def test_too_few(n: int) -> None:
+def test_set_num_threads_below_one_raises(n: int) -> None:
     with pytest.raises(dt.ArgumentError, match=f"num is at least 1, not {n}"):
         dt.set_num_threads(n)
 
 
-def test_no_number() -> None:
+def test_set_num_threads_of_a_non_integer_raises() -> None:
     with pytest.raises(dt.ArgumentTypeError, match="num"):
         dt.set_num_threads("two")  # type: ignore[arg-type]  # that is the test

@@ -1,4 +1,4 @@
-"""`bench/busy.py`: where every core is busy with other work, two threads are no slower than one."""
+"""`bench/busy.py`: on a machine whose cores are all busy, two threads are no slower than one."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         sys.modules.pop(name, None)
 
 
-def test_threads_take_turns_and_a_ratio_is_of_one_round(busy: Any) -> None:
+def test_measure_alternates_threads_and_compares_within_a_round(busy: Any) -> None:
     asked = list[int]()
     before = dt.get_num_threads("cpu")
     times = busy.measure(lambda: asked.append(dt.get_num_threads("cpu")), rounds=4, turn=0)
-    first, again = 3, 2  # to see how long it takes; once before a turn of one
+    first, again = 3, 2  # one call to measure its duration; one before each series of one thread
     turns = asked[first:][::again]
     assert turns == [2, 1, 1, 2, 2, 1, 1, 2] and asked[first + 1 :: again] == turns
     assert [len(times[1]), len(times[2])] == [4, 4] and dt.get_num_threads("cpu") == before
     assert busy.ratio({1: [1.0, 10.0, 4.0], 2: [1.2, 9.0, 8.0]}) == pytest.approx(1.2)
 
 
-def test_the_other_work_ends(busy: Any) -> None:
+def test_busy_processes_end_with_their_block(busy: Any) -> None:
     with busy.busy(2) as others:
         assert [other.poll() for other in others] == [None, None]
     assert all(other.returncode not in (None, 0, 1) for other in others)
 
 
-def test_a_ratio_that_is_too_large_is_a_failure() -> None:
+def test_ratio_above_the_limit_fails() -> None:
     done = run("--processes", "0", "--rounds", "1", "--most", "0")
     assert done.returncode == 1 and done.stderr == ""
     rows = [line.split("  ")[0] for line in done.stdout.splitlines()]
@@ -61,7 +61,7 @@ def test_a_ratio_that_is_too_large_is_a_failure() -> None:
 
 
 @pytest.mark.timing
-def test_two_threads_are_not_slower_than_one_where_every_core_is_busy() -> None:
-    """1.1 is promised; a test has few rounds."""
+def test_two_threads_are_no_slower_than_one_on_a_busy_machine() -> None:
+    """The promise is 1.1; a test has few rounds."""
     done = run("--rounds", "9", "--most", "1.5")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""`bench/run.py`: the arithmetic of the report; wrong results and absent peers are noticed."""
+"""`bench/run.py`: the arithmetic of the report; wrong results and missing peers are reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def result(target: Target, **seconds: float) -> Result:
     return Result("case", (target,), seconds, nbytes=8_000_000)
 
 
-def test_a_ratio_says_how_many_times_as_fast_as_a_peer() -> None:
+def test_ratio_is_the_speedup_over_a_peer() -> None:
     seconds = {"dovetail": 2e-3, "numpy": 4e-3, "jax": 1e-3}
     assert result(Target("numpy", 2.0), **seconds).met(1e9) is True
     assert result(Target("numpy", 2.1), **seconds).met(1e9) is False
@@ -26,24 +26,24 @@ def test_a_ratio_says_how_many_times_as_fast_as_a_peer() -> None:
     assert r.ratio(r.targets[0], 1e9) == 0.5 and r.met(1e9) is False
 
 
-def test_a_ratio_may_be_to_a_copy() -> None:
+def test_ratio_to_a_copy_uses_the_copy_rate() -> None:
     r = result(Target("copy", 2.0), dovetail=2e-3)
     assert r.ratio(r.targets[0], 8e9) == pytest.approx(2.0) and r.met(8e9) is True
     assert r.met(8.1e9) is False
 
 
-def test_all_targets_have_to_be_met() -> None:
+def test_met_requires_all_targets() -> None:
     seconds = {"dovetail": 2e-3, "numpy": 4e-3, "jax": 1e-3}
     both = Result("case", (Target("numpy", 1.0), Target("jax", 1.0)), seconds)
     assert both.met(1e9) is False
 
 
-def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
+def test_met_is_none_without_a_measurement() -> None:
     assert result(Target("torch", 1.0), dovetail=1e-3).met(1e9) is None
     assert result(Target("numpy|torch", 1.0), dovetail=1e-3, numpy=1e-3).met(1e9) is None
 
 
-def test_a_figure_on_its_own() -> None:
+def test_result_of_a_single_value_is_compared_with_its_limit() -> None:
     assert Result("x", (Target("", 0),), value=0).met(1e9) is True
     assert Result("x", (Target("", 40.0, "ms"),), value=41.0).met(1e9) is False
     assert str(Target("", 0)) == "<= 0" and str(Target("", 40.0, "ms")) == "<= 40 ms"
@@ -59,21 +59,21 @@ def small(compute: object, name: str = "small") -> Case:
     return Case(name, (Target("numpy", 1e-6),), numbers(32), contestants, 256)
 
 
-def test_a_case_is_measured_for_everyone_who_is_there() -> None:
+def test_measure_times_every_available_contestant() -> None:
     found = comparison.measure(small(lambda x: x + 1.0), ["numpy", "no_such_peer"], rounds=2)
     assert set(found.seconds) == {"dovetail", "numpy"}
     assert found.missing == {"no_such_peer": "not installed"}
     assert all(0 < s < 1 for s in found.seconds.values())
 
 
-def test_a_wrong_result_is_not_timed() -> None:
+def test_wrong_result_raises_instead_of_being_timed() -> None:
     with pytest.raises(ArithmeticError, match="dovetail computed small wrongly"):
         comparison.measure(small(lambda x: x + 2.0), ["numpy"], rounds=1)
     with pytest.raises(ArithmeticError, match="dovetail gave float64"):
         comparison.measure(small(lambda x: dt.astype(x + 1.0, dt.float64)), ["numpy"], rounds=1)
 
 
-def test_a_peer_that_fails_is_left_out_with_its_reason() -> None:
+def test_failing_peer_is_listed_with_its_reason() -> None:
     def fail(x: object) -> object:
         raise RuntimeError("no compiler\nand more")
 
@@ -85,7 +85,7 @@ def test_a_peer_that_fails_is_left_out_with_its_reason() -> None:
     assert "jax" in found.missing and "jax" not in found.seconds
 
 
-def test_the_work_is_recorded_and_evaluated_each_time() -> None:
+def test_work_is_recorded_and_evaluated_each_time() -> None:
     work = ours(lambda x: x * 2.0, "reference")(np.ones(4, "f4"))
     before = counters.launches
     first, second = work(), work()
@@ -93,7 +93,7 @@ def test_the_work_is_recorded_and_evaluated_each_time() -> None:
     assert first is not second and first._expr.op is None
 
 
-def test_cases_compute_what_numpy_computes() -> None:
+def test_cases_compute_the_results_of_numpy() -> None:
     for case in comparison_cases.all_cases(shrink=2048):
         work = case.contestants["dovetail"]
         arrays = case.inputs()
@@ -104,7 +104,7 @@ def test_cases_compute_what_numpy_computes() -> None:
             comparison._check(case, "dovetail", wrong, truth)
 
 
-def test_the_chain_moves_three_arrays() -> None:
+def test_chain_moves_three_arrays() -> None:
     assert chain(1000).nbytes == 12_000
     assert (
         count_text(16 << 20) == "16 M" and count_text(1 << 10) == "1 K" and count_text(37) == "37"
@@ -115,11 +115,11 @@ def test_new_shapes_compile_nothing() -> None:
     assert comparison.new_shapes(6).value == 0
 
 
-def test_a_plain_copy_has_a_rate() -> None:
+def test_copy_rate_is_plausible() -> None:
     assert 1e8 < comparison.copy_rate(1 << 18, rounds=3) < 1e13
 
 
-def test_the_report_as_table_page_and_json() -> None:
+def test_report_is_written_as_table_page_and_json() -> None:
     results = [
         result(Target("numpy", 1.0), dovetail=2e-3, numpy=4e-3),
         Result("import", (Target("", 40.0, "ms"),), value=50.0, missing={"jax": "not installed"}),
@@ -135,7 +135,7 @@ def test_the_report_as_table_page_and_json() -> None:
     assert json.loads(report.json())["results"][0]["seconds"]["numpy"] == 4e-3
 
 
-def test_a_bar_in_a_cell_does_not_end_it() -> None:
+def test_bar_in_a_table_cell_is_escaped() -> None:
     report = Report([result(Target("numpy|jax", 1.0), dovetail=2e-3)], 8e9, {"Python": "3"})
     assert r"| >= 1 x numpy\|jax |" in report.markdown()
 
@@ -143,5 +143,5 @@ def test_a_bar_in_a_cell_does_not_end_it() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"), [(2.5, "2.5 s"), (0.0123, "12.3 ms"), (4.56e-6, "4.56 us"), (3e-9, "3 ns")]
 )
-def test_seconds_for_people(seconds: float, text: str) -> None:
+def test_seconds_text_has_unit_and_two_digits(seconds: float, text: str) -> None:
     assert comparison.seconds_text(seconds) == text

@@ -1,4 +1,4 @@
-"""`bench/plots.py`: its pictures are of the numbers that stand in docs/benchmarks.md."""
+"""`bench/plots.py`: the pictures show the numbers of docs/benchmarks.md."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def page(plots):
     return plots.PAGE.read_text()
 
 
-def test_the_pictures_are_of_the_tables(plots, page):
+def test_pictures_are_up_to_date_with_the_tables(plots, page):
     assert plots.stale(page) == [], AGAIN
 
 
-def test_another_number_is_seen(plots, page):
+def test_changed_number_makes_its_picture_stale(plots, page):
     other = re.sub(r"(\| softmax, 32 x 32 (?:\|[^|]*){4}\|) [\d.]+ ", r"\1 77.25 ", page)
     assert other != page and plots.stale(other) == ["small-work"]
     assert ("softmax, 32 x 32", "numpy", 77.25) in plots.of_columns("Small work")(other)
 
 
-def test_all_pictures_are_linked_from_the_page_and_no_other_is_there(plots, page):
+def test_page_links_exactly_the_existing_pictures(plots, page):
     linked = re.findall(r"!\[[^\]]+\]\(pictures/([\w-]+)\.svg\)", page)
     assert linked == [p.name for p in plots.ALL], AGAIN
     assert sorted(linked) == sorted(p.stem for p in plots.PICTURES.iterdir())
     assert "\n".join(plots.section()) in page, AGAIN
 
 
-def test_each_row_of_the_tables_is_drawn(plots, page):
+def test_each_table_row_is_drawn(plots, page):
     rows = {
         "small-work": plots.tables(page, "Small work")[0],
         "numeric-surface": plots.tables(page, "Numeric surface")[0],
@@ -60,12 +60,12 @@ def test_each_row_of_the_tables_is_drawn(plots, page):
         assert len(names) > 10 and all(ratio >= 0 for _, _, ratio in picture.points(page))
 
 
-def test_a_picture_is_the_same_each_time(plots, page):
+def test_picture_is_deterministic(plots, page):
     one = plots.ALL[3]
     assert one.svg(page) == one.svg(page)
 
 
-def test_tables_are_read_as_they_are_written(plots):
+def test_tables_are_parsed_by_section(plots):
     page = (
         "| case | a |\n|---|---|\n| x | 1 x n\\|t |\n\n## One\n| a |\n|---|\n| 1 |\n\n"
         "| b |\n|---|\n| 2 |\n\n## One more\n| c |\n|---|\n| 3 |\n"
@@ -77,7 +77,7 @@ def test_tables_are_read_as_they_are_written(plots):
         plots.tables("| a |\n|---|\n| 1 | 2 |\n", "")
 
 
-def test_times_and_peers_are_read(plots):
+def test_seconds_and_peers_are_parsed(plots):
     assert plots.seconds("4.5 us") == pytest.approx(4.5e-6) and plots.seconds("2 s") == 2.0
     with pytest.raises(ValueError, match="'fast' is no time"):
         plots.seconds("fast")

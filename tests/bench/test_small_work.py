@@ -1,4 +1,6 @@
-"""`bench/small_work.py`: its statements do what the peers do, and a wrong one is noticed."""
+"""`bench/small_work.py`: its statements compute what the peers compute, and a wrong one is
+reported.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +24,12 @@ def small(monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_every_statement_gives_and_writes_what_the_peers_do(small):
+def test_every_statement_returns_and_writes_what_the_peers_do(small):
     for row in small.rows():
         small.check(row)
 
 
-def test_a_wrong_statement_is_noticed(small):
+def test_wrong_statement_raises(small):
     operands = [small._random(8)]
     wrong = small.Row("wrong", lambda xp, x: x + (1 if xp is dt else 2), operands, {})
     with pytest.raises(ArithmeticError, match="dovetail computed wrong wrongly"):
@@ -40,7 +42,7 @@ def test_a_wrong_statement_is_noticed(small):
         small.check(small.Row("wrong", put, operands, {}))
 
 
-def test_the_table_says_whether_what_is_asked_is_met(small):
+def test_table_shows_whether_each_target_is_met(small):
     row = small.Row("x + y", lambda xp, x, y: x + y, [small._random(8)] * 2, {"torch": 1e-9})
     small.measure(row, 2)
     row.asked = {**row.asked, "numpy": 1e9}

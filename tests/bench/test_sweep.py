@@ -1,5 +1,4 @@
-"""`bench/sweep.py`: its rows cover the namespace, give NumPy's results, and its page keeps the
-rest."""
+"""`bench/sweep.py`: its rows cover the namespace and equal NumPy; its page keeps other text."""
 
 import importlib
 import re
@@ -11,7 +10,7 @@ import pytest
 
 BENCH = Path(__file__).parents[2] / "bench"
 
-# What the standard's main namespace has beside functions of tensors that take time to compute.
+# Names of the standard's main namespace other than functions of tensors with a measurable cost.
 NOT_TIMED = {
     "asarray", "broadcast_shapes", "can_cast", "finfo", "from_dlpack", "iinfo", "isdtype",
     "result_type",
@@ -36,14 +35,14 @@ def test_every_function_of_the_standard_has_a_row(sweep):
     assert sorted(_standard() - words - NOT_TIMED) == []
 
 
-def test_every_row_gives_what_numpy_gives(sweep):
+def test_every_row_equals_numpy(sweep):
     for row, n, dtype, arrangement in sweep.lines(sweep.parsed(["--sizes", "64"])):
         found = sweep.Found(row.name, n, dtype, arrangement)
         works = sweep._works(row, n, dtype, arrangement, ["numpy"])
         assert "dovetail" in sweep._checked(row, found, works), found.title
 
 
-def test_a_wrong_result_is_noticed(sweep):
+def test_wrong_result_raises(sweep):
     wrong = sweep.Row("add", lambda xp, x: x + (1 if xp is dt else 2), lambda t, x: x)
     works = sweep._works(wrong, 64, "float32", "contiguous", ["numpy"])
     with pytest.raises(ArithmeticError, match="add"):
@@ -58,7 +57,7 @@ def page(sweep, tmp_path, monkeypatch):
     return path
 
 
-def test_the_page_keeps_what_others_wrote(sweep, page):
+def test_page_update_keeps_other_sections(sweep, page):
     slow = sweep.Found("add", 64, "float32", "contiguous", {"dovetail": 2.0}, {"numpy": 0.25})
     fast = sweep.Found("sum", 64, "float32", "contiguous", {"dovetail": 2.0}, {"numpy": 4.0})
     sweep.put("sweep", sweep.section([fast], ["numpy"]))
@@ -70,7 +69,7 @@ def test_the_page_keeps_what_others_wrote(sweep, page):
     assert "| float32 | contiguous | 64 | 1.00 | 2 | 1 | 0.25 |" in text
 
 
-def test_the_page_says_why(sweep, page):
+def test_page_names_the_cause_of_a_slow_row(sweep, page):
     causes = sys.modules["sweep_causes"]
     rule = causes.Rule("moon", ("add",), most=64, dtypes=("float32",))
     with pytest.MonkeyPatch.context() as patch:
@@ -93,7 +92,7 @@ def test_every_cause_is_explained(sweep):
     assert named <= {*sweep.ROWS}, "rules for rows that there are not"
 
 
-def test_what_was_measured_is_read_again(sweep, tmp_path):
+def test_measured_results_are_read_from_their_file(sweep, tmp_path):
     given = [
         "--sizes",
         "64",
@@ -112,7 +111,7 @@ def test_what_was_measured_is_read_again(sweep, tmp_path):
     assert found and [*sweep.kept([file, file]).values()] == found
 
 
-def test_sections_follow_a_new_beginning(sweep, page):
+def test_sections_follow_a_changed_introduction(sweep, page):
     sweep.put("small work", ["small"])
     sweep.put("sweep", ["swept"])
     page.write_text(page.read_text() + "after\n")

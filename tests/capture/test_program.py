@@ -1,4 +1,4 @@
-"""Programs as plain data: which acts are needed, and where memory lies in the arena."""
+"""Programs as plain data: required acts, and the layout of memory in the arena."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dovetail.capture.program import (
 )
 
 
-class Noted(Act):
+class RecordedAct(Act):
     """An act that reads and writes slots, and is no launch."""
 
     def __init__(self, *slots: int) -> None:
@@ -25,13 +25,13 @@ class Noted(Act):
         return (Place(slot, 0) for slot in self.slots)
 
     def replace_places(self, move: Callable[[Place], Place]) -> Act:
-        return Noted(*(move(p).slot for p in self.places()))
+        return RecordedAct(*(move(p).slot for p in self.places()))
 
     def run(self, opened: object, at: object, env: object, stream: object) -> None:
         raise AssertionError("it only says what it would do")
 
 
-def test_slots_that_are_not_needed_at_the_same_time_share_a_place() -> None:
+def test_slots_with_disjoint_lifetimes_share_memory() -> None:
     sizes, spans = {0: 1000, 1: 1000, 2: 10}, {0: (0, 1), 1: (2, 3), 2: (1, 2)}
     assert assign_arena_offsets(sizes, spans) == (
         {0: 0, 1: 0, 2: 2 * ARENA_ALIGNMENT_BYTES},
@@ -39,7 +39,7 @@ def test_slots_that_are_not_needed_at_the_same_time_share_a_place() -> None:
     )
 
 
-def test_slots_that_meet_in_one_act_lie_apart() -> None:
+def test_slots_of_one_act_do_not_overlap() -> None:
     found, whole = assign_arena_offsets(
         {0: ARENA_ALIGNMENT_BYTES, 1: ARENA_ALIGNMENT_BYTES + 1, 2: 0},
         {0: (0, 1), 1: (1, 2), 2: (2, 4)},
@@ -50,7 +50,7 @@ def test_slots_that_meet_in_one_act_lie_apart() -> None:
     )
 
 
-def test_a_gap_that_is_too_small_is_left() -> None:
+def test_gap_that_is_too_small_stays_unused() -> None:
     spans = {0: (0, 1), 1: (0, 9), 2: (2, 9), 3: (2, 9), 4: (2, 9)}
     sizes = {
         0: 3 * ARENA_ALIGNMENT_BYTES,
@@ -73,7 +73,7 @@ def test_a_gap_that_is_too_small_is_left() -> None:
     )
 
 
-def test_a_slot_that_has_a_value_twice_leaves_its_place_meanwhile() -> None:
+def test_slot_with_two_lifetimes_shares_its_memory_in_between() -> None:
     sizes, spans = {0: 1, 1: 1, 2: 1}, {0: (0, 1, 4, 5), 1: (2, 3), 2: (3, 4)}
     assert assign_arena_offsets(sizes, spans) == (
         {0: 0, 1: 0, 2: ARENA_ALIGNMENT_BYTES},
@@ -81,12 +81,12 @@ def test_a_slot_that_has_a_value_twice_leaves_its_place_meanwhile() -> None:
     )
 
 
-def test_an_empty_arena_is_empty() -> None:
+def test_empty_arena_has_no_size() -> None:
     assert assign_arena_offsets({}, {}) == ({}, 0)
 
 
-def test_a_slot_is_needed_from_the_first_to_the_last_act_that_touches_it() -> None:
-    assert live_ranges([Noted(3, 1), Noted(1), Noted(3), Noted(2)]) == {
+def test_live_range_spans_the_first_to_the_last_access() -> None:
+    assert live_ranges([RecordedAct(3, 1), RecordedAct(1), RecordedAct(3), RecordedAct(2)]) == {
         3: (0, 2),
         1: (0, 1),
         2: (3, 3),
@@ -94,6 +94,6 @@ def test_a_slot_is_needed_from_the_first_to_the_last_act_that_touches_it() -> No
 
 
 @pytest.mark.parametrize("wanted", [(), (1,)])
-def test_what_is_no_launch_is_always_done(wanted: tuple[int, ...]) -> None:
-    acts = [Noted(0), Noted(1)]
+def test_acts_other_than_launches_are_always_required(wanted: tuple[int, ...]) -> None:
+    acts = [RecordedAct(0), RecordedAct(1)]
     assert drop_unread_launches(acts, {0, 1}, wanted) == acts

@@ -1,4 +1,4 @@
-"""What a captured function does again, and what that takes."""
+"""Replays of a captured function, and their cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from installed import INSTALLED
 __all__ = ["device"]
 
 
-def test_what_the_host_puts_in_is_put_in_anew(device: dt.Device) -> None:
+def test_replay_copies_host_data_in_again(device: dt.Device) -> None:
     def f(x: dt.Tensor) -> Any:
         table = dt.asarray([1.0, 2.0])
         sums = dt.asarray([0.0, 0.0])
@@ -29,7 +29,7 @@ def test_what_the_host_puts_in_is_put_in_anew(device: dt.Device) -> None:
         first[1][...] = 9
 
 
-def test_a_replay_plans_nothing_and_evaluates_nothing(device: dt.Device) -> None:
+def test_replay_plans_and_evaluates_nothing(device: dt.Device) -> None:
     def f(x: dt.Tensor) -> dt.Tensor:
         for _ in range(5):
             x[1:] = x[:-1] + x[1:]
@@ -43,7 +43,7 @@ def test_a_replay_plans_nothing_and_evaluates_nothing(device: dt.Device) -> None
     assert counters.launches > launches
 
 
-def test_intermediates_lie_in_one_arena() -> None:
+def test_intermediates_share_one_arena() -> None:
     def f(x: dt.Tensor) -> dt.Tensor:
         for _ in range(20):
             x = x + 1
@@ -54,12 +54,12 @@ def test_intermediates_lie_in_one_arena() -> None:
     captured(x)
     before = dt.memory.stats("reference").allocations
     y = captured(x)
-    assert dt.memory.stats("reference").allocations == before + 2  # the arena, and the result
+    assert dt.memory.stats("reference").allocations == before + 2  # the arena and the result
     assert y.tolist() == [21.0] * 1000
 
 
 @pytest.mark.skipif("cpu" not in INSTALLED, reason="the interpreter has no routines of a vendor")
-def test_a_profile_counts_a_routine_and_not_its_binding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_profile_counts_a_routine_and_not_its_binding(monkeypatch: pytest.MonkeyPatch) -> None:
     bound, done = program.LibraryCallAct.prepare, list[str]()
 
     def noting(call: program.LibraryCallAct, opened: Any) -> Any:

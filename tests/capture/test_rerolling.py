@@ -1,6 +1,6 @@
-"""Acts are re-rolled only where the memory that they share is not reused too early.
+"""Acts are re-rolled into loops only if their shared memory is not reused too early.
 
-Routines are not run here: what matters is which act has written what each act reads.
+Routines are not run here; the tests compare which act wrote each value that an act reads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dovetail.ops import table as ops
 
 SIZE = 512  # bytes of each slot
 GIVEN = 3  # slots that are not the program's own
-Done = tuple[int, list[Place]]  # the kind of an act, what it reads, and last what it writes
+Done = tuple[int, list[Place]]  # the kind of an act, its inputs, and last its output
 
 
 def routine(kind: int, places: list[Place]) -> Act:
@@ -29,8 +29,10 @@ def routine(kind: int, places: list[Place]) -> Act:
     return LibraryCallAct(ops.ADD, tuple(inputs), output, kind)
 
 
-def done(acts: Iterable[Act], place: Callable[[Place], Place] = lambda p: p) -> Iterator[Done]:
-    """Yield what acts do, those of loops as often as they run."""
+def execution_order(
+    acts: Iterable[Act], place: Callable[[Place], Place] = lambda p: p
+) -> Iterator[Done]:
+    """Yield the acts in execution order, those of loops once per round."""
     for act in acts:
         if isinstance(act, RerolledLoop):
             for k in range(act.count):
@@ -40,16 +42,16 @@ def done(acts: Iterable[Act], place: Callable[[Place], Place] = lambda p: p) -> 
                     outer = memory[p.slot]
                     return place(Place(outer.slot, outer.offset + p.offset))
 
-                yield from done(act.body.acts, inside)
+                yield from execution_order(act.body.acts, inside)
         else:
             assert isinstance(act, LibraryCallAct)
             yield act.nbytes, [place(p) for p in act.places()]
 
 
-def flow(acts: Iterable[Done]) -> list[int | None]:
-    """Return kinds of acts, who has written what they read, and who what is left in given slots.
+def data_flow(acts: Iterable[Done]) -> list[int | None]:
+    """Return the kinds of acts, the writers of their inputs, and the writers of the final slots.
 
-    None: memory of the acts' own that nothing has been written to.
+    None stands for memory of the acts' own that no act has written.
     """
     writers: dict[Place, int | None] = {Place(k, n): -1 for k in range(GIVEN) for n in range(SIZE)}
     found: list[int | None] = []
@@ -71,8 +73,8 @@ def assembled(rolled: RolledActs) -> list[Act]:
     return [*rolled.build(move, opened(dt.device("reference")), Environment())]
 
 
-class Recording:
-    """Acts of statements, in which names stand for places."""
+class RecordingActs:
+    """Acts of statements in which names stand for places."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng, self.acts, self.slots = rng, list[Act](), GIVEN
@@ -116,9 +118,9 @@ def random_statement(rng: random.Random) -> tuple[object, ...]:
     return "compute", rng.randrange(2), rng.choices("abcd", k=rng.randrange(3)), row, target
 
 
-def recorded(rng: random.Random) -> Recording:
+def recorded(rng: random.Random) -> RecordingActs:
     """Return what a loop records, with other acts before and after it."""
-    made = Recording(rng)
+    made = RecordingActs(rng)
     for _ in range(rng.randrange(4)):
         made.run(random_statement(rng), 0)
     for _ in range(rng.choice([1, 1, 2])):
@@ -134,26 +136,30 @@ def recorded(rng: random.Random) -> Recording:
 
 
 def check(seeds: range, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Check that each value comes from where it came from. Return how many loops there were."""
+    """Check that each value has the right writer, and return the number of loops."""
     loops = 0
     for seed in seeds:
         rng = random.Random(seed)
         made = recorded(rng)
         monkeypatch.setattr(rerolling, "BODY_ACTS_MIN", rng.choice([1, 1, 2, 4]))
-        collide = np.array(rng.choices([0, 1, 1, 1], k=4), np.uint64)  # 0: hashes that do
+        collide = np.array(rng.choices([0, 1, 1, 1], k=4), np.uint64)  # 0: hashes are deterministic
         monkeypatch.setattr(rerolling, "HASH_FACTORS", HASH_FACTORS * collide)
         rolled = reroll(made.acts, range(GIVEN, made.slots), ())
-        pairs = zip(flow(done(made.acts)), flow(done(assembled(rolled))), strict=True)
+        pairs = zip(
+            data_flow(execution_order(made.acts)),
+            data_flow(execution_order(assembled(rolled))),
+            strict=True,
+        )
         assert all(now == before for before, now in pairs if before is not None), seed
         loops += len(rolled.loops)
     return loops
 
 
-def test_each_value_comes_from_the_act_that_it_came_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rerolled_loop_reads_each_value_from_its_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check(range(1000), monkeypatch) > 500
 
 
-def test_value_that_only_the_next_block_reads_keeps_its_memory(
+def test_value_that_only_the_next_round_reads_keeps_its_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given, source = Place(0, 0), Place(1, 0)
@@ -165,7 +171,7 @@ def test_value_that_only_the_next_block_reads_keeps_its_memory(
             source = between
         value, *others = (Place(slots + i, 0) for i in range(3))
         slots += 3
-        if not k:  # their memory would be in the way
+        if not k:  # their memory would block the loop
             others = [Place(0, 100), Place(0, 200)]
         acts.append(routine(2, [source, value]))
         acts += [routine(3, [Place(2, 0), other]) for other in others]
@@ -174,13 +180,13 @@ def test_value_that_only_the_next_block_reads_keeps_its_memory(
     rolled = reroll(acts, range(GIVEN, slots), ())
     [loop] = rolled.loops
     assert (loop.begin, loop.length, loop.end) == (4, 5, len(acts))
-    assert flow(done(assembled(rolled))) == flow(done(acts))
+    assert data_flow(execution_order(assembled(rolled))) == data_flow(execution_order(acts))
 
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("seed", range(1000, 201_000, 10_000))
-def test_each_of_many_values_comes_from_the_act_that_it_came_from(
+def test_many_rerolled_loops_read_each_value_from_its_writer(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check(range(seed, seed + 10_000), monkeypatch)

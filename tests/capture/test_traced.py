@@ -1,4 +1,4 @@
-"""Floats that change from call to call of a captured function."""
+"""Float arguments of a captured function that change between calls."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from captured import bits, device, vector
 __all__ = ["device"]
 
 
-def test_floats_change_without_a_new_capture(device: dt.Device) -> None:
+def test_new_float_argument_needs_no_new_capture(device: dt.Device) -> None:
     def f(x: dt.Tensor, rate: float) -> Any:
         x[1:] = rate
         return x * rate + (1 - rate) / 3, -(rate**2) % 0.7, abs(rate)
@@ -23,7 +23,7 @@ def test_floats_change_without_a_new_capture(device: dt.Device) -> None:
     assert captured.captures == 1
 
 
-def test_floats_are_weak_beside_tensors(device: dt.Device) -> None:
+def test_float_argument_is_weakly_typed(device: dt.Device) -> None:
     captured = dt.jit(lambda x, rate: x * rate)
     assert captured(dt.ones(2, dtype=dt.float32), 0.5).dtype is dt.float32
     ints = dt.ones(2, dtype=dt.int64)
@@ -31,12 +31,12 @@ def test_floats_are_weak_beside_tensors(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("use", [lambda r: r > 1, bool, float, int, lambda r: [1, 2][r > 0]])
-def test_a_float_that_is_asked_for_its_value_is_an_error(use: Callable[[Any], Any]) -> None:
+def test_value_of_a_traced_float_raises_capture_error(use: Callable[[Any], Any]) -> None:
     with pytest.raises(dt.CaptureError, match=r"float argument.*test_traced.py.*static_argnames"):
         dt.jit(lambda x, r: x if use(r) else -x)(dt.ones(1, device="reference"), 2.0)
 
 
-def test_a_float_where_a_python_number_is_needed_is_an_error() -> None:
+def test_traced_float_in_place_of_a_python_number_raises() -> None:
     f = dt.jit(lambda x, high: x + dt.random.uniform(2, high=high, device="reference"))
     with pytest.raises(dt.DovetailError, match="static_argnames"):
         f(dt.ones(2, device="reference"), 2.0)

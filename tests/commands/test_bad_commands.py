@@ -1,4 +1,6 @@
-"""Every command with bad input: one line on stderr, exit status 2, never a traceback."""
+"""Every command with bad input prints one line on stderr and exits with status 2, without a
+traceback.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ from dovetail.commands.demo import DEMO_PARTS
 from dovetail.errors import InternalError, PluginError
 
 KITS = ("backend", "dtype", "layout")
-# the command line; a part of what it says. FILE is one that is there, FOLDER is one, GONE is in
-# a folder that is not there.
+# The command line, and a part of its message. FILE exists, FOLDER is a folder, GONE is in
+# a folder that does not exist.
 BAD = [
     ("nothing", "there is no command 'nothing'"),
     ("devics", "did you mean 'devices'?"),
@@ -41,7 +43,11 @@ BAD = [
     *((f"demo {part} -o GONE/x.png", "no folder") for part in DEMO_PARTS if part != "scale"),
     ("demo -o a.xyz", "a.xyz is no picture; its name ends in one of .png, "),
     ("demo -o a", "its name ends in one of"),
-    *((f"demo {part} -o a.xyz", "its name ends in one of") for part in DEMO_PARTS if part != "scale"),
+    *(
+        (f"demo {part} -o a.xyz", "its name ends in one of")
+        for part in DEMO_PARTS
+        if part != "scale"
+    ),
     ("demo scale --folder GONE", "there is no folder"),
     ("demo scale --memory 0", "a whole number from 1, not '0'"),
     ("demo scale --memory 3", "it needs 4 MiB"),
@@ -82,16 +88,16 @@ BAD = [
 
 
 @pytest.fixture
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What the words in capitals stand for."""
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Return the paths for the words in capitals."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.json").write_text("[")
     (tmp_path / "folder" / "dovetail-odd_card").mkdir(parents=True)
     return {"FILE": "there.json", "FOLDER": "folder", "GONE": "gone"}
 
 
-def status(line: str, places: dict[str, str]) -> int:
-    for word, path in places.items():
+def status(line: str, paths: dict[str, str]) -> int:
+    for word, path in paths.items():
         line = line.replace(word, path)
     try:
         return cli.main(line.split())
@@ -100,18 +106,18 @@ def status(line: str, places: dict[str, str]) -> int:
 
 
 @pytest.mark.parametrize(("line", "words"), BAD, ids=[line for line, _ in BAD])
-def test_bad_input_is_one_line(
-    line: str, words: str, places: dict[str, str], capsys: pytest.CaptureFixture[str]
+def test_bad_input_is_reported_in_one_line(
+    line: str, words: str, paths: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert status(line, places) == 2
+    assert status(line, paths) == 2
     out, errors = capsys.readouterr()
-    for word, path in places.items():
+    for word, path in paths.items():
         words = words.replace(word, path)
     assert errors.startswith("dovetail") and errors.count("\n") == 1, errors
     assert words in errors and out == "", errors
 
 
-def test_matplotlib_writes_every_picture_that_is_taken(tmp_path: Path) -> None:
+def test_matplotlib_writes_every_accepted_picture_format(tmp_path: Path) -> None:
     figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(1, 1))
     figure.subplots().plot([1, 2])
     for suffix in PICTURE_SUFFIXES:
@@ -119,13 +125,13 @@ def test_matplotlib_writes_every_picture_that_is_taken(tmp_path: Path) -> None:
         assert (tmp_path / f"a{suffix}").stat().st_size > 0
 
 
-def test_a_suffix_may_be_in_capitals(tmp_path: Path) -> None:
+def test_picture_suffix_may_be_in_capitals(tmp_path: Path) -> None:
     parser = CommandParser(prog="x")
     parser.add_picture(Path("x.png"))
     assert parser.parse_args(["-o", str(tmp_path / "A.PNG")]).out == tmp_path / "A.PNG"
 
 
-def test_every_command_and_part_is_tried_with_bad_input() -> None:
+def test_every_command_and_part_has_a_case_of_bad_input() -> None:
     tried = {tuple(line.split()[:2]) for line, _ in BAD}
     assert {c for c, *_ in tried} >= {*cli.COMMANDS}
     assert {p for c, *rest in tried if c == "demo" for p in rest} >= {*DEMO_PARTS}
@@ -145,7 +151,7 @@ def test_every_command_and_part_is_tried_with_bad_input() -> None:
         ("test-backend reference -n 2x", "invalid parse_numprocesses value"),
     ],
 )
-def test_kits_of_what_is_not_there(line: str, words: str, tmp_path: Path) -> None:
+def test_kit_of_an_unknown_device_or_layout_fails(line: str, words: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "dovetail", *line.split()],
         capture_output=True, text=True, check=False, cwd=tmp_path,
@@ -159,7 +165,7 @@ def test_kits_of_what_is_not_there(line: str, words: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "line", ["demo", "demo text", "demo kernels", "demo scale", "demo language"]
 )
-def test_missing_packages_are_one_line(
+def test_missing_packages_are_reported_in_one_line(
     line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -172,7 +178,9 @@ def test_missing_packages_are_one_line(
     assert 'pip install "dovetail[' in errors and errors.count("\n") == 1 and out == ""
 
 
-def test_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_why_not_explains_an_unwritable_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "no folder" in describe_write_error(Path(os.devnull) / "x.png")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert (
@@ -183,7 +191,7 @@ def test_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monke
     assert describe_write_error(tmp_path / "x.png") == ""
 
 
-def test_the_default_file_is_written_over_and_force_allows_any(places: dict[str, str]) -> None:
+def test_default_file_is_overwritten_and_force_allows_any_file(paths: dict[str, str]) -> None:
     made: Any = tree(cli.COMMANDS)
     from dovetail.commands.demo_kernels import parser
 
@@ -194,7 +202,7 @@ def test_the_default_file_is_written_over_and_force_allows_any(places: dict[str,
     assert made.parse_args(["demo", "kernels", "--quick"]).quick
 
 
-def test_errors_with_tracebacks_become_one_line_with_the_mend() -> None:
+def test_one_line_shortens_errors_and_keeps_the_remedy() -> None:
     long = 'device type "x" is broken: it does not load\nTraceback\n  File\nTo mend it: get it anew'
     assert format_error(PluginError(long)) == (
         'device type "x" is broken: it does not load; To mend it: get it anew'
@@ -203,7 +211,7 @@ def test_errors_with_tracebacks_become_one_line_with_the_mend() -> None:
     assert format_error(ValueError()) == "ValueError"
 
 
-def test_what_only_we_can_mend_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_internal_error_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(arguments: object) -> int:
         raise InternalError("ours")
 
@@ -212,7 +220,7 @@ def test_what_only_we_can_mend_keeps_its_traceback(monkeypatch: pytest.MonkeyPat
         cli.main(["devices"])
 
 
-def test_an_error_names_the_part_of_the_demo(
+def test_error_names_the_part_of_the_demo(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails(arguments: object) -> int:
@@ -225,7 +233,7 @@ def test_an_error_names_the_part_of_the_demo(
     assert capsys.readouterr().err == "dovetail demo: /there: Permission denied\n"
 
 
-def test_an_interrupt_is_one_line(
+def test_interrupt_is_reported_in_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def stopped(arguments: object) -> int:
@@ -236,7 +244,7 @@ def test_an_interrupt_is_one_line(
     assert capsys.readouterr().err == "dovetail devices: interrupted\n"
 
 
-def test_an_error_of_a_recorded_script_is_shown_whole(
+def test_error_of_a_recorded_script_shows_its_traceback(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -249,7 +257,7 @@ def test_an_error_of_a_recorded_script_is_shown_whole(
 # --- help, version, completion
 
 
-def test_python_m_dovetail_is_the_command(tmp_path: Path) -> None:
+def test_python_m_dovetail_equals_the_command(tmp_path: Path) -> None:
     def said(*arguments: str) -> str:
         command = [sys.executable, "-m", "dovetail", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
@@ -291,13 +299,15 @@ def test_bash_completes_commands_parts_options_and_devices(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish", "tcsh"])
-def test_other_shells_have_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_completion_script_exists_for_other_shells(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     pytest.importorskip("shtab")
     assert cli.main(["completion", shell]) == 0
     assert "test-layout" in capsys.readouterr().out
 
 
-def test_completion_without_its_package(
+def test_completion_without_shtab_names_the_package(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = sys.modules["importlib.util"].find_spec  # type: ignore[attr-defined]

@@ -19,13 +19,13 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         assert name in text
 
 
-def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_command_is_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         cli.main(["devics"])
     assert end.value.code == 2 and "devics" in capsys.readouterr().err
 
 
-def test_a_command_of_a_later_version_says_so(
+def test_command_of_a_later_version_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(cli.COMMANDS, "demo", ("dovetail.not_written_yet", "nothing"))
@@ -33,13 +33,13 @@ def test_a_command_of_a_later_version_says_so(
     assert "comes with a later version" in capsys.readouterr().err
 
 
-def test_a_module_that_exists_but_fails_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_import_error_within_a_command_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(cli.COMMANDS, "demo", ("json.tool.missing", "nothing"))
     with pytest.raises(ModuleNotFoundError):
         cli.main(["demo"])
 
 
-def test_the_rest_of_the_line_goes_to_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_remaining_arguments_go_to_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["doctor", "--help"])
     assert "--time-limit" in capsys.readouterr().out
@@ -60,5 +60,5 @@ def test_memory_measures_a_device(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("command", ["devices", "doctor", "memory"])
-def test_own_commands_exist(command: str) -> None:
+def test_modules_of_commands_exist(command: str) -> None:
     assert importlib.util.find_spec(cli.COMMANDS[command][0]) is not None

@@ -1,4 +1,4 @@
-"""`dovetail demo`: its numerics against NumPy, and that it notices devices that differ."""
+"""`dovetail demo`: its numerics against NumPy, and its report of devices that differ."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def tensor(values: object, dtype: str = "f4") -> dt.Tensor:
     return dt.asarray(np.asarray(values, dtype), device="reference")
 
 
-def nothing() -> None:
+def no_op() -> None:
     pass
 
 
@@ -47,14 +47,14 @@ def test_components_are_the_leading_eigenvectors() -> None:
     assert len(ticks) == 40
 
 
-def test_distances_are_numpys() -> None:
+def test_distances_equal_numpy() -> None:
     p, c = RNG.standard_normal((7, 3)).astype("f4"), RNG.standard_normal((4, 3)).astype("f4")
     found = demo.distances(tensor(p), tensor(c))
     assert len(dt.explain(found).launches) == 1
     np.testing.assert_allclose(found.numpy(), ((p[:, None] - c) ** 2).sum(2), rtol=1e-5)
 
 
-def test_an_empty_cluster_keeps_its_centroid() -> None:
+def test_empty_cluster_keeps_its_centroid() -> None:
     values = tensor([[1, 2], [3, 4]])
     member = demo.members(tensor([0, 0], "i8"))
     otherwise = tensor(np.full((demo.CLUSTERS, 2), 7))
@@ -62,7 +62,7 @@ def test_an_empty_cluster_keeps_its_centroid() -> None:
     assert found[0].tolist() == [2, 3] and np.all(found[1:] == 7)
 
 
-def test_kmeans_finds_ten_lumps() -> None:
+def test_kmeans_finds_ten_separate_clusters() -> None:
     truth = np.arange(10).repeat(8)
     points = tensor(np.eye(10)[truth] * 20 + RNG.standard_normal((80, 10)))
     _, assignment, spread = demo.kmeans(points, points[::8], 20)
@@ -75,7 +75,7 @@ def test_purity_counts_the_most_frequent_kind() -> None:
     assert demo.purity(assignment, labels) == 0.75
 
 
-def test_every_device_works_on_what_the_interpreter_works_on() -> None:
+def test_every_device_gets_the_job_of_the_interpreter() -> None:
     assert demo.plan_jobs(["a", "reference"], 1797) == [
         ("a", 1797),
         ("a", demo.REFERENCE_DIGITS_MAX),
@@ -88,7 +88,7 @@ def outcome(device: str, count: int = 10, shift: float = 0.0) -> demo.DigitsOutc
     return demo.DigitsOutcome(device, count, components=np.ones(3, "f4") + np.float32(shift))
 
 
-def test_a_last_bit_is_a_disagreement() -> None:
+def test_difference_in_the_last_bit_is_a_disagreement() -> None:
     ulp = float(np.spacing(np.float32(1)))
     assert demo.disagreements([outcome("a"), outcome("b")]) == []
     assert demo.disagreements([outcome("a"), outcome("b", shift=ulp)]) == [
@@ -112,7 +112,7 @@ def shown(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_the_demo_on_the_interpreter(
+def test_demo_on_the_interpreter_writes_a_picture(
     console: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo, "REFERENCE_DIGITS_MAX", 120)
@@ -123,7 +123,7 @@ def test_the_demo_on_the_interpreter(
         assert part in shown(console), part
 
 
-def test_the_demo_fails_where_devices_differ(
+def test_demo_fails_if_devices_differ(
     console: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     right = demo.sort_digits
@@ -139,10 +139,10 @@ def test_the_demo_fails_where_devices_differ(
     assert "reference and liar differ on 60 digits" in shown(console)
 
 
-def test_purity_is_what_it_should_be(console: Console) -> None:
+def test_purity_of_the_digits_is_as_expected(console: Console) -> None:
     pixels, labels = demo.load_digits()
     assert pixels.shape == (1797, 64) and pixels.dtype == np.float32 and pixels.max() == 1
-    out = demo.sort_digits("reference", pixels[:300], labels[:300], demo.QUICK, nothing)
+    out = demo.sort_digits("reference", pixels[:300], labels[:300], demo.QUICK, no_op)
     assert 0.7 < out.purity < 0.95 and 0.8 < out.explained_variance < 0.95
     assert [s.name for s in out.stages] == ["standardise", "components", "k-means", "purity"]
     assert all(s.seconds > 0 and s.launches > 0 for s in out.stages)

@@ -1,4 +1,4 @@
-"""`dovetail demo kernels`: its pictures against NumPy, and that it notices devices that differ."""
+"""`dovetail demo kernels`: its pictures against NumPy, and its report of devices that differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.console import Console
 TINY = demo_kernels.PictureSize(side=16, rounds=12, steps=5, numbers=500, rows=8)
 
 
-def test_the_pictures_are_numpys() -> None:
+def test_pictures_equal_numpy() -> None:
     out = demo_kernels.draw_pictures("reference", TINY)
     c = (-2.1 + 2.8 * np.arange(16) / 16) + 1j * (-1.4 + 2.8 * np.arange(16) / 16)[:, None]
     z, want = np.zeros_like(c), np.full(c.shape, 12)
@@ -27,7 +27,7 @@ def test_the_pictures_are_numpys() -> None:
     np.testing.assert_allclose(out.pictures["attention"].sum(1), 1, rtol=1e-5)
 
 
-def test_it_runs_and_all_devices_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_runs_and_all_devices_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.setattr(demo_kernels, "SMALL", TINY)
     said, picture = io.StringIO(), tmp_path / "kernels.png"
@@ -37,7 +37,7 @@ def test_it_runs_and_all_devices_agree(tmp_path: Path, monkeypatch: pytest.Monke
     assert all(f" {name}" in said.getvalue() for name in demo_kernels.PICTURES)
 
 
-def test_a_device_that_differs_is_noticed() -> None:
+def test_device_that_differs_is_reported() -> None:
     good, bad = (demo_kernels.draw_pictures("reference", TINY) for _ in range(2))
     bad.device = "bad"
     bad.pictures["heat"] = bad.pictures["heat"] + 1

@@ -1,4 +1,4 @@
-"""`dovetail demo language`: what it reads, that it learns, and that devices agree."""
+"""`dovetail demo language`: its corpus, its training, and the agreement of devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ needs_cpu = pytest.mark.skipif(not HAVE_CPU, reason="dovetail-cpu-llvm is not in
 pytest.importorskip("matplotlib")
 
 
-def test_the_corpus_is_text_and_nothing_held_out_is_learnt() -> None:
+def test_training_text_excludes_the_held_out_text() -> None:
     text = demo_language.corpus()
     assert len(text.training_text) > 8 * len(text.held_out) > 400_000
     assert 80 < len(text.letters) < 100 and {*text.letters} >= {*"aZ09\n "}
@@ -26,7 +26,7 @@ def test_the_corpus_is_text_and_nothing_held_out_is_learnt() -> None:
     assert "\n\n" in whole and whole.isascii()
 
 
-def test_a_batch_is_followed_by_its_own_letters() -> None:
+def test_batch_targets_are_the_following_letters() -> None:
     text = np.arange(1000, dtype="i4")
     letters, following = demo_language.draw_batch(text, np.random.default_rng(0))
     assert letters.shape == (demo_language.BATCH, demo_language.CONTEXT)
@@ -34,27 +34,27 @@ def test_a_batch_is_followed_by_its_own_letters() -> None:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_model(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, n in {"CONTEXT": 16, "WIDTH": 16, "HEADS": 2, "LAYERS": 1, "BATCH": 8}.items():
         monkeypatch.setattr(demo_language, name, n)
     monkeypatch.setattr(demo_language, "SAMPLE_LETTERS", 12)
 
 
 @needs_cpu
-@pytest.mark.usefixtures("small")
-def test_it_learns_and_writes() -> None:
+@pytest.mark.usefixtures("small_model")
+def test_training_lowers_the_loss_and_writes_text() -> None:
     losses: list[float] = []
     out = demo_language.learn("cpu", 120, losses.append)
     assert losses == out.losses and len(losses) == 120
-    assert abs(losses[0] - math.log(96)) < 0.5  # it knows nothing yet
+    assert abs(losses[0] - math.log(96)) < 0.5  # an untrained model
     assert out.held_out[-1][0] == 120 and out.held_out[-1][1] < 0.8 * losses[0]
     assert len(out.sample) == 12 and {*out.sample} <= {*demo_language.corpus().letters}
     assert demo_language.complaints([out]) == []
 
 
 @needs_cpu
-@pytest.mark.usefixtures("small")
-def test_the_command_arrives_at_the_same_bits_on_all_devices(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("small_model")
+def test_command_gives_the_same_bits_on_all_devices(tmp_path: Path) -> None:
     text, picture = io.StringIO(), tmp_path / "language.png"
     devices = [d for d in demo.available() if ":" not in d]
     assert demo_language.write(devices, picture, 2, Console(file=text, width=120)) == 0
@@ -62,7 +62,7 @@ def test_the_command_arrives_at_the_same_bits_on_all_devices(tmp_path: Path) -> 
     assert "What it writes" in text.getvalue() and "bits a letter" in text.getvalue()
 
 
-def test_other_weights_and_bad_results_are_told() -> None:
+def test_different_weights_and_bad_results_are_reported() -> None:
     good = demo_language.LetterModelOutcome("a", [4.0] * 60, [(60, 2.0)])
     bad = demo_language.LetterModelOutcome("b", [4.0] * 59 + [3.9], [(60, 3.9)])
     assert demo_language.complaints([good, bad]) == [
@@ -70,6 +70,6 @@ def test_other_weights_and_bad_results_are_told() -> None:
     ]  # fmt: skip
 
 
-def test_demo_knows_the_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_dispatches_to_the_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo_language, "main", lambda arguments: 7 + len(arguments))
     assert demo.main(["language", "--steps", "3"]) == 9

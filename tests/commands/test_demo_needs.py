@@ -1,4 +1,4 @@
-"""What a demonstration says that it lacks comes with what it says to install."""
+"""Each demonstration needs only the packages of the extra that it recommends."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from places import ROOT
 
 HERE = Path(commands.__file__).parent
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-CALLED = {"sklearn": "scikit-learn"}  # packages that have another name than their modules
+CALLED = {"sklearn": "scikit-learn"}  # packages whose name differs from that of their module
 
 
-def asked() -> list[tuple[str, tuple[str, ...], str]]:
-    """Of each demonstration that looks for packages: its file, their modules and the extra."""
+def requirements() -> list[tuple[str, tuple[str, ...], str]]:
+    """Return file, required modules and extra of each demonstration that looks for packages."""
     found = []
     for path in sorted(HERE.glob("demo*.py")):
         for call in ast.walk(ast.parse(path.read_text())):
@@ -31,30 +31,32 @@ def asked() -> list[tuple[str, tuple[str, ...], str]]:
     return found
 
 
-def brought(extra: str) -> set[str]:
-    """The packages that an extra installs, and those that these need."""
+def packages_of(extra: str) -> set[str]:
+    """Return the packages that an extra installs, and their dependencies."""
     names = set()
     for line in EXTRAS[extra]:
-        name, of = named(line), re.findall(r"\w+", "".join(re.findall(r"\[(.*?)\]", line)))
+        name, of = package_name(line), re.findall(r"\w+", "".join(re.findall(r"\[(.*?)\]", line)))
         names.add(name)
         for needed in importlib.metadata.requires(name) or ():
             wanted = re.search(r"extra == ['\"](\w+)['\"]", needed)
             if wanted is None or wanted[1] in of:
-                names.add(named(needed))
+                names.add(package_name(needed))
     return names
 
 
-def named(requirement: str) -> str:
-    """The package of a requirement."""
+def package_name(requirement: str) -> str:
+    """Return the package of a requirement."""
     return re.split(r"[\[<>=~!; (]", requirement)[0]
 
 
-def test_there_are_demonstrations_that_need_something() -> None:
-    assert len(asked()) >= 5
+def test_some_demonstrations_need_packages() -> None:
+    assert len(requirements()) >= 5
 
 
-@pytest.mark.parametrize(("demo", "modules", "extra"), asked())
-def test_the_extra_brings_what_is_needed(demo: str, modules: tuple[str, ...], extra: str) -> None:
+@pytest.mark.parametrize(("demo", "modules", "extra"), requirements())
+def test_extra_installs_the_required_packages(
+    demo: str, modules: tuple[str, ...], extra: str
+) -> None:
     for name in EXTRAS[extra]:
-        pytest.importorskip(named(name).replace("scikit-learn", "sklearn"))
-    assert {CALLED.get(m, m) for m in modules} <= brought(extra), demo
+        pytest.importorskip(package_name(name).replace("scikit-learn", "sklearn"))
+    assert {CALLED.get(m, m) for m in modules} <= packages_of(extra), demo

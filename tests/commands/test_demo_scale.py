@@ -1,4 +1,4 @@
-"""`dovetail demo scale`: the same bits for all chunks and workers, and what NumPy finds."""
+"""`dovetail demo scale`: the same bits for all chunks and workers, and NumPy's results."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> RowSource:
 
 
 @pytest.fixture(autouse=True)
-def in_this_process() -> Iterator[None]:
+def synchronous_scheduler() -> Iterator[None]:
     with dask.config.set(scheduler="synchronous"):
         yield
 
 
-def test_chunks_of_all_sizes_have_the_same_bits(source: RowSource) -> None:
+def test_results_have_the_same_bits_for_all_chunk_sizes(source: RowSource) -> None:
     found = {
         k: scale.analyse(source, WorkPartition(1, k * BLOCK_ROWS)).digest for k in (1, 2, 4, 6)
     }
     assert len(set(found.values())) == 1, found
 
 
-def test_sums_of_whole_chunks_would_not(source: RowSource) -> None:
+def test_plain_sums_of_chunks_depend_on_the_chunk_size(source: RowSource) -> None:
     def of_chunk(x: dt.Tensor) -> dt.Tensor:
         return dt.expand_dims(dt.sum(x, axis=(0, 1)), axis=0)
 
@@ -46,7 +46,7 @@ def test_sums_of_whole_chunks_would_not(source: RowSource) -> None:
     assert not np.array_equal(few, many), "else the test above says nothing"
 
 
-def test_it_finds_what_numpy_finds(source: RowSource) -> None:
+def test_results_equal_numpy(source: RowSource) -> None:
     rows = np.load(source.path).astype("f8")
     mean, basis, _, counts = scale.analyse(source, WorkPartition(1, 2 * BLOCK_ROWS)).results
     np.testing.assert_allclose(mean, rows.mean(axis=0), atol=1e-5)
@@ -56,7 +56,7 @@ def test_it_finds_what_numpy_finds(source: RowSource) -> None:
     assert counts.sum() == len(rows) and (counts > 0).all()
 
 
-def test_other_data_have_another_digest(source: RowSource, tmp_path: Path) -> None:
+def test_different_data_have_a_different_digest(source: RowSource, tmp_path: Path) -> None:
     rows = np.load(source.path)
     rows[0, 0] += 1
     np.save(tmp_path / "other.npy", rows)
@@ -66,13 +66,13 @@ def test_other_data_have_another_digest(source: RowSource, tmp_path: Path) -> No
 
 
 @pytest.mark.exhaustive
-def test_workers_of_their_own_have_the_same_bits(capsys: pytest.CaptureFixture[str]) -> None:
+def test_distributed_workers_have_the_same_bits(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("distributed")
     assert scale.main(["--memory", "8"]) == 0
     assert "The same bits each time." in capsys.readouterr().out
 
 
-def test_it_says_what_is_not_installed(
+def test_missing_packages_are_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)

@@ -1,4 +1,4 @@
-"""`dovetail demo text`: reading, searching and ranking, on a library small enough to be checked."""
+"""`dovetail demo text`: parsing, searching and ranking of a small library with known results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytest.importorskip("matplotlib")
 
 
 def small() -> Library:
-    """Six modules about ten words; the first one is imported most, one imports nothing."""
+    """Return six modules about ten words; the first is imported most, one imports nothing."""
     rng = np.random.default_rng(3)
     words = ["apple", "bread", "cheese", "dough", "egg", "flour", "grape", "honey", "ice", "lemon"]
     uses = np.stack([rng.integers(0, 6, 400), rng.integers(0, 10, 400)])
@@ -24,7 +24,7 @@ def small() -> Library:
     return Library([f"m{i}" for i in range(6)], words, uses.astype(np.int64), imports)
 
 
-def test_scipy_agrees(device: str) -> None:
+def test_ranking_equals_scipy(device: str) -> None:
     lib = small()
     out = search(device, lib, ["lemon", "bread"])
     assert 0 < distance(out, lib, ["lemon", "bread"]) < demo_text.TOLERANCE
@@ -32,7 +32,7 @@ def test_scipy_agrees(device: str) -> None:
     assert out.stored == len({tuple(pair) for pair in lib.uses.T})
 
 
-def test_words_that_no_module_has_are_no_difference(device: str) -> None:
+def test_unknown_words_change_no_score(device: str) -> None:
     lib = small()
     part = Library(lib.modules, [*lib.words, "nowhere"], lib.uses, lib.imports)
     out = search(device, part, ["nowhere"])
@@ -40,14 +40,14 @@ def test_words_that_no_module_has_are_no_difference(device: str) -> None:
     assert distance(out, part, ["nowhere"]) < demo_text.TOLERANCE
 
 
-def test_all_devices_arrive_at_the_same_bits(device: str) -> None:
+def test_all_devices_give_the_same_bits(device: str) -> None:
     outcomes = [search(d, small(), ["egg"]) for d in ("reference", device)]
     assert disagreements(outcomes) == []
     outcomes[1].scores = outcomes[1].scores + 1
     assert len(disagreements(outcomes)) == 1
 
 
-def test_sources_are_read(tmp_path: Path) -> None:
+def test_sources_are_parsed_into_words_and_imports(tmp_path: Path) -> None:
     (tmp_path / "package").mkdir()
     (tmp_path / "tests").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("from . import inner\nimport os, alone\n")
@@ -61,17 +61,19 @@ def test_sources_are_read(tmp_path: Path) -> None:
     assert of == {"alone": [], "package": ["package.inner", "alone"], "package.inner": ["alone"]}
 
 
-def test_words_are_split_and_plural_goes() -> None:
+def test_words_are_split_and_stemmed() -> None:
     found = [demo_text._stem(w) for w in demo_text._WORD.findall("parseHTTPHeaders class_names")]
     assert found == ["parse", "http", "header", "class", "name"]
 
 
-def test_a_query_without_known_words_is_refused() -> None:
+def test_query_without_known_words_raises() -> None:
     with pytest.raises(ValueError, match="none of 'zebra' occurs"):
         demo_text.query_vector(small(), ["zebra"])
 
 
-def test_the_command(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
+def test_text_command_prints_results_and_writes_a_picture(
+    tmp_path: Path, monkeypatch: Any, capsys: Any
+) -> None:
     monkeypatch.setattr(demo_text, "library", small)
     picture = tmp_path / "text.png"
     arguments = ["honey", "--device", "reference", "--device", "cpu", "--out", str(picture)]

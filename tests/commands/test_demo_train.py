@@ -1,4 +1,4 @@
-"""`dovetail demo train`: what it learns, that devices agree, and that a run goes on as it was."""
+"""`dovetail demo train`: its training, the agreement of devices, and resumed runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytest.importorskip("sklearn")
 pytest.importorskip("safetensors")
 
 
-def test_the_split_is_fixed_and_covers_all() -> None:
+def test_split_is_fixed_and_covers_all_images() -> None:
     x, y, test_x, test_y = demo_train.split()
     assert x.shape == (1438, 1, 8, 8) and test_x.shape == (359, 1, 8, 8)
     assert len(y) == 1438 and len(test_y) == 359
@@ -27,7 +27,7 @@ def test_the_split_is_fixed_and_covers_all() -> None:
 
 
 @needs_cpu
-def test_it_learns() -> None:
+def test_training_reaches_its_accuracy() -> None:
     ticks: list[int] = []
     out = demo_train.learn("cpu", demo_train.EPOCHS, demo_train.EPOCHS, lambda: ticks.append(1))
     assert out.accuracies[-1] >= demo_train.ACCURACY_MIN and len(ticks) == demo_train.EPOCHS
@@ -36,14 +36,14 @@ def test_it_learns() -> None:
 
 
 @needs_cpu
-def test_a_run_that_was_broken_off_goes_on_to_the_same_bits() -> None:
+def test_resumed_run_has_the_bits_of_an_uninterrupted_run() -> None:
     whole = demo_train.learn("cpu", 3, 3, lambda: None)
     assert demo_train.run_resumed("cpu", 3, lambda: None) == whole.digests[-1]
     assert len({*whole.digests}) == 3
 
 
 @needs_cpu
-def test_the_command_trains_on_all_devices_to_the_same_bits(
+def test_command_trains_to_the_same_bits_on_all_devices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = demo_train.split()
@@ -59,7 +59,7 @@ def test_the_command_trains_on_all_devices_to_the_same_bits(
     assert "resumed: the same bits" in text.getvalue()
 
 
-def test_other_weights_and_bad_results_are_told() -> None:
+def test_different_weights_and_bad_results_are_reported() -> None:
     many = demo_train.EPOCHS
     good = demo_train.TrainingOutcome("a", [1.0], [0.99] * many, ["x"] * many, resumed="x")
     bad = demo_train.TrainingOutcome("b", [1.0], [0.5] * many, ["y"] * many, resumed="z")
@@ -70,7 +70,7 @@ def test_other_weights_and_bad_results_are_told() -> None:
     ]  # fmt: skip
 
 
-def test_demo_knows_the_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_dispatches_to_the_part(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[list[str]] = []
 
     def main(arguments: list[str]) -> int:

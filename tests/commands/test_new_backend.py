@@ -1,4 +1,4 @@
-"""`dovetail new-backend`: the package that it writes is small, in order, and a working backend."""
+"""`dovetail new-backend`: the generated package is small, tidy, and a working backend."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from places import ROOT, TESTS
 NAME = "toyc"
 NAMES = {"host": NAME, "accelerator": "toyq"}
 CORE = ROOT / "core"
-LIMITS = {"host": 200, "accelerator": 600}  # lines, of all files together
+LIMITS = {"host": 200, "accelerator": 600}  # total lines of all files
 LATE = TESTS / "commands" / "children" / "late_accelerator.py"
 every_kind = pytest.mark.parametrize("kind", [*TEMPLATE_KINDS])
 
 
 def compiler() -> str | None:
-    """The C compiler that the generated package would find, by its own rule."""
+    """Return the C compiler that the generated package finds, by its own rule."""
     found: dict[str, Any] = {}
     source = (TEMPLATE / "host" / "dovetail_NAME" / "compile.py").read_text()
     exec(compile(source, "compile.py", "exec"), found)
@@ -49,7 +49,7 @@ needs_compiler = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for sys.path with the generated packages as pip would leave them."""
+    """Return a folder for sys.path with the generated packages as pip would install them."""
     folder, source = (tmp_path_factory.mktemp(name) for name in ("site", "source"))
     packages = [str(new_backend(name, source, kind)) for kind, name in NAMES.items()]
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-build-isolation"]
@@ -74,7 +74,7 @@ def run(site: Path, *arguments: str, **environ: str) -> subprocess.CompletedProc
 
 
 @every_kind
-def test_the_package_is_short(kind: str) -> None:
+def test_generated_package_is_short(kind: str) -> None:
     name = NAMES[kind]
     sizes = {str(path): len(text.splitlines()) for path, text in files(name, kind)}
     modules = ["__init__", "compile", "device", "plugin", *(["driver"] if kind != "host" else [])]
@@ -84,12 +84,12 @@ def test_the_package_is_short(kind: str) -> None:
     assert 100 < sum(sizes.values()) <= LIMITS[kind], sizes
 
 
-def test_the_default_kind_is_the_host() -> None:
+def test_default_kind_is_host() -> None:
     assert [*files(NAME)] == [*files(NAME, "host")] and {*TEMPLATE_KINDS} == {*NAMES}
 
 
 @every_kind
-def test_nothing_is_left_of_the_template(kind: str, tmp_path: Path) -> None:
+def test_generated_package_has_no_template_text(kind: str, tmp_path: Path) -> None:
     folder = new_backend(NAME, tmp_path / "deep" / "down", kind)
     written = {p.relative_to(folder) for p in folder.rglob("*") if p.is_file()}
     assert written == {path for path, _ in files(NAME, kind)} and folder.name == "dovetail-toyc"
@@ -99,7 +99,7 @@ def test_nothing_is_left_of_the_template(kind: str, tmp_path: Path) -> None:
 
 
 @every_kind
-def test_it_imports_only_what_is_public(kind: str) -> None:
+def test_generated_package_imports_only_public_names(kind: str) -> None:
     for path, text in files(NAME, kind):
         for node in ast.walk(ast.parse(text) if path.suffix == ".py" else ast.Module([], [])):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dovetail"):
@@ -108,7 +108,7 @@ def test_it_imports_only_what_is_public(kind: str) -> None:
                 assert wanted <= (EXTEND if node.module != "dovetail" else {"extend"})
 
 
-def test_only_the_driver_knows_how_the_device_is_simulated() -> None:
+def test_only_the_driver_contains_the_simulation() -> None:
     texts = {path.stem: text for path, text in files(NAME, "accelerator") if path.suffix == ".py"}
     driver = texts.pop("driver")
     for text in texts.values():
@@ -118,7 +118,7 @@ def test_only_the_driver_knows_how_the_device_is_simulated() -> None:
 
 
 @every_kind
-def test_the_readme_names_parts_that_exist(kind: str) -> None:
+def test_readme_names_existing_parts(kind: str) -> None:
     texts = dict(files(NAME, kind))
     code = "\n".join(text for path, text in texts.items() if path.suffix == ".py")
     names = re.findall(r"`(\w+)`", texts[Path("README.md")].partition("|--")[2])
@@ -126,7 +126,7 @@ def test_the_readme_names_parts_that_exist(kind: str) -> None:
     assert len(names) > 15 and [n for n in names if n not in known] == []
 
 
-def test_a_wheel_of_dovetail_carries_the_templates() -> None:
+def test_wheel_of_dovetail_contains_the_templates() -> None:
     settings = (CORE.parent / "pyproject.toml").read_text()
     match = re.search(r"^dovetail = (\[\"py.typed.*\])$", settings, re.M)
     assert match is not None
@@ -139,13 +139,13 @@ def test_a_wheel_of_dovetail_carries_the_templates() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Fpga", "my-dev", "9lives", "a b", "x:1", "../x", "é", "a\n"])
-def test_names_that_are_none(name: str, tmp_path: Path) -> None:
+def test_invalid_device_type_names_raise(name: str, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="names no device type"):
         new_backend(name, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_device_type_that_exists_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_existing_device_type_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArgumentError, match="'reference' exists"):
         check_name("reference")
     monkeypatch.setattr(
@@ -156,14 +156,16 @@ def test_a_device_type_that_exists_is_refused(monkeypatch: pytest.MonkeyPatch) -
     check_name("weft")
 
 
-def test_a_package_of_that_name_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_installed_package_name_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "dovetail_taken.py").write_text("")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(ArgumentError, match="dovetail_taken is installed"):
         check_name("taken")
 
 
-def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_files_are_not_overwritten(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([NAME, "--into", str(tmp_path)]) == 0
     assert "pip install --editable" in capsys.readouterr().out
     mine = tmp_path / "dovetail-toyc" / "README.md"
@@ -172,12 +174,14 @@ def test_nothing_is_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "exists" in capsys.readouterr().err and mine.read_text() == "mine"
 
 
-def test_the_command_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_backend_command_reports_a_bad_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["new-backend", "Not A Name"]) == 2
     assert "lower-case letters" in capsys.readouterr().err
 
 
-def test_the_kind_is_an_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kind_option_selects_the_template(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["toyq", "--kind", "accelerator", "--out", str(tmp_path)]) == 0
     assert (tmp_path / "dovetail-toyq" / "dovetail_toyq" / "driver.py").exists()
     capsys.readouterr()
@@ -219,7 +223,7 @@ for found, expected in zip(work(sys.argv[1]), work("reference"), strict=True):
 
 @needs_compiler
 @every_kind
-def test_a_program_gives_the_bits_of_the_reference(kind: str, site: Path, tmp_path: Path) -> None:
+def test_program_has_the_bits_of_the_reference(kind: str, site: Path, tmp_path: Path) -> None:
     cold = run(site, "-c", PROGRAM, NAMES[kind], DOVETAIL_CACHE_DIR=str(tmp_path))
     assert cold.returncode == 0, cold.stdout + cold.stderr
     assert len(cold.stdout.splitlines()) == 8
@@ -235,7 +239,7 @@ def test_a_program_gives_the_bits_of_the_reference(kind: str, site: Path, tmp_pa
 
 
 @every_kind
-def test_without_a_compiler_it_says_what_to_do(kind: str, site: Path) -> None:
+def test_missing_compiler_is_reported_with_a_remedy(kind: str, site: Path) -> None:
     code = f"import dovetail as dt; dt.zeros(3, device={NAMES[kind]!r}).numpy()"
     done = run(site, "-c", code, CC="no-such-compiler")
     assert done.returncode == 1 and "UnavailableError" in done.stderr
@@ -244,9 +248,7 @@ def test_without_a_compiler_it_says_what_to_do(kind: str, site: Path) -> None:
 
 @needs_compiler
 @every_kind
-def test_a_compiler_that_refuses_shows_the_kernel_and_its_log(
-    kind: str, site: Path, tmp_path: Path
-) -> None:
+def test_compile_error_shows_kernel_and_log(kind: str, site: Path, tmp_path: Path) -> None:
     code = f"import dovetail as dt; print((dt.zeros(3, device={NAMES[kind]!r}) + 1).numpy())"
     bad = f"{compiler()} -include no_such_header.h"
     done = run(site, "-c", code, CC=bad, DOVETAIL_CACHE_DIR=str(tmp_path))
@@ -255,14 +257,14 @@ def test_a_compiler_that_refuses_shows_the_kernel_and_its_log(
 
 
 @needs_compiler
-def test_an_accelerator_works_late_and_in_order(site: Path, tmp_path: Path) -> None:
+def test_accelerator_executes_late_and_in_order(site: Path, tmp_path: Path) -> None:
     late = {"DOVETAIL_TOYQ_LATE_US": "5000", "DOVETAIL_CACHE_DIR": str(tmp_path)}
     done = run(site, "-W", "ignore::DeprecationWarning", str(LATE), **late)
     assert done.returncode == 0 and done.stdout == "in order\n", done.stdout + done.stderr
 
 
 def conformance(name: str, site: Path, report: Path, *options: str) -> dict[str, Any]:
-    """The certificate of a run of the kit."""
+    """Return the certificate of a run of the kit."""
     done = run(
         site, "-m", "dovetail.commands.cli", "test-backend", name, "--report", str(report), *options
     )
@@ -274,7 +276,7 @@ def conformance(name: str, site: Path, report: Path, *options: str) -> dict[str,
 
 @needs_compiler
 @every_kind
-def test_a_sample_of_the_kit_passes(kind: str, site: Path, tmp_path: Path) -> None:
+def test_sampled_kit_passes(kind: str, site: Path, tmp_path: Path) -> None:
     certificate = conformance(NAMES[kind], site, tmp_path / "report.json", "--sample", "9999")
     assert certificate["device"]["type"] == NAMES[kind] and certificate["sample"] == 9999
     assert certificate["cases"] > 60 and certificate["comparisons"] > 500
@@ -283,7 +285,7 @@ def test_a_sample_of_the_kit_passes(kind: str, site: Path, tmp_path: Path) -> No
 @needs_compiler
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1500)
-def test_the_whole_kit_passes(site: Path, tmp_path: Path) -> None:
+def test_whole_kit_passes(site: Path, tmp_path: Path) -> None:
     certificate = conformance(NAME, site, tmp_path / "report.json", "-n", "2")
     assert certificate["cases"] > 4000 and certificate["whole"]
 
@@ -291,7 +293,7 @@ def test_the_whole_kit_passes(site: Path, tmp_path: Path) -> None:
 @needs_compiler
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1500)
-def test_more_of_the_kit_passes_on_an_accelerator(site: Path, tmp_path: Path) -> None:
+def test_larger_sample_of_the_kit_passes_on_an_accelerator(site: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     certificate = conformance(NAMES["accelerator"], site, report, "--sample", "40", "-n", "2")
     assert certificate["cases"] > 200 and certificate["sample"] == 40

@@ -1,7 +1,7 @@
-"""CUDA C -> a shared object of the host, by the system's C compiler.
+"""Compile CUDA C to a shared object of the host, with the system's C compiler.
 
-Kernels are few lines, and most of the time goes to starting programs: so there are no headers, no
-optimisation by default (see `NORMAL`), and the linker is called directly (5 ms; through gcc 35 ms).
+Kernels are short, so process start-up dominates. Therefore there are no headers, no optimization by
+default (see `NORMAL`), and the linker is called directly (5 ms; through gcc 35 ms).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PRELUDE = (HERE / "prelude.h").read_text()
-# IEEE arithmetic, integers that wrap, no aliasing rules: what NVRTC's users have.
+# IEEE arithmetic, wrapping integers, no strict aliasing: the semantics of NVRTC.
 EXACT = ("-ffp-contract=off", "-fwrapv", "-fno-strict-aliasing", "-fno-math-errno")
 PLAIN = ("-std=gnu17", "-fgnu89-inline", "-fPIC", "-w", "-fno-asynchronous-unwind-tables")
 KEPT = 30_000  # objects, of 8 KiB
@@ -31,12 +31,12 @@ _KERNEL = re.compile(
 
 
 class CompilationError(Exception):
-    """The compiler's log."""
+    """An error that carries the compiler's log."""
 
 
 @cache
 def compiler() -> str:
-    """The system's C compiler. Raises: CompilationError where there is none."""
+    """Return the system's C compiler. Raises: CompilationError if there is none."""
     found = os.environ.get("CC") or shutil.which("gcc") or shutil.which("cc")
     if found is None:
         raise CompilationError("the double of the CUDA driver needs a C compiler: install gcc")
@@ -45,7 +45,7 @@ def compiler() -> str:
 
 @cache
 def processor() -> tuple[str, ...]:
-    """Options for what this processor has: rounding and fused multiply-add as instructions."""
+    """Return options for this processor: rounding and fused multiply-add as instructions."""
     try:
         flags = set(re.findall(r"\w+", Path("/proc/cpuinfo").read_text()))
     except OSError:
@@ -55,21 +55,22 @@ def processor() -> tuple[str, ...]:
 
 @cache
 def folder() -> Path:
-    """Where compiled objects are kept between runs; nobody else may write there."""
+    """Return the private folder that keeps compiled objects between runs."""
     default = Path(tempfile.gettempdir(), f"dovetail-cuda-double-{os.getuid()}")
     path = Path(os.environ.get("DOVETAIL_CUDA_DOUBLE_CACHE", default))
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = path.lstat()
     if found.st_uid != os.getuid() or found.st_mode & 0o022 or path.is_symlink():
         return Path(tempfile.mkdtemp())
-    objects = sorted(path.glob("[!r]*.so"), key=_written)  # not the runtime, which others may load
+    # not for the runtime, which other machines may load
+    objects = sorted(path.glob("[!r]*.so"), key=_written)
     for old in objects[: len(objects) // 2] if len(objects) > KEPT else ():
         old.unlink(missing_ok=True)
     return path
 
 
 def _written(path: Path) -> float:
-    """When a file was written; one that another process has deleted meanwhile is the oldest."""
+    """Return the time when a file was written, or 0 if another process has deleted it."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:
@@ -77,12 +78,12 @@ def _written(path: Path) -> float:
 
 
 def cooperates(source: str) -> bool:
-    """Whether threads of a block wait for each other."""
+    """Return True if the threads of a block wait for each other."""
     return COOPERATION.search(source) is not None
 
 
 def host_text(source: str) -> str:
-    """CUDA C as C, with a table of its kernels at the end."""
+    """Return CUDA C as C, with a table of its kernels at the end."""
     kernels = [(name, _types(parameters)) for name, parameters in _KERNEL.findall(source)]
     text = re.sub(r'extern\s+"C"', "", source)
     tables = [line for i, k in enumerate(kernels) for line in _table(i, *k)]
@@ -106,7 +107,7 @@ def host_text(source: str) -> str:
 
 
 def _types(parameters: str) -> list[str]:
-    """The types of a kernel's parameters."""
+    """Return the types of a kernel's parameters."""
     found = []
     for parameter in filter(None, (p.strip() for p in parameters.split(","))):
         plain = re.sub(r"\b__restrict__\b|\b__grid_constant__\b", " ", parameter)
@@ -125,17 +126,17 @@ def _table(i: int, name: str, types: Sequence[str]) -> list[str]:
 
 
 def numerics(options: Sequence[str]) -> list[str]:
-    """The host's options that do to arithmetic what NVRTC's do."""
+    """Return the host's options that match NVRTC's floating-point options."""
     given = " ".join(options)
     if "use_fast_math" in given:
         return ["-O2", "-ffast-math", "-ffp-contract=fast"]
     if re.search(r"-fmad[= ]false", given):
         return [NORMAL, "-ffp-contract=off"]
-    return ["-O2", "-ffp-contract=fast"]  # as NVRTC, unless it is told otherwise
+    return ["-O2", "-ffp-contract=fast"]  # NVRTC's default
 
 
 def build(source: str, options: Sequence[str] = ()) -> bytes:
-    """The shared object. Raises: CompilationError."""
+    """Compile and return the shared object. Raises: CompilationError."""
     flags = [*PLAIN, *EXACT, *numerics(options), *processor()]
     text = host_text(source)
     key = hashlib.sha256("\0".join([compiler(), *flags, text]).encode()).hexdigest()
@@ -155,7 +156,7 @@ def build(source: str, options: Sequence[str] = ()) -> bytes:
 
 
 def build_runtime() -> Path:
-    """The compiled runtime, which links with nothing but the C library."""
+    """Compile the runtime, which links only with the C library."""
     source = (HERE / "runtime.c").read_text()
     key = hashlib.sha256(f"{compiler()}{source}".encode()).hexdigest()
     kept = folder() / f"runtime-{key}.so"

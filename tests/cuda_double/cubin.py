@@ -1,4 +1,4 @@
-"""What the double's NVRTC makes and its driver loads: a shared object, sealed."""
+"""The image that the double's NVRTC makes and its driver loads: a shared object with a checksum."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ _HEAD = struct.Struct("<8sBBBxI32s")  # magic, major, minor, cooperates, length,
 
 
 def sealed(binary: bytes, arch: tuple[int, int], cooperates: bool) -> bytes:
-    """The image."""
+    """Return the image."""
     digest = hashlib.sha256(binary).digest()
     return _HEAD.pack(MAGIC, *arch, cooperates, len(binary), digest) + binary
 
 
 def opened(image: Any) -> tuple[bytes, tuple[int, int], bool]:
-    """The object, its architecture, and whether its threads cooperate. Raises: ValueError for
-    anything that is no image, or a damaged one."""
+    """Return the object, its architecture, and whether its threads cooperate.
+
+    Raises: ValueError if the data are no image or damaged.
+    """
     content = ctypes.string_at(image, _HEAD.size) if isinstance(image, int) else bytes(image)
     if len(content) < _HEAD.size:
         raise ValueError("too short")

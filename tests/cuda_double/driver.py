@@ -1,7 +1,7 @@
 """The double of `cuda.bindings.driver`: the same functions, types, enums and conventions.
 
-Every function returns a tuple that begins with a CUresult; what follows is None after an error.
-Work is queued, and done when somebody waits for it (`streams`); state is in `machine`.
+Every function returns a tuple that begins with a CUresult; the other items are None after an error.
+Work is queued and runs at the next synchronization (`streams`); state is in `machine`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ machine = Machine()
 
 
 def reset(**asked: Any) -> Machine:
-    """A new machine, as `Machine` takes it; all that the old one gave out is void."""
+    """Start a new machine with the arguments of `Machine`; all handles of the old one become
+    invalid.
+    """
     global machine
     machine.scrap()
     machine = Machine(**asked)
@@ -61,8 +63,10 @@ def reset(**asked: Any) -> Machine:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Collects no garbage: finalizers call the driver, and a driver's function does not do other
-    work of the program in the middle of its own."""
+    """Disable garbage collection.
+
+    Finalizers call the driver, and a driver function must not run other work of the program.
+    """
     collects = gc.isenabled()
     try:
         gc.disable()
@@ -73,7 +77,7 @@ def _without_collector() -> Iterator[None]:
 
 
 def _api(outputs: int = 0, before_init: bool = False) -> Callable[[Callable[..., Any]], Any]:
-    """Makes a function of the driver: counted, locked, and with errors as results."""
+    """Make a function of the driver: counted, locked, and with errors as results."""
 
     def decorate(body: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
         @functools.wraps(body)
@@ -133,7 +137,8 @@ def cuDeviceGet(ordinal: int) -> CUdevice:
 @_api(1)
 def cuDeviceGetName(length: int, dev: Any) -> bytes:
     _device(dev)
-    return (NAME[: length - 1] + b"\0").ljust(length)  # what is behind the end of the string stays
+    # bytes beyond the end of the string keep their values
+    return (NAME[: length - 1] + b"\0").ljust(length)
 
 
 @_api(1)
@@ -231,7 +236,7 @@ def cuCtxGetDevice() -> CUdevice:
 @_api()
 def cuCtxSynchronize() -> None:
     machine.context().scheduler.finish_all()
-    machine.context()  # reports what went wrong meanwhile
+    machine.context()  # raises earlier faults
 
 
 # --- memory
@@ -280,7 +285,7 @@ def cuMemFreeHost(p: Any) -> None:
 
 
 def _host(place: Any) -> int:
-    """The address of host memory: a number, or whatever shows its buffer."""
+    """Return the address of host memory: a number, or an object with a buffer."""
     if hasattr(place, "getPtr"):
         return int(place.getPtr())
     try:
@@ -301,7 +306,7 @@ class _Buffer(ctypes.Structure):
 def _copy(
     target: tuple[int, bool], source: Any, nbytes: int, stream: Stream, wait: bool = False
 ) -> None:
-    """Queues a copy of bytes to a place from a place or bytes."""
+    """Queue a copy of bytes from an address, or of bytes, to an address."""
     context = machine.context()
     for place in (target, source):
         wrong = isinstance(place, tuple) and place[1]
@@ -324,7 +329,7 @@ def _copy(
 
 def _settle(op: Op | None) -> None:
     machine.context().scheduler.finish(op)
-    machine.context()  # reports what went wrong meanwhile
+    machine.context()  # raises earlier faults
 
 
 def _from_host(dst: Any, src: Any, nbytes: int, stream: Stream, wait: bool) -> None:
@@ -381,13 +386,13 @@ def cuStreamCreate(Flags: int) -> CUstream:
 @_api()
 def cuStreamDestroy(hStream: Any) -> None:
     machine.context()
-    machine.drop(hStream, Stream)  # what is queued is done all the same
+    machine.drop(hStream, Stream)  # queued work still runs
 
 
 @_api()
 def cuStreamSynchronize(hStream: Any) -> None:
     stream = machine.stream(hStream)
-    if stream is machine.context().scheduler.default:  # whatever it would wait for
+    if stream is machine.context().scheduler.default:  # regardless of its pending waits
         machine.context().scheduler.enqueue(stream, None)
     _settle(stream.last)
 
@@ -523,7 +528,7 @@ def cuLaunchKernel(
 def _prepared(
     f: Any, sizes: tuple[int, ...], shared: int, kernelParams: Any, extra: Any
 ) -> Callable[[Context], None]:
-    """A launch, checked, with a copy of its arguments, to be done in its turn."""
+    """Check a launch and return it with a copy of its arguments, to be run later."""
     function = machine.get(f, Function)
     most = (2**31 - 1, 65535, 65535, 1024, 1024, 64)
     if not all(0 < n <= m for n, m in zip(sizes, most, strict=True)):
@@ -535,12 +540,12 @@ def _prepared(
     kept, address = _parameters(kernelParams)
     slots = function.pack(address)
     del kept
-    # a copy each time: addresses in it are made real, and a graph is launched again
+    # a new copy each time: its addresses are translated, and a graph is launched again
     return lambda context: machine.run(context, function, bytearray(slots), sizes)
 
 
 def _parameters(given: Any) -> tuple[Any, int]:
-    """The address of an array of pointers, and what must live while it is used."""
+    """Return the address of an array of pointers, and the objects that must outlive it."""
     if not isinstance(given, tuple):
         return given, 0 if given is None else _host(given)
     values = [t(v) if t else ctypes.c_void_p(int(v)) for v, t in zip(*given, strict=True)]
@@ -552,21 +557,21 @@ def _parameters(given: Any) -> tuple[Any, int]:
 
 
 class Graph:
-    """Launches, and which of them each needs: a node is a handle."""
+    """A graph of launches with their dependencies: a node is a handle."""
 
     def __init__(self) -> None:
         self.nodes: dict[int, tuple[Callable[[Context], None], list[int]]] = {}
 
 
 class GraphExec:
-    """A graph that can be launched. A launch under way keeps the arguments that it began with."""
+    """A graph that can be launched. A launch in flight keeps its arguments."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.nodes = graph, dict(graph.nodes)
 
 
 class Node:
-    """What a node's handle stands for."""
+    """The object behind a node's handle."""
 
 
 def _of_node(p: Any) -> Callable[[Context], None]:
@@ -615,7 +620,7 @@ def cuGraphInstantiate(hGraph: Any, flags: int) -> CUgraphExec:
 def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any) -> None:
     machine.context()
     run, handle = machine.get(hGraphExec, GraphExec), int(hNode)
-    machine.get(hNode, Node)  # which ends with its graph
+    machine.get(hNode, Node)  # it ends with its graph
     if handle not in run.nodes:
         raise Refused(_BAD, "a node of another graph")
     run.nodes[handle] = (_of_node(nodeParams), run.nodes[handle][1])
@@ -623,12 +628,12 @@ def cuGraphExecKernelNodeSetParams(hGraphExec: Any, hNode: Any, nodeParams: Any)
 
 @_api()
 def cuGraphExecDestroy(hGraphExec: Any) -> None:
-    machine.drop(hGraphExec, GraphExec)  # what is queued is done all the same
+    machine.drop(hGraphExec, GraphExec)  # queued work still runs
 
 
 @_api()
 def cuGraphLaunch(hGraphExec: Any, hStream: Any) -> None:
-    """Nodes are done in any order that their needs allow."""
+    """Launch the nodes in any order that their dependencies allow."""
     context, stream = machine.context(), machine.stream(hStream)
     nodes = dict(machine.get(hGraphExec, GraphExec).nodes)
 
@@ -650,7 +655,7 @@ def cuGetErrorName(error: CUresult) -> tuple[Any, ...]:
 
 
 def cuGetErrorString(error: CUresult) -> tuple[Any, ...]:
-    """The double says what it knows about a fault."""
+    """Return the double's description of a fault."""
     words = error.name.removeprefix("CUDA_ERROR_").replace("_", " ").lower()
     if machine.faults and any(c.fault == error for c in machine.contexts):
         words += f" ({machine.faults[0]})"

@@ -1,5 +1,7 @@
-"""A pytest plugin under which dovetail-cuda takes the schedules of large launches for small ones
-too: `-p cuda_double.large_schedules`."""
+"""A pytest plugin that makes dovetail-cuda use the schedules of large launches for small ones.
+
+Load it with `-p cuda_double.large_schedules`.
+"""
 
 from dovetail_cuda import schedule
 

@@ -1,8 +1,8 @@
-"""The machine that the double pretends to be: devices, their memory, faults, and what is scripted.
+"""The simulated machine: devices, their memory, faults, and scripted errors.
 
-Device memory is a range of addresses of its own. The addresses that the driver hands out are marked
-(`MARK`), so the host cannot read through them, and a kernel gets the real ones; those of freed
-memory are never handed out again.
+Device memory is a separate range of addresses. The driver hands out marked addresses (`MARK`) that
+the host cannot read; a kernel gets the real ones. Addresses of freed memory are never handed out
+again.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from cuda.bindings.driver import CUresult
 from .runtime import BAD_ADDRESS, FINE, PAGE, POISON, SLOT, Function, Loaded, library
 from .streams import Event, Scheduler, Stream
 
-MARK = 1 << 62  # no processor here reads such an address
-SPACE = 1 << 40  # bytes of addresses; they are used once
-REACH = 1 << 36  # of them, at both ends, never are: an index of 32 bits that is garbage ends here
-ALIGNMENT = 256  # the driver's promise for cuMemAlloc, and not more
+MARK = 1 << 62  # no processor of this machine can read such an address
+SPACE = 1 << 40  # bytes of addresses, each used once
+REACH = 1 << 36  # bytes at both ends that are never used: a garbage index of 32 bits ends here
+ALIGNMENT = 256  # the driver's guarantee for cuMemAlloc, and no more
 
 
 class Refused(Exception):
-    """What a driver function returns instead of success."""
+    """An error that a driver function returns in place of success."""
 
     def __init__(self, result: CUresult, reason: str = "") -> None:
         super().__init__(reason or result.name)
@@ -38,7 +38,7 @@ class Refused(Exception):
 
 @dataclass(order=True)
 class Block:
-    """Memory that the driver gave: at a real address, of a device or (-1) pinned on the host."""
+    """Memory from the driver: at a real address, of a device or (-1) pinned on the host."""
 
     start: int
     nbytes: int = field(compare=False)
@@ -47,12 +47,12 @@ class Block:
 
     @property
     def pages(self) -> tuple[int, int]:
-        """The first page, and the bytes of all."""
+        """Return the first page and the total bytes."""
         first = self.start // PAGE * PAGE
         return first, -(-(self.start + self.nbytes - first) // PAGE) * PAGE
 
     def margins(self) -> tuple[tuple[int, int], ...]:
-        """What nobody may write: (address, bytes) before and behind."""
+        """Return the guard areas before and behind, as (address, bytes)."""
         first, nbytes = self.pages
         before, end = min(ALIGNMENT, self.start - first), self.start + self.nbytes
         return (self.start - before, before), (end, first + nbytes - end)
@@ -65,24 +65,27 @@ class Ranges:
         self.blocks: list[Block] = []
 
     def find(self, address: int, nbytes: int = 0) -> Block | None:
-        """The block that holds all of a range; its end is a place of no bytes."""
+        """Return the block that holds all of a range; its end is a place of no bytes."""
         i = bisect_right(self.blocks, address, key=lambda b: b.start) - 1
         b = self.blocks[i] if i >= 0 else None
         return b if b and address + nbytes <= b.start + b.nbytes else None
 
     def add(self, block: Block) -> None:
-        """Makes a block live."""
+        """Add a live block."""
         insort(self.blocks, block)
 
     def remove(self, start: int) -> Block | None:
-        """Takes out the block that begins at an address."""
+        """Remove the block that begins at an address."""
         i = bisect_right(self.blocks, start, key=lambda b: b.start) - 1
         return self.blocks.pop(i) if i >= 0 and self.blocks[i].start == start else None
 
 
 class Space:
-    """The addresses and the handles of this process. None is given out twice, even by another
-    machine: what outlives its machine must not name a thing of the next one."""
+    """The addresses and the handles of this process.
+
+    None is given out twice, even by another machine: an object that outlives its machine must not
+    name a thing of the next one.
+    """
 
     def __init__(self) -> None:
         start = library().emu_reserve(SPACE)
@@ -92,7 +95,9 @@ class Space:
         self.top, self.end = start + REACH, start + SPACE - REACH
 
     def take(self, nbytes: int) -> int:
-        """Poisoned pages with a hole behind them; the block ends where they do, or nearly."""
+        """Allocate poisoned pages with a hole behind them; the block ends at the hole, or close
+        to it.
+        """
         pages = -(-nbytes // PAGE) * PAGE
         if self.top + pages + PAGE > self.end or library().emu_commit(self.top, pages):
             raise Refused(CUresult.CUDA_ERROR_OUT_OF_MEMORY, "no addresses are left")
@@ -101,19 +106,19 @@ class Space:
         return start
 
     def next_handle(self) -> int:
-        """A number that nothing else has."""
+        """Return a unique number."""
         self.handle += 16
         return self.handle
 
 
 @cache
 def space() -> Space:
-    """The one of this process."""
+    """Return the address space of this process."""
     return Space()
 
 
 class Context:
-    """A device's primary context: streams, and the error after which nothing works any more."""
+    """A device's primary context: its streams, and the error that makes it unusable."""
 
     def __init__(self, index: int, seed: int) -> None:
         self.index = index
@@ -124,7 +129,7 @@ class Context:
 
 @dataclass
 class Script:
-    """A refusal to come: the calls of a function from the `at`-th on, `times` of them."""
+    """A scripted refusal: the calls of a function from the `at`-th on, `times` of them."""
 
     result: CUresult
     at: int
@@ -132,7 +137,7 @@ class Script:
 
 
 class Machine:
-    """All state of the double. Tests make a new one with `driver.reset`."""
+    """All state of the double. Tests create a new one with `driver.reset`."""
 
     def __init__(
         self,
@@ -152,34 +157,34 @@ class Machine:
         self.device_memory, self.pinned = Ranges(), Ranges()
         self.objects: dict[int, Any] = {}  # streams, events, modules and functions by handle
         self.calls: Counter[str] = Counter()
-        self.faults: list[str] = []  # what went wrong on the device, in words
+        self.faults: list[str] = []  # descriptions of faults on the device
         self.scripts: dict[str, Script] = {}
-        self.crash_in = 0  # launches until one fails while it runs; 0: none
+        self.crash_in = 0  # launches until one fails during execution; 0: none
 
     def scrap(self) -> None:
-        """Gives the memory back to the host."""
+        """Free the memory on the host."""
         for block in self.device_memory.blocks:
             library().emu_release(*block.pages)
         self.device_memory.blocks.clear()
 
-    # --- what a test scripts
+    # --- scripted errors
 
     def refuse(self, function: str, result: CUresult, at: int = 1, times: int = 1) -> None:
-        """Makes the `at`-th call of a function from now, and more after it, return an error."""
+        """Make `times` calls of a function, from the `at`-th call on, return an error."""
         self.scripts[function] = Script(result, self.calls[function] + at, times)
 
     def crash_launch(self, at: int = 1) -> None:
-        """Makes the `at`-th kernel that runs from now fail, as a kernel of the device does."""
+        """Make the `at`-th kernel from now on fail during its execution."""
         self.crash_in = at
 
     def live(self) -> dict[str, int]:
-        """How much the program holds: a leak is what remains."""
+        """Return how much the program holds: a leak is what remains."""
         kinds = Counter(type(x).__name__.lower() for x in self.objects.values())
         memory = sum(b.nbytes for b in self.device_memory.blocks)
         return {"bytes": memory, "pinned": len(self.pinned.blocks), **kinds}
 
     def called(self, function: str) -> None:
-        """Counts a call. Raises: Refused where that is what the script says."""
+        """Count a call. Raises: Refused if the script says so."""
         self.calls[function] += 1
         script = self.scripts.get(function)
         if script and script.at <= self.calls[function] < script.at + script.times:
@@ -188,26 +193,26 @@ class Machine:
     # --- handles
 
     def put(self, thing: Any) -> int:
-        """A handle for an object."""
+        """Return a new handle for an object."""
         handle = space().next_handle()
         self.objects[handle] = thing
         return handle
 
     def get(self, handle: Any, kind: type) -> Any:
-        """The object behind a handle. Raises: Refused for any other."""
+        """Return the object behind a handle. Raises: Refused for an invalid handle."""
         found = self.objects.get(int(handle))
         if not isinstance(found, kind):
             raise Refused(CUresult.CUDA_ERROR_INVALID_HANDLE, f"{handle!r} is no {kind.__name__}")
         return found
 
     def drop(self, handle: Any, kind: type) -> Any:
-        """The object, whose handle is no more."""
+        """Remove a handle and return its object."""
         found = self.get(handle, kind)
         del self.objects[int(handle)]
         return found
 
     def context(self) -> Context:
-        """The calling thread's context. Raises: Refused without one, or after a fault."""
+        """Return the calling thread's context. Raises: Refused without one, or after a fault."""
         index = getattr(self.current, "context", None)
         if index is None:
             raise Refused(CUresult.CUDA_ERROR_INVALID_CONTEXT, "this thread has no current context")
@@ -217,7 +222,7 @@ class Machine:
         return context
 
     def stream(self, handle: Any) -> Stream:
-        """A stream of the current context; 0 is the default one."""
+        """Return a stream of the current context; 0 is the default one."""
         context, number = self.context(), int(handle or 0)
         if number in (0, 1):
             return context.scheduler.default
@@ -229,7 +234,7 @@ class Machine:
     # --- memory
 
     def allocate(self, nbytes: int, device: int) -> int:
-        """The marked address of fresh memory, filled with POISON."""
+        """Return the marked address of fresh memory, filled with POISON."""
         used = sum(b.nbytes for b in self.device_memory.blocks if b.device == device)
         if nbytes <= 0:
             raise Refused(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -240,19 +245,19 @@ class Machine:
         return start | MARK
 
     def free(self, address: int) -> None:
-        """Takes back what `allocate` gave; nothing is waited for, as no rule says so."""
+        """Free memory from `allocate` without waiting, because no rule of the driver says so."""
         block = self.device_memory.remove(address ^ MARK)
         if block is None:
             raise Refused(CUresult.CUDA_ERROR_INVALID_VALUE, f"nothing was allocated at {address}")
         library().emu_release(*block.pages)
 
     def device_range(self, address: int, nbytes: int, device: int) -> int | None:
-        """The real address of a range of live device memory; None if it is not that."""
+        """Return the real address of a range of live device memory, or None."""
         block = self.device_memory.find(address ^ MARK, nbytes)
         return address ^ MARK if block is not None and block.device == device else None
 
     def pin(self, nbytes: int) -> int:
-        """The address of fresh page-locked host memory, filled with POISON."""
+        """Return the address of fresh page-locked host memory, filled with POISON."""
         if nbytes <= 0:
             raise Refused(CUresult.CUDA_ERROR_INVALID_VALUE)
         raw = ctypes.create_string_buffer(nbytes + PAGE)
@@ -262,7 +267,7 @@ class Machine:
         return start
 
     def unpin(self, address: int) -> None:
-        """Takes back what `pin` gave."""
+        """Free memory from `pin`."""
         block = self.pinned.remove(address)
         if block is None:
             raise Refused(CUresult.CUDA_ERROR_INVALID_VALUE, f"nothing is pinned at {address}")
@@ -271,13 +276,12 @@ class Machine:
     # --- work
 
     def failed(self, context: Context, result: CUresult, reason: str) -> None:
-        """Notes a fault on the device: the context is of no use any more."""
+        """Record a fault on the device; the context becomes unusable."""
         context.fault = context.fault or result
         self.faults.append(reason)
 
     def move(self, context: Context, target: tuple[int, bool], source: Any, nbytes: int) -> None:
-        """Copies, when its turn has come. Places are (address, whether a device's); a source may
-        be bytes."""
+        """Run a queued copy. Places are (address, is_device); a source may be bytes."""
         if context.fault is not None:
             return
         to = self._real(context, target, nbytes)
@@ -294,7 +298,7 @@ class Machine:
     def run(
         self, context: Context, function: Function, slots: bytearray, sizes: tuple[int, ...]
     ) -> None:
-        """Runs a kernel, when its turn has come."""
+        """Run a queued kernel."""
         if context.fault is not None:
             return
         if self.crash_in:
@@ -316,7 +320,7 @@ class Machine:
     def _pointers(
         self, context: Context, function: Function, slots: bytearray
     ) -> list[Block] | None:
-        """Makes addresses real; the blocks they are in, or None after a fault."""
+        """Translate addresses to real ones; return their blocks, or None after a fault."""
         blocks = []
         for i, aim in enumerate(function.aims):
             place = slice(i * SLOT, i * SLOT + 8)

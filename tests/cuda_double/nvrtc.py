@@ -1,4 +1,6 @@
-"""The double of `cuda.bindings.nvrtc`: compiles CUDA C for the host, by the system's C compiler."""
+"""The double of `cuda.bindings.nvrtc`: compiles CUDA C for the host with the system's C
+compiler.
+"""
 
 from __future__ import annotations
 
@@ -73,15 +75,16 @@ def nvrtcCompileProgram(prog: Any, numOptions: int, options: Sequence[bytes]) ->
     except compiler.CompilationError as error:
         program.log = str(error)
         return (nvrtcResult.NVRTC_ERROR_COMPILATION,)
-    if arch and arch[1] == "sm":  # else there is PTX only
+    if arch and arch[1] == "sm":  # otherwise there is only PTX
         numbers = int(arch[2]), int(arch[3])
         program.image = cubin.sealed(binary, numbers, compiler.cooperates(program.source))
     return (_OK,)
 
 
 def _fill(target: bytearray, content: bytes) -> None:
-    """Writes to `target`. The real one writes into `bytes` too, of which Python shares short ones:
-    nobody here may.
+    """Write to `target`.
+
+    NVRTC also writes into `bytes`; the double must not, because Python shares short ones.
     """
     target[: len(content)] = content
 

@@ -1,5 +1,7 @@
-"""A pytest plugin that puts the double where dovetail-cuda would find the driver: `-p
-cuda_double.plugin`, with the folder `tests` on PYTHONPATH."""
+"""A pytest plugin that replaces the driver of dovetail-cuda by the double.
+
+Load it with `-p cuda_double.plugin`, with the folder `tests` on PYTHONPATH.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ TESTS = Path(__file__).parent.parent
 
 
 def install() -> None:
-    """From now on dovetail_cuda talks to the double, in this process and in its children."""
+    """Make dovetail_cuda use the double, in this process and in its children."""
     room = importlib.import_module("dovetail_cuda.driver")
     room.driver, room.nvrtc = driver, nvrtc  # type: ignore[attr-defined]
     others = [p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if p]
@@ -32,15 +34,16 @@ def install() -> None:
 
 @contextmanager
 def installed() -> Iterator[None]:
-    """The same, for a while."""
+    """Use the double inside a `with` block."""
     room = importlib.import_module("dovetail_cuda.driver")
     with patch.multiple(room, driver=driver, nvrtc=nvrtc), patch.dict(os.environ):
         install()
         yield
-        for device in opened_devices():  # nobody may come across them without the double
+        # other tests must not find these modules without the double
+        for device in opened_devices():
             if device.type == "cuda":
                 device.opened = None
-        # Plans and tables hold on to the device, whose memory is given back by the double.
+        # Plans and tables refer to the device, whose memory the double frees.
         for cache in (*program_caches, twiddles._tables):
             cache.age()
             cache.age()
@@ -48,5 +51,5 @@ def installed() -> Iterator[None]:
 
 
 def pytest_addoption() -> None:
-    """Installs: this hook is called before the device under test is opened."""
+    """Install the double. pytest calls this hook before the device under test is opened."""
     install()

@@ -1,4 +1,4 @@
-"""Loaded objects, launches on the host's threads of one, and device memory, through ctypes."""
+"""Loaded objects, launches on host threads, and device memory, through ctypes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Unit(ctypes.Structure):
 
 @cache
 def library() -> Any:
-    """runtime.c, compiled and loaded."""
+    """Return runtime.c, compiled and loaded."""
     lib = ctypes.CDLL(str(compiler.build_runtime()))
     lib.emu_reserve.argtypes, lib.emu_reserve.restype = [_N], _P
     for f in (lib.emu_commit, lib.emu_release, lib.emu_poison):
@@ -61,18 +61,18 @@ class Function:
     unit: Any
     entry: Any
     cooperates: bool
-    aims: tuple[int, ...]  # for each parameter: what its pointer's target is aligned to, or 0
+    aims: tuple[int, ...]  # alignment of each parameter's pointer target, or 0
     shared_bytes: int
 
     def pack(self, parameters: int) -> bytearray:
-        """The parameters' values, copied from where an array of pointers at an address says."""
+        """Copy the parameters' values from an array of pointers at an address."""
         slots = bytearray(SLOT * max(1, len(self.aims)))
         held = (ctypes.c_char * len(slots)).from_buffer(slots)
         library().emu_pack(ctypes.byref(self.entry), parameters, held)
         return slots
 
     def run(self, slots: bytearray, sizes: tuple[int, ...], seed: int) -> tuple[int, str]:
-        """Runs all blocks. What went wrong (FINE: nothing), and the reason."""
+        """Run all blocks. Return the fault (FINE: none) and its reason."""
         said = ctypes.create_string_buffer(300)
         held = (ctypes.c_char * len(slots)).from_buffer(slots)
         unit, entry = ctypes.byref(self.unit), ctypes.byref(self.entry)
@@ -95,7 +95,8 @@ class Loaded:
 
     def __init__(self, binary: bytes, cooperates: bool) -> None:
         Loaded.count += 1
-        path = Path(_work().name, f"{Loaded.count}.so")  # a name of its own: loaders go by names
+        # a unique name, because loaders cache by name
+        path = Path(_work().name, f"{Loaded.count}.so")
         path.write_bytes(binary)
         self.library = ctypes.CDLL(str(path))
         path.unlink()
@@ -113,6 +114,6 @@ class Loaded:
         return found
 
     def close(self) -> None:
-        """Unloads it; its functions must not be run any more."""
+        """Unload the object; its functions must not be run any more."""
         self.functions = {}
         _ctypes.dlclose(self.library._handle)

@@ -1,5 +1,6 @@
-"""Streams as queues whose work runs as late as the driver's rules allow, and in an order across
-streams that is legal but drawn by chance: what forgets to wait finds that out.
+"""Streams as queues whose work runs as late as the driver's rules allow.
+
+The order across streams is legal but random, so that a missing wait is found.
 """
 
 from __future__ import annotations
@@ -9,11 +10,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-LENGTH = 1000  # of a queue; a launch into a full one waits, as the driver's does
+LENGTH = 1000  # of a queue; a launch into a full one waits, as in the driver
 
 
 class Op:
-    """One piece of queued work; `needs` are done before it, besides what is ahead in its stream."""
+    """One piece of queued work;
+
+    `needs` run before it, in addition to earlier work of its stream.
+    """
 
     __slots__ = ("at", "done", "needs", "stream", "work")
 
@@ -31,12 +35,12 @@ class Stream:
 
     @property
     def last(self) -> Op | None:
-        """What was queued last, if that is still to be done."""
+        """Return the last queued operation if it has not run yet."""
         return self.queue[-1] if self.queue else None
 
 
 class Event:
-    """The marker that was queued when it was last recorded."""
+    """The marker that was queued at the last record."""
 
     def __init__(self, timing: bool) -> None:
         self.timing = timing
@@ -44,7 +48,7 @@ class Event:
 
 
 class Scheduler:
-    """All streams of a context, and the order in which their work is done."""
+    """All streams of a context, and the order in which their work runs."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -52,14 +56,14 @@ class Scheduler:
         self.streams: list[Stream] = [self.default]
 
     def create(self, blocking: bool) -> Stream:
-        """A new stream."""
+        """Create a stream."""
         self.streams.append(Stream(blocking))
         return self.streams[-1]
 
     def enqueue(
         self, stream: Stream, work: Callable[[], None] | None, needs: Iterable[Op] = ()
     ) -> Op:
-        """Queues work; nothing is done yet."""
+        """Queue work without running it."""
         op = Op(stream, work, [n for n in (*needs, *self._legacy(stream)) if not n.done])
         stream.queue.append(op)
         if len(stream.queue) > LENGTH:
@@ -67,13 +71,15 @@ class Scheduler:
         return op
 
     def _legacy(self, stream: Stream) -> Iterator[Op]:
-        """What the default stream's rule adds: it waits for blocking streams, and they for it."""
+        """Return the dependencies of the default stream's rule: it waits for blocking streams,
+        and they for it.
+        """
         others = self.streams if stream is self.default else [self.default]
         if stream.blocking:
             yield from (s.last for s in others if s.blocking and s is not stream and s.last)
 
     def finish(self, op: Op | None) -> None:
-        """Does what `op` needs and then `op`; now and then something else as well."""
+        """Run the dependencies of `op` and then `op`; at random run other work too."""
         wanted = [op] if op else []
         while wanted:
             if wanted[-1].done:
@@ -89,12 +95,12 @@ class Scheduler:
                 self._do(head)
 
     def step(self, stream: Stream) -> None:
-        """Does one piece of a stream's work, with what it needs."""
+        """Run one piece of a stream's work with its dependencies."""
         if stream.queue:
             self.finish(stream.queue[0])
 
     def finish_all(self) -> None:
-        """Does everything, in any order."""
+        """Run everything, in any order."""
         while waiting := [s for s in self.streams if s.queue]:
             self.step(self.chance.choice(waiting))
 

@@ -120,7 +120,7 @@ def _ordinary(d: dt.DType, n: int, rng: np.random.Generator) -> Any:
 
 
 def _ties(d: dt.DType, n: int, rng: np.random.Generator) -> Any:
-    """Few different values; those of floats lie half between integers too."""
+    """Return few different values; those of floats lie half between integers too."""
     if d is dt.bool:
         return np.ones(n, bool)
     found = rng.integers(0 if d.kind == "u" else -2, 3, n)
@@ -128,7 +128,7 @@ def _ties(d: dt.DType, n: int, rng: np.random.Generator) -> Any:
 
 
 def _among(choose: Callable[[dt.DType], list[float]], floats_only: bool = True) -> Any:
-    """Put the chosen values among ordinary ones, each at least once where there is room."""
+    """Put the chosen values among ordinary ones, each at least once if there is space."""
 
     def filled(d: dt.DType, n: int, rng: np.random.Generator) -> Any:
         if d is dt.bool or (floats_only and d.kind != "f"):

@@ -1,4 +1,4 @@
-"""Compares the results of a row with its oracle, and with themselves on other paths."""
+"""Compare the results of a row with its oracle, and with those of other paths."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def oracle(row: Row, d: dt.DType, text: str, operands: Mapping[str, Host]) -> li
 
 
 def expected_results(row: Row, d: dt.DType, text: str, operands: Mapping[str, Host]) -> list[Any]:
-    """Return the oracle's results; integers whose result is a float become float32 before."""
+    """Return the oracle's results; integers with a float result become float32 before."""
     found = oracle(row, d, text, operands)
     if (
         row.gives != "float64"
@@ -134,12 +134,14 @@ def near_real(row: Row, found: Host, want: Host, d: dt.DType, scale: Any) -> Any
 
 
 def finite(a: Any) -> Any:
-    """Return the array with 0 for what is not finite."""
+    """Return the array with 0 for infinities and NaNs."""
     return np.where(np.isfinite(a), a, 0.0)
 
 
 def near_complex(row: Row, found: Host, want: Host, d: dt.DType, scale: Any) -> Any:
-    """The error counts against the number as a whole; infinite numbers and NaNs are all alike."""
+    """Compare complex results: the error is relative to the absolute value; infinities and NaNs
+    are equal.
+    """
     part = REAL_OF[d]
     with np.errstate(all="ignore"):
         right = want.astype(found.dtype)
@@ -157,7 +159,7 @@ def same_object(x: Any, y: Any) -> bool:
 
 
 def same_bits(a: list[Any], b: list[Any]) -> bool:
-    """Return True if two results are equal bit for bit; NaNs are alike."""
+    """Return True if two results are equal bit for bit; all NaNs are equal."""
     if len(a) != len(b):
         return False
     for x, y in zip(a, b, strict=True):
@@ -217,8 +219,8 @@ def judged(row: Row, d: dt.DType, material: Material, operands: Mapping[str, Hos
         return [f"foreign {type(error).__name__}: {error}"]
     if not row.takes(d):
         return []
-    compared = not row.exception(d, material.name)
-    if compared:
+    compare_path = not row.exception(d, material.name)
+    if compare_path:
         want, refused = outcome(lambda: expected_results(row, d, row.expected, operands))
         if error is not None and (refused is not None or is_axis_of_a_number(error, operands)):
             return []
@@ -235,7 +237,10 @@ def judged(row: Row, d: dt.DType, material: Material, operands: Mapping[str, Hos
 
 
 def is_axis_of_a_number(error: Exception, operands: Mapping[str, Host]) -> bool:
-    """NumPy takes the axes 0 and -1 of numbers; dovetail, as the Array API, takes none."""
+    """Return True for the axes 0 and -1 of a scalar.
+
+    NumPy takes them; dovetail and the Array API do not.
+    """
     return isinstance(error, (dt.AxisError, dt.ShapeError)) and any(
         not a.ndim for a in operands.values()
     )
@@ -267,7 +272,7 @@ def compared_results(
 def paths(
     row: Row, d: dt.DType, material: Material, operands: Mapping[str, Host], got: list[Any]
 ) -> list[str]:
-    """Return the ways to compute the same that give other bits.
+    """Return ways to compute the result that give other bits.
 
     Each material takes one of the ways, so that the materials of a row take all of them.
     """
@@ -280,9 +285,9 @@ def paths(
         for layout in LAYOUTS:
             ways[layout] = functools.partial(in_layout, row, operands, d, layout)
     way = [*ways][number % len(ways)]
-    found = compared(way, ways[way], got)
+    found = compare_path(way, ways[way], got)
     if material.values in ("special", "ordinary") and number // 8 % CPU_PART == 0:
-        found += compared(f"cpu, {way}", functools.partial(on_cpu, ways[way]), got)
+        found += compare_path(f"cpu, {way}", functools.partial(on_cpu, ways[way]), got)
     if (
         number // 64 % 3 == 0
         and all(a.ndim and a.shape[-1] for a in operands.values())
@@ -290,11 +295,13 @@ def paths(
         and not row.writes
     ):
         plain = outcome(lambda: results(row, tensors(repeated(operands), d)))
-        found += compared("zero strides", lambda: results(row, zero_strides(operands, d)), *plain)
+        found += compare_path(
+            "zero strides", lambda: results(row, zero_strides(operands, d)), *plain
+        )
     return found
 
 
-def compared(
+def compare_path(
     way: str, call: Callable[[], Any], got: Any, expected: Exception | None = None
 ) -> list[str]:
     other, error = outcome(call)

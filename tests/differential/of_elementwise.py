@@ -1,4 +1,4 @@
-"""Rows of the functions that treat each element on its own."""
+"""Rows of the elementwise functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the functions that make tensors, move elements, pick them and write them."""
+"""Rows of the functions that create, move, select and write elements."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ ROWS = [
     Row("dt.astype(x, dt.float64)", "x.astype('f8')", of="biuhf", gives="float64"),
     Row("dt.astype(x, dt.int8)", "x.astype('i1')", of="biu"),
     Row("dt.astype(x, dt.int8)", "np.clip(np.nan_to_num(x), -128, 127).astype('i1')", of="hf"),
-    # --- of sizes and numbers alone
+    # --- functions of sizes and numbers only
     *group(
         """
         dt.arange(7) | np.arange(7)

@@ -1,4 +1,4 @@
-"""What the expressions of the rows may name."""
+"""The names that the expressions of the rows may use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import scipy.special
 
 
 def written(function: Callable[..., Any], x: Any, *more: Any, **keywords: Any) -> Any:
-    """Call a function that writes into its first argument, and return that."""
+    """Call a function that writes into its first argument, and return that argument."""
     function(x, *more, **keywords)
     return x
 

@@ -1,4 +1,4 @@
-"""What a row of the differential suite says, and the namespaces that the rows have to cover."""
+"""The row of the differential suite, and the namespaces that the rows must cover."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ NAMESPACES: dict[str, Any] = {
 class Row:
     """A call and its oracle, as Python expressions of the operands.
 
-    The first function or method of dovetail in `call` is the one that the row is for. In `oracle`
-    the operands are NumPy arrays, floats as float64; PyTorch tensors if it names `torch` or `F`.
+    The row tests the first function or method of dovetail in `call`. In `oracle` the operands are
+    NumPy arrays, floats as float64; PyTorch tensors if it names `torch` or `F`.
     """
 
     call: str
@@ -47,13 +47,13 @@ class Row:
 
     @property
     def name(self) -> str:
-        """The public name that the row is for."""
+        """Return the public name that the row tests."""
         names = (n for n in _NAME.findall(self.call) if _is_method(n) or _is_function(n))
         return next(names, "operator")
 
     @property
     def expected(self) -> str:
-        """The oracle's expression."""
+        """Return the oracle's expression."""
         return self.oracle or self.call.replace("dt.", "np.")
 
     @property

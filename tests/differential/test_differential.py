@@ -1,6 +1,6 @@
 """Every public function against an oracle, for every dtype, at special values, in every layout.
 
-`table.Row` says what a row is; a function without one fails here.
+`table.Row` describes a row; a function without one fails here.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def on_reference() -> Any:
 
 
 @pytest.mark.parametrize(("row", "d"), CASES)
-def test_result_equals_the_oracles(row: Row, d: dt.DType) -> None:
+def test_result_equals_the_oracle(row: Row, d: dt.DType) -> None:
     if row.uses_torch and not HAS_TORCH:
         pytest.skip("the oracle of this row is PyTorch: pip install dovetail[peers]")
     assert problems(row, d) == []
@@ -77,7 +77,7 @@ IN_PLACE = in_place_rows()
 
 @pytest.mark.parametrize("d", DTYPES, ids=str)
 @pytest.mark.parametrize("name", sorted(IN_PLACE))
-def test_method_in_place_writes_what_the_function_returns(name: str, d: dt.DType) -> None:
+def test_in_place_method_writes_the_result_of_its_function(name: str, d: dt.DType) -> None:
     plain = IN_PLACE[name]
     call = CALL.sub(rf"{name}(\2)", plain.call)
     row = Row(**{**vars(plain), "call": call})
@@ -107,7 +107,7 @@ def test_every_function_has_a_row() -> None:
     assert named - public == {"operator"}, sorted(named - public)
 
 
-def test_rows_are_different() -> None:
+def test_rows_are_unique() -> None:
     calls = [(row.call, row.of) for row in ROWS]
     assert len({*calls}) == len(calls)
 
@@ -119,7 +119,7 @@ def test_function_without_a_row_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
         test_every_function_has_a_row()
 
 
-def test_wrong_values_dtypes_and_shapes_are_seen() -> None:
+def test_differences_in_values_dtypes_and_shapes_are_found() -> None:
     row, x = Row("dt.exp(x)"), dt.asarray([1.0, 2.0])
     assert differences(row, x, np.array([1.0, 2.0]), dt.float32, 0.0) == ""
     assert "right: float64[2]" in differences(row, x, np.array([1.0, 2.0]), dt.float64, 0.0)
@@ -132,7 +132,7 @@ def test_wrong_values_dtypes_and_shapes_are_seen() -> None:
     assert "1 of 1" in differences(row, half, np.array([1.0015]), dt.float16, 0.0)
 
 
-def test_other_bits_on_a_path_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_different_bits_on_a_path_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = iter(range(100))
     row = Row("dt.add(x, number())", "x", of="f", shapes={"x": (3,)}, ulps=1e9)
     monkeypatch.setitem(oracles.DOVETAIL, "number", lambda: next(numbers))

@@ -1,4 +1,4 @@
-"""Builds the documentation as a site, in a process of its own."""
+"""Build the documentation as a site, in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def build(tree: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """What `mkdocs build --strict` says of a tree; pages go to `site`."""
+    """Run `mkdocs build --strict` on a tree; pages go to `site`."""
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)],
         cwd=tree, capture_output=True, text=True, timeout=250, check=False,

@@ -1,6 +1,6 @@
-"""What a notebook shows of tensors and of what is known of them, in a real browser.
+"""The notebook views of tensors in a real browser.
 
-`pytest -m exhaustive tests/docs_site --basetemp FOLDER` leaves its picture there, to be looked at.
+`pytest -m exhaustive tests/docs_site --basetemp FOLDER` leaves its picture there for inspection.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ dt.asarray(pixels)""",
 }
 
 
-def executed() -> dict[str, str]:
-    """The HTML of each cell of a small notebook that shows some, run in a fresh kernel."""
+def executed_cells() -> dict[str, str]:
+    """Return the HTML of each cell with output of a small notebook, run in a fresh kernel."""
     import nbformat
     from nbclient import NotebookClient
 
@@ -62,9 +62,9 @@ def executed() -> dict[str, str]:
 
 @pytest.fixture(scope="module", params=["light", "dark"])
 def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A page of the cells, each in a section of its own, as wide as a notebook."""
+    """Open a page of the cells, each in a section of its own, as wide as a notebook."""
     ground = {"light": "background:#fff;color:#111", "dark": "background:#111;color:#eee"}
-    sections = [f'<section id="{name}">{html}</section>' for name, html in executed().items()]
+    sections = [f'<section id="{name}">{html}</section>' for name, html in executed_cells().items()]
     path = tmp_path_factory.mktemp(request.param) / "page.html"
     scheme = f'<meta charset="utf-8"><meta name="color-scheme" content="{request.param}">'
     style = f"<style>body{{{ground[request.param]}}}section{{margin:24px 0}}</style>"
@@ -78,18 +78,18 @@ def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         browser.close()
 
 
-def photographed(page: Page, name: str) -> np.ndarray[Any, Any]:
-    """The pixels of one section, as it is seen: (height, width, 3) bytes."""
+def screenshot(page: Page, name: str) -> np.ndarray[Any, Any]:
+    """Return the pixels of one section: (height, width, 3) bytes."""
     shot = page.locator(f"#{name}").screenshot()
     return np.asarray(image_files.open(io.BytesIO(shot)).convert("RGB"))
 
 
-def count(pixels: np.ndarray[Any, Any], colour: tuple[int, int, int]) -> int:
+def count_pixels(pixels: np.ndarray[Any, Any], colour: tuple[int, int, int]) -> int:
     return int((np.abs(pixels.astype(int) - colour).max(axis=-1) <= 2).sum())
 
 
-@pytest.mark.filterwarnings("default")  # of the machinery of notebooks, not of dovetail
-def test_a_notebook_as_it_is_seen(page: Page, tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("default")  # part of the notebook's own page, not of dovetail
+def test_notebook_page_shows_every_cell(page: Page, tmp_path: Path) -> None:
     picture = tmp_path / "notebook.png"
     page.screenshot(path=picture, full_page=True)
     height, width = np.asarray(image_files.open(picture)).shape[:2]
@@ -115,21 +115,21 @@ def test_a_notebook_as_it_is_seen(page: Page, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("default")
-def test_an_image_has_its_colours_and_its_halves(page: Page) -> None:
-    pixels = photographed(page, "image")
+def test_image_shows_its_colors_on_both_halves(page: Page) -> None:
+    pixels = screenshot(page, "image")
     places = {
         colour: np.argwhere(np.abs(pixels.astype(int) - colour).max(axis=-1) <= 2)
         for colour in (RED, GREEN)
     }
     assert all(len(at) > 1000 for at in places.values()), {c: len(a) for c, a in places.items()}
     assert places[RED][:, 1].max() < places[GREEN][:, 1].min(), "red is left of green"
-    assert count(photographed(page, "tensor"), RED) == 0
+    assert count_pixels(screenshot(page, "tensor"), RED) == 0
 
 
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("name", [name for name in CELLS if name != "imports"])
-def test_texts_stand_out_from_their_ground(page: Page, name: str) -> None:
-    """Whatever colours the page has, much of what is drawn is far from the ground."""
-    pixels = photographed(page, name).astype(int)
+def test_text_has_contrast_to_its_background(page: Page, name: str) -> None:
+    """In every color scheme, many pixels differ much from the background."""
+    pixels = screenshot(page, name).astype(int)
     ground = pixels[0, 0]
     assert (np.abs(pixels - ground).max(axis=-1) > 120).sum() > 100

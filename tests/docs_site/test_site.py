@@ -1,7 +1,7 @@
-"""The documentation as a site: it builds without a warning, its links lead to what is there, every
-page can be reached by its navigation, and no page asks another host for anything.
+"""The documentation site: no warnings, no dead links, complete navigation, and no requests to
+other hosts.
 
-It is built in a copy that has a notebook and a page of no group besides, as others will add them.
+It is built in a copy that has an additional notebook and an additional page without a group.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ PAGE = """# A page of no group
 """
 
 
-class Seen(HTMLParser):
-    """What a page has: anchors, links, what it loads, and which links are its navigation's."""
+class PageContent(HTMLParser):
+    """The anchors, links, loaded resources and navigation links of a page."""
 
     LOADS = frozenset({"script", "img", "iframe", "source", "video", "audio", "embed", "object"})
     RELATIONS = frozenset({"stylesheet", "icon", "preload", "preconnect", "dns-prefetch"})
@@ -80,17 +80,17 @@ class Seen(HTMLParser):
         self.loaded += re.findall(r"url\(['\"]?([^'\")]+)", has.get("style", ""))
 
 
-Pages = dict[str, Seen]
+Pages = dict[str, PageContent]
 
 
-def read(site: Path) -> Pages:
-    """All pages of a site, by their paths; that for what is not found has links of a server."""
+def read_pages(site: Path) -> Pages:
+    """Return all pages of a site by their paths, without the 404 page, whose links are absolute."""
     found = {p.relative_to(site).as_posix(): p for p in site.rglob("*.html")}
-    return {path: Seen(p.read_text()) for path, p in found.items() if path != "404.html"}
+    return {path: PageContent(p.read_text()) for path, p in found.items() if path != "404.html"}
 
 
-def target(page: str, link: str) -> tuple[str, str]:
-    """The file of the site, and the anchor, that a link of a page leads to."""
+def link_target(page: str, link: str) -> tuple[str, str]:
+    """Return the file of the site, and the anchor, that a link of a page points to."""
     parts = urlsplit(link)
     folder = posixpath.dirname(page)
     path = posixpath.normpath(posixpath.join(folder, unquote(parts.path))) if parts.path else page
@@ -99,21 +99,21 @@ def target(page: str, link: str) -> tuple[str, str]:
     return path, unquote(parts.fragment)
 
 
-def dead(site: Path, pages: Pages) -> list[str]:
-    """The links, and what is loaded, that lead nowhere within the site."""
+def dead_links(site: Path, pages: Pages) -> list[str]:
+    """Return the links and resources that point to nothing within the site."""
     found = []
     for page, seen in pages.items():
         for link in {*seen.links, *seen.loaded}:
             if re.match(r"[a-z]+:", link):
                 continue
-            path, anchor = target(page, link)
+            path, anchor = link_target(page, link)
             there = anchor in pages[path].anchors if path in pages else (site / path).is_file()
             found += [] if there else [f"{page}: {link}"]
     return sorted(found)
 
 
-def elsewhere(site: Path, pages: Pages) -> list[str]:
-    """What pages and their style sheets load from other hosts."""
+def external_resources(site: Path, pages: Pages) -> list[str]:
+    """Return the resources that pages and their style sheets load from other hosts."""
     loaded = [(page, link) for page, seen in pages.items() for link in seen.loaded]
     for sheet in site.rglob("*.css"):
         for link in re.findall(r"(?:url\(|@import\s+)['\"]?([^'\")\s;]+)", sheet.read_text()):
@@ -121,12 +121,12 @@ def elsewhere(site: Path, pages: Pages) -> list[str]:
     return [f"{page}: {link}" for page, link in loaded if re.match(r"(?!data:)([a-z]+:|//)", link)]
 
 
-def reached(pages: Pages) -> set[str]:
-    """The pages to which the navigation leads from the first one, whichever links they have."""
+def reachable_pages(pages: Pages) -> set[str]:
+    """Return the pages that the navigation reaches from the first one."""
     found, left = {"index.html"}, ["index.html"]
     while left:
         page = left.pop()
-        paths = {target(page, link)[0] for link in pages[page].navigation} & {*pages}
+        paths = {link_target(page, link)[0] for link in pages[page].navigation} & {*pages}
         left += sorted(paths - found)
         found |= paths
     return found
@@ -134,7 +134,9 @@ def reached(pages: Pages) -> set[str]:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what the site is made of, beside links to all else, with two pages more."""
+    """Return a copy of the site's sources, with links to all other files and two additional
+    pages.
+    """
     tree = tmp_path_factory.mktemp("tree")
     for path in ROOT.iterdir():
         if path.name == "docs":
@@ -159,20 +161,20 @@ def site(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> Pages:
-    return read(site)
+    return read_pages(site)
 
 
-def test_links_lead_to_what_is_there(site: Path, pages: Pages) -> None:
+def test_links_point_to_existing_targets(site: Path, pages: Pages) -> None:
     assert sum(len(seen.links) for seen in pages.values()) > 1000
-    assert dead(site, pages) == []
+    assert dead_links(site, pages) == []
 
 
-def test_no_page_asks_another_host(site: Path, pages: Pages) -> None:
+def test_no_page_loads_from_another_host(site: Path, pages: Pages) -> None:
     assert sum(len(seen.loaded) for seen in pages.values()) > 100
-    assert elsewhere(site, pages) == []
+    assert external_resources(site, pages) == []
 
 
-def test_the_navigation_reaches_every_page(tree: Path, pages: Pages) -> None:
+def test_navigation_reaches_every_page(tree: Path, pages: Pages) -> None:
     docs = tree / "docs"
     written = {p.relative_to(docs).with_suffix("") for p in docs.rglob("*.md")}
     written |= {p.relative_to(docs).with_suffix("") for p in docs.rglob("*.ipynb")}
@@ -181,10 +183,10 @@ def test_the_navigation_reaches_every_page(tree: Path, pages: Pages) -> None:
     beside = {"architecture", "changelog", "contributing", "licence", "security"}
     made |= {f"project/{name}/index.html" for name in beside}
     assert len(made) > 55 and made <= {*pages}
-    assert made - reached(pages) == set()
+    assert made - reachable_pages(pages) == set()
 
 
-def test_what_a_checker_does_not_like_is_seen(tmp_path: Path) -> None:
+def test_dead_links_and_external_resources_are_found(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "index.html").write_text(
         '<a class="md-nav__link" href="a/">a</a><a href="a/#there">1</a><a href="a/#gone">2</a>'
@@ -193,15 +195,15 @@ def test_what_a_checker_does_not_like_is_seen(tmp_path: Path) -> None:
     (tmp_path / "a" / "index.html").write_text('<p id="there"><a href="..">up</a>')
     (tmp_path / "c.html").write_text('<img src="//elsewhere/x.png"><img src="data:,">')
     (tmp_path / "x.css").write_text("a { background: url(https://elsewhere/y.png) }")
-    pages = read(tmp_path)
-    assert dead(tmp_path, {p: s for p, s in pages.items() if p != "c.html"}) == [
+    pages = read_pages(tmp_path)
+    assert dead_links(tmp_path, {p: s for p, s in pages.items() if p != "c.html"}) == [
         "index.html: a/#gone", "index.html: b/",
     ]  # fmt: skip
-    assert len(elsewhere(tmp_path, pages)) == 3
-    assert reached(pages) == {"index.html", "a/index.html"}
+    assert len(external_resources(tmp_path, pages)) == 3
+    assert reachable_pages(pages) == {"index.html", "a/index.html"}
 
 
-def test_links_that_leave_the_folder_are_led(pages: Pages, site: Path) -> None:
+def test_links_out_of_the_docs_folder_are_rewritten(pages: Pages, site: Path) -> None:
     links = pages["of-no-group/index.html"].links
     assert "../project/architecture/#invariants" in links and "../tutorials/zz/" in links
     assert not [link for link in links if "setup" in link or "nowhere" in link]
@@ -209,7 +211,7 @@ def test_links_that_leave_the_folder_are_led(pages: Pages, site: Path) -> None:
     assert "a file that is no page" in text and text.count("[code](nowhere.md)") == 2
 
 
-def test_a_notebook_is_a_page(pages: Pages, site: Path) -> None:
+def test_notebook_becomes_a_page(pages: Pages, site: Path) -> None:
     links = pages["tutorials/zz/index.html"].links
     assert "../../memory/" in links and "../zz.ipynb" in links
     assert (site / "tutorials" / "zz.ipynb").exists()
@@ -222,12 +224,12 @@ def test_a_notebook_is_a_page(pages: Pages, site: Path) -> None:
     assert "dovetail-output" not in text and "\x1b" not in text
 
 
-def test_sessions_are_marked_as_such(site: Path) -> None:
+def test_sessions_are_highlighted(site: Path) -> None:
     text = (site / "index.html").read_text()
     assert '<span class="gp">&gt;&gt;&gt; </span>' in text and 'class="go"' in text
 
 
-def test_the_search_knows_every_public_function(site: Path) -> None:
+def test_search_index_has_every_public_function(site: Path) -> None:
     index = json.loads((site / "search" / "search_index.json").read_text())
     places = {entry["location"] for entry in index["docs"]}
     assert {"reference/elementwise/#softmax", "reference/shapes/#permute_dims"} <= places
@@ -235,7 +237,7 @@ def test_the_search_knows_every_public_function(site: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["[x](nowhere.md)", "[x](memory.md#nowhere)", "![x](no.svg)"])
-def test_a_wrong_link_fails_the_build(tree: Path, tmp_path: Path, wrong: str) -> None:
+def test_dead_link_fails_the_build(tree: Path, tmp_path: Path, wrong: str) -> None:
     small = tmp_path / "tree"
     shutil.copytree(tree / "tools", small / "tools")
     (small / "docs" / "reference").mkdir(parents=True)

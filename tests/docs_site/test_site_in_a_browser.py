@@ -1,6 +1,6 @@
-"""The site in a real browser, as wide as a desktop's and as a phone's window.
+"""The site in a real browser, as wide as a desktop and as a phone.
 
-`pytest -m exhaustive tests/docs_site --basetemp FOLDER` leaves its pictures there, to be looked at.
+`pytest -m exhaustive tests/docs_site --basetemp FOLDER` leaves its pictures there for inspection.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ WIDTHS = {"desktop": 1280, "phone": 390}
 LOOKED_AT = ("", "writing-a-backend/", "reference/elementwise/", "benchmarks/")
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """A server of files that says nothing."""
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    """A file server without log output."""
 
     def log_message(self, format: str, *args: object) -> None:
         pass
@@ -49,7 +49,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(site: Path) -> Iterator[str]:
-    handler = functools.partial(Quiet, directory=str(site))
+    handler = functools.partial(QuietHandler, directory=str(site))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -67,7 +67,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Window:
-    """A window, and what went wrong in it."""
+    """A browser window, and the errors in it."""
 
     def __init__(self, browser: Browser, address: str, width: int, scheme: str = "light") -> None:
         size = {"width": width, "height": 900 if width > 600 else 844}
@@ -85,20 +85,20 @@ class Window:
         self.page.goto(self.address + path, wait_until="load")
 
     def over(self) -> int:
-        """By how much the page is wider than the window."""
+        """Return by how much the page is wider than the window."""
         said = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert isinstance(said, int)
         return said
 
     def search(self, text: str) -> list[str]:
-        """The links that a search shows, best first."""
+        """Return the links that a search shows, best first."""
         self.open("")
         narrow = self.page.viewport_size["width"] < 600
         self.page.click("label[for=__search] >> nth=0" if narrow else ".md-search__input")
         self.page.wait_for_function("document.activeElement.matches('.md-search__input')")
         self.page.keyboard.type(text, delay=30)
         self.page.wait_for_selector(".md-search-result__link")
-        self.page.wait_for_timeout(500)  # results come as they are found
+        self.page.wait_for_timeout(500)  # results appear one by one
         found = "links => links.map(link => link.getAttribute('href'))"
         return list(self.page.eval_on_selector_all(".md-search-result__link", found))
 
@@ -123,7 +123,7 @@ def test_no_page_is_wider_than_its_window(
 
 
 @pytest.mark.parametrize("kind", WIDTHS)
-def test_a_page_that_is_too_wide_is_seen(browser: Browser, address: str, kind: str) -> None:
+def test_page_that_is_too_wide_is_found(browser: Browser, address: str, kind: str) -> None:
     window = Window(browser, address, WIDTHS[kind])
     window.open("")
     window.page.evaluate(
@@ -136,8 +136,10 @@ def test_a_page_that_is_too_wide_is_seen(browser: Browser, address: str, kind: s
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", WIDTHS)
-def test_pictures(browser: Browser, address: str, tmp_path: Path, kind: str, scheme: str) -> None:
-    """Pictures to be looked at; the two schemes are what they are called."""
+def test_pages_follow_the_color_scheme(
+    browser: Browser, address: str, tmp_path: Path, kind: str, scheme: str
+) -> None:
+    """The screenshots are for inspection."""
     window = Window(browser, address, WIDTHS[kind], scheme)
     for path in LOOKED_AT:
         window.open(path)
@@ -153,17 +155,17 @@ def test_pictures(browser: Browser, address: str, tmp_path: Path, kind: str, sch
 
 
 @pytest.mark.parametrize("kind", WIDTHS)
-def test_a_search_finds_the_function_first(browser: Browser, address: str, kind: str) -> None:
+def test_search_shows_the_function_first(browser: Browser, address: str, kind: str) -> None:
     window = Window(browser, address, WIDTHS[kind])
     for name, page in [("softmax", "elementwise"), ("permute_dims", "shapes"), ("svd", "linalg")]:
         found = window.search(name)
-        # A page's best section follows the page itself.
+        # The best section of a page comes after the page itself.
         assert f"reference/{page}/" in found[0], (name, found[:4])
         assert any(link.rpartition("#")[2].endswith(name) for link in found[:4]), (name, found[:4])
     assert window.strange == []
 
 
-def test_a_session_is_copied_without_prompts(browser: Browser, address: str) -> None:
+def test_session_is_copied_without_prompts(browser: Browser, address: str) -> None:
     window = Window(browser, address, 1280)
     window.open("reference/elementwise/")
     copied = (

@@ -1,4 +1,4 @@
-"""Devices with less, where a real compiler makes their kernels: C that contracts, and the CPU."""
+"""Devices with limits whose kernels a real compiler builds: contracting C, and the CPU."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 import test_device_limits as programs
+from broken_backends import Honest, Numbers
 from dovetail.backend.interface import Backend, DeviceInfo, Handles
 from dovetail.backend.reference import ReferenceProgram
 from dovetail.device_class import Device, device
@@ -27,7 +28,6 @@ from dovetail.memory import CachingAllocator
 from dovetail.plugins.device_handle import OpenedDevice
 from dovetail.plugins.registry import open_device
 from installed import INSTALLED
-from lying_backends import Honest, Numbers
 
 ALL = Capabilities()
 POOR = Capabilities(
@@ -37,19 +37,21 @@ POOR = Capabilities(
 FLAGS = ["-O2", "-march=native", "-ffp-contract=fast", "-fwrapv", "-shared", "-fPIC"]
 
 
-class Small(CStyle):
+class Style32Bit(CStyle):
     """C of 32 bits."""
 
     index = int32
 
 
-class PoorC(Honest):
-    """Compiles kernels by a C compiler that makes one operation of a product and a sum."""
+class ContractingBackend(Honest):
+    """A backend that compiles kernels with a C compiler that contracts a product and a sum into
+    an fma.
+    """
 
     folder: Path
 
     def compile(self, kernel: Kernel) -> ReferenceProgram:
-        made, text = ReferenceProgram(kernel), Small().render(kernel)
+        made, text = ReferenceProgram(kernel), Style32Bit().render(kernel)
         assert not re.search(r"int64_t|long|double|u?int(8|16)_t \*", text), text
         at = self.folder / f"k{len([*self.folder.iterdir()])}"
         at.with_suffix(".c").write_text(text)
@@ -57,7 +59,7 @@ class PoorC(Honest):
         subprocess.run(["cc", *FLAGS, *files], check=True, timeout=60)
         self.functions[id(made)] = (
             made,
-            getattr(ctypes.CDLL(str(at.with_suffix(".so"))), Small().entry(kernel)),
+            getattr(ctypes.CDLL(str(at.with_suffix(".so"))), Style32Bit().entry(kernel)),
         )
         return made
 
@@ -80,7 +82,7 @@ class PoorC(Honest):
 
 
 def opened(backend: Backend) -> Iterator[Device]:
-    """A device of this backend, for as long as it is asked for."""
+    """Yield a device of this backend."""
     made = device(backend.info.type)
     made.opened = OpenedDevice(backend, CachingAllocator(backend, made), made, {})
     yield made
@@ -91,8 +93,10 @@ def opened(backend: Backend) -> Iterator[Device]:
 
 
 @pytest.fixture
-def poor(tmp_path: Path) -> Iterator[Device]:
-    backend = PoorC(replace(PoorC.info, type="poorc", fingerprint="poorc", capabilities=POOR))
+def contracting_device(tmp_path: Path) -> Iterator[Device]:
+    backend = ContractingBackend(
+        replace(ContractingBackend.info, type="poorc", fingerprint="poorc", capabilities=POOR)
+    )
     backend.folder = tmp_path
     yield from opened(backend)
 
@@ -100,11 +104,19 @@ def poor(tmp_path: Path) -> Iterator[Device]:
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler that is called cc")
 @pytest.mark.parametrize(
     "program",
-    (programs.places, programs.counted, programs.odd_offsets, programs.in_place, programs.drawn),
+    (
+        programs.places,
+        programs.counted,
+        programs.odd_offsets,
+        programs.in_place,
+        programs.random_samples,
+    ),
     ids=lambda p: p.__name__,
 )
-def test_a_poor_device_gives_the_same_bits(poor: Device, program: programs.Program) -> None:
-    programs.agree(program, poor)
+def test_contracting_device_has_the_reference_bits(
+    contracting_device: Device, program: programs.Program
+) -> None:
+    programs.agree(program, contracting_device)
 
 
 def products(device: Device) -> list[dt.Tensor]:
@@ -120,13 +132,13 @@ def products(device: Device) -> list[dt.Tensor]:
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler that is called cc")
-def test_a_compiler_that_contracts_does_not(poor: Device) -> None:
-    """It does, where it is not told of: on machines that have an fma."""
-    programs.agree(products, poor)
-    assert poor.opened is not None
-    backend = poor.opened.backend
+def test_contraction_is_prevented_if_the_backend_declares_it(contracting_device: Device) -> None:
+    """Without the declaration, it happens on machines with an fma instruction."""
+    programs.agree(products, contracting_device)
+    assert contracting_device.opened is not None
+    backend = contracting_device.opened.backend
     silent = replace(backend.info, type="silent", capabilities=replace(POOR, contraction=False))
-    other = PoorC(silent)
+    other = ContractingBackend(silent)
     other.folder = backend.folder
     for liar in opened(other):
         found = [x.tolist() for x in products(liar)]
@@ -139,10 +151,10 @@ def test_a_compiler_that_contracts_does_not(poor: Device) -> None:
 @pytest.mark.skipif("cpu" not in INSTALLED, reason="dovetail-cpu-llvm is not installed")
 @pytest.mark.parametrize(
     "program",
-    (products, programs.odd_offsets, programs.in_place, programs.doubles, programs.own_kernels),
+    (products, programs.odd_offsets, programs.in_place, programs.doubles, programs.custom_kernels),
     ids=lambda p: p.__name__,
 )
-def test_words_of_threads(program: programs.Program) -> None:
+def test_subword_stores_and_contraction_on_the_cpu(program: programs.Program) -> None:
     """Small elements that several threads store side by side, and vectors of products."""
     cpu = open_device(device("cpu")).backend
     can = replace(cpu.info.capabilities, storage_bits=32, offset_alignment=4, contraction=True)

@@ -1,4 +1,4 @@
-"""Devices with limits get no more than these allow, and give the reference's bits."""
+"""Devices with limits get only what these allow, and have the reference's bits."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Program = Callable[[Device], list[dt.Tensor]]
 
 
 @pytest.fixture(params=limited.LIMITED, ids=lambda c: c.__name__)
-def small(request: pytest.FixtureRequest) -> Device:
-    """A device with limits."""
+def limited_device(request: pytest.FixtureRequest) -> Device:
+    """Return a device with limits."""
     return request.param.device()  # type: ignore[no-any-return]
 
 
@@ -42,7 +42,7 @@ def numbers(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def agree(program: Program, device: Device) -> None:
-    """Fails unless a program gives the same bits on the device as on the reference."""
+    """Assert that a program has the same bits on the device as on the reference."""
     found = [x.numpy() for x in program(device)]
     expected = [x.numpy() for x in program(dt.device("reference"))]
     assert len(found) == len(expected) > 0
@@ -50,32 +50,35 @@ def agree(program: Program, device: Device) -> None:
         assert a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def many(device: Device, count: int = 40) -> list[dt.Tensor]:
+def many_tensors(device: Device, count: int = 40) -> list[dt.Tensor]:
     return [dt.asarray(numbers(5, 7, seed=k), device=device) for k in range(count)]
 
 
 def sum_of_many(device: Device) -> list[dt.Tensor]:
-    total, *rest = many(device)
+    total, *rest = many_tensors(device)
     for x in rest:
         total = total + x
     return [total]
 
 
 def sum_as_a_tree(device: Device) -> list[dt.Tensor]:
-    xs = many(device)
+    xs = many_tensors(device)
     while len(xs) > 1:
         xs = [a * b + a for a, b in zip(xs[::2], xs[1::2], strict=False)] + xs[len(xs) & ~1 :]
     return xs
 
 
 def many_results(device: Device) -> list[dt.Tensor]:
-    found = [x * 2 + k for k, x in enumerate(many(device))]
+    found = [x * 2 + k for k, x in enumerate(many_tensors(device))]
     dt.evaluate(*found)
     return found
 
 
 def many_reductions(device: Device) -> list[dt.Tensor]:
-    found = [dt.sum(x * y, axis=1) for x, y in zip(many(device), many(device)[1:], strict=False)]
+    found = [
+        dt.sum(x * y, axis=1)
+        for x, y in zip(many_tensors(device), many_tensors(device)[1:], strict=False)
+    ]
     dt.evaluate(*found)
     return found
 
@@ -85,7 +88,7 @@ def reduction_of_many(device: Device) -> list[dt.Tensor]:
 
 
 def chunks_of_many(device: Device) -> list[dt.Tensor]:
-    """Few, long rows, which are cut into chunks."""
+    """Return reductions of few, long rows, which are split into chunks."""
     xs = [dt.asarray(numbers(70_000, seed=k), device=device) for k in range(12)]
     total = xs[0]
     for x in xs[1:]:
@@ -93,19 +96,19 @@ def chunks_of_many(device: Device) -> list[dt.Tensor]:
     return [dt.sum(total), dt.argmax(total)]
 
 
-def joined(device: Device) -> list[dt.Tensor]:
-    xs = many(device)
+def concatenated(device: Device) -> list[dt.Tensor]:
+    xs = many_tensors(device)
     return [dt.concat(xs), dt.stack(xs, axis=1), dt.concat(xs[:4]) * 2, dt.stack(xs[:4]) + 1]
 
 
-def joined_while_pending(device: Device) -> list[dt.Tensor]:
-    xs = many(device)
+def concatenated_while_pending(device: Device) -> list[dt.Tensor]:
+    xs = many_tensors(device)
     parts = [xs[k] + xs[k + 1] * xs[k + 2] for k in range(0, 36, 3)]
     return [dt.concat(parts[:4]) + 1, dt.concat(parts), dt.concat([p * 2 for p in parts[:3]])]
 
 
 def shifted_slices(device: Device) -> list[dt.Tensor]:
-    """Forty places of one memory: of a leaf, and of what is computed first."""
+    """Return forty slices of one memory: of a leaf, and of a computed value."""
     x = dt.asarray(numbers(100), device=device)
     y = dt.exp(x)
     held = y + 0
@@ -116,7 +119,7 @@ def shifted_slices(device: Device) -> list[dt.Tensor]:
 
 
 def in_place(device: Device) -> list[dt.Tensor]:
-    xs = many(device)
+    xs = many_tensors(device)
     x = xs[0]
     x += sum(xs[1:], start=xs[1])
     x[1:3] += sum(xs[4:], start=xs[5])[:2]
@@ -131,7 +134,7 @@ def indexed(device: Device) -> list[dt.Tensor]:
 
 
 def gradients(device: Device) -> list[dt.Tensor]:
-    xs = [x.requires_grad_() for x in many(device, 12)]
+    xs = [x.requires_grad_() for x in many_tensors(device, 12)]
     total = xs[0]
     for x in xs[1:]:
         total = dt.tanh(total * x + x)
@@ -141,7 +144,7 @@ def gradients(device: Device) -> list[dt.Tensor]:
 
 
 def examples(device: Device) -> list[dt.Tensor]:
-    """One example after the other, joined."""
+    """Return vmapped results, stacked."""
     x = dt.asarray(numbers(20, 3, 3), device=device)
     count = dt.vmap(lambda a: dt.histogram(a, bins=4, range=(-2, 2))[0])
     return [dt.vmap(dt.sort)(x), count(x)]
@@ -170,7 +173,7 @@ def several_ops(device: Device) -> list[dt.Tensor]:
 
 
 def doubles(device: Device) -> list[dt.Tensor]:
-    """What computes in float64, or is stored as such."""
+    """Return results that are computed or stored in float64."""
     x = dt.asarray(numbers(40, 30).astype("f8"), device=device)
     return [
         dt.median(x), dt.exp(x), dt.exp2(x * 90), dt.sort(x, axis=1), dt.nextafter(x, -x),
@@ -180,7 +183,7 @@ def doubles(device: Device) -> list[dt.Tensor]:
 
 
 def odd_offsets(device: Device) -> list[dt.Tensor]:
-    """Slices that begin anywhere, read and written in place."""
+    """Read and write slices that start at odd offsets."""
     return [x for dtype in ("f4", "i1", "i8", "f2", "c8", "?") for x in shifted(device, dtype)]
 
 
@@ -207,7 +210,7 @@ def large_grids(device: Device) -> list[dt.Tensor]:
 
 
 def counted(device: Device) -> list[dt.Tensor]:
-    """By atomics, and by rows that are added to others."""
+    """Count with atomics, and with added rows."""
     x = dt.asarray(np.random.default_rng(3).integers(0, 30, 5000), device=device)
     rows = dt.zeros((30, 4), dtype=dt.int32, device=device)
     rows.index_add_(0, x, dt.ones((5000, 4), dtype=dt.int32, device=device))
@@ -217,7 +220,7 @@ def counted(device: Device) -> list[dt.Tensor]:
 
 
 def captured(device: Device) -> list[dt.Tensor]:
-    """Replayed on other memory than it was recorded on."""
+    """Replay on other memory than at the capture."""
 
     @dt.jit
     def step(a: dt.Tensor, b: dt.Tensor) -> dt.Tensor:
@@ -229,7 +232,7 @@ def captured(device: Device) -> list[dt.Tensor]:
     return [step(x[k : k + 20], y[2 * k : 2 * k + 20]) for k in range(7)] + [y]
 
 
-def own_kernels(device: Device) -> list[dt.Tensor]:
+def custom_kernels(device: Device) -> list[dt.Tensor]:
     @dt.kernel
     def blend(out: dt.Out, x: dt.In, scale: float) -> None:
         for i, j in dt.grid(out.shape[0], out.shape[1]):
@@ -242,14 +245,14 @@ def own_kernels(device: Device) -> list[dt.Tensor]:
     return [out]
 
 
-def drawn(device: Device) -> list[dt.Tensor]:
+def random_samples(device: Device) -> list[dt.Tensor]:
     with device:
         rng = dt.random.default_rng(3)
         return [rng.normal((37, 40)), rng.uniform((37, 40))]
 
 
 def places(device: Device) -> list[dt.Tensor]:
-    """Indices as data, data as indices, and numbers of 64 bits beside them."""
+    """Use indices as data, data as indices, and 64-bit numbers."""
     with device:
         x = dt.asarray(numbers(60, 50), device=device)
         far = dt.arange(5_000_000_000, 5_000_000_060)
@@ -264,26 +267,29 @@ def places(device: Device) -> list[dt.Tensor]:
 
 PROGRAMS: tuple[Program, ...] = (
     sum_of_many, sum_as_a_tree, many_results, many_reductions, reduction_of_many, chunks_of_many,
-    joined, joined_while_pending, shifted_slices, in_place, indexed, gradients, examples, sparse,
-    several_ops, odd_offsets, large_grids, counted, captured, own_kernels, drawn,
+    concatenated, concatenated_while_pending, shifted_slices, in_place, indexed, gradients,
+    examples, sparse,
+    several_ops, odd_offsets, large_grids, counted, captured, custom_kernels, random_samples,
     places, doubles,
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_a_limited_device_gives_the_same_bits(small: Device, program: Program) -> None:
-    assert small.opened is not None
-    if program is doubles and not small.opened.backend.info.capabilities.float64:
+def test_limited_device_has_the_reference_bits(limited_device: Device, program: Program) -> None:
+    assert limited_device.opened is not None
+    if program is doubles and not limited_device.opened.backend.info.capabilities.float64:
         with pytest.raises(DTypeError, match=r"has no (float64|complex128)"):
-            program(small)
+            program(limited_device)
         return
-    agree(program, small)
+    agree(program, limited_device)
 
 
 @pytest.mark.parametrize("of", (limited.Packed, limited.Words), ids=lambda c: c.__name__)
 @pytest.mark.parametrize("first", range(0, 60, 20))
-def test_random_programs(of: type[limited.Limited], first: int) -> None:
-    """Most are of float64, whose bits are words where there are no larger integers."""
+def test_random_programs_on_limited_devices_have_the_reference_bits(
+    of: type[limited.Limited], first: int
+) -> None:
+    """Most are of float64, whose bits are two words on devices without larger integers."""
     with partial_devices.installed(of) as (device,):
         for seed in range(first, first + 20):
             check(seed, str(device))
@@ -292,10 +298,10 @@ def test_random_programs(of: type[limited.Limited], first: int) -> None:
 # --- buffers
 
 
-def test_a_long_sum_is_cut_into_as_few_kernels_as_can_be() -> None:
+def test_sum_of_many_tensors_is_split_into_the_fewest_kernels() -> None:
     """Seven tensors in the first, and six more in each that follows."""
     few = limited.FewBuffers.device()
-    xs = many(few)
+    xs = many_tensors(few)
     before = counters.launches
     total = xs[0]
     for x in xs[1:]:
@@ -304,7 +310,7 @@ def test_a_long_sum_is_cut_into_as_few_kernels_as_can_be() -> None:
     assert counters.launches - before == 1 + -(-33 // 6)
 
 
-def test_a_kernel_of_ones_own_with_too_many_buffers_is_refused() -> None:
+def test_user_kernel_with_too_many_buffers_raises() -> None:
     @dt.kernel
     def add(out: dt.Out, a: dt.In, b: dt.In, c: dt.In, d: dt.In, e: dt.In, f: dt.In, g: dt.In,
             h: dt.In):  # fmt: skip
@@ -317,7 +323,7 @@ def test_a_kernel_of_ones_own_with_too_many_buffers_is_refused() -> None:
         add(*xs)
 
 
-def test_less_than_what_kernels_need_is_refused() -> None:
+def test_buffer_limit_below_the_minimum_raises() -> None:
     with pytest.raises(ArgumentError, match="max_buffers is 7; it is 0 for no limit, else 8"):
         Capabilities(max_buffers=BUFFERS_MIN - 1)
 
@@ -325,7 +331,7 @@ def test_less_than_what_kernels_need_is_refused() -> None:
 # --- offsets and grids
 
 
-def test_a_kernel_is_told_where_its_buffers_begin() -> None:
+def test_kernel_receives_the_offsets_of_its_buffers() -> None:
     b = KernelBuilder("twice")
     x, at0 = b.buffer("x", float32, "r"), b.buffer("at0", float32, "rw")
     i = b.axis(b.int("n"))
@@ -336,7 +342,7 @@ def test_a_kernel_is_told_where_its_buffers_begin() -> None:
     assert legalize(legal, Capabilities()) is legal
 
 
-def test_a_kernel_does_a_part_of_its_grid() -> None:
+def test_large_grid_is_split_into_several_launches() -> None:
     b = KernelBuilder("rows")
     out = b.buffer("out", float32, "w")
     i, j, k = (b.axis(b.int(n)) for n in "nml")
@@ -354,7 +360,7 @@ def test_a_kernel_does_a_part_of_its_grid() -> None:
     assert len(seen) == 6 * 2 and seen[0] == (4, 3) and seen[-1] == (1, 2)
 
 
-def test_launches_are_kept_for_places_that_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launches_are_cached_per_offset(monkeypatch: pytest.MonkeyPatch) -> None:
     aligned = limited.Aligned.device()
     x = dt.asarray(numbers(500), device=aligned)
     bound: list[object] = []
@@ -366,12 +372,12 @@ def test_launches_are_kept_for_places_that_come_again(monkeypatch: pytest.Monkey
         return plain(*given)
 
     monkeypatch.setattr(aligned.opened.backend, "bind", counted)
-    for k in (0, 3, 64, 67, 131, 195):  # of 4 bytes each: at 0 and 12 of 256, in turn
+    for k in (0, 3, 64, 67, 131, 195):  # of 4 bytes each: alternating at 0 and 12 of 256
         dt.evaluate(x[k : k + 90] * 3)
     assert len(bound) == 2
 
 
-def test_saved_functions_are_loaded_where_offsets_are_aligned(tmp_path: Path) -> None:
+def test_saved_functions_load_on_devices_with_aligned_offsets(tmp_path: Path) -> None:
     for of in (limited.Aligned, limited.SmallGrids):
         device = of.device()
         x = dt.asarray(numbers(40, 30), device=device)
@@ -381,7 +387,7 @@ def test_saved_functions_are_loaded_where_offsets_are_aligned(tmp_path: Path) ->
         assert np.array_equal(dt.load_function(tmp_path / "f")(x[3:20]).numpy(), expected)
 
 
-def test_raw_kernels_refuse_memory_at_other_places() -> None:
+def test_raw_kernel_with_unaligned_memory_raises() -> None:
     given: list[object] = []
 
     class Raw(limited.Aligned):
@@ -406,8 +412,8 @@ def test_raw_kernels_refuse_memory_at_other_places() -> None:
 NARROW = Capabilities(index_bits=32)
 
 
-def picked() -> Kernel:
-    """out[i, j] = x[at[i], j], and the index as data: where[i, j] = 4000 * i + at[i]."""
+def gather_with_index() -> Kernel:
+    """Build out[i, j] = x[at[i], j], and the index as data: where[i, j] = 4000 * i + at[i]."""
     b = KernelBuilder("picked")
     x, at = b.buffer("x", float32, "r"), b.buffer("at", int64, "r")
     out, place = b.buffer("out", float32, "w"), b.buffer("place", int64, "w")
@@ -420,8 +426,8 @@ def picked() -> Kernel:
     return b.build()
 
 
-def test_indices_are_int32_and_data_is_not() -> None:
-    legal = legalize(picked(), NARROW)
+def test_32_bit_index_lowering_narrows_indices_and_not_data() -> None:
+    legal = legalize(gather_with_index(), NARROW)
     verify(legal)
     assert legal.index is int32 and all(n.dtype is int32 for n in legal.grid)
     text = str(legal)
@@ -430,18 +436,20 @@ def test_indices_are_int32_and_data_is_not() -> None:
     by_op = [(v.op, v.args[0].dtype) for v in values(legal.body) if v.op in ("lt", "le")]
     assert sorted(by_op, key=str) == [("le", int64), ("lt", int32), ("lt", int64)]
     assert legalize(legal, NARROW) is legal
-    assert legalize(picked(), Capabilities()).index is int64
+    assert legalize(gather_with_index(), Capabilities()).index is int64
 
 
 @pytest.mark.parametrize("then", (NARROW, Capabilities()), ids=("32", "64"))
-def test_indices_of_32_bits_find_the_same(then: Capabilities) -> None:
-    """Loaded numbers that are no places are told from places, though 32 bits of them are one."""
-    legal = legalize(legalize(picked(), NARROW), then)  # to 64: as a companion does
+def test_32_bit_index_lowering_keeps_results(then: Capabilities) -> None:
+    """Loaded values that are no indices must differ from indices, even if 32 of their bits are
+    equal.
+    """
+    legal = legalize(legalize(gather_with_index(), NARROW), then)  # to 64: as for a companion
     verify(legal)
     x = numbers(4, 3).ravel()
     at = np.array([2, 1 << 32, -1, 3, (1 << 33) + 1], np.int64)
     both = [[x, at, np.zeros(15, "f4"), np.zeros(15, "i8")] for _ in range(2)]
-    for kernel, arrays in zip((picked(), legal), both, strict=True):
+    for kernel, arrays in zip((gather_with_index(), legal), both, strict=True):
         interpret(kernel, arrays, [4, 3, 5], [], (5, 3))
     for a, b in zip(*both, strict=True):
         assert a.tobytes() == b.tobytes()
@@ -458,7 +466,7 @@ def test_indices_of_32_bits_find_the_same(then: Capabilities) -> None:
         (" index u32", "v0: u32 = add i0, n", "indices are int64, or int32 for devices"),
     ],
 )
-def test_a_mixture_of_indices_breaks_the_rules(index: str, body: str, rule: str) -> None:
+def test_verify_rejects_mixed_index_dtypes(index: str, body: str, rule: str) -> None:
     at = "v0" if "v0" in body else "i0"
     text = f"kernel k(x: w i8; n; ) grid(n){index} {{\n{body}\nstore x[{at}] = i8(1)\n}}"
     assert rule in str(find_violation(parse_kernel(text)))
@@ -473,20 +481,20 @@ def test_a_mixture_of_indices_breaks_the_rules(index: str, body: str, rule: str)
         ([1 << 20, 1 << 20, 7], (7, 1 << 20), None),
     ],
 )
-def test_more_than_32_bits_index_is_refused(
+def test_launch_beyond_32_bit_indices_raises(
     ints: list[int], grid: tuple[int, ...], number: int | None
 ) -> None:
-    """An extent, a place that the kernel computes, and one that depends on what it loads."""
+    """An extent, a computed index, and one that depends on a loaded value."""
     device = limited.SmallIndices.device()
     assert device.opened is not None
-    made = get_program(device.opened, picked())
+    made = get_program(device.opened, gather_with_index())
     limits.bind_within_limits(device.opened.backend, made, [4, 3, 5], (5, 3))
     with pytest.raises(DeviceError, match="kernel picked would be launched over more than 32") as e:
         limits.bind_within_limits(device.opened.backend, made, ints, grid)
     assert number is None or f"up to {number};" in str(e.value)
 
 
-def test_tensors_beyond_32_bits_are_refused_before_anything_runs() -> None:
+def test_tensor_beyond_32_bit_indices_raises_before_any_launch() -> None:
     device = limited.SmallIndices.device()
     x = dt.asarray(numbers(1 << 16), device=device)
     before = counters.launches
@@ -504,6 +512,6 @@ def test_tensors_beyond_32_bits_are_refused_before_anything_runs() -> None:
         ({"max_grid": (4, 0)}, r"max_grid is \(4, 0\); it has the most points along each axis"),
     ],
 )
-def test_limits_that_make_no_sense_are_refused(limit: dict[str, Any], says: str) -> None:
+def test_invalid_limits_raise(limit: dict[str, Any], says: str) -> None:
     with pytest.raises(ArgumentError, match=says):
         Capabilities(**limit)

@@ -1,9 +1,10 @@
-"""Guards against keys, on random graphs: what the key of a graph tells apart, its guard does too.
+"""Guards agree with graph keys on random graphs: a guard distinguishes what the key distinguishes.
 
-A graph is evaluated until it is guarded; then it is changed in one place, and what its guard says
-of it is compared with whether its key is still the same. Two differences are of no consequence, and
-no guard's affair: whether anybody holds the root, which never varies here, and one leaf in two
-places where there were two of the same kind.
+A graph is evaluated until it has a guard. Then it is changed in one place, and the guard's answer
+is compared with whether its key is still the same.
+
+Two differences do not matter and are excluded: references to the root, which do not vary here, and
+one leaf in two places instead of two leaves of one kind.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ class Step(NamedTuple):
     second: int
 
 
-class Graph(NamedTuple):
-    """Values are leaves, then what each step makes; the last is the root."""
+class RandomGraph(NamedTuple):
+    """Values are leaves, then the result of each step; the last is the root."""
 
     steps: tuple[Step, ...]
-    held: frozenset[int]  # steps whose values somebody holds, but for the root
+    held: frozenset[int]  # steps whose values are referenced, except for the root
 
 
 def leaves(device: str) -> list[Any]:
@@ -64,8 +65,8 @@ def leaves(device: str) -> list[Any]:
     return found
 
 
-def build(graph: Graph, given: list[Any]) -> tuple[Any, list[Any]]:
-    """The root, and what is held."""
+def build(graph: RandomGraph, given: list[Any]) -> tuple[Any, list[Any]]:
+    """Return the root and the referenced values."""
     values = list(given)
     for op, first, second in graph.steps:
         values.append(OPS[op](values[first], values[second]))
@@ -73,19 +74,19 @@ def build(graph: Graph, given: list[Any]) -> tuple[Any, list[Any]]:
     return values[-1], held
 
 
-def drawn(rng: random.Random, given: int) -> Graph:
-    """A graph of 2 to 7 steps; the root depends on the last of the others."""
+def random_graph(rng: random.Random, given: int) -> RandomGraph:
+    """Return a graph of 2 to 7 steps; the root depends on the last of the others."""
     count = rng.randint(2, 7)
     steps = [
         Step(rng.choice([*OPS]), rng.randrange(given - 1 + i), rng.randrange(given + i))
         for i in range(count)
     ]
     steps[-1] = steps[-1]._replace(first=given + count - 2)
-    return Graph(tuple(steps), frozenset(i for i in range(count - 1) if rng.random() < 0.2))
+    return RandomGraph(tuple(steps), frozenset(i for i in range(count - 1) if rng.random() < 0.2))
 
 
-def changed(graph: Graph, rng: random.Random, given: int) -> Graph:
-    """The graph, or one that differs in one place."""
+def mutated(graph: RandomGraph, rng: random.Random, given: int) -> RandomGraph:
+    """Return the graph, or one that differs in one place."""
     steps, i = list(graph.steps), rng.randrange(len(graph.steps))
     what = rng.randrange(5)
     if what == 0:
@@ -100,8 +101,8 @@ def changed(graph: Graph, rng: random.Random, given: int) -> Graph:
 
 
 @pytest.fixture
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
-    """What forgets all plans and guards; it gives the keys that will be guarded from then on."""
+def empty_caches(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
+    """Clear all plans and guards, and return the set that collects the keys of new guards."""
     add, keys = plan_cache.cache_graph, set[Any]()
 
     def noted(walk: Any, *rest: Any) -> None:
@@ -113,7 +114,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
     def forget() -> set[Any]:
         monkeypatch.setattr(one, "_plans", LRUCache(100))
         monkeypatch.setattr(plan_cache, "_cached_graphs", LRUCache(100))
-        forget_lately()
+        age_caches()
         keys.clear()
         return keys
 
@@ -121,48 +122,48 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
     return forget
 
 
-def forget_lately() -> None:
+def age_caches() -> None:
     plan_cache.value_graphs.age()
     plan_cache.update_graphs.age()
 
 
-def at_once(graph: Graph, given: list[Any]) -> Any:
-    """The root's value, op by op, with nothing learnt from it."""
+def evaluate_eagerly(graph: RandomGraph, given: list[Any]) -> Any:
+    """Return the root's value, op by op, without filling caches."""
     before = one._plans, plan_cache._cached_graphs
     try:
         one._plans, plan_cache._cached_graphs = LRUCache(1000), LRUCache(1000)
-        forget_lately()
+        age_caches()
         with dt.eager():
             return build(graph, given)[0].copy().numpy().copy()
     finally:
         one._plans, plan_cache._cached_graphs = before
-        forget_lately()
+        age_caches()
 
 
-def looked_at(graph: Graph, given: list[Any]) -> tuple[Any, int]:
-    """The key of a graph, and how many leaves it has."""
+def graph_key(graph: RandomGraph, given: list[Any]) -> tuple[Any, int]:
+    """Return the key of a graph and the number of its leaves."""
     root, held = build(graph, given)
     evaluation = one.Evaluation([root._expr])
     return evaluation._whole_key()[0], len(evaluation.leaves) + 0 * len(held)
 
 
-def test_guards_and_keys_agree(forgotten: Callable[[], set[Any]]) -> None:
+def test_guards_agree_with_keys(empty_caches: Callable[[], set[Any]]) -> None:
     given, seen = leaves("reference"), Counter[str]()
     for seed in range(GRAPHS):
         rng = random.Random(seed)
-        guarded = forgotten()
-        graph = drawn(rng, len(given))
+        guarded = empty_caches()
+        graph = random_graph(rng, len(given))
         for _ in range(2):
             root, held = build(graph, given)
             dt.evaluate(root)
             del root, held
-        wanted, count = looked_at(graph, given)
+        wanted, count = graph_key(graph, given)
         if wanted not in guarded:
             seen["not simple"] += 1
             continue
         for _ in range(CHANGES):
-            other = changed(graph, rng, len(given))
-            key, fewer = looked_at(other, given)
+            other = mutated(graph, rng, len(given))
+            key, fewer = graph_key(other, given)
             root, held = build(other, given)
             matched = plan_cache.match_cached_graph(root._expr)
             if matched and fewer < count:
@@ -171,28 +172,28 @@ def test_guards_and_keys_agree(forgotten: Callable[[], set[Any]]) -> None:
                 assert matched == (key == wanted), (seed, graph, other)
                 seen["matched" if matched else "told apart"] += 1
             if matched:
-                expected = at_once(other, given)
+                expected = evaluate_eagerly(other, given)
                 np.testing.assert_array_equal(root.numpy(), expected, err_msg=str(other))
             del root, held
     assert min(seen["matched"], seen["told apart"]) > 100, seen
     assert seen["a leaf twice"] < seen["told apart"] // 10, seen
 
 
-def value_of(graph: Graph, given: list[Any]) -> tuple[Box[Any], list[Any]]:
+def value_of(graph: RandomGraph, given: list[Any]) -> tuple[Box[Any], list[Any]]:
     root, held = build(graph, given)
     return [root._expr], held
 
 
-def test_guards_and_keys_of_writes_agree(forgotten: Callable[[], set[Any]]) -> None:
-    """Into a leaf of the graph, into what overlaps one, and elsewhere."""
+def test_guards_of_writes_agree_with_keys(empty_caches: Callable[[], set[Any]]) -> None:
+    """Write into a leaf of the graph, into memory that overlaps a leaf, and elsewhere."""
     seen = Counter[str]()
     for seed in range(GRAPHS):
         rng = random.Random(1000 + seed)
-        guarded = forgotten()
+        guarded = empty_caches()
         given = leaves("reference")
-        graph, at = drawn(rng, len(given)), rng.randrange(len(given) - 1)
+        graph, at = random_graph(rng, len(given)), rng.randrange(len(given) - 1)
 
-        def key_of(graph: Graph, at: int, given: list[Any] = given) -> tuple[Any, int]:
+        def key_of(graph: RandomGraph, at: int, given: list[Any] = given) -> tuple[Any, int]:
             value, held = value_of(graph, given)
             if value[0].spec is not given[at]._expr.spec:
                 return None, 0 * len(held)
@@ -211,12 +212,12 @@ def test_guards_and_keys_of_writes_agree(forgotten: Callable[[], set[Any]]) -> N
             seen["not simple"] += 1
             continue
         for _ in range(CHANGES):
-            other = changed(graph, rng, len(given))
+            other = mutated(graph, rng, len(given))
             to = at if rng.random() < 0.7 else rng.randrange(len(given) - 1)
             key, fewer = key_of(other, to)
             if key is None:
                 continue
-            expected = at_once(other, given)
+            expected = evaluate_eagerly(other, given)
             before = given[to].numpy().copy()
             value, held = value_of(other, given)
             done = plan_cache.try_cached_write(value[0], given[to]._expr)

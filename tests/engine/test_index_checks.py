@@ -1,4 +1,4 @@
-"""Bad indices on a device that works late: they are an IndexError when somebody waits for it."""
+"""Index checks on an asynchronous device: a bad index raises IndexError at the next wait."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from dovetail.settings import flags
 from installed import INSTALLED
 
 
-class Late(ReferenceBackend):
-    """Runs nothing before it is waited for. `waits` counts how often that is."""
+class LateBackend(ReferenceBackend):
+    """A backend that runs nothing until a wait. `waits` counts the waits."""
 
     asynchronous = True
 
@@ -53,14 +53,14 @@ numbers = count()
 
 @pytest.fixture(scope="module")
 def late() -> Iterator[Device]:
-    dev = device(f"lagging:{next(numbers)}")  # known graphs belong to a device as it was opened
-    backend = Late()
+    dev = device(f"lagging:{next(numbers)}")  # cached graphs belong to an opened device
+    backend = LateBackend()
     dev.opened = OpenedDevice(backend, make_allocator(dev, backend), dev, {})
     yield dev
     dev.opened = None
 
 
-def test_a_gather_does_not_wait_and_its_bad_index_is_found_by_whoever_looks(late: Device) -> None:
+def test_gather_does_not_wait_and_a_bad_index_raises_on_read(late: Device) -> None:
     x, i = dt.arange(4, device=late), dt.asarray([0, 7], device=late)
     y = dt.take(x, dt.asarray([1, 0], device=late))
     dt.evaluate(y)
@@ -73,7 +73,7 @@ def test_a_gather_does_not_wait_and_its_bad_index_is_found_by_whoever_looks(late
     assert dt.take(x, dt.asarray([-1, 3], device=late)).tolist() == [3, 3]
 
 
-def test_synchronize_finds_it_and_says_it_once(late: Device) -> None:
+def test_synchronize_raises_a_bad_index_once(late: Device) -> None:
     y = dt.take(dt.arange(4, device=late), dt.asarray([4], device=late))
     dt.evaluate(y)
     with pytest.raises(IndexError):
@@ -88,7 +88,7 @@ def test_nothing_is_written_at_a_bad_index(late: Device) -> None:
     assert x.tolist() == [0.0] * 4
 
 
-def test_more_launches_than_cells(late: Device) -> None:
+def test_more_launches_than_check_cells(late: Device) -> None:
     x, i = dt.arange(4, device=late), dt.asarray([3], device=late)
     for _ in range(CELLS_PER_STREAM + 1):
         y = dt.take(x, i)
@@ -104,7 +104,8 @@ def test_more_launches_than_cells(late: Device) -> None:
         bad.tolist()
 
 
-# --- who gets the error, on every device ----------------------------------------------------------
+# --- which values raise, on every device
+# ------------------------------------------------------------
 
 WHERE = ["reference", "late", *(d for d in ("cpu", "opencl") if d in INSTALLED)]
 BAD = "index: 7 is out of range for axis 0 of size 3"
@@ -120,16 +121,16 @@ def good_and_bad(where: Device) -> tuple[dt.Tensor, dt.Tensor]:
     return x, x[dt.asarray([1, 7], device=where)]
 
 
-def told(*tensors: dt.Tensor, message: str = BAD) -> None:
-    """Each of them raises, each time and however one looks."""
+def assert_raises_always(*tensors: dt.Tensor, message: str = BAD) -> None:
+    """Assert that every way to read the tensors raises, each time."""
     for y in tensors:
         for look in (dt.Tensor.tolist, repr, dt.Tensor.numpy, np.from_dlpack, dt.Tensor.tolist):
             with pytest.raises(dt.IndexOutOfRange, match=message):
                 look(y)
 
 
-def late_enough(y: dt.Tensor) -> None:
-    """Has it computed, where that waits for nothing; it raises where that does."""
+def evaluate_ignoring_errors(y: dt.Tensor) -> None:
+    """Evaluate `y`; ignore the error of devices that check immediately."""
     if y.device.opened.backend.asynchronous:
         dt.evaluate(y)
     else:
@@ -137,41 +138,41 @@ def late_enough(y: dt.Tensor) -> None:
             dt.evaluate(y)
 
 
-def test_what_is_made_of_a_bad_index_raises_each_time_and_nothing_else_does(where: Device) -> None:
+def test_values_of_a_bad_index_raise_each_time_and_others_do_not(where: Device) -> None:
     x, y = good_and_bad(where)
     other, beside = x * 2, x + 1
-    late_enough(y)
+    evaluate_ignoring_errors(y)
     assert other.tolist() == [20, 22, 24]
-    told(y)
+    assert_raises_always(y)
     z = y * 2 + beside[:2]
-    told(z, z.sum(), y[:1], y.reshape(2, 1))
+    assert_raises_always(z, z.sum(), y[:1], y.reshape(2, 1))
     assert beside.tolist() == [11, 12, 13] and x.tolist() == [10, 11, 12]
     assert y.shape == (2,) and x[dt.asarray([1], device=where)].tolist() == [11]
 
 
-def test_held_values_of_the_same_kernel_stay_good(where: Device) -> None:
+def test_referenced_values_of_the_same_kernel_stay_valid(where: Device) -> None:
     x = dt.arange(3, device=where) + 10
     i = dt.asarray([1, 7, 0], device=where)
     fine = dt.asarray([2, 1, 0], device=where)
     a, b, c = x * 2, x[i], x[fine]
     d = a + b + c
-    late_enough(d)
+    evaluate_ignoring_errors(d)
     assert a.tolist() == [20, 22, 24] and c.tolist() == [12, 11, 10]
-    told(b, d)
+    assert_raises_always(b, d)
 
 
-def test_it_spreads_through_kernels_views_and_recognised_graphs(where: Device) -> None:
+def test_error_propagates_through_kernels_views_and_cached_graphs(where: Device) -> None:
     x, y = good_and_bad(where)
-    late_enough(y)
-    for _ in range(4):  # the third time it is recognised
+    evaluate_ignoring_errors(y)
+    for _ in range(4):  # the third time it is a guard hit
         z = y * 2.0 + 1.0
-        told(z)
+        assert_raises_always(z)
         good = x[:2] * 2.0 + 1.0
         assert good.tolist() == [21.0, 23.0]
-    told(dt.sort(y), dt.cumulative_sum(y), dt.concat([y, x]))
+    assert_raises_always(dt.sort(y), dt.cumulative_sum(y), dt.concat([y, x]))
 
 
-def test_a_write_that_would_do_pending_work_with_a_bad_index_goes_ahead(where: Device) -> None:
+def test_write_proceeds_if_pending_work_has_a_bad_index(where: Device) -> None:
     x = dt.zeros(3, device=where)
     dt.evaluate(x)
     y = x[dt.asarray([1, 7], device=where)]
@@ -179,26 +180,24 @@ def test_a_write_that_would_do_pending_work_with_a_bad_index_goes_ahead(where: D
     x += 1
     x[0] = 5
     assert x.tolist() == [5.0, 1.0, 1.0]
-    told(y, z)
+    assert_raises_always(y, z)
 
 
-def test_a_long_chain_of_what_is_bad_raises_when_it_is_looked_at(where: Device) -> None:
+def test_long_chain_of_a_bad_value_raises_when_it_is_read(where: Device) -> None:
     x, y = good_and_bad(where)
     for _ in range(100):
         y = y + 1
-    told(y)
+    assert_raises_always(y)
     assert (x + 1).tolist() == [11, 12, 13]
 
 
 @pytest.mark.parametrize("evaluated", [False, True])
-def test_writing_a_bad_value_raises_and_leaves_what_was_there(
-    where: Device, evaluated: bool
-) -> None:
+def test_write_of_a_bad_value_raises_and_keeps_the_target(where: Device, evaluated: bool) -> None:
     _, y = good_and_bad(where)
     target, whole = dt.zeros(2, device=where, dtype=y.dtype), dt.zeros(4, device=where) + 1
     dt.evaluate(target, whole)
     if evaluated:
-        late_enough(y)
+        evaluate_ignoring_errors(y)
     for write in (
         lambda: target.add_(y), lambda: target.__setitem__(slice(None), y),
         lambda: dt.add(y, y, out=target), lambda: whole[2:].__iadd__(y.astype(whole.dtype)),
@@ -208,10 +207,10 @@ def test_writing_a_bad_value_raises_and_leaves_what_was_there(
         with pytest.raises(dt.IndexOutOfRange, match="7 is out of range"):
             write()
         assert target.tolist() == [0, 0] and whole.tolist() == [1.0] * 4
-    told(y)
+    assert_raises_always(y)
 
 
-def test_a_write_of_a_bad_value_is_the_same_where_the_target_is_pending(where: Device) -> None:
+def test_write_of_a_bad_value_to_a_pending_target_keeps_its_value(where: Device) -> None:
     x, y = good_and_bad(where)
     target = x[:2] * 0 + 3
     with pytest.raises(dt.IndexOutOfRange, match=BAD):
@@ -221,30 +220,30 @@ def test_a_write_of_a_bad_value_is_the_same_where_the_target_is_pending(where: D
     assert target.tolist() == [13, 14]
 
 
-def test_what_moves_to_another_device_takes_the_error_along(where: Device) -> None:
+def test_error_follows_a_value_to_another_device(where: Device) -> None:
     _, y = good_and_bad(where)
-    late_enough(y)
+    evaluate_ignoring_errors(y)
     there = "cpu" if where.type == "reference" and "cpu" in INSTALLED else "reference"
     if there != where.type:
         with pytest.raises(dt.IndexOutOfRange, match=BAD):
             y.to(there)
 
 
-def test_synchronize_tells_what_nobody_has_been_told(late: Device) -> None:
+def test_synchronize_raises_an_unreported_error(late: Device) -> None:
     x, y = good_and_bad(late)
     dt.evaluate(y)
-    assert (x + 1).tolist() == [11, 12, 13]  # which finds it out
+    assert (x + 1).tolist() == [11, 12, 13]  # which raises the error
     with pytest.raises(dt.IndexOutOfRange, match=BAD):
         dt.synchronize(late)
     dt.synchronize(late)
-    told(y)
+    assert_raises_always(y)
     x, y = good_and_bad(late)
     dt.evaluate(y)
-    told(y)
+    assert_raises_always(y)
     dt.synchronize(late)
 
 
-def test_checks_are_forgotten_when_nobody_can_meet_them(late: Device) -> None:
+def test_checks_are_dropped_with_their_values(late: Device) -> None:
     x, y = good_and_bad(late)
     dt.evaluate(y)
     z = x + 1
@@ -252,7 +251,7 @@ def test_checks_are_forgotten_when_nobody_can_meet_them(late: Device) -> None:
     assert flags.has_unresolved_checks
     del y
     gc.collect()
-    dt.evaluate(dt.sqrt(z) * 3 - z)  # not recognised: that would not look at what is left
+    dt.evaluate(dt.sqrt(z) * 3 - z)  # no guard hit: that would not check what remains
     assert not flags.has_unresolved_checks
     y = x[dt.asarray([1, 2], device=late)]
     dt.evaluate(y)
@@ -261,9 +260,10 @@ def test_checks_are_forgotten_when_nobody_can_meet_them(late: Device) -> None:
     assert not flags.has_unresolved_checks and y.storage().checks == ()
 
 
-# --- what the error says --------------------------------------------------------------------------
+# --- the message of the error
+# ----------------------------------------------------------------------
 
-LINES = {  # as the user wrote it -> the op's name in the error, the axis and its size
+LINES = {  # the user's expression -> the op's name in the error, the axis and its size
     "x[i]": ("index", 0, 3),
     "x[:, i]": ("index", 1, 4),
     "x[good, i]": ("index", 1, 4),
@@ -281,7 +281,7 @@ LINES = {  # as the user wrote it -> the op's name in the error, the axis and it
 
 
 @pytest.mark.parametrize("text", LINES)
-def test_an_error_names_op_index_axis_size_and_line_the_same_everywhere(
+def test_index_error_names_op_index_axis_size_and_line(
     text: str, request: pytest.FixtureRequest
 ) -> None:
     code, found = compile(f"\n\n{text}", "user.py", "eval"), set()
@@ -306,9 +306,9 @@ def test_an_error_names_op_index_axis_size_and_line_the_same_everywhere(
     }
 
 
-def test_an_empty_dimension_has_no_index_in_range(where: Device) -> None:
+def test_empty_dimension_has_no_valid_index(where: Device) -> None:
     empty, i = dt.zeros((0, 2), device=where), dt.asarray([0, 0], device=where)
-    told(empty[i], message="index: 0 is out of range for axis 0 of size 0")
+    assert_raises_always(empty[i], message="index: 0 is out of range for axis 0 of size 0")
     assert empty[i[:0]].tolist() == []
 
 
@@ -316,15 +316,15 @@ def test_an_empty_dimension_has_no_index_in_range(where: Device) -> None:
 
 
 @pytest.mark.parametrize("width", [(), (4,)])
-def test_a_backward_that_raises_leaves_every_grad_as_it_was(
+def test_backward_with_a_bad_index_changes_no_gradient(
     where: Device, width: tuple[int, ...]
 ) -> None:
     w, v = (dt.ones((3, *width), device=where).requires_grad_() for _ in range(2))
     (v * 2).sum().backward()
     loss = (w[dt.asarray([1, 7], device=where)] * v.exp()[:2]).sum()
     if where.opened.backend.asynchronous:
-        loss.backward()  # which does not wait to know
-        told(loss, w.grad, v.grad)
+        loss.backward()  # which does not wait for the check
+        assert_raises_always(loss, w.grad, v.grad)
         return
     for _ in range(2):  # nothing has been released
         with pytest.raises(dt.IndexOutOfRange, match=BAD):
@@ -335,18 +335,20 @@ def test_a_backward_that_raises_leaves_every_grad_as_it_was(
 
 
 @pytest.mark.parametrize("width", [(), (4,)])
-def test_a_gradient_with_a_bad_index_raises_though_nobody_looked_at_the_loss(
+def test_gradient_with_a_bad_index_raises_without_reading_the_loss(
     where: Device, width: tuple[int, ...]
 ) -> None:
     w = dt.ones((3, *width), device=where).requires_grad_()
-    told(dt.grad(w[dt.asarray([1, 7], device=where)].sum(), w))
+    assert_raises_always(dt.grad(w[dt.asarray([1, 7], device=where)].sum(), w))
     label = dt.asarray([[1, 0], [0, 0], [900000, 1]], device=where)
     x = dt.ones((3, 2), device=where).requires_grad_()
     picked = dt.grad(dt.take_along_axis(x, label, axis=1).sum(), x)
-    told(picked, message="take_along_axis: 900000 is out of range for axis 1 of size 2")
+    assert_raises_always(
+        picked, message="take_along_axis: 900000 is out of range for axis 1 of size 2"
+    )
 
 
-def test_a_backward_that_fails_while_it_computes_can_be_repeated(
+def test_failed_backward_can_be_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     x = dt.asarray([1.0, 2.0], device="reference").requires_grad_()

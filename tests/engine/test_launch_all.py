@@ -1,4 +1,4 @@
-"""Plans of several launches, given at once to backends that take them so: here behind a network."""
+"""Plans of several launches, submitted in one call to backends that accept batches."""
 
 from __future__ import annotations
 
@@ -24,58 +24,58 @@ def networked() -> Iterator[dt.Device]:
         yield dev
 
 
-def five(x: dt.Tensor) -> dt.Tensor:
-    """Five products, of which each needs the one before."""
+def five_products(x: dt.Tensor) -> dt.Tensor:
+    """Return five products, each of which needs the one before."""
     y = x
     for _ in range(5):
         y = y @ x
     return y
 
 
-def sent(dev: dt.Device, work: Callable[[], object]) -> tuple[int, int]:
-    """How many messages some work sends, and how many launches are in them."""
+def count_messages(dev: dt.Device, work: Callable[[], object]) -> tuple[int, int]:
+    """Return how many messages some work sends, and how many launches are in them."""
     backend: Any = open_device(dev).backend
     before = backend.messages, counters.launches
     work()
     return backend.messages - before[0], counters.launches - before[1]
 
 
-def test_a_plan_of_five_launches_is_one_message(networked: dt.Device) -> None:
-    """Planned, found by its key, and recognised."""
-    expected = five(dt.asarray(X, device="reference")).numpy()
+def test_plan_of_five_launches_is_one_message(networked: dt.Device) -> None:
+    """Planned, found by its key, and matched by a guard."""
+    expected = five_products(dt.asarray(X, device="reference")).numpy()
     x = dt.asarray(X, device=networked)
     recognised = counters.graph_hits
     for _ in range(5):
-        y = five(x)
-        assert sent(networked, lambda y=y: dt.evaluate(y)) == (1, 5)
+        y = five_products(x)
+        assert count_messages(networked, lambda y=y: dt.evaluate(y)) == (1, 5)
         assert y.numpy().tobytes() == expected.tobytes()
     assert counters.graph_hits >= recognised + 2
 
 
-def test_one_launch_is_sent_as_always(networked: dt.Device) -> None:
+def test_single_launch_is_submitted_alone(networked: dt.Device) -> None:
     x = dt.asarray(X, device=networked)
-    assert sent(networked, lambda: dt.evaluate(x * 2 + 1)) == (1, 1)
+    assert count_messages(networked, lambda: dt.evaluate(x * 2 + 1)) == (1, 1)
     assert open_device(networked).backend.largest == 0  # type: ignore[attr-defined]
 
 
-def test_writes_in_place(networked: dt.Device) -> None:
+def test_batched_writes_in_place_equal_the_reference(networked: dt.Device) -> None:
     def program(dev: dt.Device) -> Any:
         x = dt.asarray(X, device=dev)
-        x[...] = five(x) * 0.5
-        x += five(x)
+        x[...] = five_products(x) * 0.5
+        x += five_products(x)
         return x.numpy().tobytes()
 
     assert program(networked) == program(dt.device("reference"))
     x = dt.asarray(X, device=networked)
-    messages, launches = sent(networked, lambda: x.__iadd__(five(x)))
+    messages, launches = count_messages(networked, lambda: x.__iadd__(five_products(x)))
     assert messages < launches
 
 
-def test_several_roots_on_a_stream(networked: dt.Device) -> None:
+def test_several_roots_on_a_stream_equal_the_reference(networked: dt.Device) -> None:
     def program(dev: dt.Device) -> list[bytes]:
         with dt.Stream(dev) as stream:
             x = dt.asarray(X, device=dev)
-            roots = [five(x * k) for k in range(3)]
+            roots = [five_products(x * k) for k in range(3)]
             dt.evaluate(*roots)
         stream.synchronize()
         return [r.numpy().tobytes() for r in roots]
@@ -86,52 +86,55 @@ def test_several_roots_on_a_stream(networked: dt.Device) -> None:
 
 
 def test_captured_functions_send_one_message(networked: dt.Device) -> None:
-    captured = dt.jit(five)
+    captured = dt.jit(five_products)
     x = dt.asarray(X, device=networked)
-    expected = five(dt.asarray(X, device="reference")).numpy()
+    expected = five_products(dt.asarray(X, device="reference")).numpy()
     captured(x)
     for _ in range(3):
         found: list[dt.Tensor] = []
-        assert sent(networked, lambda found=found: found.append(captured(x))) == (1, 5)
+        assert count_messages(networked, lambda found=found: found.append(captured(x))) == (1, 5)
         assert found[0].numpy().tobytes() == expected.tobytes()
 
 
-def test_checks_are_looked_at_between(networked: dt.Device) -> None:
-    """Launches that note bad indices are sent as always; nothing is lost."""
+def test_index_checks_split_a_batch(networked: dt.Device) -> None:
+    """Launches that check indices are submitted alone; no check is lost."""
     x = dt.asarray(X, device=networked)
     for _ in range(3):
-        y = five(five(x)[dt.asarray([0, 1, 2, 3, 4, -1], device=networked)])
+        y = five_products(five_products(x)[dt.asarray([0, 1, 2, 3, 4, -1], device=networked)])
         reference = dt.asarray(X, device="reference")
         i = dt.asarray([0, 1, 2, 3, 4, -1], device="reference")
-        assert y.numpy().tobytes() == five(five(reference)[i]).numpy().tobytes()
-    bad = five(x[dt.asarray([0, 1, 2, 3, 4, 6], device=networked)])
+        assert y.numpy().tobytes() == five_products(five_products(reference)[i]).numpy().tobytes()
+    bad = five_products(x[dt.asarray([0, 1, 2, 3, 4, 6], device=networked)])
     with pytest.raises(dt.IndexOutOfRange):
         bad.numpy()
 
 
-def test_an_index_that_nobody_has_looked_at_does_not_part_them(networked: dt.Device) -> None:
-    """What comes of it carries the check all the same."""
+def test_earlier_index_check_does_not_split_a_batch(networked: dt.Device) -> None:
+    """Results derived from it still carry the check."""
     for last in (5, 6):
         x = dt.asarray(X, device=networked)[dt.asarray([0, 1, 2, 3, 4, last], device=networked)]
         dt.evaluate(x)
-        y = five(x)
-        assert sent(networked, lambda y=y: dt.evaluate(y)) == (1, 5)
+        y = five_products(x)
+        assert count_messages(networked, lambda y=y: dt.evaluate(y)) == (1, 5)
         if last == 5:
-            assert y.numpy().tobytes() == five(dt.asarray(X, device="reference")).numpy().tobytes()
+            assert (
+                y.numpy().tobytes()
+                == five_products(dt.asarray(X, device="reference")).numpy().tobytes()
+            )
         else:
             with pytest.raises(dt.IndexOutOfRange, match="6 is out of range"):
                 y.numpy()
 
 
-def test_a_profile_sees_each_launch(networked: dt.Device) -> None:
-    y = five(dt.asarray(X, device=networked))
+def test_profile_shows_each_launch_of_a_batch(networked: dt.Device) -> None:
+    y = five_products(dt.asarray(X, device=networked))
     with dt.profile() as p:
         dt.evaluate(y)
     assert sum(line.count for line in p.lines() if line.name.startswith("launch ")) == 5
 
 
-def test_what_is_needed_no_more_stays_until_it_is_sent(networked: dt.Device) -> None:
-    """Whoever got it before could write there, and would be overwritten."""
+def test_temporaries_stay_allocated_until_the_batch_is_sent(networked: dt.Device) -> None:
+    """Otherwise another tensor could get the same memory and be overwritten."""
     opened = open_device(networked)
     backend, taken = opened.backend, []
     original = backend.launch_all
@@ -143,11 +146,11 @@ def test_what_is_needed_no_more_stays_until_it_is_sent(networked: dt.Device) -> 
         original(launches, stream)
 
     backend.launch_all = launch_all  # type: ignore[method-assign]
-    dt.evaluate(five(dt.asarray(X, device=networked)))
+    dt.evaluate(five_products(dt.asarray(X, device=networked)))
     assert taken == [set()]
 
 
-def test_where_memory_is_short_what_waits_is_sent_first(networked: dt.Device) -> None:
+def test_full_memory_flushes_the_batch_first(networked: dt.Device) -> None:
     x = dt.asarray(np.tile(X, (50_000, 1)), device=networked)  # 7 200 000 bytes
     w = dt.asarray(X, device=networked)
     dt.evaluate(x, w)
@@ -157,43 +160,43 @@ def test_where_memory_is_short_what_waits_is_sent_first(networked: dt.Device) ->
     y = x
     for _ in range(8):
         y = y @ w
-    messages, launches = sent(networked, lambda: dt.evaluate(y))
+    messages, launches = count_messages(networked, lambda: dt.evaluate(y))
     assert 1 < messages < launches == 8
     more = [y @ (w + k) for k in range(9)]
     with pytest.raises(OutOfMemoryError):
         dt.evaluate(*more)
 
 
-def test_an_error_names_all_of_them(networked: dt.Device) -> None:
+def test_error_of_a_batch_names_all_launches(networked: dt.Device) -> None:
     def launch_all(launches: Sequence[Any], stream: Any = None) -> None:
         raise OSError("the line is dead")
 
     open_device(networked).backend.launch_all = launch_all  # type: ignore[method-assign]
     with pytest.raises(PluginError, match=r"launch_all of matmul, matmul.*the line is dead") as e:
-        dt.evaluate(five(dt.asarray(X, device=networked)))
+        dt.evaluate(five_products(dt.asarray(X, device=networked)))
     assert str(e.value).count("kernel matmul") >= 5
 
 
-def test_what_a_companion_does_divides_them() -> None:
+def test_companion_work_splits_a_batch() -> None:
     with partial.installed(partial.PartlyNetworked) as [dev]:
 
         def program(dev: dt.Device) -> dt.Tensor:
             x = dt.asarray(X, device=dev)
-            return five(dt.cumulative_sum(five(x), axis=0) * 0.01)
+            return five_products(dt.cumulative_sum(five_products(x), axis=0) * 0.01)
 
         y = program(dev)
-        messages, launches = sent(dev, lambda: dt.evaluate(y))
+        messages, launches = count_messages(dev, lambda: dt.evaluate(y))
         assert y.numpy().tobytes() == program(dt.device("reference")).numpy().tobytes()
         assert messages == 2 and launches >= 11
 
 
-def test_devices_that_have_none_of_their_own_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backend_without_launch_all_is_not_called(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: object) -> None:
         raise AssertionError("launch_all was called")
 
     assert not open_device("reference").takes_batches
     monkeypatch.setattr(Backend, "launch_all", refuse)
-    dt.evaluate(five(dt.asarray(X, device="reference")))
-    captured = dt.jit(five)
+    dt.evaluate(five_products(dt.asarray(X, device="reference")))
+    captured = dt.jit(five_products)
     for _ in range(3):
         captured(dt.asarray(X, device="reference"))

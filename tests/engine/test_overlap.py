@@ -1,4 +1,4 @@
-"""Writes of what reads the memory that is written, at other places: a value apart, then a copy."""
+"""Writes that read their own target at other places: a temporary value, then a copy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _smooth(u: dt.Tensor | np.ndarray) -> None:
     u[1:-1] = (u[:-2] + u[2:]) * 0.5 + u[1:-1]
 
 
-def test_a_stencil_in_place_gives_what_numpy_gives(u: dt.Tensor) -> None:
+def test_in_place_stencil_equals_numpy(u: dt.Tensor) -> None:
     expected = np.arange(N, dtype="f4")
     for _ in range(3):
         _smooth(u)
@@ -28,23 +28,23 @@ def test_a_stencil_in_place_gives_what_numpy_gives(u: dt.Tensor) -> None:
     np.testing.assert_array_equal(u.numpy(), expected)
 
 
-def test_an_overlap_is_found_out_once(u: dt.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overlap_is_planned_once(u: dt.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     _smooth(u)
-    monkeypatch.setattr(evaluation.fusion, "plan", None)  # from now on everything is known
+    monkeypatch.setattr(evaluation.fusion, "plan", None)  # from now on everything is cached
     plans = counters.plans
     _smooth(u)
     assert counters.plans == plans
 
 
-def test_what_an_overlap_needs_on_the_way_is_not_stored(u: dt.Tensor) -> None:
-    """Of the value's launch: three parts of `u` are read, and one result is written."""
+def test_overlapping_write_stores_no_intermediates(u: dt.Tensor) -> None:
+    """The first launch reads three slices of `u` and writes one result."""
     with dt.profile() as p:
         _smooth(u)
     moved = [e["details"]["bytes"] for e in p.events if e["name"].startswith("launch")]
     assert moved == [4 * 4 * (N - 2), 2 * 4 * (N - 2)]
 
 
-def test_the_value_of_an_overlapping_write_stays_what_it_was(u: dt.Tensor) -> None:
+def test_value_of_an_overlapping_write_is_unchanged(u: dt.Tensor) -> None:
     value = u[:-1] * 2
     u[1:] = value
     u[1:] = u[:-1]
@@ -53,7 +53,7 @@ def test_the_value_of_an_overlapping_write_stays_what_it_was(u: dt.Tensor) -> No
     np.testing.assert_array_equal(u.numpy(), expected)
 
 
-def test_a_captured_overlap_is_done_again_as_it_was_done(u: dt.Tensor) -> None:
+def test_captured_overlapping_write_is_replayed(u: dt.Tensor) -> None:
     expected = np.arange(N, dtype="f4")
     smooth = dt.jit(_smooth)
     for _ in range(4):
@@ -62,8 +62,8 @@ def test_a_captured_overlap_is_done_again_as_it_was_done(u: dt.Tensor) -> None:
     np.testing.assert_array_equal(u.numpy(), expected)
 
 
-def test_an_overlap_that_is_known_is_never_guarded(u: dt.Tensor) -> None:
-    """Guards would find a plan without launches, and leave the memory as it is."""
+def test_overlapping_write_gets_no_guard(u: dt.Tensor) -> None:
+    """A guard would find a plan without launches and leave the memory unchanged."""
     order = np.roll(np.arange(N), 7)
     expected, at = np.arange(N, dtype="f4"), dt.asarray(order, device=u.device)
     for _ in range(5):

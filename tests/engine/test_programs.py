@@ -1,4 +1,4 @@
-"""Plans made ready: which programs they hold, where those come from, and when they are let go."""
+"""Prepared plans: the programs that they hold, their origin, and their release."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dovetail.plugins.registry import open_device
 
 
 @pytest.mark.parametrize("name", ["reference", "cpu", "opencl"])
-def test_programs_are_let_go_unless_a_plan_in_use_holds_them(
+def test_programs_are_released_unless_a_plan_in_use_holds_them(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name != "reference":

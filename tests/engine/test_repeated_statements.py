@@ -1,4 +1,4 @@
-"""A loop that repeats its statements: nothing is planned, walked or got from the device again."""
+"""A loop of repeated statements plans, walks and requests nothing after the first rounds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def filled(*shape: int) -> dt.Tensor:
 
 
 class Program:
-    """What the statements work on."""
+    """The operands of the statements."""
 
     def __init__(self) -> None:
         self.u, self.v, self.w = filled(20, 20), filled(20, 20), filled(20, 20)
@@ -109,12 +109,12 @@ STATEMENTS = [n for n in NAMES if n != "neighbours"]
 
 @pytest.fixture
 def walked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
-    """Every graph that is walked; none is known from other tests."""
+    """Return the list of walked graphs, with empty caches."""
     seen: list[object] = []
     for cache in (
         *programs.program_caches,
         *programs.program_caches,
-    ):  # twice: what is young is old first
+    ):  # twice: young entries become old first
         cache.age()
 
     class Noted(run.Evaluation):
@@ -129,7 +129,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[object]]:
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_statements_that_are_repeated_are_known_from_the_third_round_on(
+def test_repeated_statement_hits_a_guard_from_the_third_round_on(
     name: str, walked: list[object]
 ) -> None:
     pytest.importorskip("dovetail_cpu_llvm")
@@ -148,7 +148,7 @@ def test_statements_that_are_repeated_are_known_from_the_third_round_on(
 
 
 @pytest.mark.parametrize("sums", [4, CACHED_NODES_MIN // 4])
-def test_a_large_graph_is_known_at_its_second_sight(sums: int, walked: list[object]) -> None:
+def test_large_graph_hits_a_guard_the_second_time(sums: int, walked: list[object]) -> None:
     pytest.importorskip("dovetail_cpu_llvm")
     x = filled(16)
     rounds = []
@@ -164,7 +164,7 @@ def test_a_large_graph_is_known_at_its_second_sight(sums: int, walked: list[obje
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_what_is_known_computes_what_numpy_does(name: str) -> None:
+def test_guard_hits_compute_what_eager_mode_does(name: str) -> None:
     pytest.importorskip("dovetail_cpu_llvm")
     ours, slow = Program(), Program()
     for _ in range(5):
@@ -176,7 +176,7 @@ def test_what_is_known_computes_what_numpy_does(name: str) -> None:
         np.testing.assert_array_equal(found, wanted, err_msg=field)
 
 
-def test_one_tensor_several_times_is_not_several_of_its_kind() -> None:
+def test_guard_distinguishes_one_tensor_from_several() -> None:
     pytest.importorskip("dovetail_cpu_llvm")
     x = filled(100)
     for _ in range(4):
@@ -191,7 +191,7 @@ def test_one_tensor_several_times_is_not_several_of_its_kind() -> None:
         np.testing.assert_array_equal(made.numpy(), x.numpy() + 1)
 
 
-def test_what_is_kept_of_several_is_told_apart() -> None:
+def test_guard_distinguishes_which_values_are_referenced() -> None:
     pytest.importorskip("dovetail_cpu_llvm")
     x, kept = filled(100), []
     for turn in range(8):

@@ -20,19 +20,20 @@ def recorder() -> CaptureTracer:
     return CaptureTracer(device("reference"), is_dry=True)
 
 
-def test_scope_that_an_interrupt_left_behind_is_dropped_by_the_next_look() -> None:
+def test_scope_left_by_an_interrupt_is_dropped_at_the_next_lookup() -> None:
     def leave() -> None:
         tracer_api._entered.set(left)
         tracer_api._set_scope(threading.get_ident(), left)
         assert tracer_api.current() is left.tracer
 
     left = tracer_api._Scope(recorder(), None)
-    copy_context().run(leave)  # as an interrupt leaves it: the context has ended, the scope not
+    # the state after an interrupt: the context has ended, the scope has not
+    copy_context().run(leave)
     assert flags.captures == 1
     assert tracer_api.current() is None and flags.captures == 0
 
 
-def test_scope_left_behind_within_another_gives_way_to_that() -> None:
+def test_inner_scope_left_by_an_interrupt_yields_to_the_outer_one() -> None:
     def outside() -> None:
         left = tracer_api._Scope(inner, tracer_api._current_scope())
         copy_context().run(tracer_api._entered.set, left)
@@ -44,12 +45,12 @@ def test_scope_left_behind_within_another_gives_way_to_that() -> None:
     assert tracer_api.current() is None and flags.captures == 0
 
 
-def test_count_is_set_right_after_an_interrupt_before_it() -> None:
+def test_capture_count_is_corrected_after_an_interrupt() -> None:
     flags.captures = 1  # an interrupt came between the removal of a scope and the count
     assert tracer_api.current() is None and flags.captures == 0
 
 
-def test_tracer_stays_in_a_context_that_was_copied_before_it() -> None:
+def test_tracer_is_active_in_a_context_copied_before_it() -> None:
     tracer, earlier = recorder(), copy_context()
     assert tracer_api.run_traced(tracer, earlier.run, tracer_api.current) is tracer
     assert tracer_api.current() is None
@@ -67,7 +68,7 @@ def test_task_that_outlives_its_capture_has_no_tracer() -> None:
     assert asyncio.run(main()) == (None, None)
 
 
-def test_thread_that_got_the_context_has_no_tracer() -> None:
+def test_thread_with_the_context_has_no_tracer() -> None:
     def seen_by_a_thread() -> object:
         seen: list[object] = []
         context = copy_context()
@@ -81,7 +82,7 @@ def test_thread_that_got_the_context_has_no_tracer() -> None:
     assert tracer_api.run_traced(recorder(), seen_by_a_thread) == [None]
 
 
-def test_context_variables_that_a_traced_function_sets_stay_set() -> None:
+def test_context_variables_set_by_a_traced_function_persist() -> None:
     @dt.vmap
     def function(x: dt.Tensor) -> dt.Tensor:
         LEVEL.set(LEVEL.get() + 1)
@@ -93,13 +94,13 @@ def test_context_variables_that_a_traced_function_sets_stay_set() -> None:
     LEVEL.reset(token)
 
 
-def test_settings_that_an_isolated_function_changes_are_as_before() -> None:
+def test_settings_of_an_isolated_function_are_restored() -> None:
     before = current()
     tracer_api.run_traced(None, dt.no_grad().__enter__, isolated=True)
     assert current() is before
 
 
-def test_error_of_a_traced_function_leaves_no_tracer() -> None:
+def test_error_of_a_traced_function_removes_the_tracer() -> None:
     with pytest.raises(ZeroDivisionError):
         tracer_api.run_traced(recorder(), lambda: 1 // 0)
     assert tracer_api.current() is None and flags.captures == 0

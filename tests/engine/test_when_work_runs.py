@@ -1,6 +1,7 @@
-"""Nothing that a program shows depends on when its work runs: values, gradients, errors and their
-words are the same whether work stays pending, is looked at between any two lines, is evaluated
-there, or each op runs at once. That holds for values saved for backward and then overwritten.
+"""Values, gradients and errors do not depend on when work runs.
+
+They are the same if work stays pending, is read between any two lines, is evaluated there, or if
+each op runs immediately. That includes values that are saved for backward and then overwritten.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ Line = Callable[[Names], Any]
 
 
 def shown(value: Any) -> Any:
-    """What somebody sees of what a line gives."""
+    """Return a printable form of a line's result."""
     if isinstance(value, dt.Tensor):
         dense = value.to_dense() if value.layout is not dt.strided else value
         kind = None if value.grad_fn is None else value.grad_fn.name
-        # read later, so that looking is no part of a pending program
+        # read later, so that printing is no part of a pending program
         return lambda: (np.asarray(dense).tobytes(), value.requires_grad, value.is_leaf, kind)
     if isinstance(value, tuple | list):
         parts = [shown(v) for v in value]
@@ -35,7 +36,7 @@ def shown(value: Any) -> Any:
 
 
 def outcome(mode: str, setup: Callable[[], Names], lines: list[Line]) -> list[Any]:
-    """What each line gives or raises, and in the end every tensor and its gradient."""
+    """Return the result or error of each line, and at the end every tensor and its gradient."""
     found: list[Any] = []
     with dt.eager() if mode == "eager" else nullcontext():
         names = setup()
@@ -59,7 +60,7 @@ def shown_now(f: Any) -> Any:
     return tuple(p() if callable(p) else p for p in f) if isinstance(f, tuple) else f
 
 
-def same_in_every_mode(setup: Callable[[], Names], lines: list[Line]) -> list[Any]:
+def assert_same_in_every_mode(setup: Callable[[], Names], lines: list[Line]) -> list[Any]:
     first = outcome(MODES[0], setup, lines)
     for mode in MODES[1:]:
         other = outcome(mode, setup, lines)
@@ -82,7 +83,7 @@ def leaves(device: str) -> Callable[[], Names]:
     return setup
 
 
-def does(source: str) -> Line:
+def line_from_source(source: str) -> Line:
     code = compile(source, "<line>", "exec")
 
     def line(names: Names) -> None:
@@ -123,21 +124,21 @@ OVERWRITTEN = {
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("case", OVERWRITTEN)
-def test_a_saved_value_that_is_overwritten_is_an_error_whenever_work_runs(
-    case: str, device: str
-) -> None:
+def test_overwritten_saved_value_raises_in_every_mode(case: str, device: str) -> None:
     lines, op, what, writer = OVERWRITTEN[case]
-    program = [does(line) for line in (*lines, "z.sum().backward()", "u = (x * w).sum()")]
-    found = same_in_every_mode(leaves(device), program)
+    program = [
+        line_from_source(line) for line in (*lines, "z.sum().backward()", "u = (x * w).sum()")
+    ]
+    found = assert_same_in_every_mode(leaves(device), program)
     error, message = found[len(lines)]
     assert error == "GradientError"
     with pytest.raises(RuntimeError, match=SAVED.format(op, what, writer)):
         raise RuntimeError(message)
-    assert found[-1][2] is None  # no gradient has come about
+    assert found[-1][2] is None  # there is no gradient yet
 
 
 FINE = {
-    "softmax": ["y = dt.softmax(x, axis=1)", "z = y + 0", "y -= 1"],  # saves what it came of
+    "softmax": ["y = dt.softmax(x, axis=1)", "z = y + 0", "y -= 1"],  # saves its operand
     "needs nothing": ["y = x + w", "z = y.sum() + 1", "y.mul_(3)"],
     "written before": ["y = x + 1", "y.mul_(3)", "z = y * y"],
     "written before, not recorded": ["y = x + 1", "with dt.no_grad(): y.mul_(3)", "z = y * y"],
@@ -150,27 +151,27 @@ FINE = {
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("case", FINE)
-def test_what_is_no_error_has_the_same_gradients_whenever_work_runs(case: str, device: str) -> None:
-    lines = [does(line) for line in (*FINE[case], "z.sum().backward()")]
-    found = same_in_every_mode(leaves(device), lines)
+def test_valid_program_has_the_same_gradients_in_every_mode(case: str, device: str) -> None:
+    lines = [line_from_source(line) for line in (*FINE[case], "z.sum().backward()")]
+    found = assert_same_in_every_mode(leaves(device), lines)
     assert found[: len(lines)] == [None] * len(lines) and found[len(lines)][2] is not None
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_an_optimiser_steps_and_the_old_graph_is_then_an_error(device: str) -> None:
-    lines = [does(line) for line in (
+def test_backward_after_an_optimizer_step_raises_in_every_mode(device: str) -> None:
+    lines = [line_from_source(line) for line in (
         "z = (x * w).exp().sum()", "z.backward(retain_graph=True)",
         "with dt.no_grad(): x -= 0.1 * x.grad", "z.backward()",
         "x.grad = None", "(x * w).exp().sum().backward()",
     )]  # fmt: skip
-    found = same_in_every_mode(leaves(device), lines)
+    found = assert_same_in_every_mode(leaves(device), lines)
     assert [f if f is None else f[0] for f in found[:6]] == [None] * 3 + ["GradientError"] + [
         None
     ] * 2
     assert "multiply saved operand 0" in found[3][1] and "subtract has written" in found[3][1]
 
 
-def test_sparse_values_too() -> None:
+def test_sparse_program_is_the_same_in_every_mode() -> None:
     def setup() -> Names:
         values = dt.asarray([1.0, 2.0, 3.0], device="reference").requires_grad_()
         return {"x": values}
@@ -184,7 +185,7 @@ def test_sparse_values_too() -> None:
         f"y = (dt.sparse_coo_tensor({at}, x, (3, 3)) * 2).to_dense()", "y.add_(1)",
         "y.sum().backward()",
     ]  # fmt: skip
-    found = same_in_every_mode(setup, [does(line) for line in lines])
+    found = assert_same_in_every_mode(setup, [line_from_source(line) for line in lines])
     kinds = [None if f is None else f[0] for f in found[: len(lines)]]
     assert kinds == [*[None] * 3, "GradientError", *[None] * 3, "GradientError", *[None] * 3]
 
@@ -237,7 +238,7 @@ def random_lines(r: random.Random) -> list[str]:
 
 
 def after_errors(run: Line) -> Line:
-    """A line that may name what a line before has failed to make."""
+    """Return a line that may name results which an earlier line failed to create."""
 
     def line(names: Names) -> None:
         try:
@@ -250,21 +251,21 @@ def after_errors(run: Line) -> Line:
 
 def check_random(seed: int, device: str) -> None:
     lines = random_lines(random.Random(seed))
-    program = [after_errors(does(text)) for text in lines]
+    program = [after_errors(line_from_source(text)) for text in lines]
     try:
-        same_in_every_mode(leaves(device), program)
+        assert_same_in_every_mode(leaves(device), program)
     except AssertionError as e:
         raise AssertionError("\n".join([f"seed {seed}", *lines, str(e)])) from None
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_random_programs(seed: int) -> None:
+def test_random_programs_are_the_same_in_every_mode(seed: int) -> None:
     check_random(seed, "reference")
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("seed", range(0, 2000, 100))
-def test_many_random_programs(seed: int, device: str) -> None:
+def test_many_random_programs_are_the_same_in_every_mode(seed: int, device: str) -> None:
     for k in range(100):
         check_random(10_000 + seed + k, device)

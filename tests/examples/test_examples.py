@@ -1,4 +1,4 @@
-"""Every program in `examples` runs; those beside a peer agree with it, and draw."""
+"""Every program in `examples` runs; those with a peer agree with it and draw a picture."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINE = re.compile(
 
 
 def run(name: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """The program, in a process of its own, where a warning is an error of ours alone."""
+    """Run the program in a process of its own, where a warning of dovetail is an error."""
     return subprocess.run(
         [sys.executable, str(EXAMPLES / f"{name}.py"), *options],
         env={**os.environ, "PYTHONHASHSEED": "0", "MPLBACKEND": "agg"},
@@ -30,14 +30,14 @@ def run(name: str, *options: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_there_are_the_programs_that_the_page_names() -> None:
+def test_readme_names_every_example() -> None:
     page = (EXAMPLES / "README.md").read_text()
     assert len(BESIDE) == 14
     assert {f"{name}.py" for name in FILES} <= set(re.findall(r"`([\w]+\.py)`", page))
 
 
 @pytest.mark.parametrize("name", BESIDE)
-def test_agrees_with_its_peer(name: str, tmp_path: Path) -> None:
+def test_example_agrees_with_its_peer(name: str, tmp_path: Path) -> None:
     needs = {p for p in PEERS if re.search(rf"\b{p}\b", (EXAMPLES / f"{name}.py").read_text())}
     for package in {*needs, "matplotlib"}:
         pytest.importorskip(package)
@@ -51,13 +51,13 @@ def test_agrees_with_its_peer(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name not in BESIDE])
-def test_runs(name: str) -> None:
+def test_example_runs(name: str) -> None:
     done = run(name)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout
 
 
-def test_what_differs_is_an_error() -> None:
+def test_different_results_of_two_sides_raise() -> None:
     wrong = "import beside; beside.beside('x', lambda: 1.0, 'y', lambda: 2.0, beside.Asked(True))"
     done = subprocess.run(
         [sys.executable, "-c", wrong], cwd=EXAMPLES, capture_output=True, text=True, check=False
@@ -66,8 +66,8 @@ def test_what_differs_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_threads_are_those_that_were_asked_for(threads: int) -> None:
-    """Of every side, though libraries are loaded before the command line is read."""
+def test_threads_option_applies_to_every_library(threads: int) -> None:
+    """Libraries are loaded before the command line is parsed."""
     pytest.importorskip("threadpoolctl")
     if "cpu" not in INSTALLED:
         pytest.skip("the backend for cpu is not installed: pip install dovetail-cpu-llvm")

@@ -1,4 +1,4 @@
-"""Gradients of Fourier transforms, and gradients of these."""
+"""First and second derivatives of Fourier transforms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dovetail import fft
 from spectra_for_tests import drawn, near
 
 
-def _taped(a: Any) -> dt.Tensor:
+def _leaf(a: Any) -> dt.Tensor:
     return dt.asarray(a, device="reference").requires_grad_()
 
 
@@ -31,8 +31,10 @@ def _taped(a: Any) -> dt.Tensor:
         fft.fftshift,
     ],
 )
-def test_of_complex_numbers(function: Callable[[dt.Tensor], dt.Tensor]) -> None:
-    x = _taped(drawn(3, 4))
+def test_gradients_of_complex_transforms_pass_gradcheck(
+    function: Callable[[dt.Tensor], dt.Tensor],
+) -> None:
+    x = _leaf(drawn(3, 4))
     assert dt.autograd.gradcheck(function, [x])
     assert dt.autograd.gradgradcheck(function, [x])
 
@@ -41,13 +43,15 @@ def test_of_complex_numbers(function: Callable[[dt.Tensor], dt.Tensor]) -> None:
     "function",
     [fft.fft, fft.rfft, lambda x: fft.rfft(x, axis=0), fft.ihfft, fft.rfftn, fft.rfft2],
 )
-def test_of_real_numbers(function: Callable[[dt.Tensor], dt.Tensor]) -> None:
-    x = _taped(drawn(3, 4, dtype="float64"))
+def test_gradients_of_real_transforms_pass_gradcheck(
+    function: Callable[[dt.Tensor], dt.Tensor],
+) -> None:
+    x = _leaf(drawn(3, 4, dtype="float64"))
     assert dt.autograd.gradcheck(function, [x])
     assert dt.autograd.gradgradcheck(function, [x])
 
 
-def test_energy_is_kept(device: dt.Device) -> None:
+def test_gradient_of_energy_is_twice_the_operand(device: dt.Device) -> None:
     a = drawn(6, 20)
     x = dt.asarray(a).requires_grad_()
     dt.sum(dt.square(dt.abs(fft.fft2(x, norm="ortho")))).backward()
@@ -55,7 +59,7 @@ def test_energy_is_kept(device: dt.Device) -> None:
     near(x.grad, 2 * a, 4)
 
 
-def test_a_filter_is_learned(device: dt.Device) -> None:
+def test_gradient_descent_learns_a_filter(device: dt.Device) -> None:
     a, wanted = drawn(16, dtype="float64"), drawn(16, dtype="float64", seed=1)
     x, y = dt.asarray(a), dt.asarray(np.fft.irfft(np.fft.rfft(a) * np.fft.rfft(wanted)))
     h = dt.asarray(np.fft.rfft(wanted)).requires_grad_()

@@ -1,4 +1,4 @@
-"""Transforms of real numbers, back to them, and the frequencies of spectra."""
+"""Transforms of real tensors, their inverses, and the frequencies of spectra."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LENGTHS = (1, 2, 3, 4, 5, 8, 15, 16, 17, 34, 60, 100, 127)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_even_and_odd_lengths_are_numpys(device: dt.Device, dtype: str) -> None:
+def test_even_and_odd_lengths_equal_numpy(device: dt.Device, dtype: str) -> None:
     for n in LENGTHS:
         a = drawn(3, n, dtype=dtype)
         s = np.fft.rfft(a.astype("f8"))
@@ -28,7 +28,7 @@ def test_even_and_odd_lengths_are_numpys(device: dt.Device, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
-def test_norms_axes_and_lengths(device: dt.Device, norm: Any) -> None:
+def test_norms_axes_and_lengths_equal_numpy(device: dt.Device, norm: Any) -> None:
     a, z = drawn(6, 5, 8, dtype="float64"), drawn(6, 5, 8)
     x, y = dt.asarray(a), dt.asarray(z)
     for axis in (0, 1, 2):
@@ -39,7 +39,7 @@ def test_norms_axes_and_lengths(device: dt.Device, norm: Any) -> None:
             near(fft.hfft(y, n, axis, norm), np.fft.hfft(z, n, axis, norm), 2)
 
 
-def test_several_axes(device: dt.Device) -> None:
+def test_transforms_of_several_axes_equal_numpy(device: dt.Device) -> None:
     a, z = drawn(6, 5, 8, dtype="float64"), drawn(6, 5, 8)
     x, y = dt.asarray(a), dt.asarray(z)
     for axes in (None, (0, 1), (2, 0), (1,)):
@@ -51,7 +51,7 @@ def test_several_axes(device: dt.Device) -> None:
     near(fft.irfft2(y), np.fft.irfft2(z), 2)
 
 
-def test_parts_that_a_spectrum_cannot_have_count_as_zero(device: dt.Device) -> None:
+def test_imaginary_parts_of_real_frequencies_are_ignored(device: dt.Device) -> None:
     z = drawn(5)
     for n in (8, 9):
         plain = z.copy()
@@ -60,7 +60,7 @@ def test_parts_that_a_spectrum_cannot_have_count_as_zero(device: dt.Device) -> N
         near(fft.irfft(dt.asarray(z), n), np.fft.irfft(plain, n), 2)
 
 
-def test_rows_that_are_none(device: dt.Device) -> None:
+def test_empty_batches_have_empty_spectra(device: dt.Device) -> None:
     assert fft.rfft(dt.zeros((0, 8))).shape == (0, 5)
     assert fft.rfft(dt.zeros((0, 7))).shape == (0, 4)
     assert fft.irfft(dt.zeros((0, 5), dtype=dt.complex64)).shape == (0, 8)
@@ -68,7 +68,7 @@ def test_rows_that_are_none(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 8])
-def test_frequencies(device: dt.Device, n: int) -> None:
+def test_frequencies_equal_numpy(device: dt.Device, n: int) -> None:
     for d in (1.0, 0.25, -3.0):
         wide, narrow = fft.fftfreq(n, d=d, dtype=dt.float64), fft.fftfreq(n, d=d)
         np.testing.assert_array_max_ulp(wide.numpy(), np.fft.fftfreq(n, d))
@@ -78,7 +78,7 @@ def test_frequencies(device: dt.Device, n: int) -> None:
     assert narrow.dtype is dt.float32 and narrow.device is device
 
 
-def test_shifts_put_zero_into_the_middle_and_back(device: dt.Device) -> None:
+def test_shifts_equal_numpy(device: dt.Device) -> None:
     a = np.arange(20).reshape(4, 5)
     x = dt.asarray(a)
     for axes in (None, 0, (1,), (0, 1)):

@@ -1,4 +1,4 @@
-"""Transforms of complex numbers along one axis and several."""
+"""Transforms of complex tensors along one axis and several."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NORMS = ("backward", "ortho", "forward")
 
 
 @pytest.mark.parametrize(("dtype", "step"), [("complex64", 1), ("complex128", 5)])
-def test_every_short_length_is_numpys(device: dt.Device, dtype: str, step: int) -> None:
+def test_every_short_length_equals_numpy(device: dt.Device, dtype: str, step: int) -> None:
     for n in range(1, 65, step):
         a = drawn(3, n, dtype=dtype, seed=n)
         x = dt.asarray(a)
@@ -26,7 +26,7 @@ def test_every_short_length_is_numpys(device: dt.Device, dtype: str, step: int) 
 
 
 @pytest.mark.parametrize("n", [97, 101, 256, 1000, 1024, 2310, 4096, 10007])
-def test_long_lengths_are_numpys(device: dt.Device, n: int) -> None:
+def test_long_lengths_equal_numpy(device: dt.Device, n: int) -> None:
     for dtype in ("complex64", "complex128"):
         a = drawn(2, n, dtype=dtype)
         near(fft.fft(dt.asarray(a)), np.fft.fft(a.astype("c16")))
@@ -34,7 +34,9 @@ def test_long_lengths_are_numpys(device: dt.Device, n: int) -> None:
 
 
 @pytest.mark.parametrize("shape", [(24, 40), (40, 24), (2, 24, 3), (24, 2, 2), (2, 17, 20)])
-def test_any_axis_and_any_strides(device: dt.Device, shape: tuple[int, ...]) -> None:
+def test_transforms_along_any_axis_and_strides_equal_numpy(
+    device: dt.Device, shape: tuple[int, ...]
+) -> None:
     a = drawn(*shape)
     x = dt.asarray(a)
     for axis in range(-len(shape), len(shape)):
@@ -46,14 +48,14 @@ def test_any_axis_and_any_strides(device: dt.Device, shape: tuple[int, ...]) -> 
 
 
 @pytest.mark.parametrize("rows", [1, 5, 100])
-def test_batches_of_all_sizes_are_transformed_row_by_row(device: dt.Device, rows: int) -> None:
+def test_batches_of_any_size_equal_numpy(device: dt.Device, rows: int) -> None:
     for n in (2, 6, 16, 20, 34, 48, 512):
         a = drawn(rows, n)
         near(fft.fft(dt.asarray(a)), np.fft.fft(a))
 
 
 @pytest.mark.parametrize("norm", [*NORMS, None])
-def test_norms_say_which_way_is_divided(device: dt.Device, norm: Any) -> None:
+def test_norms_equal_numpy(device: dt.Device, norm: Any) -> None:
     for n in (6, 17):
         a = drawn(2, n)
         x = dt.asarray(a)
@@ -65,7 +67,7 @@ def test_norms_say_which_way_is_divided(device: dt.Device, norm: Any) -> None:
 
 
 @pytest.mark.parametrize("n", [1, 3, 8, 9])
-def test_a_length_cuts_off_or_adds_zeros(device: dt.Device, n: int) -> None:
+def test_length_argument_truncates_or_pads(device: dt.Device, n: int) -> None:
     a = drawn(5, 7)
     for axis in (0, 1):
         near(fft.fft(dt.asarray(a), n, axis), np.fft.fft(a, n, axis))
@@ -73,7 +75,7 @@ def test_a_length_cuts_off_or_adds_zeros(device: dt.Device, n: int) -> None:
     near(fft.ifft2(dt.asarray(a), (n, -1)), np.fft.ifft2(a, (n, 7)))
 
 
-def test_several_axes_in_any_order(device: dt.Device) -> None:
+def test_several_axes_in_any_order_equal_numpy(device: dt.Device) -> None:
     a = drawn(4, 6, 10)
     x = dt.asarray(a)
     for axes in (None, (0,), (2, 0), (1, -1), ()):
@@ -83,7 +85,7 @@ def test_several_axes_in_any_order(device: dt.Device) -> None:
     near(fft.fftn(x, s=(3, 5), axes=(2, 0)), np.fft.fftn(a, s=(3, 5), axes=(2, 0)))
 
 
-def test_dtypes_that_come_out(device: dt.Device) -> None:
+def test_result_dtype_follows_the_operand(device: dt.Device) -> None:
     for name, wide in [("float32", "complex64"), ("float64", "complex128"), ("int8", "complex64"),
                        ("bool", "complex64"), ("float16", "complex64"),
                        ("bfloat16", "complex64"), ("complex128", "complex128")]:  # fmt: skip
@@ -93,14 +95,14 @@ def test_dtypes_that_come_out(device: dt.Device) -> None:
         near(found, np.fft.fft([1, 0, 1]))
 
 
-def test_rows_that_are_none_have_no_spectra(device: dt.Device) -> None:
+def test_empty_batches_have_empty_spectra(device: dt.Device) -> None:
     for shape in ((0, 4), (2, 0, 16), (3, 17, 0)):
         x = dt.zeros(shape, dtype=dt.complex64)
         assert fft.fft(x, axis=-2 if shape[-1] == 0 else -1).shape == shape
         assert fft.ifft(x, 3, axis=1).shape == (shape[0], 3, *shape[2:])
 
 
-def test_every_device_gives_the_same_bits() -> None:
+def test_every_device_has_the_same_bits() -> None:
     made = []
     for device in ("reference", *sorted({"cpu", "opencl"} & INSTALLED)):
         bits = []
@@ -113,7 +115,7 @@ def test_every_device_gives_the_same_bits() -> None:
     assert all(bits == made[0] for bits in made)
 
 
-def test_rows_that_fit_a_cache_are_one_kernel_where_points_have_one() -> None:
+def test_rows_that_fit_a_cache_are_one_kernel() -> None:
     if "cpu" not in INSTALLED:
         pytest.skip("dovetail-cpu-llvm is not installed")
     for device, n, launches in (
@@ -124,7 +126,7 @@ def test_rows_that_fit_a_cache_are_one_kernel_where_points_have_one() -> None:
     ):
         a = drawn(3, n, dtype="complex64")
         x = dt.asarray(a, device=device)
-        dt.evaluate(fft.fft(x))  # its table is there
+        dt.evaluate(fft.fft(x))  # its table is cached
         with dt.profile() as profile:
             found = fft.ifft(x, norm="ortho")
             dt.evaluate(found)
@@ -143,7 +145,7 @@ def test_transforms_can_be_saved(device: dt.Device, tmp_path: Path) -> None:
         assert np.array_equal(dt.load_function(tmp_path / "f")(x).numpy(), wanted)
 
 
-def test_a_rows_bits_do_not_depend_on_what_is_beside_it(device: dt.Device) -> None:
+def test_bits_of_a_row_do_not_depend_on_the_batch(device: dt.Device) -> None:
     a = drawn(40, 48, dtype="complex64")
     one, all_ = fft.fft(dt.asarray(a[3])), fft.fft(dt.asarray(a))
     across = fft.fft(dt.asarray(np.ascontiguousarray(a.T)), axis=0)
@@ -151,7 +153,7 @@ def test_a_rows_bits_do_not_depend_on_what_is_beside_it(device: dt.Device) -> No
     assert one.numpy().tobytes() == across[:, 3].numpy().tobytes()
 
 
-def test_errors_are_no_larger_than_numpys() -> None:
+def test_errors_are_no_larger_than_those_of_numpy() -> None:
     for n in (243, 1000, 4096, 10007, 1 << 15):
         a = drawn(n)
         exact = np.fft.fft(a.astype(np.clongdouble))
@@ -162,14 +164,14 @@ def test_errors_are_no_larger_than_numpys() -> None:
         assert ours <= 1.25 * theirs
 
 
-def test_the_transform_of_one_point_in_place_of_many(device: dt.Device) -> None:
+def test_transform_of_a_unit_impulse_is_a_wave(device: dt.Device) -> None:
     for n in (12, 17, 64):
         a = np.zeros(n)
         a[1] = 1.0
         near(fft.fft(dt.asarray(a)), np.exp(-2j * np.pi * np.arange(n) / n), 4)
 
 
-def test_results_go_where_they_are_asked_for(device: dt.Device) -> None:
+def test_results_can_be_written_in_place(device: dt.Device) -> None:
     a = drawn(4, 32)
     x = dt.asarray(a)
     x[...] = fft.fft(x)
@@ -178,7 +180,7 @@ def test_results_go_where_they_are_asked_for(device: dt.Device) -> None:
     near(x[1:3], np.fft.fft(np.fft.fft(a)[1:3] * 2))
 
 
-def test_numpys_functions_of_tensors_are_ours(device: dt.Device) -> None:
+def test_numpy_functions_of_tensors_call_dovetail(device: dt.Device) -> None:
     a = drawn(4, 6)
     x = dt.asarray(a)
     for name in ("fft", "ifft", "fftn", "ifftn", "fft2", "ifft2", "hfft", "irfft", "irfft2",
@@ -189,7 +191,7 @@ def test_numpys_functions_of_tensors_are_ours(device: dt.Device) -> None:
     near(np.fft.rfft(dt.real(x), 4, norm="ortho"), np.fft.rfft(a.real, 4, norm="ortho"))
 
 
-def test_captured_transforms_give_the_same(device: dt.Device) -> None:
+def test_captured_transforms_equal_numpy(device: dt.Device) -> None:
     captured = dt.jit(lambda x: fft.ifft(fft.fft(x) * 2.0))
     for seed in (0, 1, 2):
         for n in (34, 60):
@@ -225,20 +227,20 @@ def test_captured_transforms_give_the_same(device: dt.Device) -> None:
         (lambda x: fft.fftshift(x, 5), dt.AxisError, "fftshift: axis 5"),
     ],
 )
-def test_mistakes_are_named(call: Any, error: type[Exception], words: str) -> None:
+def test_wrong_arguments_are_named(call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call(dt.asarray(drawn(3, 4), device="reference"))
 
 
-def test_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_twiddle_tables_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(twiddles, "TABLE_CACHE_BYTES_MAX", 4096)
     tables = twiddles._tables
     for n in range(40, 80, 2):
         near(fft.fft(dt.asarray(drawn(n), device="reference")), np.fft.fft(drawn(n)))
-    assert sum(t.nbytes for t in tables.every().values() if t.nbytes < 4096) <= 4096 + 2048
+    assert sum(t.nbytes for t in tables.entries().values() if t.nbytes < 4096) <= 4096 + 2048
 
 
-def test_roots_that_the_host_has_no_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_twiddle_tables_beyond_host_memory_raise(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(n: int) -> np.ndarray:
         raise MemoryError("Unable to allocate 15.0 GiB")
 

@@ -1,4 +1,4 @@
-"""The devices on which kernels of one's own are tested: all that there are, and CUDA's double."""
+"""The devices on which user kernels are tested: all that are installed, and CUDA's double."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEVICES = [*sorted({"reference", "cpu", *(d for d in THERE if not d.startswith("
 
 @pytest.fixture(params=DEVICES)
 def device(request: pytest.FixtureRequest) -> Iterator[dt.Device]:
-    """A device, which is also the default one while the test runs."""
+    """Yield a device, which is also the default one while the test runs."""
     if request.param == DOUBLE:
         with on_double() as found:
             yield from as_default(found)
@@ -41,7 +41,7 @@ def as_default(device: dt.Device | str) -> Iterator[dt.Device]:
 
 @contextmanager
 def on_double() -> Iterator[dt.Device]:
-    """A device of the double of CUDA's driver, which does work late, in any legal order."""
+    """Yield a device of the double of CUDA's driver, which runs work late, in any legal order."""
     lacking = [n for n in ("dovetail_cuda", "cuda") if find_spec(n) is None]
     lacking += [n for n in ("cc", "ld") if shutil.which(n) is None]
     if lacking or sys.platform != "linux":
@@ -57,7 +57,7 @@ def on_double() -> Iterator[dt.Device]:
         backend, device = cuda_plugin.dovetail_open(info, {}), dt.device(f"cuda:{next(_numbers)}")
         allocator = CachingAllocator(backend, device)
         device.opened = OpenedDevice(backend, allocator, device, backend.library_calls())
-        del allocator, backend  # while the double is there
+        del allocator, backend  # while the double is installed
         yield device
         gc.collect()
         device.opened = None

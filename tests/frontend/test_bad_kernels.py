@@ -1,4 +1,4 @@
-"""`dt.kernel`: what the subset lacks, and what is out of range, are errors with the user's line."""
+"""`dt.kernel`: unsupported syntax and indices out of range raise errors with the user's line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def refused(k: Any, *args: Any, kind: type[Exception] = dt.KernelError) -> str:
 
 
 def shows(said: str, what: str, line: str) -> bool:
-    """Whether a message says something, and shows this file and the user's line."""
+    """Return True if a message contains a text, this file and the user's line."""
     return (
         what in said
         and re.search(rf'File ".*test_bad_kernels.py", line \d+\n    {re.escape(line)}', said)
@@ -27,7 +27,7 @@ def shows(said: str, what: str, line: str) -> bool:
     )
 
 
-# Bodies of a kernel of (out: dt.Out, x: dt.In, n: int, c: float), what is said, and of which line.
+# Bodies of a kernel of (out: dt.Out, x: dt.In, n: int, c: float), the message, and its line.
 BODIES = [
     ("while i < 3:\n    out[i] = 1.0", "no 'while': no bound on its rounds", "while i < 3:"),
     ("try:\n    out[i] = 1.0\nexcept ValueError:\n    pass", "no 'try'", "try:"),
@@ -83,7 +83,7 @@ BODIES = [
 @pytest.mark.parametrize(
     ("body", "what", "line"), BODIES, ids=[b[0].split("\n")[0] for b in BODIES]
 )
-def test_what_the_subset_lacks_is_named_with_its_line(
+def test_unsupported_syntax_is_named_with_its_line(
     tmp_path: Any, body: str, what: str, line: str
 ) -> None:
     path = tmp_path / "kernels_of_mine.py"
@@ -104,7 +104,7 @@ def test_what_the_subset_lacks_is_named_with_its_line(
     assert said.endswith(f'\n  File "{path}", line {number}\n    {line}'), said
 
 
-def test_what_stands_at_the_top() -> None:
+def test_statement_outside_of_a_grid_raises() -> None:
     @dt.kernel
     def nothing(out: dt.Out):
         pass
@@ -138,7 +138,7 @@ def test_what_stands_at_the_top() -> None:
     assert shows(refused(idle, X), "writes nothing", "for i in dt.grid(3):")
 
 
-def test_parameters_are_declared() -> None:
+def test_undeclared_parameters_raise() -> None:
     def plain(out: dt.Out, x):
         pass
 
@@ -151,7 +151,7 @@ def test_parameters_are_declared() -> None:
         def texts(out: dt.Out, x: str):
             pass
 
-    for declared in ([float], X):  # neither has a hash, and X no truth value when compared
+    for declared in ([float], X):  # neither is hashable, and comparing X gives no truth value
         plain.__annotations__ = {"out": dt.Out, "x": declared}
         with pytest.raises(dt.KernelError, match="say what x is"):
             dt.kernel(plain)
@@ -178,7 +178,7 @@ def scaled(out: dt.Out, x: dt.In, c: float):
         out[i] = x[i] * c
 
 
-def test_arguments() -> None:
+def test_wrong_arguments_are_named() -> None:
     x = dt.asarray(X, device="reference")
     out = dt.zeros_like(x)
     scaled(out, c=2, x=x)
@@ -208,14 +208,14 @@ def test_arguments() -> None:
         both(x[1:], x[:-1])
 
 
-def test_devices(device: dt.Device) -> None:
+def test_operands_on_two_devices_raise(device: dt.Device) -> None:
     if str(device) == "reference":
         pytest.skip("two devices are wanted")
     with pytest.raises(dt.DeviceError, match="x is on reference, and out on "):
         scaled(dt.zeros(3), dt.zeros(3, device="reference"), 1.0)
 
 
-def test_gradients_are_not_lost_in_silence() -> None:
+def test_operand_that_requires_a_gradient_raises() -> None:
     x = dt.ones(3, device="reference").requires_grad_()
     out = dt.zeros(3, device="reference")
     with pytest.raises(dt.GradientError, match="x requires a gradient, and a kernel has none"):
@@ -255,7 +255,7 @@ def rounds(out: dt.Out, x: dt.In, shift: int):
 
 @pytest.mark.parametrize("f", [body, sums, writes, rounds])
 @pytest.mark.parametrize("shift", [1, -7])
-def test_an_index_out_of_range_is_caught(device: dt.Device, f: Any, shift: int) -> None:
+def test_index_out_of_range_raises(device: dt.Device, f: Any, shift: int) -> None:
     k = dt.kernel(f) if str(device) == "reference" else dt.kernel(debug=True)(f)
     x, out = dt.asarray(X), dt.zeros(6, dtype=dt.float64)
     k(out, x, 0)
@@ -282,8 +282,8 @@ def beside(x, i):
     return x[i + 1] + x[i + 2]
 
 
-def test_each_inlined_access_has_an_error_cell_of_its_own() -> None:
-    """Syntax trees of inlined functions are parsed anew for each call, at recycled addresses."""
+def test_each_inlined_access_has_its_own_error_cell() -> None:
+    """Syntax trees of inlined functions are parsed again for each call, at recycled addresses."""
 
     @dt.kernel(debug=True)
     def unrolled(out: dt.Out, x: dt.In):
@@ -298,7 +298,7 @@ def test_each_inlined_access_has_an_error_cell_of_its_own() -> None:
     assert parameters.count(": w i64") == 1 + 8 * 3
 
 
-def test_it_is_caught_when_captured(device: dt.Device) -> None:
+def test_index_out_of_range_raises_when_captured(device: dt.Device) -> None:
     k = dt.kernel(debug=True)(body)
 
     @dt.jit
@@ -314,7 +314,7 @@ def test_it_is_caught_when_captured(device: dt.Device) -> None:
             f(x, 3)
 
 
-def test_what_is_not_reached_is_not_out_of_range(device: dt.Device) -> None:
+def test_unreached_access_out_of_range_does_not_raise(device: dt.Device) -> None:
     @dt.kernel(debug=True)
     def guarded(out: dt.Out, x: dt.In, none: dt.In):
         for i in dt.grid(len(out)):
@@ -332,7 +332,7 @@ def test_what_is_not_reached_is_not_out_of_range(device: dt.Device) -> None:
     assert out.tolist() == [1, 2, 4, 6, 8, 4]
 
 
-def test_an_axis_without_elements(device: dt.Device) -> None:
+def test_access_to_an_empty_axis_raises(device: dt.Device) -> None:
     k = dt.kernel(debug=True)(body)
     with pytest.raises(dt.IndexOutOfRange, match="out of range for axis 0 of size 0"):
         k(dt.zeros(3), dt.zeros(0), 0)
@@ -341,7 +341,7 @@ def test_an_axis_without_elements(device: dt.Device) -> None:
 # --- races ----------------------------------------------------------------------------------------
 
 
-def test_two_points_that_write_to_one_place(device: dt.Device) -> None:
+def test_two_points_that_write_to_one_element_raise(device: dt.Device) -> None:
     @dt.kernel(debug=True)
     def folded(out: dt.Out, x: dt.In, n: int):
         for _, j in dt.grid(2, len(x)):

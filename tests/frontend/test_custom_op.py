@@ -1,4 +1,4 @@
-"""`dt.custom_op`: results and gradients as they are said to be, on the tape and captured."""
+"""`dt.custom_op`: results and gradients equal their declaration, on the tape and captured."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cube(x: dt.Tensor) -> dt.Tensor:
     "moved", result=lambda x, w, by: ((*x.shape[:-1], w.shape[0]), x.dtype),
     gradient=lambda g, x, w, by, r: (g @ w, (g.T @ x) + 0 * r.sum()),
 )  # fmt: skip
-def moved(x: dt.Tensor, w: dt.Tensor, *, by: float = 1.0) -> dt.Tensor:
+def matmul_and_shift(x: dt.Tensor, w: dt.Tensor, *, by: float = 1.0) -> dt.Tensor:
     """A matrix product, and a shift."""
     return x @ w.T + by
 
@@ -29,24 +29,24 @@ def points(*shape: int, d: dt.DType = dt.float64, seed: int = 0) -> dt.Tensor:
     return dt.asarray(np.random.default_rng(seed).normal(size=shape), dtype=d).requires_grad_()
 
 
-def test_values_and_gradients(device: dt.Device) -> None:
+def test_custom_op_has_its_values_and_gradients(device: dt.Device) -> None:
     x = points(3)
     assert cube(x).tolist() == (x * x * x).tolist()
     assert dt.autograd.gradcheck(cube, (x,)) and dt.autograd.gradgradcheck(cube, (x,))
     x, w = points(4, 3), points(5, 3, seed=1)
-    assert moved(x, w).shape == (4, 5)
-    assert dt.autograd.gradcheck(lambda x, w: moved(x, w, by=2.0), (x, w))
-    assert dt.autograd.gradgradcheck(lambda x, w: moved(x, w, by=2.0), (x, w))
+    assert matmul_and_shift(x, w).shape == (4, 5)
+    assert dt.autograd.gradcheck(lambda x, w: matmul_and_shift(x, w, by=2.0), (x, w))
+    assert dt.autograd.gradgradcheck(lambda x, w: matmul_and_shift(x, w, by=2.0), (x, w))
 
 
-def test_it_has_a_name() -> None:
+def test_custom_op_has_a_name_and_can_be_pickled() -> None:
     assert repr(cube) == "<custom op tests.cube(x)>" and cube.__doc__ == "The cube."
     assert pickle.loads(pickle.dumps(cube)) is cube
     x = dt.ones(2, device="reference").requires_grad_()
     assert "tests.cube" in repr(cube(x).grad_fn)
 
 
-def test_it_is_captured_and_explained(device: dt.Device) -> None:
+def test_custom_op_is_captured_and_explained(device: dt.Device) -> None:
     @dt.jit
     def step(x: dt.Tensor) -> Any:
         return dt.grad(cube(x).sum(), [x])[0]
@@ -58,14 +58,14 @@ def test_it_is_captured_and_explained(device: dt.Device) -> None:
     assert [k.name for k in dt.explain(cube(y)).launches] == ["multiply"]
 
 
-def test_an_op_of_an_elementwise_function_and_without_a_rule(device: dt.Device) -> None:
+def test_custom_op_of_an_elementwise_function_needs_no_rule(device: dt.Device) -> None:
     double = dt.custom_op("double", dt.elementwise(lambda x, y: x * y + y))
     x, y = points(3), points(3, seed=1)
     assert dt.autograd.gradcheck(double, (x, y)) and dt.autograd.gradgradcheck(double, (x, y))
 
 
-def test_a_function_that_writes(device: dt.Device) -> None:
-    """As kernels do: new tensors come first."""
+def test_custom_op_of_a_function_that_writes_its_results(device: dt.Device) -> None:
+    """As a kernel, it takes the new tensors first."""
 
     def split(small: dt.Tensor, large: dt.Tensor, x: dt.Tensor, at: float) -> None:
         small[...] = dt.where(x < at, x, 0.0)
@@ -87,7 +87,7 @@ def test_a_function_that_writes(device: dt.Device) -> None:
         op(small, large, x, 4.0)
 
 
-def test_several_results_and_rules_by_operand(device: dt.Device) -> None:
+def test_custom_op_with_several_results_and_a_rule_per_operand(device: dt.Device) -> None:
     @dt.custom_op("both", gradient={"x": lambda g, y, r: g[0] * y + g[1] + 0 * r[0]})
     def both(x: dt.Tensor, y: dt.Tensor) -> Any:
         return x * y, x + y
@@ -98,14 +98,14 @@ def test_several_results_and_rules_by_operand(device: dt.Device) -> None:
     assert x.grad is not None and y.grad is None
 
 
-def test_halves_of_gradients_may_be_none(device: dt.Device) -> None:
+def test_rule_may_return_none_for_an_operand(device: dt.Device) -> None:
     op = dt.custom_op("op", lambda x, y: x * y, gradient=lambda g, y: (g * y, None))
     x, y = points(3), points(3, seed=1)
     op(x, y).sum().backward()
     assert x.grad.tolist() == y.tolist() and y.grad is None
 
 
-# --- rules that are wrong ------------------------------------------------------------------------
+# --- wrong rules ----------------------------------------------------------------------------------
 
 WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "number": (lambda g: g, dt.GradientError, "op: gradient gave 1 of 2 gradients: one for each"),
@@ -128,7 +128,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_rules_that_give_something_else_say_which(name: str) -> None:
+def test_rule_with_a_wrong_result_is_named(name: str) -> None:
     gradient, error, says = WRONG[name]
     if name == "device":
         pytest.importorskip("dovetail_cpu_llvm")
@@ -140,7 +140,7 @@ def test_rules_that_give_something_else_say_which(name: str) -> None:
     assert x.grad is None and y.grad is None
 
 
-def test_results_that_are_not_as_they_are_said_to_be() -> None:
+def test_result_that_differs_from_its_declaration_raises() -> None:
     x = dt.ones((2, 3), device="reference")
 
     def refused(f: Any, rule: Any, error: type[Exception], says: str) -> None:
@@ -159,7 +159,7 @@ def test_results_that_are_not_as_they_are_said_to_be() -> None:
         dt.custom_op("op", lambda x: "no", gradient=lambda g: g)(x)
 
 
-def test_bad_parameters() -> None:
+def test_bad_parameters_of_custom_op_raise() -> None:
     def refused(says: str, *args: Any, **options: Any) -> None:
         with pytest.raises((dt.ArgumentError, dt.DTypeError), match=says):
             dt.custom_op(*args, **options)

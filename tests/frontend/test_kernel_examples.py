@@ -34,11 +34,11 @@ def digest(arrays: list[np.ndarray]) -> str:
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_the_same_bits_on_every_device(device: dt.Device, name: str) -> None:
+def test_example_kernels_have_the_same_bits_on_every_device(device: dt.Device, name: str) -> None:
     assert digest(results(name, str(device))) == digest(results(name, "reference"))
 
 
-def test_the_stencil_is_numpys() -> None:
+def test_stencil_equals_numpy() -> None:
     (plate,) = results("stencil_kernel", "reference")
     want = np.zeros((24, 24))
     want[0] = 100
@@ -48,13 +48,13 @@ def test_the_stencil_is_numpys() -> None:
     np.testing.assert_allclose(plate, want, rtol=1e-4)
 
 
-def test_the_histogram_is_numpys() -> None:
+def test_histogram_equals_numpy() -> None:
     (counts,) = results("histogram_kernel", "reference")
     x = dt.random.default_rng(0).normal((3000,), device="reference").numpy()
     np.testing.assert_array_equal(counts, np.histogram(x, 20, (-4, 4))[0])
 
 
-def test_attention_is_that_of_matrices() -> None:
+def test_attention_equals_numpy() -> None:
     out, weights = results("attention_kernel", "reference")
     angle = np.linspace(0, 6, 20)[:, None] * np.linspace(0.5, 4, 4)
     q = np.concatenate([np.sin(angle), np.cos(angle)], 1)

@@ -1,4 +1,4 @@
-"""`dt.kernel`: what the subset means is what plain Python does with the same text."""
+"""`dt.kernel`: a kernel computes what plain Python does with the same text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 
-HALF = 0.5  # numbers of the outside, which kernels read
+HALF = 0.5  # outer variables that kernels read
 COUNT = 3
 OFFSETS = (-1, 0, 1)
 
@@ -19,21 +19,21 @@ def tensor(x: np.ndarray) -> dt.Tensor:
 
 
 def as_python(k: Any, *args: Any) -> list[np.ndarray]:
-    """What plain Python makes of the arrays among the arguments."""
+    """Return the array arguments after running the text as plain Python."""
     given = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
     k.__wrapped__(*given)
     return [a for a in given if isinstance(a, np.ndarray)]
 
 
 def run(k: Any, *args: Any) -> list[np.ndarray]:
-    """What the kernel makes of them, on the default device."""
+    """Return the array arguments after running the kernel on the default device."""
     given = [tensor(a) if isinstance(a, np.ndarray) else a for a in args]
     k(*given)
     return [a.numpy() for a in given if isinstance(a, dt.Tensor)]
 
 
 def check(k: Any, *args: Any) -> None:
-    """The same bits, where each operation of float64 is rounded once, as Python's are."""
+    """Assert equal bits: every operation of float64 is rounded once, as in Python."""
     for ours, theirs in zip(run(k, *args), as_python(k, *args), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -53,12 +53,12 @@ def five_point(out: dt.Out, u: dt.In, c: float):
         out[i, j] = u[i, j] + c * (around - 4 * u[i, j])
 
 
-def test_a_stencil_writes_what_its_grid_covers(device: dt.Device) -> None:
+def test_stencil_writes_the_points_of_its_grid(device: dt.Device) -> None:
     check(five_point, np.full(A.shape, 7.0), A, 0.1)
 
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.float16, dt.bfloat16, dt.int32])
-def test_elements_keep_their_dtype_and_promote_as_tensors_do(
+def test_elements_keep_their_dtype_and_promote_like_tensors(
     device: dt.Device, dtype: dt.DType
 ) -> None:
     u = dt.asarray((A * 8).round(), dtype=dtype)
@@ -74,7 +74,7 @@ def test_elements_keep_their_dtype_and_promote_as_tensors_do(
     assert dt.array_equal(out[1:-1, 1:-1], want)
 
 
-def test_strides_are_numbers_of_the_launch(device: dt.Device) -> None:
+def test_strides_are_arguments_of_the_launch(device: dt.Device) -> None:
     whole = tensor(A)
     for view in (whole.T, whole[::-1, ::2], whole[1:, 1:], dt.broadcast_to(whole[0], (4, 5))):
         out = dt.zeros(view.shape, dtype=dt.float64)
@@ -97,7 +97,7 @@ def products(c: dt.Out, a: dt.In, b: dt.In):
 
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.float64, dt.int32, dt.float16])
-def test_what_begins_as_a_constant_becomes_an_element(dtype: Any, device: dt.Device) -> None:
+def test_variable_that_starts_as_an_int_becomes_an_element(dtype: Any, device: dt.Device) -> None:
     @dt.kernel
     def sums(out: dt.Out, x: dt.In) -> None:
         for i in dt.grid(x.shape[0]):
@@ -115,8 +115,8 @@ def test_what_begins_as_a_constant_becomes_an_element(dtype: Any, device: dt.Dev
 
 
 @pytest.mark.parametrize("dtype", [dt.float32, dt.float64])
-def test_what_begins_as_a_float_becomes_an_element(dtype: Any, device: dt.Device) -> None:
-    """A dtype is equal to its NumPy code: float32 to "f", which is Python's floats here."""
+def test_variable_that_starts_as_a_float_becomes_an_element(dtype: Any, device: dt.Device) -> None:
+    """A dtype equals its NumPy code: float32 equals "f", which stands for Python's floats here."""
 
     @dt.kernel
     def sums(out: dt.Out, x: dt.In) -> None:
@@ -133,9 +133,9 @@ def test_what_begins_as_a_float_becomes_an_element(dtype: Any, device: dt.Device
     assert out.tolist() == [14, 14, 14]
 
 
-def test_a_loop_carries_what_it_assigns(device: dt.Device) -> None:
+def test_loop_carries_assigned_variables(device: dt.Device) -> None:
     check(products, np.zeros((6, 4)), A, B)
-    check(products, np.ones((6, 4)), A[:, :0], B[:0])  # no rounds
+    check(products, np.ones((6, 4)), A[:, :0], B[:0])  # empty loop
 
 
 @dt.kernel
@@ -149,7 +149,7 @@ def reduced(out: dt.Out, a: dt.In):
         out[i, 5] = math.prod(a[i, k] for k in range(2))
 
 
-def test_generators_are_reductions_in_canonical_order(device: dt.Device) -> None:
+def test_generator_expressions_are_reductions_in_canonical_order(device: dt.Device) -> None:
     out = np.zeros((6, 6))
     (ours, _), (theirs, _) = run(reduced, out, A), as_python(reduced, out, A)
     np.testing.assert_allclose(ours[:, 0], theirs[:, 0], rtol=1e-14)
@@ -172,7 +172,7 @@ def branches(out: dt.Out, v: dt.In, n: int, flag: bool):
         out[i] = y + (x**2 if 0 <= i < n else i // 2 + i % 3 - (i - 3) // 2)
 
 
-def test_branches_run_where_their_conditions_hold(device: dt.Device) -> None:
+def test_branches_run_if_their_conditions_hold(device: dt.Device) -> None:
     for flag in (True, False):
         for n in (0, 3, 9):
             check(branches, np.zeros(7), V, n, flag)
@@ -201,7 +201,7 @@ def steps(out: dt.Out, v: dt.In):
                 break
 
 
-def test_break_continue_and_written_out_rounds(device: dt.Device) -> None:
+def test_break_continue_and_unrolled_loops(device: dt.Device) -> None:
     @dt.kernel
     def here(out: dt.InOut, v: dt.In):
         for i in dt.grid(len(v)):
@@ -232,7 +232,7 @@ def test_return_ends_a_point(device: dt.Device) -> None:
 
 
 def clamped(x: Any, low: Any = -1.0, high: Any = 1.0) -> Any:
-    """A function of the user's, in the language."""
+    """Return x within bounds. A user function, in the subset."""
     if x < low:
         return low
     return min(x, high)
@@ -249,7 +249,7 @@ def calling(out: dt.Out, v: dt.In):
         out[i] = twice(v[i]) + clamped(v[i]) + abs(v[i]) + int(v[i]) + round(v[i])
 
 
-def test_functions_of_the_users_stand_where_they_are_called(device: dt.Device) -> None:
+def test_user_functions_are_inlined(device: dt.Device) -> None:
     check(calling, np.zeros(7), V * 2)
 
 
@@ -262,14 +262,14 @@ def histogram(counts: dt.InOut, x: dt.In, low: float, step: float):
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint32"])
-def test_integer_atomics(device: dt.Device, dtype: str) -> None:
+def test_integer_atomics_count_a_histogram(device: dt.Device, dtype: str) -> None:
     x = np.random.default_rng(1).normal(size=3000)
     (counts, _) = run(histogram, np.zeros(12, dtype), x, -3.0, 0.5)
     want, _ = np.histogram(x, bins=12, range=(-3, 3))
     np.testing.assert_array_equal(counts, want)
 
 
-def test_all_atomics(device: dt.Device) -> None:
+def test_every_kind_of_atomic(device: dt.Device) -> None:
     @dt.kernel
     def each(out: dt.Out, n: dt.In):
         for i in dt.grid(len(n)):
@@ -295,7 +295,7 @@ def in_place(x: dt.InOut):
             x[i, k] = x[i, k] / (1 + x[i, 0] * x[i, 0])
 
 
-def test_what_is_read_and_written_stays_in_order(device: dt.Device) -> None:
+def test_reads_and_writes_of_one_tensor_stay_in_order(device: dt.Device) -> None:
     (ours,), (theirs,) = run(in_place, A), as_python(in_place, A)
     np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
@@ -309,12 +309,12 @@ def two_launches(half: dt.InOut, out: dt.Out, x: dt.In):
         out[i] = half[i] + half[i - 1]
 
 
-def test_each_grid_at_the_top_is_a_launch(device: dt.Device) -> None:
+def test_each_top_level_grid_is_a_launch(device: dt.Device) -> None:
     check(two_launches, np.zeros(7), np.zeros(7), V)
     assert two_launches.text(*map(tensor, (V, V, V))).count("kernel two_launches(") == 2
 
 
-def test_numbers_of_the_outside_are_read_at_each_launch(device: dt.Device) -> None:
+def test_outer_variables_are_read_at_each_launch(device: dt.Device) -> None:
     scale = 2.0
 
     @dt.kernel
@@ -329,7 +329,7 @@ def test_numbers_of_the_outside_are_read_at_each_launch(device: dt.Device) -> No
     check(scaled, np.zeros(7), V)
 
 
-def test_functions_of_dt_math_and_numpy(device: dt.Device) -> None:
+def test_functions_of_dt_math_and_numpy_are_supported(device: dt.Device) -> None:
     @dt.kernel
     def theirs(out: dt.Out, v: dt.In):
         for i in dt.grid(len(v)):
@@ -342,7 +342,7 @@ def test_functions_of_dt_math_and_numpy(device: dt.Device) -> None:
     assert ours.tolist() == want.tolist()
 
 
-def test_casts(device: dt.Device) -> None:
+def test_casts_in_kernels(device: dt.Device) -> None:
     @dt.kernel
     def casting(out: dt.Out, small: dt.Out, v: dt.In, c: dt.float32):
         for i in dt.grid(len(v)):
@@ -378,7 +378,7 @@ def test_complex_elements(device: dt.Device) -> None:
     np.testing.assert_allclose(size.numpy(), np.abs(w) + w.real - w.imag, rtol=1e-4, atol=1e-4)
 
 
-def test_grids_of_no_points_and_tensors_of_none(device: dt.Device) -> None:
+def test_empty_grids_and_tensors(device: dt.Device) -> None:
     check(five_point, np.zeros((2, 5)), np.ones((2, 5)), 0.1)
     check(five_point, np.zeros((0, 5)), np.ones((0, 5)), 0.1)
 
@@ -391,8 +391,8 @@ def test_grids_of_no_points_and_tensors_of_none(device: dt.Device) -> None:
     assert out == 6.0
 
 
-def test_a_load_that_does_not_change_waits_for_a_round(device: dt.Device) -> None:
-    """Else `s[0]` would be read before a loop without rounds, from a tensor without elements."""
+def test_invariant_load_is_not_moved_before_an_empty_loop(device: dt.Device) -> None:
+    """Otherwise `s[0]` would be read from a tensor without elements."""
 
     @dt.kernel
     def weighted(out: dt.Out, x: dt.In, s: dt.In):
@@ -415,7 +415,7 @@ def doubled(out: dt.Out, x: dt.In):
         out[i] = x[i] * 2
 
 
-def test_pending_work_on_the_same_memory_keeps_its_order(device: dt.Device) -> None:
+def test_kernels_keep_the_order_of_pending_work_on_one_memory(device: dt.Device) -> None:
     x, out = dt.asarray([1.0, 2.0]) + 1, dt.zeros(2)
     before = out + 10  # pending; reads what is written next
     doubled(out, x)  # x is pending
@@ -428,7 +428,7 @@ def test_pending_work_on_the_same_memory_keeps_its_order(device: dt.Device) -> N
     assert (pending.tolist(), view.tolist()) == ([10, 12], [10])
 
 
-def test_what_is_read_and_written_over_the_same_memory_is_copied(device: dt.Device) -> None:
+def test_operand_that_overlaps_a_result_is_copied(device: dt.Device) -> None:
     x = dt.asarray([1.0, 2.0, 3.0, 4.0])
 
     @dt.kernel
@@ -444,7 +444,7 @@ def test_what_is_read_and_written_over_the_same_memory_is_copied(device: dt.Devi
     assert x.tolist() == [31, 21, 33, 23]
 
 
-def test_eager_and_captured(device: dt.Device) -> None:
+def test_kernel_results_are_the_same_eager_and_captured(device: dt.Device) -> None:
     def step(x: dt.Tensor, c: float) -> dt.Tensor:
         out = dt.zeros(x.shape, dtype=x.dtype)
         five_point(out, x * 2, c)
@@ -460,7 +460,7 @@ def test_eager_and_captured(device: dt.Device) -> None:
     assert "five_point" in dt.explain(captured).text()
 
 
-def test_a_captured_function_writes_its_arguments(device: dt.Device) -> None:
+def test_captured_kernel_writes_arguments(device: dt.Device) -> None:
     @dt.jit
     def step(out: dt.Tensor, x: dt.Tensor) -> None:
         doubled(out, x)
@@ -472,7 +472,7 @@ def test_a_captured_function_writes_its_arguments(device: dt.Device) -> None:
         assert out.tolist() == [start * 4] * 3
 
 
-def test_a_captured_kernel_in_a_file(device: dt.Device, tmp_path: Any) -> None:
+def test_captured_kernel_is_saved_to_a_file(device: dt.Device, tmp_path: Any) -> None:
     @dt.jit
     def step(x: dt.Tensor) -> dt.Tensor:
         out = dt.zeros_like(x)
@@ -484,14 +484,14 @@ def test_a_captured_kernel_in_a_file(device: dt.Device, tmp_path: Any) -> None:
     assert dt.load_function(tmp_path / "step")(dt.arange(4.0)).tolist() == want
 
 
-def test_a_profile_shows_it(device: dt.Device) -> None:
+def test_profile_shows_kernel_launches(device: dt.Device) -> None:
     x, out = dt.ones(4), dt.zeros(4)
     with dt.profile() as p:
         doubled(out, x)
     assert any(line.name == "launch doubled" for line in p.lines())
 
 
-def test_gradients_are_attached_by_a_function(device: dt.Device) -> None:
+def test_autograd_function_attaches_gradients(device: dt.Device) -> None:
     class Doubled(dt.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: dt.Tensor) -> dt.Tensor:
@@ -508,7 +508,7 @@ def test_gradients_are_attached_by_a_function(device: dt.Device) -> None:
     assert x.grad is not None and x.grad.tolist() == [8, 16]
 
 
-def test_a_write_spoils_what_was_kept_for_a_gradient(device: dt.Device) -> None:
+def test_write_by_a_kernel_invalidates_saved_values(device: dt.Device) -> None:
     x = dt.asarray([1.0, 2.0]).requires_grad_()
     kept = dt.zeros(2) + 3
     y = (x * kept).sum()
@@ -517,7 +517,7 @@ def test_a_write_spoils_what_was_kept_for_a_gradient(device: dt.Device) -> None:
         y.backward()
 
 
-def test_explained_text_and_source(device: dt.Device) -> None:
+def test_text_source_and_explain_show_the_kernel(device: dt.Device) -> None:
     text = five_point.text(dt.zeros((3, 3)), dt.zeros((3, 3)), 0.1)
     assert text.startswith("kernel five_point(out: w f32, u: r f32")
     source = five_point.source(dt.zeros((3, 3)), dt.zeros((3, 3)), 0.1)
@@ -564,7 +564,7 @@ ROUNDS = {
 
 @pytest.mark.parametrize("kernel", ROUNDS, ids=lambda k: k.__name__)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_loop_runs_as_often_as_a_float_says(kernel: Any, dtype: str, device: dt.Device) -> None:
+def test_loop_with_a_float_trip_count(kernel: Any, dtype: str, device: dt.Device) -> None:
     values = [1.0, 2.5, 3.0, 5.0, 7.0, 9.5]
     x = dt.asarray(values, dtype=dtype)
     out = dt.zeros(len(values), dtype=dtype)
@@ -584,7 +584,7 @@ def over_many(out: dt.Out):
         out[i] = total
 
 
-def test_loop_over_a_tuple_is_longer_than_the_stack_is_deep() -> None:
+def test_loop_over_a_tuple_may_exceed_the_recursion_limit() -> None:
     out = dt.zeros(3, dtype=dt.int64, device="reference")
     over_many(out)
     assert out.tolist() == [0, sum(MANY), 2 * sum(MANY)]
@@ -601,7 +601,7 @@ def generator_of_the_same_name(out: dt.Out, n: int):
         out[i] = total + k
 
 
-def test_name_that_a_generator_shadows_is_carried_by_a_loop(device: dt.Device) -> None:
+def test_variable_shadowed_by_a_generator_is_carried_by_a_loop(device: dt.Device) -> None:
     out = dt.zeros(1)
     generator_of_the_same_name(out, 4)
     assert out.tolist() == [4 * 3 + 9]
@@ -613,7 +613,7 @@ def signed_zero(out: dt.Out, x: dt.In):
         out[i] = 0.0 if x[i] > 0 else -0.0
 
 
-def test_zeros_of_both_signs_are_two_numbers(device: dt.Device) -> None:
+def test_zeros_of_both_signs_are_distinct_constants(device: dt.Device) -> None:
     out = dt.zeros(2)
     signed_zero(out, dt.asarray([1.0, -1.0]))
     assert [math.copysign(1.0, v) for v in out.tolist()] == [1.0, -1.0]

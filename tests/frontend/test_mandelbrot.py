@@ -18,8 +18,8 @@ def example() -> dict[str, Any]:
     return runpy.run_path(str(EXAMPLE))
 
 
-def wanted(width: int, height: int, steps: int) -> np.ndarray:
-    """The same with NumPy, of the same axes."""
+def expected_picture(width: int, height: int, steps: int) -> np.ndarray:
+    """Return the picture computed with NumPy on the same axes."""
     x = dt.linspace(-2.1, 0.7, width, device="reference").numpy()
     y = dt.linspace(-1.2, 1.2, height, device="reference").numpy()[:, None]
     re = im = np.zeros((height, width), np.float32)
@@ -34,18 +34,18 @@ def wanted(width: int, height: int, steps: int) -> np.ndarray:
     return times
 
 
-def test_the_picture_is_numpys(example: dict[str, Any], device: dt.Device) -> None:
+def test_picture_equals_numpy(example: dict[str, Any], device: dt.Device) -> None:
     found = example["picture"](40, 30, 50)
-    assert np.array_equal(found.numpy(), wanted(40, 30, 50))
+    assert np.array_equal(found.numpy(), expected_picture(40, 30, 50))
     again = example["picture"](40, 30, 50)
     assert len(dt.explain(again).launches) == 1
 
 
-def test_every_device_draws_the_same(example: dict[str, Any]) -> None:
+def test_picture_has_the_same_bits_on_every_device(example: dict[str, Any]) -> None:
     digests = {str(d): example["digest"](example["picture"](33, 21, 30, d)) for d in dt.devices()}
     assert len({*digests.values()}) == 1, digests
 
 
-def test_it_is_drawn_in_characters(example: dict[str, Any], device: dt.Device) -> None:
+def test_main_draws_characters(example: dict[str, Any], device: dt.Device) -> None:
     text = example["main"](40, 15, 30)
     assert len(text.splitlines()) == 15 and {*text} > {" ", "@"}

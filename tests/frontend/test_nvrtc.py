@@ -1,4 +1,4 @@
-"""NVRTC itself takes kernels of one's own: no GPU is needed for that."""
+"""NVRTC compiles user kernels; that needs no GPU."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def to_cubin() -> Any:
     return room.to_cubin
 
 
-def test_raw_text_is_compiled_by_nvrtc(to_cubin: Any) -> None:
+def test_nvrtc_compiles_raw_kernel_text(to_cubin: Any) -> None:
     assert b"scale" in to_cubin(CUDA, "sm_80", "scale", ())
     with pytest.raises(dt.CompileError, match=r"kernel.cu\(3\): error"):
         to_cubin(CUDA.replace("a * x[i]", "b * x[i]"), "sm_90")
 
 
 @pytest.mark.parametrize("name", SIZES)
-def test_kernels_of_loops_are_compiled_by_nvrtc(to_cubin: Any, name: str) -> None:
+def test_nvrtc_compiles_loop_kernels(to_cubin: Any, name: str) -> None:
     schedule = pytest.importorskip("dovetail_cuda.schedule")
     extend = pytest.importorskip("dovetail.extend")
     one, two = dt.zeros(4, device="reference"), dt.zeros((4, 4), device="reference")

@@ -27,7 +27,7 @@ SIGNATURE = "scale(out: w float32, x: r float32, n: int64, a: float32)"
 
 @pytest.fixture
 def kind(device: dt.Device) -> str:
-    """The device's type, where it has such kernels."""
+    """Return the device's type if it supports raw kernels."""
     if device.type not in TEXTS:
         pytest.skip(f"{device.type} has no language of its own")
     if device.type == "cpu" and not any(map(shutil.which, ("cc", "gcc", "clang"))):
@@ -35,12 +35,12 @@ def kind(device: dt.Device) -> str:
     return device.type
 
 
-def made(kind: str, text: str = "", signature: str = SIGNATURE, **more: Any) -> Any:
+def make_kernel(kind: str, text: str = "", signature: str = SIGNATURE, **more: Any) -> Any:
     return dt.raw_kernel(text or TEXTS[kind], kind, signature, **more)
 
 
-def test_it_is_compiled_and_launched(kind: str) -> None:
-    k = made(kind)
+def test_raw_kernel_is_compiled_and_launched(kind: str) -> None:
+    k = make_kernel(kind)
     assert repr(k) == f"<dt.raw_kernel scale of {kind}>"
     for n in (1, 1000):
         x, out = dt.arange(n, dtype=dt.float32) + 1, dt.zeros(n)  # pending
@@ -51,8 +51,8 @@ def test_it_is_compiled_and_launched(kind: str) -> None:
     k(out[:0], x[:0], 0, 2.5)
 
 
-def test_it_is_captured(kind: str) -> None:
-    k = made(kind)
+def test_raw_kernel_is_captured(kind: str) -> None:
+    k = make_kernel(kind)
 
     @dt.jit
     def f(x: dt.Tensor, a: float) -> dt.Tensor:
@@ -71,8 +71,8 @@ def test_it_is_captured(kind: str) -> None:
     assert sum(line.count for line in p.lines() if line.name == "launch scale") == 2
 
 
-def test_its_arguments_are_looked_at(kind: str) -> None:
-    k, x, out = made(kind), dt.ones(4), dt.zeros(4)
+def test_wrong_arguments_are_named(kind: str) -> None:
+    k, x, out = make_kernel(kind), dt.ones(4), dt.zeros(4)
     for args, error, said in [
         ((out, x, 4), dt.ArgumentTypeError, "takes .out, x, n, a. by place"),
         ((out, x, 4.0, 1.0), dt.ArgumentTypeError, "n must be int, not float"),
@@ -86,37 +86,37 @@ def test_its_arguments_are_looked_at(kind: str) -> None:
             k(*args)
     k(out, x, np.int64(4), np.float32(3))
     assert out.tolist() == [3.0] * 4
-    made(kind, strided=True)(out, dt.ones(8)[::2], 4, 1.0)
+    make_kernel(kind, strided=True)(out, dt.ones(8)[::2], 4, 1.0)
     with pytest.raises(dt.GradientError, match="x requires a gradient"):
         k(out, dt.ones(4).requires_grad_(), 4, 1.0)
 
 
-def test_what_is_written_and_read_is_parted(kind: str) -> None:
+def test_overlapping_operand_is_copied(kind: str) -> None:
     x = dt.arange(64, dtype=dt.float32)
-    made(kind)(x[32:], x[:32], 32, 2.0)
+    make_kernel(kind)(x[32:], x[:32], 32, 2.0)
     assert x.tolist() == [*range(32), *range(0, 64, 2)]
-    made(kind)(x, x, 64, 0.5)
+    make_kernel(kind)(x, x, 64, 0.5)
     assert x.tolist()[:4] == [0, 0.5, 1, 1.5]
 
 
-def test_a_text_that_is_wrong_is_shown_with_its_line(kind: str) -> None:
+def test_compile_error_shows_the_line_of_the_text(kind: str) -> None:
     x, out = dt.ones(4), dt.zeros(4)
     with pytest.raises(dt.CompileError) as caught:
-        made(kind, TEXTS[kind].replace("a * x[i]", "b * x[i]"))(out, x, 4, 1.0)
+        make_kernel(kind, TEXTS[kind].replace("a * x[i]", "b * x[i]"))(out, x, 4, 1.0)
     said = str(caught.value)
     assert said.startswith("raw_kernel scale: ") and "refused" in said
     assert "\n  line 3: " in said and "b * x[i];" in said.split("\n  line 3: ")[1]
     with pytest.raises(dt.CompileError, match=r"scale|INVALID_KERNEL_NAME"):
-        made(kind, TEXTS[kind].replace("scale", "other"))(out, x, 4, 1.0)
+        make_kernel(kind, TEXTS[kind].replace("scale", "other"))(out, x, 4, 1.0)
 
 
-def test_of_another_device(kind: str) -> None:
-    k = made(kind)
+def test_arguments_on_another_device_raise(kind: str) -> None:
+    k = make_kernel(kind)
     with pytest.raises(dt.DeviceError, match=f"is text for {kind}, and its arguments are on ref"):
         k(dt.zeros(3, device="reference"), dt.ones(3, device="reference"), 3, 1.0)
 
 
-def test_a_device_without_a_language() -> None:
+def test_device_without_a_language_raises() -> None:
     k = dt.raw_kernel(C, "reference", SIGNATURE)
     with pytest.raises(
         dt.CompileError, match=r"reference has no language .* write it as dt.kernel"
@@ -124,7 +124,7 @@ def test_a_device_without_a_language() -> None:
         k(dt.zeros(3, device="reference"), dt.ones(3, device="reference"), 3, 1.0)
 
 
-def test_signatures() -> None:
+def test_invalid_signatures_are_named() -> None:
     for signature, said in [
         ("scale", "must be like"),
         ("scale(x)", "'x' in the signature: write `x: r float32`"),
@@ -173,7 +173,7 @@ def cpu() -> Any:
 
 
 @pytest.mark.parametrize("dtype", EVERY)
-def test_numbers_of_every_dtype(cpu: dt.Device, dtype: str) -> None:
+def test_scalars_of_every_dtype(cpu: dt.Device, dtype: str) -> None:
     c = {"float32": "float", "float64": "double", "bool": "bool"}.get(dtype, f"{dtype}_t")
     text = f"void one({c} a, {c} *out, {c} b) {{ out[0] = a; out[1] = b; }}"
     k = dt.raw_kernel(text, "cpu", f"one(a: {dtype}, out: w {dtype}, b: {dtype})")
@@ -183,7 +183,7 @@ def test_numbers_of_every_dtype(cpu: dt.Device, dtype: str) -> None:
     assert out.tolist() == [a, b]
 
 
-def test_a_text_that_is_not_what_the_signature_says(cpu: dt.Device) -> None:
+def test_text_that_contradicts_its_signature_raises(cpu: dt.Device) -> None:
     k = dt.raw_kernel(C, "cpu", SIGNATURE.replace("int64", "int32"))
     with pytest.raises(dt.CompileError, match="conflicting types") as caught:
         k(dt.zeros(3), dt.ones(3), 3, 1.0)
@@ -191,7 +191,7 @@ def test_a_text_that_is_not_what_the_signature_says(cpu: dt.Device) -> None:
     assert want in str(caught.value)
 
 
-def test_it_is_kept_on_disk(cpu: dt.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_raw_kernel_is_cached_on_disk(cpu: dt.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     import subprocess
 
     from dovetail_cpu_llvm import raw
@@ -212,7 +212,7 @@ def test_it_is_kept_on_disk(cpu: dt.Device, monkeypatch: pytest.MonkeyPatch) -> 
     assert raw._find_compiler()[0]
 
 
-def test_without_a_compiler(cpu: dt.Device, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_compiler_is_named(cpu: dt.Device, monkeypatch: pytest.MonkeyPatch) -> None:
     from dovetail_cpu_llvm import raw
 
     raw._find_compiler.cache_clear()
@@ -221,7 +221,7 @@ def test_without_a_compiler(cpu: dt.Device, monkeypatch: pytest.MonkeyPatch) -> 
         dt.raw_kernel(C, "cpu", SIGNATURE)(dt.zeros(3), dt.ones(3), 3, 1.0)
 
 
-def test_options_and_no_grid(cpu: dt.Device) -> None:
+def test_options_and_kernel_without_a_grid(cpu: dt.Device) -> None:
     text = "void put(float *out) { out[0] = WHAT; }"
     out = dt.zeros(1)
     dt.raw_kernel(text, "cpu", "put(out: w float32)", options=("-DWHAT=7",))(out)
@@ -241,10 +241,10 @@ PLACES = {
 }
 
 
-def test_grids(kind: str) -> None:
+def test_grids_and_groups_cover_every_point(kind: str) -> None:
     if kind not in PLACES:
         pytest.skip("no grids")
-    k = made(kind, PLACES[kind], "at(out: w int32, w: int64)")
+    k = make_kernel(kind, PLACES[kind], "at(out: w int32, w: int64)")
     for group in (None, (2, 1), (4, 4)):
         out = dt.zeros((3, 5), dtype=dt.int32)
         k(out, 5, grid=(5, 3), group=group)
@@ -256,8 +256,8 @@ def test_grids(kind: str) -> None:
         k(out, 5, grid=2.5)
 
 
-def test_opencl_views_begin_where_the_device_can_point(kind: str) -> None:
+def test_opencl_view_at_an_unaligned_offset_raises(kind: str) -> None:
     if kind != "opencl":
         pytest.skip("other devices point anywhere")
     with pytest.raises(dt.ArgumentError, match=r"multiples of .* alone: pass a copy"):
-        made(kind)(dt.zeros(9)[1:], dt.ones(8), 8, 1.0)
+        make_kernel(kind)(dt.zeros(9)[1:], dt.ones(8), 8, 1.0)

@@ -1,4 +1,6 @@
-"""`dt.func` and the derivatives of `dt.autograd`: torch's, by differences, and composed."""
+"""`dt.func` and the derivatives of `dt.autograd`: equal to PyTorch and to differences, and
+composed.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ def close(a: Any, b: Any) -> bool:
     return bool(np.allclose(np.asarray(a), np.asarray(b), rtol=1e-9, atol=1e-11))
 
 
-def of(xp: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """A function to vectors and one to one element, in a module's words."""
+def functions_of(xp: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return a function to vectors and one to a scalar, written with a module's functions."""
 
     def vector(x: Any, w: Any) -> Any:
         return xp.tanh(x @ w) * x.sum() + xp.exp(x)[:3]
@@ -27,12 +29,12 @@ def of(xp: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
     return vector, lambda x, w: (vector(x, w) ** 2).sum() + (x**3).prod()
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own
-def test_they_are_torchs(device: dt.Device) -> None:
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # PyTorch's
+def test_derivatives_equal_pytorch(device: dt.Device) -> None:
     torch = pytest.importorskip("torch")
     x, w = given(4), given(4, 3, seed=1)
     ours, theirs = [dt.asarray(a) for a in (x, w)], [torch.from_numpy(a) for a in (x, w)]
-    (v, s), (tv, ts) = of(dt), of(torch)
+    (v, s), (tv, ts) = functions_of(dt), functions_of(torch)
     f, t = dt.func, torch.func
     for name in ("jacrev", "jacfwd"):
         for n in (0, 1):
@@ -55,9 +57,9 @@ def test_they_are_torchs(device: dt.Device) -> None:
     assert close(value, ts(*theirs)) and close(product, want @ theirs[0] * 2)
 
 
-def test_products_agree_with_the_jacobian(device: dt.Device) -> None:
+def test_products_equal_the_jacobian(device: dt.Device) -> None:
     x, w = dt.asarray(given(4)), dt.asarray(given(4, 3, seed=1))
-    v = of(dt)[0]
+    v = functions_of(dt)[0]
     jacobian = dt.func.jacrev(v)(x, w)
     out, along = dt.func.linearize(lambda x: v(x, w), x)
     direction = dt.asarray(given(4, seed=2))
@@ -70,7 +72,7 @@ def test_products_agree_with_the_jacobian(device: dt.Device) -> None:
         along(out)
 
 
-def test_values_containers_and_what_comes_with_them(device: dt.Device) -> None:
+def test_value_and_grad_with_containers_and_aux(device: dt.Device) -> None:
     x = dt.asarray([1.0, 2.0])
 
     def f(p: Any, x: dt.Tensor) -> Any:
@@ -89,7 +91,7 @@ def test_values_containers_and_what_comes_with_them(device: dt.Device) -> None:
     assert dt.func.grad(lambda a, b: (a * b).sum(), -1)(x, x * 2).tolist() == [1.0, 2.0]
 
 
-def test_gradients_of_gradients_of_gradients(device: dt.Device) -> None:
+def test_grad_composes_to_any_order(device: dt.Device) -> None:
     f: Callable[..., Any] = lambda x: x**5  # noqa: E731
     x = dt.asarray(2.0, dtype=dt.float64)
     for want in (80.0, 160.0, 240.0, 240.0, 120.0, 0.0):
@@ -97,8 +99,8 @@ def test_gradients_of_gradients_of_gradients(device: dt.Device) -> None:
         assert f(x).item() == want
 
 
-def test_they_flow_on_to_what_requires_a_gradient(device: dt.Device) -> None:
-    """Also the gradients of gradients do: by arguments, and by what is not an argument."""
+def test_gradients_flow_through_inner_derivatives(device: dt.Device) -> None:
+    """Second derivatives too: by arguments, and by closed-over tensors."""
     w, x = dt.asarray(given(3)).requires_grad_(), dt.asarray(given(3, seed=1)).requires_grad_()
     inner = dt.func.grad(lambda v: (v**3 * w).sum())(x)  # 3 x^2 w
     (inner**2).sum().backward()
@@ -113,8 +115,8 @@ def test_they_flow_on_to_what_requires_a_gradient(device: dt.Device) -> None:
     assert close(dt.grad((j**2).sum(), w), 8 * (x * x * w).detach())
 
 
-def test_captured_and_eager(device: dt.Device) -> None:
-    s, x, w = of(dt)[1], dt.asarray(given(4)), dt.asarray(given(4, 3, seed=1))
+def test_derivatives_captured_and_eager_are_equal(device: dt.Device) -> None:
+    s, x, w = functions_of(dt)[1], dt.asarray(given(4)), dt.asarray(given(4, 3, seed=1))
     each = dt.vmap(dt.func.hessian(s), in_axes=(0, None))
     many = dt.asarray(given(5, 4, seed=3))
     with dt.reproducible():
@@ -128,7 +130,7 @@ def test_captured_and_eager(device: dt.Device) -> None:
         assert close(dt.jit(dt.func.grad(s))(x, w), dt.func.grad(s)(x, w))
 
 
-def test_bad_arguments(device: dt.Device) -> None:
+def test_bad_arguments_of_derivatives_raise(device: dt.Device) -> None:
     x = dt.asarray([1.0, 2.0])
     for make in (dt.func.grad, dt.func.value_and_grad, dt.func.jacrev, dt.func.jacfwd,
                  dt.func.hessian):  # fmt: skip
@@ -159,7 +161,7 @@ def test_bad_arguments(device: dt.Device) -> None:
         dt.func.grad(lambda v: v.sum())(x)
 
 
-def test_what_does_not_depend_on_it_has_gradient_0(device: dt.Device) -> None:
+def test_independent_output_has_zero_gradient(device: dt.Device) -> None:
     x = dt.asarray([1.0, 2.0])
     assert dt.func.grad(lambda v: dt.asarray(1.0))(x).tolist() == [0.0, 0.0]
     assert dt.func.hessian(lambda v: v.sum())(x).tolist() == [[0.0, 0.0], [0.0, 0.0]]

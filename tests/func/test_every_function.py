@@ -1,4 +1,4 @@
-"""Every public function under `dt.vmap`: what a loop over the examples gives, bit for bit."""
+"""Every public function under `dt.vmap` equals a loop over the examples, bit for bit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ N = 3
 
 
 def cases() -> list[tuple[str, str]]:
-    """Expressions, and what their errors say."""
+    """Return the expressions and their error messages."""
     found = []
     for line in LINES:
         *expressions, last = line.split("; ") if 'exec_("' not in line else pieces(line)
@@ -33,12 +33,12 @@ def cases() -> list[tuple[str, str]]:
 
 
 def pieces(line: str) -> list[str]:
-    """Those of a line with strings in it."""
+    """Split a line that contains strings."""
     return re.split(r'; (?=[a-z]+[._(]|x\.|exec_)(?=(?:[^"]*"[^"]*")*[^"]*$)', line)
 
 
 def inputs(device: dt.Device) -> tuple[dict[str, dt.Tensor], dict[str, dt.Tensor]]:
-    """What differs from example to example, and what does not."""
+    """Return the operands that differ between examples, and the shared ones."""
     rng = np.random.default_rng(7)
 
     def floats(*shape: int) -> np.ndarray:
@@ -61,7 +61,7 @@ def inputs(device: dt.Device) -> tuple[dict[str, dt.Tensor], dict[str, dt.Tensor
 
 
 def value(expression: str, names: dict[str, Any]) -> Any:
-    """What an expression gives."""
+    """Evaluate an expression."""
 
     def exec_(text: str, r: str) -> Any:
         inner = {"dt": dt, **names}
@@ -71,7 +71,7 @@ def value(expression: str, names: dict[str, Any]) -> Any:
     return eval(expression, {"dt": dt, "exec_": exec_, **names})
 
 
-def same(found: Any, want: Any) -> None:
+def assert_equal(found: Any, want: Any) -> None:
     a, b = optree.tree_leaves(found), optree.tree_leaves(want)
     assert len(a) == len(b)
     for x, y in zip(a, b, strict=True):
@@ -88,7 +88,9 @@ def looped(expression: str, many: dict[str, Any], shared: dict[str, Any]) -> Any
 
 
 @pytest.mark.parametrize(("expression", "words"), cases())
-def test_it_gives_what_a_loop_does(expression: str, words: str, device: dt.Device) -> None:
+def test_vmap_of_an_expression_equals_a_loop(
+    expression: str, words: str, device: dt.Device
+) -> None:
     many, shared = inputs(device)
     used = {k: v for k, v in many.items() if re.search(rf"\b{k}\b", expression)}
     used = used or {"x": many["x"]}
@@ -105,17 +107,18 @@ def test_it_gives_what_a_loop_does(expression: str, words: str, device: dt.Devic
         found = dt.vmap(one)(used)
         dt.random.manual_seed(3)
         want = looped(expression, used, shared)
-    if words:  # several draws: each is one for all examples, so that a loop's come in another order
+    # several draws: each draws for all examples at once, so a loop draws in another order
+    if words:
         assert [(t.shape, t.dtype) for t in optree.tree_leaves(found)] == [
             (t.shape, t.dtype) for t in want
         ]
         assert len({row.numpy().tobytes() for row in optree.tree_leaves(found)[0]}) == N
         return
-    same(found, want)
+    assert_equal(found, want)
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_elementwise_functions_do(name: str, device: dt.Device) -> None:
+def test_vmap_of_an_elementwise_function_equals_a_loop(name: str, device: dt.Device) -> None:
     function, arity = getattr(dt, name), FUNCTIONS[name].arity
     many, shared = inputs(device)
     every = {**many, **shared}
@@ -132,11 +135,11 @@ def test_elementwise_functions_do(name: str, device: dt.Device) -> None:
         except dt.DTypeError:
             continue
         if {*axes} != {None}:
-            same(dt.vmap(function, in_axes=axes)(*given), dt.stack(want))
+            assert_equal(dt.vmap(function, in_axes=axes)(*given), dt.stack(want))
 
 
 def named() -> set[str]:
-    """Public functions."""
+    """Return public functions."""
     found = {n for n in dt.__all__ if callable(getattr(dt, n))}
     found = {n for n in found if not inspect.isclass(getattr(dt, n))} - {*FUNCTIONS}
     found = {n for n in found if not isinstance(getattr(dt, n), dt.DType)}  # they refuse calls

@@ -1,4 +1,4 @@
-"""`extend.graph_of`: what a function does, as a graph that can be read."""
+"""`extend.graph_of`: the ops of a function as a readable graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def ops(graph: object) -> list[str]:
     return [n.op for n in graph.nodes]  # type: ignore[attr-defined]
 
 
-def test_nothing_is_computed_and_nothing_outside_is_written() -> None:
+def test_graph_of_computes_and_writes_nothing() -> None:
     x, outside = dt.ones(3, device=R), dt.zeros(3, device=R)
     dt.evaluate(outside)
 
@@ -27,7 +27,7 @@ def test_nothing_is_computed_and_nothing_outside_is_written() -> None:
     assert graph.results[0].varies
 
 
-def test_writes_in_place_are_values_that_views_see() -> None:
+def test_in_place_writes_become_values_that_views_read() -> None:
     def f(x: dt.Tensor) -> dt.Tensor:
         y = x.copy()
         z = y[1:]
@@ -59,7 +59,7 @@ def test_constants_are_folded_and_random_numbers_are_not_drawn() -> None:
     assert "constant" not in ops(unfolded)
 
 
-def test_lines_are_the_users() -> None:
+def test_nodes_name_the_lines_of_the_user() -> None:
     def f(x: dt.Tensor) -> dt.Tensor:
         return dt.softmax(x, 0)
 
@@ -67,7 +67,7 @@ def test_lines_are_the_users() -> None:
     assert lines == {f"{__file__}:{f.__code__.co_firstlineno + 1}"}
 
 
-def test_a_value_that_is_asked_for_is_an_error_and_the_next_graph_is_fine() -> None:
+def test_reading_a_value_raises_and_the_next_graph_works() -> None:
     with pytest.raises(dt.CaptureError, match="mine"):
         graph_of(lambda x: float(x[0]), [dt.ones(3, device=R)], name="mine")
     assert ops(graph_of(dt.tanh, [dt.ones(3, device=R)])) == ["input", "tanh"]
@@ -75,27 +75,27 @@ def test_a_value_that_is_asked_for_is_an_error_and_the_next_graph_is_fine() -> N
     assert graph_of(lambda x: x * float(dt.ones(2, device=R).sum()), [dt.ones(1, device=R)])
 
 
-def test_work_that_was_pending_before_is_a_constant() -> None:
+def test_work_pending_before_is_a_constant() -> None:
     pending = dt.ones(3, device=R) * 2
     graph = graph_of(lambda x: x + pending, [dt.ones(3, device=R)])
     constants = [n.tensor.tolist() for n in graph.nodes if n.tensor is not None]
     assert constants == [[2, 2, 2]] and pending.tolist() == [2, 2, 2]
 
 
-def test_a_composite_is_one_node_that_knows_its_parts() -> None:
+def test_composite_is_one_node_with_its_parts() -> None:
     @composite
     def scaled(x: dt.Tensor, by: float = 3.0) -> dt.Tensor:
-        """Scaled."""
+        """Return x * by."""
         return x * by
 
     graph = graph_of(lambda x: scaled(x) + 1, [dt.ones(3, device=R)])
     node = next(n for n in graph.nodes if n.kind == "composite")
     assert node.op == "scaled" and node.attrs.arguments["by"] == 3.0
-    assert node.attrs.parts.op == "multiply" and scaled.__doc__ == "Scaled."
+    assert node.attrs.parts.op == "multiply" and scaled.__doc__ == "Return x * by."
     assert scaled(dt.ones(2, device=R)).tolist() == [3, 3]
 
 
-def test_capture_works_while_a_tensor_of_a_traced_function_lives() -> None:
+def test_capture_works_while_a_traced_tensor_is_alive() -> None:
     leaked: list[dt.Tensor] = []
     graph_of(lambda x: leaked.append(x * 2) or x, [dt.ones(2, device="reference")])
     assert dt.jit(lambda x: x + 1)(dt.ones(2, device="reference")).tolist() == [2.0, 2.0]

@@ -1,4 +1,4 @@
-"""Hooks of gradients, and of what is saved for them, in `vmap`: what a loop over examples gives."""
+"""Gradient hooks and saved-tensor hooks in `vmap` equal a loop over examples."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def rows() -> dt.Tensor:
 
 
 def hooked(hook: Callable[[dt.Tensor], object], cube: bool = False) -> Of:
-    """A function of one example that hooks what lies between."""
+    """Return a function of one example that hooks an intermediate value."""
 
     def f(x: dt.Tensor) -> dt.Tensor:
         y = dt.sin(x) * 2
@@ -33,7 +33,7 @@ def scaled(g: dt.Tensor) -> dt.Tensor:
 
 
 def clipped(g: dt.Tensor) -> dt.Tensor:
-    """By the norm of one example's gradient."""
+    """Clip by the norm of one example's gradient."""
     return g / dt.sqrt((g * g).sum() + 1)
 
 
@@ -42,7 +42,7 @@ def looped(f: Of) -> Of:
 
 
 def around(f: Of, x: dt.Tensor) -> bytes:
-    """The bits of a gradient that is taken outside of `f`."""
+    """Return the bits of a gradient that is taken outside of `f`."""
     x = x.detach().copy().requires_grad_()
     (g,) = dt.grad(f(x).sum(), [x])
     return g.numpy().tobytes()
@@ -50,7 +50,7 @@ def around(f: Of, x: dt.Tensor) -> bytes:
 
 @pytest.mark.parametrize("hook", [scaled, clipped])
 @pytest.mark.parametrize("cube", [False, True])
-def test_hooks_see_one_example(hook: Of, cube: bool) -> None:
+def test_hook_receives_the_gradient_of_one_example(hook: Of, cube: bool) -> None:
     f, x = hooked(hook, cube), rows()
     assert dt.vmap(grad(f))(x).numpy().tobytes() == looped(grad(f))(x).numpy().tobytes()
     assert around(dt.vmap(f), x) == around(looped(f), x)
@@ -59,7 +59,7 @@ def test_hooks_see_one_example(hook: Of, cube: bool) -> None:
     np.testing.assert_allclose(*(np.frombuffer(b) for b in twice), rtol=1e-12, atol=1e-14)
 
 
-def test_nested_and_captured() -> None:
+def test_hooks_in_nested_and_captured_vmap() -> None:
     f, x = hooked(clipped), rows().reshape(2, 2, 3)
     want = around(looped(looped(f)), x)
     assert around(dt.vmap(dt.vmap(f)), x) == want
@@ -69,7 +69,7 @@ def test_nested_and_captured() -> None:
         assert around(captured, rows()) == around(looped(f), rows())
 
 
-def test_shapes_are_those_of_one_example_and_none_changes_nothing() -> None:
+def test_hook_sees_the_shape_of_one_example_and_none_changes_nothing() -> None:
     seen: list[tuple[int, ...]] = []
     f = hooked(lambda g: seen.append(g.shape))
     assert around(dt.vmap(f), rows()) == around(dt.vmap(hooked(lambda g: g)), rows())
@@ -80,7 +80,7 @@ def test_shapes_are_those_of_one_example_and_none_changes_nothing() -> None:
         around(dt.vmap(hooked(lambda g: print(float(g.sum())))), rows())
 
 
-def test_a_hook_may_be_removed_and_what_is_hooked_written() -> None:
+def test_removed_hook_and_write_to_a_hooked_value() -> None:
     def f(x: dt.Tensor) -> dt.Tensor:
         y = x * 2
         y.register_hook(scaled).remove()
@@ -94,7 +94,7 @@ def test_a_hook_may_be_removed_and_what_is_hooked_written() -> None:
     assert around(dt.vmap(f), rows()) == around(looped(f), rows())
 
 
-def test_of_the_argument_itself() -> None:
+def test_hook_of_the_argument_itself() -> None:
     def of_it(x: dt.Tensor) -> dt.Tensor:
         x.register_hook(scaled)
         return (x * x).sum()
@@ -110,7 +110,7 @@ def test_of_the_argument_itself() -> None:
     assert around(dt.vmap(of_it, in_axes=1), x) == around(looped(of_it), x)
 
 
-def test_what_is_the_same_for_each_example_has_its_hook_once() -> None:
+def test_hook_of_a_shared_value_runs_once() -> None:
     w = dt.ones(3, dtype=dt.float64, requires_grad=True)
     calls: list[tuple[int, ...]] = []
 
@@ -123,7 +123,7 @@ def test_what_is_the_same_for_each_example_has_its_hook_once() -> None:
     assert g.tolist() == rows().sum(axis=0).tolist() and calls == [(3,)]
 
 
-def test_hooks_of_what_is_saved_around_a_vmap_see_all_examples() -> None:
+def test_saved_tensors_hooks_around_vmap_see_all_examples() -> None:
     def f(x: dt.Tensor) -> dt.Tensor:
         return (dt.sin(x) * x).sum()
 
@@ -139,10 +139,10 @@ def test_hooks_of_what_is_saved_around_a_vmap_see_all_examples() -> None:
         assert packed and {*packed} == {(4, 3)}
         packed.clear()
         inner = dt.vmap(grad(f))(x).numpy().tobytes()
-    assert inner == want and packed == []  # nothing is kept for all examples
+    assert inner == want and packed == []  # nothing is saved for all examples
 
 
-def test_hooks_of_what_is_saved_inside_see_one_example() -> None:
+def test_saved_tensors_hooks_inside_vmap_see_one_example() -> None:
     shapes: list[tuple[int, ...]] = []
 
     def f(x: dt.Tensor) -> dt.Tensor:

@@ -1,4 +1,6 @@
-"""`dt.vmap`: axes, what it refuses, writes, random numbers, gradients through it and in it."""
+"""`dt.vmap`: axes, unsupported functions, writes, random numbers, gradients through it and in
+it.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def test_axes_in_containers_and_by_name(device: dt.Device) -> None:
     assert equal(a, (x * dt.arange(3)[:, None]).T.copy()) and equal(b["y"], (y.T + 2.0).copy())
 
 
-def test_what_is_the_same_for_each_is_repeated_or_comes_once(device: dt.Device) -> None:
+def test_shared_result_is_repeated_or_returned_once(device: dt.Device) -> None:
     x, w = normal(3, 2), normal(2, seed=1)
     assert equal(dt.vmap(lambda _: w * 2)(x), dt.stack([w * 2] * 3))
     assert equal(dt.vmap(lambda _: w * 2, out_axes=None)(x), w * 2)
@@ -57,7 +59,7 @@ def test_what_is_the_same_for_each_is_repeated_or_comes_once(device: dt.Device) 
     assert w.tolist() != [0.0, 0.0] and repeated[1].tolist() == w.tolist()
 
 
-def test_nested(device: dt.Device) -> None:
+def test_nested_vmap(device: dt.Device) -> None:
     x, y = normal(3, 4), normal(5, 4, seed=1)
     pairs = dt.vmap(dt.vmap(lambda a, b: (a * b).sum(), in_axes=(None, 0)), in_axes=(0, None))
     assert equal(pairs(x, y), (x[:, None] * y[None]).sum(axis=-1))
@@ -65,7 +67,7 @@ def test_nested(device: dt.Device) -> None:
     assert equal(three(normal(2, 3, 4, 5)), dt.sort(normal(2, 3, 4, 5)) + x[0, 0])
 
 
-def test_no_examples_and_one(device: dt.Device) -> None:
+def test_vmap_of_zero_examples_and_of_one(device: dt.Device) -> None:
     for n in (0, 1):
         found = dt.vmap(lambda a: dt.histogram(a, 3, range=(-1, 1))[0] + dt.sort(a)[:3])(
             normal(n, 4)
@@ -74,20 +76,20 @@ def test_no_examples_and_one(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 5, 9])
-def test_chunks(chunk: int, device: dt.Device) -> None:
+def test_chunk_size_does_not_change_results(chunk: int, device: dt.Device) -> None:
     x = normal(5, 4)
     f = dt.vmap(lambda a: {"s": a.sum(), "a": a * 2}, out_axes={"s": 0, "a": 1}, chunk_size=chunk)
     assert equal(f(x)["s"], x.sum(axis=1)) and equal(f(x)["a"], (x * 2).T.copy())
 
 
-def test_it_is_as_many_launches_as_one_example() -> None:
+def test_vmap_needs_as_many_launches_as_one_example() -> None:
     with dt.device("reference"):
         x = normal(50, 4)
         f = lambda a: dt.exp(a) / dt.exp(a).sum()  # noqa: E731
         assert len(dt.explain(dt.vmap(f)(x)).launches) == len(dt.explain(f(x[0])).launches)
 
 
-# --- what it refuses
+# --- errors
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_it_is_as_many_launches_as_one_example() -> None:
         lambda a: a.data_ptr(), lambda a: a.__dlpack__(), lambda a: dt.nonzero(a[None]),
     ],
 )  # fmt: skip
-def test_a_look_at_an_example_is_an_error_that_shows_the_line(
+def test_reading_the_value_of_an_example_raises_with_the_line(
     look: Callable[[Any], Any], device: dt.Device
 ) -> None:
     with pytest.raises(dt.TransformError) as caught:
@@ -107,7 +109,7 @@ def test_a_look_at_an_example_is_an_error_that_shows_the_line(
     assert "dt.where" in str(caught.value) and "3 examples" in str(caught.value)
 
 
-def test_what_is_the_same_for_each_may_be_looked_at(device: dt.Device) -> None:
+def test_shared_value_may_be_read(device: dt.Device) -> None:
     w = dt.asarray([2.0, -1.0])
 
     def f(a: dt.Tensor) -> dt.Tensor:
@@ -117,7 +119,7 @@ def test_what_is_the_same_for_each_may_be_looked_at(device: dt.Device) -> None:
     assert equal(dt.vmap(f)(normal(3)), normal(3) * 4.0)
 
 
-def test_a_write_of_what_differs_to_what_is_outside_is_an_error(device: dt.Device) -> None:
+def test_write_of_an_example_to_an_outer_tensor_raises(device: dt.Device) -> None:
     kept, pending = dt.zeros(2).copy(), dt.ones(2) * 3
     dt.evaluate(kept)
 
@@ -136,7 +138,7 @@ def test_a_write_of_what_differs_to_what_is_outside_is_an_error(device: dt.Devic
     assert kept.tolist() == [0.0, 0.0] and pending.tolist() == [3.0, 3.0]
 
 
-def test_an_example_that_has_left_is_an_error(device: dt.Device) -> None:
+def test_example_used_after_the_function_returned_raises(device: dt.Device) -> None:
     kept = []
     dt.vmap(lambda a: kept.append(a * 2) or a)(normal(3, 2))
     with pytest.raises(dt.TransformError, match="after the function has returned"):
@@ -145,7 +147,7 @@ def test_an_example_that_has_left_is_an_error(device: dt.Device) -> None:
         (kept[0] + 1).sum().item()
 
 
-def test_bad_arguments(device: dt.Device) -> None:
+def test_bad_arguments_of_vmap_raise(device: dt.Device) -> None:
     x = normal(3, 2)
     with pytest.raises(dt.ShapeError, match=r"lengths \[2, 3\]"):
         dt.vmap(dt.add, in_axes=(0, 1))(x, x)
@@ -173,17 +175,17 @@ def test_bad_arguments(device: dt.Device) -> None:
         dt.vmap(lambda a, i: a[i])(x, dt.asarray([0, 1, 7])).tolist()
 
 
-def test_an_error_of_the_function_leaves_all_as_it_was(device: dt.Device) -> None:
+def test_error_of_the_function_leaves_state_intact(device: dt.Device) -> None:
     with pytest.raises(ZeroDivisionError):
         dt.vmap(lambda a: a * (1 / 0))(normal(3))
-    assert float(normal(3)[0]) == normal(3).tolist()[0]  # looks are allowed again
+    assert float(normal(3)[0]) == normal(3).tolist()[0]  # reading values is allowed again
     assert equal(dt.vmap(dt.sin)(normal(3)), dt.sin(normal(3)))
 
 
 # --- writes
 
 
-def test_an_argument_is_written_as_a_loop_would(device: dt.Device) -> None:
+def test_write_to_an_argument_equals_a_loop(device: dt.Device) -> None:
     x, y = normal(3, 4).copy(), normal(3, 4).copy()
 
     def f(a: dt.Tensor) -> dt.Tensor:
@@ -196,7 +198,7 @@ def test_an_argument_is_written_as_a_loop_would(device: dt.Device) -> None:
     assert equal(found, want) and equal(x, y)
 
 
-def test_views_see_what_is_written(device: dt.Device) -> None:
+def test_views_read_what_was_written(device: dt.Device) -> None:
     def f(a: dt.Tensor) -> dt.Tensor:
         r = a.copy()
         part, turned = r[::2], r.reshape((2, 2)).T
@@ -208,7 +210,7 @@ def test_views_see_what_is_written(device: dt.Device) -> None:
     assert equal(dt.vmap(f)(x), loop(f, x))
 
 
-def test_a_tensor_made_inside_may_be_written(device: dt.Device) -> None:
+def test_tensor_created_inside_may_be_written(device: dt.Device) -> None:
     def f(a: dt.Tensor) -> dt.Tensor:
         r, n = dt.zeros((2, 3)), dt.asarray(np.ones(3, "f4"))
         r[0, :2] = a[:2]
@@ -224,7 +226,7 @@ def test_a_tensor_made_inside_may_be_written(device: dt.Device) -> None:
 # --- when work runs
 
 
-def test_eager_and_deep_work(device: dt.Device) -> None:
+def test_vmap_in_eager_mode_and_of_long_chains(device: dt.Device) -> None:
     def f(a: dt.Tensor) -> dt.Tensor:
         for k in range(150):
             a = dt.sin(a) + k
@@ -237,7 +239,7 @@ def test_eager_and_deep_work(device: dt.Device) -> None:
         assert equal(dt.vmap(g)(x), loop(g, x))
 
 
-def test_inside_and_outside_of_jit(device: dt.Device) -> None:
+def test_vmap_inside_and_outside_of_jit(device: dt.Device) -> None:
     x, w = normal(3, 4), normal(4, seed=1)
     f = lambda a: dt.sort(a * w) + dt.cumulative_sum(a)  # noqa: E731
     captured = dt.jit(dt.vmap(f))
@@ -250,7 +252,7 @@ def test_inside_and_outside_of_jit(device: dt.Device) -> None:
         dt.jit(dt.vmap(lambda a: a * float(a.sum())))(x)
 
 
-def test_random_numbers_in_jit_advance(device: dt.Device) -> None:
+def test_random_numbers_advance_in_captured_vmap(device: dt.Device) -> None:
     f = dt.vmap(lambda a: a + dt.random.uniform(2))
     captured, x = dt.jit(f), dt.zeros((3, 2))
     dt.random.manual_seed(5)
@@ -259,7 +261,7 @@ def test_random_numbers_in_jit_advance(device: dt.Device) -> None:
     assert [captured(x).tolist() for _ in range(3)] == want
 
 
-def test_randomness(device: dt.Device) -> None:
+def test_randomness_same_different_and_error(device: dt.Device) -> None:
     x = dt.zeros((3, 2))
     draw = lambda a: a + dt.random.normal(2)  # noqa: E731
     rows = dt.vmap(draw, randomness="same")(x)
@@ -303,7 +305,7 @@ LOSSES: list[Callable[[dt.Tensor, dt.Tensor], dt.Tensor]] = [
 
 
 @pytest.mark.parametrize("n", range(len(LOSSES)))
-def test_gradients_flow_through_it(n: int, device: dt.Device) -> None:
+def test_gradients_through_vmap_equal_a_loop(n: int, device: dt.Device) -> None:
     f = LOSSES[n]
     given = [normal(3, 4, dtype="f8"), normal(4, seed=1, dtype="f8")]
     found = []
@@ -319,7 +321,7 @@ def test_gradients_flow_through_it(n: int, device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("n", range(len(LOSSES)))
-def test_gradients_inside_are_those_of_each(n: int, device: dt.Device) -> None:
+def test_gradients_inside_vmap_equal_those_of_each_example(n: int, device: dt.Device) -> None:
     f, x, w = LOSSES[n], normal(3, 4, dtype="f8"), normal(4, seed=1, dtype="f8")
     g = dt.func.grad(f)
     with dt.reproducible():
@@ -329,7 +331,7 @@ def test_gradients_inside_are_those_of_each(n: int, device: dt.Device) -> None:
         assert equal(found, loop(lambda a: by_weights(a, w), x))
 
 
-def test_parameters_of_the_closure_get_gradients(device: dt.Device) -> None:
+def test_closed_over_parameters_get_gradients(device: dt.Device) -> None:
     w = normal(4, 2, dtype="f8").requires_grad_()
     x = normal(3, 4, seed=1, dtype="f8")
     dt.vmap(lambda a: dt.tanh(a @ w))(x).sum().backward()
@@ -338,7 +340,7 @@ def test_parameters_of_the_closure_get_gradients(device: dt.Device) -> None:
     np.testing.assert_allclose(found.numpy(), w.grad.numpy(), rtol=1e-12)
 
 
-def test_no_grad_inside_is_no_grad(device: dt.Device) -> None:
+def test_no_grad_inside_vmap_stops_gradients(device: dt.Device) -> None:
     x = normal(3, 4).requires_grad_()
 
     def f(a: dt.Tensor) -> dt.Tensor:
@@ -352,7 +354,7 @@ def test_no_grad_inside_is_no_grad(device: dt.Device) -> None:
         assert not dt.vmap(f)(x).requires_grad
 
 
-def test_an_op_without_a_rule_is_done_one_by_one(device: dt.Device) -> None:
+def test_op_without_a_batching_rule_runs_per_example(device: dt.Device) -> None:
     noted: list[list[str]] = []
     before = BatchMap.__init__
 
@@ -378,7 +380,7 @@ def tripled(x):  # type: ignore[no-untyped-def]
     return x * 3.0
 
 
-def test_kernels_of_loops_are_refused_and_elementwise_ones_run(device: dt.Device) -> None:
+def test_loop_kernels_raise_and_elementwise_kernels_run(device: dt.Device) -> None:
     def by_kernel(x: dt.Tensor) -> dt.Tensor:
         out = dt.zeros_like(x)
         doubled(out, x)
@@ -394,7 +396,7 @@ def test_kernels_of_loops_are_refused_and_elementwise_ones_run(device: dt.Device
     assert by_kernel(x[0]).tolist() == [2.0, 4.0]  # nothing is left behind
 
 
-def test_counts_choices_and_exponentials_of_nested_examples(device: dt.Device) -> None:
+def test_bincount_choose_and_expm_in_nested_vmap(device: dt.Device) -> None:
     rng = np.random.default_rng(0)
     i, w = rng.integers(0, 5, (2, 3, 7)), rng.random((2, 3, 7)).astype("f4")
     m = (rng.random((2, 3, 2, 2)) * 8).astype("f4")
@@ -414,7 +416,7 @@ def test_counts_choices_and_exponentials_of_nested_examples(device: dt.Device) -
         np.testing.assert_allclose(found[3][a, b].numpy(), want[3].numpy(), rtol=1e-5)
 
 
-def test_number_of_no_choice_of_some_example_raises_index_out_of_range() -> None:
+def test_choose_with_an_invalid_number_in_an_example_raises() -> None:
     x = dt.asarray([[0, 1], [1, 2]], device="reference")
     with pytest.raises(dt.IndexOutOfRange, match=r"choose: numbers 0\.\.2 of 2 choices"):
         dt.vmap(lambda i: dt.choose(i, [5, 6]))(x)
@@ -422,7 +424,7 @@ def test_number_of_no_choice_of_some_example_raises_index_out_of_range() -> None
         dt.vmap(dt.bincount)(x - 1)
 
 
-def test_gradient_of_the_exponential_of_each_example(device: dt.Device) -> None:
+def test_gradient_of_expm_of_each_example(device: dt.Device) -> None:
     m = dt.asarray(np.random.default_rng(1).random((3, 2, 2)))
     found = dt.vmap(dt.func.grad(lambda a: dt.linalg.expm(a).sum()))(m)
     for n in range(3):

@@ -1,4 +1,4 @@
-"""Arguments that stand for something else: a bool for an int, a keyword that a mode ignores."""
+"""Arguments of a wrong kind: a bool in place of an int, a keyword that a mode ignores."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CALLS = [c.strip() for c in TAKES_NO_BOOL.split("|") if c.strip()]
 
 @pytest.mark.parametrize("flag", [True, False, np.True_])
 @pytest.mark.parametrize("call", CALLS)
-def test_bool_in_place_of_a_number_is_refused(call: str, flag: object) -> None:
+def test_bool_in_place_of_a_number_raises(call: str, flag: object) -> None:
     names = {
         "dt": dt, "F": F, "b": flag, "x": dt.asarray(VALUES, device="reference"),
         "v": dt.arange(4, device="reference"),
@@ -50,12 +50,12 @@ def test_flags_may_be_ints() -> None:
     assert x.sum(axis=np.int64(0), keepdims=1).shape == (1, 4)
 
 
-def test_std_of_bool_names_the_correction() -> None:
+def test_std_of_a_bool_names_correction() -> None:
     with pytest.raises(dt.ArgumentTypeError, match="unbiased=False write correction=0"):
         dt.asarray(VALUES).std(False)
 
 
-def test_gradient_keeps_the_order_of_axes() -> None:
+def test_gradient_returns_axes_in_the_given_order() -> None:
     x = dt.asarray(VALUES * VALUES)
     made = dt.gradient(x, 2.0, 3.0, axis=(1, 0))
     wanted = np.gradient(VALUES * VALUES, 2.0, 3.0, axis=(1, 0))
@@ -75,7 +75,7 @@ def test_average_takes_weights_in_the_order_of_axes(axes: tuple[int, ...]) -> No
 
 
 @pytest.mark.parametrize("order", [0, 3, 0.5])
-def test_numpys_norm_of_a_matrix_refuses_orders_of_vectors(order: float) -> None:
+def test_numpy_matrix_norm_rejects_vector_orders(order: float) -> None:
     x = dt.asarray(VALUES)
     with pytest.raises(ValueError):
         np.linalg.norm(VALUES, order)
@@ -86,7 +86,7 @@ def test_numpys_norm_of_a_matrix_refuses_orders_of_vectors(order: float) -> None
     assert np.linalg.norm(x[0], order).item() == pytest.approx(np.linalg.norm(VALUES[0], order))
 
 
-def test_product_in_place_refuses_another_shape() -> None:
+def test_in_place_product_with_another_shape_raises() -> None:
     a = dt.ones((3, 3))
     with pytest.raises(dt.ShapeError, match=r"matmul in place: .*\(3, 1\)"):
         a @= dt.ones((3, 1))
@@ -112,12 +112,12 @@ IGNORED: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("name", IGNORED)
-def test_keyword_without_effect_is_refused(name: str) -> None:
+def test_keyword_without_effect_raises(name: str) -> None:
     with pytest.raises(dt.ArgumentError):
         IGNORED[name]()
 
 
-def test_keyword_of_its_mode_has_effect() -> None:
+def test_keyword_of_its_mode_has_an_effect() -> None:
     assert dt.pad(X, 1, constant_values=3).tolist() == [3.0, 1.0, 2.0, 4.0, 3.0]
     assert dt.pad(X, 1).tolist() == [0.0, 1.0, 2.0, 4.0, 0.0]
     assert dt.trapezoid(X, dx=2.0).item() == 9.0

@@ -1,4 +1,4 @@
-"""Memory read as another dtype, memory at an address, and memory as a buffer."""
+"""Views as another dtype, memory at an address, and the buffer protocol."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 
-# Python 3.12 finds `__buffer__` by itself.
+# Python 3.12 supports `__buffer__` by itself.
 BUFFERS = sys.version_info >= (3, 12) or dt.__config__["hot_path"] == "compiled"
 REAL = [d for d in dt.dtypes.ALL if d.kind in "iuf" and d.__numpy_dtype__ is not None]
 
@@ -24,7 +24,7 @@ REAL = [d for d in dt.dtypes.ALL if d.kind in "iuf" and d.__numpy_dtype__ is not
 
 @pytest.mark.parametrize("to", REAL, ids=lambda d: d.name)
 @pytest.mark.parametrize("of", REAL, ids=lambda d: d.name)
-def test_a_view_of_bits_is_numpys(device: dt.Device, of: dt.DType, to: dt.DType) -> None:
+def test_view_of_bits_equals_numpy(device: dt.Device, of: dt.DType, to: dt.DType) -> None:
     a = np.arange(48, dtype=of.name).reshape(3, 16)
     x = dt.asarray(a)
     y, want = x.view(to), a.view(to.name)
@@ -35,7 +35,7 @@ def test_a_view_of_bits_is_numpys(device: dt.Device, of: dt.DType, to: dt.DType)
     assert (y + 0).numpy().tobytes() == (a.view(to.name) + 0).tobytes()
 
 
-def test_it_shares_memory(device: dt.Device) -> None:
+def test_view_of_bits_shares_memory(device: dt.Device) -> None:
     x = dt.ones(4) * 1
     bits = x.view(dt.int32)
     pending = x + 1
@@ -49,8 +49,10 @@ def test_it_shares_memory(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("other", [dt.int32, dt.int16, dt.uint8, dt.int64], ids=lambda d: d.name)
-def test_a_write_that_reads_other_bits_of_the_memory(device: dt.Device, other: dt.DType) -> None:
-    """However often, so that it is a known graph, too."""
+def test_write_that_reads_other_bits_of_its_memory_equals_numpy(
+    device: dt.Device, other: dt.DType
+) -> None:
+    """Repeated, so that the graph is cached too."""
     for k in range(4):
         a = np.arange(4000, dtype=np.int32) * 70001 + k
         x = dt.asarray(a)
@@ -65,7 +67,7 @@ def test_a_write_that_reads_other_bits_of_the_memory(device: dt.Device, other: d
         assert x.tolist() == a.tolist()
 
 
-def test_a_captured_function_views_bits(device: dt.Device) -> None:
+def test_captured_function_views_bits(device: dt.Device) -> None:
     @dt.jit
     def f(x: dt.Tensor) -> dt.Tensor:
         return (x.view(dt.int32) & 0x7FFFFFFF).view(dt.float32) * 2
@@ -87,14 +89,14 @@ def test_a_captured_function_views_bits(device: dt.Device) -> None:
         (lambda: dt.ones(2).view(2.5), dt.ShapeError, "view: expects ints"),
     ],
 )  # fmt: skip
-def test_what_no_view_of_bits_is(
+def test_invalid_view_of_bits_raises(
     device: dt.Device, call: Any, error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says):
         call()
 
 
-def test_copies_and_pickles_keep_each_dtype(device: dt.Device) -> None:
+def test_copies_and_pickles_of_views_keep_each_dtype(device: dt.Device) -> None:
     x = dt.asarray([1.0, 2.0])
     pair = (x, x.view(dt.int32), x.view(dt.uint8)[:3])
     for y in (copy.deepcopy(pair), pickle.loads(pickle.dumps(pair))):
@@ -105,7 +107,7 @@ def test_copies_and_pickles_keep_each_dtype(device: dt.Device) -> None:
 # --- dt.from_blob
 
 
-def test_memory_at_an_address_is_given_back_once(device: dt.Device) -> None:
+def test_from_blob_calls_its_deleter_once(device: dt.Device) -> None:
     held, ended = (ctypes.c_int32 * 6)(*range(6)), []
     x = dt.from_blob(
         ctypes.addressof(held), (2, 2), dtype=dt.int32, strides=(3, 1),
@@ -136,7 +138,7 @@ def test_memory_at_an_address_is_given_back_once(device: dt.Device) -> None:
         ({"odd": True}, dt.SharingError, "cannot use the memory at"),
     ],
 )  # fmt: skip
-def test_no_memory_at_an_address(
+def test_from_blob_with_invalid_arguments_raises(
     options: dict[str, Any], error: type[Exception], says: str
 ) -> None:
     held, ended = (ctypes.c_float * 4)(), []
@@ -152,7 +154,7 @@ def test_no_memory_at_an_address(
 # --- buffers
 
 
-def test_a_buffer_is_the_memory(device: dt.Device) -> None:
+def test_buffer_protocol_shares_the_memory(device: dt.Device) -> None:
     x = dt.asarray([[1, 2], [3, 4]], dtype=dt.int16)
     seen = memoryview(x) if BUFFERS else x.__buffer__(0)  # type: ignore[arg-type]  # it is one
     assert seen.format == "h" and seen.shape == (2, 2) and not seen.readonly
@@ -164,7 +166,9 @@ def test_a_buffer_is_the_memory(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("ask", [lambda x: x.__buffer__(0), memoryview])
-def test_what_no_buffer_can_hold_is_named(ask: Callable[[Any], Any], device: dt.Device) -> None:
+def test_dtype_without_a_buffer_format_is_named(
+    ask: Callable[[Any], Any], device: dt.Device
+) -> None:
     if ask is memoryview and not BUFFERS:
         pytest.skip("Python 3.11 finds buffers of compiled code only")
     with pytest.raises(dt.DTypeError, match="bfloat16"):

@@ -1,4 +1,6 @@
-"""`dt.save_function` and `dt.load_function`: what is saved does the same, and nothing else runs."""
+"""`dt.save_function` and `dt.load_function`: a loaded function does the same and runs no other
+code.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,8 @@ from dovetail.capture.serialize import DIGEST_BYTES, MAGIC
 __all__ = ["device"]
 
 
-def kept(f: Any, path: Path, *args: Any, **options: Any) -> Any:
-    """A captured function from a file, after it was captured for these arguments."""
+def saved_and_loaded(f: Any, path: Path, *args: Any, **options: Any) -> Any:
+    """Return a captured function from a file, after a capture for these arguments."""
     captured = dt.jit(f)
     captured(*args, **options)
     dt.save_function(captured, path / "f")
@@ -29,7 +31,7 @@ def kept(f: Any, path: Path, *args: Any, **options: Any) -> Any:
 WEIGHT = np.random.default_rng(7).normal(size=8).astype(np.float32)
 
 
-def test_a_saved_function_does_the_same(device: dt.Device, tmp_path: Path) -> None:
+def test_saved_function_computes_the_same(device: dt.Device, tmp_path: Path) -> None:
     w = dt.asarray(WEIGHT)
 
     def f(x: dt.Tensor, n: int, rate: float, more: Any) -> Any:
@@ -40,7 +42,7 @@ def test_a_saved_function_does_the_same(device: dt.Device, tmp_path: Path) -> No
         return {"x": x, "sums": [x.sum(), (table * 2, x[::2])]}, n, None, rate + 1
 
     args = (vector(), 3, 0.5, {"shift": vector(seed=1)})
-    g = kept(f, tmp_path, *args)
+    g = saved_and_loaded(f, tmp_path, *args)
     for seed in range(3):
         args = (vector(seed=seed), 3, 0.1 * seed + 0.3, {"shift": vector(seed=seed + 5)})
         assert bits(g(*args)) == bits(f(*args))
@@ -54,7 +56,7 @@ def test_writes_and_state_are_replayed(device: dt.Device, tmp_path: Path) -> Non
         x[1:] = state[:-1]
         return x[2:], x
 
-    g = kept(f, tmp_path, vector())
+    g = saved_and_loaded(f, tmp_path, vector())
     x, y = vector(seed=1), vector(seed=1)
     for _ in range(3):
         got, want = g(x), f(y)
@@ -62,7 +64,7 @@ def test_writes_and_state_are_replayed(device: dt.Device, tmp_path: Path) -> Non
         assert got[1] is x and got[0].storage() is x.storage()
 
 
-def test_loops_branches_and_random_numbers(device: dt.Device, tmp_path: Path) -> None:
+def test_loops_branches_and_random_numbers_are_saved(device: dt.Device, tmp_path: Path) -> None:
     w = dt.asarray(WEIGHT)
 
     def f(x: dt.Tensor, n: dt.Tensor) -> Any:
@@ -72,7 +74,7 @@ def test_loops_branches_and_random_numbers(device: dt.Device, tmp_path: Path) ->
         total, rows = dt.scan(lambda c, v: (c + v, c * v), dt.zeros(8), dt.stack([x, y, z]))
         return dt.cond(total.sum() > 0, lambda: total, lambda: rows[1]), rows, dt.random.normal(3)
 
-    g = kept(f, tmp_path, vector(), dt.asarray(3))
+    g = saved_and_loaded(f, tmp_path, vector(), dt.asarray(3))
     for n in (0, 1, 4):
         dt.random.manual_seed(n)
         want = bits(f(vector(seed=n), dt.asarray(n)))
@@ -80,18 +82,18 @@ def test_loops_branches_and_random_numbers(device: dt.Device, tmp_path: Path) ->
         assert bits(g(vector(seed=n), dt.asarray(n))) == want
 
 
-def test_products_and_gathers(device: dt.Device, tmp_path: Path) -> None:
+def test_products_and_gathers_are_saved(device: dt.Device, tmp_path: Path) -> None:
     def f(a: dt.Tensor, i: dt.Tensor) -> Any:
         return a @ a.T, dt.take(dt.reshape(a, (16,)), i) * 2
 
     a, i = dt.reshape(vector(16), (4, 4)), dt.asarray([3, 0, 1])
-    g = kept(f, tmp_path, a, i)
+    g = saved_and_loaded(f, tmp_path, a, i)
     assert bits(g(a, i)) == bits(f(a, i))
     with pytest.raises(dt.IndexOutOfRange):
         g(a, i + 13)[1].tolist()
 
 
-def test_each_kind_of_arguments_is_saved(tmp_path: Path) -> None:
+def test_captures_of_each_kind_of_arguments_are_saved(tmp_path: Path) -> None:
     f = dt.jit(lambda x, n: x * n)
     for n in (2, 3):
         for size in (4, 5):
@@ -110,7 +112,7 @@ def test_each_kind_of_arguments_is_saved(tmp_path: Path) -> None:
             g(*bad)
 
 
-def test_it_runs_on_another_device(tmp_path: Path) -> None:
+def test_saved_function_runs_on_another_device(tmp_path: Path) -> None:
     f = dt.jit(lambda x: dt.exp(x).sum() * dt.asarray(WEIGHT, device=x.device))
     x = dt.asarray(WEIGHT, device="reference")
     f(x)
@@ -119,7 +121,7 @@ def test_it_runs_on_another_device(tmp_path: Path) -> None:
     assert bits(g(x.to("cpu"))) == bits(f(x))
 
 
-# --- what is not saved
+# --- unsupported functions
 
 DRAWN = dt.random.default_rng(3)
 
@@ -137,15 +139,15 @@ DRAWN = dt.random.default_rng(3)
         ),
     ],
 )
-def test_what_a_file_cannot_say_is_an_error(
+def test_function_that_cannot_be_saved_raises(
     f: Callable[[Any], Any], said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(dt.CaptureError, match=said):
-        kept(f, tmp_path, dt.ones(8, device="reference"))
+        saved_and_loaded(f, tmp_path, dt.ones(8, device="reference"))
     assert not (tmp_path / "f").exists()
 
 
-def test_what_was_not_captured_is_not_saved(tmp_path: Path) -> None:
+def test_saving_a_function_without_a_capture_raises(tmp_path: Path) -> None:
     with pytest.raises(dt.CaptureError, match="call it first"):
         dt.save_function(dt.jit(lambda x: x), tmp_path / "f")
     with pytest.raises(dt.CaptureError, match=r"dt\.jit gave, not a function"):
@@ -157,13 +159,13 @@ def test_what_was_not_captured_is_not_saved(tmp_path: Path) -> None:
         dt.save_function(f, tmp_path / "f")
 
 
-# --- files of others
+# --- foreign files
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> bytes:
+def written_file(tmp_path: Path) -> bytes:
     w = dt.asarray(WEIGHT, device="reference")
-    kept(
+    saved_and_loaded(
         lambda x, i: dt.fori_loop(0, 3, lambda k, c: c * w + k, dt.take(x, i)) + 1,
         tmp_path, dt.asarray(WEIGHT, device="reference"), dt.asarray([1] * 8, device="reference"),
     )  # fmt: skip
@@ -175,22 +177,22 @@ def load(data: bytes, path: Path) -> Any:
     return dt.load_function(path / "g")
 
 
-def test_a_file_that_is_cut_short_or_changed_is_an_error(written: bytes, tmp_path: Path) -> None:
+def test_truncated_or_changed_file_raises(written_file: bytes, tmp_path: Path) -> None:
     for n in (
         0,
         10,
         len(MAGIC),
         len(MAGIC) + DIGEST_BYTES,
         len(MAGIC) + DIGEST_BYTES + 9,
-        len(written) - 1,
+        len(written_file) - 1,
     ):
         with pytest.raises(dt.CaptureError, match=r"cut short|no file that"):
-            load(written[:n], tmp_path)
+            load(written_file[:n], tmp_path)
     at = random.Random(3)
     for _ in range(50):
-        k = at.randrange(len(MAGIC), len(written))
+        k = at.randrange(len(MAGIC), len(written_file))
         with pytest.raises(dt.CaptureError, match="changed"):
-            load(written[:k] + bytes([written[k] ^ 1]) + written[k + 1 :], tmp_path)
+            load(written_file[:k] + bytes([written_file[k] ^ 1]) + written_file[k + 1 :], tmp_path)
     for foreign in (b"", b"PK\x03\x04", b"\x80\x05", json.dumps({"name": "f"}).encode()):
         with pytest.raises(dt.CaptureError, match="no file that"):
             load(foreign, tmp_path)
@@ -199,7 +201,7 @@ def test_a_file_that_is_cut_short_or_changed_is_an_error(written: bytes, tmp_pat
 
 
 def edited(data: bytes, change: Callable[[Any], object]) -> bytes:
-    """The file with other contents, and the digest that belongs to them."""
+    """Return the file with other contents and their valid digest."""
     begin = len(MAGIC) + DIGEST_BYTES
     size = int.from_bytes(data[begin : begin + 8], "little")
     content = json.loads(data[begin + 8 : begin + 8 + size])
@@ -258,48 +260,46 @@ CHANGES: dict[str, Callable[[Any], object]] = {
 
 
 def copy_with_memory_of_its_own(c: Any) -> None:
-    """A copy is given two slots: a third would be beyond them, and the second another's."""
-    acts(c, "repeat")[0][4][0][3][2] = [0]  # the weight's memory, which is large enough
+    """Give a copy two slots: a third is out of bounds, and the second belongs to another."""
+    acts(c, "repeat")[0][4][0][3][2] = [0]  # the weight's memory is large enough
 
 
 CHANGES["a copy with memory of its own"] = copy_with_memory_of_its_own
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_an_edited_file_is_an_error(what: str, written: bytes, tmp_path: Path) -> None:
-    load(edited(written, lambda c: None), tmp_path)
+def test_edited_file_raises(what: str, written_file: bytes, tmp_path: Path) -> None:
+    load(edited(written_file, lambda c: None), tmp_path)
     with pytest.raises(dt.CaptureError, match=r"makes no sense|kernel that is none"):
-        load(edited(written, CHANGES[what]), tmp_path)
+        load(edited(written_file, CHANGES[what]), tmp_path)
 
 
-def test_product_into_elements_of_another_dtype_is_an_error(tmp_path: Path) -> None:
+def test_product_with_a_result_of_another_dtype_raises(tmp_path: Path) -> None:
     x = dt.ones((4, 4), dtype=dt.float64, device="cpu")
-    kept(lambda x: x @ x, tmp_path, x)
-    written = (tmp_path / "f").read_bytes()
-    load(written, tmp_path)
+    saved_and_loaded(lambda x: x @ x, tmp_path, x)
+    written_file = (tmp_path / "f").read_bytes()
+    load(written_file, tmp_path)
 
     def halve(c: Any) -> None:
         acts(c, "call")[0][3][3] = "float32"
 
     with pytest.raises(dt.CaptureError, match="does not fit its operands"):
-        load(edited(written, halve), tmp_path)
+        load(edited(written_file, halve), tmp_path)
 
 
 @pytest.mark.parametrize("number", [float("nan"), 3.0, 1 << 63, None, "3"])
-def test_number_of_a_kernel_that_its_dtype_does_not_hold_is_an_error(
-    number: object, tmp_path: Path
-) -> None:
-    kept(lambda x: x * 3, tmp_path, dt.arange(4, device="reference"))
-    written = (tmp_path / "f").read_bytes()
+def test_scalar_that_its_dtype_cannot_hold_raises(number: object, tmp_path: Path) -> None:
+    saved_and_loaded(lambda x: x * 3, tmp_path, dt.arange(4, device="reference"))
+    written_file = (tmp_path / "f").read_bytes()
 
     def replace(c: Any) -> None:
         acts(c, "launch")[0][3][0][0] = number
 
     with pytest.raises(dt.CaptureError, match="makes no sense"):
-        load(edited(written, replace), tmp_path)
+        load(edited(written_file, replace), tmp_path)
 
 
-def test_deeply_nested_file_is_an_error(written: bytes, tmp_path: Path) -> None:
+def test_deeply_nested_file_raises(written_file: bytes, tmp_path: Path) -> None:
     text = b"[" * 100_000
     rest = len(text).to_bytes(8, "little") + text
     with pytest.raises(dt.CaptureError, match="makes no sense"):
@@ -312,17 +312,15 @@ def test_deeply_nested_file_is_an_error(written: bytes, tmp_path: Path) -> None:
         c["captures"][0]["arguments"] = arguments
 
     with pytest.raises(dt.CaptureError, match=r"kinds that it was captured for|makes no sense"):
-        load(edited(written, nest), tmp_path)(dt.ones(8, device="reference"))
+        load(edited(written_file, nest), tmp_path)(dt.ones(8, device="reference"))
 
 
-def test_file_of_another_format_is_an_error(written: bytes, tmp_path: Path) -> None:
+def test_file_of_another_format_raises(written_file: bytes, tmp_path: Path) -> None:
     with pytest.raises(dt.CaptureError, match=r"this version of dt\.save_function"):
-        load(written.replace(MAGIC, b"dovetail: a captured function, 2\n", 1), tmp_path)
+        load(written_file.replace(MAGIC, b"dovetail: a captured function, 2\n", 1), tmp_path)
 
 
-def test_random_edits_give_errors_or_functions_that_stay_in_their_memory(
-    written: bytes, tmp_path: Path
-) -> None:
+def test_random_edits_raise_or_stay_in_their_memory(written_file: bytes, tmp_path: Path) -> None:
     x = dt.asarray(WEIGHT, device="reference")
     i = dt.asarray([1] * 8, device="reference")
 
@@ -337,7 +335,7 @@ def test_random_edits_give_errors_or_functions_that_stay_in_their_memory(
     for seed in range(150):
         at = random.Random(seed)
         try:
-            load(edited(written, lambda c, at=at: change(c, at)), tmp_path)(x, i)  # type: ignore[misc]
+            load(edited(written_file, lambda c, at=at: change(c, at)), tmp_path)(x, i)  # type: ignore[misc]
         except dt.DovetailError:
             pass
         except OSError:

@@ -1,4 +1,4 @@
-"""What plugins check indices with: `extend.in_range`, `extend.read_at`."""
+"""Index checks for plugins: `extend.in_range` and `extend.read_at`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from dovetail.extend import in_range, read_at
 
 
-def test_indices_in_range_are_as_they_are(device: dt.Device) -> None:
+def test_indices_in_range_are_returned_unchanged(device: dt.Device) -> None:
     for dtype in (dt.int64, dt.int32, dt.uint8):
         at = dt.asarray([[2, 0], [1, 1]], dtype=dtype)
         found = in_range("ask", at, 3)
@@ -18,12 +18,12 @@ def test_indices_in_range_are_as_they_are(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("wrong", [3, -1, -4, 1 << 40])
-def test_others_are_an_error_that_names_who_asks(wrong: int, device: dt.Device) -> None:
+def test_index_out_of_range_names_the_caller(wrong: int, device: dt.Device) -> None:
     with pytest.raises(dt.IndexOutOfRange, match=r"ask: .*size 3.*test_checked_indices"):
         in_range("ask", dt.asarray([0, wrong]), 3).tolist()
 
 
-def test_reading_on_behalf_of_another(device: dt.Device) -> None:
+def test_read_at_reads_and_has_a_gradient(device: dt.Device) -> None:
     x = dt.asarray([[1.0, 2.0], [3.0, 4.0]]).requires_grad_()
     y = read_at("ask", x, dt.asarray([1, 1, 0]), 0)
     y.sum().backward()

@@ -1,4 +1,4 @@
-"""Comparisons have an answer for every pair of numbers: NumPy's, which is exact."""
+"""Comparisons are exact for every pair of numbers, as in NumPy."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_isin_of_integers_answers_for_every_number(number: float, device: dt.Dev
     assert dt.isin(number, x).item() is (number in (0, 3, 255))
 
 
-def test_array_equal_with_equal_nan_is_numpys(device: dt.Device) -> None:
+def test_array_equal_with_equal_nan_equals_numpy(device: dt.Device) -> None:
     cases: list[Any] = [
         ([1.0, np.nan], [1.0, np.nan]), ([1.0, np.nan], [np.nan, 1.0]), ([1.0], [1.0, np.nan]),
         ([complex(1, np.nan)], [complex(np.nan, 2)]), ([1, 2], [1, 2]), ([], []),
@@ -116,7 +116,7 @@ SIGNED = {d: [np.iinfo(d).min, -1, 0, 5, np.iinfo(d).max] for d in ("i1", "i8")}
 
 @pytest.mark.parametrize("dtype", SIGNED)
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_searchsorted_of_uint64_beside_signed_integers_is_exact(
+def test_searchsorted_of_uint64_in_signed_integers_is_exact(
     side: str, dtype: str, device: dt.Device
 ) -> None:
     find = bisect.bisect_left if side == "left" else bisect.bisect_right
@@ -128,7 +128,7 @@ def test_searchsorted_of_uint64_beside_signed_integers_is_exact(
 
 
 @pytest.mark.parametrize("repeats", [1, 20])
-def test_isin_of_uint64_beside_signed_integers_is_exact(repeats: int, device: dt.Device) -> None:
+def test_isin_of_uint64_in_signed_integers_is_exact(repeats: int, device: dt.Device) -> None:
     signed = np.array(SIGNED["i8"] * repeats)
     wanted = [v in (0, 5, 2**63 - 1) for v in WORDS.tolist()]
     assert dt.isin(dt.asarray(WORDS), dt.asarray(signed)).tolist() == wanted
@@ -137,7 +137,7 @@ def test_isin_of_uint64_beside_signed_integers_is_exact(repeats: int, device: dt
     assert dt.isin(dt.asarray(SIGNED["i8"]), among).tolist() == [False, False, True, True, True]
 
 
-def test_ints_of_a_list_beside_uint64_are_uint64(device: dt.Device) -> None:
+def test_list_of_ints_next_to_uint64_becomes_uint64(device: dt.Device) -> None:
     x = dt.asarray(WORDS[-3:])
     assert dt.where(x > 2**63, x, [1, 2, 3]).tolist() == [1, 2, 2**64 - 1]
     assert dt.append(x, [7]).tolist() == [*WORDS[-3:].tolist(), 7]

@@ -1,4 +1,4 @@
-"""Complex tensors: made, shown, promoted, moved, reduced, multiplied and written."""
+"""Complex tensors: creation, display, promotion, data movement, reductions, products and writes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Host = np.ndarray[Any, Any]
 KINDS = ("c8", "c16")
 
 
-def numbers(shape: tuple[int, ...], kind: str = "c16", seed: int = 0) -> Host:
+def random_complex(shape: tuple[int, ...], kind: str = "c16", seed: int = 0) -> Host:
     rng = np.random.default_rng(seed)
     return np.asarray(rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(kind)
 
@@ -23,7 +23,7 @@ def numbers(shape: tuple[int, ...], kind: str = "c16", seed: int = 0) -> Host:
 # --- dtypes ---------------------------------------------------------------------------------------
 
 
-def test_what_a_complex_dtype_is() -> None:
+def test_complex_dtypes_have_their_properties() -> None:
     assert (dt.complex64.itemsize, dt.complex128.itemsize) == (8, 16)
     assert dt.complex64.is_complex and not dt.float32.is_complex and not dt.complex64.is_float
     assert dt.complex64.part is dt.float32 and dt.complex128.part is dt.float64
@@ -42,14 +42,14 @@ def test_what_a_complex_dtype_is() -> None:
         (dt.float16, dt.complex64, dt.complex64),
     ],
 )  # fmt: skip
-def test_promotion(a: dt.DType, b: dt.DType, want: dt.DType) -> None:
+def test_promotion_of_complex_dtypes(a: dt.DType, b: dt.DType, want: dt.DType) -> None:
     assert dt.result_type(a, b) is dt.result_type(b, a) is want
     x, y = dt.ones(2, dtype=a), dt.ones(2, dtype=b)
     for found in (x + y, x * y, y - x if dt.bool not in (a, b) else x + y, dt.where(x == y, x, y)):
         assert found.dtype is want
 
 
-def test_complex_numbers_are_weak() -> None:
+def test_complex_numbers_are_weakly_typed() -> None:
     assert (dt.ones(2) * 1j).dtype is dt.complex64
     assert (1j * dt.ones(2, dtype=dt.float64)).dtype is dt.complex128
     assert (dt.ones(2, dtype=dt.int8) + 1j).dtype is dt.complex64
@@ -58,7 +58,7 @@ def test_complex_numbers_are_weak() -> None:
     assert dt.result_type(dt.int32, 1j) is dt.complex64
 
 
-def test_casts(device: dt.Device) -> None:
+def test_casts_to_and_from_complex(device: dt.Device) -> None:
     z = dt.asarray([1 + 2j, 0j, complex(0, float("nan"))])
     assert z.astype(dt.complex128).dtype is dt.complex128
     assert z.astype(dt.bool).tolist() == [True, False, True]
@@ -70,10 +70,10 @@ def test_casts(device: dt.Device) -> None:
             z.astype(real)
 
 
-# --- made and shown -------------------------------------------------------------------------------
+# --- creation and display -------------------------------------------------------------------------
 
 
-def test_creation(device: dt.Device) -> None:
+def test_creation_of_complex_tensors(device: dt.Device) -> None:
     assert dt.asarray([1 + 2j, 3]).dtype is dt.complex64
     assert dt.asarray(np.array([1 + 2j])).dtype is dt.complex128
     assert dt.asarray([1, 2], dtype=dt.complex128).tolist() == [1, 2]
@@ -87,7 +87,7 @@ def test_creation(device: dt.Device) -> None:
     assert dt.linspace(0, 1, 3, dtype=dt.complex128).dtype is dt.complex128
 
 
-def test_values_out(device: dt.Device) -> None:
+def test_item_tolist_and_repr_of_complex_tensors(device: dt.Device) -> None:
     z = dt.asarray([1 - 2j])
     assert z.item() == complex(z[0]) == 1 - 2j and z.tolist() == [1 - 2j]
     assert z.numpy().dtype == np.complex64
@@ -99,8 +99,8 @@ def test_values_out(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_other_libraries(device: dt.Device, kind: str) -> None:
-    a = numbers((3, 4), kind)
+def test_numpy_dlpack_and_torch_exchange_complex_tensors(device: dt.Device, kind: str) -> None:
+    a = random_complex((3, 4), kind)
     z = dt.asarray(a)
     assert np.array_equal(np.asarray(z), a) and np.array_equal(np.from_dlpack(z.copy()), a)
     assert np.array_equal(dt.from_dlpack(a.copy()).numpy(), a)
@@ -114,8 +114,8 @@ def test_other_libraries(device: dt.Device, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_parts(device: dt.Device, kind: str) -> None:
-    a = numbers((5, 7), kind)
+def test_real_imag_conj_angle_and_abs_equal_numpy(device: dt.Device, kind: str) -> None:
+    a = random_complex((5, 7), kind)
     z = dt.asarray(a)
     for name in ("real", "imag", "conj", "angle", "abs"):
         want = getattr(np, name)(a)
@@ -129,7 +129,7 @@ def test_parts(device: dt.Device, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_part_is_rounded_to_even(device: dt.Device, kind: str) -> None:
+def test_round_rounds_each_part_half_to_even(device: dt.Device, kind: str) -> None:
     x = np.array([0.5 + 1.5j, -0.4 - 0.6j, complex(np.inf, 2.5), complex(-3.5, np.nan)], kind)
     rounded = dt.round(dt.asarray(x))
     assert rounded.numpy().tobytes() == np.round(x).tobytes()
@@ -137,7 +137,7 @@ def test_each_part_is_rounded_to_even(device: dt.Device, kind: str) -> None:
                                np.round(x[:2] * 1.11, 1), rtol=1e-6)  # fmt: skip
 
 
-def test_what_is_nan_infinite_or_finite(device: dt.Device) -> None:
+def test_isnan_isinf_and_isfinite_of_complex_values(device: dt.Device) -> None:
     inf, nan = float("inf"), float("nan")
     z = dt.asarray([1j, complex(nan, 1), complex(nan, -inf), complex(1, inf)])
     assert dt.isnan(z).tolist() == [False, True, True, False]
@@ -145,7 +145,7 @@ def test_what_is_nan_infinite_or_finite(device: dt.Device) -> None:
     assert dt.isfinite(z).tolist() == [True, False, False, False]
 
 
-# --- moved, chosen, written -----------------------------------------------------------------------
+# --- data movement, selection, writes -------------------------------------------------------------
 
 Both = Callable[[Any, Any], Any]
 MOVES: dict[str, Both] = {  # of NumPy's arrays and of tensors
@@ -200,8 +200,8 @@ MOVES: dict[str, Both] = {  # of NumPy's arrays and of tensors
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", MOVES)
-def test_functions_give_what_numpys_do(device: dt.Device, name: str, kind: str) -> None:
-    a = numbers((6, 7), kind)
+def test_functions_of_complex_tensors_equal_numpy(device: dt.Device, name: str, kind: str) -> None:
+    a = random_complex((6, 7), kind)
     want, found = MOVES[name](np, a), MOVES[name](dt, dt.asarray(a))
     tolerance = 1e-5 if kind == "c8" else 1e-13
     assert found.shape == want.shape
@@ -226,10 +226,10 @@ BESIDE_NAN: dict[str, Both] = {
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", BESIDE_NAN)
-def test_functions_that_know_nan_give_what_numpys_do(
+def test_nan_functions_of_complex_tensors_equal_numpy(
     device: dt.Device, name: str, kind: str
 ) -> None:
-    a = numbers((6, 7), kind)
+    a = random_complex((6, 7), kind)
     a[1, 2], a[0, 0], a[3, 3] = np.nan, complex(1, np.nan), complex(np.nan, 2)
     if name == "replaced":
         a[5, 5] = complex(np.inf, -np.inf)
@@ -256,13 +256,13 @@ def test_functions_that_know_nan_give_what_numpys_do(
     ],
 )
 def test_gradients_of_complex_functions(f: Callable[[dt.Tensor], dt.Tensor]) -> None:
-    x = dt.asarray(numbers((3, 4)), device="reference").requires_grad_()
+    x = dt.asarray(random_complex((3, 4)), device="reference").requires_grad_()
     assert dt.autograd.gradcheck(f, (x,))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_writes(device: dt.Device, kind: str) -> None:
-    a = numbers((4, 5), kind)
+def test_writes_to_complex_tensors_equal_numpy(device: dt.Device, kind: str) -> None:
+    a = random_complex((4, 5), kind)
     z = dt.asarray(a)
     z[1] = 2 - 1j
     z[:, 2] = dt.ones(4)
@@ -281,42 +281,40 @@ def test_writes(device: dt.Device, kind: str) -> None:
     assert x.tolist() == [1, 1, 1]
 
 
-def test_long_sums_are_cut_into_chunks(device: dt.Device) -> None:
-    a = numbers((200_000,), "c8")
+def test_long_complex_sums_are_split_into_chunks(device: dt.Device) -> None:
+    a = random_complex((200_000,), "c8")
     z = dt.asarray(a)
     assert abs(z.sum().item() - a.astype("c16").sum()) < 1e-3
     assert abs(dt.vecdot(z, z).item() - np.vdot(a, a)) < 1
 
 
-def test_what_has_no_order_is_refused() -> None:
+def test_ordering_of_complex_tensors_raises() -> None:
     z = dt.asarray([1j, 2], device="reference")
     for f in (dt.max, dt.argmin, dt.sort, dt.floor, lambda x: x < 1, lambda x: dt.maximum(x, 0)):
         with pytest.raises(dt.DTypeError, match="does not take complex64"):
             f(z)  # type: ignore[operator]  # they are functions of a tensor
 
 
-def test_captured_functions_take_complex_tensors(device: dt.Device) -> None:
+def test_captured_functions_accept_complex_tensors(device: dt.Device) -> None:
     @dt.jit
     def f(z: dt.Tensor, s: float) -> dt.Tensor:
         return dt.exp(z * 1j) * s + z.conj()
 
-    a = numbers((30,), "c8")
+    a = random_complex((30,), "c8")
     for s in (2.0, 3.0, 4.0):
         assert np.allclose(f(dt.asarray(a), s).numpy(), np.exp(a * 1j) * s + a.conj(), rtol=1e-4)
 
 
 @pytest.mark.parametrize("d", [dt.complex64, dt.complex128], ids=lambda d: d.name)
-def test_products_of_matrices_add_in_order_where_that_is_asked_for(
-    device: dt.Device, d: dt.DType
-) -> None:
-    a, b = numbers((9, 33)).astype(str(d.__numpy_dtype__)), numbers((33, 5), seed=1)
+def test_reproducible_complex_products_have_a_fixed_order(device: dt.Device, d: dt.DType) -> None:
+    a, b = random_complex((9, 33)).astype(str(d.__numpy_dtype__)), random_complex((33, 5), seed=1)
     with dt.reproducible():
         found = (dt.asarray(a) @ dt.asarray(b, dtype=d)).numpy()
     assert np.allclose(found, a @ b, rtol=1e-4)
 
 
 @pytest.mark.parametrize("d", [dt.complex64, dt.complex128], ids=lambda d: d.name)
-def test_random_normal_numbers(device: dt.Device, d: dt.DType) -> None:
+def test_random_normal_complex_numbers(device: dt.Device, d: dt.DType) -> None:
     z = dt.random.default_rng(7).normal((100, 200), dtype=d, mean=1 - 2j, std=3.0)
     a = z.numpy() - (1 - 2j)
     assert z.dtype is d and abs(a.mean()) < 0.1
@@ -325,7 +323,7 @@ def test_random_normal_numbers(device: dt.Device, d: dt.DType) -> None:
     assert np.array_equal(again.numpy(), z.numpy())
 
 
-def test_distinct_numbers(device: dt.Device) -> None:
+def test_unique_of_complex_tensors_equals_numpy(device: dt.Device) -> None:
     a = np.array([1 + 1j, 2, 1 + 1j, 1 - 1j, -0.0 + 0j, 0, 2j, 2], "c8")
     z = dt.asarray(a.reshape(2, 4))
     want, first, inverse, counts = np.unique(a, True, True, True)
@@ -336,8 +334,8 @@ def test_distinct_numbers(device: dt.Device) -> None:
     assert np.array_equal(dt.unique_values(z).numpy(), want)
 
 
-def test_numpys_functions_take_complex_tensors(device: dt.Device) -> None:
-    a = numbers((4, 5))
+def test_numpy_functions_accept_complex_tensors(device: dt.Device) -> None:
+    a = random_complex((4, 5))
     z = dt.asarray(a)
     for f in (np.real, np.imag, np.conj, np.angle, np.abs, np.exp, np.square, np.isnan, np.sum):
         found = f(z)
@@ -346,12 +344,12 @@ def test_numpys_functions_take_complex_tensors(device: dt.Device) -> None:
     assert np.allclose((np.array(2j) * z).numpy(), 2j * a)
 
 
-def test_saved_functions_take_complex_tensors(device: dt.Device, tmp_path: Any) -> None:
+def test_saved_functions_accept_complex_tensors(device: dt.Device, tmp_path: Any) -> None:
     @dt.jit
     def f(z: dt.Tensor) -> dt.Tensor:
         return dt.exp(z) * 2j + z.sum()
 
-    z = dt.asarray(numbers((30,)))
+    z = dt.asarray(random_complex((30,)))
     want = f(z)
     dt.save_function(f, tmp_path / "f")
     assert np.array_equal(dt.load_function(tmp_path / "f")(z).numpy(), want.numpy())

@@ -1,4 +1,4 @@
-"""Loops and branches: what the same loop in Python gives, bit for bit, captured or not."""
+"""Loops and branches equal the same loop in Python, bit for bit, captured or not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def in_python(lower: int, upper: int, body: Callable[..., Any], init: Any) -> An
 
 
 def both(f: Callable[..., Any], *args: Any, calls: int = 3) -> Any:
-    """What a function gives, which is the same when it is captured."""
+    """Return the result of a function, which must be the same when captured."""
     want = bits(f(*args))
     captured = dt.jit(f)
     for _ in range(calls):
@@ -41,7 +41,7 @@ BODIES: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5, 6])
 @pytest.mark.parametrize("what", BODIES)
-def test_fori_loop_is_a_loop(device: dt.Device, what: str, count: int) -> None:
+def test_fori_loop_equals_a_python_loop(device: dt.Device, what: str, count: int) -> None:
     x = vector()
     dt.evaluate(x)
     got = both(lambda x: dt.fori_loop(0, count, BODIES[what], x), x)
@@ -49,7 +49,7 @@ def test_fori_loop_is_a_loop(device: dt.Device, what: str, count: int) -> None:
     assert bits(got) == bits(in_python(0, count, BODIES[what], vector().copy()))
 
 
-def test_bounds_may_be_negative_or_read_from_tensors(device: dt.Device) -> None:
+def test_loop_bounds_may_be_negative_or_tensors(device: dt.Device) -> None:
     def f(n: dt.Tensor, x: dt.Tensor) -> Any:
         return dt.fori_loop(-2, n, lambda i, x: x * 2 + i, x)
 
@@ -60,7 +60,7 @@ def test_bounds_may_be_negative_or_read_from_tensors(device: dt.Device) -> None:
     assert captured.captures == 1
 
 
-def test_containers_are_carried_and_values_change_places(device: dt.Device) -> None:
+def test_loops_carry_containers_and_swap_values(device: dt.Device) -> None:
     def body(i: Any, c: Any) -> Any:
         return {"a": c["b"], "b": c["a"] + i, "count": c["count"] + 1}
 
@@ -71,7 +71,7 @@ def test_containers_are_carried_and_values_change_places(device: dt.Device) -> N
         assert bits(got) == bits(want)
 
 
-def test_bodies_use_tensors_from_outside(device: dt.Device) -> None:
+def test_bodies_use_outer_tensors(device: dt.Device) -> None:
     def f(x: dt.Tensor, w: dt.Tensor, rate: float) -> Any:
         scale = dt.exp(w) * rate  # pending
         seen = dt.zeros(8)
@@ -89,7 +89,7 @@ def test_bodies_use_tensors_from_outside(device: dt.Device) -> None:
     assert captured.captures == 1
 
 
-def test_loops_in_loops(device: dt.Device) -> None:
+def test_nested_loops_equal_python(device: dt.Device) -> None:
     def f(x: dt.Tensor) -> Any:
         def outer(i: Any, x: Any) -> Any:
             y = x + i
@@ -107,7 +107,7 @@ def test_loops_in_loops(device: dt.Device) -> None:
     assert bits(got) == bits(want)
 
 
-def test_a_stencil_in_a_loop(device: dt.Device) -> None:
+def test_stencil_in_a_loop_equals_python(device: dt.Device) -> None:
     def body(i: Any, pair: Any) -> Any:
         a, b = pair
         b[1:-1] = 0.33333 * (a[:-2] + a[1:-1] + a[2:])
@@ -123,7 +123,7 @@ def test_a_stencil_in_a_loop(device: dt.Device) -> None:
     assert [x.numpy().tobytes() for x in got] == [a.tobytes(), b.tobytes()]
 
 
-def test_the_game_of_life(device: dt.Device) -> None:
+def test_game_of_life_in_a_loop(device: dt.Device) -> None:
     def step(i: Any, board: Any) -> Any:
         moves = [(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) if (a, b) != (0, 0)]
         near = sum(dt.roll(board, m, axis=(0, 1)) for m in moves)
@@ -132,10 +132,10 @@ def test_the_game_of_life(device: dt.Device) -> None:
     glider = np.zeros((8, 8), np.int64)
     glider[[0, 1, 2, 2, 2], [1, 2, 0, 1, 2]] = 1
     got = both(lambda b: dt.fori_loop(0, 32, step, b), dt.asarray(glider))
-    assert got.tolist() == glider.tolist()  # it has gone round the board
+    assert got.tolist() == glider.tolist()  # back at its start
 
 
-def test_random_numbers_in_loops(device: dt.Device) -> None:
+def test_random_numbers_in_loops_advance(device: dt.Device) -> None:
     def f(x: dt.Tensor) -> Any:
         first = dt.random.uniform(8)
         x = dt.fori_loop(0, 3, lambda i, x: x + dt.random.uniform(8), x)
@@ -158,7 +158,7 @@ def test_random_numbers_in_loops(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("limit", [-100, 3, 50, 1000])
-def test_while_loop_goes_on_while_it_holds(device: dt.Device, limit: int) -> None:
+def test_while_loop_stops_when_its_condition_is_false(device: dt.Device, limit: int) -> None:
     def f(x: dt.Tensor) -> Any:
         return dt.while_loop(
             lambda c: (c[0].sum() < limit) & (c[1] < 30),
@@ -173,7 +173,7 @@ def test_while_loop_goes_on_while_it_holds(device: dt.Device, limit: int) -> Non
     assert bits(got[0]) == bits(x) and got[1].item() == n
 
 
-def test_newtons_method(device: dt.Device) -> None:
+def test_newton_iteration_in_a_while_loop(device: dt.Device) -> None:
     def root(a: dt.Tensor) -> Any:
         return dt.while_loop(
             lambda x: dt.max(dt.abs(x * x - a)) > 1e-9, lambda x: 0.5 * (x + a / x), a
@@ -186,7 +186,7 @@ def test_newtons_method(device: dt.Device) -> None:
     assert captured.captures == 1
 
 
-def test_cond_runs_one_of_two(device: dt.Device) -> None:
+def test_cond_runs_one_branch(device: dt.Device) -> None:
     log = dt.zeros(2, dtype=dt.int64)
     dt.evaluate(log)
 
@@ -244,7 +244,7 @@ def test_scan_carries_and_stacks(device: dt.Device, n: int, reverse: bool) -> No
     assert bits(got) == bits(want)
 
 
-def test_scan_without_parts(device: dt.Device) -> None:
+def test_scan_without_xs(device: dt.Device) -> None:
     def f(pair: Any, x: None) -> Any:
         a, b = pair
         return (b, a + b), a
@@ -257,7 +257,7 @@ def test_scan_without_parts(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("captured", [False, True])
-def test_gradients_through_loops(device: dt.Device, captured: bool) -> None:
+def test_gradients_through_loops_equal_unrolled_ones(device: dt.Device, captured: bool) -> None:
     def loss(w: dt.Tensor, xs: dt.Tensor) -> Any:
         h, ys = dt.scan(lambda h, x: (dt.tanh(h * w + x), h * x), dt.zeros(4), xs)
         return dt.fori_loop(0, 3, lambda i, h: h * w + i, h).sum() + ys.sum()
@@ -288,7 +288,7 @@ def test_gradients_through_loops(device: dt.Device, captured: bool) -> None:
     assert bits(mine.grad) == bits(theirs.grad)
 
 
-def test_gradients_of_weights_that_a_body_finds(device: dt.Device) -> None:
+def test_closed_over_weights_of_a_body_get_gradients(device: dt.Device) -> None:
     w = vector().requires_grad_()
     dt.fori_loop(0, 3, lambda i, x: x * w, vector(seed=1)).sum().backward()
     other = vector().requires_grad_()
@@ -296,7 +296,7 @@ def test_gradients_of_weights_that_a_body_finds(device: dt.Device) -> None:
     assert bits(w.grad) == bits(other.grad)
 
 
-def test_no_gradient_through_a_loop_of_unknown_length(device: dt.Device) -> None:
+def test_gradient_through_a_loop_of_unknown_length_raises(device: dt.Device) -> None:
     w = vector().requires_grad_()
     with pytest.raises(dt.GradientError, match=r"while_loop.*fori_loop or dt.scan"):
         dt.while_loop(lambda x: x.sum() < 9, lambda x: x + w * w, vector())
@@ -312,7 +312,7 @@ def test_no_gradient_through_a_loop_of_unknown_length(device: dt.Device) -> None
 # --- bad input
 
 
-def test_what_is_carried_must_stay_what_it_is(device: dt.Device) -> None:
+def test_carry_of_another_shape_or_dtype_raises(device: dt.Device) -> None:
     x = vector()
     with pytest.raises(dt.ShapeError, match=r"float32\[8\].*float32\[7\].*must be the same"):
         dt.fori_loop(0, 3, lambda i, x: x[1:], x)
@@ -339,17 +339,17 @@ def test_what_is_carried_must_stay_what_it_is(device: dt.Device) -> None:
         f(x)
 
 
-def test_a_body_that_asks_for_values_is_an_error(device: dt.Device) -> None:
+def test_body_that_reads_values_raises(device: dt.Device) -> None:
     with pytest.raises(dt.CaptureError, match=r"test_control_flow.py"):
         dt.fori_loop(0, 3, lambda i, x: x * (2 if x.sum() > 0 else 3), vector())
     with pytest.raises(dt.CaptureError, match=r"test_control_flow.py"):
         dt.fori_loop(0, 3, lambda i, x: x * int(i), vector())
     with pytest.raises(dt.CaptureError, match=r"the same in each round"):
         dt.while_loop(lambda x: True, lambda x: x, vector())
-    assert vector().sum().item()  # nothing of it stays
+    assert vector().sum().item()  # the failed loop leaves no trace
 
 
-def test_eager_loops_run_as_loops(device: dt.Device) -> None:
+def test_eager_loops_equal_python(device: dt.Device) -> None:
     with dt.eager():
         got = dt.fori_loop(0, 4, lambda i, x: x * 2 + i, vector())
     assert bits(got) == bits(in_python(0, 4, lambda i, x: x * 2 + i, vector()))

@@ -1,4 +1,4 @@
-"""The rows of convolutions beside their definition, term by term."""
+"""Convolution ops against their definition, term by term."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dovetail.ops.convolution import Geometry
 
 Array = np.ndarray[Any, Any]
 
-# Of x and w, and how taps lie; y has as many positions as fit.
+# Of x and w, and the spacing of taps; y has as many positions as fit.
 CASES = (
     ((2, 3, 5, 40), (9, 3, 3, 2), Geometry((1, 1), (1, 1), (1, 1), 1)),
     ((2, 4, 6, 5), (8, 2, 2, 3), Geometry((2, 3), (0, 2), (3, 2), 2)),
@@ -27,7 +27,7 @@ def numbers(shape: tuple[int, ...], seed: int) -> Array:
 
 
 def terms(x: Array, w: Array, g: Geometry, counts: tuple[int, ...]) -> Any:
-    """For every product of the sum: where it is in y, in x and in w."""
+    """Return for every product of the sum its position in y, in x and in w."""
     n, o, c = len(x), *w.shape[:2]
     for p, i in itertools.product(np.ndindex(*counts), np.ndindex(*w.shape[2:])):
         at = tuple(
@@ -42,7 +42,9 @@ def terms(x: Array, w: Array, g: Geometry, counts: tuple[int, ...]) -> Any:
 
 @pytest.mark.parametrize("device", ("reference", "cpu"))
 @pytest.mark.parametrize(("left", "right", "g"), CASES)
-def test_each_is_the_sum_of_its_products(device: str, left: Any, right: Any, g: Geometry) -> None:
+def test_convolution_equals_the_sum_of_its_products(
+    device: str, left: Any, right: Any, g: Geometry
+) -> None:
     steps = zip(left[2:], right[2:], g.stride, g.low, g.dilation, strict=True)
     counts = tuple((n + 2 * q - d * (k - 1) - 1) // s + 1 for n, k, s, q, d in steps)
     x, w, y = numbers(left, 1), numbers(right, 2), numbers((left[0], right[0], *counts), 3)
@@ -61,8 +63,8 @@ def test_each_is_the_sum_of_its_products(device: str, left: Any, right: Any, g: 
 
 
 @pytest.mark.parametrize("device", ("reference", "cpu"))
-def test_the_order_is_channel_by_channel_tap_by_tap(device: str) -> None:
-    """One fused multiply-add each: the product that is added first is lost beside the larger."""
+def test_convolution_adds_channel_by_channel_and_tap_by_tap(device: str) -> None:
+    """Each term is one fused multiply-add: the first product is lost next to the larger one."""
     x = dt.asarray([[[2.0**24, 1.0], [1.0, 1.0]]], dtype=dt.float32, device=device)
     w = dt.ones((1, 2, 2), dtype=dt.float32, device=device)
     g = Geometry((1,), (0,), (1,), 1)
@@ -72,7 +74,7 @@ def test_the_order_is_channel_by_channel_tap_by_tap(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", ("reference", "cpu"))
-def test_of_nothing(device: str) -> None:
+def test_convolution_of_empty_batches(device: str) -> None:
     g = Geometry((1, 1), (1, 1), (1, 1), 1)
     w = dt.ones((4, 3, 3, 3), device=device)
     none = dt.ones((0, 3, 5, 5), device=device)
@@ -83,7 +85,7 @@ def test_of_nothing(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", ("reference", "cpu"))
-def test_of_axes_and_channels_without_elements(device: str) -> None:
+def test_convolution_of_empty_axes_and_channels(device: str) -> None:
     g = Geometry((1,), (1,), (1,), 1)
     w, none = dt.ones((4, 3, 2), device=device), dt.ones((2, 3, 0), device=device)
     y = convolved(none, w, None, (1,), g)

@@ -1,6 +1,6 @@
-"""asarray and the generators: values, dtypes, sharing, and every error once."""
+"""asarray and the creation functions: values, dtypes, sharing, and errors."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, list-item, no-untyped-call"
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("device")
         (array.array("f", [1, 2]), dt.float32), (b"ab", dt.uint8),
     ],
 )  # fmt: skip
-def test_asarray_of_values(obj: Any, dtype: dt.DType) -> None:
+def test_asarray_of_values_equals_numpy(obj: Any, dtype: dt.DType) -> None:
     x = dt.asarray(obj)
     want = np.frombuffer(obj, np.uint8) if isinstance(obj, bytes) else np.asarray(obj)
     assert x.dtype is dtype and x.shape == want.shape
@@ -36,7 +36,7 @@ def test_asarray_of_values(obj: Any, dtype: dt.DType) -> None:
 @pytest.mark.parametrize(
     "name", [d.name for d in dt.dtypes.ALL if d.kind != "c" and d.name != "bfloat16"]
 )
-def test_numpy_arrays_keep_their_dtype(name: str) -> None:
+def test_asarray_of_numpy_arrays_keeps_the_dtype(name: str) -> None:
     a = np.arange(6).reshape(2, 3).astype(name)
     for view in (a, a.T, a[:, ::-2], a[:0], a.astype(a.dtype.newbyteorder(">"))):
         x = dt.asarray(view)
@@ -48,7 +48,7 @@ def test_numpy_arrays_keep_their_dtype(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["bool", "uint8", "int64", "float16", "bfloat16", "float64"])
-def test_asarray_with_dtype(name: str) -> None:
+def test_asarray_with_dtype_converts(name: str) -> None:
     x = dt.asarray([0, 1, 2], dtype=name)
     assert x.dtype.name == name and x.tolist() == (
         [False, True, True] if name == "bool" else [0, 1, 2]
@@ -56,13 +56,13 @@ def test_asarray_with_dtype(name: str) -> None:
     assert dt.asarray(np.arange(3.0), dtype=name).dtype.name == name
 
 
-def test_floats_out_of_range_saturate_or_round() -> None:
+def test_asarray_of_floats_out_of_range_saturates_or_rounds() -> None:
     assert dt.asarray([1e300]).tolist() == [np.inf]
     assert dt.asarray(1.0 + 2**-9, dtype=dt.bfloat16).item() == 1.0
     assert dt.asarray(0.1, dtype=dt.float64).item() == 0.1
 
 
-def test_asarray_of_tensors(device: dt.Device) -> None:
+def test_asarray_of_tensors_shares_or_copies(device: dt.Device) -> None:
     x = dt.asarray([1.0, 2.0])
     assert dt.asarray(x) is x
     y = dt.asarray(x, copy=True)
@@ -109,7 +109,7 @@ def test_asarray_of_tensors(device: dt.Device) -> None:
         (lambda: dt.meshgrid(dt.ones(2), dt.arange(2)), dt.DTypeError, "one dtype"),
     ],
 )  # fmt: skip
-def test_errors(call: Any, error: type[Exception], says: str) -> None:
+def test_creation_errors(call: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         call()
 
@@ -118,7 +118,7 @@ def test_errors(call: Any, error: type[Exception], says: str) -> None:
     "name", ["bool", "int8", "uint64", "float16", "bfloat16", "float32", "float64"]
 )
 @pytest.mark.parametrize("shape", [(), (3,), (2, 0, 3), (4, 5)])
-def test_constants(name: str, shape: tuple[int, ...]) -> None:
+def test_zeros_ones_and_full_equal_numpy(name: str, shape: tuple[int, ...]) -> None:
     for made, value in ((dt.zeros, 0), (dt.ones, 1)):
         x = made(shape, dtype=name)
         assert x.shape == shape and x.dtype.name == name
@@ -155,7 +155,7 @@ def test_full_of_a_tensor_reads_no_value_on_the_host(
     assert dt.func.grad(lambda x: sum_and_fill(x).sum())(x).tolist() == [count, count]
 
 
-def test_full_of_a_tensor_that_may_not_fit_is_checked() -> None:
+def test_full_of_a_tensor_beyond_the_dtype_raises() -> None:
     with pytest.raises(dt.ValueOverflow, match="300"):
         dt.full(2, dt.asarray(300), dtype=dt.uint8)
     with pytest.raises(dt.ValueOverflow, match="300"):
@@ -185,7 +185,7 @@ def test_full_takes_the_dtype_of_its_value() -> None:
         (0.0, 0.3, 0.1),
     ],
 )
-def test_arange(args: tuple[Any, ...]) -> None:
+def test_arange_equals_numpy(args: tuple[Any, ...]) -> None:
     x, want = dt.arange(*args), np.arange(*args)
     assert x.shape == want.shape and x.dtype is (dt.int64 if want.dtype == np.int64 else dt.float32)
     np.testing.assert_allclose(x.numpy(), want, rtol=1e-6, atol=1e-7)
@@ -200,7 +200,7 @@ def test_arange_in_narrow_and_unsigned_dtypes() -> None:
 @pytest.mark.parametrize("num", [0, 1, 2, 5, 1000])
 @pytest.mark.parametrize("endpoint", [True, False])
 @pytest.mark.parametrize("dtype", [dt.float32, dt.float64])
-def test_linspace(num: int, endpoint: bool, dtype: dt.DType) -> None:
+def test_linspace_equals_numpy(num: int, endpoint: bool, dtype: dt.DType) -> None:
     x = dt.linspace(-0.1, 3.3, num, dtype=dtype, endpoint=endpoint)
     want = np.linspace(-0.1, 3.3, num, endpoint=endpoint)
     np.testing.assert_allclose(
@@ -214,7 +214,7 @@ def test_linspace(num: int, endpoint: bool, dtype: dt.DType) -> None:
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 5), (5, 2), (0, 3), (3, 0)])
 @pytest.mark.parametrize("k", [-3, -1, 0, 1, 4])
-def test_diagonals(shape: tuple[int, int], k: int) -> None:
+def test_eye_tril_and_triu_equal_numpy(shape: tuple[int, int], k: int) -> None:
     np.testing.assert_array_equal(dt.eye(*shape, k=k).numpy(), np.eye(*shape, k=k))
     a = np.arange(2 * shape[0] * shape[1]).reshape(2, *shape)
     np.testing.assert_array_equal(dt.tril(dt.asarray(a), k=k).numpy(), np.tril(a, k))
@@ -224,7 +224,7 @@ def test_diagonals(shape: tuple[int, int], k: int) -> None:
 
 
 @pytest.mark.parametrize("indexing", ["xy", "ij"])
-def test_meshgrid(indexing: Any) -> None:
+def test_meshgrid_equals_numpy(indexing: Any) -> None:
     parts = [np.arange(2), np.arange(3), np.arange(4)]
     for n in range(1, 4):
         found = dt.meshgrid(*map(dt.asarray, parts[:n]), indexing=indexing)
@@ -232,7 +232,7 @@ def test_meshgrid(indexing: Any) -> None:
             np.testing.assert_array_equal(x.numpy(), want)
 
 
-def test_generators_fuse() -> None:
+def test_creation_functions_fuse() -> None:
     x = dt.asarray(np.ones(50, np.float32))
     dt.evaluate(x)
     before = counters.launches
@@ -246,8 +246,8 @@ def test_generators_fuse() -> None:
     "given",
     [[2**63 + 1, 1], [[1, 2], [3, 2**64 - 1]], [0, np.uint64(2**63 + 1)], [True, 2**63 + 1]],
 )
-def test_ints_over_int64_are_exact_beside_smaller_ones(given: Any, dtype: Any) -> None:
-    """Of which NumPy makes floats."""
+def test_ints_beyond_int64_are_exact_next_to_smaller_ones(given: Any, dtype: Any) -> None:
+    """NumPy converts such lists to floats."""
     x = dt.asarray(given, dtype=dtype)
     expected = np.array(given, dtype=object).astype(np.uint64)
     assert x.dtype is dt.uint64 and x.numpy().tolist() == expected.tolist()
@@ -257,7 +257,7 @@ def test_ints_over_int64_are_exact_beside_smaller_ones(given: Any, dtype: Any) -
     assert dt.asarray(given, dtype=dt.float64).numpy().tolist() == np.array(given, "f8").tolist()
 
 
-def test_ints_that_fit_no_dtype_together_are_an_error() -> None:
+def test_ints_without_a_common_dtype_raise() -> None:
     for given in ([-1, 2**63], [np.int64(-1), np.uint64(2**63)], [[0, -3], [2**64 - 1, 1]]):
         for dtype in (None, dt.uint64, dt.int64):
             with pytest.raises(dt.ValueOverflow):

@@ -1,4 +1,4 @@
-"""Running sums and products and differences against NumPy, on every device at hand."""
+"""Cumulative sums and products and differences against NumPy, on every installed device."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def on(name: str, a: Any) -> tensor.Tensor:
     "shape, axis",
     [((50,), None), ((3, 40), 1), ((40, 3), 0), ((2, 5, 3), -2), ((0, 3), 0), ((3, 0), 1)],
 )
-def test_as_numpy(name: str, dtype: str, shape: Any, axis: Any) -> None:
+def test_cumulative_sum_and_prod_equal_numpy(name: str, dtype: str, shape: Any, axis: Any) -> None:
     a = (rng.standard_normal(shape) * 3).astype(dtype)
     for ours, theirs in (
         (cumulative_sum, np.cumulative_sum),
@@ -49,7 +49,7 @@ def test_as_numpy(name: str, dtype: str, shape: Any, axis: Any) -> None:
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i4"])
-def test_logarithms_of_running_sums_are_numpys(name: str, dtype: str) -> None:
+def test_cumulative_logsumexp_equals_numpy(name: str, dtype: str) -> None:
     a = (rng.standard_normal((3, 40)) * 30).astype(dtype)
     if dtype != "i4":
         a[0, :3], a[1, 5], a[2, 7] = -np.inf, 1e4, np.nan  # their exponentials overflow
@@ -63,7 +63,7 @@ def test_logarithms_of_running_sums_are_numpys(name: str, dtype: str) -> None:
     assert first.shape == (3, 41) and (first.numpy()[:, 0] == -np.inf).all()
 
 
-def test_the_gradient_of_logarithms_of_sums_of_nothing_is_nothing() -> None:
+def test_gradient_of_cumulative_logsumexp_of_minus_infinity_is_zero() -> None:
     x = on("reference", np.array([-np.inf, -np.inf, 0.0, 1.0])).requires_grad_()
     cumulative_logsumexp(x)[2:].sum().backward()
     e = np.e / (1 + np.e)
@@ -72,7 +72,7 @@ def test_the_gradient_of_logarithms_of_sums_of_nothing_is_nothing() -> None:
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_halves_accumulate_in_float32(name: str) -> None:
+def test_cumulative_sums_of_halves_accumulate_in_float32(name: str) -> None:
     a = rng.standard_normal((2, 256)).astype(np.float16)
     want = np.cumsum(a.astype(np.float32), 1).astype(np.float16)
     np.testing.assert_array_equal(cumulative_sum(on(name, a), axis=1).numpy(), want)
@@ -91,7 +91,7 @@ def test_operands_may_be_pending_or_strided(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_a_given_dtype(name: str) -> None:
+def test_dtype_argument_selects_the_result_dtype(name: str) -> None:
     a = rng.integers(-9, 9, 30).astype(np.int8)
     got = cumulative_sum(on(name, a), dtype=dtypes.int8)
     np.testing.assert_array_equal(got.numpy(), a.cumsum(dtype=np.int8))
@@ -101,7 +101,7 @@ def test_a_given_dtype(name: str) -> None:
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("n", [0, 1, 3, 9])
-def test_diff(name: str, n: int) -> None:
+def test_diff_equals_numpy(name: str, n: int) -> None:
     a = rng.integers(-50, 50, (4, 6)).astype(np.int16)
     for axis in (0, 1):
         np.testing.assert_array_equal(
@@ -112,7 +112,7 @@ def test_diff(name: str, n: int) -> None:
     np.testing.assert_array_equal(diff(on(name, a > 0), n=n).numpy(), np.diff(a > 0, n))
 
 
-def test_errors() -> None:
+def test_cumulative_errors() -> None:
     x = on("reference", np.ones((2, 2)))
     with pytest.raises(ArgumentError, match="axis"):
         cumulative_sum(x)
@@ -128,10 +128,10 @@ def test_errors() -> None:
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("rule", [cumulative_sum, cumulative_prod])
-def test_long_rows_of_integers_in_blocks(
+def test_long_integer_scans_in_blocks_equal_numpy(
     name: str, rule: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same bits as one after the other, also where they wrap."""
+    """The same bits as sequential sums, including overflow."""
     monkeypatch.setattr(scans, "SPLIT_ROW_ELEMENTS_MIN", 1)
     n = 4 * scans.BLOCK_ELEMENTS + 7
     for shape, axis in (((n,), 0), ((2, n), 1), ((n, 2), 0)):
@@ -147,7 +147,9 @@ def test_long_rows_of_integers_in_blocks(
 
 
 def in_blocks(a: Any) -> Any:
-    """The running sum of one row as docs/numerics.md says: element i is (g + b) + e."""
+    """Return the cumulative sum of one row as docs/numerics.md defines it: element i is (g + b)
+    + e.
+    """
     a = a.astype(np.float32) if a.dtype == np.float16 else a
     found, zero = np.empty_like(a), a.dtype.type(0)
     groups = blocks = zero
@@ -163,8 +165,10 @@ def in_blocks(a: Any) -> Any:
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("d", ["f2", "f4", "f8", "c8"])
 @pytest.mark.parametrize("plan", ["chosen", "launches", "chains"])
-def test_long_rows_of_floats(name: str, d: str, plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same bits by one launch and by several, with one block for each point and with four."""
+def test_long_float_scans_in_blocks_have_the_documented_bits(
+    name: str, d: str, plan: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same bits with one launch and with several, with one block per point and with four."""
     monkeypatch.setattr(scans, "SPLIT_ROW_ELEMENTS_MIN", 1 << 30 if plan == "chosen" else 1)
     monkeypatch.setattr(scans, "POINTS_PER_UNIT_MIN", 0 if plan == "chains" else 1 << 30)
     long = 5 * scans.BLOCK_ELEMENTS**2 // 2 + 9 if plan != "chosen" or name == "cpu" else 700
@@ -188,7 +192,7 @@ def test_long_rows_of_floats(name: str, d: str, plan: str, monkeypatch: pytest.M
         np.testing.assert_array_equal(first, np.concatenate([zero, want], axis))
 
 
-def test_errors_of_running_sums_grow_with_the_blocks() -> None:
+def test_errors_of_long_sums_grow_with_the_number_of_blocks() -> None:
     a = rng.random(1 << 20).astype(np.float32)
     want = np.cumsum(a, dtype=np.float64)
     ours = np.abs(cumulative_sum(on("cpu", a)).numpy() - want).max()
@@ -197,7 +201,7 @@ def test_errors_of_running_sums_grow_with_the_blocks() -> None:
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("given", [0, 2.5, True, np.float32(3), np.asarray(4), "tensor"])
-def test_what_is_joined_before_differences_may_be_one_number(name: str, given: Any) -> None:
+def test_diff_prepend_and_append_may_be_scalars(name: str, given: Any) -> None:
     a = np.arange(6).reshape(2, 3) ** 2
     x = on(name, a)
     one, theirs = (on(name, 7), 7) if isinstance(given, str) else (given, given)

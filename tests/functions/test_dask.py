@@ -1,4 +1,4 @@
-"""Dask arrays whose chunks are tensors: what Dask asks of them by NumPy's protocols."""
+"""Dask arrays whose chunks are tensors, through NumPy's protocols."""
 
 from __future__ import annotations
 
@@ -44,31 +44,31 @@ WORK: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.fixture
-def cut(device: dt.Device) -> da.Array:
+def dask_array(device: dt.Device) -> da.Array:
     return da.from_array(dt.asarray(A), chunks=(2, 2), asarray=False)
 
 
 @pytest.mark.parametrize("name", WORK)
-def test_it_is_what_numpy_gives(device: dt.Device, cut: da.Array, name: str) -> None:
-    found, want = WORK[name](cut).compute(scheduler="synchronous"), WORK[name](A)
+def test_dask_computation_equals_numpy(device: dt.Device, dask_array: da.Array, name: str) -> None:
+    found, want = WORK[name](dask_array).compute(scheduler="synchronous"), WORK[name](A)
     assert type(found) is dt.Tensor and found.device is device and found.shape == want.shape
     np.testing.assert_allclose(found.numpy(), want, rtol=1e-5)
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
-def test_on_each_scheduler(cut: da.Array, scheduler: str) -> None:
+def test_dask_computation_runs_on_each_scheduler(dask_array: da.Array, scheduler: str) -> None:
     if scheduler == "processes" and sys.modules.get("sparse", sys) is None:  # see conftest.py
         pytest.skip("PyData's sparse is not installed: Dask's processes take the folder for it")
-    found = (cut * 2).sum(axis=0).compute(scheduler=scheduler, num_workers=2)
+    found = (dask_array * 2).sum(axis=0).compute(scheduler=scheduler, num_workers=2)
     assert type(found) is dt.Tensor and found.tolist() == (A * 2).sum(axis=0).tolist()
 
 
-def test_blocks(device: dt.Device, cut: da.Array) -> None:
+def test_map_blocks_gets_tensors(device: dt.Device, dask_array: da.Array) -> None:
     def doubled(block: dt.Tensor) -> dt.Tensor:
         assert type(block) is dt.Tensor
         return block + block
 
-    kept = cut.map_blocks(doubled).persist(scheduler="synchronous")
+    kept = dask_array.map_blocks(doubled).persist(scheduler="synchronous")
     assert (
         type(kept._meta) is dt.Tensor
         and kept.rechunk((3, 4)).compute().tolist() == (A + A).tolist()
@@ -77,32 +77,32 @@ def test_blocks(device: dt.Device, cut: da.Array) -> None:
     assert (here + 1).compute().device is device
 
 
-def test_neighbouring_blocks(cut: da.Array) -> None:
+def test_map_overlap_equals_numpy(dask_array: da.Array) -> None:
     def smooth(block: Any) -> Any:
         return block[:-2] + block[2:]
 
-    found = cut.map_overlap(smooth, depth={0: 1, 1: 0}, boundary=0, trim=False, dtype="f4")
+    found = dask_array.map_overlap(smooth, depth={0: 1, 1: 0}, boundary=0, trim=False, dtype="f4")
     padded = np.pad(A, ((1, 1), (0, 0)))
     assert found.compute(scheduler="synchronous").tolist() == (padded[:-2] + padded[2:]).tolist()
 
 
 @pytest.mark.parametrize("k", [2, -3])
-def test_the_largest_and_the_smallest(device: dt.Device, cut: da.Array, k: int) -> None:
-    found = da.topk(cut, k, axis=0).compute(scheduler="synchronous")
+def test_topk_equals_numpy(device: dt.Device, dask_array: da.Array, k: int) -> None:
+    found = da.topk(dask_array, k, axis=0).compute(scheduler="synchronous")
     want = np.sort(A, axis=0)
     assert type(found) is dt.Tensor and found.device is device
     assert found.tolist() == (want if k < 0 else want[::-1])[: abs(k)].tolist()
 
 
-def test_what_is_lacking_is_named(cut: da.Array) -> None:
+def test_missing_numpy_function_is_named(dask_array: da.Array) -> None:
     with pytest.raises(TypeError, match=r"np\.spacing: dovetail has no such function"):
-        cut.map_blocks(np.spacing, dtype="f4").compute(scheduler="synchronous")
+        dask_array.map_blocks(np.spacing, dtype="f4").compute(scheduler="synchronous")
 
 
-# --- what Dask asks for, alone
+# --- the protocols, without Dask
 
 
-def test_numpys_makers_give_tensors_like_others(device: dt.Device) -> None:
+def test_numpy_creation_functions_like_a_tensor_return_tensors(device: dt.Device) -> None:
     x = dt.ones((2, 3), dtype=dt.float64)
     made = [
         np.asarray([1, 2], like=x), np.array([1.5], ndmin=2, like=x), np.arange(3, like=x),
@@ -133,34 +133,36 @@ def test_numpys_makers_give_tensors_like_others(device: dt.Device) -> None:
         lambda **like: np.array([1.5, 2], "f4", copy=True, ndmin=3, **like),
     ],
 )  # fmt: skip
-def test_makers_like_a_tensor_take_what_numpys_take(device: dt.Device, make: Any) -> None:
+def test_creation_functions_like_a_tensor_accept_numpy_arguments(
+    device: dt.Device, make: Any
+) -> None:
     got, want = make(like=dt.ones(1)), make()
     assert type(got) is dt.Tensor and got.device is device and got.dtype == want.dtype
     assert got.shape == want.shape and got.tolist() == want.tolist()
 
 
-def test_ranges_of_tensors_have_chunks_of_tensors(device: dt.Device) -> None:
+def test_dask_creation_functions_like_a_tensor_have_tensor_chunks(device: dt.Device) -> None:
     x = da.arange(5, chunks=2, like=dt.ones(1))
     assert type(x.compute(scheduler="synchronous")) is dt.Tensor
     y = da.tri(3, k=1, like=da.from_array(dt.ones(1), asarray=False))
     assert y.compute(scheduler="synchronous").tolist() == np.tri(3, k=1).tolist()
 
 
-def test_a_chunk_is_as_large_as_its_elements(device: dt.Device) -> None:
-    """By that Dask plans what workers keep, and what they send."""
+def test_sizeof_a_tensor_is_its_elements(device: dt.Device) -> None:
+    """Dask plans memory and transfers of workers with it."""
     x = dt.zeros((1000, 10), dtype=dt.float64)
     assert 80_000 < sizeof(x) < 80_500
     assert 8000 < sizeof(x[:, 0]) < 8500
 
 
-def test_ufuncs_compute_in_the_dtype_that_is_asked_for(device: dt.Device) -> None:
+def test_ufuncs_compute_in_the_requested_dtype(device: dt.Device) -> None:
     x = dt.asarray([1 << 24, 1], dtype=dt.int32)
     found = np.add(x, x, dtype=np.float64)
     assert found.dtype == np.float64 and np.add(x, 1, dtype="f4").tolist() == [1 << 24, 2]
     assert np.less(x, 2, dtype=bool).tolist() == [False, True]
 
 
-def test_unravel_index(device: dt.Device) -> None:
+def test_unravel_index_and_ravel_multi_index_of_tensors(device: dt.Device) -> None:
     found = np.unravel_index(dt.asarray([0, 5, 11]), (3, 4))
     assert [x.tolist() for x in found] == [[0, 1, 2], [0, 1, 3]]
     assert np.ravel_multi_index(found, (3, 4)).tolist() == [0, 5, 11]

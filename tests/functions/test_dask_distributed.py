@@ -1,4 +1,4 @@
-"""Dask's distributed scheduler: chunks that are tensors go from process to process."""
+"""Dask's distributed scheduler: chunks that are tensors move between processes."""
 
 # What is not typed is Dask's.
 # mypy: disable-error-code="no-untyped-call"
@@ -20,7 +20,7 @@ A = np.random.default_rng(3).normal(size=(64, 48)).astype("f4")
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """Of two processes."""
+    """Return a client of two worker processes."""
     cluster = distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     )
@@ -36,8 +36,8 @@ def digest(x: dt.Tensor) -> str:
     return hashlib.sha256(x.numpy().tobytes()).hexdigest()
 
 
-def test_a_chunk_is_sent_without_copying_its_memory(device: dt.Device) -> None:
-    """Pickle's protocol 5 gives Dask the memory itself, beside a pickle of some hundred bytes."""
+def test_chunk_is_sent_without_copying_its_memory(device: dt.Device) -> None:
+    """Pickle's protocol 5 gives Dask the memory itself, next to a pickle of some hundred bytes."""
     x = dt.asarray(A)
     header, frames = distributed.protocol.serialize(x)
     assert max(memoryview(f).nbytes for f in frames) == x.nbytes
@@ -48,7 +48,7 @@ def test_a_chunk_is_sent_without_copying_its_memory(device: dt.Device) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("on", ["cpu", "reference"])
-def test_work_of_two_processes_is_that_of_one(client: Any, on: str) -> None:
+def test_two_processes_compute_the_bits_of_one(client: Any, on: str) -> None:
     x = cut(on)
     assert len(client.scheduler_info()["workers"]) == 2
     y = (x - x.mean(axis=0)).persist()
@@ -62,7 +62,7 @@ def test_work_of_two_processes_is_that_of_one(client: Any, on: str) -> None:
 
 
 @pytest.mark.exhaustive
-def test_chunks_that_live_in_different_processes_meet(client: Any) -> None:
+def test_chunks_of_different_processes_are_combined(client: Any) -> None:
     workers = list(client.scheduler_info()["workers"])
     first, second = (
         client.submit(lambda a: dt.asarray(a, device="cpu"), A + i, workers=[w])

@@ -1,4 +1,4 @@
-"""`dt.set_default_dtype`: what is made of Python's numbers, and of none, has it."""
+"""`dt.set_default_dtype`: the dtype of tensors created from Python numbers, or without values."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ FLOATS: list[Callable[[], Any]] = [
 
 @pytest.mark.parametrize("number", range(len(FLOATS)))
 @pytest.mark.parametrize("default", [dt.float32, dt.float64])
-def test_what_has_no_dtype_has_the_default_one(number: int, default: dt.DType) -> None:
+def test_default_dtype_applies_to_results_without_a_dtype(number: int, default: dt.DType) -> None:
     assert dt.set_default_dtype(default) is default is dt.get_default_dtype()
     found = FLOATS[number]()
     assert (found[0] if isinstance(found, tuple) else found).dtype is default
 
 
-def test_digits_of_pythons_floats_are_kept() -> None:
+def test_default_float64_keeps_the_digits_of_python_floats() -> None:
     dt.set_default_dtype("float64")
     assert dt.asarray([0.1, 1 / 3]).tolist() == [0.1, 1 / 3]
     assert dt.full((), 0.1).item() == 0.1 and dt.linspace(0, 0.1, 2)[1].item() == 0.1
 
 
-def test_complex_numbers_are_as_wide() -> None:
+def test_default_complex_dtype_follows_the_default_dtype() -> None:
     assert dt.asarray([1j]).dtype is dt.full(2, 1j).dtype is dt.complex64
     dt.set_default_dtype(float)
     assert dt.get_default_dtype() is dt.float32, "float is the default, whatever that is"
@@ -61,7 +61,7 @@ def test_complex_numbers_are_as_wide() -> None:
     assert [dt.float32, dt.float64].index(float) == 1  # type: ignore[arg-type]  # they are equal
 
 
-def test_the_standards_question_has_the_answer() -> None:
+def test_array_api_info_reports_the_default_dtype() -> None:
     ask = dt.__array_namespace_info__().default_dtypes
     assert ask()["real floating"] is dt.float32 and ask()["complex floating"] is dt.complex64
     dt.set_default_dtype(dt.float64)
@@ -69,7 +69,7 @@ def test_the_standards_question_has_the_answer() -> None:
     assert ask()["integral"] is dt.int64
 
 
-def test_what_has_a_dtype_keeps_it() -> None:
+def test_tensors_with_a_dtype_keep_it() -> None:
     dt.set_default_dtype(dt.float64)
     x = dt.ones(2, dtype=dt.float32)
     assert (x * 2.5).dtype is dt.zeros_like(x).dtype is dt.full_like(x, 0.5).dtype is dt.float32
@@ -77,7 +77,7 @@ def test_what_has_a_dtype_keeps_it() -> None:
     assert dt.asarray([1, 2]).dtype is dt.int64 and dt.asarray([True]).dtype is dt.bool
 
 
-def test_rules_of_ops_do_not_ask() -> None:
+def test_promotion_of_ops_ignores_the_default_dtype() -> None:
     k = dt.arange(1, 3)
     for default in (dt.float64, dt.float32):
         dt.set_default_dtype(default)
@@ -85,7 +85,7 @@ def test_rules_of_ops_do_not_ask() -> None:
             assert found.dtype is dt.float32
 
 
-def test_it_belongs_to_the_process() -> None:
+def test_default_dtype_is_shared_by_threads() -> None:
     dt.set_default_dtype(dt.float64)
     found: list[dt.DType] = []
     thread = threading.Thread(target=lambda: found.append(dt.zeros(1, device="reference").dtype))
@@ -93,7 +93,7 @@ def test_it_belongs_to_the_process() -> None:
     assert found == [dt.float64]
 
 
-def test_captured_functions_follow() -> None:
+def test_captured_functions_follow_the_default_dtype() -> None:
     f = dt.jit(lambda x: x + dt.ones(2))
     x = dt.ones(2, dtype=dt.float32)
     assert f(x).dtype is f(x).dtype is dt.float32
@@ -104,7 +104,7 @@ def test_captured_functions_follow() -> None:
 
 
 @pytest.mark.parametrize("dtype", [dt.float16, dt.int64, dt.complex64, dt.bool, "bfloat16"])
-def test_other_dtypes_are_refused(dtype: Any) -> None:
+def test_other_default_dtypes_raise(dtype: Any) -> None:
     with pytest.raises(dt.DTypeError, match="set_default_dtype: float32 or float64, not "):
         dt.set_default_dtype(dtype)
     with pytest.raises(dt.DTypeError, match="set_default_dtype: no dovetail dtype"):

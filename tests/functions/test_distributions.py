@@ -1,6 +1,8 @@
-"""Distributions against SciPy's, choices and shuffles, the same bits on every device; bad input."""
+"""Random distributions against SciPy, choices and shuffles, equal bits on every device; bad
+input.
+"""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, no-untyped-call"
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ CONTINUOUS: dict[str, tuple[tuple[Any, ...], Any]] = {
 
 @pytest.mark.parametrize("name", CONTINUOUS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_draws_follow_their_distribution(device: dt.Device, name: str, dtype: str) -> None:
+def test_samples_follow_their_distribution(device: dt.Device, name: str, dtype: str) -> None:
     args, law = CONTINUOUS[name]
     g = dt.random.default_rng(11)
     x = getattr(dt.random, name)(*args, N, dtype=dtype, generator=g)
@@ -34,7 +36,7 @@ def test_draws_follow_their_distribution(device: dt.Device, name: str, dtype: st
 
 
 @pytest.mark.parametrize("mean", [0.3, 4.0, 9.9, 11.0, 250.0])
-def test_counts_of_events_follow_their_distribution(device: dt.Device, mean: float) -> None:
+def test_poisson_counts_follow_their_distribution(device: dt.Device, mean: float) -> None:
     x = dt.random.poisson(mean, N, generator=dt.random.default_rng(3)).numpy()
     assert x.dtype == np.int64 and x.min() >= 0
     assert abs(x.mean() - mean) < 5 * (mean / N) ** 0.5
@@ -43,7 +45,7 @@ def test_counts_of_events_follow_their_distribution(device: dt.Device, mean: flo
 
 
 @pytest.mark.parametrize(("n", "p"), [(5, 0.3), (30, 0.9), (40, 0.5), (1000, 0.2), (10**5, 0.5)])
-def test_counts_of_successes_follow_their_distribution(device: dt.Device, n: int, p: float) -> None:
+def test_binomial_counts_follow_their_distribution(device: dt.Device, n: int, p: float) -> None:
     x = dt.random.binomial(n, p, N, generator=dt.random.default_rng(5)).numpy()
     law = st.binom(n, p)
     assert x.dtype == np.int64 and x.min() >= 0 and x.max() <= n
@@ -66,7 +68,7 @@ def test_binomial_parameters_may_be_tensors(device: dt.Device) -> None:
         dt.random.binomial(-1, 0.5)
 
 
-def test_counts_of_kinds_follow_the_multinomial_distribution(device: dt.Device) -> None:
+def test_multinomial_counts_follow_their_distribution(device: dt.Device) -> None:
     p = np.array([0.1, 0.2, 0.3, 0.0, 0.4])
     x = dt.random.multinomial(100, 7 * p, 1500, generator=dt.random.default_rng(5)).numpy()
     assert x.shape == (1500, 5) and (x.sum(1) == 100).all() and x.min() == 0
@@ -82,15 +84,13 @@ def test_counts_of_kinds_follow_the_multinomial_distribution(device: dt.Device) 
 @pytest.mark.parametrize(
     "p", [[0.0, 0.0, 0.0], [[1.0, 0.0], [0.0, 0.0]], [-1.0, 2.0], [np.nan, 1.0], [np.inf, 1.0]]
 )
-def test_multinomial_of_weights_that_are_no_distribution_is_refused(
-    p: Any, device: dt.Device
-) -> None:
+def test_multinomial_of_invalid_weights_raises(p: Any, device: dt.Device) -> None:
     for given in (p, dt.asarray(p)):
         with pytest.raises(dt.ArgumentError, match="multinomial: p must have no negative"):
             dt.random.multinomial(5, given)
 
 
-def test_parameters_may_be_tensors(device: dt.Device) -> None:
+def test_distribution_parameters_may_be_tensors(device: dt.Device) -> None:
     scale = dt.asarray([[1.0], [100.0]])
     x = dt.random.exponential(scale, (2, 500))
     assert 20 < x[1].mean().item() / x[0].mean().item() < 500
@@ -105,7 +105,7 @@ def test_parameters_may_be_tensors(device: dt.Device) -> None:
     np.testing.assert_allclose(d.mean(0), [1 / 8, 2 / 8, 5 / 8], atol=0.03)
 
 
-def test_every_device_draws_the_same(device: dt.Device) -> None:
+def test_every_device_draws_the_same_numbers(device: dt.Device) -> None:
     def drawn(on: str) -> list[list[float]]:
         g = dt.random.default_rng(5)
         found = [getattr(g, n)(*a, 50, device=on).tolist() for n, (a, _) in CONTINUOUS.items()]
@@ -114,7 +114,7 @@ def test_every_device_draws_the_same(device: dt.Device) -> None:
     assert drawn(str(device)) == drawn("reference")
 
 
-def test_choices(device: dt.Device) -> None:
+def test_choice_draws_with_and_without_replacement(device: dt.Device) -> None:
     g = dt.random.default_rng(2)
     x = dt.asarray([10, 20, 30])
     assert {*g.choice(x, 200).tolist()} == {10, 20, 30}
@@ -127,7 +127,7 @@ def test_choices(device: dt.Device) -> None:
     assert rows.shape == (2, 2) and ((rows[1] - rows[0]) == 3).all()
 
 
-def test_shuffles_write_in_place(device: dt.Device) -> None:
+def test_shuffle_permutes_in_place(device: dt.Device) -> None:
     x = dt.arange(100)
     assert dt.random.shuffle(x, generator=dt.random.default_rng(1)) is x
     assert sorted(x.tolist()) == [*range(100)] != x.tolist()
@@ -136,14 +136,14 @@ def test_shuffles_write_in_place(device: dt.Device) -> None:
     assert (y[1] - y[0] == 6).all()
 
 
-def test_short_names(device: dt.Device) -> None:
+def test_rand_randn_and_other_short_names(device: dt.Device) -> None:
     assert dt.random.rand(2, 3).shape == dt.random.rand((2, 3)).shape == (2, 3)
     assert dt.random.randn().shape == () and dt.random.randn(4, dtype="float64").dtype is dt.float64
     k = dt.random.randint(3, 5, 50)
     assert {*k.tolist()} == {3, 4}
 
 
-def test_generators_are_spawned_apart() -> None:
+def test_spawned_generators_are_independent() -> None:
     def spawned() -> list[dt.random.Generator]:
         return dt.random.default_rng(7).spawn(3)
 
@@ -154,7 +154,7 @@ def test_generators_are_spawned_apart() -> None:
     assert [g.state for g in first.spawn(2)] != [g.state for g in first.spawn(2)]
 
 
-def test_what_cannot_be_drawn_is_refused() -> None:
+def test_invalid_arguments_of_sampling_raise() -> None:
     r = dt.random
     calls: list[tuple[Any, type[Exception], str]] = [
         (lambda: r.bernoulli(1.5, 3), dt.ArgumentError, "bernoulli: p is 1.5"),

@@ -1,6 +1,6 @@
-"""Elements put in, taken out and overwritten, against NumPy; gradients; bad input."""
+"""Insertion, deletion and overwriting of elements against NumPy; gradients; bad input."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, no-untyped-call, call-overload, operator"
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ AXES = [None, 0, 1, 2, -1, -3]
 DTYPES = ["i8", "u1", "f4", "?", "c8"]
 
 
-def same(found: Any, want: Any) -> None:
+def assert_same(found: Any, want: Any) -> None:
     assert isinstance(found, dt.Tensor)
     want = np.asarray(want)
     assert (found.shape, found.dtype.name) == (want.shape, want.dtype.name)
     np.testing.assert_array_equal(found.numpy(), want)
 
 
-# --- more elements, or fewer ----------------------------------------------------------------------
+# --- insertion and deletion -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_append_is_numpys(device: dt.Device, dtype: str, axis: int | None) -> None:
+def test_append_equals_numpy(device: dt.Device, dtype: str, axis: int | None) -> None:
     a = A.astype(dtype)
     for b in (a, a[:1, :1, :1] if axis is None else a, np.zeros((2, 3, 0), dtype)):
         if b.size or axis in (None, 2, -1):
             want = np.append(a, b, axis)
-            same(dt.append(dt.asarray(a), dt.asarray(b), axis), want)
-            same(dt.append(a, dt.asarray(b), axis=axis), want)
-            same(np.append(dt.asarray(a), b, axis), want)
+            assert_same(dt.append(dt.asarray(a), dt.asarray(b), axis), want)
+            assert_same(dt.append(a, dt.asarray(b), axis=axis), want)
+            assert_same(np.append(dt.asarray(a), b, axis), want)
 
 
-def test_append_takes_numbers_in_the_dtype_of_the_other(device: dt.Device) -> None:
-    same(dt.append(dt.asarray(A), 7), np.append(A, 7))
-    same(dt.append(3, dt.asarray(A)), np.append(3, A))
-    same(dt.append(dt.ones(2), 2.5), np.array([1, 1, 2.5], "f4"))
-    same(dt.append(dt.asarray(1), [2, 3]), np.append(1, [2, 3]))
+def test_append_converts_numbers_to_the_dtype_of_the_tensor(device: dt.Device) -> None:
+    assert_same(dt.append(dt.asarray(A), 7), np.append(A, 7))
+    assert_same(dt.append(3, dt.asarray(A)), np.append(3, A))
+    assert_same(dt.append(dt.ones(2), 2.5), np.array([1, 1, 2.5], "f4"))
+    assert_same(dt.append(dt.asarray(1), [2, 3]), np.append(1, [2, 3]))
 
 
 PLACES: list[Any] = [
@@ -53,15 +53,15 @@ PLACES: list[Any] = [
 
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("turned", [False, True])
-def test_insert_is_numpys(device: dt.Device, axis: int | None, turned: bool) -> None:
+def test_insert_equals_numpy(device: dt.Device, axis: int | None, turned: bool) -> None:
     a = A.T if turned else A
     x = dt.asarray(A).permute_dims(2, 1, 0) if turned else dt.asarray(A)
     more = [] if axis is not None and a.shape[axis] < 3 else [2, [2, -1, 0, 2]]
     for at in [*PLACES, *more]:
-        same(dt.insert(x, at, -7, axis), np.insert(a, at, -7, axis))
+        assert_same(dt.insert(x, at, -7, axis), np.insert(a, at, -7, axis))
 
 
-def test_insert_broadcasts_values_as_numpys(device: dt.Device) -> None:
+def test_insert_broadcasts_values_like_numpy(device: dt.Device) -> None:
     a = A[0]  # (3, 4)
     x = dt.asarray(a)
     cases: list[tuple[Any, Any, int | None]] = [
@@ -72,41 +72,41 @@ def test_insert_broadcasts_values_as_numpys(device: dt.Device) -> None:
     ]  # fmt: skip
     for at, values, axis in cases:
         want = np.insert(a, at, values, axis)
-        same(dt.insert(x, at, values, axis), want)
-        same(np.insert(x, at, values, axis), want)
+        assert_same(dt.insert(x, at, values, axis), want)
+        assert_same(np.insert(x, at, values, axis), want)
         if not isinstance(at, slice):
-            same(dt.insert(x, dt.asarray(at), dt.asarray(values), axis=axis), want)
+            assert_same(dt.insert(x, dt.asarray(at), dt.asarray(values), axis=axis), want)
         if isinstance(values, np.ndarray):
-            same(dt.insert(a, at, dt.asarray(values), axis), want)
+            assert_same(dt.insert(a, at, dt.asarray(values), axis), want)
 
 
-def test_insert_takes_a_mask_and_casts_values(device: dt.Device) -> None:
+def test_insert_accepts_a_mask_and_casts_values(device: dt.Device) -> None:
     x, mask = dt.asarray([1.0, 2, 3]), np.array([True, False, True])
     for m in (mask, mask.tolist(), dt.asarray(mask)):
-        same(dt.insert(x, m, 7), np.array([7, 1, 2, 7, 3], "f4"))
-    same(dt.insert(x, 1, dt.asarray([5, 6])), np.array([1, 5, 6, 2, 3], "f4"))
-    same(dt.insert(dt.asarray(4), 0, 7), np.array([7, 4]))
-    same(dt.insert(dt.zeros(0), 0, [1, 2]), np.array([1, 2], "f4"))
+        assert_same(dt.insert(x, m, 7), np.array([7, 1, 2, 7, 3], "f4"))
+    assert_same(dt.insert(x, 1, dt.asarray([5, 6])), np.array([1, 5, 6, 2, 3], "f4"))
+    assert_same(dt.insert(dt.asarray(4), 0, 7), np.array([7, 4]))
+    assert_same(dt.insert(dt.zeros(0), 0, [1, 2]), np.array([1, 2], "f4"))
 
 
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_delete_is_numpys(device: dt.Device, dtype: str, axis: int | None) -> None:
+def test_delete_equals_numpy(device: dt.Device, dtype: str, axis: int | None) -> None:
     a = A.astype(dtype)
     x = dt.asarray(a)
     for at in PLACES:
         want = np.delete(a, at, axis)
-        same(dt.delete(x, at, axis), want)
+        assert_same(dt.delete(x, at, axis), want)
         if not isinstance(at, slice):
-            same(dt.delete(x, dt.asarray(at, dtype=dt.int64), axis=axis), want)
-    same(np.delete(x, 1, axis), np.delete(a, 1, axis))
+            assert_same(dt.delete(x, dt.asarray(at, dtype=dt.int64), axis=axis), want)
+    assert_same(np.delete(x, 1, axis), np.delete(a, 1, axis))
     n = a.size if axis is None else a.shape[axis]
     mask = np.arange(n) % 2 == 0
     for m in (mask, mask.tolist(), dt.asarray(mask)):
-        same(dt.delete(x, m, axis), np.delete(a, mask, axis))
+        assert_same(dt.delete(x, m, axis), np.delete(a, mask, axis))
 
 
-def test_delete_takes_many_places_and_copies(device: dt.Device) -> None:
+def test_delete_of_many_indices_copies(device: dt.Device) -> None:
     a = np.arange(50.0).reshape(25, 2)
     x = dt.asarray(a)
     for at in (
@@ -116,38 +116,38 @@ def test_delete_takes_many_places_and_copies(device: dt.Device) -> None:
         [3, 7, 20, 11],
         range(5, 20),
     ):
-        same(dt.delete(x, at, 0), np.delete(a, at, 0))
+        assert_same(dt.delete(x, at, 0), np.delete(a, at, 0))
     ends: list[Any] = [[], 24, [0, 1]]
     for at in ends:
         y = dt.delete(x, at, 0)
         y += 1
-        same(x, a)
+        assert_same(x, a)
 
 
-def test_trim_zeros_is_numpys(device: dt.Device) -> None:
+def test_trim_zeros_equals_numpy(device: dt.Device) -> None:
     for a in ([0, 0, 1, 0, 2, 0], [1, 2], [0, 0], [], [0.0, np.nan, -0.0], [5], [0, 3j, 0, 0]):
         for trim in ("fb", "bf", "f", "b", "F", "FB"):
             x = dt.asarray(np.asarray(a))
-            same(dt.trim_zeros(x, trim), np.trim_zeros(np.asarray(a), trim.lower()))
-    same(np.trim_zeros(dt.asarray([0, 2])), np.array([2]))
+            assert_same(dt.trim_zeros(x, trim), np.trim_zeros(np.asarray(a), trim.lower()))
+    assert_same(np.trim_zeros(dt.asarray([0, 2])), np.array([2]))
     x = dt.asarray([0, 1, 0])
     dt.trim_zeros(x).fill_(7)
     assert x.tolist() == [0, 7, 0]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_resize_is_numpys(device: dt.Device, dtype: str) -> None:
+def test_resize_equals_numpy(device: dt.Device, dtype: str) -> None:
     for a in (A.astype(dtype), A[0].T.astype(dtype), np.asarray(5, dtype), np.zeros((0, 3), dtype)):
         x = dt.asarray(a)
         for shape in (5, (2, 3), (24,), (7, 9), (), (0,), (3, 0), a.shape):
-            same(dt.resize(x, shape), np.resize(a, shape))
-    same(np.resize(dt.asarray(A), (2, 2)), np.resize(A, (2, 2)))
+            assert_same(dt.resize(x, shape), np.resize(a, shape))
+    assert_same(np.resize(dt.asarray(A), (2, 2)), np.resize(A, (2, 2)))
     x = dt.asarray(A.astype(dtype))
     dt.resize(x, (2, 2)).fill_(0)
-    same(x, A.astype(dtype))
+    assert_same(x, A.astype(dtype))
 
 
-def test_block_is_numpys(device: dt.Device) -> None:
+def test_block_equals_numpy(device: dt.Device) -> None:
     a, b, c = np.ones((2, 2), "f4"), np.arange(4, dtype="f4").reshape(2, 2), np.zeros(2, "f4")
     cases: list[Any] = [
         [a, b], [[a, b], [b, a]], [[a], [c]], [c, c, a[0]], a, [[[a]], [[b]]], [[a, b], [c, c]],
@@ -158,44 +158,44 @@ def test_block_is_numpys(device: dt.Device) -> None:
         return [*map(brought, x)] if isinstance(x, list) else dt.asarray(x)
 
     for blocks in cases:
-        same(dt.block(brought(blocks)), np.block(blocks))
-        same(np.block(brought(blocks)), np.block(blocks))
-    same(dt.block([dt.asarray(c), c, 5]), np.block([c, c, np.float32(5)]))
+        assert_same(dt.block(brought(blocks)), np.block(blocks))
+        assert_same(np.block(brought(blocks)), np.block(blocks))
+    assert_same(dt.block([dt.asarray(c), c, 5]), np.block([c, c, np.float32(5)]))
     x = dt.asarray(a)
     dt.block(x).fill_(9)
     dt.block([x]).fill_(9)
-    same(x, a)
+    assert_same(x, a)
 
 
-# --- what a condition chooses ---------------------------------------------------------------------
+# --- selection by a condition ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("axis", AXES)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_compress_is_numpys(device: dt.Device, dtype: str, axis: int | None) -> None:
+def test_compress_equals_numpy(device: dt.Device, dtype: str, axis: int | None) -> None:
     a = A.astype(dtype)
     for condition in ([True, False], [0, 2], [False], [], [1.5, 0.0], [False, True] + [False] * 99):
         c = np.asarray(condition, None if condition else bool)
         want = np.compress(c, a, axis)
-        same(dt.compress(c, dt.asarray(a), axis), want)
-        same(dt.compress(dt.asarray(c), dt.asarray(a), axis=axis), want)
-        same(dt.compress(dt.asarray(c), a, axis), want)
-        same(np.compress(c, dt.asarray(a), axis), want)
+        assert_same(dt.compress(c, dt.asarray(a), axis), want)
+        assert_same(dt.compress(dt.asarray(c), dt.asarray(a), axis=axis), want)
+        assert_same(dt.compress(dt.asarray(c), a, axis), want)
+        assert_same(np.compress(c, dt.asarray(a), axis), want)
 
 
-def test_extract_is_numpys(device: dt.Device) -> None:
+def test_extract_equals_numpy(device: dt.Device) -> None:
     for c in (A % 3 == 0, A % 2, (A > 5).ravel()[:10], A > 99, np.array([True])):
-        same(dt.extract(dt.asarray(c), dt.asarray(A)), np.extract(c, A))
-        same(np.extract(c, dt.asarray(A)), np.extract(c, A))
+        assert_same(dt.extract(dt.asarray(c), dt.asarray(A)), np.extract(c, A))
+        assert_same(np.extract(c, dt.asarray(A)), np.extract(c, A))
     turned = dt.asarray(A).permute_dims(2, 0, 1)
     want = A.transpose(2, 0, 1)
-    same(dt.extract(turned > 7, turned), np.extract(want > 7, want))
+    assert_same(dt.extract(turned > 7, turned), np.extract(want > 7, want))
 
 
-def test_flatnonzero_is_numpys(device: dt.Device) -> None:
+def test_flatnonzero_equals_numpy(device: dt.Device) -> None:
     for a in (A % 3, A > 7, np.array([[0.0, np.nan], [-0.0, 1]]), np.zeros((0, 2)), np.array(3)):
-        same(dt.flatnonzero(dt.asarray(a)), np.flatnonzero(a))
-        same(np.flatnonzero(dt.asarray(a)), np.flatnonzero(a))
+        assert_same(dt.flatnonzero(dt.asarray(a)), np.flatnonzero(a))
+        assert_same(np.flatnonzero(dt.asarray(a)), np.flatnonzero(a))
 
 
 # --- in place -------------------------------------------------------------------------------------
@@ -206,15 +206,15 @@ SHAPES: list[tuple[int, ...]] = [(3, 3), (2, 5), (5, 2), (9, 2), (7, 3), (1, 4),
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("wrap", [False, True])
-def test_fill_diagonal_is_numpys(device: dt.Device, shape: tuple[int, ...], wrap: bool) -> None:
+def test_fill_diagonal_equals_numpy(device: dt.Device, shape: tuple[int, ...], wrap: bool) -> None:
     for val in (7, [1, 2], [[1, 2, 3], [4, 5, 6]], np.array(9), np.float32(3)):
         a = np.zeros(shape, "f4")
         x, y = dt.asarray(a), dt.asarray(a)
         np.fill_diagonal(a, val, wrap)
         assert dt.fill_diagonal(x, val, wrap) is None
         np.fill_diagonal(y, val, wrap)
-        same(x, a)
-        same(y, a)
+        assert_same(x, a)
+        assert_same(y, a)
 
 
 def test_fill_diagonal_writes_through_views(device: dt.Device) -> None:
@@ -225,12 +225,12 @@ def test_fill_diagonal_writes_through_views(device: dt.Device) -> None:
         dt.fill_diagonal(x[:, 1:3].T, 5, wrap)
         np.fill_diagonal(a[:, 3:4], [6, 7], wrap)
         dt.fill_diagonal(x[:, 3:4], dt.asarray([6, 7], dtype="int32"), wrap)
-        same(x, a)
+        assert_same(x, a)
 
 
 @pytest.mark.parametrize("name", ["place", "putmask"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_place_and_putmask_are_numpys(device: dt.Device, name: str, dtype: str) -> None:
+def test_place_and_putmask_equal_numpy(device: dt.Device, name: str, dtype: str) -> None:
     masks = [A % 2 == 0, A % 3, A > 99, (A > 5).reshape(4, 6)]
     number = True if dtype == "?" else 1
     values = [number, [0], [1, 0, 1], np.arange(24) % 2, np.arange(40).reshape(8, 5) % 2]
@@ -245,7 +245,7 @@ def test_place_and_putmask_are_numpys(device: dt.Device, name: str, dtype: str) 
             getattr(dt, name)(y, mask, v if v is number else dt.asarray(v))
             getattr(np, name)(z, mask, v)
             for found in (x, y, z):
-                same(found, a)
+                assert_same(found, a)
 
 
 def test_place_and_putmask_write_through_views(device: dt.Device) -> None:
@@ -253,19 +253,19 @@ def test_place_and_putmask_write_through_views(device: dt.Device) -> None:
     x = dt.asarray(a)
     np.place(a.T, a.T > 4, [1, 2, 3])
     dt.place(x.T, x.T > 4, [1, 2, 3])
-    same(x, a)
+    assert_same(x, a)
     np.putmask(a[:, ::2], a[:, ::2] < 3, [7, 8, 9])
     dt.putmask(x[:, ::2], x[:, ::2] < 3, [7, 8, 9])
-    same(x, a)
+    assert_same(x, a)
     dt.putmask(x, x > 0, [])
     dt.place(x, x > 99, [])
-    same(x, a)
+    assert_same(x, a)
     dt.putmask(x, x > 2, x * 2)
     np.putmask(a, a > 2, a * 2)
-    same(x, a)
+    assert_same(x, a)
 
 
-def test_copyto_is_numpys(device: dt.Device) -> None:
+def test_copyto_equals_numpy(device: dt.Device) -> None:
     wheres: list[Any] = [True, False, np.True_, [True, False, True], [[True], [False]],
                          np.array([[True, False, True], [False, True, True]])]  # fmt: skip
     for src in (7, [1, 2, 3], [[1], [2]], np.arange(6.0).reshape(2, 3), np.int8(4)):
@@ -275,8 +275,8 @@ def test_copyto_is_numpys(device: dt.Device) -> None:
             np.copyto(a, src, where=where)
             assert dt.copyto(x, src, where=where) is None
             np.copyto(y, src, where=where)
-            same(x, a)
-            same(y, a)
+            assert_same(x, a)
+            assert_same(y, a)
     x = dt.zeros((2, 3))
     dt.copyto(x.T, dt.asarray([[1], [2], [3]]), where=x.T == 0)
     assert x.tolist() == [[1, 2, 3]] * 2
@@ -290,7 +290,7 @@ def test_copyto_is_numpys(device: dt.Device) -> None:
 # --- gradients ------------------------------------------------------------------------------------
 
 
-def test_gradients_of_new_tensors(device: dt.Device) -> None:
+def test_gradients_of_functions_that_return_new_tensors(device: dt.Device) -> None:
     x = dt.asarray(A[0] * 1.0 + 1).requires_grad_()
     v = dt.asarray([0.5, 1.5, 2.5, 3.5], dtype="float64").requires_grad_()
     c = [True, False, True]
@@ -307,7 +307,7 @@ def test_gradients_of_new_tensors(device: dt.Device) -> None:
     assert gradcheck(lambda q: dt.trim_zeros(q * dt.asarray([0.0, 1, 1, 0], dtype="float64")), (v,))
 
 
-def test_gradients_of_what_is_written(device: dt.Device) -> None:
+def test_gradients_of_functions_that_write_in_place(device: dt.Device) -> None:
     x = dt.asarray(A[0] * 1.0 + 1).requires_grad_()
     v = dt.asarray([0.5, 1.5, 2.5], dtype="float64").requires_grad_()
     mask = A[0] % 5 < 2
@@ -400,7 +400,7 @@ BAD: list[tuple[str, tuple[Any, ...], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize("name, given, error, says", BAD)
-def test_they_say_what_is_wrong(
+def test_wrong_arguments_are_named(
     name: str, given: tuple[Any, ...], error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=f"{name}: .*{says}"):
@@ -408,14 +408,14 @@ def test_they_say_what_is_wrong(
     assert X.tolist() == [[0] * 3] * 2
 
 
-def test_copyto_asks_for_a_mask_of_bool() -> None:
+def test_copyto_with_a_non_bool_mask_raises() -> None:
     with pytest.raises(dt.DTypeError, match="copyto: where is of bool, not int64; see where != 0"):
         dt.copyto(X, 1, where=[1, 0, 1])
     with pytest.raises(dt.ShapeError, match=r"copyto: .*do not broadcast"):
         dt.copyto(X, 1, where=[True, False])
 
 
-def test_what_is_broadcast_is_not_written() -> None:
+def test_write_to_a_broadcast_tensor_raises() -> None:
     x = dt.broadcast_to(dt.zeros(3, device="reference"), (3, 3))
     dt.evaluate(x)
     for f in (lambda: dt.place(x, x == 0, 1), lambda: dt.putmask(x, x == 0, [1, 2]),
@@ -424,7 +424,7 @@ def test_what_is_broadcast_is_not_written() -> None:
             f()
 
 
-def test_numpys_functions_do_not_write_into_a_copy_of_an_array() -> None:
+def test_numpy_functions_do_not_write_into_a_copy_of_an_array() -> None:
     a = np.zeros(3, "f4")
     x = dt.ones(3, device="reference")
     for name in ("place", "putmask"):

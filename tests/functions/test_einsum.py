@@ -1,4 +1,4 @@
-"""`einsum`: broadcasting, NumPy's two spellings, and the path that three and more operands take."""
+"""`einsum`: broadcasting, both call forms of NumPy, and contraction paths."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ BROADCAST = [
 
 
 @pytest.mark.parametrize("case", BROADCAST)
-def test_einsum_broadcasts_axes_of_size_one_as_numpy(case: Any, device: dt.Device) -> None:
+def test_einsum_broadcasts_axes_of_size_one_like_numpy(case: Any, device: dt.Device) -> None:
     text, *shapes = case
     arrays = [integers(*s, seed=i) for i, s in enumerate(shapes)]
     found = dt.einsum(text, *map(dt.asarray, arrays))
     np.testing.assert_array_equal(found.numpy(), np.einsum(text, *arrays))
 
 
-def test_einsum_of_other_sizes_and_of_an_uneven_diagonal_raises_shape_error() -> None:
+def test_einsum_of_mismatched_sizes_raises_shape_error() -> None:
     x = dt.ones((1, 3), device="reference")
     for call in (
         lambda: dt.einsum("ii", x),
@@ -65,7 +65,7 @@ OPTIMIZE = [
 
 
 @pytest.mark.parametrize("optimize", OPTIMIZE, ids=str)
-def test_einsum_gives_numpys_values_along_every_path(optimize: Any, device: dt.Device) -> None:
+def test_einsum_equals_numpy_along_every_path(optimize: Any, device: dt.Device) -> None:
     for text, *shapes in (
         ("ij,jk,kl->il", (3, 4), (4, 5), (5, 2)),
         ("...ij,...jk,...k->i...", (1, 3, 4), (6, 4, 1), (2, 1, 7)),
@@ -81,13 +81,13 @@ def test_einsum_gives_numpys_values_along_every_path(optimize: Any, device: dt.D
 @pytest.mark.parametrize(
     "optimize", ["nonsense", 3, [(0, 5)], [(0, 0)], ["a"], [()], ("greedy", -1)], ids=str
 )
-def test_einsum_refuses_what_is_no_path(optimize: Any) -> None:
+def test_einsum_with_an_invalid_path_raises(optimize: Any) -> None:
     x = dt.ones((2, 2), device="reference")
     with pytest.raises((dt.ArgumentError, dt.ArgumentTypeError), match="einsum: "):
         dt.einsum("ij,jk,kl->il", x, x, x, optimize=optimize)
 
 
-def test_einsum_of_three_operands_makes_no_product_of_all_labels() -> None:
+def test_einsum_of_three_operands_stores_no_product_of_all_labels() -> None:
     a, b, c = (dt.full((64, 64), v, device="cpu") for v in (1.0, 2.0, 3.0))
     dt.evaluate(a, b, c)
     dt.memory.reset_peak("cpu")
@@ -122,7 +122,7 @@ SUBLISTS: list[Any] = [
 
 
 @pytest.mark.parametrize("case", SUBLISTS, ids=str)
-def test_numpys_einsum_and_einsum_path_take_lists_of_labels(case: Any, device: dt.Device) -> None:
+def test_numpy_einsum_and_einsum_path_accept_lists_of_labels(case: Any, device: dt.Device) -> None:
     a = integers(3, 3)
     arrays = [a if v == "x" else v for v in case]
     tensors = [dt.asarray(a) if v == "x" else v for v in case]
@@ -131,7 +131,7 @@ def test_numpys_einsum_and_einsum_path_take_lists_of_labels(case: Any, device: d
 
 
 @pytest.mark.parametrize("labels", [[[0, 99]], ["ij"], [[0, 1], [0, 5]], [["i", "j"]]], ids=str)
-def test_numpys_einsum_refuses_wrong_lists_of_labels(labels: Any) -> None:
+def test_numpy_einsum_with_wrong_lists_of_labels_raises(labels: Any) -> None:
     x: Any = dt.ones((2, 2), device="reference")
     with pytest.raises((dt.ArgumentError, dt.ArgumentTypeError), match="einsum: "):
         np.einsum(x, *labels)

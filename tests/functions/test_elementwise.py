@@ -1,8 +1,6 @@
-"""Elementwise functions against NumPy and the reference; promotion; scalars; out=; every error
-once.
-"""
+"""Elementwise functions against NumPy and the reference; promotion; scalars; out=; errors."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, list-item, no-untyped-call"
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, 700.0, np.inf, -np.inf, n
 
 
 def sample(dtype: dt.DType, seed: int, size: int = 40) -> dt.Tensor:
-    """Values of a dtype, special ones among them, on the default device."""
+    """Return values of a dtype, including special ones, on the default device."""
     rng = np.random.default_rng(seed)
     if dtype.kind == "f":
         values = np.concatenate(
@@ -38,14 +36,14 @@ def sample(dtype: dt.DType, seed: int, size: int = 40) -> dt.Tensor:
 
 @pytest.fixture
 def on_reference() -> Iterator[None]:
-    """For what the comparison of bits makes true of other devices too."""
+    """Run on the reference only; the comparison of bits covers other devices."""
     before = dt.default_device()
     dt.set_default_device("reference")
     yield
     dt.set_default_device(before)
 
 
-def test_every_row_has_its_function() -> None:
+def test_every_op_has_a_function() -> None:
     private = {"where", "clip", "astype", "copy"}
     rows = {op.name for op in TABLE.values() if op.kind == "map" and op.name.isidentifier()}
     public = {name for name in rows if hasattr(dt, name)}
@@ -59,7 +57,7 @@ def test_every_row_has_its_function() -> None:
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 @pytest.mark.parametrize("dtype", REAL, ids=lambda d: d.name)
-def test_same_bits_as_the_reference(name: str, dtype: dt.DType) -> None:
+def test_every_device_has_the_bits_of_the_reference(name: str, dtype: dt.DType) -> None:
     if not HAS_CPU:
         pytest.skip("the cpu backend is not installed")
     bits: list[Any] = []
@@ -100,7 +98,7 @@ EXACT = {
 # For what NumPy lacks there is tests/ops/test_table_oracle.py.
 NOT_NUMPY = {name for name in FUNCTIONS if not hasattr(np, NUMPY_NAMES.get(name, name))}
 DEFINED_OTHERWISE = {
-    "bitwise_left_shift", "bitwise_right_shift",  # for amounts out of range
+    "bitwise_left_shift", "bitwise_right_shift",  # for shift amounts out of range
     "ldexp",  # takes a second operand of any dtype
     "i0", "sinc",  # NumPy's are NaN at infinity, and not 0 at integers: see test_special.py
 }  # fmt: skip
@@ -109,7 +107,7 @@ SIX = [dt.bool, dt.int8, dt.uint16, dt.int64, dt.float32, dt.float64]
 
 @pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - NOT_NUMPY - DEFINED_OTHERWISE))
 @pytest.mark.parametrize("dtype", SIX, ids=lambda d: d.name)
-def test_against_numpy(on_reference: None, name: str, dtype: dt.DType) -> None:
+def test_elementwise_functions_equal_numpy(on_reference: None, name: str, dtype: dt.DType) -> None:
     args = [sample(dtype, seed) for seed in range(FUNCTIONS[name].arity)]
     if name == "pow" and dtype.is_integer:
         args[1] = dt.asarray(np.arange(40) % 5, dtype=dtype)
@@ -155,7 +153,7 @@ STANDARD = [d for d in REAL if d not in (dt.float16, dt.bfloat16)]
 
 
 @pytest.mark.parametrize(("a", "b"), list(product(STANDARD, STANDARD)), ids=lambda d: d.name)
-def test_promotion(a: dt.DType, b: dt.DType) -> None:
+def test_promotion_of_every_pair_of_dtypes(a: dt.DType, b: dt.DType) -> None:
     x, y = dt.ones(2, dtype=a, device="reference"), dt.ones(2, dtype=b, device="reference")
     if {a.kind, b.kind} == {"i", "u"} and dt.uint64 in (a, b):
         with pytest.raises(dt.DTypeError, match="cast one of them"):
@@ -182,7 +180,7 @@ def test_promotion(a: dt.DType, b: dt.DType) -> None:
         1, dt.int64), (dt.uint64, 2**63, dt.uint64), (dt.bool, True, dt.bool),
     ],
 )  # fmt: skip
-def test_python_numbers_are_weak(
+def test_python_numbers_are_weakly_typed(
     device: dt.Device, dtype: dt.DType, number: Any, want: dt.DType
 ) -> None:
     x = dt.ones(3, dtype=dtype)
@@ -191,7 +189,7 @@ def test_python_numbers_are_weak(
         assert found.tolist() == [number] * 3
 
 
-def test_finfo_iinfo_isdtype() -> None:
+def test_finfo_iinfo_and_isdtype_equal_numpy() -> None:
     for name in ("float16", "float32", "float64"):
         ours, theirs = dt.finfo(name), np.finfo(name)
         assert (ours.bits, ours.eps, ours.max, ours.min, ours.smallest_normal) == (
@@ -216,7 +214,7 @@ def test_finfo_iinfo_isdtype() -> None:
 
 
 @pytest.mark.parametrize("a", REAL, ids=lambda d: d.name)
-def test_astype(device: dt.Device, a: dt.DType) -> None:
+def test_astype_between_all_dtypes(device: dt.Device, a: dt.DType) -> None:
     for b in REAL:
         _check_astype(a, b)
 
@@ -240,7 +238,7 @@ def test_astype_saturates(device: dt.Device) -> None:
 # --- forms ---------------------------------------------------------------------------------------
 
 
-def test_three_forms(device: dt.Device) -> None:
+def test_function_method_out_and_in_place_forms(device: dt.Device) -> None:
     x, y, z = dt.asarray([1.0, 2.0]), dt.asarray([3.0, 5.0]), dt.empty(2)
     assert dt.add(x, y, out=z) is z and z.tolist() == [4, 7]
     assert x.add(y).tolist() == [4, 7] and x.tolist() == [1, 2]
@@ -251,7 +249,7 @@ def test_three_forms(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_overlapping_out(device: dt.Device, reverse: bool) -> None:
+def test_out_may_overlap_an_operand(device: dt.Device, reverse: bool) -> None:
     a = np.arange(10.0)
     x = dt.asarray(a)
     low, high = dt.as_strided(x, (9,), (1,), 0), dt.as_strided(x, (9,), (1,), 1)
@@ -262,14 +260,14 @@ def test_overlapping_out(device: dt.Device, reverse: bool) -> None:
     np.testing.assert_array_equal(x.numpy(), want)
 
 
-def test_pow_of_two_multiplies(device: dt.Device) -> None:
+def test_small_integer_powers_multiply(device: dt.Device) -> None:
     x = dt.asarray([3.0, -1.5])
     assert dt.pow(x, 2).tolist() == (x**2).tolist() == [9, 2.25]
     assert dt.pow(dt.asarray([3, -2]), 3).tolist() == [27, -8]
     assert dt.pow(2, dt.asarray([3, 4])).tolist() == [8, 16]
 
 
-def test_composed(device: dt.Device) -> None:
+def test_composed_functions_equal_numpy(device: dt.Device) -> None:
     a = np.array([-3.0, -0.5, 0.0, 0.5, 1.5, 2.5, 1e4], "f4")
     x = dt.asarray(a)
     assert (
@@ -302,7 +300,7 @@ def test_softmax_of_integers_equals_that_of_floats(device: dt.Device, d: dt.DTyp
         assert found.dtype is dt.float32 and found.tolist() == want.tolist()
 
 
-def test_closeness(device: dt.Device) -> None:
+def test_isclose_and_allclose_equal_numpy(device: dt.Device) -> None:
     a, b = (
         [1.0, np.inf, -np.inf, np.nan, 1e-9, np.inf],
         [1.000001, np.inf, np.inf, np.nan, 0.0, 1.0],
@@ -317,7 +315,7 @@ def test_closeness(device: dt.Device) -> None:
     )
 
 
-def test_moving_between_devices(device: dt.Device) -> None:
+def test_to_moves_between_devices_and_dtypes(device: dt.Device) -> None:
     x = dt.asarray([1.5, -2.0], dtype=dt.bfloat16)
     y = x.to("reference")
     assert y.device == dt.device("reference") and y.dtype is dt.bfloat16 and y.tolist() == [1.5, -2]
@@ -352,13 +350,15 @@ def test_moving_between_devices(device: dt.Device) -> None:
         (lambda x: dt.no_such_function(x), AttributeError, "no_such_function"),
     ],
 )  # fmt: skip
-def test_errors(device: dt.Device, call: Any, error: type[Exception], says: str) -> None:
+def test_elementwise_errors(
+    device: dt.Device, call: Any, error: type[Exception], says: str
+) -> None:
     with pytest.raises(error, match=says):
         call(dt.ones(3))
 
 
 @pytest.mark.skipif(not HAS_CPU, reason="needs a second device")
-def test_devices_do_not_mix() -> None:
+def test_operands_on_different_devices_raise() -> None:
     x, y = dt.ones(2, device="reference"), dt.ones(2, device="cpu")
     with pytest.raises(dt.DeviceError, match="add: operands are on cpu and reference; move one"):
         dt.add(x, y)
@@ -368,7 +368,7 @@ def test_devices_do_not_mix() -> None:
         dt.concat([x, y])
 
 
-def test_softmax_is_recorded_alike_the_second_time(device: str) -> None:
+def test_softmax_from_the_cache_is_recorded_equally(device: str) -> None:
     for axis in (0, 1, -1):
         for function in (dt.softmax, dt.log_softmax):
             for dtype in (dt.float32, dt.float16, dt.int64):
@@ -379,7 +379,7 @@ def test_softmax_is_recorded_alike_the_second_time(device: str) -> None:
                     assert function(x, axis=axis).tolist() == first.tolist()
 
 
-def test_a_known_softmax_has_its_gradient(device: str) -> None:
+def test_cached_softmax_has_its_gradient(device: str) -> None:
     x = dt.arange(4, dtype=dt.float32, device=device)
     first = [dt.softmax(x) for _ in range(2)][1]
     x.requires_grad_()

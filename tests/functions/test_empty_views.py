@@ -1,4 +1,4 @@
-"""Views that reach no element: wherever they begin, every function of views has an answer."""
+"""Views without elements, at any offset, in every function of views."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import dovetail as dt
 import numpy as np
 import pytest
 
-# Each begins outside of the memory, which has no elements, once its strides are what they are.
+# With their strides, each starts outside of the memory, which has no elements.
 VIEWS: dict[str, Callable[[Any], Any]] = {
     "row": lambda x: x[2], "rows from behind": lambda x: x[::-1][1:3],
     "both from behind": lambda x: x[::-1, ::-1], "transposed row": lambda x: x.T[:, 3],
@@ -26,9 +26,7 @@ COPIES: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("evaluated", [False, True])
 @pytest.mark.parametrize("how", COPIES)
-def test_empty_view_is_copied_wherever_it_begins(
-    how: str, evaluated: bool, device: dt.Device
-) -> None:
+def test_empty_view_at_any_offset_is_copied(how: str, evaluated: bool, device: dt.Device) -> None:
     for name, view in VIEWS.items():
         x = view(dt.asarray(np.ones((4, 0), "f4")))
         x = x if evaluated else x * 1
@@ -37,7 +35,7 @@ def test_empty_view_is_copied_wherever_it_begins(
 
 
 @pytest.mark.parametrize("evaluated", [False, True])
-def test_diagonal_and_trace_of_empty_views_are_numpys(evaluated: bool, device: dt.Device) -> None:
+def test_diagonal_and_trace_of_empty_views_equal_numpy(evaluated: bool, device: dt.Device) -> None:
     for view in VIEWS.values():
         x, a = view(dt.asarray(np.ones((4, 0), "f4"))), view(np.ones((4, 0), "f4"))
         x = x if evaluated else x * 1

@@ -1,4 +1,4 @@
-"""`dt.save` and `dt.load`: what comes back, what is mapped, and what files of others do."""
+"""`dt.save` and `dt.load`: round trips, mapped files, and hostile files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def bits(x: dt.Tensor) -> bytes:
 
 
 @each
-def test_what_is_saved_comes_back(device: dt.Device, form: str, file: Path) -> None:
+def test_saved_tensors_are_loaded_unchanged(device: dt.Device, form: str, file: Path) -> None:
     given = samples(form)
     dt.save(file, given)
     for found in (dt.load(file), dt.load(str(file), copy=True, device=device)):
@@ -62,7 +62,7 @@ def test_what_is_saved_comes_back(device: dt.Device, form: str, file: Path) -> N
 
 @pytest.mark.skipif(not {"cpu", "opencl"} <= INSTALLED, reason="needs cpu and opencl")
 @pytest.mark.parametrize("form", [".safetensors"])
-def test_what_is_saved_elsewhere_comes_here(form: str, file: Path) -> None:
+def test_tensors_saved_on_another_device_are_loaded(form: str, file: Path) -> None:
     x = dt.arange(5, device="opencl")
     dt.save(file, {"x": x})
     assert dt.load(file, device="opencl")["x"].tolist() == [0, 1, 2, 3, 4]
@@ -70,7 +70,9 @@ def test_what_is_saved_elsewhere_comes_here(form: str, file: Path) -> None:
 
 
 @each
-def test_the_libraries_read_and_write_the_same(device: dt.Device, form: str, file: Path) -> None:
+def test_other_libraries_read_and_write_the_same_files(
+    device: dt.Device, form: str, file: Path
+) -> None:
     a = {"x": np.arange(6.0).reshape(2, 3), "y": np.array([True, False])}
     theirs: dict[str, Any] = {}
     dt.save(file, {name: dt.asarray(v) for name, v in a.items()})
@@ -88,7 +90,7 @@ def test_the_libraries_read_and_write_the_same(device: dt.Device, form: str, fil
 
 
 @pytest.mark.parametrize("form", [".npz", ".zarr"])
-def test_another_byte_order_is_read(device: dt.Device, form: str, file: Path) -> None:
+def test_foreign_byte_order_is_read(device: dt.Device, form: str, file: Path) -> None:
     a = np.arange(5, dtype=">i4")
     if form == ".npz":
         np.savez(file, x=a)
@@ -100,7 +102,7 @@ def test_another_byte_order_is_read(device: dt.Device, form: str, file: Path) ->
 # --- memory
 
 
-def test_a_file_is_mapped(device: dt.Device, tmp_path: Path) -> None:
+def test_safetensors_file_is_mapped(device: dt.Device, tmp_path: Path) -> None:
     file = tmp_path / "x.safetensors"
     dt.save(file, {"x": dt.arange(1 << 16), "y": dt.ones(3, dtype=dt.float64)})
     before = dt.memory.stats().live_bytes
@@ -116,7 +118,7 @@ def test_a_file_is_mapped(device: dt.Device, tmp_path: Path) -> None:
     assert x.sum().item() == sum(range(1 << 16)) + 100
 
 
-def test_what_has_to_be_copied_is_an_error_where_it_must_not(tmp_path: Path) -> None:
+def test_load_without_copy_raises_if_a_copy_is_required(tmp_path: Path) -> None:
     flags, npz = tmp_path / "x.safetensors", tmp_path / "x.npz"
     dt.save(flags, {"x": dt.ones(3, dtype=dt.bool, device="cpu")})
     dt.save(npz, {"x": dt.ones(3, device="cpu")})
@@ -129,7 +131,7 @@ def test_what_has_to_be_copied_is_an_error_where_it_must_not(tmp_path: Path) -> 
 
 
 @each
-def test_a_failed_save_leaves_the_file_before(form: str, file: Path) -> None:
+def test_failed_save_keeps_the_previous_file(form: str, file: Path) -> None:
     dt.save(file, {"x": dt.ones(2, device="reference")})
     lacking = dt.bfloat16 if form != ".safetensors" else None
     for wrong in ({"y": 3}, {3: dt.ones(1)}, [dt.ones(1)], {"y": dt.ones(1, dtype=lacking)}):
@@ -141,7 +143,7 @@ def test_a_failed_save_leaves_the_file_before(form: str, file: Path) -> None:
     assert [p.name for p in file.parent.iterdir()] == [file.name]
 
 
-def test_names_and_places_that_are_none(tmp_path: Path) -> None:
+def test_invalid_names_and_paths_raise(tmp_path: Path) -> None:
     x = {"x": dt.ones(1, device="reference")}
     with pytest.raises(dt.ArgumentError, match=r"'x\.pt' does not end in \.safetensors or \.npz"):
         dt.save(tmp_path / "x.pt", x)
@@ -158,13 +160,13 @@ def test_names_and_places_that_are_none(tmp_path: Path) -> None:
         dt.save(tmp_path / "x.safetensors", {"__metadata__": x["x"]})
 
 
-def test_a_library_that_is_not_there_is_named(monkeypatch: Any, tmp_path: Path) -> None:
+def test_missing_library_is_named(monkeypatch: Any, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "safetensors", None)
     with pytest.raises(ModuleNotFoundError, match=r'pip install "dovetail\[files\]"'):
         dt.save(tmp_path / "x.safetensors", {"x": dt.ones(1, device="reference")})
 
 
-def stuffed(header: dict[str, Any], data: bytes = b"\0" * 16) -> bytes:
+def safetensors_bytes(header: dict[str, Any], data: bytes = b"\0" * 16) -> bytes:
     text = json.dumps(header).encode()
     return struct.pack("<Q", len(text)) + text + data
 
@@ -173,16 +175,17 @@ def stuffed(header: dict[str, Any], data: bytes = b"\0" * 16) -> bytes:
     "held",
     [
         b"", b"\0" * 7, struct.pack("<Q", 1 << 62), struct.pack("<Q", 2) + b"[]",
-        stuffed({"x": {"dtype": "F32", "shape": [4], "data_offsets": [0, 1 << 40]}}),
-        stuffed({"x": {"dtype": "F32", "shape": [5], "data_offsets": [0, 16]}}),
-        stuffed({"x": {"dtype": "F32", "shape": [-4], "data_offsets": [0, 16]}}),
-        stuffed({"x": {"dtype": "F32", "shape": [1 << 62, 4], "data_offsets": [0, 16]}}),
-        stuffed({"x": {"dtype": "|O", "shape": [2], "data_offsets": [0, 16]}}),
-        stuffed({"x": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}, b"\0" * 8),
-        stuffed({"x": {"dtype": "F8_E4M3", "shape": [16], "data_offsets": [0, 16]}}),
+        safetensors_bytes({"x": {"dtype": "F32", "shape": [4], "data_offsets": [0, 1 << 40]}}),
+        safetensors_bytes({"x": {"dtype": "F32", "shape": [5], "data_offsets": [0, 16]}}),
+        safetensors_bytes({"x": {"dtype": "F32", "shape": [-4], "data_offsets": [0, 16]}}),
+        safetensors_bytes({"x": {"dtype": "F32", "shape": [1 << 62, 4], "data_offsets": [0, 16]}}),
+        safetensors_bytes({"x": {"dtype": "|O", "shape": [2], "data_offsets": [0, 16]}}),
+        safetensors_bytes({"x": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}},
+        b"\0" * 8),
+        safetensors_bytes({"x": {"dtype": "F8_E4M3", "shape": [16], "data_offsets": [0, 16]}}),
     ],
 )  # fmt: skip
-def test_hostile_safetensors_are_named_errors(held: bytes, tmp_path: Path) -> None:
+def test_hostile_safetensors_raise_named_errors(held: bytes, tmp_path: Path) -> None:
     file = tmp_path / "x.safetensors"
     file.write_bytes(held)
     with pytest.raises((dt.ArgumentError, dt.DTypeError), match=r"load: .*x\.safetensors"):
@@ -190,7 +193,7 @@ def test_hostile_safetensors_are_named_errors(held: bytes, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("form", [".safetensors", ".npz"])
-def test_damaged_files_are_read_or_named_errors(form: str, file: Path) -> None:
+def test_damaged_files_are_read_or_raise_named_errors(form: str, file: Path) -> None:
     dt.save(file, samples(form))
     data, rng = file.read_bytes(), random.Random(7)
     for _ in range(150):
@@ -207,13 +210,13 @@ def test_damaged_files_are_read_or_named_errors(form: str, file: Path) -> None:
             dt.evaluate(*[x + x for x in found.values()])
 
 
-class Evil:
+class EvilPickle:
     def __reduce__(self) -> Any:
         return pytest.fail, ("a pickle in a file was run",)
 
 
 def test_no_pickle_is_loaded(tmp_path: Path) -> None:
-    evil = np.array([Evil()], object)
+    evil = np.array([EvilPickle()], object)
     np.savez(npz := tmp_path / "x.npz", x=evil)
     group = zarr.open_group(tmp_path / "x.zarr", mode="w", zarr_format=2)
     group.create_array("x", shape=(1,), dtype="f8", compressors=None)
@@ -238,7 +241,7 @@ def test_only_codecs_of_numbers_are_used() -> None:
     assert "pickle" not in files._CODECS
 
 
-def test_texts_and_records_are_no_tensors(tmp_path: Path) -> None:
+def test_text_and_record_arrays_raise(tmp_path: Path) -> None:
     for name, a in {"text": np.array(["a"]), "record": np.zeros(2, "i4,f4")}.items():
         np.savez(tmp_path / f"{name}.npz", x=a)
         with pytest.raises(dt.ArgumentError, match="its 'x' is of dtype"):

@@ -21,8 +21,8 @@ LARGEST = {d: dt.finfo(d).max for d in HALVES}
 SMALLEST = {dt.float16: 2.0**-24, dt.bfloat16: 2.0**-133}
 NAMESPACES = {"dt": dt, "linalg": dt.linalg, "fft": dt.fft, "random": dt.random, "func": dt.func}
 
-# Public functions that pass through no decorator and are not one row of the op table: they move
-# elements, make tensors of values, read facts, call functions of the user, or set something.
+# Public functions without a decorator that are not a single op: they move
+# elements, create tensors of values, read facts, call user functions, or set something.
 _UNDECORATED = """
 all any argmax argmin count_nonzero max mean min prod sum pow where matmul as_strided
 broadcast_arrays broadcast_shapes broadcast_to diagonal expand_dims flip moveaxis
@@ -37,7 +37,7 @@ evaluate explain draw_graph show profile grad grid load_function save_function c
 elementwise kernel raw_kernel jit vmap constant
 """
 UNDECORATED = frozenset(_UNDECORATED.split())
-# Their gradient is computed from the result, which is a half: that of float64's by the same rule.
+# Their gradient is computed from the half-precision result: that of float64 by the same rule.
 BY_RESULT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "erfinv": lambda r: np.sqrt(np.pi) / 2 * np.exp(r * r),
     "ndtri": lambda r: np.sqrt(2 * np.pi) * np.exp(r * r / 2),
@@ -51,7 +51,7 @@ BY_RESULT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 # of 6e15 add up to the value of a polynomial at 1.
 _CANCELLED = "corrcoef poly softmax softmin group_norm instance_norm"
 CANCELLED = frozenset(_CANCELLED.split())
-# Not comparable with float64: numbers are drawn, or the result depends on the dtype by definition.
+# Not comparable with float64: random draws, or results that depend on the dtype by definition.
 _APART = """
 nextafter finfo iinfo can_cast result_type empty empty_like element_size frexp spacing rrelu
 gumbel_softmax jit vmap elementwise kernel raw_kernel custom_op evaluate show explain
@@ -67,7 +67,7 @@ CASES: tuple[tuple[Any, ...], ...] = (
     ([V, W],), ([M, M, M],), (2, V), (V, 2), (IMAGES, 2), (M, np.array([0, 1, 2, 3, 0])),
     (SCORES, _rng.normal(size=6), _rng.uniform(0.5, 2, 6)), (M, M, M[0].copy()),
 )  # fmt: skip
-MORE: dict[str, tuple[tuple[Any, ...], ...]] = {  # what the functions above do not take
+MORE: dict[str, tuple[tuple[Any, ...], ...]] = {  # operands that the functions above do not accept
     "erfinv": ((np.linspace(-0.9, 0.9, 40),),), "ndtri": ((np.linspace(0.05, 0.95, 40),),),
     "cross": ((M[:, :3].copy(), M[:, 2:].copy()),),
     "fold": ((_rng.normal(size=(2, 8, 9)), (4, 4), 2),),
@@ -109,17 +109,17 @@ def _found(space: str, name: str) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("space", NAMESPACES)
-def test_public_function_without_a_decorator_is_a_row_or_says_so(space: str) -> None:
+def test_undecorated_public_function_is_an_op_or_is_listed(space: str) -> None:
     undecorated = {n for n, f in _public(NAMESPACES[space]) if not hasattr(f, "widen")}
     assert undecorated <= {*FUNCTIONS, *UNDECORATED}
 
 
-def test_functions_of_networks_compute_in_float32_or_say_so() -> None:
+def test_network_functions_compute_in_float32_or_are_listed() -> None:
     given = {n for n in F.__all__ if getattr(getattr(F, n), "widen", None) != "first"}
     assert given == NOT_WIDENED_FUNCTIONS
 
 
-def test_new_function_computes_in_float32_without_being_told() -> None:
+def test_new_function_computes_in_float32_by_default() -> None:
     @dt.extend.arguments.named
     def squares_summed(x: dt.Tensor) -> dt.Tensor:
         return dt.sqrt((x * x).sum())
@@ -131,7 +131,7 @@ def test_new_function_computes_in_float32_without_being_told() -> None:
 
 
 def _as_half(case: Any, half: dt.DType, want: dt.DType) -> Any:
-    """Return arrays as tensors of `want` that hold halves."""
+    """Return arrays as tensors of `want` that hold half-precision values."""
     if isinstance(case, (list, tuple)):
         return type(case)(_as_half(x, half, want) for x in case)
     if not isinstance(case, np.ndarray):
@@ -152,7 +152,7 @@ def _values(x: dt.Tensor) -> np.ndarray:
 
 
 def _units(found: dt.Tensor, exact: dt.Tensor, half: dt.DType) -> float:
-    """Return the largest error in units of the last place of the exact value, as a half has it."""
+    """Return the largest error in units of the last place of the exact value in half precision."""
     got, want = _values(found), _values(exact)
     with np.errstate(all="ignore"):
         size = np.where(np.isfinite(want), np.abs(want), 0.0)
@@ -165,7 +165,7 @@ def _units(found: dt.Tensor, exact: dt.Tensor, half: dt.DType) -> float:
 
 
 def _calls(space: str, name: str, half: dt.DType) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Yield operands as halves and as float64, and what a function gives for both."""
+    """Yield operands in half precision and float64, and the results of a function for both."""
     function = _found(space, name)
     for case in (*CASES, *MORE.get(name, ())):
         short, long = (_as_half(case, half, d) for d in (half, dt.float64))
@@ -196,7 +196,8 @@ def test_half_results_are_within_a_unit_of_float64(space: str, name: str, half: 
 def test_half_gradients_are_within_two_roundings_of_the_largest(
     space: str, name: str, half: dt.DType
 ) -> None:
-    roundings = 4 if name in BY_RESULT else 2  # a result's is in its gradient up to three times
+    # the rounding of a result is in its gradient up to three times
+    roundings = 4 if name in BY_RESULT else 2
     for short, long, found, exact in _calls(space, name, half):
         if not _differentiate(found, exact) or name in CANCELLED:
             continue
@@ -208,7 +209,7 @@ def test_half_gradients_are_within_two_roundings_of_the_largest(
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("half", HALVES, ids=str)
 @pytest.mark.parametrize(("space", "name"), [e for e in EVERY if e[1] in CANCELLED])
-def test_half_gradients_that_cancel_are_those_of_float32(
+def test_half_gradients_with_cancellation_equal_float32(
     space: str, name: str, half: dt.DType
 ) -> None:
     function, reached = _found(space, name), False
@@ -266,21 +267,21 @@ def _assert_near(got: np.ndarray, want: np.ndarray, half: dt.DType, roundings: i
     assert np.max(np.abs(got - want), initial=0.0) <= bound
 
 
-# --- what was wrong -------------------------------------------------------------------------------
+# --- regressions ----------------------------------------------------------------------------------
 
 
 def half(*values: float, dtype: dt.DType = dt.float16) -> dt.Tensor:
     return dt.asarray(values, dtype=dtype)
 
 
-def test_clip_grad_norm_of_halves_whose_squares_overflow_scales_them() -> None:
+def test_clip_grad_norm_of_halves_with_overflowing_squares_scales_them() -> None:
     w = half(0.0, 0.0).requires_grad_()
     (w * half(300.0, 400.0)).sum().backward()
     assert dt.nn.utils.clip_grad_norm_([w], 1.0).item() == 500.0
     assert w.grad.tolist() == half(0.6, 0.8).tolist()
 
 
-def test_clip_grad_norm_whose_norm_is_no_half_keeps_gradients() -> None:
+def test_clip_grad_norm_with_a_norm_beyond_half_range_keeps_gradients() -> None:
     w = half(0.0, 0.0).requires_grad_()
     (w * half(60000.0, 60000.0)).sum().backward()
     dt.nn.utils.clip_grad_norm_([w], 1.0)
@@ -293,21 +294,21 @@ def test_gradient_of_mean_of_many_halves_is_not_zero() -> None:
     assert x.grad[0].item() == half(1 / 65520).item()
 
 
-def test_gradient_of_rows_read_often_counts_each() -> None:
+def test_gradient_of_rows_read_often_counts_each_read() -> None:
     table = dt.ones((2, 1), dtype=dt.float16).requires_grad_()
     dt.take(table, dt.zeros(3000, dtype=dt.int64), axis=0).sum().backward()
     assert table.grad.tolist() == [[3000.0], [0.0]]
 
 
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp", "var", "std", "mean"])
-def test_reduction_of_more_elements_than_a_half_counts_is_right(name: str) -> None:
+def test_reduction_of_more_elements_than_a_half_can_count_is_right(name: str) -> None:
     values = np.resize([0.0, 1.0], 66000)
     function = getattr(dt, name)
     found = function(dt.asarray(values, dtype=dt.float16))
     assert _units(found, function(dt.asarray(values, dtype=dt.float64)), dt.float16) <= 1
 
 
-def test_functions_round_once_as_methods_and_under_transforms() -> None:
+def test_methods_and_transforms_round_once() -> None:
     x = half(300.0, 400.0, 200.0)
     want = half(np.std([300.0, 400.0, 200.0])).item()
     assert x.std().item() == np.std(x).item() == dt.jit(dt.std)(x).item() == want
@@ -338,7 +339,7 @@ def test_einsum_of_several_ops_rounds_once(
     assert np.einsum(subscripts, *short, optimize=optimize).tolist() == found.tolist()
 
 
-def test_einsum_whose_intermediate_overflows_a_half_is_finite() -> None:
+def test_einsum_with_an_intermediate_beyond_half_range_is_finite() -> None:
     x = dt.full((4, 4), 200.0, dtype=dt.float16)
     assert dt.einsum("ij,jk,kl->il", x, x, x * 2.0**-14)[0, 0].item() == half(7812.5).item()
     assert dt.einsum("ij,jk->k", x, x * 2.0**-8)[0].item() == 200.0**2 * 2.0**-4
@@ -346,7 +347,7 @@ def test_einsum_whose_intermediate_overflows_a_half_is_finite() -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "reference"])
 @pytest.mark.parametrize(("half_dtype", "total"), [(dt.float16, 3000.0), (dt.bfloat16, 3008.0)])
-def test_many_halves_added_to_one_place_are_rounded_once(
+def test_index_add_of_many_halves_rounds_once(
     half_dtype: dt.DType, total: float, device: str
 ) -> None:
     ones = dt.ones(3000, dtype=half_dtype, device=device)
@@ -361,13 +362,13 @@ def test_many_halves_added_to_one_place_are_rounded_once(
     assert dt.bincount(places, ones).tolist() == [total]
 
 
-def test_gradients_of_halves_added_to_places_are_theirs() -> None:
+def test_index_add_of_halves_has_gradients() -> None:
     x, source = half(1.0, 2.0).requires_grad_(), half(3.0, 4.0, 5.0).requires_grad_()
     (dt.index_add(x, 0, [1, 1, 0], source) * half(2.0, 3.0)).sum().backward()
     assert (x.grad.tolist(), source.grad.tolist()) == ([2.0, 3.0], [3.0, 3.0, 2.0])
 
 
-def test_halves_added_out_of_range_leave_the_tensor() -> None:
+def test_index_add_of_halves_out_of_range_keeps_the_tensor() -> None:
     x = half(1.0, 2.0)
     with pytest.raises(dt.IndexOutOfRange, match="index_add"):
         x.index_add_(0, [0, 2], 1)
@@ -404,7 +405,7 @@ STEPS = {
 
 @pytest.mark.parametrize("half_dtype", HALVES, ids=str)
 @pytest.mark.parametrize("name", STEPS)
-def test_optimizer_step_of_halves_is_that_of_float32_rounded(
+def test_optimizer_step_of_halves_is_the_rounded_float32_step(
     name: str, half_dtype: dt.DType
 ) -> None:
     after = []
@@ -420,13 +421,13 @@ def test_optimizer_step_of_halves_is_that_of_float32_rounded(
 
 
 @pytest.mark.parametrize("half_dtype", HALVES, ids=str)
-def test_mean_of_a_half_parameter_does_not_stall(half_dtype: dt.DType) -> None:
+def test_running_mean_of_a_half_parameter_does_not_stall(half_dtype: dt.DType) -> None:
     w = dt.asarray([1.0], dtype=half_dtype).requires_grad_()
     optimizer = dt.optim.ASGD([w], lr=0.5, lambd=0.0, alpha=0.0, t0=0)
     for step in range(600):  # from 1 to 0.5 and back
         w.grad = dt.asarray([1.0 if step % 2 == 0 else -1.0], dtype=half_dtype)
         optimizer.step()
-    after_the_first = (299 * 0.5 + 300 * 1.0) / 599  # as PyTorch's, whose second step starts anew
+    after_the_first = (299 * 0.5 + 300 * 1.0) / 599  # like PyTorch, whose second step starts anew
     assert optimizer.state[w]["ax"].item() == pytest.approx(after_the_first, abs=1e-6)
     mean, n = dt.zeros(1), 0  # as the hint for swa_utils says
     for n in range(1, 601):

@@ -1,4 +1,4 @@
-"""x[key] and its relatives against NumPy, on every device at hand."""
+"""x[key] and related functions against NumPy, on every installed device."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def on(name: str, a: Any) -> tensor.Tensor:
     return host.from_host(a, dtypes.dtype(a.dtype), device(name))
 
 
-def same(x: tensor.Tensor, a: Any) -> None:
+def assert_same(x: tensor.Tensor, a: Any) -> None:
     assert x.shape == a.shape
     np.testing.assert_array_equal(x.numpy(), a)
 
@@ -55,7 +55,7 @@ ARRAYS: list[Any] = [
 
 
 def as_tensors(name: str, key: Any) -> Any:
-    """The key with its arrays on the device."""
+    """Return the key with its arrays on the device."""
     if isinstance(key, tuple):
         return tuple(as_tensors(name, k) for k in key)
     if isinstance(key, list):
@@ -67,15 +67,15 @@ def as_tensors(name: str, key: Any) -> Any:
 @pytest.mark.parametrize("key", BASIC, ids=str)
 def test_basic_reads_are_views(name: str, key: Any) -> None:
     x = on(name, X)
-    same(x[key], X[key])
+    assert_same(x[key], X[key])
     y = x + 1
-    same(y[key] * 2, (X[key] + 1) * 2)
+    assert_same(y[key] * 2, (X[key] + 1) * 2)
     assert x[key].size == 0 or x[key].storage() is x.storage()
 
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("key", BASIC + ARRAYS, ids=str)
-def test_writes_broadcast(name: str, key: Any) -> None:
+def test_writes_broadcast_values(name: str, key: Any) -> None:
     for value in (
         7,
         np.float32(2.5),
@@ -86,31 +86,31 @@ def test_writes_broadcast(name: str, key: Any) -> None:
             want[key] = value
             x = on(name, X)
             x[index] = on(name, value) if isinstance(value, np.ndarray) else value
-            same(x, want)
+            assert_same(x, want)
 
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("key", ARRAYS, ids=str)
-def test_array_reads(name: str, key: Any) -> None:
+def test_reads_at_index_arrays_equal_numpy(name: str, key: Any) -> None:
     x = on(name, X)
-    same(x[key], X[key])
-    same((x * 2)[as_tensors(name, key)] + 1, X[key] * 2 + 1)
+    assert_same(x[key], X[key])
+    assert_same((x * 2)[as_tensors(name, key)] + 1, X[key] * 2 + 1)
 
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_a_checked_read_fuses_with_a_reduction(name: str, axis: int) -> None:
-    """Once the indices are known to be in range, nothing has to be stored between."""
+def test_checked_read_fuses_with_a_reduction(name: str, axis: int) -> None:
+    """Indices that are known to be in range need no stored intermediate."""
     x, index = on(name, X), [[3, 0], [1, -1]]
     x[:, index].numpy()
     before = run.counters.launches
     got = primitives.reduce(ops.SUM, x[:, index] * 2, (axis,), False)
-    same(got, (X[:, index] * 2).sum(axis))
+    assert_same(got, (X[:, index] * 2).sum(axis))
     assert run.counters.launches == before + 1
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_writes_reach_every_view(name: str) -> None:
+def test_writes_are_visible_in_every_view(name: str) -> None:
     x = on(name, X)
     t = primitives.view(x, ("permute", (2, 0, 1)))
     want = X.copy()
@@ -123,10 +123,10 @@ def test_writes_reach_every_view(name: str) -> None:
     want.transpose(2, 0, 1)[0] += 1
     t[[0, 0, 1]] += 1
     want.transpose(2, 0, 1)[[0, 0, 1]] += 1
-    same(x, want)
+    assert_same(x, want)
 
 
-def test_writing_moves_no_more_than_it_has_to() -> None:
+def test_writes_move_the_minimum_of_bytes() -> None:
     x, mask = on("reference", np.zeros(1000, np.float32)), on("reference", np.ones(1000, bool))
     events: list[Any] = []
     start_profile(events)
@@ -139,10 +139,10 @@ def test_writing_moves_no_more_than_it_has_to() -> None:
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_the_last_value_stays(name: str) -> None:
+def test_last_value_of_a_repeated_index_wins(name: str) -> None:
     x = on(name, np.zeros(4, np.int32))
     x[[1, 1, 2, 1]] = on(name, np.array([5, 6, 7, 8], np.int32))
-    same(x, np.array([0, 8, 7, 0]))
+    assert_same(x, np.array([0, 8, 7, 0]))
 
 
 @pytest.mark.parametrize("name", DEVICES)
@@ -152,11 +152,11 @@ def test_pending_readers_see_the_old_values(name: str) -> None:
     x[[0, 1]] = y[[1, 2]]
     want = X.copy()
     want[[0, 1]] = (X + 1)[[1, 2]]
-    same(x, want)
-    same(y, X + 1)
+    assert_same(x, want)
+    assert_same(y, X + 1)
     x = on(name, X)
     x[[0, 1]] = x[[1, 0]]
-    same(x, X[[1, 0, 2]])
+    assert_same(x, X[[1, 0, 2]])
 
 
 @pytest.mark.parametrize("name", DEVICES)
@@ -166,22 +166,22 @@ def test_pending_readers_see_the_old_values(name: str) -> None:
     (slice(0.5, 2), DTypeError), ((..., ...), IndexOutOfRange), ([-4], IndexOutOfRange),
     (np.ones((2, 2), bool), IndexOutOfRange), (([0, 1], [0, 1, 2]), IndexOutOfRange),
 ])  # fmt: skip
-def test_errors(name: str, key: Any, error: type[Exception]) -> None:
+def test_invalid_keys_raise_and_write_nothing(name: str, key: Any, error: type[Exception]) -> None:
     x = on(name, X)
     with pytest.raises(error):
         x[key]
     with pytest.raises(error):
         x[key] = 1
-    same(x, X)
+    assert_same(x, X)
 
 
-def test_an_error_names_axis_and_size() -> None:
+def test_index_error_names_axis_and_size() -> None:
     with pytest.raises(IndexOutOfRange, match="index: 4 is out of range for axis 1 of size 4"):
         on("reference", X)[0, 4]
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_indices_on_the_device_are_checked_and_nothing_is_written(name: str) -> None:
+def test_device_indices_are_checked_before_a_write(name: str) -> None:
     x, bad = on(name, X), on(name, np.array([0, 3]))
     pending = x[bad]
     with pytest.raises(IndexOutOfRange, match="index: 3 is out of range for axis 0 of size 3"):
@@ -194,12 +194,12 @@ def test_indices_on_the_device_are_checked_and_nothing_is_written(name: str) -> 
     y = on(name, X[:2])
     with pytest.raises(IndexOutOfRange):
         y[...] = x[bad]
-    same(x, X)
-    same(y, X[:2])
+    assert_same(x, X)
+    assert_same(y, X[:2])
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_values_that_do_not_fit(name: str) -> None:
+def test_values_that_do_not_fit_the_dtype_raise(name: str) -> None:
     x = on(name, np.arange(6, dtype=np.int8))
     for key in (0, [0, 1], on(name, np.arange(6) > 3)):
         with pytest.raises(DTypeError):
@@ -208,12 +208,12 @@ def test_values_that_do_not_fit(name: str) -> None:
             x[key] = 128
         with pytest.raises(ShapeError):
             x[key] = [[1, 2, 3], [4, 5, 6]]
-    same(x, np.arange(6))
+    assert_same(x, np.arange(6))
 
 
 @given(data=st.data())
 @settings(max_examples=60, deadline=None, derandomize=True)
-def test_any_key_reads_and_writes_as_numpy_does(data: st.DataObject) -> None:
+def test_random_keys_read_and_write_like_numpy(data: st.DataObject) -> None:
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4))
     a = rng.integers(0, 100, shape)
     if data.draw(st.booleans()):
@@ -223,36 +223,38 @@ def test_any_key_reads_and_writes_as_numpy_does(data: st.DataObject) -> None:
         arrays = data.draw(hnp.integer_array_indices(shape[:some]))
         key = tuple(k if data.draw(st.booleans()) else slice(None, None, -1) for k in arrays)
     x = on("reference", a)
-    same(x[key], a[key])
+    assert_same(x[key], a[key])
     value = rng.integers(0, 100, a[key].shape)
     x[key] = value
     a[key] = value
-    same(x, a)
+    assert_same(x, a)
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_take_and_take_along_axis(name: str) -> None:
+def test_take_and_take_along_axis_equal_numpy(name: str) -> None:
     x = on(name, X)
-    same(index_reads.take(x, [3, 0, -1], axis=1), X.take([3, 0, -1], axis=1))
-    same(index_reads.take(x, on(name, np.array([[1], [2]])), axis=0), X.take([[1], [2]], axis=0))
+    assert_same(index_reads.take(x, [3, 0, -1], axis=1), X.take([3, 0, -1], axis=1))
+    assert_same(
+        index_reads.take(x, on(name, np.array([[1], [2]])), axis=0), X.take([[1], [2]], axis=0)
+    )
     order = X[:, ::-1].argsort(1)
-    same(index_reads.take_along_axis(x, order, axis=1), np.take_along_axis(X, order, 1))
+    assert_same(index_reads.take_along_axis(x, order, axis=1), np.take_along_axis(X, order, 1))
     one = order[:1, :2]
-    same(x.take_along_axis(on(name, one), axis=1), np.take_along_axis(X, one, 1))
+    assert_same(x.take_along_axis(on(name, one), axis=1), np.take_along_axis(X, one, 1))
 
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("shape", [(7,), (5, 6), (3, 0, 2), (10_000,), (3, 4096)])
-def test_nonzero(name: str, shape: tuple[int, ...]) -> None:
+def test_nonzero_equals_numpy(name: str, shape: tuple[int, ...]) -> None:
     a = rng.integers(0, 3, shape)
     for found, want in zip(masks.nonzero(on(name, a)), np.nonzero(a), strict=True):
-        same(found, want)
-    same(masks.argwhere(on(name, a)), np.argwhere(a))
+        assert_same(found, want)
+    assert_same(masks.argwhere(on(name, a)), np.argwhere(a))
 
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.float16])
-def test_index_add_is_in_order(name: str, dtype: Any) -> None:
+def test_index_add_adds_in_order(name: str, dtype: Any) -> None:
     a = (rng.standard_normal((6, 5)) * 9).astype(dtype)
     index = rng.integers(-5, 5, 40)
     b = (rng.standard_normal((6, 40)) * 9).astype(dtype)
@@ -261,43 +263,43 @@ def test_index_add_is_in_order(name: str, dtype: Any) -> None:
     np.add.at(want, every, b.astype(want.dtype))
     want = want.astype(dtype)
     x = on(name, a)
-    same(x.index_add(1, index, on(name, b)), want)
-    same(x, a)
+    assert_same(x.index_add(1, index, on(name, b)), want)
+    assert_same(x, a)
     x.index_add_(1, on(name, index), on(name, b))
-    same(x, want)
+    assert_same(x, want)
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_scatter(name: str) -> None:
+def test_scatter_equals_numpy(name: str) -> None:
     index = np.array([[0, 1, 2, 0], [1, 1, 0, 2]])
     b = rng.standard_normal((2, 4)).astype(np.float32)
     want = np.zeros((3, 5), np.float32)
     np.put_along_axis(want[:, :4], index, b, 0)
     x = on(name, np.zeros((3, 5), np.float32))
-    same(x.scatter(0, index, on(name, b)), want)
+    assert_same(x.scatter(0, index, on(name, b)), want)
     x.scatter_add_(0, on(name, index), on(name, b))
     want = np.zeros((3, 5), np.float32)
     np.add.at(want, (index, np.arange(4)), b)
-    same(x, want)
+    assert_same(x, want)
 
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("n", [0, 1, 2, 33, 1000])
-def test_searchsorted(name: str, side: Any, n: int) -> None:
+def test_searchsorted_equals_numpy(name: str, side: Any, n: int) -> None:
     a = rng.integers(0, 50, n).astype(np.float64)
     a[: n // 10] = np.nan
     wanted = np.append(rng.integers(-1, 52, (3, 33)).astype(np.float64), [[np.nan]] * 3, 1)
     order = a.argsort()
     want = np.searchsorted(a[order], wanted, side)
-    same(index_reads.searchsorted(on(name, a[order]), on(name, wanted), side=side), want)
+    assert_same(index_reads.searchsorted(on(name, a[order]), on(name, wanted), side=side), want)
     found = index_reads.searchsorted(
         on(name, a), on(name, wanted), side=side, sorter=on(name, order)
     )
-    same(found, want)
+    assert_same(found, want)
 
 
-def test_searchsorted_refuses() -> None:
+def test_searchsorted_with_wrong_arguments_raises() -> None:
     with pytest.raises(ArgumentError):
         index_reads.searchsorted(on("reference", [1.0]), 1.0, side="middle")
     with pytest.raises(ShapeError):
@@ -307,10 +309,10 @@ def test_searchsorted_refuses() -> None:
 @pytest.mark.parametrize(
     "name, dtype", [("reference", "f4"), ("cpu", "f4"), ("cpu", "f2"), ("cpu", "f8"), ("cpu", "i2")]
 )
-def test_values_are_brought_together_by_ranges_of_places(
+def test_scatter_sorted_by_ranges_has_the_same_bits(
     name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the same bits as one after the other."""
+    """The bits equal those of sequential additions."""
     monkeypatch.setattr(scatters, "RANGE_UNITS_MIN", 1)
     monkeypatch.setattr(scatters, "RANGE_VALUES_MIN", 1)
     r, n = np.random.default_rng(8), scatters.COLUMN_VALUES_MIN + 77
@@ -342,7 +344,7 @@ def test_values_are_brought_together_by_ranges_of_places(
 
 @pytest.mark.parametrize("step", [2**62, -(2**62), 2**70])
 @pytest.mark.parametrize("name", DEVICES)
-def test_a_step_beyond_all_memory_takes_one_element(name: str, step: int) -> None:
+def test_slice_step_beyond_all_memory_selects_one_element(name: str, step: int) -> None:
     a = np.arange(6.0).reshape(3, 2)
     x = on(name, a)
     assert x[::step].tolist() == (a[:1] if step > 0 else a[-1:]).tolist()
@@ -350,7 +352,7 @@ def test_a_step_beyond_all_memory_takes_one_element(name: str, step: int) -> Non
     assert int((x == 7.0).sum()) == 2
 
 
-def test_an_index_tensor_reads_alike_eagerly_and_later(device: str) -> None:
+def test_index_tensor_reads_equally_eagerly_and_deferred(device: str) -> None:
     x = dt.asarray([[1, 2], [3, 4], [5, 6]], device=device)
     i = dt.asarray([2, 0, -1], device=device)
     want = [[5, 6], [1, 2], [5, 6]]
@@ -365,7 +367,7 @@ def test_an_index_tensor_reads_alike_eagerly_and_later(device: str) -> None:
 
 
 def launches(act: Any) -> int:
-    """How many kernels are launched by what has been done before."""
+    """Return how many kernels a callable launches."""
     act()
     before = run.counters.launches
     act()
@@ -373,7 +375,7 @@ def launches(act: Any) -> int:
 
 
 @pytest.mark.parametrize("value", [2.0, 3, True, np.arange(4.0, dtype=np.float32)], ids=str)
-def test_a_write_at_few_places_is_one_launch(device: str, value: Any) -> None:
+def test_write_at_few_indices_is_one_launch(device: str, value: Any) -> None:
     x = dt.zeros(10, device=device)
     i = dt.asarray([3, -1, 3, 0], device=device)
     y = dt.asarray(value, device=device) if isinstance(value, np.ndarray) else value
@@ -385,12 +387,12 @@ def test_a_write_at_few_places_is_one_launch(device: str, value: Any) -> None:
     assert launches(put) == 1
     want = np.zeros(10, np.float32)
     want[[3, -1, 3, 0]] = value
-    same(x, want)
+    assert_same(x, want)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "uint64", "bool", "float64"])
 @pytest.mark.parametrize("shape", [(9,), (9, 3), (9, 0), (9, 2, 4)], ids=str)
-def test_few_places_are_written_as_many_are(
+def test_writes_at_few_and_at_many_indices_are_equal(
     device: str, dtype: str, shape: tuple[int, ...]
 ) -> None:
     d = getattr(dt, dtype)
@@ -398,9 +400,9 @@ def test_few_places_are_written_as_many_are(
     at = np.asarray([8, 0, -9, 4, 0])
     repeated = np.tile(
         at, scatters.COLUMN_VALUES_MIN
-    )  # so many that they are checked by a kernel of their own
+    )  # so many that a kernel of its own checks them
     row = dt.ones((5, *shape[1:]), dtype=d, device=device)
-    for _ in range(3):  # noted, known, recognised
+    for _ in range(3):  # recorded, cached, matched by a guard
         few[dt.asarray(at, device=device)] = True
         many[dt.asarray(repeated, device=device)] = True
         few.index_add_(0, dt.asarray(at, device=device), row)
@@ -408,7 +410,7 @@ def test_few_places_are_written_as_many_are(
     assert few.tolist() == many.tolist()
 
 
-def test_a_bad_one_of_few_places_leaves_all_of_them(device: str) -> None:
+def test_invalid_index_among_few_writes_nothing(device: str) -> None:
     x = dt.arange(12, dtype=dt.float32, device=device).reshape(4, 3)
     before = x.tolist()
     for bad in (4, -5, 2**40):
@@ -425,7 +427,7 @@ def test_a_bad_one_of_few_places_leaves_all_of_them(device: str) -> None:
     nothing[dt.asarray(np.zeros(0, np.int64), device=device)] = 1.0
 
 
-def test_a_known_write_still_asks_whether_the_value_fits(device: str) -> None:
+def test_cached_write_still_checks_that_the_value_fits(device: str) -> None:
     x = dt.zeros(4, dtype=dt.int8, device=device)
     i = dt.asarray([1, 2], device=device)
     for value in (1, 2, 3):
@@ -439,7 +441,7 @@ def test_a_known_write_still_asks_whether_the_value_fits(device: str) -> None:
     assert x.tolist() == [0, 3, 3, 0]
 
 
-def test_a_known_write_has_its_gradient(device: str) -> None:
+def test_cached_write_has_its_gradient(device: str) -> None:
     i = dt.asarray([2, 0], device=device)
     for _ in range(2):
         x = dt.zeros(4, device=device)
@@ -451,7 +453,7 @@ def test_a_known_write_has_its_gradient(device: str) -> None:
     assert v.grad is not None and v.grad.tolist() == [200.0, 2.0]
 
 
-def test_a_captured_write_at_places_does_the_same_again(device: str) -> None:
+def test_captured_write_at_indices_is_replayed(device: str) -> None:
     @dt.jit
     def put(x: dt.Tensor, i: dt.Tensor, value: float) -> dt.Tensor:
         y = x.copy()
@@ -467,16 +469,16 @@ def test_a_captured_write_at_places_does_the_same_again(device: str) -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("size", [0, 1, 1000, 4096, 4097])
-def test_a_mask_finds_what_numpy_finds(device: str, size: int, share: float) -> None:
+def test_mask_read_and_write_equal_numpy(device: str, size: int, share: float) -> None:
     values = np.arange(size, dtype=np.float32)
     mask = rng.random(size) < share
     x, m = (dt.asarray(a, device=device) for a in (values, mask))
     for _ in range(2):
-        same(x[m], values[mask])
-        same(dt.nonzero(m)[0], np.flatnonzero(mask))
+        assert_same(x[m], values[mask])
+        assert_same(dt.nonzero(m)[0], np.flatnonzero(mask))
 
 
-def test_a_mask_of_one_block_takes_two_launches(device: str) -> None:
+def test_mask_of_one_block_takes_two_launches(device: str) -> None:
     x, m = dt.arange(100, device=device), dt.arange(100, device=device) > 60
     dt.evaluate(x, m)
     assert launches(lambda: dt.evaluate(x[m])) == 2

@@ -1,4 +1,4 @@
-"""Functions of integers whose results need more digits than the operand's dtype has."""
+"""Integer functions whose results need more digits than the operand's dtype has."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rounded(value: int, tens: int) -> int:
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_round_of_integers_by_tens_is_exact(dtype: str) -> None:
+def test_round_of_integers_to_tens_is_exact(dtype: str) -> None:
     given = extremes(dtype)
     for decimals in range(-1, -21, -1):
         wanted = [rounded(v, 10**-decimals) for v in given.tolist()]
@@ -40,7 +40,7 @@ def test_round_of_integers_by_tens_is_exact(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_slopes_and_areas_take_positions_of_each_dtype(dtype: str) -> None:
+def test_gradient_and_trapezoid_accept_positions_of_each_dtype(dtype: str) -> None:
     info = np.iinfo(dtype)
     values = np.array([1.0, 2.0, 4.0, 8.0])
     for places in ([1, 5, 2, 9], [info.max, info.max - 3, info.max - 1, info.max - 9]):
@@ -54,7 +54,7 @@ def test_slopes_and_areas_take_positions_of_each_dtype(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "u4", "i8"])
-def test_vander_of_small_integers_does_not_wrap(dtype: str) -> None:
+def test_vander_of_small_integers_does_not_overflow(dtype: str) -> None:
     given = np.array([np.iinfo(dtype).max, np.iinfo(dtype).min, 3], dtype)
     made = dt.vander(dt.asarray(given), 3)
     assert made.dtype is dt.int64
@@ -77,7 +77,7 @@ STATISTICS: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("dtype", ["i4", "u4", "i8", "u8"])
 @pytest.mark.parametrize("name", STATISTICS)
-def test_statistics_of_large_integers_are_numpys(name: str, dtype: str) -> None:
+def test_statistics_of_large_integers_equal_numpy(name: str, dtype: str) -> None:
     given = np.array([2**24 + 1, 2**24 + 2, 2**24 + 3, 2**24 + 8], dtype)
     made = STATISTICS[name](dt, dt.asarray(given))
     assert made.dtype in (dt.float32, dt.asarray(given).dtype)
@@ -86,7 +86,7 @@ def test_statistics_of_large_integers_are_numpys(name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_statistics_of_extreme_integers_are_numpys(dtype: str) -> None:
+def test_statistics_of_extreme_integers_equal_numpy(dtype: str) -> None:
     given = extremes(dtype)
     for function in ("var", "std", "mean", "median", "cov"):
         made = getattr(dt, function)(dt.asarray(given))
@@ -97,7 +97,7 @@ def test_statistics_of_extreme_integers_are_numpys(dtype: str) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 4), (4, 1), (1, 1), (4,), (2, 3)])
 @pytest.mark.parametrize("rowvar", [True, False])
-def test_covariance_of_one_row_or_column_has_numpys_shape(
+def test_covariance_of_one_row_or_column_has_numpy_shape(
     shape: tuple[int, ...], rowvar: bool
 ) -> None:
     x = np.random.default_rng(1).random(shape)

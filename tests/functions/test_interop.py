@@ -1,6 +1,4 @@
-"""DLPack and NumPy: who shares what, which flags hold, and that nothing is kept or let go too
-early.
-"""
+"""DLPack and NumPy exchange: sharing, flags, and lifetimes."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ REAL = [d.name for d in dt.dtypes.ALL if d.kind != "c"]
 
 
 @pytest.mark.parametrize("name", [n for n in REAL if n != "bfloat16"])
-def test_numpy_both_ways(device: dt.Device, name: str) -> None:
+def test_numpy_exchange_shares_memory(device: dt.Device, name: str) -> None:
     x = dt.asarray([0, 1, 1], dtype=name)
     a = np.from_dlpack(x)
     assert a.dtype.name == name and a.tolist() == x.tolist()
@@ -35,7 +33,7 @@ def test_numpy_both_ways(device: dt.Device, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in REAL if n not in ("uint16", "uint32", "uint64")])
-def test_torch_both_ways(device: dt.Device, name: str) -> None:
+def test_torch_exchange_shares_memory(device: dt.Device, name: str) -> None:
     x = dt.asarray([[0, 1, 1], [1, 0, 0]], dtype=name)
     t = torch.from_dlpack(x)
     assert str(t.dtype) == f"torch.{name}" and t.tolist() == x.tolist()
@@ -47,7 +45,7 @@ def test_torch_both_ways(device: dt.Device, name: str) -> None:
     assert t.sum().item() == 0 and x.count_nonzero().item() == 0
 
 
-def test_jax_both_ways(device: dt.Device) -> None:
+def test_jax_exchange_shares_memory(device: dt.Device) -> None:
     jnp = pytest.importorskip("jax.numpy", reason="JAX is one of the peers")
     y = dt.from_dlpack(jnp.arange(4.0))
     assert y.tolist() == [0, 1, 2, 3] and dt.asarray(jnp.arange(3)).tolist() == [0, 1, 2]
@@ -79,14 +77,14 @@ COPYING: list[Callable[[Any], dt.Tensor]] = [
 
 
 @pytest.mark.parametrize("make", COPYING)
-def test_copies(device: dt.Device, make: Callable[[Any], dt.Tensor]) -> None:
+def test_copies_are_independent(device: dt.Device, make: Callable[[Any], dt.Tensor]) -> None:
     a = np.arange(3.0)
     x = make(a)
     a += 1
     assert x.tolist() == [0, 1, 2]
 
 
-def test_copy_or_not(device: dt.Device) -> None:
+def test_copy_argument_of_from_dlpack(device: dt.Device) -> None:
     x = dt.ones(2)
     b: Any = np.from_dlpack(x, copy=True)
     b += 1
@@ -98,12 +96,12 @@ def test_copy_or_not(device: dt.Device) -> None:
     assert shared.tolist() == [1, 2, 3]
 
 
-def test_capsules(device: dt.Device) -> None:
+def test_dlpack_capsules_follow_the_requested_version(device: dt.Device) -> None:
     x = dt.ones((2, 3))
     assert x.__dlpack_device__() == (1, 0)
     assert "dltensor_versioned" in repr(x.__dlpack__(max_version=(1, 0)))
     assert '"dltensor"' in repr(x.__dlpack__())
-    used = _Holder(x.__dlpack__(), x)
+    used = _OldProducer(x.__dlpack__(), x)
     assert dt.from_dlpack(used).tolist() == x.tolist()
     with pytest.raises(BufferError, match="used before"):
         dt.from_dlpack(used)
@@ -112,8 +110,8 @@ def test_capsules(device: dt.Device) -> None:
     assert np.from_dlpack(x, device="cpu").tolist() == x.tolist()
 
 
-class _Holder:
-    """A producer from before DLPack 1.0."""
+class _OldProducer:
+    """A producer with the protocol from before DLPack 1.0."""
 
     def __init__(self, capsule: Any, x: dt.Tensor) -> None:
         self.capsule, self.x = capsule, x
@@ -125,19 +123,19 @@ class _Holder:
         return self.x.__dlpack_device__()
 
 
-def test_memory_from_before_dlpack_1_is_read_only_as_numpys(device: dt.Device) -> None:
+def test_memory_from_before_dlpack_1_is_read_only_like_numpy(device: dt.Device) -> None:
     x = dt.ones(3)
-    shared = dt.from_dlpack(_Holder(x.__dlpack__(), x))
-    assert not np.from_dlpack(_Holder(x.__dlpack__(), x)).flags.writeable
+    shared = dt.from_dlpack(_OldProducer(x.__dlpack__(), x))
+    assert not np.from_dlpack(_OldProducer(x.__dlpack__(), x)).flags.writeable
     for write in (lambda: shared.add_(1), lambda: shared.__setitem__(0, 5.0)):
         with pytest.raises(dt.ReadOnlyError, match="read-only"):
             write()
-    copied = dt.from_dlpack(_Holder(x.__dlpack__(), x), copy=True)
+    copied = dt.from_dlpack(_OldProducer(x.__dlpack__(), x), copy=True)
     copied += 1
     assert x.tolist() == [1, 1, 1] and copied.tolist() == [2, 2, 2]
 
 
-def test_immutable_arrays_of_jax_are_not_written(device: dt.Device) -> None:
+def test_immutable_jax_arrays_are_not_written(device: dt.Device) -> None:
     jnp = pytest.importorskip("jax.numpy", reason="JAX is not installed")
     a = jnp.ones(3)
     for shared in (
@@ -153,7 +151,7 @@ def test_immutable_arrays_of_jax_are_not_written(device: dt.Device) -> None:
 
 
 class _Interface:
-    """What has NumPy's array interface alone."""
+    """An object with only NumPy's array interface."""
 
     def __init__(self, a: Any, read_only: bool) -> None:
         at, _ = a.__array_interface__["data"]
@@ -171,7 +169,7 @@ def test_read_only_array_interface_and_buffer_stay_read_only(device: dt.Device) 
     assert a.tolist() == [5, 6, 2]
 
 
-def test_read_only(device: dt.Device) -> None:
+def test_read_only_array_gives_a_read_only_tensor(device: dt.Device) -> None:
     a = np.arange(3.0)
     a.flags.writeable = False
     x = dt.asarray(a, copy=False)
@@ -194,12 +192,12 @@ def test_read_only(device: dt.Device) -> None:
         (lambda: dt.asarray(np.zeros(3, "i1,i4")["f1"], copy=False), dt.ArgumentError, "strides"),
     ],
 )  # fmt: skip
-def test_errors(device: dt.Device, call: Any, error: type[Exception], says: str) -> None:
+def test_dlpack_errors(device: dt.Device, call: Any, error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         call()
 
 
-def test_who_keeps_whom_alive(device: dt.Device) -> None:
+def test_exported_memory_keeps_its_owner_alive(device: dt.Device) -> None:
     gc.collect()
     live, out = dt.memory.stats().live_blocks, len(interop._live_exports)
     x = dt.ones(1000) * 2
@@ -220,7 +218,7 @@ def test_who_keeps_whom_alive(device: dt.Device) -> None:
     assert z.sum().item() == 3000
 
 
-def test_exit_while_others_hold_memory() -> None:
+def test_exit_while_other_libraries_hold_memory() -> None:
     code = (
         "import torch, numpy as np, dovetail as dt\n"
         "x = dt.ones(1000, device='reference')\n"
@@ -237,13 +235,13 @@ def test_array_protocol(device: dt.Device) -> None:
     assert np.array(x, copy=True).flags.writeable
     with pytest.raises(dt.ArgumentError, match="copy=False"):
         x.__array__(np.dtype("f4"), copy=False)
-    with pytest.raises(ValueError, match="copy=False"):  # NumPy's own, where it asks for a buffer
+    with pytest.raises(ValueError, match="copy=False"):  # NumPy's own error for a buffer request
         np.asarray(x, dtype="f4", copy=False)
     added = np.float32(2) * dt.ones(2)
     assert isinstance(added, dt.Tensor) and added.tolist() == [2, 2]
 
 
-def test_namespace(device: dt.Device) -> None:
+def test_array_namespace_accepts_known_versions(device: dt.Device) -> None:
     x = dt.ones(2)
     assert x.__array_namespace__() is dt and x.__array_namespace__(api_version="2024.12") is dt
     with pytest.raises(dt.ArgumentError, match="1999"):
@@ -252,7 +250,7 @@ def test_namespace(device: dt.Device) -> None:
     assert info.default_device() is device and device in info.devices()
     assert info.default_dtypes()["real floating"] is dt.float32
     assert set(info.dtypes(kind="integral")) == {d.name for d in dt.dtypes.INTEGERS}
-    assert info.capabilities()["max dimensions"] == 64  # as many as NumPy can show
+    assert info.capabilities()["max dimensions"] == 64  # the maximum that NumPy can show
     names = {"float32", "float64", "complex64", "complex128", "bool"}
     standard = names | {d.name for d in dt.dtypes.INTEGERS}
     assert set(info.dtypes()) == standard

@@ -1,4 +1,4 @@
-"""`dt.jit`: a captured function does what the function does, bit for bit."""
+"""`dt.jit`: a captured function equals the plain one, bit for bit."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from dovetail.capture.closures import Closure
 
 __all__ = ["device"]
 
-# --- what it computes
+# --- results
 
 
-def test_a_captured_function_does_what_it_did_when_it_was_captured(device: dt.Device) -> None:
+def test_captured_function_equals_the_plain_one(device: dt.Device) -> None:
     f = same(lambda x, y: dt.softmax(x * y) + dt.sum(y), lambda: (vector(), vector(seed=1)), 4)
     assert f.captures == 1
 
 
-def test_replays_read_other_arguments(device: dt.Device) -> None:
+def test_replays_read_new_arguments(device: dt.Device) -> None:
     f = dt.jit(lambda x: dt.exp(x) - 1)
     for seed in range(4):
         x = vector(seed=seed)
@@ -36,7 +36,7 @@ def test_arguments_may_be_pending(device: dt.Device) -> None:
     assert f.captures == 1
 
 
-def test_other_shapes_dtypes_and_strides_are_captured_once_each(device: dt.Device) -> None:
+def test_new_shapes_dtypes_and_strides_are_captured_once_each(device: dt.Device) -> None:
     f = dt.jit(lambda x: x.sum(axis=0))
     square = dt.reshape(vector(16), (4, 4))
     for x in (vector(8), vector(9), vector(8, dt.float64), square, square.T, vector(8), square.T):
@@ -44,7 +44,7 @@ def test_other_shapes_dtypes_and_strides_are_captured_once_each(device: dt.Devic
     assert f.captures == 5
 
 
-def test_views_at_other_places_need_no_new_capture(device: dt.Device) -> None:
+def test_views_at_other_offsets_need_no_new_capture(device: dt.Device) -> None:
     f, x = dt.jit(lambda x: x * 2), vector(16)
     dt.evaluate(x)
     for start in range(4):
@@ -52,7 +52,7 @@ def test_views_at_other_places_need_no_new_capture(device: dt.Device) -> None:
     assert f.captures == 1
 
 
-def test_containers_come_and_go_as_they_are(device: dt.Device) -> None:
+def test_containers_of_arguments_and_results_keep_their_types(device: dt.Device) -> None:
     def f(given: dict[str, Any], rest: Any) -> Any:
         p = given["pair"]
         total = p.first + p.second[0] + rest[0]
@@ -67,10 +67,10 @@ def test_containers_come_and_go_as_they_are(device: dt.Device) -> None:
         assert type(got[1]) is Pair and got[0]["parts"][1][1:] == (None, "label", 3)
     assert captured.captures == 1
     captured({"pair": Pair(vector(), [vector()])}, [vector(), "label"])
-    assert captured.captures == 2  # a list is no tuple
+    assert captured.captures == 2  # a list and a tuple have different keys
 
 
-def test_one_tensor_returned_twice_is_one_tensor(device: dt.Device) -> None:
+def test_tensor_returned_twice_is_one_tensor(device: dt.Device) -> None:
     def f(x: dt.Tensor) -> Any:
         y = x * 2
         return y, y, y[1:]
@@ -83,7 +83,7 @@ def test_one_tensor_returned_twice_is_one_tensor(device: dt.Device) -> None:
         assert c.tolist() == [0.0] * 7
 
 
-def test_results_that_alias_an_argument_do(device: dt.Device) -> None:
+def test_results_may_alias_an_argument(device: dt.Device) -> None:
     captured = dt.jit(lambda x: (x, x[2:], x.reshape((2, 4)).T))
     for seed in range(3):
         x = vector(seed=seed)
@@ -139,13 +139,13 @@ def test_ints_bools_and_strings_are_static(device: dt.Device) -> None:
     assert captured.captures == 4
 
 
-def test_true_is_not_one(device: dt.Device) -> None:
+def test_true_and_one_have_different_captures(device: dt.Device) -> None:
     captured = dt.jit(lambda x, n: x * 2 if n is True else x)
     assert captured(dt.ones(1), 1).tolist() == [1.0]
     assert captured(dt.ones(1), True).tolist() == [2.0]
 
 
-def test_static_argnames_has_the_value_of_a_float(device: dt.Device) -> None:
+def test_static_argnames_makes_a_float_static(device: dt.Device) -> None:
     @dt.jit(static_argnames="rate")
     def f(x: dt.Tensor, rate: float) -> dt.Tensor:
         return x * 2 if rate > 1 else x * rate
@@ -172,7 +172,7 @@ def test_writes_to_arguments_are_replayed(device: dt.Device) -> None:
     assert same(f, lambda: (vector(), vector(seed=1)), 5).captures == 1
 
 
-def test_arguments_that_share_memory_are_captured_anew(device: dt.Device) -> None:
+def test_new_alias_pattern_of_arguments_is_captured_again(device: dt.Device) -> None:
     def f(x: dt.Tensor, y: dt.Tensor) -> dt.Tensor:
         x[...] = y + 1
         return x + y
@@ -189,7 +189,7 @@ def test_arguments_that_share_memory_are_captured_anew(device: dt.Device) -> Non
     assert captured.captures >= 4
 
 
-def test_pending_work_that_reads_an_argument_sees_it_as_it_was(device: dt.Device) -> None:
+def test_pending_reader_of_an_argument_sees_old_values(device: dt.Device) -> None:
     captured = dt.jit(lambda x: x.add_(1))
     captured(vector())
     x = vector()
@@ -199,7 +199,7 @@ def test_pending_work_that_reads_an_argument_sees_it_as_it_was(device: dt.Device
     assert bits(before) == bits(vector() * 2)
 
 
-def test_tensors_of_the_closure_are_read_anew(device: dt.Device) -> None:
+def test_closure_tensors_are_read_at_each_call(device: dt.Device) -> None:
     weight = vector()
     held = {"list": [vector(seed=1)]}
 
@@ -221,7 +221,7 @@ def test_tensors_of_the_closure_are_read_anew(device: dt.Device) -> None:
     assert captured.captures == 2
 
 
-def test_writes_to_the_closure_are_replayed(device: dt.Device) -> None:
+def test_writes_to_closure_tensors_are_replayed(device: dt.Device) -> None:
     states = [vector() * 2, vector() * 2]  # pending
 
     def f(state: dt.Tensor, x: dt.Tensor) -> dt.Tensor:
@@ -238,7 +238,7 @@ def test_writes_to_the_closure_are_replayed(device: dt.Device) -> None:
     assert captured.captures == 1
 
 
-def test_a_closure_that_an_argument_shares_memory_with(device: dt.Device) -> None:
+def test_argument_may_alias_a_closure_tensor(device: dt.Device) -> None:
     state = vector(16)
     dt.evaluate(state)
 
@@ -262,7 +262,7 @@ def test_functions_of_several_launches(device: dt.Device) -> None:
     assert same(f, lambda: (vector(),), 3).captures == 1
 
 
-def test_a_function_that_binds_its_closure_anew_runs_as_always(device: dt.Device) -> None:
+def test_function_that_rebinds_its_closure_runs_uncaptured(device: dt.Device) -> None:
     class Model:
         def __init__(self) -> None:
             self.weight, self.seen = vector(), [vector()]
@@ -281,7 +281,7 @@ def test_a_function_that_binds_its_closure_anew_runs_as_always(device: dt.Device
     assert captured.captures == 0
 
 
-def test_state_that_the_first_call_makes_does_not_matter(device: dt.Device) -> None:
+def test_state_created_by_the_first_call_is_updated_by_later_calls(device: dt.Device) -> None:
     class Momentum:
         def __init__(self) -> None:
             self.state: dict[str, dt.Tensor] = {}
@@ -305,7 +305,7 @@ def test_state_that_the_first_call_makes_does_not_matter(device: dt.Device) -> N
 # --- random numbers
 
 
-def test_random_state_advances(device: dt.Device) -> None:
+def test_random_state_advances_at_each_call(device: dt.Device) -> None:
     def f(x: dt.Tensor) -> Any:
         noise = dt.random.normal(8)
         return x + noise, dt.random.integers(0, 100, (3,)), noise * dt.random.uniform(8, high=3.0)
@@ -318,7 +318,7 @@ def test_random_state_advances(device: dt.Device) -> None:
     assert wanted[0] != wanted[1]
 
 
-def test_generators_that_a_function_makes_or_seeds(device: dt.Device) -> None:
+def test_function_may_create_or_seed_generators(device: dt.Device) -> None:
     generator = dt.random.default_rng(1)
 
     def f() -> Any:
@@ -338,7 +338,7 @@ def test_generators_that_a_function_makes_or_seeds(device: dt.Device) -> None:
 
 
 def steps(captured: bool, device: dt.Device, momentum: bool) -> Any:
-    """Some training steps, written by hand."""
+    """Return the losses of some training steps, written by hand."""
     rng = np.random.default_rng(0)
     w, b = (dt.asarray(rng.normal(size=s)).requires_grad_() for s in [(4, 3), (3,)])
     speeds = [dt.zeros(p.shape, dtype=dt.float64) for p in (w, b)]
@@ -368,11 +368,11 @@ def steps(captured: bool, device: dt.Device, momentum: bool) -> Any:
 
 
 @pytest.mark.parametrize("momentum", [False, True])
-def test_a_training_step_is_captured_with_its_gradients(device: dt.Device, momentum: bool) -> None:
+def test_training_step_is_captured_with_its_gradients(device: dt.Device, momentum: bool) -> None:
     assert steps(True, device, momentum) == steps(False, device, momentum)
 
 
-def test_gradients_accumulate(device: dt.Device) -> None:
+def test_gradients_accumulate_across_calls(device: dt.Device) -> None:
     def run(jit: bool) -> Any:
         w = vector().requires_grad_()
 
@@ -388,7 +388,7 @@ def test_gradients_accumulate(device: dt.Device) -> None:
     assert run(True) == run(False)
 
 
-def test_grad_of_dt_inside(device: dt.Device) -> None:
+def test_dt_grad_inside_a_captured_function(device: dt.Device) -> None:
     def f(x: dt.Tensor) -> Any:
         x = x.detach().requires_grad_()
         y = (x * x * x).sum()
@@ -398,7 +398,7 @@ def test_grad_of_dt_inside(device: dt.Device) -> None:
     assert same(f, lambda: (vector(),)).captures == 1
 
 
-def test_a_function_is_differentiable_from_outside(device: dt.Device) -> None:
+def test_captured_function_is_differentiable_from_outside(device: dt.Device) -> None:
     def f(x: dt.Tensor, w: dt.Tensor) -> dt.Tensor:
         return dt.tanh(x * w).sum()
 
@@ -410,10 +410,10 @@ def test_a_function_is_differentiable_from_outside(device: dt.Device) -> None:
         assert bits(w.grad) == bits(other.grad)
 
 
-# --- inside of others, and of settings
+# --- inside other functions and settings
 
 
-def test_a_captured_function_inside_another_is_part_of_it(device: dt.Device) -> None:
+def test_captured_function_inside_another_is_inlined(device: dt.Device) -> None:
     inner = dt.jit(lambda x: x * 2)
     outer = dt.jit(lambda x: inner(x) + inner(x + 1))
     for _ in range(3):
@@ -421,7 +421,7 @@ def test_a_captured_function_inside_another_is_part_of_it(device: dt.Device) -> 
     assert (outer.captures, inner.captures) == (1, 0)
 
 
-def test_eager_and_settings_are_respected(device: dt.Device) -> None:
+def test_eager_mode_and_settings_apply_to_captured_functions(device: dt.Device) -> None:
     f = dt.jit(lambda x: x @ x)
     x = dt.reshape(vector(16), (4, 4))
     with dt.eager():
@@ -434,8 +434,8 @@ def test_eager_and_settings_are_respected(device: dt.Device) -> None:
     assert f.captures == 2
 
 
-def test_captures_of_functions_are_not_looked_into(device: dt.Device) -> None:
-    """A captured method that is kept on its object leads to its own captures."""
+def test_closure_search_does_not_enter_captures(device: dt.Device) -> None:
+    """A captured method that is stored on its object leads to its own captures."""
     w = dt.full(3, 2.0, device=device)
     f = dt.jit(lambda x: x * w + 1)
     for n in (3, 1):
@@ -443,14 +443,14 @@ def test_captures_of_functions_are_not_looked_into(device: dt.Device) -> None:
     assert [p.value for p in Closure([lambda: f(w)]).tensors()] == [w]
 
 
-def test_capture_looks_into_no_function_of_dovetail() -> None:
+def test_closure_search_does_not_enter_dovetail_functions() -> None:
     """The walk over what a function leads to ends at the library's own functions."""
     resize = dt.nn.functional.interpolate
     seen = [p.value for p in Closure([lambda x: resize(x, (8, 6))]).paths]
     assert resize in seen and len(seen) < 10
 
 
-def test_arguments_that_are_parts_of_what_an_object_has(device: str) -> None:
+def test_arguments_may_be_views_of_closure_tensors(device: str) -> None:
     class Training:
         def __init__(self) -> None:
             self.data = dt.arange(24, dtype=dt.float32, device=device).reshape((12, 2))
@@ -464,13 +464,13 @@ def test_arguments_that_are_parts_of_what_an_object_has(device: str) -> None:
     step = dt.jit(training.step)
     for k in (0, 3, 6, 9, 3, 0):
         assert step(training.data[k : k + 3]).tolist() == (training.data[k : k + 3] * 2).tolist()
-    assert step.captures == 2  # where it lies did not matter, the second one says
+    assert step.captures == 2  # the offset does not matter, as the second call shows
     want = sum(training.data[k : k + 3].sum(axis=0).numpy() for k in (0, 3, 6, 9, 3, 0))
     assert training.total.tolist() == want.tolist()
 
 
 @pytest.mark.parametrize("kind", ["both", "written", "given", "gradients"])
-def test_what_is_reached_beside_an_argument_stays_where_it_is(device: str, kind: str) -> None:
+def test_closure_tensor_next_to_an_argument_keeps_its_place(device: str, kind: str) -> None:
     data = dt.arange(24, dtype=dt.float32, device=device)
     weight = dt.ones(4, device=device, requires_grad=True)
 

@@ -1,4 +1,4 @@
-"""Captured functions where something is amiss: right, or a named error that says the way out."""
+"""Invalid use of captured functions: the right result, or a named error with a remedy."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ READS = {
 
 
 @pytest.mark.parametrize("what", READS)
-def test_a_host_read_is_an_error_that_names_the_line(device: dt.Device, what: str) -> None:
+def test_host_read_raises_and_names_the_line(device: dt.Device, what: str) -> None:
     captured = dt.jit(READS[what])
     for _ in range(2):
         with pytest.raises(dt.CaptureError, match=r"test_jit_bad_input.py:\d+.*dt\.where.*static"):
             captured(vector())
     assert captured.captures == 0
-    assert vector().sum().item()  # what comes after reads as it likes
+    assert vector().sum().item()  # later code may read values
 
 
-def test_a_read_of_a_tensor_of_the_closure_is_an_error_too(device: dt.Device) -> None:
+def test_host_read_of_a_closure_tensor_raises(device: dt.Device) -> None:
     w = vector()
     with pytest.raises(dt.CaptureError, match=r"dt\.where"):
         dt.jit(lambda x: x * w[0].item())(vector())
 
 
-def test_a_failure_while_capturing_leaves_what_an_ordinary_one_does(device: dt.Device) -> None:
+def test_failed_capture_leaves_the_state_of_a_plain_failure(device: dt.Device) -> None:
     def f(x: dt.Tensor, bad: bool) -> dt.Tensor:
         x += 1
         if bad:
@@ -75,33 +75,33 @@ def test_a_failure_while_capturing_leaves_what_an_ordinary_one_does(device: dt.D
         ({1, 2}, "a set"),
     ],
 )
-def test_an_argument_that_is_nothing_known_is_an_error(value: Any, said: str) -> None:
+def test_argument_of_an_unknown_type_raises(value: Any, said: str) -> None:
     with pytest.raises(dt.CaptureError, match=rf"{said}.*neither a tensor.*dt\.asarray"):
         dt.jit(lambda x, y: x)(dt.ones(3, device="reference"), value)
 
 
-def test_a_sparse_tensor_that_a_loop_carries_is_an_error() -> None:
+def test_sparse_tensor_in_a_loop_carry_raises() -> None:
     x = dt.asarray([[0.0, 1.0]], device="reference").to_sparse()
     with pytest.raises(dt.LayoutError, match=r"fori_loop.*sparse_coo.*to_dense"):
         dt.fori_loop(0, 2, lambda i, x: x * 2, x)
 
 
-class Taped(LayoutTensor):
-    """A vector of another layout, which does not say what it is made of for a captured function."""
+class TapedLayout(LayoutTensor):
+    """A vector of another layout that does not declare its parts for captured functions."""
 
     layout = Layout("taped")
     shape, dtype, device = (2,), dt.float32, dt.device("reference")  # type: ignore[assignment]
 
 
-def test_a_layout_that_cannot_be_taken_apart_is_an_error() -> None:
-    x = object.__new__(Taped)
+def test_layout_without_declared_parts_raises() -> None:
+    x = object.__new__(TapedLayout)
     with pytest.raises(dt.LayoutError, match=r"the layout taped is no argument.*to_dense"):
         dt.jit(lambda x: x)(x)
     with pytest.raises(dt.LayoutError, match=r"the layout taped is no argument or result"):
         dt.jit(lambda y: x)(dt.ones(2, device="reference"))
 
 
-def test_each_device_has_a_capture_of_its_own() -> None:
+def test_each_device_has_its_own_capture() -> None:
     f = dt.jit(lambda x: x * 2 + 1)
     for name in ("reference", "cpu", "reference", "cpu"):
         x = dt.ones(3, device=name)
@@ -110,7 +110,7 @@ def test_each_device_has_a_capture_of_its_own() -> None:
     assert f.captures == 2
 
 
-def test_a_closure_on_another_device_is_the_error_it_always_is() -> None:
+def test_closure_on_another_device_raises_the_plain_error() -> None:
     w = dt.ones(3, device="cpu")
     with pytest.raises(dt.DeviceError, match="reference"):
         dt.jit(lambda x: x * w)(dt.ones(3, device="reference"))
@@ -120,7 +120,7 @@ def test_a_closure_on_another_device_is_the_error_it_always_is() -> None:
         dt.jit(lambda x: x.to("cpu"))(dt.ones(3, device="reference"))
 
 
-def test_a_closure_that_moves_is_captured_anew() -> None:
+def test_closure_that_moves_to_another_device_is_captured_again() -> None:
     w = dt.ones(3, device="reference")
     f = dt.jit(lambda: w * 2)
     assert f().device == dt.device("reference")
@@ -129,7 +129,7 @@ def test_a_closure_that_moves_is_captured_anew() -> None:
     assert f.captures == 2
 
 
-def test_a_bad_index_is_the_error_it_always_is(device: dt.Device) -> None:
+def test_bad_index_raises_the_plain_error(device: dt.Device) -> None:
     f = dt.jit(lambda x, i: dt.take(x, i, axis=0) * 2)
     x = vector()
     good, bad = dt.asarray([0, 7]), dt.asarray([0, 8])
@@ -141,7 +141,7 @@ def test_a_bad_index_is_the_error_it_always_is(device: dt.Device) -> None:
     assert f.captures == 1
 
 
-def test_a_read_only_argument_is_the_error_it_always_is(device: dt.Device) -> None:
+def test_read_only_argument_raises_the_plain_error(device: dt.Device) -> None:
     def f(x: dt.Tensor) -> dt.Tensor:
         return x.add_(1)
 
@@ -158,7 +158,7 @@ def test_a_read_only_argument_is_the_error_it_always_is(device: dt.Device) -> No
             captured(x)
 
 
-def test_a_write_to_a_leaf_that_requires_a_gradient_is_the_error_it_always_is() -> None:
+def test_write_to_a_leaf_raises_the_plain_error() -> None:
     f = dt.jit(lambda x: x.add_(1))
     f(dt.ones(2, device="reference"))
     w = dt.ones(2, device="reference").requires_grad_()
@@ -167,7 +167,7 @@ def test_a_write_to_a_leaf_that_requires_a_gradient_is_the_error_it_always_is() 
             f(w)
 
 
-def test_a_value_kept_for_a_gradient_and_overwritten_by_a_replay_is_an_error() -> None:
+def test_replay_that_overwrites_a_saved_value_raises_in_backward() -> None:
     f = dt.jit(lambda x: x.add_(1))
     f(dt.ones(2, device="reference"))
     x = dt.ones(2, device="reference")
@@ -179,7 +179,7 @@ def test_a_value_kept_for_a_gradient_and_overwritten_by_a_replay_is_an_error() -
         y.sum().backward()
 
 
-def test_streams_inside_are_an_error() -> None:
+def test_streams_inside_a_captured_function_raise() -> None:
     def f(x: dt.Tensor) -> dt.Tensor:
         with dt.stream(dt.Stream("reference")):
             y = x * 2
@@ -190,7 +190,7 @@ def test_streams_inside_are_an_error() -> None:
         dt.jit(f)(dt.ones(2, device="reference"))
 
 
-def test_it_runs_on_the_stream_that_is_current(device: dt.Device) -> None:
+def test_captured_function_runs_on_the_current_stream(device: dt.Device) -> None:
     f = dt.jit(lambda x: dt.exp(x) * 2)
     x = vector()
     want = bits(f(x))
@@ -200,7 +200,7 @@ def test_it_runs_on_the_stream_that_is_current(device: dt.Device) -> None:
     assert f.captures == 1
 
 
-def test_two_threads_may_call_it(device: dt.Device) -> None:
+def test_two_threads_may_call_one_captured_function(device: dt.Device) -> None:
     def f(x: dt.Tensor, n: int) -> dt.Tensor:
         for _ in range(5):
             x = dt.sin(x) + n
@@ -225,7 +225,7 @@ def test_two_threads_may_call_it(device: dt.Device) -> None:
     assert captured.captures == 2
 
 
-def test_another_thread_is_not_part_of_a_capture() -> None:
+def test_work_of_another_thread_is_not_captured() -> None:
     seen: list[float] = []
 
     def read() -> None:
@@ -246,7 +246,7 @@ def test_another_thread_is_not_part_of_a_capture() -> None:
     assert seen == [6.0]
 
 
-def test_memory_that_is_released_is_got_again(device: dt.Device) -> None:
+def test_released_arena_is_allocated_again(device: dt.Device) -> None:
     def f(x: dt.Tensor) -> Any:
         y = dt.sort(x) + dt.asarray([1.0] * 8)
         return dt.cumulative_sum(y), y
@@ -260,7 +260,7 @@ def test_memory_that_is_released_is_got_again(device: dt.Device) -> None:
     assert captured.captures == 1
 
 
-def test_it_holds_no_argument(device: dt.Device) -> None:
+def test_captured_function_holds_no_argument(device: dt.Device) -> None:
     captured = dt.jit(lambda x: x * 2)
     x = dt.ones(1 << 20)
     dt.evaluate(x)
@@ -271,7 +271,7 @@ def test_it_holds_no_argument(device: dt.Device) -> None:
     assert dt.memory.stats(device).live_bytes <= before - (4 << 20)
 
 
-def test_a_profile_shows_its_launches(device: dt.Device) -> None:
+def test_profile_shows_the_launches_of_a_replay(device: dt.Device) -> None:
     def f(x: dt.Tensor) -> dt.Tensor:
         dt.evaluate(y := x * 2)
         return dt.fori_loop(0, 3, lambda i, y: y + i, y)
@@ -328,7 +328,7 @@ print("parent", f(x).tolist() == want, status)
 
 
 @pytest.mark.parametrize("name", ["reference", *(d for d in ("cpu", "opencl") if d in INSTALLED)])
-def test_after_a_fork(name: str) -> None:
+def test_captured_function_works_after_a_fork(name: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FORK, name], capture_output=True, text=True, timeout=60,
         env=os.environ, check=False,

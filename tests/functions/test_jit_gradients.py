@@ -1,4 +1,4 @@
-"""Gradients that flow from the result of a captured function: on a captured way, the same bits."""
+"""Gradients that flow into a captured function: a captured backward pass with the same bits."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ FUNCTIONS: list[Callable[[dt.Tensor, dt.Tensor], dt.Tensor]] = [
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("of_leaf", [True, False])
-def test_gradients_are_those_of_the_function(
+def test_gradients_equal_those_of_the_plain_function(
     device: dt.Device, function: Callable[..., Any], of_leaf: bool
 ) -> None:
     captured, found = dt.jit(function), []
@@ -75,7 +75,7 @@ def test_gradients_are_those_of_the_function(
     assert captured.captures == (2 if of_leaf else 1)  # with and without a `grad`
 
 
-def test_the_way_back_plans_nothing(device: dt.Device) -> None:
+def test_backward_replay_plans_nothing(device: dt.Device) -> None:
     captured = dt.jit(lambda x, w: (dt.tanh(x @ w) ** 2).sum())
     w = matrix(3, 4).requires_grad_()
     for seed in range(5):
@@ -88,7 +88,7 @@ def test_the_way_back_plans_nothing(device: dt.Device) -> None:
     assert [given.endswith("the way back") for given, _ in captured.programs] == [False, True]
 
 
-def test_each_call_has_saved_its_own(device: dt.Device) -> None:
+def test_each_call_saves_its_own_values(device: dt.Device) -> None:
     def f(x: dt.Tensor, w: dt.Tensor, rate: float) -> dt.Tensor:
         return (dt.exp(x * rate) * w * rate).sum()
 
@@ -103,7 +103,7 @@ def test_each_call_has_saved_its_own(device: dt.Device) -> None:
     assert found[0] == found[1] and captured.captures == 1
 
 
-def test_several_tensors_and_those_of_the_closure(device: dt.Device) -> None:
+def test_gradients_of_several_arguments_and_closure_tensors(device: dt.Device) -> None:
     def made() -> tuple[Callable[..., Any], list[dt.Tensor]]:
         weights = [matrix(4, 4, seed=k).requires_grad_() for k in range(3)]
 
@@ -127,7 +127,7 @@ def test_several_tensors_and_those_of_the_closure(device: dt.Device) -> None:
     assert found[0] == found[1]
 
 
-def test_what_flows_in_may_have_any_strides(device: dt.Device) -> None:
+def test_incoming_gradient_may_have_any_strides(device: dt.Device) -> None:
     captured = dt.jit(lambda w: dt.exp(w) * 2)
     for _ in range(3):
         w, v = matrix(3, 4).requires_grad_(), matrix(3, 4).requires_grad_()
@@ -151,7 +151,7 @@ def test_hooks_and_retained_gradients_of_the_result(device: dt.Device) -> None:
         assert bits(w.grad) == bits(2 * (w.detach() + w.detach()))
 
 
-# --- when it is not captured
+# --- plain backward
 
 
 def twice(x: dt.Tensor, w: dt.Tensor) -> dt.Tensor:
@@ -162,7 +162,7 @@ def twice(x: dt.Tensor, w: dt.Tensor) -> dt.Tensor:
     "function",
     [twice, scanned, lambda x, w: (x * w, dt.exp(w)), lambda x, w: w[1:], lambda x, w: w],
 )
-def test_it_runs_as_always_where_bits_or_graphs_would_differ(
+def test_plain_backward_runs_if_bits_or_graphs_would_differ(
     device: dt.Device, function: Callable[..., Any]
 ) -> None:
     captured, found = dt.jit(function), []
@@ -178,7 +178,7 @@ def test_it_runs_as_always_where_bits_or_graphs_would_differ(
         assert captured.captures == 0
 
 
-def test_without_recording_it_is_another_capture(device: dt.Device) -> None:
+def test_no_grad_mode_has_its_own_capture(device: dt.Device) -> None:
     captured, w = dt.jit(lambda x, w: (x * w).sum()), vector().requires_grad_()
     for _ in range(2):
         assert captured(vector(), w).requires_grad
@@ -190,7 +190,7 @@ def test_without_recording_it_is_another_capture(device: dt.Device) -> None:
 # --- errors
 
 
-def test_a_second_way_back_needs_retain_graph(device: dt.Device) -> None:
+def test_second_backward_needs_retain_graph(device: dt.Device) -> None:
     captured, w = dt.jit(lambda x, w: (dt.exp(x) * w).sum()), vector().requires_grad_()
     for _ in range(3):
         y = captured(vector(), w)
@@ -200,7 +200,7 @@ def test_a_second_way_back_needs_retain_graph(device: dt.Device) -> None:
             y.backward()
 
 
-def test_a_value_that_was_saved_and_overwritten_is_an_error(device: dt.Device) -> None:
+def test_overwritten_saved_value_raises(device: dt.Device) -> None:
     captured = dt.jit(lambda x, w: (x * w).sum())
     for _ in range(3):
         x, w = vector(), vector().requires_grad_()
@@ -217,7 +217,7 @@ def test_a_value_that_was_saved_and_overwritten_is_an_error(device: dt.Device) -
         assert w.grad.tolist() == [1.0] * 8
 
 
-def test_gradients_of_gradients_are_an_error_that_says_the_way_out(device: dt.Device) -> None:
+def test_second_derivative_raises_with_a_remedy(device: dt.Device) -> None:
     captured, w = dt.jit(lambda w: (w**3).sum()), vector().requires_grad_()
     captured(w)
     with pytest.raises(dt.GradientError, match="__wrapped__"):
@@ -232,7 +232,7 @@ def test_gradients_of_gradients_are_an_error_that_says_the_way_out(device: dt.De
         assert bits(both(w)) == bits(second(w))
 
 
-def test_what_was_saved_is_given_back(device: dt.Device) -> None:
+def test_saved_values_are_freed_after_backward(device: dt.Device) -> None:
     captured, w = dt.jit(lambda x, w: (dt.exp(x) * w).sum()), vector(4096).requires_grad_()
     x, live = vector(4096), []
     for _ in range(5):
@@ -243,14 +243,14 @@ def test_what_was_saved_is_given_back(device: dt.Device) -> None:
     assert live[2] == live[3] == live[4]
 
 
-def test_it_is_in_no_file(tmp_path: Path) -> None:
+def test_function_with_gradients_cannot_be_saved(tmp_path: Path) -> None:
     captured, w = dt.jit(lambda w: w * 2), vector().requires_grad_()
     captured(w)
     with pytest.raises(dt.CaptureError, match="gradients"):
         dt.save_function(captured, tmp_path / "f")
 
 
-def test_explain_shows_the_way_back_and_why_there_is_none(device: dt.Device) -> None:
+def test_explain_shows_backward_or_why_there_is_none(device: dt.Device) -> None:
     captured, w = dt.jit(lambda x, w: (x * w).sum()), vector().requires_grad_()
     captured(vector(), w)
     captured(vector(4), vector(4))

@@ -1,6 +1,6 @@
-"""Joining and cutting apart, against NumPy; bad input."""
+"""Stacking and splitting against NumPy; bad input."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, no-untyped-call"
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 
-def same(found: Any, want: Any) -> None:
-    """One tensor and array, or as many, with the same shape, dtype and elements."""
+def assert_same(found: Any, want: Any) -> None:
+    """Assert equal shapes, dtypes and elements of one tensor or of several."""
     if isinstance(want, (list, tuple)):
         assert len(found) == len(want)
         for f, w in zip(found, want, strict=True):
-            same(f, w)
+            assert_same(f, w)
         return
     assert isinstance(found, dt.Tensor)
     want = np.asarray(want)
@@ -34,17 +34,17 @@ LISTS = [
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_stacks_are_numpys(device: dt.Device, name: str) -> None:
+def test_stacks_equal_numpy(device: dt.Device, name: str) -> None:
     for arrays in LISTS:
         if arrays[0].dtype.kind == "f" and arrays[1].dtype.kind == "i":
             arrays = [arrays[0], arrays[1].astype("f4")]
-        same(getattr(dt, name)([dt.asarray(a) for a in arrays]), getattr(np, name)(arrays))
+        assert_same(getattr(dt, name)([dt.asarray(a) for a in arrays]), getattr(np, name)(arrays))
     if name != "column_stack":
-        same(getattr(dt, name)([dt.asarray(1), np.asarray(2)]), getattr(np, name)([1, 2]))
+        assert_same(getattr(dt, name)([dt.asarray(1), np.asarray(2)]), getattr(np, name)([1, 2]))
 
 
 @pytest.mark.parametrize("name", STACKS)
-def test_stacks_refuse_nothing_and_what_does_not_fit(name: str) -> None:
+def test_stacks_of_nothing_or_of_mismatched_shapes_raise(name: str) -> None:
     f = getattr(dt, name)
     with pytest.raises(dt.ArgumentError, match=f"{name}: needs at least one tensor"):
         f([])
@@ -55,11 +55,11 @@ def test_stacks_refuse_nothing_and_what_does_not_fit(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["atleast_1d", "atleast_2d", "atleast_3d"])
-def test_at_least_so_many_axes(device: dt.Device, name: str) -> None:
+def test_atleast_functions_equal_numpy(device: dt.Device, name: str) -> None:
     arrays = [np.ones(()), np.arange(3), np.ones((2, 3)), np.ones((2, 3, 4)), np.ones((2, 0))]
     for a in arrays:
-        same(getattr(dt, name)(dt.asarray(a)), getattr(np, name)(a))
-    same(getattr(dt, name)(*map(dt.asarray, arrays)), getattr(np, name)(*arrays))
+        assert_same(getattr(dt, name)(dt.asarray(a)), getattr(np, name)(a))
+    assert_same(getattr(dt, name)(*map(dt.asarray, arrays)), getattr(np, name)(*arrays))
     with pytest.raises(dt.DTypeError, match=name):
         getattr(dt, name)("abc")
 
@@ -68,13 +68,13 @@ CUTS: list[Any] = [1, 2, 4, [1], [1, 3], [0, 9], [3, 1], [-1], []]
 
 
 @pytest.mark.parametrize("name", ["array_split", "hsplit", "vsplit", "dsplit"])
-def test_splits_are_numpys(device: dt.Device, name: str) -> None:
+def test_splits_equal_numpy(device: dt.Device, name: str) -> None:
     a = np.arange(64).reshape(4, 4, 4)
     for cut in CUTS:
-        same(getattr(dt, name)(dt.asarray(a), cut), getattr(np, name)(a, cut))
+        assert_same(getattr(dt, name)(dt.asarray(a), cut), getattr(np, name)(a, cut))
     for n in (3, 5, 7):
-        same(dt.array_split(dt.asarray(a), n, axis=-1), np.array_split(a, n, axis=-1))
-    same(dt.hsplit(dt.arange(4), 2), np.hsplit(np.arange(4), 2))
+        assert_same(dt.array_split(dt.asarray(a), n, axis=-1), np.array_split(a, n, axis=-1))
+    assert_same(dt.hsplit(dt.arange(4), 2), np.hsplit(np.arange(4), 2))
 
 
 def test_splits_are_views() -> None:
@@ -83,7 +83,7 @@ def test_splits_are_views() -> None:
     assert x.tolist() == [0, 0, 7, 7]
 
 
-def test_splits_say_what_is_wrong() -> None:
+def test_splits_name_wrong_arguments() -> None:
     x = dt.ones((3, 3, 3), device="reference")
     for name in ("hsplit", "vsplit", "dsplit"):
         with pytest.raises(dt.ShapeError, match=f"{name}: .*2 equal parts; see dt.array_split"):

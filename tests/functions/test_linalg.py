@@ -40,14 +40,14 @@ def on(name: str, a: Any) -> tensor.Tensor:
 
 
 def small(shape: Any, dtype: Any) -> Any:
-    """Values whose sums of products are exact in every dtype."""
+    """Return values whose sums of products are exact in every dtype."""
     return rng.integers(0, 4, shape).astype(dtype)
 
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "u4", "i8"])
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
-def test_matmul_as_numpy(name: str, dtype: str, shapes: Any) -> None:
+def test_matmul_equals_numpy(name: str, dtype: str, shapes: Any) -> None:
     a, b = (small(s, dtype) for s in shapes)
     want = np.matmul(a, b)
     got = matmul(on(name, a), on(name, b))
@@ -58,18 +58,18 @@ def test_matmul_as_numpy(name: str, dtype: str, shapes: Any) -> None:
 
 
 def fused(a: Any, b: Any, c: Any, dtype: Any) -> Any:
-    """a * b + c with one rounding."""
+    """Return a * b + c with one rounding."""
     exact = Fraction(float(a)) * Fraction(float(b)) + Fraction(float(c))
     if dtype is np.float64:
         return np.float64(exact.numerator / exact.denominator)
-    near = np.float32(exact.numerator / exact.denominator)  # double rounding is put right below
+    near = np.float32(exact.numerator / exact.denominator)  # double rounding is corrected below
     others = (np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf)))
     return min(others, key=lambda v: (abs(Fraction(float(v)) - exact), v.view(np.uint32) & 1))
 
 
 @pytest.mark.parametrize("name", DEVICES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_order_is_k_ascending_with_fused_multiply_add(name: str, dtype: Any) -> None:
+def test_matmul_adds_products_by_ascending_k_with_fma(name: str, dtype: Any) -> None:
     a, b = rng.standard_normal((3, 20)).astype(dtype), rng.standard_normal((20, 5)).astype(dtype)
     want = np.zeros((3, 5), dtype)
     for i, j in np.ndindex(3, 5):
@@ -81,7 +81,9 @@ def test_the_order_is_k_ascending_with_fused_multiply_add(name: str, dtype: Any)
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 70), st.booleans(), st.booleans())
 @settings(max_examples=25, deadline=None, derandomize=True)
-def test_reproducible_bits(m: int, n: int, k: int, t1: bool, t2: bool) -> None:
+def test_reproducible_matmul_has_the_same_bits_on_every_device(
+    m: int, n: int, k: int, t1: bool, t2: bool
+) -> None:
     a = rng.standard_normal((k, m) if t1 else (m, k)).astype(np.float32)
     b = rng.standard_normal((n, k) if t2 else (k, n)).astype(np.float32)
     found = []
@@ -110,7 +112,7 @@ def test_reproducible_uses_no_vendor_routine_and_nests() -> None:
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_promotion_views_and_forms(name: str) -> None:
+def test_matmul_promotes_accepts_views_and_has_all_forms(name: str) -> None:
     a, b = small((4, 3), "i2"), small((4, 4), "f4")
     x, y = on(name, a), on(name, b)
     got = matmul(primitives.view(x, ("permute", (1, 0))), y + 1)
@@ -130,7 +132,7 @@ def test_promotion_views_and_forms(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_tensordot(name: str) -> None:
+def test_tensordot_equals_numpy(name: str) -> None:
     a, b = small((3, 4, 5), "f8"), small((4, 5, 3, 2), "f8")
     x, y = on(name, a), on(name, b)
     for axes in (0, 2, ((0, 1), (2, 0)), ((-1,), (1,)), ((), ())):
@@ -140,7 +142,7 @@ def test_tensordot(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["f4", "f8", "i4", "u8"])
-def test_the_product_of_two_vectors_is_a_reduction_of_the_same_bits_everywhere(kind: str) -> None:
+def test_dot_product_has_the_same_bits_everywhere(kind: str) -> None:
     r = np.random.default_rng(7)
     a, b = ((r.random(10_001) * 1e4).astype(kind) for _ in range(2))
     want = vecdot(on("reference", a), on("reference", b)).numpy()
@@ -152,7 +154,7 @@ def test_the_product_of_two_vectors_is_a_reduction_of_the_same_bits_everywhere(k
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_vecdot_and_outer(name: str) -> None:
+def test_vecdot_and_outer_equal_numpy(name: str) -> None:
     a, b = small((3, 4, 5), "i4"), small((4, 5), "f4")
     x, y = on(name, a), on(name, b)
     np.testing.assert_array_equal(vecdot(x, y).numpy(), np.vecdot(a, b))
@@ -175,12 +177,12 @@ def test_vecdot_and_outer(name: str) -> None:
     (lambda x: vecdot(x, matrix_transpose(x)), ShapeError), (lambda x: outer(x, x), ShapeError),
     (lambda x: matrix_transpose(on("reference", [1.0])), ShapeError),
 ])  # fmt: skip
-def test_errors(call: Any, error: type[Exception]) -> None:
+def test_matmul_errors(call: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         call(on("reference", np.ones((2, 3))))
 
 
-def test_reproducible_is_recorded_not_looked_up_when_work_runs(device: str) -> None:
+def test_reproducible_applies_when_work_is_recorded(device: str) -> None:
     x = dt.ones((4, 4), device=device)
     dt.evaluate(x)
     with dt.reproducible():
@@ -190,11 +192,13 @@ def test_reproducible_is_recorded_not_looked_up_when_work_runs(device: str) -> N
     assert counters.calls == before
 
 
-# --- products that are known ----------------------------------------------------------------------
+# --- cached products -----------------------------------------------------------------------------
 
 
 def arranged(a: np.ndarray, how: int, device: str) -> tuple[np.ndarray, dt.Tensor]:
-    """A matrix as it is, transposed, or a part of a larger one: as an array and as a tensor."""
+    """Return a matrix plain, transposed, or as part of a larger one: as an array and as a
+    tensor.
+    """
     if how == 1:
         return np.asfortranarray(a), dt.asarray(np.ascontiguousarray(a.T), device=device).T
     if how == 2:
@@ -206,7 +210,7 @@ def arranged(a: np.ndarray, how: int, device: str) -> tuple[np.ndarray, dt.Tenso
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("how", [*itertools.product(range(3), range(3))], ids=str)
-def test_small_products_have_the_bits_of_numpys(dtype: str, how: tuple[int, int]) -> None:
+def test_small_products_have_the_bits_of_numpy(dtype: str, how: tuple[int, int]) -> None:
     rng = np.random.default_rng(3)
     for m, k, n in itertools.product((1, 2, 17, 40), (1, 2, 33), (1, 3, 32)):
         a, x = arranged(rng.standard_normal((m, k)).astype(dtype), how[0], "cpu")
@@ -224,7 +228,7 @@ def test_small_products_with_vectors_are_sums_of_products(device: str, dtype: st
     rng = np.random.default_rng(4)
     m, v, w = ((rng.standard_normal(s) * 9).astype(dtype) for s in ((40, 33), 33, 40))
     x, y, z = (dt.asarray(a, device=device) for a in (m, v, w))
-    for _ in range(3):  # how is known from the second time on
+    for _ in range(3):  # how it is cached from the second time on
         assert (x @ y).tolist() == dt.vecdot(x, y).tolist()
         assert (z @ x).tolist() == dt.sum(z[:, None] * x, axis=0).tolist()
         assert (x.T @ z).tolist() == dt.vecdot(x.T, z).tolist()
@@ -238,7 +242,7 @@ def test_large_products_with_vectors_are_matrix_products(device: str) -> None:
     assert "matmul" in dt.explain(x @ y).text() and (x @ y).tolist() == [200.0] * 200
 
 
-def test_a_vector_times_itself_is_not_the_product_that_is_reproducible(device: str) -> None:
+def test_vecdot_of_a_vector_with_itself_differs_from_a_reproducible_matmul(device: str) -> None:
     x = dt.asarray(np.linspace(-1, 1, 100, dtype="f4"), device=device)
     want = dt.vecdot(x, x).item()
     with dt.reproducible():
@@ -247,7 +251,7 @@ def test_a_vector_times_itself_is_not_the_product_that_is_reproducible(device: s
     assert ascending[0] == ascending[1]
 
 
-def test_a_matrix_times_a_vector_is_recognised(device: str) -> None:
+def test_matrix_vector_product_is_a_guard_hit(device: str) -> None:
     a, v = dt.ones((4, 3), device=device), dt.arange(3, dtype=dt.float32, device=device)
     dt.evaluate(a, v)
     for _ in range(2):

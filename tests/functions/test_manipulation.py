@@ -1,6 +1,6 @@
-"""Views (shape, strides, sharing) and rearrangements, against NumPy."""
+"""Views (shape, strides, sharing) and rearrangements against NumPy."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, list-item, no-untyped-call"
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Array = np.ndarray[Any, Any]
 
 
 @st.composite
-def moves(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[str, Any]:
-    """A view that both libraries can make of an array of this shape."""
+def random_move(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[str, Any]:
+    """Return a view operation that both libraries can apply to an array of this shape."""
     ndim = len(shape)
     kind = draw(
         st.sampled_from(["permute", "flip", "expand_dims", "squeeze", "expand", "split", "reshape"])
@@ -75,7 +75,7 @@ def strides_that_count(shape: tuple[int, ...], strides: Any) -> list[int]:
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 @pytest.mark.parametrize("pending", [False, True])
-def test_chains_of_views(pending: bool, data: st.DataObject) -> None:
+def test_random_chains_of_views_equal_numpy(pending: bool, data: st.DataObject) -> None:
     before = dt.default_device()
     dt.set_default_device("reference")
     try:
@@ -85,7 +85,7 @@ def test_chains_of_views(pending: bool, data: st.DataObject) -> None:
         x = x * 1.0 if pending else x
         base, root = x, a
         for _ in range(data.draw(st.integers(1, 4))):
-            kind, how = data.draw(moves(a.shape))
+            kind, how = data.draw(random_move(a.shape))
             x, a = on_tensor(x, kind, how), on_array(a, kind, how)
             assert x.shape == a.shape
         np.testing.assert_array_equal(x.numpy(), a)
@@ -102,7 +102,7 @@ def test_chains_of_views(pending: bool, data: st.DataObject) -> None:
         dt.set_default_device(before)
 
 
-def test_a_view_of_pending_work_sees_writes(device: dt.Device) -> None:
+def test_view_of_pending_work_shares_writes(device: dt.Device) -> None:
     x = dt.ones((2, 3)) * 2
     y = dt.permute_dims(x, (1, 0))
     z = dt.reshape(y, (3, 2))
@@ -113,7 +113,7 @@ def test_a_view_of_pending_work_sees_writes(device: dt.Device) -> None:
     assert reader.tolist() == [[30, 30, 30]] * 2 and z.sum().item() == 0
 
 
-def test_methods_in_other_spellings(device: dt.Device) -> None:
+def test_view_methods_accept_several_call_forms(device: dt.Device) -> None:
     a = np.arange(24).reshape(2, 3, 4)
     x = dt.asarray(a)
     assert x.view(6, -1).shape == (6, 4) and x.view((24,)).storage() is x.storage()
@@ -145,7 +145,7 @@ def test_methods_in_other_spellings(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1, None])
-def test_concat_and_stack(device: dt.Device, axis: int | None) -> None:
+def test_concat_and_stack_equal_numpy(device: dt.Device, axis: int | None) -> None:
     parts = [np.arange(6).reshape(2, 3) + 10 * i for i in range(3)]
     tensors = [dt.asarray(p) for p in parts]
     np.testing.assert_array_equal(
@@ -159,8 +159,8 @@ def test_concat_and_stack(device: dt.Device, axis: int | None) -> None:
             assert one.storage() is stacked.storage()
 
 
-def test_rolls_are_index_arithmetic_in_the_kernel_that_reads_them(device: dt.Device) -> None:
-    """A step of the Game of Life's neighbourhood: one launch, where each roll was two copies."""
+def test_rolls_fuse_into_the_kernel_that_reads_them(device: dt.Device) -> None:
+    """A neighborhood of the Game of Life: one launch, where each roll was two copies."""
     cells = np.random.default_rng(1).integers(0, 2, (20, 33))
     shifts = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
     x = dt.asarray(cells, device=device)
@@ -174,14 +174,14 @@ def test_rolls_are_index_arithmetic_in_the_kernel_that_reads_them(device: dt.Dev
     lambda xp, x: xp.tile(x, (2, 3)), lambda xp, x: xp.repeat(x, 3, axis=1),
     lambda xp, x: xp.roll(x, 4), lambda xp, x: xp.repeat(x, 2),
 ])  # fmt: skip
-def test_what_repeats_or_rolls_is_one_launch(repeated: Any, device: dt.Device) -> None:
+def test_repeat_tile_and_roll_are_one_launch(repeated: Any, device: dt.Device) -> None:
     x = np.arange(35, dtype="f4").reshape(5, 7)
     found = repeated(dt, dt.asarray(x, device=device))
     assert str(dt.explain(found)).startswith("1 launch,")
     np.testing.assert_array_equal(found.numpy(), repeated(np, x))
 
 
-def test_writing_what_was_joined_changes_nothing_of_the_join(device: dt.Device) -> None:
+def test_write_to_an_operand_does_not_change_a_pending_concat(device: dt.Device) -> None:
     x = dt.asarray([1, 2, 3], device=device)
     joined, rolled = dt.concat([x, x]), dt.roll(x, 1)
     x[0] = 9
@@ -190,7 +190,7 @@ def test_writing_what_was_joined_changes_nothing_of_the_join(device: dt.Device) 
     assert x.tolist() == [9, 2, 3]
 
 
-def test_concat_promotes_casts_and_takes_pending_parts(device: dt.Device) -> None:
+def test_concat_promotes_casts_and_accepts_pending_parts(device: dt.Device) -> None:
     x = dt.asarray([1, 2], dtype=dt.int8)
     found = dt.concat(
         [
@@ -219,7 +219,7 @@ def test_concat_promotes_casts_and_takes_pending_parts(device: dt.Device) -> Non
         ((1, 1), (0, 0)),
     ],
 )
-def test_roll(device: dt.Device, shift: Any, axis: Any) -> None:
+def test_roll_equals_numpy(device: dt.Device, shift: Any, axis: Any) -> None:
     a = np.arange(12).reshape(3, 4)
     x = dt.asarray(a)
     found = dt.roll(x, shift, axis=axis)
@@ -230,7 +230,7 @@ def test_roll(device: dt.Device, shift: Any, axis: Any) -> None:
 
 @pytest.mark.parametrize("repeats", [0, 1, 3])
 @pytest.mark.parametrize("axis", [None, 0, 1])
-def test_repeat(device: dt.Device, repeats: int, axis: int | None) -> None:
+def test_repeat_equals_numpy(device: dt.Device, repeats: int, axis: int | None) -> None:
     a = np.arange(6).reshape(2, 3)
     np.testing.assert_array_equal(
         dt.repeat(dt.asarray(a), repeats, axis=axis).numpy(), np.repeat(a, repeats, axis)
@@ -241,18 +241,18 @@ def test_repeat(device: dt.Device, repeats: int, axis: int | None) -> None:
 
 
 @pytest.mark.parametrize("times", [2, (), (2,), (2, 3), (0, 1), (2, 1, 2)])
-def test_tile(device: dt.Device, times: Any) -> None:
+def test_tile_equals_numpy(device: dt.Device, times: Any) -> None:
     a = np.arange(6).reshape(2, 3)
     np.testing.assert_array_equal(dt.tile(dt.asarray(a), times).numpy(), np.tile(a, times))
 
 
-def test_broadcasting(device: dt.Device) -> None:
+def test_broadcast_functions_equal_numpy(device: dt.Device) -> None:
     x, y = dt.broadcast_arrays(dt.ones((3, 1)), dt.zeros(4))
     assert x.shape == y.shape == dt.broadcast_shapes((3, 1), (4,)) == (3, 4)
     assert y.stride() == (0, 1)
 
 
-def test_as_strided(device: dt.Device) -> None:
+def test_as_strided_equals_numpy(device: dt.Device) -> None:
     x = dt.arange(10)
     windows = x.as_strided((4, 3), (2, 1))
     want = np.lib.stride_tricks.as_strided(np.arange(10), (4, 3), (16, 8))
@@ -298,13 +298,15 @@ def test_as_strided(device: dt.Device) -> None:
         (lambda x: x.as_strided((3,), (1, 1)), dt.ShapeError, "1 sizes, but 2 strides"),
     ],
 )  # fmt: skip
-def test_errors(device: dt.Device, call: Any, error: type[Exception], says: str) -> None:
+def test_manipulation_errors(
+    device: dt.Device, call: Any, error: type[Exception], says: str
+) -> None:
     with pytest.raises(error, match=says):
         call(dt.ones((2, 3)))
 
 
-def test_joins_asked_for_again_are_of_the_tensors_given_now() -> None:
-    """What is known of a join is found under specs: also where strides, dtypes or axes differ."""
+def test_cached_concat_uses_the_current_tensors() -> None:
+    """The cache key contains specs: strides, dtypes and axes."""
     for seed in range(3):
         a, b = (np.random.default_rng(seed + k).random((40, 30), "f4") for k in (0, 9))
         x, y = (dt.asarray(v, device="cpu") for v in (a, b))

@@ -1,4 +1,4 @@
-"""Functions as methods: those whose module is loaded when somebody first asks."""
+"""Methods whose module is loaded at the first access."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A = np.random.default_rng(1).normal(size=(3, 4))
 
 
 @pytest.mark.parametrize("name", sorted(methods.LAZY_METHODS))
-def test_methods_that_are_fetched_late_are_the_functions(name: str) -> None:
+def test_lazy_methods_are_the_functions(name: str) -> None:
     x = dt.ones(3, device="reference")
     method = getattr(x, name)
     assert method.__self__ is x and method.__func__ is getattr(dt, name)
@@ -25,7 +25,7 @@ def test_methods_that_are_fetched_late_are_the_functions(name: str) -> None:
     )
 
 
-def test_they_give_what_numpys_do(device: dt.Device) -> None:
+def test_lazy_methods_equal_numpy(device: dt.Device) -> None:
     x = dt.asarray(A)
     for found, want in (
         (x.median(axis=1), np.median(A, axis=1)), (x.quantile(0.3), np.quantile(A, 0.3)),
@@ -39,7 +39,7 @@ def test_they_give_what_numpys_do(device: dt.Device) -> None:
         np.testing.assert_allclose(found.numpy(), want, rtol=1e-12)
 
 
-def test_none_of_their_modules_is_loaded_before() -> None:
+def test_modules_of_lazy_methods_are_not_loaded_before() -> None:
     code = (
         "import sys, dovetail as dt; x = dt.ones(3, device='reference')\n"
         "assert 'dovetail.functions.products.vector_products' not in sys.modules; x.dot(x)\n"
@@ -48,6 +48,6 @@ def test_none_of_their_modules_is_loaded_before() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_other_names_are_still_unknown() -> None:
+def test_unknown_method_raises_attribute_error() -> None:
     with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'mediam'"):
         _ = dt.ones(3).mediam

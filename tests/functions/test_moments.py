@@ -1,6 +1,6 @@
-"""Weighted means, covariances, ranges: against NumPy; gradients; bad input."""
+"""Weighted means, covariances and ranges against NumPy; gradients; bad input."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, no-untyped-call, call-overload"
 from __future__ import annotations
 
@@ -16,31 +16,33 @@ A = RNG.normal(size=(4, 7))
 B = RNG.normal(size=(2, 7))
 
 
-def close(found: Any, want: Any, rtol: float = 1e-12) -> None:
+def assert_close(found: Any, want: Any, rtol: float = 1e-12) -> None:
     want = np.asarray(want)
     assert (found.shape, found.dtype.name) == (want.shape, want.dtype.name)
     np.testing.assert_allclose(found.numpy(), want, rtol=rtol, atol=rtol)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
-def test_average_and_ptp_are_numpys(device: dt.Device, axis: Any) -> None:
+def test_average_and_ptp_equal_numpy(device: dt.Device, axis: Any) -> None:
     x, w = dt.asarray(A), np.abs(A[::-1])
-    close(dt.ptp(x, axis=axis), np.ptp(A, axis=axis))
-    close(dt.ptp(x, axis=axis, keepdims=True), np.ptp(A, axis=axis, keepdims=True))
-    close(dt.average(x, axis=axis), np.average(A, axis=axis))
-    close(dt.average(x, axis=axis, weights=dt.asarray(w)), np.average(A, axis=axis, weights=w))
+    assert_close(dt.ptp(x, axis=axis), np.ptp(A, axis=axis))
+    assert_close(dt.ptp(x, axis=axis, keepdims=True), np.ptp(A, axis=axis, keepdims=True))
+    assert_close(dt.average(x, axis=axis), np.average(A, axis=axis))
+    assert_close(
+        dt.average(x, axis=axis, weights=dt.asarray(w)), np.average(A, axis=axis, weights=w)
+    )
     for weights in (None, w):
         found = dt.average(x, axis, weights, returned=True, keepdims=True)
         want = np.average(A, axis, weights, returned=True, keepdims=True)
         for f, v in zip(found, want, strict=True):
-            close(f, v)
+            assert_close(f, v)
 
 
-def test_average_of_integers_and_with_a_vector_of_weights(device: dt.Device) -> None:
+def test_average_of_integers_and_with_a_weight_vector(device: dt.Device) -> None:
     ints = np.arange(6).reshape(2, 3)
     found = dt.average(dt.asarray(ints), axis=1, weights=[1, 2, 3])
-    close(found, np.average(ints, axis=1, weights=[1, 2, 3]).astype("f4"), 1e-6)
-    close(dt.average(dt.asarray(A), 1, np.arange(7.0)), np.average(A, 1, np.arange(7.0)))
+    assert_close(found, np.average(ints, axis=1, weights=[1, 2, 3]).astype("f4"), 1e-6)
+    assert_close(dt.average(dt.asarray(A), 1, np.arange(7.0)), np.average(A, 1, np.arange(7.0)))
 
 
 @pytest.mark.parametrize("options", [
@@ -48,19 +50,19 @@ def test_average_of_integers_and_with_a_vector_of_weights(device: dt.Device) -> 
     {"aweights": np.arange(7.0) + 0.5}, {"aweights": np.arange(7.0), "fweights": np.arange(7)},
     {"aweights": np.arange(7.0), "correction": 0},
 ], ids=str)  # fmt: skip
-def test_covariances_are_numpys(device: dt.Device, options: dict[str, Any]) -> None:
+def test_covariances_equal_numpy(device: dt.Device, options: dict[str, Any]) -> None:
     numpys = dict(options)
     if "correction" in numpys:
         numpys["ddof"] = numpys.pop("correction")
     a, b = (A.T, B.T) if options.get("rowvar") is False else (A, B)
     with dt.reproducible():
-        close(dt.cov(dt.asarray(a), **options), np.cov(a, **numpys))
-        close(dt.cov(dt.asarray(a), dt.asarray(b), **options), np.cov(a, b, **numpys))
+        assert_close(dt.cov(dt.asarray(a), **options), np.cov(a, **numpys))
+        assert_close(dt.cov(dt.asarray(a), dt.asarray(b), **options), np.cov(a, b, **numpys))
     if not options:
-        close(dt.corrcoef(dt.asarray(a)), np.corrcoef(a))
-        close(dt.corrcoef(dt.asarray(a[0]), b[0]), np.corrcoef(a[0], b[0]))
-        close(dt.cov(dt.asarray(a[0])), np.cov(a[0]))
-        close(dt.corrcoef(dt.asarray(a[0])), np.corrcoef(a[0]))
+        assert_close(dt.corrcoef(dt.asarray(a)), np.corrcoef(a))
+        assert_close(dt.corrcoef(dt.asarray(a[0]), b[0]), np.corrcoef(a[0], b[0]))
+        assert_close(dt.cov(dt.asarray(a[0])), np.cov(a[0]))
+        assert_close(dt.corrcoef(dt.asarray(a[0])), np.corrcoef(a[0]))
 
 
 def test_gradients_of_moments() -> None:
@@ -73,7 +75,7 @@ def test_gradients_of_moments() -> None:
     assert gradcheck(lambda t: dt.ptp(t, axis=0), x)
 
 
-def test_wrong_moments_are_refused() -> None:
+def test_wrong_arguments_of_moments_raise() -> None:
     x = dt.ones((2, 3), device="reference")
     calls: list[tuple[Any, type[Exception], str]] = [
         (lambda: dt.average(x, weights=[1, 2]), dt.ShapeError, "average: weights"),

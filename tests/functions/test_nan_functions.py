@@ -1,6 +1,8 @@
-"""Reductions without NaN, against NumPy: axes, dtypes, views, rows of NaN; gradients; bad input."""
+"""Reductions that ignore NaN, against NumPy: axes, dtypes, views, rows of NaN; gradients; bad
+input.
+"""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, no-untyped-call"
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def sample(dtype: str) -> Any:
     return a
 
 
-def against(name: str, a: Any, found: dt.Tensor, **options: Any) -> None:
+def assert_equals_numpy(name: str, a: Any, found: dt.Tensor, **options: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         want = np.asarray(getattr(np, name)(a, **options))
@@ -43,51 +45,55 @@ def against(name: str, a: Any, found: dt.Tensor, **options: Any) -> None:
 
 @pytest.mark.parametrize("axis", AXES, ids=str)
 @pytest.mark.parametrize("name", REDUCTIONS)
-def test_reductions_are_numpys(device: dt.Device, name: str, axis: Any) -> None:
+def test_nan_reductions_equal_numpy(device: dt.Device, name: str, axis: Any) -> None:
     dtypes = ["bool", "int8", "uint64", "float32", "float64"]
     for dtype in dtypes if device.type == "reference" else ["int8", "float32"]:
         if dtype == "bool" and name in ("nanmin", "nanmax", "nanvar", "nanstd"):
             continue
         a = sample(dtype)
         if axis == () and name in ("nanvar", "nanstd", "nanmean"):
-            continue  # of NumPy itself the divisors are not those of one element
-        against(name, a, getattr(dt, name)(dt.asarray(a), axis=axis), axis=axis)
+            continue  # NumPy's own divisors differ for one element
+        assert_equals_numpy(name, a, getattr(dt, name)(dt.asarray(a), axis=axis), axis=axis)
         turned = dt.flip(dt.permute_dims(dt.asarray(a), (2, 0, 1)), axis=1)
         found = getattr(dt, name)(turned, axis=axis, keepdims=True)
-        against(name, a.transpose(2, 0, 1)[:, ::-1], found, axis=axis, keepdims=True)
+        assert_equals_numpy(name, a.transpose(2, 0, 1)[:, ::-1], found, axis=axis, keepdims=True)
 
 
-def test_corrections_and_dtypes(device: dt.Device) -> None:
+def test_correction_and_dtype_arguments(device: dt.Device) -> None:
     a = sample("float64")
     for c in (1, 2, 4, 0.5):
-        against("nanvar", a, dt.nanvar(dt.asarray(a), axis=1, correction=c), axis=1, ddof=c)
-    against("nansum", a, dt.nansum(dt.asarray(a), axis=0, dtype="float32"), axis=0, dtype="f4")
+        assert_equals_numpy(
+            "nanvar", a, dt.nanvar(dt.asarray(a), axis=1, correction=c), axis=1, ddof=c
+        )
+    assert_equals_numpy(
+        "nansum", a, dt.nansum(dt.asarray(a), axis=0, dtype="float32"), axis=0, dtype="f4"
+    )
     half = np.full(100, 1000, "f2")
     assert dt.nanmean(dt.asarray(half)).item() == 1000, "sums of float16 overflow"
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_places_are_numpys(device: dt.Device, name: str) -> None:
+def test_nanargmax_and_nanargmin_equal_numpy(device: dt.Device, name: str) -> None:
     a = sample("float32")
     a[0, :, 1] = a[2, 3] = 1.0  # NumPy refuses rows of NaN
     for axis in (None, 0, 1, -1):
         found = getattr(dt, name)(dt.asarray(a), axis=axis, keepdims=axis == 1)
-        against(name, a, found, axis=axis, keepdims=axis == 1)
+        assert_equals_numpy(name, a, found, axis=axis, keepdims=axis == 1)
     ints = sample("int8")
-    against(name, ints, getattr(dt, name)(dt.asarray(ints), axis=1), axis=1)
+    assert_equals_numpy(name, ints, getattr(dt, name)(dt.asarray(ints), axis=1), axis=1)
     rows = dt.asarray([[np.nan, np.nan], [np.nan, np.inf], [np.nan, -np.inf]])
     assert getattr(dt, name)(rows, axis=1).tolist() == [-1, 1, 1]
 
 
 @pytest.mark.parametrize("name", RUNNING)
-def test_running_ones_are_numpys(device: dt.Device, name: str) -> None:
+def test_nan_cumulative_functions_equal_numpy(device: dt.Device, name: str) -> None:
     for dtype in ("float32", "int8", "float64"):
         a = sample(dtype)
         for axis in (None, 0, -1):
-            against(name, a, getattr(dt, name)(dt.asarray(a), axis=axis), axis=axis)
+            assert_equals_numpy(name, a, getattr(dt, name)(dt.asarray(a), axis=axis), axis=axis)
 
 
-def test_of_no_elements(device: dt.Device) -> None:
+def test_nan_reductions_of_empty_tensors(device: dt.Device) -> None:
     x = dt.zeros((2, 0))
     assert dt.nansum(x, axis=1).tolist() == [0, 0] and dt.nanprod(x, axis=1).tolist() == [1, 1]
     assert np.isnan(dt.nanmean(x, axis=1).numpy()).all()
@@ -98,7 +104,7 @@ def test_of_no_elements(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("name", REDUCTIONS + RUNNING)
-def test_gradients_pass_by_nan(name: str) -> None:
+def test_gradients_skip_nan(name: str) -> None:
     a = np.random.default_rng(3).normal(size=(3, 4))
     a[0, 1] = a[2, 2] = np.nan
     x = dt.asarray(np.nan_to_num(a), device="reference").requires_grad_()
@@ -111,7 +117,7 @@ def test_gradients_pass_by_nan(name: str) -> None:
     assert gradcheck(f, x)
 
 
-def test_wrong_arguments_are_refused() -> None:
+def test_wrong_arguments_of_nan_reductions_raise() -> None:
     x = dt.ones((2, 3), device="reference")
     for name in REDUCTIONS + PLACES + RUNNING:
         with pytest.raises(dt.AxisError, match=name):

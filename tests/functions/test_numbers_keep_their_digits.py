@@ -1,4 +1,4 @@
-"""Python numbers and NumPy scalars beside float64 tensors: no function rounds them to float32."""
+"""Python numbers and NumPy scalars next to float64 tensors are not rounded to float32."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 A = np.array([0.1, 0.7, 1.3, -2.2])
 NAMES = {"A": A, "C": A > 0, "I": np.array([0, 1, 0, 1]), "M": np.array([[2.0, 0.3], [0.4, 1.7]])}
 
-# NumPy's calls; each number has no float32.
+# Calls of NumPy; no number is representable in float32.
 CALLS = """
 np.isclose(A, n(0.1), rtol=0, atol=1e-12) | np.isclose(n(0.1), A, rtol=0, atol=1e-12)
 np.isclose(A * 1j, 0.1j, rtol=0, atol=1e-12) | np.allclose(A[:1], n(0.1), rtol=0, atol=1e-12)
@@ -41,7 +41,7 @@ np.average(A, weights=[0.1, 0.3, 0.5, 0.7]) | np.vectorize(lambda v: v * n(0.1))
 
 @pytest.mark.parametrize("number", [float, np.float64])
 @pytest.mark.parametrize("call", [c.strip() for c in CALLS.split("|") if c.strip()])
-def test_number_beside_float64_keeps_its_digits(call: str, number: Any) -> None:
+def test_number_next_to_float64_keeps_its_digits(call: str, number: Any) -> None:
     names = {"np": np, "n": number}
     with np.errstate(all="ignore"):
         wanted = np.asarray(eval(call, {**names, **NAMES}))
@@ -60,12 +60,12 @@ MAKERS = [
 
 
 @pytest.mark.parametrize("call", MAKERS)
-def test_makers_of_float64_keep_the_digits_of_numbers(call: str) -> None:
+def test_float64_creation_functions_keep_the_digits_of_numbers(call: str) -> None:
     made = eval(f"dt.{call}", {"dt": dt, "d": dt.float64}).numpy()
     np.testing.assert_allclose(made, eval(f"np.{call}", {"np": np, "d": float}), rtol=1e-14)
 
 
-def test_numbers_are_weak_beside_tensors() -> None:
+def test_numbers_are_weakly_typed_next_to_tensors() -> None:
     x = dt.asarray([1.0, 2.0])
     for n in (0.1, np.float32(0.1), np.int64(3), True):
         assert (x + n).dtype is dt.float32 and dt.isclose(x, n).dtype is dt.bool

@@ -1,4 +1,4 @@
-"""With NumPy: operands that are no tensors, ufuncs, NumPy's functions, iteration.
+"""Interoperation with NumPy: array operands, ufuncs, functions of NumPy, iteration.
 
 A result stays on the tensor's device, and in its gradient; a comparison is never one Python bool.
 """
@@ -36,7 +36,7 @@ def host(x: dt.Tensor) -> np.ndarray[Any, Any]:
     return np.asarray(x)
 
 
-def pair(name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def operands_of(name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     if name in BITWISE:
         return np.array([6, 9, 12]), np.array([1, 2, 3])
     return np.array([1.5, 2, 4], np.float32), np.array([2, 2, 3], np.float32)
@@ -47,11 +47,12 @@ def pair(name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ARITHMETIC + BITWISE + COMPARISONS)
-def test_operators_bring_the_other_operand_to_the_tensors_device(
+def test_operators_move_the_other_operand_to_the_device(
     device: dt.Device, name: str, form: str
 ) -> None:
-    f, (a, b) = getattr(operator, name), pair(name)
-    form = "array" if name in BITWISE and form == "float64 array" else form  # bits are of integers
+    f, (a, b) = getattr(operator, name), operands_of(name)
+    # bitwise ops need integers
+    form = "array" if name in BITWISE and form == "float64 array" else form
     x, other = dt.asarray(a), FORMS[form](b)
     for found, want in ((f(x, other), f(a, b)), (f(other, x), f(b, a))):
         assert type(found) is dt.Tensor and found.device is device
@@ -63,11 +64,12 @@ def test_operators_bring_the_other_operand_to_the_tensors_device(
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", [*ARITHMETIC[:-1], *BITWISE])
-def test_operators_in_place_write_into_the_tensors_memory(
+def test_in_place_operators_write_to_the_memory_of_the_tensor(
     device: dt.Device, name: str, form: str
 ) -> None:
-    f, (a, b) = getattr(operator, "i" + name.rstrip("_")), pair(name)
-    form = "array" if name in BITWISE and form == "float64 array" else form  # bits are of integers
+    f, (a, b) = getattr(operator, "i" + name.rstrip("_")), operands_of(name)
+    # bitwise ops need integers
+    form = "array" if name in BITWISE and form == "float64 array" else form
     x = same = dt.asarray(a)
     view, at, dtype = x[:2], x.data_ptr(), x.dtype
     x = f(x, FORMS[form](b))
@@ -77,14 +79,14 @@ def test_operators_in_place_write_into_the_tensors_memory(
     np.testing.assert_allclose(host(view), want[:2], rtol=1e-6)
 
 
-def test_a_matrix_product_in_place_takes_an_array(device: dt.Device) -> None:
+def test_in_place_matmul_accepts_an_array(device: dt.Device) -> None:
     x = same = dt.ones((2, 2))
     x @= np.full((2, 2), 3.0)
     assert x is same and x.tolist() == [[6, 6], [6, 6]] and x.dtype is dt.float32
     assert ([[1, 2], [3, 4]] @ dt.eye(2)).tolist() == [[1, 2], [3, 4]]
 
 
-def test_quotient_and_remainder_come_together(device: dt.Device) -> None:
+def test_divmod_returns_quotient_and_remainder(device: dt.Device) -> None:
     x, a = dt.asarray([7, -7, 9]), np.array([2, 2, 4])
     for found, want in (
         (divmod(x, a), ([3, -4, 2], [1, 1, 1])),
@@ -96,7 +98,7 @@ def test_quotient_and_remainder_come_together(device: dt.Device) -> None:
         assert tuple(f.tolist() for f in found) == want
 
 
-def test_a_list_is_read_as_asarray_reads_it(device: dt.Device) -> None:
+def test_list_operand_is_converted_like_asarray(device: dt.Device) -> None:
     x = dt.ones(2, dtype=dt.float16)
     assert (x - [1, 1]).dtype is dt.float16 and (x - [1.0, 1.0]).dtype is dt.float32
     assert (dt.ones(2, dtype=dt.int8) - [1, 1]).dtype is dt.int64
@@ -107,7 +109,7 @@ def test_a_list_is_read_as_asarray_reads_it(device: dt.Device) -> None:
     assert (x * [[1, 2], [3, 4]]).shape == (2, 2)
 
 
-def test_scalars_and_arrays_of_numpy_have_their_dtype(device: dt.Device) -> None:
+def test_numpy_scalars_are_weak_and_arrays_have_their_dtype(device: dt.Device) -> None:
     x = dt.ones(2)
     for two in (np.int64(2), np.float32(2), np.float16(2), np.bool_(True)):
         assert (x * two).dtype is dt.float32 and (two * x).dtype is dt.float32
@@ -122,7 +124,7 @@ def test_scalars_and_arrays_of_numpy_have_their_dtype(device: dt.Device) -> None
     assert x.tolist() == [2, 2]
 
 
-def test_gradients_flow_beside_arrays_and_lists(device: dt.Device) -> None:
+def test_gradients_flow_next_to_arrays_and_lists(device: dt.Device) -> None:
     a = np.array([2.0, 3.0], np.float32)
     calls: list[Callable[[dt.Tensor], Any]] = [
         lambda x: x * a, lambda x: a * x, lambda x: [2.0, 3.0] * x, lambda x: np.multiply(a, x),
@@ -138,7 +140,7 @@ def test_gradients_flow_beside_arrays_and_lists(device: dt.Device) -> None:
         assert x.grad is not None and x.grad.tolist() == [2, 3]
 
 
-def test_a_list_with_a_tensor_that_requires_a_gradient_is_an_error(device: dt.Device) -> None:
+def test_list_with_a_tensor_that_requires_a_gradient_raises(device: dt.Device) -> None:
     w, x = dt.ones(()).requires_grad_(), dt.ones(2)
     for f in (lambda: x * [w, w], lambda: x.__setitem__(slice(None), [w, w])):
         with pytest.raises(dt.GradientError, match=r"dt\.stack"):
@@ -151,9 +153,7 @@ OF_THE_LEFT = {("mod", str), ("mod", bytes), ("pow", Fraction)}  # text % x; a p
 
 
 @pytest.mark.parametrize("name", ARITHMETIC + BITWISE + COMPARISONS)
-def test_what_is_no_operand_is_an_error_that_names_the_operator(
-    device: dt.Device, name: str
-) -> None:
+def test_invalid_operand_raises_and_names_the_operator(device: dt.Device, name: str) -> None:
     f, x = getattr(operator, name), dt.ones(2)
     for other in NOTHING:
         pairs = [(x, other), (other, x)]
@@ -169,7 +169,7 @@ def test_what_is_no_operand_is_an_error_that_names_the_operator(
                 in_place(x, other)
 
 
-def test_none_is_asked_for_by_is(device: dt.Device) -> None:
+def test_comparison_with_none_raises_and_names_is(device: dt.Device) -> None:
     with pytest.raises(dt.DTypeError, match=r"equal: .*`x is None`"):
         dt.ones(2) == None  # noqa: E711, B015 - that is what is tried
     with pytest.raises(dt.DTypeError, match=r"not_equal: .*`x is None`"):
@@ -177,7 +177,7 @@ def test_none_is_asked_for_by_is(device: dt.Device) -> None:
 
 
 class Unit:
-    """Decides itself what an operator gives, in the way that NumPy documents."""
+    """An operand that implements operators itself, in the way that NumPy documents."""
 
     __array_ufunc__ = None
 
@@ -192,13 +192,13 @@ class Unit:
 
 
 class Quantity(np.ndarray[Any, Any]):
-    """An array with an `__array_ufunc__` of its own."""
+    """An array subclass with its own `__array_ufunc__`."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **given: Any) -> Any:
         return "a quantity"
 
 
-def test_who_has_an_array_ufunc_of_its_own_is_asked(device: dt.Device) -> None:
+def test_operand_with_its_own_array_ufunc_decides(device: dt.Device) -> None:
     x, q = dt.ones(2), np.ones(2).view(Quantity)
     unit: Any = Unit()
     assert (x * unit, unit * x, x < unit) == ("x * unit", "unit * x", "unit > x")
@@ -210,7 +210,7 @@ def test_who_has_an_array_ufunc_of_its_own_is_asked(device: dt.Device) -> None:
 # --- functions of dovetail
 
 
-def test_functions_take_arrays_and_lists_beside_tensors(device: dt.Device) -> None:
+def test_functions_accept_arrays_and_lists_next_to_tensors(device: dt.Device) -> None:
     x, a = dt.asarray([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0], np.float32)
     mask = np.array([True, False, True])
     pairs: list[tuple[Any, Any]] = [
@@ -244,7 +244,7 @@ def test_functions_take_arrays_and_lists_beside_tensors(device: dt.Device) -> No
     assert dt.result_type(x, np.ones(1)) is dt.float64
 
 
-def test_somewhere_there_has_to_be_a_tensor() -> None:
+def test_functions_without_a_tensor_operand_raise() -> None:
     a = np.ones(2)
     calls: list[Callable[[], Any]] = [
         lambda: dt.add(a, a), lambda: dt.exp(a), lambda: dt.matmul(a, a), lambda: dt.concat([a]),
@@ -269,7 +269,7 @@ def samples(ufunc: Any) -> list[np.ndarray[Any, Any]]:
 
 
 @pytest.mark.parametrize("ufunc", protocol.UFUNCS, ids=lambda u: u.__name__)
-def test_ufuncs_are_dovetails_functions(device: dt.Device, ufunc: Any) -> None:
+def test_ufuncs_of_tensors_call_dovetail(device: dt.Device, ufunc: Any) -> None:
     a = samples(ufunc)
     want = ufunc(*a)
     for given in ([dt.asarray(a[0]), *a[1:]], [*a[:-1], dt.asarray(a[-1])]):
@@ -285,7 +285,7 @@ def test_ufuncs_are_dovetails_functions(device: dt.Device, ufunc: Any) -> None:
             np.testing.assert_allclose(host(out), want, rtol=1e-12)
 
 
-def test_methods_of_ufuncs_that_dovetail_has(device: dt.Device) -> None:
+def test_supported_ufunc_methods_equal_numpy(device: dt.Device) -> None:
     a = np.arange(6.0).reshape(2, 3)
     x, mask = dt.asarray(a), dt.asarray(a > 2)
     for found, want in [
@@ -300,7 +300,7 @@ def test_methods_of_ufuncs_that_dovetail_has(device: dt.Device) -> None:
         np.testing.assert_array_equal(host(found), want)
 
 
-def test_what_dovetail_lacks_is_an_error_that_names_the_way(device: dt.Device) -> None:
+def test_unsupported_numpy_calls_name_an_alternative(device: dt.Device) -> None:
     x, a = dt.ones(3), np.ones(3)
     calls: list[Callable[[], Any]] = [
         lambda: np.spacing(x), lambda: np.add.at(x, [0], 1), lambda: np.add.reduceat(x, [0]),
@@ -404,7 +404,7 @@ NAMESAKES: list[Callable[[Any, Any], Any]] = [
 
 
 @pytest.mark.parametrize("n", range(len(NAMESAKES)))
-def test_functions_of_the_same_name_take_numpys_parameters(device: dt.Device, n: int) -> None:
+def test_same_named_functions_accept_numpy_parameters(device: dt.Device, n: int) -> None:
     a = np.random.default_rng(3).normal(size=(4, 4))
     parts = [
         given if isinstance(given, tuple | list) else (given,)
@@ -415,7 +415,7 @@ def test_functions_of_the_same_name_take_numpys_parameters(device: dt.Device, n:
         np.testing.assert_allclose(host(found), want, rtol=1e-6, atol=1e-12)
 
 
-def test_array_equal_of_a_number_is_numpys(device: dt.Device) -> None:
+def test_array_equal_of_a_number_equals_numpy(device: dt.Device) -> None:
     for a in (np.arange(3.0), np.ones(3), np.float64(1), np.array(0.1, "f4")):
         x = dt.asarray(a)
         for number in (1, 0.1, np.float32(1), True):
@@ -425,7 +425,7 @@ def test_array_equal_of_a_number_is_numpys(device: dt.Device) -> None:
             assert np.array_equiv(number, x) is bool(np.array_equiv(number, a))
 
 
-def test_split_of_an_unequal_or_wrong_number_of_parts_is_refused(device: dt.Device) -> None:
+def test_split_into_an_invalid_number_of_parts_raises(device: dt.Device) -> None:
     x = dt.arange(6.0)
     for wrong in (3.0, 2.5, None, "ab"):
         with pytest.raises(dt.ArgumentTypeError, match="split: indices_or_sections"):
@@ -453,7 +453,7 @@ def test_every_namesake_is_a_function_of_numpy_and_of_dovetail() -> None:
 
 
 @pytest.mark.parametrize("n", range(len(FUNCTIONS)))
-def test_functions_of_numpy_are_dovetails(device: dt.Device, n: int) -> None:
+def test_numpy_functions_of_tensors_call_dovetail(device: dt.Device, n: int) -> None:
     a = np.array([[0.0, 3.5, 1.25], [4.0, 2.0, 5.0]])
     found, want = FUNCTIONS[n](np, dt.asarray(a)), FUNCTIONS[n](np, a)
     assert type(found) is dt.Tensor and found.device is device
@@ -461,12 +461,12 @@ def test_functions_of_numpy_are_dovetails(device: dt.Device, n: int) -> None:
     np.testing.assert_allclose(host(found), want, rtol=1e-12)
 
 
-def test_dot_of_three_dimensions_is_over_the_last_but_one(device: dt.Device) -> None:
+def test_dot_of_three_dimensions_contracts_the_last_but_one(device: dt.Device) -> None:
     a, b = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(2, 3, 2)
     assert np.dot(dt.asarray(a), b).tolist() == np.dot(a, b).tolist()
 
 
-def test_every_function_of_the_table_was_tried() -> None:
+def test_every_function_of_the_table_has_a_case() -> None:
     text = "".join(p.read_text() for p in Path(__file__).parent.glob("test_numpy*.py"))
     names = {f.__name__ for f in protocol.FUNCTIONS}
     assert {n for n in names if f".{n}(" not in text} <= {
@@ -476,7 +476,7 @@ def test_every_function_of_the_table_was_tried() -> None:
     }  # fmt: skip
 
 
-def test_functions_that_look_see_the_values(device: dt.Device, tmp_path: Any) -> None:
+def test_numpy_functions_that_inspect_see_the_values(device: dt.Device, tmp_path: Any) -> None:
     x = dt.asarray([[1.0, 2.0]]) * 2
     np.save(tmp_path / "x.npy", x)
     assert np.load(tmp_path / "x.npy").tolist() == [[2, 4]]
@@ -489,7 +489,7 @@ def test_functions_that_look_see_the_values(device: dt.Device, tmp_path: Any) ->
     assert a.tolist() == [[2, 4]] and np.shares_memory(x.numpy(), x)
 
 
-def test_arrays_of_tensors(device: dt.Device) -> None:
+def test_arrays_of_tensors_contain_their_values(device: dt.Device) -> None:
     x = dt.asarray([1.0, 2.0])
     assert np.array([x, x]).tolist() == [[1, 2], [1, 2]] and np.array([x[0], x[1]]).dtype == "f4"
     a = np.zeros(2)
@@ -497,7 +497,7 @@ def test_arrays_of_tensors(device: dt.Device) -> None:
     assert a.tolist() == [1, 2] and type(np.asarray(x)) is np.ndarray
 
 
-def test_random_operators_of_tensors_and_arrays_agree_with_numpy(device: dt.Device) -> None:
+def test_random_operators_of_tensors_and_arrays_equal_numpy(device: dt.Device) -> None:
     rng, shapes = random.Random(5), [(), (1,), (3,), (2, 3), (2, 1)]
     dtypes = [np.float32, np.float64, np.int64, np.int8]
     for _ in range(150):
@@ -517,7 +517,7 @@ def test_random_operators_of_tensors_and_arrays_agree_with_numpy(device: dt.Devi
 # --- sparse tensors
 
 
-def test_sparse_tensors_take_arrays_as_they_take_strided_ones(device: dt.Device) -> None:
+def test_sparse_tensors_accept_array_operands(device: dt.Device) -> None:
     a = np.array([[0.0, 2, 0], [3, 0, 0]], np.float32)
     b = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
     x = dt.asarray(a).to_sparse()
@@ -543,7 +543,7 @@ def test_sparse_tensors_take_arrays_as_they_take_strided_ones(device: dt.Device)
 # --- iteration
 
 
-def test_iteration_gives_views_of_the_first_axis(device: dt.Device) -> None:
+def test_iteration_yields_views_along_the_first_axis(device: dt.Device) -> None:
     x = dt.reshape(dt.arange(6), (3, 2))
     rows = list(x)
     assert [r.tolist() for r in rows] == [[0, 1], [2, 3], [4, 5]]
@@ -558,7 +558,7 @@ def test_iteration_gives_views_of_the_first_axis(device: dt.Device) -> None:
     assert list(dt.zeros((0, 3))) == [] and len(list(dt.zeros((2, 0)))) == 2
 
 
-def test_a_tensor_of_no_dimensions_is_not_iterated(device: dt.Device) -> None:
+def test_iteration_of_a_scalar_tensor_raises(device: dt.Device) -> None:
     for f in (iter, list, max, lambda x: [*x], np.iterable):
         x = dt.ones(())
         if f is np.iterable:
@@ -570,7 +570,7 @@ def test_a_tensor_of_no_dimensions_is_not_iterated(device: dt.Device) -> None:
         len(dt.ones(()))
 
 
-def test_iterating_pending_work_computes_it_once(device: dt.Device) -> None:
+def test_iteration_of_pending_work_computes_it_once(device: dt.Device) -> None:
     x = dt.arange(50) * 2 + 1
     before = run.counters.evaluations
     values = list(x)
@@ -579,7 +579,7 @@ def test_iterating_pending_work_computes_it_once(device: dt.Device) -> None:
     assert run.counters.evaluations - before == 1
 
 
-def test_rows_carry_gradients(device: dt.Device) -> None:
+def test_rows_from_iteration_carry_gradients(device: dt.Device) -> None:
     x = dt.ones((2, 3)).requires_grad_()
     a, b = x * 2
     (a * 3 + b).sum().backward()
@@ -590,7 +590,7 @@ def test_rows_carry_gradients(device: dt.Device) -> None:
     assert y.requires_grad, "a row knows whose memory it shares"
 
 
-def test_membership_is_that_of_any_element(device: dt.Device) -> None:
+def test_in_operator_finds_any_element(device: dt.Device) -> None:
     x = dt.asarray([[1.0, 2.0], [3.0, np.nan]])
     assert 3 in x and 4 not in x and [3.0, 2.0] in x and np.nan not in x
     assert np.float64(2) in x and dt.asarray(1) in x
@@ -599,7 +599,7 @@ def test_membership_is_that_of_any_element(device: dt.Device) -> None:
             nothing in x  # noqa: B015 - that it raises is what is tried
 
 
-def test_sparse_tensors_are_iterated_and_searched(device: dt.Device) -> None:
+def test_sparse_tensors_support_iteration_and_in(device: dt.Device) -> None:
     x = dt.asarray([[0, 2], [3, 0]]).to_sparse()
     rows = list(x)
     assert [r.layout for r in rows] == [dt.sparse_coo] * 2
@@ -608,7 +608,7 @@ def test_sparse_tensors_are_iterated_and_searched(device: dt.Device) -> None:
 
 
 class Frame:
-    """What pandas asks of a column: whether it is list-like, its length, and its values."""
+    """The calls of pandas on a column: list-like check, length, and values."""
 
     def __init__(self, **columns: Any) -> None:
         self.columns = {}
@@ -619,14 +619,14 @@ class Frame:
             assert len(c) == len(self.columns[name])
 
 
-def test_a_column_of_a_frame(device: dt.Device) -> None:
+def test_column_of_a_frame_accepts_a_tensor(device: dt.Device) -> None:
     found = Frame(a=dt.arange(3), b=dt.ones(3)).columns
     assert found["a"].tolist() == [0, 1, 2] and found["b"].dtype == np.float32
     with pytest.raises(AssertionError, match="whole"):
         Frame(a=dt.ones(()))
 
 
-def test_matplotlib_draws_tensors_as_arrays(device: dt.Device) -> None:
+def test_matplotlib_draws_tensors_like_arrays(device: dt.Device) -> None:
     matplotlib = pytest.importorskip("matplotlib", reason="pip install dovetail[test]")
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
@@ -644,14 +644,14 @@ def test_matplotlib_draws_tensors_as_arrays(device: dt.Device) -> None:
     plt.close("all")
 
 
-def test_tolerances_may_be_tensors_where_no_operand_is(device: dt.Device) -> None:
+def test_tolerances_may_be_tensors_next_to_arrays(device: dt.Device) -> None:
     a, b = np.asarray([1.0, 2.0]), np.asarray([1.0005, 2.5])
     found = np.isclose(a, b, atol=dt.asarray(1e-3))  # type: ignore[arg-type]
     assert isinstance(found, np.ndarray) and found.tolist() == [True, False]
     assert np.allclose(a, b, rtol=dt.asarray(0.5)) is True  # type: ignore[arg-type]
 
 
-# Keywords with the values that NumPy gives them anyway.
+# Keywords with NumPy's default values.
 USUAL: dict[str, Callable[[Any], Any]] = {
     "dtype of a ufunc": lambda x: np.sin(x, dtype=None),
     "where": lambda x: np.add(x, x, where=True),
@@ -670,13 +670,13 @@ USUAL: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", USUAL)
-def test_numpys_keywords_may_be_given_their_usual_values(name: str, device: dt.Device) -> None:
+def test_numpy_keywords_with_default_values_are_accepted(name: str, device: dt.Device) -> None:
     a = np.array([[1.0, 3.0, 2.0], [4.0, 0.0, 6.0]])
     found = USUAL[name](dt.asarray(a))
     np.testing.assert_allclose(np.asarray(found), USUAL[name](a))
 
 
-def test_numpys_keywords_with_a_meaning_that_is_lacking_name_the_way_out() -> None:
+def test_unsupported_numpy_keywords_name_an_alternative() -> None:
     x: Any = dt.ones(3, device="reference")
     for call in (
         lambda: np.add(x, x, where=np.array([True, False, True])),
@@ -703,7 +703,7 @@ NONE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", NONE)
-def test_none_means_what_it_means_in_numpy(name: str, device: dt.Device) -> None:
+def test_none_arguments_mean_the_same_as_in_numpy(name: str, device: dt.Device) -> None:
     a = np.array([[1.0, 3.0, 2.0], [4.0, 0.0, 6.0]])
     x = dt.asarray(a)
     want = NONE[name](np, a)

@@ -1,6 +1,6 @@
-"""Medians and quantiles, against NumPy: methods, axes, dtypes, NaN; gradients; bad input."""
+"""Medians and quantiles against NumPy: methods, axes, dtypes, NaN; gradients; bad input."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, no-untyped-call, call-overload"
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def sample(dtype: str, holes: bool = False) -> Any:
     return a
 
 
-def against(name: str, a: Any, found: dt.Tensor, *args: Any, **options: Any) -> None:
+def assert_equals_numpy(name: str, a: Any, found: dt.Tensor, *args: Any, **options: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         want = np.asarray(getattr(np, name)(a, *args, **options))
-    if want.dtype.kind == "f":  # ours is of the tensor's dtype, or the default one
+    if want.dtype.kind == "f":  # dovetail's q has the tensor's dtype, or the default one
         want = want.astype(a.dtype if a.dtype.kind == "f" else "f4")
     assert (found.shape, found.dtype.name) == (want.shape, want.dtype.name)
     close = 3e-6 if want.dtype != "f8" else 1e-13
@@ -45,17 +45,17 @@ def against(name: str, a: Any, found: dt.Tensor, *args: Any, **options: Any) -> 
 
 @pytest.mark.parametrize("axis", AXES, ids=str)
 @pytest.mark.parametrize("name", ["median", "nanmedian"])
-def test_medians_are_numpys(device: dt.Device, name: str, axis: Any) -> None:
+def test_medians_equal_numpy(device: dt.Device, name: str, axis: Any) -> None:
     for dtype in ("float32", "float64", "int16"):
         for holes in (False, True)[: 1 + (dtype[0] == "f")]:
             a = sample(dtype, holes)
             found = getattr(dt, name)(dt.asarray(a), axis=axis, keepdims=holes)
-            against(name, a, found, axis=axis, keepdims=holes)
+            assert_equals_numpy(name, a, found, axis=axis, keepdims=holes)
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["quantile", "nanquantile"])
-def test_quantiles_are_numpys(device: dt.Device, name: str, method: str) -> None:
+def test_quantiles_equal_numpy(device: dt.Device, name: str, method: str) -> None:
     q = np.array(Q)
     f = getattr(dt, name)
     for dtype in ("float64", "int16"):
@@ -63,33 +63,39 @@ def test_quantiles_are_numpys(device: dt.Device, name: str, method: str) -> None
             a = sample(dtype, holes)
             x = dt.asarray(a)
             for axis in (None, 1, (0, 2)):
-                against(name, a, f(x, q, axis=axis, method=method), q, axis=axis, method=method)
+                assert_equals_numpy(
+                    name, a, f(x, q, axis=axis, method=method), q, axis=axis, method=method
+                )
             keep: dict[str, Any] = {"axis": 2, "method": method, "keepdims": True}
-            against(name, a, f(x, dt.asarray(q.reshape(2, 4)), **keep), q.reshape(2, 4), **keep)
-            against(name, a, f(x, 0.3, axis=0, method=method), 0.3, axis=0, method=method)
+            assert_equals_numpy(
+                name, a, f(x, dt.asarray(q.reshape(2, 4)), **keep), q.reshape(2, 4), **keep
+            )
+            assert_equals_numpy(
+                name, a, f(x, 0.3, axis=0, method=method), 0.3, axis=0, method=method
+            )
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 8, 1000, 5001])
-def test_quantiles_of_many_sizes(device: dt.Device, n: int) -> None:
+def test_quantiles_of_many_sizes_equal_numpy(device: dt.Device, n: int) -> None:
     a = np.random.default_rng(n).normal(size=n).astype("f4")
     for name in ("median", "nanmedian"):
-        against(name, a, getattr(dt, name)(dt.asarray(a)))
-    against("percentile", a, dt.percentile(dt.asarray(a), [1, 50, 99]), [1, 50, 99])
-    against("nanpercentile", a, dt.nanpercentile(dt.asarray(a), 12.5), 12.5)
+        assert_equals_numpy(name, a, getattr(dt, name)(dt.asarray(a)))
+    assert_equals_numpy("percentile", a, dt.percentile(dt.asarray(a), [1, 50, 99]), [1, 50, 99])
+    assert_equals_numpy("nanpercentile", a, dt.nanpercentile(dt.asarray(a), 12.5), 12.5)
 
 
-LARGE = 101  # elements of rows in which digits are counted here rather than elements sorted
+LARGE = 101  # minimum row length for counting digits instead of sorting in these tests
 
 
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Digits are counted in rows of LARGE elements, too."""
+    """Count digits in rows of LARGE elements too."""
     monkeypatch.setattr(order_statistics, "SELECT_ELEMENTS_MIN", LARGE)
 
 
 @pytest.mark.usefixtures("counting")
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i1", "i4", "u8", "?"])
-def test_long_rows_are_not_sorted(device: dt.Device, dtype: str) -> None:
+def test_long_rows_are_counted_instead_of_sorted(device: dt.Device, dtype: str) -> None:
     rng = np.random.default_rng(5)
     quick = device.type == "cpu"
     for n in (LARGE, 9000) if quick else (LARGE + 1,):
@@ -102,12 +108,12 @@ def test_long_rows_are_not_sorted(device: dt.Device, dtype: str) -> None:
                 want = ordered[:, int(place((n - 1) * q))]
                 np.testing.assert_array_equal(found.numpy(), want)
         if dtype in ("f4", "f8"):
-            against("quantile", a, dt.quantile(x, 0.3, axis=1), 0.3, axis=1)
+            assert_equals_numpy("quantile", a, dt.quantile(x, 0.3, axis=1), 0.3, axis=1)
 
 
 @pytest.mark.usefixtures("counting")
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i1", "i4", "i8", "u8", "?"])
-def test_halfway_between_elements_of_long_rows(device: dt.Device, dtype: str) -> None:
+def test_quantiles_between_elements_of_long_rows_equal_numpy(device: dt.Device, dtype: str) -> None:
     rng = np.random.default_rng(7)
     for n in (LARGE + 1, 9000, 20_003) if device.type == "cpu" else (LARGE + 1,):
         few = rng.integers(0, 2 if dtype == "?" else 5, (3, n))  # the next one is often equal
@@ -119,7 +125,7 @@ def test_halfway_between_elements_of_long_rows(device: dt.Device, dtype: str) ->
                 found = dt.quantile(dt.asarray(a), q, axis=1)
                 close = 1e-3 if dtype == "f2" else 1e-6
                 np.testing.assert_allclose(found.numpy(), want, rtol=close)
-        against("median", few.astype("f4"), dt.median(dt.asarray(few.astype("f4"))))
+        assert_equals_numpy("median", few.astype("f4"), dt.median(dt.asarray(few.astype("f4"))))
 
 
 @pytest.mark.usefixtures("counting")
@@ -132,7 +138,7 @@ def test_medians_of_long_rows_can_be_saved(device: dt.Device, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("counting")
-def test_the_zero_after_an_element_of_long_rows_is_positive(device: dt.Device) -> None:
+def test_zero_after_an_element_of_long_rows_is_positive(device: dt.Device) -> None:
     a = np.full(LARGE + 1, -0.0, "f4")
     a[: LARGE // 2 + 1] = -1.0
     found = dt.quantile(dt.asarray(a), 0.5, method="averaged_inverted_cdf")
@@ -154,7 +160,7 @@ def test_long_rows_with_equal_elements_zeros_and_nan(device: dt.Device) -> None:
     assert dt.quantile(dt.asarray(b), 0.5, method="lower").item() == -1
 
 
-def test_infinite_neighbours_stay(device: dt.Device) -> None:
+def test_infinite_neighbors_are_kept(device: dt.Device) -> None:
     x = dt.asarray([np.inf, np.inf, -np.inf, 1.0])
     assert dt.quantile(x, [0.0, 1.0]).tolist() == [-np.inf, np.inf]
     assert dt.median(dt.asarray([np.inf, np.inf])).item() == np.inf
@@ -163,13 +169,13 @@ def test_infinite_neighbours_stay(device: dt.Device) -> None:
     assert np.isnan(dt.nanmedian(dt.asarray([np.nan, np.nan])).item())
 
 
-def test_reduced_precision(device: dt.Device) -> None:
+def test_median_of_halves_does_not_overflow(device: dt.Device) -> None:
     x = dt.asarray([60000.0, 60000.0, 65504.0, 65504.0], dtype="float16")
     assert dt.median(x).tolist() == 62752.0 and dt.median(x).dtype is dt.float16
 
 
 @pytest.mark.parametrize("name", ["median", "nanmedian"])
-def test_gradients_go_to_the_neighbours(name: str) -> None:
+def test_gradients_go_to_the_neighbors(name: str) -> None:
     x = dt.asarray(np.random.default_rng(3).normal(size=(3, 4)), device="reference")
     x.requires_grad_()
     assert gradcheck(lambda t: getattr(dt, name)(t, axis=1), x)
@@ -178,7 +184,7 @@ def test_gradients_go_to_the_neighbours(name: str) -> None:
 
 
 @pytest.mark.parametrize("q", [0.3, [0.2, 0.9]])
-def test_gradient_of_a_quantile_that_is_nan_goes_to_the_last_nan(q: Any, device: dt.Device) -> None:
+def test_gradient_of_a_nan_quantile_goes_to_the_last_nan(q: Any, device: dt.Device) -> None:
     x = dt.asarray([[1.0, np.nan, 3.0, np.nan, 2.0], [5.0, 1.0, 2.0, 4.0, 3.0]]).requires_grad_()
     found = [dt.quantile(x, q, axis=1), dt.percentile(x, np.multiply(q, 100), axis=1)]
     for y in [*found, dt.median(x, axis=1)]:
@@ -189,7 +195,7 @@ def test_gradient_of_a_quantile_that_is_nan_goes_to_the_last_nan(q: Any, device:
         assert g[1].sum().item() == pytest.approx(count)
 
 
-def test_wrong_quantiles_are_refused() -> None:
+def test_wrong_quantiles_raise() -> None:
     x = dt.ones((2, 3), device="reference")
     for name, high in (("quantile", 1), ("nanquantile", 1), ("percentile", 100)):
         f = getattr(dt, name)

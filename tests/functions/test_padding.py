@@ -1,6 +1,6 @@
-"""`pad` and `unique` with its options, against NumPy; gradients; bad input."""
+"""`pad` and `unique` with its options against NumPy; gradients; bad input."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, no-untyped-call, call-overload"
 from __future__ import annotations
 
@@ -14,31 +14,33 @@ from dovetail.autograd import gradcheck
 MODES = ["constant", "edge", "reflect", "symmetric", "wrap"]
 
 
-def same(found: Any, want: Any) -> None:
+def assert_same(found: Any, want: Any) -> None:
     if isinstance(want, tuple):
         assert len(found) == len(want)
         for f, w in zip(found, want, strict=True):
-            same(f, w)
+            assert_same(f, w)
         return
     assert (found.shape, found.dtype.name) == (want.shape, want.dtype.name)
     np.testing.assert_array_equal(found.numpy(), want)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_padding_is_numpys(device: dt.Device, mode: Any) -> None:
+def test_pad_modes_equal_numpy(device: dt.Device, mode: Any) -> None:
     a = np.arange(6).reshape(2, 3)
     for width in (1, 0, (2, 1), ((0, 2), (3, 0)), ((7, 5), (4, 9)), [[1], [2]]):
-        same(dt.pad(dt.asarray(a), width, mode), np.pad(a, width, mode))
+        assert_same(dt.pad(dt.asarray(a), width, mode), np.pad(a, width, mode))
     one = np.array([7.5], "f4")
-    same(dt.pad(dt.asarray(one), 3, mode), np.pad(one, 3, mode))
+    assert_same(dt.pad(dt.asarray(one), 3, mode), np.pad(one, 3, mode))
     x = dt.asarray(a * 1.0).requires_grad_()
     assert device.type != "reference" or gradcheck(lambda t: dt.pad(t, (3, 1), mode) ** 2, x)
 
 
-def test_padding_with_a_number(device: dt.Device) -> None:
+def test_constant_padding_equals_numpy(device: dt.Device) -> None:
     a = np.ones((2, 2), bool)
-    same(dt.pad(dt.asarray(a), 1), np.pad(a, 1))
-    same(dt.pad(dt.asarray(a * 1.0), 1, constant_values=7), np.pad(a * 1.0, 1, constant_values=7))
+    assert_same(dt.pad(dt.asarray(a), 1), np.pad(a, 1))
+    assert_same(
+        dt.pad(dt.asarray(a * 1.0), 1, constant_values=7), np.pad(a * 1.0, 1, constant_values=7)
+    )
 
 
 OPTIONS: list[dict[str, Any]] = [
@@ -48,20 +50,22 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_unique_is_numpys(device: dt.Device, options: dict[str, Any]) -> None:
+def test_unique_equals_numpy(device: dt.Device, options: dict[str, Any]) -> None:
     rng = np.random.default_rng(3)
     holes = rng.integers(0, 4, 30) / 2
     holes[::5] = np.nan
     for a in (rng.integers(0, 5, (4, 5)), holes, rng.random(9) < 0.5, np.zeros(0), np.ones(1)):
-        same(dt.unique(dt.asarray(a, dtype=str(a.dtype)), **options), np.unique(a, **options))
+        assert_same(
+            dt.unique(dt.asarray(a, dtype=str(a.dtype)), **options), np.unique(a, **options)
+        )
     rows = rng.integers(0, 2, (9, 3, 2))
     for axis in (0, 1, -1):
-        same(
+        assert_same(
             dt.unique(dt.asarray(rows), axis=axis, **options), np.unique(rows, axis=axis, **options)
         )
 
 
-def test_wrong_padding_is_refused() -> None:
+def test_wrong_padding_raises() -> None:
     x = dt.ones((2, 3), device="reference")
     calls: list[tuple[Any, type[Exception], str]] = [
         (lambda: dt.pad(x, -1), dt.ArgumentError, "pad: widths are not negative"),

@@ -1,6 +1,6 @@
 """Patches as columns and back, against PyTorch's unfold and fold."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="no-untyped-call"
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OPTIONS: tuple[dict[str, Any], ...] = (
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_columns_and_images_are_pytorchs(device: dt.Device, options: dict[str, Any]) -> None:
+def test_unfold_and_fold_equal_pytorch(device: dt.Device, options: dict[str, Any]) -> None:
     want = torch.nn.functional.unfold(torch.from_numpy(A), **options)
     found = dt.unfold(dt.asarray(A), **options)
     assert np.array_equal(found.numpy(), want.numpy())
@@ -34,7 +34,7 @@ def test_columns_and_images_are_pytorchs(device: dt.Device, options: dict[str, A
 
 
 @pytest.mark.parametrize("d", ["int8", "bool", "complex64", "float16"])
-def test_any_dtype_is_unfolded(device: dt.Device, d: str) -> None:
+def test_unfold_accepts_any_dtype(device: dt.Device, d: str) -> None:
     x = dt.asarray((A[0] > 0).astype("f4")).astype(d)
     assert dt.unfold(x, 2).dtype == d
     want = torch.nn.functional.unfold(torch.from_numpy((A[:1] > 0).astype("f4")), 2)[0]
@@ -52,7 +52,7 @@ def test_patches_of_one_and_of_three_axes(device: dt.Device) -> None:
     assert counts[0, :, 1, 1].tolist() == [2, 4, 4, 2]
 
 
-def test_each_is_the_gradient_of_the_other() -> None:
+def test_unfold_and_fold_are_gradients_of_each_other() -> None:
     options = OPTIONS[2]
     x = dt.asarray(A[0, :2, :5, :5], device="reference").requires_grad_()
     assert gradcheck(lambda t: dt.unfold(t, **options), x)
@@ -61,7 +61,7 @@ def test_each_is_the_gradient_of_the_other() -> None:
     assert gradgradcheck(lambda t: dt.fold(t * t, (5, 5), **options), columns)
 
 
-def test_what_does_not_fit_is_refused() -> None:
+def test_mismatched_sizes_raise() -> None:
     x = dt.zeros((1, 4, 4))
     for error, call, says in (
         (dt.ShapeError, lambda: dt.unfold(x, 5), r"unfold: patches \(5, 5\) do not fit"),

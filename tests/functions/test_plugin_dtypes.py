@@ -1,5 +1,4 @@
-"""Dtypes that plugins bring: examples/float8 and examples/int4, found as installed ones are, and
-plugins that are broken."""
+"""Dtypes from plugins: examples/float8 and examples/int4, and broken plugins."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ def entry(name: str, where: str, distribution: str = "") -> PluginEntry:
 
 @pytest.fixture(scope="module", autouse=True)
 def installed() -> Iterator[DTypeRegistry]:
-    """The two packages, and one that cannot be imported, as this process finds plugins."""
+    """Install the two packages, and one that cannot be imported, in this process."""
     registry = dtype_registry.registry
     found = [entry(name, where) for name, where in PACKAGES.items()]
     found.append(entry("broken8", "dovetail_of_nobody"))
@@ -55,15 +54,15 @@ def f8() -> dt.DType:
     return found
 
 
-def test_a_notebook_shows_blocks_by_their_line() -> None:
+def test_notebook_shows_blocks_without_values() -> None:
     x = dt.ones(32, device="reference").astype("int4_32")
     assert x.layout.name in x._repr_html_() and "(32,)" in x._repr_html_()
 
 
-# --- naming it ------------------------------------------------------------------------------------
+# --- names ----------------------------------------------------------------------------------------
 
 
-def test_it_is_found_under_its_name(f8: dt.DType) -> None:
+def test_dtype_is_found_by_its_name(f8: dt.DType) -> None:
     assert repr(f8) == "dovetail.float8_e4m3" and f8 == "float8_e4m3" and f8 is dtypes.dtype(f8)
     assert dtypes.dtype("float8_e4m3") is f8 and pickle.loads(pickle.dumps(f8)) is f8
     x = dt.ones(3, device="reference")
@@ -82,11 +81,11 @@ def test_it_is_found_under_its_name(f8: dt.DType) -> None:
     [("bool", "float8_e4m3"), ("uint64", "float8_e4m3"), ("float16", "float16"),
      ("bfloat16", "bfloat16"), ("float32", "float32"), ("complex64", "complex64")],
 )  # fmt: skip
-def test_promotion_follows_from_what_is_held(f8: dt.DType, other: str, met: str) -> None:
+def test_promotion_follows_from_representable_values(f8: dt.DType, other: str, met: str) -> None:
     assert dt.result_type(f8, other).name == dt.result_type(other, f8).name == met
 
 
-def test_an_array_of_another_library_is_taken_by_its_name(f8: dt.DType) -> None:
+def test_array_of_ml_dtypes_is_recognized_by_its_name(f8: dt.DType) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     codes = np.arange(256, dtype=np.uint8)
     theirs = codes.view(ml_dtypes.float8_e4m3fn)
@@ -99,7 +98,7 @@ def test_an_array_of_another_library_is_taken_by_its_name(f8: dt.DType) -> None:
 
 
 @pytest.mark.parametrize("name", ["reference", *OTHERS])
-def test_roundings_are_those_of_another_library(f8: dt.DType, name: str) -> None:
+def test_rounding_equals_ml_dtypes(f8: dt.DType, name: str) -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     if dt.device(name) not in dt.devices():
         pytest.skip(f"there is no {name} here")
@@ -113,10 +112,10 @@ def test_roundings_are_those_of_another_library(f8: dt.DType, name: str) -> None
     assert np.array_equal(found, wanted, equal_nan=True)
 
 
-# --- keeping it -----------------------------------------------------------------------------------
+# --- storage --------------------------------------------------------------------------------------
 
 
-def test_files(f8: dt.DType, tmp_path: Path) -> None:
+def test_plugin_dtype_is_saved_and_loaded(f8: dt.DType, tmp_path: Path) -> None:
     pytest.importorskip("safetensors")
     x = dt.asarray([1.5, -448.0, 0.0], device="reference").astype(f8)
     dt.save(tmp_path / "x.safetensors", {"x": x})
@@ -128,8 +127,8 @@ def test_files(f8: dt.DType, tmp_path: Path) -> None:
         x.numpy()
 
 
-def test_a_captured_function_is_kept(f8: dt.DType, tmp_path: Path) -> None:
-    """Its file names the dtype, in specs and kernels."""
+def test_captured_function_with_a_plugin_dtype_is_saved(f8: dt.DType, tmp_path: Path) -> None:
+    """Its file names the dtype in specs and kernels."""
     x = dt.asarray([1.0, 2.0], device="reference").astype(f8)
     f = dt.jit(lambda v: dt.exp(v) + 1)
     want = f(x).tolist()
@@ -137,28 +136,28 @@ def test_a_captured_function_is_kept(f8: dt.DType, tmp_path: Path) -> None:
     assert dt.load_function(tmp_path / "f.dovetail")(x).tolist() == want
 
 
-def test_kernel_texts_know_its_code(f8: dt.DType) -> None:
+def test_kernel_text_contains_the_code_of_the_dtype(f8: dt.DType) -> None:
     text = "kernel k(x: r e4m3, y: w f32; n; ) grid(n) {\n  v0: e4m3 = load x[i0]\n"
     text += "  v1: f32 = cast v0\n  store y[i0] = v1\n}\n"
     assert parse_kernel(text).buffers[0].dtype is f8
 
 
-# --- plugins that cannot be used ------------------------------------------------------------------
+# --- broken plugins -------------------------------------------------------------------------------
 
 
-def test_a_broken_plugin_harms_nobody_else(f8: dt.DType) -> None:
+def test_broken_plugin_affects_no_other(f8: dt.DType) -> None:
     assert not hasattr(dt, "broken8")
     for call in (lambda: dt.zeros(2, dtype="broken8"), lambda: dt.ones(1).to("broken8")):
         with pytest.raises(dt.PluginError, match="No module named 'dovetail_of_nobody'") as raised:
             call()
         assert "dovetail-of-nobody" in str(raised.value) and "To mend it" in str(raised.value)
-    dtypes.load_plugins()  # passes over it
+    dtypes.load_plugins()  # skips it
     with pytest.raises(dt.DTypeError, match="no dovetail dtype corresponds"):
         dt.zeros(2, dtype="float9")
 
 
-def test_importing_does_not_load_plugins(tmp_path: Path) -> None:
-    """A plugin that ends the process at once is not even imported."""
+def test_import_does_not_load_plugins(tmp_path: Path) -> None:
+    """A plugin that ends the process is not even imported."""
     (tmp_path / "deadly.py").write_text("import os\nos._exit(3)\n")
     info = tmp_path / "deadly-1.0.dist-info"
     info.mkdir()
@@ -172,13 +171,13 @@ def test_importing_does_not_load_plugins(tmp_path: Path) -> None:
         assert done.returncode == status
 
 
-def test_two_distributions_are_a_conflict() -> None:
+def test_two_distributions_of_one_dtype_conflict() -> None:
     found = [entry("float8_e4m3", "dovetail_float8", d) for d in ("one", "two")]
     with pytest.raises(dt.PluginError, match="one and two both offer it"):
         DTypeRegistry(find=lambda: found).find_by_name("float8_e4m3")
 
 
-def test_devices_and_their_dtypes_are_listed(
+def test_devices_command_lists_plugin_dtypes(
     f8: dt.DType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     devices_command.main([])
@@ -191,7 +190,7 @@ def test_devices_and_their_dtypes_are_listed(
 # --- blocks ---------------------------------------------------------------------------------------
 
 
-def test_a_product_of_blocks_is_one_kernel(device: dt.Device) -> None:
+def test_product_with_blocks_is_one_kernel(device: dt.Device) -> None:
     rng = np.random.default_rng(2)
     w = dt.asarray(rng.normal(size=(48, 96)).astype("f4")).astype("int4_32")
     x = dt.asarray(rng.normal(size=(5, 96)).astype("f4"))
@@ -218,7 +217,7 @@ def test_gradients_reach_scales() -> None:
     assert np.allclose(scales.grad.numpy(), want.numpy(), rtol=1e-4, atol=1e-3)
 
 
-def test_blocks_are_no_dtype_of_elements() -> None:
+def test_block_layout_is_no_element_dtype() -> None:
     for call in (
         lambda: dt.zeros(3, dtype="int4_32"),
         lambda: dt.result_type("int4_32", dt.float32),

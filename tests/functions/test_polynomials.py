@@ -1,6 +1,6 @@
-"""Polynomials by their coefficients and by their zeros, against NumPy; bad input."""
+"""Polynomials by coefficients and by roots against NumPy; bad input."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, no-untyped-call"
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def coefficients(n: int, kind: str) -> Any:
     return found.astype(kind)
 
 
-def close(found: dt.Tensor, want: Any, rtol: float = 0.0) -> None:
+def assert_close(found: dt.Tensor, want: Any, rtol: float = 0.0) -> None:
     want = np.asarray(want)
     assert isinstance(found, dt.Tensor) and found.shape == want.shape
     np.testing.assert_allclose(found.numpy(), want, rtol=rtol, atol=rtol)
 
 
-# --- by zeros
+# --- roots
 
 
 ROOTS: list[Any] = [
@@ -36,52 +36,54 @@ ROOTS: list[Any] = [
 
 
 @pytest.mark.parametrize("p", ROOTS, ids=str)
-def test_zeros_are_numpys(device: dt.Device, p: Any) -> None:
+def test_roots_equal_numpy(device: dt.Device, p: Any) -> None:
     a = np.array(p, np.result_type(np.array(p).dtype, "f8"))
     found, want = dt.roots(dt.asarray(a)), np.roots(a)
     assert found.device is device and found.dtype is dt.complex128
-    close(found, want, 1e-12)
+    assert_close(found, want, 1e-12)
     assert dt.roots(dt.asarray(a).astype(dt.complex64)).dtype is dt.complex64
 
 
-def test_zeros_are_those_that_made_a_polynomial(device: dt.Device) -> None:
+def test_roots_of_poly_are_the_given_roots(device: dt.Device) -> None:
     zeros = np.array([-2.0, -0.5, 0.0, 1.5, 4.0])
     found = dt.roots(dt.poly(dt.asarray(zeros)))
-    close(dt.sort(dt.real(found)), zeros, 1e-9)
+    assert_close(dt.sort(dt.real(found)), zeros, 1e-9)
     assert dt.roots(dt.asarray([1, -3, 2])).dtype is dt.complex64
     half = dt.asarray([1, -3, 2], dtype=dt.float16)
-    close(dt.sort(dt.real(dt.roots(half))), [1, 2], 1e-5)
+    assert_close(dt.sort(dt.real(dt.roots(half))), [1, 2], 1e-5)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n", [0, 1, 2, 5])
-def test_polynomials_by_zeros_are_numpys(device: dt.Device, n: int, kind: str) -> None:
+def test_poly_equals_numpy(device: dt.Device, n: int, kind: str) -> None:
     zeros = coefficients(n, kind)
     found = dt.poly(dt.asarray(zeros))
     assert found.dtype.name == (np.dtype(kind).name if kind[0] != "i" else "float32")
-    close(found, np.atleast_1d(np.poly(zeros)), 1e-6 if kind in ("f4", "c8", "i4", "i8") else 1e-13)
+    assert_close(
+        found, np.atleast_1d(np.poly(zeros)), 1e-6 if kind in ("f4", "c8", "i4", "i8") else 1e-13
+    )
 
 
-# --- sums, products, slopes, areas
+# --- arithmetic, derivatives, integrals
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["polyadd", "polysub", "polymul"])
-def test_sums_and_products_are_numpys(device: dt.Device, name: str, kind: str) -> None:
+def test_polynomial_arithmetic_equals_numpy(device: dt.Device, name: str, kind: str) -> None:
     ours, theirs = getattr(dt, name), getattr(np, name)
     for n, m in ((1, 1), (3, 3), (4, 2), (2, 5)):
         a, b = coefficients(n, kind), coefficients(m, kind) * 2
         found = ours(dt.asarray(a), dt.asarray(b))
         assert found.device is device and found.dtype.name == np.dtype(kind).name
-        close(found, theirs(a, b))
-        close(ours(a, dt.asarray(b)), theirs(a, b))
-        close(ours(dt.asarray(a), 3), theirs(a, 3))
-        close(ours(2, dt.asarray(a)), theirs(2, a))
-        close(ours(dt.asarray(a[0]), b), theirs(a[0], b))
+        assert_close(found, theirs(a, b))
+        assert_close(ours(a, dt.asarray(b)), theirs(a, b))
+        assert_close(ours(dt.asarray(a), 3), theirs(a, 3))
+        assert_close(ours(2, dt.asarray(a)), theirs(2, a))
+        assert_close(ours(dt.asarray(a[0]), b), theirs(a[0], b))
     assert ours(dt.asarray([1, 2]), [0.5]).dtype is dt.float32
 
 
-def test_leading_zeros_stay(device: dt.Device) -> None:
+def test_leading_zeros_are_kept(device: dt.Device) -> None:
     zeros, one = dt.asarray([0, 0, 1]), dt.asarray([0, 0, -1])
     assert dt.polyadd(zeros, one).tolist() == np.polyadd([0, 0, 1], [0, 0, -1]).tolist()
     assert dt.polymul(zeros, [0, 2]).tolist() == [0, 0, 0, 2]
@@ -90,21 +92,23 @@ def test_leading_zeros_stay(device: dt.Device) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("m", [0, 1, 2, 3, 9])
-def test_derivatives_and_integrals_are_numpys(device: dt.Device, m: int, kind: str) -> None:
+def test_derivatives_and_integrals_equal_numpy(device: dt.Device, m: int, kind: str) -> None:
     for n in (0, 1, 2, 5):
         a = coefficients(n, kind)
         x = dt.asarray(a)
         found = dt.polyder(x, m)
         assert found.device is device and found.dtype is (dt.int64 if kind == "i4" else x.dtype)
-        close(found, np.polyder(a, m))
+        assert_close(found, np.polyder(a, m))
         found = dt.polyint(x, m)
         assert found.dtype is (dt.float32 if m and kind[0] == "i" else x.dtype)
-        close(found, np.polyint(a, m), 1e-6)
-        close(dt.polyint(x, m=m, k=2), np.polyint(a, m, 2), 1e-6)
+        assert_close(found, np.polyint(a, m), 1e-6)
+        assert_close(dt.polyint(x, m=m, k=2), np.polyint(a, m, 2), 1e-6)
         constants = np.arange(1.0, m + 1)
         if m:
-            close(dt.polyint(x, m, constants.astype("f4")), np.polyint(a, m, constants), 1e-6)
-            close(dt.polyint(x, m, [*constants.tolist()]), np.polyint(a, m, constants), 1e-6)
+            assert_close(
+                dt.polyint(x, m, constants.astype("f4")), np.polyint(a, m, constants), 1e-6
+            )
+            assert_close(dt.polyint(x, m, [*constants.tolist()]), np.polyint(a, m, constants), 1e-6)
 
 
 def test_polynomials_have_gradients() -> None:
@@ -148,6 +152,6 @@ V = dt.ones(2, device="reference")
         (lambda: dt.polyint(V, 1, X), dt.ShapeError, "polyint: "),
     ],
 )
-def test_polynomials_say_what_is_wrong(call: Any, error: Any, words: str) -> None:
+def test_polynomials_name_wrong_arguments(call: Any, error: Any, words: str) -> None:
     with pytest.raises(error, match=words):
         call()

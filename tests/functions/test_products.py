@@ -1,6 +1,6 @@
-"""Products under NumPy's names, against NumPy; gradients; bad input."""
+"""Products under NumPy's names against NumPy; gradients; bad input."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, no-untyped-call"
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def some(*shape: int, dtype: str = "i8") -> Any:
     return np.random.default_rng(len(shape)).integers(-5, 6, shape).astype(dtype)
 
 
-def same(found: dt.Tensor, want: Any) -> None:
+def assert_same(found: dt.Tensor, want: Any) -> None:
     want = np.asarray(want)
     assert (found.shape, found.dtype.name) == (want.shape, want.dtype.name)
     np.testing.assert_array_equal(found.numpy(), want)
@@ -34,18 +34,18 @@ PAIRS = {
 
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("dtype", ["i8", "f4"])
-def test_products_are_numpys(device: dt.Device, name: str, dtype: str) -> None:
+def test_products_equal_numpy(device: dt.Device, name: str, dtype: str) -> None:
     for s, t in PAIRS[name]:
         a, b = some(*s, dtype=dtype), some(*t, dtype=dtype)
-        same(getattr(dt, name)(dt.asarray(a), dt.asarray(b)), getattr(np, name)(a, b))
+        assert_same(getattr(dt, name)(dt.asarray(a), dt.asarray(b)), getattr(np, name)(a, b))
 
 
 def test_cross_along_another_axis(device: dt.Device) -> None:
     a, b = some(3, 4), some(3, 1)
-    same(dt.cross(dt.asarray(a), dt.asarray(b), axis=0), np.cross(a, b, axis=0))
+    assert_same(dt.cross(dt.asarray(a), dt.asarray(b), axis=0), np.cross(a, b, axis=0))
 
 
-def test_products_with_numbers_and_out(device: dt.Device) -> None:
+def test_products_with_scalars_and_out(device: dt.Device) -> None:
     x = dt.asarray([1.0, 2.0])
     assert dt.dot(x, 3).tolist() == dt.inner(3, x).tolist() == [3, 6]
     out = dt.zeros(())
@@ -60,7 +60,7 @@ def test_gradients_of_products(name: str) -> None:
     assert gradcheck(getattr(dt, name), (x, y))
 
 
-def test_wrong_products_are_refused() -> None:
+def test_wrong_arguments_of_products_raise() -> None:
     x, y = dt.ones(3, device="reference"), dt.ones(4, device="reference")
     for name in ("dot", "inner", "vdot", "cross"):
         with pytest.raises(dt.ShapeError, match=name):
@@ -72,7 +72,7 @@ def test_wrong_products_are_refused() -> None:
         dt.cross(x, x, axis=3)
 
 
-def test_numbers_among_the_operands_of_einsum_scale_it(device: dt.Device) -> None:
+def test_scalar_operands_of_einsum_scale_it(device: dt.Device) -> None:
     a = np.arange(6.0).reshape(2, 3)
     x = dt.asarray(a)
     for subscripts, operands in ((",ij->ji", (2.0, x)), ("ij,,ij", (x, 3, x)), ("i...,", (x, 0.5))):
@@ -85,7 +85,7 @@ def test_numbers_among_the_operands_of_einsum_scale_it(device: dt.Device) -> Non
         dt.einsum(",", 1.0, 2.0)
 
 
-def test_einsum_writes_into_a_tensor(device: dt.Device) -> None:
+def test_einsum_writes_to_out(device: dt.Device) -> None:
     a, out = np.arange(6.0).reshape(2, 3), dt.zeros((3, 2), dtype="float64")
     x = dt.asarray(a)
     assert dt.einsum("ij->ji", x, out=out) is out and np.array_equal(out.numpy(), a.T)

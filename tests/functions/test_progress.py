@@ -1,4 +1,4 @@
-"""How far long work has come."""
+"""Progress bars of long operations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dovetail.functions.io import progress
 
 
 class Terminal(io.StringIO):
-    """What takes text as a terminal does."""
+    """A text stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -23,7 +23,7 @@ def loaded(file: Path) -> dict[str, dt.Tensor]:
     return dt.load(file, device="reference", copy=True)
 
 
-def test_loading_a_big_file_says_how_far_it_is(
+def test_loading_a_large_file_shows_progress(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "model.npz"
@@ -39,7 +39,7 @@ def test_loading_a_big_file_says_how_far_it_is(
     assert pipe.getvalue() == "", "something was said where nobody looks"
 
 
-def test_a_small_file_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_file_shows_no_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "model.npz"
     np.savez(file, a=np.ones(10))
     terminal = Terminal()
@@ -48,7 +48,7 @@ def test_a_small_file_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert terminal.getvalue() == ""
 
 
-def test_without_any_standard_error_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_standard_error_shows_no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
     with progress.bar("work", progress.BAR_BYTES_MIN) as done:
         assert done(100) == 100, "a function that does nothing"

@@ -1,4 +1,4 @@
-"""Philox against published vectors, and what is made of it against statistics."""
+"""Philox against published vectors, and random functions against statistics."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VECTORS = [
 
 
 @pytest.mark.parametrize("counter, key, want", VECTORS)
-def test_known_answers(counter: str, key: str, want: str) -> None:
+def test_philox_equals_published_vectors(counter: str, key: str, want: str) -> None:
     b = KernelBuilder("philox")
     out = b.buffer("out", dtypes.uint32, "w")
     b.axis(const(1, dtypes.int64))
@@ -51,7 +51,7 @@ def test_known_answers(counter: str, key: str, want: str) -> None:
     lambda g, on: g.integers(1 << 40, shape=70, dtype=dtypes.uint64, device=on),
     lambda g, on: g.permutation(100, device=on),
 ])  # fmt: skip
-def test_a_seed_gives_one_stream_on_every_device(draw: Any) -> None:
+def test_seed_gives_one_stream_on_every_device(draw: Any) -> None:
     streams = [random.Generator(2**64 - 5) for _ in DEVICES]
     for _ in range(2):
         found = [draw(g, on).numpy() for g, on in zip(streams, DEVICES, strict=True)]
@@ -61,7 +61,7 @@ def test_a_seed_gives_one_stream_on_every_device(draw: Any) -> None:
     assert not np.array_equal(other, found[0])
 
 
-def test_the_stream_does_not_depend_on_how_it_is_cut() -> None:
+def test_stream_does_not_depend_on_the_sizes_of_draws() -> None:
     whole = random.Generator(3).uniform(100, device="reference").numpy()
     g = random.Generator(3)
     parts = [g.uniform(n, device="reference").numpy() for n in (1, 60, 0, 39)]
@@ -71,7 +71,7 @@ def test_the_stream_does_not_depend_on_how_it_is_cut() -> None:
     np.testing.assert_array_equal(g.uniform(39, device="reference").numpy(), whole[61:])
 
 
-def test_the_default_generator() -> None:
+def test_default_generator_state_is_saved_and_restored() -> None:
     random.manual_seed(5)
     first = random.uniform(8, device="reference").numpy()
     state = random.get_state()
@@ -84,7 +84,7 @@ def test_the_default_generator() -> None:
 
 
 @pytest.mark.parametrize("d", FLOATS)
-def test_uniform(d: dtypes.DType) -> None:
+def test_uniform_follows_its_distribution(d: dtypes.DType) -> None:
     a = random.Generator(1).uniform(200_000, dtype=d, device="cpu").numpy().astype(np.float64)
     assert a.min() >= 0 and a.max() < 1
     counts, _ = np.histogram(a, 64, (0, 1))
@@ -94,7 +94,7 @@ def test_uniform(d: dtypes.DType) -> None:
 
 
 @pytest.mark.parametrize("d", FLOATS)
-def test_normal(d: dtypes.DType) -> None:
+def test_normal_follows_its_distribution(d: dtypes.DType) -> None:
     a = random.Generator(1).normal(200_000, dtype=d, device="cpu").numpy().astype(np.float64)
     assert abs(a.mean()) < 0.012 and abs(a.std() - 1) < 0.01
     assert abs((a**3).mean()) < 0.05 and abs((a**4).mean() - 3) < 0.1
@@ -102,8 +102,8 @@ def test_normal(d: dtypes.DType) -> None:
     assert np.isfinite(a).all() and np.abs(a).max() < 6.67
 
 
-def test_normal_is_accurate() -> None:
-    """Box and Muller's formula, evaluated from the same bits by NumPy in float64."""
+def test_normal_equals_box_muller_in_float64() -> None:
+    """NumPy evaluates the formula in float64 from the same bits."""
     bits = random.Generator(9).uniform(1000, dtype=dtypes.float64, device="reference").numpy()
     b = KernelBuilder("words")
     out = b.buffer("out", dtypes.uint32, "w")
@@ -125,7 +125,7 @@ def test_normal_is_accurate() -> None:
     np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-7)
 
 
-def test_integers() -> None:
+def test_integers_follow_their_distribution() -> None:
     g = random.Generator(4)
     a = g.integers(-3, 4, 70_000, dtype=dtypes.int8, device="cpu").numpy()
     counts = np.bincount(a + 3, minlength=7)
@@ -136,7 +136,7 @@ def test_integers() -> None:
         assert set(g.integers(d.max, d.max + 1, 3, dtype=d, device="cpu").tolist()) == {d.max}
 
 
-def test_permutation() -> None:
+def test_permutation_contains_each_number_once() -> None:
     g = random.Generator(4)
     a = g.permutation(1000, device="cpu").numpy()
     assert sorted(a) == list(range(1000)) and (a[:-1] < a[1:]).sum() < 600
@@ -149,7 +149,7 @@ def test_permutation() -> None:
     assert abs(counts - 200).max() < 60
 
 
-def test_drawing_fuses_with_what_uses_it() -> None:
+def test_random_draws_fuse_with_their_use() -> None:
     before = run.counters.launches
     x = random.Generator(1).uniform((50, 50), device="reference")
     y = apply(ops.WHERE, (apply(ops.LESS, (x, 0.5)), x, 0.0))
@@ -158,7 +158,7 @@ def test_drawing_fuses_with_what_uses_it() -> None:
     assert run.counters.launches == before + 1
 
 
-def test_errors() -> None:
+def test_wrong_arguments_of_random_functions_raise() -> None:
     g = random.Generator(1)
     with pytest.raises(DTypeError):
         g.uniform(3, dtype=dtypes.int32, device="reference")

@@ -1,4 +1,4 @@
-"""Samplers at the ends of the unit interval: every draw from the extreme words of the generator."""
+"""Samplers at the ends of the unit interval: draws from the extreme words of the generator."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ N = 400
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 INF = math.inf
 
-# name: arguments and the interval of the results, "[" and "]" for ends that may be drawn
+# name: arguments and the interval of the results, "[" and "]" for ends that may occur
 FLOATS: dict[str, list[tuple[tuple[Any, ...], str, float, float, str]]] = {
     "uniform": [
         ((0.0, 1.0), "[", 0.0, 1.0, ")"),
@@ -101,7 +101,7 @@ def test_generator_of_extreme_words_reaches_both_ends(d: str) -> None:
     assert len(WORDS) == 6
 
 
-def test_numbers_of_words_are_those_of_the_generator() -> None:
+def test_numbers_of_words_equal_those_of_the_generator() -> None:
     words = np.array([[0, 0, 0, 0], [2**32 - 1] * 4], np.uint32)
     assert numbers_of(ops.RANDOM_UNIFORM64, words, (), ()).tolist() == [0.0, 1.0 - 2.0**-53]
     z = numbers_of(ops.RANDOM_NORMAL32, words, (), ())
@@ -139,7 +139,7 @@ def test_sampler_of_integers_stays_inside_its_interval(
         assert bool((x.sum(axis=-1) == args[0]).all())
 
 
-def test_choice_takes_nothing_that_is_impossible(device: dt.Device) -> None:
+def test_choice_draws_no_impossible_value(device: dt.Device) -> None:
     for p in ([0.0, 0.5, 0.5, 0.0], [0.0, 1e-310, 1.0 - 1e-310, 0.0]):
         for seed in range(9):
             x = dt.random.choice(4, 2, replace=False, p=p, generator=ExtremeGenerator(seed))
@@ -157,7 +157,7 @@ def test_uniform_with_a_range_that_overflows_is_finite(device: dt.Device, d: str
         assert abs(np.median(x)) < 0.6
 
 
-def test_uniform_refuses_bounds_that_its_dtype_does_not_hold() -> None:
+def test_uniform_with_bounds_beyond_its_dtype_raises() -> None:
     g = dt.random.default_rng(1)
     for d, low, high in (
         ("float32", 0.0, INF), ("float64", -INF, 0.0), ("float16", 0.0, 65520.0),
@@ -171,14 +171,14 @@ def test_uniform_refuses_bounds_that_its_dtype_does_not_hold() -> None:
 
 
 @pytest.mark.parametrize("d", ["float32", "float64", "float16"])
-def test_uniform_never_gives_high_in_place(device: dt.Device, d: str) -> None:
+def test_in_place_uniform_never_returns_high(device: dt.Device, d: str) -> None:
     x = dt.zeros(3000, dtype=d).uniform_(1.0, 2.0, generator=ExtremeGenerator())
     assert x.min().item() >= 1.0 and x.max().item() < 2.0
     y = dt.nn.init.uniform_(dt.zeros(3000, dtype=d), 2.0, 2.5, generator=ExtremeGenerator())
     assert y.min().item() >= 2.0 and y.max().item() < 2.5
 
 
-# --- laws -----------------------------------------------------------------------------------------
+# --- distributions --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("d", ["float32", "float64"])
@@ -214,7 +214,7 @@ def test_truncated_normal_in_a_tail_follows_its_distribution(
         assert len(np.unique(x)) > 1000 or d == "float32"
 
 
-# --- functions of networks that draw by the default generator -------------------------------------
+# --- network functions that use the default generator ---------------------------------------------
 
 
 @pytest.fixture
@@ -267,13 +267,13 @@ INITIALISERS: dict[str, Callable[[dt.Tensor, Any], dt.Tensor]] = {
 WITHOUT_DRAWS = {"calculate_gain", "constant_", "dirac_", "eye_", "ones_", "zeros_"}
 
 
-def test_sampler_ends_has_a_row_for_every_initialiser() -> None:
+def test_table_has_a_row_for_every_initializer() -> None:
     assert {*dt.nn.init.__all__} == {*INITIALISERS} | WITHOUT_DRAWS
 
 
 @pytest.mark.parametrize("d", DTYPES)
 @pytest.mark.parametrize("name", INITIALISERS)
-def test_initialiser_of_extreme_words_is_finite(device: dt.Device, name: str, d: str) -> None:
+def test_initializer_of_extreme_words_is_finite(device: dt.Device, name: str, d: str) -> None:
     if name == "orthogonal_" and d == "bfloat16":
         d = "float32"  # as its docstring says, by way of float32
     w = INITIALISERS[name](dt.zeros((12, 10), dtype=d), ExtremeGenerator(4))
@@ -292,7 +292,7 @@ def test_onnx_operators_of_extreme_words_stay_inside_their_interval(
     assert set(np.unique(onnx_random._multinomial(call, logits).numpy())) <= {1, 2}
 
 
-def test_weighted_sampler_of_extreme_words_takes_nothing_that_is_impossible() -> None:
+def test_weighted_sampler_of_extreme_words_draws_no_impossible_value() -> None:
     for weights in ([0.0, 1.0, 1.0, 0.0], [0.0, 1e-310, 1.0, 0.0]):
         for seed in range(9):
             g = ExtremeGenerator(seed)
@@ -305,7 +305,7 @@ def test_weighted_sampler_of_extreme_words_takes_nothing_that_is_impossible() ->
 # --- compilations ---------------------------------------------------------------------------------
 
 
-def test_multinomial_compiles_nothing_for_other_numbers_of_kinds(device: dt.Device) -> None:
+def test_multinomial_of_another_number_of_categories_compiles_nothing(device: dt.Device) -> None:
     def compiled(kinds: int, shape: int | tuple[int, ...], batch: tuple[int, ...] = ()) -> int:
         p = dt.asarray(np.random.default_rng(kinds).uniform(0.1, 1.0, (*batch, kinds)))
         before = run.counters.compiles + run.counters.disk_hits

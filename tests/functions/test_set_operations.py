@@ -1,6 +1,6 @@
-"""NumPy's operations on sets, against NumPy; gradients; bad input."""
+"""Set operations against NumPy; gradients; bad input."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, no-untyped-call"
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ FLOATS = [
 ]
 
 
-def same(found: Any, want: Any) -> None:
-    """One tensor and array, or as many, with the same shape, dtype and elements."""
+def assert_same(found: Any, want: Any) -> None:
+    """Assert equal shapes, dtypes and elements of one tensor or of several."""
     if isinstance(want, tuple):
         assert len(found) == len(want)
         for f, w in zip(found, want, strict=True):
-            same(f, w)
+            assert_same(f, w)
         return
     assert (found.shape, found.dtype.name) == (want.shape, want.dtype.name)
     np.testing.assert_array_equal(found.numpy(), want)
@@ -42,56 +42,56 @@ def same(found: Any, want: Any) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("dtype", ["i8", "u1", "f4", "f8", "?", "c16"])
-def test_they_are_numpys(device: dt.Device, name: str, dtype: str) -> None:
+def test_set_operations_equal_numpy(device: dt.Device, name: str, dtype: str) -> None:
     for pair in PAIRS:
         a, b = (np.abs(np.asarray(v)) if dtype == "u1" else np.asarray(v) for v in pair)
         a, b = np.asarray(a, dtype), np.asarray(b, dtype)
         want = getattr(np, name)(a, b)
-        same(getattr(dt, name)(dt.asarray(a), dt.asarray(b)), want)
-        same(getattr(dt, name)(dt.asarray(a), b), want)
-        same(getattr(dt, name)(a, dt.asarray(b)), want)
-        same(getattr(np, name)(dt.asarray(a), b), want)
+        assert_same(getattr(dt, name)(dt.asarray(a), dt.asarray(b)), want)
+        assert_same(getattr(dt, name)(dt.asarray(a), b), want)
+        assert_same(getattr(dt, name)(a, dt.asarray(b)), want)
+        assert_same(getattr(np, name)(dt.asarray(a), b), want)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nans_infinities_and_zeros(device: dt.Device, name: str) -> None:
+def test_nans_infinities_and_zeros_equal_numpy(device: dt.Device, name: str) -> None:
     for a, b in FLOATS:
-        same(getattr(dt, name)(dt.asarray(a), dt.asarray(b)), getattr(np, name)(a, b))
+        assert_same(getattr(dt, name)(dt.asarray(a), dt.asarray(b)), getattr(np, name)(a, b))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_many_elements(device: dt.Device, name: str) -> None:
+def test_many_elements_equal_numpy(device: dt.Device, name: str) -> None:
     a, b = np.arange(3000) * 7 % 1000, np.arange(2000) * 3 % 1500
-    same(getattr(dt, name)(dt.asarray(a), dt.asarray(b)), getattr(np, name)(a, b))
+    assert_same(getattr(dt, name)(dt.asarray(a), dt.asarray(b)), getattr(np, name)(a, b))
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
-def test_distinct_elements_are_not_sorted_before(device: dt.Device, name: str) -> None:
+def test_assume_unique_keeps_the_order_of_elements(device: dt.Device, name: str) -> None:
     for a, b in (([5, 1, 3], [3, 9, 1]), ([], [1]), ([4], []), ([], [])):
         x, y = np.array(a, "i4"), np.array(b, "i4")
         want = getattr(np, name)(x, y, True)
-        same(getattr(dt, name)(dt.asarray(x), dt.asarray(y), True), want)
-        same(getattr(np, name)(dt.asarray(x), dt.asarray(y), assume_unique=True), want)
+        assert_same(getattr(dt, name)(dt.asarray(x), dt.asarray(y), True), want)
+        assert_same(getattr(np, name)(dt.asarray(x), dt.asarray(y), assume_unique=True), want)
 
 
 @pytest.mark.parametrize("unique", [False, True])
-def test_where_common_elements_are(device: dt.Device, unique: bool) -> None:
+def test_return_indices_equals_numpy(device: dt.Device, unique: bool) -> None:
     pairs: list[Any] = [([5, 1, 3], [3, 9, 1, 5]), ([[2, 4]], [4, 2]), ([], [1])]
     for a, b in pairs if unique else [*pairs, ([3, 5, 3, 5], [5, 5, 3])]:
         x, y = np.array(a, "f4"), np.array(b, "f4")
         want = np.intersect1d(x, y, unique, return_indices=True)
-        same(dt.intersect1d(dt.asarray(x), dt.asarray(y), unique, return_indices=True), want)
-        same(np.intersect1d(dt.asarray(x), y, unique, return_indices=True), want)
+        assert_same(dt.intersect1d(dt.asarray(x), dt.asarray(y), unique, return_indices=True), want)
+        assert_same(np.intersect1d(dt.asarray(x), y, unique, return_indices=True), want)
 
 
-def test_of_two_dtypes_the_promoted_one(device: dt.Device) -> None:
+def test_two_dtypes_are_promoted(device: dt.Device) -> None:
     a, b = np.array([1, 2, 3], "i4"), np.array([2, 9], "i8")
     for name in NAMES:
-        same(getattr(dt, name)(dt.asarray(a), dt.asarray(b)), getattr(np, name)(a, b))
+        assert_same(getattr(dt, name)(dt.asarray(a), dt.asarray(b)), getattr(np, name)(a, b))
     assert dt.setdiff1d(dt.asarray(a), dt.asarray(b)).dtype is dt.int32
 
 
-def test_gradients_flow_to_what_comes_out(device: dt.Device) -> None:
+def test_gradients_flow_to_results(device: dt.Device) -> None:
     x = dt.asarray([3.0, 1.0, 3.5], dtype="float64").requires_grad_()
     y = dt.asarray([2.0, 5.0], dtype="float64").requires_grad_()
     assert gradcheck(dt.union1d, (x, y)) and gradcheck(dt.setxor1d, (x, y))
@@ -107,7 +107,7 @@ def test_gradients_flow_to_what_comes_out(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_they_say_what_is_wrong(name: str) -> None:
+def test_wrong_arguments_are_named(name: str) -> None:
     f = getattr(dt, name)
     x = dt.arange(3, device="reference")
     with pytest.raises(dt.DTypeError, match=f"{name}: at least one operand has to be a tensor"):

@@ -1,4 +1,4 @@
-"""Distinct elements and membership against NumPy, on every device at hand."""
+"""Unique elements and membership against NumPy, on every installed device."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def check(a: Any, device: str) -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("shape", [(0,), (1,), (), (7, 0), (5, 9), (400,)])
-def test_as_numpy(shape: Any, device: str) -> None:
+def test_unique_all_equals_numpy(shape: Any, device: str) -> None:
     a = np.random.default_rng(1).integers(-5, 40, shape).astype("i2")
     check(a, device)
     check(a > 3, device)
 
 
 @pytest.mark.parametrize("few", [0, 2, 64])
-def test_blocks_of_which_some_have_nothing(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is before each block the host adds up, or the kernel; both leave out empty ones."""
+def test_empty_blocks_are_skipped(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host or the kernel adds up the counts before each block; both skip empty ones."""
     monkeypatch.setattr(masks, "KERNEL_SCAN_BLOCKS_MAX", few)
     for n in (1, 4095, 4096, 4097, 8192, 20_000):
         for several in (1, 3, 5000, n):
@@ -47,19 +47,19 @@ def test_blocks_of_which_some_have_nothing(few: int, monkeypatch: pytest.MonkeyP
             np.testing.assert_array_equal(dt.nonzero(x)[0].numpy(), np.flatnonzero(a % 5 == 4))
 
 
-def test_many() -> None:
+def test_unique_of_many_elements_equals_numpy() -> None:
     check(np.random.default_rng(1).integers(-(2**60), 2**60, 5000).repeat(3), "cpu")
     check(np.random.default_rng(1).integers(0, 1000, 70_000).reshape(70, 1000), "cpu")
 
 
 @settings(max_examples=30, deadline=None)
 @given(hnp.arrays(np.float32, hnp.array_shapes(), elements={"allow_nan": False}))
-def test_floats(a: Any) -> None:
+def test_unique_of_floats_equals_numpy(a: Any) -> None:
     check(a, "cpu")
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_nans_are_distinct_and_zeros_are_not(device: str) -> None:
+def test_nans_are_distinct_and_zeros_are_equal(device: str) -> None:
     nan = float("nan")
     x = dt.asarray([nan, -0.0, 0.0, nan, 1.0], device=device)
     found = dt.unique_all(x)
@@ -69,7 +69,7 @@ def test_nans_are_distinct_and_zeros_are_not(device: str) -> None:
     assert found.inverse_indices.tolist() == [2, 0, 0, 3, 1]
 
 
-def test_views_and_methods() -> None:
+def test_unique_of_views_and_as_methods() -> None:
     x = dt.asarray([[3, 1], [1, 2], [3, 3]], device="cpu").T[:, ::-1]
     assert x.unique_values().tolist() == [1, 2, 3]
     assert x.unique_inverse().inverse_indices.tolist() == [[2, 0, 2], [2, 1, 0]]
@@ -77,7 +77,7 @@ def test_views_and_methods() -> None:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("count", [0, 3, 60])
-def test_isin(count: int, device: str) -> None:
+def test_isin_equals_numpy(count: int, device: str) -> None:
     rng = np.random.default_rng(2)
     a, among = rng.integers(0, 99, (20, 10)), rng.integers(0, 99, (2, count // 2))
     x, y = dt.asarray(a, device=device), dt.asarray(among, device=device)
@@ -97,7 +97,7 @@ def test_isin_of_numbers_and_nan() -> None:
     assert dt.isin(x, many).tolist() == [True, True, False]
 
 
-def test_bad_input() -> None:
+def test_wrong_arguments_are_named() -> None:
     with pytest.raises(dt.DTypeError, match="unique_all: needs a tensor, not list"):
         dt.unique_all([1, 2])
     with pytest.raises(dt.DTypeError, match="isin: at least one operand"):

@@ -1,5 +1,8 @@
-"""Sizes beyond what any device has: a ShapeError at once where 64 bits do not count the bytes, an
-OutOfMemoryError where nobody has them; the same on every device, pending or not."""
+"""Sizes beyond any memory: ShapeError if 64 bits cannot count the bytes, otherwise
+OutOfMemoryError.
+
+The errors are the same on every device, pending or not.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +79,7 @@ dt.asarray(np.broadcast_to(np.float32(1), (2**60,)))
 
 
 @pytest.fixture(params=["reference", "cpu", "opencl"])
-def on(request: pytest.FixtureRequest) -> Iterator[dt.Device]:
+def default_device(request: pytest.FixtureRequest) -> Iterator[dt.Device]:
     pytest.importorskip(HERE[request.param])
     before = dt.default_device()
     yield dt.set_default_device(request.param)
@@ -88,28 +91,28 @@ def wide(n: int, dtype: dt.DType = dt.float32) -> dt.Tensor:
 
 
 @pytest.mark.parametrize("text", TOO_LARGE)
-def test_what_64_bits_do_not_count_is_a_shape_error(on: dt.Device, text: str) -> None:
-    live = dt.memory.stats(on).live_bytes
+def test_size_beyond_64_bits_raises_shape_error(default_device: dt.Device, text: str) -> None:
+    live = dt.memory.stats(default_device).live_bytes
     with pytest.raises(dt.ShapeError, match=r"^\w+: .*2\*\*63|more elements than an int64"):
         eval(text, globals())
-    assert dt.memory.stats(on).live_bytes <= live + 8 * 512 + (4 << 20)
+    assert dt.memory.stats(default_device).live_bytes <= live + 8 * 512 + (4 << 20)
 
 
 @pytest.mark.parametrize("text", NOBODY_HAS)
-def test_what_nobody_has_is_out_of_memory(on: dt.Device, text: str) -> None:
+def test_size_beyond_memory_raises_out_of_memory(default_device: dt.Device, text: str) -> None:
     with pytest.raises(dt.OutOfMemoryError):
         eval(text, globals())
 
 
-def test_large_views_of_little_memory_are_exact(on: dt.Device) -> None:
-    x = dt.broadcast_to(dt.arange(3, device=on).reshape((3, 1)), (3, 2**58))
+def test_large_views_of_little_memory_are_exact(default_device: dt.Device) -> None:
+    x = dt.broadcast_to(dt.arange(3, device=default_device).reshape((3, 1)), (3, 2**58))
     assert x.size == 3 * 2**58 and x[2, 2**58 - 1].item() == 2
     assert x[:, ::-1][1, 2**57].item() == 1
     assert x[1:, 2**58 - 3 :].tolist() == [[1] * 3, [2] * 3]
     assert (x[2, 2**57 : 2**57 + 5] + 1).tolist() == [3] * 5
 
 
-def test_a_refused_draw_leaves_the_generator_alone() -> None:
+def test_refused_draw_does_not_advance_the_generator() -> None:
     dt.random.manual_seed(3)
     first = dt.random.uniform((5,), device="reference").tolist()
     dt.random.manual_seed(3)
@@ -118,7 +121,7 @@ def test_a_refused_draw_leaves_the_generator_alone() -> None:
     assert dt.random.uniform((5,), device="reference").tolist() == first
 
 
-def test_arange_counts_as_range_does() -> None:
+def test_arange_has_the_length_of_range() -> None:
     for start, stop, step in ((-5, 5, 3), (5, -5, -3), (0, 6, 3), (6, 0, -3), (5, 0, 2), (0, 0, 1)):
         found = dt.arange(start, stop, step, device="reference").tolist()
         assert found == list(range(start, stop, step))
@@ -130,8 +133,11 @@ def test_arange_counts_as_range_does() -> None:
 @pytest.mark.parametrize(
     "nbytes", [ELEMENTS_MAX - 1, ELEMENTS_MAX, (1 << 64) - 1, 1 << 64, (1 << 64) + 4096]
 )
-def test_no_allocator_and_no_backend_wraps(on: dt.Device, nbytes: int) -> None:
-    allocator, backend = dt.memory.get_allocator(on), open_device(on).backend
+def test_allocators_and_backends_do_not_overflow(default_device: dt.Device, nbytes: int) -> None:
+    allocator, backend = (
+        dt.memory.get_allocator(default_device),
+        open_device(default_device).backend,
+    )
     with pytest.raises(dt.OutOfMemoryError):
         allocator.allocate(nbytes)
     with pytest.raises(MemoryError):
@@ -139,7 +145,7 @@ def test_no_allocator_and_no_backend_wraps(on: dt.Device, nbytes: int) -> None:
     assert allocator.allocate(100).nbytes == 100
 
 
-def test_a_backend_is_never_asked_for_what_64_bits_do_not_count() -> None:
+def test_backend_never_gets_a_request_beyond_64_bits() -> None:
     backend, allocator = make(1 << 80)
     asked: list[int] = []
     plain = backend.allocate
@@ -150,7 +156,7 @@ def test_a_backend_is_never_asked_for_what_64_bits_do_not_count() -> None:
     assert all(n < ELEMENTS_MAX for n in asked)
 
 
-def test_memory_of_the_cpu_is_given_back_and_huge_pages_are_aligned() -> None:
+def test_cpu_memory_is_freed_and_huge_pages_are_aligned() -> None:
     memory = pytest.importorskip("dovetail_cpu_llvm.memory").raw_memory()
     for nbytes in (1, 4097, 2 << 20, (6 << 20) + 5):
         address = memory.allocate(nbytes)
@@ -158,8 +164,8 @@ def test_memory_of_the_cpu_is_given_back_and_huge_pages_are_aligned() -> None:
         memory.free(address, nbytes)
 
 
-def test_the_process_lives() -> None:
-    """What killed it once."""
+def test_process_survives_an_enormous_eye() -> None:
+    """This call once crashed the process."""
     pytest.importorskip("dovetail_cpu_llvm")
     text = """
 import dovetail as dt

@@ -1,4 +1,4 @@
-"""Sorting against NumPy's stable sort, on every device at hand."""
+"""Sorting against NumPy's stable sort, on every installed device."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ Array = Any
 
 @pytest.fixture(autouse=True)
 def _one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How long rows are that are sorted by rank would depend on the device."""
+    """Fix the length of rows that are sorted by rank; it would depend on the device."""
     monkeypatch.setattr(radix, "RANK_COMPARISONS_MAX", 0)
 
 
 def values(dtype: str, shape: Any, seed: int = 0) -> Array:
-    """Of the whole range, with ties; floats with NaNs of both signs, infinities and both zeros."""
+    """Return values of the whole range, with ties; floats with NaNs of both signs, infinities
+    and zeros.
+    """
     rng = np.random.default_rng(seed)
     if dtype[0] == "f":
         a = (rng.standard_normal(shape) * 3).astype(dtype)
@@ -41,7 +43,7 @@ def values(dtype: str, shape: Any, seed: int = 0) -> Array:
 
 
 def order(a: Array, axis: int, descending: bool) -> Array:
-    """The stable order; NaN last in both directions."""
+    """Return the stable order; NaN is last in both directions."""
     if not descending:
         return np.argsort(a, axis=axis, kind="stable")
     if a.dtype.kind == "f":
@@ -64,14 +66,14 @@ def check(a: Array, axis: int, descending: bool, device: str) -> None:
 
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_every_dtype(dtype: str, descending: bool) -> None:
+def test_sort_of_every_dtype_equals_numpy(dtype: str, descending: bool) -> None:
     for shape, axis in (((1,), 0), ((SHORT,), 0), ((2, LONG), -1), ((LONG, 3), 0), ((0, 3), 0)):
         check(values(dtype, shape), axis, descending, "cpu")
     check(values(dtype, (LONG,)), 0, descending, "reference")
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_any_axis_of_any_view(device: str) -> None:
+def test_sort_along_any_axis_of_any_view(device: str) -> None:
     a = values("f4", (3, 5, 4))
     for axis in (0, 1, 2, -2):
         check(a, axis, False, device)
@@ -83,13 +85,13 @@ def test_any_axis_of_any_view(device: str) -> None:
 
 @pytest.mark.parametrize("n", [1024, 5121, 70_000])
 @pytest.mark.parametrize("dtype", ["f4", "i8"])
-def test_several_blocks(n: int, dtype: str) -> None:
+def test_sort_of_several_blocks_equals_numpy(n: int, dtype: str) -> None:
     check(values(dtype, (n,)), 0, False, "cpu")
     check(values(dtype, (2, n)), 1, True, "cpu")
 
 
 @pytest.mark.parametrize("low, high", [(0, 0), (-3, 250), (-(2**40), 7), (2**62, 2**62 + 9)])
-def test_a_narrow_range_takes_fewer_passes(low: int, high: int) -> None:
+def test_narrow_range_needs_fewer_passes(low: int, high: int) -> None:
     a = np.random.default_rng(1).integers(low, high, 1 << 16, endpoint=True)
     x = dt.asarray(a, device="cpu")
     for descending in (False, True):
@@ -108,7 +110,7 @@ def test_keys_of_known_width_need_no_host_read() -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_bfloat16(device: str) -> None:
+def test_sort_of_bfloat16_equals_numpy(device: str) -> None:
     a = np.random.default_rng(3).integers(-4, 4, (LONG,)) / 4
     x = dt.asarray(a, dtype=dt.bfloat16, device=device)
     assert dt.sort(x).astype(dt.float64).tolist() == np.sort(a).tolist()
@@ -116,8 +118,8 @@ def test_bfloat16(device: str) -> None:
 
 
 @pytest.mark.parametrize("dtype, bits", [("f4", "u4"), ("f8", "u8")])
-def test_floats_of_all_bits(dtype: str, bits: str) -> None:
-    """Denormals and every kind of NaN among them."""
+def test_sort_of_random_float_bits_equals_numpy(dtype: str, bits: str) -> None:
+    """With denormals and every kind of NaN."""
     a = np.random.default_rng(4).integers(0, np.iinfo(bits).max, 3000, bits, endpoint=True)
     a[:500] >>= 8 * a.itemsize - 12  # close to 0
     for descending in (False, True):
@@ -125,7 +127,7 @@ def test_floats_of_all_bits(dtype: str, bits: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_topk(device: str) -> None:
+def test_topk_equals_numpy(device: str) -> None:
     x = dt.asarray([[1.0, 5.0, 5.0, float("nan")], [2.0, -1.0, 0.0, 3.0]], device=device)
     found, at = dt.topk(x, 2)
     assert found.tolist() == [[5.0, 5.0], [3.0, 2.0]] and at.tolist() == [[1, 2], [3, 0]]
@@ -156,22 +158,22 @@ def test_topk_of_many_is_the_start_of_the_order(device: str, kind: str) -> None:
     assert down.numpy().T.tolist() == order.tolist()
 
 
-def test_methods_and_chains() -> None:
+def test_sort_methods_and_composition() -> None:
     x = dt.asarray([3.0, 1.0, 2.0], device="cpu")
     assert (x.sort() * 2).sum().item() == 12.0 and x.argsort(descending=True).tolist() == [0, 2, 1]
     x[:] = dt.sort(x)
     assert x.tolist() == [1.0, 2.0, 3.0]
 
 
-def test_a_gradient_goes_where_the_element_came_from() -> None:
+def test_gradient_of_sort_goes_to_the_original_position() -> None:
     x = dt.asarray([3.0, 1.0, 2.0], device="cpu")
     x.requires_grad = True
     (dt.sort(x) * dt.asarray([1.0, 10.0, 100.0], device="cpu")).sum().backward()
     assert x.grad.tolist() == [100.0, 1.0, 10.0]
 
 
-def test_a_vendors_routine_replaces_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In ascending order, along the last axis; never for what it does not do."""
+def test_vendor_routine_replaces_the_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In ascending order along the last axis; never for other sorts."""
     calls: list[Any] = []
 
     def routine(backend: Any, inputs: Any, output: Any, stream: Any) -> None:
@@ -188,7 +190,7 @@ def test_a_vendors_routine_replaces_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("rule", [dt.sort, dt.argsort])
-def test_bad_input(rule: Any) -> None:
+def test_wrong_arguments_of_sorting_raise(rule: Any) -> None:
     x = dt.asarray([3.0, 1.0])
     with pytest.raises(dt.AxisError, match="axis 1 is out of range"):
         rule(x, axis=1)
@@ -203,7 +205,7 @@ def test_bad_input(rule: Any) -> None:
 
 
 def test_one_plan_serves_all_ranges_of_one_width() -> None:
-    """What is subtracted is a number of the launch; also where graphs are recognised."""
+    """The subtracted minimum is a scalar of the launch, also in cached graphs."""
     r = np.random.default_rng(5)
     for n in (100, 20_000):
         for low in (0, 7, -(2**40), 2**50, 7):
@@ -215,8 +217,8 @@ def test_one_plan_serves_all_ranges_of_one_width() -> None:
 
 @pytest.mark.usefixtures("routines")
 @pytest.mark.parametrize("d", ["i8", "i4"])
-def test_a_routine_takes_what_occurs_once(d: str) -> None:
-    """The last pass would write to places that are powers of two apart."""
+def test_routine_sorts_keys_without_duplicates(d: str) -> None:
+    """The last pass would write with a stride of a power of two."""
     r = np.random.default_rng(3)
     for a, routine in ((r.permutation(1 << 16), True), (r.integers(0, 1 << 16, 1 << 16), False)):
         for low in (0, -7):
@@ -227,7 +229,7 @@ def test_a_routine_takes_what_occurs_once(d: str) -> None:
             same_bits(result, np.argsort(a, kind="stable"))
 
 
-def test_an_order_has_no_gradient() -> None:
+def test_argsort_has_no_gradient() -> None:
     x = dt.asarray([3.0, 1.0, 2.0], device="cpu")
     x.requires_grad = True
     assert not dt.argsort(x).requires_grad and not dt.topk(x, 2).indices.requires_grad
@@ -236,13 +238,13 @@ def test_an_order_has_no_gradient() -> None:
 
 @pytest.fixture
 def routines(request: pytest.FixtureRequest) -> None:
-    """Whether this machine's cpu has a routine, for tests of it."""
+    """Return True if the cpu backend of this machine has a sort routine."""
     if ("sort", dt.float32) not in opened(dt.device("cpu")).library_calls:
         pytest.skip("no vector instructions that the routine uses, or many threads")
 
 
 @pytest.mark.usefixtures("routines")
-def test_a_routine_takes_the_place_of_passes_where_rows_are_not_short() -> None:
+def test_routine_replaces_passes_for_long_rows() -> None:
     def calls(x: dt.Tensor) -> list[str]:
         return [step.name for step in dt.explain(x).launches if step.origin == "vendor routine"]
 
@@ -259,10 +261,10 @@ def test_a_routine_takes_the_place_of_passes_where_rows_are_not_short() -> None:
     ("i8", 20, False, False), ("i8", 31, True, False), ("i8", 40, True, True),
     ("i4", 20, True, False), ("f4", 0, True, False), ("f8", 0, True, True),
 ])  # fmt: skip
-def test_passes_take_the_place_of_a_routine_where_keys_of_many_have_few_bits(
+def test_passes_replace_the_routine_for_many_keys_of_few_bits(
     d: str, bits: int, routine: bool, for_order: bool
 ) -> None:
-    """In both ways the same order."""
+    """Both have the same order."""
     r = np.random.default_rng(3)
     whole = r.integers(0, 1 << bits, 1 << 16) if bits else r.standard_normal(1 << 16)
     for n, few in ((1 << 16, False), (1 << 12, True)):
@@ -279,8 +281,8 @@ def test_passes_take_the_place_of_a_routine_where_keys_of_many_have_few_bits(
 
 @pytest.mark.usefixtures("routines")
 @pytest.mark.parametrize("dtype", ["i4", "u4", "f4", "i8", "u8", "f8"])
-def test_positions_whose_keys_have_no_room_beside_them(dtype: str) -> None:
-    """Of 64-bit keys that differ everywhere the lowest bits are cut off, and looked at later."""
+def test_positions_next_to_wide_keys(dtype: str) -> None:
+    """The lowest bits of 64-bit keys with large differences are cut off, and compared later."""
     rng = np.random.default_rng(4)
     wide = np.dtype(dtype).itemsize == 8
     close = rng.integers(0, 5, (3, 40_000)) + ((1 << 62) if wide else (1 << 20))
@@ -295,8 +297,8 @@ def test_positions_whose_keys_have_no_room_beside_them(dtype: str) -> None:
 
 @pytest.mark.usefixtures("routines")
 @pytest.mark.parametrize("ties", [0, 1, 700])
-def test_few_words_that_use_all_bits(ties: int) -> None:
-    """Positions take the place of their lowest bits, in which some of them differ."""
+def test_few_keys_that_use_all_bits(ties: int) -> None:
+    """Positions replace their lowest bits, in which some of them differ."""
     a = np.random.default_rng(4).integers(0, (1 << 64) - 1, (2, 1000), dtype="u8", endpoint=True)
     a[:, 0], a[:, 1] = 0, (1 << 64) - 1
     a[:, 100 : 100 + ties] = (a[0, 50] >> 10 << 10) + (a[:, 100 : 100 + ties] & 3)

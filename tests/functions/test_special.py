@@ -1,6 +1,6 @@
 """Special functions: errors against mpmath, special values against SciPy, gradients, bad input."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, no-untyped-call"
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def error_quantile(x: Any) -> Any:
     return y
 
 
-# Of each function mpmath's, and where it is sampled: (low, high) evenly, or exponents of ten.
+# For each function mpmath's, and its samples: (low, high) evenly, or exponents of ten.
 EXACT: dict[str, tuple[Callable[..., Any], list[Any]]] = {
     "erfinv": (error_quantile, [(-0.9999, 0.9999), "-30 -1"]),
     "ndtr": (lambda x: mp.erfc(-x / mp.sqrt(2)) / 2, [(-12, 5), (-1, 1)]),
@@ -76,7 +76,7 @@ def sample(where: Any, bits: int, seed: int) -> Any:
 
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("name", EXACT)
-def test_errors_are_within_what_was_measured(device: dt.Device, name: str, bits: int) -> None:
+def test_errors_are_within_the_documented_bounds(device: dt.Device, name: str, bits: int) -> None:
     exact, places = EXACT[name]
     bound = max(LIMITS[name, str(bits)], 1.0) + 0.01
     with mp.workprec(400):
@@ -95,7 +95,7 @@ NEGATIVE = np.concatenate([-np.linspace(0.1, 5.9, 98), [-20.3, -33.75, -0.001, -
 
 
 @pytest.mark.parametrize("name", ["gamma", "lgamma", "digamma"])
-def test_below_zero(device: dt.Device, name: str) -> None:
+def test_gamma_functions_of_negative_arguments(device: dt.Device, name: str) -> None:
     exact = {"gamma": mp.gamma, "digamma": mp.digamma, "lgamma": lambda x: mp.log(abs(mp.gamma(x)))}
     for bits in (32, 64):
         xs = NEGATIVE.astype(f"f{bits // 8}")
@@ -106,7 +106,7 @@ def test_below_zero(device: dt.Device, name: str) -> None:
 
 
 EDGES = np.array([0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, -3.5, 30.0, INF, -INF, NAN])
-OURS = {  # where SciPy's are other ones
+OURS = {  # values that differ from SciPy's
     "gamma": {-INF: NAN, -1.0: NAN, -2.0: NAN},
     "lgamma": {-INF: INF}, "digamma": {-1.0: NAN, -2.0: NAN, -INF: NAN},
     "sinc": {INF: 0.0, -INF: 0.0}, "erfinv": {}, "ndtr": {}, "ndtri": {}, "logit": {},
@@ -116,7 +116,7 @@ SCIPYS = {"lgamma": scipy.special.gammaln, "digamma": scipy.special.psi, "sinc":
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_special_values_are_scipys(device: dt.Device, name: str) -> None:
+def test_special_values_equal_scipy(device: dt.Device, name: str) -> None:
     rule = SCIPYS.get(name) or getattr(scipy.special, name)
     with np.errstate(all="ignore"):
         want = np.array([OURS[name].get(x, float(rule(x))) for x in EDGES])
@@ -129,7 +129,7 @@ def test_special_values_are_scipys(device: dt.Device, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["xlogy", "beta", "zeta"])
-def test_special_pairs_are_scipys(device: dt.Device, name: str) -> None:
+def test_special_pairs_equal_scipy(device: dt.Device, name: str) -> None:
     x, y = (a.ravel() for a in np.meshgrid([0.0, 0.5, 1.0, 2.0, 40.0, INF, NAN], EDGES))
     with np.errstate(all="ignore"):
         want = getattr(scipy.special, name)(x, y)
@@ -154,7 +154,7 @@ def test_zeta_of_a_large_second_operand_does_not_underflow(device: dt.Device, d:
     np.testing.assert_allclose(dt.polygamma(1, q).numpy(), 1 / q.numpy(), rtol=1e-6)
 
 
-def test_ends_of_beta_and_zeta(device: dt.Device) -> None:
+def test_beta_and_zeta_at_their_ends(device: dt.Device) -> None:
     def pairs(f: Any, *xs: tuple[float, float]) -> list[float]:
         found: list[float] = f(*(dt.asarray(c, dtype="float64") for c in zip(*xs, strict=True)))
         return found.tolist()  # type: ignore[attr-defined]
@@ -175,7 +175,7 @@ def test_factorials_are_exact(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 30])
-def test_polygamma_is_scipys(device: dt.Device, n: int) -> None:
+def test_polygamma_equals_scipy(device: dt.Device, n: int) -> None:
     x = np.linspace(0.3, 20, 40)
     got = dt.polygamma(n, dt.asarray(x))
     np.testing.assert_allclose(got.numpy(), scipy.special.polygamma(n, x), rtol=1e-13)
@@ -183,7 +183,7 @@ def test_polygamma_is_scipys(device: dt.Device, n: int) -> None:
     assert dt.polygamma(n, dt.asarray([1.5], dtype="float16")).dtype is dt.float16
 
 
-def test_expit_is_sigmoid(device: dt.Device) -> None:
+def test_expit_equals_sigmoid(device: dt.Device) -> None:
     x = dt.asarray([-2.0, 0.0, 5.0])
     assert dt.expit(x).tolist() == dt.sigmoid(x).tolist()
     out = dt.zeros(3)
@@ -218,13 +218,13 @@ def test_slope_of_digamma_near_and_at_poles(d: dt.DType) -> None:
 
 
 @pytest.mark.parametrize("d", [dt.float32, dt.float64])
-def test_slope_of_sinc_far_out(d: dt.DType) -> None:
+def test_slope_of_sinc_at_large_arguments(d: dt.DType) -> None:
     at = [4001.25, -77.375, 100000.25, -12345.0]
     exact = [float((mp.cospi(v) - mp.sinpi(v) / (mp.pi * v)) / v) for v in at]
     assert _slopes(dt.sinc, at, d) == pytest.approx(exact, rel=8 * float(dt.finfo(d).eps))
 
 
-def test_wrong_orders_are_refused() -> None:
+def test_wrong_orders_raise() -> None:
     x = dt.ones(2, device="reference")
     for n in (-1, 31):
         with pytest.raises(dt.ArgumentError, match="polygamma: n"):
@@ -235,7 +235,7 @@ def test_wrong_orders_are_refused() -> None:
         dt.expit("a")
 
 
-def test_slopes_of_xlogy_where_both_are_0_are_those_of_torch(device: dt.Device) -> None:
+def test_slopes_of_xlogy_at_zero_equal_torch(device: dt.Device) -> None:
     x, y = (dt.asarray(v).requires_grad_() for v in ([0.0, 0.0], [0.0, -1.0]))
     by_x, by_y = dt.autograd.grad(dt.xlogy(x, y).sum(), [x, y])
     assert by_x.tolist() == [0, 0]

@@ -1,6 +1,6 @@
-"""Reductions against NumPy: every axis, dtype, view; and every error once."""
+"""Reductions against NumPy: every axis, dtype and view; errors."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, list-item, no-untyped-call"
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NAMES = ["sum", "prod", "mean", "max", "min", "any", "all", "count_nonzero", "va
 DTYPES = ["bool", "int8", "uint16", "int64", "float32", "float64"]
 
 
-def some(device: dt.Device) -> list[str]:
-    """The dtypes to test: few where kernels are compiled, whose bits are compared with the
-    reference anyway.
+def dtypes_for(device: dt.Device) -> list[str]:
+    """Return the dtypes to test: few on compiling devices, whose bits are compared with the
+    reference.
     """
     return DTYPES if device.type == "reference" else ["int8", "float32"]
 
@@ -34,8 +34,8 @@ def sample(dtype: str, seed: int = 0) -> np.ndarray[Any, Any]:
 
 @pytest.mark.parametrize("axis", AXES, ids=str)
 @pytest.mark.parametrize("name", NAMES)
-def test_against_numpy(device: dt.Device, name: str, axis: Any) -> None:
-    for i, dtype in enumerate(some(device)):
+def test_reductions_equal_numpy(device: dt.Device, name: str, axis: Any) -> None:
+    for i, dtype in enumerate(dtypes_for(device)):
         a = sample(dtype, i)
         for view in (a, a.transpose(2, 0, 1)[:, ::-1]):
             x = (
@@ -58,8 +58,8 @@ def test_against_numpy(device: dt.Device, name: str, axis: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
-def test_places(device: dt.Device, name: str) -> None:
-    for i, dtype in enumerate(some(device)):
+def test_argmax_and_argmin_equal_numpy(device: dt.Device, name: str) -> None:
+    for i, dtype in enumerate(dtypes_for(device)):
         a = sample(dtype, i)
         for axis in (None, 0, 1, 2, -1):
             found = getattr(dt, name)(dt.asarray(a), axis=axis, keepdims=i % 2 == 0)
@@ -72,8 +72,8 @@ def test_places(device: dt.Device, name: str) -> None:
 
 @pytest.mark.parametrize("n", [1, 31, 33, 4096, 4100, 40_000])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u8", "?"])
-def test_places_among_equals_and_extremes(device: dt.Device, dtype: str, n: int) -> None:
-    """The first of the best, also where nothing is better than what a search starts from."""
+def test_argmax_returns_the_first_of_equal_elements(device: dt.Device, dtype: str, n: int) -> None:
+    """Also if no element is better than the start value of the search."""
     lowest = {"f": -np.inf, "i": -128, "u": 0, "?": False}[dtype[0]]
     one_higher = np.full(n, lowest, dtype)
     one_higher[n // 2 :] = 1
@@ -87,14 +87,14 @@ def test_places_among_equals_and_extremes(device: dt.Device, dtype: str, n: int)
         assert (x.argmax().item(), x.argmin().item()) == (sample.argmax(), sample.argmin())
 
 
-def test_nan_wins(device: dt.Device) -> None:
+def test_max_and_min_propagate_nan(device: dt.Device) -> None:
     x = dt.asarray([[1.0, np.nan], [-np.inf, np.inf]])
     np.testing.assert_array_equal(x.max(1).numpy(), [np.nan, np.inf])
     np.testing.assert_array_equal(x.min(1).numpy(), [np.nan, -np.inf])
     assert dt.any(x).item() and dt.all(x).item(), "NaN is not zero"
 
 
-def test_dtypes(device: dt.Device) -> None:
+def test_dtype_argument_and_default_result_dtypes(device: dt.Device) -> None:
     x = dt.asarray([100, 100, 100], dtype=dt.int8)
     assert x.sum().item() == 300 and x.sum(dtype=dt.int8).item() == 44
     assert x.sum(dtype=dt.float64).dtype is dt.float64 and x.prod().item() == 10**6
@@ -106,7 +106,7 @@ def test_dtypes(device: dt.Device) -> None:
     assert dt.mean(dt.asarray([1, 2]), dtype=dt.float64).item() == 1.5
 
 
-def test_correction(device: dt.Device) -> None:
+def test_correction_argument_equals_ddof(device: dt.Device) -> None:
     a = np.random.default_rng(1).standard_normal((6, 7))
     for correction in (0, 1, 2.5):
         found = dt.var(dt.asarray(a), axis=0, correction=correction)
@@ -116,14 +116,14 @@ def test_correction(device: dt.Device) -> None:
     assert dt.var(dt.ones(1), correction=1).isnan().item()
 
 
-def test_logsumexp(device: dt.Device) -> None:
+def test_logsumexp_handles_infinities_and_large_values(device: dt.Device) -> None:
     a = np.array([[1000.0, 1000.5], [-np.inf, -np.inf], [np.inf, 0.0], [-3.0, 2.0]])
     want = np.logaddexp(a[:, 0], a[:, 1])
     np.testing.assert_allclose(dt.logsumexp(dt.asarray(a), axis=1).numpy(), want, rtol=1e-15)
     assert dt.logsumexp(dt.asarray([1, 2]), keepdims=True).shape == (1,)
 
 
-def test_out(device: dt.Device) -> None:
+def test_out_argument_writes_to_views(device: dt.Device) -> None:
     x, out = dt.ones((2, 3)), dt.zeros(2)
     assert dt.sum(x, axis=1, out=out) is out and out.tolist() == [3, 3]
     view = dt.permute_dims(dt.zeros((3, 2)), (1, 0))
@@ -137,7 +137,7 @@ def test_out(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
-def test_empty(device: dt.Device, shape: tuple[int, ...]) -> None:
+def test_reductions_of_empty_tensors(device: dt.Device, shape: tuple[int, ...]) -> None:
     x = dt.zeros(shape)
     assert x.sum().item() == 0 and x.prod().item() == 1 and x.mean().isnan().item()
     assert not x.any().item() and x.all().item() and x.count_nonzero().item() == 0
@@ -159,7 +159,9 @@ def test_empty(device: dt.Device, shape: tuple[int, ...]) -> None:
         (lambda x: (x * 1j).max(), dt.DTypeError, "max: does not take complex64"),
     ],
 )
-def test_errors(device: dt.Device, call: Any, error: type[Exception], says: str) -> None:
+def test_errors_of_reductions(
+    device: dt.Device, call: Any, error: type[Exception], says: str
+) -> None:
     with pytest.raises(error, match=says):
         call(dt.ones((2, 3)))
 
@@ -167,7 +169,7 @@ def test_errors(device: dt.Device, call: Any, error: type[Exception], says: str)
 @pytest.mark.skipif(not HAS_CPU, reason="the cpu backend is not installed")
 @pytest.mark.parametrize("shape", [(100_003,), (5, 4100), (4100, 5)])
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_same_bits_as_the_reference(shape: tuple[int, ...], dtype: str) -> None:
+def test_every_device_has_the_bits_of_the_reference(shape: tuple[int, ...], dtype: str) -> None:
     a = np.random.default_rng(2).standard_normal(shape).astype(dtype)
     for name in ("sum", "mean", "var", "max", "argmin"):
         for axis in (None, 0):
@@ -179,7 +181,7 @@ def test_same_bits_as_the_reference(shape: tuple[int, ...], dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["sum", "max", "argmin", "mean", "any"])
-def test_reductions_asked_for_again_are_of_what_is_given_now(name: str) -> None:
+def test_cached_reductions_use_the_current_operands(name: str) -> None:
     rule, numpys = getattr(dt, name), getattr(np, name)
     for seed in range(3):
         a = np.random.default_rng(seed).integers(-9, 9, (4, 5)).astype("f8")

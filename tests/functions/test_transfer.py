@@ -1,4 +1,4 @@
-"""Copies in flight, on a device whose queued copies happen as late as they may."""
+"""Asynchronous copies, on a device that runs queued copies as late as possible."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from dovetail.memory import CachingAllocator
 from dovetail.plugins.device_handle import OpenedDevice
 
 
-class Late(ReferenceBackend):
-    """A device of which the host sees nothing, and which copies when somebody waits."""
+class LateDevice(ReferenceBackend):
+    """A backend with memory that the host cannot map, which copies at a synchronization."""
 
     dlpack_type = None
     pins_memory = True
@@ -71,7 +71,7 @@ class Late(ReferenceBackend):
 
 @pytest.fixture
 def late() -> Iterator[Device]:
-    found, backend = device("late"), Late()
+    found, backend = device("late"), LateDevice()
     found.opened = OpenedDevice(backend, CachingAllocator(backend, found), found, {})
     yield found
     found.opened = None
@@ -80,11 +80,11 @@ def late() -> Iterator[Device]:
 X = np.arange(6, dtype="f4").reshape(2, 3)
 
 
-def tensor(x: Any = X) -> dt.Tensor:
+def pinned_tensor(x: Any = X) -> dt.Tensor:
     return dt.asarray(x, device="reference").pin_memory("late")
 
 
-def test_pinned_memory_holds_the_same_values(late: Device) -> None:
+def test_pinned_memory_has_the_same_values(late: Device) -> None:
     x = dt.asarray(X, device="reference").mT
     assert not x.is_pinned()
     y = dt.pin_memory(x, late)
@@ -94,21 +94,21 @@ def test_pinned_memory_holds_the_same_values(late: Device) -> None:
     assert dt.empty((0,), device="reference").pin_memory(late).shape == (0,)
 
 
-def test_a_copy_to_the_device_is_not_waited_for(late: Device) -> None:
-    x = tensor()
+def test_copy_to_the_device_does_not_wait(late: Device) -> None:
+    x = pinned_tensor()
     y = x.to("late", non_blocking=True)
     assert len(late.opened.backend.queue) == 1
     assert np.array_equal(y.numpy(), X) and not late.opened.backend.queue
 
 
-def test_who_writes_to_the_source_waits(late: Device) -> None:
-    x = tensor()
+def test_write_to_the_source_waits_for_the_copy(late: Device) -> None:
+    x = pinned_tensor()
     y = x.to("late", non_blocking=True)
     x += 1
     assert np.array_equal(y.numpy(), X) and np.array_equal(x.numpy(), X + 1)
 
 
-def test_who_reads_the_copy_on_the_host_waits(late: Device) -> None:
+def test_host_read_waits_for_the_copy(late: Device) -> None:
     x = dt.asarray(X, device="late")
     for look in (lambda y: y.numpy(), lambda y: (y + 0).numpy(), lambda y: np.asarray(y.mT).T):
         y = x.to("reference", non_blocking=True)
@@ -116,27 +116,27 @@ def test_who_reads_the_copy_on_the_host_waits(late: Device) -> None:
         assert np.array_equal(look(y), X)
 
 
-def test_the_source_outlives_its_copy(late: Device) -> None:
-    x = tensor()
+def test_source_memory_outlives_its_copy(late: Device) -> None:
+    x = pinned_tensor()
     y = x.to("late", non_blocking=True)
     del x
     gc.collect()
-    z = tensor(X + 7)  # of the same size: it would get the memory of x, were that free
+    z = pinned_tensor(X + 7)  # of the same size: it would get the memory of x if that were free
     assert np.array_equal(y.numpy(), X) and np.array_equal(z.numpy(), X + 7)
 
 
-def test_pinned_memory_is_used_again_after_its_copy(late: Device) -> None:
+def test_pinned_memory_is_reused_after_its_copy(late: Device) -> None:
     for _ in range(20):
-        y = tensor().to("late", non_blocking=True)
+        y = pinned_tensor().to("late", non_blocking=True)
         dt.evaluate(y + 1)
         late.opened.backend.synchronize()
     assert len(late.opened.backend.pages) == 1
 
 
-def test_a_bad_index_is_an_error_for_who_looks_at_the_copy(
+def test_bad_index_raises_when_the_copy_is_read(
     late: Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Late, "asynchronous", True)
+    monkeypatch.setattr(LateDevice, "asynchronous", True)
     x, i = dt.asarray(X, device="late"), dt.asarray([0, 7], device="late")
     y = x[i].to("reference", non_blocking=True)
     with pytest.raises(IndexError, match="out of range"):
@@ -144,7 +144,7 @@ def test_a_bad_index_is_an_error_for_who_looks_at_the_copy(
     assert x[i[:1]].to("reference", non_blocking=True).tolist() == X[:1].tolist()
 
 
-def test_bfloat16_and_gradients_travel(late: Device) -> None:
+def test_bfloat16_and_gradients_are_copied(late: Device) -> None:
     x = dt.asarray(X, device="reference").astype(dt.bfloat16).pin_memory("late")
     y = x.to("late", non_blocking=True)
     assert y.dtype is dt.bfloat16 and y.to("reference").tolist() == X.tolist()
@@ -153,14 +153,14 @@ def test_bfloat16_and_gradients_travel(late: Device) -> None:
     assert w.grad is not None and w.grad.tolist() == np.full((2, 3), 3.0).tolist()
 
 
-def test_what_cannot_be_pinned_says_so(late: Device) -> None:
+def test_pin_memory_on_an_unsupported_device_raises(late: Device) -> None:
     with pytest.raises(dt.DeviceError, match="x is on late"):
         dt.asarray(X, device="late").pin_memory()
     with pytest.raises(dt.DeviceError, match="reference does not lock pages"):
         dt.asarray(X, device="reference").pin_memory("reference")
 
 
-def test_no_device_that_pins_is_said_without_a_double_negative(
+def test_missing_pinning_device_has_a_clear_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for place in ("devices", "opened_devices"):
@@ -169,6 +169,6 @@ def test_no_device_that_pins_is_said_without_a_double_negative(
         dt.asarray(X, device="reference").pin_memory()
 
 
-def test_without_page_locked_memory_the_same_calls_work() -> None:
+def test_non_blocking_copy_works_without_page_locked_memory() -> None:
     x = dt.asarray(X, device="reference")
     assert x.to("cpu", non_blocking=True).numpy().tolist() == X.tolist()

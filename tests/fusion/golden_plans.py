@@ -1,8 +1,7 @@
-"""Plans of many graphs as text: what `golden/*.txt` has, one file for each graph; and the kernels
-in them, in `golden_kernels`.
+"""Golden plans of many graphs in `golden/*.txt`, and their kernels in `golden_kernels`.
 
-`python tests/fusion/golden_plans.py --write` writes the files anew, after a change that is meant to
-change plans or kernels; what the change does is then what the files' differences show.
+`python tests/fusion/golden_plans.py --write` rewrites the files after a change that is meant to
+change plans or kernels; the difference of the files shows its effect.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from dovetail.tensor.tensor import create_tensor
 
 FOLDER = Path(__file__).parent / "golden"
 KERNELS = Path(__file__).parent / "golden_kernels"
-LONG = 100  # lines of a kernel from which it is not shown: the texts of ops have their own tests
+LONG = 100  # longest kernel that is shown: the kernels of ops have their own tests
 DEVICE = "reference"
-CONCURRENCY = 8  # of the device that is planned for, whatever runs the test
+CONCURRENCY = 8  # of the planned device, whatever runs the test
 
-# A graph is a program over x[64, 33], y[33], v[200000], i[20] and whatever dovetail offers. `root`,
-# or what `roots` has, is asked for; `held` is what somebody still refers to; `into` is where the
-# root is written; `scattered` is x with values added at places.
+# A graph is a program over x[64, 33], y[33], v[200000], i[20] and the functions of dovetail. It
+# requests `root`, or `roots`; `held` are values with other references; `into` is the memory that
+# the root is written to; `scattered` is x with values added at places.
 GRAPHS = {
     "argmax_of_rows": "root = dt.argmax(x * 2, axis=1)",
     "broadcast_cheap_value": "root = (y + 1) * x",
@@ -117,7 +116,7 @@ root = scattered(x, y * y, i)""",
 
 
 def graph(program: str) -> PlanGraph:
-    """The graph of a program."""
+    """Return the graph of a program."""
     names: dict[str, Any] = {"dt": dt, "scattered": scattered}
     for name, shape in (("x", (64, 33)), ("y", (33,)), ("v", (200_000,))):
         names[name] = dt.zeros(shape, device=DEVICE)
@@ -133,7 +132,7 @@ def graph(program: str) -> PlanGraph:
 
 
 def scattered(x: dt.Tensor, values: dt.Tensor, places: dt.Tensor) -> dt.Tensor:
-    """`x` after values were added to its rows at these places: an op that updates."""
+    """Return `x` with values added to its rows at these places."""
     shape = (*places.shape, *x.shape[1:])
     operands = (x, dt.broadcast_to(values, shape), dt.broadcast_to(places[:, None], shape))
     return create_tensor(
@@ -142,14 +141,14 @@ def scattered(x: dt.Tensor, values: dt.Tensor, places: dt.Tensor) -> dt.Tensor:
 
 
 def _pending(e: Expr) -> Expr:
-    """What has to be computed for `e` to be in memory."""
+    """Return what must be computed for `e` to be in memory."""
     found = e if e.op is not None else storage_of(e).pending
     assert found is not None, "the program leaves nothing pending"
     return found
 
 
 def walked(roots: Sequence[Expr], held: Sequence[Expr], target: Expr | None) -> PlanGraph:
-    """The graph under these nodes."""
+    """Return the graph of these expressions."""
     nodes: list[Expr] = []
     index: dict[Expr, int] = {}
     leaves: list[Expr] = []
@@ -183,7 +182,7 @@ def _target(e: Expr | None, leaves: Sequence[Expr]) -> WriteTarget | None:
 
 
 def text(name: str) -> str:
-    """What a golden file says of a graph."""
+    """Return the text of a golden plan."""
     program = GRAPHS[name]
     made = graph(program)
     lines = _described(passes.plan(made), len(made.leaf_slot), made.target is not None)
@@ -191,7 +190,7 @@ def text(name: str) -> str:
 
 
 def kernels(name: str) -> str:
-    """The kernels of a graph, each once."""
+    """Return the distinct kernels of a graph."""
     made = passes.plan(graph(GRAPHS[name]))
     texts = dict.fromkeys(
         str(step.kernel) for step in made.steps if isinstance(step, PlannedLaunch)
@@ -208,7 +207,7 @@ def _described(made: Plan, leaves: int, writes: bool) -> list[str]:
         names[leaves] = "the target"
 
     def named(slot: int) -> str:
-        """Slots that are no leaves are numbered as they come."""
+        """Return a slot's name; temporaries are numbered in order of appearance."""
         return names.setdefault(slot, f"t{len(names) - leaves - writes + 1}")
 
     lines: list[str] = []
@@ -241,7 +240,7 @@ def _placed(name: str, start: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Writes the files if asked to, else prints what they would say."""
+    """Write the files if asked to, otherwise print their new content."""
     for name in GRAPHS:
         if arguments == ["--write"]:
             (FOLDER / f"{name}.txt").write_text(text(name))

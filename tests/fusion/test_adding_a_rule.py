@@ -1,4 +1,4 @@
-"""A rule is added as docs/adding-a-fusion-rule.md says, in a copy of the core."""
+"""docs/adding-a-fusion-rule.md adds a rule in a copy of the core, and the rule works."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ with verify_passes():
 """
 
 
-def test_the_rule_of_the_page_changes_the_plan_that_it_says(tmp_path: Path) -> None:
+def test_rule_of_the_page_changes_the_plan_as_described(tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "core", tmp_path / "core", ignore=ignored)
     for path, text in NEW.findall(PAGE):

@@ -1,4 +1,4 @@
-"""Reductions of more elements than a chunk of chunks has."""
+"""Reductions longer than a chunk of chunks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dovetail.ir.language import CHUNK, load, reduce_loop
 
 
 @pytest.mark.parametrize("columns", [1, 2])
-def test_chunks_of_chunks_are_reduced_in_the_canonical_order(columns: int) -> None:
+def test_chunks_of_chunks_are_reduced_in_canonical_order(columns: int) -> None:
     n = CHUNK * CHUNK + 3 * CHUNK + 5
     x = np.random.default_rng(5).standard_normal((n, columns)).astype("f4")
     total = dt.sum(dt.asarray(x, device="cpu"), axis=0)
@@ -31,7 +31,7 @@ def test_chunks_of_chunks_are_reduced_in_the_canonical_order(columns: int) -> No
     assert total.numpy().tobytes() == expected.tobytes()
 
 
-def test_a_kernel_is_named_after_the_last_six_of_its_ops() -> None:
+def test_kernel_is_named_after_the_last_six_of_its_ops() -> None:
     x = dt.ones(4, device="reference")
     dt.evaluate(x)
     y = dt.sqrt(dt.abs(dt.exp(dt.tanh(dt.sin(dt.cos(dt.log1p(x)))))))
@@ -42,9 +42,10 @@ def test_a_kernel_is_named_after_the_last_six_of_its_ops() -> None:
 @pytest.mark.parametrize(
     "full, axes, cut",
     [
-        ((1 << 19, 32), (0,), True),  # two vectors of columns are little for two threads
+        ((1 << 19, 32), (0,), True),  # two vectors of columns are too little for two threads
         ((1 << 19, 1024), (0,), False),
-        ((32, 1 << 19), (1,), False),  # 32 rows are enough, and can be one kernel with others
+        # 32 rows are enough, and can fuse with others into one kernel
+        ((32, 1 << 19), (1,), False),
         ((4, 1 << 19), (1,), True),
         ((1 << 19, 32), (0, 1), True),
         ((4096, 32), (0,), False),  # a chunk each
@@ -52,13 +53,13 @@ def test_a_kernel_is_named_after_the_last_six_of_its_ops() -> None:
         ((1 << 19, 0), (0,), False),
     ],
 )
-def test_rows_and_columns_are_cut_where_they_are_few_and_long(
+def test_few_long_rows_or_columns_are_split(
     full: tuple[int, ...], axes: tuple[int, ...], cut: bool
 ) -> None:
     assert split_rows._keeps_device_idle(Domain(full, axes), concurrency=2) == cut
 
 
-def test_columns_in_chunks_keep_their_bits() -> None:
+def test_columns_split_into_chunks_keep_their_bits() -> None:
     x = np.random.default_rng(0).normal(size=(9000, 5, 17)).astype("f4")
     mine, theirs = dt.asarray(x, device="cpu"), dt.asarray(x, device="reference")
     for function in (dt.sum, dt.max, dt.argmin, dt.var):

@@ -1,4 +1,6 @@
-"""Random programs: the same bits deferred and fused, eager, and on the reference interpreter."""
+"""Random programs have the same bits deferred and fused, eager, and on the reference
+interpreter.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ JOINED: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", JOINED)
 @pytest.mark.parametrize("order", ["rows", "columns"])
-def test_no_buffer_of_what_is_joined_begins_outside_its_memory(name: str, order: str) -> None:
+def test_buffers_of_concat_parts_start_inside_their_memory(name: str, order: str) -> None:
     x = dt.ones((7, 40), device="reference")
     if order == "columns":
         x = dt.ones((40, 7), device="reference").T

@@ -1,4 +1,4 @@
-"""Plans and kernels are what the files in `golden*` say, whatever runs the test."""
+"""Plans and kernels equal the files in `golden*`, whichever device runs the test."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ MEANT = "if it was meant: python tests/fusion/golden_plans.py --write"
 
 
 @pytest.mark.parametrize("name", golden_plans.GRAPHS)
-def test_a_graph_is_planned_as_its_file_says(name: str) -> None:
+def test_plan_equals_its_golden_file(name: str) -> None:
     path = golden_plans.FOLDER / f"{name}.txt"
     assert golden_plans.text(name) == path.read_text(), MEANT
 
 
 @pytest.mark.parametrize("name", golden_plans.GRAPHS)
-def test_the_kernels_of_a_graph_are_as_their_file_says(name: str) -> None:
+def test_kernels_equal_their_golden_file(name: str) -> None:
     path = golden_plans.KERNELS / f"{name}.txt"
     assert golden_plans.kernels(name) == path.read_text(), MEANT
 
 
 @pytest.mark.parametrize("folder", [golden_plans.FOLDER, golden_plans.KERNELS])
-def test_there_is_a_graph_for_every_file(folder: Path) -> None:
+def test_every_golden_file_has_a_graph(folder: Path) -> None:
     assert {p.stem for p in folder.glob("*.txt")} == {*golden_plans.GRAPHS}

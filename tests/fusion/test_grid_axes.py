@@ -1,4 +1,4 @@
-"""In which order the axes of a kernel's grid stand."""
+"""The order of the axes of a kernel's grid."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def grid_of(x: dt.Tensor) -> tuple[int, ...]:
     ("examples", "rows", "columns", "grid"),
     [
         (70, 70, 3, (70, 3, 70)),
-        (300, 70, 4, (300, 4, 70)),  # the longest is far apart: neighbours are rows
-        (300, 9, 4, (9, 4, 300)),  # where rows are few it is the examples
+        (300, 70, 4, (300, 4, 70)),  # the longest has a large stride: neighbors are rows
+        (300, 9, 4, (9, 4, 300)),  # with few rows, it is the axis of examples
         (70, 70, 5, (70, 70, 5)),  # long enough by itself
-        (30, 20, 3, (30, 20, 3)),  # nothing is long
+        (30, 20, 3, (30, 20, 3)),  # no axis is long
     ],
 )
-def test_beside_a_short_last_axis_the_closest_long_one_is_last(
+def test_longest_contiguous_axis_is_last_if_the_last_is_short(
     device: str, examples: int, rows: int, columns: int, grid: tuple[int, ...]
 ) -> None:
     rng = np.random.default_rng(3)
@@ -36,8 +36,8 @@ def test_beside_a_short_last_axis_the_closest_long_one_is_last(
     assert outer.numpy().tobytes() == (x[:, :, None] * y[:, None, :]).tobytes()
 
 
-def test_what_is_written_says_what_is_close(device: str) -> None:
-    """Operands by other axes: those of the result count."""
+def test_axis_order_follows_the_strides_of_the_result(device: str) -> None:
+    """Operands may have other strides; those of the result decide."""
     x = np.random.default_rng(4).standard_normal((3, 80, 90)).astype("f4")
     turned = dt.permute_dims(dt.asarray(x, device=device), (2, 1, 0)) + 1.0  # 90 x 80 x 3
     assert grid_of(turned) == (90, 3, 80)

@@ -1,4 +1,4 @@
-"""What ops with kernels of their own are given to build them with."""
+"""The arguments with which ops build their own kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dovetail.fusion.plan import MemoryOperand
 from dovetail.layout import contiguous
 
 
-def test_a_number_is_another_integer_than_a_size_of_the_same_name() -> None:
+def test_scalar_integer_differs_from_a_size_of_the_same_name() -> None:
     operands = [
         MemoryOperand(0, contiguous((5, 7)), float32),
         MemoryOperand(1, contiguous((5, 7)), float32),
@@ -19,7 +19,7 @@ def test_a_number_is_another_integer_than_a_size_of_the_same_name() -> None:
     assert site._emitter.ints == [5, 900]
 
 
-def test_rows_are_cut_into_as_many_blocks_as_keep_the_device_busy() -> None:
+def test_rows_are_split_into_enough_blocks_to_fill_the_device() -> None:
     launches = object.__new__(OpLaunches)
     launches.concurrency = 4
     n, busy = 1 << 24, 4 * BLOCKS_PER_UNIT

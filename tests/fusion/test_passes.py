@@ -1,4 +1,4 @@
-"""Fusion is a list of passes: each says what it decides, and is verified in tests."""
+"""Fusion is a list of passes: each documents its decisions, and tests verify them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ root = dt.softmax(held + y, axis=1) * dt.sum(v)"""
 
 
 def decided(upto: str, program: str = PROGRAM) -> Decisions:
-    """What is decided after a pass."""
+    """Return the decisions after a pass."""
     d = Decisions(golden_plans.graph(program))
     for run in passes.PASSES:
         run(d)
@@ -35,7 +35,7 @@ def decided(upto: str, program: str = PROGRAM) -> Decisions:
     raise AssertionError(upto)
 
 
-def test_a_trace_says_what_each_pass_changes(
+def test_trace_shows_the_changes_of_each_pass(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     x = dt.zeros((64, 33), device="reference")
@@ -60,14 +60,14 @@ def test_a_trace_says_what_each_pass_changes(
     ]
 
 
-def test_a_word_that_no_trace_has_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_trace_word_is_named_in_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOVETAIL_TRACE", "everything of test_passes")
     with pytest.warns(dt.DovetailWarning, match="DOVETAIL_TRACE='everything of test_passes'"):
-        dt.explain(dt.zeros(4159, device="reference"))  # which no other test has planned
+        dt.explain(dt.zeros(4159, device="reference"))  # a program that no other test has planned
 
 
 @pytest.mark.parametrize("name", [run.__name__ for run in passes.PASSES])
-def test_decisions_are_in_order_after_each_pass(name: str) -> None:
+def test_decisions_satisfy_the_rules_after_each_pass(name: str) -> None:
     d = decided(name)
     verify(d, name)
     assert d.materialised and str(d)
@@ -195,7 +195,9 @@ def drop_what_is_kept(d: Decisions) -> None:
         ("release_memory", drop_what_is_kept, "is kept, and its memory is not there at the end"),
     ],
 )
-def test_a_broken_rule_is_seen(after: str, breaks: Callable[[Decisions], None], said: str) -> None:
+def test_verify_reports_each_broken_rule(
+    after: str, breaks: Callable[[Decisions], None], said: str
+) -> None:
     d = decided(after)
     verify(d, after)
     breaks(d)
@@ -205,7 +207,7 @@ def test_a_broken_rule_is_seen(after: str, breaks: Callable[[Decisions], None], 
 
 
 @pytest.mark.parametrize("limit", [0, 6, 7])
-def test_a_kernel_is_within_its_limit_or_of_one_value_that_is_not(
+def test_kernel_stays_within_the_node_limit_or_has_one_value(
     limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cost, "KERNEL_VALUES_MAX", limit)
@@ -217,7 +219,7 @@ def test_a_kernel_is_within_its_limit_or_of_one_value_that_is_not(
     assert max(len(group.outputs) for group in groups) == (1 if limit == 0 else 2)
 
 
-def test_rows_that_are_split_may_be_such_that_no_single_stride_walks_them() -> None:
+def test_split_rows_may_need_more_than_one_stride() -> None:
     program = "held = dt.reshape(v, (20, 5, 2000)) * 2\nroot = dt.sum(held, axis=(0, 2))"
     d = decided("group", program)
     verify(d, "group")
@@ -225,7 +227,7 @@ def test_rows_that_are_split_may_be_such_that_no_single_stride_walks_them() -> N
     assert isinstance(split, SplitRows) and not split.group.row_is_coalescible()
 
 
-def test_a_pass_that_breaks_a_rule_is_an_error_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pass_that_breaks_a_rule_raises_in_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     def careless(d: Decisions) -> None:
         d.materialised.clear()
 
@@ -234,10 +236,10 @@ def test_a_pass_that_breaks_a_rule_is_an_error_in_tests(monkeypatch: pytest.Monk
         verified.verify_passes(),
         pytest.raises(dt.InternalError, match="fusion, after careless: node 0 was asked for"),
     ):
-        dt.explain(dt.zeros(4160, device="reference"))  # which no other test has planned
+        dt.explain(dt.zeros(4160, device="reference"))  # a program that no other test has planned
 
 
-def test_a_reason_has_words() -> None:
+def test_reasons_have_texts() -> None:
     assert str(Reason(ReasonKind.REQUESTED)) == "asked for"
     assert str(Reason(ReasonKind.STARTS_FROM_COPY, "scatter")) == "scatter starts from a copy"
     assert (
@@ -252,8 +254,8 @@ def test_a_reason_has_words() -> None:
     )
 
 
-def test_a_target_that_is_read_at_other_places_is_said_in_the_plan_and_by_no_exception() -> None:
-    """`rolled_in_place` is such; `in_place_over_itself` reads the same elements."""
+def test_plan_marks_targets_read_at_other_places_without_raising() -> None:
+    """`rolled_in_place` is such a plan; `in_place_over_itself` reads the same elements."""
     made = [passes.plan(golden_plans.graph(p)) for p in golden_plans.GRAPHS.values()]
     overlapping = [m for m in made if m.target_overlaps]
     assert overlapping and len(overlapping) < len(made)

@@ -1,4 +1,4 @@
-"""Planning takes time that is linear in the graph, however deep, wide or shared it is."""
+"""Planning time is linear in the size of the graph, however deep, wide or shared it is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def logistic(n: int) -> Any:
 
 
 def searched(n: int) -> Any:
-    """Binary search by hand: every index is computed from the one before."""
+    """Return a binary search written with gathers: every index depends on the one before."""
     a = dt.arange(1 << 12, device=D)
     wanted = dt.asarray([5, 77, 999], device=D)
     lo, hi = dt.zeros(3, dtype=dt.int64, device=D), dt.full(3, 1 << 12, device=D)
@@ -58,12 +58,12 @@ def gathers(n: int) -> Any:
 
 
 def reshapes(n: int) -> Any:
-    """Each transposed value is reshaped in a way that its strides do not permit."""
+    """Reshape each transposed value in a way that its strides do not permit."""
     return paired([dt.reshape((dt.ones((4, 6), device=D) * k).T, (8, 3)) for k in range(n)])
 
 
-def work(monkeypatch: pytest.MonkeyPatch, roots: list[Any]) -> int:
-    """How many terms are made, and how many nodes walked over, to plan these."""
+def planning_work(monkeypatch: pytest.MonkeyPatch, roots: list[Any]) -> int:
+    """Return the number of created terms and visited expressions."""
     count = 0
     build_term, on_the_fly, operands = terms.build_term, cost.recompute_cost, grouping.operands
 
@@ -84,40 +84,40 @@ def work(monkeypatch: pytest.MonkeyPatch, roots: list[Any]) -> int:
 
 
 @pytest.mark.parametrize("shared", [doubled, logistic])
-def test_a_value_used_twice_does_not_double_the_work(
+def test_value_used_twice_does_not_double_the_work(
     shared: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert work(monkeypatch, [shared(20)]) < 20 * 20
+    assert planning_work(monkeypatch, [shared(20)]) < 20 * 20
 
 
 def test_forty_doublings_are_exact() -> None:
     assert (doubled(40) / 2.0**40).tolist() == [1.0] * 4
 
 
-def test_a_search_by_hand_finds_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert work(monkeypatch, [searched(12)]) < 2000
+def test_binary_search_of_gathers_finds_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert planning_work(monkeypatch, [searched(12)]) < 2000
     assert searched(12).tolist() == [5, 77, 999]
 
 
 @pytest.mark.parametrize("graph", [wide, reductions, gathers, reshapes])
-def test_four_times_the_graph_is_four_times_the_work(
+def test_work_grows_linearly_with_the_graph(
     graph: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few, many = (work(monkeypatch, [graph(n)]) for n in (256, 1024))
+    few, many = (planning_work(monkeypatch, [graph(n)]) for n in (256, 1024))
     assert many < 6 * few
 
 
-def test_independent_values_take_no_more_than_their_number(
+def test_work_grows_linearly_with_independent_values(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     few, many = (
-        work(monkeypatch, [dt.full(3, float(k), device=D) + 1 for k in range(n)])
+        planning_work(monkeypatch, [dt.full(3, float(k), device=D) + 1 for k in range(n)])
         for n in (200, 1600)
     )
     assert many < 10 * few
 
 
-def test_a_write_looks_only_at_what_was_recorded_since(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_checks_only_readers_recorded_since(monkeypatch: pytest.MonkeyPatch) -> None:
     x, looked = dt.zeros(3, device=D), 0
     x.tolist()
     pending = [dt.full(3, float(k), device=D) * 2 for k in range(1000)]
@@ -136,8 +136,8 @@ def test_a_write_looks_only_at_what_was_recorded_since(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("size", [4097, 300_000])
-def test_a_reduction_of_what_depends_on_one_is_not_done_in_each_chunk(size: int) -> None:
-    """`std` took 250 times as long as its two passes: each chunk had the mean of all."""
+def test_reduction_of_a_reduction_is_not_repeated_per_chunk(size: int) -> None:
+    """`std` took 250 times as long as its two passes: each chunk computed the mean of all."""
     a = np.random.default_rng(3).random(size, dtype=np.float32)
     x = dt.asarray(a, device="cpu")
     spread = ((x - x.mean()) ** 2).mean()
@@ -146,15 +146,15 @@ def test_a_reduction_of_what_depends_on_one_is_not_done_in_each_chunk(size: int)
     assert float(spread) == pytest.approx(float(((a - a.mean()) ** 2).mean()), rel=1e-5)
 
 
-def test_a_costly_value_that_two_kernels_need_is_computed_once() -> None:
+def test_costly_value_of_two_kernels_is_computed_once() -> None:
     noise = dt.random.normal((300_000,), device="cpu")
     names = [step.name for step in dt.explain(dt.std(noise * 1)).launches]
     assert sum("random_normal" in name for name in names) == 1
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_memory_in_another_order_is_for_values_that_nobody_reshapes(axis: int) -> None:
-    """Each asked for the other's order, and planning ended in an error."""
+def test_permuted_layout_is_only_for_values_without_reshapes(axis: int) -> None:
+    """Two values requested each other's order, and planning raised an error."""
     x = np.arange(64 * 32, dtype="f4").reshape(64, 32)
     a = dt.reshape(dt.asarray(x, device=D), (4, 16, 4, 8)) * 2
     s, t = dt.sum(a, axis=(0, 2)), dt.sum(dt.reshape(a, (64, 32)), axis=axis)
@@ -166,7 +166,7 @@ def test_memory_in_another_order_is_for_values_that_nobody_reshapes(axis: int) -
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(120)
-def test_a_hundred_thousand_pending_values_are_planned() -> None:
+def test_one_hundred_thousand_pending_values_are_planned() -> None:
     values = [dt.full((3,), float(k), device="cpu") + 1.0 for k in range(100_000)]
     dt.evaluate(*values)
     assert values[77_777].tolist() == [77_778.0] * 3

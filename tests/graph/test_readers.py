@@ -1,4 +1,4 @@
-"""Which pending nodes read a memory: asked before it is written."""
+"""The pending expressions that read a memory, looked up before a write."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def tensors(count: int) -> list[dt.Tensor]:
 @pytest.mark.parametrize(
     "others", [0, 1, expr.UNREGISTERED_NODES_MAX, 5 * expr.UNREGISTERED_NODES_MAX]
 )
-def test_what_reads_a_memory_sees_it_as_it_was_however_much_is_pending(others: int) -> None:
-    for _ in range(4):  # from the second time on, the graph is known
+def test_pending_reader_sees_the_memory_before_a_write(others: int) -> None:
+    for _ in range(4):  # from the second time on, the graph is cached
         x, y = tensors(2)
         pending = [y + k for k in range(others)]
         reader = x * 10
@@ -28,10 +28,10 @@ def test_what_reads_a_memory_sees_it_as_it_was_however_much_is_pending(others: i
         assert [p.tolist()[0] for p in pending] == wanted
 
 
-def test_a_loop_of_writes_leaves_no_notes_behind() -> None:
+def test_loop_of_writes_leaves_no_reader_records() -> None:
     x, y = tensors(2)
     held = [x + 1, y + 1]
-    before = len(expr.pending_nodes())  # also what other tests' modules hold
+    before = len(expr.pending_nodes())  # including references of other test modules
     for _ in range(20 * expr.UNREGISTERED_NODES_MAX):
         x[:1] = y[1:] * 2 + 1
     assert len(expr.pending_nodes()) <= before + 1
@@ -39,7 +39,7 @@ def test_a_loop_of_writes_leaves_no_notes_behind() -> None:
     assert x.tolist() == [5.0, 2.0]
 
 
-def test_storages_that_nobody_pending_reads_are_written_without_evaluation() -> None:
+def test_storage_without_pending_readers_is_written_without_evaluation() -> None:
     x, y, z = tensors(3)
     waits = y * 3
     before = expr.pending_nodes()

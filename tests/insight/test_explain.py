@@ -1,4 +1,4 @@
-"""`dt.explain` and `dt.profile`: what they say must be what evaluation then does."""
+"""`dt.explain` and `dt.profile` describe what evaluation then does."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ramp(*shape: int) -> Tensor:
 # --- explain
 
 
-def test_explaining_runs_nothing_and_consumes_nothing() -> None:
+def test_explain_runs_and_consumes_nothing() -> None:
     x = ramp(4, 5)
     y = x * 2.0 + 1.0
     before = run.counters.launches, run.counters.compiles
@@ -50,7 +50,7 @@ def test_explaining_runs_nothing_and_consumes_nothing() -> None:
     assert np.array_equal(y.numpy(), np.arange(20, dtype="f4").reshape(4, 5) * 2 + 1)
 
 
-def test_an_elementwise_chain_is_one_kernel_that_moves_each_array_once() -> None:
+def test_elementwise_chain_is_one_kernel_that_moves_each_array_once() -> None:
     x, y = ramp(30, 40), ramp(30, 40)
     found = explain((x * y + x) / (y + 1.0))
     assert len(found.launches) == 1
@@ -60,7 +60,7 @@ def test_an_elementwise_chain_is_one_kernel_that_moves_each_array_once() -> None
     assert "div" in found.launches[0].text and "kernel" in found.launches[0].text
 
 
-def test_the_number_of_launches_is_what_evaluation_then_does() -> None:
+def test_number_of_launches_equals_evaluation() -> None:
     x = ramp(6, 7)
     s = reduce(SUM, x, (0,), False)
     y = reduce(SUM, x * s, (1,), False)
@@ -70,7 +70,7 @@ def test_the_number_of_launches_is_what_evaluation_then_does() -> None:
     assert run.counters.launches - before == len(promised.launches) == 2
 
 
-def test_every_stored_value_has_its_reason() -> None:
+def test_every_stored_value_has_a_reason() -> None:
     x = ramp(3, 3)
     held = x * 2.0
     y = held + 1.0
@@ -91,14 +91,14 @@ def test_several_tensors_are_planned_together() -> None:
     assert len(explain(a, b).stored) == 2
 
 
-def test_what_is_in_memory_has_nothing_pending() -> None:
+def test_evaluated_tensor_has_nothing_pending() -> None:
     x = ramp(3) + 1.0
     x.numpy()
     assert explain(x).launches == ()
     assert "Nothing is pending" in str(explain(x))
 
 
-def test_programs_are_known_after_the_first_time() -> None:
+def test_programs_are_in_memory_after_the_first_evaluation() -> None:
     def work() -> Tensor:
         return apply(TABLE["tan"], (ramp(5) * 0.125,)) - 3.0
 
@@ -107,7 +107,7 @@ def test_programs_are_known_after_the_first_time() -> None:
     assert explain(work()).launches[0].origin == "in memory"
 
 
-def test_source_compiles_but_does_not_run() -> None:
+def test_source_compiles_without_running() -> None:
     y = ramp(5) * 17.0 - 4.0
     before = run.counters.launches
     found = explain(y, source=True)
@@ -130,12 +130,12 @@ def test_text_names_kernels_bytes_and_reasons() -> None:
 
 def many_launches() -> Tensor:
     x = ramp(8, 8)
-    for _ in range(6):  # sums of rows and columns in turns: one launch each
+    for _ in range(6):  # alternating sums of rows and columns: one launch each
         x = x * reduce(SUM, x, (0,), False) - reduce(SUM, x, (1,), False)
     return x
 
 
-def test_a_summary_is_short_and_names_the_biggest() -> None:
+def test_summary_is_short_and_names_the_largest_launches() -> None:
     found = explain(many_launches())
     assert len(found.launches) > 5
     lines = str(found).splitlines()
@@ -148,7 +148,7 @@ def test_a_summary_is_short_and_names_the_biggest() -> None:
     assert f"... and {len(found.launches) - 3} that move less" in str(found)
 
 
-def test_times_are_those_that_a_profile_saw() -> None:
+def test_times_are_those_of_an_earlier_profile() -> None:
     x = ramp(11, 13)
     held = x * 2.5
     assert explain(held).seconds is None and "took" not in str(explain(held))
@@ -161,7 +161,7 @@ def test_times_are_those_that_a_profile_saw() -> None:
     assert explain(ramp(11, 14) * 2.5).seconds is None, "of another size nothing is known"
 
 
-def test_the_graph_of_launches_has_bytes_and_results() -> None:
+def test_launch_graph_shows_bytes_and_results() -> None:
     x = ramp(16, 8)
     s = reduce(SUM, x, (0,), False)
     y = reduce(SUM, x * s, (1,), False)
@@ -179,7 +179,7 @@ def test_the_graph_of_launches_has_bytes_and_results() -> None:
     assert "Nothing is pending" in explain(ramp(3))._repr_html_()
 
 
-def test_a_graph_of_launches_is_limited_and_saved(tmp_path: Path) -> None:
+def test_launch_graph_is_limited_in_size_and_saved(tmp_path: Path) -> None:
     x = ramp(4)
     held = [x * (n + 1.0) for n in range(3)]
     found = explain(*held)
@@ -192,7 +192,7 @@ def test_a_graph_of_launches_is_limited_and_saved(tmp_path: Path) -> None:
         found.save(tmp_path / "e.png")
 
 
-def test_a_captured_function_is_drawn() -> None:
+def test_captured_function_is_drawn() -> None:
     f = dt.jit(lambda x: (x * x.sum(axis=0)).sum(axis=1))
     for _ in range(2):
         f(dt.ones((5, 5), device="reference"))
@@ -202,7 +202,7 @@ def test_a_captured_function_is_drawn() -> None:
     assert str(dt.explain(f, verbose=True)) == found.text()
 
 
-def test_only_tensors_can_be_explained() -> None:
+def test_explain_of_a_non_tensor_raises() -> None:
     with pytest.raises(DTypeError, match="explain: needs a tensor, not ndarray"):
         explain(np.zeros(3))  # type: ignore[arg-type]
 
@@ -210,14 +210,14 @@ def test_only_tensors_can_be_explained() -> None:
 @pytest.mark.parametrize(
     ("n", "text"), [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (3 << 30, "3.0 GiB")]
 )
-def test_bytes_for_people(n: int, text: str) -> None:
+def test_bytes_text_has_a_binary_unit(n: int, text: str) -> None:
     assert format_bytes(n) == text
 
 
 # --- profile
 
 
-def test_a_profile_sees_plan_compile_and_launch(tmp_path: Path) -> None:
+def test_profile_records_plan_compile_and_launch(tmp_path: Path) -> None:
     path = tmp_path / "trace.json"
     x = ramp(16, 16)
     with profile(path) as p:
@@ -234,7 +234,7 @@ def test_a_profile_sees_plan_compile_and_launch(tmp_path: Path) -> None:
     assert counter["args"]["live bytes"] >= 2 * 16 * 16 * 4
 
 
-def test_a_summary_has_a_row_for_each_kind_of_event() -> None:
+def test_summary_has_a_row_for_each_kind_of_event() -> None:
     x = ramp(9)
     with profile() as p:
         for _ in range(3):
@@ -245,7 +245,7 @@ def test_a_summary_has_a_row_for_each_kind_of_event() -> None:
     assert p.seconds > 0 and "ms in events" in text
 
 
-def test_nothing_is_noted_outside_of_a_profile() -> None:
+def test_nothing_is_recorded_outside_of_a_profile() -> None:
     x = ramp(3)
     with profile() as p:
         pass
@@ -253,7 +253,7 @@ def test_nothing_is_noted_outside_of_a_profile() -> None:
     assert p.events == [] and events.profiles == ()
 
 
-def test_an_outer_profile_has_the_events_of_an_inner_one() -> None:
+def test_outer_profile_has_the_events_of_an_inner_one() -> None:
     x = ramp(3)
     with profile() as outer:
         (x + 1.0).numpy()
@@ -278,7 +278,7 @@ def test_profiles_may_overlap() -> None:
     assert count == [2, 2] and events.profiles == ()
 
 
-def test_a_profile_is_taken_once() -> None:
+def test_profile_cannot_be_entered_twice() -> None:
     p = profile()
     with p:
         pass
@@ -286,7 +286,7 @@ def test_a_profile_is_taken_once() -> None:
         pass
 
 
-def test_the_hot_path_is_told_of_profiles_that_overlap() -> None:
+def test_profiled_flag_follows_overlapping_profiles() -> None:
     first, second = profile(), profile()
     assert not flags.is_observed
     first.__enter__()

@@ -1,4 +1,4 @@
-"""`dt.draw_graph`: what is pending, and where gradients flow."""
+"""`dt.draw_graph`: pending work, and the path of gradients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def texts(svg: str) -> list[str]:
     return [t.text or "" for t in ElementTree.fromstring(svg).iter(f"{SVG}text")]
 
 
-def test_what_is_pending_is_drawn_and_stays_so() -> None:
+def test_drawing_a_pending_graph_keeps_it_pending() -> None:
     x = ramp(2, 3)
     y = (x * 2).sum(axis=1)
     found = dt.draw_graph(y, names={"x": x, "y": y})
@@ -40,7 +40,7 @@ def test_what_is_pending_is_drawn_and_stays_so() -> None:
     assert repr(found) == "<Graph of 3 nodes pending>" and found.svg() in found._repr_html_()
 
 
-def test_the_tape_is_drawn_once_nothing_is_pending() -> None:
+def test_tape_is_drawn_once_nothing_is_pending() -> None:
     w = ramp(3).requires_grad_()
     loss = (w * w).sum()
     assert "pending" in repr(dt.draw_graph(loss))
@@ -57,7 +57,7 @@ def test_the_tape_is_drawn_once_nothing_is_pending() -> None:
         dt.draw_graph(ramp(3), gradient=True)
 
 
-def test_a_large_graph_says_what_is_left_out() -> None:
+def test_large_graph_names_the_number_of_omitted_nodes() -> None:
     w = ramp(2).requires_grad_()
     z = w
     for _ in range(5000):
@@ -68,7 +68,7 @@ def test_a_large_graph_says_what_is_left_out() -> None:
     assert texts(found.svg()).count("...") == 1, "the place where it goes on"
 
 
-def test_views_of_pending_work_are_of_it() -> None:
+def test_views_of_pending_work_are_drawn_as_part_of_it() -> None:
     y = (ramp(4) + 1)[1:] * 3
     assert [line.split()[1] for line in str(dt.draw_graph(y)).splitlines()[1:]][-2:] == [
         "add:",
@@ -76,7 +76,7 @@ def test_views_of_pending_work_are_of_it() -> None:
     ]
 
 
-def test_names_are_escaped_and_files_written(tmp_path: Path) -> None:
+def test_names_are_escaped_and_files_are_written(tmp_path: Path) -> None:
     x = ramp(2)
     found = dt.draw_graph(x + 1, names={"<script>alert(1)</script>": x})
     assert "<script" not in found.html() and "&lt;script&gt;" in found.html()
@@ -86,12 +86,12 @@ def test_names_are_escaped_and_files_written(tmp_path: Path) -> None:
         found.save(tmp_path / "g.gif")
 
 
-def test_sparse_tensors_are_their_parts() -> None:
+def test_sparse_tensors_are_drawn_as_their_parts() -> None:
     s = ramp(3, 3).to_sparse() * 2
     assert "on reference" in dt.draw_graph(s).svg()
 
 
-def test_what_cannot_be_drawn_is_refused() -> None:
+def test_draw_graph_of_wrong_arguments_raises() -> None:
     with pytest.raises(dt.ArgumentError, match="at least one tensor"):
         dt.draw_graph()
     with pytest.raises(dt.DTypeError, match="draw_graph: needs a tensor"):

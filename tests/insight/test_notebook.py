@@ -1,4 +1,4 @@
-"""What a notebook shows of a tensor."""
+"""The notebook view of a tensor."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from dovetail.insight import notebook
 
 
 def cells(html: str) -> list[list[str]]:
-    """What stands in the tables of a piece of HTML, by rows; dots are dots."""
+    """Return the cells of the tables in an HTML text, by rows; an ellipsis is kept."""
     rows = re.findall(r"<tr>(.*?)</tr>", html)
     return [[c.strip() for c in re.findall(r"<td[^>]*>(.*?)</td>", row)] for row in rows]
 
 
 def numbers(text: str) -> list[str]:
-    """The elements that a text shows, in order."""
+    """Return the elements that a text shows, in order."""
     return re.findall(r"-?\d[\d.e+-]*|nan|inf|True|False", text)
 
 
 def image(html: str) -> np.ndarray | None:
-    """The pixels of an inline PNG file."""
+    """Return the pixels of an inline PNG file."""
     found = re.search(r"data:image/png;base64,([^\"]+)", html)
     if found is None:
         return None
@@ -43,7 +43,7 @@ def image(html: str) -> np.ndarray | None:
     assert bits == 8 and rest == [0, 0, 0] and [*chunks][-1] == b"IEND"
     parts = {0: 1, 2: 3}[kind]
     rows = np.frombuffer(zlib.decompress(chunks[b"IDAT"]), np.uint8).reshape(height, -1)
-    assert (rows[:, 0] == 1).all()  # each is the difference to what is left of it
+    assert (rows[:, 0] == 1).all()  # each byte is the difference to its left neighbor
     left = rows[:, 1:].reshape(height, width, parts)
     return np.cumsum(left, 1, dtype=np.uint8).squeeze(2) if parts == 1 else np.cumsum(
         left, 1, dtype=np.uint8
@@ -53,7 +53,7 @@ def image(html: str) -> np.ndarray | None:
 pytestmark = pytest.mark.usefixtures("device")
 
 
-def test_the_line_and_the_values() -> None:
+def test_view_shows_header_and_values() -> None:
     x = dt.asarray([[1.0, 2.5], [-3.25, 4.0]], requires_grad=True)
     html = x._repr_html_()
     line = re.sub("<[^>]*>", "", html.split("</div>")[0])
@@ -77,7 +77,7 @@ def test_the_line_and_the_values() -> None:
         lambda: dt.asarray([[1, 2], [3, 4]], dtype=dt.uint8),
     ],
 )  # fmt: skip
-def test_values_are_those_of_repr(make: Callable[[], dt.Tensor]) -> None:
+def test_values_equal_those_of_repr(make: Callable[[], dt.Tensor]) -> None:
     x = make()
     found = [c for row in cells(x._repr_html_()) for c in row if c != "&hellip;"]
     if x.ndim == 1 and x.size <= 1000 and x.size > notebook.VECTOR_ELEMENTS_MAX:
@@ -85,13 +85,13 @@ def test_values_are_those_of_repr(make: Callable[[], dt.Tensor]) -> None:
     assert found == numbers(str(x)) and numbers(repr(x))[: len(found)] == found
 
 
-def test_dots_stand_where_repr_has_them() -> None:
+def test_ellipses_are_at_the_places_of_repr() -> None:
     rows = cells(dt.arange(10_000).reshape(100, 100)._repr_html_())
     assert rows[0] == ["0", "1", "2", "&hellip;", "97", "98", "99"]
     assert rows[3] == ["&hellip;"] * 7 and len(rows) == 7 and rows[6][-1] == "9999"
 
 
-def test_numpys_print_options_are_obeyed() -> None:
+def test_numpy_print_options_apply() -> None:
     x = dt.asarray([[1e-9, 1.0]])
     plain = cells(x._repr_html_())
     with np.printoptions(suppress=True):
@@ -105,7 +105,7 @@ def test_text_is_escaped() -> None:
     assert cells(html) == [["&lt;b&gt;1&amp;", "&lt;b&gt;2&amp;"]]
 
 
-def test_a_matrix_of_image_size_is_an_image() -> None:
+def test_matrix_of_image_size_is_an_image() -> None:
     grey = np.arange(20 * 16, dtype=np.uint8).reshape(20, 16)
     np.testing.assert_array_equal(image(dt.asarray(grey)._repr_html_()), grey)
     ramp = np.linspace(-2, 3, 400, dtype=np.float32).reshape(20, 20)
@@ -114,12 +114,12 @@ def test_a_matrix_of_image_size_is_an_image() -> None:
     np.testing.assert_array_equal(found, np.round((ramp.astype(np.float64) + 2) / 5 * 255))
     assert image((dt.asarray(ramp) > 0)._repr_html_()).max() == 255  # type: ignore[union-attr]
     assert image(dt.zeros((7, 99))._repr_html_()) is None
-    assert image(dt.zeros((8, 9))._repr_html_()) is not None  # a digit of scikit-learn's is 8 x 8
+    assert image(dt.zeros((8, 9))._repr_html_()) is not None  # a digit of scikit-learn is 8 x 8
     assert image(dt.zeros((20, 20), dtype=dt.complex64)._repr_html_()) is None
     assert (image(dt.full((16, 16), 7.0)._repr_html_()) == 0).all()
 
 
-def test_what_is_said_of_images_of_one_value_or_of_none() -> None:
+def test_images_of_one_value_or_only_nan_are_described() -> None:
     one, none = dt.full((16, 16), 7.5), dt.full((16, 16), float("nan"))
     assert "each is 7.5<" in one._repr_html_() and ", white" not in one._repr_html_()
     assert "none is a finite number<" in none._repr_html_() and "black is" not in none._repr_html_()
@@ -127,7 +127,7 @@ def test_what_is_said_of_images_of_one_value_or_of_none() -> None:
     assert "black is 7.5; red is no finite number<" in some
 
 
-def test_colours() -> None:
+def test_color_images_show_their_pixels() -> None:
     rng = np.random.default_rng(3)
     bytes_ = rng.integers(0, 256, (17, 19, 3)).astype(np.uint8)
     np.testing.assert_array_equal(image(dt.asarray(bytes_)._repr_html_()), bytes_)
@@ -137,7 +137,7 @@ def test_colours() -> None:
     assert image(dt.zeros((16, 16, 4))._repr_html_()) is None
 
 
-def test_images_with_channels_first() -> None:
+def test_images_with_channels_first_are_recognized() -> None:
     rng = np.random.default_rng(4)
     bytes_ = rng.integers(0, 256, (3, 17, 19)).astype(np.uint8)
     html = dt.asarray(bytes_)._repr_html_()
@@ -150,7 +150,7 @@ def test_images_with_channels_first() -> None:
     assert "colours from 0 to 1, channels first; one row and column of 2" in html
     grey = rng.integers(0, 256, (1, 9, 20)).astype(np.uint8)
     np.testing.assert_array_equal(image(dt.asarray(grey)._repr_html_()), grey[0])
-    assert image(dt.asarray(parts * 2 - 1)._repr_html_()) is None  # numbers, and no colours
+    assert image(dt.asarray(parts * 2 - 1)._repr_html_()) is None  # numbers, not colors
     assert image(dt.asarray(np.full((3, 20, 20), np.nan))._repr_html_()) is None
     assert image(dt.asarray(bytes_.astype(np.int32))._repr_html_()) is None
     assert image(dt.zeros((2, 20, 20))._repr_html_()) is None
@@ -159,7 +159,7 @@ def test_images_with_channels_first() -> None:
     assert last is None  # 3 x 20 pixels are too few
 
 
-def test_what_is_no_number_is_red_and_the_range_may_be_all_of_it() -> None:
+def test_non_finite_pixels_are_red_and_the_range_is_finite() -> None:
     a = np.zeros((16, 16), np.float64)
     a[0, 0], a[1, 1], a[2, 2], a[3, 3] = np.nan, np.inf, 1.7e308, -1.7e308
     found = image(dt.asarray(a)._repr_html_())
@@ -169,7 +169,7 @@ def test_what_is_no_number_is_red_and_the_range_may_be_all_of_it() -> None:
     assert image(dt.full((16, 16), float("nan"))._repr_html_()) is not None
 
 
-def test_of_a_large_matrix_a_part_is_drawn() -> None:
+def test_large_matrix_is_drawn_in_part() -> None:
     a = np.arange(1100 * 40, dtype=np.float32).reshape(1100, 40)
     html = dt.asarray(a)._repr_html_()
     found = image(html)
@@ -177,7 +177,7 @@ def test_of_a_large_matrix_a_part_is_drawn() -> None:
     assert found[0, 0] == 0 and found[-1, -1] == 255
 
 
-def test_memory_is_shown_of_few_cells_and_of_views() -> None:
+def test_memory_is_shown_for_few_cells_and_for_views() -> None:
     x = dt.arange(100).reshape(10, 10)
     assert "<details" not in x._repr_html_()
     for view in (x[1:], x.T, x[0]):
@@ -185,14 +185,14 @@ def test_memory_is_shown_of_few_cells_and_of_views() -> None:
     assert "1 cell<" in dt.ones(1)._repr_html_()
 
 
-def test_nothing_else_is_computed() -> None:
+def test_view_computes_nothing_else() -> None:
     x = dt.ones(3)
     y, z = x + 1, x * 2
     y._repr_html_()
     assert y._expr.op is None and z._expr.op is not None
 
 
-def test_of_what_has_no_values_yet_the_line_says_so() -> None:
+def test_traced_tensor_is_shown_without_values() -> None:
     seen: list[str] = []
 
     def look(x: dt.Tensor) -> dt.Tensor:
@@ -210,7 +210,7 @@ def test_of_what_has_no_values_yet_the_line_says_so() -> None:
     assert cells(seen[2]) == [["2.", "2.", "2."]]
 
 
-def test_sparse_tensors_have_their_own() -> None:
+def test_sparse_tensors_have_their_own_view() -> None:
     x = dt.eye(20).to_sparse()
     html = x._repr_html_()
     assert "sparse_coo" in html and "nse 20, density 5 %" in html and "<svg" in html
@@ -220,7 +220,7 @@ def test_sparse_tensors_have_their_own() -> None:
     assert "<svg" not in vector._repr_html_() and "nse 1, density 50 %" in vector._repr_html_()
 
 
-def test_the_gradient_is_there_when_it_has_come() -> None:
+def test_gradient_is_shown_after_backward() -> None:
     w = dt.asarray([1.5, 2.5], requires_grad=True)
     y = (w * w).sum()
     assert "gradient flows through sum" in y._repr_html_()

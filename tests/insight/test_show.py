@@ -1,6 +1,6 @@
-"""`dt.show`: which cells a view touches, in which order, and pictures that a browser can read."""
+"""`dt.show`: the cells that a view accesses, their order, and SVG pictures."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type"
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def texts(svg: str) -> list[str]:
-    """What stands in a drawing, in order."""
+    """Return the texts of a drawing, in order."""
     tree = ElementTree.fromstring(svg)
     return [t.text or "" for t in tree.iter(f"{SVG}text")]
 
 
 def random_view(rng: random.Random) -> dt.Tensor:
-    """A view by some moves, of a storage that it may touch only in part."""
+    """Return a random view of a storage that it may access only in part."""
     shape = [rng.randint(1, 4) for _ in range(rng.randint(1, 3))]
     x = dt.arange(int(np.prod(shape))).reshape(shape)
     for _ in range(rng.randint(0, 3)):
@@ -43,7 +43,7 @@ def random_view(rng: random.Random) -> dt.Tensor:
     return x
 
 
-def test_cells_are_visited_as_numpy_says() -> None:
+def test_visited_cells_equal_numpy() -> None:
     rng = random.Random(7)
     with dt.device("reference"):
         for _ in range(150):
@@ -58,7 +58,7 @@ def test_cells_are_visited_as_numpy_says() -> None:
             assert line.startswith(f"touches {len({*positions})} of {v.cells} cell")
 
 
-def test_windows_that_overlap_are_counted() -> None:
+def test_overlapping_windows_count_each_visit() -> None:
     with dt.device("reference"):
         x = dt.arange(9).as_strided((4, 3), (2, 1))
         v = pictures._view(x, "")
@@ -68,7 +68,7 @@ def test_windows_that_overlap_are_counted() -> None:
         assert "touches 9 of 9 cells" in v.facts[1]
 
 
-def test_what_a_picture_says(device: dt.Device) -> None:
+def test_picture_shows_dtype_shape_and_strides(device: dt.Device) -> None:
     x = dt.arange(6).reshape(2, 3)
     picture = dt.show(x, x.T)
     said = texts(picture.svg())
@@ -99,7 +99,7 @@ def test_pending_values_are_computed_and_nothing_is_changed(device: dt.Device) -
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "bfloat16", "float64", "complex64"])
-def test_values_of_every_kind(device: dt.Device, dtype: str) -> None:
+def test_values_of_every_dtype_are_shown(device: dt.Device, dtype: str) -> None:
     x = dt.asarray([0, 1, 1]).astype(dtype)
     for svg in (dt.show(x).svg(), dt.show(x[::2])._repr_svg_(), dt.show(x[:0]).svg()):
         assert all(len(t) <= 52 for t in texts(svg))
@@ -108,7 +108,7 @@ def test_values_of_every_kind(device: dt.Device, dtype: str) -> None:
     assert "9.2e+18" in texts(dt.show(dt.full(1, 2**63 - 1, dtype=dt.int64)).svg())
 
 
-def test_large_and_odd_tensors_are_abbreviated() -> None:
+def test_large_and_empty_tensors_are_abbreviated() -> None:
     with dt.device("reference"):
         x = dt.empty((100, 1000, 100)).fill_(1.0)
         views = (
@@ -123,7 +123,7 @@ def test_large_and_odd_tensors_are_abbreviated() -> None:
         assert "no elements" in texts(dt.show(dt.zeros((0, 3))).svg())
 
 
-def test_sparse_tensors(device: dt.Device) -> None:
+def test_sparse_tensor_shows_its_parts(device: dt.Device) -> None:
     x = dt.asarray([[0.0, 1.0, 0.0], [2.0, 0.0, 3.0]]).to_sparse()
     said = texts(dt.show(x).svg())
     assert said[0] == f"float32 (2, 3) on {device}, sparse_coo"
@@ -134,7 +134,7 @@ def test_sparse_tensors(device: dt.Device) -> None:
         assert texts(dt.show(sparse, other).svg())[0].endswith("sparse_coo")
 
 
-def test_files_and_notebooks(tmp_path: Path) -> None:
+def test_picture_is_shown_in_notebooks_and_saved_to_files(tmp_path: Path) -> None:
     with dt.device("reference"):
         x = dt.arange(6).reshape(2, 3)
         picture = dt.show(x, x.T)
@@ -150,7 +150,7 @@ def test_files_and_notebooks(tmp_path: Path) -> None:
             picture.save(3)
 
 
-def test_what_is_no_tensor_is_refused() -> None:
+def test_show_of_a_non_tensor_raises() -> None:
     with pytest.raises(dt.ArgumentError, match="show: needs at least one tensor"):
         dt.show()
     for bad in ([1, 2], np.ones(2), None):
@@ -159,7 +159,7 @@ def test_what_is_no_tensor_is_refused() -> None:
 
 
 def test_long_numbers_stay_in_their_cells() -> None:
-    """A small letter is 5.4 pixels wide; what belongs to a cell is within it, and its neighbour."""
+    """A small letter is 5.4 pixels wide; the text of a cell fits into it and its neighbor."""
     x = dt.broadcast_to(dt.asarray(1.5, device="reference"), (10_000, 10_000))
     found = re.findall(r'font-size="9"[^>]*>([^<]*)<', dt.show(x).svg())
     assert "#0 x1e8" in found and max(map(len, found)) * 5.4 < pictures.CELL_WIDTH

@@ -18,7 +18,7 @@ def event(name: str, begun: int, ended: int, thread: int = 1) -> ProfileEvent:
 
 
 def bars(svg: str) -> dict[str, tuple[float, float, float]]:
-    """By name where a bar begins, where it is, and how long it is."""
+    """Return the position and the width of each bar by name."""
     found = {}
     for g in ElementTree.fromstring(svg).iter(f"{SVG}g"):
         title, rect = g.find(f"{SVG}title"), g.find(f"{SVG}rect")
@@ -28,7 +28,7 @@ def bars(svg: str) -> dict[str, tuple[float, float, float]]:
     return found
 
 
-def test_a_bar_is_where_its_time_is() -> None:
+def test_bar_spans_the_time_of_its_event() -> None:
     events = [event("launch a", 0, 250), event("compile b", 500, 1000)]
     found = bars(timeline.svg(events, 0, 1000))
     assert found["launch a"][0] == 10 and found["launch a"][2] == 210  # of 840
@@ -36,14 +36,14 @@ def test_a_bar_is_where_its_time_is() -> None:
     assert found["launch a"][1] == found["compile b"][1]
 
 
-def test_bars_of_one_time_and_threads_have_rows() -> None:
+def test_overlapping_bars_and_threads_have_rows_of_their_own() -> None:
     events = [event("replay f", 0, 900), event("launch a", 100, 300), event("plan", 0, 50, 2)]
     found = bars(timeline.svg(events, 0, 1000))
     assert found["launch a"][1] > found["replay f"][1], "within it"
     assert found["plan"][1] > found["launch a"][1], "another thread"
 
 
-def test_a_profile_in_a_notebook(tmp_path: Path) -> None:
+def test_profile_has_a_notebook_view(tmp_path: Path) -> None:
     x = dt.ones((40, 40), device="reference")
     with dt.profile() as p:
         dt.evaluate(dt.softmax(x * 3))
@@ -56,19 +56,19 @@ def test_a_profile_in_a_notebook(tmp_path: Path) -> None:
     assert "0 events" in nothing._repr_html_() and "nothing to draw" in nothing._repr_html_()
 
 
-def test_of_many_events_the_longest_are_drawn_and_names_are_text() -> None:
+def test_longest_of_many_events_are_drawn_and_names_are_escaped() -> None:
     events = [event("<script>x</script>", 10 * n, 10 * n + 1 + n % 7) for n in range(3000)]
     svg = timeline.svg(events, 0, 30000)
     assert "<script" not in svg and "the 1000 longest of 3000 events" in svg
     assert svg.count("<g>") == 1000
 
 
-def test_devices_are_a_table() -> None:
+def test_devices_are_shown_as_a_table() -> None:
     html = dt.devices()._repr_html_()  # type: ignore[attr-defined]  # a list, to type checkers
     assert "reference" in html and "(default)" in html and html.count("<tr") > len(dt.devices())
 
 
-def test_words_of_a_table_wrap_and_its_numbers_do_not() -> None:
+def test_table_wraps_words_and_not_numbers() -> None:
     html = svg_boxes.table(("name", "of what", "size"), [("a b", "c d", "1 MiB")], 2)
     cells = re.findall(r'<td style="([^"]*)">([^<]*)', html)
     spaces = {text: re.findall("white-space:([a-z-]+)", style) for style, text in cells}

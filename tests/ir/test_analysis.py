@@ -1,4 +1,4 @@
-"""What is read off kernels: strides, what varies, trip counts, and what groups may share."""
+"""Analyses of kernels: strides, variation, trip counts, and shareable reductions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def golden(name: str) -> Kernel:
 
 
 def strides(axis: int, index: str) -> Stride:
-    """How the index of a load grows along an axis, in a kernel of two axes."""
+    """Return the stride of a load's index along an axis, in a kernel of two axes."""
     b = KernelBuilder("one_load")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     at, n = b.buffer("at", int64, "r"), b.int("n")
@@ -65,7 +65,7 @@ def strides(axis: int, index: str) -> Stride:
     return stride_along(kernel.body, grid_index(axis))(v.args[0])
 
 
-def test_loads_are_those_of_a_block_and_not_of_its_loops() -> None:
+def test_loads_of_a_block_exclude_those_of_its_loops() -> None:
     b = KernelBuilder("sums")
     x, out, n = b.buffer("x", float32, "r"), b.buffer("out", float32, "w"), b.int("n")
     i = b.axis(n)
@@ -90,12 +90,12 @@ def test_loads_are_those_of_a_block_and_not_of_its_loops() -> None:
         ("i + j + i", 2, 1),
     ],
 )
-def test_indices_grow_by_their_strides(index: str, along_i: Stride, along_j: Stride) -> None:
+def test_stride_along_an_axis_of_each_index(index: str, along_i: Stride, along_j: Stride) -> None:
     assert (strides(0, index), strides(1, index)) == (along_i, along_j)
 
 
 def ragged(stop: str) -> Kernel:
-    """out[i, j] = the sum of x[k * n + j] for k in 0..stop."""
+    """Build out[i, j] = the sum of x[k * n + j] for k in 0..stop."""
     b = KernelBuilder("ragged")
     x, ends = b.buffer("x", float32, "r"), b.buffer("ends", int64, "r")
     out, n = b.buffer("out", float32, "w"), b.int("n")
@@ -110,13 +110,13 @@ def ragged(stop: str) -> Kernel:
     return b.build()
 
 
-def test_strides_within_a_loop_know_its_variable_alone() -> None:
+def test_stride_within_a_loop_depends_only_on_its_variable() -> None:
     kernel = ragged("fold")
     (loop,) = reductions(kernel)
     (v,) = loads(loop.body)
     assert stride_along(loop.body, loop.var)(v.args[0]) == "any"
     assert stride_along(kernel.body, grid_index(1))(v.args[0]) == 1
-    assert stride_along(loop.body, loop.var)(loop.stop) == 0  # which another loop has left
+    assert stride_along(loop.body, loop.var)(loop.stop) == 0  # a result of another loop
     assert stride_along(kernel.body, grid_index(0))(loop.stop) is None
 
 
@@ -131,9 +131,7 @@ def test_strides_within_a_loop_know_its_variable_alone() -> None:
         ("fold", True, True),
     ],
 )
-def test_bounds_that_vary_are_told_from_those_that_do_not(
-    stop: str, varies: bool, with_memory: bool
-) -> None:
+def test_varies_along_recognizes_varying_bounds(stop: str, varies: bool, with_memory: bool) -> None:
     kernel = ragged(stop)
     (loop,) = reductions(kernel)
     last = grid_index(1)
@@ -154,7 +152,7 @@ def test_bounds_that_vary_are_told_from_those_that_do_not(
         ("fold", None, None),
     ],
 )
-def test_iterations_are_counted_where_the_host_can(
+def test_trip_count_is_known_if_the_host_can_compute_it(
     stop: str, known: int | None, at_first: int | None
 ) -> None:
     (loop,) = reductions(ragged(stop))
@@ -162,12 +160,12 @@ def test_iterations_are_counted_where_the_host_can(
     assert trip_count(loop, {"n": 50}, at=0) == at_first
 
 
-def test_a_loop_that_ends_before_it_starts_has_no_iterations() -> None:
+def test_loop_with_negative_extent_has_trip_count_zero() -> None:
     (loop,) = reductions(ragged("n - 3"))
     assert trip_count(loop, {"n": 1}) == 0
 
 
-def test_reductions_are_long_when_nobody_knows_better() -> None:
+def test_reduction_of_unknown_length_counts_as_long() -> None:
     assert reduces_long(ragged("n"), {"n": 64}, 64)
     assert not reduces_long(ragged("n"), {"n": 63}, 64)
     assert not reduces_long(ragged("4"), {"n": 1 << 20}, 64)
@@ -176,7 +174,7 @@ def test_reductions_are_long_when_nobody_knows_better() -> None:
     assert not reduces_long(golden("elementwise_chain"), {}, 1)
 
 
-def test_reductions_in_other_loops_do_not_count() -> None:
+def test_reductions_exclude_those_in_other_loops() -> None:
     assert len(reductions(golden("softmax_row"))) == 2
     b = KernelBuilder("nested")
     x, out, n = b.buffer("x", float32, "r"), b.buffer("out", float32, "w"), b.int("n")
@@ -190,7 +188,7 @@ def test_reductions_in_other_loops_do_not_count() -> None:
     assert outer.combine == "add"
 
 
-def test_groups_share_reductions_beside_folds_without_effects() -> None:
+def test_shareable_reductions_and_folds_without_effects() -> None:
     assert shareable(golden("row_sum")) and along_rows(golden("row_sum"))
     assert shareable(ragged("n")) and not along_rows(ragged("n"))
     assert not shareable(golden("matmul")) and not along_rows(golden("matmul"))
@@ -210,7 +208,7 @@ def test_groups_share_reductions_beside_folds_without_effects() -> None:
 def fold(
     step: Callable[..., Any], steps: int | str = 40, start: Operand = 0, carried: int = 1
 ) -> Loop:
-    """The fold of a kernel of one axis; `step` is also given a buffer."""
+    """Return the fold of a kernel of one axis; `step` also gets a buffer."""
     b = KernelBuilder("fold")
     x, out, n = b.buffer("x", int64, "rw"), b.buffer("out", int64, "w"), b.int("n")
     i = b.axis(n)
@@ -221,7 +219,7 @@ def fold(
     return found
 
 
-def test_folds_whose_steps_depend_on_what_they_carry_alone_settle() -> None:
+def test_settles_is_true_if_steps_depend_only_on_the_carry() -> None:
     assert settles(fold(lambda x, k, c: [c >> 1]))
     assert settles(fold(lambda x, k, a, c: [c, where(c < 9, c, a - c)], carried=2))
     assert not settles(fold(lambda x, k, c: [c + k]))

@@ -1,4 +1,4 @@
-"""Several points at a time: same bits, loads first, and nothing twice that need not be."""
+"""Coarsening: several points per thread with the same bits, loads first, and no duplicate work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dovetail.ir.verify import verify
 
 
 def chain(access: str = "r") -> Kernel:
-    """out[i, j] = x[i, j] * c + row[i], and where that is above 0, also into more."""
+    """Build out[i, j] = x[i, j] * c + row[i], and if that is above 0, also a store to more."""
     b = KernelBuilder("chain")
     x, row = b.buffer("x", float32, access), b.buffer("row", float32, "r")
     out, more = b.buffer("out", float32, "w"), b.buffer("more", float32, "w")
@@ -26,7 +26,7 @@ def chain(access: str = "r") -> Kernel:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 11, 12, 13])
-def test_every_number_of_points_gives_the_same_bits(n: int) -> None:
+def test_coarsened_kernel_has_the_same_bits_for_any_size(n: int) -> None:
     kernel, rng = chain(), np.random.default_rng(n)
     wide = coarsen(kernel, 4)
     assert wide is not None
@@ -40,14 +40,14 @@ def test_every_number_of_points_gives_the_same_bits(n: int) -> None:
     assert (plain[2].all() and plain[3].any() and not plain[3].all()) or n < 3
 
 
-def test_loads_stand_before_stores_and_what_is_shared_stands_once() -> None:
+def test_coarsened_kernel_loads_first_and_shares_invariant_values() -> None:
     text = str(coarsen(chain(), 4))
     assert text.count("load x") == text.count("store out") == text.count("store more") == 4
     assert text.count("load row") == 1
     assert text.rindex("load") < text.index("store")
 
 
-def test_kernels_that_cannot_be_coarsened_are_left_alone() -> None:
+def test_kernels_that_cannot_be_coarsened_return_none() -> None:
     assert coarsen(chain("rw"), 4) is None
     b = KernelBuilder("loop")
     x, out, n = b.buffer("x", float32, "r"), b.buffer("out", float32, "w"), b.int("n")

@@ -1,4 +1,4 @@
-"""Kernels as C, compiled for the host, beside the reference interpreter."""
+"""Kernels rendered as C, compiled for the host, next to the reference interpreter."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from cstyle_cases import (  # noqa: F401  # noqa: F401 - the cases of every dial
     reduction,
     same_bits,
     sample,
-    test_a_dtype_without_a_type_is_refused,
-    test_a_reduction_of_chunks_of_chunks,
-    test_atomics,
-    test_casts_and_bitcasts,
+    test_atomics_have_the_reference_bits,
+    test_casts_and_bitcasts_have_the_reference_bits,
     test_constants_are_exact,
-    test_elementary_functions,
-    test_every_operation_on_special_values,
-    test_folds_end_once_nothing_changes,
-    test_folds_see_their_carries_before_the_step,
-    test_golden_kernels,
-    test_integer_constants_reach_their_ends,
-    test_names_that_mean_something_in_c,
-    test_nested_reductions_and_maps,
-    test_random_kernels,
-    test_reductions_of_every_length,
-    test_rounding_of_large_integers_and_of_float64,
-    test_text_has_the_names_of_the_kernel,
-    test_which_kernels_a_group_can_share,
+    test_dtype_without_a_c_type_raises,
+    test_elementary_functions_have_the_reference_bits,
+    test_every_operation_on_special_values_has_the_reference_bits,
+    test_extreme_integer_constants_are_exact,
+    test_fold_steps_read_the_previous_carries,
+    test_fold_stops_once_its_carry_is_constant,
+    test_golden_kernels_have_the_reference_bits,
+    test_nested_reductions_and_maps_have_the_reference_bits,
+    test_parameter_names_may_be_c_keywords,
+    test_random_kernels_have_the_reference_bits,
+    test_reduction_of_chunks_of_chunks_has_the_reference_bits,
+    test_reductions_of_every_length_have_the_reference_bits,
+    test_rounding_of_large_integers_and_of_float64_has_the_reference_bits,
+    test_shareable_golden_kernels,
+    test_text_uses_the_names_of_the_kernel,
 )
 from dovetail.backend.reference import interpret
 from dovetail.dtypes import float32, int32
@@ -50,8 +50,8 @@ from dovetail.ir.target import Capabilities
 SMALL = Capabilities(index_bits=32)
 
 
-class Narrow(CStyle):
-    """C for machines whose indices have 32 bits."""
+class Style32BitIndices(CStyle):
+    """C for machines with 32-bit indices."""
 
     index = int32
 
@@ -59,11 +59,11 @@ class Narrow(CStyle):
 def check_narrow(
     compiler: HostC, kernel: Kernel, arrays: Sequence[Array], ints: Sequence[int], scalars: Any = ()
 ) -> str:
-    """The text of a kernel with 32 bits, which leaves what the one with 64 does."""
+    """Check that a kernel with 32-bit indices writes the same as with 64-bit ones."""
     small = legalize(kernel, SMALL)
-    text = Narrow().render(small)
+    text = Style32BitIndices().render(small)
     mine, theirs = ([np.array(a) for a in arrays] for _ in range(2))
-    function = getattr(compiler.compile(text), Narrow().entry(small))
+    function = getattr(compiler.compile(text), Style32BitIndices().entry(small))
     numbers = [d.__numpy_dtype__.type(x) for (_, d), x in zip(kernel.scalars, scalars, strict=True)]
     given = [ctypes.c_float(x) if x.dtype == "f4" else ctypes.c_int64(int(x)) for x in numbers]
     pointers = [ctypes.c_void_p(a.ctypes.data) for a in mine]
@@ -77,13 +77,13 @@ def check_narrow(
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
-def test_golden_kernels_with_indices_of_32_bits(host: HostC, path: Path) -> None:  # noqa: F811
+def test_golden_kernels_with_32_bit_indices_have_the_same_bits(host: HostC, path: Path) -> None:  # noqa: F811
     kernel = parse_kernel(path.read_text())
     check_narrow(host, kernel, *arguments(kernel, 6, 6))
 
 
 @pytest.mark.parametrize("name", ("add", "argmax"))
-def test_reductions_with_indices_of_32_bits(host: HostC, name: str) -> None:  # noqa: F811
+def test_reductions_with_32_bit_indices_have_the_same_bits(host: HostC, name: str) -> None:  # noqa: F811
     kernel = reduction(name, (float32,))
     x = sample(float32, 5 * (CHUNK + 33), np.random.default_rng(3), name)
     outs = [np.zeros(5, t) for t in (("f4", "i8") if name == "argmax" else ("f4",))]
@@ -91,9 +91,10 @@ def test_reductions_with_indices_of_32_bits(host: HostC, name: str) -> None:  # 
     assert "int32_t row" in text and ("int64_t" in text) == (name == "argmax")
 
 
-def test_a_kernel_with_other_indices_than_the_dialect_is_refused() -> None:
+def test_render_rejects_a_kernel_with_other_indices() -> None:
     kernel = reduction("add", (float32,))
-    with pytest.raises(CompileError, match="Narrow has int32 indices, and is given a kernel with"):
-        Narrow().render(kernel)
+    message = "Style32BitIndices has int32 indices, and is given a kernel with"
+    with pytest.raises(CompileError, match=message):
+        Style32BitIndices().render(kernel)
     with pytest.raises(CompileError, match="CStyle has int64 indices"):
         CStyle().render(legalize(kernel, SMALL))

@@ -1,4 +1,4 @@
-"""Kernels for devices whose float arithmetic is another one: said otherwise, or not run there."""
+"""Kernels for devices with deviating float arithmetic: rewritten, or run on a fallback device."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def kernel(rule: Callable[..., Value], d: DType = float32, out: DType | None = N
 
 
 def floats(seed: int, n: int = 4000) -> np.ndarray:
-    """float32 of any bits, and of few bits near 1 (whose sums cancel), zeros and infinities."""
+    """Return float32 of any bits, of few bits near 1 (whose sums cancel), zeros and infinities."""
     rng = np.random.default_rng(seed)
     any_ = rng.integers(0, 1 << 32, n, dtype=np.uint32).view(np.float32)
     near = np.ldexp(rng.integers(-9, 10, n), rng.integers(-30, 31, n)).astype(np.float32)
@@ -76,7 +76,7 @@ LACKS = {
 
 
 @pytest.mark.parametrize("by", LACKS)
-def test_fma_is_exact_without_one(by: str) -> None:
+def test_emulated_fma_is_exact(by: str) -> None:
     legal = legalize(kernel(fma), LACKS[by])
     verify(legal)
     assert not [v for v in values(legal.body) if v.op == "fma"]
@@ -84,7 +84,7 @@ def test_fma_is_exact_without_one(by: str) -> None:
     with np.errstate(all="ignore"):
         product = (a.astype("f8") * b.astype("f8")).astype("f4")
         b[:3000] = b[3000:6000]
-        c[: a.size // 3] = -product[: a.size // 3]  # what is left is the product's error
+        c[: a.size // 3] = -product[: a.size // 3]  # the remainder is the product's error
         expected = exact_fma(a, b, c)
     found = np.zeros_like(a)
     interpret(legal, [a, b, c, found], [a.size], [], [a.size])
@@ -94,7 +94,7 @@ def test_fma_is_exact_without_one(by: str) -> None:
     assert (np.abs(expected) < 1e-38).sum() > 100
 
 
-def test_an_fma_of_float64_is_left_and_told() -> None:
+def test_fma_of_float64_is_reported_as_lacking() -> None:
     can = LACKS["float64"]
     legal = legalize(kernel(fma, float64), can)
     assert find_missing_feature(legal, can) == "an fma of float64"
@@ -105,7 +105,7 @@ def test_an_fma_of_float64_is_left_and_told() -> None:
 
 
 @pytest.mark.parametrize("d", (float32, float64), ids=lambda d: d.name)
-def test_products_come_to_sums_through_bits(d: DType) -> None:
+def test_products_reach_sums_through_xor_on_contracting_devices(d: DType) -> None:
     legal = legalize(kernel(lambda a, b, c: a * b + c * 2.0, d), CONTRACTS)
     verify(legal)
     assert legal.ints == ("n", "zero")
@@ -125,17 +125,19 @@ def test_products_come_to_sums_through_bits(d: DType) -> None:
         lambda a, b, c: where(a < b, a * b, c) + c, lambda a, b, c: fma(a, b, a * c),
     ],
 )  # fmt: skip
-def test_so_does_whatever_may_become_a_part_of_one(rule: Callable[..., Value]) -> None:
+def test_product_that_may_become_part_of_an_fma_passes_through_xor(
+    rule: Callable[..., Value],
+) -> None:
     legal = legalize(kernel(rule), CONTRACTS)
     assert [v.op for v in values(legal.body)].count("xor") == 1
 
 
-def test_other_products_stay() -> None:
+def test_products_that_no_sum_uses_are_unchanged() -> None:
     legal = legalize(kernel(lambda a, b, c: sqrt(a * b) / (b * c) * c), CONTRACTS)
     assert "xor" not in [v.op for v in values(legal.body)]
 
 
-def test_sums_of_products_in_reductions() -> None:
+def test_sums_of_products_in_reductions_pass_through_xor() -> None:
     b = KernelBuilder("k")
     x, out, n = b.buffer("x", float32, "r"), b.buffer("out", float32, "w"), b.int("n")
     i = b.axis(n)
@@ -146,7 +148,7 @@ def test_sums_of_products_in_reductions() -> None:
     assert find_missing_feature(legal, CONTRACTS) == ""
 
 
-def test_products_of_complex_numbers_are_the_companions() -> None:
+def test_complex_products_run_on_the_companion() -> None:
     b = KernelBuilder("k")
     x, out, n = b.buffer("x", complex64, "r"), b.buffer("out", complex64, "w"), b.int("n")
     i = b.axis(n)
@@ -157,7 +159,7 @@ def test_products_of_complex_numbers_are_the_companions() -> None:
 # --- denormals and NaN
 
 FLUSHES, FINITE = (replace(ALL, **{name: False}) for name in ("denormals", "nan"))
-KEPT = {  # what is the same in spite of flushed denormals; and of no NaN
+KEPT = {  # ops that are exact despite flushed denormals, and those that see no NaN
     "moved": (kernel(lambda a, b, c: a), True, True),
     "chosen": (kernel(lambda a, b, c: where(eq(bitcast(a, int32), 3), b, c)), True, True),
     "from integers": (kernel(lambda a, b, c: cast(a, float32), uint32, float32), True, True),
@@ -174,7 +176,7 @@ KEPT = {  # what is the same in spite of flushed denormals; and of no NaN
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_what_a_device_runs(name: str) -> None:
+def test_lacking_names_the_arithmetic_that_a_device_misses(name: str) -> None:
     k, flushed, finite = KEPT[name]
     assert find_missing_feature(legalize(k, ALL), ALL) == ""
     assert (find_missing_feature(legalize(k, FLUSHES), FLUSHES) == "") == flushed
@@ -182,7 +184,7 @@ def test_what_a_device_runs(name: str) -> None:
 
 
 @pytest.mark.parametrize("can", (FLUSHES, FINITE), ids=("denormals", "nan"))
-def test_reductions_compute_too(can: Capabilities) -> None:
+def test_lacking_considers_reductions(can: Capabilities) -> None:
     b = KernelBuilder("k")
     x, out, n = b.buffer("x", float32, "r"), b.buffer("out", float32, "w"), b.int("n")
     i = b.axis(n)
@@ -190,7 +192,7 @@ def test_reductions_compute_too(can: Capabilities) -> None:
     assert find_missing_feature(legalize(b.build(), can), can)
 
 
-def test_without_a_companion_it_is_an_error_that_says_why() -> None:
+def test_missing_companion_raises_with_the_reason() -> None:
     info = replace(devices.Flushing.info, type="lonely", capabilities=FLUSHES)
     opened = open_with_companion(dt.device("lonely"), devices.Flushing(info), None, {})
     assert opened.backend.accepts(legalize(KEPT["moved"][0], FLUSHES))
@@ -198,8 +200,8 @@ def test_without_a_companion_it_is_an_error_that_says_why() -> None:
         opened.backend.compile(legalize(KEPT["added"][0], FLUSHES))
 
 
-def test_what_is_copied_to_a_companion_is_told() -> None:
-    """Though the kernel has an integer that the plan does not know."""
+def test_copy_to_a_companion_is_explained() -> None:
+    """The kernel has an integer that the plan does not know."""
     with installed(devices.ContractsApart) as (device,):
         x = dt.asarray(np.arange(6, dtype="c8").reshape(2, 3) + 1j, device=device)
         y = dt.prod(x * x, axis=1)

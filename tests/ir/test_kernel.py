@@ -1,6 +1,6 @@
-"""Building, printing, parsing and verifying kernels; the golden texts in `tests/golden`.
+"""Building, printing, parsing and verifying kernels; the golden texts in `tests/ir/golden`.
 
-`DOVETAIL_REGENERATE=1 pytest tests/test_kernel.py` writes the golden texts anew: read the diff
+`DOVETAIL_REGENERATE=1 pytest tests/ir/test_kernel.py` rewrites the golden texts: read the diff
 before committing.
 """
 
@@ -97,7 +97,7 @@ def row_sum() -> Kernel:
 
 
 def two_pass_sum() -> Kernel:
-    """The first pass of a long sum: one result per chunk."""
+    """Build the first pass of a long sum: one result per chunk."""
     b = KernelBuilder("sum_chunks")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     n, chunks = b.int("n"), b.int("chunks")
@@ -118,7 +118,7 @@ def softmax_row() -> Kernel:
     def centred(k: Value) -> Value:
         return load(x, i * m + k) - top
 
-    def power(v: Value) -> Value:  # stands for exp
+    def power(v: Value) -> Value:  # in place of exp
         return fma(v, fma(v, v * 0.25 + 1.0, 1.0), 1.0)
 
     (top,) = reduce_loop("max", 0, m, lambda k: load(x, i * m + k))
@@ -152,7 +152,9 @@ def cumulative_sum() -> Kernel:
 
 
 def gather() -> Kernel:
-    """Negative indices count from the end; one out of range sets a flag and gives zero."""
+    """Build a gather: negative indices count from the end; one out of range sets a flag and
+    gives zero.
+    """
     b = KernelBuilder("gather")
     x, index = b.buffer("x", float32, "r"), b.buffer("index", int32, "r")
     out, flag = b.buffer("out", float32, "w"), b.buffer("flag", int32, "rw")
@@ -212,7 +214,7 @@ def philox_round() -> Kernel:
 
 
 def sparse_rows() -> Kernel:
-    """A CSR-style product: a reduce between loaded bounds."""
+    """Build a CSR-style product: a reduce between loaded bounds."""
     b = KernelBuilder("csr")
     rows, columns = b.buffer("rows", int64, "r"), b.buffer("columns", int64, "r")
     values, x = b.buffer("values", float64, "r"), b.buffer("x", float64, "r")
@@ -247,7 +249,7 @@ every_example = pytest.mark.parametrize("make", EXAMPLES, ids=lambda f: f.__name
 
 
 @every_example
-def test_golden_text(make: Callable[[], Kernel]) -> None:
+def test_kernel_text_equals_its_golden_file(make: Callable[[], Kernel]) -> None:
     path = GOLDEN / f"{make.__name__}.txt"
     text = str(make()) + "\n"
     if os.environ.get("DOVETAIL_REGENERATE") == "1":
@@ -255,12 +257,12 @@ def test_golden_text(make: Callable[[], Kernel]) -> None:
     assert text == path.read_text()
 
 
-def test_every_golden_text_has_its_kernel() -> None:
+def test_every_golden_file_has_a_kernel() -> None:
     assert {p.stem for p in GOLDEN.glob("*.txt")} == {f.__name__ for f in EXAMPLES}
 
 
 @every_example
-def test_examples_obey_the_rules(make: Callable[[], Kernel]) -> None:
+def test_examples_pass_verification(make: Callable[[], Kernel]) -> None:
     kernel = make()
     verify(kernel)
     with pytest.raises(InternalError):
@@ -268,7 +270,7 @@ def test_examples_obey_the_rules(make: Callable[[], Kernel]) -> None:
 
 
 @every_example
-def test_text_parses_back(make: Callable[[], Kernel]) -> None:
+def test_printed_kernel_parses_back(make: Callable[[], Kernel]) -> None:
     kernel = make()
     again = parse_kernel(str(kernel))
     verify(again)
@@ -292,7 +294,7 @@ def test_text_parses_back(make: Callable[[], Kernel]) -> None:
         ),
     ],
 )
-def test_a_parsed_kernel_computes_the_same(make: Any, buffers: Any, ints: Any, grid: Any) -> None:
+def test_parsed_kernel_computes_the_same(make: Any, buffers: Any, ints: Any, grid: Any) -> None:
     got = []
     for kernel in (make(), parse_kernel(str(make()))):
         arrays = [b.copy() for b in buffers]
@@ -302,7 +304,7 @@ def test_a_parsed_kernel_computes_the_same(make: Any, buffers: Any, ints: Any, g
     assert any(got[0])
 
 
-def test_examples_compute_what_they_say() -> None:
+def test_examples_compute_correct_results() -> None:
     x, y = np.arange(6, dtype=np.float32), np.arange(6, 12, dtype=np.float32)
     out = np.zeros(4, np.float32)
     interpret(matmul(), [x, y, out], [2, 3, 2], [], [2, 2])
@@ -340,7 +342,7 @@ def test_equal_values_are_computed_once() -> None:
     ]
 
 
-def test_values_that_are_to_come_first_do() -> None:
+def test_hoisted_values_are_placed_first() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     i = b.axis(b.int("n"))
@@ -374,7 +376,7 @@ def test_invariant_work_leaves_the_loop() -> None:
     assert not any("sqrt" in line for line in text[start:])
 
 
-def test_values_that_are_to_come_first_in_a_map_do() -> None:
+def test_hoisted_values_in_a_map_are_placed_first() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     n = b.int("n")
@@ -394,7 +396,7 @@ def test_values_that_are_to_come_first_in_a_map_do() -> None:
     assert [type(s) for s in loop.effects] == [Store]
 
 
-def test_a_reduce_that_needs_no_outer_variable_leaves_the_outer_loop() -> None:
+def test_invariant_reduce_leaves_the_outer_loop() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     n, m = b.int("n"), b.int("m")
@@ -406,7 +408,7 @@ def test_a_reduce_that_needs_no_outer_variable_leaves_the_outer_loop() -> None:
     assert [s.kind for s in kernel.body if isinstance(s, Loop)] == ["reduce", "map"]
 
 
-def test_a_nested_reduce_stays_where_its_variable_is() -> None:
+def test_nested_reduce_stays_in_the_loop_of_its_variable() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     n = b.int("n")
@@ -442,7 +444,7 @@ def test_loops_with_effects_nest() -> None:
     assert data.tolist() == [3 * (1 + 2 + 3), 0, -1, -2, 1, 0, -1, 2, 1, 0]
 
 
-def test_two_loops_may_use_equal_work() -> None:
+def test_two_loops_may_contain_equal_work() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     i = b.axis(b.int("n"))
@@ -454,7 +456,7 @@ def test_two_loops_may_use_equal_work() -> None:
     assert sum(line.startswith("reduce") for line in lines(kernel)) == 2
 
 
-def test_one_expression_may_serve_two_kernels() -> None:
+def test_one_expression_may_be_used_in_two_kernels() -> None:
     x = Buffer("x", float32, "r")
     kernels = []
     for name in ("a", "b"):
@@ -482,7 +484,7 @@ def test_deep_expressions_do_not_recurse() -> None:
     assert len(kernel.body) == 10002
 
 
-def test_a_loop_variable_outside_of_its_loop_is_our_error() -> None:
+def test_loop_variable_outside_of_its_loop_raises_internal_error() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     i = b.axis(b.int("n"))
@@ -498,7 +500,7 @@ def test_a_loop_variable_outside_of_its_loop_is_our_error() -> None:
         b.build()
 
 
-def test_integer_constants_fold() -> None:
+def test_integer_constants_are_folded() -> None:
     i = Value("index", int64, (), 0)
     assert i + 0 is i
     assert i * 1 is i
@@ -507,7 +509,7 @@ def test_integer_constants_fold() -> None:
     assert (i & 0).op == "and"
 
 
-def test_parameters_may_be_called_like_values() -> None:
+def test_parameters_may_have_names_of_values() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("v0", float32, "r"), b.buffer("out", float32, "w")
     n = b.int("k0")
@@ -541,7 +543,7 @@ def test_combines_have_an_identity(name: str) -> None:
 @pytest.mark.parametrize(
     "value", [0.0, -0.0, 1e-45, 3.4028234663852886e38, float("inf"), float("nan")]
 )
-def test_float_constants_survive(value: float) -> None:
+def test_float_constants_are_printed_exactly(value: float) -> None:
     b = KernelBuilder("k")
     out = b.buffer("out", float32, "w")
     i = b.axis(b.int("n"))
@@ -559,7 +561,7 @@ GOOD = """kernel add(x: r f32, out: w f32; n0, s0; c: f32) grid(n0) {
 }"""
 
 
-def test_the_text_of_the_manual_parses() -> None:
+def test_text_of_the_manual_parses() -> None:
     kernel = parse_kernel(GOOD)
     verify(kernel)
     assert str(kernel) == GOOD
@@ -586,9 +588,7 @@ def test_the_text_of_the_manual_parses() -> None:
         ("\n}", "\n}\nmore", 8, "after the kernel's end: 'more'"),
     ],
 )
-def test_what_is_no_kernel_text_is_told_with_its_line(
-    old: str, new: str, line: int, what: str
-) -> None:
+def test_parse_error_names_the_line(old: str, new: str, line: int, what: str) -> None:
     with pytest.raises(ArgumentError, match=rf"line {line}: .*{re.escape(what)}"):
         parse_kernel(GOOD.replace(old, new, 1))
 
@@ -614,14 +614,14 @@ C = Value("param", float32, (), "c")
 ONE, ZERO, TRUE = const(1.0, float32), const(0, int64), const(True, bool_)
 
 
-def test_a_good_body_passes() -> None:
+def test_valid_body_passes() -> None:
     v = load(X, I0, TRUE)
     good = body_of(v, Store(OUT, I0, v, TRUE), Atomic("add", BOTH, I0, const(1, int32)))
     verify(good)
     assert len(good.body) == 3
 
 
-def test_each_op_has_properties_for_what_it_is_besides_its_arguments() -> None:
+def test_each_op_has_its_properties() -> None:
     loop = fold_loop(0, I0, [ONE, ZERO], lambda k, a, b: (a, b))
     assert (const(2, int32).number, TRUE.number, C.name, I0.axis) == (2, True, "c", 0)
     assert [v.place for v in (loop.var, loop.carry[1])] == [(loop, 0), (loop, 1)]
@@ -629,13 +629,13 @@ def test_each_op_has_properties_for_what_it_is_besides_its_arguments() -> None:
     assert (v.buffer, v.index, v.when, load(X, I0).when) == (X, I0, TRUE, None)
 
 
-def test_a_property_of_another_op_is_refused() -> None:
+def test_property_of_another_op_raises() -> None:
     for v, name in ((C, "number"), (ONE, "name"), (C, "axis"), (C, "buffer"), (C, "place")):
         with pytest.raises(AssertionError, match="<"):
             getattr(v, name)
 
 
-def test_values_stand_in_one_block_before_their_uses() -> None:
+def test_values_are_defined_in_one_block_before_use() -> None:
     v = load(X, I0)
     broken(body_of(Store(OUT, I0, v), v), "used before its statement")
     broken(body_of(v, v), "exactly one block")
@@ -646,7 +646,7 @@ def test_values_stand_in_one_block_before_their_uses() -> None:
     broken(body_of(Store(OUT, loop.var, ONE)), "outside of its scope")
 
 
-def test_operations_have_the_right_arguments() -> None:
+def test_wrong_arguments_of_operations_are_rejected() -> None:
     broken(body_of(Value("add", float32, (C,))), "add has 2 arguments")
     broken(body_of(Value("add", float32, (C, I0))), "arguments of one dtype")
     broken(body_of(Value("add", bool_, (TRUE, TRUE))), "of kinds iuf")
@@ -662,7 +662,7 @@ def test_operations_have_the_right_arguments() -> None:
     broken(body_of(const(1, int64)), "no statement")
 
 
-def test_dtypes_outside_of_the_language() -> None:
+def test_unsupported_dtypes_are_rejected() -> None:
     broken(body_of(Value("cast", dt.complex64, (C,))), "from complex to complex")
     half = cast(C, float16)
     verify(body_of(half))
@@ -673,7 +673,7 @@ def test_dtypes_outside_of_the_language() -> None:
     broken(dataclasses.replace(k, scalars=(("c", dt.complex64),)), "scalars and constants are real")
 
 
-def test_constants_are_of_their_dtype() -> None:
+def test_constants_must_match_their_dtype() -> None:
     for bad in (
         Value("const", float32, (), 1),
         Value("const", float32, (), 0.1),
@@ -685,7 +685,7 @@ def test_constants_are_of_their_dtype() -> None:
         broken(body_of(Value("cast", dt.uint8, (bad,))), "constant")
 
 
-def test_memory_is_accessed_as_declared() -> None:
+def test_access_must_match_its_declaration() -> None:
     broken(body_of(load(OUT, I0)), "access 'w' is not accessed as 'r'")
     broken(body_of(Store(X, I0, C)), "access 'r' is not accessed as 'w'")
     broken(body_of(load(Buffer("x", float32, "r"), I0)), "declared by the kernel")
@@ -699,7 +699,7 @@ def test_memory_is_accessed_as_declared() -> None:
     broken(body_of(Atomic("mul", BOTH, I0, const(1, int32))), "atomic is one of")
 
 
-def test_the_header() -> None:
+def test_wrong_headers_are_rejected() -> None:
     broken(body_of(grid=(C,)), "grid extent")
     broken(body_of(grid=(I0 + I0,)), "grid extent")
     broken(body_of(grid=(Value("param", int64, (), "q"),)), "declared")
@@ -723,7 +723,7 @@ def results_of(loop: Loop, *dtypes: DType) -> Loop:
     return loop
 
 
-def test_the_shapes_of_loops() -> None:
+def test_malformed_loops_are_rejected() -> None:
     broken(body_of(looped("while")), "a map, a reduce or a fold")
     broken(body_of(looped("map", update=(ONE,))), "a map has effects only")
     bare = looped("reduce", combine="add", update=(ONE,))
@@ -753,7 +753,7 @@ def test_the_shapes_of_loops() -> None:
     broken(body_of(floating), "bounds and variable are int64")
 
 
-def test_the_message_shows_the_kernel() -> None:
+def test_verification_error_shows_the_kernel() -> None:
     with pytest.raises(
         InternalError, match=r"(?s)please report it.*kernel k\(x: r f32.*store x\[i0\] = c"
     ):
@@ -784,7 +784,7 @@ def test_remainder_and_inequality_print_by_name() -> None:
     assert ne(I0, 0).dtype is bool_
 
 
-def test_a_load_after_a_store_to_its_buffer_sees_it() -> None:
+def test_load_after_a_store_to_its_buffer_reads_the_new_value() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", float32, "rw"), b.buffer("out", float32, "w")
     i = b.axis(b.int("n"))
@@ -798,7 +798,7 @@ def test_a_load_after_a_store_to_its_buffer_sees_it() -> None:
     assert got.tolist() == [10, 20, 30]
 
 
-def test_a_load_of_what_its_loop_writes_stays_inside() -> None:
+def test_load_of_a_buffer_that_its_loop_writes_stays_inside() -> None:
     b = KernelBuilder("k")
     x, n = b.buffer("x", int64, "rw"), b.int("n")
     zero = const(0, int64)
@@ -810,7 +810,7 @@ def test_a_load_of_what_its_loop_writes_stays_inside() -> None:
     assert data.tolist() == [1024]
 
 
-def test_a_loop_is_placed_again_where_its_first_place_is_closed() -> None:
+def test_loop_is_placed_again_if_its_first_block_is_closed() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", float32, "rw"), b.buffer("out", float32, "w")
     n = b.int("n")

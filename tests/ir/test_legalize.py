@@ -1,4 +1,4 @@
-"""Legalisation: the same bits from kernels that ask less of the device."""
+"""Legalization: the same bits from kernels that need fewer capabilities."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HALVES = (float16, bfloat16)
 
 
 def convert(*chain: DType) -> Kernel:
-    """Loads the first dtype, casts from each to the next, stores the last."""
+    """Build a kernel that loads the first dtype, casts through the others, and stores the last."""
     b = KernelBuilder("convert")
     x, out = b.buffer("x", chain[0], "r"), b.buffer("out", chain[-1], "w")
     i = b.axis(b.int("n"))
@@ -48,14 +48,14 @@ def convert(*chain: DType) -> Kernel:
     return kernel
 
 
-def held(d: DType) -> Any:
-    """The dtype of an array with the bits of `d`."""
+def storage_dtype(d: DType) -> Any:
+    """Return the dtype of an array with the bits of `d`."""
     return np.dtype(np.uint16) if d in HALVES else d.__numpy_dtype__
 
 
 def run(kernel: Kernel, x: Any) -> Any:
     verify(kernel)
-    out = np.zeros(x.size, held(kernel.buffers[1].dtype))
+    out = np.zeros(x.size, storage_dtype(kernel.buffers[1].dtype))
     interpret(kernel, [x, out], [x.size], [], [x.size])
     return out
 
@@ -72,7 +72,7 @@ def hard_float32() -> Any:
     rng = np.random.default_rng(11)
     every = np.arange(65536, dtype=np.uint32)
     high = every << 16
-    # halfway between two bfloat16 values and beside it; the same for float16 through its own values
+    # halfway between two bfloat16 values and adjacent; the same for float16 through its own values
     beside = np.concatenate([high + d for d in (0, 0x7FFF, 0x8000, 0x8001)])
     half = every.astype(np.uint16).view(np.float16).astype(np.float32).view(np.uint32)
     beside16 = np.concatenate([half + d for d in (0, 0xFFF, 0x1000, 0x1001)])
@@ -97,7 +97,7 @@ def assert_same_halves(got: Any, wanted: Any, d: DType) -> None:
 
 
 @pytest.mark.parametrize("d", HALVES)
-def test_float32_to_halves_in_integers(d: DType) -> None:
+def test_float32_to_half_in_integers_has_the_same_bits(d: DType) -> None:
     x = hard_float32()
     kernel = convert(float32, d)
     soft = legalize(kernel, PLAIN)
@@ -111,7 +111,7 @@ def test_float32_to_halves_in_integers(d: DType) -> None:
 
 
 @pytest.mark.parametrize("d", HALVES)
-def test_every_half_to_float32_in_integers(d: DType) -> None:
+def test_every_half_to_float32_in_integers_has_the_same_bits(d: DType) -> None:
     bits = np.arange(65536, dtype=np.uint16)
     kernel = convert(d, float32)
     got, wanted = run(legalize(kernel, PLAIN), bits), run(kernel, bits)
@@ -125,7 +125,7 @@ def test_every_half_to_float32_in_integers(d: DType) -> None:
 
 @pytest.mark.parametrize("d", HALVES)
 @pytest.mark.parametrize("capabilities", [NATIVE, PLAIN], ids=["native", "plain"])
-def test_float64_to_halves_rounds_once(d: DType, capabilities: Capabilities) -> None:
+def test_float64_to_half_rounds_once(d: DType, capabilities: Capabilities) -> None:
     with np.errstate(invalid="ignore"):  # signalling NaNs
         near = hard_float32().astype(np.float64)
     x = np.concatenate([near, near * (1 + 2.0**-50), near * (1 - 2.0**-50), near * 1e-30])
@@ -140,7 +140,7 @@ def test_float64_to_halves_rounds_once(d: DType, capabilities: Capabilities) -> 
     assert_same_halves(run(changed, x), wanted, d)
 
 
-def test_rounding_twice_would_be_wrong() -> None:
+def test_double_rounding_differs_from_direct_rounding() -> None:
     x = np.array([1 + 2.0**-11 + 2.0**-40])
     assert run(legalize(convert(float64, float16), PLAIN), x)[0] == 0x3C01
     assert run(convert(float64, float32, float16), x)[0] == 0x3C00
@@ -148,28 +148,28 @@ def test_rounding_twice_would_be_wrong() -> None:
 
 @pytest.mark.parametrize("d", HALVES)
 @pytest.mark.parametrize("other", [dt.bool_, dt.uint8, int32, int64, dt.uint64, float64])
-def test_halves_and_everything_else(d: DType, other: DType) -> None:
+def test_casts_between_halves_and_other_dtypes_have_the_same_bits(d: DType, other: DType) -> None:
     bits = np.array([0, 0x8000, 0x3C00, 0x4200, 0x5640, 0x3F80, 0x4140, 1], np.uint16)
     there = convert(d, other)
     assert (run(legalize(there, PLAIN), bits) == run(there, bits)).all()
-    numbers = np.array([0, 1, 2, 3, 77, 200, 255, 129]).astype(held(other))
+    numbers = np.array([0, 1, 2, 3, 77, 200, 255, 129]).astype(storage_dtype(other))
     if other.itemsize > 1:
         numbers = np.concatenate(
-            [numbers, np.array([65519, 65520, 2**24 + 1, 2**31 - 1], held(other))]
+            [numbers, np.array([65519, 65520, 2**24 + 1, 2**31 - 1], storage_dtype(other))]
         )
     back = convert(other, d)
     assert (run(legalize(back, PLAIN), numbers) == run(back, numbers)).all()
     assert (run(legalize(back, NATIVE), numbers) == run(back, numbers)).all()
 
 
-def test_between_the_halves() -> None:
+def test_casts_between_float16_and_bfloat16_have_the_same_bits() -> None:
     bits = np.arange(65536, dtype=np.uint16)
     for a, b in (HALVES, HALVES[::-1]):
         kernel = convert(a, b)
         assert_same_halves(run(legalize(kernel, PLAIN), bits), run(kernel, bits), b)
 
 
-def test_only_the_lacking_half_becomes_integers() -> None:
+def test_only_the_missing_half_becomes_integers() -> None:
     kernel = convert(float16, bfloat16)
     some = legalize(kernel, Capabilities(native_halves=frozenset((float16,))))
     assert [b.dtype for b in some.buffers] == [float16, uint16]
@@ -177,7 +177,7 @@ def test_only_the_lacking_half_becomes_integers() -> None:
 
 
 def softmax_like() -> Kernel:
-    """Every kind of loop, rounding to float16 after each op."""
+    """Build a kernel with every kind of loop, rounding to float16 after each op."""
     b = KernelBuilder("rows")
     x, out = b.buffer("x", float16, "r"), b.buffer("out", float16, "w")
     n = b.int("n")
@@ -200,7 +200,7 @@ def softmax_like() -> Kernel:
     return b.build()
 
 
-def test_kernels_with_loops_keep_their_bits() -> None:
+def test_legalized_loops_keep_their_bits() -> None:
     kernel = softmax_like()
     verify(kernel)
     x = np.random.default_rng(4).standard_normal(800).astype(np.float16)
@@ -239,8 +239,8 @@ THROUGH = {
 }
 
 
-def three_units_off(x: Any) -> Any:
-    """The square root of a device that may err by 3 units in the last place."""
+def imprecise_sqrt(x: Any) -> Any:
+    """Return the square root of a device with an error of up to 3 units in the last place."""
     y = np.sqrt(x)
     way = np.where(np.arange(y.size).reshape(y.shape) % 2, np.inf, -np.inf).astype(np.float32)
     for _ in range(3):
@@ -249,7 +249,7 @@ def three_units_off(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("way", THROUGH)
-def test_division_keeps_its_bits(way: str) -> None:
+def test_emulated_division_keeps_its_bits(way: str) -> None:
     changed = legalize(divide(), THROUGH[way])
     verify(changed)
     assert ("div", float32) not in {
@@ -279,7 +279,7 @@ def test_division_keeps_its_bits(way: str) -> None:
 
 
 @pytest.mark.parametrize("way", THROUGH)
-def test_square_roots_keep_their_bits(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_emulated_square_roots_keep_their_bits(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     changed = legalize(root(), THROUGH[way])
     assert (float64 in dtypes_of(changed)) == (way == "float64")
     x = np.concatenate([hard_float32(), np.abs(hard_float32())])
@@ -289,14 +289,14 @@ def test_square_roots_keep_their_bits(way: str, monkeypatch: pytest.MonkeyPatch)
     with np.errstate(invalid="ignore"):
         wanted = np.sqrt(x)
     if way == "integers":
-        monkeypatch.setitem(reference._COMPUTE, "sqrt", three_units_off)
+        monkeypatch.setitem(reference._COMPUTE, "sqrt", imprecise_sqrt)
         assert not np.array_equal(run(root(), x), wanted, equal_nan=True)
     got = run(changed, x)
     assert np.array_equal(got, wanted, equal_nan=True)
     assert (np.signbit(got) == np.signbit(wanted))[~np.isnan(wanted)].all()
 
 
-def test_a_kernel_with_nothing_to_do_is_returned_as_it_is() -> None:
+def test_supported_kernel_is_returned_unchanged() -> None:
     for chain in ((float32, float64), (int32, float32)):
         kernel = convert(*chain)
         assert legalize(kernel, PLAIN) is kernel
@@ -304,7 +304,7 @@ def test_a_kernel_with_nothing_to_do_is_returned_as_it_is() -> None:
     assert legalize(kernel, NATIVE) is kernel
 
 
-def test_float64_is_refused_where_it_is_lacking() -> None:
+def test_float64_raises_without_the_capability() -> None:
     weak = Capabilities(float64=False)
     with pytest.raises(DTypeError, match=r"convert computes in float64.*use float32"):
         legalize(convert(float32, float64, float32), weak)
@@ -314,13 +314,13 @@ def test_float64_is_refused_where_it_is_lacking() -> None:
     assert legalize(kernel, weak) is kernel
 
 
-def test_buffers_of_unsupported_dtypes_are_refused() -> None:
+def test_buffers_of_unsupported_dtypes_raise() -> None:
     few = Capabilities(dtypes=frozenset((float32, int32)))
     with pytest.raises(DTypeError, match=r"no int64 \(buffer out .*it has: float32, int32"):
         legalize(convert(float32, int64), few)
 
 
-def test_conditions_and_where_survive() -> None:
+def test_conditions_and_where_keep_their_bits() -> None:
     b = KernelBuilder("padded")
     x, out = b.buffer("x", bfloat16, "r"), b.buffer("out", bfloat16, "w")
     n, m = b.int("n"), b.int("m")
@@ -335,7 +335,7 @@ def test_conditions_and_where_survive() -> None:
 
 
 @pytest.mark.timing
-def test_legalising_is_fast() -> None:
+def test_legalization_is_fast() -> None:
     kernel = softmax_like()
     assert any(isinstance(s, Loop) for s in walk(kernel.body))
     taken = []

@@ -1,4 +1,4 @@
-"""docs/loop-language.md is what the code says, name by name, and its code runs."""
+"""docs/loop-language.md documents every name of the code, and its code runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 def table(head: str) -> list[list[str]]:
-    """The rows of the table whose first column is headed so."""
+    """Return the rows of the table with this header in its first column."""
     _, found, rest = PAGE.partition(f"| {head} |")
     assert found, head
     lines = rest.partition("\n\n")[0].splitlines()[2:]
@@ -31,7 +31,7 @@ def first(head: str) -> list[str]:
     return [row[0].strip("`") for row in table(head)]
 
 
-def test_every_operation_is_there_as_it_is() -> None:
+def test_page_documents_every_operation() -> None:
     rows = {name.strip("`"): (int(n), kinds, out) for name, n, kinds, out, _ in table("op")}
     assert rows == OPS
     assert first("operand") == [*OPERANDS]
@@ -39,22 +39,23 @@ def test_every_operation_is_there_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("of", [Kernel, Buffer, Value, Store, Atomic, Loop, Combine])
-def test_every_field_is_there(of: Any) -> None:
+def test_page_documents_every_field(of: Any) -> None:
     fields = getattr(of, "_fields", None) or getattr(of, "__slots__", None) or of.__annotations__
     assert set(first(f"`{of.__name__}`")) == {*fields}
 
 
-def test_every_property_of_a_value_is_there() -> None:
+def test_page_documents_every_property_of_a_value() -> None:
     own = {
         name
         for name, x in vars(Value).items()
         if isinstance(x, property)
-        or (inspect.isgetsetdescriptor(x) and name not in Value.__slots__)  # compiled
+        # descriptors of compiled modules
+        or (inspect.isgetsetdescriptor(x) and name not in Value.__slots__)
     }
     assert set(first("property")) == own
 
 
-def test_the_code_runs_and_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_code_of_the_page_prints_its_output(capsys: pytest.CaptureFixture[str]) -> None:
     found: dict[str, Any] = {}
     for block in BLOCKS:
         exec(block, found)
@@ -62,7 +63,7 @@ def test_the_code_runs_and_prints_what_the_page_shows(capsys: pytest.CaptureFixt
     assert len(BLOCKS) >= 3
 
 
-def test_a_bad_kernel_of_ones_own_is_no_bug_of_dovetail() -> None:
+def test_invalid_user_kernel_raises_argument_error() -> None:
     found: dict[str, Any] = {}
     exec(BLOCKS[0], found)
     kernel = found["kernel"]

@@ -1,4 +1,4 @@
-"""The one cloner: a kernel copied is the same text, and only what a rule says differs."""
+"""The cloner: a copied kernel has the same text, except where a rule changes it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KERNELS = sorted(GOLDEN.glob("*.txt"))
 
 
 @pytest.mark.parametrize("name", [p.stem for p in KERNELS])
-def test_a_copy_has_the_same_text_and_shares_no_statement(name: str) -> None:
+def test_copy_has_the_same_text_and_shares_no_statement(name: str) -> None:
     kernel = parse_kernel((GOLDEN / f"{name}.txt").read_text())
     copy = rewrite_kernel(kernel, lambda v, args: None)
     verify(copy)
@@ -23,7 +23,7 @@ def test_a_copy_has_the_same_text_and_shares_no_statement(name: str) -> None:
     assert not {id(s) for s in walk(copy.body)} & {id(s) for s in walk(kernel.body)}
 
 
-def test_what_a_rule_needs_stands_before_it_once() -> None:
+def test_operands_of_a_rule_are_placed_before_it_once() -> None:
     kernel = parse_kernel("""kernel roots(x: r f32, out: w f32; n; ) grid(n) {
   v0: f32 = load x[i0]
   v1: f32 = sqrt v0
@@ -42,7 +42,7 @@ def test_what_a_rule_needs_stands_before_it_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["softmax_row", "gather", "cumulative_sum"])
-def test_buffers_are_replaced_wherever_they_are_used(name: str) -> None:
+def test_buffers_are_replaced_at_every_use(name: str) -> None:
     text = (GOLDEN / f"{name}.txt").read_text().strip()
     kernel = parse_kernel(text)
     others = {b: Buffer(f"new_{b.name}", b.dtype, b.access) for b in kernel.buffers}
@@ -56,7 +56,7 @@ def test_buffers_are_replaced_wherever_they_are_used(name: str) -> None:
     assert str(changed) == text
 
 
-def test_a_point_has_its_own_index_along_one_axis() -> None:
+def test_point_cloner_replaces_the_index_of_one_axis() -> None:
     kernel = parse_kernel((GOLDEN / "strided_copy.txt").read_text())
     axis = len(kernel.grid) - 1
     here = grid_index(axis)

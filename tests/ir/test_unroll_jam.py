@@ -1,4 +1,4 @@
-"""Unroll and jam: the kernel that does several points at once gives the same bits."""
+"""Unroll and jam: a kernel that computes several points at once has the same bits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def matmul() -> Kernel:
 
 
 @pytest.mark.parametrize("rows", [1, 3, 4, 8, 9])
-def test_every_number_of_rows_gives_the_same_bits(rows: int) -> None:
+def test_unroll_jam_has_the_same_bits_for_any_number_of_rows(rows: int) -> None:
     kernel, rng = matmul(), np.random.default_rng(rows)
     jammed = unroll_jam(kernel, 4)
     assert jammed is not None
@@ -39,7 +39,7 @@ def test_every_number_of_rows_gives_the_same_bits(rows: int) -> None:
 
 
 @pytest.mark.parametrize("columns", [1, 3, 4, 5, 9])
-def test_points_may_be_joined_along_both_axes(columns: int) -> None:
+def test_unroll_jam_along_both_axes_has_the_same_bits(columns: int) -> None:
     kernel, rng = matmul(), np.random.default_rng(columns)
     rows = unroll_jam(kernel, 2)
     assert rows is not None
@@ -56,13 +56,13 @@ def test_points_may_be_joined_along_both_axes(columns: int) -> None:
     assert sides[0][2].any()
 
 
-def test_what_neighbours_share_is_loaded_once() -> None:
+def test_shared_loads_of_neighbors_appear_once() -> None:
     jammed = unroll_jam(matmul(), 4)
     assert str(jammed).count("load y") == 1
     assert str(jammed).count("load x") == 4
 
 
-def test_kernels_that_share_nothing_are_left_alone() -> None:
+def test_kernel_without_shared_loads_is_unchanged() -> None:
     b = KernelBuilder("row_sum")
     x, out, n = b.buffer("x", float32, "r"), b.buffer("out", float32, "w"), b.int("n")
     i, j = b.axis(n), b.axis(n)
@@ -77,7 +77,7 @@ def test_kernels_that_share_nothing_are_left_alone() -> None:
     assert unroll_jam(b.build(), 4) is None
 
 
-def test_a_fold_as_long_as_its_row_number_is_left_alone() -> None:
+def test_fold_whose_length_depends_on_the_row_is_unchanged() -> None:
     b = KernelBuilder("triangle")
     x, y, out = (b.buffer(n, float32, a) for n, a in (("x", "r"), ("y", "r"), ("out", "w")))
     n = b.int("n")

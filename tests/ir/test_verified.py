@@ -1,4 +1,6 @@
-"""The IR is verified after every stage: `verified_kernels` sees to it in all tests."""
+"""The IR is verified after every stage; the fixture `verified_kernels` enables that in all
+tests.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from dovetail.testing import verified
 MAKER = "dovetail.ir.builder"
 
 
-def test_what_is_planned_and_legalised_is_verified() -> None:
+def test_planned_and_legalized_kernels_are_verified() -> None:
     x = dt.ones(3, dtype=dt.float16, device="reference")
     y = dt.exp(x) * 31 - dt.nextafter(x, 17)
     planned = verified.counts[MAKER]
@@ -34,7 +36,7 @@ def test_what_is_planned_and_legalised_is_verified() -> None:
         assert legal is not step.kernel and verified.counts[MAKER] > before
 
 
-def test_a_planned_kernel_that_breaks_a_rule_is_an_error() -> None:
+def test_planned_kernel_that_breaks_a_rule_raises() -> None:
     def broken(x: Value) -> Value:
         return Value("add", x.dtype, (x, const(1, dtypes.int32)))
 
@@ -44,8 +46,8 @@ def test_a_planned_kernel_that_breaks_a_rule_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("stage", ["legalize", "unroll_jam"])
-def test_a_pass_that_breaks_a_rule_is_an_error(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass that forgets the last parameter of the kernel that it makes."""
+def test_pass_that_breaks_a_rule_raises(stage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pass loses the last parameter of the kernel that it builds."""
     kernel = _product(dt.float16 if stage == "legalize" else dt.float32)
     make = builder.Kernel
 
@@ -58,7 +60,7 @@ def test_a_pass_that_breaks_a_rule_is_an_error(stage: str, monkeypatch: pytest.M
 
 
 def _product(dtype: dt.DType) -> Kernel:
-    """The kernel of a matrix product."""
+    """Return the kernel of a matrix product."""
     x = dt.ones((9, 9), dtype=dtype, device="reference")
     with dt.reproducible():
         y = x @ x

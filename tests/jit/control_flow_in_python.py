@@ -1,4 +1,4 @@
-"""Loops and branches as Python does them, by which those of dovetail are judged."""
+"""Loops and branches in plain Python, the reference for those of dovetail."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PYTHON = SimpleNamespace(cond=cond, while_loop=while_loop, fori_loop=fori_loop, 
 
 
 def one_by_one(f: Callable[..., Any], args: Any) -> Any:
-    """What a function gives for one example after the other."""
+    """Return the results of a function for one example after the other."""
     made = [f(*[a[k] for a in args]) for k in range(len(args[0]))]
     every = [flatten(m) for m in made]
     columns = zip(*[m.leaves for m in every], strict=True)

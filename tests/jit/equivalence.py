@@ -1,4 +1,4 @@
-"""Runs of one program in many ways, which are compared with Python's own loops in `dt.eager()`."""
+"""Run one program in many ways and compare it with Python's own loops in `dt.eager()`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["PYTHONS", "WAYS", "differences", "load", "shrunk", "stacked"]
 Function = Callable[..., Any]
 EXAMPLES = 3
 
-# Errors that docs/jit.md and docs/transforms.md name, which a run in Python does not have.
+# Errors that docs/jit.md and docs/transforms.md document; a run in Python does not raise them.
 ALLOWED = {
     "asks for a value": r"CaptureError: dt.jit: .*",
     "no gradient of a loop of unknown length": r"GradientError: .*(unknown length|must be ints)",
@@ -30,11 +30,11 @@ ALLOWED = {
     "write to what a loop with gradients reads": r"GradientError: backward: a loop saved tensor",
     "not in a file": r"CaptureError: (save_function: |\S+, from a file: takes arguments of the)",
 }
-# The same of `cond`: a captured function and `vmap` run both branches.
+# Errors of `cond`: a captured function and `vmap` run both branches.
 ALLOWED_OF_CONDS = {
     "error of another branch": r"ReadOnlyError: .* cannot write to a broadcast view",
 }
-# The same of branches and iterations in `vmap`, which run for all examples if they do for one.
+# Errors of branches and iterations in `vmap`, which run for all examples if they run for one.
 ALLOWED_OF_BRANCHES = {
     "write of a branch": r"GradientError: backward: .* has written there in place since",
     **ALLOWED_OF_CONDS,
@@ -43,7 +43,7 @@ DEFERRED = r"(IndexOutOfRange|LinAlgError): "  # errors that are raised when res
 
 
 class Way(NamedTuple):
-    """A way of running programs: `over` wraps the function that takes what `given` makes."""
+    """A way of running programs: `over` wraps the function that takes the result of `given`."""
 
     group: str
     over: Callable[[Function], Function]
@@ -123,7 +123,7 @@ PYTHONS = {
 
 
 def values(made: Any) -> list[Any]:
-    """Return what can be compared, bit for bit, of the tensors in containers."""
+    """Return the values of the tensors in containers, to be compared bit for bit."""
     return [(x.dtype.name, x.shape, repr(x.tolist())) for x in flatten(made).leaves
             if isinstance(x, dt.Tensor)]  # fmt: skip
 
@@ -137,7 +137,7 @@ def message(error: BaseException) -> str:
 
 
 def unsigned(seen: list[Any]) -> str:
-    """Return what was seen with zeros without a sign, as a branch of examples may give them."""
+    """Return the outcome with zeros without a sign, as a branch of examples may give them."""
     return re.sub(r"-0\.0(?!\d)", "0.0", repr(seen))
 
 
@@ -148,7 +148,7 @@ def load(program: Program, c: Any) -> tuple[Any, ...]:
 
 
 def groups_of(program: Program, seed: int | None) -> list[str]:
-    """Return the groups of ways that make sense; if there is a seed, calls and one other."""
+    """Return the groups of applicable ways; with a seed, calls and one other group."""
     groups = ["saved", "gradients"]
     if not program.writes_outside and "random" not in program.kinds:
         groups += ["examples", "gradients of examples"]
@@ -187,7 +187,7 @@ def run(program: Program, group: str, c: Any, over: Callable[[Function], Functio
 
 
 def drop_errors() -> None:
-    """Take the error of an index that no result has raised, which the next test would get."""
+    """Consume the error of an index that no result has raised; the next test would get it."""
     with suppress(dt.IndexOutOfRange):
         dt.synchronize()
 
@@ -198,7 +198,7 @@ def stacked(calls: list[Any]) -> Any:
 
 
 def nameless(error: object) -> object:
-    """Return an error of a used up backward pass without the op: a captured loop is one op."""
+    """Return an error of a consumed backward pass without the op: a captured loop is one op."""
     if not isinstance(error, str):
         return error
     return re.sub(r"(?<=^GradientError: backward: what )[\w ]+(?= kept for)", "it", error)
@@ -245,7 +245,7 @@ def differences(
 
 
 def shrunk(program: Program, difference: str) -> Program:
-    """Return the program without the statements that it differs without."""
+    """Remove the statements that are not required for the difference."""
     lines = program.source.split("\n")
 
     def kind(text: str) -> tuple[str, ...]:
@@ -259,7 +259,7 @@ def shrunk(program: Program, difference: str) -> Program:
         while end < len(lines) and len(lines[end]) - len(lines[end].lstrip()) > blank:
             end += 1
         shorter = program._replace(source="\n".join([*lines[:k], *lines[end:]]))
-        with suppress(Exception):  # no program is left
+        with suppress(Exception):  # no statement remains
             if kind(differences(shorter, Counter(), [kind(difference)[0]])) == kind(difference):
                 program, lines = shorter, shorter.source.split("\n")
     return program

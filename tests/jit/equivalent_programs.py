@@ -47,7 +47,7 @@ def keep(w):
     return lambda: w
 """
 
-# How a place for a tensor is made, read, and bound again; {n} names it, {v} is a tensor.
+# How a tensor variable is created, read, and bound again; {n} is its name, {v} a tensor.
 PLACES = {
     "cell": ("{n} = {v}", "{n}", "{n} = {v}"),
     "global": ("{n} = {v}", "{n}", "{n} = {v}"),
@@ -108,7 +108,7 @@ ERRORS = ["{0} + dt.zeros(3)", "dt.linalg.inv(dt.zeros((2, 2)) * {0}[0]).reshape
           "dt.linalg.cholesky(-dt.eye(2) - {0}[0] * {0}[0]).reshape(4)", "{0}.reshape(3, 2)",
           "{0}[dt.asarray([9]) + 0 * {0}.astype(dt.int64)[:1]]", "{0}[7]",
           "dt.concat([{0}, {1}[:, None]])", "{0}.nothing_"]  # fmt: skip
-LOOPS = [  # the parameters of a body, its first line, its result, and the call
+LOOPS = [  # the parameters of a body, first line, result, and the call
     ("(i, v)", "pass", "{} * 1", "c.fori_loop(0, {n}, {f}, {0})"),
     ("(v, part)", "v[...] += part", "(v * 0.5, {}[1] * 1)", "c.scan({f}, {0}, {1})[1]"),
     ("(v, part)", "part.add_(1)", "(v, {}[1] + part)", "c.scan({f}, {0}, {1}, reverse=True)[1]"),
@@ -125,7 +125,7 @@ NUMBER_USES = ["{0} * {n}", "{0} * 1 if {n} else -{0}", "{0} + (5 if {n} == 2 el
 
 
 class Program(NamedTuple):
-    """The source of a program, and which ways of running it make sense."""
+    """The source of a program, and the ways of running it that apply."""
 
     source: str
     calls: int
@@ -139,7 +139,7 @@ def generate(seed: int) -> Program:
 
 
 class _Generator:
-    """Writes statements by chance; all of its variables are tensors of four elements."""
+    """Write random statements; all variables are tensors of four elements."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -184,7 +184,7 @@ class _Generator:
         return self.variables[newest]
 
     def target(self) -> str:
-        """Return what can be written to."""
+        """Return a variable that may be written to."""
         if not self.writes_outside:
             return self.random.choice(self.inner)
         taken = {n for n, k in self.places.items() if k in ("parameter", "context")}

@@ -1,4 +1,4 @@
-"""Interrupts of programs at a random instruction, and what must hold afterwards."""
+"""Interrupt programs at a random instruction, and check the state afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["interrupt"]
 
 CORE = str(Path(dt.__file__).parent)
 INTERRUPTED = ["plain", "eager", "jit", "vmap", "jit of vmap", "vmap of jit", "jit of grad"]
-CHECKED = ("CALL", "RESUME", "JUMP_BACKWARD")  # after these the interpreter looks for signals
+CHECKED = ("CALL", "RESUME", "JUMP_BACKWARD")  # the interpreter checks for signals after these
 
 
 @lru_cache(None)
@@ -128,7 +128,10 @@ def check_thread() -> None:
 
 
 def interrupt(program: Program, random: Random, times: int, counts: Counter[str]) -> None:
-    """Interrupt a program some times. Raises: AssertionError where something is wrong then."""
+    """Interrupt a program `times` times.
+
+    Raises: AssertionError if its state is wrong afterwards.
+    """
     names = [n for n in INTERRUPTED if n in WAYS]
     if program.writes_outside or {"random", "error"} & program.kinds:
         names = [n for n in names if WAYS[n].group != "examples"]

@@ -1,4 +1,4 @@
-"""Captured functions at the level of a module, which other processes import."""
+"""Captured functions at module level, which other processes import."""
 
 from __future__ import annotations
 

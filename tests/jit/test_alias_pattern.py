@@ -1,4 +1,4 @@
-"""Rule 2 of captures: which names are the same tensor or share memory is part of the key."""
+"""Rule 2 of captures: the alias pattern of tensors is part of the key."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_two_names_of_one_container_may_become_two_containers(device: dt.Device)
     assert f(dt.ones(2)).tolist() == [11.0, 22.0]
 
 
-def test_gradient_goes_to_the_closure_alone_where_the_argument_is_another(
+def test_gradient_goes_only_to_the_closure_if_the_argument_is_another(
     device: dt.Device,
 ) -> None:
     x = dt.asarray([1.0, 2.0]).requires_grad_()
@@ -94,7 +94,7 @@ def test_arguments_that_are_written_may_be_one_tensor_at_a_later_call(device: dt
     assert f(both, both).tolist() == [3.0]
 
 
-def test_arguments_over_the_same_foreign_memory_are_told_apart(device: dt.Device) -> None:
+def test_arguments_over_the_same_foreign_memory_have_another_key(device: dt.Device) -> None:
     def write(x: dt.Tensor, y: dt.Tensor) -> dt.Tensor:
         before = y * 1
         x += 1

@@ -1,4 +1,4 @@
-"""Numbers that are read by code which a captured function does not name: operators, properties."""
+"""Numbers that are read by code without a name in the function: operators, properties."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ CASES: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_number_that_unnamed_code_reads_is_read_again(
+def test_number_read_by_operators_and_properties_is_guarded(
     case: str, device: dt.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     f, x = dt.jit(CASES[case]), dt.ones(3)

@@ -1,4 +1,4 @@
-"""Random programs do the same plain, eager, captured, mapped over examples, and loaded."""
+"""Random programs are equal plain, eager, captured, mapped over examples, and loaded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from interruption import interrupt
 SAMPLE, BLOCK = 200, 100  # programs of each default run, on cpu
 MANY = {"cpu": 2_000, "reference": 8_000}
 SAMPLE_INTERRUPTS, INTERRUPTS, PER_PROGRAM = 24, 5_000, 12
-CAPTURE_ERRORS_MAX = 0.02  # of the runs; saving a function is another matter
+CAPTURE_ERRORS_MAX = 0.02  # of the runs; others save functions
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def on(device: str) -> Iterator[None]:
 
 
 def check(device: str, start: int, count: int, is_sample: bool) -> None:
-    """Fail with the shortest program that differs, as a person can run it."""
+    """Fail with the shortest program that differs, as runnable source."""
     counts = Counter[str]()
     with on(device):
         for seed in range(start, start + count):
@@ -50,7 +50,7 @@ def check(device: str, start: int, count: int, is_sample: bool) -> None:
 
 
 @pytest.mark.parametrize("start", range(0, SAMPLE, BLOCK))
-def test_program_does_the_same_in_each_way(start: int) -> None:
+def test_random_program_is_equal_in_every_way(start: int) -> None:
     check("cpu", start, BLOCK, is_sample=True)
 
 
@@ -59,12 +59,12 @@ def test_program_does_the_same_in_each_way(start: int) -> None:
 @pytest.mark.parametrize(
     ("device", "start"), [(d, s) for d, n in MANY.items() for s in range(10_000, 10_000 + n, BLOCK)]
 )
-def test_each_of_many_programs_does_the_same_in_each_way(device: str, start: int) -> None:
+def test_many_random_programs_are_equal_in_every_way(device: str, start: int) -> None:
     check(device, start, BLOCK, is_sample=False)
 
 
 @pytest.mark.parametrize("device", ["cpu"])
-def test_interrupt_harms_no_thread_and_no_tensor(device: str) -> None:
+def test_interrupt_leaves_threads_and_tensors_intact(device: str) -> None:
     with on(device):
         for seed in range(0, SAMPLE_INTERRUPTS, PER_PROGRAM):
             interrupt(generate(seed), Random(seed), PER_PROGRAM, Counter())
@@ -73,7 +73,7 @@ def test_interrupt_harms_no_thread_and_no_tensor(device: str) -> None:
 @pytest.mark.exhaustive
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("start", range(0, INTERRUPTS, 500))
-def test_many_interrupts_harm_no_thread_and_no_tensor(start: int) -> None:
+def test_many_interrupts_leave_threads_and_tensors_intact(start: int) -> None:
     counts, seed = Counter[str](), 20_000 + start
     with on("cpu"):
         while sum(n for name, n in counts.items() if name.startswith("interrupts")) < 500:
@@ -81,7 +81,7 @@ def test_many_interrupts_harm_no_thread_and_no_tensor(start: int) -> None:
             seed += 1
 
 
-def test_programs_are_the_same_every_time_and_have_what_they_should() -> None:
+def test_generator_is_deterministic_and_covers_every_feature() -> None:
     programs = [generate(seed) for seed in range(400)]
     assert programs[:20] == [generate(seed) for seed in range(20)]
     text = "\n".join(p.source.partition("def make")[2] for p in programs)

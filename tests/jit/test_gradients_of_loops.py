@@ -1,7 +1,7 @@
 """Gradients of loops in captured functions: one loop each way, with the bits of a Python loop.
 
-Each function is written once, for `dt`'s control flow or for that of Python. It gets 4 floats,
-rows of 4 floats, and 4 floats that the body finds in its closure; what it gives is differentiated.
+Each function is written once, for `dt`'s control flow or for that of Python. Its arguments are 4
+floats, rows of 4 floats, and 4 floats in the closure of the body; its result is differentiated.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def acts(captured: Any) -> list[Any]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_gradient_of_loop_in_capture_is_that_of_a_python_loop(
+def test_gradient_of_captured_loop_equals_python_loop(
     name: str, way: Callable[..., Any], device: dt.Device
 ) -> None:
     f, args = FUNCTIONS[name], given()
@@ -240,7 +240,7 @@ def test_gradient_of_loop_in_capture_is_that_of_a_python_loop(
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", UNROLLED)
-def test_gradient_of_loop_with_effects_in_capture_is_that_without(
+def test_gradient_of_captured_loop_with_effects_equals_plain(
     name: str, way: Callable[..., Any], device: dt.Device
 ) -> None:
     f, args, made = UNROLLED[name], given(), []
@@ -251,7 +251,7 @@ def test_gradient_of_loop_with_effects_in_capture_is_that_without(
 
 
 @pytest.mark.parametrize("name", ["recurrence", "counted", "loop_in_loop", "values_change_places"])
-def test_second_derivative_of_loop_in_capture_is_that_of_a_python_loop(
+def test_second_derivative_of_captured_loop_equals_python_loop(
     name: str, device: dt.Device
 ) -> None:
     def second(f: Callable[..., Any], x: Any, rows: Any, w: Any) -> Any:
@@ -269,11 +269,11 @@ def test_second_derivative_of_loop_in_capture_is_that_of_a_python_loop(
 
 
 @pytest.mark.parametrize("way", [gradient, gradient_in_vmap, gradient_of_vmap, directional])
-def test_capture_of_gradient_of_loop_does_not_grow_with_the_iterations(
+def test_capture_size_of_loop_gradient_is_independent_of_trip_count(
     way: Callable[..., Any], device: dt.Device, request: pytest.FixtureRequest
 ) -> None:
     sizes, runs = [], []
-    gc.disable()  # what is in cycles until then is computed, too
+    gc.disable()  # garbage in cycles is computed too
     request.addfinalizer(gc.enable)
     for n in (10, 1000):
         calls = 0
@@ -294,7 +294,7 @@ def test_capture_of_gradient_of_loop_does_not_grow_with_the_iterations(
     assert sizes[0] == sizes[1] < 150 and runs[0] == runs[1] <= 20
 
 
-def test_gradient_of_loop_raises_for_closure_that_was_written_since(device: dt.Device) -> None:
+def test_gradient_of_loop_raises_if_closure_was_overwritten(device: dt.Device) -> None:
     def f(x: dt.Tensor, rows: dt.Tensor) -> dt.Tensor:
         scale = x.detach() * 2
         y = dt.scan(lambda h, r: (h * scale + r, h), x, rows)[0].sum()
@@ -307,7 +307,7 @@ def test_gradient_of_loop_raises_for_closure_that_was_written_since(device: dt.D
             run(x[0], rows)
 
 
-def test_gradient_of_loop_raises_for_number_that_has_changed_since(device: dt.Device) -> None:
+def test_gradient_of_loop_raises_if_a_number_has_changed(device: dt.Device) -> None:
     cell = Cell(dt.ones(4))
 
     def f(x: dt.Tensor, rows: dt.Tensor) -> dt.Tensor:
@@ -322,7 +322,7 @@ def test_gradient_of_loop_raises_for_number_that_has_changed_since(device: dt.De
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, dt.jit])
-def test_gradient_of_a_carry_over_bounds_in_memory_is_an_error(
+def test_gradient_of_loop_with_tensor_bound_raises(
     wrap: Callable[..., Any], device: dt.Device
 ) -> None:
     def total(x: dt.Tensor) -> dt.Tensor:

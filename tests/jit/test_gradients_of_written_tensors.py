@@ -1,4 +1,4 @@
-"""Bodies that write to a tensor that gradients flow through: right gradients, or an error."""
+"""Bodies that write to a tensor with a gradient have right gradients or raise an error."""
 
 from __future__ import annotations
 
@@ -36,12 +36,14 @@ UNKNOWN: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("loop", KNOWN)
-def test_gradient_flows_through_writes_of_each_round(device: dt.Device, loop: str) -> None:
+def test_gradient_flows_through_writes_of_each_iteration(device: dt.Device, loop: str) -> None:
     f, x = gradient(KNOWN[loop]), dt.asarray([1.0, 2.0])
     assert f(x).tolist() == dt.jit(f)(x).tolist() == [2 / 64, 4 / 64]
 
 
-def test_value_with_gradient_that_a_round_writes_outside_keeps_it(device: dt.Device) -> None:
+def test_value_that_an_iteration_writes_to_an_outer_tensor_keeps_its_gradient(
+    device: dt.Device,
+) -> None:
     w = dt.zeros(2)
 
     def total(x: dt.Tensor) -> dt.Tensor:
@@ -52,7 +54,7 @@ def test_value_with_gradient_that_a_round_writes_outside_keeps_it(device: dt.Dev
 
 
 @pytest.mark.parametrize("loop", UNKNOWN)
-def test_write_in_a_loop_of_unknown_length_is_a_gradient_error(
+def test_write_in_a_loop_of_unknown_length_raises_gradient_error(
     device: dt.Device, loop: str
 ) -> None:
     f = gradient(UNKNOWN[loop])
@@ -61,14 +63,14 @@ def test_write_in_a_loop_of_unknown_length_is_a_gradient_error(
             g(dt.asarray([1.0, 2.0]))
 
 
-def test_write_in_a_captured_branch_is_a_gradient_error(device: dt.Device) -> None:
+def test_write_in_a_captured_branch_raises_gradient_error(device: dt.Device) -> None:
     f = gradient(lambda y, v: dt.cond(v > 0, lambda: halve(y, v), lambda: v * 1))
     assert f(dt.asarray([1.0, 2.0])).tolist() == [2.0, 4.0]
     with pytest.raises(dt.GradientError, match="cond: no gradients"):
         dt.jit(f)(dt.asarray([1.0, 2.0]))
 
 
-def test_write_without_gradients_in_a_round_is_captured(device: dt.Device) -> None:
+def test_write_without_gradients_in_an_iteration_is_captured(device: dt.Device) -> None:
     y = dt.ones(2)
     dt.fori_loop(0, 3, lambda _, v: halve(y, v), dt.zeros(()))
     assert y.tolist() == [0.125, 0.125]
@@ -93,7 +95,7 @@ def backward_in(kind: str) -> tuple[Callable[[dt.Tensor], Any], dt.Tensor]:
 
 
 @pytest.mark.parametrize("kind", ["fori_loop", "scan"])
-def test_backward_in_each_round_adds_to_grad(device: dt.Device, kind: str) -> None:
+def test_backward_in_each_iteration_adds_to_grad(device: dt.Device, kind: str) -> None:
     for over in (lambda f: f, dt.jit):
         f, w = backward_in(kind)
         over(f)(dt.asarray([1.0, 2.0]))
@@ -101,7 +103,7 @@ def test_backward_in_each_round_adds_to_grad(device: dt.Device, kind: str) -> No
 
 
 @pytest.mark.parametrize("kind", ["bound", "while_loop", "cond"])
-def test_backward_in_a_body_that_may_not_run_is_a_gradient_error(
+def test_backward_in_a_body_that_may_not_run_raises_gradient_error(
     device: dt.Device, kind: str
 ) -> None:
     f, w = backward_in(kind)
@@ -110,7 +112,7 @@ def test_backward_in_a_body_that_may_not_run_is_a_gradient_error(
     assert w.grad is None
 
 
-def test_grad_that_a_round_clears_is_cleared(device: dt.Device) -> None:
+def test_iteration_may_clear_grad(device: dt.Device) -> None:
     w = dt.asarray([3.0, 4.0]).requires_grad_()
     w.sum().backward()
 

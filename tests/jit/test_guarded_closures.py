@@ -1,4 +1,4 @@
-"""Rule 3 of captures: what leads to a tensor, and numbers that the code names, are guarded."""
+"""Rule 3 of captures: paths to tensors, and numbers that the code names, are guarded."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_dict_that_gets_another_key_is_captured_again(device: dt.Device) -> None
     assert f(ones()).tolist() == [7.0, 9.0]
 
 
-def test_layer_of_a_network_that_is_replaced_is_read_again(device: dt.Device) -> None:
+def test_replaced_layer_of_a_network_is_read_again(device: dt.Device) -> None:
     net = dt.nn.Sequential(dt.nn.Linear(2, 2), dt.nn.Tanh())
     f = dt.jit(lambda x: net(x))
     f(ones())
@@ -95,7 +95,7 @@ def test_layer_of_a_network_that_is_replaced_is_read_again(device: dt.Device) ->
     assert f(ones()).tolist() == net(ones()).tolist()
 
 
-def test_helper_that_is_replaced_is_captured_again(device: dt.Device) -> None:
+def test_replaced_helper_is_captured_again(device: dt.Device) -> None:
     w = dt.asarray([1.0, 2.0])
     held = SimpleNamespace(helper=lambda x: x * w)
     f = dt.jit(lambda x: held.helper(x))
@@ -121,7 +121,7 @@ def test_number_that_the_code_names_is_static(device: dt.Device, values: tuple[A
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float32, np.bool_])
-def test_number_of_numpy_that_the_code_names_is_static(device: dt.Device, kind: Any) -> None:
+def test_numpy_number_that_the_code_names_is_static(device: dt.Device, kind: Any) -> None:
     model, cell = SimpleNamespace(k=kind(0)), kind(0)
     f = dt.jit(lambda x: x * int(model.k) + int(cell))
     assert f(ones()).tolist() == [0.0, 0.0]
@@ -141,7 +141,7 @@ def test_global_number_is_static(device: dt.Device, monkeypatch: pytest.MonkeyPa
     assert f.captures == 2
 
 
-def test_number_that_the_code_does_not_name_makes_no_capture(device: dt.Device) -> None:
+def test_number_that_the_code_does_not_name_causes_no_capture(device: dt.Device) -> None:
     trainer = SimpleNamespace(w=dt.asarray([1.0, 2.0]), epoch=0)
     f = dt.jit(lambda x: x * trainer.w)
     for trainer.epoch in range(3):
@@ -149,7 +149,7 @@ def test_number_that_the_code_does_not_name_makes_no_capture(device: dt.Device) 
     assert f.captures == 1
 
 
-def test_counter_that_the_function_counts_makes_no_capture(device: dt.Device) -> None:
+def test_counter_of_calls_causes_no_capture(device: dt.Device) -> None:
     calls = 0
 
     @dt.jit
@@ -179,7 +179,7 @@ def test_numpy_array_is_read_again(device: dt.Device) -> None:
     assert scale(ones()).tolist() == write(target).tolist() == [7.0, 8.0]
 
 
-def test_argument_object_is_read_and_not_an_equal_one_of_the_capture(device: dt.Device) -> None:
+def test_argument_object_is_read_instead_of_an_equal_one_of_the_capture(device: dt.Device) -> None:
     class Named:
         def __init__(self, w: dt.Tensor) -> None:
             self.w = w
@@ -195,8 +195,8 @@ def test_argument_object_is_read_and_not_an_equal_one_of_the_capture(device: dt.
     assert f(ones(), Named(dt.asarray([5.0, 6.0]))).tolist() == [5.0, 6.0]
 
 
-def test_large_closure_is_searched_to_its_end_once(device: dt.Device) -> None:
-    """Names that are met late do not make the search start again where it takes long."""
+def test_large_closure_is_searched_once(device: dt.Device) -> None:
+    """Names that are found late must not restart a long search."""
     many = [SimpleNamespace(i=str(i)) for i in range(6000)]
     late = SimpleNamespace(scale=dt.asarray([1.0, 2.0]), step=lambda x: x * late.scale)
     f = dt.jit(lambda x: late.step(x) + len(many))
@@ -224,7 +224,7 @@ def test_tensor_at_the_end_of_a_long_chain_is_read_again(device: dt.Device) -> N
     assert f(ones()).tolist() == [3.0, 4.0]
 
 
-def test_array_that_numpy_computes_from_the_closure_is_compared(device: dt.Device) -> None:
+def test_array_computed_by_numpy_from_the_closure_is_compared(device: dt.Device) -> None:
     a = np.asarray([1.0, 2.0], dtype=np.float32)
     f = dt.jit(lambda x: x * dt.asarray(a[::-1] * 2))
     assert f(ones()).tolist() == f(ones()).tolist() == [4.0, 2.0]

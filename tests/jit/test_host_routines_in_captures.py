@@ -1,4 +1,4 @@
-"""Routines of the host in captured functions: each public function of `dt.linalg`, in each form."""
+"""Host routines in captured functions: each public function of `dt.linalg`, in each form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Arrays = Sequence[np.ndarray]
 
 
 def general(seed: int, *shape: int) -> np.ndarray:
-    """A well-conditioned matrix without symmetry."""
+    """Return a well-conditioned matrix without symmetry."""
     a = np.random.default_rng(seed).standard_normal(shape)
     return a + 3 * np.eye(*shape[-2:])
 
@@ -31,7 +31,7 @@ def positive(seed: int, n: int = 3) -> np.ndarray:
 
 
 class Case(NamedTuple):
-    """How a function is called: `given` draws arrays by a seed; `bad` are some that it refuses."""
+    """A function and its calls: `given` draws arrays by a seed; it raises for `bad`."""
 
     function: Callable[..., Any]
     given: Callable[[int], Arrays]
@@ -159,7 +159,7 @@ def listed(made: Any) -> list[dt.Tensor]:
 
 
 def total(case: Case, *given: dt.Tensor) -> dt.Tensor:
-    """A number in which each element of each result has a part that depends on the place."""
+    """Return a sum in which each element of each result has a weight of its own."""
     found = dt.zeros(())
     for t in listed(case.function(*given)):
         if t.dtype.kind in "fc":
@@ -181,7 +181,7 @@ def test_each_public_function_of_linalg_has_a_case() -> None:
 
 @every_case
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
-def test_jit_gives_the_bits_of_a_plain_call(device: dt.Device, case: Case, dtype: str) -> None:
+def test_jit_has_the_bits_of_a_plain_call(device: dt.Device, case: Case, dtype: str) -> None:
     captured = dt.jit(lambda *x: listed(case.function(*x)))
     for seed in (0, 1, 2):
         given = tensors(case.given(seed), dtype)
@@ -190,7 +190,7 @@ def test_jit_gives_the_bits_of_a_plain_call(device: dt.Device, case: Case, dtype
 
 
 @every_case
-def test_jit_gives_the_bits_of_plain_gradients(device: dt.Device, case: Case) -> None:
+def test_jit_has_the_bits_of_plain_gradients(device: dt.Device, case: Case) -> None:
     if not case.differentiable:
         return
     captured = dt.jit(gradients(case))
@@ -201,7 +201,7 @@ def test_jit_gives_the_bits_of_plain_gradients(device: dt.Device, case: Case) ->
 
 
 @every_case
-def test_backward_through_jit_gives_the_bits_of_plain(device: dt.Device, case: Case) -> None:
+def test_backward_through_jit_has_the_bits_of_plain(device: dt.Device, case: Case) -> None:
     if not case.differentiable:
         return
     captured = dt.jit(lambda *x: total(case, *x))
@@ -215,20 +215,20 @@ def test_backward_through_jit_gives_the_bits_of_plain(device: dt.Device, case: C
 
 
 def forms(case: Case) -> list[Callable[..., list[dt.Tensor]]]:
-    """The function itself and its gradients, as functions that give lists."""
+    """Return the function and its gradients, as functions that return lists."""
     found: list[Callable[..., list[dt.Tensor]]] = [lambda *x: listed(case.function(*x))]
     return [*found, lambda *x: listed(gradients(case)(*x))] if case.differentiable else found
 
 
 def two_rounds(case: Case, seed: int) -> tuple[list[list[dt.Tensor]], list[dt.Tensor]]:
-    """What two calls are given, and the same stacked."""
+    """Return the arguments of two calls, and the same arguments stacked."""
     rounds = [tensors(case.given(seed)), tensors(case.given(seed + 1))]
     return rounds, [dt.stack(list(column)) for column in zip(*rounds, strict=True)]
 
 
 @every_case
 @pytest.mark.parametrize("jitted", [False, True])
-def test_loops_give_the_bits_of_plain_calls(device: dt.Device, case: Case, jitted: bool) -> None:
+def test_loops_have_the_bits_of_plain_calls(device: dt.Device, case: Case, jitted: bool) -> None:
     for function in forms(case):
 
         def scanned(*xs: dt.Tensor) -> Any:
@@ -251,7 +251,7 @@ def test_loops_give_the_bits_of_plain_calls(device: dt.Device, case: Case, jitte
 
 
 @every_case
-def test_jit_of_vmap_gives_the_bits_of_vmap(device: dt.Device, case: Case) -> None:
+def test_jit_of_vmap_has_the_bits_of_vmap(device: dt.Device, case: Case) -> None:
     for function in forms(case):
         captured = dt.jit(dt.vmap(function))
         for seed in (0, 2):
@@ -267,7 +267,9 @@ def failure(function: Callable[..., Any], *given: Any) -> dt.LinAlgError:
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if CASES[n][0].bad is not None])
-def test_a_failure_at_replay_is_the_plain_error_with_the_line(device: dt.Device, name: str) -> None:
+def test_failure_at_replay_raises_the_plain_error_with_the_line(
+    device: dt.Device, name: str
+) -> None:
     case = CASES[name][0]
     good = tensors(case.given(0)[:1] if len(case.bad) == 1 else case.given(0))
     bad = tensors(case.bad)
@@ -279,7 +281,7 @@ def test_a_failure_at_replay_is_the_plain_error_with_the_line(device: dt.Device,
     error = failure(captured, *bad)
     assert type(error) is type(plain)
     message, _, line = str(error).partition(" (asked for at ")
-    assert str(plain).endswith(message)  # plain, functions around it put their names in front
+    assert str(plain).endswith(message)  # outside of jit, surrounding functions prepend their names
     assert __file__ in line
     assert bits(captured(*good)) == wanted == bits(listed(case.function(*good)))
     assert captured.captures == 1
@@ -293,7 +295,7 @@ def test_a_failure_at_replay_is_the_plain_error_with_the_line(device: dt.Device,
     assert bits([t[1] for t in looped(*both)]) == wanted
 
 
-def test_a_branch_runs_its_host_routine_when_it_is_taken(device: dt.Device) -> None:
+def test_branch_runs_its_host_routine_only_if_taken(device: dt.Device) -> None:
     f = dt.jit(lambda p, a: dt.cond(p, linalg.inv, lambda a: a * 2, a))
     a, singular = dt.asarray([[2.0, 0.0], [1.0, 4.0]]), dt.ones((2, 2))
     assert bits(f(dt.asarray(True), a)) == bits(linalg.inv(a))
@@ -301,7 +303,7 @@ def test_a_branch_runs_its_host_routine_when_it_is_taken(device: dt.Device) -> N
     assert "is singular" in str(failure(f, dt.asarray(True), singular))
 
 
-def test_a_while_loop_asks_a_host_routine_whether_it_goes_on(device: dt.Device) -> None:
+def test_while_loop_may_use_a_host_routine_in_its_condition(device: dt.Device) -> None:
     def f(a: dt.Tensor) -> dt.Tensor:
         return dt.while_loop(lambda a: linalg.det(a) > 1e-3, lambda a: linalg.inv(a) / 8, a)
 
@@ -316,7 +318,7 @@ def test_a_while_loop_asks_a_host_routine_whether_it_goes_on(device: dt.Device) 
 
 @pytest.mark.parametrize("n", [3, 8])
 @pytest.mark.parametrize("name", ["inv", "cholesky", "solve", "det", "expm", "solve_triangular"])
-def test_many_small_matrices_are_captured_with_their_gradients(
+def test_batched_small_matrices_are_captured_with_gradients(
     device: dt.Device, name: str, n: int
 ) -> None:
     case = CASES[name][0]
@@ -334,7 +336,7 @@ def test_many_small_matrices_are_captured_with_their_gradients(
 
 
 @pytest.mark.parametrize("count", [1, 256])
-def test_the_gradient_of_a_singular_determinant_is_captured(device: dt.Device, count: int) -> None:
+def test_gradient_of_a_singular_determinant_is_captured(device: dt.Device, count: int) -> None:
     slope = dt.func.grad(lambda a: linalg.det(a).sum())
     captured = dt.jit(slope)
     good = np.stack([general(k, 3, 3) for k in range(count)])
@@ -346,7 +348,7 @@ def test_the_gradient_of_a_singular_determinant_is_captured(device: dt.Device, c
     assert captured(tensors((singular,))[0])[-1, 0, 0].item() == pytest.approx(6.0)
 
 
-def test_a_host_step_is_counted_noted_and_explained(device: dt.Device) -> None:
+def test_host_step_is_counted_profiled_and_explained(device: dt.Device) -> None:
     f = dt.jit(lambda a: linalg.inv(a) + 1)
     a = dt.asarray([[2.0, 0.0], [1.0, 4.0]])
     before = counters.calls
@@ -358,7 +360,7 @@ def test_a_host_step_is_counted_noted_and_explained(device: dt.Device) -> None:
     assert "linalg.inv" in str(dt.explain(f))
 
 
-def test_a_saved_function_has_its_host_routines(device: dt.Device, tmp_path: Any) -> None:
+def test_saved_function_contains_its_host_routines(device: dt.Device, tmp_path: Any) -> None:
     def f(a: dt.Tensor, b: dt.Tensor) -> Any:
         w, v = linalg.eigh(a)
         return dt.scan(lambda c, x: (linalg.solve(a, c), x * w), b, w)[0], v, linalg.qr(a).R
@@ -372,7 +374,7 @@ def test_a_saved_function_has_its_host_routines(device: dt.Device, tmp_path: Any
     assert "has NaN" in str(failure(loaded, dt.full((3, 3), dt.nan), other[1]))
 
 
-def test_a_device_without_shared_memory_gets_copies(
+def test_device_without_shared_memory_uses_copies(
     device: dt.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(program, "_host_array", lambda *place: None)
@@ -383,7 +385,7 @@ def test_a_device_without_shared_memory_gets_copies(
     assert "is singular" in str(failure(captured, dt.ones((3, 3)), b))
 
 
-def test_a_failure_of_the_first_call_leaves_the_thread_as_it_was(device: dt.Device) -> None:
+def test_failure_of_the_first_call_leaves_thread_state_intact(device: dt.Device) -> None:
     captured = dt.jit(lambda a: dt.scan(lambda c, x: (linalg.inv(c), x), a, dt.arange(2.0))[0])
     assert "is singular" in str(failure(captured, dt.ones((2, 2))))
     a = dt.asarray([[2.0, 0.0], [1.0, 4.0]])
@@ -402,7 +404,7 @@ def test_empty_batches_and_matrices_are_captured(
         assert bits(captured(a)) == bits(wanted)
 
 
-def test_a_matrix_that_is_the_same_for_each_example_is_solved_once(device: dt.Device) -> None:
+def test_shared_matrix_of_all_examples_is_solved_once(device: dt.Device) -> None:
     (a,) = tensors((positive(0),))
     captured = dt.jit(dt.vmap(lambda x: linalg.inv(a) @ x + x))
     for seed in (0, 1):
@@ -410,4 +412,4 @@ def test_a_matrix_that_is_the_same_for_each_example_is_solved_once(device: dt.De
         assert bits(captured(x)) == bits(dt.vmap(lambda x: linalg.inv(a) @ x + x)(x))
     before = counters.calls
     captured(x)
-    assert counters.calls <= before + 2  # with the product
+    assert counters.calls <= before + 2  # one for the matrix, one for the product

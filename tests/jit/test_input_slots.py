@@ -1,4 +1,4 @@
-"""Rule 1 of captures: everything from outside is read again at each call, never its recipe."""
+"""Rule 1 of captures: tensors from outside are read at each call and not recomputed."""
 
 from __future__ import annotations
 
@@ -104,11 +104,11 @@ def test_custom_function_in_a_capture_reads_its_saved_tensor_again(device: dt.De
     assert f(dt.ones(2)).tolist() == [7.0, 7.0]
 
 
-# --- tensors that no path leads to ---------------------------------------------------------------
+# --- tensors without a path ----------------------------------------------------------------------
 
 
 @functools.cache
-def remembered(device: str) -> dt.Tensor:
+def cached_tensor(device: str) -> dt.Tensor:
     return dt.asarray([1.0, 2.0], device=device)
 
 
@@ -116,7 +116,7 @@ VARIABLE: contextvars.ContextVar[dt.Tensor] = contextvars.ContextVar("variable")
 
 
 class Computing:
-    """An object that finds its tensor by code."""
+    """An object whose tensor is returned by code."""
 
     def __init__(self, x: dt.Tensor) -> None:
         self._find = {id(self): {x}}
@@ -128,13 +128,13 @@ class Computing:
 def ways_to_get_a_tensor(device: dt.Device) -> list[Callable[[], dt.Tensor]]:
     held = Computing(dt.asarray([1.0, 2.0]))
     VARIABLE.set(dt.asarray([1.0, 2.0]))
-    remembered(device.type)
-    return [lambda: held[0], VARIABLE.get, lambda: remembered(device.type)]
+    cached_tensor(device.type)
+    return [lambda: held[0], VARIABLE.get, lambda: cached_tensor(device.type)]
 
 
 @pytest.mark.parametrize("way", range(3))
 @pytest.mark.parametrize("around", AROUND)
-def test_capture_refuses_a_tensor_that_it_cannot_find_again(
+def test_capture_raises_for_a_tensor_that_it_cannot_find_again(
     device: dt.Device, around: Callable[[Function], Function], way: int
 ) -> None:
     get = ways_to_get_a_tensor(device)[way]
@@ -157,7 +157,7 @@ def test_constant_keeps_a_tensor_and_reads_its_memory_again(device: dt.Device, w
     assert f.captures == 1
 
 
-def test_constant_refuses_what_is_no_tensor() -> None:
+def test_constant_of_a_non_tensor_raises() -> None:
     with pytest.raises(dt.ArgumentTypeError, match="constant: x"):
         dt.constant([1.0])  # type: ignore[arg-type]
 
@@ -169,7 +169,7 @@ def test_tables_of_the_library_are_part_of_a_capture(device: dt.Device) -> None:
     assert f(x).tolist() == f(x).tolist() == dt.fft.fft(x).tolist()
 
 
-def test_what_a_vmap_has_left_behind_does_not_hinder_a_capture(device: dt.Device) -> None:
+def test_leftover_tensor_of_a_vmap_does_not_prevent_a_capture(device: dt.Device) -> None:
     left: list[dt.Tensor] = []
     dt.vmap(lambda x: (left.append(x + 1), x)[1])(dt.ones(2))
     assert dt.jit(lambda x: x + 1)(dt.ones(2)).tolist() == [2.0, 2.0]
@@ -177,10 +177,10 @@ def test_what_a_vmap_has_left_behind_does_not_hinder_a_capture(device: dt.Device
         left[0].tolist()
 
 
-def test_what_an_earlier_capture_has_left_behind_does_not_hinder_a_capture(
+def test_leftover_tensor_of_a_failed_capture_does_not_prevent_a_capture(
     device: dt.Device,
 ) -> None:
-    """An error keeps the frames of its capture, and with them tensors that have no memory."""
+    """An error keeps the frames of its capture, and with them tensors without memory."""
     left: list[dt.Tensor] = []
 
     def body(i: dt.Tensor, c: dt.Tensor) -> dt.Tensor:
@@ -195,9 +195,9 @@ def test_what_an_earlier_capture_has_left_behind_does_not_hinder_a_capture(
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_nested_loop_reads_what_its_outer_body_has_pending(device: dt.Device, depth: int) -> None:
+def test_nested_loop_reads_pending_values_of_its_outer_body(device: dt.Device, depth: int) -> None:
     def inner(c: dt.Tensor) -> dt.Tensor:
-        lam = c.sum() * 2.0  # pending where the inner loop begins
+        lam = c.sum() * 2.0  # pending when the inner loop starts
         made = dt.fori_loop(0, 2, lambda i, w: dt.func.grad(lambda v: lam * (v * v).sum())(w), c)
         lam[...] = 1.0
         return made * lam

@@ -1,8 +1,9 @@
-"""Ctrl-C at any line of a capture, a `vmap`, a loop or a graph: the thread works as before.
+"""Ctrl-C at any line of a capture, a `vmap`, a loop or a graph leaves the thread intact.
 
 A trace function raises KeyboardInterrupt at the n-th line that runs within dovetail. The error is
-kept, with the frames of its traceback, as `sys.last_traceback` keeps them. Afterwards no tracer is
-left, the settings of the thread are as before, and each tensor is as before or after the statement.
+kept with the frames of its traceback, as `sys.last_traceback` keeps them. Afterwards no tracer is
+left, the settings of the thread are as before, and each tensor has its value from before or after
+the statement.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Interrupt(KeyboardInterrupt):
 
 
 class Interrupter:
-    """Trace function that raises Interrupt at line event `at` within dovetail."""
+    """A trace function that raises Interrupt at line event `at` within dovetail."""
 
     def __init__(self, at: int) -> None:
         self.at, self.lines = at, 0
@@ -56,7 +57,7 @@ class Interrupter:
 
 
 class Tensors:
-    """What a statement reads and writes."""
+    """The tensors that a statement reads and writes."""
 
     def __init__(self) -> None:
         self.x = dt.asarray([1.0, 2.0, 3.0], device="cpu")
@@ -138,7 +139,8 @@ def check_interrupted(
     statement: Callable[[Tensors], Any], at: int, expected: Any, before: Any, after: Any
 ) -> None:
     t, settings = Tensors(), current()
-    error = Interrupter(at).run(lambda: statement(t))  # kept: its traceback holds the frames
+    # kept, because its traceback holds the frames
+    error = Interrupter(at).run(lambda: statement(t))
     where = error and error.__traceback__
     assert tracer_api.current() is None, where
     assert flags.captures == 0, where

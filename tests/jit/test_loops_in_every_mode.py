@@ -1,7 +1,7 @@
-"""`fori_loop` and `scan` give what a Python loop gives: plain, eager, captured and with gradients.
+"""`fori_loop` and `scan` equal a Python loop: plain, eager, captured and with gradients.
 
-Each combination of a loop, its bounds or xs, what its body writes and what is differentiated is
-compared with the same loop in Python, in values, in gradients and in what is left of the arguments.
+Each combination of a loop, its bounds or xs, the writes of its body and the differentiated argument
+is compared with the same loop in Python: values, gradients, and the arguments afterwards.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def given() -> tuple[dt.Tensor, dt.Tensor]:
 
 
 def run(mode: str, f: Callable[..., Any], h: Any, xs: Any) -> Any:
-    """Return what a function gives for the first example, and the arguments afterwards."""
+    """Return the result of a function for the first example, and the arguments afterwards."""
     if "vmap" not in mode:
         h, xs = h[0] * 1, xs[0] * 1
     else:
@@ -92,7 +92,7 @@ def differentiated(f: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("rows", XS)
 @pytest.mark.parametrize("name", BODIES)
-def test_scan_in_every_mode_gives_what_a_python_loop_gives(
+def test_scan_in_every_mode_equals_a_python_loop(
     name: str, rows: str, reverse: bool, mode: str, gradient: bool, device: dt.Device
 ) -> None:
     def loop(c: Any) -> Callable[..., Any]:
@@ -119,7 +119,7 @@ BOUNDS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("bounds", BOUNDS)
 @pytest.mark.parametrize("name", ["new_value", "write_to_carry", "write_to_carry_view"])
-def test_fori_loop_in_every_mode_gives_what_a_python_loop_gives(
+def test_fori_loop_in_every_mode_equals_a_python_loop(
     name: str, bounds: str, mode: str, gradient: bool, device: dt.Device
 ) -> None:
     def loop(c: Any) -> Callable[..., Any]:

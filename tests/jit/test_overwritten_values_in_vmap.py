@@ -1,6 +1,4 @@
-"""Values that gradients have saved and that are overwritten: `vmap` says so where plain code does,
-and gives what it gives elsewhere.
-"""
+"""Overwritten saved values: `vmap` raises where plain code does, and equals it elsewhere."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ import pytest
 
 EXAMPLES, WIDTH = 3, 4
 
-# --- what is written, after it was saved
+# --- what is written after it was saved
 
 WRITES: dict[str, Callable[[dt.Tensor], object]] = {
     "nothing": lambda y: None,
@@ -29,7 +27,7 @@ WRITES: dict[str, Callable[[dt.Tensor], object]] = {
     "copy": lambda y: y.copy().mul_(0.5),
 }
 
-# --- what saves: of `y`, and of what shares its memory
+# --- what saves `y`, or a view of its memory
 
 SAVES: dict[str, Callable[[dt.Tensor], dt.Tensor]] = {
     "product": lambda y: (y * y).sum(),
@@ -76,7 +74,7 @@ TRANSFORMS: dict[str, Callable[..., Callable[[dt.Tensor], Any]]] = {
 
 
 def outcome(f: Callable[[], dt.Tensor]) -> Any:
-    """The values, or the type of the error."""
+    """Return the values, or the type of the error."""
     try:
         return f().tolist()
     except dt.DovetailError as error:
@@ -87,7 +85,7 @@ def outcome(f: Callable[[], dt.Tensor]) -> Any:
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("saves", SAVES)
 @pytest.mark.parametrize("writes", WRITES)
-def test_overwritten_value_in_vmap_is_what_it_is_in_plain_code(
+def test_overwritten_value_in_vmap_has_the_outcome_of_plain_code(
     writes: str, saves: str, transform: str, is_result: bool, device: dt.Device
 ) -> None:
     derivative = TRANSFORMS[transform](function(saves, writes, is_result))
@@ -108,7 +106,7 @@ def test_overwritten_value_in_vmap_raises_gradient_error(writes: str, device: dt
             dt.vmap(derivative)(dt.ones((EXAMPLES, WIDTH)))
 
 
-def test_value_that_is_the_same_for_each_example_is_found_overwritten(device: dt.Device) -> None:
+def test_overwritten_shared_value_of_all_examples_raises(device: dt.Device) -> None:
     def f(x: dt.Tensor) -> dt.Tensor:
         w = dt.ones(WIDTH) * 2
         z = (x * w).sum()
@@ -119,7 +117,7 @@ def test_value_that_is_the_same_for_each_example_is_found_overwritten(device: dt
         dt.vmap(dt.func.grad(f))(dt.ones((EXAMPLES, WIDTH)))
 
 
-def test_value_overwritten_by_another_argument_over_its_memory_is_found(device: dt.Device) -> None:
+def test_value_overwritten_through_an_aliasing_argument_raises(device: dt.Device) -> None:
     def f(x: dt.Tensor, y: dt.Tensor, z: dt.Tensor) -> dt.Tensor:
         return dt.func.grad(lambda v: ((v * y).sum(), z[0].add_(1))[0])(x)
 
@@ -145,7 +143,7 @@ def test_masked_write_of_saved_value_raises_gradient_error(device: dt.Device) ->
 
 
 @pytest.mark.parametrize("writes", [w for w in WRITES if w != "nothing"])
-def test_gradient_through_view_of_what_is_written_in_vmap_is_that_of_plain_code(
+def test_gradient_through_a_view_of_a_written_tensor_equals_plain_code(
     writes: str, device: dt.Device
 ) -> None:
     def f(x: dt.Tensor) -> dt.Tensor:
@@ -159,14 +157,14 @@ def test_gradient_through_view_of_what_is_written_in_vmap_is_that_of_plain_code(
     assert dt.vmap(dt.func.grad(f))(x).tolist() == want
 
 
-def test_written_value_that_was_pending_is_read_by_a_loop_in_the_other_branch(
+def test_loop_of_the_other_branch_reads_a_pending_value_before_the_write(
     device: dt.Device,
 ) -> None:
     w = dt.ones(2)
     dt.evaluate(w)
 
     def f(x: dt.Tensor) -> dt.Tensor:
-        t = w + 1  # pending, and the same for each example
+        t = w + 1  # pending, and shared by all examples
 
         def yes() -> dt.Tensor:
             t.add_(1)
@@ -179,9 +177,7 @@ def test_written_value_that_was_pending_is_read_by_a_loop_in_the_other_branch(
 
 
 @pytest.mark.parametrize("differs", [True, False])
-def test_value_that_is_saved_after_what_it_reads_was_written(
-    device: dt.Device, differs: bool
-) -> None:
+def test_value_saved_after_a_write_to_its_operand(device: dt.Device, differs: bool) -> None:
     w = dt.asarray([2.0, 3.0])
 
     def f(x: dt.Tensor) -> dt.Tensor:
@@ -195,7 +191,7 @@ def test_value_that_is_saved_after_what_it_reads_was_written(
     assert dt.vmap(dt.func.grad(f))(x).tolist() == want
 
 
-def test_write_passes_over_what_a_vmap_that_has_ended_left(device: dt.Device) -> None:
+def test_write_ignores_leftover_tensors_of_an_ended_vmap(device: dt.Device) -> None:
     w, kept = dt.asarray([1.0, 2.0]), list[dt.Tensor]()
     dt.evaluate(w)
 

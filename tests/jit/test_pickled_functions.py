@@ -55,7 +55,7 @@ def test_lambda_does_not_pickle() -> None:
         pickle.dumps(dt.jit(lambda x: x))
 
 
-def test_functions_run_in_a_process_that_was_spawned() -> None:
+def test_functions_run_in_a_spawned_process() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         runs = [
             pool.submit(captured_values, f, [1.0, 2.0]) for f in (double, tripled, Scale(5.0).times)
@@ -63,7 +63,7 @@ def test_functions_run_in_a_process_that_was_spawned() -> None:
         assert [r.result() for r in runs] == [[2.0, 4.0], [3.0, 6.0], [5.0, 10.0]]
 
 
-def test_closure_runs_in_a_process_of_dask() -> None:
+def test_closure_runs_in_a_dask_process() -> None:
     dask = pytest.importorskip("dask")
     shift = dt.asarray([10.0, 20.0], device="reference")
     f = dt.jit(lambda x: x + shift)
@@ -72,7 +72,9 @@ def test_closure_runs_in_a_process_of_dask() -> None:
 
 
 def in_new_process(code: str, data: bytes, tmp_path: Path) -> str:
-    """Run code that finds pickled bytes in `data`, where no module of the tests is known."""
+    """Run code that finds pickled bytes in `data`, in a process that cannot import the test
+    modules.
+    """
     (tmp_path / "data").write_bytes(data)
     head = f"import pickle; data = open({str(tmp_path / 'data')!r}, 'rb').read()\n"
     command = [sys.executable, "-c", head + code]
@@ -105,14 +107,14 @@ print(countdown(x, 3).tolist(), times(x).tolist(), countdown.captures)
 """
 
 
-def test_functions_of_main_travel_by_value(tmp_path: Path) -> None:
+def test_functions_of_main_are_pickled_by_value(tmp_path: Path) -> None:
     pytest.importorskip("cloudpickle")
     command = [sys.executable, "-c", SEND]
     data = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path).stdout
     assert in_new_process(RECEIVE, data, tmp_path) == "[8.0, 16.0] [5.0, 10.0] 1"
 
 
-def test_closures_and_lambdas_travel_by_value(tmp_path: Path) -> None:
+def test_closures_and_lambdas_are_pickled_by_value(tmp_path: Path) -> None:
     cloudpickle = pytest.importorskip("cloudpickle")
     shift = dt.asarray([10.0, 20.0], device="reference")
 
@@ -125,7 +127,7 @@ def test_closures_and_lambdas_travel_by_value(tmp_path: Path) -> None:
     assert plain(X).tolist() == [7.0, 14.0]
 
 
-def test_function_of_a_module_is_sent_by_name_unless_its_module_is_sent_by_value() -> None:
+def test_module_function_is_pickled_by_name_unless_registered_by_value() -> None:
     cloudpickle = pytest.importorskip("cloudpickle")
     assert pickle.loads(cloudpickle.dumps(double)) is double
     cloudpickle.register_pickle_by_value(jitted_functions)
@@ -155,7 +157,7 @@ def test_deep_copy_of_an_object_has_a_captured_method_of_its_own() -> None:
     assert model.step(X).tolist() == [2.0, 4.0]  # type: ignore[attr-defined]
 
 
-def test_captured_function_keeps_name_signature_and_text() -> None:
+def test_captured_function_keeps_name_signature_and_docstring() -> None:
     assert str(inspect.signature(power)).startswith("(x: 'dt.Tensor', n: 'float' = 2.0)")
     assert (power.__name__, power.__doc__) == ("power", "Raise each element to a power.")
     pickle.dumps(power)

@@ -1,4 +1,4 @@
-"""Loops of Python in captured functions are re-rolled, and do what the unrolled programs do."""
+"""Python loops in captured functions are re-rolled and equal the unrolled programs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dovetail.engine.events import counters
 ROWS, WIDTH = 80, 6
 Function = Callable[..., Any]
 FUNCTIONS: dict[str, Function] = {}
-UNROLLED: dict[str, Function] = {}  # what must stay as it is
+UNROLLED: dict[str, Function] = {}  # content of places that must not change
 LONG = {"epochs_over_rows", "value_that_only_the_next_iteration_would_use"}  # of thousands of acts
 
 
@@ -365,7 +365,7 @@ def bits(made: Any) -> list[Any]:
 
 
 def calls(f: Function, n: int, device: Any, count: int = 3) -> list[list[Any]]:
-    """Return what calls with different arguments give, and leave of their arguments."""
+    """Return the results of calls with different arguments, and the arguments afterwards."""
     made = []
     for k in range(count):
         args = given(device, seed=k)
@@ -402,7 +402,7 @@ def jit_unrolled(f: Function, n: int, device: Any, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(("n", "acts"), [(21, 1), (70, 8)])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_rerolled_loop_gives_the_bits_of_the_unrolled_one(
+def test_rerolled_loop_has_the_bits_of_the_unrolled_one(
     name: str, n: int, acts: int, device: dt.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     f = FUNCTIONS[name]
@@ -416,7 +416,7 @@ def test_rerolled_loop_gives_the_bits_of_the_unrolled_one(
 
 
 @pytest.mark.parametrize("name", ["write_in_place", "rows_read_backwards", "numbers_that_differ"])
-def test_loop_with_too_many_launches_for_a_sequence_gives_the_same_bits(
+def test_loop_beyond_the_sequence_limit_has_the_same_bits(
     name: str, device: dt.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     captured = dt.jit(FUNCTIONS[name])
@@ -440,7 +440,7 @@ def test_number_of_acts_does_not_grow_with_the_trip_count(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNROLLED)
-def test_loop_is_not_rerolled_where_its_iterations_differ(name: str) -> None:
+def test_loop_with_different_iterations_is_not_rerolled(name: str) -> None:
     assert not loops(captured_with(name, 200))
 
 
@@ -450,7 +450,7 @@ def save_and_load(f: Any, path: Path) -> Any:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_loaded_loop_gives_the_bits_of_the_saved_one(
+def test_loaded_loop_has_the_bits_of_the_saved_one(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     captured, n = dt.jit(FUNCTIONS[name]), 30
@@ -459,7 +459,7 @@ def test_loaded_loop_gives_the_bits_of_the_saved_one(
     assert calls(save_and_load(captured, tmp_path / "f"), n, "cpu") == expected
 
 
-def test_size_of_a_file_does_not_grow_with_the_trip_count(tmp_path: Path) -> None:
+def test_file_size_does_not_grow_with_the_trip_count(tmp_path: Path) -> None:
     sizes = []
     for n in (200, 2000):
         save_and_load(captured_with("write_in_place", n), tmp_path / "f")
@@ -468,7 +468,7 @@ def test_size_of_a_file_does_not_grow_with_the_trip_count(tmp_path: Path) -> Non
 
 
 def edited(data: bytes, change: Callable[[Any], object]) -> bytes:
-    """Return a file whose first loop is another one."""
+    """Return a file whose first loop is replaced."""
     begin = len(MAGIC) + DIGEST_BYTES
     size = int.from_bytes(data[begin : begin + 8], "little")
     content = json.loads(data[begin + 8 : begin + 8 + size])
@@ -496,7 +496,7 @@ CHANGES: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_edited_loop_is_an_error(
+def test_edited_loop_in_a_file_raises(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rerolling, "BODY_ACTS_MIN", 2)
@@ -516,7 +516,7 @@ def test_edited_loop_is_an_error(
         dt.load_function(path)
 
 
-def test_bad_index_of_an_iteration_raises_the_error_of_its_line(
+def test_bad_index_of_an_iteration_raises_with_its_line(
     device: dt.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def f(n: int, x: Any, xs: Any, i: Any, rate: Any) -> Any:
@@ -540,7 +540,7 @@ def test_bad_index_of_an_iteration_raises_the_error_of_its_line(
     assert calls(captured, 30, device) == calls(f, 30, device)
 
 
-def test_singular_matrix_of_an_iteration_raises_the_error_of_its_line() -> None:
+def test_singular_matrix_of_an_iteration_raises_with_its_line() -> None:
     def f(a: Any, b: Any) -> Any:
         for k in range(100):
             b = dt.linalg.solve(a[k], b)
@@ -556,7 +556,7 @@ def test_singular_matrix_of_an_iteration_raises_the_error_of_its_line() -> None:
 
 
 @pytest.mark.parametrize("name", ["carry_of_one_tensor", "random_numbers", "rows_read"])
-def test_gradient_of_a_captured_loop_is_that_of_the_plain_one(
+def test_gradient_of_a_captured_loop_equals_the_plain_one(
     name: str, device: dt.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rerolling, "BODY_ACTS_MIN", 1)
@@ -574,7 +574,7 @@ def test_gradient_of_a_captured_loop_is_that_of_the_plain_one(
     assert gradients(dt.jit(FUNCTIONS[name])) == gradients(FUNCTIONS[name])
 
 
-def test_gradient_in_a_captured_function_is_that_of_a_plain_one(
+def test_gradient_in_a_captured_function_equals_the_plain_one(
     device: dt.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rerolling, "BODY_ACTS_MIN", 1)
@@ -585,7 +585,7 @@ def test_gradient_in_a_captured_function_is_that_of_a_plain_one(
     assert calls(dt.jit(f), 12, device) == calls(f, 12, device)
 
 
-def test_arguments_that_share_memory_are_read_as_they_are_written(
+def test_arguments_that_share_memory_are_read_in_order_of_writes(
     device: dt.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rerolling, "BODY_ACTS_MIN", 2)
@@ -606,7 +606,7 @@ def test_arguments_that_share_memory_are_read_as_they_are_written(
     assert captured.captures == 3 and loops(captured)
 
 
-def test_launches_of_a_loop_are_counted_and_profiled_once_an_iteration(
+def test_launches_of_a_loop_are_counted_and_profiled_per_iteration(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rerolling, "BODY_ACTS_MIN", 8)
@@ -630,7 +630,7 @@ def test_launches_of_a_loop_are_counted_and_profiled_once_an_iteration(
         assert counts[0] == counts[1] == counts[2] == counts[3]
 
 
-def test_explanation_of_a_loop_has_its_launches_once() -> None:
+def test_explanation_shows_the_launches_of_a_loop_once() -> None:
     f = captured_with("write_in_place", 500)
     shown = str(dt.explain(f))
     assert shown.count("repeat: ") > 0 and len(programs(f)[0].acts) < 10
@@ -765,7 +765,7 @@ def check_random_loops(seeds: range, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("seed", range(0, 60, 20))
-def test_random_loops_give_the_bits_of_the_unrolled_ones(
+def test_random_loops_have_the_bits_of_the_unrolled_ones(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_random_loops(range(seed, seed + 20), monkeypatch)
@@ -774,7 +774,7 @@ def test_random_loops_give_the_bits_of_the_unrolled_ones(
 @pytest.mark.exhaustive
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("seed", range(1000, 5000, 200))
-def test_many_random_loops_give_the_bits_of_the_unrolled_ones(
+def test_many_random_loops_have_the_bits_of_the_unrolled_ones(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_random_loops(range(seed, seed + 200), monkeypatch)

@@ -1,4 +1,4 @@
-"""Rule 5 of captures: saved functions keep one state and tell arguments apart as before."""
+"""Rule 5 of captures: saved functions keep one state and distinguish arguments as before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def saved(f: object, path: Path) -> dt.capture.serialize.Loaded:
     return dt.load_function(path / "f")
 
 
-def test_loaded_function_tells_one_tensor_given_twice_from_two(
+def test_loaded_function_distinguishes_one_tensor_given_twice_from_two(
     device: dt.Device, tmp_path: Path
 ) -> None:
     f = dt.jit(lambda x, y: x * 2 + y)
@@ -29,9 +29,7 @@ def test_loaded_function_tells_one_tensor_given_twice_from_two(
     assert saved(f, tmp_path)(dt.asarray([1.0, 1.0]), dt.asarray([5.0, 5.0])).tolist() == [7.0, 7.0]
 
 
-def test_kinds_of_arguments_of_a_loaded_function_share_its_state(
-    device: dt.Device, tmp_path: Path
-) -> None:
+def test_captures_of_a_loaded_function_share_its_state(device: dt.Device, tmp_path: Path) -> None:
     state = dt.zeros(4)
     part = state[1:3]
 
@@ -86,7 +84,7 @@ def test_loaded_function_compares_static_arguments_by_type_and_bits(
     assert [loaded(dt.ones(1), k).item() for k in (True, 1)] == [1.0, -1.0]
 
 
-def test_loaded_function_takes_floats_of_numpy(device: dt.Device, tmp_path: Path) -> None:
+def test_loaded_function_accepts_numpy_floats(device: dt.Device, tmp_path: Path) -> None:
     f = dt.jit(lambda x, k: x * k)
     f(dt.ones(1), 2.0)
     loaded = saved(f, tmp_path)
@@ -106,7 +104,7 @@ def test_loaded_function_compares_the_containers_of_its_arguments(
             loaded(parts)
 
 
-def test_loaded_function_compares_how_far_apart_arguments_lie(
+def test_loaded_function_compares_the_distance_of_aliasing_arguments(
     device: dt.Device, tmp_path: Path
 ) -> None:
     def shift(x: dt.Tensor, y: dt.Tensor) -> dt.Tensor:
@@ -164,7 +162,7 @@ def test_capture_of_another_context_is_not_saved(device: dt.Device, tmp_path: Pa
         dt.save_function(f, tmp_path / "f")
 
 
-def test_loaded_function_is_reproducible_only_if_it_was_captured_so(
+def test_loaded_function_is_reproducible_only_if_captured_so(
     device: dt.Device, tmp_path: Path
 ) -> None:
     f = dt.jit(lambda x: x @ x)
@@ -179,7 +177,7 @@ def test_loaded_function_is_reproducible_only_if_it_was_captured_so(
     assert loaded(dt.ones((2, 2))).tolist() == [[2.0, 2.0]] * 2
 
 
-def test_loaded_function_is_no_part_of_a_captured_one(device: dt.Device, tmp_path: Path) -> None:
+def test_loaded_function_cannot_be_part_of_a_capture(device: dt.Device, tmp_path: Path) -> None:
     f = dt.jit(lambda x: x * 2)
     f(dt.ones(2))
     loaded = saved(f, tmp_path)
@@ -193,7 +191,7 @@ def test_loaded_function_is_no_part_of_a_captured_one(device: dt.Device, tmp_pat
             call()
 
 
-def test_error_of_a_loaded_function_names_the_line_that_asked(
+def test_error_of_a_loaded_function_names_the_calling_line(
     device: dt.Device, tmp_path: Path
 ) -> None:
     f = dt.jit(lambda x, i: dt.take(dt.linalg.inv(x), i, axis=0))

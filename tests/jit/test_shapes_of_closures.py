@@ -1,4 +1,4 @@
-"""Tensors and arrays of the closure of which a function uses the shape, dtype or strides alone."""
+"""Closure tensors and arrays of which a function uses only the shape, dtype or strides."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def state(n: int) -> State:
     )  # fmt: skip
 
 
-# What a function of `x` asks of the state, which is `s.now`.
+# Properties of the state `s.now` that a function of `x` uses.
 ASKED: dict[str, Callable[[State, dt.Tensor], Any]] = {
     "attribute": lambda s, x: x * s.now.tensor.shape[0],
     "len": lambda s, x: x * len(s.now.tensor),
@@ -52,7 +52,7 @@ WAYS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("asked", ASKED)
-def test_other_shape_makes_a_new_capture(asked: str, way: str, device: dt.Device) -> None:
+def test_new_shape_causes_a_new_capture(asked: str, way: str, device: dt.Device) -> None:
     s = SimpleNamespace(now=state(4))
     f = WAYS[way](lambda x: ASKED[asked](s, x))
     x = dt.ones((2, 5)) if way in ("jit of vmap", "jit of scan") else dt.ones(5)
@@ -71,7 +71,7 @@ def test_other_shape_makes_a_new_capture(asked: str, way: str, device: dt.Device
         (lambda t: t.is_contiguous(), lambda: dt.arange(8.0)[::2]),
     ],
 )
-def test_other_attribute_makes_a_new_capture(
+def test_new_attribute_value_causes_a_new_capture(
     asked: Callable[[dt.Tensor], bool], after: Callable[[], dt.Tensor], device: dt.Device
 ) -> None:
     s = SimpleNamespace(tensor=dt.arange(4.0))
@@ -82,7 +82,7 @@ def test_other_attribute_makes_a_new_capture(
     assert f(dt.ones(2)).tolist() != before
 
 
-def test_other_values_of_the_same_shape_are_no_reason_for_a_capture(device: dt.Device) -> None:
+def test_new_values_of_the_same_shape_cause_no_capture(device: dt.Device) -> None:
     s = SimpleNamespace(now=state(4))
     f = dt.jit(lambda x: [ASKED[a](s, x) for a in ("attribute", "dict", "array", "sparse")])
     for _ in range(5):
@@ -92,7 +92,7 @@ def test_other_values_of_the_same_shape_are_no_reason_for_a_capture(device: dt.D
     assert f.captures == 1
 
 
-def test_result_that_the_function_keeps_is_no_reason_for_a_capture(device: dt.Device) -> None:
+def test_result_that_the_function_keeps_causes_no_capture(device: dt.Device) -> None:
     s = SimpleNamespace(losses=list[dt.Tensor]())
 
     def step(x: dt.Tensor) -> dt.Tensor:

@@ -25,7 +25,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_static_arguments_that_compare_equal_are_told_apart(
+def test_static_arguments_that_compare_equal_have_different_keys(
     device: dt.Device, first: Any, second: Any
 ) -> None:
     texts = [repr(first), repr(second)]
@@ -35,14 +35,14 @@ def test_static_arguments_that_compare_equal_are_told_apart(
     assert f.captures == 2
 
 
-def test_nan_is_one_key(device: dt.Device) -> None:
+def test_nan_has_one_key(device: dt.Device) -> None:
     f = dt.jit(lambda x, k: x + 1, static_argnames="k")
     for _ in range(3):
         f(dt.zeros(()), float("nan"))
     assert f.captures == 1
 
 
-def test_fields_that_are_not_compared_are_no_part_of_the_key(device: dt.Device) -> None:
+def test_fields_excluded_from_comparison_are_not_part_of_the_key(device: dt.Device) -> None:
     f = dt.jit(lambda x, k: x + k.value, static_argnames="k")
     for label in ("a", "b"):
         assert f(dt.zeros(()), Options(2.0, label)).item() == 2.0

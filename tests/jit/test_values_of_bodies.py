@@ -1,4 +1,4 @@
-"""What the body of a loop or branch leaves behind is an error when it is looked at."""
+"""Tensors that the body of a loop or branch leaves behind raise an error when they are read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEFT: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("left", LEFT)
 @pytest.mark.parametrize("loop", LOOPS)
-def test_value_of_a_body_is_an_error_after_it(loop: str, left: str, device: dt.Device) -> None:
+def test_value_of_a_body_raises_after_the_loop(loop: str, left: str, device: dt.Device) -> None:
     kept: list[dt.Tensor] = []
 
     def body(c: dt.Tensor) -> dt.Tensor:
@@ -38,18 +38,18 @@ def test_value_of_a_body_is_an_error_after_it(loop: str, left: str, device: dt.D
     for look in (lambda t: t.tolist(), lambda t: (t + 1).tolist(), lambda t: t.add_(1).tolist()):
         with pytest.raises(dt.CaptureError, match="after the body has ended"):
             look(kept[0])
-    x.add_(1)  # what is left reads nothing that a write must wait for
+    x.add_(1)  # leftover tensors read nothing that a write must wait for
     assert x.tolist() == [1, 2, 3, 4] and result is not None
 
 
-def test_index_of_a_loop_is_an_error_after_it(device: dt.Device) -> None:
+def test_index_of_a_loop_raises_after_the_loop(device: dt.Device) -> None:
     kept: list[dt.Tensor] = []
     dt.fori_loop(0, 3, lambda i, c: (kept.append(i), c + i)[1], dt.zeros(2))
     with pytest.raises(dt.CaptureError, match="after the body has ended"):
         kept[0].tolist()
 
 
-def test_writes_and_captures_go_on_beside_what_a_body_has_left(device: dt.Device) -> None:
+def test_writes_and_captures_work_next_to_leftover_tensors(device: dt.Device) -> None:
     x, kept = dt.arange(4, dtype=dt.float32), list[dt.Tensor]()
 
     def body(i: dt.Tensor, c: dt.Tensor) -> dt.Tensor:

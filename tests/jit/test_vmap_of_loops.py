@@ -1,7 +1,7 @@
 """`vmap` of a loop in a captured function is one loop, with the bits of a Python loop.
 
-Each function is written once, for `dt`'s control flow or for that of Python. It gets an example: a
-number from 0 to 3 and 4 floats; and 4 floats that are the same for each example.
+Each function is written once, for `dt`'s control flow or for that of Python. Its arguments are an
+example, a number from 0 to 3 and 4 floats, and 4 floats that all examples share.
 """
 
 from __future__ import annotations
@@ -316,7 +316,7 @@ LOOPS = (
     loop_in_branch, loops_in_loops, branch_in_loop,
 )  # fmt: skip
 FUNCTIONS = {f.__name__: f for f in (*SCANS, *LOOPS)}
-UNROLLED = ("writes_outside",)  # a write to a tensor of the examples, from outside of the loop
+UNROLLED = ("writes_outside",)  # a write from outside of the loop to a tensor of the examples
 
 
 def given() -> tuple[dt.Tensor, dt.Tensor, dt.Tensor]:
@@ -349,20 +349,22 @@ def over_pairs(f: Callable[..., Any], n: Any, x: Any, w: Any) -> Any:
     return made.tree.unflatten(leaves)
 
 
-def over_one_after_the_other(f: Callable[..., Any], n: Any, x: Any, w: Any) -> Any:
-    """Of two axes of examples one is n's alone, the other x's: their diagonal is what is wanted."""
+def over_diagonal(f: Callable[..., Any], n: Any, x: Any, w: Any) -> Any:
+    """Map two axes of examples, of which one is only n's, the other only x's; return the
+    diagonal.
+    """
     inner = dt.vmap(lambda n, x, w: f(dt, n, x * 1, w * 1), in_axes=(None, 0, None))
     made = flatten(dt.vmap(inner, in_axes=(0, None, None))(n, x, w))
     at = dt.arange(EXAMPLES)
     return made.tree.unflatten([t[at, at] for t in made.leaves])
 
 
-WAYS = [over, over_last_axis, over_pairs, over_one_after_the_other]
+WAYS = [over, over_last_axis, over_pairs, over_diagonal]
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_vmap_of_loop_in_capture_gives_what_a_python_loop_gives(
+def test_captured_vmap_of_loop_equals_a_python_loop(
     name: str, way: Callable[..., Any], device: dt.Device
 ) -> None:
     f = FUNCTIONS[name]
@@ -384,7 +386,7 @@ def acts(captured: Any) -> list[Any]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if n not in UNROLLED])
-def test_vmap_of_loop_in_capture_is_a_loop(
+def test_captured_vmap_of_loop_is_one_loop(
     name: str, way: Callable[..., Any], device: dt.Device
 ) -> None:
     captured = dt.jit(lambda *args: way(FUNCTIONS[name], *args))
@@ -406,7 +408,7 @@ GROWING: dict[str, Callable[[int, dt.Tensor], Any]] = {
 
 @pytest.mark.parametrize("way", ["vmap", "nested"])
 @pytest.mark.parametrize("name", GROWING)
-def test_capture_of_vmap_of_loop_does_not_grow_with_the_iterations(
+def test_capture_size_of_vmap_of_loop_is_independent_of_trip_count(
     name: str, way: str, device: dt.Device
 ) -> None:
     sizes, runs = [], []
@@ -451,7 +453,7 @@ def test_random_numbers_in_vmap_of_loop_are_those_of_each_iteration(
     assert made[0] == made[1]
 
 
-def test_gradients_of_vmap_of_scan_in_capture_are_those_without(device: dt.Device) -> None:
+def test_gradients_of_captured_vmap_of_scan_equal_plain(device: dt.Device) -> None:
     def one(x: dt.Tensor) -> dt.Tensor:
         return dt.scan(lambda y, t: (dt.tanh(y * 1.1 + t), y), x, dt.arange(4.0))[0].sum()
 
@@ -471,7 +473,7 @@ def test_gradients_of_vmap_of_scan_in_capture_are_those_without(device: dt.Devic
     )(dt.ones(2)).tolist()  # fmt: skip
 
 
-def test_error_in_body_names_what_one_example_carries(device: dt.Device) -> None:
+def test_error_in_body_names_the_carry_of_one_example(device: dt.Device) -> None:
     f = dt.jit(dt.vmap(lambda x: dt.scan(lambda y, t: (y[1:], t), x, dt.arange(3.0))))
     with pytest.raises(
         dt.ShapeError, match=r"scan: the body got float32\[4\] on .* to carry and gave float32\[3\]"
@@ -483,7 +485,7 @@ def test_error_in_body_names_what_one_example_carries(device: dt.Device) -> None
     assert dt.vmap(lambda x: x + 1)(dt.ones(2)).tolist() == [2.0, 2.0]
 
 
-def test_write_that_is_the_same_for_each_leaves_earlier_reads_in_nested_vmap(
+def test_shared_write_in_nested_vmap_leaves_earlier_reads(
     device: dt.Device,
 ) -> None:
     def f(n: dt.Tensor, x: dt.Tensor) -> tuple[dt.Tensor, ...]:
@@ -501,7 +503,7 @@ def test_write_that_is_the_same_for_each_leaves_earlier_reads_in_nested_vmap(
     assert second.tolist() == [[2.0, 6.0], [8.0, 12.0]]
 
 
-def test_branch_that_is_the_same_for_each_example_is_captured(device: dt.Device) -> None:
+def test_branch_with_a_shared_predicate_is_captured(device: dt.Device) -> None:
     w = dt.zeros(2)
 
     def f(p: Any, x: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Writes in branches and loops: of the examples that take them, and never into a loop's initial
-value.
+"""Writes in branches and loops affect only the examples that take them, and no initial value.
 
-Each function is written once, for `dt`'s control flow or for that of Python, which decides.
+Each function is written once, for `dt`'s control flow or for that of Python, which is the
+reference.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
         branch_in_counted_loop, counted_loop_with_bound_of_its_own, scan_in_branch, loop_in_loop,
     )
 }  # fmt: skip
-# The host asks whether any example goes on, because the loop writes to examples from outside of it.
+# The host checks whether any example continues, because the loop writes to outer examples.
 HOST_DECIDES = (
     "loop_writes_outside", "loop_writes_argument", "condition_writes", "branch_in_loop",
     "loop_in_", "counted_loop",
@@ -272,7 +272,7 @@ def run(mode: str, f: Callable[..., Any], args: Any) -> Any:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_write_in_branch_or_loop_is_of_the_example_that_takes_it(
+def test_write_in_branch_or_loop_affects_only_its_example(
     name: str, mode: str, device: dt.Device
 ) -> None:
     if mode == "jit vmap" and name.startswith(HOST_DECIDES):
@@ -284,7 +284,7 @@ def test_write_in_branch_or_loop_is_of_the_example_that_takes_it(
 
 
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if not n.endswith(("argument", "out"))])
-def test_gradient_of_writes_in_branch_or_loop_is_of_the_example_that_takes_it(
+def test_gradient_of_write_in_branch_or_loop_affects_only_its_example(
     name: str, device: dt.Device
 ) -> None:
     f, args = FUNCTIONS[name], examples()
@@ -300,7 +300,7 @@ def test_gradient_of_writes_in_branch_or_loop_is_of_the_example_that_takes_it(
     assert inside.tolist() == want.tolist() and outside.tolist() == want.tolist()
 
 
-def test_branch_of_examples_that_writes_a_tensor_from_outside_is_an_error(
+def test_write_of_a_per_example_branch_to_an_outer_tensor_raises(
     device: dt.Device,
 ) -> None:
     outside = dt.zeros(4)
@@ -321,7 +321,7 @@ def test_branch_of_examples_that_writes_a_tensor_from_outside_is_an_error(
     assert outside.tolist() == [1.0] * 4
 
 
-def test_write_of_several_tensors_at_once_in_vmap_is_done(device: dt.Device) -> None:
+def test_batched_write_in_vmap(device: dt.Device) -> None:
     p, _, x = examples()
     outside, other = dt.ones(4), dt.ones(3)
     dt.evaluate(outside, other)
@@ -361,7 +361,7 @@ ALIASES: dict[str, Callable[[dt.Tensor], tuple[dt.Tensor, ...]]] = {
 
 @pytest.mark.parametrize("is_pending", [True, False])
 @pytest.mark.parametrize("name", ALIASES)
-def test_arguments_that_share_memory_see_each_others_writes_in_vmap(
+def test_aliasing_arguments_see_each_others_writes_in_vmap(
     name: str, is_pending: bool, device: dt.Device
 ) -> None:
     def f(*args: dt.Tensor) -> Any:
@@ -497,7 +497,7 @@ INITIAL: dict[str, Callable[..., Any]] = {
 @pytest.mark.parametrize("layout", ["contiguous", "strided", "pending"])
 @pytest.mark.parametrize("mode", [*MODES, "gradients"])
 @pytest.mark.parametrize("name", INITIAL)
-def test_initial_value_and_parts_of_loop_are_as_if_copied(
+def test_initial_value_and_xs_of_a_loop_are_not_modified(
     name: str, mode: str, layout: str, device: dt.Device
 ) -> None:
     f = INITIAL[name]
@@ -525,9 +525,7 @@ def test_initial_value_and_parts_of_loop_are_as_if_copied(
 
 
 @pytest.mark.parametrize("name", [n for n in INITIAL if "while" not in n and "bound" not in n])
-def test_gradients_of_loop_that_writes_are_those_of_the_loop_in_python(
-    name: str, device: dt.Device
-) -> None:
+def test_gradients_of_loop_that_writes_equal_the_python_loop(name: str, device: dt.Device) -> None:
     def total(c: Any, init: Any, xs: Any) -> Any:
         return sum((t**2).sum() for t in flatten(INITIAL[name](c, init * 1, xs * 1)).leaves)
 
@@ -559,7 +557,7 @@ def test_index_of_eager_loop_to_tensor_bound_advances(device: dt.Device) -> None
         dt.fori_loop(0, dt.asarray(2), lambda i, c: c * x, dt.ones(()))
 
 
-def test_loop_that_writes_nothing_copies_nothing(device: dt.Device) -> None:
+def test_loop_without_writes_makes_no_copies(device: dt.Device) -> None:
     x, w, xs = dt.ones(4, 4), dt.ones(4, 4), dt.ones(5, 4, 4)
     dt.evaluate(x, w, xs)
     for expected, f in (
@@ -574,12 +572,10 @@ def test_loop_that_writes_nothing_copies_nothing(device: dt.Device) -> None:
 
 @pytest.mark.parametrize("key", [..., slice(None), slice(1, 3)])
 @pytest.mark.parametrize("mode", ["jit", "vmap", "jit vmap", "nested vmap", "scan", "cond"])
-def test_pending_tensor_from_outside_survives_being_stored(
-    device: dt.Device, mode: str, key: Any
-) -> None:
+def test_pending_outer_tensor_survives_being_stored(device: dt.Device, mode: str, key: Any) -> None:
     def f(x: dt.Tensor) -> dt.Tensor:
         y = x.copy()
-        first = y[:1]  # so that `y` is memory
+        first = y[:1]  # so that `y` has memory
         y[key] = q
         first += 1
         return y + 1

@@ -1,4 +1,4 @@
-"""Matrices and comparisons that tests of linear algebra share."""
+"""Matrices and comparisons for the tests of linear algebra."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIDE = ["float64", "complex128"]
 
 
 def drawn(*shape: int, dtype: str = "float64", seed: int = 0) -> Array:
-    """Normal numbers; complex ones for a complex dtype."""
+    """Return normal samples; complex ones for a complex dtype."""
     rng = np.random.default_rng(seed)
     real = rng.standard_normal(shape)
     if np.dtype(dtype).kind == "c":
@@ -23,13 +23,13 @@ def drawn(*shape: int, dtype: str = "float64", seed: int = 0) -> Array:
 
 
 def definite(*shape: int, dtype: str = "float64", seed: int = 0) -> Array:
-    """Hermitian, positive definite matrices."""
+    """Return Hermitian, positive definite matrices."""
     a = drawn(*shape, dtype="complex128" if np.dtype(dtype).kind == "c" else "float64", seed=seed)
     return (a @ a.conj().swapaxes(-1, -2) + np.eye(shape[-1])).astype(dtype)
 
 
 def near(found: dt.Tensor, wanted: Any, tolerance: float = 1e-10) -> None:
-    """Checks shape, dtype where the other one has it, and values."""
+    """Check the shape, the dtype if the other has one, and the values."""
     wanted = np.asarray(wanted)
     assert found.shape == wanted.shape
     assert found.numpy().dtype == wanted.dtype
@@ -39,25 +39,25 @@ def near(found: dt.Tensor, wanted: Any, tolerance: float = 1e-10) -> None:
 
 
 def hermitian(x: dt.Tensor) -> dt.Tensor:
-    """The Hermitian part."""
+    """Return the Hermitian part."""
     return (x + dt.conj(x).mT) / 2
 
 
-def squares(x: dt.Tensor) -> dt.Tensor:
-    """Those of absolute values, which do not depend on signs and phases."""
+def squared_magnitudes(x: dt.Tensor) -> dt.Tensor:
+    """Return squared absolute values, which do not depend on signs and phases."""
     return dt.real(dt.conj(x) * x)
 
 
 def taped(a: Array) -> dt.Tensor:
-    """A tensor on the default device whose gradient is asked for."""
+    """Return a tensor on the default device that requires a gradient."""
     return dt.asarray(a).requires_grad_()
 
 
 def has_gradients(function: Callable[..., Any], *operands: Array) -> None:
-    """Checks the gradient, and the gradient of that, against differences.
+    """Check the first and second derivatives against differences.
 
-    The latter on one device, since the bits of a gradient are the same everywhere: of complex
-    numbers where kernels are compiled, since an interpreter takes 20 s.
+    The second on one device, since the bits of a gradient are the same everywhere; of complex
+    numbers on a device that compiles, since the interpreter takes 20 s.
     """
     tensors = [taped(a) for a in operands]
     assert dt.autograd.gradcheck(function, tensors)

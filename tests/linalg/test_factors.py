@@ -1,4 +1,4 @@
-"""Factors of matrices, and what is made of them, against NumPy and SciPy, on every device."""
+"""Factorizations and functions based on them, against NumPy and SciPy, on every device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matrices_for_tests import (
     has_gradients,
     hermitian,
     near,
-    squares,
+    squared_magnitudes,
 )
 
 SHAPES = [(3, 3), (2, 5, 3), (2, 3, 5), (1, 4), (0, 3), (3, 0), (0, 3, 2), (40, 37)]
@@ -24,7 +24,7 @@ SHAPES = [(3, 3), (2, 5, 3), (2, 3, 5), (1, 4), (0, 3), (3, 0), (0, 3, 2), (40, 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_factors_are_numpys(device: dt.Device, shape: tuple, dtype: str) -> None:
+def test_qr_svd_and_pinv_equal_numpy(device: dt.Device, shape: tuple, dtype: str) -> None:
     a = drawn(*shape, dtype=dtype)
     x = dt.asarray(a)
     for mode in ("reduced", "complete"):
@@ -41,9 +41,7 @@ def test_factors_are_numpys(device: dt.Device, shape: tuple, dtype: str) -> None
 
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4), (0, 0), (0, 2, 2), (1, 1)])
-def test_factors_of_hermitian_matrices_are_numpys(
-    device: dt.Device, shape: tuple, dtype: str
-) -> None:
+def test_cholesky_and_eigh_equal_numpy(device: dt.Device, shape: tuple, dtype: str) -> None:
     a = definite(*shape, dtype=dtype)
     x = dt.asarray(a)
     near(linalg.cholesky(x), np.linalg.cholesky(a))
@@ -56,11 +54,11 @@ def test_factors_of_hermitian_matrices_are_numpys(
 
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("shape", [*SHAPES, (70, 70), (3, 33, 50), (3, 50, 33)])
-def test_lu_is_scipys(device: dt.Device, shape: tuple, dtype: str) -> None:
+def test_lu_equals_scipy(device: dt.Device, shape: tuple, dtype: str) -> None:
     a = drawn(*shape, dtype=dtype)
     p, low, up = linalg.lu(dt.asarray(a))
     for found, wanted in zip((p, low, up), scipy.linalg.lu(a), strict=True):
-        if a.size:  # of an empty matrix SciPy gives other shapes than it says
+        if a.size:  # for an empty matrix SciPy returns shapes that differ from its documentation
             near(found, wanted.astype(dtype))
     assert p.shape[-1] == shape[-2] and low.shape[-1] == up.shape[-2] == min(shape[-2:])
     near(p @ low @ up, a)
@@ -68,14 +66,14 @@ def test_lu_is_scipys(device: dt.Device, shape: tuple, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("shape", [(3, 3), (2, 5, 3), (2, 3, 5), (3, 0), (0, 3, 2), (3, 33, 50)])
-def test_lu_without_scipy_is_the_same(shape: tuple, dtype: str) -> None:
+def test_lu_without_scipy_equals_scipy(shape: tuple, dtype: str) -> None:
     a = drawn(*shape, dtype=dtype)
     wanted = scipy.linalg.lu(a) if a.size else elimination.lu(a)
     for found, want in zip(elimination.lu_by_columns(a), wanted, strict=True):
         np.testing.assert_allclose(found, want, atol=1e-12)
 
 
-def test_lu_of_singular_matrices_is_their_product(device: dt.Device) -> None:
+def test_product_of_lu_factors_is_the_singular_matrix(device: dt.Device) -> None:
     for a in (np.zeros((3, 3)), np.ones((20, 20)), np.diag([0.0, 1.0, 0.0])):
         p, low, up = linalg.lu(dt.asarray(a))
         near(p @ low @ up, a)
@@ -91,7 +89,7 @@ def test_lu_solve_solves_with_factors(device: dt.Device, dtype: str) -> None:
         linalg.lu_solve(factors[:2], dt.asarray(b))  # type: ignore[arg-type]  # that is the test
 
 
-def test_thresholds_of_ranks(device: dt.Device) -> None:
+def test_rank_thresholds_equal_numpy(device: dt.Device) -> None:
     a = np.stack([np.diag([1.0, 1e-3, 1e-9]), np.diag([1.0, 1.0, 1e-9])])
     x = dt.asarray(a)
     assert linalg.matrix_rank(x).tolist() == [3, 3]
@@ -107,7 +105,7 @@ def test_thresholds_of_ranks(device: dt.Device) -> None:
 
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("ord", [None, 2, -2, 1, -1, np.inf, -np.inf, "fro"])
-def test_condition_numbers_are_numpys(device: dt.Device, ord: object, dtype: str) -> None:
+def test_condition_numbers_equal_numpy(device: dt.Device, ord: object, dtype: str) -> None:
     a = drawn(2, 3, 3, dtype=dtype)
     near(linalg.cond(dt.asarray(a), ord=ord), np.linalg.cond(a, ord))  # type: ignore[arg-type]
     assert linalg.cond(dt.zeros((2, 2)) + dt.asarray([[1.0, 0.0], [0.0, 0.0]])).item() == np.inf
@@ -115,7 +113,7 @@ def test_condition_numbers_are_numpys(device: dt.Device, ord: object, dtype: str
 
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4)])
-def test_least_squares_are_numpys(device: dt.Device, shape: tuple, dtype: str) -> None:
+def test_least_squares_equal_numpy(device: dt.Device, shape: tuple, dtype: str) -> None:
     a, b = drawn(*shape, dtype=dtype), drawn(shape[0], 2, dtype=dtype)
     solution, residuals, rank, values = linalg.lstsq(dt.asarray(a), dt.asarray(b))
     wanted = np.linalg.lstsq(a, b)
@@ -128,7 +126,7 @@ def test_least_squares_are_numpys(device: dt.Device, shape: tuple, dtype: str) -
     near(linalg.lstsq(dt.asarray(many), dt.asarray(b)).solution, np.linalg.pinv(many) @ b)
 
 
-def test_least_squares_of_dependent_columns_are_the_shortest(device: dt.Device) -> None:
+def test_least_squares_of_dependent_columns_have_minimal_norm(device: dt.Device) -> None:
     a, b = np.ones((4, 2)), drawn(4, 1)
     found = linalg.lstsq(dt.asarray(a), dt.asarray(b))
     near(found.solution, np.linalg.lstsq(a, b)[0])
@@ -144,9 +142,9 @@ def test_cholesky_and_eigh_have_gradients(device: dt.Device, dtype: str) -> None
     has_gradients(lambda x: linalg.cholesky(hermitian(x)), a)
     has_gradients(lambda x: linalg.cholesky(hermitian(x), upper=True), a)
     has_gradients(lambda x: linalg.eigvalsh(hermitian(x)), a)
-    has_gradients(lambda x: squares(linalg.eigh(hermitian(x)).eigenvectors), a)
+    has_gradients(lambda x: squared_magnitudes(linalg.eigh(hermitian(x)).eigenvectors), a)
 
-    def power(x: dt.Tensor) -> dt.Tensor:  # of both, whatever the phases of vectors
+    def power(x: dt.Tensor) -> dt.Tensor:  # independent of the phases of vectors
         w, v = linalg.eigh(hermitian(x))
         return v @ (dt.exp(w / 8)[..., None] * dt.conj(v).mT)
 
@@ -161,7 +159,7 @@ def test_svd_and_qr_have_gradients(device: dt.Device, shape: tuple, dtype: str) 
 
     def parts(x: dt.Tensor) -> tuple[dt.Tensor, ...]:
         u, s, vh = linalg.svd(x, full_matrices=False)
-        return squares(u), s, u @ vh, squares(vh), dt.conj(u[0]) * u[1]
+        return squared_magnitudes(u), s, u @ vh, squared_magnitudes(vh), dt.conj(u[0]) * u[1]
 
     has_gradients(parts, a)
     has_gradients(linalg.qr, a)
@@ -172,7 +170,7 @@ def test_svd_and_qr_have_gradients(device: dt.Device, shape: tuple, dtype: str) 
     has_gradients(lambda x, y: linalg.lstsq(x, y).solution, a, drawn(shape[0], 2, dtype=dtype))
 
 
-def test_what_has_no_gradient_says_so(device: dt.Device) -> None:
+def test_factors_without_a_gradient_raise_in_backward(device: dt.Device) -> None:
     x = dt.asarray(drawn(4, 2)).requires_grad_()
     with pytest.raises(dt.GradientError, match="full_matrices=False"):
         linalg.svd(x).U.sum().backward()
@@ -180,7 +178,7 @@ def test_what_has_no_gradient_says_so(device: dt.Device) -> None:
         linalg.qr(x, mode="complete").Q.sum().backward()
 
 
-def test_equal_eigenvalues_have_the_gradients_that_they_have(device: dt.Device) -> None:
+def test_sum_of_equal_eigenvalues_has_its_gradient(device: dt.Device) -> None:
     x = dt.eye(3, dtype=dt.float64).requires_grad_()
     linalg.eigvalsh(x).sum().backward()
     assert x.grad is not None
@@ -200,7 +198,9 @@ def test_equal_eigenvalues_have_the_gradients_that_they_have(device: dt.Device) 
     [linalg.eig, linalg.eigvals, linalg.eigh, linalg.eigvalsh, linalg.svd, linalg.svdvals,
      linalg.pinv, linalg.matrix_rank, linalg.cholesky, linalg.cond, linalg.expm],
 )  # fmt: skip
-def test_what_is_not_finite_is_named(device: dt.Device, function: object, bad: float) -> None:
+def test_non_finite_matrix_of_a_batch_is_named(
+    device: dt.Device, function: object, bad: float
+) -> None:
     assert callable(function)
     a = np.array(np.broadcast_to(np.eye(3), (4, 3, 3)), type(bad))
     a[2, 1, 0] = bad
@@ -209,7 +209,7 @@ def test_what_is_not_finite_is_named(device: dt.Device, function: object, bad: f
 
 
 @pytest.mark.parametrize("dtype", WIDE)
-def test_cholesky_names_what_is_not_finite_wherever_it_looks(dtype: str) -> None:
+def test_cholesky_rejects_non_finite_elements_of_the_read_triangle(dtype: str) -> None:
     rng = np.random.default_rng(3)
     for n in (5, 40, 100):
         a = rng.standard_normal((n, n)).astype(dtype)
@@ -231,7 +231,7 @@ def test_cholesky_names_what_is_not_finite_wherever_it_looks(dtype: str) -> None
         assert np.array_equal(linalg.cholesky(dt.asarray(a, device="reference")).numpy(), low)
 
 
-def test_matrices_may_have_as_many_axes_as_tensors(device: dt.Device) -> None:
+def test_matrices_may_have_64_dimensions(device: dt.Device) -> None:
     x = dt.ones((1,) * 64)
     for function in (linalg.svdvals, linalg.eigvalsh, linalg.det):
         assert function(x).item() == 1
@@ -240,7 +240,7 @@ def test_matrices_may_have_as_many_axes_as_tensors(device: dt.Device) -> None:
 
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("name", ["svd", "svdvals", "eigh", "eigvalsh", "eig", "eigvals", "pinv"])
-def test_an_iteration_that_does_not_converge_is_named(
+def test_iteration_without_convergence_names_the_matrix(
     monkeypatch: pytest.MonkeyPatch, name: str, dtype: str
 ) -> None:
     numpys = "svd" if name == "pinv" else name
@@ -260,14 +260,14 @@ def test_an_iteration_that_does_not_converge_is_named(
 
 
 @pytest.mark.parametrize("dtype", WIDE)
-def test_qr_lu_and_fro_pass_nan_on(device: dt.Device, dtype: str) -> None:
+def test_qr_lu_and_fro_propagate_nan(device: dt.Device, dtype: str) -> None:
     x = dt.asarray(np.full((3, 3), np.nan, dtype))
     for found in (*linalg.qr(x), linalg.lu(x).U, linalg.matrix_norm(x), linalg.vector_norm(x)):
         assert np.isnan(found.numpy()).any()
 
 
 @pytest.mark.parametrize("dtype", WIDE)
-def test_an_indefinite_matrix_is_named(device: dt.Device, dtype: str) -> None:
+def test_indefinite_matrix_is_named(device: dt.Device, dtype: str) -> None:
     a = np.stack([np.eye(2), -np.eye(2)]).astype(dtype)
     with pytest.raises(dt.LinAlgError, match=r"at \[1\] of the batch is not positive definite"):
         linalg.cholesky(dt.asarray(a))

@@ -16,7 +16,7 @@ from matrices_for_tests import WIDE, drawn, has_gradients, near
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)])
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("dtype", WIDE)
-def test_vector_norms_are_numpys(
+def test_vector_norms_equal_numpy(
     device: dt.Device, ord: float, axis: object, keepdims: bool, dtype: str
 ) -> None:
     a = drawn(2, 3, 4, dtype=dtype)
@@ -27,7 +27,7 @@ def test_vector_norms_are_numpys(
 @pytest.mark.parametrize("ord", ["fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("dtype", WIDE)
-def test_matrix_norms_are_numpys(
+def test_matrix_norms_equal_numpy(
     device: dt.Device, ord: object, keepdims: bool, dtype: str
 ) -> None:
     a = drawn(2, 3, 4, dtype=dtype)
@@ -35,7 +35,7 @@ def test_matrix_norms_are_numpys(
     near(found, np.linalg.matrix_norm(a, ord=ord, keepdims=keepdims))
 
 
-def test_norms_of_reduced_precision_and_of_nothing(device: dt.Device) -> None:
+def test_norms_of_half_precision_and_of_empty_tensors(device: dt.Device) -> None:
     half = dt.asarray([3.0, 4.0], dtype=dt.float16)
     assert linalg.vector_norm(half).dtype is dt.float16
     assert linalg.vector_norm(half).item() == 5.0
@@ -55,7 +55,7 @@ def test_norms_have_gradients(device: dt.Device, dtype: str) -> None:
         has_gradients(lambda x, p=name: linalg.matrix_norm(x, ord=p), a)
 
 
-def test_the_gradient_of_a_norm_at_zero_is_zero(device: dt.Device) -> None:
+def test_gradient_of_a_norm_at_zero_is_zero(device: dt.Device) -> None:
     x = dt.zeros(3).requires_grad_()
     linalg.vector_norm(x).backward()
     assert x.grad is not None and x.grad.tolist() == [0, 0, 0]
@@ -63,13 +63,13 @@ def test_the_gradient_of_a_norm_at_zero_is_zero(device: dt.Device) -> None:
 
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 7, -1, -3])
-def test_matrix_powers_are_numpys(device: dt.Device, n: int, dtype: str) -> None:
+def test_matrix_powers_equal_numpy(device: dt.Device, n: int, dtype: str) -> None:
     a = drawn(2, 3, 3, dtype=dtype)
     near(linalg.matrix_power(dt.asarray(a), n), np.linalg.matrix_power(a, n), 1e-8)
     has_gradients(lambda x: linalg.matrix_power(x, n), a)
 
 
-def test_a_power_is_memory_of_its_own(device: dt.Device) -> None:
+def test_matrix_power_does_not_alias_its_operand(device: dt.Device) -> None:
     x = dt.eye(2)
     y = linalg.matrix_power(x, 1)
     y[0, 0] = 5.0
@@ -78,7 +78,7 @@ def test_a_power_is_memory_of_its_own(device: dt.Device) -> None:
 
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("size", [1e-3, 0.3, 2.0, 10.0, 40.0])
-def test_exponentials_are_scipys(device: dt.Device, size: float, dtype: str) -> None:
+def test_matrix_exponentials_equal_scipy(device: dt.Device, size: float, dtype: str) -> None:
     a = np.stack([drawn(4, 4, dtype=dtype) * size, drawn(4, 4, dtype=dtype, seed=1) * 0.01])
     wanted = np.stack([scipy.linalg.expm(m) for m in a])
     found = linalg.expm(dt.asarray(a)).numpy()
@@ -87,13 +87,13 @@ def test_exponentials_are_scipys(device: dt.Device, size: float, dtype: str) -> 
     near(linalg.expm(dt.zeros((0, 0))), np.zeros((0, 0), "float32"))
 
 
-def test_exponentials_have_gradients(device: dt.Device) -> None:
+def test_matrix_exponentials_have_gradients(device: dt.Device) -> None:
     has_gradients(linalg.expm, drawn(2, 2, 2))
     has_gradients(linalg.expm, drawn(2, 2, dtype="complex128"))
 
 
 @pytest.mark.parametrize("dtype", WIDE)
-def test_products_are_numpys(device: dt.Device, dtype: str) -> None:
+def test_products_equal_numpy(device: dt.Device, dtype: str) -> None:
     a, b, c = drawn(4, 3, dtype=dtype), drawn(3, 7, dtype=dtype), drawn(7, 2, dtype=dtype)
     x, y, z = map(dt.asarray, (a, b, c))
     near(linalg.multi_dot([x, y, z]), np.linalg.multi_dot([a, b, c]))
@@ -116,7 +116,7 @@ def drawn_tensor(*shape: int) -> dt.Tensor:
     [((3,), (3,), -1), ((2, 3), (3,), -1), ((4, 1, 3), (2, 3), -1), ((3, 2), (3, 2), 0)],
 )
 @pytest.mark.parametrize("dtype", WIDE)
-def test_cross_products_are_numpys(
+def test_cross_products_equal_numpy(
     device: dt.Device, left: tuple, right: tuple, axis: int, dtype: str
 ) -> None:
     a, b = drawn(*left, dtype=dtype), drawn(*right, dtype=dtype, seed=1)
@@ -136,7 +136,7 @@ def test_products_have_gradients(device: dt.Device, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", WIDE)
-def test_reflections_are_lapacks(device: dt.Device, dtype: str) -> None:
+def test_householder_product_equals_lapack(device: dt.Device, dtype: str) -> None:
     a = drawn(5, 3, dtype=dtype)
     (raw, tau), _ = scipy.linalg.qr(a, mode="raw")
     found = linalg.householder(dt.asarray(np.ascontiguousarray(raw)), dt.asarray(tau))
@@ -147,7 +147,7 @@ def test_reflections_are_lapacks(device: dt.Device, dtype: str) -> None:
     )
 
 
-def test_products_of_what_does_not_fit_are_refused(device: dt.Device) -> None:
+def test_products_of_mismatched_shapes_raise(device: dt.Device) -> None:
     x = dt.ones((2, 3))
     for call, error, says in (
         (lambda: linalg.multi_dot([x, x]), dt.ShapeError, "do not fit"),
@@ -170,14 +170,14 @@ EMPTY = [(0, 0), (0, 3), (3, 0), (2, 0, 3), (2, 3, 0), (0, 2, 3), (0, 0, 0)]
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("ord", ["fro", "nuc", 1, 2, np.inf, -1, -2, -np.inf])
-def test_norms_of_empty_matrices_are_numpys(ord: Any, dtype: str, device: dt.Device) -> None:
+def test_norms_of_empty_matrices_equal_numpy(ord: Any, dtype: str, device: dt.Device) -> None:
     for shape in EMPTY:
         a = np.zeros(shape, dtype)
         x = dt.asarray(a)
         for keepdims in (False, True):
             try:
                 want = np.linalg.matrix_norm(a, ord=ord, keepdims=keepdims)
-            except ValueError:  # the smallest of nothing
+            except ValueError:  # minimum of an empty axis
                 with pytest.raises(dt.ShapeError, match="matrix_norm"):
                     linalg.matrix_norm(x, ord=ord, keepdims=keepdims)
                 continue
@@ -187,7 +187,7 @@ def test_norms_of_empty_matrices_are_numpys(ord: Any, dtype: str, device: dt.Dev
 
 
 @pytest.mark.parametrize("ord", [0, 1, 2, 3, np.inf])
-def test_norms_of_empty_vectors_are_numpys(ord: float, device: dt.Device) -> None:
+def test_norms_of_empty_vectors_equal_numpy(ord: float, device: dt.Device) -> None:
     for shape in EMPTY:
         a = np.zeros(shape, "f4")
         for axis in (None, 0, -1):
@@ -196,7 +196,7 @@ def test_norms_of_empty_vectors_are_numpys(ord: float, device: dt.Device) -> Non
             assert found.shape == want.shape and found.tolist() == want.tolist()
 
 
-def test_gradient_of_the_largest_of_no_sizes_is_empty() -> None:
+def test_gradient_of_the_norm_of_empty_matrices_is_empty() -> None:
     for ord in (1, 2, np.inf):
         x = dt.zeros((2, 0, 0), device="reference", requires_grad=True)
         linalg.matrix_norm(x, ord=ord).sum().backward()

@@ -1,4 +1,4 @@
-"""`np.linalg.*` of tensors, which are dovetail's and give tensors."""
+"""`np.linalg.*` of tensors call dovetail and return tensors."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def _compare(found: Any, wanted: Any) -> None:
 
 @pytest.mark.parametrize("dtype", WIDE)
 @pytest.mark.parametrize("name", [*SQUARE, *ANY])
-def test_numpys_names_give_tensors(device: dt.Device, name: str, dtype: str) -> None:
+def test_numpy_functions_of_tensors_return_tensors(
+    device: dt.Device, name: str, dtype: str
+) -> None:
     a = definite(3, 3, dtype=dtype) if name in SQUARE else drawn(5, 3, dtype=dtype)
     call = (SQUARE | ANY)[name]
     found = call(dt.asarray(a))
@@ -76,7 +78,7 @@ def test_numpys_names_give_tensors(device: dt.Device, name: str, dtype: str) -> 
     assert first.device is device
 
 
-def test_eigenvalues_under_numpys_names_are_complex(device: dt.Device) -> None:
+def test_numpy_eigenvalues_of_tensors_are_complex(device: dt.Device) -> None:
     a = drawn(3, 3, dtype="complex128")
     for found, wanted in zip(np.linalg.eig(dt.asarray(a)), np.linalg.eig(a), strict=True):
         assert isinstance(found, dt.Tensor)
@@ -85,7 +87,7 @@ def test_eigenvalues_under_numpys_names_are_complex(device: dt.Device) -> None:
     near(values, np.linalg.eigvals(a))
 
 
-def test_an_array_beside_a_tensor_is_brought_to_its_device(device: dt.Device) -> None:
+def test_array_next_to_a_tensor_moves_to_its_device(device: dt.Device) -> None:
     a, b = definite(3, 3), drawn(3)
     found: Any = np.linalg.solve(a, dt.asarray(b))
     assert isinstance(found, dt.Tensor) and found.device is device
@@ -94,7 +96,7 @@ def test_an_array_beside_a_tensor_is_brought_to_its_device(device: dt.Device) ->
 
 @pytest.mark.parametrize("threshold", [(1, 0), [[0.6], [0.0], [2.0]], 0.6])
 @pytest.mark.parametrize("name", ["tol", "rtol"])
-def test_matrix_rank_broadcasts_thresholds_as_numpy(
+def test_matrix_rank_broadcasts_thresholds_like_numpy(
     name: str, threshold: Any, device: dt.Device
 ) -> None:
     for a in (np.diag([1.0, 0.5]), np.array([np.diag([1.0, 0.5]), np.diag([0.0, 1.0])])):
@@ -108,7 +110,7 @@ def test_matrix_rank_broadcasts_thresholds_as_numpy(
     near(np.linalg.pinv(dt.asarray(a), shares), np.linalg.pinv(a, shares))
 
 
-def test_what_is_lacking_names_the_way(device: dt.Device) -> None:
+def test_unsupported_numpy_functions_name_an_alternative(device: dt.Device) -> None:
     x: Any = dt.ones((2, 2))
     for call in (
         lambda: np.linalg.tensorinv(x),
@@ -119,7 +121,7 @@ def test_what_is_lacking_names_the_way(device: dt.Device) -> None:
             call()
 
 
-def test_they_have_gradients_and_errors_of_dovetails(device: dt.Device) -> None:
+def test_numpy_functions_have_gradients_and_dovetail_errors(device: dt.Device) -> None:
     x: Any = dt.asarray(definite(2, 2)).requires_grad_()
     made: Any = np.linalg.norm(np.linalg.inv(x))
     made.backward()

@@ -1,4 +1,4 @@
-"""Small matrices, which generated kernels do."""
+"""Batches of small matrices, which generated kernels compute."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MANY = 256
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [*range(1, UNROLLED_ROWS_MAX + 1), 7, 12, KERNEL_ROWS_MAX])
-def test_kernels_give_what_lapack_gives(device: dt.Device, n: int, dtype: str) -> None:
+def test_generated_kernels_equal_lapack(device: dt.Device, n: int, dtype: str) -> None:
     a = (drawn(2, MANY // 2, n, n) + 3 * np.eye(n)).astype(dtype)
     b, s = drawn(2, MANY // 2, n, 2, dtype=dtype), definite(2, MANY // 2, n, n, dtype=dtype)
     before = counters.calls
@@ -29,7 +29,7 @@ def test_kernels_give_what_lapack_gives(device: dt.Device, n: int, dtype: str) -
     np.testing.assert_allclose(found, np.broadcast_to(np.eye(n), a.shape), atol=0.05)
     np.testing.assert_allclose(a @ linalg.solve(x, y).numpy(), b, atol=2e-3)
     low = np.linalg.cholesky(s)
-    tame = low / n  # without a diagonal the others are not well conditioned
+    tame = low / n  # without a diagonal the others are ill-conditioned
     for unit in (False, True):
         for upper, half in ((False, tame), (True, tame.swapaxes(-1, -2))):
             found = linalg.solve_triangular(
@@ -44,7 +44,7 @@ def test_kernels_give_what_lapack_gives(device: dt.Device, n: int, dtype: str) -
 
 
 @pytest.mark.parametrize("n", [4, 9])
-def test_every_device_gives_the_same_bits(n: int) -> None:
+def test_small_matrices_have_the_same_bits_on_every_device(n: int) -> None:
     many = MANY + 3  # no whole vectors
     a, s = drawn(many, n, n, dtype="float32"), definite(many, n, n, dtype="float32")
     made = []
@@ -71,7 +71,7 @@ def test_bits_of_a_matrix_do_not_depend_on_its_batch(device: dt.Device, n: int) 
     assert counters.calls == before
 
 
-def test_pivots_are_exchanged(device: dt.Device) -> None:
+def test_elimination_exchanges_pivots(device: dt.Device) -> None:
     turn = np.array([[0.0, 0.0, 2.0], [3.0, 0.0, 0.0], [0.0, 5.0, 0.0]])
     for turned in (turn, np.kron(np.eye(3), turn)[::-1]):
         a = np.broadcast_to(turned, (MANY, *turned.shape))
@@ -80,7 +80,7 @@ def test_pivots_are_exchanged(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("n", [3, 8])
-def test_a_singular_or_indefinite_matrix_among_many_is_named(device: dt.Device, n: int) -> None:
+def test_singular_or_indefinite_matrix_of_a_batch_is_named(device: dt.Device, n: int) -> None:
     a = np.array(np.broadcast_to(np.eye(n), (MANY, n, n)))
     a[77] = np.ones((n, n))
     with pytest.raises(dt.LinAlgError, match=r"inv: the matrix at \[77\] of the batch is singular"):
@@ -94,7 +94,7 @@ def test_a_singular_or_indefinite_matrix_among_many_is_named(device: dt.Device, 
             linalg.cholesky(dt.asarray(a))
 
 
-def test_what_is_not_finite_flows_through_one_matrix_alone(device: dt.Device) -> None:
+def test_non_finite_elements_affect_only_their_matrix(device: dt.Device) -> None:
     a = np.array(np.broadcast_to(np.eye(2), (MANY, 2, 2)))
     a[5, 0, 1] = np.nan
     found = linalg.inv(dt.asarray(a)).numpy()
@@ -102,7 +102,7 @@ def test_what_is_not_finite_flows_through_one_matrix_alone(device: dt.Device) ->
 
 
 @pytest.mark.parametrize("n", [3, 7])
-def test_kernels_have_gradients(device: dt.Device, n: int) -> None:
+def test_generated_kernels_have_gradients(device: dt.Device, n: int) -> None:
     a = definite(MANY, n, n)
     for function in (
         linalg.det, linalg.inv, linalg.cholesky,
@@ -115,7 +115,7 @@ def test_kernels_have_gradients(device: dt.Device, n: int) -> None:
         near(many.grad[9], one.grad.numpy())
 
 
-def test_a_captured_function_takes_determinants_of_many(device: dt.Device) -> None:
+def test_captured_determinants_of_a_batch_equal_numpy(device: dt.Device) -> None:
     captured = dt.jit(lambda x: linalg.det(x) * 2)
     for seed in (0, 1):
         a = drawn(MANY, 3, 3, seed=seed)

@@ -1,4 +1,4 @@
-"""Determinants, inverses and equations against NumPy, on every device."""
+"""Determinants, inverses and linear systems against NumPy, on every device."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHAPES = [(3, 3), (2, 4, 4), (2, 3, 5, 5), (0, 0), (0, 3, 3), (2, 0, 0), (1, 1)]
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_det_slogdet_and_inv_are_numpys(device: dt.Device, shape: tuple, dtype: str) -> None:
+def test_det_slogdet_and_inv_equal_numpy(device: dt.Device, shape: tuple, dtype: str) -> None:
     a = drawn(*shape, dtype=dtype)
     x = dt.asarray(a)
     near(linalg.det(x), np.linalg.det(a))
@@ -45,12 +45,12 @@ def test_results_are_named_tuples() -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_solve_is_numpys(device: dt.Device, left: tuple, right: tuple, dtype: str) -> None:
+def test_solve_equals_numpy(device: dt.Device, left: tuple, right: tuple, dtype: str) -> None:
     a, b = drawn(*left, dtype=dtype), drawn(*right, dtype=dtype, seed=1)
     near(linalg.solve(dt.asarray(a), dt.asarray(b)), np.linalg.solve(a, b))
 
 
-def test_arrays_and_lists_beside_a_tensor_are_brought_to_its_device(device: dt.Device) -> None:
+def test_arrays_and_lists_next_to_a_tensor_move_to_its_device(device: dt.Device) -> None:
     a, b = drawn(3, 3), drawn(3)
     for found in (linalg.solve(dt.asarray(a), b), linalg.solve(a, dt.asarray(b))):
         near(found, np.linalg.solve(a, b))
@@ -66,7 +66,7 @@ def test_solve_promotes_dtypes(device: dt.Device) -> None:
     near(linalg.solve(dt.asarray(a), dt.asarray(z)), np.linalg.solve(a, z))
 
 
-def test_transposed_and_sliced_matrices_are_read_where_they_are(device: dt.Device) -> None:
+def test_strided_matrices_are_supported(device: dt.Device) -> None:
     a = drawn(6, 8)
     x = dt.asarray(a)
     near(linalg.inv(x[::2, 1:4].mT), np.linalg.inv(a[::2, 1:4].T))
@@ -84,7 +84,7 @@ def test_pending_operands_are_computed(device: dt.Device) -> None:
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("unit", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_solve_triangular_looks_at_one_triangle(
+def test_solve_triangular_reads_one_triangle(
     device: dt.Device, upper: bool, unit: bool, dtype: str
 ) -> None:
     a, b = definite(2, 4, 4, dtype=dtype), drawn(4, 3, dtype=dtype)
@@ -97,7 +97,7 @@ def test_solve_triangular_looks_at_one_triangle(
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(3, 5, 5), (0, 3, 3), (2, 0, 0)])
-def test_triangular_equations_without_scipy_are_the_same(shape: tuple, dtype: str) -> None:
+def test_solve_triangular_without_scipy_equals_scipy(shape: tuple, dtype: str) -> None:
     a, b = definite(*shape, dtype=dtype), drawn(*shape[:-1], 2, dtype=dtype)
     for how in itertools.product((False, True), repeat=3):
         found = elimination.solve_triangular(a, b, *how)
@@ -107,7 +107,7 @@ def test_triangular_equations_without_scipy_are_the_same(shape: tuple, dtype: st
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_zero_on_the_diagonal_of_a_triangle_is_named(device: dt.Device, dtype: str) -> None:
+def test_zero_on_a_triangular_diagonal_is_named(device: dt.Device, dtype: str) -> None:
     a = np.stack([np.eye(3, dtype=dtype)] * 4)
     a[2, 1, 1] = 0
     x, b = dt.asarray(a), dt.ones((3, 1), dtype=dtype)
@@ -131,7 +131,7 @@ def test_cholesky_solve_solves_with_a_factor(device: dt.Device, upper: bool, dty
 
 
 @pytest.mark.parametrize("dtype", WIDE)
-def test_equations_have_gradients(device: dt.Device, dtype: str) -> None:
+def test_solvers_have_gradients(device: dt.Device, dtype: str) -> None:
     n = 3 if dtype == "float64" else 2
     a, b = drawn(2, n, n, dtype=dtype), drawn(2, n, 2, dtype=dtype, seed=1)
     has_gradients(linalg.solve, a.real.copy(), b)
@@ -154,11 +154,11 @@ def test_equations_have_gradients(device: dt.Device, dtype: str) -> None:
     has_gradients(lambda x, y: linalg.cholesky_solve(x, y, upper=True), b[0], low.T.copy())
 
 
-def test_the_sign_of_a_complex_determinant_has_a_gradient(device: dt.Device) -> None:
+def test_sign_of_a_complex_determinant_has_a_gradient(device: dt.Device) -> None:
     has_gradients(lambda x: tuple(linalg.slogdet(x)), drawn(2, 3, 3, dtype="complex128"))
 
 
-def test_the_determinant_of_a_singular_matrix_has_a_gradient(device: dt.Device) -> None:
+def test_determinant_of_a_singular_matrix_has_a_gradient(device: dt.Device) -> None:
     a = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [5.0, 7.0, 9.0]])
     assert dt.autograd.gradcheck(linalg.det, dt.asarray(a).requires_grad_())
     assert dt.autograd.gradcheck(linalg.det, dt.asarray(a + 2j * a[::-1]).requires_grad_())
@@ -168,14 +168,14 @@ def test_the_determinant_of_a_singular_matrix_has_a_gradient(device: dt.Device) 
     assert x.grad is not None and x.grad.tolist() == np.zeros((3, 3)).tolist()
 
 
-# --- what cannot be had
+# --- errors
 
 
 @pytest.mark.parametrize(
     "function", [linalg.inv, lambda x: linalg.solve(x, dt.ones((3, 1), dtype=x.dtype))]
 )
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_singular_matrix_is_named(device: dt.Device, function: object, dtype: str) -> None:
+def test_singular_matrix_is_named(device: dt.Device, function: object, dtype: str) -> None:
     assert callable(function)
     a = np.stack([np.eye(3, dtype=dtype)] * 6).reshape(2, 3, 3, 3)
     a[1, 2, 2, 2] = 0
@@ -185,7 +185,7 @@ def test_a_singular_matrix_is_named(device: dt.Device, function: object, dtype: 
         function(dt.zeros((3, 3), dtype=dtype))
 
 
-def test_what_is_not_finite_flows_through_equations(device: dt.Device) -> None:
+def test_non_finite_elements_propagate_through_solvers(device: dt.Device) -> None:
     a = np.array([[1.0, np.nan], [0.0, 2.0]])
     assert np.isnan(linalg.inv(dt.asarray(a)).numpy()).any()
     assert np.isnan(linalg.det(dt.asarray(a)).numpy())
@@ -196,7 +196,7 @@ def test_what_is_not_finite_flows_through_equations(device: dt.Device) -> None:
     [linalg.det, linalg.inv, linalg.slogdet, linalg.cholesky, linalg.eigh, linalg.eigvalsh,
      linalg.expm, lambda x: linalg.solve(x, x), lambda x: linalg.matrix_power(x, 2)],
 )  # fmt: skip
-def test_shapes_and_dtypes_that_do_not_fit_are_refused(device: dt.Device, function: object) -> None:
+def test_wrong_shapes_and_dtypes_raise(device: dt.Device, function: object) -> None:
     assert callable(function)
     with pytest.raises(dt.ShapeError, match="needs square matrices, not 2 x 3"):
         function(dt.ones((2, 3)))
@@ -212,7 +212,7 @@ def test_shapes_and_dtypes_that_do_not_fit_are_refused(device: dt.Device, functi
         function(dt.ones((2, 2)).to_sparse())
 
 
-def test_right_sides_that_do_not_fit_are_refused(device: dt.Device) -> None:
+def test_mismatched_right_sides_raise(device: dt.Device) -> None:
     with pytest.raises(dt.ShapeError, match="3 rows against 2"):
         linalg.solve(dt.eye(3), dt.ones((2, 2)))
     with pytest.raises(dt.ShapeError):
@@ -222,14 +222,14 @@ def test_right_sides_that_do_not_fit_are_refused(device: dt.Device) -> None:
         linalg.solve(dt.eye(3), dt.ones(3, device=other))
 
 
-def test_a_captured_function_takes_norms_and_products(device: dt.Device) -> None:
+def test_captured_norms_and_products_equal_numpy(device: dt.Device) -> None:
     captured = dt.jit(lambda x: linalg.vector_norm(linalg.kron(x, x) + linalg.trace(x)))
     for seed in (0, 1):
         a = drawn(3, 3, seed=seed)
         near(captured(dt.asarray(a)), np.linalg.norm(np.kron(a, a) + np.trace(a)))
 
 
-def test_calls_of_lapack_are_counted_and_noted() -> None:
+def test_lapack_calls_are_counted_and_profiled() -> None:
     before = counters.calls
     with dt.profile() as profile:
         linalg.inv(dt.eye(33, device="reference"))
@@ -237,7 +237,7 @@ def test_calls_of_lapack_are_counted_and_noted() -> None:
     assert [e["name"] for e in profile.events].count("call linalg.inv on the host") == 1
 
 
-def test_cholesky_solve_takes_pytorchs_order_and_refuses_the_other() -> None:
+def test_cholesky_solve_accepts_pytorch_argument_order_and_rejects_the_other() -> None:
     a, b = definite(4, 4), drawn(4, 4)
     factor = np.linalg.cholesky(a)
     for upper, f in ((False, factor), (True, factor.T.copy())):
@@ -248,20 +248,21 @@ def test_cholesky_solve_takes_pytorchs_order_and_refuses_the_other() -> None:
     for other in (b[:, :2], b[0]):
         with pytest.raises(dt.ShapeError, match=r"the factor must be square, .* it comes second"):
             linalg.cholesky_solve(dt.asarray(factor), dt.asarray(other))
-    spoiled = factor + np.triu(drawn(4, 4), 1)  # as LAPACK leaves it
+    spoiled = factor + np.triu(drawn(4, 4), 1)  # as LAPACK returns it
     inverse = linalg.cholesky_solve(dt.eye(4, dtype=dt.float64), dt.asarray(spoiled))
     near(inverse, np.linalg.inv(a), 1e-8)
 
 
 @pytest.mark.parametrize("ord", [None, 2, -2, 1, -1, np.inf, -np.inf, "fro"])
 @pytest.mark.parametrize("count", [3, 300])
-def test_condition_of_singular_matrices_is_infinite_each(count: int, ord: object) -> None:
+def test_condition_number_of_a_singular_matrix_is_infinite(count: int, ord: object) -> None:
     for singular in (np.zeros((3, 3)), np.outer([1.0, 2.0, 4.0], np.ones(3))):
         a = drawn(count, 3, 3)
         a[1] = singular
         wanted = np.linalg.cond(a, ord)  # type: ignore[arg-type]
         found = linalg.cond(dt.asarray(a), ord=ord).numpy()  # type: ignore[arg-type]
-        cut = [np.minimum(c, 1e15) for c in (found, wanted)]  # rounding hides what is singular
+        # rounding hides that the matrix is singular
+        cut = [np.minimum(c, 1e15) for c in (found, wanted)]
         np.testing.assert_allclose(*cut, rtol=1e-6)
         assert np.isinf(linalg.cond(dt.zeros((2, 2)), ord=ord).item())  # type: ignore[arg-type]
     one = dt.asarray(a).requires_grad_()

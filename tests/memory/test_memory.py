@@ -37,7 +37,7 @@ PACKAGE = str(Path(memory.__file__).parent)
 # --- pointers
 
 
-def test_the_deleter_gets_the_context_exactly_once() -> None:
+def test_deleter_gets_the_context_exactly_once() -> None:
     for nbytes in (0, 100):
         got: list[Any] = []
         ptr = DataPtr("handle", 0, nbytes, FAKE, "context", got.append)
@@ -50,10 +50,10 @@ def test_the_deleter_gets_the_context_exactly_once() -> None:
 
 
 @pytest.mark.parametrize("made", ["by the allocator", "by hand"])
-def test_a_ring_of_an_allocator_and_its_pointers_ends_well(
+def test_reference_cycle_of_an_allocator_and_its_pointers_is_freed(
     monkeypatch: pytest.MonkeyPatch, made: str
 ) -> None:
-    """Whatever the collector ends first: what gives the memory back may be older than the rest."""
+    """In any order of finalization: the object that frees the memory may be older than the rest."""
     reported: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda u: reported.append(u.exc_value))
     got: list[Any] = []
@@ -108,7 +108,7 @@ def test_deleter_is_called_once_for_each_pointer_in_recycled_memory() -> None:
     assert sorted(got) == sorted([*range(300), *range(0, -300, -1)])
 
 
-def test_an_error_in_the_deleter_is_reported_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_in_the_deleter_is_reported_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda u: reported.append(u.exc_type))
     DataPtr("h", 0, 1, FAKE, None, lambda _: 1 / 0).release()
@@ -117,7 +117,7 @@ def test_an_error_in_the_deleter_is_reported_not_raised(monkeypatch: pytest.Monk
     assert reported == [ZeroDivisionError, ZeroDivisionError]
 
 
-def test_foreign_memory_lives_as_long_as_its_pointer() -> None:
+def test_foreign_owner_lives_as_long_as_its_pointer() -> None:
     class Owner:
         pass
 
@@ -130,7 +130,7 @@ def test_foreign_memory_lives_as_long_as_its_pointer() -> None:
     assert alive() is None
 
 
-def test_a_storage_can_be_referred_to_weakly() -> None:
+def test_storage_supports_weak_references() -> None:
     storage = storage_at(foreign(None, 0, 8, FAKE), 8, FAKE, read_only=True)
     assert weakref.ref(storage)() is storage
     assert storage.read_only
@@ -138,7 +138,7 @@ def test_a_storage_can_be_referred_to_weakly() -> None:
         storage.colour = "red"  # type: ignore[attr-defined]
 
 
-def test_raw_memory_is_given_back_by_context() -> None:
+def test_raw_memory_is_freed_by_context() -> None:
     backend, allocator = make()
     ptr = allocator.raw_allocate(100)
     context = ptr.context
@@ -151,7 +151,7 @@ def test_raw_memory_is_given_back_by_context() -> None:
 # --- the cache
 
 
-def test_freed_memory_is_reused_at_once_without_asking_the_device() -> None:
+def test_freed_memory_is_reused_without_a_call_of_the_device() -> None:
     backend, allocator = make()
     for nbytes in (0, 1, 512, 513, MIB, 3 * MIB, 100 * MIB):
         ptr = allocator.allocate(nbytes)
@@ -163,7 +163,7 @@ def test_freed_memory_is_reused_at_once_without_asking_the_device() -> None:
         del again
 
 
-def test_segments_have_the_promised_sizes() -> None:
+def test_segments_have_the_documented_sizes() -> None:
     for nbytes, segment in (
         (1, 2 * MIB),
         (MIB, 2 * MIB),
@@ -178,7 +178,7 @@ def test_segments_have_the_promised_sizes() -> None:
         del ptr
 
 
-def test_neighbours_merge() -> None:
+def test_free_neighbors_merge() -> None:
     backend, allocator = make()
     pieces = [allocator.allocate(512 * KIB) for _ in range(4)]
     assert backend.calls == 1
@@ -189,7 +189,7 @@ def test_neighbours_merge() -> None:
     check(backend, allocator, whole)
 
 
-def test_a_large_block_is_handed_out_again_as_it_is_and_merged_for_another_size() -> None:
+def test_large_block_is_reused_unsplit_and_merged_for_another_size() -> None:
     backend, allocator = make()
     first, rest = allocator.allocate(6 * MIB), allocator.allocate(4 * MIB)
     place = first.handle, first.offset
@@ -205,14 +205,14 @@ def test_a_large_block_is_handed_out_again_as_it_is_and_merged_for_another_size(
     assert backend.calls == 1
     held = [
         allocator.allocate(11 * MIB + k * KIB) for k in range(2 * LARGE_BINS_MAX)
-    ]  # more than have bins
+    ]  # more than there are bins for
     del held, whole
     allocator.empty_cache()
     assert allocator.stats().reserved_bytes == 0
     check(backend, allocator, [])
 
 
-def test_the_best_fit_is_taken() -> None:
+def test_best_fit_is_selected() -> None:
     _, allocator = make()
     sizes = [3 * MIB, 2 * MIB, 4 * MIB, 2 * MIB, 3 * MIB, 3 * MIB // 2]
     blocks = [allocator.allocate(n) for n in sizes]
@@ -222,7 +222,7 @@ def test_the_best_fit_is_taken() -> None:
     assert len(fence) == 3
 
 
-def test_a_large_cached_block_serves_a_smaller_request() -> None:
+def test_large_cached_block_serves_a_smaller_request() -> None:
     backend, allocator = make()
     allocator.allocate(100 * MIB).release()
     parts = [allocator.allocate(60 * MIB), allocator.allocate(40 * MIB)]
@@ -230,7 +230,7 @@ def test_a_large_cached_block_serves_a_smaller_request() -> None:
     check(backend, allocator, parts)
 
 
-def test_the_cache_stays_in_proportion_when_sizes_grow() -> None:
+def test_cache_stays_in_proportion_to_live_memory() -> None:
     backend, allocator = make()
     for mib in range(20, 400, 20):
         allocator.allocate(mib * MIB).release()
@@ -239,7 +239,7 @@ def test_the_cache_stays_in_proportion_when_sizes_grow() -> None:
     assert backend.used < 700 * MIB
 
 
-def test_peaks_can_be_reset() -> None:
+def test_reset_peak_sets_peaks_to_live_bytes() -> None:
     _, allocator = make()
     allocator.allocate(10 * MIB).release()
     assert allocator.stats()["peak_live_bytes"] == 10 * MIB
@@ -253,7 +253,7 @@ def test_peaks_can_be_reset() -> None:
 # --- streams
 
 
-def test_a_block_is_reused_only_on_its_stream() -> None:
+def test_block_is_reused_only_on_its_stream() -> None:
     backend, allocator = make()
     first = allocator.allocate(1000, "a")
     handle = first.handle
@@ -277,7 +277,7 @@ def test_record_stream_keeps_a_block_until_the_other_stream_has_passed() -> None
     assert allocator.allocate(1000).offset == where
 
 
-def test_recording_the_own_stream_changes_nothing() -> None:
+def test_record_stream_of_the_own_stream_changes_nothing() -> None:
     backend, allocator = make()
     ptr = allocator.allocate(1000, "a")
     where = ptr.offset
@@ -286,17 +286,17 @@ def test_recording_the_own_stream_changes_nothing() -> None:
     assert allocator.allocate(1000, "a").offset == where and not backend.queued
 
 
-def test_foreign_memory_may_be_recorded() -> None:
+def test_record_stream_of_foreign_memory_changes_nothing() -> None:
     _, allocator = make()
     before = allocator.stats()
     allocator.record_stream(foreign(object(), 0, 8, FAKE), "other")
     assert allocator.stats() == before, "it is none of the allocator's blocks"
 
 
-# --- when the device refuses
+# --- refusals of the device
 
 
-def test_cached_memory_is_returned_before_an_error() -> None:
+def test_cached_memory_is_released_before_an_error() -> None:
     backend, allocator = make(capacity=100 * MIB)
     allocator.allocate(60 * MIB).release()
     held = allocator.allocate(80 * MIB)
@@ -305,7 +305,7 @@ def test_cached_memory_is_returned_before_an_error() -> None:
     check(backend, allocator, [held])
 
 
-def test_waiting_blocks_are_waited_for_before_an_error() -> None:
+def test_blocks_in_use_by_streams_are_waited_for_before_an_error() -> None:
     backend, allocator = make(capacity=100 * MIB)
     ptr = allocator.allocate(80 * MIB)
     allocator.record_stream(ptr, "other")
@@ -313,12 +313,12 @@ def test_waiting_blocks_are_waited_for_before_an_error() -> None:
     check(backend, allocator, [allocator.allocate(90 * MIB)])
 
 
-def test_a_small_device_gets_segments_of_the_exact_size() -> None:
+def test_small_device_gets_segments_of_the_exact_size() -> None:
     backend, allocator = make(capacity=3 * MIB)
     check(backend, allocator, [allocator.allocate(3 * MIB)])
 
 
-def test_cycles_that_hold_memory_are_collected() -> None:
+def test_cycles_that_hold_memory_are_collected_before_an_error() -> None:
     _, allocator = make(capacity=100 * MIB)
     cycle: list[Any] = [allocator.allocate(80 * MIB)]
     cycle.append(cycle)
@@ -326,7 +326,7 @@ def test_cycles_that_hold_memory_are_collected() -> None:
     assert allocator.allocate(90 * MIB).nbytes == 90 * MIB
 
 
-def test_out_of_memory_says_what_holds_it() -> None:
+def test_out_of_memory_error_names_the_largest_holders() -> None:
     backend, allocator = make(capacity=100 * MIB)
     held = [allocator.allocate(50 * MIB)]
     with pytest.raises(OutOfMemoryError, match=r"(?s)refused 60.0 MiB.*live 50.0 MiB.*trace\(True"):
@@ -344,7 +344,7 @@ def test_out_of_memory_says_what_holds_it() -> None:
     check(backend, allocator, held)
 
 
-def test_a_limit_is_kept() -> None:
+def test_set_limit_is_enforced() -> None:
     backend, allocator = make()
     allocator.set_limit(50 * MIB)
     held = allocator.allocate(30 * MIB)
@@ -356,7 +356,7 @@ def test_a_limit_is_kept() -> None:
 
 
 @pytest.mark.parametrize("refused", range(1, 12))
-def test_a_single_refusal_at_any_point_is_survived(refused: int) -> None:
+def test_allocator_survives_a_single_refusal_at_any_call(refused: int) -> None:
     backend, allocator = make()
     backend.refuse = {refused}
     live = []
@@ -375,7 +375,7 @@ def _size(rng: random.Random) -> int:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_random_traces(seed: int) -> None:
+def test_random_traces_keep_all_invariants(seed: int) -> None:
     rng = random.Random(seed)
     capacity = rng.choice((1 << 60, 300 * MIB, 60 * MIB))
     backend, allocator = make(capacity)
@@ -409,7 +409,7 @@ def test_random_traces(seed: int) -> None:
     assert backend.used == 0 and not backend.live
 
 
-def test_threads() -> None:
+def test_threads_get_disjoint_blocks() -> None:
     backend, allocator = make()
     kept: list[DataPtr] = []
     errors: list[BaseException] = []
@@ -444,12 +444,13 @@ def test_threads() -> None:
     assert backend.used == 0
 
 
-# --- lives that cross
+# --- crossing lifetimes
 
 
-def test_finalisers_and_signals_may_allocate_inside_the_allocator() -> None:
-    """Between any two lines of the allocator something else allocates and frees, as a finaliser
-    may."""
+def test_finalizers_and_signals_may_allocate_inside_the_allocator() -> None:
+    """A trace function allocates and frees between any two lines of the allocator, as a
+    finalizer may.
+    """
     backend, allocator = make()
     rng, entered = random.Random(0), 0
     live: list[DataPtr] = []
@@ -484,7 +485,7 @@ def test_finalisers_and_signals_may_allocate_inside_the_allocator() -> None:
     assert backend.used == 0
 
 
-def test_pointers_outlive_their_allocator_which_then_returns_everything() -> None:
+def test_pointers_outlive_their_allocator_which_then_frees_everything() -> None:
     backend, allocator = make()
     alive = weakref.ref(allocator)
     ptr = allocator.allocate(1000)
@@ -498,7 +499,7 @@ def test_pointers_outlive_their_allocator_which_then_returns_everything() -> Non
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_child_can_allocate_while_another_thread_held_the_lock() -> None:
+def test_forked_child_can_allocate_while_a_thread_held_the_lock() -> None:
     backend, allocator = make()
     plain, inside, go_on = backend.allocate, threading.Event(), threading.Event()
 
@@ -525,7 +526,7 @@ def test_a_forked_child_can_allocate_while_another_thread_held_the_lock() -> Non
 # --- which allocator
 
 
-class Plain(Allocator):
+class PlainAllocator(Allocator):
     def allocate(self, nbytes: int, stream: Any = None) -> DataPtr:
         return DataPtr("plain", 0, nbytes, FAKE)
 
@@ -544,12 +545,14 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Device]:
     yield dev
 
 
-def test_an_allocator_can_be_replaced_and_old_pointers_stay_good(opened: Device) -> None:
+def test_set_allocator_replaces_the_allocator_and_old_pointers_stay_valid(opened: Device) -> None:
     old = get_allocator(opened).allocate(100)
-    set_allocator("fake", Plain(), priority=1)
+    set_allocator("fake", PlainAllocator(), priority=1)
     assert get_allocator(opened).allocate(1).handle == "plain"
     set_allocator("fake", CachingAllocator, priority=0)
-    assert isinstance(get_allocator(opened), Plain), "a lower priority must not replace a higher"
+    assert isinstance(get_allocator(opened), PlainAllocator), (
+        "a lower priority must not replace a higher"
+    )
     backend = opened.opened.backend
     assert old.handle in backend.live
     del old
@@ -557,14 +560,14 @@ def test_an_allocator_can_be_replaced_and_old_pointers_stay_good(opened: Device)
     assert backend.used == 0
 
 
-def test_an_allocator_without_figures_has_zeros(opened: Device) -> None:
-    set_allocator("fake", Plain())
+def test_allocator_without_statistics_reports_zeros(opened: Device) -> None:
+    set_allocator("fake", PlainAllocator())
     assert memory.stats(opened).live_bytes == 0 and memory.snapshot(opened) == []
     memory.empty_cache(opened)
     memory.reset_peak(opened)
 
 
-def test_a_loop_whose_sizes_share_a_segment_comes_to_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loop_whose_sizes_share_a_segment_stops_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two blocks that do not fit into one segment do not take each other's memory for ever."""
     backend, allocator = make()
     asked: list[int] = []
@@ -583,7 +586,7 @@ def test_a_loop_whose_sizes_share_a_segment_comes_to_rest(monkeypatch: pytest.Mo
     check(backend, allocator, [kept])
 
 
-def test_sizes_that_are_always_others_stay_within_the_bound() -> None:
+def test_ever_changing_sizes_stay_within_the_cache_bound() -> None:
     backend, allocator = make()
     rng = random.Random(3)
     kept = allocator.allocate(512)

@@ -1,5 +1,6 @@
-"""What tracing notes of an allocator, and the page that `dovetail memory` draws of it: how it is
-made, and what a real browser makes of it."""
+"""The trace of an allocator and the page of `dovetail memory`: its content, and its view in a
+browser.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ FLAGS = [
 
 @pytest.fixture
 def traced() -> Iterator[CachingAllocator]:
-    """The allocator of a device that only counts, traced."""
+    """Return the traced allocator of a device that only counts."""
     _, allocator = make()
     memory.trace(True)
     yield allocator
@@ -53,7 +54,7 @@ def recorded(allocator: CachingAllocator) -> dict[str, Any]:
 
 
 def work(allocator: CachingAllocator, seed: int, steps: int = 300) -> list[DataPtr]:
-    """What is left of a random trace."""
+    """Return the live pointers of a random trace."""
     rng, live = random.Random(seed), list[DataPtr]()
     for _ in range(steps):
         if live and rng.random() < 0.45:
@@ -71,7 +72,7 @@ def work(allocator: CachingAllocator, seed: int, steps: int = 300) -> list[DataP
 
 
 def fragmented(allocator: CachingAllocator) -> int:
-    """Free bytes of segments with a live block."""
+    """Return the free bytes of segments with a live block."""
     total = 0
     for s in allocator.snapshot():
         live = sum(b.nbytes for b in s.blocks if b.state == "live")
@@ -80,7 +81,7 @@ def fragmented(allocator: CachingAllocator) -> int:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_last_event_agrees_with_the_allocator(traced: CachingAllocator, seed: int) -> None:
+def test_last_event_agrees_with_the_allocator(traced: CachingAllocator, seed: int) -> None:
     live = work(traced, seed)
     stats = traced.stats()
     assert traced.timeline is not None
@@ -93,7 +94,7 @@ def test_the_last_event_agrees_with_the_allocator(traced: CachingAllocator, seed
     assert times == sorted(times)
 
 
-def test_what_was_live_before_tracing_is_counted() -> None:
+def test_memory_live_before_tracing_is_counted() -> None:
     _, allocator = make()
     live = work(allocator, 9)
     memory.trace(True)
@@ -110,23 +111,23 @@ def test_what_was_live_before_tracing_is_counted() -> None:
         memory.trace(False)
 
 
-def test_a_free_is_noted_when_it_happens(
+def test_free_is_recorded_at_its_time(
     traced: CachingAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a clock that goes on by one each time somebody looks at it."""
+    """By a clock that advances by one each time it is read."""
     clock = itertools.count(1e9)
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
     ptr = traced.allocate(1000)
     begun = next(clock)
     del ptr
     freed = next(clock)
-    traced.stats()  # only now does the allocator look
+    traced.stats()  # the allocator notices the free only now
     assert traced.timeline is not None
     last = traced.timeline.events[-1]
     assert last.change == -1024 and begun <= last.time <= freed
 
 
-def test_untraced_work_notes_nothing() -> None:
+def test_untraced_work_records_nothing() -> None:
     _, allocator = make()
     work(allocator, 1)
     assert allocator.timeline is None
@@ -138,7 +139,7 @@ def test_untraced_work_notes_nothing() -> None:
     assert "There is no timeline" in draw(recorded(allocator))
 
 
-def test_the_oldest_events_make_room(
+def test_oldest_events_are_dropped_at_the_limit(
     traced: CachingAllocator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trace, "EVENTS_MAX", 50)
@@ -153,17 +154,17 @@ def test_the_oldest_events_make_room(
     }
 
 
-def test_an_allocator_made_while_tracing_is_traced(traced: CachingAllocator) -> None:
+def test_allocator_created_while_tracing_is_traced(traced: CachingAllocator) -> None:
     _, later = make()
     ptr = later.allocate(10)
     assert later.timeline is not None and later.timeline.events[-1].where is not None
     assert "test_memory_page.py" in later.timeline.events[-1].where and ptr.nbytes == 10
 
 
-# --- the figures of the page
+# --- the numbers of the page
 
 
-def test_lines_hold_what_the_snapshot_says(traced: CachingAllocator) -> None:
+def test_lines_agree_with_the_snapshot(traced: CachingAllocator) -> None:
     live = work(traced, 4)
     lines = usage_by_line(recorded(traced))
     stats = traced.stats()
@@ -175,7 +176,7 @@ def test_lines_hold_what_the_snapshot_says(traced: CachingAllocator) -> None:
     assert sum(x.peak for x in lines) >= stats.peak_live_bytes >= lines[0].peak
 
 
-def test_the_plot_keeps_the_peak_and_stacks_to_what_is_reserved(traced: CachingAllocator) -> None:
+def test_plot_keeps_the_peak_and_adds_up_to_reserved_bytes(traced: CachingAllocator) -> None:
     live = work(traced, 5, 4000)
     found = recorded(traced)
     series = timeline(found, usage_by_line(found))
@@ -186,8 +187,8 @@ def test_the_plot_keeps_the_peak_and_stacks_to_what_is_reserved(traced: CachingA
     assert max(held) == traced.stats().peak_live_bytes
 
 
-def written_down(*events: tuple[float, int, int], before: int = 0) -> dict[str, Any]:
-    """A record of these events, each of (time, live bytes, cached bytes), of one line."""
+def record_of(*events: tuple[float, int, int], before: int = 0) -> dict[str, Any]:
+    """Return a record of events of one line, each of (time, live bytes, cached bytes)."""
     _, allocator = make()
     found = recorded(allocator)
     found["lines"], found["before"] = [None, "a.py:1"], [[1, before]]
@@ -200,34 +201,34 @@ def written_down(*events: tuple[float, int, int], before: int = 0) -> dict[str, 
     return found
 
 
-def test_of_each_stretch_of_the_plot_the_latest_of_the_highest_events_is_kept(
+def test_plot_keeps_the_latest_maximum_of_each_interval(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(html_report, "TIMELINE_POINTS_MAX", 4)
     live = [5, 1, 9, 9, 2, 1, 1, 1, 0, 0, 0, 7, 1, 3, 2, 2, 1]
-    found = written_down(*((1000.0 + k, n, 0) for k, n in enumerate(live)))
+    found = record_of(*((1000.0 + k, n, 0) for k, n in enumerate(live)))
     series = timeline(found, usage_by_line(found))
     assert series is not None
     assert [t - 1000 for t in series.times] == [0, 3, 4, 11, 13, 16]
     assert series.layers["h0"] == [5, 9, 2, 7, 3, 1]
 
 
-def test_what_was_live_before_is_in_the_plot_from_its_beginning() -> None:
-    found = written_down((0.0, 300, 0), (1.0, 700, 0), before=300)
+def test_plot_starts_with_memory_live_before() -> None:
+    found = record_of((0.0, 300, 0), (1.0, 700, 0), before=300)
     series = timeline(found, usage_by_line(found))
     assert series is not None and series.top == 700
     assert series.layers == {"h0": [300, 700], "fragmented": [0, 0], "cached": [0, 0]}
 
 
-def test_a_plot_is_of_two_events_or_more() -> None:
-    one, two = written_down((0.0, 300, 0)), written_down((0.0, 300, 0), (1.0, 700, 0))
+def test_plot_needs_two_events() -> None:
+    one, two = record_of((0.0, 300, 0)), record_of((0.0, 300, 0), (1.0, 700, 0))
     assert (
         timeline(one, usage_by_line(one)) is None and timeline(two, usage_by_line(two)) is not None
     )
 
 
 def outlines(text: str) -> dict[str, list[tuple[float, float]]]:
-    """The corners of each area of a page's timeline."""
+    """Return the corners of each area of a page's timeline."""
     areas = re.findall(r'class="area [a-z0-9]+" data-hue="([a-z0-9]+)" d="M(.*?)Z"', text)
     return {
         name: [(float(x), float(y)) for x, y in (p.split(",") for p in path.split("L"))]
@@ -235,9 +236,9 @@ def outlines(text: str) -> dict[str, list[tuple[float, float]]]:
     }
 
 
-def test_areas_go_in_steps_at_the_times_of_events_one_above_the_other() -> None:
+def test_areas_are_stacked_steps_at_the_times_of_events() -> None:
     events = [(0.0, 100, 50), (10.0, 300, 0), (40.0, 200, 800)]
-    found = outlines(draw(written_down(*events)))
+    found = outlines(draw(record_of(*events)))
     wide, high = 960 - 76 - 12, 300 - 10 - 30
 
     def place(at: float, nbytes: int) -> tuple[float, float]:
@@ -251,20 +252,20 @@ def test_areas_go_in_steps_at_the_times_of_events_one_above_the_other() -> None:
     }  # fmt: skip
 
 
-def test_a_record_is_drawn_alike_whenever_it_began() -> None:
+def test_drawing_does_not_depend_on_the_start_time() -> None:
     events = [(float(k), 100 * (k * 7 % 13), 50) for k in range(3000)]
     later = [(at + 4096.0, live, cached) for at, live, cached in events]
-    first, second = draw(written_down(*events)), draw(written_down(*later))
+    first, second = draw(record_of(*events)), draw(record_of(*later))
     assert first == second and len(outlines(first)["h0"]) > 1200
 
 
-def test_events_that_are_all_at_one_time_are_drawn() -> None:
-    found = outlines(draw(written_down((5.0, 100, 0), (5.0, 300, 0), (5.0, 200, 0))))
+def test_events_at_one_time_are_drawn() -> None:
+    found = outlines(draw(record_of((5.0, 100, 0), (5.0, 300, 0), (5.0, 200, 0))))
     assert {x for x, _ in found["h0"]} == {76.0}
 
 
-def test_a_plot_of_nothing_is_flat() -> None:
-    found = outlines(draw(written_down((0.0, 0, 0), (1.0, 0, 0))))
+def test_plot_of_zeros_is_flat() -> None:
+    found = outlines(draw(record_of((0.0, 0, 0), (1.0, 0, 0))))
     assert found and {y for area in found.values() for _, y in area} == {270.0}
 
 
@@ -290,7 +291,7 @@ def test_ticks_are_few_and_round(top: float, unit: float, said: list[float]) -> 
     ("n", "text"),
     [(0, "0 bytes"), (1023, "1023 bytes"), (3 * MIB // 2, "1.5 MiB"), (5 << 40, "5.0 TiB")],
 )
-def test_sizes_are_for_people(n: int, text: str) -> None:
+def test_bytes_text_has_a_binary_unit(n: int, text: str) -> None:
     assert format_bytes(n) == text
 
 
@@ -298,7 +299,7 @@ def test_sizes_are_for_people(n: int, text: str) -> None:
 
 
 class Structure(HTMLParser):
-    """Tags that are open at the end, and whatever refers to something outside of the page."""
+    """The unclosed tags at the end, and all references outside of the page."""
 
     VOID = ("meta", "link")
 
@@ -325,7 +326,7 @@ class Structure(HTMLParser):
         self.seen.append((tag, dict(attrs)))
 
     def count(self, tag: str, **attributes: str) -> int:
-        """How many elements have the tag and, among others, these words in attributes."""
+        """Return how many elements have the tag and, among others, these words in attributes."""
         return sum(
             t == tag
             and all(v in (a.get(k.rstrip("_")) or "").split() for k, v in attributes.items())
@@ -333,7 +334,7 @@ class Structure(HTMLParser):
         )
 
 
-def test_the_page_is_one_well_formed_file(traced: CachingAllocator) -> None:
+def test_page_is_one_well_formed_file(traced: CachingAllocator) -> None:
     live = work(traced, 6)
     found = recorded(traced)
     text = draw(found)
@@ -351,13 +352,13 @@ def test_the_page_is_one_well_formed_file(traced: CachingAllocator) -> None:
     assert "prefers-color-scheme: dark" in text
 
 
-def test_an_empty_allocator_has_a_page() -> None:
+def test_empty_allocator_has_a_page() -> None:
     _, allocator = make()
     text = draw(recorded(allocator))
     assert Structure(text).open == [] and "no timeline" in text and "No line is known" in text
 
 
-def test_names_of_files_cannot_break_the_page(traced: CachingAllocator) -> None:
+def test_file_names_are_escaped(traced: CachingAllocator) -> None:
     name = '</script><b onclick="x">&\'$device.py'
     live: list[Any] = []
     exec(compile("live.append(a.allocate(5000))", name, "exec"), {"live": live, "a": traced})
@@ -368,7 +369,7 @@ def test_names_of_files_cannot_break_the_page(traced: CachingAllocator) -> None:
 
 
 @pytest.mark.parametrize("bad", [[], {}, {"version": 2}, {"version": 1}, "text"])
-def test_anything_else_is_refused(bad: Any, tmp_path: Path, capsys: Any) -> None:
+def test_command_rejects_files_that_are_no_snapshot(bad: Any, tmp_path: Path, capsys: Any) -> None:
     path = tmp_path / "other.json"
     path.write_text(json.dumps(bad))
     assert memory_report([str(path)]) == 2
@@ -376,12 +377,12 @@ def test_anything_else_is_refused(bad: Any, tmp_path: Path, capsys: Any) -> None
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, capsys: Any) -> None:
+def test_missing_file_is_reported(tmp_path: Path, capsys: Any) -> None:
     assert memory_report([str(tmp_path / "none.json")]) == 2
     assert "none.json" in capsys.readouterr().err
 
 
-def test_the_command_draws_what_page_writes(tmp_path: Path) -> None:
+def test_command_draws_the_file_that_page_writes(tmp_path: Path) -> None:
     memory.trace(True)
     try:
         x = dt.asarray([1.0, 2.0], device="reference")
@@ -397,12 +398,12 @@ def test_the_command_draws_what_page_writes(tmp_path: Path) -> None:
     assert Structure((tmp_path / "now.html").read_text()).count("svg", id="timeline") == 1
 
 
-# --- what is in a record is text, and nothing else
+# --- escaping
 
 EVIL = """"'><script>alert(1)</script><!--<script>&amp;</title></style>]]>"""
 
 
-def test_whatever_a_record_says_is_text_on_the_page(traced: CachingAllocator) -> None:
+def test_all_texts_of_a_record_are_escaped(traced: CachingAllocator) -> None:
     live = work(traced, 3)
     record = recorded(traced)
     assert live and record["segments"]
@@ -421,7 +422,7 @@ def test_whatever_a_record_says_is_text_on_the_page(traced: CachingAllocator) ->
         draw(record)
 
 
-def test_the_pages_policy_names_its_own_script_alone(traced: CachingAllocator) -> None:
+def test_content_security_policy_allows_only_the_own_script(traced: CachingAllocator) -> None:
     page = draw(recorded(traced))
     [policy] = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
     scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
@@ -461,7 +462,7 @@ addEventListener("load", () => {
 
 
 def browse(text: str, folder: Path, *flags: str) -> dict[str, Any]:
-    """What the probe finds in a page that a browser shows."""
+    """Return the results of the probe in a page that a browser shows."""
     path = folder / "page.html"
     mine = html_report._digest(html_report._SCRIPT.findall(PROBE)[0])
     allowed = text.replace("script-src '", f"script-src 'sha256-{mine}' '")
@@ -483,7 +484,7 @@ needs_browser = pytest.mark.skipif(
 
 
 @needs_browser
-def test_a_browser_runs_no_other_script(traced: CachingAllocator, tmp_path: Path) -> None:
+def test_browser_runs_no_foreign_script(traced: CachingAllocator, tmp_path: Path) -> None:
     work(traced, 7)
     page = draw(recorded(traced))
     strange = "<script>document.documentElement.dataset.ran = 1</script>"
@@ -494,11 +495,11 @@ def test_a_browser_runs_no_other_script(traced: CachingAllocator, tmp_path: Path
 
 @needs_browser
 @pytest.mark.parametrize("width", [420, 1200])
-def test_a_browser_shows_it(traced: CachingAllocator, tmp_path: Path, width: int) -> None:
+def test_browser_shows_the_page(traced: CachingAllocator, tmp_path: Path, width: int) -> None:
     live = work(traced, 7)
     record = recorded(traced)
     for i, event in enumerate(record["events"]):
-        event[0] = i / 2  # milliseconds; real ones come in bursts
+        event[0] = i / 2  # milliseconds; real events come in bursts
     found = browse(draw(record), tmp_path, f"--window-size={width},900")
     assert found["errors"] == [] and found["fetched"] == 0 and live
     assert "reserved" in found["tip"] and "test_memory_page.py" in found["tip"]
@@ -509,8 +510,8 @@ def test_a_browser_shows_it(traced: CachingAllocator, tmp_path: Path, width: int
 
 
 @pytest.mark.parametrize("name", ["reference", "cpu"])
-def test_lines_of_plugins_are_not_the_users(name: str) -> None:
-    """What a layout or a backend allocates, somebody has asked for."""
+def test_allocations_of_plugins_name_the_line_of_the_user(name: str) -> None:
+    """A layout or a backend allocates on behalf of the user's line."""
     x = dt.eye(50, device=name) * 3
     memory.trace(True)
     try:
@@ -523,8 +524,8 @@ def test_lines_of_plugins_are_not_the_users(name: str) -> None:
     assert {b.where.rpartition(":")[0] for b in blocks if b.where is not None} == {__file__}
 
 
-def test_the_lines_of_recognised_graphs_are_the_users(device: dt.Device) -> None:
-    """What `plan_cache` generates is dovetail's own: a trace passes over it."""
+def test_allocations_of_cached_graphs_name_the_line_of_the_user(device: dt.Device) -> None:
+    """The code that `plan_cache` generates belongs to dovetail; a trace skips it."""
     memory.trace(True)
     try:
         x, kept = dt.ones(1000), []
@@ -545,5 +546,5 @@ def test_the_lines_of_recognised_graphs_are_the_users(device: dt.Device) -> None
         (1000.0, "1 s"), (12345.0, "12.35 s"),
     ],
 )  # fmt: skip
-def test_times_are_said_in_the_unit_that_fits(ms: float, said: str) -> None:
+def test_times_have_a_fitting_unit(ms: float, said: str) -> None:
     assert html_report._time(ms) == said

@@ -1,8 +1,9 @@
-"""The caching allocator under replayed traces, on a device that only counts: recorded ones, random
-ones, and each again with the device refusing, or failing, at every single call.
+"""The caching allocator under replayed traces, on a device that only counts.
 
-After every step: no live block overlaps another, none is lost, the statistics add up, memory that
-another stream may still use is not given out. At the end everything is returned."""
+Recorded traces and random ones, and each again with the device refusing or failing at every single
+call. After every step no live block overlaps another, none is lost, the statistics add up, and
+memory that another stream may still use is not handed out. At the end everything is freed.
+"""
 
 from __future__ import annotations
 
@@ -41,24 +42,31 @@ STREAMS = (0, 0, 0, 1, 2)
 
 
 @pytest.fixture(autouse=True)
-def small_heap() -> Iterator[None]:
-    """A refusal collects garbage: with what earlier tests have left, that takes a second."""
+def frozen_heap() -> Iterator[None]:
+    """Freeze existing objects.
+
+    A refused allocation collects garbage; objects of earlier tests would take a second.
+    """
     gc.freeze()
     yield
     gc.unfreeze()
 
 
-class Checked(TraceReplay):
-    """A replay on a fake device that checks every invariant after every step. Two more verbs: `pass
-    s`, stream s has done all of its work; `limit n`, see `set_limit` (0: none)."""
+class CheckedReplay(TraceReplay):
+    """A replay on a fake device that checks every invariant after every step.
+
+    Two more verbs: `pass s`, stream s has done all of its work; `limit n`, see `set_limit` (0:
+    none).
+    """
 
     def __init__(self, capacity: int = 1 << 60) -> None:
         self.backend, allocator = make(capacity)
         super().__init__(allocator, lambda number: f"stream {number}")
         self.shared: dict[int, set[Any]] = {}  # live block -> the other streams that use it
-        # (handle, from, to, stream, what must have passed there) of freed blocks that were shared
+        # (handle, from, to, stream, event that must have passed there) of freed blocks that were
+        # shared
         self.in_use: list[tuple[Any, int, int, Any, int]] = []
-        self.streams_of: dict[Any, Any] = {}  # handle -> the stream of all of its blocks
+        self.streams_of: dict[Any, Any] = {}  # handle -> the stream of all its blocks
 
     def run_step(self, step: TraceStep) -> None:
         try:
@@ -100,7 +108,7 @@ class Checked(TraceReplay):
         self.allocator.set_limit(nbytes or None)
 
     def finish(self) -> None:
-        """Frees all that is live; the device must get everything back."""
+        """Free all live memory; the device must get everything back."""
         for block in list(self.live):
             self.run_step(TraceStep("free", (block,)))
         self.run_step(TraceStep("empty"))
@@ -110,8 +118,8 @@ class Checked(TraceReplay):
 def checked(
     steps: Iterable[TraceStep], capacity: int = 1 << 60, refuse: Iterable[int] = ()
 ) -> tuple[FakeBackend, memory.Stats]:
-    """A whole trace, checked; the device, and the statistics before everything was given back."""
-    going = Checked(capacity)
+    """Replay a whole trace; return the device, and the statistics before the final free."""
+    going = CheckedReplay(capacity)
     going.backend.refuse = set(refuse)
     for step in steps:
         going.do(step)
@@ -122,7 +130,9 @@ def checked(
 
 
 def random_trace(seed: int, steps: int) -> list[TraceStep]:
-    """Sizes of every class on three streams; blocks are shared, freed in any order, all at once."""
+    """Return sizes of every class on three streams; blocks are shared, and freed in any order
+    or all at once.
+    """
     rng, live, made = random.Random(seed), list[int](), list[TraceStep]()
     for n in range(steps):
         action = rng.random()
@@ -149,7 +159,7 @@ def random_trace(seed: int, steps: int) -> list[TraceStep]:
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda p: p.stem)
 @pytest.mark.parametrize("capacity", [1 << 60, 64 * MIB, 8 * MIB])
-def test_recorded_traces(path: Path, capacity: int) -> None:
+def test_recorded_traces_keep_all_invariants(path: Path, capacity: int) -> None:
     backend, stats = checked(parse_trace(path.read_text("utf-8")), capacity)
     assert stats.allocations > 0 and stats.peak_reserved <= capacity
     assert backend.calls >= stats.device_allocations
@@ -157,14 +167,14 @@ def test_recorded_traces(path: Path, capacity: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("capacity", [1 << 60, 80 * MIB, 30 * MIB])
-def test_random_traces(seed: int, capacity: int) -> None:
+def test_random_traces_keep_all_invariants(seed: int, capacity: int) -> None:
     _, stats = checked(random_trace(seed, 250), capacity)
     assert stats.allocations > 50 and (capacity > 1 << 40 or stats.retries > 0)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(300))
-def test_many_random_traces(seed: int) -> None:
+def test_many_random_traces_keep_all_invariants(seed: int) -> None:
     capacity = random.Random(seed).choice((1 << 60, 200 * MIB, 40 * MIB))
     checked(random_trace(seed, 1000), capacity)
 
@@ -178,7 +188,9 @@ def moves() -> st.SearchStrategy[list[tuple[str, int, int, int]]]:
 
 @settings(max_examples=150, deadline=None)
 @given(moves(), st.sampled_from((1 << 60, 64 * MIB)), st.sets(st.integers(1, 12), max_size=4))
-def test_any_trace(found: list[tuple[str, int, int, int]], capacity: int, refuse: set[int]) -> None:
+def test_arbitrary_traces_keep_all_invariants(
+    found: list[tuple[str, int, int, int]], capacity: int, refuse: set[int]
+) -> None:
     steps, live = [], set[int]()
     for n, (verb, block, nbytes, stream) in enumerate(found):
         if verb == "allocate":
@@ -197,14 +209,14 @@ def test_any_trace(found: list[tuple[str, int, int, int]], capacity: int, refuse
     checked(steps, capacity, refuse)
 
 
-# --- a device that refuses, or fails, at any point
+# --- refusals and failures of the device
 
 SOME = [random_trace(seed, 60) for seed in (1, 2, 3)] + [parse_trace(p.read_text()) for p in TRACES]
 
 
 @pytest.mark.parametrize("steps", SOME, ids=lambda s: f"{len(s)} steps")
-def test_a_refusal_at_every_call_is_survived(steps: list[TraceStep]) -> None:
-    """The device refuses once, wherever that may be: somebody asks again, and nobody notices."""
+def test_refusal_at_any_single_call_is_recovered(steps: list[TraceStep]) -> None:
+    """The device refuses once, at each possible call; the allocator asks again."""
     calls = checked(steps)[0].calls
     assert calls >= 2
     for call in range(1, calls + 1):
@@ -213,10 +225,10 @@ def test_a_refusal_at_every_call_is_survived(steps: list[TraceStep]) -> None:
 
 
 @pytest.mark.parametrize("steps", SOME[:3], ids=lambda s: f"{len(s)} steps")
-def test_refusing_from_any_call_on_fails_cleanly(steps: list[TraceStep]) -> None:
-    """The device refuses whatever is asked from some call on, and later has memory again."""
+def test_refusals_from_any_call_on_raise_and_recover(steps: list[TraceStep]) -> None:
+    """The device refuses every request from some call on, and later has memory again."""
     for call in range(1, checked(steps)[0].calls + 1, 2):
-        going = Checked()
+        going = CheckedReplay()
         going.backend.refuse = set(range(call, call + 2000))
         for step in steps:
             going.do(step)
@@ -228,11 +240,11 @@ def test_refusing_from_any_call_on_fails_cleanly(steps: list[TraceStep]) -> None
 
 
 @pytest.mark.parametrize("steps", SOME[:3], ids=lambda s: f"{len(s)} steps")
-def test_a_driver_that_fails_at_any_call_loses_nothing(steps: list[TraceStep]) -> None:
-    """Any error of the driver, at any of its calls but `free`, reaches the caller; all is whole."""
+def test_driver_error_at_any_call_is_raised_and_loses_nothing(steps: list[TraceStep]) -> None:
+    """At every call of the driver except `free`."""
     reached = 0
     for call in range(1, checked(steps)[0].every_call + 1):
-        going = Checked()
+        going = CheckedReplay()
         going.backend.broken = {call}
         for step in steps:
             try:
@@ -246,9 +258,9 @@ def test_a_driver_that_fails_at_any_call_loses_nothing(steps: list[TraceStep]) -
     assert reached > 5
 
 
-def test_the_checks_can_fail() -> None:
-    """An allocator that gives out memory twice, and one that forgets other streams, are caught."""
-    going = Checked()
+def test_checks_detect_broken_allocators() -> None:
+    """One hands out memory twice, one ignores other streams."""
+    going = CheckedReplay()
     going.do(TraceStep("allocate", (0, 5000, 0)))
     twin = going.live[0]
     going.live[1] = DataPtr(twin.handle, twin.offset, twin.nbytes, twin.device)
@@ -256,7 +268,7 @@ def test_the_checks_can_fail() -> None:
         going.do(TraceStep("empty"))
     del going.live[1]
     going.do(TraceStep("share", (0, 1)))
-    twin.context.streams = None  # as if `record_stream` had been forgotten
+    twin.context.streams = None  # as without `record_stream`
     del twin
     going.do(TraceStep("free", (0,)))
     with pytest.raises(AssertionError, match="another stream"):
@@ -266,7 +278,7 @@ def test_the_checks_can_fail() -> None:
 # --- traces as files
 
 
-def test_a_trace_is_text() -> None:
+def test_trace_round_trips_as_text() -> None:
     steps = [s for s in random_trace(5, 200) if s.verb != "pass"]
     assert parse_trace(format_trace(steps)) == steps
     assert parse_trace("# nothing\n\n  free 3 # a comment\n") == [TraceStep("free", (3,))]
@@ -275,19 +287,19 @@ def test_a_trace_is_text() -> None:
 @pytest.mark.parametrize(
     "line", ["allocate 1 2", "free", "free -1", "lend 3", "share 1 x", "free ²"]
 )
-def test_what_is_no_step_is_an_error(line: str) -> None:
+def test_invalid_step_raises(line: str) -> None:
     with pytest.raises(ArgumentError, match="line 2"):
         parse_trace(f"empty\n{line}\n")
 
 
-def test_a_block_is_allocated_once() -> None:
+def test_block_allocated_twice_raises() -> None:
     with pytest.raises(ArgumentError, match="block 7 is allocated twice"):
         replay_trace(parse_trace("allocate 7 1 0\nallocate 7 1 0"), make()[1], str)
 
 
-def test_what_was_traced_can_be_replayed() -> None:
+def test_replay_of_a_recorded_trace_has_the_same_statistics() -> None:
     """A trace of a random run has the same statistics when it is replayed."""
-    going = Checked()
+    going = CheckedReplay()
     memory.trace(True)
     try:
         for step in random_trace(11, 400):
@@ -298,7 +310,7 @@ def test_what_was_traced_can_be_replayed() -> None:
     finally:
         memory.trace(False)
     steps = parse_trace(format_trace(steps_of(json.loads(json.dumps(record)))))
-    again = Checked()
+    again = CheckedReplay()
     for step in steps:
         again.do(step)
     found = again.allocator.stats()
@@ -318,7 +330,7 @@ print(sys.argv, x.sum().item())
 """
 
 
-def test_a_script_is_recorded_drawn_and_replayed(tmp_path: Path) -> None:
+def test_script_is_recorded_drawn_and_replayed(tmp_path: Path) -> None:
     script, trace = tmp_path / "script.py", tmp_path / "trace.json"
     script.write_text(SCRIPT)
     command = [sys.executable, "-m", "dovetail.commands.cli", "memory", "reference", "--record"]
@@ -333,14 +345,14 @@ def test_a_script_is_recorded_drawn_and_replayed(tmp_path: Path) -> None:
     assert "script.py" in (tmp_path / "page.html").read_text()
 
 
-def test_a_trace_is_replayed_on_a_device(capsys: pytest.CaptureFixture[str]) -> None:
+def test_trace_is_replayed_on_a_device(capsys: pytest.CaptureFixture[str]) -> None:
     assert memory_command([str(TRACES[0]), "--replay", "reference"]) == 0
     assert "steps on reference" in capsys.readouterr().out
     assert memory_command(["none.trace", "--replay", "reference"]) == 2
     assert "none.trace" in capsys.readouterr().err
 
 
-def test_recording_needs_a_script(capsys: pytest.CaptureFixture[str]) -> None:
+def test_recording_without_a_script_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert memory_command(["reference", "--record", "only.json"]) == 2
     assert "a script" in capsys.readouterr().err
 
@@ -348,19 +360,21 @@ def test_recording_needs_a_script(capsys: pytest.CaptureFixture[str]) -> None:
 # --- time
 
 
-def test_a_thousand_blocks_cost_no_more_than_ten() -> None:
-    """Promised is at most 3 times as much per operation; measured 1.3. Twice that is allowed here,
-    since others use the machine."""
+def test_cost_does_not_grow_with_the_number_of_blocks() -> None:
+    """The promise is at most 3 times as much per operation; measured 1.3.
+
+    The test allows twice that on a busy machine.
+    """
     assert 0.2 < min(allocator_costs.growth(rounds=1) for _ in range(3)) < 6
 
 
 @pytest.mark.timing
-def test_allocate_and_free_from_the_cache_are_measured() -> None:
-    """Promised are 1.5 us; measured 0.9. Twice that is allowed here."""
+def test_cached_allocation_is_fast() -> None:
+    """The promise is 1.5 us; measured 0.9. The test allows twice that."""
     assert 0.05 < min(allocator_costs.cached_us(rounds=1) for _ in range(9)) < 3
 
 
-def test_of_a_line_that_is_no_step_the_first_80_characters_are_shown() -> None:
+def test_invalid_step_shows_the_first_80_characters() -> None:
     line = "x" * 79 + "yz"
     with pytest.raises(ArgumentError) as error:
         parse_trace(line)

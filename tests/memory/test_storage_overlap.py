@@ -1,4 +1,4 @@
-"""Storages that overlap in memory: a program gives the same values as NumPy, whenever work runs."""
+"""Storages that overlap in memory: programs equal NumPy, whenever work runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Share = Callable[[np.ndarray], dt.Tensor]
 
 
 def _from_memory(a: np.ndarray) -> dt.Tensor:
-    """Return a tensor over an array through `DataPtr` and an allocator of the user's own."""
+    """Return a tensor over an array through `DataPtr` and a user allocator."""
     device = dt.default_device()
 
     class Given(Allocator):
@@ -100,7 +100,7 @@ def test_overlapping_slices_of_different_dtype_and_order_settle_readers(device: 
     n = np.arange(8, dtype="f4")
     part = dt.from_dlpack(n[2:6])
     z = part + 0.0
-    bits = dt.from_dlpack(n.view(np.int32)[::-1])  # a superset that comes in later
+    bits = dt.from_dlpack(n.view(np.int32)[::-1])  # a superset that is added later
     bits[3:] = 0  # elements 0 to 4
     assert z.tolist() == [2, 3, 4, 5]
     assert part.tolist() == [0, 0, 0, 5]
@@ -191,7 +191,7 @@ def test_saved_value_that_is_overwritten_through_another_storage_raises(device: 
         loss.backward()
 
 
-def test_kernel_of_the_user_sees_overlapping_operands_as_separate_values(device: object) -> None:
+def test_user_kernel_sees_overlapping_operands_as_separate_values(device: object) -> None:
     @dt.kernel
     def reverse(out: dt.Out, x: dt.In):
         for i in dt.grid(len(x)):
@@ -205,7 +205,7 @@ def test_kernel_of_the_user_sees_overlapping_operands_as_separate_values(device:
     assert z.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_optimizer_step_over_overlapping_parameters_is_as_in_numpy(device: object) -> None:
+def test_optimizer_step_over_overlapping_parameters_equals_numpy(device: object) -> None:
     n = np.ones(4, "f4")
     p, q = dt.from_dlpack(n).requires_grad_(), dt.from_dlpack(n[1:]).requires_grad_()
     p.grad, q.grad = dt.ones(4), dt.ones(3)
@@ -224,7 +224,7 @@ def test_dead_storages_leave_no_overlap(device: object) -> None:
     assert alone.storage().overlap is None
 
 
-def test_random_programs_over_overlapping_storages_match_numpy(device: object) -> None:
+def test_random_programs_over_overlapping_storages_equal_numpy(device: object) -> None:
     """Reads, writes and views through several storages, evaluated at random times."""
     for seed in range(40):
         _check_program(random.Random(seed))

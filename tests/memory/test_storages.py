@@ -1,6 +1,6 @@
-"""What storages show, allocators of one's choice, memory of others, junk, and their names."""
+"""Storages, user allocators, foreign memory, junk filling, and reprs."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type"
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dovetail.memory.pointer import StreamHandle
 # --- elements -------------------------------------------------------------------------------------
 
 
-def test_a_storage_shows_the_elements_in_the_order_of_memory(device: dt.Device) -> None:
+def test_storage_shows_elements_in_memory_order(device: dt.Device) -> None:
     x = dt.asarray([[1, 2, 3], [4, 5, 6]], dtype=dt.int16)
     s = x.T[1:].storage()
     assert s is x.storage() and len(s) == 6 and s.dtype is dt.int16
@@ -33,7 +33,7 @@ def test_a_storage_shows_the_elements_in_the_order_of_memory(device: dt.Device) 
     assert len(dt.zeros(0).storage()) == 0 and dt.zeros(0).storage()
 
 
-def test_places_are_those_that_strides_say(device: dt.Device) -> None:
+def test_element_positions_follow_the_strides(device: dt.Device) -> None:
     x = dt.arange(24).reshape(2, 3, 4).permute_dims((2, 0, 1))[1:, :, ::-1]
     s = x.storage()
     for index in np.ndindex(*x.shape):
@@ -41,7 +41,7 @@ def test_places_are_those_that_strides_say(device: dt.Device) -> None:
         assert s[at] == x[index].item()
 
 
-def test_writes_by_an_index_are_seen_by_tensors_and_by_work_that_is_pending(
+def test_writes_by_index_are_visible_to_tensors_and_not_to_pending_work(
     device: dt.Device,
 ) -> None:
     x = dt.asarray([[1.0, 2.0], [3.0, 4.0]])
@@ -56,7 +56,7 @@ def test_writes_by_an_index_are_seen_by_tensors_and_by_work_that_is_pending(
         assert x[0, 0].item() == 5
 
 
-def test_writes_by_an_index_are_noticed_by_gradients_that_need_what_was_there(
+def test_write_by_index_to_a_saved_value_raises_in_backward(
     device: dt.Device,
 ) -> None:
     x = dt.asarray([1.0, 2.0]).requires_grad_()
@@ -68,7 +68,7 @@ def test_writes_by_an_index_are_noticed_by_gradients_that_need_what_was_there(
     assert x.grad is not None and x.grad.tolist() == [10.0, 4.0]
 
 
-def test_what_a_storage_refuses(device: dt.Device) -> None:
+def test_invalid_storage_indices_and_values_raise(device: dt.Device) -> None:
     s = dt.asarray([1.0, 2.0]).storage()
     for at in (2, -3):
         with pytest.raises(dt.IndexOutOfRange):
@@ -92,7 +92,7 @@ def test_what_a_storage_refuses(device: dt.Device) -> None:
         dt.jit(lambda x: x * s[0])(dt.ones(2))
 
 
-def test_storages_of_ones_own(device: dt.Device) -> None:
+def test_storage_constructor_and_views(device: dt.Device) -> None:
     s = dt.Storage(17, device)
     assert len(s) == s.nbytes == 17 and s.device is device and s.dtype is None
     v = s.view(dt.float32)
@@ -109,7 +109,7 @@ def test_storages_of_ones_own(device: dt.Device) -> None:
 # --- strides --------------------------------------------------------------------------------------
 
 
-def test_strides_and_places() -> None:
+def test_strides_and_index_to_pos_equal_numpy() -> None:
     for shape in ((), (3,), (2, 3, 4), (2, 0, 3), (1, 5, 1)):
         rows, columns = np.zeros(shape, "u1"), np.zeros(shape, "u1", order="F")
         assert dt.index_to_pos((0,) * len(shape), dt.strides_from_shape(shape), 7) == 7
@@ -125,7 +125,7 @@ def test_strides_and_places() -> None:
         dt.index_to_pos(("a",), (3,))
 
 
-def test_what_a_tensor_is(device: dt.Device) -> None:
+def test_type_and_layout_queries(device: dt.Device) -> None:
     for name in ("int8", "float16", "float64", "complex64", "bool"):
         x = dt.zeros((2, 3), dtype=name)
         assert x.is_floating_point() is dt.is_floating_point(x) is (x.dtype.kind == "f")
@@ -144,7 +144,7 @@ def test_what_a_tensor_is(device: dt.Device) -> None:
 # --- resize_ --------------------------------------------------------------------------------------
 
 
-def test_resize_within_the_storage(device: dt.Device) -> None:
+def test_resize_within_the_storage_keeps_its_memory(device: dt.Device) -> None:
     x = dt.arange(6)
     view, s = x[1:], x.storage()
     assert x.resize_(2, 2) is x and x.tolist() == [[0, 1], [2, 3]] and x.storage() is s
@@ -155,7 +155,7 @@ def test_resize_within_the_storage(device: dt.Device) -> None:
     assert x.resize_(0).shape == (0,) and x.resize_(()).tolist() == 7
 
 
-def test_resize_beyond_the_storage(device: dt.Device) -> None:
+def test_resize_beyond_the_storage_copies_its_elements(device: dt.Device) -> None:
     x = dt.arange(6)[4:]
     late = x + 1
     assert x.resize_(3, 2).shape == (3, 2) and x.is_contiguous()
@@ -167,7 +167,7 @@ def test_resize_beyond_the_storage(device: dt.Device) -> None:
         assert np.isnan(dt.ones(1).resize_(3).tolist()[1:]).all()
 
 
-def test_resize_refuses_what_is_shared(device: dt.Device) -> None:
+def test_resize_of_shared_memory_raises(device: dt.Device) -> None:
     x = dt.arange(6)
     view = x[::2]
     with pytest.raises(dt.SharingError, match=r"resize_: .* shared with 1 other tensors; use dt"):
@@ -199,8 +199,8 @@ def test_resize_refuses_what_is_shared(device: dt.Device) -> None:
 # --- allocators -----------------------------------------------------------------------------------
 
 
-class Counting(dt.memory.Allocator):
-    """The device's own memory, and how often it was asked for and given back."""
+class CountingAllocator(dt.memory.Allocator):
+    """The device's own memory, with counts of allocations and frees."""
 
     def __init__(self, device: dt.Device, wrong: object = None) -> None:
         self.own, self.asked, self.back, self.wrong = dt.memory.get_allocator(device), 0, 0, wrong
@@ -217,15 +217,15 @@ class Counting(dt.memory.Allocator):
         self.back += 1
 
 
-def test_tensors_and_storages_of_an_allocator_of_ones_choice(device: dt.Device) -> None:
-    mine = Counting(device)
+def test_tensors_and_storages_of_a_user_allocator(device: dt.Device) -> None:
+    mine = CountingAllocator(device)
     x = dt.empty((2, 3), dtype=dt.float64, allocator=mine)
     y = dt.empty_like(x, allocator=mine)
     s = dt.Storage(100, allocator=mine)
     assert mine.asked == 3 and x.dtype is dt.float64 and y.shape == (2, 3)
     dt.add(x.fill_(1), 2, out=y)
     assert (x * y).sum().item() == 18 and dt.matmul(x, y.T).tolist() == [[9, 9], [9, 9]]
-    assert mine.asked == 3  # what is computed of them is the device's
+    assert mine.asked == 3  # results of operations use the device's own allocator
     view = y[0]
     del x, y, s
     gc.collect()
@@ -238,17 +238,17 @@ def test_tensors_and_storages_of_an_allocator_of_ones_choice(device: dt.Device) 
         assert np.isnan(dt.empty(2, allocator=mine).tolist()).all()
 
 
-def test_allocators_that_give_something_else_are_refused(device: dt.Device) -> None:
+def test_allocator_with_a_wrong_result_raises(device: dt.Device) -> None:
     for wrong in (3, "memory", dt.memory.get_allocator(device).allocate(1)):
-        with pytest.raises(dt.ArgumentError, match=r"empty: <Counting of .* gave"):
-            dt.empty(100, allocator=Counting(device, wrong))
+        with pytest.raises(dt.ArgumentError, match=r"empty: <CountingAllocator of .* gave"):
+            dt.empty(100, allocator=CountingAllocator(device, wrong))
     with pytest.raises(dt.ArgumentTypeError, match="empty: allocator"):
         dt.empty(3, allocator="mine")
     with pytest.raises(dt.CaptureError, match="allocator"):
-        dt.jit(lambda x: x + dt.empty(3, allocator=Counting(device)))(dt.ones(3))
+        dt.jit(lambda x: x + dt.empty(3, allocator=CountingAllocator(device)))(dt.ones(3))
 
 
-def test_memory_in_a_file(device: dt.Device, tmp_path: Path) -> None:
+def test_mapped_file_holds_the_tensors(device: dt.Device, tmp_path: Path) -> None:
     path = tmp_path / "x.bin"
     memory = dt.memory.MappedFile(path)
     x = dt.empty((3, 1000), allocator=memory)
@@ -281,7 +281,7 @@ def test_memory_in_a_file(device: dt.Device, tmp_path: Path) -> None:
         z.resize_(5000)
 
 
-def test_a_file_lives_as_long_as_its_tensors(device: dt.Device, tmp_path: Path) -> None:
+def test_mapped_file_lives_as_long_as_its_tensors(device: dt.Device, tmp_path: Path) -> None:
     memory = dt.memory.MappedFile(tmp_path / "x.bin")
     gone = weakref.ref(memory)
     x = dt.empty(3, allocator=memory).fill_(2)
@@ -293,16 +293,16 @@ def test_a_file_lives_as_long_as_its_tensors(device: dt.Device, tmp_path: Path) 
     assert gone() is None
 
 
-# --- memory of others -----------------------------------------------------------------------------
+# --- foreign memory -------------------------------------------------------------------------------
 
 
-def held() -> tuple[Any, int]:
+def host_floats() -> tuple[Any, int]:
     memory = (ctypes.c_float * 8)(*range(8))
     return memory, ctypes.addressof(memory)
 
 
-def test_a_deleter_is_called_once_when_the_last_user_is_gone(device: dt.Device) -> None:
-    memory, at = held()
+def test_deleter_runs_once_after_the_last_user(device: dt.Device) -> None:
+    memory, at = host_floats()
     called: list[int] = []
     x = dt.from_blob(at, 8, deleter=lambda: called.append(1))
     view, array, late = x[2:], x.numpy(), x * 2
@@ -316,16 +316,16 @@ def test_a_deleter_is_called_once_when_the_last_user_is_gone(device: dt.Device) 
         elif what == "array":
             del array
         else:
-            assert late.tolist() == [2.0 * v for v in range(8)]  # which reads it
+            assert late.tolist() == [2.0 * v for v in range(8)]  # pending work that reads it
             del s
         gc.collect()
     assert called == [1] and memory[3] == 3
 
 
-def test_a_deleter_that_raises_is_reported_and_loses_nothing(
+def test_deleter_that_raises_is_reported_and_leaks_nothing(
     device: dt.Device, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory, at = held()
+    memory, at = host_floats()
     reported: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda u: reported.append(u.exc_type))
     live = dt.memory.stats(device).live_bytes
@@ -339,8 +339,8 @@ def test_a_deleter_that_raises_is_reported_and_loses_nothing(
     assert dt.memory.stats(device).live_bytes == live
 
 
-def test_addresses_of_no_memory_are_refused(device: dt.Device) -> None:
-    memory, at = held()
+def test_invalid_addresses_raise(device: dt.Device) -> None:
+    memory, at = host_floats()
     called: list[int] = []
 
     def refused(address: int, shape: int = 3, **options: Any) -> None:
@@ -365,16 +365,18 @@ def test_addresses_of_no_memory_are_refused(device: dt.Device) -> None:
     if os.path.exists("/proc/self/mem"):
         refused(4096)
         refused(1 << 62)
-        refused(at, 1 << 50)  # it begins well, and goes beyond all memory
+        refused(at, 1 << 50)  # starts in valid memory, and ends beyond all memory
         assert all("there is no memory at" in s for s in said[-3:])
     assert called == [] and memory[0] == 0
 
 
-def test_where_memory_cannot_be_looked_at_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_addresses_are_accepted_if_the_memory_map_is_unreadable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def refuses(*args: object, **options: object) -> None:
         raise PermissionError
 
-    memory, at = held()
+    memory, at = host_floats()
     monkeypatch.setattr(addresses, "open", refuses, raising=False)
     with dt.device("reference"):
         assert dt.from_blob(at, 3).tolist() == [0, 1, 2] and memory[1] == 1
@@ -383,7 +385,7 @@ def test_where_memory_cannot_be_looked_at_it_is_taken(monkeypatch: pytest.Monkey
 # --- junk -----------------------------------------------------------------------------------------
 
 
-def test_empty_is_filled_with_junk_on_request(device: dt.Device) -> None:
+def test_junk_filled_fills_empty_tensors(device: dt.Device) -> None:
     with dt.junk_filled():
         for name in ("float16", "bfloat16", "float32", "float64", "complex64"):
             x = dt.empty((2, 2), dtype=name)
@@ -400,7 +402,7 @@ def test_empty_is_filled_with_junk_on_request(device: dt.Device) -> None:
         assert dt.isnan(found).all().item()
 
 
-def test_a_variable_has_junk_everywhere() -> None:
+def test_environment_variable_enables_junk_filling() -> None:
     code = "import dovetail as dt; print(dt.empty(2, device='reference').tolist())"
     environ = {**os.environ, "DOVETAIL_JUNK": "1"}
     said = subprocess.run(
@@ -409,10 +411,10 @@ def test_a_variable_has_junk_everywhere() -> None:
     assert said.stdout == "[nan, nan]\n"
 
 
-# --- what they are called -------------------------------------------------------------------------
+# --- reprs ----------------------------------------------------------------------------------------
 
 
-def test_what_they_are_in_a_line(device: dt.Device) -> None:
+def test_reprs_are_one_line(device: dt.Device) -> None:
     x = dt.ones(3)
     assert repr(x.storage()) == f"<Storage of 3 float32, 12 bytes, on {device}>"
     assert repr(dt.Storage(5)) == f"<Storage of 5 bytes on {device}>"
@@ -433,7 +435,7 @@ def test_what_they_are_in_a_line(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("name", [str(d) for d in dt.__array_namespace_info__().devices()])
-def test_all_of_it_on_every_device(name: str) -> None:
+def test_storages_work_on_every_device(name: str) -> None:
     with dt.device(name):
         x = dt.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
         before, s = x + 1, x.T.storage()
@@ -452,7 +454,7 @@ def test_all_of_it_on_every_device(name: str) -> None:
         rng = dt.random.default_rng(7)
         want = dt.random.default_rng(7).normal(4, device="reference").tolist()
         assert z.normal_(generator=rng).tolist() == want
-        mine = Counting(dt.device(name))
+        mine = CountingAllocator(dt.device(name))
         y = dt.empty((2, 2), allocator=mine).fill_(1)
         assert (y @ y).tolist() == [[2, 2], [2, 2]] and mine.asked == 1
         del y

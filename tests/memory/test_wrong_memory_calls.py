@@ -1,4 +1,4 @@
-"""Wrong calls of the memory's functions, and allocators that answer wrongly: dovetail's errors."""
+"""Wrong calls of memory functions, and allocators with wrong results, raise dovetail's errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REFERENCE = dt.device("reference")
 
 @pytest.fixture(autouse=True)
 def usable_afterwards() -> Iterator[None]:
-    """Whatever was done wrongly, the device allocates and computes."""
+    """Check that the device allocates and computes after the test."""
     yield
     dt.memory.set_allocator("reference", CachingAllocator)
     x = [dt.ones(n, device="reference") for n in (1, 25, 1000, 25)]
@@ -27,7 +27,7 @@ def allocator() -> Allocator:
 
 @pytest.mark.parametrize("give_back", ["raw_deallocate", "raw_deleter"])
 @pytest.mark.parametrize("what", ["pointer", "None", "number", "twice", "other", "freed"])
-def test_giving_back_what_is_no_live_context_raises(what: str, give_back: str) -> None:
+def test_deallocate_of_an_invalid_context_raises(what: str, give_back: str) -> None:
     own = allocator()
     other = CachingAllocator(dt.plugins.open_device("reference").backend, REFERENCE)
     ptr, apart, ended = own.raw_allocate(100), other.raw_allocate(100), own.allocate(100)
@@ -49,7 +49,7 @@ def test_giving_back_what_is_no_live_context_raises(what: str, give_back: str) -
 
 @pytest.mark.parametrize("nbytes", [-1, "8", None, 1.5, [8]])
 @pytest.mark.parametrize("name", ["allocate", "raw_allocate"])
-def test_sizes_that_are_none_raise(name: str, nbytes: Any) -> None:
+def test_invalid_sizes_raise(name: str, nbytes: Any) -> None:
     with pytest.raises((dt.ArgumentError, dt.ArgumentTypeError), match="nbytes"):
         getattr(allocator(), name)(nbytes)
 
@@ -75,8 +75,8 @@ def raising(error: BaseException) -> Callable[[int], Any]:
     return answer
 
 
-class Answering(Allocator):
-    """Gives what a function of the size returns."""
+class AnsweringAllocator(Allocator):
+    """An allocator that returns the result of a function of the size."""
 
     def __init__(self, answer: Callable[[int], Any]) -> None:
         self.answer = answer
@@ -99,9 +99,9 @@ HOSTILE: dict[str, tuple[Callable[[int], Any], type[Exception]]] = {
 
 @pytest.mark.parametrize("kind", HOSTILE)
 @pytest.mark.parametrize("way", ["device", "storage"])
-def test_hostile_allocator_gives_errors_of_dovetail(kind: str, way: str) -> None:
+def test_hostile_allocator_raises_errors_of_dovetail(kind: str, way: str) -> None:
     answer, error = HOSTILE[kind]
-    hostile = Answering(answer)
+    hostile = AnsweringAllocator(answer)
     with pytest.raises(error):
         if way == "storage":
             dt.Storage(64, "reference", allocator=hostile)
@@ -110,9 +110,9 @@ def test_hostile_allocator_gives_errors_of_dovetail(kind: str, way: str) -> None
             dt.evaluate(dt.ones(10, device="reference") + 1)
 
 
-def test_allocator_without_a_limit_says_so() -> None:
-    with pytest.raises(dt.ArgumentError, match="Answering has no limit"):
-        Answering(lambda nbytes: None).set_limit(5)
+def test_allocator_without_a_limit_raises_in_set_limit() -> None:
+    with pytest.raises(dt.ArgumentError, match="AnsweringAllocator has no limit"):
+        AnsweringAllocator(lambda nbytes: None).set_limit(5)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +122,6 @@ def test_allocator_without_a_limit_says_so() -> None:
         (0, 0, None, REFERENCE), (0, 0, 5, "reference"), (0, 0, 5, REFERENCE, None, 7),
     ],
 )  # fmt: skip
-def test_pointer_of_wrong_arguments_raises(arguments: tuple[Any, ...]) -> None:
+def test_pointer_with_wrong_arguments_raises(arguments: tuple[Any, ...]) -> None:
     with pytest.raises((dt.ArgumentError, dt.ArgumentTypeError), match="DataPtr"):
         DataPtr(*arguments)

@@ -1,6 +1,6 @@
 """A training run that keeps checkpoints: `python checkpoint_run.py FOLDER STEPS [PAUSE]`.
 
-Prints each step that is done, and at the end a digest of all that it has learnt and drawn.
+Prints each finished step, and at the end a digest of all that it has learned and drawn.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main(folder: Path, steps: int, pause: float) -> str:
 
 
 class Weights:
-    """What has a state as modules have one."""
+    """An object with the state methods of modules."""
 
     def __init__(self, w: list[dt.Tensor]) -> None:
         self.w = w

@@ -1,4 +1,4 @@
-"""What the functions of `dt.nn.functional` are tried with: arguments by name, and arrays."""
+"""Calls of the functions of `dt.nn.functional`: arguments by name, and arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _rng = np.random.default_rng(0)
 
 
 class Case(NamedTuple):
-    """A call: arrays first, then arguments by name, of which arrays stay constant."""
+    """A call: arrays first, then arguments by name; arrays among these have no gradient."""
 
     name: str
     arrays: tuple[Array, ...]
@@ -34,7 +34,8 @@ X = normal(4, 6, scale=4.0)
 Y, WEIGHTS = normal(4, 6), _rng.random(6) + 0.1
 PARTS = 1 / (1 + np.exp(-X))
 SHARES = np.exp(Y) / np.exp(Y).sum(1, keepdims=True)
-EDGES = np.array([0.0, 1.0, 0.0, 1e-9, 1 - 1e-9, 0.5, 1.0])  # surely right, surely wrong, nearly so
+# confident and right, confident and wrong, uncertain
+EDGES = np.array([0.0, 1.0, 0.0, 1e-9, 1 - 1e-9, 0.5, 1.0])
 SIGNS, COUNTS = np.sign(Y), 9 * SHARES
 IMAGES, CLASSES = normal(2, 6, 3, 2), _rng.integers(0, 6, (2, 3, 2))
 TARGET = np.array([0, 5, 2, 3])

@@ -1,4 +1,4 @@
-"""Data sets that tests of the loader send to worker processes."""
+"""Data sets that the tests of the loader send to worker processes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import numpy as np
 
 
 def hear_signals() -> None:
-    """As in a terminal: what `nohup` or a script's `&` starts hands down signals as ignored."""
+    """Enable SIGINT as in a terminal; `nohup` or a script's `&` passes ignored signals on."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if hasattr(signal, "SIGHUP"):  # Windows has none
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class Pictures(dt.data.Dataset[Any]):
-    """So large that batches go through shared memory."""
+    """Items so large that batches go through shared memory."""
 
     def __init__(self, count: int = 20) -> None:
         self.count = count
@@ -33,7 +33,7 @@ class Pictures(dt.data.Dataset[Any]):
 
 
 class Slow(Pictures):
-    """Whose batches are made in another order than they are asked for."""
+    """A data set whose batches are finished in another order than requested."""
 
     def __getitem__(self, index: int) -> Any:
         time.sleep(0.02 * (index % 3))
@@ -79,14 +79,14 @@ class Hanging(Pictures):
 
 
 class Drawing(Pictures):
-    """Random numbers of the worker that makes an item."""
+    """A data set of random numbers of the worker that makes an item."""
 
     def __getitem__(self, index: int) -> Any:
         return float(dt.random.rand(()).item()), float(np.random.rand())
 
 
 class Upwards(dt.data.IterableDataset[int]):
-    """0..count-1, each worker its part."""
+    """Yield 0..count-1; each worker yields its part."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -111,12 +111,12 @@ def failing(worker: int) -> None:
 
 
 def texts(items: list[Any]) -> Any:
-    """A batch that holds arrays in something of its own."""
+    """Return a batch that holds arrays in a container of its own."""
     return {"arrays": [x for x, _ in items], "tensor": dt.asarray([i for _, i in items])}
 
 
 class Stopping(Pictures):
-    """Whose item number five is next() of what has no more."""
+    """A data set whose item number five calls next() on an exhausted iterator."""
 
     def __getitem__(self, index: int) -> Any:
         return next(iter([])) if index == 5 else super().__getitem__(index)
@@ -127,12 +127,12 @@ class StoppingAtOnce(dt.data.IterableDataset[int]):
         return next(iter([]))
 
 
-def stopping(items: list[Any]) -> Any:
+def raise_stop_iteration(items: list[Any]) -> Any:
     return next(iter([]))
 
 
 class Talking(Pictures):
-    """Which prints, to an output that nobody may read any more."""
+    """A data set that prints to an output without a reader."""
 
     def __getitem__(self, index: int) -> Any:
         print("item", index)  # kept in a buffer

@@ -1,4 +1,4 @@
-"""What tests of optimisers share: their options, and runs beside each other."""
+"""Options of optimizers, and runs of two libraries next to each other."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def parameters(dtype: dt.DType = dt.float64) -> list[dt.Tensor]:
 
 
 def loss(lib: Any, params: list[Any]) -> Any:
-    """Of each another one, that is not convex."""
+    """Return a different, non-convex loss of each parameter."""
     return sum(((lib.sin(p * 3) + p * p) * (i + 1)).sum() for i, p in enumerate(params))
 
 

@@ -10,7 +10,7 @@ import dovetail as dt
 ROOT = Path(__file__).parent.parent.parent
 
 
-def test_the_blocks_of_the_page_run() -> None:
+def test_code_of_the_page_runs() -> None:
     page = (ROOT / "docs" / "attention.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(blocks) == 4

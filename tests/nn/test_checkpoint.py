@@ -1,4 +1,4 @@
-"""Checkpoints: what is kept comes back, a killed run goes on to the same bits, damage is named."""
+"""Checkpoints: round trips, a killed run that resumes to the same bits, and named damage."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def digest(model: Any, optimizer: Any) -> list[Any]:
     ]
 
 
-def test_everything_comes_back(device: dt.Device, tmp_path: Path) -> None:
+def test_checkpoint_restores_every_state(device: dt.Device, tmp_path: Path) -> None:
     model, optimizer, schedule = trained()
     random.seed(5)
     np.random.seed(6)
@@ -65,7 +65,7 @@ def test_everything_comes_back(device: dt.Device, tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_values_of_all_kinds(device: dt.Device, tmp_path: Path) -> None:
+def test_values_of_all_kinds_round_trip(device: dt.Device, tmp_path: Path) -> None:
     kept: dict[str, Any] = {
         "none": None, "flag": True, "int": 1 << 80, "float": 0.1, "infinite": float("-inf"),
         "text": "ä\n", "list": [1, (2.5, "a"), {}], "dict": {1: {"a": [None]}, "b": 2},
@@ -91,7 +91,7 @@ def test_values_of_all_kinds(device: dt.Device, tmp_path: Path) -> None:
     assert found["across"].tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
-def test_a_file_is_read_by_others(tmp_path: Path) -> None:
+def test_checkpoint_is_a_readable_safetensors_file(tmp_path: Path) -> None:
     model, optimizer, _ = trained()
     file = checkpoint.save(tmp_path / "x", model=model, optimizer=optimizer)
     found = dt.load(file, device="reference")
@@ -105,7 +105,7 @@ def run(folder: Path, steps: int, pause: float = 0) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
 
 
-def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+def test_killed_run_resumes_to_the_same_bits(tmp_path: Path) -> None:
     wanted, _ = run(tmp_path / "whole", 9).communicate(timeout=120)
     killed = run(tmp_path / "killed", 9, 0.2)
     assert killed.stdout is not None
@@ -116,12 +116,12 @@ def test_a_killed_run_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     assert killed.returncode == -signal.SIGKILL
     resumed, _ = run(tmp_path / "killed", 9).communicate(timeout=120)
     assert resumed.split()[-1] == wanted.split()[-1]
-    assert 1 <= len(resumed.split()) - 1 <= 5  # it did not begin anew
+    assert 1 <= len(resumed.split()) - 1 <= 5  # it did not start from the beginning
     names = sorted(p.name for p in (tmp_path / "killed").iterdir())
     assert names == [f"run-000{k}.safetensors" for k in (7, 8, 9)]  # and nothing half written
 
 
-def test_the_latest_ones_are_kept(tmp_path: Path) -> None:
+def test_keep_retains_the_latest_checkpoints(tmp_path: Path) -> None:
     for step in range(5):
         checkpoint.save(tmp_path / "a-{step:03}", step=step, keep=2)
     checkpoint.save(tmp_path / "best", step=1)
@@ -149,7 +149,7 @@ def changed(file: Path, at: int) -> None:
         lambda f: f.write_bytes(f.read_bytes() + b"more"),
     ],
 )
-def test_damaged_files_are_named_and_the_last_good_one_is_found(
+def test_damaged_files_are_named_and_the_last_good_one_is_loaded(
     damage: Any, tmp_path: Path
 ) -> None:
     model, optimizer, _ = trained()
@@ -166,7 +166,7 @@ def test_damaged_files_are_named_and_the_last_good_one_is_found(
         assert checkpoint.load(tmp_path)["step"] == 1
 
 
-def test_every_changed_byte_is_seen(tmp_path: Path) -> None:
+def test_every_changed_byte_is_detected(tmp_path: Path) -> None:
     file = checkpoint.save(tmp_path / "x", w=dt.arange(3, device="reference"), step=1, random=False)
     raw = file.read_bytes()
     missed = []
@@ -182,7 +182,7 @@ def test_every_changed_byte_is_seen(tmp_path: Path) -> None:
     assert [(at, byte) for at, byte in missed if byte != b" "] == []  # padding of the header
 
 
-def test_a_save_that_fails_leaves_the_last_one(
+def test_failed_save_keeps_the_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = checkpoint.save(tmp_path / "run", step=1)
@@ -198,7 +198,7 @@ def test_a_save_that_fails_leaves_the_last_one(
     assert [p.name for p in tmp_path.iterdir()] == ["run.safetensors"]
 
 
-def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
+def test_partial_file_of_a_killed_process_is_removed(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     left = tmp_path / f".run.{process.pid}.part.safetensors"
@@ -210,7 +210,7 @@ def test_what_a_killed_process_left_is_cleared(tmp_path: Path) -> None:
     assert not left.exists() and own.exists()
 
 
-def test_nothing_is_loaded_half(device: dt.Device, tmp_path: Path) -> None:
+def test_failed_load_changes_nothing(device: dt.Device, tmp_path: Path) -> None:
     model, optimizer, schedule = trained()
     file = checkpoint.save(tmp_path / "x", model=model, optimizer=optimizer, scheduler=schedule)
     other, _, _ = trained(0)
@@ -225,7 +225,7 @@ def test_nothing_is_loaded_half(device: dt.Device, tmp_path: Path) -> None:
         checkpoint.load(file, model=3)
 
 
-def test_what_cannot_be_kept(tmp_path: Path) -> None:
+def test_unsupported_values_raise(tmp_path: Path) -> None:
     class Own:
         pass
 
@@ -242,7 +242,7 @@ def test_what_cannot_be_kept(tmp_path: Path) -> None:
         checkpoint.save(tmp_path / "y", keep=0)
 
 
-def test_other_files(tmp_path: Path) -> None:
+def test_other_files_raise(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="No such file"):
         checkpoint.load(tmp_path / "x.safetensors")
     with pytest.raises(FileNotFoundError, match="no whole checkpoint"):
@@ -263,7 +263,7 @@ def test_other_files(tmp_path: Path) -> None:
         ({"version": 1, "content": {"x": {"eval": "exit()"}}}, "makes no sense"),
     ],
 )
-def test_structures_of_somebody_else(structure: Any, said: str, tmp_path: Path) -> None:
+def test_foreign_structures_raise(structure: Any, said: str, tmp_path: Path) -> None:
     module = sys.modules["dovetail.checkpoint"]
     tensors = {module.STRUCTURE: module._from_bytes(json.dumps(structure).encode())}
     tensors[module.DIGEST] = module._from_bytes(module._digest(tensors))

@@ -1,4 +1,4 @@
-"""Clipping of gradients, beside PyTorch's."""
+"""Gradient clipping against PyTorch."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def equal(mine: list[dt.Tensor], others: list[Any]) -> None:
 
 @pytest.mark.parametrize("power", [2.0, 1.0, 3.0, math.inf, 0.5])
 @pytest.mark.parametrize("most", [0.5, 1e3])
-def test_norms(power: float, most: float, device: dt.Device) -> None:
+def test_clip_grad_norm_equals_pytorch(power: float, most: float, device: dt.Device) -> None:
     torch = pytest.importorskip("torch")
     mine, others = both()
     found = clip_grad_norm_(mine, most, power)
@@ -46,7 +46,7 @@ def test_norms(power: float, most: float, device: dt.Device) -> None:
     equal(mine, others)
 
 
-def test_values(device: dt.Device) -> None:
+def test_clip_grad_value_equals_pytorch(device: dt.Device) -> None:
     torch = pytest.importorskip("torch")
     mine, others = both()
     clip_grad_value_(mine, 0.7)
@@ -54,7 +54,7 @@ def test_values(device: dt.Device) -> None:
     equal(mine, others)
 
 
-def test_one_tensor_and_none(device: dt.Device) -> None:
+def test_single_tensor_and_missing_gradients(device: dt.Device) -> None:
     w = dt.zeros(2).requires_grad_()
     assert float(clip_grad_norm_(w, 1.0)) == 0
     w.grad = dt.asarray([3.0, 4.0])
@@ -63,14 +63,14 @@ def test_one_tensor_and_none(device: dt.Device) -> None:
     assert w.grad.tolist() == [3, 4]
 
 
-def test_sparse_gradients_count_their_values(device: dt.Device) -> None:
+def test_norm_of_sparse_gradients_counts_their_values(device: dt.Device) -> None:
     w = dt.zeros((4, 1)).requires_grad_()
     w.grad = dt.sparse_coo_tensor(dt.asarray([[1, 3]]), dt.asarray([[3.0], [4.0]]), (4, 1))
     assert float(clip_grad_norm_([w], 1.0)) == 5
     assert w.grad.to_dense()[:, 0].tolist() == pytest.approx([0, 0.6, 0, 0.8], rel=1e-5)
 
 
-def test_gradients_that_are_not_finite(device: dt.Device) -> None:
+def test_non_finite_gradients_raise_on_request(device: dt.Device) -> None:
     w = dt.zeros(2).requires_grad_()
     w.grad = dt.asarray([math.nan, 1.0])
     with pytest.raises(dt.GradientError, match="the gradients is nan"):
@@ -78,7 +78,7 @@ def test_gradients_that_are_not_finite(device: dt.Device) -> None:
     assert math.isnan(float(clip_grad_norm_([w], 1.0)))
 
 
-def test_what_is_refused(device: dt.Device) -> None:
+def test_invalid_arguments_raise(device: dt.Device) -> None:
     w = dt.zeros(2).requires_grad_()
     with pytest.raises(dt.ArgumentError, match="max_norm is -1"):
         clip_grad_norm_([w], -1)

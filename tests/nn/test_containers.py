@@ -1,4 +1,4 @@
-"""Modules that hold others: what lists and dicts do, names, errors."""
+"""Modules that contain others: list and dict operations, names, errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def names(of: nn.Module) -> list[str]:
     return [n for n, _ in of.named_children()]
 
 
-def test_a_sequence_of_modules(device: dt.Device) -> None:
+def test_sequential_supports_list_operations(device: dt.Device) -> None:
     net = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     assert net(dt.ones(2)).shape == (3,) and net[-1] is net[1] and nn.ReLU in map(type, net)
     assert net.append(nn.Tanh()) is net and names(net) == ["0", "1", "2"]
@@ -32,7 +32,7 @@ def test_a_sequence_of_modules(device: dt.Device) -> None:
         _ = net * 0
 
 
-def test_a_list_of_modules() -> None:
+def test_module_list_supports_list_operations() -> None:
     found = nn.ModuleList([nn.ReLU(), nn.Tanh()])
     found.insert(0, nn.GELU())
     assert names(found) == ["0", "1", "2"] and isinstance(found[0], nn.GELU)
@@ -44,7 +44,7 @@ def test_a_list_of_modules() -> None:
     assert isinstance(found[:], nn.ModuleList) and isinstance(found[0], nn.ELU)
 
 
-def test_a_dict_of_modules() -> None:
+def test_module_dict_supports_dict_operations() -> None:
     found = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
     found["c"] = nn.GELU()
     found.update([("a", nn.SiLU())])
@@ -56,7 +56,7 @@ def test_a_dict_of_modules() -> None:
     assert len(found) == 0 and [*found.values()] == []
 
 
-def test_lists_and_dicts_of_parameters(device: dt.Device) -> None:
+def test_parameter_list_and_dict_register_parameters(device: dt.Device) -> None:
     rows = nn.ParameterList([dt.ones(1), nn.Parameter(dt.ones(2))])
     rows.append(dt.ones(3))
     assert [n for n, _ in rows.named_parameters()] == ["0", "1", "2"]
@@ -73,7 +73,7 @@ def test_lists_and_dicts_of_parameters(device: dt.Device) -> None:
     assert len(found) == 0
 
 
-def test_dicts_of_parameters_are_joined(device: dt.Device) -> None:
+def test_parameter_dicts_are_merged(device: dt.Device) -> None:
     a, b = nn.ParameterDict({"a": dt.ones(1), "b": dt.ones(2)}), {"b": dt.ones(3), "c": dt.ones(4)}
     both = a | b
     assert isinstance(both, nn.ParameterDict) and both["a"] is a["a"]
@@ -87,7 +87,7 @@ def test_dicts_of_parameters_are_joined(device: dt.Device) -> None:
         a | 3  # type: ignore[operator]  # that is the test
 
 
-def test_what_containers_refuse() -> None:
+def test_invalid_operations_on_containers_raise() -> None:
     with pytest.raises(dt.IndexOutOfRange, match="place 2 of 1"):
         nn.Sequential(nn.ReLU())[2]
     with pytest.raises(dt.ArgumentTypeError, match="place is an int"):
@@ -106,7 +106,7 @@ def test_what_containers_refuse() -> None:
         nn.Sequential().insert(2, nn.ReLU())
 
 
-def test_layers_of_shapes(device: dt.Device) -> None:
+def test_flatten_and_unflatten_layers(device: dt.Device) -> None:
     x = dt.zeros((2, 3, 4))
     assert nn.Flatten()(x).shape == (2, 12) and nn.Flatten(0, 1)(x).shape == (6, 4)
     assert nn.Unflatten(-1, (2, -1))(x).shape == (2, 3, 2, 2)

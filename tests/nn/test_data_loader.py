@@ -1,4 +1,4 @@
-"""The loader: the same batches in the same order however they are made, and an end to all of it."""
+"""The loader: equal batches in equal order with and without workers, and a clean end."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ import numpy as np
 import pytest
 from dovetail.data import DataLoader, WorkerError
 
-pytestmark = pytest.mark.timeout(120)  # nothing here may hang
+pytestmark = pytest.mark.timeout(120)  # a limit, because a deadlock would hang the run
 SHARED = Path("/dev/shm")
 
 
 def segments(of: int) -> list[str]:
-    """What shared memory the workers of a process have left."""
+    """Return the shared memory segments that the workers of this process left."""
     return [p.name for p in SHARED.glob(f"dovetail_{of}_*")] if SHARED.exists() else []
 
 
@@ -46,31 +46,32 @@ def seen(loader: Any) -> list[Any]:
     return [(x[:, 0, 0].tolist(), y.tolist()) for x, y in loader]
 
 
-# --- here -----------------------------------------------------------------------------------------
+# --- in this process
+# --------------------------------------------------------------------------------
 
 
-def test_batches_in_order() -> None:
+def test_batches_are_in_order() -> None:
     found = seen(DataLoader(cases.Pictures(5), batch_size=2))
     assert found == [([0, 1], [0, 1]), ([2, 3], [2, 3]), ([4], [4])]
     loader = DataLoader(cases.Pictures(5), batch_size=2, drop_last=True)
     assert len(loader) == 2 == len(seen(loader))
 
 
-def test_samplers_say_the_order() -> None:
+def test_samplers_determine_the_order() -> None:
     pictures = cases.Pictures(5)
     assert seen(DataLoader(pictures, 2, sampler=[4, 1, 3])) == [([4, 1], [4, 1]), ([3], [3])]
     assert seen(DataLoader(pictures, batch_sampler=[[2], [0, 1]]))[0] == ([2], [2])
     assert [i for _, i in DataLoader(pictures, batch_size=None, sampler=[3, 2])] == [3, 2]
 
 
-def test_rows_of_tensors_are_taken_at_once(device: dt.Device) -> None:
+def test_rows_of_tensors_are_read_in_one_operation(device: dt.Device) -> None:
     rows = dt.data.TensorDataset(dt.arange(10) * 2, dt.ones((10, 3)))
     some = dt.data.Subset(rows, [9, 8, 7])
     (x, y), _ = DataLoader(some, batch_size=2)
     assert x.tolist() == [18, 16] and y.shape == (2, 3) and x.device is device
 
 
-def test_several_items_at_once() -> None:
+def test_getitems_fetches_a_batch_at_once() -> None:
     class Several(cases.Pictures):
         def __getitems__(self, indices: list[int]) -> list[int]:
             return [i * 10 for i in indices]
@@ -78,23 +79,24 @@ def test_several_items_at_once() -> None:
     assert [x.tolist() for x in DataLoader(Several(3), 2)] == [[0, 10], [20]]
 
 
-def test_an_iterable_data_set() -> None:
+def test_iterable_data_set_is_batched() -> None:
     loader = DataLoader(cases.Upwards(5), batch_size=2)
     assert [x.tolist() for x in loader] == [[0, 1], [2, 3], [4]]
     assert [x.tolist() for x in DataLoader(cases.Upwards(5), 2, drop_last=True)] == [[0, 1], [2, 3]]
     assert [*DataLoader(cases.Upwards(2), batch_size=None)] == [0, 1]
 
 
-def test_batches_go_to_a_device() -> None:
+def test_batches_are_moved_to_a_device() -> None:
     loader = DataLoader(cases.Pictures(5), batch_size=2, device="reference")
     assert [x.device.type for x, _ in loader] == ["reference"] * 3
     assert seen(loader) == seen(DataLoader(cases.Pictures(5), batch_size=2))
 
 
-# --- by workers -----------------------------------------------------------------------------------
+# --- in workers
+# -------------------------------------------------------------------------------------
 
 
-def test_the_order_is_the_same_for_any_number_of_workers() -> None:
+def test_order_does_not_depend_on_the_number_of_workers() -> None:
     found = []
     for workers in (0, 2):
         draw = dt.random.default_rng(7)
@@ -107,13 +109,13 @@ def test_the_order_is_the_same_for_any_number_of_workers() -> None:
     assert all(a == b for epoch in found[0] for a, b in epoch)
 
 
-def test_workers_of_an_iterable_data_set_share_it() -> None:
+def test_workers_share_an_iterable_data_set() -> None:
     loader = DataLoader(cases.Upwards(11), batch_size=2, num_workers=2)
     found = [x.tolist() for x in loader]
     assert found == [[0, 2], [1, 3], [4, 6], [5, 7], [8, 10], [9]]
 
 
-def test_workers_that_stay() -> None:
+def test_persistent_workers_serve_several_epochs() -> None:
     loader = DataLoader(
         cases.Pictures(20), 2, num_workers=2, persistent_workers=True, prefetch_factor=3
     )
@@ -126,29 +128,31 @@ def test_workers_that_stay() -> None:
     assert not any(p.is_alive() for p in processes)
 
 
-def test_batches_as_they_come() -> None:
+def test_unordered_batches_contain_every_item() -> None:
     loader = DataLoader(cases.Slow(12), 1, num_workers=2, in_order=False)
     assert sorted(y[0] for _, y in seen(loader)) == [*range(12)]
 
 
-def test_workers_have_random_numbers_of_their_own() -> None:
+def test_workers_have_different_random_numbers() -> None:
     def drawn() -> list[Any]:
         draw = dt.random.default_rng(3)
         loader = DataLoader(cases.Drawing(4), 2, num_workers=2, generator=draw)
         return [[x.tolist() for x in batch] for batch in loader]
 
     first = drawn()
-    assert first == drawn()  # of a seed
+    assert first == drawn()  # from a seed
     assert first[0] != first[1]  # of two workers
 
 
-def test_workers_begin_with_a_function() -> None:
+def test_worker_init_fn_runs_in_each_worker() -> None:
     loader = DataLoader(cases.Told(4), 1, num_workers=2, worker_init_fn=cases.begin)
     assert [*loader] == [["0"], ["1"], ["0"], ["1"]]
 
 
-def test_a_batch_of_ones_own_is_kept() -> None:
-    """Arrays that are not made tensors do not lie in memory that the next batch is put into."""
+def test_user_collate_batches_stay_valid() -> None:
+    """Arrays that collate_fn does not make tensors must not lie in memory that the next batch
+    reuses.
+    """
     loader = DataLoader(cases.Pictures(12), 2, num_workers=1, collate_fn=cases.texts)
     found = [*loader]
     assert [x.tolist() for batch in found for x in [batch["tensor"]]] == [
@@ -157,18 +161,19 @@ def test_a_batch_of_ones_own_is_kept() -> None:
     assert [float(a[0, 0]) for batch in found for a in batch["arrays"]] == [*range(12)]
 
 
-def test_batches_are_kept_while_others_come() -> None:
+def test_earlier_batches_stay_valid() -> None:
     found = [*DataLoader(cases.Pictures(20), 2, num_workers=2, prefetch_factor=1)]
     assert [int(x[0, 47, 47]) for x, _ in found] == [*range(0, 20, 2)]
     found[0][0].fill_(-1)
     assert float(found[1][0][0, 0, 0]) == 2
 
 
-# --- what goes wrong ------------------------------------------------------------------------------
+# --- failures
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_what_a_data_set_raises(workers: int) -> None:
+def test_exception_of_a_data_set_is_raised(workers: int) -> None:
     loader = DataLoader(cases.Raising(20), 2, num_workers=workers)
     with pytest.raises(LookupError, match="number five") as caught:
         seen(loader)
@@ -178,12 +183,12 @@ def test_what_a_data_set_raises(workers: int) -> None:
     assert len(seen(DataLoader(cases.Pictures(4), 2, num_workers=workers))) == 2
 
 
-def test_what_cannot_be_sent_is_told() -> None:
+def test_exception_that_cannot_be_sent_is_described() -> None:
     with pytest.raises(WorkerError, match="Unsendable: cannot be sent"):
         seen(DataLoader(cases.RaisingUnsendable(4), 2, num_workers=1))
 
 
-def test_a_beginning_that_fails() -> None:
+def test_failed_worker_init_raises() -> None:
     with pytest.raises(OSError, match="no such file"):
         seen(DataLoader(cases.Pictures(4), 2, num_workers=2, worker_init_fn=cases.failing))
 
@@ -191,12 +196,12 @@ def test_a_beginning_that_fails() -> None:
 @pytest.mark.parametrize(
     ("kind", "said"), [(cases.Killed, "signal SIGKILL"), (cases.Exiting, "exit code 7")]
 )
-def test_a_worker_that_dies(kind: Any, said: str) -> None:
+def test_dead_worker_raises(kind: Any, said: str) -> None:
     with pytest.raises(WorkerError, match=said):
         seen(DataLoader(kind(20), 2, num_workers=2))
 
 
-def test_a_worker_that_is_killed_from_outside() -> None:
+def test_worker_killed_from_outside_raises() -> None:
     loader = DataLoader(cases.Hanging(20), 5, num_workers=2, persistent_workers=True)
     batches = iter(loader)
     next(batches)
@@ -205,13 +210,13 @@ def test_a_worker_that_is_killed_from_outside() -> None:
         list(batches)
 
 
-def test_a_worker_that_takes_too_long() -> None:
+def test_slow_worker_raises_after_the_timeout() -> None:
     loader = DataLoader(cases.Hanging(20), 2, num_workers=1, timeout=1)
     with pytest.raises(WorkerError, match="no batch for 1 seconds"):
         seen(loader)
 
 
-def test_an_iterator_that_is_let_go_of() -> None:
+def test_dropped_iterator_stops_its_workers() -> None:
     batches = iter(DataLoader(cases.Hanging(20), 5, num_workers=2))
     next(batches)
     processes = batches.workers.processes  # type: ignore[attr-defined]
@@ -235,7 +240,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_ctrl_c_and_the_loaders_own_death(how: signal.Signals, tmp_path: Path) -> None:
+def test_ctrl_c_and_death_of_the_loader_stop_workers(how: signal.Signals, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     paths = [str(Path(__file__).parent), *sys.path]
@@ -248,7 +253,7 @@ def test_ctrl_c_and_the_loaders_own_death(how: signal.Signals, tmp_path: Path) -
         word, *workers = process.stdout.readline().split()
         assert word == "ready" and len(workers) == 2
         os.kill(process.pid, how) if how == signal.SIGKILL else os.killpg(process.pid, how)
-        _, said = process.communicate(timeout=60)  # until nobody has its output any more
+        _, said = process.communicate(timeout=60)  # until no process has its output open
         assert how == signal.SIGKILL or "KeyboardInterrupt" in said
         assert segments(process.pid) == []
     finally:
@@ -273,17 +278,17 @@ def test_ctrl_c_and_the_loaders_own_death(how: signal.Signals, tmp_path: Path) -
         ({"num_workers": 1, "multiprocessing_context": "none"}, "none"),
     ],
 )
-def test_options_that_do_not_go_together(options: dict[str, Any], said: str) -> None:
+def test_incompatible_options_raise(options: dict[str, Any], said: str) -> None:
     with pytest.raises(dt.ArgumentError, match=said):
         DataLoader(cases.Pictures(4), **options)
 
 
-def test_an_iterable_data_set_says_its_order() -> None:
+def test_shuffle_of_an_iterable_data_set_raises() -> None:
     with pytest.raises(dt.ArgumentError, match="says the order itself"):
         DataLoader(cases.Upwards(4), shuffle=True)
 
 
-def test_what_cannot_be_sent_to_a_worker() -> None:
+def test_unpicklable_data_set_raises() -> None:
     class Local(cases.Pictures):
         pass
 
@@ -291,7 +296,7 @@ def test_what_cannot_be_sent_to_a_worker() -> None:
         seen(DataLoader(Local(4), num_workers=1))
 
 
-def test_numbers_of_a_seed(device: dt.Device) -> None:
+def test_shuffle_order_follows_the_seed(device: dt.Device) -> None:
     rows = dt.data.TensorDataset(dt.arange(12))
     found = []
     for _ in range(2):
@@ -302,7 +307,7 @@ def test_numbers_of_a_seed(device: dt.Device) -> None:
     np.testing.assert_array_equal(sorted(i for batch in found[0] for i in batch), np.arange(12))
 
 
-def test_pinned_memory_where_no_device_locks_pages() -> None:
+def test_pin_memory_without_a_pinning_device_warns() -> None:
     loader = DataLoader(dt.data.TensorDataset(dt.arange(4)), 2, pin_memory=True, device="reference")
     with pytest.warns(dt.DovetailWarning, match="no device here locks pages") as said:
         found = [x.tolist() for _ in range(2) for (x,) in loader]

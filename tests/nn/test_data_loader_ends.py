@@ -1,4 +1,4 @@
-"""How loops over a loader end: with all items, with an error that says why, no process left."""
+"""The end of loops over a loader: all items, or an error with its reason, and no process left."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def reference() -> Any:
 
 
 def started(arguments: list[str], text: str = "") -> subprocess.Popen[str]:
-    """A Python in a session of its own, so that all of its processes can be found."""
+    """Start a Python in a session of its own, so that all of its processes can be found."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
     found = subprocess.Popen(
         [sys.executable, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -42,7 +42,8 @@ def started(arguments: list[str], text: str = "") -> subprocess.Popen[str]:
     return found
 
 
-# --- StopIteration of the user's code -------------------------------------------------------------
+# --- StopIteration of user code
+# ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("workers", [0, 1])
@@ -51,11 +52,11 @@ def started(arguments: list[str], text: str = "") -> subprocess.Popen[str]:
     [
         (cases.Stopping(20), {}),
         (cases.Stopping(20), {"batch_size": None}),
-        (cases.Pictures(4), {"collate_fn": cases.stopping}),
-        (cases.Upwards(4), {"collate_fn": cases.stopping}),
+        (cases.Pictures(4), {"collate_fn": cases.raise_stop_iteration}),
+        (cases.Upwards(4), {"collate_fn": cases.raise_stop_iteration}),
     ],
 )
-def test_a_stop_iteration_of_an_item_is_no_end(
+def test_stop_iteration_of_an_item_raises_worker_error(
     workers: int, data: Any, options: dict[str, Any]
 ) -> None:
     loader = DataLoader(data, **options, num_workers=workers)
@@ -64,12 +65,13 @@ def test_a_stop_iteration_of_an_item_is_no_end(
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_stop_iteration_of_iter_is_no_end(workers: int) -> None:
+def test_stop_iteration_of_iter_raises(workers: int) -> None:
     with pytest.raises(RuntimeError, match="StopIteration"):
         list(DataLoader(cases.StoppingAtOnce(), num_workers=workers))
 
 
-# --- what new processes cannot import -------------------------------------------------------------
+# --- data sets that new processes cannot import
+# -----------------------------------------------------
 
 SESSION = """
 import dovetail as dt
@@ -87,27 +89,27 @@ print([b.tolist() for b in dt.data.DataLoader(Rows(), 2, num_workers=2)])
 """
 
 
-def test_a_class_of_a_session_is_named() -> None:
+def test_class_of_an_interactive_session_is_named() -> None:
     _, said = started(["-c", SESSION]).communicate(timeout=60)
     last = said.splitlines()[-1]
     assert "ArgumentError: data.DataLoader: Rows is defined in this session" in last
     assert "in a module" in last and "num_workers=0" in last
-    assert said.count("Traceback") == 1  # nothing of the workers: none was started
+    assert said.count("Traceback") == 1  # no output of workers: none was started
 
 
-def test_a_program_from_the_standard_input() -> None:
+def test_program_from_standard_input_is_named() -> None:
     _, said = started(["-"], SESSION).communicate(timeout=60)
     assert "ArgumentError: data.DataLoader: this program was read from <stdin>" in said
 
 
-def test_a_data_set_of_a_module_needs_no_file() -> None:
+def test_data_set_of_a_module_needs_no_main_file() -> None:
     text = SESSION[SESSION.index("dt.set") :].replace("Rows()", "cases.Upwards(4)")
     process = started(["-c", f"import dovetail as dt, loader_cases as cases\n{text}"])
     out, said = process.communicate(timeout=60)
     assert out == "[[0, 2], [1, 3]]\n", said
 
 
-def test_a_script_that_does_its_work_when_it_is_imported(tmp_path: Path) -> None:
+def test_script_without_main_guard_is_reported(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SESSION)
     _, said = started([str(script)]).communicate(timeout=60)
@@ -116,7 +118,7 @@ def test_a_script_that_does_its_work_when_it_is_imported(tmp_path: Path) -> None
     assert 'below `if __name__ == "__main__":`' in last
 
 
-def test_a_class_below_the_line_is_named(tmp_path: Path) -> None:
+def test_class_below_the_main_guard_is_named(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     first, *rest = SESSION.strip().splitlines()
     body = "\n".join(f"    {line}" for line in rest)
@@ -126,7 +128,7 @@ def test_a_class_below_the_line_is_named(tmp_path: Path) -> None:
     assert "sent Rows of `__main__`" in last and "above that line" in last
 
 
-def test_a_function_that_has_no_name_cannot_be_sent() -> None:
+def test_collate_function_without_a_name_raises() -> None:
     text = SESSION[SESSION.index("dt.set") :].replace("Rows()", "cases.Upwards(4)")
     text = text.replace("num_workers=2", "num_workers=2, collate_fn=lambda x: x")
     process = started(["-c", f"import dovetail as dt, loader_cases as cases\n{text}"])
@@ -167,7 +169,7 @@ LIVES_ON = """try:
 
 
 def members(session: int) -> list[int]:
-    """The processes of a session, but those that have ended and wait to be asked how."""
+    """Return the processes of a session, without those that have ended."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -180,7 +182,7 @@ def members(session: int) -> list[int]:
 
 
 def none_left(session: int, among: list[int] | None = None) -> bool:
-    """Whether the processes of a session, or some of them, end within seconds."""
+    """Return True if the processes of a session, or some of them, end within seconds."""
     for pid in members(session):
         if among is None or pid in among:
             try:
@@ -196,7 +198,7 @@ def none_left(session: int, among: list[int] | None = None) -> bool:
 
 @pytest.fixture
 def script(tmp_path: Path) -> Any:
-    """Starts a script; what is left of its session at the end of the test is killed."""
+    """Start scripts; kill the rest of their sessions at the end of the test."""
     sessions = []
 
     def start(work: str, data: str = "Pictures") -> subprocess.Popen[str]:
@@ -232,7 +234,7 @@ linux = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks i
         ("interrupt", ", persistent_workers=True", "Pictures"),
     ],
 )  # fmt: skip
-def test_no_worker_is_left_while_the_program_goes_on(
+def test_no_worker_is_left_while_the_program_continues(
     script: Any, how: str, options: str, data: str
 ) -> None:
     process = script(LIVES_ON.format(how=how, options=options), data)
@@ -245,7 +247,7 @@ def test_no_worker_is_left_while_the_program_goes_on(
 
 @linux
 @pytest.mark.parametrize("how", ["raise", "break", signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_no_process_is_left_when_the_program_has_ended(script: Any, how: Any) -> None:
+def test_no_process_is_left_after_the_program_ended(script: Any, how: Any) -> None:
     process = script(f"looped({how!r})" if isinstance(how, str) else "looped('')")
     workers_of(process)
     if not isinstance(how, str):
@@ -256,7 +258,7 @@ def test_no_process_is_left_when_the_program_has_ended(script: Any, how: Any) ->
 
 @linux
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_workers_end_where_nobody_reads_what_they_print(script: Any, how: signal.Signals) -> None:
+def test_workers_end_if_their_output_has_no_reader(script: Any, how: signal.Signals) -> None:
     process = script("looped('')", "Talking")
     assert process.stdout is not None and process.stderr is not None
     while not process.stdout.readline().startswith("pids"):

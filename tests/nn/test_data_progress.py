@@ -1,4 +1,4 @@
-"""Bars of loops over a loader: on a terminal, where they are asked for, and nowhere else."""
+"""Progress bars of loops over a loader: only on a terminal and on request."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if __name__ == "__main__":
 
 
 def ran(tmp_path: Path, options: str, terminal: bool, data: str, body: str) -> tuple[str, str]:
-    """What a script prints, and what it says on standard error, which is a terminal or is none."""
+    """Return the output of a script, and its standard error, which may be a terminal."""
     pty = pytest.importorskip("pty")
     script = tmp_path / "script.py"
     script.write_text(SCRIPT.format(options=options, data=data, body=body))
@@ -56,28 +56,28 @@ def ran(tmp_path: Path, options: str, terminal: bool, data: str, body: str) -> t
 
 
 @pytest.mark.parametrize("workers", ["", ", num_workers=1"])
-def test_a_bar_on_a_terminal(tmp_path: Path, workers: str) -> None:
+def test_bar_is_shown_on_a_terminal(tmp_path: Path, workers: str) -> None:
     out, said = ran(tmp_path, f', progress="epoch"{workers}', True, "Pictures(7)", "pass")
     assert out == "done 3\n"
     assert "epoch" in said and "4/4" in said
 
 
-def test_of_what_has_no_length(tmp_path: Path) -> None:
+def test_bar_without_a_length_shows_the_count(tmp_path: Path) -> None:
     _, said = ran(tmp_path, ", progress=True", True, "Upwards(7)", "pass")
     assert "4/?" in said
 
 
-def test_a_loop_that_is_left_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+def test_loop_that_breaks_restores_the_terminal(tmp_path: Path) -> None:
     out, said = ran(tmp_path, ", progress=True", True, "Pictures(7)", "if k == 1: break")
     assert out == "done 1\n" and "1/4" in said and "4/4" not in said
 
 
 @pytest.mark.parametrize(("options", "terminal"), [("", True), (", progress=True", False)])
-def test_elsewhere_nothing_is_said(tmp_path: Path, options: str, terminal: bool) -> None:
+def test_no_bar_without_a_terminal_or_request(tmp_path: Path, options: str, terminal: bool) -> None:
     assert ran(tmp_path, options, terminal, "Pictures(7)", "pass") == ("done 3\n", "")
 
 
-def test_the_same_batches(capfd: pytest.CaptureFixture[str]) -> None:
+def test_batches_are_the_same_with_a_bar(capfd: pytest.CaptureFixture[str]) -> None:
     pictures = cases.Pictures(5)
     found = [y.tolist() for _, y in DataLoader(pictures, 2, progress=True, device="reference")]
     assert found == [y.tolist() for _, y in DataLoader(pictures, 2, device="reference")]
@@ -85,6 +85,6 @@ def test_the_same_batches(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("wrong", [1, None, 0.5])
-def test_what_is_no_text(wrong: Any) -> None:
+def test_invalid_progress_argument_raises(wrong: Any) -> None:
     with pytest.raises(dt.ArgumentTypeError, match="progress is True, False or a text"):
         DataLoader(cases.Pictures(5), progress=wrong)

@@ -13,7 +13,7 @@ data = dt.data
 Pair = namedtuple("Pair", "x y")
 
 
-def test_tensors(device: dt.Device) -> None:
+def test_tensor_dataset_pairs_rows(device: dt.Device) -> None:
     rows = data.TensorDataset(dt.arange(6).reshape(3, 2), dt.arange(3))
     assert len(rows) == 3 and [x.tolist() for x in rows[1]] == [[2, 3], 1]
     with pytest.raises(dt.ShapeError, match="same number of rows"):
@@ -24,7 +24,7 @@ def test_tensors(device: dt.Device) -> None:
         data.TensorDataset(np.zeros(3))  # type: ignore[arg-type]
 
 
-def test_sets_of_sets() -> None:
+def test_concat_subset_and_stack_datasets() -> None:
     both = data.ConcatDataset([range(3), range(10, 12)])
     assert [both[i] for i in range(5)] == [0, 1, 2, 10, 11] and both[-1] == 11
     with pytest.raises(dt.IndexOutOfRange, match="item 5 of 5"):
@@ -38,7 +38,7 @@ def test_sets_of_sets() -> None:
             wrong()
 
 
-def test_a_base_says_what_is_missing() -> None:
+def test_base_class_names_the_missing_method() -> None:
     with pytest.raises(NotImplementedError, match="__getitem__"):
         data.Dataset()[0]
     with pytest.raises(NotImplementedError, match="__iter__"):
@@ -49,7 +49,7 @@ def test_a_base_says_what_is_missing() -> None:
     ("lengths", "sizes"),
     [([7, 3], [7, 3]), ([0.5, 0.25, 0.25], [6, 2, 2]), ([0, 10], [0, 10]), ([1.0], [10])],
 )
-def test_parts(lengths: Any, sizes: list[int], device: dt.Device) -> None:
+def test_random_split_is_reproducible(lengths: Any, sizes: list[int], device: dt.Device) -> None:
     parts = data.random_split(range(10), lengths, dt.random.default_rng(0))
     again = data.random_split(range(10), lengths, dt.random.default_rng(0))
     assert [len(p) for p in parts] == sizes
@@ -58,12 +58,12 @@ def test_parts(lengths: Any, sizes: list[int], device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("lengths", [[7, 4], [0.5, 0.6], [-1, 11], [3.5, 6.5]])
-def test_parts_of_another_whole(lengths: Any) -> None:
+def test_random_split_with_wrong_lengths_raises(lengths: Any) -> None:
     with pytest.raises(dt.ArgumentError, match="whose sum is 10"):
         data.random_split(range(10), lengths)
 
 
-def test_random_samplers(device: dt.Device) -> None:
+def test_random_sampler_follows_its_generator(device: dt.Device) -> None:
     draw = dt.random.default_rng
     assert sorted(data.RandomSampler(range(7))) == [*range(7)]
     assert [*data.RandomSampler(range(7), generator=draw(1))] == [
@@ -75,7 +75,7 @@ def test_random_samplers(device: dt.Device) -> None:
     assert sorted(data.SubsetRandomSampler([9, 4, 7])) == [4, 7, 9]
 
 
-def test_weighted_samples(device: dt.Device) -> None:
+def test_weighted_sampler_follows_its_weights(device: dt.Device) -> None:
     weights = [0.0, 1.0, 3.0, 0.0]
     found = Counter(data.WeightedRandomSampler(weights, 4000, generator=dt.random.default_rng(0)))
     assert set(found) == {1, 2} and 0.7 < found[2] / 4000 < 0.8
@@ -101,18 +101,18 @@ def test_weighted_samples(device: dt.Device) -> None:
         lambda: data.BatchSampler([1], True, False),
     ],
 )
-def test_samplers_refuse(make: Any) -> None:
+def test_samplers_with_invalid_arguments_raise(make: Any) -> None:
     with pytest.raises(dt.ArgumentError, match=r"data\."):
         make()
 
 
-def test_batches_of_indices() -> None:
+def test_batch_sampler_groups_indices() -> None:
     assert [*data.BatchSampler(range(5), 2, True)] == [[0, 1], [2, 3]]
     assert len(data.BatchSampler(range(5), 2, True)) == 2
     assert len(data.BatchSampler(range(5), 2, False)) == 3
 
 
-def test_what_items_become(device: dt.Device) -> None:
+def test_default_collate_stacks_items(device: dt.Device) -> None:
     collate = data.default_collate
     assert collate([1, 2]).dtype is dt.int64
     assert collate([1.0, 2.0]).dtype is dt.float64
@@ -132,7 +132,7 @@ def test_what_items_become(device: dt.Device) -> None:
     assert isinstance(pair, Pair) and pair.x.tolist() == [1, 3] and pair.y[0].tolist() == [2, 4]
 
 
-def test_items_that_do_not_go_together(device: dt.Device) -> None:
+def test_default_collate_of_mismatched_items_raises(device: dt.Device) -> None:
     collate = data.default_collate
     with pytest.raises(dt.ShapeError, match=r"shapes \(2,\), \(3,\)"):
         collate([np.ones(2), np.ones(3)])
@@ -144,7 +144,7 @@ def test_items_that_do_not_go_together(device: dt.Device) -> None:
         collate([None, None])
 
 
-def test_items_are_as_pytorchs() -> None:
+def test_default_collate_equals_pytorch() -> None:
     torch = pytest.importorskip("torch")
     items = [(np.float32(i), i, float(i), [i, i + 1], {"a": np.ones((2, 2)) * i}) for i in range(3)]
     mine, theirs = data.default_collate(items), torch.utils.data.default_collate(items)

@@ -1,4 +1,4 @@
-"""Distributions at the borders of their support and parameters, beside SciPy and closed forms."""
+"""Distributions at the borders of their support and parameters, against SciPy and closed forms."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ mp.mp.dps = 50
 
 
 class Row(NamedTuple):
-    """What a class is tried with.
+    """The cases of one class.
 
-    law: SciPy's distribution of the parameters. log_density: the same as a closed form in mpmath,
-    which is differentiated by parameters and value. ends: lower and upper end of the support.
+    law: SciPy's distribution of the parameters. log_density: the closed form in mpmath, which is
+    differentiated by parameters and value. ends: lower and upper end of the support.
     """
 
     params: list[dict[str, float]]
@@ -46,12 +46,12 @@ def log_beta(a: Any, b: Any) -> Any:
     return mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b)
 
 
-def ways(n: Any, x: Any) -> Any:
+def log_binomial(n: Any, x: Any) -> Any:
     return mp.loggamma(n + 1) - mp.loggamma(x + 1) - mp.loggamma(n - x + 1)
 
 
 def chance(probs: Any = None, logits: Any = None) -> Any:
-    """The probabilities of success and failure."""
+    """Return the probabilities of success and failure."""
     if logits is None:
         return probs, 1 - probs
     return 1 / (1 + mp.exp(-logits)), 1 / (1 + mp.exp(logits))
@@ -64,7 +64,7 @@ def p_of(probs: float | None = None, logits: float | None = None) -> float:
 
 
 def both(**given: Any) -> list[dict[str, Any]]:
-    """Borders of a probability, as `probs` and as `logits`."""
+    """Return borders of a probability, as `probs` and as `logits`."""
     chances = [{"probs": p} for p in (0.0, 1.0, 0.3, 1e-30, 1.0 - 2.0**-20)]
     logits = [{"logits": x} for x in (-INF, INF, -30.0, 30.0, 0.4)]
     return [{**given, **c} for c in [*chances, *logits]]
@@ -261,7 +261,9 @@ ROWS: dict[str, Row] = {
         COUNTS,
         lambda total_count, **p: st.binom(total_count, p_of(**p)),
         lambda x, total_count, **p: (
-            ways(total_count, x) + xlogy(x, chance(**p)[0]) + xlogy(total_count - x, chance(**p)[1])
+            log_binomial(total_count, x)
+            + xlogy(x, chance(**p)[0])
+            + xlogy(total_count - x, chance(**p)[1])
         ),
     ),
     "NegativeBinomial": Row(
@@ -336,7 +338,7 @@ def device(request: pytest.FixtureRequest) -> Any:
 def made(
     name: str, given: dict[str, float], d: str, grad: bool = False
 ) -> tuple[Any, dict[str, Any]]:
-    """A distribution of tensors, and the tensors."""
+    """Return a distribution of tensors, and the tensors."""
     tensors = {k: dt.asarray(v, dtype=d) for k, v in given.items()}
     if grad:
         tensors = {k: v if k == "total_count" else v.requires_grad_() for k, v in tensors.items()}
@@ -353,7 +355,7 @@ def in_dtype(given: dict[str, float], d: str) -> dict[str, float]:
 
 
 def exact(name: str, x: float, given: dict[str, float]) -> float:
-    """The logarithm of the density by the closed form, at a value inside the support."""
+    """Return the log density by the closed form, at a value inside the support."""
     return float(ROWS[name].log_density(mp.mpf(x), **{k: mp.mpf(v) for k, v in given.items()}))
 
 
@@ -403,7 +405,7 @@ def test_log_prob_at_borders_and_in_tails(name: str, case: int, d: str) -> None:
 
 @pytest.mark.parametrize("d", HALVES)
 @pytest.mark.parametrize(("name", "case"), CASES, ids=IDS)
-def test_results_of_halves_are_those_of_float64_rounded(name: str, case: int, d: str) -> None:
+def test_half_results_are_the_rounded_float64_results(name: str, case: int, d: str) -> None:
     def build(**params: dt.Tensor) -> Any:
         return getattr(D, name)(**params, validate_args=False)
 
@@ -497,7 +499,7 @@ def test_moments_and_entropy_at_borders(name: str, case: int, d: str) -> None:
 
 
 def of_chances(name: str, given: dict[str, float]) -> dict[str, float]:
-    """Moments by closed forms: SciPy takes 1 - p of a rounded p."""
+    """Return moments by closed forms: SciPy computes 1 - p from a rounded p."""
     chosen = {k: v for k, v in given.items() if k != "total_count"}
     p, q = chance(**{k: mp.mpf(v) for k, v in chosen.items()})
     n = mp.mpf(given.get("total_count", 1.0))
@@ -512,7 +514,7 @@ def of_chances(name: str, given: dict[str, float]) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(("name", "case"), CASES, ids=IDS)
-def test_gradients_of_log_prob_are_those_of_the_closed_form(name: str, case: int) -> None:
+def test_gradients_of_log_prob_equal_those_of_the_closed_form(name: str, case: int) -> None:
     row, given = ROWS[name], ROWS[name].params[case]
     if any(abs(v) == INF for v in given.values()):
         return
@@ -534,7 +536,7 @@ def test_gradients_of_log_prob_are_those_of_the_closed_form(name: str, case: int
 
 
 def derivative(name: str, what: str, x: float, given: dict[str, float]) -> float:
-    """The derivative of the closed form by its value or a parameter."""
+    """Return the derivative of the closed form by its value or a parameter."""
     exactly = {"value": mp.mpf(x), **{k: mp.mpf(v) for k, v in given.items()}}
     at = exactly[what]
     with mp.workdps(400):
@@ -549,7 +551,7 @@ def derivative(name: str, what: str, x: float, given: dict[str, float]) -> float
 
 @pytest.mark.parametrize("d", ["float64", "float32"])
 @pytest.mark.parametrize(("name", "case"), CASES, ids=IDS)
-def test_gradients_at_borders_are_no_nan(name: str, case: int, d: str) -> None:
+def test_gradients_at_borders_are_not_nan(name: str, case: int, d: str) -> None:
     row, given = ROWS[name], in_dtype(ROWS[name].params[case], d)
     for v in row.values:
         p, tensors = made(name, given, d, grad=True)
@@ -589,7 +591,8 @@ def test_samples_of_extreme_words_are_in_the_support(name: str, case: int, d: st
     assert low <= x.min().item() and x.max().item() <= high
 
 
-# --- kinds, shares and vectors --------------------------------------------------------------------
+# --- categories, simplices and vectors
+# --------------------------------------------------------------
 
 
 def t64(*x: Any) -> dt.Tensor:
@@ -601,7 +604,7 @@ KINDS = [{"probs": (0.0, 1.0, 0.0)}, {"probs": (0.0, 0.25, 0.75)}, {"logits": (-
 
 
 @pytest.mark.parametrize("given", KINDS, ids=range(len(KINDS)))
-def test_kinds_that_cannot_be(given: dict[str, tuple[float, ...]]) -> None:
+def test_categorical_with_impossible_categories(given: dict[str, tuple[float, ...]]) -> None:
     ((which, v),) = given.items()
     p = np.array(v) if which == "probs" else np.exp(v) / np.exp(v).sum()
     with np.errstate(all="ignore"):
@@ -643,12 +646,12 @@ def test_kinds_that_cannot_be(given: dict[str, tuple[float, ...]]) -> None:
     assert bool((m.sample((9,), generator=ExtremeGenerator()).sum(axis=-1) == 3).all())
 
 
-def test_kinds_outside_of_the_support() -> None:
+def test_categorical_outside_of_the_support_has_no_density() -> None:
     d = D.Categorical(t64(0.5, 0.5), validate_args=False)
     assert d.log_prob(dt.asarray([-1, 0, 2])).tolist() == [-INF, math.log(0.5), -INF]
 
 
-def test_shares_at_their_borders() -> None:
+def test_dirichlet_at_borders() -> None:
     a = t64(1.0, 0.5, 2.0)
     d = D.Dirichlet(a, validate_args=False)
     y = d.log_prob(dt.asarray([0.0, 0.5, 0.5], dtype="float64"))
@@ -682,7 +685,7 @@ def test_shares_at_their_borders() -> None:
         assert np.isfinite(x).all() and (x.mean(0)[:2] > 0.4).all() and (x.mean(0)[:2] < 0.6).all()
 
 
-def test_vectors_far_out() -> None:
+def test_log_prob_of_distant_vectors_is_finite() -> None:
     d = D.MultivariateNormal(dt.zeros(2, dtype="float32"), dt.eye(2, dtype="float32"))
     assert_close(d.log_prob(dt.asarray([1e18, 0.0])).item(), -5e35, 1e-6, "normal vectors")
     x = d.sample((200,), generator=ExtremeGenerator())
@@ -714,7 +717,7 @@ def kl(name: str, p: dict[str, Any], q: dict[str, Any]) -> float:
     return float(D.kl_divergence(first, second).item())
 
 
-def test_divergences_at_borders() -> None:
+def test_kl_divergences_at_borders_equal_closed_forms() -> None:
     one = dt.asarray(1.0, dtype="float64")
     chances = (0.0, 1.0, 0.3)
     for a in chances:
@@ -796,7 +799,7 @@ SMALL_AND_LARGE = {"Weibull": (0.7, 3.0, 9.0)}  # else the moments at scale 1 le
 
 @pytest.mark.parametrize("d", ["float64", "float32"])
 @pytest.mark.parametrize("name", VARIANCES)
-def test_variance_of_tiny_and_huge_parameters_is_right_where_it_fits(name: str, d: str) -> None:
+def test_variance_of_tiny_and_huge_parameters_is_right_if_representable(name: str, d: str) -> None:
     law = VARIANCES[name]
     names = [*inspect.signature(law).parameters]
     last = SMALL_AND_LARGE.get(name, SIZES) if len(names) > 1 else (None,)
@@ -826,11 +829,12 @@ def test_variance_of_tiny_and_huge_parameters_is_right_where_it_fits(name: str, 
     assert count > 6
 
 
-# --- numbers of Python beside float64 -------------------------------------------------------------
+# --- Python numbers next to float64
+# ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_python_floats_keep_their_value_beside_float64(name: str) -> None:
+def test_python_floats_keep_their_value_next_to_float64(name: str) -> None:
     given = next(g for g in ROWS[name].params[::-1] if all(abs(v) < INF for v in g.values()))
     p, _ = made(name, given, "float64")
     v = 1.0 if name in DISCRETE else p.mean.item() * 1.1 if name != "Cauchy" else 0.3
@@ -846,10 +850,11 @@ def test_python_floats_keep_their_value_beside_float64(name: str) -> None:
     assert_close(mixed.log_prob(v).item(), p.log_prob(x).item(), 1e-14, name)
 
 
-# --- the examples that were reported --------------------------------------------------------------
+# --- reported examples
+# ------------------------------------------------------------------------------
 
 
-def test_reported_values_at_borders() -> None:
+def test_reported_cases_at_borders() -> None:
     a = t64(1.0)
     y = D.Beta(a, t64(1.0)).log_prob(0.5)
     (g,) = dt.autograd.grad(y, [a])

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.values
 
 D = dt.distributions
 HALVES = ("float16", "bfloat16")
-# Public names that return no value of a half, or a sample or a parameter as it was given.
+# Public names that return no half-precision value, or a sample or a parameter unchanged.
 NO_VALUES = frozenset((
     "arg_constraints", "batch_shape", "component_distribution", "concentration", "df",
     "enumerate_support", "event_shape", "expand", "has_enumerate_support", "has_rsample", "loc",
@@ -62,7 +62,7 @@ def test_every_value_of_every_distribution_is_computed_in_float32() -> None:
 
 
 @pytest.mark.parametrize("d", HALVES)
-def test_distribution_of_a_user_computes_halves_in_float32(d: str) -> None:
+def test_user_distribution_computes_halves_in_float32(d: str) -> None:
     seen = []
 
     class Squares(D.Distribution):
@@ -115,7 +115,7 @@ def test_reported_dirichlet_of_halves_is_right(d: str) -> None:
 
 
 @pytest.mark.parametrize("d", HALVES)
-def test_nested_distributions_and_transforms_of_halves_are_rounded_once(d: str) -> None:
+def test_nested_distributions_and_transforms_of_halves_round_once(d: str) -> None:
     def build(t: Any) -> list[Any]:
         base = D.Normal(t([0.3, -0.7]), t(1.7))
         steps = [D.AffineTransform(t(0.3), t(1.3)), D.TanhTransform(), D.AffineTransform(0.1, t(3))]
@@ -147,12 +147,12 @@ def test_cached_sample_of_halves_keeps_its_density(d: str) -> None:
     rtol = float(dt.finfo(y.dtype).eps)
     np.testing.assert_allclose(p.log_prob(y).astype(dt.float64).numpy(), want, rtol=rtol)
     shared = p.transforms[0]
-    shared(dt.asarray(0.5, dtype="float32"))  # a cached value of another dtype is no operand
+    shared(dt.asarray(0.5, dtype="float32"))  # a cached value of another dtype cannot be an operand
     assert p.log_prob(dt.asarray([0.5, 0.5], dtype=d)).dtype is y.dtype
 
 
 @pytest.mark.parametrize("d", HALVES)
-def test_transform_with_a_module_of_halves_computes_in_float32(d: str) -> None:
+def test_user_transform_with_a_half_module_computes_in_float32(d: str) -> None:
     class Moved(D.Transform):
         domain = codomain = D.constraints.real_vector
         bijective, sign = True, 1
@@ -193,7 +193,7 @@ def test_samples_of_halves_pass_validation(d: str) -> None:
 
 
 @pytest.mark.parametrize("d", HALVES)
-def test_matrices_of_halves_are_rounded_once(d: str) -> None:
+def test_matrices_of_halves_round_once(d: str) -> None:
     m, at = dt.asarray([[2.0, 0.7], [0.7, 1.3]], dtype=d), dt.asarray([0.0, 0.1], dtype=d)
     for which in ("covariance_matrix", "precision_matrix"):
         p = D.MultivariateNormal(at, **{which: m})
@@ -213,7 +213,7 @@ def test_mean_that_is_a_parameter_stays_that_tensor(d: str) -> None:
     assert p.mean is p.loc and p.stddev is p.scale
 
 
-def test_captured_values_of_halves_are_those_of_plain_calls() -> None:
+def test_captured_values_of_halves_equal_plain_ones() -> None:
     def value(a: dt.Tensor, x: dt.Tensor) -> dt.Tensor:
         p = D.Gamma(a, 0.3, validate_args=False)
         return p.log_prob(x) + p.entropy()
@@ -233,7 +233,7 @@ def test_values_of_distributions_take_keywords() -> None:
         D.kl_divergence()
 
 
-def test_parameters_assigned_later_decide_whether_float32_computes() -> None:
+def test_parameters_assigned_later_select_the_computation_dtype() -> None:
     half, whole = dt.asarray([0.3], dtype=dt.float16), dt.asarray([0.3])
     d = D.Normal(half, half)
     d.log_prob(half)

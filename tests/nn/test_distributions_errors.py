@@ -1,4 +1,4 @@
-"""What is wrong with parameters and values is said by name; PyTorch is not needed here."""
+"""Wrong parameters and values of distributions are named; PyTorch is not needed here."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ PARAMETERS: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_parameters_that_cannot_be(device: dt.Device, name: str) -> None:
+def test_invalid_parameters_raise(device: dt.Device, name: str) -> None:
     make, said = PARAMETERS[name]
     with pytest.raises(dt.ArgumentError, match=said):
         make()
 
 
-def test_they_pass_where_nobody_looks() -> None:
+def test_invalid_parameters_pass_without_validation() -> None:
     p = D.Normal(0.0, v(-1.0), validate_args=False)
     assert p.scale.tolist() == [-1.0]
     D.Distribution.set_default_validate_args(False)
@@ -137,7 +137,7 @@ SHAPES: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("said", SHAPES)
-def test_wrong_shapes(said: str) -> None:
+def test_wrong_shapes_raise(said: str) -> None:
     with pytest.raises(dt.ShapeError) as error:
         SHAPES[said]()
     assert said in str(error.value)
@@ -180,13 +180,13 @@ VALUES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_values_outside_of_the_support(device: dt.Device, name: str) -> None:
+def test_values_outside_of_the_support_raise(device: dt.Device, name: str) -> None:
     make, said = VALUES[name]
     with pytest.raises(dt.ArgumentError, match=said):
         make()
 
 
-def test_values_outside_where_nobody_looks() -> None:
+def test_values_outside_of_the_support_without_validation() -> None:
     inf = float("inf")
     assert D.Uniform(0.0, 1.0, validate_args=False).log_prob(v(2, 0.5)).tolist() == [-inf, 0.0]
     assert D.HalfNormal(1.0, validate_args=False).log_prob(v(-1)).tolist() == [-inf]
@@ -194,7 +194,7 @@ def test_values_outside_where_nobody_looks() -> None:
     assert D.HalfNormal(1.0, validate_args=False).cdf(v(-1)).tolist() == [0.0]
 
 
-def test_kinds_of_arguments() -> None:
+def test_arguments_of_a_wrong_type_raise() -> None:
     with pytest.raises(
         dt.ArgumentTypeError, match="mixture_distribution is a Categorical, not Normal"
     ):
@@ -211,7 +211,7 @@ def test_kinds_of_arguments() -> None:
         T.CatTransform([T.ExpTransform()], lengths=[1, 2])
 
 
-def test_what_is_not_there_is_said() -> None:
+def test_missing_methods_and_rules_are_named() -> None:
     with pytest.raises(NotImplementedError, match="Normal and Bernoulli"):
         D.kl_divergence(D.Normal(0.0, 1.0), D.Bernoulli(0.5))
     with pytest.raises(NotImplementedError, match="Normal has no enumerate_support"):
@@ -227,7 +227,7 @@ def test_what_is_not_there_is_said() -> None:
     assert D.kl_divergence(D.Binomial(3, v(0.5)), D.Binomial(2, v(0.5))).tolist() == [float("inf")]
 
 
-def test_an_ambiguous_pair_warns() -> None:
+def test_ambiguous_kl_rule_warns() -> None:
     class A(D.Normal):
         pass
 
@@ -238,7 +238,7 @@ def test_an_ambiguous_pair_warns() -> None:
         assert D.kl_divergence(p, p).tolist() == [0.0]
 
 
-def test_what_is_captured_or_mapped_is_not_looked_at(device: dt.Device) -> None:
+def test_captured_or_mapped_values_are_not_validated(device: dt.Device) -> None:
     def f(scale: dt.Tensor) -> dt.Tensor:
         return D.Normal(0.0, scale).log_prob(1.0)
 
@@ -262,7 +262,7 @@ def test_numbers_and_lists_are_parameters_and_values() -> None:
     assert "Normal" in repr(D.Independent(p, 1))
 
 
-def test_a_family_of_ones_own_has_entropy_and_divergence() -> None:
+def test_user_exponential_family_has_entropy_and_divergence() -> None:
     class Waits(D.ExponentialFamily):
         arg_constraints = dict.fromkeys(("rate",), D.constraints.positive)
         support = D.constraints.nonnegative

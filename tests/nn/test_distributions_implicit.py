@@ -1,4 +1,4 @@
-"""Implicit gradients of samples: beside differences of distribution functions, and PyTorch's."""
+"""Implicit gradients of samples, against differences of distribution functions and PyTorch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ QUANTILES = (1e-5, 0.01, 0.3, 0.5, 0.7, 0.99, 1 - 1e-5)
 
 
 @pytest.fixture(autouse=True)
-def without_compiling(request: pytest.FixtureRequest) -> Iterator[None]:
-    """On the reference, unless a test names its devices: bits are the same on all."""
+def on_reference(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run on the reference unless a test names its devices: bits are the same on all."""
     if "device" in request.fixturenames:
         yield
         return
@@ -49,7 +49,7 @@ def close(have: np.ndarray[Any, Any], want: np.ndarray[Any, Any], to: float) -> 
 
 
 @pytest.mark.parametrize("d", ["float64", "float32"])
-def test_gamma_by_differences_of_its_distribution_function(device: dt.Device, d: str) -> None:
+def test_gamma_gradient_equals_differences_of_the_cdf(device: dt.Device, d: str) -> None:
     special, stats = pytest.importorskip("scipy.special"), pytest.importorskip("scipy.stats")
     a, x = gammas()
     if d == "float32":
@@ -57,7 +57,8 @@ def test_gamma_by_differences_of_its_distribution_function(device: dt.Device, d:
     a, x = a[a < 1e4], x[a < 1e4]
     h = 1e-5 * a
 
-    def tail(k: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:  # the side on which less is
+    # the side with the smaller probability
+    def tail(k: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return np.where(x < a, special.gammainc(k, x), -special.gammaincc(k, x))
 
     slope = (8 * (tail(a + h) - tail(a - h)) - tail(a + 2 * h) + tail(a - 2 * h)) / (12 * h)
@@ -67,19 +68,19 @@ def test_gamma_by_differences_of_its_distribution_function(device: dt.Device, d:
 
 
 @pytest.mark.parametrize("d", ["float64", "float32"])
-def test_gamma_distribution_function(device: dt.Device, d: str) -> None:
+def test_gamma_cdf_equals_scipy(device: dt.Device, d: str) -> None:
     special = pytest.importorskip("scipy.special")
     a, x = gammas()
     a, x = a[a < 1e4], x[a < 1e4]
     p = D.Gamma(dt.asarray(a, dtype=getattr(dt, d)), 1.0)
     have = p.cdf(dt.asarray(x, dtype=getattr(dt, d))).numpy()
-    rounded = (a + 1.0) * 2e-7 if d == "float32" else 1e-9  # what float32 makes of a and of x
+    rounded = (a + 1.0) * 2e-7 if d == "float32" else 1e-9  # the float32 values of a and of x
     assert (np.abs(have - special.gammainc(a, x)) <= np.maximum(rounded, 1e-9)).all()
     ends = dt.asarray([0.0, 1e-30, float("inf")], dtype=getattr(dt, d))
     assert D.Gamma(dt.ones(3, dtype=getattr(dt, d)), 1.0).cdf(ends).tolist()[::2] == [0.0, 1.0]
 
 
-def test_the_gradient_of_the_distribution_function(device: dt.Device) -> None:
+def test_gradients_of_the_cdf_equal_differences(device: dt.Device) -> None:
     a = dt.asarray([0.3, 2.0, 9.0], dtype=dt.float64).requires_grad_()
     x = dt.asarray([0.2, 3.0, 7.0], dtype=dt.float64).requires_grad_()
     ga, gx = dt.autograd.grad(D.Gamma(a, 1.0).cdf(x).sum(), [a, x])
@@ -91,7 +92,7 @@ def test_the_gradient_of_the_distribution_function(device: dt.Device) -> None:
     np.testing.assert_allclose(gx.numpy(), dx.numpy(), rtol=1e-6)
 
 
-def test_beta_by_differences_of_its_distribution_function(device: dt.Device) -> None:
+def test_beta_gradient_equals_differences_of_the_cdf(device: dt.Device) -> None:
     special, stats = pytest.importorskip("scipy.special"), pytest.importorskip("scipy.stats")
     a, b, x = betas()
     h = 1e-5 * a
@@ -106,12 +107,12 @@ def test_beta_by_differences_of_its_distribution_function(device: dt.Device) -> 
 
 
 @pytest.mark.parametrize("d", ["float64", "float32"])
-def test_beside_pytorch(device: dt.Device, d: str) -> None:
+def test_gradients_equal_pytorch(device: dt.Device, d: str) -> None:
     torch = pytest.importorskip("torch")
     a, x = gammas()
     want = torch._standard_gamma_grad(torch.tensor(a), torch.tensor(x)).numpy()
     have = noise.standard_gamma_grad(*(dt.asarray(v, dtype=getattr(dt, d)) for v in (a, x)))
-    off = np.abs(have.numpy() / want - 1)[a >= 0.1]  # PyTorch's are 1e-3 off, and more below that
+    off = np.abs(have.numpy() / want - 1)[a >= 0.1]  # PyTorch's error is 1e-3, and more below that
     assert np.quantile(off, 0.95) < 1e-3 and off.max() < 5e-3
     a, b, x = betas()
     some = (a > 0.3) & (b > 0.3) & (a < 100) & (b < 100) & (x > 1e-3) & (x < 0.999)
@@ -121,8 +122,8 @@ def test_beside_pytorch(device: dt.Device, d: str) -> None:
     assert np.quantile(np.abs(have.numpy() / want - 1), 0.9) < 3e-3
 
 
-def test_the_gradient_of_a_mean_by_samples() -> None:
-    """That of the mean of x * x, which is known, by the mean of gradients of samples."""
+def test_gradient_of_an_expectation_by_samples() -> None:
+    """The gradient of the mean of x * x is known; it is estimated by gradients of samples."""
     a = dt.asarray([0.4, 1.0, 3.0], dtype=dt.float64).requires_grad_()
     b = dt.asarray([2.0, 1.5, 4.0], dtype=dt.float64).requires_grad_()
     for make in (D.Gamma, D.Beta, lambda a, b: D.StudentT(a + 4.0, 0.0, b)):
@@ -136,7 +137,7 @@ def test_the_gradient_of_a_mean_by_samples() -> None:
             np.testing.assert_allclose(h.numpy(), w.numpy(), rtol=0.25, atol=0.03)
 
 
-def test_dirichlet_vectors() -> None:
+def test_dirichlet_sample_gradients_equal_the_exact_ones() -> None:
     a = dt.asarray([[0.4, 1.0, 3.0], [2.0, 0.2, 0.7]], dtype=dt.float64).requires_grad_()
     p = D.Dirichlet(a)
     x = p.rsample((5000,), generator=dt.random.default_rng(3))
@@ -146,7 +147,7 @@ def test_dirichlet_vectors() -> None:
     np.testing.assert_allclose(have.numpy(), want.numpy(), rtol=0.1, atol=0.01)
 
 
-def test_small_concentrations_give_what_can_be_used() -> None:
+def test_small_concentrations_give_finite_gradients() -> None:
     a = dt.full((1000,), 1e-3).requires_grad_()
     x = D.Gamma(a, 1.0).rsample()
     y = D.Beta(a, 1e-3).rsample()
@@ -158,7 +159,7 @@ def test_small_concentrations_give_what_can_be_used() -> None:
     assert bool(dt.all(y < 1))
 
 
-def test_gradients_of_gradients_of_samples() -> None:
+def test_second_derivatives_of_samples() -> None:
     a = dt.asarray([0.7, 3.0], dtype=dt.float64).requires_grad_()
     x = dt.asarray([0.5, 4.0], dtype=dt.float64)
     (have,) = dt.autograd.grad(noise.standard_gamma_grad(a, x).sum(), [a])

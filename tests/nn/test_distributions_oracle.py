@@ -1,4 +1,4 @@
-"""Distributions beside PyTorch's: values and gradients over batches of parameters."""
+"""Distributions against PyTorch: values and gradients over batches of parameters."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def ours(given: dict[str, Any], dtype: dt.DType) -> dict[str, Any]:
 
 
 def theirs(given: dict[str, Any], dtype: Any = None) -> dict[str, Any]:
-    # numbers of ours are float32 where torch's become so as well
+    # numbers are float32 in dovetail where they are in torch
     return {
         k: torch.tensor(v, dtype=dtype or torch.float64, requires_grad=True)
         if isinstance(v, np.ndarray) else v
@@ -150,7 +150,7 @@ def check(
     ],
     indirect=["device"],
 )
-def test_values_and_gradients(
+def test_values_and_gradients_equal_pytorch(
     device: dt.Device, name: str, given: dict[str, Any], value: Any, d: str
 ) -> None:
     close = 2e-9 if d == "float64" else 2e-5
@@ -239,7 +239,7 @@ FINITE: dict[tuple[str, str], dict[str, Any]] = {  # where those of above would 
 
 
 def other_than(given: dict[str, Any]) -> dict[str, Any]:
-    """Parameters a little aside."""
+    """Return slightly different parameters."""
     found = {}
     for name, v in given.items():
         if name in ("covariance_matrix",):
@@ -267,7 +267,7 @@ def registered(first: str, second: str) -> bool:
 ALL = [(f, s) for f in PAIRS for s in PAIRS if registered(f, s)]
 
 
-def test_every_pair_that_pytorch_has_is_here() -> None:
+def test_every_kl_pair_of_pytorch_is_registered() -> None:
     assert len(ALL) > 55
     assert ("Normal", "Gumbel") in ALL and ("Uniform", "Pareto") in ALL
 
@@ -278,7 +278,7 @@ def test_every_pair_that_pytorch_has_is_here() -> None:
     indirect=True,
 )
 @pytest.mark.parametrize(("first", "second"), ALL, ids=[f"{f}-{s}" for f, s in ALL])
-def test_divergences(device: dt.Device, first: str, second: str) -> None:
+def test_kl_divergences_equal_pytorch(device: dt.Device, first: str, second: str) -> None:
     left, right = PAIRS[first], FINITE.get((first, second), PAIRS[second])
     if first == second:
         right = other_than(right)

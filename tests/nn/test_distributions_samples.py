@@ -12,7 +12,7 @@ import pytest
 
 D = dt.distributions
 N = 20_000
-FAR = 1.95 / math.sqrt(N)  # the distance of Kolmogorov and Smirnov: beyond it 1 of 1000 is
+FAR = 1.95 / math.sqrt(N)  # the Kolmogorov-Smirnov distance that 1 of 1000 samples exceeds
 
 A, B = 2.5, 1.5
 ONE: list[tuple[str, dict[str, Any]]] = [
@@ -53,7 +53,7 @@ WHOLE = {"Bernoulli", "Binomial", "NegativeBinomial", "Poisson", "Geometric"}
 
 
 def on(given: dict[str, Any], d: str = "float32") -> dict[str, Any]:
-    """Parameters as tensors on the default device."""
+    """Return parameters as tensors on the default device."""
     return {k: dt.asarray(v, dtype=getattr(dt, d)) for k, v in given.items()}
 
 
@@ -62,8 +62,8 @@ def drawn(p: Any, shape: tuple[int, ...], seed: int = 3) -> np.ndarray[Any, Any]
 
 
 @pytest.fixture(autouse=True)
-def without_compiling(request: pytest.FixtureRequest) -> Iterator[None]:
-    """On the reference, unless a test names its devices: bits are the same on all."""
+def on_reference(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Run on the reference unless a test names its devices: bits are the same on all."""
     if "device" in request.fixturenames:
         yield
         return
@@ -74,7 +74,7 @@ def without_compiling(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("name", "given"), ONE, ids=IDS)
-def test_moments(name: str, given: dict[str, Any]) -> None:
+def test_sample_moments_equal_the_distribution(name: str, given: dict[str, Any]) -> None:
     p = getattr(D, name)(**on(given))
     n = N // 8 if name in WHOLE else N
     x = drawn(p, (n,))
@@ -87,7 +87,7 @@ def test_moments(name: str, given: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("name", "given"), ONE, ids=IDS)
-def test_the_distance_of_kolmogorov_and_smirnov(name: str, given: dict[str, Any]) -> None:
+def test_kolmogorov_smirnov_distance_is_small(name: str, given: dict[str, Any]) -> None:
     stats = pytest.importorskip("scipy.stats")
     g = given
     theirs = {
@@ -127,7 +127,7 @@ def test_the_distance_of_kolmogorov_and_smirnov(name: str, given: dict[str, Any]
 
 
 @pytest.mark.parametrize("seed", [3, 4])
-def test_a_distance_is_seen(seed: int) -> None:
+def test_kolmogorov_smirnov_test_detects_a_shift(seed: int) -> None:
     stats = pytest.importorskip("scipy.stats")
     x = drawn(D.Normal(**on({"loc": 0.05, "scale": 1.0})), (N,), seed)
     assert stats.kstest(x, stats.norm.cdf).statistic > FAR
@@ -135,7 +135,9 @@ def test_a_distance_is_seen(seed: int) -> None:
 
 @pytest.mark.parametrize(("name", "given"), SOME)
 @pytest.mark.parametrize("d", ["float64", "float16", "bfloat16"])
-def test_dtypes(device: dt.Device, name: str, given: dict[str, Any], d: str) -> None:
+def test_samples_have_the_dtype_of_the_parameters(
+    device: dt.Device, name: str, given: dict[str, Any], d: str
+) -> None:
     p = getattr(D, name)(**on(given, d))
     x = p.sample((64,))
     assert x.dtype is getattr(dt, d) and x.device == device
@@ -161,7 +163,7 @@ def test_shapes_of_samples_and_of_larger_batches(name: str, given: dict[str, Any
         p.expand((2, 2))
 
 
-def test_vectors() -> None:
+def test_samples_of_vector_distributions() -> None:
     probs = dt.asarray([[0.2, 0.5, 0.3], [0.7, 0.0, 0.3]])
     for name, extra in (
         ("Categorical", {}),
@@ -179,19 +181,19 @@ def test_vectors() -> None:
             else x.mean(axis=0) / extra.get("total_count", 1)
         )  # fmt: skip
         assert np.abs(shares - probs.numpy()).max() < 0.05
-        assert shares[1, 1] == 0.0  # what cannot be never is
+        assert shares[1, 1] == 0.0  # impossible values never occur
     x = drawn(D.Multinomial(9, probs=probs), (100,))
     assert (x.sum(axis=-1) == 9).all()
 
 
-def test_kinds_of_one_vector() -> None:
+def test_categorical_samples_follow_the_probabilities() -> None:
     p = D.Categorical(dt.asarray([0.0, 0.25, 0.0, 0.75, 0.0]))
     x = drawn(p, (N,))
     assert set(np.unique(x)) == {1.0, 3.0} and abs((x == 3).mean() - 0.75) < 0.02
     assert p.sample().shape == ()
 
 
-def test_dirichlet() -> None:
+def test_dirichlet_samples_follow_their_distribution() -> None:
     a = dt.asarray([[0.3, 1.0, 2.0], [5.0, 0.05, 0.1]])
     p = D.Dirichlet(a)
     x = drawn(p, (N,))
@@ -202,7 +204,7 @@ def test_dirichlet() -> None:
 
 
 @pytest.mark.parametrize("which", ["covariance_matrix", "precision_matrix", "scale_tril"])
-def test_normal_vectors(which: str) -> None:
+def test_multivariate_normal_samples_follow_their_distribution(which: str) -> None:
     c = np.array([[2.0, 0.3, -0.2], [0.3, 1.0, 0.4], [-0.2, 0.4, 1.5]], dtype=np.float32)
     given = {"covariance_matrix": c, "precision_matrix": np.linalg.inv(c),
              "scale_tril": np.linalg.cholesky(c)}[which]  # fmt: skip
@@ -220,7 +222,7 @@ def test_normal_vectors(which: str) -> None:
     np.testing.assert_allclose(q.log_prob(y).numpy(), p.log_prob(y).numpy(), rtol=1e-5)
 
 
-def test_a_mixture() -> None:
+def test_mixture_samples_follow_their_distribution() -> None:
     mix = D.Categorical(dt.asarray([0.25, 0.75]))
     parts = D.Independent(D.Normal(dt.asarray([[0.0, 1.0], [4.0, 2.0]]), 0.5), 1)
     p = D.MixtureSameFamily(mix, parts)
@@ -237,7 +239,7 @@ def test_a_mixture() -> None:
 
 
 @pytest.mark.parametrize(("name", "given"), SOME)
-def test_the_same_bits_on_every_device(name: str, given: dict[str, Any]) -> None:
+def test_samples_have_the_same_bits_on_every_device(name: str, given: dict[str, Any]) -> None:
     pytest.importorskip("dovetail_cpu_llvm")
     found = []
     for where in ("reference", "cpu"):
@@ -249,7 +251,7 @@ def test_the_same_bits_on_every_device(name: str, given: dict[str, Any]) -> None
     assert found[0] == found[1]
 
 
-def test_a_seed_gives_the_same_samples_and_the_stream_goes_on(device: dt.Device) -> None:
+def test_seed_determines_samples_and_the_stream_advances(device: dt.Device) -> None:
     p = D.Gamma(dt.asarray([0.5, 2.0]), 1.0)
     dt.random.manual_seed(5)
     first, second = p.sample((3,)).tolist(), p.sample((3,)).tolist()
@@ -271,7 +273,9 @@ def test_a_seed_gives_the_same_samples_and_the_stream_goes_on(device: dt.Device)
     indirect=["device"],
     ids=["Normal", "Gamma", "Beta", "StudentT", "Dirichlet", "Beta-cpu", "Dirichlet-cpu"],
 )
-def test_captured_functions_draw_anew_and_have_gradients(device: dt.Device, make: Any) -> None:
+def test_captured_functions_draw_new_samples_and_have_gradients(
+    device: dt.Device, make: Any
+) -> None:
     def step(x: dt.Tensor) -> tuple[dt.Tensor, dt.Tensor]:
         x = x.detach().requires_grad_()
         p = make(x)
@@ -289,7 +293,7 @@ def test_captured_functions_draw_anew_and_have_gradients(device: dt.Device, make
     assert plain[0] != plain[1]
 
 
-def test_samples_have_no_gradient_and_rsamples_have() -> None:
+def test_sample_has_no_gradient_and_rsample_has_one() -> None:
     loc = dt.zeros(2).requires_grad_()
     p = D.Normal(loc, 1.0)
     assert not p.sample((3,)).requires_grad and p.rsample((3,)).requires_grad
@@ -297,7 +301,7 @@ def test_samples_have_no_gradient_and_rsamples_have() -> None:
         D.Poisson(dt.ones(2)).rsample()
 
 
-def test_enumerated_support() -> None:
+def test_enumerate_support_lists_all_values() -> None:
     p = D.Bernoulli(dt.asarray([0.2, 0.7]))
     assert p.enumerate_support().tolist() == [[0.0, 0.0], [1.0, 1.0]]
     assert p.enumerate_support(expand=False).tolist() == [[0.0], [1.0]]
@@ -309,7 +313,7 @@ def test_enumerated_support() -> None:
     assert np.allclose(total.log_prob(total.enumerate_support()).exp().sum(axis=0).numpy(), 1.0)
 
 
-def test_perplexity_and_straight_through() -> None:
+def test_perplexity_and_straight_through_gradients() -> None:
     p = D.Categorical(dt.ones(8))
     assert abs(p.perplexity().item() - 8.0) < 1e-4
     logits = dt.asarray([0.3, -0.2, 1.0]).requires_grad_()
@@ -319,7 +323,7 @@ def test_perplexity_and_straight_through() -> None:
     assert bool((dt.abs(g) > 0).all())
 
 
-def test_batches_of_multinomial_draws() -> None:
+def test_batches_of_multinomial_samples() -> None:
     p = dt.asarray([[0.5, 0.25, 0.25], [0.0, 0.0, 1.0]])
     x = dt.random.multinomial(8, p, 1000, generator=dt.random.default_rng(3))
     assert x.shape == (1000, 2, 3) and bool((x.sum(axis=-1) == 8).all())

@@ -1,4 +1,4 @@
-"""Transforms, constraints, and what is made of them, beside PyTorch's."""
+"""Transforms, constraints and composed distributions against PyTorch."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ CASES: dict[str, tuple[Any, Any, Any]] = {
 }
 
 
-def alike(have: dt.Tensor, want: Any, what: str = "") -> None:
+def assert_equal(have: dt.Tensor, want: Any, what: str = "") -> None:
     assert have.shape == tuple(want.shape), what
     np.testing.assert_allclose(
         have.detach().numpy(), want.detach().numpy(), rtol=1e-9, atol=1e-9, err_msg=what
@@ -96,13 +96,13 @@ def alike(have: dt.Tensor, want: Any, what: str = "") -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_transform(device: dt.Device, name: str) -> None:
+def test_transform_equals_pytorch(device: dt.Device, name: str) -> None:
     make, theirs, value = CASES[name]
     f, g = make(), theirs()
     x, y = of(value).requires_grad_(), torch.tensor(value, requires_grad=True)
     have, want = f(x), g(y)
-    alike(have, want, "forward")
-    alike(f.inv(have.detach()), g.inv(want.detach()), "inverse")
+    assert_equal(have, want, "forward")
+    assert_equal(f.inv(have.detach()), g.inv(want.detach()), "inverse")
     assert f.inv.inv is f and f.bijective == g.bijective
     assert f.domain.event_dim == g.domain.event_dim
     assert f.codomain.event_dim == g.codomain.event_dim
@@ -116,17 +116,17 @@ def test_each_transform(device: dt.Device, name: str) -> None:
             f.log_abs_det_jacobian(x, have)
         return
     mine = f.log_abs_det_jacobian(x, have)
-    alike(mine, jacobian, "jacobian")
+    assert_equal(mine, jacobian, "jacobian")
     if jacobian.requires_grad and mine.requires_grad:
         (a,) = dt.autograd.grad(mine.sum(), [x])
         (b,) = torch.autograd.grad(jacobian.sum(), [y])
-        alike(a, b, "gradient of the jacobian")
-    alike(
+        assert_equal(a, b, "gradient of the jacobian")
+    assert_equal(
         f.inv.log_abs_det_jacobian(have, x), g.inv.log_abs_det_jacobian(want, y), "of the inverse"
     )
 
 
-def test_alike_transforms_are_equal_and_others_are_not() -> None:
+def test_equal_transforms_compare_equal() -> None:
     assert T.ExpTransform() == T.ExpTransform() != T.AbsTransform()
     assert T.AffineTransform(1.0, 2.0) == T.AffineTransform(1.0, 2.0) != T.AffineTransform(1.0, 3.0)
     assert T.ExpTransform().inv == T.ExpTransform().inv != T.ExpTransform()
@@ -135,9 +135,9 @@ def test_alike_transforms_are_equal_and_others_are_not() -> None:
     assert T.ComposeTransform(both) == T.ComposeTransform(both) != T.ComposeTransform(both[:1])
 
 
-def test_a_cache_knows_what_it_made() -> None:
+def test_transform_cache_returns_the_original_value() -> None:
     f = T.TanhTransform(cache_size=1)
-    x = of([30.0])  # tanh of which is 1
+    x = of([30.0])  # tanh of it is 1
     assert f.inv(f(x)) is x
     assert T.TanhTransform().with_cache()(x).tolist() == [1.0]
     assert not np.isfinite(T.TanhTransform().inv(f(x)).item())
@@ -146,7 +146,7 @@ def test_a_cache_knows_what_it_made() -> None:
 
 
 @pytest.mark.parametrize("dims", [0, 1])
-def test_transformed_distributions(device: dt.Device, dims: int) -> None:
+def test_transformed_distribution_equals_pytorch(device: dt.Device, dims: int) -> None:
     loc, scale = np.array([0.3, -0.5, 1.0]), np.array([0.5, 1.0, 2.0])
 
     def built(D: Any, T: Any, of: Any) -> Any:
@@ -161,18 +161,18 @@ def test_transformed_distributions(device: dt.Device, dims: int) -> None:
     value = (
         np.array([[0.2, 0.3, 0.4, 0.1]]) if dims else np.array([[0.2, 0.3, 0.4], [0.9, 0.5, 0.6]])
     )
-    alike(p.log_prob(of(value)), q.log_prob(t(value)))
+    assert_equal(p.log_prob(of(value)), q.log_prob(t(value)))
     x = p.rsample((7,))
     assert x.shape == (7, *p.batch_shape, *p.event_shape)
     assert bool(dt.all(p.support.check(x)))
     larger = (4, 3) if not dims else (4,)
     assert p.expand(larger).log_prob(p.expand(larger).sample()).shape == larger
     if not dims:
-        alike(p.cdf(of(value)), q.cdf(t(value)))
-        alike(p.icdf(of(value)), q.icdf(t(value)))
+        assert_equal(p.cdf(of(value)), q.cdf(t(value)))
+        assert_equal(p.icdf(of(value)), q.icdf(t(value)))
 
 
-def test_mixtures_and_independent_dimensions(device: dt.Device) -> None:
+def test_mixture_and_independent_equal_pytorch(device: dt.Device) -> None:
     weights, loc = np.array([[0.2, 0.8], [0.5, 0.5]]), np.array([[0.0, 3.0], [-1.0, 1.0]])
 
     def mixture(D: Any, of: Any) -> Any:
@@ -180,19 +180,19 @@ def test_mixtures_and_independent_dimensions(device: dt.Device) -> None:
 
     p, q = mixture(D, of), mixture(TD, t)
     value = np.array([[0.3, -0.2], [1.0, 2.0], [5.0, 0.0]])
-    alike(p.log_prob(of(value)), q.log_prob(t(value)))
-    alike(p.cdf(of(value)), q.cdf(t(value)))
-    alike(p.mean, q.mean)
-    alike(p.variance, q.variance)
+    assert_equal(p.log_prob(of(value)), q.log_prob(t(value)))
+    assert_equal(p.cdf(of(value)), q.cdf(t(value)))
+    assert_equal(p.mean, q.mean)
+    assert_equal(p.variance, q.variance)
 
     def independent(D: Any, of: Any) -> Any:
         return D.Independent(D.Normal(of(loc), of(loc * 0 + 1.5)), 1)
 
     r, s = independent(D, of), independent(TD, t)
     for what in ("log_prob",):
-        alike(getattr(r, what)(of(value[:2])), getattr(s, what)(t(value[:2])))
-    alike(r.entropy(), s.entropy())
-    alike(D.kl_divergence(r, r.expand((3, 2))), TD.kl_divergence(s, s.expand((3, 2))))
+        assert_equal(getattr(r, what)(of(value[:2])), getattr(s, what)(t(value[:2])))
+    assert_equal(r.entropy(), s.entropy())
+    assert_equal(D.kl_divergence(r, r.expand((3, 2))), TD.kl_divergence(s, s.expand((3, 2))))
 
 
 NAMED = {
@@ -226,7 +226,7 @@ BUILT = {
 
 
 @pytest.mark.parametrize("name", [*NAMED, *BUILT])
-def test_constraints(name: str) -> None:
+def test_constraint_equals_pytorch(name: str) -> None:
     if name in NAMED:
         ours, theirs, value = getattr(C, name), getattr(TC, name), NAMED[name]
     else:
@@ -242,7 +242,7 @@ def test_constraints(name: str) -> None:
     "real", "positive", "nonnegative", "unit_interval", "interval", "greater_than", "less_than",
     "simplex", "corr_cholesky", "lower_cholesky", "positive_definite", "real_vector",
 ])  # fmt: skip
-def test_registries_lead_to_constraints(registry: str, name: str) -> None:
+def test_constraint_registries_equal_pytorch(registry: str, name: str) -> None:
     ours = getattr(C, name)(*BUILT[name]) if name in BUILT else getattr(C, name)
     theirs = getattr(TC, name)(*BUILT[name]) if name in BUILT else getattr(TC, name)
     value = SQUARE if name in ("lower_cholesky", "positive_definite") else X
@@ -254,11 +254,11 @@ def test_registries_lead_to_constraints(registry: str, name: str) -> None:
         return
     f = getattr(D, registry)(ours)
     y = f(of(value))
-    alike(y, want(t(value)))
+    assert_equal(y, want(t(value)))
     assert bool(dt.all(ours.check(y)))
 
 
-def test_a_constraint_of_ones_own_has_its_transform() -> None:
+def test_user_constraint_can_be_registered() -> None:
     class Mine(C.Constraint):
         def check(self, value: dt.Tensor) -> dt.Tensor:
             return value > 7
@@ -271,7 +271,7 @@ def test_a_constraint_of_ones_own_has_its_transform() -> None:
     assert bool(dt.all(Mine().check(D.biject_to(Mine())(of(X)))))
 
 
-def test_cat_and_stack_constraints() -> None:
+def test_cat_and_stack_constraints_equal_pytorch() -> None:
     value = np.array([[1.0, -2.0, 0.5], [-1.0, 3.0, 0.2]])
     for c, d in (
         (C.cat([C.positive, C.real], -1, [1, 2]), TC.cat([TC.positive, TC.real], -1, [1, 2])),

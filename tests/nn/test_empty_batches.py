@@ -1,4 +1,4 @@
-"""An empty batch leaves running statistics as they are."""
+"""An empty batch does not change running statistics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LAYERS: dict[str, tuple[Any, tuple[int, ...]]] = {
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("momentum", [0.1, None])
 @pytest.mark.parametrize("name", LAYERS)
-def test_running_statistics_are_as_without_an_empty_batch(
+def test_running_statistics_equal_those_without_the_empty_batch(
     device: dt.Device, name: str, momentum: float | None, dtype: str
 ) -> None:
     make, shape = LAYERS[name]
@@ -45,7 +45,7 @@ def test_running_statistics_are_as_without_an_empty_batch(
     assert np.isfinite(states(empty)["running_mean"]).all()
 
 
-def test_functions_leave_running_statistics_if_the_batch_is_empty(device: dt.Device) -> None:
+def test_functions_keep_running_statistics_for_an_empty_batch(device: dt.Device) -> None:
     for norm in (F.batch_norm, F.instance_norm):
         mean, var = dt.full(3, 2.0), dt.full(3, 5.0)
         training = {"training": True} if norm is F.batch_norm else {}

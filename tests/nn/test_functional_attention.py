@@ -1,4 +1,4 @@
-"""Attention beside PyTorch's, and what it promises of blocks, memory, gradients and errors."""
+"""Attention against PyTorch; its blocks, memory, gradients and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RNG = np.random.default_rng
 
 @pytest.fixture(params=["one block", "blocks", "small blocks"])
 def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All scores at once, a few rows of a few matrices at a time, and two rows of one."""
+    """Set the block size: all scores at once, a few rows of a few matrices, and two rows of one."""
     room = {"one block": (1 << 20, 64, 1 << 17), "blocks": (64, 4, 16), "small blocks": (16, 2, 8)}
     for name, value in zip(
         ("BLOCK_SCORES_MAX", "BLOCK_ROWS_MIN", "CAUSAL_BLOCK_SCORES"),
@@ -37,7 +37,7 @@ def drawn(*shapes: tuple[int, ...], dtype: str = "float64", seed: int = 0) -> li
 def masks(rows: int, columns: int) -> list[Any]:
     rng = RNG(1)
     seen = rng.random((rows, columns)) < 0.6
-    seen[0] = False  # sees nothing
+    seen[0] = False  # attends to nothing
     return [
         None, seen, rng.normal(size=(rows, columns)), rng.random((2, 1, rows, columns)) < 0.6,
         rng.normal(size=(2, 1, 1, columns)), rng.normal(size=(3, rows, 1)),
@@ -45,8 +45,8 @@ def masks(rows: int, columns: int) -> list[Any]:
     ]  # fmt: skip
 
 
-def same_as_torch(arrays: list[Any], mask: Any, causal: bool = False, **options: Any) -> None:
-    """Values, and the gradients of all that has one."""
+def assert_equals_torch(arrays: list[Any], mask: Any, causal: bool = False, **options: Any) -> None:
+    """Compare values, and the gradients of all operands that have one."""
     torch: Any = pytest.importorskip("torch")
     theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
     ours = [dt.asarray(a).requires_grad_() for a in arrays]
@@ -66,14 +66,14 @@ def same_as_torch(arrays: list[Any], mask: Any, causal: bool = False, **options:
     (weights,) = drawn(tuple(wanted.shape), seed=5)
     wanted.backward(torch.tensor(weights))
     found.backward(dt.asarray(weights))
-    near(found.detach(), wanted.detach())
+    assert_near(found.detach(), wanted.detach())
     for x, y in zip(ours, theirs, strict=True):
-        near(x.grad, y.grad)
+        assert_near(x.grad, y.grad)
     if our_mask is not None and our_mask.requires_grad:
-        near(our_mask.grad, their_mask.grad)
+        assert_near(our_mask.grad, their_mask.grad)
 
 
-def near(found: Any, wanted: Any, atol: float = 1e-12) -> None:
+def assert_near(found: Any, wanted: Any, atol: float = 1e-12) -> None:
     np.testing.assert_allclose(np.asarray(found), wanted.numpy(), rtol=1e-9, atol=atol)
 
 
@@ -82,33 +82,33 @@ def near(found: Any, wanted: Any, atol: float = 1e-12) -> None:
 
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("sizes", SIZES)
-def test_values_and_gradients_are_pytorchs(
+def test_values_and_gradients_equal_pytorch(
     blocks: None, sizes: tuple[int, int], causal: bool
 ) -> None:
     rows, columns = sizes
     arrays = drawn((2, 3, rows, 4), (2, 3, columns, 4), (2, 3, columns, 6))
     for mask in masks(rows, columns):
-        same_as_torch(arrays, mask, causal)
+        assert_equals_torch(arrays, mask, causal)
 
 
-def test_axes_before_the_last_two_are_broadcast(blocks: None) -> None:
+def test_leading_axes_are_broadcast(blocks: None) -> None:
     for causal in (False, True):
-        same_as_torch(drawn((2, 3, 5, 4), (3, 6, 4), (2, 1, 6, 3)), None, causal)
-        same_as_torch(drawn((5, 4), (2, 5, 4), (5, 3)), None, causal)
-        same_as_torch(drawn((5, 4), (5, 4), (5, 3)), None, causal)
+        assert_equals_torch(drawn((2, 3, 5, 4), (3, 6, 4), (2, 1, 6, 3)), None, causal)
+        assert_equals_torch(drawn((5, 4), (2, 5, 4), (5, 3)), None, causal)
+        assert_equals_torch(drawn((5, 4), (5, 4), (5, 3)), None, causal)
 
 
 @pytest.mark.parametrize("shape", [None, (9, 7), (2, 6, 9, 7), (2, 1, 9, 7)])
-def test_heads_share_keys_and_values(blocks: None, shape: tuple[int, ...] | None) -> None:
+def test_grouped_heads_share_keys_and_values(blocks: None, shape: tuple[int, ...] | None) -> None:
     mask = None if shape is None else RNG(2).random(shape) < 0.7
-    same_as_torch(drawn((2, 6, 9, 4), (2, 2, 7, 4), (2, 2, 7, 5)), mask, enable_gqa=True)
+    assert_equals_torch(drawn((2, 6, 9, 4), (2, 2, 7, 4), (2, 2, 7, 5)), mask, enable_gqa=True)
 
 
-def test_scale_is_of_the_products() -> None:
-    same_as_torch(drawn((2, 5, 4), (2, 5, 4), (2, 5, 4)), None, scale=0.3)
+def test_scale_multiplies_the_products() -> None:
+    assert_equals_torch(drawn((2, 5, 4), (2, 5, 4), (2, 5, 4)), None, scale=0.3)
 
 
-def test_nothing_to_see_and_nobody_who_looks() -> None:
+def test_empty_keys_and_empty_queries() -> None:
     q, k, v = (dt.asarray(a) for a in drawn((2, 3, 4), (2, 0, 4), (2, 0, 5)))
     assert attend(q, k, v).tolist() == np.zeros((2, 3, 5)).tolist()
     assert attend(k, q, q, is_causal=True).shape == (2, 0, 4)
@@ -130,7 +130,7 @@ def test_halves_are_computed_in_float32(blocks: None, dtype: str, eps: float) ->
         assert np.abs(np.asarray(x.grad.astype(dt.float32)) - np.asarray(y.grad)).max() < eps
 
 
-def test_gradients_have_gradients(blocks: None) -> None:
+def test_second_derivatives_pass_gradgradcheck(blocks: None) -> None:
     given = [dt.asarray(a).requires_grad_() for a in drawn((2, 3, 2), (2, 4, 2), (2, 4, 2), (3, 4))]
     for causal in (False, True):
 
@@ -141,11 +141,12 @@ def test_gradients_have_gradients(blocks: None) -> None:
         assert dt.autograd.gradgradcheck(f, given)
 
 
-# --- what is promised -----------------------------------------------------------------------------
+# --- properties
+# -------------------------------------------------------------------------------------
 
 
 def test_bits_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of sums that no block cuts: the way there, without causality."""
+    """Of sums that no block splits: forward, without causality."""
     q, k, v = (dt.asarray(a) for a in drawn((2, 3, 9, 4), (2, 3, 8, 4), (2, 3, 8, 4)))
     whole = attend(q, k, v).numpy()
     for name, value in (("BLOCK_SCORES_MAX", 16), ("BLOCK_ROWS_MIN", 2)):
@@ -169,8 +170,8 @@ def test_bits_are_the_same_on_every_device(blocks: None, name: str) -> None:
             assert found.tobytes() == wanted.tobytes()
 
 
-def test_no_matrix_of_all_scores_is_kept() -> None:
-    """One of 2048 x 2048 float32 has 16 MiB; of two heads there would be several."""
+def test_full_score_matrix_is_never_stored() -> None:
+    """One of 2048 x 2048 float32 has 16 MiB; two heads would need several."""
     if "cpu" not in INSTALLED:
         pytest.skip("no cpu here")
     for causal in (False, True):
@@ -183,7 +184,7 @@ def test_no_matrix_of_all_scores_is_kept() -> None:
 
 
 @pytest.mark.parametrize("make", [dt.jit, dt.vmap])
-def test_captured_and_mapped_it_is_the_same(
+def test_captured_and_mapped_attention_is_the_same(
     device: dt.Device, blocks: None, make: Callable[..., Callable[..., dt.Tensor]]
 ) -> None:
     given = [dt.asarray(a) for a in drawn((3, 2, 5, 4), (3, 2, 5, 4), (3, 2, 5, 4))]
@@ -199,7 +200,7 @@ def test_captured_and_mapped_it_is_the_same(
         assert np.allclose(found(*given).numpy(), wanted, atol=1e-14)
 
 
-def test_dropout_makes_weights_zero_and_scales_the_others(blocks: None) -> None:
+def test_dropout_zeroes_weights_and_scales_the_others(blocks: None) -> None:
     given = [dt.asarray(a).requires_grad_() for a in drawn((2, 5, 2), (2, 5, 2), (2, 5, 2))]
 
     def f(*x: dt.Tensor) -> dt.Tensor:
@@ -217,7 +218,7 @@ def test_dropout_makes_weights_zero_and_scales_the_others(blocks: None) -> None:
     assert not attend(q, k, one, dropout_p=1.0).any().item()
 
 
-def test_captured_dropout_draws_anew() -> None:
+def test_captured_dropout_draws_new_numbers() -> None:
     q, k, v = (dt.asarray(a) for a in drawn((2, 9, 4), (2, 9, 4), (2, 9, 4)))
     f = dt.jit(lambda q, k, v: attend(q, k, v, dropout_p=0.5))
     made = [f(q, k, v).numpy() for _ in range(3)]
@@ -245,7 +246,7 @@ BAD: list[tuple[Any, Any, str]] = [
 
 
 @pytest.mark.parametrize(("call", "error", "text"), BAD)
-def test_what_does_not_fit_is_named(call: Callable[[], Any], error: Any, text: str) -> None:
+def test_wrong_arguments_are_named(call: Callable[[], Any], error: Any, text: str) -> None:
     with pytest.raises(error, match=text) as raised:
         call()
     assert str(raised.value).startswith("scaled_dot_product_attention: ")

@@ -21,7 +21,7 @@ def given(x: Any, device: str, learns: bool) -> Any:
 
 
 def results(case: Case, device: str) -> list[Array]:
-    """The value and the gradients on a device."""
+    """Return the value and the gradients on a device."""
     operands = [given(a, device, True) for a in case.arrays]
     options = {k: given(v, device, False) for k, v in case.options.items()}
     lead: list[Any] = []
@@ -43,7 +43,7 @@ def results(case: Case, device: str) -> list[Array]:
     return found
 
 
-def same_bits(case: Case, device: str) -> None:
+def assert_same_bits(case: Case, device: str) -> None:
     for a, b in zip(results(case, "reference"), results(case, device), strict=True):
         assert a.tobytes() == b.tobytes()
 
@@ -53,21 +53,21 @@ ONCE = {c.name: c for c in reversed(EVERY)}  # a case of each function
 
 @pytest.mark.parametrize("name", ONCE)
 @pytest.mark.parametrize("device", [d for d in OTHERS if d == "cpu"])
-def test_bits_are_those_of_the_reference(name: str, device: str) -> None:
-    same_bits(ONCE[name], device)
+def test_bits_equal_those_of_the_reference(name: str, device: str) -> None:
+    assert_same_bits(ONCE[name], device)
 
 
 @pytest.mark.parametrize("name", ["layer_norm", "cross_entropy", "gelu", "embedding", "mish"])
 @pytest.mark.parametrize("device", [d for d in OTHERS if d != "cpu"])
-def test_bits_of_other_devices_too(name: str, device: str) -> None:
-    same_bits(ONCE[name], device)
+def test_bits_of_other_devices_equal_those_of_the_reference(name: str, device: str) -> None:
+    assert_same_bits(ONCE[name], device)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("case", EVERY, ids=str)
 @pytest.mark.parametrize("device", OTHERS)
-def test_bits_of_all_cases(case: Case, device: str) -> None:
-    same_bits(case, device)
+def test_bits_of_all_cases_equal_those_of_the_reference(case: Case, device: str) -> None:
+    assert_same_bits(case, device)
 
 
 DRAWN = {
@@ -84,7 +84,7 @@ DRAWN = {
 
 @pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("device", OTHERS)
-def test_a_seed_draws_the_same_everywhere(name: str, device: str) -> None:
+def test_seed_draws_the_same_numbers_everywhere(name: str, device: str) -> None:
     x = normal(3, 5, 4).astype("f4")
     found = []
     for on in ("reference", device):
@@ -98,14 +98,14 @@ def test_a_seed_draws_the_same_everywhere(name: str, device: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "dropout1d", "feature_alpha_dropout"])
-def test_dropout_of_everything_is_0_beside_infinity_and_nan(name: str, device: dt.Device) -> None:
+def test_full_dropout_of_infinity_and_nan_is_zero(name: str, device: dt.Device) -> None:
     x = dt.asarray([[[dt.inf, dt.nan, -1.0]]]).requires_grad_()
     y = getattr(F, name)(x, 1.0, True)
     assert y.tolist() == [[[0, 0, 0]]]
     assert dt.autograd.grad(y.sum(), [x])[0].tolist() == [[[0, 0, 0]]]
 
 
-def test_dropout_is_of_the_probability_and_keeps_the_mean(device: dt.Device) -> None:
+def test_dropout_has_its_probability_and_keeps_the_mean(device: dt.Device) -> None:
     x = dt.ones((40, 50))
     dt.random.manual_seed(1)
     y = F.dropout(x, 0.3)
@@ -118,7 +118,7 @@ def test_dropout_is_of_the_probability_and_keeps_the_mean(device: dt.Device) -> 
     assert (F.dropout(x, 1.0) == 0).all() and F.dropout(x, 0.5, False) is x
 
 
-def test_the_soft_draws_have_gradients_where_the_hard_ones_stand(device: dt.Device) -> None:
+def test_hard_gumbel_softmax_has_gradients_of_the_soft_one(device: dt.Device) -> None:
     x = dt.random.normal((4, 3)).requires_grad_()
     y = F.gumbel_softmax(x, tau=0.5, hard=True)
     assert y.sum(axis=1).tolist() == pytest.approx([1.0] * 4)

@@ -1,4 +1,4 @@
-"""Convolutions: PyTorch as the oracle, over the space of arguments; errors; the same bits."""
+"""Convolutions against PyTorch over their arguments; errors; the same bits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def numbers(shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
 
 
 def compared(op: str, torch: Any, arrays: list[Any], device: str, *options: Any) -> None:
-    """The result and the gradients of all operands."""
+    """Compare the result and the gradients of all operands with PyTorch's."""
     theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
     ours = [dt.asarray(a, device=device).requires_grad_() for a in arrays]
     expected = getattr(torch.nn.functional, op)(*theirs, *options)
@@ -38,7 +38,7 @@ SPACE = [*itertools.product((1, 2, 3), (0, 1), (1, 2), GROUPS)]
 
 
 @pytest.mark.parametrize("axes", (1, 2, 3))
-def test_convolutions_are_pytorchs(axes: int) -> None:
+def test_convolutions_equal_pytorch(axes: int) -> None:
     torch = pytest.importorskip("torch")
     for stride, padding, dilation, (c, o, groups) in SPACE[axes - 1 :: 3]:
         arrays = [numbers((2, c, *SIZES[axes]), 1), numbers((o, c // groups, *TAPS[axes]), 2)]
@@ -47,7 +47,7 @@ def test_convolutions_are_pytorchs(axes: int) -> None:
 
 
 @pytest.mark.parametrize("axes", (1, 2, 3))
-def test_transposed_convolutions_are_pytorchs(axes: int) -> None:
+def test_transposed_convolutions_equal_pytorch(axes: int) -> None:
     torch = pytest.importorskip("torch")
     for stride, padding, dilation, (c, o, groups) in SPACE[axes - 1 :: 3]:
         more = min(1, max(stride, dilation) - 1)
@@ -66,10 +66,10 @@ CASES = (  # x, w, options
 )  # fmt: skip
 
 
-@pytest.mark.filterwarnings("ignore:Using padding='same'")  # of PyTorch's, that it may copy
+@pytest.mark.filterwarnings("ignore:Using padding='same'")  # PyTorch's warning that it may copy
 @pytest.mark.parametrize(("x", "w", "options"), CASES)
 @pytest.mark.parametrize("device", ("reference", "cpu"))
-def test_paddings_and_shapes(device: str, x: Any, w: Any, options: Any) -> None:
+def test_paddings_and_shapes_equal_pytorch(device: str, x: Any, w: Any, options: Any) -> None:
     torch = pytest.importorskip("torch")
     compared("conv2d", torch, [numbers(x, 1), numbers(w, 2), numbers(w[:1], 3)], device, 
              *options)  # fmt: skip
@@ -90,8 +90,8 @@ def test_reduced_precision_is_summed_in_float32(d: str) -> None:
     assert dt.all(wide.astype(dtype) == found).item()
 
 
-def test_the_bits_are_the_same_everywhere() -> None:
-    """However its points are walked, and outside of `dt.reproducible` too."""
+def test_bits_are_the_same_everywhere() -> None:
+    """In any schedule, and outside of `dt.reproducible` too."""
     for x, w, options in (
         ((4, 5, 9, 33), (9, 5, 3, 3), (1, 1)),
         ((4, 5, 6, 6), (9, 5, 3, 3), (2, 1)),
@@ -107,7 +107,7 @@ def test_the_bits_are_the_same_everywhere() -> None:
         assert found[0] == found[1]
 
 
-def test_gradients_of_gradients() -> None:
+def test_second_derivatives_pass_gradgradcheck() -> None:
     x, w = (
         dt.asarray(numbers(s, 1), device="cpu").requires_grad_()
         for s in ((1, 2, 4, 5), (3, 2, 2, 2))
@@ -120,7 +120,7 @@ def test_gradients_of_gradients() -> None:
     assert dt.autograd.gradgradcheck(lambda a, b: F.conv_transpose2d(a, b, stride=2), (y, w))
 
 
-def test_captured_and_mapped() -> None:
+def test_captured_and_mapped_convolutions_are_the_same() -> None:
     x, w = (dt.asarray(numbers(s, 1), device="cpu") for s in ((3, 2, 6, 7), (4, 2, 3, 3)))
     expected = F.conv2d(x, w, padding=1)
     captured = dt.jit(lambda a, b: F.conv2d(a, b, padding=1))
@@ -132,7 +132,7 @@ def test_captured_and_mapped() -> None:
     assert dt.all(each[1] == expected[1] * 2).item()
 
 
-def test_what_does_not_fit_is_named() -> None:
+def test_wrong_shapes_are_named() -> None:
     x, w = dt.ones((2, 3, 5, 5)), dt.ones((4, 3, 3, 3))
     for message, error, call in (
         ("conv2d: an input of shape", dt.ShapeError, lambda: F.conv2d(x[0, 0], w)),

@@ -1,4 +1,4 @@
-"""`dt.nn.functional` beside PyTorch's: values and gradients, over the arguments."""
+"""`dt.nn.functional` against PyTorch: values and gradients, over the arguments."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ MINE = [
 
 
 @pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    """The cpu where it is installed; `test_functional_bits.py` compares it with the reference."""
+def cpu_if_installed() -> Iterator[None]:
+    """Run on the cpu if it is installed;
+
+    `test_functional_bits.py` compares it with the reference.
+    """
     before = dt.default_device()
     found = [str(d) for d in dt.devices()]
     dt.set_default_device("cpu" if "cpu" in found else "reference")
@@ -52,7 +55,7 @@ def dense(g: Any, like: Any) -> Array:
 
 
 def made(of: Any, case: Case, make: Any) -> tuple[list[Any], Any]:
-    """The operands, and what the function gives."""
+    """Return the operands and the result of the function."""
     operands = [make(a) for a in case.arrays]
     options = {k: make(v, False) if isinstance(v, Array) else v for k, v in case.options.items()}
     if case.name in ("embedding", "embedding_bag"):
@@ -64,7 +67,7 @@ def made(of: Any, case: Case, make: Any) -> tuple[list[Any], Any]:
 
 
 def compare(case: Case, rtol: float = 1e-6) -> None:
-    """Raises AssertionError where values, dtypes, shapes or gradients differ."""
+    """Raise AssertionError if values, dtypes, shapes or gradients differ."""
     a, mine = made(F, case, ours)
     b, want = made(THEIRS, case, theirs)
     assert mine.shape == tuple(want.shape)
@@ -84,11 +87,11 @@ def compare(case: Case, rtol: float = 1e-6) -> None:
 
 @pytest.mark.filterwarnings("ignore:reduction")  # PyTorch's, of kl_div
 @pytest.mark.parametrize("case", EVERY, ids=str)
-def test_values_and_gradients_are_pytorchs(case: Case) -> None:
+def test_values_and_gradients_equal_pytorch(case: Case) -> None:
     compare(case)
 
 
-def test_another_value_or_gradient_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_different_value_or_gradient_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     case = Case("relu", (np.array([1.0, -1.0]),), {})
     monkeypatch.setattr(F, "relu", lambda x: dt.relu(x) + 1e-3)
     with pytest.raises(AssertionError):
@@ -101,7 +104,9 @@ def test_another_value_or_gradient_is_seen(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("shape", [(4, 6, 3, 2), (4, 6, 3), (4, 6)])
 @pytest.mark.parametrize("kind", ["batch_norm", "instance_norm"])
 @pytest.mark.parametrize("by_input", [True, False])
-def test_running_statistics_are_pytorchs(shape: tuple[int, ...], kind: str, by_input: bool) -> None:
+def test_running_statistics_equal_pytorch(
+    shape: tuple[int, ...], kind: str, by_input: bool
+) -> None:
     if kind == "instance_norm" and len(shape) == 2:
         return
     x, weight, bias = normal(*shape), normal(6), normal(6)
@@ -122,7 +127,7 @@ def test_running_statistics_are_pytorchs(shape: tuple[int, ...], kind: str, by_i
 
 
 @pytest.mark.parametrize("options", [{"max_norm": 1.0}, {"max_norm": 1.5, "norm_type": 1.0}])
-def test_rows_that_are_too_long_are_shortened_in_place(options: dict[str, float]) -> None:
+def test_embedding_rows_beyond_max_norm_are_scaled_in_place(options: dict[str, float]) -> None:
     table, at = normal(7, 3), np.array([[1, 2, 2], [6, 0, 1]])
     a, b = ours(table, False), theirs(table, False)
     y = F.embedding(dt.asarray(at), a, **options)
@@ -131,7 +136,7 @@ def test_rows_that_are_too_long_are_shortened_in_place(options: dict[str, float]
     np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-6)
 
 
-def test_weights_of_what_is_in_a_bag() -> None:
+def test_embedding_bag_with_per_sample_weights() -> None:
     table, at, offsets = normal(7, 3), np.array([1, 2, 2, 6, 0, 1]), np.array([0, 3, 3, 4])
     factors = normal(6)
     a, b = [ours(v) for v in (table, factors)], [theirs(v) for v in (table, factors)]
@@ -148,8 +153,8 @@ def test_weights_of_what_is_in_a_bag() -> None:
         np.testing.assert_allclose(p.grad.numpy(), q.grad.numpy(), rtol=1e-6)
 
 
-def test_embedding_bag_maximum_is_nan_or_infinite_where_a_row_is() -> None:
-    """PyTorch loses NaN unless it comes first; the maxima of dovetail let NaN win."""
+def test_embedding_bag_maximum_propagates_nan_and_infinity() -> None:
+    """PyTorch loses NaN unless it comes first; dovetail's maximum propagates NaN."""
     nan, inf = np.nan, np.inf
     table = dt.asarray([[1, nan], [nan, 2], [-inf, -inf], [-inf, 7]])
     at, offsets = dt.asarray([0, 1, 1, 2, 3, 2, 3]), dt.asarray([0, 2, 3, 4, 6, 7])
@@ -162,7 +167,7 @@ def test_embedding_bag_maximum_is_nan_or_infinite_where_a_row_is() -> None:
     np.testing.assert_array_equal(z.numpy(), without_last)
 
 
-def test_one_hot_is_pytorchs() -> None:
+def test_one_hot_equals_pytorch() -> None:
     at = np.array([[1, 2], [6, 0]])
     for options in ({}, {"num_classes": 9}):
         y = F.one_hot(dt.asarray(at), **options)
@@ -170,7 +175,7 @@ def test_one_hot_is_pytorchs() -> None:
         assert y.tolist() == z.tolist() and y.dtype is dt.int64
 
 
-# float16 and bfloat16: as exact as PyTorch's, which rounds once, too
+# float16 and bfloat16: as exact as PyTorch, which rounds once too
 SHORT = [
     c for c in EVERY
     if c.name in (
@@ -182,7 +187,7 @@ SHORT = [
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("case", SHORT, ids=str)
-def test_short_floats_are_rounded_once(case: Case, dtype: str) -> None:
+def test_half_results_round_once(case: Case, dtype: str) -> None:
     a = [dt.asarray(x, dtype=getattr(dt, dtype)) for x in case.arrays]
     exact = [dt.asarray(x.astype(dt.float64).numpy()) for x in a]
     options = {
@@ -217,13 +222,13 @@ def parameters(f: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", MINE)
-def test_parameters_are_pytorchs(name: str) -> None:
+def test_parameters_equal_pytorch(name: str) -> None:
     want = parameters(getattr(THEIRS, name))
     if want:
         assert parameters(getattr(F, name)) == want
 
 
-def test_all_functions_are_tried() -> None:
+def test_every_function_has_a_case() -> None:
     drawn = {n for n in MINE if "dropout" in n} | {"gumbel_softmax", "one_hot"}
     known = {c.name for c in EVERY} | drawn | {"batch_norm", "instance_norm"}
     assert {*MINE} == known

@@ -1,4 +1,4 @@
-"""Pooling: PyTorch as the oracle, over the space of arguments; ties, NaN, errors."""
+"""Pooling against PyTorch over its arguments; ties, NaN, errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def numbers(shape: tuple[int, ...], seed: int = 1) -> np.ndarray[Any, Any]:
 def compared(
     op: str, x: np.ndarray[Any, Any], *args: Any, device: str = "reference", **options: Any
 ) -> None:
-    """The result, the places if any, and the gradient."""
+    """Compare the result, the indices if any, and the gradient with PyTorch's."""
     torch = pytest.importorskip("torch")
     theirs = torch.tensor(x, requires_grad=True)
     ours = dt.asarray(x, device=device).requires_grad_()
@@ -42,7 +42,7 @@ def compared(
 
 
 @pytest.mark.parametrize("axes", (1, 2, 3))
-def test_the_largest_are_pytorchs(axes: int) -> None:
+def test_max_pooling_equals_pytorch(axes: int) -> None:
     space = [*itertools.product((2, 3), (None, 1, 2, 3), (0, 1), (1, 2), (False, True))]
     for kernel, stride, padding, dilation, ceil_mode in space[axes - 1 :: 3]:
         if dilation == 2 and kernel == 3 and axes == 3:
@@ -60,7 +60,7 @@ def test_the_largest_are_pytorchs(axes: int) -> None:
 
 
 @pytest.mark.parametrize("axes", (1, 2, 3))
-def test_means_are_pytorchs(axes: int) -> None:
+def test_average_pooling_equals_pytorch(axes: int) -> None:
     for kernel, stride, padding, ceil_mode, included in itertools.product(
         (2, 3), (None, 1, 2), (0, 1), (False, True), (False, True)
     ):
@@ -78,7 +78,7 @@ def test_means_are_pytorchs(axes: int) -> None:
 
 
 @pytest.mark.parametrize("axes", (1, 2, 3))
-def test_windows_as_asked_for_are_pytorchs(axes: int) -> None:
+def test_adaptive_pooling_equals_pytorch(axes: int) -> None:
     for m in (1, 2, 3, 5, 12):
         x = numbers((2, 3, *SIZES[axes]))
         compared(f"adaptive_avg_pool{axes}d", x, m)
@@ -90,7 +90,7 @@ def test_windows_as_asked_for_are_pytorchs(axes: int) -> None:
 
 
 @pytest.mark.parametrize("axes", (1, 2, 3))
-def test_norms_are_pytorchs(axes: int) -> None:
+def test_lp_pooling_equals_pytorch(axes: int) -> None:
     for p, kernel, stride, ceil_mode in itertools.product(
         (1.0, 2.0, 3.0), (2, 3), (None, 1), (False, True)
     ):
@@ -99,7 +99,7 @@ def test_norms_are_pytorchs(axes: int) -> None:
 
 
 @pytest.mark.parametrize("device", ("reference", "cpu"))
-def test_shapes_and_kernels(device: str) -> None:
+def test_pooling_shapes_and_kernels_equal_pytorch(device: str) -> None:
     for options in (
         {"kernel_size": (2, 3)},
         {"kernel_size": 3, "stride": (1, 2), "padding": (1, 0)},
@@ -110,7 +110,7 @@ def test_shapes_and_kernels(device: str) -> None:
     compared("avg_pool2d", numbers((1, 2, 9, 12)), 3, device=device)
 
 
-def test_the_largest_are_put_back() -> None:
+def test_max_unpooling_equals_pytorch() -> None:
     torch = pytest.importorskip("torch")
     for axes, x in itertools.product((1, 2, 3), (numbers((2, 3, 7, 7, 7)),)):
         x = x[(..., *(0,) * (3 - axes))] if axes < 3 else x
@@ -127,20 +127,20 @@ def test_the_largest_are_put_back() -> None:
             assert (found.numpy() == expected.numpy()).all()
 
 
-def test_of_equals_the_first_has_the_gradient() -> None:
+def test_first_of_equal_maxima_gets_the_gradient() -> None:
     x = dt.ones((1, 4, 4), device="cpu").requires_grad_()
     F.max_pool2d(x, 2).sum().backward()
     assert x.grad.tolist() == [[[1, 0, 1, 0], [0, 0, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]]]
 
 
-def test_nan_is_larger_than_any() -> None:
+def test_max_pooling_propagates_nan() -> None:
     x = dt.asarray([[1.0, math.nan, 3.0, 2.0, -math.inf, -math.inf]], device="cpu")
     found = F.max_pool1d(x, 2)
     assert dt.isnan(found).tolist() == [[True, False, False]]
     assert found[0, 1:].tolist() == [3.0, -math.inf]
 
 
-def test_integers_and_reduced_precision() -> None:
+def test_pooling_of_integers_and_halves() -> None:
     x = dt.arange(16, device="cpu").reshape((1, 4, 4)) - 20
     assert F.max_pool2d(x, 3, 2, 1).tolist() == [[[-15, -13], [-7, -5]]]
     half = dt.full((1, 1, 64, 64), 1.0, dtype=dt.float16, device="cpu") + 2.0**-10
@@ -149,7 +149,7 @@ def test_integers_and_reduced_precision() -> None:
     assert F.adaptive_avg_pool2d(half, 5).dtype is dt.float16
 
 
-def test_the_bits_are_the_same_everywhere_and_captured() -> None:
+def test_bits_are_the_same_everywhere_and_when_captured() -> None:
     x = numbers((2, 3, 7, 9)).astype("f")
     for f in (
         lambda v: F.avg_pool2d(v, 3, 2, 1),
@@ -162,7 +162,7 @@ def test_the_bits_are_the_same_everywhere_and_captured() -> None:
             assert g(dt.asarray(x, device="cpu")).numpy().tobytes() == expected
 
 
-def test_what_does_not_fit_is_named() -> None:
+def test_wrong_arguments_are_named() -> None:
     x = dt.ones((1, 4, 4))
     for message, error, call in (
         ("max_pool2d: an input of shape", dt.ShapeError, lambda: F.max_pool2d(x[0], 2)),
@@ -187,7 +187,7 @@ def test_what_does_not_fit_is_named() -> None:
             call()
 
 
-def test_gradients_of_gradients_captured_and_mapped() -> None:
+def test_second_derivatives_captured_and_mapped() -> None:
     x = dt.asarray(numbers((2, 3, 7, 9)), device="cpu").requires_grad_()
     for f in (
         lambda v: F.max_pool2d(v, 3, 2, 1) ** 2,
@@ -204,8 +204,8 @@ def test_gradients_of_gradients_captured_and_mapped() -> None:
         assert dt.all(each == expected).item()
 
 
-def test_infinity_in_a_window_leaves_others_alone() -> None:
-    """Gradients of windows are chosen, not multiplied by 0."""
+def test_infinity_in_a_window_does_not_affect_others() -> None:
+    """Gradients of windows are selected, not multiplied by 0."""
     x = dt.asarray([[[math.inf, 1.0, 2.0, 3.0]]], device="cpu").requires_grad_()
     F.max_pool1d(x, 2, 1).sum().backward()
     assert x.grad.tolist() == [[[1.0, 0.0, 1.0, 1.0]]]

@@ -1,4 +1,4 @@
-"""Grids resampled, padded, cut into patches: PyTorch as the oracle."""
+"""Interpolation, padding, patches and grid sampling against PyTorch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def numbers(shape: tuple[int, ...], seed: int = 1) -> np.ndarray[Any, Any]:
 def compared(
     op: str, arrays: Any, *args: Any, device: str = "reference", atol: float = 1e-6, **options: Any
 ) -> None:
-    """The result and the gradients."""
+    """Compare the result and the gradients with PyTorch's."""
     torch = pytest.importorskip("torch")
     arrays = arrays if isinstance(arrays, list) else [arrays]
     theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
@@ -47,8 +47,8 @@ FACTORS = (
 
 
 @pytest.mark.parametrize("axes", (1, 2, 3))
-@pytest.mark.filterwarnings("ignore")  # of PyTorch's, about its own defaults
-def test_interpolation_is_pytorchs(axes: int) -> None:
+@pytest.mark.filterwarnings("ignore")  # PyTorch's warning about its own defaults
+def test_interpolation_equals_pytorch(axes: int) -> None:
     linear = {1: "linear", 2: "bilinear", 3: "trilinear"}[axes]
     x = numbers((2, 3, *SIZES[axes]))
     for options in FACTORS:
@@ -63,7 +63,7 @@ def test_interpolation_is_pytorchs(axes: int) -> None:
 
 @pytest.mark.parametrize("mode", ("bilinear", "bicubic", "lanczos"))
 @pytest.mark.parametrize("shape", ((2, 3, 5, 8), (1, 2, 12, 31), (1, 1, 1, 1)))
-def test_antialiasing_is_pytorchs(mode: str, shape: tuple[int, ...]) -> None:
+def test_antialiased_interpolation_equals_pytorch(mode: str, shape: tuple[int, ...]) -> None:
     x = numbers(shape)
     sizes = ({"size": (1, 1)}, {"size": (3, 17)}, {"scale_factor": (1.3, 1.7)}, {"size": shape[2:]})
     for options in (*FACTORS[:4], *sizes, *([FACTORS[4]] if min(shape[2:]) > 1 else [])):
@@ -76,7 +76,7 @@ def test_antialiasing_is_pytorchs(mode: str, shape: tuple[int, ...]) -> None:
             )  # fmt: skip
 
 
-def test_antialiasing_of_floats_and_halves() -> None:
+def test_antialiasing_of_float32_and_halves() -> None:
     for mode in ("bilinear", "bicubic"):
         x = numbers((1, 2, 64, 48)).astype("f")
         compared("interpolate", x, (20, 9), mode=mode, antialias=True, atol=2e-6)
@@ -87,20 +87,20 @@ def test_antialiasing_of_floats_and_halves() -> None:
         assert found.tolist() == want.astype(dt.float16).tolist()
 
 
-def test_antialiasing_is_of_what_it_weighs(device: dt.Device) -> None:
-    """An infinity stays in its window, also where others are wider."""
+def test_infinity_affects_only_its_antialiasing_window(device: dt.Device) -> None:
+    """Also if other windows are wider."""
     x = dt.ones((1, 1, 12, 5), device=device)
     x[..., 6, :] = float("inf")
     found = F.interpolate(x, (4, 5), mode="bilinear", antialias=True)[0, 0, :, 0]
     assert dt.isfinite(found).tolist() == [True, False, False, True]
     lines = dt.zeros((1, 1, 1, 64), device=device)
-    lines[..., ::2] = 1.0  # which an eighth of all elements would see as all or nothing
+    lines[..., ::2] = 1.0  # which an eighth of all elements would round up or down
     smaller = F.interpolate(lines, (1, 8), mode="bilinear", antialias=True)
     assert dt.max(dt.abs(smaller - 0.5)).item() < 0.05
 
 
 @pytest.mark.parametrize("mode", ("constant", "reflect", "replicate", "circular"))
-def test_padding_is_pytorchs(mode: str) -> None:
+def test_padding_equals_pytorch(mode: str) -> None:
     cases = [
         ((2, 3, 7), (2, 3)),
         ((2, 3, 5, 6), (1, 2, 3, 4)),
@@ -115,21 +115,21 @@ def test_padding_is_pytorchs(mode: str) -> None:
         compared("pad", numbers((5, 6)), (1, 2, 3, 4), mode, 2.5)
 
 
-def test_patches_are_pytorchs() -> None:
+def test_unfold_and_fold_equal_pytorch() -> None:
     for kernel, dilation, padding, stride in itertools.product(((2, 3), 2), (1, 2), (0, 1), (1, 2)):
         compared("unfold", numbers((2, 3, 6, 7)), kernel, dilation, padding, stride)
         columns = dt.nn.functional.unfold(dt.ones((2, 3, 6, 7)), kernel, dilation, padding, stride)
         compared("fold", numbers(columns.shape), (6, 7), kernel, dilation, padding, stride)
 
 
-def test_channels_as_places_are_pytorchs() -> None:
+def test_pixel_and_channel_shuffles_equal_pytorch() -> None:
     compared("pixel_shuffle", numbers((2, 18, 3, 4)), 3)
     compared("pixel_unshuffle", numbers((2, 2, 6, 9)), 3)
     compared("channel_shuffle", numbers((2, 6, 3, 4)), 3)
 
 
 @pytest.mark.parametrize("axes", (2, 3))
-def test_places_in_between_are_pytorchs(axes: int) -> None:
+def test_grid_sampling_equals_pytorch(axes: int) -> None:
     x, at = numbers((2, 3, *SIZES[axes])), numbers((2, *(4,) * axes, axes), 2) * 1.2
     for mode, around, corners in itertools.product(
         ("bilinear", "nearest"), ("zeros", "border", "reflection"), (False, True)
@@ -145,7 +145,7 @@ def test_places_in_between_are_pytorchs(axes: int) -> None:
         compared("affine_grid", theta, (2, 3, *SIZES[axes]), corners)
 
 
-def test_the_bits_are_the_same_everywhere_and_captured() -> None:
+def test_bits_are_the_same_everywhere_and_when_captured() -> None:
     x = numbers((2, 3, 5, 7)).astype("f")
     for mode in ("nearest", "bilinear", "bicubic", "area"):
 
@@ -156,7 +156,7 @@ def test_the_bits_are_the_same_everywhere_and_captured() -> None:
 
 
 def assert_same_bits(f: Any, x: np.ndarray[Any, Any]) -> None:
-    """On all devices, captured or not, with the gradient of its sum of squares."""
+    """Compare all devices, captured or not, with the gradient of the sum of squares."""
 
     def both(v: dt.Tensor) -> tuple[dt.Tensor, dt.Tensor]:
         v = v.detach().requires_grad_()
@@ -173,20 +173,20 @@ def assert_same_bits(f: Any, x: np.ndarray[Any, Any]) -> None:
 
 @pytest.mark.parametrize("mode", ("bilinear", "bicubic", "lanczos"))
 @pytest.mark.parametrize("size", ((8, 3), (2, 2)))
-def test_the_bits_of_antialiasing(mode: str, size: tuple[int, int]) -> None:
+def test_antialiasing_has_the_same_bits_everywhere(mode: str, size: tuple[int, int]) -> None:
     x = numbers((2, 3, 5, 9)).astype("f")
     assert_same_bits(lambda v: F.interpolate(v, size, mode=mode, antialias=True), x)
 
 
 @pytest.mark.parametrize("around", ("zeros", "border", "reflection"))
-def test_the_bits_of_cubic_samples(around: str) -> None:
+def test_cubic_sampling_has_the_same_bits_everywhere(around: str) -> None:
     x, at = numbers((2, 3, 5, 9)).astype("f"), numbers((2, 4, 3, 2), 2).astype("f")
     assert_same_bits(
         lambda v: F.grid_sample(v, dt.asarray(at, device=v.device), "bicubic", around, False), x
     )
 
 
-def test_other_dtypes() -> None:
+def test_resampling_of_other_dtypes() -> None:
     x = dt.arange(4, device="cpu").reshape((1, 1, 4))
     assert F.interpolate(x, scale_factor=2).tolist() == [[[0, 0, 1, 1, 2, 2, 3, 3]]]
     assert F.pad(x > 1, (1, 0)).tolist() == [[[False, False, False, True, True]]]
@@ -194,7 +194,7 @@ def test_other_dtypes() -> None:
     assert F.interpolate(half, 3, mode="linear").dtype is dt.float16
 
 
-def test_what_does_not_fit_is_named() -> None:
+def test_wrong_arguments_are_named() -> None:
     x = dt.ones((1, 2, 4, 4))
     for message, error, call in (
         (

@@ -1,4 +1,4 @@
-"""Layers of float16 and bfloat16 round once what they give, and nothing in between."""
+"""Layers of float16 and bfloat16 round their result once, and no intermediate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAYERS = {"LSTM": {}, "LSTM of projections": {"proj_size": 3}, "GRU": {}, "RNN":
 
 @pytest.mark.parametrize("half", HALVES, ids=str)
 @pytest.mark.parametrize("name", LAYERS)
-def test_recurrent_layer_of_halves_is_that_of_float32_rounded(name: str, half: dt.DType) -> None:
+def test_recurrent_layer_of_halves_is_the_rounded_float32_layer(name: str, half: dt.DType) -> None:
     dt.random.manual_seed(0)
     options: Any = LAYERS[name]
     short = getattr(dt.nn, name.split()[0])(4, 6, **options).to(half)
@@ -37,7 +37,7 @@ def test_recurrent_layer_of_halves_is_that_of_float32_rounded(name: str, half: d
 
 @pytest.mark.parametrize("average", [True, False])
 @pytest.mark.parametrize("half", HALVES, ids=str)
-def test_attention_with_weights_of_halves_is_that_of_float32_rounded(
+def test_attention_with_half_weights_is_the_rounded_float32_attention(
     half: dt.DType, average: bool
 ) -> None:
     x = dt.asarray(np.random.default_rng(0).normal(size=(9, 2, 8)) * 3, dtype=half)
@@ -64,7 +64,9 @@ SHAPES = {
 
 
 def _with_bias(name: str, dtype: dt.DType, half: dt.DType) -> dt.Tensor:
-    """Return what a function gives whose bias cancels most of the product, of values of `half`."""
+    """Return the result of a function whose bias cancels most of the product, of values of
+    `half`.
+    """
     rng = np.random.default_rng(0)
     function = getattr(F, name)
     if name == "bilinear":
@@ -79,7 +81,7 @@ def _with_bias(name: str, dtype: dt.DType, half: dt.DType) -> dt.Tensor:
 
 @pytest.mark.parametrize("half", HALVES, ids=str)
 @pytest.mark.parametrize("name", [*SHAPES, "bilinear"])
-def test_product_of_halves_with_bias_is_rounded_once(name: str, half: dt.DType) -> None:
+def test_product_of_halves_with_bias_rounds_once(name: str, half: dt.DType) -> None:
     found = _with_bias(name, half, half)
     assert found.dtype is half
     assert found.tolist() == _with_bias(name, dt.float32, half).astype(half).tolist()

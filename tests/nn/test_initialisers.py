@@ -1,4 +1,4 @@
-"""Initialisers: what they draw, by moments and bounds; and what they refuse."""
+"""Initializers: moments and bounds of their samples, and errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SPREAD = {
 
 
 @pytest.mark.parametrize("name", BOUND)
-def test_even_spread(name: str, device: dt.Device) -> None:
+def test_uniform_initializer_stays_in_its_bound(name: str, device: dt.Device) -> None:
     options, bound = BOUND[name]
     x = drawn(name, **options)
     assert dt.abs(x).max().item() <= bound and dt.abs(x).max().item() > 0.99 * bound
@@ -42,14 +42,14 @@ def test_even_spread(name: str, device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("name", SPREAD)
-def test_normal_spread(name: str, device: dt.Device) -> None:
+def test_normal_initializer_has_its_mean_and_deviation(name: str, device: dt.Device) -> None:
     options, mean, std = SPREAD[name]
     x = drawn(name, **options)
     assert x.mean().item() == pytest.approx(mean, abs=std / 10)
     assert x.std().item() == pytest.approx(std, rel=0.05)
 
 
-def test_others(device: dt.Device) -> None:
+def test_other_initializers_have_their_properties(device: dt.Device) -> None:
     x = drawn("trunc_normal_", std=2.0, a=-1.0, b=3.0)
     assert x.min().item() >= -1 and x.max().item() <= 3
     for shape in ((5, 3), (3, 5), (4, 2, 3)):
@@ -65,21 +65,21 @@ def test_others(device: dt.Device) -> None:
     assert dt.isfinite(init.orthogonal_(half)).all()
 
 
-def test_a_convolution_that_hands_on() -> None:
+def test_dirac_equals_pytorch() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
     for shape, groups in (((4, 3, 3), 1), ((6, 2, 3, 2), 3), ((2, 4, 3, 3, 3), 2)):
         want = torch.nn.init.dirac_(torch.empty(shape), groups)
         assert init.dirac_(dt.empty(shape, device="reference"), groups).tolist() == want.tolist()
 
 
-def test_gains_are_pytorchs() -> None:
+def test_gains_equal_pytorch() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
     for name in ("linear", "conv2d", "sigmoid", "tanh", "relu", "leaky_relu", "selu"):
         assert init.calculate_gain(name) == torch.nn.init.calculate_gain(name)
     assert init.calculate_gain("leaky_relu", 2) == torch.nn.init.calculate_gain("leaky_relu", 2)
 
 
-def test_a_seed_gives_the_same_on_every_device() -> None:
+def test_seed_gives_the_same_weights_on_every_device() -> None:
     found = []
     for device in [d for d in map(str, dt.devices()) if not d.startswith("cuda")]:
         dt.random.manual_seed(3)
@@ -98,12 +98,14 @@ WRONG: list[tuple[str, tuple[Any, ...], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("name", "shape", "kind", "said"), WRONG)
-def test_wrong_shapes(name: str, shape: tuple[int, ...], kind: type[Exception], said: str) -> None:
+def test_wrong_shapes_raise(
+    name: str, shape: tuple[int, ...], kind: type[Exception], said: str
+) -> None:
     with pytest.raises(kind, match=said):
         getattr(init, name)(dt.empty(shape, device="reference"))
 
 
-def test_wrong_arguments() -> None:
+def test_wrong_arguments_raise() -> None:
     x = dt.empty((4, 4, 4), device="reference")
     with pytest.raises(dt.ShapeError, match="3 groups"):
         init.dirac_(x, 3)

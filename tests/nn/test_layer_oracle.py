@@ -1,4 +1,4 @@
-"""Layers beside PyTorch's: parameters, repr, names and shapes in their states, results."""
+"""Layers against PyTorch: parameters, repr, names and shapes in states, results."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ EVERY = [(name, ARGUMENTS.get(name, ()), {}) for name in LAYERS] + UNUSUAL
 
 
 @pytest.mark.parametrize(("name", "args", "options"), EVERY)
-def test_reprs_and_states(name: str, args: Any, options: Any) -> None:
+def test_reprs_and_states_equal_pytorch(name: str, args: Any, options: Any) -> None:
     mine = getattr(nn, name)(*args, **options)
     want = getattr(THEIRS, name)(*args, **options)
     if not name.startswith("Parameter"):
@@ -62,7 +62,7 @@ def test_reprs_and_states(name: str, args: Any, options: Any) -> None:
 
 
 @pytest.mark.parametrize("name", LAYERS)
-def test_parameters_are_pytorchs(name: str) -> None:
+def test_parameters_equal_pytorch(name: str) -> None:
     want = inspect.signature(getattr(THEIRS, name).__init__).parameters
     mine = inspect.signature(getattr(nn, name).__init__).parameters
     if "args" in want or "args" in mine:
@@ -71,7 +71,7 @@ def test_parameters_are_pytorchs(name: str) -> None:
     assert {k: p.default for k, p in mine.items()} == {k: p.default for k, p in want.items()}
 
 
-def test_reprs_of_nested_ones() -> None:
+def test_nested_reprs_equal_pytorch() -> None:
     def made(of: Any) -> Any:
         relu = [of.ReLU(), of.ReLU(), of.Linear(2, 2), of.ReLU()]
         inner = of.ModuleDict({"a": of.Sequential(*relu), "b": of.ModuleList(relu)})
@@ -94,7 +94,7 @@ RUNS: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = [
 
 
 @pytest.mark.parametrize(("name", "args", "options", "shape"), RUNS)
-def test_layers_train_and_are_used_as_pytorchs(
+def test_layers_in_training_and_evaluation_equal_pytorch(
     name: str, args: Any, options: Any, shape: tuple[int, ...]
 ) -> None:
     mine = getattr(nn, name)(*args, **options)
@@ -116,7 +116,7 @@ LOSSES = [n for n in LAYERS if n.endswith("Loss")]
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_layers_of_losses_are_pytorchs(name: str) -> None:
+def test_loss_layers_equal_pytorch(name: str) -> None:
     rng = np.random.default_rng(2)
     x, y, z = (rng.random((4, 3)) * 0.8 + 0.1 for _ in range(3))
     given: list[Any] = [x, y]
@@ -134,14 +134,14 @@ def test_layers_of_losses_are_pytorchs(name: str) -> None:
     assert mine.item() == pytest.approx(want.item(), rel=1e-6)
 
 
-def test_older_names_of_reductions() -> None:
+def test_legacy_reduction_arguments_are_accepted() -> None:
     x, y = dt.asarray([1.0, 3.0]), dt.asarray([0.0, 0.0])
     assert nn.L1Loss(size_average=False)(x, y).item() == 4.0
     assert nn.L1Loss(reduce=False)(x, y).tolist() == [1.0, 3.0]
     assert nn.functional.mse_loss(x, y, size_average=True).item() == 5.0
 
 
-def test_embeddings_of_weights_that_are_there() -> None:
+def test_embedding_from_pretrained_weights() -> None:
     weight = dt.asarray(normal(4, 2))
     layer = nn.Embedding.from_pretrained(weight, padding_idx=1)
     assert not layer.weight.requires_grad and layer.weight.tolist() == weight.tolist()

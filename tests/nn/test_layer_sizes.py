@@ -1,4 +1,4 @@
-"""Sizes that no layer has are errors of the layer, which name the argument."""
+"""Invalid sizes of layers raise errors that name the layer and the argument."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ GIVEN: dict[str, Any] = {
     "mode": "GRU", "bias": True, "num_chunks": 3, "output_size": 4, "upscale_factor": 2,
     "downscale_factor": 2, "padding": 1, "groups": 2,
 }  # fmt: skip
-# What says how large parameters are, all of which the layer knows when it is made.
+# Arguments that determine the size of parameters; the layer knows them at construction.
 SIZES = {
     *GIVEN, "groups", "num_layers", "proj_size", "kdim", "vdim", "dim_feedforward",
     "num_encoder_layers", "num_decoder_layers", "num_parameters", "padding_idx", "stride",
     "padding", "dilation", "output_size", "upscale_factor", "downscale_factor",
 } - {"norm_type", "mode", "bias", "num_chunks"}  # fmt: skip
-NEITHER = {"padding_idx"}  # of which -1 is the last row
+NEITHER = {"padding_idx"}  # -1 is the last row
 POSITIVE = {
     "in1_features", "in_channels", "out_channels", "kernel_size", "groups", "num_groups",
     "input_size", "hidden_size", "num_layers", "embed_dim", "num_heads", "d_model", "nhead",
@@ -38,8 +38,8 @@ LAYERS = {
 TAKEN = {
     name: [p for p in inspect.signature(layer.__init__).parameters if p in SIZES]
     for name, layer in LAYERS.items()
-    # Encoders are what others here make use of; pads may be negative; the rest learns nothing, and
-    # its functions say what is wrong.
+    # Encoders are parts of other layers; pads may be negative; the others have no parameters, and
+    # their functions report errors.
     if name not in ("TransformerEncoder", "TransformerDecoder")
     and not name.startswith(("Adaptive", "FractionalMax"))
     and "Pad" not in name
@@ -55,8 +55,8 @@ def made(name: str, **given: Any) -> Any:
     return LAYERS[name](**{**needed, **given})
 
 
-def test_all_layers_with_weights_are_here() -> None:
-    """Or one that comes later is nowhere."""
+def test_table_covers_all_layers_with_weights() -> None:
+    """Otherwise a new layer would not be tested."""
     found = {name for name, sizes in TAKEN.items() if sizes}
     for name in ("Linear", "Conv3d", "LSTM", "GRUCell", "EmbeddingBag", "RMSNorm", "Transformer"):
         assert name in found
@@ -65,7 +65,7 @@ def test_all_layers_with_weights_are_here() -> None:
 
 
 @pytest.mark.parametrize(("name", "size"), CASES)
-def test_a_size_that_is_none(name: str, size: str) -> None:
+def test_invalid_size_raises(name: str, size: str) -> None:
     wrong: list[Any] = [2.5, "3"] if (name, size) not in TEXTS else [2.5]
     wrong += [-3] if size not in NEITHER else [-100, 100]
     stacked = ("num_layers", "num_encoder_layers", "num_decoder_layers")
@@ -82,20 +82,20 @@ def _has_device(name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", ["Dropout", "Dropout2d", "AlphaDropout"])
-def test_what_is_no_probability(name: str) -> None:
+def test_invalid_probability_raises(name: str) -> None:
     for value in (-0.5, 1.5, "half", None):
         with pytest.raises(dt.ArgumentError, match=rf"^{name}: p is a"):
             LAYERS[name](value)
 
 
 @pytest.mark.parametrize("name", ["MultiheadAttention", "LSTM", "TransformerEncoderLayer"])
-def test_dropout_that_is_no_probability(name: str) -> None:
+def test_invalid_dropout_argument_raises(name: str) -> None:
     for value in (-0.5, 1.5, "half", None):
         with pytest.raises(dt.ArgumentError, match=rf"^{name}: dropout is a"):
             made(name, dropout=value)
 
 
-def test_layers_without_features_are_layers() -> None:
+def test_layers_without_features_are_allowed() -> None:
     """As in PyTorch."""
     assert nn.Linear(0, 4, device="reference").weight.shape == (4, 0)
     assert nn.BatchNorm1d(0, device="reference").running_mean.shape == (0,)

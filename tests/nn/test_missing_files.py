@@ -1,4 +1,4 @@
-"""Files that are not there: one form of error, the operating system's, which names the file."""
+"""Missing files raise the operating system's error, which names the file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOAD: dict[str, Callable[[str], Any]] = {
 
 
 @pytest.mark.parametrize("ending", LOAD)
-def test_what_is_not_there_is_not_read(ending: str, tmp_path: Path) -> None:
+def test_loading_a_missing_file_raises_file_not_found(ending: str, tmp_path: Path) -> None:
     file = str(tmp_path / f"gone.{ending}")
     with pytest.raises(FileNotFoundError) as caught:
         LOAD[ending](file)
@@ -31,7 +31,7 @@ def test_what_is_not_there_is_not_read(ending: str, tmp_path: Path) -> None:
     assert str(error) == f"[Errno {errno.ENOENT}] No such file or directory: {file!r}"
 
 
-def test_a_folder_without_a_checkpoint(tmp_path: Path) -> None:
+def test_folder_without_a_checkpoint_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         dt.checkpoint.load(tmp_path)
     assert caught.value.errno == errno.ENOENT and caught.value.filename == str(tmp_path)
@@ -39,7 +39,7 @@ def test_a_folder_without_a_checkpoint(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("load", [dt.onnx.load, dt.load_function])
-def test_a_folder_is_no_file(load: Callable[[Any], Any], tmp_path: Path) -> None:
+def test_loading_a_folder_raises_is_a_directory(load: Callable[[Any], Any], tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError) as caught:
         load(tmp_path)
     assert str(tmp_path) in str(caught.value)
@@ -62,7 +62,7 @@ SAVE: dict[str, Callable[[str], Any]] = {
 
 
 @pytest.mark.parametrize("name", SAVE)
-def test_no_file_is_made_where_there_is_no_folder(name: str, tmp_path: Path) -> None:
+def test_saving_into_a_missing_folder_raises(name: str, tmp_path: Path) -> None:
     file = str(tmp_path / "gone" / name)
     with pytest.raises(FileNotFoundError) as caught:
         SAVE[name](file)

@@ -1,4 +1,4 @@
-"""States of modules: kept, loaded, refused; and exchanged with PyTorch by files."""
+"""States of modules: saved, loaded, rejected, and exchanged with PyTorch through files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def values(state: Mapping[str, dt.Tensor]) -> dict[str, list[float]]:
     return {name: x.tolist() for name, x in state.items()}
 
 
-def test_a_state_is_over_the_same_memory(device: dt.Device) -> None:
+def test_state_dict_shares_memory_with_the_module(device: dt.Device) -> None:
     a = net()
     state = a.state_dict()
     assert [*state][:3] == ["0.weight", "0.bias", "1.weight"] and len(state) == 9
@@ -38,7 +38,7 @@ def test_a_state_is_over_the_same_memory(device: dt.Device) -> None:
     assert by_place["net.0.weight"] is a[0].weight
 
 
-def test_assigned_tensors_share_their_memory_and_are_parameters_still(device: dt.Device) -> None:
+def test_assigned_tensors_share_memory_and_stay_parameters(device: dt.Device) -> None:
     a = nn.Linear(2, 1)
     a(dt.ones(2)).sum().backward()
     weight, given = a.weight, dt.ones((1, 2), dtype=dt.float64).requires_grad_()
@@ -49,7 +49,7 @@ def test_assigned_tensors_share_their_memory_and_are_parameters_still(device: dt
     assert a.bias.item() == 3.0 and a.bias.requires_grad
 
 
-def test_a_state_is_loaded(device: dt.Device) -> None:
+def test_state_dict_is_loaded(device: dt.Device) -> None:
     a, b = net(), net()
     weight = b[0].weight
     found = b.load_state_dict(a.state_dict())
@@ -62,7 +62,7 @@ def test_a_state_is_loaded(device: dt.Device) -> None:
     assert b[0].weight is weight and weight.dtype is dt.float64 and weight.requires_grad
 
 
-def test_what_does_not_fit_is_listed_and_nothing_is_loaded(device: dt.Device) -> None:
+def test_mismatches_are_listed_and_nothing_is_loaded(device: dt.Device) -> None:
     a = net()
     before = values(a.state_dict())
     state = {k: x + 1 for k, x in net().state_dict().items()}
@@ -88,18 +88,18 @@ def test_what_does_not_fit_is_listed_and_nothing_is_loaded(device: dt.Device) ->
 
 
 @pytest.mark.parametrize("state", [None, [("0.weight", 1)], "state.safetensors"])
-def test_what_is_no_state(state: Any) -> None:
+def test_invalid_state_dict_raises(state: Any) -> None:
     with pytest.raises(dt.ArgumentTypeError, match="dict of tensors"):
         net().load_state_dict(state)
 
 
-def test_what_is_no_tensor_in_a_state() -> None:
+def test_non_tensor_in_a_state_dict_raises() -> None:
     state = {**nn.Linear(1, 1).state_dict(), "weight": object()}
     with pytest.raises(dt.ShapeError, match=r"not fitting:\n    weight"):
         nn.Linear(1, 1).load_state_dict(state)
 
 
-class Counted(nn.Module):
+class ModuleWithExtraState(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.inner, self.count = nn.Linear(1, 1), 0
@@ -111,8 +111,8 @@ class Counted(nn.Module):
         self.count = state["count"]
 
 
-def test_more_than_tensors_in_a_state(device: dt.Device) -> None:
-    a, b = Counted(), Counted()
+def test_extra_state_is_saved_and_loaded(device: dt.Device) -> None:
+    a, b = ModuleWithExtraState(), ModuleWithExtraState()
     a.count = 7
     assert [*a.state_dict()] == ["_extra_state", "inner.weight", "inner.bias"]
     b.load_state_dict(a.state_dict())
@@ -121,7 +121,7 @@ def test_more_than_tensors_in_a_state(device: dt.Device) -> None:
         b.load_state_dict(a.inner.state_dict(prefix="inner."))
 
 
-def test_hooks_of_states(device: dt.Device) -> None:
+def test_state_dict_hooks_run(device: dt.Device) -> None:
     a = nn.Sequential(nn.Linear(1, 1))
     seen: list[Any] = []
     a[0].register_state_dict_pre_hook(lambda m, prefix, keep: seen.append((prefix, keep)))
@@ -142,7 +142,7 @@ def test_hooks_of_states(device: dt.Device) -> None:
     assert b.load_state_dict({"weight": dt.ones((1, 1))}).missing_keys == []
 
 
-def test_a_buffer_that_passes_is_in_no_state() -> None:
+def test_non_persistent_buffer_is_not_in_the_state() -> None:
     layer = nn.Module()
     layer.register_buffer("kept", dt.zeros(1))
     layer.register_buffer("passing", dt.zeros(1), persistent=False)
@@ -151,7 +151,7 @@ def test_a_buffer_that_passes_is_in_no_state() -> None:
     assert [*layer.state_dict()] == ["kept", "passing"]
 
 
-def test_weights_go_to_pytorch_and_back(tmp_path: Path, device: dt.Device) -> None:
+def test_weights_round_trip_through_pytorch(tmp_path: Path, device: dt.Device) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
     files = pytest.importorskip("safetensors.torch")
     a = net()
@@ -170,5 +170,5 @@ def test_weights_go_to_pytorch_and_back(tmp_path: Path, device: dt.Device) -> No
     b = net()
     b.load_state_dict(dt.load(tmp_path / "b.safetensors"))
     assert values(b.state_dict()) == values(a.state_dict())
-    b.load_state_dict(theirs.state_dict())  # as they are, too
+    b.load_state_dict(theirs.state_dict())  # unchanged too
     assert values(b.state_dict()) == values(a.state_dict())

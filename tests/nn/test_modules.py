@@ -1,4 +1,4 @@
-"""What a module has, what is done to all of it, and what it refuses."""
+"""Modules: attributes, operations on all submodules, hooks, and errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Net(nn.Module):
         return self.first(x) + self.second(x)
 
 
-def test_names_of_what_is_in_it(device: dt.Device) -> None:
+def test_named_parameters_and_other_iterators(device: dt.Device) -> None:
     net = Net()
     assert [n for n, _ in net.named_parameters()] == ["first.weight", "second.weight"]
     names = [n for n, _ in net.named_parameters("net", remove_duplicate=False)]
@@ -60,7 +60,7 @@ def test_names_of_what_is_in_it(device: dt.Device) -> None:
     assert repr(net.first) == "Identity()"
 
 
-def test_attributes_stay_what_they_were() -> None:
+def test_attributes_keep_their_kind() -> None:
     layer = Layer()
     with pytest.raises(dt.ArgumentTypeError, match=r"Layer\.weight is a parameter.*nn\.Parameter"):
         layer.weight = dt.ones((2, 3))
@@ -106,19 +106,21 @@ WRONG_NAMES: list[tuple[str, Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("method", "args", "kind", "said"), WRONG_NAMES)
-def test_what_it_refuses(method: str, args: Any, kind: type[Exception], said: str) -> None:
+def test_methods_with_invalid_arguments_raise(
+    method: str, args: Any, kind: type[Exception], said: str
+) -> None:
     with pytest.raises(kind, match=said):
         getattr(Layer(), method)(*args)
 
 
-def test_what_comes_too_early_or_is_not_there() -> None:
+def test_use_before_init_and_missing_forward_raise() -> None:
     with pytest.raises(AttributeError, match=r"before super\(\).__init__\(\)"):
         Early()
     with pytest.raises(NotImplementedError, match="Module has no forward"):
         nn.Module()(1)
 
 
-def test_training_is_of_all_within(device: dt.Device) -> None:
+def test_train_and_eval_apply_to_all_submodules(device: dt.Device) -> None:
     net = Net()
     assert net.eval() is net and not net.first.training and not net.tied.training
     assert net.train().first.training
@@ -129,7 +131,7 @@ def test_training_is_of_all_within(device: dt.Device) -> None:
     assert not any(p.requires_grad for p in net.parameters())
 
 
-def test_gradients_are_let_go_of_or_zeros(device: dt.Device) -> None:
+def test_zero_grad_clears_or_zeroes_gradients(device: dt.Device) -> None:
     net = Net()
     net(dt.ones(3)).sum().backward()
     net.zero_grad(set_to_none=False)
@@ -138,7 +140,7 @@ def test_gradients_are_let_go_of_or_zeros(device: dt.Device) -> None:
     assert net.first.weight.grad is None
 
 
-def test_it_changes_dtype_in_place(device: dt.Device) -> None:
+def test_dtype_conversion_keeps_parameter_objects(device: dt.Device) -> None:
     net = Net()
     weight = net.first.weight
     net(dt.ones(3)).sum().backward()
@@ -159,7 +161,7 @@ def test_it_changes_dtype_in_place(device: dt.Device) -> None:
         net.to(where="cpu")
 
 
-def test_it_gets_new_memory_on_a_device(device: dt.Device) -> None:
+def test_to_empty_allocates_memory_on_a_device(device: dt.Device) -> None:
     net = Net()
     weight, passing, at = net.first.weight, net.first.passing, net.first.weight.data_ptr()
     net(dt.ones(3)).sum().backward()
@@ -175,7 +177,7 @@ def test_it_gets_new_memory_on_a_device(device: dt.Device) -> None:
     assert net.load_state_dict(net.state_dict()).missing_keys == []
 
 
-def test_an_optimiser_goes_on_after_a_move(device: dt.Device) -> None:
+def test_optimizer_continues_after_a_move(device: dt.Device) -> None:
     layer = nn.Linear(2, 1)
     held = [*layer.parameters()]
     layer.to("reference").double()
@@ -186,7 +188,7 @@ def test_an_optimiser_goes_on_after_a_move(device: dt.Device) -> None:
     assert layer.weight is held[0] and held[0].device == dt.device("reference")
 
 
-def test_copies_are_modules_of_their_own(device: dt.Device) -> None:
+def test_copies_and_pickles_are_independent_modules(device: dt.Device) -> None:
     net = Net()
     net.first.weight.requires_grad_(False)
     for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
@@ -201,7 +203,7 @@ def test_copies_are_modules_of_their_own(device: dt.Device) -> None:
         assert net.second.weight[0, 0].item() == 1.0
 
 
-def test_a_repr_is_indented() -> None:
+def test_repr_is_indented() -> None:
     class Said(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -217,7 +219,7 @@ def test_a_repr_is_indented() -> None:
 # --- hooks ---------------------------------------------------------------------------------------
 
 
-def test_hooks_before_and_after_forward(device: dt.Device) -> None:
+def test_forward_hooks_run_before_and_after(device: dt.Device) -> None:
     layer, seen = nn.Linear(2, 1), []
     handles = [
         layer.register_forward_pre_hook(lambda m, args: seen.append("second")),
@@ -239,7 +241,7 @@ def test_hooks_before_and_after_forward(device: dt.Device) -> None:
         layer(dt.zeros(2))
 
 
-def test_a_hook_that_is_always_called(device: dt.Device) -> None:
+def test_hook_with_always_call_runs_after_an_error(device: dt.Device) -> None:
     layer, seen = nn.Linear(2, 1), []
     layer.register_forward_hook(lambda m, a, y: seen.append(y), always_call=True)
     with pytest.raises(dt.ShapeError):
@@ -247,7 +249,7 @@ def test_a_hook_that_is_always_called(device: dt.Device) -> None:
     assert seen == [None]
 
 
-def test_hooks_of_gradients(device: dt.Device) -> None:
+def test_backward_hooks_see_and_replace_gradients(device: dt.Device) -> None:
     layer, seen = nn.Linear(2, 1, bias=False), []
     layer.register_full_backward_pre_hook(lambda m, g: (g[0] * 2.0,))
     layer.register_full_backward_hook(lambda m, gi, go: seen.append((gi[0].shape, go[0].item())))
@@ -259,7 +261,7 @@ def test_hooks_of_gradients(device: dt.Device) -> None:
     assert layer.weight.grad.tolist() == [[2.0, 2.0]]
 
 
-def test_a_gradient_hook_of_an_input_that_has_none(device: dt.Device) -> None:
+def test_backward_hook_with_an_input_without_gradient(device: dt.Device) -> None:
     layer, seen = nn.Linear(2, 1), []
     layer.register_full_backward_hook(lambda m, gi, go: seen.append((gi, go[0].shape)))
     layer(dt.ones(2)).sum().backward()
@@ -270,8 +272,8 @@ def test_a_gradient_hook_of_an_input_that_has_none(device: dt.Device) -> None:
         wrong(dt.ones(2).requires_grad_()).sum().backward()
 
 
-def test_a_module_takes_the_place_of_another() -> None:
-    """And keeps its place in the order in which a Sequential calls them."""
+def test_set_submodule_replaces_a_module() -> None:
+    """It keeps its place in the order in which a Sequential calls its modules."""
     net = nn.Sequential(nn.Identity(), nn.Sequential(nn.ReLU(), nn.Tanh()), nn.Sigmoid())
     net.set_submodule("0", nn.ReLU())
     net.set_submodule("1.0", nn.GELU(), strict=True)
@@ -281,7 +283,7 @@ def test_a_module_takes_the_place_of_another() -> None:
     assert [name for name, _ in net[1].named_children()] == ["0", "1", "more"]
 
 
-def test_what_takes_no_module() -> None:
+def test_set_submodule_at_an_invalid_path_raises() -> None:
     net = nn.Sequential(nn.Linear(2, 2, device="reference"))
     with pytest.raises(AttributeError, match="0 has no module 'gone'"):
         net.set_submodule("0.gone", nn.Identity(), strict=True)
@@ -296,7 +298,7 @@ def test_what_takes_no_module() -> None:
     assert type(net[0]) is nn.Linear and net[0].weight.shape == (2, 2)
 
 
-def test_a_module_that_is_there_twice() -> None:
+def test_shared_submodule_is_listed_once() -> None:
     inner = nn.ReLU()
     net = nn.Sequential(inner, nn.Tanh(), inner)
     assert [*net.modules()] == [net, inner, net[1]]

@@ -1,4 +1,6 @@
-"""Layers of convolution, pooling and resampling: PyTorch's names, states, reprs and results."""
+"""Layers of convolution, pooling and resampling against PyTorch: names, states, reprs and
+results.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ LAYERS = (
 
 
 @pytest.mark.parametrize(("made", "shape"), LAYERS, ids=[made for made, _ in LAYERS])
-def test_layers_are_pytorchs(made: str, shape: tuple[int, ...]) -> None:
+def test_image_layers_equal_pytorch(made: str, shape: tuple[int, ...]) -> None:
     torch = pytest.importorskip("torch")
     here = made[:-1] + ", device='reference')" if made.startswith("Conv") else made
     ours = eval(f"nn.{here}", {"nn": nn})
@@ -54,7 +56,7 @@ def test_layers_are_pytorchs(made: str, shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(found.detach().numpy(), expected, atol=2e-5)
 
 
-def test_where_the_largest_are_comes_back() -> None:
+def test_max_unpool_layer_restores_maxima() -> None:
     x = dt.asarray(np.random.default_rng(1).normal(size=(1, 2, 6, 6)), device="reference")
     best, at = nn.MaxPool2d(2, return_indices=True)(x)
     back = nn.MaxUnpool2d(2)(best, at)
@@ -64,7 +66,7 @@ def test_where_the_largest_are_comes_back() -> None:
     assert nn.AdaptiveMaxPool2d(1, return_indices=True)(x)[1].shape == (1, 2, 1, 1)
 
 
-def test_sizes_of_transposed_convolutions() -> None:
+def test_output_size_of_transposed_convolutions() -> None:
     layer = nn.ConvTranspose2d(3, 4, 3, stride=2, padding=1, device="reference")
     x = dt.ones((1, 3, 5, 5), device="reference")
     assert layer(x).shape == (1, 4, 9, 9)
@@ -73,7 +75,7 @@ def test_sizes_of_transposed_convolutions() -> None:
         layer(x, output_size=(11, 9))
 
 
-def test_parameters_are_drawn_evenly_by_dovetails_generator() -> None:
+def test_parameters_are_uniform_from_dovetail_generator() -> None:
     dt.random.manual_seed(3)
     layer = nn.Conv2d(16, 32, 3, device="reference")
     dt.random.manual_seed(3)
@@ -90,8 +92,8 @@ def test_parameters_are_drawn_evenly_by_dovetails_generator() -> None:
     assert half.weight.dtype is half.bias.dtype is dt.float16
 
 
-def test_a_network_learns() -> None:
-    """Convolution, pooling and what comes back through them, captured."""
+def test_small_convolutional_network_learns() -> None:
+    """Convolution, pooling and their gradients, captured."""
     dt.random.manual_seed(1)
     first, second = nn.Conv2d(1, 4, 3, padding=1, device="cpu"), nn.Conv2d(4, 2, 4, device="cpu")
     pool = nn.MaxPool2d(2)
@@ -128,12 +130,12 @@ BAD = (
 
 
 @pytest.mark.parametrize(("message", "made"), BAD)
-def test_layers_that_cannot_be_are_named(message: str, made: str) -> None:
+def test_invalid_layers_raise(message: str, made: str) -> None:
     with pytest.raises(dt.ArgumentError, match=message):
         eval(f"nn.{made}", {"nn": nn})
 
 
-def test_inputs_that_do_not_fit_are_named() -> None:
+def test_mismatched_inputs_raise() -> None:
     with pytest.raises(dt.ShapeError, match=r"conv2d: .* has 2 channels, .* takes 3"):
         nn.Conv2d(3, 4, 3, device="reference")(dt.ones((1, 2, 8, 8), device="reference"))
     with pytest.raises(dt.ShapeError, match="ZeroPad2d: an input of shape"):

@@ -1,4 +1,4 @@
-"""Recurrent layers and cells beside PyTorch's, packed sequences, and what they refuse."""
+"""Recurrent layers and cells against PyTorch, packed sequences, and errors."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def drawn(*shape: int, seed: int = 0) -> Any:
     return RNG(seed).normal(size=shape)
 
 
-def near(found: Any, wanted: Any, atol: float = 1e-12) -> None:
+def assert_near(found: Any, wanted: Any, atol: float = 1e-12) -> None:
     np.testing.assert_allclose(np.asarray(found), wanted.detach().numpy(), atol=atol, rtol=1e-9)
 
 
 def copied(ours: Any, theirs: Any) -> None:
-    """The same weights in both."""
+    """Copy the weights of one layer to the other."""
     state = theirs.state_dict()
     assert [*ours.state_dict()] == [*state]
     ours.load_state_dict({k: dt.asarray(v.numpy()) for k, v in state.items()})
@@ -51,7 +51,7 @@ def flat(made: Any) -> list[Any]:
 
 
 def compare(torch: Any, ours: Any, theirs: Any, x: Any, states: list[Any]) -> None:
-    """Values, and the gradients of all parameters, the input and the states."""
+    """Compare values, and the gradients of all parameters, the input and the states."""
     mine, its = dt.asarray(x).requires_grad_(), torch.tensor(x, requires_grad=True)
     h = [dt.asarray(s).requires_grad_() for s in states]
     k = [torch.tensor(s, requires_grad=True) for s in states]
@@ -59,13 +59,13 @@ def compare(torch: Any, ours: Any, theirs: Any, x: Any, states: list[Any]) -> No
     wanted = flat(theirs(its, *([tuple(k) if len(k) == 2 else k[0]] if k else [])))
     weights = [drawn(*w.shape, seed=i) for i, w in enumerate(wanted)]
     for a, b in zip(found, wanted, strict=True):
-        near(a.detach(), b)
+        assert_near(a.detach(), b)
     got = dt.grad(found, [mine, *h, *ours.parameters()], [dt.asarray(w) for w in weights])
     want = torch.autograd.grad(
         wanted, [its, *k, *theirs.parameters()], [torch.tensor(w) for w in weights]
     )
     for a, b in zip(got, want, strict=True):
-        near(a, b)
+        assert_near(a, b)
 
 
 OPTIONS = [
@@ -80,7 +80,7 @@ OPTIONS = [
 @pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_values_and_gradients_are_pytorchs(
+def test_values_and_gradients_equal_pytorch(
     torch: Any, kind: str, options: dict[str, Any], given: bool
 ) -> None:
     for more in [{}, {"nonlinearity": "relu"} if kind == "RNN" else {"proj_size": 2}]:
@@ -96,7 +96,7 @@ def test_values_and_gradients_are_pytorchs(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_a_batch(torch: Any, kind: str) -> None:
+def test_unbatched_input_equals_pytorch(torch: Any, kind: str) -> None:
     ours, theirs = pair(torch, kind, 4, 3, bidirectional=True, batch_first=True)
     compare(torch, ours, theirs, drawn(5, 4), [])
     compare(torch, ours, theirs, drawn(5, 4), [drawn(2, 3)] * (2 if kind == "LSTM" else 1))
@@ -104,7 +104,7 @@ def test_without_a_batch(torch: Any, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["RNNCell", "LSTMCell", "GRUCell"])
 @pytest.mark.parametrize("bias", [True, False])
-def test_cells_are_pytorchs(torch: Any, kind: str, bias: bool) -> None:
+def test_cells_equal_pytorch(torch: Any, kind: str, bias: bool) -> None:
     options = [{}, {"nonlinearity": "relu"}] if kind == "RNNCell" else [{}]
     for more, batch in itertools.product(options, [(2,), ()]):
         ours, theirs = pair(torch, kind, 4, 3, bias=bias, **more)
@@ -120,17 +120,17 @@ def test_cells_are_pytorchs(torch: Any, kind: str, bias: bool) -> None:
                 found = [ours(dt.asarray(x), *([dt.asarray(h)] if given else []))]
                 wanted = [theirs(torch.tensor(x), *([torch.tensor(h)] if given else []))]
             for a, b in zip(found, wanted, strict=True):
-                near(a.detach(), b)
+                assert_near(a.detach(), b)
             total, their_total = sum(a.sum() for a in found), sum(b.sum() for b in wanted)
             got = dt.grad(total, [*ours.parameters()], allow_unused=True)
             want = torch.autograd.grad(their_total, [*theirs.parameters()], allow_unused=True)
             for a, b in zip(got, want, strict=True):
-                near(a, torch.zeros(a.shape) if b is None else b)
+                assert_near(a, torch.zeros(a.shape) if b is None else b)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("is_sorted", [True, False])
-def test_packed_sequences_are_pytorchs(torch: Any, kind: str, is_sorted: bool) -> None:
+def test_packed_sequences_equal_pytorch(torch: Any, kind: str, is_sorted: bool) -> None:
     lengths = [4, 4, 2, 1] if is_sorted else [2, 4, 1, 4]
     x = drawn(4, 4, 3)
     ours, theirs = pair(torch, kind, 3, 2, num_layers=2, bidirectional=True)
@@ -145,36 +145,37 @@ def test_packed_sequences_are_pytorchs(torch: Any, kind: str, is_sorted: bool) -
     )
     assert n.tolist() == m.tolist() == lengths
     for a, b in zip(found, wanted, strict=True):
-        near(a.detach(), b)
+        assert_near(a.detach(), b)
     got = dt.grad(sum((a * a).sum() for a in found), [mine, *ours.parameters()])
     want = torch.autograd.grad(sum((b * b).sum() for b in wanted), [its, *theirs.parameters()])
     for a, b in zip(got, want, strict=True):
-        near(a, b)
+        assert_near(a, b)
 
 
 @pytest.mark.parametrize("batch_first", [True, False])
-def test_padding_and_packing_are_pytorchs(torch: Any, batch_first: bool) -> None:
+def test_padding_and_packing_equal_pytorch(torch: Any, batch_first: bool) -> None:
     arrays = [drawn(n, 2, seed=n) for n in (2, 4, 1)]
     ours, theirs = [dt.asarray(a) for a in arrays], [torch.tensor(a) for a in arrays]
     rnn = torch.nn.utils.rnn
     for side in ("left", "right"):
-        near(
+        assert_near(
             packing.pad_sequence(ours, batch_first, 0.5, side),
             rnn.pad_sequence(theirs, batch_first, 0.5, side),
         )
     found = packing.pack_sequence(ours, enforce_sorted=False)
     wanted = rnn.pack_sequence(theirs, enforce_sorted=False)
-    near(found.data, wanted.data)
+    assert_near(found.data, wanted.data)
     assert found.sorted_indices is not None
     for a, b in zip(packing.unpack_sequence(found), ours, strict=True):
         assert (a == b).all().item()
     padded, lengths = packing.pad_packed_sequence(found, batch_first)
-    near(padded, rnn.pad_packed_sequence(wanted, batch_first)[0])
+    assert_near(padded, rnn.pad_packed_sequence(wanted, batch_first)[0])
     for a, b in zip(packing.unpad_sequence(padded, lengths, batch_first), ours, strict=True):
         assert (a == b).all().item()
 
 
-# --- what is promised -----------------------------------------------------------------------------
+# --- properties
+# -------------------------------------------------------------------------------------
 
 
 def network(kind: str, **options: Any) -> Any:
@@ -183,7 +184,7 @@ def network(kind: str, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_captured_it_is_the_same(device: dt.Device, kind: str) -> None:
+def test_captured_layer_is_the_same(device: dt.Device, kind: str) -> None:
     model, x = network(kind, num_layers=2), dt.asarray(drawn(4, 2, 3).astype("f"))
 
     def slopes(x: dt.Tensor) -> Any:
@@ -196,7 +197,7 @@ def test_captured_it_is_the_same(device: dt.Device, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_mapped_it_is_the_same(kind: str) -> None:
+def test_mapped_layer_is_the_same(kind: str) -> None:
     model, x = network(kind), dt.asarray(drawn(3, 4, 2, 3).astype("f"))
     found = dt.vmap(lambda x: flat(model(x))[0])(x)
     for a, b in zip(found, x, strict=True):
@@ -204,8 +205,8 @@ def test_mapped_it_is_the_same(kind: str) -> None:
 
 
 @pytest.mark.parametrize("mode", [*recurrent.GATES])
-def test_gradients_have_gradients(mode: str) -> None:
-    """Those of the same steps in tensor operations."""
+def test_second_derivatives_equal_tensor_operations(mode: str) -> None:
+    """Compare with the same steps in tensor operations."""
     n = recurrent.GATES[mode] * 2
     shapes = [(3, 3), (2, 2), *([(2, 2)] if mode == "LSTM" else []), (n, 3), (n, 2), (n,), (n,)]
 
@@ -241,7 +242,7 @@ def test_bits_are_the_same_on_every_device(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_halves(kind: str) -> None:
+def test_half_layers_are_close_to_float32(kind: str) -> None:
     exact, x = network(kind), drawn(4, 2, 3).astype("f")
     wanted = np.asarray(flat(exact(dt.asarray(x)))[0].detach())
     for dtype, eps in ((dt.float16, 4e-3), (dt.bfloat16, 4e-2)):
@@ -253,7 +254,7 @@ def test_halves(kind: str) -> None:
         assert all(g.dtype is dtype for g in dt.grad(out.sum(), [*model.parameters()]))
 
 
-def test_scan_does_steps_of_a_cell() -> None:
+def test_scan_of_a_cell_equals_the_layer() -> None:
     model = network("LSTM")
     cell = network("LSTMCell")
     cell.load_state_dict({k.removesuffix("_l0"): v for k, v in model.state_dict().items()})
@@ -270,7 +271,7 @@ def test_scan_does_steps_of_a_cell() -> None:
     assert np.allclose(np.asarray(c.detach()), np.asarray(last[0].detach()), atol=1e-6)
 
 
-def test_dropout_between_layers_while_it_trains() -> None:
+def test_dropout_between_layers_applies_only_in_training() -> None:
     model, x = network("GRU", num_layers=2, dropout=0.5), dt.asarray(drawn(4, 2, 3).astype("f"))
     assert (flat(model(x))[0] != flat(model(x))[0]).any().item()
     model.eval()
@@ -329,6 +330,6 @@ BAD: list[tuple[Callable[[], Any], Any, str]] = [
 
 
 @pytest.mark.parametrize(("call", "error", "text"), BAD)
-def test_what_does_not_fit_is_named(call: Callable[[], Any], error: Any, text: str) -> None:
+def test_wrong_arguments_are_named(call: Callable[[], Any], error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
         call()

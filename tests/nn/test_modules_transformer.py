@@ -1,4 +1,4 @@
-"""Attention of several heads and transformers beside PyTorch's, and what they refuse."""
+"""Multi-head attention and transformers against PyTorch, and errors."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def drawn(*shape: int, seed: int = 0) -> Any:
     return RNG(seed).normal(size=shape)
 
 
-def near(found: Any, wanted: Any) -> None:
+def assert_near(found: Any, wanted: Any) -> None:
     a, b = np.asarray(found), wanted.detach().numpy()
     np.testing.assert_allclose(a, b, atol=1e-11, rtol=1e-8)
 
 
 def pair(torch: Any, kind: str, *args: Any, **options: Any) -> tuple[Any, Any]:
-    """The same module of both, in float64, with the same parameters, none of them 0 or 1."""
+    """Return the same module of both libraries, in float64, with random parameters."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         theirs = getattr(torch.nn, kind)(*args, dtype=torch.float64, **options)
@@ -46,7 +46,9 @@ def pair(torch: Any, kind: str, *args: Any, **options: Any) -> tuple[Any, Any]:
 def compare(
     torch: Any, ours: Any, theirs: Any, arrays: list[Any], masks: dict[str, Any], **options: Any
 ) -> None:
-    """Values, and the gradients of inputs and parameters; one array thrice is one tensor thrice."""
+    """Compare values and the gradients of inputs and parameters; one array thrice is one tensor
+    thrice.
+    """
     ids = {id(a): a for a in arrays}
     mine = {k: dt.asarray(a).requires_grad_() for k, a in ids.items()}
     its = {k: torch.tensor(a, requires_grad=True) for k, a in ids.items()}
@@ -62,7 +64,7 @@ def compare(
     found, wanted = ([x for x in y if x is not None] for y in (found, wanted))
     for a, b in zip(found, wanted, strict=True):
         assert a.shape == tuple(b.shape)
-        near(a.detach(), b)
+        assert_near(a.detach(), b)
     weights = [drawn(*w.shape, seed=9) for w in wanted]
     got = dt.grad(
         found, [*mine.values(), *ours.parameters()], [dt.asarray(w) for w in weights],
@@ -73,10 +75,11 @@ def compare(
         allow_unused=True,
     )  # fmt: skip
     for a, b in zip(got, want, strict=True):
-        near(a, torch.zeros(a.shape) if b is None else b)
+        assert_near(a, torch.zeros(a.shape) if b is None else b)
 
 
-# --- attention of several heads -------------------------------------------------------------------
+# --- multi-head attention
+# ---------------------------------------------------------------------------
 
 L, S, N, E, H = 3, 4, 2, 4, 2
 SEEN = np.triu(np.ones((L, S), bool), 2)
@@ -100,7 +103,7 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_heads_are_pytorchs(torch: Any, options: dict[str, Any]) -> None:
+def test_multihead_attention_equals_pytorch(torch: Any, options: dict[str, Any]) -> None:
     ours, theirs = pair(torch, "MultiheadAttention", E, H, **options)
     q, k, v = (
         drawn(n, N, size, seed=n)
@@ -117,7 +120,7 @@ def test_heads_are_pytorchs(torch: Any, options: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("needed", [True, False])
-def test_a_sequence_looks_at_itself(torch: Any, needed: bool) -> None:
+def test_self_attention_equals_pytorch(torch: Any, needed: bool) -> None:
     ours, theirs = pair(torch, "MultiheadAttention", E, H)
     x, alone = drawn(S, N, E), drawn(S, E)
     mask = np.triu(np.ones((S, S), bool), 1)
@@ -130,7 +133,7 @@ def test_a_sequence_looks_at_itself(torch: Any, needed: bool) -> None:
 
 
 @pytest.mark.parametrize("needed", [True, False])
-def test_causal_needs_no_mask(needed: bool) -> None:
+def test_is_causal_equals_a_causal_mask(needed: bool) -> None:
     for options in ({}, {"add_bias_kv": True, "add_zero_attn": True}):
         layer, x = dt.nn.MultiheadAttention(E, H, **options), dt.asarray(drawn(S, N, E).astype("f"))
         mask = dt.asarray(np.triu(np.ones((S, S), bool), 1))
@@ -139,16 +142,16 @@ def test_causal_needs_no_mask(needed: bool) -> None:
         assert np.allclose(np.asarray(found.detach()), np.asarray(wanted.detach()), atol=1e-6)
 
 
-def test_who_sees_nothing_gets_zeros_either_way() -> None:
+def test_fully_masked_rows_give_zeros() -> None:
     layer, x = dt.nn.MultiheadAttention(E, H, bias=False), dt.asarray(drawn(S, 1, E).astype("f"))
-    mask = dt.asarray(np.eye(S) == 2)  # all see all
+    mask = dt.asarray(np.eye(S) == 2)  # every row attends to all
     mask[1] = True
     for needed in (True, False):
         out, _ = layer(x, x, x, need_weights=needed, attn_mask=mask)
         assert not out[1].any().item() and out[0].any().item()
 
 
-def test_heads_that_are_given(torch: Any) -> None:
+def test_multi_head_attention_forward_with_given_weights(torch: Any) -> None:
     q, k, v = drawn(L, N, E), drawn(N * H, 5, E // H), drawn(N * H, 5, E // H, seed=1)
     w, b = drawn(3 * E, E), drawn(3 * E)
     out = drawn(E, E, seed=3)
@@ -160,10 +163,10 @@ def test_heads_that_are_given(torch: Any) -> None:
     found = call(F.multi_head_attention_forward, dt.asarray)
     wanted = call(torch.nn.functional.multi_head_attention_forward, torch.tensor)
     for a, b in zip(found, wanted, strict=True):
-        near(a, b)
+        assert_near(a, b)
 
 
-def test_dropout_while_it_trains() -> None:
+def test_dropout_applies_only_in_training() -> None:
     layer, x = dt.nn.MultiheadAttention(E, H, dropout=0.5), dt.asarray(drawn(9, N, E).astype("f"))
     for needed in (True, False):
         a, b = (layer.train()(x, x, x, need_weights=needed)[0].detach() for _ in range(2))
@@ -181,7 +184,9 @@ PADDING = np.array([[False] * 4, [False, False, True, True]])
     ("first", "activation", "bias"),
     [(True, "relu", True), (False, "relu", False), (True, "gelu", False), (False, "gelu", True)],
 )
-def test_layers_are_pytorchs(torch: Any, first: bool, activation: str, bias: bool) -> None:
+def test_transformer_layers_equal_pytorch(
+    torch: Any, first: bool, activation: str, bias: bool
+) -> None:
     options = {"activation": activation, "norm_first": first, "bias": bias, "batch_first": first}
     ours, theirs = pair(torch, "TransformerEncoderLayer", E, H, 5, 0.0, **options)
     x, y = drawn(S, N, E), drawn(3, N, E)
@@ -199,21 +204,21 @@ def test_layers_are_pytorchs(torch: Any, first: bool, activation: str, bias: boo
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_transformer_is_pytorchs(torch: Any, first: bool) -> None:
+def test_transformer_equals_pytorch(torch: Any, first: bool) -> None:
     options = {"batch_first": first, "norm_first": first}
     ours, theirs = pair(torch, "Transformer", E, H, 2, 2, 5, 0.0, **options)
     src, tgt = drawn(S, N, E), drawn(3, N, E, seed=1)
     if first:
         src, tgt = (np.ascontiguousarray(a.swapaxes(0, 1)) for a in (src, tgt))
     made = dt.nn.Transformer.generate_square_subsequent_mask(3, dtype=dt.float64)
-    near(made, torch.nn.Transformer.generate_square_subsequent_mask(3, dtype=torch.float64))
+    assert_near(made, torch.nn.Transformer.generate_square_subsequent_mask(3, dtype=torch.float64))
     masks = {"tgt_mask": made.numpy(), "src_key_padding_mask": PADDING}
     compare(torch, ours, theirs, [src, tgt], masks)
-    theirs.eval()  # its own way for inference
+    theirs.eval()  # PyTorch's own inference path
     compare(torch, ours.eval(), theirs, [src, tgt], {})
 
 
-def test_captured_it_is_the_same(device: dt.Device) -> None:
+def test_captured_layer_is_the_same(device: dt.Device) -> None:
     model = dt.nn.TransformerEncoderLayer(E, H, 5, 0.0)
     x = dt.asarray(drawn(S, N, E).astype("f"))
 
@@ -226,7 +231,7 @@ def test_captured_it_is_the_same(device: dt.Device) -> None:
             assert np.allclose(a.numpy(), b.numpy(), atol=1e-6)
 
 
-def test_layers_are_copies() -> None:
+def test_encoder_copies_its_layer() -> None:
     layer = dt.nn.TransformerEncoderLayer(E, H, 5)
     model = dt.nn.TransformerEncoder(layer, 2, dt.nn.LayerNorm(E))
     first, second = (x.linear1.weight for x in model.layers)
@@ -236,7 +241,7 @@ def test_layers_are_copies() -> None:
     assert not (first == second).any().item()
 
 
-def test_activations_of_ones_own() -> None:
+def test_user_activation_is_applied() -> None:
     layer = dt.nn.TransformerEncoderLayer(E, H, 5, 0.0, activation=lambda x: x * 0)
     x = dt.asarray(drawn(S, N, E).astype("f"))
     assert layer(x).shape == (S, N, E)
@@ -286,6 +291,6 @@ BAD: list[tuple[Callable[[], Any], Any, str]] = [
 
 
 @pytest.mark.parametrize(("call", "error", "text"), BAD)
-def test_what_does_not_fit_is_named(call: Callable[[], Any], error: Any, text: str) -> None:
+def test_wrong_arguments_are_named(call: Callable[[], Any], error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
         call()

@@ -1,4 +1,4 @@
-"""Names that others have for networks: they are here, or the error says what to write."""
+"""Network names of other libraries exist in dovetail, or the error says what to write."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def at(path: str) -> Any:
 
 
 @pytest.mark.parametrize(("package", "name"), EVERY)
-def test_a_name_that_is_not_there_says_what_to_write(package: str, name: str) -> None:
+def test_missing_name_names_an_alternative(package: str, name: str) -> None:
     assert name not in getattr(at(package), "__all__", ())
-    if not hasattr(at(package), name):  # a module of ours may have it
+    if not hasattr(at(package), name):  # one of dovetail's modules may have it
         with pytest.raises(AttributeError, match=f"'{name}'; (here it is|dovetail) "):
             getattr(at(package), name)
 
 
 @pytest.mark.parametrize(("package", "name"), EVERY)
-def test_what_it_says_is_there(package: str, name: str) -> None:
+def test_alternative_exists(package: str, name: str) -> None:
     for path in re.findall(r"\bdt\.([a-zA-Z_.0-9]*\w)", INSTEAD[package][name]):
         assert at(path) is not None
 
 
-def test_a_module_says_what_others_have_as_methods() -> None:
+def test_missing_module_method_names_an_alternative() -> None:
     net = dt.nn.Linear(3, 2)
     for name in MODULE:
         with pytest.raises(AttributeError, match=r"'Linear' object .* (here it is|dovetail) "):
@@ -54,12 +54,12 @@ def test_a_module_says_what_others_have_as_methods() -> None:
         ("nn.functional.exp", "dt.exp"), ("data.Normal", "dt.distributions.Normal"),
     ],
 )  # fmt: skip
-def test_of_a_name_that_is_elsewhere_the_place_is_said(wrong: str, right: str) -> None:
+def test_name_in_another_package_is_located(wrong: str, right: str) -> None:
     with pytest.raises(AttributeError, match=f"; here it is {re.escape(right)}$"):
         at(wrong)
 
 
-def test_what_nobody_has_is_not_explained() -> None:
+def test_unknown_name_raises_attribute_error_without_hint() -> None:
     for package in INSTEAD:
         with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
             _ = at(package).nonsense
@@ -70,7 +70,7 @@ def test_what_nobody_has_is_not_explained() -> None:
     ("ours", "theirs"),
     [("nn", "torch.nn"), ("optim", "torch.optim"), ("distributions", "torch.distributions")],
 )
-def test_every_class_of_pytorch_is_here_or_explained(ours: str, theirs: str) -> None:
+def test_every_pytorch_class_exists_or_is_explained(ours: str, theirs: str) -> None:
     torch = pytest.importorskip("torch")
     others = reduce(getattr, theirs.split(".")[1:], torch)
     classes = [n for n, c in vars(others).items() if isinstance(c, type) and n[0].isupper()]
@@ -103,14 +103,14 @@ PARAMETERS = [
 
 
 @pytest.mark.parametrize(("path", "theirs", "says"), PARAMETERS)
-def test_a_parameter_that_is_called_otherwise(path: str, theirs: str, says: str) -> None:
+def test_parameter_with_another_name_is_explained(path: str, theirs: str, says: str) -> None:
     name = path.rpartition(".")[2]
     with pytest.raises(dt.ArgumentTypeError, match=f"{name}: has no parameter {theirs}; ") as said:
         at(path)(**{theirs: 1})
     assert says in str(said.value) and said.value.__context__ is None
 
 
-def test_constructors_say_what_they_need() -> None:
+def test_constructors_name_missing_arguments() -> None:
     for make, says in [
         (lambda: dt.nn.Linear(3), "Linear: needs out_features; it takes in_features, out_"),
         (lambda: dt.optim.Adam(lr=0.1), "optim.Adam: needs params; params are net.parameters()"),
@@ -121,7 +121,7 @@ def test_constructors_say_what_they_need() -> None:
             make()
 
 
-def test_errors_of_other_classes_stay_what_they_are() -> None:
+def test_errors_of_user_classes_are_unchanged() -> None:
     class Net(dt.nn.Linear):
         def __init__(self, n: int) -> None:
             super().__init__(n, 2, use_bias=False)  # type: ignore[call-arg]
@@ -134,7 +134,7 @@ def test_errors_of_other_classes_stay_what_they_are() -> None:
         dt.data.DataLoader([1], timeout="a")  # type: ignore[arg-type]
 
 
-def test_optimisers_and_distributions_say_what_others_have_as_methods() -> None:
+def test_missing_optimizer_and_distribution_methods_name_an_alternative() -> None:
     of: list[tuple[object, dict[str, str]]] = [
         (dt.optim.SGD(dt.nn.Linear(1, 1).parameters()), OPTIMIZER),
         (dt.distributions.Normal(0.0, 1.0), DISTRIBUTION),
@@ -148,13 +148,13 @@ def test_optimisers_and_distributions_say_what_others_have_as_methods() -> None:
             found.nonsense  # noqa: B018
 
 
-def test_what_is_said_of_parameters_is_there() -> None:
+def test_alternatives_of_parameters_exist() -> None:
     for way in tables()["parameters"].values():
         for path in re.findall(r"\bdt\.([a-zA-Z_.0-9]*\w)", way):
             assert at(path) is not None
 
 
-def test_a_name_of_a_module_of_ours_that_is_called() -> None:
+def test_calling_an_optimizer_module_names_its_class() -> None:
     for name in ("adam", "sgd", "adagrad", "lbfgs", "rprop"):
         found: Any = getattr(dt.optim, name)
         with pytest.raises(dt.ArgumentTypeError, match=f"(?i)write dt.optim.{name}") as said:

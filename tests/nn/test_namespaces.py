@@ -1,4 +1,4 @@
-"""`dt.nn` and its like: packages within dovetail, loaded on first access."""
+"""`dt.nn` and similar packages within dovetail are loaded at the first access."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES = (
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_is_the_module_of_its_name(name: str) -> None:
+def test_attribute_is_the_module_of_its_name(name: str) -> None:
     module = getattr(dt, name)
     assert module is sys.modules[f"dovetail.{name}"] and module.__name__ == f"dovetail.{name}"
 
@@ -29,7 +29,7 @@ def test_each_is_the_module_of_its_name(name: str) -> None:
         "import dovetail.optim; from dovetail import nn",
     ],
 )
-def test_however_it_is_imported_there_is_one(line: str) -> None:
+def test_every_import_form_gives_the_same_module(line: str) -> None:
     code = (
         f"{line}; import dovetail.nn.functional, sys; "
         "assert nn is sys.modules['dovetail.nn'] is dovetail.nn; "
@@ -39,19 +39,19 @@ def test_however_it_is_imported_there_is_one(line: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_importing_dovetail_loads_none_of_them() -> None:
+def test_import_of_dovetail_loads_no_package() -> None:
     names = {f"dovetail.{name}" for name in NAMES}
     code = f"import dovetail, sys; assert not {names} & {{*sys.modules}}"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_first_access_loads_it(name: str) -> None:
+def test_first_access_loads_the_package(name: str) -> None:
     code = f"import dovetail, sys; dovetail.{name}; assert 'dovetail.{name}' in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_what_is_not_there_is_an_error_as_ever() -> None:
+def test_missing_module_raises() -> None:
     with pytest.raises(ModuleNotFoundError):
         __import__("dovetail.nothing")
     with pytest.raises(ModuleNotFoundError):

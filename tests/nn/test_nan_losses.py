@@ -1,4 +1,4 @@
-"""A loss that is no number: anomaly mode names the line of the network that made it."""
+"""A loss that is NaN: anomaly mode names the line of the network that made it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dovetail import nn
 
 
 class Roots(nn.Module):
-    """A layer that takes the root of what may be negative."""
+    """A layer that takes the square root of possibly negative values."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ def test_anomaly_mode_names_the_line_of_a_nan_loss() -> None:
     assert f"test_nan_losses.py:{line}" in str(caught.value)
 
 
-def test_without_it_the_loss_is_nan_as_ever() -> None:
+def test_loss_is_nan_without_anomaly_mode() -> None:
     net = Roots()
     with dt.no_grad():
         net.layer.weight.copy_(dt.asarray([[-1.0, 0.0], [0.0, 1.0]]))
@@ -41,8 +41,8 @@ def test_without_it_the_loss_is_nan_as_ever() -> None:
 
 @pytest.mark.parametrize("wrong", [-0.25, 1.25, -1e-20, float("inf"), float("nan")])
 @pytest.mark.parametrize("where", ["input", "target"])
-def test_what_is_no_probability_has_no_loss(wrong: float, where: str, device: dt.Device) -> None:
-    """PyTorch raises; here the loss and its gradient are NaN, and no number that looks right."""
+def test_loss_of_an_invalid_probability_is_nan(wrong: float, where: str, device: dt.Device) -> None:
+    """PyTorch raises; in dovetail the loss and its gradient are NaN, never a plausible number."""
     for right in (0.0, 0.5, 1.0):
         x = dt.asarray([0.5, wrong if where == "input" else right], device=device).requires_grad_()
         t = dt.asarray([0.5, wrong if where == "target" else right], device=device)
@@ -53,7 +53,7 @@ def test_what_is_no_probability_has_no_loss(wrong: float, where: str, device: dt
 
 
 @pytest.mark.parametrize("where", ["input", "target"])
-def test_the_line_of_what_is_no_probability(where: str, device: dt.Device) -> None:
+def test_debug_nans_names_the_line_of_an_invalid_probability(where: str, device: dt.Device) -> None:
     edges = dt.asarray([0.0, 1.0, 0.5], device=device)
     wrong = dt.asarray([0.0, 1.0, 1.5], device=device)
     with dt.debug_nans():

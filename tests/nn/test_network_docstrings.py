@@ -1,4 +1,4 @@
-"""Docstrings of `dt.nn`: first lines are sentences, and the examples print what they say."""
+"""Docstrings of `dt.nn`: first lines are sentences, and the examples print their output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVERY: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_examples_print_what_they_say(name: str) -> None:
+def test_examples_print_their_output(name: str) -> None:
     text = inspect.getdoc(EVERY[name]) or ""
     first = text.split("\n")[0]
     assert first.endswith((".", ":")), first
@@ -32,7 +32,7 @@ def test_examples_print_what_they_say(name: str) -> None:
     assert "".join(told) == ""
 
 
-def test_methods_say_what_they_do() -> None:
+def test_public_methods_have_docstrings() -> None:
     silent = [
         f"{name}.{method}"
         for name, value in EVERY.items()

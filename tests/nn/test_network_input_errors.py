@@ -1,4 +1,4 @@
-"""Wrong shapes, dtypes and numbers into functions and layers: errors that name them."""
+"""Wrong shapes, dtypes and numbers in functions and layers raise errors that name them."""
 
 from __future__ import annotations
 
@@ -124,24 +124,24 @@ def test_wrong_input_is_named(at: int) -> None:
         call()
 
 
-def test_a_bad_row_names_the_users_line() -> None:
+def test_bad_embedding_index_names_the_line_of_the_user() -> None:
     with pytest.raises(dt.IndexOutOfRange, match=r"embedding: 9 .*test_network_input_errors\.py"):
         nn.Embedding(4, 2, device=ON)(ints(9)).tolist()
 
 
 @pytest.mark.parametrize("name", ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"])
-def test_a_target_that_is_broadcast_is_warned_of(name: str) -> None:
+def test_broadcast_target_warns(name: str) -> None:
     with pytest.warns(UserWarning, match=rf"{name}: .*\(4, 1\).*\(4,\)"):
         getattr(F, name)(x(4, 1), x(4))
 
 
-def test_a_result_in_the_inputs_memory() -> None:
+def test_inplace_option_returns_the_input() -> None:
     y = dt.asarray([-1.0, 2.0], device=ON)
     assert F.relu(y, inplace=True) is y and y.tolist() == [0.0, 2.0]
     assert nn.ReLU(inplace=True)(y) is y
     z = dt.asarray([-1.0, 2.0], device=ON).requires_grad_()
     out = F.relu(z * 1.0, inplace=True)
-    out.sum().backward()  # what gradients need stays
+    out.sum().backward()  # saved values stay unchanged
     assert z.grad is not None and z.grad.tolist() == [0.0, 1.0]
 
 
@@ -152,14 +152,14 @@ FLOATS_ALONE = [
 
 
 @pytest.mark.parametrize("name", FLOATS_ALONE)
-def test_nonlinearities_of_integers(name: str) -> None:
-    """They would be cut off: gelu(2) would be 1."""
+def test_nonlinearity_of_integers_raises(name: str) -> None:
+    """Its result would be truncated: gelu(2) would be 1."""
     with pytest.raises(dt.DTypeError, match=f"{name}: takes floats, not int64"):
         getattr(F, name)(ints(2))
 
 
 @pytest.mark.parametrize("name", [*FLOATS_ALONE, "relu", "relu6", "hardtanh"])
-def test_nonlinearities_of_lists(name: str) -> None:
+def test_nonlinearity_of_a_list_raises(name: str) -> None:
     with pytest.raises(dt.DTypeError, match="needs a tensor, not a list"):
         getattr(F, name)([2.0])
 
@@ -172,17 +172,17 @@ def test_nonlinearities_of_lists(name: str) -> None:
         lambda: nn.MultiheadAttention(2, 1)([1.0], x(1, 2), x(1, 2)),
     ],
 )  # fmt: skip
-def test_lists_into_layers(call: Callable[[], object]) -> None:
+def test_layer_of_a_list_raises(call: Callable[[], object]) -> None:
     with pytest.raises(dt.DTypeError, match="needs a tensor, not a list"):
         call()
 
 
-def test_integers_within_bounds() -> None:
+def test_clipping_functions_accept_integers() -> None:
     assert [F.relu(ints(-1, 9)).tolist(), F.relu6(ints(-1, 9)).tolist()] == [[0, 9], [0, 6]]
     assert F.threshold(ints(1, 3), 2, 0).dtype is dt.int64
 
 
-def test_a_negative_deviation() -> None:
+def test_negative_deviation_raises() -> None:
     with pytest.raises(dt.ArgumentError, match=r"normal_: std is -1"):
         nn.init.normal_(x(3), std=-1.0)
 
@@ -206,21 +206,21 @@ DOUBLE = {
 
 
 @pytest.mark.parametrize("name", DOUBLE)
-def test_an_input_of_another_dtype_than_the_weights(name: str) -> None:
+def test_input_with_another_dtype_than_the_weights_raises(name: str) -> None:
     make, shape = DOUBLE[name]
     layer = make()
-    layer(x(*shape))  # of their own it is fine
+    layer(x(*shape))  # allowed in memory of its own
     with pytest.raises(dt.DTypeError, match=r"float64.*float32|float32.*float64"):
         layer(x(*shape).astype(dt.float64))
 
 
-def test_integers_into_a_linear_layer() -> None:
+def test_integer_input_of_a_linear_layer_raises() -> None:
     with pytest.raises(dt.DTypeError, match=r"linear: input is int64, weight float32: .*astype"):
         nn.Linear(2, 3, device=ON)(ints(1, 2))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_norms_of_halves_take_weights_of_float32(dtype: str) -> None:
+def test_norm_layers_of_halves_accept_float32_weights(dtype: str) -> None:
     y = x(4, 3).astype(dtype)
     for layer in (nn.LayerNorm(3, device=ON), nn.BatchNorm1d(3, device=ON)):
         assert layer(y).dtype.name == dtype
@@ -247,7 +247,7 @@ def test_indices_out_of_range_are_named(name: str, index: int, captured: bool) -
 
 
 @pytest.mark.parametrize("ignored", [-100, -1, 0, 7])
-def test_an_index_that_is_ignored_may_be_any(ignored: int) -> None:
+def test_ignored_index_may_be_any_number(ignored: int) -> None:
     scores = dt.asarray([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]], device=ON)
     alone = F.cross_entropy(scores[:1], ints(2))
     both = F.cross_entropy(scores, ints(2, ignored), ignore_index=ignored)
@@ -256,7 +256,7 @@ def test_an_index_that_is_ignored_may_be_any(ignored: int) -> None:
         F.cross_entropy(scores, ints(-3, ignored), ignore_index=ignored).item()
 
 
-def test_a_bad_index_leaves_rows_that_are_renormed_alone() -> None:
+def test_bad_index_leaves_renormalized_rows_unchanged() -> None:
     table = x(3, 2)
     with pytest.raises(dt.IndexOutOfRange):
         F.embedding(ints(0, -1), table, max_norm=0.5).tolist()

@@ -1,4 +1,4 @@
-"""Networks in `dt.jit`, `dt.vmap` and `dt.func`; sparse gradients of tables."""
+"""Networks in `dt.jit`, `dt.vmap` and `dt.func`; sparse gradients of embeddings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def small() -> Any:
 
 
 @pytest.mark.parametrize("how", ["closure", "module", "argument"])
-def test_a_captured_network_knows_whether_it_trains(how: str, device: dt.Device) -> None:
+def test_captured_network_follows_its_training_mode(how: str, device: dt.Device) -> None:
     net, x = small(), dt.random.normal((5, 4))
     f = {
         "closure": dt.jit(lambda x: net(x)),
@@ -62,7 +62,7 @@ def test_captured_steps_have_the_bits_of_plain_ones(device: dt.Device) -> None:
     assert run(True) == run(False)
 
 
-def test_a_network_as_a_function_of_its_parameters(device: dt.Device) -> None:
+def test_functional_call_differentiates_by_parameters(device: dt.Device) -> None:
     net = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1))
     params = {n: p.detach() for n, p in net.named_parameters()}
     xs = dt.random.normal((5, 4))
@@ -79,7 +79,7 @@ def test_a_network_as_a_function_of_its_parameters(device: dt.Device) -> None:
     assert net[0].weight.is_leaf and net[0].weight is dict(net.named_parameters())["0.weight"]
 
 
-def test_several_networks_at_once(device: dt.Device) -> None:
+def test_stacked_networks_run_in_vmap(device: dt.Device) -> None:
     nets = [small().eval() for _ in range(3)]
     params, buffers = nn.utils.stack_module_state(nets)
     x = dt.random.normal((5, 4))
@@ -92,7 +92,7 @@ def test_several_networks_at_once(device: dt.Device) -> None:
         nn.utils.stack_module_state([nn.ReLU(), nn.Tanh()])
 
 
-def test_other_tensors_for_a_call(device: dt.Device) -> None:
+def test_functional_call_replaces_tensors(device: dt.Device) -> None:
     layer = nn.Linear(2, 1)
     layer.tied = layer.weight
     ones = dt.ones((1, 2))
@@ -108,7 +108,7 @@ def test_other_tensors_for_a_call(device: dt.Device) -> None:
     assert layer.weight.shape == (1, 2) and isinstance(layer.weight, nn.Parameter)
 
 
-def test_parameters_as_a_vector(device: dt.Device) -> None:
+def test_parameters_convert_to_a_vector_and_back(device: dt.Device) -> None:
     a, b = nn.Linear(2, 3), nn.Linear(2, 3)
     vector = nn.utils.parameters_to_vector(a.parameters())
     nn.utils.vector_to_parameters(vector, b.parameters())
@@ -120,16 +120,17 @@ def test_parameters_as_a_vector(device: dt.Device) -> None:
         nn.utils.parameters_to_vector([])
 
 
-# --- tables ---------------------------------------------------------------------------------------
+# --- embeddings
+# -------------------------------------------------------------------------------------
 
 
-def test_a_sparse_gradient_has_the_rows_that_were_read(device: dt.Device) -> None:
+def test_sparse_gradient_has_the_rows_that_were_read(device: dt.Device) -> None:
     table, at = nn.Embedding(1000, 3, sparse=True), dt.asarray([[5, 7], [5, 999]])
     table(at).sum().backward()
     g = table.weight.grad
     assert g.layout is dt.sparse_coo and g.nnz == 4 and g.shape == (1000, 3)
     assert g.indices().tolist() == [[5, 7, 5, 999]] and g.values().tolist() == [[1.0] * 3] * 4
-    (table(at) * 2).sum().backward()  # added up: the entries of both
+    (table(at) * 2).sum().backward()  # accumulated: the entries of both
     assert g.nnz == 4 and table.weight.grad.nnz == 8
     assert table.weight.grad.to_dense()[5].tolist() == [6.0] * 3
     (table.weight * 0.5).sum().backward()  # with a strided one: strided
@@ -144,13 +145,13 @@ def test_a_sparse_gradient_has_the_rows_that_were_read(device: dt.Device) -> Non
     assert found.layout is dt.sparse_coo and found.nnz == 4
 
 
-def test_a_sparse_gradient_to_what_is_no_leaf_is_strided(device: dt.Device) -> None:
+def test_sparse_gradient_of_a_non_leaf_is_dense(device: dt.Device) -> None:
     w = dt.ones((4, 2)).requires_grad_()
     F.embedding(dt.asarray([1, 1]), w * 2, sparse=True).sum().backward()
     assert w.grad.tolist() == [[0, 0], [4, 4], [0, 0], [0, 0]]
 
 
-def test_a_sparse_gradient_is_set_and_refused(device: dt.Device) -> None:
+def test_grad_accepts_a_matching_sparse_tensor(device: dt.Device) -> None:
     w = dt.ones((4, 2)).requires_grad_()
     w.grad = dt.sparse_coo_tensor([[1]], [[1.0, 2.0]], (4, 2))
     assert w.grad.nnz == 1
@@ -162,7 +163,7 @@ def test_a_sparse_gradient_is_set_and_refused(device: dt.Device) -> None:
     assert seen == [dt.sparse_coo] and w.grad.nnz == 2
 
 
-def test_captured_steps_of_a_table(device: dt.Device) -> None:
+def test_captured_steps_with_sparse_gradients(device: dt.Device) -> None:
     def run(captured: bool) -> list[float]:
         dt.random.manual_seed(4)
         table = nn.Embedding(50, 3, sparse=True)
@@ -185,7 +186,7 @@ def test_captured_steps_of_a_table(device: dt.Device) -> None:
     assert run(True) == run(False)
 
 
-def test_a_function_that_leaves_a_sparse_gradient_runs_as_always(device: dt.Device) -> None:
+def test_function_that_sets_a_sparse_gradient_runs_uncaptured(device: dt.Device) -> None:
     table = nn.Embedding(9, 2, sparse=True)
 
     @dt.jit
@@ -197,12 +198,12 @@ def test_a_function_that_leaves_a_sparse_gradient_runs_as_always(device: dt.Devi
     assert table.weight.grad.nnz == 6 and back.captures == 0
 
 
-def test_dropout_beside_a_checkpoint(device: dt.Device) -> None:
+def test_dropout_in_a_checkpoint_repeats_its_mask(device: dt.Device) -> None:
     x = dt.ones(50).requires_grad_()
     dt.random.manual_seed(3)
     y = dt.autograd.checkpoint(lambda x: F.dropout(x * 2, 0.5), x)
     y.sum().backward()
-    assert x.grad.tolist() == y.tolist()  # the same values were dropped
+    assert x.grad.tolist() == y.tolist()  # the same elements were dropped
 
 
 # --- kernels --------------------------------------------------------------------------------------
@@ -221,7 +222,7 @@ LAUNCHES = {
 
 
 @pytest.mark.parametrize("name", LAUNCHES)
-def test_functions_are_few_kernels(name: str) -> None:
+def test_functions_launch_few_kernels(name: str) -> None:
     f, most = LAUNCHES[name]
     x, t = dt.zeros((32, 64), device="reference"), dt.zeros(32, dtype=dt.int64, device="reference")
     dt.evaluate(x, t)

@@ -40,7 +40,7 @@ CASES: dict[str, tuple[dt.Tensor, Callable[[dt.Tensor], Any], str]] = {
 
 
 @pytest.mark.parametrize("what", CASES)
-def test_it_is_one_operator_with_the_same_results(what: str) -> None:
+def test_convolution_exports_as_one_operator_with_the_same_results(what: str) -> None:
     x, f, op = CASES[what]
     model = dt.onnx.export(f, x, input_names=["x"], dynamic_axes={"x": [0]})
     assert op in ["", *[n.op_type for n in model.graph.node]]

@@ -1,4 +1,4 @@
-"""`dt.onnx.export`: functions and modules as models, run by onnxruntime and read back."""
+"""`dt.onnx.export`: functions and modules as models, run by onnxruntime and loaded again."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def flat(made: Any) -> list[np.ndarray]:
 
 
 def require_equal(model: Any, args: list[dt.Tensor], want: list[np.ndarray]) -> None:
-    """By onnxruntime, and read back."""
+    """Run a model by onnxruntime and by dt.onnx, and compare both with the expected results."""
     session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
     names = [v.name for v in session.get_inputs()]
     got = session.run(None, dict(zip(names, [a.numpy() for a in args], strict=True)))
@@ -180,7 +180,7 @@ def require_equal(model: Any, args: list[dt.Tensor], want: list[np.ndarray]) -> 
 
 
 @pytest.mark.parametrize("what", FUNCTIONS)
-def test_a_function_and_its_model_give_the_same(what: str) -> None:
+def test_exported_function_gives_the_same_results(what: str) -> None:
     f = FUNCTIONS[what]
     args = [X, Y] if what in PAIRS else [X]
     require_equal(dt.onnx.export(f, args), args, flat(f(*args)))
@@ -192,7 +192,7 @@ PAIRS = {
 }  # fmt: skip
 
 
-def test_an_index_that_is_ignored_becomes_0() -> None:
+def test_ignored_index_becomes_zero() -> None:
     from dovetail.extend import in_range
 
     def f(i: dt.Tensor) -> dt.Tensor:
@@ -203,7 +203,7 @@ def test_an_index_that_is_ignored_becomes_0() -> None:
 
 
 @pytest.mark.parametrize("opset", [17, 18, 20, 21])
-def test_older_and_newer_opsets(opset: int) -> None:
+def test_supported_opsets_give_the_same_results(opset: int) -> None:
     def f(x: dt.Tensor) -> Any:
         return layer_norm(x).max(0), dt.where(x > 0, x, 0).any(1)
 
@@ -225,7 +225,7 @@ class Net(nn.Module):
         return dt.relu(features @ self.weight.T) * self.scale
 
 
-def test_parameters_are_initialisers_under_their_names(tmp_path: Path) -> None:
+def test_parameters_are_named_initializers(tmp_path: Path) -> None:
     net = Net()
     path = tmp_path / "net.onnx"
     model = dt.onnx.export(net, X, path, dynamic_axes={"features": {0: "batch"}})
@@ -239,8 +239,8 @@ def test_parameters_are_initialisers_under_their_names(tmp_path: Path) -> None:
         assert dt.onnx.load(path, R)(t(7, 4)).shape == (7, 5)
 
 
-class Sight(nn.Module):
-    """A small vision transformer: patches, a token for the class, places, layers, a head."""
+class VisionTransformer(nn.Module):
+    """A small vision transformer: patches, a class token, position embeddings, layers, a head."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -257,8 +257,8 @@ class Sight(nn.Module):
         return self.head(self.layers(dt.cat([token, x], dim=1) + self.places)[:, 0])
 
 
-def test_a_vision_transformer_with_batches_of_any_size() -> None:
-    net = Sight().eval()
+def test_vision_transformer_with_a_dynamic_batch() -> None:
+    net = VisionTransformer().eval()
     model = dt.onnx.export(net, t(2, 3, 8, 8), dynamic_axes={"images": {0: "batch"}})
     onnx.checker.check_model(model, full_check=True)
     held = {i.name: onnx.numpy_helper.to_array(i) for i in model.graph.initializer}
@@ -288,14 +288,14 @@ W4, W14 = t(4), t(1, 4)
         lambda x: dt.tile(W14, (x.shape[0], 1)) - x,
     ],
 )
-def test_constants_that_are_expanded_to_any_size(f: Callable[[dt.Tensor], dt.Tensor]) -> None:
+def test_constants_expand_to_a_dynamic_size(f: Callable[[dt.Tensor], dt.Tensor]) -> None:
     model = dt.onnx.export(f, t(2, 4), input_names=["x"], dynamic_axes={"x": [0]})
     for n in (1, 3, 9):
         x = t(n, 4)
         require_equal(model, [x], flat(f(x)))
 
 
-def test_names_of_inputs_and_outputs() -> None:
+def test_input_and_output_names_are_applied() -> None:
     model = dt.onnx.export(
         lambda a, b: (a + b, a - b), [X, Y], input_names=["p", "q"], output_names=["s", "d"]
     )
@@ -306,7 +306,7 @@ def test_names_of_inputs_and_outputs() -> None:
             dt.onnx.export(lambda a, b: (a + b, a - b), [X, Y], **names)
 
 
-def test_a_function_marked_as_one_piece_is_one_operator() -> None:
+def test_composite_function_is_one_operator() -> None:
     from dovetail.extend import composite
 
     @composite
@@ -327,7 +327,8 @@ def test_a_function_marked_as_one_piece_is_one_operator() -> None:
     require_equal(parts, [X], flat(layer_norm(X, (4,))))
 
 
-# --- axes of any size -----------------------------------------------------------------------------
+# --- dynamic axes
+# -----------------------------------------------------------------------------------
 
 ANY_SIZE: dict[str, tuple[Callable[..., Any], Any, list[tuple[int, ...]]]] = {
     "a network": (lambda x: dt.relu(x @ W) + 1, {0: "n"}, [(3, 4), (9, 4)]),
@@ -343,7 +344,7 @@ ANY_SIZE: dict[str, tuple[Callable[..., Any], Any, list[tuple[int, ...]]]] = {
 
 
 @pytest.mark.parametrize("what", ANY_SIZE)
-def test_axes_of_any_size(what: str) -> None:
+def test_dynamic_axes_give_the_same_results(what: str) -> None:
     f, axes, shapes = ANY_SIZE[what]
     model = dt.onnx.export(f, t(*shapes[0]), input_names=["x"], dynamic_axes={"x": axes})
     for shape in shapes:
@@ -351,8 +352,8 @@ def test_axes_of_any_size(what: str) -> None:
         require_equal(model, [x], flat(f(x)))
 
 
-class Places(nn.Module):
-    """What is looked up in a table of places, in a way that follows from the length."""
+class PositionTable(nn.Module):
+    """A lookup in a position table, with bounds that depend on the length."""
 
     def __init__(self, way: Callable[..., dt.Tensor], length: int) -> None:
         super().__init__()
@@ -383,8 +384,8 @@ TABLES: dict[str, Callable[..., dt.Tensor]] = {
 
 @pytest.mark.parametrize("length", [130, 8])
 @pytest.mark.parametrize("way", TABLES)
-def test_parts_of_tables_that_follow_from_a_length(way: str, length: int) -> None:
-    net = Places(TABLES[way], length * (2 if way == "every second one" else 1) + 1)
+def test_table_slices_depend_on_a_dynamic_length(way: str, length: int) -> None:
+    net = PositionTable(TABLES[way], length * (2 if way == "every second one" else 1) + 1)
     axes = {"x": {0: "batch", 1: "length"}}
     with dt.no_grad():
         model = dt.onnx.export(net, t(2, 3, 4), input_names=["x"], dynamic_axes=axes)
@@ -395,7 +396,7 @@ def test_parts_of_tables_that_follow_from_a_length(way: str, length: int) -> Non
             require_equal(model, [x], flat(net(x)))
 
 
-def test_a_part_of_what_is_no_parameter_is_an_error_that_says_what_to_write() -> None:
+def test_dynamic_slice_of_a_constant_raises_with_a_remedy() -> None:
     table = t(1, 130, 4)
 
     def f(x: dt.Tensor) -> dt.Tensor:
@@ -406,12 +407,12 @@ def test_a_part_of_what_is_no_parameter_is_an_error_that_says_what_to_write() ->
     ) as error:
         dt.onnx.export(f, t(2, 3, 4), dynamic_axes={"x": [1]})
     assert f"{__file__}:{f.__code__.co_firstlineno + 1}" in str(error.value)
-    short = Places(lambda net, x, n: x + net.table[:, :n], 2)
+    short = PositionTable(lambda net, x, n: x + net.table[:, :n], 2)
     with pytest.raises(dt.ShapeError, match=r"onnx\.export: .* does not take x_1 = 5: add: shapes"):
         dt.onnx.export(short, t(2, 2, 4), dynamic_axes={"x": [1]})
 
 
-def test_what_follows_from_no_size_is_an_error() -> None:
+def test_untraceable_size_dependence_raises() -> None:
     def halves(x: dt.Tensor) -> dt.Tensor:
         return x[: x.shape[0] // 2]
 
@@ -427,10 +428,11 @@ def test_what_follows_from_no_size_is_an_error() -> None:
         dt.onnx.export(halves, X, dynamic_axes={"x": [7]})
 
 
-# --- what cannot be written -----------------------------------------------------------------------
+# --- unsupported models
+# -----------------------------------------------------------------------------
 
 
-def test_all_ops_without_an_operator_are_listed_with_their_lines() -> None:
+def test_unsupported_ops_are_listed_with_their_lines() -> None:
     def f(x: dt.Tensor) -> dt.Tensor:
         y = dt.lgamma(x)
         z = dt.erfinv(x / 10)
@@ -444,14 +446,14 @@ def test_all_ops_without_an_operator_are_listed_with_their_lines() -> None:
     assert [f"{__file__}:{first + k}" in said for k in (1, 2, 3)] == [True] * 3
 
 
-def test_values_that_are_looked_at_are_an_error() -> None:
+def test_reading_values_during_export_raises() -> None:
     with pytest.raises(dt.CaptureError, match=re.escape("onnx.export")):
         dt.onnx.export(lambda x: x * float(x.sum()), X)
     with pytest.raises(dt.CaptureError, match=r"linalg\.inv"):
         dt.onnx.export(lambda x: dt.linalg.inv(x), S)
 
 
-def test_writes_into_tensors_from_outside_are_an_error() -> None:
+def test_write_to_an_outer_tensor_raises() -> None:
     total = dt.zeros(4, device=R)
     dt.evaluate(total)
 
@@ -465,6 +467,6 @@ def test_writes_into_tensors_from_outside_are_an_error() -> None:
 
 
 @pytest.mark.parametrize("opset", [16, 999])
-def test_opsets_that_are_not_written(opset: int) -> None:
+def test_unsupported_opsets_raise(opset: int) -> None:
     with pytest.raises(dt.ArgumentError, match=f"opset is {opset}"):
         dt.onnx.export(dt.tanh, X, opset=opset)

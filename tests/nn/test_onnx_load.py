@@ -1,4 +1,4 @@
-"""`dt.onnx.load`: what models are given and give, and what hostile ones come to."""
+"""`dt.onnx.load`: inputs and outputs of models, and hostile models."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ SMALL = model([node("Add", "x c")], constants=[raw("c", F, [1], np.float32(2).to
 # --- use ------------------------------------------------------------------------------------------
 
 
-def test_a_model_is_called_by_place_and_by_name(device: dt.Device) -> None:
+def test_model_accepts_positional_and_named_inputs(device: dt.Device) -> None:
     net = dt.onnx.load(SMALL.SerializeToString())
     x = dt.asarray([1.0, 2.0], dtype=dt.float32)
     assert (
@@ -69,7 +69,7 @@ def test_a_model_is_called_by_place_and_by_name(device: dt.Device) -> None:
     assert "gives y" in repr(net)
 
 
-def test_calls_are_captured_where_shapes_allow() -> None:
+def test_calls_are_captured_if_shapes_allow() -> None:
     net = dt.onnx.load(SMALL, "reference")
     for _ in range(3):
         net(dt.ones(2, device="reference"))
@@ -82,7 +82,7 @@ def test_calls_are_captured_where_shapes_allow() -> None:
         assert got.tolist() == np.stack(np.nonzero(values)).tolist()
 
 
-def test_shapes_are_computed_while_a_model_is_captured() -> None:
+def test_shapes_are_computed_during_a_capture() -> None:
     nodes = [
         node("Shape", "x", "s"), node("Gather", "s zero", "n"), node("Mul", "n two", "m"),
         node("Concat", "m rest", "shape", axis=0), node("Reshape", "x shape"),
@@ -105,26 +105,26 @@ def test_shapes_are_computed_while_a_model_is_captured() -> None:
         ((np.ones((2, 2), np.float32),), dt.ShapeError, "'x' has the shape"),
     ],
 )
-def test_inputs_that_do_not_fit_are_named(given: Any, error: Any, said: str) -> None:
+def test_mismatched_inputs_are_named(given: Any, error: Any, said: str) -> None:
     with pytest.raises(error, match=re.escape(said)):
         dt.onnx.load(SMALL, "reference")(*given)
 
 
-def test_names_that_are_no_inputs() -> None:
+def test_unknown_input_names_raise() -> None:
     with pytest.raises(dt.ArgumentError, match="no input 'z'"):
         dt.onnx.load(SMALL, "reference").run({"x": [1.0], "z": [1.0]})
     with pytest.raises(dt.ArgumentError, match="twice"):
         dt.onnx.load(SMALL, "reference")([1.0], x=[1.0])
 
 
-def test_sizes_of_one_name_are_one_size() -> None:
+def test_dimensions_of_one_name_must_be_equal() -> None:
     two = [info("x", ["n"]), info("z", ["n"])]
     net = dt.onnx.load(model([node("Add", "x z")], two), "reference")
     with pytest.raises(dt.ShapeError, match="'z'"):
         net(np.ones(2, np.float32), np.ones(1, np.float32))
 
 
-def test_values_beside_the_model(tmp_path: Path) -> None:
+def test_external_data_is_loaded(tmp_path: Path) -> None:
     values = np.arange(4, dtype=np.float32)
     made = model([node("Add", "x c")], constants=[onnx.numpy_helper.from_array(values, "c")])
     onnx.save(made, tmp_path / "m.onnx", save_as_external_data=True, location="m.bin",
@@ -134,7 +134,7 @@ def test_values_beside_the_model(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_functions_of_the_model_and_their_attributes() -> None:
+def test_model_functions_with_attributes() -> None:
     inner = helper.make_node("LeakyRelu", ["a"], ["b"])
     attribute = onnx.AttributeProto(name="alpha", type=onnx.AttributeProto.FLOAT)
     attribute.ref_attr_name = "slope"
@@ -147,7 +147,7 @@ def test_functions_of_the_model_and_their_attributes() -> None:
     assert got.tolist() == [-1.0, 2.0]
 
 
-def test_a_function_called_twice_has_the_attributes_of_each_call() -> None:
+def test_function_called_twice_has_the_attributes_of_each_call() -> None:
     inner = helper.make_node("ReduceMax", ["a"], ["b"], keepdims=0)
     attribute = onnx.AttributeProto(name="axes", type=onnx.AttributeProto.INTS)
     attribute.ref_attr_name = "over"
@@ -173,7 +173,7 @@ def test_threads_share_a_model() -> None:
     assert net._interpreter.limit.used == 4
 
 
-def test_branches_that_ask_for_values() -> None:
+def test_if_operator_reads_its_condition() -> None:
     yes = helper.make_graph([node("Neg", "x", "a")], "yes", [], [info("a")])
     no = helper.make_graph([node("Abs", "x", "b")], "no", [], [info("b")])
     nodes = [node("ReduceSum", "x", "s", keepdims=0), node("Greater", "s zero", "c"),
@@ -184,7 +184,7 @@ def test_branches_that_ask_for_values() -> None:
     assert net(np.asarray([1.0, -2.0], np.float32)).tolist() == [1.0, 2.0]
 
 
-def test_long_recurrences_are_one_loop() -> None:
+def test_long_recurrence_is_one_loop() -> None:
     rng = np.random.default_rng(0)
     arrays = [
         rng.standard_normal(s).astype(np.float32) for s in ((40, 2, 3), (1, 16, 3), (1, 16, 4))
@@ -201,7 +201,7 @@ def test_long_recurrences_are_one_loop() -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
-def test_softmax_of_old_opsets_goes_over_all_axes_from_one_on() -> None:
+def test_softmax_of_old_opsets_covers_all_later_axes() -> None:
     x = np.arange(8, dtype=np.float32).reshape(2, 2, 2)
     whole = np.exp(x) / np.exp(x).sum((1, 2), keepdims=True)
     last = np.exp(x) / np.exp(x).sum(2, keepdims=True)
@@ -212,8 +212,11 @@ def test_softmax_of_old_opsets_goes_over_all_axes_from_one_on() -> None:
 
 
 @pytest.mark.exhaustive
-def test_whole_networks_are_what_onnxruntime_gives() -> None:
-    """Those that come with onnx; SqueezeNet's are logits of 1e10, whose softmax is rounding."""
+def test_networks_equal_onnxruntime() -> None:
+    """The networks that come with onnx;
+
+    SqueezeNet's logits are about 1e10, so its softmax is rounding noise.
+    """
     pytest.importorskip("dovetail_cpu_llvm")
     ort = pytest.importorskip("onnxruntime")
     ort.set_default_logger_severity(3)
@@ -230,17 +233,18 @@ def test_whole_networks_are_what_onnxruntime_gives() -> None:
             np.testing.assert_allclose(got.numpy(), w, rtol=1e-4, atol=1e-4 * np.abs(w).max())
 
 
-# --- what is not there ----------------------------------------------------------------------------
+# --- unsupported models
+# -----------------------------------------------------------------------------
 
 
-def test_all_operators_that_are_not_known_are_listed() -> None:
+def test_all_unknown_operators_are_listed() -> None:
     nodes = [node("Nothing", "x", "a"), node("Never", "a", "b", domain="far"),
              node("Nothing", "b", "c"), node("Abs", "c")]  # fmt: skip
     with pytest.raises(dt.NotYetError, match=re.escape("Nothing (2 x), far.Never (1 x)")):
         dt.onnx.load(model(nodes))
 
 
-def test_without_the_library_one_line_says_so() -> None:
+def test_missing_onnx_library_is_reported_in_one_line() -> None:
     code = (
         "import sys; sys.modules['onnx'] = None\n"
         "import dovetail as dt\n"
@@ -252,12 +256,13 @@ def test_without_the_library_one_line_says_so() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_importing_imports_no_onnx() -> None:
+def test_import_of_dovetail_does_not_import_onnx() -> None:
     code = "import dovetail as dt, sys; dt.onnx.load; assert 'onnx' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-# --- what is hostile ------------------------------------------------------------------------------
+# --- hostile models
+# ---------------------------------------------------------------------------------
 
 
 def external(**said: str) -> Any:
@@ -370,7 +375,7 @@ HOSTILE: dict[str, tuple[Callable[[], Any], Any, str]] = {
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_a_hostile_model_is_a_named_error(what: str) -> None:
+def test_hostile_model_raises_a_named_error(what: str) -> None:
     make, error, said = HOSTILE[what]
     before = dt.memory.stats("reference").live_bytes
     with pytest.raises(error, match=re.escape(said)):
@@ -381,7 +386,7 @@ def test_a_hostile_model_is_a_named_error(what: str) -> None:
 
 
 @pytest.mark.parametrize("place", ["../secret.bin", "/etc/hostname", "link.bin", "", "."])
-def test_values_outside_of_the_models_folder_are_not_read(tmp_path: Path, place: str) -> None:
+def test_external_data_outside_of_the_model_folder_is_not_read(tmp_path: Path, place: str) -> None:
     (tmp_path / "secret.bin").write_bytes(bytes(16))
     home = tmp_path / "home"
     home.mkdir()
@@ -394,7 +399,9 @@ def test_values_outside_of_the_models_folder_are_not_read(tmp_path: Path, place:
 @pytest.mark.parametrize(
     "said", [{"offset": "8"}, {"length": "99"}, {"offset": "x"}, {"offset": "-4"}]
 )
-def test_values_beyond_a_files_end_are_not_read(tmp_path: Path, said: dict[str, str]) -> None:
+def test_external_data_beyond_the_end_of_a_file_is_not_read(
+    tmp_path: Path, said: dict[str, str]
+) -> None:
     (tmp_path / "c.bin").write_bytes(bytes(16))
     path = tmp_path / "m.onnx"
     path.write_bytes(external(location="c.bin", **said).SerializeToString())
@@ -402,17 +409,17 @@ def test_values_beyond_a_files_end_are_not_read(tmp_path: Path, said: dict[str, 
         dt.onnx.load(path)
 
 
-def test_a_limit_may_be_set() -> None:
+def test_limit_argument_bounds_memory() -> None:
     with pytest.raises(dt.OutOfMemoryError, match="limit="):
         dt.onnx.load(SMALL, "reference", limit=3)
     net = dt.onnx.load(SMALL, "reference", limit=100)
     assert net(np.ones(10, np.float32)).shape == (10,)
     with pytest.raises(dt.OutOfMemoryError, match="limit="):
         net(np.ones(100, np.float32))
-    assert net(np.ones(10, np.float32)).shape == (10,)  # what was noted is forgotten again
+    assert net(np.ones(10, np.float32)).shape == (10,)  # the recorded state is discarded
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_invalid_files_raise(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"not a model")
     for source in (tmp_path / "m.onnx", b"\xff" * 40, b""):
         with pytest.raises(dt.ArgumentError, match=r"onnx\.load"):
@@ -421,8 +428,8 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         dt.onnx.load(3)
 
 
-def test_damaged_models_are_named_errors_or_models() -> None:
-    """Bytes that are changed, cut and put in at random."""
+def test_damaged_models_load_or_raise_named_errors() -> None:
+    """Bytes are changed, cut and inserted at random."""
     from onnx_cases import cases
 
     rng = np.random.default_rng(5)
@@ -440,7 +447,7 @@ def test_damaged_models_are_named_errors_or_models() -> None:
             )
             try:
                 net = dt.onnx.load(cut, "reference", limit=1 << 24)
-                if "loop" not in case.name:  # a count that was damaged takes its time
+                if "loop" not in case.name:  # a damaged count takes long
                     net.run(
                         dict(zip([v.name for v in net.inputs], case.data_sets[0][0], strict=False))
                     )
@@ -450,7 +457,7 @@ def test_damaged_models_are_named_errors_or_models() -> None:
                 pass
 
 
-def test_the_pages_examples_run() -> None:
+def test_code_of_the_page_runs() -> None:
     made: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
         exec(compile(block, "onnx.md", "exec"), made)

@@ -1,4 +1,4 @@
-"""onnx's own node tests: each runs, or is left out for a reason that docs/onnx.md counts."""
+"""onnx's node tests: each runs, or is skipped for a reason that docs/onnx.md counts."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ def failures(device: str, every: int = 1) -> list[str]:
     return found
 
 
-def test_each_case_that_is_not_left_out_gives_what_it_says() -> None:
+def test_every_case_that_is_not_skipped_passes() -> None:
     assert failures("reference") == []
 
 
-def test_a_part_of_them_on_the_cpu() -> None:
+def test_sampled_cases_pass_on_the_cpu() -> None:
     pytest.importorskip("dovetail_cpu_llvm")
     assert failures("cpu", 23) == []
 
 
 @pytest.mark.exhaustive
-def test_all_of_them_on_the_cpu() -> None:
+def test_all_cases_pass_on_the_cpu() -> None:
     pytest.importorskip("dovetail_cpu_llvm")
     assert failures("cpu") == []
 
 
-def test_the_page_counts_them() -> None:
+def test_page_has_the_current_table() -> None:
     assert table() in PAGE.read_text()
 
 
-def test_of_those_whose_dtypes_there_are_nearly_all_run() -> None:
+def test_most_cases_of_supported_dtypes_run() -> None:
     why = [left_out(case) for case in cases()]
     ran = why.count("")
     had = len(why) - sum(w.startswith("dtype ") for w in why)
     assert ran / had > 0.95
 
 
-def test_a_wrong_result_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_result_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     case = next(c for c in cases() if c.name == "test_add")
     run(case, "reference")
     monkeypatch.setattr(case, "data_sets", [(case.data_sets[0][0], [case.data_sets[0][1][0] + 1])])
@@ -59,7 +59,7 @@ def test_a_wrong_result_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
         run(case, "reference")
 
 
-def test_every_reason_is_of_some_case() -> None:
+def test_every_skip_reason_matches_a_case() -> None:
     from onnx_cases import LEFT_OUT, WIDER
 
     for pattern in [*LEFT_OUT, *WIDER]:

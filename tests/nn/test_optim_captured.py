@@ -1,4 +1,4 @@
-"""Steps of optimisers within `dt.jit`: one capture, the same bits, rates that change."""
+"""Optimizer steps within `dt.jit`: one capture, the same bits, changing rates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dovetail.nn.clipping import clip_grad_norm_
 from installed import INSTALLED
 from optim_cases import CASES, arrays, names, parameters, stepper
 
-# One of each, and those whose options make another rule.
+# One of each, and those whose options select another rule.
 CAPTURED = [c for i, c in enumerate(CASES) if c[0] != CASES[i - 1][0] or len(c[1]) > 2]
 
 
@@ -30,14 +30,14 @@ def test_captured_steps_have_the_same_bits(
             step()
         found.append(arrays(params))
         if captured:
-            assert step.captures <= 2  # without gradients of the step before, and with them
+            assert step.captures <= 2  # without gradients of the previous step, and with them
             state = optimizer.state_dict()["state"]
             assert all(float(s.get("step", 8)) == 8 for s in state.values())
     for a, b in zip(*found, strict=True):
         assert a.tobytes() == b.tobytes()
 
 
-def test_a_schedule_is_seen_by_a_captured_step(device: dt.Device) -> None:
+def test_captured_step_reads_the_scheduled_rate(device: dt.Device) -> None:
     found = []
     for captured in (False, True):
         params = parameters()
@@ -55,7 +55,7 @@ def test_a_schedule_is_seen_by_a_captured_step(device: dt.Device) -> None:
         assert a.tobytes() == b.tobytes()
 
 
-def test_a_captured_step_is_a_few_launches(device: dt.Device) -> None:
+def test_captured_step_is_a_few_launches(device: dt.Device) -> None:
     params = [dt.ones((10,)).requires_grad_() for _ in range(20)]
     for p in params:
         p.grad = dt.ones((10,))
@@ -68,7 +68,7 @@ def test_a_captured_step_is_a_few_launches(device: dt.Device) -> None:
     assert step.captures == 1
 
 
-def test_options_that_make_another_rule_are_refused(device: dt.Device) -> None:
+def test_changed_structural_option_raises_in_a_captured_step(device: dt.Device) -> None:
     w = dt.ones(2).requires_grad_()
     optimizer = dt.optim.SGD([w], lr=0.1)
     w.grad = dt.ones(2)
@@ -82,7 +82,7 @@ def test_options_that_make_another_rule_are_refused(device: dt.Device) -> None:
     assert w.tolist() == before
 
 
-def test_a_loaded_state_is_seen_by_a_captured_step(device: dt.Device) -> None:
+def test_captured_step_reads_a_loaded_state(device: dt.Device) -> None:
     params = parameters()
     optimizer = dt.optim.Adam(params, lr=0.1)
     step = dt.jit(stepper(optimizer, params))
@@ -127,7 +127,7 @@ def test_clipping_within_a_captured_step(device: dt.Device) -> None:
 
 
 @pytest.mark.skipif("cpu" not in INSTALLED, reason="there is one device")
-def test_the_same_bits_on_both_devices() -> None:
+def test_captured_steps_have_the_same_bits_on_both_devices() -> None:
     found = []
     for name in ("reference", "cpu"):
         before = dt.default_device()
@@ -144,7 +144,7 @@ def test_the_same_bits_on_both_devices() -> None:
 
 
 @pytest.mark.parametrize("name", ["SGD", "Adagrad", "SparseAdam"])
-def test_steps_of_rows_are_captured(name: str, device: dt.Device) -> None:
+def test_sparse_steps_are_captured(name: str, device: dt.Device) -> None:
     begin = np.random.default_rng(1).normal(size=(9, 3)).astype("f")
     found = []
     for captured in (False, True):

@@ -1,4 +1,4 @@
-"""Groups, states, hooks and closures of optimisers, and what they refuse."""
+"""Parameter groups, states, hooks and closures of optimizers, and errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def one(n: int = 2, dtype: dt.DType = dt.float32) -> dt.Tensor:
     return dt.ones(n, dtype=dtype).requires_grad_()
 
 
-def test_groups_have_options_of_their_own(device: dt.Device) -> None:
+def test_groups_have_their_own_options(device: dt.Device) -> None:
     a, b, c = one(), one(), one()
     optimizer = dt.optim.SGD([{"params": [a]}, {"params": [b], "lr": 0.5}], lr=0.25)
     optimizer.add_param_group({"params": c, "lr": 1.0, "momentum": 0.5})
@@ -25,7 +25,7 @@ def test_groups_have_options_of_their_own(device: dt.Device) -> None:
     assert [g["momentum"] for g in optimizer.param_groups] == [0, 0, 0.5]
 
 
-def test_what_has_no_gradient_stays(device: dt.Device) -> None:
+def test_parameter_without_a_gradient_is_unchanged(device: dt.Device) -> None:
     a, b = one(), one()
     optimizer = dt.optim.Adam([a, b], lr=0.5)
     a.sum().backward()
@@ -38,12 +38,12 @@ def test_what_has_no_gradient_stays(device: dt.Device) -> None:
     assert abs(b.tolist()[0] - 0.5) < 1e-6
 
 
-def test_names_of_parameters(device: dt.Device) -> None:
+def test_parameter_names_are_kept_in_the_state(device: dt.Device) -> None:
     optimizer = dt.optim.SGD([("w", one()), ("b", one())], lr=0.1)
     assert optimizer.state_dict()["param_groups"][0]["param_names"] == ["w", "b"]
 
 
-def test_zero_grad(device: dt.Device) -> None:
+def test_zero_grad_clears_or_zeroes(device: dt.Device) -> None:
     a = one()
     optimizer = dt.optim.SGD([a], lr=0.1)
     a.sum().backward()
@@ -53,7 +53,7 @@ def test_zero_grad(device: dt.Device) -> None:
     assert a.grad is None
 
 
-def test_a_closure_runs_with_gradients(device: dt.Device) -> None:
+def test_closure_runs_with_gradients_enabled(device: dt.Device) -> None:
     a = one()
     optimizer = dt.optim.SGD([a], lr=0.5)
 
@@ -68,7 +68,7 @@ def test_a_closure_runs_with_gradients(device: dt.Device) -> None:
     assert a.tolist() == [0, 0]
 
 
-def test_hooks(device: dt.Device) -> None:
+def test_step_hooks_run_before_and_after(device: dt.Device) -> None:
     a, seen = one(), list[str]()
     optimizer = dt.optim.SGD([a], lr=0.5)
     before = optimizer.register_step_pre_hook(lambda o, args, named: seen.append("before"))
@@ -79,7 +79,7 @@ def test_hooks(device: dt.Device) -> None:
     assert seen == ["before", "after", "after"]
 
 
-def test_copies_and_pickles_go_on(device: dt.Device) -> None:
+def test_copies_and_pickles_continue(device: dt.Device) -> None:
     params = parameters()
     optimizer = dt.optim.Adam(params, lr=0.1)
     stepper(optimizer, params)()
@@ -93,7 +93,7 @@ def test_copies_and_pickles_go_on(device: dt.Device) -> None:
             assert a.tobytes() == b.tobytes()
 
 
-def test_loading_casts_to_the_dtype_of_parameters(device: dt.Device) -> None:
+def test_loaded_state_is_cast_to_the_dtype_of_parameters(device: dt.Device) -> None:
     params = parameters()
     optimizer = dt.optim.Adam(params, lr=0.1)
     stepper(optimizer, params)()
@@ -104,7 +104,7 @@ def test_loading_casts_to_the_dtype_of_parameters(device: dt.Device) -> None:
     assert other.state[p]["step"] == 1 and other.param_groups[0]["lr"] == 0.1
 
 
-def test_writing_into_parameters_is_seen_by_views(device: dt.Device) -> None:
+def test_step_writes_through_views_of_parameters(device: dt.Device) -> None:
     """Parameters over one memory, and one whose strides are not row-major."""
     flat = dt.arange(6, dtype=dt.float32)
     a, b = flat[:3].detach(), flat[3:].detach()
@@ -119,7 +119,7 @@ def test_writing_into_parameters_is_seen_by_views(device: dt.Device) -> None:
     assert across.tolist() == [[-1, -1, -1]] * 2
 
 
-def test_a_pending_use_of_a_parameter_sees_its_old_value(device: dt.Device) -> None:
+def test_pending_use_of_a_parameter_reads_the_old_value(device: dt.Device) -> None:
     a = one()
     before = a.detach() * 3
     a.grad = dt.ones(2)
@@ -128,7 +128,7 @@ def test_a_pending_use_of_a_parameter_sees_its_old_value(device: dt.Device) -> N
 
 
 @pytest.mark.parametrize("dtype", [dt.float16, dt.bfloat16])
-def test_half_precision(dtype: dt.DType, device: dt.Device) -> None:
+def test_half_precision_parameters_are_updated(dtype: dt.DType, device: dt.Device) -> None:
     a = one(3, dtype)
     optimizer = dt.optim.Adam([a], lr=0.5, eps=1e-3)
     a.sum().backward()
@@ -136,7 +136,8 @@ def test_half_precision(dtype: dt.DType, device: dt.Device) -> None:
     assert a.dtype is dtype and abs(float(a[0].detach()) - 0.5) < 0.01
 
 
-# --- what is refused ------------------------------------------------------------------------------
+# --- errors
+# -----------------------------------------------------------------------------------------
 
 
 def leaf() -> dt.Tensor:
@@ -160,7 +161,7 @@ def leaf() -> dt.Tensor:
         ([{"params": [leaf()], "momentun": 0.9}], dt.ArgumentError, "did you mean 'momentum'"),
     ],
 )
-def test_wrong_parameters(params: Any, error: Any, said: str) -> None:
+def test_wrong_parameters_raise(params: Any, error: Any, said: str) -> None:
     if error is None:
         p = leaf()
         with pytest.raises(dt.ArgumentError, match="there twice"):
@@ -197,17 +198,17 @@ def test_wrong_parameters(params: Any, error: Any, said: str) -> None:
         ("LBFGS", {"max_iter": 0}, "max_iter"),
     ],
 )
-def test_options_out_of_range(name: str, options: dict[str, Any], said: str) -> None:
+def test_options_out_of_range_raise(name: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(dt.ArgumentError, match=said) as caught:
         getattr(dt.optim, name)([leaf()], **options)
     assert f"optim.{name}" in str(caught.value)
     optimizer = getattr(dt.optim, name)([leaf()])
-    if name != "LBFGS":  # a group is checked, too
+    if name != "LBFGS":  # options of a group are checked too
         with pytest.raises(dt.ArgumentError, match=said):
             optimizer.add_param_group({"params": [leaf()], **options})
 
 
-def kept(optimizer: Any) -> list[Any]:
+def state_values(optimizer: Any) -> list[Any]:
     state = optimizer.state_dict()
     tensors = [x.tolist() for s in state["state"].values() for x in s.values()]
     return [tensors, state["param_groups"]]
@@ -224,19 +225,21 @@ def kept(optimizer: Any) -> list[Any]:
         (lambda s: s["param_groups"][0].update(lr=-1), "lr is -1"),
     ],
 )
-def test_a_state_that_does_not_fit(change: Any, said: str, device: dt.Device) -> None:
+def test_mismatched_state_raises_and_loads_nothing(
+    change: Any, said: str, device: dt.Device
+) -> None:
     params = parameters()
     optimizer = dt.optim.Adam(params, lr=0.1)
     stepper(optimizer, params)()
-    before = kept(optimizer)
+    before = state_values(optimizer)
     state = copy.deepcopy(optimizer.state_dict())
     change(state)
     with pytest.raises(dt.ArgumentError, match=said):
         optimizer.load_state_dict(state)
-    assert kept(optimizer) == before  # nothing has been loaded
+    assert state_values(optimizer) == before  # nothing has been loaded
 
 
-def test_sparse_gradients_where_there_are_none(device: dt.Device) -> None:
+def test_sparse_gradients_of_dense_optimizers_raise(device: dt.Device) -> None:
     p = one(4)
     p.grad = dt.sparse_coo_tensor(dt.asarray([[1]]), dt.asarray([1.0]), (4,))
     for optimizer, said in (
@@ -248,7 +251,7 @@ def test_sparse_gradients_where_there_are_none(device: dt.Device) -> None:
             optimizer.step()
 
 
-def test_a_sparse_gradient_fits_its_parameter(device: dt.Device) -> None:
+def test_sparse_gradient_must_match_its_parameter(device: dt.Device) -> None:
     p = one(4)
     at, values = dt.asarray([[1]]), dt.asarray([1.0])
     with pytest.raises(dt.ShapeError, match="grad: the new gradient"):
@@ -258,7 +261,7 @@ def test_a_sparse_gradient_fits_its_parameter(device: dt.Device) -> None:
     assert p.grad is None
 
 
-def test_lbfgs_wants_a_closure_and_one_group() -> None:
+def test_lbfgs_requires_a_closure_and_one_group() -> None:
     optimizer = dt.optim.LBFGS([leaf()])
     with pytest.raises(dt.ArgumentError, match="closure="):
         optimizer.step()
@@ -266,7 +269,7 @@ def test_lbfgs_wants_a_closure_and_one_group() -> None:
         optimizer.add_param_group({"params": [leaf()]})
 
 
-def test_an_error_in_a_step_leaves_the_count(device: dt.Device) -> None:
+def test_failed_step_does_not_advance_the_count(device: dt.Device) -> None:
     a = one()
     optimizer = dt.optim.Adam([a], lr=0.5)
     a.sum().backward()

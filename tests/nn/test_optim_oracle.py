@@ -1,4 +1,4 @@
-"""Optimisers beside PyTorch's: fifty steps, with their options."""
+"""Optimizers against PyTorch: fifty steps, with their options."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def ours(name: str, options: dict[str, Any], dtype: dt.DType, steps: int) -> tup
 
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=names(CASES))
-def test_fifty_steps(name: str, options: dict[str, Any], device: dt.Device) -> None:
-    steps = 10 if device.type == "reference" else 50  # that interprets
+def test_fifty_steps_equal_pytorch(name: str, options: dict[str, Any], device: dt.Device) -> None:
+    steps = 10 if device.type == "reference" else 50  # fewer on the interpreter
     _, found = ours(name, options, dt.float64, steps)
     _, wanted = theirs(name, options, "float64", steps)
     # PyTorch keeps NAdam's product of momentums in float32
@@ -47,7 +47,7 @@ SOME = [case for case in CASES if len(case[1]) != 1]
 
 @pytest.mark.skipif("cpu" not in INSTALLED, reason="fifty steps take an interpreter too long")
 @pytest.mark.parametrize(("name", "options"), SOME, ids=names(SOME))
-def test_fifty_steps_in_float32(name: str, options: dict[str, Any]) -> None:
+def test_fifty_steps_in_float32_are_close_to_pytorch(name: str, options: dict[str, Any]) -> None:
     _, found = ours(name, options, dt.float32, 50)
     _, wanted = theirs(name, options, "float32", 50)
     for a, b in zip(found, wanted, strict=True):
@@ -58,8 +58,10 @@ ONE_OF_EACH = [next(c for c in CASES if c[0] == n) for n in dict.fromkeys(n for 
 
 
 @pytest.mark.parametrize(("name", "options"), ONE_OF_EACH, ids=names(ONE_OF_EACH))
-def test_states_go_both_ways(name: str, options: dict[str, Any]) -> None:
-    """Three steps here, the state over there, three more: as six of one kind."""
+def test_states_are_exchanged_with_pytorch(name: str, options: dict[str, Any]) -> None:
+    """Three steps in one library, the state moved to the other, three more: equal to six steps
+    of one.
+    """
     mine, params = ours(name, options, dt.float64, 3)
     other, wanted = theirs(name, options, "float64", 3)
     kept, state = mine.state_dict(), other.state_dict()
@@ -103,7 +105,7 @@ def rosenbrock(x: Any) -> Any:
     ],
     ids=["strong_wolfe", "steps", "short"],
 )
-def test_lbfgs(options: dict[str, Any], device: dt.Device) -> None:
+def test_lbfgs_equals_pytorch(options: dict[str, Any], device: dt.Device) -> None:
     begin = np.random.default_rng(1).normal(size=6)
     x, y = dt.asarray(begin).requires_grad_(), torch.tensor(begin, requires_grad=True)
     mine, other = dt.optim.LBFGS([x], **options), torch.optim.LBFGS([y], **options)
@@ -124,7 +126,7 @@ def test_lbfgs(options: dict[str, Any], device: dt.Device) -> None:
 
 @pytest.mark.filterwarnings("ignore:Sparse invariant")  # PyTorch's
 @pytest.mark.parametrize("name", ["SGD", "Adagrad", "SparseAdam"])
-def test_sparse_gradients(name: str, device: dt.Device) -> None:
+def test_sparse_steps_equal_pytorch(name: str, device: dt.Device) -> None:
     begin = np.random.default_rng(2).normal(size=(8, 3))
     x, y = dt.asarray(begin).requires_grad_(), torch.tensor(begin, requires_grad=True)
     mine, other = getattr(dt.optim, name)([x], lr=0.1), getattr(torch.optim, name)([y], lr=0.1)

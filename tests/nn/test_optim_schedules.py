@@ -1,4 +1,4 @@
-"""Schedules beside PyTorch's, their states, and what they refuse."""
+"""Learning rate schedules against PyTorch, their states, and errors."""
 
 from __future__ import annotations
 
@@ -84,23 +84,23 @@ def series(
     return found
 
 
-def alike(make: Make, **options: Any) -> None:
+def assert_equals_pytorch(make: Make, **options: Any) -> None:
     torch = pytest.importorskip("torch")
     assert series(dt, make, **options) == pytest.approx(series(torch, make, **options), rel=1e-13)
 
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
-def test_rates_are_as_pytorchs(name: str, options: dict[str, Any]) -> None:
-    alike(lambda o, m: getattr(m, name)(o, **options))
+def test_rates_equal_pytorch(name: str, options: dict[str, Any]) -> None:
+    assert_equals_pytorch(lambda o, m: getattr(m, name)(o, **options))
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_rates_of_several_are_as_pytorchs(name: str) -> None:
-    alike(MADE[name])
+def test_composed_schedules_equal_pytorch(name: str) -> None:
+    assert_equals_pytorch(MADE[name])
 
 
-def test_a_cycle_moves_betas() -> None:
-    alike(lambda o, m: m.OneCycleLR(o, max_lr=0.1, total_steps=21), kind="Adam")
+def test_one_cycle_schedules_betas() -> None:
+    assert_equals_pytorch(lambda o, m: m.OneCycleLR(o, max_lr=0.1, total_steps=21), kind="Adam")
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,13 @@ def test_a_cycle_moves_betas() -> None:
         {"patience": 0, "min_lr": [0.05, 0.001], "threshold": 0.1},
     ],
 )
-def test_rates_on_a_plateau_are_as_pytorchs(options: dict[str, Any]) -> None:
+def test_plateau_schedule_equals_pytorch(options: dict[str, Any]) -> None:
     measures = [1.5, 1.2, 0.9, 0.95, 0.91, 1.1, 0.5, 0.7, 0.52, 0.8, 0.6, 0.55, 0.9, 0.49] * 2
-    alike(lambda o, m: m.ReduceLROnPlateau(o, **options), measures=measures)
+    assert_equals_pytorch(lambda o, m: m.ReduceLROnPlateau(o, **options), measures=measures)
 
 
 @pytest.mark.parametrize("name", ["OneCycleLR", "CyclicLR", "MultiStepLR", "CosineAnnealingLR"])
-def test_a_kept_schedule_goes_on(name: str) -> None:
+def test_saved_schedule_continues(name: str) -> None:
     options = next(o for n, o in CASES if n == name)
     whole, first, second = optimizer(dt), optimizer(dt), optimizer(dt)
     reference = getattr(S, name)(whole, **options)
@@ -136,7 +136,7 @@ def test_a_kept_schedule_goes_on(name: str) -> None:
     assert resumed.get_last_lr() == reference.get_last_lr()
 
 
-def test_a_kept_sequence_goes_on() -> None:
+def test_saved_sequential_schedule_continues() -> None:
     whole, other = optimizer(dt), optimizer(dt)
     reference, resumed = (MADE["one after the other"](o, S) for o in (whole, other))
     for _ in range(5):
@@ -151,7 +151,7 @@ def test_a_kept_sequence_goes_on() -> None:
         assert resumed.get_last_lr() == reference.get_last_lr()
 
 
-def test_a_rate_that_is_a_tensor_is_written() -> None:
+def test_tensor_rate_is_written_in_place() -> None:
     w, rate = dt.ones(1).requires_grad_(), dt.asarray(0.5, dtype=dt.float64)
     o = dt.optim.SGD([w], lr=rate)
     schedule = S.ExponentialLR(o, 0.5)
@@ -161,7 +161,7 @@ def test_a_rate_that_is_a_tensor_is_written() -> None:
     assert o.param_groups[0]["lr"] is rate and float(rate) == 0.25 and w.tolist() == [0.5]
 
 
-def test_a_step_before_the_optimisers_warns() -> None:
+def test_schedule_step_before_the_optimizer_step_warns() -> None:
     schedule = S.StepLR(optimizer(dt), 2)
     with pytest.warns(dt.DovetailWarning, match=r"call optimizer.step\(\) first"):
         schedule.step()
@@ -196,12 +196,12 @@ def test_a_step_before_the_optimisers_warns() -> None:
         (lambda o: S.CyclicLR(dt.optim.Adagrad([dt.ones(1)]), 0.1, 0.2), "neither momentum"),
     ],
 )
-def test_what_is_refused(make: Callable[[Any], Any], said: str) -> None:
+def test_invalid_schedules_raise(make: Callable[[Any], Any], said: str) -> None:
     with pytest.raises(dt.ArgumentError, match=said):
         make(optimizer(dt))
 
 
-def test_steps_after_the_last_one() -> None:
+def test_step_after_the_last_one_raises() -> None:
     o = optimizer(dt)
     schedule = S.OneCycleLR(o, 0.1, total_steps=2)
     o.step()
@@ -212,7 +212,7 @@ def test_steps_after_the_last_one() -> None:
 
 
 def resumed(lib: Any, name: str, options: dict[str, Any], epoch: int) -> list[float]:
-    """Return the rates of a schedule that goes on after an epoch, with the optimiser's state."""
+    """Return the rates of a schedule that resumes after an epoch, with the optimizer's state."""
     o = optimizer(lib)
     made = getattr(lib.optim.lr_scheduler, name)
     schedule = made(o, **options)
@@ -228,15 +228,13 @@ def resumed(lib: Any, name: str, options: dict[str, Any], epoch: int) -> list[fl
     return [float(lr) for lr in found]
 
 
-# PyTorch's warm restarts of growing length begin another period there; the next test has these.
+# PyTorch's warm restarts of growing length start another period there; the next test has these.
 ALIKE = [case for case in CASES if case[1].get("T_mult", 1) == 1]
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 3, 4, 7])
 @pytest.mark.parametrize(("name", "options"), ALIKE)
-def test_schedules_that_go_on_after_an_epoch_are_pytorchs(
-    name: str, options: dict[str, Any], epoch: int
-) -> None:
+def test_resumed_schedules_equal_pytorch(name: str, options: dict[str, Any], epoch: int) -> None:
     torch = pytest.importorskip("torch")
     wanted = resumed(torch, name, options, epoch)
     assert resumed(dt, name, options, epoch) == pytest.approx(wanted, rel=1e-12, abs=1e-15)
@@ -244,7 +242,9 @@ def test_schedules_that_go_on_after_an_epoch_are_pytorchs(
 
 @pytest.mark.parametrize("epoch", range(12))
 @pytest.mark.parametrize("options", [{"T_0": 3, "T_mult": 2}, {"T_0": 4}, {"T_0": 1, "T_mult": 3}])
-def test_warm_restarts_go_on_as_if_not_stopped(options: dict[str, Any], epoch: int) -> None:
+def test_resumed_warm_restarts_equal_an_uninterrupted_run(
+    options: dict[str, Any], epoch: int
+) -> None:
     whole = S.CosineAnnealingWarmRestarts(optimizer(dt), **options)
     rates = []
     for _ in range(epoch + 10):

@@ -1,4 +1,4 @@
-"""Activations and losses at special points beside PyTorch's: kinks, tails, infinities, NaN."""
+"""Activations and losses at special points against PyTorch: kinks, tails, infinities, NaN."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CHANCES = (0.0, 1.0, 0.5, 0.25, 1e-30, 1.0 - 2**-53)
 
 
 class Case(NamedTuple):
-    """A function of ours and theirs, and where to try it."""
+    """A function of dovetail and of PyTorch, and the points."""
 
     ours: Callable[[Any], Any]
     theirs: Callable[[Any], Any]
@@ -36,7 +36,7 @@ def named(name: str, **options: Any) -> Case:
 
 
 def loss(name: str, other: float, points: tuple[float, ...] = POINTS, **options: Any) -> Case:
-    """A loss of x and a constant."""
+    """Return a loss of x and a constant."""
     return Case(
         lambda x: getattr(F, name)(x, dt.full_like(x, other), reduction="none", **options),
         lambda x: getattr(THEIRS, name)(x, torch.full_like(x, other), reduction="none", **options),
@@ -83,7 +83,7 @@ CASES: dict[str, Case] = {
 LIMIT = "the limit; PyTorch multiplies 0 by infinity, or divides infinities"
 EXACT = "the exact value; PyTorch subtracts numbers that are nearly equal"
 RANGE = "no overflow"
-# What differs on purpose: at which points, in the value or the slope, ours, and why.
+# Intentional differences: points, value or slope, dovetail's result, and the reason.
 DIFFERENT: dict[str, dict[tuple[float, str], tuple[float, str]]] = {
     "hardswish": {(-INF, "value"): (0.0, LIMIT)},
     "softsign": {
@@ -125,7 +125,7 @@ def values(case: Case) -> dict[str, tuple[list[float], list[float]]]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_values_and_slopes_at_special_points_are_those_of_torch(name: str) -> None:
+def test_values_and_slopes_at_special_points_equal_torch(name: str) -> None:
     case = CASES[name]
     for what, (mine, other) in values(case).items():
         for point, a, b in zip(case.points, mine, other, strict=True):
@@ -148,13 +148,13 @@ def test_every_activation_and_loss_has_a_case() -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 @pytest.mark.parametrize("name", sorted(ACTIVATIONS - {"threshold", "prelu"}))
-def test_activations_of_nan_are_nan_and_of_a_far_tail_not(name: str, dtype: str) -> None:
+def test_activations_propagate_nan_and_are_finite_in_tails(name: str, dtype: str) -> None:
     x = dt.asarray([NAN, -1e4, 1e4], dtype=getattr(dt, dtype)).requires_grad_()
     y = getattr(F, name)(x)
     slopes = dt.grad(y.sum(), x).tolist()
     assert [math.isnan(v) for v in y.tolist()] == [True, False, False]
     assert not any(math.isnan(v) for v in slopes[1:])
-    assert slopes[0] != 0.0 or name == "softshrink"  # there as PyTorch's
+    assert slopes[0] != 0.0 or name == "softshrink"  # there it is PyTorch's
 
 
 @pytest.mark.parametrize("name", ["elu", "selu", "celu"])
@@ -184,7 +184,7 @@ def test_cross_entropy_of_logits_is_exact_in_both_tails(
 
 
 @pytest.mark.parametrize("name", ["smooth_l1_loss", "huber_loss"])
-def test_second_derivative_of_a_square_at_its_bottom_is_that_of_the_square(name: str) -> None:
+def test_second_derivative_of_a_squared_loss_at_zero_is_that_of_the_square(name: str) -> None:
     x = dt.zeros(2, dtype=dt.float64)
     f = lambda t: getattr(F, name)(t, dt.zeros_like(t), reduction="sum")  # noqa: E731
     assert dt.func.hessian(f)(x).tolist() == [[1.0, 0.0], [0.0, 1.0]]
@@ -194,7 +194,7 @@ VECTORS = [[0.0, 0.0], [3.0, 4.0], [0.0, -2.0]]
 
 
 @pytest.mark.parametrize("p", [0.5, 1, 1.5, 2, 2.5, 3, 4, -1, -2, INF, -INF])
-def test_norms_have_slope_0_at_0(p: float) -> None:
+def test_norms_have_slope_zero_at_zero(p: float) -> None:
     for mine, other in (
         (lambda x: dt.linalg.vector_norm(x, ord=p, axis=-1),
          lambda x: torch.linalg.vector_norm(x, ord=p, dim=-1)),
@@ -214,7 +214,7 @@ def test_norms_have_slope_0_at_0(p: float) -> None:
 
 
 @pytest.mark.parametrize("p", [1, 1.5, 2, 3, INF])
-def test_lp_pool_has_slope_0_where_it_is_0(p: float) -> None:
+def test_lp_pool_has_slope_zero_where_it_is_zero(p: float) -> None:
     row = [[[0.0, 0.0, 1.0, 2.0, 0.0, 3.0]]]
     x = dt.asarray(row, dtype=dt.float64).requires_grad_()
     y = F.lp_pool1d(x, p, 2)

@@ -1,4 +1,4 @@
-"""Logs, read again by TensorBoard's own reader."""
+"""Event files, read by TensorBoard's own reader."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 pytest.importorskip("tensorboard")
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of its reader
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # a warning of its reader
 
 
 def events(folder: Path | str) -> list[Any]:
-    """All events of a folder's files."""
+    """Return all events of a folder's files."""
     from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
 
     return [
@@ -36,7 +36,7 @@ def number(value: Any) -> float:
     return float(tensor_util.make_ndarray(value.tensor))
 
 
-def test_scalars(device: dt.Device, tmp_path: Path) -> None:
+def test_add_scalar_writes_values_and_steps(device: dt.Device, tmp_path: Path) -> None:
     with dt.tensorboard.SummaryWriter(tmp_path) as writer:
         assert writer.get_logdir() == str(tmp_path)
         for step in range(3):
@@ -50,7 +50,7 @@ def test_scalars(device: dt.Device, tmp_path: Path) -> None:
     assert events(tmp_path)[-1].wall_time == 12.5
 
 
-def test_scalars_of_one_picture(tmp_path: Path) -> None:
+def test_add_scalars_writes_one_chart(tmp_path: Path) -> None:
     with dt.tensorboard.SummaryWriter(tmp_path) as writer:
         writer.add_scalars("run/loss", {"train": 1.0, "test": np.float32(2)}, 3)
     assert [number(v) for _, v in values(tmp_path / "run_loss_train")] == [1]
@@ -58,7 +58,7 @@ def test_scalars_of_one_picture(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bins", ["tensorflow", "auto", 5, [-10.0, 0.0, 10.0]])
-def test_histograms(bins: Any, device: dt.Device, tmp_path: Path) -> None:
+def test_add_histogram_writes_counts(bins: Any, device: dt.Device, tmp_path: Path) -> None:
     from tensorboard.util import tensor_util
 
     with dt.tensorboard.SummaryWriter(tmp_path) as writer:
@@ -71,7 +71,7 @@ def test_histograms(bins: Any, device: dt.Device, tmp_path: Path) -> None:
     assert inside[0][0] <= -3 <= inside[0][1] and inside[-1][0] <= 2 <= inside[-1][1]
 
 
-def test_histograms_with_fewer_bins(tmp_path: Path) -> None:
+def test_add_histogram_with_fewer_bins(tmp_path: Path) -> None:
     with dt.tensorboard.SummaryWriter(tmp_path) as writer:
         writer.add_histogram("x", np.arange(100), 1, 50, max_bins=5)
         with pytest.raises(dt.ArgumentError, match="no values"):
@@ -79,7 +79,7 @@ def test_histograms_with_fewer_bins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("axes", ["CHW", "HWC", "HW"])
-def test_pictures(axes: str, device: dt.Device, tmp_path: Path) -> None:
+def test_add_image_writes_pixels(axes: str, device: dt.Device, tmp_path: Path) -> None:
     import io
 
     from PIL import Image
@@ -97,7 +97,7 @@ def test_pictures(axes: str, device: dt.Device, tmp_path: Path) -> None:
         assert np.abs(read.astype(int) - (pixels if axes != "HW" else pixels[:, :, 0])).max() <= 1
 
 
-def test_several_pictures(tmp_path: Path) -> None:
+def test_add_images_writes_each_image(tmp_path: Path) -> None:
     from tensorboard.util import tensor_util
 
     with dt.tensorboard.SummaryWriter(tmp_path) as writer:
@@ -106,7 +106,7 @@ def test_several_pictures(tmp_path: Path) -> None:
     assert [int(x) for x in tensor_util.make_ndarray(value.tensor)[:2]] == [18, 8]
 
 
-def test_texts(tmp_path: Path) -> None:
+def test_add_text_writes_markdown(tmp_path: Path) -> None:
     from tensorboard.util import tensor_util
 
     with dt.tensorboard.SummaryWriter(tmp_path) as writer:
@@ -117,7 +117,7 @@ def test_texts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("captured", [False, True])
-def test_a_graph(captured: bool, device: dt.Device, tmp_path: Path) -> None:
+def test_add_graph_writes_a_graph(captured: bool, device: dt.Device, tmp_path: Path) -> None:
     from tensorboard.compat.proto.graph_pb2 import GraphDef
 
     w = dt.ones((3, 3))
@@ -137,7 +137,7 @@ def test_a_graph(captured: bool, device: dt.Device, tmp_path: Path) -> None:
     assert "load" in launches[0].attr["kernel"].s.decode()
 
 
-def test_a_graph_that_cannot_be_had(tmp_path: Path) -> None:
+def test_add_graph_of_an_untraceable_function_raises(tmp_path: Path) -> None:
     with (
         dt.tensorboard.SummaryWriter(tmp_path) as writer,
         pytest.raises(dt.CaptureError, match="float"),
@@ -145,7 +145,7 @@ def test_a_graph_that_cannot_be_had(tmp_path: Path) -> None:
         writer.add_graph(lambda x: x * float(x.sum()), dt.ones(3, device="reference"))
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_invalid_values_raise(tmp_path: Path) -> None:
     with dt.tensorboard.SummaryWriter(tmp_path) as writer:
         with pytest.raises(dt.ArgumentTypeError, match="one number"):
             writer.add_scalar("x", dt.ones(3, device="reference"))
@@ -159,7 +159,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
             writer.add_images("x", np.zeros((2, 3, 3)))
 
 
-def test_closing_and_going_on(tmp_path: Path) -> None:
+def test_writer_can_be_closed_and_reused(tmp_path: Path) -> None:
     writer = dt.tensorboard.SummaryWriter(tmp_path)
     writer.add_scalar("x", 1, 0)
     writer.flush()
@@ -173,7 +173,7 @@ def test_closing_and_going_on(tmp_path: Path) -> None:
     assert any(e.HasField("session_log") for e in events(tmp_path))
 
 
-def test_without_tensorboard() -> None:
+def test_missing_tensorboard_is_named() -> None:
     code = (
         "import sys; sys.modules['tensorboard'] = None; import dovetail as dt\n"
         "try: dt.tensorboard.SummaryWriter('x')\n"
@@ -183,11 +183,11 @@ def test_without_tensorboard() -> None:
     assert said.stdout.count("\n") == 1 and 'pip install "dovetail[tensorboard]"' in said.stdout
 
 
-def test_a_bar_shows_on_terminals_alone(capfd: pytest.CaptureFixture[str]) -> None:
+def test_track_shows_a_bar_only_on_terminals(capfd: pytest.CaptureFixture[str]) -> None:
     shown = dt.data.Track([1, 2, 3], "epoch")
     assert len(shown) == 3
     for _ in shown:
-        shown.say(loss=object())  # is not looked at
+        shown.say(loss=object())  # the argument is not used
     assert capfd.readouterr() == ("", "")
     code = (
         "import dovetail as dt\nt = dt.data.Track(range(3), 'epoch')\n"

@@ -1,4 +1,4 @@
-"""The examples in docstrings of optimisers, loaders, checkpoints and logs are true."""
+"""The examples in docstrings of optimizers, loaders, checkpoints and logs are correct."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODULES = [
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_examples_are_true(name: str) -> None:
+def test_docstring_examples_are_correct(name: str) -> None:
     if name.endswith("checkpoint"):
         pytest.importorskip("safetensors")
     if name.endswith("tensorboard"):

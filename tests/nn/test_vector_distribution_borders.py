@@ -1,4 +1,4 @@
-"""Distributions of vectors, kinds and compositions at their borders, against closed forms.
+"""Vector, categorical and composed distributions at their borders, against closed forms.
 
 The expected values are closed forms in mpmath with 50 digits. Gradients are central differences of
 the closed form with 200 digits.
@@ -24,7 +24,7 @@ Params = dict[str, Any]
 
 
 class Row(NamedTuple):
-    """Cases of one distribution and its closed forms.
+    """The cases of one distribution and its closed forms.
 
     build: return the distribution of tensors. cases: parameters, each with values of the support.
     log_density, moments: closed forms of object arrays of mpmath numbers. has_slope: the density
@@ -66,6 +66,7 @@ def entropy_of(p: Any) -> Any:
 
 
 def one_hot(n: int, k: int) -> tuple[float, ...]:
+    """Return the normalized probabilities of categories."""
     return tuple(float(i == k) for i in range(n))
 
 
@@ -83,7 +84,7 @@ def kinds_of(given: Params) -> int:
 
 
 def counts(n: int, total: int) -> list[tuple[float, ...]]:
-    """Return all ways to share a total among n kinds."""
+    """Return all ways to distribute a total among n categories."""
     ways = product(range(total + 1), repeat=n)
     return [tuple(map(float, c)) for c in ways if sum(c) == total]
 
@@ -405,7 +406,7 @@ def prepared(key: str, case: int, d: str, grad: bool = False) -> tuple[Any, Para
 
 @pytest.mark.parametrize("d", EPS)
 @pytest.mark.parametrize(("key", "case"), CASES, ids=IDS)
-def test_log_prob_at_borders_is_that_of_the_closed_form(key: str, case: int, d: str) -> None:
+def test_log_prob_at_borders_equals_the_closed_form(key: str, case: int, d: str) -> None:
     p, _, exact = prepared(key, case, d)
     for v in ROWS[key].cases[case][1]:
         x = dt.asarray(v, dtype=d)
@@ -416,7 +417,7 @@ def test_log_prob_at_borders_is_that_of_the_closed_form(key: str, case: int, d: 
 
 @pytest.mark.parametrize("d", EPS)
 @pytest.mark.parametrize(("key", "case"), CASES, ids=IDS)
-def test_moments_and_entropy_at_borders_are_closed_forms(key: str, case: int, d: str) -> None:
+def test_moments_and_entropy_at_borders_equal_closed_forms(key: str, case: int, d: str) -> None:
     p, _, exact = prepared(key, case, d)
     wanted = ROWS[key].moments(**exact)
     largest = max(1.0, float(wanted.pop("largest", 1)))  # a float32 entropy of 1e6 cancels
@@ -427,7 +428,7 @@ def test_moments_and_entropy_at_borders_are_closed_forms(key: str, case: int, d:
 
 @pytest.mark.parametrize("d", EPS)
 @pytest.mark.parametrize(("key", "case"), CASES, ids=IDS)
-def test_gradients_of_log_prob_at_borders_are_those_of_the_closed_form(
+def test_gradients_of_log_prob_at_borders_equal_the_closed_form(
     key: str, case: int, d: str
 ) -> None:
     row = ROWS[key]
@@ -449,9 +450,7 @@ def test_gradients_of_log_prob_at_borders_are_those_of_the_closed_form(
 
 @pytest.mark.parametrize("d", EPS)
 @pytest.mark.parametrize(("key", "case"), CASES, ids=IDS)
-def test_gradients_of_entropy_at_borders_are_those_of_the_closed_form(
-    key: str, case: int, d: str
-) -> None:
+def test_gradients_of_entropy_at_borders_equal_the_closed_form(key: str, case: int, d: str) -> None:
     p, given, exact = prepared(key, case, d, grad=True)
     if "entropy" not in (moments := ROWS[key].moments(**exact)):
         with pytest.raises(dt.NotYetError, match="entropy"):
@@ -461,7 +460,7 @@ def test_gradients_of_entropy_at_borders_are_those_of_the_closed_form(
     closed = ROWS[key]._replace(log_density=lambda x, **p: ROWS[key].moments(**p)["entropy"])
     for (name, t), g in zip(given.items(), found, strict=True):
         have = dt.zeros_like(t) if g is None else g
-        inside = name != "probs" or all(exact[name])  # else the entropy rises infinitely fast
+        inside = name != "probs" or all(exact[name])  # otherwise the entropy has an infinite slope
         want = derivative(closed, name, None, exact) if inside else np.zeros(t.shape, dtype=object)
         if any(abs(v) > float(dt.finfo(t.dtype).max) for v in np.ravel(want)):
             continue
@@ -595,7 +594,7 @@ PAIRS = [
 
 @pytest.mark.parametrize("d", EPS)
 @pytest.mark.parametrize(("key", "i", "j"), PAIRS, ids=[f"{k}-{i}-{j}" for k, i, j in PAIRS])
-def test_divergence_at_borders_is_the_closed_form(key: str, i: int, j: int, d: str) -> None:
+def test_divergence_at_borders_equals_the_closed_form(key: str, i: int, j: int, d: str) -> None:
     (p, ours, a), (q, theirs, b) = (prepared(key, case, d, grad=True) for case in (i, j))
     if key.startswith("Transformed"):
         q = D.TransformedDistribution(q.base_dist, p.transforms, validate_args=False)
@@ -624,7 +623,7 @@ def test_divergence_at_borders_is_the_closed_form(key: str, i: int, j: int, d: s
             top = float(dt.finfo(t.dtype).max)
             if any(v**-2 > top for v in x.get("concentration", ())):  # so large is its trigamma
                 continue
-            if g is not None and bool(dt.isnan(g).any()):  # only where the slope overflows
+            if g is not None and bool(dt.isnan(g).any()):  # only if the slope overflows
                 slopes = derivative(row, name, None, x)
                 assert max(map(abs, np.ravel(slopes))) > top, (key, i, j, g)
 
@@ -678,7 +677,7 @@ def test_transform_at_the_ends_of_its_domain_has_the_limits(
 
 
 @pytest.mark.parametrize("d", EPS)
-def test_sigmoid_transform_keeps_its_values_off_zero_and_one(d: str) -> None:
+def test_sigmoid_transform_stays_between_zero_and_one(d: str) -> None:
     t, facts = D.SigmoidTransform(), dt.finfo(getattr(dt, d))
     ends = t(dt.asarray((-INF, INF), dtype=d))
     assert ends.tolist() == [float(facts.smallest_normal), 1.0 - float(facts.eps)]
@@ -687,7 +686,7 @@ def test_sigmoid_transform_keeps_its_values_off_zero_and_one(d: str) -> None:
 
 
 @pytest.mark.parametrize("d", EPS)
-def test_sample_of_tanh_that_rounds_to_one_has_a_density_by_its_cache(d: str) -> None:
+def test_sample_of_tanh_that_rounds_to_one_has_a_cached_density(d: str) -> None:
     loc = dt.asarray((-50.0, 50.0), dtype=d).requires_grad_()
     base = D.Normal(loc, 1.0)
     p = D.TransformedDistribution(base, D.TanhTransform(cache_size=1))
@@ -705,7 +704,7 @@ HALVES = ("float16", "bfloat16")
 
 
 def is_within_a_unit(x: float, y: float, d: str) -> bool:
-    """Return True if a half is next to a number, or infinite where the number is too large."""
+    """Return True if a half is adjacent to a number, or infinite if the number is too large."""
     facts = dt.finfo(getattr(dt, d))
     if math.isnan(y) or abs(y) > float(facts.max):
         return math.isnan(x) if math.isnan(y) else abs(x) >= float(facts.max) and (x > 0) == (y > 0)
@@ -737,8 +736,8 @@ def assert_halves_are_rounded(
 ) -> None:
     """Compare results of halves with those of the same numbers in float64.
 
-    Where float32 is a unit of the half off, because its terms cancel or leave its range, the result
-    is that of float32: the tests of float32 bound its error.
+    If float32 is a unit of the half off, because its terms cancel or leave its range, the result is
+    that of float32: the tests of float32 bound its error.
     """
     halves, points = tensors_of(given, d), [dt.asarray(v, dtype=d) for v in values]
     if is_beyond(given, halves):
@@ -775,14 +774,16 @@ def is_beyond(given: Params, halves: Params) -> bool:
 
 @pytest.mark.parametrize("d", HALVES)
 @pytest.mark.parametrize(("key", "case"), CASES, ids=IDS)
-def test_results_of_halves_are_those_of_float64_rounded(key: str, case: int, d: str) -> None:
+def test_half_results_are_the_rounded_float64_results(key: str, case: int, d: str) -> None:
     given, values = ROWS[key].cases[case]
     assert_halves_are_rounded(ROWS[key].build, given, values, d, f"{key}-{case}")
 
 
 @pytest.mark.parametrize("d", HALVES)
 @pytest.mark.parametrize(("key", "i", "j"), PAIRS, ids=[f"{k}-{i}-{j}" for k, i, j in PAIRS])
-def test_divergence_of_halves_is_that_of_float64_rounded(key: str, i: int, j: int, d: str) -> None:
+def test_half_divergence_is_the_rounded_float64_divergence(
+    key: str, i: int, j: int, d: str
+) -> None:
     given = [ROWS[key].cases[case][0] for case in (i, j)]
     halves = [tensors_of(g, d) for g in given]
     if any(map(is_beyond, given, halves)):

@@ -1,4 +1,4 @@
-"""Functions of complex numbers, against NumPy in extended precision and C99's annex G."""
+"""Complex functions against NumPy in extended precision and annex G of C99."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def host(d: dt.DType) -> np.dtype[Any]:
 
 
 def wanted(name: str, z: Host) -> Host:
-    """In extended precision."""
+    """Return the result in extended precision."""
     w = z.astype(np.clongdouble)
     with np.errstate(all="ignore"):
         if name == "expm1":
@@ -47,7 +47,7 @@ def wanted(name: str, z: Host) -> Host:
 
 
 def samples(d: dt.DType) -> Host:
-    """Numbers of many sizes, on and beside the unit circle, and beside 1."""
+    """Return numbers of many sizes, on and next to the unit circle, and next to 1."""
     rng, n = np.random.default_rng(1), 3000
     parts = rng.normal(size=(2, n)) * 2.0 ** rng.integers(-25, 6, (2, n))
     circle = np.exp(1j * rng.uniform(-np.pi, np.pi, n)) * (1 + rng.normal(size=n) * 1e-3)
@@ -59,19 +59,19 @@ def samples(d: dt.DType) -> Host:
 
 @pytest.mark.parametrize("d", COMPLEX, ids=lambda d: d.name)
 @pytest.mark.parametrize("name", BOUNDS)
-def test_errors_are_small_against_the_result(device: dt.Device, name: str, d: dt.DType) -> None:
+def test_errors_are_small_relative_to_the_result(device: dt.Device, name: str, d: dt.DType) -> None:
     z = samples(d)
     got, want = getattr(dt, name)(dt.asarray(z)).numpy(), wanted(name, z)
     fine = np.abs(want) > 1e-30
     error = np.abs(got.astype(want.dtype) - want)[fine] / np.abs(want)[fine]
-    if name == "log1p":  # what is compared with loses digits itself where 1 + z is small
+    if name == "log1p":  # the expected value itself loses digits if 1 + z is small
         error = error[np.abs(1 + z[fine]) > 0.5]
     assert got.dtype == (host(d) if want.dtype.kind == "c" else host(d.part))
     assert error.max() < BOUNDS[name] * float(dt.finfo(d).eps)
 
 
 @pytest.mark.parametrize("d", COMPLEX, ids=lambda d: d.name)
-def test_distances_have_their_digits_at_every_exponent(device: dt.Device, d: dt.DType) -> None:
+def test_abs_is_accurate_at_every_exponent(device: dt.Device, d: dt.DType) -> None:
     part = np.dtype(host(d.part))
     limits = np.finfo(part)
     least, most = limits.minexp - limits.nmant, limits.maxexp - 1
@@ -87,7 +87,8 @@ def test_distances_have_their_digits_at_every_exponent(device: dt.Device, d: dt.
     assert np.max(np.abs(got.astype(want.dtype) - want) / unit) < 1.1
 
 
-SPECIAL: dict[str, list[tuple[complex, complex]]] = {  # of annex G, with the signs that it states
+# of annex G, with the signs that it specifies
+SPECIAL: dict[str, list[tuple[complex, complex]]] = {
     "acos": [
         (complex(0, 0), complex(math.pi / 2, -0.0)), (complex(0, NAN), complex(math.pi / 2, NAN)),
         (complex(2, INF), complex(math.pi / 2, -INF)), (complex(2, NAN), complex(NAN, NAN)),
@@ -173,7 +174,7 @@ SIGN_IS_OPEN = [
 
 
 def alike(got: float, want: float) -> bool:
-    """Equal with their signs, but for rounding."""
+    """Return True if results are equal including signs, except for rounding."""
     if math.isnan(want) or math.isnan(got):
         return math.isnan(want) == math.isnan(got)
     same = got == want or abs(got - want) < 1e-6 * abs(want)
@@ -185,7 +186,7 @@ CASES = [(name, z, w) for name, rows in SPECIAL.items() for z, w in rows]
 
 @pytest.mark.parametrize("d", COMPLEX, ids=lambda d: d.name)
 @pytest.mark.parametrize("name", SPECIAL)
-def test_special_values_are_those_of_annex_g(device: dt.Device, name: str, d: dt.DType) -> None:
+def test_special_values_equal_annex_g(device: dt.Device, name: str, d: dt.DType) -> None:
     rows = SPECIAL[name]
     given = np.array([z for z, _ in rows], host(d))
     found = getattr(dt, name)(dt.asarray(given)).tolist()
@@ -200,7 +201,7 @@ def test_special_values_are_those_of_annex_g(device: dt.Device, name: str, d: dt
 
 
 @pytest.mark.parametrize("d", COMPLEX, ids=lambda d: d.name)
-def test_quotients_do_not_overflow_needlessly(device: dt.Device, d: dt.DType) -> None:
+def test_quotients_do_not_overflow_unnecessarily(device: dt.Device, d: dt.DType) -> None:
     limits = dt.finfo(d)
     big, tiny = float(limits.max), float(limits.smallest_normal)
     parts = [0.0, 1.0, -2.0, 0.5, big, big / 4, tiny, tiny * 4, 1e-30, -1e30]
@@ -224,7 +225,7 @@ def test_quotients_by_zero_and_infinity(device: dt.Device) -> None:
     assert dt.isinf(z / (1 + 1j)).tolist() == [False, True, True]
 
 
-def test_a_real_operand_has_no_imaginary_part(device: dt.Device) -> None:
+def test_real_operand_has_no_imaginary_part(device: dt.Device) -> None:
     z = dt.asarray([complex(INF, 2), complex(1, -0.0)])
     assert str((z * 2.0).tolist()) == "[(inf+4j), (2-0j)]"
     assert str((z + 1).tolist()) == "[(inf+2j), (2-0j)]"
@@ -232,7 +233,7 @@ def test_a_real_operand_has_no_imaginary_part(device: dt.Device) -> None:
     assert str((1 - z).tolist()) == "[(-inf-2j), 0j]"
 
 
-def test_powers(device: dt.Device) -> None:
+def test_powers_are_close_to_numpy(device: dt.Device) -> None:
     rng = np.random.default_rng(1)
     x, y = (rng.normal(size=(2, 500)) * 3 + 1j * rng.normal(size=(2, 500))).astype("c16")
     got = (dt.asarray(x) ** dt.asarray(y)).numpy()
@@ -244,7 +245,7 @@ def test_powers(device: dt.Device) -> None:
     assert np.allclose((2**z).numpy(), 2 ** z.numpy(), rtol=1e-14)
 
 
-def test_signs(device: dt.Device) -> None:
+def test_sign_divides_by_the_absolute_value(device: dt.Device) -> None:
     z = np.array([3 + 4j, 0, 3e38 + 3e38j, 1e-45j, -2, complex(INF, 1)], "c8")
     got = dt.sign(dt.asarray(z)).numpy()
     assert np.allclose(got, [0.6 + 0.8j, 0, (1 + 1j) / np.sqrt(2), 1j, -1, 1], rtol=1e-6)

@@ -1,4 +1,4 @@
-"""The elementary functions in the reference interpreter: special values, and errors in ulp."""
+"""Elementary functions in the reference interpreter: special values, and errors in ulp."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DTYPES = pytest.mark.parametrize("dtype", [float32, float64], ids=lambda d: d.na
 
 
 def evaluate(name: str, dtype: DType, *arrays: Any) -> Array:
-    """The expression of the row `name` on the arrays, computed by the reference interpreter."""
+    """Compute the op `name` on the arrays with the reference interpreter."""
     operands = [np.ascontiguousarray(a, dtype.__numpy_dtype__) for a in arrays]
     builder = KernelBuilder(name)
     index = builder.axis(builder.int("n"))
@@ -38,7 +38,7 @@ def evaluate(name: str, dtype: DType, *arrays: Any) -> Array:
 
 
 def agree(got: Array, true: Array, slack: int = 0) -> Array:
-    """Where two arrays hold the same numbers, signs of zero included, but for `slack` spacings."""
+    """Return where two arrays are equal, including signs of zero, except for `slack` spacings."""
     with np.errstate(all="ignore"):
         near = (got == true) | (np.abs(got - true) <= slack * np.spacing(np.abs(true)))
     return (np.isnan(got) & np.isnan(true)) | (near & (np.signbit(got) == np.signbit(true)))
@@ -77,8 +77,8 @@ SPECIAL = {
 
 @DTYPES
 @pytest.mark.parametrize("name", SPECIAL)
-def test_special_values(name: str, dtype: DType) -> None:
-    """C99 annex F, and exactness where the result is a small whole number."""
+def test_special_values_equal_c99(name: str, dtype: DType) -> None:
+    """C99 annex F, and exactness if the result is a small integer."""
     x, true = (np.array(c, dtype.__numpy_dtype__) for c in zip(*SPECIAL[name], strict=True))
     got = evaluate(name, dtype, x)
     assert agree(got, true).all(), list(zip(x, got, true, strict=True))
@@ -86,8 +86,8 @@ def test_special_values(name: str, dtype: DType) -> None:
 
 @DTYPES
 @pytest.mark.parametrize("name", ODD_IDENTITIES)
-def test_zeros_and_denormals_pass_through(name: str, dtype: DType) -> None:
-    """f(x) is x, with its sign, for zeros and denormals where f is x + O(x**2)."""
+def test_zeros_and_denormals_are_returned_unchanged(name: str, dtype: DType) -> None:
+    """f(x) is x, with its sign, for zeros and denormals if f is x + O(x**2)."""
     tiny = np.finfo(dtype.__numpy_dtype__).smallest_subnormal
     x = np.array([0.0, -0.0, tiny, -tiny, 77 * tiny, -77 * tiny])
     assert agree(evaluate(name, dtype, x), x).all()
@@ -98,8 +98,8 @@ EDGES = [0.0, 1.0, 0.5, 2.0, 3.0, 2.5, 4.0, 100.0, 2.0**53, 1e10, 1e38, 1e-38, 1
 
 @DTYPES
 @pytest.mark.parametrize("name", ["atan2", "pow", "hypot"])
-def test_special_pairs(name: str, dtype: DType) -> None:
-    """All pairs of special numbers: zeros, infinities, NaN, odd, even and broken exponents."""
+def test_special_pairs_equal_numpy(name: str, dtype: DType) -> None:
+    """All pairs of special numbers: zeros, infinities, NaN, odd, even and fractional exponents."""
     values = [s * v for v in EDGES for s in (1.0, -1.0)]
     x, y = np.array(list(itertools.product(values, values)), dtype.__numpy_dtype__).T
     numpy = {"atan2": np.arctan2, "pow": np.power, "hypot": np.hypot}[name]
@@ -121,7 +121,7 @@ def test_logaddexp_of_infinities(dtype: DType) -> None:
 # --- errors ---------------------------------------------------------------------------------------
 
 EXACT: dict[str, tuple[Callable[..., Any], float, float]] = {
-    # name: (mpmath's function, and between which arguments it is sampled)
+    # name: (mpmath's function, and the range of its samples)
     "exp": (mpmath.exp, -750, 712),
     "exp2": (lambda x: mpmath.mpf(2) ** x, -1080, 1026),
     "expm1": (mpmath.expm1, -50, 712),
@@ -154,7 +154,7 @@ BOUNDS = {("erfc", "float64"): 1.3}  # everything else: 1 ulp
 
 
 def samples(dtype: DType, low: float, high: float, rng: np.random.Generator) -> Array:
-    """Arguments of all magnitudes, near 1, near multiples of pi/2, denormal and huge."""
+    """Return arguments of all magnitudes, near 1, near multiples of pi/2, denormal and huge."""
     n, top = 100, 127 if dtype is float32 else 1023
     sign = rng.choice([-1.0, 1.0], n)
     nearest_to_a_multiple_of_half_pi = math.ldexp(6381956970095103.0, 797)
@@ -174,7 +174,7 @@ def samples(dtype: DType, low: float, high: float, rng: np.random.Generator) -> 
 
 
 def ulps(got: float, true: Any, dtype: DType) -> float:
-    """|got - true| in units of the true value's last place; infinity stands for 2**top."""
+    """Return |got - true| in units of the true value's last place; infinity stands for 2**top."""
     digits, lowest, top = (24, -126, 128) if dtype is float32 else (53, -1022, 1024)
     limit = mpmath.mpf(2) ** top
     size = min(abs(true), limit)
@@ -186,8 +186,8 @@ def ulps(got: float, true: Any, dtype: DType) -> float:
 
 @DTYPES
 @pytest.mark.parametrize("name", EXACT)
-def test_error_in_ulp(name: str, dtype: DType) -> None:
-    """Within the bound of docs/accuracy.md of the true value."""
+def test_error_is_within_the_documented_bound(name: str, dtype: DType) -> None:
+    """The bounds in ulp are those of docs/accuracy.md."""
     rng = np.random.default_rng(1)
     exact, low, high = EXACT[name]
     xs: tuple[Array, ...] = (samples(dtype, low, high, rng),)
@@ -212,7 +212,7 @@ def test_error_in_ulp(name: str, dtype: DType) -> None:
 
 @DTYPES
 def test_logaddexp_keeps_small_terms(dtype: DType) -> None:
-    """Where nothing cancels, the sum is within an ulp."""
+    """Without cancellation, the sum is within an ulp."""
     rng = np.random.default_rng(2)
     x = rng.uniform(0, 300, 200).astype(dtype.__numpy_dtype__)
     y = (x - rng.uniform(0, 60, 200)).astype(x.dtype)

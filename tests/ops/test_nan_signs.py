@@ -1,4 +1,4 @@
-"""The sign of a NaN is seen in no number: x86 makes negative ones, a GPU positive ones."""
+"""The sign of a NaN affects no number: x86 produces negative NaNs, a GPU positive ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dovetail.tensor import primitives
 from dovetail.testing.cases import rows
 from dovetail.testing.values import Array, host_dtype
 
-# The first two are about the sign bit itself, of NaN, too; the third is told what comes out.
+# The first two read the sign bit, of NaN too; the third receives the expected result.
 LEFT_OUT = {"signbit", "copysign", "astype"}
 OTHERS = (0.0, -0.0, 1.5, -2.0, 1e-30, 300.0, np.inf, -np.inf)
 
@@ -33,7 +33,7 @@ PAIRS = [(n, d) for n in NAMES for d in COMPLEX if takes(n, d)]
 
 
 def operands(d: DType, arity: int, nan: float) -> list[Array]:
-    """Every combination of parts of which one at least is NaN, with that NaN."""
+    """Return every combination of parts with at least one NaN, with that NaN."""
     part = host_dtype(d.part if d in COMPLEX else d)
     parts = np.array([nan, *OTHERS], part)
     count = arity * (2 if d in COMPLEX else 1)
@@ -43,7 +43,7 @@ def operands(d: DType, arity: int, nan: float) -> list[Array]:
     return [np.ascontiguousarray(c).view(host_dtype(d))[:, 0] for c in columns]
 
 
-def found(name: str, d: DType, nan: float) -> Array:
+def compute(name: str, d: DType, nan: float) -> Array:
     op = ops.TABLE[name]
     args = [dt.asarray(a, device="reference") for a in operands(d, op.arity, nan)]
     result: Array = primitives.apply(op, args).numpy()
@@ -51,20 +51,20 @@ def found(name: str, d: DType, nan: float) -> Array:
 
 
 def alike(x: Array, y: Array) -> Array:
-    """Where two are equal, zeros with their signs, and NaN equal to NaN."""
+    """Return where two arrays are equal, zeros with their signs, and NaN equal to NaN."""
     if x.dtype.kind != "f":
         return x == y
     return (np.isnan(x) & np.isnan(y)) | ((x == y) & (np.signbit(x) == np.signbit(y)))
 
 
 @pytest.mark.parametrize(("name", "d"), [*REAL, *PAIRS], ids=lambda v: getattr(v, "name", v))
-def test_a_number_does_not_depend_on_it(name: str, d: DType) -> None:
-    minus, plus = found(name, d, -np.nan), found(name, d, np.nan)
+def test_results_do_not_depend_on_the_sign_of_nan(name: str, d: DType) -> None:
+    minus, plus = compute(name, d, -np.nan), compute(name, d, np.nan)
     wrong = np.unique(np.argwhere(~alike(minus, plus))[:, 0])[:3]
     given = operands(d, ops.TABLE[name].arity, np.nan)
     assert not wrong.size, [([a[i] for a in given], minus[i], plus[i]) for i in wrong]
 
 
-def test_the_two_signs_are_given() -> None:
+def test_operands_contain_nans_of_both_signs() -> None:
     minus, plus = (operands(float32, 1, nan)[0] for nan in (-np.nan, np.nan))
     assert np.signbit(minus).tolist() == [True] and np.signbit(plus).tolist() == [False]

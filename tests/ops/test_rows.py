@@ -1,4 +1,4 @@
-"""Rows: what every one has, what floats of reduced precision are computed in, ops of one's own."""
+"""The op table: common fields, half-precision computation, and user ops."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ PAGE = Path(__file__).parents[2] / "docs" / "adding-an-op.md"
 
 @pytest.fixture
 def float8(monkeypatch: pytest.MonkeyPatch) -> DType:
-    """A float of one byte, such as a plugin may bring."""
+    """Return a float of one byte, such as a plugin may register."""
     made = DType("float8_e4m3", "f8", "f", 1, in_numpy=False)
     monkeypatch.setitem(dtypes._PROMOTIONS, (made, float32), float32)
     monkeypatch.setitem(dtypes.FORMATS, made, dtypes.FloatFormat(4, 448.0, 2.0**-6, 2.0**-9, False))
     return made
 
 
-# --- rows ----------------------------------------------------------------------------------------
+# --- fields --------------------------------------------------------------------------------------
 
 
-def test_nothing_changes_a_row() -> None:
+def test_ops_are_frozen() -> None:
     for op in (*TABLE.values(), WRITTEN):
         with pytest.raises(dataclasses.FrozenInstanceError):
             op.cost = 3  # type: ignore[misc]  # that is the test
 
 
-def test_a_row_without_a_part_says_so() -> None:
+def test_missing_field_of_an_op_raises() -> None:
     with pytest.raises(InternalError):
         SUM.build(None)  # type: ignore[arg-type]  # it is not looked at
 
 
-def test_a_gradient_is_that_of_the_row_or_of_the_table_of_rules() -> None:
+def test_gradient_rule_is_in_the_op_or_in_the_rule_table() -> None:
     assert len(ADD.gradient) == len(rules_of(ADD)) == 2
     assert SUM.gradient == () and len(rules_of(SUM)) == 1
     assert rules_of(TABLE["equal"]) == ()
@@ -55,12 +55,12 @@ def test_a_gradient_is_that_of_the_row_or_of_the_table_of_rules() -> None:
 # --- reduced precision ---------------------------------------------------------------------------
 
 
-def test_floats_narrower_than_float32_are_computed_in_it(float8: DType) -> None:
+def test_floats_narrower_than_float32_are_computed_in_float32(float8: DType) -> None:
     assert {d.compute for d in (float8, float16, dt.bfloat16)} == {float32}
     assert all(d.compute is d for d in (float32, float64, int8, int64, bool_))
 
 
-def test_dtype_rules_take_a_float_of_one_byte(float8: DType) -> None:
+def test_dtype_rules_accept_a_float_of_one_byte(float8: DType) -> None:
     for op in (SUM, MEAN):
         assert op.dtypes(op.name, [float8], None) == ((float32,), float8)
     assert ARGMAX.dtypes("argmax", [float8], None) == ((float32,), int64)
@@ -69,11 +69,11 @@ def test_dtype_rules_take_a_float_of_one_byte(float8: DType) -> None:
 
 
 def casts(v: Value) -> list[DType]:
-    """What `v` is cast to, one after the other."""
+    """Return the dtypes that `v` is cast to, in order."""
     return [*casts(v.args[0]), v.dtype] if v.op == "cast" else []
 
 
-def test_conversions_pass_by_float32_on_the_way_to_and_from_a_float_of_one_byte(
+def test_conversions_of_a_float_of_one_byte_go_through_float32(
     float8: DType,
 ) -> None:
     x, i = Value("param", float8, ()), Value("param", int64, ())
@@ -89,7 +89,7 @@ def test_conversions_pass_by_float32_on_the_way_to_and_from_a_float_of_one_byte(
     assert set(seen) == {float32}, "compared with the bounds of int64 in float32"
 
 
-def test_a_matrix_product_adds_up_in_what_its_operands_are_computed_in(float8: DType) -> None:
+def test_matrix_product_accumulates_in_the_compute_dtype(float8: DType) -> None:
     class Site:
         casts = (float8, float8)
         stored: Value
@@ -114,10 +114,10 @@ def test_a_matrix_product_adds_up_in_what_its_operands_are_computed_in(float8: D
     assert site.stored.dtype is float32
 
 
-# --- an op of one's own --------------------------------------------------------------------------
+# --- user ops ------------------------------------------------------------------------------------
 
 
-def test_the_kernel_op_of_the_page_works_and_has_a_gradient() -> None:
+def test_kernel_op_of_the_page_works_and_has_a_gradient() -> None:
     (code,) = re.findall(r"```python\n(from dovetail.extend.*?)```", PAGE.read_text(), re.DOTALL)
     x = dt.asarray([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype=dt.float64, device="reference")
     names: dict[str, Any] = {"x": x}
@@ -131,7 +131,7 @@ def test_the_kernel_op_of_the_page_works_and_has_a_gradient() -> None:
     assert gradcheck(total, x.requires_grad_())
 
 
-def test_every_member_of_a_kernel_site_is_on_the_page() -> None:
+def test_page_documents_every_member_of_a_kernel_site() -> None:
     said = set(re.findall(r"\w+", PAGE.read_text()))
     members = {n for n in vars(KernelSite) if not n.startswith("_")}
     assert members > {"read", "store"} and members - said == set()

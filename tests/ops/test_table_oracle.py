@@ -1,8 +1,8 @@
-"""Every row of the op table against an oracle that shares nothing with dovetail, not even the
-reference interpreter: Python's integers and fractions, NumPy, and mpmath.
+"""Every op of the table against an oracle that shares no code with dovetail.
 
-Whole ranges of dtypes and special values; exact, but for elementary functions, which are within
-what docs/accuracy.md says. Halves are computed in float32 (exactly), and rounded once.
+The oracle uses Python's integers and fractions, NumPy, and mpmath. It covers whole ranges of dtypes
+and special values. Results are exact, except for elementary functions, which are within the bounds
+of docs/accuracy.md. Halves are computed in float32 (exactly), and rounded once.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ Rule = Callable[..., Any]
 
 
 def tuples(d: dt.DType, count: int) -> list[Host]:
-    """Every value with every other, as `count` vectors."""
+    """Return every combination of values, as `count` vectors."""
     rows = list(itertools.product(*(values(d, few=count > 2) for _ in range(count))))
     return [np.array([r[i] for r in rows], host(d)) for i in range(count)]
 
 
 def differing(got: Host, want: Host, zeros: bool = True) -> Host:
-    """Where two arrays differ: NaNs are alike, zeros (if asked) have signs."""
+    """Return where two arrays differ: NaNs are equal; zeros have signs on request."""
     assert got.shape == want.shape and got.dtype == want.dtype, (got.dtype, want.dtype, got.shape)
     if got.dtype.kind != "f":
         return np.asarray(got != want)
@@ -67,7 +67,7 @@ def expect(got: dt.Tensor, want: Host, what: str, *given: Host, zeros: bool = Tr
     assert not wrong.size, f"{what}: {wrong.size} of {want.size}: (operands, right, found) {shown}"
 
 
-# --- elementwise rows, exact
+# --- elementwise ops, exact
 
 
 def wrapped(n: int, d: dt.DType) -> int:
@@ -89,7 +89,7 @@ def unshifted(x: int, n: int, bits: int) -> int:
     return (x >> n) if 0 <= n < bits else -1 if x < 0 else 0
 
 
-INTEGER: dict[str, Rule] = {  # in Python's integers; what comes out wraps
+INTEGER: dict[str, Rule] = {  # in Python's integers; results wrap around
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "pow": integer_power,
     "floor_divide": lambda x, y: x // y if y else 0,
     "remainder": lambda x, y: x % y if y else 0,
@@ -108,7 +108,7 @@ BOOL: dict[str, Rule] = {
     "bitwise_xor": operator.xor, "bitwise_invert": operator.not_, "copy": bool,
     "clip": lambda x, a, b: (x or a) and b,
 }  # fmt: skip
-TESTS: dict[str, Rule] = {  # give bool, of every dtype
+TESTS: dict[str, Rule] = {  # of every dtype, with bool results
     "equal": operator.eq, "not_equal": operator.ne, "less": operator.lt, "greater": operator.gt,
     "less_equal": operator.le, "greater_equal": operator.ge,
     "logical_and": lambda x, y: bool(x) and bool(y), "logical_or": lambda x, y: bool(x) or bool(y),
@@ -119,7 +119,7 @@ TESTS: dict[str, Rule] = {  # give bool, of every dtype
 
 
 def remainder(x: Any, y: Any) -> Any:
-    """With the sign of y, as Python has it, for a float type of NumPy's."""
+    """Return the remainder with the sign of y, as in Python, for a float type of NumPy."""
     if not math.isfinite(x) or y == 0 or y != y:
         return type(x)(NAN)
     r = type(x)(math.fmod(float(x), float(y)))  # exact
@@ -129,11 +129,11 @@ def remainder(x: Any, y: Any) -> Any:
 
 
 def floor_divide(x: Any, y: Any) -> Any:
-    """The exact quotient rounded down; x / y where every float is an integer."""
+    """Return the exact quotient rounded down; x / y if every float is an integer."""
     q = x / y
     if not math.isfinite(x) or y == 0 or y != y:
         return q
-    if math.isinf(y):  # as the standard has it: no quotient of finite and infinite is below -0
+    if math.isinf(y):  # as in the standard: no quotient of finite and infinite is below -0
         return np.copysign(type(x)(0), q)
     if abs(q) >= {np.float32: 2.0**24, np.float64: 2.0**53}[type(x)]:
         return q
@@ -142,7 +142,7 @@ def floor_divide(x: Any, y: Any) -> Any:
 
 
 def next_after(x: float, y: float, d: dt.DType) -> float:
-    """The neighbour of x among the floats of a dtype, by going through their order."""
+    """Return the neighbor of x among the floats of a dtype, from their ordering."""
     if x != x or y != y or x == y:
         return x + y if x != y else y
     up = y > x
@@ -158,7 +158,7 @@ def next_after(x: float, y: float, d: dt.DType) -> float:
 
 
 def scaled(x: Host, y: Host) -> Host:
-    """x * 2**y, y truncated, rounded once."""
+    """Return x * 2**y, y truncated, rounded once."""
     n = np.where(np.isnan(y), 0, np.clip(y, -5000, 5000)).astype(int)
     return np.where(np.isnan(y), x.dtype.type(NAN), np.ldexp(x, n))
 
@@ -180,7 +180,7 @@ FLOAT: dict[str, Rule] = {  # of arrays, in float32 or float64
     "remainder": lambda x, y: np.array(list(map(remainder, x, y)), x.dtype),
     "floor_divide": lambda x, y: np.array(list(map(floor_divide, x, y)), x.dtype),
 }  # fmt: skip
-SIGNLESS = {"maximum", "minimum", "clip", "relu"}  # of -0 and 0 either
+SIGNLESS = {"maximum", "minimum", "clip", "relu"}  # either of -0 and 0
 OTHERWISE = {  # tests of their own below
     "where", "astype", "nextafter", "frexp_exponent",
 }  # fmt: skip
@@ -189,7 +189,7 @@ SPECIAL_FUNCTIONS = {  # in test_special.py
     "beta", "zeta",
 }  # fmt: skip
 TESTS_OF_FUNCTIONS = ROOT / "tests" / "functions"
-ELSEWHERE = {  # rows whose oracles are in other files
+ELSEWHERE = {  # ops whose oracles are in other files
     **dict.fromkeys(["random_uniform32", "random_uniform64", "random_normal32", "random_normal64",
                      "random_below"], "test_random.py: Random123's known answers"),
     **dict.fromkeys(SPECIAL_FUNCTIONS, "test_special.py"),
@@ -221,7 +221,7 @@ def by_element(rule: Rule, arrays: Sequence[Host], d: dt.DType) -> list[Any]:
 
 
 def exact(name: str, arrays: Sequence[Host], d: dt.DType) -> Host:
-    """What a row gives of operands of one dtype."""
+    """Return the exact result of an op for operands of one dtype."""
     if name in TESTS:
         return np.array(by_element(TESTS[name], arrays, d), bool)
     if d is dt.bool and name in BOOL:
@@ -235,7 +235,7 @@ def exact(name: str, arrays: Sequence[Host], d: dt.DType) -> Host:
 
 
 @pytest.mark.parametrize("name", sorted({*INTEGER, *BOOL, *TESTS, *FLOAT}))
-def test_exact_rows(device: dt.Device, name: str) -> None:
+def test_exact_ops_equal_the_oracle(device: dt.Device, name: str) -> None:
     count = 0
     for d in REAL:
         if (name == "pow" and d.kind == "f") or not takes(name, d):
@@ -249,14 +249,14 @@ def test_exact_rows(device: dt.Device, name: str) -> None:
 
 
 @pytest.mark.parametrize("d", FLOATS, ids=str)
-def test_nextafter(device: dt.Device, d: dt.DType) -> None:
+def test_nextafter_equals_the_oracle(device: dt.Device, d: dt.DType) -> None:
     x, y = tuples(d, 2)
     want = [next_after(a, b, d) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     expect(dt.nextafter(tensor(x, d), tensor(y, d)), np.array(want, host(d)), d.name, x, y)
 
 
 @pytest.mark.parametrize("d", REAL, ids=str)
-def test_exponents(device: dt.Device, d: dt.DType) -> None:
+def test_frexp_exponents_equal_numpy(device: dt.Device, d: dt.DType) -> None:
     a = values(d)
     wide = a.astype("f8" if d is dt.float64 else "f4")
     want = np.where(np.isfinite(wide), np.frexp(wide)[1], 0).astype("i4")
@@ -264,8 +264,8 @@ def test_exponents(device: dt.Device, d: dt.DType) -> None:
 
 
 @pytest.mark.parametrize("d", HALVES, ids=str)
-def test_every_half_has_its_neighbours(device: dt.Device, d: dt.DType) -> None:
-    """From the least to the largest and back, one step each: all finite ones in order."""
+def test_nextafter_visits_every_half_in_order(device: dt.Device, d: dt.DType) -> None:
+    """From the least to the largest and back, one step each."""
     bits = np.arange(1 << 15, dtype="u4")
     every = (bits << 16).view("f4") if d is dt.bfloat16 else bits.astype("u2").view("f2")
     every = every[np.isfinite(every)]
@@ -294,7 +294,7 @@ def test_remainders_of_any_ratio_are_exact(device: dt.Device, d: dt.DType) -> No
 
 
 @pytest.mark.parametrize("d", REAL, ids=str)
-def test_where(device: dt.Device, d: dt.DType) -> None:
+def test_where_equals_numpy(device: dt.Device, d: dt.DType) -> None:
     x, y = tuples(d, 2)
     mask = np.arange(x.size) % 3 == 0
     got = dt.where(tensor(mask, dt.bool), tensor(x, d), tensor(y, d))
@@ -313,7 +313,7 @@ def converted(x: Any, to: dt.DType, nearest: Rule) -> Any:
 
 
 def nearest(x: Any, to: dt.DType) -> float:
-    """The float of a dtype that is nearest to a Python number, of two the even one."""
+    """Return the float of a dtype nearest to a Python number; ties go to the even one."""
     if not math.isfinite(x) or not x:
         return float(x)
     digits = {dt.float16: 11, dt.bfloat16: 8, dt.float32: 24, dt.float64: 53}[to]
@@ -328,7 +328,7 @@ def nearest(x: Any, to: dt.DType) -> float:
 
 @pytest.mark.parametrize("d", REAL, ids=str)
 @pytest.mark.parametrize("to", REAL, ids=str)
-def test_casts(device: dt.Device, d: dt.DType, to: dt.DType) -> None:
+def test_casts_equal_the_oracle(device: dt.Device, d: dt.DType, to: dt.DType) -> None:
     a = values(d)
     if d.kind in "iu" and to.kind == "f":
         a = np.concatenate(
@@ -341,18 +341,21 @@ def test_casts(device: dt.Device, d: dt.DType, to: dt.DType) -> None:
 
 
 def near_ties(to: dt.DType) -> list[int]:
-    """Integers just beside the middle between two floats of a dtype: a rounding in between, to
-    float32 say, would make ties of them."""
+    """Return integers next to the midpoints of two floats of a dtype.
+
+    An intermediate rounding, to float32 say, would turn them into ties.
+    """
     digits = {dt.float16: 11, dt.bfloat16: 8, dt.float32: 24, dt.float64: 53}[to]
     found = []
     for size in {digits + 4, 16, 27, 31, 33, 40, 60, 63, 64} - set(range(digits + 2)):
-        for m in ((1 << digits) + 1, (1 << (digits + 1)) - 3):  # odd: the last bit is the middle
+        # round to odd: the last bit marks the midpoint
+        for m in ((1 << digits) + 1, (1 << (digits + 1)) - 3):
             middle = m << (size - digits - 1)
             found += [middle, middle + 1, middle - 1, -middle, 1 - middle, -1 - middle]
     return found
 
 
-# --- elementary functions
+# --- elementary ops
 
 mp = mpmath.mp
 ELEMENTARY: dict[str, Rule] = {
@@ -370,7 +373,7 @@ ELEMENTARY: dict[str, Rule] = {
 
 
 def c_power(x: float, y: float) -> float:
-    """As C has it: an error of Python's is NaN, a pole or an overflow."""
+    """Return the power as in C: an error of Python's is NaN, a pole or an overflow."""
     try:
         return math.pow(x, y)
     except (ValueError, OverflowError):
@@ -387,14 +390,14 @@ SPECIAL: dict[str, Rule] = {  # at zeros, infinities and NaN: C's, through NumPy
 
 
 def documented() -> dict[tuple[str, str], float]:
-    """What docs/accuracy.md says: the largest error of each function, in ulp."""
+    """Return the largest error of each function in ulp, from docs/accuracy.md."""
     page = (ROOT / "docs" / "accuracy.md").read_text()
     rows = re.findall(r"\| (\w+) \| (float\d+) \| \w+ \| [^|]+ \| ([\d.]+) \|", page)
     return {(name, d): max(float(ulps), 1.0) for name, d, ulps in rows}
 
 
 def truth(name: str, xs: tuple[float, ...], d: dt.DType) -> tuple[float, Any]:
-    """The nearest float64, and the true value where it is finite and not special."""
+    """Return the nearest float64, and the true value if it is finite and not special."""
     with np.errstate(all="ignore"):
         rule = SPECIAL.get(name) or getattr(np, name)
         quick = float(rule(*map(np.float64, xs)))
@@ -409,7 +412,7 @@ def truth(name: str, xs: tuple[float, ...], d: dt.DType) -> tuple[float, Any]:
 
 
 @pytest.mark.parametrize("name", sorted(ELEMENTARY))
-def test_elementary_rows(device: dt.Device, name: str) -> None:
+def test_elementary_ops_are_within_the_documented_error(device: dt.Device, name: str) -> None:
     limits = documented()
     with mp.workprec(200 if name not in ("sin", "cos", "tan") else 1300):
         for d in FLOATS:
@@ -427,14 +430,16 @@ def test_elementary_rows(device: dt.Device, name: str) -> None:
 
 
 def sampled(d: dt.DType) -> list[Host]:
-    """Pairs of values: special ones all, of the others some."""
+    """Return pairs of values: all special ones, and some of the others."""
     few, some = values(d, few=True), values(d)[::5]
     x = np.concatenate([np.repeat(few, few.size), np.repeat(some, some.size)])
     return [x, np.concatenate([np.tile(few, few.size), np.tile(some, some.size)])]
 
 
 def near(name: str, xs: tuple[float, ...], found: float, d: dt.DType, bound: float) -> bool:
-    """Whether a result is within the bound; of a half, once rounded from what is."""
+    """Return whether a result is within the bound; a half is rounded once from a value within
+    it.
+    """
     want, value = truth(name, xs, d)
     if value is None or not math.isfinite(found) or math.isinf(want):
         limit = nearest(want, d)
@@ -468,7 +473,9 @@ SHAPES = [(7,), (1, 5), (33, 3), (3, 4100), (2, 0), (0, 3)]
 
 
 def material(d: dt.DType, shape: tuple[int, ...], name: str, rng: np.random.Generator) -> Host:
-    """Elements on which any order of combination is exact: small integers, powers of two."""
+    """Return elements for which any order of combination is exact: small integers, powers of
+    two.
+    """
     if d is dt.bool:
         return rng.random(shape) < 0.6
     if name in ("sum", "mean", "count_nonzero", "any", "all") or d.kind != "f":
@@ -500,7 +507,7 @@ def reduced(name: str, a: Host, axis: Any, d: dt.DType) -> Host:
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
-def test_reductions(device: dt.Device, name: str) -> None:
+def test_reductions_equal_the_oracle(device: dt.Device, name: str) -> None:
     rng = np.random.default_rng(len(name))
     for d, shape in itertools.product(REAL, SHAPES):
         a = material(d, shape, name, rng)
@@ -514,7 +521,9 @@ def test_reductions(device: dt.Device, name: str) -> None:
 
 
 @pytest.mark.parametrize("d", FLOATS, ids=str)
-def test_sums_and_products_of_special_values(device: dt.Device, d: dt.DType) -> None:
+def test_sums_and_products_of_special_values_equal_the_oracle(
+    device: dt.Device, d: dt.DType
+) -> None:
     for a in ([INF, 1.0], [INF, -INF], [NAN, 1.0], [-INF, 2.0, 3.0], [0.0, INF], [-0.0, -0.0]):
         x = tensor(np.array(a, host(d)), d)
         with np.errstate(all="ignore"):
@@ -527,8 +536,8 @@ def test_sums_and_products_of_special_values(device: dt.Device, d: dt.DType) -> 
 
 
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
-def test_scans(device: dt.Device, name: str) -> None:
-    """One after the other, sums of floats in blocks of 256; halves in float32, rounded once."""
+def test_scans_equal_the_oracle(device: dt.Device, name: str) -> None:
+    """Sequential; sums of floats in blocks of 256; halves in float32, rounded once."""
     rng = np.random.default_rng(5)
     rule = operator.add if name == "cumulative_sum" else operator.mul
     for d, shape in itertools.product(REAL, [(7,), (1, 5), (33, 3), (2, 600), (2, 0)]):
@@ -561,7 +570,7 @@ def scanned(rule: Rule, a: Host, axis: int, d: dt.DType) -> Host:
 
 @pytest.mark.parametrize("d", FLOATS, ids=str)
 @pytest.mark.parametrize("lag", [0, 1])
-def test_recurrence(device: dt.Device, d: dt.DType, lag: int) -> None:
+def test_recurrence_equals_the_oracle(device: dt.Device, d: dt.DType, lag: int) -> None:
     rng = np.random.default_rng(lag)
     x, b = (rng.integers(-1, 2, (3, 20)).astype(host(d)) for _ in range(2))
     tensors = [tensor(a, d)._expr for a in (x, b)]
@@ -572,11 +581,11 @@ def test_recurrence(device: dt.Device, d: dt.DType, lag: int) -> None:
     expect(got, want, d.name, zeros=False)
 
 
-# --- generators
+# --- creation ops
 
 
 @pytest.mark.parametrize("d", REAL, ids=str)
-def test_generators(device: dt.Device, d: dt.DType) -> None:
+def test_creation_ops_equal_numpy(device: dt.Device, d: dt.DType) -> None:
     for x in values(d).tolist():
         expect(dt.full((2, 3), x, dtype=d), np.full((2, 3), x, host(d)), f"full {x}")
     for rows, columns, k in itertools.product((0, 1, 4), (1, 3, 5), (-2, 0, 1)):
@@ -598,7 +607,7 @@ def test_generators(device: dt.Device, d: dt.DType) -> None:
             expect(dt.linspace(start, stop, n, dtype=d), want, f"linspace {start} {stop} {n}")
 
 
-# --- sentences that are formulas
+# --- formulas in docstrings
 
 
 def formula(name: str) -> Rule | None:
@@ -616,7 +625,7 @@ def formula(name: str) -> Rule | None:
 
 
 def computes_in_floats_by_formula(name: str, d: dt.DType) -> bool:
-    """Integers that become floats are cast first, which has tests of its own."""
+    """Return True if integers would be cast to floats first; casts have their own tests."""
     op = ops.TABLE[name]
     return name in FORMULAS and op.dtypes(name, [d] * op.arity, None)[1].kind == "f"
 
@@ -626,8 +635,8 @@ FORMULAS = {name: rule for name in FUNCTIONS if (rule := formula(name)) is not N
 
 @pytest.mark.parametrize("name", sorted(FORMULAS))
 @pytest.mark.parametrize("d", FLOATS, ids=str)
-def test_sentences_that_are_formulas_are_true(device: dt.Device, name: str, d: dt.DType) -> None:
-    """Evaluated in float64 where that is wider, so what overflows on the way need not."""
+def test_formulas_in_docstrings_are_correct(device: dt.Device, name: str, d: dt.DType) -> None:
+    """They are evaluated in float64 if that is wider, so intermediate overflow may differ."""
     arrays = tuples(d, ops.TABLE[name].arity)
     got = back(apply(ops.TABLE[name], [tensor(a, d) for a in arrays]))
     with np.errstate(all="ignore"):
@@ -638,15 +647,15 @@ def test_sentences_that_are_formulas_are_true(device: dt.Device, name: str, d: d
     np.testing.assert_allclose(got, want, rtol=4 * float(limits.eps), atol=least, err_msg=name)
 
 
-def test_formulas_are_told_from_sentences() -> None:
+def test_formulas_are_distinguished_from_sentences() -> None:
     assert {"subtract", "less", "square", "sigmoid"} <= {*FORMULAS}
     assert not {"maximum", "isnan", "sign", "floor_divide", "where"} & {*FORMULAS}
 
 
-# --- nothing is left out
+# --- coverage
 
 
-def test_every_row_has_an_oracle() -> None:
+def test_every_op_has_an_oracle() -> None:
     covered = {*INTEGER, *BOOL, *TESTS, *FLOAT, *ELEMENTARY, *OTHERWISE, *REDUCTIONS, *ELSEWHERE}
     covered |= {*FORMULAS, "cumulative_sum", "cumulative_prod", "recurrence"}
     covered |= {"full", "arange", "linspace", "position"}
@@ -665,7 +674,7 @@ def test_every_row_has_an_oracle() -> None:
             assert missing == [], name
 
 
-def test_a_wrong_value_is_seen() -> None:
+def test_wrong_value_is_detected() -> None:
     with pytest.raises(AssertionError, match="1 of 3"):
         expect(dt.asarray([1.0, 2.0, 4.0], device="reference"), np.array([1, 2, 3], "f4"), "x")
     with pytest.raises(AssertionError):

@@ -1,4 +1,4 @@
-"""Kinds of broken plugins, as data: what each does at import, in its hooks, and how that ends."""
+"""Kinds of broken plugins as data: the code at import and in each hook, and the resulting state."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def dovetail_open(info, config):
 
 
 class Kind(NamedTuple):
-    """What one broken plugin does; where nothing is said it does what a healthy one does.
+    """The code of one broken plugin; parts that are not given are those of a healthy one.
 
-    `state`: where it ends when it is probed and then opened. `text`: a part of its error.
+    `state`: the state after it is probed and then opened. `text`: a part of its error.
     """
 
     state: PluginState
@@ -62,7 +62,7 @@ class Kind(NamedTuple):
     probe: str = "return [READY]"
     open: str = "return ReferenceBackend()"
     bottom: str = ""
-    attribute: str = ""  # of the module, that the entry point names
+    attribute: str = ""  # the module that the entry point names
 
     def write(self, folder: Path, name: str) -> None:
         """Write the plugin's module."""

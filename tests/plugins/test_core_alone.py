@@ -1,4 +1,4 @@
-"""The core without a backend, and the commands that hints name: what can really be installed."""
+"""The core without a backend, and the commands that hints name: real, installable packages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SITE = Path(np.__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of packages with all that is installed but dovetail's own distributions."""
+    """Return a folder of packages with all installed ones except dovetail's own distributions."""
     folder = tmp_path_factory.mktemp("site")
     for path in SITE.iterdir():
         if not path.name.startswith(("dovetail", "__editable__", "_dovetail", "__pycache__")):
@@ -35,7 +35,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said(alone: Path, program: str, *options: str, **environ: str) -> tuple[str, str]:
-    """What a program prints, and what it says beside, with the core alone."""
+    """Return the output and the errors of a program with only the core."""
     paths = [str(ROOT / "core"), str(alone)]
     code = f"import sys; sys.path[:0] = {paths}\nimport dovetail as dt\n{program}"
     kept = ("DOVETAIL_PURE",)
@@ -49,7 +49,7 @@ def said(alone: Path, program: str, *options: str, **environ: str) -> tuple[str,
     return done.stdout, done.stderr
 
 
-def test_the_core_alone_works_and_names_the_package_that_makes_it_fast(alone: Path) -> None:
+def test_core_alone_works_and_names_the_package_that_makes_it_fast(alone: Path) -> None:
     program = "x = dt.ones(3)\ny = dt.zeros(2)\nprint(x.tolist(), x.device, dt.default_device())"
     out, errors = said(alone, program)
     assert out == "[1.0, 1.0, 1.0] reference reference\n"
@@ -57,7 +57,7 @@ def test_the_core_alone_works_and_names_the_package_that_makes_it_fast(alone: Pa
     assert f"for a fast one: pip install -e {ROOT}/backends/cpu_llvm" in errors
 
 
-def test_the_warning_is_of_the_users_line(alone: Path) -> None:
+def test_warning_names_the_line_of_the_user(alone: Path) -> None:
     program = (
         "import warnings\nwith warnings.catch_warnings(record=True) as w:\n"
         "    warnings.simplefilter('always')\n    dt.ones(3)\n    dt.ones(3)\n"
@@ -67,7 +67,7 @@ def test_the_warning_is_of_the_users_line(alone: Path) -> None:
 
 
 @pytest.mark.parametrize("chosen", ["variable", "call", "context", "argument"])
-def test_who_has_chosen_the_reference_hears_nothing(alone: Path, chosen: str) -> None:
+def test_choosing_the_reference_gives_no_warning(alone: Path, chosen: str) -> None:
     before = {
         "call": "dt.set_default_device('reference')",
         "context": "dt.device('reference').__enter__()",
@@ -79,14 +79,14 @@ def test_who_has_chosen_the_reference_hears_nothing(alone: Path, chosen: str) ->
     assert said(alone, program, "-W", "error", **environ) == ("3.0\n", "")
 
 
-def test_a_device_that_was_asked_for_and_is_not_there_stays_an_error(alone: Path) -> None:
+def test_explicitly_requested_missing_device_raises(alone: Path) -> None:
     program = "try: dt.ones(3)\nexcept dt.DeviceError as e: print(e)"
     out, errors = said(alone, program, DOVETAIL_DEFAULT_DEVICE="cpu")
     assert 'no device type "cpu" is installed' in out and "To have it: pip install" in out
     assert errors == ""
 
 
-def test_another_backend_is_named_and_not_chosen(
+def test_other_backend_is_named_and_not_chosen(
     monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
 ) -> None:
     registry_module = sys.modules["dovetail.plugins.registry"]
@@ -100,10 +100,10 @@ def test_another_backend_is_named_and_not_chosen(
     assert registry_module.usual() == "cpu"
 
 
-# --- what hints name
+# --- the names in hints
 
 
-def test_from_an_index_hints_name_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hints_from_an_index_name_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(install_source, "find_checkout", lambda: None)
     assert install_source.install_command("dovetail-cpu-llvm") == "pip install dovetail-cpu-llvm"
     assert (
@@ -111,7 +111,7 @@ def test_from_an_index_hints_name_the_package(monkeypatch: pytest.MonkeyPatch) -
     )
 
 
-def test_from_a_checkout_hints_name_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hints_from_a_checkout_name_the_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     assert install_source.find_checkout() == ROOT
     for name, folder in install_source.distribution_folders(ROOT).items():
         assert f'name = "{name}"' in (folder / "pyproject.toml").read_text()
@@ -123,7 +123,7 @@ def test_from_a_checkout_hints_name_the_folder(monkeypatch: pytest.MonkeyPatch) 
     assert install_source.install_command("dovetail-cuda") == f"pip install -e {ROOT}/backends/cuda"
 
 
-def test_pip_notes_which_folder_it_installed_from(
+def test_pip_records_the_folder_of_an_installation(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """As a plain `pip install ./checkout` leaves it: the sources are elsewhere."""
@@ -145,7 +145,7 @@ def test_pip_notes_which_folder_it_installed_from(
     assert install_source.find_checkout() is None
 
 
-def test_a_folder_with_a_space_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_folder_with_a_space_is_quoted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     root = tmp_path / "my work"
     (root / "core/dovetail").mkdir(parents=True)
     (root / "backends/odd").mkdir(parents=True)

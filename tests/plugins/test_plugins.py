@@ -1,5 +1,4 @@
-"""The life cycle of plugins: good ones, and each way in which one can be broken (see
-`broken_plugins`)."""
+"""The life cycle of plugins: healthy ones, and each kind of broken one (see `broken_plugins`)."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ Install = Callable[..., None]
 
 
 def write_distribution(site: Path, name: str, type: str, module: str, group: str = GROUP) -> None:
-    """A distribution that offers one backend, as pip would leave it."""
+    """Write a distribution that offers one backend, as pip would install it."""
     info = site / f"{name.replace('-', '_')}-3.1.dist-info"
     info.mkdir()
     info.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 3.1\n")
@@ -46,7 +45,7 @@ def write_distribution(site: Path, name: str, type: str, module: str, group: str
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Installs plugins of `broken_plugins`, each as a distribution of its own."""
+    """Return a function that installs plugins of `broken_plugins`, each as its own distribution."""
     monkeypatch.syspath_prepend(str(SOURCES))
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delenv("DOVETAIL_BACKENDS", raising=False)
@@ -63,7 +62,9 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 @pytest.fixture(autouse=True)
 def from_an_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a checkout's hints say is in tests/plugins/test_core_alone.py."""
+    """Let hints name index packages; tests/plugins/test_core_alone.py covers hints of a
+    checkout.
+    """
     monkeypatch.setattr(
         sys.modules["dovetail.plugins.install_source"], "find_checkout", lambda: None
     )
@@ -74,7 +75,7 @@ def fresh(**environ: str) -> DeviceRegistry:
 
 
 def refused(registry: DeviceRegistry, name: str) -> str:
-    """The text of the error for whoever asks for a broken plugin, twice the same."""
+    """Return the error text of opening a broken plugin, which must be the same twice."""
     with pytest.raises((PluginError, DeviceError)) as first:
         registry.open(device(name))
     with pytest.raises(type(first.value)) as second:
@@ -86,7 +87,7 @@ def refused(registry: DeviceRegistry, name: str) -> str:
 # --- devices
 
 
-def test_devices_are_unique_and_print_shortly() -> None:
+def test_devices_are_unique_and_have_short_reprs() -> None:
     assert device("opencl:1") is device("opencl:1") is device(device("opencl:1"))
     assert device("cpu") is device("cpu:0") is not device("cpu:1")
     assert repr(device("opencl:1")) == 'device("opencl:1")' and str(device("cpu:0")) == "cpu"
@@ -95,12 +96,12 @@ def test_devices_are_unique_and_print_shortly() -> None:
 
 
 @pytest.mark.parametrize("spec", ["", "CPU", "cpu:", "cpu:-1", ":0", "cpu:0:0", 3, b"cpu"])
-def test_malformed_names(spec: Any) -> None:
+def test_malformed_names_raise(spec: Any) -> None:
     with pytest.raises(DeviceError, match="names no device"):
         device(spec)
 
 
-def test_the_default_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_device_from_environment_and_setter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_module, "_default", None)
     monkeypatch.setenv("DOVETAIL_DEFAULT_DEVICE", "opencl:1")
     assert default_device() is device("opencl:1")
@@ -108,10 +109,10 @@ def test_the_default_device(monkeypatch: pytest.MonkeyPatch) -> None:
     assert device(None) is device("cuda")
 
 
-# --- what works
+# --- working plugins
 
 
-def test_a_healthy_plugin(install: Install) -> None:
+def test_healthy_plugin_is_discovered_probed_and_opened(install: Install) -> None:
     install("healthy")
     registry = fresh(DOVETAIL_HEALTHY_COUNT="3")
     assert registry.records()["healthy"].state is PluginState.DISCOVERED
@@ -140,7 +141,7 @@ def test_discovery_imports_nothing(install: Install) -> None:
     assert "plugin_healthy" not in sys.modules
 
 
-def test_a_broken_plugin_harms_nobody_else(install: Install) -> None:
+def test_broken_plugins_affect_no_others(install: Install) -> None:
     install("import_error", "misspelt_hook", "wrong_argument", "raising_probe", "healthy")
     registry = fresh()
     for name in list(registry.records()):
@@ -149,7 +150,7 @@ def test_a_broken_plugin_harms_nobody_else(install: Install) -> None:
     assert "healthy" in {d.type for d in registry.devices()}
 
 
-def test_the_reference_is_always_there() -> None:
+def test_reference_is_always_available() -> None:
     assert open_device("reference") is open_device("reference:0")
 
 
@@ -166,19 +167,20 @@ def test_threads_open_a_device_once(install: Install) -> None:
     assert len(got) == 1
 
 
-# --- what does not
+# --- broken plugins
 
 
-def test_an_unknown_type_names_the_known_and_the_near(install: Install) -> None:
+def test_unknown_type_error_names_known_and_similar_types(install: Install) -> None:
     install("healthy")
     text = refused(fresh(), "heathly")
     assert "known: " in text and "reference" in text and 'Did you mean "healthy"?' in text
     assert "pip install" not in text, "anybody may have registered such a name"
     assert GROUP in text and "dovetail doctor" in text
-    assert "Did you mean" not in refused(fresh(), "gpu")  # "cpu" is near, and not what is meant
+    # "cpu" is similar, and not the intended one
+    assert "Did you mean" not in refused(fresh(), "gpu")
 
 
-def test_the_extras_of_dovetail_say_which_package_brings_a_device(
+def test_extras_of_dovetail_map_device_types_to_packages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lines = ["rich", 'dovetail-cpu-llvm; extra == "cpu"', 'pytest>=8; extra == "test"']
@@ -190,10 +192,10 @@ def test_the_extras_of_dovetail_say_which_package_brings_a_device(
     assert "pip install" not in refused(nothing, "test")
 
 
-def test_only_distributions_of_dovetail_are_named_in_a_command(
+def test_only_dovetail_distributions_are_named_in_a_command(
     install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A plugin may be nobody's but the user's: a package index may have another one of its name."""
+    """A user's plugin may have the name of an unrelated package in the index."""
     lines = ['dovetail-cpu-llvm; extra == "cpu"']
     monkeypatch.setattr("importlib.metadata.requires", lambda name: lines)
     assert reinstall_command("dovetail-cpu-llvm") == "pip install --upgrade dovetail-cpu-llvm"
@@ -204,19 +206,19 @@ def test_only_distributions_of_dovetail_are_named_in_a_command(
         assert all(c == "pip install --upgrade dovetail" for c in commands), commands
 
 
-def test_an_unknown_default_device_is_said_to_come_from_the_environment() -> None:
+def test_unknown_default_device_error_names_the_variable() -> None:
     registry = DeviceRegistry(find=list, environ={"DOVETAIL_DEFAULT_DEVICE": "odd_card:2"})
     assert "DOVETAIL_DEFAULT_DEVICE asks for it" in refused(registry, "odd_card:2")
     assert "DOVETAIL_DEFAULT_DEVICE" not in refused(registry, "other")
 
 
-def test_an_index_out_of_range_lists_the_devices(install: Install) -> None:
+def test_index_out_of_range_lists_the_devices(install: Install) -> None:
     install("healthy")
     text = refused(fresh(), "healthy:7")
     assert '"healthy:7"' in text and "healthy:0 (" in text and "healthy:1 (" in text
 
 
-# device type -> the state it ends in, and what its error must say
+# device type -> final state, and a part of its error
 BROKEN = {
     "import_error": (
         PluginState.IMPORT_FAILED,
@@ -239,7 +241,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("type", BROKEN)
-def test_a_broken_plugin_says_what_and_how_to_mend_it(type: str, install: Install) -> None:
+def test_broken_plugin_error_has_a_reason_and_a_remedy(type: str, install: Install) -> None:
     install(type)
     registry = fresh()
     text = refused(registry, type)
@@ -265,21 +267,21 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize("state", PluginState)
-def test_an_error_is_a_sentence(state: PluginState) -> None:
+def test_record_error_is_a_sentence(state: PluginState) -> None:
     record = PluginRecord("toy", (), plugin_kind="layout")
     record.fail(state, "the door is locked")
     said = str(record.error())
     assert said == f'layout "toy" {SENTENCES[state]}: the door is locked'
 
 
-def test_unavailable_is_a_kind_of_its_own(install: Install) -> None:
+def test_unavailable_plugin_raises_unavailable_error(install: Install) -> None:
     install("unavailable")
     with pytest.raises(UnavailableError):
         fresh().open(device("unavailable"))
 
 
 @pytest.mark.parametrize("version", ["0", "2"])
-def test_another_major_version_is_reported(version: str, install: Install) -> None:
+def test_other_major_version_is_reported(version: str, install: Install) -> None:
     install("healthy", group=f"dovetail.backends.v{version}")
     registry = fresh()
     text = refused(registry, "healthy")
@@ -287,7 +289,7 @@ def test_another_major_version_is_reported(version: str, install: Install) -> No
     assert f"interface {version}" in text and "pip install --upgrade" in text
 
 
-def test_two_distributions_for_one_type_conflict(install: Install) -> None:
+def test_two_distributions_of_one_type_conflict(install: Install) -> None:
     install("healthy")
     install("healthy", prefix="rival-")
     registry = fresh()
@@ -296,7 +298,7 @@ def test_two_distributions_for_one_type_conflict(install: Install) -> None:
     assert "dist-healthy" in text and "rival-healthy" in text and "pip uninstall" in text
 
 
-def test_a_plugin_may_be_blocked_before_it_is_imported(install: Install) -> None:
+def test_plugin_may_be_blocked_before_import(install: Install) -> None:
     install("import_error", "healthy")
     registry = fresh(DOVETAIL_BACKENDS="healthy, other")
     text = refused(registry, "import_error")
@@ -306,7 +308,7 @@ def test_a_plugin_may_be_blocked_before_it_is_imported(install: Install) -> None
     assert registry.probe("reference").state is PluginState.AVAILABLE
 
 
-def test_strict_plugins_fail_whoever_opens_a_device(install: Install) -> None:
+def test_strict_plugins_raise_for_any_broken_plugin(install: Install) -> None:
     install("healthy", "unavailable")
     assert fresh(DOVETAIL_STRICT_PLUGINS="1").open(device("healthy"))
     device("healthy").opened = None
@@ -316,12 +318,12 @@ def test_strict_plugins_fail_whoever_opens_a_device(install: Install) -> None:
     assert fresh(DOVETAIL_STRICT_PLUGINS="0").open(device("healthy"))
 
 
-# --- many kinds of broken plugins, of which none harms another device
+# --- many kinds of broken plugins, none of which affects another device
 
 
 @pytest.fixture
 def broken(install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
-    """Installs some of `KINDS`, which have a moment to be imported and probed."""
+    """Return a function that installs some of `KINDS`, with a short limit for import and probe."""
     monkeypatch.setenv("DOVETAIL_PROBE_SECONDS", "0.5")
 
     def install(*kinds: str) -> None:
@@ -335,7 +337,7 @@ def broken(install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         sys.modules.pop(f"plugin_{kind}", None)
 
 
-def test_no_kind_of_broken_plugin_harms_other_devices(broken: Install, install: Install) -> None:
+def test_no_kind_of_broken_plugin_affects_other_devices(broken: Install, install: Install) -> None:
     broken(*KINDS)
     install("healthy")
     registry = fresh()
@@ -348,7 +350,7 @@ def test_no_kind_of_broken_plugin_harms_other_devices(broken: Install, install: 
     assert registry.open(device("healthy")).backend and registry.open(device("reference")).backend
 
 
-def test_each_kind_of_broken_plugin_says_what_is_wrong(broken: Install) -> None:
+def test_each_kind_of_broken_plugin_has_its_error(broken: Install) -> None:
     broken(*KINDS)
     registry, wrong = fresh(), []
     for kind, expected in KINDS.items():
@@ -356,14 +358,14 @@ def test_each_kind_of_broken_plugin_says_what_is_wrong(broken: Install) -> None:
         state = registry.probe(kind).state
         if state is not expected.state or expected.text not in text or f"dist-{kind}" not in text:
             wrong.append((kind, state, text))
-        text.encode()  # a terminal takes it
+        text.encode()  # as on a terminal
         assert len(registry.probe(kind).reason) < 1000
     assert not wrong, "\n\n".join(f"{k}: {s}: {t[:400]}" for k, s, t in wrong)
     assert len(KINDS) >= 50
 
 
 @pytest.mark.exhaustive
-def test_the_doctor_names_every_kind_of_broken_plugin(broken: Install, tmp_path: Path) -> None:
+def test_doctor_names_every_kind_of_broken_plugin(broken: Install, tmp_path: Path) -> None:
     broken(*KINDS)
     done = doctor(tmp_path, "--json", "--time-limit", "30")
     assert done.returncode == 1, done.stderr
@@ -372,7 +374,7 @@ def test_the_doctor_names_every_kind_of_broken_plugin(broken: Install, tmp_path:
     assert found["reference"]["well"] and all(found[type]["well"] for type in INSTALLED - {"cuda"})
 
 
-def test_names_of_devices_are_made_printable(broken: Install, tmp_path: Path) -> None:
+def test_device_names_are_made_printable(broken: Install, tmp_path: Path) -> None:
     name = r"return [replace(READY, name='card\n\x1b[31m\udc80')]"
     Kind(PluginState.OPEN, "", probe=name).write(tmp_path, "colourful")
     write_distribution(tmp_path, "dist-colourful", "colourful", "plugin_colourful")
@@ -381,7 +383,7 @@ def test_names_of_devices_are_made_printable(broken: Install, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["Upper", "with space", "a:1", "ünïcödé", "-", "9lives"])
-def test_an_entry_point_whose_name_is_no_device_type(
+def test_entry_point_name_must_be_a_device_type(
     name: str, install: Install, tmp_path: Path
 ) -> None:
     Kind(PluginState.OPEN, "").write(tmp_path, "misnamed")
@@ -398,7 +400,7 @@ def test_an_entry_point_whose_name_is_no_device_type(
 
 @pytest.mark.parametrize("file", ["METADATA", "entry_points.txt"])
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", None, b"[", b"no section = 1"])
-def test_a_distribution_whose_metadata_cannot_be_read(
+def test_distribution_with_unreadable_metadata(
     file: str, content: bytes | None, install: Install, tmp_path: Path
 ) -> None:
     install("healthy", "unavailable")
@@ -408,9 +410,7 @@ def test_a_distribution_whose_metadata_cannot_be_read(
     assert {"healthy", "reference"} <= {d.type for d in registry.devices()}
 
 
-def test_ctrl_c_of_the_user_ends_the_wait_for_a_probe(
-    broken: Install, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_ends_the_wait_for_a_probe(broken: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     broken("probe_hangs")
     monkeypatch.setenv("DOVETAIL_PROBE_SECONDS", "60")
     registry, before = fresh(), signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -427,21 +427,21 @@ def test_ctrl_c_of_the_user_ends_the_wait_for_a_probe(
     assert registry.probe("probe_hangs").state is PluginState.PROBE_FAILED
 
 
-def test_a_late_probe_says_where_it_waits(broken: Install) -> None:
+def test_late_probe_error_names_its_position(broken: Install) -> None:
     broken("probe_hangs")
     record = fresh().probe("probe_hangs")
     assert record.reason.startswith("dovetail_probe did not return within 0.5 s")
     assert "time.sleep(1000)" in record.traceback
 
 
-def test_a_probe_may_use_other_devices(install: Install, tmp_path: Path) -> None:
+def test_probe_may_use_other_devices(install: Install, tmp_path: Path) -> None:
     probe = "import dovetail as dt\nassert dt.ones(3, device='reference').sum().item() == 3\n"
     Kind(PluginState.OPEN, "", probe=probe + "return [READY]").write(tmp_path, "asking_others")
     write_distribution(tmp_path, "dist-asking", "asking_others", "plugin_asking_others")
     assert fresh().probe("asking_others").state is PluginState.AVAILABLE
 
 
-def test_a_device_that_takes_long_to_open_blocks_no_other(install: Install, tmp_path: Path) -> None:
+def test_slowly_opening_device_blocks_no_other(install: Install, tmp_path: Path) -> None:
     wait = "go_on.wait(30)\nreturn ReferenceBackend()"
     kind = Kind(PluginState.OPEN, "", top="go_on = threading.Event()", open=wait)
     kind.write(tmp_path, "slow_opening")
@@ -476,7 +476,7 @@ def doctor(site: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_doctor_outlives_every_broken_plugin(install: Install, tmp_path: Path) -> None:
+def test_doctor_survives_every_broken_plugin(install: Install, tmp_path: Path) -> None:
     broken = ["hanging_probe", "hanging_child", "crashing_probe", "dying_probe"]
     broken += ["import_error", "wrong_numbers", "failing_open"]
     install(*broken, "healthy", "noisy", "unavailable")
@@ -495,7 +495,8 @@ def test_the_doctor_outlives_every_broken_plugin(install: Install, tmp_path: Pat
     assert "wrongly" in found["wrong_numbers"]["reason"]
     locked = found["failing_open"]
     assert locked["reason"] == "OSError: the door is locked"
-    assert locked["traceback"].count("the door is locked") == 2  # the line that raises, and what
+    # the line that raises, and the exception
+    assert locked["traceback"].count("the door is locked") == 2
     assert locked["hint"] == "tell the authors of dist-failing_open"
     assert found["healthy"]["well"] and found["healthy"]["kernel"].startswith("compiled in")
     assert found["healthy"]["diagnostics"] == {"driver": "42"}
@@ -514,7 +515,7 @@ def dovetail_probe(config):
 """
 
 
-def test_names_of_devices_are_text_and_no_markup(install: Install, tmp_path: Path) -> None:
+def test_device_names_are_not_interpreted_as_markup(install: Install, tmp_path: Path) -> None:
     (tmp_path / "plugin_odd.py").write_text(ODD)
     install("odd")
     done = doctor(tmp_path)
@@ -523,7 +524,7 @@ def test_names_of_devices_are_text_and_no_markup(install: Install, tmp_path: Pat
 
 
 @pytest.mark.parametrize("answer", ["", "[]", '{"kind": 1}', "{", "9" * 5000])
-def test_an_answer_that_a_plugin_prints_in_the_doctors_place(
+def test_forged_answer_of_a_plugin_is_rejected(
     answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     printed = (0, f"{doctor_module.FINDING_PREFIX}{answer}\n", "")
@@ -535,9 +536,7 @@ def test_an_answer_that_a_plugin_prints_in_the_doctors_place(
     )
 
 
-def test_the_doctor_is_content_where_devices_are_merely_absent(
-    install: Install, tmp_path: Path
-) -> None:
+def test_doctor_succeeds_if_devices_are_merely_absent(install: Install, tmp_path: Path) -> None:
     install("unavailable")
     done = doctor(tmp_path)
     ours = [line for line in done.stdout.splitlines() if "unavailable" in line]

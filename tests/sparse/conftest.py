@@ -1,4 +1,4 @@
-"""The devices on which everything here is tried."""
+"""The devices of all sparse tests."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 
 def here(name: str) -> bool:
-    """Whether a device can be used on this machine."""
+    """Return True if a device can be used on this machine."""
     return any(d.type == name for d in dt.devices())
 
 
 @pytest.fixture(params=["reference", "cpu"])
 def device(request: pytest.FixtureRequest) -> Iterator[dt.Device]:
-    """A device, which is also the default one while the test runs."""
+    """Yield a device, which is also the default one while the test runs."""
     if not here(request.param):
         pytest.skip(f"there is no {request.param} device: pip install dovetail-cpu-llvm")
     before = dt.default_device()

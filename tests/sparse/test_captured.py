@@ -36,7 +36,7 @@ FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def matrix(seed: int, size: int = 12) -> np.ndarray:
-    """A matrix with 36 entries, none of them 0."""
+    """Return a matrix with 36 nonzero entries."""
     rng = np.random.default_rng(seed)
     a = np.zeros(size * size)
     a[rng.choice(size * size, 36, replace=False)] = rng.normal(size=36)
@@ -44,7 +44,7 @@ def matrix(seed: int, size: int = 12) -> np.ndarray:
 
 
 def bits(value: Any) -> list[tuple[str, bytes]]:
-    """The layouts and the bits of all tensors in a value."""
+    """Return the layouts and the bits of all tensors in a value."""
     if isinstance(value, dict):
         value = [*value.values()]
     if isinstance(value, (list, tuple)):
@@ -56,7 +56,7 @@ def bits(value: Any) -> list[tuple[str, bytes]]:
 
 @kinds
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_results_are_those_of_the_function(kind: str, name: str) -> None:
+def test_captured_results_equal_plain_ones(kind: str, name: str) -> None:
     function, make = FUNCTIONS[name], KINDS[kind]
     f, v = dt.jit(function), dt.linspace(1, 2, 12, dtype=dt.float64)
     x = make(matrix(1))
@@ -65,7 +65,7 @@ def test_results_are_those_of_the_function(kind: str, name: str) -> None:
     assert 1 <= f.captures <= 4
 
 
-def test_a_pattern_is_an_argument_and_its_number_of_entries_is_not() -> None:
+def test_pattern_is_an_argument_and_its_number_of_entries_is_part_of_the_key() -> None:
     f = dt.jit(lambda A, v: A @ v)
     v = dt.ones(12, dtype=dt.float64)
     for seed in range(4):  # other positions, as many of them
@@ -85,30 +85,30 @@ def test_a_pattern_is_an_argument_and_its_number_of_entries_is_not() -> None:
     assert f.captures == 5
 
 
-def test_matrices_of_one_pattern_have_one_inside() -> None:
+def test_matrices_with_one_pattern_share_it_inside() -> None:
     f = dt.jit(lambda A, B: A + B)
     x = dt.asarray(matrix(1)).to_sparse_csr()
     for A, B in ((x, x * 2), (x * 3, x)):
         assert bits(f(A, B)) == bits(A + B)
     assert f.captures == 1
     other = dt.asarray(matrix(2)).to_sparse_csr()
-    with pytest.raises(dt.CaptureError, match="the host reads"):  # how many entries it has
+    with pytest.raises(dt.CaptureError, match="the host reads"):  # the number of its entries
         f(x, other)
 
 
-def test_results_have_memory_of_their_own_and_a_pattern_that_works() -> None:
+def test_results_have_their_own_memory_and_a_valid_pattern() -> None:
     f = dt.jit(lambda A: A * 2)
     x = dt.asarray(matrix(1)).to_sparse()
     first, second = f(x), f(x * 5)
     assert bits(first) == bits(x * 2) and bits(second) == bits(x * 10)
     for y in (first, second):
-        square = (y @ y.T).to_dense().numpy()  # two host reads, of a pattern out of a capture
+        square = (y @ y.T).to_dense().numpy()  # two host reads outside of a capture, for a pattern
         np.testing.assert_allclose(square, y.to_dense().numpy() @ y.to_dense().numpy().T)
         assert y.is_coalesced() and y.nnz == x.nnz
     assert dt.jit(lambda A: A)(x).values() is x.values()
 
 
-def test_other_shapes() -> None:
+def test_other_shapes_are_captured() -> None:
     f = dt.jit(lambda A: A * 2)
     for x in (
         dt.zeros((3, 4)).to_sparse(), dt.asarray([0.0, 1.0, 0.0]).to_sparse(),
@@ -120,7 +120,7 @@ def test_other_shapes() -> None:
 
 
 @pytest.mark.parametrize("kind", ["coo", "turned", "csr", "csc"])
-def test_gradients_inside_and_around(kind: str) -> None:
+def test_gradients_inside_and_outside_of_a_capture(kind: str) -> None:
     def loss(A: Any, v: Any) -> Any:
         return ((A @ v) ** 2).sum()
 
@@ -140,9 +140,8 @@ def test_gradients_inside_and_around(kind: str) -> None:
         assert around(f) == want
         assert bits(g(A, v)) == bits(inside(A, v))
     assert f.captures == g.captures == 1
-    assert (
-        f.explain_captures((A, v))[1] == [] and len(f.programs) == 2
-    )  # the way back is captured, too
+    # the backward pass is captured too
+    assert f.explain_captures((A, v))[1] == [] and len(f.programs) == 2
 
 
 @kinds
@@ -158,7 +157,7 @@ def test_conjugate_gradients_with_the_matrix_as_an_argument(kind: str) -> None:
     assert f.captures == 1
 
 
-def test_what_needs_a_count_is_named() -> None:
+def test_op_that_needs_the_number_of_entries_raises() -> None:
     twice = dt.sparse_coo_tensor([[1, 1], [0, 0]], [1.0, 2.0], (3, 4))
     f = dt.jit(lambda A: A * 2)
     with pytest.raises(dt.CaptureError, match=r"test_captured.py.*x\.coalesce\(\)"):
@@ -183,7 +182,7 @@ def test_sparse_tensor_of_the_closure_is_read_again(device: dt.Device) -> None:
     assert bits(f(v)) == bits((x @ v, x * v[0]))
 
 
-def test_files_eager_and_nested(tmp_path: Path) -> None:
+def test_saving_raises_and_eager_and_nested_calls_work(tmp_path: Path) -> None:
     x = dt.asarray(matrix(1)).to_sparse_csr()
     f = dt.jit(lambda A: A * 2)
     assert bits(dt.jit(lambda A: f(A) * 3)(x)) == bits(x * 2 * 3)

@@ -1,4 +1,4 @@
-"""CSR, CSC and BSR: what they hold, that they share it, and that ops on them are those of COO."""
+"""CSR, CSC and BSR: their parts, sharing of patterns, and ops equal to those of COO."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def matrix(seed: int = 0, shape: tuple[int, int] = (6, 9), d: Any = np.float64) 
     return numbers.astype(d)
 
 
-def same(found: dt.Tensor, wanted: Any) -> None:
+def assert_same(found: dt.Tensor, wanted: Any) -> None:
     np.testing.assert_array_equal((found.to_dense() if found.layout is not dt.strided else found)
                                   .numpy(), wanted)  # fmt: skip
 
 
-# --- what is held --------------------------------------------------------------------------------
+# --- parts ---------------------------------------------------------------------------------------
 
 
-def test_the_parts_are_scipys(device: dt.Device) -> None:
+def test_parts_equal_scipy(device: dt.Device) -> None:
     scipy = pytest.importorskip("scipy.sparse")
     a = matrix()
     for form, kind in KINDS.items():
@@ -53,7 +53,7 @@ def test_the_parts_are_scipys(device: dt.Device) -> None:
         assert x.nnz == theirs.nnz
 
 
-def test_a_coalesced_coo_matrix_is_csr_already(device: dt.Device) -> None:
+def test_coalesced_coo_matrix_shares_its_pattern_with_csr(device: dt.Device) -> None:
     x = dt.asarray(matrix()).to_sparse()
     y = x.to_sparse_csr()
     assert y.pattern is x.pattern and y.values() is x.values()
@@ -61,16 +61,16 @@ def test_a_coalesced_coo_matrix_is_csr_already(device: dt.Device) -> None:
     assert y.T.values() is y.values(), "a transpose is the same memory, by columns"
 
 
-def test_there_and_back_sorts_once(device: dt.Device) -> None:
-    """The order of the transpose is kept with the pattern, and what undoes it too."""
+def test_round_trip_between_layouts_sorts_once(device: dt.Device) -> None:
+    """The permutation and its inverse are cached with the pattern."""
     x = dt.asarray(matrix()).to_sparse_csr()
     columns = x.to_sparse_csc()
     assert (x * 2).to_sparse_csc().pattern is columns.pattern
     assert columns.to_sparse_csr().pattern is x.pattern
-    same(columns.to_sparse_csr(), matrix())
+    assert_same(columns.to_sparse_csr(), matrix())
 
 
-def test_products_with_the_transpose_move_nothing(device: dt.Device) -> None:
+def test_product_with_the_transpose_is_one_launch(device: dt.Device) -> None:
     x, v = dt.asarray(matrix()).to_sparse_csr(), dt.ones(6, dtype=dt.float64)
     dt.evaluate(x.T @ v)
     launches = dt.explain(x.T @ v).launches
@@ -85,38 +85,38 @@ def test_empty_and_narrow_matrices(device: dt.Device, kind: str) -> None:
     for shape in ((0, 0), (0, 3), (2, 0), (2, 3), (4, 3)):
         a = np.zeros(shape)
         x = KINDS[kind](dt.asarray(a))
-        same(x, a)
-        same(x + x, a)
-        same(x @ dt.ones(shape[1], dtype=dt.float64), np.zeros(shape[0]))
-        same(x.T, a.T)
-        same(dt.sum(x, axis=1), np.zeros(shape[0]))
-        same(dt.sum(x, axis=0), np.zeros(shape[1]))
+        assert_same(x, a)
+        assert_same(x + x, a)
+        assert_same(x @ dt.ones(shape[1], dtype=dt.float64), np.zeros(shape[0]))
+        assert_same(x.T, a.T)
+        assert_same(dt.sum(x, axis=1), np.zeros(shape[0]))
+        assert_same(dt.sum(x, axis=0), np.zeros(shape[1]))
 
 
 @kinds
-def test_copies_and_pickles(device: dt.Device, kind: str) -> None:
+def test_copies_and_pickles_are_equal(device: dt.Device, kind: str) -> None:
     a = matrix()
     x = KINDS[kind](dt.asarray(a))
     for y in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
         assert type(y) is type(x) and y.layout is x.layout
-        same(y, a)
+        assert_same(y, a)
 
 
 # --- from their parts ----------------------------------------------------------------------------
 
 
-def test_from_parts(device: dt.Device) -> None:
+def test_construction_from_parts(device: dt.Device) -> None:
     x = dt.sparse_csr_tensor([0, 1, 3], [2, 0, 1], [3.0, 4.0, 5.0], (2, 3))
-    same(x, [[0, 0, 3], [4, 5, 0]])
-    same(dt.sparse_csr_tensor([0, 1, 3], [2, 0, 1], [3.0, 4.0, 5.0]), [[0, 0, 3], [4, 5, 0]])
+    assert_same(x, [[0, 0, 3], [4, 5, 0]])
+    assert_same(dt.sparse_csr_tensor([0, 1, 3], [2, 0, 1], [3.0, 4.0, 5.0]), [[0, 0, 3], [4, 5, 0]])
     y = dt.sparse_csc_tensor(dt.asarray([0, 1, 2, 3]), dt.asarray([1, 1, 0]), [4.0, 5.0, 3.0])
-    same(y, [[0, 0, 3], [4, 5, 0]])
+    assert_same(y, [[0, 0, 3], [4, 5, 0]])
     z = dt.sparse_bsr_tensor([0, 0, 1], [1], np.arange(4.0).reshape(1, 2, 2), (4, 6))
     assert z.shape == (4, 6) and z.blocksize == (2, 2)
-    same(z[2:, 2:4], [[0, 1], [2, 3]])
+    assert_same(z[2:, 2:4], [[0, 1], [2, 3]])
     v = dt.sparse_csr_tensor([0, 1], [0], [2.0], requires_grad=True)
     dt.sum(v).backward()
-    same(v.grad, [[1.0]])  # type: ignore[arg-type]  # it has one
+    assert_same(v.grad, [[1.0]])  # type: ignore[arg-type]  # it has one
 
 
 GOOD: dict[str, Any] = {
@@ -144,7 +144,7 @@ GOOD: dict[str, Any] = {
         ({"size": (2, -3)}, dt.ShapeError, "negative|-3"),
     ],
 )
-def test_what_does_not_fit_is_named(
+def test_invalid_parts_are_named(
     device: dt.Device, changed: Any, error: type[Exception], says: str
 ) -> None:
     with pytest.raises(error, match=says) as caught:
@@ -153,7 +153,7 @@ def test_what_does_not_fit_is_named(
     assert str(caught.value).startswith("sparse_csr_tensor: ")
 
 
-def test_blocks_that_do_not_fit_are_named(device: dt.Device) -> None:
+def test_invalid_block_sizes_are_named(device: dt.Device) -> None:
     x = dt.ones((4, 6))
     with pytest.raises(dt.LayoutError, match=r"cannot be cut into blocks of \(3, 2\)"):
         x.to_sparse_bsr((3, 2))
@@ -168,7 +168,7 @@ def test_blocks_that_do_not_fit_are_named(device: dt.Device) -> None:
         dt.sparse_bsr_tensor([0, 1], [0], [1.0])
 
 
-# --- ops: those of the same entries as COO --------------------------------------------------------
+# --- ops equal to those of COO -------------------------------------------------------------------
 
 OPS: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda x, y: x + y, "subtract": lambda x, y: x - y, "multiply": lambda x, y: x * y,
@@ -200,27 +200,27 @@ OPS: dict[str, Callable[[Any, Any], Any]] = {
 
 @kinds
 @pytest.mark.parametrize("name", OPS)
-def test_ops_are_those_of_coo(device: dt.Device, kind: str, name: str) -> None:
+def test_ops_equal_those_of_coo(device: dt.Device, kind: str, name: str) -> None:
     f, make = OPS[name], KINDS[kind]
     x, y = (dt.asarray(matrix(seed)) for seed in (0, 1))
     wanted = f(x.to_sparse(), y.to_sparse())
     if kind == "bsr" and "softmax" in name:
-        wanted = f(make(x).to_sparse(), make(y).to_sparse())  # over all that is stored
+        wanted = f(make(x).to_sparse(), make(y).to_sparse())  # over all stored entries
     for mixed in (make(y), y.to_sparse()):
         found = f(make(x), mixed)
         if found.layout is dt.strided:
-            same(
+            assert_same(
                 found,
                 wanted.to_dense().numpy() if wanted.layout is not dt.strided else wanted.numpy(),
             )
         else:
-            same(found, wanted.to_dense().numpy())
+            assert_same(found, wanted.to_dense().numpy())
             assert found.ndim != 2 or found.layout is not dt.sparse_coo
         assert found.dtype is wanted.dtype
 
 
 @kinds
-def test_the_first_operand_decides_which_layout_comes_out(device: dt.Device, kind: str) -> None:
+def test_first_operand_determines_the_result_layout(device: dt.Device, kind: str) -> None:
     x = dt.asarray(matrix())
     ours, coo = KINDS[kind](x), x.to_sparse()
     assert (ours + coo).layout is ours.layout and (coo + ours).layout is dt.sparse_coo
@@ -230,7 +230,7 @@ def test_the_first_operand_decides_which_layout_comes_out(device: dt.Device, kin
 
 
 @kinds
-def test_gradients_are_those_of_coo(device: dt.Device, kind: str) -> None:
+def test_gradients_equal_those_of_coo(device: dt.Device, kind: str) -> None:
     a, w = matrix(), dt.asarray(np.arange(9.0))
 
     def loss(x: Any) -> dt.Tensor:
@@ -251,7 +251,7 @@ def test_gradients_are_those_of_coo(device: dt.Device, kind: str) -> None:
 
 
 @kinds
-def test_the_same_bits_on_every_device(kind: str) -> None:
+def test_compressed_ops_have_the_same_bits_on_every_device(kind: str) -> None:
     pytest.importorskip("dovetail_cpu_llvm")
     rng = np.random.default_rng(3)
     a = rng.normal(size=(60, 90)) * (rng.random((60, 90)) < 0.1)
@@ -267,8 +267,8 @@ def test_the_same_bits_on_every_device(kind: str) -> None:
 
 
 @kinds
-def test_captured(device: dt.Device, kind: str) -> None:
-    """A matrix of the closure: what its pattern derives is worked out once, outside."""
+def test_captured_functions_of_a_closure_matrix(device: dt.Device, kind: str) -> None:
+    """Data derived from its pattern are computed once, outside of the capture."""
     a = matrix()
     x = KINDS[kind](dt.asarray(a))
     f = dt.jit(lambda v, w: (x @ v, x.T @ w, dt.sum(x, axis=1) + v[0]))
@@ -277,7 +277,7 @@ def test_captured(device: dt.Device, kind: str) -> None:
         found = f(dt.asarray(v * k), dt.asarray(w))
         for y, wanted in zip(found, (a @ v * k, a.T @ w, a.sum(1) + v[0]), strict=True):
             np.testing.assert_array_equal(y.numpy(), wanted)
-    same(x @ dt.asarray(v), a @ v)
+    assert_same(x @ dt.asarray(v), a @ v)
 
     made = KINDS[kind](dt.asarray(a))
     looped = dt.while_loop(
@@ -285,14 +285,14 @@ def test_captured(device: dt.Device, kind: str) -> None:
         (dt.asarray(v), dt.asarray(0)),
     )  # fmt: skip
     np.testing.assert_array_equal(looped[0].numpy(), a.T @ (a @ (a.T @ (a @ v))))
-    same(made.T @ dt.asarray(w), a.T @ w)
+    assert_same(made.T @ dt.asarray(w), a.T @ w)
 
 
 # --- SciPy and others ----------------------------------------------------------------------------
 
 
 @kinds
-def test_scipy_both_ways(device: dt.Device, kind: str) -> None:
+def test_scipy_round_trip(device: dt.Device, kind: str) -> None:
     scipy = pytest.importorskip("scipy.sparse")
     a = matrix()
     x = KINDS[kind](dt.asarray(a))
@@ -303,10 +303,10 @@ def test_scipy_both_ways(device: dt.Device, kind: str) -> None:
     for given in (theirs, scipy.coo_array(a)):
         back = dt.sparse.from_scipy(given, layout=x.layout)
         assert back.layout is x.layout
-        same(back, a)
-    same(dt.sparse.from_scipy(theirs), a)
+        assert_same(back, a)
+    assert_same(dt.sparse.from_scipy(theirs), a)
     untidy = scipy.csr_array((np.ones(3), [2, 0, 0], [0, 3]), (1, 3))
-    same(dt.sparse.from_scipy(untidy, layout=dt.sparse_csr), [[2, 0, 1]])
+    assert_same(dt.sparse.from_scipy(untidy, layout=dt.sparse_csr), [[2, 0, 1]])
     with pytest.raises(dt.ArgumentError, match="from_scipy: layout is one of"):
         dt.sparse.from_scipy(theirs, layout=dt.strided)
     with pytest.raises(dt.LayoutError, match="sparse_csr holds matrices"):
@@ -314,7 +314,7 @@ def test_scipy_both_ways(device: dt.Device, kind: str) -> None:
 
 
 @kinds
-def test_how_they_look(device: dt.Device, kind: str) -> None:
+def test_repr_shows_layout_shape_and_block_size(device: dt.Device, kind: str) -> None:
     x = KINDS[kind](dt.asarray(matrix()))
     text = repr(x)
     assert text.startswith(f"sparse_{kind}_tensor(") and "shape=(6, 9)" in text
@@ -323,7 +323,7 @@ def test_how_they_look(device: dt.Device, kind: str) -> None:
 
 
 @kinds
-def test_what_would_be_dense_says_so(device: dt.Device, kind: str) -> None:
+def test_ops_with_a_dense_result_raise(device: dt.Device, kind: str) -> None:
     x = KINDS[kind](dt.asarray(matrix()))
     for f, says in (
         (lambda: dt.exp(x), "exp"), (lambda: x + 1, "add"), (lambda: dt.median(x), "median"),

@@ -1,4 +1,4 @@
-"""Making sparse tensors: what is stored, what is an error, to dense and back."""
+"""Construction of sparse tensors: stored entries, errors, and conversion to dense and back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sparse_samples import scattered, triples
 AT, VALUES, SIZE = [[0, 1, 1, 0], [2, 0, 2, 2]], [3.0, 4.0, 5.0, 1.0], (2, 3)
 
 
-def test_what_was_given_is_stored_until_it_is_coalesced(device: dt.Device) -> None:
+def test_entries_are_stored_as_given_until_coalesced(device: dt.Device) -> None:
     x = dt.sparse_coo_tensor(AT, VALUES, SIZE)
     assert (x.nnz, x.sparse_dim(), x.dense_dim(), x.is_coalesced()) == (4, 2, 0, False)
     assert x.shape == SIZE and x.layout is dt.sparse_coo and x.dtype is dt.float32
@@ -27,7 +27,7 @@ def test_what_was_given_is_stored_until_it_is_coalesced(device: dt.Device) -> No
     assert x.to_dense().tolist() == [[0, 0, 4], [4, 0, 5]]
 
 
-def test_the_size_is_as_small_as_can_be_if_left_out() -> None:
+def test_default_size_is_the_smallest_possible() -> None:
     assert dt.sparse_coo_tensor(AT, VALUES).shape == (2, 3)
     assert dt.sparse_coo_tensor(AT, [[1.0, 2.0]] * 4).shape == (2, 3, 2)
 
@@ -35,7 +35,9 @@ def test_the_size_is_as_small_as_can_be_if_left_out() -> None:
 @pytest.mark.parametrize(("shape", "dense"), [((6, 7), 0), ((4, 3, 5), 1), ((3, 4, 2, 2), 2),
                                               ((9,), 0), ((0, 5), 0), ((3, 0), 1)])  # fmt: skip
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, bool, np.uint64, np.float16])
-def test_dense_and_back(device: dt.Device, shape: tuple[int, ...], dense: int, dtype: Any) -> None:
+def test_conversion_to_dense_and_back(
+    device: dt.Device, shape: tuple[int, ...], dense: int, dtype: Any
+) -> None:
     at, values = triples(np.random.default_rng(1), shape, dense=dense, dtype=dtype)
     if np.dtype(dtype).kind == "u":
         values = np.abs(values.astype("i8")).astype(dtype)
@@ -52,7 +54,7 @@ def test_halves_are_summed_in_float32_and_rounded_once() -> None:
     assert x.coalesce().values().tolist() == [2050.0]
 
 
-def test_positions_beyond_an_int64_are_sorted_too(device: dt.Device) -> None:
+def test_positions_beyond_an_int64_are_sorted(device: dt.Device) -> None:
     shape = (2**40, 2**41, 5)
     at = [[2**39, 3, 2**39, 3], [7, 2**40, 7, 9], [1, 0, 0, 4]]
     x = dt.sparse_coo_tensor([*at], [1.0, 2.0, 3.0, 4.0], shape).coalesce()
@@ -74,13 +76,13 @@ def test_positions_beyond_an_int64_are_sorted_too(device: dt.Device) -> None:
         (([[0.5, 1]], [1.0, 2.0], (3,)), dt.DTypeError, "indices are integers"),
     ],
 )
-def test_bad_input_is_an_error_at_once(arguments: Any, error: Any, says: str) -> None:
+def test_invalid_input_raises_immediately(arguments: Any, error: Any, says: str) -> None:
     for at in (arguments[0], dt.asarray(arguments[0])):
         with pytest.raises(error, match=says):
             dt.sparse_coo_tensor(at, *arguments[1:])
 
 
-def test_bad_promises_and_devices_are_errors() -> None:
+def test_wrong_is_coalesced_and_devices_raise() -> None:
     with pytest.raises(dt.ArgumentError, match="lexicographic order"):
         dt.sparse_coo_tensor([[1, 0]], [1.0, 2.0], (3,), is_coalesced=True)
     with pytest.raises(dt.DeviceError, match="indices are on"):
@@ -89,12 +91,12 @@ def test_bad_promises_and_devices_are_errors() -> None:
         dt.ones((2, 2)).to_sparse(3)
 
 
-def test_a_kept_promise_needs_no_sorting() -> None:
+def test_right_is_coalesced_needs_no_sorting() -> None:
     x = dt.sparse_coo_tensor([[0, 2]], [1.0, 2.0], (3,), is_coalesced=True)
     assert x.is_coalesced() and x.to_dense().tolist() == [1, 0, 2]
 
 
-def test_other_devices_and_dtypes(device: dt.Device) -> None:
+def test_conversion_to_other_devices_and_dtypes(device: dt.Device) -> None:
     x = dt.sparse_coo_tensor(AT, VALUES, SIZE)
     y = x.to("reference").to(dt.float64)
     assert str(y.device) == "reference" and y.dtype is dt.float64
@@ -102,7 +104,7 @@ def test_other_devices_and_dtypes(device: dt.Device) -> None:
     assert x.nbytes == 4 * (2 * 8 + 4)
 
 
-def test_examples_in_docstrings_are_true() -> None:
+def test_docstring_examples_are_correct() -> None:
     found = [
         doctest.testmod(importlib.import_module(f"dovetail.sparse.{m.name}"))
         for m in pkgutil.iter_modules(dt.sparse.__path__)

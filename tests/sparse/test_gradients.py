@@ -1,4 +1,4 @@
-"""Gradients through sparse tensors, and their gradients, against differences."""
+"""First and second derivatives through sparse tensors, against differences."""
 
 from __future__ import annotations
 
@@ -77,19 +77,19 @@ def _on_the_cpu() -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_gradients_are_differences(name: str) -> None:
+def test_gradients_equal_differences(name: str) -> None:
     f, shapes = CASES[name]
     assert dt.autograd.gradcheck(f, leaves(shapes))
 
 
 @pytest.mark.parametrize("name", ["sparse @ matrix", "matrix @ sparse", "sparse @ sparse",
                                   "multiply", "softmax", "sum", "divide by dense"])  # fmt: skip
-def test_gradients_of_gradients(name: str) -> None:
+def test_second_derivatives_equal_differences(name: str) -> None:
     f, shapes = CASES[name]
     assert dt.autograd.gradgradcheck(f, leaves(shapes))
 
 
-def test_a_sparse_tensor_shows_the_gradient_of_its_values() -> None:
+def test_grad_of_a_sparse_tensor_is_that_of_its_values() -> None:
     s = x(dt.asarray(np.arange(9.0))).requires_grad_()
     assert s.requires_grad and s.is_leaf and s.values().requires_grad
     dt.sum(s * s.detach()).backward()
@@ -98,8 +98,8 @@ def test_a_sparse_tensor_shows_the_gradient_of_its_values() -> None:
     assert not s.detach().requires_grad
 
 
-def test_under_no_grad_first_changes_nothing() -> None:
-    """What is derived of a pattern is kept; values must not be."""
+def test_cached_pattern_data_do_not_affect_gradients() -> None:
+    """Data derived from a pattern under no_grad are cached; values must not be."""
     v = dt.asarray(np.arange(9.0)).requires_grad_()
     s = x(v)
     with dt.no_grad():
@@ -108,7 +108,7 @@ def test_under_no_grad_first_changes_nothing() -> None:
     assert v.grad is not None and v.grad.tolist() == [2.0] * 9
 
 
-def test_functions_of_autograd_take_a_sparse_tensor_or_name_themselves() -> None:
+def test_autograd_functions_accept_a_sparse_tensor_or_name_themselves() -> None:
     s = x(dt.asarray(np.arange(9.0)))
     assert dt.autograd.detach(s).layout is dt.sparse_coo
     y = dt.ones(3).requires_grad_().sum()

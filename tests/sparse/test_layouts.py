@@ -1,4 +1,4 @@
-"""Layout plugins: found, checked, and harmless when they are broken."""
+"""Layout plugins: discovery, validation, and isolation of broken ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dovetail.tensor.layout_registry import ENTRY_POINT_PREFIX, LayoutRegistry, 
 
 
 def plugin(name: str, info: Any) -> PluginEntry:
-    """The entry of a module, made on the spot, whose hook gives `info`."""
+    """Return the entry of a new module whose hook returns `info`."""
     module = ModuleType(f"layout_{name}")
 
     @hookimpl
@@ -28,7 +28,7 @@ def plugin(name: str, info: Any) -> PluginEntry:
     return PluginEntry(name, module.__name__, f"{ENTRY_POINT_PREFIX}1", f"dist-{name}")
 
 
-def test_sparse_coo_is_a_plugin_like_any_other() -> None:
+def test_sparse_coo_is_a_regular_plugin() -> None:
     assert dt.sparse is not None
     record = registry.records()["sparse_coo"]
     assert record.state is PluginState.OPEN and record.distribution == "dovetail"
@@ -36,7 +36,7 @@ def test_sparse_coo_is_a_plugin_like_any_other() -> None:
     assert inspect_plugin("sparse_coo").is_healthy, "the doctor"
 
 
-def test_what_a_layout_adds_is_found_by_name() -> None:
+def test_functions_and_methods_of_a_layout_are_found_by_name() -> None:
     kind = dt.sparse_coo.__class__("ragged")
     info = LayoutInfo(kind, functions={"ragged_tensor": len}, methods={"to_ragged": id})
     found = LayoutRegistry(find=lambda: [plugin("ragged", info)])
@@ -57,7 +57,7 @@ def test_what_a_layout_adds_is_found_by_name() -> None:
         ),
     ],
 )
-def test_a_broken_layout_harms_nobody_and_is_named(info: Any, state: PluginState) -> None:
+def test_broken_layout_affects_no_other_and_is_named(info: Any, state: PluginState) -> None:
     good = LayoutInfo(dt.sparse_coo.__class__("good"), functions={"good": len})
     found = LayoutRegistry(find=lambda: [plugin("odd", info), plugin("good", good)])
     assert found.find("functions", "good") is len
@@ -67,14 +67,14 @@ def test_a_broken_layout_harms_nobody_and_is_named(info: Any, state: PluginState
     assert "odd" in str(error.value.__cause__)
 
 
-def test_two_distributions_for_one_layout_are_a_conflict() -> None:
+def test_two_distributions_of_one_layout_conflict() -> None:
     kind = dt.sparse_coo.__class__("twice")
     one = plugin("twice", LayoutInfo(kind))
     found = LayoutRegistry(find=lambda: [one, one._replace(distribution="another")])
     assert found.records()["twice"].state is PluginState.CONFLICT
 
 
-def test_names_that_nothing_has_are_attribute_errors() -> None:
+def test_unknown_names_raise_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="'dovetail' has no attribute 'sparsely'"):
         _ = dt.sparsely  # type: ignore[attr-defined]
     with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'sparsely'"):
@@ -82,7 +82,7 @@ def test_names_that_nothing_has_are_attribute_errors() -> None:
     assert not hasattr(dt.ones(1), "__sparsely__")
 
 
-class Bare(LayoutTensor):
+class LayoutWithoutRules(LayoutTensor):
     """A layout without any rule."""
 
     device, dtype, layout, shape, parts = (  # type: ignore[assignment]
@@ -97,10 +97,10 @@ class Bare(LayoutTensor):
         ("softmax", dt.softmax), ("T", lambda x: x.T), ("concat", lambda x: dt.concat([x])),
         ("matmul", lambda x: dt.matmul(x, x)), ("numpy", lambda x: x.numpy()), ("var", dt.var),
         ("to", lambda x: x.to("cpu")), ("take", lambda x: dt.take(x, [0], axis=0)),
-        ("tensordot", lambda x: dt.tensordot(x, x.__class__.__new__(Bare), axes=0)),
+        ("tensordot", lambda x: dt.tensordot(x, x.__class__.__new__(LayoutWithoutRules), axes=0)),
         ("to_dense", lambda x: x.to_dense()), ("diagonal", lambda x: dt.diagonal(x)),
     ],
 )  # fmt: skip
-def test_a_verb_without_a_rule_is_an_error_with_the_functions_name(name: str, f: Any) -> None:
+def test_missing_rule_of_a_layout_raises_with_the_function_name(name: str, f: Any) -> None:
     with pytest.raises(dt.LayoutError, match=f"^{name}: has no meaning for the layout sparse_coo"):
-        f(Bare.__new__(Bare))
+        f(LayoutWithoutRules.__new__(LayoutWithoutRules))

@@ -1,4 +1,4 @@
-"""Every op of a sparse tensor gives what it gives of the dense one."""
+"""Ops of a sparse tensor equal those of the dense one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def made(kind: str, seed: int = 0, dtype: Any = np.float64) -> Any:
 
 
 def same(f: Callable[..., Any], *operands: Any, rtol: float = 1e-12) -> Any:
-    """Fails unless `f` gives for sparse tensors what it gives for them as dense ones."""
+    """Assert that `f` of sparse tensors equals `f` of the dense ones."""
     found = f(*operands)
     expected = f(*(x.to_dense() for x in operands))
     dense = found.to_dense().numpy()
@@ -43,7 +43,7 @@ UNARY = ("abs", "sin", "negative", "square", "sign", "isnan", "tanh", "relu", "e
 
 
 @pytest.mark.parametrize("kind", SHAPES)
-def test_functions_with_f_of_zero_zero(device: dt.Device, kind: str) -> None:
+def test_functions_that_map_zero_to_zero_stay_sparse(device: dt.Device, kind: str) -> None:
     x = made(kind)
     for name in UNARY:
         assert same(getattr(dt, name), x).layout is dt.sparse_coo
@@ -59,7 +59,7 @@ PAIRS = ("add", "subtract", "multiply", "maximum", "minimum", "not_equal", "grea
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
-def test_pairs_have_the_union_of_entries_and_products_the_intersection(
+def test_binary_ops_have_the_union_or_intersection_of_entries(
     device: dt.Device, whole: bool
 ) -> None:
     """The interpreter takes 0.5 s for each union, so by default each op gets one pair."""
@@ -87,7 +87,7 @@ def test_products_with_dense_tensors_are_sparse(device: dt.Device) -> None:
     same(lambda s: s * dt.reshape(d[:4, :5], (4, 5, 1)), made("hybrid"))
 
 
-def test_in_place_operators_make_new_tensors() -> None:
+def test_in_place_operators_return_new_tensors() -> None:
     x = y = made("matrix")
     before = x.to_dense().numpy().copy()
     y += x
@@ -107,7 +107,7 @@ KEYS = (
 
 
 @pytest.mark.parametrize("kind", SHAPES)
-def test_slices_integers_and_index_arrays(device: dt.Device, kind: str) -> None:
+def test_slices_integers_and_index_arrays_equal_dense(device: dt.Device, kind: str) -> None:
     x = made(kind)
     for key in KEYS:
         same(lambda s, key=key: s[key], x)  # type: ignore[misc]
@@ -119,7 +119,7 @@ def test_slices_integers_and_index_arrays(device: dt.Device, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", SHAPES)
-def test_arrangements(device: dt.Device, kind: str) -> None:
+def test_shape_functions_equal_dense(device: dt.Device, kind: str) -> None:
     x = made(kind)
     for order in itertools.permutations(range(x.ndim)):
         same(lambda s, o=order: dt.permute_dims(s, o), x)  # type: ignore[misc]
@@ -141,7 +141,7 @@ def test_arrangements(device: dt.Device, kind: str) -> None:
         same(f, x)
 
 
-def test_what_stays_in_order_is_known_to_be_coalesced() -> None:
+def test_order_preserving_ops_stay_coalesced() -> None:
     x = made("cube").coalesce()
     for y in (x[1:, :, ::2], x[1], x.reshape(-1), dt.expand_dims(x, axis=0), dt.stack([x, x]),
               x * 2, dt.broadcast_to(x, (2, *x.shape))):  # fmt: skip
@@ -156,7 +156,7 @@ REDUCTIONS = ("sum", "mean", "prod", "max", "min", "any", "all", "count_nonzero"
 
 
 @pytest.mark.parametrize("kind", SHAPES)
-def test_reductions_count_the_zeros_that_are_not_stored(device: dt.Device, kind: str) -> None:
+def test_reductions_count_implicit_zeros(device: dt.Device, kind: str) -> None:
     x = made(kind)
     for axis in (None, *range(x.ndim), (0, x.ndim - 1), -1):
         keepdims = axis == 0 or axis == (0, x.ndim - 1)
@@ -167,7 +167,7 @@ def test_reductions_count_the_zeros_that_are_not_stored(device: dt.Device, kind:
                 same(lambda s, n=name, a=axis, k=keepdims: getattr(dt, n)(s, axis=a, keepdims=k), x)  # type: ignore[misc]
 
 
-def test_full_rows_have_no_zeros_to_count(device: dt.Device) -> None:
+def test_full_rows_have_no_implicit_zeros(device: dt.Device) -> None:
     v = [[-1.0, -2.0, -3.0], [4.0, 0.0, 5.0], [0.0, -1.0, 0.0]]
     x = dt.sparse_coo_tensor(np.indices((3, 3)).reshape(2, -1), np.ravel(v), (3, 3))
     for name in (*REDUCTIONS, "argmax", "argmin"):
@@ -189,7 +189,7 @@ def test_reductions_have_the_dtypes_of_dense_ones(device: dt.Device, dtype: Any)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_softmax_is_over_what_is_stored(device: dt.Device, axis: int) -> None:
+def test_softmax_covers_stored_entries(device: dt.Device, axis: int) -> None:
     x = made("cube").coalesce()
     there = np.zeros(x.shape, bool)
     there[tuple(x.indices().numpy())] = True
@@ -205,7 +205,7 @@ def test_softmax_is_over_what_is_stored(device: dt.Device, axis: int) -> None:
 # --- products ------------------------------------------------------------------------------------
 
 
-def test_matrix_products(device: dt.Device) -> None:
+def test_matrix_products_equal_dense(device: dt.Device) -> None:
     rng = np.random.default_rng(0)
     at, values = triples(rng, (5, 2, 6, 7))
     for s in (made("matrix"), made("cube"), made("matrix").T,
@@ -224,11 +224,11 @@ def test_matrix_products(device: dt.Device) -> None:
     same(lambda a: a @ a, v)
     batch = dt.asarray(rng.normal(size=(3, 7, 2)))
     same(lambda a: a @ batch, x, rtol=1e-9)
-    same(lambda a: a @ (a > 0).T, x)  # bool with a number takes the number's dtype
+    same(lambda a: a @ (a > 0).T, x)  # bool with a number has the number's dtype
     same(lambda a: (a > 0) @ v, x)
 
 
-def test_tensordot_and_einsum(device: dt.Device) -> None:
+def test_tensordot_and_einsum_equal_dense(device: dt.Device) -> None:
     at, values = triples(np.random.default_rng(5), (5, 4, 2))
     t, u = made("cube"), dt.sparse_coo_tensor(at, values, (5, 4, 2))
     d = dt.asarray(np.arange(40.0).reshape(5, 4, 2))
@@ -246,7 +246,7 @@ def test_tensordot_and_einsum(device: dt.Device) -> None:
         np.testing.assert_allclose(dt.einsum(text, *strided).to_dense().numpy(), want, atol=1e-12)
 
 
-# --- what has no meaning -------------------------------------------------------------------------
+# --- unsupported ops -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -264,14 +264,14 @@ def test_tensordot_and_einsum(device: dt.Device) -> None:
         (lambda x: dt.add(x, x, out=x.to_dense()), "add"),
     ],
 )  # fmt: skip
-def test_an_op_without_a_meaning_says_so(f: Any, says: str) -> None:
+def test_unsupported_op_raises_with_a_remedy(f: Any, says: str) -> None:
     with pytest.raises(dt.LayoutError, match=says) as error:
         f(made("matrix"))
     assert "to_dense()" in str(error.value) or "returns a new one" in str(error.value)
     assert isinstance(error.value, TypeError)
 
 
-def test_scalars_of_numpy_have_their_dtype() -> None:
+def test_numpy_scalars_keep_their_dtype() -> None:
     x = made("matrix", dtype=np.int32)
     assert (x * np.float64(0.5)).dtype is dt.float64
     with pytest.raises(dt.LayoutError, match="to_dense"):
@@ -280,7 +280,7 @@ def test_scalars_of_numpy_have_their_dtype() -> None:
         x.astype(dt.int8) * 1000
 
 
-def test_users_mistakes_name_op_and_operands() -> None:
+def test_wrong_operands_are_named() -> None:
     x = made("matrix")
     for f, error, says in (
         (lambda: x @ dt.ones(4, dtype=dt.float64), dt.ShapeError, r"\(6, 7\) and \(4,\)"),

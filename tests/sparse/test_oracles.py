@@ -1,4 +1,4 @@
-"""SciPy and PyData/sparse as oracles, both ways and through files; how tensors look."""
+"""SciPy and PyData/sparse as oracles, conversions, files; reprs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def equal(x: Any, m: Any) -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(matrices(), matrices(), st.integers(0, 1 << 30))
-def test_scipy_agrees(m: ss.coo_array, other: ss.coo_array, seed: int) -> None:
+def test_ops_equal_scipy(m: ss.coo_array, other: ss.coo_array, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x = dt.sparse.from_scipy(m, device="cpu")
     equal(x, m)
@@ -58,7 +58,7 @@ def test_scipy_agrees(m: ss.coo_array, other: ss.coo_array, seed: int) -> None:
 
 
 @pytest.mark.parametrize("form", ["coo", "csr", "csc"])
-def test_scipy_and_back(form: str) -> None:
+def test_scipy_round_trip(form: str) -> None:
     m = ss.random_array((20, 30), density=0.1, format=form, rng=np.random.default_rng(0))
     x = dt.sparse.from_scipy(m)
     back = dt.sparse.to_scipy(x, form)
@@ -73,7 +73,7 @@ def test_scipy_and_back(form: str) -> None:
 
 @needs_pydata
 @pytest.mark.exhaustive  # it compiles for half a minute
-def test_pydata_agrees_in_many_dimensions() -> None:
+def test_ops_equal_pydata_in_many_dimensions() -> None:
     import sparse
 
     rng = np.random.default_rng(0)
@@ -95,7 +95,7 @@ def test_pydata_agrees_in_many_dimensions() -> None:
         dt.sparse.from_pydata(p + 1)
 
 
-def test_files(tmp_path: Path) -> None:
+def test_sparse_files_round_trip(tmp_path: Path) -> None:
     x = dt.sparse_coo_tensor(
         [[0, 1, 0], [2, 0, 2]], [[1.0, 2.0], [3.0, 4.0], [0.5, 0.0]], (2, 3, 2)
     )
@@ -122,7 +122,7 @@ def test_files(tmp_path: Path) -> None:
             call()
 
 
-def test_what_is_printed_shows_entries_and_density() -> None:
+def test_repr_shows_entries_and_density() -> None:
     x = dt.sparse_coo_tensor([[0, 1], [2, 0]], [1.5, -2.0], (2, 3), device="reference").coalesce()
     assert repr(x) == (
         "sparse_coo_tensor(\n  (0, 2) -> 1.5\n  (1, 0) -> -2\n  shape=(2, 3), nnz=2 (33.3 %), "
@@ -132,14 +132,14 @@ def test_what_is_printed_shows_entries_and_density() -> None:
     assert "(0, 3) -> 1\n  ...\n  (9, 6) -> 1" in repr(many) and len(repr(many).splitlines()) == 11
 
 
-def test_spy_is_a_picture_of_where_entries_are() -> None:
+def test_spy_draws_the_positions_of_entries() -> None:
     x = dt.eye(1000).to_sparse()
     root = ET.fromstring(dt.sparse.spy(x, cells=50))
     marks = root.findall(".//{*}g/{*}rect")
     assert len(marks) == 50 and all(m.get("x") == m.get("y") for m in marks)
     assert "nnz=1000 (0.1 %)" in root.findtext("{*}title", "")
     assert "<svg" in x._repr_html_() and "&lt;" not in x._repr_html_()
-    (ground,) = root.findall("{*}rect")  # that of the page, be it light or dark
+    (ground,) = root.findall("{*}rect")  # the color of the page, light or dark
     assert ground.get("fill") == "none" and ground.get("stroke")
     assert (
         len(ET.fromstring(dt.sparse.spy(dt.zeros((3, 4)).to_sparse())).findall(".//{*}g/{*}rect"))
@@ -149,7 +149,7 @@ def test_spy_is_a_picture_of_where_entries_are() -> None:
         dt.sparse.spy(dt.ones(3).to_sparse())
 
 
-def test_benchmarks_compute_what_scipy_computes() -> None:
+def test_benchmarks_compute_the_results_of_scipy() -> None:
     for case in sparse_cases(shrink=100):
         arrays = case.inputs()
         truth = case.contestants["scipy"](*arrays)()

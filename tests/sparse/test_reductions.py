@@ -1,4 +1,4 @@
-"""Reductions over axes without elements: what prod and all are of nothing is not 0."""
+"""Reductions over empty axes: the identity of prod and all is not 0."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTHING = [  # of size 0: shape, positions, shape of the values
 
 @pytest.mark.parametrize("name", ["prod", "all", "any", "sum", "mean", "count_nonzero"])
 @pytest.mark.parametrize("number", range(len(NOTHING)))
-def test_a_reduction_of_nothing_is_that_of_the_strided_tensor(
+def test_reduction_of_an_empty_axis_equals_the_dense_one(
     device: str, name: str, number: int
 ) -> None:
     shape, at, values = NOTHING[number]
@@ -35,8 +35,8 @@ def test_a_reduction_of_nothing_is_that_of_the_strided_tensor(
             np.testing.assert_array_equal(have.numpy(), want)
 
 
-def sorts(act: Callable[[], object]) -> int:
-    """How many launches and calls more than one of its own an act takes when it is done again."""
+def count_extra_launches(act: Callable[[], object]) -> int:
+    """Return how many launches and calls more than one a repeated callable takes."""
     act()
     before = counters.launches + counters.calls
     act()
@@ -44,15 +44,15 @@ def sorts(act: Callable[[], object]) -> int:
 
 
 @pytest.mark.parametrize("coalesced", [False, True])
-def test_the_order_of_columns_is_found_once(device: str, coalesced: bool) -> None:
+def test_order_of_columns_is_cached(device: str, coalesced: bool) -> None:
     at = np.random.default_rng(2).integers(0, 30, (2, 200))
     a = dt.sparse_coo_tensor(at, np.arange(200, dtype="f4"), (30, 30), device=device)
     a = a.coalesce() if coalesced else a
     x = dt.arange(30, dtype=dt.float32, device=device)
     dense = a.to_dense().numpy().astype("f8")
-    assert sorts(lambda: dt.evaluate(a.T @ x)) <= 3
-    assert sorts(lambda: dt.evaluate(dt.sum(a, axis=0).values())) <= 3
-    assert sorts(lambda: dt.evaluate(dt.sum(a, axis=1).values())) <= 3
+    assert count_extra_launches(lambda: dt.evaluate(a.T @ x)) <= 3
+    assert count_extra_launches(lambda: dt.evaluate(dt.sum(a, axis=0).values())) <= 3
+    assert count_extra_launches(lambda: dt.evaluate(dt.sum(a, axis=1).values())) <= 3
     np.testing.assert_allclose((a.T @ x).numpy(), dense.T @ np.arange(30), rtol=1e-5)
     for axis in (0, 1):
         found = dt.sum(a, axis=axis).to_dense().numpy()

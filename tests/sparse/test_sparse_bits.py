@@ -1,4 +1,4 @@
-"""The same bits on every device: what the conformance kit asks of third parties, at more sizes."""
+"""The same bits on every device: the conformance kit's checks at more sizes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ DEVICES = [
 
 @lru_cache(1)
 def expected(dtype: Any) -> list[list[Any]]:
-    """The bits of the reference, once for all devices: no views, which would be kept for good."""
+    """Return the bits of the reference, computed once, without views, which would keep tensors
+    alive.
+    """
     return [[a.copy() for a in bits(x)] for x in everything("reference", dtype)]
 
 
 def everything(device: str, dtype: Any, scale: int = 1) -> list[Any]:
-    """Results of all ops that have kernels of their own, on many entries."""
+    """Return results of all ops that have kernels of their own, on many entries."""
     rng = np.random.default_rng(0)
     n, m, k = 90 * scale, 70 * scale, 800 * scale
     at = np.stack([rng.integers(0, n, k), rng.integers(0, m, k)])
@@ -41,7 +43,7 @@ def everything(device: str, dtype: Any, scale: int = 1) -> list[Any]:
 
 
 def gradients(device: str) -> list[Any]:
-    """Gradients of products and sums."""
+    """Return gradients of products and sums."""
     rng = np.random.default_rng(1)
     values = dt.asarray(rng.normal(size=900).astype("f4"), device=device).requires_grad_()
     at = np.stack([rng.integers(0, 50, 900), rng.integers(0, 40, 900)])
@@ -56,7 +58,7 @@ def gradients(device: str) -> list[Any]:
     "dtype",
     [dt.float32, *(pytest.param(d, marks=pytest.mark.exhaustive) for d in (dt.float16, dt.int32))],
 )
-def test_bits_are_those_of_the_reference(name: str, dtype: Any) -> None:
+def test_bits_equal_those_of_the_reference(name: str, dtype: Any) -> None:
     with dt.reproducible():
         found, want = everything(name, dtype), expected(dtype)
     for i, (x, y) in enumerate(zip(found, want, strict=True)):
@@ -71,7 +73,7 @@ def test_gradients_have_the_bits_of_the_reference(name: str) -> None:
             np.testing.assert_array_equal(bits(x)[0], bits(y)[0])
 
 
-def test_threads_change_no_bits() -> None:
+def test_bits_do_not_depend_on_threads() -> None:
     backend = dt.plugins.open_device("cpu").backend
     before = backend.get_num_threads()
     try:

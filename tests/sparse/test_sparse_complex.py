@@ -27,7 +27,7 @@ CASES: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_sparse_tensors_give_what_dense_ones_do(device: dt.Device, name: str) -> None:
+def test_complex_sparse_ops_equal_numpy(device: dt.Device, name: str) -> None:
     x, y, m = dt.asarray(A), dt.asarray(B), dt.asarray(M)
     found = CASES[name](x.to_sparse(), y.to_sparse(), m)
     want = CASES[name](A, B, M)
@@ -40,6 +40,6 @@ def test_gradients_reach_complex_values(device: dt.Device) -> None:
     assert x.grad is not None and np.allclose(x.grad.numpy(), 8 * A, rtol=1e-5)
 
 
-def test_they_are_shown() -> None:
+def test_repr_shows_complex_entries() -> None:
     text = repr(dt.asarray(A, device="reference").to_sparse())
     assert "(0, 1) -> (1+2j)" in text and "dtype=complex64" in text

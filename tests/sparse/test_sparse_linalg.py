@@ -1,4 +1,4 @@
-"""`dt.sparse.linalg`: solutions, their gradients, what does not converge, and what does not fit."""
+"""`dt.sparse.linalg`: solutions, gradients, convergence, and errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LAYOUTS: dict[str, Callable[[dt.Tensor], Any]] = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_solutions(device: dt.Device, layout: str) -> None:
+def test_solutions_equal_numpy(device: dt.Device, layout: str) -> None:
     a, b = laplacian(), right()
     x, info = L.cg(LAYOUTS[layout](dt.asarray(a)), dt.asarray(b), rtol=1e-12)
     assert info.item() == 0
@@ -48,7 +48,7 @@ def test_solutions(device: dt.Device, layout: str) -> None:
 
 
 @pytest.mark.parametrize("d", (np.float32, np.complex64, np.complex128))
-def test_dtypes(device: dt.Device, d: Any) -> None:
+def test_solvers_accept_each_dtype(device: dt.Device, d: Any) -> None:
     a, b = laplacian().astype(d), right().astype(d)
     if np.iscomplexobj(a):
         a, b = a + 1j * (np.eye(N, k=1) - np.eye(N, k=-1)).astype(d), b * d(1 - 2j)
@@ -62,20 +62,20 @@ def test_dtypes(device: dt.Device, d: Any) -> None:
         np.testing.assert_allclose(found.numpy(), np.linalg.solve(side(a), b), atol=tolerance)
 
 
-def test_a_restart_and_a_standstill(device: dt.Device) -> None:
+def test_gmres_restarts_and_stagnation(device: dt.Device) -> None:
     a, b = lopsided(), right()
     for restart in (1, 3, 1000):
         x, info = L.gmres(dt.asarray(a).to_sparse_csr(), dt.asarray(b), rtol=1e-8, restart=restart,
                           maxiter=2000)  # fmt: skip
         assert info.item() == 0, restart
         np.testing.assert_allclose(x.numpy(), np.linalg.solve(a, b), rtol=1e-5, atol=1e-7)
-    shift = np.roll(np.eye(8), 1, axis=0)  # the residual stays as it is for seven steps
+    shift = np.roll(np.eye(8), 1, axis=0)  # the residual stays constant for seven steps
     x, info = L.gmres(dt.asarray(shift).to_sparse_csr(), dt.asarray(np.eye(8)[0]), maxiter=8)
     assert info.item() == 0
     np.testing.assert_allclose(shift @ x.numpy(), np.eye(8)[0], atol=1e-12)
 
 
-def test_what_does_not_converge_says_so(device: dt.Device) -> None:
+def test_missing_convergence_is_reported_in_info(device: dt.Device) -> None:
     a, b = dt.asarray(laplacian()).to_sparse_csr(), dt.asarray(right())
     for solve in (L.cg, L.gmres):
         found = solve(a, b, rtol=1e-14, maxiter=3)
@@ -88,7 +88,7 @@ def test_what_does_not_converge_says_so(device: dt.Device) -> None:
         assert x.tolist() == [0] * 4 and info.item() == 0
 
 
-def test_begun_near_the_solution(device: dt.Device) -> None:
+def test_start_near_the_solution_converges(device: dt.Device) -> None:
     a, b = laplacian(), right()
     wanted = np.linalg.solve(a, b)
     for solve in (L.cg, L.gmres):
@@ -98,7 +98,7 @@ def test_begun_near_the_solution(device: dt.Device) -> None:
         np.testing.assert_array_equal(x.numpy(), wanted)
 
 
-def test_a_preconditioner_saves_steps(device: dt.Device) -> None:
+def test_preconditioner_reduces_steps(device: dt.Device) -> None:
     a = laplacian() * np.geomspace(1, 100, N)[:, None] ** 0.5 * np.geomspace(1, 100, N) ** 0.5
     a, b = (a + a.T) / 2, right()
     inverse = dt.asarray(np.diag(1 / np.diag(a))).to_sparse_csr()
@@ -115,7 +115,7 @@ def test_a_preconditioner_saves_steps(device: dt.Device) -> None:
         assert steps[1] == steps[2] < steps[0]
 
 
-def test_captured(device: dt.Device) -> None:
+def test_captured_solvers_equal_plain_ones(device: dt.Device) -> None:
     a, b = laplacian(), right()
     x = dt.asarray(a).to_sparse_csr()
     for solve, m in ((L.cg, None), (L.cg, x * 0.1), (L.gmres, None)):
@@ -131,7 +131,7 @@ def test_captured(device: dt.Device) -> None:
         dt.jit(lambda b: L.cg(x, b, callback=print).x)(dt.asarray(b))
 
 
-def test_eager_and_the_same_bits_on_every_device() -> None:
+def test_solvers_are_the_same_eagerly_and_on_every_device() -> None:
     pytest.importorskip("dovetail_cpu_llvm")
     a, b = lopsided(), right()
 
@@ -149,7 +149,7 @@ def test_eager_and_the_same_bits_on_every_device() -> None:
 
 @pytest.mark.parametrize("lower", (True, False))
 @pytest.mark.parametrize("unit", (True, False))
-def test_triangles(device: dt.Device, lower: bool, unit: bool) -> None:
+def test_triangular_solutions_equal_numpy(device: dt.Device, lower: bool, unit: bool) -> None:
     a = (np.tril if lower else np.triu)(lopsided())
     effective = a - np.diag(np.diag(a)) + np.eye(N) if unit else a
     for b in (right(), np.stack([right(), right(seed=5)], axis=1)):
@@ -172,7 +172,7 @@ SOLVES: dict[str, Callable[[Any, dt.Tensor], dt.Tensor]] = {
 
 @pytest.mark.parametrize("kind", ("csr", "csc", "coo"))
 @pytest.mark.parametrize("name", SOLVES)
-def test_gradients_are_those_of_the_solution(device: dt.Device, name: str, kind: str) -> None:
+def test_gradients_equal_those_of_the_solution(device: dt.Device, name: str, kind: str) -> None:
     solve, a, b = SOLVES[name], lopsided(8), right(8)
 
     def loss(values: Array, b: Array) -> Any:
@@ -194,7 +194,7 @@ def test_gradients_are_those_of_the_solution(device: dt.Device, name: str, kind:
         np.testing.assert_allclose(of_a[i, j].item(), slope, rtol=1e-4, atol=1e-7)
 
 
-def test_gradients_of_gradients_and_of_captured_functions(device: dt.Device) -> None:
+def test_second_derivatives_and_captured_gradients(device: dt.Device) -> None:
     a = dt.asarray(laplacian(8)).to_sparse_csr()
     inverse = np.linalg.inv(laplacian(8))
     b = dt.asarray(right(8)).requires_grad_()
@@ -215,7 +215,7 @@ def test_gradients_of_gradients_and_of_captured_functions(device: dt.Device) -> 
 
 
 @pytest.mark.parametrize("solve", (L.cg, L.gmres))
-def test_what_does_not_fit_is_named(solve: Any) -> None:
+def test_mismatched_operands_are_named(solve: Any) -> None:
     a = dt.asarray(laplacian(4), device="reference").to_sparse_csr()
     b = dt.ones(4, dtype=dt.float64, device="reference")
     name = solve.__name__
@@ -246,7 +246,7 @@ def test_what_does_not_fit_is_named(solve: Any) -> None:
             f()
 
 
-def test_triangles_that_do_not_fit_are_named() -> None:
+def test_invalid_triangular_operands_are_named() -> None:
     whole = dt.asarray(laplacian(4), device="reference").to_sparse_csr()
     a, b = dt.tril(whole), dt.ones(4, dtype=dt.float64, device="reference")
     solve = L.spsolve_triangular

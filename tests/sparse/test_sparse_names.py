@@ -1,4 +1,4 @@
-"""Others' names for sparse tensors: the error says what to write, and that is there."""
+"""Names of other libraries for sparse tensors: the error names an existing alternative."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INSTEAD = tables()["sparse"]
 
 
 @pytest.mark.parametrize("name", INSTEAD)
-def test_a_name_that_is_not_there_says_what_to_write(name: str) -> None:
+def test_missing_name_names_an_existing_alternative(name: str) -> None:
     assert name not in dt.sparse.__all__
     with pytest.raises(AttributeError, match=f"'{name}'; here it is "):
         getattr(dt.sparse, name)
@@ -23,13 +23,13 @@ def test_a_name_that_is_not_there_says_what_to_write(name: str) -> None:
         assert callable(getattr(dt.ones((2, 2), device="reference"), method))
 
 
-def test_what_nobody_has_is_not_explained() -> None:
+def test_unknown_name_raises_attribute_error_without_hint() -> None:
     with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
         _ = dt.sparse.nonsense
     assert not hasattr(dt.sparse, "__nonsense__")
 
 
-def test_gradients_of_other_shapes_do_not_add_up() -> None:
+def test_gradients_of_different_shapes_are_not_accumulated() -> None:
     x, y = dt.ones((2, 3)).to_sparse(), dt.ones((3, 2)).to_sparse()
     for other in (y, y.to_dense()):
         with pytest.raises(dt.ShapeError, match=r"accumulated: .*do not broadcast"):

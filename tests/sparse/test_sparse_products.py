@@ -1,6 +1,6 @@
-"""Products with strided operands: of a vector one kernel alone, of blocks block by block.
+"""Products with strided operands: one kernel for a vector, block by block for BSR.
 
-Their bits are those of every other way.
+Their bits equal those of every other method.
 """
 
 from __future__ import annotations
@@ -30,21 +30,19 @@ def op_of(x: dt.Tensor) -> str:
 
 @pytest.mark.parametrize("d", [np.float32, np.float64, np.int32, np.complex64])
 @pytest.mark.parametrize("kind", ["csr", "csc"])
-def test_a_vector_is_multiplied_by_one_kernel_alone(
-    device: dt.Device, kind: str, d: type[Any]
-) -> None:
+def test_product_with_a_vector_is_one_kernel(device: dt.Device, kind: str, d: type[Any]) -> None:
     a = (sample() * 8).astype(d)
     x = getattr(dt.asarray(a), f"to_sparse_{kind}")()
     v = dt.asarray(np.arange(70).astype(d))
     found = x @ v
     assert op_of(found) == "sparse_product" and found.shape == (90,)
     assert (x.T @ dt.asarray(np.arange(90).astype(d))).shape == (70,)
-    wide = x @ v.reshape(70, 1)  # the long way
+    wide = x @ v.reshape(70, 1)  # the general method
     assert found.numpy().tobytes() == wide.numpy().tobytes()
     np.testing.assert_allclose(found.numpy(), a @ np.arange(70).astype(d), rtol=1e-4)
 
 
-def test_what_is_to_be_converted_or_remembered_goes_the_long_way(device: dt.Device) -> None:
+def test_product_with_conversion_or_gradients_uses_the_general_method(device: dt.Device) -> None:
     x = dt.asarray(sample()).to_sparse_csr()
     v = dt.asarray(sample(70, 1).reshape(-1))
     assert (x @ v.astype(dt.float64)).dtype is dt.float64
@@ -64,7 +62,7 @@ def test_what_is_to_be_converted_or_remembered_goes_the_long_way(device: dt.Devi
     assert (empty @ v.detach()).tolist() == [0.0] * 5
 
 
-def test_a_captured_product_sees_new_vectors(device: dt.Device) -> None:
+def test_captured_product_reads_new_vectors(device: dt.Device) -> None:
     a = sample()
     x = dt.asarray(a).to_sparse_csr()
     f = dt.jit(lambda v: x @ v + 1)
@@ -80,7 +78,7 @@ BLOCKS = [(1, 1), (2, 2), (4, 4), (8, 8), (1, 5), (5, 2), (3, 7), (16, 4), (9, 1
 
 
 def in_blocks(block: tuple[int, int], d: Any = np.float32) -> dt.Tensor:
-    """A matrix of 7 x 6 blocks, of which some rows have none."""
+    """Return a matrix of 7 x 6 blocks with some empty block rows."""
     rng = np.random.default_rng(4)
     there = np.kron(rng.random((7, 6)) < 0.4, np.ones(block))
     there[: block[0]] = 0
@@ -99,7 +97,7 @@ OTHERS = [((4, 4), d) for d in (np.float64, np.float16, np.int16, np.uint32)]
 
 @pytest.mark.parametrize("shape", [(), (1,), (70,)])
 @pytest.mark.parametrize(("block", "d"), [*((b, np.float32) for b in BLOCKS), *OTHERS])
-def test_blocks_give_the_bits_of_single_elements(
+def test_block_products_have_the_bits_of_single_elements(
     device: dt.Device, block: tuple[int, int], shape: tuple[int, ...], d: type[Any]
 ) -> None:
     x = in_blocks(block, d)
@@ -119,11 +117,11 @@ def kernel_of(x: dt.Tensor) -> Any:
 
 
 @pytest.mark.parametrize(("block", "rows"), [((4, 4), 4), ((8, 8), 8), ((16, 4), 8), ((9, 1), 3)])
-def test_a_point_does_many_rows_of_a_block_with_one_column(
+def test_vector_product_computes_many_rows_of_a_block_per_point(
     device: dt.Device, block: tuple[int, int], rows: int
 ) -> None:
     x = in_blocks(block)
-    dt.evaluate(x @ strided(x.shape[1], (), np.float32))  # positions are made once
+    dt.evaluate(x @ strided(x.shape[1], (), np.float32))  # positions are computed once
     kernel = kernel_of(x @ strided(x.shape[1], (), np.float32))
     [loop] = [s for s in kernel.body if isinstance(s, Loop)]
     read = [v.buffer.dtype for v in loads(loop.body)]
@@ -133,7 +131,7 @@ def test_a_point_does_many_rows_of_a_block_with_one_column(
     assert len([s for s in kernel.body if isinstance(s, Store)]) == rows
 
 
-def test_rows_of_a_matrix_are_left_to_the_backend_where_they_are_many(device: dt.Device) -> None:
+def test_matrix_product_with_many_columns_leaves_rows_to_the_backend(device: dt.Device) -> None:
     for block, rows, axes in (((4, 4), 4, 2), ((8, 8), 1, 3), ((2, 2), 2, 2)):
         x = in_blocks(block)
         y = strided(x.shape[1], (70,), np.float32)
@@ -143,14 +141,14 @@ def test_rows_of_a_matrix_are_left_to_the_backend_where_they_are_many(device: dt
         assert len(loop.results) == rows and len(kernel.grid) == axes
 
 
-def test_large_and_complex_blocks_are_done_by_elements(device: dt.Device) -> None:
+def test_large_and_complex_blocks_use_elements(device: dt.Device) -> None:
     for x in (in_blocks((9, 8)), in_blocks((4, 4), np.complex64)):
         v = strided(x.shape[1], (3,), x.values().numpy().dtype)
         want = x.to_sparse() @ v
         assert (x @ v).numpy().tobytes() == want.numpy().tobytes()
 
 
-def test_gradients_flow_through_products_of_blocks(device: dt.Device) -> None:
+def test_gradients_flow_through_block_products(device: dt.Device) -> None:
     x, v = in_blocks((4, 4), np.float64), strided(24, (3,), np.float64)
     a, w = x.to_dense().requires_grad_(), v.detach().requires_grad_()
     (dt.square(a @ w)).sum().backward()
@@ -165,7 +163,7 @@ def test_gradients_flow_through_products_of_blocks(device: dt.Device) -> None:
     np.testing.assert_allclose(found[there], a.grad.numpy()[there], rtol=1e-12)
 
 
-def test_a_captured_product_of_blocks(device: dt.Device) -> None:
+def test_captured_block_product_reads_new_vectors(device: dt.Device) -> None:
     x = in_blocks((4, 4))
     f = dt.jit(lambda v: x @ v)
     for seed in (1, 2, 3):
@@ -173,7 +171,7 @@ def test_a_captured_product_of_blocks(device: dt.Device) -> None:
         assert f(v).numpy().tobytes() == (x.to_sparse() @ v).numpy().tobytes()
 
 
-def test_products_of_blocks_of_examples(device: dt.Device) -> None:
+def test_block_products_in_vmap(device: dt.Device) -> None:
     x = in_blocks((2, 2))
     many = strided(5, (12,), np.float32)
     found = dt.vmap(lambda v: x @ v)(many)

@@ -1,4 +1,4 @@
-"""Random chains of ops on random sparse tensors give what they give of dense ones."""
+"""Random chains of ops on random sparse tensors equal those on dense ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Step = Callable[[Any], Any]
 
 @st.composite
 def tensors(draw: Any) -> tuple[Any, Any]:
-    """A sparse tensor of 1 to 4 dimensions, some of them dense, and NumPy's array of it."""
+    """Return a sparse tensor of 1 to 4 dimensions, some of them dense, and NumPy's array of it."""
     shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=4)))
     dense = draw(st.integers(0, len(shape) - 1))
     rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
@@ -26,7 +26,7 @@ def tensors(draw: Any) -> tuple[Any, Any]:
 
 
 def steps(data: Any, x: Any) -> Step:
-    """Something that can be done with a tensor of x's shape, by dovetail and by NumPy alike."""
+    """Return an operation that dovetail and NumPy can apply to a tensor of x's shape."""
     axis = data.draw(st.integers(0, x.ndim - 1))
     order = tuple(data.draw(st.permutations(range(x.ndim))))
     start, stop = sorted(data.draw(st.tuples(*[st.integers(0, x.shape[axis])] * 2)))
@@ -49,7 +49,7 @@ def steps(data: Any, x: Any) -> Step:
 
 @settings(max_examples=60, deadline=None)
 @given(tensors(), st.data())
-def test_chains_agree_with_numpy(made: tuple[Any, Any], data: Any) -> None:
+def test_random_chains_equal_numpy(made: tuple[Any, Any], data: Any) -> None:
     x, want = made
     for _ in range(3):
         if x.ndim == 0 or x.layout is dt.strided or x.dtype is dt.bool:

@@ -1,8 +1,7 @@
-"""Random calls of everything public, with arguments of which some are wrong: what to call, and how
-to judge what comes of it.
+"""Random calls of every public function with partly wrong arguments, and a judge of their outcome.
 
 A call is a line of Python, so a failure can be pasted into a session. The same seed gives the same
-calls. Bad sizes must be refused or cost nothing, so nothing here may take long or much memory.
+calls. Bad sizes must raise an error or cost nothing, so no call here may take long or much memory.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from typing import Any
 import dovetail as dt
 import numpy as np
 
-MEMORY = 64 << 20  # bytes that a device may reserve meanwhile
+MEMORY = 64 << 20  # bytes that a device may reserve during the calls
 ADDRESSES = 8 << 30  # bytes that a process of calls may map
-SECONDS = 20.0  # that one call may take: many times what the slowest kernel takes to compile
-SMALL = 1 << 16  # results of up to so many bytes are computed
+SECONDS = 20.0  # time limit of one call: many times the slowest compilation
+SMALL = 1 << 16  # bytes up to which results are computed
 
 # --- values, as Python text ----------------------------------------------------------------------
 
@@ -69,7 +68,7 @@ NotImplemented | "ij,jk->ik" | "i->" | "->" | "ii" | "...i" | memoryview(b"abcd"
 dt.strided | dt.Tensor | float | dt.newaxis | [True] | [0] | [[0]] | "left" | "\\0" | "é"
 """.strip().replace("\n", " | ").split(" | ")  # fmt: skip
 
-# What a parameter of this name takes, so that calls get far enough to meet the next one.
+# Values that a parameter of this name accepts, so that calls get far enough to reach the next one.
 RIGHT = {
     "axis": "0 | 1 | -1 | (0, 1) | None | -2 | ()", "dim": "0 | 1 | -1",
     "dtype": 'dt.float32 | dt.int64 | dt.bool | "float64" | None | dt.float16 | int | np.int8',
@@ -102,11 +101,11 @@ RIGHT |= {"source": RIGHT["source"] + " | 0", "type": RIGHT["dtype"], "to": RIGH
 
 
 def scipy_matrix() -> Any:
-    """A sparse matrix of another library."""
+    """Return a sparse matrix of another library."""
     return __import__("scipy.sparse").sparse.coo_array(np.eye(3))
 
 
-# --- what is called ------------------------------------------------------------------------------
+# --- targets --------------------------------------------------------------------------------------
 
 LEFT_OUT = {
     "dt.memory.set_allocator": "any function is an allocator, and the device would keep it",
@@ -116,7 +115,7 @@ LEFT_OUT = {
 }
 CLASSES = {"Stream", "Event", "Generator", "set_grad_enabled", "no_grad", "enable_grad", "eager",
            "reproducible"}  # fmt: skip
-# Of tensors: what layouts are written with, and what asks back with what it was given.
+# Of tensors: methods for writing layouts, and those that call back their argument.
 NO_METHODS = {"mro", "run_rule"}
 OPERATORS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//",
@@ -130,12 +129,15 @@ AUGMENTED = {"+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "@"
 
 @dataclass(frozen=True)
 class Target:
-    """Something to call. `text` has places {0}, {1}, ... for arguments; `names` an op's names."""
+    """Something to call.
+
+    `text` has placeholders {0}, {1}, ... for arguments; `names` are an op's names.
+    """
 
     text: str
     parameters: tuple[inspect.Parameter, ...]
     names: frozenset[str]
-    written: bool = False  # whether `text` has all its places, as operators do
+    written: bool = False  # whether `text` has all its placeholders, as operators do
     raises: tuple[type[Exception], ...] = ()  # other errors that its docstring promises
 
 
@@ -190,7 +192,7 @@ def _operators(receivers: list[str]) -> Iterator[Target]:
     for name, sign in OPERATORS.items():
         other = (_parameter("x2"),)
         turned = name.replace("less", "*").replace("greater", "less").replace("*", "greater")
-        # Python may turn comparisons, and repeats a list by what has `__index__`.
+        # Python may swap comparisons, and repeats a list by an object with `__index__`.
         words = frozenset({name, name.removeprefix("bitwise_"), turned, "index"})
         for x in receivers:
             yield Target(f"{x} {sign} ({{0}})", other, words, True)
@@ -212,14 +214,14 @@ def _operators(receivers: list[str]) -> Iterator[Target]:
 
 
 def in_place(x: Any, sign: str, other: Any) -> Any:
-    """`x sign= other`."""
+    """Compute `x sign= other`."""
     held = {"x": x, "other": other}
     exec(f"x {sign}= other", held)
     return held["x"]
 
 
 def targets() -> list[Target]:
-    """Everything public, each as often as it is to be called in relation to the others."""
+    """Return every public callable, repeated by its weight."""
     dense = ["dt.ones((2, 3))", "dt.arange(6).reshape(2, 3)", "dt.ones(3)"]
     sparse = ["dt.ones((2, 3)).to_sparse()", "dt.ones((2, 3)).to_sparse(1)"]
     rows = ["dt.ones((2, 3)).to_sparse_csr()", "dt.ones((2, 3)).to_sparse_bsr((1, 3))"]
@@ -259,7 +261,7 @@ NO_FUNCTIONS = [t for t in WRONG if not callable(eval(t, {"dt": dt, "np": np}))]
 def _argument(p: inspect.Parameter, rng: random.Random) -> str:
     luck = rng.random()
     if p.name in ("function", "hook", "mask_func") and luck > 0.55:
-        return rng.choice(NO_FUNCTIONS)  # what others raise is theirs
+        return rng.choice(NO_FUNCTIONS)  # exceptions of other libraries are theirs
     if luck < 0.55:
         if p.name in RIGHT_VALUES:
             return rng.choice(RIGHT_VALUES[p.name])
@@ -270,7 +272,7 @@ def _argument(p: inspect.Parameter, rng: random.Random) -> str:
 
 
 def call(target: Target, rng: random.Random) -> str:
-    """A call of the target, as Python text."""
+    """Return a call of the target, as Python text."""
     if target.written:
         return target.text.format(*[_argument(p, rng) for p in target.parameters])
     given: list[str] = []
@@ -295,17 +297,17 @@ def call(target: Target, rng: random.Random) -> str:
 
 
 def calls(seed: int, count: int) -> Iterator[tuple[str, Target]]:
-    """Calls, with what they call."""
+    """Yield calls with their targets."""
     everything, rng = targets(), random.Random(seed)
     for _ in range(count):
         target = rng.choice(everything)
         yield call(target, rng), target
 
 
-# --- what comes of them --------------------------------------------------------------------------
+# --- outcomes -------------------------------------------------------------------------------------
 
 SPACE = {"dt": dt, "np": np, "in_place": in_place, "scipy_matrix": scipy_matrix}
-# What the interpreter itself says to a call that does not fit a function's signature.
+# The interpreter's own messages for a call that does not match a function's signature.
 SIGNATURE = re.compile(
     r"missing \d+ required|takes .*argument|unexpected keyword|multiple values|"
     r"passed as keyword|positional-only"
@@ -317,7 +319,7 @@ Calls = Callable[[int, int], Iterator[tuple[str, Target]]]
 
 
 class Hang(BaseException):
-    """A call took longer than it may."""
+    """Raised if a call takes longer than the limit."""
 
 
 def _ring(signum: int, frame: FrameType | None) -> None:
@@ -329,8 +331,9 @@ def _frames(error: BaseException) -> list[str]:
 
 
 def _is_interpreters(error: BaseException) -> bool:
-    """Whether Python refused the call before any of our code ran, or refused its signature; also
-    what a function that was given raises, and files and modules that are not there.
+    """Return True if Python rejected the call before any code of dovetail ran.
+
+    That includes a wrong signature, exceptions of a callback, and missing files and modules.
     """
     frames = _frames(error)
     if not any(f.startswith(OURS) for f in frames) or isinstance(error, (OSError, ImportError)):
@@ -341,7 +344,7 @@ def _is_interpreters(error: BaseException) -> bool:
 
 
 def _look(made: Any, depth: int = 0) -> None:
-    """Computes what came out, where it is small, and writes it as text."""
+    """Compute a small result and format it as text."""
     if isinstance(made, dt.Tensor):
         if made.size * made.itemsize <= SMALL:
             dt.evaluate(made)
@@ -354,12 +357,12 @@ def _look(made: Any, depth: int = 0) -> None:
 def complaint(
     line: str, target: Target, space: dict[str, Any], use: Callable[[Any], object]
 ) -> str | None:
-    """Return what is wrong about how a call went, or None."""
+    """Return what is wrong with the outcome of a call, or None."""
     try:
         made = eval(line, dict(space))
         _look(made)
         use(made)
-    except UserWarning:  # of ours; NumPy and Python have other kinds
+    except UserWarning:  # dovetail's errors; NumPy and Python have other classes
         return None
     except Hang:
         return f"takes longer than {SECONDS:.0f} s"
@@ -378,21 +381,23 @@ def complaint(
 
 
 def _unnamed(error: dt.DovetailError, target: Target) -> str | None:
-    """Memory and devices that cannot be had are not an op's matter; NumPy asks for `__array__`."""
+    """Return True for errors that need not name an op: missing memory or devices, and
+    `__array__`.
+    """
     if isinstance(error, (dt.OutOfMemoryError, dt.PluginError)):
         return None
     others = ["there is no device", "no device type", "__array__"]
     if isinstance(error, dt.IndexOutOfRange):
-        others.append("gather")  # met when the work runs
+        others.append("gather")  # raised when the work runs
     if any(name in str(error) for name in (*target.names, *others)):
         return None
     if any(p.name == "function" for p in target.parameters):
-        return None  # what the function says that was given
+        return None  # an exception of the callback
     return f"unnamed {type(error).__name__}: {str(error)[:160]}"
 
 
 def _restore() -> None:
-    """What a call may have set for all that come after it."""
+    """Restore settings that a call may have changed for later ones."""
     dt.set_default_device("cpu")
     dt.set_default_dtype("float32")
     dt.set_grad_enabled(True)
@@ -405,7 +410,7 @@ def trouble(
     made: Iterable[tuple[str, Target]], note: Callable[[str], object] = str,
     space: dict[str, Any] = SPACE, use: Callable[[Any], object] = id,
 ) -> list[str]:  # fmt: skip
-    """Return the calls that went wrong, each with what is wrong. Warnings count as errors.
+    """Return the failed calls, each with its error. Warnings count as errors.
 
     note: called with each call before it runs. use: called with each result.
     """
@@ -437,7 +442,7 @@ def trouble(
 def in_another_process(
     seed: int, count: int, seconds: float, first: str = "", program: str = __file__
 ) -> list[str]:
-    """As `trouble`; a crash and a hang are reported with the call that caused them.
+    """Run `trouble` in another process; a crash or a hang is reported with its call.
 
     `first` is called before all others. program: the module whose `main` makes the calls.
     """
@@ -458,7 +463,7 @@ def in_another_process(
 def main(
     seed: str, count: str, last: str, report: str, first: str, make: Calls = calls, **more: Any
 ) -> None:
-    """Make calls in a bounded address space, as the other process does."""
+    """Make calls in a bounded address space, in the other process."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     before = [(first, Target(first, (), frozenset()))] if first else []

@@ -1,7 +1,7 @@
-"""Wrong calls of networks: `dt.nn`, `dt.optim`, `dt.distributions`, `dt.data` and their kin.
+"""Wrong calls of network packages: `dt.nn`, `dt.optim`, `dt.distributions`, `dt.data` and others.
 
 A wrong call is a right one with some of its arguments replaced. `network_calls.txt` has a right
-call of each public function, constructor and method; `bad_arguments` judges what comes of them.
+call of each public function, constructor and method; `bad_arguments` judges their outcome.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ LEFT_OUT = {
     "nn.Module", "nn.RNNBase", "nn.RNNCellBase", "optim.Optimizer", "distributions.Distribution",
     "distributions.ExponentialFamily", "distributions.Transform", "data.Dataset",
     "data.IterableDataset", "data.Sampler", "distributions.transforms.Transform",
-    "distributions.constraints.Constraint",  # bases, with nothing to call
-    "distributions.register_kl", "distributions.ConstraintRegistry",  # would keep what is given
+    "distributions.constraints.Constraint",  # base classes without a callable
+    "distributions.register_kl", "distributions.ConstraintRegistry",  # would keep its argument
     "distributions.constraints.dependent_property", "data.WorkerError", "data.WorkerInfo",
     "data.get_worker_info", "optim.lr_scheduler.LRScheduler",
 }  # fmt: skip
@@ -64,7 +64,8 @@ _DISTRIBUTIONS = {
 }  # fmt: skip
 
 
-# --- what right calls use ------------------------------------------------------------------------
+# --- operands of right calls
+# -----------------------------------------------------------------------
 
 
 def with_gradients() -> list[dt.Tensor]:
@@ -90,7 +91,7 @@ def a_model_file() -> str:
 
 
 def use(made: object) -> None:
-    """Work with what a constructor made, so that what it did not check is met."""
+    """Use the constructed object, so that arguments without a check at construction are reached."""
     if isinstance(made, dt.optim.Optimizer):
         for group in made.param_groups:
             for p in group["params"]:
@@ -113,7 +114,7 @@ SPACE = {
     "a_checkpoint": a_checkpoint, "a_model_file": a_model_file,
 }  # fmt: skip
 
-# What dicts and PyTorch's modules raise, as the docstrings of these methods say.
+# Exceptions of dicts and PyTorch's modules, as the docstrings of these methods say.
 DOCUMENTED = {
     "pop": KeyError, "get_submodule": AttributeError, "get_buffer": AttributeError,
     "get_parameter": AttributeError, "set_submodule": AttributeError,
@@ -140,7 +141,7 @@ class Call(NamedTuple):
 
 @cache
 def right() -> tuple[Call, ...]:
-    """Return a right call, or several, of each public function, constructor and method."""
+    """Return one or several right calls of each public function, constructor and method."""
     made = []
     for line in _lines():
         dotted = line.split("(")[0]
@@ -157,7 +158,7 @@ def _chain(node: ast.expr) -> list[ast.Call]:
 
 
 def _optional(call: ast.Call) -> list[str]:
-    """Return the names of a call's parameters that it does not give."""
+    """Return the names of a call's optional parameters without an argument."""
     try:
         function = eval(ast.unparse(call.func), dict(SPACE))
         known = inspect.signature(function).parameters.values()
@@ -179,7 +180,7 @@ def _wrong(rng: random.Random) -> ast.expr:
 
 
 def wrong(call: Call, rng: random.Random) -> str:
-    """Return a right call with some arguments replaced, left out, added or misnamed."""
+    """Return a right call with some arguments replaced, omitted, added or misnamed."""
     tree = call.tree()
     node = rng.choice(_chain(tree.body))
     luck = rng.random()
@@ -206,7 +207,7 @@ def wrong(call: Call, rng: random.Random) -> str:
 
 
 def calls(seed: int, count: int) -> Iterator[tuple[str, bad.Target]]:
-    """Yield wrong calls, with what they call."""
+    """Yield wrong calls with their targets."""
     rng = random.Random(seed)
     for _ in range(count):
         call = rng.choice(right())
@@ -217,12 +218,12 @@ def calls(seed: int, count: int) -> Iterator[tuple[str, bad.Target]]:
 
 
 def trouble(seed: int, count: int) -> list[str]:
-    """Return the calls that went wrong, each with what is wrong."""
+    """Return the failed calls, each with its error."""
     return bad.trouble(calls(seed, count), space=SPACE, use=use)
 
 
 def public() -> set[str]:
-    """Return the dotted names of what can be called in the packages of networks."""
+    """Return the dotted names of the callables in the network packages."""
     found = set()
     for space in SPACES:
         package = attrgetter(space)(dt)

@@ -1,4 +1,4 @@
-"""Captured functions beside what they were captured of: the devices, and what is the same."""
+"""Captured functions next to the plain ones: devices and comparisons."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[dt.Device]:
 
 
 def bits(value: Any) -> Any:
-    """What can be compared, bit for bit."""
+    """Return the values for a comparison bit for bit."""
     if isinstance(value, dt.Tensor):
         return value.dtype.name, value.shape, value.numpy().tobytes()
     if isinstance(value, dict):
@@ -34,8 +34,9 @@ def bits(value: Any) -> Any:
 
 
 def same(function: Callable[..., Any], make: Callable[[], tuple[Any, ...]], calls: int = 3) -> Any:
-    """Calls a function and its capture in the same way, each on arguments of its own, and looks
-    that results and arguments are the same after each call. The captured function.
+    """Call a function and its capture in the same way, and return the captured function.
+
+    Each gets arguments of its own; results and arguments must be equal after each call.
     """
     captured = dt.jit(function)
     mine, theirs = make(), make()

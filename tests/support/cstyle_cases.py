@@ -1,4 +1,4 @@
-"""Plain C from kernels, compiled by the system's compiler: the same bits as the reference."""
+"""Kernels as plain C, compiled by the system's compiler: the reference's bits."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler
 
 
 class HostC:
-    """Kernels as functions of the system's C compiler: a harness of these tests, not a device."""
+    """Run kernels as functions of the system's C compiler: a harness of these tests, not a
+    device.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -99,7 +101,7 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> HostC:
 
 
 def same_bits(a: Array, b: Array) -> Array:
-    """Where bits are equal; any NaN is as good as another."""
+    """Return where bits are equal; all NaNs are equal."""
     equal = a.view(f"u{a.itemsize}") == b.view(f"u{b.itemsize}")
     return equal | (np.isnan(a) & np.isnan(b)) if a.dtype.kind == "f" else equal
 
@@ -112,7 +114,7 @@ def check(
     scalars: Sequence[Any] = (),
     grid: Sequence[int] | None = None,
 ) -> list[Array]:
-    """Runs a kernel here and in the reference, on copies, and compares every buffer."""
+    """Run a kernel here and in the reference, on copies, and compare every buffer."""
     verify(kernel)
     mine, theirs = ([np.array(a) for a in arrays] for _ in range(2))
     host.run(kernel, mine, ints, scalars)
@@ -127,7 +129,7 @@ def check(
 
 
 def specials(d: DType) -> Array:
-    """Values at which arithmetic goes wrong first."""
+    """Return values at which arithmetic is most likely to be wrong."""
     if d is bool_:
         return np.array([False, True])
     if d.kind == "f":
@@ -146,7 +148,7 @@ def pairs(d: DType) -> tuple[Array, Array]:
 
 
 def guarded(op: str, a: Value, b: Value) -> Value:
-    """`op` where it is defined."""
+    """Return `op` where it is defined."""
     d = a.dtype
     if op in ("quo", "rem"):
         bad = eq(b, 0)
@@ -159,7 +161,7 @@ def guarded(op: str, a: Value, b: Value) -> Value:
 
 
 @pytest.mark.parametrize("d", (bool_, *REALS), ids=lambda d: d.name)
-def test_every_operation_on_special_values(host: HostC, d: DType) -> None:
+def test_every_operation_on_special_values_has_the_reference_bits(host: HostC, d: DType) -> None:
     b = KernelBuilder("operations")
     x, y = b.buffer("x", d, "r"), b.buffer("y", d, "r")
     i = b.axis(b.int("n"))
@@ -181,7 +183,7 @@ def test_every_operation_on_special_values(host: HostC, d: DType) -> None:
 
 
 @pytest.mark.parametrize("source", (bool_, *REALS), ids=lambda d: d.name)
-def test_casts_and_bitcasts(host: HostC, source: DType) -> None:
+def test_casts_and_bitcasts_have_the_reference_bits(host: HostC, source: DType) -> None:
     b = KernelBuilder("casts")
     x = b.buffer("x", source, "r")
     i = b.axis(b.int("n"))
@@ -199,7 +201,7 @@ def test_casts_and_bitcasts(host: HostC, source: DType) -> None:
     check(host, b.build(), arrays, [values.size])
 
 
-def test_rounding_of_large_integers_and_of_float64(host: HostC) -> None:
+def test_rounding_of_large_integers_and_of_float64_has_the_reference_bits(host: HostC) -> None:
     b = KernelBuilder("round")
     x, y = b.buffer("x", int64, "r"), b.buffer("y", float64, "r")
     i = b.axis(b.int("n"))
@@ -223,7 +225,7 @@ def test_constants_are_exact(host: HostC, d: DType) -> None:
     check(host, b.build(), [np.zeros(2, d.name) for _ in values], [2])
 
 
-def test_integer_constants_reach_their_ends(host: HostC) -> None:
+def test_extreme_integer_constants_are_exact(host: HostC) -> None:
     b = KernelBuilder("constants")
     i = b.axis(b.int("n"))
     for d in INTEGERS:
@@ -236,7 +238,7 @@ def test_integer_constants_reach_their_ends(host: HostC) -> None:
 
 
 def arguments(kernel: Kernel, n: int, seed: int) -> tuple[list[Array], list[int], list[Any]]:
-    """Something to call a golden kernel with: its ints are `n`, its buffers long enough."""
+    """Return arguments of a golden kernel: its ints are `n`, its buffers long enough."""
     rng = np.random.default_rng(seed)
     arrays = []
     for b in kernel.buffers:
@@ -254,7 +256,7 @@ def arguments(kernel: Kernel, n: int, seed: int) -> tuple[list[Array], list[int]
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda p: p.stem)
 @pytest.mark.parametrize("n", [1, 6])
-def test_golden_kernels(host: HostC, path: Path, n: int) -> None:
+def test_golden_kernels_have_the_reference_bits(host: HostC, path: Path, n: int) -> None:
     kernel = legalize(parse_kernel(path.read_text()), Capabilities())
     check(host, kernel, *arguments(kernel, n, n))
 
@@ -275,7 +277,7 @@ COMBINES = {
 
 
 def reduction(name: str, dtypes: Sequence[DType], axis: int = 1) -> Kernel:
-    """Reductions of matrices (m, n) along an axis, one for each dtype."""
+    """Build reductions of matrices (m, n) along an axis, one for each dtype."""
     b = KernelBuilder(name)
     xs = [b.buffer(f"x{j}", d, "r") for j, d in enumerate(dtypes)]
     m, n = b.int("m"), b.int("count")
@@ -307,7 +309,7 @@ def sample(d: DType, count: int, rng: Any, name: str = "add") -> Array:
 
 
 @pytest.mark.parametrize("name", COMBINES)
-def test_reductions_of_every_length(host: HostC, name: str) -> None:
+def test_reductions_of_every_length_have_the_reference_bits(host: HostC, name: str) -> None:
     rng, dtypes = np.random.default_rng(3), COMBINES[name]
     for axis in (0, 1):  # along columns and along rows
         kernel = reduction(name, dtypes, axis)
@@ -321,13 +323,13 @@ def test_reductions_of_every_length(host: HostC, name: str) -> None:
             check(host, kernel, [*xs, *outs], [m, n])
 
 
-def test_a_reduction_of_chunks_of_chunks(host: HostC) -> None:
+def test_reduction_of_chunks_of_chunks_has_the_reference_bits(host: HostC) -> None:
     n = CHUNK * CHUNK + 3 * CHUNK + 5
     x = np.random.default_rng(5).standard_normal(n).astype("f4")
     check(host, reduction("add", [float32]), [x, np.zeros(1, "f4")], [1, n])
 
 
-def test_nested_reductions_and_maps(host: HostC) -> None:
+def test_nested_reductions_and_maps_have_the_reference_bits(host: HostC) -> None:
     b = KernelBuilder("nested")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     rows = b.buffer("rows", float32, "w")
@@ -343,7 +345,7 @@ def test_nested_reductions_and_maps(host: HostC) -> None:
     check(host, b.build(), [x_, np.zeros(5, "f4"), np.zeros(35, "f4")], [5, 7, 50])
 
 
-def test_folds_see_their_carries_before_the_step(host: HostC) -> None:
+def test_fold_steps_read_the_previous_carries(host: HostC) -> None:
     b = KernelBuilder("fibonacci")
     out, last = b.buffer("out", int64, "w"), b.buffer("last", int64, "w")
     i = b.axis(b.int("n"))
@@ -357,8 +359,8 @@ def test_folds_see_their_carries_before_the_step(host: HostC) -> None:
     check(host, b.build(), [np.full(120, -1), np.zeros(12, "i8")], [12])
 
 
-def test_folds_end_once_nothing_changes(host: HostC) -> None:
-    """Zeros of either sign and NaN are told apart, or not, by their bits."""
+def test_fold_stops_once_its_carry_is_constant(host: HostC) -> None:
+    """The bits decide, also for zeros of both signs and NaN."""
     for d in (float64, int64):
         b = KernelBuilder("settling")
         x, out = b.buffer("x", d, "r"), b.buffer("out", d, "w")
@@ -380,7 +382,7 @@ def test_folds_end_once_nothing_changes(host: HostC) -> None:
 
 
 @pytest.mark.parametrize("op", ["add", "min", "max", "and", "or"])
-def test_atomics(host: HostC, op: str) -> None:
+def test_atomics_have_the_reference_bits(host: HostC, op: str) -> None:
     for d in INTEGERS:
         b = KernelBuilder("histogram")
         at, out = b.buffer("at", int64, "r"), b.buffer("out", d, "rw")
@@ -393,11 +395,11 @@ def test_atomics(host: HostC, op: str) -> None:
 
 @pytest.mark.parametrize("name", ["exp", "tanh", "sin"])
 @pytest.mark.parametrize("d", (float32, float64), ids=lambda d: d.name)
-def test_elementary_functions(host: HostC, name: str, d: DType) -> None:
+def test_elementary_functions_have_the_reference_bits(host: HostC, name: str, d: DType) -> None:
     rng = np.random.default_rng(4)
     some = [specials(d), rng.standard_normal(300), rng.standard_normal(99) * 1e4]
     x = np.concatenate(some).astype(d.name)
-    b = KernelBuilder(name)  # the name of a function of C: the text must not mind
+    b = KernelBuilder(name)  # the name of a C function: the rendered text must avoid the conflict
     source, i = b.buffer("x", d, "r"), b.axis(b.int("n"))
     b.store(b.buffer("out", d, "w"), i, TABLE[name].expression(load(source, i)))
     check(host, b.build(), [x, np.zeros(x.size, d.name)], [x.size])
@@ -420,7 +422,7 @@ class RandomKernel:
         self.extents = [self.random.randint(1, 4) for _ in range(self.random.randint(0, 4))]
         axes = [b.axis(b.int(f"n{k}")) for k in range(len(self.extents))]
         self.scalars = [b.scalar(f"c_{d.code}", d) for d in (float32, int64, bool_)]
-        self.here: list[Value] = [*axes, const(5, int64)]  # int64 values that are in scope
+        self.here: list[Value] = [*axes, const(5, int64)]  # int64 values in scope
         point = const(0, int64)
         for n, axis in zip(self.extents, axes, strict=True):
             point = point * n + axis
@@ -451,7 +453,7 @@ class RandomKernel:
         return const(self.random.choice(specials(d).tolist()), d)
 
     def cast(self, d: DType, depth: int) -> Value:
-        """From anything whose cast is defined: not from floats to integers."""
+        """Cast from any dtype with a defined result: not from floats to integers."""
         sources = [s for s in self.DTYPES if not (s.kind == "f" and d.kind in "iu")]
         return cast(self.value(self.random.choice(sources), depth - 1), d)
 
@@ -488,15 +490,15 @@ class RandomKernel:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_random_kernels(host: HostC, seed: int) -> None:
+def test_random_kernels_have_the_reference_bits(host: HostC, seed: int) -> None:
     made = RandomKernel(seed)
     check(host, made.kernel, made.arrays, made.extents, [0.1, -7, True], made.extents)
 
 
-# --- the text ------------------------------------------------------------------------------------
+# --- rendered text -------------------------------------------------------------------------------
 
 
-def test_names_that_mean_something_in_c(host: HostC) -> None:
+def test_parameter_names_may_be_c_keywords(host: HostC) -> None:
     b = KernelBuilder("while")
     x, out = b.buffer("double", float32, "r"), b.buffer("lanes", float32, "w")
     n, m = b.int("for"), b.int("chunk")
@@ -506,7 +508,7 @@ def test_names_that_mean_something_in_c(host: HostC) -> None:
     check(host, b.build(), [np.ones(12, "f4"), np.zeros(3, "f4")], [3, 4], [0.5])
 
 
-def test_a_dtype_without_a_type_is_refused() -> None:
+def test_dtype_without_a_c_type_raises() -> None:
     b = KernelBuilder("half")
     x, i = b.buffer("x", dt.bfloat16, "r"), b.axis(b.int("n"))
     b.store(b.buffer("out", float32, "w"), i, cast(load(x, i), float32))
@@ -514,13 +516,13 @@ def test_a_dtype_without_a_type_is_refused() -> None:
         CStyle().render(b.build())
 
 
-def test_text_has_the_names_of_the_kernel() -> None:
+def test_text_uses_the_names_of_the_kernel() -> None:
     kernel = parse_kernel((GOLDEN / "softmax_row.txt").read_text())
     text = CStyle().render(kernel)
     assert "const float v17 = v16 / r1;" in text and "out[v10] = v17;" in text
 
 
-def test_which_kernels_a_group_can_share() -> None:
+def test_shareable_golden_kernels() -> None:
     shared = {p.stem: shareable(parse_kernel(p.read_text())) for p in KERNELS}
     assert shared["softmax_row"] and shared["row_sum"] and shared["argmax"]
     assert not shared["cumulative_sum"] and not shared["broadcast_add"]

@@ -25,7 +25,7 @@ def host(d: dt.DType) -> Any:
 
 
 def rounded(a: Any, d: dt.DType) -> Host:
-    """Floats to the nearest of `d`, halves to even, with one rounding."""
+    """Round floats to the nearest of `d`, ties to even, with one rounding."""
     a = np.asarray(a)
     with np.errstate(all="ignore"):
         if d is not dt.bfloat16:
@@ -39,7 +39,7 @@ def rounded(a: Any, d: dt.DType) -> Host:
 
 
 def values(d: dt.DType, few: bool = False) -> Host:
-    """Special values of a dtype, and random ones, each once."""
+    """Return special values of a dtype, and random ones, each once."""
     if d is dt.bool:
         return np.array([False, True])
     rng = np.random.default_rng(len(d.name) + d.itemsize)
@@ -86,7 +86,7 @@ def back(x: dt.Tensor) -> Host:
 
 
 def spacing(x: Any, d: dt.DType) -> Any:
-    """Return the distance between neighbouring numbers of `d` at `x`, an array or a number."""
+    """Return the distance between neighboring numbers of `d` at `x`, an array or a number."""
     digits = {dt.float16: 11, dt.bfloat16: 8, dt.float32: 24, dt.float64: 53}[d]
     lowest = {dt.float16: -24, dt.bfloat16: -133, dt.float32: -149, dt.float64: -1074}[d]
     return np.ldexp(1.0, np.maximum(np.frexp(x)[1] - digits, lowest))

@@ -1,4 +1,4 @@
-"""What `dovetail.extend` has for plugins: its `__all__`, which only type checkers see."""
+"""The names of `dovetail.extend` for plugins: its `__all__`, which only type checkers see."""
 
 from __future__ import annotations
 

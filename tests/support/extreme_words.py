@@ -1,4 +1,4 @@
-"""A generator of which each random word is one of the ends of its range, or a neighbour of one."""
+"""A generator whose random words are the ends of their range, or neighbors of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dovetail.ops import table as ops
 
 TOP = 2**32
 WORDS = (0, 1, 0x7FFFFFFF, 0x80000000, TOP - 2, TOP - 1)
-# What each op computes from words before its result is rounded to the dtype that is asked for.
+# The formula of each op from words, before its result is rounded to the requested dtype.
 COMPUTED = {
     ops.RANDOM_UNIFORM32: float32, ops.RANDOM_UNIFORM64: float64, ops.RANDOM_NORMAL32: float32,
     ops.RANDOM_NORMAL64: float64, ops.RANDOM_BELOW: uint64,
@@ -45,7 +45,7 @@ class ExtremeGenerator(dt.random.Generator):
 def numbers_of(
     op: ops.Op, words: np.ndarray, scalars: Sequence[int | float], kinds: Sequence[DType]
 ) -> np.ndarray:
-    """Return what an op makes of rows of four words."""
+    """Return the results of an op for rows of four words."""
     b = KernelBuilder("extreme")
     given, out = b.buffer("words", uint32, "r"), b.buffer("out", COMPUTED[op], "w")
     i = b.axis(const(len(words), int64))

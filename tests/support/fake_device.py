@@ -1,5 +1,7 @@
-"""A device in pure Python that has no memory at all, and only counts: what the caching allocator is
-tested on; and every invariant of an allocator that can be seen from outside."""
+"""A device in pure Python without memory, which only counts, for tests of the caching allocator.
+
+`check` verifies every invariant of an allocator that is visible from outside.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,17 @@ FAKE = Device("fake", 0)
 
 
 class FakeBackend(Backend):
-    """A device of `capacity` bytes. An event is done when its stream was passed.
+    """A device of `capacity` bytes.
 
-    Calls of the driver are numbered from 1: `calls` are those of `allocate`, `every_call` those of
-    any method that may fail."""
+    An event is done once a stream was waited for. Calls of the driver are numbered from 1: `calls`
+    are those of `allocate`, `every_call` those of any method that may fail.
+    """
 
     def __init__(self, capacity: int = 1 << 60) -> None:
         self.capacity, self.used, self.calls, self.every_call = capacity, 0, 0, 0
         self.live: dict[int, int] = {}
         self.refuse: set[int] = set()  # numbers of the calls of `allocate` to refuse
-        self.broken: set[int] = set()  # numbers of calls that raise what no allocator expects
+        self.broken: set[int] = set()  # numbers of calls that raise an unexpected exception
         self.queued: dict[Any, int] = {}
         self.passed: dict[Any, int] = {}
         self.synchronized = 0
@@ -82,7 +85,7 @@ def make(capacity: int = 1 << 60) -> tuple[FakeBackend, CachingAllocator]:
 
 
 def check(backend: FakeBackend, allocator: CachingAllocator, held: Iterable[DataPtr]) -> None:
-    """Every invariant that can be seen from outside, given all pointers that are live."""
+    """Check every invariant that is visible from outside, given all live pointers."""
     live = list(held)
     segments, stats = allocator.snapshot(), allocator.stats()
     assert sorted(s.nbytes for s in segments) == sorted(backend.live.values())

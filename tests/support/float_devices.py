@@ -1,6 +1,6 @@
-"""Devices whose float arithmetic is another one: each once without saying so, and once honest.
+"""Devices with deviating float arithmetic: each once undeclared, and once declared.
 
-They are the reference under other names, as `lying_backends`.
+They are the reference under other names, as in `broken_backends`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from broken_backends import Changed, Plugin
 from dovetail.backend.interface import DeviceInfo, Program
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.dtypes import bool_, float32, float64, uint32
@@ -18,14 +19,13 @@ from dovetail.ir.builder import Kernel
 from dovetail.ir.language import Value, bitcast, const, where
 from dovetail.ir.verify import verify
 from dovetail.plugins.hooks import hookimpl
-from lying_backends import Changed, Plugin
 
 OF_REFERENCE = ReferenceBackend.info.capabilities
 NO_DOUBLES = {"float64": False, "dtypes": OF_REFERENCE.dtypes - {float64}}
 
 
 class FloatPlugin(Plugin):
-    """A plugin whose one device says what its backend's class has in `says`."""
+    """A plugin whose one device has the capabilities in its backend's class attribute `says`."""
 
     @hookimpl
     def dovetail_probe(self, config: Mapping[str, str]) -> Sequence[DeviceInfo]:
@@ -35,7 +35,7 @@ class FloatPlugin(Plugin):
 
 
 class Floats(Changed):
-    """Does something else with floats."""
+    """A backend with deviating float arithmetic."""
 
     says: ClassVar[Mapping[str, Any]] = {}
     companion: ClassVar[str | None] = None
@@ -49,7 +49,7 @@ class Floats(Changed):
 
 
 class Contracting(Floats):
-    """Makes one operation of every product and sum that stand together."""
+    """A backend that contracts every product with an adjacent sum."""
 
     shown_by = "test_scalar_ops and contracted"
 
@@ -72,14 +72,14 @@ class Contracting(Floats):
 
 
 class SaysThatItContracts(Contracting):
-    """The core keeps products and sums apart."""
+    """A contracting backend that declares it: the core keeps products and sums apart."""
 
     says: ClassVar[Mapping[str, Any]] = {"contraction": True}
     companion = "reference"
 
 
 class ContractsApart(SaysThatItContracts):
-    """Its memory is none of the companion's."""
+    """A contracting backend whose memory is not the companion's."""
 
     dlpack_type = None
 
@@ -91,7 +91,7 @@ class ContractsApart(SaysThatItContracts):
 
 
 class Flushing(Floats):
-    """Takes denormal float32 for zero, and gives zero for them, in all arithmetic."""
+    """A backend that flushes denormal float32 operands and results to zero in all arithmetic."""
 
     shown_by = "test_scalar_ops and add-float32"
 
@@ -106,7 +106,9 @@ class Flushing(Floats):
 
 
 def _flushed(x: Value) -> Value:
-    """`x`, or the zero of its sign where it is denormal; said in bits, which nobody flushes."""
+    """Return `x`, or the zero of its sign if it is denormal; written with bits, which are not
+    flushed.
+    """
     if x.dtype is not float32:
         return x
     bits = bitcast(x, uint32)
@@ -114,14 +116,14 @@ def _flushed(x: Value) -> Value:
 
 
 class SaysThatItFlushes(Flushing):
-    """Does what needs no denormals, and its companion the rest."""
+    """A flushing backend that declares it: its companion runs kernels that need denormals."""
 
     says: ClassVar[Mapping[str, Any]] = {"denormals": False}
     companion = "reference"
 
 
 class WithoutNan(Floats):
-    """Takes every number for one, as -ffinite-math-only has it."""
+    """A backend that treats NaN as a number, as -ffinite-math-only does."""
 
     shown_by = "test_scalar_ops and ne-float32"
 
@@ -134,14 +136,14 @@ class WithoutNan(Floats):
 
 
 class SaysThatItHasNoNan(WithoutNan):
-    """Moves floats and computes with integers; its companion does the rest."""
+    """A backend that declares that it has no NaN: it moves floats and computes with integers."""
 
     says: ClassVar[Mapping[str, Any]] = {"nan": False}
     companion = "reference"
 
 
 class NoFma(Floats):
-    """Has no fma, and says so: one of float64 is its companion's."""
+    """A backend that declares that it has no fma: one of float64 runs on its companion."""
 
     says: ClassVar[Mapping[str, Any]] = {"fma": False}
     companion = "reference"
@@ -153,14 +155,14 @@ class NoFma(Floats):
 
 
 class NoFmaNorDoubles(NoFma):
-    """Has no float64 either."""
+    """A backend that has no float64 either."""
 
     says: ClassVar[Mapping[str, Any]] = {"fma": False, **NO_DOUBLES}
     companion = None
 
 
 class Poor(NoFma):
-    """Has no fma, no float64 and no 64-bit integers, contracts, and divides inexactly."""
+    """A backend without fma, float64 and 64-bit integers that contracts and divides inexactly."""
 
     says: ClassVar[Mapping[str, Any]] = {
         "fma": False, "int64": False, "index_bits": 32, "contraction": True,
@@ -170,7 +172,7 @@ class Poor(NoFma):
     rule = Contracting.rule
 
 
-LIES = (Contracting, Flushing, WithoutNan)
+BROKEN = (Contracting, Flushing, WithoutNan)
 HONEST = (
     SaysThatItContracts, ContractsApart, SaysThatItFlushes, SaysThatItHasNoNan, NoFma,
     NoFmaNorDoubles, Poor,

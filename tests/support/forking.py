@@ -1,4 +1,4 @@
-"""Forks again and again while four threads compute; a program, run by `test_forks.py`.
+"""Fork repeatedly while four threads compute; a program, run by `test_forks.py`.
 
 Usage: python forking.py FORKS. A child that does not end within `LIMIT` seconds prints the stacks
 of its threads and fails. The exit status is 0 if every child computed the right values.
@@ -24,7 +24,7 @@ _numbers = itertools.count(os.getpid())
 
 
 def size(limit: int) -> int:
-    """Return a size that is seldom the same: a new shape takes ways that a known one does not."""
+    """Return a size that rarely repeats: a new shape takes other code paths than a cached one."""
     return 1 + next(_numbers) * 7919 % limit
 
 
@@ -145,7 +145,7 @@ WORK: list[Callable[[], None]] = [
 
 
 def compute(first: int, stop: threading.Event) -> None:
-    """Do all kinds of work in a cycle until the event is set."""
+    """Do all kinds of work in a loop until the event is set."""
     for work in itertools.cycle(WORK[first:] + WORK[:first]):
         if stop.is_set():
             return
@@ -167,7 +167,7 @@ def child() -> None:
 def main(forks: int) -> int:
     for work in WORK:
         work()
-    sys.setswitchinterval(2e-5)  # threads lose their turn inside of short sections, too
+    sys.setswitchinterval(2e-5)  # threads are switched inside of short critical sections too
     stop = threading.Event()
     threads = [threading.Thread(target=compute, args=(3 * k, stop)) for k in range(THREADS)]
     for thread in threads:

@@ -1,5 +1,5 @@
-"""What gradients are tested on: for every row of the op table programs that use it, or the reason
-why it has no gradient.
+"""Programs for gradient tests: for every op, programs that use it, or the reason why it has no
+gradient.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ Array = np.ndarray[Any, Any]
 
 
 def uniform(*shape: int, low: float = -2.0, high: float = 2.0) -> Array:
-    """Seeded by the shape and the bounds."""
+    """Return uniform samples, seeded by the shape and the bounds."""
     seed = crc32(repr((shape, low, high)).encode())
     return np.random.default_rng(seed).uniform(low, high, shape)
 
 
 class Case(NamedTuple):
-    """A differentiable program, where to differentiate it, and the row that it is there for."""
+    """A differentiable program, the point, and the op that it tests."""
 
     row: str
     function: Callable[..., Any]
     arrays: tuple[Array, ...]
-    eps: float = 1e-6  # step of the differences
+    eps: float = 1e-6  # step of the finite differences
 
 
-# --- elementwise rows ----------------------------------------------------------------------------
+# --- elementwise ops -----------------------------------------------------------------------------
 
 DOMAINS: dict[str, tuple[float, float]] = {
     "sqrt": (0.2, 3), "rsqrt": (0.2, 3), "log": (0.2, 3), "log2": (0.2, 3), "log10": (0.2, 3),
@@ -51,7 +51,9 @@ DOMAINS: dict[str, tuple[float, float]] = {
 
 
 def elementwise_cases() -> dict[str, Case]:
-    """Each differentiable row of one or two operands, also with a Python number for one of them."""
+    """Return cases of each differentiable op of one or two operands, also with a Python number
+    as one.
+    """
     found: dict[str, Case] = {}
     for name, op in ops.TABLE.items():
         if op.kind != "map" or op.arity > 2 or not op.gradient or name == "astype":
@@ -61,7 +63,7 @@ def elementwise_cases() -> dict[str, Case]:
         if op.arity == 1:
             found[name] = Case(name, lambda t, op=op: apply(op, (t,)), (y,))
             continue
-        if None in op.gradient:  # none for the first
+        if None in op.gradient:  # no gradient for the first
             found[name] = Case(name, lambda t, op=op: apply(op, (2.5, t)), (y,))
             continue
         found[name] = Case(name, lambda s, t, op=op: apply(op, (s, t)), (x, y))
@@ -70,7 +72,7 @@ def elementwise_cases() -> dict[str, Case]:
     return found
 
 
-# --- everything else -----------------------------------------------------------------------------
+# --- other ops -----------------------------------------------------------------------------------
 
 CUBE = (uniform(2, 3, 4) + 0.01,)
 MASK = np.array([[True, False, True], [False, True, False], [True, True, False]])
@@ -218,7 +220,7 @@ _CUBE: dict[str, dict[str, Callable[[Any], Any]]] = {
 
 
 def _product(a: Any, b: Any) -> Any:
-    """With vectors as matrices, though small ones are sums of products otherwise."""
+    """Return a matmul with vectors as matrices; small ones would be sums of products otherwise."""
     with dt.reproducible():
         return dt.matmul(a, b)
 
@@ -296,7 +298,7 @@ CASES: dict[str, Case] = {
     **_several(),
 }
 
-# Rows that take floats and give floats, and have no gradient all the same.
+# Ops from floats to floats without a gradient.
 NOT_DIFFERENTIABLE = {
     "nextafter": "it jumps from float to float",
     "sort": "where a gradient is wanted, sorting is a gather in the order of argsort",
@@ -305,7 +307,7 @@ NOT_DIFFERENTIABLE = {
 
 
 def reason(name: str) -> str | None:
-    """Why a row has no gradient; None if it is to have one."""
+    """Return why an op has no gradient, or None if it must have one."""
     op = ops.TABLE[name]
     if name in NOT_DIFFERENTIABLE:
         return NOT_DIFFERENTIABLE[name]
@@ -314,7 +316,7 @@ def reason(name: str) -> str | None:
     return None if gives_floats(name) else "its results are no floats, or its operands are none"
 
 
-# attributes with which a row's dtype rule can be asked, where it is not None
+# attributes for calls of an op's dtype rule, if not None
 ATTRIBUTES: dict[str, Any] = {
     "astype": dt.float32, "cumulative_sum": (0, False, None), "cumulative_prod": (0, False, None),
     "cumulative_logsumexp": (0, False, None),
@@ -324,7 +326,7 @@ ATTRIBUTES: dict[str, Any] = {
 
 
 def gives_floats(name: str) -> bool:
-    """Whether a row makes floats of floats."""
+    """Return True if an op computes floats from floats."""
     op = ops.TABLE[name]
     operands: list[Any] = [dt.float32] * max(op.arity, 1)
     if name == "where":

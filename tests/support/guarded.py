@@ -1,12 +1,14 @@
-"""A pytest plugin that shows who reads or writes beside memory, or after its end: `-p guarded`,
-with the folder `tests` on PYTHONPATH, on Linux, without compiled modules (DOVETAIL_PURE=1).
+"""A pytest plugin that detects accesses outside of live memory: `-p guarded`.
 
-Each tensor has its own piece of the device's memory, which is not kept for reuse. It ends at a page
-that nobody may touch, to within the 16 bytes to which it is aligned; there is such a page before
-it, and what was given back is such pages, whose addresses are not used again. So a kernel that is
-wrong ends the process at once, with `faulthandler`'s stack. That holds for `cpu`, for OpenCL
-devices that share the host's memory, and for the double of CUDA's driver, which makes it a fault.
-Tests of allocators' figures fail under it.
+It needs the folder `tests` on PYTHONPATH, Linux, and no compiled modules (DOVETAIL_PURE=1).
+
+Each tensor has its own region of the device's memory, which is not reused. It ends at an
+inaccessible page, to within the alignment of 16 bytes. There is such a page before it, and freed
+memory becomes such pages, whose addresses are not reused. So an invalid access of a kernel ends the
+process immediately, with `faulthandler`'s stack.
+
+That holds for `cpu`, for OpenCL devices that share the host's memory, and for the double of CUDA's
+driver, which reports a fault. Tests of allocator statistics fail under it.
 """
 
 from __future__ import annotations
@@ -21,14 +23,14 @@ from typing import Any
 ALIGNMENT = 16  # bytes: of the widest element
 PAGE = mmap.PAGESIZE
 SPACE = 1 << 43  # bytes of addresses; each is used once
-MOST = 1 << 36  # bytes of one piece, and of what is left free on both sides
+MOST = 1 << 36  # bytes of one piece, and of the gap on both sides
 NOTHING, BOTH = 0, mmap.PROT_READ | mmap.PROT_WRITE
 PLAIN = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000  # MAP_NORESERVE
 FIXED = 0x10  # MAP_FIXED
 
 
 class Region:
-    """Addresses of this process, a part of which is memory."""
+    """A range of addresses of this process, parts of which are memory."""
 
     def __init__(self) -> None:
         self.libc = ctypes.CDLL(None)
@@ -40,8 +42,9 @@ class Region:
         self.live: dict[int, tuple[int, int]] = {}  # address -> first page, bytes of all pages
 
     def take(self, nbytes: int) -> int:
-        """The address of zeroed memory. Raises: MemoryError."""
-        if self.process != os.getpid():  # a child of fork() has what it inherits, and takes no more
+        """Return the address of zeroed memory. Raises: MemoryError."""
+        # a child of fork() keeps inherited memory, and takes no more
+        if self.process != os.getpid():
             start = self.libc.mmap(None, SPACE, NOTHING, PLAIN, -1, 0)
             self.top, self.end, self.process = start + MOST, start + SPACE - MOST, os.getpid()
         whole = rounded(nbytes, PAGE)
@@ -55,18 +58,18 @@ class Region:
         return start
 
     def give_back(self, start: int) -> None:
-        """Makes it pages that nobody may touch."""
+        """Make the memory inaccessible."""
         first, whole = self.live.pop(start)
         assert self.libc.mmap(first, whole, NOTHING, PLAIN | FIXED, -1, 0) == first
 
 
 def rounded(nbytes: int, to: int) -> int:
-    """At least one piece of it."""
+    """Round up to pieces, at least one."""
     return -(-max(nbytes, 1) // to) * to
 
 
 class Owner:
-    """What a buffer of OpenCL's lies over."""
+    """The owner of memory under an OpenCL buffer."""
 
     def __init__(self, region: Region, address: int) -> None:
         self.release = partial(region.give_back, address)
@@ -91,7 +94,7 @@ def drain(self: Any) -> None:
 
 
 def install() -> None:
-    """From now on memory is as the module says, on devices that are opened later."""
+    """Guard the memory of devices that are opened from now on."""
     import dovetail as dt
     from dovetail.memory import caching_allocator, fast_path
 
@@ -124,5 +127,5 @@ def install() -> None:
 
 
 def pytest_configure() -> None:
-    """Installs."""
+    """Install the guard."""
     install()

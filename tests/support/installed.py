@@ -1,4 +1,4 @@
-"""Which backends are installed, by device type."""
+"""The installed backends, by device type."""
 
 from importlib.metadata import entry_points
 

@@ -1,4 +1,4 @@
-"""Devices with limits: the reference, refusing what is beyond what its capabilities say."""
+"""Devices with limits: the reference, which raises for work beyond its declared capabilities."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from operator import gt
 from typing import Any, ClassVar
 
-import lying_backends as lies
+import broken_backends
 from dovetail.backend.interface import DeviceInfo, Handles
 from dovetail.backend.reference import ReferenceBackend
 from dovetail.device_class import Device, device
@@ -24,7 +24,7 @@ WIDE = (int64, uint64)
 OF_REFERENCE = ReferenceBackend.info.capabilities
 
 
-class Plugin(lies.Plugin):
+class Plugin(broken_backends.Plugin):
     """A plugin whose one device has the limits of its backend's class."""
 
     backend: type[Limited]
@@ -34,8 +34,8 @@ class Plugin(lies.Plugin):
         return [self.backend.described()]
 
 
-class Limited(lies.Honest):
-    """Raises RuntimeError for kernels and launches beyond its capabilities."""
+class Limited(broken_backends.Honest):
+    """A backend that raises RuntimeError for kernels and launches beyond its capabilities."""
 
     capabilities: ClassVar[Capabilities] = OF_REFERENCE
 
@@ -51,7 +51,7 @@ class Limited(lies.Honest):
 
     @classmethod
     def device(cls) -> Device:
-        """The device, which no plugin brings here: the same one each time."""
+        """Return the device, which no plugin offers: the same one each time."""
         made = device(cls.__name__.lower())
         if made.opened is None:
             backend = cls(cls.described())
@@ -73,7 +73,7 @@ class Limited(lies.Honest):
         return super().compile(kernel)
 
     def launch(
-        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: lies.Numbers,
+        self, program: Any, buffers: Handles, ints: Sequence[int], scalars: broken_backends.Numbers,
         grid: Sequence[int], stream: Any = None,
     ) -> None:  # fmt: skip
         can = self.capabilities
@@ -86,7 +86,7 @@ class Limited(lies.Honest):
 
 
 def has_int64(kernel: Kernel) -> bool:
-    """Whether a 64-bit integer is anywhere in a kernel: memory, numbers, values, combines."""
+    """Return True if a kernel contains a 64-bit integer: memory, scalars, values, combines."""
     found = [kernel.index, *(b.dtype for b in kernel.buffers), *(d for _, d in kernel.scalars)]
     values: list[Value] = [*kernel.grid]
     for s in walk(kernel.body):
@@ -103,43 +103,43 @@ def has_int64(kernel: Kernel) -> bool:
 
 
 class FewBuffers(Limited):
-    """No more than eight buffers in a kernel, as WebGPU has it."""
+    """A backend with at most eight buffers per kernel, as in WebGPU."""
 
     capabilities = replace(OF_REFERENCE, max_buffers=8)
 
 
 class Aligned(Limited):
-    """Binds buffers at multiples of 256 bytes, as WebGPU has it."""
+    """A backend that binds buffers at multiples of 256 bytes, as in WebGPU."""
 
     capabilities = replace(OF_REFERENCE, offset_alignment=256)
 
 
 class SmallGrids(Limited):
-    """Launches grids of two axes and few points."""
+    """A backend that launches grids of two axes and few points."""
 
     capabilities = replace(OF_REFERENCE, max_grid=(7, 100))
 
 
 class SmallIndices(Limited):
-    """Has no more than 32 bits for indices and sizes."""
+    """A backend with 32-bit indices and sizes."""
 
     capabilities = replace(OF_REFERENCE, index_bits=32)
 
 
 class Packed(Limited):
-    """Reads and writes memory in words of 32 bits."""
+    """A backend that accesses memory in 32-bit words."""
 
     capabilities = replace(OF_REFERENCE, offset_alignment=4, storage_bits=32)
 
 
 class Words(Limited):
-    """Has no integers of 64 bits."""
+    """A backend without 64-bit integers."""
 
     capabilities = replace(OF_REFERENCE, index_bits=32, int64=False)
 
 
 class Small(Limited):
-    """All of these limits at once."""
+    """A backend with all of these limits."""
 
     capabilities = replace(
         OF_REFERENCE, max_buffers=8, offset_alignment=256, max_grid=(7, 100), index_bits=32
@@ -147,7 +147,7 @@ class Small(Limited):
 
 
 class SmallWords(Limited):
-    """All of them, words alone, and no numbers of 64 bits, as poor GPUs have it."""
+    """A backend with all of these limits, 32-bit words and no 64-bit numbers, as weak GPUs have."""
 
     capabilities = replace(
         Small.capabilities, int64=False, storage_bits=32, float64=False,

@@ -1,8 +1,8 @@
-"""What dovetail's functions mean, in NumPy, op by op and at once: `import numpy_oracle as dt`.
+"""The meaning of dovetail's functions in NumPy, op by op: `import numpy_oracle as dt`.
 
-It shares nothing with dovetail, so it is an oracle that cannot have dovetail's faults. It takes
-integral values of small magnitude only, on which every op is exact in every order of summation:
-what differs from it, is wrong. Anything else is `Unfit`.
+It shares no code with dovetail, so it cannot have dovetail's errors. It accepts only integral
+values of small magnitude, for which every op is exact in every order of summation: any difference
+is an error. Anything else raises `Unfit`.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ import numpy as np
 bool = np.dtype("?")  # as `dt.bool`
 int64, float32, float64 = np.dtype("i8"), np.dtype("f4"), np.dtype("f8")
 LADDER = [bool, int64, float32, float64]  # an op's dtype is the highest of its operands'
-LARGEST = 2**12  # of values; sums and products may reach EXACT on the way
+LARGEST = 2**12  # bound of values; sums and products may reach EXACT in between
 EXACT = 2**24
-MANY = 2**17  # elements of a result, so that no program asks for all memory
+MANY = 2**17  # bound of a result's elements, so that no program requests all memory
 
 Host = np.ndarray[Any, Any]
 
 
 class Unfit(Exception):
-    """A program that this oracle cannot judge."""
+    """Raised by a program that this oracle cannot judge."""
 
 
 def along(x: Array, axis: Any) -> None:
-    """Refuses an axis of what has none: NumPy takes 0 and -1 there."""
+    """Reject an axis of a scalar: NumPy accepts 0 and -1 there."""
     if axis is not None and not x.ndim:
         raise Unfit("an axis of no dimensions")
 
 
 def fit(a: Host) -> Host:
-    """`a`, if its values are small integers."""
+    """Return `a` if its values are small integers."""
     if a.dtype not in LADDER:
         raise Unfit(f"a result in {a.dtype}")
     if a.size and a.dtype != bool and not np.abs(a).max() <= LARGEST:
@@ -47,19 +47,19 @@ def fit(a: Host) -> Host:
 
 
 def few(*shape: int) -> None:
-    """Refuses a result of too many elements, before it is made."""
+    """Reject a result of too many elements before it is computed."""
     if math.prod(shape) > MANY:
         raise Unfit("a large result")
 
 
 def exact(total: Any) -> None:
-    """Refuses sums whose terms' absolute values add up to more than is exact in any order."""
+    """Reject sums whose absolute terms add up to more than is exact in any order."""
     if np.size(total) and np.max(total) > EXACT:
         raise Unfit("a sum that may round")
 
 
 class Array:
-    """Stands for a Tensor: strided, or (`.sparse`) a sparse one, which is never written."""
+    """A stand-in for Tensor: strided, or (`.sparse`) a sparse one, which is never written."""
 
     def __init__(self, a: Any, sparse: Any = False) -> None:
         self.a: Host = np.asarray(a)
@@ -132,7 +132,7 @@ class Array:
 
 
 def new(a: Any) -> Array:
-    """A result with memory of its own, row by row: as dovetail's are."""
+    """Return a result with memory of its own, in row-major order, as dovetail's are."""
     return Array(fit(np.array(a, order="C")))
 
 
@@ -154,7 +154,7 @@ def _plain(key: Any) -> Any:
 
 
 def _stored(value: Any, into: Any) -> Host:
-    """A value broadcast and cast to the memory that it is written to, where its kind fits."""
+    """Return a value broadcast and cast to its target, if its kind matches."""
     a = value.a if isinstance(value, Array) else np.asarray(value)
     if "biuf".index(a.dtype.kind) > "biuf".index(into.dtype.kind):
         raise Unfit("a kind that does not fit")
@@ -165,7 +165,7 @@ def _stored(value: Any, into: Any) -> Host:
 
 
 def _operands(*xs: Any, arithmetic: Any = True) -> list[Host]:
-    """The operands in the dtype in which they meet."""
+    """Return the operands in their common dtype."""
     tensors = [x for x in xs if isinstance(x, Array)]
     if not tensors or builtins.any(x.sparse for x in tensors):
         raise Unfit("no tensor, or a sparse one")
@@ -245,7 +245,7 @@ def _float(x: Array) -> Any:
 
 
 def softmax64(x: Array, axis: int) -> Array:
-    """64ths of a softmax to base 2, rounded down: see `random_programs.PRELUDE`."""
+    """Return 64ths of a softmax to base 2, rounded down: see `random_programs.PRELUDE`."""
     along(x, axis)
     d, (a,) = _float(x), _operands(x)
     e = np.exp2(np.maximum(a - a.max(axis, keepdims=True), -9).astype(d))
@@ -253,7 +253,9 @@ def softmax64(x: Array, axis: int) -> Array:
 
 
 def spread(x: Array, axis: int) -> Array:
-    """The sum of squared distances from the mean, rounded down: see `random_programs.PRELUDE`."""
+    """Return the sum of squared distances from the mean, rounded down: see
+    `random_programs.PRELUDE`.
+    """
     along(x, axis)
     d, (a,), n = _float(x), _operands(x), x.shape[axis]
     if not n:
@@ -292,7 +294,9 @@ def sum(x: Array, axis: Any = None, keepdims: Any = False, out: Array | None = N
 
 
 def _grown(x: Array) -> Host:
-    """The absolute values, without zeros that would hide what was on the way; of few elements."""
+    """Return absolute values, without zeros that would hide large partial products; of few
+    elements.
+    """
     if x.a.size > 80:
         raise Unfit("a long product")
     return np.clip(np.abs(x.a.astype(float64)), 1, None)
@@ -384,7 +388,7 @@ def vecdot(x: Array, y: Array) -> Array:
 
 
 def einsum(text: str, x: Array, y: Array) -> Array:
-    """Of two matrices, along their last axes."""
+    """Contract two matrices along their last axes."""
     if x.shape[-1] != y.shape[-1]:
         raise Unfit("axes of two sizes")
     found = _product(x, y, lambda a, b: np.einsum(text, a, b).T)
@@ -394,7 +398,7 @@ def einsum(text: str, x: Array, y: Array) -> Array:
 Array.__matmul__ = lambda x, y: matmul(x, y)  # type: ignore[attr-defined]
 
 
-# --- order, places
+# --- sorting and selection
 
 
 def sort(x: Array, axis: int = -1, descending: Any = False) -> Array:
@@ -403,7 +407,7 @@ def sort(x: Array, axis: int = -1, descending: Any = False) -> Array:
 
 
 def _last(a: Host, axis: int) -> Array:
-    """An array that lies in memory with this axis as its last."""
+    """Return an array that has this axis last in memory."""
     return Array(np.moveaxis(new(np.moveaxis(a, axis, -1)).a, -1, axis))
 
 
@@ -414,7 +418,7 @@ def argsort(x: Array, axis: int = -1, descending: Any = False) -> Array:
 
 
 class TopK(NamedTuple):
-    """As dovetail's."""
+    """A result with dovetail's field names."""
 
     values: Array
     indices: Array
@@ -534,11 +538,11 @@ def tril(x: Array) -> Array:
     return new(np.tril(x.a))
 
 
-# --- when things happen: here always at once
+# --- evaluation: always immediate
 
 
 def evaluate(*xs: Array) -> None:
-    """Nothing: it is computed."""
+    """Do nothing: values are computed immediately."""
 
 
 eager = contextlib.nullcontext

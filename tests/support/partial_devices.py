@@ -1,6 +1,7 @@
-"""Devices that do a part of the work, and one behind a network: honest, and lying about it.
+"""Devices that accept only some kernels, and one behind a network: honest and broken ones.
 
-They are the reference under other names, as `lying_backends`."""
+They are the reference under other names, as in `broken_backends`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from broken_backends import Honest, Late, Numbers, Plugin
 from dovetail.backend.interface import (
     HOST_MEMORY,
     DeviceInfo,
@@ -36,7 +38,6 @@ from dovetail.plugins.entry import PluginEntry
 from dovetail.plugins.hooks import hookimpl
 from dovetail.plugins.registry import open_device, registry
 from limited import OF_REFERENCE
-from lying_backends import Honest, Late, Numbers, Plugin
 
 
 class PartialPlugin(Plugin):
@@ -50,7 +51,7 @@ class PartialPlugin(Plugin):
 
 
 class Partial(Honest):
-    """Says of each kernel whether it takes it, and compiles no other."""
+    """A backend that accepts some kernels, and compiles no others."""
 
     companion: ClassVar[Any] = "reference"
 
@@ -61,7 +62,7 @@ class Partial(Honest):
         return self.can(kernel)
 
     def can(self, kernel: Kernel) -> bool:
-        """Whether it can compile a kernel."""
+        """Return True if it can compile a kernel."""
         return False
 
     def compile(self, kernel: Kernel) -> Program:
@@ -71,7 +72,7 @@ class Partial(Honest):
 
 
 def is_simple(kernel: Kernel) -> bool:
-    """Whether it is plain elementwise work on float32, or a sum of products."""
+    """Return True for elementwise work on float32, or a sum of products."""
     statements = [*walk(kernel.body)]
     loops = [s for s in statements if isinstance(s, Loop)]
     return (
@@ -83,16 +84,18 @@ def is_simple(kernel: Kernel) -> bool:
 
 
 def adds_products(loop: Loop) -> bool:
-    """Whether a loop is that of a matrix product."""
+    """Return True if a loop is that of a matrix product."""
     last = loop.body[-1] if loop.body else None
     fused = isinstance(last, Value) and last.op == "fma"
     return loop.kind == "fold" and fused and len(loads(loop.body)) == 2
 
 
 class Accelerator(Partial, Late):
-    """Memory of its own, queues that work late; matrix products and elementwise float32 alone.
+    """A device with its own memory and asynchronous queues, for matmul and elementwise float32
+    only.
 
-    Its own language is NumPy."""
+    Its raw kernel language is NumPy.
+    """
 
     raw_language = "NumPy"
 
@@ -115,7 +118,7 @@ class Accelerator(Partial, Late):
 
 
 class WithVendor(Accelerator):
-    """Has a routine for matrix products, and no kernel at all."""
+    """A backend with a routine for matrix products, and no kernel at all."""
 
     called = 0
 
@@ -129,7 +132,7 @@ class WithVendor(Accelerator):
 def product(
     backend: WithVendor, inputs: Sequence[StridedOperand], output: StridedOperand, stream: Any
 ) -> None:
-    """A vendor's routine, which needs the backend itself."""
+    """Multiply matrices: a vendor routine that needs the backend itself."""
     assert type(backend) is WithVendor
     backend.called += 1
 
@@ -145,11 +148,11 @@ def product(
 
 
 class Newborn(Partial):
-    """A host that runs nothing yet: its companion works on its memory."""
+    """A host device that runs nothing yet: its companion works on its memory."""
 
 
 class LateHost(Accelerator):
-    """Its memory is the host's, and its queues work late."""
+    """A device with host memory and asynchronous queues."""
 
     dlpack_type = HOST_MEMORY
     host_address = Honest.host_address
@@ -157,23 +160,23 @@ class LateHost(Accelerator):
 
 
 class NewbornOnCpu(Newborn):
-    """The same, beside a faster companion."""
+    """A host device that runs nothing yet, with a faster companion."""
 
     companion = "cpu"
 
 
 class NewbornApart(Partial, Late):
-    """Runs nothing yet, and has memory of its own."""
+    """A device that runs nothing yet, with its own memory."""
 
 
 class Rounding(NewbornApart):
-    """Binds buffers at multiples of many bytes; a test says of how many."""
+    """A backend that binds buffers at multiples of many bytes; a test sets how many."""
 
     capabilities = replace(OF_REFERENCE, offset_alignment=256)
 
 
 class Alone(Accelerator):
-    """Names no companion."""
+    """A backend without a companion."""
 
     shown_by = "test_lifecycle and accepted"
     sign = "there is no DeviceInfo.companion"
@@ -181,16 +184,16 @@ class Alone(Accelerator):
 
 
 class Chained(Accelerator):
-    """Has a companion that has one."""
+    """A backend whose companion has a companion."""
 
     companion = "newbornapart"
 
 
 class Networked(Late):
-    """Behind a network: each call that launches is a message, however much there is in it."""
+    """A backend behind a network: each call that launches is one message, whatever its size."""
 
     messages = 0
-    largest = 0  # launches in one message
+    largest = 0  # launches per message
 
     def launch(
         self, program: Any, buffers: Handles, ints: Sequence[int], scalars: Numbers,
@@ -206,9 +209,10 @@ class Networked(Late):
 
 
 class PartlyNetworked(Accelerator, Networked):
-    """Behind a network, too, and its companion does what is no simple kernel.
+    """A backend behind a network whose companion runs all but simple kernels.
 
-    It replays launches of its own, and knows no others."""
+    It replays only launches of its own.
+    """
 
     def bind(self, program: Any, ints: Sequence[int], grid: Sequence[int]) -> Any:
         assert isinstance(program, ReferenceProgram)
@@ -229,11 +233,11 @@ class PartlyNetworked(Accelerator, Networked):
         return replay
 
 
-# --- what is wrong about it
+# --- broken variants
 
 
 class ShufflesLaunches(Networked):
-    """Does launches that come together in another order."""
+    """Run batched launches in another order."""
 
     shown_by = "test_streams and together"
     sign = "launches given together"
@@ -243,7 +247,7 @@ class ShufflesLaunches(Networked):
 
 
 class KeepsTheFirst(Networked):
-    """Takes the numbers of the first launch for those of all."""
+    """Use the scalars of the first launch for all."""
 
     shown_by = "test_streams and together"
     sign = "launches given together"
@@ -254,7 +258,7 @@ class KeepsTheFirst(Networked):
 
 
 class LaunchesApart(Networked):
-    """Launches that come together overtake what is queued on their stream."""
+    """Let batched launches overtake earlier work of their stream."""
 
     shown_by = "test_streams and together"
     sign = "launches given together"
@@ -266,7 +270,7 @@ class LaunchesApart(Networked):
 
 
 class AcceptsTooMuch(Accelerator):
-    """Accepts what it cannot compile."""
+    """Accept kernels that it cannot compile."""
 
     shown_by = "test_lifecycle and accepted"
     sign = "no way to run it"
@@ -276,7 +280,7 @@ class AcceptsTooMuch(Accelerator):
 
 
 class ChangesItsMind(Accelerator):
-    """Accepts every other time."""
+    """Accept every other time."""
 
     shown_by = "test_lifecycle and accepted"
     sign = "accepts(increment) is"
@@ -288,7 +292,7 @@ class ChangesItsMind(Accelerator):
 
 
 class AcceptsAndGuesses(Accelerator):
-    """Accepts reductions, and computes them without their last element."""
+    """Accept reductions, and omit their last element."""
 
     shown_by = "test_reductions"
     sign = "differ"
@@ -304,37 +308,37 @@ class AcceptsAndGuesses(Accelerator):
 
 
 class Narcissus(Partial):
-    """Its own companion."""
+    """Name itself as its companion."""
 
     companion = "narcissus"
 
 
 class Hen(Partial):
-    """Its companion has it for one."""
+    """Name a companion that names it."""
 
     companion = "egg"
 
 
 class Egg(Partial):
-    """And so on."""
+    """Name a companion that names it."""
 
     companion = "hen"
 
 
 class Widowed(Partial):
-    """Names what is not installed."""
+    """Name a companion that is not installed."""
 
     companion = "nowhere"
 
 
 class Mumbling(Partial):
-    """Names something that is no device's name."""
+    """Name a companion that is no device name."""
 
     companion = 7
 
 
 class Evasive(Partial):
-    """Answers neither yes nor no."""
+    """Return None from accepts()."""
 
     shown_by = "test_lifecycle and accepted"
     sign = "accepts(increment) is None"
@@ -343,7 +347,7 @@ class Evasive(Partial):
         return None
 
 
-LIES = (
+BROKEN = (
     ShufflesLaunches, KeepsTheFirst, LaunchesApart, AcceptsTooMuch, ChangesItsMind,
     AcceptsAndGuesses, Evasive, Alone,
 )  # fmt: skip
@@ -361,8 +365,8 @@ HONEST = (
 
 @contextmanager
 def installed(*backends: type[Honest]) -> Iterator[list[Device]]:
-    """These devices, as if pip had installed them; each is new."""
-    gc.collect()  # pending work of devices that are gone
+    """Install these devices as pip would do it; each is new."""
+    gc.collect()  # pending work of closed devices
     devices = []
     for backend in backends:
         name = backend.plugin.type
@@ -376,13 +380,13 @@ def installed(*backends: type[Honest]) -> Iterator[list[Device]]:
     finally:
         for dev in devices:
             if dev.opened is not None:
-                dev.opened.faults.settle_all()  # or all devices would wait for it
+                dev.opened.faults.settle_all()  # otherwise all devices would wait for it
             dev.opened = None
-            for cache in 2 * program_caches:  # plans hold launches of the backend that was
+            for cache in 2 * program_caches:  # plans hold launches of the previous backend
                 cache.age()
             registry.records().pop(dev.type)
 
 
 def backend_of(dev: Device) -> Any:
-    """What the core sees of a device."""
+    """Return the core's view of a device."""
     return open_device(dev).backend

@@ -1,4 +1,4 @@
-"""Where tests find what they read."""
+"""Folders that tests read."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""Random programs, run by dovetail and by an oracle that shares nothing with it (`numpy_oracle`).
+"""Random programs, run by dovetail and by an oracle without shared code (`numpy_oracle`).
 
-A program is a list of lines over a few names, in dovetail's own words, so a failing one can be run
-as it stands. What it is made of: values that are pending and held through views while what they
-are computed from is written in place; names that are rebound and deleted, so that ownership
-changes; looks in between, at random. The oracle runs the same lines, op by op and at once.
+A program is a list of lines over a few names, in dovetail's own syntax, so a failing one can be run
+as it stands.
+
+Values are pending and referenced through views while their operands are written in place; names are
+rebound and deleted, so that ownership changes; values are read at random points. The oracle runs
+the same lines immediately, op by op.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any, NamedTuple
 import dovetail as dt
 import numpy_oracle as oracle
 
-REPEATS = 3  # the second time a graph is planned for good, the third time it is recognised
+REPEATS = 3  # the second time a plan is cached, the third time it is a guard hit
 NAMES = "abcdefghijkmnpqrstuvw"
 PRELUDE = """\
 def softmax64(x, axis):
@@ -29,11 +31,12 @@ def spread(x, axis):
     away = x - dt.floor(dt.mean(x, axis=axis, keepdims=True))
     return dt.sum(dt.square(away), axis=axis)
 """
-REFUSALS = (oracle.Unfit, ValueError, IndexError, NameError)  # what the oracle says to no program
+# the message of the oracle for an invalid program
+REFUSALS = (oracle.Unfit, ValueError, IndexError, NameError)
 
 
 class Line(NamedTuple):
-    """A statement; or, where it is `looked` at, an expression whose value is compared."""
+    """A statement; or, if it is `looked` at, an expression whose value is compared."""
 
     text: str
     looked: bool = False
@@ -43,14 +46,14 @@ Program = list[Line]
 
 
 def ours() -> dict[str, Any]:
-    """A namespace in which a program runs on dovetail."""
+    """Return a namespace in which a program runs on dovetail."""
     scope: dict[str, Any] = {"dt": dt}
     exec(_code(PRELUDE, "exec"), scope)
     return scope
 
 
 def theirs() -> dict[str, Any]:
-    """A namespace in which a program runs on the oracle."""
+    """Return a namespace in which a program runs on the oracle."""
     return {"dt": oracle, "softmax64": oracle.softmax64, "spread": oracle.spread}
 
 
@@ -60,7 +63,7 @@ def _code(text: str, how: str) -> Any:
 
 
 def expected(program: Program) -> list[Any]:
-    """What is to be seen at each line that looks. Raises: Unfit."""
+    """Return the expected value at each line that looks. Raises: Unfit."""
     scope, found = theirs(), []
     for text, looked in program:
         try:
@@ -74,7 +77,7 @@ def expected(program: Program) -> list[Any]:
 
 
 def failure(program: Program, device: str) -> str:
-    """What a device does otherwise than the oracle, in words; nothing, if it does the same."""
+    """Return the difference between a device and the oracle, in words, or an empty string."""
     wanted = expected(program)
     before = dt.default_device()
     dt.set_default_device(device)
@@ -105,7 +108,7 @@ def _run(program: Program, wanted: list[Any]) -> str:
 
 
 def _seen(value: Any) -> Any:
-    """What can be compared: of a tensor its dtype, shape and elements."""
+    """Return the comparable parts: of a tensor its dtype, shape and elements."""
     if isinstance(value, oracle.Array):
         return value.dtype.name, value.shape, value.tolist()
     if isinstance(value, dt.Tensor):
@@ -114,7 +117,7 @@ def _seen(value: Any) -> Any:
 
 
 def shrunk(program: Program, fails: Callable[[Program], Any]) -> Program:
-    """The program without the lines that it fails without."""
+    """Remove the lines that the failure does not need."""
     size = len(program)
     while True:
         size, before = max(size // 2, 1), program
@@ -128,7 +131,7 @@ def shrunk(program: Program, fails: Callable[[Program], Any]) -> Program:
 
 
 def script(program: Program, device: str) -> str:
-    """The program as it can be run."""
+    """Return the program as runnable text."""
     looks = iter(expected(program))
     lines = [
         "import dovetail as dt",
@@ -145,7 +148,7 @@ def script(program: Program, device: str) -> str:
 
 
 def check(seed: int, device: str) -> None:
-    """Fails, with the shortest program that still does, if a device and the oracle differ."""
+    """Fail, with the shortest failing program, if a device and the oracle differ."""
     program = generated(seed)
     said = failure(program, device)
     if said:
@@ -158,12 +161,12 @@ def check(seed: int, device: str) -> None:
 
 
 def generated(seed: int) -> Program:
-    """The program of a seed."""
+    """Return the program of a seed."""
     return _Generator(seed).program()
 
 
 class _Generator:
-    """Makes lines by chance, and keeps those that the oracle takes."""
+    """Generate random lines, and keep those that the oracle accepts."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -190,19 +193,19 @@ class _Generator:
             self.keep(f"{name}.to_dense()" if self.scope[name].sparse else name, looked=True)
         return self.lines
 
-    # --- what there is
+    # --- available values
 
     def names(self, sparse: bool = False) -> list[str]:
         arrays = {k: v for k, v in self.scope.items() if isinstance(v, oracle.Array)}
         return [k for k, v in arrays.items() if bool(v.sparse) == sparse]
 
     def name(self) -> str:
-        """One of the newest names, rather."""
+        """Return a name, preferably one of the newest."""
         names = self.names()
         return names[max(self.random.choices(range(len(names)), k=2))]
 
     def free(self) -> str:
-        """A name to bind: mostly a new one."""
+        """Return a name to bind, mostly a new one."""
         unused = [n for n in NAMES if n not in self.scope]
         return self.random.choice(unused) if unused and self.flip(0.85) else self.name()
 
@@ -210,7 +213,7 @@ class _Generator:
         return self.random.random() < chance
 
     def keep(self, text: str, looked: bool = False) -> bool:
-        """Runs a line on the oracle, and adds it if that can be done."""
+        """Run a line on the oracle, and append it on success."""
         if not looked and self.flip(0.05):
             text = "with dt.eager():\n    " + text.replace("\n", "\n    ")
         try:
@@ -221,7 +224,7 @@ class _Generator:
         return True
 
     def value(self, text: str) -> Any:
-        """What the oracle makes of an expression; None where it refuses."""
+        """Return the oracle's value of an expression, or None if it rejects it."""
         try:
             return eval(_code(text, "eval"), self.scope)
         except REFUSALS:
@@ -256,8 +259,9 @@ class _Generator:
         self.keep(f"{self.free()} = {self.viewed(self.name())}")
 
     def held(self) -> None:
-        """A value of an op with kernels of its own, perhaps held through a view only, and a write
-        to what it is computed from."""
+        """Create a value with kernels of its own, perhaps referenced only by a view, and
+        overwrite its operand.
+        """
         source, result = self.name(), self.fresh()
         text = self.kernel(source)
         if not self.keep(f"{result} = {text}"):
@@ -272,7 +276,7 @@ class _Generator:
         self.write(source, held if self.flip(0.85) else None)
 
     def update(self) -> None:
-        """`x += ...` and its kin."""
+        """Append `x += ...` or a similar statement."""
         target = self.name()
         op = self.random.choice(["+=", "-=", "*=", "//=", "%="])
         if self.flip(0.3):
@@ -283,7 +287,7 @@ class _Generator:
         self.write(self.name(), None)
 
     def write(self, name: str, source: str | None) -> None:
-        """A write to a tensor's memory, of something made of `source`."""
+        """Append a write to a tensor's memory, of an expression of `source`."""
         target = name if self.flip(0.4) else self.viewed_in_place(name)
         value = self.fitting(target, source)
         x = self.value(name)
@@ -301,7 +305,7 @@ class _Generator:
         self.keep(self.random.choice(forms))
 
     def call(self) -> None:
-        """`out=`, and methods that write."""
+        """Append a call with `out=`, or of a method that writes."""
         x, y, z = self.name(), self.name(), self.name()
         self.keep(self.random.choice([
             f"dt.add({x}, {y}, out={z})",
@@ -339,7 +343,7 @@ class _Generator:
     # --- expressions
 
     def expression(self, depth: int) -> str:
-        """The text of an expression that the oracle takes."""
+        """Return the text of an expression that the oracle accepts."""
         for _ in range(8):
             text = self.random.choices(
                 [self.arithmetic, self.unary, self.reduction, self.compound, self.gather,
@@ -357,7 +361,7 @@ class _Generator:
         return self.viewed(name) if self.flip(0.2) else name
 
     def fitting(self, target: str, source: str | None = None) -> str:
-        """What can be written to a target; made of `source`, if there is one."""
+        """Return an expression that can be written to a target; of `source`, if given."""
         into = self.value(target)
         for _ in range(6):
             text = source if source is not None and self.flip(0.7) else self.expression(
@@ -372,7 +376,7 @@ class _Generator:
         return self.scalar()
 
     def cut(self, text: str, found: Any, into: Any) -> Iterator[str]:
-        """Ways to make an array smaller: what is written should be of what was computed."""
+        """Return ways to shrink an array, so that the written value comes from the computed one."""
         yield text
         if found.ndim > into.ndim:
             yield f"{text}[{', '.join(['0'] * (found.ndim - into.ndim))}]"
@@ -431,7 +435,7 @@ class _Generator:
             ", keepdims=False", "")  # fmt: skip
 
     def compound(self, x: str) -> str:
-        """Reductions whose results meet again what was reduced."""
+        """Return reductions whose results are combined with their operand."""
         a = self.axis(x)
         return self.random.choice([
             f"softmax64({x}, {a})",
@@ -441,7 +445,7 @@ class _Generator:
         ])  # fmt: skip
 
     def kernel(self, x: str) -> str:
-        """An op with kernels of its own."""
+        """Return an op with kernels of its own."""
         a, y = self.axis(x), self.operand(0)
         pick = self.random.choice
         return pick([
@@ -466,7 +470,7 @@ class _Generator:
         ])  # fmt: skip
 
     def indices(self, x: str, axis: int) -> str:
-        """The text of a vector of places along an axis."""
+        """Return the text of an index vector along an axis."""
         n = self.size(x, axis)
         if not n:
             return "dt.asarray([], dtype=dt.int64)"
@@ -479,7 +483,7 @@ class _Generator:
         return f"dt.asarray({places}, dtype=dt.int64)"
 
     def places(self, x: str) -> tuple[str, int]:
-        """A key with an index array or a mask, and the axis that it is along."""
+        """Return a key with an index array or a mask, and its axis."""
         found = self.value(x)
         if found is None or not found.ndim:
             return "...", 0
@@ -500,7 +504,7 @@ class _Generator:
         ])  # fmt: skip
 
     def arranged(self, x: str) -> str:
-        """What moves elements into memory of its own."""
+        """Return an op that moves elements into memory of its own."""
         y, a = self.operand(0), self.axis(x)
         return self.random.choice([
             f"dt.concat([{x}, {y}], axis={a})",
@@ -528,7 +532,7 @@ class _Generator:
     # --- views
 
     def viewed(self, x: str) -> str:
-        """A view of what `x` names, or is."""
+        """Return a view of the value of `x`."""
         found = self.value(x)
         if found is None or not found.ndim:
             return f"dt.reshape({x}, (1,))" if self.flip() else f"{x}[None]"
@@ -549,12 +553,12 @@ class _Generator:
         ])  # fmt: skip
 
     def viewed_in_place(self, x: str) -> str:
-        """A view that can be written to, as the target of an assignment."""
+        """Return a view that can be written to, as the target of an assignment."""
         text = self.viewed(x)
         return text if text.endswith("]") else f"{text}[...]"
 
     def key(self, shape: Any) -> str:
-        """A basic index."""
+        """Return a basic index."""
         parts = []
         for n in shape[: self.random.randint(1, len(shape))]:
             parts.append(self.random.choices(

@@ -1,4 +1,4 @@
-"""Memory that others may write to: nothing that reads it is left pending meanwhile."""
+"""Memory that other libraries may write to: readers of it are not left pending."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def device(request: pytest.FixtureRequest) -> Iterator[dt.Device]:
 
 
 @pytest.fixture(autouse=True)
-def settled() -> None:
-    """No view of an earlier test is left, and the process knows."""
+def no_views() -> None:
+    """Check that no view of an earlier test is alive."""
     gc.collect()
     dt.evaluate(dt.ones(1, device="reference") + 1)
 
@@ -50,19 +50,19 @@ def is_pending(x: dt.Tensor) -> bool:
     return x._expr.op is not None
 
 
-def made(n: int = 4) -> dt.Tensor:
+def pending_tensor(n: int = 4) -> dt.Tensor:
     return dt.arange(n, dtype=dt.float32) * 1
 
 
 @pytest.fixture(params=VIEWS)
 def viewed(request: pytest.FixtureRequest, device: dt.Device) -> Given:
-    if not np.shares_memory((x := made()).numpy(), x.numpy()):
+    if not np.shares_memory((x := pending_tensor()).numpy(), x.numpy()):
         pytest.skip(f"the host does not reach {device}'s memory")
     return VIEWS[request.param]
 
 
 def test_tensors_see_writes_through_a_view(viewed: Given) -> None:
-    x = made()
+    x = pending_tensor()
     row = x[1:3]
     a = viewed(x)
     a[1] = 9
@@ -73,8 +73,8 @@ def test_tensors_see_writes_through_a_view(viewed: Given) -> None:
     assert a.tolist() == [5, 5, 3, 4]
 
 
-def test_what_was_recorded_before_a_write_has_the_old_values(viewed: Given) -> None:
-    x = made()
+def test_values_recorded_before_a_foreign_write_are_the_old_ones(viewed: Given) -> None:
+    x = pending_tensor()
     before, unheard = x * 2, (x + 1) * 3
     a = viewed(x)
     during, deep = x * 10, dt.exp(x[1:] - x[1:]) + x[0]
@@ -86,8 +86,8 @@ def test_what_was_recorded_before_a_write_has_the_old_values(viewed: Given) -> N
     assert (x * 10).tolist() == [70] * 4
 
 
-def test_what_reads_other_memory_stays_pending(viewed: Given) -> None:
-    x, other = made(), made()
+def test_readers_of_other_memory_stay_pending(viewed: Given) -> None:
+    x, other = pending_tensor(), pending_tensor()
     dt.evaluate(x, other)
     a = viewed(x)
     assert is_pending(other + 1) and not is_pending(x + 1) and not is_pending((other + 1) * x)
@@ -99,7 +99,7 @@ def test_what_reads_other_memory_stays_pending(viewed: Given) -> None:
 
 
 def test_each_of_several_views_counts(viewed: Given) -> None:
-    x = made()
+    x = pending_tensor()
     first, second = viewed(x), x.numpy()
     del first
     y = x + 1
@@ -110,17 +110,17 @@ def test_each_of_several_views_counts(viewed: Given) -> None:
     assert is_pending(x + 1)
 
 
-def test_what_was_written_stands_for_itself(viewed: Given) -> None:
-    """A value that moves into memory is not a copy of what somebody writes there later."""
-    x, y = made(), made() + 1
+def test_written_value_is_independent_of_later_foreign_writes(viewed: Given) -> None:
+    """A value that moves into memory does not change when a view of the memory is written."""
+    x, y = pending_tensor(), pending_tensor() + 1
     a = viewed(x)
     x[...] = y
     a[...] = 0
     assert y.tolist() == [1, 2, 3, 4]
 
 
-def test_a_write_of_what_is_viewed_has_happened(viewed: Given) -> None:
-    x, y = made(), made()
+def test_in_place_write_with_a_viewed_operand_runs_immediately(viewed: Given) -> None:
+    x, y = pending_tensor(), pending_tensor()
     a = viewed(x)
     y += x
     y[1:] *= x[1:]
@@ -128,18 +128,18 @@ def test_a_write_of_what_is_viewed_has_happened(viewed: Given) -> None:
     assert y.tolist() == [0, 2, 8, 18]
 
 
-def test_many_nodes_are_not_looked_through_again(device: dt.Device) -> None:
-    x, others = made(), [made() + i for i in range(300)]
+def test_large_graphs_next_to_an_export_read_old_values(device: dt.Device) -> None:
+    x, others = pending_tensor(), [pending_tensor() + i for i in range(300)]
     a = x.numpy()
     y = dt.stack(others).sum(axis=0) + x
-    z = dt.stack([made() + i for i in range(300)]).sum(axis=0)
+    z = dt.stack([pending_tensor() + i for i in range(300)]).sum(axis=0)
     a[...] = 0
     want = [sum(k + i for i in range(300)) for k in range(4)]
     assert y.tolist() == [w + k for k, w in enumerate(want)] and z.tolist() == want
 
 
-def test_a_captured_function_reads_what_is_there(viewed: Given) -> None:
-    x, bias = made(), made()
+def test_captured_function_reads_foreign_writes(viewed: Given) -> None:
+    x, bias = pending_tensor(), pending_tensor()
 
     @dt.jit
     def f(x: dt.Tensor) -> dt.Tensor:
@@ -154,9 +154,9 @@ def test_a_captured_function_reads_what_is_there(viewed: Given) -> None:
     assert first.tolist() == second.tolist() == [0, 6, 18, 36] and third.tolist() == [8] * 4
 
 
-def test_what_a_captured_function_leaks_is_computed(device: dt.Device) -> None:
+def test_tensors_leaked_by_a_captured_function_are_evaluated(device: dt.Device) -> None:
     leaked: list[dt.Tensor] = []
-    x = made()
+    x = pending_tensor()
 
     @dt.jit
     def f(x: dt.Tensor) -> dt.Tensor:
@@ -170,8 +170,8 @@ def test_what_a_captured_function_leaks_is_computed(device: dt.Device) -> None:
 
 
 @pytest.mark.parametrize("early", [False, True])
-def test_a_view_sees_what_a_captured_function_writes(viewed: Given, early: bool) -> None:
-    x = made()
+def test_view_sees_writes_of_a_captured_function(viewed: Given, early: bool) -> None:
+    x = pending_tensor()
 
     @dt.jit
     def f(x: dt.Tensor) -> None:
@@ -184,9 +184,9 @@ def test_a_view_sees_what_a_captured_function_writes(viewed: Given, early: bool)
     assert a.tolist() == [n + 1 + early for n in range(4)]
 
 
-def test_gradients_are_of_the_values_that_were_there_when_saved_results(viewed: Given) -> None:
-    """Of what an op saves, its own result is memory that nobody else has."""
-    x = made().requires_grad_()
+def test_saved_results_are_not_affected_by_foreign_writes(viewed: Given) -> None:
+    """An op saves its own result in memory that is not exported."""
+    x = pending_tensor().requires_grad_()
     a = viewed(x.detach())
     y = dt.exp(x * 0)
     a[...] = 100
@@ -194,9 +194,9 @@ def test_gradients_are_of_the_values_that_were_there_when_saved_results(viewed: 
     assert x.grad is not None and x.grad.tolist() == [0, 0, 0, 0] and y.tolist() == [1] * 4
 
 
-def test_gradients_do_not_know_of_writes_by_others(viewed: Given) -> None:
-    """What docs/numpy.md says: a saved operand is what is there."""
-    x = made().requires_grad_()
+def test_saved_operands_are_affected_by_foreign_writes(viewed: Given) -> None:
+    """As docs/numpy.md says."""
+    x = pending_tensor().requires_grad_()
     a = viewed(x.detach())
     y = (x * x).sum()
     a[...] = 10
@@ -205,7 +205,7 @@ def test_gradients_do_not_know_of_writes_by_others(viewed: Given) -> None:
 
 
 def test_eager_blocks_and_views_may_end_in_any_order(device: dt.Device) -> None:
-    x, other = made(), made()
+    x, other = pending_tensor(), pending_tensor()
     dt.evaluate(x, other)
     with dt.eager():
         a = x.numpy()
@@ -220,8 +220,8 @@ def test_eager_blocks_and_views_may_end_in_any_order(device: dt.Device) -> None:
     assert is_pending(x + 1) and is_pending(x + 1) and flags.depth == DEPTH_LIMIT
 
 
-def test_other_threads_see_the_view(device: dt.Device) -> None:
-    x = made()
+def test_other_threads_respect_the_view(device: dt.Device) -> None:
+    x = pending_tensor()
     a, found = x.numpy(), []
     thread = threading.Thread(target=lambda: found.append(x + 1))
     thread.start()
@@ -230,8 +230,8 @@ def test_other_threads_see_the_view(device: dt.Device) -> None:
     assert found[0].tolist() == [1, 2, 3, 4]
 
 
-def test_looking_is_no_export(device: dt.Device) -> None:
-    x = made()
+def test_reading_values_is_no_export(device: dt.Device) -> None:
+    x = pending_tensor()
     y = x + 1
     dt.evaluate(x)
     repr(x), x.tolist(), x[0].item(), dt.nonzero(x), pickle.dumps(x, 4)
@@ -239,7 +239,7 @@ def test_looking_is_no_export(device: dt.Device) -> None:
 
 
 def test_views_outlive_their_tensors(viewed: Given) -> None:
-    x = made()
+    x = pending_tensor()
     a = viewed(x)
     y = x[1:]
     del x
@@ -248,5 +248,5 @@ def test_views_outlive_their_tensors(viewed: Given) -> None:
     del y
     gc.collect()
     for _ in range(20):
-        dt.evaluate(made() + 5)
+        dt.evaluate(pending_tensor() + 5)
     assert a.tolist() == [0, 1, 30, 3]

@@ -1,4 +1,4 @@
-"""Tensors over one memory: who is among them, however they end; memory kept for the next ones."""
+"""Groups of tensors over one memory, and the reuse of freed tensor objects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def are(group: AliasGroup, *tensors: dt.Tensor) -> bool:
     return {id(t) for t in group.live_tensors()} == {id(t) for t in tensors}
 
 
-def test_tensors_over_one_memory_are_those_that_are_there() -> None:
+def test_alias_group_contains_the_live_tensors() -> None:
     x = dt.zeros(10)
     dt.evaluate(x)
     assert x._aliases is None
@@ -42,7 +42,7 @@ def test_tensors_over_one_memory_are_those_that_are_there() -> None:
     assert group.live_tensors() == []
 
 
-def test_one_that_takes_other_memory_leaves() -> None:
+def test_tensor_that_takes_other_memory_leaves_its_group() -> None:
     x = dt.zeros(10)
     y, z = x[1:], x[2:]
     group = group_of(x)
@@ -52,8 +52,8 @@ def test_one_that_takes_other_memory_leaves() -> None:
     assert are(group_of(y), y, again) and are(group, x, z)
 
 
-def test_the_others_are_there_while_one_ends() -> None:
-    """Who is told of the end of one, by a weak reference, does not meet it again."""
+def test_group_excludes_a_tensor_during_its_finalization() -> None:
+    """A callback of a weak reference to it does not find it in the group."""
     x = dt.zeros(10)
     y, z = x[1:], x[2:]
     seen: list[bool] = []
@@ -63,7 +63,7 @@ def test_the_others_are_there_while_one_ends() -> None:
     assert seen == [True] and watch() is None
 
 
-def test_tensors_in_rings_end_as_the_collector_wants() -> None:
+def test_tensors_in_cycles_leave_their_group_on_collection() -> None:
     class Ring:
         pass
 
@@ -76,7 +76,7 @@ def test_tensors_in_rings_end_as_the_collector_wants() -> None:
     assert are(group_of(x), x)
 
 
-def test_a_write_reaches_the_gradients_of_the_others() -> None:
+def test_write_reaches_the_gradients_of_aliases() -> None:
     x, w = dt.zeros(4), dt.ones(2).requires_grad_()
     y = x[1:3]
     y += w * 3
@@ -84,7 +84,7 @@ def test_a_write_reaches_the_gradients_of_the_others() -> None:
     assert w.grad is not None and w.grad.tolist() == [3, 3]
 
 
-def test_they_end_in_any_order() -> None:
+def test_aliases_may_be_freed_in_any_order() -> None:
     for order in itertools.permutations(range(4)):
         x = dt.zeros(4)
         there: dict[int, dt.Tensor] = {0: x, 1: x[1:], 2: x[2:], 3: x[3:]}
@@ -96,7 +96,7 @@ def test_they_end_in_any_order() -> None:
 
 
 @pytest.mark.skipif(not compiled(), reason="as Python, the interpreter's allocator is asked")
-def test_memory_of_ended_tensors_is_kept_for_new_ones() -> None:
+def test_memory_of_freed_tensors_is_reused() -> None:
     x = dt.zeros(10)
     dt.evaluate(x)
     for _ in range(100):
@@ -106,8 +106,8 @@ def test_memory_of_ended_tensors_is_kept_for_new_ones() -> None:
         before = gc.get_count()[0]
         for _ in range(500):
             x[1:-1]
-        assert gc.get_count()[0] - before < 50  # each would be two objects more for the collector
-        held = [x[i % 5 :] for i in range(500)]  # more than are kept
+        assert gc.get_count()[0] - before < 50  # each would be two more objects for the collector
+        held = [x[i % 5 :] for i in range(500)]  # more than the free list holds
         assert sum(h.shape[0] for h in held) == sum(10 - i % 5 for i in range(500))
         del held
     finally:

@@ -1,8 +1,6 @@
-"""Writing: what is seen through which view, when, and that an error writes nothing and leaks
-nothing.
-"""
+"""In-place writes: visibility through views, order, and errors that write and leak nothing."""
 
-# Wrong types are what some of this tests.
+# Some tests pass wrong types.
 # mypy: disable-error-code="arg-type, list-item, no-untyped-call"
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ OPERATORS = ["iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow"]
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_operators(device: dt.Device, name: str) -> None:
+def test_in_place_operators_equal_numpy(device: dt.Device, name: str) -> None:
     rule = getattr(operator, name)
     a = np.arange(1.0, 7).reshape(2, 3)
     x = dt.asarray(a)
@@ -35,7 +33,7 @@ def test_operators(device: dt.Device, name: str) -> None:
     np.testing.assert_allclose(kept.numpy(), rule(want.copy(), 2))
 
 
-def test_integer_operators(device: dt.Device) -> None:
+def test_in_place_integer_operators_equal_numpy(device: dt.Device) -> None:
     x = dt.asarray([6, 5, -8], dtype=dt.int8)
     x <<= 1
     x |= 1
@@ -49,8 +47,8 @@ def test_integer_operators(device: dt.Device) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_programs_of_writes(data: st.DataObject) -> None:
-    """Random writes through random views, with pending readers, against NumPy in the same order."""
+def test_random_writes_equal_numpy(data: st.DataObject) -> None:
+    """Random writes through random views, with pending readers, in the same order as NumPy."""
     before = dt.default_device()
     dt.set_default_device("reference")
     try:
@@ -75,7 +73,7 @@ def test_programs_of_writes(data: st.DataObject) -> None:
                 x.fill_(7)
             elif step == "read":
                 readers.append((x * 2 + 1, a * 2 + 1))
-            else:  # what is written is read from another order of the same memory
+            else:  # the operand is in another order of the same memory
                 a[...] = a[::-1].copy() * 3
                 x.copy_(dt.flip(x, axis=0) * 3)
         for x, a in (*zip(tensors, arrays, strict=True), *readers):
@@ -84,7 +82,7 @@ def test_programs_of_writes(data: st.DataObject) -> None:
         dt.set_default_device(before)
 
 
-def test_a_pending_reader_sees_the_old_values(device: dt.Device) -> None:
+def test_pending_reader_sees_the_old_values(device: dt.Device) -> None:
     x = dt.asarray([1.0, 2.0])
     y = x + 10
     z = x.flip()
@@ -92,7 +90,7 @@ def test_a_pending_reader_sees_the_old_values(device: dt.Device) -> None:
     assert y.tolist() == [11, 12] and x.tolist() == [100, 200] and z.tolist() == [200, 100]
 
 
-def test_fill_copy_clip(device: dt.Device) -> None:
+def test_fill_copy_and_clip_write_in_place(device: dt.Device) -> None:
     x = dt.arange(6, dtype=dt.float32).reshape(2, 3)
     assert x.T.clip_(1, 4) is not x and x.tolist() == [[1, 1, 2], [3, 4, 4]]
     assert x.copy_(dt.asarray([7, 8, 9])) is x and x.tolist() == [[7, 8, 9]] * 2
@@ -101,7 +99,7 @@ def test_fill_copy_clip(device: dt.Device) -> None:
     assert x.copy_(y).tolist() == [[1] * 3] * 2
 
 
-def test_dtypes_are_kept(device: dt.Device) -> None:
+def test_in_place_operators_keep_the_dtype(device: dt.Device) -> None:
     for dtype in (dt.int8, dt.uint8, dt.float16, dt.bfloat16):
         x = dt.ones(2, dtype=dtype)
         x += 1
@@ -131,7 +129,7 @@ def test_dtypes_are_kept(device: dt.Device) -> None:
         (lambda x: dt.add(x, dt.ones(3, dtype=dt.int8), out=x.reshape(6)), dt.ShapeError, "out="),
     ],
 )  # fmt: skip
-def test_an_error_writes_nothing(
+def test_failed_write_changes_nothing(
     device: dt.Device, write: Any, error: type[Exception], says: str
 ) -> None:
     x = dt.arange(6).reshape(2, 3)
@@ -141,7 +139,7 @@ def test_an_error_writes_nothing(
     assert x.tolist() == [[0, 1, 2], [3, 4, 5]] and view.tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
-def test_nothing_leaks(device: dt.Device) -> None:
+def test_in_place_operations_leak_nothing(device: dt.Device) -> None:
     def work() -> None:
         x = dt.ones((50, 60)) * 2
         y = dt.softmax(x, axis=1) + x.T.reshape(50, 60)
@@ -164,7 +162,7 @@ def test_nothing_leaks(device: dt.Device) -> None:
     assert dt.memory.stats().live_bytes == live
 
 
-def test_eager_writes_the_same(device: dt.Device) -> None:
+def test_eager_mode_writes_the_same(device: dt.Device) -> None:
     def work() -> Any:
         x = dt.arange(12, dtype=dt.float32).reshape(3, 4)
         y = dt.exp(x.T / 3)
@@ -177,7 +175,7 @@ def test_eager_writes_the_same(device: dt.Device) -> None:
         assert work() == deferred
 
 
-def test_what_is_assigned_to_a_pending_tensor_stays_its_own(device: dt.Device) -> None:
+def test_assignment_to_a_pending_tensor_does_not_alias_the_value(device: dt.Device) -> None:
     x = dt.asarray([1.0, 2.0], device=device)
     y = x * 3
     y.copy_(x)

@@ -1,4 +1,4 @@
-"""`dt.set_printoptions`: how tensors look."""
+"""`dt.set_printoptions`: the text form of tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
+def default_options() -> Iterator[None]:
     yield
     dt.set_printoptions(profile="default")
 
@@ -20,7 +20,7 @@ def tensor(*values: float) -> dt.Tensor:
     return dt.asarray([*values], dtype=dt.float64, device="reference")
 
 
-def test_options_are_numpys() -> None:
+def test_options_equal_those_of_numpy() -> None:
     values = np.array([1234.56789, 1e-9, -3.0, np.nan])
     x = dt.asarray(values, device="reference")
     for options in (
@@ -33,7 +33,7 @@ def test_options_are_numpys() -> None:
             assert str(x) == theirs, options
 
 
-def test_the_middle_is_left_out_as_asked() -> None:
+def test_threshold_and_edgeitems_abbreviate() -> None:
     x = dt.arange(30, device="reference")
     dt.set_printoptions(threshold=10, edgeitems=2)
     assert str(x) == "[ 0,  1, ..., 28, 29]"
@@ -50,7 +50,7 @@ def test_wide_edges_of_a_vector_are_one_row() -> None:
     assert html.count("<td>") == 30 and html.count("&hellip;") == 1
 
 
-def test_exponents_always_or_never() -> None:
+def test_sci_mode_forces_or_forbids_exponents() -> None:
     x = tensor(123456.0, 1e-7)
     with dt.printoptions(sci_mode=True, precision=1):
         assert str(x) == "[1.2e+05, 1.0e-07]"
@@ -59,7 +59,7 @@ def test_exponents_always_or_never() -> None:
     assert "e" in str(x), "as before"
 
 
-def test_blocks_add_to_each_other_and_end() -> None:
+def test_nested_printoptions_combine_and_are_restored() -> None:
     x = tensor(1 / 3, 2 / 3)
     with dt.printoptions(precision=2):
         with dt.printoptions(threshold=1, edgeitems=1):
@@ -87,7 +87,7 @@ def test_blocks_add_to_each_other_and_end() -> None:
         ({"nanstr": 3}, dt.ArgumentTypeError, "nanstr"),
     ],
 )
-def test_what_makes_no_sense_is_refused(
+def test_invalid_options_raise(
     given: dict[str, object], error: type[Exception], words: str
 ) -> None:
     before = dt.get_printoptions()

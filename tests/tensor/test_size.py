@@ -1,4 +1,4 @@
-"""`x.size` is an int, and may be called as PyTorch calls it."""
+"""`x.size` is an int that may be called, as in PyTorch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 
-def test_size_is_a_number_and_a_question(device: dt.Device) -> None:
+def test_size_is_an_int_and_callable(device: dt.Device) -> None:
     for x in (dt.zeros((2, 3)), dt.zeros((2, 3)).to_sparse(), dt.zeros((3, 2)).T):
         assert x.size == 6 and isinstance(x.size, int) and x.size + 1 == 7
         assert x.size() == (2, 3) and x.size(0) == 2 and x.size(-1) == x.size(dim=1) == 3
@@ -24,7 +24,7 @@ def test_size_is_a_number_and_a_question(device: dt.Device) -> None:
     assert dt.zeros((0, 3)).size(1) == 3
 
 
-def test_what_is_made_of_sizes_holds_plain_ints(device: dt.Device) -> None:
+def test_results_of_sizes_are_plain_ints(device: dt.Device) -> None:
     x = dt.ones((2, 3))
     for made in (
         dt.zeros(x.size), dt.zeros((x.size, 2)), x.reshape(x.size), x.view(x.size),

@@ -1,4 +1,4 @@
-"""The conformance kit shows a bar on a terminal, and pytest's dots elsewhere."""
+"""The conformance kit shows a progress bar on a terminal, and pytest's dots elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ESCAPE = "\x1b["
 
 
 def on_a_terminal(*more: str, folder: Path) -> tuple[int, str]:
-    """The exit status of a command, and all that it wrote to a terminal."""
+    """Return the exit status of a command, and its whole output to a terminal."""
     pty = pytest.importorskip("pty", reason="there are pseudo-terminals where there is Unix")
     ours, theirs = pty.openpty()
     environ = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
@@ -28,14 +28,14 @@ def on_a_terminal(*more: str, folder: Path) -> tuple[int, str]:
         try:
             while part := os.read(ours, 4096):
                 written += part
-        except OSError:  # Linux says so that nobody writes any more
+        except OSError:  # Linux raises this when the last writer has closed
             pass
     os.close(ours)
     return child.returncode, written.decode(errors="replace")
 
 
 @pytest.mark.parametrize("more", [(), ("-n", "1")], ids=["alone", "in a worker"])
-def test_a_terminal_has_a_bar(more: tuple[str, ...], tmp_path: Path) -> None:
+def test_terminal_shows_a_progress_bar(more: tuple[str, ...], tmp_path: Path) -> None:
     if more:
         pytest.importorskip("xdist")
     status, said = on_a_terminal(*more, folder=tmp_path)
@@ -46,12 +46,12 @@ def test_a_terminal_has_a_bar(more: tuple[str, ...], tmp_path: Path) -> None:
     assert ".." not in said.replace("...", ""), said
 
 
-def test_asked_for_names_a_terminal_has_these(tmp_path: Path) -> None:
+def test_verbose_terminal_shows_test_names(tmp_path: Path) -> None:
     status, said = on_a_terminal("-v", folder=tmp_path)
     assert status == 0 and "\u2501" not in said and ".." in said, said
 
 
-def test_elsewhere_there_are_dots_and_no_escapes(tmp_path: Path) -> None:
+def test_other_output_has_dots_and_no_escapes(tmp_path: Path) -> None:
     done = subprocess.run(COMMAND, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 0 and ".." in done.stdout and " passed" in done.stdout
     assert ESCAPE not in done.stdout + done.stderr and "\u2501" not in done.stdout

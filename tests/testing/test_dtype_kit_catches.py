@@ -1,4 +1,4 @@
-"""The dtype kit against dtypes that lie: each must be caught, and honest ones must not be."""
+"""The dtype kit against broken dtypes: each must be caught, and honest ones must pass."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import lying_blocks as blocks
-import lying_dtypes as lies
+import broken_blocks as blocks
+import broken_dtypes
 import pytest
 from dovetail.dtypes import BY_NAME
 from dovetail.errors import PluginError
@@ -20,16 +20,17 @@ from installed import INSTALLED
 from places import TESTS
 
 GROUP = "dovetail.dtypes.v1"
-SEEN = [name for name in lies.REFUSED if name != "others_name"]  # by an entry point of their own
+# detected through an entry point of their own
+SEEN = [name for name in broken_dtypes.REFUSED if name != "others_name"]
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which all of them are installed, as pip would leave them."""
+    """Return a folder in which all of them are installed, as pip would do it."""
     folder = tmp_path_factory.mktemp("dtypes")
-    offered = {getattr(lies, name).entry: f"lying_dtypes:{name}"
-               for name in ("honest8", *SEEN, *lies.LIES)}  # fmt: skip
-    offered |= {name: f"lying_blocks:{name}" for name in blocks.LIES}
+    offered = {getattr(broken_dtypes, name).entry: f"broken_dtypes:{name}"
+               for name in ("honest8", *SEEN, *broken_dtypes.BROKEN)}  # fmt: skip
+    offered |= {name: f"broken_blocks:{name}" for name in blocks.BROKEN}
     offered |= {"float8_e4m3": "dovetail_float8", "int4_32": "dovetail_int4"}
     for name, where in offered.items():
         info = folder / f"{name}-1.0.dist-info"
@@ -40,7 +41,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_kit(site: Path, name: str, *options: str) -> tuple[int, str, dict[str, Any]]:
-    """The exit status of `dovetail test-dtype`, its output and its certificate."""
+    """Return the exit status of `dovetail test-dtype`, its output and its certificate."""
     report = site / f"{name}.json"
     report.unlink(missing_ok=True)
     command = ("dovetail.commands.cli", "test-dtype", name, "--report", str(report))
@@ -53,10 +54,10 @@ def run_kit(site: Path, name: str, *options: str) -> tuple[int, str, dict[str, A
     return done.returncode, done.stdout + done.stderr, found
 
 
-@pytest.mark.parametrize("name", lies.REFUSED)
-def test_a_description_that_cannot_be_right_is_refused(name: str) -> None:
-    plugin, known = getattr(lies, name), dict(BY_NAME)
-    entry = PluginEntry(plugin.entry, f"lying_dtypes:{name}", GROUP, "dovetail-lies", "1.0")
+@pytest.mark.parametrize("name", broken_dtypes.REFUSED)
+def test_invalid_description_is_rejected(name: str) -> None:
+    plugin, known = getattr(broken_dtypes, name), dict(BY_NAME)
+    entry = PluginEntry(plugin.entry, f"broken_dtypes:{name}", GROUP, "dovetail-lies", "1.0")
     registry = DTypeRegistry(find=lambda: [entry])
     for _ in range(2):
         with pytest.raises(PluginError) as raised:
@@ -67,14 +68,14 @@ def test_a_description_that_cannot_be_right_is_refused(name: str) -> None:
     assert known == BY_NAME, "nothing of it stays"
 
 
-def test_the_kit_names_what_is_wrong_with_a_plugin(site: Path) -> None:
+def test_kit_names_the_error_of_a_plugin(site: Path) -> None:
     status, output, certificate = run_kit(site, "others_code")
-    assert status == 2 and not certificate and lies.others_code.sign in output, output
+    assert status == 2 and not certificate and broken_dtypes.others_code.sign in output, output
 
 
-@pytest.mark.parametrize("name", [*lies.LIES, *blocks.LIES])
-def test_a_lying_dtype_is_caught(site: Path, name: str) -> None:
-    plugin: Any = getattr(lies, name, None) or getattr(blocks, name)
+@pytest.mark.parametrize("name", [*broken_dtypes.BROKEN, *blocks.BROKEN])
+def test_broken_dtype_is_caught(site: Path, name: str) -> None:
+    plugin: Any = getattr(broken_dtypes, name, None) or getattr(blocks, name)
     status, output, certificate = run_kit(site, name, "-x", "-k", plugin.shown_by)
     assert status == 1, output
     [failure] = certificate["failures"]
@@ -85,7 +86,7 @@ def test_a_lying_dtype_is_caught(site: Path, name: str) -> None:
 
 @pytest.mark.parametrize("device", ["reference", *sorted({"cpu", "opencl", "cuda"} & INSTALLED)])
 @pytest.mark.parametrize("name", ["honest8", "float8_e4m3", "int4_32"])
-def test_honest_dtypes_pass(site: Path, name: str, device: str) -> None:
+def test_honest_dtype_passes(site: Path, name: str, device: str) -> None:
     sample = ("--sample", "1" if device == "cpu" and name != "honest8" else "16")
     if device == "cuda":
         pytest.importorskip("cuda.bindings")
@@ -99,6 +100,6 @@ def test_honest_dtypes_pass(site: Path, name: str, device: str) -> None:
     assert certificate["counts"].keys() == {"passed"}
 
 
-def test_a_dtype_that_is_not_there_is_an_error(site: Path) -> None:
+def test_missing_dtype_is_reported(site: Path) -> None:
     status, output, certificate = run_kit(site, "absent")
     assert status == 2 and "no plugin brings a dtype 'absent'" in output and not certificate

@@ -1,5 +1,4 @@
-"""The conformance kit on the devices that are tested everywhere: a sample by default, all of it
-when asked to."""
+"""The conformance kit on the devices that every run tests: a sample by default, all on request."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ DEVICES = ("reference", "cpu")
 def conformance(
     name: str, report: Path, *options: str, folder: Path | None = None
 ) -> dict[str, Any]:
-    """The certificate of a run of the kit in its own process."""
+    """Return the certificate of a run of the kit in its own process."""
     command = [
         sys.executable,
         "-m",
@@ -40,14 +39,14 @@ def conformance(
     return certificate
 
 
-def test_the_kit_reaches_every_row_of_the_op_table() -> None:
+def test_kit_reaches_every_op() -> None:
     assert unreached() == [], (
         "write a case in dovetail/testing/test_table.py, and name the row in BY_NAME"
     )
 
 
 @pytest.mark.parametrize("name", DEVICES)
-def test_a_sample_conforms(name: str, tmp_path: Path) -> None:
+def test_sampled_kit_passes(name: str, tmp_path: Path) -> None:
     certificate = conformance(name, tmp_path / "report.json", "--sample", "300")
     assert certificate["device"]["type"] == name and certificate["sample"] == 300
     assert certificate["cases"] > 50 and certificate["comparisons"] > 400
@@ -64,6 +63,6 @@ def test_conftest_of_the_working_directory_is_not_loaded(tmp_path: Path) -> None
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1000)
 @pytest.mark.parametrize("name", DEVICES)
-def test_everything_conforms(name: str, tmp_path: Path) -> None:
+def test_whole_kit_passes(name: str, tmp_path: Path) -> None:
     certificate = conformance(name, tmp_path / "report.json", "-n", "2")
     assert certificate["cases"] > 4000 and certificate["whole"]

@@ -1,5 +1,4 @@
-"""The conformance kit against backends that lie: each must be caught, and an honest one must
-not be."""
+"""The conformance kit against broken backends: each must be caught, and honest ones must pass."""
 
 from __future__ import annotations
 
@@ -11,9 +10,9 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import broken_backends
 import float_devices as floats
 import limited
-import lying_backends as lies
 import partial_devices as partial
 import pytest
 from dovetail.plugins.entry import GROUP
@@ -21,18 +20,18 @@ from dovetail.testing import cli
 from places import TESTS
 
 BACKENDS = (
-    *lies.LIES,
-    *lies.MORE_LIES,
-    lies.Honest,
-    lies.Late,
-    lies.Compiles,
-    lies.DeclaresItsGap,
-    lies.BoastsOfAGap,
-    lies.MisspellsItsGap,
-    lies.ListsItsGaps,
-    *partial.LIES,
+    *broken_backends.BROKEN,
+    *broken_backends.MORE_BROKEN,
+    broken_backends.Honest,
+    broken_backends.Late,
+    broken_backends.Compiles,
+    broken_backends.DeclaresItsGap,
+    broken_backends.BoastsOfAGap,
+    broken_backends.MisspellsItsGap,
+    broken_backends.ListsItsGaps,
+    *partial.BROKEN,
     *partial.HONEST,
-    *floats.LIES,
+    *floats.BROKEN,
     *floats.HONEST,
     *limited.LIMITED,
 )
@@ -40,7 +39,7 @@ BACKENDS = (
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which all of them are installed, as pip would leave them."""
+    """Return a folder in which all of them are installed, as pip would do it."""
     folder = tmp_path_factory.mktemp("site")
     for backend in BACKENDS:
         name = backend.plugin.type
@@ -53,14 +52,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_kit(site: Path, name: str, *options: str) -> tuple[int, str, dict[str, Any]]:
-    """The kit's exit status, its output and its certificate."""
+    """Return the kit's exit status, its output and its certificate."""
     return run(
         site, name, "dovetail.commands.cli", "test-backend", name, *options, report="--report"
     )
 
 
 def run_level(site: Path, name: str, level: str, *options: str) -> tuple[int, str, dict[str, Any]]:
-    """The same of one level, which alone is read: a second less each time."""
+    """Run one level, and import no other: it saves a second each time."""
     plugin = (
         "pytest",
         "-c",
@@ -91,21 +90,25 @@ def run(site: Path, name: str, *command: str, report: str) -> tuple[int, str, di
 
 
 def environment(site: Path) -> dict[str, str]:
-    """In which the lying backends are installed, and `python` is this one."""
+    """Return an environment in which the broken backends are installed, and `python` is this
+    one.
+    """
     paths = os.pathsep.join([str(site), str(TESTS), *filter(None, sys.path)])
     programs = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return {**os.environ, "PYTHONPATH": paths, "PATH": programs}
 
 
-EXHAUSTIVE = [pytest.param(lie, marks=pytest.mark.exhaustive) for lie in lies.MORE_LIES]
+EXHAUSTIVE = [
+    pytest.param(lie, marks=pytest.mark.exhaustive) for lie in broken_backends.MORE_BROKEN
+]
 
 
 @pytest.mark.parametrize(
     "lie",
-    [*lies.LIES, *partial.LIES, *floats.LIES, *EXHAUSTIVE],
+    [*broken_backends.BROKEN, *partial.BROKEN, *floats.BROKEN, *EXHAUSTIVE],
     ids=lambda c: getattr(c, "__name__", None),
 )
-def test_a_lie_is_caught(site: Path, lie: type[lies.Honest]) -> None:
+def test_broken_backend_is_caught(site: Path, lie: type[broken_backends.Honest]) -> None:
     level, _, case = lie.shown_by.partition(" and ")
     status, output, certificate = run_level(
         site, lie.plugin.type, level, "-x", "-k", case or "test"
@@ -120,7 +123,7 @@ def test_a_lie_is_caught(site: Path, lie: type[lies.Honest]) -> None:
     assert failure["reproduce"].startswith(line) and failure["reproduce"] in output
 
 
-def test_the_line_of_a_failure_reproduces_it(site: Path) -> None:
+def test_command_of_a_failure_reproduces_it(site: Path) -> None:
     """In a shell, word by word; with an honest device's name in it, it passes."""
     _, _, certificate = run_level(site, "ignoredstride", "test_layouts", "-x")
     [failure] = certificate["failures"]
@@ -141,8 +144,8 @@ FIRST, *OTHERS = partial.HONEST
     [FIRST, *(pytest.param(c, marks=pytest.mark.exhaustive) for c in OTHERS)],
     ids=lambda c: getattr(c, "__name__", None),
 )
-def test_devices_that_do_a_part_are_honest(site: Path, device: type[lies.Honest]) -> None:
-    """A sample of each; the certificate says what was done by the companion."""
+def test_partial_device_passes(site: Path, device: type[broken_backends.Honest]) -> None:
+    """A sample of each; the certificate says what the companion did."""
     name, companion = device.plugin.type, getattr(device, "companion", None)
     status, output, certificate = run_kit(site, name, "--sample", "9999", "-n", "2")
     assert status == 0 and certificate["conforms"] and certificate["cases"] > 60, output
@@ -155,8 +158,8 @@ def test_devices_that_do_a_part_are_honest(site: Path, device: type[lies.Honest]
 
 
 @pytest.mark.parametrize("device", floats.HONEST, ids=lambda c: c.__name__)
-def test_other_floats_are_honest_where_they_are_said(site: Path, device: type[Any]) -> None:
-    """What a device of the same floats is caught by, if it does not say so."""
+def test_device_with_other_floats_passes_if_declared(site: Path, device: type[Any]) -> None:
+    """The case that catches a device with the same floats and no declaration."""
     level, _, case = (device.shown_by or "test_scalar_ops and fma").partition(" and ")
     status, output, certificate = run_level(site, device.plugin.type, level, "-k", case)
     assert status == 0 and certificate["conforms"] and certificate["cases"] > 1, output
@@ -177,20 +180,20 @@ POOR = (floats.Poor,)  # the others take a minute each
     ],
     ids=lambda c: getattr(c, "__name__", None),
 )
-def test_limited_devices_are_honest(site: Path, device: type[lies.Honest]) -> None:
-    """A sample of each: what they lack, the core does not ask for."""
+def test_limited_device_passes(site: Path, device: type[broken_backends.Honest]) -> None:
+    """A sample of each: the core does not use what they lack."""
     _is_honest(site, device.plugin.type)
 
 
 @pytest.mark.exhaustive
-def test_late_work_is_honest(site: Path) -> None:
-    """What the liars about streams are made of conforms, but for what they add."""
+def test_asynchronous_device_passes(site: Path) -> None:
+    """It is the base of the broken stream backends."""
     _is_honest(site, "late")
 
 
 @pytest.mark.exhaustive
-def test_binaries_are_honest(site: Path) -> None:
-    """So does what the liars about binaries are made of."""
+def test_device_with_binaries_passes(site: Path) -> None:
+    """It is the base of the broken binary backends."""
     _is_honest(site, "compiles")
 
 
@@ -200,7 +203,7 @@ def _is_honest(site: Path, name: str) -> None:
     assert certificate["conforms"] and certificate["cases"] > 60
 
 
-def test_the_certificate_says_what_was_run(site: Path) -> None:
+def test_certificate_describes_the_run(site: Path) -> None:
     _, output, part = run_kit(site, "honest", "-k", "test_streams", "-n", "2")
     assert part["conforms"] and not part["whole"] and part["sample"] == 1
     assert part["counts"] == {"passed": part["cases"]} and part["failures"] == []
@@ -210,7 +213,7 @@ def test_the_certificate_says_what_was_run(site: Path) -> None:
     assert part["device"]["type"] == "honest" and part["versions"]["plugin"] == "honest 1.0"
 
 
-def test_the_honest_one_passes(site: Path) -> None:
+def test_honest_device_passes(site: Path) -> None:
     status, output, certificate = run_kit(site, "honest", "--sample", "9999")
     assert status == 0, output
     assert certificate["conforms"] and certificate["cases"] > 60
@@ -219,42 +222,42 @@ def test_the_honest_one_passes(site: Path) -> None:
     }
 
 
-def test_a_declared_gap_is_accepted_and_counted(site: Path) -> None:
+def test_declared_gap_is_accepted_and_counted(site: Path) -> None:
     status, output, certificate = run_kit(site, "declaresitsgap", "-k", "fma or where")
     assert status == 0, output
     assert certificate["counts"]["gap"] >= 4 and certificate["gaps"]
 
 
-def test_a_gap_that_is_none_fails(site: Path) -> None:
+def test_declared_gap_that_works_fails(site: Path) -> None:
     status, output, certificate = run_kit(site, "boastsofagap", "-k", "test_streams")
     assert status == 1 and "declared gap: no streams" in output
     assert set(certificate["counts"]) == {"unexpected pass"}
 
 
-def test_a_gap_that_names_nothing_is_an_error(site: Path) -> None:
+def test_declared_gap_without_a_case_is_an_error(site: Path) -> None:
     for options, expected in (((), 2), (("-n", "2", "-k", "where"), 1)):
         status, output, _ = run_kit(site, "misspellsitsgap", *options)
         assert status == expected and "exist: scalar_ops.fused_multiply_add" in output
 
 
-def test_gaps_of_other_levels_do_not_matter_to_one(site: Path) -> None:
+def test_gaps_of_other_levels_are_ignored(site: Path) -> None:
     status, output, certificate = run_level(site, "declaresitsgap", "test_streams")
     assert status == 0 and certificate["levels"].keys() == {"streams"}, output
 
 
-def test_no_case_at_all_fails(site: Path) -> None:
+def test_run_without_cases_fails(site: Path) -> None:
     status, output, certificate = run_kit(site, "honest", "-k", "no_such_case")
     assert status == 1 and "proves nothing" in output
     assert not certificate["conforms"]
 
 
 @pytest.mark.parametrize("name", ["absent", "honest:7"])
-def test_an_absent_device_fails(site: Path, name: str) -> None:
+def test_missing_device_fails(site: Path, name: str) -> None:
     status, output, certificate = run_kit(site, name)
     assert status == 2 and name.split(":")[0] in output and not certificate
 
 
-def test_the_kit_is_a_plugin_of_pytest(site: Path, tmp_path: Path) -> None:
+def test_kit_is_a_pytest_plugin(site: Path, tmp_path: Path) -> None:
     """The command of the documentation, word by word, where dovetail is installed."""
     settings = tomllib.loads(TESTS.parent.joinpath("pyproject.toml").read_text())
     entries = settings["project"]["entry-points"]["pytest11"]
@@ -279,7 +282,7 @@ def test_the_kit_is_a_plugin_of_pytest(site: Path, tmp_path: Path) -> None:
     assert without.returncode == 4 and "give --dovetail-device=NAME" in without.stderr
 
 
-def test_a_failure_shows_the_kernel(site: Path) -> None:
+def test_failure_shows_the_kernel(site: Path) -> None:
     status, output, _ = run_kit(site, "flushesdenormals", "-k", "arithmetic and mul-float32-grid2")
     assert status == 1
     assert (
@@ -288,7 +291,7 @@ def test_a_failure_shows_the_kernel(site: Path) -> None:
     )
 
 
-def test_without_xdist_the_kit_runs_and_says_what_is_missing(
+def test_kit_without_xdist_runs_and_reports_it(
     site: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ("-p", "no:xdist", "-k", "info", "-W", "error")
@@ -299,7 +302,7 @@ def test_without_xdist_the_kit_runs_and_says_what_is_missing(
     assert "pip install pytest-xdist" in capsys.readouterr().err
 
 
-def test_gaps_that_are_no_mapping_are_named(site: Path) -> None:
+def test_gaps_that_are_no_mapping_are_reported(site: Path) -> None:
     status, output, certificate = run_level(site, "listsitsgaps", "test_streams")
     assert status == 4 and not certificate
     assert "dovetail_conformance returned" in output and "not a mapping of texts" in output

@@ -1,4 +1,4 @@
-"""The layout kit against layouts that lie: each must be caught, and an honest one must not be."""
+"""The layout kit against broken layouts: each must be caught, and an honest one must pass."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import lying_layouts as lies
+import broken_layouts
 import pytest
 from dovetail.tensor.layout_registry import ENTRY_POINT_PREFIX
 from places import TESTS
 
-LAYOUTS = (lies.Diagonal, *lies.LIES)
+LAYOUTS = (broken_layouts.Diagonal, *broken_layouts.BROKEN)
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which all of them are installed, as pip would leave them."""
+    """Return a folder in which all of them are installed, as pip would do it."""
     folder = tmp_path_factory.mktemp("layouts")
     for layout in LAYOUTS:
         name = layout.plugin.name
         info = folder / f"{name}-1.0.dist-info"
         info.mkdir()
         info.joinpath("METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        entry = f"[{ENTRY_POINT_PREFIX}1]\n{name} = lying_layouts:{layout.__name__}.plugin\n"
+        entry = f"[{ENTRY_POINT_PREFIX}1]\n{name} = broken_layouts:{layout.__name__}.plugin\n"
         info.joinpath("entry_points.txt").write_text(entry)
     return folder
 
 
 def run_kit(site: Path, name: str, *options: str) -> tuple[int, str, dict[str, Any]]:
-    """The exit status of `dovetail test-layout`, its output and its certificate."""
+    """Return the exit status of `dovetail test-layout`, its output and its certificate."""
     report = site / f"{name}.json"
     report.unlink(missing_ok=True)
     command = ("dovetail.commands.cli", "test-layout", name, "--report", str(report))
@@ -45,8 +45,8 @@ def run_kit(site: Path, name: str, *options: str) -> tuple[int, str, dict[str, A
     return done.returncode, done.stdout + done.stderr, found
 
 
-@pytest.mark.parametrize("lie", lies.LIES, ids=lambda c: c.__name__)
-def test_a_lying_layout_is_caught(site: Path, lie: type[lies.Diagonal]) -> None:
+@pytest.mark.parametrize("lie", broken_layouts.BROKEN, ids=lambda c: c.__name__)
+def test_broken_layout_is_caught(site: Path, lie: type[broken_layouts.Diagonal]) -> None:
     status, output, certificate = run_kit(site, lie.plugin.name, "-x", "-k", lie.shown_by)
     assert status == 1, output
     [failure] = certificate["failures"]
@@ -55,7 +55,7 @@ def test_a_lying_layout_is_caught(site: Path, lie: type[lies.Diagonal]) -> None:
     assert f"--dovetail-layout={lie.plugin.name}" in failure["reproduce"]
 
 
-def test_the_honest_layout_passes(site: Path) -> None:
+def test_honest_layout_passes(site: Path) -> None:
     status, output, certificate = run_kit(site, "diagonal", "--sample", "5")
     assert status == 0, output
     assert certificate["conforms"] and certificate["cases"] > 100
@@ -65,11 +65,11 @@ def test_the_honest_layout_passes(site: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_the_honest_layout_passes_the_whole_kit(site: Path) -> None:
+def test_honest_layout_passes_the_whole_kit(site: Path) -> None:
     status, output, certificate = run_kit(site, "diagonal")
     assert status == 0 and certificate["whole"], output
 
 
-def test_a_layout_that_is_not_there_is_an_error(site: Path) -> None:
+def test_missing_layout_is_reported(site: Path) -> None:
     status, output, certificate = run_kit(site, "absent")
     assert status == 2 and "no layout 'absent' is installed" in output and not certificate

@@ -1,4 +1,4 @@
-"""The tutorials run in fresh kernels, are what their sources say, are small, and show something."""
+"""The tutorials run in fresh kernels, equal their sources, are small, and have output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 SOURCES = sorted(p.stem for p in (FOLDER / "sources").glob("*.py"))
 NEEDS = {"03_digits": "sklearn", "08_out_of_core": "dask"}
 LARGEST = 300 * 1024  # bytes of a notebook with its outputs
-# What differs from run to run, or between machines: colours, addresses, times, compressed pixels.
+# Parts that differ between runs or machines: colors, addresses, times, compressed pixels.
 CHANGING = re.compile(
     r"""\x1b\[[0-9;]*m | \b0x[0-9a-f]+ | \b[\d.]+\ (?:s|ms|us|ns)\b | \bdigest\ [0-9a-f]+
         | \(C\ on\ \w+\) | base64,[^"]+ | [ ]+(?=\[100%\])""",
@@ -42,9 +42,10 @@ Shown = tuple[dict[str, str], list[tuple[str, ...]]]
 
 
 def shown(cell: Mapping[str, Any]) -> Shown:
-    """What a cell has put out: texts by stream; and its other outputs, the kinds and the texts.
+    """Return a cell's output: texts by stream, and its other outputs, as kinds and texts.
 
-    A stream is one text: the kernel sends what it has got by the clock, in as many parts."""
+    A stream is one text: the kernel sends it in parts that depend on timing.
+    """
     texts, others = dict[str, str](), list[tuple[str, ...]]()
     for o in cell.get("outputs", []):
         if o["output_type"] == "stream":
@@ -57,21 +58,21 @@ def shown(cell: Mapping[str, Any]) -> Shown:
 
 
 def differing(before: Any, after: Any) -> dict[str, tuple[Shown, Shown]]:
-    """The cells, by id, that put out other things in one notebook than in the other."""
+    """Return the cells, by id, whose outputs differ between two notebooks."""
     pairs = zip(before.cells, after.cells, strict=True)
     found = {a["id"]: (shown(a), shown(b)) for a, b in pairs}
     return {name: (a, b) for name, (a, b) in found.items() if a != b}
 
 
-def test_there_are_eight_and_no_others() -> None:
+def test_there_are_eight_tutorials_and_no_others() -> None:
     assert len(SOURCES) == 8
     assert sorted(p.stem for p in FOLDER.glob("*.ipynb")) == SOURCES == notebooks.names()
 
 
-@pytest.mark.filterwarnings("default")  # of the machinery of notebooks, not of dovetail
+@pytest.mark.filterwarnings("default")  # part of the notebook's own page, not of dovetail
 @pytest.mark.skipif("cpu" not in INSTALLED, reason="on the interpreter they take minutes")
 @tutorial
-def test_runs_from_top_to_bottom(name: str) -> None:
+def test_tutorial_runs_from_top_to_bottom(name: str) -> None:
     pytest.importorskip(NEEDS.get(name, "matplotlib"))
     if name == "07_your_own_backend" and not any(map(find_compiler, ("cc", "gcc", "clang"))):
         pytest.skip("there is no C compiler here: install gcc or clang")
@@ -93,7 +94,7 @@ def picture(kind: str, text: str = "") -> Any:
 
 
 def book(*outputs: Any) -> Any:
-    """A notebook with a text, a cell that says "one" and one that has these outputs."""
+    """Return a notebook with a text, a cell that says "one" and one that has these outputs."""
     form: Any = nbformat.v4
     first, second = (form.new_code_cell("", outputs=o) for o in ([stream("one\n")], [*outputs]))
     made = form.new_notebook(cells=[form.new_markdown_cell("# A"), first, second])
@@ -102,13 +103,13 @@ def book(*outputs: Any) -> Any:
     return made
 
 
-def test_a_stream_in_parts_is_one() -> None:
+def test_stream_in_parts_equals_one_stream() -> None:
     whole = book(stream("a\nb\n"), picture("image/png"))
     parts = book(stream("a\n"), picture("image/png"), stream("b"), stream("\n"))
     assert differing(whole, parts) == {}
 
 
-def test_what_is_measured_may_differ_and_what_is_counted_may_not() -> None:
+def test_measured_values_may_differ_and_counts_may_not() -> None:
     texts = ("8 cases, 2 s at 0x7f6c", "8 cases, 11.5 s at 0x10", "13 cases, 2 s at 0x7f6c")
     books = [book(stream(t), picture("image/png", t)) for t in texts]
     assert differing(books[0], books[1]) == {} and [*differing(books[0], books[2])] == ["00-02"]
@@ -127,20 +128,20 @@ def test_what_is_measured_may_differ_and_what_is_counted_may_not() -> None:
         [stream("a\n"), stream("b\n")],  # two outputs, as before
     ],
 )
-def test_a_doctored_notebook_is_seen_by_its_cell(doctored: list[Any]) -> None:
+def test_changed_output_is_found_by_its_cell(doctored: list[Any]) -> None:
     whole = book(stream("a\nb\n"), picture("image/png"))
     assert list(differing(whole, book(*doctored))) == ["00-02"]
 
 
 @tutorial
-def test_on_disk_is_what_the_source_says(name: str) -> None:
+def test_stored_notebook_equals_its_source(name: str) -> None:
     book = notebooks.stored(name)
     assert notebooks.texts(book) == notebooks.texts(notebooks.notebook(name))
     assert (FOLDER / f"{name}.ipynb").stat().st_size < LARGEST
 
 
 @tutorial
-def test_shows_something_and_says_what_to_read_next(name: str) -> None:
+def test_tutorial_has_output_and_names_the_next_page(name: str) -> None:
     book = notebooks.stored(name)
     seen = {kind for o in outputs(book) for kind in o.get("data", {})}
     assert {"image/png", "text/html"} & seen
@@ -151,7 +152,7 @@ def test_shows_something_and_says_what_to_read_next(name: str) -> None:
 
 
 @tutorial
-def test_names_no_place_of_the_machine_that_wrote_it(name: str) -> None:
+def test_tutorial_contains_no_local_path(name: str) -> None:
     assert not re.search(r"/(home|root|opt|tmp|Users)/", (FOLDER / f"{name}.ipynb").read_text())
 
 

@@ -202,7 +202,7 @@ def grid_parts(
 def _merge_axes(
     grid: Sequence[int], extents_max: Sequence[int]
 ) -> tuple[tuple[int, ...], Sequence[int]]:
-    """Return the extents of a grid, with axes merged to fit `extents_max`, and the maximum of each."""
+    """Return a grid with axes merged to fit `extents_max`, and the maximum of each axis."""
     folded = max(1, len(grid) - len(extents_max) + 1)
     extents = (math.prod(grid[:folded]), *grid[folded:])
     return extents, extents_max[len(extents_max) - len(extents) :]

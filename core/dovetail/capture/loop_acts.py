@@ -72,7 +72,7 @@ class LoopCarry(NamedTuple):
     copy: CapturedProgram
 
     def place_before_end(self, parity: int) -> Place:
-        """Return where the value is `parity` iterations (modulo 2) before the last one has ended."""
+        """Return the value's place `parity` iterations (modulo 2) before the last one has ended."""
         return self.second_buffer if parity and self.second_buffer is not None else self.buffer
 
     def move_to_buffer(self, at: Addresses, source: Place, env: Env, stream: StreamHandle) -> None:

@@ -250,7 +250,7 @@ class LibraryCallAct(Act):
 
 @dataclass(frozen=True, eq=False)
 class RawLaunchAct(Act):
-    """A kernel in the device's own language: `function` is called with its memory and its numbers."""
+    """A kernel in the device's own language: `function` is called with its memory and numbers."""
 
     name: str
     source: str

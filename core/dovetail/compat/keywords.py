@@ -48,10 +48,52 @@ KEYWORD_EQUIVALENTS = {  # theirs: ours, of which a function has one
     "fill": "fill_value", "minval": "low", "maxval": "high",
 }  # fmt: skip
 FIRST_OPERAND_NAMES = frozenset(
-    ["input", "self", "a", "x", "arr", "ary", "array", "arrays", "m", "v", "tensors", "tup", "seq", "xs", "element", "elements", "obj", "object", "A", "p", "tensor", "condition", "data"]
+    [
+        "input",
+        "self",
+        "a",
+        "x",
+        "arr",
+        "ary",
+        "array",
+        "arrays",
+        "m",
+        "v",
+        "tensors",
+        "tup",
+        "seq",
+        "xs",
+        "element",
+        "elements",
+        "obj",
+        "object",
+        "A",
+        "p",
+        "tensor",
+        "condition",
+        "data",
+    ]
 )
 SECOND_OPERAND_NAMES = frozenset(
-    ["other", "y", "b", "x2", "B", "exponent", "test_element", "test_elements", "mat2", "vec2", "indices", "index", "sections", "q", "repeats", "target", "power"]
+    [
+        "other",
+        "y",
+        "b",
+        "x2",
+        "B",
+        "exponent",
+        "test_element",
+        "test_elements",
+        "mat2",
+        "vec2",
+        "indices",
+        "index",
+        "sections",
+        "q",
+        "repeats",
+        "target",
+        "power",
+    ]
 )
 FUNCTION_KEYWORD_EQUIVALENTS = {  # function, theirs: ours
     ("where", "x"): "x1",

@@ -85,7 +85,7 @@ def _backward_gradient(
 
 
 def _dependent_on(operand: TracedValue, out: TracedValue) -> set[int]:
-    """Return the ids of the values on the paths from `operand` to `out`: only these need gradients."""
+    """Return the ids of the values between `operand` and `out`: only these need gradients."""
     dependent = {id(operand)}
     for x in topological_order([out]):
         if any(id(a) in dependent for a in x.args):

@@ -253,7 +253,7 @@ def find_readers(storage: Storage) -> list[Expr]:
 
 
 def register_readers() -> None:
-    """Add the nodes that were recorded since the last call to the `find_readers` of what they read."""
+    """Register the nodes recorded since the last call as readers of their operands."""
     if _registered_count != len(_pending_log):
         _log_lock.held(_register_recent, ())
 

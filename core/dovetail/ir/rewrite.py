@@ -21,7 +21,7 @@ RewriteRule = Callable[[Value, tuple[Value, ...]], Value | None]
 
 
 class Cloner:
-    """A cloner that copies statements into `statements`, each value after the values that it needs."""
+    """A cloner that copies a kernel into `statements`, each value after its operands."""
 
     def __init__(self, buffers: Mapping[Buffer, Buffer] | None = None) -> None:
         self.buffers = buffers or {}

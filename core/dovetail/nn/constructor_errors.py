@@ -172,7 +172,8 @@ def _format_problem(cls: type, problem: Problem, construct: Constructor) -> str:
     name_of_class = title(cls)
     parameters = _parameters(construct)
     if kind == "unknown":
-        return f"{name_of_class}: has no parameter {name}; {_unknown_parameter_hint(cls, name, parameters)}"
+        hint = _unknown_parameter_hint(cls, name, parameters)
+        return f"{name_of_class}: has no parameter {name}; {hint}"
     if kind == "twice":
         return f"{name_of_class}: {name} is given twice, by place and by name"
     if kind == "many":

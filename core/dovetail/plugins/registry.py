@@ -299,7 +299,10 @@ def usual() -> str:
         return DEFAULT_DEVICE_TYPE
     slow = BUILT_IN[0].name
     other_types = [name for name in records if name != slow]
-    text = f'no backend for the device "{DEFAULT_DEVICE_TYPE}" is installed: {slow}, a slow interpreter, is used'
+    text = (
+        f'no backend for the device "{DEFAULT_DEVICE_TYPE}" is installed: {slow}, a slow '
+        "interpreter, is used"
+    )
     if DEFAULT_DEVICE_TYPE in offered_backends():
         text += f"; for a fast one: {install_command(offered_backends()[DEFAULT_DEVICE_TYPE])}"
     if other_types:

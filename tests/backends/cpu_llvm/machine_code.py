@@ -1,4 +1,4 @@
-"""Programs for registers of a given width, and their runs over arrays, without a device."""
+"""Compiled programs for a given register width, and their runs over arrays, without a device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dovetail_cpu_llvm.compile import Compiler, CpuProgram
 
 
 def compiler_for(native: int) -> Compiler:
-    """One for registers of so many bytes; skips where the processor has none."""
+    """Return a compiler for registers of `native` bytes, or skip if the processor has none."""
     made = Compiler()
     if native > made.native:
         pytest.skip("the processor has no such registers")
@@ -24,7 +24,7 @@ def run(
     program: CpuProgram, arrays: Mapping[str, np.ndarray], ints: Mapping[str, int],
     grid: Sequence[int], blocks: Sequence[int] = (),
 ) -> None:  # fmt: skip
-    """All tiles, in order; `blocks`: points of a tile along each axis, if not the schedule's."""
+    """Run all tiles in order. `blocks`: points of a tile along each axis, if not the schedule's."""
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
     k, sizes = program.kernel, blocks or program.schedule.blocks(grid)
     slots = [*(arrays[b.name].ctypes.data for b in k.buffers), *(ints[n] for n in k.ints)]

@@ -1,7 +1,7 @@
-"""Compiles for another CPU that this one can stand in for, and compares halves bit by bit.
+"""Compile for another CPU that this one can run, and compare half-precision results bit by bit.
 
-A program: `python other_targets.py CPU [FEATURES]`. Every elementwise op, of all 65,536 bfloat16s
-and float16s, beside the reference; the exit status is 1 where bits differ.
+A program: `python other_targets.py CPU [FEATURES]`. It runs every elementwise op on all 65,536
+bfloat16s and float16s next to the reference; the exit status is 1 if bits differ.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MIXED: dict[str, Callable[[Any], Any]] = {
 
 
 def compile_for(cpu: str, features: str) -> None:
-    """Has the device compile for another CPU from now on."""
+    """Make the device compile for another CPU from now on."""
     before = Compiler.__init__
 
     def begin(self: Compiler) -> None:
@@ -41,8 +41,10 @@ def compile_for(cpu: str, features: str) -> None:
     Compiler.__init__ = begin  # type: ignore[method-assign]
 
 
-def compared(name: str, f: Callable[..., Any], args: tuple[Any, ...]) -> bool | None:
-    """Whether an op has the reference's bits; None where it takes no such operands."""
+def has_reference_bits(name: str, f: Callable[..., Any], args: tuple[Any, ...]) -> bool | None:
+    """Return True if an op has the reference's bits, or None if it does not accept such
+    operands.
+    """
     found = []
     for device in ("cpu", "reference"):
         try:
@@ -50,7 +52,7 @@ def compared(name: str, f: Callable[..., Any], args: tuple[Any, ...]) -> bool | 
         except (dt.DovetailError, TypeError):
             return None
     ours, want = (y.astype(dt.float32).numpy() if y.dtype.kind == "f" else y.numpy() for y in found)
-    if ours.dtype == np.float32:  # any NaN is as good as another
+    if ours.dtype == np.float32:  # all NaNs are equal
         ours, want = (np.where(np.isnan(a), np.nan, a).view(np.uint32) for a in (ours, want))
     wrong = np.nonzero((ours != want).ravel())[0]
     if wrong.size:
@@ -59,7 +61,7 @@ def compared(name: str, f: Callable[..., Any], args: tuple[Any, ...]) -> bool | 
 
 
 def main(cpu: str, features: str = "") -> int:
-    """Compares all of them; 0 where they agree."""
+    """Compare all ops; return 0 if they agree."""
     compile_for(cpu, features)
     every = np.arange(1 << 16, dtype=np.uint16)
     x = dt.asarray(every, device="reference")
@@ -68,8 +70,8 @@ def main(cpu: str, features: str = "") -> int:
     verdicts = []
     for dtype in (dt.bfloat16, dt.float16):
         a, b = x.view(dtype), y.view(dtype)
-        verdicts += [compared(n, f, (a,)) for n, f in (ops | MIXED).items()]
-        verdicts += [compared(n, f, (a, b)) for n, f in ops.items()]
+        verdicts += [has_reference_bits(n, f, (a,)) for n, f in (ops | MIXED).items()]
+        verdicts += [has_reference_bits(n, f, (a, b)) for n, f in ops.items()]
     ran = [v for v in verdicts if v is not None]
     print(f"{cpu} {features}: {len(ran)} compared, {ran.count(False)} differ")
     return 0 if all(ran) and len(ran) > 150 else 1

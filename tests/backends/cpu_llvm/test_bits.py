@@ -1,6 +1,8 @@
-"""What LLVM is told that no other backend is, bit by bit beside the reference interpreter: scalar
-casts, halves that the CPU converts, transposed tiles, axes divided out of one loop. The rest is the
-conformance kit's."""
+"""Code that only the LLVM backend generates, bit by bit next to the reference interpreter.
+
+Scalar casts, half conversions of the CPU, transposed tiles, and axes divided out of one loop. The
+conformance kit covers the rest.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,7 @@ def backend() -> Backend:
 
 
 def same_bits(a: Array, b: Array) -> bool:
-    """Equal bits, but any NaN is as good as another."""
+    """Return True if all bits are equal; all NaNs are equal."""
     if a.dtype.kind == "f":
         nan = np.isnan(a) & np.isnan(b)
         return bool((nan | (a.view(f"u{a.itemsize}") == b.view(f"u{b.itemsize}"))).all())
@@ -59,7 +61,7 @@ def check(
     scalars: Sequence[float] = (),
     grid: Sequence[int] = (),
 ) -> list[Array]:
-    """The buffers after a kernel ran here, which the reference must leave just so."""
+    """Run a kernel and assert that its buffers equal those of the reference."""
     mine, theirs = ([np.array(a) for a in arrays] for _ in range(2))
     handles = tuple(x for a in mine for x in (a.ctypes.data, 0))
     backend.launch(backend.compile(kernel), handles, ints, scalars, grid)
@@ -79,7 +81,7 @@ def numpy_of(d: DType) -> Any:
 
 
 def specials(d: DType) -> Array:
-    """Values at which arithmetic goes wrong first."""
+    """Return values at which arithmetic is most likely to be wrong."""
     if d is bool_:
         return np.array([False, True])
     if d.kind == "f":
@@ -111,7 +113,7 @@ def specials(d: DType) -> Array:
 def kernel_of(
     how: str, name: str, sources: Sequence[DType], target: DType, make: Callable[..., Value]
 ) -> Kernel:
-    """out[i] = make(x0[i], ...), written so that the backend takes each kind of schedule."""
+    """Build out[i] = make(x0[i], ...) in a form that selects each kind of schedule."""
     b = KernelBuilder(name)
     buffers = [b.buffer(f"x{j}", d, "r") for j, d in enumerate(sources)]
     out, n = b.buffer("out", target, "w"), b.int("n")
@@ -137,7 +139,9 @@ SCHEDULES = ("lanes", "rows", "points")
 
 @pytest.mark.parametrize("how", SCHEDULES)
 @pytest.mark.parametrize("source", (bool_, *REALS), ids=lambda d: d.name)
-def test_casts_in_every_schedule(backend: Backend, how: str, source: DType) -> None:
+def test_casts_have_reference_bits_in_every_schedule(
+    backend: Backend, how: str, source: DType
+) -> None:
     for target in (bool_, *REALS):
         x = specials(source)
         if source.kind == "f" and target.kind in "iu":
@@ -153,7 +157,7 @@ def test_casts_in_every_schedule(backend: Backend, how: str, source: DType) -> N
 
 
 @pytest.mark.parametrize("how", SCHEDULES)
-def test_halves_are_exact_in_every_schedule(backend: Backend, how: str) -> None:
+def test_half_arithmetic_has_reference_bits_in_every_schedule(backend: Backend, how: str) -> None:
     if float16 not in backend.info.capabilities.native_halves:
         pytest.skip("this CPU does not convert halves")
     every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
@@ -183,7 +187,7 @@ def sample(d: DType, count: int) -> Array:
     return RNG.integers(d.min, d.max, count, dtype=d.name, endpoint=True)
 
 
-def test_sum_of_more_than_a_chunk_of_chunks(backend: Backend) -> None:
+def test_sum_longer_than_a_chunk_of_chunks_has_reference_bits(backend: Backend) -> None:
     size = CHUNK * CHUNK + 3 * CHUNK + 5
     x = sample(float32, size)
     b = KernelBuilder("row_sum")
@@ -194,7 +198,9 @@ def test_sum_of_more_than_a_chunk_of_chunks(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(3, 5), (7, 64), (9, 49), (2, 3000), (50, 1), (300, 31)])
-def test_two_axes_are_reduced_at_once(backend: Backend, sizes: tuple[int, int]) -> None:
+def test_reduction_over_two_axes_has_reference_bits(
+    backend: Backend, sizes: tuple[int, int]
+) -> None:
     b = KernelBuilder("two_axes")
     x, out, most = (b.buffer(n, float32, a) for n, a in (("x", "r"), ("out", "w"), ("most", "w")))
     m, n, p = b.int("m"), b.int("n"), b.int("p")
@@ -212,7 +218,9 @@ def test_two_axes_are_reduced_at_once(backend: Backend, sizes: tuple[int, int]) 
 
 
 @pytest.mark.parametrize("d", (bool_, dt.int8, float16, float32, float64), ids=lambda d: d.name)
-def test_tiles_are_transposed_beside_loads_that_are_not(backend: Backend, d: DType) -> None:
+def test_transposed_tiles_next_to_plain_loads_have_reference_bits(
+    backend: Backend, d: DType
+) -> None:
     b = KernelBuilder("transposed")
     x, y, out = b.buffer("x", d, "r"), b.buffer("y", d, "r"), b.buffer("out", d, "w")
     q, m, n = b.int("q"), b.int("m"), b.int("n")
@@ -229,10 +237,12 @@ def test_tiles_are_transposed_beside_loads_that_are_not(backend: Backend, d: DTy
 
 @pytest.mark.parametrize("mirrored", [False, True])
 @pytest.mark.parametrize("n", [3, 64])
-def test_a_half_compared_with_a_constant_zero_keeps_its_sign(
+def test_half_compared_with_zero_keeps_the_sign_of_zero(
     backend: Backend, n: int, mirrored: bool
 ) -> None:
-    """A compiler may narrow this to half, and then to a maximum that loses the sign of -0."""
+    """A compiler may narrow this comparison to half, and then to a maximum that loses the sign
+    of -0.
+    """
     b = KernelBuilder("clip")
     x, y = b.buffer("x", float16, "r"), b.buffer("y", float16, "w")
     i = b.axis(b.int("n"))

@@ -1,4 +1,4 @@
-"""What only some lanes need: computed where one does, with the bits that it has where all are."""
+"""Divergent branches: values that only some lanes take have the bits of computing every lane."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dovetail_cpu_llvm.branch_divergence import BRANCH_OPS_MIN, divergent_branch
 from dovetail_cpu_llvm.compile import Compiler
 from machine_code import compiler_for, run
 
-COUNT = 75  # several vectors, and some lanes of another
+COUNT = 75  # several vectors, and some lanes of the last one
 
 
 def heavy(x: Value, steps: int = BRANCH_OPS_MIN + 4) -> Value:
-    """Many operations, of which each needs the one before."""
+    """Return many operations, each of which needs the one before."""
     for k in range(steps):
         x = fma(x, 0.5, k + 1.0)
     return x
 
 
 def two_results(x: Value, y: Value, c: Value, _: Value) -> Value:
-    """The second needs what the first chooses."""
+    """Return two values; the second depends on the choice of the first."""
     h = heavy(x)
     first = where(c, h, x)
     return first + where(c, heavy(y, 5) * heavy(first, 4), y)
@@ -70,19 +70,20 @@ FORMS: dict[str, Callable[..., Value]] = {
 }
 
 
-def kernel(form: str) -> Kernel:
+def branch_kernel(form: str) -> Kernel:
     b = KernelBuilder("chosen")
     x, y = b.buffer("x", dt.float64, "r"), b.buffer("y", dt.float64, "r")
     out = b.buffer("out", dt.float64, "w")
     i = b.axis(b.int("n"))
     u, v = load(x, i), load(y, i)
     value = FORMS[form](u, v, const(2.0, dt.float64) < v, v < -2.0)
-    b.store(out, i, value + heavy(v * 3.0, 90))  # or what is chosen would be nearly all there is
+    # otherwise the chosen values would be most of the block
+    b.store(out, i, value + heavy(v * 3.0, 90))
     return b.build()
 
 
 def inputs() -> dict[str, np.ndarray]:
-    """Where the conditions hold: nowhere, in a lane or two, everywhere."""
+    """Return conditions that hold nowhere, in a lane or two, and everywhere."""
     rng = np.random.default_rng(1)
     found = {"nowhere": np.zeros(COUNT)}
     for place in (0, 31, COUNT - 1):
@@ -92,16 +93,16 @@ def inputs() -> dict[str, np.ndarray]:
     return found
 
 
-def run_all(compiler: Compiler, kernel: Kernel, arrays: list[np.ndarray], grid: int) -> None:
-    named = {b.name: a for b, a in zip(kernel.buffers, arrays, strict=True)}
-    run(compiler.compile(kernel), named, dict.fromkeys(kernel.ints, COUNT), (grid,))
+def run_all(compiler: Compiler, branch_kernel: Kernel, arrays: list[np.ndarray], grid: int) -> None:
+    named = {b.name: a for b, a in zip(branch_kernel.buffers, arrays, strict=True)}
+    run(compiler.compile(branch_kernel), named, dict.fromkeys(branch_kernel.ints, COUNT), (grid,))
 
 
 @pytest.mark.parametrize("native", (16, 32, 64))
 @pytest.mark.parametrize("form", FORMS)
-def test_the_bits_are_those_of_computing_everything(form: str, native: int) -> None:
+def test_divergent_branches_have_the_bits_of_computing_both_sides(form: str, native: int) -> None:
     compiler = compiler_for(native)
-    k = kernel(form)
+    k = branch_kernel(form)
     x = np.random.default_rng(2).normal(size=COUNT) * 5
     for name, y in inputs().items():
         found, wanted = np.full(COUNT, 7.0), np.full(COUNT, 7.0)
@@ -111,7 +112,9 @@ def test_the_bits_are_those_of_computing_everything(form: str, native: int) -> N
 
 
 @pytest.mark.parametrize("native", (16, 64))
-def test_in_reductions(native: int) -> None:
+def test_divergent_branches_in_reductions_have_the_bits_of_computing_both_sides(
+    native: int,
+) -> None:
     compiler = compiler_for(native)
     b = KernelBuilder("rows")
     x, out = b.buffer("x", dt.float64, "r"), b.buffer("out", dt.float64, "w")
@@ -132,27 +135,27 @@ def test_in_reductions(native: int) -> None:
         assert found.tobytes() == wanted.tobytes()
 
 
-def counted(block: Any) -> int:
+def count_branches(block: Any) -> int:
     return sum(map(len, divergent_branches(block).values()))
 
 
-def test_how_many_branches_a_block_has() -> None:
-    counts = {form: counted(kernel(form).body) for form in FORMS}
+def test_number_of_divergent_branches_of_each_form() -> None:
+    counts = {form: count_branches(branch_kernel(form).body) for form in FORMS}
     assert counts == {
         "one side": 1, "the other": 1, "both": 2, "two results": 1, "needed by others": 0,
         "one of two needed": 1, "one in the other": 1, "its own condition": 1, "divisions": 1,
         "of a fold": 1, "in a fold": 0,
     }  # fmt: skip
-    groups = divergent_branches(kernel("two results").body).values()
+    groups = divergent_branches(branch_kernel("two results").body).values()
     (branch,) = (b for group in groups for b in group)
     assert branch.holds and len(branch.outs) == 1  # the second would have to wait for the first
 
 
-def test_what_all_but_special_cases_need_has_no_branch() -> None:
+def test_branch_of_common_cases_is_not_divergent() -> None:
     for name, count in (("sin", 1), ("tan", 1), ("i0", 1), ("log1p", 0), ("exp", 0), ("log2", 0)):
         x = dt.ones(100, device="cpu")
         (text,) = kernels_of(getattr(dt, name)(x))
-        assert counted(text.body) == count, name
+        assert count_branches(text.body) == count, name
     (text,) = kernels_of(dt.pow(x, x + 1))
     ((special,),) = divergent_branches(text.body).values()
     assert not special.holds and len(special.body) < len(text.body) / 2  # not the power itself
@@ -163,16 +166,16 @@ def kernels_of(y: dt.Tensor) -> list[Kernel]:
     return [step.kernel for step in plan.steps]
 
 
-def test_a_constant_for_the_others_is_a_special_case() -> None:
+def test_constant_alternative_makes_a_branch_a_special_case() -> None:
     b = KernelBuilder("special")
     x, out = b.buffer("x", dt.float64, "r"), b.buffer("out", dt.float64, "w")
     i = b.axis(b.int("n"))
     v = load(x, i)
     b.store(out, i, where(v < 0.0, const(-1.0, dt.float64), heavy(v)))
-    assert counted(b.build().body) == 0
+    assert count_branches(b.build().body) == 0
 
 
-def test_what_loads_from_memory_that_is_written_is_computed_in_its_place() -> None:
+def test_load_from_written_memory_is_not_moved_into_a_branch() -> None:
     for access, count in (("r", 1), ("rw", 0)):
         b = KernelBuilder("moving")
         x, y = b.buffer("x", dt.float64, access), b.buffer("y", dt.float64, "r")
@@ -180,4 +183,4 @@ def test_what_loads_from_memory_that_is_written_is_computed_in_its_place() -> No
         u, v = load(x, i), load(y, i)
         chosen = where(v < 0.0, fma(u, heavy(v, BRANCH_OPS_MIN - 2), u), v)
         b.store(out, i, chosen + heavy(v * 3.0, 90))
-        assert counted(b.build().body) == count, access
+        assert count_branches(b.build().body) == count, access

@@ -1,5 +1,4 @@
-"""Several launches as one call: the numbers that they get, the threads that they let run, and what
-they refuse."""
+"""Several launches as one call: their scalars, other Python threads, and rejected arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from test_launch import add_scalar, compiled
 from test_launch import backend as backend
 
 N = 37
-RELEASE = 5  # where the block says whether the GIL is released
+RELEASE = 5  # offset of the flag in the block that says whether the GIL is released
 
 
 def numpy_of(d: DType) -> Any:
@@ -28,13 +27,13 @@ def numpy_of(d: DType) -> Any:
 def queued(
     backend: Any, d: DType, source: int, target: int, scalar: Any, n: int = N, offset: int = 0
 ) -> QueuedLaunch:
-    """x[target] = x[source] + scalar: slots are arrays."""
+    """Return a launch of x[target] = x[source] + scalar; slots are arrays."""
     run = backend.bind(backend.compile(add_scalar(d)), (n,), (n,))
     places = ((source, offset), (target, offset))
     return QueuedLaunch(run, places, (scalar,))
 
 
-def at(*arrays: Any) -> list[Any]:
+def addresses(*arrays: Any) -> list[Any]:
     return [x for a in arrays for x in (a.ctypes.data, 0)]
 
 
@@ -47,29 +46,29 @@ CASES = [
 
 @pytest.mark.parametrize(("d", "value"), CASES)
 @pytest.mark.parametrize("variable", [None, 1], ids=["fixed", "variable"])
-def test_numbers_arrive_as_those_of_one_launch_do(
+def test_scalars_of_a_command_list_equal_those_of_single_launches(
     backend: Any, d: DType, value: Any, variable: int | None
 ) -> None:
     x = np.arange(N).astype(numpy_of(d))
     one, many = np.zeros_like(x), np.zeros_like(x)
     first = queued(backend, d, 0, 1, (value, variable))
     first.launch((x.ctypes.data, 0, one.ctypes.data, 0), (value,), None)
-    backend.sequence([first])(at(x, many), [None, value], None)
+    backend.sequence([first])(addresses(x, many), [None, value], None)
     assert one.tobytes() == many.tobytes()
 
 
-def test_launches_see_what_those_before_them_wrote(backend: Any) -> None:
+def test_launches_of_a_command_list_read_earlier_results(backend: Any) -> None:
     x, y = np.arange(N, dtype=np.float64), np.zeros(N)
     launches = [queued(backend, float64, 0, 1, (1.0, None))]
     for k in range(300):
         launches.append(queued(backend, float64, 1, 1, (float(k), k % 2)))
     run = backend.sequence(launches)
     for numbers in ([2.0, 3.0], [0.5, 0.25]):
-        run(at(x, y), numbers, None)
+        run(addresses(x, y), numbers, None)
         assert y.tolist() == (x + 1 + 150 * sum(numbers)).tolist()
 
 
-def test_slots_and_offsets_are_added(backend: Any) -> None:
+def test_command_list_adds_offsets_to_slot_addresses(backend: Any) -> None:
     x = np.arange(2 * N, dtype=np.float64)
     before = x.copy()
     launch = queued(backend, float64, 0, 0, (1.0, None), N - 2, offset=16)
@@ -78,20 +77,20 @@ def test_slots_and_offsets_are_added(backend: Any) -> None:
     assert x.tolist() == before.tolist()
 
 
-def test_large_launches_are_shared_by_threads(backend: Any) -> None:
+def test_large_launches_of_a_command_list_run_on_several_threads(backend: Any) -> None:
     n = 4 * SHARE_OPERATIONS_MIN
     x, y = np.arange(n, dtype=np.float64), np.zeros(n)
     launches = [queued(backend, float64, 0, 1, (1.0, None), n)]
     launches.append(queued(backend, float64, 1, 1, (1.0, None), n))
     run = backend.sequence(launches)
     for _ in range(3):
-        run(at(x, y), [], None)
+        run(addresses(x, y), [], None)
         assert np.array_equal(y, x + 2)
         y[...] = 0
 
 
 @compiled
-def test_other_threads_of_python_run_where_it_takes_long(backend: Any) -> None:
+def test_long_command_list_releases_the_gil(backend: Any) -> None:
     def releases(count: int, n: int) -> bool:
         run = backend.sequence([queued(backend, float64, 0, 1, (1.0, None), n)] * count)
         return bool(struct.unpack_from("=q", run.__self__[0], 8 * RELEASE)[0])
@@ -111,13 +110,15 @@ def test_other_threads_of_python_run_where_it_takes_long(backend: Any) -> None:
         (([0, 0, 0, 0], [1.0]), TypeError),
     ],
 )
-def test_nonsense_is_an_error_and_nothing_is_written(backend: Any, given: Any, error: Any) -> None:
+def test_command_list_with_wrong_arguments_raises_and_writes_nothing(
+    backend: Any, given: Any, error: Any
+) -> None:
     run = backend.sequence([queued(backend, float64, 0, 1, (0.0, 0))])
     with pytest.raises(error):
         run(*given)
 
 
-def test_it_keeps_its_programs_and_lets_go_of_them(backend: Any) -> None:
+def test_command_list_holds_references_to_its_programs(backend: Any) -> None:
     launch = queued(backend, float64, 0, 1, (1.0, None))
     before = sys.getrefcount(launch.launch)
     run = backend.sequence([launch])
@@ -125,13 +126,13 @@ def test_it_keeps_its_programs_and_lets_go_of_them(backend: Any) -> None:
     del launch
     gc.collect()
     x, y = np.arange(N, dtype=np.float64), np.zeros(N)
-    run(at(x, y), [], None)
+    run(addresses(x, y), [], None)
     assert y.tolist() == (x + 1).tolist()
     del run
     assert sys.getrefcount(bound) == before
 
 
-def test_a_captured_function_on_the_cpu_is_one_call() -> None:
+def test_captured_function_on_the_cpu_is_one_command_list_call() -> None:
     def f(x: dt.Tensor) -> dt.Tensor:
         for k in range(20):
             x[1:-1] = 0.5 * (x[:-2] + x[2:]) + k

@@ -1,4 +1,6 @@
-"""Folds that pack what a condition picks: vectors of it, where processors can."""
+"""Folds that pack the elements selected by a condition, with compress instructions if the CPU
+has them.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,10 @@ from dovetail_cpu_llvm.render import render
 from dovetail_cpu_llvm.schedule import schedule
 
 
-def picked(d: DType = int64, step: int = 1, rest: bool = False) -> Kernel:
-    """A kernel that packs what a mask picks, `step` places apart, or reads what it has packed."""
+def packing_kernel(d: DType = int64, step: int = 1, rest: bool = False) -> Kernel:
+    """Build a kernel that packs the elements a mask selects, `step` places apart, or reads its
+    packed output.
+    """
     b = KernelBuilder("picked")
     mask, x = b.buffer("mask", bool_, "r"), b.buffer("x", d, "r")
     out, total = b.buffer("out", d, "rw"), b.buffer("total", int64, "w")
@@ -40,22 +44,22 @@ def fold_of(kernel: Kernel) -> Any:
 
 
 @pytest.mark.parametrize("d", [int64, float32, float64])
-def test_a_vector_is_packed_at_once(d: DType) -> None:
-    kernel = picked(d)
+def test_packing_fold_uses_compress_store(d: DType) -> None:
+    kernel = packing_kernel(d)
     assert find_compress_store(fold_of(kernel)) is not None
     assert "vector.compress" in render(kernel, schedule(kernel, 64))
     assert "vector.compress" not in render(kernel, schedule(kernel, 32))
 
 
-def test_what_is_no_packing_is_done_in_turn() -> None:
-    for kernel in (picked(dt.int16), picked(step=2), picked(rest=True)):
+def test_fold_that_does_not_pack_uses_no_compress_store() -> None:
+    for kernel in (packing_kernel(dt.int16), packing_kernel(step=2), packing_kernel(rest=True)):
         assert find_compress_store(fold_of(kernel)) is None
         assert "vector.compress" not in render(kernel, schedule(kernel, 64))
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 4095, 4097, 9001, 70_001, 400_003])
 @pytest.mark.parametrize("density", [0.0, 0.01, 0.5, 0.99, 1.0])
-def test_masks_are_found_whole(size: int, density: float) -> None:
+def test_nonzero_equals_numpy_at_every_density(size: int, density: float) -> None:
     a = np.random.default_rng(size).random(size) < density
     mask = dt.asarray(a, device="cpu")
     (found,) = dt.nonzero(mask)
@@ -67,7 +71,7 @@ def test_masks_are_found_whole(size: int, density: float) -> None:
 
 
 @pytest.mark.parametrize("size", [9, 4097, 70_001])
-def test_runs_are_found_whole(size: int) -> None:
+def test_unique_equals_numpy_at_every_size(size: int) -> None:
     a = np.random.default_rng(size).integers(0, size // 3 + 1, size)
     values, counts = dt.unique(dt.asarray(a, device="cpu"), return_counts=True)
     want = np.unique(a, return_counts=True)
@@ -77,8 +81,8 @@ def test_runs_are_found_whole(size: int) -> None:
     np.testing.assert_array_equal(made[1].numpy(), want[1])
 
 
-def test_bounds_that_memory_chooses_between_are_reckoned_by_the_farther() -> None:
-    """Else few threads would look through a mask whose blocks may have nothing."""
+def test_loop_with_a_selected_bound_is_weighed_by_the_larger_one() -> None:
+    """With the smaller bound, few threads would scan a mask whose blocks may be empty."""
     b = KernelBuilder("searched")
     counts, out = b.buffer("counts", int64, "r"), b.buffer("out", int64, "w")
     i, n = b.axis(b.int("blocks")), b.int("n")

@@ -1,4 +1,4 @@
-"""Points whose folds are of different lengths, several run side by side."""
+"""Points whose folds differ in length, several run side by side."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ LENGTHS = [
 
 
 def powers() -> Kernel:
-    """own[i] += what two folds over row i of x give, one all of it, one half of it backwards.
+    """Build own[i] += the results of two folds over row i of x, one over all, one backwards
+    over half.
 
-    The first counts, too; the order of the steps is seen in the result.
+    The fold index is part of the values, so the result shows the order of the steps.
     """
     b = KernelBuilder("powers")
     x, bounds = b.buffer("x", dt.float64, "r"), b.buffer("bounds", dt.int64, "r")
@@ -47,7 +48,7 @@ def powers() -> Kernel:
 
 
 def expected(x: np.ndarray, bounds: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """By exact sums: the numbers are small integers over powers of two."""
+    """Return exact sums: the numbers are small integers over powers of two."""
     found = own.copy()
     for i in range(len(own)):
         row = x[bounds[i] : bounds[i + 1]]
@@ -63,21 +64,21 @@ def expected(x: np.ndarray, bounds: np.ndarray, own: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("native", (16, 32, 64))
 @pytest.mark.parametrize("lengths", LENGTHS)
-def test_each_goes_to_its_own_end(lengths: list[int], native: int) -> None:
+def test_each_fold_stops_at_its_own_end(lengths: list[int], native: int) -> None:
     program = compiler_for(native).compile(powers())
     assert program.schedule.fold_points == FOLD_POINTS
     rng, n = np.random.default_rng(1), len(lengths)
     bounds = np.concatenate([[0], np.cumsum(lengths)]).astype("i8")
     x, own = rng.integers(-8, 9, sum(lengths)).astype("f8"), rng.integers(-9, 9, n).astype("f8")
     want = expected(x, bounds, own)
-    for block in (1, 2, 3, 4, 16):  # those left over are done one at a time
+    for block in (1, 2, 3, 4, 16):  # remaining points run one at a time
         out = own.copy()
         run(program, {"x": x, "bounds": bounds, "own": out}, {"n": n}, (n,), (block,))
         assert (out == want).all(), (block, out, want)
 
 
 @pytest.mark.parametrize("steps", [1, COPIED_STATEMENTS_MAX])
-def test_long_chains_are_not_written_twice(steps: int) -> None:
+def test_long_fold_bodies_are_not_duplicated(steps: int) -> None:
     b = KernelBuilder("long")
     x, out = b.buffer("x", dt.int64, "r"), b.buffer("out", dt.int64, "w")
     i = b.axis(b.int("n"))
@@ -91,8 +92,8 @@ def test_long_chains_are_not_written_twice(steps: int) -> None:
     assert schedule(b.build(), 64).fold_points == (FOLD_POINTS if steps == 1 else 1)
 
 
-def test_chains_alone_are_run_side_by_side() -> None:
-    """No folds that store, as a solution row by row does, and no points without folds."""
+def test_only_folds_without_stores_run_side_by_side() -> None:
+    """Excluded are folds that store, as a row-by-row solution does, and points without folds."""
     b = KernelBuilder("stores")
     x, out, n = b.buffer("x", dt.int64, "r"), b.buffer("out", dt.int64, "w"), b.int("n")
     i = b.axis(n)

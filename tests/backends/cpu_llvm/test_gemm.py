@@ -1,4 +1,4 @@
-"""Matrix products: blocks of them, shared by the pool, by an OpenBLAS that takes one thread."""
+"""Matrix products: blocks that the pool shares out, each by OpenBLAS with one thread."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not gemm.symbols(), reason="NumPy's BLAS is not 
 
 
 @pytest.fixture
-def threads() -> Iterator[Callable[[int], None]]:
+def set_threads() -> Iterator[Callable[[int], None]]:
     before = dt.get_num_threads()
     yield dt.set_num_threads
     dt.set_num_threads(before)
@@ -40,7 +40,7 @@ def close(x: dt.Tensor, wanted: Any) -> None:
 
 
 def routine(*shapes: tuple[int, ...]) -> gemm.Routine:
-    """Of contiguous operands and their product, in float32."""
+    """Return the routine for contiguous float32 operands and their product."""
     given = []
     for shape in shapes:
         strides = tuple(int(np.prod(shape[a + 1 :])) for a in range(len(shape)))
@@ -50,7 +50,7 @@ def routine(*shapes: tuple[int, ...]) -> gemm.Routine:
     return found
 
 
-def no_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def forbid_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("NumPy was asked for a product")
 
@@ -59,7 +59,7 @@ def no_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_products_of_any_orientation(
+def test_products_of_any_orientation_equal_numpy(
     shape: tuple[int, int, int], dtype: dt.DType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     m, k, n = shape
@@ -71,22 +71,22 @@ def test_products_of_any_orientation(
         y, b = (y.mT, b.T) if turned & 2 else (y, b)
         wanted = a @ b
         with monkeypatch.context() as patch:
-            no_numpy(patch)
+            forbid_numpy(patch)
             found = dt.evaluate(dt.matmul(x, y)) or dt.matmul(x, y)
         close(found, wanted)
 
 
-def test_stacks_of_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stacked_products_equal_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = values(3, 5, 40, 60), values(3, 5, 60, 50, seed=1)
     x, y = dt.asarray(a, device=CPU), dt.asarray(b, device=CPU)
     wanted = [a @ b, a @ b[0, 0], a[0, 0] @ b, np.swapaxes(b, -1, -2) @ np.swapaxes(a, -1, -2)]
-    no_numpy(monkeypatch)
+    forbid_numpy(monkeypatch)
     found = [x @ y, x @ y[0, 0], x[0, 0] @ y, y.mT @ x.mT]
     for one, other in zip(found, wanted, strict=True):
         close(one, other)
 
 
-def test_stacks_that_lie_in_several_ways_are_numpys() -> None:
+def test_stacked_products_of_strided_operands_equal_numpy() -> None:
     a, b = values(3, 5, 40, 60), values(3, 1, 60, 50, seed=1)
     x, y = dt.asarray(a, device=CPU), dt.asarray(b, device=CPU)
     close(x @ y, a @ b)
@@ -98,7 +98,7 @@ def test_stacks_that_lie_in_several_ways_are_numpys() -> None:
 @pytest.mark.parametrize(
     "shape", [(64, 512), (130, 70), (385, 5), (473, 11), (209, 22), (7, 900)], ids=str
 )
-def test_a_matrix_times_its_transpose_is_symmetric_to_the_last_bit(
+def test_matrix_times_its_transpose_is_exactly_symmetric(
     shape: tuple[int, int], dtype: dt.DType
 ) -> None:
     a = values(*shape, dtype=dtype)
@@ -113,35 +113,33 @@ def test_a_matrix_times_its_transpose_is_symmetric_to_the_last_bit(
     assert np.array_equal(found, np.swapaxes(found, 1, 2))
 
 
-def test_another_matrix_of_that_form_is_not_taken_for_it() -> None:
+def test_product_of_two_matrices_is_not_taken_for_a_symmetric_one() -> None:
     a, b = values(130, 70), values(130, 70, seed=1)
     close(dt.asarray(a, device=CPU) @ dt.asarray(b, device=CPU).mT, a @ b.T)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_the_bits_do_not_depend_on_threads(
-    shape: tuple[int, int, int], threads: Callable[[int], None]
+def test_product_bits_do_not_depend_on_threads(
+    shape: tuple[int, int, int], set_threads: Callable[[int], None]
 ) -> None:
     m, k, n = shape
     x, y = dt.asarray(values(m, k), device=CPU), dt.asarray(values(k, n, seed=1), device=CPU)
     found = []
     for count in (1, 2, 4):
-        threads(count)
+        set_threads(count)
         found += [(x @ y).numpy().copy() for _ in range(3)]
     for other in found[1:]:
         assert np.array_equal(found[0], other)
 
 
-def test_small_products_have_numpys_bits() -> None:
+def test_small_products_have_numpy_bits() -> None:
     a, b = values(31, 65), values(65, 40, seed=1)
     found = (dt.asarray(a, device=CPU) @ dt.asarray(b, device=CPU)).numpy()
     assert np.array_equal(found, a @ b)
 
 
 @pytest.mark.parametrize("few", (1, 2, 8))
-def test_blocks_are_many_where_there_is_much_to_do(
-    few: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_products_have_more_blocks(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gemm, "LARGE_BLOCKS", few)
     monkeypatch.setattr(gemm, "BLOCK_ELEMENTS_MAX", (1 << 22) // few)
     assert routine((32, 32), (32, 32), (32, 32)).blocks == 1
@@ -151,7 +149,7 @@ def test_blocks_are_many_where_there_is_much_to_do(
     assert routine((9000, 9000), (9000, 9000), (9000, 9000)).blocks <= 2 * BLOCKS_MAX
     assert routine((5, 8, 8), (5, 8, 8), (5, 8, 8)).blocks == 5
     assert routine((GEMV_BLOCK_ELEMENTS_MIN, 4), (4, 1), (GEMV_BLOCK_ELEMENTS_MIN, 1)).blocks == 4
-    # what lies across rows is read in long pieces, but by two threads at least
+    # reads across rows use long pieces, with at least two threads
     assert routine((1, 1024), (1024, 1024), (1, 1024)).blocks == 2
     assert routine((1, 4096), (4096, 4096), (1, 4096)).blocks == 8
     assert routine((1, 65536), (65536, 64), (1, 64)).blocks == 2
@@ -168,7 +166,7 @@ def test_captured_products_are_part_of_the_command_list(monkeypatch: pytest.Monk
     first = f(x, y).numpy().copy()
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(first, np.exp(a @ b * 0.01) @ np.sin(a), rtol=1e-3, atol=1e-3)
-    no_numpy(monkeypatch)
+    forbid_numpy(monkeypatch)
     assert np.array_equal(f(x, y).numpy(), first)
     with dt.profile() as profile:
         assert np.array_equal(f(x, y).numpy(), first)
@@ -179,7 +177,7 @@ def blas_threads() -> Callable[[], int]:
     return ctypes.CFUNCTYPE(ctypes.c_int)(gemm.symbols()["get_num_threads"])
 
 
-def test_openblas_has_its_threads_back() -> None:
+def test_openblas_gets_its_thread_count_back() -> None:
     count = blas_threads()
     before = count()
     x = dt.asarray(values(300, 300), device=CPU)

@@ -30,7 +30,7 @@ Array = Any
 compiled = pytest.mark.skipif(not native, reason="the backend's module is not compiled")
 
 
-class Words:
+class PoolState:
     """The 8-byte words of a pool's state by name, and those of workers by (name, worker)."""
 
     def __init__(self, backend: Any) -> None:
@@ -56,15 +56,15 @@ def backend() -> Any:
 
 
 @pytest.fixture
-def fresh() -> Any:
-    """A backend of its own, with four threads."""
+def fresh_backend() -> Any:
+    """Yield a new backend with four threads."""
     made = plugin.dovetail_open(plugin.dovetail_probe(None)[0], None)  # type: ignore[index]
     made.set_num_threads(4)
     return made
 
 
 @pytest.fixture
-def threads(backend: Any) -> Iterator[Any]:
+def set_threads(backend: Any) -> Iterator[Any]:
     before = backend.get_num_threads()
     yield backend.set_num_threads
     backend.set_num_threads(before)
@@ -122,56 +122,63 @@ def test_scalars_are_converted_to_their_dtype(backend: Any, d: DType) -> None:
         assert np.array_equal(out, want)
 
 
-def test_byte_offsets_are_added(backend: Any) -> None:
+def test_byte_offsets_are_added_to_addresses(backend: Any) -> None:
     x, out = np.arange(10, dtype="f4"), np.zeros(10, "f4")
     launch = backend.bind(backend.compile(add_scalar(float32)), (3,), (3,))
     launch((x.ctypes.data, 8, out.ctypes.data, 20), (1.0,), None)
     assert out.tolist() == [0, 0, 0, 0, 0, 3, 4, 5, 0, 0]
 
 
-def entered(launch: Any, places: list[int], scalars: list[Any]) -> None:
-    """A launch by its C function, as the compiled core calls it."""
+def call_c_function(launch: Any, places: list[int], scalars: list[Any]) -> None:
+    """Launch through the C function, as the compiled core does."""
     block, address, *_ = launch.__self__
     assert type(address) is Entry
     kinds = (ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p)
     entry = ctypes.PYFUNCTYPE(ctypes.c_int, *kinds)(address)
     given = (ctypes.py_object * max(1, len(scalars)))(*scalars)
     if entry(block, (ctypes.c_int64 * len(places))(*places), given) != 0:
-        raise AssertionError("it set no error")  # who sets one has PYFUNCTYPE raise it
+        # PYFUNCTYPE raises an exception that the function has set
+        raise AssertionError("it set no error")
 
 
 @compiled
 @pytest.mark.parametrize("d", [bool_, int8, uint64, float32, float64], ids=lambda d: d.name)
-def test_the_c_function_of_a_launch_does_the_same(backend: Any, d: DType) -> None:
+def test_c_function_of_a_launch_equals_the_python_call(backend: Any, d: DType) -> None:
     x = np.array([0, 1, 1, 0, 1]).astype(d.name)
     bound = backend.bind(backend.compile(add_scalar(d)), (3,), (3,))
     for c in (True, 1, 0):
         want, out = np.zeros((2, 5), d.name)
         bound((x.ctypes.data, d.itemsize, want.ctypes.data, 0), (c,), None)
-        entered(bound, [x.ctypes.data + d.itemsize, out.ctypes.data], [c])
+        call_c_function(bound, [x.ctypes.data + d.itemsize, out.ctypes.data], [c])
         assert out.tobytes() == want.tobytes()
     with pytest.raises(TypeError):
-        entered(bound, [x.ctypes.data, out.ctypes.data], [object() if d is not bool_ else Unsure()])
+        call_c_function(
+            bound,
+            [x.ctypes.data, out.ctypes.data],
+            [object() if d is not bool_ else NoTruthValue()],
+        )
     assert out.tobytes() == want.tobytes()
 
 
-class Unsure:
-    """Neither true nor false."""
+class NoTruthValue:
+    """An object whose truth value raises."""
 
     def __bool__(self) -> bool:
         raise TypeError
 
 
 @compiled
-def test_the_c_function_of_a_shared_launch(backend: Any, threads: Any) -> None:
-    threads(3)
+def test_c_function_of_a_multithreaded_launch_equals_the_python_call(
+    backend: Any, set_threads: Any
+) -> None:
+    set_threads(3)
     x, out = np.ones((3000, 1000), "f4"), np.zeros(3000, "f4")
     bound = backend.bind(backend.compile(row_sums()), (3000, 1000), (3000,))
-    entered(bound, [x.ctypes.data, out.ctypes.data], [])
+    call_c_function(bound, [x.ctypes.data, out.ctypes.data], [])
     assert (out == 1000).all()
 
 
-def test_wrong_arguments_raise_and_write_nothing(backend: Any) -> None:
+def test_launch_with_wrong_arguments_raises_and_writes_nothing(backend: Any) -> None:
     program = backend.compile(add_scalar(float32))
     x, out = np.ones(4, "f4"), np.zeros(4, "f4")
     launch = backend.bind(program, (4,), (4,))
@@ -192,7 +199,7 @@ def test_wrong_arguments_raise_and_write_nothing(backend: Any) -> None:
         backend.bind(program, (), (4,))
 
 
-def test_launching_keeps_reference_counts(backend: Any) -> None:
+def test_launch_keeps_reference_counts(backend: Any) -> None:
     launch = backend.bind(backend.compile(add_scalar(float32)), (4,), (4,))
     x, out, scalars = np.ones(4, "f4"), np.zeros(4, "f4"), [1.5]
     given = handles(x, out)
@@ -203,7 +210,7 @@ def test_launching_keeps_reference_counts(backend: Any) -> None:
     assert all(abs(a - b) < 100 for a, b in zip(before, after, strict=True)), (before, after)
 
 
-def test_code_outlives_the_program_while_bound(backend: Any) -> None:
+def test_code_outlives_its_program_while_bound(backend: Any) -> None:
     x, out = np.ones(4, "f4"), np.zeros(4, "f4")
     program = backend.compile(add_scalar(float32))
     launch = backend.bind(program, (4,), (4,))
@@ -215,7 +222,7 @@ def test_code_outlives_the_program_while_bound(backend: Any) -> None:
     assert out.tolist() == [2, 2, 2, 2]
 
 
-def test_binaries_load_without_compiling(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_binary_loads_without_compiling(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = row_sums()
     program = backend.compile(kernel)
     assert program.source.startswith("define void @kernel")
@@ -227,7 +234,9 @@ def test_binaries_load_without_compiling(backend: Any, monkeypatch: pytest.Monke
         backend.load(kernel, b"rubbish")
 
 
-def test_a_refused_kernel_is_shown(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rejected_kernel_is_shown_in_the_error(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(ir: str) -> bytes:
         raise RuntimeError("no such instruction")
 
@@ -239,22 +248,22 @@ def test_a_refused_kernel_is_shown(backend: Any, monkeypatch: pytest.MonkeyPatch
 # --- threads
 
 
-def test_results_do_not_depend_on_threads(backend: Any, threads: Any) -> None:
+def test_results_do_not_depend_on_threads(backend: Any, set_threads: Any) -> None:
     x = np.random.default_rng(2).standard_normal((3000, 1000)).astype("f4")
     program = backend.compile(row_sums())
     results = []
     for n in (1, 2, 5):
-        threads(n)
+        set_threads(n)
         assert backend.get_num_threads() == n
         results += [run_large(backend, program, x) for _ in range(5)]
     assert np.allclose(results[0], x.sum(1), atol=1e-3)
     assert all(np.array_equal(r, results[0]) for r in results)
     with pytest.raises(ArgumentError, match="give a number between"):
-        threads(0)
+        set_threads(0)
 
 
-def test_several_python_threads_launch_at_once(backend: Any, threads: Any) -> None:
-    threads(3)
+def test_several_python_threads_may_launch_at_once(backend: Any, set_threads: Any) -> None:
+    set_threads(3)
     program = backend.compile(row_sums())
     wrong: list[int] = []
 
@@ -288,7 +297,7 @@ def long_fold() -> Kernel:
 
 
 @pytest.mark.timing
-def test_long_launches_let_other_python_threads_run(backend: Any) -> None:
+def test_long_launch_releases_the_gil(backend: Any) -> None:
     launch = backend.bind(backend.compile(long_fold()), (100_000_000,), ())
     out = np.zeros(1)
     ticks = 0
@@ -303,7 +312,7 @@ def test_long_launches_let_other_python_threads_run(backend: Any) -> None:
 
 @compiled
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_a_forked_child_can_launch() -> None:
+def test_forked_child_can_launch() -> None:
     # In a process of its own: pytest's threads and a fork do not mix.
     script = """
 import os, sys, numpy as np
@@ -328,27 +337,25 @@ assert os.waitpid(child, 0)[1] == 0
 
 
 @compiled
-def test_idle_threads_sleep(backend: Any, threads: Any) -> None:
-    threads(4)
+def test_idle_workers_sleep(backend: Any, set_threads: Any) -> None:
+    set_threads(4)
     run_large(backend, backend.compile(row_sums()), np.ones((3000, 1000), "f4"))
     wait_for_sleepers(backend, 3)
 
 
 def wait_for_sleepers(backend: Any, count: int) -> None:
-    """Returns when as many have been asleep for 20 ms: woken ones count until they rise."""
+    """Return once `count` workers have slept for 20 ms: a woken worker counts until it rises."""
     end, seen = time.monotonic() + 20, 0
     while seen < 20:
-        asleep = Words(backend)["sleepers"]
+        asleep = PoolState(backend)["sleepers"]
         assert time.monotonic() < end, f"{asleep} of {count} threads sleep"
         seen = seen + 1 if asleep >= count else 0
         time.sleep(0.001)
 
 
 @compiled
-def test_threads_that_were_sent_to_sleep_wake_for_the_next_launch(
-    backend: Any, threads: Any
-) -> None:
-    threads(4)
+def test_parked_workers_wake_for_the_next_launch(backend: Any, set_threads: Any) -> None:
+    set_threads(4)
     program, x = backend.compile(row_sums()), np.ones((3000, 1000), "f4")
     for _ in range(100):
         assert run_large(backend, program, x).sum() == 3_000_000
@@ -356,35 +363,37 @@ def test_threads_that_were_sent_to_sleep_wake_for_the_next_launch(
     wait_for_sleepers(backend, 3)
 
 
-def as_if(fields: Any, *, far: bool) -> None:
-    """Threads are as far from each other as is said, and nobody finds out."""
+def set_distance(fields: Any, *, far: bool) -> None:
+    """Set the measured distance between threads and prevent a new measurement."""
     fields["is_far"], fields["probed"] = far, 1 << 62
 
 
 @compiled
-def test_small_launches_wake_nobody_until_many_followed_each_other(fresh: Any) -> None:
-    program, x = fresh.compile(row_sums()), np.ones((300, 1000), "f4")  # 600,000 operations
-    run_large(fresh, program, np.ones((3000, 1000), "f4"))  # threads are there, and go to sleep
-    fields, most = Words(fresh), native.owed_operations_max
-    as_if(fields, far=False)
+def test_small_launches_wake_workers_only_after_many_in_sequence(fresh_backend: Any) -> None:
+    program, x = fresh_backend.compile(row_sums()), np.ones((300, 1000), "f4")  # 600,000 operations
+    run_large(
+        fresh_backend, program, np.ones((3000, 1000), "f4")
+    )  # threads are there, and go to sleep
+    fields, most = PoolState(fresh_backend), native.owed_operations_max
+    set_distance(fields, far=False)
     woken = []
     for _ in range(3):
-        wait_for_sleepers(fresh, 3)
-        # as if long ago, and waited for by nobody
+        wait_for_sleepers(fresh_backend, 3)
+        # set the last wait to long ago, with no thread waiting
         fields["last"] = fields["owed"] = fields["until"] = 0
         asleep = fields["sleepers"]
-        run_large(fresh, program, x)
+        run_large(fresh_backend, program, x)
         assert fields["sleepers"] == asleep == 3, "a single small launch woke somebody"
         assert 0 < fields["owed"] < most
-        fields["last"], fields["owed"] = time.monotonic_ns() + 10**12, most  # never soon again
+        fields["last"], fields["owed"] = time.monotonic_ns() + 10**12, most  # no new measurement
         fields["until"] = 0
-        run_large(fresh, program, x)
+        run_large(fresh_backend, program, x)
         assert 0 < fields["owed"] < most, "what was owed long ago still counts"
-        wait_for_sleepers(fresh, 3)
+        wait_for_sleepers(fresh_backend, 3)
         for _ in range(1000):
-            # soon, however busy the machine
+            # soon, even on a busy machine
             fields["last"], fields["until"] = time.monotonic_ns(), 0
-            assert run_large(fresh, program, x).sum() == 300_000
+            assert run_large(fresh_backend, program, x).sum() == 300_000
             if fields["sleepers"] < 3:
                 break
         woken.append(fields["sleepers"] < 3)
@@ -392,14 +401,14 @@ def test_small_launches_wake_nobody_until_many_followed_each_other(fresh: Any) -
 
 
 @compiled
-def test_how_far_threads_are_from_each_other_is_measured_now_and_then(fresh: Any) -> None:
-    program, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
-    fields = Words(fresh)
+def test_distance_between_threads_is_measured_periodically(fresh_backend: Any) -> None:
+    program, x = fresh_backend.compile(row_sums()), np.ones((3000, 1000), "f4")
+    fields = PoolState(fresh_backend)
     for before in (0, 1):
-        for _ in range(1000):  # the machine may be busy: nobody answers in time
+        for _ in range(1000):  # the machine may be busy: no worker answers in time
             fields["distance"], fields["is_far"] = 0, before
             fields["probed"], fields["until"] = 1, 0
-            assert run_large(fresh, program, x).sum() == 3_000_000
+            assert run_large(fresh_backend, program, x).sum() == 3_000_000
             if fields["distance"]:
                 break
         assert 10 < fields["distance"] < 1_000_000
@@ -408,13 +417,13 @@ def test_how_far_threads_are_from_each_other_is_measured_now_and_then(fresh: Any
         assert time.monotonic_ns() - fields["probed"] < 60e9
     measured, fields["distance"] = fields["probed"], 0
     fields["probed"] += 1 << 40
-    assert run_large(fresh, program, x).sum() == 3_000_000
+    assert run_large(fresh_backend, program, x).sum() == 3_000_000
     assert not fields["distance"] and fields["probed"] == measured + (1 << 40), "before it was time"
 
 
 @compiled
-def test_threads_that_are_far_from_each_other_share_only_what_is_worth_it(fresh: Any) -> None:
-    program, fields = fresh.compile(row_sums()), Words(fresh)
+def test_distant_threads_share_only_large_launches(fresh_backend: Any) -> None:
+    program, fields = fresh_backend.compile(row_sums()), PoolState(fresh_backend)
     few, many = 1000, DISTANT_SHARE_FACTOR * 300
     rows = {n: np.ones((n, 1000), "f4") for n in (few, many)}
     assert (
@@ -424,16 +433,16 @@ def test_threads_that_are_far_from_each_other_share_only_what_is_worth_it(fresh:
     for far, shared in ((False, {few, many}), (True, {many})):
         seen = set()
         for n, x in rows.items():
-            as_if(fields, far=far)
+            set_distance(fields, far=far)
             fields["until"] = 0  # the machine may be busy
             before = fields["generation"]
-            assert run_large(fresh, program, x).sum() == n * 1000
+            assert run_large(fresh_backend, program, x).sum() == n * 1000
             seen |= {n} if fields["generation"] > before else set()
         assert seen == shared
-    as_if(fields, far=True)
-    fields["until"], fields["probed"] = 0, 1  # it is time to look again
+    set_distance(fields, far=True)
+    fields["until"], fields["probed"] = 0, 1  # the next launch measures again
     before = fields["generation"]
-    run_large(fresh, program, rows[few])
+    run_large(fresh_backend, program, rows[few])
     assert fields["generation"] > before, "who is far once is far for good"
 
 
@@ -450,8 +459,8 @@ LARGE, SMALL = 1 << 20, 1 << 17
     (lambda x, at: dt.take(x, at), True),  # a part of a line for each
     (lambda x, at: x[::2][:SMALL], False),
 ])  # fmt: skip
-def test_what_is_worth_it_is_dense_or_moves_much(
-    make: Any, worth: bool, fresh: Any, monkeypatch: pytest.MonkeyPatch
+def test_weight_distinguishes_dense_work_from_memory_traffic(
+    make: Any, worth: bool, fresh_backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[bool] = []
 
@@ -464,26 +473,26 @@ def test_what_is_worth_it_is_dense_or_moves_much(
     result = make(x, dt.asarray(np.zeros(SMALL, "i8"), device="cpu")) * 2
     for _, plan in plan_pending([result._expr]):
         for step in plan.steps:
-            fresh._launcher.bind(fresh.compile(step.kernel), step.ints, step.grid)
+            fresh_backend._launcher.bind(fresh_backend.compile(step.kernel), step.ints, step.grid)
     assert seen[:1] == [worth] if worth else not any(seen)
 
 
 @compiled
-def test_many_points_are_shared_however_little_is_done_for_each(fresh: Any) -> None:
-    """What others of as many points wrote is in both cores' caches."""
-    large, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
-    little = fresh.compile(add_scalar(float32))
-    fields = Words(fresh)
+def test_launch_with_many_points_is_shared_even_if_each_is_cheap(fresh_backend: Any) -> None:
+    """Other launches of as many points left their results in the caches of both cores."""
+    large, x = fresh_backend.compile(row_sums()), np.ones((3000, 1000), "f4")
+    little = fresh_backend.compile(add_scalar(float32))
+    fields = PoolState(fresh_backend)
     for n, wanted in ((SHARE_POINTS_MIN // 4, False), (SHARE_POINTS_MIN * 3 // 2, True)):
         given, out = np.ones(n, "f4"), np.zeros(n, "f4")
         assert n * 8 < SHARE_OPERATIONS_MIN
         seen = False
         for _ in range(200):  # the machine may be busy, and helpers asleep
-            run_large(fresh, large, x)
+            run_large(fresh_backend, large, x)
             fields["until"] = 0
-            as_if(fields, far=False)
+            set_distance(fields, far=False)
             before = fields["generation"]
-            fresh.launch(little, handles(given, out), (n,), (1.0,), (n,))
+            fresh_backend.launch(little, handles(given, out), (n,), (1.0,), (n,))
             assert (out == 2).all()
             seen = seen or fields["generation"] > before
             if seen:
@@ -492,13 +501,13 @@ def test_many_points_are_shared_however_little_is_done_for_each(fresh: Any) -> N
 
 
 @compiled
-def test_whoever_waited_long_for_a_helper_is_alone_for_a_while(fresh: Any) -> None:
-    program, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
-    run_large(fresh, program, x)
-    fields = Words(fresh)
+def test_thread_that_waited_long_for_a_worker_runs_alone_for_a_while(fresh_backend: Any) -> None:
+    program, x = fresh_backend.compile(row_sums()), np.ones((3000, 1000), "f4")
+    run_large(fresh_backend, program, x)
+    fields = PoolState(fresh_backend)
     fields["until"] = 0  # the machine may be busy
     fields["inside"] += 1  # a helper that has lost its core within a tile
-    waiting = threading.Thread(target=run_large, args=(fresh, program, x))
+    waiting = threading.Thread(target=run_large, args=(fresh_backend, program, x))
     begun = time.monotonic_ns()
     waiting.start()
     time.sleep(0.05)
@@ -507,25 +516,25 @@ def test_whoever_waited_long_for_a_helper_is_alone_for_a_while(fresh: Any) -> No
     waited = time.monotonic_ns() - begun
     left = fields["until"] - time.monotonic_ns()
     assert 0.3e9 < left < 16 * waited
-    as_if(fields, far=False)
+    set_distance(fields, far=False)
     shared = fields["generation"]
-    assert run_large(fresh, program, x).sum() == 3_000_000
+    assert run_large(fresh_backend, program, x).sum() == 3_000_000
     assert fields["generation"] == shared, "work was shared again at once"
     fields["until"] = time.monotonic_ns()
-    assert run_large(fresh, program, x).sum() == 3_000_000
+    assert run_large(fresh_backend, program, x).sum() == 3_000_000
     assert fields["generation"] == shared + 1, "work is never shared again"
 
 
 @pytest.mark.skipif(
     not native or not native.has_affinity, reason="no thread is kept off a core here"
 )
-def test_workers_may_run_on_every_core_after_they_were_kept_off_one(fresh: Any) -> None:
-    program, x = fresh.compile(row_sums()), np.ones((3000, 1000), "f4")
+def test_workers_may_use_every_core_after_an_affinity_limit(fresh_backend: Any) -> None:
+    program, x = fresh_backend.compile(row_sums()), np.ones((3000, 1000), "f4")
     everywhere = os.sched_getaffinity(0)
     for _ in range(3):
-        wait_for_sleepers(fresh, 3)
-        assert run_large(fresh, program, x).sum() == 3_000_000
-    fields = Words(fresh)
+        wait_for_sleepers(fresh_backend, 3)
+        assert run_large(fresh_backend, program, x).sum() == 3_000_000
+    fields = PoolState(fresh_backend)
     for worker in range(3):
         number = fields["thread", worker]
         end = time.monotonic() + 20
@@ -536,7 +545,7 @@ def test_workers_may_run_on_every_core_after_they_were_kept_off_one(fresh: Any) 
         assert os.sched_getaffinity(number) == everywhere
 
 
-def test_code_stays_as_long_as_threads_live_in_it() -> None:
+def test_code_stays_loaded_while_threads_run_in_it() -> None:
     script = """
 import sys
 sys.path[:0] = sys.argv[1].split(__import__("os").pathsep)
@@ -566,7 +575,7 @@ for _ in range(6):
 
 
 @pytest.mark.parametrize("nbytes", [1, 4096, 2 << 20, (6 << 20) + 100])
-def test_memory(backend: Any, nbytes: int) -> None:
+def test_allocate_aligns_memory_and_copies_round_trip(backend: Any, nbytes: int) -> None:
     handle = backend.allocate(nbytes)
     assert backend.host_address(handle, 0) % 64 == 0
     data = os.urandom(nbytes)
@@ -582,7 +591,7 @@ def test_memory(backend: Any, nbytes: int) -> None:
     backend.free(handle, nbytes)
 
 
-def test_memory_that_cannot_be_had(backend: Any) -> None:
+def test_allocation_beyond_memory_raises_memory_error(backend: Any) -> None:
     with pytest.raises(MemoryError):
         backend.allocate(1 << 60)
 
@@ -590,7 +599,7 @@ def test_memory_that_cannot_be_had(backend: Any) -> None:
 # --- hooks
 
 
-def test_hooks() -> None:
+def test_plugin_hooks_describe_the_cpu() -> None:
     info = plugin.dovetail_backend_info()
     assert isinstance(info, BackendInfo)
     assert info.type == "cpu"

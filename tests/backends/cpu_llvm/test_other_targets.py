@@ -1,7 +1,7 @@
-"""LLVM's code for every AVX-512 CPU that this one can stand in for has the reference's bits.
+"""LLVM's code for every AVX-512 CPU that this one can run has the reference's bits.
 
-LLVM 22.1 was seen to miscompile a select between vectors for them (bfloat16 sinh in code of another
-front end).
+LLVM 22.1 miscompiled a select between vectors for such CPUs (bfloat16 sinh in code of another front
+end).
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ CPUS = ("skylake-avx512", "cascadelake", "icelake-server", "znver4", "znver5", "
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("features", ["", NARROW])
 @pytest.mark.parametrize("cpu", CPUS)
-def test_halves_have_the_bits_of_the_reference(cpu: str, features: str, tmp_path: Path) -> None:
+def test_half_ops_for_other_cpus_have_the_bits_of_the_reference(
+    cpu: str, features: str, tmp_path: Path
+) -> None:
     found = llvm.get_host_cpu_features()
     if cpu != "haswell" and not (found.get("avx512bw") and found.get("avx512vbmi")):
         pytest.skip("this CPU has no AVX-512, so it cannot run code for one that has")

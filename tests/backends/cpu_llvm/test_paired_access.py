@@ -1,4 +1,4 @@
-"""The parts of complex128 numbers are loaded and stored together."""
+"""Both parts of a complex128 number are loaded and stored together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ interleaved_access = pytest.importorskip("dovetail_cpu_llvm.interleaved_access")
 
 
 def apart() -> Kernel:
-    """A kernel that stores at 2 i and at 2 i + 3."""
+    """Build a kernel that stores at 2 i and at 2 i + 3."""
     b = KernelBuilder("k")
     x, out = b.buffer("x", dt.float64, "r"), b.buffer("out", dt.float64, "w")
     i = b.axis(b.int("n")) * 2
@@ -23,7 +23,7 @@ def apart() -> Kernel:
     return b.build()
 
 
-def test_loads_and_stores_of_both_parts_are_pairs() -> None:
+def test_both_parts_of_complex128_use_one_access() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", dt.complex128, "r"), b.buffer("out", dt.complex128, "w")
     i = b.axis(b.int("n"))
@@ -33,7 +33,7 @@ def test_loads_and_stores_of_both_parts_are_pairs() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 7, 16, 33, 1000])
-def test_they_move_what_single_accesses_do(n: int) -> None:
+def test_paired_accesses_move_the_same_values_as_single_ones(n: int) -> None:
     z = (np.arange(3 * n) + 1j * np.arange(3 * n)[::-1]).reshape(3, n)
     x = dt.asarray(z, device="cpu")
     guard = dt.full((3, n + 2), 9j, dtype=dt.complex128, device="cpu")

@@ -25,7 +25,7 @@ def compiled(source: Path, target: Path, *flags: str) -> subprocess.CompletedPro
 
 
 @pytest.mark.skipif(COMPILER is None, reason="there is no C compiler")
-def test_the_thread_sanitizer_finds_no_race_in_launches_of_several_threads(tmp_path: Path) -> None:
+def test_thread_sanitizer_finds_no_race_in_concurrent_launches(tmp_path: Path) -> None:
     empty = tmp_path / "empty.c"
     empty.write_text(EMPTY)
     sanitized = tmp_path / "empty"
@@ -69,7 +69,7 @@ def run_with(pool: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_without_the_compiled_module_bits_are_the_same_and_the_doctor_says_what_is_lost() -> None:
+def test_backend_without_its_compiled_module_has_the_same_bits_and_doctor_reports_it() -> None:
     bits, threads, diagnostics = run_with("missing")
     assert threads == "False 0"
     assert "not compiled" in diagnostics and "one thread" in diagnostics

@@ -1,4 +1,4 @@
-"""Sorts of vectors, and of rows that threads share: the bits are those of a stable sort."""
+"""Sorts of vectors and of rows that threads share have the bits of a stable sort."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def vectors() -> dict[str, Any]:
     floats[rng.integers(0, N, 400)] = 0.0
     floats[rng.integers(0, N, 400)] = -0.0
     full = rng.integers(0, 1 << 64, N, dtype="u8")
-    full[::3] = full[0] ^ np.arange(len(full[::3]), dtype="u8")  # equal but for their last bits
+    full[::3] = full[0] ^ np.arange(len(full[::3]), dtype="u8")  # equal except for the last bits
     return {
         "float32": floats,
         "float64": floats.astype("f8"),
@@ -52,7 +52,7 @@ def vectors() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", list(vectors()))
-def test_a_vector(name: str) -> None:
+def test_sort_of_a_vector_equals_a_stable_sort(name: str) -> None:
     a = vectors()[name]
     x, order = dt.asarray(a, device=CPU), np.argsort(a, kind="stable")
     assert np.array_equal(dt.argsort(x).numpy(), order)
@@ -64,7 +64,7 @@ def test_a_vector(name: str) -> None:
 @pytest.mark.parametrize("shape", [(1, N), (2, 5_003), (97, 101), (3, 1, 3_001)], ids=str)
 @pytest.mark.parametrize("name", ["float32", "wide"])
 @pytest.mark.parametrize("count", [1, 2, 7])
-def test_rows_in_parts(
+def test_sort_of_rows_in_parts_equals_a_stable_sort(
     shape: tuple[int, ...], name: str, count: int, threads: Callable[[int], None]
 ) -> None:
     threads(count)
@@ -77,7 +77,7 @@ def test_rows_in_parts(
     assert np.array_equal(found.view(unsigned), expected.view(unsigned))
 
 
-def test_parts_are_as_many_as_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_part_count_grows_with_size_and_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel_numpy, "PART_ELEMENTS_MIN", 1 << 17)
     count, most = parallel_numpy.part_count, parallel_numpy.PARTS_MAX
     assert [count(t, 1 << 20) for t in (1, 2, 4, 64)] == [1, 2, 4, most]
@@ -86,7 +86,7 @@ def test_parts_are_as_many_as_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parallel_numpy.split_range(0, 8) == [slice(0, 0)]
 
 
-def test_what_nobody_begins_is_done_by_who_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caller_runs_parts_that_no_worker_started(monkeypatch: pytest.MonkeyPatch) -> None:
     class Never:
         def cancel(self) -> bool:
             return True
@@ -103,7 +103,7 @@ def test_what_nobody_begins_is_done_by_who_asks(monkeypatch: pytest.MonkeyPatch)
     ]
 
 
-def test_an_error_in_a_part_is_raised_when_nobody_works_on() -> None:
+def test_error_in_a_part_is_raised_after_all_parts_stopped() -> None:
     begun, raised, ended = threading.Event(), threading.Event(), []
 
     def work(part: slice) -> None:
@@ -120,7 +120,7 @@ def test_an_error_in_a_part_is_raised_when_nobody_works_on() -> None:
     assert ended == [slice(4, 8)]
 
 
-def test_without_more_threads_who_asks_does_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_caller_runs_all_parts_if_no_thread_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
     class Full(ThreadPoolExecutor):
         def submit(self, *args: Any, **options: Any) -> Any:
             if self._work_queue.qsize() or self._threads:
@@ -149,13 +149,13 @@ atexit.register(lambda: print(dt.sort(x, axis=1)[1, ::8].tolist()))
 """
 
 
-def test_rows_are_sorted_while_the_interpreter_ends() -> None:
+def test_rows_are_sorted_while_the_interpreter_exits() -> None:
     ended = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True)
     assert (ended.stdout, ended.stderr) == ("[0, 1, 2, 3]\n", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-def test_after_a_fork_there_are_threads_again(threads: Callable[[int], None]) -> None:
+def test_forked_child_creates_new_threads(threads: Callable[[int], None]) -> None:
     threads(2)
     x = dt.asarray(vectors()["wide"][:N_EVEN].reshape(2, -1), device=CPU)
     expected = dt.sort(x, axis=1).tolist()

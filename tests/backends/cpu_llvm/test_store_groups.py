@@ -1,4 +1,6 @@
-"""Stores of a point to many neighbours are turned in registers, and complex64 words taken apart."""
+"""Stores to many neighbors of a point are interleaved in registers; complex64 words are split
+into parts.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ NATIVE = 64
 
 
 def spread(dtype: DType, count: int, step: int = 1, when: bool = False) -> Kernel:
-    """A kernel that stores x[i] + k at count i + step k."""
+    """Build a kernel that stores x[i] + k at count i + step k."""
     b = KernelBuilder("k")
     x, out = b.buffer("x", dtype, "r"), b.buffer("out", dtype, "w")
     i = b.axis(b.int("n"))
@@ -37,14 +39,14 @@ def sizes(kernel: Kernel) -> list[int]:
     return [len(found[id(s)].stores) for s in stores if id(s) in found]
 
 
-def test_stores_to_neighbours_are_groups_of_a_register_at_most() -> None:
+def test_neighboring_stores_form_groups_of_at_most_a_register() -> None:
     assert sizes(spread(dt.float32, 16)) == [16] * 16
     assert sizes(spread(dt.float64, 16)) == [8] * 16
     assert sizes(legalize(spread(dt.complex128, 4), Capabilities())) == [8] * 8
     assert sizes(spread(dt.int64, 4)) == [4] * 4
 
 
-def test_others_are_none() -> None:
+def test_other_stores_form_no_groups() -> None:
     for kernel in (spread(dt.float32, 6), spread(dt.float32, 2), spread(dt.float32, 8, step=2)):
         assert sizes(kernel) == []
     assert sizes(spread(dt.float32, 8, when=True)) == []
@@ -57,7 +59,9 @@ def test_others_are_none() -> None:
 
 
 def mapped(access: str, count: int) -> Kernel:
-    """A kernel of a loop that stores at count neighbours, and of one that updates every place."""
+    """Build a kernel of a loop that stores at `count` neighbors, and one that updates every
+    place.
+    """
     b = KernelBuilder("k")
     out = b.buffer("out", dt.float32, access)
     i, n = b.axis(b.int("rows")) * 1000, b.int("n")
@@ -73,7 +77,7 @@ def mapped(access: str, count: int) -> Kernel:
     return b.build()
 
 
-def test_bodies_of_maps_have_groups_where_they_do_not_read_what_they_store() -> None:
+def test_map_body_has_store_groups_unless_it_reads_its_stores() -> None:
     for access in ("w", "rw"):
         kernel = mapped(access, 16)
         found = interleaved_access.store_groups(kernel.body, NATIVE)
@@ -82,7 +86,7 @@ def test_bodies_of_maps_have_groups_where_they_do_not_read_what_they_store() -> 
         assert there == [[True] * 16, [False] * 16][: len(loops)]
 
 
-def test_maps_that_store_much_have_fewer_lanes() -> None:
+def test_map_with_many_stores_uses_fewer_lanes() -> None:
     schedule = pytest.importorskip("dovetail_cpu_llvm.schedule")
     for count, lanes in ((4, LANES), (8, NATIVE // 4)):
         (loop,) = (s for s in mapped("w", count).body if isinstance(s, Loop))
@@ -93,7 +97,7 @@ def test_maps_that_store_much_have_fewer_lanes() -> None:
     "dtype", ["float32", "float64", "complex64", "complex128", "int16", "int64"]
 )
 @pytest.mark.parametrize("count", [3, 4, 8, 16, 32])
-def test_every_element_is_stored_and_none_beside_it(dtype: str, count: int) -> None:
+def test_store_groups_write_every_element_and_nothing_else(dtype: str, count: int) -> None:
     def build(site: KernelSite) -> None:
         i = site.axis(0, 0)
         for k in range(count):
@@ -107,7 +111,7 @@ def test_every_element_is_stored_and_none_beside_it(dtype: str, count: int) -> N
         assert np.array_equal(made, wanted.reshape(-1).astype(dtype))
 
 
-def test_halves_of_words_are_shuffled_apart() -> None:
+def test_complex64_halves_are_separated_by_shuffles() -> None:
     b = KernelBuilder("k")
     x, out = b.buffer("x", dt.complex64, "r"), b.buffer("out", dt.complex64, "w")
     i = b.axis(b.int("n"))
@@ -118,7 +122,7 @@ def test_halves_of_words_are_shuffled_apart() -> None:
     assert "i32 1, i32 3" in source and "i32 0, i32 2" in source
 
 
-def test_points_that_store_much_are_given_out_in_shorter_tiles() -> None:
+def test_points_with_many_stores_use_shorter_tiles() -> None:
     schedule = pytest.importorskip("dovetail_cpu_llvm.schedule")
     few, many = (schedule.schedule(spread(dt.float32, n), NATIVE) for n in (2, 16))
     assert (few.tile, many.tile) == (schedule.TILE_POINTS, schedule.STORING_TILE_POINTS)

@@ -1,4 +1,4 @@
-"""Rows at small strides and backwards, and grids whose last axis is short."""
+"""Rows at small and negative strides, and grids with a short last axis."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def drawn(n: int | tuple[int, ...], d: str) -> np.ndarray:
 @pytest.mark.filterwarnings("ignore:Casting complex")
 @pytest.mark.parametrize("d", DTYPES)
 @pytest.mark.parametrize("stride", STRIDES)
-def test_reading_and_writing_at_strides_is_numpys(stride: int, d: str) -> None:
+def test_strided_reads_and_writes_equal_numpy(stride: int, d: str) -> None:
     for n in (1, 3, 31, 32, 33, 64, 129, 1000):
         a = drawn(n * abs(stride), d)
         x = dt.asarray(a)
@@ -35,11 +35,11 @@ def test_reading_and_writing_at_strides_is_numpys(stride: int, d: str) -> None:
         assert dt.asarray(rows)[:, ::stride].copy().numpy().tobytes() == rows[:, ::stride].tobytes()
         new = drawn(n, d)[::-1]
         a[::stride], x[::stride] = new, dt.asarray(new.copy())
-        assert x.numpy().tobytes() == a.tobytes()  # what is between stays
+        assert x.numpy().tobytes() == a.tobytes()  # elements in between keep their values
 
 
-def test_nothing_is_written_beyond_the_last_element() -> None:
-    """Neighbours keep what they hold; that nothing is read there, no value shows."""
+def test_strided_write_does_not_touch_neighbors() -> None:
+    """Values cannot show reads beyond the last element."""
     for stride in STRIDES:
         for n in (32, 64, 96, 128):
             a = np.arange((n - 1) * abs(stride) + 1, dtype="f4")
@@ -52,7 +52,7 @@ def test_nothing_is_written_beyond_the_last_element() -> None:
 
 @pytest.mark.parametrize("k", [2, 3, 4, 5, 8])
 @pytest.mark.parametrize("n", [1, 10, 64, 65, 1000, 20_000])
-def test_points_by_few_coordinates_are_numpys(n: int, k: int) -> None:
+def test_grids_with_short_axes_equal_numpy(n: int, k: int) -> None:
     a, row, column = drawn((n, k), "f4"), drawn(k, "f4"), drawn(n, "f4")
     x, r, c = map(dt.asarray, (a, row, column))
     assert dt.repeat(c, k).numpy().tobytes() == np.repeat(column, k).tobytes()
@@ -65,7 +65,7 @@ def test_points_by_few_coordinates_are_numpys(n: int, k: int) -> None:
     assert x.numpy().tobytes() == a.tobytes()
 
 
-def test_the_longest_axis_of_a_grid_is_last_where_the_last_is_short() -> None:
+def test_longest_axis_of_a_grid_is_moved_last() -> None:
     points, few, row = dt.ones((100, 3)), dt.ones((10, 3)), dt.ones(3)
     dt.evaluate(points, few, row)
 
@@ -80,11 +80,11 @@ def test_the_longest_axis_of_a_grid_is_last_where_the_last_is_short() -> None:
 
 @pytest.mark.parametrize("d", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("name", ["max", "min"])
-def test_the_largest_and_smallest_of_nans_and_zeros_are_the_references(name: str, d: str) -> None:
+def test_max_and_min_of_nans_and_zeros_have_the_reference_bits(name: str, d: str) -> None:
     rng = np.random.default_rng(3)
     choices = np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1.0, -1.0], d)
     for n in (1, 2, 31, 32, 33, 100, 4097):
-        for some in (2, 4, 8):  # zeros only; NaN, too; all
+        for some in (2, 4, 8):  # only zeros; with NaN; all values
             a = rng.choice(choices[:some], (5, n))
             for axis in (0, 1, None):
                 found = getattr(dt, name)(dt.asarray(a), axis=axis)
@@ -93,7 +93,7 @@ def test_the_largest_and_smallest_of_nans_and_zeros_are_the_references(name: str
 
 
 @pytest.mark.parametrize("columns", [1, 3, 15, 16, 17, 40, 63, 64, 65, 130])
-def test_reductions_of_narrow_matrices_are_the_references(columns: int) -> None:
+def test_reductions_of_narrow_matrices_have_the_reference_bits(columns: int) -> None:
     for rows in (1, 31, 33, 64, 5000):
         a = drawn((rows, columns), "f4")
         for name in ("sum", "max", "prod", "any", "std"):

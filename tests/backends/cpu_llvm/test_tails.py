@@ -1,4 +1,4 @@
-"""Rows of points that whole vectors do not fill, at every width that processors have."""
+"""Rows that do not fill whole vectors, at every register width."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from dovetail.ir.language import cast, const
 from dovetail_cpu_llvm.schedule import schedule
 from machine_code import compiler_for, run
 
-PITCH = 150  # of a row of the result: what is beyond its columns must stay as it was
+PITCH = 150  # row length of the result: elements beyond its columns must keep their values
 
 
 def product(folds: int = 1) -> Kernel:
-    """out[i, j] = sum of x[k] * y[which[k] * columns + j], k in bounds[i]..bounds[i + 1] - 1."""
+    """Build out[i, j] = sum of x[k] * y[which[k] * columns + j], k in bounds[i]..bounds[i + 1]
+    - 1.
+    """
     b = KernelBuilder("product")
     bounds, which = b.buffer("bounds", dt.int32, "r"), b.buffer("which", dt.int32, "r")
     x, y = b.buffer("x", dt.float32, "r"), b.buffer("y", dt.float32, "r")
@@ -37,7 +39,7 @@ def product(folds: int = 1) -> Kernel:
 
 
 @pytest.mark.parametrize("native", (16, 32, 64))
-def test_narrow_rows_have_narrow_vectors(native: int) -> None:
+def test_narrow_rows_use_narrow_vectors(native: int) -> None:
     program = compiler_for(native).compile(product())
     s = program.schedule
     assert s.kind == "lanes" and s.tails == (native // 4, native // 2) and s.width == native
@@ -59,6 +61,6 @@ def test_narrow_rows_have_narrow_vectors(native: int) -> None:
             out[:] = np.nan
 
 
-def test_long_bodies_are_not_written_again() -> None:
+def test_long_bodies_have_no_tail_copies() -> None:
     assert schedule(product(1), 64).tails
     assert not schedule(product(6), 64).tails

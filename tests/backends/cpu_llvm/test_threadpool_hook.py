@@ -16,7 +16,7 @@ def listed() -> list[int]:
     return [entry["num_threads"] for entry in found if entry["user_api"] == "dovetail"]
 
 
-def test_the_pool_is_listed_and_limited() -> None:
+def test_threadpoolctl_lists_and_limits_the_pool() -> None:
     before = dt.get_num_threads("cpu")
     assert listed() == [before]
     try:
@@ -29,7 +29,7 @@ def test_the_pool_is_listed_and_limited() -> None:
             assert dt.get_num_threads("cpu") == 2
         with threadpoolctl.threadpool_limits(1, user_api="blas"):
             assert dt.get_num_threads("cpu") == 3
-        with threadpoolctl.threadpool_limits({"dovetail": 0}):  # 1 is the least that there is
+        with threadpoolctl.threadpool_limits({"dovetail": 0}):  # 1 is the minimum
             assert dt.get_num_threads("cpu") == 1
     finally:
         dt.set_num_threads(before, "cpu")
@@ -37,14 +37,14 @@ def test_the_pool_is_listed_and_limited() -> None:
 
 @pytest.mark.parametrize("seen_by", ["dt.get_num_threads('cpu')", "(dt.ones(3) * 7).tolist()"])
 @pytest.mark.parametrize("first", [True, False])
-def test_whichever_is_imported_first(first: bool, seen_by: str) -> None:
+def test_pool_is_listed_for_either_import_order(first: bool, seen_by: str) -> None:
     lines = ["import threadpoolctl", "import dovetail as dt\ndt.ones(2, device='cpu').tolist()"]
     lines = lines if first else [*reversed(lines), f"dt.set_default_device('cpu')\n{seen_by}"]
     check = "assert 'dovetail' in [x['user_api'] for x in threadpoolctl.threadpool_info()]"
     subprocess.run([sys.executable, "-c", "\n".join([*lines, check])], check=True, timeout=100)
 
 
-def test_nobody_imports_it_here() -> None:
+def test_dovetail_does_not_import_threadpoolctl() -> None:
     lines = "import dovetail as dt, sys; (dt.ones(3, device='cpu') + 1).tolist()"
     check = "assert 'threadpoolctl' not in sys.modules"
     subprocess.run([sys.executable, "-c", f"{lines}; {check}"], check=True, timeout=100)

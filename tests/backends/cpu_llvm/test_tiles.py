@@ -1,4 +1,4 @@
-"""How many points a tile has, of kernels that do one at a time."""
+"""The number of points in a tile of kernels that compute one point at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dovetail_cpu_llvm.schedule import (
 
 
 def sums_of_runs() -> Kernel:
-    """Points whose loops have bounds that are loaded: none is like the next."""
+    """Build points whose loops have loaded bounds: no two are alike."""
     b = KernelBuilder("runs")
     source, bounds = b.buffer("x", float32, "r"), b.buffer("bounds", dt.int64, "r")
     out = b.buffer("out", float32, "w")
@@ -41,17 +41,17 @@ def sums_of_runs() -> Kernel:
     return b.build()
 
 
-def test_points_one_at_a_time_share_tiles_where_there_are_many() -> None:
+def test_many_points_share_a_tile() -> None:
     found = schedule(sums_of_runs(), 64)
     assert found.kind == "points" and found.tile == 1
     assert found.blocks([TILES_WANTED * LOOP_POINTS_MAX * 4]) == [LOOP_POINTS_MAX]
     assert found.blocks([TILES_WANTED * 3]) == [3]
     assert found.blocks([TILES_WANTED // 2]) == [FOLD_POINTS]
-    assert found.blocks([TILES_MIN]) == [1]  # each may be much work: all threads get some
+    assert found.blocks([TILES_MIN]) == [1]  # each point may be expensive, so all threads get some
     assert found.blocks([1]) == [1]
 
 
-def test_few_in_a_row_are_a_tile_of_few() -> None:
+def test_short_rows_get_small_tiles() -> None:
     b = KernelBuilder("rows")
     source, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     rows, columns, length = b.int("n"), b.int("m"), b.int("length")
@@ -69,7 +69,7 @@ def test_few_in_a_row_are_a_tile_of_few() -> None:
 
 
 @pytest.mark.parametrize("rows", [TILES_WANTED * 2 + 1, TILES_WANTED * LOOP_POINTS_MAX + 7])
-def test_the_last_tile_may_be_short(rows: int) -> None:
+def test_last_tile_may_be_short(rows: int) -> None:
     rng = np.random.default_rng(1)
     lengths = rng.integers(1, 4, rows)
     bounds = np.concatenate([[0], np.cumsum(lengths)])
@@ -80,7 +80,7 @@ def test_the_last_tile_may_be_short(rows: int) -> None:
     assert a.sum(axis=1).numpy().tobytes() == want.astype("f4").tobytes()
 
 
-def test_bits_are_counted_by_an_instruction() -> None:
+def test_popcount_pattern_compiles_to_one_instruction() -> None:
     b = KernelBuilder("ones")
     source, out = b.buffer("x", dt.uint64, "r"), b.buffer("out", dt.int64, "w")
     i = b.axis(b.int("n"))
@@ -91,7 +91,7 @@ def test_bits_are_counted_by_an_instruction() -> None:
     assert "ctpop" not in ir and "@llvm.ctpop" in str(compiler.optimize(ir))
 
 
-def test_where_neighbours_are_stored_apart_a_thread_has_whole_lines() -> None:
+def test_tile_of_strided_stores_covers_whole_cache_lines() -> None:
     """A copy to (columns, rows) of (rows, columns), in the order of the source."""
 
     def copied(turned: bool) -> Kernel:

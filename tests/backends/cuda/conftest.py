@@ -1,4 +1,4 @@
-"""Where the double of the driver cannot be built, its tests say so."""
+"""Skip the tests of the driver double if it cannot be built."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ON_THE_DOUBLE = ("double", "gpu_check", "kernels", "matmul", "on_double")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips them, with the reason."""
+    """Skip the tests and give the reason."""
     missing = [name for name in NEEDED if shutil.which(name) is None]
     if sys.platform == "linux" and not missing:
         return

@@ -1,5 +1,7 @@
-"""A pytest plugin that keeps every kernel that the reference is given, as the cuda backend would be
-given it: legalised, as text, one file each in the folder DOVETAIL_RECORD_KERNELS.
+"""A pytest plugin that records every kernel that the reference compiles, for the cuda backend.
+
+Each kernel is legalized as the cuda backend would and written as one text file to the folder
+DOVETAIL_RECORD_KERNELS.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ _compile = ReferenceBackend.compile
 
 
 def compile_and_keep(self: ReferenceBackend, kernel: Kernel) -> Program:
-    """What the reference compiles, after its text has been written."""
+    """Write the kernel's text and return what the reference compiles."""
     text = str(legalize(kernel, CUDA))
     name = hashlib.sha256(text.encode()).hexdigest()[:24]
     (Path(os.environ["DOVETAIL_RECORD_KERNELS"]) / name).write_text(text)
@@ -26,5 +28,5 @@ def compile_and_keep(self: ReferenceBackend, kernel: Kernel) -> Program:
 
 
 def pytest_configure() -> None:
-    """Begins to record: not on import, which other tests do too."""
+    """Start recording here, because other tests import this module too."""
     ReferenceBackend.compile = compile_and_keep  # type: ignore[method-assign]

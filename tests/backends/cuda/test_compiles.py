@@ -1,8 +1,7 @@
-"""Every kernel that the conformance kit makes, compiled by NVRTC to a cubin, in every way in which
-the backend would launch it. NVRTC needs no GPU.
+"""Every kernel of the conformance kit, compiled by NVRTC to a cubin for every schedule.
 
-The default run takes a sample of the kit's cases, and one architecture; `-m exhaustive` takes all,
-of all four.
+NVRTC needs no GPU. The default run takes a sample of the kit's cases and one architecture; `-m
+exhaustive` takes all cases and four architectures.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ ELF = b"\x7fELF"  # a cubin is an ELF file
 
 
 def texts(kernel: Kernel) -> Iterator[str]:
-    """The kernel in the schedule that is compiled first, then in others that some sizes ask for."""
+    """Return the kernel's text in its first schedule, then in others that some sizes select."""
     first = schedule.first(kernel)
     big = [BIG] * len(kernel.grid)
     others = {schedule.best(kernel, [n] * len(kernel.ints), big) for n in (1, BIG)}
@@ -44,7 +43,7 @@ def texts(kernel: Kernel) -> Iterator[str]:
 
 
 def recorded(folder: Path, sample: int) -> list[Kernel]:
-    """The kernels of about one in `sample` of the kit's cases."""
+    """Return the kernels of about one in `sample` of the kit's cases."""
     path = os.pathsep.join([str(HERE), *filter(None, sys.path)])
     environ = {**os.environ, "PYTHONPATH": path, "DOVETAIL_RECORD_KERNELS": str(folder)}
     kit = ["-p", "recorder", "-p", "dovetail.testing.plugin", "--pyargs", "dovetail.testing"]
@@ -58,22 +57,27 @@ def recorded(folder: Path, sample: int) -> list[Kernel]:
     return [parse_kernel(p.read_text()) for p in sorted(folder.iterdir())]
 
 
-def together(sources: Sequence[str]) -> str:
-    """Several texts as one, which takes NVRTC half the time; each in a namespace of its own."""
+def join_texts(sources: Sequence[str]) -> str:
+    """Join several texts, each in its own namespace. NVRTC compiles the result in half the time."""
     named = (s.replace(" kernel_", f" kernel_{i}_") for i, s in enumerate(sources))
     return "".join(f"namespace part{i} {{\n{text}\n}}\n" for i, text in enumerate(named))
 
 
 def compiled(job: tuple[Sequence[str], str]) -> bool:
-    """Whether a batch of texts became a cubin with all of their kernels, for an architecture."""
-    cubin = compile_cubin(together(job[0]), job[1])
+    """Return True if a batch of texts became a cubin with all of their kernels, for an
+    architecture.
+    """
+    cubin = compile_cubin(join_texts(job[0]), job[1])
     return cubin.startswith(ELF) and all(
         f"kernel_{i}_".encode() in cubin for i in range(len(job[0]))
     )
 
 
 def compile_all(sources: Sequence[str], architectures: Sequence[str]) -> None:
-    """Fails unless every text can be compiled. In processes: NVRTC does one thing at a time."""
+    """Assert that every text compiles.
+
+    Uses processes, because NVRTC compiles one program at a time.
+    """
     batches = [sources[i : i + BATCH] for i in range(0, len(sources), BATCH)]
     jobs = [(batch, arch) for arch in architectures for batch in batches]
     assert jobs
@@ -84,12 +88,12 @@ def compile_all(sources: Sequence[str], architectures: Sequence[str]) -> None:
         assert all(pool.map(compiled, jobs, chunksize=BATCH))
 
 
-def test_the_golden_kernels_compile_for_every_architecture() -> None:
+def test_golden_kernels_compile_for_every_architecture() -> None:
     kernels = [legalize(parse_kernel(p.read_text()), CUDA) for p in KERNELS]
     compile_all([source for k in kernels for source in texts(k)], ARCHITECTURES)
 
 
-def test_a_sample_of_the_kit_compiles(tmp_path: Path) -> None:
+def test_sampled_kernels_of_the_kit_compile(tmp_path: Path) -> None:
     kernels = recorded(tmp_path, 400)
     assert len(kernels) > 200
     compile_all([source for k in kernels[::20] for source in texts(k)], ["sm_90"])
@@ -97,8 +101,8 @@ def test_a_sample_of_the_kit_compiles(tmp_path: Path) -> None:
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(3600)
-def test_the_whole_kit_compiles_for_every_architecture(tmp_path: Path) -> None:
-    """What a launch first asks for, on all architectures; the other schedules on two."""
+def test_all_kernels_of_the_kit_compile_for_every_architecture(tmp_path: Path) -> None:
+    """The first schedule on all architectures, the other schedules on two."""
     kernels = recorded(tmp_path, 1)
     assert len(kernels) > 4000
     first, others = set[str](), set[str]()
@@ -110,11 +114,11 @@ def test_the_whole_kit_compiles_for_every_architecture(tmp_path: Path) -> None:
     compile_all(sorted(others - first), ["sm_75", "sm_90"])
 
 
-def test_the_compilers_refusal_shows_kernel_and_log() -> None:
+def test_compile_error_shows_kernel_and_log() -> None:
     with pytest.raises(CompileError, match=r"(?s)refused a kernel for sm_90.*nonsense.*a kernel"):
         compile_cubin("nonsense;", "sm_90", "a kernel")
 
 
-def test_an_unknown_architecture_is_said_to_be_one() -> None:
+def test_unknown_architecture_is_named_in_the_error() -> None:
     with pytest.raises(CompileError, match="gpu-architecture"):
         compile_cubin("", "sm_1")

@@ -1,6 +1,4 @@
-"""The kernels of test_cstyle, on the double of the driver, in every way in which the backend gives
-points to threads: same bits as the reference.
-"""
+"""The kernels of test_cstyle on the driver double, in every schedule: the reference's bits."""
 
 from __future__ import annotations
 
@@ -16,21 +14,21 @@ pytest.importorskip("dovetail_cuda", reason="dovetail-cuda is not installed")
 from cstyle_cases import (  # noqa: F401 - collected here again, with this module's `host`
     check,
     reduction,
-    test_a_reduction_of_chunks_of_chunks,
-    test_atomics,
-    test_casts_and_bitcasts,
+    test_atomics_have_the_reference_bits,
+    test_casts_and_bitcasts_have_the_reference_bits,
     test_constants_are_exact,
-    test_elementary_functions,
-    test_every_operation_on_special_values,
-    test_folds_end_once_nothing_changes,
-    test_folds_see_their_carries_before_the_step,
-    test_golden_kernels,
-    test_integer_constants_reach_their_ends,
-    test_names_that_mean_something_in_c,
-    test_nested_reductions_and_maps,
-    test_random_kernels,
-    test_reductions_of_every_length,
-    test_rounding_of_large_integers_and_of_float64,
+    test_elementary_functions_have_the_reference_bits,
+    test_every_operation_on_special_values_has_the_reference_bits,
+    test_extreme_integer_constants_are_exact,
+    test_fold_steps_read_the_previous_carries,
+    test_fold_stops_once_its_carry_is_constant,
+    test_golden_kernels_have_the_reference_bits,
+    test_nested_reductions_and_maps_have_the_reference_bits,
+    test_parameter_names_may_be_c_keywords,
+    test_random_kernels_have_the_reference_bits,
+    test_reduction_of_chunks_of_chunks_has_the_reference_bits,
+    test_reductions_of_every_length_have_the_reference_bits,
+    test_rounding_of_large_integers_and_of_float64_has_the_reference_bits,
 )
 from cuda_double import plugin as double
 from dovetail.dtypes import float32, int64
@@ -39,13 +37,13 @@ from dovetail.ir.language import cast, eq, load, map_loop, reduce_loop
 from dovetail_cuda import plugin, schedule
 from places import GOLDEN
 
-SHIFT = 192  # bytes before the buffers' first elements: no kernel may lean on offset 0
+SHIFT = 192  # bytes before the buffers' first elements, so that offset 0 cannot be assumed
 # How large a reduction or a grid must be for several threads to share a point, or one to do several
 LIMITS = {"a thread for a point": 1 << 62, "the other schedules": 0}
 
 
 class CudaHost:
-    """Runs kernels on the double, with the arrays anywhere in larger buffers."""
+    """Run kernels on the double, with the arrays at offsets in larger buffers."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
@@ -89,7 +87,7 @@ def host(request: pytest.FixtureRequest) -> Iterator[CudaHost]:
 
 
 def four_axes() -> Kernel:
-    """out[a, b, c, d] = x[a, c, d] * y[b, d] + a, and the sum of all indices."""
+    """Build out[a, b, c, d] = x[a, c, d] * y[b, d] + a, and the sum of all indices."""
     k = KernelBuilder("four")
     x, y = k.buffer("x", float32, "r"), k.buffer("y", float32, "r")
     out, more = k.buffer("out", float32, "w"), k.buffer("more", int64, "w")
@@ -102,7 +100,7 @@ def four_axes() -> Kernel:
     return k.build()
 
 
-def test_grids_of_many_axes(host: CudaHost) -> None:
+def test_grids_of_four_axes_have_the_reference_bits(host: CudaHost) -> None:
     rng = np.random.default_rng(0)
     for p, q, r, s in ((1, 1, 1, 1), (3, 2, 5, 7), (2, 3, 4, 65), (2, 1, 3, 300)):
         x, y = rng.normal(size=(p, r, s)).astype("f4"), rng.normal(size=(q, s)).astype("f4")
@@ -112,7 +110,7 @@ def test_grids_of_many_axes(host: CudaHost) -> None:
 
 
 def softmax_of_columns(access: str) -> Kernel:
-    """x / sum(x) along columns, in place or not: loops that all lanes of a point share."""
+    """Build x / sum(x) along columns, in place or not: loops that all lanes of a point share."""
     k = KernelBuilder("share")
     x = k.buffer("x", float32, access)
     out = x if access == "rw" else k.buffer("out", float32, "w")
@@ -124,14 +122,14 @@ def softmax_of_columns(access: str) -> Kernel:
 
 
 @pytest.mark.parametrize("access", ["r", "rw"])
-def test_points_beyond_the_grid_change_nothing(host: CudaHost, access: str) -> None:
+def test_lanes_beyond_the_grid_write_nothing(host: CudaHost, access: str) -> None:
     for m in (1, 31, 32, 33, 70):
         x = np.random.default_rng(m).normal(size=(100, m)).astype("f4").reshape(-1)
         arrays = [x] if access == "rw" else [x, np.zeros_like(x)]
         check(host, softmax_of_columns(access), arrays, [100, m])  # type: ignore[arg-type]
 
 
-def test_every_schedule_is_taken(host: CudaHost, request: pytest.FixtureRequest) -> None:
+def test_every_schedule_is_used(host: CudaHost, request: pytest.FixtureRequest) -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=3000).astype("f4")
     for axis in (0, 1):

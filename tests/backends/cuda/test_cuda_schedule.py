@@ -1,4 +1,4 @@
-"""Which schedule a launch takes, by kernel and sizes; and what the text then has."""
+"""The schedule of a launch, by kernel and sizes, and the rendered text."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def elementwise(dtype: DType, operands: int) -> Kernel:
 
 
 def plus(second: str) -> Kernel:
-    """x plus itself, its transpose, a row or a column."""
+    """Build x plus itself, its transpose, a row or a column."""
     b = KernelBuilder("plus")
     x, y, out = (b.buffer(n, float32, a) for n, a in (("x", "r"), ("y", "r"), ("out", "w")))
     m, n = b.int("m"), b.int("n")
@@ -60,7 +60,7 @@ def plus(second: str) -> Kernel:
     return b.build()
 
 
-def chosen(kernel: Kernel, ints: list[int], grid: list[int]) -> str:
+def best_schedule(kernel: Kernel, ints: list[int], grid: list[int]) -> str:
     return schedule.best(kernel, ints, grid)
 
 
@@ -68,10 +68,12 @@ def chosen(kernel: Kernel, ints: list[int], grid: list[int]) -> str:
     ("dtype", "operands", "points"),
     [(float32, 1, 8), (float32, 2, 4), (float32, 3, 2), (float64, 2, 2), (float64, 4, 1)],
 )
-def test_a_thread_has_so_many_bytes_in_flight(dtype: DType, operands: int, points: int) -> None:
+def test_coarsening_keeps_a_fixed_number_of_bytes_in_flight(
+    dtype: DType, operands: int, points: int
+) -> None:
     kernel = elementwise(dtype, operands)
     assert schedule.points_per_thread(kernel) == points
-    name = chosen(kernel, [BIG], [BIG])
+    name = best_schedule(kernel, [BIG], [BIG])
     assert name == (schedule.COARSENED if points > 1 else schedule.PLAIN)
     ints, grid = schedule.schedule(kernel, name).sizes([BIG + 1], [BIG + 1])
     assert grid == (-(-(BIG + 1) // points),) and ints[1:] == (grid if points > 1 else ())
@@ -80,8 +82,8 @@ def test_a_thread_has_so_many_bytes_in_flight(dtype: DType, operands: int, point
     assert source.rindex("= x0[") < source.index("out[")
 
 
-def test_small_and_narrow_grids_are_not_joined() -> None:
-    assert chosen(elementwise(float32, 1), [1000], [1000]) == schedule.PLAIN
+def test_small_and_narrow_grids_are_not_coarsened() -> None:
+    assert best_schedule(elementwise(float32, 1), [1000], [1000]) == schedule.PLAIN
     b = KernelBuilder("row")
     x, out, m, n = (
         b.buffer("x", float32, "r"),
@@ -92,24 +94,24 @@ def test_small_and_narrow_grids_are_not_joined() -> None:
     i, j = b.axis(m), b.axis(n)
     b.store(out, i * n + j, load(x, j))
     kernel = b.build()
-    assert chosen(kernel, [BIG, 3], [BIG, 3]) == schedule.PLAIN
-    assert chosen(kernel, [3, BIG], [3, BIG]) == schedule.COARSENED
+    assert best_schedule(kernel, [BIG, 3], [BIG, 3]) == schedule.PLAIN
+    assert best_schedule(kernel, [3, BIG], [3, BIG]) == schedule.COARSENED
 
 
 @pytest.mark.parametrize("second", ["itself", "its transpose", "a row", "a column"])
-def test_transposes_are_read_by_square_blocks(second: str) -> None:
+def test_transposes_use_square_blocks(second: str) -> None:
     kernel, sizes = plus(second), [4096, 4096]
     square = second == "its transpose"
     assert schedule.reads_transposed(kernel) == square
-    assert chosen(kernel, sizes, sizes) == (schedule.PLAIN if square else schedule.COARSENED)
+    assert best_schedule(kernel, sizes, sizes) == (schedule.PLAIN if square else schedule.COARSENED)
     threads = schedule.launch_shape(kernel, schedule.schedule(kernel, schedule.PLAIN), sizes)[3:]
     assert threads == ((LANES, THREADS // LANES, 1) if square else (THREADS, 1, 1))
 
 
-def test_large_products_are_done_in_tiles() -> None:
+def test_large_products_use_tiles() -> None:
     kernel = parse_kernel((GOLDEN / "matmul.txt").read_text())
-    assert schedule.first(kernel) == schedule.PLAIN == chosen(kernel, [512] * 3, [512] * 2)
-    assert chosen(kernel, [1025] * 3, [1025] * 2) == schedule.JAMMED
+    assert schedule.first(kernel) == schedule.PLAIN == best_schedule(kernel, [512] * 3, [512] * 2)
+    assert best_schedule(kernel, [1025] * 3, [1025] * 2) == schedule.JAMMED
     ints, grid = schedule.schedule(kernel, schedule.JAMMED).sizes([1025] * 3, [1025] * 2)
     assert grid == (129, 257) and ints == (1025, 1025, 1025, 129, 257)
     source = schedule.schedule(kernel, schedule.JAMMED).source()
@@ -117,18 +119,20 @@ def test_large_products_are_done_in_tiles() -> None:
     assert source.count("__fmaf_rn") == 32
 
 
-def test_reductions_are_shared_by_a_warp_or_by_a_block_of_columns() -> None:
+def test_reductions_use_a_warp_per_row_or_a_block_of_columns() -> None:
     rows, columns = reduction("add", [float32]), reduction("add", [float32], axis=0)
     assert schedule.first(rows) == schedule.WARP and schedule.first(columns) == schedule.PLAIN
     for n in (schedule.THREAD_ELEMENTS_MAX - 1, schedule.THREAD_ELEMENTS_MAX):
         short = n < schedule.THREAD_ELEMENTS_MAX
-        assert chosen(rows, [10, n], [10]) == (schedule.PLAIN if short else schedule.WARP)
-        assert chosen(columns, [10, n], [10]) == (schedule.PLAIN if short else schedule.COLUMNS)
+        assert best_schedule(rows, [10, n], [10]) == (schedule.PLAIN if short else schedule.WARP)
+        assert best_schedule(columns, [10, n], [10]) == (
+            schedule.PLAIN if short else schedule.COLUMNS
+        )
     assert "__shfl_down_sync" in schedule.schedule(rows, schedule.WARP).source()
     assert "__syncthreads" in schedule.schedule(columns, schedule.COLUMNS).source()
 
 
-def test_bounds_that_differ_between_columns_keep_them_from_one_barrier() -> None:
+def test_columns_with_varying_bounds_share_no_barrier() -> None:
     b = KernelBuilder("ragged")
     x, ends, out = (b.buffer(n, float32, a) for n, a in (("x", "r"), ("ends", "r"), ("out", "w")))
     m, n = b.int("m"), b.int("n")
@@ -136,13 +140,13 @@ def test_bounds_that_differ_between_columns_keep_them_from_one_barrier() -> None
     same = where(chunk * 5 < n, chunk * 5, n)
     total = reduce_loop("add", same, n, lambda k: load(x, k * n + i))[0]
     b.store(out, i, total)
-    assert chosen(b.build(), [9, 9], [9, 9]) == schedule.COLUMNS
+    assert best_schedule(b.build(), [9, 9], [9, 9]) == schedule.COLUMNS
     own = cast(load(ends, i), n.dtype)
     b.store(out, i, reduce_loop("add", 0, own, lambda k: load(x, k * n + i))[0])
-    assert chosen(b.build(), [9, 9], [9, 9]) == schedule.PLAIN
+    assert best_schedule(b.build(), [9, 9], [9, 9]) == schedule.PLAIN
 
 
-def test_blocks_of_columns_have_enough_shared_memory() -> None:
+def test_column_blocks_fit_into_shared_memory() -> None:
     b = KernelBuilder("several")
     x, n = b.buffer("x", float64, "r"), b.int("n")
     i = b.axis(n)
@@ -154,14 +158,14 @@ def test_blocks_of_columns_have_enough_shared_memory() -> None:
         b.store(out, i, reduce_loop(name, 0, n, update)[0])
         kernel = b.build()
         name = schedule.COLUMNS if count < 5 else schedule.PLAIN
-        assert chosen(kernel, [100], [100]) == name
+        assert best_schedule(kernel, [100], [100]) == name
         if count == 4:
             compile_cubin(schedule.schedule(kernel, name).source(), "sm_75")
     with pytest.raises(CompileError, match="shared"):
         compile_cubin(schedule.schedule(kernel, schedule.COLUMNS).source(), "sm_75")
 
 
-def test_the_shapes_of_launches() -> None:
+def test_launch_shapes_of_each_style() -> None:
     plain, warp, columns = CudaStyle(), WarpStyle(), ColumnStyle()
     assert grid_launch_shape(plain, []) == (1, 1, 1, 1, 1, 1)
     assert grid_launch_shape(plain, [1000]) == (4, 1, 1, 256, 1, 1)

@@ -1,6 +1,4 @@
-"""The double of the CUDA driver does what its users' tests rely on: hand-written CUDA C runs with a
-device's rules, and what breaks a rule is found.
-"""
+"""The double of the CUDA driver: CUDA C runs with a device's rules, and broken rules are found."""
 
 from __future__ import annotations
 
@@ -60,8 +58,8 @@ extern "C" __global__ void warp(const double *x, double *z) {
 """
 
 
-def done(result: tuple[Any, ...]) -> Any:
-    """What a function returned besides success."""
+def succeed(result: tuple[Any, ...]) -> Any:
+    """Assert success and return the other results of a driver call."""
     assert result[0] == 0, result[0]
     values = result[1:]
     return values[0] if len(values) == 1 else values
@@ -69,8 +67,12 @@ def done(result: tuple[Any, ...]) -> Any:
 
 def start(**asked: Any) -> Machine:
     machine = driver.reset(seed=1, **asked)
-    done(driver.cuInit(0))
-    done(driver.cuCtxSetCurrent(done(driver.cuDevicePrimaryCtxRetain(done(driver.cuDeviceGet(0))))))
+    succeed(driver.cuInit(0))
+    succeed(
+        driver.cuCtxSetCurrent(
+            succeed(driver.cuDevicePrimaryCtxRetain(succeed(driver.cuDeviceGet(0))))
+        )
+    )
     return machine
 
 
@@ -80,20 +82,20 @@ def machine() -> Machine:
 
 
 def cubin(source: str, options: Sequence[bytes] = OPTIONS) -> bytes:
-    program = done(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
+    program = succeed(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []))
     result = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    log = bytearray(done(nvrtc.nvrtcGetProgramLogSize(program)))
-    done(nvrtc.nvrtcGetProgramLog(program, log))
+    log = bytearray(succeed(nvrtc.nvrtcGetProgramLogSize(program)))
+    succeed(nvrtc.nvrtcGetProgramLog(program, log))
     assert result[0] == 0, log.decode()
-    image = bytearray(done(nvrtc.nvrtcGetCUBINSize(program)))
-    done(nvrtc.nvrtcGetCUBIN(program, image))
-    done(nvrtc.nvrtcDestroyProgram(program))
+    image = bytearray(succeed(nvrtc.nvrtcGetCUBINSize(program)))
+    succeed(nvrtc.nvrtcGetCUBIN(program, image))
+    succeed(nvrtc.nvrtcDestroyProgram(program))
     return bytes(image)
 
 
 def function(source: str, name: str, options: Sequence[bytes] = OPTIONS) -> Any:
-    module = done(driver.cuModuleLoadData(cubin(source, options)))
-    return done(driver.cuModuleGetFunction(module, name.encode()))
+    module = succeed(driver.cuModuleLoadData(cubin(source, options)))
+    return succeed(driver.cuModuleGetFunction(module, name.encode()))
 
 
 def launch(f: Any, grid: Any, block: Any, *arguments: Any, stream: Any = 0) -> tuple[Any, ...]:
@@ -105,48 +107,48 @@ def launch(f: Any, grid: Any, block: Any, *arguments: Any, stream: Any = 0) -> t
     return driver.cuLaunchKernel(f, *g, *b, 0, stream, ctypes.addressof(places), 0)  # type: ignore[no-any-return]
 
 
-def device(array: Any) -> Any:
-    pointer = done(driver.cuMemAlloc(array.nbytes))
-    done(driver.cuMemcpyHtoD(pointer, array.ctypes.data, array.nbytes))
+def to_device(array: Any) -> Any:
+    pointer = succeed(driver.cuMemAlloc(array.nbytes))
+    succeed(driver.cuMemcpyHtoD(pointer, array.ctypes.data, array.nbytes))
     return pointer
 
 
-def host(pointer: Any, like: Any) -> Any:
+def to_host(pointer: Any, like: Any) -> Any:
     found = np.empty_like(like)
-    done(driver.cuMemcpyDtoH(found.ctypes.data, pointer, found.nbytes))
+    succeed(driver.cuMemcpyDtoH(found.ctypes.data, pointer, found.nbytes))
     return found
 
 
 def pinned(n: int) -> tuple[Any, int]:
-    """Page-locked float32 numbers, and their address."""
-    address = done(driver.cuMemHostAlloc(4 * n, 0))
+    """Return page-locked float32 numbers and their address."""
+    address = succeed(driver.cuMemHostAlloc(4 * n, 0))
     return np.ctypeslib.as_array((ctypes.c_float * n).from_address(address)), address
 
 
 def run(source: str, name: str, grid: Any, block: Any, *arrays: Any) -> tuple[Any, list[Any]]:
-    """What the synchronise after a launch says, and the arrays behind it."""
-    pointers = [device(a) for a in arrays]
-    done(launch(function(source, name), grid, block, *pointers))
+    """Launch a kernel; return the result of the next synchronize and the arrays."""
+    pointers = [to_device(a) for a in arrays]
+    succeed(launch(function(source, name), grid, block, *pointers))
     result = driver.cuCtxSynchronize()[0]
     return result, [
-        host(p, a) for p, a in zip(pointers, arrays, strict=True)
+        to_host(p, a) for p, a in zip(pointers, arrays, strict=True)
     ] if result == 0 else []
 
 
 # --- kernels
 
 
-def test_vectors_are_added(machine: Machine) -> None:
+def test_vector_addition(machine: Machine) -> None:
     x, y = np.arange(1000, dtype="f4"), np.arange(1000, dtype="f4")[::-1].copy()
-    pointers = [device(x), device(y), device(np.zeros_like(x))]
+    pointers = [to_device(x), to_device(y), to_device(np.zeros_like(x))]
     f = function(ADD, "add")
-    done(launch(f, 4, 256, *pointers, ctypes.c_int64(1000)))
-    assert (host(pointers[2], x) == 999).all()
+    succeed(launch(f, 4, 256, *pointers, ctypes.c_int64(1000)))
+    assert (to_host(pointers[2], x) == 999).all()
     assert machine.calls["cuLaunchKernel"] == 1
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_barriers_and_shared_memory(machine: Machine, seed: int) -> None:
+def test_barriers_make_shared_memory_visible(machine: Machine, seed: int) -> None:
     machine.chance.seed(seed)
     x = np.arange(5 * 128, dtype="i4")
     source = BLOCK_SUM.replace("BARRIER", "__syncthreads();")
@@ -154,13 +156,13 @@ def test_barriers_and_shared_memory(machine: Machine, seed: int) -> None:
     assert result == OK and np.array_equal(arrays[1], x.reshape(5, 128).sum(1))
 
 
-def test_a_missing_barrier_shows(machine: Machine) -> None:
+def test_missing_barrier_gives_a_wrong_result(machine: Machine) -> None:
     x = np.arange(128, dtype="i4")
     _, arrays = run(BLOCK_SUM.replace("BARRIER", ""), "block_sum", 1, 128, x, np.zeros(1, "i4"))
     assert arrays[1][0] != x.sum()
 
 
-def test_shuffles(machine: Machine) -> None:
+def test_warp_shuffles_return_values_of_other_lanes(machine: Machine) -> None:
     x = np.random.default_rng(0).integers(0, 9, 32).astype("f8")
     result, arrays = run(WARP, "warp", 1, 32, x, np.zeros_like(x))
     i = np.arange(32)
@@ -169,7 +171,7 @@ def test_shuffles(machine: Machine) -> None:
     assert np.array_equal(arrays[1], x.sum() + 1000 * down + 1e6 * up + 1e9 * (i // 8 * 8) + 0.5)
 
 
-def test_atomics(machine: Machine) -> None:
+def test_atomics_return_old_values_and_accumulate(machine: Machine) -> None:
     source = r"""
 extern "C" __global__ void count(
     const unsigned *x, unsigned long long *z, int *most, unsigned *old) {
@@ -187,7 +189,7 @@ extern "C" __global__ void count(
     assert arrays[2][0] == x.max() and arrays[3][0] == 127 and arrays[3][1] == x.sum()
 
 
-def test_arithmetic_is_exact_and_contracts_as_told(machine: Machine) -> None:
+def test_floating_point_contraction_follows_the_options(machine: Machine) -> None:
     source = r"""
 extern "C" __global__ void chain(const float *x, float *z) {
   const float product = x[threadIdx.x] * x[threadIdx.x];
@@ -198,16 +200,16 @@ extern "C" __global__ void chain(const float *x, float *z) {
     x[1] = np.float32(1e-42)
     found = {}
     for fmad in (b"--fmad=false", b"--fmad=true"):
-        pointers = [device(x), device(np.zeros_like(x))]
+        pointers = [to_device(x), to_device(np.zeros_like(x))]
         f = function(source, "chain", [b"-arch=sm_90", fmad])
-        done(launch(f, 1, 32, *pointers))
-        found[fmad] = host(pointers[1], x)
+        succeed(launch(f, 1, 32, *pointers))
+        found[fmad] = to_host(pointers[1], x)
     assert np.array_equal(found[b"--fmad=false"], x * x - np.float32(1))
     if "-mfma" in compiler.processor():
         assert found[b"--fmad=true"][0] != found[b"--fmad=false"][0]
 
 
-def test_every_block_and_thread_of_three_dimensions(machine: Machine) -> None:
+def test_three_dimensional_grid_runs_every_block_and_thread(machine: Machine) -> None:
     source = r"""
 extern "C" __global__ void __launch_bounds__(24) where(int *z) {
   const int b = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
@@ -220,7 +222,7 @@ extern "C" __global__ void __launch_bounds__(24) where(int *z) {
     assert result == OK and np.array_equal(arrays[0], 1000 * b + t)
 
 
-# --- what breaks a rule
+# --- broken rules
 
 FAULTS = {
     "a barrier in a branch": (
@@ -260,7 +262,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_faults_are_found_and_poison_the_context(machine: Machine, name: str) -> None:
+def test_device_fault_is_reported_and_poisons_the_context(machine: Machine, name: str) -> None:
     body, kind, reason = FAULTS[name]
     if "stack" in name:
         body += " __syncthreads();"
@@ -272,47 +274,47 @@ def test_faults_are_found_and_poison_the_context(machine: Machine, name: str) ->
     assert reason.encode() in driver.cuGetErrorString(result)[1]
 
 
-def test_faults_of_arguments(machine: Machine) -> None:
+def test_invalid_pointer_arguments_are_reported(machine: Machine) -> None:
     x = np.zeros(64, "f4")
 
     def add(*pointers: Any) -> str:
-        done(launch(function(ADD, "add"), 1, 64, *pointers, ctypes.c_int64(0)))
+        succeed(launch(function(ADD, "add"), 1, 64, *pointers, ctypes.c_int64(0)))
         result: str = driver.cuCtxSynchronize()[0].name
         return result
 
-    a = device(x)
+    a = to_device(x)
     assert add(a, a, int(a) + 4) == "CUDA_SUCCESS"
     assert add(a, a, int(a) + 2) == "CUDA_ERROR_MISALIGNED_ADDRESS"
     start()
-    a = device(x)
-    assert add(a, a, x.ctypes.data) == "CUDA_ERROR_ILLEGAL_ADDRESS"  # the host's
+    a = to_device(x)
+    assert add(a, a, x.ctypes.data) == "CUDA_ERROR_ILLEGAL_ADDRESS"  # memory of the host
     start()
-    a, b = device(x), device(x)
-    done(driver.cuMemFree(b))
+    a, b = to_device(x), to_device(x)
+    succeed(driver.cuMemFree(b))
     assert add(a, b, a) == "CUDA_ERROR_ILLEGAL_ADDRESS"
     start()
-    a, b = device(x), device(x)
+    a, b = to_device(x), to_device(x)
     f = function(ADD, "add")
-    done(launch(f, 1, 64, a, b, a, ctypes.c_int64(64)))
-    done(driver.cuMemFree(b))  # too early: nobody has waited
+    succeed(launch(f, 1, 64, a, b, a, ctypes.c_int64(64)))
+    succeed(driver.cuMemFree(b))  # too early: no synchronization yet
     assert driver.cuCtxSynchronize()[0] == CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
     assert "b" not in driver.machine.faults[0] or "neither live" in driver.machine.faults[0]
 
 
-def test_the_host_cannot_read_device_memory(machine: Machine) -> None:
-    a = done(driver.cuMemAlloc(100))
+def test_host_cannot_read_device_memory(machine: Machine) -> None:
+    a = succeed(driver.cuMemAlloc(100))
     child = os.fork()
     if not child:
-        faulthandler.disable()  # it would print the stack of what is meant to happen
+        faulthandler.disable()  # otherwise it prints the stack of the expected crash
         ctypes.string_at(int(a), 1)
         os._exit(0)
     assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
     assert int(a) & MARK and int(a) % 256 == 0
 
 
-def test_no_index_of_32_bits_reaches_other_memory(machine: Machine) -> None:
-    """The garbage that memory comes with is such an index: a kernel would write anywhere by it."""
-    at, reach = int(done(driver.cuMemAlloc(64))) ^ MARK, (1 << 31) * 16
+def test_32_bit_indices_reach_no_other_memory(machine: Machine) -> None:
+    """Uninitialized memory holds such an index; a kernel could write anywhere with it."""
+    at, reach = int(succeed(driver.cuMemAlloc(64))) ^ MARK, (1 << 31) * 16
     first, end = space().start, space().start + SPACE
     for line in Path("/proc/self/maps").read_text().splitlines():
         low, high = (int(x, 16) for x in line.split()[0].split("-"))
@@ -320,98 +322,102 @@ def test_no_index_of_32_bits_reaches_other_memory(machine: Machine) -> None:
             assert first <= low < high <= end, line
 
 
-def test_memory_comes_as_garbage_and_is_checked(machine: Machine) -> None:
-    a = done(driver.cuMemAlloc(64))
-    assert np.isnan(host(a, np.zeros(16, "f4"))).all()
+def test_memory_starts_poisoned_and_accesses_are_checked(machine: Machine) -> None:
+    a = succeed(driver.cuMemAlloc(64))
+    assert np.isnan(to_host(a, np.zeros(16, "f4"))).all()
     assert driver.cuMemcpyDtoH(np.zeros(17, "f4").ctypes.data, a, 68)[0].name.endswith("VALUE")
     assert driver.cuMemFree(int(a) + 4)[0] == CUresult.CUDA_ERROR_INVALID_VALUE
-    done(driver.cuMemFree(a))
+    succeed(driver.cuMemFree(a))
     assert driver.cuMemFree(a)[0] == CUresult.CUDA_ERROR_INVALID_VALUE
-    assert int(done(driver.cuMemAlloc(64))) != int(a)
+    assert int(succeed(driver.cuMemAlloc(64))) != int(a)
 
 
 # --- streams
 
 
-def test_work_is_done_when_somebody_waits(machine: Machine) -> None:
+def test_queued_work_runs_at_a_synchronization(machine: Machine) -> None:
     x, address = pinned(8)
     x[:] = 1
     y, target = pinned(8)
-    stream = done(driver.cuStreamCreate(NON_BLOCKING))
-    a = done(driver.cuMemAlloc(32))
-    done(driver.cuMemcpyHtoDAsync(a, address, 32, stream))
-    x[:] = 2  # too early, and seen
-    done(driver.cuMemcpyDtoHAsync(target, a, 32, stream))
+    stream = succeed(driver.cuStreamCreate(NON_BLOCKING))
+    a = succeed(driver.cuMemAlloc(32))
+    succeed(driver.cuMemcpyHtoDAsync(a, address, 32, stream))
+    x[:] = 2  # too early, and detected
+    succeed(driver.cuMemcpyDtoHAsync(target, a, 32, stream))
     assert np.isnan(y).all()
     assert driver.cuStreamQuery(stream)[0] == CUresult.CUDA_ERROR_NOT_READY
-    done(driver.cuStreamSynchronize(stream))
+    succeed(driver.cuStreamSynchronize(stream))
     assert (y == 2).all() and driver.cuStreamQuery(stream)[0] == OK
 
 
-def test_pageable_memory_is_done_with_when_the_call_returns(machine: Machine) -> None:
+def test_pageable_memory_is_free_when_the_call_returns(machine: Machine) -> None:
     x, y = np.ones(8, "f4"), np.zeros(8, "f4")
-    stream = done(driver.cuStreamCreate(NON_BLOCKING))
-    a = done(driver.cuMemAlloc(32))
-    done(driver.cuMemcpyHtoDAsync(a, x, 32, stream))  # an array shows its buffer
+    stream = succeed(driver.cuStreamCreate(NON_BLOCKING))
+    a = succeed(driver.cuMemAlloc(32))
+    succeed(driver.cuMemcpyHtoDAsync(a, x, 32, stream))  # an array shows its buffer
     x[:] = 2
-    done(driver.cuMemcpyDtoHAsync(y.ctypes.data, a, 32, stream))
+    succeed(driver.cuMemcpyDtoHAsync(y.ctypes.data, a, 32, stream))
     assert (y == 1).all()
 
 
 def two_streams(synchronise: Callable[[Any, Any], Any]) -> set[float]:
-    """What a stream reads that another one has written, over many seeds."""
+    """Return the values that one stream reads of another's writes, over many seeds."""
     seen = set()
     for seed in range(12):
         start()
         driver.machine.context().scheduler.chance.seed(seed)
         flags = [NON_BLOCKING] * 2
-        one, two = (done(driver.cuStreamCreate(f)) for f in flags)
-        a, (y, target) = device(np.zeros(4, "f4")), pinned(4)
-        done(driver.cuMemcpyHtoDAsync(a, np.ones(4, "f4"), 16, one))
+        one, two = (succeed(driver.cuStreamCreate(f)) for f in flags)
+        a, (y, target) = to_device(np.zeros(4, "f4")), pinned(4)
+        succeed(driver.cuMemcpyHtoDAsync(a, np.ones(4, "f4"), 16, one))
         synchronise(one, two)
-        done(driver.cuMemcpyDtoHAsync(target, a, 16, two))
-        done(driver.cuCtxSynchronize())
+        succeed(driver.cuMemcpyDtoHAsync(target, a, 16, two))
+        succeed(driver.cuCtxSynchronize())
         seen.add(float(y[0]))
     return seen
 
 
-def test_streams_are_in_no_order_but_that_of_events() -> None:
+def test_streams_are_ordered_only_by_events() -> None:
     def event(one: Any, two: Any) -> None:
-        e = done(driver.cuEventCreate(0))
-        done(driver.cuEventRecord(e, one))
-        done(driver.cuStreamWaitEvent(two, e, 0))
+        e = succeed(driver.cuEventCreate(0))
+        succeed(driver.cuEventRecord(e, one))
+        succeed(driver.cuStreamWaitEvent(two, e, 0))
 
     assert two_streams(lambda one, two: None) == {0.0, 1.0}
     assert two_streams(event) == {1.0}
     assert two_streams(lambda one, two: driver.cuStreamSynchronize(one)) == {1.0}
 
 
-def test_the_default_stream_waits_for_blocking_ones_and_they_for_it() -> None:
+def test_default_stream_synchronizes_with_blocking_streams_only() -> None:
     for flags in (0, NON_BLOCKING):
         seen = set()
         for seed in range(12):
             start()
             driver.machine.context().scheduler.chance.seed(seed)
-            one, two = (done(driver.cuStreamCreate(flags)) for _ in range(2))
-            a, b, (y, target) = device(np.zeros(4, "f4")), device(np.zeros(4, "f4")), pinned(4)
-            done(driver.cuMemcpyHtoDAsync(a, np.ones(4, "f4"), 16, one))
-            done(driver.cuMemcpyDtoDAsync(b, a, 16, 0))
-            done(driver.cuMemcpyDtoHAsync(target, b, 16, two))
-            done(driver.cuStreamSynchronize(two))
+            one, two = (succeed(driver.cuStreamCreate(flags)) for _ in range(2))
+            a, b, (y, target) = (
+                to_device(np.zeros(4, "f4")),
+                to_device(np.zeros(4, "f4")),
+                pinned(4),
+            )
+            succeed(driver.cuMemcpyHtoDAsync(a, np.ones(4, "f4"), 16, one))
+            succeed(driver.cuMemcpyDtoDAsync(b, a, 16, 0))
+            succeed(driver.cuMemcpyDtoHAsync(target, b, 16, two))
+            succeed(driver.cuStreamSynchronize(two))
             seen.add(float(y[0]))
         assert seen == {1.0} if flags == 0 else 0.0 in seen
 
 
-def test_a_full_queue_is_worked_off(machine: Machine) -> None:
-    stream, (x, address) = done(driver.cuStreamCreate(NON_BLOCKING)), pinned(4)
-    a = device(np.ones(4, "f4"))
+def test_full_queue_is_drained(machine: Machine) -> None:
+    stream, (x, address) = succeed(driver.cuStreamCreate(NON_BLOCKING)), pinned(4)
+    a = to_device(np.ones(4, "f4"))
     for _ in range(1010):
-        done(driver.cuMemcpyDtoHAsync(address, a, 16, stream))
+        succeed(driver.cuMemcpyDtoHAsync(address, a, 16, stream))
     assert (x == 1).all() and driver.cuStreamQuery(stream)[0] == CUresult.CUDA_ERROR_NOT_READY
 
 
-def test_garbage_is_not_collected_while_work_is_done(machine: Machine) -> None:
-    """Finalizers call the driver: within a kernel they would run what is queued behind it."""
+def test_garbage_is_not_collected_while_work_runs(machine: Machine) -> None:
+    """Finalizers call the driver: within a kernel they would run later queued work."""
 
     class Garbage:
         def __init__(self) -> None:
@@ -421,68 +427,68 @@ def test_garbage_is_not_collected_while_work_is_done(machine: Machine) -> None:
             driver.cuStreamQuery(0)
 
     x = np.arange(1000, dtype="f4")
-    pointers = [device(x), device(x), device(np.zeros_like(x))]
+    pointers = [to_device(x), to_device(x), to_device(np.zeros_like(x))]
     f = function(ADD, "add")
     threshold = gc.get_threshold()
     try:
         for allocations in range(1, 200):
             gc.collect()
             Garbage()
-            done(launch(f, 4, 256, *pointers, ctypes.c_int64(1000)))
-            gc.set_threshold(allocations)  # the collection comes at another place each time
-            found = host(pointers[2], x)
+            succeed(launch(f, 4, 256, *pointers, ctypes.c_int64(1000)))
+            gc.set_threshold(allocations)  # the collection starts at another place each time
+            found = to_host(pointers[2], x)
             gc.set_threshold(*threshold)
             assert np.array_equal(found, x + x), allocations
-            done(driver.cuMemcpyHtoD(pointers[2], np.zeros_like(x).ctypes.data, x.nbytes))
+            succeed(driver.cuMemcpyHtoD(pointers[2], np.zeros_like(x).ctypes.data, x.nbytes))
     finally:
         gc.set_threshold(*threshold)
 
 
-def test_events(machine: Machine) -> None:
-    stream = done(driver.cuStreamCreate(0))
-    start_, end, never = (done(driver.cuEventCreate(0)) for _ in range(3))
-    done(driver.cuEventRecord(start_, stream))
-    done(driver.cuEventRecord(end, stream))
+def test_events_record_query_and_measure(machine: Machine) -> None:
+    stream = succeed(driver.cuStreamCreate(0))
+    start_, end, never = (succeed(driver.cuEventCreate(0)) for _ in range(3))
+    succeed(driver.cuEventRecord(start_, stream))
+    succeed(driver.cuEventRecord(end, stream))
     assert driver.cuEventElapsedTime(start_, end) == (CUresult.CUDA_ERROR_NOT_READY, None)
     assert driver.cuEventQuery(end)[0] == CUresult.CUDA_ERROR_NOT_READY
-    done(driver.cuEventSynchronize(end))
-    assert done(driver.cuEventElapsedTime(start_, end)) >= 0
+    succeed(driver.cuEventSynchronize(end))
+    assert succeed(driver.cuEventElapsedTime(start_, end)) >= 0
     assert driver.cuEventQuery(never)[0] == OK
     assert driver.cuEventElapsedTime(start_, never)[0] == CUresult.CUDA_ERROR_INVALID_HANDLE
-    done(driver.cuEventDestroy(end))
+    succeed(driver.cuEventDestroy(end))
     assert driver.cuEventQuery(end)[0] == CUresult.CUDA_ERROR_INVALID_HANDLE
 
 
 # --- the script
 
 
-def test_refusals_and_limits() -> None:
+def test_scripted_refusals_and_memory_limit() -> None:
     machine = start(memory=1000)
     assert driver.cuMemAlloc(1001)[0] == CUresult.CUDA_ERROR_OUT_OF_MEMORY
     machine.refuse("cuMemAlloc", CUresult.CUDA_ERROR_OUT_OF_MEMORY, at=2)
     assert [driver.cuMemAlloc(8)[0] for _ in range(3)] == [OK, 2, OK]
-    assert done(driver.cuMemGetInfo()) == (984, 1000)
+    assert succeed(driver.cuMemGetInfo()) == (984, 1000)
     assert machine.live() == {"bytes": 16, "pinned": 0}
     machine.refuse("cuLaunchKernel", CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
-    a = device(np.zeros(4, "f4"))
+    a = to_device(np.zeros(4, "f4"))
     assert launch(function(ADD, "add"), 1, 1, a, a, a, 4)[0].name.endswith("RESOURCES")
     machine.crash_launch(at=2)
     f = function(ADD, "add")
-    done(launch(f, 1, 1, a, a, a, 4))
+    succeed(launch(f, 1, 1, a, a, a, 4))
     assert driver.cuCtxSynchronize()[0] == OK
-    done(launch(f, 1, 1, a, a, a, 4))
+    succeed(launch(f, 1, 1, a, a, a, 4))
     assert driver.cuCtxSynchronize()[0] == CUresult.CUDA_ERROR_LAUNCH_FAILED
 
 
-def test_two_devices_do_not_see_each_other() -> None:
+def test_two_devices_are_isolated() -> None:
     start(devices=2)
-    a, f = device(np.zeros(4, "f4")), function(ADD, "add")
-    done(driver.cuCtxSetCurrent(done(driver.cuDevicePrimaryCtxRetain(1))))
-    done(launch(f, 1, 1, a, a, a, 4))
+    a, f = to_device(np.zeros(4, "f4")), function(ADD, "add")
+    succeed(driver.cuCtxSetCurrent(succeed(driver.cuDevicePrimaryCtxRetain(1))))
+    succeed(launch(f, 1, 1, a, a, a, 4))
     assert driver.cuCtxSynchronize()[0] == CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
 
 
-def test_the_double_is_not_for_users() -> None:
+def test_double_is_not_shipped() -> None:
     shipped = [p for d in ("core", "backends") for p in (ROOT / d).rglob("*.py")]
     assert len(shipped) > 50
     assert [p for p in shipped if "cuda_double" in p.read_text()] == []
@@ -491,7 +497,7 @@ def test_the_double_is_not_for_users() -> None:
 # --- conventions
 
 
-def test_a_thread_needs_a_context_and_a_child_cannot_go_on(machine: Machine) -> None:
+def test_thread_needs_a_context_and_a_forked_child_cannot_continue(machine: Machine) -> None:
     import threading
 
     found: list[Any] = []
@@ -505,18 +511,18 @@ def test_a_thread_needs_a_context_and_a_child_cannot_go_on(machine: Machine) -> 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3  # CUDA_ERROR_NOT_INITIALIZED
 
 
-def test_compilation_errors_and_options(machine: Machine) -> None:
-    program = done(nvrtc.nvrtcCreateProgram(b"not C at all", b"k", 0, [], []))
+def test_compile_errors_and_options(machine: Machine) -> None:
+    program = succeed(nvrtc.nvrtcCreateProgram(b"not C at all", b"k", 0, [], []))
     found = nvrtc.nvrtcCompileProgram(program, 1, [b"-arch=sm_90"])
     assert found[0] == nvrtcResult.NVRTC_ERROR_COMPILATION
-    log = bytearray(done(nvrtc.nvrtcGetProgramLogSize(program)))
-    done(nvrtc.nvrtcGetProgramLog(program, log))
+    log = bytearray(succeed(nvrtc.nvrtcGetProgramLogSize(program)))
+    succeed(nvrtc.nvrtcGetProgramLog(program, log))
     assert b"kernel.cu:1:" in log and b"error" in log
     found = nvrtc.nvrtcCompileProgram(program, 1, [b"--no-such-option"])
     assert found[0] == nvrtcResult.NVRTC_ERROR_INVALID_OPTION
 
 
-def test_images_are_checked(machine: Machine) -> None:
+def test_invalid_images_are_rejected(machine: Machine) -> None:
     image = cubin(ADD)
     address = ctypes.addressof(ctypes.create_string_buffer(image))
     assert driver.cuModuleLoadData(image[:-1])[0] == CUresult.CUDA_ERROR_INVALID_IMAGE
@@ -525,27 +531,27 @@ def test_images_are_checked(machine: Machine) -> None:
     assert other[0] == CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU
     kept = ctypes.create_string_buffer(image)
     address = ctypes.addressof(kept)
-    module = done(driver.cuModuleLoadData(address))
+    module = succeed(driver.cuModuleLoadData(address))
     assert driver.cuModuleGetFunction(module, b"other")[0] == CUresult.CUDA_ERROR_NOT_FOUND
-    f = done(driver.cuModuleGetFunction(module, b"add"))
-    done(driver.cuModuleUnload(module))
+    f = succeed(driver.cuModuleGetFunction(module, b"add"))
+    succeed(driver.cuModuleUnload(module))
     assert launch(f, 1, 1)[0] == CUresult.CUDA_ERROR_INVALID_HANDLE
 
 
-def test_what_a_device_says_of_itself() -> None:
+def test_device_attributes_are_reported() -> None:
     start(arch=(7, 5))
-    name = done(driver.cuDeviceGetName(64, 0))
+    name = succeed(driver.cuDeviceGetName(64, 0))
     assert len(name) == 64 and name.split(b"\0")[0] == b"CUDA driver double"
     for attribute, value in (("COMPUTE_CAPABILITY_MAJOR", 7), ("WARP_SIZE", 32)):
         asked = getattr(CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{attribute}")
-        assert done(driver.cuDeviceGetAttribute(asked, 0)) == value
+        assert succeed(driver.cuDeviceGetAttribute(asked, 0)) == value
     assert (
         driver.cuGetErrorName(CUresult.CUDA_ERROR_OUT_OF_MEMORY)[1] == b"CUDA_ERROR_OUT_OF_MEMORY"
     )
     assert driver.cuDeviceGet(3)[0] == CUresult.CUDA_ERROR_INVALID_DEVICE
 
 
-def test_launches_are_checked(machine: Machine) -> None:
+def test_invalid_launches_are_rejected(machine: Machine) -> None:
     f = function(ADD, "add")
     for grid, block in ((0, 1), (1, 1025), ((1, 70000), 1), (1, (64, 32))):
         assert launch(f, grid, block, 0, 0, 0, 0)[0] == CUresult.CUDA_ERROR_INVALID_VALUE

@@ -1,4 +1,4 @@
-"""bench/gpu_check, as far as it goes without a GPU: its figures on the double, its page, its no."""
+"""bench/gpu_check without a GPU: its figures on the double, its page, and its refusal."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ print(json.dumps(figures.measure("cuda", 5000, (16,))))
 
 @pytest.fixture(scope="module")
 def figures() -> object:
-    """Figures of the double, in a process of their own; they say nothing about speed."""
+    """Return figures of the double from a process of its own; they do not measure speed."""
     path = [str(BENCH), str(BENCH.parent.parent / "tests"), *filter(None, sys.path)]
     code = f"import sys; sys.path[:] = {path!r}\n{ON_THE_DOUBLE}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -34,7 +34,9 @@ def figures() -> object:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_the_figures_are_there_and_the_results_right(figures: dict[str, dict[str, float]]) -> None:
+def test_gpu_check_reports_figures_and_correct_results(
+    figures: dict[str, dict[str, float]],
+) -> None:
     assert len(figures["seconds"]["dovetail"]) == 7
     assert all(error < 1e-4 for error in figures["errors"].values())
     assert figures["copy rate"] > 0
@@ -42,7 +44,7 @@ def test_the_figures_are_there_and_the_results_right(figures: dict[str, dict[str
     assert set(figures["products"]) == {"matmul, 16", "matmul, generated, 16"}
 
 
-def test_the_page_shows_what_went_well_and_what_did_not(
+def test_page_shows_passed_and_failed_checks(
     figures: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(BENCH))
@@ -66,7 +68,7 @@ def test_the_page_shows_what_went_well_and_what_did_not(
     assert "| `sum` |" in text and "digest 42" in text and "- figures of opencl: hung" in text
 
 
-def test_without_a_gpu_it_says_so_and_writes_nothing(tmp_path: Path) -> None:
+def test_gpu_check_without_a_gpu_writes_nothing(tmp_path: Path) -> None:
     hidden = {"CUDA_VISIBLE_DEVICES": "", "PATH": ""}
     done = subprocess.run(
         [sys.executable, str(BENCH), f"--out={tmp_path}"],

@@ -1,4 +1,6 @@
-"""Captured functions on the double of the CUDA driver, which does work late, in any legal order."""
+"""Captured functions on the double of the CUDA driver, which runs work late and in any legal
+order.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,7 @@ def test_replays_have_the_bits_of_the_reference(device: dt.Device) -> None:
     assert captured.captures == 1
 
 
-def test_a_training_step(device: dt.Device) -> None:
+def test_captured_training_step_equals_the_reference(device: dt.Device) -> None:
     def train(x: dt.Tensor, w: dt.Tensor) -> dt.Tensor:
         loss = ((x @ w) ** 2).mean()
         loss.backward()
@@ -72,7 +74,7 @@ def test_a_training_step(device: dt.Device) -> None:
     assert captured.captures == 1
 
 
-def test_a_bad_index_is_an_error(device: dt.Device) -> None:
+def test_out_of_range_index_in_a_replay_raises(device: dt.Device) -> None:
     captured = dt.jit(lambda x, i: x[i] * 2)
     x = dt.asarray(VALUES)
     assert captured(x, dt.asarray([1, 2])).tolist() == (VALUES[1:3] * 2).tolist()
@@ -90,8 +92,8 @@ def chain(x: dt.Tensor, rate: float) -> dt.Tensor:
     return x * 2
 
 
-def chained(captured: Any, values: Any, rate: float) -> dt.Tensor:
-    """What a call gives, not waited for."""
+def call_chain(captured: Any, values: Any, rate: float) -> dt.Tensor:
+    """Return the result of a call without synchronization."""
     found: dt.Tensor = captured(dt.asarray(values), rate)
     return found
 
@@ -105,14 +107,14 @@ def wanted(values: Any, rate: float, device: dt.Device) -> bytes:
 
 def test_launches_of_a_replay_are_one_graph(device: dt.Device, gpu: Any) -> None:
     captured, calls = dt.jit(chain), gpu.machine.calls
-    chained(captured, VALUES, 0.5)
+    call_chain(captured, VALUES, 0.5)
     before = calls["cuLaunchKernel"]
-    late = [(chained(captured, VALUES * k, k / 8), VALUES * k, k / 8) for k in range(1, 5)]
+    late = [(call_chain(captured, VALUES * k, k / 8), VALUES * k, k / 8) for k in range(1, 5)]
     assert calls["cuLaunchKernel"] == before
     assert calls["cuGraphInstantiate"] == 1 and calls["cuGraphLaunch"] == 4
     ((_, program),) = captured.programs
     assert calls["cuGraphAddKernelNode"] == program.launches > GRAPH_LAUNCHES_MIN
-    for found, values, rate in late:  # graphs under way kept the arguments that they began with
+    for found, values, rate in late:  # graphs in flight keep their arguments
         assert found.numpy().tobytes() == wanted(values, rate, device)
 
 
@@ -134,7 +136,7 @@ def test_launches_of_a_rerolled_loop_are_one_graph(device: dt.Device, gpu: Any) 
     assert found == plain
 
 
-def test_only_what_has_changed_is_changed_in_a_graph(device: dt.Device, gpu: Any) -> None:
+def test_only_changed_nodes_of_a_graph_are_updated(device: dt.Device, gpu: Any) -> None:
     def f(x: dt.Tensor, y: dt.Tensor, rate: float) -> None:
         x[1:] = y[:-1] * 2
         x[:-1] = y[1:] * rate
@@ -166,25 +168,25 @@ GRAPH_CALLS = [
 
 
 @pytest.mark.parametrize("function", GRAPH_CALLS)
-def test_a_graph_that_the_driver_refuses_is_an_error_and_the_next_call_is_right(
+def test_graph_refused_by_the_driver_raises_and_the_next_call_succeeds(
     device: dt.Device, gpu: Any, function: str
 ) -> None:
     captured = dt.jit(chain)
-    chained(captured, VALUES, 0.5)
+    call_chain(captured, VALUES, 0.5)
     if function.endswith("SetParams"):
-        chained(captured, VALUES, 0.5)
+        call_chain(captured, VALUES, 0.5)
     gpu.machine.refuse(function, CUresult.CUDA_ERROR_UNKNOWN)
     with pytest.raises(RuntimeError, match="CUDA_ERROR_UNKNOWN"):
-        chained(captured, VALUES, 0.25)
+        call_chain(captured, VALUES, 0.25)
     for rate in (0.25, 0.5):
-        found = chained(captured, VALUES, rate).numpy().tobytes()
+        found = call_chain(captured, VALUES, rate).numpy().tobytes()
         assert found == wanted(VALUES, rate, device)
 
 
-def test_graphs_are_given_back(device: dt.Device, gpu: Any) -> None:
+def test_graphs_are_destroyed_with_their_function(device: dt.Device, gpu: Any) -> None:
     captured = dt.jit(chain)
     for _ in range(3):
-        last = chained(captured, VALUES, 0.5)
+        last = call_chain(captured, VALUES, 0.5)
     assert gpu.machine.live()["graphexec"] == 1
     del captured
     gc.collect()
@@ -193,11 +195,11 @@ def test_graphs_are_given_back(device: dt.Device, gpu: Any) -> None:
     assert last.numpy().tobytes() == wanted(VALUES, 0.5, device)
 
 
-def test_graphs_run_on_the_stream_that_is_current(device: dt.Device, gpu: Any) -> None:
+def test_graphs_run_on_the_current_stream(device: dt.Device, gpu: Any) -> None:
     captured, s = dt.jit(chain), dt.Stream(device)
-    chained(captured, VALUES, 0.5)
+    call_chain(captured, VALUES, 0.5)
     with s:
-        found = chained(captured, VALUES, 0.5)
+        found = call_chain(captured, VALUES, 0.5)
     s.synchronize()
     assert found.numpy().tobytes() == wanted(VALUES, 0.5, device)
     assert gpu.machine.calls["cuGraphLaunch"] == 1

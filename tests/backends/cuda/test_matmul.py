@@ -1,5 +1,6 @@
-"""Matrix products by cuBLAS: what the backend asks of it, with a stand-in for the library that
-does as its manual says, on the double's memory.
+"""Matrix products by cuBLAS: the backend's calls to a stand-in for the library.
+
+The stand-in does what the manual of cuBLAS says, on the double's memory.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ NUMBERS = {0: "f4", 1: "f8"}
 
 
 class CuBlas:
-    """Column-major products of host memory. `calls`: the shapes that were asked for."""
+    """A stand-in for cuBLAS: column-major products of host memory.
+
+    `calls`: the requested shapes.
+    """
 
     def __init__(self, backend: Backend, status: int = 0) -> None:
         self.backend, self.status = backend, status
@@ -51,7 +55,7 @@ class CuBlas:
     def matrix(
         self, address: int, skip: int, kind: str, shape: tuple[int, int], lead: int, op: int
     ) -> Array:
-        """op(matrix) of a shape, whose columns are `lead` apart as they are in memory."""
+        """Return op(matrix) of a shape whose columns are `lead` apart in memory."""
         rows, columns = shape[::-1] if op else shape
         assert lead >= max(1, rows)
         size = np.dtype(kind).itemsize
@@ -69,7 +73,7 @@ def backend() -> Iterator[Backend]:
 
 
 def product(backend: Backend, products: matmul.CublasProducts, x: Array, y: Array) -> Array:
-    """x @ y, both with the strides that they have, between guards."""
+    """Return x @ y of operands with their own strides, between guard elements."""
     d = {"f4": float32, "f8": float64}[x.dtype.str[1:]]
     out = np.full((*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), x.shape[-2], y.shape[-1]), 7.0)
     out = out.astype(x.dtype)
@@ -97,7 +101,9 @@ def numbers(*shape: int, kind: str = "f4") -> Array:
     return np.random.default_rng(len(shape)).integers(-9, 9, shape).astype(kind)
 
 
-def test_every_layout_gives_the_product(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_product_is_correct_for_every_layout(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
     library = CuBlas(backend)
     made = products(monkeypatch, library)
     square = numbers(6, 6)
@@ -120,7 +126,7 @@ def test_every_layout_gives_the_product(backend: Backend, monkeypatch: pytest.Mo
     assert library.calls[7:9] == [(7, 5, 3, 4), (7, 5, 3, 4)]
 
 
-def test_what_cublas_cannot_read_goes_to_a_kernel(
+def test_layout_that_cublas_cannot_read_uses_a_kernel(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = CuBlas(backend)
@@ -135,7 +141,7 @@ def test_what_cublas_cannot_read_goes_to_a_kernel(
     assert not library.calls
 
 
-def test_empty_products_are_zeros_or_nothing(
+def test_empty_products_are_zero_or_empty(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = products(monkeypatch, CuBlas(backend))
@@ -143,7 +149,7 @@ def test_empty_products_are_zeros_or_nothing(
     assert not product(backend, made, numbers(3, 0), numbers(0, 5)).any()
 
 
-def test_a_failing_library_is_an_error_that_says_so(
+def test_failure_of_cublas_is_named_in_the_error(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = products(monkeypatch, CuBlas(backend, status=3))
@@ -151,7 +157,7 @@ def test_a_failing_library_is_an_error_that_says_so(
         product(backend, made, numbers(3, 4), numbers(4, 5))
 
 
-def test_without_the_library_products_are_generated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_cublas_selects_generated_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise OSError("not here")
 

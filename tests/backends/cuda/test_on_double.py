@@ -1,6 +1,7 @@
-"""The host side of the cuda backend, on the double of the driver: memory, streams, launches, copies
-and events, and how a driver can refuse. The double does work late and in any legal
-order, so what forgets to wait is seen.
+"""The host side of the cuda backend on the double of the driver: memory, streams, launches,
+copies, events, and refusals.
+
+The double runs work late and in any legal order, so a missing wait is found.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _numbers = itertools.count(1)
 
 @dataclass
 class GPU:
-    """A device on a new machine, under a name that was not used before."""
+    """A device on a new machine, under a new name."""
 
     machine: Machine
     backend: Any
@@ -98,7 +99,7 @@ def asarray(x: Any, gpu: GPU) -> dt.Tensor:
 # --- finding devices
 
 
-def test_what_is_found(gpu: GPU) -> None:
+def test_probe_describes_the_device(gpu: GPU) -> None:
     info = cuda_plugin.dovetail_probe({})[0]  # type: ignore[index]
     assert info.name == "CUDA driver double" and info.details["arch"] == "sm_90"
     assert info.total_memory == gpu.machine.memory and "sm_90" in info.fingerprint
@@ -112,7 +113,7 @@ def test_what_is_found(gpu: GPU) -> None:
         ("cuDeviceGetCount", CUresult.CUDA_ERROR_UNKNOWN, "ERROR_UNKNOWN"),
     ],
 )
-def test_a_driver_that_does_not_work_is_a_reason(
+def test_probe_reports_why_the_driver_does_not_work(
     function: str, result: CUresult, reason: str
 ) -> None:
     driver.reset().refuse(function, result)
@@ -124,7 +125,7 @@ def test_a_driver_that_does_not_work_is_a_reason(
 
 
 @pytest.mark.filterwarnings("ignore:Exception ignored in:Warning")  # finds no context
-def test_everything_is_given_back(gpu: GPU) -> None:
+def test_all_memory_and_handles_are_released(gpu: GPU) -> None:
     x = asarray(X, gpu)
     y = (x * 2).sum(axis=1)
     assert y.tolist() == (X * 2).sum(1).tolist()
@@ -139,7 +140,7 @@ def test_everything_is_given_back(gpu: GPU) -> None:
     assert gpu.machine.live()["bytes"] == 0
 
 
-def test_memory_is_not_freed_under_work(gpu: GPU) -> None:
+def test_memory_is_not_freed_while_work_uses_it(gpu: GPU) -> None:
     for seed in range(5):
         gpu.machine.contexts[0].scheduler.chance.seed(seed)
         stream = dt.Stream(gpu.device)
@@ -155,7 +156,7 @@ def test_memory_is_not_freed_under_work(gpu: GPU) -> None:
     dt.synchronize(gpu.device)
 
 
-def test_a_refusal_releases_what_is_cached_and_tries_again(gpu: GPU) -> None:
+def test_refused_allocation_frees_the_cache_and_retries(gpu: GPU) -> None:
     x = asarray(np.ones(1 << 20, "f4"), gpu)  # 4 MiB: a segment of its own
     del x
     gc.collect()
@@ -165,7 +166,7 @@ def test_a_refusal_releases_what_is_cached_and_tries_again(gpu: GPU) -> None:
     assert float(y.sum()) == 8 << 20 and gpu.machine.live()["bytes"] < before + (40 << 20)
 
 
-def test_out_of_memory_leaves_everything_whole() -> None:
+def test_out_of_memory_error_leaves_state_intact() -> None:
     gpu = gpus(memory=64 << 20)[0]
     x = asarray(X, gpu)
     with pytest.raises(dt.OutOfMemoryError, match=r"refused 256.0 MiB"):
@@ -182,7 +183,7 @@ def test_out_of_memory_leaves_everything_whole() -> None:
     assert live < 1 << 20
 
 
-def test_pointers_are_the_devices(gpu: GPU) -> None:
+def test_pointers_are_device_addresses(gpu: GPU) -> None:
     x = asarray(X, gpu)
     dt.evaluate(x)
     assert x.data_ptr() & MARK and x.__dlpack_device__() == (2, gpu.device.index)
@@ -200,12 +201,12 @@ def test_pointers_are_the_devices(gpu: GPU) -> None:
 
 
 def launched(gpu: GPU, text: str, ints: list[int], *arguments: Any) -> Any:
-    """A bound launch of a kernel over its first integer."""
+    """Return a bound launch of a kernel over its first integer."""
     kernel = legalize(parse_kernel(text), gpu.backend.info.capabilities)
     return gpu.backend.bind(gpu.backend.compile(kernel), ints, ints[:1])
 
 
-def test_a_bound_launch_sees_new_buffers_offsets_and_scalars(gpu: GPU) -> None:
+def test_bound_launch_reads_new_buffers_offsets_and_scalars(gpu: GPU) -> None:
     launch = launched(gpu, ADD, [5])
     x, out = np.arange(10, dtype="f4"), np.zeros(5, "f4")
     source, target = gpu.backend.allocate(40), gpu.backend.allocate(40)
@@ -222,7 +223,7 @@ def test_a_bound_launch_sees_new_buffers_offsets_and_scalars(gpu: GPU) -> None:
     [("i8", "i1", -129), ("u8", "u1", 300), ("i16", "i2", 40000), ("u16", "u2", -1),
      ("i32", "i4", 1 << 31), ("u32", "u4", -5), ("i64", "i8", -7), ("u64", "u8", -1)],
 )  # fmt: skip
-def test_integers_wrap_as_arguments(gpu: GPU, code: str, numpy: str, value: int) -> None:
+def test_integer_arguments_wrap_around(gpu: GPU, code: str, numpy: str, value: int) -> None:
     text = f"kernel fill(out: w {code}; n; c: {code}) grid(n) {{\n  store out[i0] = c\n}}"
     launch, out = launched(gpu, text, [3]), np.zeros(3, numpy)
     target = gpu.backend.allocate(64)
@@ -231,7 +232,7 @@ def test_integers_wrap_as_arguments(gpu: GPU, code: str, numpy: str, value: int)
     assert (out == np.array([value]).astype(numpy)).all()
 
 
-def test_arguments_may_change_as_soon_as_a_launch_returns(gpu: GPU) -> None:
+def test_arguments_may_change_when_a_launch_returns(gpu: GPU) -> None:
     launch, n = launched(gpu, ADD, [4]), 20
     source, targets = gpu.backend.allocate(16), [gpu.backend.allocate(16) for _ in range(n)]
     gpu.backend.copy_in(source, 0, memoryview(np.zeros(4, "f4")).cast("B"))
@@ -243,7 +244,7 @@ def test_arguments_may_change_as_soon_as_a_launch_returns(gpu: GPU) -> None:
         assert (out == i).all()
 
 
-def test_a_refused_launch_names_kernel_and_error_and_harms_nothing(gpu: GPU) -> None:
+def test_refused_launch_names_kernel_and_error(gpu: GPU) -> None:
     x = asarray(X, gpu)
     gpu.machine.refuse("cuLaunchKernel", CUresult.CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES)
     with pytest.raises(RuntimeError, match=r"launching \w+.*LAUNCH_OUT_OF_RESOURCES"):
@@ -252,7 +253,7 @@ def test_a_refused_launch_names_kernel_and_error_and_harms_nothing(gpu: GPU) -> 
 
 
 @pytest.mark.filterwarnings("ignore:Exception ignored in:Warning")  # finds no context
-def test_a_crash_on_the_device_is_a_clear_error(gpu: GPU) -> None:
+def test_crash_on_the_device_raises_a_clear_error(gpu: GPU) -> None:
     x = asarray(X, gpu)
     dt.synchronize(gpu.device)
     gpu.machine.crash_launch()
@@ -262,7 +263,7 @@ def test_a_crash_on_the_device_is_a_clear_error(gpu: GPU) -> None:
         asarray(X, gpu).numpy()
 
 
-def test_a_bad_index_is_an_index_error_and_the_context_lives(gpu: GPU) -> None:
+def test_out_of_range_index_raises_and_keeps_the_context(gpu: GPU) -> None:
     x, i = asarray(X.ravel(), gpu), asarray(np.array([0, 12]), gpu)
     y = dt.take(x, i)
     with pytest.raises(IndexError, match="take: 12 is out of range for axis 0 of size 12"):
@@ -271,7 +272,7 @@ def test_a_bad_index_is_an_index_error_and_the_context_lives(gpu: GPU) -> None:
     stream = dt.Stream(gpu.device)
     with stream:
         z = dt.take(x, i)
-        dt.evaluate(z)  # returns: nobody has looked yet
+        dt.evaluate(z)  # the launch returns before any check
     with pytest.raises(IndexError, match="take: 12 is out of range for axis 0 of size 12"):
         stream.synchronize()
     assert dt.take(x, asarray(np.array([3]), gpu)).tolist() == [3]
@@ -280,7 +281,7 @@ def test_a_bad_index_is_an_index_error_and_the_context_lives(gpu: GPU) -> None:
 # --- copies, streams, events
 
 
-def test_a_source_may_change_as_soon_as_a_copy_returns(gpu: GPU) -> None:
+def test_source_may_change_when_a_copy_returns(gpu: GPU) -> None:
     address = gpu.backend.allocate_pinned(64)
     pinned = np.ctypeslib.as_array((ctypes.c_float * 16).from_address(address))
     for source in (np.zeros(16, "f4"), pinned, np.zeros(1 << 19, "f4")):
@@ -293,7 +294,7 @@ def test_a_source_may_change_as_soon_as_a_copy_returns(gpu: GPU) -> None:
     gpu.backend.free_pinned(address, 64)
 
 
-def test_copies_out_are_complete_even_to_pinned_memory(gpu: GPU) -> None:
+def test_copies_to_pinned_memory_are_complete_on_return(gpu: GPU) -> None:
     address = gpu.backend.allocate_pinned(64)
     pinned = np.ctypeslib.as_array((ctypes.c_float * 16).from_address(address))
     source = gpu.backend.allocate(64)
@@ -302,7 +303,7 @@ def test_copies_out_are_complete_even_to_pinned_memory(gpu: GPU) -> None:
     assert (pinned == 1).all()
 
 
-def test_copies_that_are_not_waited_for(gpu: GPU) -> None:
+def test_non_blocking_copies_stay_queued(gpu: GPU) -> None:
     x = dt.asarray(X, device="reference").pin_memory(gpu.device)
     y = x.to(gpu.device, non_blocking=True)
     assert gpu.machine.contexts[0].scheduler.default.queue, "the copy was waited for"
@@ -316,7 +317,7 @@ def test_copies_that_are_not_waited_for(gpu: GPU) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_streams_keep_to_their_events(gpu: GPU, seed: int) -> None:
+def test_streams_wait_for_events(gpu: GPU, seed: int) -> None:
     gpu.machine.contexts[0].scheduler.chance.seed(seed)
     one, two = dt.Stream(gpu.device), dt.Stream(gpu.device)
     with one:
@@ -333,13 +334,14 @@ def test_streams_keep_to_their_events(gpu: GPU, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("again", [False, True])
-def test_memory_that_another_stream_uses_is_not_reused(gpu: GPU, again: bool, seed: int) -> None:
+def test_memory_in_use_by_another_stream_is_not_reused(gpu: GPU, again: bool, seed: int) -> None:
     gpu.machine.contexts[0].scheduler.chance.seed(seed)
     other = dt.Stream(gpu.device)
     x = asarray(np.full(1000, 3, "f4"), gpu)
     dt.synchronize(gpu.device)
     with other:
-        for _ in range(1 + again):  # the second time the graph is known, and goes another way
+        # the second time the graph is in the plan cache and takes another path
+        for _ in range(1 + again):
             y = x + 1
             dt.evaluate(y)  # reads x, later
     del x
@@ -351,7 +353,7 @@ def test_memory_that_another_stream_uses_is_not_reused(gpu: GPU, again: bool, se
     assert (y.numpy() == 4).all()
 
 
-def test_events_pass_and_measure(gpu: GPU) -> None:
+def test_events_complete_and_measure_time(gpu: GPU) -> None:
     stream = dt.Stream(gpu.device)
     start = stream.record_event()
     with stream:
@@ -379,7 +381,7 @@ def test_every_thread_may_use_the_device(gpu: GPU) -> None:
     assert sorted(found) == [(n, ((X + n) * 2).tolist()) for n in range(4)]
 
 
-def test_a_child_of_fork_is_told_what_to_do(gpu: GPU) -> None:
+def test_forked_child_gets_an_error_with_the_remedy(gpu: GPU) -> None:
     x, (read, write) = asarray(X, gpu), os.pipe()
     dt.evaluate(x)
     if not (child := os.fork()):
@@ -394,7 +396,7 @@ def test_a_child_of_fork_is_told_what_to_do(gpu: GPU) -> None:
     assert (x + 1).tolist() == (X + 1).tolist()
 
 
-def test_two_devices() -> None:
+def test_two_devices_exchange_tensors_by_copy() -> None:
     one, two = gpus(devices=2)
     x, y = asarray(X, one), asarray(X, two)
     with pytest.raises(dt.DeviceError, match=rf"{one.device}.*{two.device}"):
@@ -403,7 +405,7 @@ def test_two_devices() -> None:
     assert not one.machine.faults
 
 
-def test_cubins_are_loaded_and_damaged_ones_refused(gpu: GPU) -> None:
+def test_cubins_are_loaded_and_damaged_ones_rejected(gpu: GPU) -> None:
     kernel = parse_kernel(ADD)
     cubin = gpu.backend.compile(kernel).binary
     loaded = gpu.backend.load(kernel, cubin)
@@ -418,9 +420,7 @@ def test_cubins_are_loaded_and_damaged_ones_refused(gpu: GPU) -> None:
             gpu.backend.load(kernel, damaged)
 
 
-def test_a_compilation_error_shows_the_kernel_and_the_log(
-    gpu: GPU, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compile_error_shows_kernel_and_log(gpu: GPU, monkeypatch: pytest.MonkeyPatch) -> None:
     from dovetail_cuda.render import CudaStyle
 
     monkeypatch.setattr(CudaStyle, "store", lambda *a: "no such statement;")
@@ -431,7 +431,7 @@ def test_a_compilation_error_shows_the_kernel_and_the_log(
 # --- whole programs
 
 
-def test_the_demo_gives_the_references_bits(gpu: GPU) -> None:
+def test_demo_on_the_double_has_the_reference_bits(gpu: GPU) -> None:
     pytest.importorskip("sklearn", reason="scikit-learn is not installed")
     pixels, labels = demo.load_digits()
     size = demo.DemoSize(iterations=3, seeds=2, steps=4)
@@ -443,13 +443,13 @@ def test_the_demo_gives_the_references_bits(gpu: GPU) -> None:
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command of dovetail's, in a process that has the double too."""
+    """Run a dovetail command in a process that has the double too."""
     line = [sys.executable, "-m", "dovetail.commands.cli", *arguments]
     return subprocess.run(line, capture_output=True, text=True, timeout=1000)
 
 
 @pytest.mark.parametrize("n", [7, 16, 17, 60, 64, 1000])
-def test_transforms_give_the_references_bits(gpu: GPU, n: int) -> None:
+def test_transforms_have_the_reference_bits(gpu: GPU, n: int) -> None:
     rng = np.random.default_rng(n)
     values = (rng.random((3, n)) + 1j * rng.random((3, n))).astype("c8")
     for f in (dt.fft.fft, dt.fft.ifft, lambda x: dt.fft.rfft(dt.real(x))):
@@ -458,14 +458,14 @@ def test_transforms_give_the_references_bits(gpu: GPU, n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [3, 8])
-def test_many_small_matrices_give_the_references_bits(gpu: GPU, n: int) -> None:
+def test_batched_small_matrices_have_the_reference_bits(gpu: GPU, n: int) -> None:
     values = np.random.default_rng(n).random((300, n, n), dtype="f4") + n * np.eye(n, dtype="f4")
     for f in (dt.linalg.inv, dt.linalg.det, lambda x: dt.linalg.cholesky(x @ x.mT)):
         found, wanted = (f(dt.asarray(values, device=d)).numpy() for d in (gpu.device, "reference"))
         assert found.tobytes() == wanted.tobytes()
 
 
-def test_only_memory_that_the_driver_knows_is_shared(gpu: GPU) -> None:
+def test_only_memory_known_to_the_driver_is_shared(gpu: GPU) -> None:
     a = np.ones(3, "f4")
     with pytest.raises(dt.ArgumentError, match="cannot use the memory"):
         dt.asarray(a, copy=False, device=gpu.device)
@@ -477,13 +477,13 @@ def test_only_memory_that_the_driver_knows_is_shared(gpu: GPU) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64"])
-def test_pickles_come_back_to_the_device(gpu: GPU, dtype: str) -> None:
+def test_pickled_tensors_return_to_the_device(gpu: GPU, dtype: str) -> None:
     x, kept = dt.ones(3, dtype=dtype, device=gpu.device), list[pickle.PickleBuffer]()
     y = pickle.loads(pickle.dumps(x, 5, buffer_callback=kept.append), buffers=kept)
     assert y.device is gpu.device and (y + 1).tolist() == [2, 2, 2]
 
 
-def test_the_conformance_kit_passes_in_part() -> None:
+def test_sampled_conformance_kit_passes() -> None:
     done = command("test-backend", "cuda", "--sample", "240", "-p", "no:xdist")
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
     assert "CUDA driver double" in done.stdout
@@ -498,7 +498,7 @@ WHOLE = {
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("way", WHOLE)
-def test_the_conformance_kit_passes(way: str) -> None:
+def test_conformance_kit_passes(way: str) -> None:
     done = command("test-backend", "cuda", "-n", "2", *WHOLE[way])
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
 

@@ -1,4 +1,4 @@
-"""The OpenCL devices that the tests find, and devices of which something has been taken away."""
+"""The OpenCL devices that the tests find, and stand-ins with fewer capabilities."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from dovetail_opencl.launch import Launcher
 FOUND = plugin.dovetail_probe({})
 DEVICES = [] if isinstance(FOUND, Unavailable) else list(FOUND)
 NAMES = [d.details["platform"].split("(")[0] for d in DEVICES]
-_numbers = itertools.count()  # plans are kept for a device of a name
+_numbers = itertools.count()  # plans are cached by device name
 REASON = "no OpenCL device: dovetail-opencl[cpu]"
 
 
-class Lesser:
-    """A pyopencl device, as if it had less."""
+class LimitedDevice:
+    """A pyopencl device that reports fewer capabilities."""
 
     def __init__(self, of: Any, **less: Any) -> None:
         self._of, self._less = of, less
@@ -34,7 +34,7 @@ class Lesser:
 
 @contextmanager
 def opened(info: Any) -> Iterator[tuple[Device, Any]]:
-    """A device of its own on this hardware, with an allocator whose figures start at 0."""
+    """Yield a separate device on this hardware, with an allocator whose statistics start at 0."""
     backend, dev = plugin.dovetail_open(info, {}), device(f"again{next(_numbers)}")
     dev.opened = OpenedDevice(backend, make_allocator(dev, backend), dev, {})
     try:
@@ -46,15 +46,18 @@ def opened(info: Any) -> Iterator[tuple[Device, Any]]:
 
 @contextmanager
 def bare(info: Any, group: int) -> Iterator[tuple[Device, Any]]:
-    """The hardware without float64, float16, exact division, memory that the host reaches, or
-    groups of more than `group` work items."""
+    """Yield the hardware with reduced capabilities.
+
+    It has no float64, float16, exact division, host-mapped memory, nor groups of more than `group`
+    work items.
+    """
     can = info.capabilities
     less = replace(
         can, dtypes=can.dtypes - {float64}, float64=False, native_halves=frozenset(),
         exact_division=False,
     )  # fmt: skip
     with opened(replace(info, capabilities=less)) as (dev, backend):
-        lesser: Any = Lesser(backend.device, max_work_group_size=group)
+        lesser: Any = LimitedDevice(backend.device, max_work_group_size=group)
         backend._launcher = Launcher(backend.queue, lesser, backend._process)
         backend._compiler.groups = False
         backend._memory.shared = False

@@ -85,8 +85,8 @@ def run(b: Backend, program: Any, x: Any, out: Any, *scalars: float, stream: Any
 # --- finding devices
 
 
-def probe_elsewhere(**environ: str) -> str:
-    """What a fresh process finds."""
+def probe_in_new_process(**environ: str) -> str:
+    """Return the result of a probe in a new process."""
     script = "from dovetail_opencl import plugin; print(plugin.dovetail_probe({}))"
     path = os.pathsep.join(p for p in sys.path if p)
     full = {**os.environ, "PYTHONPATH": path, **environ}
@@ -94,13 +94,13 @@ def probe_elsewhere(**environ: str) -> str:
     return subprocess.run(command, env=full, capture_output=True, text=True, check=True).stdout
 
 
-def test_where_drivers_are_hidden_it_says_by_what(tmp_path: Any) -> None:
-    found = probe_elsewhere(OCL_ICD_VENDORS=str(tmp_path))
+def test_hidden_drivers_are_reported_with_their_variable(tmp_path: Any) -> None:
+    found = probe_in_new_process(OCL_ICD_VENDORS=str(tmp_path))
     assert "no OpenCL platform has a device" in found and "unset OCL_ICD_VENDORS" in found
 
 
 @pytest.mark.parametrize("installed", [(), ("intel-opencl-rt",), loader.RUNTIME_PACKAGES])
-def test_only_what_is_not_installed_is_recommended(
+def test_only_missing_packages_are_recommended(
     installed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loader, "_is_installed", lambda name: name in installed)
@@ -115,16 +115,16 @@ def test_only_what_is_not_installed_is_recommended(
     assert "pip install" not in loader.suggest_fix()
 
 
-def test_why_a_driver_does_not_load_is_said(tmp_path: Any) -> None:
+def test_reason_why_a_driver_does_not_load_is_reported(tmp_path: Any) -> None:
     (tmp_path / "junk.so").write_text("no library")
     (tmp_path / "a.icd").write_text(f"{tmp_path / 'junk.so'}\n")
     (tmp_path / "b.icd").write_text("libnowhere_to_be_found.so\n")
-    found = probe_elsewhere(OCL_ICD_VENDORS=str(tmp_path))
+    found = probe_in_new_process(OCL_ICD_VENDORS=str(tmp_path))
     assert f"{tmp_path / 'junk.so'} does not load: " in found
     assert "libnowhere_to_be_found.so does not load: " in found and "cannot open shared" in found
 
 
-def test_a_damaged_runtime_of_intel_is_not_recommended_again(tmp_path: Any) -> None:
+def test_damaged_intel_runtime_is_not_recommended(tmp_path: Any) -> None:
     for name in loader.RUNTIME_PACKAGES:
         info = tmp_path / f"{name.replace('-', '_')}-1.0.dist-info"
         info.mkdir()
@@ -140,7 +140,7 @@ def test_a_damaged_runtime_of_intel_is_not_recommended_again(tmp_path: Any) -> N
     )  # fmt: skip
     why = [x for x in done.stdout.splitlines() if "libintelocl.so" in x and "does not load" in x]
     assert why and str(tmp_path) in why[0], done.stdout
-    if "opencl: unavailable" in done.stdout:  # there may be a driver of the system
+    if "opencl: unavailable" in done.stdout:  # the system may have a driver
         assert "dovetail-opencl[cpu]" not in done.stdout
 
 
@@ -151,26 +151,26 @@ def test_a_damaged_runtime_of_intel_is_not_recommended_again(tmp_path: Any) -> N
         ("ModuleNotFoundError('none', name='pyopencl')", "pip install pyopencl"),
     ],
 )
-def test_without_pyopencl_it_says_so(error: str, mend: str, tmp_path: Any) -> None:
+def test_missing_pyopencl_is_reported(error: str, mend: str, tmp_path: Any) -> None:
     (tmp_path / "pyopencl.py").write_text(f"raise {error}\n")
     path = os.pathsep.join([str(tmp_path), *(p for p in sys.path if p)])
-    found = probe_elsewhere(PYTHONPATH=path)
+    found = probe_in_new_process(PYTHONPATH=path)
     assert "Unavailable" in found and mend in found
 
 
 @pytest.mark.skipif(loader.intel_runtime() is None, reason="intel-opencl-rt is not installed")
-def test_intels_runtime_from_pip_is_found() -> None:
+def test_intel_runtime_from_pip_is_found() -> None:
     assert any("Intel" in name for name in NAMES)
     assert "OCL_ICD_VENDORS" not in os.environ or "dovetail" not in os.environ["OCL_ICD_VENDORS"]
 
 
 @needs_device
-def test_devices_are_numbered_and_named() -> None:
+def test_devices_are_numbered_and_have_unique_fingerprints() -> None:
     assert [d.index for d in DEVICES] == list(range(len(DEVICES)))
     assert len({d.fingerprint for d in DEVICES}) == len(DEVICES)
 
 
-# --- capabilities: what a device lacks
+# --- missing capabilities
 
 
 def masked(b: Backend, **changes: Any) -> DeviceInfo:
@@ -187,7 +187,7 @@ def test_halves_keep_their_values_with_and_without_fp16(backend: Backend) -> Non
         assert np.array_equal(got, every.astype("f4"), equal_nan=True)
 
 
-def test_division_without_correct_rounding_or_float64(backend: Backend) -> None:
+def test_division_is_correctly_rounded_without_hardware_support(backend: Backend) -> None:
     rng = np.random.default_rng(0)
     x = np.abs(rng.standard_normal(3000) * 10.0 ** rng.integers(-30, 30, 3000)).astype("f4")
     x[:4] = [0, np.inf, 1e-42, np.nan]
@@ -205,7 +205,7 @@ def test_division_without_correct_rounding_or_float64(backend: Backend) -> None:
 # --- memory, launches, streams
 
 
-def test_copies_take_read_only_memory_and_offsets(backend: Backend) -> None:
+def test_copies_accept_read_only_memory_and_offsets(backend: Backend) -> None:
     handle, got = backend.allocate(100), bytearray(8)
     backend.copy_in(handle, 0, memoryview(bytes(range(100))))
     backend.copy_in(handle, 50, memoryview(b"abcd"))
@@ -214,12 +214,12 @@ def test_copies_take_read_only_memory_and_offsets(backend: Backend) -> None:
     backend.free(handle, 100)
 
 
-def test_more_memory_than_there_is_is_a_memory_error(backend: Backend) -> None:
+def test_allocation_beyond_memory_raises_memory_error(backend: Backend) -> None:
     with pytest.raises(MemoryError):
         backend.allocate(1 << 60)
 
 
-def test_a_bound_launch_sees_new_buffers_offsets_and_scalars(backend: Backend) -> None:
+def test_bound_launch_reads_new_buffers_offsets_and_scalars(backend: Backend) -> None:
     program = backend.compile(parse_kernel(ADD))
     launch = backend.bind(program, [5], [5])
     x = np.arange(10, dtype="f4")
@@ -232,7 +232,7 @@ def test_a_bound_launch_sees_new_buffers_offsets_and_scalars(backend: Backend) -
         assert np.array_equal(out, x[first : first + 5] + np.float32(c))
 
 
-def test_streams_and_events(backend: Backend) -> None:
+def test_streams_and_events_order_and_measure_work(backend: Backend) -> None:
     program = backend.compile(parse_kernel(ADD))
     one, two = backend.create_stream(), backend.create_stream()
     start = backend.record_event(one)
@@ -245,7 +245,7 @@ def test_streams_and_events(backend: Backend) -> None:
     assert backend.event_done(end) and backend.elapsed_ms(start, end) >= 0
 
 
-def test_binaries_are_loaded_and_foreign_ones_refused(backend: Backend) -> None:
+def test_binaries_are_loaded_and_foreign_ones_rejected(backend: Backend) -> None:
     kernel = parse_kernel(ADD)
     program = backend.compile(kernel)
     loaded = backend.load(kernel, program.binary or b"")
@@ -257,7 +257,7 @@ def test_binaries_are_loaded_and_foreign_ones_refused(backend: Backend) -> None:
         backend.load(kernel, (program.binary or b"")[:-200] + bytes(10))
 
 
-def test_a_build_error_shows_the_kernel_and_the_log(
+def test_build_error_shows_kernel_and_log(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(OpenCLStyle, "store", lambda *a: "no such statement;")
@@ -265,7 +265,7 @@ def test_a_build_error_shows_the_kernel_and_the_log(
         backend.compile(parse_kernel(ADD))
 
 
-def test_long_rows_are_done_by_groups_and_short_ones_are_not(backend: Backend) -> None:
+def test_long_rows_use_groups_and_short_ones_do_not(backend: Backend) -> None:
     kernel = reduction("add", [float32])
     program = backend.compile(kernel)
     groups = "Intel" in backend.info.details["platform"]
@@ -288,7 +288,7 @@ def test_long_rows_are_done_by_groups_and_short_ones_are_not(backend: Backend) -
     )
 
 
-def test_products_do_several_rows_at_once(backend: Backend) -> None:
+def test_products_compute_several_rows_at_once(backend: Backend) -> None:
     program = backend.compile(legalize(matrix_product(float32), backend.info.capabilities))
     assert program.first == "jammed"  # type: ignore[attr-defined]
     rng = np.random.default_rng(1)
@@ -304,8 +304,8 @@ def test_products_do_several_rows_at_once(backend: Backend) -> None:
         assert np.array_equal(out, x @ y)
 
 
-def test_kernels_that_are_built_together(backend: Backend) -> None:
-    """They may have the same names and helpers; each keeps its own meaning."""
+def test_kernels_built_together_keep_their_meaning(backend: Backend) -> None:
+    """They may have the same names and helpers."""
     texts = [ADD, ADD.replace("add v0, c", "mul v0, c"), ADD.replace("add v0, c", "sub v0, c")]
     sums = [reduction("add", [float32]), reduction("add", [float64])]
     kernels = [*(parse_kernel(t) for t in texts), *sums, *(parse_kernel(t) for t in 6 * texts)]
@@ -317,7 +317,7 @@ def test_kernels_that_are_built_together(backend: Backend) -> None:
     assert np.array_equal(run(backend, programs[-1], x, np.zeros_like(x), 3.0), x - 3)
 
 
-def test_an_error_in_one_of_several_kernels_shows_that_kernel(
+def test_build_error_in_a_batch_shows_the_failing_kernel(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = OpenCLStyle.store
@@ -329,7 +329,7 @@ def test_an_error_in_one_of_several_kernels_shows_that_kernel(
         backend.compile_all([parse_kernel(ADD), bad])
 
 
-def test_a_grid_becomes_an_ndrange() -> None:
+def test_dimensions_fold_a_grid_into_an_ndrange() -> None:
     assert ndrange_sizes(()) == (1,)
     assert ndrange_sizes((2, 3)) == (3, 2)
     assert ndrange_sizes((2, 3, 4, 5, 6)) == (6, 5, 24)
@@ -347,7 +347,7 @@ def test_random_programs_keep_their_bits(index: int) -> None:
 
 @needs_device
 @pytest.mark.parametrize("index", range(len(DEVICES)))
-def test_tensors_on_the_device(index: int) -> None:
+def test_tensors_on_the_device_have_the_reference_bits(index: int) -> None:
     x = np.random.default_rng(1).standard_normal((70, 90)).astype("f4")
     results = []
     for name in ("reference", f"opencl:{index}"):
@@ -368,8 +368,8 @@ COLUMNS: dict[str, Callable[[dt.Tensor], dt.Tensor]] = {
 @pytest.mark.parametrize("name", COLUMNS)
 @needs_device
 @pytest.mark.parametrize("index", range(len(DEVICES)))
-def test_many_long_columns(index: int, name: str) -> None:
-    """Groups that keep in step: the last one begins early; chunks of rows, and rests of rows."""
+def test_reductions_of_long_columns_have_the_reference_bits(index: int, name: str) -> None:
+    """Groups run in lockstep: the last one starts early; chunks of rows and remaining rows."""
     for shape in (
         (GROUPED_COLUMNS_MIN, ITEM_ELEMENTS_MAX),
         (600, 100),
@@ -384,7 +384,7 @@ def test_many_long_columns(index: int, name: str) -> None:
 
 
 @needs_device
-def test_doubles_are_refused_where_the_device_has_none() -> None:
+def test_float64_kernel_is_refused_without_the_capability() -> None:
     caps = replace(DEVICES[0].capabilities, float64=False)
     kernel = parse_kernel(ADD.replace("f32", "f64"))
     assert any(d is float64 for _, d in kernel.scalars)

@@ -1,4 +1,6 @@
-"""What the plugin says of devices whose floats lack something, on stand-ins for pyopencl's."""
+"""Capabilities that the plugin reports for devices with incomplete floats, on stand-ins for
+pyopencl's.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ def test_full_profile_has_an_exact_fma_without_its_bit() -> None:
     assert plugin.capabilities(device).fma
 
 
-def test_device_without_rounding_to_nearest_is_left_out() -> None:
+def test_device_without_rounding_to_nearest_is_skipped() -> None:
     devices = [stand_in(), stand_in(single=ALL & ~NEAREST)]
     platform = SimpleNamespace(get_devices=lambda: devices)
     assert plugin.devices_of(platform) == devices[:1]

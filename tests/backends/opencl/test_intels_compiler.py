@@ -1,5 +1,6 @@
-"""Intel's compiler for CPUs, which writes to memory that it has freed where a kernel has many
-barriers (docs/internals/backends.md): it is given none of those.
+"""Kernels given to Intel's CPU compiler avoid its use-after-free with many barriers.
+
+See docs/internals/backends.md.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ print("built", built)
 
 
 def child(script: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """A process of its own, in which nobody has opened a device yet."""
+    """Run a program in a process that has opened no device yet."""
     path = os.pathsep.join([str(TESTS), *(p for p in sys.path if p)])
     full = {**os.environ, "PYTHONPATH": path, "PYTHONFAULTHANDLER": "1", **environ}
     command = [sys.executable, "-c", script]
@@ -50,8 +51,8 @@ def child(script: str, **environ: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.skipif(loader.intel_runtime() is None, reason="intel-opencl-rt is not installed")
-def test_it_uses_no_memory_that_it_has_freed() -> None:
-    """glibc fills what is freed, so whoever reads it there finds no address."""
+def test_intel_compiler_reads_no_freed_memory() -> None:
+    """glibc fills freed memory, so a read of it finds no valid address."""
     done = child(COMPILES, MALLOC_PERTURB_="165")
     assert done.returncode == 0 and done.stdout.startswith("built "), done.stderr[-2000:]
     assert done.stdout != "built 0\n"

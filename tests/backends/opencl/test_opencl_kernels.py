@@ -1,4 +1,4 @@
-"""The kernels of test_cstyle, and more, on every OpenCL device here: same bits as the reference."""
+"""The kernels of test_cstyle, and more, on every OpenCL device here: the reference's bits."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ pytest.importorskip("pyopencl", reason="pyopencl is not installed: pip install p
 pytest.importorskip("dovetail_opencl", reason="dovetail-opencl is not installed")
 
 from cstyle_cases import (  # noqa: F401 - collected here again, with this module's `host`
-    test_a_reduction_of_chunks_of_chunks,
-    test_atomics,
-    test_casts_and_bitcasts,
+    test_atomics_have_the_reference_bits,
+    test_casts_and_bitcasts_have_the_reference_bits,
     test_constants_are_exact,
-    test_elementary_functions,
-    test_every_operation_on_special_values,
-    test_folds_end_once_nothing_changes,
-    test_folds_see_their_carries_before_the_step,
-    test_golden_kernels,
-    test_integer_constants_reach_their_ends,
-    test_names_that_mean_something_in_c,
-    test_nested_reductions_and_maps,
-    test_random_kernels,
-    test_reductions_of_every_length,
-    test_rounding_of_large_integers_and_of_float64,
+    test_elementary_functions_have_the_reference_bits,
+    test_every_operation_on_special_values_has_the_reference_bits,
+    test_extreme_integer_constants_are_exact,
+    test_fold_steps_read_the_previous_carries,
+    test_fold_stops_once_its_carry_is_constant,
+    test_golden_kernels_have_the_reference_bits,
+    test_nested_reductions_and_maps_have_the_reference_bits,
+    test_parameter_names_may_be_c_keywords,
+    test_random_kernels_have_the_reference_bits,
+    test_reduction_of_chunks_of_chunks_has_the_reference_bits,
+    test_reductions_of_every_length_have_the_reference_bits,
+    test_rounding_of_large_integers_and_of_float64_has_the_reference_bits,
 )
 from dovetail.extend import Backend, Kernel, Unavailable, legalize
 from dovetail_opencl import plugin
@@ -33,13 +33,13 @@ from dovetail_opencl import plugin
 FOUND = plugin.dovetail_probe({})
 DEVICES = [] if isinstance(FOUND, Unavailable) else list(FOUND)
 REASON = f"{FOUND.reason}: {FOUND.hint}" if isinstance(FOUND, Unavailable) else ""
-SHIFT = 192  # bytes before the buffers' first elements: no kernel may lean on offset 0
+SHIFT = 192  # bytes before the buffers' first elements, so that offset 0 cannot be assumed
 
 pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
 
 
 class OpenCLHost:
-    """Runs kernels on one device, with the arrays anywhere in larger buffers."""
+    """Run kernels on one device, with the arrays at offsets in larger buffers."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend

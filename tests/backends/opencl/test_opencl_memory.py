@@ -23,25 +23,25 @@ pytestmark = pytest.mark.skipif(not DEVICES, reason=REASON)
 
 
 @pytest.fixture(params=DEVICES, ids=NAMES)
-def own(request: Any) -> Iterator[tuple[Device, Any]]:
+def own_device(request: Any) -> Iterator[tuple[Device, Any]]:
     with opened(request.param) as found:
         if not found[1]._memory.shared:
             pytest.skip("this device has memory of its own")
         yield found
 
 
-def test_numpy_shows_the_devices_memory(own: tuple[Device, Any]) -> None:
-    x = dt.arange(1000, dtype=dt.float32, device=own[0])
+def test_numpy_views_the_memory_of_the_device(own_device: tuple[Device, Any]) -> None:
+    x = dt.arange(1000, dtype=dt.float32, device=own_device[0])
     seen = x.numpy()
     assert np.shares_memory(seen, x.numpy()) and seen.flags.writeable
     x += 1
-    assert seen[999] == 1000  # the write was waited for: nobody asks before looking
+    assert seen[999] == 1000  # the write was waited for
 
 
-def test_a_numpy_array_is_used_where_it_is(own: tuple[Device, Any]) -> None:
+def test_numpy_array_is_used_without_a_copy(own_device: tuple[Device, Any]) -> None:
     wide = np.arange(101, dtype="f4")
     for a in (wide[1:], wide[::-2]):  # at an address that is no multiple of 8
-        x = dt.asarray(a, device=own[0], copy=False)
+        x = dt.asarray(a, device=own_device[0], copy=False)
         assert np.array_equal((x * 2).numpy(), a * 2)
         a[3] = -7
         assert (x * 2).numpy()[3] == -14
@@ -55,9 +55,9 @@ SLOW = """__kernel void slow(__global volatile float *x) {
 }"""
 
 
-def test_work_of_a_stream_that_nobody_has_any_more_is_waited_for(own: tuple[Device, Any]) -> None:
-    """Else memory would be given back while it is written."""
-    _, backend = own
+def test_work_of_a_destroyed_stream_is_waited_for(own_device: tuple[Device, Any]) -> None:
+    """Otherwise its memory would be freed while it is written."""
+    _, backend = own_device
     built = backend._compiler.build_text(cl.Program(backend.context, SLOW), ())
     kernel = cl.Kernel(built, "slow")
     handle, found = backend.allocate(4), np.zeros(1, "f4")
@@ -73,10 +73,10 @@ def test_work_of_a_stream_that_nobody_has_any_more_is_waited_for(own: tuple[Devi
     backend.free(handle, 4)
 
 
-def test_memory_of_others_outlives_the_work_on_it(own: tuple[Device, Any]) -> None:
-    """The array dies when the work on it has been queued, at the earliest."""
+def test_foreign_memory_outlives_queued_work(own_device: tuple[Device, Any]) -> None:
+    """The array dies at the earliest when the work on it has been queued."""
     for value in range(20):
-        x = dt.asarray(np.full(300_000, value, "f4"), device=own[0], copy=False)
+        x = dt.asarray(np.full(300_000, value, "f4"), device=own_device[0], copy=False)
         y = x + 1
         dt.evaluate(y)
         del x
@@ -84,19 +84,19 @@ def test_memory_of_others_outlives_the_work_on_it(own: tuple[Device, Any]) -> No
         assert np.all(y.numpy() == value + 1)
 
 
-def test_dlpack_shares_it_both_ways(own: tuple[Device, Any]) -> None:
-    x = dt.arange(6, device=own[0])
+def test_dlpack_shares_memory_in_both_directions(own_device: tuple[Device, Any]) -> None:
+    x = dt.arange(6, device=own_device[0])
     assert x.__dlpack_device__() == (1, 0)
     there = np.from_dlpack(x)
     assert np.shares_memory(there, x.numpy())
     a = np.arange(4.0)
-    y = dt.from_dlpack(a, device=own[0])
+    y = dt.from_dlpack(a, device=own_device[0])
     a[0] = 9
     assert y.numpy()[0] == 9
 
 
-def test_a_device_waits_for_all_its_streams(own: tuple[Device, Any]) -> None:
-    dev, backend = own
+def test_device_synchronize_waits_for_all_streams(own_device: tuple[Device, Any]) -> None:
+    dev, backend = own_device
     with dt.Stream(dev):
         y = dt.ones(2_000_000, device=dev)
         for _ in range(3):
@@ -111,8 +111,8 @@ def test_a_device_waits_for_all_its_streams(own: tuple[Device, Any]) -> None:
 # --- refusals
 
 
-class Refusing:
-    """Stands in for a constructor of pyopencl: works a number of times, then refuses."""
+class RefusingConstructor:
+    """A stand-in for a constructor of pyopencl that succeeds a number of times, then refuses."""
 
     def __init__(self, make: Any, times: int) -> None:
         self.make, self.times = make, times
@@ -125,7 +125,7 @@ class Refusing:
 
 
 def work(x: Any) -> Any:
-    """Five blocks of memory, all of them too large to be parts of one segment."""
+    """Allocate five blocks of memory, all too large to be parts of one segment."""
     y = x
     for k in range(5):
         y = y * 2 + k
@@ -135,15 +135,15 @@ def work(x: Any) -> Any:
 
 
 @pytest.mark.parametrize("times", (0, 1, 2, 3, 50))
-def test_a_refusal_leaves_data_and_figures_whole(
-    own: tuple[Device, Any], monkeypatch: pytest.MonkeyPatch, times: int
+def test_refused_allocation_leaves_data_and_statistics_intact(
+    own_device: tuple[Device, Any], monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
-    dev, _ = own
+    dev, _ = own_device
     x = dt.ones(1_000_000, device=dev)
     expected = work(x).numpy().copy()
     dt.memory.empty_cache(dev)
     before = dt.memory.stats(dev)
-    monkeypatch.setattr(memory.cl, "SVMAllocation", Refusing(cl.SVMAllocation, times))
+    monkeypatch.setattr(memory.cl, "SVMAllocation", RefusingConstructor(cl.SVMAllocation, times))
     try:
         found = work(x)
         dt.evaluate(found)
@@ -188,7 +188,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 @pytest.mark.parametrize("info", DEVICES, ids=NAMES)
-def test_a_child_of_a_fork_says_so(info: Any) -> None:
+def test_forked_child_raises_a_clear_error(info: Any) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FORK.format(f"opencl:{info.index}")],
         capture_output=True, text=True, timeout=120, check=False,

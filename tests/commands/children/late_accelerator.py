@@ -1,4 +1,4 @@
-"""What a device that works late has to keep in order, on the generated accelerator "toyq"."""
+"""Checks of ordering on the generated accelerator "toyq", which executes its queue late."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ backend: Any = open_device("toyq").backend
 
 
 def overwritten() -> bool:
-    """x dies while y = x + 1 is queued, and z takes its memory. Whether y has seen z."""
+    """Return True if y = x + 1 has read z, which takes the memory of x after its death."""
     x = dt.asarray(np.ones(N, np.float32), device="toyq")
     y = x + 1
     dt.evaluate(y)
@@ -29,13 +29,13 @@ def overwritten() -> bool:
     return bool((y.numpy() != 2).any())
 
 
-def at_once(handle: int, offset: int, source: memoryview, stream: object = None) -> None:
-    """A copy that overtakes what is queued."""
+def unordered_copy_in(handle: int, offset: int, source: memoryview, stream: object = None) -> None:
+    """Copy in without waiting for the queue."""
     backend._context._bytes(handle, offset, offset + source.nbytes)[:] = np.frombuffer(source, "B")
 
 
 def raised(call: Callable[[], object]) -> str:
-    """What a DeviceError of this call says."""
+    """Return the message of the DeviceError that this call raises."""
     try:
         call()
     except dt.DeviceError as error:
@@ -57,7 +57,7 @@ def raw(array: Any) -> memoryview:
 
 def copies_in_are_in_order() -> None:
     assert not any(overwritten() for _ in range(6))
-    backend.copy_in = at_once
+    backend.copy_in = unordered_copy_in
     assert any(overwritten() for _ in range(6)), "a wrong order does not show"
     del backend.copy_in
 

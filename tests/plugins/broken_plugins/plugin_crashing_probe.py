@@ -1,4 +1,4 @@
-"""Takes its process down."""
+"""A plugin whose probe ends its process."""
 
 from __future__ import annotations
 

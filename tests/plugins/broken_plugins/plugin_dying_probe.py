@@ -1,4 +1,4 @@
-"""Its driver reads where nothing is."""
+"""A plugin whose driver reads an invalid address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds nothing, and does not say why."""
+"""A plugin that finds no device and gives no reason."""
 
 from __future__ import annotations
 

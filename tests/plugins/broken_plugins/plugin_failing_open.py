@@ -1,4 +1,4 @@
-"""Offers a device that cannot be opened."""
+"""A plugin whose device cannot be opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks a program that never answers, and that outlives whoever asked."""
+"""A plugin that waits for a program that never ends and outlives its parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Never answers."""
+"""A plugin whose probe never returns."""
 
 from __future__ import annotations
 

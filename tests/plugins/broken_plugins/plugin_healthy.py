@@ -1,4 +1,4 @@
-"""Nothing is wrong with this one: two devices, each a reference interpreter."""
+"""A healthy plugin: two devices, each a reference interpreter."""
 
 from __future__ import annotations
 

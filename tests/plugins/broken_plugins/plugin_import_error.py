@@ -1,3 +1,3 @@
-"""Imports what is not installed."""
+"""A plugin that imports a missing module."""
 
 import a_driver_that_is_not_there

@@ -1,4 +1,4 @@
-"""Says probe otherwise."""
+"""A plugin with a misspelt hook name."""
 
 from __future__ import annotations
 

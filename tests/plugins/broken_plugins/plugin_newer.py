@@ -1,4 +1,4 @@
-"""Needs a later minor version of the interface."""
+"""A plugin that needs a later minor version of the interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lacks a hook that every backend must have."""
+"""A plugin that lacks a required hook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Works, and talks all the time, like many a driver: when imported, asked, opened, and at exit."""
+"""A working plugin that prints at import, in its hooks, and at exit, as many drivers do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens what is no backend."""
+"""A plugin whose open hook returns no backend."""
 
 from __future__ import annotations
 

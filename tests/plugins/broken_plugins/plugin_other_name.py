@@ -1,4 +1,4 @@
-"""Says it is another type than its entry point does."""
+"""A plugin whose info names another type than its entry point."""
 
 from __future__ import annotations
 

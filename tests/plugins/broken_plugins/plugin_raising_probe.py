@@ -1,4 +1,4 @@
-"""Raises instead of saying Unavailable."""
+"""A plugin whose probe raises instead of returning Unavailable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Well, but has no device here."""
+"""A plugin without a device on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hook that asks for an argument which does not exist."""
+"""A plugin with a hook that requests an unknown argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens, but its launches do nothing."""
+"""A plugin that opens, but whose launches do nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dovetail.extend import Backend, BackendInfo, DeviceInfo, hookimpl
 
 
 class Idle(ReferenceBackend):
-    """Computes nothing."""
+    """A backend that computes nothing."""
 
     def launch(self, *arguments: Any, **named: Any) -> None:
         pass

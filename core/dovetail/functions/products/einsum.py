@@ -289,7 +289,7 @@ _evaluate_in_float32 = widen_halves(_evaluate)
 
 
 def _contract(terms: Sequence[Term], labels_kept: str) -> Term:
-    """Return the product of the terms, from left to right, summed over labels not in `labels_kept`."""
+    """Return the product of the terms, left to right, summed over labels not in `labels_kept`."""
     first, *later = terms
     while later:
         second, *later = later

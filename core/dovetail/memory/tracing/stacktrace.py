@@ -13,7 +13,7 @@ _SKIPPED = {__name__.partition(".")[0]}  # packages that are not the user's: dov
 
 
 def skip_package(entry_point: str) -> None:
-    """Skip the package of a plugin, loaded from `entry_point` ("module:object"), in `caller_line`."""
+    """Make `caller_line` skip a plugin's package; `entry_point` is "module:object"."""
     _SKIPPED.add(re.split("[.:]", entry_point.strip())[0])
     is_library_module.cache_clear()
 

@@ -275,7 +275,7 @@ class _Carry:
 def _run_with_tensor_ops(
     x: Tensor, state: State, weights: Weights, options: LayerOptions
 ) -> tuple[Tensor, State]:
-    """Compute `run_layer` with tensor operations, which can be differentiated any number of times."""
+    """Compute `run_layer` with tensor operations, differentiable any number of times."""
     order, projected = _step_slices(options), _project_input(x, weights, options.mode)
     n = order[0].stop - order[0].start
     carries, outputs = [_Carry(s, n) for s in state], []
