@@ -25,7 +25,7 @@ def pop(holder: Box[T]) -> T:
 
 
 def is_sole_owner(box: Box[T], known_references: int = 0) -> bool:
-    """Return True if the box and `known_references` others hold the only references to its value."""
+    """Return True if only the box and `known_references` others refer to its value."""
     return next(map(getrefcount, box)) - known_references == BOX_REFERENCES_MIN
 
 
