@@ -191,7 +191,7 @@ class WarpStyle(CudaStyle):
         return ["__syncwarp();"]
 
 
-class ColumnStyle(WarpStyle):
+class ColumnStyle(CudaStyle):
     """LANES warps for as many neighbouring points: for reductions along columns.
 
     Lane j of each point is in warp j, whose threads read neighbours. All threads of a block reach
@@ -201,6 +201,8 @@ class ColumnStyle(WarpStyle):
     threads: ClassVar[int] = LANES * LANES
     lane: ClassVar[str] = "(int)threadIdx.y"
     present: ClassVar[str] = "present"
+    along_y = WarpStyle.along_y
+    unroll = WarpStyle.unroll
 
     def along_x(self, index: str, size: str) -> list[str]:
         point, width = "first + threadIdx.x", f"(long long){LANES}"

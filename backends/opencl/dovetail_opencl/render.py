@@ -156,20 +156,31 @@ class TiledStyle(OpenCLStyle):
     """
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
-        others, size = super().points(extents, True)[2:], "(long)get_local_size(0)"
-        first = f"min((long)get_group_id(0) * {size}, {extents[-1]} - {size})"
-        mine = f"const long i{len(extents) - 1} = {first} + (long)get_local_id(0);"
-        return [mine, *(line.replace("group_id", "global_id") for line in others)]
+        return _tiled_points(extents, super().points(extents, True))
 
     def rows(self) -> list[str]:
         return _LOCAL_BARRIER
 
 
-class UnrolledStyle(TiledStyle):
+class UnrolledStyle(OpenCLStyle):
     """The tiled style for compilers that make vectors of work items: lanes are registers."""
 
     unrolled: ClassVar[str] = "#pragma unroll"
     reserved: ClassVar[frozenset[str]] = OpenCLStyle.reserved | {"ups"}
+
+    def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
+        return _tiled_points(extents, super().points(extents, True))
+
+    def rows(self) -> list[str]:
+        return _LOCAL_BARRIER
+
+
+def _tiled_points(extents: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """Return the indices of a work item; `lines`: those where each point has a group."""
+    size = "(long)get_local_size(0)"
+    first = f"min((long)get_group_id(0) * {size}, {extents[-1]} - {size})"
+    own = f"const long i{len(extents) - 1} = {first} + (long)get_local_id(0);"
+    return [own, *(line.replace("group_id", "global_id") for line in lines[2:])]
 
 
 _SIGN = {"add": "+", "and": "&", "or": "|"}

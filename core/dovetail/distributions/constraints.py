@@ -282,10 +282,12 @@ class _Square(Constraint):
         return dt.full(value.shape[:-2], fits, dtype=dt.bool, device=value.device)
 
 
-class _Symmetric(_Square):
+class _Symmetric(Constraint):
+    event_dim = 2
+
     def check(self, value: Tensor) -> Tensor:
         if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
-            return super().check(value)
+            return square.check(value)
         return _all_last(dt.isclose(value, value.mT, atol=1e-6), 2)
 
 

@@ -61,10 +61,17 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class MemoryTracer(ABC):
-    """The part of a tracer that sees what the function does to memory."""
+class Tracer(ABC):
+    """A function that is being traced: what it does goes here and not to memory.
+
+    The parts: memory; random numbers and others that the host gives; hooks of gradients; nodes that
+    stand for many examples (`dt.vmap`), of which there are none by default.
+    """
 
     outer: Tracer | None = None  # the tracer of the thread when this one was made
+    mask: Tensor | None = None  # of the examples that may write; None: all of them
+
+    # --- memory
 
     @property
     def is_capture(self) -> bool:
@@ -130,12 +137,7 @@ class MemoryTracer(ABC):
     def refuse_read(self, what: str, tensors: Sequence[Tensor]) -> None:
         """Raise CaptureError unless the host may read these tensors."""
 
-
-class RandomTracer(ABC):
-    """The part of a tracer that sees random numbers, and others that the host gives."""
-
-    outer: Tracer | None
-
+    # --- random numbers, and others that the host gives
     @abstractmethod
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
         """Return two numbers of a random stream, which every replay reserves anew."""
@@ -155,31 +157,20 @@ class RandomTracer(ABC):
         else:
             self.outer.run_effect(action)
 
-
-class GradTracer:
-    """The part of a tracer that sees hooks of gradients."""
-
-    def record_hook(self, e: Expr) -> None:
+    # --- hooks of gradients
+    def record_hook(self, e: Expr) -> None:  # noqa: B027 - the default does nothing
         """Record that the gradient of a node has a hook.
 
         A captured function needs no record: its hooks are found along the tape.
         """
 
-    def check_retaped(self, e: Expr) -> None:
+    def check_retaped(self, e: Expr) -> None:  # noqa: B027 - no default check
         """Check a write that changes how gradients flow to a leaf. Raises: UnrolledLoop."""
 
-    def check_grad(self, order: int) -> None:
+    def check_grad(self, order: int) -> None:  # noqa: B027 - no default check
         """Check that the `grad` of a place on the tape may change. Raises: UnrolledLoop."""
 
-
-class Tracer(MemoryTracer, RandomTracer, GradTracer):
-    """A function that is being traced: what it does goes here and not to memory.
-
-    The last part is for nodes that stand for many examples (`dt.vmap`): by default there are none.
-    """
-
-    mask: Tensor | None = None  # of the examples that may write; None: all of them
-
+    # --- nodes that stand for many examples
     def call_batched(
         self, function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
     ) -> Sequence[Tensor] | None:

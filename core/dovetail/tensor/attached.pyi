@@ -7,6 +7,7 @@ import numpy as np
 from ..memory import Storage
 from .host import Nested, Number
 from .promotion import Operand
+from .signatures import Methods
 from .tensor import Tensor
 
 class Operators:
@@ -77,3 +78,5 @@ class HostReads:
     def __complex__(self) -> complex: ...
     def __index__(self) -> int: ...
     def __iter__(self) -> Iterator[Tensor]: ...
+
+class AttachedMethods(Operators, HostReads, Methods): ...

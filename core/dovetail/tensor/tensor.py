@@ -23,11 +23,7 @@ from ..settings import flags
 from .c_fields import AliasGroup, Fields, new_tensor, register_tensor_class
 
 if TYPE_CHECKING:
-    from .attached import HostReads, Operators
-    from .signatures import Methods
-
-    class AttachedMethods(Operators, HostReads, Methods):
-        """The methods that other modules attach to Tensor."""
+    from .attached import AttachedMethods
 else:
     AttachedMethods = object
 

@@ -62,8 +62,11 @@ class DLPackProducer(Protocol):
         """Return the capsule."""
 
 
-class HasDLPack(DLPackProducer, Protocol):
+class HasDLPack(Protocol):
     """An array of another library that supports DLPack."""
+
+    def __dlpack__(self, **asked: object) -> object:
+        """Return the capsule."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return DLPack's (device type, index)."""
