@@ -148,8 +148,8 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
         LoadedFunction(content, memoryview(blobs), None)
     except (ValueError, UnboundedIndexError) as error:
         raise CaptureError(
-            f"{name}: {f.__name__} goes to places that depend on data, so that nobody could check "
-            f"a file with it ({error}); leave what needs it out of the function"
+            f"{name}: {f.__name__} has indices that depend on data, which no reader of the "
+            f"file could check ({error}); leave them out of the function"
         ) from None
     text = json.dumps(content).encode()
     payload = len(text).to_bytes(8, "little") + text + blobs

@@ -2,9 +2,8 @@
 
 The data lies in a file. Dask's workers, a process each, map it and take a chunk of rows at a time;
 what their tensors may take together is a hard limit. Sums are taken block by block, of 4096 rows,
-whatever the chunks are, and then over the blocks in the order of rows: so the results have the
-same bits for any number of workers, and for all chunks of whole blocks. The demo fails where they
-differ.
+and then over the blocks in the order of rows. The results have the same bits for any number of
+workers and for all chunks of whole blocks. The demo fails where they differ.
 """
 
 from __future__ import annotations

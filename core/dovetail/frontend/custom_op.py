@@ -40,7 +40,7 @@ NAME_PATTERN = re.compile(r"[A-Za-z_]\w*([.:]+[A-Za-z_]\w*)*")
 
 
 class CustomOp:
-    """An op of a user: called as its function is, with tensors and whatever else that takes."""
+    """An op of a user: called as its function is, with tensors and other arguments."""
 
     def __init__(
         self,
@@ -258,7 +258,7 @@ def custom_op(
 ) -> CustomOp | Callable[[Callable[..., object]], CustomOp]:
     """Make an op of a function of tensors or a kernel, with rules for its results and gradient.
 
-    `name`: what errors and the tape call it. `function`: of tensors and whatever else; without it
+    `name`: what errors and the tape call it. `function`: of tensors and other arguments; without it
     this is a decorator. `result`: a function of operands, which its parameters name; it gives
     (shape, dtype), or a list of them for several results, and the results must match. `writes`: the
     function is called with new tensors of `result` in front of the operands, and writes them, as

@@ -98,7 +98,7 @@ def _check_group(decisions: Decisions, index: int, group: FusionGroup) -> Iterat
         if group.domain.path(decisions.graph.nodes[out.node].spec.shape) is None:
             yield f"node {out.node} does not fit the domain of kernel {index}"
         if out.access.slot != decisions.slot_of[out.node] or out.access not in group.accesses:
-            yield f"node {out.node} is written where nobody looks for it"
+            yield f"node {out.node} is written to a slot that no reader uses"
     if group.value_count > cost.KERNEL_VALUES_MAX and len(group.outputs) > 1:
         yield f"kernel {index} has {group.value_count} values"
     if not group.indexes_by_division and not group.row_is_coalescible() and group.outputs:

@@ -70,7 +70,7 @@ def _require_unshared(x: Tensor, e: Expr, storage: Storage) -> None:
     who = "shared with a NumPy array or another library" if storage.is_exported() else ""
     who = f"shared with {views} other tensors" if views else who
     if not who and not isinstance(storage.ptr.context, MemoryBlock):
-        who = "somebody else's (from_blob, asarray, a file), who decides how much there is"
+        who = "not dovetail's (from_blob, asarray, a file), so it cannot grow"
     if who:
         raise SharingError(
             f"resize_: the memory of this {e.spec!r} is too small, and {who}; use dt.resize, which "

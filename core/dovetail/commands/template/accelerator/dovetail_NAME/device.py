@@ -40,8 +40,7 @@ class ItemBackend(BindingBackend):
     def _driver(self) -> Iterator[driver.Context]:
         """The driver, for calls whose errors become dovetail's.
 
-        Those of queued work are among them: they come where something waits, and go to whoever
-        looks at a result.
+        Errors of queued work are among them: a call that waits raises them.
         """
         self._process.check()  # the queues' threads are not there in a child of fork()
         try:

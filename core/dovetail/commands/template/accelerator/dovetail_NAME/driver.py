@@ -116,7 +116,7 @@ class Context:
         return handle
 
     def free(self, handle: int) -> None:
-        """Gives memory up at once, whatever is queued."""
+        """Free memory at once, even if work is queued."""
         with self._lock:
             self._free_bytes += len(self._memory.pop(handle))
 
@@ -227,7 +227,7 @@ class Event:
         self._passed, self._at = threading.Event(), 0
 
     def passed(self) -> bool:
-        """Whether all before it is done."""
+        """Return True if all work before it is done."""
         return self._passed.is_set()
 
     def wait(self) -> None:

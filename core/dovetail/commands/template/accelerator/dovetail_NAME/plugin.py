@@ -17,7 +17,7 @@ from .device import ItemBackend
 
 @hookimpl
 def dovetail_backend_info() -> BackendInfo:
-    """What this plugin is."""
+    """Describe this plugin."""
     return BackendInfo("NAME", __version__, (1, 0), "an accelerator, simulated")
 
 

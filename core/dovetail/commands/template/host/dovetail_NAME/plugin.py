@@ -18,7 +18,7 @@ from .device import CBackend
 
 @hookimpl
 def dovetail_backend_info() -> BackendInfo:
-    """What this plugin is."""
+    """Describe this plugin."""
     return BackendInfo("NAME", __version__, (1, 0), "kernels in C, by the system's compiler")
 
 
