@@ -39,7 +39,7 @@ EXPLAINED = {
     "objects where the peer has one.",
     "random": "Numbers come from Philox counters, so that they are the same on every device; keys "
     "of 64 bits are sorted where PyTorch swaps in place.",
-    "elementary": "Written in the loop language, to be right to 1 ulp with the same bits on every "
+    "elementary": "Written in the kernel IR, to be right to 1 ulp with the same bits on every "
     "device: in pairs of floats, where the peer computes float32 in float64. That was measured, "
     "too (`pow` 1.5 x as fast); it asks float64 of every device.",
     "order": "A reduction in the canonical order (chunks and lanes that no device may change); the "

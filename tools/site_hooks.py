@@ -33,7 +33,7 @@ GROUPS: dict[str, str] = {
     "Gradients": "autograd transforms",
     "Networks": "layers training attention convolutions distributions onnx",
     "Kernels": "kernels kernels-of-loops adding-an-op adding-a-fusion-rule",
-    "Devices": "writing-a-backend loop-language conformance writing-a-layout adding-a-dtype "
+    "Devices": "writing-a-backend kernel-ir conformance writing-a-layout adding-a-dtype "
     "writing-an-allocator",
     "Reference": "reference/*",
     "Internals": "dovetail-in-300-lines project/architecture glossary internals/*",

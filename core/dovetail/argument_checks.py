@@ -24,7 +24,7 @@ from .compat.keywords import MISSING, accepts_arguments, call_translated
 from .errors import ArgumentError, ArgumentTypeError, DovetailError, OutOfMemoryError, ShapeError
 
 DIMENSIONS = 64  # as in NumPy, which prints tensors
-LARGEST = (1 << 63) - 1  # of a size, a stride, an offset: the loop language counts in int64
+LARGEST = (1 << 63) - 1  # of a size, a stride, an offset: the kernel IR counts in int64
 # Ints of this absolute value and more do not round to a float64.
 BEYOND_FLOAT = (1 << 1024) - (1 << 970)
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, np.generic, np.dtype)

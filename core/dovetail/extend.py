@@ -11,7 +11,7 @@ A BACKEND (docs/writing-a-backend.md; `dovetail new-backend NAME` writes one)
     binaries on disk: cache_binary, cached_binary, source_digest; settings: whole_setting
     errors: CompileError, DeviceError, PluginError, ArgumentError, InternalError, DovetailError
 
-A KERNEL (docs/loop-language.md): what a backend compiles
+A KERNEL (docs/kernel-ir.md): what a backend compiles
     its parts: Kernel, Buffer, Block, Statement, Value, Store, Atomic, Loop, Combine, combine, walk,
         values, loads, reductions, OPS, OPERANDS, LANES, CHUNK
     its text: print_kernel, parse_kernel, verify; rewritten: legalize; as C: CStyle

@@ -1,4 +1,4 @@
-"""A NumPy interpreter of the loop language: slow, correct, always available.
+"""A NumPy interpreter of the kernel IR: slow, correct, always available.
 
 It makes the language precise: what a backend computes is compared with it, bit by bit. All points
 of the grid (in blocks) are computed at once. A loop whose iterations may be computed at once puts

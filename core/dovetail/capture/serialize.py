@@ -1,7 +1,7 @@
 """Captured functions in files: `save_function`, `load_function`.
 
 A file is a line that names its format, a digest of the rest, a text of JSON, and the bytes that
-the text refers to. Kernels are text in the loop language. A file is read in two steps. First
+the text refers to. Kernels are text in the kernel IR. A file is read in two steps. First
 `decode` builds programs: the annotated fields of classes say which JSON may stand for which value.
 Then `check_program` proves that each act stays within the memory it is given. Nothing of a file
 runs before that, and nothing but kernels, which the verifier has accepted.

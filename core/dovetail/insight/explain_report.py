@@ -31,7 +31,7 @@ class LaunchReport(NamedTuple):
     name: str
     device: str
     why: str
-    text: str  # in the loop language; empty for a routine
+    text: str  # in the kernel IR; empty for a routine
     source: str  # the backend's code, if asked for
     # the place of its program: "in memory", "on disk", "to be compiled"; or "vendor routine",
     # "host routine"

@@ -1,4 +1,4 @@
-"""The loop language, which describes what a device computes, and the passes over it.
+"""The kernel IR, which describes what a device computes, and the passes over it.
 
 `language` has its values and operations, `builder` makes kernels, `printer` and `parser` turn them
 into text and back, `verify` checks that one is well formed. `analysis` answers the questions by

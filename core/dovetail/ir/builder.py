@@ -39,7 +39,7 @@ from .rewrite import Cloner
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Kernel:
-    """A program for every point of a grid, in the loop language (`language`).
+    """A program for every point of a grid, in the kernel IR (`language`).
 
     Arguments are passed in this order: buffers, ints, scalars.
     """
@@ -455,7 +455,7 @@ _combine_cache: dict[tuple[str, tuple[DType, ...]], Combine] = {}
 
 
 def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
-    """Return the combine `name` for carried values of `dtypes`, written in the loop language."""
+    """Return the combine `name` for carried values of `dtypes`, written in the kernel IR."""
     key = (name, dtypes)
     if key not in _combine_cache:
         base, _, codes = name.partition(COMBINE_NAME_SEPARATOR)

@@ -2,7 +2,7 @@
 
 `Words` is (low, high), both uint32, of an int64 or a uint64; `signed` tells the two apart. A
 comparison is a bool, a shift has its amount in one word. No operation here traps, for any operands,
-as in the loop language.
+as in the kernel IR.
 """
 
 from __future__ import annotations

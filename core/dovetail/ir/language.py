@@ -1,4 +1,4 @@
-"""The loop language: the only input of a backend.
+"""The kernel IR: the only input of a backend.
 
 A `Kernel` describes the computation at every point of a grid. Its parameters are buffers (a dtype
 and an access), run-time integers (sizes, strides) and run-time scalars. Its body is a `Block`: a
@@ -277,7 +277,7 @@ def binary(op: str, a: Operand, b: Operand) -> Value:
     dtype = a.dtype
     if dtype is not b.dtype:
         pair = f"{dtype.name} and {b.dtype.name}"
-        raise InternalError(f"{op} of {pair}: the loop language never promotes")
+        raise InternalError(f"{op} of {pair}: the kernel IR never promotes")
     if (b.op == "const" or a.op == "const") and dtype.kind in "iu":
         folded = _fold_integer(op, a, b)
         if folded is not None:

@@ -1,4 +1,4 @@
-"""A verifier of the rules of the loop language.
+"""A verifier of the rules of the kernel IR.
 
 Tests run it on every kernel that any stage makes.
 """
@@ -22,7 +22,7 @@ _ATOMICS = ("add", "min", "max", "and", "or")
 
 
 def verify(kernel: Kernel) -> None:
-    """Check that a kernel of dovetail's own obeys every rule of the loop language.
+    """Check that a kernel of dovetail's own obeys every rule of the kernel IR.
 
     Raises: InternalError that names the broken rule and shows the kernel.
     """
@@ -32,15 +32,15 @@ def verify(kernel: Kernel) -> None:
 
 
 def verify_own(kernel: Kernel) -> None:
-    """Check that a kernel obeys every rule of the loop language (docs/loop-language.md).
+    """Check that a kernel obeys every rule of the kernel IR (docs/kernel-ir.md).
 
     Raises: ArgumentError that names the broken rule and where, and shows the kernel.
     """
     rule = find_violation(kernel)
     if rule is not None:
         raise ArgumentError(
-            f"verify: kernel {kernel.name} breaks a rule of the loop language: {rule}\n"
-            f"docs/loop-language.md has the rules; the kernel is\n{_kernel_text(kernel)}"
+            f"verify: kernel {kernel.name} breaks a rule of the kernel IR: {rule}\n"
+            f"docs/kernel-ir.md has the rules; the kernel is\n{_kernel_text(kernel)}"
         )
 
 

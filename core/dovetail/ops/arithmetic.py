@@ -1,4 +1,4 @@
-"""Arithmetic in the loop language: ops that are nearly instructions, for every dtype.
+"""Arithmetic in the kernel IR: ops that are nearly instructions, for every dtype.
 
 Everything is defined for every operand: integers wrap, division by 0 and shifts out of range have
 results, casts saturate, zeros have signs and NaN stays NaN.

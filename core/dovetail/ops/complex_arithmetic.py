@@ -1,4 +1,4 @@
-"""Complex numbers in the loop language: arithmetic, parts, roots.
+"""Complex numbers in the kernel IR: arithmetic, parts, roots.
 
 An operand is complex, or real and of the dtype of the other one's parts: a real operand has no
 imaginary part, not one of zero, so that infinities and signs of zeros are as they should be. A

@@ -1,4 +1,4 @@
-"""Elementary functions of complex numbers in the loop language; `elementary` has those of reals.
+"""Elementary functions of complex numbers in the kernel IR; `elementary` has those of reals.
 
 Special values and branch cuts follow C99 annex G. Errors are small against the result as a whole,
 |computed - true| / |true|: a part that is much the smaller one may have fewer digits.

@@ -1,4 +1,4 @@
-"""Elementary functions in the loop language: no branch, no table, the same bits on every device.
+"""Elementary functions in the kernel IR: no branch, no table, the same bits on every device.
 
 Each takes and gives float32 or float64 Values. Both dtypes share one algorithm where they can; the
 numbers that differ (coefficients, split constants) are in `coefficients.py`. Circular functions are

@@ -1,4 +1,4 @@
-"""Mantissas and exponents, divisors and steps, in the loop language."""
+"""Mantissas and exponents, divisors and steps, in the kernel IR."""
 
 from __future__ import annotations
 

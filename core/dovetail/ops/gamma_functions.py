@@ -1,4 +1,4 @@
-"""The gamma function and its relatives in the loop language.
+"""The gamma function and its relatives in the kernel IR.
 
 The logarithm of gamma is computed as a pair with extra bits, of which gamma and beta are the
 exponential. Measured errors are listed in docs/accuracy.md.

@@ -1,4 +1,4 @@
-"""Random numbers in the loop language: Philox4x32-10, a function of a counter and a key.
+"""Random numbers in the kernel IR: Philox4x32-10, a function of a counter and a key.
 
 The counter is an element's index, the key a seed, so every element can be computed by itself, on
 any device, with the same bits.

@@ -1,4 +1,4 @@
-"""The error function, the normal distribution and Bessel functions in the loop language.
+"""The error function, the normal distribution and Bessel functions in the kernel IR.
 
 Special values follow C99 annex F. Measured errors are listed in docs/accuracy.md.
 """

@@ -3,7 +3,7 @@
 A row defines the op; nothing else in dovetail knows an op by name.
 
 Kinds of row:
-- `map`: elementwise with broadcasting. `expression(*values)` in the loop language.
+- `map`: elementwise with broadcasting. `expression(*values)` in the kernel IR.
 - `generate`: elementwise without tensors: `expression(linear_index, *scalars)`.
 - `reduce`: over axes. `before(value, k)` gives the values to combine, `after(results, n)` the
   result.

@@ -1,4 +1,4 @@
-"""Sine, cosine, tangent and their inverses in the loop language, beside those of `elementary`.
+"""Sine, cosine, tangent and their inverses in the kernel IR, beside those of `elementary`.
 
 Special values follow C99 annex F. Measured errors are listed in docs/accuracy.md.
 """

@@ -1,4 +1,4 @@
-"""Level 3: every scalar op of the loop language on every dtype, with special values, in each
+"""Level 3: every scalar op of the kernel IR on every dtype, with special values, in each
 form a kernel can have."""
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ print("the same bits as the reference, gradient included")
 # %% [markdown]
 # ## What a backend sees
 #
-# A *kernel*, in the loop language. `dt.explain` shows it:
+# A *kernel*, in the kernel IR. `dt.explain` shows it:
 # %%
 launch = dt.explain(x * 2 + 1, source=True).launches[0]
 print(launch.text)
@@ -134,4 +134,4 @@ shell(
 #
 # - [Writing a backend](../writing-a-backend.md): every part, and what must hold.
 # - [Conformance](../conformance.md): what the kit looks at.
-# - [A custom kernel](06_custom_kernel.ipynb): the loop language from the other side.
+# - [A custom kernel](06_custom_kernel.ipynb): the kernel IR from the other side.

@@ -1,4 +1,4 @@
-"""docs/loop-language.md documents every name of the code, and its code runs."""
+"""docs/kernel-ir.md documents every name of the code, and its code runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dovetail.ir import verify as internal
 from dovetail.ir.builder import ALL_COMBINES, Combine, Kernel
 from dovetail.ir.language import OPERANDS, OPS, Atomic, Buffer, Loop, Store, Value
 
-PAGE = (Path(__file__).parents[2] / "docs" / "loop-language.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "kernel-ir.md").read_text("utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -71,7 +71,7 @@ def test_invalid_user_kernel_raises_argument_error() -> None:
     with pytest.raises(ArgumentError) as e:
         verify(bad)
     text = str(e.value)
-    assert "a buffer is declared by the kernel" in text and "loop-language.md" in text
+    assert "a buffer is declared by the kernel" in text and "kernel-ir.md" in text
     assert "bug in dovetail" not in text and "kernel rows(" in text
     with pytest.raises(InternalError, match="bug in dovetail"):
         internal.verify(bad)
