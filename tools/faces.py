@@ -302,7 +302,7 @@ def wrap_names(names: Iterable[str], indent: str = " " * 4) -> str:
 def render_namespace() -> str:
     """Return `__init__.py` with the names that follow from the modules.
 
-    Type checkers see imports; at run time `HOMES` says which module has a name.
+    Type checkers see imports; at run time `_PUBLIC_MODULES` says which module has a name.
     """
     lines, public, homes = [], [*MANUAL_NAMES], {}
     lenient_names: list[str] = []  # type checkers see them in `format_default.pyi`

@@ -189,7 +189,7 @@ class Captured(RecentExecutables, Generic[P, R]):
         return f"dt.jit of {self.__name__}"
 
     def _flat(self, args: tuple[object, ...], options: Mapping[str, object]) -> FlatTree:
-        """Return the leaves of arguments; those that are static by name are `Static`."""
+        """Return the leaves of arguments; those that are static by name are `StaticArgument`."""
         if self._static_names:
             name, names, positions = self._full_name, self._static_names, self._static_positions
             args = tuple(

@@ -700,7 +700,7 @@ def _read_value(r: FunctionReader, x: Json) -> Any:
     return {"made": ResultIndex, "static": StaticArgument}[kind](_plain(part))
 
 
-TRACE: dict[str, Any] = {  # of a `Trace`, what a file has as it is
+TRACE: dict[str, Any] = {  # of a `FunctionTrace`, what a file has as it is
     "floats": tuple[tuple[int, int], ...],
     "inputs": tuple[ReachableTensor, ...],
     "program": CapturedProgram,

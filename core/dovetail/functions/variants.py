@@ -3,8 +3,8 @@
 A function that allocates its result has a parameter `out` in its signature. The decorator
 `accept_out` writes the result there; the function never gets `out`. `in_place_method` builds the
 method that writes a result of equal shape into its first operand. `random_method` builds the method
-that fills a tensor with random numbers. `op_functions` and `verbs` build these variants of op-table
-rows.
+that fills a tensor with random numbers. `op_functions` and `primitives` build these variants of
+op-table rows.
 """
 
 from __future__ import annotations

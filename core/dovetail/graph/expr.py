@@ -150,7 +150,7 @@ class Expr:
 pool_objects(Expr)
 
 # Every node that may still be pending; dead and computed nodes are pruned from time to time. The
-# first `_registered_count` of them are in the `find_readers` of their operands (a node, or a leaf's
+# first `_registered_count` of them are in the `readers` of their operands (a node, or a leaf's
 # storage).
 _pending_log: list[ref[Expr]] = []
 _pending_log_limit = 512
@@ -239,7 +239,7 @@ def _is_pending(e: Expr | None) -> bool:
 def find_readers(storage: Storage) -> list[Expr]:
     """Return the pending nodes that read this storage, or one that overlaps it, directly.
 
-    Only evaluation may run meanwhile. A node is added to the `find_readers` of what it reads by the
+    Only evaluation may run meanwhile. A node is added to the `readers` of what it reads by the
     first call after it was recorded. So recording costs nothing, and a write does not search all
     pending nodes.
     """
@@ -599,7 +599,7 @@ def rematerialize(e: Expr) -> Expr:
 def convert_to_leaf(e: Expr, storage: Storage) -> None:
     """Make a computed node a contiguous leaf of `storage`.
 
-    Watch and readers go where `_value_owner` and `_note_reader` look for them.
+    Watch and readers go where `_value_owner` and `_register_reader` look for them.
     """
     owner: Expr | Storage = storage if storage.pending is None else storage.pending
     owner.watch = e.watch

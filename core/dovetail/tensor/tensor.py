@@ -1,7 +1,7 @@
 """The Tensor: a device, a layout and a dtype over a deferred expression.
 
 This module has the fields and properties. Other modules attach the methods: `operators` (`+`,
-`x.T`), `host` (`x.numpy()`), and `functions` (`x.sum()`), all composed of the few `verbs`.
+`x.T`), `host` (`x.numpy()`), and `functions` (`x.sum()`), all composed of the few `primitives`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ All of them call `write_tensor` with a target (a tensor, whose memory its views 
 node of exactly the target's spec, from `value_node` and `cast_to_spec`), and a mode: the value
 replaces the contents, or is an op that updates them.
 
-A value is passed in a `Holder`, from which the callee pops it. A value without other references
+A value is passed in a `Box`, from which the callee pops it. A value without other references
 gets no memory of its own: it is computed right into the target's memory.
 """
 
