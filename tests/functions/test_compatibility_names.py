@@ -61,9 +61,9 @@ def test_table_has_enough_cases() -> None:
 @pytest.mark.parametrize("theirs", sorted(OURS))
 def test_hint_names_an_existing_equivalent(theirs: str) -> None:
     ours = OURS[theirs]
-    with pytest.raises(AttributeError, match=f"no attribute '{theirs}'; here it is ") as error:
+    with pytest.raises(AttributeError, match=f"no attribute '{theirs}'; use ") as error:
         getattr(dt, theirs)
-    said = str(error.value).rpartition(" here it is ")[2]
+    said = str(error.value).rpartition(" use ")[2]
     if said.startswith("x"):
         assert said == ours
     else:
@@ -75,7 +75,7 @@ def test_names_with_a_hint_do_not_exist_elsewhere() -> None:
     for name in ELSEWHERE:
         of, _, last = name.rpartition(".")
         assert name not in OURS and last not in dir(getattr(dt, of) if of else dt), name
-        with pytest.raises(AttributeError, match=r"; (here it is|dovetail) "):
+        with pytest.raises(AttributeError, match=r"; (use|dovetail) "):
             getattr(getattr(dt, of) if of else dt, last)
 
 
@@ -84,14 +84,14 @@ def test_every_numpy_name_exists_or_is_explained(name: str) -> None:
     try:
         assert getattr(dt, name) is not None or name == "newaxis"
     except AttributeError as error:
-        said = "; here it is " in str(error) or "; dovetail " in str(error)
+        said = "; use " in str(error) or "; dovetail " in str(error)
         assert said or str(error).endswith(f"; np.{name} is NumPy's")
 
 
 def test_hint_for_a_tensor_names_its_method() -> None:
-    with pytest.raises(AttributeError, match=r"no attribute 'amax'; here it is x\.max"):
+    with pytest.raises(AttributeError, match=r"no attribute 'amax'; use x\.max"):
         X.amax  # noqa: B018
-    with pytest.raises(AttributeError, match=r"no attribute 'inverse'; here it is dt\.linalg"):
+    with pytest.raises(AttributeError, match=r"no attribute 'inverse'; use dt\.linalg"):
         X.inverse  # noqa: B018
 
 
