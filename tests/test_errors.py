@@ -29,7 +29,7 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: t(2).astype(dt.int32).add_(1.5), TypeError, "does not fit into int32"),
     (lambda: dt.device("no such name"), ValueError, "names no device"),
     (lambda: dt.zeros(2, device="reference:7"), ValueError, "there is no device"),
-    (lambda: dt.cumulative_sum(3), TypeError, "needs a tensor"),  # type: ignore[arg-type]
+    (lambda: dt.cumulative_sum(3), TypeError, "expected a tensor"),  # type: ignore[arg-type]
     (lambda: dt.diff(t()), ValueError, "at least 1 dimension"),
     (lambda: dt.nonzero(t()), ValueError, "at least 1 dimension"),
     (lambda: dt.take(t(2, 2), index(0)), ValueError, "take: needs axis="),

@@ -126,9 +126,9 @@ def test_unknown_parameter_raises_with_the_existing_ones() -> None:
 
 
 def test_parameters_with_another_meaning_in_pytorch_raise() -> None:
-    with says(r"max: dim is called axis, .* dt\.max\(x, axis=0\); .* dt\.argmax"):
+    with says(r"max: dovetail returns values only; use dt\.max\(x, axis=0\), and dt\.argmax"):
         X.max(dim=0)
-    with says(r"std: dim is called axis, and the divisor is n: .* correction=1\) has n - 1"):
+    with says(r"std: dovetail divides by n; .* correction=1\) to divide by n - 1"):
         X.std(dim=0)
 
 
@@ -138,7 +138,7 @@ def test_type_errors_from_within_are_not_reported_as_wrong_calls() -> None:
 
     with pytest.raises(TypeError, match=r"^from within$"):
         dt.fromfunction(broken, (2, 2))
-    with pytest.raises(dt.ArgumentTypeError, match=r"^softmax: axis is an int"):
+    with pytest.raises(dt.ArgumentTypeError, match=r"^softmax: axis must be an int"):
         dt.softmax(X, dim="a")  # type: ignore[call-arg]
 
 

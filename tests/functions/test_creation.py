@@ -85,7 +85,7 @@ def test_asarray_of_tensors_shares_or_copies(device: dt.Device) -> None:
         (lambda: dt.asarray([300], dtype=dt.uint8), dt.ValueOverflow, "300 does not fit uint8"),
         (lambda: dt.asarray([1j], dtype=dt.float64), dt.DTypeError, "do not fit float64"),
         (lambda: dt.full(2, 1j, dtype=dt.float32), dt.DTypeError, "which is real"),
-        (lambda: dt.arange(1j), dt.DTypeError, "stop is a real number"),
+        (lambda: dt.arange(1j), dt.DTypeError, "stop must be a real number"),
         (lambda: dt.asarray("text"), dt.DTypeError, "str"),
         (lambda: dt.asarray(["a"]), dt.DTypeError, "cannot make"),
         (lambda: dt.asarray([None]), dt.DTypeError, "NoneType"),

@@ -93,7 +93,7 @@ PARAMETERS = [
     ("nn.Conv2d", "strides", "use stride="), ("nn.Conv2d", "filters", "out_channels="),
     ("nn.LayerNorm", "epsilon", "use eps="), ("nn.BatchNorm2d", "decay", "momentum="),
     ("nn.LSTM", "return_sequences", "every step"), ("nn.LSTM", "units", "hidden_size="),
-    ("nn.CrossEntropyLoss", "from_logits", "what goes in are logits"),
+    ("nn.CrossEntropyLoss", "from_logits", "the inputs are always logits"),
     ("nn.BCELoss", "from_logits", "BCEWithLogitsLoss"), ("nn.Linear", "activation", "dt.nn.ReLU"),
     ("nn.Linear", "kernel_initializer", "dt.nn.init"), ("nn.ReLU", "nonsense", "takes inplace="),
     ("nn.Embedding", "nonsense", "padding_idx="), ("distributions.Normal", "mean", "loc="),
