@@ -115,9 +115,9 @@ NOT_INTEGERS: list[tuple[Call, str]] = [
     (lambda: dt.linspace(0, 1, 2.5), "linspace: num must be an int"),  # type: ignore[arg-type]
     (lambda: dt.arange("a"), "arange: stop must be a number"),
     (lambda: dt.sum(X, keepdims="no"), "sum: keepdims must be True or False"),  # type: ignore[arg-type]
-    (lambda: dt.einsum(X, [0, 1]), "einsum: subscripts is a word"),  # type: ignore[arg-type]
+    (lambda: dt.einsum(X, [0, 1]), "einsum: subscripts must be a string"),  # type: ignore[arg-type]
     (lambda: dt.meshgrid([1, 2]), "meshgrid: at least one operand must be a tensor"),  # type: ignore[arg-type]
-    (lambda: dt.random.set_state((dt.ones(2), dt.ones(3))), "set_state: state is"),  # type: ignore[arg-type]
+    (lambda: dt.random.set_state((dt.ones(2), dt.ones(3))), "set_state: state must be"),  # type: ignore[arg-type]
 ]
 
 
@@ -128,8 +128,8 @@ def test_values_of_a_wrong_kind_raise_type_errors(number: int) -> None:
 
 
 def test_tensor_in_place_of_axes_of_transpose_raises() -> None:
-    assert_raises(lambda: dt.transpose(X, X), ValueError, "^transpose: expects ints")  # type: ignore[arg-type]
-    assert_raises(lambda: X.transpose(X.to_sparse_csr()), ValueError, "^transpose: expects ints")
+    assert_raises(lambda: dt.transpose(X, X), ValueError, "^transpose: expected ints")  # type: ignore[arg-type]
+    assert_raises(lambda: X.transpose(X.to_sparse_csr()), ValueError, "^transpose: expected ints")
 
 
 WRONG_KINDS: list[tuple[Call, str]] = [
@@ -201,7 +201,7 @@ DEEP: list[tuple[Call, str]] = [
 @pytest.mark.parametrize("number", range(len(DEEP)))
 def test_more_than_64_dimensions_raise_with_the_op_name(number: int) -> None:
     call, name = DEEP[number]
-    assert_raises(call, ValueError, rf"^{name}: .*\b(65|80) dimensions.*at most 64")
+    assert_raises(call, ValueError, rf"^{name}: .*\bat most 64 dimensions, got (65|80)")
 
 
 def test_64_dimensions_are_printed() -> None:
@@ -312,7 +312,7 @@ def test_sparse_functions_name_the_required_operand() -> None:
 
 def test_composed_function_names_itself_and_the_failing_op() -> None:
     x = dt.ones(3, device="reference")
-    assert_raises(lambda: dt.clip(x, min="a"), TypeError, "^clip: maximum: operands are")  # type: ignore[arg-type]
+    assert_raises(lambda: dt.clip(x, min="a"), TypeError, "^clip: maximum: expected tensors")  # type: ignore[arg-type]
     assert_raises(
         lambda: dt.softmax(dt.ones((), device="reference")), IndexError, "^softmax: axis -1"
     )
@@ -348,7 +348,7 @@ def test_rank_threshold_per_matrix_is_broadcast_to_the_batch(device: str) -> Non
 
 def test_unhashable_axisless_or_huge_arguments_are_named() -> None:
     x = dt.ones((2, 3), device="reference")
-    assert_raises(lambda: dt.fft.ihfft(x, 10**5000), ValueError, "^ihfft: n must be at most")
+    assert_raises(lambda: dt.fft.ihfft(x, 10**5000), ValueError, "^ihfft: n is at most")
     assert_raises(lambda: dt.fft.fft2(x, (10**5000, 2)), ValueError, "^fft2: n must be at most")
     assert_raises(
         lambda: dt.lexsort(np.array(1)), ValueError, "^lexsort: keys must have at least 1 dimension"

@@ -262,4 +262,4 @@ def host_memory(what: str) -> Iterator[None]:
     except MemoryError as error:
         if isinstance(error, OutOfMemoryError):
             raise
-        raise OutOfMemoryError(f"{what}: the host has not enough memory") from error
+        raise OutOfMemoryError(f"{what}: the host does not have enough memory") from error

@@ -101,8 +101,8 @@ def test_indices_out_of_range_raise(device: dt.Device) -> None:
         (lambda: dt.unravel_index([1], (-3,)), dt.ShapeError, "unravel_index: "),
         (lambda: dt.unravel_index([1], "a"), dt.ShapeError, "unravel_index: "),
         (lambda: dt.unravel_index([0], ()), dt.ShapeError, r"unravel_index: .*shape \(\)"),
-        (lambda: dt.unravel_index([0], (1 << 32, 1 << 32)), dt.ShapeError, "unravel_index: shape"),
-        (lambda: dt.ravel_multi_index(([0],), (3, 4)), dt.ArgumentError, "ravel_multi_index: 1 "),
+        (lambda: dt.unravel_index([0], (1 << 32, 1 << 32)), dt.ShapeError, "unravel_index: a shape must"),
+        (lambda: dt.ravel_multi_index(([0],), (3, 4)), dt.ArgumentError, "ravel_multi_index: .*got 1 indices"),
         (lambda: dt.ravel_multi_index(([0],), (3,), "no"), dt.ArgumentError, "'raise' or 'wrap'"),
         (lambda: dt.ravel_multi_index(([0],), (3,), ["clip"] * 2), dt.ArgumentError, "2 modes"),
         (lambda: dt.ravel_multi_index(([0],), (3,), 5), dt.ArgumentTypeError, "mode"),
@@ -187,7 +187,7 @@ def test_triangle_indices_name_wrong_arguments() -> None:
     for name in ("tril_indices_from", "triu_indices_from", "diag_indices_from"):
         for bad in (x, x[0, 0]):
             with pytest.raises(
-                dt.ShapeError, match=f"{name}: needs .*shape .*; see dt.{name[:12]}"
+                dt.ShapeError, match=f"{name}: expected .*shape .*; use dt.{name[:12]}"
             ):
                 getattr(dt, name)(bad)
         with pytest.raises(dt.DTypeError, match=name):

@@ -86,7 +86,7 @@ def test_splits_are_views() -> None:
 def test_splits_name_wrong_arguments() -> None:
     x = dt.ones((3, 3, 3), device="reference")
     for name in ("hsplit", "vsplit", "dsplit"):
-        with pytest.raises(dt.ShapeError, match=f"{name}: .*2 equal parts; see dt.array_split"):
+        with pytest.raises(dt.ShapeError, match=f"{name}: .*2 equal parts; use dt.array_split"):
             getattr(dt, name)(x, 2)
         with pytest.raises(dt.ShapeError, match=f"{name}: expected at least"):
             getattr(dt, name)(dt.ones((), device="reference"), 1)

@@ -268,7 +268,7 @@ def test_as_strided_equals_numpy(device: dt.Device) -> None:
         (lambda x: x.reshape(4, 2), dt.ShapeError, r"shape \(2, 3\) has 6 elements and cannot "
             r"become \(4, 2\)"),
         (lambda x: x.reshape(-1, -1), dt.ShapeError, "one size may be -1"),
-        (lambda x: x.reshape("a"), dt.ShapeError, "expects ints"),
+        (lambda x: x.reshape("a"), dt.ShapeError, "expected ints"),
         (lambda x: dt.reshape(x.T, (6,), copy=False), dt.ArgumentError, "copy=False forbids"),
         (lambda x: x.T.view(6), dt.ShapeError, r"use x.reshape\(\)"),
         (lambda x: dt.permute_dims(x, (0, 0)), dt.AxisError, "must name each of"),
@@ -285,17 +285,17 @@ def test_as_strided_equals_numpy(device: dt.Device) -> None:
         (lambda x: dt.concat([x, dt.ones((2, 2))]), dt.ShapeError, r"\(2, 3\), \(2, 2\) differ "
             r"besides axis 0"),
         (lambda x: dt.concat([x, dt.ones(2)]), dt.ShapeError, "must be equal except along axis 0"),
-        (lambda x: dt.concat([x, 1]), dt.DTypeError, "concat: operands are .*not int"),
+        (lambda x: dt.concat([x, 1]), dt.DTypeError, "concat: expected tensors.*got int"),
         (lambda x: dt.stack([x, dt.ones(2)]), dt.ShapeError, "dt.concat"),
-        (lambda x: dt.roll(x, (1, 2), axis=0), dt.ArgumentError, "2 shifts, but 1 axes"),
+        (lambda x: dt.roll(x, (1, 2), axis=0), dt.ArgumentError, "2 shifts, got 1 axes"),
         (lambda x: dt.roll(x, (1, 2)), dt.ArgumentError, "an axis for each of 2"),
         (lambda x: dt.repeat(x, -1), dt.ArgumentError, "negative"),
-        (lambda x: dt.repeat(x, (2**44, 2**44), axis=0), dt.OutOfMemoryError, "for it"),
+        (lambda x: dt.repeat(x, (2**44, 2**44), axis=0), dt.OutOfMemoryError, "enough memory"),
         (lambda x: dt.repeat(x, (1, 2, 3), axis=0), dt.ShapeError, "2 counts"),
-        (lambda x: x.flatten(1, 0), dt.AxisError, "comes after"),
+        (lambda x: x.flatten(1, 0), dt.AxisError, "must not be after"),
         (lambda x: x.as_strided((3, 3), (2, 1)), dt.ShapeError, r"elements 0..6 of a storage of 6"),
         (lambda x: x.as_strided((3,), (-1,)), dt.ShapeError, "elements -2..0"),
-        (lambda x: x.as_strided((3,), (1, 1)), dt.ShapeError, "1 sizes, but 2 strides"),
+        (lambda x: x.as_strided((3,), (1, 1)), dt.ShapeError, "a stride for each of 1 sizes, got 2"),
     ],
 )  # fmt: skip
 def test_manipulation_errors(

@@ -83,7 +83,7 @@ def test_wrong_arguments_of_moments_raise() -> None:
         (lambda: dt.average(x, weights="a"), dt.DTypeError, "average"),
         (lambda: dt.ptp(x[:0]), dt.ShapeError, "ptp"),
         (lambda: dt.ptp(x > 0), dt.DTypeError, "ptp"),
-        (lambda: dt.cov(dt.ones((2, 2, 2), device="reference")), dt.ShapeError, "cov: needs"),
+        (lambda: dt.cov(dt.ones((2, 2, 2), device="reference")), dt.ShapeError, "cov: expected"),
         (lambda: dt.cov(x, fweights=[1.5, 1, 1]), dt.ArgumentError, "fweights must be integers"),
         (lambda: dt.cov(x, aweights=[1.5]), dt.ShapeError, "cov: aweights"),
         (lambda: dt.cov(x, correction="a"), dt.ArgumentTypeError, "cov: correction"),

@@ -64,7 +64,7 @@ def test_unfold_and_fold_are_gradients_of_each_other() -> None:
 def test_mismatched_sizes_raise() -> None:
     x = dt.zeros((1, 4, 4))
     for error, call, says in (
-        (dt.ShapeError, lambda: dt.unfold(x, 5), r"unfold: patches \(5, 5\) do not fit"),
+        (dt.ShapeError, lambda: dt.unfold(x, 5), r"unfold: patches must fit"),
         (dt.ShapeError, lambda: dt.unfold(x[0], 2), "unfold: expected channels and 2 axes"),
         (dt.ArgumentError, lambda: dt.unfold(x, 2, stride=0), "unfold: stride is 1 or more"),
         (dt.ArgumentError, lambda: dt.unfold(x, 2, padding=(1, 1, 1)), "padding has 3 sizes"),

@@ -119,5 +119,5 @@ def test_wrong_arguments_are_named(name: str) -> None:
     if name != "union1d":
         with pytest.raises(dt.ArgumentTypeError, match=f"{name}: assume_unique must be True or False"):
             f(x, x, "yes")
-    with pytest.raises(dt.ArgumentTypeError, match="intersect1d: return_indices is True or"):
+    with pytest.raises(dt.ArgumentTypeError, match="intersect1d: return_indices must be True or"):
         dt.intersect1d(x, x, return_indices=None)

@@ -122,7 +122,8 @@ def _merge_reduced_axes(op: str, x: Tensor, axis: Axis) -> tuple[Tensor, Shape, 
     kept_axes = tuple(d for d in range(x.ndim) if d not in axes)
     n = math.prod(x.shape[d] for d in axes)
     if not n:
-        raise ShapeError(f"{op}: axis {axis} must not be empty, got shape {x.shape}")
+        where = "" if axis is None else f" along axis {axis}"
+        raise ShapeError(f"{op}: expected at least one element{where}, got shape {x.shape}")
     kept_shape = tuple(x.shape[d] for d in kept_axes)
     wide = tuple(1 if d in axes else m for d, m in enumerate(x.shape))
     return (

@@ -84,7 +84,8 @@ def _require_elements(op: str, x: Tensor, axis: Axis) -> None:
     """Raise ShapeError if there are no elements along the axes."""
     required(op, x)
     if not math.prod(x.shape[d] for d in lay.axes(op, axis, x.ndim)):
-        raise ShapeError(f"{op}: axis {axis} must not be empty, got shape {x.shape}")
+        where = "" if axis is None else f" along axis {axis}"
+        raise ShapeError(f"{op}: expected at least one element{where}, got shape {x.shape}")
 
 
 def sum(
