@@ -165,7 +165,7 @@ def test_bad_parameters_of_custom_op_raise() -> None:
             dt.custom_op(*args, **options)
 
     refused("custom_op: name is a name", "a b", lambda x: x)
-    refused("op: function is a function", "op", 3)
+    refused("op: function must be a function", "op", 3)
     refused("op: writes=True needs result=", "op", lambda o, x: x, writes=True)
     refused("needs parameters with names", "op", lambda *xs: xs[0])
     refused("gradient asks for q", "op", lambda x: x, gradient=lambda g, q: g)

@@ -603,7 +603,7 @@ def test_invalid_functions_raise() -> None:
 def test_operand_that_is_no_tensor_raises() -> None:
     op = dt.elementwise(name="op")(lambda x, y: x + y)
     x = dt.asarray([1.0], device="reference")
-    with pytest.raises(dt.DTypeError, match=r"op: expected tensors.*got str"):
+    with pytest.raises(dt.DTypeError, match=r"op: operands are tensors.*not str"):
         op(x, "no")
     with pytest.raises(dt.DTypeError, match="op: at least one operand must be a tensor"):
         op(1.0, 2.0)

@@ -184,7 +184,7 @@ def test_resize_of_shared_memory_raises(device: dt.Device) -> None:
     gc.collect()
     assert x.resize_(7).shape == y.resize_(7).shape == (7,)
     z = dt.asarray(np.arange(3.0), copy=False)
-    with pytest.raises(dt.SharingError, match="somebody else's"):
+    with pytest.raises(dt.SharingError, match="owned by another library"):
         z.resize_(4)
     with pytest.raises(dt.GradientError, match="resize_"):
         dt.ones(3).requires_grad_().resize_(2)
@@ -353,7 +353,7 @@ def test_invalid_addresses_raise(device: dt.Device) -> None:
     refused(-4)
     refused(at + 1)
     refused(at + 2, dtype=dt.float64)
-    assert [s[-13:] for s in said[:2]] == ["is no address"] * 2
+    assert all("must be a positive address" in s for s in said[:2])
     assert all("must be a multiple" in s for s in said[2:])
     x = dt.ones(64)
     gone = x.data_ptr()

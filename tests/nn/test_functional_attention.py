@@ -235,7 +235,7 @@ BAD: list[tuple[Any, Any, str]] = [
     (lambda: attend(X, dt.concat([X, X]), X), dt.ShapeError, "enable_gqa=True"),
     (lambda: attend(X, X.astype(dt.float64), X), dt.DTypeError, "differ; use astype"),
     (lambda: attend(X.astype(dt.int32), X, X), dt.DTypeError, r"query is .*int32; give floats"),
-    (lambda: attend([1.0], X, X), dt.ArgumentTypeError, "query must be a tensor, got a list"),
+    (lambda: attend([1.0], X, X), dt.ArgumentTypeError, "query is a tensor, not a list"),
     (lambda: attend(X, X, X, X[0].astype(dt.int32)), dt.DTypeError, "give bool"),
     (lambda: attend(X, X, X, X[0]), dt.ShapeError, r"does not fit scores of shape \(..., 5, 5\)"),
     (lambda: attend(X, X, X, True), dt.ArgumentTypeError, "attn_mask is a tensor"),

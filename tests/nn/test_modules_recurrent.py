@@ -297,7 +297,7 @@ BAD: list[tuple[Callable[[], Any], Any, str]] = [
     (lambda: lstm()(X[None]), dt.ShapeError, r"LSTM: .* give \(steps, batch, features\)"),
     (lambda: lstm()(X[:0]), dt.ShapeError, "has no steps"),
     (lambda: lstm()(X.astype(dt.float64)), dt.DTypeError, "use x.astype, or module.to"),
-    (lambda: lstm()([1.0]), dt.ArgumentTypeError, "LSTM: input must be a tensor, got a list"),
+    (lambda: lstm()([1.0]), dt.ArgumentTypeError, "LSTM: input is a tensor, not a list"),
     (lambda: lstm()(X, H), dt.ArgumentTypeError, r"hx is a pair \(h, c\), not a Tensor"),
     (lambda: gru()(X, (H, H)), dt.ArgumentTypeError, "GRU: hx is one tensor, not a tuple"),
     (lambda: lstm()(X, (H, H[:, :1])), dt.ShapeError, r"where \(1, 2, 2\) fits"),
@@ -305,7 +305,7 @@ BAD: list[tuple[Callable[[], Any], Any, str]] = [
     (lambda: lstm(dropout=2), dt.ArgumentError, "dropout is a probability, from 0 to 1, not 2"),
     (lambda: lstm(proj_size=2), dt.ArgumentError, "smaller than hidden_size 2, not 2"),
     (lambda: lstm(num_layers=0), dt.ArgumentError, "num_layers must be between 1 and 65536, got 0"),
-    (lambda: dt.nn.LSTM(3.0, 2), dt.ArgumentTypeError, "input_size must be an int"),  # type: ignore[arg-type]
+    (lambda: dt.nn.LSTM(3.0, 2), dt.ArgumentTypeError, "input_size is an int"),  # type: ignore[arg-type]
     (lambda: dt.nn.RNN(3, 2, nonlinearity="x"), dt.ArgumentError, "tanh or relu, not 'x'"),
     (lambda: dt.nn.RNNBase("x", 3, 2), dt.ArgumentError, "mode is one of LSTM, GRU"),
     (

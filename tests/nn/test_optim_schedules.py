@@ -184,7 +184,7 @@ def test_schedule_step_before_the_optimizer_step_warns() -> None:
         (lambda o: S.OneCycleLR(o, 0.1), "give total_steps"),
         (lambda o: S.OneCycleLR(o, 0.1, total_steps=5, pct_start=2), "pct_start"),
         (lambda o: S.OneCycleLR(o, [0.1], total_steps=5), "1 values"),
-        (lambda o: S.CyclicLR(o, 0.1, 0.2, mode="square"), "mode must be 'square'"),
+        (lambda o: S.CyclicLR(o, 0.1, 0.2, mode="square"), "mode is 'square'"),
         (lambda o: S.LambdaLR(o, [lambda e: 1.0]), "1 values"),
         (lambda o: S.ReduceLROnPlateau(o, mode="most"), "mode is 'most'"),
         (lambda o: S.ReduceLROnPlateau(o, factor=1.0), "factor is 1.0"),
