@@ -84,8 +84,8 @@ def assert_raises(call: Call, error: type[Exception], says: str) -> None:
 @pytest.mark.parametrize("axis", [dt.asarray(0, device="reference"), "", {}, set(), 1.0, [None]])
 def test_non_integer_axis_raises_type_error(name: str, axis: Any) -> None:
     x = dt.ones((1, 2), device="reference")
-    assert_raises(lambda: getattr(dt, name)(x, axis=axis), TypeError, f"^{name}: axis is an int")
-    assert_raises(lambda: getattr(dt, name)(x, axis=axis), ValueError, f"^{name}: axis is an int")
+    assert_raises(lambda: getattr(dt, name)(x, axis=axis), TypeError, f"^{name}: axis must be an int")
+    assert_raises(lambda: getattr(dt, name)(x, axis=axis), ValueError, f"^{name}: axis must be an int")
 
 
 def test_numpy_integers_are_accepted_as_integers() -> None:
@@ -106,18 +106,18 @@ def test_mask_in_place_of_an_axis_raises() -> None:
 
 X = dt.ones((3, 3), device="reference")
 NOT_INTEGERS: list[tuple[Call, str]] = [
-    (lambda: dt.repeat(X, 2.7), "repeat: repeats is an int"),  # type: ignore[arg-type]
-    (lambda: dt.tril(X, k=1.7), "tril: k is an int"),  # type: ignore[arg-type]
-    (lambda: dt.round(X, decimals=1.5), "round: decimals is an int"),  # type: ignore[arg-type]
-    (lambda: dt.random.manual_seed(1.7), "manual_seed: seed is an int"),  # type: ignore[arg-type]
-    (lambda: dt.memory.set_limit("reference", "abc"), "set_limit: nbytes is an int"),  # type: ignore[arg-type]
-    (lambda: dt.topk(X, 1.5), "topk: k is an int"),  # type: ignore[arg-type]
-    (lambda: dt.linspace(0, 1, 2.5), "linspace: num is an int"),  # type: ignore[arg-type]
-    (lambda: dt.arange("a"), "arange: stop is a number"),
-    (lambda: dt.sum(X, keepdims="no"), "sum: keepdims is True or False"),  # type: ignore[arg-type]
-    (lambda: dt.einsum(X, [0, 1]), "einsum: subscripts is a word"),  # type: ignore[arg-type]
-    (lambda: dt.meshgrid([1, 2]), "meshgrid: at least one operand has to be a tensor"),  # type: ignore[arg-type]
-    (lambda: dt.random.set_state((dt.ones(2), dt.ones(3))), "set_state: state is"),  # type: ignore[arg-type]
+    (lambda: dt.repeat(X, 2.7), "repeat: repeats must be an int"),  # type: ignore[arg-type]
+    (lambda: dt.tril(X, k=1.7), "tril: k must be an int"),  # type: ignore[arg-type]
+    (lambda: dt.round(X, decimals=1.5), "round: decimals must be an int"),  # type: ignore[arg-type]
+    (lambda: dt.random.manual_seed(1.7), "manual_seed: seed must be an int"),  # type: ignore[arg-type]
+    (lambda: dt.memory.set_limit("reference", "abc"), "set_limit: nbytes must be an int"),  # type: ignore[arg-type]
+    (lambda: dt.topk(X, 1.5), "topk: k must be an int"),  # type: ignore[arg-type]
+    (lambda: dt.linspace(0, 1, 2.5), "linspace: num must be an int"),  # type: ignore[arg-type]
+    (lambda: dt.arange("a"), "arange: stop must be a number"),
+    (lambda: dt.sum(X, keepdims="no"), "sum: keepdims must be True or False"),  # type: ignore[arg-type]
+    (lambda: dt.einsum(X, [0, 1]), "einsum: subscripts must be a string"),  # type: ignore[arg-type]
+    (lambda: dt.meshgrid([1, 2]), "meshgrid: at least one operand must be a tensor"),  # type: ignore[arg-type]
+    (lambda: dt.random.set_state((dt.ones(2), dt.ones(3))), "set_state: state must be"),  # type: ignore[arg-type]
 ]
 
 
@@ -128,16 +128,16 @@ def test_values_of_a_wrong_kind_raise_type_errors(number: int) -> None:
 
 
 def test_tensor_in_place_of_axes_of_transpose_raises() -> None:
-    assert_raises(lambda: dt.transpose(X, X), ValueError, "^transpose: expects ints")  # type: ignore[arg-type]
-    assert_raises(lambda: X.transpose(X.to_sparse_csr()), ValueError, "^transpose: expects ints")
+    assert_raises(lambda: dt.transpose(X, X), ValueError, "^transpose: expected ints")  # type: ignore[arg-type]
+    assert_raises(lambda: X.transpose(X.to_sparse_csr()), ValueError, "^transpose: expected ints")
 
 
 WRONG_KINDS: list[tuple[Call, str]] = [
     (lambda: dt.linalg.vector_norm(X, ord=10**400), "vector_norm: ord"),
     (lambda: dt.kernel(len), "kernel: function is a function made with def"),
     (lambda: dt.kernel(functools.partial(len)), "kernel: function is a function made with def"),
-    (lambda: X.cumprod(NotImplemented), "axis is an int"),  # type: ignore[arg-type]
-    (lambda: X.cumsum(np.array([1, 2])), "axis is an int"),  # type: ignore[arg-type]
+    (lambda: X.cumprod(NotImplemented), "axis must be an int"),  # type: ignore[arg-type]
+    (lambda: X.cumsum(np.array([1, 2])), "axis must be an int"),  # type: ignore[arg-type]
     (lambda: dt.set_default_dtype(np.str_("a")), "no dovetail dtype"),
 ]
 
@@ -173,7 +173,7 @@ def test_tensordot_accepts_one_axis_per_operand() -> None:
     have = dt.tensordot(x, x, axes=(1, 1)).tolist()
     assert have == np.tensordot(a, a, axes=(1, 1)).tolist()
     assert_raises(
-        lambda: dt.tensordot(x, x, axes=("a", "b")), TypeError, "tensordot: axes is an int"
+        lambda: dt.tensordot(x, x, axes=("a", "b")), TypeError, "tensordot: axes must be an int"
     )  # type: ignore[arg-type]
     assert_raises(lambda: dt.tensordot(x, x, axes=(1, 0, 1)), ValueError, "tensordot: axes")  # type: ignore[arg-type]
 
@@ -201,7 +201,7 @@ DEEP: list[tuple[Call, str]] = [
 @pytest.mark.parametrize("number", range(len(DEEP)))
 def test_more_than_64_dimensions_raise_with_the_op_name(number: int) -> None:
     call, name = DEEP[number]
-    assert_raises(call, ValueError, rf"^{name}: .*\b(65|80) dimensions.*at most 64")
+    assert_raises(call, ValueError, rf"^{name}: .*\bat most 64 dimensions, got (65|80)")
 
 
 def test_64_dimensions_are_printed() -> None:
@@ -307,12 +307,12 @@ def test_sparse_functions_name_the_required_operand() -> None:
     for function in (dt.sparse.to_dense, dt.sparse.to_scipy, dt.sparse.to_pydata, dt.sparse.spy):
         name = function.__name__
         assert_raises(lambda f=function: f(x), TypeError, f"^{name}: needs a sparse tensor")  # type: ignore[misc]
-        assert_raises(lambda f=function: f([1]), TypeError, f"^{name}: needs a tensor, not list")  # type: ignore[misc]
+        assert_raises(lambda f=function: f([1]), TypeError, f"^{name}: expected a tensor, got list")  # type: ignore[misc]
 
 
 def test_composed_function_names_itself_and_the_failing_op() -> None:
     x = dt.ones(3, device="reference")
-    assert_raises(lambda: dt.clip(x, min="a"), TypeError, "^clip: maximum: operands are")  # type: ignore[arg-type]
+    assert_raises(lambda: dt.clip(x, min="a"), TypeError, "^clip: maximum: expected tensors")  # type: ignore[arg-type]
     assert_raises(
         lambda: dt.softmax(dt.ones((), device="reference")), IndexError, "^softmax: axis -1"
     )
@@ -349,9 +349,9 @@ def test_rank_threshold_per_matrix_is_broadcast_to_the_batch(device: str) -> Non
 def test_unhashable_axisless_or_huge_arguments_are_named() -> None:
     x = dt.ones((2, 3), device="reference")
     assert_raises(lambda: dt.fft.ihfft(x, 10**5000), ValueError, "^ihfft: n is at most")
-    assert_raises(lambda: dt.fft.fft2(x, (10**5000, 2)), ValueError, "^fft2: n is at most")
+    assert_raises(lambda: dt.fft.fft2(x, (10**5000, 2)), ValueError, "^fft2: n must be at most")
     assert_raises(
-        lambda: dt.lexsort(np.array(1)), ValueError, "^lexsort: keys is an array without axes"
+        lambda: dt.lexsort(np.array(1)), ValueError, "^lexsort: keys must have at least 1 dimension"
     )
     matrix = pytest.importorskip("scipy.sparse").eye_array(3)
     assert_raises(

@@ -47,7 +47,7 @@ def shown(value: object) -> str:
 
 def refused(op: str, name: str, wanted: str, value: object) -> ArgumentTypeError:
     """Return the error for a value of a wrong kind."""
-    return ArgumentTypeError(f"{op}: {name} is {wanted}, not {shown(value)}")
+    return ArgumentTypeError(f"{op}: {name} must be {wanted}, got {shown(value)}")
 
 
 def _index(value: object) -> int | None:
@@ -75,13 +75,17 @@ def integer(
         raise refused(op, name, "an int", value)
     if (low is not None and number < low) or (high is not None and number > high):
         if high is None and low == 0:
-            raise ArgumentError(f"{op}: {name} must not be negative: {shown(number)}")
+            raise ArgumentError(f"{op}: {name} must not be negative, got {shown(number)}")
+        is_wide = high is not None and high >= 1 << 31  # such a bound says nothing to a user
+        if is_wide and low in (0, 1) and number < low:
+            what = "be positive" if low else "not be negative"
+            raise ArgumentError(f"{op}: {name} must {what}, got {shown(number)}")
         bounds = (
-            f"{low}..{high}"
+            f"between {low} and {high}"
             if low is not None and high is not None
             else (f"at most {high}" if low is None else f"at least {low}")
         )
-        raise ArgumentError(f"{op}: {name} is {bounds}, not {shown(number)}")
+        raise ArgumentError(f"{op}: {name} must be {bounds}, got {shown(number)}")
     return number
 
 
@@ -97,11 +101,11 @@ def integers(op: str, value: object, name: str) -> tuple[int, ...]:
 def dimensions(op: str, shape: Sequence[int]) -> tuple[int, ...]:
     """Return a shape that a tensor can have. Raises: ShapeError."""
     if len(shape) > DIMENSIONS:
-        raise ShapeError(f"{op}: {len(shape)} dimensions; a tensor has at most {DIMENSIONS}")
+        raise ShapeError(f"{op}: expected at most {DIMENSIONS} dimensions, got {len(shape)}")
     for n in shape:
         if not 0 <= n <= LARGEST:
             what = "must not be negative" if n < 0 else "must be below 2**63"
-            raise ShapeError(f"{op}: sizes {what}: {shown(tuple(shape))}")
+            raise ShapeError(f"{op}: sizes {what}, got {shown(tuple(shape))}")
     return tuple(shape)
 
 
@@ -118,7 +122,7 @@ def real(op: str, value: object, name: str) -> float:
     """Return a float. Raises: ArgumentTypeError; ArgumentError for an int beyond float64."""
     checked = number(op, value, name)
     if isinstance(checked, int) and not -BEYOND_FLOAT < checked < BEYOND_FLOAT:
-        raise ArgumentError(f"{op}: {name} is {shown(checked)}, which fits no float64")
+        raise ArgumentError(f"{op}: {name} must fit into float64, got {shown(checked)}")
     return float(checked)
 
 
@@ -135,7 +139,7 @@ def choice(op: str, value: object, name: str, allowed: Sequence[Choice]) -> Choi
         if type(value) is type(a) and value == a:
             return a
     listed = " or ".join(map(repr, allowed))
-    raise ArgumentError(f"{op}: {name} is {listed}, not {shown(value)}")
+    raise ArgumentError(f"{op}: {name} must be {listed}, got {shown(value)}")
 
 
 def sequence(op: str, value: object, name: str, wanted: str) -> Sequence[object]:
@@ -149,7 +153,9 @@ def exclusive(op: str, **values: object) -> None:
     """Refuse parameters of which only one has a meaning at once. Raises: ArgumentError."""
     names = [name for name, value in values.items() if value is not None]
     if len(names) > 1:
-        raise ArgumentError(f"{op}: {' and '.join(names)} exclude each other; give one of them")
+        raise ArgumentError(
+            f"{op}: {' and '.join(names)} cannot be combined; pass only one of them"
+        )
 
 
 P = ParamSpec("P")
@@ -256,4 +262,4 @@ def host_memory(what: str) -> Iterator[None]:
     except MemoryError as error:
         if isinstance(error, OutOfMemoryError):
             raise
-        raise OutOfMemoryError(f"{what}: the host has no memory for it") from error
+        raise OutOfMemoryError(f"{what}: the host does not have enough memory") from error

@@ -77,7 +77,7 @@ class DType(DTypeRecord):
     def __call__(self, *values: object) -> Any:
         """Refuse the call: NumPy's types make scalars, which are 0-dimensional tensors here."""
         raise DTypeError(
-            f"{self.name}: a dtype is not called; write dt.asarray(x, dtype=dt.{self.name}), or "
+            f"{self.name}: a dtype cannot be called; use dt.asarray(x, dtype=dt.{self.name}) or "
             f"x.astype(dt.{self.name})"
         )
 
@@ -341,7 +341,8 @@ def _promote(a: DType, b: DType) -> DType | None:
 def _refuse(a: DType, b: DType) -> Callable[[], DType]:
     def refuse() -> DType:
         raise DTypeError(
-            f"no dtype holds both {a.name} and {b.name}; cast one of them first, with astype()"
+            f"no dtype holds both {a.name} and {b.name}; cast one of them first, "
+            "with x.astype(dtype)"
         )
 
     return refuse

@@ -262,7 +262,7 @@ def ordered_axes(op: str, which: int | Sequence[int] | None, ndim: int) -> Shape
         return tuple(range(ndim))
     numbers = tuple([axis(op, i, ndim) for i in integers(op, which, "axis")])
     if len(set(numbers)) < len(numbers):
-        raise AxisError(f"{op}: axis {shown(which)} names a dimension twice")
+        raise AxisError(f"{op}: axes must be distinct, got {shown(which)}")
     return numbers
 
 

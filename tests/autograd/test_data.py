@@ -75,7 +75,7 @@ def test_assigning_data_raises_for_results_and_wrong_types(device: dt.Device) ->
     x = leaf(device)
     with pytest.raises(dt.GradientError, match="only a leaf"):
         (x * 2).data = x
-    with pytest.raises(dt.DTypeError, match="needs a tensor"):
+    with pytest.raises(dt.DTypeError, match="expected a tensor"):
         x.data = [1.0]  # type: ignore[assignment]  # what is no tensor
 
 

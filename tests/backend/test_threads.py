@@ -50,7 +50,7 @@ def test_set_num_threads_raises_for_a_device_without_threads() -> None:
 
 @pytest.mark.parametrize("n", [0, -1])
 def test_set_num_threads_below_one_raises(n: int) -> None:
-    with pytest.raises(dt.ArgumentError, match=f"num is at least 1, not {n}"):
+    with pytest.raises(dt.ArgumentError, match=f"num must be at least 1, got {n}"):
         dt.set_num_threads(n)
 
 

@@ -151,7 +151,7 @@ def test_result_that_differs_from_its_declaration_raises() -> None:
     refused(lambda x: x.sum(axis=0), good, dt.ShapeError, r"op: the result is float32\[3\]")
     refused(lambda x: x > 0, good, dt.DTypeError, "op: the result is bool")
     refused(lambda x: (x, x), good, dt.ArgumentError, "op: gave .* result= says otherwise")
-    refused(lambda x: 3.0, good, dt.DTypeError, "op: needs a tensor, not float")
+    refused(lambda x: 3.0, good, dt.DTypeError, "op: expected a tensor, got float")
     refused(lambda x: (x, x), lambda x: [good(x)], dt.ArgumentError, "gave 2 results.*says 1")
     refused(lambda x: x, lambda x: 3, dt.ArgumentError, r"gives \(shape, dtype\)")
     refused(lambda x: x, lambda x: (3, x.dtype), dt.ArgumentError, "gives a shape")
@@ -165,7 +165,7 @@ def test_bad_parameters_of_custom_op_raise() -> None:
             dt.custom_op(*args, **options)
 
     refused("custom_op: name is a name", "a b", lambda x: x)
-    refused("op: function is a function", "op", 3)
+    refused("op: function must be a function", "op", 3)
     refused("op: writes=True needs result=", "op", lambda o, x: x, writes=True)
     refused("needs parameters with names", "op", lambda *xs: xs[0])
     refused("gradient asks for q", "op", lambda x: x, gradient=lambda g, q: g)

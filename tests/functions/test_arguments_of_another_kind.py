@@ -51,7 +51,7 @@ def test_flags_may_be_ints() -> None:
 
 
 def test_std_of_a_bool_names_correction() -> None:
-    with pytest.raises(dt.ArgumentTypeError, match="unbiased=False write correction=0"):
+    with pytest.raises(dt.ArgumentTypeError, match="unbiased=False use correction=0"):
         dt.asarray(VALUES).std(False)
 
 

@@ -153,7 +153,7 @@ def test_predicates_equal_numpy(device: dt.Device, name: str) -> None:
         for dtype in ("c8", "c16"):
             assert_same(ours(dt.asarray(z.astype(dtype))), theirs(z))
     else:
-        with pytest.raises(dt.DTypeError, match=f"{name}: complex128 has no sign; see dt.real"):
+        with pytest.raises(dt.DTypeError, match=f"{name}: expected real numbers, got complex128; use dt.real"):
             ours(dt.asarray(z))
     with pytest.raises(dt.DTypeError, match=name):
         ours([1.0])
@@ -170,7 +170,7 @@ def test_bitwise_count_equals_numpy(device: dt.Device, dtype: str) -> None:
 def test_bitwise_count_of_non_integers_raises() -> None:
     x = dt.asarray([True, False], device="reference")
     assert_same(dt.bitwise_count(x), np.array([1, 0], "u1"))
-    with pytest.raises(dt.DTypeError, match="bitwise_count: takes integers, not float32"):
+    with pytest.raises(dt.DTypeError, match="bitwise_count: expected integers or bool, got float32"):
         dt.bitwise_count(dt.ones(2, device="reference"))
 
 
@@ -207,7 +207,7 @@ def test_unwrap_of_short_rows_and_its_gradient() -> None:
         x = dt.asarray([0.5, 9.0, -4.0, 20.0, 21.0], dtype=dt.float64).requires_grad_()
         assert gradcheck(dt.unwrap, (x,))
         for given, error, words in (
-            ({"period": 0}, dt.ArgumentError, "unwrap: period is above 0 and finite, not 0"),
+            ({"period": 0}, dt.ArgumentError, "unwrap: period must be positive and finite, got 0"),
             ({"period": NAN}, dt.ArgumentError, "unwrap: period"),
             ({"period": "a"}, dt.ArgumentTypeError, "unwrap: period"),
             ({"discont": "a"}, dt.ArgumentTypeError, "unwrap: discont"),
@@ -216,9 +216,9 @@ def test_unwrap_of_short_rows_and_its_gradient() -> None:
             with pytest.raises(error, match=words):
                 dt.unwrap(x, **given)
         for bad in (dt.asarray([1j]), dt.asarray([True])):
-            with pytest.raises(dt.DTypeError, match="unwrap: does not take"):
+            with pytest.raises(dt.DTypeError, match="unwrap: expected real numbers"):
                 dt.unwrap(bad)
-        with pytest.raises(dt.DTypeError, match="unwrap: does not take uint8"):
+        with pytest.raises(dt.DTypeError, match="unwrap: expected real numbers, got uint8"):
             dt.unwrap(dt.asarray([1], dtype=dt.uint8), period=4)
         with pytest.raises(dt.AxisError, match="unwrap"):
             dt.unwrap(dt.asarray(1.0))
@@ -300,9 +300,9 @@ def test_lexsort_equals_numpy(device: dt.Device, axis: int) -> None:
 def test_lexsort_names_wrong_arguments() -> None:
     x = dt.zeros(3, device="reference")
     for given, error, words in (
-        ([], dt.ArgumentError, "lexsort: needs at least one key"),
-        (5, dt.ArgumentTypeError, "lexsort: keys is a list"),
-        ([x, x[:2]], dt.ShapeError, r"lexsort: keys of shapes \(3,\) and \(2,\)"),
+        ([], dt.ArgumentError, "lexsort: expected at least one key"),
+        (5, dt.ArgumentTypeError, "lexsort: keys must be a list"),
+        ([x, x[:2]], dt.ShapeError, r"lexsort: keys must have the same shape, got \(3,\) and \(2,\)"),
         ([x[0]], dt.ShapeError, "lexsort"), ([[1, 2]], dt.DTypeError, "lexsort"),
         ([x * 1j], dt.DTypeError, "lexsort"), ([x, "abc"], dt.DTypeError, "lexsort"),
     ):  # fmt: skip
@@ -337,7 +337,7 @@ def test_partition_has_gradients_and_errors() -> None:
         assert dt.partition(dt.zeros((2, 0)), 0).shape == (2, 0)
         for f in (dt.partition, dt.argpartition):
             for kth, axis, error, words in (
-                (3, -1, dt.ArgumentError, "kth is 3 for axis 0 of size 3"),
+                (3, -1, dt.ArgumentError, "kth must be between -3 and 2"),
                 ([0, -4], -1, dt.ArgumentError, "kth is -4"), (0, 1, dt.AxisError, "axis"),
                 (1.5, -1, dt.ArgumentTypeError, "kth"),
             ):  # fmt: skip

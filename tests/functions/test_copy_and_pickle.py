@@ -254,7 +254,7 @@ def test_layout_without_pickle_support_is_named() -> None:
         device, dtype, shape = dt.device("reference"), dt.float32, (2,)
 
     for way in WAYS.values():
-        with pytest.raises(dt.LayoutError, match=r"pickle: has no meaning for the layout odd"):
+        with pytest.raises(dt.LayoutError, match=r"pickle: not supported for the layout odd"):
             way(object.__new__(Odd))
     assert layouts.INTERFACE
 
@@ -319,7 +319,7 @@ def test_tensor_of_a_missing_device_loads_on_the_default_device(device: dt.Devic
 
 
 def test_missing_default_device_raises_with_both_names() -> None:
-    says = "on no_device, which cannot be had here .*; nor can the default device be: .*neither_do"
+    says = "on no_device, which cannot be had here .*; the default device is not available either: .*neither_do"
     with dt.device("neither_do"), pytest.raises(dt.DeviceError, match=says):
         pickle.loads(_on("no_device"))
     with pytest.raises(dt.DeviceError, match="pickle: 'No device' names no device"):
@@ -332,7 +332,7 @@ def test_damaged_pickle_reads_only_its_own_memory(device: dt.Device) -> None:
     for wrong in [((5,), strides, offset), (shape, (2,), 0), (shape, strides, 1), ((2,), (-1,), 0)]:
         with pytest.raises(dt.ShapeError, match="reach"):
             made(load(*args), *wrong, *rest)
-    with pytest.raises(dt.ArgumentError, match="9 bytes are no elements of int64"):
+    with pytest.raises(dt.ArgumentError, match="must be a multiple of 8 for int64, got 9 bytes"):
         load(args[0], args[1], b"x" * 9)
 
 

@@ -85,9 +85,9 @@ def test_asarray_of_tensors_shares_or_copies(device: dt.Device) -> None:
         (lambda: dt.asarray([300], dtype=dt.uint8), dt.ValueOverflow, "300 does not fit uint8"),
         (lambda: dt.asarray([1j], dtype=dt.float64), dt.DTypeError, "do not fit float64"),
         (lambda: dt.full(2, 1j, dtype=dt.float32), dt.DTypeError, "which is real"),
-        (lambda: dt.arange(1j), dt.DTypeError, "stop is a real number"),
+        (lambda: dt.arange(1j), dt.DTypeError, "stop must be a real number"),
         (lambda: dt.asarray("text"), dt.DTypeError, "str"),
-        (lambda: dt.asarray(["a"]), dt.DTypeError, "cannot make"),
+        (lambda: dt.asarray(["a"]), dt.DTypeError, "expected numbers, got str"),
         (lambda: dt.asarray([None]), dt.DTypeError, "NoneType"),
         (lambda: dt.asarray(object()), dt.DTypeError, "object"),
         (lambda: dt.asarray([1], copy=False), dt.ArgumentError, "list"),
@@ -106,7 +106,7 @@ def test_asarray_of_tensors_shares_or_copies(device: dt.Device) -> None:
         (lambda: dt.tril(dt.ones(3)), dt.ShapeError, r"\(3,\)"),
         (lambda: dt.meshgrid(dt.ones((2, 2))), dt.ShapeError, "1-dimensional"),
         (lambda: dt.meshgrid(dt.ones(2), indexing="ab"), dt.ArgumentError, "ij"),
-        (lambda: dt.meshgrid(dt.ones(2), dt.arange(2)), dt.DTypeError, "one dtype"),
+        (lambda: dt.meshgrid(dt.ones(2), dt.arange(2)), dt.DTypeError, "the same dtype"),
     ],
 )  # fmt: skip
 def test_creation_errors(call: Any, error: type[Exception], says: str) -> None:

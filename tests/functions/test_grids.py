@@ -66,8 +66,8 @@ def assert_near(found: dt.Tensor, want: Any) -> None:
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: dt.geomspace(0, 1), dt.ArgumentError, "geomspace: 0 and 1"),
-        (lambda: dt.geomspace(-1, 1), dt.ArgumentError, "of one sign"),
+        (lambda: dt.geomspace(0, 1), dt.ArgumentError, "geomspace: .*got 0 and 1"),
+        (lambda: dt.geomspace(-1, 1), dt.ArgumentError, "of the same sign"),
         (lambda: dt.geomspace(1, float("inf")), dt.ArgumentError, "finite"),
         (lambda: dt.geomspace(float("nan"), 1), dt.ArgumentError, "finite"),
         (lambda: dt.logspace(0, 1, -1), dt.ArgumentError, "num"),

@@ -46,9 +46,9 @@ def test_stacks_equal_numpy(device: dt.Device, name: str) -> None:
 @pytest.mark.parametrize("name", STACKS)
 def test_stacks_of_nothing_or_of_mismatched_shapes_raise(name: str) -> None:
     f = getattr(dt, name)
-    with pytest.raises(dt.ArgumentError, match=f"{name}: needs at least one tensor"):
+    with pytest.raises(dt.ArgumentError, match=f"{name}: expected at least one tensor"):
         f([])
-    with pytest.raises(dt.ArgumentTypeError, match=f"{name}: arrays is a list"):
+    with pytest.raises(dt.ArgumentTypeError, match=f"{name}: arrays must be a list"):
         f(dt.ones(3, device="reference"))
     with pytest.raises(dt.ShapeError, match=name):
         f([dt.ones((2, 3, 4), device="reference"), dt.ones((5, 6, 7), device="reference")])
@@ -86,9 +86,9 @@ def test_splits_are_views() -> None:
 def test_splits_name_wrong_arguments() -> None:
     x = dt.ones((3, 3, 3), device="reference")
     for name in ("hsplit", "vsplit", "dsplit"):
-        with pytest.raises(dt.ShapeError, match=f"{name}: .*2 equal parts; see dt.array_split"):
+        with pytest.raises(dt.ShapeError, match=f"{name}: .*2 equal parts; use dt.array_split"):
             getattr(dt, name)(x, 2)
-        with pytest.raises(dt.ShapeError, match=f"{name}: needs at least"):
+        with pytest.raises(dt.ShapeError, match=f"{name}: expected at least"):
             getattr(dt, name)(dt.ones((), device="reference"), 1)
     for name in ("array_split", "hsplit", "vsplit", "dsplit"):
         with pytest.raises(dt.ArgumentError, match=f"{name}: indices_or_sections is 1"):

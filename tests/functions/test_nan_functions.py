@@ -99,7 +99,7 @@ def test_nan_reductions_of_empty_tensors(device: dt.Device) -> None:
     assert np.isnan(dt.nanmean(x, axis=1).numpy()).all()
     assert np.isnan(dt.nanvar(x, axis=1).numpy()).all()
     for name in ("nanmin", "nanmax", *PLACES):
-        with pytest.raises(dt.ShapeError, match=f"{name}: .*no elements"):
+        with pytest.raises(dt.ShapeError, match=f"{name}: .*at least one element"):
             getattr(dt, name)(x, axis=1)
 
 
@@ -125,7 +125,7 @@ def test_wrong_arguments_of_nan_reductions_raise() -> None:
         with pytest.raises(dt.DTypeError, match=name):
             getattr(dt, name)([1.0])
     for name in PLACES + RUNNING:
-        with pytest.raises(dt.AxisError, match=f"{name}: axis is one"):
+        with pytest.raises(dt.AxisError, match=f"{name}: axis must be one"):
             getattr(dt, name)(x, axis=(0, 1))
     with pytest.raises(dt.ArgumentTypeError, match="nanvar: correction"):
         dt.nanvar(x, correction="a")

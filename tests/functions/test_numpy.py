@@ -251,7 +251,7 @@ def test_functions_without_a_tensor_operand_raise() -> None:
         lambda: dt.maximum([1], 2), lambda: dt.einsum("i", a), lambda: as_operand("f", [1], ()),
     ]  # fmt: skip
     for call in calls:
-        with pytest.raises(dt.DTypeError, match=r"^[a-z]+: at least one .*tensor; see dt\.asarray"):
+        with pytest.raises(dt.DTypeError, match=r"^[a-z]+: at least one .*tensor; use dt\.asarray"):
             call()
 
 
@@ -564,9 +564,9 @@ def test_iteration_of_a_scalar_tensor_raises(device: dt.Device) -> None:
         if f is np.iterable:
             assert not f(x)
             continue
-        with pytest.raises(dt.DTypeError, match="iteration over a 0-dimensional tensor"):
+        with pytest.raises(dt.DTypeError, match="iter: expected at least 1 dimension"):
             f(x)
-    with pytest.raises(dt.DTypeError, match="no length"):
+    with pytest.raises(dt.DTypeError, match="len: expected"):
         len(dt.ones(()))
 
 
@@ -682,7 +682,7 @@ def test_unsupported_numpy_keywords_name_an_alternative() -> None:
         lambda: np.add(x, x, where=np.array([True, False, True])),
         lambda: np.sort(x, order="a"),
     ):
-        with pytest.raises(dt.DTypeError, match=r"on the host, give it np\.asarray"):
+        with pytest.raises(dt.DTypeError, match=r"on the host, pass np\.asarray"):
             call()
 
 

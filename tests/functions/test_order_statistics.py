@@ -200,15 +200,15 @@ def test_wrong_quantiles_raise() -> None:
     for name, high in (("quantile", 1), ("nanquantile", 1), ("percentile", 100)):
         f = getattr(dt, name)
         for q in (-0.1, high * 1.01, [0.5, np.nan]):
-            with pytest.raises(dt.ArgumentError, match=rf"{name}: q lies outside of 0\.\.{high}"):
+            with pytest.raises(dt.ArgumentError, match=rf"{name}: q must be between 0 and {high}"):
                 f(x, q)
-        with pytest.raises(dt.ArgumentTypeError, match=f"{name}: q is numbers"):
+        with pytest.raises(dt.ArgumentTypeError, match=f"{name}: q must be numbers"):
             f(x, "a")
         with pytest.raises(dt.ArgumentError, match=f"{name}: method"):
             f(x, 0.5, method="best")
         with pytest.raises(dt.AxisError, match=name):
             f(x, 0.5, axis=2)
-        with pytest.raises(dt.ShapeError, match=f"{name}: .*no elements"):
+        with pytest.raises(dt.ShapeError, match=f"{name}: .*at least one element"):
             f(dt.ones((2, 0), device="reference"), 0.5)
-    with pytest.raises(dt.ShapeError, match=r"median: .*no elements"):
+    with pytest.raises(dt.ShapeError, match=r"median: .*at least one element"):
         dt.median(dt.ones(0, device="reference"))

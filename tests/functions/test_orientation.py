@@ -38,14 +38,14 @@ def test_flips_and_rotations_are_views(device: dt.Device) -> None:
 
 def test_flips_of_too_few_axes_raise() -> None:
     x = dt.ones(3, device="reference")
-    with pytest.raises(dt.ShapeError, match="fliplr: needs at least 2"):
+    with pytest.raises(dt.ShapeError, match="fliplr: expected at least 2"):
         dt.fliplr(x)
-    with pytest.raises(dt.ShapeError, match="flipud: needs at least 1"):
+    with pytest.raises(dt.ShapeError, match="flipud: expected at least 1"):
         dt.flipud(dt.ones((), device="reference"))
     with pytest.raises(dt.AxisError, match="rot90"):
         dt.rot90(x)
     for axes in ((0, 0), (0, 1, 2), (0, -2)):
-        with pytest.raises(dt.AxisError, match=r"rot90: axes .* not two different"):
+        with pytest.raises(dt.AxisError, match=r"rot90: axes must be two different"):
             dt.rot90(dt.ones((2, 2), device="reference") if axes != (0, 1, 2) else dt.ones(
                 (2, 2, 2), device="reference"), axes=axes)  # fmt: skip
 
@@ -85,7 +85,7 @@ def test_gradients_of_diagonals() -> None:
 
 
 def test_wrong_arguments_of_diagonals_raise() -> None:
-    with pytest.raises(dt.ShapeError, match="diag: needs a vector or a matrix"):
+    with pytest.raises(dt.ShapeError, match="diag: expected a vector or a matrix"):
         dt.diag(dt.ones((2, 2, 2), device="reference"))
     with pytest.raises(dt.ShapeError, match="diagflat"):
         dt.diagflat(dt.ones(3, device="reference"), 2**70)

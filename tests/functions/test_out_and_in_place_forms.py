@@ -210,7 +210,7 @@ def test_out_with_elements_that_share_memory_raises(device: dt.Device) -> None:
 
 def test_number_of_outs_must_equal_the_number_of_results(device: dt.Device) -> None:
     one = dt.empty((3, 3))
-    with pytest.raises(dt.ArgumentError, match="qr: out= are 1 tensors, and there are 2"):
+    with pytest.raises(dt.ArgumentError, match="qr: out= must have 2 tensors, got 1"):
         dt.linalg.qr(operands()["q"], out=(one,))
     with pytest.raises(dt.ArgumentTypeError, match="qr: out"):
         dt.linalg.qr(operands()["q"], out=one)
@@ -249,7 +249,7 @@ def test_creation_function_aliases_and_empty_accept_out(device: dt.Device) -> No
     for wrong, error in ((dt.ones(4), dt.ShapeError), ("text", dt.DTypeError)):
         with pytest.raises(error, match="empty: out="):
             dt.empty((2, 3), out=wrong)
-    with pytest.raises(dt.ArgumentError, match="empty: out= has its memory"):
+    with pytest.raises(dt.ArgumentError, match="empty: out= and allocator="):
         dt.empty((2, 3), out=x, allocator=object())
     assert x.sum().item() == 42
 

@@ -68,11 +68,11 @@ def test_unique_equals_numpy(device: dt.Device, options: dict[str, Any]) -> None
 def test_wrong_padding_raises() -> None:
     x = dt.ones((2, 3), device="reference")
     calls: list[tuple[Any, type[Exception], str]] = [
-        (lambda: dt.pad(x, -1), dt.ArgumentError, "pad: widths are not negative"),
+        (lambda: dt.pad(x, -1), dt.ArgumentError, "pad: widths must not be negative"),
         (lambda: dt.pad(x, (1, 2, 3)), dt.ShapeError, "pad: pad_width"),
         (lambda: dt.pad(x, "a"), dt.ArgumentTypeError, "pad: pad_width"),
         (lambda: dt.pad(x, 1, "mean"), dt.ArgumentError, "pad: mode"),
-        (lambda: dt.pad(x[:0], 1, "edge"), dt.ShapeError, "pad: axis 0 .* nothing to repeat"),
+        (lambda: dt.pad(x[:0], 1, "edge"), dt.ShapeError, "pad: axis 0 must not be empty"),
         (lambda: dt.unique(x, axis=2), dt.AxisError, "unique"),
         (lambda: dt.unique([1]), dt.DTypeError, "unique"),
         (lambda: dt.unique(x, "yes"), dt.ArgumentTypeError, "unique: return_index"),

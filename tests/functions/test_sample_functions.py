@@ -139,17 +139,17 @@ def test_gradients_of_sampled_functions() -> None:
 def test_wrong_arguments_of_sampled_functions_raise() -> None:
     x = dt.ones((2, 3), device="reference")
     calls: list[tuple[Any, type[Exception], str]] = [
-        (lambda: dt.trapezoid(x, [1.0]), dt.ShapeError, "trapezoid: 1 places for 3"),
+        (lambda: dt.trapezoid(x, [1.0]), dt.ShapeError, "trapezoid: expected a coordinate for each of 3"),
         (lambda: dt.gradient(x, 1.0, 1.0, 1.0), dt.ArgumentError, "gradient: 3 spacings"),
         (lambda: dt.gradient(x[:1]), dt.ShapeError, "gradient: 1 samples"),
         (lambda: dt.gradient(x, edge_order=3), dt.ArgumentError, "gradient: edge_order"),
         (lambda: dt.interp(x, [1.0], [1.0, 2.0]), dt.ShapeError, "interp: 1 places"),
-        (lambda: dt.interp(x, x, [1.0]), dt.ShapeError, "interp: xp is a vector"),
+        (lambda: dt.interp(x, x, [1.0]), dt.ShapeError, "interp: xp must be a vector"),
         (lambda: dt.interp(x, [1.0], [2.0], period=0), dt.ArgumentError, "interp: period"),
-        (lambda: dt.convolve(x, [1.0]), dt.ShapeError, "convolve: x1 is a vector"),
+        (lambda: dt.convolve(x, [1.0]), dt.ShapeError, "convolve: x1 must be a vector"),
         (lambda: dt.convolve(x[0], x[0, :0]), dt.ShapeError, "convolve: vectors of 3 and 0"),
         (lambda: dt.correlate(x[0], x[0], mode="a"), dt.ArgumentError, "correlate: mode"),
-        (lambda: dt.polyval(x, x), dt.ShapeError, "polyval: p is a vector"),
+        (lambda: dt.polyval(x, x), dt.ShapeError, "polyval: p must be a vector"),
         (lambda: dt.hann(-1), dt.ArgumentError, "hann: n"),
         (lambda: dt.kaiser(3, "a"), dt.ArgumentTypeError, "kaiser: beta"),
     ]

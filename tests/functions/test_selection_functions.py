@@ -75,7 +75,7 @@ def test_put_along_axis_of_an_array_writes_in_place(device: dt.Device) -> None:
     np.put_along_axis(a, at, 5, 1)
     np.put_along_axis(x, at, values=5, axis=1)
     assert x.tolist() == a.tolist() == [[0, 5, 0], [0, 0, 5]]
-    with pytest.raises(dt.DTypeError, match="put_along_axis: needs a tensor, not ndarray"):
+    with pytest.raises(dt.DTypeError, match="put_along_axis: expected a tensor, got ndarray"):
         dt.put_along_axis(a, at, 5, axis=1)  # type: ignore[arg-type]
 
 
@@ -111,16 +111,16 @@ def test_gradients_flow_to_selected_values() -> None:
 def test_wrong_arguments_of_selection_raise() -> None:
     x = dt.ones(3, device="reference")
     calls: list[tuple[Any, type[Exception], str]] = [
-        (lambda: dt.select([], []), dt.ArgumentError, "select: 0 conditions"),
+        (lambda: dt.select([], []), dt.ArgumentError, "select: .*got 0 conditions"),
         (lambda: dt.select([x > 0], [x, x]), dt.ArgumentError, "1 conditions and 2 choices"),
         (lambda: dt.select([x], [x]), dt.DTypeError, "select"),
         (lambda: dt.piecewise(x, [x > 0], []), dt.ArgumentError, "piecewise: 1 conditions"),
         (lambda: dt.piecewise(x, [dt.ones((2, 3), device="reference") > 0], [1]), dt.ShapeError,
          "piecewise"),
-        (lambda: dt.choose(x, [1]), dt.DTypeError, "choose: x holds integers"),
+        (lambda: dt.choose(x, [1]), dt.DTypeError, "choose: x must hold integers"),
         (lambda: dt.choose(dt.arange(3, device="reference"), []), dt.ArgumentError, "choose"),
         (lambda: dt.put(x, [5], 1), dt.IndexOutOfRange, "put"),
-        (lambda: dt.put(x, [0], []), dt.ShapeError, "put: no values"),
+        (lambda: dt.put(x, [0], []), dt.ShapeError, "put: expected at least one value"),
         (lambda: dt.put(x, [0], 1, mode="no"), dt.ArgumentError, "put: mode"),
         (lambda: dt.put(x, [0.5], 1), dt.DovetailError, "put"),
         (lambda: dt.put_along_axis(x, [[0]], 1), dt.ShapeError, "put_along_axis"),

@@ -110,14 +110,14 @@ def test_gradients_flow_to_results(device: dt.Device) -> None:
 def test_wrong_arguments_are_named(name: str) -> None:
     f = getattr(dt, name)
     x = dt.arange(3, device="reference")
-    with pytest.raises(dt.DTypeError, match=f"{name}: at least one operand has to be a tensor"):
+    with pytest.raises(dt.DTypeError, match=f"{name}: at least one operand must be a tensor"):
         f([1, 2], [3])
-    with pytest.raises(dt.DTypeError, match=f"{name}: operands are tensors"):
+    with pytest.raises(dt.DTypeError, match=f"{name}: expected tensors"):
         f(x, "abc")
     with pytest.raises(dt.DeviceError, match=name):
         f(x, dt.arange(3, device="cpu"))
     if name != "union1d":
-        with pytest.raises(dt.ArgumentTypeError, match=f"{name}: assume_unique is True or False"):
+        with pytest.raises(dt.ArgumentTypeError, match=f"{name}: assume_unique must be True or False"):
             f(x, x, "yes")
-    with pytest.raises(dt.ArgumentTypeError, match="intersect1d: return_indices is True or"):
+    with pytest.raises(dt.ArgumentTypeError, match="intersect1d: return_indices must be True or"):
         dt.intersect1d(x, x, return_indices=None)

@@ -196,9 +196,9 @@ def test_wrong_arguments_of_sorting_raise(rule: Any) -> None:
         rule(x, axis=1)
     with pytest.raises(dt.ShapeError, match="at least 1 dimension"):
         rule(dt.asarray(3.0))
-    with pytest.raises(dt.DTypeError, match="needs a tensor, not list"):
+    with pytest.raises(dt.DTypeError, match="expected a tensor, got list"):
         rule([3, 1])
-    with pytest.raises(dt.NotYetError, match="an axis of 4294967296 elements"):
+    with pytest.raises(dt.NotYetError, match="elements, got 4294967296"):
         rule(dt.broadcast_to(x[:1], (1 << 32,)))
     with pytest.raises(dt.ArgumentError, match="k is 3 for axis -1 of size 2"):
         dt.topk(x, 3)

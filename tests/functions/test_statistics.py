@@ -143,7 +143,7 @@ def test_reductions_of_empty_tensors(device: dt.Device, shape: tuple[int, ...]) 
     assert not x.any().item() and x.all().item() and x.count_nonzero().item() == 0
     assert x.sum(0).tolist() == np.zeros(shape).sum(0).tolist()
     for name in ("max", "min", "argmax", "argmin", "logsumexp"):
-        with pytest.raises(dt.ShapeError, match=f"{name}: shape .* has no elements"):
+        with pytest.raises(dt.ShapeError, match=f"{name}: expected at least one element"):
             getattr(dt, name)(x)
 
 
@@ -151,10 +151,10 @@ def test_reductions_of_empty_tensors(device: dt.Device, shape: tuple[int, ...]) 
     ("call", "error", "says"),
     [
         (lambda x: x.sum(2), dt.AxisError, r"sum: axis 2 is out of range for 2 dimensions"),
-        (lambda x: x.sum((0, -2)), dt.AxisError, "twice"),
+        (lambda x: x.sum((0, -2)), dt.AxisError, "axes must be distinct"),
         (lambda x: dt.ones(()).max(0), dt.AxisError, "0-dimensional"),
-        (lambda x: x.argmax((0, 1)), dt.ArgumentError, "argmax: axis is an int, not"),
-        (lambda x: dt.sum([1, 2]), dt.DTypeError, "sum: needs a tensor, not list"),
+        (lambda x: x.argmax((0, 1)), dt.ArgumentError, "argmax: axis must be an int, got"),
+        (lambda x: dt.sum([1, 2]), dt.DTypeError, "sum: expected a tensor, got list"),
         (lambda x: x.sum(dtype=dt.bool), dt.DTypeError, "count_nonzero"),
         (lambda x: (x * 1j).max(), dt.DTypeError, "max: does not take complex64"),
     ],

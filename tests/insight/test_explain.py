@@ -203,7 +203,7 @@ def test_captured_function_is_drawn() -> None:
 
 
 def test_explain_of_a_non_tensor_raises() -> None:
-    with pytest.raises(DTypeError, match="explain: needs a tensor, not ndarray"):
+    with pytest.raises(DTypeError, match="explain: expected a tensor, got ndarray"):
         explain(np.zeros(3))  # type: ignore[arg-type]
 
 

@@ -94,7 +94,7 @@ def test_sparse_tensors_are_drawn_as_their_parts() -> None:
 def test_draw_graph_of_wrong_arguments_raises() -> None:
     with pytest.raises(dt.ArgumentError, match="at least one tensor"):
         dt.draw_graph()
-    with pytest.raises(dt.DTypeError, match="draw_graph: needs a tensor"):
+    with pytest.raises(dt.DTypeError, match="draw_graph: expected a tensor"):
         dt.draw_graph(3)  # type: ignore[arg-type]
     with pytest.raises(dt.ArgumentTypeError, match="names"):
         dt.draw_graph(ramp(2), names=[1])  # type: ignore[arg-type]

@@ -154,7 +154,7 @@ def test_show_of_a_non_tensor_raises() -> None:
     with pytest.raises(dt.ArgumentError, match="show: needs at least one tensor"):
         dt.show()
     for bad in ([1, 2], np.ones(2), None):
-        with pytest.raises(dt.DTypeError, match="show: needs a tensor"):
+        with pytest.raises(dt.DTypeError, match="show: expected a tensor"):
             dt.show(bad)
 
 

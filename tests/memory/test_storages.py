@@ -78,7 +78,7 @@ def test_invalid_storage_indices_and_values_raise(device: dt.Device) -> None:
     for key in ("a", 1.0, None, (0, 0)):
         with pytest.raises(dt.ArgumentTypeError, match="Storage: the index"):
             s[key]
-    with pytest.raises(dt.DTypeError, match="view: not all bytes are bools"):
+    with pytest.raises(dt.DTypeError, match="view: bytes cannot be viewed as bool"):
         s.view(dt.bool)
     with pytest.raises(dt.DTypeError, match="view"):
         s.view("float7")
@@ -117,7 +117,7 @@ def test_strides_and_index_to_pos_equal_numpy() -> None:
             assert dt.strides_from_shape(shape) == rows.strides
             assert dt.strides_from_shape(shape, "F") == columns.strides
     assert dt.strides_from_shape(3) == (1,)
-    with pytest.raises(dt.ShapeError, match="index_to_pos: an index of 2 axes, but 1 strides"):
+    with pytest.raises(dt.ShapeError, match="index_to_pos: expected a stride for each of 2 indices, got 1"):
         dt.index_to_pos((1, 2), (3,))
     with pytest.raises(dt.ArgumentError, match="strides_from_shape: order"):
         dt.strides_from_shape((1, 2), order="K")
@@ -184,7 +184,7 @@ def test_resize_of_shared_memory_raises(device: dt.Device) -> None:
     gc.collect()
     assert x.resize_(7).shape == y.resize_(7).shape == (7,)
     z = dt.asarray(np.arange(3.0), copy=False)
-    with pytest.raises(dt.SharingError, match="somebody else's"):
+    with pytest.raises(dt.SharingError, match="owned by another library"):
         z.resize_(4)
     with pytest.raises(dt.GradientError, match="resize_"):
         dt.ones(3).requires_grad_().resize_(2)
@@ -353,8 +353,8 @@ def test_invalid_addresses_raise(device: dt.Device) -> None:
     refused(-4)
     refused(at + 1)
     refused(at + 2, dtype=dt.float64)
-    assert [s[-13:] for s in said[:2]] == ["is no address"] * 2
-    assert all("is no multiple of" in s for s in said[2:])
+    assert all("must be a positive address" in s for s in said[:2])
+    assert all("must be a multiple" in s for s in said[2:])
     x = dt.ones(64)
     gone = x.data_ptr()
     assert dt.from_blob(gone, 3).tolist() == [1, 1, 1]

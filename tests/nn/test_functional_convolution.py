@@ -158,7 +158,7 @@ def test_wrong_shapes_are_named() -> None:
         ),
         ("a bias of shape", dt.ShapeError, lambda: F.conv2d(x, w, dt.ones(3))),
         ("a weight of float64", dt.DTypeError, lambda: F.conv2d(x, w.astype(dt.float64))),
-        ("needs a tensor", dt.DTypeError, lambda: F.conv2d(x, 3)),
+        ("expected a tensor", dt.DTypeError, lambda: F.conv2d(x, 3)),
         ("a weight of shape", dt.ShapeError, lambda: F.conv1d(x[0], w)),
         ("it has real numbers", dt.DTypeError, lambda: F.conv2d(x > 0, w > 0)),
         ("on reference", dt.DeviceError, lambda: F.conv2d(x.to("cpu"), w.to("reference"))),

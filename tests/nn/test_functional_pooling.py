@@ -180,7 +180,7 @@ def test_wrong_arguments_are_named() -> None:
             dt.ShapeError,
             lambda: F.max_unpool2d(x, x[:, 1:].astype(dt.int64), 2),
         ),
-        ("needs a tensor", dt.DTypeError, lambda: F.max_pool2d(1, 2)),
+        ("expected a tensor", dt.DTypeError, lambda: F.max_pool2d(1, 2)),
         ("ceil_mode", dt.ArgumentError, lambda: F.max_pool2d(x, 2, ceil_mode="yes")),
     ):
         with pytest.raises(error, match=message):

@@ -304,7 +304,7 @@ BAD: list[tuple[Callable[[], Any], Any, str]] = [
     (lambda: gru()(X[:, 0], H), dt.ShapeError, "where 2 dimensions fit the input"),
     (lambda: lstm(dropout=2), dt.ArgumentError, "dropout is a probability, from 0 to 1, not 2"),
     (lambda: lstm(proj_size=2), dt.ArgumentError, "smaller than hidden_size 2, not 2"),
-    (lambda: lstm(num_layers=0), dt.ArgumentError, "num_layers is 1..65536, not 0"),
+    (lambda: lstm(num_layers=0), dt.ArgumentError, "num_layers must be between 1 and 65536, got 0"),
     (lambda: dt.nn.LSTM(3.0, 2), dt.ArgumentTypeError, "input_size is an int"),  # type: ignore[arg-type]
     (lambda: dt.nn.RNN(3, 2, nonlinearity="x"), dt.ArgumentError, "tanh or relu, not 'x'"),
     (lambda: dt.nn.RNNBase("x", 3, 2), dt.ArgumentError, "mode is one of LSTM, GRU"),

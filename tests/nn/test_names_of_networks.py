@@ -27,7 +27,7 @@ def at(path: str) -> Any:
 def test_missing_name_names_an_alternative(package: str, name: str) -> None:
     assert name not in getattr(at(package), "__all__", ())
     if not hasattr(at(package), name):  # one of dovetail's modules may have it
-        with pytest.raises(AttributeError, match=f"'{name}'; (here it is|dovetail) "):
+        with pytest.raises(AttributeError, match=f"'{name}'; (use|dovetail) "):
             getattr(at(package), name)
 
 
@@ -40,7 +40,7 @@ def test_alternative_exists(package: str, name: str) -> None:
 def test_missing_module_method_names_an_alternative() -> None:
     net = dt.nn.Linear(3, 2)
     for name in MODULE:
-        with pytest.raises(AttributeError, match=r"'Linear' object .* (here it is|dovetail) "):
+        with pytest.raises(AttributeError, match=r"'Linear' object .* (use|dovetail) "):
             getattr(net, name)
     with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
         _ = net.nonsense
@@ -55,7 +55,7 @@ def test_missing_module_method_names_an_alternative() -> None:
     ],
 )  # fmt: skip
 def test_name_in_another_package_is_located(wrong: str, right: str) -> None:
-    with pytest.raises(AttributeError, match=f"; here it is {re.escape(right)}$"):
+    with pytest.raises(AttributeError, match=f"; use {re.escape(right)}$"):
         at(wrong)
 
 
@@ -79,21 +79,21 @@ def test_every_pytorch_class_exists_or_is_explained(ours: str, theirs: str) -> N
         try:
             getattr(at(ours), name)
         except AttributeError as error:
-            assert re.search("; (here it is|dovetail) ", str(error)), name
+            assert re.search("; (use|dovetail) ", str(error)), name
 
 
 PARAMETERS = [
-    ("optim.Adam", "learning_rate", "here it is lr="), ("optim.Adam", "b1", "betas="),
+    ("optim.Adam", "learning_rate", "use lr="), ("optim.Adam", "b1", "betas="),
     ("optim.Adam", "beta_1", "betas="), ("optim.Adam", "clipnorm", "clip_grad_norm_"),
-    ("optim.Adam", "epsilon", "here it is eps="), ("optim.AdamW", "decay", "weight_decay="),
+    ("optim.Adam", "epsilon", "use eps="), ("optim.AdamW", "decay", "weight_decay="),
     ("optim.RMSprop", "rho", "alpha="), ("optim.RMSprop", "decay", "alpha="),
     ("optim.lr_scheduler.StepLR", "steps", "step_size="),
-    ("nn.Linear", "use_bias", "here it is bias="), ("nn.Linear", "units", "out_features="),
-    ("nn.Dropout", "rate", "here it is p="), ("nn.Softmax", "axis", "here it is dim="),
-    ("nn.Conv2d", "strides", "here it is stride="), ("nn.Conv2d", "filters", "out_channels="),
-    ("nn.LayerNorm", "epsilon", "here it is eps="), ("nn.BatchNorm2d", "decay", "momentum="),
+    ("nn.Linear", "use_bias", "use bias="), ("nn.Linear", "units", "out_features="),
+    ("nn.Dropout", "rate", "use p="), ("nn.Softmax", "axis", "use dim="),
+    ("nn.Conv2d", "strides", "use stride="), ("nn.Conv2d", "filters", "out_channels="),
+    ("nn.LayerNorm", "epsilon", "use eps="), ("nn.BatchNorm2d", "decay", "momentum="),
     ("nn.LSTM", "return_sequences", "every step"), ("nn.LSTM", "units", "hidden_size="),
-    ("nn.CrossEntropyLoss", "from_logits", "what goes in are logits"),
+    ("nn.CrossEntropyLoss", "from_logits", "the inputs are always logits"),
     ("nn.BCELoss", "from_logits", "BCEWithLogitsLoss"), ("nn.Linear", "activation", "dt.nn.ReLU"),
     ("nn.Linear", "kernel_initializer", "dt.nn.init"), ("nn.ReLU", "nonsense", "takes inplace="),
     ("nn.Embedding", "nonsense", "padding_idx="), ("distributions.Normal", "mean", "loc="),
@@ -142,7 +142,7 @@ def test_missing_optimizer_and_distribution_methods_name_an_alternative() -> Non
     ]
     for found, names in of:
         for name, way in names.items():
-            with pytest.raises(AttributeError, match=f"'{name}'; here it is {re.escape(way)}"):
+            with pytest.raises(AttributeError, match=f"'{name}'; use {re.escape(way)}"):
                 getattr(found, name)
         with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
             found.nonsense  # noqa: B018

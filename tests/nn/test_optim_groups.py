@@ -179,7 +179,7 @@ def test_wrong_parameters_raise(params: Any, error: Any, said: str) -> None:
     [
         ("SGD", {"lr": -1.0}, "lr is -1.0"),
         ("SGD", {"lr": float("nan")}, "lr is nan"),
-        ("SGD", {"lr": "fast"}, "lr is a number, not"),
+        ("SGD", {"lr": "fast"}, "lr must be a number, got"),
         ("SGD", {"momentum": -0.1}, "momentum"),
         ("SGD", {"weight_decay": -0.1}, "weight_decay"),
         ("SGD", {"nesterov": True}, "nesterov needs momentum"),

@@ -102,5 +102,5 @@ class LayoutWithoutRules(LayoutTensor):
     ],
 )  # fmt: skip
 def test_missing_rule_of_a_layout_raises_with_the_function_name(name: str, f: Any) -> None:
-    with pytest.raises(dt.LayoutError, match=f"^{name}: has no meaning for the layout sparse_coo"):
+    with pytest.raises(dt.LayoutError, match=f"^{name}: not supported for the layout sparse_coo"):
         f(LayoutWithoutRules.__new__(LayoutWithoutRules))

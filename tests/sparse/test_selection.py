@@ -60,7 +60,7 @@ def test_tril_and_triu_equal_numpy(device: dt.Device, shape: tuple[int, ...], k:
 
 
 def test_tril_of_one_dimension_raises(device: dt.Device) -> None:
-    with pytest.raises(dt.ShapeError, match="tril: needs at least 2 dimensions"):
+    with pytest.raises(dt.ShapeError, match="tril: expected at least 2 dimensions"):
         dt.tril(pair((3,))[0])
 
 

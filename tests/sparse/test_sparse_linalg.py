@@ -228,7 +228,7 @@ def test_mismatched_operands_are_named(solve: Any) -> None:
         (dt.ShapeError, "M of shape", lambda: solve(a, b, M=a[:3, :3])),
         (dt.ShapeError, "A gave", lambda: solve(lambda v: v[:2], b)),
         (dt.DTypeError, "needs floats", lambda: solve(a.astype(dt.int64), b.astype(dt.int64))),
-        (dt.DTypeError, "needs a tensor", lambda: solve(a, [1.0])),
+        (dt.DTypeError, "expected a tensor", lambda: solve(a, [1.0])),
         (dt.ArgumentError, "A is a matrix, or a function", lambda: solve(3, b)),
         (dt.ArgumentError, "not negative", lambda: solve(a, b, rtol=-1.0)),
         (dt.ArgumentError, "not negative", lambda: solve(a, b, atol=float("nan"))),

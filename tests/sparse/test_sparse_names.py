@@ -15,7 +15,7 @@ INSTEAD = tables()["sparse"]
 @pytest.mark.parametrize("name", INSTEAD)
 def test_missing_name_names_an_existing_alternative(name: str) -> None:
     assert name not in dt.sparse.__all__
-    with pytest.raises(AttributeError, match=f"'{name}'; here it is "):
+    with pytest.raises(AttributeError, match=f"'{name}'; use "):
         getattr(dt.sparse, name)
     for path in re.findall(r"\bdt\.([a-zA-Z_.0-9]*\w)", INSTEAD[name]):
         assert reduce(getattr, path.split("."), dt) is not None

@@ -53,5 +53,5 @@ def called_by_the_user(function: Callable[..., object], *args: object) -> object
 )  # fmt: skip
 def test_layout_error_names_the_called_function(name: str, f: Callable[..., object]) -> None:
     x = dt.asarray(np.eye(3), device="reference").to_sparse()
-    with pytest.raises(dt.LayoutError, match=f"^{name}: has no meaning for the layout sparse_coo"):
+    with pytest.raises(dt.LayoutError, match=f"^{name}: not supported for the layout sparse_coo"):
         called_by_the_user(f, x)

@@ -32,13 +32,12 @@ def tables() -> dict[str, dict[str, str]]:
 def format_hint(replacement: str, name: str) -> str:
     """Return the end of an error about a foreign name: what to write instead, or what is absent.
 
-    A hint that begins with "dovetail" is a sentence of its own. "nothing" stands for the name.
+    A hint that begins with "dovetail" is a sentence of its own. "nothing" stands for the name; any
+    other hint is what to use.
     """
     if replacement.partition(";")[0].partition(":")[0] == "nothing":
         return f"; dovetail has no {name}{replacement.removeprefix('nothing')}"
-    return (
-        f"; {replacement}" if replacement.startswith("dovetail ") else f"; here it is {replacement}"
-    )
+    return f"; {replacement}" if replacement.startswith("dovetail ") else f"; use {replacement}"
 
 
 def find_hint(table: str, name: str) -> str:
@@ -60,18 +59,18 @@ def hint(name: str, method: bool, tensor: type) -> str:
     ours = tables()["synonyms"].get(name)
     if ours is not None:
         of = "x" if method and hasattr(tensor, ours) else "dt"
-        return f"; here it is {ours if ours.startswith('x') else f'{of}.{ours}'}"
+        return f"; use {ours if ours.startswith('x') else f'{of}.{ours}'}"
     if text := find_hint("functions", name):
         return text
     if name.startswith("_"):
         return ""
     if other := _other_form(name, method, tensor):
-        return f"; here it is {other}"
+        return f"; use {other}"
     if not hasattr(np.ndarray if method else np, name):
         return ""
     if method:
-        return f"; NumPy's works on the host: np.asarray(x).{name}"
-    return f"; np.{name} is NumPy's"
+        return f"; dovetail has no equivalent; use np.asarray(x).{name} on the host"
+    return f"; dovetail has no equivalent; use np.{name}"
 
 
 def _other_form(name: str, method: bool, tensor: type) -> str:
@@ -83,7 +82,7 @@ def _other_form(name: str, method: bool, tensor: type) -> str:
         if name in names:
             return f"dt.{of}{name}(x)"
     if name.endswith("_") and not name.startswith("new_"):
-        before, is_known, way = hint(name[:-1], method, tensor).partition("; here it is ")
+        before, is_known, way = hint(name[:-1], method, tensor).partition("; use ")
         return f"x[...] = {way}" if is_known and not before else ""
     return ""
 

@@ -123,49 +123,49 @@ NEUTRAL_VALUES: dict[str, tuple[object, ...]] = {  # the values that change noth
     "weights_only": (_ANY,), "fullgraph": (_ANY,), "dynamic": (_ANY,), "inline": (_ANY,),
 }  # fmt: skip
 KEYWORD_ADVICE = {
-    "where": "give it dt.where(mask, x, what counts for nothing), or x[mask]",
-    "initial": "put it together with the result: dt.maximum(x.max(), initial), initial + x.sum()",
+    "where": "use dt.where(mask, x, neutral_value) or x[mask] as the operand",
+    "initial": "combine it with the result: dt.maximum(x.max(), initial), initial + x.sum()",
     "dtype": "cast with x.astype(dtype)",
-    "alpha": "write x + alpha * y",
-    "rounding_mode": "dt.floor_divide rounds down, dt.trunc(x / y) towards 0",
-    "order": "elements are taken row by row; for columns give it x.mT, or x.T",
-    "memory_format": "strides are row-major; see x.permute_dims and x.contiguous",
-    "pin_memory": "write x.pin_memory()",
-    "generator": "dt.random.default_rng(seed) has these functions as methods",
-    "key": "dt.random.default_rng(seed) has these functions as methods",
-    "out": "write z[...] = the result",
-    "as_tuple": "dt.argwhere gives the places as one tensor",
-    "precision": "products of float32 are computed in float32",
+    "alpha": "use x + alpha * y",
+    "rounding_mode": "use dt.floor_divide to round down, dt.trunc(x / y) to round towards 0",
+    "order": "the order is always row-major; for columns pass x.mT or x.T",
+    "memory_format": "strides are always row-major; use x.permute_dims or x.contiguous",
+    "pin_memory": "use x.pin_memory()",
+    "generator": "use the methods of dt.random.default_rng(seed)",
+    "key": "use the methods of dt.random.default_rng(seed)",
+    "out": "assign the result: z[...] = result",
+    "as_tuple": "use dt.argwhere for indices as one tensor",
+    "precision": "products of float32 are always computed in float32",
     "preferred_element_type": "cast with x.astype(dtype)",
     "device": "move the result with x.to(device)",
-    "requires_grad": "write x.requires_grad_()",
-    "sorted": "values come sorted",
-    "static_argnums": "static_argnames= has names; ints, bools and strings are static anyway",
-    "donate_argnums": "write in place: u += ...",
-    "donate_argnames": "write in place: u += ...",
-    "allow_int": "of integers there are no gradients; cast them with x.astype(dt.float32)",
-    "holomorphic": "the function gives a real number, such as dt.real(f(x))",
-    "has_aux": "of a pair dt.func.grad and dt.func.value_and_grad have it",
-    "argnames": "argnums= has the places of arguments",
-    "chunk_size": "dt.vmap has it",
-    "axis_name": "what is common to all examples is computed outside",
-    "axis_size": "some argument has the axis of examples",
-    "in_shardings": "there is one device for it",
-    "UPLO": "the lower triangle is read; give it x.mT",
-    "value": "see constant_values=, and the widths as ((before, after), ...), first axis first",
+    "requires_grad": "use x.requires_grad_()",
+    "sorted": "values are always sorted",
+    "static_argnums": "use static_argnames=; ints, bools and strings are always static",
+    "donate_argnums": "write in place instead: u += ...",
+    "donate_argnames": "write in place instead: u += ...",
+    "allow_int": "integers have no gradients; use x.astype(dt.float32)",
+    "holomorphic": "the function must return a real number, such as dt.real(f(x))",
+    "has_aux": "use dt.func.grad or dt.func.value_and_grad",
+    "argnames": "use argnums= with the positions of arguments",
+    "chunk_size": "use dt.vmap, which has it",
+    "axis_name": "compute what all examples share outside of the function",
+    "axis_size": "the size is that of the mapped arguments",
+    "in_shardings": "the function runs on one device",
+    "UPLO": "only the lower triangle is read; pass x.mT for the upper one",
+    "value": "use constant_values=, and widths ((before, after), ...) with the first axis first",
 }
 FUNCTION_KEYWORD_ADVICE = {  # for one function
-    ("jit", "mode"): "there is one way of compiling",
-    ("take", "mode"): "dt.clip(i, 0, n - 1) clips indices, and i % n wraps them around",
-    ("choose", "mode"): "dt.clip(i, 0, n - 1) clips indices, and i % n wraps them around",
-    ("can_cast", "casting"): "what is asked is whether promotion could do it",
-    ("vectorize", "otypes"): "dtype= is that of the result",
-    ("vectorize", "excluded"): "functools.partial(f, ...) fixes arguments",
-    ("vectorize", "signature"): "it is called for numbers; of rows there is dt.vmap",
-    ("load", "weights_only"): "there are numbers in files; see pickle.load for objects",
-    ("load", "map_location"): "device= says where the tensors go",
-    ("load", "mmap_mode"): "what lies in a .safetensors file is mapped anyway",
-    ("load", "allow_pickle"): "there are numbers in files; see pickle.load for objects",
+    ("jit", "mode"): "there is only one mode",
+    ("take", "mode"): "use dt.clip(i, 0, n - 1) to clip indices, or i % n to wrap them",
+    ("choose", "mode"): "use dt.clip(i, 0, n - 1) to clip indices, or i % n to wrap them",
+    ("can_cast", "casting"): "dt.can_cast follows type promotion only",
+    ("vectorize", "otypes"): "use dtype= for the result's dtype",
+    ("vectorize", "excluded"): "use functools.partial(f, ...) to fix arguments",
+    ("vectorize", "signature"): "the function is called with numbers; use dt.vmap for rows",
+    ("load", "weights_only"): "files hold numbers only; use pickle.load for objects",
+    ("load", "map_location"): "use device= for the device of the tensors",
+    ("load", "mmap_mode"): ".safetensors files are always memory-mapped",
+    ("load", "allow_pickle"): "files hold numbers only; use pickle.load for objects",
 }
 FUNCTION_NEUTRAL_VALUES: dict[tuple[str, str], tuple[object, ...]] = {
     ("load", "weights_only"): (True,),
@@ -176,15 +176,15 @@ FUNCTION_NEUTRAL_VALUES: dict[tuple[str, str], tuple[object, ...]] = {
     ("load", "map_location"): (None,),
 }
 FUNCTION_ADVICE = {
-    "save": "the tensors are one dict: dt.save(file, {'x': x})"
+    "save": "pass the tensors as one dict: dt.save(file, {'x': x})"
 }  # for any foreign name
 # With dim= PyTorch's functions return two results, or divide by n - 1, so dim= is not translated.
 INDEX_FUNCTIONS = {
-    "max": "argmax",
-    "min": "argmin",
-    "sort": "argsort",
-    "median": "quantile",
-    "nanmedian": "nanquantile",
+    "max": "dt.argmax(x, axis={}) for indices",
+    "min": "dt.argmin(x, axis={}) for indices",
+    "sort": "dt.argsort(x, axis={}) for indices",
+    "median": "dt.quantile(x, 0.5, axis={}, method='lower') for PyTorch's values",
+    "nanmedian": "dt.nanquantile(x, 0.5, axis={}, method='lower') for PyTorch's values",
 }
 VARIANCE_FUNCTIONS = ("std", "var")
 DIVISOR_KEYWORDS = ("correction", "unbiased", "ddof")
@@ -275,8 +275,8 @@ def translate(
         if pair is None:
             continue
         if pair[0] in values:
-            also = "" if pair[0] == theirs else f", which is {theirs} elsewhere,"
-            raise ArgumentTypeError(f"{name}: {pair[0]}{also} is given twice")
+            also = "" if pair[0] == theirs else f" (also as {theirs})"
+            raise ArgumentTypeError(f"{name}: {pair[0]} is given twice{also}; pass it once")
         values[pair[0]] = pair[1]
     if name == "arange" and "stop" in values:
         values.setdefault("start", 0)
@@ -286,7 +286,9 @@ def translate(
             and p.kind not in VARIADIC_KINDS
             and p.default in (Parameter.empty, MISSING)
         ):
-            raise ArgumentTypeError(f"{name}: needs {n}; it takes {_format_parameters(own)}")
+            raise ArgumentTypeError(
+                f"{name}: missing argument {n}; the parameters are {_format_parameters(own)}"
+            )
     return _split(own, values, extra)
 
 
@@ -327,11 +329,11 @@ def _translate_keyword(
         if keyword in SECOND_OPERAND_NAMES and len(positional) > 1:
             return positional[1], value
     way = (
-        "the two axes are given by place: dt.transpose(x, 0, 1)"
+        "pass the two axes by position: dt.transpose(x, 0, 1)"
         if name == "transpose"
         else FUNCTION_KEYWORD_ADVICE.get((name, keyword)) or KEYWORD_ADVICE.get(keyword)
     )
-    says = f"; {way}" if way else f"; it takes {_format_parameters(own)}"
+    says = f"; {way}" if way else f"; the parameters are {_format_parameters(own)}"
     raise ArgumentTypeError(f"{name}: has no parameter {keyword}{says}")
 
 
@@ -342,13 +344,13 @@ def _require_same_results(name: str, options: Options) -> None:
     dim = options["dim"] if isinstance(options["dim"], int) else "..."
     if name in INDEX_FUNCTIONS:
         raise ArgumentTypeError(
-            f"{name}: dim is called axis, and what comes is the values alone: "
-            f"dt.{name}(x, axis={dim}); for where they are see dt.{INDEX_FUNCTIONS[name]}"
+            f"{name}: dovetail returns values only; use "
+            f"dt.{name}(x, axis={dim}), and {INDEX_FUNCTIONS[name].format(dim)}"
         )
     if name in VARIANCE_FUNCTIONS and not any(d in options for d in DIVISOR_KEYWORDS):
         raise ArgumentTypeError(
-            f"{name}: dim is called axis, and the divisor is n: dt.{name}(x, axis={dim}); "
-            f"dt.{name}(x, axis={dim}, correction=1) has n - 1, as PyTorch's"
+            f"{name}: dovetail divides by n; use dt.{name}(x, axis={dim}), or "
+            f"dt.{name}(x, axis={dim}, correction=1) to divide by n - 1 as PyTorch does"
         )
 
 
@@ -367,22 +369,27 @@ def _too_many_arguments_error(
     function: Callable[..., Any], accepted: int, passed: int
 ) -> ArgumentTypeError:
     mine = parameters(function)
+    accepted_text = (
+        f"at most {accepted} positional argument{'s' * (accepted != 1)}"
+        if accepted
+        else "no positional arguments"
+    )
     named = [f"{n}=" for n, p in mine.items() if p.kind is p.KEYWORD_ONLY]
-    says = f"; by name it takes {', '.join(named)}" if named else ""
+    says = f"; keyword arguments are {', '.join(named)}" if named else ""
     several = OPERAND_COUNT_ADVICE.get(function.__name__, "")
     places = [n for n, p in mine.items() if p.kind in POSITIONAL_KINDS]
     of = f" ({', '.join(places)})" if places else ""
     return ArgumentTypeError(
-        f"{function.__name__}: takes {accepted} by place{of}, not {passed}{says}{several}"
+        f"{function.__name__}: expected {accepted_text}{of}, got {passed}{says}{several}"
     )
 
 
 OPERAND_COUNT_ADVICE = {
-    "repeat": "; PyTorch's x.repeat(2, 1) is dt.tile(x, (2, 1)), NumPy's is x.repeat(2, axis=1)",
-    "tile": "; the repetitions are one tuple: dt.tile(x, (2, 1))",
-    "concat": "; the tensors are one list: dt.concat([x, y])",
-    "stack": "; the tensors are one list: dt.stack([x, y])",
-    "flip": "; the axes are one tuple: x.flip((0, 1))",
-    "max": "; of two tensors there is dt.maximum",
-    "min": "; of two tensors there is dt.minimum",
+    "repeat": "; use dt.tile(x, (2, 1)) for PyTorch's repeat, x.repeat(2, axis=1) for NumPy's",
+    "tile": "; pass the repetitions as one tuple: dt.tile(x, (2, 1))",
+    "concat": "; pass the tensors as one list: dt.concat([x, y])",
+    "stack": "; pass the tensors as one list: dt.stack([x, y])",
+    "flip": "; pass the axes as one tuple: x.flip((0, 1))",
+    "max": "; for two tensors use dt.maximum",
+    "min": "; for two tensors use dt.minimum",
 }

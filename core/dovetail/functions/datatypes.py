@@ -53,7 +53,7 @@ def real_dtype(op: str, dtype_like: DTypeLike) -> DType:
     """Return the dtype that `dtype_like` names. Raises: DTypeError, also for a complex dtype."""
     resolved = dtype(dtype_like, op)
     if resolved.kind == "c":
-        raise DTypeError(f"{op}: {resolved.name} is complex; give a real dtype")
+        raise DTypeError(f"{op}: dtype must be real, got {resolved.name}")
     return resolved
 
 
@@ -67,7 +67,7 @@ def scalar(op: str, value: object, d: DType) -> bool | int | float:
     if isinstance(value, complex):
         raise DTypeError(f"{op}: {value} does not fit {d.name}, which is real")
     if not isinstance(value, REAL):
-        raise DTypeError(f"{op}: the value must be a number, not {type(value).__name__}")
+        raise DTypeError(f"{op}: the value must be a number, got {type(value).__name__}")
     if d.kind in "fc":
         if isinstance(value, int) and not -BEYOND_FLOAT < value < BEYOND_FLOAT:
             raise ValueOverflow(f"{op}: {shown(value)} does not fit {d.name}")
@@ -113,7 +113,8 @@ def set_default_dtype(dtype: DTypeLike) -> DType:
     wanted = any_dtype("set_default_dtype", dtype)
     if wanted not in (D.float32, D.float64):
         raise DTypeError(
-            f"set_default_dtype: float32 or float64, not {wanted.name}; give others as dtype="
+            f"set_default_dtype: dtype must be float32 or float64, got {wanted.name}; "
+            "pass others as dtype="
         )
     default_dtype = wanted
     D.set_python_float(wanted)
@@ -271,7 +272,7 @@ def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
         for v in operands
     ]
     if not any(isinstance(k, DType) for k in kinds):
-        raise ArgumentError("result_type: at least one tensor or dtype is needed besides numbers")
+        raise ArgumentError("result_type: expected at least one tensor or dtype, got only numbers")
     return common("result_type", kinds, allowed="biufc")
 
 
@@ -375,7 +376,9 @@ def finfo(type: Tensor | DTypeLike, /) -> Finfo:
     d = _dtype_of("finfo", type)
     d = d.part
     if d not in D.FORMATS:
-        raise DTypeError(f"finfo: {d.name} is not a floating-point dtype; see dt.iinfo")
+        raise DTypeError(
+            f"finfo: expected a floating-point dtype, got {d.name}; use dt.iinfo for integers"
+        )
     f = D.FORMATS[d]
     return Finfo(d.bits, 2.0 ** (1 - f.digits), f.max, -f.max, f.smallest_normal, d)
 
@@ -395,7 +398,7 @@ def iinfo(type: Tensor | DTypeLike, /) -> Iinfo:
     """
     d = _dtype_of("iinfo", type)
     if not d.is_integer:
-        raise DTypeError(f"iinfo: {d.name} is not an integer dtype; see dt.finfo")
+        raise DTypeError(f"iinfo: expected an integer dtype, got {d.name}; use dt.finfo for floats")
     return Iinfo(d.bits, d.max, d.min, d)
 
 

@@ -88,7 +88,7 @@ FEATURE_OF = {name: part for part, names in PLANNED_FEATURES.items() for name in
 def raise_if_planned(owner: str, name: str) -> None:
     """Raise NotYetAttribute for a name that a later version will have."""
     if name in FEATURE_OF:
-        raise NotYetAttribute(f"{owner}.{name}: {FEATURE_OF[name]} come with a later version")
+        raise NotYetAttribute(f"{owner}.{name}: dovetail has no {FEATURE_OF[name]} yet")
 
 
 def find_method(x: Tensor, name: str) -> MethodType:

@@ -89,7 +89,7 @@ def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """
     count = integer("chunk", chunks, "chunks")
     if count < 1:
-        raise ArgumentError(f"chunk: chunks is {count}, at least 1 is needed")
+        raise ArgumentError(f"chunk: chunks must be at least 1, got {count}")
     axis = lay.axis("chunk", integer("chunk", dim, "dim"), strided("chunk", x).ndim)
     return split(x, max(-(-x.shape[axis] // count), 1), axis)
 
@@ -107,7 +107,9 @@ def t(x: Tensor) -> Tensor:
     (3, 2)
     """
     if x.ndim > 2:
-        raise ArgumentError(f"t: a tensor of {x.ndim} axes; use x.mT, or dt.permute_dims")
+        raise ArgumentError(
+            f"t: expected at most 2 dimensions, got {x.ndim}; use x.mT or dt.permute_dims"
+        )
     return permute_dims(x, tuple(reversed(range(x.ndim))))
 
 

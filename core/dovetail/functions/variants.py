@@ -171,7 +171,9 @@ def create_with_out(
     if out is None:
         return rebind_keywords(function, scope)
     if scope.get("allocator") is not None:
-        raise ArgumentError(f"{name}: out= has its memory; allocator= is for what is new")
+        raise ArgumentError(
+            f"{name}: out= and allocator= cannot be combined; pass only one of them"
+        )
     keywords = _options_like_out(
         out, parameters(function), {n: x for n, x in scope.items() if x is not None}
     )
@@ -190,7 +192,7 @@ def _write_out(name: str, results: Any, out: Any) -> Any:
         return write_node_out(name, out, [strided(name, results)._expr])
     outs: Sequence[Any] = sequence(name, out, "out", "tensors, one for each result")
     if len(outs) != len(results):
-        raise ArgumentError(f"{name}: out= are {len(outs)} tensors, and there are {len(results)}")
+        raise ArgumentError(f"{name}: out= must have {len(results)} tensors, got {len(outs)}")
     for y, x in zip(outs, results, strict=True):  # check all before the first write
         require_fits_out(name, y, expr_of(strided(name, x)))
     for y, x in zip(outs, results, strict=True):
@@ -241,7 +243,9 @@ def random_method(function: Function) -> Function:
     def method(x: Tensor, *args: object, **options: object) -> Tensor:
         require_strided_target(name, required(name, x))
         if len(args) > len(positional):
-            raise ArgumentError(f"{name}_: takes {len(positional)} by place, not {len(args)}")
+            raise ArgumentError(
+                f"{name}_: expected at most {len(positional)} positional arguments, got {len(args)}"
+            )
         for n, value in zip(positional, args, strict=False):
             options[n] = value
         samples = function(shape=x.shape, dtype=x.dtype, device=x.device, **options)

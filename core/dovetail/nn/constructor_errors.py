@@ -198,7 +198,7 @@ def _unknown_parameter_hint(cls: type, unknown: str, parameters: Parameters) -> 
     if replacement is None and near:
         replacement = bare[near[0]]
     return (
-        f"here it is {replacement}="
+        f"use {replacement}="
         if replacement is not None
         else f"it takes {_format_parameters(parameters)}"
     )

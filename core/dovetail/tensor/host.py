@@ -152,7 +152,7 @@ def view_storage(storage: Storage, requested_dtype: DType | str | None) -> Tenso
     stored = storage.dtype or uint8
     element_dtype = stored if requested_dtype is None else dtype(requested_dtype, "view")
     if element_dtype is bool_ and stored is not element_dtype:
-        raise DTypeError("view: not all bytes are bools; see x != 0")
+        raise DTypeError("view: bytes cannot be viewed as bool; use x != 0")
     s = spec((storage.nbytes // element_dtype.itemsize,), element_dtype, storage.device, "view")
     return create_tensor(leaf(storage, s, s.strides, 0))
 
@@ -212,7 +212,9 @@ def array(x: Tensor, dtype: np.dtype | None = None, copy: bool | None = None) ->
     values = numpy(strided("__array__", x))
     if dtype is not None and np.dtype(dtype) != values.dtype:
         if copy is False:
-            raise ArgumentError("__array__: another dtype needs a copy, and copy=False forbids it")
+            raise ArgumentError(
+                "__array__: converting the dtype needs a copy, and copy=False forbids it"
+            )
         return values.astype(dtype)
     return values.copy() if copy else values
 
@@ -257,11 +259,13 @@ def item(x: Tensor, index: int | tuple[int, ...] | None = None, *more: int) -> N
     return _single_element(_element(strided("item", x), position))
 
 
-def _single_element(x: Tensor) -> Number:
+def _single_element(x: Tensor, op: str = "item") -> Number:
     e = expr_of(x if is_strided(x) else strided("item", x))
     s = e.spec
     if s.size != 1:
-        raise ShapeError(f"item: needs exactly one element, not shape {s.shape}; see tolist()")
+        raise ShapeError(
+            f"{op}: expected a tensor with one element, got shape {s.shape}; use x.tolist()"
+        )
     if flags.captures:
         tracer_api.refuse_read(f"the host reads a tensor, {s!r},", x)
     address = _host_address(evaluate_leaf(x))
@@ -328,28 +332,30 @@ def as_int(x: Tensor) -> int:
 
 
 def _real_item(name: str, x: Tensor) -> bool | int | float:
-    value = item(x)
+    value = _single_element(x, name)
     if isinstance(value, complex):
-        raise DTypeError(f"{name}: {value} is complex; take its real or imag first, or complex(x)")
+        raise DTypeError(
+            f"{name}: expected a real number, got {value}; use x.real, x.imag or complex(x)"
+        )
     return value
 
 
 def as_complex(x: Tensor) -> complex:
     """Implement `complex(x)`."""
-    return complex(item(x))
+    return complex(_single_element(x, "complex"))
 
 
 def as_index(x: Tensor) -> int:
     """Implement `sequence[x]`."""
     if not x.dtype.is_integer or x.size != 1:
-        raise DTypeError(f"index: needs one integer, not {x.dtype.name} of shape {x.shape}")
+        raise DTypeError(f"index: expected one integer, got {x.dtype.name} of shape {x.shape}")
     return int(item(x))
 
 
 def iterate_rows(x: Tensor) -> Iterator[Tensor]:
     """Implement `iter(x)`: compute `x` once, then yield x[0], x[1], ..."""
     if x.ndim == 0:
-        raise DTypeError("iter: iteration over a 0-dimensional tensor; see x.item()")
+        raise DTypeError("iter: expected at least 1 dimension, got shape (); use x.item()")
     return _iterate_rows(x)
 
 

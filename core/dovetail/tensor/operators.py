@@ -145,7 +145,9 @@ def transpose_matrix(self: Tensor) -> Tensor:
     (3, 2)
     """
     if self.ndim != 2:
-        raise ShapeError(f"T: needs 2 dimensions, not shape {self.shape}; see dt.permute_dims")
+        raise ShapeError(
+            f"T: expected 2 dimensions, got shape {self.shape}; use x.mT or dt.permute_dims"
+        )
     return view(self, ("permute", (1, 0)), "T")
 
 
@@ -160,7 +162,7 @@ def transpose_matrices(self: Tensor) -> Tensor:
     (3, 2)
     """
     if self.ndim < 2:
-        raise ShapeError(f"mT: needs at least 2 dimensions, not shape {self.shape}")
+        raise ShapeError(f"mT: expected at least 2 dimensions, got shape {self.shape}")
     axes = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
     return view(self, ("permute", axes), "mT")
 

@@ -194,7 +194,7 @@ def _complex(op: Op, x: complex, operands: Sequence[object]) -> Expr:
     """
     tensors = [t for t in operands if isinstance(t, Tensor)]
     if not tensors:
-        raise DTypeError(f"{op.name}: at least one operand has to be a tensor; see dt.asarray")
+        raise DTypeError(f"{op.name}: at least one operand must be a tensor; use dt.asarray")
     d = complex128 if any(t.dtype.part is float64 for t in tensors) else complex64
     return full_complex(x, spec((), d, tensors[0].device))
 

@@ -106,7 +106,8 @@ def _validate_options(op: str, options: Mapping[str, Any]) -> dict[str, Any]:
 def _validate_value(op: str, name: str, value: Any) -> Any:
     if name not in DEFAULTS:
         raise ArgumentError(
-            f"{op}: there is no option {shown(name)}; there are {', '.join([*DEFAULTS, 'profile'])}"
+            f"{op}: unknown option {shown(name)}; "
+            f"the options are {', '.join([*DEFAULTS, 'profile'])}"
         )
     if name in ("precision", "threshold", "edgeitems", "linewidth"):
         if value is None:
@@ -123,7 +124,7 @@ def _validate_value(op: str, name: str, value: Any) -> Any:
     if name == "floatmode":
         return choice(op, value, name, FLOATMODES)
     if name == "formatter" and not isinstance(value, Mapping):
-        raise refused(op, name, "a dict of functions, as NumPy's", value)
+        raise refused(op, name, "a dict of functions, as in NumPy", value)
     if name in ("nanstr", "infstr") and not isinstance(value, str):
         raise refused(op, name, "a string", value)
     return value

@@ -35,7 +35,7 @@ def convert_operands(op: str, *arguments: object) -> tuple[Tensor | Scalar, ...]
     converted = tuple([x if is_native_operand(x) else as_operand(op, x, arguments) for x in values])
     devices = {x.device for x in converted if isinstance(x, Tensor)}
     if not devices:
-        raise DTypeError(f"{op}: at least one operand has to be a tensor; see dt.asarray")
+        raise DTypeError(f"{op}: at least one operand must be a tensor; use dt.asarray")
     if len(devices) > 1:
         names = " and ".join(sorted(map(str, devices)))
         raise DeviceError(f"{op}: operands are on {names}; move one with x.to(device)")
@@ -56,13 +56,13 @@ def as_operand(name: str, x: object, operands: Sequence[object]) -> Tensor:
         x = np.asarray(x)
     if not isinstance(x, ARRAY_TYPES) or overrides_operators(x):
         raise DTypeError(
-            f"{name}: operands are tensors, NumPy arrays, lists and numbers, not "
-            f"{type(x).__name__}; see "
+            f"{name}: expected tensors, NumPy arrays, lists or numbers, got "
+            f"{type(x).__name__}; use "
             + ("`x is None`" if x is None and name in ("equal", "not_equal") else "dt.asarray")
         )
     tensors = [a for a in operands if isinstance(a, Tensor)]
     if not tensors:
-        raise DTypeError(f"{name}: at least one operand has to be a tensor; see dt.asarray")
+        raise DTypeError(f"{name}: at least one operand must be a tensor; use dt.asarray")
     require_untaped(name, x)
     try:
         tensor: Tensor = callbacks.as_tensor(x, device=tensors[0].device)
@@ -97,8 +97,8 @@ def as_tensors(name: str, *operands: object) -> tuple[Tensor, ...]:
     for x in operands:
         if not isinstance(x, (Tensor, *ARRAY_TYPES)):
             raise DTypeError(
-                f"{name}: operands are tensors, NumPy arrays and lists, not {type(x).__name__}; "
-                "see dt.asarray"
+                f"{name}: expected tensors, NumPy arrays or lists, got {type(x).__name__}; "
+                "use dt.asarray"
             )
     return tuple([x if isinstance(x, Tensor) else as_operand(name, x, operands) for x in operands])
 
@@ -113,8 +113,8 @@ def require_untaped(name: str, x: object) -> None:
             require_untaped(name, part)
     elif isinstance(x, Tensor) and x.requires_grad:
         raise GradientError(
-            f"{name}: a list is read by value, and a tensor in this one requires a gradient; use "
-            "dt.stack, or x.detach()"
+            f"{name}: a list must not contain a tensor that requires a gradient; use "
+            "dt.stack or x.detach()"
         )
 
 

@@ -69,7 +69,7 @@ def infer(op: Op, operands: Sequence[object], attrs: object) -> Inferred:
     """Infer the spec of an elementwise op's result, and the limits of Python ints."""
     tensors = [a for a in operands if type(a) is Expr]
     if not tensors:
-        raise DTypeError(f"{op.name}: at least one operand has to be a tensor; see dt.asarray")
+        raise DTypeError(f"{op.name}: at least one operand must be a tensor; use dt.asarray")
     devices = {a.spec.device for a in tensors}
     if len(devices) > 1:
         names = " and ".join(sorted(map(str, devices)))

@@ -89,7 +89,9 @@ class Tensor(Fields, AttachedMethods):
     _aliases: AliasGroup | None
 
     def __init__(self, *values: object, **options: object) -> None:
-        raise DTypeError("Tensor: make tensors with dt.asarray, dt.zeros, dt.empty, ...")
+        raise DTypeError(
+            "Tensor: the class cannot be called; use dt.asarray, dt.zeros, dt.empty, ..."
+        )
 
     @property
     def device(self) -> Device:
@@ -258,14 +260,15 @@ class Tensor(Fields, AttachedMethods):
         """
         if memory_format is not None:
             raise ArgumentTypeError(
-                "is_contiguous: memory_format is None: strides are row-major; see x.stride()"
+                "is_contiguous: memory_format must be None; strides are always row-major, "
+                "see x.stride()"
             )
         e = self._expr
         return e.op is not None or lay.is_contiguous(e.spec.shape, e.strides)
 
     def __len__(self) -> int:
         if self.ndim == 0:
-            raise DTypeError("len: a 0-dimensional tensor has no length")
+            raise DTypeError("len: expected at least 1 dimension, got shape ()")
         return self.shape[0]
 
     __hash__ = object.__hash__
@@ -277,7 +280,7 @@ register_tensor_class(Tensor)
 def required(op: str, x: object) -> Tensor:
     """Return `x` if it is a tensor. Raises: DTypeError."""
     if not isinstance(x, Tensor):
-        raise DTypeError(f"{op}: needs a tensor, not {type(x).__name__}; see dt.asarray")
+        raise DTypeError(f"{op}: expected a tensor, got {type(x).__name__}; use dt.asarray")
     return x
 
 
@@ -307,8 +310,8 @@ def parts_of(x: Tensor) -> tuple[Tensor, ...]:
 def unsupported_layout_text(name: str, x: Tensor, addition: str = "") -> str:
     """Return the text of the error for an op that a tensor's layout does not support."""
     return (
-        f"{name}: has no meaning for the layout {x.layout.name}{addition} "
-        f"({x.dtype.name}{list(x.shape)} on {x.device}); convert it with x.to_dense()"
+        f"{name}: not supported for the layout {x.layout.name}{addition} "
+        f"({x.dtype.name}{list(x.shape)} on {x.device}); use x.to_dense()"
     )
 
 

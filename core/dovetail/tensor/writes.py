@@ -117,13 +117,11 @@ def _replace(name: str, x: Tensor, value: Box[Expr]) -> None:
 def _require_writable(name: str, e: Expr) -> None:
     """Raise ReadOnlyError for read-only memory, and for elements that share memory."""
     if storage_of(e).read_only:
-        raise ReadOnlyError(
-            f"{name}: the memory of this {e.spec!r} is read-only; write to x.copy()"
-        )
+        raise ReadOnlyError(f"{name}: the memory of this {e.spec!r} is read-only; use x.copy()")
     if 0 in e.strides and lay.has_repeated_elements(StridedView(e.spec.shape, e.strides, 0)):
         raise ReadOnlyError(
             f"{name}: cannot write to a broadcast view (shape {e.spec.shape}, strides "
-            f"{e.strides}): several elements share memory; write to x.copy()"
+            f"{e.strides}): several elements share memory; use x.copy()"
         )
 
 
@@ -203,7 +201,7 @@ def require_strided_target(name: str, x: Tensor) -> None:
     """Raise LayoutError for a tensor that is not strided."""
     if type(x) is not Tensor:
         raise LayoutError(
-            f"{name} in place: a tensor of layout {x.layout.name} is not written in place; "
+            f"{name} in place: a tensor of layout {x.layout.name} cannot be written in place; "
             f"use dt.{name}(), which returns a new one"
         )
 
@@ -212,7 +210,7 @@ def _result(name: str, result: Tensor) -> Expr:
     if not is_strided(result):
         raise LayoutError(
             f"{name} in place: the result has the layout {result.layout.name}, and the tensor it "
-            "would be written into is strided; convert the operand with to_dense()"
+            "is written into is strided; convert the operand with x.to_dense()"
         )
     return expr_of(result)
 
@@ -232,7 +230,7 @@ def write_node_out(name: str, out: Tensor, result: Box[Expr]) -> Tensor:
 def require_fits_out(name: str, out: object, result: Expr) -> None:
     """Raise an error if a result cannot be written into `out`, before anything is done."""
     if not isinstance(out, Tensor):
-        raise DTypeError(f"{name}: out= must be a tensor, not {type(out).__name__}")
+        raise DTypeError(f"{name}: out= must be a tensor, got {type(out).__name__}")
     have, want = strided(name, out)._expr.spec, result.spec
     if have is not want:
         error: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError
@@ -240,7 +238,7 @@ def require_fits_out(name: str, out: object, result: Expr) -> None:
             error = DeviceError
         raise error(f"{name}: out= is {have!r}, but the result is {want!r}; they must be the same")
     if result.tape is not None:
-        raise GradientError(f"{name}: out= has no gradient; leave it out, or see dt.no_grad")
+        raise GradientError(f"{name}: out= cannot have a gradient; leave it out or use dt.no_grad")
 
 
 # --- values ---------------------------------------------------------------------------------------
@@ -270,9 +268,9 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
     if want.kind in "iu" and not isinstance(value, np.ndarray):
         array = restore_ints(array, value)
     if array.dtype.kind == "O" and _is_of_ints(array):
-        raise ValueOverflow(f"{name}: an int of {shown(value)} fits neither int64 nor uint64")
+        raise ValueOverflow(f"{name}: ints must fit into int64 or uint64, got {shown(value)}")
     if array.dtype.kind not in "biufc":
-        raise DTypeError(f"{name}: cannot store a {type(value).__name__}; see dt.asarray")
+        raise DTypeError(f"{name}: cannot store a {type(value).__name__}; use dt.asarray")
     if isinstance(value, np.ndarray):
         tracer_api.record_array(value)
     elif _fits(array.dtype.kind, want.kind):
@@ -289,9 +287,14 @@ def array_of(name: str, value: object) -> np.ndarray:
     try:
         return np.asarray(value)
     except ValueError as error:
-        raise ShapeError(f"{name}: {shown(value)} is ragged; pad it to one length") from error
+        raise ShapeError(
+            f"{name}: nested lists must have equal lengths, got {shown(value)}; "
+            "pad them to one length"
+        ) from error
     except TypeError as error:
-        raise DTypeError(f"{name}: {shown(value)} is no array; see dt.asarray") from error
+        raise DTypeError(
+            f"{name}: expected an array, got {shown(value)}; use dt.asarray"
+        ) from error
 
 
 def restore_ints(values: np.ndarray, original: object) -> np.ndarray:
@@ -311,7 +314,9 @@ def restore_ints(values: np.ndarray, original: object) -> np.ndarray:
 def _number(name: str, value: bool | int | float | complex, want: DType, device: Device) -> Expr:
     """Return a 0-dimensional node of a number. Raises: DTypeError, ValueOverflow."""
     if not _fits(_KINDS.get(type(value), "c"), want.kind):
-        raise DTypeError(f"{name}: {shown(value)} does not fit {want.name}; cast with astype()")
+        raise DTypeError(
+            f"{name}: {shown(value)} does not fit {want.name}; cast the tensor with x.astype(dtype)"
+        )
     if type(value) is int and want.kind in "iu" and not want.min <= value <= want.max:
         raise ValueOverflow(
             f"{name}: {shown(value)} does not fit {want.name} ({want.min}..{want.max})"
@@ -365,7 +370,7 @@ def cast_to_spec(name: str, e: Expr, want: Spec, name_suffix: str = "") -> Expr:
         if order.index(a) > order.index(b) and (a, b) != ("i", "u"):
             raise DTypeError(
                 f"{name}{name_suffix}: {have.dtype.name} does not fit into {want.dtype.name}; "
-                "cast it with astype()"
+                "cast it with x.astype(dtype)"
             )
         e = node(ops.ASTYPE, (e,), spec(have.shape, want.dtype, have.device), want.dtype)
     if have.shape != want.shape:
@@ -380,5 +385,5 @@ def cast_to_spec(name: str, e: Expr, want: Spec, name_suffix: str = "") -> Expr:
 def _expand(name: str, shape: Shape, want: Shape) -> Move:
     """Return the move that broadcasts a shape to another. Raises: ShapeError."""
     if len(shape) > len(want) or lay.broadcast_shapes(name, shape, want) != want:
-        raise ShapeError(f"{name}: a value of shape {shape} does not fit into shape {want}")
+        raise ShapeError(f"{name}: the value must broadcast to shape {want}, got shape {shape}")
     return "expand", want

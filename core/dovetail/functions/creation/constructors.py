@@ -89,7 +89,7 @@ def extents(op: str, shape: object) -> Shape:
         return dimensions(op, integers(op, listed, "shape"))
     except ArgumentTypeError:
         raise ShapeError(
-            f"{op}: a shape is an int or a tuple of ints, not {shown(shape)}"
+            f"{op}: shape must be an int or a tuple of ints, got {shown(shape)}"
         ) from None
 
 
@@ -243,7 +243,7 @@ def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: Devi
     if isinstance(value, Tensor | np.generic | np.ndarray):
         dtype = value.dtype if dtype is None else dtype
         if value.size != 1:
-            raise ShapeError(f"{op}: the value must be one number, not of shape {value.shape}")
+            raise ShapeError(f"{op}: the value must be one number, got shape {value.shape}")
         if (filled := _fill_from_tensor(op, shape, value, dtype, device)) is not None:
             return filled
         value = read_values(op, value).item()
@@ -469,7 +469,9 @@ def _resolve_progression(
     ints = all(isinstance(v, int) for v in (start, stop, step))
     d = dtype if dtype is not None else (int64 if ints else datatypes.default_dtype)
     if d is bool_:
-        raise DTypeError("arange: bool has no arithmetic; cast the result with astype()")
+        raise DTypeError(
+            "arange: dtype must be numeric, got bool; use dt.arange(...).astype(dt.bool)"
+        )
     count = _count_steps(start, stop, step, ints)
     if count and d.is_integer:
         scalar("arange", start, d), scalar("arange", start + (count - 1) * step, d)
@@ -491,10 +493,10 @@ def _one_number(op: str, value: object, name: str) -> int | float:
     """Return a number, also from a tensor or an array of one element."""
     if isinstance(value, Tensor | np.ndarray):
         if value.size != 1:
-            raise ShapeError(f"{op}: {name} is one number, not of shape {value.shape}")
+            raise ShapeError(f"{op}: {name} must be one number, got shape {value.shape}")
         value = read_values(op, value).item()
     if isinstance(value, complex):
-        raise DTypeError(f"{op}: {name} is a real number, not {value}")
+        raise DTypeError(f"{op}: {name} must be a real number, got {value}")
     return number(op, value, name)
 
 
@@ -506,7 +508,9 @@ def _count_steps(start: float, stop: float, step: float, ints: bool) -> int:
         a, b, s = (real("arange", v, "every bound") for v in (start, stop, step))
         length = (b - a) / s
         if not math.isfinite(length):
-            raise ArgumentError(f"arange: from {a} to {b} by {s} are no finite number of steps")
+            raise ArgumentError(
+                f"arange: the number of steps must be finite, got start={a}, stop={b}, step={s}"
+            )
         count = math.ceil(length)
     return dimensions("arange", (max(0, count),))[0]
 
@@ -654,7 +658,7 @@ def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
 def _dispatch_triangle(op: str, x: Tensor, k: int, upper: bool) -> Tensor:
     """Return a triangle of a tensor of another layout."""
     if required(op, x).ndim < 2:
-        raise ShapeError(f"{op}: needs at least 2 dimensions, not shape {x.shape}")
+        raise ShapeError(f"{op}: expected at least 2 dimensions, got shape {x.shape}")
     return dispatch("triangle", op, (x,), x, integer(op, k, "k"), upper)
 
 
@@ -664,7 +668,7 @@ def _zero(x: Tensor) -> bool | int:
 
 def _lower_mask(op: str, x: Tensor, k: int) -> Tensor:
     if required(op, x).ndim < 2:
-        raise ShapeError(f"{op}: needs at least 2 dimensions, not shape {x.shape}")
+        raise ShapeError(f"{op}: expected at least 2 dimensions, got shape {x.shape}")
     n, m = x.shape[-2:]
     return apply(ops.LESS_EQUAL, _columns_and_diagonal(op, (n, m), k, x.device))
 
@@ -688,11 +692,11 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     arrays = promotion.as_tensors("meshgrid", *arrays)
     if any(a.ndim != 1 for a in arrays):
         raise ShapeError(
-            f"meshgrid: needs 1-dimensional tensors, not shapes {[a.shape for a in arrays]}"
+            f"meshgrid: expected 1-dimensional tensors, got shapes {[a.shape for a in arrays]}"
         )
     if len({a.dtype for a in arrays}) > 1:
         raise DTypeError(
-            f"meshgrid: tensors must have one dtype, not {[a.dtype.name for a in arrays]}"
+            f"meshgrid: tensors must have the same dtype, got {[a.dtype.name for a in arrays]}"
         )
     order = list(range(len(arrays)))
     if indexing == "xy" and len(order) > 1:

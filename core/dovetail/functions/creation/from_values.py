@@ -117,8 +117,7 @@ def _host_values(obj: object) -> np.ndarray:
         return np.asarray(memoryview(obj))  # type: ignore[arg-type]  # memoryview raises otherwise
     except (TypeError, ValueError):
         raise DTypeError(
-            f"asarray: cannot make a tensor of {type(obj).__name__}; give numbers, nested lists, "
-            f"or an array"
+            f"asarray: expected numbers, nested lists or an array, got {type(obj).__name__}"
         ) from None
 
 
@@ -173,7 +172,7 @@ def _from_values(obj: object, target_dtype: DType | None, device_like: DeviceLik
         return from_host(values, source_dtype, device(device_like, "asarray"))
     if source_dtype.kind == "c" and target_dtype.kind not in "bc":
         raise DTypeError(
-            f"asarray: complex numbers do not fit {target_dtype.name}; give their real parts"
+            f"asarray: complex numbers do not fit {target_dtype.name}; pass their real parts"
         )
     numpy_dtype = target_dtype.__numpy_dtype__
     if numpy_dtype is not None and (
@@ -221,11 +220,11 @@ def _array_of_lists(obj: object, target_dtype: DType | None) -> np.ndarray:
     if values.dtype == object:
         _require_rectangular(obj)
         if all(isinstance(v, int) for v in values.flat):
-            raise ValueOverflow("asarray: an integer fits neither int64 nor uint64; use floats")
+            raise ValueOverflow("asarray: integers must fit into int64 or uint64; use floats")
     if values.dtype == object or values.dtype.kind not in "biufc":
         bad = next((v for v in values.flat if not isinstance(v, int | float)), values.dtype)
         bad = bad.item() if isinstance(bad, np.generic) else bad
-        raise DTypeError(f"asarray: cannot make numbers of {type(bad).__name__}: {bad!r:.40}")
+        raise DTypeError(f"asarray: expected numbers, got {type(bad).__name__}: {bad!r:.40}")
     if values.size == 0 and values.dtype == np.float64 and target_dtype is None:
         return values.astype(get_default_dtype().__numpy_dtype__)
     return values

@@ -45,15 +45,17 @@ def _dense_grid(vectors: Sequence[Tensor]) -> Tensor:
 def _vector(name: str, cut: object) -> Tensor:
     """Return the numbers that a slice describes."""
     if not isinstance(cut, slice):
-        raise refused(name, "a key", "slices, start:stop:step", cut)
+        raise refused(name, "the key", "slices start:stop:step", cut)
     if cut.stop is None:
-        raise ArgumentError(f"{name}: {cut} has no end")
+        raise ArgumentError(f"{name}: a slice must have a stop, got {cut}")
     start = 0 if cut.start is None else number(name, cut.start, "start")
     stop = number(name, cut.stop, "stop")
     if isinstance(cut.step, complex):
         points = abs(cut.step)
         if not math.isfinite(points):
-            raise ArgumentError(f"{name}: {shown(cut.step)} is no number of points")
+            raise ArgumentError(
+                f"{name}: the number of points must be finite, got {shown(cut.step)}"
+            )
         return linspace(real(name, start, "start"), real(name, stop, "stop"), int(points))
     return arange(start, stop, 1 if cut.step is None else number(name, cut.step, "step"))
 
@@ -162,7 +164,8 @@ def geomspace(
     first, last = real("geomspace", start, "start"), real("geomspace", stop, "stop")
     if not (0 < first * math.copysign(1.0, last) < math.inf and 0 < abs(last) < math.inf):
         raise ArgumentError(
-            f"geomspace: {shown(start)} and {shown(stop)}: both are finite, of one sign, and not 0"
+            f"geomspace: start and stop must be finite, of the same sign and not 0, "
+            f"got {shown(start)} and {shown(stop)}"
         )
     low, high = math.log2(abs(first)), math.log2(abs(last))
     along = linspace(0.0, 1.0, num, dtype=float64, device=device, endpoint=endpoint)

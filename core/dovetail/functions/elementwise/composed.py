@@ -42,7 +42,7 @@ def _floats(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     """Return both operands as floats of one dtype."""
     a, b = promote_operands(op, x1, x2)
     if a.dtype.kind not in "biuf":
-        raise DTypeError(f"{op}: does not take {a.dtype.name}")
+        raise DTypeError(f"{op}: expected real numbers, got {a.dtype.name}")
     d = a.dtype if a.dtype.kind == "f" else float32
     return cast(a, d), cast(b, d)
 
@@ -177,7 +177,7 @@ def isposinf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 def _equals_infinity(op: str, x: Tensor, value: float) -> Tensor:
     kind = strided(op, x).dtype.kind
     if kind == "c":
-        raise DTypeError(f"{op}: {x.dtype.name} has no sign; see dt.real and dt.imag")
+        raise DTypeError(f"{op}: expected real numbers, got {x.dtype.name}; use dt.real or dt.imag")
     if kind != "f":
         return zeros(x.shape, dtype=bool_, device=x.device)
     return ew.equal(x, value)
@@ -234,7 +234,10 @@ def bitwise_count(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     """
     kind = required("bitwise_count", x).dtype.kind
     if kind not in "biu":
-        raise DTypeError(f"bitwise_count: takes integers, not {x.dtype.name}; see astype()")
+        raise DTypeError(
+            f"bitwise_count: expected integers or bool, got {x.dtype.name}; "
+            "cast with x.astype(dtype)"
+        )
     if kind == "b":
         return cast(x, uint8)
     d = _UNSIGNED[x.dtype.itemsize]
@@ -277,9 +280,11 @@ def unwrap(
     d = lay.axis("unwrap", axis, strided("unwrap", x).ndim)
     period = number("unwrap", period, "period")
     if not 0 < period < math.inf:
-        raise ArgumentError(f"unwrap: period is above 0 and finite, not {shown(period)}")
+        raise ArgumentError(f"unwrap: period must be positive and finite, got {shown(period)}")
     if x.dtype.kind not in ("iuf" if isinstance(period, float) else "if"):
-        raise DTypeError(f"unwrap: does not take {x.dtype.name}; see astype()")
+        raise DTypeError(
+            f"unwrap: expected real numbers, got {x.dtype.name}; cast with x.astype(dtype)"
+        )
     x = x if x.dtype.kind == "f" or isinstance(period, int) else cast(x, float32)
     n = x.shape[d]
     offsets = cumulative_sum(drop_tape(_periods(x, d, period, discont)), axis=d, dtype=x.dtype)

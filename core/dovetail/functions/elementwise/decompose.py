@@ -116,5 +116,5 @@ def frexp(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor,
 
 def _floats(op: str, x: Tensor) -> Tensor:
     if required(op, x).dtype.kind not in "biuf":
-        raise DTypeError(f"{op}: does not take {x.dtype.name}")
+        raise DTypeError(f"{op}: expected real numbers, got {x.dtype.name}")
     return x if x.dtype.kind == "f" else cast(x, float32)

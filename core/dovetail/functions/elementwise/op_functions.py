@@ -371,7 +371,9 @@ def where(
     if theirs:
         return rebind_keywords(where, locals())
     if x2 is MISSING:
-        raise ArgumentError("where: needs x1 and x2; where a tensor is not 0 says dt.nonzero(x)")
+        raise ArgumentError(
+            "where: expected where(condition, x1, x2); for indices use dt.nonzero(condition)"
+        )
     return apply(ops.WHERE, (condition, x1, x2), None, out)
 
 

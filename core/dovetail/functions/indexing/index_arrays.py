@@ -75,7 +75,7 @@ def unravel_index(
     positions = _check_indices("unravel_index", indices, 0, total, f"shape {sizes}", device)
     if not sizes and positions.ndim:
         raise ShapeError(
-            f"unravel_index: indices of shape {positions.shape} for shape (): give one index"
+            f"unravel_index: shape () takes one index, got indices of shape {positions.shape}"
         )
     indices_along = []
     for n in reversed(sizes[1:]):
@@ -116,8 +116,8 @@ def ravel_multi_index(
     modes = [mode] * len(sizes) if isinstance(mode, str) else sequence(op, mode, "mode", "modes")
     if len(index_list) != len(sizes) or len(modes) != len(sizes):
         raise ArgumentError(
-            f"{op}: {len(index_list)} indices and {len(modes)} modes for the {len(sizes)} axes of "
-            f"shape {sizes}: give as many"
+            f"{op}: expected an index and a mode for each of the {len(sizes)} axes of "
+            f"shape {sizes}, got {len(index_list)} indices and {len(modes)} modes"
         )
     device = _device_of(index_list, device)
     if not index_list:
@@ -143,7 +143,7 @@ def _countable_shape(op: str, shape: object) -> Shape:
     """Return a shape whose number of elements fits int64."""
     sizes = extents(op, shape)
     if math.prod(sizes) > LARGEST:
-        raise ShapeError(f"{op}: shape {sizes} has 2**63 places or more; int64 cannot count them")
+        raise ShapeError(f"{op}: a shape must have fewer than 2**63 elements, got {sizes}")
     return sizes
 
 
@@ -154,7 +154,7 @@ def _indices_along(op: str, index: object, d: int, n: int, mode: str, device: De
     array = index_array(op, index)
     along = cast(array if isinstance(array, Tensor) else asarray(array, device=device), int64)
     if along.size and not n:
-        raise IndexOutOfRange(f"{op}: axis {d} of size 0 has no index, also with mode={mode!r}")
+        raise IndexOutOfRange(f"{op}: axis {d} of size 0 has no valid index with mode={mode!r}")
     if mode == "wrap":
         return apply(ops.REMAINDER, (along, n))
     return apply(ops.CLIP, (along, 0, max(n - 1, 0)))
@@ -268,14 +268,18 @@ def ix_(*args: Array, device: DeviceLike = None) -> tuple[Tensor, ...]:
 
 def _mesh_vector(vector: object, device: DeviceLike) -> Tensor:
     if not isinstance(vector, (Tensor, *ARRAY_TYPES)):
-        raise DTypeError(f"ix_: takes indices, not {type(vector).__name__}; see dt.asarray")
+        raise DTypeError(
+            f"ix_: expected tensors or arrays, got {type(vector).__name__}; use dt.asarray"
+        )
     x = strided("ix_", vector if isinstance(vector, Tensor) else asarray(vector, device=device))
     if x.ndim != 1:
-        raise ShapeError(f"ix_: takes vectors of indices, not shape {x.shape}; see dt.ravel")
+        raise ShapeError(f"ix_: expected vectors of indices, got shape {x.shape}; use dt.ravel")
     if x.dtype is bool_:
         return nonzero(x)[0]
     if not x.dtype.is_integer and x.size:
-        raise DTypeError(f"ix_: indices are integers or bool, not {x.dtype.name}; see astype()")
+        raise DTypeError(
+            f"ix_: indices must be integers or bool, got {x.dtype.name}; use x.astype(dt.int64)"
+        )
     return x if x.dtype.is_integer else zeros((0,), dtype=int64, device=x.device)
 
 
@@ -298,8 +302,9 @@ def diag_indices_from(arr: Tensor, /) -> tuple[Tensor, ...]:
     shape = required("diag_indices_from", arr).shape
     if len(shape) < 2 or len(set(shape)) > 1:
         raise ShapeError(
-            f"diag_indices_from: needs 2 dimensions or more, all of one size, not shape {shape}; "
-            "see dt.diag_indices"
+            "diag_indices_from: expected 2 or more dimensions of the same size, "
+            f"got shape {shape}; "
+            "use dt.diag_indices"
         )
     return diag_indices(shape[0], len(shape), device=arr.device)
 
@@ -342,7 +347,7 @@ def triu_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
 
 def _matrix(op: str, x: Tensor) -> tuple[int, int]:
     if required(op, x).ndim != 2:
-        raise ShapeError(f"{op}: needs a matrix, not shape {x.shape}; see dt.{op[:12]}")
+        raise ShapeError(f"{op}: expected a matrix, got shape {x.shape}; use dt.{op[:12]}")
     rows, columns = x.shape
     return rows, columns
 

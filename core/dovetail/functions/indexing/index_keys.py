@@ -68,7 +68,7 @@ def key_parts(x: Tensor, key: Key) -> list[Part]:
     for i, part in enumerate(parts):
         if part is Ellipsis:
             if dots >= 0:
-                raise IndexOutOfRange("index: an index can have only a single '...'")
+                raise IndexOutOfRange("index: expected at most one '...', got several")
             dots = i
         elif isinstance(part, (list, np.ndarray, np.generic, Tensor)):
             parts[i] = part = _as_array(part)
@@ -76,7 +76,9 @@ def key_parts(x: Tensor, key: Key) -> list[Part]:
         elif part is not None and not isinstance(part, bool):
             used += 1
     if used > x.ndim:
-        raise IndexOutOfRange(f"index: {used} indices for {x.ndim} dimensions (shape {x.shape})")
+        raise IndexOutOfRange(
+            f"index: expected at most {x.ndim} indices for shape {x.shape}, got {used}"
+        )
     full_slices: list[Part] = [slice(None)] * (x.ndim - used)
     if dots < 0:
         return parts + full_slices
@@ -121,9 +123,11 @@ def _slice(part: slice, extent: int) -> Slice:
     try:
         return resolve_slice(part, extent)
     except ValueError:
-        raise ArgumentError("index: the step of a slice cannot be zero") from None
+        raise ArgumentError("index: the step of a slice must not be 0") from None
     except TypeError:
-        raise DTypeError(f"index: {part} needs integers or None") from None
+        raise DTypeError(
+            f"index: the parts of a slice must be integers or None, got {part}"
+        ) from None
 
 
 def _integer(part: object) -> int:
@@ -131,8 +135,8 @@ def _integer(part: object) -> int:
         return as_integer(part)  # type: ignore[arg-type]  # raises TypeError unless an integer
     except TypeError:
         raise DTypeError(
-            f"index: {shown(part)} is {type(part).__name__}; indices are integers, slices, '...', "
-            "None, and arrays of integers or bool"
+            f"index: expected integers, slices, '...', None and arrays of integers or bool, "
+            f"got {shown(part)} of type {type(part).__name__}"
         ) from None
 
 
@@ -164,14 +168,14 @@ def _as_array(part: object) -> IndexArray | int:
     if isinstance(part, Tensor):
         if part.dtype.kind not in "biu":
             raise DTypeError(
-                f"index: an index tensor is of integers or bool, not {part.dtype.name}"
+                f"index: an index tensor must hold integers or bool, got {part.dtype.name}"
             )
         return part
     array = array_of("index", part)
     if array.size == 0 and isinstance(part, list):
         array = array.astype(np.int64)
     if array.dtype.kind not in "biu":
-        raise DTypeError(f"index: an index array is of integers or bool, not {array.dtype}")
+        raise DTypeError(f"index: an index array must hold integers or bool, got {array.dtype}")
     return array if array.ndim else array.item()
 
 
@@ -189,9 +193,11 @@ def index_array(name: str, indices: object) -> Tensor | np.ndarray:
     if array.size == 0 and isinstance(indices, (list, tuple)) and not isinstance(array, Tensor):
         array = array.astype(np.int64)
     if array.dtype.kind not in "biu":
-        raise DTypeError(f"{name}: indices are integers, not {array.dtype}; see astype()")
+        raise DTypeError(
+            f"{name}: indices must be integers, got {array.dtype}; use index.astype(dt.int64)"
+        )
     if is_mask(array):
-        raise DTypeError(f"{name}: indices are integers, not bool; see x[mask]")
+        raise DTypeError(f"{name}: indices must be integers, got bool; use x[mask]")
     return array
 
 
@@ -208,7 +214,10 @@ class Positions(NamedTuple):
 def positions(name: str, part: IndexArray, x: Tensor, d: int, axis: int) -> tuple[Positions, int]:
     """Return an index array's positions along axis `d` of `x`, and the number of axes it uses."""
     if isinstance(part, Tensor) and part.device is not x.device:
-        raise DeviceError(f"index: is on {part.device}, the tensor on {x.device}; see x.to(device)")
+        raise DeviceError(
+            f"index: the index is on {part.device} and the tensor on {x.device}; "
+            "move one with x.to(device)"
+        )
     if isinstance(part, bool) or (part.ndim == 0 and is_mask(part)):
         one = from_host(np.zeros(int(bool(part)), np.int64), int64, x.device)  # along a new axis
         return Positions(axis, d, one._expr, True, True), 0
@@ -246,8 +255,8 @@ def positions_along(
     array = index_array(name, indices)
     if array.ndim != x.ndim:
         raise ShapeError(
-            f"{name}: indices of shape {tuple(array.shape)} for shape {x.shape}: "
-            "needs as many dimensions"
+            f"{name}: indices must have {x.ndim} dimensions, as shape {x.shape}, "
+            f"got shape {tuple(array.shape)}"
         )
     index, _ = positions(name, array, x, d, d)
     return index.node, None if index.in_range else IndexPurpose(name, d, x.shape[d])
@@ -343,4 +352,4 @@ def _joint_shape(shapes: Sequence[Shape]) -> Shape:
     try:
         return lay.broadcast_shapes("index", *shapes)
     except ShapeError as e:
-        raise IndexOutOfRange(f"index arrays do not fit together: {e}") from None
+        raise IndexOutOfRange(f"index: index arrays do not fit together: {e}") from None

@@ -226,7 +226,7 @@ def take(
     required("take", x)
     if axis is None:
         if x.ndim != 1:
-            raise ArgumentError(f"take: needs axis= for shape {x.shape}")
+            raise ArgumentError(f"take: axis= must be given for shape {x.shape}")
         axis = 0
     d = lay.axis("take", axis, x.ndim)
     array = index_array("take", indices)
@@ -349,7 +349,7 @@ def searchsorted(
     if isinstance(sorter, ARRAY_TYPES):
         sorter = as_operand("searchsorted", sorter, values)
     if required("searchsorted", x1).ndim != 1:
-        raise ShapeError(f"searchsorted: x1 is a vector, not of shape {x1.shape}")
+        raise ShapeError(f"searchsorted: x1 must be a vector, got shape {x1.shape}")
     value = values[1]
     if x1.dtype.is_integer and isinstance(value, (int, float)):
         value, side = _round_to_dtype(value, x1.dtype, side)
@@ -364,7 +364,8 @@ def searchsorted(
         order = strided("searchsorted", sorter)
         if order.shape != x1.shape or not order.dtype.is_integer:
             raise ShapeError(
-                f"searchsorted: sorter is {order._expr.spec!r} for x1 {x1._expr.spec!r}"
+                f"searchsorted: sorter must hold integers in the shape of x1, "
+                f"got {order._expr.spec!r} and {x1._expr.spec!r}"
             )
         nodes.append(record_check(IndexPurpose("searchsorted", 0, x1.size), order._expr))
     for e in nodes:

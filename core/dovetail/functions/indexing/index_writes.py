@@ -158,7 +158,10 @@ def _mask_expr(mask: Tensor | np.ndarray, trailing_axes: int, x: Tensor) -> Expr
 def _where_expr(mask: Expr, new: Box[Expr], old: Expr) -> Expr:
     """Return `new` where the mask is true, else `old`."""
     if mask.spec.device is not old.spec.device:
-        raise DeviceError(f"index: is on {mask.spec.device}, the tensor on {old.spec.device}")
+        raise DeviceError(
+            f"index: the mask is on {mask.spec.device} and the tensor on {old.spec.device}; "
+            "move one with x.to(device)"
+        )
     return node(WHERE, (mask, cast_to_spec("setitem", pop(new), old.spec), old), old.spec)
 
 
@@ -341,7 +344,7 @@ def index_add_(x: Tensor, dim: int, index: Operand, source: Operand) -> Tensor:
     d = lay.axis("index_add", dim, x.ndim)
     array = index_array("index_add", index)
     if array.ndim != 1:
-        raise ShapeError(f"index_add: index is a vector, not of shape {tuple(array.shape)}")
+        raise ShapeError(f"index_add: index must be a vector, got shape {tuple(array.shape)}")
     _scatter("index_add", select("index_add", x, parts_along(x, d, array)), source, "add")
     return x
 
@@ -433,7 +436,9 @@ def _scatter_operands(name: str, x: Tensor, d: int, index: Operand, src: Operand
     positions, asked = positions_along(name, x, index, d)
     shape = positions.spec.shape
     if any(n > m for i, (n, m) in enumerate(zip(shape, x.shape, strict=True)) if i != d):
-        raise ShapeError(f"{name}: indices of shape {shape} reach beyond shape {x.shape}")
+        raise ShapeError(
+            f"{name}: indices must not be larger than shape {x.shape}, got shape {shape}"
+        )
     e = cast_to_spec(name, value_node(name, src, x.dtype, x.device), spec(shape, x.dtype, x.device))
     return [e, positions if asked is None else record_check(asked, positions)]
 

@@ -100,11 +100,15 @@ def insert(
     inserted, n = _cast_to_stored("insert", values, x), x.shape[d]
     positions = _positions_along("insert", obj, n, n)
     if positions.ndim > 1:
-        raise ShapeError(f"insert: places of shape {positions.shape}: a vector of them at most")
+        raise ShapeError(
+            f"insert: positions must be an int or a vector, got shape {positions.shape}"
+        )
     count = positions.size
     if count == 1:
         if inserted.ndim > x.ndim:
-            raise ShapeError(f"insert: values of shape {inserted.shape} for shape {x.shape}")
+            raise ShapeError(
+                f"insert: values must have at most {x.ndim} dimensions, got shape {inserted.shape}"
+            )
         inserted = reshape(inserted, (1,) * (x.ndim - inserted.ndim) + inserted.shape)
         inserted = inserted if positions.ndim else moveaxis(inserted, 0, d)
         count = inserted.shape[d]
@@ -167,7 +171,7 @@ def trim_zeros(filt: Tensor, trim: str = "fb") -> Tensor:
     ends = choice("trim_zeros", requested, "trim", ("fb", "bf", "f", "b"))
     n = strided("trim_zeros", filt).size
     if filt.ndim != 1:
-        raise ShapeError(f"trim_zeros: needs a vector, not shape {filt.shape}; see dt.ravel")
+        raise ShapeError(f"trim_zeros: expected a vector, got shape {filt.shape}; use dt.ravel")
     if not n:
         return filt
     mask = cast(_nonzero_mask(filt), int64)
@@ -252,7 +256,7 @@ def compress(condition: Array, a: Array, axis: int | None = None) -> Tensor:
     condition_tensor, x = as_tensors("compress", condition, a)
     if condition_tensor.ndim != 1:
         raise ShapeError(
-            f"compress: the condition is a vector, not of shape {condition_tensor.shape}"
+            f"compress: condition must be a vector, got shape {condition_tensor.shape}"
         )
     x, d = _tensor_and_axis("compress", x, axis, ())
     return _compress_along("compress", _nonzero_mask(condition_tensor), x, d)
@@ -320,7 +324,7 @@ def fill_diagonal(a: Tensor, val: Operand, wrap: bool = False) -> None:
     shape = strided("fill_diagonal", a).shape
     wrap = flag("fill_diagonal", wrap, "wrap")
     if len(shape) < 2 or (len(shape) > 2 and len({*shape}) > 1):
-        raise ShapeError(f"fill_diagonal: needs a matrix, or axes of one length, not shape {shape}")
+        raise ShapeError(f"fill_diagonal: expected a matrix or equal sizes, got shape {shape}")
     wraps = wrap and len(shape) == 2 and shape[0] > shape[1] + 1 and shape[1] > 0
     count = -(-math.prod(shape) // (shape[1] + 1)) if wraps else min(shape)
     if isinstance(val, (*ARRAY_TYPES, Tensor)):
@@ -419,7 +423,7 @@ def copyto(dst: Tensor, src: Operand, *, where: Array | bool = True) -> None:
         return
     chosen = where if isinstance(where, Tensor) else as_operand("copyto", where, (dst,))
     if chosen.dtype is not bool_:
-        raise DTypeError(f"copyto: where is of bool, not {chosen.dtype.name}; see where != 0")
+        raise DTypeError(f"copyto: where must be bool, got {chosen.dtype.name}; use where != 0")
     new_values = broadcast_to(_cast_to_stored("copyto", src, dst), dst.shape)
     written = apply(ops.WHERE, (broadcast_to(chosen, dst.shape), new_values, dst))
     write_result("copyto", dst, [written])
@@ -457,7 +461,7 @@ def _repeat_to(op: str, values: Tensor, n: int) -> Tensor:
     if values.size == n:
         return values
     if not values.size:
-        raise ShapeError(f"{op}: no values for {n} places; give one at least")
+        raise ShapeError(f"{op}: expected at least one value for {n} positions, got none")
     rounds = -(-n // values.size)
     wide = reshape(broadcast_to(values, (rounds, values.size)), (-1,))
     return slice_along(wide, 0, 0, n)
@@ -472,17 +476,22 @@ def _positions_along(op: str, obj: object, n: int, last: int) -> np.ndarray:
         check_parts((obj,))
         return np.arange(*obj.indices(n))
     if obj is None:
-        raise refused(op, "obj", "an int, a slice, or several places", obj)
+        raise refused(op, "obj", "an int, a slice or a list of ints", obj)
     array = obj if isinstance(obj, Tensor) else array_of(op, obj)
     if array.ndim == 1 and array.dtype in (bool_, np.bool_):
         if array.shape[0] != n:
-            raise ShapeError(f"{op}: a mask of {array.shape[0]} elements for an axis of size {n}")
+            raise ShapeError(
+                f"{op}: a mask must have the size {n} of the axis, got {array.shape[0]} elements"
+            )
         return np.flatnonzero(read_values(op, array))
     positions = np.asarray(read_values(op, index_array(op, obj)))
     low, high = (int(positions.min()), int(positions.max())) if positions.size else (0, 0)
     if low < -n or (high > last and positions.size):
         wrong = low if low < -n else high
-        raise IndexOutOfRange(f"{op}: place {wrong} for an axis of size {n}; see -{n}..{last}")
+        raise IndexOutOfRange(
+            f"{op}: position {wrong} is out of range for an axis of size {n} (allowed: "
+            f"-{n}..{last})"
+        )
     positions = positions.astype(np.int64)
     return np.where(positions < 0, positions + n, positions)
 
@@ -506,7 +515,10 @@ def _mask_like(op: str, mask: object, x: Tensor) -> Tensor:
     strided(op, x)
     mask_tensor = strided(op, mask if isinstance(mask, Tensor) else as_operand(op, mask, (x,)))
     if mask_tensor.size != x.size:
-        raise ShapeError(f"{op}: a mask of shape {mask_tensor.shape} for shape {x.shape}: as many")
+        raise ShapeError(
+            f"{op}: the mask must have {x.size} elements, as shape {x.shape}, "
+            f"got shape {mask_tensor.shape}"
+        )
     return reshape(_nonzero_mask(mask_tensor), x.shape)
 
 
@@ -516,7 +528,7 @@ def _compress_along(op: str, mask: Tensor, x: Tensor, d: int) -> Tensor:
     if mask.size > n:
         if any_of(slice_along(mask, 0, n, mask.size - n)):
             raise IndexOutOfRange(
-                f"{op}: a condition of {mask.size} elements holds beyond axis {d} of shape "
+                f"{op}: a condition of {mask.size} elements is true beyond axis {d} of shape "
                 f"{x.shape}"
             )
         mask = slice_along(mask, 0, 0, n)
@@ -529,17 +541,20 @@ def _compress_along(op: str, mask: Tensor, x: Tensor, d: int) -> Tensor:
 def _collect_leaves(arrays: object, level: int, leaves: list[object]) -> int:
     """Append the elements of nested lists to `leaves`, and return the depth of the lists."""
     if isinstance(arrays, tuple):
-        raise refused("block", "arrays", "lists of lists, not of tuples", arrays)
+        raise refused("block", "arrays", "nested lists, not tuples", arrays)
     if not isinstance(arrays, list):
         leaves.append(arrays)
         return level
     if not arrays or level == DIMENSIONS:
-        what = "an empty list" if not arrays else f"more than {DIMENSIONS} lists in each other"
-        raise ArgumentError(f"block: arrays has {what}")
+        what = "an empty list" if not arrays else f"more than {DIMENSIONS} levels"
+        raise ArgumentError(
+            f"block: arrays must be nested lists with at most {DIMENSIONS} levels, got {what}"
+        )
     depths = {_collect_leaves(part, level + 1, leaves) for part in arrays}
     if len(depths) > 1:
         raise ShapeError(
-            f"block: lists are nested {shown(sorted(depths))} deep; put what is less deep in lists"
+            f"block: lists must have equal depths, got {shown(sorted(depths))}; "
+            "wrap the shallower elements in lists"
         )
     return depths.pop()
 

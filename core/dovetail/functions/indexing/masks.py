@@ -96,7 +96,9 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     [[0, 1], [1, 0]]
     """
     if required("nonzero", x).ndim == 0:
-        raise ShapeError("nonzero: needs at least 1 dimension; see dt.reshape(x, (1,))")
+        raise ShapeError(
+            "nonzero: expected at least 1 dimension, got shape (); use dt.reshape(x, (1,))"
+        )
     if not is_strided(x):
         positions = dispatch("nonzero", "nonzero", (x,), x)
         return tuple([positions[d] for d in range(x.ndim)])

@@ -59,7 +59,8 @@ def select(
     listed = sequence("select", choices, "choices", "tensors or numbers")
     if len(tests) != len(listed) or not tests:
         raise ArgumentError(
-            f"select: {len(tests)} conditions and {len(listed)} choices: as many, and one at least"
+            f"select: expected as many choices as conditions, and at least one, "
+            f"got {len(tests)} conditions and {len(listed)} choices"
         )
     values = convert_operands("select", *tests, *listed, default)
     masks, choice_values = values[: len(tests)], values[len(tests) :]
@@ -103,7 +104,8 @@ def piecewise(
     masks = sequence("piecewise", listed, "conditions", "tensors")
     if len(pieces) not in (len(masks), len(masks) + 1):
         raise ArgumentError(
-            f"piecewise: {len(masks)} conditions and {len(pieces)} functions: as many, or one more"
+            f"piecewise: expected as many functions as conditions, or one more, "
+            f"got {len(masks)} conditions and {len(pieces)} functions"
         )
     if len(pieces) == len(masks):
         pieces = [*pieces, 0]
@@ -115,7 +117,9 @@ def piecewise(
         result = apply(ops.WHERE, (condition, value, result))
     result_cast = cast(result, x.dtype)
     if result_cast.shape != x.shape:
-        raise ShapeError(f"piecewise: what comes out has shape {result_cast.shape}, x {x.shape}")
+        raise ShapeError(
+            f"piecewise: a function must return the shape {x.shape} of x, got {result_cast.shape}"
+        )
     return result_cast
 
 
@@ -144,11 +148,11 @@ def choose(
     one_of("choose", mode, "mode", MODES)
     listed = sequence("choose", choices, "choices", "tensors or numbers")
     if not listed:
-        raise ArgumentError("choose: needs at least one choice")
+        raise ArgumentError("choose: expected at least one choice, got none")
     numbers, *values = convert_operands("choose", x, *listed)
     if not isinstance(numbers, Tensor) or not numbers.dtype.is_integer:
         raise DTypeError(
-            f"choose: x holds integers, not {getattr(numbers, 'dtype', type(numbers).__name__)}"
+            f"choose: x must hold integers, got {getattr(numbers, 'dtype', type(numbers).__name__)}"
         )
     numbers = _bring_into_range("choose", cast(numbers, int64), len(values), mode)
     if any(isinstance(v, Tensor) for v in values):
@@ -168,7 +172,9 @@ def _bring_into_range(op: str, positions: Tensor, n: int, mode: str) -> Tensor:
         return apply(ops.CLIP, (positions, 0, n - 1))
     values = tracer_api.call_on_batch(partial(read_values, op), positions)
     if values.size and not (values.min() >= 0 and values.max() < n):
-        raise IndexOutOfRange(f"{op}: numbers {values.min()}..{values.max()} of {n} choices")
+        raise IndexOutOfRange(
+            f"{op}: indices must be between 0 and {n - 1}, got {values.min()}..{values.max()}"
+        )
     return positions
 
 
@@ -222,7 +228,7 @@ def put(
 def _repeat_to(values: Tensor, n: int) -> Tensor:
     """Return the first `n` elements of a vector that is repeated."""
     if not values.size:
-        raise ShapeError(f"put: no values for {n} places")
+        raise ShapeError(f"put: expected at least one value for {n} positions, got none")
     if values.size in (1, n):
         return values
     rounds = -(-n // values.size)
@@ -258,7 +264,8 @@ def put_along_axis(
     )
     if positions.ndim != x.ndim:
         raise ShapeError(
-            f"put_along_axis: indices of shape {positions.shape} for x of shape {x.shape}"
+            f"put_along_axis: indices must have {x.ndim} dimensions, as shape {x.shape}, "
+            f"got shape {positions.shape}"
         )
     shape = (*x.shape[:d], positions.shape[d], *x.shape[d + 1 :])
     return scatter_(x, d, broadcast_to(positions, shape), values)

@@ -58,13 +58,13 @@ def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None
     (2, 3)
     """
     if isinstance(file, Mapping | Tensor):
-        raise ArgumentTypeError("save: the name comes first: save(file, tensors)")
+        raise ArgumentTypeError("save: file must be the first argument; use dt.save(file, tensors)")
     path, form = _format_of("save", file)
     if not isinstance(tensors, Mapping):
-        raise refused("save", "tensors", "a dict of named tensors", tensors)
+        raise refused("save", "tensors", "a dict of tensors by name", tensors)
     for name, x in tensors.items():
         if not isinstance(name, str):
-            raise ArgumentError(f"save: tensors have names, which are strings, not {as_text(name)}")
+            raise ArgumentError(f"save: names of tensors must be strings, got {as_text(name)}")
         strided("save", x)
     form.save(path, {name: contiguous(x) for name, x in tensors.items()})
 
@@ -107,7 +107,7 @@ class FileFormat(NamedTuple):
 
 _PYTORCH_ADVICE = "; PyTorch's own files are read by PyTorch: let it write safetensors"
 _FORMAT_ADVICE = {  # extension of a format that other libraries read -> the end of the error
-    ".npy": "; read it by NumPy: dt.asarray(numpy.load(file))",
+    ".npy": "; use dt.asarray(numpy.load(file))",
     **dict.fromkeys((".pt", ".pth", ".ckpt", ".bin"), _PYTORCH_ADVICE),
 }
 
@@ -117,7 +117,9 @@ def _format_of(op: str, file: object) -> tuple[Path, FileFormat]:
     file_format = _FORMATS.get(path.suffix.lower())
     if file_format is None:
         advice = _FORMAT_ADVICE.get(path.suffix.lower(), "") if op == "load" else ""
-        raise ArgumentError(f"{op}: {path.name!r} does not end in {' or '.join(_FORMATS)}{advice}")
+        raise ArgumentError(
+            f"{op}: the file name must end in {' or '.join(_FORMATS)}, got {path.name!r}{advice}"
+        )
     return path, file_format
 
 
@@ -150,14 +152,15 @@ def _file_error(path: Path, reason: object) -> ArgumentError:
         if isinstance(reason, str)
         else f"{type(reason).__name__}: {reason}".partition("\n")[0]
     )
-    return ArgumentError(f"load: {path} is no such file of tensors, or damaged ({text})")
+    return ArgumentError(f"load: {path} is damaged or not a file of tensors ({text})")
 
 
 def _host_array(name: str, x: Tensor, form: str) -> np.ndarray:
     dtype = x.dtype.__numpy_dtype__
     if dtype is None:
         raise DTypeError(
-            f"save: {name!r} is {x.dtype.name}, which {form} lacks: write a *.safetensors, or "
+            f"save: {form} cannot store {name!r} of dtype {x.dtype.name}; "
+            "use a *.safetensors file or "
             "x.astype(dt.float32)"
         )
     return host_array(x, dtype)
@@ -167,7 +170,9 @@ def _arrays_to_tensors(
     path: Path, arrays: Arrays, device: Device, copy: bool | None
 ) -> dict[str, Tensor]:
     if copy is False and arrays:
-        raise SharingError(f"load: {path.name} is read by a copy, and copy=False forbids it")
+        raise SharingError(
+            f"load: {path.name} can only be read by a copy, and copy=False forbids it"
+        )
     for name, a in arrays.items():
         if a.dtype.kind not in "biufc":
             raise _file_error(path, f"its {name!r} is of dtype {a.dtype}")
@@ -199,7 +204,7 @@ def _dtype_of_code(code: str) -> DType | None:
 def _save_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
     library = _import_library("safetensors")
     if "__metadata__" in tensors:
-        raise ArgumentError("save: in safetensors no tensor is named '__metadata__'")
+        raise ArgumentError("save: safetensors reserves the name '__metadata__'; use another name")
     buffers, specs = [], {}
     for name, x in tensors.items():
         if x.dtype in DTYPE_INFOS and (code_names := DTYPE_INFOS[x.dtype].safetensors) is not None:
@@ -209,7 +214,7 @@ def _save_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
         else:
             wide = "*.npz" if x.dtype in D.BUILT_IN else "x.astype(dt.float32)"
             raise DTypeError(
-                f"save: {name!r} is {x.dtype.name}, which safetensors lacks; see {wide}"
+                f"save: safetensors cannot store {name!r} of dtype {x.dtype.name}; use {wide}"
             )
         raw = host_array(x, np.dtype(f"V{x.itemsize}"))
         buffers.append(raw)  # keeps the memory alive until it is written
@@ -242,7 +247,8 @@ def _load_safetensors(path: Path, device: Device, copy: bool | None) -> dict[str
             dtype, (low, high) = _dtype_of_code(entry["dtype"]), entry["data_offsets"]
             if dtype is None:
                 raise DTypeError(
-                    f"load: {name!r} of {path} is {entry['dtype']}, which is no dtype here"
+                    f"load: {name!r} of {path} has dtype {entry['dtype']}, "
+                    "which dovetail cannot read"
                 )
             part = raw[start + low : start + high]
             tensors[name] = _map_tensor(name, part, dtype, tuple(entry["shape"]), device, copy)
@@ -261,7 +267,7 @@ def _map_tensor(
             return shared
     if copy is False and raw.size:
         raise SharingError(
-            f"load: {device} cannot use {name!r} as it is, and copy=False forbids it"
+            f"load: {device} cannot use {name!r} without a copy, and copy=False forbids it"
         )
     if dtype is D.bool_:  # bytes of bools are 0 or 1 in memory; the file may have others
         raw = raw != 0
@@ -274,7 +280,7 @@ def _map_tensor(
 def _save_npz(path: Path, tensors: dict[str, Tensor]) -> None:
     arrays: Arrays = {name: _host_array(name, x, ".npz") for name, x in tensors.items()}
     if "file" in arrays:
-        raise ArgumentError("save: NumPy has no array named 'file' in an .npz; name it otherwise")
+        raise ArgumentError("save: NumPy reserves the name 'file' in an .npz; use another name")
     _replace_file(path, lambda temporary: np.savez(temporary, allow_pickle=False, **arrays))
 
 
@@ -311,7 +317,7 @@ def _save_zarr(path: Path, tensors: dict[str, Tensor]) -> None:
         try:
             group.create_array(name, data=a)
         except ValueError as error:
-            raise ArgumentError(f"save: zarr refuses {name!r}: {error}") from error
+            raise ArgumentError(f"save: zarr rejects the name {name!r}: {error}") from error
 
 
 def _load_zarr(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor]:

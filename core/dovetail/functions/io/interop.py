@@ -246,21 +246,26 @@ def from_blob(
     if deleter is not None:
         function("from_blob", deleter, "deleter")
     if len(steps) != len(sizes):
-        raise ShapeError(f"{len(sizes)} sizes, but {len(steps)} strides")
+        raise ShapeError(
+            f"from_blob: expected a stride for each of {len(sizes)} sizes, got {len(steps)}"
+        )
     if start <= 0:
-        raise ArgumentError(f"{start} is no address")
+        raise ArgumentError(f"from_blob: data_ptr must be a positive address, got {start}")
     want = get_default_dtype() if dtype is None else D.dtype(dtype, "from_blob")
     target, owner = device_named(device, "from_blob"), _BlobOwner()
     if start % want.itemsize:
         raise SharingError(
-            f"device {target} cannot use the memory at {start:#x}: the address is no multiple of "
-            f"{want.itemsize}, the bytes of a {want.name}; copy it to one that is"
+            f"from_blob: device {target} cannot use the memory at {start:#x}: the address must be "
+            "a multiple "
+            f"of {want.itemsize}, the bytes of a {want.name}; copy the memory to such an address"
         )
     low, high = (n * want.itemsize for n in lay.element_span(StridedView(sizes, steps, 0)))
     require_memory("from_blob", start + low, high - low, target)
     tensor = wrap_memory(owner, start, sizes, steps, want, target, False)
     if tensor is None:
-        raise SharingError(f"device {target} cannot use the memory at {start:#x} as it is")
+        raise SharingError(
+            f"from_blob: device {target} cannot use the memory at {start:#x} without a copy"
+        )
     if deleter is not None:
         owner.__del__ = deleter
     return tensor
@@ -303,7 +308,10 @@ def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None
     if isinstance(x, Tensor):
         return _from_own_tensor(x, device, copy)
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
-        raise DTypeError(f"from_dlpack: a {type(x).__name__} has no __dlpack__; see dt.asarray")
+        raise DTypeError(
+            f"from_dlpack: expected an object with __dlpack__, got {type(x).__name__}; "
+            "use dt.asarray"
+        )
     producer = tuple(map(int, x.__dlpack_device__()))
     target = _default_target(*producer) if device is None else device_named(device, "from_dlpack")
     shared = _share_capsule(x, target) if _can_reach_memory(target, *producer) else None
@@ -311,8 +319,8 @@ def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None
         return shared
     if copy is False:
         raise SharingError(
-            f"from_dlpack: device {target} cannot use this memory as it is, and copy=False "
-            f"forbids a copy"
+            f"from_dlpack: device {target} cannot use this memory without a copy, and copy=False "
+            f"forbids it"
         )
     return _copy_foreign(x, shared, target, producer[0])
 
@@ -338,7 +346,7 @@ def _from_own_tensor(x: Tensor, device_like: DeviceLike, copy: bool | None) -> T
     target = x.device if device_like is None else device_named(device_like, "from_dlpack")
     if target is not x.device and copy is False:
         raise SharingError(
-            f"from_dlpack: a tensor on {x.device} is on {target} only by a copy, and copy=False "
+            f"from_dlpack: a tensor on {x.device} can only be copied to {target}, and copy=False "
             f"forbids it"
         )
     moved = move(x, target)
@@ -358,7 +366,8 @@ def _copy_foreign(x: HasDLPack, shared: Tensor | None, target: Device, kind: int
                 _unreachable_memory_error(kind, target)
                 if kind != DLPACK_CPU or host is None
                 else SharingError(
-                    "from_dlpack: the address of this memory is no multiple of its elements' size; "
+                    "from_dlpack: the address of this memory must be a multiple of its elements' "
+                    "size; "
                     "copy the array in its own library first"
                 )
             )
@@ -418,7 +427,7 @@ def _capsule(x: DLPackProducer) -> object:
         except TypeError:  # from before DLPack 1.0
             return x.__dlpack__()
     except (BufferError, ValueError) as error:
-        raise SharingError(f"from_dlpack: the other library refuses: {error}") from error
+        raise SharingError(f"from_dlpack: the other library refuses to export: {error}") from error
 
 
 def _consume_capsule(capsule: object) -> _DLPackOwner:
@@ -429,12 +438,14 @@ def _consume_capsule(capsule: object) -> _DLPackOwner:
             managed = form.from_address(_capsule_pointer(at, name))
             if form is _DLManagedTensorVersioned and managed.major > DLPACK_VERSION[0]:
                 raise SharingError(
-                    f"from_dlpack: DLPack {managed.major}.{managed.minor} is newer than "
-                    f"{DLPACK_VERSION[0]}"
+                    f"from_dlpack: expected DLPack {DLPACK_VERSION[0]}.x or older, got "
+                    f"{managed.major}.{managed.minor}"
                 )
             _rename_capsule(at, _USED_NAMES[name])
             return _DLPackOwner(managed)
-    raise SharingError("from_dlpack: the capsule holds no DLPack tensor, or was used before")
+    raise SharingError(
+        "from_dlpack: expected an unused capsule of a DLPack tensor; export the array again"
+    )
 
 
 @lru_cache
@@ -448,7 +459,7 @@ def _dtype_from_code(*code: int) -> DType:
         if code == (info.dlpack, plugin_dtype.bits, 1):
             return plugin_dtype
     description = "DLPack's code {} of {} bits, {} lanes".format(*code)
-    raise DTypeError(f"from_dlpack: no dovetail dtype for {description}")
+    raise DTypeError(f"from_dlpack: dovetail has no dtype for {description}")
 
 
 def _dlpack_code(d: DType) -> int:
@@ -456,7 +467,7 @@ def _dlpack_code(d: DType) -> int:
         return DLPACK_DTYPE_CODES.get(d, DLPACK_KIND_CODES[d.kind])
     code = DTYPE_INFOS[d].dlpack
     if code is None:
-        ways = f"see x.view(dt.uint{d.bits}) for its bits, or x.astype(dt.float32)"
+        ways = f"use x.view(dt.uint{d.bits}) for its bits, or x.astype(dt.float32)"
         raise SharingError(f"__dlpack__: DLPack has no code for {d.name}; {ways}")
     return code
 
@@ -499,7 +510,7 @@ def dlpack_device(x: Tensor) -> tuple[int, int]:
     kind = opened(x.device).backend.dlpack_type
     if kind is None:
         raise SharingError(
-            f"__dlpack_device__: {x.device} has no place in DLPack; move the tensor with "
+            f"__dlpack_device__: DLPack has no code for {x.device}; move the tensor with "
             f"x.to(device)"
         )
     return kind, 0 if kind == DLPACK_CPU else x.device.index
@@ -535,9 +546,9 @@ def _copy_to_host(x: Tensor, dlpack_device_pair: tuple[int, ...], copy: bool | N
     host = next((d for d in devices() if opened(d).backend.host), None)
     if dlpack_device_pair[0] != DLPACK_CPU or copy is False or host is None:
         raise SharingError(
-            f"__dlpack__: a tensor on {x.device} cannot be had on DLPack device "
+            f"__dlpack__: a tensor on {x.device} cannot be exported to DLPack device "
             f"{dlpack_device_pair}, "
-            f"copy={copy}"
+            f"with copy={copy}; move it first with x.to(device)"
         )
     return move(x, host)
 

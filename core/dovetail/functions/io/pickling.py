@@ -46,8 +46,8 @@ def _require_leaf(name: str, x: Tensor) -> None:
     producer = x.grad_fn
     if producer is not None:
         raise GradientError(
-            f"{name}: a result of {producer.name} is bound to what it was computed from; "
-            "take x.detach(), which is not"
+            f"{name}: cannot store a result of {producer.name} with its gradient history; "
+            "use x.detach()"
         )
 
 
@@ -147,7 +147,10 @@ def load_memory(device: str, dtype: DType, data: Buffer) -> Tensor:
     target = _usable_device(device_named(device, "pickle"))
     raw = np.frombuffer(data, np.uint8)  # type: ignore[arg-type]  # NumPy takes PickleBuffers
     if raw.size % dtype.itemsize:
-        raise ArgumentError(f"pickle: {raw.size} bytes are no elements of {dtype.name}")
+        raise ArgumentError(
+            f"pickle: the size must be a multiple of {dtype.itemsize} for {dtype.name}, "
+            f"got {raw.size} bytes"
+        )
     shape = (raw.size // dtype.itemsize,)
     shared = None
     if raw.flags.writeable and raw.size and not is_tensor_memory(data):
@@ -165,7 +168,9 @@ def _usable_device(device: Device) -> Device:
         try:
             usable(default)
         except (DeviceError, PluginError) as other:
-            raise type(other)(f"{message}; nor can the default device be: {other}") from error
+            raise type(other)(
+                f"{message}; the default device is not available either: {other}"
+            ) from error
         warnings.warn(f"{message}; it is now on {default}", DovetailWarning, stacklevel=3)
         return default
 

@@ -136,8 +136,7 @@ def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
     """
     if not _on_host(strided("pin_memory", x).device):
         raise DeviceError(
-            f"pin_memory: only the host's memory is page-locked, and x is on {x.device}; "
-            f'x.to("cpu") first'
+            f'pin_memory: x must be on the host, got {x.device}; use x.to("cpu").pin_memory()'
         )
     if is_pinned(x):
         return x
@@ -160,13 +159,14 @@ def _pinning_device(device_like: Device | str | None) -> Device:
     chosen = next((d for d in candidates if opened(d).backend.pins_memory), None)
     if chosen is None:
         lacks = (
-            "no device on this machine locks"
+            "no device on this machine can lock"
             if device_like is None
-            else f"{device_like} does not lock"
+            else f"{device_like} cannot lock"
         )
         raise DeviceError(
-            f"pin_memory: {lacks} pages of the host's memory; leave it out: a copy from ordinary "
-            "memory works, and is waited for"
+            f"pin_memory: {lacks} pages of the host's memory; "
+            "leave the call out: copies from ordinary "
+            "memory work, but block the caller"
         )
     return chosen
 

@@ -79,7 +79,7 @@ def apply_along_axis(
     axis = lay.axis("apply_along_axis", axis, arr.ndim)
     last = moveaxis(arr, axis, -1)
     if not last.size:
-        raise ShapeError(f"apply_along_axis: no vectors along axis {axis} of shape {arr.shape}")
+        raise ShapeError(f"apply_along_axis: axis {axis} must not be empty, got shape {arr.shape}")
     rows = reshape(last, (-1, last.shape[-1]))
     results = [asarray(func1d(row, *args, **options), device=arr.device) for row in rows]
     stacked = stack(results)
@@ -105,7 +105,7 @@ def polydiv(u: Array, v: Array) -> tuple[Tensor, Tensor]:
     """Return quotient and remainder of polynomials, coefficients from the highest power on."""
     a, b = (ew.divide(ravel(x), 1) for x in as_tensors("polydiv", u, v))
     if not a.size or not b.size:
-        raise ShapeError("polydiv: a polynomial has at least one coefficient")
+        raise ShapeError("polydiv: a polynomial must have at least one coefficient, got none")
     a, b = a + ew.multiply(b[0], 0), b + ew.multiply(a[0], 0)  # promote to one dtype
     steps, n = a.size - b.size + 1, b.size
     remainder, coefficients = a.copy(), []
@@ -131,7 +131,7 @@ def unpackbits(
 ) -> Tensor:
     """Return the bits of bytes, as bytes that are 0 or 1."""
     if a.dtype is not uint8:
-        raise DTypeError(f"unpackbits: takes uint8, not {a.dtype.name}")
+        raise DTypeError(f"unpackbits: expected uint8, got {a.dtype.name}; use x.astype(dt.uint8)")
     a, axis = (ravel(a), 0) if axis is None else (a, lay.axis("unpackbits", axis, a.ndim))
     last = moveaxis(a, axis, -1)
     bits = (expand_dims(last, -1) >> _bits(a, bitorder, "unpackbits")) & 1
@@ -148,7 +148,7 @@ def unpackbits(
 def packbits(a: Tensor, axis: int | None = None, bitorder: str = "big") -> Tensor:
     """Pack eight elements into each byte, as bits that are 1 for nonzero elements."""
     if a.dtype.kind not in "biu":
-        raise DTypeError(f"packbits: takes integers and bool, not {a.dtype.name}")
+        raise DTypeError(f"packbits: expected integers or bool, got {a.dtype.name}; use x != 0")
     a, axis = (ravel(a), 0) if axis is None else (a, lay.axis("packbits", axis, a.ndim))
     last = cast(moveaxis(a, axis, -1) != 0, int64)
     fill = -last.shape[-1] % 8

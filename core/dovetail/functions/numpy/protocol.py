@@ -133,8 +133,8 @@ def array_ufunc(
     targets = [o for o in out if o is None or isinstance(o, Tensor)]
     if len(targets) < len(out):
         raise DTypeError(
-            f"np.{name}: out= is a NumPy array, and an operand a tensor; give out= a tensor, "
-            "or the operand as np.asarray(x)"
+            f"np.{name}: out= must be a tensor if an operand is one, got a NumPy array; "
+            "pass a tensor as out=, or np.asarray(x) as the operand"
         )
     ours = _ufunc(ufunc, method)
     if ours is None:
@@ -599,7 +599,7 @@ def _copyto(dst: object, src: object, casting: str = "same_kind", where: object 
     if ours is None:
         return _call_on_host(np.copyto)(dst, src, casting, where=where)
     if casting != "same_kind":
-        raise not_supported_error("copyto", f"dovetail's has no casting={casting!r}")
+        raise not_supported_error("copyto", f"dovetail does not support casting={casting!r}")
     return ours(dst, src, where=where)
 
 

@@ -63,7 +63,7 @@ IGNORED_KEYWORDS = {
 
 def not_supported_error(name: str, reason: str = "dovetail has no such function") -> DTypeError:
     """Return the error for a function or parameter of NumPy that dovetail lacks."""
-    return DTypeError(f"np.{name}: {reason}; for NumPy's, on the host, give it np.asarray(x)")
+    return DTypeError(f"np.{name}: {reason}; to use NumPy's on the host, pass np.asarray(x)")
 
 
 @lru_cache(512)
@@ -84,7 +84,9 @@ def call_with_signature(
     try:
         bound = signature_of(implementation).bind(*args, **keywords)
     except TypeError as error:
-        raise not_supported_error(name, f"dovetail's has other parameters ({error})") from None
+        raise not_supported_error(
+            name, f"dovetail's function has other parameters ({error})"
+        ) from None
     return implementation(*bound.args, **bound.kwargs)
 
 
@@ -199,5 +201,5 @@ def _is_default(p: Parameter, value: object) -> bool:
 
 def _write_out(name: str, out: object, result: object) -> Tensor:
     if not isinstance(out, Tensor) or not isinstance(result, Tensor):
-        raise not_supported_error(name, "out= is no tensor, and an operand is one")
+        raise not_supported_error(name, "out= must be a tensor if an operand is one")
     return write_out(name, out, result)

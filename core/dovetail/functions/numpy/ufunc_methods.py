@@ -13,9 +13,9 @@ from .protocol import _OTHER_NAME, array_ufunc
 
 _NUMPY_UFUNC_NAMES = {ours: theirs for theirs, ours in _OTHER_NAME.items()}
 _METHOD_ADVICE = {
-    "at": "write x[i] = dt.{0}(x[i], y) if each place occurs once; if places occur again, sums are "
-    "dt.index_add(x, 0, i, y), and for others a = x.numpy().copy(); np.{0}.at(a, i, y)",
-    "reduceat": "write dt.{0} of parts, or np.{0}.reduceat(np.asarray(x), places)",
+    "at": "use x[i] = dt.{0}(x[i], y) if no index repeats; for repeated indices use "
+    "dt.index_add(x, 0, i, y) for sums, otherwise a = x.numpy().copy(); np.{0}.at(a, i, y)",
+    "reduceat": "use dt.{0} on slices, or np.{0}.reduceat(np.asarray(x), indices)",
 }
 
 
@@ -24,7 +24,7 @@ def call_ufunc_method(name: str, method: str, *operands: Any, **options: Any) ->
     if method in _METHOD_ADVICE:
         raise ArgumentTypeError(f"{name}.{method}: {_METHOD_ADVICE[method].format(name)}")
     if not operands:
-        raise ArgumentTypeError(f"{name}.{method}: needs a tensor")
+        raise ArgumentTypeError(f"{name}.{method}: expected a tensor, got no argument")
     first, *more = operands
     x = first if isinstance(first, Tensor) else asarray(first)
     out = options.pop("out", None)
@@ -32,7 +32,9 @@ def call_ufunc_method(name: str, method: str, *operands: Any, **options: Any) ->
         options["out"] = out if isinstance(out, tuple) else (out,)
     ufunc = getattr(np, _NUMPY_UFUNC_NAMES.get(name, name), None)
     if not isinstance(ufunc, np.ufunc):
-        raise ArgumentTypeError(f"{name}.{method}: NumPy has no such ufunc, and so dt has not")
+        raise ArgumentTypeError(
+            f"{name}.{method}: NumPy has no ufunc of this name, so dovetail has no such method"
+        )
     if method != "outer":  # the others also take axis and dtype by position
         options.update(zip(("axis", "dtype"), more, strict=False))
         more = []

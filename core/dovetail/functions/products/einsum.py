@@ -95,7 +95,7 @@ def parse_sublists(*operands: Any) -> tuple[str, tuple[Any, ...]]:
 def _sublist(labels: object) -> Sequence[object]:
     if not isinstance(labels, (list, tuple)):
         raise refused(
-            "einsum", "the labels of an operand", 'a list, beside no text "ij,jk"', labels
+            "einsum", "the labels of an operand", "a list if no subscripts are given", labels
         )
     return labels
 
@@ -133,8 +133,8 @@ def _check_path(path: object, count: int) -> Path:
     for step in steps:
         if len({*step}) < len(step) or not all(0 <= i < count for i in step) or not step:
             raise ArgumentError(
-                f"einsum: optimize={shown(path)} is no path: step {shown(step)} must name "
-                f"different ones of {count} operands"
+                f"einsum: each step of optimize={shown(path)} must name different operands "
+                f"out of {count}, got {shown(step)}"
             )
         count += 1 - len(step)
     return steps
@@ -165,7 +165,7 @@ def _as_tensors(operands: Sequence[Operand]) -> list[Tensor]:
     """Return operands as tensors on one device; numbers take the others' dtype."""
     arrays = [x for x in operands if not isinstance(x, PYTHON_NUMBERS)]
     if not arrays:
-        raise DTypeError("einsum: at least one operand has to be a tensor; see dt.asarray")
+        raise DTypeError("einsum: at least one operand must be a tensor; use dt.asarray")
     tensors = as_tensors("einsum", *arrays)
     want = result_type(*tensors, *(x for x in operands if isinstance(x, PYTHON_NUMBERS)))
     arrays_left = iter(tensors)
@@ -180,12 +180,12 @@ def _as_tensors(operands: Sequence[Operand]) -> list[Tensor]:
 def _parse_subscripts(subscripts: str, operands: Sequence[Operand]) -> tuple[list[Term], str]:
     """Return a term for each operand, and the labels of the result."""
     if not isinstance(subscripts, str):
-        raise refused("einsum", "subscripts", 'a word like "ij,jk->ik"', subscripts)
+        raise refused("einsum", "subscripts", 'a string such as "ij,jk->ik"', subscripts)
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     labels_listed = left.split(",")
     if len(labels_listed) != len(operands):
         raise ArgumentError(
-            f"einsum: {subscripts!r} is for {len(labels_listed)} operands; {len(operands)}"
+            f"einsum: {subscripts!r} names {len(labels_listed)} operands, got {len(operands)}"
         )
     tensors = _as_tensors(operands)
     terms = [_term(subscripts, s, x) for s, x in zip(labels_listed, tensors, strict=True)]
@@ -206,10 +206,13 @@ def _parse_subscripts(subscripts: str, operands: Sequence[Operand]) -> tuple[lis
 def _term(subscripts: str, labels: str, x: Tensor) -> Term:
     named = labels.replace(ELLIPSIS, "")
     if not (named.isalpha() or not named) or labels.count(ELLIPSIS) > 1:
-        raise ArgumentError(f"einsum: {labels!r} in {subscripts!r} is not letters and one '...'")
+        raise ArgumentError(
+            "einsum: labels must be letters and at most one '...', "
+            f"got {labels!r} in {subscripts!r}"
+        )
     free = x.ndim - len(named)
     if free < 0 or (free and ELLIPSIS not in labels) or free > len(_ELLIPSIS_LABELS):
-        raise ShapeError(f"einsum: {labels!r} does not name the axes of shape {x.shape}")
+        raise ShapeError(f"einsum: labels must name each axis of shape {x.shape}, got {labels!r}")
     return Term(labels.replace(ELLIPSIS, _ELLIPSIS_LABELS[:free][::-1]), x)
 
 
@@ -223,7 +226,8 @@ def _broadcast_sizes(subscripts: str, terms: Sequence[Term]) -> dict[str, int]:
                 other = size if size != n else x.shape[labels.index(label)]
                 what = "'...'" if label in _ELLIPSIS_LABELS else repr(label)
                 raise ShapeError(
-                    f"einsum: {what} has sizes {other} and {n} in {subscripts!r} of shapes "
+                    f"einsum: sizes of {what} must be equal, "
+                    f"got {other} and {n} in {subscripts!r} for shapes "
                     + " and ".join(str(t.tensor.shape) for t in terms)
                 )
             sizes[label] = n if size == 1 else size

@@ -196,7 +196,8 @@ def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -
         )
     if not x1.ndim or not x2.ndim:
         raise ShapeError(
-            f"{name}: shapes {x1.shape} and {x2.shape}: each needs 1 dimension; see dt.multiply"
+            f"{name}: expected at least 1 dimension, got shapes {x1.shape} and {x2.shape}; "
+            "use dt.multiply"
         )
     a, b = _as_row(x1), _as_column(x2)
     (_, _), dtype = MATMUL.dtypes(name, [a.dtype, b.dtype], None)
@@ -265,7 +266,7 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     if (cached := cached_view("matrix_transpose", x)) is not None:
         return cached
     if required("matrix_transpose", x).ndim < 2:
-        raise ShapeError(f"matrix_transpose: needs at least 2 dimensions, not shape {x.shape}")
+        raise ShapeError(f"matrix_transpose: expected at least 2 dimensions, got shape {x.shape}")
     return remember_view(x.mT, "matrix_transpose", x)
 
 
@@ -283,7 +284,7 @@ def outer(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """
     x1, x2 = as_tensors("outer", x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
-        raise ShapeError(f"outer: needs two vectors, not shapes {x1.shape} and {x2.shape}")
+        raise ShapeError(f"outer: expected two vectors, got shapes {x1.shape} and {x2.shape}")
     return apply(MULTIPLY, (view(x1, ("reshape", (x1.shape[0], 1))), x2))
 
 
@@ -323,11 +324,12 @@ def _vecdot_dtype(a: Shape, b: Shape, first: DType, second: DType, axis: int) ->
     shortest = min(len(a), len(b))
     if axis >= 0:
         raise ArgumentError(
-            f"vecdot: axis {shown(axis)} is counted from the end: give one of {-shortest}..-1"
+            f"vecdot: axis must be between {-shortest} and -1, counted from the end, "
+            f"got {shown(axis)}"
         )
     lay.axis("vecdot", axis, shortest)
     if a[axis] != b[axis]:
-        raise ShapeError(f"vecdot: axis {axis} of shapes {a} and {b} has two sizes")
+        raise ShapeError(f"vecdot: sizes along axis {axis} must be equal, got shapes {a} and {b}")
     return dtype
 
 
@@ -371,7 +373,8 @@ def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2, out: Tensor | None = N
     first, second = _parse_axes(axes, x1, x2)
     if tuple(x1.shape[i] for i in first) != tuple(x2.shape[j] for j in second):
         raise ShapeError(
-            f"tensordot: shapes {x1.shape} and {x2.shape} differ along axes {first} and {second}"
+            f"tensordot: sizes along axes {first} and {second} must be equal, "
+            f"got shapes {x1.shape} and {x2.shape}"
         )
     free1 = tuple(d for d in range(x1.ndim) if d not in first)
     free2 = tuple(d for d in range(x2.ndim) if d not in second)
@@ -391,7 +394,9 @@ def _parse_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
         count = integer("tensordot", axes, "axes")
         if not 0 <= count <= min(x1.ndim, x2.ndim):
             raise ArgumentError(
-                f"tensordot: axes={shown(axes)} of shapes {x1.shape} and {x2.shape}"
+                f"tensordot: axes must be between 0 and {min(x1.ndim, x2.ndim)} for shapes "
+                f"{x1.shape} and {x2.shape}, "
+                f"got {shown(axes)}"
             )
         return tuple(range(x1.ndim - count, x1.ndim)), tuple(range(count))
     if len(axes) == 2:
@@ -401,7 +406,10 @@ def _parse_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
         )
         if len(first) == len(second) and all(len(set(p)) == len(p) for p in (first, second)):
             return first, second
-    raise ArgumentError(f"tensordot: axes {shown(axes)} are not two lists of as many distinct axes")
+    raise ArgumentError(
+        "tensordot: axes must be an int or two equally long lists of distinct axes, "
+        f"got {shown(axes)}"
+    )
 
 
 class reproducible(settings.Switch):

@@ -126,7 +126,9 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None)
     axis = integer("cross", axis, "axis")
     axes = [lay.axis("cross", axis, x.ndim) for x in (x1, x2)]
     if x1.shape[axes[0]] != 3 or x2.shape[axes[1]] != 3:
-        raise ShapeError(f"cross: axis {axis} of shapes {x1.shape} and {x2.shape} needs 3 elements")
+        raise ShapeError(
+            f"cross: axis {axis} must have 3 elements, got shapes {x1.shape} and {x2.shape}"
+        )
     a, b = ([_element(x, d, i) for i in range(3)] for x, d in zip((x1, x2), axes, strict=True))
     components = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
     at = axis if axis < 0 else axis + max(0, components[0].ndim + 1 - x1.ndim)
@@ -191,5 +193,5 @@ def _require_fitting(
     if matrices.ndim < 2 or not vectors.ndim or first != second:
         raise ShapeError(
             f"{op}: matrices of shape {matrices.shape} and vectors of shape {vectors.shape} do not "
-            "fit; see dt.matmul"
+            "fit; use dt.matmul for other shapes"
         )

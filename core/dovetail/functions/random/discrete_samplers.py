@@ -143,12 +143,12 @@ def binomial(
     [5, 5, 5]
     """
     if isinstance(n, Tensor) and n.dtype.kind not in "iu":
-        raise DTypeError(f"binomial: n is of integers, not {n.dtype.name}")
+        raise DTypeError(f"binomial: n must hold integers, got {n.dtype.name}")
     n = n if isinstance(n, (Tensor, *ARRAY_TYPES)) else integer("binomial", n, "n", 0)
     resolved = resolve_parameters("binomial", ("n", "p"), (n, p), shape, None, device)
     (trials, chance), sizes, _, on = resolved
     if not isinstance(chance, Tensor) and not 0 <= chance <= 1:
-        raise ArgumentError(f"binomial: p is {chance}, not in 0..1")
+        raise ArgumentError(f"binomial: p must be between 0 and 1, got {chance}")
     d = int64 if dtype is None else real_dtype("binomial", dtype)
     return cast(
         _successes(generator_or_default("binomial", generator), trials, chance, sizes, on), d
@@ -262,7 +262,7 @@ def multinomial(
     (kinds,), own, _, on = resolve_parameters("multinomial", ("p",), (p,), None, None, device)
     if not isinstance(kinds, Tensor) or not own or not own[-1]:
         raise ShapeError(
-            f"multinomial: p is a vector with an element or more, or a batch, not of shape {own}"
+            f"multinomial: p must be a non-empty vector or a batch of such vectors, got shape {own}"
         )
     d = int64 if dtype is None else real_dtype("multinomial", dtype)
     g, sizes = (

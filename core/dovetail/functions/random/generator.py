@@ -267,9 +267,19 @@ class Generator:
         low, high = (0, low) if high is None else (low, integer("integers", high, "high"))
         d = int64 if dtype is None else real_dtype("integers", dtype)
         if not d.is_integer:
-            raise DTypeError(f"integers: cannot make {d.name}; see dt.random.uniform")
+            raise DTypeError(
+                f"integers: dtype must be an integer dtype, got {d.name}; "
+                "use dt.random.uniform for floats"
+            )
+        if not low < high:
+            raise ArgumentError(
+                f"integers: low must be below high, got low={shown(low)}, high={shown(high)}"
+            )
         if not d.min <= low < high <= d.max + 1:
-            raise ArgumentError(f"integers: no {d.name} is in {shown(low)} <= k < {shown(high)}")
+            raise ArgumentError(
+                f"integers: low and high - 1 must fit into {d.name} ({d.min}..{d.max}), "
+                f"got low={shown(low)}, high={shown(high)}"
+            )
         n = (high - low) % (1 << 64)
         scalars = (n, low % (1 << 64))
         sizes = extents("integers", shape)
@@ -294,7 +304,7 @@ class Generator:
         """
         if isinstance(x, Tensor):
             if x.ndim == 0:
-                raise ArgumentError("permutation: a tensor of no dimensions has no order")
+                raise ArgumentError("permutation: expected at least 1 dimension, got shape ()")
             return take(x, self.permutation(x.shape[0], device=x.device), axis=0)
         (x,) = dimensions("permutation", (integer("permutation", x, "x", 0),))
         kinds = (uint64, uint64)
@@ -325,7 +335,10 @@ class Generator:
 def _float(name: str, dtype: DTypeLike) -> DType:
     d = get_default_dtype() if dtype is None else real_dtype(name, dtype)
     if d.kind != "f":
-        raise DTypeError(f"{name}: makes floats, not {d.name}; see dt.random.integers")
+        raise DTypeError(
+            f"{name}: dtype must be floating-point, got {d.name}; "
+            "use dt.random.integers for integers"
+        )
     return d
 
 

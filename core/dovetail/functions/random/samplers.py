@@ -160,11 +160,13 @@ def resolve_parameters(
     joint = broadcast_shapes(*shapes) if shapes else ()
     sizes = joint if shape is None else extents(op, shape)
     if broadcast_shapes(joint, sizes) != sizes:
-        raise ShapeError(f"{op}: parameters of shape {joint} for a result of shape {sizes}")
+        raise ShapeError(
+            f"{op}: parameters must broadcast to the result's shape {sizes}, got shape {joint}"
+        )
     float_dtypes = [f.dtype for f in operands if isinstance(f, Tensor) and f.dtype.kind == "f"]
     d = real_dtype(op, dtype) if dtype is not None else [*float_dtypes, get_default_dtype()][0]
     if d.kind != "f":
-        raise DTypeError(f"{op}: makes floats, not {d.name}")
+        raise DTypeError(f"{op}: dtype must be floating-point, got {d.name}")
     return operands, sizes, d, device
 
 
@@ -200,7 +202,7 @@ def bernoulli(
     """
     (q,), sizes, d, on = resolve_parameters("bernoulli", ("p",), (p,), shape, None, device)
     if not isinstance(q, Tensor) and not 0 <= q <= 1:
-        raise ArgumentError(f"bernoulli: p is {q}, not in 0..1")
+        raise ArgumentError(f"bernoulli: p must be between 0 and 1, got {q}")
     wide = float64 if d is float64 else float32
     u = generator_or_default("bernoulli", generator).uniform(sizes, dtype=wide, device=on)
     return cast(apply(ops.LESS, (u, q)), bool_ if dtype is None else real_dtype("bernoulli", dtype))
@@ -495,7 +497,7 @@ def dirichlet(
     """
     (k,), own, d, on = resolve_parameters("dirichlet", ("alpha",), (alpha,), None, dtype, device)
     if len(own) != 1:
-        raise ShapeError(f"dirichlet: alpha is a vector, not of shape {own}")
+        raise ShapeError(f"dirichlet: alpha must be a vector, got shape {own}")
     sizes = (*extents("dirichlet", shape), *own)
     x, log_u, k = _gamma_factors(generator_or_default("dirichlet", generator), k, sizes, d, on)
     evaluate(x, log_u, k)  # several passes read them
@@ -552,25 +554,33 @@ def _choose_positions(
 ) -> Tensor:
     count = math.prod(sizes)
     if count and not n:
-        raise ArgumentError("choice: there is nothing to choose from")
+        raise ArgumentError(f"choice: cannot draw {count} samples from 0 values")
     if not replace and count > n:
-        raise ArgumentError(f"choice: {count} of {n} without taking one twice")
+        raise ArgumentError(
+            f"choice: cannot draw {count} samples from {n} values without replacement; "
+            "pass replace=True"
+        )
     if p is None:
         if replace:
             return g.integers(0, max(n, 1), sizes, device=device)
         return g.permutation(n, device=device)[:count].reshape(sizes)
     weights = read_values("choice", p) if isinstance(p, Tensor) else np.asarray(p, np.float64)
     if weights.shape != (n,):
-        raise ShapeError(f"choice: p of shape {weights.shape} for {n} elements")
+        raise ShapeError(f"choice: p must have shape ({n},), got {weights.shape}")
     if not (np.all(weights >= 0) and abs(float(weights.sum()) - 1.0) < 1e-5):
-        raise ArgumentError("choice: p is not negative and sums to 1")
+        raise ArgumentError(
+            f"choice: p must not be negative and must sum to 1, got the sum {weights.sum():g}"
+        )
     shares = asarray(weights.astype(np.float64), device=device)
     u = g.uniform(sizes if replace else (n,), dtype=float64, device=device)
     if replace:
         total = cumulative_sum(shares)
         return searchsorted(total, u * total[-1:].reshape(()), side="right")
     if np.count_nonzero(weights) < count:
-        raise ArgumentError(f"choice: {count} of fewer elements that are possible")
+        raise ArgumentError(
+            f"choice: cannot draw {count} samples from {np.count_nonzero(weights)} values with "
+            "positive p; pass replace=True"
+        )
     # the smallest exponential waits. Source: Efraimidis and Spirakis, 2006
     longest = FORMATS[float64].max  # for elements with positive probability
     waits = apply(ops.MINIMUM, (-log1p(-u) / shares, longest))

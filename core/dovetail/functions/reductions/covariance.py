@@ -105,7 +105,10 @@ def _broadcast_weights(x: Tensor, w: Tensor, axes: tuple[int, ...]) -> Tensor:
     if w.shape == x.shape:
         return w
     if w.shape != tuple(x.shape[d] for d in axes):
-        raise ShapeError(f"average: weights of shape {w.shape} for axis {axes} of shape {x.shape}")
+        raise ShapeError(
+            f"average: weights must have the sizes of axis {axes} of shape {x.shape}, "
+            f"got shape {w.shape}"
+        )
     w = view(w, ("permute", tuple(sorted(range(len(axes)), key=axes.__getitem__))))
     column = tuple(n if d in axes else 1 for d, n in enumerate(x.shape))
     return broadcast_to(view(w, ("reshape", column)), x.shape)
@@ -155,7 +158,7 @@ def _variables(op: str, tensors: Sequence[Tensor], rowvar: bool) -> Tensor:
     rows, work = [], _working_dtype(*tensors)
     for part in tensors:
         if part.ndim > 2:
-            raise ShapeError(f"{op}: needs a matrix or a vector, not shape {part.shape}")
+            raise ShapeError(f"{op}: expected a matrix or a vector, got shape {part.shape}")
         if part.ndim < 2:
             rows.append(view(part, ("reshape", (1, part.size))))
         else:  # a row as `y` is one variable, as in NumPy
@@ -196,9 +199,14 @@ def _covariance(
 def _weights(op: str, name: str, w: Array, rows: Tensor) -> Tensor:
     vector = w if isinstance(w, Tensor) else as_operand(op, w, (rows,))
     if vector.shape != (rows.shape[1],):
-        raise ShapeError(f"{op}: {name} of shape {vector.shape} for {rows.shape[1]} observations")
+        raise ShapeError(
+            f"{op}: {name} must have shape ({rows.shape[1]},), one for each observation, "
+            f"got {vector.shape}"
+        )
     if name == "fweights" and vector.dtype.kind == "f":
-        raise ArgumentError(f"{op}: fweights are integers, not {vector.dtype.name}; see aweights")
+        raise ArgumentError(
+            f"{op}: fweights must be integers, got {vector.dtype.name}; use aweights"
+        )
     return cast(vector, rows.dtype.part)
 
 

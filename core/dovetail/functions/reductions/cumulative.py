@@ -108,14 +108,16 @@ def cumulative_logsumexp(
 def _accumulate(op: ops.Op, x: Tensor, axis: int | None, dtype: DTypeLike, initial: bool) -> Tensor:
     initial = flag(op.name, initial, "include_initial")
     if strided(op.name, x).ndim == 0:
-        raise ShapeError(f"{op.name}: needs at least 1 dimension; see dt.reshape(x, (1,))")
+        raise ShapeError(
+            f"{op.name}: expected at least 1 dimension, got shape (); use dt.reshape(x, (1,))"
+        )
     if axis is None and x.ndim > 1:
-        raise ArgumentError(f"{op.name}: needs axis= for shape {x.shape}")
+        raise ArgumentError(f"{op.name}: axis= must be given for shape {x.shape}")
     d = lay.axis(op.name, 0 if axis is None else axis, x.ndim)
     attrs = (d, initial, None if dtype is None else any_dtype(op.name, dtype))
     _, kind = op.dtypes(op.name, [x.dtype], attrs)
     if kind is bool_:
-        raise DTypeError(f"{op.name}: the result's dtype cannot be bool; see dt.any, dt.all")
+        raise DTypeError(f"{op.name}: dtype must not be bool; use dt.any or dt.all")
     shape = (*x.shape[:d], x.shape[d] + initial, *x.shape[d + 1 :])
     return create_tensor(node(op, (x._expr,), spec(shape, kind, x.device, op.name), attrs))
 
@@ -146,7 +148,7 @@ def diff(
     """
     n = integer("diff", n, "n", 0)
     if required("diff", x).ndim == 0:
-        raise ShapeError("diff: needs at least 1 dimension")
+        raise ShapeError("diff: expected at least 1 dimension, got shape ()")
     d = lay.axis("diff", axis, x.ndim)
     pieces = [p if p is x else _edge(x, p, d) for p in (prepend, x, append) if p is not None]
     x = concat(pieces, axis=d) if n and len(pieces) > 1 else x

@@ -81,12 +81,12 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
     """
     length_min = integer("bincount", minlength, "minlength", 0, 1 << 40)
     if strided("bincount", x).ndim != 1:
-        raise ShapeError(f"bincount: needs a vector, not shape {x.shape}")
+        raise ShapeError(f"bincount: expected a vector, got shape {x.shape}")
     if x.dtype.kind == "f":
-        raise DTypeError(f"bincount: counts integers, not {x.dtype.name}; see dt.histogram")
+        raise DTypeError(f"bincount: expected integers, got {x.dtype.name}; use dt.histogram")
     w = None if weights is None else _as_tensor("bincount", weights, x)
     if w is not None and w.shape != x.shape:
-        raise ShapeError(f"bincount: weights of shape {w.shape} for x of shape {x.shape}")
+        raise ShapeError(f"bincount: weights must have the shape {x.shape} of x, got {w.shape}")
     one = w is None and x.size and not tracer_api.is_batched(x._expr)
     if one and (counts := _count_by_guess(x, length_min)) is not None:
         return counts
@@ -94,7 +94,7 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
     if x.size:
         low, high = tracer_api.call_on_batch(_extremes, x)
         if low < 0:
-            raise ArgumentError(f"bincount: x has the negative element {low}")
+            raise ArgumentError(f"bincount: x must not hold negative elements, got {low}")
         bins = max(high + 1, length_min)
     return _count_or_sum(x, bins, w)
 
@@ -168,10 +168,10 @@ def digitize(
     right = flag("digitize", right, "right")
     edges = _as_tensor("digitize", keep_digits(bins, required("digitize", x)), x)
     if edges.ndim != 1:
-        raise ShapeError(f"digitize: bins is a vector, not of shape {edges.shape}")
+        raise ShapeError(f"digitize: bins must be a vector, got shape {edges.shape}")
     up, down = _is_ordered(edges)
     if not up and not down:
-        raise ArgumentError("digitize: bins are in no order")
+        raise ArgumentError("digitize: bins must ascend or descend; use dt.sort(bins)")
     if up:
         return searchsorted(edges, x, side="left" if right else "right")
     behind = searchsorted(flip(edges), x, side="left" if right else "right")
@@ -247,21 +247,25 @@ def _range_ends(op: str, x: Tensor, limits: Range) -> tuple[float, float]:
         evaluate(*ends)
         low, high = (float(e.item()) for e in ends)
     if not (math.isfinite(low) and math.isfinite(high)) or low > high:
-        raise ArgumentError(f"{op}: the range {low}..{high} is none; see range=")
+        raise ArgumentError(
+            f"{op}: range must be finite and ascending, got {low}..{high}; pass range=(low, high)"
+        )
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
 def _parse_bins(op: str, x: Tensor, bins: object, limits: Range) -> _AxisBins:
     if isinstance(bins, str):
-        raise ArgumentError(f"{op}: bins is a number or edges, not the rule {shown(bins)}")
+        raise ArgumentError(f"{op}: bins must be a number or edges, got {shown(bins)}")
     if isinstance(bins, (Tensor, *ARRAY_TYPES)) and not (
         isinstance(bins, np.ndarray) and not bins.ndim
     ):
         edges = _as_tensor(op, keep_digits(bins, x), x)
         if edges.ndim != 1 or edges.shape[0] < 2:
-            raise ShapeError(f"{op}: edges are a vector of 2 at least, not shape {edges.shape}")
+            raise ShapeError(
+                f"{op}: edges must be a vector of at least 2 elements, got shape {edges.shape}"
+            )
         if not _is_ordered(edges)[0]:
-            raise ArgumentError(f"{op}: bins do not ascend")
+            raise ArgumentError(f"{op}: bins must ascend; use dt.sort(bins)")
         return _AxisBins(edges.shape[0] - 1, edges, edges.dtype, None)
     n = integer(op, bins, "bins", 1, 1 << 40)
     low, high = _range_ends(op, x, limits)
@@ -274,8 +278,8 @@ def _parse_bins(op: str, x: Tensor, bins: object, limits: Range) -> _AxisBins:
     cuts = linspace(low, high, n + 1, dtype=wide, device=x.device)
     if is_too_fine and not all_of(apply(ops.LESS, (cuts[:-1], cuts[1:]))):
         raise ArgumentError(
-            f"{op}: {n} bins from {low} to {high} are too many for {wide.name}, whose numbers are "
-            f"{digit:g} apart there; give fewer bins, or range="
+            f"{op}: {n} bins from {low} to {high} are too many for {wide.name}, whose values are "
+            f"{digit:g} apart there; use fewer bins or a wider range="
         )
     # The rounding errors of x - low, of the scale and of their product must add to under one bin.
     is_exact = width <= finfo(wide).max and n * digit < width / 8 and n / width < SCALE_MAX
@@ -345,7 +349,9 @@ def histogram(
     axis_bins = _parse_bins("histogram", flat, bins, range)
     w = None if weights is None else ravel(_as_tensor("histogram", weights, x))
     if w is not None and w.shape != flat.shape:
-        raise ShapeError(f"histogram: {w.size} weights for {flat.size} elements")
+        raise ShapeError(
+            f"histogram: expected one weight for each of {flat.size} elements, got {w.size}"
+        )
     hist = _count_or_sum(axis_bins.bin_positions(flat, axis_bins.bins + 1), axis_bins.bins + 1, w)[
         : axis_bins.bins
     ]
@@ -385,7 +391,7 @@ def histogram2d(
     density = flag(op, density, "density")
     a, b = _ravel_operand(op, x), _ravel_operand(op, _as_tensor(op, y, x))
     if a.shape != b.shape:
-        raise ShapeError(f"{op}: x has {a.size} elements and y {b.size}")
+        raise ShapeError(f"{op}: x and y must have equal sizes, got {a.size} and {b.size}")
     pair = bins if isinstance(bins, (list, tuple)) and len(bins) == 2 else (bins, bins)
     reach = (None, None) if range is None else sequence(op, range, "range", "two ranges")
     if len(reach) != 2:
@@ -397,7 +403,7 @@ def histogram2d(
     positions = apply(ops.ADD, (apply(ops.MULTIPLY, (i, wide)), j))
     w = None if weights is None else ravel(_as_tensor(op, weights, x))
     if w is not None and w.shape != a.shape:
-        raise ShapeError(f"{op}: {w.size} weights for {a.size} points")
+        raise ShapeError(f"{op}: expected one weight for each of {a.size} points, got {w.size}")
     hist = view(_count_or_sum(positions, cells, w), ("reshape", (first.bins + 1, wide)))
     hist = hist[: first.bins, : second.bins]
     if density:

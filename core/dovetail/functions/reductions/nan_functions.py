@@ -279,7 +279,7 @@ def nanargmax(
 
 def _extreme_position(op: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
     if isinstance(axis, (tuple, list)):
-        raise AxisError(f"{op}: axis is one, not {len(axis)} of them")
+        raise AxisError(f"{op}: axis must be one int, got {len(axis)} axes")
     extreme = _extreme("nanmin" if op == "nanargmin" else "nanmax", x, axis, True)
     position = argmax(apply(ops.EQUAL, (x, extreme)), axis=axis, keepdims=keepdims)
     if x.dtype.kind != "f":
@@ -333,5 +333,5 @@ def nancumprod(
 
 def _axis_or_first(op: str, axis: int | None) -> int:
     if isinstance(axis, (tuple, list)):
-        raise AxisError(f"{op}: axis is one, not {len(axis)} of them")
+        raise AxisError(f"{op}: axis must be one int, got {len(axis)} axes")
     return 0 if axis is None else axis

@@ -43,7 +43,7 @@ def _floats(x: Tensor) -> Tensor:
 
 def _vector(op: str, name: str, x: Tensor) -> Tensor:
     if x.ndim != 1:
-        raise ShapeError(f"{op}: {name} is a vector, not of shape {x.shape}")
+        raise ShapeError(f"{op}: {name} must be a vector, got shape {x.shape}")
     return x
 
 
@@ -115,7 +115,8 @@ def _steps(op: str, coordinates: Tensor, y: Tensor, d: int) -> Tensor:
         return diff(coordinates, axis=d)
     if coordinates.shape[0] != y.shape[d]:
         raise ShapeError(
-            f"{op}: {coordinates.shape[0]} places for {y.shape[d]} samples along axis {d}"
+            f"{op}: expected a coordinate for each of {y.shape[d]} samples along axis {d}, "
+            f"got {coordinates.shape[0]}"
         )
     steps = diff(coordinates)
     return view(steps, ("reshape", tuple(steps.size if i == d else 1 for i in range(y.ndim))))
@@ -141,7 +142,9 @@ def gradient(
     axes = lay.ordered_axes("gradient", axis, required("gradient", x).ndim)
     order = integer("gradient", edge_order, "edge_order", 1, 2)
     if len(spacing) not in (0, 1, len(axes)):
-        raise ArgumentError(f"gradient: {len(spacing)} spacings for {len(axes)} axes")
+        raise ArgumentError(
+            f"gradient: expected 1 spacing or one for each of {len(axes)} axes, got {len(spacing)}"
+        )
     spacings = (spacing or (1.0,)) * (len(axes) if len(spacing) < 2 else 1)
     wide = cast(x, working_float(x.dtype))
     like = x.dtype if x.dtype.kind in "fc" else float32
@@ -154,14 +157,16 @@ def gradient(
 def _slopes(x: Tensor, d: int, spacing: Operand, order: int) -> Tensor:
     n = x.shape[d]
     if n < order + 1:
-        raise ShapeError(f"gradient: {n} samples along axis {d}; needs {order + 1}")
+        raise ShapeError(f"gradient: expected at least {order + 1} samples along axis {d}, got {n}")
     if isinstance(spacing, (int, float)):
         steps = None
         h = real("gradient", spacing, "spacing")
     else:
         at = spacing if isinstance(spacing, Tensor) else as_operand("gradient", spacing, (x,))
         if at.ndim != 1:
-            raise ShapeError(f"gradient: spacing is a number or a vector, not shape {at.shape}")
+            raise ShapeError(
+                f"gradient: spacing must be a number or a vector, got shape {at.shape}"
+            )
         steps, h = cast(_steps("gradient", at, x, d), x.dtype.part), 1.0
 
     def samples(k: int) -> Tensor:
@@ -224,7 +229,7 @@ def interp(
     n = _vector("interp", "xp", positions).shape[0]
     if _vector("interp", "fp", values).shape[0] != n or not n:
         raise ShapeError(
-            f"interp: {n} places and {values.shape[0]} values; as many, and one at least"
+            f"interp: xp and fp must have equal sizes of at least 1, got {n} and {values.shape[0]}"
         )
     d: DType = result_type(x, positions, values)
     d = d if d.kind in "fc" else float32
@@ -357,7 +362,7 @@ def _convolve_windows(op: str, a: Tensor, b: Tensor, mode: str) -> Tensor:
     choice(op, mode, "mode", MODES)
     _vector(op, "x1", a), _vector(op, "x2", b)
     if not a.size or not b.size:
-        raise ShapeError(f"{op}: vectors of {a.size} and {b.size} elements; of one at least")
+        raise ShapeError(f"{op}: vectors must not be empty, got {a.size} and {b.size} elements")
     d = result_type(a, b)
     long, short = (a, b) if a.size >= b.size else (b, a)
     n, m = long.size, short.size

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ... import layout as lay
-from ...argument_checks import choice, flag, refused
+from ...argument_checks import choice, flag, refused, shown
 from ...dtypes import DType, float32, float64, int64, zero_low_bits
 from ...errors import ArgumentError, ShapeError
 from ...graph.expr import node, spec
@@ -106,8 +106,10 @@ def _quantiles(op: str, q: Operand, high: float) -> np.ndarray:
     if values.dtype.kind not in "biuf":
         raise refused(op, "q", "numbers", q)
     probabilities = np.asarray(values.astype(np.float64) / high)
-    if not np.all((probabilities >= 0) & (probabilities <= 1)):
-        raise ArgumentError(f"{op}: q lies outside of 0..{high:g}")
+    is_outside = ~((probabilities >= 0) & (probabilities <= 1))
+    if np.any(is_outside):
+        bad = values[is_outside].item(0)
+        raise ArgumentError(f"{op}: q must be between 0 and {high:g}, got {shown(bad)}")
     return probabilities
 
 
@@ -120,7 +122,8 @@ def _merge_reduced_axes(op: str, x: Tensor, axis: Axis) -> tuple[Tensor, Shape, 
     kept_axes = tuple(d for d in range(x.ndim) if d not in axes)
     n = math.prod(x.shape[d] for d in axes)
     if not n:
-        raise ShapeError(f"{op}: shape {x.shape} has no elements along axis {axis}: no {op}")
+        where = "" if axis is None else f" along axis {axis}"
+        raise ShapeError(f"{op}: expected at least one element{where}, got shape {x.shape}")
     kept_shape = tuple(x.shape[d] for d in kept_axes)
     wide = tuple(1 if d in axes else m for d, m in enumerate(x.shape))
     return (

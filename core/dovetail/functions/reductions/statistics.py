@@ -84,9 +84,8 @@ def _require_elements(op: str, x: Tensor, axis: Axis) -> None:
     """Raise ShapeError if there are no elements along the axes."""
     required(op, x)
     if not math.prod(x.shape[d] for d in lay.axes(op, axis, x.ndim)):
-        raise ShapeError(
-            f"{op}: shape {x.shape} has no elements along axis {axis}, so there is no {op}"
-        )
+        where = "" if axis is None else f" along axis {axis}"
+        raise ShapeError(f"{op}: expected at least one element{where}, got shape {x.shape}")
 
 
 def sum(
@@ -153,7 +152,7 @@ def prod(
 def _accumulation_dtype(op: str, dtype: DTypeLike) -> DType:
     resolved = any_dtype(op, dtype)
     if resolved.kind == "b":
-        raise DTypeError(f"{op}: bool holds no sums; use dt.any, dt.all or dt.count_nonzero")
+        raise DTypeError(f"{op}: dtype must not be bool; use dt.any, dt.all or dt.count_nonzero")
     return resolved
 
 
@@ -190,8 +189,8 @@ def mean(
 def _second_tensor_error(op: str, what: str, other: str) -> ArgumentTypeError:
     """Return the error for a second tensor in the place of `axis` in `max` or `min`."""
     return ArgumentTypeError(
-        f"{op}: axis is an int or a tuple of ints, not a Tensor; the {what} ones of two tensors: "
-        f"dt.{other}(x, y)"
+        f"{op}: axis must be an int or a tuple of ints, got a Tensor; for the {what} of two "
+        f"tensors use dt.{other}(x, y)"
     )
 
 
@@ -218,7 +217,7 @@ def max(
     if more or theirs:
         return rebind_keywords(max, locals())
     if isinstance(axis, Tensor):
-        raise _second_tensor_error("max", "larger", "maximum")
+        raise _second_tensor_error("max", "larger elements", "maximum")
     return _reduce(ops.MAX, x, axis, keepdims, out)
 
 
@@ -245,7 +244,7 @@ def min(
     if more or theirs:
         return rebind_keywords(min, locals())
     if isinstance(axis, Tensor):
-        raise _second_tensor_error("min", "smaller", "minimum")
+        raise _second_tensor_error("min", "smaller elements", "minimum")
     return _reduce(ops.MIN, x, axis, keepdims, out)
 
 
@@ -457,8 +456,8 @@ def _variance(op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool)
     """Return the variance in the dtype in which it is computed, float32 for halves."""
     if isinstance(axis, bool):
         raise ArgumentTypeError(
-            f"{op}: axis must be an int or a tuple of ints, got {axis}; for PyTorch's "
-            f"unbiased={axis} write correction={int(axis)}"
+            f"{op}: axis must be an int or a tuple of ints, got {axis}; instead of PyTorch's "
+            f"unbiased={axis} use correction={int(axis)}"
         )
     correction, keepdims = real(op, correction, "correction"), flag(op, keepdims, "keepdims")
     axes = lay.axes(op, axis, required(op, x).ndim)  # raises on behalf of the op

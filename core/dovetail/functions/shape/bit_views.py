@@ -48,9 +48,9 @@ def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
 def _bits(x: Tensor, target_dtype: DType) -> Tensor:
     """Return the memory of `x` as elements of another dtype."""
     if x.requires_grad:
-        raise GradientError("view: bits have no gradient; take x.detach().view(...)")
+        raise GradientError("view: bits have no gradient; use x.detach().view(...)")
     if target_dtype is bool_ and x.dtype is not target_dtype:
-        raise DTypeError("view: not all bytes are bools; see x != 0")
+        raise DTypeError("view: bytes cannot be viewed as bool; use x != 0")
     e = evaluate_leaf(x)
     shape, strides, offset = _divide_elements(x, e.strides, e.offset, target_dtype.itemsize)
     return create_tensor(

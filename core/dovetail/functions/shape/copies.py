@@ -79,7 +79,9 @@ def contiguous(x: Tensor, /, memory_format: None = None) -> Tensor:
     (True, (2, 1))
     """
     if memory_format is not None:
-        raise ArgumentTypeError("contiguous: memory_format is None: strides are row-major")
+        raise ArgumentTypeError(
+            "contiguous: memory_format must be None; strides are always row-major"
+        )
     return x if required("contiguous", x).is_contiguous() else copy(x)
 
 
@@ -127,8 +129,9 @@ def concat(
     }
     if len(other_sizes) > 1:
         raise ShapeError(
-            f"concat: shapes {', '.join(str(a.shape) for a in tensors)} differ besides axis {d}, "
-            "along which alone they may"
+            f"concat: the shapes {', '.join(str(a.shape) for a in tensors)} must be equal except "
+            f"along axis {d}; "
+            "use dt.pad or x.reshape first"
         )
     dtype = common("concat", [a.dtype for a in tensors], allowed="biufc")
     rows = [math.prod(a.shape[d:]) for a in tensors]
@@ -188,7 +191,7 @@ def _concat_lazily(exprs: Sequence[Expr], axis: int) -> Tensor:
 
 def _require_same_device(op: str, tensors: Sequence[Tensor]) -> None:
     if not tensors:
-        raise ArgumentError(f"{op}: needs at least one tensor")
+        raise ArgumentError(f"{op}: expected at least one tensor, got none")
     if len({a.device for a in tensors}) > 1:
         names = " and ".join(sorted({str(a.device) for a in tensors}))
         raise DeviceError(f"{op}: tensors are on {names}; move them with x.to(device)")
@@ -216,7 +219,8 @@ def stack(arrays: Sequence[Array], /, axis: int = 0, *, out: Tensor | None = Non
     _require_same_device("stack", tensors)
     if len({a.shape for a in tensors}) > 1:
         raise ShapeError(
-            f"stack: shapes {', '.join(str(a.shape) for a in tensors)} differ; see dt.concat"
+            f"stack: shapes must be equal, got {', '.join(str(a.shape) for a in tensors)}; "
+            "use dt.concat for different sizes"
         )
     d = lay.axis("stack", axis, tensors[0].ndim + 1)
     stacked = concat([expand_dims(a, axis=d) for a in tensors], axis=d)
@@ -260,7 +264,9 @@ def _roll_axes(x: Tensor, shift: Axes, axis: Axes | None) -> Tensor:
     shifts = integers("roll", shift, "shift")
     if axis is None:
         if len(shifts) != 1:
-            raise ArgumentError("roll: several shifts need as many axes")
+            raise ArgumentError(
+                f"roll: expected an axis for each of {len(shifts)} shifts, got axis=None"
+            )
         if x.ndim == 1:
             return _roll_axes(x, shifts[0], 0)
         flat = ravel(x)
@@ -269,7 +275,9 @@ def _roll_axes(x: Tensor, shift: Axes, axis: Axes | None) -> Tensor:
     axes = integers("roll", axis, "axis")
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     if len(shifts) != len(axes):
-        raise ArgumentError(f"roll: {len(shifts)} shifts, but {len(axes)} axes")
+        raise ArgumentError(
+            f"roll: expected an axis for each of {len(shifts)} shifts, got {len(axes)} axes"
+        )
     result = x
     for s, a in zip(shifts, axes, strict=True):
         result = _roll(result, s, lay.axis("roll", a, x.ndim))
@@ -340,7 +348,7 @@ def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
     n = strided("repeat", x).shape[axis]
     if len(times) != n or any(t < 0 for t in times):
         raise ShapeError(
-            f"repeat: repeats must be {n} counts for axis {axis} of shape {x.shape}, not "
+            f"repeat: repeats must be {n} counts for axis {axis} of shape {x.shape}, got "
             f"{shown(times)}"
         )
     dimensions("repeat", (sum(times),))

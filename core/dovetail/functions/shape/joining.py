@@ -167,7 +167,7 @@ def _tensors_of_ndim(op: str, arrays: object, ndim: int) -> list[Tensor]:
     """Return the tensors of a list, with at least `ndim` axes."""
     listed = sequence(op, arrays, "arrays", "tensors")
     if not listed:
-        raise ArgumentError(f"{op}: needs at least one tensor")
+        raise ArgumentError(f"{op}: expected at least one tensor, got none")
     return [_expand_to(op, x, ndim) for x in as_tensors(op, *listed)]
 
 
@@ -251,7 +251,7 @@ def dsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]
 
 def _require_ndim(op: str, x: Tensor, ndim: int) -> int:
     if required(op, x).ndim < ndim:
-        raise ShapeError(f"{op}: needs at least {ndim} dimensions, not shape {x.shape}")
+        raise ShapeError(f"{op}: expected at least {ndim} dimensions, got shape {x.shape}")
     return x.ndim
 
 
@@ -275,7 +275,7 @@ def split_views(
         if equal and n % count:
             raise ShapeError(
                 f"{op}: axis {d} of shape {x.shape} does not divide into {count} equal parts; "
-                "see dt.array_split"
+                "use dt.array_split"
             )
         size, longer = divmod(n, count)
         ends = [i * size + min(i, longer) for i in range(count + 1)]

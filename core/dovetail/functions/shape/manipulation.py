@@ -73,7 +73,7 @@ def parse_ints(op: str, values: Sequence[Sizes], name: str = "shape") -> Shape:
     try:
         return integers(op, listed, name)
     except ArgumentTypeError:
-        raise ShapeError(f"{op}: expects ints, not {shown(listed)}") from None
+        raise ShapeError(f"{op}: expected ints, got {shown(listed)}") from None
 
 
 # --- views ---------------------------------------------------------------------------------------
@@ -120,7 +120,7 @@ def _reshape_uncached(
         return view(apply(ops.COPY, (x,)), m)
     if copy is not None and not is_viewable(strided("reshape", x), m):
         raise ArgumentError(
-            f"reshape: shape {x.shape} with strides {x.stride()} becomes {wanted} only by a "
+            f"reshape: shape {x.shape} with strides {x.stride()} can become {wanted} only by a "
             f"copy, and copy=False forbids it"
         )
     reshaped = view(x, m)
@@ -159,7 +159,9 @@ def _permute_move(op: str, shape: Shape, axes: Shape) -> Move:
     ndim = len(shape)
     order = tuple([lay.axis(op, i, ndim) for i in axes])
     if sorted(order) != list(range(ndim)):
-        raise AxisError(f"{op}: axes {order} are not an order of the {ndim} axes of shape {shape}")
+        raise AxisError(
+            f"{op}: axes must name each of the {ndim} axes of shape {shape} once, got {order}"
+        )
     return "permute", order
 
 
@@ -238,8 +240,8 @@ def moveaxis(
     src, dst = _axes_list("moveaxis", source, x.ndim), _axes_list("moveaxis", destination, x.ndim)
     if len(src) != len(dst) or len(set(src)) < len(src) or len(set(dst)) < len(dst):
         raise AxisError(
-            f"moveaxis: source {shown(source)} and destination {shown(destination)} must be as "
-            "many distinct axes"
+            f"moveaxis: source and destination must name equally many distinct axes, "
+            f"got {shown(source)} and {shown(destination)}"
         )
     order = [i for i in range(x.ndim) if i not in src]
     for d, s in sorted(zip(dst, src, strict=True)):
@@ -310,7 +312,7 @@ def _squeeze_move(shape: Shape, axes: Shape | None) -> Move:
     gone = lay.axes("squeeze", axes, len(shape))
     if any(shape[d] != 1 for d in gone):
         named = axes[0] if len(axes) == 1 else axes
-        raise ShapeError(f"squeeze: axis {named} of shape {shape} does not have size 1")
+        raise ShapeError(f"squeeze: axis {named} must have size 1, got shape {shape}")
     return "reshape", tuple([n for d, n in enumerate(shape) if d not in gone])
 
 
@@ -465,12 +467,13 @@ def split(
     if not isinstance(sizes, (list, tuple)):
         step = integer("split", sizes, "sizes")
         if step < 1:
-            raise ArgumentError(f"split: the size of the parts must be positive: {shown(step)}")
+            raise ArgumentError(f"split: the size of the parts must be positive, got {shown(step)}")
         sizes = [min(step, n - i) for i in range(0, n, min(step, max(n, 1)))]
     sizes = integers("split", sizes, "sizes")
     if sum(sizes) != n or any(s < 0 for s in sizes):
         raise ShapeError(
-            f"split: sizes {shown(sizes)} do not make up the {n} of axis {d} of shape {x.shape}"
+            f"split: sizes must sum to {n}, the size of axis {d} of shape {x.shape}, "
+            f"got {shown(sizes)}"
         )
     starts = accumulate(sizes, initial=0)
     return tuple([slice_along(x, d, a, k, "split") for a, k in zip(starts, sizes, strict=False)])
@@ -493,7 +496,9 @@ def flatten(x: Tensor, /, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         return view(x, ("reshape", (1,)), "flatten")
     a, b = lay.axis("flatten", start_dim, x.ndim), lay.axis("flatten", end_dim, x.ndim)
     if a > b:
-        raise AxisError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
+        raise AxisError(
+            f"flatten: start_dim must not be after end_dim, got {start_dim} and {end_dim}"
+        )
     size = 1
     for n in x.shape[a : b + 1]:
         size *= n
@@ -534,9 +539,11 @@ def as_strided(
     strided("as_strided", x)
     shape, strides = extents("as_strided", size), integers("as_strided", stride, "stride")
     if len(shape) != len(strides):
-        raise ShapeError(f"as_strided: {len(shape)} sizes, but {len(strides)} strides")
+        raise ShapeError(
+            f"as_strided: expected a stride for each of {len(shape)} sizes, got {len(strides)}"
+        )
     if any(abs(s) * x.itemsize >= lay.ELEMENTS_MAX for s in strides):
-        raise ShapeError(f"as_strided: strides {shown(strides)} reach beyond 2**63 bytes")
+        raise ShapeError(f"as_strided: strides must stay below 2**63 bytes, got {shown(strides)}")
     e = evaluate_leaf(x)
     storage = storage_of(e)
     offset = e.offset
@@ -580,10 +587,10 @@ def diagonal(
         return rebind_keywords(diagonal, locals())
     offset = integer("diagonal", offset, "offset")
     if required("diagonal", x).ndim < 2:
-        raise ShapeError(f"diagonal: needs at least 2 dimensions, not shape {x.shape}")
+        raise ShapeError(f"diagonal: expected at least 2 dimensions, got shape {x.shape}")
     a, b = lay.axis("diagonal", dim1, x.ndim), lay.axis("diagonal", dim2, x.ndim)
     if a == b:
-        raise AxisError(f"diagonal: axes {dim1} and {dim2} are the same")
+        raise AxisError(f"diagonal: axes must be different, got {dim1} and {dim2}")
     order = (*(d for d in range(x.ndim) if d not in (a, b)), a, b)
     matrices = view(x, ("permute", order), "diagonal")
     n, m = matrices.shape[-2:]

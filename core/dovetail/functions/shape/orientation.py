@@ -52,7 +52,7 @@ def rot90(x: Tensor, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     turns, axis_pair = integer("rot90", k, "k") % 4, integers("rot90", axes, "axes")
     plane = [lay.axis("rot90", a, required("rot90", x).ndim) for a in axis_pair]
     if len(plane) != 2 or plane[0] == plane[1]:
-        raise AxisError(f"rot90: axes {tuple(axis_pair)} are not two different ones")
+        raise AxisError(f"rot90: axes must be two different axes, got {tuple(axis_pair)}")
     a, b = plane
     if turns == 0 or turns == 2:
         return flip(x, axis=(a, b)) if turns else view(x, ("permute", tuple(range(x.ndim))))
@@ -76,7 +76,7 @@ def fliplr(x: Tensor, /) -> Tensor:
     [[2, 1], [4, 3]]
     """
     if required("fliplr", x).ndim < 2:
-        raise ShapeError(f"fliplr: needs at least 2 dimensions, not shape {x.shape}")
+        raise ShapeError(f"fliplr: expected at least 2 dimensions, got shape {x.shape}")
     return flip(x, axis=1)
 
 
@@ -93,7 +93,7 @@ def flipud(x: Tensor, /) -> Tensor:
     [[3, 4], [1, 2]]
     """
     if required("flipud", x).ndim < 1:
-        raise ShapeError("flipud: needs at least 1 dimension")
+        raise ShapeError("flipud: expected at least 1 dimension, got shape ()")
     return flip(x, axis=0)
 
 
@@ -117,7 +117,9 @@ def diag(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     if strided("diag", x).ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
-        raise ShapeError(f"diag: needs a vector or a matrix, not shape {x.shape}; see dt.diagonal")
+        raise ShapeError(
+            f"diag: expected a vector or a matrix, got shape {x.shape}; use dt.diagonal"
+        )
     return _matrix_with_diagonal("diag", x, k)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...argument_checks import choice, host_memory, integers, sequence
+from ...argument_checks import choice, host_memory, integers, sequence, shown
 from ...dtypes import int64
 from ...errors import ArgumentError, ShapeError
 from ...tensor.host import from_host
@@ -66,7 +66,9 @@ def pad(
         else:
             n = padded.shape[d]
             if not n:
-                raise ShapeError(f"pad: axis {d} of shape {x.shape} has nothing to repeat")
+                raise ShapeError(
+                    f"pad: axis {d} must not be empty in this mode, got shape {x.shape}"
+                )
             with host_memory(f"pad: {n + before + after:,} positions"):
                 positions = _source_positions(mode, np.arange(-before, n + after), n)
             padded = take(padded, from_host(positions, int64, x.device), axis=d)
@@ -84,9 +86,14 @@ def _widths(pad_width: Widths, ndim: int) -> list[tuple[int, int]]:
         pairs = [integers("pad", listed, "pad_width")]
     pairs = pairs * ndim if len(pairs) == 1 else pairs
     if len(pairs) != ndim or any(len(p) not in (1, 2) for p in pairs):
-        raise ShapeError(f"pad: pad_width is a number, a pair, or a pair for each of {ndim} axes")
+        raise ShapeError(
+            f"pad: pad_width must be a number, a pair, or a pair for each of {ndim} axes, "
+            f"got {shown(pairs)}"
+        )
     if any(not 0 <= n < 1 << 40 for p in pairs for n in p):
-        raise ArgumentError("pad: widths are not negative, and below 2**40")
+        raise ArgumentError(
+            f"pad: widths must not be negative and must be below 2**40, got {shown(pairs)}"
+        )
     return [(p[0], p[-1]) for p in pairs]
 
 

@@ -40,7 +40,7 @@ class _PatchGrid(NamedTuple):
             ]
         )
         if min(counts) < 1:
-            raise ShapeError(f"{op}: patches {self.kernel} do not fit into a grid of {sizes}")
+            raise ShapeError(f"{op}: patches must fit into the size {sizes}, got {self.kernel}")
         return counts
 
 
@@ -55,10 +55,14 @@ def _parse_patches(
         listed = integers(op, value, name)
         listed = listed * len(sizes) if len(listed) == 1 else listed
         if len(listed) != len(sizes) or not sizes:
-            raise ArgumentError(f"{op}: {name} has {len(listed)} sizes for {len(sizes)} axes")
+            raise ArgumentError(
+                f"{op}: {name} must have one size for each of {len(sizes)} axes, got {len(listed)}"
+            )
         if not all(least <= n < 1 << 40 for n in listed):
             sizes_text = ", ".join(map(shown, listed))
-            raise ArgumentError(f"{op}: {name} is {least} or more along each axis: {sizes_text}")
+            raise ArgumentError(
+                f"{op}: {name} must be at least {least} along each axis, got {sizes_text}"
+            )
         parsed.append(listed)
     return _PatchGrid(*parsed[1:])
 
@@ -91,7 +95,7 @@ def unfold(
     p = _parse_patches("unfold", kernel_size, dilation, padding, stride)
     k = len(p.kernel)
     if strided("unfold", x).ndim <= k:
-        raise ShapeError(f"unfold: needs channels and {k} axes, not shape {x.shape}")
+        raise ShapeError(f"unfold: expected channels and {k} axes, got shape {x.shape}")
     lead, sizes = x.shape[:-k], x.shape[-k:]
     counts = p.counts("unfold", sizes)
     padded = pad(x, [(0, 0)] * len(lead) + [(n, n) for n in p.padding])
@@ -135,10 +139,12 @@ def fold(
     sizes = extents("fold", output_size)
     sizes = sizes * k if len(sizes) == 1 else sizes
     if len(sizes) != k:
-        raise ShapeError(f"fold: output_size {sizes} for patches of {k} axes")
+        raise ShapeError(f"fold: output_size must have one size for each of {k} axes, got {sizes}")
     counts, area = p.counts("fold", sizes), math.prod(p.kernel)
     if strided("fold", x).ndim < 2 or x.shape[-2] % area or x.shape[-1] != math.prod(counts):
-        raise ShapeError(f"fold: shape {x.shape} is not (..., n * {area}, {math.prod(counts)})")
+        raise ShapeError(
+            f"fold: expected shape (..., n * {area}, {math.prod(counts)}), got {x.shape}"
+        )
     lead = (*x.shape[:-2], x.shape[-2] // area)
     wide = tuple([n + 2 * q for n, q in zip(sizes, p.padding, strict=True)])
     at = _element_positions(p, counts, wide, x)

@@ -41,7 +41,7 @@ def resize_(x: Tensor, /, *shape: int | Sequence[int]) -> Tensor:
     tracer_api.refuse_read("resize_() changes the memory of a tensor, which")
     if strided("resize_", x)._expr.tape is not None:
         raise GradientError(
-            "resize_: a tensor that requires a gradient keeps its shape; see x.detach(), x.reshape"
+            "resize_: cannot resize a tensor that requires a gradient; use x.detach() or x.reshape"
         )
     e = evaluate_leaf(x)
     storage, s = storage_of(e), spec(sizes, x.dtype, x.device, "resize_")
@@ -70,7 +70,7 @@ def _require_unshared(x: Tensor, e: Expr, storage: Storage) -> None:
     who = "shared with a NumPy array or another library" if storage.is_exported() else ""
     who = f"shared with {views} other tensors" if views else who
     if not who and not isinstance(storage.ptr.context, MemoryBlock):
-        who = "not dovetail's (from_blob, asarray, a file), so it cannot grow"
+        who = "owned by another library or a file (from_blob, asarray, load)"
     if who:
         raise SharingError(
             f"resize_: the memory of this {e.spec!r} is too small, and {who}; use dt.resize, which "

@@ -39,8 +39,9 @@ def index_to_pos(index: int | Sequence[int], strides: int | Sequence[int], offse
     steps = integers("index_to_pos", strides, "strides")
     if len(indices) != len(steps):
         raise ShapeError(
-            f"index_to_pos: an index of {len(indices)} axes, but {len(steps)} strides; x.stride() "
-            "has one for each axis of x"
+            f"index_to_pos: expected a stride for each of {len(indices)} indices, "
+            f"got {len(steps)}; "
+            "x.stride() has one for each axis of x"
         )
     start = integer("index_to_pos", offset, "offset")
     return start + sum(i * s for i, s in zip(indices, steps, strict=True))

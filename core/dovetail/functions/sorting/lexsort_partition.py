@@ -35,11 +35,13 @@ def lexsort(
     """
     listed = unstack(keys) if isinstance(keys, Tensor) else _keys(keys)
     if not listed:
-        raise ArgumentError("lexsort: needs at least one key")
+        raise ArgumentError("lexsort: expected at least one key, got none")
     first, *others = as_tensors("lexsort", *listed)
     for k in others:
         if k.shape != first.shape:
-            raise ShapeError(f"lexsort: keys of shapes {first.shape} and {k.shape}: give one shape")
+            raise ShapeError(
+                f"lexsort: keys must have the same shape, got {first.shape} and {k.shape}"
+            )
     order, d = argsort(first, axis=axis), lay.axis("lexsort", axis, first.ndim)
     for k in others:
         order = gather_along_unchecked(
@@ -53,7 +55,8 @@ def _keys(keys: object) -> Sequence[object]:
         return sequence("lexsort", keys, "keys", "tensors")
     if getattr(keys, "ndim", 1) == 0:
         raise ShapeError(
-            "lexsort: keys is an array without axes; its first axis is that of the keys"
+            "lexsort: keys must have at least 1 dimension, got shape (); "
+            "its first axis lists the keys"
         )
     return list(keys)
 
@@ -109,5 +112,7 @@ def _check_positions(
     n = x.shape[d]
     for k in integers(op, kth, "kth"):
         if n and not -n <= k < n:
-            raise ArgumentError(f"{op}: kth is {shown(k)} for axis {d} of size {n}")
+            raise ArgumentError(
+                f"{op}: kth must be between {-n} and {n - 1} (axis {d} of size {n}), got {shown(k)}"
+            )
     return x, d

@@ -138,7 +138,8 @@ def topk(
     d = lay.axis("topk", axis, _require_sortable("topk", x).ndim)
     k, size = integer("topk", k, "k"), x.shape[d]
     if not 0 <= k <= size:
-        raise ArgumentError(f"topk: k is {shown(k)} for axis {axis} of size {size}")
+        bound = "not be negative" if k < 0 else f"be at most {size}"
+        raise ArgumentError(f"topk: k must {bound} (size of axis {axis}), got {shown(k)}")
     largest = flag("topk", largest, "largest")
     block = isqrt(size // max(k, 1))
     if (
@@ -204,14 +205,18 @@ def order_of(keys: Tensor, bits: int) -> Tensor:
 def _dispatch_sort(x: Tensor, axis: int, descending: bool) -> Tensor:
     common("sort", (required("sort", x).dtype,))
     if x.ndim == 0:
-        raise ShapeError("sort: needs at least 1 dimension; see dt.reshape(x, (1,))")
+        raise ShapeError(
+            "sort: expected at least 1 dimension, got shape (); use dt.reshape(x, (1,))"
+        )
     return dispatch("sort", "sort", (x,), x, lay.axis("sort", axis, x.ndim), descending)
 
 
 def _require_sortable(op: str, x: Tensor) -> Tensor:
     common(op, (strided(op, x).dtype,))  # raises for complex numbers
     if x.ndim == 0:
-        raise ShapeError(f"{op}: needs at least 1 dimension; see dt.reshape(x, (1,))")
+        raise ShapeError(
+            f"{op}: expected at least 1 dimension, got shape (); use dt.reshape(x, (1,))"
+        )
     return x
 
 
@@ -233,7 +238,9 @@ def _sort_along(op: ops.Op, x: Tensor, axis: int, descending: bool) -> Tensor:
 def _sort_last_axis(op: ops.Op, x: Tensor, order: SortAttrs, offset: int) -> Tensor:
     s = x._expr.spec
     if s.shape[-1] >> HALF_BITS:
-        raise NotYetError(f"{op.name}: an axis of {s.shape[-1]} elements; up to 2**{HALF_BITS} - 1")
+        raise NotYetError(
+            f"{op.name}: an axis must have at most 2**{HALF_BITS} - 1 elements, got {s.shape[-1]}"
+        )
     result_spec = s if op is ops.SORT else spec(s.shape, int64, s.device, op.name)
     return create_tensor(node(op, (x._expr, offset), result_spec, order))
 

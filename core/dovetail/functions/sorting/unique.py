@@ -67,7 +67,9 @@ def unique(
     n = along.shape[d]
     rows = reshape(moveaxis(along, d, 0), (n, along.size // n if n else 0))
     if rows.shape[1] > SORT_COLUMNS_MAX:
-        raise NotYetError(f"unique: slices of {rows.shape[1]} elements; up to {SORT_COLUMNS_MAX}")
+        raise NotYetError(
+            f"unique: slices must have at most {SORT_COLUMNS_MAX} elements, got {rows.shape[1]}"
+        )
     order = _order_of_rows(rows)
     starts = _differs_from_previous(take(rows, order, axis=0), equal_nan and axis is None)
     (bounds,) = nonzero(starts)
