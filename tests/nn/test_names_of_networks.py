@@ -55,7 +55,7 @@ def test_missing_module_method_names_an_alternative() -> None:
     ],
 )  # fmt: skip
 def test_name_in_another_package_is_located(wrong: str, right: str) -> None:
-    with pytest.raises(AttributeError, match=f"; here it is {re.escape(right)}$"):
+    with pytest.raises(AttributeError, match=f"; use {re.escape(right)}$"):
         at(wrong)
 
 
@@ -83,15 +83,15 @@ def test_every_pytorch_class_exists_or_is_explained(ours: str, theirs: str) -> N
 
 
 PARAMETERS = [
-    ("optim.Adam", "learning_rate", "here it is lr="), ("optim.Adam", "b1", "betas="),
+    ("optim.Adam", "learning_rate", "use lr="), ("optim.Adam", "b1", "betas="),
     ("optim.Adam", "beta_1", "betas="), ("optim.Adam", "clipnorm", "clip_grad_norm_"),
-    ("optim.Adam", "epsilon", "here it is eps="), ("optim.AdamW", "decay", "weight_decay="),
+    ("optim.Adam", "epsilon", "use eps="), ("optim.AdamW", "decay", "weight_decay="),
     ("optim.RMSprop", "rho", "alpha="), ("optim.RMSprop", "decay", "alpha="),
     ("optim.lr_scheduler.StepLR", "steps", "step_size="),
-    ("nn.Linear", "use_bias", "here it is bias="), ("nn.Linear", "units", "out_features="),
-    ("nn.Dropout", "rate", "here it is p="), ("nn.Softmax", "axis", "here it is dim="),
-    ("nn.Conv2d", "strides", "here it is stride="), ("nn.Conv2d", "filters", "out_channels="),
-    ("nn.LayerNorm", "epsilon", "here it is eps="), ("nn.BatchNorm2d", "decay", "momentum="),
+    ("nn.Linear", "use_bias", "use bias="), ("nn.Linear", "units", "out_features="),
+    ("nn.Dropout", "rate", "use p="), ("nn.Softmax", "axis", "use dim="),
+    ("nn.Conv2d", "strides", "use stride="), ("nn.Conv2d", "filters", "out_channels="),
+    ("nn.LayerNorm", "epsilon", "use eps="), ("nn.BatchNorm2d", "decay", "momentum="),
     ("nn.LSTM", "return_sequences", "every step"), ("nn.LSTM", "units", "hidden_size="),
     ("nn.CrossEntropyLoss", "from_logits", "what goes in are logits"),
     ("nn.BCELoss", "from_logits", "BCEWithLogitsLoss"), ("nn.Linear", "activation", "dt.nn.ReLU"),
@@ -113,8 +113,11 @@ def test_parameter_with_another_name_is_explained(path: str, theirs: str, says: 
 def test_constructors_name_missing_arguments() -> None:
     for make, says in [
         (lambda: dt.nn.Linear(3), "Linear: needs out_features; it takes in_features, out_"),
-        (lambda: dt.optim.Adam(lr=0.1), "optim.Adam: needs params; params are net.parameters()"),
-        (lambda: dt.nn.Linear(3, 2, 1, 2, 3, 4, 5), "Linear: takes 5 by place, not 7"),
+        (lambda: dt.optim.Adam(lr=0.1), "optim.Adam: needs params; pass net.parameters()"),
+        (
+            lambda: dt.nn.Linear(3, 2, 1, 2, 3, 4, 5),
+            "Linear: takes at most 5 positional arguments, got 7",
+        ),
         (lambda: dt.nn.Linear(3, 2, in_features=3), "Linear: in_features is given twice"),
     ]:
         with pytest.raises(dt.ArgumentTypeError, match=re.escape(says)):
@@ -142,7 +145,7 @@ def test_missing_optimizer_and_distribution_methods_name_an_alternative() -> Non
     ]
     for found, names in of:
         for name, way in names.items():
-            with pytest.raises(AttributeError, match=f"'{name}'; here it is {re.escape(way)}"):
+            with pytest.raises(AttributeError, match=f"'{name}'; use {re.escape(way)}"):
                 getattr(found, name)
         with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
             found.nonsense  # noqa: B018
@@ -157,7 +160,7 @@ def test_alternatives_of_parameters_exist() -> None:
 def test_calling_an_optimizer_module_names_its_class() -> None:
     for name in ("adam", "sgd", "adagrad", "lbfgs", "rprop"):
         found: Any = getattr(dt.optim, name)
-        with pytest.raises(dt.ArgumentTypeError, match=f"(?i)write dt.optim.{name}") as said:
+        with pytest.raises(dt.ArgumentTypeError, match=f"(?i)use dt.optim.{name}") as said:
             found(0.1)
         assert hasattr(dt.optim, re.findall(r"dt\.optim\.(\w+)", str(said.value))[0])
     with pytest.raises(AttributeError, match="xavier_uniform_"):

@@ -33,7 +33,7 @@ class MemoryBudget:
         if not fits:
             raise dt.OutOfMemoryError(
                 f"onnx: {what} needs {nbytes} bytes in addition to {self.used} of other values, "
-                f"and the model may use at most {self.nbytes}; pass a larger limit to dt.onnx.load"
+                f"and the model may use at most {self.nbytes}; pass a larger limit= to dt.onnx.load"
             )
 
     def release(self, nbytes: int) -> None:

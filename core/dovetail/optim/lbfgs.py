@@ -93,7 +93,7 @@ class LBFGS(Optimizer):
     def _step(self, closure: Closure | None = None) -> Any:
         if closure is None:
             raise dt.ArgumentError(
-                f"{self._name}.step: closure must be given; it computes the loss again and calls "
+                f"{self._name}.step: closure= must be given; it computes the loss again and calls "
                 "backward()"
             )
         with dt.no_grad():

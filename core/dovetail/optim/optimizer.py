@@ -508,7 +508,7 @@ def check_minimums(name: str, group: Mapping[str, Any], **minimums: float) -> No
         if isinstance(value, bool):
             raise arguments.refused(name, option, "a number", value)
         if not arguments.real(name, value, option) >= low:
-            raise dt.ArgumentError(f"{name}: {option} must be at least {low}, got {value}")
+            raise dt.ArgumentError(f"{name}: {option} must be at least {low:g}, got {value}")
 
 
 def check_betas(name: str, group: Mapping[str, Any]) -> None:
