@@ -55,7 +55,7 @@ def test_missing_module_method_names_an_alternative() -> None:
     ],
 )  # fmt: skip
 def test_name_in_another_package_is_located(wrong: str, right: str) -> None:
-    with pytest.raises(AttributeError, match=f"; use {re.escape(right)}$"):
+    with pytest.raises(AttributeError, match=f"; here it is {re.escape(right)}$"):
         at(wrong)
 
 
@@ -145,7 +145,7 @@ def test_missing_optimizer_and_distribution_methods_name_an_alternative() -> Non
     ]
     for found, names in of:
         for name, way in names.items():
-            with pytest.raises(AttributeError, match=f"'{name}'; use {re.escape(way)}"):
+            with pytest.raises(AttributeError, match=f"'{name}'; here it is {re.escape(way)}"):
                 getattr(found, name)
         with pytest.raises(AttributeError, match=r"has no attribute 'nonsense'$"):
             found.nonsense  # noqa: B018

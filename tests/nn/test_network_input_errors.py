@@ -57,7 +57,7 @@ WRONG: list[tuple[Callable[[], object], type[Exception], str]] = [
     (
         lambda: nn.BatchNorm1d(3, device=ON)(x(4, 5)),
         dt.ShapeError,
-        "batch_norm: running_mean must have shape \(5,\)",
+        r"batch_norm: running_mean must have shape \(5,\)",
     ),
     (lambda: nn.BatchNorm1d(3, device=ON)(x(1, 3)), dt.ArgumentError, "one value in each channel"),
     (lambda: nn.BatchNorm1d(3, device=ON)(x(4, 3, 2, 2)), dt.ShapeError, "BatchNorm1d: .*2 or 3"),

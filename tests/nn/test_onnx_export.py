@@ -302,7 +302,7 @@ def test_input_and_output_names_are_applied() -> None:
     assert [v.name for v in model.graph.input] == ["p", "q"]
     assert [v.name for v in model.graph.output] == ["s", "d"]
     for names in ({"input_names": ["p"]}, {"input_names": ["p", "p"]}, {"output_names": ["a"]}):
-        with pytest.raises(dt.ArgumentError, match="names are"):
+        with pytest.raises(dt.ArgumentError, match="names must be"):
             dt.onnx.export(lambda a, b: (a + b, a - b), [X, Y], **names)
 
 
