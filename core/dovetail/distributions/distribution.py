@@ -62,14 +62,14 @@ def all_valid(valid: Sequence[Any]) -> bool:
 def offender_text(value: Any, valid: Any) -> str:
     """Return text with the index and the value of the first invalid element."""
     if not isinstance(value, dt.Tensor) or not value.ndim:
-        return f"it is {value.item() if isinstance(value, dt.Tensor) else value!r}"
+        return f"got {value.item() if isinstance(value, dt.Tensor) else value!r}"
     if not isinstance(valid, dt.Tensor) or not valid.ndim:
-        return f"it is {value.tolist()}" if value.size <= 9 else f"its shape is {value.shape}"
+        return f"got {value.tolist()}" if value.size <= 9 else f"got shape {value.shape}"
     at = tuple(int(i.item()) for i in dt.unstack(dt.argwhere(~valid)[0]))
     at = at[len(at) - min(len(at), value.ndim) :]
     element = value[tuple(i if n > 1 else 0 for i, n in zip(at, value.shape, strict=False))]
     shown = element.tolist() if element.size <= 9 else f"of shape {element.shape}"
-    return f"element {at} of shape {value.shape} is {shown}"
+    return f"got {shown} at {at} in shape {value.shape}"
 
 
 def masked_log_density(
@@ -193,7 +193,7 @@ class Distribution(Explained):
             for name, constraint, value, valid in checks:
                 if not all_valid([valid]):
                     raise dt.ArgumentError(
-                        f"{type(self).__name__}: {name} must be {constraint!r}; "
+                        f"{type(self).__name__}: {name} must be {constraint!r}, "
                         f"{offender_text(value, valid)}; validate_args=False skips the check"
                     )
 
@@ -350,7 +350,7 @@ class Distribution(Explained):
                 valid = (value >= 0) & (value <= 1)
                 if not all_valid([valid]):
                     raise dt.ArgumentError(
-                        f"{type(self).__name__}.icdf: value must be between 0 and 1; "
+                        f"{type(self).__name__}.icdf: value must be between 0 and 1, "
                         f"{offender_text(value, valid)}"
                     )
         return value
@@ -377,7 +377,7 @@ class Distribution(Explained):
             valid = self.support.check(value)
             if not all_valid([valid]):
                 raise dt.ArgumentError(
-                    f"{name}: value must be {self.support!r}; {offender_text(value, valid)}; "
+                    f"{name}: value must be {self.support!r}, {offender_text(value, valid)}; "
                     "validate_args=False skips the check"
                 )
 
