@@ -309,7 +309,7 @@ def test_shuffle_order_follows_the_seed(device: dt.Device) -> None:
 
 def test_pin_memory_without_a_pinning_device_warns() -> None:
     loader = DataLoader(dt.data.TensorDataset(dt.arange(4)), 2, pin_memory=True, device="reference")
-    with pytest.warns(dt.DovetailWarning, match="no device here locks pages") as said:
+    with pytest.warns(dt.DovetailWarning, match="no device here has pinned") as said:
         found = [x.tolist() for _ in range(2) for (x,) in loader]
     assert found == [[0, 1], [2, 3]] * 2 and len(said) == 1
     assert said[0].filename == __file__

@@ -205,8 +205,8 @@ class DataLoader(Explained):
             self._can_pin = _can_pin_memory(self.pin_memory_device or self.device)
             if not self._can_pin:
                 warnings.warn(
-                    "data.DataLoader: pin_memory is True, and no device here locks pages of the "
-                    "host's memory; batches stay in ordinary memory",
+                    "data.DataLoader: pin_memory=True has no effect, because no device here has "
+                    "pinned host memory; batches stay in pageable memory",
                     dt.DovetailWarning,
                     stacklevel=2,
                 )
@@ -525,7 +525,7 @@ class _WorkerBatches:
         return int(number)
 
     def _raise_failure(self, failure: WorkerFailure, number: int) -> None:
-        note = f"data.DataLoader: raised in a worker process, while it made batch {number}"
+        note = f"data.DataLoader: raised in a worker process while making batch {number}"
         if failure.error is None:
             raise WorkerError(f"{note}:\n{failure.text}")
         failure.error.add_note(note)
@@ -553,7 +553,7 @@ class _WorkerBatches:
         """Return the most common reason for a worker to exit before its first result."""
         names = main_names(self.workers._options(k, self.loader))
         sent = f"it was sent {' and '.join(names)} of `__main__`: " if names else ""
-        return f". If it could not begin: {sent}{MAIN_GUARD_HINT}"
+        return f"; if it could not start: {sent}{MAIN_GUARD_HINT}"
 
     def _close(self) -> None:
         self.ended = True

@@ -123,8 +123,8 @@ class LRScheduler(Explained):
         """Set the next rates, after the optimiser's step."""
         if self._step_count == 1 and not self.optimizer.stepped:
             warnings.warn(
-                f"{self._name}.step() is called before the optimiser's step(): the first rate is "
-                "not used; call optimizer.step() first",
+                f"{self._name}.step() is called before the optimizer's step(), so the first rate "
+                "is not used; call optimizer.step() first",
                 dt.DovetailWarning,
                 stacklevel=2,
             )

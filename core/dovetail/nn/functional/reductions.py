@@ -68,6 +68,6 @@ def warn_if_broadcast(op: str, a: Tensor, b: Tensor) -> None:
         ) from None
     warnings.warn(
         f"{op}: an input of shape {a.shape} has a target of shape {b.shape}, and both are "
-        "broadcast, which is seldom what is meant",
+        "broadcast, which is rarely intended",
         stacklevel=4,
     )
