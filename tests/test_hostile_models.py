@@ -212,7 +212,7 @@ def test_checkpoint_with_damaged_random_states_changes_nothing(tmp_path: Path) -
     dt.save(file, held)
     other, before = _network()["model"], dt.random.get_state()
     weight = other[0].weight.tolist()
-    with pytest.raises(checkpoint.CheckpointError, match=r"numbers are damaged.*random=False"):
+    with pytest.raises(checkpoint.CheckpointError, match=r"generators are damaged.*random=False"):
         checkpoint.load(file, model=other)
     assert other[0].weight.tolist() == weight and dt.random.get_state() == before
     checkpoint.load(file, model=other, random=False)

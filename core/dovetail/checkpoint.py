@@ -123,7 +123,7 @@ def load(
     if file.is_dir():
         newest = latest(file)
         if newest is None:
-            raise FileNotFoundError(errno.ENOENT, "There is no whole checkpoint in", str(file))
+            raise FileNotFoundError(errno.ENOENT, "There is no undamaged checkpoint in", str(file))
         file = newest
     content = _read(file, device)
     named = (("model", model), ("optimizer", optimizer), ("scheduler", scheduler), *more.items())
@@ -171,7 +171,7 @@ def _file_path(path: File, step: int | None) -> Path:
     text = os.fspath(path)
     if "{step" in text:
         if step is None:
-            raise dt.ArgumentError(f"checkpoint.save: {text!r} names a step; give step=")
+            raise dt.ArgumentError(f"checkpoint.save: {text!r} contains a step; pass step=")
         text = text.format(step=step)
     file = Path(text)
     return file if file.suffix == SUFFIX else file.with_name(file.name + SUFFIX)
@@ -229,7 +229,7 @@ def _by_age(folder: Path, pattern: str) -> list[Path]:
 def _remove_old(target: Path, keep: int) -> None:
     """Keep `target` and the newest `keep - 1` files whose names differ from it only in digits."""
     if keep < 1:
-        raise dt.ArgumentError(f"checkpoint.save: keep is {keep}; it is 1 or more")
+        raise dt.ArgumentError(f"checkpoint.save: keep must be at least 1, got {keep}")
     pattern = re.compile(re.sub(r"\d+", r"\\d+", re.escape(target.name)))
     series = [p for p in _by_age(target.parent, f"*{SUFFIX}") if pattern.fullmatch(p.name)]
     others = [p for p in series if p != target]
@@ -249,13 +249,13 @@ def _read(file: Path, device: Any) -> dict[str, Any]:
         text = _raw(tensors[STRUCTURE]).tobytes()
     except KeyError as error:
         raise CheckpointError(
-            f"checkpoint.load: {file} holds tensors and is no checkpoint: {error} is missing; see "
-            "dt.load"
+            f"checkpoint.load: {file} holds tensors and is not a checkpoint ({error} is missing); "
+            "use dt.load"
         ) from None
     if _digest(tensors) != digest:
         raise CheckpointError(
-            f"checkpoint.load: {file} is damaged: its digest is that of other contents; an earlier "
-            "one may be whole: checkpoint.latest(folder)"
+            f"checkpoint.load: {file} is damaged: its digest does not match its contents; "
+            "checkpoint.latest(folder) finds the newest intact checkpoint"
         )
     try:
         structure = json.loads(text)
@@ -265,12 +265,9 @@ def _read(file: Path, device: Any) -> dict[str, Any]:
             return {name: decoder.decode(x) for name, x in structure["content"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(
-            f"checkpoint.load: the structure of {file} makes no sense: {type(error).__name__}: "
-            f"{error}"
+            f"checkpoint.load: the structure of {file} is damaged: {type(error).__name__}: {error}"
         ) from error
-    raise CheckpointError(
-        f"checkpoint.load: {file} is of version {version!r}, and this dovetail reads {VERSION}"
-    )
+    raise CheckpointError(f"checkpoint.load: {file} must have version {VERSION}, got {version!r}")
 
 
 def _from_bytes(values: bytes) -> dt.Tensor:
@@ -335,8 +332,8 @@ class _Encoder:
         if isinstance(x, dt.random.Generator):
             return {"generator": [*x.state]}
         raise dt.ArgumentTypeError(
-            f"checkpoint.save: {name} is a {type(x).__name__}; a checkpoint keeps tensors, arrays, "
-            "numbers, texts, and lists, tuples and dicts of them, and what has a state_dict()"
+            f"checkpoint.save: {name} must be a tensor, an array, a number, a str, a list, tuple "
+            f"or dict of them, or an object with state_dict(), got {type(x).__name__}"
         )
 
     def encode_key(self, name: str, k: object) -> Json:
@@ -344,15 +341,15 @@ class _Encoder:
         if k is None or isinstance(k, (bool, int, float, str)):
             return k
         raise dt.ArgumentTypeError(
-            f"checkpoint.save: a key of {name} is a {type(k).__name__}; keys are texts or numbers"
+            f"checkpoint.save: keys of {name} must be strs or numbers, got {type(k).__name__}"
         )
 
     def add_tensor(self, name: str, x: dt.Tensor) -> str:
         """Store a tensor under `name`, or a free name derived from it, and return that name."""
         if x.layout is not dt.strided:
             raise dt.LayoutError(
-                f"checkpoint.save: {name} has the layout {x.layout.name}; keep its parts, or "
-                "x.to_dense()"
+                f"checkpoint.save: {name} must be dense, got layout {x.layout.name}; save its "
+                "parts, or use x.to_dense()"
             )
         while name in self.tensors or name in (STRUCTURE, DIGEST):
             name += "_"
@@ -426,8 +423,8 @@ def _snapshot(name: str, x: Any) -> Any:
         return generator
     if not hasattr(x, "load_state_dict"):
         raise dt.ArgumentTypeError(
-            f"checkpoint.load: {name} is a {type(x).__name__}, which has no load_state_dict(); "
-            "what is no such object comes back in a dict"
+            f"checkpoint.load: {name} must have load_state_dict(), got {type(x).__name__}; other "
+            "values are returned in a dict"
         )
     return _deep_copy(x.state_dict())
 
@@ -457,8 +454,8 @@ class _RandomStates:
             np.random.set_state(states["numpy"])
         except Exception as error:  # the three libraries raise a dozen types of errors
             raise CheckpointError(
-                f"checkpoint.load: the states of random numbers are damaged: {error!r:.200}; "
-                "random=False leaves them out"
+                "checkpoint.load: the states of the random generators are damaged: "
+                f"{error!r:.200}; pass random=False to skip them"
             ) from error
 
 

@@ -25,7 +25,6 @@ from .nn.missing_names import make_module_getattr
 __all__ = ["SummaryWriter"]
 
 PROTOS = "tensorboard.compat.proto"
-EMPTY = "a histogram of no values"
 
 
 def _import(name: str) -> Any:
@@ -189,7 +188,9 @@ class SummaryWriter(Explained):
         array = _array("values", values).astype(np.float64).reshape(-1)
         array = array[np.isfinite(array)]
         if array.size == 0:
-            raise dt.ArgumentError(f"tensorboard.add_histogram: {tag!r} is {EMPTY}")
+            raise dt.ArgumentError(
+                f"tensorboard.add_histogram: {tag!r} must have at least one value"
+            )
         edges = _exponential_edges(array) if bins == "tensorflow" else bins
         counts, limits = np.histogram(array, edges)
         if max_bins is not None and len(counts) > max_bins:
@@ -240,11 +241,12 @@ class SummaryWriter(Explained):
         axes = dataformats.upper()
         if array.ndim != len(axes) or "N" not in axes:
             raise dt.ShapeError(
-                f"tensorboard.add_images: {tag!r} has shape {array.shape}, which is not {axes}"
+                f"tensorboard.add_images: {tag!r} must have the axes {axes}, got shape "
+                f"{array.shape}"
             )
         each = np.moveaxis(array, axes.index("N"), 0)
         if not len(each):
-            raise dt.ShapeError(f"tensorboard.add_images: {tag!r} has no pictures")
+            raise dt.ShapeError(f"tensorboard.add_images: {tag!r} must have at least one image")
         inner = axes.replace("N", "")
         tiles = [_pixels("add_images", tag, x, inner) for x in each]
         columns = int(np.ceil(len(tiles) ** 0.5))
@@ -313,7 +315,7 @@ def _capture(model: Any, args: tuple[Any, ...]) -> Any:
             if explanation.captures:
                 return explanation.captures[0]
     raise dt.ArgumentError(
-        f"tensorboard.add_graph: what the model does is not captured: "
+        "tensorboard.add_graph: the model could not be captured: "
         f"{'; '.join(explanation.reasons) or 'no launches'}"
     )
 
@@ -362,14 +364,16 @@ def _array(name: str, x: Any) -> np.ndarray:
     except ValueError:
         raise arguments.refused("tensorboard", name, "numbers", x) from None
     if array.dtype.kind not in "biuf":
-        raise dt.ArgumentTypeError(f"tensorboard: {name} is a {type(x).__name__}, no numbers")
+        raise dt.ArgumentTypeError(f"tensorboard: {name} must hold numbers, got {type(x).__name__}")
     return array
 
 
 def _number(name: str, x: Any) -> float:
     array = _array(name, x)
     if array.size != 1:
-        raise dt.ArgumentTypeError(f"tensorboard: {name} has shape {array.shape}; it is one number")
+        raise dt.ArgumentTypeError(
+            f"tensorboard: {name} must be one number, got shape {array.shape}"
+        )
     return array.reshape(())[()].item()  # type: ignore[no-any-return]  # a Python number
 
 
@@ -393,8 +397,8 @@ def _pixels(name: str, tag: str, array: np.ndarray, axes: str) -> np.ndarray:
     axes = axes.upper()
     if array.ndim != len(axes) or sorted(axes) not in (["C", "H", "W"], ["H", "W"]):
         raise dt.ShapeError(
-            f"tensorboard.{name}: {tag!r} has shape {array.shape}, which is not {axes}; say what "
-            "its axes are with dataformats="
+            f"tensorboard.{name}: {tag!r} must have the axes {axes}, got shape {array.shape}; "
+            "pass dataformats="
         )
     if "C" in axes:
         array = np.transpose(array, [axes.index(c) for c in "HWC"])
@@ -402,7 +406,7 @@ def _pixels(name: str, tag: str, array: np.ndarray, axes: str) -> np.ndarray:
         array = np.transpose(array, [axes.index(c) for c in "HW"])[:, :, None]
     if array.shape[2] not in (1, 3, 4):
         raise dt.ShapeError(
-            f"tensorboard.{name}: {tag!r} has {array.shape[2]} channels; pictures have 1, 3 or 4"
+            f"tensorboard.{name}: {tag!r} must have 1, 3 or 4 channels, got {array.shape[2]}"
         )
     if array.dtype != np.uint8:
         array = np.nan_to_num(array.astype(np.float64)) * 255

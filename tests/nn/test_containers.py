@@ -88,13 +88,13 @@ def test_parameter_dicts_are_merged(device: dt.Device) -> None:
 
 
 def test_invalid_operations_on_containers_raise() -> None:
-    with pytest.raises(dt.IndexOutOfRange, match="place 2 of 1"):
+    with pytest.raises(dt.IndexOutOfRange, match="index 2 is out of range for 1"):
         nn.Sequential(nn.ReLU())[2]
-    with pytest.raises(dt.ArgumentTypeError, match="place is an int"):
+    with pytest.raises(dt.ArgumentTypeError, match="index must be an int"):
         nn.ModuleList([nn.ReLU()])["a"]  # type: ignore[call-overload]  # that is the test
     with pytest.raises(dt.ArgumentTypeError, match=r"nn\.Module"):
         nn.Sequential(dt.relu)  # type: ignore[arg-type]  # that is the test
-    with pytest.raises(dt.ArgumentError, match="no dot"):
+    with pytest.raises(dt.ArgumentError, match="a dot"):
         nn.ModuleDict({"a.b": nn.ReLU()})
     with pytest.raises(dt.ArgumentError, match="already"):
         nn.ModuleDict({"training": nn.ReLU()})

@@ -86,5 +86,5 @@ def test_batches_are_the_same_with_a_bar(capfd: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.parametrize("wrong", [1, None, 0.5])
 def test_invalid_progress_argument_raises(wrong: Any) -> None:
-    with pytest.raises(dt.ArgumentTypeError, match="progress is True, False or a text"):
+    with pytest.raises(dt.ArgumentTypeError, match="progress must be True, False or a str"):
         DataLoader(cases.Pictures(5), progress=wrong)

@@ -229,19 +229,19 @@ def test_captured_dropout_draws_new_numbers() -> None:
 
 X = dt.zeros((2, 5, 4), device="reference")
 BAD: list[tuple[Any, Any, str]] = [
-    (lambda: attend(X, X[..., :3], X), dt.ShapeError, "the last axes of query and key differ"),
-    (lambda: attend(X, X, X[:, :3]), dt.ShapeError, "as many keys as values"),
-    (lambda: attend(X[0, 0], X, X), dt.ShapeError, "needs 2 dimensions"),
+    (lambda: attend(X, X[..., :3], X), dt.ShapeError, "query and key must have the same size"),
+    (lambda: attend(X, X, X[:, :3]), dt.ShapeError, "key and value must have the same size"),
+    (lambda: attend(X[0, 0], X, X), dt.ShapeError, "at least 2 dimensions"),
     (lambda: attend(X, dt.concat([X, X]), X), dt.ShapeError, "enable_gqa=True"),
-    (lambda: attend(X, X.astype(dt.float64), X), dt.DTypeError, "differ; use astype"),
-    (lambda: attend(X.astype(dt.int32), X, X), dt.DTypeError, r"query is .*int32; give floats"),
-    (lambda: attend([1.0], X, X), dt.ArgumentTypeError, "query is a tensor, not a list"),
-    (lambda: attend(X, X, X, X[0].astype(dt.int32)), dt.DTypeError, "give bool"),
-    (lambda: attend(X, X, X, X[0]), dt.ShapeError, r"does not fit scores of shape \(..., 5, 5\)"),
-    (lambda: attend(X, X, X, True), dt.ArgumentTypeError, "attn_mask is a tensor"),
-    (lambda: attend(X, X, X, dropout_p=1.5), dt.ArgumentError, "dropout_p is from 0 to 1"),
-    (lambda: attend(X[0], X, X, enable_gqa=True), dt.ShapeError, "needs heads in axis -3"),
-    (lambda: attend(dt.concat([X, X[:1]]), X, X, enable_gqa=True), dt.ShapeError, "no multiple"),
+    (lambda: attend(X, X.astype(dt.float64), X), dt.DTypeError, "must have the same dtype"),
+    (lambda: attend(X.astype(dt.int32), X, X), dt.DTypeError, "a float dtype, got .*int32"),
+    (lambda: attend([1.0], X, X), dt.ArgumentTypeError, "query must be a tensor, got list"),
+    (lambda: attend(X, X, X, X[0].astype(dt.int32)), dt.DTypeError, "attn_mask must be bool"),
+    (lambda: attend(X, X, X, X[0]), dt.ShapeError, r"to the scores' shape \(..., 5, 5\)"),
+    (lambda: attend(X, X, X, True), dt.ArgumentTypeError, "attn_mask must be a tensor"),
+    (lambda: attend(X, X, X, dropout_p=1.5), dt.ArgumentError, "dropout_p must be"),
+    (lambda: attend(X[0], X, X, enable_gqa=True), dt.ShapeError, "the heads in axis -3"),
+    (lambda: attend(dt.concat([X, X[:1]]), X, X, enable_gqa=True), dt.ShapeError, "a multiple"),
 ]  # fmt: skip
 
 

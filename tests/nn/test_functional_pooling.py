@@ -46,7 +46,7 @@ def test_max_pooling_equals_pytorch(axes: int) -> None:
     space = [*itertools.product((2, 3), (None, 1, 2, 3), (0, 1), (1, 2), (False, True))]
     for kernel, stride, padding, dilation, ceil_mode in space[axes - 1 :: 3]:
         if dilation == 2 and kernel == 3 and axes == 3:
-            continue  # windows do not fit
+            continue  # windows must not exceed the padded input
         compared(
             f"max_pool{axes}d",
             numbers((2, 3, *SIZES[axes])),
@@ -165,18 +165,22 @@ def test_bits_are_the_same_everywhere_and_when_captured() -> None:
 def test_wrong_arguments_are_named() -> None:
     x = dt.ones((1, 4, 4))
     for message, error, call in (
-        ("max_pool2d: an input of shape", dt.ShapeError, lambda: F.max_pool2d(x[0], 2)),
-        ("do not fit", dt.ShapeError, lambda: F.max_pool2d(x, 5)),
+        ("max_pool2d: the input must have shape", dt.ShapeError, lambda: F.max_pool2d(x[0], 2)),
+        ("must not exceed the padded input", dt.ShapeError, lambda: F.max_pool2d(x, 5)),
         ("at most half", dt.ArgumentError, lambda: F.avg_pool2d(x, 2, padding=2)),
-        ("kernel_size=0", dt.ArgumentError, lambda: F.avg_pool2d(x, 0)),
-        ("3 sizes for 2 axes", dt.ArgumentError, lambda: F.avg_pool2d(x, (1, 2, 3))),
-        ("is not 0", dt.ArgumentError, lambda: F.avg_pool2d(x, 2, divisor_override=0)),
-        ("it has floats", dt.DTypeError, lambda: F.avg_pool2d(x.astype(dt.int32), 2)),
-        ("it has real numbers", dt.DTypeError, lambda: F.max_pool2d(x > 0, 2)),
-        ("output_size", dt.ArgumentError, lambda: F.adaptive_avg_pool2d(x, (1, 2, 3))),
-        ("no elements", dt.ShapeError, lambda: F.adaptive_avg_pool2d(x[:, :0], 1)),
+        ("kernel_size must be at least 1, got 0", dt.ArgumentError, lambda: F.avg_pool2d(x, 0)),
         (
-            "indices of shape",
+            "kernel_size must have one size or 2",
+            dt.ArgumentError,
+            lambda: F.avg_pool2d(x, (1, 2, 3)),
+        ),
+        ("must not be 0", dt.ArgumentError, lambda: F.avg_pool2d(x, 2, divisor_override=0)),
+        ("a float dtype", dt.DTypeError, lambda: F.avg_pool2d(x.astype(dt.int32), 2)),
+        ("a real dtype", dt.DTypeError, lambda: F.max_pool2d(x > 0, 2)),
+        ("output_size", dt.ArgumentError, lambda: F.adaptive_avg_pool2d(x, (1, 2, 3))),
+        ("must not be empty", dt.ShapeError, lambda: F.adaptive_avg_pool2d(x[:, :0], 1)),
+        (
+            "indices must have the input's shape",
             dt.ShapeError,
             lambda: F.max_unpool2d(x, x[:, 1:].astype(dt.int64), 2),
         ),

@@ -91,9 +91,9 @@ def test_seed_gives_the_same_weights_on_every_device() -> None:
 WRONG: list[tuple[str, tuple[Any, ...], type[Exception], str]] = [
     ("xavier_uniform_", (3,), dt.ShapeError, r"xavier_uniform_.*\(3,\)"),
     ("kaiming_normal_", (3,), dt.ShapeError, "kaiming_normal_"),
-    ("eye_", (3,), dt.ShapeError, "matrix"),
+    ("eye_", (3,), dt.ShapeError, "2 dimensions"),
     ("dirac_", (3, 3), dt.ShapeError, "3, 4 or 5"),
-    ("orthogonal_", (3,), dt.ShapeError, "two dimensions"),
+    ("orthogonal_", (3,), dt.ShapeError, "2 dimensions"),
 ]
 
 
@@ -107,11 +107,11 @@ def test_wrong_shapes_raise(
 
 def test_wrong_arguments_raise() -> None:
     x = dt.empty((4, 4, 4), device="reference")
-    with pytest.raises(dt.ShapeError, match="3 groups"):
+    with pytest.raises(dt.ShapeError, match="divisible by groups, got 4 and 3"):
         init.dirac_(x, 3)
     with pytest.raises(dt.ArgumentError, match="fan_in"):
         init.kaiming_uniform_(x, mode="fan")
-    with pytest.raises(dt.ArgumentError, match="knows no"):
+    with pytest.raises(dt.ArgumentError, match=r"nonlinearity must be one of .*, got 'nothing'"):
         init.calculate_gain("nothing")
     with pytest.raises(dt.ArgumentTypeError, match="number"):
         init.calculate_gain("leaky_relu", True)

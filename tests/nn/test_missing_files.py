@@ -35,7 +35,7 @@ def test_folder_without_a_checkpoint_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         dt.checkpoint.load(tmp_path)
     assert caught.value.errno == errno.ENOENT and caught.value.filename == str(tmp_path)
-    assert "no whole checkpoint" in str(caught.value)
+    assert "no undamaged checkpoint" in str(caught.value)
 
 
 @pytest.mark.parametrize("load", [dt.onnx.load, dt.load_function])

@@ -293,39 +293,39 @@ def gru(**options: Any) -> Any:
 
 
 BAD: list[tuple[Callable[[], Any], Any, str]] = [
-    (lambda: lstm()(X[..., :2]), dt.ShapeError, "LSTM: input .* has 2 features, not input_size 3"),
-    (lambda: lstm()(X[None]), dt.ShapeError, r"LSTM: .* give \(steps, batch, features\)"),
-    (lambda: lstm()(X[:0]), dt.ShapeError, "has no steps"),
-    (lambda: lstm()(X.astype(dt.float64)), dt.DTypeError, "use x.astype, or module.to"),
-    (lambda: lstm()([1.0]), dt.ArgumentTypeError, "LSTM: input is a tensor, not a list"),
-    (lambda: lstm()(X, H), dt.ArgumentTypeError, r"hx is a pair \(h, c\), not a Tensor"),
-    (lambda: gru()(X, (H, H)), dt.ArgumentTypeError, "GRU: hx is one tensor, not a tuple"),
-    (lambda: lstm()(X, (H, H[:, :1])), dt.ShapeError, r"where \(1, 2, 2\) fits"),
-    (lambda: gru()(X[:, 0], H), dt.ShapeError, "where 2 dimensions fit the input"),
-    (lambda: lstm(dropout=2), dt.ArgumentError, "dropout is a probability, from 0 to 1, not 2"),
-    (lambda: lstm(proj_size=2), dt.ArgumentError, "smaller than hidden_size 2, not 2"),
+    (lambda: lstm()(X[..., :2]), dt.ShapeError, "input_size=3 features, got 2"),
+    (lambda: lstm()(X[None]), dt.ShapeError, r"LSTM: .* \(steps, batch, features\)"),
+    (lambda: lstm()(X[:0]), dt.ShapeError, "at least one step"),
+    (lambda: lstm()(X.astype(dt.float64)), dt.DTypeError, "use x.astype.* or module.to"),
+    (lambda: lstm()([1.0]), dt.ArgumentTypeError, "LSTM: input must be a tensor, got list"),
+    (lambda: lstm()(X, H), dt.ArgumentTypeError, r"hx must be a pair \(h, c\), got Tensor"),
+    (lambda: gru()(X, (H, H)), dt.ArgumentTypeError, "GRU: hx must be one tensor, got tuple"),
+    (lambda: lstm()(X, (H, H[:, :1])), dt.ShapeError, r"must have shape \(1, 2, 2\)"),
+    (lambda: gru()(X[:, 0], H), dt.ShapeError, "must have 2 dimensions for this input"),
+    (lambda: lstm(dropout=2), dt.ArgumentError, "between 0 and 1, got 2"),
+    (lambda: lstm(proj_size=2), dt.ArgumentError, "less than hidden_size 2, got 2"),
     (lambda: lstm(num_layers=0), dt.ArgumentError, "num_layers must be between 1 and 65536, got 0"),
-    (lambda: dt.nn.LSTM(3.0, 2), dt.ArgumentTypeError, "input_size is an int"),  # type: ignore[arg-type]
-    (lambda: dt.nn.RNN(3, 2, nonlinearity="x"), dt.ArgumentError, "tanh or relu, not 'x'"),
-    (lambda: dt.nn.RNNBase("x", 3, 2), dt.ArgumentError, "mode is one of LSTM, GRU"),
+    (lambda: dt.nn.LSTM(3.0, 2), dt.ArgumentTypeError, "input_size must be an int"),  # type: ignore[arg-type]
+    (lambda: dt.nn.RNN(3, 2, nonlinearity="x"), dt.ArgumentError, "'tanh' or 'relu', got 'x'"),
+    (lambda: dt.nn.RNNBase("x", 3, 2), dt.ArgumentError, "mode must be one of LSTM, GRU"),
     (
         lambda: dt.nn.LSTMCell(3, 2, device="reference")(X),
-        dt.ShapeError, r"LSTMCell: .* give \(batch, features\)",
+        dt.ShapeError, r"LSTMCell: input must have shape \(batch, features\)",
     ),
     (
         lambda: dt.nn.GRUCell(3, 2, device="reference")(X[0], H[0, :1]),
-        dt.ShapeError, r"GRUCell: h of shape \(1, 2\).* want \(2, 2\)",
+        dt.ShapeError, r"GRUCell: h must have shape \(2, 2\) .*, got shape \(1, 2\)",
     ),
     (
         lambda: dt.nn.functional.gru_cell(X[0, :, :2], H[0], X[0, 0, :], X[0]),
-        dt.ShapeError, r"gru_cell: weights of shapes \(3,\) and .*: give \(3 \* n, inputs\)",
+        dt.ShapeError, r"gru_cell: weights must have shapes \(3 \* n, inputs\) .*, got \(3,\)",
     ),
-    (lambda: packing.pack_padded_sequence(X, [1, 5]), dt.ArgumentError, "do not fall"),
+    (lambda: packing.pack_padded_sequence(X, [1, 5]), dt.ArgumentError, "descending"),
     (lambda: packing.pack_padded_sequence(X, [6, 5]), dt.ArgumentError, "from 1 to 5"),
-    (lambda: packing.pack_padded_sequence(X, [5]), dt.ShapeError, "1 lengths for 2 sequences"),
-    (lambda: packing.pad_sequence([]), dt.ArgumentError, "no sequences"),
-    (lambda: packing.pad_sequence([X, X[0]]), dt.ShapeError, "differ besides the first axis"),
-    (lambda: packing.pad_sequence([X], padding_side="up"), dt.ArgumentError, "left or right"),
+    (lambda: packing.pack_padded_sequence(X, [5]), dt.ShapeError, "2 sequences, got 1"),
+    (lambda: packing.pad_sequence([]), dt.ArgumentError, "at least one sequence"),
+    (lambda: packing.pad_sequence([X, X[0]]), dt.ShapeError, "equal except along the first axis"),
+    (lambda: packing.pad_sequence([X], padding_side="up"), dt.ArgumentError, "'left' or 'right'"),
 ]  # fmt: skip
 
 

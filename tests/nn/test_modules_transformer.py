@@ -259,29 +259,29 @@ def heads(*args: Any, **options: Any) -> Any:
 
 
 BAD: list[tuple[Callable[[], Any], Any, str]] = [
-    (lambda: heads(X[..., :3], X, X), dt.ShapeError, "query has 3, not embed_dim 4"),
-    (lambda: heads(X, K, X), dt.ShapeError, "as many keys as values"),
-    (lambda: heads(X, K[:, 0], K[:, 0]), dt.ShapeError, r"give \(length, batch, size\)"),
-    (lambda: heads(X, K[..., :3], K), dt.ShapeError, "key of shape .* does not fit weights"),
-    (lambda: heads(X, K, K, attn_mask=BOOL), dt.ShapeError, r"where \(3, 5\) or \(4, 3, 5\) fits"),
-    (lambda: heads(X, K, K, BOOL), dt.ShapeError, r"key_padding_mask .* where \(2, 5\) fits"),
+    (lambda: heads(X[..., :3], X, X), dt.ShapeError, "embed_dim, 4, got 3"),
+    (lambda: heads(X, K, X), dt.ShapeError, "the same length"),
+    (lambda: heads(X, K[:, 0], K[:, 0]), dt.ShapeError, r"shape \(length, batch, size\)"),
+    (lambda: heads(X, K[..., :3], K), dt.ShapeError, "the weight of key must have shape"),
+    (lambda: heads(X, K, K, attn_mask=BOOL), dt.ShapeError, r"shape \(3, 5\) or \(4, 3, 5\)"),
+    (lambda: heads(X, K, K, BOOL), dt.ShapeError, r"key_padding_mask must have shape \(2, 5\)"),
     (
         lambda: heads(X, X, X, attn_mask=BOOL.astype(dt.int32)),
-        dt.DTypeError, "attn_mask is .*int32; give bool",
+        dt.DTypeError, "attn_mask must be bool .*, got .*int32",
     ),
-    (lambda: dt.nn.MultiheadAttention(4, 3), dt.ArgumentError, "a multiple of num_heads"),
+    (lambda: dt.nn.MultiheadAttention(4, 3), dt.ArgumentError, "divisible by num_heads"),
     (lambda: dt.nn.MultiheadAttention(0, 1), dt.ArgumentError, "embed_dim must be at least 1, got 0"),
     (
         lambda: dt.nn.TransformerEncoderLayer(4, 2, activation="x"),
-        dt.ArgumentError, "activation is relu, gelu or a function",
+        dt.ArgumentError, "activation must be 'relu', 'gelu' or a function",
     ),
     (
         lambda: dt.nn.Transformer(4, 2, 1, 1, 5, device="reference")(X, K[:, :1]),
-        dt.ShapeError, "differ in axis 1, the batch",
+        dt.ShapeError, "the same batch size in axis 1",
     ),
     (
         lambda: dt.nn.Transformer(4, 2, 1, 1, 5, device="reference")(X, K[..., :3]),
-        dt.ShapeError, r"give \(length, batch, 4\)",
+        dt.ShapeError, r"must have shape \(length, batch, 4\)",
     ),
     (
         lambda: dt.nn.TransformerEncoder(dt.nn.TransformerEncoderLayer(4, 2, 5), -1),

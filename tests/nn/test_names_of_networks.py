@@ -113,8 +113,11 @@ def test_parameter_with_another_name_is_explained(path: str, theirs: str, says: 
 def test_constructors_name_missing_arguments() -> None:
     for make, says in [
         (lambda: dt.nn.Linear(3), "Linear: needs out_features; it takes in_features, out_"),
-        (lambda: dt.optim.Adam(lr=0.1), "optim.Adam: needs params; params are net.parameters()"),
-        (lambda: dt.nn.Linear(3, 2, 1, 2, 3, 4, 5), "Linear: takes 5 by place, not 7"),
+        (lambda: dt.optim.Adam(lr=0.1), "optim.Adam: needs params; pass net.parameters()"),
+        (
+            lambda: dt.nn.Linear(3, 2, 1, 2, 3, 4, 5),
+            "Linear: takes at most 5 positional arguments, got 7",
+        ),
         (lambda: dt.nn.Linear(3, 2, in_features=3), "Linear: in_features is given twice"),
     ]:
         with pytest.raises(dt.ArgumentTypeError, match=re.escape(says)):
@@ -157,7 +160,7 @@ def test_alternatives_of_parameters_exist() -> None:
 def test_calling_an_optimizer_module_names_its_class() -> None:
     for name in ("adam", "sgd", "adagrad", "lbfgs", "rprop"):
         found: Any = getattr(dt.optim, name)
-        with pytest.raises(dt.ArgumentTypeError, match=f"(?i)write dt.optim.{name}") as said:
+        with pytest.raises(dt.ArgumentTypeError, match=f"(?i)use dt.optim.{name}") as said:
             found(0.1)
         assert hasattr(dt.optim, re.findall(r"dt\.optim\.(\w+)", str(said.value))[0])
     with pytest.raises(AttributeError, match="xavier_uniform_"):

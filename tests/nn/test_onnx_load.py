@@ -100,9 +100,9 @@ def test_shapes_are_computed_during_a_capture() -> None:
     ("given", "error", "said"),
     [
         ((), dt.ArgumentError, "needs x"),
-        ((np.ones(2, np.float32),) * 2, dt.ArgumentError, "takes 1 inputs, not 2"),
-        ((np.ones(2),), dt.DTypeError, "takes float32"),
-        ((np.ones((2, 2), np.float32),), dt.ShapeError, "'x' has the shape"),
+        ((np.ones(2, np.float32),) * 2, dt.ArgumentError, "takes at most 1 inputs, got 2"),
+        ((np.ones(2),), dt.DTypeError, "must be float32"),
+        ((np.ones((2, 2), np.float32),), dt.ShapeError, "'x' must have shape"),
     ],
 )
 def test_mismatched_inputs_are_named(given: Any, error: Any, said: str) -> None:
@@ -314,10 +314,10 @@ HOSTILE: dict[str, tuple[Callable[[], Any], Any, str]] = {
         dt.ShapeError, "damaged"),
     "raw data of another length": (
         lambda: model([node("Add", "x c")], constants=[raw("c", F, [3], b"12345678")]),
-        dt.ShapeError, "12 bytes, and has 8"),
-    "a size below 0": (
+        dt.ShapeError, "12 bytes for float32[3], got 8"),
+    "a size must not be negative": (
         lambda: model([node("Add", "x c")], constants=[raw("c", F, [-1, -1], b"1234")]),
-        dt.ShapeError, "below 0"),
+        dt.ShapeError, "must not be negative"),
     "an element type that is none": (
         lambda: model([node("Add", "x c")], constants=[raw("c", 77, [1], b"1")]),
         dt.DTypeError, "77"),
@@ -325,18 +325,18 @@ HOSTILE: dict[str, tuple[Callable[[], Any], Any, str]] = {
         lambda: external(location="c.bin"), dt.ArgumentError, "folder"),
     "nodes in a circle": (
         lambda: model([node("Neg", "b", "a"), node("Neg", "a", "b"), node("Abs", "x")]),
-        dt.ArgumentError, "circle"),
+        dt.ArgumentError, "topological order"),
     "a name given twice": (
         lambda: model([node("Neg", "x", "a"), node("Abs", "x", "a"), node("Abs", "a")]),
         dt.ArgumentError, "once"),
     "an output that nobody gives": (
-        lambda: model([node("Neg", "x", "a")]), dt.ArgumentError, "none of its nodes"),
+        lambda: model([node("Neg", "x", "a")]), dt.ArgumentError, "no node of the graph"),
     "too few inputs": (lambda: model([node("Add", "x")]), dt.ArgumentError, "takes 2 to 2"),
     "an attribute of another type": (
         lambda: model([node("Softmax", "x", axis=[1, 2])]), dt.ArgumentError, "axis"),
     "no attribute that is needed": (
         lambda: model([node("Concat", "x x")]), dt.ArgumentError, "'axis'"),
-    "a function that calls itself": (circle, dt.ArgumentError, "calls itself"),
+    "a function that calls itself": (circle, dt.ArgumentError, "must not call itself"),
     "functions that double": (lambda: laughs(40), dt.ArgumentError, "nodes"),
     "an opset that is not there yet": (
         lambda: model([node("Neg", "x")], opset=999), dt.NotYetError, "opset 999"),

@@ -631,7 +631,7 @@ def test_divergence_at_borders_equals_the_closed_form(key: str, i: int, j: int, 
 @pytest.mark.parametrize("key", ["Multinomial-1", "MixtureSameFamily"])
 def test_divergence_without_a_rule_raises_not_yet_error(key: str) -> None:
     p, _, _ = prepared(key, 0, "float64")
-    with pytest.raises(dt.NotYetError, match="kl_divergence: no rule"):
+    with pytest.raises(dt.NotYetError, match="kl_divergence: dovetail has no rule"):
         D.kl_divergence(p, p)
 
 

@@ -57,7 +57,7 @@ def collate_on_host(batch: Sequence[Any]) -> Any:
                 raise _type_error(x)
         array = np.asarray(batch)
         if array.dtype.kind == "O":
-            raise dt.ValueOverflow("data.default_collate: an int must fit int64")
+            raise dt.ValueOverflow("data.default_collate: an int must fit int64, got a larger one")
         if array.dtype.kind not in "biufc":
             raise _type_error(first)
         return HostArray(array, _tensor_dtype(array))
@@ -69,8 +69,8 @@ def collate_on_host(batch: Sequence[Any]) -> Any:
     if isinstance(first, Sequence):
         if any(len(x) != len(first) for x in batch):
             raise dt.ShapeError(
-                f"data.default_collate: items of lengths {sorted({len(x) for x in batch})}; items "
-                "of a batch have the same parts: pad them, or give collate_fn="
+                "data.default_collate: items of a batch must have the same length, got lengths "
+                f"{sorted({len(x) for x in batch})}; pad them, or pass collate_fn="
             )
         fields = [collate_on_host(field) for field in zip(*batch, strict=True)]
         return type(first)(*fields) if hasattr(first, "_fields") else fields
@@ -79,8 +79,8 @@ def collate_on_host(batch: Sequence[Any]) -> Any:
 
 def _type_error(item: object) -> dt.ArgumentTypeError:
     return dt.ArgumentTypeError(
-        f"data.default_collate: an item has a {type(item).__name__}; it stacks tensors, arrays, "
-        "numbers, and containers of them: give collate_fn= for others"
+        "data.default_collate: expected tensors, arrays, numbers, or containers of them, got "
+        f"{type(item).__name__}; pass collate_fn= for other types"
     )
 
 
@@ -100,8 +100,8 @@ def _stack(arrays: Sequence[np.ndarray], dtype: dt.DType | None) -> HostArray:
     shapes = {x.shape for x in arrays}
     if len(shapes) > 1:
         raise dt.ShapeError(
-            f"data.default_collate: items of shapes {', '.join(map(str, sorted(shapes)))}; items "
-            "of a batch have one shape: pad or crop them, or give collate_fn="
+            "data.default_collate: items of a batch must have the same shape, got "
+            f"{', '.join(map(str, sorted(shapes)))}; pad or crop them, or pass collate_fn="
         )
     array = np.stack(arrays)
     return HostArray(array, _tensor_dtype(array) if dtype is None else dtype)
@@ -110,7 +110,9 @@ def _stack(arrays: Sequence[np.ndarray], dtype: dt.DType | None) -> HostArray:
 def _tensor_dtype(array: np.ndarray) -> dt.DType:
     """Return the dtype of a tensor made of `array`. Raises: DTypeError."""
     if array.dtype.kind not in "biufc":
-        raise dt.DTypeError(f"data.default_collate: an array of {array.dtype} is no tensor")
+        raise dt.DTypeError(
+            f"data.default_collate: arrays must hold bools or numbers, got {array.dtype}"
+        )
     return dt.asarray(np.zeros(0, array.dtype), device="reference").dtype
 
 

@@ -85,14 +85,15 @@ class TensorDataset(Dataset[tuple[dt.Tensor, ...]]):
 
     def __init__(self, *tensors: dt.Tensor) -> None:
         if not tensors:
-            raise dt.ArgumentError("data.TensorDataset: no tensors")
+            raise dt.ArgumentError("data.TensorDataset: expected at least one tensor, got none")
         for x in tensors:
             if not isinstance(x, dt.Tensor):
-                raise dt.DTypeError(f"data.TensorDataset: a {type(x).__name__} is no tensor")
+                raise dt.DTypeError(f"data.TensorDataset: expected tensors, got {type(x).__name__}")
         if len({x.shape[:1] for x in tensors}) > 1 or not tensors[0].ndim:
             shapes = ", ".join(str(x.shape) for x in tensors)
             raise dt.ShapeError(
-                f"data.TensorDataset: tensors of shapes {shapes}; they have the same number of rows"
+                "data.TensorDataset: tensors must have the same number of rows, got shapes "
+                f"{shapes}"
             )
         self.tensors = tensors
 
@@ -119,10 +120,11 @@ class ConcatDataset(Dataset[Any]):
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets = [*datasets]
         if not self.datasets:
-            raise dt.ArgumentError("data.ConcatDataset: no data sets")
+            raise dt.ArgumentError("data.ConcatDataset: expected at least one data set, got none")
         if any(isinstance(d, IterableDataset) for d in self.datasets):
             raise dt.ArgumentTypeError(
-                "data.ConcatDataset: an IterableDataset has no items by number; see ChainDataset"
+                "data.ConcatDataset: expected data sets with items by index, got an "
+                "IterableDataset; use ChainDataset"
             )
         for d in self.datasets:
             if not isinstance(d, Sized):
@@ -134,7 +136,9 @@ class ConcatDataset(Dataset[Any]):
 
     def __getitem__(self, index: int) -> Any:
         if not -len(self) <= index < len(self):
-            raise dt.IndexOutOfRange(f"data.ConcatDataset: item {index} of {len(self)}")
+            raise dt.IndexOutOfRange(
+                f"data.ConcatDataset: index {index} is out of range for {len(self)} items"
+            )
         index %= len(self)
         k = bisect_right(self.cumulative_sizes, index)
         return self.datasets[k][index - (self.cumulative_sizes[k - 1] if k else 0)]
@@ -158,7 +162,7 @@ class ChainDataset(IterableDataset[Any]):
         for d in self.datasets:
             if not isinstance(d, IterableDataset):
                 raise dt.ArgumentTypeError(
-                    f"data.ChainDataset: a {type(d).__name__} is no IterableDataset; see "
+                    f"data.ChainDataset: expected IterableDatasets, got {type(d).__name__}; use "
                     "ConcatDataset"
                 )
 
@@ -181,12 +185,15 @@ class StackDataset(Dataset[Any]):
 
     def __init__(self, *args: Sized, **kwargs: Sized) -> None:
         if bool(args) == bool(kwargs):
-            raise dt.ArgumentError("data.StackDataset: give data sets by place, or all by name")
+            raise dt.ArgumentError(
+                "data.StackDataset: expected data sets either by position or by name"
+            )
         self.datasets: Any = args or kwargs
         sizes = {len(d) for d in (args or kwargs.values())}
         if len(sizes) > 1:
             raise dt.ArgumentError(
-                f"data.StackDataset: lengths {sorted(sizes)}; data sets are of one length"
+                "data.StackDataset: data sets must have the same length, got lengths "
+                f"{sorted(sizes)}"
             )
         self._length = sizes.pop()
 
@@ -214,7 +221,9 @@ class Subset(Dataset[Any]):
         if isinstance(index, (list, tuple)):
             return self.dataset[[self.indices[i] for i in index]]
         if isinstance(index, int) and not -len(self) <= index < len(self):
-            raise dt.IndexOutOfRange(f"data.Subset: item {index} of {len(self)}")
+            raise dt.IndexOutOfRange(
+                f"data.Subset: index {index} is out of range for {len(self)} items"
+            )
         return self.dataset[self.indices[index]]
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
@@ -250,8 +259,8 @@ def random_split(
         sizes = [int(n) for n in lengths]
     if sum(sizes) != count or min(sizes) < 0:
         raise dt.ArgumentError(
-            f"data.random_split: lengths {[*lengths]} of {count} items; give numbers whose sum is "
-            f"{count}, or parts whose sum is 1"
+            f"data.random_split: lengths must be non-negative ints with the sum {count}, or "
+            f"fractions with the sum 1, got {[*lengths]}"
         )
     order = random_permutation(count, generator)
     ends = [*accumulate(sizes)]

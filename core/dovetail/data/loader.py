@@ -99,7 +99,7 @@ class DataLoader(Explained):
     ) -> None:
         if not isinstance(progress, (bool, str)):
             raise dt.ArgumentTypeError(
-                f"data.DataLoader: progress is True, False or a text, not {progress!r:.80}"
+                f"data.DataLoader: progress must be True, False or a str, got {progress!r:.80}"
             )
         self.progress = progress
         self.dataset, self.num_workers, self.timeout = dataset, num_workers, timeout
@@ -125,18 +125,20 @@ class DataLoader(Explained):
     def _check_workers(self, prefetch_factor: int | None) -> None:
         if not isinstance(self.num_workers, int) or self.num_workers < 0:
             raise dt.ArgumentError(
-                f"data.DataLoader: num_workers is {self.num_workers!r}; it is an int of 0 or more"
+                f"data.DataLoader: num_workers must be a non-negative int, got {self.num_workers!r}"
             )
         if self.timeout < 0:
-            raise dt.ArgumentError(f"data.DataLoader: timeout is {self.timeout}; it is 0 or more")
+            raise dt.ArgumentError(
+                f"data.DataLoader: timeout must not be negative, got {self.timeout}"
+            )
         if not self.num_workers and (prefetch_factor is not None or self.persistent_workers):
             raise dt.ArgumentError(
-                "data.DataLoader: prefetch_factor and persistent_workers are for worker processes; "
-                "give num_workers"
+                "data.DataLoader: prefetch_factor and persistent_workers need worker processes; "
+                "pass num_workers"
             )
         if prefetch_factor is not None and prefetch_factor < 1:
             raise dt.ArgumentError(
-                f"data.DataLoader: prefetch_factor is {prefetch_factor}; it is 1 or more"
+                f"data.DataLoader: prefetch_factor must be at least 1, got {prefetch_factor}"
             )
 
     def _check_sampling(
@@ -150,23 +152,23 @@ class DataLoader(Explained):
         name = "data.DataLoader"
         if self._is_iterable and (shuffle or sampler is not None or batch_sampler is not None):
             raise dt.ArgumentError(
-                f"{name}: shuffle, sampler and batch_sampler are for items by number; an "
-                "IterableDataset says the order itself"
+                f"{name}: shuffle, sampler and batch_sampler are not allowed with an "
+                "IterableDataset, which defines the order itself"
             )
         if sampler is not None and shuffle:
-            raise dt.ArgumentError(f"{name}: give shuffle or sampler, not both")
+            raise dt.ArgumentError(f"{name}: only one of shuffle and sampler must be given")
         if batch_sampler is not None and (
             batch_size != 1 or shuffle or sampler is not None or drop_last
         ):
             raise dt.ArgumentError(
-                f"{name}: batch_sampler says all that batch_size, shuffle, sampler and drop_last "
-                "say; leave them out"
+                f"{name}: batch_sampler replaces batch_size, shuffle, sampler and drop_last; do "
+                "not pass them"
             )
         if batch_size is None and drop_last:
-            raise dt.ArgumentError(f"{name}: drop_last is for batches; give batch_size")
+            raise dt.ArgumentError(f"{name}: drop_last=True needs batches; pass batch_size")
         if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
             raise dt.ArgumentError(
-                f"{name}: batch_size is {batch_size!r}; it is an int of 1 or more, or None"
+                f"{name}: batch_size must be a positive int or None, got {batch_size!r}"
             )
 
     def _choose_samplers(self, shuffle: bool) -> None:
@@ -203,8 +205,8 @@ class DataLoader(Explained):
             self._can_pin = _can_pin_memory(self.pin_memory_device or self.device)
             if not self._can_pin:
                 warnings.warn(
-                    "data.DataLoader: pin_memory is True, and no device here locks pages of the "
-                    "host's memory; batches stay in ordinary memory",
+                    "data.DataLoader: pin_memory=True has no effect, because no device here has "
+                    "pinned host memory; batches stay in pageable memory",
                     dt.DovetailWarning,
                     stacklevel=2,
                 )
@@ -292,14 +294,14 @@ def _process_context(context: Any, workers: int) -> Any:
     """
     if context is not None and not workers:
         raise dt.ArgumentError(
-            "data.DataLoader: multiprocessing_context is for worker processes; give num_workers"
+            "data.DataLoader: multiprocessing_context needs worker processes; pass num_workers"
         )
     by_name = context is None or isinstance(context, str)
     method = context if by_name else context.get_start_method()
     if method == "fork":
         raise dt.ArgumentError(
-            "data.DataLoader: multiprocessing_context is 'fork': a copy of a process with threads "
-            "may wait for ever; use 'spawn' or 'forkserver'"
+            "data.DataLoader: multiprocessing_context must not be 'fork', because the copy of a "
+            "process with threads can deadlock; use 'spawn' or 'forkserver'"
         )
     if not by_name:
         return context
@@ -367,8 +369,8 @@ class _WorkerPool:
         except (AttributeError, TypeError, ValueError, ImportError, pickle.PicklingError) as error:
             raise dt.ArgumentError(
                 f"data.DataLoader: the data set cannot be sent to a worker process: {error}; "
-                "classes and functions (collate_fn, worker_init_fn) are to be defined in a module, "
-                "or give num_workers=0"
+                "define its classes and functions (collate_fn, worker_init_fn) in a module, or "
+                "pass num_workers=0"
             ) from error
         finally:
             inner.close()
@@ -495,8 +497,8 @@ class _WorkerBatches:
         signalled = wait([*pipes, *sentinels], limit)
         if not signalled:
             raise WorkerError(
-                f"data.DataLoader: no batch for {limit:g} seconds (timeout=); workers "
-                f"{sorted(busy)} are at work on batches {sorted(self.assignments)}"
+                f"data.DataLoader: no batch arrived within timeout={limit:g} seconds; workers "
+                f"{sorted(busy)} are still making batches {sorted(self.assignments)}"
             )
         ready = [x for x in signalled if x in pipes]
         if not ready:
@@ -523,7 +525,7 @@ class _WorkerBatches:
         return int(number)
 
     def _raise_failure(self, failure: WorkerFailure, number: int) -> None:
-        note = f"data.DataLoader: raised in a worker process, while it made batch {number}"
+        note = f"data.DataLoader: raised in a worker process while making batch {number}"
         if failure.error is None:
             raise WorkerError(f"{note}:\n{failure.text}")
         failure.error.add_note(note)
@@ -543,15 +545,15 @@ class _WorkerBatches:
                 hint = self._startup_hint(k)
         self._close()
         raise WorkerError(
-            f"data.DataLoader: {', '.join(causes) or 'a worker has gone'}, while batches "
-            f"{sorted(self.assignments)} were being made; what it printed is above{hint}"
+            f"data.DataLoader: {', '.join(causes) or 'a worker exited'} while making batches "
+            f"{sorted(self.assignments)}; its output is above{hint}"
         )
 
     def _startup_hint(self, k: int) -> str:
         """Return the most common reason for a worker to exit before its first result."""
         names = main_names(self.workers._options(k, self.loader))
         sent = f"it was sent {' and '.join(names)} of `__main__`: " if names else ""
-        return f". If it could not begin: {sent}{MAIN_GUARD_HINT}"
+        return f"; if it could not start: {sent}{MAIN_GUARD_HINT}"
 
     def _close(self) -> None:
         self.ended = True

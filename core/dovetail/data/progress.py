@@ -37,7 +37,7 @@ class Track(Explained, Generic[T]):
 
     def __len__(self) -> int:
         if self.total is None:
-            raise TypeError("data.Track: the number of items is not known; pass total=")
+            raise TypeError("data.Track: the number of items is unknown; pass total=")
         return self.total
 
     def __iter__(self) -> Iterator[T]:

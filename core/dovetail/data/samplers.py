@@ -148,15 +148,18 @@ class WeightedRandomSampler(Sampler[int]):
         usable = self.weights[self.weights > 0] if self.weights.ndim == 1 else self.weights
         if self.weights.ndim != 1 or not np.isfinite(self.weights).all() or len(usable) == 0:
             raise dt.ArgumentError(
-                f"data.WeightedRandomSampler: weights of shape {self.weights.shape}; they are a "
-                "sequence of finite numbers, some of them greater than 0"
+                "data.WeightedRandomSampler: weights must be a sequence of finite numbers, at "
+                f"least one of them positive, got shape {self.weights.shape}"
             )
         if (self.weights < 0).any():
-            raise dt.ArgumentError("data.WeightedRandomSampler: a weight is negative")
+            raise dt.ArgumentError(
+                "data.WeightedRandomSampler: weights must not be negative, got "
+                f"{self.weights.min()}"
+            )
         if not replacement and num_samples > len(usable):
             raise dt.ArgumentError(
-                f"data.WeightedRandomSampler: {num_samples} samples without replacement of "
-                f"{len(usable)} weights greater than 0"
+                f"data.WeightedRandomSampler: cannot draw {num_samples} samples from "
+                f"{len(usable)} positive weights without replacement; pass replacement=True"
             )
 
     def __iter__(self) -> Iterator[int]:
@@ -207,11 +210,11 @@ class BatchSampler(Sampler[list[int]]):
 
 def _check_positive(name: str, option: str, value: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-        raise dt.ArgumentError(f"data.{name}: {option} is {value!r}; it is an int of 1 or more")
+        raise dt.ArgumentError(f"data.{name}: {option} must be a positive int, got {value!r}")
     return value
 
 
 def _check_flag(name: str, option: str, value: bool) -> bool:
     if not isinstance(value, bool):
-        raise dt.ArgumentTypeError(f"data.{name}: {option} is {value!r}; it is a bool")
+        raise dt.ArgumentTypeError(f"data.{name}: {option} must be a bool, got {value!r}")
     return value

@@ -14,8 +14,8 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 MAIN_GUARD_HINT = (
-    'a script has its work below `if __name__ == "__main__":`, and what workers are sent (the data '
-    "set, collate_fn, worker_init_fn) is defined above that line, or in a module"
+    'a script must do its work below `if __name__ == "__main__":`, and define the data set, '
+    "collate_fn and worker_init_fn above that line or in a module"
 )
 
 
@@ -59,14 +59,14 @@ def explain_unimportable(get_obj: Callable[[], Any]) -> str:
         if os.path.exists(os.path.join(process.ORIGINAL_DIR or "", file)):  # type: ignore[attr-defined]  # typeshed lacks it
             return ""
         return (
-            f"this program was read from {file}, which worker processes cannot read again; write "
-            "it to a file, or give num_workers=0"
+            f"this program was read from {file}, so worker processes cannot read it again; write it "
+            "to a file, or pass num_workers=0"
         )
     names = main_names(get_obj())
     if not names:
         return ""
     return (
         f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} defined in this session, "
-        "which worker processes, being new ones, cannot import; define what they are sent in a "
-        "module (a file that is imported), or give num_workers=0"
+        "which worker processes cannot import; define the data set and its functions in a module "
+        "(a file that is imported), or pass num_workers=0"
     )

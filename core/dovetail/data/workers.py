@@ -50,9 +50,8 @@ class EndOfData(Exception):
 def _stop_iteration_error(error: StopIteration, dataset: Any) -> WorkerError:
     """Return a WorkerError caused by a StopIteration that the user's code raised."""
     worker_error = WorkerError(
-        f"data.DataLoader: StopIteration was raised while a batch of {type(dataset).__name__} was "
-        "made; it would end the loop as if there were no more items: raise another error, or give "
-        "next() a default"
+        f"data.DataLoader: {type(dataset).__name__} raised StopIteration while making a batch, "
+        "which would end the loop early; raise another error, or pass a default to next()"
     )
     worker_error.__cause__ = error
     return worker_error

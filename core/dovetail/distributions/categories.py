@@ -38,7 +38,8 @@ class _OfKinds(Distribution):
         (x,) = as_float_tensors(name, {which: value})
         if not x.ndim or not x.shape[-1]:
             raise dt.ShapeError(
-                f"{name}: {which} is a vector or a batch of them, not of shape {x.shape}"
+                f"{name}: {which} must be a non-empty vector or a batch of vectors, got shape "
+                f"{x.shape}"
             )
         self.__dict__[which] = _normalize(which, x)
         if is_half(x):

@@ -41,20 +41,20 @@ class MixtureSameFamily(Distribution):
     ) -> None:
         if not isinstance(mixture_distribution, Categorical):
             raise dt.ArgumentTypeError(
-                "MixtureSameFamily: mixture_distribution is a Categorical, not "
+                "MixtureSameFamily: mixture_distribution must be a Categorical, got "
                 f"{type(mixture_distribution).__name__}"
             )
         if not isinstance(component_distribution, Distribution):
             raise dt.ArgumentTypeError(
-                "MixtureSameFamily: component_distribution is a Distribution, not "
+                "MixtureSameFamily: component_distribution must be a Distribution, got "
                 f"{type(component_distribution).__name__}"
             )
         chosen, batch = mixture_distribution.batch_shape, component_distribution.batch_shape
         kinds = mixture_distribution.probs.shape[-1]
         if not batch or batch[-1] != kinds:
             raise dt.ShapeError(
-                f"MixtureSameFamily: {kinds} kinds are chosen from, of components in a batch of "
-                f"shape {batch}; its last dimension has to have as many"
+                "MixtureSameFamily: the last dimension of component_distribution's batch must "
+                f"have {kinds} elements, one for each category, got batch shape {batch}"
             )
         try:
             fits = dt.broadcast_shapes(chosen, batch[:-1]) == batch[:-1]
@@ -62,8 +62,9 @@ class MixtureSameFamily(Distribution):
             fits = False
         if not fits:
             raise dt.ShapeError(
-                f"MixtureSameFamily: a mixture_distribution with a batch of shape {chosen} for "
-                f"components with a batch of shape {batch}, whose last dimension is chosen from"
+                "MixtureSameFamily: the batch of mixture_distribution must broadcast with "
+                f"component_distribution's batch without its last dimension, got {chosen} and "
+                f"{batch}"
             )
         self._mixture_distribution = mixture_distribution
         self._component_distribution = component_distribution

@@ -92,7 +92,9 @@ class _Dependent(Constraint):
         return _Dependent(is_discrete=is_discrete, event_dim=event_dim)
 
     def check(self, value: Any) -> Any:
-        raise ValueError("a dependent constraint cannot be checked without what it depends on")
+        raise ValueError(
+            "a dependent constraint cannot be checked without the object that it depends on"
+        )
 
     def __repr__(self) -> str:
         return "Dependent()"
@@ -144,7 +146,7 @@ class _Independent(Constraint):
     def check(self, value: Tensor) -> Tensor:
         if value.ndim < self.event_dim:
             raise dt.ShapeError(
-                f"{self!r}: needs {self.event_dim} dimensions or more, not shape {value.shape}"
+                f"{self!r}: expected at least {self.event_dim} dimensions, got shape {value.shape}"
             )
         return _all_last(self.base_constraint.check(value), self.reinterpreted_batch_ndims)
 
@@ -317,7 +319,8 @@ class _Cat(Constraint):
         self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.cseq):
             raise dt.ArgumentError(
-                f"cat: {len(self.cseq)} constraints and {len(self.lengths)} lengths; as many"
+                f"cat: expected one length for each of {len(self.cseq)} constraints, got "
+                f"{len(self.lengths)}"
             )
 
     @property

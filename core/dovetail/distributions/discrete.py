@@ -168,7 +168,7 @@ class Geometric(_OfChance):
         if self._validate_args and probs is not None:
             with dt.no_grad():
                 if not all_valid([self.probs > 0]):
-                    raise dt.ArgumentError("Geometric: probs has to be above 0; one is 0")
+                    raise dt.ArgumentError("Geometric: probs must be greater than 0, got 0")
 
     @property
     def mean(self) -> Tensor:
@@ -331,7 +331,7 @@ class Binomial(_OfChance):
         least, most = int(dt.min(self.total_count)), int(dt.max(self.total_count))
         if least != most:
             raise dt.NotYetError(
-                f"Binomial: {what} needs one total_count for all, not {least} to {most}"
+                f"Binomial: {what} needs the same total_count everywhere, got {least} to {most}"
             )
         return most
 

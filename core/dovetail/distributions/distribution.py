@@ -31,7 +31,9 @@ def sizes_of(op: str, shape: Sizes) -> Shape:
         raise arguments.refused(op, "a shape", "an int or a tuple of ints", shape)
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if not all(isinstance(n, int) and n >= 0 for n in sizes):
-        raise dt.ShapeError(f"{op}: a shape is ints from 0 on, not {arguments.shown(shape)}")
+        raise dt.ShapeError(
+            f"{op}: a shape must be non-negative ints, got {arguments.shown(shape)}"
+        )
     return sizes
 
 
@@ -60,14 +62,14 @@ def all_valid(valid: Sequence[Any]) -> bool:
 def offender_text(value: Any, valid: Any) -> str:
     """Return text with the index and the value of the first invalid element."""
     if not isinstance(value, dt.Tensor) or not value.ndim:
-        return f"it is {value.item() if isinstance(value, dt.Tensor) else value!r}"
+        return f"got {value.item() if isinstance(value, dt.Tensor) else value!r}"
     if not isinstance(valid, dt.Tensor) or not valid.ndim:
-        return f"it is {value.tolist()}" if value.size <= 9 else f"its shape is {value.shape}"
+        return f"got {value.tolist()}" if value.size <= 9 else f"got shape {value.shape}"
     at = tuple(int(i.item()) for i in dt.unstack(dt.argwhere(~valid)[0]))
     at = at[len(at) - min(len(at), value.ndim) :]
     element = value[tuple(i if n > 1 else 0 for i, n in zip(at, value.shape, strict=False))]
     shown = element.tolist() if element.size <= 9 else f"of shape {element.shape}"
-    return f"element {at} of shape {value.shape} is {shown}"
+    return f"got {shown} at {at} in shape {value.shape}"
 
 
 def masked_log_density(
@@ -134,7 +136,9 @@ class Distribution(Explained):
     def set_default_validate_args(value: bool) -> None:
         """Set the default of `validate_args` for distributions that are built from now on."""
         if value not in (True, False):
-            raise dt.ArgumentError(f"set_default_validate_args: True or False, not {value!r}")
+            raise dt.ArgumentError(
+                f"set_default_validate_args: value must be True or False, got {value!r}"
+            )
         Distribution._validate_args = value
 
     def __init__(
@@ -189,8 +193,8 @@ class Distribution(Explained):
             for name, constraint, value, valid in checks:
                 if not all_valid([valid]):
                     raise dt.ArgumentError(
-                        f"{type(self).__name__}: {name} has to be {constraint!r}; "
-                        f"{offender_text(value, valid)}. validate_args=False lets it pass"
+                        f"{type(self).__name__}: {name} must be {constraint!r}, "
+                        f"{offender_text(value, valid)}; validate_args=False skips the check"
                     )
 
     def _update_derived(self) -> None:
@@ -274,7 +278,7 @@ class Distribution(Explained):
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         """Draw samples with gradients to the parameters."""
         raise dt.NotYetError(
-            f"{type(self).__name__} has no rsample, by which gradients flow; sample() has none"
+            f"{type(self).__name__} has no rsample; use sample(), which has no gradient"
         )
 
     def sample_n(self, n: int) -> Tensor:
@@ -319,7 +323,9 @@ class Distribution(Explained):
                 return x
             if isinstance(x, Distribution):
                 return x._any_parameter()
-        raise dt.ArgumentError(f"{type(self).__name__} holds no tensor; give values as tensors")
+        raise dt.ArgumentError(
+            f"{type(self).__name__} holds no tensor; pass at least one parameter as a tensor"
+        )
 
     def _as_value(self, value: Value, allow_integers: bool = False) -> Tensor:
         """Return a value as a tensor, validated if `validate_args`, as floats unless
@@ -344,7 +350,7 @@ class Distribution(Explained):
                 valid = (value >= 0) & (value <= 1)
                 if not all_valid([valid]):
                     raise dt.ArgumentError(
-                        f"{type(self).__name__}.icdf: a probability is in 0..1; "
+                        f"{type(self).__name__}.icdf: value must be between 0 and 1, "
                         f"{offender_text(value, valid)}"
                     )
         return value
@@ -353,14 +359,17 @@ class Distribution(Explained):
         """Check that a value is in the support. Raises: ShapeError, ArgumentError."""
         name, own = type(self).__name__, self._event_shape
         if len(own) > value.ndim or value.shape[value.ndim - len(own) :] != own:
-            raise dt.ShapeError(f"{name}: a value of shape {value.shape} for events of shape {own}")
+            raise dt.ShapeError(
+                f"{name}: the value's shape must end in the event shape {own}, got shape "
+                f"{value.shape}"
+            )
         whole = (*self._batch_shape, *own)
         try:
             dt.broadcast_shapes(value.shape, whole)
         except dt.ShapeError:
             raise dt.ShapeError(
-                f"{name}: a value of shape {value.shape} does not broadcast with {whole}, the "
-                "batch's shape and the event's"
+                f"{name}: the value must broadcast with {whole}, the batch shape and the event "
+                f"shape, got shape {value.shape}"
             ) from None
         with dt.no_grad():
             if self._validation_dtype is not None and value.dtype.kind == "f":
@@ -368,8 +377,8 @@ class Distribution(Explained):
             valid = self.support.check(value)
             if not all_valid([valid]):
                 raise dt.ArgumentError(
-                    f"{name}: a value has to be {self.support!r}; {offender_text(value, valid)}. "
-                    "validate_args=False lets it pass"
+                    f"{name}: value must be {self.support!r}, {offender_text(value, valid)}; "
+                    "validate_args=False skips the check"
                 )
 
     def __repr__(self) -> str:

@@ -38,7 +38,8 @@ class Independent(Distribution):
         n = reinterpreted_batch_ndims
         if not 0 <= n <= len(batch):
             raise dt.ShapeError(
-                f"Independent: {n} dimensions of a batch of shape {batch}; 0 to {len(batch)}"
+                f"Independent: reinterpreted_batch_ndims must be between 0 and {len(batch)} for a "
+                f"batch of shape {batch}, got {n}"
             )
         cut = len(batch) - n
         self.base_dist = base_distribution

@@ -39,7 +39,9 @@ def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Calla
     """
     for kind in (type_p, type_q):
         if not (isinstance(kind, type) and issubclass(kind, Distribution)):
-            raise dt.ArgumentTypeError(f"register_kl: a class of distributions, not {kind!r}")
+            raise dt.ArgumentTypeError(
+                f"register_kl: expected a subclass of Distribution, got {kind!r}"
+            )
 
     def add(rule: R) -> R:
         _RULES[type_p, type_q] = rule
@@ -87,7 +89,8 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     rule = _RESOLVED[pair]
     if rule is None:
         raise dt.NotYetError(
-            f"kl_divergence: no rule for {pair[0].__name__} and {pair[1].__name__}; add one with "
-            "register_kl, or take the mean of p.log_prob(x) - q.log_prob(x) over samples of p"
+            f"kl_divergence: dovetail has no rule for {pair[0].__name__} and {pair[1].__name__}; "
+            "add one with register_kl, or use the mean of p.log_prob(x) - q.log_prob(x) over "
+            "samples of p"
         )
     return rule(p, q)

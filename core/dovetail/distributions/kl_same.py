@@ -37,7 +37,7 @@ def _bernoulli(p: Any, q: Any) -> Tensor:
 def _binomial(p: Binomial, q: Binomial) -> Tensor:
     if not all_valid([p.total_count >= q.total_count]):
         raise dt.NotYetError(
-            "kl_divergence(Binomial, Binomial): a total_count of q is above that of p"
+            "kl_divergence(Binomial, Binomial): total_count of q must be at most that of p"
         )
     none = p.total_count == 0.0
     each = dt.where(none, 0.0, _bernoulli(p, q))
@@ -163,7 +163,8 @@ def _uniform(p: Uniform, q: Uniform) -> Tensor:
 def _multivariate(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
     if p.event_shape != q.event_shape:
         raise dt.ShapeError(
-            f"kl_divergence: normal distributions of vectors {p.event_shape} and {q.event_shape}"
+            f"kl_divergence: p and q must have the same event shape, got {p.event_shape} and "
+            f"{q.event_shape}"
         )
     a, b = p._scale, q._scale
     batch = dt.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -183,7 +184,8 @@ def _family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
     """
     if type(p) is not type(q):
         raise dt.NotYetError(
-            f"kl_divergence: no rule for {type(p).__name__} and {type(q).__name__}, two families"
+            f"kl_divergence: dovetail has no rule for two families, {type(p).__name__} and "
+            f"{type(q).__name__}"
         )
     ours = [x.detach().requires_grad_() for x in p._natural_params]
     normal = p._log_normalizer(*ours)
@@ -198,7 +200,8 @@ def _family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
 def _kl_transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise dt.NotYetError(
-            f"kl_divergence: {p!r} and {q!r} have not the same transforms and events"
+            f"kl_divergence: p and q must have the same transforms and event shape, got {p!r} and "
+            f"{q!r}"
         )
     return kl_divergence(p.base_dist, q.base_dist)
 
@@ -208,6 +211,7 @@ def _independent(p: Independent, q: Independent) -> Tensor:
     n = p.reinterpreted_batch_ndims
     if n != q.reinterpreted_batch_ndims:
         raise dt.NotYetError(
-            f"kl_divergence: Independent of {n} and of {q.reinterpreted_batch_ndims} dimensions"
+            f"kl_divergence: p and q must have the same reinterpreted_batch_ndims, got {n} and "
+            f"{q.reinterpreted_batch_ndims}"
         )
     return sum_last(kl_divergence(p.base_dist, q.base_dist), n)

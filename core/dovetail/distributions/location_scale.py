@@ -44,8 +44,8 @@ class Uniform(Distribution):
             with dt.no_grad():
                 if not all_valid([self.low < self.high]):
                     raise dt.ArgumentError(
-                        f"Uniform: low has to be less than high, not {_as_text(self.low)} for high "
-                        f"{_as_text(self.high)}"
+                        f"Uniform: low must be less than high, got low={_as_text(self.low)} and "
+                        f"high={_as_text(self.high)}"
                     )
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)

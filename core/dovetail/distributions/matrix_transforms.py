@@ -197,13 +197,15 @@ class CorrCholeskyTransform(Transform):
         d = round((0.25 + 2 * n) ** 0.5 + 0.5)
         if d * (d - 1) // 2 != n:
             raise dt.ShapeError(
-                f"CorrCholeskyTransform: {n} numbers are not those below a diagonal, 1, 3, 6, 10, "
-                "..."
+                "CorrCholeskyTransform: the last dimension must have n * (n - 1) / 2 elements (1, "
+                f"3, 6, 10, ...), got {n}"
             )
         return (*before, d, d)
 
     def inverse_shape(self, shape: Shape) -> Shape:
         before = leading_shape(self, shape, 2)
         if shape[-1] != shape[-2]:
-            raise dt.ShapeError(f"CorrCholeskyTransform: needs square matrices, not {shape}")
+            raise dt.ShapeError(
+                f"CorrCholeskyTransform: the matrices must be square, got shape {shape}"
+            )
         return (*before, shape[-1] * (shape[-1] - 1) // 2)

@@ -63,8 +63,8 @@ class MultivariateNormal(Distribution):
         n = at.shape[-1] if at.ndim else 0
         if not n or matrix.shape[-2:] != (n, n):
             raise dt.ShapeError(
-                f"{name}: loc of shape {at.shape} is a vector or a batch of them, {which} of shape "
-                f"{matrix.shape} has to end in {(n, n)}"
+                f"{name}: loc must be a non-empty vector or a batch of vectors, and {which} must "
+                f"end in {(n, n)}, got shapes {at.shape} and {matrix.shape}"
             )
         batch = joint_shape(name, ("loc", which), (at.shape[:-1], matrix.shape[:-2]))
         self.loc = dt.broadcast_to(at, (*batch, n))

@@ -29,7 +29,7 @@ def as_float_tensors(op: str, parameters: Mapping[str, object]) -> list[Tensor]:
         else:
             x = v if isinstance(v, dt.Tensor) else as_tensor(v, dtype, device)
         if x.dtype.kind == "c":
-            raise dt.DTypeError(f"{op}: {name} is {x.dtype.name}; it has to be a float")
+            raise dt.DTypeError(f"{op}: {name} must be real, got {x.dtype.name}")
         converted.append(x if x.dtype is dtype else x.astype(dtype))
     return converted
 
@@ -60,7 +60,9 @@ def joint_shape(
         return tuple(dt.broadcast_shapes(*shapes))
     except dt.ShapeError:
         shapes_text = ", ".join(f"{n} of shape {s}" for n, s in zip(names, shapes, strict=True))
-        raise dt.ShapeError(f"{op}: {shapes_text} do not broadcast") from None
+        raise dt.ShapeError(
+            f"{op}: parameters must have shapes that broadcast, got {shapes_text}"
+        ) from None
 
 
 def only_argument(op: str, **arguments: object) -> tuple[str, Any]:
@@ -68,7 +70,7 @@ def only_argument(op: str, **arguments: object) -> tuple[str, Any]:
     passed = [(name, v) for name, v in arguments.items() if v is not None]
     if len(passed) != 1:
         names = " or ".join(arguments)
-        raise dt.ArgumentError(f"{op}: needs {names}, exactly one of them; got {len(passed)}")
+        raise dt.ArgumentError(f"{op}: exactly one of {names} must be given, got {len(passed)}")
     return passed[0]
 
 

@@ -40,7 +40,9 @@ class ConstraintRegistry(Explained):
             return lambda function: self.register(constraint, function)
         kind = type(constraint) if isinstance(constraint, Constraint) else constraint
         if not (isinstance(kind, type) and issubclass(kind, Constraint)):
-            raise dt.ArgumentTypeError(f"register: a constraint or a class of them, not {kind!r}")
+            raise dt.ArgumentTypeError(
+                f"register: expected a constraint or a subclass of Constraint, got {kind!r}"
+            )
         self._registry[kind] = factory
         return factory
 

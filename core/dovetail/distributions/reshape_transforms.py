@@ -35,7 +35,8 @@ class ReshapeTransform(Transform):
         self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
         if math.prod(self.in_shape) != math.prod(self.out_shape):
             raise dt.ShapeError(
-                f"ReshapeTransform: {self.in_shape} and {self.out_shape} have not as many elements"
+                "ReshapeTransform: in_shape and out_shape must have the same number of elements, "
+                f"got {self.in_shape} and {self.out_shape}"
             )
 
     @constraints.dependent_property
@@ -92,8 +93,8 @@ class CatTransform(Transform):
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
             raise dt.ArgumentError(
-                f"CatTransform: {len(self.transforms)} transforms and {len(self.lengths)} lengths; "
-                "as many"
+                f"CatTransform: expected one length for each of {len(self.transforms)} "
+                f"transforms, got {len(self.lengths)}"
             )
 
     @property
@@ -207,5 +208,5 @@ class StackTransform(Transform):
 def _require_length(t: Transform, x: Tensor, dim: int, n: int) -> None:
     if not -x.ndim <= dim < x.ndim or x.shape[dim] != n:
         raise dt.ShapeError(
-            f"{type(t).__name__}: dimension {dim} is {n} long, unlike that of shape {x.shape}"
+            f"{type(t).__name__}: dimension {dim} must have {n} elements, got shape {x.shape}"
         )

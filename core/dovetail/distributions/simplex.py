@@ -41,7 +41,8 @@ class Dirichlet(ExponentialFamily):
         shape = self.concentration.shape
         if not shape or not shape[-1]:
             raise dt.ShapeError(
-                f"Dirichlet: concentration is a vector or a batch of them, not of shape {shape}"
+                "Dirichlet: concentration must be a non-empty vector or a batch of vectors, got "
+                f"shape {shape}"
             )
         super().__init__(shape[:-1], shape[-1:], validate_args)
 

@@ -43,7 +43,8 @@ class Transform(Explained):
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
             raise dt.ArgumentError(
-                f"{type(self).__name__}: cache_size is 0 or 1, not {arguments.shown(cache_size)}"
+                f"{type(self).__name__}: cache_size must be 0 or 1, got "
+                f"{arguments.shown(cache_size)}"
             )
         self._cache_size = cache_size
         self._inv: Transform | None = None
@@ -63,8 +64,9 @@ class Transform(Explained):
         if self.domain.event_dim == self.codomain.event_dim:
             return int(self.domain.event_dim)
         raise dt.ShapeError(
-            f"{type(self).__name__}: values of {self.domain.event_dim} dimensions become ones of "
-            f"{self.codomain.event_dim}; ask for .domain.event_dim or .codomain.event_dim"
+            f"{type(self).__name__}: event_dim is ambiguous, because events of "
+            f"{self.domain.event_dim} dimensions become events of {self.codomain.event_dim}; use "
+            ".domain.event_dim or .codomain.event_dim"
         )
 
     @property
@@ -108,7 +110,7 @@ class Transform(Explained):
         dims = getattr(getattr(self, of, None), "event_dim", 0)
         if isinstance(x, dt.Tensor) and x.ndim < dims:
             raise dt.ShapeError(
-                f"{type(self).__name__}: needs {dims} dimensions or more, got shape {x.shape}"
+                f"{type(self).__name__}: expected at least {dims} dimensions, got shape {x.shape}"
             )
 
     def _inv_call(self, y: Tensor) -> Tensor:
@@ -368,7 +370,9 @@ class IndependentTransform(Transform):
 
 def _require_dims(t: Transform, x: Tensor, dims: int) -> Tensor:
     if x.ndim < dims:
-        raise dt.ShapeError(f"{type(t).__name__}: needs {dims} dimensions, not shape {x.shape}")
+        raise dt.ShapeError(
+            f"{type(t).__name__}: expected at least {dims} dimensions, got shape {x.shape}"
+        )
     return x
 
 
@@ -377,9 +381,9 @@ def leading_shape(t: Transform, shape: Shape, event: Shape | int) -> Shape:
     name = type(t).__name__
     if isinstance(event, int):
         if len(shape) < event:
-            raise dt.ShapeError(f"{name}: needs {event} dimensions or more, not shape {shape}")
+            raise dt.ShapeError(f"{name}: expected at least {event} dimensions, got shape {shape}")
         return shape[: len(shape) - event]
     cut = len(shape) - len(event)
     if cut < 0 or shape[cut:] != event:
-        raise dt.ShapeError(f"{name}: needs a shape that ends in {event}, not {shape}")
+        raise dt.ShapeError(f"{name}: the shape must end in {event}, got {shape}")
     return shape[:cut]

@@ -45,7 +45,7 @@ class TransformedDistribution(Distribution):
             isinstance(t, Transform) for t in sequence
         ):
             raise dt.ArgumentTypeError(
-                f"{name}: transforms is a Transform or a list of them, not {transforms!r}"
+                f"{name}: transforms must be a Transform or a list of them, got {transforms!r}"
             )
         self.transforms = list(sequence)
         batch, event = base_distribution.batch_shape, base_distribution.event_shape
@@ -53,8 +53,8 @@ class TransformedDistribution(Distribution):
         inner, outer = transform.domain.event_dim, transform.codomain.event_dim
         if len(batch) + len(event) < inner:
             raise dt.ShapeError(
-                f"{name}: a base of shape {(*batch, *event)} for transforms of values with {inner} "
-                "dimensions"
+                f"{name}: the transforms need values with at least {inner} dimensions, got a base "
+                f"of shape {(*batch, *event)}"
             )
         forward = transform.forward_shape((*batch, *event))
         expanded = transform.inverse_shape(forward)

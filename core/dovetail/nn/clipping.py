@@ -52,8 +52,9 @@ def _total_norm(tensors: list[dt.Tensor], norm_type: float, error_if_nonfinite: 
     total = dt.linalg.vector_norm(dt.stack(norms), ord=power) if len(norms) > 1 else norms[0]
     if error_if_nonfinite and not bool(dt.isfinite(total)):
         raise dt.GradientError(
-            f"get_total_norm: the norm of order {power:g} of the gradients is {float(total)}; "
-            "look for it with dt.autograd.detect_anomaly(), or let error_if_nonfinite be False"
+            f"get_total_norm: the norm of order {power:g} of the gradients must be finite, got "
+            f"{float(total)}; find the source with dt.autograd.detect_anomaly(), or pass "
+            "error_if_nonfinite=False"
         )
     return total
 
@@ -120,7 +121,7 @@ def clip_grads_with_norm_(
     """
     limit = _number("clip_grad_norm_", "max_norm", max_norm)
     if limit < 0:
-        raise dt.ArgumentError(f"clip_grad_norm_: max_norm is {limit}; it is 0 or more")
+        raise dt.ArgumentError(f"clip_grad_norm_: max_norm must not be negative, got {limit}")
     with dt.no_grad():
         factor = dt.minimum(limit / (_to_compute_dtype(total_norm) + 1e-6), 1.0)
         for batch in _grad_batches(_check_tensors("clip_grads_with_norm_", parameters)):
@@ -149,7 +150,7 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     """
     bound = _number("clip_grad_value_", "clip_value", clip_value)
     if bound < 0:
-        raise dt.ArgumentError(f"clip_grad_value_: clip_value is {bound}; it is 0 or more")
+        raise dt.ArgumentError(f"clip_grad_value_: clip_value must not be negative, got {bound}")
     with dt.no_grad():
         for batch in _grad_batches(_check_tensors("clip_grad_value_", parameters)):
             write_together("clip_grad_value_", batch, [dt.clip(g, -bound, bound) for g in batch])
@@ -160,7 +161,7 @@ def _check_tensors(name: str, tensors: Tensors) -> list[dt.Tensor]:
     values = [tensors] if isinstance(tensors, dt.Tensor) else [*tensors]
     for x in values:
         if not isinstance(x, dt.Tensor):
-            raise dt.DTypeError(f"{name}: needs tensors, not a {type(x).__name__}")
+            raise dt.DTypeError(f"{name}: expected tensors, got {type(x).__name__}")
     return values
 
 
@@ -168,7 +169,7 @@ def _number(name: str, parameter: str, x: object) -> float:
     try:
         return float(x)  # type: ignore[arg-type]  # errors are handled
     except (TypeError, ValueError):
-        raise dt.ArgumentTypeError(f"{name}: {parameter} is {x!r}, which is no number") from None
+        raise dt.ArgumentTypeError(f"{name}: {parameter} must be a number, got {x!r}") from None
 
 
 def _stored_values(x: Any, coalesced: bool = False) -> Any:

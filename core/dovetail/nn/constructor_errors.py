@@ -78,7 +78,7 @@ for _ours, _names in _SYNONYMS.items():
     for _name in _names.split():
         PARAMETERS_BY_SYNONYM.setdefault(_name, []).append(_ours)
 
-REQUIRED_HINTS = {"params": "params are net.parameters()", "optimizer": "the optimiser comes first"}
+REQUIRED_HINTS = {"params": "pass net.parameters()", "optimizer": "pass the optimizer first"}
 
 
 class Explained:
@@ -155,7 +155,7 @@ def _find_problem(
             if name not in parameters or parameters[name].kind in _VARIADIC:
                 return "unknown", name
     if len(args) > len(positional) and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        return "many", f"takes {len(positional)} by place, not {len(args)}"
+        return "many", f"takes at most {len(positional)} positional arguments, got {len(args)}"
     bound = positional[: len(args)]
     for name in bound:
         if name in options:
@@ -175,7 +175,7 @@ def _format_problem(cls: type, problem: Problem, construct: Constructor) -> str:
         hint = _unknown_parameter_hint(cls, name, parameters)
         return f"{name_of_class}: has no parameter {name}; {hint}"
     if kind == "twice":
-        return f"{name_of_class}: {name} is given twice, by place and by name"
+        return f"{name_of_class}: {name} is given twice, by position and by name"
     if kind == "many":
         return f"{name_of_class}: {name}; it takes {_format_parameters(parameters)}"
     hint = f"; {REQUIRED_HINTS[name]}" if name in REQUIRED_HINTS else ""

@@ -64,15 +64,15 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     if nonlinearity == "leaky_relu":
         if param is not None and (isinstance(param, bool) or not isinstance(param, int | float)):
             raise dt.ArgumentTypeError(
-                f"calculate_gain: the slope of leaky_relu is a number, not {param!r}"
+                f"calculate_gain: param, the slope of leaky_relu, must be a number, got {param!r}"
             )
         slope = arguments.real("calculate_gain", 0.01 if param is None else param, "param")
         return math.sqrt(2.0 / (1.0 + (slope**2 if abs(slope) < 1e150 else math.inf)))
     gains = {"tanh": 5.0 / 3.0, "relu": math.sqrt(2.0), "selu": 0.75}
     if nonlinearity not in gains:
         raise dt.ArgumentError(
-            f"calculate_gain: knows no {nonlinearity!r}; see "
-            f"{', '.join(sorted({'leaky_relu', *gains} | _LINEAR))}"
+            "calculate_gain: nonlinearity must be one of "
+            f"{', '.join(sorted({'leaky_relu', *gains} | _LINEAR))}, got {nonlinearity!r}"
         )
     return gains[nonlinearity]
 
@@ -112,7 +112,7 @@ def normal_(
     (2, 3)
     """
     if std < 0:
-        raise dt.ArgumentError(f"init.normal_: std is {std}; a standard deviation is not negative")
+        raise dt.ArgumentError(f"init.normal_: std must not be negative, got {std}")
     with dt.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -208,7 +208,7 @@ def eye_(tensor: Tensor) -> Tensor:
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
     if tensor.ndim != 2:
-        raise dt.ShapeError(f"eye_: needs a matrix, not a tensor of shape {tensor.shape}")
+        raise dt.ShapeError(f"eye_: expected a tensor with 2 dimensions, got shape {tensor.shape}")
     with dt.no_grad():
         return tensor.copy_(dt.eye(*tensor.shape, dtype=tensor.dtype, device=tensor.device))
 
@@ -225,10 +225,15 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     [[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]
     """
     if tensor.ndim not in (3, 4, 5):
-        raise dt.ShapeError(f"dirac_: needs 3, 4 or 5 dimensions, not those of {tensor.shape}")
+        raise dt.ShapeError(
+            f"dirac_: expected a tensor with 3, 4 or 5 dimensions, got shape {tensor.shape}"
+        )
     out, inner, *window = tensor.shape
     if groups < 1 or out % groups:
-        raise dt.ShapeError(f"dirac_: {out} channels are not {groups} groups of equal size")
+        raise dt.ShapeError(
+            f"dirac_: the number of output channels must be divisible by groups, got {out} and "
+            f"{groups}"
+        )
     on = tensor.device
     channel = dt.arange(out, device=on) % (out // groups)
     ones = channel.reshape((out, 1)) == dt.arange(inner, device=on)
@@ -244,7 +249,8 @@ def _fans(name: str, tensor: Tensor) -> tuple[int, int]:
     """Return the numbers of inputs and of outputs of a weight: (fan_in, fan_out)."""
     if tensor.ndim < 2:
         raise dt.ShapeError(
-            f"{name}: needs a weight (out, in, ...), not a tensor of shape {tensor.shape}"
+            f"{name}: expected a tensor with at least 2 dimensions, (out, in, ...), got shape "
+            f"{tensor.shape}"
         )
     window = math.prod(tensor.shape[2:])
     return tensor.shape[1] * window, tensor.shape[0] * window
@@ -288,7 +294,7 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
 
 def _deviation(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
-        raise dt.ArgumentError(f'{name}: mode is "fan_in" or "fan_out", not {mode!r}')
+        raise dt.ArgumentError(f"{name}: mode must be 'fan_in' or 'fan_out', got {mode!r}")
     fan = _fans(name, tensor)[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(fan or 1)
 
@@ -361,7 +367,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     """
     if tensor.ndim < 2:
         raise dt.ShapeError(
-            f"orthogonal_: needs at least two dimensions, not those of {tensor.shape}"
+            f"orthogonal_: expected a tensor with at least 2 dimensions, got shape {tensor.shape}"
         )
     if tensor.size == 0:
         return tensor
@@ -399,7 +405,9 @@ def sparse_(
     [7, 7, 7]
     """
     if tensor.ndim != 2:
-        raise dt.ShapeError(f"sparse_: needs a matrix, not a tensor of shape {tensor.shape}")
+        raise dt.ShapeError(
+            f"sparse_: expected a tensor with 2 dimensions, got shape {tensor.shape}"
+        )
     zeros = math.ceil(check_probability("sparse_", sparsity, "sparsity") * tensor.shape[0])
     with dt.no_grad():
         on = tensor.device

@@ -47,7 +47,8 @@ class NotCallableModule(ModuleType):
         name = self.__name__.rpartition(".")[2]
         names = [n for n in self.__all__ if n.casefold() == name]
         raise dt.ArgumentTypeError(
-            f"optim.{name}: it is a module; write dt.optim.{names[0]}(net.parameters(), lr=...)"
+            f"optim.{name}: this is a module and cannot be called; use "
+            f"dt.optim.{names[0]}(net.parameters(), lr=...)"
         )
 
 

@@ -63,7 +63,7 @@ def export(
     version = arguments.integer("onnx.export", opset, "opset")
     if not OPSET_MIN <= version <= newest:
         raise dt.ArgumentError(
-            f"onnx.export: opset is {version}; there are {OPSET_MIN} to {newest}"
+            f"onnx.export: opset must be between {OPSET_MIN} and {newest}, got {version}"
         )
     inputs = [args] if isinstance(args, dt.Tensor) else list(args)
     graph = _graph(function, inputs, not dynamic_axes)
@@ -84,8 +84,9 @@ def _graph(function: Callable[..., Any], args: Sequence[object], folds: bool) ->
     graph = graph_of(_unwrap_jit(function), args, name="onnx.export", folds=folds)
     if graph.writes:
         raise dt.NotYetError(
-            "onnx.export: the function writes into tensors from outside, which a model cannot: at "
-            f"{', '.join(graph.writes)}; use module.eval(), or return what changes"
+            "onnx.export: the function must not write into tensors from outside, which ONNX "
+            f"cannot express, but does at {', '.join(graph.writes)}; use module.eval(), or return "
+            "what changes"
         )
     return graph
 
@@ -145,8 +146,8 @@ def _resize_args(
             i += 1
         elif _contains_tensor(x):
             raise dt.NotYetError(
-                "onnx.export: dynamic_axes with arguments that are containers of tensors; give "
-                "each tensor as an argument"
+                "onnx.export: dynamic_axes does not allow arguments that are containers of "
+                "tensors; pass each tensor as an argument"
             )
         resized.append(x)
     return resized
@@ -180,7 +181,8 @@ def _input_names(
         names = list(requested)
         if len(names) != count or len(set(names)) != count:
             raise dt.ArgumentError(
-                f"onnx.export: input_names are {names}, for {count} inputs; each has one of its own"
+                f"onnx.export: input_names must be {count} different names, one for each input, "
+                f"got {names}"
             )
         return names
     call = getattr(function, "forward", function)
@@ -245,9 +247,7 @@ class _ModelBuilder:
         run = NODE_WRITERS.get(n.op)
         try:
             if n.draws:
-                raise UnsupportedOpError(
-                    "random numbers, of which no stream is the same everywhere"
-                )
+                raise UnsupportedOpError("ONNX has no reproducible random numbers")
             if run is None:
                 raise UnsupportedOpError("ONNX has no operators for it")
             return run(w, n)
@@ -358,8 +358,8 @@ def _output_names(
     names = list(requested)
     if len(names) != count or len({*names, *inputs}) != count + len(inputs):
         raise dt.ArgumentError(
-            f"onnx.export: output_names are {names}, for {count} results; each has a name of its "
-            "own, and inputs have others"
+            f"onnx.export: output_names must be {count} different names, one for each result, and "
+            f"differ from the inputs' names, got {names}"
         )
     return names
 
@@ -373,7 +373,7 @@ def _require_complete(w: GraphWriter) -> None:
         for (op, why), lines in sorted(w.unsupported.items())
     ]
     raise dt.NotYetError(
-        "onnx.export: the function does what ONNX has no operators for: " + "; ".join(problems)
+        "onnx.export: the function has operations that ONNX cannot express: " + "; ".join(problems)
     )
 
 

@@ -54,7 +54,7 @@ class Interpreter:
         """
         if len(inputs) > len(graph.inputs):
             raise dt.ArgumentError(
-                f"onnx: the graph {graph.name!r} takes {len(graph.inputs)} inputs, not "
+                f"onnx: the graph {graph.name!r} takes at most {len(graph.inputs)} inputs, got "
                 f"{len(inputs)}"
             )
         values: dict[str, Any] = {**outer, **graph.constants}
@@ -110,8 +110,7 @@ class Interpreter:
             raise
         except VALUE_ERRORS as error:
             raise dt.ArgumentError(
-                f"onnx: {node} cannot be done with what it is given: "
-                f"{type(error).__name__}: {error}"
+                f"onnx: {node} failed for its inputs: {type(error).__name__}: {error}"
             ) from error
 
     # --- nodes
@@ -285,4 +284,4 @@ def _element(x: Any) -> int:
 
 
 def _raise_no_graphs(*arguments: object) -> list[Any]:
-    raise dt.ArgumentError("onnx: constants have no graphs")
+    raise dt.ArgumentError("onnx: constants must not have subgraphs")

@@ -50,7 +50,8 @@ def dtype_of(element: int, where: str) -> dt.DType:
         name = UNSUPPORTED_ELEMENT_NAMES.get(element, f"the element type {element}")
         supported = ", ".join(d.name for d in DTYPES.values())
         raise dt.DTypeError(
-            f"onnx.load: {where} has {name}, which no tensor has; there is {supported}"
+            f"onnx.load: {where} has {name}, which dovetail does not support; supported are "
+            f"{supported}"
         )
     return dtype
 

@@ -32,8 +32,8 @@ class MemoryBudget:
             self.used += nbytes if fits else 0
         if not fits:
             raise dt.OutOfMemoryError(
-                f"onnx: {what} takes {nbytes} bytes beside {self.used} of other values, more than "
-                f"the {self.nbytes} that the model may have; dt.onnx.load(..., limit=) allows more"
+                f"onnx: {what} needs {nbytes} bytes in addition to {self.used} of other values, "
+                f"and the model may use at most {self.nbytes}; pass a larger limit= to dt.onnx.load"
             )
 
     def release(self, nbytes: int) -> None:

@@ -56,13 +56,15 @@ class Model(Explained):
         """
         if len(inputs) > len(self.inputs):
             raise dt.ArgumentError(
-                f"onnx: the model takes {len(self.inputs)} inputs, not {len(inputs)}: "
-                f"{self._input_list()}"
+                f"onnx: the model takes at most {len(self.inputs)} inputs, got {len(inputs)}; its "
+                f"inputs: {self._input_list()}"
             )
         by_position = dict(zip([v.name for v in self.inputs], inputs, strict=False))
         duplicates = sorted({*by_position} & {*named})
         if duplicates:
-            raise dt.ArgumentError(f"onnx: {duplicates[0]!r} is given twice, by place and by name")
+            raise dt.ArgumentError(
+                f"onnx: the input {duplicates[0]!r} is given twice, by position and by name"
+            )
         results = self._run_inputs({**by_position, **named})
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -109,15 +111,15 @@ class Model(Explained):
         if isinstance(x, dt.Tensor):
             if x.device is not self.device:
                 raise dt.DeviceError(
-                    f"onnx: the input {v.name!r} is on {x.device}, and the model on {self.device}; "
-                    "move it with x.to(device), or load the model with device="
+                    f"onnx: the input {v.name!r} must be on the model's device {self.device}, got "
+                    f"{x.device}; use x.to(device), or load the model with device="
                 )
         else:
             x = dt.asarray(x, device=self.device, copy=True)
         if v.dtype is not None and x.dtype is not v.dtype:
             raise dt.DTypeError(
-                f"onnx: the input {v.name!r} is {x.dtype.name}; the model takes {v.dtype.name}; "
-                "cast it with astype()"
+                f"onnx: the input {v.name!r} must be {v.dtype.name}, got {x.dtype.name}; use "
+                f"x.astype(dt.{v.dtype.name})"
             )
         if v.shape is not None and v.kind == "tensor":
             _require_shape(v, x.shape, sizes)
@@ -142,7 +144,7 @@ def _require_shape(v: ValueInfo, shape: tuple[int, ...], sizes: dict[str, int]) 
     if not fits:
         wanted = ", ".join("any" if n is None else str(n) for n in v.shape)
         raise dt.ShapeError(
-            f"onnx: the input {v.name!r} has the shape {tuple(shape)}; the model takes ({wanted})"
+            f"onnx: the input {v.name!r} must have shape ({wanted}), got shape {tuple(shape)}"
         )
 
 
@@ -197,17 +199,20 @@ def _parse(onnx: Any, model: Source) -> tuple[Proto, Path | None]:
         path = Path(arguments.path("onnx.load", model, "model"))
         source, folder = str(path), path.parent
         if path.stat().st_size >= FILE_BYTES_MAX:
-            raise dt.ArgumentError(f"onnx.load: {source} has 2 GiB or more, which no model has")
+            raise dt.ArgumentError(
+                f"onnx.load: {source} must be smaller than 2 GiB, as every ONNX model is"
+            )
         raw = path.read_bytes()
     else:
         raise dt.ArgumentTypeError(
-            f"onnx.load: a model is a path, bytes or a ModelProto, not {type(model).__name__}"
+            "onnx.load: the model must be a path, bytes or a ModelProto, got "
+            f"{type(model).__name__}"
         )
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(raw)
     except Exception as error:  # protobuf's own class, wherever it is defined
-        raise dt.ArgumentError(f"onnx.load: {source} is no ONNX model: {error}") from error
+        raise dt.ArgumentError(f"onnx.load: {source} is not an ONNX model: {error}") from error
     if not proto.HasField("graph") or not proto.ir_version:
-        raise dt.ArgumentError(f"onnx.load: {source} is no ONNX model: there is no graph in it")
+        raise dt.ArgumentError(f"onnx.load: {source} is not an ONNX model: it has no graph")
     return proto, folder

@@ -127,8 +127,8 @@ class ModelReader:
         if self.unknown:
             listed = ", ".join(f"{op} ({n} x)" for op, n in sorted(self.unknown.items()))
             raise dt.NotYetError(
-                f"onnx.load: the model has operators that are not known here: {listed}; "
-                "docs/onnx.md lists those that are"
+                f"onnx.load: the model has operators that dovetail does not support: {listed}; "
+                "docs/onnx.md lists the supported ones"
             )
 
     def _opsets(self, imported: Any, what: str) -> dict[str, int]:
@@ -137,9 +137,9 @@ class ModelReader:
         version = versions.setdefault("", 1 if what == "the model" and not versions else newest)
         if not 1 <= version <= newest:
             raise dt.NotYetError(
-                f"onnx.load: {what} has opset {version}; known are {OPSET_MIN} to {newest}, and of "
-                "older ones what has not changed since; onnx.version_converter.convert_version "
-                "makes another one of it"
+                f"onnx.load: {what} has opset {version}, and dovetail reads {OPSET_MIN} to "
+                f"{newest} (of older ones, operators that have not changed since); convert it "
+                "with onnx.version_converter.convert_version"
             )
         return versions
 
@@ -147,8 +147,8 @@ class ModelReader:
         self.count += nodes
         if self.count > NODES_MAX:
             raise dt.ArgumentError(
-                f"onnx.load: with {what} written out the model has more than {NODES_MAX} nodes; is "
-                "it made to fill memory?"
+                f"onnx.load: the model must have at most {NODES_MAX} nodes with {what} expanded; "
+                "it may be made to fill memory"
             )
 
     # --- graphs
@@ -159,16 +159,20 @@ class ModelReader:
         """Read a GraphProto. `outer`: names of outer graphs that it may read."""
         if depth > DEPTH_MAX:
             raise dt.ArgumentError(
-                f"onnx.load: graphs are {depth} deep in each other; is it a bomb?"
+                f"onnx.load: graphs must be nested at most {DEPTH_MAX} deep, got {depth}; the "
+                "model may be made to exhaust the stack"
             )
         if len(g.sparse_initializer):
-            raise dt.NotYetError(f"onnx.load: the graph {g.name!r} has sparse initialisers")
+            raise dt.NotYetError(
+                f"onnx.load: the graph {g.name!r} has sparse initializers, which dovetail does "
+                "not support"
+            )
         constants = {}
         for t in g.initializer:
             if not t.name or t.name in constants:
                 raise dt.ArgumentError(
-                    f"onnx.load: the graph {g.name!r} has two initialisers {t.name!r}, or one "
-                    "without a name"
+                    f"onnx.load: the initializers of the graph {g.name!r} must have different, "
+                    f"non-empty names, got {t.name!r}"
                 )
             constants[t.name] = values_of(t, self.folder, self.limit)
         inputs = tuple(read_value_info(v) for v in g.input if v.name not in constants or depth)
@@ -189,7 +193,7 @@ class ModelReader:
             if missing:
                 raise dt.ArgumentError(
                     f"onnx.load: {node} in {where} reads {', '.join(map(repr, missing[:8]))}, "
-                    "which nothing before it gives: nodes go in a circle, or are out of order"
+                    "which no earlier node defines; nodes must be in topological order"
                 )
             _define(defined, [n for n in node.outputs if n], str(node))
             nodes.append(node)
@@ -200,8 +204,8 @@ class ModelReader:
         name = (_domain(f.domain), f.name)
         if name in self.open or depth > DEPTH_MAX:
             raise dt.ArgumentError(
-                f"onnx.load: the function {f.name!r} calls itself, by "
-                f"{' -> '.join(n for _, n in self.open)}, which no model may do"
+                f"onnx.load: the function {f.name!r} must not call itself, got "
+                f"{' -> '.join(n for _, n in self.open)}"
             )
         self.open.append(name)
         opsets = {**self.opsets, **self._opsets(f.opset_import, f"the function {f.name!r}")}
@@ -296,13 +300,11 @@ class ModelReader:
         self._require_counts(node, schema.min_input, schema.max_input, schema.max_output)
         if inputs < schema.min_input:
             raise dt.ArgumentError(
-                f"onnx.load: {node} is given {inputs} inputs; it takes {schema.min_input} or more"
+                f"onnx.load: {node} needs at least {schema.min_input} inputs, got {inputs}"
             )
         for name, a in schema.attributes.items():
             if a.required and name not in node.attributes:
-                raise dt.ArgumentError(
-                    f"onnx.load: {node} has no attribute {name!r}, which it needs"
-                )
+                raise dt.ArgumentError(f"onnx.load: {node} must have the attribute {name!r}")
             value = node.attributes.get(name)
             type_name = str(a.type).rpartition(".")[2]
             if (
@@ -311,15 +313,15 @@ class ModelReader:
                 and not _has_type(value, type_name)
             ):
                 raise dt.ArgumentError(
-                    f"onnx.load: {node} has the attribute {name} = {str(value)[:60]!r}; it is "
-                    f"{type_name}"
+                    f"onnx.load: the attribute {name} of {node} must be {type_name}, got "
+                    f"{str(value)[:60]!r}"
                 )
 
     def _require_counts(self, node: OperatorNode, least: int, most: int, results: int) -> None:
         if not least <= len(node.inputs) <= most or len(node.outputs) > results:
             raise dt.ArgumentError(
-                f"onnx.load: {node} has {len(node.inputs)} inputs and {len(node.outputs)} outputs; "
-                f"it takes {least} to {most}, and gives up to {results}"
+                f"onnx.load: {node} takes {least} to {most} inputs and has at most {results} "
+                f"outputs, got {len(node.inputs)} and {len(node.outputs)}"
             )
 
     def attribute(self, a: Proto, opsets: dict[str, int], defined: set[str], depth: int) -> Any:
@@ -329,7 +331,9 @@ class ModelReader:
         kind = self.onnx.AttributeProto.AttributeType.Name(a.type) if a.type in range(15) else ""
         reader = _ATTRIBUTES.get(kind)
         if reader is None:
-            raise dt.NotYetError(f"onnx.load: the attribute {a.name!r} is {kind or a.type}")
+            raise dt.NotYetError(
+                f"onnx.load: the attribute {a.name!r} has the unsupported type {kind or a.type}"
+            )
         return reader(self, a, opsets, defined, depth)
 
     def constant(self, t: Proto) -> Any:
@@ -350,7 +354,7 @@ def _define(defined: set[str], names: list[str], where: str) -> set[str]:
     for n in names:
         if n in defined:
             raise dt.ArgumentError(
-                f"onnx.load: {where} gives {n!r}, which is there already: each name is given once"
+                f"onnx.load: {where} defines {n!r} twice; each name must be defined once"
             )
         defined.add(n)
     return defined
@@ -364,8 +368,8 @@ def _set_drops(graph: OnnxGraph, defined: set[str], partial: bool = False) -> On
     missing = [v.name for v in graph.outputs if v.name not in defined]
     if missing and not partial:
         raise dt.ArgumentError(
-            f"onnx.load: the graph {graph.name!r} is to give {', '.join(map(repr, missing[:8]))}, "
-            "which none of its nodes does"
+            f"onnx.load: no node of the graph {graph.name!r} defines its outputs "
+            f"{', '.join(map(repr, missing[:8]))}"
         )
     live = {v.name for v in graph.outputs}
     droppable = {n for node in graph.nodes for n in node.outputs if n}
@@ -432,8 +436,8 @@ def read_value_info(v: Proto) -> ValueInfo:
         t = getattr(t, wrapper).elem_type
     if t.WhichOneof("value") not in (None, "tensor_type"):
         raise dt.DTypeError(
-            f"onnx.load: {v.name!r} is a {t.WhichOneof('value')}; there are tensors, sequences of "
-            "them, and optional ones"
+            f"onnx.load: {v.name!r} must be a tensor, a sequence of tensors or an optional one, "
+            f"got {t.WhichOneof('value')}"
         )
     if not t.HasField("tensor_type") or not t.tensor_type.elem_type:
         return ValueInfo(v.name, None, None, kind)

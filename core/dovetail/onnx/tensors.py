@@ -38,7 +38,9 @@ def values_of(t: Proto, folder: Path | None, limit: MemoryBudget) -> np.ndarray:
     d = dtype_of(t.data_type, name)
     shape = tuple(int(n) for n in t.dims)
     if any(n < 0 for n in shape):
-        raise dt.ShapeError(f"onnx.load: {name} has the shape {shape}, with a size below 0")
+        raise dt.ShapeError(
+            f"onnx.load: the sizes of {name} must not be negative, got shape {shape}"
+        )
     nbytes = size_of(shape, d)
     if t.data_location == EXTERNAL:
         return _read_external(t, folder, name, nbytes, limit, d, shape)
@@ -54,7 +56,7 @@ def _require_bytes(
 ) -> None:
     if expected != actual:
         raise dt.ShapeError(
-            f"onnx.load: {name} claims {d.name}{list(shape)}, which are {expected} bytes, and has "
+            f"onnx.load: {name} must have {expected} bytes for {d.name}{list(shape)}, got "
             f"{actual}; the file is damaged"
         )
 
@@ -76,7 +78,7 @@ def _from_numbers(
     count = nbytes // d.itemsize * (2 if d in _PARTS else 1)
     if len(numbers) != count:
         raise dt.ShapeError(
-            f"onnx.load: {name} claims {d.name}{list(shape)}, which are {count} numbers, and has "
+            f"onnx.load: {name} must have {count} numbers for {d.name}{list(shape)}, got "
             f"{len(numbers)}; the file is damaged"
         )
     limit.reserve(nbytes, name)
@@ -113,34 +115,35 @@ def _read_external(
         file_size = path.stat().st_size
         if start + length > file_size:
             raise dt.ShapeError(
-                f"onnx.load: {name} is bytes {start} to {start + length} of {path}, which has "
-                f"{file_size}; the file is damaged"
+                f"onnx.load: {name} is stored in bytes {start} to {start + length} of {path}, "
+                f"which has only {file_size} bytes; the file is damaged"
             )
         limit.reserve(nbytes, name)
         with path.open("rb") as file:
             file.seek(start)
             return _from_bytes(file.read(length), d, shape)
     except OSError as error:
-        raise dt.ArgumentError(f"onnx.load: {name} is in {path}: {error.strerror}") from error
+        raise dt.ArgumentError(
+            f"onnx.load: cannot read {name} from {path}: {error.strerror}"
+        ) from error
 
 
 def _resolve_path(folder: Path | None, location: str, name: str) -> Path:
     """Return the path that a model names. Raises: ArgumentError outside of the model's folder."""
     if folder is None:
         raise dt.ArgumentError(
-            f"onnx.load: {name} is in another file, {location!r}, and the model came without a "
-            "folder; give its path, or a model with onnx.load_external_data_for_model done"
+            f"onnx.load: {name} is stored in another file, {location!r}, and the model's folder "
+            "is unknown; pass the model's path, or call onnx.load_external_data_for_model first"
         )
     model_folder = Path(os.path.realpath(folder))
     path = Path(os.path.realpath(model_folder / location))
     if not location or Path(location).is_absolute() or model_folder not in path.parents:
         raise dt.ArgumentError(
-            f"onnx.load: {name} is in {location!r}, outside of the model's folder {model_folder}; "
-            "values "
-            "are read from there and below alone"
+            f"onnx.load: {name} must be stored in or below the model's folder {model_folder}, got "
+            f"{location!r}"
         )
     if not path.is_file():
-        raise dt.ArgumentError(f"onnx.load: {name} is in {path}, and there is no such file")
+        raise dt.ArgumentError(f"onnx.load: {name} is stored in {path}, which does not exist")
     return path
 
 
@@ -149,7 +152,9 @@ def _number(fields: dict[str, str], key: str, default: int, name: str) -> int:
     if not text:
         return default
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
-        raise dt.ArgumentError(f"onnx.load: {name} has the {key} {text[:40]!r}, which is no number")
+        raise dt.ArgumentError(
+            f"onnx.load: the {key} of {name} must be a number, got {text[:40]!r}"
+        )
     return int(text)
 
 

@@ -114,8 +114,8 @@ class Adagrad(_Scaled):
     def _check_rows(self, group: Group, g: dt.Tensor) -> None:
         if group["weight_decay"] != 0:
             raise dt.LayoutError(
-                f"{self._name}: weight_decay does not go with sparse gradients; it would change "
-                "every row: use 0, or p.grad.to_dense()"
+                f"{self._name}: weight_decay must be 0 for sparse gradients, because it would "
+                "change every row; use p.grad.to_dense() to decay them"
             )
         self._check_layout(g)
 
@@ -244,7 +244,7 @@ class Adadelta(_Scaled):
     def _check(self, group: Group) -> None:
         check_minimums(self._name, group, lr=0.0, rho=0.0, eps=0.0, weight_decay=0.0)
         if group["rho"] > 1.0:
-            raise dt.ArgumentError(f"{self._name}: rho is {group['rho']}; it is in [0, 1]")
+            raise dt.ArgumentError(f"{self._name}: rho must be between 0 and 1, got {group['rho']}")
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
         return "square_avg", "acc_delta"

@@ -27,8 +27,8 @@ class _Moving(LRScheduler):
         defaults = self.optimizer.defaults
         if "momentum" not in defaults and "betas" not in defaults:
             raise dt.ArgumentError(
-                f"{self._name}: the optimiser has neither momentum nor betas; use "
-                "cycle_momentum=False"
+                f"{self._name}: cycle_momentum=True needs an optimizer with momentum or betas; "
+                "pass cycle_momentum=False"
             )
         self.use_beta1 = "betas" in defaults
         self.base_momentums = values_per_group(self._name, "base_momentum", self.optimizer, low)
@@ -77,7 +77,8 @@ class CyclicLR(_Moving):
         self._attach(optimizer)
         if scale_fn is None and mode not in ("triangular", "triangular2", "exp_range"):
             raise dt.ArgumentError(
-                f"{self._name}: mode is {mode!r}; it is 'triangular', 'triangular2' or 'exp_range'"
+                f"{self._name}: mode must be 'triangular', 'triangular2' or 'exp_range', got "
+                f"{mode!r}"
             )
         bases = values_per_group(self._name, "base_lr", optimizer, base_lr)
         self.max_lrs = values_per_group(self._name, "max_lr", optimizer, max_lr)
@@ -87,7 +88,9 @@ class CyclicLR(_Moving):
         up = float(step_size_up)
         self.total_size = up + float(step_size_up if step_size_down is None else step_size_down)
         if not 0 < up <= self.total_size:
-            raise dt.ArgumentError(f"{self._name}: step_size_up is {step_size_up}; 1 or more")
+            raise dt.ArgumentError(
+                f"{self._name}: step_size_up must be at least 1, got {step_size_up}"
+            )
         self.step_ratio = up / self.total_size
         self.mode, self.gamma, self._scale_fn_custom = mode, gamma, scale_fn
         by_steps = scale_fn is None and mode == "exp_range"
@@ -167,13 +170,15 @@ class OneCycleLR(_Moving):
             total_steps = epochs * steps_per_epoch
         if not isinstance(total_steps, int) or total_steps <= 0:
             raise dt.ArgumentError(
-                f"{self._name}: give total_steps, or epochs and steps_per_epoch: ints of 1 or more"
+                f"{self._name}: total_steps, or epochs and steps_per_epoch, must be positive ints"
             )
         if not 0.0 <= pct_start <= 1.0:
-            raise dt.ArgumentError(f"{self._name}: pct_start is {pct_start}; it is in [0, 1]")
+            raise dt.ArgumentError(
+                f"{self._name}: pct_start must be between 0 and 1, got {pct_start}"
+            )
         if anneal_strategy not in ("cos", "linear"):
             raise dt.ArgumentError(
-                f"{self._name}: anneal_strategy is {anneal_strategy!r}; it is 'cos' or 'linear'"
+                f"{self._name}: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}"
             )
         self.total_steps, self._anneal_func_type = total_steps, anneal_strategy
         self._phases = _phases(pct_start * total_steps - 1, total_steps - 1, three_phase)
@@ -195,7 +200,8 @@ class OneCycleLR(_Moving):
         n = self.last_epoch
         if n > self.total_steps:
             raise dt.ArgumentError(
-                f"{self._name}: step {n} of {self.total_steps}; make it of as many as there are"
+                f"{self._name}: step {n} is beyond total_steps={self.total_steps}; pass a larger "
+                "total_steps"
             )
         k = next((i for i, phase in enumerate(self._phases) if n <= phase[0]), -1)
         end, lrs, momentums = self._phases[k]
@@ -240,7 +246,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     ) -> None:
         for name, value in (("T_0", T_0), ("T_mult", T_mult)):
             if not isinstance(value, int) or value < 1:
-                raise dt.ArgumentError(f"{self._name}: {name} is {value!r}; an int of 1 or more")
+                raise dt.ArgumentError(
+                    f"{self._name}: {name} must be a positive int, got {value!r}"
+                )
         self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
         super().__init__(optimizer, last_epoch)
 
@@ -267,7 +275,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def _set_epoch(self, epoch: float) -> None:
         if epoch < 0:
-            raise dt.ArgumentError(f"{self._name}.step: epoch is {epoch}; it is 0 or more")
+            raise dt.ArgumentError(f"{self._name}.step: epoch must not be negative, got {epoch}")
         begin, length = 0, self.T_0
         if self.T_mult == 1:
             begin = int(epoch // length) * length

@@ -72,13 +72,18 @@ class LBFGS(Optimizer):
         )
         if group["line_search_fn"] not in (None, "strong_wolfe"):
             raise dt.ArgumentError(
-                f"{self._name}: line_search_fn is {group['line_search_fn']!r}; it is "
-                "'strong_wolfe' or None"
+                f"{self._name}: line_search_fn must be 'strong_wolfe' or None, got "
+                f"{group['line_search_fn']!r}"
             )
         if self.param_groups and group["params"] is not self._params:
-            raise dt.ArgumentError(f"{self._name}: it has one group of parameters; put all in one")
+            raise dt.ArgumentError(
+                f"{self._name}: only one group of parameters is allowed; put all parameters in "
+                "one group"
+            )
         if len({(p.device, p.dtype) for p in group["params"]}) > 1:
-            raise dt.DeviceError(f"{self._name}: parameters are of one device and one dtype")
+            raise dt.DeviceError(
+                f"{self._name}: all parameters must have the same device and dtype"
+            )
 
     @property
     def _params(self) -> list[dt.Tensor]:
@@ -88,7 +93,7 @@ class LBFGS(Optimizer):
     def _step(self, closure: Closure | None = None) -> Any:
         if closure is None:
             raise dt.ArgumentError(
-                f"{self._name}.step: it needs closure=, which computes the loss anew and calls "
+                f"{self._name}.step: closure= must be given; it computes the loss again and calls "
                 "backward()"
             )
         with dt.no_grad():
@@ -106,8 +111,8 @@ class LBFGS(Optimizer):
             return float(x)
         if x.size != sum(q.size for q in self._params):
             raise dt.ArgumentError(
-                f"{self._name}.load_state_dict: {name} has {x.size} elements, the parameters "
-                f"{sum(q.size for q in self._params)}"
+                f"{self._name}.load_state_dict: {name} must have "
+                f"{sum(q.size for q in self._params)} elements, like the parameters, got {x.size}"
             )
         return dt.copy(x.detach().to(p.device).astype(p.dtype.compute))
 

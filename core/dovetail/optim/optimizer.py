@@ -83,18 +83,20 @@ class Optimizer(Explained):
         self._create_step()
         if isinstance(params, dt.Tensor):
             raise dt.ArgumentTypeError(
-                f"{self._name}: params is a tensor; give an iterable of tensors or of dicts: [x]"
+                f"{self._name}: params must be an iterable of tensors or of dicts, got a tensor; "
+                "use [x]"
             )
         try:
             items: list[Any] = [*params]
         except TypeError:
             raise dt.ArgumentTypeError(
-                f"{self._name}: params is a {type(params).__name__}; give an iterable of tensors, "
-                "as model.parameters() is, or of dicts"
+                f"{self._name}: params must be an iterable of tensors or of dicts, got "
+                f"{type(params).__name__}; use model.parameters()"
             ) from None
         if not items:
             raise dt.ArgumentError(
-                f"{self._name}: no parameters; model.parameters() gave none, or was used up"
+                f"{self._name}: params must have at least one parameter; model.parameters() is "
+                "empty or was used up"
             )
         groups = items if isinstance(items[0], dict) else [{"params": items}]
         for group in groups:
@@ -135,24 +137,25 @@ class Optimizer(Explained):
         """
         if not isinstance(param_group, Mapping) or "params" not in param_group:
             raise dt.ArgumentTypeError(
-                f"{self._name}.add_param_group: a group is a dict with 'params': {param_group!r}"
+                f"{self._name}.add_param_group: a group must be a dict with 'params', got "
+                f"{param_group!r}"
             )
         group = dict(param_group)
         params = group["params"]
         if isinstance(params, set):
             raise dt.ArgumentTypeError(
-                f"{self._name}: params is a set, which has no order; give a list"
+                f"{self._name}: params must be ordered, got a set; use a list"
             )
         group["params"] = self._parameters(group, [params] if _is_tensor(params) else [*params])
         for name, default in self.defaults.items():
             if default is required and name not in group:
-                raise dt.ArgumentError(f"{self._name}: a group needs {name}=")
+                raise dt.ArgumentError(f"{self._name}: a group must have {name}=")
             group.setdefault(name, default)
         self._check_names(group)
         self._check_all(group)
         present = {id(p) for g in self.param_groups for p in g["params"]}
         if not present.isdisjoint(map(id, group["params"])):
-            raise dt.ArgumentError(f"{self._name}: some parameters are in more than one group")
+            raise dt.ArgumentError(f"{self._name}: a parameter must not be in more than one group")
         self.param_groups.append(group)
 
     def _parameters(self, group: Group, params: list[Any]) -> list[dt.Tensor]:
@@ -161,23 +164,23 @@ class Optimizer(Explained):
             group["param_names"] = [name for name, _ in params]
             params = [x for _, x in params]
         if not params:
-            raise dt.ArgumentError(f"{self._name}: a group has no parameters")
+            raise dt.ArgumentError(f"{self._name}: a group must have at least one parameter")
         for i, p in enumerate(params):
             if not _is_tensor(p):
                 raise dt.ArgumentTypeError(
-                    f"{self._name}: parameter {i} is a {type(p).__name__}, not a tensor"
+                    f"{self._name}: parameter {i} must be a tensor, got {type(p).__name__}"
                 )
             if not p.is_leaf:
                 raise dt.ArgumentError(
-                    f"{self._name}: parameter {i}, {_describe(p)}, is the result of a computation; "
-                    "give what it was made of, or x.detach().requires_grad_()"
+                    f"{self._name}: parameter {i} must be a leaf, got {_describe(p)}, the result "
+                    "of a computation; pass its source, or x.detach().requires_grad_()"
                 )
             if not dt.isdtype(p.dtype, "real floating"):
                 raise dt.DTypeError(
-                    f"{self._name}: parameter {i} is {_describe(p)}; parameters are real floats"
+                    f"{self._name}: parameter {i} must have a real float dtype, got {_describe(p)}"
                 )
         if len({id(p) for p in params}) < len(params):
-            raise dt.ArgumentError(f"{self._name}: a parameter is there twice; each has one step")
+            raise dt.ArgumentError(f"{self._name}: a parameter must not occur twice in a group")
         return params
 
     def _check_names(self, group: Group) -> None:
@@ -186,7 +189,8 @@ class Optimizer(Explained):
                 near = difflib.get_close_matches(name, self.defaults, 1, 0.8)
                 if near:
                     raise dt.ArgumentError(
-                        f"{self._name}: a group has {name!r}; did you mean {near[0]!r}?"
+                        f"{self._name}: a group has the unknown option {name!r}; did you mean "
+                        f"{near[0]!r}?"
                     )
 
     def _check_all(self, group: Group) -> None:
@@ -310,9 +314,9 @@ class Optimizer(Explained):
             steps = [self.state[p]["step"] for p in b.params]
             if steps.count(steps[0]) != len(steps) or self._options(b.group) != b.options:
                 raise dt.CaptureError(
-                    f"{self._name}: a captured step is not for the groups as they are: options "
-                    "such as nesterov, or which parameters have had how many steps, have changed; "
-                    "capture the function again with dt.jit(...)"
+                    f"{self._name}: the groups must not change after the step was captured, but "
+                    "options such as nesterov or the steps of some parameters have; capture the "
+                    "function again with dt.jit(...)"
                 )
             numbers += self._next_numbers(b)
             self._advance(b)
@@ -333,7 +337,9 @@ class Optimizer(Explained):
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         """Return the rule's numbers for a step; the first step is 1."""
-        raise NotImplementedError(f"{type(self).__name__} has no _numbers; or override step")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no _numbers; define it, or override step()"
+        )
 
     def _advanced_numbers(self, group: Group, state: State) -> State:
         """Return the Python numbers of a state after one more step."""
@@ -342,16 +348,16 @@ class Optimizer(Explained):
     def _check_rows(self, group: Group, g: Any) -> None:
         """Raise LayoutError for a sparse gradient, unless the optimiser supports its layout."""
         raise dt.LayoutError(
-            f"{self._name}: a gradient has the layout {g.layout.name}; use optim.SGD, Adagrad or "
-            "SparseAdam, which go to its rows alone, or make it dense: p.grad.to_dense()"
+            f"{self._name}: gradients must be dense, got layout {g.layout.name}; use "
+            "p.grad.to_dense(), or optim.SGD, Adagrad or SparseAdam, which update single rows"
         )
 
     def _check_layout(self, g: Any) -> None:
         """Raise LayoutError if a sparse gradient does not consist of rows in the COO layout."""
         if g.layout is not dt.sparse_coo or g.indices().shape[0] != 1:
             raise dt.LayoutError(
-                f"{self._name}: a gradient of layout {g.layout.name} with {g.ndim} axes; sparse "
-                "gradients are COO over rows, as embedding(sparse=True) gives them; else "
+                f"{self._name}: sparse gradients must be COO over rows, as embedding(sparse=True) "
+                f"makes them, got layout {g.layout.name} with {g.ndim} dimensions; use "
                 "p.grad.to_dense()"
             )
 
@@ -400,14 +406,14 @@ class Optimizer(Explained):
                 raise TypeError
         except (KeyError, TypeError, ValueError):
             raise dt.ArgumentError(
-                f"{self._name}.load_state_dict: no state of an optimiser; it has 'state' and "
-                "'param_groups', each with 'params'"
+                f"{self._name}.load_state_dict: expected the state of an optimizer, a dict with "
+                "'state' and 'param_groups', each with 'params'"
             ) from None
         params = [g["params"] for g in self.param_groups]
         if [*map(len, numbers)] != [*map(len, params)]:
             raise dt.ArgumentError(
-                f"{self._name}.load_state_dict: groups of {[*map(len, numbers)]} parameters where "
-                f"the optimiser has {[*map(len, params)]}"
+                f"{self._name}.load_state_dict: expected groups of {[*map(len, params)]} "
+                f"parameters, got {[*map(len, numbers)]}"
             )
         by_number = dict(zip(itertools.chain(*numbers), itertools.chain(*params), strict=True))
         groups = [
@@ -440,7 +446,7 @@ class Optimizer(Explained):
             if missing and state:
                 raise dt.ArgumentError(
                     f"{self._name}.load_state_dict: the state of parameter {number} has no "
-                    f"{', '.join(missing)}: it is another optimiser's"
+                    f"{', '.join(missing)}; it belongs to another optimizer"
                 )
             values = {n: self._import_value(number, n, p, x) for n, x in state.items()}
             if values:
@@ -460,8 +466,8 @@ class Optimizer(Explained):
             return copy.deepcopy(x)
         if x.shape != p.shape:
             raise dt.ArgumentError(
-                f"{op}: {name} of parameter {number} has the shape "
-                f"{x.shape}, the parameter {p.shape}"
+                f"{op}: {name} of parameter {number} must have the parameter's shape {p.shape}, "
+                f"got shape {x.shape}"
             )
         with dt.no_grad():
             return dt.copy(x.detach().to(p.device).astype(p.dtype.compute))
@@ -482,7 +488,7 @@ _FLAGS = {
 
 
 def _raise_no_rule(*args: object) -> Sequence[dt.Tensor]:
-    raise NotImplementedError("an optimiser has a rule, or its own step()")
+    raise NotImplementedError("an optimizer must define rule, or override step()")
 
 
 def _is_tensor(x: object) -> bool:
@@ -502,14 +508,16 @@ def check_minimums(name: str, group: Mapping[str, Any], **minimums: float) -> No
         if isinstance(value, bool):
             raise arguments.refused(name, option, "a number", value)
         if not arguments.real(name, value, option) >= low:
-            raise dt.ArgumentError(f"{name}: {option} is {value}; it is {low} or more")
+            raise dt.ArgumentError(f"{name}: {option} must be at least {low:g}, got {value}")
 
 
 def check_betas(name: str, group: Mapping[str, Any]) -> None:
     """Raise ArgumentError if betas are not two numbers in [0, 1)."""
     for i, beta in enumerate(check_pair(name, group, "betas")):
         if not 0.0 <= beta < 1.0:
-            raise dt.ArgumentError(f"{name}: betas[{i}] is {beta}; it is in [0, 1)")
+            raise dt.ArgumentError(
+                f"{name}: betas[{i}] must be at least 0 and less than 1, got {beta}"
+            )
 
 
 def filled_like(p: dt.Tensor, value: float) -> dt.Tensor:
@@ -521,7 +529,7 @@ def check_pair(name: str, group: Mapping[str, Any], option: str) -> tuple[float,
     """Return an option that is a pair of numbers. Raises: ArgumentTypeError, ArgumentError."""
     pair = group[option]
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise dt.ArgumentError(f"{name}: {option} is {arguments.shown(pair)}; it is two numbers")
+        raise dt.ArgumentError(f"{name}: {option} must be two numbers, got {arguments.shown(pair)}")
     first, second = [v.item() if _is_tensor(v) and v.size == 1 else v for v in pair]
     return arguments.real(name, first, option), arguments.real(name, second, option)
 

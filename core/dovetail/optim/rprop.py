@@ -69,7 +69,8 @@ class Rprop(Optimizer):
         check_pair(self._name, group, "step_sizes")
         if not 0.0 < shrink < 1.0 < grow:
             raise dt.ArgumentError(
-                f"{self._name}: etas are {group['etas']}; the first is in (0, 1), the other above 1"
+                f"{self._name}: the first of etas must be between 0 and 1, the second greater "
+                f"than 1, got {group['etas']}"
             )
 
     def _state_names(self, group: Group) -> tuple[str, ...]:

@@ -44,7 +44,8 @@ def values_per_group(name: str, option: str, optimizer: Optimizer, value: Any) -
         return [value] * count
     if len(value) != count:
         raise dt.ArgumentError(
-            f"{name}: {option} has {len(value)} values where the optimiser has {count} groups"
+            f"{name}: {option} must have {count} values, one for each group of the optimizer, got "
+            f"{len(value)}"
         )
     return [*value]
 
@@ -83,8 +84,8 @@ class LRScheduler(Explained):
                 group.setdefault("initial_lr", dt.copy(lr) if isinstance(lr, dt.Tensor) else lr)
             elif "initial_lr" not in group:
                 raise dt.ArgumentError(
-                    f"{self._name}: last_epoch is {last_epoch}, and group {i} has no 'initial_lr'; "
-                    "load the optimiser's state first"
+                    f"{self._name}: last_epoch={last_epoch} needs 'initial_lr' in each group, and "
+                    f"group {i} has none; load the optimizer's state first"
                 )
         self.base_lrs = group_values(optimizer, "initial_lr")
         self.last_epoch = last_epoch
@@ -97,7 +98,8 @@ class LRScheduler(Explained):
     def _attach(self, optimizer: Optimizer) -> None:
         if not isinstance(optimizer, Optimizer):
             raise dt.ArgumentTypeError(
-                f"{self._name}: optimizer is a {type(optimizer).__name__}, no dt.optim optimiser"
+                f"{self._name}: optimizer must be a dt.optim optimizer, got "
+                f"{type(optimizer).__name__}"
             )
         self.optimizer = optimizer
 
@@ -121,8 +123,8 @@ class LRScheduler(Explained):
         """Set the next rates, after the optimiser's step."""
         if self._step_count == 1 and not self.optimizer.stepped:
             warnings.warn(
-                f"{self._name}.step() is called before the optimiser's step(): the first rate is "
-                "not used; call optimizer.step() first",
+                f"{self._name}.step() is called before the optimizer's step(), so the first rate "
+                "is not used; call optimizer.step() first",
                 dt.DovetailWarning,
                 stacklevel=2,
             )
@@ -151,7 +153,8 @@ class LRScheduler(Explained):
         """Load a state. Raises: ArgumentError if it is not the state of a schedule."""
         if not isinstance(state_dict, Mapping) or "last_epoch" not in state_dict:
             raise dt.ArgumentError(
-                f"{self._name}.load_state_dict: no state of a schedule; it has 'last_epoch'"
+                f"{self._name}.load_state_dict: expected the state of a schedule, a dict with "
+                "'last_epoch'"
             )
         for name, value in state_dict.items():
             if not _is_compatible(name, value, self.__dict__.get(name)):
@@ -392,18 +395,23 @@ class _OfOthers(LRScheduler):
         """Check and store the schedules. Raises: ArgumentError, ArgumentTypeError."""
         schedulers = [*schedulers]
         if not schedulers:
-            raise dt.ArgumentError(f"{self._name}: no schedules")
+            raise dt.ArgumentError(f"{self._name}: expected at least one schedule, got none")
         optimizer = optimizer or schedulers[0].optimizer
         for i, s in enumerate(schedulers):
             if not isinstance(s, LRScheduler):
-                raise dt.ArgumentTypeError(f"{self._name}: item {i} is a {type(s).__name__}")
+                raise dt.ArgumentTypeError(
+                    f"{self._name}: item {i} must be a schedule, got {type(s).__name__}"
+                )
             if isinstance(s, ReduceLROnPlateau):
                 raise dt.ArgumentError(
-                    f"{self._name}: item {i} is ReduceLROnPlateau, whose step() needs a measure; "
-                    "step it on its own"
+                    f"{self._name}: item {i} must not be ReduceLROnPlateau, because its step() "
+                    "needs metrics; call its step() separately"
                 )
             if s.optimizer is not optimizer:
-                raise dt.ArgumentError(f"{self._name}: item {i} belongs to another optimiser")
+                raise dt.ArgumentError(
+                    f"{self._name}: item {i} belongs to another optimizer; all schedules must "
+                    "have the same one"
+                )
         self._schedulers, self.optimizer = schedulers, optimizer
 
     def state_dict(self) -> dict[str, Any]:
@@ -416,8 +424,8 @@ class _OfOthers(LRScheduler):
         states = own_state.pop("_schedulers", ())
         if len(states) != len(self._schedulers):
             raise dt.ArgumentError(
-                f"{self._name}.load_state_dict: a state of {len(states)} schedules; there are "
-                f"{len(self._schedulers)}"
+                f"{self._name}.load_state_dict: expected the state of {len(self._schedulers)} "
+                f"schedules, got {len(states)}"
             )
         self.__dict__.update(own_state)
         for s, state in zip(self._schedulers, states, strict=True):
@@ -437,8 +445,8 @@ class SequentialLR(_OfOthers):
         self._set_schedulers(schedulers, optimizer)
         if len(milestones) != len(self._schedulers) - 1:
             raise dt.ArgumentError(
-                f"{self._name}: {len(milestones)} milestones between {len(self._schedulers)} "
-                "schedules; there is one less"
+                f"{self._name}: {len(self._schedulers)} schedules need "
+                f"{len(self._schedulers) - 1} milestones, got {len(milestones)}"
             )
         self._milestones, self.last_epoch = [*milestones], last_epoch + 1
         for group in self.optimizer.param_groups:
@@ -515,13 +523,17 @@ class ReduceLROnPlateau(LRScheduler):
     ) -> None:
         self._attach(optimizer)
         if not 0.0 <= factor < 1.0:
-            raise dt.ArgumentError(f"{self._name}: factor is {factor}; it is in [0, 1)")
+            raise dt.ArgumentError(
+                f"{self._name}: factor must be at least 0 and less than 1, got {factor}"
+            )
         for name, value, allowed in (
             ("mode", mode, ("min", "max")),
             ("threshold_mode", threshold_mode, ("rel", "abs")),
         ):
             if value not in allowed:
-                raise dt.ArgumentError(f"{self._name}: {name} is {value!r}; it is one of {allowed}")
+                raise dt.ArgumentError(
+                    f"{self._name}: {name} must be one of {allowed}, got {value!r}"
+                )
         self.factor, self.patience, self.cooldown, self.eps = factor, patience, cooldown, eps
         self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
         self.min_lrs = values_per_group(self._name, "min_lr", optimizer, min_lr)
@@ -590,13 +602,15 @@ _PERIODS = ("step_size", "T_0", "T_i", "T_max", "T_mult")  # divisors, which mus
 
 def _check_positive(name: str, option: str, value: int) -> int:
     if not isinstance(value, int) or value <= 0:
-        raise dt.ArgumentError(f"{name}: {option} is {value!r}; it is an int of 1 or more")
+        raise dt.ArgumentError(f"{name}: {option} must be a positive int, got {value!r}")
     return value
 
 
 def _check_range(name: str, option: str, value: float, low: float, high: float) -> float:
     if not low <= value <= high:
-        raise dt.ArgumentError(f"{name}: {option} is {value}; it is in [{low:g}, {high:g}]")
+        raise dt.ArgumentError(
+            f"{name}: {option} must be between {low:g} and {high:g}, got {value}"
+        )
     return value
 
 

@@ -68,7 +68,10 @@ class SGD(Optimizer):
             self._name, group, lr=0.0, momentum=0.0, weight_decay=0.0, dampening=-math.inf
         )
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
-            raise dt.ArgumentError(f"{self._name}: nesterov needs momentum, and no dampening")
+            raise dt.ArgumentError(
+                f"{self._name}: nesterov=True needs momentum > 0 and dampening=0, got "
+                f"momentum={group['momentum']} and dampening={group['dampening']}"
+            )
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
         return ("momentum_buffer",) if group["momentum"] != 0 else ()

@@ -90,7 +90,10 @@ def hardtanh(
     """
     require_tensors("hardtanh", input)
     if min_val > max_val:
-        raise dt.ArgumentError(f"hardtanh: min_val {min_val} is above max_val {max_val}")
+        raise dt.ArgumentError(
+            f"hardtanh: min_val must be at most max_val, got min_val={min_val} and "
+            f"max_val={max_val}"
+        )
     return _store_result(input, _clip(input, min_val, max_val), inplace)
 
 
@@ -174,8 +177,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         channels = input.shape[1] if input.ndim > 1 else 1
         if weight.ndim != 1 or weight.size != channels:
             raise dt.ShapeError(
-                f"prelu: a weight of shape {weight.shape} is for an input of shape {input.shape}; "
-                f"it has one element, or one for each of {channels} channels"
+                f"prelu: weight must have 1 element or one for each of {channels} channels, got "
+                f"shape {weight.shape} for an input of shape {input.shape}"
             )
         weight = weight.reshape((-1, *(1,) * (input.ndim - 2)))
     elif weight.ndim > input.ndim or weight.ndim:
@@ -204,7 +207,9 @@ def rrelu(
     """
     require_floats("rrelu", input)
     if lower > upper:
-        raise dt.ArgumentError(f"rrelu: lower {lower} is above upper {upper}")
+        raise dt.ArgumentError(
+            f"rrelu: lower must be at most upper, got lower={lower} and upper={upper}"
+        )
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slope = dt.random.uniform(
@@ -249,7 +254,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """
     require_floats("celu", input)
     if alpha == 0:
-        raise dt.ArgumentError("celu: alpha divides, and is not 0")
+        raise dt.ArgumentError("celu: alpha must not be 0")
     x = widen_half(input)
     below = _negative_part(x) if alpha > 0 else x
     return _store_result(input, dt.where(x > 0, x, dt.expm1(below / alpha) * alpha), inplace)
@@ -298,7 +303,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     elif approximate == "tanh":
         part = dt.tanh((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi))
     else:
-        raise dt.ArgumentError(f'gelu: approximate is "none" or "tanh", not {approximate!r}')
+        raise dt.ArgumentError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
     return _set_infinite_limits(x, x * 0.5 * (part + 1.0))
 
 
@@ -403,7 +408,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """
     require_floats("softshrink", input)
     if lambd < 0:
-        raise dt.ArgumentError(f"softshrink: lambd is not negative, as {lambd} is")
+        raise dt.ArgumentError(f"softshrink: lambd must not be negative, got {lambd}")
     x = input
     return dt.where(x > lambd, x - lambd, dt.where(x < -lambd, x + lambd, x * 0.0))
 

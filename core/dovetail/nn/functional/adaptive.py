@@ -35,7 +35,8 @@ def _output_sizes(op: str, output_size: OutputSize, within: Sequence[int]) -> tu
         requested = [output_size] * len(within)
     if len(requested) != len(within):
         raise dt.ArgumentError(
-            f"{op}: output_size={output_size!r} has {len(requested)} sizes for {len(within)} axes"
+            f"{op}: output_size must have {len(within)} sizes, one for each axis, got "
+            f"{output_size!r} with {len(requested)}"
         )
     filled = tuple([n if m is None else m for m, n in zip(requested, within, strict=True)])
     return check_sizes(op, filled, "output_size", len(within))
@@ -51,7 +52,9 @@ def _check_adaptive(
 ) -> tuple[Tensor, bool, tuple[int, ...], bool]:
     x, had_batch = with_batch(op, input, axes)
     if 0 in x.shape[2:]:
-        raise dt.ShapeError(f"{op}: an input of shape {x.shape} has no elements to take")
+        raise dt.ShapeError(
+            f"{op}: the input must not be empty along the pooled axes, got shape {x.shape}"
+        )
     counts = _output_sizes(op, output_size, x.shape[2:])
     even = all(m and n % m == 0 for n, m in zip(x.shape[2:], counts, strict=True))
     return x, had_batch, counts, even

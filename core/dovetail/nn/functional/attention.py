@@ -65,7 +65,7 @@ def scaled_dot_product_attention(
     operands = (query, key, value)
     _require_fitting(operands, attn_mask)
     if not 0.0 <= dropout_p <= 1.0:
-        raise dt.ArgumentError(f"{OP_NAME}: dropout_p is from 0 to 1, not {dropout_p}")
+        raise dt.ArgumentError(f"{OP_NAME}: dropout_p must be between 0 and 1, got {dropout_p}")
     if enable_gqa:
         return _attend_grouped(query, key, value, attn_mask, dropout_p, is_causal, scale)
     batch = _batch_shape(operands, attn_mask)
@@ -101,40 +101,51 @@ def _require_fitting(operands: Sequence[Tensor], mask: Tensor | None) -> None:
     """Raise an error for a type, dtype or shape of query, key, value or mask that does not fit."""
     for name, x in zip(("query", "key", "value"), operands, strict=True):
         if not isinstance(x, dt.Tensor):
-            raise dt.ArgumentTypeError(f"{OP_NAME}: {name} is a tensor, not a {type(x).__name__}")
+            raise dt.ArgumentTypeError(
+                f"{OP_NAME}: {name} must be a tensor, got {type(x).__name__}"
+            )
         if x.dtype not in FLOATS:
             raise dt.DTypeError(
-                f"{OP_NAME}: {name} is {x.dtype}; give floats: x.astype(dt.float32)"
+                f"{OP_NAME}: {name} must have a float dtype, got {x.dtype}; use "
+                "x.astype(dt.float32)"
             )
     q, k, v = operands
     shapes = f"shapes {q.shape}, {k.shape} and {v.shape} of query, key and value"
     if min(q.ndim, k.ndim, v.ndim) < 2:
         raise dt.ShapeError(
-            f"{OP_NAME}: {shapes}: each needs 2 dimensions or more, (..., rows, size)"
+            f"{OP_NAME}: query, key and value must have at least 2 dimensions, (..., rows, size), "
+            f"got {shapes}"
         )
     if not q.dtype is k.dtype is v.dtype:
         raise dt.DTypeError(
-            f"{OP_NAME}: {q.dtype}, {k.dtype} and {v.dtype} of query, key and value differ; use "
-            "astype"
+            f"{OP_NAME}: query, key and value must have the same dtype, got {q.dtype}, {k.dtype} "
+            f"and {v.dtype}; use x.astype(dtype)"
         )
     if q.shape[-1] != k.shape[-1]:
-        raise dt.ShapeError(f"{OP_NAME}: {shapes}: the last axes of query and key differ")
+        raise dt.ShapeError(
+            f"{OP_NAME}: query and key must have the same size along the last axis, got {shapes}"
+        )
     if k.shape[-2] != v.shape[-2]:
-        raise dt.ShapeError(f"{OP_NAME}: {shapes}: there are as many keys as values, in axis -2")
+        raise dt.ShapeError(
+            f"{OP_NAME}: key and value must have the same size along axis -2, got {shapes}"
+        )
     if mask is None:
         return
     if not isinstance(mask, dt.Tensor):
-        raise dt.ArgumentTypeError(f"{OP_NAME}: attn_mask is a tensor, not a {type(mask).__name__}")
+        raise dt.ArgumentTypeError(
+            f"{OP_NAME}: attn_mask must be a tensor, got {type(mask).__name__}"
+        )
     if mask.dtype not in (dt.bool, dt.float32, q.dtype):
         raise dt.DTypeError(
-            f"{OP_NAME}: attn_mask is {mask.dtype}; give bool (True: seen), float32 or {q.dtype}"
+            f"{OP_NAME}: attn_mask must be bool (True: attend), float32 or {q.dtype}, got "
+            f"{mask.dtype}"
         )
     if mask.ndim < 2 or any(
         a not in (1, b) for a, b in zip(mask.shape[-2:], (q.shape[-2], k.shape[-2]), strict=True)
     ):
         raise dt.ShapeError(
-            f"{OP_NAME}: attn_mask of shape {mask.shape} does not fit scores of shape "
-            f"(..., {q.shape[-2]}, {k.shape[-2]})"
+            f"{OP_NAME}: attn_mask must broadcast to the scores' shape (..., {q.shape[-2]}, "
+            f"{k.shape[-2]}), got shape {mask.shape}"
         )
 
 
@@ -145,8 +156,9 @@ def _batch_shape(operands: Sequence[Tensor], mask: Tensor | None) -> Shape:
         return tuple(dt.broadcast_shapes(*[x.shape[:-2] for x in every]))
     except dt.ShapeError as error:
         raise dt.ShapeError(
-            f"{OP_NAME}: shapes {', '.join(str(x.shape) for x in every)} differ in axes before the "
-            "last two; heads of fewer keys than queries need enable_gqa=True"
+            f"{OP_NAME}: axes before the last two must broadcast, got shapes "
+            f"{', '.join(str(x.shape) for x in every)}; if keys have fewer heads than queries, "
+            "pass enable_gqa=True"
         ) from error
 
 
@@ -178,16 +190,15 @@ def _attend_grouped(
     """Compute attention in which several heads of queries, along axis -3, share keys and values."""
     if min(query.ndim, key.ndim, value.ndim) < 3:
         raise dt.ShapeError(
-            f"{OP_NAME}: enable_gqa needs heads in axis -3; shapes are {query.shape}, {key.shape} "
-            "and "
-            f"{value.shape}"
+            f"{OP_NAME}: enable_gqa=True needs at least 3 dimensions, with the heads in axis -3, "
+            f"got shapes {query.shape}, {key.shape} and {value.shape}"
         )
     heads = query.shape[-3]
     for name, x in (("key", key), ("value", value)):
         if not x.shape[-3] or heads % x.shape[-3]:
             raise dt.ShapeError(
-                f"{OP_NAME}: {heads} heads of queries are no multiple of the {x.shape[-3]} of "
-                f"{name}"
+                f"{OP_NAME}: the number of query heads must be a multiple of the heads of {name}, "
+                f"got {heads} and {x.shape[-3]}"
             )
     n = max(key.shape[-3], value.shape[-3])
     key, value = (
@@ -197,7 +208,8 @@ def _attend_grouped(
         cut = (n, heads // n) if mask.shape[-3] == heads else (1, 1)
         if mask.shape[-3] not in (1, heads):
             raise dt.ShapeError(
-                f"{OP_NAME}: attn_mask of shape {mask.shape} does not fit {heads} heads of queries"
+                f"{OP_NAME}: attn_mask must have 1 or {heads} heads in axis -3, like query, got "
+                f"shape {mask.shape}"
             )
         mask = dt.reshape(mask, (*mask.shape[:-3], *cut, *mask.shape[-2:]))
     out = scaled_dot_product_attention(

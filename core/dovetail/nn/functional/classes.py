@@ -34,17 +34,18 @@ class _ClassTargets:
         want = (*x.shape[:axis], *x.shape[axis + 1 :])
         if target.shape != want:
             raise dt.ShapeError(
-                f"{op}: scores of shape {x.shape} have {self.count} classes along axis {axis}, so "
-                f"classes have shape {want}, not {target.shape}"
+                f"{op}: the target must have shape {want} for an input of shape {x.shape} with "
+                f"{self.count} classes along axis {axis}, got shape {target.shape}"
             )
         if target.dtype.kind not in "iu":
             raise dt.DTypeError(
-                f"{op}: classes are integers, not {target.dtype.name}{list(target.shape)}"
+                f"{op}: the target must have an integer dtype, got "
+                f"{target.dtype.name}{list(target.shape)}; use target.astype(dt.int64)"
             )
         if weight is not None and weight.shape != (self.count,):
             raise dt.ShapeError(
-                f"{op}: a weight of shape {weight.shape} for {self.count} classes; it is "
-                f"({self.count},)"
+                f"{op}: weight must have shape ({self.count},), one element for each class, got "
+                f"shape {weight.shape}"
             )
         counts = None if ignore_index is None else target != ignore_index
         at = in_range(op, target, self.count, ignored=ignore_index)
@@ -69,8 +70,8 @@ def _weights(x: Tensor, at: Tensor, weight: Tensor | None, counts: Tensor | None
 def _class_axis(op: str, x: Tensor) -> int:
     if x.ndim == 0 or x.shape[0 if x.ndim == 1 else 1] == 0:
         raise dt.ShapeError(
-            f"{op}: scores of shape {x.shape} have no classes; they are (classes,) or (batch, "
-            "classes, ...)"
+            f"{op}: the input must have shape (classes,) or (batch, classes, ...) with at least "
+            f"one class, got shape {x.shape}"
         )
     return 0 if x.ndim == 1 else 1
 
@@ -141,19 +142,22 @@ def cross_entropy(
     reduction = resolve_reduction(op, reduction, size_average, reduce)
     require_floats(op, input)
     if not 0.0 <= label_smoothing <= 1.0:
-        raise dt.ArgumentError(f"{op}: label_smoothing is from 0 to 1, not {label_smoothing}")
+        raise dt.ArgumentError(
+            f"{op}: label_smoothing must be between 0 and 1, got {label_smoothing}"
+        )
     x, w, smooth = input, weight, float(label_smoothing)
     axis = _class_axis(op, x)
     if target.dtype.kind == "f":
         if target.ndim < input.ndim:
             raise dt.ShapeError(
-                f"{op}: a target of floats has a probability for each class, so the shape "
-                f"{input.shape}, not {target.shape}; classes are integers: target.astype(dt.int64)"
+                f"{op}: a float target holds class probabilities and must have the input's shape "
+                f"{input.shape}, got shape {target.shape}; for class indices use "
+                "target.astype(dt.int64)"
             )
         if ignore_index != -100:
             raise dt.ArgumentError(
-                f"{op}: ignore_index={ignore_index} is for a target of integers, which are "
-                "classes; a target of floats has a probability for each class"
+                f"{op}: ignore_index is only allowed with an integer target of class indices, got "
+                f"ignore_index={ignore_index} with a float target of probabilities"
             )
         return _cross_entropy_of_probabilities(input, target, w, axis, reduction, smooth)
     classes = _ClassTargets(op, x, target, w, ignore_index)
@@ -187,8 +191,8 @@ def _cross_entropy_of_probabilities(
     if weight is not None:
         if weight.shape != (count,):
             raise dt.ShapeError(
-                f"cross_entropy: a weight of shape {weight.shape} for {count} classes; it is "
-                f"({count},)"
+                f"cross_entropy: weight must have shape ({count},), one element for each class, "
+                f"got shape {weight.shape}"
             )
         target = target * weight.reshape((count, *(1,) * (x.ndim - axis - 1)))
     loss = -(dt.log_softmax(x, axis=axis) * target).sum(axis=axis)
@@ -225,9 +229,12 @@ def multi_margin_loss(
     reduction = resolve_reduction(op, reduction, size_average, reduce)
     require_floats(op, input)
     if p not in (1, 2):
-        raise dt.ArgumentError(f"{op}: p is 1 or 2, not {p}")
+        raise dt.ArgumentError(f"{op}: p must be 1 or 2, got {p}")
     if input.ndim > 2:
-        raise dt.ShapeError(f"{op}: scores are (classes,) or (batch, classes), not {input.shape}")
+        raise dt.ShapeError(
+            f"{op}: the input must have shape (classes,) or (batch, classes), got shape "
+            f"{input.shape}"
+        )
     x = input
     classes = _ClassTargets(op, x, target, weight, None)
     hinge = dt.maximum(margin - dt.expand_dims(classes.select_target(x), -1) + x, 0.0)
@@ -261,7 +268,10 @@ def multilabel_margin_loss(
     require_floats(op, input)
     require_same_shape(op, input, target)
     if input.ndim not in (1, 2) or input.shape[-1] == 0:
-        raise dt.ShapeError(f"{op}: scores are (classes,) or (batch, classes), not {input.shape}")
+        raise dt.ShapeError(
+            f"{op}: the input must have shape (classes,) or (batch, classes) with at least one "
+            f"class, got shape {input.shape}"
+        )
     x, n = input, input.shape[-1]
     valid = dt.cumulative_sum((target < 0).astype(dt.int32), axis=-1) == 0
     classes = dt.where(valid, target, 0)

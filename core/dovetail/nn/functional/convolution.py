@@ -257,8 +257,9 @@ def _convolution(
         span = n + p + q - r - 1
         if span < 0:
             raise dt.ShapeError(
-                f"{op}: filters reach over {tuple([m + 1 for m in reach])} elements and do not fit "
-                f"into an input of shape {input.shape} with padding={padding!r}"
+                f"{op}: the kernel spans {tuple([m + 1 for m in reach])} elements and must not "
+                f"exceed the padded input, got an input of shape {input.shape} with "
+                f"padding={padding!r}"
             )
         positions.append(span // s + 1)
     if set(w.shape[2:]) == set(strides) == {1} and not any((*low, *high)):
@@ -301,12 +302,14 @@ def _transposed_convolution(
     if y.shape[1] != w.shape[0]:
         raise dt.ShapeError(
             f"{op}: an input of shape {input.shape} has {y.shape[1]} channels, and a weight of "
-            f"shape {w.shape} takes {w.shape[0]}: it is (channels, filters // groups, *taps)"
+            f"shape {w.shape} takes {w.shape[0]}; the weight is (channels, filters // groups, "
+            "*taps)"
         )
     for n, s, d in zip(more, strides, dilations, strict=True):
         if n >= max(s, d):
             raise dt.ArgumentError(
-                f"{op}: output_padding={output_padding!r} is below the stride or the dilation"
+                f"{op}: output_padding must be less than the stride or the dilation, got "
+                f"{output_padding!r}"
             )
     b = _check_bias(op, bias, w.shape[1] * g, y)
     out = []
@@ -316,8 +319,8 @@ def _transposed_convolution(
         out.append((n - 1) * s - 2 * p + d * (k - 1) + m + 1)
     if min(out) < 1:
         raise dt.ShapeError(
-            f"{op}: an input of shape {input.shape} with padding={padding!r} would give "
-            f"{tuple(out)} elements"
+            f"{op}: the output would have sizes {tuple(out)}, which must be at least 1; got an "
+            f"input of shape {input.shape} with padding={padding!r}"
         )
     geometry = ConvolutionGeometry(strides, low, dilations, g)
     if b is None:
@@ -337,8 +340,8 @@ def _check_weight(op: str, weight: object, axes: int, x: Tensor) -> Tensor:
     w = required(op, weight)
     if w.ndim != axes + 2 or 0 in w.shape[2:]:
         raise dt.ShapeError(
-            f"{op}: a weight of shape {w.shape}; it is (filters, channels // groups, *taps), with "
-            f"taps along {axes} axes"
+            f"{op}: weight must have shape (filters, channels // groups, *taps) with {axes} "
+            f"non-empty axes of taps, got shape {w.shape}"
         )
     _require_compatible(op, "weight", w, x)
     return w
@@ -349,7 +352,10 @@ def _check_bias(op: str, bias: object, filters: int, x: Tensor) -> Tensor | None
         return None
     b = required(op, bias)
     if b.shape != (filters,):
-        raise dt.ShapeError(f"{op}: a bias of shape {b.shape} for {filters} filters")
+        raise dt.ShapeError(
+            f"{op}: bias must have shape ({filters},), one element for each filter, got shape "
+            f"{b.shape}"
+        )
     _require_compatible(op, "bias", b, x)
     return b
 
@@ -358,22 +364,24 @@ def _require_compatible(op: str, name: str, weight: Tensor, x: Tensor) -> None:
     """Raise an error for a weight of another dtype or device, or an input that is not real."""
     if weight.dtype is not x.dtype:
         raise dt.DTypeError(
-            f"{op}: an input of {x.dtype.name} and a {name} of {weight.dtype.name}; bring them "
-            "together by x.astype(dtype)"
+            f"{op}: the input and the {name} must have the same dtype, got {x.dtype.name} and "
+            f"{weight.dtype.name}; use x.astype(dtype)"
         )
     if weight.device is not x.device:
         raise dt.DeviceError(
-            f"{op}: an input on {x.device} and a {name} on {weight.device}; move one with "
-            "x.to(device)"
+            f"{op}: the input and the {name} must be on the same device, got {x.device} and "
+            f"{weight.device}; use x.to(device)"
         )
     if x.dtype.kind not in "iuf":
-        raise dt.DTypeError(f"{op}: an input of {x.dtype.name}; it has real numbers")
+        raise dt.DTypeError(f"{op}: the input must have a real dtype, got {x.dtype.name}")
 
 
 def _check_groups(op: str, groups: object, channels: int, what: str) -> int:
     (g,) = check_sizes(op, groups, "groups", 1, 1)
     if channels % g:
-        raise dt.ArgumentError(f"{op}: {channels} {what} do not fall into groups={g}")
+        raise dt.ArgumentError(
+            f"{op}: the number of {what} must be divisible by groups, got {channels} and groups={g}"
+        )
     return g
 
 
@@ -387,8 +395,8 @@ def _resolve_padding(
     if padding == "valid":
         return (0,) * axes, (0,) * axes
     if padding != "same":
-        raise dt.ArgumentError(f'{op}: padding={padding!r}; it is sizes, "same" or "valid"')
+        raise dt.ArgumentError(f"{op}: padding must be sizes, 'same' or 'valid', got {padding!r}")
     if any(s != 1 for s in strides):
-        raise dt.ArgumentError(f'{op}: padding="same" with stride={strides}: there it is 1')
+        raise dt.ArgumentError(f"{op}: padding='same' needs stride=1, got stride={strides}")
     low = tuple([r // 2 for r in reach])
     return low, tuple([r - p for r, p in zip(reach, low, strict=True)])

@@ -77,8 +77,8 @@ def margin_ranking_loss(
     require_floats("margin_ranking_loss", input1, input2)
     if not input1.ndim == input2.ndim == target.ndim:
         raise dt.ShapeError(
-            f"margin_ranking_loss: inputs of shapes {input1.shape}, {input2.shape} and a target of "
-            f"shape {target.shape} have as many dimensions"
+            "margin_ranking_loss: the inputs and the target must have the same number of "
+            f"dimensions, got shapes {input1.shape}, {input2.shape} and {target.shape}"
         )
     signed_difference = target * (input1 - input2)
     return reduce_loss(dt.maximum(margin - signed_difference, 0.0), reduction, input1)
@@ -113,7 +113,7 @@ def triplet_margin_loss(
     0.0
     """
     if margin <= 0:
-        raise dt.ArgumentError(f"triplet_margin_loss: margin is positive, not {margin}")
+        raise dt.ArgumentError(f"triplet_margin_loss: margin must be positive, got {margin}")
     return triplet_margin_with_distance_loss(
         anchor,
         positive,
@@ -155,11 +155,11 @@ def triplet_margin_with_distance_loss(
     reduction = resolve_reduction(op, reduction)
     require_floats(op, anchor, positive, negative)
     if margin <= 0:
-        raise dt.ArgumentError(f"{op}: margin is positive, not {margin}")
+        raise dt.ArgumentError(f"{op}: margin must be positive, got {margin}")
     if not anchor.ndim == positive.ndim == negative.ndim:
         raise dt.ShapeError(
-            f"{op}: shapes {anchor.shape}, {positive.shape} and {negative.shape} have as many "
-            "dimensions"
+            f"{op}: anchor, positive and negative must have the same number of dimensions, got "
+            f"shapes {anchor.shape}, {positive.shape} and {negative.shape}"
         )
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
@@ -195,8 +195,9 @@ def cosine_embedding_loss(
     require_floats(op, input1, input2)
     if not (input1.ndim == input2.ndim == target.ndim + 1 and target.ndim in (0, 1)):
         raise dt.ShapeError(
-            f"{op}: inputs of shapes {input1.shape} and {input2.shape} with a target of shape "
-            f"{target.shape}; they are (batch, n) and (batch,), or (n,) and ()"
+            f"{op}: expected inputs (batch, n) with a target (batch,), or (n,) with (), got "
+            f"inputs of shapes {input1.shape} and {input2.shape} with a target of shape "
+            f"{target.shape}"
         )
     a, b = input1, input2
     squares = ((a * a).sum(axis=-1) + EPSILON) * ((b * b).sum(axis=-1) + EPSILON)

@@ -29,7 +29,7 @@ SELU_LIMIT = -1.7580993408473766  # selu(-infinity)
 def _require(op: str, x: Tensor, p: float) -> None:
     require_floats(op, x)
     if not 0.0 <= p <= 1.0:
-        raise dt.ArgumentError(f"{op}: p is a probability, from 0 to 1, not {p}")
+        raise dt.ArgumentError(f"{op}: p must be a probability between 0 and 1, got {p}")
 
 
 def _keep_mask(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
@@ -88,8 +88,8 @@ def _drop_channels(
     require_floats(op, x)
     if x.ndim not in (dims, dims + 1):
         raise dt.ShapeError(
-            f"{op}: an input of {dims} or {dims + 1} dimensions, (batch, channels, ...), or "
-            f"without the batch; not of shape {x.shape}"
+            f"{op}: the input must have {dims} dimensions, (channels, ...), or {dims + 1} with a "
+            f"batch in front, got shape {x.shape}"
         )
     lead = 1 if unbatched and x.ndim == dims else 2
     shape = (*x.shape[:lead], *(1,) * (x.ndim - lead))
@@ -195,7 +195,7 @@ def feature_alpha_dropout(
     require_floats("feature_alpha_dropout", input)
     if input.ndim < 2:
         raise dt.ShapeError(
-            "feature_alpha_dropout: the input is (batch, channels, ...), not of shape "
+            "feature_alpha_dropout: the input must have shape (batch, channels, ...), got shape "
             f"{input.shape}"
         )
     shape = (*input.shape[:2], *(1,) * (input.ndim - 2))

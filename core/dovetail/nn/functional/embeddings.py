@@ -52,10 +52,14 @@ class _SparseRows(dt.autograd.Function):
 def _require(op: str, input: Tensor, weight: Tensor) -> None:
     require_floats(op, weight)
     if weight.ndim != 2:
-        raise dt.ShapeError(f"{op}: the weight is (rows, columns), not of shape {weight.shape}")
+        raise dt.ShapeError(
+            f"{op}: weight must have 2 dimensions, (rows, columns), got shape {weight.shape}"
+        )
     if not isinstance(input, dt.Tensor) or input.dtype.kind not in "iu":
         what = input.dtype.name if isinstance(input, dt.Tensor) else type(input).__name__
-        raise dt.DTypeError(f"{op}: the input are numbers of rows, integers, not {what}")
+        raise dt.DTypeError(
+            f"{op}: input must hold integers, got {what}; use input.astype(dt.int64)"
+        )
 
 
 def _padding_row(op: str, padding_idx: int | None, rows: int) -> int | None:
@@ -63,7 +67,7 @@ def _padding_row(op: str, padding_idx: int | None, rows: int) -> int | None:
     if padding_idx is None:
         return None
     if not -rows <= padding_idx < rows:
-        raise dt.ArgumentError(f"{op}: padding_idx {padding_idx} is none of {rows} rows")
+        raise dt.ArgumentError(f"{op}: padding_idx {padding_idx} is out of range for {rows} rows")
     return padding_idx % rows
 
 
@@ -187,19 +191,24 @@ def _require_bags(
     op: str, input: Tensor, offsets: Tensor | None, mode: str, factors: Tensor | None
 ) -> None:
     if mode not in ("sum", "mean", "max"):
-        raise dt.ArgumentError(f'{op}: mode is "sum", "mean" or "max", not {mode!r}')
+        raise dt.ArgumentError(f"{op}: mode must be 'sum', 'mean' or 'max', got {mode!r}")
     if input.ndim not in (1, 2):
-        raise dt.ShapeError(f"{op}: the input is (bags, n) or (n,), not of shape {input.shape}")
+        raise dt.ShapeError(
+            f"{op}: input must have shape (bags, n) or (n,), got shape {input.shape}"
+        )
     if (input.ndim == 1) != (offsets is not None):
         needs = "needs offsets" if input.ndim == 1 else "takes no offsets"
         raise dt.ArgumentError(f"{op}: an input of shape {input.shape} {needs}")
     if offsets is not None and offsets.ndim != 1:
-        raise dt.ShapeError(f"{op}: offsets are a vector, not of shape {offsets.shape}")
+        raise dt.ShapeError(f"{op}: offsets must have 1 dimension, got shape {offsets.shape}")
     if factors is not None and mode != "sum":
-        raise dt.ArgumentError(f'{op}: per_sample_weights are of mode "sum" alone, not {mode!r}')
+        raise dt.ArgumentError(
+            f"{op}: per_sample_weights are only allowed with mode='sum', got mode={mode!r}"
+        )
     if factors is not None and factors.shape != input.shape:
         raise dt.ShapeError(
-            f"{op}: per_sample_weights have shape {factors.shape}, the input {input.shape}"
+            f"{op}: per_sample_weights must have the input's shape {input.shape}, got shape "
+            f"{factors.shape}"
         )
 
 
@@ -281,13 +290,18 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """
     require_tensors("one_hot", tensor)
     if tensor.dtype.kind not in "iu":
-        raise dt.DTypeError(f"one_hot: classes are integers, not {tensor.dtype.name}")
+        raise dt.DTypeError(
+            f"one_hot: classes must have an integer dtype, got {tensor.dtype.name}; use "
+            "x.astype(dt.int64)"
+        )
     if num_classes == -1:
         if not tensor.size:
-            raise dt.ArgumentError("one_hot: num_classes cannot be known of no classes; give it")
+            raise dt.ArgumentError(
+                "one_hot: num_classes cannot be inferred from an empty tensor; pass num_classes"
+            )
         num_classes = int(dt.max(tensor).item()) + 1
     if num_classes < 1:
-        raise dt.ArgumentError(f"one_hot: num_classes is positive, not {num_classes}")
+        raise dt.ArgumentError(f"one_hot: num_classes must be positive, got {num_classes}")
     at = in_range("one_hot", tensor, num_classes)
     classes = dt.arange(num_classes, dtype=dt.int64, device=tensor.device)
     return (dt.expand_dims(at, -1) == classes).astype(dt.int64)

@@ -127,7 +127,7 @@ def smooth_l1_loss(
     """
     reduction = resolve_reduction("smooth_l1_loss", reduction, size_average, reduce)
     if beta < 0:
-        raise dt.ArgumentError(f"smooth_l1_loss: beta is not negative, as {beta} is")
+        raise dt.ArgumentError(f"smooth_l1_loss: beta must not be negative, got {beta}")
     if beta == 0:
         return l1_loss(input, target, reduction=reduction)
     require_floats("smooth_l1_loss", input)
@@ -162,7 +162,7 @@ def huber_loss(
     """
     reduction = resolve_reduction("huber_loss", reduction)
     if delta <= 0:
-        raise dt.ArgumentError(f"huber_loss: delta is positive, not {delta}")
+        raise dt.ArgumentError(f"huber_loss: delta must be positive, got {delta}")
     require_floats("huber_loss", input)
     warn_if_broadcast("huber_loss", input, target)
     difference = input - target
@@ -378,7 +378,7 @@ def _variances(input: Tensor, var: Tensor | float) -> Tensor:
     """Return the variances in a shape that broadcasts with the input."""
     if not isinstance(var, dt.Tensor):
         if var < 0:
-            raise dt.ArgumentError(f"gaussian_nll_loss: a variance is not negative, as {var} is")
+            raise dt.ArgumentError(f"gaussian_nll_loss: var must not be negative, got {var}")
         return dt.full((), var, dtype=input.dtype, device=input.device)
     if var.shape == input.shape:
         return var
@@ -388,8 +388,8 @@ def _variances(input: Tensor, var: Tensor | float) -> Tensor:
     if var.ndim == input.ndim and unequal_sizes == [1]:
         return var
     raise dt.ShapeError(
-        f"gaussian_nll_loss: variances of shape {var.shape} for an input of shape {input.shape}; "
-        "they have that shape, or none or one along one axis"
+        f"gaussian_nll_loss: var must have the input's shape {input.shape}, or that shape without "
+        f"the last axis or with one axis of size 1, got shape {var.shape}"
     )
 
 

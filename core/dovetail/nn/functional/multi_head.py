@@ -119,13 +119,24 @@ def multi_head_attention_forward(
 def _require_fitting(q: Tensor, k: Tensor, v: Tensor, size: int, heads: int) -> None:
     shapes = f"shapes {q.shape}, {k.shape} and {v.shape} of query, key and value"
     if q.ndim not in (2, 3) or k.ndim != q.ndim or v.ndim != q.ndim:
-        raise dt.ShapeError(f"{OP_NAME}: {shapes}: give (length, batch, size), or (length, size)")
+        raise dt.ShapeError(
+            f"{OP_NAME}: query, key and value must have shape (length, batch, size) or (length, "
+            f"size), got {shapes}"
+        )
     if q.shape[-1] != size:
-        raise dt.ShapeError(f"{OP_NAME}: {shapes}: query has {q.shape[-1]}, not embed_dim {size}")
+        raise dt.ShapeError(
+            f"{OP_NAME}: the last axis of query must have the size of embed_dim, {size}, got "
+            f"{q.shape[-1]} ({shapes})"
+        )
     if k.shape[:-1] != v.shape[:-1] or k.shape[1:-1] != q.shape[1:-1]:
-        raise dt.ShapeError(f"{OP_NAME}: {shapes}: as many keys as values, and one batch of all")
+        raise dt.ShapeError(
+            f"{OP_NAME}: key and value must have the same length, and query, key and value the "
+            f"same batch size, got {shapes}"
+        )
     if heads < 1 or size % heads:
-        raise dt.ArgumentError(f"{OP_NAME}: embed_dim {size} is no multiple of {heads} heads")
+        raise dt.ArgumentError(
+            f"{OP_NAME}: embed_dim must be divisible by num_heads, got {size} and {heads}"
+        )
 
 
 def _project_inputs(
@@ -141,7 +152,8 @@ def _project_inputs(
     size = inputs[0].shape[-1]
     if separate is None and weight is None:
         raise dt.ArgumentError(
-            f"{OP_NAME}: give in_proj_weight, or three and use_separate_proj_weight"
+            f"{OP_NAME}: in_proj_weight is missing; pass it, or use_separate_proj_weight=True "
+            "with q_proj_weight, k_proj_weight and v_proj_weight"
         )
     if separate is None and inputs[0] is inputs[1] is inputs[2]:
         assert weight is not None
@@ -155,9 +167,9 @@ def _project_inputs(
         w = separate[i] if separate is not None else w
         if w is None or w.ndim != 2 or w.shape[1] != x.shape[-1]:
             raise dt.ShapeError(
-                f"{OP_NAME}: {('query', 'key', 'value')[i]} of shape {x.shape} does not fit "
-                "weights "
-                f"of shape {None if w is None else w.shape}"
+                f"{OP_NAME}: the weight of {('query', 'key', 'value')[i]} must have shape "
+                f"(embed_dim, {x.shape[-1]}), got shape {None if w is None else w.shape} for an "
+                f"input of shape {x.shape}"
             )
         _require_dtype(("query", "key", "value")[i], x, weight=w, in_proj_bias=bias)
         product = x @ w.mT
@@ -188,7 +200,8 @@ def _split_batch(name: str, x: Tensor, q: Tensor) -> Tensor:
     batch, heads, _, size = q.shape
     if x.ndim != 3 or x.shape[0] != batch * heads or x.shape[2] != size:
         raise dt.ShapeError(
-            f"{OP_NAME}: {name} of shape {x.shape}: give ({batch * heads}, length, {size})"
+            f"{OP_NAME}: {name} must have shape ({batch * heads}, length, {size}), got shape "
+            f"{x.shape}"
         )
     return dt.reshape(x, (batch, heads, *x.shape[1:]))
 
@@ -204,20 +217,18 @@ class _Masks(NamedTuple):
         for name, mask in (("attn_mask", self.attn), ("key_padding_mask", self.padding)):
             if mask is not None and mask.dtype is not dt.bool and mask.dtype.kind != "f":
                 raise dt.DTypeError(
-                    f"{OP_NAME}: {name} is {mask.dtype}; give bool (True: not seen) or a float"
+                    f"{OP_NAME}: {name} must be bool (True: ignore) or float, got {mask.dtype}"
                 )
         if self.padding is not None and self.padding.shape != (batch, columns):
             raise dt.ShapeError(
-                f"{OP_NAME}: key_padding_mask of shape {self.padding.shape}, where "
-                f"{(batch, columns)} "
-                "fits"
+                f"{OP_NAME}: key_padding_mask must have shape {(batch, columns)}, got shape "
+                f"{self.padding.shape}"
             )
         fitting = (rows, columns), (batch * heads, rows, columns)
         if self.attn is not None and self.attn.shape not in fitting:
             raise dt.ShapeError(
-                f"{OP_NAME}: attn_mask of shape {self.attn.shape}, where {fitting[0]} or "
-                f"{fitting[1]} "
-                "fits"
+                f"{OP_NAME}: attn_mask must have shape {fitting[0]} or {fitting[1]}, got shape "
+                f"{self.attn.shape}"
             )
 
     def add_key(self, n: int, causal: bool, q: Tensor) -> tuple[_Masks, bool]:

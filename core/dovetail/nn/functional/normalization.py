@@ -32,7 +32,7 @@ def _normalized_sizes(op: str, x: Tensor, shape: int | Sequence[int]) -> tuple[i
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if not sizes or x.shape[-len(sizes) :] != sizes:
         raise dt.ShapeError(
-            f"{op}: an input of shape {x.shape} does not end in normalized_shape {sizes}"
+            f"{op}: the input's shape must end in normalized_shape {sizes}, got shape {x.shape}"
         )
     return sizes
 
@@ -40,7 +40,9 @@ def _normalized_sizes(op: str, x: Tensor, shape: int | Sequence[int]) -> tuple[i
 def _check_affine(op: str, sizes: tuple[int, ...], **parameters: Tensor | None) -> None:
     for name, x in parameters.items():
         if x is not None and x.shape != sizes:
-            raise dt.ShapeError(f"{op}: {name} has shape {x.shape}, normalized_shape is {sizes}")
+            raise dt.ShapeError(
+                f"{op}: {name} must have the shape normalized_shape {sizes}, got shape {x.shape}"
+            )
 
 
 def _standardize(x: Tensor, axes: Axes, eps: float) -> Tensor:
@@ -118,12 +120,14 @@ def _require_channels(op: str, x: Tensor, **vectors: Tensor | None) -> None:
     """Raise an error if the input has no channels or a vector does not fit them."""
     require_floats(op, x)
     if x.ndim < 2:
-        raise dt.ShapeError(f"{op}: the input is (batch, channels, ...), not of shape {x.shape}")
+        raise dt.ShapeError(
+            f"{op}: the input must have shape (batch, channels, ...), got shape {x.shape}"
+        )
     for name, v in vectors.items():
         if v is not None and v.shape != (x.shape[1],):
             raise dt.ShapeError(
-                f"{op}: {name} has shape {v.shape}; an input of shape {x.shape} has {x.shape[1]} "
-                "channels"
+                f"{op}: {name} must have shape ({x.shape[1]},), one element for each channel of "
+                f"the input of shape {x.shape}, got shape {v.shape}"
             )
     require_same_dtype_or_float32(op, x, **vectors)
 
@@ -177,7 +181,9 @@ def batch_norm(
     if training:
         mean, var = _batch_statistics(op, x, running_mean, running_var, momentum)
     elif running_mean is None or running_var is None:
-        raise dt.ArgumentError(f"{op}: without running statistics it can only be used in training")
+        raise dt.ArgumentError(
+            f"{op}: running_mean and running_var must be given if training=False"
+        )
     else:
         mean, var = (_along_channels(x, widen_half(v)) for v in (running_mean, running_var))
     scale = dt.rsqrt(var + eps)
@@ -197,8 +203,8 @@ def _batch_statistics(
     count = x.size // max(x.shape[1], 1)
     if count == 1:
         raise dt.ArgumentError(
-            f"{op}: an input of shape {x.shape} has one value in each channel, which has no "
-            "variance; in training there are more"
+            f"{op}: training needs more than one value in each channel to compute a variance, got "
+            f"an input of shape {x.shape}"
         )
     mean = _channel_means(x, True)
     var = _channel_means(dt.square(x - mean), True)  # one expression, so the squares are not stored
@@ -247,8 +253,8 @@ def instance_norm(
     count = math.prod(input.shape[2:])
     if count == 1:
         raise dt.ArgumentError(
-            f"{op}: an input of shape {input.shape} has one value in each channel, which has no "
-            "variance"
+            f"{op}: each channel needs more than one value to compute a variance, got an input of "
+            f"shape {input.shape}"
         )
     mean = dt.mean(x, axis=axes, keepdims=True)
     var = dt.mean(dt.square(x - mean), axis=axes, keepdims=True)
@@ -286,8 +292,8 @@ def group_norm(
     channels = input.shape[1]
     if num_groups < 1 or channels % num_groups:
         raise dt.ShapeError(
-            f"group_norm: {channels} channels (input of shape {input.shape}) are not {num_groups} "
-            "groups of equal size"
+            f"group_norm: the number of channels must be divisible by num_groups, got {channels} "
+            f"(input of shape {input.shape}) and {num_groups}"
         )
     x = widen_half(input)
     groups = x.reshape((x.shape[0], num_groups, x.size // max(x.shape[0] * num_groups, 1)))
@@ -317,11 +323,11 @@ def local_response_norm(
     require_floats(op, input)
     if input.ndim < 3:
         raise dt.ShapeError(
-            f"{op}: the input is (batch, channels, ...) of three axes or more, not of shape "
+            f"{op}: the input must have at least 3 dimensions, (batch, channels, ...), got shape "
             f"{input.shape}"
         )
     if size < 1:
-        raise dt.ArgumentError(f"{op}: size is positive, not {size}")
+        raise dt.ArgumentError(f"{op}: size must be positive, got {size}")
     x, n = input, input.shape[1]
     squares = x * x
     around = ((0, 0), (size // 2, (size - 1) // 2), *((0, 0),) * (x.ndim - 2))

@@ -147,7 +147,9 @@ def _max_unpool(
     x, had_batch = with_batch(op, input, axes)
     at = required(op, indices)
     if at.shape != required(op, input).shape:
-        raise dt.ShapeError(f"{op}: indices of shape {at.shape} for an input of {input.shape}")
+        raise dt.ShapeError(
+            f"{op}: indices must have the input's shape {input.shape}, got shape {at.shape}"
+        )
     kernel = check_sizes(op, kernel_size, "kernel_size", axes, 1)
     strides = kernel if stride is None else check_sizes(op, stride, "stride", axes, 1)
     low = check_sizes(op, padding, "padding", axes)
@@ -156,7 +158,10 @@ def _max_unpool(
     if output_size is not None:
         out = check_sizes(op, tuple(output_size)[-axes:], "output_size", axes, 1)
     if min(out) < 1:
-        raise dt.ShapeError(f"{op}: an input of shape {input.shape} would give {out} elements")
+        raise dt.ShapeError(
+            f"{op}: the output would have sizes {out}, which must be at least 1; got an input of "
+            f"shape {input.shape}"
+        )
     lead = x.shape[:2]
     zeros = dt.zeros((*lead, math.prod(out)), dtype=x.dtype, device=x.device)
     flat = at.reshape((*lead, -1)).astype(dt.int64)
@@ -257,7 +262,7 @@ def pool_means(
         divisor_override is not None
         and arguments.integer(op, divisor_override, "divisor_override") == 0
     ):
-        raise dt.ArgumentError(f"{op}: divisor_override=0; it is not 0")
+        raise dt.ArgumentError(f"{op}: divisor_override must not be 0")
     if w.are_tiles and math.prod(w.kernel) > TILE_TAPS_MAX:
         total = dt.sum(w.tiles(x), axis=tuple(range(-axes, 0)))
     else:

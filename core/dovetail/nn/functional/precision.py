@@ -66,7 +66,9 @@ def require_tensors(op: str, *values: object) -> None:
     """Raise DTypeError for arguments that are not tensors."""
     for x in values:
         if not isinstance(x, dt.Tensor):
-            raise dt.DTypeError(f"{op}: needs a tensor, not a {type(x).__name__}; see dt.asarray")
+            raise dt.DTypeError(
+                f"{op}: expected a tensor, got {type(x).__name__}; use dt.asarray(x)"
+            )
 
 
 def require_floats(op: str, *values: Tensor) -> None:
@@ -75,7 +77,8 @@ def require_floats(op: str, *values: Tensor) -> None:
     for x in values:
         if x.dtype.kind != "f":
             raise dt.DTypeError(
-                f"{op}: takes floats, not {x.dtype.name}{list(x.shape)}; see x.astype(dt.float32)"
+                f"{op}: expected a float dtype, got {x.dtype.name}{list(x.shape)}; use "
+                "x.astype(dt.float32)"
             )
 
 
@@ -100,6 +103,6 @@ def dtype_mismatch_error(
     """Return the error for an input and a weight of different dtypes."""
     model = f", or model.to(dt.{x.dtype.name})" if x.dtype.kind in "fc" else ""
     return dt.DTypeError(
-        f"{op}: {what} is {x.dtype.name}, {name} {w.dtype.name}: use x.astype(dt.{w.dtype.name})"
-        f"{model}"
+        f"{op}: {what} and {name} must have the same dtype, got {x.dtype.name} and "
+        f"{w.dtype.name}; use x.astype(dt.{w.dtype.name}){model}"
     )

@@ -168,26 +168,27 @@ def require_fitting(name: str, mode: str, x: Tensor, state: State, w: Weights) -
         or not w.ih.shape[0] == w.hh.shape[0] == gates * (w.hh.shape[0] // gates)
     ):
         raise dt.ShapeError(
-            f"{name}: weights of shapes {w.ih.shape} and {w.hh.shape}: give ({gates} * n, inputs) "
-            f"and ({gates} * n, n)"
+            f"{name}: weights must have shapes ({gates} * n, inputs) and ({gates} * n, n), got "
+            f"{w.ih.shape} and {w.hh.shape}"
         )
     n = w.hh.shape[0] // gates
     if not x.ndim or x.shape[-1] != w.ih.shape[1]:
         raise dt.ShapeError(
-            f"{name}: input of shape {x.shape}, where weights of shape {w.ih.shape} want "
-            f"(..., {w.ih.shape[1]})"
+            f"{name}: input must have shape (..., {w.ih.shape[1]}) for weights of shape "
+            f"{w.ih.shape}, got shape {x.shape}"
         )
     expected = w.hh.shape[1], *([n] if mode == "LSTM" else [])
     for what, s, size in zip("hc", state, expected, strict=False):
         if s.shape != (*x.shape[:-1], size):
             raise dt.ShapeError(
-                f"{name}: {what} of shape {s.shape}, where input of shape {x.shape} and weights of "
-                f"shape {w.hh.shape} want {(*x.shape[:-1], size)}"
+                f"{name}: {what} must have shape {(*x.shape[:-1], size)} for an input of shape "
+                f"{x.shape} and weights of shape {w.hh.shape}, got shape {s.shape}"
             )
     for what, s in zip(("w_hh", "h", "c"), (w.hh, *state), strict=False):
         if s.dtype is not x.dtype:
             raise dt.DTypeError(
-                f"{name}: input is {x.dtype}, and {what} is {s.dtype}; use astype, or module.to"
+                f"{name}: input and {what} must have the same dtype, got {x.dtype} and {s.dtype}; "
+                "use x.astype(dtype) or module.to(dtype)"
             )
 
 

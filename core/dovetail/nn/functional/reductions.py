@@ -30,7 +30,7 @@ def resolve_reduction(
         return "sum" if size_average is False else "mean"
     if reduction not in (*REDUCTIONS, *others):
         allowed = ", ".join(map(repr, (*REDUCTIONS, *others)))
-        raise dt.ArgumentError(f"{op}: reduction is one of {allowed}, not {reduction!r}")
+        raise dt.ArgumentError(f"{op}: reduction must be one of {allowed}, got {reduction!r}")
     return reduction
 
 
@@ -47,8 +47,8 @@ def require_same_shape(op: str, a: Tensor, b: Tensor, what: str = "target") -> N
     """Raise ShapeError if two tensors have different shapes."""
     if a.shape != b.shape:
         raise dt.ShapeError(
-            f"{op}: an input of shape {a.shape} has a {what} of shape {b.shape}; they are the same "
-            "(see x.reshape, dt.broadcast_to)"
+            f"{op}: the input and the {what} must have the same shape, got {a.shape} and "
+            f"{b.shape}; use x.reshape or dt.broadcast_to"
         )
 
 
@@ -63,11 +63,11 @@ def warn_if_broadcast(op: str, a: Tensor, b: Tensor) -> None:
         dt.broadcast_shapes(a.shape, b.shape)
     except dt.ShapeError:
         raise dt.ShapeError(
-            f"{op}: an input of shape {a.shape} has a target of shape {b.shape}, which do not "
-            "broadcast"
+            f"{op}: the input and the target must have shapes that broadcast, got {a.shape} and "
+            f"{b.shape}"
         ) from None
     warnings.warn(
         f"{op}: an input of shape {a.shape} has a target of shape {b.shape}, and both are "
-        "broadcast, which is seldom what is meant",
+        "broadcast, which is rarely intended",
         stacklevel=4,
     )

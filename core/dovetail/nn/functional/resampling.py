@@ -71,39 +71,43 @@ def interpolate(
     filters = arguments.flag(op, antialias, "antialias")
     if filters and mode not in FILTERS:
         raise dt.ArgumentError(
-            f"{op}: antialias=True is for {' and '.join(map(repr, FILTERS))}, not mode={mode!r}"
+            f"{op}: antialias=True is only allowed with mode {' or '.join(map(repr, FILTERS))}, "
+            f"got mode={mode!r}"
         )
     if mode == "lanczos" and (not filters or align_corners):
-        raise dt.ArgumentError(
-            f"{op}: mode='lanczos' is for antialias=True, and not for align_corners=True"
-        )
+        raise dt.ArgumentError(f"{op}: mode='lanczos' needs antialias=True and align_corners=False")
     x = required(op, input)
     axes = x.ndim - 2
     if axes not in (1, 2, 3) or 0 in x.shape[2:]:
         raise dt.ShapeError(
-            f"{op}: an input of shape {x.shape}; it is (n, c, *axes), of 1 to 3 axes"
+            f"{op}: the input must have shape (n, c, *axes) with 1 to 3 non-empty axes, got shape "
+            f"{x.shape}"
         )
     axes_of_mode = {**LINEAR, "bicubic": 2, "lanczos": 2}.get(mode, axes)
     if axes_of_mode != axes:
         raise dt.ShapeError(
-            f"{op}: mode={mode!r} is for {axes_of_mode} axes, an input of shape {x.shape}"
+            f"{op}: mode={mode!r} needs an input with {axes_of_mode} axes after (n, c), got shape "
+            f"{x.shape}"
         )
     if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
         raise dt.ArgumentError(
-            f"{op}: align_corners is for the linear modes, bicubic and lanczos, not {mode!r}"
+            f"{op}: align_corners is only allowed with the linear modes, 'bicubic' and 'lanczos', "
+            f"got mode={mode!r}"
         )
     corners = bool(align_corners)
     out, factors = _output_sizes(x, size, scale_factor)
     if recompute_scale_factor:
         if factors is None:
             raise dt.ArgumentError(
-                f"{op}: recompute_scale_factor=True with size; give scale_factor"
+                f"{op}: recompute_scale_factor=True needs scale_factor, got size"
             )
         factors = None
     if mode == "area":
         return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[axes - 1](x, out)
     if not mode.startswith("nearest") and x.dtype.kind != "f":
-        raise dt.DTypeError(f"{op}: mode={mode!r} of {x.dtype.name}; it has floats")
+        raise dt.DTypeError(
+            f"{op}: mode={mode!r} needs a float dtype, got {x.dtype.name}; use x.astype(dt.float32)"
+        )
     for axis, m in enumerate(out, 2):
         factor = None if factors is None else factors[axis - 2]
         if mode.startswith("nearest"):
@@ -142,22 +146,27 @@ def _output_sizes(
     """Return the sizes of the result, and the scale factors or None."""
     axes = x.ndim - 2
     if (size is None) == (scale_factor is None):
-        raise dt.ArgumentError("interpolate: give one of size and scale_factor")
+        raise dt.ArgumentError("interpolate: exactly one of size and scale_factor must be given")
     if size is not None:
         return check_sizes("interpolate", size, "size", axes, 1), None
     values = scale_factor if isinstance(scale_factor, (list, tuple)) else [scale_factor] * axes
     factors = tuple([arguments.real("interpolate", f, "scale_factor") for f in values])
     if len(factors) != axes or not all(0 < f < math.inf for f in factors):
         raise dt.ArgumentError(
-            f"interpolate: scale_factor={scale_factor!r}; it is positive, one or {axes} of them"
+            f"interpolate: scale_factor must be one or {axes} positive numbers, got "
+            f"{scale_factor!r}"
         )
     scaled = [n * f for n, f in zip(x.shape[2:], factors, strict=True)]
     if max(scaled) > arguments.LARGEST:
-        raise dt.ShapeError(f"interpolate: an input of shape {x.shape} by {scale_factor} overflows")
+        raise dt.ShapeError(
+            f"interpolate: the output is too large for an input of shape {x.shape} and "
+            f"scale_factor={scale_factor}"
+        )
     out = tuple([math.floor(n) for n in scaled])
     if min(out) < 1:
         raise dt.ShapeError(
-            f"interpolate: an input of shape {x.shape} by {scale_factor} has {out} elements"
+            f"interpolate: the output would have sizes {out}, which must be at least 1; got an "
+            f"input of shape {x.shape} and scale_factor={scale_factor}"
         )
     return out, factors
 
@@ -269,10 +278,14 @@ def pad(
     pad_widths = arguments.integers("pad", pad, "pad")
     if len(pad_widths) % 2 or len(pad_widths) > 2 * x.ndim:
         raise dt.ArgumentError(
-            f"pad: pad={pad!r} of an input of shape {x.shape}; it has two numbers for each axis"
+            f"pad: pad must have two numbers for each padded axis, at most {2 * x.ndim} for an "
+            f"input of shape {x.shape}, got {pad!r}"
         )
     if value is not None and mode != "constant" and value != 0:
-        raise dt.ArgumentError(f"pad: value={value!r} is for mode='constant', not {mode!r}")
+        raise dt.ArgumentError(
+            f"pad: value is only allowed with mode='constant', got value={value!r} and "
+            f"mode={mode!r}"
+        )
     pairs = [(pad_widths[i], pad_widths[i + 1]) for i in range(0, len(pad_widths), 2)][::-1]
     lead = x.ndim - len(pairs)
     for a, (low, high) in enumerate(pairs):
@@ -294,16 +307,19 @@ def _require_fitting(x: Tensor, axis: int, low: int, high: int, mode: str) -> No
     n = x.shape[axis]
     if n + low + high < 0 or n + min(low, 0) + min(high, 0) < 0:
         raise dt.ShapeError(
-            f"pad: {low} and {high} leave nothing of axis {axis} of shape {x.shape}"
+            f"pad: axis {axis} of shape {x.shape} would have a negative size; cropping must leave "
+            f"at least 0 elements, got {low} and {high}"
         )
     most = {"reflect": n - 1, "circular": n}.get(mode)
     if most is not None and max(low, high) > most:
         raise dt.ShapeError(
-            f"pad: mode={mode!r} has at most {most} elements for axis {axis} of shape {x.shape}, "
-            f"not {max(low, high)}"
+            f"pad: mode={mode!r} allows at most {most} elements for axis {axis} of shape "
+            f"{x.shape}, got {max(low, high)}"
         )
     if mode == "replicate" and not n and max(low, high) > 0:
-        raise dt.ShapeError(f"pad: axis {axis} of shape {x.shape} has nothing to repeat")
+        raise dt.ShapeError(
+            f"pad: mode='replicate' needs a non-empty axis, got axis {axis} of shape {x.shape}"
+        )
 
 
 # --- patches --------------------------------------------------------------------------------------
@@ -326,7 +342,9 @@ def unfold(
     """
     x = required("unfold", input)
     if x.ndim not in (3, 4):
-        raise dt.ShapeError(f"unfold: an input of shape {x.shape}; it is (n, c, h, w) or (c, h, w)")
+        raise dt.ShapeError(
+            f"unfold: the input must have shape (n, c, h, w) or (c, h, w), got shape {x.shape}"
+        )
     return dt.unfold(x, *_patches("unfold", kernel_size, dilation, padding, stride))
 
 
@@ -351,7 +369,10 @@ def fold(
     """
     x = required("fold", input)
     if x.ndim not in (2, 3):
-        raise dt.ShapeError(f"fold: an input of shape {x.shape}; it is (n, elements, patches)")
+        raise dt.ShapeError(
+            "fold: the input must have shape (n, elements, patches) or (elements, patches), got "
+            f"shape {x.shape}"
+        )
     out = check_sizes("fold", output_size, "output_size", 2, 1)
     return dt.fold(x, out, *_patches("fold", kernel_size, dilation, padding, stride))
 
@@ -387,7 +408,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     (r,) = check_sizes("pixel_shuffle", upscale_factor, "upscale_factor", 1, 1)
     if x.ndim < 3 or x.shape[-3] % (r * r):
         raise dt.ShapeError(
-            f"pixel_shuffle: an input of shape {x.shape}; it is (..., n * {r * r}, h, w)"
+            f"pixel_shuffle: the input must have shape (..., n * {r * r}, h, w), got shape "
+            f"{x.shape}"
         )
     *lead, c, h, w = x.shape
     split = x.reshape((*lead, c // (r * r), r, r, h, w))
@@ -413,7 +435,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     (r,) = check_sizes("pixel_unshuffle", downscale_factor, "downscale_factor", 1, 1)
     if x.ndim < 3 or x.shape[-2] % r or x.shape[-1] % r:
         raise dt.ShapeError(
-            f"pixel_unshuffle: an input of shape {x.shape}; it is (..., c, h * {r}, w * {r})"
+            f"pixel_unshuffle: the input must have shape (..., c, h * {r}, w * {r}), got shape "
+            f"{x.shape}"
         )
     *lead, c, h, w = x.shape
     split = x.reshape((*lead, c, h // r, r, w // r, r))
@@ -438,7 +461,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     (g,) = check_sizes("channel_shuffle", groups, "groups", 1, 1)
     if x.ndim < 3 or x.shape[1] % g:
         raise dt.ShapeError(
-            f"channel_shuffle: an input of shape {x.shape}; it is (n, m * {g}, *axes)"
+            f"channel_shuffle: the input must have shape (n, m * {g}, *axes), got shape {x.shape}"
         )
     n, c, *axes = x.shape
     split = x.reshape((n, g, c // g, *axes))
@@ -468,11 +491,14 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     axes = len(shape) - 2
     if axes not in (2, 3) or t.shape != (shape[0], axes, axes + 1) or min(shape) < 1:
         raise dt.ShapeError(
-            f"affine_grid: theta of shape {t.shape} for size={tuple(size)!r}; it is (n, 2, 3) for "
-            "(n, c, h, w), or (n, 3, 4) for (n, c, d, h, w)"
+            "affine_grid: theta must have shape (n, 2, 3) for size (n, c, h, w), or (n, 3, 4) for "
+            f"(n, c, d, h, w), got shape {t.shape} for size={tuple(size)!r}"
         )
     if t.dtype.kind != "f":
-        raise dt.DTypeError(f"affine_grid: theta of {t.dtype.name}; it has floats")
+        raise dt.DTypeError(
+            f"affine_grid: theta must have a float dtype, got {t.dtype.name}; use "
+            "theta.astype(dt.float32)"
+        )
     total = t[:, :, axes].reshape((shape[0], *(1,) * axes, axes))
     for a, n in enumerate(shape[2:]):
         along = np.linspace(-1.0, 1.0, n) if n > 1 else np.zeros(1)
@@ -514,13 +540,18 @@ def grid_sample(
     fits = axes in (2, 3) and positions.ndim == x.ndim and positions.shape[-1] == axes
     if not fits or positions.shape[0] != x.shape[0] or 0 in x.shape[2:]:
         raise dt.ShapeError(
-            f"{op}: an input of shape {x.shape} and a grid of shape {positions.shape}; they are "
-            "(n, c, h, w) and (n, p, q, 2), or (n, c, d, h, w) and (n, p, q, r, 3)"
+            f"{op}: expected an input (n, c, h, w) and a grid (n, p, q, 2), or (n, c, d, h, w) "
+            f"and (n, p, q, r, 3), got shapes {x.shape} and {positions.shape}"
         )
     if mode == "bicubic" and axes != 2:
-        raise dt.ShapeError(f"{op}: mode='bicubic' is for images, an input of shape {x.shape}")
+        raise dt.ShapeError(
+            f"{op}: mode='bicubic' needs an input (n, c, h, w), got shape {x.shape}"
+        )
     if x.dtype is not positions.dtype or x.dtype.kind != "f":
-        raise dt.DTypeError(f"{op}: an input of {x.dtype.name}, a grid of {positions.dtype.name}")
+        raise dt.DTypeError(
+            f"{op}: the input and the grid must have the same float dtype, got {x.dtype.name} and "
+            f"{positions.dtype.name}; use x.astype(dtype)"
+        )
     corners = bool(align_corners)
     at = []
     for a, n in enumerate(x.shape[2:]):

@@ -23,12 +23,12 @@ def check_sizes(op: str, value: object, name: str, axes: int, minimum: int = 0) 
     values = values * axes if len(values) == 1 else values
     if len(values) != axes:
         raise dt.ArgumentError(
-            f"{op}: {name}={arguments.shown(value)} has {len(values)} sizes for {axes} axes; "
-            f"give one or {axes}"
+            f"{op}: {name} must have one size or {axes}, one for each axis, got "
+            f"{arguments.shown(value)}"
         )
     if not all(minimum <= n < SIZE_MAX for n in values):
         raise dt.ArgumentError(
-            f"{op}: {name}={arguments.shown(value)}: sizes here are {minimum} or more"
+            f"{op}: {name} must be at least {minimum}, got {arguments.shown(value)}"
         )
     return values
 
@@ -42,7 +42,7 @@ def check_probability(op: str, value: object, name: str) -> float:
     """Return a number from 0 to 1. Raises: ArgumentTypeError, ArgumentError."""
     number = arguments.number(op, value, name)
     if not 0.0 <= number <= 1.0:
-        raise dt.ArgumentError(f"{op}: {name} is a probability, from 0 to 1, not {number}")
+        raise dt.ArgumentError(f"{op}: {name} must be a probability between 0 and 1, got {number}")
     return number
 
 
@@ -52,8 +52,8 @@ def with_batch(op: str, x: object, axes: int) -> tuple[Tensor, bool]:
     if tensor.ndim not in (axes + 1, axes + 2):
         axis_names = "channels, " + ", ".join(AXIS_NAMES[axes])
         raise dt.ShapeError(
-            f"{op}: an input of shape {tensor.shape}; it is (n, {axis_names}), or ({axis_names}) "
-            "of one"
+            f"{op}: the input must have shape (n, {axis_names}) or ({axis_names}), got shape "
+            f"{tensor.shape}"
         )
     if tensor.ndim == axes + 2:
         return tensor, True

@@ -36,7 +36,7 @@ def axis_of(op: str, x: Tensor, dim: int | None) -> int:
         return 0 if x.ndim in (0, 1, 3) else 1
     dim = arguments.integer(op, dim, "dim")
     if not -max(x.ndim, 1) <= dim < max(x.ndim, 1):
-        raise dt.AxisError(f"{op}: axis {dim} of a tensor of shape {x.shape}")
+        raise dt.AxisError(f"{op}: axis {dim} is out of range for shape {x.shape}")
     return dim % max(x.ndim, 1)
 
 
@@ -152,7 +152,9 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     axis = axis_of("glu", input, dim)
     n = input.shape[axis] if input.ndim else 1
     if n % 2:
-        raise dt.ShapeError(f"glu: axis {dim} of {input.shape} has {n} elements, which is odd")
+        raise dt.ShapeError(
+            f"glu: axis {dim} must have an even size, got {n} in shape {input.shape}"
+        )
     lead = (slice(None),) * axis
     return input[(*lead, slice(n // 2))] * dt.sigmoid(input[(*lead, slice(n // 2, None))])
 

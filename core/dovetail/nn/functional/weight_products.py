@@ -41,8 +41,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return product
     if bias.shape not in (weight.shape[:-1], ()):
         raise dt.ShapeError(
-            f"linear: a bias of shape {bias.shape} is beside a weight of shape {weight.shape}; it "
-            f"is {weight.shape[:-1]}"
+            f"linear: bias must have shape {weight.shape[:-1]} for a weight of shape "
+            f"{weight.shape}, got shape {bias.shape}"
         )
     if bias.dtype is not dtype:
         raise dtype_mismatch_error("linear", input, "bias", bias)
@@ -71,8 +71,8 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     features = (*input1.shape[-1:], *input2.shape[-1:])
     if weight.ndim != 3 or features != weight.shape[1:] or lead != input2.shape[:-1]:
         raise dt.ShapeError(
-            f"bilinear: inputs of shapes {input1.shape} and {input2.shape} with a weight of shape "
-            f"{weight.shape}; they are (..., a), (..., b) and (out, a, b)"
+            "bilinear: expected inputs (..., a) and (..., b) and a weight (out, a, b), got shapes "
+            f"{input1.shape}, {input2.shape} and {weight.shape}"
         )
     require_same_dtype("bilinear", input1, input2=input2, weight=weight, bias=bias)
     return _contract(input1, input2, weight, bias)

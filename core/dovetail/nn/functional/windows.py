@@ -42,14 +42,16 @@ class Windows:
         for n, k, s, p, d in self._axes():
             if 2 * p > d * (k - 1) + 1:
                 raise dt.ArgumentError(
-                    f"{op}: padding={padding!r} is at most half of what a window reaches over, "
-                    f"{tuple([e * (m - 1) + 1 for e, m in zip(self.dilation, self.kernel)])}"  # noqa: B905
+                    f"{op}: padding must be at most half of the window's span "
+                    f"{tuple([e * (m - 1) + 1 for e, m in zip(self.dilation, self.kernel)])}, "  # noqa: B905
+                    f"got {padding!r}"
                 )
             counts.append(self._count(n + 2 * p - d * (k - 1) - 1, n + p, s, ceil_mode))
         self.counts = tuple(counts)
         if min(self.counts) < 1 or 0 in self.within:
             raise dt.ShapeError(
-                f"{op}: windows of {self.kernel} do not fit into an input of shape {x.shape}"
+                f"{op}: the window {self.kernel} must not exceed the padded input, got an input "
+                f"of shape {x.shape}"
             )
 
     def _axes(self) -> Iterator[tuple[int, int, int, int, int]]:
@@ -240,5 +242,5 @@ def window_max(x: Tensor, w: Windows) -> tuple[Tensor, Tensor]:
 def require_dtype_kind(op: str, x: Tensor, kinds: str = "iuf") -> None:
     """Raise DTypeError for an input whose dtype is of another kind."""
     if x.dtype.kind not in kinds:
-        what = "real numbers" if kinds == "iuf" else "floats"
-        raise dt.DTypeError(f"{op}: an input of {x.dtype.name}; it has {what}")
+        what = "real" if kinds == "iuf" else "float"
+        raise dt.DTypeError(f"{op}: the input must have a {what} dtype, got {x.dtype.name}")

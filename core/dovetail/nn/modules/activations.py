@@ -143,7 +143,8 @@ class Hardtanh(_InPlace):
         self.max_val = max_val if max_value is None else max_value
         if self.max_val <= self.min_val:
             raise dt.ArgumentError(
-                f"Hardtanh: min_val {self.min_val} is not below max_val {self.max_val}"
+                f"Hardtanh: min_val must be less than max_val, got min_val={self.min_val} and "
+                f"max_val={self.max_val}"
             )
 
     def forward(self, input: Tensor) -> Tensor:
@@ -564,7 +565,7 @@ class Softmax2d(Module):
         """Return the softmax along the third axis from the end."""
         if input.ndim not in (3, 4):
             raise dt.ShapeError(
-                f"Softmax2d: needs (batch, channels, height, width), or that without the batch, "
-                f"not {input.shape}"
+                "Softmax2d: the input must have shape (batch, channels, height, width) or "
+                f"(channels, height, width), got shape {input.shape}"
             )
         return F.softmax(input, -3)

@@ -65,8 +65,7 @@ class MultiheadAttention(Module):
         embed_dim, num_heads = check_counts(op, 1, embed_dim=embed_dim, num_heads=num_heads)
         if embed_dim % num_heads:
             raise dt.ArgumentError(
-                f"{op}: embed_dim is a multiple of num_heads, and {embed_dim} is none of "
-                f"{num_heads}"
+                f"{op}: embed_dim must be divisible by num_heads, got {embed_dim} and {num_heads}"
             )
         self.embed_dim, self.num_heads = embed_dim, num_heads
         self.dropout = check_probability(op, dropout, "dropout")

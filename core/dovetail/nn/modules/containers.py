@@ -25,10 +25,10 @@ def _position(name: str, at: object, n: int) -> int:
         i = index(at)  # type: ignore[arg-type]  # TypeError is handled
     except TypeError:
         raise dt.ArgumentTypeError(
-            f"{name}: a place is an int or a slice, not a {type(at).__name__}"
+            f"{name}: the index must be an int or a slice, got {type(at).__name__}"
         ) from None
     if not -n <= i < n:
-        raise dt.IndexOutOfRange(f"{name}: place {i} of {n} modules")
+        raise dt.IndexOutOfRange(f"{name}: index {i} is out of range for {n} modules")
     return i % n
 
 
@@ -146,10 +146,10 @@ class Sequential(_Row):
         """
         n = len(self)
         if not -n <= index <= n:
-            raise dt.IndexOutOfRange(f"Sequential: place {index} of {n} modules")
+            raise dt.IndexOutOfRange(f"Sequential: index {index} is out of range for {n} modules")
         if not isinstance(module, Module):
             raise dt.ArgumentTypeError(
-                f"Sequential: only a Module is put in, not a {type(module).__name__}"
+                f"Sequential: expected a Module, got {type(module).__name__}"
             )
         every = self._list()
         _insert(every, index, module)
@@ -171,7 +171,7 @@ class Sequential(_Row):
             return NotImplemented
         if times <= 0:
             raise dt.ArgumentError(
-                f"Sequential: it can be repeated once or more, not {times} times"
+                f"Sequential: the number of repetitions must be at least 1, got {times}"
             )
         return Sequential(*[m for _ in range(times) for m in self])
 
@@ -224,8 +224,8 @@ class ModuleList(_Row):
         """
         if isinstance(modules, Module) and not isinstance(modules, Iterable):
             raise dt.ArgumentTypeError(
-                f"ModuleList: needs modules to go through, not a {type(modules).__name__}; "
-                "see append"
+                "ModuleList: extend expects an iterable of modules, got "
+                f"{type(modules).__name__}; use append for one module"
             )
         return super().extend(modules)
 
@@ -363,8 +363,8 @@ class ParameterList(Module):
         """
         if isinstance(values, dt.Tensor) or not isinstance(values, Iterable):
             raise dt.ArgumentTypeError(
-                f"ParameterList: needs tensors to go through, not a {type(values).__name__}; "
-                "see append"
+                "ParameterList: extend expects an iterable of tensors, got "
+                f"{type(values).__name__}; use append for one tensor"
             )
         for value in [*values]:
             self.append(value)

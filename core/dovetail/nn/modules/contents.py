@@ -37,7 +37,7 @@ class ModuleRegistry(Explained):
     def __setattr__(self, name: str, value: object) -> None:
         if "_modules" not in self.__dict__:
             raise AttributeError(
-                f"{type(self).__name__}.{name} is assigned before super().__init__() was called"
+                f"{type(self).__name__}: cannot assign {name} before super().__init__() is called"
             )
         registry = self._registry_of(name, value)
         for other in REGISTRIES:
@@ -107,13 +107,13 @@ class ModuleRegistry(Explained):
         self._check_name("register_parameter", name, "_parameters")
         if param is not None and not isinstance(param, Parameter):
             raise dt.ArgumentTypeError(
-                f"register_parameter: {name!r} is to be an nn.Parameter or None, not a "
-                f"{type(param).__name__}; see nn.Parameter(x)"
+                f"register_parameter: {name!r} must be an nn.Parameter or None, got "
+                f"{type(param).__name__}; use nn.Parameter(x)"
             )
         if param is not None and (grad_fn := param.grad_fn) is not None:
             raise dt.GradientError(
-                f"register_parameter: {name!r} is a result of {grad_fn.name}: a parameter is "
-                "a leaf, nn.Parameter(x.detach()); compute what depends on others in forward()"
+                f"register_parameter: {name!r} must be a leaf, got the result of {grad_fn.name}; "
+                "use nn.Parameter(x.detach()), or compute it in forward()"
             )
         self._parameters[name] = param
 
@@ -127,8 +127,8 @@ class ModuleRegistry(Explained):
         self._check_name("register_buffer", name, "_buffers")
         if tensor is not None and not isinstance(tensor, dt.Tensor):
             raise dt.ArgumentTypeError(
-                f"register_buffer: {name!r} is to be a tensor or None, not a "
-                f"{type(tensor).__name__}; see dt.asarray"
+                f"register_buffer: {name!r} must be a tensor or None, got "
+                f"{type(tensor).__name__}; use dt.asarray(x)"
             )
         self._buffers[name] = tensor
         self._non_persistent_names.discard(name)
@@ -144,7 +144,7 @@ class ModuleRegistry(Explained):
         self._check_name("add_module", name, "_modules")
         if module is not None and not isinstance(module, ModuleRegistry):
             raise dt.ArgumentTypeError(
-                f"add_module: {name!r} is to be an nn.Module or None, not a {type(module).__name__}"
+                f"add_module: {name!r} must be an nn.Module or None, got {type(module).__name__}"
             )
         self._modules[name] = module
 
@@ -156,17 +156,17 @@ class ModuleRegistry(Explained):
         """Raise an error for a name that cannot be registered."""
         if registry not in self.__dict__:
             raise AttributeError(
-                f"{type(self).__name__}: {op} was called before super().__init__() was"
+                f"{type(self).__name__}: cannot call {op} before super().__init__() is called"
             )
         if not isinstance(name, str):
-            raise dt.ArgumentTypeError(f"{op}: a name is a str, not a {type(name).__name__}")
+            raise dt.ArgumentTypeError(f"{op}: the name must be a str, got {type(name).__name__}")
         if not name or "." in name:
             raise dt.ArgumentError(
-                f"{op}: {name!r} is no name: one is not empty and has no dot, which stands between "
-                "the names of a module and of what is in it"
+                f"{op}: the name must not be empty or contain a dot, got {name!r}; dots separate "
+                "the names of nested modules"
             )
         if hasattr(self, name) and name not in self.__dict__[registry]:
-            raise dt.ArgumentError(f"{op}: {type(self).__name__} has an attribute {name!r} already")
+            raise dt.ArgumentError(f"{op}: {type(self).__name__} already has an attribute {name!r}")
 
     # --- iteration
     def named_modules(
@@ -250,7 +250,7 @@ class ModuleRegistry(Explained):
             inner = module._modules.get(name)
             if inner is None:
                 where = ".".join(target.split(".")[:depth]) or type(self).__name__
-                raise AttributeError(f"{where} has no module {name!r}, asked for by {target!r}")
+                raise AttributeError(f"{where} has no module {name!r}, which {target!r} names")
             module = inner
         return module  # type: ignore[no-any-return]  # all subclasses are modules
 
@@ -262,9 +262,11 @@ class ModuleRegistry(Explained):
         ArgumentError for an empty name, ArgumentTypeError for a value that is not a module.
         """
         if not target:
-            raise dt.ArgumentError("set_submodule: the module itself cannot be set; give a name")
+            raise dt.ArgumentError(
+                "set_submodule: the target must not be empty; pass the name of a submodule"
+            )
         if not isinstance(module, ModuleRegistry):
-            raise dt.ArgumentTypeError(f"set_submodule: needs a Module, not {module!r:.80}")
+            raise dt.ArgumentTypeError(f"set_submodule: expected a Module, got {module!r:.80}")
         where, _, name = target.rpartition(".")
         parent = self.get_submodule(where)
         if not hasattr(parent, name):
@@ -274,7 +276,9 @@ class ModuleRegistry(Explained):
         elif name in parent._modules:
             parent._modules[name] = module
         else:
-            raise AttributeError(f"{target} is a {type(getattr(parent, name)).__name__}, no module")
+            raise AttributeError(
+                f"{target} is not a module, got {type(getattr(parent, name)).__name__}"
+            )
 
     def get_parameter(self, target: str) -> Tensor:
         """Return the parameter with a name such as "layers.0.weight".
@@ -303,10 +307,12 @@ def _wrong_kind_text(module: object, name: str, registry: str, value: object) ->
     subject = f"{type(module).__name__}.{name} is a "
     if registry == "_parameters":
         return subject + (
-            f"parameter, and cannot become a {type(value).__name__}: assign nn.Parameter(x), or "
-            f"write into it under dt.no_grad(): module.{name}.copy_(x); `del module.{name}` first "
-            "makes it an attribute like others"
+            f"parameter, and must be assigned an nn.Parameter, got {type(value).__name__}; use "
+            f"nn.Parameter(x), or module.{name}.copy_(x) under dt.no_grad(); `del module.{name}` "
+            "first makes it a plain attribute"
         )
     if registry == "_buffers":
-        return subject + f"buffer: assign a tensor or None, not a {type(value).__name__}"
-    return subject + f"module: assign a module or None, not a {type(value).__name__}"
+        return (
+            subject + f"buffer, and must be assigned a tensor or None, got {type(value).__name__}"
+        )
+    return subject + f"module, and must be assigned a module or None, got {type(value).__name__}"

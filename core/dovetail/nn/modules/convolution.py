@@ -59,7 +59,8 @@ class _Convolution(Module):
         for name in ("in_channels", "out_channels"):
             if getattr(self, name) % self.groups:
                 raise dt.ArgumentError(
-                    f"{op}: {name}={getattr(self, name)} do not fall into groups={self.groups}"
+                    f"{op}: {name} must be divisible by groups, got {getattr(self, name)} and "
+                    f"groups={self.groups}"
                 )
         self.kernel_size = check_sizes(op, kernel_size, "kernel_size", axes, 1)
         self.stride = check_sizes(op, stride, "stride", axes, 1)
@@ -87,7 +88,7 @@ class _Convolution(Module):
             return check_sizes(op, padding, "padding", self.axes)
         arguments.choice(op, padding, "padding", ("same", "valid"))
         if padding == "same" and any(s != 1 for s in self.stride):
-            raise dt.ArgumentError(f"{op}: padding='same' with stride={self.stride}: there it is 1")
+            raise dt.ArgumentError(f"{op}: padding='same' needs stride=1, got stride={self.stride}")
         return padding
 
     def reset_parameters(self) -> None:
@@ -184,8 +185,8 @@ class _Transposed(_Convolution):
             least += self.dilation[a] * (self.kernel_size[a] - 1) + 1
             if not least <= requested[a] < least + self.stride[a]:
                 raise dt.ShapeError(
-                    f"{op}: output_size={output_size} of an input of shape {x.shape}: along axis "
-                    f"{a} there are {least} to {least + self.stride[a] - 1} elements"
+                    f"{op}: output_size must be between {least} and {least + self.stride[a] - 1} "
+                    f"along axis {a} for an input of shape {x.shape}, got {output_size}"
                 )
             output_padding.append(requested[a] - least)
         return tuple(output_padding)

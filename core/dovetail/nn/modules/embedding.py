@@ -42,7 +42,7 @@ class _Table(Module):
         if padding is not None:
             padding = arguments.integer(name, padding, "padding_idx")
         if padding is not None and not -rows <= padding < rows:
-            raise dt.ArgumentError(f"{name}: padding_idx {padding} is none of {rows} rows")
+            raise dt.ArgumentError(f"{name}: padding_idx {padding} is out of range for {rows} rows")
         self.padding_idx = None if padding is None else padding % rows
         if weight is None:
             self.weight = empty_parameter((rows, columns), device, dtype)
@@ -51,7 +51,7 @@ class _Table(Module):
             return
         if weight.shape != (rows, columns):
             raise dt.ShapeError(
-                f"{name}: a weight of shape {weight.shape} is given for {rows} rows of {columns}"
+                f"{name}: weight must have shape ({rows}, {columns}), got shape {weight.shape}"
             )
         self.weight = Parameter(weight, requires_grad=learnt)
 
@@ -152,7 +152,8 @@ class Embedding(_Table):
 def _sizes(name: str, x: Tensor) -> tuple[int, int]:
     if x.ndim != 2:
         raise dt.ShapeError(
-            f"{name}.from_pretrained: the weight is (rows, columns), not of shape {x.shape}"
+            f"{name}.from_pretrained: the weight must have 2 dimensions, (rows, columns), got "
+            f"shape {x.shape}"
         )
     return x.shape[0], x.shape[1]
 

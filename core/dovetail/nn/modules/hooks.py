@@ -47,7 +47,7 @@ def register_hook(
     `entry`: the value to store in `hooks`. `prepend`: before all other hooks.
     """
     if not callable(hook):
-        raise dt.ArgumentTypeError(f"{op}: a hook is a function, not a {type(hook).__name__}")
+        raise dt.ArgumentTypeError(f"{op}: the hook must be callable, got {type(hook).__name__}")
     key = next(_keys)
     hooks[key] = entry
     if prepend:
@@ -185,8 +185,8 @@ def _apply_pre_hook(
         return inputs, kwargs
     if not (isinstance(changed, tuple) and len(changed) == 2):
         raise dt.ArgumentTypeError(
-            f"{type(module).__name__}: a forward pre-hook with_kwargs returns None or (args, "
-            f"kwargs), not a {type(changed).__name__}"
+            f"{type(module).__name__}: a forward pre-hook with with_kwargs=True must return None "
+            f"or (args, kwargs), got {type(changed).__name__}"
         )
     return changed
 
@@ -272,8 +272,8 @@ def _apply_change(gradients: Gradients, changed: Any, kind: str) -> Gradients:
     values = changed if isinstance(changed, tuple) else (changed,)
     if len(values) != len(gradients):
         raise dt.GradientError(
-            f"backward: a full backward {kind} returned {len(values)} gradients for "
-            f"{len(gradients)}"
+            f"backward: a full backward {kind} must return {len(gradients)} gradients, got "
+            f"{len(values)}"
         )
     return values
 

@@ -371,10 +371,10 @@ class MultiMarginLoss(_Weighted):
     ) -> None:
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
-            raise dt.ArgumentError(f"MultiMarginLoss: p is 1 or 2, not {p}")
+            raise dt.ArgumentError(f"MultiMarginLoss: p must be 1 or 2, got {p}")
         if weight is not None and weight.ndim != 1:
             raise dt.ShapeError(
-                f"MultiMarginLoss: the weight is (classes,), not of shape {weight.shape}"
+                f"MultiMarginLoss: weight must have shape (classes,), got shape {weight.shape}"
             )
         self.p, self.margin = p, margin
 
@@ -456,7 +456,7 @@ class CosineEmbeddingLoss(_Margin):
 
 def _check_positive(name: str, margin: float) -> float:
     if margin <= 0:
-        raise dt.ArgumentError(f"{name}: margin is positive, not {margin}")
+        raise dt.ArgumentError(f"{name}: margin must be positive, got {margin}")
     return margin
 
 

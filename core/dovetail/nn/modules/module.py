@@ -54,7 +54,7 @@ class Module(Hooked, Stateful, Movable):
         Raises: ArgumentTypeError for a mode that is not a bool.
         """
         if not isinstance(mode, bool):
-            raise dt.ArgumentTypeError(f"train: mode is a bool, not a {type(mode).__name__}")
+            raise dt.ArgumentTypeError(f"train: mode must be a bool, got {type(mode).__name__}")
         for module in self.modules():
             module.training = mode
         return self

@@ -47,8 +47,8 @@ class Movable(ModuleRegistry):
         device, dtype = _target(args, named)
         if dtype is not None and dtype.kind not in "fc":
             raise dt.DTypeError(
-                f"{type(self).__name__}.to: the dtype of a module is one of floats or complex "
-                f"numbers, not {dtype.name}"
+                f"{type(self).__name__}.to: dtype must be a float or complex dtype, got "
+                f"{dtype.name}"
             )
         return self._replace_tensors(lambda x: _convert(x, device, dtype))
 

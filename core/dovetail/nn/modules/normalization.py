@@ -58,7 +58,7 @@ def _shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
     values = [*shape] if isinstance(shape, Sequence) and not isinstance(shape, str) else shape
     sizes = arguments.integers(name, values, "normalized_shape")
     if min(sizes, default=0) < 0:
-        raise dt.ArgumentError(f"{name}: normalized_shape must not be negative: {shape}")
+        raise dt.ArgumentError(f"{name}: normalized_shape must not be negative, got {shape}")
     return sizes
 
 
@@ -178,7 +178,8 @@ class GroupNorm(_Affine):
         (self.num_channels,) = check_counts(name, num_channels=num_channels)
         if self.num_channels % self.num_groups:
             raise dt.ArgumentError(
-                f"{name}: {num_channels} channels are not {num_groups} groups of equal size"
+                f"{name}: num_channels must be divisible by num_groups, got {num_channels} and "
+                f"{num_groups}"
             )
         self.eps, self.affine = eps, affine
         self._make_affine((num_channels,), affine, affine and bias, device, dtype)
@@ -281,8 +282,7 @@ class _RunningStatsNorm(_Affine):
         if input.ndim not in self.DIMENSIONS:
             allowed = " or ".join(map(str, self.DIMENSIONS))
             raise dt.ShapeError(
-                f"{type(self).__name__}: an input of {allowed} dimensions, not of shape "
-                f"{input.shape}"
+                f"{type(self).__name__}: expected {allowed} dimensions, got shape {input.shape}"
             )
 
     def _momentum(self, input: Tensor) -> float | Tensor:
@@ -394,8 +394,8 @@ class _InstanceNorm(_RunningStatsNorm):
         x = dt.expand_dims(input, 0) if is_unbatched else input
         if x.shape[1] != self.num_features and (self.affine or self.track_running_stats):
             raise dt.ShapeError(
-                f"{type(self).__name__}: an input of shape {input.shape} has {x.shape[1]} "
-                f"channels, not {self.num_features}"
+                f"{type(self).__name__}: the input must have {self.num_features} channels, got "
+                f"{x.shape[1]} in shape {input.shape}"
             )
         y = F.instance_norm(
             x,

@@ -48,7 +48,7 @@ class _Padding(Module):
         widths = widths * (2 * self.axes) if isinstance(padding, int) else widths
         if len(widths) != 2 * self.axes:
             raise dt.ArgumentError(
-                f"{op}: padding={padding!r} has {len(widths)} numbers; it is one or {2 * self.axes}"
+                f"{op}: padding must be one number or {2 * self.axes}, got {padding!r}"
             )
         self.padding = widths
 
@@ -56,8 +56,8 @@ class _Padding(Module):
         """Return the padded input."""
         if input.ndim not in (self.axes + 1, self.axes + 2):
             raise dt.ShapeError(
-                f"{type(self).__name__}: an input of shape {input.shape}; it has {self.axes + 2} "
-                f"axes, or {self.axes + 1} without a batch"
+                f"{type(self).__name__}: the input must have {self.axes + 2} dimensions, or "
+                f"{self.axes + 1} without a batch, got shape {input.shape}"
             )
         return resampling.pad(input, self.padding, self.mode, getattr(self, "value", None))
 

@@ -29,9 +29,9 @@ MODES = {"tanh": "RNN_TANH", "relu": "RNN_RELU"}
 
 def _check_count(name: str, what: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise dt.ArgumentTypeError(f"{name}: {what} is an int, not {value!r}")
+        raise dt.ArgumentTypeError(f"{name}: {what} must be an int, got {value!r}")
     if value < 1:
-        raise dt.ArgumentError(f"{name}: {what} is 1 or more, not {value}")
+        raise dt.ArgumentError(f"{name}: {what} must be at least 1, got {value}")
     return value
 
 
@@ -77,20 +77,24 @@ class RNNBase(Module):
         super().__init__()
         name = type(self).__name__
         if mode not in steps.GATES:
-            raise dt.ArgumentError(f"{name}: mode is one of {', '.join(steps.GATES)}, not {mode!r}")
+            raise dt.ArgumentError(
+                f"{name}: mode must be one of {', '.join(steps.GATES)}, got {mode!r}"
+            )
         self.mode = mode
         self.input_size = _check_count(name, "input_size", input_size)
         self.hidden_size = _check_count(name, "hidden_size", hidden_size)
         self.num_layers = arguments.integer(name, num_layers, "num_layers", 1, LAYERS_MAX)
         self.bias, self.batch_first, self.bidirectional = bias, batch_first, bidirectional
         if isinstance(dropout, bool):
-            raise dt.ArgumentError(f"{name}: dropout is a probability, not {dropout!r}")
+            raise dt.ArgumentError(
+                f"{name}: dropout must be a probability between 0 and 1, got {dropout!r}"
+            )
         check_probability(name, dropout, "dropout")
         (proj_size,) = check_counts(name, proj_size=proj_size)
         if proj_size and (mode != "LSTM" or not 0 < proj_size < hidden_size):
             raise dt.ArgumentError(
-                f"{name}: proj_size is for LSTM alone, and smaller than hidden_size {hidden_size}, "
-                f"not {proj_size!r}"
+                f"{name}: proj_size is only allowed for LSTM and must be less than hidden_size "
+                f"{hidden_size}, got {proj_size!r}"
             )
         self.dropout, self.proj_size = float(dropout), proj_size
         for layer in range(num_layers):
@@ -176,7 +180,9 @@ class RNNBase(Module):
         x = dt.moveaxis(x, 0, 1) if self.batch_first and not is_unbatched else x
         steps_, batch = x.shape[:2]
         if not steps_:
-            raise dt.ShapeError(f"{type(self).__name__}: input of shape {input.shape} has no steps")
+            raise dt.ShapeError(
+                f"{type(self).__name__}: input must have at least one step, got shape {input.shape}"
+            )
         states = self._initial(states, x, batch)
         out, last = self._run_layers(
             dt.reshape(x, (steps_ * batch, x.shape[2])), states, (batch,) * steps_
@@ -204,18 +210,19 @@ class RNNBase(Module):
         """Raise an error if the input's type, shape or dtype does not fit."""
         name = type(self).__name__
         if not isinstance(x, dt.Tensor):
-            raise dt.ArgumentTypeError(f"{name}: input is a tensor, not a {type(x).__name__}")
+            raise dt.ArgumentTypeError(f"{name}: input must be a tensor, got {type(x).__name__}")
         if x.ndim not in ranks:
-            raise dt.ShapeError(f"{name}: input of shape {x.shape}: give {expected}")
+            raise dt.ShapeError(f"{name}: input must have shape {expected}, got shape {x.shape}")
         if x.shape[-1] != self.input_size:
             raise dt.ShapeError(
-                f"{name}: input of shape {x.shape} has {x.shape[-1]} features, not input_size "
-                f"{self.input_size}"
+                f"{name}: input must have input_size={self.input_size} features, got "
+                f"{x.shape[-1]} in shape {x.shape}"
             )
         dtype = self._parameters["weight_ih_l0"].dtype  # type: ignore[union-attr]  # not None
         if x.dtype is not dtype:
             raise dt.DTypeError(
-                f"{name}: input is {x.dtype}, and weights are {dtype}; use x.astype, or module.to"
+                f"{name}: input and weights must have the same dtype, got {x.dtype} and {dtype}; "
+                "use x.astype(dtype) or module.to(dtype)"
             )
 
     def _check_states(self, hx: Any, is_unbatched: bool) -> list[Tensor] | None:
@@ -226,7 +233,7 @@ class RNNBase(Module):
         pair = isinstance(hx, tuple | list)
         if pair != lstm or (pair and len(hx) != 2):
             what = "a pair (h, c)" if lstm else "one tensor"
-            raise dt.ArgumentTypeError(f"{name}: hx is {what}, not a {type(hx).__name__}")
+            raise dt.ArgumentTypeError(f"{name}: hx must be {what}, got {type(hx).__name__}")
         states: list[Tensor] = list(hx) if pair else [hx]
         ranks = 2 if is_unbatched else 3
         for s in states:
@@ -234,7 +241,8 @@ class RNNBase(Module):
                 raise arguments.refused(name, "hx", "a tensor or a pair of them", s)
             if s.ndim != ranks:
                 raise dt.ShapeError(
-                    f"{name}: a state of shape {s.shape}, where {ranks} dimensions fit the input"
+                    f"{name}: a state must have {ranks} dimensions for this input, got shape "
+                    f"{s.shape}"
                 )
         return [dt.expand_dims(s, axis=1) for s in states] if is_unbatched else states
 
@@ -248,7 +256,7 @@ class RNNBase(Module):
         for s, shape in zip(states, shapes, strict=True):
             if s.shape != shape:
                 raise dt.ShapeError(
-                    f"{type(self).__name__}: a state of shape {s.shape}, where {shape} fits"
+                    f"{type(self).__name__}: a state must have shape {shape}, got shape {s.shape}"
                 )
         return states
 
@@ -318,7 +326,9 @@ class RNN(RNNBase):
     @staticmethod
     def _check_nonlinearity(nonlinearity: object) -> None:
         if nonlinearity not in MODES:
-            raise dt.ArgumentError(f"RNN: nonlinearity is tanh or relu, not {nonlinearity!r}")
+            raise dt.ArgumentError(
+                f"RNN: nonlinearity must be 'tanh' or 'relu', got {nonlinearity!r}"
+            )
 
 
 class LSTM(RNNBase):
@@ -458,7 +468,8 @@ class RNNCellBase(Module):
         require_tensors(name, x)
         if x.ndim not in (1, 2):
             raise dt.ShapeError(
-                f"{name}: input of shape {x.shape}: give (batch, features), or (features,)"
+                f"{name}: input must have shape (batch, features) or (features,), got shape "
+                f"{x.shape}"
             )
         if hx is None:
             zeros = dt.zeros((*x.shape[:-1], self.hidden_size), dtype=x.dtype, device=x.device)

@@ -48,7 +48,8 @@ class Unflatten(Module):
         super().__init__()
         if not isinstance(dim, int) or not isinstance(unflattened_size, list | tuple):
             raise dt.ArgumentTypeError(
-                f"Unflatten: needs an axis and a tuple of sizes, not {dim!r}, {unflattened_size!r}"
+                f"Unflatten: expected an axis and a tuple of sizes, got {dim!r} and "
+                f"{unflattened_size!r}"
             )
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
@@ -59,7 +60,8 @@ class Unflatten(Module):
         """
         if not -input.ndim <= self.dim < input.ndim:
             raise dt.AxisError(
-                f"Unflatten: axis {arguments.shown(self.dim)} of a tensor of shape {input.shape}"
+                f"Unflatten: axis {arguments.shown(self.dim)} is out of range for shape "
+                f"{input.shape}"
             )
         at = self.dim % input.ndim
         return input.reshape((*input.shape[:at], *self.unflattened_size, *input.shape[at + 1 :]))

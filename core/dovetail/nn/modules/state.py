@@ -101,8 +101,8 @@ class Stateful(ModuleRegistry):
         """
         if not isinstance(state_dict, Mapping):
             raise dt.ArgumentTypeError(
-                f"load_state_dict: needs a dict of tensors by name, not a "
-                f"{type(state_dict).__name__}; see dt.load"
+                "load_state_dict: expected a dict of tensors by name, got "
+                f"{type(state_dict).__name__}; use dt.load(file)"
             )
         loading = _StateLoader(self, dict(state_dict), strict)
         loading.match()

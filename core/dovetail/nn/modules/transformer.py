@@ -41,7 +41,8 @@ def _activation(name: str, activation: str | Activation) -> Activation:
     function = ACTIVATIONS.get(activation) if isinstance(activation, str) else activation
     if not callable(function):
         raise dt.ArgumentError(
-            f"{name}: activation is relu, gelu or a function of a tensor, not {activation!r}"
+            f"{name}: activation must be 'relu', 'gelu' or a function of a tensor, got "
+            f"{activation!r}"
         )
     return function
 
@@ -54,7 +55,7 @@ def _check_options(
     check_counts(name, 1, d_model=d_model, nhead=nhead)
     if d_model % nhead:
         raise dt.ArgumentError(
-            f"{name}: d_model is a multiple of nhead, and {d_model} is none of {nhead}"
+            f"{name}: d_model must be divisible by nhead, got {d_model} and {nhead}"
         )
     check_counts(name, dim_feedforward=dim_feedforward)
     check_probability(name, dropout, "dropout")
@@ -433,14 +434,14 @@ class Transformer(Module):
         """Return the decoder's output for `tgt` and the encoder's output for `src`."""
         if src.ndim != tgt.ndim or src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise dt.ShapeError(
-                f"Transformer: src and tgt have shapes {src.shape} and {tgt.shape}; give "
-                f"(length, batch, {self.d_model}), or both without batch"
+                f"Transformer: src and tgt must have shape (length, batch, {self.d_model}) or "
+                f"(length, {self.d_model}), got {src.shape} and {tgt.shape}"
             )
         axis = 0 if self.batch_first else 1
         if src.ndim == 3 and src.shape[axis] != tgt.shape[axis]:
             raise dt.ShapeError(
-                f"Transformer: src of shape {src.shape} and tgt of shape {tgt.shape} differ in "
-                f"axis {axis}, the batch"
+                f"Transformer: src and tgt must have the same batch size in axis {axis}, got "
+                f"shapes {src.shape} and {tgt.shape}"
             )
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         out: Tensor = self.decoder(

@@ -29,7 +29,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """
     every = [x.reshape(-1) for x in parameters]
     if not every:
-        raise dt.ArgumentError("parameters_to_vector: there are no parameters")
+        raise dt.ArgumentError("parameters_to_vector: expected at least one parameter, got none")
     return dt.concat(every)
 
 
@@ -51,7 +51,8 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     size = sum(x.size for x in every)
     if vec.shape != (size,):
         raise dt.ShapeError(
-            f"vector_to_parameters: a vector of shape {vec.shape} for parameters of {size} elements"
+            f"vector_to_parameters: the vector must have shape ({size},), the number of elements "
+            f"of the parameters, got shape {vec.shape}"
         )
     offset = 0
     with dt.no_grad():
@@ -115,8 +116,8 @@ def _replace_tensors(
     unknown = sorted({*tensors} - names)
     missing = sorted(names - {*tensors}) if strict else []
     if unknown or missing:
-        problems = [f"does not have {', '.join(unknown)}"] if unknown else []
-        problems += [f"has {', '.join(missing)}, too"] if missing else []
+        problems = [f"has no {', '.join(unknown)}"] if unknown else []
+        problems += [f"also needs {', '.join(missing)}"] if missing else []
         raise dt.ArgumentError(f"functional_call: {type(module).__name__} {'; it '.join(problems)}")
     by_id = {id(owner[key]): tensors[name] for name, owner, key in slots if name in tensors}
     previous = [(owner, key, owner[key]) for _, owner, key in slots]
@@ -150,7 +151,7 @@ def stack_module_state(
     kinds = {type(m) for m in models}
     if len(kinds) != 1:
         raise dt.ArgumentError(
-            f"stack_module_state: needs modules of one kind, not {len(kinds)} kinds"
+            f"stack_module_state: modules must have the same class, got {len(kinds)} classes"
         )
     parameters = [dict(m.named_parameters()) for m in models]
     buffers = [dict(m.named_buffers()) for m in models]

@@ -53,10 +53,10 @@ def _check_lengths(name: str, lengths: Lengths, greatest: int | None = None) -> 
         lengths.numpy().ravel().tolist() if isinstance(lengths, dt.Tensor) else lengths
     )
     if any(not isinstance(n, int) or isinstance(n, bool) for n in values):
-        raise dt.ArgumentTypeError(f"{name}: lengths are ints, not {values}")
+        raise dt.ArgumentTypeError(f"{name}: lengths must be ints, got {values}")
     if not values or min(values) < 1 or (greatest is not None and max(values) > greatest):
-        upto = "" if greatest is None else f" to {greatest}"
-        raise dt.ArgumentError(f"{name}: lengths are from 1{upto}, one or more, not {values}")
+        upto = "of at least 1" if greatest is None else f"from 1 to {greatest}"
+        raise dt.ArgumentError(f"{name}: lengths must be one or more ints {upto}, got {values}")
     return values
 
 
@@ -78,17 +78,21 @@ def pack_padded_sequence(
     """
     name = "pack_padded_sequence"
     if input.ndim < 2:
-        raise dt.ShapeError(f"{name}: shape {input.shape}: give (steps, sequences, ...)")
+        raise dt.ShapeError(
+            f"{name}: the input must have shape (steps, sequences, ...), got shape {input.shape}"
+        )
     x = dt.moveaxis(input, 0, 1) if batch_first else input
     values = _check_lengths(name, lengths, x.shape[0])
     if len(values) != x.shape[1]:
-        raise dt.ShapeError(f"{name}: {len(values)} lengths for {x.shape[1]} sequences")
+        raise dt.ShapeError(
+            f"{name}: expected one length for each of {x.shape[1]} sequences, got {len(values)}"
+        )
     order = sorted(range(len(values)), key=lambda k: -values[k])
     falling = [values[k] for k in order]
     if enforce_sorted and falling != values:
         raise dt.ArgumentError(
-            f"{name}: lengths {values} do not fall; sort the sequences, or give "
-            "enforce_sorted=False"
+            f"{name}: lengths must be in descending order, got {values}; sort the sequences, or "
+            "pass enforce_sorted=False"
         )
     indices: Tensor | None = None
     inverse: Tensor | None = None
@@ -134,7 +138,8 @@ def pad_packed_sequence(
     steps = len(sizes) if total_length is None else total_length
     if steps < len(sizes):
         raise dt.ArgumentError(
-            f"pad_packed_sequence: total_length {steps} is less than the longest, {len(sizes)}"
+            f"pad_packed_sequence: total_length must be at least {len(sizes)}, the longest "
+            f"sequence, got {steps}"
         )
     rows, start = [], 0
     for n in sizes:
@@ -176,7 +181,9 @@ def pad_sequence(
     """
     tensors = _check_sequences("pad_sequence", sequences)
     if padding_side not in ("left", "right"):
-        raise dt.ArgumentError(f"pad_sequence: padding_side is left or right, not {padding_side!r}")
+        raise dt.ArgumentError(
+            f"pad_sequence: padding_side must be 'left' or 'right', got {padding_side!r}"
+        )
     n = max(x.shape[0] for x in tensors)
     if padding_side == "right":
         padded = [_pad_rows(x, n, padding_value) for x in tensors]
@@ -189,11 +196,11 @@ def _check_sequences(name: str, sequences: Sequence[Tensor]) -> list[Tensor]:
     """Check sequences and return them as a list. Raises: ArgumentError, ShapeError."""
     tensors = list(sequences)
     if not tensors:
-        raise dt.ArgumentError(f"{name}: no sequences; give one or more")
+        raise dt.ArgumentError(f"{name}: expected at least one sequence, got none")
     if any(x.ndim < 1 or x.shape[1:] != tensors[0].shape[1:] for x in tensors):
         raise dt.ShapeError(
-            f"{name}: shapes {', '.join(str(x.shape) for x in tensors)} differ besides the first "
-            "axis"
+            f"{name}: shapes must be equal except along the first axis, got "
+            f"{', '.join(str(x.shape) for x in tensors)}"
         )
     return tensors
 
@@ -229,7 +236,10 @@ def unpad_sequence(
     x = padded_sequences if batch_first else dt.moveaxis(padded_sequences, 0, 1)
     values = _check_lengths("unpad_sequence", lengths, x.shape[1])
     if len(values) != x.shape[0]:
-        raise dt.ShapeError(f"unpad_sequence: {len(values)} lengths for {x.shape[0]} sequences")
+        raise dt.ShapeError(
+            f"unpad_sequence: expected one length for each of {x.shape[0]} sequences, got "
+            f"{len(values)}"
+        )
     return [x[k, :n] for k, n in enumerate(values)]
 
 

@@ -34,7 +34,7 @@ def dimensions(
     for name, axes in (dynamic_axes or {}).items():
         if name not in names:
             raise dt.ArgumentError(
-                f"onnx.export: dynamic_axes has {name!r}, which is no input; these are "
+                f"onnx.export: dynamic_axes has {name!r}, which is not an input; the inputs are "
                 f"{', '.join(names)}"
             )
         i = list(names).index(name)
@@ -43,12 +43,13 @@ def dimensions(
             rank = len(shapes[i])
             if not -rank <= axis < rank:
                 raise dt.AxisError(
-                    f"onnx.export: dynamic_axes has axis {axis} of {name!r}, of {rank} dimensions"
+                    f"onnx.export: dynamic_axes has axis {axis} of {name!r}, which is out of "
+                    f"range for {rank} dimensions"
                 )
             dims[i, axis % rank] = str(size_name)
     if len(set(dims.values())) > SIZE_NAMES_MAX:
         raise dt.ArgumentError(
-            f"onnx.export: dynamic_axes has more than {SIZE_NAMES_MAX} names of sizes"
+            f"onnx.export: dynamic_axes must have at most {SIZE_NAMES_MAX} names of sizes"
         )
     return dims
 
@@ -91,9 +92,9 @@ def _require_equal_nodes(a: Any, b: Any) -> None:
     for x, y in zip(a.nodes, b.nodes, strict=False):
         if not same or x.SerializeToString() != y.SerializeToString():
             raise dt.NotYetError(
-                "onnx.export: for other sizes of dynamic_axes the function does other things "
-                f"({x.op_type} differs from {y.op_type}, or their attributes do); leave these "
-                "axes as they are, or write it without Python that looks at sizes"
+                "onnx.export: the function must do the same for all sizes of dynamic_axes, but "
+                f"its operators differ ({x.op_type} and {y.op_type}, or their attributes); leave "
+                "these axes fixed, or avoid Python code that depends on sizes"
             )
 
 
@@ -104,17 +105,16 @@ def _replace_constant(
     if len({a.shape for a in arrays}) > 1 or arrays[0].ndim > 1:
         raise dt.NotYetError(
             f"onnx.export: a constant of shape {arrays[0].shape}{_source_line(w, name)} depends "
-            "on the "
-            "sizes of dynamic_axes. A part of a parameter or buffer of the module that is exported "
-            "may (self.table[:, :n]), and so may what dt's functions make (dt.arange(n), "
-            "table[dt.arange(n)]); other tensors and arrays are for sizes that are fixed"
+            "on the sizes of dynamic_axes; only slices of the exported module's parameters and "
+            "buffers (self.table[:, :n]) and results of dt functions (dt.arange(n), "
+            "table[dt.arange(n)]) may"
         )
     try:
         expressions.compute(name, arrays)
     except NotLinearError:
         raise dt.NotYetError(
             f"onnx.export: the numbers {[a.tolist() for a in arrays]} depend on the sizes of "
-            "dynamic_axes, and not as multiples of their products; leave these axes as they are"
+            "dynamic_axes and must be multiples of products of them; leave these axes fixed"
         ) from None
     del w.initialisers[name]
 

@@ -325,7 +325,7 @@ def _astype(w: W, n: N) -> str:
     a = n.args[0]
     assert isinstance(a, GraphNode)
     if "c" in (a.dtype.kind, n.dtype.kind):
-        raise UnsupportedOpError("ONNX casts no complex numbers")
+        raise UnsupportedOpError("ONNX cannot cast complex numbers")
     if a.dtype is n.dtype:
         return w.add("Identity", [w.value(a)])
     if a.dtype.kind == "f" and n.dtype.kind in "iu" and n.dtype.itemsize < 4:

@@ -45,7 +45,7 @@ def _top_k(w: W, n: N, which: int) -> str:
         else (dt.float32 if d.kind == "f" else dt.int64)
     )
     if d is dt.uint64:
-        raise UnsupportedOpError("uint64 is not sorted by TopK everywhere")
+        raise UnsupportedOpError("ONNX runtimes do not all sort uint64 with TopK")
     x = w.cast(x, d, wide)
     outputs = w.add_node("TopK", [x, w.sizes([a.shape[-1]])], 2, largest=int(n.attrs.descending))
     return w.cast(outputs[0], wide, n.dtype) if which == 0 else outputs[1]
@@ -64,7 +64,7 @@ def _argsort(w: W, n: N) -> str:
 @register_node_writer("searchsorted")
 def _searchsorted(w: W, n: N) -> str:
     if len(n.args) != 2:
-        raise UnsupportedOpError("a search with a sorter")
+        raise UnsupportedOpError("ONNX has no search with a sorter")
     rows, v = w.args(n)
     column = w.add("Unsqueeze", [v, w.ints([-1])])
     op = "Less" if n.attrs == "left" else "LessOrEqual"
@@ -146,7 +146,7 @@ def _cumulative_prod(w: W, n: N) -> str:
 def _recurrence(w: W, n: N) -> str:
     axis, lag = n.attrs
     if lag:
-        raise UnsupportedOpError("a recurrence of a gradient")
+        raise UnsupportedOpError("ONNX has no operators for the gradient of a recurrence")
     return _scan(w, n, w.args(n), axis, 0, n.casts[0], "line")
 
 
@@ -155,7 +155,7 @@ def _cumulative_logsumexp(w: W, n: N) -> str:
     """Write the running logsumexp, relative to the maximum of each row."""
     axis, initial, _ = n.attrs
     if initial:
-        raise UnsupportedOpError("a running logsumexp with what it begins with")
+        raise UnsupportedOpError("ONNX has no running logsumexp with an initial value")
     d = n.casts[0]
     x = w.arg(n, 0)
     top = w.reduce("ReduceMax", x, [axis], True)
@@ -179,9 +179,7 @@ def _select(w: W, n: N) -> str:
 
 @register_node_writer("random_uniform32", "random_uniform64")
 def _random_uniform(w: W, n: N) -> str:
-    raise UnsupportedOpError(
-        "random numbers, of which ONNX has no stream that is the same everywhere"
-    )
+    raise UnsupportedOpError("ONNX has no reproducible random numbers")
 
 
 # --- convolutions: (x, w), (x, w, bias); attrs: stride, zeros before, dilation, groups ------------
@@ -193,7 +191,7 @@ def _windows(n: N, rank: int) -> tuple[list[int], list[int]]:
     assert isinstance(w, GraphNode)
     if n.dtype.kind != "f" or len(w.shape) != rank or len(n.shape) != rank:
         raise UnsupportedOpError(
-            "convolutions of integers, and those with filters for each example"
+            "ONNX has no convolutions of integers, or with different filters for each example"
         )
     taps = list(w.shape[2:])
     return [d * (k - 1) + 1 for d, k in zip(n.attrs.dilation, taps, strict=True)], taps

@@ -312,7 +312,7 @@ def _scatter(w: W, n: N) -> str:
     x, rows, *indices = n.args
     how = _REDUCTION.get(n.attrs.operation)
     if how is None:
-        raise UnsupportedOpError(f"a scatter that merges by {n.attrs.operation}")
+        raise UnsupportedOpError(f"ONNX has no scatter with the reduction {n.attrs.operation}")
     if how in ("max", "min"):
         w.require_opset(18, "ScatterElements with max and min")
     assert isinstance(x, GraphNode) and all(isinstance(i, GraphNode) for i in indices)

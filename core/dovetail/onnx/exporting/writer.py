@@ -80,7 +80,7 @@ class GraphWriter:
     def require_opset(self, opset: int, what: str) -> None:
         """Raise Unknown if the opset is older than `opset`."""
         if self.opset < opset:
-            raise UnsupportedOpError(f"{what} needs opset {opset}, not {self.opset}")
+            raise UnsupportedOpError(f"{what} needs opset {opset}, got {self.opset}")
 
     # --- values
 
@@ -109,7 +109,7 @@ class GraphWriter:
     def element(self, d: dt.DType) -> int:
         """Return the element type of a dtype. Raises: Unknown."""
         if d not in ELEMENTS:
-            raise UnsupportedOpError(f"{d.name} has no element type")
+            raise UnsupportedOpError(f"ONNX has no element type for {d.name}")
         return ELEMENTS[d]
 
     def number(self, value: Any, d: dt.DType) -> str:

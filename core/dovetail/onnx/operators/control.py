@@ -17,7 +17,7 @@ Tensor = dt.Tensor
 def _is_true(call: OperatorCall, x: Any) -> bool:
     values = call.array(x).reshape(-1)
     if values.size != 1:
-        raise dt.ShapeError(f"{call.op}: a condition of {values.size} elements")
+        raise dt.ShapeError(f"{call.op}: the condition must have one element, got {values.size}")
     return bool(values[0])
 
 
@@ -94,7 +94,9 @@ def _scan(call: OperatorCall, *inputs: Any) -> tuple[Any, ...]:
 def _scan_of_batches(call: OperatorCall, lengths: Any, *inputs: Any) -> tuple[Any, ...]:
     """Run the Scan of opset 8: one scan for each example of a batch."""
     if lengths is not None:
-        raise dt.NotYetError("Scan: lengths for each sequence, of opset 8; convert the model")
+        raise dt.NotYetError(
+            "Scan: sequence lengths (opset 8) are not supported; convert the model to a newer opset"
+        )
     body, count = call.get("body"), call.get("num_scan_inputs")
     batch = call.tensor(inputs[-1]).shape[0]
     examples = []
@@ -147,7 +149,7 @@ def _sequence_at(call: OperatorCall, xs: list[Any], position: Any) -> Any:
 def _wrap_position(call: OperatorCall, position: Any, n: int) -> int:
     k = call.number(position)
     if not -n <= k < n:
-        raise dt.IndexOutOfRange(f"{call.op}: place {k} in a sequence of {n}")
+        raise dt.IndexOutOfRange(f"{call.op}: position {k} is out of range for a sequence of {n}")
     return k % n
 
 
@@ -155,7 +157,9 @@ def _wrap_position(call: OperatorCall, position: Any, n: int) -> int:
 def _sequence_insert(call: OperatorCall, xs: list[Any], x: Any, position: Any = None) -> list[Any]:
     k = len(xs) if position is None else call.number(position)
     if not -len(xs) <= k <= len(xs):
-        raise dt.IndexOutOfRange(f"SequenceInsert: place {k} in a sequence of {len(xs)}")
+        raise dt.IndexOutOfRange(
+            f"SequenceInsert: position {k} is out of range for a sequence of {len(xs)}"
+        )
     items = list(xs)
     items.insert(k, x)
     return items
@@ -186,7 +190,7 @@ def _split_to_sequence(call: OperatorCall, x: Tensor, split: Any = None) -> list
         each = call.number(split)
         sizes = [min(each, n - k * each) for k in range(-(-n // each))] if each > 0 else []
     if sum(sizes) != n:
-        raise dt.ShapeError(f"SplitToSequence: parts of {sizes} from {n}")
+        raise dt.ShapeError(f"SplitToSequence: the sum of split must be {n}, got {sizes}")
     return list(split_at(x, sizes, axis))
 
 
@@ -214,5 +218,5 @@ def _optional_has_element(call: OperatorCall, x: Any = None) -> np.ndarray:
 @register_operator("OptionalGetElement", host=None, folds=False)
 def _optional_get_element(call: OperatorCall, x: Any = None) -> Any:
     if x is None:
-        raise dt.ArgumentError("OptionalGetElement: there is nothing in it")
+        raise dt.ArgumentError("OptionalGetElement: the optional value must not be empty")
     return x

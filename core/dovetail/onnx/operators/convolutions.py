@@ -54,11 +54,14 @@ def window_of(call: OperatorCall, shape: Sequence[int], kernel: Sequence[int]) -
     pads = list(call.get("pads", [0] * (2 * n)))
     if not len(kernel) == len(strides) == len(dilations) == n or len(pads) != 2 * n:
         raise dt.ShapeError(
-            f"{call.op}: a kernel {kernel}, strides {strides}, dilations {dilations} and pads "
-            f"{pads} for {n} axes"
+            f"{call.op}: the kernel, strides and dilations must have {n} sizes and pads {2 * n}, "
+            f"got {kernel}, {strides}, {dilations} and {pads}"
         )
     if min((*kernel, *strides, *dilations), default=1) < 1 or min(pads, default=0) < 0:
-        raise dt.ShapeError(f"{call.op}: sizes of kernel, strides and dilations are 1 or more")
+        raise dt.ShapeError(
+            f"{call.op}: the kernel, strides and dilations must be at least 1 and pads at least "
+            f"0, got {kernel}, {strides}, {dilations} and {pads}"
+        )
     auto = call.get("auto_pad", "NOTSET")
     begins, ends = pads[:n], pads[n:]
     if auto == "VALID":
@@ -103,7 +106,8 @@ def convolve(call: OperatorCall, x: Tensor, weight: Tensor, w: Window, group: in
     m = weight.shape[0]
     if group < 1 or c % group or m % group or weight.shape[1] != c // group:
         raise dt.ShapeError(
-            f"{call.op}: filters {weight.shape} for an input {x.shape} in {group} groups"
+            f"{call.op}: the input and the weight must fit {group} groups, got shapes {x.shape} "
+            f"and {weight.shape}"
         )
     quick = _convolve_by_functional(x, weight, w, group)
     if quick is not None:

@@ -158,7 +158,9 @@ def _cast_like(call: OperatorCall, x: Tensor, like: Tensor) -> Tensor:
 def _bit_cast(call: OperatorCall, x: Tensor) -> Tensor:
     d = dtype_of(call.get("to"), "BitCast")
     if d.itemsize != x.dtype.itemsize:
-        raise dt.DTypeError(f"BitCast: {x.dtype.name} and {d.name} differ in size")
+        raise dt.DTypeError(
+            f"BitCast: the dtypes must have the same size, got {x.dtype.name} and {d.name}"
+        )
     if dt.bool in (d, x.dtype):
         return (x.view(dt.uint8) != 0) if d is dt.bool else x.astype(dt.uint8).view(d)
     return x.contiguous().view(d)

@@ -55,7 +55,9 @@ def _source_positions(
         return start * (n - 1) + x * (end - start) * (n - 1) / (size - 1)
     if coordinate_mode == "half_pixel":
         return (x + 0.5) / scale - 0.5
-    raise dt.ArgumentError(f"Resize: coordinate_transformation_mode {coordinate_mode!r}")
+    raise dt.ArgumentError(
+        f"Resize: the coordinate_transformation_mode {coordinate_mode!r} is unknown"
+    )
 
 
 _ROUND: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -130,7 +132,7 @@ def _resize(
     if scale_factors is not None and scale_factors.size == 0:
         scale_factors = None
     if (scale_factors is None) == (not target_sizes):
-        raise dt.ArgumentError("Resize: one of scales and sizes is wanted")
+        raise dt.ArgumentError("Resize: exactly one of scales and sizes must be given")
     have = [x.shape[a] for a in axes]
     if target_sizes:
         factors = [w / n for w, n in zip(target_sizes, have, strict=True)]

@@ -43,7 +43,7 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> Callable[
         "softplus": lambda x: dt.log1p(dt.exp(x)),
     }
     if name.lower() not in functions:
-        raise dt.NotYetError(f"there is no activation {name!r}")
+        raise dt.NotYetError(f"the activation {name!r} is not supported")
     return functions[name.lower()]
 
 
@@ -52,7 +52,8 @@ def _activations(call: OperatorCall, names: Sequence[str], directions: int) -> l
     alphas, betas = list(call.get("activation_alpha", [])), list(call.get("activation_beta", []))
     if len(requested) != len(names) * directions:
         raise dt.ArgumentError(
-            f"{call.op}: {len(requested)} activations for {directions} directions"
+            f"{call.op}: {directions} directions need {len(names) * directions} activations, got "
+            f"{len(requested)}"
         )
     functions = [
         _activation(n, alphas[i] if i < len(alphas) else None, betas[i] if i < len(betas) else None)

@@ -128,7 +128,9 @@ def _top_k(call: OperatorCall, x: Tensor, k: Any = None) -> tuple[Tensor, Tensor
     axis = call.axis(call.get("axis", -1), x.ndim)
     count = call.get("k") if k is None else call.number(k)
     if not 0 <= count <= x.shape[axis]:
-        raise dt.ArgumentError(f"TopK: k is {count}, of {x.shape[axis]}")
+        raise dt.ArgumentError(
+            f"TopK: k must be between 0 and {x.shape[axis]}, the size of the axis, got {count}"
+        )
     order = dt.argsort(x, axis=axis, descending=bool(call.get("largest", 1)), stable=True)
     index = [slice(None)] * x.ndim
     index[axis] = slice(0, count)

@@ -28,7 +28,9 @@ def _constant(call: OperatorCall) -> np.ndarray:
             return value
         if name in kinds:
             return np.asarray(value, kinds[name])
-    raise dt.NotYetError(f"Constant: {', '.join(call.attributes) or 'nothing'} gives no tensor")
+    raise dt.NotYetError(
+        f"Constant: the value must be a tensor, got {', '.join(call.attributes) or 'nothing'}"
+    )
 
 
 @register_operator("ConstantOfShape", host=(0,))
@@ -36,7 +38,7 @@ def _constant_of_shape(call: OperatorCall, shape: Any) -> Tensor:
     value = call.get("value")
     value = np.zeros(1, np.float32) if value is None else value
     if value.size != 1:
-        raise dt.ShapeError("ConstantOfShape: the value has more than one element")
+        raise dt.ShapeError(f"ConstantOfShape: value must have one element, got {value.size}")
     return dt.broadcast_to(call.tensor(value.reshape(())), call.ints(shape)).contiguous()
 
 
@@ -85,7 +87,7 @@ def _unsqueeze(call: OperatorCall, x: Tensor, axes_input: Any = None) -> Tensor:
     ndim = x.ndim + len(new_axes)
     positions = {call.axis(a, ndim) for a in new_axes}
     if len(positions) < len(new_axes):
-        raise dt.AxisError(f"Unsqueeze: axes {list(new_axes)} name a place twice")
+        raise dt.AxisError(f"Unsqueeze: axes must be different, got {list(new_axes)}")
     sizes = iter(x.shape)
     return dt.reshape(x, [1 if d in positions else next(sizes) for d in range(ndim)])
 
@@ -113,7 +115,9 @@ def _split(call: OperatorCall, x: Tensor, split_input: Any = None) -> tuple[Tens
     if sizes is None:
         sizes = even_sizes(x.shape[axis], call.get("num_outputs", call.outputs))
     if sum(sizes) != x.shape[axis] or any(n < 0 for n in sizes):
-        raise dt.ShapeError(f"Split: parts of {sizes} from {x.shape[axis]}")
+        raise dt.ShapeError(
+            f"Split: the sizes must be non-negative with the sum {x.shape[axis]}, got {sizes}"
+        )
     return split_at(x, sizes, axis)
 
 
@@ -154,12 +158,12 @@ def _slice_axes(
     each: list[int],
 ) -> Tensor:
     if not len(first) == len(last) == len(which) == len(each):
-        raise dt.ShapeError("Slice: starts, ends, axes and steps have different lengths")
+        raise dt.ShapeError("Slice: starts, ends, axes and steps must have the same length")
     index = [slice(None)] * x.ndim
     for start, stop, a, step in zip(first, last, which, each, strict=True):
         axis = call.axis(a, x.ndim)
         if step == 0:
-            raise dt.ArgumentError("Slice: a step is 0")
+            raise dt.ArgumentError("Slice: a step must not be 0")
         n = x.shape[axis]
         begin = start + n if start < 0 else start
         end = stop + n if stop < 0 else stop
@@ -182,7 +186,7 @@ def _expand(call: OperatorCall, x: Tensor, shape: Any) -> Tensor:
 def _tile(call: OperatorCall, x: Tensor, repeats: Any) -> Tensor:
     times = call.ints(repeats)
     if len(times) != x.ndim or any(n < 0 for n in times):
-        raise dt.ShapeError(f"Tile: repeats {times} for {x.ndim} dimensions")
+        raise dt.ShapeError(f"Tile: repeats must be {x.ndim} non-negative numbers, got {times}")
     return dt.tile(x, times)
 
 
@@ -197,7 +201,9 @@ def _pad(
     which = list(range(x.ndim)) if axes is None else [call.axis(a, x.ndim) for a in call.ints(axes)]
     fill = call.get("value", 0.0) if value is None else call.array(value).reshape(-1)[0].item()
     if len(widths) != 2 * len(which):
-        raise dt.ShapeError(f"Pad: {len(widths)} widths for {len(which)} axes")
+        raise dt.ShapeError(
+            f"Pad: pads must have {2 * len(which)} numbers for {len(which)} axes, got {len(widths)}"
+        )
     each = {a: (widths[i], widths[i + len(which)]) for i, a in enumerate(which)}
     return pad(x, [each.get(d, (0, 0)) for d in range(x.ndim)], call.get("mode", "constant"), fill)
 
@@ -213,7 +219,7 @@ def pad(x: Tensor, widths: list[tuple[int, int]], mode: str = "constant", fill: 
     if all(w == (0, 0) for w in wider):
         return x
     if mode not in _MODES:
-        raise dt.ArgumentError(f"Pad: mode {mode!r}; there is {', '.join(_MODES)}")
+        raise dt.ArgumentError(f"Pad: mode must be one of {', '.join(_MODES)}, got {mode!r}")
     if mode == "constant":
         fill = (
             (x.dtype.kind == "f" and float(fill)) or fill if x.dtype is not dt.bool else bool(fill)
@@ -242,7 +248,7 @@ def _center_crop_pad(call: OperatorCall, x: Tensor, shape: Any) -> Tensor:
 def _range(call: OperatorCall, start: Tensor, stop: Tensor, step: Tensor) -> Tensor:
     first, last, each = (call.array(v).reshape(-1)[0] for v in (start, stop, step))
     if each == 0:
-        raise dt.ArgumentError("Range: a step of 0")
+        raise dt.ArgumentError("Range: delta must not be 0")
     count = max(0, math.ceil((last - first) / each))
     return dt.arange(count, device=start.device).astype(start.dtype) * step.reshape(
         ()
@@ -254,7 +260,7 @@ def _eye_like(call: OperatorCall, x: Tensor) -> Tensor:
     d = call.get("dtype")
     dtype = x.dtype if d is None else dtype_of(d, "EyeLike")
     if x.ndim != 2:
-        raise dt.ShapeError(f"EyeLike: a matrix is wanted, not {x.shape}")
+        raise dt.ShapeError(f"EyeLike: the input must have 2 dimensions, got shape {x.shape}")
     return dt.eye(*x.shape, k=call.get("k", 0), dtype=dtype, device=x.device)
 
 

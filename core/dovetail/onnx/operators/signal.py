@@ -50,11 +50,14 @@ def _stft(
     elif window is not None:
         size = window.shape[0]
     else:
-        raise dt.ArgumentError("STFT: a window or a frame_length is wanted")
+        raise dt.ArgumentError("STFT: window or frame_length must be given")
     if x.ndim == 3:
         x = x[..., 0] if x.shape[-1] == 1 else x[..., 0] + 1j * x[..., 1]
     if hop < 1 or not 1 <= size <= x.shape[1]:
-        raise dt.ArgumentError(f"STFT: frames of {size}, {hop} apart, from {x.shape[1]}")
+        raise dt.ArgumentError(
+            "STFT: frame_step must be at least 1 and the frame length between 1 and "
+            f"{x.shape[1]}, got {hop} and {size}"
+        )
     count = (x.shape[1] - size) // hop + 1
     x = x.contiguous()
     frames = dt.as_strided(x, (x.shape[0], count, size), (x.stride()[0], hop, 1))
@@ -71,7 +74,10 @@ def _mel(call: OperatorCall, bins: Any, size: Any, rate: Any, low: Any, high: An
     ends = [float(call.array(v).reshape(-1)[0]) for v in (low, high)]
     d = dtype_of(call.get("output_datatype", 1), "MelWeightMatrix")
     if not 0 <= count <= 1 << 16 or not 0 <= points <= 1 << 20:
-        raise dt.ArgumentError(f"MelWeightMatrix: {count} filters of {points} points")
+        raise dt.ArgumentError(
+            "MelWeightMatrix: num_mel_bins must be between 0 and 65536 and the number of "
+            f"frequencies between 0 and 1048576, got {count} and {points}"
+        )
     first, last = (2595 * np.log10(1 + e / 700) for e in ends)
     mels = first + np.arange(count + 2) * ((last - first) / (count + 2))
     edges = 700 * (10 ** (mels / 2595) - 1)

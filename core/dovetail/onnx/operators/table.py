@@ -104,7 +104,7 @@ class OperatorCall:
         """Return the number in a value of one element."""
         numbers = self.ints(x)
         if len(numbers) != 1:
-            raise dt.ShapeError(f"{self.op}: {len(numbers)} numbers where there is to be one")
+            raise dt.ShapeError(f"{self.op}: expected one number, got {len(numbers)}")
         return numbers[0]
 
     def axes(self, axes_input: Any, ndim: int) -> tuple[int, ...] | None:
