@@ -382,8 +382,8 @@ def _positions(function: Callable[..., object], names: frozenset[str]) -> frozen
     unknown = sorted(names - {*parameters})
     if unknown and not takes_any:
         raise ArgumentError(
-            f"jit: static_argnames has {', '.join(unknown)}, of which the function takes none; it "
-            f"takes {', '.join(parameters)}"
+            f"jit: static_argnames must name parameters of the function, "
+            f"{', '.join(parameters)}, got {', '.join(unknown)}"
         )
     return frozenset(i for i, n in enumerate(parameters) if n in names)
 
@@ -458,9 +458,13 @@ def jit(
     try:
         names = frozenset(static_argnames)
     except TypeError:
-        raise refused("jit", "static_argnames", "names of arguments", static_argnames) from None
+        raise refused(
+            "jit", "static_argnames", "a name or a sequence of names of arguments", static_argnames
+        ) from None
     if not all(isinstance(n, str) for n in names):
-        raise refused("jit", "static_argnames", "names of arguments", static_argnames)
+        raise refused(
+            "jit", "static_argnames", "a name or a sequence of names of arguments", static_argnames
+        )
     if function is None:
         return lambda f: jit(f, static_argnames=names)
     callable_("jit", function)

@@ -120,8 +120,8 @@ class _TraceLowering:
             self._lower_loop(x.attrs[0])
             return self.values[id(x)]
         raise CaptureError(
-            "elementwise: a number of a loop's body, or of another function, is used outside of "
-            "it; return what is needed, or carry it"
+            "elementwise: a number of a loop's body or of another function cannot be used outside "
+            "of it; return it or carry it"
         )
 
     def _lower_op(self, x: TracedValue, op: Op) -> Value:
@@ -214,6 +214,6 @@ def _output(name: str, x: object) -> TracedValue:
     if isinstance(x, (TracedValue, bool, int, float, complex)):
         return as_traced(name, x)
     raise ArgumentTypeError(
-        f"{name}: an elementwise function gives a number of dovetail's or a tuple of them, not a "
+        f"{name}: an elementwise function must return a number or a tuple of numbers, got "
         f"{type(x).__name__}"
     )
