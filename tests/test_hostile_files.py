@@ -305,10 +305,10 @@ def test_no_pickle_is_loaded(where: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"indptr": [0, 2, 1, 3]}, "'indptr' does not lead"),
-        ({"indptr": [0, 1, 2, 1 << 40]}, "'indptr' does not lead"),
+        ({"indptr": [0, 2, 1, 3]}, "'indptr' does not ascend"),
+        ({"indptr": [0, 1, 2, 1 << 40]}, "'indptr' does not ascend"),
         ({"indptr": []}, "'indptr' "),
-        ({"format": "bsr"}, "format 'bsr' is not known"),
+        ({"format": "bsr"}, "format 'bsr' is unknown"),
         ({"data": ["a", "b", "c"]}, "'data' is of dtype <U1"),
         ({"shape": [[3, 3]]}, "'shape' is of dtype"),
         ({"shape": None}, "no array 'shape'"),

@@ -234,7 +234,7 @@ def test_custom_function_with_wrong_backward_raises() -> None:
         make_function(twice, lambda ctx, g: g[:1])(x).sum().backward()
     with pytest.raises(dt.DTypeError, match="what Mine returned is a float"):
         make_function(twice, lambda ctx, g: 2.0)(x).sum().backward()
-    with pytest.raises(dt.DTypeError, match="Mine: forward returned a float"):
+    with pytest.raises(dt.DTypeError, match="Mine: forward must return tensors, got float"):
         make_function(lambda ctx, t: 2.0, lambda ctx, g: g)(x)
     assert x.grad is None
     out = make_function(twice, lambda ctx, g: None)(x).sum() + x.sum()
@@ -471,7 +471,7 @@ def test_backward_of_a_non_scalar_raises_shape_error() -> None:
 
 def test_backward_raises_if_the_incoming_gradient_does_not_match() -> None:
     y = leaf([1.0, 2.0]) * 2
-    with pytest.raises(dt.ShapeError, match="the gradient that comes in"):
+    with pytest.raises(dt.ShapeError, match="pass the gradient"):
         y.backward(dt.ones(3, dtype=dt.float64))
     with pytest.raises(dt.DTypeError, match="float32"):
         y.backward(dt.ones(2, dtype=dt.float32))
@@ -500,7 +500,9 @@ def test_backward_raises_if_a_saved_value_was_overwritten() -> None:
     y = (h * h).sum()
     dt.evaluate(h, y)
     h += 1.0
-    with pytest.raises(dt.GradientError, match=r"(multiply|exp) saved .* add has written there"):
+    with pytest.raises(
+        dt.GradientError, match=r"(multiply|exp) saved .* add overwrote it in place"
+    ):
         y.backward()
 
 
@@ -573,7 +575,7 @@ def test_backward_of_overwritten_values_sets_no_partial_gradients() -> None:
     out = h * h * y + y
     dt.evaluate(out)
     h *= 2.0
-    with pytest.raises(dt.GradientError, match=r"saved .* multiply has written there in place"):
+    with pytest.raises(dt.GradientError, match=r"saved .* multiply overwrote it in place"):
         out.sum().backward()
     found = [x.grad, y.grad]
     assert found == [None, None]

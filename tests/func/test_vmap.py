@@ -52,7 +52,7 @@ def test_shared_result_is_repeated_or_returned_once(device: dt.Device) -> None:
     x, w = normal(3, 2), normal(2, seed=1)
     assert equal(dt.vmap(lambda _: w * 2)(x), dt.stack([w * 2] * 3))
     assert equal(dt.vmap(lambda _: w * 2, out_axes=None)(x), w * 2)
-    with pytest.raises(dt.ArgumentError, match="None in out_axes"):
+    with pytest.raises(dt.ArgumentError, match="out_axes must be"):
         dt.vmap(lambda a: a, out_axes=None)(x)
     repeated = dt.vmap(lambda _: w)(x)
     repeated[0] = 0.0  # memory of its own
@@ -153,7 +153,7 @@ def test_bad_arguments_of_vmap_raise(device: dt.Device) -> None:
         dt.vmap(dt.add, in_axes=(0, 1))(x, x)
     with pytest.raises(dt.ArgumentError, match="2 axes for 1 arguments"):
         dt.vmap(dt.sin, in_axes=(0, 0))(x)
-    with pytest.raises(dt.ArgumentError, match="no argument has an axis"):
+    with pytest.raises(dt.ArgumentError, match="at least one argument must have an axis"):
         dt.vmap(dt.sin, in_axes=None)(x)
     with pytest.raises(dt.ArgumentTypeError, match="None in in_axes"):
         dt.vmap(dt.add)(x, 2.0)
@@ -165,7 +165,7 @@ def test_bad_arguments_of_vmap_raise(device: dt.Device) -> None:
         dt.vmap(dt.sin, out_axes=(0, 1))(x)
     with pytest.raises(dt.ArgumentTypeError, match="function"):
         dt.vmap(3)(x)
-    with pytest.raises(dt.ArgumentTypeError, match="gives tensors"):
+    with pytest.raises(dt.ArgumentTypeError, match="return tensors"):
         dt.vmap(lambda a: "no")(x)
     with pytest.raises(dt.ArgumentError, match="randomness"):
         dt.vmap(dt.sin, randomness="some")

@@ -151,7 +151,7 @@ def test_picture_is_shown_in_notebooks_and_saved_to_files(tmp_path: Path) -> Non
 
 
 def test_show_of_a_non_tensor_raises() -> None:
-    with pytest.raises(dt.ArgumentError, match="show: needs at least one tensor"):
+    with pytest.raises(dt.ArgumentError, match="show: expected at least one tensor"):
         dt.show()
     for bad in ([1, 2], np.ones(2), None):
         with pytest.raises(dt.DTypeError, match="show: needs a tensor"):

@@ -91,7 +91,7 @@ def test_ops_equal_pydata_in_many_dimensions() -> None:
         np.testing.assert_allclose(found.to_dense().numpy(), want.todense(), rtol=1e-12)
     back = dt.sparse.to_pydata(x)
     assert (back != p).nnz == 0
-    with pytest.raises(dt.ArgumentError, match="fill value"):
+    with pytest.raises(dt.ArgumentError, match="fill_value"):
         dt.sparse.from_pydata(p + 1)
 
 

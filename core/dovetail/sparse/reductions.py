@@ -27,7 +27,7 @@ def reduction(op: Op, x: COO, axes: Shape, keepdims: bool, attrs: Any) -> Tensor
     rule = RULES.get(op.name)
     if rule is None:
         raise dt.LayoutError(
-            f"{op.name}: the layout sparse_coo is not supported; convert it with x.to_dense()"
+            f"{op.name}: has no meaning for the layout sparse_coo; convert it with x.to_dense()"
         )
     _, dtype = op.dtypes(op.name, [x.dtype], attrs)
     result: Tensor = rule(op, x.coalesce(), axes, dtype)
