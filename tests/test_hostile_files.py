@@ -295,7 +295,7 @@ def test_no_pickle_is_loaded(where: str, tmp_path: Path) -> None:
         dt.sparse.save(file, dt.eye(3, device="reference").to_sparse())  # type: ignore[attr-defined]
         with np.load(file) as held:
             np.savez(file, **{**held, where: evil})
-    with pytest.raises(ArgumentError, match=r"x.npz holds no sparse tensor"):
+    with pytest.raises(ArgumentError, match=r"x.npz does not hold a sparse tensor"):
         dt.sparse.load(file, device="reference")
     assert not marker.exists()
     pickle.loads(pickle.dumps(Ran(marker)))
@@ -332,7 +332,7 @@ def test_error_of_a_sparse_file_is_named(
 
 def test_single_array_is_no_sparse_file(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.eye(3))
-    with pytest.raises(ArgumentError, match=r"x.npy holds no sparse tensor"):
+    with pytest.raises(ArgumentError, match=r"x.npy does not hold a sparse tensor"):
         dt.sparse.load(tmp_path / "x.npy")
     with pytest.raises(FileNotFoundError):
         dt.sparse.load(tmp_path / "none.npz")

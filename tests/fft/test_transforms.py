@@ -213,7 +213,11 @@ def test_captured_transforms_equal_numpy(device: dt.Device) -> None:
         (lambda x: fft.fftn(x, axes=(), norm="both"), dt.ArgumentError, "fftn: norm is"),
         (lambda x: fft.fftn(x, (2, 2, 2)), dt.ArgumentError, "fftn: s must have at most 2 lengths"),
         (lambda x: fft.fftn(x, (2, 0)), dt.ArgumentError, "fftn: n is at least 1, not 0"),
-        (lambda x: fft.fftn(x, (2,), (0, 1)), dt.ArgumentError, "fftn: s and axes must have the same length, got 1 and 2"),
+        (
+            lambda x: fft.fftn(x, (2,), (0, 1)),
+            dt.ArgumentError,
+            "fftn: s and axes must have the same length, got 1 and 2",
+        ),
         (lambda x: fft.fftn(x, axes=(0, -2)), dt.AxisError, r"fftn: axes must be distinct"),
         (lambda x: fft.fft2(x[0]), dt.AxisError, "fft2: axis -2"),
         (lambda x: fft.rfft(x), dt.DTypeError, "rfft: x must be real, got complex128"),

@@ -158,7 +158,7 @@ def test_constant_result_and_several_results(device: dt.Device) -> None:
     a, b = both(x, 2.0)
     assert bits(a) == bits(x + 2.0) and bits(b) == bits(dt.exp(x) > 2.0)
     assert len(dt.explain(*both(x, 2.0)).launches) == 1
-    with pytest.raises(dt.ArgumentError, match="out= is not supported .* 2 tensors"):
+    with pytest.raises(dt.ArgumentError, match=r"out= is not supported .* 2 tensors"):
         both(x, 2.0, out=x)
 
 
@@ -525,8 +525,11 @@ def test_wrong_custom_gradient_raises() -> None:
             op(x, x).sum().backward()
 
     refused(lambda g: g, "op: gradient must return 2 gradients, one for each of x, y, got 1")
-    refused(lambda g: (g, g > 0), "op: gradient gave a bool for y, which is a float32")
-    refused(lambda g: (g, "no"), "op: gradient gave 'no' for y")
+    refused(
+        lambda g: (g, g > 0),
+        "op: gradient must return a float .* for y, which is a float32, got a bool",
+    )
+    refused(lambda g: (g, "no"), "op: gradient must return .* for y, .* got 'no'")
     for gradient, says in (
         (lambda g, q: g, "the parameters of gradient must be among .* got q"),
         ({"z": lambda g: g}, "the keys of gradient must be operands, x, y, got 'z'"),
@@ -594,7 +597,7 @@ def test_invalid_functions_raise() -> None:
         dt.elementwise(3)
     with pytest.raises(dt.ArgumentError, match=r"cannot have \*xs"):
         dt.elementwise(lambda *xs: xs[0])
-    with pytest.raises(dt.ArgumentError, match=r"has 1\.\.64 operands, not 0"):
+    with pytest.raises(dt.ArgumentError, match=r"must have 1 to 64 operands, got 0"):
         dt.elementwise(lambda: 1.0)
     with pytest.raises(dt.ArgumentError, match="name must be a Python identifier, got 'a b'"):
         dt.elementwise(name="a b")(lambda x: x)

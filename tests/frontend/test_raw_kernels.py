@@ -75,7 +75,7 @@ def test_wrong_arguments_are_named(kind: str) -> None:
     k, x, out = make_kernel(kind), dt.ones(4), dt.zeros(4)
     for args, error, said in [
         ((out, x, 4), dt.ArgumentTypeError, "expected .out, x, n, a. by position"),
-        ((out, x, 4.0, 1.0), dt.ArgumentTypeError, "n must be int, not float"),
+        ((out, x, 4.0, 1.0), dt.ArgumentTypeError, "n must be int, got float"),
         ((out, x, 4, "1"), dt.ArgumentTypeError, "a must be float or int, not str"),
         ((out, [1.0], 4, 1.0), dt.ArgumentTypeError, "x must be a tensor"),
         (

@@ -74,7 +74,7 @@ def test_hook_sees_the_shape_of_one_example_and_none_changes_nothing() -> None:
     f = hooked(lambda g: seen.append(g.shape))
     assert around(dt.vmap(f), rows()) == around(dt.vmap(hooked(lambda g: g)), rows())
     assert seen == [(3,)]
-    with pytest.raises(dt.ShapeError, match="what a hook returned"):
+    with pytest.raises(dt.ShapeError, match="the gradient that a hook returned"):
         around(dt.vmap(hooked(lambda g: g.sum())), rows())
     with pytest.raises(dt.TransformError, match="stands for 4 examples"):
         around(dt.vmap(hooked(lambda g: print(float(g.sum())))), rows())

@@ -148,7 +148,11 @@ V = dt.ones(2, device="reference")
         (lambda: dt.polyder(V, 1.5), dt.ArgumentTypeError, "polyder: m is an int"),
         (lambda: dt.polyint(X), dt.ShapeError, "polyint: p must be a vector"),
         (lambda: dt.polyint(V, -1), dt.ArgumentError, "polyint: m is 0"),
-        (lambda: dt.polyint(V, 3, [1.0, 2.0]), dt.ArgumentError, "polyint: k must hold 1 or m=3 .*, got 2"),
+        (
+            lambda: dt.polyint(V, 3, [1.0, 2.0]),
+            dt.ArgumentError,
+            "polyint: k must hold 1 or m=3 .*, got 2",
+        ),
         (lambda: dt.polyint(V, 1, X), dt.ShapeError, "polyint: "),
     ],
 )

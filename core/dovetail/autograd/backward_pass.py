@@ -195,7 +195,7 @@ def _run_hooks(n: Node, g: PropagatedGradient) -> PropagatedGradient:
         for hook in tuple(n.hooks.values()):
             changed = hook(g)
             if changed is not None:
-                g = check_gradient("backward", "what a hook returned", n, changed)
+                g = check_gradient("backward", "the gradient that a hook returned", n, changed)
     return g
 
 

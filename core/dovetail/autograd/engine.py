@@ -241,7 +241,7 @@ def _incoming(name: str, t: Tensor, g: object) -> Tensor:
                 f"{t.shape}; sum it, or pass the gradient"
             )
         return ones(t._expr.spec)
-    return check_gradient(name, "the gradient that comes in", node_, g)
+    return check_gradient(name, "the incoming gradient", node_, g)
 
 
 # --- tensors' side -------------------------------------------------------------------------------

@@ -143,7 +143,7 @@ class FunctionNode(Node):
             and type(node) is not TapeLeaf
         ):
             gradient = gradient.to_dense()
-        return check_gradient("backward", f"what {self.name} returned", node, gradient)
+        return check_gradient("backward", f"the gradient that {self.name} returned", node, gradient)
 
     def resume(self, sent: dict[Node, PropagatedGradient]) -> list[int]:
         resumed = [

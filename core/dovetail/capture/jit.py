@@ -251,8 +251,8 @@ class Captured(RecentExecutables, Generic[P, R]):
         except (DTypeError, ArgumentTypeError) as error:
             if "TracedFloat" in str(error):
                 error.args = (
-                    f"{error.args[0]}. A float argument of a captured function is no Python "
-                    "number: name it in static_argnames to have its value",
+                    f"{error.args[0]}. A float argument has no value while a function is captured; "
+                    "name it in static_argnames to get a Python number",
                     *error.args[1:],
                 )
             raise

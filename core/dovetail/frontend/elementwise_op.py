@@ -300,8 +300,8 @@ def _trace_user_rule(
         is_traced = isinstance(gradient, TracedValue)
         what = f"a {gradient.dtype.name}" if is_traced else shown(gradient)
         return raising_rule(
-            f"{rules.op}: gradient gave {what} for {rules.operands[i]}, which is a "
-            f"{operand_dtype.name}: a float made of g is wanted, or None"
+            f"{rules.op}: gradient must return a float computed from g, or None, for "
+            f"{rules.operands[i]}, which is a {operand_dtype.name}, got {what}"
         )
     form = gradient_trace(fit_dtype(gradient, operand_dtype), g, r, trace)
     return TracedRule(rule_name(name, trace, i), {False: form, True: form})

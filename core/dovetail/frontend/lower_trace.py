@@ -200,8 +200,8 @@ def _add_location(name: str, error: DovetailError) -> None:
     if isinstance(error, LayoutError):
         op = text.partition(":")[0]
         text = (
-            f"{name}: {op} needs a tensor, and {name} is called with one number of each "
-            "operand; do that outside of it"
+            f"{name}: {op} needs a tensor, but {name} gets one number of each operand; call {op} "
+            "outside of it"
         )
     if not text.startswith(f"{name}:"):
         text = f"{name}: {text}"

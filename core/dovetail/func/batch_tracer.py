@@ -319,7 +319,7 @@ class VmapTracer(tracer_api.BatchTracer):
         if not self._is_allocated_here(storage):
             if self._parent is not None:
                 raise tracer_api.UnrolledLoop(storage)
-            what = "what differs from example to example is written"
+            what = "a value that differs between examples is written"
             if self.mask is not None:
                 what = "a branch or loop that differs between examples writes"
             raise TransformError(

@@ -248,7 +248,9 @@ def _apply_hooks(
         g = (
             g
             if changed is None
-            else check_gradient("backward", "what a hook returned", example_node, changed)
+            else check_gradient(
+                "backward", "the gradient that a hook returned", example_node, changed
+            )
         )
     return g
 

@@ -304,7 +304,7 @@ class _Arrays:
 
     def error(self, what: str) -> dt.ArgumentError:
         """Build the error for this file."""
-        return dt.ArgumentError(f"sparse.load: {self.file} holds no sparse tensor: {what}")
+        return dt.ArgumentError(f"sparse.load: {self.file} does not hold a sparse tensor: {what}")
 
     def array(self, name: str, kinds: str, ndim: int | None = None) -> np.ndarray[Any, Any]:
         """Return an array. Raises: ArgumentError for another dtype kind or number of dimensions."""

@@ -178,8 +178,8 @@ class COO(Entries):
             pattern, runs = self.pattern.coalesce()
         except dt.CaptureError as error:
             error.args = (
-                f"{error}; how many positions a sum has is such a value: give a "
-                "captured function x.coalesce()",
+                f"{error}. The number of positions of a sum is such a value; pass "
+                "x.coalesce() to the captured function",
                 *error.args[1:],
             )
             raise
