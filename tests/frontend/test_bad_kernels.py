@@ -192,7 +192,7 @@ def test_wrong_arguments_are_named() -> None:
         ((out, x, 1.0), {"c": 2.0}, dt.ArgumentTypeError, "once"),
         ((out, x, 1.0, 2.0), {}, dt.ArgumentTypeError, "once"),
         ((out, x, "1"), {}, dt.ArgumentTypeError, "c must be a float, got str"),
-        ((out, x, True), {}, dt.ArgumentTypeError, "c must be a float, not bool"),
+        ((out, x, True), {}, dt.ArgumentTypeError, "c must be a float, got bool"),
         ((out, X, 1.0), {}, dt.ArgumentTypeError, "x must be a tensor, got ndarray"),
     ]:
         with pytest.raises(kind, match=what):

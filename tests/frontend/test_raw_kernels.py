@@ -76,7 +76,7 @@ def test_wrong_arguments_are_named(kind: str) -> None:
     for args, error, said in [
         ((out, x, 4), dt.ArgumentTypeError, "expected .out, x, n, a. by position"),
         ((out, x, 4.0, 1.0), dt.ArgumentTypeError, "n must be int, got float"),
-        ((out, x, 4, "1"), dt.ArgumentTypeError, "a must be float or int, not str"),
+        ((out, x, 4, "1"), dt.ArgumentTypeError, "a must be float or int, got str"),
         ((out, [1.0], 4, 1.0), dt.ArgumentTypeError, "x must be a tensor"),
         (
             (out, dt.ones(4, dtype=dt.int32), 4, 1.0),

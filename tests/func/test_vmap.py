@@ -153,11 +153,11 @@ def test_bad_arguments_of_vmap_raise(device: dt.Device) -> None:
     x = normal(3, 2)
     with pytest.raises(dt.ShapeError, match=r"the same length, got \[2, 3\]"):
         dt.vmap(dt.add, in_axes=(0, 1))(x, x)
-    with pytest.raises(dt.ArgumentError, match="2 axes for 1 arguments"):
+    with pytest.raises(dt.ArgumentError, match="one item per positional argument, 1, got 2"):
         dt.vmap(dt.sin, in_axes=(0, 0))(x)
     with pytest.raises(dt.ArgumentError, match="at least one argument must have an axis"):
         dt.vmap(dt.sin, in_axes=None)(x)
-    with pytest.raises(dt.ArgumentTypeError, match="None in in_axes"):
+    with pytest.raises(dt.ArgumentTypeError, match="pass None for it in in_axes"):
         dt.vmap(dt.add)(x, 2.0)
     with pytest.raises(dt.AxisError):
         dt.vmap(dt.sin, in_axes=2)(x)

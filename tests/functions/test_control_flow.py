@@ -318,7 +318,7 @@ def test_carry_of_another_shape_or_dtype_raises(device: dt.Device) -> None:
         dt.fori_loop(0, 3, lambda i, x: x[1:], x)
     with pytest.raises(dt.DTypeError, match=r"float32\[8\].*float64\[8\].*astype"):
         dt.while_loop(lambda x: x.sum() < 1, lambda x: x.astype(dt.float64), x)
-    with pytest.raises(dt.DTypeError, match=r"same containers"):
+    with pytest.raises(dt.DTypeError, match=r"the containers of its carry"):
         dt.scan(lambda c, x: ((c, c), x), x, x)
     with pytest.raises(dt.ArgumentTypeError, match=r"pair"):
         dt.scan(lambda c, x: c + x, x[0], x)

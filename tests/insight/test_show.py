@@ -144,7 +144,7 @@ def test_picture_is_shown_in_notebooks_and_saved_to_files(tmp_path: Path) -> Non
         ElementTree.fromstring((tmp_path / "x.svg").read_text())
         page = picture.save(str(tmp_path / "x.html")).read_text()
         assert page.startswith("<!doctype html>") and "width=device-width" in page
-        with pytest.raises(dt.ArgumentError, match=r"save: .* not 'x\.png'"):
+        with pytest.raises(dt.ArgumentError, match=r"save: .* got 'x\.png'"):
             picture.save(tmp_path / "x.png")
         with pytest.raises(dt.ArgumentTypeError, match="save"):
             picture.save(3)

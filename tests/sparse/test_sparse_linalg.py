@@ -226,7 +226,7 @@ def test_mismatched_operands_are_named(solve: Any) -> None:
         (dt.ShapeError, "b must be a strided vector", lambda: solve(a, b.to_sparse())),
         (dt.ShapeError, "x0 must have the shape", lambda: solve(a, b, b[:3])),
         (dt.ShapeError, "M must have as many rows", lambda: solve(a, b, M=a[:3, :3])),
-        (dt.ShapeError, "A gave", lambda: solve(lambda v: v[:2], b)),
+        (dt.ShapeError, "A must return", lambda: solve(lambda v: v[:2], b)),
         (dt.DTypeError, "expected floats", lambda: solve(a.astype(dt.int64), b.astype(dt.int64))),
         (dt.DTypeError, "needs a tensor", lambda: solve(a, [1.0])),
         (dt.ArgumentError, "A must be a matrix or a function", lambda: solve(3, b)),

@@ -112,7 +112,7 @@ def _leaves_and_axes(
         in_axes = tuple(in_axes)
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise ArgumentError(
-            f"vmap: in_axes must have {len(args)} items, one per positional argument, got "
+            f"vmap: in_axes must have one item per positional argument, {len(args)}, got "
             f"{len(in_axes)}; keyword arguments use axis 0"
         )
     each = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
