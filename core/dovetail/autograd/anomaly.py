@@ -34,8 +34,8 @@ class detect_anomaly(Switch):
     ...     try:
     ...         dt.log(x)
     ...     except dt.AnomalyError as error:
-    ...         print(str(error)[:24])
-    log: made the first NaN,
+    ...         print(str(error)[:28])
+    log: produced the first NaN,
     """
 
     def __init__(self) -> None:
