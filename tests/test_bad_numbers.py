@@ -108,7 +108,7 @@ def test_invalid_transform_lengths_raise(device: dt.Device, name: str, n: Any) -
     x = dt.ones(8) if name in ("rfft", "ihfft") else dt.ones(8, dtype=dt.complex64)
     with pytest.raises(dt.ArgumentError, match=rf"^{name}: "):
         transform(x, n=n)
-    with pytest.raises(dt.ArgumentError, match=rf"^{name}: there are no points"):
+    with pytest.raises(dt.ArgumentError, match=rf"^{name}: the axis has size 0"):
         transform(x[:0])
 
 

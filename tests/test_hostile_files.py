@@ -295,7 +295,7 @@ def test_no_pickle_is_loaded(where: str, tmp_path: Path) -> None:
         dt.sparse.save(file, dt.eye(3, device="reference").to_sparse())  # type: ignore[attr-defined]
         with np.load(file) as held:
             np.savez(file, **{**held, where: evil})
-    with pytest.raises(ArgumentError, match=r"x.npz holds no sparse tensor"):
+    with pytest.raises(ArgumentError, match=r"x.npz does not hold a sparse tensor"):
         dt.sparse.load(file, device="reference")
     assert not marker.exists()
     pickle.loads(pickle.dumps(Ran(marker)))
@@ -305,10 +305,10 @@ def test_no_pickle_is_loaded(where: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"indptr": [0, 2, 1, 3]}, "'indptr' does not lead"),
-        ({"indptr": [0, 1, 2, 1 << 40]}, "'indptr' does not lead"),
+        ({"indptr": [0, 2, 1, 3]}, "'indptr' does not ascend"),
+        ({"indptr": [0, 1, 2, 1 << 40]}, "'indptr' does not ascend"),
         ({"indptr": []}, "'indptr' "),
-        ({"format": "bsr"}, "format 'bsr' is not known"),
+        ({"format": "bsr"}, "format 'bsr' is unknown"),
         ({"data": ["a", "b", "c"]}, "'data' is of dtype <U1"),
         ({"shape": [[3, 3]]}, "'shape' is of dtype"),
         ({"shape": None}, "no array 'shape'"),
@@ -332,7 +332,7 @@ def test_error_of_a_sparse_file_is_named(
 
 def test_single_array_is_no_sparse_file(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.eye(3))
-    with pytest.raises(ArgumentError, match=r"x.npy holds no sparse tensor"):
+    with pytest.raises(ArgumentError, match=r"x.npy does not hold a sparse tensor"):
         dt.sparse.load(tmp_path / "x.npy")
     with pytest.raises(FileNotFoundError):
         dt.sparse.load(tmp_path / "none.npz")

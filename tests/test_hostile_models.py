@@ -255,7 +255,7 @@ def test_sparse_file_whose_row_ends_overflow_raises_an_error_of_dovetail(tmp_pat
     ends = np.array([0, (1 << 63) - 1, -2, 3])
     data: dict[str, Any] = {"format": "csr", "shape": [3, 3], "data": [1.0, 2.0, 3.0]}
     np.savez(tmp_path / "x.npz", **data, indices=[0, 1, 2], indptr=ends)
-    with pytest.raises(dt.ArgumentError, match="'indptr' does not lead"):
+    with pytest.raises(dt.ArgumentError, match="'indptr' does not ascend"):
         dt.sparse.load(tmp_path / "x.npz", device=R)
 
 

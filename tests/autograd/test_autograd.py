@@ -228,13 +228,17 @@ def make_function(forward: Any, backward: Any) -> Any:
 def test_custom_function_with_wrong_backward_raises() -> None:
     x = leaf([1.0, 2.0])
     twice = lambda ctx, t: t * 2.0  # noqa: E731
-    with pytest.raises(dt.GradientError, match="Mine: backward returned 2 gradients for 1 operand"):
+    with pytest.raises(
+        dt.GradientError, match="Mine: backward must return 1 gradients, one per operand, got 2"
+    ):
         make_function(twice, lambda ctx, g: (g, g))(x).sum().backward()
-    with pytest.raises(dt.ShapeError, match="what Mine returned"):
+    with pytest.raises(dt.ShapeError, match="the gradient that Mine returned"):
         make_function(twice, lambda ctx, g: g[:1])(x).sum().backward()
-    with pytest.raises(dt.DTypeError, match="what Mine returned is a float"):
+    with pytest.raises(
+        dt.DTypeError, match="the gradient that Mine returned must be a tensor, got float"
+    ):
         make_function(twice, lambda ctx, g: 2.0)(x).sum().backward()
-    with pytest.raises(dt.DTypeError, match="Mine: forward returned a float"):
+    with pytest.raises(dt.DTypeError, match="Mine: forward must return tensors, got float"):
         make_function(lambda ctx, t: 2.0, lambda ctx, g: g)(x)
     assert x.grad is None
     out = make_function(twice, lambda ctx, g: None)(x).sum() + x.sum()
@@ -460,7 +464,7 @@ def test_second_backward_raises_without_retain_graph() -> None:
     y.backward(retain_graph=True)
     y.backward()
     assert x.grad.tolist() == [4.0]
-    with pytest.raises(dt.GradientError, match=r"multiply kept .* retain_graph=True"):
+    with pytest.raises(dt.GradientError, match=r"multiply saved .* retain_graph=True"):
         y.backward()
 
 
@@ -471,7 +475,7 @@ def test_backward_of_a_non_scalar_raises_shape_error() -> None:
 
 def test_backward_raises_if_the_incoming_gradient_does_not_match() -> None:
     y = leaf([1.0, 2.0]) * 2
-    with pytest.raises(dt.ShapeError, match="the gradient that comes in"):
+    with pytest.raises(dt.ShapeError, match="the incoming gradient"):
         y.backward(dt.ones(3, dtype=dt.float64))
     with pytest.raises(dt.DTypeError, match="float32"):
         y.backward(dt.ones(2, dtype=dt.float32))
@@ -490,7 +494,7 @@ def test_grad_raises_if_no_path_leads_to_an_input() -> None:
 
 
 def test_requires_grad_of_integers_raises_dtype_error() -> None:
-    with pytest.raises(dt.DTypeError, match="int64 has no gradients"):
+    with pytest.raises(dt.DTypeError, match="floating-point, got int64"):
         dt.arange(3).requires_grad_()
 
 
@@ -500,7 +504,9 @@ def test_backward_raises_if_a_saved_value_was_overwritten() -> None:
     y = (h * h).sum()
     dt.evaluate(h, y)
     h += 1.0
-    with pytest.raises(dt.GradientError, match=r"(multiply|exp) saved .* add has written there"):
+    with pytest.raises(
+        dt.GradientError, match=r"(multiply|exp) saved .* add overwrote it in place"
+    ):
         y.backward()
 
 
@@ -524,7 +530,7 @@ def test_hook_that_returns_a_wrong_shape_raises() -> None:
     x = leaf([1.0, 2.0])
     h = x * 2
     h.register_hook(lambda g: g[:1])
-    with pytest.raises(dt.ShapeError, match="what a hook returned"):
+    with pytest.raises(dt.ShapeError, match="the gradient that a hook returned"):
         h.sum().backward()
 
 
@@ -533,7 +539,7 @@ def test_failed_backward_changes_no_state() -> None:
     h = x * y
     handle = h.register_hook(lambda g: g[:1])
     out = (h * h).sum() + (y * y).sum()
-    with pytest.raises(dt.ShapeError, match="what a hook returned"):
+    with pytest.raises(dt.ShapeError, match="the gradient that a hook returned"):
         out.backward()
     found = [x.grad, y.grad]
     assert found == [None, None]
@@ -559,7 +565,7 @@ def test_hook_errors_and_wrong_types_are_raised() -> None:
     for wrong, error in ((lambda g: 3.0, dt.DTypeError),
                          (lambda g: g.astype(dt.float32), dt.DTypeError)):  # fmt: skip
         handle = h.register_hook(wrong)
-        with pytest.raises(error, match="what a hook returned"):
+        with pytest.raises(error, match="the gradient that a hook returned"):
             h.sum().backward()
         handle.remove()
     h.sum().backward()
@@ -573,7 +579,7 @@ def test_backward_of_overwritten_values_sets_no_partial_gradients() -> None:
     out = h * h * y + y
     dt.evaluate(out)
     h *= 2.0
-    with pytest.raises(dt.GradientError, match=r"saved .* multiply has written there in place"):
+    with pytest.raises(dt.GradientError, match=r"saved .* multiply overwrote it in place"):
         out.sum().backward()
     found = [x.grad, y.grad]
     assert found == [None, None]
@@ -582,7 +588,7 @@ def test_backward_of_overwritten_values_sets_no_partial_gradients() -> None:
 @pytest.mark.parametrize("dtype", [dt.int32, dt.uint8, dt.bool])
 def test_requires_grad_of_non_floats_raises(dtype: Any) -> None:
     x = dt.zeros(3, dtype=dtype)
-    with pytest.raises(dt.DTypeError, match=rf"{dtype.name} has no gradients.*astype"):
+    with pytest.raises(dt.DTypeError, match=rf"got {dtype.name}.*astype"):
         x.requires_grad = True
     assert not x.requires_grad
 

@@ -30,7 +30,7 @@ def test_debug_nans_names_the_line_of_the_first_infinity() -> None:
         with pytest.raises(dt.AnomalyError) as error:
             line = current_line(); y = 1 / y  # fmt: skip  # noqa: E702
         assert str(error.value).startswith(
-            f"divide: made the first infinity or NaN, at {HERE}:{line}"
+            f"divide: produced the first infinity or NaN, at {HERE}:{line}"
         )
     assert (1 / tensor(0.0)).tolist() == [np.inf], "outside nobody looks"
 
@@ -50,7 +50,7 @@ def test_debug_nans_accepts_infinities_from_before() -> None:
 def test_debug_nans_with_inf_false_ignores_infinities() -> None:
     with dt.debug_nans(inf=False):
         assert (1 / tensor(0.0)).tolist() == [np.inf]
-        with pytest.raises(dt.AnomalyError, match=r"^log: made the first NaN, at"):
+        with pytest.raises(dt.AnomalyError, match=r"^log: produced the first NaN, at"):
             dt.log(tensor(-1.0))
     with pytest.raises(dt.ArgumentTypeError, match="inf"):
         dt.debug_nans(inf="yes")  # type: ignore[arg-type]

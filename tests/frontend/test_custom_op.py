@@ -108,21 +108,21 @@ def test_rule_may_return_none_for_an_operand(device: dt.Device) -> None:
 # --- wrong rules ----------------------------------------------------------------------------------
 
 WRONG: dict[str, tuple[Any, type[Exception], str]] = {
-    "number": (lambda g: g, dt.GradientError, "op: gradient gave 1 of 2 gradients: one for each"),
-    "more": (lambda g: (g, g, g), dt.GradientError, "op: gradient gave 3 of 2"),
+    "number": (lambda g: g, dt.GradientError, "op: gradient must return 2 gradients, one for each"),
+    "more": (lambda g: (g, g, g), dt.GradientError, "op: gradient must return 2 .* got 3"),
     "shape": (
         lambda g: (g, g), dt.ShapeError,
-        r"op: gradient gave float32\[2, 3\].* for y, which is float32\[3\]",
+        r"op: gradient must return float32\[3\] .* for y, .* got float32\[2, 3\]",
     ),
     "dtype": (
         lambda g: (g.astype(dt.float64), None), dt.DTypeError,
-        r"op: gradient gave float64.* for x",
+        r"op: gradient must return .* for x, .* got float64",
     ),
     "a number": (
-        lambda g: (1.0, None), dt.DTypeError, r"op: gradient gave 1\.0 for x, not a tensor"
+        lambda g: (1.0, None), dt.DTypeError, r"op: gradient must return a tensor for x, got 1\.0"
     ),
     "device": (
-        lambda g: (g.to("cpu"), None), dt.DeviceError, r"op: gradient gave .*cpu.* for x"
+        lambda g: (g.to("cpu"), None), dt.DeviceError, r"op: gradient must .* for x, .* got .*cpu"
     ),
 }  # fmt: skip
 
@@ -148,14 +148,18 @@ def test_result_that_differs_from_its_declaration_raises() -> None:
             dt.custom_op("op", f, result=rule, gradient=lambda g: g)(x)
 
     good = lambda x: (x.shape, x.dtype)  # noqa: E731
-    refused(lambda x: x.sum(axis=0), good, dt.ShapeError, r"op: the result is float32\[3\]")
-    refused(lambda x: x > 0, good, dt.DTypeError, "op: the result is bool")
-    refused(lambda x: (x, x), good, dt.ArgumentError, "op: gave .* result= says otherwise")
-    refused(lambda x: 3.0, good, dt.DTypeError, "op: expected a tensor, got float")
-    refused(lambda x: (x, x), lambda x: [good(x)], dt.ArgumentError, "gave 2 results.*says 1")
-    refused(lambda x: x, lambda x: 3, dt.ArgumentError, r"gives \(shape, dtype\)")
-    refused(lambda x: x, lambda x: (3, x.dtype), dt.ArgumentError, "gives a shape")
-    with pytest.raises(dt.DTypeError, match="op: forward returned a str"):
+    refused(
+        lambda x: x.sum(axis=0), good, dt.ShapeError, r"op: the result must be .* got float32\[3\]"
+    )
+    refused(lambda x: x > 0, good, dt.DTypeError, "op: the result must be .* got bool")
+    refused(
+        lambda x: (x, x), good, dt.ArgumentError, "op: the function must return .* as result= says"
+    )
+    refused(lambda x: 3.0, good, dt.DTypeError, "op: needs a tensor, not float")
+    refused(lambda x: (x, x), lambda x: [good(x)], dt.ArgumentError, "must return 1 results.*got 2")
+    refused(lambda x: x, lambda x: 3, dt.ArgumentError, r"must return \(shape, dtype\)")
+    refused(lambda x: x, lambda x: (3, x.dtype), dt.ArgumentError, "the shape of")
+    with pytest.raises(dt.DTypeError, match="op: forward must return tensors, got str"):
         dt.custom_op("op", lambda x: "no", gradient=lambda g: g)(x)
 
 
@@ -164,12 +168,12 @@ def test_bad_parameters_of_custom_op_raise() -> None:
         with pytest.raises((dt.ArgumentError, dt.DTypeError), match=says):
             dt.custom_op(*args, **options)
 
-    refused("custom_op: name is a name", "a b", lambda x: x)
+    refused("custom_op: name must be a name", "a b", lambda x: x)
     refused("op: function must be a function", "op", 3)
-    refused("op: writes=True needs result=", "op", lambda o, x: x, writes=True)
-    refused("needs parameters with names", "op", lambda *xs: xs[0])
-    refused("gradient asks for q", "op", lambda x: x, gradient=lambda g, q: g)
-    refused("a rule for 'z'", "op", lambda x: x, gradient={"z": lambda g: g})
+    refused("op: writes=True requires result=", "op", lambda o, x: x, writes=True)
+    refused("must have named parameters", "op", lambda *xs: xs[0])
+    refused("the parameters of gradient .* got q", "op", lambda x: x, gradient=lambda g, q: g)
+    refused("got 'z'", "op", lambda x: x, gradient={"z": lambda g: g})
     with pytest.raises(
         dt.ArgumentTypeError, match=r"tests\.cube: missing a required argument: 'x'"
     ):

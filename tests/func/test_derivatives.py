@@ -138,9 +138,9 @@ def test_bad_arguments_of_derivatives_raise(device: dt.Device) -> None:
             make(3)
         with pytest.raises(dt.ArgumentTypeError, match="argnums"):
             make(dt.sin, argnums="x")
-        with pytest.raises(dt.ArgumentError, match="argnums has 1"):
+        with pytest.raises(dt.ArgumentError, match="argnums must be below 1"):
             make(lambda v: v.sum(), argnums=1)(x)
-        with pytest.raises(dt.ArgumentTypeError, match="no tensor"):
+        with pytest.raises(dt.ArgumentTypeError, match="must be a tensor"):
             make(lambda v: v.sum())(2.0)
         with pytest.raises(dt.DTypeError, match="int64"):
             make(lambda v: v.sum())(dt.arange(3))

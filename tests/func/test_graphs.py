@@ -99,5 +99,5 @@ def test_capture_works_while_a_traced_tensor_is_alive() -> None:
     leaked: list[dt.Tensor] = []
     graph_of(lambda x: leaked.append(x * 2) or x, [dt.ones(2, device="reference")])
     assert dt.jit(lambda x: x + 1)(dt.ones(2, device="reference")).tolist() == [2.0, 2.0]
-    with pytest.raises(dt.CaptureError, match="after it has returned"):
+    with pytest.raises(dt.CaptureError, match="after the function has returned"):
         dt.jit(lambda x: x + leaked[0])(dt.ones(2, device="reference"))

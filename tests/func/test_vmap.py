@@ -52,7 +52,7 @@ def test_shared_result_is_repeated_or_returned_once(device: dt.Device) -> None:
     x, w = normal(3, 2), normal(2, seed=1)
     assert equal(dt.vmap(lambda _: w * 2)(x), dt.stack([w * 2] * 3))
     assert equal(dt.vmap(lambda _: w * 2, out_axes=None)(x), w * 2)
-    with pytest.raises(dt.ArgumentError, match="None in out_axes"):
+    with pytest.raises(dt.ArgumentError, match="out_axes must be"):
         dt.vmap(lambda a: a, out_axes=None)(x)
     repeated = dt.vmap(lambda _: w)(x)
     repeated[0] = 0.0  # memory of its own
@@ -133,7 +133,9 @@ def test_write_of_an_example_to_an_outer_tensor_raises(device: dt.Device) -> Non
 
     for f in (write, add):
         for to in (kept, pending):
-            with pytest.raises(dt.TransformError, match=r"test_vmap.py:\d+.*outside.*return it"):
+            with pytest.raises(
+                dt.TransformError, match=r"test_vmap.py:\d+.*outside.*return the result"
+            ):
                 dt.vmap(f, in_axes=(0, None))(normal(3, 2), to)
     assert kept.tolist() == [0.0, 0.0] and pending.tolist() == [3.0, 3.0]
 
@@ -149,13 +151,13 @@ def test_example_used_after_the_function_returned_raises(device: dt.Device) -> N
 
 def test_bad_arguments_of_vmap_raise(device: dt.Device) -> None:
     x = normal(3, 2)
-    with pytest.raises(dt.ShapeError, match=r"lengths \[2, 3\]"):
+    with pytest.raises(dt.ShapeError, match=r"the same length, got \[2, 3\]"):
         dt.vmap(dt.add, in_axes=(0, 1))(x, x)
-    with pytest.raises(dt.ArgumentError, match="2 axes for 1 arguments"):
+    with pytest.raises(dt.ArgumentError, match="one item per positional argument, 1, got 2"):
         dt.vmap(dt.sin, in_axes=(0, 0))(x)
-    with pytest.raises(dt.ArgumentError, match="no argument has an axis"):
+    with pytest.raises(dt.ArgumentError, match="at least one argument must have an axis"):
         dt.vmap(dt.sin, in_axes=None)(x)
-    with pytest.raises(dt.ArgumentTypeError, match="None in in_axes"):
+    with pytest.raises(dt.ArgumentTypeError, match="pass None for it in in_axes"):
         dt.vmap(dt.add)(x, 2.0)
     with pytest.raises(dt.AxisError):
         dt.vmap(dt.sin, in_axes=2)(x)
@@ -165,7 +167,7 @@ def test_bad_arguments_of_vmap_raise(device: dt.Device) -> None:
         dt.vmap(dt.sin, out_axes=(0, 1))(x)
     with pytest.raises(dt.ArgumentTypeError, match="function"):
         dt.vmap(3)(x)
-    with pytest.raises(dt.ArgumentTypeError, match="gives tensors"):
+    with pytest.raises(dt.ArgumentTypeError, match="return tensors"):
         dt.vmap(lambda a: "no")(x)
     with pytest.raises(dt.ArgumentError, match="randomness"):
         dt.vmap(dt.sin, randomness="some")

@@ -108,7 +108,9 @@ def test_captures_of_each_kind_of_arguments_are_saved(tmp_path: Path) -> None:
         (dt.ones(5, device="reference").requires_grad_(), 3),
         (1,),
     ):
-        with pytest.raises(dt.CaptureError, match=r"from a file: takes.*float32\[5\].*save it"):
+        with pytest.raises(
+            dt.CaptureError, match=r"from a file: the arguments must be.*float32\[5\].*save it"
+        ):
             g(*bad)
 
 
@@ -129,10 +131,13 @@ DRAWN = dt.random.default_rng(3)
 @pytest.mark.parametrize(
     ("f", "said"),
     [
-        (lambda x: dt.sort(x), "depend on data"),
-        (lambda x: x.reshape((4, 2))[:, dt.asarray([1, 0], device=x.device)], "depend on data"),
+        (lambda x: dt.sort(x), "positions from data"),
+        (
+            lambda x: x.reshape((4, 2))[:, dt.asarray([1, 0], device=x.device)],
+            "positions from data",
+        ),
         (lambda x: {1: x}, "strings as keys"),
-        (lambda x: (x, object()), "a object among arguments or results"),
+        (lambda x: (x, object()), "got object"),
         (
             lambda x: dt.random.default_rng(3).uniform(8, device=x.device),
             "default random generator",
@@ -150,7 +155,7 @@ def test_function_that_cannot_be_saved_raises(
 def test_saving_a_function_without_a_capture_raises(tmp_path: Path) -> None:
     with pytest.raises(dt.CaptureError, match="call it first"):
         dt.save_function(dt.jit(lambda x: x), tmp_path / "f")
-    with pytest.raises(dt.CaptureError, match=r"dt\.jit gave, not a function"):
+    with pytest.raises(dt.CaptureError, match=r"expected a function of dt\.jit, got function"):
         dt.save_function(lambda x: x, tmp_path / "f")
     w = dt.ones(3, device="reference").requires_grad_()
     f = dt.jit(lambda x: (w * x).sum().backward())
@@ -186,7 +191,7 @@ def test_truncated_or_changed_file_raises(written_file: bytes, tmp_path: Path) -
         len(MAGIC) + DIGEST_BYTES + 9,
         len(written_file) - 1,
     ):
-        with pytest.raises(dt.CaptureError, match=r"cut short|no file that"):
+        with pytest.raises(dt.CaptureError, match=r"truncated|not written by"):
             load(written_file[:n], tmp_path)
     at = random.Random(3)
     for _ in range(50):
@@ -194,7 +199,7 @@ def test_truncated_or_changed_file_raises(written_file: bytes, tmp_path: Path) -
         with pytest.raises(dt.CaptureError, match="changed"):
             load(written_file[:k] + bytes([written_file[k] ^ 1]) + written_file[k + 1 :], tmp_path)
     for foreign in (b"", b"PK\x03\x04", b"\x80\x05", json.dumps({"name": "f"}).encode()):
-        with pytest.raises(dt.CaptureError, match="no file that"):
+        with pytest.raises(dt.CaptureError, match="not written by"):
             load(foreign, tmp_path)
     with pytest.raises(FileNotFoundError):
         dt.load_function(tmp_path / "nothing")
@@ -270,7 +275,7 @@ CHANGES["a copy with memory of its own"] = copy_with_memory_of_its_own
 @pytest.mark.parametrize("what", CHANGES)
 def test_edited_file_raises(what: str, written_file: bytes, tmp_path: Path) -> None:
     load(edited(written_file, lambda c: None), tmp_path)
-    with pytest.raises(dt.CaptureError, match=r"makes no sense|kernel that is none"):
+    with pytest.raises(dt.CaptureError, match=r"has invalid content|kernel that is none"):
         load(edited(written_file, CHANGES[what]), tmp_path)
 
 
@@ -295,14 +300,14 @@ def test_scalar_that_its_dtype_cannot_hold_raises(number: object, tmp_path: Path
     def replace(c: Any) -> None:
         acts(c, "launch")[0][3][0][0] = number
 
-    with pytest.raises(dt.CaptureError, match="makes no sense"):
+    with pytest.raises(dt.CaptureError, match="has invalid content"):
         load(edited(written_file, replace), tmp_path)
 
 
 def test_deeply_nested_file_raises(written_file: bytes, tmp_path: Path) -> None:
     text = b"[" * 100_000
     rest = len(text).to_bytes(8, "little") + text
-    with pytest.raises(dt.CaptureError, match="makes no sense"):
+    with pytest.raises(dt.CaptureError, match="has invalid content"):
         load(MAGIC + hashlib.sha256(rest).digest() + rest, tmp_path)
 
     def nest(c: Any) -> None:
@@ -311,12 +316,12 @@ def test_deeply_nested_file_raises(written_file: bytes, tmp_path: Path) -> None:
             arguments = ["list", arguments]
         c["captures"][0]["arguments"] = arguments
 
-    with pytest.raises(dt.CaptureError, match=r"kinds that it was captured for|makes no sense"):
+    with pytest.raises(dt.CaptureError, match=r"of a captured kind|has invalid content"):
         load(edited(written_file, nest), tmp_path)(dt.ones(8, device="reference"))
 
 
 def test_file_of_another_format_raises(written_file: bytes, tmp_path: Path) -> None:
-    with pytest.raises(dt.CaptureError, match=r"this version of dt\.save_function"):
+    with pytest.raises(dt.CaptureError, match=r"another version of dt\.save_function"):
         load(written_file.replace(MAGIC, b"dovetail: a captured function, 2\n", 1), tmp_path)
 
 

@@ -216,9 +216,9 @@ def test_unwrap_of_short_rows_and_its_gradient() -> None:
             with pytest.raises(error, match=words):
                 dt.unwrap(x, **given)
         for bad in (dt.asarray([1j]), dt.asarray([True])):
-            with pytest.raises(dt.DTypeError, match="unwrap: expected real numbers"):
+            with pytest.raises(dt.DTypeError, match="unwrap: expected"):
                 dt.unwrap(bad)
-        with pytest.raises(dt.DTypeError, match="unwrap: expected real numbers, got uint8"):
+        with pytest.raises(dt.DTypeError, match=r"unwrap: expected .* got uint8"):
             dt.unwrap(dt.asarray([1], dtype=dt.uint8), period=4)
         with pytest.raises(dt.AxisError, match="unwrap"):
             dt.unwrap(dt.asarray(1.0))

@@ -66,7 +66,7 @@ def test_casts_to_and_from_complex(device: dt.Device) -> None:
     assert dt.asarray([1.5], dtype=dt.float16).astype(dt.complex128).tolist() == [1.5]
     assert dt.can_cast(dt.float32, dt.complex64) and not dt.can_cast(dt.complex64, dt.float64)
     for real in (dt.float64, dt.int32, dt.float16):
-        with pytest.raises(dt.DTypeError, match=r"take dt\.real, dt\.imag or dt\.abs"):
+        with pytest.raises(dt.DTypeError, match=r"use dt\.real, dt\.imag or dt\.abs"):
             z.astype(real)
 
 
@@ -291,7 +291,7 @@ def test_long_complex_sums_are_split_into_chunks(device: dt.Device) -> None:
 def test_ordering_of_complex_tensors_raises() -> None:
     z = dt.asarray([1j, 2], device="reference")
     for f in (dt.max, dt.argmin, dt.sort, dt.floor, lambda x: x < 1, lambda x: dt.maximum(x, 0)):
-        with pytest.raises(dt.DTypeError, match="does not take complex64"):
+        with pytest.raises(dt.DTypeError, match="got complex64"):
             f(z)  # type: ignore[operator]  # they are functions of a tensor
 
 

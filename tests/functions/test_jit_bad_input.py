@@ -76,7 +76,7 @@ def test_failed_capture_leaves_the_state_of_a_plain_failure(device: dt.Device) -
     ],
 )
 def test_argument_of_an_unknown_type_raises(value: Any, said: str) -> None:
-    with pytest.raises(dt.CaptureError, match=rf"{said}.*neither a tensor.*dt\.asarray"):
+    with pytest.raises(dt.CaptureError, match=rf"{said}.*dt\.asarray"):
         dt.jit(lambda x, y: x)(dt.ones(3, device="reference"), value)
 
 
@@ -95,9 +95,9 @@ class TapedLayout(LayoutTensor):
 
 def test_layout_without_declared_parts_raises() -> None:
     x = object.__new__(TapedLayout)
-    with pytest.raises(dt.LayoutError, match=r"the layout taped is no argument.*to_dense"):
+    with pytest.raises(dt.LayoutError, match=r"must be strided, got layout taped.*to_dense"):
         dt.jit(lambda x: x)(x)
-    with pytest.raises(dt.LayoutError, match=r"the layout taped is no argument or result"):
+    with pytest.raises(dt.LayoutError, match=r"must be strided, got layout taped"):
         dt.jit(lambda y: x)(dt.ones(2, device="reference"))
 
 
@@ -114,7 +114,7 @@ def test_closure_on_another_device_raises_the_plain_error() -> None:
     w = dt.ones(3, device="cpu")
     with pytest.raises(dt.DeviceError, match="reference"):
         dt.jit(lambda x: x * w)(dt.ones(3, device="reference"))
-    with pytest.raises(dt.CaptureError, match=r"has one device.*x\.to\(device\)"):
+    with pytest.raises(dt.CaptureError, match=r"must use one device.*x\.to\(device\)"):
         dt.jit(lambda x: (x * 2, w * 2))(dt.ones(3, device="reference"))
     with pytest.raises(dt.CaptureError, match=r"dt\.where"):
         dt.jit(lambda x: x.to("cpu"))(dt.ones(3, device="reference"))
@@ -175,7 +175,7 @@ def test_replay_that_overwrites_a_saved_value_raises_in_backward() -> None:
     w = dt.ones(2, device="reference").requires_grad_()
     y = dt.exp(w * x) * x
     f(x)
-    with pytest.raises(dt.GradientError, match="written there in place"):
+    with pytest.raises(dt.GradientError, match="overwrote it in place"):
         y.sum().backward()
 
 

@@ -206,7 +206,7 @@ def test_overwritten_saved_value_raises(device: dt.Device) -> None:
         x, w = vector(), vector().requires_grad_()
         y = captured(x, w)
         x += 1
-        with pytest.raises(dt.GradientError, match="written there in place"):
+        with pytest.raises(dt.GradientError, match="overwrote it in place"):
             y.backward()
     unread = dt.jit(lambda x, w: (x + w).sum())
     for _ in range(3):

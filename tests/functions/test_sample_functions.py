@@ -63,7 +63,7 @@ def test_polyfit_has_gradients_and_errors() -> None:
     x, y = (dt.asarray(a, device="reference").requires_grad_() for a in (X, A[0]))
     assert gradcheck(lambda s, t: dt.polyfit(s, t, 2), (x, y))
     assert dt.polyfit([1, 2, 3], dt.asarray([1, 2, 3]), 1).dtype is dt.float32
-    with pytest.raises(dt.ShapeError, match="polyfit: samples of shape"):
+    with pytest.raises(dt.ShapeError, match="polyfit: y must be"):
         dt.polyfit(x, y[:3], 1)
     with pytest.raises(dt.LinAlgError):
         dt.polyfit(x * dt.nan, y, 1)

@@ -156,7 +156,7 @@ def test_reductions_of_empty_tensors(device: dt.Device, shape: tuple[int, ...]) 
         (lambda x: x.argmax((0, 1)), dt.ArgumentError, "argmax: axis must be an int, got"),
         (lambda x: dt.sum([1, 2]), dt.DTypeError, "sum: expected a tensor, got list"),
         (lambda x: x.sum(dtype=dt.bool), dt.DTypeError, "count_nonzero"),
-        (lambda x: (x * 1j).max(), dt.DTypeError, "max: does not take complex64"),
+        (lambda x: (x * 1j).max(), dt.DTypeError, "max: expected .* got complex64"),
     ],
 )
 def test_errors_of_reductions(

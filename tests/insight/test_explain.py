@@ -188,7 +188,7 @@ def test_launch_graph_is_limited_in_size_and_saved(tmp_path: Path) -> None:
     assert "and 100 launches more" in many.svg() and "<script>" not in many.html()
     assert found.save(tmp_path / "e.svg").read_text().startswith("<svg")
     assert "<svg" in found.save(tmp_path / "e.html").read_text()
-    with pytest.raises(ArgumentError, match=r"save: a picture is a .svg or a .html file"):
+    with pytest.raises(ArgumentError, match=r"save: the file must end in .svg or .html"):
         found.save(tmp_path / "e.png")
 
 
@@ -282,7 +282,7 @@ def test_profile_cannot_be_entered_twice() -> None:
     p = profile()
     with p:
         pass
-    with pytest.raises(ArgumentError, match="taken once"), p:
+    with pytest.raises(ArgumentError, match="entered only once"), p:
         pass
 
 

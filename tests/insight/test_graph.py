@@ -53,7 +53,9 @@ def test_tape_is_drawn_once_nothing_is_pending() -> None:
     dt.evaluate(loss)
     assert repr(dt.draw_graph(loss)) == "<Graph of 3 nodes on the tape>"
     assert repr(dt.draw_graph(loss, gradient=False)) == "<Graph of 1 node pending>"
-    with pytest.raises(dt.ArgumentError, match=r"draw_graph: no gradient flows .*requires_grad_"):
+    with pytest.raises(
+        dt.ArgumentError, match=r"draw_graph: the tensor has no recorded graph.*requires_grad_"
+    ):
         dt.draw_graph(ramp(3), gradient=True)
 
 
@@ -82,7 +84,7 @@ def test_names_are_escaped_and_files_are_written(tmp_path: Path) -> None:
     assert "<script" not in found.html() and "&lt;script&gt;" in found.html()
     assert "<rect" in found.save(tmp_path / "g.svg").read_text()
     assert "&lt;script&gt;" in found.save(tmp_path / "g.html").read_text()
-    with pytest.raises(dt.ArgumentError, match=r"\.svg or a \.html"):
+    with pytest.raises(dt.ArgumentError, match=r"\.svg or \.html"):
         found.save(tmp_path / "g.gif")
 
 

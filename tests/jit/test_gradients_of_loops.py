@@ -303,7 +303,7 @@ def test_gradient_of_loop_raises_if_closure_was_overwritten(device: dt.Device) -
 
     x, rows, _ = given()
     for run in (dt.func.grad(f), dt.jit(dt.func.grad(f))):
-        with pytest.raises(dt.GradientError, match="written there in place since"):
+        with pytest.raises(dt.GradientError, match="overwrote it in place"):
             run(x[0], rows)
 
 

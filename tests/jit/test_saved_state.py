@@ -23,7 +23,7 @@ def test_loaded_function_distinguishes_one_tensor_given_twice_from_two(
     f(q, q)
     loaded = saved(f, tmp_path)
     assert loaded(q, q).tolist() == [3.0, 6.0]
-    with pytest.raises(dt.CaptureError, match="kinds that it was captured for"):
+    with pytest.raises(dt.CaptureError, match="of a captured kind"):
         loaded(dt.asarray([1.0, 1.0]), dt.asarray([5.0, 5.0]))
     f(dt.asarray([1.0, 1.0]), dt.asarray([5.0, 5.0]))
     assert saved(f, tmp_path)(dt.asarray([1.0, 1.0]), dt.asarray([5.0, 5.0])).tolist() == [7.0, 7.0]
@@ -52,7 +52,7 @@ def test_capture_of_another_closure_is_not_saved(device: dt.Device, tmp_path: Pa
     f(dt.ones(2))
     assert saved(f, tmp_path)(dt.ones(2)).tolist() == [3.0, 3.0]
     model.k = 4.0
-    with pytest.raises(dt.CaptureError, match="no longer as it was captured"):
+    with pytest.raises(dt.CaptureError, match="has changed since the capture"):
         dt.save_function(f, tmp_path / "f")
 
 
@@ -62,7 +62,7 @@ def test_function_whose_argument_shares_memory_with_its_closure_is_not_saved(
     state = dt.zeros(4)
     f = dt.jit(lambda x: x + state[:2])
     f(state[2:])
-    with pytest.raises(dt.CaptureError, match="shares memory with a tensor of the closure"):
+    with pytest.raises(dt.CaptureError, match="must not share memory with a tensor of the closure"):
         dt.save_function(f, tmp_path / "f")
 
 
@@ -76,7 +76,7 @@ def test_loaded_function_compares_static_arguments_by_type_and_bits(
     signs = [dt.signbit(loaded(dt.ones(1), k)).item() for k in (0.0, -0.0)]
     assert signs == [False, True]
     for k in (2, 1.0, "1", None):
-        with pytest.raises(dt.CaptureError, match="kinds that it was captured for"):
+        with pytest.raises(dt.CaptureError, match="of a captured kind"):
             loaded(dt.ones(1), k)
     g = dt.jit(lambda x, k: x if k is True else -x)
     g(dt.ones(1), True), g(dt.ones(1), 1)
@@ -100,7 +100,7 @@ def test_loaded_function_compares_the_containers_of_its_arguments(
     loaded = saved(f, tmp_path)
     assert [loaded(p).item() for p in ([x, y], (y, x), {"a": x, "b": x})] == [1.0, 2.0, 2.0]
     for parts in ([x], [x, y, x], {"a": x, "c": y}, [[x], y]):
-        with pytest.raises(dt.CaptureError, match="kinds that it was captured for"):
+        with pytest.raises(dt.CaptureError, match="of a captured kind"):
             loaded(parts)
 
 
@@ -117,7 +117,7 @@ def test_loaded_function_compares_the_distance_of_aliasing_arguments(
     assert loaded(q[2:5], q[3:6]).tolist() == [1.0, 1.0, 0.0]
     assert q.tolist() == [1.0, 1.0, 2.0, 1.0, 1.0, 0.0]
     for x, y in ((q[:3], q[2:5]), (q[1:4], q[:3]), (q[:3], dt.zeros(3))):
-        with pytest.raises(dt.CaptureError, match="kinds that it was captured for"):
+        with pytest.raises(dt.CaptureError, match="of a captured kind"):
             loaded(x, y)
 
 
@@ -133,7 +133,7 @@ def test_capture_of_other_containers_of_the_closure_is_not_saved(
     weights.pop()
     assert saved(f, tmp_path)(dt.ones(1)).tolist() == [2.0]
     weights.clear()
-    with pytest.raises(dt.CaptureError, match="no longer as it was captured"):
+    with pytest.raises(dt.CaptureError, match="has changed since the capture"):
         dt.save_function(f, tmp_path / "f")
 
 
@@ -153,7 +153,7 @@ def test_capture_of_another_context_is_not_saved(device: dt.Device, tmp_path: Pa
     f = dt.jit(lambda x: w * x)
     f(dt.ones(1))
     with dt.no_grad():
-        with pytest.raises(dt.CaptureError, match=r"dt\.no_grad.*no longer as it was captured"):
+        with pytest.raises(dt.CaptureError, match=r"dt\.no_grad.*has changed since the capture"):
             dt.save_function(f, tmp_path / "f")
         f(dt.ones(1))
         loaded = saved(f, tmp_path)
@@ -169,7 +169,7 @@ def test_loaded_function_is_reproducible_only_if_captured_so(
     f(dt.ones((2, 2)))
     loaded = saved(f, tmp_path)
     with dt.reproducible():
-        with pytest.raises(dt.CaptureError, match=r"without dt\.reproducible"):
+        with pytest.raises(dt.CaptureError, match=r"captured under dt\.reproducible"):
             loaded(dt.ones((2, 2)))
         f(dt.ones((2, 2)))
         loaded = saved(f, tmp_path)
@@ -187,7 +187,7 @@ def test_loaded_function_cannot_be_part_of_a_capture(device: dt.Device, tmp_path
         lambda: dt.vmap(loaded)(x),
         lambda: dt.scan(lambda c, y: (loaded(c), y), x[0], x),
     ):
-        with pytest.raises(dt.CaptureError, match="cannot be a part of a captured function"):
+        with pytest.raises(dt.CaptureError, match="cannot be called in a captured function"):
             call()
 
 
@@ -208,5 +208,5 @@ def test_function_with_an_object_as_an_argument_is_not_saved(
 ) -> None:
     f = dt.jit(lambda x, n: x * n[0], static_argnames="n")
     f(dt.ones(2), (2, 3))
-    with pytest.raises(dt.CaptureError, match="a tuple among arguments or results is in no file"):
+    with pytest.raises(dt.CaptureError, match="got tuple"):
         dt.save_function(f, tmp_path / "f")

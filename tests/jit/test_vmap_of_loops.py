@@ -476,7 +476,7 @@ def test_gradients_of_captured_vmap_of_scan_equal_plain(device: dt.Device) -> No
 def test_error_in_body_names_the_carry_of_one_example(device: dt.Device) -> None:
     f = dt.jit(dt.vmap(lambda x: dt.scan(lambda y, t: (y[1:], t), x, dt.arange(3.0))))
     with pytest.raises(
-        dt.ShapeError, match=r"scan: the body got float32\[4\] on .* to carry and gave float32\[3\]"
+        dt.ShapeError, match=r"scan: the body must return .*float32\[4\] on .* got float32\[3\]"
     ):
         f(dt.ones((2, 4)))
     g = dt.jit(dt.vmap(lambda x: dt.scan(lambda y, t: (y * float(t), t), x, dt.arange(3.0))))

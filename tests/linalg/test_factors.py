@@ -254,7 +254,7 @@ def test_iteration_without_convergence_names_the_matrix(
     monkeypatch.setattr(np.linalg, numpys, stubborn)
     a = drawn(2, 3, 4, 4, dtype=dtype)
     a[1, 2, 0, 0] = 7
-    words = rf"{name}: the matrix at \[1, 2\] of the batch makes LAPACK's iteration not converge"
+    words = rf"{name}: the matrix at \[1, 2\] of the batch did not converge in LAPACK's iteration"
     with pytest.raises(dt.LinAlgError, match=words):
         getattr(linalg, name)(dt.asarray(a, device="reference"))
 

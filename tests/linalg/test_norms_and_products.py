@@ -150,16 +150,16 @@ def test_householder_product_equals_lapack(device: dt.Device, dtype: str) -> Non
 def test_products_of_mismatched_shapes_raise(device: dt.Device) -> None:
     x = dt.ones((2, 3))
     for call, error, says in (
-        (lambda: linalg.multi_dot([x, x]), dt.ShapeError, "do not fit"),
-        (lambda: linalg.multi_dot([x]), dt.ArgumentError, "two matrices or more"),
+        (lambda: linalg.multi_dot([x, x]), dt.ShapeError, "columns of each matrix must equal"),
+        (lambda: linalg.multi_dot([x]), dt.ArgumentError, "at least 2 matrices"),
         (lambda: linalg.cross(x[:, :2], x[:, :2]), dt.ShapeError, "must have 3 elements"),
-        (lambda: linalg.block_diag(), dt.ArgumentError, "a matrix or more"),
-        (lambda: linalg.block_diag(dt.ones((1, 1, 1))), dt.ShapeError, "takes matrices"),
+        (lambda: linalg.block_diag(), dt.ArgumentError, "at least one matrix"),
+        (lambda: linalg.block_diag(dt.ones((1, 1, 1))), dt.ShapeError, "at most 2 dimensions"),
         (lambda: linalg.householder(x, dt.ones(2)), dt.ShapeError, "at most as many columns"),
-        (lambda: linalg.matrix_norm(x, ord=3), dt.ArgumentError, "ord must be"),
-        (lambda: linalg.matrix_norm(x, ord="max"), dt.ArgumentError, "ord must be"),
-        (lambda: linalg.vector_norm(x, ord="fro"), dt.ArgumentTypeError, "ord must be"),
-        (lambda: linalg.cond(dt.ones((0, 2))), dt.ShapeError, "empty matrix"),
+        (lambda: linalg.matrix_norm(x, ord=3), dt.ArgumentError, "ord (must be|is)"),
+        (lambda: linalg.matrix_norm(x, ord="max"), dt.ArgumentError, "ord (must be|is)"),
+        (lambda: linalg.vector_norm(x, ord="fro"), dt.ArgumentTypeError, "ord (must be|is)"),
+        (lambda: linalg.cond(dt.ones((0, 2))), dt.ShapeError, "at least one row"),
     ):
         with pytest.raises(error, match=says):
             call()

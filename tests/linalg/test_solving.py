@@ -181,7 +181,7 @@ def test_singular_matrix_is_named(device: dt.Device, function: object, dtype: st
     a[1, 2, 2, 2] = 0
     with pytest.raises(dt.LinAlgError, match=r"the matrix at \[1, 2\] of the batch is singular"):
         function(dt.asarray(a))
-    with pytest.raises(ValueError, match=r"the matrix is singular; see dt\.linalg\.pinv"):
+    with pytest.raises(ValueError, match=r"the matrix is singular; use dt\.linalg\.pinv"):
         function(dt.zeros((3, 3), dtype=dtype))
 
 
@@ -198,13 +198,11 @@ def test_non_finite_elements_propagate_through_solvers(device: dt.Device) -> Non
 )  # fmt: skip
 def test_wrong_shapes_and_dtypes_raise(device: dt.Device, function: object) -> None:
     assert callable(function)
-    with pytest.raises(dt.ShapeError, match="needs square matrices, not 2 x 3"):
+    with pytest.raises(dt.ShapeError, match="expected square matrices, got 2 x 3"):
         function(dt.ones((2, 3)))
     with pytest.raises(dt.ShapeError, match="at least 2 dimensions"):
         function(dt.ones(3))
-    with pytest.raises(
-        dt.DTypeError, match="takes float32, float64 and complex numbers, not int64"
-    ):
+    with pytest.raises(dt.DTypeError, match="must be float32, float64 or complex, got int64"):
         function(dt.ones((2, 2), dtype=dt.int64))
     with pytest.raises(dt.DTypeError):
         function("abc")
@@ -213,7 +211,7 @@ def test_wrong_shapes_and_dtypes_raise(device: dt.Device, function: object) -> N
 
 
 def test_mismatched_right_sides_raise(device: dt.Device) -> None:
-    with pytest.raises(dt.ShapeError, match="3 rows against 2"):
+    with pytest.raises(dt.ShapeError, match="got 3 and 2"):
         linalg.solve(dt.eye(3), dt.ones((2, 2)))
     with pytest.raises(dt.ShapeError):
         linalg.solve(dt.ones((2, 3, 3)), dt.ones((4, 3, 1)))

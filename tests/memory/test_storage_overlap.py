@@ -182,12 +182,12 @@ def test_saved_value_that_is_overwritten_through_another_storage_raises(device: 
     x, y = dt.from_dlpack(n).requires_grad_(), dt.from_dlpack(n)
     loss = (x * x).sum()
     y[...] = 7
-    with pytest.raises(dt.GradientError, match="has written there in place since"):
+    with pytest.raises(dt.GradientError, match="overwrote it in place"):
         loss.backward()
     w = dt.ones(3).requires_grad_()
     loss = (w * y).sum()
     x.detach()[...] = 8
-    with pytest.raises(dt.GradientError, match="has written there in place since"):
+    with pytest.raises(dt.GradientError, match="overwrote it in place"):
         loss.backward()
 
 

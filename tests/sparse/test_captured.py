@@ -187,7 +187,7 @@ def test_saving_raises_and_eager_and_nested_calls_work(tmp_path: Path) -> None:
     f = dt.jit(lambda A: A * 2)
     assert bits(dt.jit(lambda A: f(A) * 3)(x)) == bits(x * 2 * 3)
     f(x)
-    with pytest.raises(dt.CaptureError, match="save_function: a tensor that is not strided"):
+    with pytest.raises(dt.CaptureError, match=r"save_function: .* must be strided"):
         dt.save_function(f, tmp_path / "f")
     with dt.eager():
         assert bits(f(x)) == bits(x * 2)

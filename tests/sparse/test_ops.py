@@ -253,8 +253,8 @@ def test_tensordot_and_einsum_equal_dense(device: dt.Device) -> None:
     ("f", "says"),
     [
         (lambda x: dt.exp(x), r"exp\(0\) is 1.0"), (lambda x: x + 1, r"add\(0, 1\) is 1.0"),
-        (lambda x: x + x.to_dense(), "add: of a sparse_coo and a strided"),
-        (lambda x: x.to_dense() - x, "subtract: of a sparse_coo and a strided"),
+        (lambda x: x + x.to_dense(), "add: the result of a sparse_coo and a strided"),
+        (lambda x: x.to_dense() - x, "subtract: the result of a sparse_coo and a strided"),
         (lambda x: x == x, "equal"), (lambda x: x / 0, "nan"), (lambda x: 1 / x, "divide"),
         (lambda x: x.numpy(), "numpy"), (lambda x: dt.median(x), "median"),
         (lambda x: dt.argsort(x), "argsort"),

@@ -34,8 +34,8 @@ class detect_anomaly(Switch):
     ...     try:
     ...         dt.log(x)
     ...     except dt.AnomalyError as error:
-    ...         print(str(error)[:24])
-    log: made the first NaN,
+    ...         print(str(error)[:28])
+    log: produced the first NaN,
     """
 
     def __init__(self) -> None:
@@ -64,15 +64,14 @@ class AnomalyChecker:
             return
         for a in args:
             if type(a) is Expr and a.op is not None:
-                self._check_recursive(a, "in what was pending at")
+                self._check_recursive(a, "in a pending expression at")
         run.evaluate((e,), True)
         if not self._is_bad(e) or any(self._is_bad(a) for a in args):
             return
         operands = ", ".join(repr(a.spec) if type(a) is Expr else repr(a) for a in args)
         raise AnomalyError(
-            f"{op.name}: made the first {self._what}, {self._describe_origin(e, prefix)}, of "
-            f"{operands}, which "
-            "have none; look at the values there, or see dt.where and dt.clip"
+            f"{op.name}: produced the first {self._what}, {self._describe_origin(e, prefix)}, from "
+            f"{operands}, which have none; inspect the values there, or use dt.where or dt.clip"
         )
 
     def check_call(
@@ -96,7 +95,9 @@ class AnomalyChecker:
             return result
         if self._is_bad(result._expr) and not any(map(self._is_bad, operands)):
             of = ", ".join(repr(a.spec) for a in operands)
-            raise AnomalyError(f"{name}: made the first {self._what}, of {of}, which have none")
+            raise AnomalyError(
+                f"{name}: produced the first {self._what}, from {of}, which have none"
+            )
         return result
 
     @staticmethod

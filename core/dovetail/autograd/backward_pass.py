@@ -28,7 +28,7 @@ def check_gradient(name: str, what: str, node_: Node, g: object) -> Tensor:
     of those rows only. Raises: DTypeError, ShapeError, DeviceError.
     """
     if not isinstance(g, Tensor):
-        raise DTypeError(f"{name}: {what} is a {type(g).__name__}, not a tensor")
+        raise DTypeError(f"{name}: {what} must be a tensor, got {type(g).__name__}")
     own = type(g) is Tensor or type(node_) is not TapeLeaf
     want, have = (
         node_.spec,
@@ -37,7 +37,7 @@ def check_gradient(name: str, what: str, node_: Node, g: object) -> Tensor:
     if have is not want:
         kind: type[DovetailError] = ShapeError if have.shape != want.shape else DTypeError
         kind = kind if have.device is want.device else DeviceError
-        raise kind(f"{name}: {what} is {have!r}, but the tensor is {want!r}; they must be the same")
+        raise kind(f"{name}: {what} must be {want!r}, as the tensor is, got {have!r}")
     return g
 
 
@@ -135,8 +135,8 @@ class _GradientQueue:
             return False
         if n.released:
             raise GradientError(
-                f"backward: what {n.name} kept for its gradient has been released by an "
-                "earlier backward; the first time, give retain_graph=True"
+                f"backward: the values that {n.name} saved for its gradient were released by an "
+                "earlier backward; pass retain_graph=True to the first backward"
             )
         looker = current().anomaly
         is_op = type(n) is OpNode and type(g) is Tensor
@@ -195,7 +195,7 @@ def _run_hooks(n: Node, g: PropagatedGradient) -> PropagatedGradient:
         for hook in tuple(n.hooks.values()):
             changed = hook(g)
             if changed is not None:
-                g = check_gradient("backward", "what a hook returned", n, changed)
+                g = check_gradient("backward", "the gradient that a hook returned", n, changed)
     return g
 
 

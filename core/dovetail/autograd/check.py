@@ -52,7 +52,7 @@ def gradcheck(
     args: list[Any] = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
     wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
     if not wanted or any(args[i].dtype not in _DOUBLE_DTYPES for i in wanted):
-        raise DTypeError("gradcheck: needs float64 or complex128 inputs that require a gradient")
+        raise DTypeError("gradcheck: inputs must be float64 or complex128 and require a gradient")
     outputs = _tensor_list("gradcheck", function(*args))
     for o, out in enumerate(outputs):
         if not out.requires_grad:

@@ -149,8 +149,8 @@ def grad(
     """
     if callable(outputs):
         raise ArgumentTypeError(
-            "grad: outputs are tensors, and not a function; its gradient is dt.func.grad(f), "
-            "a function of the same arguments"
+            "grad: outputs must be tensors, got a function; for the gradient of a function use "
+            "dt.func.grad(f)"
         )
     if more:  # others' names; `theirs` would have a type of its own for checkers, without the ways
         options = {
@@ -162,7 +162,7 @@ def grad(
         }
         return call_translated(grad, grad, (outputs, inputs), options)
     if inputs is MISSING:
-        raise ArgumentTypeError("grad: needs inputs, the tensors to differentiate by")
+        raise ArgumentTypeError("grad: inputs, the tensors to differentiate by, is required")
     retain_graph, create_graph = _flags("grad", retain_graph, create_graph)
     allow_unused = flag("grad", allow_unused, "allow_unused")
     roots = _roots("grad", outputs, grad_outputs)
@@ -175,7 +175,8 @@ def grad(
         for i, g in enumerate(grads):
             if g is None:
                 raise GradientError(
-                    f"grad: the outputs do not depend on input {i}; allow_unused=True gives None"
+                    f"grad: the outputs do not depend on input {i}; pass allow_unused=True to get "
+                    "None"
                 )
     grown = into.new_grads(create_graph)  # of tensors that retain theirs
     _check_grads([n for n, _ in grown])
@@ -214,8 +215,8 @@ def _require_tape(name: str, t: Tensor) -> Node:
     tape: Node | None = strided(name, t)._expr.tape
     if tape is None:
         raise GradientError(
-            f"{name}: a tensor {t._expr.spec!r} does not require a gradient: no operand of it "
-            "does, or it was made under no_grad; see x.requires_grad_()"
+            f"{name}: the tensor {t._expr.spec!r} does not require a gradient, because none of its "
+            "operands does or it was computed under dt.no_grad(); use x.requires_grad_()"
         )
     return tape
 
@@ -225,7 +226,9 @@ def _roots(name: str, outputs: Tensors, gradients: Tensors | None) -> list[tuple
     listed = _tensor_list(name, outputs)
     incoming = list(gradients) if isinstance(gradients, list | tuple) else [gradients] * len(listed)
     if len(incoming) != len(listed):
-        raise ShapeError(f"{name}: {len(incoming)} gradients for {len(listed)} outputs")
+        raise ShapeError(
+            f"{name}: expected one gradient per output, {len(listed)}, got {len(incoming)}"
+        )
     return [(t, _incoming(name, t, g)) for t, g in zip(listed, incoming, strict=True)]
 
 
@@ -234,11 +237,11 @@ def _incoming(name: str, t: Tensor, g: object) -> Tensor:
     if g is None:
         if t.size != 1:
             raise GradientError(
-                f"{name}: the output has shape {t.shape}; only a scalar's gradient is implied, so "
-                "sum it, or give the gradient that comes in"
+                f"{name}: the output must have one element if no gradient is given, got shape "
+                f"{t.shape}; sum it, or pass the gradient"
             )
         return ones(t._expr.spec)
-    return check_gradient(name, "the gradient that comes in", node_, g)
+    return check_gradient(name, "the incoming gradient", node_, g)
 
 
 # --- tensors' side -------------------------------------------------------------------------------
@@ -261,21 +264,21 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
     requires_grad = flag("requires_grad_", requires_grad, "requires_grad")
     if requires_grad and current().inference:
         raise GradientError(
-            "requires_grad_: nothing is recorded in dt.inference_mode(); leave it, or use "
-            "dt.no_grad(), inside of which dt.enable_grad() records"
+            "requires_grad_: dt.inference_mode() records nothing; call it outside, or use "
+            "dt.no_grad(), in which dt.enable_grad() records"
         )
     if requires_grad and tape is None:
         if x.dtype.kind not in "fc":
             raise DTypeError(
-                f"requires_grad_: {x.dtype.name} has no gradients, only floats do, and complex "
-                "numbers; see x.astype()"
+                f"requires_grad_: x must be real or complex floating-point, got {x.dtype.name}; "
+                "use x.astype(dt.float32)"
             )
         _retape(x, TapeLeaf(x._expr.spec))
     elif not requires_grad and tape is not None:
         if type(tape) is not TapeLeaf:
             raise GradientError(
-                "requires_grad_: only a leaf can stop requiring a gradient; this is a result of "
-                f"{tape.name}; see x.detach()"
+                "requires_grad_: only a leaf can stop requiring a gradient, got a result of "
+                f"{tape.name}; use x.detach()"
             )
         _retape(x, None)
     return x
@@ -352,13 +355,12 @@ def set_(x: Tensor, source: Tensor, /) -> Tensor:
     tracer_api.refuse_read("set_() changes the memory of a tensor, which")
     if tape is not None and type(tape) is not TapeLeaf:
         raise GradientError(
-            f"set_: only a leaf can take other memory; this is a result of {tape.name}; see "
-            "x.detach()"
+            f"set_: only a leaf can take other memory, got a result of {tape.name}; use x.detach()"
         )
     if tape is not None and fresh_leaf.spec.dtype.kind not in "fc":
         raise DTypeError(
-            "set_: a tensor that requires a gradient cannot become "
-            f"{fresh_leaf.spec.dtype.name}, which has none; see x.requires_grad_(False)"
+            "set_: the source of a tensor that requires a gradient must be floating-point, got "
+            f"{fresh_leaf.spec.dtype.name}; use x.requires_grad_(False)"
         )
     fresh_leaf.tape = None if tape is None else TapeLeaf(fresh_leaf.spec)
     if x._aliases is not None:

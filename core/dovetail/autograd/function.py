@@ -74,7 +74,10 @@ class Context:
         node = None if self._node is None else self._node()
         assert node is not None
         if node.released:
-            raise GradientError(f"{self._name}: what it saved has been released; see retain_graph")
+            raise GradientError(
+                f"{self._name}: its saved tensors were released by an earlier backward; pass "
+                "retain_graph=True to the first backward"
+            )
         return tuple(
             None if k is None else _load_tensor(node, i, k)
             for i, k in enumerate(self._saved_values)
@@ -124,8 +127,8 @@ class FunctionNode(Node):
         self.context._resumed_gradients = {}
         if len(gradients) != len(self.edges):
             raise GradientError(
-                f"{self.name}: backward returned {len(gradients)} gradients for "
-                f"{len(self.edges)} operands"
+                f"{self.name}: backward must return {len(self.edges)} gradients, one per operand, "
+                f"got {len(gradients)}"
             )
         return [
             gradient if edge is None or gradient is None else self._check_part(edge.node, gradient)
@@ -140,7 +143,7 @@ class FunctionNode(Node):
             and type(node) is not TapeLeaf
         ):
             gradient = gradient.to_dense()
-        return check_gradient("backward", f"what {self.name} returned", node, gradient)
+        return check_gradient("backward", f"the gradient that {self.name} returned", node, gradient)
 
     def resume(self, sent: dict[Node, PropagatedGradient]) -> list[int]:
         resumed = [
@@ -229,13 +232,13 @@ class Function:
     @_own
     def forward(ctx: Context, *args: object) -> object:
         """Compute the results from the arguments; nothing in here is recorded."""
-        raise NotImplementedError("a Function needs forward(ctx, ...)")
+        raise NotImplementedError("Function: a subclass must define forward(ctx, ...)")
 
     @staticmethod
     @_own
     def backward(ctx: Context, *gradients: Tensor) -> object:
         """Return a gradient for each argument, from one for each result."""
-        raise NotImplementedError("a Function needs backward(ctx, *gradients)")
+        raise NotImplementedError("Function: a subclass must define backward(ctx, *gradients)")
 
     @classmethod
     def apply(cls: type[_FunctionSubclass[*Ts, R]], *args: *Ts) -> R:
@@ -279,7 +282,7 @@ def _batched_arguments(
 
 def _result(name: str, t: object) -> Tensor:
     if not isinstance(t, Tensor):
-        raise DTypeError(f"{name}: forward returned a {type(t).__name__}, no tensor")
+        raise DTypeError(f"{name}: forward must return tensors, got {type(t).__name__}")
     return t
 
 
@@ -345,8 +348,9 @@ class _Checkpoint(Function):
         ctx.state = None if random.get_state() == state else state
         if ctx.state is not None and tracer_api.current() is not None and any(ctx.needs_input_grad):
             raise CaptureError(
-                "checkpoint: the function draws random numbers, which a captured function does not "
-                "draw twice; draw them outside, and pass them as an argument"
+                "checkpoint: the function must not draw random numbers in a captured function, "
+                "which cannot draw the same numbers again; draw them outside and pass them as an "
+                "argument"
             )
         return result
 

@@ -34,8 +34,8 @@ class _CapturedNode(Node):
     def backward(self, g: Tensor, result: SavedValue | None) -> list[PropagatedGradient | None]:
         if current().grad:
             raise GradientError(
-                f"backward: {self.name} was captured, so that its gradients have no gradients; "
-                "take both inside of one captured function, or call the function (__wrapped__)"
+                f"backward: {self.name} was captured, so its gradients have no gradients; compute "
+                "both in one captured function, or call the uncaptured function (__wrapped__)"
             )
         saved = []
         for k in self.saved:

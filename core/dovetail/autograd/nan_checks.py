@@ -25,8 +25,8 @@ class debug_nans(Switch):
     ...     try:
     ...         1 / x
     ...     except dt.AnomalyError as error:
-    ...         print(str(error)[:38])
-    divide: made the first infinity or NaN
+    ...         print(str(error)[:42])
+    divide: produced the first infinity or NaN
     """
 
     def __init__(self, inf: bool = True) -> None:

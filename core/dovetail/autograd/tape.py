@@ -180,8 +180,8 @@ class PackedValue:
         if type(tensor) is not Tensor or tensor._expr.spec is not self.spec:
             actual = repr(tensor._expr.spec) if type(tensor) is Tensor else shown(tensor)
             raise GradientError(
-                f"saved_tensors_hooks: unpack gave {actual} for {what} of {name}, which was "
-                f"{self.spec!r}; it gives what pack was given"
+                f"saved_tensors_hooks: unpack must return the tensor that pack got, {self.spec!r} "
+                f"for {what} of {name}, got {actual}"
             )
         if self.tape is None:
             return tensor
@@ -254,9 +254,8 @@ def check_unwritten(node: Node, what: str, spec: Spec, watch: Watch) -> None:
     """Check that a saved value was not overwritten. Raises: GradientError."""
     if watch.writer is not None:
         raise GradientError(
-            f"backward: {node.name} saved {what}, {spec!r}, for its gradient, and "
-            f"{watch.writer} has written there in place since; write to a copy(), or do it after "
-            "backward()"
+            f"backward: {node.name} saved {what}, {spec!r}, for its gradient, and {watch.writer} "
+            "overwrote it in place afterwards; write to x.copy(), or write after backward()"
         )
 
 
@@ -484,7 +483,7 @@ class OpNode(Node):
         """
         if not self.rules:
             raise GradientError(
-                f"backward: {self.name} has no gradient; see x.detach(), or dt.autograd.Function"
+                f"backward: {self.name} has no gradient; use x.detach() or dt.autograd.Function"
             )
         gradients: list[PropagatedGradient | None] = []
         for i, edge in enumerate(self.edges):

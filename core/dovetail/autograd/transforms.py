@@ -125,7 +125,9 @@ def vjp(
 
     def back(*gradients: Tensor) -> tuple[Tensor, ...]:
         if len(gradients) != len(outputs):
-            raise ShapeError(f"vjp: {len(gradients)} gradients for {len(outputs)} outputs")
+            raise ShapeError(
+                f"vjp: expected one gradient per output, {len(outputs)}, got {len(gradients)}"
+            )
         pairs = list(zip(outputs, gradients, strict=True))
         pairs = [p for p in pairs if p[0]._expr.tape is not None]
         outs, incoming = [p[0] for p in pairs], [p[1] for p in pairs]
@@ -166,7 +168,10 @@ def jvp(
     callable_("jvp", function)
     points, directions = outputs_of("jvp", primals), outputs_of("jvp", tangents)
     if [t.shape for t in points] != [t.shape for t in directions]:
-        raise ShapeError("jvp: tangents must have the shapes of the primals")
+        raise ShapeError(
+            "jvp: tangents must have the shapes of the primals, "
+            f"{[t.shape for t in points]}, got {[t.shape for t in directions]}"
+        )
     result, along, deep = _linear(function, points)
     outs = outputs_of("jvp", result)
     tangent = along(directions)
@@ -252,7 +257,10 @@ def linearize(
     def derivative(*directions: Tensor) -> FunctionResult:
         vectors = outputs_of("linearize", directions)
         if [t.shape for t in vectors] != [t.shape for t in points]:
-            raise ShapeError("linearize: directions must have the shapes of the primals")
+            raise ShapeError(
+                "linearize: directions must have the shapes of the primals, "
+                f"{[t.shape for t in points]}, got {[t.shape for t in vectors]}"
+            )
         tangents = along(vectors)
         return tangents[0] if isinstance(result, Tensor) else tuple(tangents)
 

@@ -77,13 +77,16 @@ def capture_cond(pred: Tensor, *branches: Callable[[], R], name: str = "cond") -
     )
     if yes.tree != no.tree:
         raise DTypeError(
-            f"{name}: true_fn gives {yes.tree}, and false_fn {no.tree}; they must give the same "
-            "containers"
+            f"{name}: true_fn and false_fn must return the same containers, got {yes.tree} and "
+            f"{no.tree}"
         )
     for a, b in zip(yes.leaves, no.leaves, strict=True):
         if a is not b:
             error = ShapeError if a.shape != b.shape else DTypeError
-            raise error(f"{name}: true_fn gives {a!r} where false_fn gives {b!r}")
+            raise error(
+                f"{name}: true_fn and false_fn must return the same shapes and dtypes, got {a!r} "
+                f"and {b!r}"
+            )
     results = [tracer.allocate(s) for s in yes.leaves]
     tracer.run_and_record(
         Branch(truth_place, (yes_part, no_part), tuple(map(tracer.locate, results)))
@@ -105,7 +108,7 @@ def _capture_branch(
                 raise UnrolledLoop
         except UnrolledLoop:
             raise GradientError(
-                f"{name}: no gradients flow through it in a captured function; use dt.where"
+                f"{name}: has no gradient in a captured function; use dt.where"
             ) from None
         places, _ = body.place_results(flat.leaves, [])
         return FlatTree([t._expr.spec for t in flat.leaves], flat.tree), places
@@ -243,11 +246,11 @@ class _CapturedLoop:
             )
             if not isinstance(truth, Tensor):
                 raise CaptureError(
-                    f"{name}: cond gives {shown(truth)}, no tensor, so that it is the same in "
-                    "each round; compare what is carried"
+                    f"{name}: cond must return a tensor that depends on the carry, got "
+                    f"{shown(truth)}, which is constant"
                 )
             if truth.size != 1:
-                raise ShapeError(f"{name}: cond gives one bool, not shape {truth.shape}")
+                raise ShapeError(f"{name}: cond must return one bool, got shape {truth.shape}")
             return inner.place_results([truth_of(truth)], [])[0]
 
         asked = inner.build_part(inner.run(trace_condition))

@@ -323,8 +323,8 @@ class ClosureSnapshot:
         path = self.find_change()
         if path is not None:
             raise GradientError(
-                f"{self.name}: the body reads {path.key!r}, which has changed since the loop ran; "
-                "its gradient runs the body again, so pass that in init or xs"
+                f"{self.name}: the body reads {path.key!r}, which has changed since the loop ran, "
+                "and the gradient runs the body again; pass it in init or xs"
             )
 
 

@@ -117,8 +117,8 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
         mapped: C = run_unrolled_while(name, cond, body, carry)
         return mapped
     raise GradientError(
-        f"{name}: no gradients flow through a loop of unknown length; use dt.fori_loop or "
-        "dt.scan, or dt.no_grad()"
+        f"{name}: a loop of unknown length has no gradient; use dt.fori_loop or dt.scan, or run it "
+        "under dt.no_grad()"
     )
 
 
@@ -147,7 +147,7 @@ def cond(
     name = "cond"
     callable_(name, true_fn, "true_fn"), callable_(name, false_fn, "false_fn")
     if isinstance(pred, (Tensor, np.ndarray)) and pred.size != 1:
-        raise ShapeError(f"{name}: pred is one bool, not of shape {pred.shape}; see dt.where")
+        raise ShapeError(f"{name}: pred must be one bool, got shape {pred.shape}; use dt.where")
     branches = partial(true_fn, *operands), partial(false_fn, *operands)
     if isinstance(pred, Tensor) and (
         tracer_api.is_batched(pred._expr) or batch_tracer() is not None
@@ -193,7 +193,9 @@ def scan(
     carry = tensor_leaves(name, init, rows.leaves[0] if rows.leaves else None)
     n = _common_length(name, rows, length)
     if not n:
-        raise ShapeError(f"{name}: over no parts at all, so that what f gives is not known")
+        raise ShapeError(
+            f"{name}: length must be at least 1, got 0; without a round the result of f is unknown"
+        )
     result: tuple[C, Y] = _run(
         LoopSpec(name, lambda i, c, x: f(c, x), carry, rows, (0, n), reverse)
     )
@@ -226,7 +228,7 @@ def _run(loop: LoopSpec) -> tuple[Any, Any]:
 
 
 def _no_gradients(name: str) -> GradientError:
-    return GradientError(f"{name}: gradients flow through it, so its bounds must be ints")
+    return GradientError(f"{name}: the bounds must be ints for a loop with gradients, got a tensor")
 
 
 def _run_taped(loop: LoopSpec, closure: Sequence[Tensor] | None = None) -> tuple[Any, Any]:
@@ -321,7 +323,7 @@ def _validate_bound(name: str, value: int | Tensor, what: str) -> int | Tensor:
     if not isinstance(value, Tensor):
         return integer(name, value, what)
     if value.size != 1 or not value.dtype.is_integer:
-        raise DTypeError(f"{name}: {what} is one integer, not {value._expr.spec!r}")
+        raise DTypeError(f"{name}: {what} must be one integer, got {value._expr.spec!r}")
     return value
 
 
@@ -330,6 +332,9 @@ def _common_length(name: str, xs: FlatTree, length: int | None) -> int:
     if length is not None:
         lengths.add(integer(name, length, "length", 0))
     if len(lengths) != 1 or -1 in lengths:
-        what = "have no first axis" if -1 in lengths else f"have lengths {sorted(lengths)}"
-        raise ShapeError(f"{name}: xs and length {what}; give tensors of one length, or length")
+        what = "a tensor without axes" if -1 in lengths else f"lengths {sorted(lengths)}"
+        raise ShapeError(
+            f"{name}: xs must be tensors with the same first axis, equal to length if given, got "
+            f"{what if lengths else 'neither xs nor length'}"
+        )
     return lengths.pop()

@@ -73,7 +73,7 @@ class LoopSpec(NamedTuple):
         result = self.body(i, rebuild(self.carry, carry), xs)
         if not isinstance(result, tuple) or len(result) != 2:
             raise ArgumentTypeError(
-                f"{self.name}: f gives a pair, what is carried and a y, not {shown(result)}"
+                f"{self.name}: f must return a pair (carry, y), got {shown(result)}"
             )
         like = self.carry.leaves[0] if self.carry.leaves else None
         return next_carry(self.name, self.carry, result[0]), tensor_leaves(
@@ -89,16 +89,16 @@ def next_carry(name: str, carry: FlatTree, result: object) -> list[Tensor]:
     flat = tensor_leaves(name, result, carry.leaves[0] if carry.leaves else None)
     if flat.tree != carry.tree:
         raise DTypeError(
-            f"{name}: the body got {carry.tree} to carry and gave {flat.tree}; they must be the "
-            "same containers"
+            f"{name}: the body must return the containers of its carry, {carry.tree}, got "
+            f"{flat.tree}"
         )
     for before, after in zip(carry.leaves, flat.leaves, strict=True):
         want, have = before._expr.spec, after._expr.spec
         if want is not have:
             error = ShapeError if want.shape != have.shape else DTypeError
             raise error(
-                f"{name}: the body got {want!r} to carry and gave {have!r}; they must be the same, "
-                "so cast with astype(), or begin with what it gives"
+                f"{name}: the body must return the shape and dtype of its carry, {want!r}, got "
+                f"{have!r}; cast it with astype(), or start with the returned dtype"
             )
     return list(flat.leaves)
 

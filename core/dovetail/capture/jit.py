@@ -251,8 +251,8 @@ class Captured(RecentExecutables, Generic[P, R]):
         except (DTypeError, ArgumentTypeError) as error:
             if "TracedFloat" in str(error):
                 error.args = (
-                    f"{error.args[0]}. A float argument of a captured function is no Python "
-                    "number: name it in static_argnames to have its value",
+                    f"{error.args[0]}. A float argument has no value while a function is captured; "
+                    "name it in static_argnames to get a Python number",
                     *error.args[1:],
                 )
             raise
@@ -382,8 +382,8 @@ def _positions(function: Callable[..., object], names: frozenset[str]) -> frozen
     unknown = sorted(names - {*parameters})
     if unknown and not takes_any:
         raise ArgumentError(
-            f"jit: static_argnames has {', '.join(unknown)}, of which the function takes none; it "
-            f"takes {', '.join(parameters)}"
+            f"jit: static_argnames must name parameters of the function, "
+            f"{', '.join(parameters)}, got {', '.join(unknown)}"
         )
     return frozenset(i for i, n in enumerate(parameters) if n in names)
 
@@ -458,9 +458,13 @@ def jit(
     try:
         names = frozenset(static_argnames)
     except TypeError:
-        raise refused("jit", "static_argnames", "names of arguments", static_argnames) from None
+        raise refused(
+            "jit", "static_argnames", "a name or a sequence of names of arguments", static_argnames
+        ) from None
     if not all(isinstance(n, str) for n in names):
-        raise refused("jit", "static_argnames", "names of arguments", static_argnames)
+        raise refused(
+            "jit", "static_argnames", "a name or a sequence of names of arguments", static_argnames
+        )
     if function is None:
         return lambda f: jit(f, static_argnames=names)
     callable_("jit", function)

@@ -102,8 +102,8 @@ def require_static(name: str, value: object) -> Hashable:
         hash(value)
     except TypeError:
         raise CaptureError(
-            f"{name}: an argument is {_describe(value)}, which is neither a tensor, a container "
-            "of tensors nor hashable; pass dt.asarray(...) of an array, a tuple for a list"
+            f"{name}: an argument must be a tensor, a container of tensors or hashable, got "
+            f"{_describe(value)}; pass dt.asarray(...) for an array and a tuple for a list"
         ) from None
     return value
 
@@ -160,8 +160,8 @@ def require_strided_leaf(name: str, x: Tensor) -> Tensor:
     """Return a strided tensor. Raises: LayoutError for one of another layout."""
     if type(x) is not Tensor:
         raise LayoutError(
-            f"{name}: a tensor of the layout {x.layout.name} is no argument or result of a "
-            "captured function; pass its parts, or x.to_dense()"
+            f"{name}: arguments and results of a captured function must be strided, got layout "
+            f"{x.layout.name}; pass its parts, or x.to_dense()"
         )
     return x
 
@@ -183,4 +183,6 @@ def _carry_leaf(name: str, x: object, like: Tensor | None) -> Tensor:
         return require_strided_leaf(name, x)
     if isinstance(x, (bool, int, float, np.generic)):
         return asarray(x, device=None if like is None else like.device)
-    raise DTypeError(f"{name}: carries tensors and numbers, in containers, not {shown(x)}")
+    raise DTypeError(
+        f"{name}: the carry must hold tensors and numbers, in containers, got {shown(x)}"
+    )

@@ -123,18 +123,18 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
     name = "save_function"
     where = Path(file_name(name, path))
     if not isinstance(f, Captured):
-        raise CaptureError(f"{name}: needs what dt.jit gave, not a {type(f).__name__}")
+        raise CaptureError(f"{name}: expected a function of dt.jit, got {type(f).__name__}")
     if not f.list_captures():
         raise CaptureError(
-            f"{name}: {f.__name__} has not been captured; call it first, with what it is to be for"
+            f"{name}: {f.__name__} has not been captured; call it first with arguments of each "
+            "kind to save"
         )
     writer = FunctionWriter()
     saved = [_write_capture(writer, c) for c in f.captures_for_context()]
     if not saved:
         raise CaptureError(
-            f"{name}: what {f.__name__} reads of its closure, or the context (dt.no_grad, "
-            "dt.reproducible, the default device and dtype, net.train), is no longer as it was "
-            "captured; call it again"
+            f"{name}: the closure of {f.__name__} or the context (dt.no_grad, dt.reproducible, the "
+            "default device and dtype, net.train) has changed since the capture; call it again"
         )
     content = {
         "name": f.__name__,
@@ -148,8 +148,8 @@ def save_function(f: Captured[..., object], path: str | os.PathLike[str]) -> Non
         LoadedFunction(content, memoryview(blobs), None)
     except (ValueError, UnboundedIndexError) as error:
         raise CaptureError(
-            f"{name}: {f.__name__} has indices that depend on data, which no reader of the "
-            f"file could check ({error}); leave them out of the function"
+            f"{name}: {f.__name__} computes memory positions from data, which a file cannot be "
+            f"checked for ({error}); do that part outside of the function"
         ) from None
     text = json.dumps(content).encode()
     payload = len(text).to_bytes(8, "little") + text + blobs
@@ -179,14 +179,14 @@ def load_function(
     data = Path(file_name(name, path)).read_bytes()
     begin = len(MAGIC) + DIGEST_BYTES
     if not data.startswith(FORMAT):
-        raise CaptureError(f"{name}: {path} is no file that dt.save_function wrote")
+        raise CaptureError(f"{name}: {path} was not written by dt.save_function")
     if not data.startswith(MAGIC):
         raise CaptureError(
-            f"{name}: {path} is no file that this version of dt.save_function wrote; save it again"
+            f"{name}: {path} was written by another version of dt.save_function; save it again"
         )
     if len(data) < begin + 8 or _digest(data[begin:]) != data[len(MAGIC) : begin]:
         raise CaptureError(
-            f"{name}: {path} has been cut short or changed since dt.save_function wrote it; "
+            f"{name}: {path} was truncated or changed after dt.save_function wrote it; "
             "save it again"
         )
     try:
@@ -197,7 +197,7 @@ def load_function(
     except INVALID_FILE_ERRORS as error:
         text = str(error).partition("\n")[0]
         kind = "" if isinstance(error, DovetailError) else f"{type(error).__name__}: "
-        raise CaptureError(f"{name}: {path} says what makes no sense: {kind}{text}") from error
+        raise CaptureError(f"{name}: {path} has invalid content: {kind}{text}") from error
 
 
 class LoadedFunction:
@@ -216,13 +216,13 @@ class LoadedFunction:
     def __call__(self, *args: object, **options: object) -> Any:
         if tracer_api.current() is not None:
             raise CaptureError(
-                f"{self.__name__}, from a file: cannot be a part of a captured function, a loop or "
+                f"{self.__name__}, from a file: cannot be called in a captured function, a loop or "
                 "dt.vmap; call it outside"
             )
         if current().reproducible and not self._reproducible:
             raise CaptureError(
-                f"{self.__name__}, from a file: was captured without dt.reproducible; capture and "
-                "save it under dt.reproducible"
+                f"{self.__name__}, from a file: must be captured under dt.reproducible to be "
+                "called there; capture and save it again under dt.reproducible"
             )
         args = tuple([float(a) if isinstance(a, (float, np.floating)) else a for a in args])
         result = CACHE_MISS if options else self._run(args, None)
@@ -232,8 +232,8 @@ class LoadedFunction:
             return result
         kinds = "; or ".join(f"({shown})" for shown, _ in self._captures)
         raise CaptureError(
-            f"{self.__name__}, from a file: takes arguments of the kinds that it was captured for, "
-            f"{kinds}, of which none may require a gradient; save it for others, too"
+            f"{self.__name__}, from a file: the arguments must be of a captured kind, {kinds}, and "
+            "must not require a gradient; capture and save it for other kinds, too"
         )
 
     def _run(self, leaves: Sequence[object], tree: object) -> Any:
@@ -283,7 +283,7 @@ class FunctionReader:
             verify(kernel)
         ends = [*accumulate([_natural(n) for n in content["blobs"]], initial=0)]
         if ends[-1] != len(blobs):
-            raise ValueError(f"{len(blobs)} bytes where there must be {ends[-1]}")
+            raise ValueError(f"expected {ends[-1]} bytes, got {len(blobs)}")
         self.blobs = [bytes(blobs[i:j]) for i, j in pairwise(ends)]
         self.state: dict[tuple[Device, int], Storage] = {}  # memory that captures share
 
@@ -347,7 +347,7 @@ def _natural(n: Json) -> int:
 
 def _require_type(x: Json, *kinds: type) -> Any:
     if type(x) not in kinds or (kinds == (int,) and abs(x) >= NUMBER_MAX):
-        raise ValueError(f"{x!r} is no {kinds[0].__name__}, or too large")
+        raise ValueError(f"{x!r} is not a {kinds[0].__name__} or is too large")
     return x
 
 
@@ -356,8 +356,8 @@ def _plain(x: Any) -> Any:
     if type(x) in SIMPLE:
         return x
     raise CaptureError(
-        f"save_function: a {type(x).__name__} among arguments or results is in no file; tensors, "
-        "numbers, strings, None and lists, tuples and dicts with strings as keys are"
+        "save_function: arguments and results must be tensors, numbers, strings, None, lists, "
+        f"tuples or dicts with strings as keys, got {type(x).__name__}"
     )
 
 
@@ -389,8 +389,8 @@ def _write_draw(w: FunctionWriter, a: EffectAct) -> Json:
     if isinstance(a.action, partial) and a.action.func == callbacks.reserve_random:
         return ["draw", a.action.args[0], a.variable]
     raise CaptureError(
-        "save_function: only draws from the default random generator are in a file, no other "
-        "generators, no seeds, and no numbers that the host gives, as an optimiser's rate is"
+        "save_function: a file can hold draws from the default random generator only, not other "
+        "generators, seeds, or numbers of the host such as an optimizer's rate"
     )
 
 
@@ -404,7 +404,7 @@ def _write_act(w: FunctionWriter, act: Act) -> Json:
     for name, (kind, _) in ACTS.items():
         if kind is type(act):
             return [name, *[encode(w, getattr(act, field)) for field in _fields(kind)]]
-    raise CaptureError(f"save_function: {type(act).__name__} is in no file")
+    raise CaptureError(f"save_function: a file cannot hold the step {type(act).__name__}")
 
 
 def _read_program(r: FunctionReader, x: Json) -> CapturedProgram:
@@ -425,7 +425,9 @@ def _write_known(w: FunctionWriter, c: ReachableTensor) -> Json:
         return [c.argument]
     tensor = None if c.path is None else c.path.read()
     if not isinstance(tensor, Tensor) or tensor._expr.spec is not c.expr.spec:
-        raise CaptureError("save_function: a tensor of the closure has changed; call it again")
+        raise CaptureError(
+            "save_function: a tensor of the closure has changed; call the function again"
+        )
     e = evaluate_leaf(tensor)
     if e.storage not in w.state:
         w.state[e.storage] = w.memory(e.storage)
@@ -712,11 +714,12 @@ def _write_capture(w: FunctionWriter, capture: Capture) -> Json:
     t, e = capture.trace, capture.trace.environment
     if t.saved is not None or t.gradients or any(c.gradient_of is not None for c in t.inputs):
         raise CaptureError(
-            "save_function: a function with gradients is in no file; save it under dt.no_grad()"
+            "save_function: a file cannot hold a function with gradients; capture and save it "
+            "under dt.no_grad()"
         )
     if isinstance(t.tree, LayoutTree) or isinstance(t.returned.tree, LayoutTree):
         raise CaptureError(
-            "save_function: a tensor that is not strided is in no file; save a function of its "
+            "save_function: arguments and results must be strided tensors; save a function of the "
             "parts"
         )
     arguments = t.leaves if t.tree is None else rebuild(FlatTree((), t.tree), t.leaves)
@@ -746,8 +749,8 @@ def _overlaps(executable: Executable) -> list[tuple[int, int, int]]:
     pairs = [(slots[o.slot], slots[o.base], o.distance) for o in executable.inputs.overlaps]
     if any((a.argument == NO_INDEX) != (b.argument == NO_INDEX) for a, b, _ in pairs):
         raise CaptureError(
-            "save_function: an argument shares memory with a tensor of the closure, which no "
-            "argument of a loaded function does; call it with a copy"
+            "save_function: an argument must not share memory with a tensor of the closure; call "
+            "it with a copy"
         )
     return [(a.argument, b.argument, n) for a, b, n in pairs if a.argument != NO_INDEX]
 

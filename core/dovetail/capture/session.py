@@ -124,11 +124,10 @@ class CaptureSession:
                 return k.input, k.begin
         if storage.serial < self.first_serial and not tracer_api.is_constant(storage):
             raise CaptureError(
-                f"{self.name}: it uses, at {caller_line()}, a tensor that it cannot find again at "
-                "the "
-                "next call: one that no argument, closure, global variable, attribute or item of a "
-                "list or dict leads to; pass it as an argument, or wrap it in dt.constant where "
-                "the function gets it, if it always is the same tensor"
+                f"{self.name}: at {caller_line()} it uses a tensor that it cannot find again at "
+                "the next call, because no argument, closure, global variable, attribute or item "
+                "of a list or dict refers to it; pass it as an argument, or wrap it in dt.constant "
+                "if it is always the same tensor"
             )
         return None
 

@@ -186,13 +186,13 @@ class CaptureTracer(tracer_api.Tracer):
             self.device, self.stream = device, current_handle(device)
         if device is not self.device:
             raise CaptureError(
-                f"dt.jit: work on {device} in a function captured on {self.device}: a captured "
-                "function has one device; move tensors with x.to(device) before it is called"
+                f"dt.jit: a captured function must use one device, got {self.device} and {device}; "
+                "move the tensors with x.to(device) before the call"
             )
         if current_handle(device) is not self.stream:
             raise CaptureError(
-                "dt.jit: dt.stream() in a captured function: it runs on the stream that is current "
-                "where it is called"
+                "dt.jit: dt.stream() cannot be used in a captured function; enter the stream "
+                "around the call of the function"
             )
 
     # --- what the host does
@@ -508,8 +508,8 @@ def _is_computable(e: Expr, tracer: tracer_api.Tracer | None, cache: dict[Expr, 
 
 def _refuse_value(op: str, kinds: object, attrs: object) -> NoReturn:
     raise CaptureError(
-        "a tensor of the body of a loop or branch is looked at after the body has ended, and has "
-        "no value then; return it from the body"
+        "dt.jit: a tensor of the body of a loop or branch cannot be read after the body has ended; "
+        "return it from the body"
     )
 
 

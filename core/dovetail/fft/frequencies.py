@@ -23,10 +23,10 @@ def _frequencies(
 ) -> Tensor:
     spacing = real(name, d, "d")
     if spacing == 0:
-        raise ArgumentError(f"{name}: d is the time between points, not 0")
+        raise ArgumentError(f"{name}: d, the spacing of the samples, must not be 0")
     wanted = get_default_dtype() if dtype is None else real_dtype(name, dtype)
     if wanted.kind != "f":
-        raise DTypeError(f"{name}: frequencies are floats, not {wanted.name}")
+        raise DTypeError(f"{name}: dtype must be floating-point, got {wanted.name}")
     return asarray(k / (n * spacing), dtype=wanted, device=device)
 
 

@@ -226,7 +226,7 @@ def _real_to_half_spectrum_along(name: str, x: Tensor, s: Sizes, axes: Sizes, no
     x = real_input(name, x)
     sizes, chosen = lengths(name, x, s, axes)
     if not chosen:
-        raise ArgumentError(f"{name}: needs an axis")
+        raise ArgumentError(f"{name}: axes must name at least one axis, got none")
     result = _real_to_half_spectrum(name, x, sizes[-1], chosen[-1], norm, False)
     for n, axis in reversed([*zip(sizes[:-1], chosen[:-1], strict=True)]):
         result = transform_axis(name, result, n, axis, norm, False)
@@ -237,7 +237,7 @@ def _half_spectrum_to_real_along(name: str, x: Tensor, s: Sizes, axes: Sizes, no
     result = complex_input(name, x)
     sizes, chosen = lengths(name, result, s, axes)
     if not chosen:
-        raise ArgumentError(f"{name}: needs an axis")
+        raise ArgumentError(f"{name}: axes must name at least one axis, got none")
     for n, axis in zip(sizes[:-1], chosen[:-1], strict=True):
         result = transform_axis(name, result, n, axis, norm, True)
     return _half_spectrum_to_real(name, result, sizes[-1], chosen[-1], norm, True)

@@ -32,7 +32,7 @@ def real_input(name: str, x: Tensor) -> Tensor:
     """Return a strided tensor in float32 or float64. Raises: DTypeError for complex numbers."""
     x = strided(name, required(name, x))
     if x.dtype.kind == "c":
-        raise DTypeError(f"{name}: takes real numbers, not {x.dtype.name}; see dt.fft.fft")
+        raise DTypeError(f"{name}: x must be real, got {x.dtype.name}; use dt.fft.fft")
     return cast(x, float64 if x.dtype is float64 else float32)
 
 
@@ -41,10 +41,10 @@ def length(name: str, n: int | None, default: int) -> int:
     if n is not None:
         points = integer(name, n, "n", 1)
         if points > LARGEST:
-            raise ArgumentError(f"{name}: n is at most {LARGEST}, not {shown(n)}")
+            raise ArgumentError(f"{name}: n must be at most {LARGEST}, got {shown(n)}")
         return points
     if default < 1:
-        raise ArgumentError(f"{name}: there are no points along the axis; give n, 1 or more")
+        raise ArgumentError(f"{name}: the axis has size 0; pass n, which must be at least 1")
     return default
 
 
@@ -59,14 +59,18 @@ def lengths(name: str, x: Tensor, s: Sizes, axes: Sizes) -> tuple[list[int | Non
     else:
         count = x.ndim if sizes is None else len(sizes)
         if count > x.ndim:
-            raise ArgumentError(f"{name}: {count} lengths for {x.ndim} dimensions")
+            raise ArgumentError(
+                f"{name}: s must have at most {x.ndim} lengths, one per dimension, got {count}"
+            )
         chosen = tuple(range(x.ndim - count, x.ndim))
     if len({*chosen}) < len(chosen):
-        raise AxisError(f"{name}: axes {axes} name a dimension twice")
+        raise AxisError(f"{name}: axes must be distinct, got {axes}")
     if sizes is None:
         return [None] * len(chosen), chosen
     if len(sizes) != len(chosen):
-        raise ArgumentError(f"{name}: {len(sizes)} lengths for {len(chosen)} axes")
+        raise ArgumentError(
+            f"{name}: s and axes must have the same length, got {len(sizes)} and {len(chosen)}"
+        )
     return [None if n == -1 else length(name, n, 1) for n in sizes], chosen
 
 

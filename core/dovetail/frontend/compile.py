@@ -56,7 +56,7 @@ class KernelDefinition:
 
     def __init__(self, f: Callable[..., object]) -> None:
         if not inspect.isfunction(f):
-            raise KernelError(f"kernel: function is a function made with def, not {shown(f)}")
+            raise KernelError(f"kernel: function must be defined with def, got {shown(f)}")
         self.source = FunctionSource(f, f.__name__)
         self.parameters = _parameters(self.source)
         self.outer_names: list[tuple[FunctionSource, str]] = []
@@ -79,13 +79,13 @@ def _parameters(source: FunctionSource) -> tuple[Parameter, ...]:
     node, a = source.tree, source.tree.args
     if a.vararg or a.kwarg or a.kwonlyargs:
         source.raise_kernel_error(
-            node, "a kernel has no *args, **options and parameters by name alone"
+            node, "a kernel cannot have *args, **options or keyword-only parameters"
         )
     try:
         annotations = inspect.get_annotations(source.function, eval_str=True)
     except NameError as error:
         source.raise_kernel_error(
-            node, f"an annotation: {error}; what is local to a function is not seen there"
+            node, f"an annotation: {error}; annotations cannot use local names of a function"
         )
     parameters = []
     for arg in (*a.posonlyargs, *a.args):
@@ -99,10 +99,12 @@ def _parameters(source: FunctionSource) -> tuple[Parameter, ...]:
             parameters.append(Parameter(name, "", SCALAR_KINDS[declared]))
         else:
             source.raise_kernel_error(
-                arg, f"say what {name} is: `{name}: ...` one of {DECLARATIONS}"
+                arg, f"{name} must be annotated: `{name}: ...` with one of {DECLARATIONS}"
             )
     if not any("w" in p.access for p in parameters):
-        source.raise_kernel_error(node, "a kernel writes: declare a parameter dt.Out or dt.InOut")
+        source.raise_kernel_error(
+            node, "a kernel must write a tensor; declare a parameter dt.Out or dt.InOut"
+        )
     return tuple(parameters)
 
 
@@ -125,12 +127,12 @@ def compile_kernels(
         elif not isinstance(s, ast.Pass) and not _is_literal(s):
             source.raise_kernel_error(
                 s,
-                "at the top of a kernel stand names and loops `for i, j in dt.grid(...)`; put "
-                f"`{text_of(s, 40)}` inside",
+                "the top level of a kernel must hold assignments and loops `for i, j in "
+                f"dt.grid(...)` only; move `{text_of(s, 40)}` into a loop",
             )
     if not kernels:
         source.raise_kernel_error(
-            source.tree, "a kernel has a loop over its points: `for i in dt.grid(n):`"
+            source.tree, "a kernel must have a loop over its points: `for i in dt.grid(n):`"
         )
     return tuple(kernels)
 

@@ -86,10 +86,12 @@ class CustomOp:
         names = self.operands
         written = len(names) - len(args) - len(options)
         if written < 1:
-            raise TypeError(f"the first of {', '.join(names)} is written, and is not given")
+            raise TypeError(f"the first of {', '.join(names)} is the output and must not be passed")
         arguments = dict(zip(names[written:], args, strict=False)) | {**options}
         if {*arguments} != {*names[written:]}:
-            raise TypeError(f"needs {', '.join(names[written:])}, not {', '.join(arguments)}")
+            raise TypeError(
+                f"expected {', '.join(names[written:])}, got {', '.join(arguments) or 'nothing'}"
+            )
         return {n: arguments[n] for n in names[written:]}
 
     def _run(self, arguments: Mapping[str, object]) -> Any:
@@ -100,8 +102,9 @@ class CustomOp:
             outputs = tuple([empty(s.shape, dtype=s.dtype, device=s.device) for s in specs])
             if len(outputs) + len(arguments) != len(self.operands):
                 raise ArgumentError(
-                    f"{self.name}: result= says that {len(outputs)} tensors are written, and the "
-                    f"function has {', '.join(self.operands)}, of which {len(arguments)} were given"
+                    f"{self.name}: result= describes {len(outputs)} outputs and the call passed "
+                    f"{len(arguments)} operands, which must together be the parameters of the "
+                    f"function, {', '.join(self.operands)}"
                 )
             self.function(*outputs, *arguments.values())
             return outputs if several else outputs[0]
@@ -121,18 +124,18 @@ class CustomOp:
         several = isinstance(result, list)
         tensors = [x for x in arguments.values() if isinstance(x, Tensor)]
         if not tensors:
-            raise DTypeError(f"{self.name}: at least one operand has to be a tensor")
+            raise DTypeError(f"{self.name}: at least one operand must be a tensor")
         specs = []
         for one in result if isinstance(result, list) else [result]:
             if not isinstance(one, tuple) or len(one) != 2:
                 raise ArgumentError(
-                    f"{self.name}: result= gives (shape, dtype), or a list of them, not "
+                    f"{self.name}: result= must return (shape, dtype) or a list of them, got "
                     f"{shown(one)}"
                 )
             shape, d = one
             if not isinstance(shape, (tuple, list)) or not all(type(n) is int for n in shape):
                 raise ArgumentError(
-                    f"{self.name}: result= gives a shape, a tuple of ints, not {shown(shape)}"
+                    f"{self.name}: the shape of result= must be a tuple of ints, got {shown(shape)}"
                 )
             specs.append(spec(tuple(shape), dtype(d, self.name), tensors[0].device))
         return specs, several
@@ -140,18 +143,23 @@ class CustomOp:
     def _check_results(self, result: object, specs: Sequence[Spec], several: bool) -> None:
         """Check the results against `result=`. Raises: ArgumentError, ShapeError, DTypeError."""
         if isinstance(result, (tuple, list)) is not several:
-            raise ArgumentError(f"{self.name}: gave {shown(result)}, and result= says otherwise")
+            raise ArgumentError(
+                f"{self.name}: the function must return "
+                f"{'a sequence of tensors' if several else 'one tensor'}, as result= says, got "
+                f"{shown(result)}"
+            )
         results = result if isinstance(result, (tuple, list)) else (result,)
         if len(results) != len(specs):
             raise ArgumentError(
-                f"{self.name}: gave {len(results)} results, and result= says {len(specs)}"
+                f"{self.name}: the function must return {len(specs)} results, as result= says, got "
+                f"{len(results)}"
             )
         for k, (x, expected) in enumerate(zip(results, specs, strict=True)):
             which = f"{self.name}: result {k}" if several else f"{self.name}: the result"
             actual = strided(self.name, required(self.name, x))._expr.spec
             if actual is not expected:
                 raise _spec_error(actual, expected)(
-                    f"{which} is {actual!r}, and result= says {expected!r}"
+                    f"{which} must be {expected!r}, as result= says, got {actual!r}"
                 )
 
     def _forward(self, ctx: Any, names: Sequence[str], *values: object) -> Any:
@@ -173,8 +181,8 @@ class CustomOp:
     def _backward(self, ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         if self._rules is None:
             raise GradientError(
-                f"{self.name}: has no gradient; give dt.custom_op a rule, gradient=, or call it "
-                "with x.detach()"
+                f"{self.name}: has no gradient; pass gradient= to dt.custom_op, or call it with "
+                "x.detach()"
             )
         kept = ctx.saved_tensors
         saved = dict(zip(ctx.saved_names, kept, strict=False))
@@ -192,14 +200,13 @@ class CustomOp:
         """Return the gradient of an operand. Raises: DTypeError, ShapeError, DeviceError."""
         if not isinstance(gradient, Tensor):
             raise DTypeError(
-                f"{self.name}: gradient gave {shown(gradient)} for {name}, not a tensor"
+                f"{self.name}: gradient must return a tensor for {name}, got {shown(gradient)}"
             )
         have = strided(self.name, gradient)._expr.spec
         if have is not expected:
             raise _spec_error(have, expected)(
-                f"{self.name}: gradient gave {have!r} for {name}, which is {expected!r}; they "
-                "must be "
-                "the same"
+                f"{self.name}: gradient must return {expected!r} for {name}, as the operand is, "
+                f"got {have!r}"
             )
         return gradient
 
@@ -219,8 +226,8 @@ def _signature(name: str, function: Callable[..., object]) -> inspect.Signature:
     kinds = {p.kind for p in signature.parameters.values()}
     if not kinds or kinds & {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}:
         raise ArgumentError(
-            f"{name}: a custom op needs parameters with names, by which gradient= asks for them; "
-            "wrap it, as in lambda x, y: f(x, y)"
+            f"{name}: the function of a custom op must have named parameters and no *args or "
+            "**options; wrap it, as in lambda x, y: f(x, y)"
         )
     return signature
 
@@ -284,12 +291,17 @@ def custom_op(
     12.0
     """
     if not isinstance(name, str) or NAME_PATTERN.fullmatch(name) is None:
-        raise ArgumentError(f"custom_op: name is a name, such as 'mine.cube', not {shown(name)}")
+        raise ArgumentError(
+            f"custom_op: name must be a name such as 'mine.cube', got {shown(name)}"
+        )
     writes = flag(name, writes, "writes")
     if result is not None:
         callable_(name, result, "result")
     if writes and result is None:
-        raise ArgumentError(f"{name}: writes=True needs result=, which says what is to be written")
+        raise ArgumentError(
+            f"{name}: writes=True requires result=, which returns the shape and dtype of the "
+            "outputs"
+        )
 
     def decorate(function: Callable[..., object]) -> CustomOp:
         callable_(name, function)

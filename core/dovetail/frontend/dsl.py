@@ -82,7 +82,9 @@ def grid(*extents: int | tuple[int, int]) -> Iterator[int] | Iterator[tuple[int,
     [(0, 1), (0, 2), (1, 1), (1, 2)]
     """
     if not extents:
-        raise ArgumentError("grid: needs an extent for each axis: dt.grid(n), dt.grid((1, n), m)")
+        raise ArgumentError(
+            "grid: expected an extent per axis, got none; use dt.grid(n) or dt.grid((1, n), m)"
+        )
     ranges = [_iterate_axis(e) for e in extents]
     return iter(ranges[0]) if len(ranges) == 1 else product(*ranges)
 
@@ -90,7 +92,7 @@ def grid(*extents: int | tuple[int, int]) -> Iterator[int] | Iterator[tuple[int,
 def _iterate_axis(extent: int | tuple[int, int]) -> range:
     if isinstance(extent, tuple):
         if len(extent) != 2:
-            raise ArgumentError(f"grid: an axis is an extent or (start, stop), not {extent!r}")
+            raise ArgumentError(f"grid: an axis must be an extent or (start, stop), got {extent!r}")
         return range(integer("grid", extent[0], "start"), integer("grid", extent[1], "stop"))
     return range(integer("grid", extent, "extent"))
 
@@ -99,7 +101,9 @@ def _update_element(
     x: IntegerArray, place: int | tuple[int, ...], change: Callable[[int], int]
 ) -> None:
     if isinstance(x, str | bytes) or not hasattr(type(x), "__setitem__"):
-        raise ArgumentTypeError(f"elements are changed in place; {type(x).__name__} has none")
+        raise ArgumentTypeError(
+            f"x must be a tensor or an array with writable elements, got {type(x).__name__}"
+        )
     try:
         x[place] = change(x[place])
     except DovetailError:

@@ -118,7 +118,9 @@ class Elementwise:
                 self._remember(args, ops[0])
             return apply(ops[0], operands, None, out)
         if out is not None:
-            raise ArgumentError(f"{self.name}: gives {len(ops)} tensors, so it takes no out=")
+            raise ArgumentError(
+                f"{self.name}: out= is not supported for a function that returns {len(ops)} tensors"
+            )
         return tuple([apply(op, operands) for op in ops])
 
     def _remember(self, args: Sequence[object], op: Op) -> None:
@@ -131,7 +133,9 @@ class Elementwise:
         """Write the result into the memory of `x`, which all its views see, and return `x`."""
         operands, ops, several = self._resolve((x, *others), static)
         if several:
-            raise ArgumentError(f"{self.name}: gives {len(ops)} tensors; x takes one")
+            raise ArgumentError(
+                f"{self.name}: a function used in place must return one tensor, got {len(ops)}"
+            )
         return in_place(ops[0], x, *operands[1:])
 
     def text(self, *dtypes: DTypeLike, **static: object) -> str:
@@ -168,7 +172,7 @@ class Elementwise:
             entry = self._ops.get(key)
         except TypeError:
             raise ArgumentTypeError(
-                f"{self.name}: what is given by name is static and has to be hashable: "
+                f"{self.name}: keyword arguments are static and must be hashable, got "
                 + ", ".join(f"{n}={shown(v)}" for n, v in static.items())
             ) from None
         if entry is None:
@@ -202,8 +206,8 @@ class Elementwise:
             if isinstance(a, kind):
                 return kind
         raise DTypeError(
-            f"{self.name}: operands are tensors, NumPy arrays, lists and numbers, not "
-            f"{type(a).__name__}; what is static is given by name"
+            f"{self.name}: operands must be tensors, NumPy arrays, lists or numbers, got "
+            f"{type(a).__name__}; pass static values by keyword"
         )
 
     def _make_ops(
@@ -240,7 +244,7 @@ class Elementwise:
         wanted = rule(*casts)
         if not isinstance(wanted, (list, tuple)) or len(wanted) != len(casts):
             raise DTypeError(
-                f"{self.name}: dtypes= gives a dtype for each operand, {len(casts)} of them, not "
+                f"{self.name}: dtypes= must return {len(casts)} dtypes, one per operand, got "
                 f"{shown(wanted)}"
             )
         return [dtype(d, self.name) for d in wanted]
@@ -264,14 +268,14 @@ def _operand_names(name: str, signature: inspect.Signature) -> tuple[str, ...]:
     for p in signature.parameters.values():
         if p.kind is p.VAR_POSITIONAL or p.kind is p.VAR_KEYWORD:
             raise ArgumentError(
-                f"{name}: an elementwise function has no *{p.name}; name its operands, as in "
+                f"{name}: an elementwise function cannot have *{p.name}; name its operands, as in "
                 "lambda x, y: f(x, y)"
             )
         if p.kind is not p.KEYWORD_ONLY:
             operands.append(p.name)
     if not operands or len(operands) > len(OPERAND_NAMES):
         raise ArgumentError(
-            f"{name}: an elementwise function has 1..{len(OPERAND_NAMES)} operands, not "
+            f"{name}: an elementwise function must have 1 to {len(OPERAND_NAMES)} operands, got "
             f"{len(operands)}"
         )
     return tuple(operands)
@@ -296,8 +300,8 @@ def _trace_user_rule(
         is_traced = isinstance(gradient, TracedValue)
         what = f"a {gradient.dtype.name}" if is_traced else shown(gradient)
         return raising_rule(
-            f"{rules.op}: gradient gave {what} for {rules.operands[i]}, which is a "
-            f"{operand_dtype.name}: a float made of g is wanted, or None"
+            f"{rules.op}: gradient must return a float computed from g, or None, for "
+            f"{rules.operands[i]}, which is a {operand_dtype.name}, got {what}"
         )
     form = gradient_trace(fit_dtype(gradient, operand_dtype), g, r, trace)
     return TracedRule(rule_name(name, trace, i), {False: form, True: form})
@@ -359,11 +363,13 @@ def elementwise(
         if name is None and called == "<lambda>":
             called = "elementwise"
         if not isinstance(called, str) or not called.isidentifier():
-            raise ArgumentError(f"elementwise: name is a Python name, not {shown(called)}")
+            raise ArgumentError(
+                f"elementwise: name must be a Python identifier, got {shown(called)}"
+            )
         if isinstance(dtypes, str) and dtypes not in _CAST_RULES:
             raise ArgumentError(
-                f"{called}: dtypes is None, {', '.join(map(repr, _CAST_RULES))} or a function, not "
-                f"{dtypes!r}"
+                f"{called}: dtypes must be None, {', '.join(map(repr, _CAST_RULES))} or a "
+                f"function, got {dtypes!r}"
             )
         if dtypes is not None and not isinstance(dtypes, str):
             callable_(called, dtypes, "dtypes")

@@ -25,14 +25,14 @@ class UserRule:
         self.function = callable_(op, function, "gradient")
         if reserved := [n for n in ("g", "r") if n in allowed]:
             raise ArgumentError(
-                f"{op}: a gradient's g is what comes in and its r the result, so no parameter "
-                f"can be called {reserved[0]}"
+                f"{op}: a parameter must not be named {reserved[0]}; in gradient= g is the "
+                "incoming gradient and r the result"
             )
         self.needs = tuple(inspect.signature(function).parameters)
         if unknown := [n for n in self.needs if n not in ("g", "r", *allowed)]:
             raise ArgumentError(
-                f"{op}: gradient asks for {', '.join(unknown)}; it gets what its parameters name: "
-                f"g, the gradient that comes in, r, the result, and {', '.join(allowed)}"
+                f"{op}: the parameters of gradient must be among g (the incoming gradient), r (the "
+                f"result) and {', '.join(allowed)}, got {', '.join(unknown)}"
             )
 
     def apply(self, values: Mapping[str, object]) -> object:
@@ -55,8 +55,8 @@ class UserRules:
             return
         if wrong := [n for n in gradient if n not in operands]:
             raise ArgumentError(
-                f"{op}: gradient has a rule for {shown(wrong[0])}, which is no operand; they "
-                f"are {', '.join(operands)}"
+                f"{op}: the keys of gradient must be operands, {', '.join(operands)}, got "
+                f"{shown(wrong[0])}"
             )
         self._by_operand = {
             n: None if rule is None else UserRule(op, rule, allowed) for n, rule in gradient.items()
@@ -84,7 +84,7 @@ class UserRules:
         gradients = list(result) if isinstance(result, (tuple, list)) else [result]
         if len(gradients) != len(wanted):
             raise GradientError(
-                f"{self.op}: gradient gave {len(gradients)} of {len(wanted)} gradients: one for "
-                f"each of {', '.join(wanted)}, None for one without"
+                f"{self.op}: gradient must return {len(wanted)} gradients, one for each of "
+                f"{', '.join(wanted)}, got {len(gradients)}; return None for an operand without one"
             )
         return gradients

@@ -49,7 +49,7 @@ def collect_leaves(
             device = e.spec.device
         elif e.spec.device is not device:
             raise DeviceError(
-                f"{kernel}: {parameters[k].name} is on {e.spec.device}, and "
+                f"{kernel}: {parameters[k].name} is on {e.spec.device} and "
                 f"{parameters[tensors[0]].name} on {device}; move one with x.to(device)"
             )
         if grad and e.tape is not None:
@@ -73,7 +73,7 @@ def collect_leaves(
 def _require_strided(kernel: str, name: str, x: object) -> Tensor:
     if not isinstance(x, Tensor):
         raise ArgumentTypeError(
-            f"{kernel}: {name} must be a tensor, not {type(x).__name__}; see dt.asarray"
+            f"{kernel}: {name} must be a tensor, got {type(x).__name__}; use dt.asarray"
         )
     return strided(kernel, x)
 
@@ -85,8 +85,8 @@ def _is_any_taped(group: AliasGroup) -> bool:
 
 def _refuse_gradient(kernel: str, name: str) -> None:
     raise GradientError(
-        f"{kernel}: {name} requires a gradient, and a kernel has none of its own: give it one with "
-        "dt.autograd.Function, or call it under dt.no_grad()"
+        f"{kernel}: {name} requires a gradient, but a kernel has none; use dt.autograd.Function, "
+        "or call the kernel under dt.no_grad()"
     )
 
 

@@ -118,8 +118,8 @@ class LoopKernel:
         bound |= dict(zip(names, args, strict=False)) | named
         if len(args) > len(names) or twice or {*bound} != {*names}:
             raise ArgumentTypeError(
-                f"{self.__name__}: takes ({', '.join(names)}), each once, by place or name; given "
-                f"were {len(args)} by place, and {', '.join(named) or 'none'} by name"
+                f"{self.__name__}: expected each of ({', '.join(names)}) once, got {len(args)} "
+                f"positional arguments and {', '.join(named) or 'none'} by keyword"
             )
         return tuple(bound[n] for n in names)
 
@@ -249,7 +249,7 @@ def _check_number(kernel_name: str, p: Parameter, x: Any) -> Any:
     if not isinstance(x, allowed) or (isinstance(x, bool) and p.kind != "b"):
         expected = {"b": "a bool", "i": "an int", "u": "an int", "f": "a float"}[p.kind]
         raise ArgumentTypeError(
-            f"{kernel_name}: {p.name} must be {expected}, not {type(x).__name__}: {x!r}"
+            f"{kernel_name}: {p.name} must be {expected}, got {type(x).__name__} {x!r}"
         )
     return x
 

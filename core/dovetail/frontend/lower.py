@@ -46,7 +46,7 @@ def lower_grid(ctx: Lowering, uniform: Sequence[ast.stmt], loop: ast.For) -> lis
     effects = lower_statements.effects_of(ctx, loop)
     lower_statements.lower_block(ctx, uniform)
     if ctx.called_object(loop.iter) is not dsl.grid or loop.orelse:
-        ctx.refuse(loop, "the loop at the top of a kernel is `for i, j in dt.grid(...):`")
+        ctx.refuse(loop, "a loop at the top level of a kernel must be `for i, j in dt.grid(...):`")
     axes, names = lower_loops.grid_axes(ctx, loop)
     for name, (start, stop) in zip(names, axes, strict=True):
         try:
@@ -54,10 +54,10 @@ def lower_grid(ctx: Lowering, uniform: Sequence[ast.stmt], loop: ast.For) -> lis
         except NonUniformBoundError:
             ctx.refuse(
                 loop,
-                "the extents of dt.grid follow from shapes and int arguments: they are known "
-                "before the launch",
+                "the extents of dt.grid must be known before the launch; use shapes and int "
+                "arguments",
             )
     lower_statements.lower_block(ctx, loop.body)
     if all(isinstance(effect, Value) for effect in effects):
-        ctx.refuse(loop, "this loop writes nothing")
+        ctx.refuse(loop, "a loop over dt.grid must write a tensor, and this loop writes none")
     return effects

@@ -45,7 +45,7 @@ def lower_call(ctx: Lowering, node: ast.Call) -> Any:
             return _lower_cast(ctx, node, owner, [*args, *(k.value for k in node.keywords)])
     callee = ctx.lower(node.func)
     if not isinstance(callee, PythonObject):
-        ctx.refuse(node, f"{text_of(node.func)} is {describe_value(callee)}, and is not called")
+        ctx.refuse(node, f"{text_of(node.func)} must be a function, got {describe_value(callee)}")
     function = callee.value
     reduction = reduction_name(function)
     if reduction is not None and len(args) == 1 and isinstance(args[0], ast.GeneratorExp):
@@ -55,7 +55,7 @@ def lower_call(ctx: Lowering, node: ast.Call) -> Any:
             ctx.refuse_syntax(arg)
     user_function = as_user_function(function)
     if node.keywords and user_function is None:
-        ctx.refuse(node, f"{text_of(node)}: arguments go by place in a kernel")
+        ctx.refuse(node, f"{text_of(node)}: pass the arguments by position in a kernel")
     if function is datatypes.astype and len(args) == 2:
         return _lower_cast(ctx, node, ctx.lower_number(args[0]), args[1:])
     dtype = as_dtype_object(function)
@@ -75,15 +75,15 @@ def lower_call(ctx: Lowering, node: ast.Call) -> Any:
 def _refuse_call(ctx: Lowering, node: ast.Call, function: Any) -> NoReturn:
     name = text_of(node.func)
     if function is dsl.grid or function is range:
-        ctx.refuse(node, f"{name}(...) stands behind `for ... in` in a kernel")
+        ctx.refuse(node, f"{name}(...) can only follow `for ... in` in a kernel")
     if id(function) in dsl.ATOMICS:
-        ctx.refuse(node, f"{name} gives nothing back: it is a statement of its own")
+        ctx.refuse(node, f"{name} returns nothing; write it as a statement")
     if reduction_name(function) is not None:
-        ctx.refuse(node, f"{name} takes a generator in a kernel: {name}(... for k in range(n))")
+        ctx.refuse(node, f"{name} must have a generator in a kernel: {name}(... for k in range(n))")
     ctx.refuse(
         node,
-        f"a kernel does not call {name}: it has dt's elementwise functions, sum, max, min, "
-        "any and all of a generator, casts, dt.atomic_*, and functions of yours like this one",
+        f"a kernel cannot call {name}; it can call dt's elementwise functions, sum, max, min, "
+        "any and all of a generator, casts, dt.atomic_*, and your own functions of this form",
     )
 
 
@@ -91,7 +91,7 @@ def _lower_cast(ctx: Lowering, node: ast.Call, x: Any, dtypes: Sequence[ast.expr
     named = ctx.lower(dtypes[0]) if len(dtypes) == 1 else None
     dtype = as_dtype_object(named.value) if isinstance(named, PythonObject) else None
     if dtype is None:
-        ctx.refuse(node, f"{text_of(node)}: a dtype is asked for, as dt.float32")
+        ctx.refuse(node, f"{text_of(node)}: expected a dtype such as dt.float32")
     return as_dtype(int(x) if isinstance(x, float) and dtype.kind in "iu" else x, dtype)
 
 
@@ -106,14 +106,16 @@ def _apply_function(ctx: Lowering, node: ast.Call, name: str, args: list[Any]) -
     op = TABLE[name]
     if len(args) != op.arity:
         many = f"{op.arity} argument{'s' if op.arity > 1 else ''}"
-        ctx.refuse(node, f"{text_of(node)}: {name} takes {many}, not {len(args)}")
+        ctx.refuse(node, f"{text_of(node)}: {name} expects {many}, got {len(args)}")
     return apply_op(op, *args)
 
 
 def _inline_call(ctx: Lowering, node: ast.Call, function: types.FunctionType) -> Any:
     """Lower the body of a user's function in place of the call, and return its result."""
     if ctx.call_depth >= INLINE_DEPTH_MAX:
-        ctx.refuse(node, f"{text_of(node)}: functions call each other {INLINE_DEPTH_MAX} deep")
+        ctx.refuse(
+            node, f"{text_of(node)}: calls of functions must be less than {INLINE_DEPTH_MAX} deep"
+        )
     callee = FunctionSource(function, ctx.source.kernel)
     scope = _bind_arguments(ctx, node, callee)
     with ctx.preserve_state():
@@ -134,7 +136,7 @@ def _bind_arguments(ctx: Lowering, node: ast.Call, callee: FunctionSource) -> di
     too_many = len(positional) > len(names)
     if a.vararg or a.kwarg or a.kwonlyargs or too_many or {*scope} != {*names}:
         ctx.refuse(
-            node, f"{text_of(node)}: {callee.name} takes ({', '.join(names)}), by place or name"
+            node, f"{text_of(node)}: {callee.name} expects each of ({', '.join(names)}) once"
         )
     return {**scope, RETURN: False}
 
@@ -156,7 +158,7 @@ def _python_cast_rule(python_type: type[int | float]) -> Builtin:
 
     def lower(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
         if len(args) != 1 or not is_number(args[0]):
-            ctx.refuse(node, f"{text_of(node)}: takes one number")
+            ctx.refuse(node, f"{text_of(node)}: expected one number")
         if is_constant(args[0]):
             return python_type(args[0])
         return WeakNumber(kind, as_dtype(args[0], WIDEST_DTYPES[kind]))
@@ -167,7 +169,7 @@ def _python_cast_rule(python_type: type[int | float]) -> Builtin:
 def _rounding_rule(name: str) -> Builtin:
     def lower(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
         if not all(map(is_number, args)):
-            ctx.refuse(node, f"{text_of(node)}: takes one number")
+            ctx.refuse(node, f"{text_of(node)}: expected one number")
         return _python_cast_rule(int)(ctx, node, [_apply_function(ctx, node, name, args)])
 
     return lower
@@ -178,7 +180,7 @@ def _lower_len(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
     if isinstance(owner, tuple):
         return len(owner)
     if not isinstance(owner, TensorParameter) or owner.rank == 0:
-        ctx.refuse(node, f"{text_of(node)}: takes a tensor that has axes")
+        ctx.refuse(node, f"{text_of(node)}: expected a tensor that has axes")
     return WeakNumber("i", ctx.builder.extent(owner, 0))
 
 

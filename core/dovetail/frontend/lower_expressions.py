@@ -32,7 +32,7 @@ def lower_constant(ctx: Lowering, node: ast.Constant) -> Any:
     """Lower a literal number."""
     if isinstance(node.value, bool | int | float | complex):
         return node.value
-    ctx.refuse(node, f"a kernel has no {type(node.value).__name__}: {node.value!r}")
+    ctx.refuse(node, f"a kernel cannot use a {type(node.value).__name__}, got {node.value!r}")
 
 
 def lower_name(ctx: Lowering, node: ast.Name) -> Any:
@@ -44,7 +44,7 @@ def lower_name(ctx: Lowering, node: ast.Name) -> Any:
         return value
     exists, outer = ctx.source.outer_value(node.id)
     if not exists:
-        ctx.refuse(node, f"{node.id} has no value here, nor outside of the kernel")
+        ctx.refuse(node, f"{node.id} is not defined here or outside of the kernel")
     if isinstance(outer, bool | int | float):
         return ctx.outer_number(ctx.source, node.id)
     return _python_value(outer)
@@ -73,7 +73,8 @@ def lower_attribute(ctx: Lowering, node: ast.Attribute) -> Any:
             return PythonObject(owner.type.dtype)
         if name not in ("shape", "size"):
             ctx.refuse(
-                node, f"a tensor has shape, ndim, size, dtype and elements in a kernel, no {name}"
+                node,
+                f"in a kernel a tensor has shape, ndim, size, dtype and elements, but not {name}",
             )
         shape = tuple(WeakNumber("i", ctx.builder.extent(owner, k)) for k in range(owner.rank))
         if name == "shape":
@@ -99,11 +100,14 @@ def lower_subscript(ctx: Lowering, node: ast.Subscript) -> Any:
     if isinstance(owner, tuple):
         k = ctx.lower(node.slice)
         if type(k) is not int or not -len(owner) <= k < len(owner):
-            ctx.refuse(node, f"{text_of(node)}: no such place of {len(owner)}")
+            ctx.refuse(
+                node,
+                f"{text_of(node)}: the index must be a constant integer within {len(owner)} items",
+            )
         return owner[k]
     tensor, access = lower_access(ctx, node)
     if "r" not in tensor.access:
-        ctx.refuse(node, f"{tensor.name} is dt.Out: to read it, declare it dt.InOut")
+        ctx.refuse(node, f"{tensor.name} is dt.Out and cannot be read; declare it dt.InOut")
     element = read_element(tensor, access)
     if tensor.access != "r" and ctx.effects is not None:
         ctx.effects.append(element)  # read here, because a store may follow
@@ -114,7 +118,10 @@ def lower_access(ctx: Lowering, node: ast.Subscript) -> tuple[TensorParameter, E
     """Return the tensor of a subscript, and the access to its element."""
     tensor = ctx.lower(node.value)
     if not isinstance(tensor, TensorParameter):
-        ctx.refuse(node, f"{text_of(node.value)} is {describe_value(tensor)}, and has no elements")
+        ctx.refuse(
+            node,
+            f"{text_of(node.value)} must be a tensor to be indexed, got {describe_value(tensor)}",
+        )
     return tensor, element_access(ctx, node, tensor, node.slice)
 
 
@@ -130,7 +137,7 @@ def element_access(
         axes = f"{tensor.rank} ax{'i' if tensor.rank == 1 else 'e'}s"
         ctx.refuse(
             node,
-            f"{text_of(node)}: {tensor.name} has {axes}, and {len(subscripts)} indices are given",
+            f"{text_of(node)}: {tensor.name} has {axes}, got {len(subscripts)} indices",
         )
     indices = [_lower_index(ctx, tensor, axis, each) for axis, each in enumerate(subscripts)]
     when = conjunction(ctx.condition, _hoisted_condition(ctx, indices))
@@ -161,7 +168,9 @@ def _check_indices(
 def _lower_index(ctx: Lowering, tensor: TensorParameter, axis: int, node: ast.expr) -> Value:
     index = ctx.lower_number(node)
     if kind_of(index) not in "iu":
-        ctx.refuse(node, f"{text_of(node)}: an index is an integer; write int({text_of(node)})")
+        ctx.refuse(
+            node, f"{text_of(node)}: an index must be an integer; write int({text_of(node)})"
+        )
     if type(index) is int and index < 0:  # counted from the end
         return ctx.builder.extent(tensor, axis) + index
     return as_dtype(index, int64)

@@ -43,7 +43,7 @@ Bounds: TypeAlias = tuple[Value, Value]
 def lower_for(ctx: Lowering, node: ast.For) -> None:
     """Lower a loop over `range`, `dt.grid` or a tuple."""
     if node.orelse:
-        ctx.refuse(node, "a kernel has no 'else' behind 'for'")
+        ctx.refuse(node, "a kernel cannot have 'else' after 'for'")
     callee = ctx.called_object(node.iter)
     items = None if isinstance(node.iter, ast.Call) else ctx.lower(node.iter)
     if callee is range:
@@ -54,7 +54,9 @@ def lower_for(ctx: Lowering, node: ast.For) -> None:
         _lower_unrolled(ctx, node, items)
     else:
         ctx.refuse(
-            node, "rounds are `for k in range(...)` or, independent, `for i, j in dt.grid(...)`"
+            node,
+            "a loop must be `for k in range(...)` or, if its rounds are independent, "
+            "`for i, j in dt.grid(...)`",
         )
 
 
@@ -112,13 +114,16 @@ def _lower_range(ctx: Lowering, node: ast.For) -> None:
             break
         types = joined_types
     else:
-        ctx.refuse(node, "what this loop carries has no dtype that stays")
+        ctx.refuse(
+            node,
+            "a variable that this loop assigns must keep its dtype; cast it, as in dt.float32(...)",
+        )
     if effects and ctx.effects is not None:
         ctx.effects.append(loop)
     for name in assigned:
         if name not in types:
             ctx.scope[name] = Unassigned("it is assigned in a loop that may have no rounds")
-    ctx.scope[node.target.id] = Unassigned("it is the variable of a loop that is over")
+    ctx.scope[node.target.id] = Unassigned("it is the variable of a loop that has ended")
     for result, (name, kind) in zip(loop.results, types.items(), strict=False):
         ctx.scope[name] = from_carry(result, kind)
     for result, flag in zip(loop.results[len(types) :], flags, strict=True):
@@ -134,7 +139,7 @@ def _range_arguments(ctx: Lowering, node: ast.For, call: ast.Call) -> tuple[Valu
         return arguments[0], arguments[1], 1
     start, stop, step = arguments
     if step.op != "const" or step.number == 0:
-        ctx.refuse(node, "the step of range() is written as a number, not 0")
+        ctx.refuse(node, "the step of range() must be a constant number other than 0")
     return start, stop, int(step.number)
 
 
@@ -156,7 +161,10 @@ def _lower_fold(
     loop.carry = _loop_values("carry", loop)
     carried_flags = loop.carry[len(types) :]
     if RETURN in flags and ctx.call_depth:
-        ctx.refuse(node, "'return' inside of a loop of a function: break, then return")
+        ctx.refuse(
+            node,
+            "'return' cannot stand in a loop of a function; break, and return after it",
+        )
     with ctx.preserve_state():
         ctx.scope |= NO_FLAGS
         for value, (name, kind) in zip(loop.carry, types.items(), strict=False):
@@ -181,7 +189,7 @@ def _lower_fold(
     for name, kind in types.items():
         value = scope_after[name]
         if not is_number(value):
-            reason = value.reason if isinstance(value, Unassigned) else "it is no number"
+            reason = value.reason if isinstance(value, Unassigned) else "it is not a number"
             ctx.refuse(node, f"{name} may have no value after a round: {reason}")
         update.append(to_carry(value, join_carry_type(kind, value)))
     loop.update = (*update, *(scope_after[flag] for flag in flags))
@@ -230,8 +238,8 @@ def _lower_inner_grid(ctx: Lowering, node: ast.For) -> None:
     if changed:
         ctx.refuse(
             node,
-            f"{changed[0]} has a value before and is assigned in rounds of dt.grid, which are "
-            "independent; use range(), or sum() and its like",
+            f"{changed[0]} must not be assigned in a loop over dt.grid, whose rounds are "
+            "independent, because it has a value before; use range(), or a reduction such as sum()",
         )
     effects, condition = effects_of(ctx, node), ctx.condition
 
@@ -273,21 +281,21 @@ def grid_axes(ctx: Lowering, node: ast.For) -> tuple[list[Bounds], list[str]]:
         else:
             extents.append(ctx.lower(a))
     if not extents or call.keywords:
-        ctx.refuse(node, "dt.grid takes an extent, or (start, stop), for each axis")
+        ctx.refuse(node, "dt.grid expects an extent or (start, stop) for each axis")
     axes = [_axis_bounds(ctx, node, extent) for extent in extents]
     targets = target.elts if isinstance(target, ast.Tuple) and len(axes) > 1 else [target]
     names = [t.id for t in targets if isinstance(t, ast.Name)]
     if not len(names) == len(targets) == len(axes):
-        ctx.refuse(node, f"{text_of(target)}: dt.grid has {len(axes)} axes, each a name")
+        ctx.refuse(node, f"{text_of(target)}: expected one name per axis of dt.grid, {len(axes)}")
     return axes, names
 
 
 def _axis_bounds(ctx: Lowering, node: ast.For, extent: Any) -> Bounds:
     bounds = extent if isinstance(extent, tuple) else (0, extent)
     if len(bounds) != 2 or not all(map(is_number, bounds)):
-        ctx.refuse(node, "an axis of dt.grid is an extent or (start, stop)")
+        ctx.refuse(node, "an axis of dt.grid must be an extent or (start, stop)")
     for x in bounds:
         is_weak_float = isinstance(x, WeakNumber) and x.kind == "f"
         if is_weak_float or not isinstance(x, int | WeakNumber | Value):
-            ctx.refuse(node, "the extents of dt.grid are integers")
+            ctx.refuse(node, "the extents of dt.grid must be integers")
     return as_dtype(bounds[0], int64), as_dtype(bounds[1], int64)

@@ -17,7 +17,9 @@ from .weak_types import Condition, WeakNumber, as_condition, as_dtype, as_value,
 
 def lower_generator(ctx: Lowering, node: ast.GeneratorExp) -> Any:
     """Refuse a generator that is not the argument of a reduction."""
-    ctx.refuse(node, f"{text_of(node)}: give it to sum, max, min, any or all")
+    ctx.refuse(
+        node, f"{text_of(node)}: a generator must be the argument of sum, max, min, any or all"
+    )
 
 
 def lower_reduction(ctx: Lowering, name: str, node: ast.GeneratorExp) -> Any:
@@ -74,7 +76,7 @@ def _bounds(ctx: Lowering, node: ast.GeneratorExp, depth: int) -> tuple[Value, V
     generator = node.generators[depth]
     call = generator.iter
     if ctx.called_object(call) is not range or generator.is_async:
-        ctx.refuse(node, f"{text_of(node)}: rounds are `for k in range(...)`")
+        ctx.refuse(node, f"{text_of(node)}: the loop must be `for k in range(...)`")
     assert isinstance(call, ast.Call)
     if not isinstance(generator.target, ast.Name) or not 1 <= len(call.args) <= 2:
         ctx.refuse(node, f"{text_of(node)}: write `for k in range(start, stop)`")

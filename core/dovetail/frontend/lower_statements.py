@@ -53,7 +53,7 @@ def lower_expression_statement(ctx: Lowering, node: ast.Expr) -> None:
     elif as_user_function(function) is not None:
         ctx.lower(value)
     else:
-        ctx.refuse(node, f"{text_of(node)} does nothing; assign it, or store it")
+        ctx.refuse(node, f"{text_of(node)} has no effect; assign or store its value")
 
 
 def lower_assign(ctx: Lowering, node: ast.Assign) -> None:
@@ -65,7 +65,9 @@ def lower_assign(ctx: Lowering, node: ast.Assign) -> None:
 
 def lower_annotated_assign(ctx: Lowering, node: ast.AnnAssign) -> None:
     """Refuse a name with a type."""
-    ctx.refuse(node, f"{text_of(node)}: names have no types; cast: dt.float32(...)")
+    ctx.refuse(
+        node, f"{text_of(node)}: a name cannot have a type; write a cast such as dt.float32(...)"
+    )
 
 
 def lower_augmented_assign(ctx: Lowering, node: ast.AugAssign) -> None:
@@ -79,7 +81,7 @@ def lower_augmented_assign(ctx: Lowering, node: ast.AugAssign) -> None:
         return
     tensor, access = lower_access(ctx, node.target)
     if tensor.access != "rw":
-        ctx.refuse(node, f"{tensor.name} is read and written: declare it dt.InOut")
+        ctx.refuse(node, f"{tensor.name} is read and written; declare it dt.InOut")
     old = read_element(tensor, access)
     effects_of(ctx, node).append(old)
     value = apply_binary(name, old, ctx.lower_number(node.value))
@@ -94,7 +96,9 @@ def assign_target(ctx: Lowering, target: ast.expr, value: Any) -> None:
         ctx.scope[target.id] = value
     elif isinstance(target, ast.Tuple) and isinstance(value, tuple):
         if len(target.elts) != len(value):
-            ctx.refuse(target, f"{len(value)} values for {len(target.elts)} names")
+            ctx.refuse(
+                target, f"expected {len(target.elts)} values, one per name, got {len(value)}"
+            )
         for each, item in zip(target.elts, value, strict=True):
             assign_target(ctx, each, item)
     elif isinstance(target, ast.Subscript):
@@ -109,7 +113,7 @@ def _store_element(
     _require_writable(ctx, target, tensor)
     ctx.builder.stores.setdefault(tensor.position, []).append(target)
     if not is_number(value):
-        ctx.refuse(target, f"{text_of(target)}: only numbers are stored")
+        ctx.refuse(target, f"{text_of(target)}: only numbers can be stored")
     effects = effects_of(ctx, target)
     element = _as_element(ctx, target, value, tensor)
     effects.append(Store(tensor.buffer, access.linear, element, access.when))
@@ -124,30 +128,32 @@ def _as_element(ctx: Lowering, node: ast.expr, value: Any, tensor: TensorParamet
 
 def _require_writable(ctx: Lowering, node: ast.expr, tensor: TensorParameter) -> None:
     if "w" not in tensor.access:
-        ctx.refuse(node, f"{tensor.name} is dt.In: to write it, declare it dt.Out or InOut")
+        ctx.refuse(
+            node, f"{tensor.name} is dt.In and cannot be written; declare it dt.Out or dt.InOut"
+        )
 
 
 def effects_of(ctx: Lowering, node: ast.AST) -> list[Effect | Value]:
     """Return the list to which a statement appends its effects. Raises: KernelError."""
     if ctx.effects is None:
-        ctx.refuse(node, "nothing is written inside of sum(), max(), min(), any(), all()")
+        ctx.refuse(node, "sum(), max(), min(), any() and all() must not write a tensor")
     return ctx.effects
 
 
 def _lower_atomic(ctx: Lowering, node: ast.Call, op: str) -> None:
     text = text_of(node)
     if len(node.args) != 3 or node.keywords:
-        ctx.refuse(node, f"{text}: takes a tensor, a place and a value")
+        ctx.refuse(node, f"{text}: expected a tensor, an index and a value")
     tensor = ctx.lower(node.args[0])
     if not isinstance(tensor, TensorParameter):
-        ctx.refuse(node, f"{text}: the first argument is a parameter that is a tensor")
+        ctx.refuse(node, f"{text}: the first argument must be a tensor parameter")
     _require_writable(ctx, node, tensor)
     dtype = tensor.type.dtype
     if not dtype.is_integer or dtype.itemsize < 4:
         ctx.refuse(
             node,
-            f"{text}: atomics are of int32, int64, uint32 and uint64, not of {dtype.name}: "
-            "sums of floats have no order here; see dt.index_add",
+            f"{text}: an atomic must be int32, int64, uint32 or uint64, got {dtype.name}; for sums "
+            "of floats, which need an order, use dt.index_add",
         )
     access = element_access(ctx, node, tensor, node.args[1])
     value = _as_element(ctx, node, ctx.lower_number(node.args[2]), tensor)
@@ -205,7 +211,7 @@ def _merge_scopes(condition: Value, yes: dict[str, Any], no: dict[str, Any]) -> 
         elif isinstance(a, Unassigned) or isinstance(b, Unassigned):
             scope[name] = a if isinstance(a, Unassigned) else b
         else:
-            scope[name] = Unassigned("it is assigned in one branch of an `if` alone")
+            scope[name] = Unassigned("it is assigned in only one branch of an `if`")
     return scope
 
 
@@ -239,7 +245,7 @@ def _select_flag(condition: Value, a: Flag, b: Flag) -> Flag:
 def lower_break(ctx: Lowering, node: ast.Break) -> None:
     """Set the flag of `break`."""
     if ctx.innermost_loop == "grid":
-        ctx.refuse(node, "'break' leaves a loop over range() alone; see 'continue'")
+        ctx.refuse(node, "'break' can only leave a loop over range(); use 'continue'")
     ctx.scope[BREAK] = True
 
 
@@ -252,6 +258,6 @@ def lower_return(ctx: Lowering, node: ast.Return) -> None:
     """Set the flag of `return`, and the result of an inlined function."""
     if node.value is not None:
         if ctx.call_depth == 0:
-            ctx.refuse(node, "a kernel returns nothing: write to a dt.Out parameter")
+            ctx.refuse(node, "a kernel cannot return a value; write to a dt.Out parameter")
         ctx.scope[RESULT] = ctx.lower(node.value)
     ctx.scope[RETURN] = True

@@ -120,8 +120,8 @@ class _TraceLowering:
             self._lower_loop(x.attrs[0])
             return self.values[id(x)]
         raise CaptureError(
-            "elementwise: a number of a loop's body, or of another function, is used outside of "
-            "it; return what is needed, or carry it"
+            "elementwise: a number of a loop's body or of another function cannot be used outside "
+            "of it; return it or carry it"
         )
 
     def _lower_op(self, x: TracedValue, op: Op) -> Value:
@@ -200,8 +200,8 @@ def _add_location(name: str, error: DovetailError) -> None:
     if isinstance(error, LayoutError):
         op = text.partition(":")[0]
         text = (
-            f"{name}: {op} needs a tensor, and {name} is called with one number of each "
-            "operand; do that outside of it"
+            f"{name}: {op} needs a tensor, but {name} gets one number of each operand; call {op} "
+            "outside of it"
         )
     if not text.startswith(f"{name}:"):
         text = f"{name}: {text}"
@@ -214,6 +214,6 @@ def _output(name: str, x: object) -> TracedValue:
     if isinstance(x, (TracedValue, bool, int, float, complex)):
         return as_traced(name, x)
     raise ArgumentTypeError(
-        f"{name}: an elementwise function gives a number of dovetail's or a tuple of them, not a "
+        f"{name}: an elementwise function must return a number or a tuple of numbers, got "
         f"{type(x).__name__}"
     )

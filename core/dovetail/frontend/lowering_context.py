@@ -78,13 +78,13 @@ class Lowering:
         value = self.lower(node)
         if is_number(value):
             return value
-        self.refuse(node, f"{text_of(node)} is {describe_value(value)}, where a number is meant")
+        self.refuse(node, f"{text_of(node)} must be a number, got {describe_value(value)}")
 
     def lower_integer(self, node: ast.expr) -> Value:
         """Return the value of an expression that must be an integer, as int64."""
         value = self.lower_number(node)
         if kind_of(value) not in "iu":
-            self.refuse(node, f"{text_of(node)} is no integer; write int(...)")
+            self.refuse(node, f"{text_of(node)} must be an integer; write int(...)")
         return as_dtype(value, int64)
 
     def called_object(self, node: ast.expr) -> Any:

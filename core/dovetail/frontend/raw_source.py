@@ -65,7 +65,7 @@ class RawKernel:
         )
         if not self._written:
             raise ArgumentError(
-                f"raw_kernel: {self.__name__} writes nothing; say w or rw of memory"
+                f"raw_kernel: {self.__name__} must write a tensor; declare a parameter w or rw"
             )
         self._compiled: dict[Any, RawLaunch] = {}
         self._lock = Lock()
@@ -82,7 +82,9 @@ class RawKernel:
         name = self.__name__
         if len(args) != len(self.arguments):
             names = ", ".join(a.name for a in self.arguments)
-            raise ArgumentTypeError(f"{name}: takes ({names}) by place, not {len(args)} arguments")
+            raise ArgumentTypeError(
+                f"{name}: expected ({names}) by position, got {len(args)} arguments"
+            )
         leaves = collect_leaves(name, self.arguments, self._tensors, self._written, args)
         launch, backend = self._launch_of(leaves)
         numbers = []
@@ -97,7 +99,9 @@ class RawKernel:
             if 0 in launch_grid.points:
                 return
         elif grid is not None or group is not None:
-            raise ArgumentError(f"{name}: on {backend.info.type} it is called once; leave grid out")
+            raise ArgumentError(
+                f"{name}: grid= and group= are not supported on {backend.info.type}; leave them out"
+            )
         launch_eager.launch_raw(
             name, self.source, leaves, self._written, numbers, launch, launch_grid
         )
@@ -108,8 +112,8 @@ class RawKernel:
             if e.spec.dtype is not self._dtypes[k]:
                 a = self.arguments[self._tensors[k]]
                 raise DTypeError(
-                    f"{self.__name__}: {a.name} is {a.dtype.name} in its signature, and "
-                    f"{e.spec.dtype.name} was given; cast it with astype()"
+                    f"{self.__name__}: {a.name} must be {a.dtype.name}, as in the signature, got "
+                    f"{e.spec.dtype.name}; cast it with astype()"
                 )
             if e.op is None and e.strides != e.spec.strides and not self._strided and e.spec.size:
                 _require_contiguous(self.__name__, self.arguments[self._tensors[k]].name, e)
@@ -123,8 +127,8 @@ class RawKernel:
     def _compile(self, device: Any, backend: Any) -> RawLaunch:
         if device.type != self.device_type:
             raise DeviceError(
-                f"{self.__name__}: is text for {self.device_type}, and its arguments are on "
-                f"{device}; move them with x.to({self.device_type!r})"
+                f"{self.__name__}: the arguments must be on {self.device_type}, got {device}; move "
+                f"them with x.to({self.device_type!r})"
             )
         with self._lock:
             launch = self._compiled.get(device)
@@ -151,8 +155,9 @@ class RawKernel:
             for name, offset in zip(memory, addresses[1::2], strict=True):
                 if offset % alignment:
                     raise LayoutError(
-                        f"{self.__name__}: {name} begins {offset} bytes into its memory, and "
-                        f"{self.device_type} takes multiples of {alignment}; give {name}.copy()"
+                        f"{self.__name__}: the offset of {name} in its memory must be a multiple "
+                        f"of {alignment} bytes on {self.device_type}, got {offset}; pass "
+                        f"{name}.copy()"
                     )
             launch(addresses, *rest)
 
@@ -175,7 +180,7 @@ class RawKernel:
             return x
         expected = " or ".join(t.__name__ for t in types)
         raise ArgumentTypeError(
-            f"{self.__name__}: {parameter} must be {expected}, not {type(x).__name__}: {x!r}"
+            f"{self.__name__}: {parameter} must be {expected}, got {type(x).__name__} {x!r}"
         )
 
     def _check_grid(self, leaves: Sequence[Expr], grid: PointCounts, group: PointCounts) -> Grid:
@@ -186,8 +191,8 @@ class RawKernel:
             is_sized = 1 <= len(each) <= GRID_AXES_MAX and len(each) == len(points)
             if not is_sized or min(each) < 0:
                 raise ArgumentError(
-                    f"{self.__name__}: grid= and group= are one to three natural numbers, as many "
-                    f"of each, not {grid} and {group}"
+                    f"{self.__name__}: grid= and group= must be one to three natural numbers each, "
+                    f"the same number of both, got {grid} and {group}"
                 )
         return Grid(points, group_points)
 
@@ -196,19 +201,19 @@ def _require_contiguous(kernel: str, name: str, e: Expr) -> None:
     for n, s, want in zip(e.spec.shape, e.strides, e.spec.strides, strict=True):
         if n != 1 and s != want:
             raise LayoutError(
-                f"{kernel}: {name} has strides {e.strides}, and a raw kernel is given contiguous "
-                "memory; pass x.contiguous(), or make it with strided=True and pass strides"
+                f"{kernel}: {name} must be contiguous, got strides {e.strides}; pass "
+                "x.contiguous(), or create the kernel with strided=True and pass the strides"
             )
 
 
 def _parse_signature(signature: str) -> tuple[str, tuple[RawArgument, ...]]:
     """Return the name and the parameters. Raises: ArgumentError."""
     if not isinstance(signature, str):
-        raise refused("raw_kernel", "signature", "a text", signature)
+        raise refused("raw_kernel", "signature", "a string", signature)
     head = _HEAD.fullmatch(signature)
     if head is None:
         raise ArgumentError(
-            f"raw_kernel: signature must be like {SIGNATURE_EXAMPLE}, not {signature!r}"
+            f"raw_kernel: signature must be like {SIGNATURE_EXAMPLE}, got {signature!r}"
         )
     arguments = []
     for part in head[2].split(",") if head[2].strip() else []:
@@ -216,14 +221,14 @@ def _parse_signature(signature: str) -> tuple[str, tuple[RawArgument, ...]]:
         dtype: DType | None = None if match is None else _DTYPES.get(match[3])
         if match is None or dtype is None:
             raise ArgumentError(
-                f"raw_kernel: {part.strip()!r} in the signature: write `x: r float32` of memory "
-                "(r, w or rw), `n: int64` of a number"
+                "raw_kernel: a parameter of the signature must be memory, `x: r float32` (r, w or "
+                f"rw), or a number, `n: int64`, got {part.strip()!r}"
             )
         if not match[2] and (dtype.kind == "c" or dtype.compute is not dtype):
-            raise ArgumentError(f"raw_kernel: no number of {dtype.name} is passed; pass a tensor")
+            raise ArgumentError(f"raw_kernel: a number cannot be {dtype.name}; pass a tensor")
         arguments.append(RawArgument(match[1], dtype, match[2] or ""))
     if len({a.name for a in arguments}) < len(arguments):
-        raise ArgumentError(f"raw_kernel: two parameters of one name in {signature!r}")
+        raise ArgumentError(f"raw_kernel: the names of parameters must differ, got {signature!r}")
     return head[1], tuple(arguments)
 
 
@@ -255,9 +260,9 @@ def raw_kernel(
     """
     for name, x in (("source", source), ("device_type", device_type)):
         if not isinstance(x, str):
-            raise refused("raw_kernel", name, "a text", x)
+            raise refused("raw_kernel", name, "a string", x)
     if isinstance(options, str) or not all(isinstance(o, str) for o in options):
-        raise refused("raw_kernel", "options", "a tuple of texts", options)
+        raise refused("raw_kernel", "options", "a tuple of strings", options)
     return RawKernel(
         source, device_type.partition(":")[0], signature, tuple(options), bool(strided)
     )

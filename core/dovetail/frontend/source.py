@@ -25,13 +25,13 @@ class FunctionSource:
             self.lines, first = inspect.getsourcelines(function)
         except (OSError, TypeError) as error:
             raise KernelError(
-                f"{kernel}: the text of {self.name} is not known; define it in a file or a cell of "
-                "a notebook, where Python keeps its text"
+                f"{kernel}: the source of {self.name} is not available; define it in a file or a "
+                "notebook cell"
             ) from error
         self.first_line = max(first, 1)
         tree = ast.parse(textwrap.dedent("".join(self.lines))).body[0]
         if not isinstance(tree, ast.FunctionDef):
-            raise KernelError(f"{kernel}: {self.name} is no function made with def; write one")
+            raise KernelError(f"{kernel}: {self.name} must be a function defined with def")
         self.tree = tree
 
     def line_number(self, node: ast.AST) -> int:

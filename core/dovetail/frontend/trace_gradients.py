@@ -37,7 +37,7 @@ def _rule_of(x: TracedValue, i: int) -> ParsedRule | None:
     assert isinstance(x.op, Op)
     rules = rules_of(x.op)
     if not rules:
-        raise GradientError(f"backward: {x.op.name} has no gradient; see x.detach()")
+        raise GradientError(f"backward: {x.op.name} has no gradient; use x.detach()")
     return rules[i] if i < len(rules) else None
 
 
@@ -111,7 +111,8 @@ class _ForwardDerivatives:
     def _of_node(self, x: TracedValue) -> Gradient:
         if x.dtype.kind == "c":
             raise GradientError(
-                "backward: a loop of complex numbers has no gradient; carry their two parts"
+                "backward: a loop of complex numbers has no gradient; carry the real and imaginary "
+                "parts"
             )
         if isinstance(x.op, Op):
             return self._of_op(x)

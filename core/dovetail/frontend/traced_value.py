@@ -78,7 +78,7 @@ class TracedValue(LayoutTensor):
     @property
     def _expr(self) -> NoReturn:  # type: ignore[override]  # strided tensors have a field
         _raise_capture_error(
-            "memory, a shape or other elements are asked for", _WHOLE_TENSOR_ADVICE
+            "a number has no memory, shape or other elements", _WHOLE_TENSOR_ADVICE
         )
 
     def run_rule(self, verb: str, name: str, *args: object) -> Tensor:
@@ -88,7 +88,7 @@ class TracedValue(LayoutTensor):
             assert isinstance(like, TracedValue) and isinstance(value, (int, float))
             return traced_constant(value, like.dtype)
         if verb != "apply":
-            _raise_capture_error(f"{name} is asked for", _WHOLE_TENSOR_ADVICE)
+            _raise_capture_error(f"{name} is not an elementwise function", _WHOLE_TENSOR_ADVICE)
         op, operands, attrs = args
         assert isinstance(op, Op) and isinstance(operands, Sequence)
         return trace_op(op, operands, attrs)
@@ -100,30 +100,31 @@ class TracedValue(LayoutTensor):
 
     def __bool__(self) -> NoReturn:
         _raise_capture_error(
-            "`if`, `and`, `or`, `not` or a loop asks whether a number is true", _BRANCH_ADVICE
+            "a number has no truth value for `if`, `and`, `or`, `not` or a loop while it is traced",
+            _BRANCH_ADVICE,
         )
 
     def __float__(self) -> NoReturn:
-        _raise_capture_error("a number is asked for its value", _VALUE_ADVICE)
+        _raise_capture_error("a number has no value while it is traced", _VALUE_ADVICE)
 
     __int__ = __index__ = __complex__ = __round__ = __float__
 
     def item(self, *args: object, **options: object) -> NoReturn:
-        _raise_capture_error("a number is asked for its value", _VALUE_ADVICE)
+        _raise_capture_error("a number has no value while it is traced", _VALUE_ADVICE)
 
     tolist = numpy = __array__ = __dlpack__ = item
 
     def __getitem__(self, key: object) -> NoReturn:
-        _raise_capture_error("an element is asked for by its index", _WHOLE_TENSOR_ADVICE)
+        _raise_capture_error("a number cannot be indexed", _WHOLE_TENSOR_ADVICE)
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
-        _raise_capture_error("a number is written to", _WHOLE_TENSOR_ADVICE)
+        _raise_capture_error("a number cannot be written to", _WHOLE_TENSOR_ADVICE)
 
     def __iter__(self) -> NoReturn:
-        _raise_capture_error("a number is gone through", _WHOLE_TENSOR_ADVICE)
+        _raise_capture_error("a number cannot be iterated over", _WHOLE_TENSOR_ADVICE)
 
     def __len__(self) -> NoReturn:
-        _raise_capture_error("a number is asked for its length", _WHOLE_TENSOR_ADVICE)
+        _raise_capture_error("a number has no length", _WHOLE_TENSOR_ADVICE)
 
     def __repr__(self) -> str:
         return f"<a {self._dtype.name} of {function_name.get() or 'an elementwise function'}>"
@@ -135,22 +136,21 @@ class TracedValue(LayoutTensor):
 function_name: ContextVar[str] = ContextVar("dovetail elementwise function", default="")
 
 _BRANCH_ADVICE = (
-    "both sides are computed and one is chosen: dt.where(condition, a, b); dt.logical_and, "
-    "dt.logical_or, dt.logical_not and dt.minimum are for numbers, too; what is known before "
-    "is a keyword-only parameter"
+    "use dt.where(condition, a, b), dt.logical_and, dt.logical_or, dt.logical_not or dt.minimum; "
+    "make a value that is known before a keyword-only parameter"
 )
 _VALUE_ADVICE = (
-    "its values come later, in a kernel: use dt's functions (dt.exp, not math.exp); what is known "
-    "before is a keyword-only parameter"
+    "use dt's functions (dt.exp, not math.exp); make a value that is known before a keyword-only "
+    "parameter"
 )
 _WHOLE_TENSOR_ADVICE = (
-    "it is called with one number of each operand and gives numbers: what needs more of a tensor "
-    "is done outside of it, or in a dt.kernel"
+    "the function gets one number of each operand; do what needs the tensor outside of it, or in a "
+    "dt.kernel"
 )
 
 
 def _raise_capture_error(problem: str, advice: str) -> NoReturn:
-    raise CaptureError(f"{function_name.get() or 'elementwise'}: {problem}, and {advice}")
+    raise CaptureError(f"{function_name.get() or 'elementwise'}: {problem}; {advice}")
 
 
 def user_line(trace: TracebackType | None) -> str:
@@ -197,7 +197,9 @@ def _as_traced_operand(op: Op, x: object) -> Operand:
     other = f"a {type(x).__name__}"
     if isinstance(x, Tensor):
         other = f"a tensor, {x.dtype.name}{list(x.shape)}"
-    _raise_capture_error(f"{op.name} of a number and {other}", "give that as another operand")
+    _raise_capture_error(
+        f"{op.name} cannot combine a number and {other}", "pass that as another operand"
+    )
 
 
 def _require_fits(op: Op, value: int, d: DType) -> None:
@@ -249,8 +251,8 @@ def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: obje
         result = flatten(body(loop.index, rebuild(flat, loop.carry)))
         if result.tree != flat.tree:
             raise DTypeError(
-                f"{name}: the body got {flat.tree} to carry and gave {result.tree}; they must be "
-                "the same containers"
+                f"{name}: the body must return the containers of its carry, {flat.tree}, got "
+                f"{result.tree}"
             )
         update = [as_traced(name, x) for x in result.leaves]
         if is_retyped or all(x.dtype is b.dtype for x, b in zip(update, begin, strict=True)):
@@ -263,8 +265,8 @@ def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: obje
     for x, c in zip(update, loop.carry, strict=True):
         if x.dtype is not c.dtype:
             raise DTypeError(
-                f"{name}: the body got a {c.dtype.name} to carry and gave a {x.dtype.name}; they "
-                "must be the same, so cast with astype(), or begin with what it gives"
+                f"{name}: the body must return the dtype of its carry, {c.dtype.name}, got "
+                f"{x.dtype.name}; cast it with astype(), or start with the returned dtype"
             )
     loop.finish(tuple(update))
     return rebuild(flat, loop.results)
@@ -274,14 +276,13 @@ def _as_loop_bound(name: str, value: object, bound_name: str) -> Bound:
     if not isinstance(value, TracedValue):
         if isinstance(value, Tensor):
             raise ArgumentTypeError(
-                f"{name}: {bound_name} is an int or a number of the function, not a tensor"
+                f"{name}: {bound_name} must be an int or a number of the function, got a tensor"
             )
         return integer(name, value, bound_name)
     if not value.dtype.is_integer:
         raise DTypeError(
-            f"{name}: {bound_name} is an integer, not {value.dtype.name}; a count that is known "
-            "before "
-            "is a keyword-only parameter"
+            f"{name}: {bound_name} must be an integer, got {value.dtype.name}; make a count that "
+            "is known before a keyword-only parameter"
         )
     return fit_dtype(value, int64)
 
@@ -295,7 +296,7 @@ def as_traced(name: str, x: object) -> TracedValue:
         return x
     if isinstance(x, PYTHON_NUMBERS):
         return traced_constant(x, _default_dtype(x))
-    raise DTypeError(f"{name}: carries numbers, in containers, not {shown(x)}")
+    raise DTypeError(f"{name}: the carry must hold numbers, in containers, got {shown(x)}")
 
 
 def _default_dtype(x: complex) -> DType:
@@ -314,7 +315,7 @@ class TracedControlFlow:
 
     def refuse(self, name: str) -> NoReturn:
         """Raise a CaptureError for a form that kernels do not have."""
-        way_out = "loop a fixed number of rounds with dt.fori_loop, and choose with dt.where"
+        way_out = "use dt.fori_loop with a fixed number of rounds, and choose with dt.where"
         _raise_capture_error(
-            f"{name} is asked for, and whether a round follows depends on values", way_out
+            f"{name} is not supported, because its number of rounds depends on values", way_out
         )

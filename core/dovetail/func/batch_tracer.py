@@ -49,8 +49,8 @@ from ..weak_identity_map import WeakIdentityMap
 from .batching import EXAMPLE, BatchMap
 
 READ_ADVICE = (
-    "choose with dt.where, or do it outside of the function; what is the same for each example "
-    "(in_axes=None) may be looked at"
+    "choose with dt.where, or do it outside of the function; a tensor that is the same for each "
+    "example (in_axes=None) can be read"
 )
 
 
@@ -319,14 +319,13 @@ class VmapTracer(tracer_api.BatchTracer):
         if not self._is_allocated_here(storage):
             if self._parent is not None:
                 raise tracer_api.UnrolledLoop(storage)
-            what = "what differs from example to example is written"
+            what = "a value that differs between examples is written"
             if self.mask is not None:
-                what = "a branch or loop that each example chooses for itself writes"
+                what = "a branch or loop that differs between examples writes"
             raise TransformError(
-                f"{self.name}: at {caller_line()}, {what} into a tensor from outside of the "
-                "function, "
-                f"{s!r}, which has room for one; return it instead, or pass the tensor as an "
-                "argument with an axis of examples"
+                f"{self.name}: at {caller_line()}, {what} into the tensor {s!r} from outside of "
+                "the function, which holds only one example; return the result instead, or pass "
+                "the tensor as an argument with an axis of examples"
             )
         n = storage.nbytes // s.itemsize
         flat = leaf(storage, spec((n,), s.dtype, s.device), (1,), 0)
@@ -382,8 +381,9 @@ class VmapTracer(tracer_api.BatchTracer):
         """Reserve random numbers; each example gets its part of them."""
         if self.randomness == "error":
             raise TransformError(
-                f'{self.name}: random numbers are drawn at {caller_line()}; randomness="different" '
-                'draws others for each example, "same" the same ones'
+                f"{self.name}: random numbers are drawn at {caller_line()}; pass "
+                'randomness="different" for other numbers per example or "same" for the same '
+                "numbers"
             )
         if self.randomness == "different":
             assert isinstance(reserve, partial)
@@ -405,9 +405,8 @@ class VmapTracer(tracer_api.BatchTracer):
         """Refuse to read values that differ. Raises: TransformError, CaptureError."""
         if self.is_batched(*[t._expr for t in tensors]):
             raise TransformError(
-                f"{self.name}: {what} at {caller_line()}, which stands for {self.size} examples: "
-                "it has "
-                f"no value of its own; {READ_ADVICE}"
+                f"{self.name}: {what} at {caller_line()}, which stands for {self.size} examples "
+                f"and has no single value; {READ_ADVICE}"
             )
         if self.outer is not None:
             self.outer.refuse_read(what, tensors)
@@ -445,10 +444,9 @@ class VmapTracer(tracer_api.BatchTracer):
 
     def _refuse_kernel(self, name: str) -> None:
         raise TransformError(
-            f"{self.name}: the kernel {name} at {caller_line()} runs on tensors in memory, not on "
-            "one "
-            "example of many; give it all of them as an axis of its grid, outside of the function, "
-            "or write it with dt.elementwise or tensor functions"
+            f"{self.name}: the kernel {name} at {caller_line()} runs on tensors in memory and "
+            "cannot be mapped over examples; call it outside of the function with the examples as "
+            "an axis of its grid, or write it with dt.elementwise or tensor functions"
         )
 
     def is_batched(self, *exprs: Expr) -> bool:

@@ -34,8 +34,8 @@ Rule: TypeAlias = Callable[["BatchMap", Expr, list[Any]], Expr]
 
 def _raise_escaped(op: str, kinds: object, attrs: object) -> NoReturn:
     raise TransformError(
-        "vmap: a tensor that stands for one example is looked at after the function has returned; "
-        "return it from the function, and it comes back with all examples"
+        "vmap: a tensor that stands for one example cannot be read after the function has "
+        "returned; return it from the function to get all examples"
     )
 
 

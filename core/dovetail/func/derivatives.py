@@ -132,15 +132,21 @@ def _select_arguments(
     """Return the arguments with these numbers, flattened, and the tensors in them."""
     for n in numbers:
         if not -len(args) <= n < len(args):
-            raise ArgumentError(f"{name}: argnums has {n}, and there are {len(args)} arguments")
+            raise ArgumentError(
+                f"{name}: argnums must be below {len(args)}, the number of arguments, got {n}"
+            )
     flat = flatten(tuple([args[n] for n in numbers]))
     for x in flat.leaves:
         if not isinstance(x, Tensor):
             raise ArgumentTypeError(
-                f"{name}: an argument to differentiate by is {shown(x)}, no tensor; see dt.asarray"
+                f"{name}: an argument to differentiate by must be a tensor, got {shown(x)}; use "
+                "dt.asarray"
             )
         if x.dtype.kind not in "fc":
-            raise DTypeError(f"{name}: {x.dtype.name} has no gradients, only floats do")
+            raise DTypeError(
+                f"{name}: an argument to differentiate by must be floating-point, got "
+                f"{x.dtype.name}"
+            )
     return flat, [*flat.leaves]
 
 
@@ -158,7 +164,7 @@ def _split(name: str, pair: object) -> tuple[Any, Any]:
     """Return the items of a (value, aux) pair. Raises: ArgumentTypeError."""
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise ArgumentTypeError(
-            f"{name}: with has_aux the function gives a pair, not {shown(pair)}"
+            f"{name}: with has_aux=True the function must return a pair, got {shown(pair)}"
         )
     return pair
 
@@ -242,7 +248,9 @@ def _as_function(
     def derivative(*args: object, **options: object) -> Nested:
         _, points = _select_arguments(name, args, numbers)
         if len(points) != len(numbers):
-            raise ArgumentTypeError(f"{name}: takes tensors to differentiate by, no containers")
+            raise ArgumentTypeError(
+                f"{name}: arguments to differentiate by must be tensors, got a container"
+            )
         result = derivative_at(
             name,
             lambda *values: function(*_replace_arguments(args, numbers, values), **options),

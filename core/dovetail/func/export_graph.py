@@ -111,8 +111,8 @@ class Composite:
 def _raise_escaped(op: str, kinds: object, attrs: object) -> NoReturn:
     """Raise the error of a traced tensor that is read after the function has returned."""
     raise CaptureError(
-        "graph_of: a tensor of a function that was traced is looked at after it has returned; it "
-        "has no value"
+        "graph_of: a tensor of a traced function has no value and cannot be read after the "
+        "function has returned"
     )
 
 
@@ -410,10 +410,9 @@ class GraphTracer(tracer_api.Tracer):
 
     def _refuse(self, what: str) -> NoReturn:
         raise CaptureError(
-            f"{self.name}: {what} at {caller_line()}, while the function's graph is taken: its "
-            "values "
-            "are not known then, only shapes and dtypes are. Choose with dt.where or dt.cond, or "
-            "do it outside of the function"
+            f"{self.name}: {what} at {caller_line()}, while the function is traced: only shapes "
+            "and dtypes are known then, not values. Choose with dt.where or dt.cond, or do it "
+            "outside of the function"
         )
 
     def launch(self, step: Any, leaves: object, numbers: object, line: str | None) -> None:
@@ -452,7 +451,7 @@ class GraphTracer(tracer_api.Tracer):
     def call_host(self, call: HostCall, operands: Sequence[Expr], into: object) -> None:
         """Refuse a host routine if an operand has no value yet. Raises: CaptureError."""
         if any(self._has_no_memory(e) for e in operands):
-            self._refuse(f"dt.linalg.{call.name} asks LAPACK on the host")
+            self._refuse(f"dt.linalg.{call.name} calls LAPACK on the host")
 
     def is_batched(self, *exprs: Expr) -> bool:
         """Return True if a value varies: then `dt.cond` runs both branches."""
@@ -554,7 +553,9 @@ def _input_of(tracer: GraphTracer, x: object) -> object:
     if not isinstance(x, Tensor):
         return x
     if type(x) is not Tensor:
-        raise LayoutError(f"{tracer.name}: an input has the layout {x.layout.name}; see to_dense()")
+        raise LayoutError(
+            f"{tracer.name}: inputs must be strided, got layout {x.layout.name}; use x.to_dense()"
+        )
     return tracer.input(x)
 
 
@@ -562,6 +563,7 @@ def _result_node(tracer: GraphTracer, x: object) -> GraphNode:
     tensor = x if isinstance(x, Tensor) else asarray(x)
     if type(tensor) is not Tensor:
         raise LayoutError(
-            f"{tracer.name}: a result has the layout {tensor.layout.name}; see to_dense()"
+            f"{tracer.name}: results must be strided, got layout {tensor.layout.name}; return "
+            "x.to_dense()"
         )
     return tracer.value(tensor._expr)

@@ -49,11 +49,11 @@ def fill_zeros(inputs: Sequence[Tensor], grads: Sequence[Tensor | None]) -> list
 def scalar(name: str, result: object) -> Tensor:
     """Return a function's result of one element. Raises: DTypeError, GradientError."""
     if not isinstance(result, Tensor):
-        raise DTypeError(f"{name}: the function gives {shown(result)}, no tensor")
+        raise DTypeError(f"{name}: the function must return a tensor, got {shown(result)}")
     if result.size != 1:
         raise GradientError(
-            f"{name}: the function gives shape {result.shape}, and only what has one element has a "
-            "gradient; sum it, or see dt.func.jacrev"
+            f"{name}: the function must return one element, got shape {result.shape}; sum it, or "
+            "use dt.func.jacrev"
         )
     return result
 
@@ -96,9 +96,9 @@ def require_floats(name: str, primals: Sequence[object]) -> list[Tensor]:
     tensors = [required(name, t) for t in primals]
     for t in tensors:
         if t.dtype.kind != "f":
-            raise DTypeError(f"{name}: of floats, not of {t.dtype.name}")
+            raise DTypeError(f"{name}: arguments must be floats, got {t.dtype.name}")
     if not tensors:
-        raise ArgumentError(f"{name}: needs at least one tensor to differentiate by")
+        raise ArgumentError(f"{name}: expected at least one tensor to differentiate by, got none")
     return tensors
 
 
@@ -219,7 +219,10 @@ def hvp(
     points = require_floats("hvp", outputs_of("hvp", primals))
     directions = outputs_of("hvp", tangents)
     if [t.shape for t in points] != [t.shape for t in directions]:
-        raise ShapeError("hvp: tangents must have the shapes of the primals")
+        raise ShapeError(
+            "hvp: tangents must have the shapes of the primals, "
+            f"{[t.shape for t in points]}, got {[t.shape for t in directions]}"
+        )
     inputs = inputs_of(points)
     value, first = _value_and_gradients(function, inputs)
     deep = needs_graph([value], inputs)

@@ -112,8 +112,8 @@ def _leaves_and_axes(
         in_axes = tuple(in_axes)
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise ArgumentError(
-            f"vmap: in_axes has {len(in_axes)} axes for {len(args)} arguments; those by name have "
-            "axis 0"
+            f"vmap: in_axes must have one item per positional argument, {len(args)}, got "
+            f"{len(in_axes)}; keyword arguments use axis 0"
         )
     each = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
     flat = flatten((args, options))
@@ -142,8 +142,8 @@ def _axis_of_leaves(what: str, axes: Axes, value: object) -> list[int | None]:
     elif not isinstance(axes, (tuple, list, dict)):
         return [integer("vmap", axes, what)] * len(flatten(value).leaves)
     raise ArgumentError(
-        f"vmap: {what} is {shown(axes)} where {_kind(value)} is; it is an int, None, or such a "
-        "container of them"
+        f"vmap: {what} must be an int, None or a container that matches {_kind(value)}, got "
+        f"{shown(axes)}"
     )
 
 
@@ -159,12 +159,13 @@ def _leaf(x: object, axis: int | None) -> Any:
         x = asarray(x)
     if not isinstance(x, Tensor):
         raise ArgumentTypeError(
-            f"vmap: an argument with axis {axis} is {shown(x)}, no tensor; give it None in in_axes"
+            f"vmap: an argument with axis {axis} must be a tensor, got {shown(x)}; pass None for "
+            "it in in_axes"
         )
     if type(x) is not Tensor:
         raise LayoutError(
-            f"vmap: an argument with axis {axis} has the layout {x.layout.name}; map over its "
-            "parts, or x.to_dense()"
+            f"vmap: an argument with axis {axis} must be strided, got layout {x.layout.name}; map "
+            "over its parts, or use x.to_dense()"
         )
     return x
 
@@ -173,11 +174,13 @@ def _size(flat: FlatTree, axes: Sequence[int | None]) -> int:
     lengths = [x.shape[d] for x, d in zip(flat.leaves, axes, strict=True) if d is not None]
     sizes: dict[int, None] = dict.fromkeys(lengths)
     if not sizes:
-        raise ArgumentError("vmap: no argument has an axis of examples; see in_axes")
+        raise ArgumentError(
+            "vmap: at least one argument must have an axis of examples; set it in in_axes"
+        )
     if len(sizes) > 1:
         raise ShapeError(
-            f"vmap: axes of examples have lengths {sorted(sizes)}; they must have one, and what is "
-            "the same for each example None in in_axes"
+            f"vmap: axes of examples must have the same length, got {sorted(sizes)}; pass None in "
+            "in_axes for an argument that is the same for each example"
         )
     return next(iter(sizes))
 
@@ -225,8 +228,8 @@ def _register_hooks(hooks: Sequence[tuple[Node, Tensor]], arguments: Sequence[ob
     for one, whole in hooks:
         if any(whole._expr.tape is tape for tape in theirs):
             raise TransformError(
-                "vmap: register_hook of an argument of the function, whose gradient is taken "
-                "outside; hook the tensor itself there, or a new one in here: x.copy()"
+                "vmap: register_hook cannot be used on an argument of the function, whose gradient "
+                "is computed outside; hook the tensor outside, or hook x.copy() inside"
             )
         register_hook(whole, partial(_run_hooks, one))
 
@@ -245,7 +248,9 @@ def _apply_hooks(
         g = (
             g
             if changed is None
-            else check_gradient("backward", "what a hook returned", example_node, changed)
+            else check_gradient(
+                "backward", "the gradient that a hook returned", example_node, changed
+            )
         )
     return g
 
@@ -254,18 +259,21 @@ def _result(x: object) -> Tensor:
     if type(x) is Tensor:
         return x
     if isinstance(x, Tensor):
-        raise LayoutError(f"vmap: a result has the layout {x.layout.name}; return x.to_dense()")
+        raise LayoutError(
+            f"vmap: results must be strided, got layout {x.layout.name}; return x.to_dense()"
+        )
     if isinstance(x, (bool, int, float, complex, np.ndarray, np.generic)):
         return asarray(x)
-    raise ArgumentTypeError(f"vmap: the function gives {shown(x)}; it gives tensors, in containers")
+    raise ArgumentTypeError(
+        f"vmap: the function must return tensors or containers of tensors, got {shown(x)}"
+    )
 
 
 def _batched_result(examples: VmapTracer, x: Tensor, axis: int | None) -> Tensor:
     if axis is None:
         if examples.is_batched(x._expr):
             raise ArgumentError(
-                "vmap: a result that differs from example to example has None in out_axes; give "
-                "the place of its axis"
+                "vmap: out_axes must be an int for a result that differs between examples, got None"
             )
         return x
     whole = examples.all(x)

@@ -117,7 +117,9 @@ def draw_graph(
       %2 sum: float32[2] of %1
     """
     if not sequence("draw_graph", tensors, "tensors", "tensors"):
-        raise ArgumentError("draw_graph: needs at least one tensor: dt.draw_graph(y)")
+        raise ArgumentError(
+            "draw_graph: expected at least one tensor, got none; use dt.draw_graph(y)"
+        )
     strided_parts = [p for x in tensors for p in parts_of(required("draw_graph", x))]
     names_by_id = _names(names)
     taped = [p._expr.tape for p in strided_parts if p._expr.tape is not None]
@@ -129,8 +131,8 @@ def draw_graph(
         return _build_graph("pending", [_source(p._expr) for p in strided_parts], names_by_id)
     if not taped:
         raise ArgumentError(
-            "draw_graph: no gradient flows to this: nothing that it is made of requires one; "
-            "see x.requires_grad_()"
+            "draw_graph: the tensor has no recorded graph, because no operand requires a gradient; "
+            "use x.requires_grad_()"
         )
     return _build_graph("on the tape", taped, names_by_id)
 

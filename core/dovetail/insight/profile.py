@@ -64,7 +64,9 @@ class Profile:
 
     def __enter__(self) -> Profile:
         if self._start_ns:
-            raise ArgumentError("profile: a profile is taken once; make another with dt.profile()")
+            raise ArgumentError(
+                "profile: a profile can be entered only once; create another with dt.profile()"
+            )
         events.start_profile(self.events)
         self._start_ns = time.perf_counter_ns()
         return self

@@ -175,7 +175,9 @@ def show(*tensors: Tensor) -> Picture:
     """
     listed = sequence("show", tensors, "tensors", "tensors")
     if not listed:
-        raise ArgumentError("show: needs at least one tensor: dt.show(x), dt.show(x, x.T)")
+        raise ArgumentError(
+            "show: expected at least one tensor, got none; use dt.show(x) or dt.show(x, x.T)"
+        )
     panels: list[tuple[tuple[MemoryView, ...], SparseEntries | None]] = []
     storages: list[int] = []
     for x in tensors:

@@ -126,7 +126,7 @@ def write_drawing(path: str | os.PathLike[str], svg: str, page: str) -> Path:
     """Write the SVG or the page, by the file's suffix. Raises: ArgumentError; OSError."""
     to = Path(file_name("save", path))
     if to.suffix not in (".svg", ".html"):
-        raise ArgumentError(f"save: a picture is a .svg or a .html file, not {to.name!r}")
+        raise ArgumentError(f"save: the file must end in .svg or .html, got {to.name!r}")
     to.write_text(svg + "\n" if to.suffix == ".svg" else page, encoding="utf-8")
     return to
 

@@ -136,7 +136,10 @@ class _QR(Function):
         q, r, a = ctx.saved_tensors
         rows, columns = a.shape[-2:]
         if q.shape[-1] > columns:
-            raise GradientError('qr: mode="complete" of more rows than columns has no gradient')
+            raise GradientError(
+                'qr: mode="complete" has no gradient for a matrix with more rows than columns, got '
+                f'shape {a.shape}; use mode="reduced"'
+            )
         if rows >= columns:
             return _qr_gradient(q, r, grad_q, grad_r), None
         left, right = grad_r[..., :rows], grad_r[..., rows:]
@@ -190,7 +193,10 @@ class _SVD(Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         u, s, vh = ctx.saved_tensors
         if u.shape[-1] != s.shape[-1] or vh.shape[-2] != s.shape[-1]:
-            raise GradientError("svd: give full_matrices=False: the others have no gradient")
+            raise GradientError(
+                "svd: full_matrices=True has no gradient for a matrix that is not square; pass "
+                "full_matrices=False"
+            )
         return None, _svd_gradient(u, s, vh, *gradients), None
 
 

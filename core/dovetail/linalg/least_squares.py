@@ -164,7 +164,7 @@ def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -
     """
     x = require_matrices("cond", x)
     if not x.shape[-1] or not x.shape[-2]:
-        raise ShapeError(f"cond: an empty matrix, of shape {x.shape}, has no condition number")
+        raise ShapeError(f"cond: x must have at least one row and one column, got shape {x.shape}")
     if ord is None or ord in (2, -2):
         s = svdvals(x)
         high, low = (s[..., -1], s[..., 0]) if ord == -2 else (s[..., 0], s[..., -1])

@@ -24,11 +24,11 @@ def require_matrices(name: str, x: Tensor) -> Tensor:
     x = strided(name, required(name, x))
     if x.dtype not in LAPACK_DTYPES:
         raise DTypeError(
-            f"{name}: takes float32, float64 and complex numbers, not {x.dtype.name}; see "
+            f"{name}: x must be float32, float64 or complex, got {x.dtype.name}; use "
             "x.astype(dt.float32)"
         )
     if x.ndim < 2:
-        raise ShapeError(f"{name}: needs a matrix, at least 2 dimensions, not shape {x.shape}")
+        raise ShapeError(f"{name}: expected at least 2 dimensions, got shape {x.shape}")
     return x
 
 
@@ -36,7 +36,7 @@ def square(name: str, x: Tensor) -> Tensor:
     """Return `x` as a strided tensor of square matrices. Raises: the errors of `matrix_checks`."""
     x = require_matrices(name, x)
     if x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"{name}: needs square matrices, not {x.shape[-2]} x {x.shape[-1]}")
+        raise ShapeError(f"{name}: expected square matrices, got {x.shape[-2]} x {x.shape[-1]}")
     return x
 
 
@@ -74,8 +74,8 @@ def right_sides(name: str, a: Array, b: Array) -> tuple[Tensor, Tensor, bool]:
     )
     if a.shape[-2] != b.shape[-2]:
         raise ShapeError(
-            f"{name}: shapes {a.shape} and {b.shape} do not fit: {a.shape[-2]} rows against "
-            f"{b.shape[-2]}"
+            f"{name}: both operands must have the same number of rows, got {a.shape[-2]} and "
+            f"{b.shape[-2]} (shapes {a.shape} and {b.shape})"
         )
     a, b = same_batch(name, a, b)
     return a, b, vector

@@ -118,13 +118,16 @@ def multi_dot(arrays: Sequence[Tensor], /, *, out: Tensor | None = None) -> Tens
         for x in sequence("multi_dot", arrays, "arrays", "tensors")
     ]
     if len(operands) < 2:
-        raise ArgumentError(f"multi_dot: needs two matrices or more, not {len(operands)}")
+        raise ArgumentError(f"multi_dot: expected at least 2 matrices, got {len(operands)}")
     row, column = operands[0].ndim == 1, operands[-1].ndim == 1
     operands[0] = as_row(operands[0]) if row else operands[0]
     operands[-1] = as_column(operands[-1]) if column else operands[-1]
     for a, b in pairwise(operands):
         if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
-            raise ShapeError(f"multi_dot: shapes {a.shape} and {b.shape} do not fit")
+            raise ShapeError(
+                "multi_dot: the columns of each matrix must equal the rows of the next, got shapes "
+                f"{a.shape} and {b.shape}"
+            )
     product = _chain(
         operands, _splits([operands[0].shape[0], *(x.shape[1] for x in operands)]), 0, len(operands)
     )
@@ -172,10 +175,12 @@ def block_diag(*arrays: Tensor, out: Tensor | None = None) -> Tensor:
     [[1, 1, 0, 0], [0, 0, 2, 2]]
     """
     if not arrays:
-        raise ArgumentError("block_diag: needs a matrix or more")
+        raise ArgumentError("block_diag: expected at least one matrix, got none")
     blocks = [strided("block_diag", required("block_diag", x)) for x in arrays]
     if any(x.ndim > 2 for x in blocks):
-        raise ShapeError(f"block_diag: takes matrices, not shapes {[x.shape for x in blocks]}")
+        raise ShapeError(
+            f"block_diag: expected at most 2 dimensions, got shapes {[x.shape for x in blocks]}"
+        )
     blocks = [as_row(x) if x.ndim == 1 else as_scalars(x) if not x.ndim else x for x in blocks]
     dtype, width, left = result_type(*blocks), sum(x.shape[1] for x in blocks), 0
     rows = []
@@ -209,11 +214,14 @@ def householder(x: Tensor, tau: Tensor, /, *, out: Tensor | None = None) -> Tens
     )
     m, n = x.shape[-2:]
     if tau.dtype is not x.dtype:
-        raise DTypeError(f"householder: x is {x.dtype.name} and tau {tau.dtype.name}")
+        raise DTypeError(
+            f"householder: x and tau must have the same dtype, got {x.dtype.name} and "
+            f"{tau.dtype.name}"
+        )
     if not tau.ndim or n > m or tau.shape[-1] > n:
         raise ShapeError(
-            f"householder: shapes {x.shape} and {tau.shape}: there are at most as many columns as "
-            "rows, and at most as many factors as columns"
+            "householder: x must have at most as many columns as rows, and tau at most as many "
+            f"elements as x has columns, got shapes {x.shape} and {tau.shape}"
         )
     x, factors = same_batch("householder", x, as_row(tau))
     one = identity(m, x)

@@ -55,7 +55,10 @@ def vector_norm(
     """
     x = strided("vector_norm", required("vector_norm", x))
     if x.dtype.kind not in "fc":
-        raise DTypeError(f"vector_norm: takes floats and complex, not {x.dtype.name}; see astype()")
+        raise DTypeError(
+            f"vector_norm: x must be real or complex floating-point, got {x.dtype.name}; use "
+            "x.astype(dt.float32)"
+        )
     keepdims = flag("vector_norm", keepdims, "keepdims")
     p = number("vector_norm", ord, "ord")
     real("vector_norm", p, "ord")  # the root takes 1 / ord
@@ -143,7 +146,7 @@ def _matrix_order(name: str, ord: Order) -> Order:
     order = number(name, ord, "ord")
     if order not in (1, -1, 2, -2, math.inf, -math.inf):
         raise ArgumentError(
-            f'{name}: ord is "fro", "nuc", 1, -1, 2, -2, inf or -inf, not {order!r}; see '
-            "dt.linalg.vector_norm"
+            f'{name}: ord must be "fro", "nuc", 1, -1, 2, -2, inf or -inf, got {order!r}; for '
+            "other orders of a vector use dt.linalg.vector_norm"
         )
     return order

@@ -99,7 +99,7 @@ def _norm(
     if axis is None and ord is not None:
         axis = tuple(range(x.ndim))
     if isinstance(axis, tuple) and len(axis) > 2:
-        raise ArgumentError(f"norm: axis must be one or two axes where ord is given, got {axis}")
+        raise ArgumentError(f"norm: axis must be one or two axes if ord is given, got {axis}")
     if isinstance(axis, tuple) and len(axis) == 2:
         order = "fro" if ord is None else ord
         norm = norms.matrix_norm(moveaxis(x, axis, (-2, -1)), keepdims=keepdims, ord=order)

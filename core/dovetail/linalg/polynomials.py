@@ -59,9 +59,15 @@ def polyfit(
     n = integer("polyfit", deg, "deg", 0, DEGREE_MAX)
     at, samples, *weights = as_tensors("polyfit", x, y, *([] if w is None else [w]))
     if at.ndim != 1 or not at.size or any(v.shape != at.shape for v in weights):
-        raise ShapeError("polyfit: x and w are vectors of one length, of one element at least")
+        raise ShapeError(
+            "polyfit: x and w must be vectors of the same length, at least 1, got shapes "
+            + " and ".join(str(v.shape) for v in (at, *weights))
+        )
     if samples.ndim not in (1, 2) or samples.shape[0] != at.size:
-        raise ShapeError(f"polyfit: samples of shape {samples.shape} at {at.size} places")
+        raise ShapeError(
+            f"polyfit: y must be ({at.size},) or ({at.size}, k), as x has {at.size} elements, got "
+            f"shape {samples.shape}"
+        )
     d = result_type(at, samples, *weights)
     d = d if d.kind == "f" else float32
     powers, right = vander(cast(at, d), n + 1), cast(samples, d)
@@ -233,7 +239,9 @@ def polyint(
         return p
     p, constants = _coefficients("polyint", p, 0 if k is None else k)
     if constants.size not in (1, times):
-        raise ArgumentError(f"polyint: {constants.size} constants for m={times}: give one for each")
+        raise ArgumentError(
+            f"polyint: k must hold 1 or m={times} integration constants, got {constants.size}"
+        )
     if p.dtype.kind not in "fc":
         p, constants = cast(p, float32), cast(constants, float32)
     for i in range(times):
@@ -245,7 +253,7 @@ def polyint(
 def _vector(op: str, name: str, x: Tensor) -> Tensor:
     """Return `x` if it is a vector. Raises: ShapeError."""
     if x.ndim != 1:
-        raise ShapeError(f"{op}: {name} is a vector, not of shape {x.shape}; see dt.ravel")
+        raise ShapeError(f"{op}: {name} must be a vector, got shape {x.shape}; use dt.ravel")
     return x
 
 

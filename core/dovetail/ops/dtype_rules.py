@@ -45,8 +45,8 @@ def common(op: str, operands: Sequence[Given], *, allowed: str = "biuf") -> DTyp
             dtype = int64
     if dtype.kind not in allowed:
         raise DTypeError(
-            f"{op}: does not take {dtype.name}; it takes {_kinds(allowed)}; see "
-            + ("dt.real, dt.imag and dt.abs" if dtype.kind == "c" else "astype()")
+            f"{op}: expected {_kinds(allowed)}, got {dtype.name}; use "
+            + ("dt.real, dt.imag or dt.abs" if dtype.kind == "c" else "astype()")
         )
     return dtype
 
@@ -188,7 +188,7 @@ def selection(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     d = common(op, operands[1:], allowed="biufc")
     if operands[0] is not bool_:
         condition = getattr(operands[0], "name", operands[0])
-        raise DTypeError(f"{op}: the condition must be bool, not {condition}; write x != 0")
+        raise DTypeError(f"{op}: the condition must be bool, got {condition}; write x != 0")
     return (bool_, d, d), d
 
 
@@ -200,7 +200,7 @@ def as_told(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     (d,) = casts = _strong(operands)
     if d.kind == "c" and attrs.kind not in "bc":
         raise DTypeError(
-            f"{op}: {d.name} does not become {attrs.name}; take dt.real, dt.imag or dt.abs of it"
+            f"{op}: {d.name} cannot be converted to {attrs.name}; use dt.real, dt.imag or dt.abs"
         )
     return casts, attrs
 

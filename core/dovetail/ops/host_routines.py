@@ -34,7 +34,7 @@ class Failure:
         """Return the error for one matrix, at an index of the batch."""
         wrong, way_out = self.problem, self.advice
         if not np.isfinite(matrix).all():
-            wrong, way_out = "has NaN or infinite elements", "see dt.isfinite"
+            wrong, way_out = "has NaN or infinite elements", "check it with dt.isfinite"
         return LinAlgError(f"{name}: the matrix{_batch_index_text(at)} {wrong}; {way_out}")
 
 
@@ -42,9 +42,9 @@ def _batch_index_text(at: tuple[int, ...]) -> str:
     return f" at {list(at)} of the batch" if at else ""
 
 
-SINGULAR = Failure("is singular", "see dt.linalg.pinv and dt.linalg.lstsq")
-INDEFINITE = Failure("is not positive definite", "see dt.linalg.eigh")
-NOT_CONVERGED = Failure("makes LAPACK's iteration not converge", "scale it, or use float64")
+SINGULAR = Failure("is singular", "use dt.linalg.pinv or dt.linalg.lstsq")
+INDEFINITE = Failure("is not positive definite", "use dt.linalg.eigh")
+NOT_CONVERGED = Failure("did not converge in LAPACK's iteration", "scale it or use float64")
 
 
 class HostRoutine(NamedTuple):

@@ -71,7 +71,7 @@ NO_VENDOR_ATTRS = "generated"  # as attrs: dovetail's own kernels, even if the d
 
 def _raise_missing_field(*args: object) -> NoReturn:
     """Raise InternalError: the field is not for the op's kind."""
-    raise InternalError("an op was asked for what ops of its kind do not have")
+    raise InternalError("the op has no such field: ops of its kind do not define it")
 
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)

@@ -146,8 +146,8 @@ def coo_to_bsr(x: COO, block: Block) -> BSR:
     """Convert a COO matrix to BSR. Raises: LayoutError if its shape is no multiple of the block."""
     if not is_divisible(x.shape, block):
         raise dt.LayoutError(
-            f"to_sparse_bsr: sparse_bsr holds whole blocks: shape {x.shape} cannot be cut into "
-            f"blocks of {block}; see x.to_sparse_csr()"
+            f"to_sparse_bsr: shape {x.shape} must be divisible by the blocksize {block}; use "
+            "another blocksize or x.to_sparse_csr()"
         )
     x = fully_sparse(x).coalesce()
     pattern, at = _block_pattern(x.pattern, block)
@@ -191,7 +191,7 @@ def from_dense(x: Tensor) -> BSR:
     """Convert a strided matrix to BSR with the default block size."""
     if x.ndim != 2:
         raise dt.LayoutError(
-            f"to_sparse_bsr: sparse_bsr holds matrices, not shape {x.shape}; see x.to_sparse()"
+            f"to_sparse_bsr: expected a matrix, got shape {x.shape}; use x.to_sparse()"
         )
     return to_sparse_bsr(x, default_blocksize(x.shape))
 
@@ -218,7 +218,7 @@ def to_sparse_bsr(x: Tensor, blocksize: Sequence[int]) -> BSR:
         return x
     if x.ndim != 2:
         raise dt.LayoutError(
-            f"to_sparse_bsr: sparse_bsr holds matrices, not shape {x.shape}; see x.to_sparse()"
+            f"to_sparse_bsr: expected a matrix, got shape {x.shape}; use x.to_sparse()"
         )
     return coo_to_bsr(required_matrix("to_sparse_bsr", "sparse_bsr", to_sparse(x)), block)
 
@@ -227,7 +227,7 @@ def _blocksize(name: str, blocksize: object) -> Block:
     sizes = arguments.integers(name, blocksize, "blocksize")
     if len(sizes) != 2 or min(sizes) < 1:
         raise dt.ArgumentError(
-            f"{name}: blocksize is the rows and columns of a block, at least 1, not {sizes}"
+            f"{name}: blocksize must be two positive integers (rows, columns), got {sizes}"
         )
     return sizes[0], sizes[1]
 
@@ -266,8 +266,8 @@ def sparse_bsr_tensor(
     values = as_values(values, dtype, device, (crow_indices, col_indices))
     if values.ndim != 3 or 0 in values.shape[1:]:
         raise dt.ShapeError(
-            f"{name}: values are (blocks, rows, columns) of blocks that hold something, not of "
-            f"shape {values.shape}"
+            f"{name}: values must have the shape (blocks, rows, columns) with rows and columns at "
+            f"least 1, got shape {values.shape}"
         )
     if size is not None:
         size = _size_in_blocks(name, size, values.shape[1:])
@@ -290,5 +290,7 @@ def sparse_bsr_tensor(
 def _size_in_blocks(name: str, size: Sequence[int], block: Shape) -> Shape:
     shape = arguments.integers(name, size, "size")
     if len(shape) != 2 or any(n % b for n, b in zip(shape, block, strict=True)):
-        raise dt.ShapeError(f"{name}: size {shape} is no matrix of whole blocks of {block}")
+        raise dt.ShapeError(
+            f"{name}: size must be two dimensions divisible by the block {block}, got {shape}"
+        )
     return tuple(n // b for n, b in zip(shape, block, strict=True))

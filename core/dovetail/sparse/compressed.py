@@ -151,7 +151,7 @@ def required_matrix(name: str, layout: str, x: COO) -> COO:
     """Return the matrix `x` without dense dimensions. Raises: LayoutError if it is no matrix."""
     if x.ndim != 2:
         raise dt.LayoutError(
-            f"{name}: {layout} holds matrices, not shape {x.shape}; see x.to_sparse() for COO"
+            f"{name}: {layout} needs a matrix, got shape {x.shape}; use x.to_sparse() for COO"
         )
     return fully_sparse(x)
 
@@ -213,7 +213,7 @@ def to_sparse_csc(x: Tensor) -> CSC:
 def _to_coo_matrix(name: str, layout: str, x: Tensor) -> COO:
     if x.ndim != 2:
         raise dt.LayoutError(
-            f"{name}: {layout} holds matrices, not shape {x.shape}; see x.to_sparse() for COO"
+            f"{name}: {layout} needs a matrix, got shape {x.shape}; use x.to_sparse() for COO"
         )
     return required_matrix(name, layout, to_sparse(x))
 
@@ -378,18 +378,21 @@ def _require_index_vector(name: str, what: str, x: object, values: Tensor) -> Te
         try:
             host = np.asarray(x)
         except (TypeError, ValueError):
-            raise dt.ShapeError(f"{name}: {what} {arguments.shown(x)} is no vector") from None
+            raise dt.ShapeError(
+                f"{name}: {what} must be a vector, got {arguments.shown(x)}"
+            ) from None
         host = host if host.size else host.astype(np.int64)
         if host.dtype.kind not in "iu":
-            raise dt.DTypeError(f"{name}: {what} are integers, not {host.dtype}")
+            raise dt.DTypeError(f"{name}: {what} must be integers, got {host.dtype}")
         x = dt.asarray(host.astype(np.int64), device=values.device)
     if not x.dtype.is_integer:
-        raise dt.DTypeError(f"{name}: {what} are integers, not {x.dtype.name}")
+        raise dt.DTypeError(f"{name}: {what} must be integers, got {x.dtype.name}")
     if x.ndim != 1:
-        raise dt.ShapeError(f"{name}: {what} are a vector, not of shape {x.shape}")
+        raise dt.ShapeError(f"{name}: {what} must be a vector, got shape {x.shape}")
     if x.device is not values.device:
         raise dt.DeviceError(
-            f"{name}: {what} are on {x.device}, values on {values.device}; see x.to(device)"
+            f"{name}: {what} are on {x.device} and values on {values.device}; move one with "
+            "x.to(device)"
         )
     return x.astype(int64, copy=False)
 
@@ -398,22 +401,23 @@ def _require_fit(
     name: str, names: tuple[str, str], bounds: Tensor, columns: Tensor, values: Tensor, ndim: int
 ) -> None:
     if bounds.shape[0] < 1:
-        raise dt.ShapeError(f"{name}: {names[0]} are one more than there are, so at least 1, not 0")
+        raise dt.ShapeError(f"{name}: {names[0]} must have at least 1 element, got 0")
     if values.ndim != ndim or values.shape[0] != columns.shape[0]:
         wanted = "a vector" if ndim == 1 else f"of {ndim} dimensions"
         raise dt.ShapeError(
-            f"{name}: {columns.shape[0]} {names[1]} for values of shape {values.shape}, which have "
-            f"to be {wanted}, one for each"
+            f"{name}: values must be {wanted}, with one item for each of the {columns.shape[0]} "
+            f"{names[1]}, got shape {values.shape}"
         )
 
 
 def _require_shape(name: str, names: tuple[str, str], shape: Shape, rows: int) -> None:
     arguments.dimensions(name, shape)
     if len(shape) != 2:
-        raise dt.ShapeError(f"{name}: size {shape} has to have 2 dimensions")
+        raise dt.ShapeError(f"{name}: size must have 2 dimensions, got {shape}")
     if shape[0] != rows:
         raise dt.ShapeError(
-            f"{name}: {rows + 1} {names[0]} are for {rows}, but size says {shape[0]}"
+            f"{name}: for size {shape[0]} {names[0]} must have {shape[0] + 1} elements, got "
+            f"{rows + 1}"
         )
 
 
@@ -439,16 +443,14 @@ def _require_order(
     first, last, step, broken, low, high = summary
     if first or last != count or step < 0:
         raise dt.ArgumentError(
-            f"{name}: {names[0]} have to ascend from 0 to the {count} of {names[1]}, and lead from "
-            f"{first} to {last}" + (", descending between" if step < 0 else "")
+            f"{name}: {names[0]} must ascend from 0 to {count}, the number of {names[1]}, got "
+            f"{first} to {last}" + (" with a descent between" if step < 0 else "")
         )
     if low < 0 or high >= shape[1]:
         bad = low if low < 0 else high
-        raise dt.IndexOutOfRange(
-            f"{name}: {bad} among {names[1]} is out of range for size {shape[1]}"
-        )
+        raise dt.IndexOutOfRange(f"{name}: {bad} in {names[1]} is out of range for size {shape[1]}")
     if broken:
         raise dt.ArgumentError(
-            f"{name}: {names[1]} have to ascend, each there once, between {names[0]}; see "
-            "dt.sparse_coo_tensor, which takes any order"
+            f"{name}: {names[1]} must ascend without repetition between two {names[0]}; use "
+            "dt.sparse_coo_tensor, which accepts any order"
         )

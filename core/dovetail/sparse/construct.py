@@ -97,29 +97,32 @@ def _host_indices(indices: object) -> np.ndarray[Any, Any]:
     try:
         array = np.asarray(indices)
     except (TypeError, ValueError):
-        raise dt.ShapeError(f"{NAME}: indices {arguments.shown(indices)} are no matrix") from None
+        raise dt.ShapeError(
+            f"{NAME}: indices must be a matrix, got {arguments.shown(indices)}"
+        ) from None
     if not array.size:
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
-        raise dt.DTypeError(f"{NAME}: indices are integers, not {array.dtype}")
+        raise dt.DTypeError(f"{NAME}: indices must be integers, got {array.dtype}")
     return array.astype(np.int64)
 
 
 def _require_fit(at: Tensor, values: Tensor) -> None:
     if not at.dtype.is_integer:
-        raise dt.DTypeError(f"{NAME}: indices are integers, not {at.dtype.name}")
+        raise dt.DTypeError(f"{NAME}: indices must be integers, got {at.dtype.name}")
     if at.ndim != 2:
         raise dt.ShapeError(
-            f"{NAME}: indices are of shape {at.shape}; they have to be (sparse dimensions, entries)"
+            f"{NAME}: indices must have the shape (sparse dimensions, entries), got {at.shape}"
         )
     if values.ndim < 1 or values.shape[0] != at.shape[1]:
         raise dt.ShapeError(
-            f"{NAME}: {at.shape[1]} positions (indices of shape {at.shape}) for values of shape "
-            f"{values.shape}; the last axis of the one and the first of the other must agree"
+            f"{NAME}: the last axis of indices must equal the first axis of values, got shapes "
+            f"{at.shape} and {values.shape}"
         )
     if values.device is not at.device:
         raise dt.DeviceError(
-            f"{NAME}: indices are on {at.device}, values on {values.device}; see x.to(device)"
+            f"{NAME}: indices are on {at.device} and values on {values.device}; move one with "
+            "x.to(device)"
         )
 
 
@@ -141,16 +144,16 @@ def _shape(size: Any, high: list[int], dims: int, values: Tensor) -> Shape:
     shape = arguments.integers(NAME, size, "size")
     if len(shape) != dims + len(dense):
         raise dt.ShapeError(
-            f"{NAME}: size {shape} has {len(shape)} dimensions, but indices have {dims} and values "
-            f"{len(dense)} dense ones"
+            f"{NAME}: size must have {dims + len(dense)} dimensions, {dims} of indices and "
+            f"{len(dense)} of values, got {shape}"
         )
     if min(shape, default=0) < 0:
-        raise dt.ShapeError(f"{NAME}: size {shape} has a negative dimension")
+        raise dt.ShapeError(f"{NAME}: size must not be negative, got {shape}")
     arguments.dimensions(NAME, shape)
     if shape[dims:] != dense:
         raise dt.ShapeError(
-            f"{NAME}: the dense dimensions of size {shape} are {shape[dims:]}, but values have "
-            f"{dense}"
+            f"{NAME}: the dense dimensions of size {shape} must be {dense}, as in values, got "
+            f"{shape[dims:]}"
         )
     return shape
 
@@ -159,7 +162,7 @@ def _require_inside(low: list[int], high: list[int], shape: Shape) -> None:
     for d, (least, most) in enumerate(zip(low, high, strict=True)):
         if least < 0:
             raise dt.IndexOutOfRange(
-                f"{NAME}: index {least} along dimension {d} is negative; indices count from 0"
+                f"{NAME}: indices must not be negative, got {least} along dimension {d}"
             )
         if most >= shape[d]:
             raise dt.IndexOutOfRange(
@@ -172,8 +175,8 @@ def _as_coalesced(pattern: Pattern, check: bool) -> Pattern:
     coalesced = pattern.coalesce() if check else (pattern, None)
     if coalesced[1] is not None:
         raise dt.ArgumentError(
-            f"{NAME}: is_coalesced=True, but the indices are not in lexicographic order without "
-            "repetition; leave it out, and see x.coalesce()"
+            f"{NAME}: with is_coalesced=True the indices must be in lexicographic order without "
+            "repetition; leave is_coalesced out and use x.coalesce()"
         )
     return pattern.with_coords(
         pattern.coords, unsorted_dims=0, unique=True, indices=pattern.indices
@@ -210,7 +213,9 @@ def to_sparse(x: Tensor, sparse_dim: int | None = None) -> COO:
         x.ndim if sparse_dim is None else arguments.integer("to_sparse", sparse_dim, "sparse_dim")
     )
     if not 0 <= dims <= x.ndim:
-        raise dt.ArgumentError(f"to_sparse: sparse_dim is one of 0..{x.ndim}, not {sparse_dim}")
+        raise dt.ArgumentError(
+            f"to_sparse: sparse_dim must be between 0 and {x.ndim}, got {sparse_dim}"
+        )
     if isinstance(x, Entries) and not isinstance(x, COO):
         x = x.as_coo()
     if isinstance(x, COO):

@@ -36,9 +36,7 @@ PyDataArray: TypeAlias = Any  # a `COO` of PyData/sparse, which has none either
 
 def _require_numpy_dtype(x: Tensor) -> None:
     if x.dtype is dt.bfloat16:
-        raise dt.DTypeError(
-            "to_scipy, to_pydata: bfloat16 is not known to NumPy; see x.astype(dt.float32)"
-        )
+        raise dt.DTypeError("to_scipy, to_pydata: NumPy has no bfloat16; use x.astype(dt.float32)")
 
 
 def _host(x: COO) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
@@ -69,19 +67,21 @@ def from_scipy(
     3
     """
     if not hasattr(matrix, "tocoo"):
-        raise dt.ArgumentError(f"from_scipy: {type(matrix).__name__} is no SciPy sparse array")
+        raise dt.ArgumentError(
+            f"from_scipy: expected a SciPy sparse array, got {type(matrix).__name__}"
+        )
     if layout is None or layout is sparse_coo:
         return _coo_from_scipy(matrix, dtype, device)
     if not isinstance(layout, Layout) or layout not in _CANONICAL:
         raise dt.ArgumentError(
-            f"from_scipy: layout is one of dt.sparse_coo, dt.sparse_csr, dt.sparse_csc and "
-            f"dt.sparse_bsr, not {arguments.shown(layout)}"
+            f"from_scipy: layout must be dt.sparse_coo, dt.sparse_csr, dt.sparse_csc or "
+            f"dt.sparse_bsr, got {arguments.shown(layout)}"
         )
     array: SciPyArray = matrix
     form, make = _CANONICAL[layout]
     if array.ndim != 2:
         raise dt.LayoutError(
-            f"from_scipy: {layout.name} holds matrices, not shape {array.shape}; see dt.sparse_coo"
+            f"from_scipy: {layout.name} needs a matrix, got shape {array.shape}; use dt.sparse_coo"
         )
     array = array.asformat(form, copy=True)
     array.sum_duplicates()
@@ -129,7 +129,7 @@ def to_scipy(x: Entries, scipy_format: str | None = None) -> SciPyArray:
     arguments.choice("to_scipy", scipy_format, "form", ("coo", "csr", "csc", "bsr"))
     if scipy_format != "coo" and x.ndim != 2:
         raise dt.ShapeError(
-            f"to_scipy: {scipy_format} is for matrices, not shape {x.shape}; see 'coo'"
+            f"to_scipy: {scipy_format!r} expects a matrix, got shape {x.shape}; use 'coo'"
         )
     sparse = importlib.import_module("scipy.sparse")
     if own != "coo":
@@ -167,15 +167,13 @@ def from_pydata(array: object, *, dtype: DTypeLike = None, device: DeviceLike = 
     """
     if not hasattr(array, "coords") and not hasattr(array, "tocoo"):
         raise dt.ArgumentError(
-            f"from_pydata: {type(array).__name__} is no sparse array of PyData/sparse"
+            f"from_pydata: expected a sparse array of PyData/sparse, got {type(array).__name__}"
         )
     source: PyDataArray = array
     if not hasattr(array, "coords"):
         source = source.tocoo()
     if source.fill_value != 0:
-        raise dt.ArgumentError(
-            f"from_pydata: the fill value is {source.fill_value!r}; only 0 has a meaning here"
-        )
+        raise dt.ArgumentError(f"from_pydata: fill_value must be 0, got {source.fill_value!r}")
     return sparse_coo_tensor(
         np.asarray(source.coords), source.data, source.shape, dtype=dtype, device=device
     )
@@ -197,7 +195,7 @@ def to_pydata(x: Entries) -> PyDataArray:
     indices, values = _host(entries)
     build = getattr(importlib.import_module("sparse"), "COO", None)
     if build is None:
-        raise ModuleNotFoundError("to_pydata: the module `sparse` found here is not PyData/sparse")
+        raise ModuleNotFoundError("to_pydata: the installed module `sparse` is not PyData/sparse")
     return build(indices.copy(), values.copy(), x.shape, has_duplicates=False, sorted=True)
 
 
@@ -281,11 +279,11 @@ def _scipy_indices(arrays: _Arrays) -> Any:
         )
         falls = (starts[1:] < starts[:-1]).any()  # a difference could overflow
         if not len(starts) or starts[0] or falls or starts[-1] != len(minor):
-            raise arrays.error("its 'indptr' does not lead from 0 up to the number of its indices")
+            raise arrays.error("its 'indptr' does not ascend from 0 to the number of its indices")
         major = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         pair = [major, minor] if form == "csr" else [minor, major]
     else:
-        raise arrays.error(f"its format {form!r} is not known here; save it as coo")
+        raise arrays.error(f"its format {form!r} is unknown; save it as coo")
     if len(pair[0]) != len(pair[1]):
         raise arrays.error(f"it has {len(pair[0])} rows and {len(pair[1])} columns")
     return np.stack([x.astype(np.int64) for x in pair])
@@ -302,17 +300,17 @@ class _Arrays:
                     self.arrays = {name: archive[name] for name in archive.files}
             except Exception as error:  # NumPy, zipfile and zlib raise a dozen kinds
                 why = f"{type(error).__name__}: {error}".partition("\n")[0]
-                raise self.error(f"it is no .npz file of arrays, or damaged ({why})") from error
+                raise self.error(f"it is damaged or not a .npz file of arrays ({why})") from error
 
     def error(self, what: str) -> dt.ArgumentError:
         """Build the error for this file."""
-        return dt.ArgumentError(f"sparse.load: {self.file} holds no sparse tensor: {what}")
+        return dt.ArgumentError(f"sparse.load: {self.file} does not hold a sparse tensor: {what}")
 
     def array(self, name: str, kinds: str, ndim: int | None = None) -> np.ndarray[Any, Any]:
         """Return an array. Raises: ArgumentError for another dtype kind or number of dimensions."""
         value = self.arrays.get(name)
         if not isinstance(value, np.ndarray):
-            raise self.error(f"it has no array {name!r}, but {', '.join(self.arrays)[:200]}")
+            raise self.error(f"it has no array {name!r}, only {', '.join(self.arrays)[:200]}")
         if value.dtype.kind not in kinds or ndim not in (None, value.ndim):
             raise self.error(f"its {name!r} is of dtype {value.dtype} and shape {value.shape}")
         return value

@@ -84,7 +84,7 @@ def _require_zero(op: Op, args: Sequence[Any], attrs: Any) -> None:
     if nonzero:
         operands = ", ".join("0" if isinstance(a, COO) else arguments.shown(a) for a in args)
         raise dt.LayoutError(
-            f"{op.name}: {op.name}({operands}) is {nonzero}, so the result would be dense; "
+            f"{op.name}: the result would be dense, because {op.name}({operands}) is {nonzero}; "
             "convert the sparse operand with x.to_dense()"
         )
 
@@ -162,8 +162,8 @@ def _apply_with_strided(op: Op, args: Sequence[Any], attrs: Any) -> COO:
     fits = op.name in PRODUCTS or (op.name == "divide" and isinstance(args[0], COO))
     if not fits or len(args) != 2:
         raise dt.LayoutError(
-            f"{op.name}: of a sparse_coo and a strided tensor the result would be dense; convert "
-            "the sparse one with x.to_dense()"
+            f"{op.name}: the result of a sparse_coo and a strided tensor would be dense; convert "
+            "the sparse operand with x.to_dense()"
         )
     first = isinstance(args[0], COO)
     x, y = (args[0], args[1]) if first else (args[1], args[0])

@@ -62,7 +62,7 @@ class _System:
         self.name, self.a, self.m = name, a, m
         if required(name, b).layout is not dt.strided or b.ndim != 1:
             raise dt.ShapeError(
-                f"{name}: b is a strided vector, not {b.dtype.name}{list(b.shape)} of layout "
+                f"{name}: b must be a strided vector, got {b.dtype.name}{list(b.shape)} of layout "
                 f"{b.layout.name}; solve for one column at a time"
             )
         self.n = n = b.shape[0]
@@ -71,28 +71,35 @@ class _System:
                 self._require_operator(what, operator, b)
         dtype = b.dtype if callable(a) else dt.result_type(a, b)
         if dtype.kind not in "fc":
-            raise dt.DTypeError(f"{name}: needs floats, not {dtype.name}; see b.astype(dt.float64)")
+            raise dt.DTypeError(
+                f"{name}: expected floats, got {dtype.name}; use b.astype(dt.float64)"
+            )
         self.b = b.astype(dtype, copy=False)
         self.x0 = self._start(x0)
         self.rtol = arguments.real(name, rtol, "rtol")
         self.atol = arguments.real(name, atol, "atol")
         if not (self.rtol >= 0 and self.atol >= 0):
-            raise dt.ArgumentError(f"{name}: rtol and atol are not negative: {rtol}, {atol}")
+            raise dt.ArgumentError(
+                f"{name}: rtol and atol must not be negative, got {rtol} and {atol}"
+            )
         self.limit = 10 * n if maxiter is None else arguments.integer(name, maxiter, "maxiter", 0)
 
     def _require_operator(self, what: str, operator: Any, b: Tensor) -> None:
         if not isinstance(operator, Tensor):
             if not callable(operator):
                 raise dt.ArgumentTypeError(
-                    f"{self.name}: {what} is a matrix, or a function of a vector, not "
+                    f"{self.name}: {what} must be a matrix or a function of a vector, got "
                     f"{type(operator).__name__}"
                 )
             return
         if operator.ndim != 2 or operator.shape[0] != operator.shape[1]:
-            raise dt.ShapeError(f"{self.name}: {what} is a square matrix, not {operator.shape}")
+            raise dt.ShapeError(
+                f"{self.name}: {what} must be a square matrix, got shape {operator.shape}"
+            )
         if operator.shape[0] != self.n:
             raise dt.ShapeError(
-                f"{self.name}: {what} of shape {operator.shape} does not fit b of shape {b.shape}"
+                f"{self.name}: {what} must have as many rows as b, got shapes {operator.shape} and "
+                f"{b.shape}"
             )
         if operator.device is not b.device:
             raise dt.DeviceError(
@@ -104,9 +111,14 @@ class _System:
         if x0 is None:
             return dt.zeros_like(self.b)
         if required(self.name, x0).shape != self.b.shape:
-            raise dt.ShapeError(f"{self.name}: x0 of shape {x0.shape} for b of {self.b.shape}")
+            raise dt.ShapeError(
+                f"{self.name}: x0 must have the shape of b, {self.b.shape}, got {x0.shape}"
+            )
         if x0.device is not self.b.device:
-            raise dt.DeviceError(f"{self.name}: x0 is on {x0.device}, b on {self.b.device}")
+            raise dt.DeviceError(
+                f"{self.name}: x0 is on {x0.device} and b on {self.b.device}; move one with "
+                "x.to(device)"
+            )
         return x0.detach().astype(self.b.dtype, copy=False)
 
     def times(self, x: Tensor) -> Tensor:
@@ -121,7 +133,9 @@ class _System:
         product = operator @ x if isinstance(operator, Tensor) else operator(x)
         if not isinstance(product, Tensor) or product.shape != x.shape:
             shape = getattr(product, "shape", type(product).__name__)
-            raise dt.ShapeError(f"{self.name}: {what} gave {shape} for a vector of shape {x.shape}")
+            raise dt.ShapeError(
+                f"{self.name}: {what} must return the shape of its vector, {x.shape}, got {shape}"
+            )
         return product.astype(x.dtype, copy=False)
 
     def squared_tolerance(self) -> Tensor:
@@ -166,8 +180,8 @@ def _iterate_with_callback(
     arguments.function(name, callback, "callback")
     if is_capturing():
         raise dt.CaptureError(
-            f"{name}: a callback sees each step, which a captured function does not run; leave it "
-            "out, or call it outside of dt.jit"
+            f"{name}: callback cannot run in a captured function, which has no separate steps; "
+            f"leave callback out or call {name} outside of dt.jit"
         )
     while bool(is_unfinished(state).item()):
         state = step(state)
@@ -226,7 +240,8 @@ def _attach_gradient(
         return solution
     if a is None or (m is not None and not isinstance(m, Tensor)):
         raise dt.GradientError(
-            f"{system.name}: its gradient solves with the transpose, so A and M have to be matrices"
+            f"{system.name}: A and M must be matrices, because the gradient solves with the "
+            "transpose"
         )
 
     def solve_backward(g: Tensor) -> Tensor:
@@ -456,22 +471,25 @@ def spsolve_triangular(
 def _check_triangular_system(name: str, a: Tensor, b: Tensor) -> tuple[CSR, Tensor]:
     if required(name, a).layout is dt.strided:
         raise dt.LayoutError(
-            f"{name}: A is a sparse matrix, not {a.dtype.name}{list(a.shape)}; see "
-            "dt.linalg.solve_triangular, or x.to_sparse_csr()"
+            f"{name}: A must be a sparse matrix, got strided {a.dtype.name}{list(a.shape)}; use "
+            "dt.linalg.solve_triangular or x.to_sparse_csr()"
         )
     if required(name, b).layout is not dt.strided:
-        raise dt.LayoutError(f"{name}: b is strided, not {b.layout.name}; see b.to_dense()")
+        raise dt.LayoutError(f"{name}: b must be strided, got {b.layout.name}; use b.to_dense()")
     if a.ndim != 2 or a.shape[0] != a.shape[1]:
-        raise dt.ShapeError(f"{name}: A is a square matrix, not of shape {a.shape}")
+        raise dt.ShapeError(f"{name}: A must be a square matrix, got shape {a.shape}")
     if b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
-        raise dt.ShapeError(f"{name}: b of shape {b.shape} does not fit A of shape {a.shape}")
+        raise dt.ShapeError(
+            f"{name}: b must have 1 or 2 dimensions and as many rows as A, got shapes {b.shape} "
+            f"and {a.shape}"
+        )
     if a.device is not b.device:
         raise dt.DeviceError(
             f"{name}: A is on {a.device}, b on {b.device}; move one with x.to(device)"
         )
     dtype = dt.result_type(a, b)
     if dtype.kind not in "fc":
-        raise dt.DTypeError(f"{name}: needs floats, not {dtype.name}; see astype()")
+        raise dt.DTypeError(f"{name}: expected floats, got {dtype.name}; use astype()")
     matrix = to_sparse_csr(a).astype(dtype, copy=False)
     return matrix, b.astype(dtype, copy=False)  # type: ignore[return-value]  # astype keeps the layout
 
@@ -494,13 +512,14 @@ def _require_triangle(name: str, a: CSR, lower: bool, unit: bool) -> None:
     if not fits and _has_nonzero_beyond(a, lower):
         side, mend = ("above", "tril") if lower else ("below", "triu")
         raise dt.ArgumentError(
-            f"{name}: A has entries {side} its diagonal; see dt.{mend}(A), or lower={not lower}"
+            f"{name}: A must not have entries {side} its diagonal; use dt.{mend}(A) or "
+            f"lower={not lower}"
         )
     if unit:
         return
     n = a.shape[0]
     if diagonal.shape[0] < n or bool(dt.any(dt.equal(a.values()[diagonal], 0)).item()):
-        raise dt.LinAlgError(f"{name}: A is singular: there is a 0 on its diagonal")
+        raise dt.LinAlgError(f"{name}: A is singular: its diagonal has a zero")
 
 
 def _has_nonzero_beyond(a: CSR, lower: bool) -> bool:

@@ -100,7 +100,7 @@ def spy(x: Entries, cells: int = PICTURE_CELLS_MAX) -> str:
     '<svg'
     """
     if required_sparse("spy", x).ndim < 2:
-        raise dt.ShapeError(f"spy: needs at least 2 dimensions, not shape {x.shape}")
+        raise dt.ShapeError(f"spy: expected at least 2 dimensions, got shape {x.shape}")
     counts = _counts(fully_sparse(as_coo(x)), arguments.integer("spy", cells, "cells", 1, 10_000))
     height, width = counts.shape
     scale = 400 / max(height, width)

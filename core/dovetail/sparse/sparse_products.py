@@ -56,15 +56,16 @@ def _require_fit(x1: Tensor, x2: Tensor) -> None:
     for x in (x1, x2):
         if not x.ndim:
             raise dt.ShapeError(
-                f"matmul: shapes {x1.shape} and {x2.shape}: each needs 1 dimension; see dt.multiply"
+                f"matmul: both operands must have at least 1 dimension, got shapes {x1.shape} and "
+                f"{x2.shape}; use dt.multiply"
             )
     if dt.result_type(x1, x2) is dt.bool:
-        raise dt.DTypeError("matmul: does not take bool; see astype()")
+        raise dt.DTypeError("matmul: expected numbers, got bool; use astype()")
     inner = x2.shape[0] if x2.ndim == 1 else x2.shape[-2]
     if x1.shape[-1] != inner:
         raise dt.ShapeError(
-            f"matmul: shapes {x1.shape} and {x2.shape} do not fit: {x1.shape[-1]} columns against "
-            f"{inner} rows"
+            f"matmul: x1 must have as many columns as x2 has rows, got {x1.shape[-1]} and {inner} "
+            f"(shapes {x1.shape} and {x2.shape})"
         )
 
 

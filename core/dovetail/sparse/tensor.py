@@ -107,8 +107,8 @@ class Entries(LayoutTensor):
         Raises: LayoutError.
         """
         raise dt.LayoutError(
-            "backward: gradients start from a strided tensor; sum it, or see x.values() and "
-            "x.to_dense()"
+            "backward: the tensor must be strided, got a sparse layout; sum it, or use x.values() "
+            "or x.to_dense()"
         )
 
     def detach(self) -> Self:
@@ -178,8 +178,8 @@ class COO(Entries):
             pattern, runs = self.pattern.coalesce()
         except dt.CaptureError as error:
             error.args = (
-                f"{error}; how many positions a sum has is such a value: give a "
-                "captured function x.coalesce()",
+                f"{error}. The number of positions of a sum is such a value; pass "
+                "x.coalesce() to the captured function",
                 *error.args[1:],
             )
             raise
@@ -215,8 +215,8 @@ def required_sparse(op: str, x: Any) -> Entries:
     """Return `x` if it is sparse. Raises: DTypeError; LayoutError for another layout."""
     if not isinstance(required(op, x), Entries):
         raise dt.LayoutError(
-            f"{op}: needs a sparse tensor, not {x.dtype.name}{list(x.shape)} of layout "
-            f"{x.layout.name}; see x.to_sparse()"
+            f"{op}: expected a sparse tensor, got {x.dtype.name}{list(x.shape)} of layout "
+            f"{x.layout.name}; use x.to_sparse()"
         )
     return x  # type: ignore[no-any-return]  # narrowed by `required`
 
@@ -225,8 +225,8 @@ def required_coo(op: str, x: Any) -> COO:
     """Return `x` if it is a COO tensor. Raises: DTypeError; LayoutError for another layout."""
     if not isinstance(required(op, x), COO):
         raise dt.LayoutError(
-            f"{op}: needs a sparse tensor, not {x.dtype.name}{list(x.shape)} of layout "
-            f"{x.layout.name}; see x.to_sparse()"
+            f"{op}: expected a sparse tensor, got {x.dtype.name}{list(x.shape)} of layout "
+            f"{x.layout.name}; use x.to_sparse()"
         )
     return x  # type: ignore[no-any-return]  # narrowed by `required`
 

@@ -239,9 +239,7 @@ def _sparse_axes_after(x: COO, shape: Shape) -> int | None:
 
 def _require_int64_positions(name: str, shape: Shape, full_shape: Shape) -> None:
     if math.prod(shape) >= 1 << 63:
-        raise dt.ShapeError(
-            f"{name}: shape {full_shape} has more elements than an int64 can number"
-        )
+        raise dt.ShapeError(f"{name}: shape {full_shape} must have fewer than 2**63 elements")
 
 
 _MOVES: dict[str, Callable[..., COO]] = {
@@ -280,7 +278,9 @@ def _split_index(x: COO, items: list[Any]) -> tuple[dict[int, Any], dict[int, Te
         if part is None or part is Ellipsis:
             continue
         if isinstance(part, bool) or (_is_mask(part) and not part.ndim):
-            raise dt.IndexOutOfRange("index: a single bool does not index a sparse tensor")
+            raise dt.IndexOutOfRange(
+                "index: a single bool cannot index a sparse tensor; use a mask"
+            )
         if isinstance(part, (Tensor, np.ndarray)):
             for positions in _positions(x, axis, part):
                 arrays[axis] = positions
@@ -296,8 +296,8 @@ def _positions(x: COO, axis: int, part: Any) -> tuple[Tensor, ...]:
     sizes = x.shape[axis : axis + part.ndim]
     if is_mask and any(m not in (n, 0) for m, n in zip(part.shape, sizes, strict=True)):
         raise dt.IndexOutOfRange(
-            f"index: a mask of shape {tuple(part.shape)} does not fit axes "
-            f"{axis}..{axis + part.ndim - 1} of shape {x.shape}"
+            f"index: a mask must match axes {axis}..{axis + part.ndim - 1} of shape {x.shape}, got "
+            f"shape {tuple(part.shape)}"
         )
     if is_mask:
         nonzero = dt.nonzero(dt.asarray(part, device=x.device))
@@ -403,13 +403,14 @@ def concat(tensors: Sequence[Tensor], axis: int) -> COO:
     operands: list[Any] = list(tensors)
     if not all(isinstance(x, COO) for x in operands):
         raise dt.LayoutError(
-            "concat: some tensors are sparse_coo, others strided; convert them with x.to_sparse() "
-            "or x.to_dense()"
+            "concat: all tensors must have the same layout, got sparse_coo and strided; use "
+            "x.to_sparse() or x.to_dense()"
         )
     shapes = [x.shape for x in operands]
     if len({s[:axis] + s[axis + 1 :] if len(s) == len(shapes[0]) else None for s in shapes}) > 1:
         raise dt.ShapeError(
-            f"concat: shapes {', '.join(map(str, shapes))} differ besides axis {axis}; see dt.stack"
+            f"concat: shapes must be equal except along axis {axis}, got "
+            f"{', '.join(map(str, shapes))}; for a new axis use dt.stack"
         )
     if len({x.sparse_dim() for x in operands}) > 1 or axis >= operands[0].sparse_dim():
         operands = [fully_sparse(x) for x in operands]
