@@ -172,7 +172,7 @@ def test_in_place_methods_document_what_they_write() -> None:
         method = getattr(dt.Tensor, f"{name}_")
         assert method.__name__ == f"{name}_"
         said = method.__doc__ or ""
-        assert said.startswith(f"This tensor, after `dt.{name}` of it has been written")
+        assert said.startswith(f"Write the result of `dt.{name}` into this tensor's memory")
         assert name in ("pow", "round") or said.endswith(getattr(dt, name).__doc__)
         assert len(inspect.signature(method).parameters) == op.arity
 

@@ -1,7 +1,9 @@
-"""Prints one line for each certificate of the conformance kit in a folder; 1 unless all of those
-that are named conform, over the whole kit but for those that may have been run in part.
+"""Print one line for each certificate of the conformance kit in a folder.
 
     python tools/certificates.py FOLDER [--part "NAME ..."] NAME ...
+
+The exit status is 0 if every named device conforms over the whole kit, else 1. A device named after
+`--part` may have been run over a part of the kit.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from pathlib import Path
 
 
 def main() -> int:
-    """Prints the lines; 0 if all is well."""
+    """Print the lines; return 0 if all devices conform, else 1."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--part", type=str.split, default=[])
@@ -25,7 +27,7 @@ def main() -> int:
 
 
 def print_certificate(path: Path, allows_part: bool) -> int:
-    """Prints one line; 0 if that device conforms."""
+    """Print one line and the failures; return 0 if that device conforms, else 1."""
     if not path.exists():
         print(f"{path.stem:14} no certificate: the kit did not come to its end")
         return 1

@@ -1,7 +1,7 @@
-"""Writes what follows from the modules' own `__all__`, signatures and docstrings: the imports of
-`dovetail/__init__.py`, the stubs that type checkers read, and the reference pages.
+"""Generate the imports of `dovetail/__init__.py`, the stubs and the reference pages.
 
-`python tools/faces.py` writes them; `--check` compares, and fails where they differ.
+They are generated from the `__all__`, the signatures and the docstrings of the modules.
+`python tools/faces.py` writes the files; `--check` compares them, and fails if they differ.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHOWN_STUB_FILE = CORE / "functions" / "shown.pyi"
 REFERENCE = ROOT / "docs" / "reference"
 WIDTH = 100
 
-# The modules whose public names `dt` has: all that are in their `__all__`, or those listed.
+# The modules whose names `dt` exports: the listed names, or all of `__all__` if none is listed.
 EXPORTED_NAMES: dict[str, str] = {
     "autograd": "enable_grad grad inference_mode is_grad_enabled is_inference_mode_enabled no_grad "
     "set_grad_enabled",
@@ -115,7 +115,7 @@ MANUAL_NAMES = (  # in `__init__`
 )  # fmt: skip
 SHIPPED_LAYOUTS = ("sparse.plugin",)  # their methods are in the stub of Tensor
 
-# The reference: by page its title, and the modules that it shows under the names they have in `dt`.
+# The reference: page -> (title, documented modules -> the namespace of their names in `dt`).
 PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "tensor": ("The tensor", {"tensor.tensor": "", "tensor.host": ""}),
     "creation": (
@@ -274,7 +274,7 @@ def module(name: str) -> ModuleType:
 
 
 def name_sort_key(name: str) -> tuple[int, list[int | str]]:
-    """Order of names: constants, classes, others; numbers by value."""
+    """Return the sort key of a name: constants, classes, others; numbers by value."""
     kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
     return kind, [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)]
 
@@ -286,23 +286,23 @@ GENERATED_END = "# --- as far as here"
 
 
 def format_import(name: str, names: list[str], indent: str = "") -> str:
-    """An import of some names from a module, in one line or in several."""
+    """Return an import of names from a module, in one line or in several."""
     one = f"{indent}from .{name} import {', '.join(names)}"
     several = f"{indent}from .{name} import (\n{wrap_names(names, indent + ' ' * 4)}\n{indent})"
     return one if len(one) <= WIDTH else several
 
 
 def wrap_names(names: Iterable[str], indent: str = " " * 4) -> str:
-    """Names in lines of four spaces and more."""
+    """Return names in indented lines of at most `WIDTH` columns."""
     return textwrap.fill(
         ", ".join(names) + ",", WIDTH, initial_indent=indent, subsequent_indent=indent
     )
 
 
 def render_namespace() -> str:
-    """Return `__init__.py` with the names that follow from the modules.
+    """Return the text of `__init__.py` with the public names of the modules.
 
-    Type checkers see imports; at run time `_PUBLIC_MODULES` says which module has a name.
+    Type checkers read the imports; at run time `_PUBLIC_MODULES` maps a name to its module.
     """
     lines, public, homes = [], [*MANUAL_NAMES], {}
     lenient_names: list[str] = []  # type checkers see them in `format_default.pyi`
@@ -344,11 +344,11 @@ def format_home_entry(name: str, names: str) -> str:
 # --- signatures ----------------------------------------------------------------------------------
 
 
-TYPED_GENERICALLY = ("capture.jit", "func.vectorize")  # their types are of functions, and say that
+TYPED_GENERICALLY = ("capture.jit", "func.vectorize")  # generic in the type of a function
 
 
 def lenient_functions(name: str) -> list[str]:
-    """The public functions of a module whose own signatures take the names of others too."""
+    """Return the public functions of a module that also accept other libraries' parameters."""
     if name in TYPED_GENERICALLY:
         return []
     functions = {n: getattr(module(name), n) for n in module(name).__all__}
@@ -361,7 +361,7 @@ def lenient_functions(name: str) -> list[str]:
 
 
 def generated_functions() -> list[str]:
-    """The functions that no `def` in `op_functions` makes."""
+    """Return the functions that are generated from the op table, without a `def`."""
     elementwise = module("functions.elementwise.op_functions")
     written = {
         n.name
@@ -373,7 +373,7 @@ def generated_functions() -> list[str]:
 
 @cache
 def import_origins(name: str) -> dict[str, str]:
-    """For each name at the top of a module the import that fetches it from where it is made."""
+    """Return, by top-level name of a module, the import of the name from its own module."""
     source = ast.parse(Path(str(sys.modules[name].__file__)).read_text())
     is_package = hasattr(sys.modules[name], "__path__")
     imports: dict[str, str] = {}
@@ -403,7 +403,7 @@ def import_origins(name: str) -> dict[str, str]:
 
 
 def format_default(default: object) -> str:
-    """A default, where it is a plain value."""
+    """Return the text of a default if it is a plain value, else "..."."""
     plain = (bool, int, float, type(None))
     if isinstance(default, str):
         return json.dumps(default)  # with the quotes of the formatter
@@ -411,13 +411,13 @@ def format_default(default: object) -> str:
 
 
 class Stub:
-    """The lines of a stub and what they have to import."""
+    """A stub file: formatted signatures, and the imports that they need."""
 
     def __init__(self) -> None:
         self.imports: dict[str, str] = {}
 
     def format_annotation(self, annotation: object, home: str) -> str:
-        """An annotation of the module `home`, whose names are imported from now on."""
+        """Return the text of an annotation in the module `home`, and import its names."""
         text = annotation if isinstance(annotation, str) else "Any"
         for node in ast.walk(ast.parse(f"[{text}]", mode="eval")):  # it may begin with a star
             if isinstance(node, ast.Name) and not hasattr(builtins, node.id):
@@ -429,7 +429,7 @@ class Stub:
     def format_parameters(
         self, function: Callable[..., object], method: bool
     ) -> tuple[list[str], str]:
-        """The parameters of a function, as they are written, and what comes out."""
+        """Return the formatted parameters of a function and its return annotation."""
         home = inspect.unwrap(function).__module__
         signature = inspect.signature(function)
         parameters = [p for p in signature.parameters.values() if p.name not in ("more", "theirs")]
@@ -450,12 +450,12 @@ class Stub:
         return parts, self.format_annotation(signature.return_annotation, home)
 
     def function(self, name: str, value: Callable[..., object], indent: str = "") -> Iterator[str]:
-        """A function or, indented, a method."""
+        """Yield the lines of a function or, if indented, of a method."""
         parts, result = self.format_parameters(value, bool(indent))
         yield from wrap_call(f"{indent}def {name}(", parts, f") -> {result}: ...", indent)
 
     def method(self, name: str, value: object) -> Iterator[str]:
-        """A method of the class, or a property: as an attribute, which layouts may override."""
+        """Yield the lines of a method; a property becomes an attribute, for layouts to override."""
         indent = " " * 4
         if isinstance(value, property):
             assert value.fget is not None
@@ -464,8 +464,8 @@ class Stub:
             yield from self.function(name, typing.cast(Callable[..., object], value), indent)
 
     def render(self, description: str, lines: Iterable[str]) -> str:
-        """The whole stub."""
-        body = list(lines)  # which says what is imported
+        """Return the text of the stub."""
+        body = list(lines)  # first: a lazy iterable collects the imports
         plain = sorted({i for i in self.imports.values() if i.startswith("import ")})
         by_module: dict[str, list[str]] = {}
         for line in self.imports.values():
@@ -476,7 +476,7 @@ class Stub:
             names = sorted(by_module[where], key=name_sort_key)
             plain.append(f"from {where} import {', '.join(names)}")
         head = [
-            "# Written by tools/faces.py: what type checkers know of",
+            "# Written by tools/faces.py for type checkers:",
             f"# {description}",
             "# isort: off",
         ]
@@ -484,7 +484,7 @@ class Stub:
 
 
 def wrap_call(head: str, parts: list[str], tail: str, indent: str = "") -> Iterator[str]:
-    """A call in one line; or with its parts in a second line; or with each in its own."""
+    """Yield a call in one line, with its parts in a second line, or with a line for each part."""
     inside = ", ".join(parts)
     if len(head + inside + tail) <= WIDTH:
         yield head + inside + tail
@@ -495,7 +495,7 @@ def wrap_call(head: str, parts: list[str], tail: str, indent: str = "") -> Itera
 
 
 def methods() -> dict[str, object]:
-    """All methods of Tensor that its class does not have in its own lines, by name."""
+    """Return the methods of Tensor that its class body does not define, by name."""
     methods_by_name = {
         **module("functions.methods").METHODS,
         **module("autograd.engine").TENSOR_METHODS,
@@ -510,12 +510,12 @@ def methods() -> dict[str, object]:
     methods_by_name |= forms.in_place_methods(
         {*forms.IN_PLACE_FUNCTION_MODULES.values(), *forms.RANDOM_FUNCTION_MODULES.values()}
     )
-    methods_by_name.pop("__getattr__")  # of unknown names type checkers are to say so
+    methods_by_name.pop("__getattr__")  # type checkers must report unknown names
     return dict(sorted(methods_by_name.items(), key=lambda item: name_sort_key(item[0])))
 
 
 def method_stub() -> str:
-    """`tensor/signatures.pyi`."""
+    """Return the text of `tensor/signatures.pyi`."""
     stub = Stub()
     lines = [line for name, f in methods().items() for line in stub.method(name, f)]
     return stub.render(
@@ -524,15 +524,17 @@ def method_stub() -> str:
 
 
 def function_stub() -> str:
-    """`elementwise/signatures.pyi`: the functions that no `def` in `op_functions` makes."""
+    """Return the text of `elementwise/signatures.pyi`: the functions of the op table."""
     stub, elementwise = Stub(), module("functions.elementwise.op_functions")
     lines = [x for n in generated_functions() for x in stub.function(n, getattr(elementwise, n))]
     return stub.render("the functions that are rows of the op table.", lines)
 
 
 def overloads(parts: list[str], more: bool) -> list[list[str]]:
-    """How a function can be called: as it says; a maker of tensors, which takes `more`, also with
-    sizes one by one, and with a dtype by place.
+    """Return the overloads of a function, each as a list of parameters.
+
+    more: True if the function creates tensors and takes further sizes. It then has overloads with
+    separate sizes and with a positional dtype.
     """
     if not more or "dtype: DTypeLike = None" not in parts or "axis: Axis = None" in parts:
         return [parts]
@@ -549,7 +551,7 @@ def overloads(parts: list[str], more: bool) -> list[list[str]]:
 
 
 def shown_stub() -> str:
-    """`functions/shown.pyi`: the public functions whose own signatures take others' names too."""
+    """Return the text of `functions/shown.pyi`: the functions with lenient signatures."""
     stub, lines = Stub(), []
     for name in EXPORTED_NAMES:
         for n in lenient_functions(name):
@@ -560,7 +562,7 @@ def shown_stub() -> str:
                 lines += ["@overload"] if len(signatures) > 1 else []
                 lines += wrap_call(f"def {n}(", way, f") -> {result}: ...")
     stub.imports["overload"] = "from typing import overload"
-    return stub.render("functions that take others' names for their parameters too.", lines)
+    return stub.render("functions that also accept other libraries' parameters.", lines)
 
 
 # --- reference pages -----------------------------------------------------------------------------
@@ -572,7 +574,7 @@ LABEL = re.compile(
 
 
 def docstring_markdown(doc: str | None) -> str:
-    """A docstring as Markdown: examples fenced, lines with a label or of a parameter as a list."""
+    """Return a docstring as Markdown: fenced examples, and a list of labels and parameters."""
     lines: list[str] = []
     fenced = item = False
     for line in inspect.cleandoc(doc or "").splitlines():
@@ -594,7 +596,7 @@ def docstring_markdown(doc: str | None) -> str:
 
 
 def signature_markdown(name: str, value: Callable[..., object], method: bool = False) -> str:
-    """How a function is called, fenced."""
+    """Return the signature of a function in a fenced block."""
     try:
         parts, result = Stub().format_parameters(value, method)
     except (ValueError, TypeError):  # a class without a signature of its own
@@ -605,7 +607,7 @@ def signature_markdown(name: str, value: Callable[..., object], method: bool = F
 
 
 def entry(name: str, value: object) -> str:
-    """A function or a class under a heading."""
+    """Return the Markdown of a function or a class, with its heading."""
     text = f"### {name.removeprefix('dt.')}\n\n"
     if inspect.isclass(value):
         members = [
@@ -621,7 +623,7 @@ def entry(name: str, value: object) -> str:
 
 
 def public_members(kind: type) -> Iterator[tuple[str, str]]:
-    """The public members of a class that it defines itself and describes."""
+    """Yield name and Markdown of the public members that a class itself defines and documents."""
     for name, value in vars(kind).items():
         if name.startswith("_") or not getattr(value, "__doc__", None):
             continue
@@ -637,7 +639,7 @@ def public_members(kind: type) -> Iterator[tuple[str, str]]:
 
 
 def module_entries(name: str, prefix: str) -> Iterator[str]:
-    """What a module has for a page; constants together."""
+    """Yield the entries of a module for a page, and one entry for its constants."""
     namespace, constants = sys.modules["dovetail"], []
     for own in sorted(module(name).__all__, key=name_sort_key):
         value, public = getattr(module(name), own), RENAMED.get(own, own)
@@ -652,7 +654,7 @@ def module_entries(name: str, prefix: str) -> Iterator[str]:
 
 
 def tensor_entry(kind: type) -> str:
-    """The class Tensor: what is described here, and what is described as a function elsewhere."""
+    """Return the entry of Tensor: its own members, and links to functions that are methods."""
     attached = methods()
     own = [f"#### Tensor.{n}\n\n{text}" for n, text in public_members(kind) if n not in attached]
     rest, same, in_place, other = [], [], [], []
@@ -671,7 +673,7 @@ def tensor_entry(kind: type) -> str:
             same.append(f"[{name}]({link})")
         elif link:
             other.append(f"`{name}` is [{function}]({link})")
-        elif "has been written" in str(value.__doc__):
+        elif str(value.__doc__).startswith("Write the result of `dt."):
             in_place.append(f"`{name}`")
         elif isinstance(value, property):
             rest.append(f"#### Tensor.{name}\n\n{docstring_markdown(value.__doc__)}")
@@ -690,7 +692,7 @@ def tensor_entry(kind: type) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Every page of the reference, and their list."""
+    """Return the text of each page of the reference and of its index."""
     texts = {}
     lines = ["# Reference", "", "Every public name, and how it is called.", ""]
     for page, (title, modules) in PAGES.items():
@@ -706,7 +708,7 @@ def pages() -> dict[Path, str]:
 
 # --- stubs of packages ---------------------------------------------------------------------------
 
-# Packages that offer what their modules' `__all__` say; type checkers do not follow that.
+# Packages that export the `__all__` of their modules; type checkers cannot infer these names.
 STUBBED_PACKAGES = (
     "data",
     "distributions",
@@ -719,7 +721,7 @@ STUBBED_PACKAGES = (
 
 
 def package_stub(name: str) -> str:
-    """Return the stub of a package: each name, from the module whose `__all__` has it."""
+    """Return the stub of a package: an import of each name from the module that exports it."""
     package = module(name)
     inner = {n: m for n, m in vars(package).items() if isinstance(m, ModuleType)}
     lines = []
@@ -729,7 +731,7 @@ def package_stub(name: str) -> str:
             lines.append(f"from . import {own} as {own}")
         elif homes:
             at = inner[homes[0]].__name__.removeprefix(package.__name__)
-            if not at.startswith("."):  # it lies beside the package
+            if not at.startswith("."):  # the module is a sibling of the package
                 at = "." + at.removeprefix(package.__name__.rpartition(".")[0])
             lines.append(f"from {at} import {own} as {own}")
     return STUB_HEAD + "\n".join(sorted(lines)) + "\n"
@@ -738,11 +740,11 @@ def package_stub(name: str) -> str:
 STUB_HEAD = "# Written by tools/faces.py from the `__all__` of the modules.\n\n"
 
 
-# --- all of it -----------------------------------------------------------------------------------
+# --- commands ------------------------------------------------------------------------------------
 
 
 def generated_files() -> dict[Path, str]:
-    """Every generated file and what belongs into it."""
+    """Return the expected text of each generated file."""
     return {
         INIT: render_namespace(),
         METHOD_STUB_FILE: method_stub(),
@@ -757,7 +759,7 @@ def generated_files() -> dict[Path, str]:
 
 
 def find_outdated() -> dict[Path, str]:
-    """The files that are not what they should be, and how they differ from that."""
+    """Return the outdated files, each with its diff to the expected text."""
     wanted, differences = generated_files(), {}
     for path in {*wanted, *REFERENCE.glob("*.md")}:
         have, want = path.read_text() if path.exists() else "", wanted.get(path, "")
@@ -771,8 +773,9 @@ def find_outdated() -> dict[Path, str]:
 
 
 def load() -> None:
-    """Imports this tree's dovetail by what its `__init__.py` should be: what that lists today may
-    be gone, and could not be imported.
+    """Import dovetail from this tree with a newly generated `__init__.py`.
+
+    The file on disk may list names that no longer exist; its import would fail.
     """
     sys.path.insert(0, str(ROOT / "core"))
     spec = importlib.util.spec_from_file_location(
@@ -780,13 +783,13 @@ def load() -> None:
     )
     assert spec is not None
     package = sys.modules["dovetail"] = importlib.util.module_from_spec(spec)
-    os.environ["DOVETAIL_PURE"] = "1"  # compiled functions do not say all that is read here
-    importlib.import_module("dovetail.build_info")  # first, as `__init__` does
+    os.environ["DOVETAIL_PURE"] = "1"  # compiled functions have incomplete signatures
+    importlib.import_module("dovetail.build_info")  # first, as in `__init__`
     exec(compile(render_namespace(), str(INIT), "exec"), vars(package))
 
 
 def main(arguments: list[str]) -> int:
-    """Writes, or compares."""
+    """Write the files, or compare them with `--check`; return the exit status."""
     load()
     differences = find_outdated()
     if arguments == ["--check"]:

@@ -1,12 +1,12 @@
-"""Changes one thing in the core at a time, at random, and says which changes no test notices.
+"""Test random mutants of the core, and print those that no test detects.
 
     python tools/mutants.py [--seed S] [--count N] [--packages fusion engine memory] [--jobs 2]
                           [--limit SECONDS] [--out mutants.json]
 
-Each mutant is made in a copy of the tree, and meets the tests of its package, those that most use
-it, random programs and a sample of the conformance kit, until one fails. Survivors are printed with
-their change. Those that change nothing that can be seen are in `tools/equivalent_mutants.txt`, a
-line for each: `file: line: before -> after: reason`.
+A mutant is one change in a copy of the tree. The tool runs the tests of the mutant's package, tests
+that use the package most, random programs and a sample of the conformance kit, until one fails. It
+prints each survivor with its change. `tools/equivalent_mutants.txt` lists mutants without a visible
+effect, one a line: `file: line: before -> after: reason`.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parent.parent
 EQUIVALENT = ROOT / "tools" / "equivalent_mutants.txt"
-MUTANT_SECONDS_MAX = 300.0  # seconds for all that a mutant meets; one that takes longer is caught
+MUTANT_SECONDS_MAX = 300.0  # for all commands; a slower mutant counts as caught
 FOLDERS = ("core", "backends", "tests")
 PATHS = ("core", "backends/cpu_llvm", "backends/opencl", "backends/cuda", "tests")
-# What a package's mutants meet besides its own tests, the most telling first.
+# Further tests for the mutants of a package, the most sensitive first.
 EXTRA_TESTS = {
     "fusion": ["tests/insight", "tests/engine/test_evaluate.py"],
     "engine": ["tests/fusion/test_fusion.py", "tests/tensor"],
@@ -52,11 +52,11 @@ KIT = ["-m", "dovetail.commands.cli", "test-backend", "reference", "--sample", "
 
 @dataclass
 class Mutant:
-    """One change, and what became of it."""
+    """One change, and the outcome of the tests."""
 
     path: str
     line: int
-    text: str  # the line
+    text: str  # of the line
     before: str
     after: str
     source: str  # the whole file, changed
@@ -66,11 +66,11 @@ class Mutant:
 
     @property
     def change(self) -> str:
-        """The change in a line."""
+        """Return the change as one line of text, the key of `equivalent_mutants.txt`."""
         return f"{self.path}: {self.text}: {self.before} -> {self.after}"
 
 
-# --- making them ---------------------------------------------------------------------------------
+# --- generation -----------------------------------------------------------------------------------
 
 OPPOSITE: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
@@ -81,7 +81,7 @@ OPPOSITE: dict[type[ast.AST], type[ast.AST]] = {
 
 
 def node_mutations(node: ast.AST) -> Iterator[Callable[[], ast.AST | None]]:
-    """Ways to change a node, each of which gives what takes its place; None: it goes."""
+    """Yield functions that each return a replacement of the node."""
     if isinstance(node, ast.Compare) and type(node.ops[0]) in OPPOSITE:
         yield lambda: _replace_fields(node, ops=[OPPOSITE[type(node.ops[0])](), *node.ops[1:]])
     if isinstance(node, ast.BoolOp | ast.BinOp) and type(node.op) in OPPOSITE:
@@ -121,12 +121,12 @@ def _replace_fields(node: ast.AST, **fields: object) -> ast.AST:
 
 
 def _text(node: ast.AST) -> bool:
-    """Whether a statement is a docstring."""
+    """Return True if a statement is a docstring."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def mutable_nodes(tree: ast.Module) -> Iterator[ast.AST]:
-    """What may be changed: all but annotations, docstrings, the texts of errors and `strict`."""
+    """Yield the nodes to mutate: no annotations, docstrings, error messages or `strict`."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield from _descendants(node)
@@ -145,7 +145,7 @@ def _descendants(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def draw_mutants(packages: Sequence[str], seed: int, count: int) -> list[Mutant]:
-    """As many, drawn evenly over what can be changed in the packages."""
+    """Return `count` mutants, sampled uniformly from all mutations of the packages."""
     rng = random.Random(seed)
     sites = []
     for package in packages:
@@ -157,7 +157,7 @@ def draw_mutants(packages: Sequence[str], seed: int, count: int) -> list[Mutant]
 
 
 def make_mutant(path: Path, k: int, way: int) -> Mutant:
-    """The mutant that changes the k-th place of a file in one way."""
+    """Return the mutant that applies one mutation to the k-th mutable node of a file."""
     text = path.read_text()
     tree = ast.parse(text)
     node = list(mutable_nodes(tree))[k]
@@ -177,22 +177,22 @@ class _NodeReplacer(ast.NodeTransformer):
         self.old, self.new = old, new
 
     def visit(self, node: ast.AST) -> ast.AST:
-        """The new node in the old one's place."""
+        """Return the new node for the old one, and visit the children of any other."""
         return self.new if node is self.old else self.generic_visit(node)
 
 
-# --- meeting the tests ---------------------------------------------------------------------------
+# --- running the tests ----------------------------------------------------------------------------
 
 
 def commands(package: str) -> list[list[str]]:
-    """What the mutants of a package meet, in turn."""
+    """Return the commands that test the mutants of a package, in order."""
     own = [f"tests/{package}"] if (ROOT / "tests" / package).exists() else []
     own_commands = [[*PYTEST, *own]] if own else []
     return [*own_commands, [*PYTEST, *EXTRA_TESTS.get(package, []), *COMMON_TESTS], KIT]
 
 
 def judge(mutant: Mutant, tree: Path, limit: float) -> Mutant:
-    """The mutant, with what became of it in a copy of the tree that is used again afterwards."""
+    """Test a mutant in a copy of the tree, restore the copy, and return the mutant."""
     begun, target = time.monotonic(), tree / mutant.path
     original = target.read_text()
     target.write_text(mutant.source)
@@ -208,9 +208,9 @@ def judge(mutant: Mutant, tree: Path, limit: float) -> Mutant:
 
 
 def run_tests(todo: Sequence[Sequence[str]], tree: Path, end: float) -> tuple[str, str]:
-    """Whether some command fails, and what it says."""
+    """Return ("caught", the failure) if a command fails, else ("survived", "")."""
     paths = os.pathsep.join(str(tree / p) for p in PATHS)
-    with tempfile.TemporaryDirectory() as cache:  # a mutant's kernels are not kept
+    with tempfile.TemporaryDirectory() as cache:  # the kernels of a mutant must not stay cached
         env = {
             **os.environ, "PYTHONPATH": paths, "DOVETAIL_CACHE_DIR": cache, "DOVETAIL_PURE": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -232,13 +232,13 @@ def run_tests(todo: Sequence[Sequence[str]], tree: Path, end: float) -> tuple[st
 
 
 def load_equivalent() -> set[str]:
-    """The changes that are known to change nothing."""
+    """Return the changes that are known to have no visible effect."""
     lines = EQUIVALENT.read_text().splitlines() if EQUIVALENT.exists() else []
     return {line.rpartition(": ")[0] for line in lines if line and not line.startswith("#")}
 
 
 def main() -> int:
-    """Judges them; 1 if one survived that is not known to be equivalent."""
+    """Test the mutants; return 1 if one survived that is not known to be equivalent."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=40)
@@ -279,7 +279,7 @@ def main() -> int:
 
 
 def copy_tree(tree: Path) -> Path:
-    """A copy of what is tested."""
+    """Copy the sources, tests and docs into a folder and return it."""
     for folder in FOLDERS:
         ignored = shutil.ignore_patterns("__pycache__", "build", "*.egg-info")
         shutil.copytree(ROOT / folder, tree / folder, ignore=ignored)
@@ -290,7 +290,7 @@ def copy_tree(tree: Path) -> Path:
 
 
 def check_unchanged(trees: SimpleQueue[Path], packages: Sequence[str], limit: float) -> str:
-    """What the unchanged tree fails; nothing if all is well."""
+    """Return the first failure of the unchanged tree, or an empty string."""
     tree = trees.get()
     try:
         for package in packages:
@@ -303,7 +303,7 @@ def check_unchanged(trees: SimpleQueue[Path], packages: Sequence[str], limit: fl
 
 
 def print_mutant(mutant: Mutant) -> Mutant:
-    """The mutant, after a line about it."""
+    """Print a line about the mutant and return the mutant."""
     print(f"{mutant.outcome:10} {mutant.seconds:6.1f} s  {mutant.path}:{mutant.line}", end="  ")
     print(f"[{mutant.text}]  {mutant.before}  ->  {mutant.after}   {mutant.by}", flush=True)
     return mutant

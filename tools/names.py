@@ -1,9 +1,9 @@
-"""Writes tests/public_names.txt: every public name, and how it is called.
+"""Write tests/public_names.txt: every public name with its signature.
 
-    python tools/names.py            writes it
-    python tools/names.py --check    says what differs; 1 if anything does
+    python tools/names.py            # write the file
+    python tools/names.py --check    # print the differences; the exit status is 1 if there are any
 
-Annotations are left out (type checkers have them), so that every Python writes the same.
+Annotations are left out: their text differs between versions of Python.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent
 NAMES_FILE = ROOT / "tests" / "public_names.txt"
-RECORDS = "dovetail.records"  # bases that users do not meet
-PACKAGES = (  # of `dt` that are loaded on first access, and modules within them
+RECORDS = "dovetail.records"  # the module of internal bases
+PACKAGES = (  # packages of `dt` that are loaded on first access, and their modules
     "checkpoint", "data", "distributions", "nn", "nn.functional", "nn.init", "nn.utils", "onnx",
     "optim", "optim.lr_scheduler", "tensorboard",
 )  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:
-    """The exit status."""
-    if os.environ.get("DOVETAIL_PURE") != "1":  # what is compiled says less of its arguments
+    """Write the file, or compare it with `--check`; return the exit status."""
+    if os.environ.get("DOVETAIL_PURE") != "1":  # compiled functions have incomplete signatures
         command = [sys.executable, __file__, *arguments]
         return subprocess.call(command, env={**os.environ, "DOVETAIL_PURE": "1"})
     text = "".join(f"{line}\n" for line in lines())
@@ -50,8 +50,8 @@ def main(arguments: list[str]) -> int:
 
 
 def lines() -> list[str]:
-    """The public names of dovetail with their signatures, sorted."""
-    values_by_name: dict[str, Any] = {}  # public names, and what they are; dt's first
+    """Return the public names of dovetail with their signatures, sorted."""
+    values_by_name: dict[str, Any] = {}  # by public name; those of dt first
     walk(importlib.import_module("dovetail"), "dt", values_by_name, set())
     walk(importlib.import_module("dovetail.extend"), "dovetail.extend", values_by_name, set())
     for name in PACKAGES:
@@ -74,7 +74,7 @@ def lines() -> list[str]:
 
 
 def walk(module: ModuleType, name: str, values_by_name: dict[str, Any], seen: set[int]) -> None:
-    """Notes a module's public names, and those of the modules among them."""
+    """Add the public names of a module, and of the modules among them, to `values_by_name`."""
     if id(module) in seen:
         return
     seen.add(id(module))
@@ -85,7 +85,7 @@ def walk(module: ModuleType, name: str, values_by_name: dict[str, Any], seen: se
 
 
 def type_checking_all(home: ModuleType) -> list[str]:
-    """The `__all__` that only type checkers see, as that of `dovetail.extend`."""
+    """Return an `__all__` that is set only for type checkers, as in `dovetail.extend`."""
     tree = ast.parse(Path(home.__file__).read_text("utf-8") if home.__file__ else "")
     return [
         str(name)
@@ -96,7 +96,7 @@ def type_checking_all(home: ModuleType) -> list[str]:
 
 
 def class_lines(kind: type, name: str, public: dict[int, str]) -> Iterator[str]:
-    """The lines of a class: how it is made, its bases, what is not a public base's."""
+    """Yield the lines of a class: its signature and bases, and the members it adds to them."""
     bases = ", ".join(
         b.__name__ for b in kind.__bases__ if b is not object and b.__module__ != RECORDS
     )
@@ -118,7 +118,7 @@ def class_lines(kind: type, name: str, public: dict[int, str]) -> Iterator[str]:
 
 
 class SortedSetDefault:
-    """A default that is a set, printed in one order."""
+    """A default that is a set, printed in sorted order."""
 
     def __init__(self, values: Iterable[object]) -> None:
         self.text = "{" + ", ".join(sorted(map(repr, values))) + "}"
@@ -128,8 +128,8 @@ class SortedSetDefault:
 
 
 def format_signature(value: Any) -> str:
-    """How something is called, as text; what it is, where it cannot be."""
-    if not callable(value) or type(value).__name__ == "DType":  # which refuses to be called
+    """Return the signature of a callable, or the type of another value, as text."""
+    if not callable(value) or type(value).__name__ == "DType":  # a DType raises when called
         return f": {type(value).__name__}"
     try:
         signature = inspect.signature(value)

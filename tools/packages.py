@@ -1,12 +1,12 @@
-"""Builds the wheels and sdists of all four distributions, and checks what a user of an index gets.
+"""Build the wheels and sdists of all four distributions, and check them as an index user would.
 
     python tools/packages.py [--into FOLDER] [--quick] [--release]
 
-`--quick`: what is installed here builds them, nothing is downloaded, and nothing is installed.
-`--release`: as for the index: the addresses of the project have to be real ones.
+`--quick`: build with the installed tools; download and install nothing.
+`--release`: check for an upload: placeholders are not allowed as addresses of the project.
 
-The wheels of the core and of cpu are built without their compiled parts; tests/test_compiled.py has
-those.
+The wheels of the core and of cpu are built without their compiled modules; tests/test_compiled.py
+tests those.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ print(dt.tanh(x).sum().item() > 4.5, x.device, dt.__version__)
 
 
 def main() -> int:
-    """0 if all is as it should be; else 1, and what is not is printed."""
+    """Build and check the distributions; print the problems; return 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--into", type=Path, help="where the files go; nowhere, without it")
+    parser.add_argument("--into", type=Path, help="folder for the files; default: a temporary one")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--release", action="store_true")
     args = parser.parse_args()
@@ -75,21 +75,21 @@ def main() -> int:
 
 
 def copy_sources(folder: Path, to: Path) -> Path:
-    """A copy of the sources of one distribution, with nothing that was made of them."""
+    """Copy the sources of one distribution, without build outputs, and return the copy."""
     ignored_folders = ("backends", "bench", "changes", "examples") if folder == ROOT else ()
     shutil.copytree(folder, to, ignore=shutil.ignore_patterns(*IGNORED_PATTERNS, *ignored_folders))
     return to
 
 
 def build(source: Path, dist: Path, quick: bool) -> None:
-    """The sdist, and the wheel that is made of it."""
+    """Build the sdist, and the wheel from the sdist."""
     here = ["--no-isolation", "--skip-dependency-check"] if quick else []
     command = [sys.executable, "-m", "build", *here, "--outdir", str(dist), str(source)]
     run(command, DOVETAIL_PURE="1")
 
 
 def run(command: list[str], **environ: str) -> str:
-    """What a command prints. Raises: SystemExit with all that it said, if it fails."""
+    """Run a command and return its output; raise SystemExit with all output if it fails."""
     clear = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "DOVETAIL_PURE")}
     done = subprocess.run(
         command, env={**clear, **environ}, capture_output=True, text=True, check=False
@@ -100,7 +100,7 @@ def run(command: list[str], **environ: str) -> str:
 
 
 def check_distributions(dist: Path, release: bool = False) -> list[str]:
-    """What is wrong with the files in a folder, a line each."""
+    """Return a line for each problem of the wheels and sdists in a folder."""
     files = sorted(map(str, dist.iterdir()))
     run([sys.executable, "-m", "twine", "check", "--strict", *files])
     problems, versions = [], set()
@@ -130,7 +130,7 @@ def check_distributions(dist: Path, release: bool = False) -> list[str]:
 
 
 def metadata(message: email.message.Message, name: str, release: bool = False) -> list[str]:
-    """What is wrong with what an index shows of a distribution."""
+    """Return the problems of the metadata that an index shows for a distribution."""
     problems = []
     text = str(message.get_payload())
     if message["Description-Content-Type"] != "text/markdown" or len(text) < 400:
@@ -161,13 +161,13 @@ def metadata(message: email.message.Message, name: str, release: bool = False) -
 
 
 def version_range(version: str) -> str:
-    """The versions that go together with one: as docs/versions.md has it."""
+    """Return the range of compatible versions, as docs/versions.md defines it."""
     major, minor = map(int, version.split(".")[:2])
     return f">={major}.{minor},<{major}.{minor + 1}" if major == 0 else f">={major},<{major + 1}"
 
 
 def contents(folder: Path, wheel_files: set[str], sdist_files: set[str]) -> list[str]:
-    """What a wheel and an sdist lack of the sources, or hold beside them."""
+    """Return the sources that a wheel or an sdist lacks, and the extra packages of the wheel."""
     project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
     places = project.get("package-dir", {})
     wanted = {}
@@ -188,11 +188,11 @@ def contents(folder: Path, wheel_files: set[str], sdist_files: set[str]) -> list
 
 
 def check_installation(dist: Path, user: Path) -> None:
-    """Installs what was built as a user would, and runs three lines; the sdists, too."""
+    """Install the wheels, then the sdists, as a user would, and run a short program on each."""
     venv.create(user, with_pip=True)
     python = str(user / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
     pip = [python, "-m", "pip", "install", "-q", "--find-links", str(dist)]
-    run([*pip, "dovetail"])  # alone: the interpreter
+    run([*pip, "dovetail"])  # without a backend, only the reference device works
     output = run([python, "-W", "error", "-c", PROGRAM.format(device="reference")])
     assert output.startswith("True reference "), output
     run([*pip, "dovetail[cpu]"])

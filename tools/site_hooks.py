@@ -1,9 +1,8 @@
-"""What `mkdocs` is told about this repository: the navigation, made of the pages that there are;
-the files beside docs/ that are pages, too; links that lead out of docs/; notebooks, with what they
-printed.
+"""Hooks of `mkdocs` that adapt the pages of the repository to the site.
 
-The pages are written so that they read well as files on a forge. What differs on the site is done
-here, at build time, and nothing is written into docs/.
+They build the navigation, add pages from outside docs/, rewrite links that lead out of docs/, and
+render notebooks with their outputs. The pages themselves are written for a forge. The hooks change
+them at build time and write nothing into docs/.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = "docs"
 
-# Where a reader looks. A name that is no page is passed over, and a page of no group is "More".
+# The navigation. Names without a page are skipped; pages without a group go into "More".
 GROUPS: dict[str, str] = {
     "Start": "index start command-line from-numpy from-pytorch from-jax",
     "Tutorials": "tutorials/*",
@@ -40,7 +39,7 @@ GROUPS: dict[str, str] = {
     "Decisions": "decisions/*",
     "Project": "benchmarks measurements/* gpu-runs/* project/* versions releasing",
 }
-# Pages that lie beside docs/: forges look for them there.
+# Pages outside docs/, where forges look for them.
 PROJECT = {
     "ARCHITECTURE.md": "architecture",
     "CONTRIBUTING.md": "contributing",
@@ -49,9 +48,9 @@ PROJECT = {
     "CODE_OF_CONDUCT.md": "conduct",
     "LICENSE": "licence",
 }
-LINK_TARGETS = {"README.md": f"{DOCS}/index.md"}  # links to these are led there
+LINK_TARGETS = {"README.md": f"{DOCS}/index.md"}  # replaces the targets of links
 
-# Names that others have, too: a search names the plain function first.
+# Pages that repeat names: a search must list the plain function first.
 SECONDARY_PAGES = ("nn", "functional", "optim", "data", "distributions", "onnx", "checkpoints")
 BOOSTS = {
     **{f"reference/{p.name}": 4 for p in (ROOT / DOCS / "reference").glob("*.md")},
@@ -65,31 +64,31 @@ LINK = re.compile(r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<targ
 SESSION = re.compile(r"^```python\n(?=>>>)", re.MULTILINE)
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 CELL = re.compile(r"<td(?P<style>[^>]*)>(?P<text>.*?)</td>", re.DOTALL)
-SHORT_CELL_CHARACTERS_MAX, LONG_CELL_CHARACTERS_MIN = 22, 60  # of a cell's text
+SHORT_CELL_CHARACTERS_MAX, LONG_CELL_CHARACTERS_MIN = 22, 60  # of the text
 ALL_PAGES = "[All pages](README.md)\n\n"
-OUTPUT_PLACEHOLDER = "dovetail-output-{}"  # stands for HTML until the page has been made
+OUTPUT_PLACEHOLDER = "dovetail-output-{}"  # replaced by HTML after rendering
 
-_outputs: dict[str, list[str]] = {}  # of each page made of a notebook: what it shows as HTML
+_outputs: dict[str, list[str]] = {}  # the HTML outputs by page of a notebook
 
 
 # --- the navigation
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Puts the navigation in: all pages, each in its group."""
+    """Set the navigation: all pages, each in its group."""
     config.nav = navigation(pages(Path(config.docs_dir)))
     return config
 
 
 def pages(docs: Path) -> list[str]:
-    """The paths of all pages on the site, without their suffix."""
+    """Return the paths of all pages of the site, without suffix."""
     found = {p.relative_to(docs).with_suffix("").as_posix() for p in docs.rglob("*.md")}
     found |= {p.relative_to(docs).with_suffix("").as_posix() for p in notebooks(docs)}
     return sorted(found) + [f"project/{name}" for path, name in PROJECT.items() if _is_file(path)]
 
 
 def navigation(pages: Iterable[str]) -> list[dict[str, list[str]]]:
-    """The groups that have pages, with these; what no group names is in a last one."""
+    """Return the groups with their pages; pages without a group form the last one."""
     remaining = list(pages)
     groups = []
     for group, names in {**GROUPS, "More": "*"}.items():
@@ -107,7 +106,7 @@ def _matching_pages(name: str, there: list[str]) -> list[str]:
 
 
 def _page_sort_key(path: str) -> tuple[bool, int, str]:
-    """Where a page stands in its folder: after README, in the order in which that links to them."""
+    """Return the sort key of a page in its folder: README first, then the order of its links."""
     folder, _, name = path.rpartition("/")
     index = ROOT / DOCS / folder / "README.md"
     linked = (
@@ -123,7 +122,7 @@ def _page_sort_key(path: str) -> tuple[bool, int, str]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages beside docs/, and a page for each notebook, which stays to be downloaded."""
+    """Add the pages outside docs/, and a page for each notebook beside its download."""
     for path, name in PROJECT.items():
         if _is_file(path):
             text = (ROOT / path).read_text()
@@ -139,7 +138,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def notebooks(docs: Path) -> list[Path]:
-    """The notebooks under a folder."""
+    """Return the notebooks under a folder."""
     return sorted(p for p in docs.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
 
 
@@ -151,16 +150,16 @@ def _is_file(path: str) -> bool:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Leads links, marks sessions as such, and says where a search looks first."""
+    """Rewrite links, mark interactive sessions, and set the rank of the page in searches."""
     uri = page.file.src_uri
     page.meta.setdefault("search", {"boost": BOOSTS.get(uri, 1)})
-    text = markdown.replace(ALL_PAGES, "", 1)  # the site has its navigation
+    text = markdown.replace(ALL_PAGES, "", 1)  # the site has a navigation
     text = outside_code(text, lambda part: LINK.sub(lambda m: rewrite_link(m, uri), part))
     return SESSION.sub("```pycon\n", text)
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Puts the HTML that a notebook shows in its places."""
+    """Replace the placeholders by the HTML outputs of a notebook, and mark table cells."""
     html = CELL.sub(_mark_cell, html)
     for number, output in enumerate(_outputs.get(page.file.src_uri, [])):
         box = f'<div class="notebook-output">{output}</div>'
@@ -169,8 +168,11 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 def _mark_cell(cell: re.Match[str]) -> str:
-    """A cell of a table, marked: short ones are not broken, and long ones get room, on phones too,
-    where the table scrolls."""
+    """Return a table cell marked as short or long for the style sheet.
+
+    Short cells are not broken. Long cells have a minimum width, also on phones, where the table
+    scrolls.
+    """
     size = len(html.unescape(re.sub("<[^>]*>", "", cell["text"])))
     mark = (
         " data-short"
@@ -183,7 +185,7 @@ def _mark_cell(cell: re.Match[str]) -> str:
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
-    """A text whose parts between blocks and spans of code have been changed."""
+    """Return a text with `change` applied to the parts outside of code blocks and spans."""
     return substitute_between(
         FENCE, text, lambda prose: substitute_between(LINK_OR_SPAN, prose, str, change)
     )
@@ -193,7 +195,7 @@ def substitute_between(
     code: re.Pattern[str], text: str, change: Callable[[str], str],
     change_link: Callable[[str], str] | None = None,
 ) -> str:  # fmt: skip
-    """Changes what lies between matches; `change_link` is done to matches that are links."""
+    """Apply `change` to the text between matches, and `change_link` to matches of links."""
     made, at = [], 0
     for match in code.finditer(text):
         made.append(change(text[at : match.start()]))
@@ -207,7 +209,7 @@ LINK_OR_SPAN = re.compile(f"(?P<link>{LINK.pattern})|{SPAN.pattern}", re.DOTALL)
 
 
 def rewrite_link(link: re.Match[str], uri: str) -> str:
-    """A link of a page as it is on the site; only its text where the site has not the file."""
+    """Return a link with its target on the site, or its text if the site lacks the file."""
     target, hash_, anchor = link["target"].partition("#")
     if not target or re.match(r"[a-z]+:|//", target):
         return link[0]
@@ -215,13 +217,13 @@ def rewrite_link(link: re.Match[str], uri: str) -> str:
     path = posixpath.normpath(posixpath.join(here, target))
     there = site_path(LINK_TARGETS.get(path, path))
     if there is None:
-        return link["text"] if (ROOT / path).exists() else link[0]  # mkdocs says what is missing
+        return link["text"] if (ROOT / path).exists() else link[0]  # mkdocs reports a missing file
     relative_path = posixpath.relpath(there, posixpath.dirname(uri) or ".")
     return f"{link['image']}[{link['text']}]({relative_path}{hash_}{anchor})"
 
 
 def source(uri: str) -> str:
-    """The path in the repository of a page of the site."""
+    """Return the path in the repository of a page of the site."""
     for path, name in PROJECT.items():
         if uri == f"project/{name}.md":
             return path
@@ -229,7 +231,7 @@ def source(uri: str) -> str:
 
 
 def site_path(path: str) -> str | None:
-    """The page, or the file, of the site that a path of the repository is."""
+    """Return the path on the site of a file of the repository, or None."""
     if path in PROJECT and _is_file(path):
         return f"project/{PROJECT[path]}.md"
     inside, (folder, _, rest) = (ROOT / path).is_file(), path.partition("/")
@@ -242,7 +244,7 @@ def site_path(path: str) -> str | None:
 
 
 def notebook_markdown(notebook: Mapping[str, Any], name: str) -> tuple[str, list[str]]:
-    """A notebook as a page: its text, its code, and what this printed; and what is HTML of that."""
+    """Return a notebook as Markdown with placeholders, and the HTML outputs for these."""
     parts, shown = list[str](), list[str]()
     for cell in notebook["cells"]:
         text = "".join(cell["source"])
@@ -258,7 +260,7 @@ def notebook_markdown(notebook: Mapping[str, Any], name: str) -> tuple[str, list
 
 
 def _output(output: Mapping[str, Any], shown: list[str]) -> list[str]:
-    """What a cell has printed or shown: pictures and HTML before plain text."""
+    """Return the Markdown of an output: a picture or HTML if there is one, else plain text."""
     kinds = output.get("data", {})
     if output["output_type"] == "stream":
         return [_fence_output("".join(output["text"]))]

@@ -29,7 +29,7 @@ ROW_FORMAT = "{:12} {:>5} {:>6} {:>6}  {:>4} {:22} {:>4} {:22} {:>9} {:>5} {:>7}
 
 @dataclass(frozen=True)
 class File:
-    """What is counted in one file."""
+    """The counts of one file."""
 
     path: Path
     lines: int
@@ -41,12 +41,12 @@ class File:
 
     @property
     def name(self) -> str:
-        """The path within the repository."""
+        """Return the path within the repository."""
         return self.path.relative_to(ROOT).as_posix()
 
 
 def measure_file(path: Path) -> File:
-    """The counts of a file."""
+    """Return the counts of a file."""
     text = path.read_text()
     nodes = list(ast.walk(ast.parse(text, str(path))))
     return File(
@@ -61,19 +61,19 @@ def measure_file(path: Path) -> File:
 
 
 def length(node: ast.stmt) -> int:
-    """Lines of a definition."""
+    """Return the number of lines of a definition."""
     assert node.end_lineno is not None
     return node.end_lineno - node.lineno + 1
 
 
 def code_length(node: Function) -> int:
-    """Lines of a function without its docstring."""
+    """Return the number of lines of a function without its docstring."""
     docstring = node.body[0] if ast.get_docstring(node, clean=False) is not None else None
     return length(node) - (0 if docstring is None else length(docstring))
 
 
 def find_unexplained(text: str) -> list[int]:
-    """The lines whose `type: ignore` is followed by no reason."""
+    """Return the numbers of the lines with a `type: ignore` without a reason."""
     line_numbers = []
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         ignore = IGNORE.search(token.string) if token.type == tokenize.COMMENT else None
@@ -85,7 +85,7 @@ def find_unexplained(text: str) -> list[int]:
 
 
 def code_lines(text: str) -> int:
-    """Lines with anything but comments and docstrings."""
+    """Return the number of lines with code: no comments, docstrings or blank lines."""
     line_numbers, before = set(), tokenize.NEWLINE
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         starts_a_line = before in SILENT_TOKENS
@@ -114,7 +114,7 @@ def packages() -> dict[str, list[File]]:
 
 
 def format_row(package: str, files: Iterable[File]) -> str:
-    """A line of the table."""
+    """Return a row of the table: the counts of a package, or of one file."""
     files = list(files)
     largest = max(files, key=lambda f: f.lines)
     lines, name = max(((n, c) for f in files for c, n in f.classes.items()), default=(0, "-"))
@@ -128,7 +128,7 @@ def format_row(package: str, files: Iterable[File]) -> str:
 
 
 def percentiles(files: Iterable[File]) -> tuple[int, int]:
-    """The lines of half of all functions, and of nine in ten."""
+    """Return the median and the 90th percentile of the lengths of functions."""
     lengths = sorted(n for f in files for n in f.functions) or [0]
     return lengths[len(lengths) // 2], lengths[len(lengths) * 9 // 10]
 

@@ -4,8 +4,8 @@
     python tools/style.py --lower    # write lower budgets where the counts have fallen
     python tools/style.py --list fmt_skip
 
-Counted are docstrings that begin with a question word ("What", "Whether", ...) or that point
-elsewhere ("The same", "As", "See"), functions that are named by a bare participle, variables and
+The tool counts docstrings that begin with a question word ("What", "Whether", ...) or with a
+reference ("The same", "As", "See"), functions that are named by a bare participle, variables and
 parameters with vague names, indefinite pronouns, comments that switch the formatter off, and
 classes with exactly one subclass in their package. A budget may only fall.
 """
@@ -97,7 +97,7 @@ def count_style(sources: tuple[str, ...] = SOURCES) -> Counts:
 
 
 def _occurrences(node: ast.AST) -> Iterator[tuple[str, str, int]]:
-    """Yield (kind, name or text, line) of what is counted at a node."""
+    """Yield (kind, name or text, line) of each occurrence at a node."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)):
         docstring = ast.get_docstring(node) or ""
         first = re.match(r"[A-Za-z']+", docstring)

@@ -1,9 +1,9 @@
-"""Runs others' test suites on dovetail: `python tools/suites.py FOLDER [NAME ...]`.
+"""Run the test suites of other libraries: `python tools/suites.py FOLDER [NAME ...]`.
 
-What they gave is in docs/conformance.md. FOLDER holds the checkouts, and what is installed from
-wheels for those suites that come with a package; what is missing there is fetched.
-`DOVETAIL_DEFAULT_DEVICE` says on which device. What the suites need besides (array-api-strict,
-pytest-run-parallel, lazy-loader, ndindex, hypothesis, pytest-timeout) is for the caller to install.
+docs/conformance.md has the results. FOLDER holds a checkout of each suite, or the wheel of a suite
+that is part of a package; the tool fetches missing ones. `DOVETAIL_DEFAULT_DEVICE` selects the
+device. The caller installs the other requirements of the suites: array-api-strict,
+pytest-run-parallel, lazy-loader, ndindex, hypothesis, pytest-timeout.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import NamedTuple
 
 
 class Suite(NamedTuple):
-    """Where a suite is, what makes it know dovetail, and how it is run."""
+    """A suite: its source, the edits that add dovetail, and its command."""
 
-    repository: str  # or wheels
-    commit: str  # "" of wheels
-    edits: tuple[tuple[str, str, str], ...]  # in a file what is replaced, and by what
+    repository: str  # or requirements, if the suite is in wheels
+    commit: str  # "" for wheels
+    edits: tuple[tuple[str, str, str], ...]  # (file, old text, new text)
     command: str
-    source: str = "."  # what has to be importable
-    scipy: str = "1"  # who SciPy's array API is for
+    source: str = "."  # the folder for PYTHONPATH
+    scipy: str = "1"  # SCIPY_ARRAY_API
 
 
 EINOPS_BACKEND = """
@@ -54,14 +54,14 @@ class DovetailBackend(NumpyBackend):
 
 
 class JaxBackend(NumpyBackend):"""
-# Dask's tests of chunks that are not NumPy's are written for CuPy.
+# Dask tests chunks of other libraries with CuPy only.
 CUPY_IMPORT = 'cupy = pytest.importorskip("cupy")'
 CUPY_SUBSTITUTE = """import dovetail as dt
 
 dt.set_default_dtype(dt.float64)
 
 
-class Random:  # NumPy's generator, in tensors
+class Random:  # NumPy's generator, but it returns tensors
     def __init__(self, seed=None):
         self.rng = np.random.default_rng(seed)
 
@@ -123,7 +123,7 @@ SUITES = {
         (("opt_einsum/testing.py", "array_function = np.random.rand\n",
           "import dovetail as dt\n\n"
           "        array_function = lambda *shape: dt.asarray(np.random.rand(*shape))\n"),),
-        "opt_einsum/tests -k 'not torch and not jax and not object_arrays'",  # of other backends
+        "opt_einsum/tests -k 'not torch and not jax and not object_arrays'",  # other backends
     ),
     "xarray": Suite(
         "xarray==2026.9.0 pandas==3.1.1 python-dateutil six", "",
@@ -169,7 +169,7 @@ SUITES = {
 
 
 def check_out(suite: Suite, folder: Path) -> Path:
-    """A checkout of the pinned commit, or what the wheels have, with the edits."""
+    """Check out the pinned commit, or install the wheels; apply the edits; return the folder."""
     if suite.commit:
         place = folder / suite.repository.replace("/", "+")
         if not place.exists():
@@ -192,7 +192,7 @@ def check_out(suite: Suite, folder: Path) -> Path:
 
 
 def run_suite(name: str, folder: Path) -> int:
-    """Runs a suite; pytest's last lines say what failed and how many passed."""
+    """Run a suite, and return the exit status of pytest."""
     suite = SUITES[name]
     place = check_out(suite, folder)
     path = os.pathsep.join([str(place / suite.source), os.environ.get("PYTHONPATH", "")])

@@ -189,7 +189,7 @@ class LaunchAct(Act):
         return CheckedLaunch(queued._replace(buffers=tuple(places)), cells, prompt)
 
     def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
-        """Raises: IndexOutOfRange: a replay waits to learn that indices were in range."""
+        """Run the launch. With checks, wait; raise IndexOutOfRange if an index is out of range."""
         begun = time.perf_counter_ns()
         args: list[object] = []
         checks: dict[int, faults.IndexCheck] = {}
@@ -317,7 +317,7 @@ class HostAct(Act):
         return HostReplay(opened, self.call, self.operands, self.results, self.line, run)
 
     def run(self, opened: OpenedDevice, at: Addresses, env: Env, stream: StreamHandle) -> None:
-        """Raises: LinAlgError."""
+        """Call the host function and write its results; raise LinAlgError if it fails."""
         begun = time.perf_counter_ns()
         wait_for_stream(opened, stream)
         try:

@@ -56,12 +56,12 @@ class _OfKinds(Distribution):
 
     @computed
     def probs(self: Any) -> Tensor:
-        """The probability of each category."""
+        """Return the probability of each category."""
         return dt.exp(self.logits)  # normalized: the probabilities sum to 1
 
     @computed
     def logits(self: Any) -> Tensor:
-        """The logarithm of the probability of each category."""
+        """Return the logarithm of the probability of each category."""
         return probs_to_logits(self.probs)
 
     def _weighted_logs(self, weights: Tensor) -> Tensor:

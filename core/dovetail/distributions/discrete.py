@@ -40,12 +40,12 @@ class _OfChance(Distribution):
 
     @computed
     def probs(self: Any) -> Tensor:
-        """The probability of a success."""
+        """Return the probability of a success."""
         return logits_to_probs(self.logits, is_binary=True)
 
     @computed
     def logits(self: Any) -> Tensor:
-        """log(probs / (1 - probs))."""
+        """Return log(probs / (1 - probs))."""
         return probs_to_logits(self.probs, is_binary=True)
 
     def _sequence_log_prob(self, successes: Value, failures: Value) -> Tensor:

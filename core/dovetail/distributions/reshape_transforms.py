@@ -41,12 +41,12 @@ class ReshapeTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """The constraint of inputs."""
+        """Return the constraint of inputs."""
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        """The constraint of outputs."""
+        """Return the constraint of outputs."""
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def _comparison_key(self) -> object:
@@ -113,12 +113,12 @@ class CatTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """The constraint of inputs."""
+        """Return the constraint of inputs."""
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        """The constraint of outputs."""
+        """Return the constraint of outputs."""
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
     def _comparison_key(self) -> object:
@@ -177,12 +177,12 @@ class StackTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """The constraint of inputs."""
+        """Return the constraint of inputs."""
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        """The constraint of outputs."""
+        """Return the constraint of outputs."""
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
 
     def _comparison_key(self) -> object:

@@ -155,13 +155,13 @@ class _Inverse(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """The constraint of inputs."""
+        """Return the constraint of inputs."""
         constraint: Constraint = self._transform.codomain
         return constraint
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        """The constraint of outputs."""
+        """Return the constraint of outputs."""
         constraint: Constraint = self._transform.domain
         return constraint
 
@@ -219,7 +219,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """The constraint of inputs."""
+        """Return the constraint of inputs."""
         if not self.parts:
             return constraints.real
         dims = self.parts[-1].codomain.event_dim
@@ -231,7 +231,7 @@ class ComposeTransform(Transform):
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        """The constraint of outputs."""
+        """Return the constraint of outputs."""
         if not self.parts:
             return constraints.real
         dims = self.parts[0].domain.event_dim
@@ -327,12 +327,12 @@ class IndependentTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """The constraint of inputs."""
+        """Return the constraint of inputs."""
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        """The constraint of outputs."""
+        """Return the constraint of outputs."""
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property

@@ -259,13 +259,13 @@ class AffineTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """The constraint of inputs."""
+        """Return the constraint of inputs."""
         n = self._event_dim
         return constraints.independent(constraints.real, n) if n else constraints.real
 
     @constraints.dependent_property
     def codomain(self) -> Constraint:
-        """The constraint of outputs."""
+        """Return the constraint of outputs."""
         n = self._event_dim
         return constraints.independent(constraints.real, n) if n else constraints.real
 
@@ -324,7 +324,7 @@ class CumulativeDistributionTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Constraint:
-        """The constraint of inputs."""
+        """Return the constraint of inputs."""
         support: Constraint = self.distribution.support
         return support
 

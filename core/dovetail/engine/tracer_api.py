@@ -218,7 +218,7 @@ class BatchTracer(Tracer):
 
     @abstractmethod
     def check_pending_reads(self) -> None:
-        """Raises: UnrolledLoop, if a pending tensor reads what examples have overwritten since."""
+        """Raise UnrolledLoop if a pending tensor reads memory that examples overwrote since."""
 
     @abstractmethod
     def iteration_scope(self) -> AbstractContextManager[BatchTracer]:

@@ -148,7 +148,7 @@ def to_dense(x: Tensor) -> Tensor:
 
 @named(widen=False)
 def clip_(x: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """This tensor, after `dt.clip` of it has been written into its memory.
+    """Write the result of `dt.clip` into this tensor's memory and return the tensor.
 
     `min`, `max`: the bounds, tensors or numbers; None is no bound.
     Shapes: the bounds are broadcast to this one's.

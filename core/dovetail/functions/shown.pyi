@@ -1,5 +1,5 @@
-# Written by tools/faces.py: what type checkers know of
-# functions that take others' names for their parameters too.
+# Written by tools/faces.py for type checkers:
+# functions that also accept other libraries' parameters.
 # isort: off
 
 from collections.abc import Sequence

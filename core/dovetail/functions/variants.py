@@ -203,7 +203,7 @@ def _write_out(name: str, results: Any, out: Any) -> Any:
 
 # --- in place -------------------------------------------------------------------------------------
 
-IN_PLACE_DOC = """This tensor, after `dt.{0}` of it has been written into its memory.
+IN_PLACE_DOC = """Write the result of `dt.{0}` into this tensor's memory and return the tensor.
 
 The result is cast to this tensor's dtype, if that loses no kind of number. Every view of the
 memory sees it.
@@ -211,7 +211,7 @@ Raises: as `dt.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 
 `dt.{0}`:
 {1}"""
-RANDOM_DOC = """This tensor, after numbers by `dt.random.{0}` have been written into its memory.
+RANDOM_DOC = """Write numbers by `dt.random.{0}` into this tensor's memory and return the tensor.
 
 Shape, dtype and device are this tensor's. Parameters may also be passed by position. Every view
 of the memory sees the numbers.

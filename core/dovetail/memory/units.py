@@ -7,7 +7,7 @@ UNITS = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB"))
 
 
 def format_bytes(n: float) -> str:
-    """A number of bytes for people: "1.5 MiB"."""
+    """Return a number of bytes as readable text, for example "1.5 MiB"."""
     for unit, name in UNITS:
         if n >= unit:
             return f"{n / unit:.1f} {name}"

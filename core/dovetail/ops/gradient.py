@@ -218,13 +218,13 @@ def digamma(dt: Functions[T], g: T, x: T) -> T:
 
 
 def i1(dt: Functions[T], g: T, x: T, r: T) -> T:
-    """Return the gradient of i1: i0(x) - i1(x) / x, and 1/2 at 0."""
+    """Return the gradient of i1: i0(x) - r / x for the result r, and 1/2 at 0."""
     origin = dt.equal(x, 0)
     return g * dt.where(origin, 0.5, dt.i0(x) - r / dt.where(origin, 1.0, x))
 
 
 def sinc(dt: Functions[T], g: T, x: T) -> T:
-    """Return the gradient of sinc: (cos(pi x) - sinc(x)) / x, and 0 at 0."""
+    """Return the gradient of sinc: (cos(pi x) - r) / x for the result r, and 0 at 0."""
     origin = dt.equal(x, 0)
     cosine = dt.cos((x - 2.0 * dt.round(x * 0.5)) * math.pi)  # pi x is not exact
     return g * dt.where(origin, 0.0, (cosine - dt.sinc(x)) / dt.where(origin, 1.0, x))

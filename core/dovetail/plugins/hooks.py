@@ -21,12 +21,12 @@ class BackendHookSpecs:
     @staticmethod
     @hookspec(firstresult=True)
     def dovetail_backend_info() -> BackendInfo:  # type: ignore[empty-body]  # pluggy calls plugins'
-        """Pure data; must not touch the device."""
+        """Return the description of the plugin: pure data, without touching the device."""
 
     @staticmethod
     @hookspec(firstresult=True)
     def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:  # type: ignore[empty-body]  # pluggy calls plugins'
-        """The devices there are, or why there are none.
+        """Return the devices, or the reason why there are none.
 
         `config` holds DOVETAIL_<TYPE>_<KEY> as {key: value}.
         """
@@ -34,7 +34,7 @@ class BackendHookSpecs:
     @staticmethod
     @hookspec(firstresult=True)
     def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:  # type: ignore[empty-body]  # pluggy calls plugins'
-        """The backend of one probed device."""
+        """Return the backend of one probed device."""
 
     @staticmethod
     @hookspec(firstresult=True)
@@ -63,13 +63,13 @@ class BackendHooks(Protocol):
     """The required hooks of a backend plugin; a module with these functions satisfies it."""
 
     def dovetail_backend_info(self) -> BackendInfo:
-        """Pure data; must not touch the device."""
+        """Return the description of the plugin: pure data, without touching the device."""
 
     def dovetail_probe(self, config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavailable:
-        """The devices there are, or why there are none."""
+        """Return the devices, or the reason why there are none."""
 
     def dovetail_open(self, info: DeviceInfo, config: Mapping[str, str]) -> Backend:
-        """The backend of one probed device."""
+        """Return the backend of one probed device."""
 
 
 class LibraryCallsHook(Protocol):

@@ -1,4 +1,4 @@
-# Written by tools/faces.py: what type checkers know of
+# Written by tools/faces.py for type checkers:
 # the methods of Tensor that its class does not define.
 # isort: off
 

@@ -308,7 +308,7 @@ def test_search_by_halves(kit: Kit) -> None:
 
 
 def feedback_kernel(d: DType) -> Kernel:
-    """y = x * x + x at places by strides; x and y have the same ones."""
+    """Build y = x * x + x over strided x and y, which have the same strides."""
     b = KernelBuilder("fed_back")
     x, y = b.buffer("x", d, "r"), b.buffer("y", d, "w")
     i, j = b.axis(b.int("n")), b.axis(b.int("m"))

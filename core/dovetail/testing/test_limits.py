@@ -68,7 +68,7 @@ def test_buffers(kit: Kit, program: Callable[[list[Tensor]], Tensor]) -> None:
 
 
 def scaling_kernel(rank: int) -> Kernel:
-    """y = x * 2 + 1 over a grid of so many axes."""
+    """Build y = x * 2 + 1 over a grid with `rank` axes."""
     b = KernelBuilder("scaled")
     x, y = b.buffer("x", int8, "r"), b.buffer("y", int8, "w")
     at = const(0, int64)

@@ -155,7 +155,7 @@ def test_queued_copies_out_are_in_order(kit: Kit) -> None:
 
 
 def test_memory_that_is_used_again_is_not_overwritten_early(kit: Kit) -> None:
-    """x may die while y = x + 1 is queued, and z may take its memory."""
+    """Check y = x + 1 if x is freed while the launch is queued and z reuses its memory."""
     values, others = (
         finite_values(float32, QUEUE_ELEMENTS, 3),
         np.full(QUEUE_ELEMENTS, 7, np.float32),

@@ -141,7 +141,7 @@ def _as_ufunc(name: str, method: str, *operands: object, **options: object) -> o
     return result
 
 
-IN_PLACE_DOC = """This tensor, after `dt.{0}` of it has been written into its memory.
+IN_PLACE_DOC = """Write the result of `dt.{0}` into this tensor's memory and return the tensor.
 
 The result is broadcast to this tensor's shape and cast to its dtype, if that loses no kind
 of number. Every view of the memory sees it.

@@ -1,4 +1,4 @@
-# Written by tools/faces.py: what type checkers know of
+# Written by tools/faces.py for type checkers:
 # the functions that are rows of the op table.
 # isort: off
 

@@ -1,4 +1,4 @@
-"""kernel -> C with work items -> a binary of the driver's -> a module."""
+"""The compiler: kernel -> C with work items -> binary of the driver -> module."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from . import driver
 
 
 class ItemStyle(CStyle):
-    """C in which a kernel is what one work item does, whose number is `work_item`.
+    """C in which a kernel is the code of one work item, numbered `work_item`.
 
-    No kernel sees an address: a buffer is passed as its memory and a byte offset.
+    A kernel receives no address: a buffer is passed as its memory and a byte offset.
     """
 
     reserved: ClassVar[frozenset[str]] = CStyle.reserved | {
@@ -31,7 +31,7 @@ class ItemStyle(CStyle):
         return [f"{pointer}{name} = ({pointer})((char *){name}_memory + {name}_offset);"]
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
-        """All axes in one number, the last axis fastest. Those behind the last point do nothing."""
+        """Split `work_item` into axes, the last axis fastest. Items behind the end return."""
         lines, inner = [], ""
         for d, n in reversed([*enumerate(extents)]):
             mine = f"work_item{inner} % {n}" if d else f"work_item{inner}"
@@ -45,7 +45,7 @@ STYLE = ItemStyle()
 
 
 class ItemProgram(Program):
-    """A loaded kernel. Raises: OSError or AttributeError for any other binary."""
+    """A loaded kernel. Its constructor raises OSError or AttributeError for other data."""
 
     def __init__(self, kernel: Kernel, source: str, binary: bytes) -> None:
         self.kernel, self.source, self.binary = kernel, source, binary
@@ -53,7 +53,7 @@ class ItemProgram(Program):
 
 
 def compile_kernel(command: Sequence[str], kernel: Kernel) -> ItemProgram:
-    """The program for `kernel`. Raises: CompileError with the kernel and the compiler's log."""
+    """Return the program of `kernel`, or raise CompileError with kernel and compiler log."""
     source = STYLE.render(kernel)
     try:
         return ItemProgram(kernel, source, driver.build(command, source))

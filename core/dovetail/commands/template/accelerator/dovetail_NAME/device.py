@@ -1,4 +1,4 @@
-"""The opened device: what dovetail asks for, by calls of the driver."""
+"""The opened device: dovetail's backend interface on top of the driver."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Queue = driver.Queue
 
 
 class ItemBackend(BindingBackend):
-    """A device with memory and queues of its own. A stream is a queue; None is `self.queue`."""
+    """A device with its own memory and queues. A stream is a queue; None is `self.queue`."""
 
     asynchronous = True  # `launch` and copies in return before the work is done
 
@@ -38,11 +38,11 @@ class ItemBackend(BindingBackend):
 
     @contextmanager
     def _driver(self) -> Iterator[driver.Context]:
-        """The driver, for calls whose errors become dovetail's.
+        """Yield the driver, and convert its errors to dovetail's.
 
-        Errors of queued work are among them: a call that waits raises them.
+        A call that waits also raises the errors of queued work.
         """
-        self._process.check()  # the queues' threads are not there in a child of fork()
+        self._process.check()  # a child of fork() has no queue threads
         try:
             yield self._context
         except driver.DriverError as error:
@@ -59,7 +59,7 @@ class ItemBackend(BindingBackend):
         if self._process.alive:
             self._context.free(handle)
 
-    # In the queue, too: work that is before it may still read what is overwritten.
+    # Copies are queued as well: earlier work in the queue may still read the target memory.
     def queue_copy_in(
         self, handle: int, offset: int, source: memoryview, stream: Queue | None = None
     ) -> None:
@@ -75,7 +75,7 @@ class ItemBackend(BindingBackend):
     def copy_in(
         self, handle: int, offset: int, source: memoryview, stream: Queue | None = None
     ) -> None:
-        kept = memoryview(bytes(source))  # the caller's may change before the queue comes to it
+        kept = memoryview(bytes(source))  # the caller may change its own before the copy runs
         self.queue_copy_in(handle, offset, kept, stream)
 
     def copy_out(
@@ -95,7 +95,7 @@ class ItemBackend(BindingBackend):
             return ItemProgram(kernel, STYLE.render(kernel), binary)
 
     def bound(self, program: ItemProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """A launch whose sizes are packed; a launch itself is `bind`, and then this."""
+        """Return a launch with these sizes, packed; it takes buffers, scalars and a stream."""
         groups = -(-math.prod(grid) // driver.GROUP_ITEMS)
         sizes = [np.int64(n).tobytes() for n in ints]
         holders = [scalar_argument(dtype) for _, dtype in program.kernel.scalars]

@@ -1,8 +1,8 @@
-"""Stands for the vendor's driver: replace this file first, by calls of the real one.
+"""A simulated driver: replace this file first, by calls of the vendor's driver.
 
-The device is simulated: memory behind handles, and queues that do their work LATE, as hardware
-does: what is not ordered goes wrong here as it would there. Only `device.py`, `compile.py` and
-`plugin.py` use it, by the names that have no underscore.
+The simulated device has memory behind handles, and queues that run commands LATE, as hardware
+does. A missing synchronization therefore fails here as on hardware. Only `device.py`, `compile.py`
+and `plugin.py` use this module, by the names that have no underscore.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from typing import Any
 
 import numpy as np
 
-MEMORY_BYTES = 8 << 30  # bytes of the device
-GROUP_ITEMS = 64  # work items in a group; a launch is of whole groups
-ALIGNMENT_BYTES = 64  # bytes; dovetail asks for it
-# Without contraction, which changes bits; signed integers wrap; errno would forbid to inline sqrt.
+MEMORY_BYTES = 8 << 30  # memory of the device
+GROUP_ITEMS = 64  # work items in a group; a launch runs whole groups
+ALIGNMENT_BYTES = 64  # dovetail requires it
+# Contraction changes bits; signed integers must wrap; setting errno prevents inlining sqrt.
 _FLAGS = ["-O2", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-fwrapv", "-w"]
 _libc = ctypes.CDLL(None)
 
 
 class DriverError(Exception):
-    """The driver, or work that was queued earlier, has failed."""
+    """An error of the driver, or of work that was queued earlier."""
 
 
-# --- the compiler: of a C with one function per work item, `kernel void f(...)`
+# --- the compiler of a C dialect: one function, `kernel void f(...)`, runs one work item
 
 
 def find_compiler() -> list[str] | None:
-    """The command of the C compiler: $CC, or what PATH has; None where there is none."""
+    """Return the command of the C compiler: $CC, or one from PATH; None if there is none."""
     asked = os.environ.get("CC", "").split()
     commands = [asked] if asked else [["cc"], ["gcc"], ["clang"]]
     return next((c for c in commands if shutil.which(c[0])), None)
 
 
 def build(command: Sequence[str], source: str) -> bytes:
-    """The binary of a text with one kernel. Raises: DriverError with the compiler's log."""
+    """Compile a source with one kernel, or raise DriverError with the compiler's log."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.so")
         line = [*command, *_FLAGS, "-x", "c", "-", "-o", str(path), "-lm"]
@@ -59,7 +59,7 @@ def build(command: Sequence[str], source: str) -> bytes:
 
 
 def _with_loop(source: str) -> str:
-    """The text, and a function that does all work items of a launch: here hardware is a loop."""
+    """Append a function that loops over the work items of a launch, in place of hardware."""
     head = re.search(r"^kernel void (\w+)\((.*)\)", source, re.M)
     assert head is not None
     name, typed = head[1], re.findall(r"(\w[\w ]*[ *])(\w+)(?:, |$)", head[2])
@@ -72,9 +72,9 @@ def _with_loop(source: str) -> str:
 
 
 class Module:
-    """A loaded binary, of which `name` is a kernel. Raises: OSError, AttributeError for any other.
+    """A loaded binary with a kernel `name`; else its constructor raises OSError, AttributeError.
 
-    It is unloaded when nothing refers to it any more; a queued launch does.
+    It is unloaded when its last reference goes. A queued launch holds a reference.
     """
 
     def __init__(self, binary: bytes, name: str) -> None:
@@ -83,7 +83,7 @@ class Module:
             path.write_bytes(binary)
             library = ctypes.CDLL(str(path))
         handle = ctypes.c_void_p(library._handle)
-        weakref.finalize(self, _libc.dlclose, handle).atexit = False  # queues may be running yet
+        weakref.finalize(self, _libc.dlclose, handle).atexit = False  # queues may still run at exit
         self._run = library[f"run_{name}"]
 
 
@@ -91,10 +91,10 @@ class Module:
 
 
 class Context:
-    """The opened device. A handle of memory is a number that only this driver can read."""
+    """The opened device. A memory handle is a number that only this driver interprets."""
 
     def __init__(self, delay_seconds: float) -> None:
-        """`delay_seconds`: seconds that each command waits for no reason."""
+        """Open the device. Each command waits `delay_seconds` first, to expose missing waits."""
         self.delay_seconds, self._free_bytes, self._failed = (
             delay_seconds,
             MEMORY_BYTES,
@@ -105,7 +105,7 @@ class Context:
         self._numbers, self._lock = itertools.count(1), threading.Lock()
 
     def malloc(self, nbytes: int) -> int:
-        """A handle of new memory. Raises: MemoryError."""
+        """Return a handle of new memory, or raise MemoryError if the device is full."""
         with self._lock:
             if nbytes > self._free_bytes:
                 raise MemoryError(f"the device has {self._free_bytes} bytes left, not {nbytes}")
@@ -121,25 +121,25 @@ class Context:
             self._free_bytes += len(self._memory.pop(handle))
 
     def queue(self) -> Queue:
-        """A new queue."""
+        """Return a new queue."""
         made = Queue(self)
         self._queues.append(made)
         return made
 
     def synchronize(self) -> None:
-        """Waits for all queues. Raises: DriverError if anything queued has failed."""
+        """Wait for all queues. Raise DriverError if a queued command has failed."""
         for mark in [q.record() for q in tuple(self._queues)]:
             mark.wait()
         self.check()
 
     def check(self) -> None:
-        """Raises: DriverError, once, if anything queued has failed."""
+        """Raise DriverError, once, if a queued command has failed."""
         if self._failed:
             failed, self._failed = self._failed, []
             raise DriverError(f"queued work has failed: {failed[0]}") from failed[0]
 
     def close(self) -> None:
-        """Ends the queues, after what they still have to do, and gives all memory up."""
+        """End the queues after their remaining commands, and free all memory."""
         for each in self._queues:
             each._end()
         self._memory.clear()
@@ -152,9 +152,9 @@ class Context:
 
 
 class Queue:
-    """Does commands in order, late, on a thread of its own; what they refer to is kept till then.
+    """A thread that runs commands in order, late. A command keeps its operands alive until then.
 
-    An error of a command stops nothing: the next synchronize raises it.
+    A command that fails does not stop the queue: the next synchronize raises its error.
     """
 
     def __init__(self, context: Context) -> None:
@@ -164,29 +164,29 @@ class Queue:
         self._thread.start()
 
     def write(self, handle: int, offset: int, source: memoryview | bytes) -> None:
-        """Queues a copy to the device; `source` is read later."""
+        """Queue a copy to the device; `source` is read later."""
         self._commands.put(partial(self._write, handle, offset, source))
 
     def read(self, target: memoryview, handle: int, offset: int) -> None:
-        """Queues a copy to the host; `target` is written later."""
+        """Queue a copy to the host; `target` is written later."""
         self._commands.put(partial(self._read, target, handle, offset))
 
     def launch(self, module: Module, groups: int, arguments: Sequence[int | bytes]) -> None:
-        """Queues a kernel: handles of memory, and the bytes of each number, in its order."""
+        """Queue a kernel with its arguments in order: memory handles, and the bytes of numbers."""
         self._commands.put(partial(self._launch, module, groups, arguments))
 
     def record(self) -> Event:
-        """An event that passes when all that is queued is done."""
+        """Return an event that passes when all commands queued before it are done."""
         event = Event()
         self._commands.put(event._pass)
         return event
 
     def wait(self, event: Event) -> None:
-        """Has what is queued later wait for an event, of any queue."""
+        """Make commands that are queued later wait for an event of any queue."""
         self._commands.put(event.wait)
 
     def synchronize(self) -> None:
-        """Waits for what is queued. Raises: DriverError if anything queued has failed."""
+        """Wait for all queued commands. Raise DriverError if one has failed."""
         self.record().wait()
         self._context.check()
 
@@ -213,7 +213,7 @@ class Queue:
                 command()
             except Exception as error:
                 self._context._failed.append(error)
-            del command  # and what it keeps
+            del command  # frees its operands
 
     def _end(self) -> None:
         self._commands.put(None)
@@ -227,15 +227,15 @@ class Event:
         self._passed, self._at = threading.Event(), 0
 
     def passed(self) -> bool:
-        """Return True if all work before it is done."""
+        """Return True if all commands before the event are done."""
         return self._passed.is_set()
 
     def wait(self) -> None:
-        """Waits until all before it is done."""
+        """Wait until all commands before the event are done."""
         self._passed.wait()
 
     def ms_since(self, start: Event) -> float:
-        """Milliseconds on the device between two events, when both have passed."""
+        """Wait for both events; return the milliseconds between them on the device."""
         start.wait()
         self.wait()
         return (self._at - start._at) / 1e6

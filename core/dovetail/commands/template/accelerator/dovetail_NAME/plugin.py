@@ -1,4 +1,4 @@
-"""Device type "NAME": the hooks through which dovetail finds, probes and opens it."""
+"""The hooks by which dovetail finds, probes and opens the device type "NAME"."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def dovetail_backend_info() -> BackendInfo:
 
 @hookimpl
 def dovetail_probe(config: Mapping[str, str]) -> list[DeviceInfo] | Unavailable:
-    """The one device: simulated, if there is a C compiler for its kernels."""
+    """Return the one, simulated device, or the reason why it is unavailable."""
     command = driver.find_compiler()
     if command is None:
         reason = f"there is no C compiler: CC is {os.environ.get('CC')!r}, PATH has none either"
@@ -31,7 +31,7 @@ def dovetail_probe(config: Mapping[str, str]) -> list[DeviceInfo] | Unavailable:
     asked = subprocess.run([*command, "--version"], capture_output=True, text=True)
     version = asked.stdout.partition("\n")[0]
     made_by = [source_digest(Path(str(f)).parent) for f in (__file__, extend.__file__)]
-    parts = (*command, version, platform.machine(), *made_by)  # all that a binary depends on
+    parts = (*command, version, platform.machine(), *made_by)  # everything that a binary depends on
     details = {"compiler": " ".join(command), "version": version}
     name, memory = "simulated accelerator", driver.MEMORY_BYTES
     fingerprint = " ".join(parts)
@@ -40,6 +40,6 @@ def dovetail_probe(config: Mapping[str, str]) -> list[DeviceInfo] | Unavailable:
 
 @hookimpl
 def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
-    """The opened device."""
+    """Return the backend of the opened device."""
     late = float(config.get("late_us", "100")) * 1e-6
     return ItemBackend(info, info.details["compiler"].split(), late)

@@ -1,4 +1,4 @@
-"""kernel -> C -> shared object -> function."""
+"""The compiler: kernel -> C -> shared object -> function."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import numpy as np
 from dovetail.extend import CompileError, CStyle, Kernel, Program
 
 STYLE = CStyle()
-# Without contraction, which changes bits; signed integers wrap; errno would forbid to inline sqrt.
+# Contraction changes bits; signed integers must wrap; setting errno prevents inlining sqrt.
 FLAGS = ["-O2", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-fwrapv", "-w"]
 
 
 def find_compiler() -> list[str] | None:
-    """The command of the C compiler: $CC, or what PATH has; None where there is none."""
+    """Return the command of the C compiler: $CC, or one from PATH; None if there is none."""
     asked = os.environ.get("CC", "").split()
     commands = [asked] if asked else [["cc"], ["gcc"], ["clang"]]
     return next((c for c in commands if shutil.which(c[0])), None)
 
 
 class CProgram(Program):
-    """A shared object, loaded. Raises: OSError or AttributeError for any other binary."""
+    """A loaded shared object. Its constructor raises OSError or AttributeError for other data."""
 
     def __init__(self, kernel: Kernel, source: str, binary: bytes) -> None:
         self.kernel, self.source, self.binary = kernel, source, binary
@@ -40,7 +40,7 @@ class CProgram(Program):
 
 
 def compile_kernel(command: Sequence[str], kernel: Kernel) -> CProgram:
-    """The program for `kernel`. Raises: CompileError with the kernel and the compiler's log."""
+    """Return the program of `kernel`, or raise CompileError with kernel and compiler log."""
     source = STYLE.render(kernel)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "kernel.so")

@@ -1,4 +1,4 @@
-"""The opened device: memory of the C library, and launches that are calls."""
+"""The opened device: the C library allocates memory, and a launch is a function call."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from dovetail.extend import Backend, DeviceInfo, Handles, Kernel
 
 from .compile import STYLE, CProgram, compile_kernel
 
-ALIGNMENT = 64  # bytes; dovetail asks for it
+ALIGNMENT = 64  # bytes; dovetail requires it
 _libc = ctypes.CDLL(None)
 _libc.aligned_alloc.argtypes, _libc.aligned_alloc.restype = [ctypes.c_size_t] * 2, ctypes.c_void_p
 _libc.free.argtypes, _libc.free.restype = [ctypes.c_void_p], None
 
 
 class CBackend(Backend):
-    """The host. A handle is an address; work is done when `launch` returns, so streams are free."""
+    """The host. A handle is an address. `launch` is synchronous, so streams need no code."""
 
-    dlpack_type = 1  # the host's
+    dlpack_type = 1  # kDLCPU
 
     def __init__(self, info: DeviceInfo, command: Sequence[str]) -> None:
         self.info, self.command = info, command

@@ -1,4 +1,4 @@
-"""Device type "NAME": the hooks through which dovetail finds, probes and opens it."""
+"""The hooks by which dovetail finds, probes and opens the device type "NAME"."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def dovetail_backend_info() -> BackendInfo:
 
 @hookimpl
 def dovetail_probe(config: Mapping[str, str]) -> list[DeviceInfo] | Unavailable:
-    """The one device: this machine, if it has a C compiler."""
+    """Return the one device, which is this machine, or the reason why it is unavailable."""
     command = find_compiler()
     if command is None:
         reason = f"there is no C compiler: CC is {os.environ.get('CC')!r}, PATH has none either"
@@ -32,12 +32,12 @@ def dovetail_probe(config: Mapping[str, str]) -> list[DeviceInfo] | Unavailable:
     asked = subprocess.run([*command, "--version"], capture_output=True, text=True)
     version = asked.stdout.partition("\n")[0]
     made_by = [source_digest(Path(str(f)).parent) for f in (__file__, extend.__file__)]
-    parts = (*command, version, platform.machine(), *made_by)  # all that a binary depends on
+    parts = (*command, version, platform.machine(), *made_by)  # everything that a binary depends on
     details = {"compiler": " ".join(command), "version": version}
     return [DeviceInfo("NAME", 0, f"C on {platform.machine()}", " ".join(parts), details=details)]
 
 
 @hookimpl
 def dovetail_open(info: DeviceInfo, config: Mapping[str, str]) -> Backend:
-    """The opened device."""
+    """Return the backend of the opened device."""
     return CBackend(info, info.details["compiler"].split())
