@@ -257,14 +257,14 @@ INNER = (
 
 def test_every_module_with_public_functions_has_all() -> None:
     """The listed names exist."""
-    for name in generator().OFFERS:
+    for name in generator().EXPORTED_NAMES:
         module = importlib.import_module(f"dovetail.{name}")
         assert [n for n in module.__all__ if not hasattr(module, n)] == [], name
     folder = ROOT / "core" / "dovetail" / "functions"
     files = (p.relative_to(folder).with_suffix("") for p in folder.rglob("*.py"))
     own = {".".join(("functions", *p.parts)) for p in files if p.name != "__init__"}
     own -= {f"functions.{n}" for n in INNER}
-    assert own <= {*generator().OFFERS}
+    assert own <= {*generator().EXPORTED_NAMES}
 
 
 def test_every_public_name_is_in_the_reference() -> None:

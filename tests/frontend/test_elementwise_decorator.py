@@ -593,7 +593,9 @@ def test_error_shows_the_line_of_the_user(name: str) -> None:
 
 
 def test_invalid_functions_raise() -> None:
-    with pytest.raises(dt.ArgumentTypeError, match="elementwise: function must be a function, got 3"):
+    with pytest.raises(
+        dt.ArgumentTypeError, match="elementwise: function must be a function, got 3"
+    ):
         dt.elementwise(3)
     with pytest.raises(dt.ArgumentError, match=r"cannot have \*xs"):
         dt.elementwise(lambda *xs: xs[0])

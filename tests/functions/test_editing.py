@@ -409,7 +409,9 @@ def test_wrong_arguments_are_named(
 
 
 def test_copyto_with_a_non_bool_mask_raises() -> None:
-    with pytest.raises(dt.DTypeError, match="copyto: where must be bool, got int64; use where != 0"):
+    with pytest.raises(
+        dt.DTypeError, match="copyto: where must be bool, got int64; use where != 0"
+    ):
         dt.copyto(X, 1, where=[1, 0, 1])
     with pytest.raises(dt.ShapeError, match=r"copyto: .*do not broadcast"):
         dt.copyto(X, 1, where=[True, False])

@@ -48,7 +48,9 @@ def test_bincount_of_any_range_equals_numpy(device: dt.Device) -> None:
     assert_same(dt.bincount(dt.asarray(late)), np.bincount(late))
     late[1] = -1
     for d in ("i1", "i8"):
-        with pytest.raises(dt.ArgumentError, match="bincount: x must not hold negative elements, got -1"):
+        with pytest.raises(
+            dt.ArgumentError, match="bincount: x must not hold negative elements, got -1"
+        ):
             dt.bincount(dt.asarray(late.astype(d)))
     assert_same(dt.bincount(dt.asarray(np.array([1, 3], "u8"))), [0, 1, 0, 1])
 

@@ -156,9 +156,9 @@ def test_products_of_mismatched_shapes_raise(device: dt.Device) -> None:
         (lambda: linalg.block_diag(), dt.ArgumentError, "at least one matrix"),
         (lambda: linalg.block_diag(dt.ones((1, 1, 1))), dt.ShapeError, "at most 2 dimensions"),
         (lambda: linalg.householder(x, dt.ones(2)), dt.ShapeError, "at most as many columns"),
-        (lambda: linalg.matrix_norm(x, ord=3), dt.ArgumentError, "ord (must be|is)"),
-        (lambda: linalg.matrix_norm(x, ord="max"), dt.ArgumentError, "ord (must be|is)"),
-        (lambda: linalg.vector_norm(x, ord="fro"), dt.ArgumentTypeError, "ord (must be|is)"),
+        (lambda: linalg.matrix_norm(x, ord=3), dt.ArgumentError, "ord must be"),
+        (lambda: linalg.matrix_norm(x, ord="max"), dt.ArgumentError, "ord must be"),
+        (lambda: linalg.vector_norm(x, ord="fro"), dt.ArgumentTypeError, "ord must be"),
         (lambda: linalg.cond(dt.ones((0, 2))), dt.ShapeError, "at least one row"),
     ):
         with pytest.raises(error, match=says):

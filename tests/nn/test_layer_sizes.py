@@ -84,14 +84,14 @@ def _has_device(name: str) -> bool:
 @pytest.mark.parametrize("name", ["Dropout", "Dropout2d", "AlphaDropout"])
 def test_invalid_probability_raises(name: str) -> None:
     for value in (-0.5, 1.5, "half", None):
-        with pytest.raises(dt.ArgumentError, match=rf"^{name}: p (is|must be) a"):
+        with pytest.raises(dt.ArgumentError, match=rf"^{name}: p must be a"):
             LAYERS[name](value)
 
 
 @pytest.mark.parametrize("name", ["MultiheadAttention", "LSTM", "TransformerEncoderLayer"])
 def test_invalid_dropout_argument_raises(name: str) -> None:
     for value in (-0.5, 1.5, "half", None):
-        with pytest.raises(dt.ArgumentError, match=rf"^{name}: dropout (is|must be) a"):
+        with pytest.raises(dt.ArgumentError, match=rf"^{name}: dropout must be a"):
             made(name, dropout=value)
 
 

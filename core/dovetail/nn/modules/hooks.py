@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import dovetail as dt
 
-from ..call_errors import explain_error
-from ..constructor_errors import Explained
+if TYPE_CHECKING:
+    from .module import Module
 
 __all__: list[str] = []
 
@@ -18,7 +18,7 @@ Hook: TypeAlias = Callable[..., Any]
 Gradients: TypeAlias = tuple["Tensor | None", ...]
 
 HOOK_DICTS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
-_PACKAGE = __name__.partition(".")[0] + "."
+PACKAGE_PREFIX = __name__.partition(".")[0] + "."
 _keys = count()
 
 
@@ -57,90 +57,7 @@ def register_hook(
     return ModuleHookHandle(hooks, key)
 
 
-class Hooked(Explained):
-    """The hooks of a module, and the call that runs them."""
-
-    _forward_pre_hooks: dict[int, tuple[Hook, bool]]  # hook, with_kwargs
-    _forward_hooks: dict[int, tuple[Hook, bool, bool]]  # hook, with_kwargs, always_call
-    _backward_pre_hooks: dict[int, Hook]
-    _backward_hooks: dict[int, Hook]
-    forward: Callable[..., Any]
-
-    def __call__(self, *inputs: Any, **named: Any) -> Any:
-        if (
-            self._forward_pre_hooks
-            or self._forward_hooks
-            or self._backward_hooks
-            or self._backward_pre_hooks
-        ):
-            return _call_with_hooks(self, inputs, named)
-        try:
-            return self.forward(*inputs, **named)
-        except Exception as error:
-            forward = type(self).forward
-            if not forward.__module__.startswith(_PACKAGE):
-                raise
-            reason = explain_error(
-                error, type(self).__name__, forward, (self, *inputs), named, prefix=False
-            )
-            if reason is None:
-                raise
-            cause = error
-        raise reason from cause
-
-    def register_forward_pre_hook(
-        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
-    ) -> ModuleHookHandle:
-        """Call `hook(module, args)` before forward; return a handle to remove it.
-
-        The hook returns None, or new arguments for forward. `with_kwargs`: call
-        `hook(module, args, kwargs)`, which returns None or both. `prepend`: call it before others.
-        Raises: ArgumentTypeError if the hook is not callable.
-        """
-        hooks = self._forward_pre_hooks
-        return register_hook("register_forward_pre_hook", hooks, hook, (hook, with_kwargs), prepend)
-
-    def register_forward_hook(
-        self,
-        hook: Hook,
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
-    ) -> ModuleHookHandle:
-        """Call `hook(module, args, result)` after forward; return a handle to remove it.
-
-        The hook returns None, or a new result. `with_kwargs`: call
-        `hook(module, args, kwargs, result)`. `prepend`: call it before others. `always_call`: call
-        it also if forward raises; the result is None then.
-        Raises: ArgumentTypeError if the hook is not callable.
-        """
-        entry = (hook, with_kwargs, always_call)
-        return register_hook("register_forward_hook", self._forward_hooks, hook, entry, prepend)
-
-    def register_full_backward_pre_hook(
-        self, hook: Hook, prepend: bool = False
-    ) -> ModuleHookHandle:
-        """Call `hook(module, grad_output)` when gradients reach the module's results.
-
-        The hook gets a tuple of gradients, and returns None or new gradients.
-        Raises: ArgumentTypeError if the hook is not callable.
-        """
-        hooks = self._backward_pre_hooks
-        return register_hook("register_full_backward_pre_hook", hooks, hook, hook, prepend)
-
-    def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> ModuleHookHandle:
-        """Call `hook(module, grad_input, grad_output)` when gradients leave the module.
-
-        The gradients are tuples, for the positional arguments and for the results; None stands for
-        a value that is no tensor or has no gradient. The hook returns None or a new grad_input.
-        Raises: ArgumentTypeError if the hook is not callable.
-        """
-        hooks = self._backward_hooks
-        return register_hook("register_full_backward_hook", hooks, hook, hook, prepend)
-
-
-def _call_with_hooks(module: Hooked, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_with_hooks(module: Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a module with its hooks; if it raises, call the hooks with `always_call`."""
     called: set[int] = set()
     try:
@@ -153,7 +70,7 @@ def _call_with_hooks(module: Hooked, inputs: tuple[Any, ...], kwargs: dict[str, 
 
 
 def _call_forward(
-    module: Hooked, inputs: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]
+    module: Module, inputs: tuple[Any, ...], kwargs: dict[str, Any], called: set[int]
 ) -> Any:
     """Call the pre-hooks, forward and the hooks; add the keys of hooks to `called`."""
     for pre_hook, with_named in [*module._forward_pre_hooks.values()]:
@@ -172,7 +89,7 @@ def _call_forward(
 
 
 def _apply_pre_hook(
-    module: Hooked, hook: Hook, with_kwargs: bool, inputs: tuple[Any, ...], kwargs: dict[str, Any]
+    module: Module, hook: Hook, with_kwargs: bool, inputs: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments for forward after a pre-hook."""
     if not with_kwargs:
@@ -194,7 +111,7 @@ def _apply_pre_hook(
 class BackwardHooks:
     """The backward hooks of one call, which see the gradients of its arguments and results."""
 
-    def __init__(self, module: Hooked) -> None:
+    def __init__(self, module: Module) -> None:
         self.module = module
         self.pre_hooks = [*module._backward_pre_hooks.values()]
         self.after = [*module._backward_hooks.values()]
