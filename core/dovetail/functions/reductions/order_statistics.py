@@ -108,7 +108,7 @@ def _quantiles(op: str, q: Operand, high: float) -> np.ndarray:
     probabilities = np.asarray(values.astype(np.float64) / high)
     is_outside = ~((probabilities >= 0) & (probabilities <= 1))
     if np.any(is_outside):
-        bad = values[is_outside].item(0)
+        bad = np.asarray(values)[np.asarray(is_outside)].item(0)
         raise ArgumentError(f"{op}: q must be between 0 and {high:g}, got {shown(bad)}")
     return probabilities
 
