@@ -84,8 +84,12 @@ def assert_raises(call: Call, error: type[Exception], says: str) -> None:
 @pytest.mark.parametrize("axis", [dt.asarray(0, device="reference"), "", {}, set(), 1.0, [None]])
 def test_non_integer_axis_raises_type_error(name: str, axis: Any) -> None:
     x = dt.ones((1, 2), device="reference")
-    assert_raises(lambda: getattr(dt, name)(x, axis=axis), TypeError, f"^{name}: axis must be an int")
-    assert_raises(lambda: getattr(dt, name)(x, axis=axis), ValueError, f"^{name}: axis must be an int")
+    assert_raises(
+        lambda: getattr(dt, name)(x, axis=axis), TypeError, f"^{name}: axis must be an int"
+    )
+    assert_raises(
+        lambda: getattr(dt, name)(x, axis=axis), ValueError, f"^{name}: axis must be an int"
+    )
 
 
 def test_numpy_integers_are_accepted_as_integers() -> None:

@@ -97,7 +97,10 @@ def test_matrix_without_a_result_raises_its_error_class(
 
 def test_missing_keyword_of_solve_triangular_is_named(device: dt.Device) -> None:
     """A required keyword-only parameter."""
-    with pytest.raises(dt.ArgumentTypeError, match="solve_triangular: missing argument upper; the parameters are x1"):
+    with pytest.raises(
+        dt.ArgumentTypeError,
+        match="solve_triangular: missing argument upper; the parameters are x1",
+    ):
         dt.linalg.solve_triangular(dt.eye(2), dt.ones(2))  # type: ignore[call-arg]  # on purpose
 
 

@@ -167,5 +167,7 @@ def test_documented_error_names_code_with_the_same_result(
     typed = re.sub(r"\b(np|torch|jax|jnp)\.", "dt.", their)
     with pytest.raises((dt.DovetailError, AttributeError)) as error:
         run(typed, names)
-    assert re.search(r"; use |; see |; write |arguments are |parameters are |dt\.", str(error.value))
+    assert re.search(
+        r"; use |; see |; write |arguments are |parameters are |dt\.", str(error.value)
+    )
     assert alike(plain(run(our, ours())), expected) and not note

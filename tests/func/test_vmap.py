@@ -418,9 +418,13 @@ def test_bincount_choose_and_expm_in_nested_vmap(device: dt.Device) -> None:
 
 def test_choose_with_an_invalid_number_in_an_example_raises() -> None:
     x = dt.asarray([[0, 1], [1, 2]], device="reference")
-    with pytest.raises(dt.IndexOutOfRange, match=r"choose: indices must be between 0 and 1, got 0\.\.2"):
+    with pytest.raises(
+        dt.IndexOutOfRange, match=r"choose: indices must be between 0 and 1, got 0\.\.2"
+    ):
         dt.vmap(lambda i: dt.choose(i, [5, 6]))(x)
-    with pytest.raises(dt.ArgumentError, match="bincount: x must not hold negative elements, got -1"):
+    with pytest.raises(
+        dt.ArgumentError, match="bincount: x must not hold negative elements, got -1"
+    ):
         dt.vmap(dt.bincount)(x - 1)
 
 

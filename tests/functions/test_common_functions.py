@@ -153,7 +153,9 @@ def test_predicates_equal_numpy(device: dt.Device, name: str) -> None:
         for dtype in ("c8", "c16"):
             assert_same(ours(dt.asarray(z.astype(dtype))), theirs(z))
     else:
-        with pytest.raises(dt.DTypeError, match=f"{name}: expected real numbers, got complex128; use dt.real"):
+        with pytest.raises(
+            dt.DTypeError, match=f"{name}: expected real numbers, got complex128; use dt.real"
+        ):
             ours(dt.asarray(z))
     with pytest.raises(dt.DTypeError, match=name):
         ours([1.0])
@@ -170,7 +172,9 @@ def test_bitwise_count_equals_numpy(device: dt.Device, dtype: str) -> None:
 def test_bitwise_count_of_non_integers_raises() -> None:
     x = dt.asarray([True, False], device="reference")
     assert_same(dt.bitwise_count(x), np.array([1, 0], "u1"))
-    with pytest.raises(dt.DTypeError, match="bitwise_count: expected integers or bool, got float32"):
+    with pytest.raises(
+        dt.DTypeError, match="bitwise_count: expected integers or bool, got float32"
+    ):
         dt.bitwise_count(dt.ones(2, device="reference"))
 
 
@@ -302,7 +306,7 @@ def test_lexsort_names_wrong_arguments() -> None:
     for given, error, words in (
         ([], dt.ArgumentError, "lexsort: expected at least one key"),
         (5, dt.ArgumentTypeError, "lexsort: keys must be a list"),
-        ([x, x[:2]], dt.ShapeError, r"lexsort: keys must have the same shape, got \(3,\) and \(2,\)"),
+        ([x, x[:2]], dt.ShapeError, r"lexsort: keys must .*got \(3,\) and \(2,\)"),
         ([x[0]], dt.ShapeError, "lexsort"), ([[1, 2]], dt.DTypeError, "lexsort"),
         ([x * 1j], dt.DTypeError, "lexsort"), ([x, "abc"], dt.DTypeError, "lexsort"),
     ):  # fmt: skip

@@ -105,7 +105,9 @@ def test_captured_functions_follow_the_default_dtype() -> None:
 
 @pytest.mark.parametrize("dtype", [dt.float16, dt.int64, dt.complex64, dt.bool, "bfloat16"])
 def test_other_default_dtypes_raise(dtype: Any) -> None:
-    with pytest.raises(dt.DTypeError, match="set_default_dtype: dtype must be float32 or float64, got "):
+    with pytest.raises(
+        dt.DTypeError, match="set_default_dtype: dtype must be float32 or float64, got "
+    ):
         dt.set_default_dtype(dtype)
     with pytest.raises(dt.DTypeError, match="set_default_dtype: no dovetail dtype"):
         dt.set_default_dtype("nonsense")

@@ -157,7 +157,11 @@ def test_spawned_generators_are_independent() -> None:
 def test_invalid_arguments_of_sampling_raise() -> None:
     r = dt.random
     calls: list[tuple[Any, type[Exception], str]] = [
-        (lambda: r.bernoulli(1.5, 3), dt.ArgumentError, "bernoulli: p must be between 0 and 1, got 1.5"),
+        (
+            lambda: r.bernoulli(1.5, 3),
+            dt.ArgumentError,
+            "bernoulli: p must be between 0 and 1, got 1.5",
+        ),
         (lambda: r.exponential("a"), dt.ArgumentTypeError, "exponential: scale"),
         (lambda: r.laplace(0.0, 1.0, 3, dtype="int8"), dt.DTypeError, "laplace: makes floats"),
         (lambda: r.gamma(dt.ones(3, device="reference"), 1.0, (2,)), dt.ShapeError, "gamma"),

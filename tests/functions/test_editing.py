@@ -345,15 +345,15 @@ BAD: list[tuple[str, tuple[Any, ...], type[Exception], str]] = [
     ("append", (X, X, 2), dt.AxisError, "2"),
     ("append", (X, "a"), dt.DTypeError, "expected tensors"),
     ("insert", (X, 7, 1), dt.IndexOutOfRange, r"position 7 is out of range .*-6\.\.6"),
-    ("insert", (X, [0, -4], 1, 1), dt.IndexOutOfRange, "position -4 is out of range for an axis of size 3"),
-    ("insert", (X, [[0, 1]], 1, 1), dt.ShapeError, r"must be an int or a vector, got shape \(1, 2\)"),
+    ("insert", (X, [0, -4], 1, 1), dt.IndexOutOfRange, "position -4 is out of range .*size 3"),
+    ("insert", (X, [[0, 1]], 1, 1), dt.ShapeError, r"must be an int or a vector, got .*\(1, 2\)"),
     ("insert", (X, [0, 1], [1, 2, 3], 1), dt.ShapeError, "broadcast"),
-    ("insert", (X, 0, np.ones((1, 1, 3)), 0), dt.ShapeError, r"values must have .*got shape \(1, 1, 3\)"),
+    ("insert", (X, 0, np.ones((1, 1, 3)), 0), dt.ShapeError, r"values must .*got shape \(1, 1, 3\)"),
     ("insert", (X, 0, 1j), dt.DTypeError, "does not fit float32"),
     ("insert", (X, 1.5, 1), dt.DTypeError, "indices must be integers"),
     ("insert", (X, True, 1), dt.DTypeError, "got bool"),
     ("insert", (X, None, 1), dt.ArgumentTypeError, "obj must be an int, a slice"),
-    ("insert", (X, [True, False], 1), dt.ShapeError, "a mask must have the size 6 of the axis, got 2"),
+    ("insert", (X, [True, False], 1), dt.ShapeError, "a mask must have the size 6 .*got 2"),
     ("insert", ([1, 2], 0, 1), dt.DTypeError, "at least one operand must be a tensor"),
     ("insert", (X, 0, 1, 5), dt.AxisError, "5"),
     ("delete", (X, 6), dt.IndexOutOfRange, r"position 6 is out of range .*-6\.\.5"),
@@ -409,7 +409,9 @@ def test_wrong_arguments_are_named(
 
 
 def test_copyto_with_a_non_bool_mask_raises() -> None:
-    with pytest.raises(dt.DTypeError, match="copyto: where must be bool, got int64; use where != 0"):
+    with pytest.raises(
+        dt.DTypeError, match="copyto: where must be bool, got int64; use where != 0"
+    ):
         dt.copyto(X, 1, where=[1, 0, 1])
     with pytest.raises(dt.ShapeError, match=r"copyto: .*do not broadcast"):
         dt.copyto(X, 1, where=[True, False])

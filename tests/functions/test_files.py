@@ -145,7 +145,9 @@ def test_failed_save_keeps_the_previous_file(form: str, file: Path) -> None:
 
 def test_invalid_names_and_paths_raise(tmp_path: Path) -> None:
     x = {"x": dt.ones(1, device="reference")}
-    with pytest.raises(dt.ArgumentError, match=r"must end in \.safetensors or \.npz or \.zarr, got 'x\.pt'"):
+    with pytest.raises(
+        dt.ArgumentError, match=r"must end in \.safetensors or \.npz or \.zarr, got 'x\.pt'"
+    ):
         dt.save(tmp_path / "x.pt", x)
     with pytest.raises(dt.ArgumentTypeError, match="load: file"):
         dt.load(3)  # type: ignore[arg-type]  # that is the test

@@ -48,7 +48,9 @@ def test_bincount_of_any_range_equals_numpy(device: dt.Device) -> None:
     assert_same(dt.bincount(dt.asarray(late)), np.bincount(late))
     late[1] = -1
     for d in ("i1", "i8"):
-        with pytest.raises(dt.ArgumentError, match="bincount: x must not hold negative elements, got -1"):
+        with pytest.raises(
+            dt.ArgumentError, match="bincount: x must not hold negative elements, got -1"
+        ):
             dt.bincount(dt.asarray(late.astype(d)))
     assert_same(dt.bincount(dt.asarray(np.array([1, 3], "u8"))), [0, 1, 0, 1])
 
@@ -123,7 +125,7 @@ def test_wrong_bins_raise() -> None:
         (lambda: dt.histogram(x, weights=[1.0]), dt.ShapeError, "histogram: 1 weights"),
         (lambda: dt.histogram2d(x, [1.0]), dt.ShapeError, "histogram2d: x has 3"),
         (lambda: dt.histogram2d(x, x, range=(1,)), dt.ArgumentTypeError, "histogram2d: range"),
-        (lambda: dt.digitize(x, [1.0, 3.0, 2.0]), dt.ArgumentError, "digitize: bins must ascend or"),
+        (lambda: dt.digitize(x, [1.0, 3.0, 2.0]), dt.ArgumentError, "digitize: bins must ascend"),
         (lambda: dt.digitize(x, [[1.0]]), dt.ShapeError, "digitize: bins must be a vector"),
     ]  # fmt: skip
     for call, error, says in calls:

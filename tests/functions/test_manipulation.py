@@ -295,7 +295,7 @@ def test_as_strided_equals_numpy(device: dt.Device) -> None:
         (lambda x: x.flatten(1, 0), dt.AxisError, "must not be after"),
         (lambda x: x.as_strided((3, 3), (2, 1)), dt.ShapeError, r"elements 0..6 of a storage of 6"),
         (lambda x: x.as_strided((3,), (-1,)), dt.ShapeError, "elements -2..0"),
-        (lambda x: x.as_strided((3,), (1, 1)), dt.ShapeError, "a stride for each of 1 sizes, got 2"),
+        (lambda x: x.as_strided((3,), (1, 1)), dt.ShapeError, "a stride for each of 1 .*got 2"),
     ],
 )  # fmt: skip
 def test_manipulation_errors(

@@ -58,7 +58,9 @@ def test_wrong_arguments_are_named() -> None:
         x.chunk(0)
     with pytest.raises(IndexError, match="chunk"):
         x.chunk(2, dim=2)
-    with pytest.raises(dt.ArgumentError, match=r"t: expected at most 2 dimensions, got 3; use x\.mT"):
+    with pytest.raises(
+        dt.ArgumentError, match=r"t: expected at most 2 dimensions, got 3; use x\.mT"
+    ):
         x[None].t()
     with pytest.raises(dt.DTypeError, match="bool"):
         x.masked_fill(x, 0)

@@ -139,7 +139,11 @@ def test_gradients_of_sampled_functions() -> None:
 def test_wrong_arguments_of_sampled_functions_raise() -> None:
     x = dt.ones((2, 3), device="reference")
     calls: list[tuple[Any, type[Exception], str]] = [
-        (lambda: dt.trapezoid(x, [1.0]), dt.ShapeError, "trapezoid: expected a coordinate for each of 3"),
+        (
+            lambda: dt.trapezoid(x, [1.0]),
+            dt.ShapeError,
+            "trapezoid: expected a coordinate for each of 3",
+        ),
         (lambda: dt.gradient(x, 1.0, 1.0, 1.0), dt.ArgumentError, "gradient: 3 spacings"),
         (lambda: dt.gradient(x[:1]), dt.ShapeError, "gradient: 1 samples"),
         (lambda: dt.gradient(x, edge_order=3), dt.ArgumentError, "gradient: edge_order"),

@@ -117,7 +117,9 @@ def test_wrong_arguments_are_named(name: str) -> None:
     with pytest.raises(dt.DeviceError, match=name):
         f(x, dt.arange(3, device="cpu"))
     if name != "union1d":
-        with pytest.raises(dt.ArgumentTypeError, match=f"{name}: assume_unique must be True or False"):
+        with pytest.raises(
+            dt.ArgumentTypeError, match=f"{name}: assume_unique must be True or False"
+        ):
             f(x, x, "yes")
     with pytest.raises(dt.ArgumentTypeError, match="intersect1d: return_indices must be True or"):
         dt.intersect1d(x, x, return_indices=None)

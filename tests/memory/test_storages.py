@@ -117,7 +117,9 @@ def test_strides_and_index_to_pos_equal_numpy() -> None:
             assert dt.strides_from_shape(shape) == rows.strides
             assert dt.strides_from_shape(shape, "F") == columns.strides
     assert dt.strides_from_shape(3) == (1,)
-    with pytest.raises(dt.ShapeError, match="index_to_pos: expected a stride for each of 2 indices, got 1"):
+    with pytest.raises(
+        dt.ShapeError, match="index_to_pos: expected a stride for each of 2 indices, got 1"
+    ):
         dt.index_to_pos((1, 2), (3,))
     with pytest.raises(dt.ArgumentError, match="strides_from_shape: order"):
         dt.strides_from_shape((1, 2), order="K")

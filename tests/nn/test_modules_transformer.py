@@ -270,7 +270,7 @@ BAD: list[tuple[Callable[[], Any], Any, str]] = [
         dt.DTypeError, "attn_mask is .*int32; give bool",
     ),
     (lambda: dt.nn.MultiheadAttention(4, 3), dt.ArgumentError, "a multiple of num_heads"),
-    (lambda: dt.nn.MultiheadAttention(0, 1), dt.ArgumentError, "embed_dim must be at least 1, got 0"),
+    (lambda: dt.nn.MultiheadAttention(0, 1), dt.ArgumentError, "embed_dim must be at least 1"),
     (
         lambda: dt.nn.TransformerEncoderLayer(4, 2, activation="x"),
         dt.ArgumentError, "activation is relu, gelu or a function",

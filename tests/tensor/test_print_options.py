@@ -79,7 +79,11 @@ def test_nested_printoptions_combine_and_are_restored() -> None:
 @pytest.mark.parametrize(
     ("given", "error", "words"),
     [
-        ({"legacy": "1.13"}, dt.ArgumentError, "unknown option 'legacy'; the options are precision"),
+        (
+            {"legacy": "1.13"},
+            dt.ArgumentError,
+            "unknown option 'legacy'; the options are precision",
+        ),
         ({"precision": -1}, dt.ArgumentError, "precision"),
         ({"precision": "a"}, dt.ArgumentTypeError, "precision"),
         ({"profile": "long"}, dt.ArgumentError, "profile"),
