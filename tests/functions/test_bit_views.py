@@ -84,7 +84,7 @@ def test_captured_function_views_bits(device: dt.Device) -> None:
         (lambda: dt.ones(()).view(dt.int8), dt.ShapeError, "do not divide"),
         (lambda: dt.ones(5)[1:].view(dt.float64), dt.ShapeError, "do not divide"),
         (lambda: dt.ones(2).requires_grad_().view(dt.int32), dt.GradientError, "no gradient"),
-        (lambda: dt.ones(2, dtype=dt.uint8).view(dt.bool), dt.DTypeError, "cannot be viewed as bool"),
+        (lambda: dt.ones(2, dtype=dt.uint8).view(dt.bool), dt.DTypeError, "bytes cannot be"),
         (lambda: dt.ones(2).view("float33"), dt.DTypeError, "view: no dovetail dtype"),
         (lambda: dt.ones(2).view(2.5), dt.ShapeError, "view: expected ints"),
     ],

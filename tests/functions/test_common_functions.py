@@ -342,7 +342,7 @@ def test_partition_has_gradients_and_errors() -> None:
         for f in (dt.partition, dt.argpartition):
             for kth, axis, error, words in (
                 (3, -1, dt.ArgumentError, "kth must be between -3 and 2"),
-                ([0, -4], -1, dt.ArgumentError, "kth is -4"), (0, 1, dt.AxisError, "axis"),
+                ([0, -4], -1, dt.ArgumentError, "kth must .*got -4"), (0, 1, dt.AxisError, "axis"),
                 (1.5, -1, dt.ArgumentTypeError, "kth"),
             ):  # fmt: skip
                 with pytest.raises(error, match=f"{f.__name__}: .*{words}"):
