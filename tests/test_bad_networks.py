@@ -95,7 +95,7 @@ KINDS: list[tuple[Callable[[], Any], str]] = [
     (lambda: dt.data.StackDataset(3), "data.StackDataset: args must be a Sized, got 3"),
     (lambda: dt.checkpoint.save(3), "save: path must be"),
     (lambda: dt.checkpoint.latest(".", 3), "latest: pattern must be a str, got 3"),
-    (lambda: dt.autograd.set_gradient("add"), "set_gradient: op is an Op, not 'add'"),
+    (lambda: dt.autograd.set_gradient("add"), "set_gradient: op must be an Op, got 'add'"),
 ]  # fmt: skip
 
 
