@@ -45,6 +45,13 @@ def shown(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
+def foreign_type_name(value: object) -> str:
+    """Return the name of a value's type; a tensor's has its library: "torch.Tensor"."""
+    kind = type(value)
+    package = kind.__module__.partition(".")[0]
+    return f"{package}.{kind.__name__}" if kind.__name__ == "Tensor" else kind.__name__
+
+
 def refused(op: str, name: str, wanted: str, value: object) -> ArgumentTypeError:
     """Return the error for a value of a wrong kind."""
     return ArgumentTypeError(f"{op}: {name} must be {wanted}, got {shown(value)}")

@@ -572,7 +572,7 @@ MISTAKES: dict[str, tuple[Function, type[Exception], str]] = {
     "a tensor": (lambda x: x + TENSOR, dt.CaptureError, r"a tensor, float32\[3\].*another operand"),
     "an array": (lambda x: x + np.ones(3), dt.CaptureError, "another operand"),
     "matmul": (lambda x: x @ x, dt.DovetailError, "op"),
-    "in place": (lambda x: x.add_(1), dt.DovetailError, "op: add expected a tensor|op: add in place"),
+    "in place": (lambda x: x.add_(1), dt.DovetailError, "op: add expected|op: add in place"),
     "written": (lambda x: x.__setitem__(0, 1), dt.CaptureError, "written to"),
     "dtype": (lambda x: x & 0.5, dt.DTypeError, "bitwise_and: expected .* got float32"),
     "a text": (lambda x: "no", dt.ArgumentTypeError, "got str"),

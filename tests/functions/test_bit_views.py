@@ -84,7 +84,7 @@ def test_captured_function_views_bits(device: dt.Device) -> None:
         (lambda: dt.ones(()).view(dt.int8), dt.ShapeError, "do not divide"),
         (lambda: dt.ones(5)[1:].view(dt.float64), dt.ShapeError, "do not divide"),
         (lambda: dt.ones(2).requires_grad_().view(dt.int32), dt.GradientError, "no gradient"),
-        (lambda: dt.ones(2, dtype=dt.uint8).view(dt.bool), dt.DTypeError, "bytes cannot be viewed as"),
+        (lambda: dt.ones(2, dtype=dt.uint8).view(dt.bool), dt.DTypeError, "bytes cannot be"),
         (lambda: dt.ones(2).view("float33"), dt.DTypeError, "view: no dovetail dtype"),
         (lambda: dt.ones(2).view(2.5), dt.ShapeError, "view: expected ints"),
     ],
@@ -128,7 +128,7 @@ def test_from_blob_calls_its_deleter_once(device: dt.Device) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"data_ptr": 0}, dt.ArgumentError, "from_blob: data_ptr must be a positive address, got 0"),
+        ({"data_ptr": 0}, dt.ArgumentError, "from_blob: data_ptr must be .*got 0"),
         ({"data_ptr": "x"}, dt.ArgumentTypeError, "from_blob: data_ptr"),
         ({"shape": (2, -1)}, dt.ShapeError, "from_blob"),
         ({"strides": (1, 2)}, dt.ShapeError, "a stride for each of 1 sizes, got 2"),

@@ -306,7 +306,7 @@ def test_lexsort_names_wrong_arguments() -> None:
     for given, error, words in (
         ([], dt.ArgumentError, "lexsort: expected at least one key"),
         (5, dt.ArgumentTypeError, "lexsort: keys must be a list"),
-        ([x, x[:2]], dt.ShapeError, r"lexsort: keys must have the same shape, got \(3,\) and \(2,\)"),
+        ([x, x[:2]], dt.ShapeError, r"lexsort: keys must .*got \(3,\) and \(2,\)"),
         ([x[0]], dt.ShapeError, "lexsort"), ([[1, 2]], dt.DTypeError, "lexsort"),
         ([x * 1j], dt.DTypeError, "lexsort"), ([x, "abc"], dt.DTypeError, "lexsort"),
     ):  # fmt: skip
@@ -342,7 +342,7 @@ def test_partition_has_gradients_and_errors() -> None:
         for f in (dt.partition, dt.argpartition):
             for kth, axis, error, words in (
                 (3, -1, dt.ArgumentError, "kth must be between -3 and 2"),
-                ([0, -4], -1, dt.ArgumentError, "kth is -4"), (0, 1, dt.AxisError, "axis"),
+                ([0, -4], -1, dt.ArgumentError, "kth must .*got -4"), (0, 1, dt.AxisError, "axis"),
                 (1.5, -1, dt.ArgumentTypeError, "kth"),
             ):  # fmt: skip
                 with pytest.raises(error, match=f"{f.__name__}: .*{words}"):

@@ -112,7 +112,7 @@ def says(words: str) -> Any:
 def test_parameter_given_by_both_names_raises() -> None:
     with says("sum: axis is given twice"):
         X.sum(axis=0, dim=1)
-    with says("softmax: axis, which is dim elsewhere, is given twice"):
+    with says("softmax: axis is given twice"):
         dt.softmax(X, 0, dim=1)  # type: ignore[call-arg]
 
 

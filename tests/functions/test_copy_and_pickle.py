@@ -319,7 +319,7 @@ def test_tensor_of_a_missing_device_loads_on_the_default_device(device: dt.Devic
 
 
 def test_missing_default_device_raises_with_both_names() -> None:
-    says = "on no_device, which cannot be had here .*; the default device is not available either: .*neither_do"
+    says = "on no_device, which cannot be had .*the default device is not available .*neither_do"
     with dt.device("neither_do"), pytest.raises(dt.DeviceError, match=says):
         pickle.loads(_on("no_device"))
     with pytest.raises(dt.DeviceError, match="pickle: 'No device' names no device"):

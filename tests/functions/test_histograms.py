@@ -120,12 +120,12 @@ def test_wrong_bins_raise() -> None:
         (lambda: dt.histogram(x, 1.5), dt.ArgumentTypeError, "histogram: bins"),
         (lambda: dt.histogram(x, "auto"), dt.ArgumentError, "histogram: bins must .*got 'auto'"),
         (lambda: dt.histogram(x, [3.0, 1.0]), dt.ArgumentError, "histogram: bins must ascend"),
-        (lambda: dt.histogram(x, range=(2, 1)), dt.ArgumentError, "histogram: the range"),
-        (lambda: dt.histogram(x * dt.nan), dt.ArgumentError, "histogram: the range nan"),
-        (lambda: dt.histogram(x, weights=[1.0]), dt.ShapeError, "histogram: 1 weights"),
-        (lambda: dt.histogram2d(x, [1.0]), dt.ShapeError, "histogram2d: x has 3"),
+        (lambda: dt.histogram(x, range=(2, 1)), dt.ArgumentError, "histogram: range must"),
+        (lambda: dt.histogram(x * dt.nan), dt.ArgumentError, "histogram: range .*got nan"),
+        (lambda: dt.histogram(x, weights=[1.0]), dt.ShapeError, "histogram: expected one weight"),
+        (lambda: dt.histogram2d(x, [1.0]), dt.ShapeError, "histogram2d: x and y must"),
         (lambda: dt.histogram2d(x, x, range=(1,)), dt.ArgumentTypeError, "histogram2d: range"),
-        (lambda: dt.digitize(x, [1.0, 3.0, 2.0]), dt.ArgumentError, "digitize: bins must ascend or"),
+        (lambda: dt.digitize(x, [1.0, 3.0, 2.0]), dt.ArgumentError, "digitize: bins must ascend"),
         (lambda: dt.digitize(x, [[1.0]]), dt.ShapeError, "digitize: bins must be a vector"),
     ]  # fmt: skip
     for call, error, says in calls:

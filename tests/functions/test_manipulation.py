@@ -282,8 +282,8 @@ def test_as_strided_equals_numpy(device: dt.Device) -> None:
         (lambda x: dt.split(x, 0), dt.ArgumentError, "positive"),
         (lambda x: dt.concat([]), dt.ArgumentError, "at least one"),
         (lambda x: x.as_strided((1,), (10**400,)), dt.ShapeError, r"as_strided: .*2\*\*63 bytes"),
-        (lambda x: dt.concat([x, dt.ones((2, 2))]), dt.ShapeError, r"\(2, 3\), \(2, 2\) differ "
-            r"besides axis 0"),
+        (lambda x: dt.concat([x, dt.ones((2, 2))]), dt.ShapeError, r"\(2, 3\), \(2, 2\) must "
+            r"be equal except along axis 0"),
         (lambda x: dt.concat([x, dt.ones(2)]), dt.ShapeError, "must be equal except along axis 0"),
         (lambda x: dt.concat([x, 1]), dt.DTypeError, "concat: expected tensors.*got int"),
         (lambda x: dt.stack([x, dt.ones(2)]), dt.ShapeError, "dt.concat"),
@@ -295,7 +295,7 @@ def test_as_strided_equals_numpy(device: dt.Device) -> None:
         (lambda x: x.flatten(1, 0), dt.AxisError, "must not be after"),
         (lambda x: x.as_strided((3, 3), (2, 1)), dt.ShapeError, r"elements 0..6 of a storage of 6"),
         (lambda x: x.as_strided((3,), (-1,)), dt.ShapeError, "elements -2..0"),
-        (lambda x: x.as_strided((3,), (1, 1)), dt.ShapeError, "a stride for each of 1 sizes, got 2"),
+        (lambda x: x.as_strided((3,), (1, 1)), dt.ShapeError, "a stride for each of 1 .*got 2"),
     ],
 )  # fmt: skip
 def test_manipulation_errors(

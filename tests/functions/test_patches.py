@@ -66,11 +66,11 @@ def test_mismatched_sizes_raise() -> None:
     for error, call, says in (
         (dt.ShapeError, lambda: dt.unfold(x, 5), r"unfold: patches must fit"),
         (dt.ShapeError, lambda: dt.unfold(x[0], 2), "unfold: expected channels and 2 axes"),
-        (dt.ArgumentError, lambda: dt.unfold(x, 2, stride=0), "unfold: stride is 1 or more"),
-        (dt.ArgumentError, lambda: dt.unfold(x, 2, padding=(1, 1, 1)), "padding has 3 sizes"),
+        (dt.ArgumentError, lambda: dt.unfold(x, 2, stride=0), "unfold: stride must be at least 1"),
+        (dt.ArgumentError, lambda: dt.unfold(x, 2, padding=(1, 1, 1)), "padding must .*got 3"),
         (dt.ArgumentTypeError, lambda: dt.unfold(x, 2.5), "unfold: kernel_size must be an int"),
         (dt.ShapeError, lambda: dt.fold(x[0], (3, 3, 3), 2), "fold: output_size"),
-        (dt.ShapeError, lambda: dt.fold(dt.zeros((3, 4)), 3, 2), "fold: shape"),
+        (dt.ShapeError, lambda: dt.fold(dt.zeros((3, 4)), 3, 2), "fold: expected shape"),
     ):
         with pytest.raises(error, match=says):
             call()

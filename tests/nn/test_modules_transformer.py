@@ -270,7 +270,7 @@ BAD: list[tuple[Callable[[], Any], Any, str]] = [
         dt.DTypeError, "attn_mask must be bool .*, got .*int32",
     ),
     (lambda: dt.nn.MultiheadAttention(4, 3), dt.ArgumentError, "divisible by num_heads"),
-    (lambda: dt.nn.MultiheadAttention(0, 1), dt.ArgumentError, "embed_dim must be at least 1, got 0"),
+    (lambda: dt.nn.MultiheadAttention(0, 1), dt.ArgumentError, "embed_dim must be at least 1"),
     (
         lambda: dt.nn.TransformerEncoderLayer(4, 2, activation="x"),
         dt.ArgumentError, "activation must be 'relu', 'gelu' or a function",

@@ -8,6 +8,7 @@ from typing import TypeAlias, TypeGuard
 import numpy as np
 
 from .. import callbacks
+from ..argument_checks import foreign_type_name
 from ..dtypes import complex64, complex128, float32, float64, int64, uint64
 from ..engine.traced_numbers import TracedFloat
 from ..errors import DeviceError, DovetailError, DTypeError, GradientError, ValueOverflow
@@ -47,6 +48,12 @@ def is_native_operand(x: object) -> TypeGuard[Tensor | Scalar]:
     return isinstance(x, (Tensor, *PYTHON_NUMBERS)) and not isinstance(x, np.generic)
 
 
+def _conversion_of(x: object) -> str:
+    """Return the code for a message that converts an object of another library to a tensor."""
+    is_torch = type(x).__module__.partition(".")[0] == "torch"
+    return "dt.asarray(x.detach())" if is_torch else "dt.asarray"
+
+
 def as_operand(name: str, x: object, operands: Sequence[object]) -> Tensor:
     """Return a list, a NumPy array or scalar as a tensor on the device of the other operands.
 
@@ -57,8 +64,8 @@ def as_operand(name: str, x: object, operands: Sequence[object]) -> Tensor:
     if not isinstance(x, ARRAY_TYPES) or overrides_operators(x):
         raise DTypeError(
             f"{name}: expected tensors, NumPy arrays, lists or numbers, got "
-            f"{type(x).__name__}; use "
-            + ("`x is None`" if x is None and name in ("equal", "not_equal") else "dt.asarray")
+            f"{foreign_type_name(x)}; use "
+            + ("`x is None`" if x is None and name in ("equal", "not_equal") else _conversion_of(x))
         )
     tensors = [a for a in operands if isinstance(a, Tensor)]
     if not tensors:
@@ -97,8 +104,8 @@ def as_tensors(name: str, *operands: object) -> tuple[Tensor, ...]:
     for x in operands:
         if not isinstance(x, (Tensor, *ARRAY_TYPES)):
             raise DTypeError(
-                f"{name}: expected tensors, NumPy arrays or lists, got {type(x).__name__}; "
-                "use dt.asarray"
+                f"{name}: expected tensors, NumPy arrays or lists, got {foreign_type_name(x)}; "
+                f"use {_conversion_of(x)}"
             )
     return tuple([x if isinstance(x, Tensor) else as_operand(name, x, operands) for x in operands])
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...argument_checks import flag
+from ...argument_checks import flag, foreign_type_name
 from ...compat.keywords import MISSING, rebind_keywords
 from ...device_class import device, usable
 from ...dtypes import DType, complex128, dtype, float64
@@ -17,6 +17,7 @@ from ...errors import (
     ArgumentError,
     DeviceError,
     DTypeError,
+    GradientError,
     ShapeError,
     ValueOverflow,
 )
@@ -112,7 +113,14 @@ def _from_shared(
 def _host_values(obj: object) -> np.ndarray:
     """Return the values of an object with `__array__`, the array interface or a buffer."""
     if hasattr(obj, "__array__") or hasattr(obj, "__array_interface__"):
-        return np.asarray(obj)
+        try:
+            return np.asarray(obj)
+        except RuntimeError as error:  # PyTorch's
+            if not getattr(obj, "requires_grad", False):
+                raise
+            raise GradientError(
+                f"asarray: the {foreign_type_name(obj)} requires grad; pass x.detach()"
+            ) from error
     try:
         return np.asarray(memoryview(obj))  # type: ignore[arg-type]  # memoryview raises otherwise
     except (TypeError, ValueError):

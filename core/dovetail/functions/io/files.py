@@ -65,6 +65,11 @@ def save(file: str | os.PathLike[str], tensors: Mapping[str, Tensor], /) -> None
     for name, x in tensors.items():
         if not isinstance(name, str):
             raise ArgumentError(f"save: names of tensors must be strings, got {as_text(name)}")
+        if isinstance(x, Mapping):
+            raise DTypeError(
+                f"save: expected tensors, got a dict at {name!r}; use names such as "
+                f"{name + '.b'!r}, or dt.checkpoint.save"
+            )
         strided("save", x)
     form.save(path, {name: contiguous(x) for name, x in tensors.items()})
 
