@@ -71,7 +71,9 @@ def test_output_size_of_transposed_convolutions() -> None:
     x = dt.ones((1, 3, 5, 5), device="reference")
     assert layer(x).shape == (1, 4, 9, 9)
     assert layer(x, output_size=(10, 9)).shape == (1, 4, 10, 9)
-    with pytest.raises(dt.ShapeError, match=r"ConvTranspose2d: output_size=.* 9 to 10 elements"):
+    with pytest.raises(
+        dt.ShapeError, match=r"ConvTranspose2d: output_size must be between 9 and 10"
+    ):
         layer(x, output_size=(11, 9))
 
 

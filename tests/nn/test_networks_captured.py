@@ -88,7 +88,7 @@ def test_stacked_networks_run_in_vmap(device: dt.Device) -> None:
     )(params, buffers)  # fmt: skip
     for i, net in enumerate(nets):
         np.testing.assert_allclose(both[i].detach().numpy(), net(x).detach().numpy(), rtol=1e-5)
-    with pytest.raises(dt.ArgumentError, match="one kind"):
+    with pytest.raises(dt.ArgumentError, match="the same class"):
         nn.utils.stack_module_state([nn.ReLU(), nn.Tanh()])
 
 
@@ -99,9 +99,9 @@ def test_functional_call_replaces_tensors(device: dt.Device) -> None:
     call = nn.utils.functional_call
     assert call(layer, {"weight": ones, "bias": dt.zeros(1)}, dt.ones(2)).item() == 2.0
     assert call(layer, [{"bias": dt.zeros(1)}, {"weight": ones}], (), {"input": dt.ones(2)}) == 2.0
-    with pytest.raises(dt.ArgumentError, match="does not have no, none"):
+    with pytest.raises(dt.ArgumentError, match="has no parameter or buffer no, none"):
         call(layer, {"none": ones, "no": ones}, dt.ones(2))
-    with pytest.raises(dt.ArgumentError, match="has bias, weight"):
+    with pytest.raises(dt.ArgumentError, match="needs values of bias, weight"):
         call(layer, {"tied": ones}, dt.ones(2), strict=True)
     with pytest.raises(dt.ShapeError):
         call(layer, {"weight": dt.ones((1, 3))}, dt.ones(2))
@@ -114,9 +114,9 @@ def test_parameters_convert_to_a_vector_and_back(device: dt.Device) -> None:
     nn.utils.vector_to_parameters(vector, b.parameters())
     assert b.weight.tolist() == a.weight.tolist() and b.bias.tolist() == a.bias.tolist()
     assert b.weight.requires_grad and b.weight.is_leaf
-    with pytest.raises(dt.ShapeError, match=r"\(8,\).*9"):
+    with pytest.raises(dt.ShapeError, match=r"\(9,\).*\(8,\)"):
         nn.utils.vector_to_parameters(vector[:8], b.parameters())
-    with pytest.raises(dt.ArgumentError, match="no parameters"):
+    with pytest.raises(dt.ArgumentError, match="at least one parameter"):
         nn.utils.parameters_to_vector([])
 
 

@@ -74,7 +74,7 @@ def test_add_histogram_writes_counts(bins: Any, device: dt.Device, tmp_path: Pat
 def test_add_histogram_with_fewer_bins(tmp_path: Path) -> None:
     with dt.tensorboard.SummaryWriter(tmp_path) as writer:
         writer.add_histogram("x", np.arange(100), 1, 50, max_bins=5)
-        with pytest.raises(dt.ArgumentError, match="no values"):
+        with pytest.raises(dt.ArgumentError, match="at least one value"):
             writer.add_histogram("x", [float("inf")], 1)
 
 

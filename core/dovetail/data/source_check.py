@@ -59,8 +59,8 @@ def explain_unimportable(get_obj: Callable[[], Any]) -> str:
         if os.path.exists(os.path.join(process.ORIGINAL_DIR or "", file)):  # type: ignore[attr-defined]  # typeshed lacks it
             return ""
         return (
-            f"this program was read from {file}, so worker processes cannot read it again; write it "
-            "to a file, or pass num_workers=0"
+            f"this program was read from {file}, so worker processes cannot read it again; write "
+            "it to a file, or pass num_workers=0"
         )
     names = main_names(get_obj())
     if not names:

@@ -116,8 +116,8 @@ def _replace_tensors(
     unknown = sorted({*tensors} - names)
     missing = sorted(names - {*tensors}) if strict else []
     if unknown or missing:
-        problems = [f"has no {', '.join(unknown)}"] if unknown else []
-        problems += [f"also needs {', '.join(missing)}"] if missing else []
+        problems = [f"has no parameter or buffer {', '.join(unknown)}"] if unknown else []
+        problems += [f"needs values of {', '.join(missing)} (strict=True)"] if missing else []
         raise dt.ArgumentError(f"functional_call: {type(module).__name__} {'; it '.join(problems)}")
     by_id = {id(owner[key]): tensors[name] for name, owner, key in slots if name in tensors}
     previous = [(owner, key, owner[key]) for _, owner, key in slots]
