@@ -108,7 +108,7 @@ def _capture_branch(
                 raise UnrolledLoop
         except UnrolledLoop:
             raise GradientError(
-                f"{name}: has no gradient in a captured function; use dt.where"
+                f"{name}: gradients cannot flow through it in a captured function; use dt.where"
             ) from None
         places, _ = body.place_results(flat.leaves, [])
         return FlatTree([t._expr.spec for t in flat.leaves], flat.tree), places

@@ -117,8 +117,8 @@ def while_loop(cond: Callable[[C], object], body: Callable[[C], C], init: C) -> 
         mapped: C = run_unrolled_while(name, cond, body, carry)
         return mapped
     raise GradientError(
-        f"{name}: a loop of unknown length has no gradient; use dt.fori_loop or dt.scan, or run it "
-        "under dt.no_grad()"
+        f"{name}: gradients cannot flow through a loop of unknown length; use dt.fori_loop or "
+        "dt.scan, or run it under dt.no_grad()"
     )
 
 

@@ -194,8 +194,8 @@ class _SVD(Function):
         u, s, vh = ctx.saved_tensors
         if u.shape[-1] != s.shape[-1] or vh.shape[-2] != s.shape[-1]:
             raise GradientError(
-                "svd: full_matrices=True has no gradient for a matrix that is not square; pass "
-                "full_matrices=False"
+                "svd: the gradient of a matrix that is not square requires full_matrices=False, "
+                "got True"
             )
         return None, _svd_gradient(u, s, vh, *gradients), None
 
