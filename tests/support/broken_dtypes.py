@@ -81,7 +81,7 @@ def raises(x: Value) -> Value:
 # --- detected when it is loaded
 # ---------------------------------------------------------------------
 
-others_name = lie("float16", sign="a dtype of dovetail's own")
+others_name = lie("float16", sign="is a built-in dtype of dovetail")
 others_code = lie("others_code", code="f16", sign="'f16' is what dovetail.float16 is called")
 other_entry = lie("other_entry", "promised", sign='named "promised" but its info says')
 too_large = lie("too_large", itemsize=2, sign="encode gives uint8 of float32, and not uint16")
@@ -102,7 +102,7 @@ others_file = lie(
     "others_file", safetensors=("F16", "float16"), sign="F16 is a dtype of dovetail's own"
 )
 newer = lie("newer", minimum_interface=(1, 9), sign="needs dtype interface 1.9")
-no_info = Plugin("a dtype", "no_info", sign="not a DTypeInfo")
+no_info = Plugin("a dtype", "no_info", sign="must return a DTypeInfo")
 REFUSED = (
     "others_code", "other_entry", "too_large", "too_small", "half_a_byte", "three_bytes",
     "in_float64", "not_a_value", "raising", "no_format", "bad_code", "newer", "no_info",
