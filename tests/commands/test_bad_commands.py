@@ -27,10 +27,10 @@ KITS = ("backend", "dtype", "layout")
 # The command line, and a part of its message. FILE exists, FOLDER is a folder, GONE is in
 # a folder that does not exist.
 BAD = [
-    ("nothing", "there is no command 'nothing'"),
+    ("nothing", "unknown command 'nothing'"),
     ("devics", "did you mean 'devices'?"),
     ("--nonsense", "COMMAND"),
-    ("demo nothing", "no part 'nothing': they are kernels, "),
+    ("demo nothing", "unknown part 'nothing'; expected one of kernels, "),
     ("demo --device nope", 'no backend for "nope"'),
     ("demo --device reference:7", 'no device "reference:7"'),
     ("demo --device CPU!", "expected a device name"),
@@ -50,7 +50,7 @@ BAD = [
     ),
     ("demo scale --folder GONE", "does not exist"),
     ("demo scale --memory 0", "a whole number of at least 1, got '0'"),
-    ("demo scale --memory 3", "it needs 4 MiB"),
+    ("demo scale --memory 3", "must be at least 4 MiB"),
     ("demo train --epochs 0", "a whole number of at least 1"),
     ("demo language --steps two", "a whole number of at least 1, got 'two'"),
     ("devices now", "unrecognized arguments: now"),
@@ -61,12 +61,12 @@ BAD = [
     ("memory FILE --replay nope", ""),
     ("memory FILE -o FILE", "exists"),
     ("memory --mib -1", "a whole number of at least 1"),
-    ("memory reference --record", "needs a file to write, and a script"),
-    ("memory reference --record out.json GONE.py", "there is no file"),
+    ("memory reference --record", "and SCRIPT"),
+    ("memory reference --record out.json GONE.py", "does not exist"),
     ("memory reference --record GONE/out.json FILE", "does not exist"),
     ("memory nope --record out.json FILE", 'no backend for "nope"'),
     ("new-backend", "NAME"),
-    ("new-backend UP", "names no device type"),
+    ("new-backend UP", "must consist of a-z"),
     ("new-backend reference", "exists"),
     ("new-backend odd_card --into FOLDER", "File exists"),
     ("new-backend odd_card --into FILE", "the folder 'FILE' does not exist"),
@@ -174,7 +174,7 @@ def test_missing_packages_are_reported_in_one_line(
     )
     assert status(line, {}) == 2
     out, errors = capsys.readouterr()
-    assert errors.startswith(f"dovetail {line}: it needs "), errors
+    assert errors.startswith(f"dovetail {line}: ") and "must be installed: pip" in errors, errors
     assert 'pip install "dovetail[' in errors and errors.count("\n") == 1 and out == ""
 
 
