@@ -146,7 +146,7 @@ def test_invalid_device_type_names_raise(name: str, tmp_path: Path) -> None:
 
 
 def test_existing_device_type_raises(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ArgumentError, match="'reference' exists"):
+    with pytest.raises(ArgumentError, match="'reference' already exists"):
         check_name("reference")
     monkeypatch.setattr(
         "dovetail.commands.new_backend.offered_backends", lambda: {"warp": "dovetail-warp"}
@@ -159,7 +159,7 @@ def test_existing_device_type_raises(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_installed_package_name_raises(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "dovetail_taken.py").write_text("")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(ArgumentError, match="dovetail_taken is installed"):
+    with pytest.raises(ArgumentError, match="dovetail_taken is already installed"):
         check_name("taken")
 
 

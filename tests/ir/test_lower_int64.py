@@ -368,7 +368,7 @@ def test_kernels_without_64_bit_integers_are_unchanged() -> None:
 
 
 def test_device_without_64_bit_integers_needs_32_bit_indices() -> None:
-    with pytest.raises(ArgumentError, match="int64 is False and index_bits is 64"):
+    with pytest.raises(ArgumentError, match="index_bits must be 32 if int64 is False"):
         Capabilities(int64=False)
 
 
