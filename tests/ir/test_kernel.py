@@ -647,7 +647,7 @@ def test_values_are_defined_in_one_block_before_use() -> None:
 
 
 def test_wrong_arguments_of_operations_are_rejected() -> None:
-    broken(body_of(Value("add", float32, (C,))), "add has 2 arguments")
+    broken(body_of(Value("add", float32, (C,))), "add must have 2 arguments")
     broken(body_of(Value("add", float32, (C, I0))), "arguments of one dtype")
     broken(body_of(Value("add", bool_, (TRUE, TRUE))), "of kinds iuf")
     broken(body_of(Value("sqrt", int64, (I0,))), "of kinds f")
