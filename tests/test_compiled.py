@@ -197,4 +197,4 @@ def test_invalid_dovetail_pure_warns_once() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
     )
-    assert done.stderr.count("DOVETAIL_PURE='perhaps' is not 0 or 1; 0 is used") == 1
+    assert done.stderr.count("DOVETAIL_PURE must be 0 or 1, got 'perhaps'; using 0") == 1

@@ -185,20 +185,24 @@ def test_mutated_trace_texts_are_read_or_raise_named_errors(
 @pytest.mark.parametrize(
     ("at", "value", "said"),
     [
-        (("segments", 0, "nbytes"), 0, "segments[0].nbytes is no whole number from 1"),
-        (("segments", 0, "blocks", 0, 1), 1 << 40, "segments[0].blocks[0] ends beyond its segment"),
-        (("segments", 0, "blocks", 0, 3), 99, "segments[0].blocks[0][3] is no whole number from 0"),
-        (("segments", 0, "blocks", 0), [0, 1], "segments[0].blocks[0] is no list of 4"),
-        (("segments", 0), 5, "segments[0] is no object"),
-        (("stats",), {}, "stats has no 'live_bytes'"),
-        (("stats", "allocations"), True, "stats.allocations is no whole number"),
-        (("stats", "live_bytes"), 1.5, "stats.live_bytes is no whole number"),
-        (("events", 1, 0), float("nan"), "events[1][0] is no time from 0"),
-        (("events", 5, 0), 0, "events[5] is before the event that precedes it"),
-        (("events", 1, 2), -1, "events[1][2] is no whole number from 0"),
-        (("lines", 1), 7, "lines[1] is no text"),
-        (("device",), None, "device is no text"),
-        (("before",), "none", "before is no list"),
+        (("segments", 0, "nbytes"), 0, "segments[0].nbytes must be an integer from 1"),
+        (
+            ("segments", 0, "blocks", 0, 1),
+            1 << 40,
+            "segments[0].blocks[0] must end within its segment",
+        ),
+        (("segments", 0, "blocks", 0, 3), 99, "segments[0].blocks[0][3] must be an integer from 0"),
+        (("segments", 0, "blocks", 0), [0, 1], "segments[0].blocks[0] must be a list of 4"),
+        (("segments", 0), 5, "segments[0] must be an object"),
+        (("stats",), {}, "stats must have 'live_bytes'"),
+        (("stats", "allocations"), True, "stats.allocations must be an integer"),
+        (("stats", "live_bytes"), 1.5, "stats.live_bytes must be an integer"),
+        (("events", 1, 0), float("nan"), "events[1][0] must be a time from 0"),
+        (("events", 5, 0), 0, "events[5] must not be earlier than the event before it"),
+        (("events", 1, 2), -1, "events[1][2] must be an integer from 0"),
+        (("lines", 1), 7, "lines[1] must be a string"),
+        (("device",), None, "device must be a string"),
+        (("before",), "none", "before must be a list"),
     ],
 )
 def test_error_of_a_record_is_named(
@@ -211,14 +215,16 @@ def test_error_of_a_record_is_named(
     held[at[-1]] = value
     with pytest.raises(ArgumentError) as error:
         check(made, "t.json")
-    assert str(error.value).startswith("t.json is no snapshot") and said in str(error.value)
+    assert str(error.value).startswith("t.json is not a memory snapshot") and said in str(
+        error.value
+    )
 
 
 @pytest.mark.parametrize("text", ["", "[" * 100_000, "9" * 5000, '{"a": 1', "\ufeff{}", "nul"])
 def test_non_json_record_is_reported(text: str, tmp_path: Path) -> None:
     file = tmp_path / "t.json"
     file.write_text(text, "utf-8")
-    with pytest.raises(ArgumentError, match=r"t.json is no JSON"):
+    with pytest.raises(ArgumentError, match=r"t.json is not JSON"):
         snapshot.load(file)
 
 

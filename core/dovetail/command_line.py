@@ -16,7 +16,7 @@ from .device_class import usable
 from .errors import DovetailError
 
 EXIT_FAILURE = 2  # the exit status of a command that cannot do its task
-_FIX_PREFIX = "To mend it: "  # the beginning of the last line of errors of plugins
+_FIX_PREFIX = "To fix it: "  # the beginning of the last line of errors of plugins
 # The formats that Matplotlib writes without further packages. Importing it to ask would take time.
 PICTURE_SUFFIXES = (
     ".png",
@@ -63,12 +63,12 @@ class CommandParser(argparse.ArgumentParser):
             *names, dest="out", metavar="FILE", type=Path, default=default, help=help
         )
         self._outputs.append(action)
-        self.add_argument("--force", action="store_true", help="write over a file that is there")
+        self.add_argument("--force", action="store_true", help="overwrite an existing file")
         return action
 
     def add_picture(self, default: Path) -> None:
         """Add `-o`, `--out`: a picture to write, in the format of its name's ending."""
-        self._pictures.append(self.add_output(default, "picture"))
+        self._pictures.append(self.add_output(default, "write the picture to FILE"))
 
     def add_devices(self, default: str) -> None:
         """Add `--device`, which may be repeated; `default` is for the help."""
@@ -76,14 +76,14 @@ class CommandParser(argparse.ArgumentParser):
             "--device",
             action="append",
             metavar="DEVICE",
-            help=f"may be given again; default: {default}",
+            help=f"use DEVICE; repeat the option for several (default: {default})",
         )
         self._devices.append(action)
 
     def add_device(self, default: str | None) -> None:
         """Add `--device`, once."""
         action = self.add_argument(
-            "--device", metavar="DEVICE", default=default, help="(%(default)s)"
+            "--device", metavar="DEVICE", default=default, help="use DEVICE (default: %(default)s)"
         )
         self._devices.append(action)
 
@@ -101,7 +101,7 @@ class CommandParser(argparse.ArgumentParser):
             path = getattr(options, action.dest)
             if path.suffix.lower() not in PICTURE_SUFFIXES:
                 self.exit_with_error(
-                    f"{path} is no picture; its name ends in one of {', '.join(PICTURE_SUFFIXES)}"
+                    f"{path} is not a picture; the name must end in {', '.join(PICTURE_SUFFIXES)}"
                 )
         for action in self._devices:
             value = getattr(options, action.dest)
@@ -117,24 +117,24 @@ def describe_write_error(path: Path, keeps_existing: bool = False) -> str:
     """Return why a file cannot be written, or "". `keeps_existing`: an existing file must stay."""
     folder = path.parent
     if path.is_dir():
-        return f"{path} is a folder; name a file"
+        return f"{path} is a folder; give the name of a file"
     if keeps_existing and path.exists():
-        return f"{path} exists; --force writes over it, -o FILE writes elsewhere"
+        return f"{path} already exists; overwrite it with --force, or use -o FILE"
     if not folder.is_dir():
-        return f"{path} cannot be written: there is no folder {folder}"
+        return f"{path} cannot be written: the folder {folder} does not exist"
     if not os.access(path if path.exists() else folder, os.W_OK):
         return f"{path} cannot be written: permission denied"
     return ""
 
 
 def format_error(error: BaseException) -> str:
-    """Return an error as one line: its first line, and the way to mend it."""
+    """Return an error as one line: its first line, and the way to fix it."""
     if isinstance(error, OSError) and error.strerror:
         name = f"{error.filename}: " if error.filename else ""
         return f"{name}{error.strerror}"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    mends = [line for line in lines[1:] if line.startswith(_FIX_PREFIX)]
-    return "; ".join([*lines[:1], *mends[-1:]]) or type(error).__name__
+    fixes = [line for line in lines[1:] if line.startswith(_FIX_PREFIX)]
+    return "; ".join([*lines[:1], *fixes[-1:]]) or type(error).__name__
 
 
 def positive_int(text: str) -> int:
@@ -144,7 +144,7 @@ def positive_int(text: str) -> int:
     except ValueError:
         number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"needs a whole number from 1, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1, got {text!r}")
     return number
 
 
@@ -155,7 +155,7 @@ def positive_seconds(text: str) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise argparse.ArgumentTypeError(f"needs a number of seconds above 0, not {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, got {text!r}")
     return number
 
 
@@ -163,5 +163,5 @@ def existing_folder(text: str) -> Path:
     """Parse the name of an existing folder, for `type=` of an option."""
     path = Path(text)
     if not path.is_dir():
-        raise argparse.ArgumentTypeError(f"there is no folder {text!r}")
+        raise argparse.ArgumentTypeError(f"the folder {text!r} does not exist")
     return path

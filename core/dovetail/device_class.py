@@ -119,8 +119,10 @@ def _parse(spec: Any, op: str) -> Device:
     key = _key(spec) if isinstance(spec, str) else None
     if key is None:
         lower = spec.lower() if isinstance(spec, str) else ""
-        meant = f'did you mean "{lower}"?' if _key(lower) else 'write one like "opencl:1"'
-        raise DeviceError(f"{op}: {shown(spec)} names no device; {meant}")
+        hint = f'; did you mean "{lower}"?' if _key(lower) else ""
+        raise DeviceError(
+            f'{op}: expected a device name such as "cpu" or "opencl:1", got {shown(spec)}{hint}'
+        )
     _specs[spec] = interned = _interned.setdefault(key, Device(*key))
     return interned
 
@@ -155,7 +157,7 @@ def _chosen() -> str:
         return spec
     if spec is not None:
         environment.warn_invalid(
-            DEFAULT_DEVICE_VARIABLE, spec, "the name of a device", f"{DEFAULT_DEVICE_TYPE} is used"
+            DEFAULT_DEVICE_VARIABLE, spec, "the name of a device", f"using {DEFAULT_DEVICE_TYPE}"
         )
     return callbacks.default_device_type()
 

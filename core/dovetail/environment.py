@@ -56,7 +56,7 @@ def warn_invalid(name: str, value: str, valid_values: str, instead: str) -> None
     shown = ascii(
         value if len(value) <= VALUE_CHARACTERS_MAX else value[:VALUE_CHARACTERS_MAX] + "..."
     )
-    warn_once(f"{name}={shown} is not {valid_values}; {instead}")
+    warn_once(f"{name} must be {valid_values}, got {shown}; {instead}")
 
 
 def text(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
@@ -70,7 +70,7 @@ def number(name: str, default: float, low: float, high: float) -> float:
     parsed = default if value is None else _parse(value)
     if low <= parsed <= high:  # NaN is not
         return parsed
-    warn_invalid(name, value or "", f"a number from {low:,} to {high:,}", f"{default:,} is used")
+    warn_invalid(name, value or "", f"a number from {low:,} to {high:,}", f"using {default:,}")
     return default
 
 
@@ -79,7 +79,7 @@ def whole(name: str, default: int, low: int, high: int) -> int:
     value = number(name, default, low, high)
     if value == int(value):
         return int(value)
-    warn_invalid(name, text(name) or "", "a whole number", f"{default:,} is used")
+    warn_invalid(name, text(name) or "", "a whole number", f"using {default:,}")
     return default
 
 
@@ -94,7 +94,7 @@ def flag(name: str, environ: Mapping[str, str] = os.environ) -> bool:
     """Return a variable that says yes (1, true, yes, on) or no (0, false, no, off, or nothing)."""
     value = text(name, environ) or "0"
     if value.strip().lower() not in FLAG_VALUES:
-        warn_invalid(name, value, "0 or 1", "0 is used")
+        warn_invalid(name, value, "0 or 1", "using 0")
     return FLAG_VALUES.get(value.strip().lower(), False)
 
 
@@ -105,7 +105,5 @@ def read_words(name: str, allowed: tuple[str, ...]) -> frozenset[str]:
         return frozenset()
     listed = frozenset(w for part in value.split(",") if (w := part.strip().lower()))
     if not listed <= {*allowed}:
-        warn_invalid(
-            name, value, f"made of the words {', '.join(allowed)}", "other words are left out"
-        )
+        warn_invalid(name, value, f"a list of {', '.join(allowed)}", "other words are ignored")
     return listed & {*allowed}

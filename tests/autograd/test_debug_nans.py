@@ -94,7 +94,7 @@ def test_debug_lines_names_the_lines_in_an_evaluation_error() -> None:
             dt.evaluate(y)
     (note,) = error.value.__notes__
     assert note == (
-        "It was computing what was recorded by: "
+        "It was computing expressions recorded by: "
         f"tanh at {HERE}:{second}, multiply at {HERE}:{first}"
     )
     with pytest.raises(dt.OutOfMemoryError) as error:

@@ -95,7 +95,7 @@ def test_unwritable_folder_warns_once_and_disables_the_cache(
 ) -> None:
     cache_folder.with_name("file").write_text("in the way")
     monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(cache_folder.with_name("file")))
-    with pytest.warns(DovetailWarning, match="DOVETAIL_CACHE_DIR=.*is not a folder") as said:
+    with pytest.warns(DovetailWarning, match="DOVETAIL_CACHE_DIR must be a usable folder") as said:
         diskcache.write("cpu", "kernel", b"code")
         assert diskcache.read("cpu", "kernel") is None
     diskcache.cache_folder.cache_clear()
@@ -175,7 +175,7 @@ def assert_unused(mend: str) -> None:
 def test_folder_that_others_can_write_is_not_used(mode: int, cache_folder: Path) -> None:
     path = plant_file(b"evil")
     cache_folder.chmod(mode)
-    assert_unused(f"others can write to {cache_folder}: chmod go-w {cache_folder}")
+    assert_unused(f"other users can write to {cache_folder} .fix: chmod go-w {cache_folder}.")
     assert path.exists(), "not even to remove something"
 
 
@@ -191,7 +191,9 @@ def test_file_planted_before_the_folder_was_closed_is_not_read(cache_folder: Pat
 def test_parent_that_others_can_write_is_refused_unless_sticky(cache_folder: Path) -> None:
     diskcache.write("cpu", "kernel", b"code")
     cache_folder.parent.chmod(0o777)
-    assert_unused(f"others can write to {cache_folder.parent}: chmod go-w {cache_folder.parent}")
+    assert_unused(
+        f"other users can write to {cache_folder.parent} .fix: chmod go-w {cache_folder.parent}."
+    )
     cache_folder.parent.chmod(0o1777)
     reset_cache()
     assert diskcache.read("cpu", "kernel") == b"code"
@@ -222,7 +224,7 @@ def test_private_group_of_the_user_may_write(
     assert diskcache.read("cpu", "kernel") == b"code"
     monkeypatch.setattr(diskcache, "_is_private_group", lambda group: False)
     cache_folder.chmod(0o770)
-    assert_unused("others can write")
+    assert_unused("other users can write")
 
 
 @needs_root
@@ -236,7 +238,7 @@ def test_folder_file_or_link_of_another_user_is_refused(
     other = {"folder": cache_folder, "parent": cache_folder.parent, "link": link}[what]
     os.chown(other, 12345, 12345, follow_symlinks=False)
     monkeypatch.setenv("DOVETAIL_CACHE_DIR", str(link))
-    assert_unused(f"{other} is another user's .number 12345.")
+    assert_unused(f"{other} belongs to another user .uid 12345.")
 
 
 @posix
@@ -254,11 +256,11 @@ def test_symbolic_links_are_checked_at_every_step(
     (base / "b").unlink()
     (base / "open" / "c").symlink_to(base / "closed")
     (base / "b").symlink_to("open/c")  # a name that others could redirect
-    assert_unused(f"others can write to {base / 'open'}")
+    assert_unused(f"other users can write to {base / 'open'}")
     (base / "a").unlink()
     (base / "a").symlink_to("a")
     reset_cache()
-    with pytest.warns(DovetailWarning, match="too many links"):
+    with pytest.warns(DovetailWarning, match="too many symbolic links"):
         assert diskcache.cache_folder() is None
 
 

@@ -130,13 +130,13 @@ def test_elapsed_time_raises_without_two_recorded_events(backend: RecordingBacke
         start.elapsed_ms(end)
     end.record()
     assert start.elapsed_ms(end) == pytest.approx(1e-6)
-    with pytest.raises(DeviceError, match="no meaning"):
+    with pytest.raises(DeviceError, match="must be on one device"):
         start.elapsed_ms(Event("reference"))
 
 
 def test_event_cannot_be_recorded_on_another_device(backend: RecordingBackend) -> None:
     open_device("reference")
-    with pytest.raises(DeviceError, match="cannot be recorded"):
+    with pytest.raises(DeviceError, match="record: expected a stream of"):
         Event("noting").record(Stream("reference"))
 
 

@@ -27,58 +27,58 @@ KITS = ("backend", "dtype", "layout")
 # The command line, and a part of its message. FILE exists, FOLDER is a folder, GONE is in
 # a folder that does not exist.
 BAD = [
-    ("nothing", "there is no command 'nothing'"),
+    ("nothing", "unknown command 'nothing'"),
     ("devics", "did you mean 'devices'?"),
     ("--nonsense", "COMMAND"),
-    ("demo nothing", "no part 'nothing': they are kernels, "),
-    ("demo --device nope", 'no device type "nope"'),
+    ("demo nothing", "unknown part 'nothing'; expected one of kernels, "),
+    ("demo --device nope", 'no backend for "nope"'),
     ("demo --device reference:7", 'no device "reference:7"'),
-    ("demo --device CPU!", "names no device"),
-    ("demo --out FILE", "exists; --force writes over it"),
+    ("demo --device CPU!", "expected a device name"),
+    ("demo --out FILE", "already exists; overwrite it with --force"),
     ("demo --out FOLDER", "is a folder"),
-    ("demo -o GONE/x.png", "there is no folder"),
+    ("demo -o GONE/x.png", "does not exist"),
     ("demo --quik", "unrecognized arguments: --quik; see dovetail demo --help"),
-    *((f"demo {part} --device nope", 'no device type "nope"') for part in DEMO_PARTS),
+    *((f"demo {part} --device nope", 'no backend for "nope"') for part in DEMO_PARTS),
     *((f"demo {part} --nonsense", "--nonsense") for part in DEMO_PARTS),
-    *((f"demo {part} -o GONE/x.png", "no folder") for part in DEMO_PARTS if part != "scale"),
-    ("demo -o a.xyz", "a.xyz is no picture; its name ends in one of .png, "),
-    ("demo -o a", "its name ends in one of"),
+    *((f"demo {part} -o GONE/x.png", "does not exist") for part in DEMO_PARTS if part != "scale"),
+    ("demo -o a.xyz", "a.xyz is not a picture; the name must end in .png, "),
+    ("demo -o a", "the name must end in"),
     *(
-        (f"demo {part} -o a.xyz", "its name ends in one of")
+        (f"demo {part} -o a.xyz", "the name must end in")
         for part in DEMO_PARTS
         if part != "scale"
     ),
-    ("demo scale --folder GONE", "there is no folder"),
-    ("demo scale --memory 0", "a whole number from 1, not '0'"),
-    ("demo scale --memory 3", "it needs 4 MiB"),
-    ("demo train --epochs 0", "a whole number from 1"),
-    ("demo language --steps two", "a whole number from 1, not 'two'"),
+    ("demo scale --folder GONE", "does not exist"),
+    ("demo scale --memory 0", "a whole number of at least 1, got '0'"),
+    ("demo scale --memory 3", "must be at least 4 MiB"),
+    ("demo train --epochs 0", "a whole number of at least 1"),
+    ("demo language --steps two", "a whole number of at least 1, got 'two'"),
     ("devices now", "unrecognized arguments: now"),
     ("doctor --time-limit -1", "seconds above 0"),
-    ("memory nope", 'no device type "nope"'),
+    ("memory nope", 'no backend for "nope"'),
     ("memory GONE.json", "No such file"),
     ("memory FILE", "FILE"),
     ("memory FILE --replay nope", ""),
     ("memory FILE -o FILE", "exists"),
-    ("memory --mib -1", "a whole number from 1"),
-    ("memory reference --record", "needs a file to write, and a script"),
-    ("memory reference --record out.json GONE.py", "there is no file"),
-    ("memory reference --record GONE/out.json FILE", "there is no folder"),
-    ("memory nope --record out.json FILE", 'no device type "nope"'),
+    ("memory --mib -1", "a whole number of at least 1"),
+    ("memory reference --record", "and SCRIPT"),
+    ("memory reference --record out.json GONE.py", "does not exist"),
+    ("memory reference --record GONE/out.json FILE", "does not exist"),
+    ("memory nope --record out.json FILE", 'no backend for "nope"'),
     ("new-backend", "NAME"),
-    ("new-backend UP", "names no device type"),
+    ("new-backend UP", "must consist of a-z"),
     ("new-backend reference", "exists"),
     ("new-backend odd_card --into FOLDER", "File exists"),
-    ("new-backend odd_card --into FILE", "there is no folder 'FILE'"),
-    ("new-backend odd_card -o GONE", "there is no folder 'GONE'"),
+    ("new-backend odd_card --into FILE", "the folder 'FILE' does not exist"),
+    ("new-backend odd_card -o GONE", "the folder 'GONE' does not exist"),
     ("new-backend numpy", "name the device"),
     ("new-backend queue", "name the device"),
     ("completion", "SHELL"),
     ("completion cmd", "invalid choice: 'cmd'"),
     *((f"test-{kit}", "required") for kit in (*KITS, "op")),
-    *((f"test-{kit} x --report GONE/x.json", "no folder") for kit in KITS),
+    *((f"test-{kit} x --report GONE/x.json", "does not exist") for kit in KITS),
     *((f"test-{kit} x --report FILE", "exists") for kit in KITS),
-    *((f"test-{kit} x --sample 0", "number from 1") for kit in KITS),
+    *((f"test-{kit} x --sample 0", "number of at least 1") for kit in KITS),
     ("test-op gelu", "an op is named as module:name"),
     ("test-op no.such:op", "no.such cannot be imported"),
     ("test-op json:nothing", "nothing"),
@@ -140,10 +140,10 @@ def test_every_command_and_part_has_a_case_of_bad_input() -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("test-backend nope", 'no device type "nope"'),
-        ("test-backend NOPE", "'NOPE' names no device"),
+        ("test-backend nope", 'no backend for "nope"'),
+        ("test-backend NOPE", "got 'NOPE'; did you mean"),
         ("test-dtype nope", "nope"),
-        ("test-dtype nope --device NOPE", "'NOPE' names no device"),
+        ("test-dtype nope --device NOPE", "got 'NOPE'; did you mean"),
         ("test-layout nope", "no layout 'nope'"),
         ("test-backend cpu --frob", "unrecognized arguments: --frob; see dovetail test-backend"),
         ("test-layout sparse_coo -k", "argument -k: expected one argument"),
@@ -174,14 +174,14 @@ def test_missing_packages_are_reported_in_one_line(
     )
     assert status(line, {}) == 2
     out, errors = capsys.readouterr()
-    assert errors.startswith(f"dovetail {line}: it needs "), errors
+    assert errors.startswith(f"dovetail {line}: ") and "must be installed: pip" in errors, errors
     assert 'pip install "dovetail[' in errors and errors.count("\n") == 1 and out == ""
 
 
 def test_why_not_explains_an_unwritable_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "no folder" in describe_write_error(Path(os.devnull) / "x.png")
+    assert "does not exist" in describe_write_error(Path(os.devnull) / "x.png")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     assert (
         describe_write_error(tmp_path / "x.png")
@@ -203,9 +203,9 @@ def test_default_file_is_overwritten_and_force_allows_any_file(paths: dict[str, 
 
 
 def test_one_line_shortens_errors_and_keeps_the_remedy() -> None:
-    long = 'device type "x" is broken: it does not load\nTraceback\n  File\nTo mend it: get it anew'
+    long = 'device type "x" is broken: it does not load\nTraceback\n  File\nTo fix it: reinstall it'
     assert format_error(PluginError(long)) == (
-        'device type "x" is broken: it does not load; To mend it: get it anew'
+        'device type "x" is broken: it does not load; To fix it: reinstall it'
     )
     assert format_error(FileNotFoundError(2, "No such file", "x")) == "x: No such file"
     assert format_error(ValueError()) == "ValueError"

@@ -30,7 +30,7 @@ def test_command_of_a_later_version_is_reported(
 ) -> None:
     monkeypatch.setitem(cli.COMMANDS, "demo", ("dovetail.not_written_yet", "nothing"))
     assert cli.main(["demo", "--fast"]) == 2
-    assert "comes with a later version" in capsys.readouterr().err
+    assert "is not in this version" in capsys.readouterr().err
 
 
 def test_import_error_within_a_command_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:

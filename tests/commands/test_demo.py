@@ -160,4 +160,7 @@ def test_missing_packages_are_named(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert demo.main([]) == 2
-    assert 'sklearn and matplotlib: pip install "dovetail[demo]"' in capsys.readouterr().err
+    assert (
+        'sklearn and matplotlib must be installed: pip install "dovetail[demo]"'
+        in capsys.readouterr().err
+    )

@@ -59,14 +59,14 @@ def test_command_gives_the_same_bits_on_all_devices(tmp_path: Path) -> None:
     devices = [d for d in demo.available() if ":" not in d]
     assert demo_language.write(devices, picture, 2, Console(file=text, width=120)) == 0
     assert picture.read_bytes()[:4] == b"\x89PNG"
-    assert "What it writes" in text.getvalue() and "bits a letter" in text.getvalue()
+    assert "Generated text" in text.getvalue() and "bits per letter" in text.getvalue()
 
 
 def test_different_weights_and_bad_results_are_reported() -> None:
     good = demo_language.LetterModelOutcome("a", [4.0] * 60, [(60, 2.0)])
     bad = demo_language.LetterModelOutcome("b", [4.0] * 59 + [3.9], [(60, 3.9)])
     assert demo_language.complaints([good, bad]) == [
-        "b and a arrived at different weights", "b learnt nothing: 3.90 nats a letter",
+        "b and a computed different weights", "b did not learn: 3.90 nats per held-out letter",
     ]  # fmt: skip
 
 

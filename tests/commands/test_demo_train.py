@@ -65,8 +65,8 @@ def test_different_weights_and_bad_results_are_reported() -> None:
     bad = demo_train.TrainingOutcome("b", [1.0], [0.5] * many, ["y"] * many, resumed="z")
     lines = demo_train.complaints([good, bad])
     assert lines == [
-        "b and a arrived at different weights", "b reached 50.0%, not 98.5%",
-        "b resumed from its checkpoint to different weights",
+        "b and a computed different weights", "b reached 50.0%; expected 98.5%",
+        "b computed different weights after resuming from its checkpoint",
     ]  # fmt: skip
 
 

@@ -302,7 +302,7 @@ def test_index_error_names_op_index_axis_size_and_line(
             assert (x == 1).all()
     op, axis, size = LINES[text]
     assert found == {
-        f"{op}: -9 is out of range for axis {axis} of size {size} (asked for at user.py:3)"
+        f"{op}: -9 is out of range for axis {axis} of size {size} (requested at user.py:3)"
     }
 
 

@@ -272,7 +272,7 @@ def test_index_out_of_range_raises(device: dt.Device, f: Any, shift: int) -> Non
         rf"{f.__name__}, `.*` \(.*test_bad_kernels.py:\d+\): {re.escape(text)}: ", said
     )
     assert re.search(
-        r": (6|-\d) is out of range for axis 0 of size 6 \(asked for at .*:\d+\)$", said
+        r": (6|-\d) is out of range for axis 0 of size 6 \(requested at .*:\d+\)$", said
     )
     k(out, x, 0)  # nothing is left of it
     assert out.tolist()[5] in (5.0, 15.0)

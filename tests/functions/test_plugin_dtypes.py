@@ -150,7 +150,7 @@ def test_broken_plugin_affects_no_other(f8: dt.DType) -> None:
     for call in (lambda: dt.zeros(2, dtype="broken8"), lambda: dt.ones(1).to("broken8")):
         with pytest.raises(dt.PluginError, match="No module named 'dovetail_of_nobody'") as raised:
             call()
-        assert "dovetail-of-nobody" in str(raised.value) and "To mend it" in str(raised.value)
+        assert "dovetail-of-nobody" in str(raised.value) and "To fix it" in str(raised.value)
     dtypes.load_plugins()  # skips it
     with pytest.raises(dt.DTypeError, match="no dovetail dtype corresponds"):
         dt.zeros(2, dtype="float9")
@@ -173,7 +173,7 @@ def test_import_does_not_load_plugins(tmp_path: Path) -> None:
 
 def test_two_distributions_of_one_dtype_conflict() -> None:
     found = [entry("float8_e4m3", "dovetail_float8", d) for d in ("one", "two")]
-    with pytest.raises(dt.PluginError, match="one and two both offer it"):
+    with pytest.raises(dt.PluginError, match="one and two both provide it"):
         DTypeRegistry(find=lambda: found).find_by_name("float8_e4m3")
 
 
@@ -223,9 +223,9 @@ def test_block_layout_is_no_element_dtype() -> None:
         lambda: dt.result_type("int4_32", dt.float32),
         lambda: dt.ones(32, device="reference").to("int4_32"),
     ):
-        with pytest.raises(dt.DTypeError, match=r"int4_32 is no dtype .* x.astype\('int4_32'\)"):
+        with pytest.raises(dt.DTypeError, match=r"int4_32 is a layout .* x.astype\('int4_32'\)"):
             call()
-    with pytest.raises(AttributeError, match="int4_32 is no dtype of elements"):
+    with pytest.raises(AttributeError, match="int4_32 is a layout of quantised blocks"):
         dt.int4_32  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(dt.ShapeError, match="are no blocks of 32"):
         int4(dt.zeros((2, 16), dtype=dt.uint8), dt.zeros(3), 40)

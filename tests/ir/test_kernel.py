@@ -574,18 +574,18 @@ def test_text_of_the_manual_parses() -> None:
     ("old", "new", "line", "what"),
     [
         ("kernel add", "kernal add", 1, "expected 'kernel"),
-        ("x: r f32", "x: r f33", 1, "no dtype has the code 'f33'"),
+        ("x: r f32", "x: r f33", 1, "unknown dtype code 'f33'"),
         ("grid(n0)", "grid(n9)", 1, "'n9' is not defined"),
         ("mul i0", "mull i0", 2, "no operation 'mull'"),
-        ("load x[", "load z[", 3, "no buffer is called 'z'"),
-        ("v1: f32 = load", "v1: f64 = load", 3, "v1 is f32, not f64"),
+        ("load x[", "load z[", 3, "buffer 'z' is not declared"),
+        ("v1: f32 = load", "v1: f64 = load", 3, "v1 must be f32, got f64"),
         ("mul v1, c", "mul v1", 4, "no operation 'mul' of 1 arguments"),
-        ("f32(1.0)", "f32(one)", 5, "'one' is no constant of float32"),
+        ("f32(1.0)", "f32(one)", 5, "expected a constant of float32, got 'one'"),
         ("= v3", "= v4", 6, "'v4' is not defined"),
         ("store out[i0]", "map k0 in i0..n0 {\n}\nstore out[k0]", 8, "'k0' is not defined"),
-        ("store out[i0] = v3", "nonsense", 6, "no statement reads 'nonsense'"),
-        ("\n}", "", 6, "ends before its last }"),
-        ("\n}", "\n}\nmore", 8, "after the kernel's end: 'more'"),
+        ("store out[i0] = v3", "nonsense", 6, "expected a statement, got 'nonsense'"),
+        ("\n}", "", 6, "must end with }"),
+        ("\n}", "\n}\nmore", 8, "after the last }, got 'more'"),
     ],
 )
 def test_parse_error_names_the_line(old: str, new: str, line: int, what: str) -> None:
@@ -637,29 +637,29 @@ def test_property_of_another_op_raises() -> None:
 
 def test_values_are_defined_in_one_block_before_use() -> None:
     v = load(X, I0)
-    broken(body_of(Store(OUT, I0, v), v), "used before its statement")
+    broken(body_of(Store(OUT, I0, v), v), "must be used after its statement")
     broken(body_of(v, v), "exactly one block")
     loop = Loop("map", ZERO, I0)
     loop.body = (v,)
-    broken(body_of(loop, Store(OUT, I0, v)), "outside of its scope")
+    broken(body_of(loop, Store(OUT, I0, v)), "within its scope")
     broken(body_of(v, loop), "exactly one block")
-    broken(body_of(Store(OUT, loop.var, ONE)), "outside of its scope")
+    broken(body_of(Store(OUT, loop.var, ONE)), "within its scope")
 
 
 def test_wrong_arguments_of_operations_are_rejected() -> None:
-    broken(body_of(Value("add", float32, (C,))), "add has 2 arguments")
+    broken(body_of(Value("add", float32, (C,))), "add must have 2 arguments")
     broken(body_of(Value("add", float32, (C, I0))), "arguments of one dtype")
     broken(body_of(Value("add", bool_, (TRUE, TRUE))), "of kinds iuf")
     broken(body_of(Value("sqrt", int64, (I0,))), "of kinds f")
     broken(body_of(Value("shl", float32, (C, C))), "of kinds iu")
-    broken(body_of(Value("lt", float32, (C, C))), "lt gives bool")
-    broken(body_of(Value("mul", float64, (C, C))), "mul gives float32")
-    broken(body_of(Value("where", float32, (C, C, C))), "where chooses by a bool")
+    broken(body_of(Value("lt", float32, (C, C))), "lt must return bool")
+    broken(body_of(Value("mul", float64, (C, C))), "mul must return float32")
+    broken(body_of(Value("where", float32, (C, C, C))), "the first argument of where must be bool")
     broken(body_of(Value("where", float32, (TRUE, C, I0))), "arguments of one dtype")
-    broken(body_of(Value("bitcast", float64, (C,))), "keeps the size")
-    broken(body_of(Value("bitcast", bool_, (const(1, dt.uint8),))), "no part in bool")
-    broken(body_of(Value("exp", float32, (C,))), "one of the language")
-    broken(body_of(const(1, int64)), "no statement")
+    broken(body_of(Value("bitcast", float64, (C,))), "must keep the size")
+    broken(body_of(Value("bitcast", bool_, (const(1, dt.uint8),))), "must not return bool")
+    broken(body_of(Value("exp", float32, (C,))), "one of the kernel IR")
+    broken(body_of(const(1, int64)), "must not be a statement")
 
 
 def test_unsupported_dtypes_are_rejected() -> None:
@@ -670,7 +670,9 @@ def test_unsupported_dtypes_are_rejected() -> None:
     broken(body_of(cast(const(1.0, bfloat16), float32)), "bfloat16")
     k = body_of()
     broken(dataclasses.replace(k, scalars=(("c", float16),)), "float16")
-    broken(dataclasses.replace(k, scalars=(("c", dt.complex64),)), "scalars and constants are real")
+    broken(
+        dataclasses.replace(k, scalars=(("c", dt.complex64),)), "scalars and constants must be real"
+    )
 
 
 def test_constants_must_match_their_dtype() -> None:
@@ -686,17 +688,17 @@ def test_constants_must_match_their_dtype() -> None:
 
 
 def test_access_must_match_its_declaration() -> None:
-    broken(body_of(load(OUT, I0)), "access 'w' is not accessed as 'r'")
-    broken(body_of(Store(X, I0, C)), "access 'r' is not accessed as 'w'")
+    broken(body_of(load(OUT, I0)), "access 'w' must not be accessed as 'r'")
+    broken(body_of(Store(X, I0, C)), "access 'r' must not be accessed as 'w'")
     broken(body_of(load(Buffer("x", float32, "r"), I0)), "declared by the kernel")
-    broken(body_of(load(X, const(0, int32))), "index into a buffer is int64")
-    broken(body_of(load(X, I0, I0)), "condition is bool")
+    broken(body_of(load(X, const(0, int32))), "index into a buffer must be int64")
+    broken(body_of(load(X, I0, I0)), "condition must be bool")
     broken(body_of(Value("load", float64, (I0,), X)), "its buffer's dtype")
     broken(body_of(Value("load", float32, (I0,))), "declared by the kernel")
-    broken(body_of(Store(WIDE, I0, C)), "has the buffer's dtype")
-    broken(body_of(Store(OUT, I0, C, I0)), "condition is bool")
+    broken(body_of(Store(WIDE, I0, C)), "must have the buffer's dtype")
+    broken(body_of(Store(OUT, I0, C, I0)), "condition must be bool")
     broken(body_of(Atomic("add", WIDE, I0, const(1.0, float64))), "on integers")
-    broken(body_of(Atomic("mul", BOTH, I0, const(1, int32))), "atomic is one of")
+    broken(body_of(Atomic("mul", BOTH, I0, const(1, int32))), "atomic must be one of")
 
 
 def test_wrong_headers_are_rejected() -> None:
@@ -704,7 +706,7 @@ def test_wrong_headers_are_rejected() -> None:
     broken(body_of(grid=(I0 + I0,)), "grid extent")
     broken(body_of(grid=(Value("param", int64, (), "q"),)), "declared")
     broken(body_of(grid=(Value("param", int64),)), "declared")
-    broken(body_of(Store(OUT, Value("index", int64, (), 1), C)), "names a grid axis")
+    broken(body_of(Store(OUT, Value("index", int64, (), 1), C)), "name a grid axis")
     k = body_of()
     for ints in (("n", "n"), ("i0",), ("a b",)):
         broken(dataclasses.replace(k, ints=ints, grid=()), "identifier")
@@ -725,7 +727,7 @@ def results_of(loop: Loop, *dtypes: DType) -> Loop:
 
 def test_malformed_loops_are_rejected() -> None:
     broken(body_of(looped("while")), "a map, a reduce or a fold")
-    broken(body_of(looped("map", update=(ONE,))), "a map has effects only")
+    broken(body_of(looped("map", update=(ONE,))), "a map must have effects only")
     bare = looped("reduce", combine="add", update=(ONE,))
     broken(body_of(bare), "as many updates and results")
     verify(body_of(results_of(bare, float32)))
@@ -736,9 +738,13 @@ def test_malformed_loops_are_rejected() -> None:
     two = looped("reduce", combine="argmax", update=(ONE,))
     broken(body_of(results_of(two, float32)), "no combine argmax of dtypes")
     logical = looped("reduce", combine="add", update=(TRUE,))
-    broken(body_of(results_of(logical, bool_)), "add takes arguments of one dtype, of kinds iuf")
+    broken(
+        body_of(results_of(logical, bool_)), "add must have arguments of one dtype, of kinds iuf"
+    )
     bitwise = looped("reduce", combine="and", update=(ONE,))
-    broken(body_of(results_of(bitwise, float32)), "and takes arguments of one dtype, of kinds biu")
+    broken(
+        body_of(results_of(bitwise, float32)), "and must have arguments of one dtype, of kinds biu"
+    )
     fold = results_of(looped("fold", init=(ONE,), update=(ONE,)), float32)
     broken(body_of(fold), "agree in number and dtype")
     fold.carry = (Value("carry", float32, (), (fold, 0)),)
@@ -746,11 +752,11 @@ def test_malformed_loops_are_rejected() -> None:
     fold.update = (ZERO,)
     broken(body_of(fold), "agree in number and dtype")
     store = Store(OUT, ZERO, ONE)
-    broken(body_of(looped("map", body=(store,))), "effects are the effects in its body")
+    broken(body_of(looped("map", body=(store,))), "effects must be the effects in its body")
     writes = looped("reduce", combine="add", update=(ONE,), body=(store,), effects=(store,))
-    broken(body_of(results_of(writes, float32)), "a reduce has no effects")
+    broken(body_of(results_of(writes, float32)), "a reduce must have no effects")
     floating = Loop("map", ZERO, ONE)
-    broken(body_of(floating), "bounds and variable are int64")
+    broken(body_of(floating), "bounds and variable must be int64")
 
 
 def test_verification_error_shows_the_kernel() -> None:

@@ -124,7 +124,7 @@ def test_memory_of_partial_words_is_copied() -> None:
 
 def test_storage_bits_and_alignment_must_agree() -> None:
     for wrong in ({"storage_bits": 32}, {"storage_bits": 16}):
-        with pytest.raises(ArgumentError, match="memory is read by 8 bits, or by 32"):
+        with pytest.raises(ArgumentError, match="storage_bits must be 8, or 32"):
             Capabilities(**wrong)  # type: ignore[arg-type]  # by name
 
 

@@ -41,7 +41,7 @@ def test_planned_kernel_that_breaks_a_rule_raises() -> None:
         return Value("add", x.dtype, (x, const(1, dtypes.int32)))
 
     row = ops.Op("broken", "map", ops.same("f"), broken, arity=1)
-    with pytest.raises(dt.InternalError, match="add takes arguments of one dtype"):
+    with pytest.raises(dt.InternalError, match="add must have arguments of one dtype"):
         dt.evaluate(apply(row, (dt.ones(3, device="reference"),)))
 
 
@@ -55,7 +55,7 @@ def test_pass_that_breaks_a_rule_raises(stage: str, monkeypatch: pytest.MonkeyPa
         return make(name, buffers[:-1], *rest)  # type: ignore[arg-type]  # as they came
 
     monkeypatch.setattr(builder, "Kernel", forgetful)
-    with pytest.raises(dt.InternalError, match="a buffer is declared"):
+    with pytest.raises(dt.InternalError, match="a buffer must be declared"):
         legalize(kernel, Capabilities()) if stage == "legalize" else unroll_jam(kernel, 4)
 
 

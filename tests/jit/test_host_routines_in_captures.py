@@ -280,7 +280,7 @@ def test_failure_at_replay_raises_the_plain_error_with_the_line(
     wanted = bits(captured(*good))
     error = failure(captured, *bad)
     assert type(error) is type(plain)
-    message, _, line = str(error).partition(" (asked for at ")
+    message, _, line = str(error).partition(" (requested at ")
     assert str(plain).endswith(message)  # outside of jit, surrounding functions prepend their names
     assert __file__ in line
     assert bits(captured(*good)) == wanted == bits(listed(case.function(*good)))
@@ -291,7 +291,7 @@ def test_failure_at_replay_raises_the_plain_error_with_the_line(
     both = [dt.stack([a, a]) for a in good]
     looped(*both)
     error = failure(looped, *[dt.stack([a, b]) for a, b in zip(good, bad, strict=True)])
-    assert str(error).partition(" (asked for at ")[0] == message
+    assert str(error).partition(" (requested at ")[0] == message
     assert bits([t[1] for t in looped(*both)]) == wanted
 
 

@@ -197,9 +197,9 @@ def test_error_of_a_loaded_function_names_the_calling_line(
     f = dt.jit(lambda x, i: dt.take(dt.linalg.inv(x), i, axis=0))
     f(dt.eye(2), dt.asarray([1]))
     loaded = saved(f, tmp_path)
-    with pytest.raises(dt.LinAlgError, match=r"singular.*\(asked for at .*test_saved_state\.py:"):
+    with pytest.raises(dt.LinAlgError, match=r"singular.*\(requested at .*test_saved_state\.py:"):
         loaded(dt.zeros((2, 2)), dt.asarray([1]))
-    with pytest.raises(dt.IndexOutOfRange, match=r"asked for at .*test_saved_state\.py:"):
+    with pytest.raises(dt.IndexOutOfRange, match=r"requested at .*test_saved_state\.py:"):
         loaded(dt.eye(2), dt.asarray([2]))[0].tolist()
 
 

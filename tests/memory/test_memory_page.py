@@ -136,7 +136,7 @@ def test_untraced_work_records_nothing() -> None:
     live = work(allocator, 2)
     assert allocator.timeline is not None and len(allocator.timeline.events) == 1
     assert all(b.where is None for s in allocator.snapshot() for b in s.blocks) and live
-    assert "There is no timeline" in draw(recorded(allocator))
+    assert "No timeline was recorded" in draw(recorded(allocator))
 
 
 def test_oldest_events_are_dropped_at_the_limit(
@@ -355,7 +355,7 @@ def test_page_is_one_well_formed_file(traced: CachingAllocator) -> None:
 def test_empty_allocator_has_a_page() -> None:
     _, allocator = make()
     text = draw(recorded(allocator))
-    assert Structure(text).open == [] and "no timeline" in text and "No line is known" in text
+    assert Structure(text).open == [] and "No timeline" in text and "No lines were recorded" in text
 
 
 def test_file_names_are_escaped(traced: CachingAllocator) -> None:
@@ -373,7 +373,7 @@ def test_command_rejects_files_that_are_no_snapshot(bad: Any, tmp_path: Path, ca
     path = tmp_path / "other.json"
     path.write_text(json.dumps(bad))
     assert memory_report([str(path)]) == 2
-    assert "no snapshot of dovetail's memory" in capsys.readouterr().err
+    assert "not a memory snapshot" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == [path]
 
 
@@ -418,7 +418,7 @@ def test_all_texts_of_a_record_are_escaped(traced: CachingAllocator) -> None:
     assert "<" not in data and json.loads(data)["layers"]
     assert EVIL in html.unescape(page) and EVIL not in page
     record["segments"][0]["blocks"][0][2] = EVIL
-    with pytest.raises(ArgumentError, match=r"segments\[0\].blocks\[0\]\[2\] is none of live"):
+    with pytest.raises(ArgumentError, match=r"segments\[0\].blocks\[0\]\[2\] must be one of live"):
         draw(record)
 
 

@@ -379,6 +379,6 @@ def test_invalid_step_shows_the_first_80_characters() -> None:
     with pytest.raises(ArgumentError) as error:
         parse_trace(line)
     assert (
-        f"{line[:80]!r} is no step" in str(error.value)
+        f"{line[:80]!r} is not a trace step" in str(error.value)
         and "z" not in str(error.value).split("(")[0]
     )

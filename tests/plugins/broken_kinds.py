@@ -103,9 +103,9 @@ KINDS = {
     # --- in the info
     "info_exits": Kind(WRONG_IMPORT, "SystemExit: 1", info="sys.exit(1)"),
     "info_hangs": Kind(WRONG_IMPORT, "DOVETAIL_PROBE_SECONDS", info=FOREVER),
-    "info_none": Kind(WRONG_IMPORT, "not a BackendInfo", info="return None"),
-    "info_number": Kind(WRONG_IMPORT, "5, not a BackendInfo", info="return 5"),
-    "info_silent": Kind(WRONG_IMPORT, "a Silent, not a BackendInfo", info="return Silent()"),
+    "info_none": Kind(WRONG_IMPORT, "must return a BackendInfo", info="return None"),
+    "info_number": Kind(WRONG_IMPORT, "a BackendInfo, got 5", info="return 5"),
+    "info_silent": Kind(WRONG_IMPORT, "a BackendInfo, got a Silent", info="return Silent()"),
     "info_type_number": Kind(WRONG_IMPORT, "BackendInfo.type", info='return BackendInfo(7, "1")'),
     "info_version_number": Kind(
         WRONG_IMPORT, "BackendInfo.version", info="return BackendInfo(TYPE, 1)"
@@ -124,7 +124,7 @@ KINDS = {
     ),
     "info_other_type": Kind(WRONG_IMPORT, '"other"', info='return BackendInfo("other", "1")'),
     "info_is_no_function": Kind(
-        WRONG_IMPORT, "does not implement", bottom="dovetail_backend_info = 5"
+        WRONG_IMPORT, "every plugin must implement", bottom="dovetail_backend_info = 5"
     ),
     # --- in the probe
     "probe_exits": Kind(WRONG_PROBE, "SystemExit: 2", probe="sys.exit(2)"),
@@ -142,17 +142,17 @@ KINDS = {
         WRONG_PROBE, "dovetail", probe="import dovetail as dt\nreturn dt.zeros(1, device=TYPE)"
     ),
     "probe_warns": Kind(WRONG_PROBE, "UserWarning", probe='raise UserWarning("old driver")'),
-    "probe_none": Kind(WRONG_PROBE, "returned None", probe="return None"),
-    "probe_number": Kind(WRONG_PROBE, "returned 3", probe="return 3"),
-    "probe_text": Kind(WRONG_PROBE, "returned 'gpu'", probe='return "gpu"'),
-    "probe_mapping": Kind(WRONG_PROBE, "returned a dict", probe="return {0: READY}"),
-    "probe_one_device": Kind(WRONG_PROBE, "returned a DeviceInfo", probe="return READY"),
+    "probe_none": Kind(WRONG_PROBE, "got None", probe="return None"),
+    "probe_number": Kind(WRONG_PROBE, "got 3", probe="return 3"),
+    "probe_text": Kind(WRONG_PROBE, "got 'gpu'", probe='return "gpu"'),
+    "probe_mapping": Kind(WRONG_PROBE, "got a dict", probe="return {0: READY}"),
+    "probe_one_device": Kind(WRONG_PROBE, "got a DeviceInfo", probe="return READY"),
     "probe_no_device": Kind(WRONG_PROBE, "no device", probe="return ()"),
-    "probe_list_of_none": Kind(WRONG_PROBE, "returned None", probe="return [None]"),
-    "probe_list_of_silent": Kind(WRONG_PROBE, "returned a Silent", probe="return [Silent()]"),
+    "probe_list_of_none": Kind(WRONG_PROBE, "got None", probe="return [None]"),
+    "probe_list_of_silent": Kind(WRONG_PROBE, "got a Silent", probe="return [Silent()]"),
     "probe_without_end": Kind(
         WRONG_PROBE,
-        "more than",
+        "at most",
         probe="return (replace(READY, index=i) for i in itertools.count())",
     ),
     "probe_ends_midway": Kind(
@@ -170,7 +170,7 @@ KINDS = {
     "probe_index_fraction": Kind(WRONG_PROBE, "index", probe="return [replace(READY, index=0.5)]"),
     "probe_index_bool": Kind(WRONG_PROBE, "True", probe="return [replace(READY, index=True)]"),
     "probe_index_huge": Kind(WRONG_PROBE, "99", probe="return [replace(READY, index=10**30 - 1)]"),
-    "probe_index_twice": Kind(WRONG_PROBE, "two devices", probe="return [READY, READY]"),
+    "probe_index_twice": Kind(WRONG_PROBE, "must be distinct", probe="return [READY, READY]"),
     "probe_name_none": Kind(WRONG_PROBE, "name", probe="return [replace(READY, name=None)]"),
     "probe_name_bytes": Kind(WRONG_PROBE, "name", probe='return [replace(READY, name=b"card")]'),
     "probe_fingerprint_none": Kind(
@@ -204,9 +204,9 @@ KINDS = {
     "open_generator_exit": Kind(WRONG_OPEN, "GeneratorExit", open="raise GeneratorExit"),
     "open_base_exception": Kind(WRONG_OPEN, "Odd", open="raise Odd"),
     "open_unprintable": Kind(WRONG_OPEN, "Unprintable: <", open="raise Unprintable"),
-    "open_none": Kind(WRONG_OPEN, "not a Backend", open="return None"),
-    "open_class": Kind(WRONG_OPEN, "not a Backend", open="return ReferenceBackend"),
-    "open_silent": Kind(WRONG_OPEN, "not a Backend", open="return Silent()"),
+    "open_none": Kind(WRONG_OPEN, "must return a Backend", open="return None"),
+    "open_class": Kind(WRONG_OPEN, "must return a Backend", open="return ReferenceBackend"),
+    "open_silent": Kind(WRONG_OPEN, "must return a Backend", open="return Silent()"),
     "open_itself": Kind(
         WRONG_OPEN, "could not be opened", open="import dovetail as dt\ndt.zeros(1, device=TYPE)"
     ),
@@ -215,6 +215,6 @@ KINDS = {
         WRONG_OPEN, "its own", probe="return [replace(READY, companion=TYPE)]"
     ),
     "companion_absent": Kind(
-        WRONG_OPEN, "no device type", probe='return [replace(READY, companion="nowhere")]'
+        WRONG_OPEN, "no backend for", probe='return [replace(READY, companion="nowhere")]'
     ),
 }

@@ -83,15 +83,18 @@ def load(self, kernel, binary):
 Mine.load = load
 """
 COMPLAINTS = {
-    "diagnostics": (DIAGNOSTICS, 'dovetail_diagnostics returned ["driver 42"], not a mapping'),
+    "diagnostics": (DIAGNOSTICS, "dovetail_diagnostics: expected a mapping of strings"),
     "raises": (RAISES, "dovetail_diagnostics raised OSError: no such tool"),
-    "gaps": (GAPS, "dovetail_conformance returned a dict, not a mapping of texts to texts"),
-    "copy": (COPY, "copy_out(target, handle, offset, stream) is how the core calls it: too many"),
+    "gaps": (GAPS, "dovetail_conformance: expected a mapping of strings to strings, got a dict"),
+    "copy": (COPY, "call copy_out(target, handle, offset, stream): too many"),
     "load": (LOAD, "so nothing is cached: TypeError: this is no path"),
 }
 REFUSED = {
-    "calls": (CALLS, "dovetail_library_calls returned [('matmul', a"),
-    "unmarked": (UNMARKED, '"dovetail_diagnostics" is not marked: put @hookimpl before it'),
+    "calls": (CALLS, "functions, got [('matmul', a"),
+    "unmarked": (
+        UNMARKED,
+        '"dovetail_diagnostics" must be marked as a hook; put @hookimpl before it',
+    ),
 }
 
 
@@ -131,7 +134,7 @@ def test_misspelt_method_is_reported(tmp_path: Path) -> None:
     write(tmp_path, MISSPELT)
     finding = inspected(tmp_path)
     assert finding.is_healthy and not finding.complaints
-    assert finding.remarks == ['nothing calls "sychronize"; did you mean "synchronize"?']
+    assert finding.remarks == ['the core never calls "sychronize"; did you mean "synchronize"?']
 
 
 @pytest.mark.parametrize("wrong", REFUSED)
@@ -153,7 +156,7 @@ def test_valid_hook_results_are_accepted() -> None:
     assert validate_hooks.validate_texts("dovetail_diagnostics", {"driver": "1"}) == {"driver": "1"}
     assert validate_hooks.validate_routines("library_calls", {("matmul", float32): len})
     for bad in ({"matmul": len}, {("matmul", "float32"): len}, {("matmul", float32): 3}):
-        with pytest.raises(PluginError, match="library_calls returned"):
+        with pytest.raises(PluginError, match="library_calls: expected a mapping"):
             validate_hooks.validate_routines("library_calls", bad)
 
 

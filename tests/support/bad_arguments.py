@@ -386,7 +386,7 @@ def _unnamed(error: dt.DovetailError, target: Target) -> str | None:
     """
     if isinstance(error, (dt.OutOfMemoryError, dt.PluginError)):
         return None
-    others = ["there is no device", "no device type", "__array__"]
+    others = ["no device", "no backend for", "__array__"]
     if isinstance(error, dt.IndexOutOfRange):
         others.append("gather")  # raised when the work runs
     if any(name in str(error) for name in (*target.names, *others)):

@@ -417,7 +417,7 @@ class TakesNoStream(Honest):
     """Ignore the stream of a copy."""
 
     shown_by = "test_lifecycle and methods"
-    sign = "is how the core calls it"
+    sign = "must accept the core's call"
 
     def copy_out(self, target: memoryview, handle: Any, offset: int) -> None:  # type: ignore[override]  # the lie
         super().copy_out(target, handle, offset)

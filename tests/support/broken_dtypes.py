@@ -81,28 +81,34 @@ def raises(x: Value) -> Value:
 # --- detected when it is loaded
 # ---------------------------------------------------------------------
 
-others_name = lie("float16", sign="a dtype of dovetail's own")
-others_code = lie("others_code", code="f16", sign="'f16' is what dovetail.float16 is called")
+others_name = lie("float16", sign="is a built-in dtype of dovetail")
+others_code = lie("others_code", code="f16", sign="'f16' already names dovetail.float16")
 other_entry = lie("other_entry", "promised", sign='named "promised" but its info says')
-too_large = lie("too_large", itemsize=2, sign="encode gives uint8 of float32, and not uint16")
+too_large = lie("too_large", itemsize=2, sign="encode must return uint16 for float32, got uint8")
 too_small = lie(
-    "too_small", encode=lambda x: cast(encode(x), uint16), sign="encode gives uint16 of float32"
+    "too_small",
+    encode=lambda x: cast(encode(x), uint16),
+    sign="encode must return uint8 for float32, got uint16",
 )
-half_a_byte = lie("half_a_byte", itemsize=0.5, sign="whole bytes")
-three_bytes = lie("three_bytes", itemsize=3, sign="whole bytes")
+half_a_byte = lie("half_a_byte", itemsize=0.5, sign="itemsize must be 1 or 2 bytes")
+three_bytes = lie("three_bytes", itemsize=3, sign="itemsize must be 1 or 2 bytes")
 in_float64 = lie(
-    "in_float64", decode=lambda b: cast(decode(b), float64), sign="decode gives float64 of uint8"
+    "in_float64",
+    decode=lambda b: cast(decode(b), float64),
+    sign="decode must return float32 for uint8, got float64",
 )
-not_a_value = lie("not_a_value", decode=lambda b: 1.0, sign="decode gives float of uint8")
+not_a_value = lie(
+    "not_a_value", decode=lambda b: 1.0, sign="decode must return float32 for uint8, got float"
+)
 raising = lie("raising", encode=raises, sign="encode raises ZeroDivisionError: in encode")
-no_format = lie("no_format", max=-1.0, sign="are no format")
-bad_code = lie("bad_code", code="f 8", sign="a code [a-z]")
-others_bits = lie("others_bits", dlpack=1, sign="DLPack's type code 1 is that of numbers of")
+no_format = lie("no_format", max=-1.0, sign="digits must be from 2")
+bad_code = lie("bad_code", code="f 8", sign="code must match [a-z]")
+others_bits = lie("others_bits", dlpack=1, sign="type code 1 already belongs to a built-in")
 others_file = lie(
-    "others_file", safetensors=("F16", "float16"), sign="F16 is a dtype of dovetail's own"
+    "others_file", safetensors=("F16", "float16"), sign="F16 already belongs to a built-in"
 )
 newer = lie("newer", minimum_interface=(1, 9), sign="needs dtype interface 1.9")
-no_info = Plugin("a dtype", "no_info", sign="not a DTypeInfo")
+no_info = Plugin("a dtype", "no_info", sign="must return a DTypeInfo")
 REFUSED = (
     "others_code", "other_entry", "too_large", "too_small", "half_a_byte", "three_bytes",
     "in_float64", "not_a_value", "raising", "no_format", "bad_code", "newer", "no_info",

@@ -64,7 +64,7 @@ def test_invalid_description_is_rejected(name: str) -> None:
             registry.find_by_name(plugin.entry)
         text = str(raised.value)
         assert plugin.sign in text and text.startswith(f'dtype "{plugin.entry}" '), text
-        assert "dovetail-lies 1.0" in text and "To mend it" in text
+        assert "dovetail-lies 1.0" in text and "To fix it" in text
     assert known == BY_NAME, "nothing of it stays"
 
 

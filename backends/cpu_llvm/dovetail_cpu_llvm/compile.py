@@ -70,7 +70,7 @@ class Compiler:
             ir = render(kernel, chosen)
             return CpuProgram(kernel, chosen, self.object_code(ir), ir)
         except (RuntimeError, AssertionError, LookupError) as error:
-            raise CompileError(f"LLVM refused a kernel: {error}\n\n{kernel}\n\n{ir}") from error
+            raise CompileError(f"LLVM rejected a kernel: {error}\n\n{kernel}\n\n{ir}") from error
 
     def load(self, kernel: Kernel, binary: bytes) -> CpuProgram:
         """Return the program of a kernel from object code of an earlier process."""

@@ -59,7 +59,7 @@ class _PosixPages:
         try:
             return mmap.mmap(-1, nbytes, self._flags, mmap.PROT_READ | mmap.PROT_WRITE)
         except (OSError, ValueError, OverflowError) as error:
-            raise MemoryError(f"the system has no {nbytes} bytes left") from error
+            raise MemoryError(f"the system could not allocate {nbytes} bytes") from error
 
 
 class _Malloc:
@@ -70,7 +70,7 @@ class _Malloc:
 
     def allocate(self, nbytes: int) -> int:
         if nbytes >= _ALLOCATION_BYTES_MAX:
-            raise MemoryError(f"the system has no {nbytes} bytes left")
+            raise MemoryError(f"the system could not allocate {nbytes} bytes")
         block = (ctypes.c_char * (nbytes + _ALIGNMENT_BYTES))()
         address = -(-ctypes.addressof(block) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
         self._live[address] = block

@@ -14,7 +14,7 @@ from typing import Any
 
 NOT_COMPILED = (
     "not compiled: each kernel runs on one thread, and its launch takes 2 us longer; install a C "
-    "compiler, then dovetail-cpu-llvm again, without DOVETAIL_PURE=1"
+    "compiler, then reinstall dovetail-cpu-llvm without DOVETAIL_PURE=1"
 )
 
 

@@ -41,7 +41,9 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
         import llvmlite
         import llvmlite.binding as llvm
     except (ImportError, OSError) as error:
-        return Unavailable(f"llvmlite does not load: {error}", "pip install --upgrade llvmlite")
+        return Unavailable(
+            f"llvmlite cannot be imported: {error}", "pip install --upgrade llvmlite"
+        )
     features = llvm.get_host_cpu_features()
     half = frozenset((float16,)) if features.get("f16c") else frozenset()
     capabilities = Capabilities(

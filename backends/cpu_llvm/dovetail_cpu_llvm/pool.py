@@ -58,10 +58,7 @@ class Pool:
 
     def _resize(self, n: int) -> None:
         if not 1 <= n <= THREADS_MAX:
-            raise ArgumentError(
-                f"set_num_threads({n}): there is at least the thread that launches, and no more "
-                f"than {THREADS_MAX:,} are started; give a number between"
-            )
+            raise ArgumentError(f"set_num_threads: num must be from 1 to {THREADS_MAX:,}, got {n}")
         self._threads = n
         if native:
             native.resize(self.state, n - 1)

@@ -80,7 +80,7 @@ def compile_raw(
         f = library[name]
     except AttributeError:
         raise CompileError(
-            f"the text defines no function {name}: write `{declaration} {{...}}`"
+            f"the source must define the function {name}; write `{declaration} {{...}}`"
         ) from None
     f.restype = None
     f.argtypes = [ctypes.c_void_p if a.access else _CTYPES[a.dtype.name] for a in arguments]
@@ -120,7 +120,7 @@ def _load_or_compile(
         try:
             return _load(cached)
         except OSError:
-            pass  # damaged: it is made anew
+            pass  # damaged: compile again
     binary = _compile(compiler, text, name, options, declaration)
     cache_binary(fingerprint, key, binary)
     return _load(binary)
@@ -147,8 +147,8 @@ def _compile(
         if result.returncode != 0:
             hint = ""
             if "conflicting types" in result.stderr:
-                hint = f"\nThe signature says: {declaration}"
-            raise CompileError(f"{compiler} refused it:\n{result.stderr.strip()}{hint}")
+                hint = f"\nExpected: {declaration}"
+            raise CompileError(f"{compiler} rejected the source:\n{result.stderr.strip()}{hint}")
         return target.read_bytes()
 
 
@@ -181,6 +181,6 @@ def _find_compiler() -> tuple[str, str]:
         if result.returncode == 0:
             return path, result.stdout
     raise CompileError(
-        f"there is no C compiler ({', '.join(COMPILERS)}) on the PATH: install one "
-        "(apt install gcc libc6-dev), or write the kernel as dt.kernel, which needs none"
+        f"no C compiler ({', '.join(COMPILERS)}) is on the PATH; install one "
+        "(apt install gcc libc6-dev), or use dt.kernel, which needs none"
     )

@@ -79,7 +79,7 @@ def compile_cubin(
             *(o.encode() for o in (*OPTIONS, *extra_options)),
         ]
         if n.nvrtcCompileProgram(program, len(options), options)[0] != 0:
-            message = f"NVRTC refused a kernel for {arch}: {_log(program)}"
+            message = f"NVRTC rejected a kernel for {arch}: {_log(program)}"
             raise CompileError(f"{message}\n\n{kernel}\n\n{source}")
         cubin = bytearray(ask(n.nvrtcGetCUBINSize(program), "nvrtcGetCUBINSize"))
         ask(n.nvrtcGetCUBIN(program, cubin), "nvrtcGetCUBIN")

@@ -58,7 +58,9 @@ def _advice(status: int) -> str:
     if not process.alive:
         return f". {process.advice}"
     if status in _FATAL_STATUSES:
-        return ". The device's state is lost for this process: restart it, and please report this"
+        return (
+            ". The device is unusable in this process; restart the process, and report this error"
+        )
     return ""
 
 

@@ -34,7 +34,7 @@ class Memory:
         not returned is freed at the next call.
         """
         if arguments[0] >= ALLOCATION_BYTES_MAX:
-            raise MemoryError(f"cuda: {action}: no device has so many")
+            raise MemoryError(f"cuda: {action}: must be less than {ALLOCATION_BYTES_MAX:,} bytes")
         with self._lock:
             self.enter()
             while self._unreturned:

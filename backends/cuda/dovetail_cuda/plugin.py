@@ -25,7 +25,7 @@ from dovetail.extend import (
 from . import __version__
 
 DRIVER_VERSION_MIN = 12000  # the first driver that loads cubins of a CUDA 12 compiler
-_DRIVER_HINT = "install NVIDIA's driver, 525 or later: https://www.nvidia.com/drivers"
+_DRIVER_HINT = "install NVIDIA's driver, version 525 or later: https://www.nvidia.com/drivers"
 _PACKAGES_HINT = "pip install --force-reinstall cuda-bindings nvidia-cuda-nvrtc-cu12"
 NO_DEVICE = 100
 
@@ -43,22 +43,22 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
         cuda = importlib.import_module(f"{__package__}.driver")
         version = ".".join(map(str, cuda.nvrtc.nvrtcVersion()[1:]))
     except (ImportError, OSError, RuntimeError) as error:
-        return Unavailable(f"NVIDIA's compiler does not load: {error}", _PACKAGES_HINT)
+        return Unavailable(f"NVIDIA's compiler cannot be loaded: {error}", _PACKAGES_HINT)
     try:
         return _devices(cuda, version)
     except (OSError, RuntimeError) as error:
-        return Unavailable(f"NVIDIA's driver does not work here: {error}", _DRIVER_HINT)
+        return Unavailable(f"NVIDIA's driver cannot be loaded: {error}", _DRIVER_HINT)
 
 
 def _devices(cuda: Any, compiler: str) -> Sequence[DeviceInfo] | Unavailable:
     status = cuda.driver.cuInit(0)[0]
     if status == NO_DEVICE:
-        return Unavailable("the driver finds no GPU", "see `nvidia-smi`, CUDA_VISIBLE_DEVICES")
+        return Unavailable("the driver finds no GPU", "check `nvidia-smi` and CUDA_VISIBLE_DEVICES")
     cuda.unwrap_result((status,), "cuInit")
     version = cuda.unwrap_result(cuda.driver.cuDriverGetVersion(), "cuDriverGetVersion")
     if version < DRIVER_VERSION_MIN:
         return Unavailable(
-            f"NVIDIA's driver is for CUDA {_version_text(version)}, before 12", _DRIVER_HINT
+            f"NVIDIA's driver must support CUDA 12, got {_version_text(version)}", _DRIVER_HINT
         )
     count = cuda.unwrap_result(cuda.driver.cuDeviceGetCount(), "cuDeviceGetCount")
     return [_describe(cuda, i, version, compiler) for i in range(count)]

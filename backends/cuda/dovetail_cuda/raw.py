@@ -33,7 +33,7 @@ def compile_raw(
         function = compiler.function(name, cubin)
     except cuda.CudaError as error:
         raise CompileError(
-            f'there is no kernel {name} in the text: declare it `extern "C" __global__ void '
+            f'the source must define the kernel {name}; declare it `extern "C" __global__ void '
             f"{name}(...)` ({error})"
         ) from error
     return _RawKernel(enter, function, arguments).launch

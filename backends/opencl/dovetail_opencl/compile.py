@@ -59,7 +59,7 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
         try:
             built = self._build(cl.Program(self.context, source))
         except cl.Error as error:
-            log = f"{self.device.name} refused a kernel: {error}"
+            log = f"{self.device.name} rejected a kernel: {error}"
             raise CompileError(f"{log}\n\n{kernel}\n\n{source}") from error
         return (built, STYLE.entry(kernel)), built.get_info(cl.program_info.BINARIES)[0]
 

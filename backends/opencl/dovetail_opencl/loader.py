@@ -121,10 +121,8 @@ def load_errors() -> dict[str, str]:
 
 def explain_no_device() -> str:
     """Return why no platform has a device."""
-    reasons = [f"{name} does not load: {reason}" for name, reason in load_errors().items()]
-    return "; ".join(
-        ["no OpenCL platform has a device here", *filter(None, [_loader_error]), *reasons]
-    )
+    reasons = [f"{name} cannot be loaded: {reason}" for name, reason in load_errors().items()]
+    return "; ".join(["no OpenCL platform has a device", *filter(None, [_loader_error]), *reasons])
 
 
 def suggest_fix() -> str:
@@ -138,7 +136,7 @@ def suggest_fix() -> str:
             install_command if INTEL_PACKAGE in missing else f"pip install {' '.join(missing)}"
         )
     elif not set_driver_variables():
-        steps.append("mend what keeps the driver from loading")
+        steps.append("fix the loading error of the driver")
     if platform.machine() not in ("x86_64", "AMD64"):  # Intel's runtime is for no other
         steps = steps[:1] if set_driver_variables() else []
     return ", or ".join([*steps, "install your hardware's OpenCL driver"])

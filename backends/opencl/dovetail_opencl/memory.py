@@ -44,14 +44,16 @@ class Memory:
     def allocate(self, nbytes: int) -> Any:
         """Return a buffer. Raises: MemoryError."""
         if nbytes >= ALLOCATION_BYTES_MAX:
-            raise MemoryError(f"{self.device.name} has no {nbytes} bytes")
+            raise MemoryError(f"{self.device.name} could not allocate {nbytes} bytes")
         try:
             if not self.shared:
                 return cl.Buffer(self.context, _FLAGS, nbytes)
             owner = cl.SVMAllocation(self.context, nbytes, ALIGNMENT, _SVM)
             return HostBuffer(self.context, owner.svm_ptr, nbytes, owner)
         except cl.Error as error:
-            raise MemoryError(f"{self.device.name} has no {nbytes} bytes left: {error}") from error
+            raise MemoryError(
+                f"{self.device.name} could not allocate {nbytes} bytes: {error}"
+            ) from error
 
     def free(self, buffer: Any) -> None:
         """Release a buffer; no queued work uses it."""
@@ -101,7 +103,7 @@ class Memory:
             buffer = cl.Buffer(self.context, flags, nbytes)
             there, _ = cl.enqueue_map_buffer(queue, buffer, both, 0, (nbytes,), _BYTE)
         except cl.Error as error:
-            raise MemoryError(f"no {nbytes} bytes of page-locked memory left: {error}") from error
+            raise MemoryError(f"could not allocate {nbytes} page-locked bytes: {error}") from error
         address: int = there.__array_interface__["data"][0]
         self._pinned[address] = buffer, there
         return address

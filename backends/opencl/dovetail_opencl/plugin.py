@@ -42,8 +42,8 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
         platforms = loader.platforms()
     except (ImportError, OSError) as error:
         absent = isinstance(error, ModuleNotFoundError) and error.name == "pyopencl"
-        mend = f"pip install {'' if absent else '--force-reinstall '}pyopencl"
-        return Unavailable(f"pyopencl does not load: {error}", mend)
+        hint = f"pip install {'' if absent else '--force-reinstall '}pyopencl"
+        return Unavailable(f"pyopencl cannot be imported: {error}", hint)
     devices = [d for p in platforms for d in devices_of(p)]
     if not devices:
         return Unavailable(
@@ -130,7 +130,7 @@ def dovetail_diagnostics() -> Mapping[str, str]:
     runtime = loader.intel_runtime()
     facts = {"intel runtime from pip": str(runtime or "not installed")}
     for name, reason in loader.load_errors().items():
-        facts[f"driver {name}"] = f"does not load: {reason}"
+        facts[f"driver {name}"] = f"cannot be loaded: {reason}"
     try:
         silent = _silent_platform_reasons(loader.platforms())
     except (ImportError, OSError):  # as the probe has said

@@ -34,10 +34,10 @@ def compile_raw(
         built = compiler.build_text(program, options)
         kernel = cl.Kernel(built, name)
     except cl.Error as error:
-        raise CompileError(f"{compiler.device.name} refused it: {error}") from error
+        raise CompileError(f"{compiler.device.name} rejected the source: {error}") from error
     if kernel.num_args != len(arguments):
         raise CompileError(
-            f"the kernel {name} has {kernel.num_args} parameters, its signature {len(arguments)}"
+            f"the kernel {name} must have {len(arguments)} parameters, got {kernel.num_args}"
         )
     return _RawKernel(compiler.device, queue, kernel, arguments).launch
 
@@ -77,7 +77,7 @@ class _RawKernel:
             return buffer
         if offset % self.alignment:
             raise ArgumentError(
-                f"memory begins at byte {offset} of a buffer, and this device passes pointers to "
-                f"multiples of {self.alignment} alone: pass a copy of the view"
+                f"the offset of a buffer must be a multiple of {self.alignment} bytes on this "
+                f"device, got {offset}; pass a copy of the view"
             )
         return buffer.get_sub_region(offset, buffer.size - offset)

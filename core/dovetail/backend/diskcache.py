@@ -56,14 +56,14 @@ def cache_folder() -> Path | None:
         folder = _trusted_folder(Path(chosen or _default(), "kernels").absolute())
         _key(folder)
     except _Untrusted as why:
-        advice = f"or name another folder by {FOLDER_VARIABLE}"
-        environment.warn_once(f"compiled kernels are not kept on disk: {why}, {advice}")
+        advice = f"set {FOLDER_VARIABLE} to use another folder"
+        environment.warn_once(f"compiled kernels are not cached on disk: {why}; {advice}")
     except (OSError, ValueError) as error:
         if chosen is not None:  # no warning if there is no home, as in some containers
             text = getattr(error, "strerror", None) or str(error)
-            expected = f"a folder that can be used ({text[:80]})"
+            expected = f"a usable folder ({text[:80]})"
             environment.warn_invalid(
-                FOLDER_VARIABLE, chosen, expected, "compiled kernels are not kept on disk"
+                FOLDER_VARIABLE, chosen, expected, "compiled kernels are not cached on disk"
             )
     else:
         return folder
@@ -76,7 +76,7 @@ def _default() -> str:
 
     folder = user_cache_dir("dovetail")
     if not os.path.isabs(folder):
-        raise FileNotFoundError(f"the user has no home: {folder}")
+        raise FileNotFoundError(f"the user has no home folder: {folder}")
     return folder
 
 
@@ -102,7 +102,7 @@ def _trusted_folder(folder: Path) -> Path:
         status = path.lstat()
         _require_owner(path, status)
     if not stat.S_ISDIR(status.st_mode):
-        raise NotADirectoryError(f"this is no folder: {path}")
+        raise NotADirectoryError(f"this is not a folder: {path}")
     if hasattr(os, "geteuid"):
         _require_own(path, status)
     return path
@@ -120,7 +120,7 @@ def _path_components(path: Path) -> Iterator[Path]:
         if current.is_symlink():
             links += 1
             if links > SYMLINKS_MAX:
-                raise OSError(f"too many links lead to {path}")
+                raise OSError(f"too many symbolic links on the way to {path}")
             target = Path(os.readlink(current))
             current = Path(target.anchor) if target.is_absolute() else current.parent
             remaining += reversed(target.parts[target.is_absolute() :])
@@ -131,18 +131,18 @@ def _require_owner(path: Path, status: os.stat_result) -> None:
     if not hasattr(os, "geteuid"):
         return
     if status.st_uid not in (0, os.geteuid()):
-        raise _Untrusted(f"{path} is another user's (number {status.st_uid})")
+        raise _Untrusted(f"{path} belongs to another user (uid {status.st_uid})")
     sticky = status.st_mode & stat.S_ISVTX
     if not stat.S_ISLNK(status.st_mode) and not sticky and _is_writable_by_others(status):
-        raise _Untrusted(f"others can write to {path}: chmod go-w {path}")
+        raise _Untrusted(f"other users can write to {path} (fix: chmod go-w {path})")
 
 
 def _require_own(folder: Path, status: os.stat_result) -> None:
     """Deny other users access to the folder. Raises: _Untrusted if they can write to it."""
     if status.st_uid != os.geteuid():
-        raise _Untrusted(f"{folder} is another user's (number {status.st_uid})")
+        raise _Untrusted(f"{folder} belongs to another user (uid {status.st_uid})")
     if _is_writable_by_others(status):
-        raise _Untrusted(f"others can write to {folder}: chmod go-w {folder}")
+        raise _Untrusted(f"other users can write to {folder} (fix: chmod go-w {folder})")
     if stat.S_IMODE(status.st_mode) & 0o077:
         folder.chmod(0o700)
 
@@ -182,11 +182,11 @@ def _read_file(path: Path, nbytes_max: int, links_max: int = 1) -> bytes:
             or status.st_size > nbytes_max
             or status.st_nlink > links_max
         ):
-            raise _Untrusted(f"{path} is no file of this cache")
+            raise _Untrusted(f"{path} is not a file of this cache")
         if hasattr(os, "geteuid") and (
             status.st_uid != os.geteuid() or status.st_mode & _WRITABLE_BY_OTHERS
         ):
-            raise _Untrusted(f"{path} is not the user's alone")
+            raise _Untrusted(f"{path} belongs to another user, or others can write to it")
         with FileIO(file, "rb", closefd=False) as f:
             return f.readall()
     finally:
@@ -201,7 +201,7 @@ def _temporary(folder: Path, content: bytes) -> Path:
     try:
         with FileIO(file, "wb") as f:  # `open` does not exist at interpreter exit
             if f.write(content) < len(content):
-                raise OSError(f"{path} could not be written whole")
+                raise OSError(f"{path} could not be written completely")
     except BaseException:
         _remove(path)
         raise
@@ -233,7 +233,7 @@ def _read_key(folder: Path) -> bytes:
         folder / KEY_FILE_NAME, DIGEST_BYTES, links_max=2
     )  # the second name exists while the key is created
     if len(key) < DIGEST_BYTES:
-        raise _Untrusted(f"{folder / KEY_FILE_NAME} is no key")
+        raise _Untrusted(f"{folder / KEY_FILE_NAME} is not a cache key")
     return key
 
 

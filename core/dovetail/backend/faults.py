@@ -47,7 +47,7 @@ def out_of_range_error(
     purpose: IndexPurpose, index: int, line: Line | None = None
 ) -> IndexOutOfRange:
     """Create the error of a bad index; `line`: the user's line of a deferred op."""
-    origin = "" if line is None else f" (asked for at {line})"
+    origin = "" if line is None else f" (requested at {line})"
     return IndexOutOfRange(
         f"{purpose.op}: {shown(index)} is out of range for axis {purpose.axis} of size "
         f"{max(purpose.size, 0)}{origin}"
@@ -235,9 +235,7 @@ class ErrorCells:
         try:
             return self._backend.allocate(nbytes)
         except MemoryError as error:
-            what = (
-                f"{self._backend.info.type} refused {nbytes} bytes, in which bad indices are noted"
-            )
+            what = f"{self._backend.info.type} could not allocate {nbytes} bytes for index checks"
             raise OutOfMemoryError(what) from error
 
     def settle_all(self) -> None:

@@ -302,7 +302,7 @@ class Backend(ABC):
     ) -> RawLaunch:
         """Compile function `name` of a source; return its launch. Raises: CompileError with log."""
         raise CompileError(
-            f"{self.info.type} has no language for kernels of one's own; write it as dt.kernel"
+            f"{self.info.type} compiles no raw kernel source; write the kernel as dt.kernel"
         )
 
     # --- streams and events: in order and immediate unless overridden

@@ -114,9 +114,9 @@ def _check_index_width(
         check_int32(kernel, dict(zip(kernel.ints, spans, strict=True)), grid, not can.int64)
     except Int32OverflowError as beyond:
         raise DeviceError(
-            f"kernel {kernel.name} would be launched over more than 32 bits index, which is what "
-            f"{backend.info.type} has: a size or a place of up to {beyond.args[0]}; "
-            "do the work in parts, or on another device"
+            f"kernel {kernel.name} needs sizes or indices up to {beyond.args[0]}, and "
+            f"{backend.info.type} has 32-bit indices; split the work into parts, or use another "
+            "device"
         ) from None
 
 

@@ -491,7 +491,7 @@ class ReferenceBackend(Backend):
         try:
             raw = np.empty(nbytes + 63, np.uint8)
         except ValueError as error:  # of sizes that no address reaches
-            raise MemoryError(f"the host has no {nbytes} bytes") from error
+            raise MemoryError(f"the host could not allocate {nbytes} bytes") from error
         skip = -raw.__array_interface__["data"][0] % 64
         return raw[skip : skip + nbytes]
 

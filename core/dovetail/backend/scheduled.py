@@ -121,5 +121,5 @@ def strip_digest(source: str, content: bytes) -> bytes:
     """Return the binary without digest. Raises: ValueError for another source, or damage."""
     binary = content[diskcache.DIGEST_BYTES :]
     if content != add_digest(source, binary):
-        raise ValueError("this binary was made from another source, or is damaged")
+        raise ValueError("this binary belongs to another source, or is damaged")
     return binary

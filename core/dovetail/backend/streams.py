@@ -93,7 +93,7 @@ class Stream:
         settings.leave_block(self)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise DTypeError("pickle, copy: a Stream is of this process; make one with Stream()")
+        raise DTypeError("pickle, copy: a Stream belongs to this process; create one with Stream()")
 
     def __repr__(self) -> str:
         name = "default" if self.handle is None else handle_text(self.handle)
@@ -191,7 +191,7 @@ class Event:
         self._recorded = False
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        raise DTypeError("pickle, copy: an Event is of this process; make one with Event()")
+        raise DTypeError("pickle, copy: an Event belongs to this process; create one with Event()")
 
     def record(self, stream: Stream | None = None) -> None:
         """Record the current end of `stream`; None is the current stream.
@@ -200,7 +200,7 @@ class Event:
         """
         stream = _stream_or_current("record", stream, self.device)
         if stream.device is not self.device:
-            raise DeviceError(f"record: an event of {self.device} cannot be recorded on {stream!r}")
+            raise DeviceError(f"record: expected a stream of {self.device}, got {stream!r}")
         self._handle = _backend(self.device).record_event(stream.handle)
         self._recorded = True
 
@@ -234,9 +234,11 @@ class Event:
         devices.
         """
         if self.device is not instance("elapsed_ms", end, "end", Event).device:
-            raise DeviceError(f"elapsed_ms: between {self.device} and {end.device} has no meaning")
+            raise DeviceError(
+                f"elapsed_ms: both events must be on one device, got {self.device} and {end.device}"
+            )
         if not (self._recorded and end._recorded):
-            raise ArgumentError("elapsed_ms: needs two recorded events; call record() on both")
+            raise ArgumentError("elapsed_ms: both events must be recorded; call record() on each")
         end.synchronize()
         return _backend(self.device).elapsed_ms(self._handle, end._handle)
 

@@ -44,7 +44,9 @@ def set_num_threads(num: int, spec: Device | str | None = None) -> None:
     if backend is not None:
         backend.set_num_threads(num)
     elif spec is not None:
-        raise ArgumentError(f"set_num_threads: {device(spec)} has no threads that could be set")
+        raise ArgumentError(
+            f"set_num_threads: {device(spec)} has no thread pool; name a device that has one"
+        )
 
 
 def _backend(op: str, spec: Device | str | None) -> Any:

@@ -81,7 +81,7 @@ class HostReplay:
 def add_line(error: LinAlgError, line: str | None) -> LinAlgError:
     """Add the user's line of the routine to an error of a replay, and return the error."""
     if line is not None:
-        error.args = (f"{error} (asked for at {line})",)
+        error.args = (f"{error} (requested at {line})",)
     return error
 
 

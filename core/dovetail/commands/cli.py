@@ -18,11 +18,14 @@ INTERRUPTED = 130  # the shells' exit status: 128 + SIGINT
 
 # name -> (module with `main` and `parser`, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": ("dovetail.commands.demo", "a tour of dovetail on this machine; it has parts, below"),
-    "devices": ("dovetail.commands.devices", "list the devices that can be used here"),
+    "demo": (
+        "dovetail.commands.demo",
+        "run a tour of dovetail on this machine; its parts are below",
+    ),
+    "devices": ("dovetail.commands.devices", "list the usable devices"),
     "doctor": (
         "dovetail.commands.doctor",
-        "check every backend plugin, each in a process of its own",
+        "check every backend plugin, each in a separate process",
     ),
     "memory": (
         "dovetail.commands.memory_report",
@@ -31,16 +34,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "new-backend": ("dovetail.commands.new_backend", "write the package of a new backend"),
     "test-backend": ("dovetail.testing.cli", "run the conformance kit against a backend"),
     "test-dtype": ("dovetail.testing.cli_dtype", "run the conformance kit against a dtype"),
-    "test-op": ("dovetail.testing.cli_op", "check an op of one's own, named as module:name"),
+    "test-op": ("dovetail.testing.cli_op", "check a custom op, named as module:name"),
     "test-layout": ("dovetail.testing.cli_layout", "run the conformance kit against a layout"),
-    "completion": ("dovetail.commands.completion", "print what a shell needs to complete this"),
+    "completion": ("dovetail.commands.completion", "print the completion script of a shell"),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `dovetail COMMAND ...` and return its exit status.
 
-    An error that a user can mend is one line on stderr, and status 2; an internal one is a
+    An error that a user can fix is one line on stderr, and status 2; an internal one is a
     traceback.
     """
     words = [*(sys.argv[1:] if arguments is None else arguments)]
@@ -49,14 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
     if words[0] not in COMMANDS and not words[0].startswith("-"):
-        parser.error(f"there is no command {words[0]!r}{_suggestion_text(words[0])}")
+        parser.error(f"unknown command {words[0]!r}{_suggestion_text(words[0])}")
     options = parser.parse_args(words)
     module, _ = COMMANDS[options.command]
     run = _find(module)
     if run is None:
-        print(
-            f"dovetail {options.command} comes with a later version of dovetail.", file=sys.stderr
-        )
+        print(f"dovetail {options.command} is not in this version of dovetail.", file=sys.stderr)
         return EXIT_FAILURE
     return _run(_full_name(options.command, options.rest, module), run, options.rest)
 
@@ -99,7 +100,7 @@ def _parser(with_demo_parts: bool) -> CommandParser:
         prog="dovetail",
         description="A tensor library whose devices are pip packages.",
         epilog="\n".join(
-            ["parts of the demo:", *lines, "", "`dovetail COMMAND --help` says more."]
+            ["parts of the demo:", *lines, "", "Run `dovetail COMMAND --help` for details."]
         ),
     )
     version = f"dovetail {root.__version__}"

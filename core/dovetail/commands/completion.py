@@ -1,9 +1,9 @@
-"""`dovetail completion SHELL`: what a shell needs to complete commands, options and devices.
+"""`dovetail completion SHELL`: print the completion script of a shell.
 
     eval "$(dovetail completion bash)"          bash, in ~/.bashrc
     dovetail completion zsh > FOLDER/_dovetail  zsh, FOLDER being one of $fpath
 
-Devices are those that are installed when it is written.
+It completes commands, options, and the devices that are installed when it is written.
 """
 
 from __future__ import annotations
@@ -33,11 +33,13 @@ def main(arguments: Sequence[str]) -> int:
     options = parser()
     asked = options.parse_args(arguments)
     if importlib.util.find_spec("shtab") is None:
-        return options.print_error('it needs the package shtab: pip install "dovetail[completion]"')
+        return options.print_error(
+            'the package shtab is missing; install it: pip install "dovetail[completion]"'
+        )
     shtab: Any = importlib.import_module("shtab")
     if asked.shell not in shtab.SUPPORTED_SHELLS:
         return options.print_error(
-            f"this version of shtab knows no {asked.shell}: pip install --upgrade shtab"
+            f"this version of shtab does not support {asked.shell}; pip install --upgrade shtab"
         )
     cli: Any = importlib.import_module("dovetail.commands.cli")
     print(shtab.complete(tree(cli.COMMANDS), asked.shell))

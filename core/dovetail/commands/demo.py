@@ -1,10 +1,8 @@
-"""`dovetail demo`: 1,797 handwritten digits, sorted without their labels, on every device at hand.
+"""`dovetail demo`: cluster the 1,797 handwritten digits of scikit-learn on every usable device.
 
-They are scikit-learn's.
-
-Principal components by subspace iteration, then k-means from several seeds, in plain tensor
-operations. Every device must give the same bits: each has a digest of its results, and the demo
-fails where two differ.
+It computes principal components by subspace iteration, then k-means from several seeds, in plain
+tensor operations. Every device must give the same bits: the demo prints a digest of the results of
+each device, and fails if two differ.
 """
 
 from __future__ import annotations
@@ -37,11 +35,11 @@ CLUSTERS = 10
 COMPONENTS = 16
 # demos of their own: name -> (module, one line of help)
 DEMO_PARTS = {
-    "kernels": ("dovetail.commands.demo_kernels", "kernels of one's own draw pictures"),
-    "language": ("dovetail.commands.demo_language", "a small transformer learns to write"),
-    "scale": ("dovetail.commands.demo_scale", "data larger than memory, over Dask's workers"),
-    "text": ("dovetail.commands.demo_text", "search in a library's sources by sparse tensors"),
-    "train": ("dovetail.commands.demo_train", "a network learns to read digits"),
+    "kernels": ("dovetail.commands.demo_kernels", "draw pictures with custom kernels"),
+    "language": ("dovetail.commands.demo_language", "train a small transformer to write"),
+    "scale": ("dovetail.commands.demo_scale", "process data larger than memory with Dask workers"),
+    "text": ("dovetail.commands.demo_text", "search the source of a library with sparse tensors"),
+    "train": ("dovetail.commands.demo_train", "train a network to read digits"),
 }
 REFERENCE_DEVICE = "reference"  # the interpreter: right, but slow, so it gets a part of the digits
 REFERENCE_DIGITS_MAX = 500
@@ -231,7 +229,7 @@ def main(arguments: Sequence[str]) -> int:
         return int(importlib.import_module(DEMO_PARTS[arguments[0]][0]).main(arguments[1:]))
     options = parser()
     if arguments and not arguments[0].startswith("-"):
-        options.error(f"it has no part {arguments[0]!r}: they are {', '.join(DEMO_PARTS)}")
+        options.error(f"unknown part {arguments[0]!r}; expected one of {', '.join(DEMO_PARTS)}")
     asked = options.parse_args(arguments)
     if report_missing_modules(options, ("sklearn", "matplotlib")):
         return 2
@@ -244,7 +242,9 @@ def report_missing_modules(
     """Return True if some modules are not installed, and print that."""
     missing = [m for m in modules if importlib.util.find_spec(m) is None]
     if missing:
-        options.print_error(f'it needs {" and ".join(missing)}: pip install "dovetail[{extra}]"')
+        options.print_error(
+            f'{" and ".join(missing)} must be installed: pip install "dovetail[{extra}]"'
+        )
     return bool(missing)
 
 
@@ -256,7 +256,7 @@ def parser() -> CommandParser:
     )
     options.add_devices("all")
     options.add_picture(Path("digits.png"))
-    options.add_argument("--quick", action="store_true", help="less work, for a first look")
+    options.add_argument("--quick", action="store_true", help="do less work, for a first look")
     return options
 
 
@@ -283,8 +283,8 @@ def run_demo(devices: Sequence[str], picture: Path, size: DemoSize, console: Con
         console.print(text)
     if REFERENCE_DEVICE in devices:
         console.print(
-            f"The reference interpreter is slow and took the first {REFERENCE_DIGITS_MAX} digits; "
-            "every other device did the same ones as well."
+            f"The reference interpreter is slow: it used the first {REFERENCE_DIGITS_MAX} digits. "
+            "The other devices computed these as well."
         )
     draw(outcomes[0], labels, picture)
     console.print(f"Picture: {picture}")
@@ -339,7 +339,7 @@ def disagreements(outcomes: Sequence[DigitsOutcome]) -> list[str]:
 
 def stages_table(outcomes: Sequence[DigitsOutcome]) -> Table:
     """Return seconds and kernels by stage."""
-    table = Table("device", "digits", "stage", title="Seconds, and kernels")
+    table = Table("device", "digits", "stage", title="Seconds and kernels")
     for heading in ("seconds", "compiled", "from disk", "launches"):
         table.add_column(heading, justify="right")
     for out in outcomes:
@@ -381,7 +381,7 @@ def draw(out: DigitsOutcome, labels: Array, path: Path) -> None:
     _draw_points(left.subplots(), out, colors)
     _draw_means(right, out, labels[: out.count], colors)
     figure.suptitle(
-        f"{out.count} handwritten digits, sorted without their labels on {out.device}: "
+        f"{out.count} handwritten digits, clustered without labels on {out.device}: "
         f"purity {out.purity:.2f}",
         color=INK,
         fontsize=14,

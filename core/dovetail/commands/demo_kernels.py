@@ -1,8 +1,8 @@
-"""`dovetail demo kernels`: four kernels of one's own, drawn as pictures, on every device at hand.
+"""`dovetail demo kernels`: draw pictures with four custom kernels, on every usable device.
 
-The Mandelbrot set, heat that spreads over a plate with a halo, a histogram with integer atomics,
-and attention with a row at each point. Every device must give the same bits: each has a digest of
-each picture, and the demo fails where two differ.
+The kernels compute the Mandelbrot set, heat that spreads over a plate with a halo, a histogram with
+integer atomics, and attention with a row at each point. Every device must give the same bits: the
+demo prints a digest of each picture, and fails if two differ.
 """
 
 # mypy: disable-error-code="attr-defined, arg-type, assignment, index, operator, valid-type, misc"
@@ -198,7 +198,7 @@ def parser() -> CommandParser:
     options = CommandParser(prog="dovetail demo kernels", description=__doc__)
     options.add_devices("all")
     options.add_picture(Path("kernels.png"))
-    options.add_argument("--quick", action="store_true", help="small pictures alone")
+    options.add_argument("--quick", action="store_true", help="draw small pictures only")
     return options
 
 
@@ -212,8 +212,8 @@ def run(devices: Sequence[str], picture: Path, quick: bool, console: Console) ->
     console.print(digests_table(outcomes))
     if large and small:
         console.print(
-            "The reference interpreter is slow and drew small pictures; every other device drew "
-            "the same ones as well."
+            "The reference interpreter is slow: it drew small pictures. The other devices drew "
+            "these as well."
         )
     draw(outcomes[0], picture)
     console.print(f"Picture: {picture}")
@@ -254,7 +254,7 @@ def draw(out: PicturesOutcome, path: Path) -> None:
         axes.set_title(f"{name}\n{out.digest(name)[:16]}", color=INK, fontsize=10)
         axes.axis("off")
     figure.suptitle(
-        f"Kernels of one's own on {out.device}, with their digests",
+        f"Custom kernels on {out.device}, with their digests",
         color=INK,
         fontsize=14,
         fontweight="bold",

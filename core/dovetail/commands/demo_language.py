@@ -1,4 +1,4 @@
-"""`dovetail demo language`: a small transformer learns to write docstrings, letter by letter.
+"""`dovetail demo language`: train a small transformer to write docstrings, letter by letter.
 
 It reads those of Python's own standard library. The step (the network, its gradients, AdamW) is
 captured by `dt.jit`, and everything runs under `dt.reproducible()`: the digest of the weights is
@@ -252,7 +252,10 @@ def parser() -> CommandParser:
     options.add_devices("the first")
     options.add_picture(Path("language.png"))
     options.add_argument(
-        "--steps", type=positive_int, default=STEPS, help="of training (%(default)s)"
+        "--steps",
+        type=positive_int,
+        default=STEPS,
+        help="train for this many steps (default: %(default)s)",
     )
     return options
 
@@ -261,8 +264,8 @@ def write(devices: Sequence[str], picture: Path, steps: int, console: Console) -
     """Train on every device, show the texts, and compare digests."""
     text = corpus()
     console.print(
-        f"{len(text.training_text) / 1e6:.1f} million letters of docstrings to learn from, "
-        f"{len(text.letters)} different ones"
+        f"{len(text.training_text) / 1e6:.1f} million letters of docstrings to train on, "
+        f"{len(text.letters)} distinct letters"
     )
     outcomes = []
     with Progress(
@@ -275,7 +278,7 @@ def write(devices: Sequence[str], picture: Path, steps: int, console: Console) -
     ) as progress:
         for device in devices:
             count = min(steps, REFERENCE_STEPS_MAX) if device == REFERENCE_DEVICE else steps
-            task = progress.add_task(f"reading on {device}", total=count, loss=math.nan)
+            task = progress.add_task(f"training on {device}", total=count, loss=math.nan)
 
             def tick(loss: float, task: Any = task) -> None:
                 progress.update(task, advance=1, loss=loss)
@@ -285,7 +288,7 @@ def write(devices: Sequence[str], picture: Path, steps: int, console: Console) -
         console.print(_line(out))
     first = outcomes[0]
     if first.sample:
-        console.print(f"\n[bold]What it writes:[/]\n\n{escape(first.sample)}\n")
+        console.print(f"\n[bold]Generated text:[/]\n\n{escape(first.sample)}\n")
     draw(first, picture)
     console.print(f"Picture: {picture}")
     wrong = complaints(outcomes)
@@ -297,8 +300,8 @@ def write(devices: Sequence[str], picture: Path, steps: int, console: Console) -
 def _line(out: LetterModelOutcome) -> str:
     bits = out.held_out[-1][1] / math.log(2)
     return (
-        f"{out.device}: {len(out.losses)} steps in {out.seconds:.1f} s; {bits:.2f} bits a letter "
-        f"on what was held out; weights {out.digest[:16]}"
+        f"{out.device}: {len(out.losses)} steps in {out.seconds:.1f} s; {bits:.2f} bits per letter "
+        f"on held-out text; weights {out.digest[:16]}"
     )
 
 
@@ -308,12 +311,14 @@ def complaints(outcomes: Sequence[LetterModelOutcome]) -> list[str]:
     for out in outcomes:
         common = min(len(out.losses), len(outcomes[0].losses))
         if out.losses[:common] != outcomes[0].losses[:common]:
-            lines.append(f"{out.device} and {outcomes[0].device} arrived at different weights")
+            lines.append(f"{out.device} and {outcomes[0].device} computed different weights")
         if (
             len(out.losses) >= VALIDATION_INTERVAL_STEPS
             and not out.held_out[-1][1] < out.losses[0] * 0.8
         ):
-            lines.append(f"{out.device} learnt nothing: {out.held_out[-1][1]:.2f} nats a letter")
+            lines.append(
+                f"{out.device} did not learn: {out.held_out[-1][1]:.2f} nats per held-out letter"
+            )
     return lines
 
 
@@ -340,17 +345,17 @@ def draw(out: LetterModelOutcome, path: Path) -> None:
         linewidth=2.2,
         marker="o",
         markersize=4,
-        label="what was held out",
+        label="held-out text",
     )
     axes.set_facecolor(PAPER)
     axes.set_xlabel("step", color=INK)
-    axes.set_ylabel("bits a letter", color=INK)
+    axes.set_ylabel("bits per letter", color=INK)
     axes.tick_params(colors=INK, labelsize=8)
     axes.legend(frameon=False, labelcolor=INK)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     figure.suptitle(
-        f"A transformer of {LAYERS} layers reads docstrings on {out.device}",
+        f"A transformer of {LAYERS} layers learns docstrings on {out.device}",
         color=INK,
         fontsize=13,
         fontweight="bold",

@@ -1,9 +1,10 @@
-"""`dovetail demo scale`: components and clusters of data four times as large as the memory allowed.
+"""`dovetail demo scale`: cluster data that is four times as large as the memory limit.
 
-The data lies in a file. Dask's workers, a process each, map it and take a chunk of rows at a time;
-what their tensors may take together is a hard limit. Sums are taken block by block, of 4096 rows,
-and then over the blocks in the order of rows. The results have the same bits for any number of
-workers and for all chunks of whole blocks. The demo fails where they differ.
+The data is in a file. Dask workers, one process each, map the file and read one chunk of rows at a
+time. All tensors of the workers share a hard memory limit. Sums are computed in blocks of 4096 rows
+for every chunk size, and then over the blocks in the order of rows. The results therefore have the
+same bits for any number of workers and for all chunks of whole blocks; the demo fails if they
+differ.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ def main(arguments: Sequence[str]) -> int:
     asked = options.parse_args(arguments)
     if asked.memory < MEMORY_MIB_MIN:
         return options.print_error(
-            f"--memory {asked.memory} is too little; it needs {MEMORY_MIB_MIN} MiB"
+            f"--memory must be at least {MEMORY_MIB_MIN} MiB, got {asked.memory}"
         )
     if report_missing_modules(options, ("dask", "distributed"), "scale"):
         return 2
@@ -196,10 +197,10 @@ def main(arguments: Sequence[str]) -> int:
             work_partitions(memory), "runs", console=console, transient=True, disable=silent
         ):
             outcomes.append(run(source, cut, memory))
-            console.print(f"{cut.workers} workers, {cut.rows:,} rows a chunk: done")
+            console.print(f"{cut.workers} workers, {cut.rows:,} rows per chunk: done")
     console.print(table(outcomes, memory))
     same = len({o.digest for o in outcomes}) == 1
-    console.print("The same bits each time." if same else "[red]The runs differ.[/]")
+    console.print("All runs have the same bits." if same else "[red]The runs differ.[/]")
     return 0 if same else 1
 
 
@@ -241,7 +242,9 @@ def _peak(device: str) -> int:
 
 def table(outcomes: Sequence[ScaleOutcome], memory: int) -> Table:
     """Return a row for each run."""
-    rows = Table("workers", "rows a chunk", "seconds", "peak of tensors", "variance kept", "digest")
+    rows = Table(
+        "workers", "rows per chunk", "seconds", "peak of tensors", "variance kept", "digest"
+    )
     for o in outcomes:
         rows.add_row(
             str(o.partition.workers),
@@ -262,10 +265,13 @@ def parser() -> CommandParser:
         type=positive_int,
         default=128,
         metavar="MIB",
-        help="MiB for tensors (%(default)s)",
+        help="limit the memory of tensors to this many MiB (default: %(default)s)",
     )
     options.add_device("cpu")
     options.add_argument(
-        "--folder", type=existing_folder, help="where the data go; the temporary folder"
+        "--folder",
+        type=existing_folder,
+        metavar="DIR",
+        help="write the data to the folder DIR (default: the temporary folder)",
     )
     return options

@@ -1,10 +1,10 @@
-"""`dovetail demo text WORDS`: a search in the source of Python's standard library.
+"""`dovetail demo text WORDS`: search the source of Python's standard library.
 
-It ranks the modules, with sparse tensors.
+It ranks the modules with sparse tensors.
 
-Every word of every module becomes one (module, word, 1) triple; coalescing them counts. TF-IDF and
-a product with the query give the best modules for it; a second tensor, of who imports whom, gives
-PageRank. SciPy does the same for comparison, and all devices must arrive at the same bits.
+Every word of every module becomes one (module, word, 1) triple; coalescing counts them. TF-IDF and
+a product with the query give the best modules; a second tensor holds the imports and gives
+PageRank. SciPy does the same for comparison, and all devices must give the same bits.
 """
 
 from __future__ import annotations
@@ -255,7 +255,7 @@ def main(arguments: Sequence[str]) -> int:
 def parser() -> CommandParser:
     """Return the options of this command."""
     options = CommandParser(prog="dovetail demo text", description=__doc__)
-    options.add_argument("words", nargs="*", help=f"what to look for (default: {QUERY})")
+    options.add_argument("words", nargs="*", help=f"search for these words (default: {QUERY})")
     options.add_devices("all")
     options.add_picture(Path("text.png"))
     return options
@@ -287,7 +287,9 @@ def run(query: Sequence[str], devices: Sequence[str], picture: Path, console: Co
         counts = (str(len(out.modules)), f"{out.stored:,}")
         table.add_row(out.device, *counts, took, f"{off:.0e}", out.digest[:12])
         if not off < TOLERANCE:
-            wrong.append(f"{out.device} differs from SciPy by {off:.1e}, not {TOLERANCE:.0e}")
+            wrong.append(
+                f"{out.device} differs from SciPy by {off:.1e}; the tolerance is {TOLERANCE:.0e}"
+            )
     console.print(table)
     wrong += disagreements(outcomes)
     draw(outcomes[0], query, picture)
@@ -304,7 +306,7 @@ def disagreements(outcomes: Sequence[SearchOutcome]) -> list[str]:
     for out in outcomes:
         other = first.setdefault(len(out.modules), out)
         if out.digest != other.digest:
-            lines.append(f"{out.device} and {other.device} arrived at different bits")
+            lines.append(f"{out.device} and {other.device} give different bits")
     return lines
 
 
@@ -328,7 +330,9 @@ def matches_table(out: SearchOutcome, query: Sequence[str]) -> Table:
 
 def results_table() -> Table:
     """Return the empty table of devices."""
-    table = Table(title="Results; ms to coalesce + search + rank, with compiling kernels at first")
+    table = Table(
+        title="Results; ms to coalesce + search + rank, including compilation on the first use"
+    )
     for column in ("device", "modules", "stored", "ms", "off SciPy", "digest"):
         left = column in ("device", "digest")
         table.add_column(column, justify="left" if left else "right", no_wrap=True)
@@ -345,7 +349,7 @@ def draw(out: SearchOutcome, query: Sequence[str], path: Path) -> None:
     figure = figures.Figure(figsize=(12, 4.6), facecolor=PAPER, layout="constrained")
     panels = (
         (f"nearest to {' '.join(query)!r} (cosine)", out.scores, "#c1553b"),
-        ("what the library rests on (PageRank of imports)", out.ranks, "#2a6f97"),
+        ("most imported modules (PageRank of imports)", out.ranks, "#2a6f97"),
     )
     for axes, (title, values, color) in zip(figure.subplots(1, 2), panels, strict=True):
         names, heights = zip(*reversed(best(values, out.modules)), strict=True)

@@ -1,12 +1,12 @@
-"""`dovetail demo train`: a convolution network learns to read handwritten digits.
+"""`dovetail demo train`: train a convolutional network to read the digits of scikit-learn.
 
-They are scikit-learn's; it learns on every device at hand. A fifth of them is held out.
+It trains on every usable device. A fifth of the digits is held out.
 
-The network is made of `dt.nn`, a step of training (forward, backward, Adam) is captured by
-`dt.jit`. Everything runs under `dt.reproducible()`, so all devices must arrive at the same bits:
-each has a digest of its weights after every epoch, and the demo fails where two differ. On the
-first device the run is then broken off half way, and goes on from its checkpoint with everything
-made anew: to the same bits.
+The network uses `dt.nn`; a training step (forward, backward, Adam) is captured by `dt.jit`.
+Everything runs under `dt.reproducible()`, so all devices must compute the same bits: the demo
+prints a digest of the weights after every epoch, and fails if two differ. On the first device the
+run is then interrupted half way and resumed from its checkpoint with new objects; the bits must
+stay the same.
 """
 
 from __future__ import annotations
@@ -207,7 +207,12 @@ def parser() -> CommandParser:
     options = CommandParser(prog="dovetail demo train", description=__doc__)
     options.add_devices("all")
     options.add_picture(Path("train.png"))
-    options.add_argument("--epochs", type=positive_int, default=EPOCHS, help="passes (%(default)s)")
+    options.add_argument(
+        "--epochs",
+        type=positive_int,
+        default=EPOCHS,
+        help="train for this many epochs (default: %(default)s)",
+    )
     return options
 
 
@@ -227,11 +232,11 @@ def train(devices: Sequence[str], picture: Path, epochs: int, console: Console) 
             outcomes.append(learn(device, count, epochs, partial(progress.advance, task)))
         first = outcomes[0]
         if first.device != REFERENCE_DEVICE:
-            task = progress.add_task(f"again on {first.device}, broken off", total=epochs)
+            task = progress.add_task(f"again on {first.device}, interrupted", total=epochs)
             first.resumed = run_resumed(first.device, epochs, partial(progress.advance, task))
     console.print(table(outcomes))
     if first.resumed == first.digests[-1]:
-        console.print(f"Broken off after {epochs // 2} epochs and resumed: the same bits.")
+        console.print(f"Interrupted after {epochs // 2} epochs and resumed: the same bits.")
     draw(first, picture)
     console.print(f"Picture: {picture}")
     wrong = complaints(outcomes)
@@ -246,17 +251,21 @@ def complaints(outcomes: Sequence[TrainingOutcome]) -> list[str]:
     for out in outcomes:
         common = min(len(out.digests), len(outcomes[0].digests))
         if out.digests[:common] != outcomes[0].digests[:common]:
-            lines.append(f"{out.device} and {outcomes[0].device} arrived at different weights")
+            lines.append(f"{out.device} and {outcomes[0].device} computed different weights")
         if len(out.digests) >= EPOCHS and out.accuracies[-1] < ACCURACY_MIN:
-            lines.append(f"{out.device} reached {out.accuracies[-1]:.1%}, not {ACCURACY_MIN:.1%}")
+            lines.append(
+                f"{out.device} reached {out.accuracies[-1]:.1%}; expected {ACCURACY_MIN:.1%}"
+            )
         if out.resumed and out.resumed != out.digests[-1]:
-            lines.append(f"{out.device} resumed from its checkpoint to different weights")
+            lines.append(
+                f"{out.device} computed different weights after resuming from its checkpoint"
+            )
     return lines
 
 
 def table(outcomes: Sequence[TrainingOutcome]) -> Table:
     """Return the time, the loss, the accuracy and the digest of every device."""
-    rows = Table(title="handwritten digits, two convolutions and two layers, Adam")
+    rows = Table(title="Handwritten digits; two convolutions, two linear layers, Adam")
     columns = ("device", "epochs", "seconds", "loss", "accuracy", "weights")
     for column in columns:
         left = column in ("device", "weights")
@@ -292,7 +301,7 @@ def draw(out: TrainingOutcome, path: Path) -> None:
         for side in ("top", "right"):
             axes.spines[side].set_visible(False)
     figure.suptitle(
-        f"A convolution network learns to read on {out.device}: {out.accuracies[-1]:.1%} "
+        f"A convolutional network learns to read on {out.device}: {out.accuracies[-1]:.1%} "
         f"after {len(out.losses)} epochs",
         color=INK,
         fontsize=13,

@@ -1,6 +1,7 @@
-"""`dovetail devices`: what can be used here, and what is installed but cannot, and why.
+"""`dovetail devices`: list the usable devices, and say why others are unusable.
 
-The dtypes that plugins bring are listed after the devices."""
+The dtypes of plugins are listed after the devices.
+"""
 
 from __future__ import annotations
 

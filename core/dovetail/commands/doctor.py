@@ -1,9 +1,9 @@
-"""`dovetail doctor`: checks every plugin, each in a process of its own.
+"""`dovetail doctor`: check every plugin, each in a separate process.
 
-So none can hang or crash the rest.
+A plugin that hangs or crashes does not affect the others.
 
-A healthy plugin is imported, probed, opened, and compiles and runs one kernel. The exit status is 0
-if every plugin is well or merely has no device here.
+A healthy plugin is imported, probed and opened, and it compiles and runs one kernel. The exit
+status is 0 if every plugin is healthy, or only lacks a device on this machine.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _run_program(name: str, program: Program) -> None:
     result = bytearray(nbytes)
     backend.copy_out(memoryview(result), y.handle, y.offset)
     if list(struct.unpack(f"{_COUNT}f", result)) != [v * 2 + 1 for v in numbers]:
-        raise RuntimeError(f"{name} computed x * 2 + 1 wrongly")
+        raise RuntimeError(f"{name} computed a wrong result for x * 2 + 1")
 
 
 def load_complaints(name: str) -> list[str]:
@@ -179,7 +179,7 @@ def load_complaints(name: str) -> list[str]:
         _run_program(name, backend.load(_kernel(backend), binary))
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
-        return [f"load refuses the binary that compile has made, so nothing is cached: {what}"]
+        return [f"load rejects the binary that compile returned, so nothing is cached: {what}"]
     return []
 
 
@@ -303,7 +303,10 @@ def parser() -> CommandParser:
     options = CommandParser(prog="dovetail doctor", description=__doc__)
     options.add_argument("--json", action="store_true", help="print JSON")
     options.add_argument(
-        "--time-limit", type=positive_seconds, default=TIME_LIMIT, help="seconds per plugin"
+        "--time-limit",
+        type=positive_seconds,
+        default=TIME_LIMIT,
+        help="stop after this many seconds per plugin (default: %(default)g)",
     )
     options.add_argument("--inspect", metavar="TYPE", help=argparse.SUPPRESS)
     return options
@@ -345,13 +348,13 @@ def _print(findings: Sequence[Finding]) -> None:
 
 def _remarks(f: Finding) -> list[str]:
     lines = [f"{f.type}: {k}: {v}" for k, v in f.diagnostics.items()]
-    lines += [f"{f.type}: wrong: {line}" for line in f.complaints]
-    lines += [f"{f.type}: perhaps: {line}" for line in f.remarks]
+    lines += [f"{f.type}: error: {line}" for line in f.complaints]
+    lines += [f"{f.type}: warning: {line}" for line in f.remarks]
     if f.reason:
         lines.append(f"{f.type}: {f.state}: {f.reason}")
         lines += [f"    {line}" for line in f.traceback.strip().splitlines()]
     if f.hint:
-        lines.append(f"    To mend it: {f.hint}")
+        lines.append(f"    To fix it: {f.hint}")
     return lines
 
 

@@ -1,10 +1,10 @@
-"""`dovetail memory`: how fast a device allocates, reuses and copies memory.
+"""`dovetail memory`: measure how fast a device allocates, reuses and copies memory.
 
-And what its allocator counted.
+It also prints the statistics of the allocator.
 
-    dovetail memory DEVICE --record FILE.json SCRIPT ...   runs a script, traced
-    dovetail memory FILE.json                              draws that as a page for a browser
-    dovetail memory FILE.json --replay DEVICE              does the same allocations again
+    dovetail memory DEVICE --record FILE.json SCRIPT ...   run a script and record its allocations
+    dovetail memory FILE.json                              draw the record as a page for a browser
+    dovetail memory FILE.json --replay DEVICE              repeat the recorded allocations
 """
 
 from __future__ import annotations
@@ -56,17 +56,24 @@ def main(arguments: Sequence[str]) -> int:
 def parser() -> CommandParser:
     """Return the options of this command."""
     options = CommandParser(prog="dovetail memory", description=__doc__)
-    options.add_argument("--mib", type=positive_int, default=64, help="how much to copy")
-    options.add_output(None, "where the page goes (default: beside FILE.json)", "--output")
-    options.add_argument("--replay", metavar="DEVICE", help="where to allocate again")
+    options.add_argument(
+        "--mib", type=positive_int, default=64, help="copy this many MiB (default: %(default)s)"
+    )
+    options.add_output(None, "write the page to FILE (default: next to FILE.json)", "--output")
+    options.add_argument(
+        "--replay", metavar="DEVICE", help="repeat the recorded allocations on DEVICE"
+    )
     options.add_argument(
         "--record",
         nargs=argparse.REMAINDER,
         metavar="FILE.json SCRIPT",
-        help="run SCRIPT with its arguments, and write what it did to the memory of DEVICE",
+        help="run SCRIPT with its arguments, and record its allocations on DEVICE in FILE.json",
     )
     options.add_argument(
-        "what", nargs="?", metavar="DEVICE or FILE.json", help="the default device, unless named"
+        "what",
+        nargs="?",
+        metavar="DEVICE or FILE.json",
+        help="measure DEVICE (default: the default device), or draw the record FILE.json",
     )
     return options
 
@@ -74,9 +81,9 @@ def parser() -> CommandParser:
 def _why_not_recordable(target: str = "", script: str = "", *options: str) -> str:
     """Return why a script cannot be recorded, or ""."""
     if not script:
-        return "--record needs a file to write, and a script"
+        return "--record: expected FILE.json and SCRIPT"
     return describe_write_error(Path(target)) or (
-        "" if Path(script).is_file() else f"there is no file {script}"
+        "" if Path(script).is_file() else f"the file {script} does not exist"
     )
 
 

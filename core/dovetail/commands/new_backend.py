@@ -1,4 +1,4 @@
-"""`dovetail new-backend NAME`: writes the package of a new backend, which works as it stands.
+"""`dovetail new-backend NAME`: write the package of a new backend, which works unchanged.
 
 The package is a folder of `template/`, with NAME_PLACEHOLDER replaced in texts and in names of
 files; kernels are C, for the system's compiler. Its author then replaces one part after the other.
@@ -22,8 +22,8 @@ from ..plugins.registry import registry
 TEMPLATE = Path(__file__).parent / "template"
 HOST = "host"
 TEMPLATE_KINDS = {  # a folder of the template each
-    HOST: "its memory is the host's, and a launch is a call",
-    "accelerator": "memory of its own, and queues that work later",
+    HOST: "memory of the host, a launch is a function call",
+    "accelerator": "memory of its own, asynchronous queues",
 }
 NAME_PLACEHOLDER = "NAME"  # the placeholder of the device type in the template
 SUFFIXES = (".md", ".py", ".toml")
@@ -44,10 +44,10 @@ def main(arguments: Sequence[str]) -> int:
     except (ArgumentError, OSError) as error:
         return options.print_error(format_error(error))
     print(
-        f"{folder} is a backend for device type {asked.name!r}. Next:\n"
+        f"wrote {folder}, a backend for device type {asked.name!r}. Next steps:\n"
         f"    pip install --editable {folder}\n"
         f"    dovetail test-backend {asked.name}\n"
-        f"Its README.md says which parts to replace for your hardware."
+        f"See its README.md for the parts to replace for your hardware."
     )
     return 0
 
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
 def parser() -> CommandParser:
     """Return the options of this command."""
     options = CommandParser(prog="dovetail new-backend", description=__doc__.partition("\n")[0])
-    options.add_argument("name", metavar="NAME", help="the new device type, e.g. fpga")
+    options.add_argument("name", metavar="NAME", help="name the new device type, e.g. fpga")
     options.add_argument(
         "-o",
         "--out",
@@ -64,11 +64,14 @@ def parser() -> CommandParser:
         dest="into",
         type=folder_there,
         default=Path(),
-        help="the folder, which is there, to write into",
+        help="write into the existing folder DIR (default: the current one)",
     )
     kinds = "; ".join(f"{kind}: {what}" for kind, what in TEMPLATE_KINDS.items())
     options.add_argument(
-        "--kind", choices=[*TEMPLATE_KINDS], default=HOST, help=f"{kinds} (default: {HOST})"
+        "--kind",
+        choices=[*TEMPLATE_KINDS],
+        default=HOST,
+        help=f"choose the kind of device: {kinds} (default: {HOST})",
     )
     return options
 
@@ -101,20 +104,22 @@ def check_name(name: str) -> None:
     """Check the name of a device type. Raises: ArgumentError if it is invalid or taken."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ArgumentError(
-            f"{name!r} names no device type: use lower-case letters, digits and _, a letter first"
+            f"a device type must consist of a-z, 0-9 and _, with a letter first, got {name!r}"
         )
     if name in RESERVED_NAMES or name in sys.stdlib_module_names:
         raise ArgumentError(
-            f"{name} is the name of a library of Python's, and dovetail-{name} would be taken for "
-            "a bridge to it; name the device, as in fpga"
+            f"{name} is the name of a Python library, and dovetail-{name} would look like a bridge "
+            "to it; name the device, as in fpga"
         )
     plugin_records = registry.records()
     if name in plugin_records:
         owner = plugin_records[name].distribution
-        raise ArgumentError(f"device type {name!r} exists: {owner} brings it; choose another name")
+        raise ArgumentError(f"device type {name!r} already exists in {owner}; choose another name")
     if name in offered_backends():
         raise ArgumentError(
-            f"device type {name!r} exists: {install_command(offered_backends()[name])} brings it"
+            f"device type {name!r} already exists; {install_command(offered_backends()[name])}"
         )
     if importlib.util.find_spec(f"dovetail_{name}") is not None:
-        raise ArgumentError(f"a package dovetail_{name} is installed; choose another name")
+        raise ArgumentError(
+            f"the package dovetail_{name} is already installed; choose another name"
+        )

@@ -44,7 +44,8 @@ def add_lines_to_error(error: BaseException, nodes: Sequence[Expr]) -> None:
             else ""
         )
         error.add_note(
-            f"It was computing what was recorded by: {', '.join(recorded[:ERROR_LINES_MAX])}{more}"
+            "It was computing expressions recorded by: "
+            f"{', '.join(recorded[:ERROR_LINES_MAX])}{more}"
         )
 
 

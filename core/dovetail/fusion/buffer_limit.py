@@ -72,9 +72,9 @@ def _need_largest_operand(
     expr = decisions.graph.nodes[i]
     op_name = "write" if expr.op is None else expr.op.name
     raise DeviceError(
-        f"{op_name} of {len(args)} tensors needs a kernel of {count} buffers, and "
-        f"{expr.spec.device} takes no more than {decisions.graph.max_buffers}; "
-        "do the work in several steps, or on another device"
+        f"{op_name} of {len(args)} tensors needs a kernel with {count} buffers, and "
+        f"{expr.spec.device} allows at most {decisions.graph.max_buffers}; "
+        "split the work into several steps, or use another device"
     )
 
 

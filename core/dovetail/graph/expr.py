@@ -78,14 +78,16 @@ def _create_spec(key: tuple[Shape, DType, Device], op: str) -> Spec:
     spec.shape = shape = tuple([n if type(n) is int else int(n) for n in shape])
     spec.dtype, spec.sized = dtype, None
     if len(shape) > DIMENSIONS:
-        raise ShapeError(f"{op}: {len(shape)} dimensions: a tensor has at most {DIMENSIONS}")
+        raise ShapeError(
+            f"{op}: a tensor must have at most {DIMENSIONS} dimensions, got {len(shape)}"
+        )
     whole = math.prod(
         [n or 1 for n in shape]
     )  # 0 counts as 1, as in NumPy: strides must be in range, too
     if whole * dtype.itemsize >= ELEMENTS_MAX:
         raise ShapeError(
-            f"{op}: shape {shape} of {dtype.name} comes to 2**63 bytes or more, which no tensor "
-            f"may have, in memory, pending or as a view; make it in parts"
+            f"{op}: shape {shape} of {dtype.name} needs 2**63 bytes or more; a tensor must be "
+            f"smaller, in memory, pending or as a view; split it into parts"
         )
     spec.itemsize = dtype.itemsize
     spec.size, spec.strides = math.prod(shape), contiguous_strides(shape)

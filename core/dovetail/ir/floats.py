@@ -89,7 +89,7 @@ def find_missing_feature(kernel: Kernel, capabilities: Capabilities) -> str:
     if can.contraction and any(
         isinstance(s, Loop) and s.combine == "complex_mul" for s in walk(kernel.body)
     ):
-        return "products of complex numbers that are not fused with sums"
+        return "products of complex numbers without contraction"
     if not can.nan and any(map(_may_meet_nan, operations)):
         return "float arithmetic with infinities and NaN"
     if not can.denormals and any(map(_may_flush_denormals, operations)):

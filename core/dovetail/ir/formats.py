@@ -87,36 +87,42 @@ def check_info(info: DTypeInfo) -> None:
     """Check a description. Raises: DTypeError, as `install`, with what is wrong."""
     if not info.name.isidentifier() or not re.fullmatch("[a-z][a-z0-9]*", info.code):
         raise _dtype_error(
-            info, f"a name is an identifier, a code [a-z][a-z0-9]*, not {info.code!r}"
+            info,
+            "name must be an identifier, and code must match [a-z][a-z0-9]*, got "
+            f"name={info.name!r}, code={info.code!r}",
         )
     for registry, key in ((D.BY_NAME, info.name), (D.BY_CODE, info.code)):
         if key in registry:
-            raise _dtype_error(info, f"{key!r} is what dovetail.{registry[key].name} is called")
+            raise _dtype_error(info, f"{key!r} already names dovetail.{registry[key].name}")
     if info.itemsize not in ITEMSIZES:
         raise _dtype_error(
             info,
-            f"itemsize {info.itemsize!r}: elements are one or two whole bytes; numbers of fewer "
-            "bits or with a scale in common are a layout (docs/writing-a-layout.md)",
+            f"itemsize must be 1 or 2 bytes, got {info.itemsize!r}; write a layout for numbers of "
+            "fewer bits or with a shared scale (docs/writing-a-layout.md)",
         )
     numbers = (info.smallest, info.smallest_normal, info.max)
     if not 2 <= info.digits <= 23 or not 0.0 < numbers[0] <= numbers[1] < numbers[2]:
-        raise _dtype_error(info, f"{info.digits} digits and 0 < {numbers} ascending are no format")
+        raise _dtype_error(
+            info,
+            "digits must be from 2 to 23, and (smallest, smallest_normal, max) positive and "
+            f"ascending, got {info.digits} and {numbers}",
+        )
     for d, other in DTYPE_INFOS.items():
         if info.dlpack is not None and (other.dlpack, d.itemsize) == (info.dlpack, info.itemsize):
             raise _dtype_error(
-                info, f"DLPack's type code {info.dlpack} is that of dovetail.{d.name}"
+                info, f"dlpack: the type code {info.dlpack} already belongs to dovetail.{d.name}"
             )
         if info.safetensors is not None and other.safetensors == info.safetensors:
             raise _dtype_error(
-                info, f"{info.safetensors} is what safetensors calls dovetail.{d.name}"
+                info, f"safetensors: {info.safetensors} already belongs to dovetail.{d.name}"
             )
     if info.dlpack is not None and info.dlpack <= _DLPACK_BUILT_IN_MAX:
         raise _dtype_error(
-            info, f"DLPack's type code {info.dlpack} is that of numbers of dovetail's own"
+            info, f"dlpack: the type code {info.dlpack} already belongs to a built-in dtype"
         )
     if info.safetensors is not None and re.fullmatch(_BUILT_IN_SAFETENSORS, info.safetensors[0]):
         raise _dtype_error(
-            info, f"{info.safetensors[0]} is a dtype of dovetail's own in safetensors"
+            info, f"safetensors: {info.safetensors[0]} already belongs to a built-in dtype"
         )
     bits = UNSIGNED_BY_ITEMSIZE[info.itemsize]
     _check_conversion(info, "encode", float32, bits)
@@ -151,7 +157,7 @@ def build_conversion_kernel(
     result = convert(load(x, i))
     if not isinstance(result, Value) or result.dtype is not target:
         what = result.dtype.name if isinstance(result, Value) else type(result).__name__
-        raise DTypeError(f"{_ERROR_PREFIX}gives {what} of {source.name}, and not {target.name}")
+        raise DTypeError(f"{_ERROR_PREFIX}must return {target.name} for {source.name}, got {what}")
     b.store(y, i, result)
     kernel = b.build()
     verify(kernel)

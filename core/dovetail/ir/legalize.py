@@ -73,8 +73,8 @@ def check_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
         if _storage_dtype(b.dtype) not in capabilities.dtypes:
             raise DTypeError(
                 f"this device has no {b.dtype.name} (buffer {b.name} of kernel {kernel.name}); "
-                f"it has: {', '.join(sorted(d.name for d in capabilities.dtypes))}. "
-                "Use astype() first, or another device"
+                f"it has {', '.join(sorted(d.name for d in capabilities.dtypes))}; "
+                "use astype() first, or another device"
             )
     if not capabilities.float64 and any(d.part is float64 for d in _dtypes(kernel)):
         raise DTypeError(
@@ -91,9 +91,8 @@ def check_buffer_count(kernel: Kernel, capabilities: Capabilities) -> None:
     count, buffers_max = len(kernel.buffers), capabilities.max_buffers
     if buffers_max and count > buffers_max:
         raise DeviceError(
-            f"kernel {kernel.name} has {count} buffers, and this device takes no more than "
-            f"{buffers_max} "
-            "in one kernel; do the work in several kernels, or on another device"
+            f"kernel {kernel.name} must have at most {buffers_max} buffers on this device, got "
+            f"{count}; split the work into several kernels, or use another device"
         )
 
 

@@ -59,19 +59,19 @@ class _Parser:
     def next_line(self) -> str:
         for line in self.lines:
             return line
-        raise self.syntax_error("the text ends before its last }")
+        raise self.syntax_error("the text must end with }")
 
     def dtype(self, code: str) -> DType:
         if code not in BY_CODE:
             load_plugins()
         if code not in BY_CODE:
-            raise self.syntax_error(f"no dtype has the code {code!r}")
+            raise self.syntax_error(f"unknown dtype code {code!r}")
         return BY_CODE[code]
 
     def split_declaration(self, text: str) -> tuple[str, str]:
         name, colon, value = text.partition(": ")
         if not colon:
-            raise self.syntax_error(f"expected 'name: dtype', found {text!r}")
+            raise self.syntax_error(f"expected 'name: dtype', got {text!r}")
         return name, value
 
     def kernel(self) -> Kernel:
@@ -93,9 +93,9 @@ class _Parser:
         extents = tuple(self.operand(g) for g in _split_commas(grid))
         body, last = self.block()
         if last is not None:
-            raise self.syntax_error("a kernel yields nothing")
+            raise self.syntax_error("a kernel must not yield")
         for line in self.lines:
-            raise self.syntax_error(f"text after the kernel's end: {line!r}")
+            raise self.syntax_error(f"expected nothing after the last }}, got {line!r}")
         return Kernel(
             name,
             tuple(self.buffers.values()),
@@ -126,7 +126,7 @@ class _Parser:
                 return const({"True": True, "False": False}[text], dtype)
             return const(float(text) if dtype.kind == "f" else int(text), dtype)
         except (KeyError, ValueError, OverflowError, InternalError):
-            raise self.syntax_error(f"{text!r} is no constant of {dtype.name}") from None
+            raise self.syntax_error(f"expected a constant of {dtype.name}, got {text!r}") from None
 
     def operands(self, text: str) -> tuple[Value, ...]:
         return tuple(self.operand(p) for p in _split_commas(text))
@@ -136,7 +136,7 @@ class _Parser:
 
     def find_buffer(self, name: str) -> Buffer:
         if name not in self.buffers:
-            raise self.syntax_error(f"no buffer is called {name!r}")
+            raise self.syntax_error(f"buffer {name!r} is not declared")
         return self.buffers[name]
 
     def block(self) -> tuple[Block, tuple[Value, ...] | None]:
@@ -145,7 +145,7 @@ class _Parser:
         outer_names, yielded = dict(self.names), None
         while (line := self.next_line()) != "}":
             if yielded is not None:
-                raise self.syntax_error("a statement after yield")
+                raise self.syntax_error("yield must be the last statement of a loop")
             if line.startswith("yield "):
                 yielded = self.operands(line[6:])
             else:
@@ -162,10 +162,10 @@ class _Parser:
             name, code, op, args = match.groups()
             value = self.load(args) if op == "load" else self.operation(op, self.dtype(code), args)
             if value.dtype is not self.dtype(code):
-                raise self.syntax_error(f"{name} is {value.dtype.code}, not {code}")
+                raise self.syntax_error(f"{name} must be {value.dtype.code}, got {code}")
             self.names[name] = value
             return value
-        raise self.syntax_error(f"no statement reads {line!r}")
+        raise self.syntax_error(f"expected a statement, got {line!r}")
 
     def load(self, text: str) -> Value:
         match = _ELEMENT.fullmatch(text)
@@ -178,7 +178,7 @@ class _Parser:
     def operation(self, op: str, dtype: DType, text: str) -> Value:
         args = self.operands(text)
         if op not in ALL_OPS or len(args) != ALL_OPS[op][0]:
-            raise self.syntax_error(f"no operation {op!r} of {len(args)} arguments")
+            raise self.syntax_error(f"there is no operation {op!r} of {len(args)} arguments")
         return Value(op, dtype, args)
 
     def effect(
@@ -203,7 +203,7 @@ class _Parser:
         results: str | None,
     ) -> Loop:
         if (kind == "reduce") != is_combine(combine):
-            raise self.syntax_error(f"a {kind} with combine {combine!r}")
+            raise self.syntax_error(f"a {kind} must not have combine {combine!r}")
         heads = [self.split_declaration(piece) for piece in _split_commas(carry or "")]
         states = [(name, *code_and_init.partition(" = ")[::2]) for name, code_and_init in heads]
         loop = Loop(kind, self.operand(start), self.operand(stop), combine)

@@ -42,28 +42,25 @@ class Capabilities:
         alignment, most = self.offset_alignment, self.max_grid
         if alignment < 1 or alignment & (alignment - 1):
             raise ArgumentError(
-                f"Capabilities: offset_alignment is {alignment}; it is a power of two, in bytes"
+                f"Capabilities: offset_alignment must be a power of two, in bytes, got {alignment}"
             )
         if any(n < 1 for n in most):
             raise ArgumentError(
-                f"Capabilities: max_grid is {most}; it has the most points along each axis"
+                f"Capabilities: max_grid must hold a positive number for each axis, got {most}"
             )
         if self.index_bits not in (32, 64):
-            raise ArgumentError(
-                f"Capabilities: index_bits is {self.index_bits}; indices have 32 bits or 64"
-            )
+            raise ArgumentError(f"Capabilities: index_bits must be 32 or 64, got {self.index_bits}")
         if not self.int64 and self.index_bits != 32:
             raise ArgumentError(
-                "Capabilities: int64 is False and index_bits is 64; a device without 64-bit "
-                "integers has index_bits=32"
+                f"Capabilities: index_bits must be 32 if int64 is False, got {self.index_bits}"
             )
         if self.storage_bits not in (8, 32) or (self.storage_bits == 32 and alignment < 4):
             raise ArgumentError(
-                f"Capabilities: storage_bits is {self.storage_bits}, offset_alignment {alignment}; "
-                "memory is read by 8 bits, or by 32 with an offset_alignment of 4 bytes or more"
+                "Capabilities: storage_bits must be 8, or 32 with offset_alignment 4 or more, got "
+                f"storage_bits={self.storage_bits}, offset_alignment={alignment}"
             )
         if self.max_buffers and self.max_buffers < BUFFERS_MIN:
             raise ArgumentError(
-                f"Capabilities: max_buffers is {self.max_buffers}; it is 0 for no limit, "
-                f"else {BUFFERS_MIN} or more, which kernels need"
+                f"Capabilities: max_buffers must be 0 (no limit) or at least {BUFFERS_MIN}, got "
+                f"{self.max_buffers}"
             )

@@ -40,7 +40,7 @@ def verify_own(kernel: Kernel) -> None:
     if rule is not None:
         raise ArgumentError(
             f"verify: kernel {kernel.name} breaks a rule of the kernel IR: {rule}\n"
-            f"docs/kernel-ir.md has the rules; the kernel is\n{_kernel_text(kernel)}"
+            f"docs/loop-language.md lists the rules; the kernel is\n{_kernel_text(kernel)}"
         )
 
 
@@ -86,29 +86,31 @@ class _Verifier:
     def check_header(self) -> None:
         k = self.kernel
         if k.index not in (int64, int32):
-            _fail("indices are int64, or int32 for devices that have no more bits", k.index)
+            _fail(
+                "the index dtype must be int64, or int32 for devices with 32-bit indices", k.index
+            )
         names = [b.name for b in k.buffers] + list(k.ints) + [n for n, _ in k.scalars]
         for name in names:
             if not _NAME.fullmatch(name) or _INDEX.fullmatch(name) or names.count(name) > 1:
-                _fail("a parameter's name is an identifier, unique, and not like i0", name)
+                _fail("a parameter's name must be an identifier, unique, and not like i0", name)
         for b in k.buffers:
             if b.access not in ("r", "w", "rw") or b.dtype not in BY_CODE.values():
-                _fail("a buffer holds a known dtype, with access r, w or rw", b)
+                _fail("a buffer must have a known dtype, and access r, w or rw", b)
         for name, dtype in k.scalars:
             self.check_real(dtype, name)
         for extent in k.grid:
             if extent.op not in ("param", "const") or extent.dtype is not k.index:
-                _fail(f"a grid extent is an {k.index.name} parameter or constant", extent)
+                _fail(f"a grid extent must be an {k.index.name} parameter or constant", extent)
             self.operand(extent)
 
     def check_computable(self, d: DType, where: object) -> None:
         if d.compute is not d:
-            _fail(f"no value of dtype {d.name} is computed with", where)
+            _fail(f"a value of dtype {d.name} must not be computed with", where)
 
     def check_real(self, d: DType, where: object) -> None:
         self.check_computable(d, where)
         if d.kind == "c":
-            _fail("scalars and constants are real", where)
+            _fail("scalars and constants must be real", where)
 
     def operand(self, v: Value) -> None:
         """Check that `v` may be named at this position."""
@@ -116,28 +118,28 @@ class _Verifier:
             self.constant(v)
         elif v.op == "param":
             if not isinstance(v.attr, str) or self.params.get(v.attr) is not v.dtype:
-                _fail("a parameter is declared, with its dtype", v)
+                _fail("a parameter must be declared, with its dtype", v)
         elif v.op == "index":
             index = self.kernel.index
             if v.dtype is not index or v.attr not in range(len(self.kernel.grid)):
-                _fail(f"an index is {index.name} and names a grid axis", v)
+                _fail(f"an index must be {index.name} and name a grid axis", v)
         elif id(v) not in self.in_scope:
-            _fail("a value is used before its statement or outside of its scope", v)
+            _fail("a value must be used after its statement and within its scope", v)
 
     def constant(self, v: Value) -> None:
         self.check_real(v.dtype, v)
         kind = {"b": "bool", "i": "int", "u": "int", "f": "float"}[v.dtype.kind]
         if type(v.attr).__name__ != kind:
-            _fail("a constant is a Python number of its dtype's kind", v)
+            _fail("a constant must be a Python number of its dtype's kind", v)
         if v.dtype.kind in "iu" and not v.dtype.min <= v.number <= v.dtype.max:
-            _fail("an integer constant is in its dtype's range", v)
+            _fail("an integer constant must be in its dtype's range", v)
         if v.dtype is float32 and math.isfinite(v.number):
             try:
                 exact = struct.unpack("f", struct.pack("f", v.number))[0] == v.number
             except OverflowError:
                 exact = False
             if not exact:
-                _fail("a float32 constant is a float32", v)
+                _fail("a float32 constant must be exact in float32", v)
 
     def block(self, block: Block) -> None:
         """Check the statements of a scope, and add what they define to it."""
@@ -151,7 +153,7 @@ class _Verifier:
 
     def define(self, x: Value | Loop) -> None:
         if id(x) in self.defined_ids:
-            _fail("a value or loop stands in exactly one block", x)
+            _fail("a value or loop must be in exactly one block", x)
         self.defined_ids.add(id(x))
         self.in_scope.add(id(x))
 
@@ -159,47 +161,47 @@ class _Verifier:
         for a in v.args:
             self.operand(a)
         if v.op in OPERANDS:
-            _fail("an operand that stands for itself is no statement", v)
+            _fail("a constant, parameter or loop operand must not be a statement", v)
         if v.op == "load":
             self.load(v)
         elif v.op in ALL_OPS:
             self.operation(v)
         else:
-            _fail("the operation is one of the language", v)
+            _fail("the operation must be one of the kernel IR", v)
         self.define(v)
 
     def load(self, v: Value) -> None:
         self.check_access(v.attr, "r", v)
         if v.dtype is not v.buffer.dtype:
-            _fail("a load has its buffer's dtype", v)
+            _fail("a load must have its buffer's dtype", v)
         if len(v.args) not in (1, 2):
-            _fail("a load has an index and perhaps a condition", v)
+            _fail("a load must have an index, and at most a condition", v)
         self.check_index(v.index, v.when, v)
 
     def check_access(self, buffer: object, letter: str, where: object) -> None:
         if not isinstance(buffer, Buffer) or id(buffer) not in self.buffers:
-            _fail("a buffer is declared by the kernel", where)
+            _fail("a buffer must be declared by the kernel", where)
         if letter not in buffer.access:
-            _fail(f"a buffer of access {buffer.access!r} is not accessed as {letter!r}", where)
+            _fail(f"a buffer of access {buffer.access!r} must not be accessed as {letter!r}", where)
 
     def check_index(self, index: Value, when: Value | None, where: object) -> None:
         if index.dtype is not self.kernel.index:
-            _fail(f"an index into a buffer is {self.kernel.index.name}", where)
+            _fail(f"an index into a buffer must be {self.kernel.index.name}", where)
         if when is not None and when.dtype is not bool_:
-            _fail("a condition is bool", where)
+            _fail("a condition must be bool", where)
 
     def operation(self, v: Value) -> None:
         count, kinds, out = ALL_OPS[v.op]
         if len(v.args) != count:
-            _fail(f"{v.op} has {count} arguments", v)
+            _fail(f"{v.op} must have {count} arguments", v)
         args = v.args
         if v.op == "where":
             if args[0].dtype is not bool_:
-                _fail("where chooses by a bool", v)
+                _fail("the first argument of where must be bool", v)
             args = args[1:]
         for a in args:
             if a.dtype.kind not in kinds or a.dtype is not args[0].dtype:
-                _fail(f"{v.op} takes arguments of one dtype, of kinds {kinds}", v)
+                _fail(f"{v.op} must have arguments of one dtype, of kinds {kinds}", v)
             if v.op != "cast":
                 self.check_computable(a.dtype, v)
         first = args[0].dtype
@@ -211,13 +213,13 @@ class _Verifier:
             "complex": complex64 if first is float32 else complex128,
         }[out]
         if v.dtype is not expected:
-            _fail(f"{v.op} gives {expected.name}", v)
+            _fail(f"{v.op} must return {expected.name}", v)
         if v.op == "cast" and (v.dtype.kind == "c") != (first.kind == "c"):
-            _fail("a cast leads from complex to complex, or from real to real", v)
+            _fail("a cast must be from complex to complex, or from real to real", v)
         if v.op == "bitcast":
             self.check_computable(v.dtype, v)
             if v.dtype.itemsize != args[0].dtype.itemsize or v.dtype is bool_:
-                _fail("a bitcast keeps the size and has no part in bool", v)
+                _fail("a bitcast must keep the size and must not return bool", v)
 
     def effect(self, s: Store | Atomic) -> None:
         for v in (s.index, s.value, *(() if s.when is None else (s.when,))):
@@ -225,16 +227,16 @@ class _Verifier:
         self.check_access(s.buffer, "w", s)
         self.check_index(s.index, s.when, s)
         if s.value.dtype is not s.buffer.dtype:
-            _fail("what is stored has the buffer's dtype", s)
+            _fail("a stored value must have the buffer's dtype", s)
         if isinstance(s, Atomic) and (s.op not in _ATOMICS or not s.value.dtype.is_integer):
-            _fail(f"an atomic is one of {', '.join(_ATOMICS)} on integers", s)
+            _fail(f"an atomic must be one of {', '.join(_ATOMICS)} on integers", s)
 
     def loop(self, s: Loop) -> None:
         for v in (s.start, s.stop, *s.init):
             self.operand(v)
         index = self.kernel.index
         if not s.start.dtype is s.stop.dtype is s.var.dtype is index:
-            _fail(f"a loop's bounds and variable are {index.name}", s)
+            _fail(f"a loop's bounds and variable must be {index.name}", s)
         self.define(s)
         {"map": self.map, "reduce": self.reduce, "fold": self.fold}.get(s.kind, self.check_no_loop)(
             s
@@ -246,35 +248,35 @@ class _Verifier:
         for u in s.update:
             self.operand(u)
         if tuple(x for x in s.body if not isinstance(x, Value)) != tuple(s.effects):
-            _fail("a loop's effects are the effects in its body", s)
+            _fail("a loop's effects must be the effects in its body", s)
         self.in_scope = outside
         self.add_to_scope(s, s.results, "result")
 
     def add_to_scope(self, loop: Loop, values: Iterable[Value], op: str) -> None:
         for i, v in enumerate(values):
             if v.op != op or v.attr != (loop, i):
-                _fail(f"the loop's {op} {i} names the loop and its position", v)
+                _fail(f"the loop's {op} {i} must name the loop and its position", v)
             self.check_computable(v.dtype, v)
             self.in_scope.add(id(v))
 
     def check_no_loop(self, s: Loop) -> None:
-        _fail("a loop is a map, a reduce or a fold", s.kind)
+        _fail("a loop must be a map, a reduce or a fold", s.kind)
 
     def map(self, s: Loop) -> None:
         if s.update or s.carry or s.init or s.results or s.combine:
-            _fail("a map has effects only", s)
+            _fail("a map must have effects only", s)
 
     def reduce(self, s: Loop) -> None:
         if s.combine is None or not is_combine(s.combine) or s.carry or s.init:
-            _fail("a reduce has a known combine and no carries", s)
+            _fail("a reduce must have a known combine and no carries", s)
         if any(not isinstance(x, (Value, Loop)) for x in s.body):
-            _fail("a reduce has no effects", s)
+            _fail("a reduce must have no effects", s)
         dtypes = tuple(u.dtype for u in s.update)
         rule = self.combine(s.combine, dtypes)
         if not len(s.update) == len(s.results) == len(rule.result):
-            _fail(f"a reduce {s.combine} has as many updates and results as its combine", s)
+            _fail(f"a reduce {s.combine} must have as many updates and results as its combine", s)
         if tuple(r.dtype for r in s.results) != dtypes:
-            _fail("a reduce's results have the dtypes of its updates", s)
+            _fail("a reduce's results must have the dtypes of its updates", s)
 
     def combine(self, name: str, dtypes: tuple[DType, ...]) -> Combine:
         try:
@@ -287,7 +289,7 @@ class _Verifier:
 
     def fold(self, s: Loop) -> None:
         if s.combine is not None:
-            _fail("a fold has no combine", s)
+            _fail("a fold must have no combine", s)
         columns = [tuple(v.dtype for v in vs) for vs in (s.init, s.carry, s.update, s.results)]
         if any(c != columns[0] for c in columns):
-            _fail("a fold's inits, carries, updates and results agree in number and dtype", s)
+            _fail("a fold's inits, carries, updates and results must agree in number and dtype", s)

@@ -69,8 +69,8 @@ def set_allocator(device_type: str, allocator: Allocator | Factory, priority: in
     installed = sorted({*known_types(), *(dev.type for dev in opened_devices())})
     if device_type not in installed:
         raise DeviceError(
-            f"set_allocator: no device type {shown(device_type)} is installed; known: "
-            f"{', '.join(installed)}"
+            f"set_allocator: device_type must be an installed type ({', '.join(installed)}), got "
+            f"{shown(device_type)}"
         )
     if not isinstance(allocator, Allocator):
         function("set_allocator", allocator, "allocator")

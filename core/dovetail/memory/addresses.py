@@ -28,6 +28,6 @@ def require_memory(op: str, low: int, nbytes: int, device: Device) -> None:
         return
     except (OSError, OverflowError, ValueError):
         raise ArgumentError(
-            f"{op}: there is no memory at {probe:#x}: the {nbytes} bytes from {low:#x} on are not "
-            "all of this process"
+            f"{op}: the {nbytes} bytes from {low:#x} must be memory of this process, and "
+            f"{probe:#x} is not"
         ) from None

@@ -149,7 +149,7 @@ class Allocator(ABC):
 
     def set_limit(self, nbytes: int | None) -> None:
         """Limit the memory that is reserved on the device; None is no limit."""
-        raise ArgumentError(f"set_limit: {type(self).__name__} has no limit that could be set")
+        raise ArgumentError(f"set_limit: {type(self).__name__} does not support a limit")
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
         """Return the first byte and the end of the memory of one owner around an offset.
@@ -202,10 +202,10 @@ def allocate_validated(
         what = f"{type(error).__name__}: {error}"
         raise PluginError(f"{op}: {name}.allocate({nbytes}) raised {what}") from error
     if not isinstance(ptr, DataPtr):
-        raise ArgumentError(f"{op}: {allocator!r} gave {shown(ptr)}; it must return a DataPtr")
+        raise ArgumentError(f"{op}: {allocator!r} must return a DataPtr, got {shown(ptr)}")
     if ptr.device is not device or ptr.nbytes < nbytes:
         raise ArgumentError(
-            f"{op}: {allocator!r} gave {ptr.nbytes} bytes on {ptr.device}; wanted are "
-            f"{nbytes} on {device}"
+            f"{op}: {allocator!r} must return at least {nbytes} bytes on {device}, got "
+            f"{ptr.nbytes} on {ptr.device}"
         )
     return ptr

@@ -76,8 +76,8 @@ class CachingAllocator(Allocator):
             and not any(context is b for b in self.fast_path.freed)
         ):
             raise ArgumentError(
-                f"raw_deallocate: context must be that of memory of {self!r} that was not given "
-                f"back, got {shown(context)}; write raw_deallocate(ptr.context), once"
+                f"raw_deallocate: context must be that of live memory of {self!r}, got "
+                f"{shown(context)}; call raw_deallocate(ptr.context) once"
             )
         self._finalizer(context)
 
@@ -171,12 +171,13 @@ class CachingAllocator(Allocator):
                 return block
         self._refusals += 1
         limit = self._segments.limit
-        limited = "" if limit is None else f" (the limit set is {format_bytes(limit)})"
+        limited = "" if limit is None else f" (limit: {format_bytes(limit)})"
         refusal = (
-            f"{self.device} refused {format_bytes(size)}{limited}, after everything unused was"
+            f"{self.device} could not allocate {format_bytes(size)}{limited}, after all unused "
+            "memory was freed"
         )
         usage = describe_usage(self._stats(), self._snapshot())
-        raise OutOfMemoryError("\n".join([f"{refusal} given back.", *usage]))
+        raise OutOfMemoryError("\n".join([f"{refusal}.", *usage]))
 
     def _grow_by(self, pool: Pool, nbytes: int) -> MemoryBlock | None:
         segment = self._segments.allocate(self, pool, nbytes)
@@ -344,16 +345,16 @@ def describe_usage(stats: Stats, segments: list[SegmentInfo]) -> list[str]:
         if block.where is not None and block.state == "live":
             by_line[block.where] += block.nbytes
     lines = [
-        f"  live {format_bytes(stats.live_bytes)} in {stats.live_blocks} blocks, at most"
-        f" {format_bytes(stats.peak_live_bytes)} so far; reserved "
+        f"  live {format_bytes(stats.live_bytes)} in {stats.live_blocks} blocks (peak"
+        f" {format_bytes(stats.peak_live_bytes)}); reserved "
         f"{format_bytes(stats.reserved_bytes)};"
-        f" the rest is {len(gaps)} gaps, the largest of {format_bytes(max(gaps, default=0))}."
+        f" {len(gaps)} free gaps, the largest {format_bytes(max(gaps, default=0))}."
     ]
     if not by_line:
         untraced = "  To see which lines hold it, call dovetail.memory.trace(True) before the work."
         return [*lines, untraced]
     largest = (f"    {format_bytes(n):>10}  {where}" for where, n in by_line.most_common(8))
-    return [*lines, "  most is held by:", *largest]
+    return [*lines, "  the lines that hold most:", *largest]
 
 
 def _free_all(backend: Backend, handles: dict[int, RawMemory]) -> None:

@@ -63,13 +63,13 @@ class MappedFile(Allocator):
         self._backend = opened(self.device).backend
         if not self._backend.host:
             raise DeviceError(
-                f"MappedFile: {self.device} does not use the host's memory, which a file is"
+                f"MappedFile: the device must use the host's memory, got {self.device}"
             )
         try:
             self._fd = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
         except FileExistsError:
             raise ArgumentError(
-                f"MappedFile: {str(self.file)!r} is there already; name a new file, or remove it"
+                f"MappedFile: {str(self.file)!r} already exists; name a new file, or remove it"
             ) from None
         weakref.finalize(self, os.close, self._fd)
         self._lock = Lock()
@@ -89,7 +89,9 @@ class MappedFile(Allocator):
             handle = self._backend.adopt(region.address, -(-size // WORD) * WORD)
             if handle is None:
                 self._free.append(region)
-                raise DeviceError(f"MappedFile: {self.device} cannot use the memory of a file")
+                raise DeviceError(
+                    f"MappedFile: {self.device} cannot use the memory of a mapped file"
+                )
             ptr = DataPtr(handle, 0, size, self.device, region, self._freed.append)
             self._used[region.start] = region
             self._live += region.nbytes

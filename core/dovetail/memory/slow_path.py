@@ -141,7 +141,9 @@ class UncachedMemory:
         try:
             handle = self.backend.allocate(size)
         except MemoryError as error:
-            raise OutOfMemoryError(f"{self.device} refused {format_bytes(size)}") from error
+            raise OutOfMemoryError(
+                f"{self.device} could not allocate {format_bytes(size)}"
+            ) from error
         return DataPtr(handle, 0, nbytes, self.device, (handle, size), self.freed.append)
 
     def free(self) -> None:

@@ -15,7 +15,7 @@ from .hooks import hookimpl
 @hookimpl
 def dovetail_backend_info() -> BackendInfo:
     """Return the description of the plugin."""
-    summary = "NumPy interpreter of the kernel IR: slow, right, always there"
+    summary = "NumPy interpreter of kernels: slow, exact, always available"
     return BackendInfo("reference", "1", summary=summary)
 
 

@@ -71,21 +71,21 @@ class DTypeRegistry(PluginRegistry):
         built_in = D.BY_NAME.get(name)
         if built_in in D.BUILT_IN:
             whose = f"tell the authors of {record.distribution}"
-            record.fail(PluginState.CONFLICT, f"{name} is a dtype of dovetail's own", whose)
+            record.fail(PluginState.CONFLICT, f"{name} is a built-in dtype of dovetail", whose)
         return record
 
     def accept_info(self, record: PluginRecord, info: object) -> None:
         """Install a plugin's dtype or blocks, or mark its record as failed."""
         authors = f"tell the authors of {record.distribution}"
         if not isinstance(info, DTypeInfo | BlockInfo):
-            reason = f"dovetail_dtype_info returned {info!r}, not a DTypeInfo or BlockInfo"
+            reason = f"dovetail_dtype_info must return a DTypeInfo or BlockInfo, got {info!r}"
             record.fail(PluginState.IMPORT_FAILED, reason, authors)
         elif not self.check_description(record, info.name, info.minimum_interface):
             return
         elif isinstance(info, BlockInfo):
             if info.layout.name != info.name or info.block < 2 or len({*info.levels}) < 2:
-                reason = "a layout has the name of its blocks, and these several numbers and levels"
-                record.fail(PluginState.IMPORT_FAILED, f"{reason}: {info!r}", authors)
+                reason = "BlockInfo: name must be layout.name, and block and levels at least 2"
+                record.fail(PluginState.IMPORT_FAILED, f"{reason}, got {info!r}", authors)
                 return
             self._blocks[record.type] = info
             record.state = PluginState.OPEN
@@ -104,8 +104,8 @@ class DTypeRegistry(PluginRegistry):
         """
         if self.blocks(name) is not None:
             raise DTypeError(
-                f"{name} is no dtype of elements but a layout of blocks: x.astype({name!r}) "
-                "quantises a float tensor, whose dtype stays float32"
+                f"{name} is a layout of quantised blocks, not a dtype of elements; "
+                f"x.astype({name!r}) quantises a float tensor, whose dtype stays float32"
             )
         return self._dtypes.get(name)
 

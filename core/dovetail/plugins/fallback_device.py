@@ -97,7 +97,7 @@ class FallbackBackend:
         key = _hashable_key(handle)
         entry = self._sizes.get(key) or self._adopted.find(key)
         if entry is None:
-            raise PluginError(f"{self.device}: {shown(handle)} is no memory that it has given")
+            raise PluginError(f"{self.device} did not allocate the memory {shown(handle)}")
         return entry[1]
 
     def extent(self, handle: Handle, offset: int) -> Span:
@@ -119,8 +119,8 @@ class FallbackBackend:
         if accepted is None:
             answer: object = self._missing_feature(kernel) == "" and self.wrapped.accepts(kernel)
             if not isinstance(answer, bool):
-                what = f"{self.device}: accepts({kernel.name}) returned {shown(answer)}"
-                raise PluginError(f"{what}, not True or False")
+                what = f"{self.device}: accepts({kernel.name}) must return True or False"
+                raise PluginError(f"{what}, got {shown(answer)}")
             accepted = self._accepted[text] = answer
         return accepted
 
@@ -148,9 +148,10 @@ class FallbackBackend:
             lacks = self._missing_feature(kernel)
             raise CompileError(
                 f"{self.device} does not accept the kernel {kernel.name}"
-                f"{f', which needs {lacks}' if lacks else ''}, and has no companion to "
-                'run it. Its backend can name one, DeviceInfo(..., companion="reference"); or '
-                f"compute this on another device: x.to(...)\n{kernel}"
+                f"{f', which needs {lacks}' if lacks else ''}, and has no companion "
+                "device to run it; its backend can name one, DeviceInfo(..., "
+                'companion="reference"); or move the tensors to another device with x.to(...)'
+                f"\n{kernel}"
             )
         return CompanionProgram(kernel, callbacks.program_of(self.companion, kernel))
 

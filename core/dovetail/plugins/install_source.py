@@ -88,4 +88,4 @@ def reinstall_command(distribution: str, option: str = "--upgrade") -> str:
     """
     if distribution in ("dovetail", *offered_backends().values()):
         return install_command(distribution, option)
-    return f"get {distribution} anew from where it came"
+    return f"reinstall {distribution} from its source"

@@ -63,9 +63,9 @@ def _timeout_error(call_name: str, seconds: float, thread: Thread) -> PluginErro
     import traceback  # 1 ms, which `import dovetail` need not pay
 
     error = PluginError(
-        f"{call_name} did not return within {seconds:g} s; {SECONDS_VARIABLE} sets another limit"
+        f"{call_name} did not return within {seconds:g} s; set {SECONDS_VARIABLE} for another limit"
     )
     frame = sys._current_frames().get(thread.ident or 0)
     if frame is not None:
-        error.add_note("It was here:\n" + "".join(traceback.format_stack(frame)))
+        error.add_note("It was executing:\n" + "".join(traceback.format_stack(frame)))
     return error

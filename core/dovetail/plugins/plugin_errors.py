@@ -20,6 +20,6 @@ def raise_plugin_error(device: Device, action: str, kernel: object, error: Excep
     raise PluginError(
         f"{action} on {device}{f' ({package})' if package else ''} raised "
         f"{type(error).__name__}: {error}\n"
-        f"The plugin did not mean to: its traceback is above, the kernel below. Tell {whose}; "
-        f"`dovetail test-backend {device}` shows what else is wrong.\n{kernel}"
+        f"This is a bug in the plugin: its traceback is above, the kernel is below. Report it to "
+        f"{whose}; `dovetail test-backend {device}` finds further faults.\n{kernel}"
     ) from error

@@ -87,7 +87,7 @@ class PluginRegistry(ABC):
             theirs = ", ".join(sorted(e.group.removeprefix(self.groups) for e in entries))
             record.fail(
                 PluginState.API_MISMATCH,
-                f"it speaks interface {theirs}, and this dovetail {self.interface[0]}",
+                f"it uses interface {theirs}, but this dovetail uses interface {self.interface[0]}",
                 ", and ".join(
                     map(reinstall_command, ["dovetail", *(e.distribution for e in entries)])
                 ),
@@ -95,7 +95,7 @@ class PluginRegistry(ABC):
         elif len(ours) > 1:
             record.fail(
                 PluginState.CONFLICT,
-                f"{record.distribution} both offer it",
+                f"{record.distribution} both provide it",
                 f"pip uninstall {ours[-1].distribution} (or the other)",
             )
         return record
@@ -159,7 +159,7 @@ class PluginRegistry(ABC):
         missing = [name for name in required if name not in implemented]
         if missing:
             raise PluginError(
-                f"it does not implement {', '.join(missing)}, which every plugin must"
+                f"every plugin must implement {', '.join(required)}; missing: {', '.join(missing)}"
             )
         return manager
 
@@ -169,7 +169,7 @@ class PluginRegistry(ABC):
         for name in vars(self.hooks):
             own = getattr(plugin, name, None) if name.startswith("dovetail_") else None
             if callable(own) and not hasattr(own, marked):
-                raise PluginError(f'"{name}" is not marked: put @hookimpl before it')
+                raise PluginError(f'"{name}" must be marked as a hook; put @hookimpl before it')
 
     def unknown_name_error(self, name: str) -> DovetailError:
         """Return the error for a name that no plugin has."""
@@ -196,9 +196,8 @@ class PluginRegistry(ABC):
             required, current = (".".join(map(str, v)) for v in (minimum_interface, self.interface))
             record.fail(
                 PluginState.API_MISMATCH,
-                f"it needs {interface or self.plugin_kind} interface {required}, and this "
-                "dovetail offers "
-                f"{current}",
+                f"it needs {interface or self.plugin_kind} interface {required}, but this "
+                f"dovetail offers {current}",
                 reinstall_command("dovetail"),
             )
         else:

@@ -42,7 +42,7 @@ BROKEN_STATES = frozenset(
     )
 )
 _STATE_PHRASES = {  # other states: "is" and the value
-    PluginState.API_MISMATCH: "does not fit this dovetail",
+    PluginState.API_MISMATCH: "is not compatible with this dovetail",
     PluginState.CONFLICT: "is in conflict",
     PluginState.IMPORT_FAILED: "could not be loaded",
     PluginState.PROBE_FAILED: "could not be probed",
@@ -92,13 +92,13 @@ class PluginRecord:
         """Return the error for a use of this device type."""
         phrase = _STATE_PHRASES.get(self.state, f"is {self.state.value}")
         text = f'{self.plugin_kind} "{self.type}" {phrase}: {self.reason}'
-        if self.distribution:
+        if self.distribution and self.state is not PluginState.UNAVAILABLE:
             origin = " ".join(s for s in (self.distribution, self.version, self.file) if s)
             text += f"\nIt comes from {origin}."
         if self.traceback:
             text += "\n" + self.traceback.rstrip()
         if self.hint:
-            text += f"\nTo mend it: {self.hint}"
+            text += f"\nTo fix it: {self.hint}"
         return (
             UnavailableError(text) if self.state is PluginState.UNAVAILABLE else PluginError(text)
         )
@@ -115,7 +115,7 @@ def error_line(error: BaseException) -> str:
     try:
         first = (str(error).strip().splitlines() or [""])[0][:LINE_LENGTH_MAX]
     except BaseException:  # a plugin's `__str__`, treated as `traceback` does
-        first = "<its text cannot be had>"
+        first = "<its message cannot be read>"
     ours = first and isinstance(error, DovetailError)
     return first if ours else f"{type(error).__name__}: {first}"
 

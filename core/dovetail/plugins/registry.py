@@ -21,7 +21,7 @@ from ..device_class import DEFAULT_DEVICE_TYPE, DEFAULT_DEVICE_VARIABLE, Device,
 from ..errors import DeviceError, PluginError, SlowDeviceWarning
 from . import validate_hooks
 from .device_handle import OpenedDevice
-from .entry import GROUP, GROUP_PREFIX, PluginEntry, installed, offered_backends
+from .entry import GROUP_PREFIX, PluginEntry, installed, offered_backends
 from .fallback_device import open_with_companion
 from .hooks import REQUIRED_HOOKS, BackendHookSpecs
 from .install_source import install_command
@@ -60,7 +60,7 @@ class DeviceRegistry(PluginRegistry):
     def _create_record(self, name: str, entries: list[PluginEntry]) -> PluginRecord:
         record = super()._create_record(name, entries)
         if not self._is_allowed(record):
-            reason = f"{_ALLOW_VARIABLE}={self._environ[_ALLOW_VARIABLE]} leaves it out"
+            reason = f"{_ALLOW_VARIABLE}={self._environ[_ALLOW_VARIABLE]} excludes it"
             record.fail(PluginState.BLOCKED, reason, f"add {name} to that list")
         return record
 
@@ -84,7 +84,7 @@ class DeviceRegistry(PluginRegistry):
             expected = f"a list of installed device types ({installed_types})"
             value = self._environ[_ALLOW_VARIABLE]
             environment.warn_invalid(
-                _ALLOW_VARIABLE, value, expected, "only what is built in can be used"
+                _ALLOW_VARIABLE, value, expected, "only built-in devices can be used"
             )
 
     # --- one plugin
@@ -149,9 +149,7 @@ class DeviceRegistry(PluginRegistry):
         info = next((d for d in record.devices if d.index == dev.index), None)
         if info is None:
             available = ", ".join(f"{d.type}:{d.index} ({d.name})" for d in record.devices)
-            raise DeviceError(
-                f'there is no device "{dev.type}:{dev.index}"; there are: {available}'
-            )
+            raise DeviceError(f'no device "{dev.type}:{dev.index}" exists; available: {available}')
         _import_early()
         try:
             companion = self._companion(dev, info.companion, (*opening_devices, dev))
@@ -172,14 +170,14 @@ class DeviceRegistry(PluginRegistry):
         """Call the plugin's `dovetail_open`; return the device, with a companion if it has one."""
         dev = device(f"{info.type}:{info.index}")
         if info in record.opening:  # this thread has the lock, so it is a recursive call
-            raise PluginError(f"dovetail_open uses the device that it opens, {dev}")
+            raise PluginError(f"dovetail_open must not use the device that it opens, {dev}")
         record.opening.append(info)
         try:
             backend = self.call(record, "dovetail_open", info=info, config=self.config(dev.type))
         finally:
             record.opening.remove(info)
         if not isinstance(backend, Backend):
-            raise TypeError(f"dovetail_open returned {backend!r}, not a Backend")
+            raise TypeError(f"dovetail_open must return a Backend, got {backend!r}")
         own_calls = validate_hooks.validate_routines("library_calls", backend.library_calls())
         extra = self.call(record, "dovetail_library_calls", device=dev)
         calls = {**own_calls, **validate_hooks.validate_routines("dovetail_library_calls", extra)}
@@ -193,17 +191,17 @@ class DeviceRegistry(PluginRegistry):
             return None
         prefix = f"{dev} names {shown(name)} as its companion (DeviceInfo.companion)"
         if not isinstance(name, str):
-            raise DeviceError(f'{prefix}: that is to be the name of a device, such as "reference"')
+            raise DeviceError(f'{prefix}; it must be the name of a device, such as "reference"')
         try:
             companion = device(name, "DeviceInfo.companion")
             if companion in opening_devices:
                 chain = " -> ".join(
                     map(str, [*opening_devices[opening_devices.index(companion) :], companion])
                 )
-                raise DeviceError(f"by way of companions it would be its own: {chain}")
+                raise DeviceError(f"a device must not be its own companion: {chain}")
             return companion.opened or self._open(companion, opening_devices)
         except (DeviceError, PluginError) as error:
-            raise DeviceError(f"{prefix}, which cannot be had: {error}") from error
+            raise DeviceError(f"{prefix}, which cannot be opened: {error}") from error
 
     def _require_working_plugins(self) -> None:
         for name in self.records():
@@ -217,17 +215,16 @@ class DeviceRegistry(PluginRegistry):
         near = (
             [] if name == "gpu" else nearest_names(name, types)
         )  # "cpu" is no helpful suggestion for it
-        text = f'no device type "{name}" is installed; known: {", ".join(types)}.'
+        text = f'dovetail has no backend for "{name}"; installed: {", ".join(types)}'
         if near:
-            text += f' Did you mean "{near[0]}"?'
+            text += f'; did you mean "{near[0]}"?'
         if self._environ.get(DEFAULT_DEVICE_VARIABLE, "").partition(":")[0] == name:
-            text += f" {DEFAULT_DEVICE_VARIABLE} asks for it."
+            text += f"; {DEFAULT_DEVICE_VARIABLE} selects it"
         if name in offered_backends():
-            return DeviceError(f"{text} To have it: {install_command(offered_backends()[name])}")
-        return DeviceError(
-            f'{text} A device comes with a package that has an entry point in the group "{GROUP}"; '
-            "`dovetail doctor` shows those that were found."
-        )
+            return DeviceError(
+                f"{text}; to install it: {install_command(offered_backends()[name])}"
+            )
+        return DeviceError(f"{text}; see `dovetail doctor`")
 
 
 def _import_early() -> None:
@@ -300,15 +297,17 @@ def usual() -> str:
     slow = BUILT_IN[0].name
     other_types = [name for name in records if name != slow]
     text = (
-        f'no backend for the device "{DEFAULT_DEVICE_TYPE}" is installed: {slow}, a slow '
-        "interpreter, is used"
+        f'no backend for the device "{DEFAULT_DEVICE_TYPE}" is installed; dovetail uses {slow}, a '
+        "slow interpreter"
     )
     if DEFAULT_DEVICE_TYPE in offered_backends():
-        text += f"; for a fast one: {install_command(offered_backends()[DEFAULT_DEVICE_TYPE])}"
+        text += (
+            f"; to install a fast one: {install_command(offered_backends()[DEFAULT_DEVICE_TYPE])}"
+        )
     if other_types:
-        text += f'; or choose one that is there: dovetail.set_default_device("{other_types[0]}")'
+        text += f'; or choose an installed one: dovetail.set_default_device("{other_types[0]}")'
     environment.warn_once(
-        f"{text} (to keep {slow}, {DEFAULT_DEVICE_VARIABLE}={slow})", SlowDeviceWarning
+        f"{text} (to keep {slow}, set {DEFAULT_DEVICE_VARIABLE}={slow})", SlowDeviceWarning
     )
     return slow
 

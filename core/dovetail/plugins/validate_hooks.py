@@ -20,6 +20,7 @@ from ..ir.target import Capabilities
 DIAGNOSTICS_HOOK, GAPS_HOOK = "dovetail_diagnostics", "dovetail_conformance"
 EXAMPLES = {
     DIAGNOSTICS_HOOK: 'return {"driver": "12.4"}',
+    "DeviceInfo.details": 'details={"driver": "12.4"}',
     GAPS_HOOK: 'return {"scalar_ops.fma_rounds_once.*": "this unit rounds the product"}',
 }
 NAME_SIMILARITY_MIN = 0.85  # similarity of a misspelt name, from 0 to 1
@@ -44,7 +45,8 @@ def validate_texts(hook: str, answer: object) -> dict[str, str]:
         not isinstance(x, str) for pair in answer.items() for x in pair
     ):
         raise PluginError(
-            f"{hook} returned {shown(answer)}, not a mapping of texts to texts: {EXAMPLES[hook]}"
+            f"{hook}: expected a mapping of strings to strings, got {shown(answer)}; for example, "
+            f"{EXAMPLES[hook]}"
         )
     return dict(answer)
 
@@ -60,8 +62,8 @@ def validate_routines(hook: str, answer: object) -> dict[tuple[str, DType], Any]
         _is_op(key) and callable(routine) for key, routine in answer.items()
     ):
         raise PluginError(
-            f"{hook} returned {shown(answer)}, not a mapping of (op, dtype) to functions: "
-            'return {("matmul", float32): routine}'
+            f"{hook}: expected a mapping of (op, dtype) to functions, got {shown(answer)}; for "
+            'example, return {("matmul", float32): routine}'
         )
     return dict(answer)
 
@@ -69,7 +71,7 @@ def validate_routines(hook: str, answer: object) -> dict[tuple[str, DType], Any]
 def validate_backend_info(answer: object) -> BackendInfo:
     """Validate the result of `dovetail_backend_info`, and return it. Raises: PluginError."""
     if not isinstance(answer, BackendInfo):
-        raise PluginError(f"dovetail_backend_info returned {shown(answer)}, not a BackendInfo")
+        raise PluginError(f"dovetail_backend_info must return a BackendInfo, got {shown(answer)}")
     for name in ("type", "version", "summary"):
         _require(f"BackendInfo.{name}", getattr(answer, name), str, "text")
     match answer.minimum_interface:
@@ -92,26 +94,26 @@ def validate_probe(type: str, answer: object) -> tuple[DeviceInfo, ...] | Unavai
         return answer
     if not isinstance(answer, Iterable) or isinstance(answer, str | bytes | Mapping):
         raise PluginError(
-            f"dovetail_probe returned {shown(answer)}; it must return a list of DeviceInfo, or "
-            "Unavailable(reason, hint)"
+            "dovetail_probe must return a list of DeviceInfo, or Unavailable(reason, hint), got "
+            f"{shown(answer)}"
         )
     devices = [_validate_device(type, d) for d in islice(answer, DEVICES_MAX + 1)]
     if len(devices) > DEVICES_MAX:
-        raise PluginError(f"dovetail_probe returned more than {DEVICES_MAX:,} devices")
+        raise PluginError(f"dovetail_probe must return at most {DEVICES_MAX:,} devices, got more")
     if not devices:
         raise PluginError(
-            "dovetail_probe returned no device, where Unavailable(reason, hint) belongs"
+            "dovetail_probe returned no device; return Unavailable(reason, hint) instead"
         )
     if len({d.index for d in devices}) != len(devices):
-        raise PluginError(f"dovetail_probe returned two devices with one index: {shown(answer)}")
+        raise PluginError(f"dovetail_probe: device indices must be distinct, got {shown(answer)}")
     return tuple(devices)
 
 
 def _validate_device(type: str, info: object) -> DeviceInfo:
     if not isinstance(info, DeviceInfo) or info.type != type:
         answer = f"one of type {shown(info.type)}" if isinstance(info, DeviceInfo) else shown(info)
-        raise PluginError(f"dovetail_probe returned {answer}, not a DeviceInfo of type {type!r}")
-    _require("DeviceInfo.index", info.index, Integral, "a whole number from 0")
+        raise PluginError(f"dovetail_probe must return DeviceInfo of type {type!r}, got {answer}")
+    _require("DeviceInfo.index", info.index, Integral, "an integer of at least 0")
     device(f"{type}:{info.index}", "dovetail_probe")
     for name in ("name", "fingerprint"):
         _require(f"DeviceInfo.{name}", getattr(info, name), str, "text")
@@ -158,7 +160,7 @@ def find_signature_mismatches(backend: Backend) -> Iterator[str]:
             try:
                 inspect.signature(method).bind(*names)
             except TypeError as error:
-                yield f"{name}({', '.join(names[1:])}) is how the core calls it: {error}"
+                yield f"{name} must accept the core's call {name}({', '.join(names[1:])}): {error}"
                 break
 
 
@@ -173,7 +175,7 @@ def find_misspelled_methods(backend: Backend) -> Iterator[str]:
             [] if hasattr(Backend, name) else get_close_matches(name, free, 1, NAME_SIMILARITY_MIN)
         )
         if near:
-            yield f'nothing calls "{name}"; did you mean "{near[0]}"?'
+            yield f'the core never calls "{name}"; did you mean "{near[0]}"?'
 
 
 def _public_attributes(backend_class: type) -> dict[str, object]:

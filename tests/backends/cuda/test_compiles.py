@@ -115,7 +115,7 @@ def test_all_kernels_of_the_kit_compile_for_every_architecture(tmp_path: Path) -
 
 
 def test_compile_error_shows_kernel_and_log() -> None:
-    with pytest.raises(CompileError, match=r"(?s)refused a kernel for sm_90.*nonsense.*a kernel"):
+    with pytest.raises(CompileError, match=r"(?s)rejected a kernel for sm_90.*nonsense.*a kernel"):
         compile_cubin("nonsense;", "sm_90", "a kernel")
 
 

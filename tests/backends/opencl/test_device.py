@@ -120,8 +120,8 @@ def test_reason_why_a_driver_does_not_load_is_reported(tmp_path: Any) -> None:
     (tmp_path / "a.icd").write_text(f"{tmp_path / 'junk.so'}\n")
     (tmp_path / "b.icd").write_text("libnowhere_to_be_found.so\n")
     found = probe_in_new_process(OCL_ICD_VENDORS=str(tmp_path))
-    assert f"{tmp_path / 'junk.so'} does not load: " in found
-    assert "libnowhere_to_be_found.so does not load: " in found and "cannot open shared" in found
+    assert f"{tmp_path / 'junk.so'} cannot be loaded: " in found
+    assert "libnowhere_to_be_found.so cannot be loaded: " in found and "cannot open shared" in found
 
 
 def test_damaged_intel_runtime_is_not_recommended(tmp_path: Any) -> None:
@@ -138,7 +138,7 @@ def test_damaged_intel_runtime_is_not_recommended(tmp_path: Any) -> None:
         command, env={**environ, "PYTHONPATH": path, "DOVETAIL_BACKENDS": "opencl"},
         capture_output=True, text=True,
     )  # fmt: skip
-    why = [x for x in done.stdout.splitlines() if "libintelocl.so" in x and "does not load" in x]
+    why = [x for x in done.stdout.splitlines() if "libintelocl.so" in x and "cannot be loaded" in x]
     assert why and str(tmp_path) in why[0], done.stdout
     if "opencl: unavailable" in done.stdout:  # the system may have a driver
         assert "dovetail-opencl[cpu]" not in done.stdout
@@ -261,7 +261,7 @@ def test_build_error_shows_kernel_and_log(
     backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(OpenCLStyle, "store", lambda *a: "no such statement;")
-    with pytest.raises(CompileError, match=r"(?s)refused a kernel.*error.*kernel add\("):
+    with pytest.raises(CompileError, match=r"(?s)rejected a kernel.*error.*kernel add\("):
         backend.compile(parse_kernel(ADD))
 
 
@@ -325,7 +325,7 @@ def test_build_error_in_a_batch_shows_the_failing_kernel(
         OpenCLStyle, "store", lambda s, b, n, i, v: "oops;" if i == "7L" else store(s, b, n, i, v)
     )
     bad = parse_kernel(ADD.replace("out[i0]", "out[i64(7)]").replace("kernel add", "kernel seven"))
-    with pytest.raises(CompileError, match=r"(?s)refused a kernel.*kernel seven\("):
+    with pytest.raises(CompileError, match=r"(?s)rejected a kernel.*kernel seven\("):
         backend.compile_all([parse_kernel(ADD), bad])
 
 

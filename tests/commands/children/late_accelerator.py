@@ -89,7 +89,7 @@ def errors_come_where_something_waits() -> None:
     for wait in waits:
         backend.copy_in(memory, 796, memoryview(bytes(8)), stream)  # beyond its end
         said = raised(wait)
-        assert said.startswith("toyq:0: queued work has failed: bytes 796 to 804"), said
+        assert said.startswith("toyq:0: queued work failed: bytes 796 to 804"), said
         assert not raised(wait), "it is said once"
     backend.free(memory, 800)
     try:

@@ -224,7 +224,7 @@ def _short(where: str | None) -> str:
 
 def _line_row(x: LineUsage, lines: Sequence[LineUsage]) -> str:
     share = 100 * x.live / max(1, *(y.live for y in lines))
-    where = escape(x.where or "allocated while nothing was traced")
+    where = escape(x.where or "allocated while tracing was off")
     return (
         f'<tr data-hue="{x.hue}"><td title="{where}"><i class="key {x.hue}"></i>'
         f"<code>{escape(_short(x.where))}</code></td>"
@@ -235,12 +235,12 @@ def _line_row(x: LineUsage, lines: Sequence[LineUsage]) -> str:
 
 
 _NO_TIMELINE = (
-    '<p class="hint">There is no timeline: call <code>dovetail.memory.trace(True)</code> before '
-    "the work that is to be seen.</p>"
+    '<p class="hint">No timeline was recorded: call <code>dovetail.memory.trace(True)</code> '
+    "before the work.</p>"
 )
 _NO_LINES = (
-    '<p class="hint">No line is known: call <code>dovetail.memory.trace(True)</code> before the '
-    "work.</p>"
+    '<p class="hint">No lines were recorded: call <code>dovetail.memory.trace(True)</code> '
+    "before the work.</p>"
 )
 
 

@@ -44,9 +44,9 @@ def parse_trace(text: str) -> list[TraceStep]:
 def _step(n: int, words: list[str]) -> TraceStep:
     verb, *numbers = words
     if ARGUMENT_COUNTS.get(verb) != len(numbers) or not all(map(_NUMBER.fullmatch, numbers)):
-        steps = ", ".join(f"{v} and {k} numbers" for v, k in ARGUMENT_COUNTS.items())
+        steps = ", ".join(f"'{v}' with {k} numbers" for v, k in ARGUMENT_COUNTS.items())
         shown = " ".join(words)[:80]
-        raise ArgumentError(f"line {n}: {shown!r} is no step of a trace ({steps})")
+        raise ArgumentError(f"line {n}: {shown!r} is not a trace step; expected one of {steps}")
     return TraceStep(verb, tuple(map(int, numbers)))
 
 

@@ -80,14 +80,14 @@ def load(file: Path) -> Snapshot:
     try:
         value = json.loads(file.read_text("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ArgumentError(f"{file} is no JSON: {error}") from error
+        raise ArgumentError(f"{file} is not JSON: {error}") from error
     return check(value, str(file))
 
 
 def check(value: Json, name: str = "the record") -> Snapshot:
     """Return the value if it is a snapshot. Raises: ArgumentError, which names a mistake."""
     if not isinstance(value, dict) or value.get("version") != 1:
-        raise ArgumentError(f"{name} is no snapshot of dovetail's memory, or of another version")
+        raise ArgumentError(f"{name} is not a memory snapshot of this version of dovetail")
     try:
         _HEAD(value)
         _body(len(value["lines"]))(value)
@@ -95,7 +95,7 @@ def check(value: Json, name: str = "the record") -> Snapshot:
     except _SchemaError as mistake:
         path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in mistake.path)
         what = f"{path.lstrip('.')} {mistake.what}".lstrip()
-        raise ArgumentError(f"{name} is no snapshot of dovetail's memory: {what}") from None
+        raise ArgumentError(f"{name} is not a memory snapshot of dovetail: {what}") from None
     snapshot: Snapshot = value
     return snapshot
 
@@ -120,10 +120,10 @@ def _check_at(part: SchemaCheck, value: Json, at: object) -> None:
 def _fields(**parts: SchemaCheck) -> SchemaCheck:
     def check_fields(value: Json) -> None:
         if not isinstance(value, dict):
-            raise _SchemaError("is no object")
+            raise _SchemaError("must be an object")
         for name, part in parts.items():
             if name not in value:
-                raise _SchemaError(f"has no {name!r}")
+                raise _SchemaError(f"must have {name!r}")
             _check_at(part, value[name], name)
 
     return check_fields
@@ -132,7 +132,7 @@ def _fields(**parts: SchemaCheck) -> SchemaCheck:
 def _each(part: SchemaCheck) -> SchemaCheck:
     def check_each(value: Json) -> None:
         if not isinstance(value, list):
-            raise _SchemaError("is no list")
+            raise _SchemaError("must be a list")
         for i, item in enumerate(value):
             _check_at(part, item, i)
 
@@ -142,7 +142,7 @@ def _each(part: SchemaCheck) -> SchemaCheck:
 def _row(*parts: SchemaCheck) -> SchemaCheck:
     def check_row(value: Json) -> None:
         if not isinstance(value, list) or len(value) != len(parts):
-            raise _SchemaError(f"is no list of {len(parts)}")
+            raise _SchemaError(f"must be a list of {len(parts)}")
         for i, (part, item) in enumerate(zip(parts, value, strict=True)):
             _check_at(part, item, i)
 
@@ -152,19 +152,19 @@ def _row(*parts: SchemaCheck) -> SchemaCheck:
 def _integer(low: int = 0, high: int = INTEGER_MAX) -> SchemaCheck:
     def check_integer(value: Json) -> None:
         if type(value) is not int or not low <= value <= high:
-            raise _SchemaError(f"is no whole number from {low:,} to {high:,}")
+            raise _SchemaError(f"must be an integer from {low:,} to {high:,}")
 
     return check_integer
 
 
 def _time(value: Json) -> None:
     if type(value) not in (int, float) or not 0 <= value <= TIME_MS_MAX:  # also refuses NaN
-        raise _SchemaError(f"is no time from 0 to {TIME_MS_MAX:g} ms")
+        raise _SchemaError(f"must be a time from 0 to {TIME_MS_MAX:g} ms")
 
 
 def _text(value: Json) -> None:
     if not isinstance(value, str):
-        raise _SchemaError("is no text")
+        raise _SchemaError("must be a string")
 
 
 def _text_or_none(value: Json) -> None:
@@ -174,7 +174,7 @@ def _text_or_none(value: Json) -> None:
 
 def _state(value: Json) -> None:
     if value not in STATES:
-        raise _SchemaError(f"is none of {', '.join(STATES)}")
+        raise _SchemaError(f"must be one of {', '.join(STATES)}")
 
 
 # --- the schema
@@ -203,7 +203,7 @@ def _body(lines: int) -> SchemaCheck:
         shape(value)
         for i, (offset, nbytes, *_) in enumerate(value["blocks"]):
             if offset + nbytes > value["nbytes"]:
-                raise _SchemaError("ends beyond its segment", "blocks", i)
+                raise _SchemaError("must end within its segment", "blocks", i)
 
     return _fields(segments=_each(segment), before=_each(_row(line, change)), events=_each(event))
 
@@ -211,4 +211,4 @@ def _body(lines: int) -> SchemaCheck:
 def _check_order(events: list[list[Json]]) -> None:
     for i in range(1, len(events)):
         if events[i][0] < events[i - 1][0]:
-            raise _SchemaError("is before the event that precedes it", "events", i)
+            raise _SchemaError("must not be earlier than the event before it", "events", i)

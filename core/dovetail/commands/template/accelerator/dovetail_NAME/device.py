@@ -46,8 +46,8 @@ class ItemBackend(BindingBackend):
         try:
             yield self._context
         except driver.DriverError as error:
-            mend = "its results are not to be trusted: compute them again"
-            raise DeviceError(f"{self.info.type}:{self.info.index}: {error}; {mend}") from error
+            advice = "its results may be wrong; compute them again"
+            raise DeviceError(f"{self.info.type}:{self.info.index}: {error}; {advice}") from error
 
     # --- memory
 

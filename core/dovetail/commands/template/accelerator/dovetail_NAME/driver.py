@@ -108,7 +108,7 @@ class Context:
         """Return a handle of new memory, or raise MemoryError if the device is full."""
         with self._lock:
             if nbytes > self._free_bytes:
-                raise MemoryError(f"the device has {self._free_bytes} bytes left, not {nbytes}")
+                raise MemoryError(f"{nbytes} bytes needed, {self._free_bytes} bytes left")
             block = np.empty(nbytes + ALIGNMENT_BYTES, np.uint8)
             first, handle = -block.ctypes.data % ALIGNMENT_BYTES, next(self._numbers)
             self._memory[handle] = block[first : first + nbytes]
@@ -136,7 +136,7 @@ class Context:
         """Raise DriverError, once, if a queued command has failed."""
         if self._failed:
             failed, self._failed = self._failed, []
-            raise DriverError(f"queued work has failed: {failed[0]}") from failed[0]
+            raise DriverError(f"queued work failed: {failed[0]}") from failed[0]
 
     def close(self) -> None:
         """End the queues after their remaining commands, and free all memory."""
@@ -147,7 +147,7 @@ class Context:
     def _bytes(self, handle: int, first: int, last: int) -> Any:
         memory = self._memory.get(handle)
         if memory is None or not 0 <= first <= last <= len(memory):
-            raise DriverError(f"bytes {first} to {last} of memory {handle} are not there")
+            raise DriverError(f"bytes {first} to {last} are not part of memory {handle}")
         return memory[first:last]
 
 

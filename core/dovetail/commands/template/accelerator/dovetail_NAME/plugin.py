@@ -26,7 +26,7 @@ def dovetail_probe(config: Mapping[str, str]) -> list[DeviceInfo] | Unavailable:
     """Return the one, simulated device, or the reason why it is unavailable."""
     command = driver.find_compiler()
     if command is None:
-        reason = f"there is no C compiler: CC is {os.environ.get('CC')!r}, PATH has none either"
+        reason = f"no C compiler was found: CC is {os.environ.get('CC')!r}, and PATH has none"
         return Unavailable(reason, "install gcc or clang, or set CC to the command of a C compiler")
     asked = subprocess.run([*command, "--version"], capture_output=True, text=True)
     version = asked.stdout.partition("\n")[0]

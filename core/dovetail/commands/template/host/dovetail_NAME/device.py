@@ -28,7 +28,7 @@ class CBackend(Backend):
     def allocate(self, nbytes: int) -> int:
         address = _libc.aligned_alloc(ALIGNMENT, -(-nbytes // ALIGNMENT) * ALIGNMENT)
         if address is None:
-            raise MemoryError(f"the C library has no {nbytes} bytes")
+            raise MemoryError(f"the C library could not allocate {nbytes} bytes")
         return int(address)
 
     def free(self, handle: int, nbytes: int) -> None:
