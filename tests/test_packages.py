@@ -80,7 +80,10 @@ def test_missing_links_classifiers_and_placeholders_are_detected() -> None:
 
 
 def test_pin_of_compatible_versions() -> None:
-    assert packages.version_range("0.1.3") == ">=0.1,<0.2" and packages.version_range("2.4.0") == ">=2,<3"
+    assert (
+        packages.version_range("0.1.3") == ">=0.1,<0.2"
+        and packages.version_range("2.4.0") == ">=2,<3"
+    )
 
 
 def test_missing_and_foreign_files_are_detected(tmp_path: Path) -> None:

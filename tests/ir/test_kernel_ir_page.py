@@ -71,7 +71,7 @@ def test_invalid_user_kernel_raises_argument_error() -> None:
     with pytest.raises(ArgumentError) as e:
         verify(bad)
     text = str(e.value)
-    assert "a buffer must be declared by the kernel" in text and "loop-language.md" in text
+    assert "a buffer must be declared by the kernel" in text and "kernel-ir.md" in text
     assert "bug in dovetail" not in text and "kernel rows(" in text
     with pytest.raises(InternalError, match="bug in dovetail"):
         internal.verify(bad)

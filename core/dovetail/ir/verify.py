@@ -40,7 +40,7 @@ def verify_own(kernel: Kernel) -> None:
     if rule is not None:
         raise ArgumentError(
             f"verify: kernel {kernel.name} breaks a rule of the kernel IR: {rule}\n"
-            f"docs/loop-language.md lists the rules; the kernel is\n{_kernel_text(kernel)}"
+            f"docs/kernel-ir.md lists the rules; the kernel is\n{_kernel_text(kernel)}"
         )
 
 
