@@ -361,4 +361,6 @@ def test_unhashable_axisless_or_huge_arguments_are_named() -> None:
     assert_raises(
         lambda: dt.sparse.from_scipy(matrix, layout=set()), ValueError, "layout is one of"
     )
-    assert_raises(lambda: dt.unfold(x, 10**5000), ValueError, "^unfold: kernel_size must be at least 1")
+    assert_raises(
+        lambda: dt.unfold(x, 10**5000), ValueError, "^unfold: kernel_size must be at least 1"
+    )
