@@ -74,7 +74,7 @@ KINDS: list[tuple[Callable[[], Any], str]] = [
     (lambda: nn.ModuleDict({"a": 3}), "add_module: .a. must be an nn.Module"),
     (lambda: nn.ModuleDict().update("ab"), "ModuleDict.update: modules must be a dict or pairs"),
     (lambda: nn.Linear(3, 2).get_parameter(3), "Linear.get_parameter: target must be a str, got 3"),
-    (lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2), 1, 3), "norm must be a Module"),
+    (lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2), 1, 3), "norm must be a"),
     (lambda: nn.init.uniform_(dt.ones(3), b="a"), "uniform_: b must be a number, got 'a'"),
     (lambda: nn.init.eye_(3), "eye_: tensor must be a Tensor, got 3"),
     (lambda: nn.utils.clip_grad_norm_(1, 2.0), "clip_grad_norm_: parameters must be .*, got 1"),
