@@ -151,7 +151,7 @@ def test_existing_device_type_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "dovetail.commands.new_backend.offered_backends", lambda: {"warp": "dovetail-warp"}
     )
-    with pytest.raises(ArgumentError, match=r"'warp' exists: pip install .*warp"):
+    with pytest.raises(ArgumentError, match=r"'warp' already exists; .*pip install .*warp"):
         check_name("warp")
     check_name("weft")
 

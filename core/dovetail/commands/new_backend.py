@@ -117,7 +117,8 @@ def check_name(name: str) -> None:
         raise ArgumentError(f"device type {name!r} already exists in {owner}; choose another name")
     if name in offered_backends():
         raise ArgumentError(
-            f"device type {name!r} already exists; {install_command(offered_backends()[name])}"
+            f"device type {name!r} already exists; to install it: "
+            f"{install_command(offered_backends()[name])}"
         )
     if importlib.util.find_spec(f"dovetail_{name}") is not None:
         raise ArgumentError(
