@@ -359,7 +359,7 @@ def test_unhashable_axisless_or_huge_arguments_are_named() -> None:
     )
     matrix = pytest.importorskip("scipy.sparse").eye_array(3)
     assert_raises(
-        lambda: dt.sparse.from_scipy(matrix, layout=set()), ValueError, "layout is one of"
+        lambda: dt.sparse.from_scipy(matrix, layout=set()), ValueError, "layout must be"
     )
     assert_raises(
         lambda: dt.unfold(x, 10**5000), ValueError, "^unfold: kernel_size must be at least 1"

@@ -44,7 +44,7 @@ def test_results_do_not_depend_on_the_number_of_threads(default_threads: int) ->
 
 def test_set_num_threads_raises_for_a_device_without_threads() -> None:
     assert dt.get_num_threads("reference") == 1
-    with pytest.raises(dt.ArgumentError, match=r"set_num_threads: reference\S* has no threads"):
+    with pytest.raises(dt.ArgumentError, match=r"set_num_threads: reference\S* has no thread pool"):
         dt.set_num_threads(2, "reference")
 
 

@@ -122,7 +122,7 @@ def checked(
     going = CheckedReplay(capacity)
     going.backend.refuse = set(refuse)
     for step in steps:
-        going.do(step)
+        going.run_step(step)
     stats = going.allocator.stats()
     assert stats.out_of_memory == len(going.refused)
     going.finish()
@@ -231,10 +231,10 @@ def test_refusals_from_any_call_on_raise_and_recover(steps: list[TraceStep]) -> 
         going = CheckedReplay()
         going.backend.refuse = set(range(call, call + 2000))
         for step in steps:
-            going.do(step)
+            going.run_step(step)
         assert going.refused or going.allocator.stats().retries == 0
         going.backend.refuse = set()
-        going.do(TraceStep("allocate", (10_000, 3 * MIB, 0)))
+        going.run_step(TraceStep("allocate", (10_000, 3 * MIB, 0)))
         assert 10_000 in going.live
         going.finish()
 
@@ -248,7 +248,7 @@ def test_driver_error_at_any_call_is_raised_and_loses_nothing(steps: list[TraceS
         going.backend.broken = {call}
         for step in steps:
             try:
-                going.do(step)
+                going.run_step(step)
             except RuntimeError as error:
                 assert f"at its call {call}" in str(error)
                 reached += 1
@@ -261,18 +261,18 @@ def test_driver_error_at_any_call_is_raised_and_loses_nothing(steps: list[TraceS
 def test_checks_detect_broken_allocators() -> None:
     """One hands out memory twice, one ignores other streams."""
     going = CheckedReplay()
-    going.do(TraceStep("allocate", (0, 5000, 0)))
+    going.run_step(TraceStep("allocate", (0, 5000, 0)))
     twin = going.live[0]
     going.live[1] = DataPtr(twin.handle, twin.offset, twin.nbytes, twin.device)
     with pytest.raises(AssertionError):
-        going.do(TraceStep("empty"))
+        going.run_step(TraceStep("empty"))
     del going.live[1]
-    going.do(TraceStep("share", (0, 1)))
+    going.run_step(TraceStep("share", (0, 1)))
     twin.context.streams = None  # as without `record_stream`
     del twin
-    going.do(TraceStep("free", (0,)))
+    going.run_step(TraceStep("free", (0,)))
     with pytest.raises(AssertionError, match="another stream"):
-        going.do(TraceStep("allocate", (2, 5000, 0)))
+        going.run_step(TraceStep("allocate", (2, 5000, 0)))
 
 
 # --- traces as files
@@ -304,7 +304,7 @@ def test_replay_of_a_recorded_trace_has_the_same_statistics() -> None:
     try:
         for step in random_trace(11, 400):
             if step.verb not in ("pass", "empty"):
-                going.do(step)
+                going.run_step(step)
         stats, timeline = going.allocator.stats(), going.allocator.timeline  # drains
         record = snapshot.build("fake", stats, going.allocator.snapshot(), timeline)
     finally:
@@ -312,7 +312,7 @@ def test_replay_of_a_recorded_trace_has_the_same_statistics() -> None:
     steps = parse_trace(format_trace(steps_of(json.loads(json.dumps(record)))))
     again = CheckedReplay()
     for step in steps:
-        again.do(step)
+        again.run_step(step)
     found = again.allocator.stats()
     for figure in ("live_bytes", "live_blocks", "peak_live_bytes", "allocations", "frees"):
         assert found[figure] == stats[figure], figure

@@ -178,9 +178,7 @@ def _blocks(m: int, n: int, k: int, square: bool) -> tuple[int, int, int]:
 def _gemv_routine(
     kernel: str, shape: Shape, strides: Shape, vector_stride: int, result_stride: int, itemsize: int
 ) -> Routine | None:
-    """Return the product of a matrix and a vector of stride `vector_stride`, into one of stride
-    `result_stride`.
-    """
+    """Return the product of a matrix and a strided vector, written with `result_stride`."""
     (rows, columns), layout = shape, _order(shape, strides)
     if layout is None or not 1 <= vector_stride <= SIZE_MAX or not 1 <= result_stride <= SIZE_MAX:
         return None

@@ -182,8 +182,7 @@ def jvp(
 def _linear(
     function: Callable[..., R], points: Sequence[Tensor]
 ) -> tuple[R, Callable[[Sequence[Tensor]], list[Tensor]], bool]:
-    """Return the result of a function, its derivative as a function of directions, and
-    `needs_graph`.
+    """Return a function's result, its derivative by direction, and `needs_graph`.
 
     The derivative is the gradient of a vector-Jacobian product with respect to its vector.
     """

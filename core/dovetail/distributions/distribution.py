@@ -328,9 +328,7 @@ class Distribution(Explained):
         )
 
     def _as_value(self, value: Value, allow_integers: bool = False) -> Tensor:
-        """Return a value as a tensor, validated if `validate_args`, as floats unless
-        `allow_integers`.
-        """
+        """Return a validated value as a tensor, of floats unless `allow_integers`."""
         like = self._any_parameter()
         if not isinstance(value, dt.Tensor):
             value = as_tensor(value, like.dtype, like.device)

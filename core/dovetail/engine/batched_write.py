@@ -49,9 +49,7 @@ class BatchedWrite(Evaluation):
         )
 
     def find_index_slots(self, row_indices: Expr) -> tuple[int, ...]:
-        """Return the slots of leaves that view all of `row_indices`; none if `row_indices` is not
-        contiguous.
-        """
+        """Return the slots of leaves that view all of a contiguous `row_indices`, or none."""
         if row_indices.strides != row_indices.spec.strides:
             return ()
         return tuple(

@@ -145,8 +145,7 @@ def launch_raw(
     work: RawLaunch,
     grid: Grid | None,
 ) -> None:
-    """Call `work` with addresses of leaves, numbers and a grid, with the guarantees of
-    `launch_steps`.
+    """Call `work` with leaves, numbers and a grid, as safely as `launch_steps`.
 
     `name`: the writer that errors about overwritten values report.
     """

@@ -46,8 +46,7 @@ def redirect_to_targets(plan: Plan, roots: Sequence[int], targets: Sequence[Writ
 def redirect_to_rows(
     plan: Plan, roots: Sequence[int], targets: Sequence[WriteTarget], leaf_slots: Sequence[int]
 ) -> Plan:
-    """Return a plan as `redirect_to_targets` does, whose roots go to rows of the targets that a
-    leaf names.
+    """Return a plan whose roots go to rows of the targets that a leaf names.
 
     The leaf names each row once, and is in each of the slots `leaf_slots`. That is possible if a
     launch that reads the leaf computes row by row.

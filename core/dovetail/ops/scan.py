@@ -240,8 +240,7 @@ def _fold_interleaved(
     initial_totals: Sequence[Value],
     step: Callable[[int, Value, Value], tuple[Value, Sequence[Effect]]],
 ) -> list[Value]:
-    """Return the results of neighbouring blocks from `first_block` on, each one element after the
-    other.
+    """Return the results of neighbouring blocks from `first_block` on, in lockstep.
 
     The blocks share a loop as far as all of them have elements; then each has its own. `step(j, k,
     total)` gives the new total of the j-th block at element k, and effects.

@@ -273,9 +273,7 @@ def _walk_merged(site: KernelSite, point: Value, emit: Emit, carried: list[Value
 
 
 def merge_counts(site: KernelSite) -> None:
-    """Build `merge_counts(keys, others)`: count each block's different keys, (points,
-    WALKS_PER_POINT).
-    """
+    """Build the kernel that counts each block's different keys, (points, WALKS_PER_POINT)."""
 
     def emit(
         i: Value, j: Value, first: Value, second: Value, n: Value

@@ -124,8 +124,8 @@ def topk(
 ) -> TopK:
     """Return the `k` largest elements along `axis` and their positions: (values, indices).
 
-    `largest`: False takes the smallest. Both are in order; equal elements keep their order, and NaN
-    comes last, unlike in PyTorch.
+    `largest`: False takes the smallest. Both are in stable order: equal elements keep theirs, and
+    NaN comes last, unlike in PyTorch.
     Shapes: of at least 1 dimension; both results have size k along the axis.
     Dtypes: all; positions are int64.
     Raises: ArgumentError for k out of range; AxisError, DTypeError, ShapeError for no dimensions.

@@ -37,8 +37,7 @@ NOT_WIDENED_FUNCTIONS = frozenset(
 
 
 def widen_functions(module: ModuleType) -> dict[str, Any]:
-    """Make a module's public functions compute halves in float32, except those in
-    NOT_WIDENED_FUNCTIONS.
+    """Make public functions compute halves in float32, except NOT_WIDENED_FUNCTIONS.
 
     Their results have the dtype of their first tensor. Return the functions by name.
     """

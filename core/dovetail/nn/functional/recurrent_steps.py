@@ -39,9 +39,7 @@ def lstm_back(
     slope: dt.In,
     slope_c: dt.In,
 ) -> None:
-    """Compute the gradients of a step's gates (`gate_grads`) and of the cells before it
-    (`previous_grad`).
-    """
+    """Compute the gradients of gates (`gate_grads`) and earlier cells (`previous_grad`)."""
     rows, n = c.shape
     for b, j in dt.grid(rows, n):
         i = gates[b, j]
@@ -85,9 +83,7 @@ def gru_back(
     slope: dt.In,
     direct_grad: dt.In,
 ) -> None:
-    """Compute gradients of gates by input (`input_gate_grads`) and state (`state_gate_grads`), and
-    past both (`previous_grad`).
-    """
+    """Compute `input_gate_grads`, `state_gate_grads` and the earlier state's `previous_grad`."""
     rows, n = before.shape
     for b, j in dt.grid(rows, n):
         r = gates[b, j]
