@@ -353,14 +353,12 @@ def test_rank_threshold_per_matrix_is_broadcast_to_the_batch(device: str) -> Non
 def test_unhashable_axisless_or_huge_arguments_are_named() -> None:
     x = dt.ones((2, 3), device="reference")
     assert_raises(lambda: dt.fft.ihfft(x, 10**5000), ValueError, "^ihfft: n must be at most")
-    assert_raises(lambda: dt.fft.fft2(x, (10**5000, 2)), ValueError, "^fft2: n is at most")
+    assert_raises(lambda: dt.fft.fft2(x, (10**5000, 2)), ValueError, "^fft2: n must be at most")
     assert_raises(
         lambda: dt.lexsort(np.array(1)), ValueError, "^lexsort: keys must have at least 1 dimension"
     )
     matrix = pytest.importorskip("scipy.sparse").eye_array(3)
-    assert_raises(
-        lambda: dt.sparse.from_scipy(matrix, layout=set()), ValueError, "layout must be"
-    )
+    assert_raises(lambda: dt.sparse.from_scipy(matrix, layout=set()), ValueError, "layout must be")
     assert_raises(
         lambda: dt.unfold(x, 10**5000), ValueError, "^unfold: kernel_size must be at least 1"
     )

@@ -293,7 +293,7 @@ def _error(code: str, space: dict[str, Any]) -> Exception | None:
     try:
         eval(code, space)
     except dt.DeviceError as error:
-        return None if "device" in str(error) else error
+        return None if "no backend for" in str(error) or "device" in str(error) else error
     except Exception as error:
         return error
     finally:

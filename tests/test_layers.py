@@ -416,7 +416,7 @@ def test_default_device_is_named_in_one_place() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and node.value in DEVICE_TYPES
     }
-    assert spelt == {"device_class", "data.collate", "data.loader", "nn.modules.moving"}
+    assert spelt == {"device_class", "data.collate", "data.loader", "nn.modules.module"}
 
 
 def python(code: str, cache: Path) -> str:

@@ -86,9 +86,9 @@ name, shapes, kernels, scale = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), 
 dt.set_default_device(name)
 x = (dt.ones(3) * 2 + 1).tolist()
 where = dt.device(name).opened
-caches = [expr._SPECS, run._plans, plan_cache._known, primitives._moves, where.programs]
+caches = [expr._SPECS, run._plans, plan_cache._cached_graphs, primitives._moves, where.programs]
 caches += [result_type.apply_cache, *result_type.operator_caches.values()]
-caches += [matrix_products._products]
+caches += [matrix_products._plan_cache]
 for c in caches:
     c.half = max(2, c.half // scale)
 

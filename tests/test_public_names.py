@@ -49,7 +49,7 @@ def test_changed_public_name_is_detected(
 ) -> None:
     names = generator()
     monkeypatch.setenv("DOVETAIL_PURE", "1")
-    monkeypatch.setattr(names, "FILE", tmp_path / "public_names.txt")
+    monkeypatch.setattr(names, "NAMES_FILE", tmp_path / "public_names.txt")
     monkeypatch.setattr(names, "lines", lambda: ["dt.a(x)", "dt.b(x)"])
     assert names.main([]) == 0 and names.main(["--check"]) == 0
     monkeypatch.setattr(names, "lines", lambda: ["dt.a(x, *, axis=None)", "dt.b(x)"])
@@ -62,7 +62,11 @@ def test_signatures_are_deterministic_across_processes() -> None:
     def f(x: int, y: object = frozenset({"b", "a"}), z: object = len, *more: int) -> int:
         return x
 
-    assert generator().called(f).startswith("(x, y={'a', 'b'}, z=<built-in function len>, *more)")
+    assert (
+        generator()
+        .format_signature(f)
+        .startswith("(x, y={'a', 'b'}, z=<built-in function len>, *more)")
+    )
 
 
 # --- fragments of the changes

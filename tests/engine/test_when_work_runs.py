@@ -92,7 +92,7 @@ def line_from_source(source: str) -> Line:
     return line
 
 
-SAVED = "backward: {} saved {}, .*, and {} has written there in place since"
+SAVED = "backward: {} saved {}, .*, and {} overwrote it in place afterwards"
 OVERWRITTEN = {
     "operand": (["y = x + 1", "z = y * y", "y.add_(1)"], "multiply", "operand 1", "add"),
     "exp": (["y = x.exp()", "z = y + 0", "y.add_(1)"], "exp", "its result", "add"),
@@ -168,7 +168,7 @@ def test_backward_after_an_optimizer_step_raises_in_every_mode(device: str) -> N
     assert [f if f is None else f[0] for f in found[:6]] == [None] * 3 + ["GradientError"] + [
         None
     ] * 2
-    assert "multiply saved operand 0" in found[3][1] and "subtract has written" in found[3][1]
+    assert "multiply saved operand 0" in found[3][1] and "subtract overwrote" in found[3][1]
 
 
 def test_sparse_program_is_the_same_in_every_mode() -> None:

@@ -155,7 +155,7 @@ def test_result_that_differs_from_its_declaration_raises() -> None:
     refused(
         lambda x: (x, x), good, dt.ArgumentError, "op: the function must return .* as result= says"
     )
-    refused(lambda x: 3.0, good, dt.DTypeError, "op: needs a tensor, not float")
+    refused(lambda x: 3.0, good, dt.DTypeError, "op: expected a tensor, got float")
     refused(lambda x: (x, x), lambda x: [good(x)], dt.ArgumentError, "must return 1 results.*got 2")
     refused(lambda x: x, lambda x: 3, dt.ArgumentError, r"must return \(shape, dtype\)")
     refused(lambda x: x, lambda x: (3, x.dtype), dt.ArgumentError, "the shape of")

@@ -222,7 +222,7 @@ def test_missing_compiler_is_named(cpu: dt.Device, monkeypatch: pytest.MonkeyPat
 
     raw._find_compiler.cache_clear()
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(dt.CompileError, match=r"no C compiler \(cc, gcc, clang\) on the PATH"):
+    with pytest.raises(dt.CompileError, match=r"no C compiler \(cc, gcc, clang\) is on the PATH"):
         dt.raw_kernel(C, "cpu", SIGNATURE)(dt.zeros(3), dt.ones(3), 3, 1.0)
 
 

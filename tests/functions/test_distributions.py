@@ -60,9 +60,9 @@ def test_binomial_parameters_may_be_tensors(device: dt.Device) -> None:
     assert (x[:, :, 0] == 0).all() and (x[:, :, 1] == [0, 3, 500]).all()
     assert x[:, 1, 2].max() <= 3 and abs(x[:, 2, 2].mean() - 250) < 6
     assert dt.random.binomial(3, 0.5, 2, dtype="float32").dtype is dt.float32
-    with pytest.raises(dt.DTypeError, match="binomial: n is of integers"):
+    with pytest.raises(dt.DTypeError, match="binomial: n must hold integers"):
         dt.random.binomial(dt.ones(2), 0.5)
-    with pytest.raises(dt.ArgumentError, match=r"binomial: p is 1\.5"):
+    with pytest.raises(dt.ArgumentError, match=r"binomial: p must be between 0 and 1, got 1\.5"):
         dt.random.binomial(3, 1.5)
     with pytest.raises(dt.ArgumentError, match="binomial: n must not be negative"):
         dt.random.binomial(-1, 0.5)
@@ -77,7 +77,7 @@ def test_multinomial_counts_follow_their_distribution(device: dt.Device) -> None
     np.testing.assert_allclose(np.cov(x.T), want, atol=2.5)
     assert dt.random.multinomial(4, [1.0], (2, 2)).tolist() == [[[4], [4]], [[4], [4]]]
     assert dt.random.multinomial(4, [[1.0], [2.0]], 3).tolist() == [[[4], [4]]] * 3  # a batch
-    with pytest.raises(dt.ShapeError, match="multinomial: p is a vector"):
+    with pytest.raises(dt.ShapeError, match="multinomial: p must be a non-empty vector"):
         dt.random.multinomial(4, 1.0)
 
 

@@ -121,7 +121,7 @@ def test_plugin_dtype_is_saved_and_loaded(f8: dt.DType, tmp_path: Path) -> None:
     dt.save(tmp_path / "x.safetensors", {"x": x})
     y = dt.load(tmp_path / "x.safetensors", device="reference")["x"]
     assert y.dtype is f8 and y.tolist() == [1.5, -448.0, 0.0]
-    with pytest.raises(dt.DTypeError, match=r"'x' is float8_e4m3, which \.npz lacks"):
+    with pytest.raises(dt.DTypeError, match=r"npz cannot store 'x' of dtype float8_e4m3"):
         dt.save(tmp_path / "x.npz", {"x": x})
     with pytest.raises(dt.DTypeError, match="NumPy has no float8_e4m3"):
         x.numpy()

@@ -145,9 +145,9 @@ V = dt.ones(2, device="reference")
         (lambda: dt.polyadd(1, 2), dt.DTypeError, "polyadd: "),
         (lambda: dt.polyder(X), dt.ShapeError, "polyder: p must be a vector"),
         (lambda: dt.polyder(V, -1), dt.ArgumentError, "polyder: m must not be negative"),
-        (lambda: dt.polyder(V, 1.5), dt.ArgumentTypeError, "polyder: m is an int"),
+        (lambda: dt.polyder(V, 1.5), dt.ArgumentTypeError, "polyder: m must be an int"),
         (lambda: dt.polyint(X), dt.ShapeError, "polyint: p must be a vector"),
-        (lambda: dt.polyint(V, -1), dt.ArgumentError, "polyint: m is 0"),
+        (lambda: dt.polyint(V, -1), dt.ArgumentError, "polyint: m must be between 0"),
         (
             lambda: dt.polyint(V, 3, [1.0, 2.0]),
             dt.ArgumentError,

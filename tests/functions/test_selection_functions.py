@@ -53,7 +53,9 @@ def test_choose_equals_numpy(device: dt.Device) -> None:
     for mode in ("wrap", "clip"):
         assert_same(dt.choose(dt.asarray(far), [1, 20, 300], mode=mode),
              np.choose(far, [1, 20, 300], mode=mode))  # type: ignore[call-overload]  # fmt: skip
-    with pytest.raises(dt.IndexOutOfRange, match=r"choose: indices must be between 0 and 2, got -4\.\.7"):
+    with pytest.raises(
+        dt.IndexOutOfRange, match=r"choose: indices must be between 0 and 2, got -4\.\.7"
+    ):
         dt.choose(dt.asarray(far), [1, 20, 300])
 
 

@@ -62,7 +62,9 @@ def test_trace_shows_the_changes_of_each_pass(
 
 def test_unknown_trace_word_is_named_in_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOVETAIL_TRACE", "everything of test_passes")
-    with pytest.warns(dt.DovetailWarning, match="DOVETAIL_TRACE must be .*'everything of test_passes'"):
+    with pytest.warns(
+        dt.DovetailWarning, match="DOVETAIL_TRACE must be .*'everything of test_passes'"
+    ):
         dt.explain(dt.zeros(4159, device="reference"))  # a program that no other test has planned
 
 

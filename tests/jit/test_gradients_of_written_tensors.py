@@ -66,7 +66,7 @@ def test_write_in_a_loop_of_unknown_length_raises_gradient_error(
 def test_write_in_a_captured_branch_raises_gradient_error(device: dt.Device) -> None:
     f = gradient(lambda y, v: dt.cond(v > 0, lambda: halve(y, v), lambda: v * 1))
     assert f(dt.asarray([1.0, 2.0])).tolist() == [2.0, 4.0]
-    with pytest.raises(dt.GradientError, match="cond: no gradients"):
+    with pytest.raises(dt.GradientError, match="cond: gradients cannot flow"):
         dt.jit(f)(dt.asarray([1.0, 2.0]))
 
 

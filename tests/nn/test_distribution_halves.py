@@ -53,7 +53,7 @@ def test_every_value_of_every_distribution_is_computed_in_float32() -> None:
             if isinstance(value, property):
                 value = value.fget
             elif type(value).__name__ == "computed":
-                value = value._of
+                value = value._compute
             if callable(value):
                 assert getattr(value, "is_widened", False), f"{cls.__name__}.{name}"
             else:

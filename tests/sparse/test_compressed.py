@@ -309,7 +309,7 @@ def test_scipy_round_trip(device: dt.Device, kind: str) -> None:
     assert_same(dt.sparse.from_scipy(untidy, layout=dt.sparse_csr), [[2, 0, 1]])
     with pytest.raises(dt.ArgumentError, match="from_scipy: layout must be"):
         dt.sparse.from_scipy(theirs, layout=dt.strided)
-    with pytest.raises(dt.LayoutError, match="sparse_csr holds matrices"):
+    with pytest.raises(dt.LayoutError, match="sparse_csr needs a matrix"):
         dt.sparse.from_scipy(scipy.coo_array(np.ones(3)), layout=dt.sparse_csr)
 
 

@@ -128,7 +128,7 @@ def _add_op(op: Op) -> Op:
 # --- elementwise rows: name, dtypes, expression, then a gradient for each operand -----------------
 
 NUMERIC, INTEGRAL = "iuf", "biu"
-NUMERIC_COMPLEX, ANY_KIND = "iufc", "biufc"
+WITH_COMPLEX, ANY_KIND = "iufc", "biufc"
 
 
 def _binary(
@@ -173,7 +173,7 @@ def _analytic(
 
 # fmt: off
 ADD = _binary("add", arithmetic(ANY_KIND), cx.either(ar.add, cx.add), lambda g: g, lambda g: g)
-SUBTRACT = _binary("subtract", arithmetic(NUMERIC_COMPLEX),
+SUBTRACT = _binary("subtract", arithmetic(WITH_COMPLEX),
                    cx.either(lambda x, y: x - y, cx.subtract),
                    lambda g: g, lambda g: -g)
 MULTIPLY = _binary("multiply", arithmetic(ANY_KIND), cx.either(ar.multiply, cx.multiply),
@@ -186,7 +186,7 @@ FLOOR_DIVIDE = _binary("floor_divide", same(NUMERIC), ar.floor_divide,
 REMAINDER = _binary("remainder", same(NUMERIC), ar.remainder,
                     lambda g: g, lambda dt, g, x, y: -g * dt.floor_divide(x, y),
                     cost=20)
-POW = _binary("pow", same(NUMERIC_COMPLEX), cx.either(ar.power, cf.pow),
+POW = _binary("pow", same(WITH_COMPLEX), cx.either(ar.power, cf.pow),
               grad.pow_base, grad.pow_exponent, cost=60)
 ATAN2 = _binary("atan2", floating, tr.atan2,
                 lambda dt, g, x, y: g * grad.divide_by_square_sum(dt, y, x, y),
@@ -221,24 +221,23 @@ LOGICAL_NOT = _unary("logical_not", rules.logical, lambda x: ~x)
 BITWISE_INVERT = _unary("bitwise_invert", same(INTEGRAL), lambda x: ~x)
 ABS = _unary("abs", rules.size, cx.either(ar.absolute, cx.absolute),
              lambda dt, g, x: g * dt.sign(x))
-NEGATIVE = _unary("negative", same(NUMERIC_COMPLEX), ar.negative, lambda g: -g)
-POSITIVE = _unary("positive", same(NUMERIC_COMPLEX), lambda x: x, lambda g: g, cost=0)
-SIGN = _unary("sign", same(NUMERIC_COMPLEX), cx.either(ar.sign, cx.sign), grad.sign, cost=4)
-SQUARE = _unary("square", same(NUMERIC_COMPLEX), lambda x: x * x,
+NEGATIVE = _unary("negative", same(WITH_COMPLEX), ar.negative, lambda g: -g)
+POSITIVE = _unary("positive", same(WITH_COMPLEX), lambda x: x, lambda g: g, cost=0)
+SIGN = _unary("sign", same(WITH_COMPLEX), cx.either(ar.sign, cx.sign), grad.sign, cost=4)
+SQUARE = _unary("square", same(WITH_COMPLEX), lambda x: x * x,
                 lambda dt, g, x: g * dt.conj(x * 2.0))
 RECIPROCAL = _unary("reciprocal", analytic, cx.either(lambda x: 1.0 / x, cx.reciprocal),
                     lambda dt, g, r: -g * dt.conj(r * r), cost=4)
 SQRT = _unary("sqrt", analytic, cx.either(sqrt, cx.square_root),
               lambda dt, g, r: g / dt.conj(r * 2.0), cost=4)
-CONJ = _unary("conj", same(NUMERIC_COMPLEX), cx.either(lambda x: x, cx.conj),
-              lambda dt, g: dt.conj(g))
+CONJ = _unary("conj", same(WITH_COMPLEX), cx.either(lambda x: x, cx.conj), lambda dt, g: dt.conj(g))
 REAL = _unary("real", rules.size, cx.either(lambda x: x, real), lambda g: g)
 IMAG = _unary("imag", rules.size, cx.either(lambda x: const(0, x.dtype), imag), grad.imag)
 ANGLE = _unary("angle", rules.turn, cx.either(cx.angle_of_real, cx.angle), grad.angle, cost=40)
 CEIL = _unary("ceil", same(NUMERIC), ar.ceil, zero_gradient, cost=2)
 FLOOR = _unary("floor", same(NUMERIC), ar.rounding(floor), zero_gradient)
 TRUNC = _unary("trunc", same(NUMERIC), ar.rounding(trunc), zero_gradient)
-ROUND = _unary("round", same(NUMERIC_COMPLEX),
+ROUND = _unary("round", same(WITH_COMPLEX),
                cx.either(ar.rounding(rint), lambda z: complex_value(rint(real(z)), rint(imag(z)))),
                zero_gradient)
 ISNAN = _unary("isnan", rules.predicate, lambda x: ne(x, x))

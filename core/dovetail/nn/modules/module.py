@@ -14,7 +14,7 @@ from . import hooks, state
 from .hooks import PACKAGE_PREFIX, Hook, ModuleHookHandle, call_with_hooks, register_hook
 from .moving import convert_gradient, convert_tensor, parse_target
 from .parameter import Buffer, Parameter, is_persistent, mark_parameter
-from .state import EXTRA_STATE_KEY, IncompatibleKeys, StateLoader, has_extra_state
+from .state import EXTRA_STATE_KEY, IncompatibleKeys, StateLoader
 
 if TYPE_CHECKING:
     from dovetail.extend import DeviceLike, DTypeLike
@@ -433,7 +433,7 @@ class Module(Explained):
                 pre_hook(module, start, keep_vars)
             for name, x in module._own_state():
                 state[start + name] = x if keep_vars else x.detach()
-            if has_extra_state(module):
+            if _has_extra_state(module):
                 state[start + EXTRA_STATE_KEY] = module.get_extra_state()
         for path, module in reversed([*self.named_modules(None, "", False)]):  # inner modules first
             start = f"{prefix}{path}." if path else prefix
@@ -465,7 +465,7 @@ class Module(Explained):
                 "load_state_dict: expected a dict of tensors by name, got "
                 f"{type(state_dict).__name__}; use dt.load(file)"
             )
-        loading = StateLoader(self, dict(state_dict), strict)
+        loading = StateLoader(self, dict(state_dict), strict, _has_extra_state)
         loading.match()
         loading.require_fitting()
         loading.write(assign)
@@ -645,6 +645,11 @@ class Module(Explained):
         options = self.extra_repr()
         inner = [f"({name}): {module!r}" for name, module in self._modules.items()]
         return format_repr(type(self).__name__, options.split("\n") if options else [], inner)
+
+
+def _has_extra_state(module: Module) -> bool:
+    """Return True if a subclass of Module defines `get_extra_state`."""
+    return type(module).get_extra_state is not Module.get_extra_state
 
 
 def _wrong_kind_text(module: object, name: str, registry: str, value: object) -> str:

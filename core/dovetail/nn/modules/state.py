@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import dovetail as dt
@@ -35,18 +36,18 @@ class IncompatibleKeys(NamedTuple):
         )
 
 
-def has_extra_state(module: Module) -> bool:
-    """Return True if a subclass of Module defines `get_extra_state`."""
-    from .module import Module
-
-    return type(module).get_extra_state is not Module.get_extra_state
-
-
 class StateLoader:
     """The loading of one state into a module."""
 
-    def __init__(self, module: Module, state: dict[str, Any], strict: bool) -> None:
+    def __init__(
+        self,
+        module: Module,
+        state: dict[str, Any],
+        strict: bool,
+        has_extra_state: Callable[[Module], bool],
+    ) -> None:
         self.module, self.state, self.strict = module, state, strict
+        self.has_extra_state = has_extra_state
         self.keys = IncompatibleKeys([], [])
         self.errors: list[str] = []  # about values, and from hooks
         self.values: list[tuple[Tensor, Tensor]] = []  # a tensor of the module and its new value
@@ -63,7 +64,7 @@ class StateLoader:
             for name, x in module._own_state():
                 expected.add(start + name)
                 self.match_tensor(start + name, x)
-            if has_extra_state(module):
+            if self.has_extra_state(module):
                 expected.add(start + EXTRA_STATE_KEY)
                 self.match_extra(start + EXTRA_STATE_KEY, module)
         self.keys.unexpected_keys.extend(k for k in self.state if k not in expected)
