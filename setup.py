@@ -32,13 +32,13 @@ def flags(path: Path) -> list[str]:
 
 
 def source(path: Path) -> Path:
-    """What the module of a `.pxd` is compiled from: a `.pyx` takes the place of the `.py`."""
+    """Return the source of the module of a `.pxd`: a `.pyx`, if there is one, else the `.py`."""
     own = path.with_suffix(".pyx")
     return own if own.exists() else path.with_suffix(".py")
 
 
 def extensions() -> list[Extension]:
-    """What is to be compiled."""
+    """Return the modules to compile."""
     try:
         from Cython.Build import cythonize
     except ImportError:  # an install without build isolation, and without Cython

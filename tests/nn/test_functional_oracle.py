@@ -17,8 +17,8 @@ F, THEIRS = dt.nn.functional, torch.nn.functional
 MINE = [
     name for name in F.__all__
     if inspect.unwrap(getattr(F, name)).__module__.rpartition(".")[2] in (
-        "activations", "softmax_functions", "classes", "distances", "dropouts", "embeddings", "losses",
-        "normalization", "weight_products",
+        "activations", "classes", "distances", "dropouts", "embeddings", "losses",
+        "normalization", "softmax_functions", "weight_products",
     )
 ]  # fmt: skip
 
