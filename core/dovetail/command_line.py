@@ -90,7 +90,7 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # a namespace of one's own is not needed
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse the options, and check devices and files as well."""
+        """Parse the options; exit if an output file, a picture's ending or a device is unusable."""
         options, more = super().parse_known_args(args, namespace)
         for action in self._outputs:
             value = getattr(options, action.dest)

@@ -91,7 +91,7 @@ def _parse(value: str) -> float:
 
 
 def flag(name: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return a variable that says yes (1, true, yes, on) or no (0, false, no, off, or nothing)."""
+    """Return True if a variable says yes; warn about words that say neither yes nor no."""
     value = text(name, environ) or "0"
     if value.strip().lower() not in FLAG_VALUES:
         warn_invalid(name, value, "0 or 1", "using 0")

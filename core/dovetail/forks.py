@@ -59,7 +59,7 @@ def _alive(locks: set[ref[Any]]) -> list[Any]:
 
 
 def _acquire_all() -> None:
-    """Acquire every waited lock."""
+    """Acquire all waited locks before a fork, never waiting while it holds another."""
     first = None
     while True:
         if first is not None:

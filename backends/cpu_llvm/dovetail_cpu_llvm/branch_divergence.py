@@ -172,6 +172,7 @@ def _is_movable(s: Statement) -> bool:
 
 
 def _statement_weight(s: Statement) -> int:
+    """Return a statement's cost in plain ops; a loop alone justifies a branch."""
     if isinstance(s, Loop):
         return BRANCH_OPS_MIN
     return SLOW_OP_WEIGHT if isinstance(s, Value) and s.op in SLOW_OPS else 1

@@ -68,7 +68,7 @@ class CublasProducts:
         output: StridedOperand,
         stream: StreamHandle,
     ) -> None:
-        """Write the product of two stacks of matrices."""
+        """Write the product of two stacks, by cuBLAS or, for other strides, by a kernel."""
         backend.enter()
         with self.lock:
             for a, b, out in _stacks(*inputs, output):

@@ -166,6 +166,7 @@ class WarpStyle(CudaStyle):
         return []
 
     def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
+        """Combine the lanes of a warp by shuffles; lane 0 broadcasts the result."""
         lines, words = [], f"(sizeof({type}) + 3) / 4"
         for width in (*WIDTHS, 0):  # the last round broadcasts the value of lane 0
             moved = f"__shfl_down_sync(~0u, other.words[w], {width})"
@@ -216,6 +217,7 @@ class ColumnStyle(CudaStyle):
         return [f"__shared__ {type} {name}[{LANES}][{LANES}];"]
 
     def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
+        """Combine the lanes of each column in shared memory; all lanes get the result."""
         mine = f"{shared}[threadIdx.y][threadIdx.x]"
         lines = [f"{mine} = {name};", "__syncthreads();"]
         for width in WIDTHS:

@@ -104,6 +104,7 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
             return program.build([*options], devices=[self.device], cache_dir=False)
 
     def _build(self, program: Any) -> Any:
+        """Build a program alone, without warnings or pyopencl's cache. Raises: cl.Error."""
         with _lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # many drivers warn at every build
             return program.build(self.options, devices=[self.device], cache_dir=False)

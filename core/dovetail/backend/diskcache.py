@@ -127,7 +127,7 @@ def _path_components(path: Path) -> Iterator[Path]:
 
 
 def _require_owner(path: Path, status: os.stat_result) -> None:
-    """Raise _Untrusted if users other than this one and root can replace the content."""
+    """Raise _Untrusted unless this user or root owns a path that no other user can replace."""
     if not hasattr(os, "geteuid"):
         return
     if status.st_uid not in (0, os.geteuid()):
@@ -138,7 +138,7 @@ def _require_owner(path: Path, status: os.stat_result) -> None:
 
 
 def _require_own(folder: Path, status: os.stat_result) -> None:
-    """Deny other users access to the folder. Raises: _Untrusted if they can write to it."""
+    """Raise _Untrusted for another user's folder; else remove the access of others."""
     if status.st_uid != os.geteuid():
         raise _Untrusted(f"{folder} belongs to another user (uid {status.st_uid})")
     if _is_writable_by_others(status):

@@ -484,7 +484,7 @@ def evaluate_readers(storage: Storage) -> None:
 
 
 def finish_write(name: str, storage: Storage) -> None:
-    """Mark saved values as overwritten; wait for the device if the memory is visible outside."""
+    """Mark values that backward saved as overwritten; wait if foreign code sees the memory."""
     mark_overwritten(storage, name)
     if storage.seen and (opened := open_device(storage.device)).backend.asynchronous:
         opened.backend.synchronize(current_handle(storage.device))

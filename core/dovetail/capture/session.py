@@ -366,6 +366,7 @@ def _memory_of_call(capture: Capture) -> list[object]:
 
 
 def _memory_of_program(program: CapturedProgram) -> list[object]:
+    """Return the places that each act uses, in order, to compare two captures."""
     return [
         (type(a), *_moves(a), *a.places(), *map(_memory_of_program, a.programs))
         for a in program.acts

@@ -79,7 +79,7 @@ def _docstrings(source: str) -> Iterator[str]:
 
 
 def draw_batch(text: Array, random: np.random.Generator) -> tuple[Array, Array]:
-    """Return a batch of stretches of the text, and the letter that follows each of theirs."""
+    """Return random stretches of the text, and the stretches one letter further."""
     starts = random.integers(0, len(text) - CONTEXT, BATCH)
     rows = text[starts[:, None] + np.arange(CONTEXT + 1)]
     return rows[:, :-1], rows[:, 1:]

@@ -118,7 +118,7 @@ def inspect_plugin(type: str) -> Finding:
 
 
 def _add_hook_results(record: PluginRecord, finding: Finding) -> None:
-    """Add the answers of the optional hooks; a bad one is named, and hides nothing else."""
+    """Store the diagnostics of a plugin; report each optional hook that fails."""
     for hook in (validate_hooks.DIAGNOSTICS_HOOK, validate_hooks.GAPS_HOOK):
         try:
             texts = registry.call_texts_hook(record, hook)

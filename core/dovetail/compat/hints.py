@@ -30,7 +30,7 @@ def tables() -> dict[str, dict[str, str]]:
 
 
 def format_hint(replacement: str, name: str) -> str:
-    """Return the end of an error about a foreign name: what to write instead, or what is absent.
+    """Return "; use X", or that dovetail has no such name (`replacement` begins "nothing").
 
     A hint that begins with "dovetail" is a sentence of its own. "nothing" stands for the name; any
     other hint is what to use.

@@ -348,6 +348,7 @@ class _WorkerPool:
             raise
 
     def _options(self, i: int, loader: DataLoader) -> WorkerOptions:
+        """Return the start options of worker `i`, which builds on the CPU or the reference."""
         device = "reference" if dt.default_device().type == "reference" else "cpu"
         fetch = loader._fetch_options()
         return WorkerOptions(i, self.count, device, fetch, loader.worker_init_fn)
@@ -535,7 +536,7 @@ class _WorkerBatches:
         return [k for k, p in enumerate(self.workers.processes) if not p.is_alive()]
 
     def _raise_exited(self, workers: list[int]) -> Any:
-        """Raise WorkerError for workers that exited."""
+        """Close the workers and raise WorkerError with how these workers exited."""
         causes, hint = [], ""
         for k in workers:
             process = self.workers.processes[k]

@@ -198,6 +198,7 @@ def _family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _kl_transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
+    """Return the divergence of the bases: equal transforms do not change it."""
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise dt.NotYetError(
             f"kl_divergence: p and q must have the same transforms and event shape, got {p!r} and "

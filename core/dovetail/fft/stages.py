@@ -109,6 +109,7 @@ class _Stage(NamedTuple):
         return const(1, int64) if self.s == 1 else site.number("q", self.s)
 
     def _points(self, site: KernelSite, at: Mapping[str, Value]) -> list[butterflies.Point]:
+        """Read a butterfly's points; the first stage of an inverse exchanges real and imaginary."""
         row, points = at["p"], []
         read = site.current if self.in_place else partial(site.read, 1)
         distance = site.number("p", self.m) if self.first else site.number("apart", self.m * self.s)

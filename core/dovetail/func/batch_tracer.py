@@ -177,12 +177,12 @@ class VmapTracer(tracer_api.BatchTracer):
 
     # --- evaluations
 
-    def run(self, evaluation: Evaluation, asked: bool) -> bool:
-        """Lift the roots of an evaluation. Several writes at once are done one by one."""
+    def run(self, evaluation: Evaluation, reports_checks: bool) -> bool:
+        """Evaluate for all examples; return False for a batched write, which the caller splits."""
         if isinstance(evaluation, BatchedWrite):
             return False
         roots = [r for r in evaluation.roots if r.op is not None]
-        if evaluation.target is None and not asked:
+        if evaluation.target is None and not reports_checks:
             roots = [r for r in roots if not self._leads_to_overwritten_memory(r)]
         lifted = [self.run_outside(partial(self.lifting.lift, r)) for r in roots]
         if evaluation.target is not None:
@@ -190,7 +190,7 @@ class VmapTracer(tracer_api.BatchTracer):
             return True
         shared = [r for r, f in zip(roots, lifted, strict=True) if f is r]
         if shared:
-            self.run_outside(partial(engine.evaluate, shared, asked))
+            self.run_outside(partial(engine.evaluate, shared, reports_checks))
             for r in shared:
                 if r.op is None and r not in self._outer_pending:
                     self._allocated[storage_of(r)] = True

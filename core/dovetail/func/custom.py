@@ -78,6 +78,7 @@ class _BatchedFunctionNode(FunctionNode):
         return {**a, **b, **both}
 
     def release(self) -> Callable[[], None]:
+        """Drop the lifted values; return a function that restores them."""
         values, self.lifted_by_expr, self.released = self.lifted_by_expr, {}, True
 
         def restore() -> None:

@@ -91,6 +91,7 @@ def _find_source(decisions: Decisions, i: int) -> int:
 
 
 def _is_view_of_memory(decisions: Decisions, i: int) -> bool:
+    """Return True if a node is in memory, or a view of one that is."""
     view = decisions.graph.view_of(i)
     while view is not None and i not in decisions.materialised:
         i, view = view[0], decisions.graph.view_of(view[0])

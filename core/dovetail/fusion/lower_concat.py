@@ -15,7 +15,7 @@ RangeKey: TypeAlias = tuple[Shape, int, int, int | None]
 def common_memory(
     term: Term, known_ranges: frozenset[RangeKey] = frozenset()
 ) -> MemoryLocation | None:
-    """Return the memory of which a term is an element for every point, or None.
+    """Return the (slot, start, dtype) that all loads of a join share, or None.
 
     Loads have such a memory, and joins of loads from one memory. The point is in the parts
     `known_ranges`.

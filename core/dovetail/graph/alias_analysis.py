@@ -51,7 +51,7 @@ def _ends(shape: Shape, strides: Shape, offset: int) -> tuple[int, int, bool]:
 
 
 def _axes(shape: Shape, strides: Shape) -> Axes:
-    """Return the axes with more than one element, by descending strides."""
+    """Return (|stride|, last index) of the axes, merged by stride, in descending order."""
     last_by_stride: dict[int, int] = {}
     for n, s in zip(shape, strides, strict=True):
         if n > 1 and s:

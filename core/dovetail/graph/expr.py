@@ -292,7 +292,7 @@ def _prune_rematerialized() -> None:
 
 
 def has_other_reader(target: Expr, writer: Expr) -> bool:
-    """Return True if a pending node that `writer` does not need reads the memory of leaf `target`.
+    """Return True unless it is certain that no other pending node reads the leaf.
 
     Also True if too many nodes read other parts of that storage. The conditions of `find_readers`
     hold.

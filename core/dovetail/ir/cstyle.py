@@ -343,6 +343,7 @@ class KernelWriter:
         return name
 
     def name(self, v: Value) -> str:
+        """Return the C text of a value: a literal, a parameter, an index or its name."""
         if v.op == "const":
             return self.style.const(v.number, v.dtype)
         if v.op == "param":

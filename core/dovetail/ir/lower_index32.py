@@ -22,7 +22,7 @@ _COMPARISONS = ("lt", "le", "eq", "ne")
 
 
 def lower_index_width(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Return a kernel whose integers, grid, loops and indices are int32, or int64 again.
+    """Return a kernel whose integers and indices have the device's index width.
 
     A companion with 64-bit indices asks for int64: it gets kernels that were made for another
     device.

@@ -37,6 +37,7 @@ class _WordCloner(Cloner):
     """A cloner that accesses elements of `buffers` in words."""
 
     def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        """Replace a load of a narrow element by a shift of its word; None for other values."""
         if v.op != "load" or v.buffer not in self.buffers:
             return None
         word, shift = _word_and_shift(v.dtype, args[0])

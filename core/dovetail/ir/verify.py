@@ -127,6 +127,7 @@ class _Verifier:
             _fail("a value must be used after its statement and within its scope", v)
 
     def constant(self, v: Value) -> None:
+        """Check a constant: real, of its dtype's kind and range, exact if float32."""
         self.check_real(v.dtype, v)
         kind = {"b": "bool", "i": "int", "u": "int", "f": "float"}[v.dtype.kind]
         if type(v.attr).__name__ != kind:

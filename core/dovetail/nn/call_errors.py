@@ -115,7 +115,7 @@ def explain_error(
     kwargs: Mapping[str, Any],
     prefix: bool = True,
 ) -> dt.DovetailError | None:
-    """Return a clearer error to raise instead of `error`, or None to raise `error` again.
+    """Return an error that names the bad argument or lack of memory, or None.
 
     None if the error passed through code of the user, or if it is an error of dovetail other than
     a failed conversion.

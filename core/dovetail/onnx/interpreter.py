@@ -153,7 +153,7 @@ class Interpreter:
         return [x if i in host else self.tensor(x, device) for i, x in enumerate(inputs)]
 
     def tensor(self, x: Any, device: dt.Device) -> Any:
-        """Return a value as an operator takes it: arrays become tensors, which are cached."""
+        """Return an array as a tensor on a device, cached for the own device."""
         if not isinstance(x, np.ndarray):
             return x
         if device is not self.device:

@@ -150,7 +150,7 @@ class PaddedRowBuilder:
     ) -> PaddedRowBuffer:
         """Build a line.
 
-        last: channels are neighbours. direct: the tensor itself is the line.
+        channels_last: channels are neighbours. direct: the tensor itself is the line.
         """
         shape = self.launches.shape(line.operand)
         extents = {

@@ -338,7 +338,7 @@ class Optimizer(Explained):
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         """Return the rule's numbers for a step; the first step is 1."""
         raise NotImplementedError(
-            f"{type(self).__name__} has no _numbers; define it, or override step()"
+            f"{type(self).__name__} has no _rule_numbers; define it, or override step()"
         )
 
     def _advanced_numbers(self, group: Group, state: State) -> State:

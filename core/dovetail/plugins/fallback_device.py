@@ -319,6 +319,7 @@ class TouchedMemory:
         return [(owner, p) for owner, spans in spans_by_owner.items() for p in self._merge(spans)]
 
     def _span(self, k: int, offset: int, extent: Span | None) -> Span:
+        """Return the bytes that buffer k may touch, cut to `extent` if known."""
         span = self.spans[k]
         if span is None:
             return extent or (offset, offset)
@@ -398,6 +399,7 @@ class _CompanionLaunch:
     def _run_on_companion(
         self, handles: Sequence[Handle], offsets: Sequence[int], scalars: Sequence[Scalar]
     ) -> None:
+        """Launch on the companion's memory and wait; copy nothing."""
         start_ns = time.perf_counter_ns()
         args = tuple([x for pair in zip(handles, offsets, strict=True) for x in pair])
         self.run(args, scalars, None)

@@ -27,6 +27,7 @@ def find_checkout() -> Path | None:
 
 def _install_source() -> Path | None:
     # not part of `import dovetail`, here and below
+    """Return the local folder or archive in pip's direct_url.json, or None."""
     import importlib.metadata as metadata
     import json
     from urllib.parse import urlsplit

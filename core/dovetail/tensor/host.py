@@ -346,7 +346,7 @@ def as_complex(x: Tensor) -> complex:
 
 
 def as_index(x: Tensor) -> int:
-    """Implement `sequence[x]`."""
+    """Implement `__index__`: a tensor of one integer, of any shape."""
     if not x.dtype.is_integer or x.size != 1:
         raise DTypeError(f"index: expected one integer, got {x.dtype.name} of shape {x.shape}")
     return int(item(x))

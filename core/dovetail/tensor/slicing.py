@@ -76,7 +76,7 @@ def basic_leaf(x: Tensor, key: object) -> Expr | None:
 
 
 def resolve_slice(part: slice, extent: int) -> tuple[int, int, int]:
-    """Return start, length and step of a slice along an axis. Raises: errors of `slice.indices`."""
+    """Return start, length and step of a slice; the step is 1 if the length is below 2."""
     start, stop, step = part.indices(extent)
     length = len(range(start, stop, step))
     return start, length, step if length > 1 else 1  # a larger step may exceed any memory

@@ -258,7 +258,7 @@ def _reduce_bags(x: Tensor, counts: Tensor | None, offsets: Tensor, bags: int, m
 
 
 def _max_of_bags(x: Tensor, counts: Tensor | None, bag: Tensor, shape: tuple[int, int]) -> Tensor:
-    """Return the maximum of each bag: NaN wins, the first of equals is used; empty bags give 0."""
+    """Return the maximum of each bag over its rows that count; padding does not."""
     n = x.shape[0]
     if not n:
         return dt.zeros(shape, dtype=x.dtype, device=x.device)

@@ -309,6 +309,7 @@ _REDUCTION = {
 
 @register_node_writer("scatter")
 def _scatter(w: W, n: N) -> str:
+    """Write a scatter as ScatterElements over the flattened tensor."""
     x, rows, *indices = n.args
     how = _REDUCTION.get(n.attrs.operation)
     if how is None:

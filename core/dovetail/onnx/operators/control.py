@@ -49,6 +49,7 @@ def _loop(
 
 
 def _stack_outputs(call: OperatorCall, column: list[Any], body: Any, i: int) -> Tensor:
+    """Stack the values of scan output `i`; an empty tensor if there are none."""
     if column:
         return dt.stack([call.tensor(x) for x in column], axis=0)
     output = body.outputs[i]
