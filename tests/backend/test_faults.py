@@ -106,11 +106,11 @@ def make_faulty(
 # --- a program in steps: each adds values and reads them
 
 START = np.random.default_rng(0).standard_normal((10, 100)).astype("f4")
-ENTRIES_MAX = np.array([3, 1, -1, 3])
+INDICES = np.array([3, 1, -1, 3])
 
 
 def _begin(env: Env, on: Device) -> None:
-    x, at = dt.asarray(START, device=on), dt.asarray(ENTRIES_MAX, device=on)
+    x, at = dt.asarray(START, device=on), dt.asarray(INDICES, device=on)
     env["x"], env["at"] = x, at
 
 

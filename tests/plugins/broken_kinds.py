@@ -72,11 +72,9 @@ class Kind(NamedTuple):
 
 
 HOOKS = ("info", "probe", "open")
-WRONG_IMPORT, WRONG_PROBE, WRONG_OPEN = (
-    PluginState.IMPORT_FAILED,
-    PluginState.PROBE_FAILED,
-    PluginState.OPEN_FAILED,
-)
+WRONG_IMPORT = PluginState.IMPORT_FAILED
+WRONG_PROBE = PluginState.PROBE_FAILED
+WRONG_OPEN = PluginState.OPEN_FAILED
 FOREVER = "time.sleep(1000)"
 
 KINDS = {

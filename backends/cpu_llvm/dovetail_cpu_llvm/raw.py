@@ -84,11 +84,14 @@ def compile_raw(
         ) from None
     f.restype = None
     f.argtypes = [ctypes.c_void_p if a.access else _CTYPES[a.dtype.name] for a in arguments]
-    return _make_caller(f, arguments, library)
+    return _make_caller(f, arguments)
 
 
-def _make_caller(f: Any, arguments: Sequence[RawArgument], library: Any) -> RawLaunch:
-    """Return a function of handles and offsets, numbers, no grid, stream; it keeps the library."""
+def _make_caller(f: Any, arguments: Sequence[RawArgument]) -> RawLaunch:
+    """Return a launch that calls `f` with addresses and numbers; it ignores grid and stream.
+
+    `f` keeps its library loaded: ctypes refers to it.
+    """
     memory = [a for a in arguments if a.access]
     if tuple(arguments[: len(memory)]) == tuple(memory):  # memory first, then numbers: the usual
 

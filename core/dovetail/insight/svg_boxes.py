@@ -20,10 +20,9 @@ __all__: list[str] = []
 
 FONT = "font-family:ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;font-size:12px"
 EDGES = "1px solid rgba(128,128,128,.35)"
-LETTER_WIDTH, LINE_HEIGHT = (
-    7.3,
-    15,
-)  # width of a letter, and distance of lines, in a text of 12 pixels
+# width of a letter, and distance of lines, in a text of 12 pixels
+LETTER_WIDTH = 7.3
+LINE_HEIGHT = 15
 BOX_GAP, LAYER_GAP = 18, 46  # between boxes, and between layers
 MARGIN = 10  # margin of a drawing
 BOX_LETTERS_MAX = 44  # letters in a box; the whole text is its title

@@ -12,12 +12,11 @@ from . import svg_boxes
 
 __all__: list[str] = []
 
-WIDTH, MARGIN, BAR_HEIGHT, MEMORY_HEIGHT = (
-    860,
-    10,
-    18,
-    56,
-)  # of a drawing; its margin; a bar; the memory's height
+# of a drawing; its margin; a bar; the memory's height
+WIDTH = 860
+MARGIN = 10
+BAR_HEIGHT = 18
+MEMORY_HEIGHT = 56
 EVENTS_MAX = 1000  # the largest number of events in a drawing
 KIND_COLORS = {
     "plan": "#9333ea",

@@ -34,10 +34,9 @@ INTERLEAVED_TABLES = (
 INTERLEAVED_BINS_MAX = 1 << 13  # INTERLEAVED_TABLES tables of more bins would not fit the cache
 CLIPPED = "clipped"  # as attrs of `count_values`
 BLOCK_ELEMENTS_PER_ENTRY_MIN = 8  # least number of elements of a block for each entry of its tables
-SHORT_ROW_DIGIT_BITS, LONG_ROW_DIGIT_BITS = (
-    8,
-    11,
-)  # bits of a digit of a selection; the wide one in long rows
+# bits of a digit of a selection; the wide one in long rows
+SHORT_ROW_DIGIT_BITS = 8
+LONG_ROW_DIGIT_BITS = 11
 
 
 def count_values(launches: Launches) -> None:

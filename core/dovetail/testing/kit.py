@@ -32,11 +32,10 @@ from .values import Array, bytes_view, host_dtype, is_nan
 
 REFERENCE = "reference"
 PROGRAM_CACHE_MAX = 1000  # programs that are cached for later cases
-GUARD_ELEMENTS_BEFORE, GUARD_ELEMENTS_AFTER, GUARD_BYTE = (
-    37,
-    29,
-    0xA5,
-)  # elements around each buffer, and the byte that fills them
+# elements around each buffer, and the byte that fills them
+GUARD_ELEMENTS_BEFORE = 37
+GUARD_ELEMENTS_AFTER = 29
+GUARD_BYTE = 0xA5
 
 TensorFactory = Callable[[Device], T.Tensor]
 AgreementCase = tuple[TensorFactory, str]  # a program, and what it is

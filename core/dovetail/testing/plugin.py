@@ -34,10 +34,9 @@ from .verified import verified_kernels
 KIT_MODULE_PREFIX = "dovetail.testing."
 BLOCK_LEVEL = "dtype_blocks"  # the level of block formats
 REPRODUCE_SECTION = "to reproduce"  # a section of pytest's reports
-CASE_PROPERTY, COMPARISONS_PROPERTY = (
-    "dovetail-case",
-    "dovetail-comparisons",
-)  # properties of pytest's reports
+# properties of pytest's reports
+CASE_PROPERTY = "dovetail-case"
+COMPARISONS_PROPERTY = "dovetail-comparisons"
 COMPANION_LAUNCHES_PROPERTY = "dovetail-elsewhere"
 WORKER_COUNTS = "dovetail-counted"  # the counts of a worker of pytest-xdist
 DEVICE_KEY: pytest.StashKey[OpenedDevice] = pytest.StashKey()
