@@ -34,10 +34,9 @@ SORT_THREADS_MAX = 8  # with more of them the generated passes are faster
 VECTOR_BYTES_MIN = 32  # bytes: NumPy's sort is vectorised with AVX2 and AVX-512
 CHUNK_WORDS = 1 << 14  # words that stay in cache from one function to the next
 WORD_BITS, HALF_WORD_BITS = 64, 32  # bits; words of half as many take half the time
-STABLE_ARGSORT_ELEMENTS_MAX = (
-    1 << 8
-)  # elements that NumPy's stable `argsort` orders before words are made (of data that
+# elements that NumPy's stable `argsort` orders before words are made (of data that
 # the processor has not just seen: the same vector again and again seems four times quicker)
+STABLE_ARGSORT_ELEMENTS_MAX = 1 << 8
 MINUS_ZERO = {4: (np.int32, -(1 << 31)), 8: (np.int64, -(1 << 63))}  # the least of all patterns
 
 

@@ -41,9 +41,8 @@ class Compiler(ScheduledCompiler[CudaFunction]):
 
     def __init__(self, arch: str, fingerprint: str) -> None:
         self.arch, self.fingerprint = arch, fingerprint
-        self._unused_modules: deque[Any] = (
-            deque()
-        )  # modules of programs without references, to be unloaded
+        # modules of programs without references, to be unloaded
+        self._unused_modules: deque[Any] = deque()
 
     def first(self, kernel: Kernel) -> str:
         return schedule.first(kernel)

@@ -37,9 +37,8 @@ STYLE = CudaStyle()
 THREAD_ELEMENTS_MAX = 64  # elements; one thread computes a shorter reduction
 TILE_ROWS, TILE_COLUMNS = 8, 4  # of a product, per thread: 12 loads for 32 multiplications
 THREAD_LOAD_BYTES = 32  # bytes that a thread loads at a time
-COARSENED_POINTS_MIN = (
-    1 << 18
-)  # points; with fewer, threads would be idle, so points are not joined
+# points; with fewer, threads would be idle, so points are not joined
+COARSENED_POINTS_MIN = 1 << 18
 COARSENED_COLUMNS_MIN = 1 << 11  # points of the last axis, likewise
 JAMMED_POINTS_MIN = 1 << 19  # points of a product, likewise
 SCHEDULE_CACHE_MAX = 4096  # kernels in each cache: every new shape asks about its kernel

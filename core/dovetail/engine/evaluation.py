@@ -76,9 +76,8 @@ class Evaluation(OrderedGraph):
         """Return the bound plan from the cache; plan and compile a graph that is not there."""
         key, referenced, roots, target = self._whole_key()
         plan = _plans.young.get(key) or _plans.find(key)
-        likely = (
-            plan is not None or len(self.nodes) >= CACHED_NODES_MIN
-        )  # the graph will come again
+        # the graph will come again
+        likely = plan is not None or len(self.nodes) >= CACHED_NODES_MIN
         if plan is None:
             new_plan = self._build_plan(referenced, roots, target)
             counters.plans += 1

@@ -56,9 +56,8 @@ Examples: TypeAlias = "Sequence[object] | Callable[[], Sequence[object]]"
 StaticOptions: TypeAlias = Mapping[str, object]
 
 _NUMPY_OPERANDS = (*ARRAY_TYPES, np.generic)
-_recent_ops: IdentityCache[Op] = (
-    IdentityCache()
-)  # by the function, and the specs or types of one or two operands
+# by the function, and the specs or types of one or two operands
+_recent_ops: IdentityCache[Op] = IdentityCache()
 _CAST_RULES = {"promoted": dtype_rules.same("biufc"), "floating": dtype_rules.analytic}
 
 

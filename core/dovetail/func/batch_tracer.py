@@ -63,14 +63,12 @@ class VmapTracer(tracer_api.BatchTracer):
         self.lifting = BatchMap(size)
         # Tape nodes of one example that have hooks, with the tensors of all examples.
         self.hooks: list[tuple[Any, Tensor]] = []
-        self._saved_tensors_hooks = (
-            current().saved_value_hooks
-        )  # saved_tensors_hooks for values of all examples
+        # saved_tensors_hooks for values of all examples
+        self._saved_tensors_hooks = current().saved_value_hooks
         self.mask: Tensor | None = None  # which examples may write
         self._outer_pending = _pending_now()
-        self._pending_before = (
-            self._outer_pending
-        )  # pending before the function, or this branch of it
+        # pending before the function, or this branch of it
+        self._pending_before = self._outer_pending
         self._allocated: WeakIdentityMap[Storage, bool] = WeakIdentityMap()  # inside the function
         self._batched_by_source: dict[
             Expr, Tensor

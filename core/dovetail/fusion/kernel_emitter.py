@@ -134,9 +134,8 @@ class KernelEmitter:
 
     def _join(self, term: Term, point: Point) -> Value:
         """Return an element of a join: one load if the parts share memory, else a choice."""
-        along_row = (
-            len(point) > self._grid_rank
-        )  # in rows, lanes read both sides of a part's boundary
+        # in rows, lanes read both sides of a part's boundary
+        along_row = len(point) > self._grid_rank
         memory = None if along_row else common_memory(term)
         if memory is not None:
             slot, offset, dtype = memory

@@ -26,9 +26,8 @@ from ..tensor.host import evaluate, evaluate_leaf, from_host, numpy
 from ..tensor.primitives import apply
 from ..tensor.tensor import Tensor, create_tensor
 
-SHARED_BYTES_MIN = (
-    1 << 16
-)  # bytes: smaller results are copied into memory of the device's allocator
+# bytes: smaller results are copied into memory of the device's allocator
+SHARED_BYTES_MIN = 1 << 16
 
 
 def call_routine(

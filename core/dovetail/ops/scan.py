@@ -35,12 +35,10 @@ from ..ir.language import (
 from .elementary import logaddexp
 from .kernel_context import KernelSite, Launches, LoopStep
 
-BLOCK_ELEMENTS = (
-    1 << 8
-)  # elements of a block, and blocks of a group: it defines the results for floats
-SPLIT_ROW_ELEMENTS_MIN = (
-    1 << 14
-)  # a row of fewer elements, divided by the device's concurrency, is not cut
+# elements of a block, and blocks of a group: it defines the results for floats
+BLOCK_ELEMENTS = 1 << 8
+# a row of fewer elements, divided by the device's concurrency, is not cut
+SPLIT_ROW_ELEMENTS_MIN = 1 << 14
 ROWS_PER_UNIT_MIN = 4  # with so many rows for each unit of concurrency, rows are not cut
 INTERLEAVED_BLOCKS = 4  # blocks that a point interleaves, since one addition waits for another
 POINTS_PER_UNIT_MIN = 16  # points for each unit of concurrency that are enough to interleave blocks

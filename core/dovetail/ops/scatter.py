@@ -24,9 +24,8 @@ from .sort import HALF_BITS, SHORT_ROW_DIGIT_BITS_MAX, RadixPasses, high_half, k
 # Least concurrency for ranges. 16 M float32 into 1 M elements take 74 ms of CPU time in ranges,
 # spread over all units, and 23 ms by one point.
 RANGE_UNITS_MIN = 6
-RANGE_VALUES_MIN = (
-    1 << 18
-)  # with fewer values of a column, divided by the concurrency, sorting does not pay
+# with fewer values of a column, divided by the concurrency, sorting does not pay
+RANGE_VALUES_MIN = 1 << 18
 COLUMN_VALUES_MIN = 1 << 10  # with fewer values of a column it never pays
 COLUMNS_PER_UNIT_MIN = (
     4  # so many columns for each unit of the device's concurrency are enough points

@@ -40,12 +40,10 @@ from .kernel_context import KernelSite, Launches, LoopStep
 SHORT_ROW_DIGIT_BITS_MAX = 8
 LONG_ROW_DIGIT_BITS_MAX = 10
 LONG_ROW_ELEMENTS_MIN = 1 << 13  # 480 K keys of 29 bits take 2.1 ms in three passes, 2.9 ms in four
-RANK_COMPARISONS_MAX = (
-    1 << 15
-)  # up to so many comparisons per unit of concurrency are faster than passes,
-RANK_ROW_COMPARISONS_MAX = (
-    1 << 11
-)  # and so many in each row: one of 45 elements takes 0.6 us either way
+# up to so many comparisons per unit of concurrency are faster than passes,
+# and so many in each row: one of 45 elements takes 0.6 us either way
+RANK_COMPARISONS_MAX = 1 << 15
+RANK_ROW_COMPARISONS_MAX = 1 << 11
 HALF_BITS = 32  # bits of a position, and of the key above it
 
 

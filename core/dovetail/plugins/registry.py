@@ -212,9 +212,8 @@ class DeviceRegistry(PluginRegistry):
     def unknown_name_error(self, name: str) -> DeviceError:
         """Return the error for a device type that is not installed."""
         types = list(self.records())
-        near = (
-            [] if name == "gpu" else nearest_names(name, types)
-        )  # "cpu" is no helpful suggestion for it
+        # "cpu" is no helpful suggestion for it
+        near = [] if name == "gpu" else nearest_names(name, types)
         text = f'dovetail has no backend for "{name}"; installed: {", ".join(types)}'
         if near:
             text += f'; did you mean "{near[0]}"?'

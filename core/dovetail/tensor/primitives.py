@@ -44,9 +44,8 @@ from .writes import (
     write_result,
 )
 
-Argument: TypeAlias = (
-    Expr | Tensor | bool | int | float | complex
-)  # a Tensor is one of another layout
+# a Tensor is one of another layout
+Argument: TypeAlias = Expr | Tensor | bool | int | float | complex
 
 _FULL_SLICES = (slice(None),) * DIMENSIONS
 

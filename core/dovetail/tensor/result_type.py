@@ -29,9 +29,8 @@ operator_caches: dict[Op, LRUCache[tuple[Spec | type, Spec | type], Inferred]] =
 apply_cache: LRUCache[tuple[object, ...], Inferred] = LRUCache(APPLY_CACHE_MAX)
 
 
-recent_binary: IdentityCache[Inferred] = (
-    IdentityCache()
-)  # by op and the two operands' specs, or types of numbers
+# by op and the two operands' specs, or types of numbers
+recent_binary: IdentityCache[Inferred] = IdentityCache()
 recent_unary: IdentityCache[Inferred] = IdentityCache()  # by op, the operand's spec, attrs
 
 

@@ -339,9 +339,8 @@ def full_complex(x: complex, s: Spec) -> Expr:
 
 
 _KINDS: dict[type, str] = {bool: "b", int: "i", float: "f", complex: "c"}
-_scalars: IdentityCache[tuple[Spec, Attrs]] = (
-    IdentityCache()
-)  # spec and attrs of numbers, by dtype and device
+# spec and attrs of numbers, by dtype and device
+_scalars: IdentityCache[tuple[Spec, Attrs]] = IdentityCache()
 _expanded: IdentityCache[Move] = IdentityCache()  # by the specs of value and target
 _KIND_ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 

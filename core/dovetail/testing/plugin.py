@@ -261,9 +261,8 @@ class OutcomeRecorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record one phase of one case."""
         properties = dict(report.user_properties)
-        crashed = (
-            report.failed and CASE_PROPERTY not in properties
-        )  # with its worker of pytest-xdist
+        # with its worker of pytest-xdist
+        crashed = report.failed and CASE_PROPERTY not in properties
         name = str(properties.get(CASE_PROPERTY, report.nodeid if crashed else ""))
         outcome = _outcome(report)
         if name and outcome:

@@ -50,9 +50,8 @@ from ..datatypes import REAL, DeviceLike, DTypeLike, any_dtype, cast, real_dtype
 from ..graph_cache import CachedFunction, clear_creation_caches
 from ..variants import cache_creation, cache_graph, create_with_out
 
-FLOAT32_OVERFLOW_MIN = (
-    2.0**128 - 2.0**103
-)  # numbers of this absolute value and more round to infinity
+# numbers of this absolute value and more round to infinity
+FLOAT32_OVERFLOW_MIN = 2.0**128 - 2.0**103
 ShapeLike: TypeAlias = int | Sequence[int] | np.ndarray | Tensor
 Fill: TypeAlias = Scalar | np.generic | np.ndarray | Tensor  # one number
 

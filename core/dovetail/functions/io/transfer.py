@@ -50,9 +50,8 @@ class _Copy:
         self.opened.backend.wait_event(None, self.event)
 
 
-_orphaned_copies: deque[_Copy] = (
-    deque()
-)  # copies whose pointers have died; their memory is freed later
+# copies whose pointers have died; their memory is freed later
+_orphaned_copies: deque[_Copy] = deque()
 _free_lock = Lock()
 
 
