@@ -293,6 +293,45 @@ class Cube(dt.autograd.Function):
         return g * 3 * x * x * w, g * r / w
 
 
+class Scaled(dt.autograd.Function):
+    """Twice `w`, with a gradient that `x` scales: for each example another one."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, w: dt.Tensor) -> dt.Tensor:
+        ctx.save_for_backward(x if isinstance(x, dt.Tensor) else x[0])
+        return w * 2
+
+    @staticmethod
+    def backward(ctx: Any, g: dt.Tensor) -> tuple[None, dt.Tensor]:
+        return None, g * ctx.saved_tensors[0]
+
+
+@pytest.mark.parametrize("how", ["vmap", "jit"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda a, w: Scaled.apply(a, w) * 3,
+        lambda a, w: Scaled.apply(a, w)[1:][::-1],
+        lambda a, w: Scaled.apply([a], w),
+        lambda a, w: Scaled.apply(a, Scaled.apply(a, w)[::-1]),
+        lambda a, w: Scaled.apply(a, w) + a,
+    ],
+)
+def test_gradient_of_a_shared_result_is_taken_for_each_example(
+    f: Callable[[dt.Tensor, dt.Tensor], dt.Tensor], how: str, device: dt.Device
+) -> None:
+    x, found = normal(3, 4, dtype="f8"), []
+    mapped = dt.vmap(f, in_axes=(0, None))
+    for many in (
+        dt.jit(mapped) if how == "jit" else mapped,
+        lambda x, w: loop(lambda v: f(v, w), x),
+    ):
+        w = normal(4, seed=1, dtype="f8").requires_grad_()
+        (many(x, w) ** 2).sum().backward()
+        found.append(w.grad.numpy())
+    np.testing.assert_allclose(*found, rtol=1e-12)
+
+
 LOSSES: list[Callable[[dt.Tensor, dt.Tensor], dt.Tensor]] = [
     lambda a, w: dt.tanh(a * w).sum(),
     lambda a, w: (dt.sort(a) * w).prod(),

@@ -473,6 +473,31 @@ def test_gradients_of_captured_vmap_of_scan_equal_plain(device: dt.Device) -> No
     )(dt.ones(2)).tolist()  # fmt: skip
 
 
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("reads", ["parameter", "both"])
+@pytest.mark.parametrize("carries", ["example", "shared"])
+def test_gradients_of_shared_rows_of_captured_vmap_of_scan_equal_plain(
+    carries: str, reads: str, writes: bool, device: dt.Device
+) -> None:
+    found = []
+    for wrap in (dt.jit, lambda f: f):
+        w, shared = dt.asarray([3.0, -2.0]).requires_grad_(), dt.asarray([1.0, 2.0])
+
+        def one(x: dt.Tensor, ts: dt.Tensor, w: dt.Tensor = w, shared: dt.Tensor = shared) -> Any:
+            def body(y: dt.Tensor, t: dt.Tensor) -> tuple[dt.Tensor, dt.Tensor]:
+                if writes:
+                    y[...] += t
+                return y * 0.5, w * 1 if reads == "parameter" else w[0] * y
+
+            return dt.scan(body, x if carries == "example" else shared * 1, ts)[1]
+
+        f = wrap(dt.vmap(one))
+        for _ in range(2):
+            (f(dt.arange(6.0).reshape((3, 2)), dt.ones((3, 4))) ** 2).sum().backward()
+        found.append(w.grad.tolist())
+    assert found[0] == found[1]
+
+
 def test_error_in_body_names_the_carry_of_one_example(device: dt.Device) -> None:
     f = dt.jit(dt.vmap(lambda x: dt.scan(lambda y, t: (y[1:], t), x, dt.arange(3.0))))
     with pytest.raises(

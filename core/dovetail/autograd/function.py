@@ -258,7 +258,9 @@ class Function:
         node = FunctionNode(cls.__name__, results[0]._expr.spec, edges)
         node.context, node.function = context, cls
         node.results = [t._expr.spec for t in results]
-        node.batched_arguments = _batched_arguments(args, results)
+        node.batched_arguments = _batched_arguments(
+            args, [*results, *(t for t in context._saved if t is not None)]
+        )
         context._node = ref(node)
         outputs = [_output(t, node, i, context, args) for i, t in enumerate(results)]
         renamed = {id(t): o for t, o in zip(results, outputs, strict=True)}
@@ -271,12 +273,10 @@ class Function:
         return cast(R, tuple(outputs) if isinstance(returned, tuple) else outputs[0])
 
 
-def _batched_arguments(
-    args: Sequence[object], results: Sequence[Tensor]
-) -> tuple[Expr | None, ...]:
-    """Return the nodes of the arguments if an argument or result is batched, else ()."""
+def _batched_arguments(args: Sequence[object], others: Sequence[Tensor]) -> tuple[Expr | None, ...]:
+    """Return the nodes of the arguments if one of them or of `others` is batched, else ()."""
     nodes = tuple([a._expr if type(a) is Tensor else None for a in args])
-    present = [e for e in nodes if e is not None] + [t._expr for t in results]
+    present = [e for e in nodes if e is not None] + [t._expr for t in others]
     return nodes if tracer_api.is_batched(*present) else ()
 
 

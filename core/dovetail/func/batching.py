@@ -91,7 +91,7 @@ class BatchMap:
         if e.op is None:
             source = self.source_of(e)
             if source is None:
-                return e  # memory, which may be written
+                return self._lift_shared(e)  # memory, which may be written
             lifted = self._leaf(e, source)
             self.views.setdefault(source, []).append(e)
         else:
@@ -122,14 +122,18 @@ class BatchMap:
         """Return the view of all examples for a leaf that is a view of a source."""
         lifted = self.lift(source)
         if lifted is source:
-            return e
+            return self._lift_shared(e)
         lifted = self.batched_view(e, source, create_tensor(lifted))._expr
         if e.tape is not None and lifted.tape is None:
             return self._lift_by_tape(e.tape, lifted)
         own = e.tape is None or (type(e.tape) is TapeLeaf and e.tape not in self.example_leaves)
         return detach(create_tensor(lifted))._expr if own and lifted.tape is not None else lifted
 
-    def _lift_by_tape(self, tape: Any, lifted: Expr) -> Expr:
+    def _lift_shared(self, e: Expr) -> Expr:
+        """Return a leaf with one value for all examples; the backward of its op may need each."""
+        return e if e.tape is None else self._lift_by_tape(e.tape, e, is_shared=True)
+
+    def _lift_by_tape(self, tape: Any, lifted: Expr, is_shared: bool = False) -> Expr:
         """Return the node that a tape belongs to: a view of a user-defined op's result."""
         moves: list[Move] = []
         while type(tape) is OpNode and tape.op is ops.VIEW and tape.edges[0] is not None:
@@ -137,7 +141,7 @@ class BatchMap:
             tape = tape.edges[0].node
         if type(tape) not in tape_rules:
             return lifted
-        whole = tape_rules[type(tape)](self, tape, lifted if not moves else None)
+        whole = tape_rules[type(tape)](self, tape, None if moves or is_shared else lifted)
         if whole is None:
             return lifted
         for m in reversed(moves):

@@ -100,7 +100,9 @@ def batched_output(batch_map: BatchMap, tape: FunctionOutput, lifted: Expr | Non
     node = batch_map.functions[one]
     if node is None or tape.value is None:
         return None
-    whole = batch_map.lift(tape.value) if lifted is None else lifted
+    whole = lifted
+    if whole is None:
+        whole = batch_map.expand_to_batch(tape.value, batch_map.lift(tape.value))
     return attach_output(create_tensor(whole), node, tape.index)._expr
 
 
