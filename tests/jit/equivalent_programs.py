@@ -73,6 +73,25 @@ PLACES = {
     "parameter": ("{n} = Net({v})", "{n}.w", "{n}.w = dt.nn.Parameter({v})"),
     "context": ("{n} = ContextVar('v'); {n}.set({v})", "dt.constant({n}.get())", ""),
 }
+# The same for a number, and for a function.
+NUMBER_PLACES = {
+    "name": ("{n} = {v}", "{n}", "{n} = {v}"),
+    "list": ("{n} = [{v}, 7]", "{n}[0]", "{n}[0] = {v}"),
+    "dict": ('{n} = {{"k": {v}}}', '{n}["k"]', '{n}["k"] = {v}'),
+    "nested": ('{n} = {{"a": [({v},)]}}', '{n}["a"][0][0]', '{n}["a"][0] = ({v},)'),
+    "attribute": ("{n} = types.SimpleNamespace(k={v})", "{n}.k", "{n}.k = {v}"),
+    "partial": (
+        "{n} = functools.partial(lambda k: k, {v})",
+        "{n}()",
+        "{n} = functools.partial({n}.func, {v})",
+    ),
+    "default": ("{n} = lambda k={v}: k", "{n}()", "{n}.__defaults__ = ({v},)"),
+    "function": ("{n} = keep({v})", "{n}()", "{n} = keep({v})"),
+    "method": ("{n} = Data({v}).get", "{n}()", "{n}.__self__.w = {v}"),
+}
+FUNCTIONS = ["dt.tanh", "dt.sin", "lambda v: v * 2", "functools.partial(dt.maximum, vec(6))",
+             "dt.nn.LeakyReLU(0.5)", "dt.nn.LeakyReLU(0.25)", "dt.elementwise(lambda v: v * 3)",
+             "dt.func.grad(lambda v: (v * v).sum())"]  # fmt: skip
 NUMBERS = ["2", "3", "0.0", "-0.0", "True", "False", "float('nan')", "np.float32(0.5)",
            "np.int64(2)", "0.25"]  # fmt: skip
 VIEWS = ["{0}", "{0}[:]", "{0}[1:3]", "{0}[::-1]", "{0}[::2]", "{0}[2]", "{0}.reshape(2, 2)[1]",
@@ -96,13 +115,13 @@ SQUARE = "({0}.reshape(2, 2) * 0.25 + 3 * dt.eye(2))"
 ROUTINES = [f"dt.linalg.solve({SQUARE}, {{1}}.reshape(2, 2)).reshape(4)",
             f"dt.linalg.det({SQUARE}) * {{1}}", f"dt.linalg.inv({SQUARE}).reshape(4)",
             f"dt.linalg.cholesky({SQUARE} + {SQUARE}.mT).reshape(4)"]  # fmt: skip
-GRADIENTS = [
-    "dt.func.grad(lambda v: ({f}).sum())({0})",
-    "dt.func.grad(lambda v: dt.func.grad(lambda v: ({f}).sum())(v).sum())({0})",
+GRADIENTS = [  # each plus 0: the gradient of a sum may be a broadcast view, which is read-only
+    "dt.func.grad(lambda v: ({f}).sum())({0}) + 0",
+    "dt.func.grad(lambda v: dt.func.grad(lambda v: ({f}).sum())(v).sum())({0}) + 0",
     "dt.func.grad(lambda v: (dt.func.grad(lambda v: dt.func.grad(lambda v: (({f}) * v).sum())(v)"
-    ".sum())(v) * v).sum())({0})",
-    "dt.func.value_and_grad(lambda v: ({f}).sum())({0})[1]",
-    "dt.func.vjp(lambda v: {f}, {0})[1]({1})[0] + 0",  # alone it may be the cotangent itself
+    ".sum())(v) * v).sum())({0}) + 0",
+    "dt.func.value_and_grad(lambda v: ({f}).sum())({0})[1] + 0",
+    "dt.func.vjp(lambda v: {f}, {0})[1]({1})[0] + 0",
 ]
 ERRORS = ["{0} + dt.zeros(3)", "dt.linalg.inv(dt.zeros((2, 2)) * {0}[0]).reshape(4)",
           "dt.linalg.cholesky(-dt.eye(2) - {0}[0] * {0}[0]).reshape(4)", "{0}.reshape(3, 2)",
@@ -147,7 +166,8 @@ class _Generator:
         self.places: dict[str, str] = {}  # the kind, by name
         self.variables = ["x", "y", "p", "q"]
         self.inner = ["x", "y"]  # variables whose memory lies in examples, or in the function
-        self.numbers: list[str] = []
+        self.numbers: dict[str, str] = {}  # the kind, by name
+        self.functions: list[str] = []
         self.arrays: list[str] = []
         self.kinds: set[str] = set()
         self.count, self.depth = 0, self.random.choice([2, 2, 2, 3])
@@ -198,13 +218,16 @@ class _Generator:
             tables |= {"other": (OTHER, 3), "random": (DRAWS, 0.2)}
             tables |= {"number": (NUMBER_USES, 0.8)} if self.numbers else {}
             tables |= {"array": (ARRAY_USES, 0.8)} if self.arrays else {}
+            tables |= {"function": (["{f}({0})"], 0.8)} if self.functions else {}
             tables |= {"items": (ITEMS, 0.8)} if lists else {}
             tables |= {} if is_body else {"error": (ERRORS, 0.2)}  # dead branches are captured, too
         name = self.random.choices([*tables], [weight for _, weight in tables.values()])[0]
         self.kinds.add(name)
-        names = [self.random.choice(ns or [""]) for ns in (self.numbers, self.arrays, lists)]
+        numbers = [NUMBER_PLACES[kind][1].format(n=n) for n, kind in self.numbers.items()]
+        kinds = (numbers, self.arrays, lists, self.functions)
+        n, array, all_, f = (self.random.choice(names or [""]) for names in kinds)
         form = self.random.choice(tables[name][0])
-        return form.format(self.operand(), self.operand(), n=names[0], array=names[1], all=names[2])
+        return form.format(self.operand(), self.operand(), n=n, array=array, all=all_, f=f)
 
     # --- the closure and its changes
 
@@ -217,8 +240,17 @@ class _Generator:
             self.kinds.add("gradient outside")
             self.setup.append(f"{self.path(name)}.requires_grad_()")
         if self.flip(0.3):
-            self.numbers.append(self.name(self.random.choice(["g_", "k"])))
-            self.setup.append(f"{self.numbers[-1]} = {self.random.choice(NUMBERS)}")
+            number, kind = (
+                self.name(self.random.choice(["g_", "k"])),
+                self.random.choice(list(NUMBER_PLACES)),
+            )
+            self.numbers[number] = kind
+            self.setup.append(
+                NUMBER_PLACES[kind][0].format(n=number, v=self.random.choice(NUMBERS))
+            )
+        if self.flip(0.15):
+            self.functions.append(self.name(self.random.choice(["g_", "act"])))
+            self.setup.append(f"{self.functions[-1]} = {self.random.choice(FUNCTIONS)}")
         if self.flip(0.15):
             self.arrays.append(self.name("array"))
             self.setup.append(f"{self.arrays[-1]} = np.arange(4, dtype='f4')")
@@ -229,6 +261,7 @@ class _Generator:
         choices += [self.change_number] * bool(self.numbers) + [self.change_array] * bool(
             self.arrays
         )
+        choices += [self.change_function] * bool(self.functions)
         return [self.random.choice(choices)() for _ in range(self.random.randint(0, 2))] or ["pass"]
 
     def change_place(self) -> str:
@@ -257,7 +290,12 @@ class _Generator:
         return f"{path}.detach(){how}{look}"
 
     def change_number(self) -> str:
-        return f"{self.random.choice(self.numbers)} = {self.random.choice(NUMBERS)}"
+        name = self.random.choice(list(self.numbers))
+        form = NUMBER_PLACES[self.numbers[name]][self.random.choice([0, 2])]
+        return form.format(n=name, v=self.random.choice(NUMBERS))
+
+    def change_function(self) -> str:
+        return f"{self.random.choice(self.functions)} = {self.random.choice(FUNCTIONS)}"
 
     def change_array(self) -> str:
         return f"{self.random.choice(self.arrays)}[1] += 1"
@@ -362,8 +400,10 @@ class _Generator:
         if self.flip():  # arguments of one kind, so that later calls replay the first
             calls = [[line.replace("vec(", "vec(k + ") for line in calls[0]]] * 4
         changes = [["pass"], *[self.change() for _ in range(3)]]
-        cells = [n for n in [*self.places, *self.numbers] if not n.startswith("g_")]
-        outer = [n for n in [*self.places, *self.numbers] if n.startswith("g_")]
+        cells = [
+            n for n in [*self.places, *self.numbers, *self.functions] if not n.startswith("g_")
+        ]
+        outer = [n for n in [*self.places, *self.numbers, *self.functions] if n.startswith("g_")]
         named = [f"{word} {', '.join(names)}" for word, names in
                  (("nonlocal", cells), ("global", outer)) if names]  # fmt: skip
         globals_ = [f"global {', '.join(outer)}"] if outer else []

@@ -18,7 +18,7 @@ from interruption import interrupt
 SAMPLE, BLOCK = 200, 100  # programs of each default run, on cpu
 MANY = {"cpu": 2_000, "reference": 8_000}
 SAMPLE_INTERRUPTS, INTERRUPTS, PER_PROGRAM = 24, 5_000, 12
-CAPTURE_ERRORS_MAX = 0.02  # of the runs; others save functions
+CAPTURE_ERRORS = 0.02  # of the runs, on average over all programs; others save functions
 
 
 @contextmanager
@@ -45,7 +45,8 @@ def check(device: str, start: int, count: int, is_sample: bool) -> None:
                 said = differences(short, Counter()) or said
                 raise AssertionError(f"seed {seed} on {device}: {said}\n\n{short.source}")
     runs = sum(n for name, n in counts.items() if name.startswith("runs of"))
-    assert counts["asks for a value"] <= max(CAPTURE_ERRORS_MAX * runs, 5), counts
+    mean = CAPTURE_ERRORS * runs
+    assert counts["asks for a value"] <= mean + 3 * mean**0.5 + 1, counts  # 3 standard deviations
     print(f"{count} programs on {device}: {dict(counts)}")
 
 
@@ -89,7 +90,8 @@ def test_generator_is_deterministic_and_covers_every_feature() -> None:
         requires_grad_ detach() linalg.solve cholesky linalg.inv linalg.det dt.random generator
         np.arange dt.constant functools.partial ContextVar deque dt.evaluate global nonlocal nan
         -0.0 np.float32 np.int64 [::-1] .mT [::2] x[::-1] base[1:] .append( (3,) SimpleNamespace
-        Data( Slots( Net( module( keep( type('C' {"w" {"a" __defaults__ (x[0]"""
+        Data( Slots( Net( module( keep( type('C' {"w" {"a" __defaults__ (x[0] {"k" ["k"] (k=
+        LeakyReLU elementwise lambda k:"""
     assert [word for word in wanted.split() if text.count(word) < 4] == []
 
 

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from inspect import isroutine
-from types import MethodType
+from types import MethodType, ModuleType
 from typing import Any, NamedTuple, TypeAlias
+from weakref import ref
 
 import numpy as np
 
@@ -17,20 +19,21 @@ from ..graph.expr import Expr, Spec, leaf, storage_of
 from ..layout import Shape
 from ..memory import DataPtr
 from ..memory.storage import storage_at
+from ..memory.tracing.stacktrace import is_library_module
 from ..settings import Settings
 from ..tensor.other_layouts import LayoutTensor
 from ..tensor.tensor import Tensor, create_tensor
-from .closures import CONSTANT_TYPES, CONTAINER_TYPES, ClosurePath
+from .closures import ClosurePath
 from .executable import (
-    CHECK_ARRAY,
-    CHECK_CONSTANT,
     CHECK_IDENTITY,
-    CHECK_METADATA,
+    CHECK_KEY,
+    CHECK_OBJECT,
     CHECK_SAME_AS_ARGUMENT,
     CHECK_SAME_AS_READ,
     CHECK_TENSOR,
     CHECK_TYPE,
     NO_INDEX,
+    NO_OBJECT,
     RESULT_NESTED,
     RESULT_NONE,
     RESULT_SINGLE,
@@ -44,8 +47,21 @@ from .executable import (
     OutputSlot,
     SlotOverlap,
 )
+from .guards import (
+    ARRAY_BYTES_MAX,
+    CONSTANT_TYPES,
+    CONTAINER_TYPES,
+    MAPPING_TYPES,
+    array_key,
+    contents_key,
+    is_opaque_class,
+    is_value,
+    metadata_key,
+    settings_key,
+    static_key,
+)
 from .program import CapturedProgram, Place
-from .pytree import FlatTree, StaticArgument, array_key, metadata_key, static_key
+from .pytree import FlatTree, StaticArgument
 
 
 class ReachableTensor:
@@ -194,14 +210,11 @@ class _Binder:
             not any(np.may_share_memory(a, k) for k in arrays) for a in self.trace.arrays
         )
         for p in paths:
-            if self._affects_result(p, used) or (
-                is_computed and p.is_named and isinstance(p.value, np.ndarray)
-            ):
+            if self._affects_result(p, used, is_computed):
                 self._add_read(p)
         for p in paths:  # of these the code may ask the shape, without the values
             if self._needs_only_metadata(p, tensors):
-                read = self.reads[self._add_read(p)]
-                read.check, read.expected = CHECK_METADATA, metadata_key(p.value)
+                _compare_key(self.reads[self._add_read(p)], metadata_key, p.value)
         for p in paths:  # code that runs beside the tensors
             if p.parent is not None and id(p.parent) in self._read_index and callable(p.value):
                 self._add_read(p)
@@ -212,27 +225,28 @@ class _Binder:
                 if p.first_path is not None and id(p.first_path) in self._read_index:
                     self._add_read(p)
 
-    def _affects_result(self, p: ClosurePath, used: set[int]) -> bool:
-        """Return True if the value at a path matters by itself; `used`: ids of tensors that do."""
+    def _affects_result(self, p: ClosurePath, used: set[int], is_computed: bool) -> bool:
+        """Return True if the value at a path matters by itself.
+
+        `used`: ids of tensors that do. `is_computed`: True if arrays may have been made of others.
+        """
         value = p.value
         if type(value) is Tensor:
             return id(value) in used
         if isinstance(value, np.ndarray):
-            return any(np.may_share_memory(value, a) for a in self.trace.arrays)
+            return (p.is_named and (is_computed or value.nbytes <= ARRAY_BYTES_MAX)) or any(
+                np.may_share_memory(value, a) for a in self.trace.arrays
+            )
         if hasattr(type(value), "captured_for"):
             return True
-        is_empty = isinstance(value, CONTAINER_TYPES) and not value
-        return p.is_named and (is_empty or isinstance(value, CONSTANT_TYPES))
+        return p.is_named and not isinstance(value, ModuleType) and not _is_in_layout(p)
 
     def _needs_only_metadata(self, p: ClosurePath, tensors: set[int]) -> bool:
         """Return True if the code names a tensor or array, of which no values are read.
 
-        A container that the code names counts for its items. `tensors`: ids of the known ones.
+        `tensors`: ids of the known ones.
         """
-        named = p
-        while not named.is_named and named.is_item and named.parent is not None:
-            named = named.parent  # a container
-        if not named.is_named or id(p) in self._read_index or metadata_key(p.value) is None:
+        if not p.is_named or id(p) in self._read_index or metadata_key(p.value) is None:
             return False
         return type(p.value) is not Tensor or id(p.value) in tensors
 
@@ -266,18 +280,37 @@ class _Binder:
             r.check = CHECK_TENSOR
         elif p.parent is None and p.argument == NO_INDEX:
             return
-        elif isinstance(value, CONSTANT_TYPES):
-            r.check, r.root = CHECK_CONSTANT, p.read()
-            r.expected = static_key(r.root)
+        elif is_value(value):
+            now = p.read()
+            _compare_key(r, static_key, now, now)
         elif isinstance(value, np.ndarray):
-            r.check, r.expected = CHECK_ARRAY, array_key(value)
+            _compare_key(r, array_key, value)
         elif p.parent is not None and isinstance(p.parent.value, LayoutTensor):
             r.check, r.expected = CHECK_IDENTITY, value  # a pattern, of which much is known
         elif isinstance(value, type) or (isroutine(value) and type(value) is not MethodType):
             r.check, r.expected = CHECK_IDENTITY, value
+        elif isinstance(value, CONTAINER_TYPES):
+            self._set_container_check(r, p)
+        elif _is_compared_by_identity(value):
+            try:
+                r.check, r.root = CHECK_OBJECT, ref(value)
+            except TypeError:
+                r.check, r.expected = CHECK_IDENTITY, value
+            if hasattr(type(value), "captured_for"):
+                r.key_of, r.expected = settings_key, settings_key(value)
         else:
             r.check, r.expected = CHECK_TYPE, type(value)
-            r.length = len(value) if isinstance(value, CONTAINER_TYPES) else NO_INDEX
+
+    def _set_container_check(self, r: ClosureRead, p: ClosurePath) -> None:
+        """Compare the constants of a container, unless the function itself changes them."""
+        items = p.value.values() if isinstance(p.value, MAPPING_TYPES) else p.value
+        holds_constants = all(isinstance(v, CONSTANT_TYPES) for v in items)
+        if p.is_named and contents_key(p.value) == p.contents:
+            is_immutable = type(p.value) is tuple and holds_constants
+            _compare_key(r, contents_key, p.value, p.value if is_immutable else NO_OBJECT)
+        else:
+            r.check, r.expected = CHECK_TYPE, type(p.value)
+            r.length = NO_INDEX if p.is_named and holds_constants else len(p.value)
 
     # --- the parts
     def inputs(self) -> Inputs:
@@ -360,6 +393,30 @@ class _Binder:
         first = memory_slots.index(r.place.slot)
         slot.earlier_output = first if first < i else NO_INDEX
         return slot
+
+
+def _compare_key(
+    r: ClosureRead, key_of: Callable[[Any], object], value: object, same: object = NO_OBJECT
+) -> None:
+    """Set that a read must find a value with the key of this one; `same` is not looked at."""
+    r.check, r.key_of, r.expected, r.root = CHECK_KEY, key_of, key_of(value), same
+
+
+def _is_in_layout(path: ClosurePath | None) -> bool:
+    """Return True for a tensor of another layout and its parts, which are compared as tensors."""
+    while path is not None:
+        if isinstance(path.value, LayoutTensor):
+            return True
+        path = path.parent
+    return False
+
+
+def _is_compared_by_identity(value: object) -> bool:
+    """Return True for an object whose parts are not searched for all that its methods read."""
+    kind = type(value)
+    if is_opaque_class(kind):
+        return not hasattr(value, "__dict__") and not isinstance(value, (MethodType, partial))
+    return is_library_module(kind.__module__) and not isinstance(value, LayoutTensor)
 
 
 def _value(x: object) -> tuple[int, int, object]:

@@ -7,37 +7,43 @@ replay reads the same paths again and compares the values with those of the capt
 from __future__ import annotations
 
 import functools
-import sys
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from copy import copy
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from inspect import isroutine
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
-import numpy as np
-
-from ..device_class import Device
 from ..errors import GradientError
 from ..memory import Storage
 from ..memory.tracing.stacktrace import is_library_module
 from ..tensor.other_layouts import LayoutTensor
 from ..tensor.tensor import Tensor
-from .pytree import static_key
+from .guards import (
+    CONSTANT_TYPES,
+    CONTAINER_TYPES,
+    MAPPING_TYPES,
+    SEQUENCE_TYPES,
+    contents_key,
+    functions_of,
+    is_opaque_class,
+    is_opaque_module,
+    names_in,
+    settings_key,
+    static_key,
+)
 
 OBJECTS_MAX = 20_000  # paths that are searched
 PASSES_MAX, REWALKED_PATHS_MAX = 4, 4_000  # a search of more paths than that is not repeated
-CONTAINER_TYPES = (list, tuple, dict, deque)
-CONSTANT_TYPES = (bool, int, float, complex, str, bytes, type(None), np.generic)
-_OPAQUE_TYPES = (*CONSTANT_TYPES, CodeType, Tensor, Device, Storage)
-_DATACLASS_FILENAME = "<string>"  # the file of methods that they generate, which compare all fields
+_OPAQUE_TYPES = (*CONSTANT_TYPES, CodeType, Tensor, Storage)
+# Names of functions by which code reads attributes that it does not name.
+_READERS_OF_ATTRIBUTES = frozenset(("vars", "getattr", "__dict__", "asdict", "astuple"))
 # Methods that run without being named are these and, where they begin with two underscores, all but
 # those that an object has behind it when the function gets it.
 _IMPLICIT_METHODS = frozenset(("forward", "backward"))
 _CONSTRUCTION_METHODS = frozenset(
     ("__init__", "__new__", "__del__", "__repr__", "__str__", "__reduce__")
 )
-_OPAQUE_MODULES = frozenset((*sys.stdlib_module_names, "numpy", "scipy")) - {"__main__"}
 
 
 class ClosurePath:
@@ -45,11 +51,22 @@ class ClosurePath:
 
     `first_path`: the path where the walk has found the same value before. `argument`: the number of
     the argument that is this root, or -1. `named`: True if the code of the function names it (a
-    cell, a global variable, an attribute). `owner`: the path of the function whose cell or
-    variables this root is.
+    cell, a global variable, an attribute), or a container or partial that it is a part of.
+    `owner`: the path of the function whose cell or variables this root is. `contents`: the key of a
+    named container before the function runs.
     """
 
-    __slots__ = ("argument", "first_path", "is_item", "is_named", "key", "owner", "parent", "value")
+    __slots__ = (
+        "argument",
+        "contents",
+        "first_path",
+        "is_item",
+        "is_named",
+        "key",
+        "owner",
+        "parent",
+        "value",
+    )
 
     def __init__(
         self,
@@ -63,6 +80,7 @@ class ClosurePath:
         self.is_named, self.argument = named, -1
         self.first_path: ClosurePath | None = None
         self.owner = parent
+        self.contents: Hashable = None
 
     def read(self) -> Any:
         """Return the value that is there now; None if the way to it is gone."""
@@ -96,6 +114,9 @@ class Closure:
             self._walk()
             if self._names == self._names_before or len(self.paths) > REWALKED_PATHS_MAX:
                 break
+        for path in self.paths:
+            if path.is_named and isinstance(path.value, CONTAINER_TYPES):
+                path.contents = contents_key(path.value)
 
     def walk_again(self) -> Closure:
         """Walk from the same roots again, by the same names; return the closure of now."""
@@ -167,27 +188,28 @@ class Closure:
             yield from self._attributes_of(path, ("__func__", "__self__"))
         elif isinstance(value, functools.partial):
             yield from self._attributes_of(path, ("func", "args", "keywords"))
-        elif isinstance(value, (list, tuple, deque)):
-            for i, part in enumerate(list(value)):
-                yield ClosurePath(part, path, i, is_item=True)
-        elif isinstance(value, dict):
-            for key, part in list(value.items()):
-                yield ClosurePath(part, path, key, is_item=True)
+        elif isinstance(value, (*SEQUENCE_TYPES, *MAPPING_TYPES)):
+            container: Any = value
+            is_mapping = isinstance(value, MAPPING_TYPES)
+            for key, part in list(container.items() if is_mapping else enumerate(container)):
+                if not isinstance(part, CONSTANT_TYPES):  # the key of the container has these
+                    yield ClosurePath(part, path, key, is_item=True, named=path.is_named)
         elif isinstance(value, type):
             metaclass: type = type(value)
             for base in (*value.__mro__, *metaclass.__mro__):
                 yield from self._members_of_class(path, value, base)
         elif isinstance(value, ModuleType):
             if not is_library_module(value.__name__):
-                named = value.__name__.partition(".")[0] not in _OPAQUE_MODULES
+                named = not is_opaque_module(value.__name__)
                 for name in sorted(self._names & {*vars(value)}):
                     yield ClosurePath(vars(value)[name], path, name, named=named)
         else:
             yield from self._parts_of_object(path, value)
 
     def _attributes_of(self, path: ClosurePath, names: Iterable[str]) -> Iterator[ClosurePath]:
+        """Yield attributes by which an object works without being named."""
         for name in names:
-            yield ClosurePath(getattr(path.value, name), path, name)
+            yield ClosurePath(getattr(path.value, name), path, name, named=path.is_named)
 
     def _parts_of_function(self, path: ClosurePath, f: FunctionType) -> Iterator[ClosurePath]:
         is_users = not is_library_module(f.__globals__.get("__name__"))
@@ -199,26 +221,26 @@ class Closure:
             yield ClosurePath(value, _owned_root(cell, path), "cell_contents", named=is_users)
         if not is_users:  # a transform of a function leads to that function, and to nothing else
             return
-        used = _names_in(f.__code__)
+        used = names_in(f.__code__)
         self._names |= used
         variables = _owned_root(f.__globals__, path)
         for name in sorted(used & {*f.__globals__}):
             yield ClosurePath(f.__globals__[name], variables, name, is_item=True, named=True)
         for name in ("__defaults__", "__kwdefaults__", "__wrapped__"):
             if getattr(f, name, None) is not None:
-                yield ClosurePath(getattr(f, name), path, name)
+                yield ClosurePath(getattr(f, name), path, name, named=name != "__wrapped__")
 
     def _parts_of_object(self, path: ClosurePath, value: object) -> Iterator[ClosurePath]:
         kind = type(value)
         if kind.__module__ in ("builtins", "numpy") or hasattr(kind, "holds_no_tensors"):
             return
-        only = getattr(kind, "closure_attributes", None)
-        if only is not None:
-            yield from self._attributes_of(path, only)
-            return
+        holds_named = path.is_named and is_opaque_class(kind) and kind is not SimpleNamespace
+        reads_all = not is_library_module(kind.__module__) and self._names & _READERS_OF_ATTRIBUTES
         own = getattr(value, "__dict__", None)
         for name, part in list(own.items()) if isinstance(own, dict) else ():
-            yield ClosurePath(part, path, name, named=name in self._names)
+            is_held = holds_named and isinstance(part, CONTAINER_TYPES)  # by a UserList, a ChainMap
+            named = name in self._names or is_held or bool(reads_all)
+            yield ClosurePath(part, path, name, named=named)
         for base in kind.__mro__:
             yield from self._parts_of_class(path, value, base)
 
@@ -239,10 +261,7 @@ class Closure:
     ) -> Iterator[ClosurePath]:
         """Yield attributes of class `base` of a value that the code names, or runs unnamed."""
         members = base.__dict__
-        if (
-            is_library_module(base.__module__)
-            or base.__module__.partition(".")[0] in _OPAQUE_MODULES
-        ):
+        if is_library_module(base.__module__) or is_opaque_class(base):
             return
         key = base, isinstance(value, type)
         if key not in self._implicit_members:
@@ -251,7 +270,7 @@ class Closure:
             self._implicit_members[key] = special | ({*members} & _IMPLICIT_METHODS)
         for name in sorted(self._implicit_members[key] | ({*members} & self._names)):
             member = members[name]
-            for part in _functions_of(member):
+            for part in functions_of(member):
                 yield _owned_root(part, path)
             if hasattr(type(member), "__get__"):
                 if type(member).__module__ not in ("builtins", "functools"):
@@ -267,43 +286,14 @@ def _owned_root(value: object, owner: ClosurePath) -> ClosurePath:
     return path
 
 
-def _functions_of(member: object) -> list[object]:
-    """Return the functions that a member of a class consists of."""
-    if isinstance(member, (staticmethod, classmethod)):
-        return _functions_of(member.__func__)
-    if isinstance(member, (functools.cached_property, functools.partialmethod)):
-        return _functions_of(member.func)
-    if isinstance(member, property):
-        return [f for f in (member.fget, member.fset, member.fdel) if f is not None]
-    if isinstance(member, FunctionType) and member.__code__.co_filename != _DATACLASS_FILENAME:
-        return [member]
-    return []
-
-
-def _names_in(code: CodeType) -> set[str]:
-    """Return the names of globals and attributes in code, those of nested functions included.
-
-    A string may be one, too, as in `getattr(x, "name")`.
-    """
-    names = {*code.co_names}
-    for part in code.co_consts:
-        if isinstance(part, CodeType):
-            names |= _names_in(part)
-        elif isinstance(part, str) and part.isidentifier():
-            names.add(part)
-    return names
-
-
 class ClosureSnapshot:
     """The values that the body of a loop reads from its closure, at the time of the loop."""
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         self.name, self._function = name, _with_own_cells(function, {})
         paths = [p for p in Closure([self._function]).paths if p.first_path is None]
-        self._paths = [
-            (p, p.value) for p in paths if isinstance(p.value, (Tensor, *CONSTANT_TYPES))
-        ]
-        self.tensors = [value for _, value in self._paths if type(value) is Tensor]
+        self._paths = [(p, p.value, _snapshot_key(p, p.value)) for p in paths]
+        self.tensors = [value for _, value, _ in self._paths if type(value) is Tensor]
 
     def function(self) -> Callable[..., Any]:
         """Return the body with cells of its own, which have the values of that time."""
@@ -311,10 +301,13 @@ class ClosureSnapshot:
         return copy
 
     def find_change(self) -> ClosurePath | None:
-        """Return a path to a tensor or number that has been replaced, or None."""
-        for path, value in self._paths:
+        """Return a path to a tensor, number, container or function that has changed, or None."""
+        for path, value, key in self._paths:
             now = path.read()
-            if now is not value and (type(value) is Tensor or static_key(now) != static_key(value)):
+            if type(value) is Tensor:
+                if now is not value:
+                    return path
+            elif key is not None and _snapshot_key(path, now) != key:
                 return path
         return None
 
@@ -326,6 +319,15 @@ class ClosureSnapshot:
                 f"{self.name}: the body reads {path.key!r}, which has changed since the loop ran, "
                 "and the gradient runs the body again; pass it in init or xs"
             )
+
+
+def _snapshot_key(path: ClosurePath, value: object) -> Hashable:
+    """Return a key of a value that a body reads by itself; None if only its parts matter."""
+    if isinstance(value, CONSTANT_TYPES):
+        return static_key(value)
+    if path.is_named and isinstance(value, CONTAINER_TYPES):
+        return contents_key(value)
+    return value if path.is_named and isroutine(value) and isinstance(value, Hashable) else None
 
 
 def _with_own_cells(function: Any, copies: dict[int, Any]) -> Any:
@@ -349,8 +351,6 @@ def _with_own_cells(function: Any, copies: dict[int, Any]) -> Any:
 
 
 def read_modes(modes: list[ClosurePath]) -> tuple[object, ...]:
-    """Return the attributes of objects at these paths that are part of the key of a capture."""
+    """Return the settings of objects at these paths, which are part of the key of a capture."""
     objects = [path.read() for path in modes]
-    return tuple(
-        [getattr(x, name, None) for x in objects for name in getattr(type(x), "captured_for", ())]
-    )
+    return tuple([settings_key(x) if hasattr(type(x), "captured_for") else None for x in objects])

@@ -23,6 +23,7 @@ cdef class ClosureRead:
     cdef public bint is_item
     cdef public int check
     cdef public object expected
+    cdef public object key_of
     cdef public Py_ssize_t same_index
     cdef public Py_ssize_t length
     @cython.locals(check=int)

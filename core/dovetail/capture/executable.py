@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from ..backend import faults
 from ..backend.streams import current_handle
 from ..device_class import Device
@@ -30,11 +28,13 @@ from ..settings import Settings, current, flags
 from ..tensor.c_fields import expr_of, record_alias
 from ..tensor.host import evaluate_leaf
 from ..tensor.tensor import Tensor, create_tensor
-from .pytree import FlatTree, StaticArgument, array_key, metadata_key, rebuild, static_key
+from .guards import static_key
+from .pytree import FlatTree, StaticArgument, rebuild
 from .replay import Addresses, Replayer
 
 CACHE_MISS = object()  # what a call returns that the capture is not for
 NO_INDEX = -1  # in place of a number
+NO_OBJECT = object()  # in place of an object: no value is identical to it
 (
     CHECK_NONE,
     CHECK_TENSOR,
@@ -42,10 +42,9 @@ NO_INDEX = -1  # in place of a number
     CHECK_IDENTITY,
     CHECK_SAME_AS_READ,
     CHECK_SAME_AS_ARGUMENT,
-    CHECK_CONSTANT,
-    CHECK_ARRAY,
-    CHECK_METADATA,
-) = range(9)
+    CHECK_KEY,
+    CHECK_OBJECT,
+) = range(8)
 RESULT_SINGLE, RESULT_TUPLE, RESULT_NONE, RESULT_NESTED = range(
     4
 )  # what a function returns: its containers
@@ -59,7 +58,8 @@ class ClosureRead:
     """A place of the closure that is read at each call, and what must be there.
 
     The owner of the place is the value of the read number `parent`, or the place is a root: the
-    leaf number `argument` of the arguments, or else `root`.
+    leaf number `argument` of the arguments, or else `root`. For other places `root` is an object
+    that needs no key (CHECK_KEY), or a weak reference to it (CHECK_OBJECT).
     """
 
     parent: int  # or NO_INDEX
@@ -69,6 +69,8 @@ class ClosureRead:
     is_item: bool  # else an attribute
     check: int = CHECK_NONE  # CHECK_TENSOR, CHECK_TYPE, ...
     expected: object = None  # the type, the object or the key
+    # CHECK_KEY, CHECK_OBJECT: makes the key; None if only the object itself is accepted
+    key_of: Callable[[Any], object] | None = None
     # CHECK_SAME_AS_READ: the number of that read; CHECK_SAME_AS_ARGUMENT: that of the leaf
     same_index: int = NO_INDEX
     length: int = NO_INDEX  # CHECK_TYPE: of the container
@@ -88,12 +90,15 @@ class ClosureRead:
             return value is values[self.same_index]
         if check == CHECK_SAME_AS_ARGUMENT:
             return value is leaves[self.same_index]
-        if check == CHECK_CONSTANT:
-            return value is self.root or static_key(value) == self.expected
-        if check == CHECK_ARRAY:
-            return isinstance(value, np.ndarray) and array_key(value) == self.expected
-        if check == CHECK_METADATA:
-            return metadata_key(value) == self.expected
+        if check == CHECK_KEY:
+            return value is self.root or self.key_of(value) == self.expected  # type: ignore[misc]  # set
+        if check == CHECK_OBJECT:
+            reference: Any = self.root
+            return value is reference() or (
+                self.key_of is not None
+                and hasattr(type(value), "captured_for")
+                and self.key_of(value) == self.expected
+            )
         return True
 
 

@@ -343,6 +343,8 @@ def constant(x: Tensor, /) -> Tensor:
         raise refused("constant", "x", "a tensor", x)
     if not tracer_api.is_batched(x._expr):
         tracer_api.keep_constant(storage_of(evaluate_leaf(x)))
+        if (tracer := tracer_api.current()) is not None:
+            tracer.record_constant(x)
     return x
 
 

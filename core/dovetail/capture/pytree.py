@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,8 +12,8 @@ from ..errors import CaptureError, DTypeError, LayoutError
 from ..functions.creation.from_values import asarray
 from ..tensor.other_layouts import LayoutTensor, Unflattener
 from ..tensor.tensor import Tensor
+from .guards import static_key
 
-STATIC_TYPES = frozenset((bool, int, str, bytes, type(None)))  # equal only if of one type and bits
 SIMPLE = frozenset(
     (Tensor, float, int, bool, str, bytes)
 )  # types of leaves without further containers
@@ -106,48 +105,6 @@ def require_static(name: str, value: object) -> Hashable:
             f"{_describe(value)}; pass dt.asarray(...) for an array and a tuple for a list"
         ) from None
     return value
-
-
-def static_key(value: object) -> Hashable:
-    """Return a key that tells numbers and strings apart by type and bits, not by value.
-
-    `0.0 == -0.0` and `(True,) == (1,)`, but a function may give something else for each. Elements
-    of tuples and frozensets and fields of frozen dataclasses are compared in the same way, objects
-    of other types by their own `==`.
-    """
-    kind = type(value)
-    if kind in STATIC_TYPES:
-        return kind, value
-    if isinstance(value, np.generic):
-        return kind, value.tobytes()
-    if isinstance(value, float):
-        return kind, float.__repr__(value)
-    if isinstance(value, complex):
-        return kind, complex.__repr__(value)
-    if isinstance(value, tuple):
-        return kind, tuple([static_key(v) for v in value])
-    if isinstance(value, frozenset):
-        return kind, frozenset([static_key(v) for v in value])
-    parameters = getattr(kind, "__dataclass_params__", None)
-    if parameters is not None and parameters.frozen and parameters.eq:
-        compared = [f.name for f in fields(value) if f.compare]  # type: ignore[arg-type]  # it is one
-        return kind, tuple([static_key(getattr(value, name)) for name in compared])
-    return kind, value
-
-
-def array_key(a: np.ndarray) -> Hashable:
-    """Return a key that is equal for two arrays only if their dtypes, shapes and bits are equal."""
-    return a.dtype, a.shape, a.tobytes()
-
-
-def metadata_key(value: object) -> Hashable:
-    """Return a key of the metadata of a tensor or array (shape, dtype, ...); None for others."""
-    if type(value) is Tensor:
-        e = value._expr
-        return e.spec, e.tape is not None, e.spec.strides if e.op is not None else e.strides
-    if isinstance(value, LayoutTensor):
-        return type(value), value.shape, value.dtype, value.device, value.requires_grad
-    return (value.shape, value.dtype) if isinstance(value, np.ndarray) else None
 
 
 def _describe(value: object) -> str:

@@ -38,7 +38,7 @@ from ..memory.storage import Storage, storage_at
 from ..memory.tracing.stacktrace import caller_line
 from ..ops.host_routines import HostCall
 from ..ops.table import Op
-from ..tensor.tensor import create_lazy_storage
+from ..tensor.tensor import Tensor, create_lazy_storage
 from ..weak_identity_map import WeakIdentityMap
 from .program import (
     Act,
@@ -77,8 +77,9 @@ class CaptureTracer(tracer_api.Tracer):
         is_dry: bool,
         resolve: Resolver | None = None,
         outer: CaptureTracer | None = None,
+        keep: Callable[[Tensor], None] | None = None,
     ) -> None:
-        self.device, self.is_dry, self.outer = device, is_dry, outer
+        self.device, self.is_dry, self.outer, self._keep = device, is_dry, outer, keep
         self.stream: StreamHandle = None if device is None else current_handle(device)
         self.environment: Environment = Environment() if outer is None else outer.environment
         self.acts: list[Act] = []
@@ -208,6 +209,12 @@ class CaptureTracer(tracer_api.Tracer):
             self.arrays.append(array)
         else:
             self.outer.record_array(array)
+
+    def record_constant(self, x: Tensor) -> None:
+        """Record that the function may keep a tensor that no path of its closure leads to."""
+        if self._keep is not None:
+            self._keep(x)
+        super().record_constant(x)
 
     def is_known_leaf(self, e: Expr) -> bool:
         """Return True if a leaf without contents, or a placeholder, is known."""

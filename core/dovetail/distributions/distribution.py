@@ -6,7 +6,7 @@ import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, overload
 
 import dovetail as dt
 from dovetail.extend import arguments
@@ -112,6 +112,8 @@ class Distribution(Explained):
     ((3,), (), (5, 3))
     """
 
+    # Settings that captures depend on, beside those that methods of subclasses name.
+    captured_for: ClassVar = ("_batch_shape", "_event_shape", "_scalar_parameters")
     has_rsample: bool = False
     has_enumerate_support: bool = False
     _validate_args: bool = __debug__

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Sequence
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import dovetail as dt
 from dovetail.extend import arguments
@@ -34,6 +34,7 @@ class Transform(Explained):
     [0.0]
     """
 
+    captured_for: ClassVar = ()  # captures depend on the settings that methods of subclasses name
     _checks_annotations = True
     bijective: bool = False
     domain: Any

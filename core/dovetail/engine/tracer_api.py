@@ -97,6 +97,11 @@ class Tracer(ABC):
         if self.outer is not None:
             self.outer.record_array(array)
 
+    def record_constant(self, x: Tensor) -> None:
+        """Record that the function may keep a tensor that no path of its closure leads to."""
+        if self.outer is not None:
+            self.outer.record_constant(x)
+
     def is_known_leaf(self, e: Expr) -> bool:
         """Return True if a leaf without contents, or a placeholder, is known to the tracer."""
         return self.outer is not None and self.outer.is_known_leaf(e)

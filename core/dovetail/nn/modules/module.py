@@ -152,8 +152,8 @@ class Module(Explained):
             if other != registry:
                 self.__dict__[other].pop(name, None)
         if not registry:
-            if name == "training" and value is not self.__dict__.get(name):
-                look_up_again()  # captured functions depend on the mode
+            if name in self.__dict__ and value is not self.__dict__[name]:
+                look_up_again()  # captured functions depend on the mode and the settings
             object.__setattr__(self, name, value)
             return
         self.__dict__.pop(name, None)

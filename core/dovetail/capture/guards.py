@@ -1,0 +1,198 @@
+"""Keys of Python values: a captured function applies while the keys of what it reads are the same.
+
+Keys tell values apart by type and bits, as the function may: `0.0` is not `-0.0`, `(True,)` is not
+`(1,)`.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import fields
+from enum import Enum
+from functools import cache, cached_property, partialmethod
+from types import CodeType, EllipsisType, FunctionType, MappingProxyType, ModuleType, NoneType
+from typing import Any
+
+import numpy as np
+
+from ..device_class import Device
+from ..dtypes import DType
+from ..memory.tracing.stacktrace import is_library_module
+from ..tensor.other_layouts import LayoutTensor
+from ..tensor.tensor import Tensor
+
+STATIC_TYPES = frozenset((bool, int, str, bytes, NoneType))  # equal only if of one type and bits
+CONSTANT_TYPES = (
+    *(bool, int, float, complex, str, bytes, NoneType, EllipsisType, slice, range, Enum),
+    *(np.generic, np.dtype, DType, Device),
+)
+MAPPING_TYPES = (dict, MappingProxyType)
+SEQUENCE_TYPES = (list, tuple, deque)
+_SET_TYPES = (set, frozenset)
+_BYTES_TYPES = (bytearray, memoryview, array)
+CONTAINER_TYPES = (*SEQUENCE_TYPES, *MAPPING_TYPES, *_SET_TYPES, *_BYTES_TYPES)
+ARRAY_BYTES_MAX = 65_536  # larger arrays count by shape and dtype if no tensor is made of them
+_OPAQUE_MODULES = frozenset((*sys.stdlib_module_names, "numpy", "scipy")) - {"__main__"}
+_DATACLASS_FILENAME = "<string>"  # the file of methods that they generate, which compare all fields
+
+
+def static_key(value: object) -> Hashable:
+    """Return a key that tells numbers and strings apart by type and bits, not by value.
+
+    Elements of tuples and frozensets and fields of frozen dataclasses are compared in the same way,
+    objects of other types by their own `==`.
+    """
+    kind = type(value)
+    if kind in STATIC_TYPES:
+        return kind, value
+    if isinstance(value, np.generic):
+        return kind, value.tobytes()
+    if isinstance(value, float):
+        return kind, float.__repr__(value)
+    if isinstance(value, complex):
+        return kind, complex.__repr__(value)
+    if isinstance(value, slice):
+        return kind, static_key(value.start), static_key(value.stop), static_key(value.step)
+    if isinstance(value, tuple):
+        return kind, tuple([static_key(v) for v in value])
+    if isinstance(value, frozenset):
+        return kind, frozenset([static_key(v) for v in value])
+    parameters = getattr(kind, "__dataclass_params__", None)
+    if parameters is not None and parameters.frozen and parameters.eq:
+        compared = [f.name for f in fields(value) if f.compare]  # type: ignore[arg-type]  # it is one
+        return kind, tuple([static_key(getattr(value, name)) for name in compared])
+    return kind, value
+
+
+def array_key(a: object) -> Hashable:
+    """Return a key of the dtype, shape and bits of a NumPy array; None for other values."""
+    return (a.dtype, a.shape, a.tobytes()) if isinstance(a, np.ndarray) else None
+
+
+def metadata_key(value: object) -> Hashable:
+    """Return a key of the metadata of a tensor or array (shape, dtype, ...); None for others."""
+    if type(value) is Tensor:
+        e = value._expr
+        return e.spec, e.tape is not None, e.spec.strides if e.op is not None else e.strides
+    if isinstance(value, LayoutTensor):
+        return type(value), value.shape, value.dtype, value.device, value.requires_grad
+    return (value.shape, value.dtype) if isinstance(value, np.ndarray) else None
+
+
+def contents_key(value: Any) -> Hashable:
+    """Return a key of a container: its type, its length and the constants among keys and items.
+
+    Other items count by their positions, and in sets by their metadata: they are compared where
+    they are read.
+    """
+    kind = type(value)
+    if isinstance(value, MAPPING_TYPES):
+        return kind, tuple([(_member_key(k), _item_key(v)) for k, v in value.items()])
+    if isinstance(value, _SET_TYPES):
+        return kind, frozenset(Counter(map(_member_key, value)).items())
+    if isinstance(value, SEQUENCE_TYPES):
+        return kind, tuple(map(_item_key, value))
+    return kind, bytes(value) if isinstance(value, _BYTES_TYPES) else None
+
+
+def _item_key(value: object) -> Hashable:
+    return static_key(value) if isinstance(value, CONSTANT_TYPES) else None
+
+
+def _member_key(value: object) -> Hashable:
+    """Return a key of a member of a set or a key of a dict, which no path leads to."""
+    return metadata_key(value) or static_key(value)
+
+
+def is_opaque_class(kind: type) -> bool:
+    """Return True for a class of the standard library, NumPy or SciPy: its code is not searched."""
+    return is_opaque_module(kind.__module__)
+
+
+def is_opaque_module(name: str) -> bool:
+    """Return True for a module of the standard library, NumPy or SciPy."""
+    return name.partition(".")[0] in _OPAQUE_MODULES
+
+
+def is_value(value: object) -> bool:
+    """Return True for constants, and for other immutable objects that compare by value.
+
+    These are hashable objects of the standard library, such as a Fraction or a Path.
+    """
+    kind = type(value)
+    return isinstance(value, CONSTANT_TYPES) or (
+        is_opaque_class(kind)
+        and not isinstance(value, (type, ModuleType, FunctionType, *CONTAINER_TYPES))
+        and kind.__hash__ is not None
+        and kind.__eq__ is not object.__eq__
+        and not hasattr(kind, "__get__")
+    )
+
+
+# --- objects of dovetail with settings ------------------------------------------------------------
+
+
+@cache
+def setting_names(kind: type) -> tuple[str, ...]:
+    """Return the names of attributes whose values captures depend on.
+
+    These are the ones in `captured_for`, which marks such classes, and those that methods of
+    dovetail's own subclasses use, for example the slope of a layer.
+    """
+    names = {*kind.captured_for}  # type: ignore[attr-defined]  # the mark
+    for base in kind.__mro__:
+        if is_library_module(base.__module__) and "captured_for" not in vars(base):
+            for member in vars(base).values():
+                for f in functions_of(member):
+                    names |= names_in(f.__code__)
+    return tuple(sorted(names))
+
+
+def settings_key(value: object) -> Hashable:
+    """Return a key of the settings of an object: constants, containers of them, and functions."""
+    attributes: Mapping[str, object] = vars(value)
+    kind: Any = type(value)
+    names = [n for n in setting_names(kind) if n in attributes]
+    return kind, tuple([(n, _setting_key(attributes[n])) for n in names])
+
+
+def _setting_key(value: object) -> Hashable:
+    if isinstance(value, CONTAINER_TYPES):
+        items: Iterable[object] = value.values() if isinstance(value, MAPPING_TYPES) else value
+        is_constant = all(isinstance(v, (*CONSTANT_TYPES, *CONTAINER_TYPES)) for v in items)
+        return contents_key(value) if is_constant else None
+    return value if isinstance(value, (FunctionType, type)) else _item_key(value)
+
+
+# --- names in code --------------------------------------------------------------------------------
+
+
+def functions_of(member: object) -> list[FunctionType]:
+    """Return the functions that a member of a class consists of."""
+    if isinstance(member, (staticmethod, classmethod)):
+        return functions_of(member.__func__)
+    if isinstance(member, (cached_property, partialmethod)):
+        return functions_of(member.func)
+    if isinstance(member, property):
+        accessors = (member.fget, member.fset, member.fdel)
+        return [f for f in accessors if isinstance(f, FunctionType)]
+    if isinstance(member, FunctionType) and member.__code__.co_filename != _DATACLASS_FILENAME:
+        return [member]
+    return []
+
+
+def names_in(code: CodeType) -> set[str]:
+    """Return the names of globals and attributes in code, those of nested functions included.
+
+    A string may be one, too, as in `getattr(x, "name")`.
+    """
+    names = {*code.co_names}
+    for part in code.co_consts:
+        if isinstance(part, CodeType):
+            names |= names_in(part)
+        elif isinstance(part, str) and part.isidentifier():
+            names.add(part)
+    return names
