@@ -36,7 +36,7 @@ class BatchedWrite(Evaluation):
             self.uses[self.index[r]] += 1  # the references from `roots`
 
     def has_unaliased_targets(self) -> bool:
-        """Return True if only `roots` refers to the values, and no two targets share memory."""
+        """Return True if targets are distinct and contiguous, and only `roots` has the values."""
         if any(t.storage.overlap is not None for t in self.targets):
             return False
         roots = {self.index[r] for r in self.roots}
@@ -62,7 +62,7 @@ class BatchedWrite(Evaluation):
         )
 
     def bind(self) -> BoundPlan:
-        """Return the bound plan; if the writes are possible, add the targets to the leaves."""
+        """Return the bound plan; append the targets to the leaves unless they overlap operands."""
         key, referenced, roots, _ = self._whole_key()
         write_targets = [self.write_target(t) for t in self.targets]
         at = None if self.row_indices is None else self.find_index_slots(self.row_indices)
@@ -85,7 +85,7 @@ class BatchedWrite(Evaluation):
         return plan
 
     def run(self, reports_checks: bool = True) -> bool:
-        """Run the writes; return True if they were done."""
+        """Run or trace the writes; return False, with nothing written, if that is impossible."""
         recorder = tracer_api.current()
         if recorder is not None:
             return recorder.run(self, reports_checks)
@@ -97,7 +97,7 @@ class BatchedWrite(Evaluation):
         return True
 
     def execute(self, plan: BoundPlan, reports_checks: bool) -> None:
-        """Launch the steps of the plan."""
+        """Launch the plan on the current stream; `reports_checks` matters only under a profile."""
         if events.profiles:
             super().execute(plan, reports_checks)
             return
@@ -109,7 +109,7 @@ class BatchedWrite(Evaluation):
 def write_batch(
     roots: list[Expr], targets: Sequence[Expr], row_indices: Expr | None = None
 ) -> bool:
-    """Compute pending nodes right into the memory of leaves; return False if that is impossible.
+    """Write pending nodes straight into the memory of leaves; return False if that is impossible.
 
     The list `roots` must have the only references to the nodes. They have exactly the leaves'
     specs, or they are rows that go to the indices in a leaf `row_indices`, which are in range and
@@ -120,6 +120,7 @@ def write_batch(
 
 
 def _write(roots: list[Expr], targets: Sequence[Expr], at: Expr | None) -> bool:
+    """Do `write_batch` under the engine lock; evaluate pending targets and readers first."""
     if flags.has_unresolved_checks or not _is_one_device([*roots, *targets]):
         return False
     recorder = tracer_api.current()
@@ -171,5 +172,6 @@ def _evaluate_readers(evaluation: BatchedWrite) -> None:
 
 
 def _synchronize(opened: OpenedDevice, targets: Sequence[Expr]) -> None:
+    """Wait for the current stream if ops run eagerly or a target's memory is visible outside."""
     if opened.asynchronous and (flags.depth == 0 or any(t.storage.seen for t in targets)):
         opened.backend.synchronize(current_handle(opened.device))

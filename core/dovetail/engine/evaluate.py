@@ -52,6 +52,7 @@ def evaluate(exprs: Sequence[Expr], reports_checks: bool = True) -> None:
 
 
 def _evaluate(exprs: Sequence[Expr], reports_checks: bool) -> None:
+    """Do `evaluate` under the engine lock: run each device's cached graphs, or plan new ones."""
     if flags.has_unresolved_checks and reports_checks:
         _raise_failed_checks(exprs)
     if len(exprs) == 1:
@@ -60,7 +61,7 @@ def _evaluate(exprs: Sequence[Expr], reports_checks: bool) -> None:
             return
         Evaluation([root]).run(reports_checks)
         return
-    for roots in _by_device(exprs):
+    for roots in _group_by_device(exprs):
         if _is_observed() or not match_cached_graphs(roots, reports_checks):
             Evaluation(roots).run(reports_checks)
 
@@ -86,24 +87,26 @@ def release_memory(storage: Storage) -> None:
 
 
 def _release_memory(storage: Storage) -> None:
+    """Evaluate the pending nodes that read this storage; the caller holds the engine lock."""
     pending_readers = find_readers(storage)
     if pending_readers:
         _evaluate(pending_readers, False)
 
 
 def _synchronize(device: Device) -> None:
+    """Wait for the device's current stream, if its backend is asynchronous."""
     opened = open_device(device)
     if opened.asynchronous:
         opened.backend.synchronize(current_handle(device))
 
 
 def _is_observed() -> bool:
-    """Return True if a profile or a capture observes each launch."""
+    """Return True if a profile or a tracer observes launches, so that fast paths are off."""
     return flags.is_observed or flags.captures > 0
 
 
 def _raise_failed_checks(exprs: Sequence[Expr]) -> None:
-    """Raise IndexOutOfRange if the memory of a leaf has a failed bounds check."""
+    """Settle the index checks of leaves on synchronous devices. Raises: IndexOutOfRange."""
     for e in exprs:
         if e.op is None and not open_device(e.spec.device).backend.asynchronous:
             faults.settle_before_read(storage_of(e))
@@ -126,10 +129,11 @@ class Sketch(NamedTuple):
 def sketch_plans(exprs: Sequence[Expr]) -> list[Sketch]:
     """Return per device the plan of the pending work and the specs that it reads and keeps."""
     with engine_lock:
-        return [_sketch(roots) for roots in _by_device(exprs)]
+        return [_sketch_device(roots) for roots in _group_by_device(exprs)]
 
 
-def _sketch(roots: Sequence[Expr]) -> Sketch:
+def _sketch_device(roots: Sequence[Expr]) -> Sketch:
+    """Plan the pending work of roots of one device, without compiling or running."""
     evaluation = Evaluation(roots)
     plan = evaluation.plan()
     stored = [(slot, evaluation.nodes[i].spec) for i, slot in plan.output_slots]
@@ -138,7 +142,7 @@ def _sketch(roots: Sequence[Expr]) -> Sketch:
 
 
 def compile_ahead(exprs: Sequence[Expr]) -> None:
-    """Compile together the kernels of the pending work that have no program in memory."""
+    """Compile the missing programs of the pending work, in one batch per device; run nothing."""
     kernels_by_device: dict[Device, dict[str, Kernel]] = {}
     for opened, plan in (pair for e in exprs for pair in plan_pending([e])):
         steps = (s for s in plan.steps if isinstance(s, PlannedLaunch) and 0 not in s.grid)
@@ -149,7 +153,8 @@ def compile_ahead(exprs: Sequence[Expr]) -> None:
         programs.compile_all(open_device(device), kernels)
 
 
-def _by_device(exprs: Sequence[Expr]) -> list[list[Expr]]:
+def _group_by_device(exprs: Sequence[Expr]) -> list[list[Expr]]:
+    """Return the pending sources of these nodes, without duplicates, one list per device."""
     roots_by_device: dict[Device, dict[Expr, None]] = {}  # each once
     for e in exprs:
         source = _source(e)
@@ -159,7 +164,7 @@ def _by_device(exprs: Sequence[Expr]) -> list[list[Expr]]:
 
 
 def _source(e: Expr) -> Expr | None:
-    """Return the pending node whose value brings `e` into memory, or None."""
+    """Return `e` if it is pending, else the pending node behind its lazy storage, or None."""
     return e if e.op is not None else storage_of(e).pending
 
 
@@ -177,6 +182,7 @@ def write(value: Box[Expr], target: Expr, other_references: int = 0) -> None:
 
 
 def _write(value: Box[Expr], target: Expr, other_references: int) -> None:
+    """Do `write` under the engine lock: run a matching cached graph, else plan a copy."""
     storage = _in_memory(target)
     can_match = not _is_observed() and (
         value[0].op is None or is_sole_owner(value, other_references)
@@ -198,6 +204,7 @@ def update(value: Expr, target: Expr) -> None:
 
 
 def _update_memory(value: Expr, target: Expr) -> None:
+    """Do `update` under the engine lock: run a matching cached graph, else plan the op."""
     storage = _in_memory(target)
     if (
         not _is_observed()
@@ -210,7 +217,7 @@ def _update_memory(value: Expr, target: Expr) -> None:
 
 
 def _in_memory(target: Expr) -> Storage:
-    """Return the storage of a leaf that is about to be written; compute it if it is pending."""
+    """Return the storage of a leaf to be written, after its pending value and overlapping work."""
     pending = storage_of(target).pending
     if pending is not None:
         evaluate([pending])
@@ -220,13 +227,14 @@ def _in_memory(target: Expr) -> Storage:
 
 
 def wait_for_overlapping(storage: Storage) -> None:
-    """Wait for the launches that use memory of the storages that overlap this one."""
+    """Wait for the devices of all storages that overlap this one; return at once if none does."""
     if storage.overlap is not None:
         for device in {s.device for s in storage.overlap.members()}:
             open_device(device).backend.synchronize()
 
 
 def _store(value: Box[Expr], target: Expr, other_references: int = 0) -> None:
+    """Plan a value and write it into the target, through a temporary if it reads the target."""
     storage = storage_of(target)
     _evaluate_readers(target, value[0])
     if _store_directly(value[0], target, other_references):
@@ -236,7 +244,7 @@ def _store(value: Box[Expr], target: Expr, other_references: int = 0) -> None:
 
 
 def _store_through_temp(value: Box[Expr], target: Expr) -> None:
-    """Compute the value in memory of its own, then copy it."""
+    """Compute the value in memory of its own, then copy it to the target; `value` is emptied."""
     evaluate(value)
     write(value, target)
 
@@ -251,7 +259,7 @@ def _source_of_copy(value: Expr) -> Expr:
 
 
 def _store_directly(value: Expr, target: Expr, other_references: int) -> bool:
-    """Compute a value right into the target; return False if it reads what it would overwrite.
+    """Compute a value right into the target; return False, with nothing done, if they overlap.
 
     A function of its own: an `Evaluation` refers to its graph, and a second evaluation in the same
     frame would then materialise all of it.
@@ -262,7 +270,7 @@ def _store_directly(value: Expr, target: Expr, other_references: int) -> bool:
 
 
 def _wait_if_visible(storage: Storage) -> None:
-    """Wait for a write to memory that is visible outside, or if ops run eagerly."""
+    """Wait for the device if the storage is visible outside or ops run eagerly."""
     if storage.seen or flags.depth == 0:
         _synchronize(storage.device)
 
@@ -277,7 +285,7 @@ def _evaluate_readers(target: Expr, value: Expr) -> None:
     if len(pending_readers) <= PENDING_READERS_MAX:
         pending_readers = [e for e in pending_readers if reads(e, target)]
     if pending_readers:
-        value_graph = _graph(value)
+        value_graph = _collect_graph(value)
         evaluate_remaining(
             [e for e in pending_readers if e not in value_graph or is_recomputed(e, value_graph)]
         )
@@ -297,7 +305,8 @@ def evaluate_remaining(exprs: Sequence[Expr]) -> None:
                 evaluate([e], reports_checks=False)
 
 
-def _graph(root: Expr) -> set[Expr]:
+def _collect_graph(root: Expr) -> set[Expr]:
+    """Return all nodes that the root depends on, itself included, also behind lazy storages."""
     visited: set[Expr] = set()
     stack: list[object] = [root]
     while stack:

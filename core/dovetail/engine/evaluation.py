@@ -38,7 +38,7 @@ class Evaluation(OrderedGraph):
     __slots__ = ()
 
     def run(self, reports_checks: bool = True) -> bool:
-        """Evaluate the graph; return False, with nothing done, if the target overlaps what is read.
+        """Evaluate the graph; return False, with nothing done, if the target overlaps an operand.
 
         A target that is read element by element is written in place.
         Raises: IndexOutOfRange, before anything is written, or where an answer is waited for.
@@ -58,7 +58,7 @@ class Evaluation(OrderedGraph):
         return True
 
     def discount_references(self, other_references: int) -> None:
-        """Treat the value as unshared, although so many others refer to it."""
+        """Ignore `other_references` to the value, if it goes to a target that it does not read."""
         if (
             other_references
             and self.target is not None
@@ -73,7 +73,7 @@ class Evaluation(OrderedGraph):
         return self._build_plan(referenced, roots, target) if cached is None else cached.plan
 
     def bind(self) -> BoundPlan:
-        """Return the bound plan from the cache; plan and compile a graph that is not there."""
+        """Return the bound plan from the cache; plan, compile and cache that of a new graph."""
         key, referenced, roots, target = self._whole_key()
         plan = _plans.young.get(key) or _plans.find(key)
         # the graph will come again
@@ -91,7 +91,7 @@ class Evaluation(OrderedGraph):
     def _whole_key(
         self,
     ) -> tuple[tuple[Hashable, ...], tuple[int, ...], tuple[int, ...], WriteTarget | None]:
-        """Return the key, and its parts beyond the nodes: referenced nodes, roots, target."""
+        """Complete `key`; return it with its parts: referenced nodes, roots and write target."""
         referenced, roots, target = (
             self.externally_referenced_nodes(),
             tuple([self.index[r] for r in self.roots]),
@@ -108,6 +108,7 @@ class Evaluation(OrderedGraph):
     def _build_plan(
         self, referenced: tuple[int, ...], roots: tuple[int, ...], target: WriteTarget | None
     ) -> Plan:
+        """Plan the graph for the device's capabilities; record the time in the profiles."""
         start = time.perf_counter_ns()
         opened = open_device(self.device)
         leaf_slot = {self.index[e]: slot for slot, e in enumerate(self.leaves)}
@@ -130,7 +131,7 @@ class Evaluation(OrderedGraph):
         return plan
 
     def execute(self, plan: BoundPlan, reports_checks: bool) -> None:
-        """Launch the steps of the plan. Raises: IndexOutOfRange, under the conditions of `run`."""
+        """Launch the plan; turn its stored nodes into leaves. Raises: IndexOutOfRange, as `run`."""
         device, t = self.device, self.target
         opened = device.opened or open_device(device)
         stream = current_handle(device)
@@ -142,6 +143,7 @@ class Evaluation(OrderedGraph):
         checks = self._checks_of_leaves(waits) if flags.has_unresolved_checks else {}
 
         def run_checked(launches: LaunchList, step: BoundKernel) -> None:
+            """Launch a step with deferred checks, collect those, and settle all if `waits`."""
             numbers = launches.numbers
             for i, check in run_deferred(opened, step, launches.addresses, numbers, stream):
                 check.line = self.nodes[i].check_line
@@ -151,7 +153,9 @@ class Evaluation(OrderedGraph):
 
         steps = [step for step in plan.steps if isinstance(step, BoundKernel)]
         checked = {*checks, *[i for step in steps for _, i, _ in step.checks]}
-        depends = None if waits else self._depends(checked)  # before nodes become leaves
+        depends = (
+            None if waits else self._build_dependency_query(checked)
+        )  # before nodes become leaves
         launch_plan(*arguments, run_checked)
         if depends is None or not checks:
             return
@@ -161,7 +165,7 @@ class Evaluation(OrderedGraph):
                 self.nodes[i].storage.checks = tuple(own)
 
     def _checks_of_leaves(self, waits: bool) -> Checks:
-        """Return the leaves' checks by position; if `waits`, raise for a failed one instead."""
+        """Return the leaves' checks by position; if `waits`, settle them and return no checks."""
         if waits:
             targets = () if self.target is None else (storage_of(self.target),)
             faults.settle_checks(
@@ -173,7 +177,7 @@ class Evaluation(OrderedGraph):
         )
         return {i: checks for i, checks in checks_by_node if checks}
 
-    def _depends(self, checked: Iterable[int]) -> Callable[[int], list[int]]:
+    def _build_dependency_query(self, checked: Iterable[int]) -> Callable[[int], list[int]]:
         """Return a function that maps a position to the `checked` positions that it depends on."""
         bits = {i: 1 << k for k, i in enumerate(sorted(checked))}
         sources = dict(self.lazy_leaves)

@@ -39,7 +39,7 @@ _slow_path_blocks = 0  # active blocks that disable the fast paths of evaluation
 
 
 def start_profile(events: list[ProfileEvent]) -> None:
-    """Add the events from now on to this list."""
+    """Append the events of all threads to this list from now on; disable the fast paths."""
     global profiles
     with _profiles_lock:
         profiles = (*profiles, events)
@@ -47,7 +47,7 @@ def start_profile(events: list[ProfileEvent]) -> None:
 
 
 def stop_profile(events: list[ProfileEvent]) -> None:
-    """Stop adding events to this list. Profiles that overlap may end in any order."""
+    """Stop appending events to this list. Profiles that overlap may end in any order."""
     global profiles
     with _profiles_lock:
         profiles = tuple(p for p in profiles if p is not events)
@@ -55,7 +55,7 @@ def stop_profile(events: list[ProfileEvent]) -> None:
 
 
 def change_slow_path_blocks(change: int) -> None:
-    """Add to the number of blocks that disable fast paths to get more detailed errors."""
+    """Add `change` to the number of blocks that disable fast paths to get more detailed errors."""
     global _slow_path_blocks
     with _profiles_lock:
         _slow_path_blocks += change
@@ -63,7 +63,7 @@ def change_slow_path_blocks(change: int) -> None:
 
 
 def note(name: str, begun: int, **details: Unpack[Details]) -> None:
-    """Add an event that ends now to the profiles."""
+    """Append an event from `begun` (in ns) until now to each active profile."""
     if profiles:
         event = ProfileEvent(
             name=name,

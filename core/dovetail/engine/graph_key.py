@@ -72,7 +72,7 @@ def append_subgraph(
     uses: list[int],
     key: list[Hashable],
 ) -> int:
-    """Append `e` and its arguments to the graph; return the position of `e`.
+    """Append `e` and its operands to `walk` and the lists; return the position of `e`.
 
     It is no closure, because a reference cycle would keep memory alive.
     """
@@ -191,7 +191,7 @@ class OrderedGraph:
         )
 
     def write_target(self, t: Expr) -> WriteTarget:
-        """Return the facts about the leaf that is written on which a plan depends."""
+        """Return the strides of a written leaf and the slots of the leaves that overlap it."""
         overlapping, same = set(), set()
         for slot, e in enumerate(self.leaves):
             if overlaps(e, t):
@@ -203,7 +203,7 @@ class OrderedGraph:
         return WriteTarget(t.strides, len(self.leaves), frozenset(overlapping), frozenset(same))
 
     def node_keys(self) -> list[GraphNodeKey]:
-        """Return the key of each node."""
+        """Build the key of each node, in order."""
         entries: list[GraphNodeKey] = []
         lazy, numbers = dict(self.lazy_leaves), 0
         for i, e in enumerate(self.nodes):

@@ -93,7 +93,7 @@ class CachedGraph:
         reports_checks: bool,
         other_roots: Sequence[Expr] = (),
     ) -> int:
-        """Launch the plan if the graph of `root` and `other_roots` is this one; return the outcome.
+        """Launch the plan if the graph of the roots matches; return HIT, MISS or NEEDS_TEMP.
 
         `NEEDS_TEMP`: the graph matches but reads what it would overwrite; nothing was launched.
         """
@@ -125,6 +125,7 @@ class CachedGraph:
         return HIT
 
     def _matches_references(self, matched: list[Expr]) -> bool:
+        """Return True if the matched nodes are referenced from outside as in the cached graph."""
         if not self._sources:
             return matches_references(matched, self._uses, self._referenced)
         while matched[-1] is None:  # the copy into the target
@@ -138,7 +139,7 @@ class CachedGraph:
 def _matches_node(
     node_keys: list[GraphNodeKey], i: int, e: Expr, matched: list[Any], numbers: list[Number | None]
 ) -> bool:
-    """Return True if node `e` and its arguments match entry `i`; store the matched nodes."""
+    """Return True if `e` and its operands match entry `i`; fill `matched` and `numbers`."""
     node_key = node_keys[i]
     if e.op is not node_key.op or e.spec is not node_key.spec:
         return False
@@ -180,7 +181,7 @@ def _matches_node(
 
 
 def _matches_memory(leaves: Sequence[Expr], t: Expr, expected: WriteTarget | None) -> bool:
-    """Return True if the same leaves overlap the target, and the same ones equal it, as before."""
+    """Return True if the same leaves overlap, and the same equal, the target as in `expected`."""
     assert expected is not None
     for slot in range(len(leaves)):
         e = leaves[slot]

@@ -43,7 +43,7 @@ def launch_steps(
     numbers: list[Number],
     line: str | None,
 ) -> None:
-    """Launch steps over `leaves`; `written` has the positions of those that they write.
+    """Launch steps over `leaves`; `written` has the positions of those that the steps write.
 
     Raises: IndexOutOfRange, after a step that checks its indices has run.
     """
@@ -58,6 +58,7 @@ def _launch_locked(
     numbers: list[Number],
     line: str | None,
 ) -> None:
+    """Do `launch_steps` under the engine lock: prepare leaves, launch or record, mark writes."""
     opened = prepare_leaves(leaves, written)
     stream = current_handle(opened.device)
     recorder = tracer_api.current() if flags.captures else None
@@ -85,7 +86,7 @@ def _addresses(leaves: Sequence[Expr]) -> Addresses:
 
 
 def prepare_leaves(leaves: list[Expr], written: tuple[int, ...]) -> OpenedDevice:
-    """Evaluate pending leaves, and pending readers of written ones; return the device."""
+    """Evaluate pending leaves and readers of written ones, settle checks; return the device."""
     for e in leaves:
         if e.op is not None or storage_of(e).pending is not None:
             _evaluate_pending(leaves)
@@ -107,12 +108,14 @@ def prepare_leaves(leaves: list[Expr], written: tuple[int, ...]) -> OpenedDevice
 
 
 def _evaluate_pending(leaves: Sequence[Expr]) -> None:
+    """Evaluate the leaves that are pending, and replace their lazy storages."""
     evaluate([e for e in leaves if e.op is not None or storage_of(e).pending is not None])
     for e in leaves:
         storage_of(e)  # resolves a lazy storage, so that `e.storage` can be read
 
 
 def _evaluate_readers(target: Expr, storage: Storage) -> None:
+    """Evaluate the pending nodes that read the target's memory."""
     pending_readers = find_readers(storage)
     if pending_readers:
         if len(pending_readers) <= PENDING_READERS_MAX:
@@ -145,7 +148,7 @@ def launch_raw(
     work: RawLaunch,
     grid: Grid | None,
 ) -> None:
-    """Call `work` with leaves, numbers and a grid, as safely as `launch_steps`.
+    """Call `work` with leaves, numbers and a grid; prepare and mark leaves as `launch_steps` does.
 
     `name`: the writer that errors about overwritten values report.
     """
@@ -161,6 +164,7 @@ def _launch_raw_locked(
     work: RawLaunch,
     grid: Grid | None,
 ) -> None:
+    """Do `launch_raw` under the engine lock: prepare the leaves, call or record, mark writes."""
     opened = prepare_leaves(leaves, written)
     stream = current_handle(opened.device)
     if flags.captures and tracer_api.current() is not None:
@@ -184,6 +188,7 @@ def _record_call(
     work: RawLaunch,
     grid: Grid | None,
 ) -> None:
+    """Record the call of `work` with the thread's tracer, in place of running it."""
     recorder = tracer_api.current()
     assert recorder is not None
 
@@ -196,7 +201,7 @@ def _record_call(
 def _mark_written(
     leaves: list[Expr], written: tuple[int, ...], opened: OpenedDevice, name: str
 ) -> None:
-    """Mark leaves as overwritten, and finish the work if their memory is visible outside."""
+    """Mark written leaves as overwritten by op `name`; wait if their memory is seen outside."""
     for k in written:
         e = leaves[k]
         mark_value_overwritten(e, name)

@@ -95,7 +95,7 @@ class BoundCall(BoundPlanStep):
     routine: LibraryCall
 
     def __init__(self, opened: OpenedDevice, call: PlannedCall) -> None:
-        operand_parts = [_operand_part(p) for p in (*call.inputs, call.output)]
+        operand_parts = [_build_operand_layout(p) for p in (*call.inputs, call.output)]
         operands = [
             (None, 0, shape, strides, dtype) for _, _, shape, strides, dtype in operand_parts
         ]
@@ -105,7 +105,8 @@ class BoundCall(BoundPlanStep):
         self.call, self.inputs, self.output = call, tuple(operand_parts[:-1]), operand_parts[-1]
 
 
-def _operand_part(operand: MemoryOperand) -> OperandLayout:
+def _build_operand_layout(operand: MemoryOperand) -> OperandLayout:
+    """Return the slot, byte offset, shape, strides and dtype of an operand."""
     return (
         operand.slot,
         operand.view.offset * operand.dtype.itemsize,
@@ -162,7 +163,7 @@ def initial_addresses(plan: BoundPlan, leaves: Sequence[Expr], target: Expr | No
 
 
 def set_address(at: Addresses, k: int, e: Expr) -> None:
-    """Store handle and byte offset of a leaf at `k` and `k + 1`."""
+    """Store the handle and byte offset of a leaf in memory at positions `k` and `k + 1` of `at`."""
     ptr = e.storage.ptr
     at[k] = ptr.address()
     at[k + 1] = ptr.offset + e.offset * e.spec.itemsize if e.offset else ptr.offset
@@ -178,7 +179,7 @@ def launch_plan(
     stream: StreamHandle,
     run_checked: RunChecked | None = None,
 ) -> None:
-    """Run a plan; the nodes that it keeps are leaves afterwards.
+    """Run a bound plan on a stream, and turn the nodes that the plan stores into leaves.
 
     `run_checked`: runs a step that checks indices. By default the step has run when it returns.
     Raises: IndexOutOfRange, before anything is written.
@@ -237,7 +238,7 @@ class LaunchList:
         self._drops: list[int] = []
 
     def run(self, steps: Sequence[BoundPlanStep], run_checked: RunChecked | None) -> None:
-        """Launch the steps in order; allocate the memory of each and free what it drops."""
+        """Run steps in order, batched if possible; allocate before and free slots after each."""
         for step in steps:
             for slot, nbytes in step.allocations:
                 ptr = self._allocate(nbytes)
@@ -263,7 +264,7 @@ class LaunchList:
         self._flush()
 
     def _allocate(self, nbytes: int) -> DataPtr:
-        """Allocate memory; if there is none, free what the waiting launches give up and retry."""
+        """Allocate memory; when out of memory, flush the queue to free slots and retry once."""
         try:
             return self.opened.allocate(nbytes, self.stream)
         except OutOfMemoryError:
@@ -273,7 +274,7 @@ class LaunchList:
         return self.opened.allocate(nbytes, self.stream)
 
     def _append(self, step: BoundKernel) -> None:
-        """Append a launch to those that wait."""
+        """Append a launch with its arguments to the queue, unless its grid is empty."""
         if not step.has_empty_grid:
             self._queued_launches.append(
                 (step.run, launch_arguments(step, self.addresses), scalars(step, self.numbers))
@@ -281,7 +282,7 @@ class LaunchList:
             self._steps.append(step)
 
     def _flush(self) -> None:
-        """Launch what waits. Raises: PluginError for what the backend did not mean to raise."""
+        """Submit the queued launches in one call and free dropped slots. Raises: PluginError."""
         if self._queued_launches:
             try:
                 self.opened.backend.launch_all(self._queued_launches, self.stream)
@@ -307,7 +308,7 @@ def run(
     numbers: Sequence[Number],
     stream: StreamHandle,
 ) -> None:
-    """Launch one step. Raises: PluginError for what the backend did not mean to raise."""
+    """Launch one step, unless its grid is empty. Raises: PluginError for backend errors."""
     if step.has_empty_grid:
         return
     args, numbers = launch_arguments(step, at), scalars(step, numbers)
@@ -333,7 +334,7 @@ def record_launch_event(
     nbytes: int,
     grid: tuple[int, ...] | None = None,
 ) -> None:
-    """Wait for the stream and add a launch's event to the profiles, if one is taken."""
+    """If a profile is active, wait for the stream and add the launch's event to all profiles."""
     if events.profiles:
         opened.backend.synchronize(stream)
         live = opened.allocator.stats().live_bytes
@@ -344,13 +345,13 @@ def record_launch_event(
 
 
 def launch_arguments(step: BoundKernel, at: Addresses) -> tuple[Any, ...]:
-    """Return the handles and offsets of a launch."""
+    """Return the handles and byte offsets of a step's buffers, with static offsets added."""
     args = select_addresses(at, step.address_positions)
     return add_offsets(args, step.offsets) if step.offsets else args
 
 
 def scalars(step: BoundKernel, numbers: Sequence[Number]) -> Sequence[Number]:
-    """Return the numbers of a launch."""
+    """Return the numbers that a step passes to its launch."""
     return numbers if step.all_scalars else [numbers[i] for i in step.scalars]
 
 
@@ -364,7 +365,7 @@ def select_addresses(at: Addresses, which: tuple[int, ...]) -> tuple[object, ...
 
 
 def run_and_check(launches: LaunchList, step: BoundKernel) -> None:
-    """Launch a step and read its error cells at once. Raises: IndexOutOfRange."""
+    """Launch a step and read its host-visible error cells at once. Raises: IndexOutOfRange."""
     prompt = launches.opened.faults.host_cells()
     assert prompt is not None, "the plan is not prompt"
     handle, cells = prompt
@@ -386,7 +387,7 @@ def run_deferred(
     numbers: Sequence[Number],
     stream: StreamHandle,
 ) -> list[tuple[int, IndexCheck]]:
-    """Launch a step without waiting; return its pending checks, each with its node's position."""
+    """Launch a step without waiting; return its pending checks with their nodes' positions."""
     checks = []
     for slot, i, purpose in step.step.checks:
         check = opened.faults.create_check(purpose, stream)
@@ -401,7 +402,7 @@ def run_deferred(
 
 
 def add_offsets(args: tuple[Any, ...], offsets: Sequence[tuple[int, int]]) -> tuple[Any, ...]:
-    """Return arguments with static offsets added."""
+    """Return a copy of the arguments with the byte offsets (position, offset) added."""
     values = list(args)
     for k, offset in offsets:
         values[k] += offset
@@ -411,7 +412,7 @@ def add_offsets(args: tuple[Any, ...], offsets: Sequence[tuple[int, int]]) -> tu
 def run_library_call(
     opened: OpenedDevice, bound: BoundCall, at: Addresses, stream: StreamHandle
 ) -> None:
-    """Call a vendor's routine."""
+    """Call the vendor routine of a bound step on a stream. Raises: PluginError."""
     begun = time.perf_counter_ns() if flags.is_observed else 0
     counters.calls += 1
     try:

@@ -115,7 +115,7 @@ def _candidates(
     strides: Shape | None,
     kind: str | None,
 ) -> tuple[CachedGraph, ...]:
-    """Return the cached graphs with the root's op and Spec and the target's strides."""
+    """Return the cached graphs of a root with these strides; memoize them by identity."""
     candidates = identity_cache.get(root.op, root.spec, strides)
     if candidates is None:
         candidates = _cached_graphs.find((root.op, root.spec, strides, kind)) or ()

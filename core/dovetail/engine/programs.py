@@ -31,7 +31,7 @@ program_caches: list[
 
 
 def create_program_cache(limit: int) -> LRUCache[K, V]:
-    """Create a cache of objects that refer to programs.
+    """Create an LRU cache of objects that refer to programs, and register it for joint ageing.
 
     It ages together with the cache of programs. Otherwise no program would ever be freed.
     """
@@ -41,7 +41,7 @@ def create_program_cache(limit: int) -> LRUCache[K, V]:
 
 
 def bind_plan(opened: OpenedDevice, plan: Plan, scalars: int) -> BoundPlan:
-    """Bind a plan for a graph with this number of scalars; compile missing programs."""
+    """Bind a plan for a graph with `scalars` numbers; compile missing programs."""
     steps: list[BoundPlanStep] = [
         BoundKernel(step, scalars, bind_launch(opened, step))
         if isinstance(step, PlannedLaunch)
@@ -64,6 +64,7 @@ def bind_launch(opened: OpenedDevice, step: PlannedLaunch) -> Launch:
 
 
 def _launch_nothing(buffers: object, scalars: object, stream: object) -> None:
+    """Ignore a launch over an empty grid."""
     pass
 
 
@@ -71,7 +72,7 @@ def _launch_nothing(buffers: object, scalars: object, stream: object) -> None:
 
 
 def get_program(opened: OpenedDevice, kernel: Kernel) -> Program:
-    """Return the program of a kernel: from memory, from disk, or compiled."""
+    """Return a kernel's program from the memory cache, else load or compile and cache it."""
     text = str(kernel)
     executable = opened.programs.find(text)
     if executable is None:
@@ -95,7 +96,7 @@ def compile_all(opened: OpenedDevice, kernels: dict[str, Kernel]) -> None:
 
 
 def _cache_program(opened: OpenedDevice, text: str, program: Program) -> None:
-    """Cache a program.
+    """Cache a program in memory; age all plan caches if the device's young generation is full.
 
     When the oldest programs are evicted, the caches of plans age too, because plans refer to
     programs. Programs of plans in use stay alive and are found again.
@@ -152,6 +153,7 @@ def describe_program_source(opened: OpenedDevice, kernel: Kernel) -> str:
 
 
 def _load_or_compile(opened: OpenedDevice, kernel: Kernel) -> Program:
+    """Load a program from the disk cache, or compile and store it there. Raises: PluginError."""
     backend, begun = opened.backend, time.perf_counter_ns()
     legal = legalize(kernel, backend.info.capabilities)
     key = (backend.info.fingerprint, str(legal))

@@ -21,18 +21,18 @@ _lines: WeakKeyDictionary[Expr, str] = WeakKeyDictionary()
 
 
 def record_line(e: Expr) -> None:
-    """Store the user's line that has just created a pending node."""
+    """Store the op and the calling user's line for a node, if it is pending."""
     if e.op is not None:
         _lines[e] = f"{e.op.name} at {caller_line()}"
 
 
 def line_of(e: Expr) -> str | None:
-    """Return the op and the line of a node, or None if no `debug_lines` was active."""
+    """Return "op at line" of a node, or None if no `debug_lines` was active."""
     return _lines.get(e) if _lines else None
 
 
 def add_lines_to_error(error: BaseException, nodes: Sequence[Expr]) -> None:
-    """Add the lines that recorded these nodes to an error, the latest first."""
+    """Add a note to an error with the recorded lines of these nodes, if any, latest first."""
     if not _lines:
         return
     latest_lines = [line for e in reversed(nodes) if (line := _lines.get(e)) is not None]
@@ -80,5 +80,5 @@ class debug_lines(Switch):
         self.__enter__()
 
     def stop(self) -> None:
-        """Stop what `start` began."""
+        """Stop storing lines; end what `start` began."""
         self.__exit__()

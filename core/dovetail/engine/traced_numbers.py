@@ -34,16 +34,16 @@ class Environment:
         self._variables_by_id: dict[int, tuple[object, tuple[int | None, ...]]] = {}  # by id, held
 
     def variable(self, value: object) -> int:
-        """Create a variable, and return its index."""
+        """Append a variable with this value during capture, and return its index."""
         self.values.append(value)
         return len(self.values) - 1
 
     def tag(self, what: object, variables: tuple[int | None, ...]) -> None:
-        """Mark a node's arguments, or a number, as standing for these variables."""
+        """Mark an object (arguments or a number), by identity, as standing for variables."""
         self._variables_by_id[id(what)] = (what, variables)
 
     def number(self, args: Args, k: int) -> TracedNumber:
-        """Return the number at position `k` of a node's arguments, with its variable if any."""
+        """Return argument `k` of a node as a TracedNumber, with its variable if it was tagged."""
         _, of_args = self._variables_by_id.get(id(args), (None, ()))
         if k < len(of_args):
             return TracedNumber(args[k], of_args[k])
@@ -64,7 +64,7 @@ class TracedFloat:
         self.environment, self.value, self.variable = environment, value, variable
 
     def to_argument(self) -> float:
-        """Return a plain float that stands for this one as an argument of a node."""
+        """Return a new float tagged with this variable. Raises: CaptureError after capture."""
         if tracer_api.current() is None:
             raise CaptureError(
                 "dt.jit: a float argument of a captured function is used after it was captured; "
@@ -85,6 +85,7 @@ class TracedFloat:
         return f"<a float argument, {self.value} while it is captured>"
 
     def _refuse_use(self, *args: object) -> NoReturn:
+        """Raise CaptureError for an operator that would need the value during capture."""
         tracer_api.refuse_read("a float argument is compared or asked for its value")
         raise CaptureError("dt.jit: a float argument is used after its function was captured")
 
@@ -100,6 +101,7 @@ _REFUSED: Result = NotImplemented
 
 
 def _record_formula(self: TracedFloat, compute: Formula, *args: object) -> Result:
+    """Compute a formula and record it as a new variable; NotImplemented for non-numbers."""
     numbers, values = [], []
     for a in args:
         if type(a) is TracedFloat:
@@ -116,7 +118,8 @@ def _record_formula(self: TracedFloat, compute: Formula, *args: object) -> Resul
     return TracedFloat(environment, value, variable)
 
 
-def _install() -> None:
+def _install_operators() -> None:
+    """Set the arithmetic operators of TracedFloat, which record formulas."""
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
         compute = getattr(operator, name)
 
@@ -137,4 +140,4 @@ def _install() -> None:
         setattr(TracedFloat, f"__{name}__", unary)
 
 
-_install()
+_install_operators()

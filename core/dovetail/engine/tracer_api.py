@@ -75,12 +75,12 @@ class Tracer(ABC):
 
     @property
     def is_capture(self) -> bool:
-        """Return True if a program is made: values may differ when it is replayed."""
+        """Return True if this or an outer tracer builds a program to replay with other values."""
         return self.outer is not None and self.outer.is_capture
 
     @abstractmethod
     def run(self, evaluation: Evaluation, reports_checks: bool) -> bool:
-        """Run an evaluation, or trace it; return True if it was done, as `Evaluation.run` does."""
+        """Run or trace an evaluation; return False, with nothing done, if the target overlaps."""
 
     def record_allocation(self, storage: Storage) -> None:
         """Record that memory without contents was allocated."""
@@ -108,13 +108,13 @@ class Tracer(ABC):
 
     @abstractmethod
     def evaluate_earlier(self, e: Expr) -> None:
-        """Evaluate a pending expression if it was made before the function was traced."""
+        """Evaluate a pending expression if it was created before the function was traced."""
 
     @abstractmethod
     def launch(
         self, step: BoundKernel, leaves: Sequence[Expr], numbers: Sequence[Scalar], line: str | None
     ) -> None:
-        """Launch a kernel over leaves, by number."""
+        """Launch or record a kernel over leaves; `line` is the user's line in its errors."""
 
     @abstractmethod
     def call(
@@ -126,12 +126,12 @@ class Tracer(ABC):
         written: Sequence[int],
         numbers: Sequence[Scalar],
     ) -> None:
-        """Call `work` with the handles and offsets of leaves, and with numbers."""
+        """Call, or record, `work` with the addresses of leaves, with numbers and a stream."""
 
     def call_host(
         self, call: HostCall, operands: Sequence[Expr], into: Expr | None
     ) -> Sequence[Expr] | None:
-        """Return the results of a host routine over leaves without gaps.
+        """Run a host routine and return its results, or None if the caller must run it.
 
         `into`: a leaf that gets the result, where the routine gives one; else new memory does.
         None is returned where the caller runs the routine: nothing is recorded.
@@ -145,18 +145,18 @@ class Tracer(ABC):
     # --- random numbers, and others that the host gives
     @abstractmethod
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-        """Return two numbers of a random stream, which every replay reserves anew."""
+        """Return two numbers of a random stream from `reserve`; each replay calls it again."""
 
     @abstractmethod
     def mark_drawn(self, args: Args) -> None:
         """Mark the first two of a node's arguments as the numbers that were drawn last."""
 
     def read_numbers(self, read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
-        """Return `count` numbers that the host gives; every replay reads them anew."""
+        """Return the `count` numbers that `read` gives; each replay calls it again."""
         return read() if self.outer is None else self.outer.read_numbers(read, count)
 
     def run_effect(self, action: Callable[[], object]) -> None:
-        """Run an action that every replay runs in the same place."""
+        """Run an action now, and record it for each replay at the same position."""
         if self.outer is None:
             action()
         else:
@@ -179,22 +179,22 @@ class Tracer(ABC):
     def call_batched(
         self, function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
     ) -> Sequence[Tensor] | None:
-        """Call a function of batches on batched tensors, and return its results.
+        """Call a function of batches on tensors; return its results, or None if none is batched.
 
         None is returned if none of them stands for many: the caller calls the function.
         """
         return None
 
     def is_batched(self, *exprs: Expr) -> bool:
-        """Return True if any of these nodes stands for many, which are computed together."""
+        """Return True if any of these nodes stands for one example of a batch."""
         return False
 
     def is_true_for_any(self, x: Tensor) -> bool:
-        """Return True if a bool is true for any of the examples that may write."""
+        """Return True if a bool is true for any writing example; by default raise CaptureError."""
         raise capture_error("a bool of a tensor")
 
     def use_write_mask(self, mask: Tensor) -> AbstractContextManager[None]:
-        """Return a context in which only those examples of `mask` write that do now."""
+        """Return a context in which only examples of `mask` and the current mask write."""
         return nullcontext()
 
 
@@ -203,7 +203,7 @@ class BatchTracer(Tracer):
 
     @abstractmethod
     def run_outside(self, action: Callable[[], T]) -> T:
-        """Run an action outside of the function, where gradients are recorded."""
+        """Run an action outside of the mapped function, gradients recorded; return its result."""
 
     @abstractmethod
     def is_batched_tensor(self, x: Tensor) -> bool:
@@ -211,7 +211,7 @@ class BatchTracer(Tracer):
 
     @abstractmethod
     def full_batch(self, x: Tensor) -> Tensor:
-        """Return a tensor of all examples, with an axis of them in front, without gradients."""
+        """Return the tensor of all examples, with the batch axis first, without gradients."""
 
     @abstractmethod
     def create_example(self, batch: Tensor, is_argument: bool = False) -> Tensor:
@@ -219,7 +219,7 @@ class BatchTracer(Tracer):
 
     @abstractmethod
     def adopt_tensor(self, x: Tensor) -> Tensor:
-        """Return a tensor that was made outside as one that this function made."""
+        """Return a tensor from outside as one that the mapped function created."""
 
     @abstractmethod
     def check_pending_reads(self) -> None:
@@ -267,7 +267,7 @@ class Tapes(Protocol):
         saved: Sequence[Tensor],
         backward: BackwardFunction,
     ) -> None:
-        """Let gradients flow through a result, on a way that reads `saved`."""
+        """Let gradients flow from a result to `sources` by `backward`, which reads `saved`."""
 
     def run_loop(
         self,
@@ -313,7 +313,7 @@ _entered: ContextVar[_Scope | None] = ContextVar("dovetail tracer", default=None
 
 
 def current() -> Tracer | None:
-    """Return the tracer of this thread."""
+    """Return the innermost tracer of this thread, or None if its work goes to memory."""
     if not flags.captures:
         return None
     scope = _current_scope()
@@ -325,6 +325,7 @@ def current() -> Tracer | None:
 
 
 def _current_scope() -> _Scope | None:
+    """Return this thread's innermost live scope; drop scopes left by an interrupt."""
     thread = get_ident()
     scope = _scopes.get(thread)
     if scope is _entered.get():
@@ -348,6 +349,7 @@ def _is_on_stack(scope: _Scope) -> bool:
 
 
 def _set_scope(thread: int, scope: _Scope | None) -> None:
+    """Set a thread's innermost scope (None removes it), and recount `flags.captures`."""
     if scope is None:
         _scopes.pop(thread, None)
     else:
@@ -409,24 +411,24 @@ def is_captured() -> bool:
 
 
 def keep_constant(storage: Storage) -> None:
-    """Let captures keep this memory although no path of their closures leads to it."""
+    """Register a storage so that captures may keep it without a path from their closures."""
     _constants.purge()
     _constants[storage] = True
 
 
 def is_constant(storage: Storage) -> bool:
-    """Return True if captures may keep this memory."""
+    """Return True if `keep_constant` has registered this storage."""
     return storage in _constants
 
 
 def record_array(array: Any) -> None:
-    """Tell the tracer that a tensor is made from the values of an array."""
+    """Report to the thread's tracer, if any, that a tensor is made from the values of an array."""
     if (tracer := current()) is not None:
         tracer.record_array(array)
 
 
 def refuse_read(what: str, *tensors: Tensor) -> None:
-    """Raise CaptureError if the host may not read these tensors: a function is traced.
+    """Raise CaptureError if this thread's tracer forbids the host to read these tensors.
 
     Without tensors: if a function is captured.
     """
@@ -435,7 +437,7 @@ def refuse_read(what: str, *tensors: Tensor) -> None:
 
 
 def capture_error(what: str) -> CaptureError:
-    """Return the error for a captured function that asks for values."""
+    """Build the error for a captured function in which `what` needs values."""
     return CaptureError(
         f"dt.jit: {what} at {caller_line()}, while a function is captured: its values are not "
         "known "
@@ -448,7 +450,7 @@ def capture_error(what: str) -> CaptureError:
 def call_batched(
     function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
 ) -> Sequence[Tensor] | None:
-    """Call a function of batches on tensors that stand for many examples; return its results.
+    """Call a function of batches on tensors; return its results, or None if none is batched.
 
     None is returned where they do not: the caller calls the function.
     """
@@ -457,10 +459,11 @@ def call_batched(
 
 
 def call_on_batch(function: Callable[[Tensor], T], x: Tensor) -> T:
-    """Return `function(x)`; within `vmap` that of the tensor of all examples."""
+    """Return `function(x)`, under `vmap` applied once to the tensor of all examples."""
     values: list[T] = []
 
     def look_outside(all_of_x: Tensor) -> tuple[Tensor, ...]:
+        """Append `function` of the outermost batch to `values`; recurse through nested `vmap`."""
         if call_batched(look_outside, (all_of_x,)) is None:
             values.append(function(all_of_x))
         return ()
@@ -470,18 +473,18 @@ def call_on_batch(function: Callable[[Tensor], T], x: Tensor) -> T:
 
 
 def use_write_mask(mask: Tensor | None) -> AbstractContextManager[None]:
-    """Return a context in which only the examples of `mask` write in place; None: as now."""
+    """Return a context in which only examples of `mask` write in place; None: unchanged."""
     tracer = current()
     return nullcontext() if tracer is None or mask is None else tracer.use_write_mask(mask)
 
 
 def current_write_mask() -> Tensor | None:
-    """Return the mask of the examples that may write now, or None if all of them may."""
+    """Return the bool tensor of the examples that may write in place, or None if all may."""
     tracer = current()
     return None if tracer is None else tracer.mask
 
 
 def is_batched(*exprs: Expr) -> bool:
-    """Return True if any of these nodes stands for many, which are computed together."""
+    """Return True if any of these nodes stands for one example of a `vmap` batch."""
     tracer = current()
     return tracer is not None and tracer.is_batched(*exprs)
