@@ -31,7 +31,7 @@ def are_disjoint(
 
 
 def _ends(shape: Shape, strides: Shape, offset: int) -> tuple[int, int, bool]:
-    """Return the first and the last offset, and True if the view has all elements in between.
+    """Return the first and last offset, and True if the view has every element between them.
 
     The last offset of an empty view is before the first.
     """
@@ -51,7 +51,7 @@ def _ends(shape: Shape, strides: Shape, offset: int) -> tuple[int, int, bool]:
 
 
 def _axes(shape: Shape, strides: Shape) -> Axes:
-    """Return (|stride|, last index) of the axes, merged by stride, in descending order."""
+    """Return (stride magnitude, last index) of axes that move, merged by stride, longest first."""
     last_by_stride: dict[int, int] = {}
     for n, s in zip(shape, strides, strict=True):
         if n > 1 and s:
@@ -60,7 +60,7 @@ def _axes(shape: Shape, strides: Shape) -> Axes:
 
 
 def _are_axes_disjoint(a: Axes, b: Axes, distance: int) -> bool:
-    """Return True if the axes prove that `b`, which begins `distance` after `a`, shares no element.
+    """Return True if the axes prove that `b`, `distance` after `a`, shares no element with `a`.
 
     The longest stride is taken as the length of rows. If no view crosses the end of a row, two
     views overlap only in rows that both have, and there only if their parts of a row overlap.
@@ -90,6 +90,7 @@ def _are_axes_disjoint(a: Axes, b: Axes, distance: int) -> bool:
 
 
 def _span(axes: Axes) -> int:
+    """Return the distance from the first to the last element of the axes."""
     span = 0
     for s, last in axes:
         span += s * last
@@ -97,5 +98,5 @@ def _span(axes: Axes) -> int:
 
 
 def _split_rows(axes: Axes, row: int) -> tuple[int, Axes]:
-    """Return the last index along the stride `row`, and the other axes."""
+    """Return the last index along the stride `row` (0 if there is none), and the other axes."""
     return (axes[0][1], axes[1:]) if axes and axes[0][0] == row else (0, axes)

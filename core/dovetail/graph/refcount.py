@@ -63,10 +63,12 @@ class _Probe:
 
 
 def _count_of_first(nodes: Sequence[object], index: object = None) -> int:
+    """Return the reference count of the first node; `index` holds an extra reference."""
     return next(map(getrefcount, nodes))
 
 
 def _count_in_index() -> int:
+    """Return the reference count of an object in a list that is also a key of a dict."""
     nodes = [_Probe()]
     return _count_of_first(nodes, dict.fromkeys(nodes))
 
