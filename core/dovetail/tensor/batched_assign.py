@@ -28,7 +28,7 @@ def write_together(name: str, targets: Sequence[Tensor], values: list[Tensor]) -
     values.clear()
     roots = [cast_to_spec(name, e, s) for e, s in zip(exprs, specs, strict=True)]
     exprs.clear()
-    if _write_directly(name, targets, roots):
+    if _try_write_directly(name, targets, roots):
         return
     holders: list[Box[Expr]] = [[r] for r in roots]
     roots.clear()
@@ -36,10 +36,11 @@ def write_together(name: str, targets: Sequence[Tensor], values: list[Tensor]) -
         write_tensor(name, x, holder)
 
 
-def _write_directly(
+def _try_write_directly(
     name: str, targets: Sequence[Tensor], roots: list[Expr], row_indices: Expr | None = None
 ) -> bool:
-    leaves = [_leaf(x) for x in targets]
+    """Write the roots straight into the targets' memory; return False, unwritten, if impossible."""
+    leaves = [_prepare_target_leaf(x) for x in targets]
     notes = [_before_write(name, x, r) for x, r in zip(targets, roots, strict=True)]
     for e in leaves:
         _require_writable(name, e)
@@ -50,8 +51,8 @@ def _write_directly(
     return True
 
 
-def _leaf(x: Tensor) -> Expr:
-    """Return the leaf of a target; a pending one gets a lazy storage first."""
+def _prepare_target_leaf(x: Tensor) -> Expr:
+    """Return the leaf of a target; a pending tensor gets a lazy storage."""
     e = expr_of(x)
     recorder = tracer_api.current()
     if recorder is not None and e.op is not None:
@@ -72,7 +73,7 @@ def put_rows(name: str, targets: Sequence[Tensor], values: list[Tensor], at: Ten
     if (
         positions.op is None
         and tracer_api.current() is None
-        and _write_directly(name, targets, roots, positions)
+        and _try_write_directly(name, targets, roots, positions)
     ):
         return
     evaluate(roots)

@@ -36,7 +36,7 @@ class AliasGroup:
         self._refs, self.has_tape = [], False
 
     def add(self, y: Tensor) -> None:
-        """Add a tensor."""
+        """Add a tensor by weak reference, and set its `_aliases` to this group."""
         y._aliases = self
         self._refs.append(ref(y))
         if y._expr.tape is not None:
@@ -46,7 +46,7 @@ class AliasGroup:
             self._refs = live_refs(self._refs)
 
     def remove(self, x: Tensor) -> None:
-        """Remove a tensor that no longer shares the memory."""
+        """Remove a tensor that no longer shares the memory; its `_aliases` becomes None."""
         self._refs = [r for r in self._refs if r() is not x]
         x._aliases = None
 
@@ -59,7 +59,7 @@ _tensor: type[Tensor] | None = None
 
 
 def register_tensor_class(tensor: type[Tensor]) -> None:
-    """Register the class Tensor."""
+    """Store the class Tensor, which `is_strided` compares with."""
     global _tensor
     _tensor = tensor
 
@@ -70,7 +70,7 @@ def expr_of(x: Tensor) -> Expr:
 
 
 def become(x: Tensor, e: Expr) -> None:
-    """Replace the node of a tensor."""
+    """Replace the node of a tensor in place; its aliases are not changed."""
     x._expr = e
 
 
@@ -80,12 +80,12 @@ def is_strided(x: object) -> TypeGuard[Tensor]:
 
 
 def aliases_of(x: Tensor) -> AliasGroup | None:
-    """Return the tensors that share the memory, or None if there are no others."""
+    """Return the group of tensors that share the memory, or None if there are no others."""
     return x._aliases
 
 
 def record_alias(x: Tensor, y: Tensor) -> Tensor:
-    """Record that `y` shares the memory of `x`, and return `y`."""
+    """Add `x` and `y` to one alias group, since they share memory, and return `y`."""
     group = x._aliases
     if group is None:
         group = AliasGroup()
@@ -95,7 +95,7 @@ def record_alias(x: Tensor, y: Tensor) -> Tensor:
 
 
 def new_tensor(kind: type[Tensor], e: Expr) -> Tensor:
-    """Create a tensor of a node."""
+    """Create a tensor of class `kind` over a node, without aliases and without evaluation."""
     x = new(kind)
     x._expr = e
     x._aliases = None

@@ -13,4 +13,4 @@ if TYPE_CHECKING:
 
 
 def fill(tensor: type[Tensor]) -> None:
-    """Fill the slots of Tensor, once the class has all of its methods."""
+    """Fill Tensor's C type slots after all its methods are set; do nothing in pure Python."""

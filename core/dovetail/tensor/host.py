@@ -44,7 +44,7 @@ Nested: TypeAlias = "Number | list[Nested]"
 
 
 def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
-    """Return a tensor with a copy of host values, whose NumPy dtype has the bytes of `dtype`."""
+    """Copy host values to new memory; `values` has a NumPy dtype with the bytes of `dtype`."""
     e = allocate_leaf(
         spec(values.shape, dtype, device, "asarray")
     )  # first: its errors name the function
@@ -68,7 +68,7 @@ def from_host(values: np.ndarray, dtype: DType, device: Device) -> Tensor:
 
 
 def allocate_leaf(s: Spec) -> Expr:
-    """Return a leaf over newly allocated, uninitialised memory."""
+    """Allocate uninitialised memory on the current stream and return a leaf over it."""
     device: OpenedDevice = s.device.opened or opened(s.device)
     stream = current_handle(s.device)
     ptr: DataPtr = device.allocate(s.size * s.itemsize, stream)
@@ -114,7 +114,7 @@ def evaluate(*tensors: Tensor) -> None:
 
 
 def evaluate_leaf(x: Tensor) -> Expr:
-    """Compute a tensor, and return its node, which is a leaf in memory then."""
+    """Compute a tensor if it is pending, and return its node, now a leaf in memory."""
     e = expr_of(x)
     if e.op is not None:
         evaluate_nodes((e,))
@@ -147,7 +147,7 @@ def storage(x: Tensor) -> Storage:
 
 
 def view_storage(storage: Storage, requested_dtype: DType | str | None) -> Tensor:
-    """Return the elements of a storage as a vector; see `Storage.view`."""
+    """Return the elements of a storage as a vector that shares its memory; see `Storage.view`."""
     tracer_api.refuse_read("a storage shows its elements, which")
     stored = storage.dtype or uint8
     element_dtype = stored if requested_dtype is None else dtype(requested_dtype, "view")
@@ -208,7 +208,7 @@ def numpy(x: Tensor, *, force: bool = False) -> np.ndarray:
 
 
 def array(x: Tensor, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
-    """Implement `numpy.asarray(x)`."""
+    """Implement `numpy.asarray(x)`. Raises: ArgumentError if a cast is needed and copy=False."""
     values = numpy(strided("__array__", x))
     if dtype is not None and np.dtype(dtype) != values.dtype:
         if copy is False:
@@ -225,7 +225,7 @@ def buffer(x: Tensor, flags: int) -> memoryview:
 
 
 def read_values(name: str, x: Tensor | np.ndarray | np.generic) -> np.ndarray | np.generic:
-    """Return the values of a tensor that function `name` reads; return an array as it is.
+    """Return the host values of a tensor, in the name of `name`; return an array unchanged.
 
     Raises: LayoutError.
     """
@@ -233,7 +233,7 @@ def read_values(name: str, x: Tensor | np.ndarray | np.generic) -> np.ndarray | 
 
 
 def printable_values(x: Tensor) -> np.ndarray:
-    """Return the values for reading, as float32 if NumPy lacks the dtype."""
+    """Return the host values of a tensor, as float32 if NumPy lacks the dtype; evaluate it."""
     e, dtype = x._expr, x.dtype.__numpy_dtype__
     if dtype is None:
         wide = spec(e.spec.shape, float32, e.spec.device)
@@ -256,10 +256,11 @@ def item(x: Tensor, index: int | tuple[int, ...] | None = None, *more: int) -> N
     if index is None:
         return _single_element(x)
     position: Any = (index, *more) if more else index
-    return _single_element(_element(strided("item", x), position))
+    return _single_element(_select_element(strided("item", x), position))
 
 
 def _single_element(x: Tensor, op: str = "item") -> Number:
+    """Evaluate a one-element tensor and return its value. Raises: ShapeError that names `op`."""
     e = expr_of(x if is_strided(x) else strided("item", x))
     s = e.spec
     if s.size != 1:
@@ -275,8 +276,8 @@ def _single_element(x: Tensor, op: str = "item") -> Number:
     return value
 
 
-def _element(x: Tensor, index: int | tuple[int, ...]) -> Tensor:
-    """Return one element of a tensor; its errors name `item`."""
+def _select_element(x: Tensor, index: int | tuple[int, ...]) -> Tensor:
+    """Return one element, by indices or by row-major position; errors name `item`."""
     position = integers("item", index, "index")
     try:
         return x[position] if isinstance(index, tuple) else x.reshape(-1)[position]
@@ -286,7 +287,7 @@ def _element(x: Tensor, index: int | tuple[int, ...]) -> Tensor:
 
 
 def _host_address(e: Expr) -> int | None:
-    """Wait for the device; return the host address of a leaf's first element, or None."""
+    """Wait for the stream, settle checks; return the host address of a leaf's data, or None."""
     device: OpenedDevice = e.spec.device.opened or opened(e.spec.device)
     if device.asynchronous or device.faults.pending:
         wait_for_stream(device, current_handle(e.spec.device))
@@ -313,7 +314,7 @@ def tolist(x: Tensor) -> Nested:
 
 
 def as_bool(x: Tensor) -> bool:
-    """Implement `bool(x)`."""
+    """Implement `bool(x)`, which evaluates. Raises: ShapeError unless `x` has one element."""
     if x.size != 1:
         raise ShapeError(
             f"bool: the truth of a tensor of shape {x.shape} is ambiguous; use dt.any or dt.all"
@@ -322,16 +323,17 @@ def as_bool(x: Tensor) -> bool:
 
 
 def as_float(x: Tensor) -> float:
-    """Implement `float(x)`."""
-    return float(_real_item("float", x))
+    """Implement `float(x)`. Raises: ShapeError, and DTypeError for a complex value."""
+    return float(_read_real_item("float", x))
 
 
 def as_int(x: Tensor) -> int:
-    """Implement `int(x)`."""
-    return int(_real_item("int", x))
+    """Implement `int(x)`. Raises: ShapeError, and DTypeError for a complex value."""
+    return int(_read_real_item("int", x))
 
 
-def _real_item(name: str, x: Tensor) -> bool | int | float:
+def _read_real_item(name: str, x: Tensor) -> bool | int | float:
+    """Return the value of a one-element tensor. Raises: DTypeError if the value is complex."""
     value = _single_element(x, name)
     if isinstance(value, complex):
         raise DTypeError(
@@ -341,32 +343,33 @@ def _real_item(name: str, x: Tensor) -> bool | int | float:
 
 
 def as_complex(x: Tensor) -> complex:
-    """Implement `complex(x)`."""
+    """Implement `complex(x)`. Raises: ShapeError unless `x` has one element."""
     return complex(_single_element(x, "complex"))
 
 
 def as_index(x: Tensor) -> int:
-    """Implement `__index__`: a tensor of one integer, of any shape."""
+    """Implement `__index__` for a tensor of one integer, of any shape. Raises: DTypeError."""
     if not x.dtype.is_integer or x.size != 1:
         raise DTypeError(f"index: expected one integer, got {x.dtype.name} of shape {x.shape}")
     return int(item(x))
 
 
 def iterate_rows(x: Tensor) -> Iterator[Tensor]:
-    """Implement `iter(x)`: compute `x` once, then yield x[0], x[1], ..."""
+    """Implement `iter(x)`: compute `x` once, then yield the views x[0], x[1], ..."""
     if x.ndim == 0:
         raise DTypeError("iter: expected at least 1 dimension, got shape (); use x.item()")
     return _iterate_rows(x)
 
 
 def _iterate_rows(x: Tensor) -> Iterator[Tensor]:
+    """Evaluate `x`, then yield its rows as views."""
     evaluate(x)
     for i in range(x.shape[0]):
-        yield _row(x, i)
+        yield _view_row(x, i)
 
 
-def _row(x: Tensor, i: int) -> Tensor:
-    """Return x[i]; general indexing takes four times as long."""
+def _view_row(x: Tensor, i: int) -> Tensor:
+    """Return x[i] as a view; about four times faster than general indexing."""
     if type(x) is not Tensor or x._expr.op is not None or x._expr.tape is not None:
         return x[i]
     e = x._expr
@@ -380,7 +383,7 @@ def _row(x: Tensor, i: int) -> Tensor:
 
 
 def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray:
-    """Return the values as a NumPy array of a dtype of that size.
+    """Evaluate a tensor and return its values as a NumPy array: a view, or a copy if unreachable.
 
     The array is over the memory itself where the host reaches it, and a copy elsewhere. Over the
     memory it is read-only unless `writable` is given and the tensor can be written.
@@ -406,7 +409,7 @@ def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray
 
 
 def is_writable(e: Expr) -> bool:
-    """Return True if a leaf may be written: not read-only, each element with memory of its own."""
+    """Return True if a leaf is not read-only and its elements do not share memory."""
     if storage_of(e).read_only:
         return False
     return 0 not in e.strides or not lay.has_repeated_elements(
@@ -415,7 +418,7 @@ def is_writable(e: Expr) -> bool:
 
 
 def export_leaf(e: Expr) -> Export | Storage:
-    """Return the owner for a view by which other code may write to a leaf's memory.
+    """Mark a leaf's memory as exported for writes by other code; return the owner of the view.
 
     Pending readers of the memory are computed first. Memory that the host does not reach is not
     exported: nothing waits for it.
@@ -429,7 +432,7 @@ def export_leaf(e: Expr) -> Export | Storage:
 
 
 def _view_leaf(e: Expr, address: int, dtype: np.dtype, owner: Export | Storage) -> np.ndarray:
-    """Return a NumPy array over a leaf's memory, whose storage begins at `address`.
+    """Return a NumPy array over a leaf's memory, whose storage begins at host `address`.
 
     The array keeps the owner alive. It is writable if the owner is an export.
     """
@@ -460,6 +463,7 @@ def is_tensor_memory(memory: object) -> bool:
 
 
 def _copy_to_array(x: Tensor, backend: Backend, dtype: np.dtype) -> np.ndarray:
+    """Copy a tensor's values from the device into a new NumPy array of dtype `dtype`."""
     e = evaluate_leaf(
         x if x.is_contiguous() else create_tensor(node(ops.COPY, (x._expr,), x._expr.spec))
     )

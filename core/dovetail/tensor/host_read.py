@@ -26,7 +26,7 @@ _TYPES: dict[str, type[ctypes._SimpleCData[Any]]] = {
 
 
 def element(dtype: str, address: int) -> bool | int | float | None:
-    """Return the number of a dtype at an address, or None for a dtype that C does not have."""
+    """Read the number of a dtype at a host address; return None for a dtype that C lacks."""
     read = _TYPES.get(dtype)
     if read is None:
         return None
@@ -50,12 +50,12 @@ class HostMemory:
 def array_over(
     memory: HostMemory, shape: tuple[int, ...], dtype: np.dtype, start: int, strides: Any
 ) -> np.ndarray:
-    """Return an array that begins at byte `start` of the memory; strides in bytes, or None."""
+    """Return an array over the memory from byte `start`; strides in bytes, None: contiguous."""
     return np.ndarray(shape, dtype, np.asarray(memory).view(dtype), start, strides)
 
 
 def copy_array(address: int, values: np.ndarray) -> bool:
-    """Copy an array in C order to memory; return False if it has gaps, or is no buffer."""
+    """Copy a C-contiguous array to a host address; return False, with nothing done, for others."""
     if not values.flags.c_contiguous:
         return False
     ctypes.memmove(address, values.ctypes.data, values.nbytes)

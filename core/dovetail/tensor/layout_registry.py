@@ -52,13 +52,13 @@ class LayoutRegistry(PluginRegistry):
         self._infos: dict[str, LayoutInfo] = {}
 
     def infos(self) -> list[LayoutInfo]:
-        """Load all layout plugins, and return those that work."""
+        """Load all layout plugins, and return the descriptions of those that loaded."""
         for name in self.records():
             self.probe(name)
         return list(self._infos.values())
 
     def find(self, kind: str, name: str) -> Any:  # of any type
-        """Return what a layout adds to "functions" or "methods" under a name.
+        """Return the attribute `name` of a layout's "functions" or "methods"; load plugins first.
 
         Raises: AttributeError if none does, caused by the plugin's own error if one failed to load.
         """

@@ -22,7 +22,7 @@ Operator = Callable[[Tensor, object], Result]
 
 
 def record_binary(op: Op, x: Tensor, other: object) -> Result:
-    """Record `x op other`."""
+    """Record `x op other`; return NotImplemented if `other` overrides the operator itself."""
     a = expr_of(x)
     if type(other) is Tensor:
         b = expr_of(other)
@@ -56,17 +56,19 @@ def record_reflected(op: Op, number: object, x: Tensor) -> Result:
     return create_tensor(node(op, (number, b), inferred[0]))
 
 
-def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
-    """Return the operator, reflected operator and in-place operator of a binary op.
+def _build_binary_methods(op: Op) -> tuple[Operator, Operator, Operator]:
+    """Build the operator, reflected operator and in-place operator of a binary op.
 
     The first is dovetail's hot path.
     """
     operator_caches[op] = LRUCache(OPERATOR_SPECS_MAX)
 
     def forward(self: Tensor, other: object) -> Result:
+        """Record `self op other`."""
         return record_binary(op, self, other)
 
     def reflected(self: Tensor, other: object) -> Result:
+        """Record `other op self`, or return NotImplemented if `other` overrides operators."""
         if type(self) is Tensor and type(other) in (bool, int, float):
             return record_reflected(op, other, self)
         if type(self) is Tensor and type(other) is Size:
@@ -74,6 +76,7 @@ def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
         return NotImplemented if overrides_operators(other) else apply(op, (other, self))
 
     def inplace(self: Tensor, other: object) -> Tensor:
+        """Write `self op other` into the memory of `self`, and return `self`."""
         if type(self) is Tensor and (type(other) is Tensor or type(other) in PYTHON_NUMBERS):
             return write_result(op.name, self, [record_binary(op, self, other)])
         return in_place(op, self, other)  # never NotImplemented, which would rebind the name
@@ -81,7 +84,8 @@ def _binary(op: Op) -> tuple[Operator, Operator, Operator]:
     return forward, reflected, inplace
 
 
-def _unary(op: Op) -> Callable[[Tensor], Tensor]:
+def _build_unary_method(op: Op) -> Callable[[Tensor], Tensor]:
+    """Build the operator method of a unary op."""
     return lambda self: apply(op, (self,))
 
 
@@ -109,11 +113,11 @@ COMPARISONS = {
 }
 UNARY = {"neg": ops.NEGATIVE, "pos": ops.POSITIVE, "abs": ops.ABS, "invert": ops.BITWISE_INVERT}
 
-_power = _binary(ops.POW)[0]
+_power = _build_binary_methods(ops.POW)[0]
 
 
 def power(self: Tensor, other: object) -> Result:
-    """Return `self ** other`. The power 2 is a multiplication."""
+    """Return `self ** other`; the int 2 is recorded as a squaring."""
     if type(other) is int and other == 2:
         return apply(ops.SQUARE, (self,))
     return _power(self, other)
@@ -130,7 +134,7 @@ def divide_with_remainder_reflected(self: Tensor, other: object) -> tuple[Tensor
 
 
 def contains(self: Tensor, value: object) -> bool:
-    """Return `value in self`: True if some element equals the value."""
+    """Evaluate `value in self`: return True if an element equals the value."""
     return bool((self == value).any())
 
 
@@ -167,7 +171,8 @@ def transpose_matrices(self: Tensor) -> Tensor:
     return view(self, ("permute", axes), "mT")
 
 
-def _operator_methods() -> dict[str, object]:
+def _build_operator_methods() -> dict[str, object]:
+    """Build the table of Tensor's operators and matrix properties, by attribute name."""
     methods: dict[str, object] = {
         "__divmod__": divide_with_remainder,
         "__rdivmod__": divide_with_remainder_reflected,
@@ -176,13 +181,13 @@ def _operator_methods() -> dict[str, object]:
         "mT": property(transpose_matrices),
     }
     for name, op in BINARY.items():
-        forms = _binary(op)
+        forms = _build_binary_methods(op)
         methods |= {
             f"__{n}__": form for n, form in zip((name, f"r{name}", f"i{name}"), forms, strict=True)
         }
-    methods |= {f"__{name}__": _binary(op)[0] for name, op in COMPARISONS.items()}
-    methods |= {f"__{name}__": _unary(op) for name, op in UNARY.items()}
+    methods |= {f"__{name}__": _build_binary_methods(op)[0] for name, op in COMPARISONS.items()}
+    methods |= {f"__{name}__": _build_unary_method(op) for name, op in UNARY.items()}
     return {**methods, "__pow__": power}
 
 
-OPERATORS = _operator_methods()  # methods of Tensor
+OPERATORS = _build_operator_methods()  # methods of Tensor

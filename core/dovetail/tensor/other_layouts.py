@@ -68,7 +68,7 @@ class Unflattener(Protocol):
     """The inverse of `__flatten__`. Equal objects rebuild tensors in the same way."""
 
     def unflatten(self, parts: Iterator[Tensor], known: list[object]) -> Tensor:
-        """Rebuild the tensor. `known`: objects that tensors share, as `__flatten__` met them."""
+        """Rebuild the tensor from the next tensors of `parts` and the shared objects `known`."""
 
     def __hash__(self) -> int: ...
 
@@ -93,19 +93,22 @@ class LayoutInfo:
 # --- operators: `+=` returns a new tensor, too ----------------------------------------------------
 
 
-def _binary(op: Op) -> tuple[Rule, Rule, Rule]:
-    """Return the operator, reflected operator and in-place operator of a binary op."""
+def _build_binary_methods(op: Op) -> tuple[Rule, Rule, Rule]:
+    """Build the operator and reflected operator of a binary op; `op=` returns a new tensor."""
 
     def forward(self: Tensor, other: object) -> Tensor:
+        """Apply the layout's rule to `self op other`, or return NotImplemented."""
         return NotImplemented if overrides_operators(other) else apply(op, (self, other))
 
     def reflected(self: Tensor, other: object) -> Tensor:
+        """Apply the layout's rule to `other op self`, or return NotImplemented."""
         return NotImplemented if overrides_operators(other) else apply(op, (other, self))
 
     return forward, reflected, forward
 
 
-def _unary(op: Op) -> Rule:
+def _build_unary_method(op: Op) -> Rule:
+    """Build the operator method of a unary op."""
     return lambda self: apply(op, (self,))
 
 
@@ -154,7 +157,7 @@ class LayoutTensor(Tensor):
 
     @property
     def _expr(self) -> Expr:  # type: ignore[override]  # a field of strided tensors
-        """The node, which only a strided tensor has. Raises: LayoutError.
+        """Raise LayoutError: a tensor of this layout has no node.
 
         Functions that accept any tensor call `tensor.strided` first, for an error with their name.
         """
@@ -166,7 +169,7 @@ class LayoutTensor(Tensor):
         Raises: LayoutError if it has none.
         """
         rule = self.rules.get(verb)
-        foreign_layout = self._other_layout(args)
+        foreign_layout = self._find_foreign_layout(args)
         if rule is None or foreign_layout:
             raise LayoutError(
                 unsupported_layout_text(
@@ -175,12 +178,12 @@ class LayoutTensor(Tensor):
             )
         return rule(*args)
 
-    def _other_layout(self, args: Sequence[object]) -> str:
+    def _find_foreign_layout(self, args: Sequence[object]) -> str:
         """Return the name of an operand's layout that the rules do not accept, or ""."""
         own, related = self.layout, self.related
         for a in args:
             if isinstance(a, (list, tuple)):
-                if name := self._other_layout(a):
+                if name := self._find_foreign_layout(a):
                     return name
             elif isinstance(a, LayoutTensor) and a.layout is not own and a.layout not in related:
                 return a.layout.name
@@ -235,28 +238,28 @@ class LayoutTensor(Tensor):
     __str__ = __repr__
     __hash__ = object.__hash__
 
-    __add__, __radd__, __iadd__ = _binary(ops.ADD)
-    __sub__, __rsub__, __isub__ = _binary(ops.SUBTRACT)
-    __mul__, __rmul__, __imul__ = _binary(ops.MULTIPLY)
-    __truediv__, __rtruediv__, __itruediv__ = _binary(ops.DIVIDE)
-    __floordiv__, __rfloordiv__, __ifloordiv__ = _binary(ops.FLOOR_DIVIDE)
-    __mod__, __rmod__, __imod__ = _binary(ops.REMAINDER)
-    __pow__, __rpow__, __ipow__ = _binary(ops.POW)
-    __and__, __rand__, __iand__ = _binary(ops.BITWISE_AND)
-    __or__, __ror__, __ior__ = _binary(ops.BITWISE_OR)
-    __xor__, __rxor__, __ixor__ = _binary(ops.BITWISE_XOR)
-    __lshift__, __rlshift__, __ilshift__ = _binary(ops.LEFT_SHIFT)
-    __rshift__, __rrshift__, __irshift__ = _binary(ops.RIGHT_SHIFT)
-    __eq__ = _binary(ops.EQUAL)[0]  # type: ignore[assignment]  # elementwise
-    __ne__ = _binary(ops.NOT_EQUAL)[0]  # type: ignore[assignment]  # elementwise
-    __lt__ = _binary(ops.LESS)[0]
-    __le__ = _binary(ops.LESS_EQUAL)[0]
-    __gt__ = _binary(ops.GREATER)[0]
-    __ge__ = _binary(ops.GREATER_EQUAL)[0]
-    __neg__ = _unary(ops.NEGATIVE)
-    __pos__ = _unary(ops.POSITIVE)
-    __abs__ = _unary(ops.ABS)
-    __invert__ = _unary(ops.BITWISE_INVERT)
+    __add__, __radd__, __iadd__ = _build_binary_methods(ops.ADD)
+    __sub__, __rsub__, __isub__ = _build_binary_methods(ops.SUBTRACT)
+    __mul__, __rmul__, __imul__ = _build_binary_methods(ops.MULTIPLY)
+    __truediv__, __rtruediv__, __itruediv__ = _build_binary_methods(ops.DIVIDE)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _build_binary_methods(ops.FLOOR_DIVIDE)
+    __mod__, __rmod__, __imod__ = _build_binary_methods(ops.REMAINDER)
+    __pow__, __rpow__, __ipow__ = _build_binary_methods(ops.POW)
+    __and__, __rand__, __iand__ = _build_binary_methods(ops.BITWISE_AND)
+    __or__, __ror__, __ior__ = _build_binary_methods(ops.BITWISE_OR)
+    __xor__, __rxor__, __ixor__ = _build_binary_methods(ops.BITWISE_XOR)
+    __lshift__, __rlshift__, __ilshift__ = _build_binary_methods(ops.LEFT_SHIFT)
+    __rshift__, __rrshift__, __irshift__ = _build_binary_methods(ops.RIGHT_SHIFT)
+    __eq__ = _build_binary_methods(ops.EQUAL)[0]  # type: ignore[assignment]  # elementwise
+    __ne__ = _build_binary_methods(ops.NOT_EQUAL)[0]  # type: ignore[assignment]  # elementwise
+    __lt__ = _build_binary_methods(ops.LESS)[0]
+    __le__ = _build_binary_methods(ops.LESS_EQUAL)[0]
+    __gt__ = _build_binary_methods(ops.GREATER)[0]
+    __ge__ = _build_binary_methods(ops.GREATER_EQUAL)[0]
+    __neg__ = _build_unary_method(ops.NEGATIVE)
+    __pos__ = _build_unary_method(ops.POSITIVE)
+    __abs__ = _build_unary_method(ops.ABS)
+    __invert__ = _build_unary_method(ops.BITWISE_INVERT)
 
 
 # --- nodes for the ops of a layout ----------------------------------------------------------------
@@ -265,13 +268,13 @@ class LayoutTensor(Tensor):
 def make_node(
     op: Op, operands: Sequence[Tensor], shape: Shape, dtype: DType, attrs: object = None
 ) -> Tensor:
-    """Return the pending result of a plugin's op (`Op` of kind "kernel") on strided tensors."""
+    """Record a plugin's op (of kind "kernel") on strided tensors; shape and dtype are unchecked."""
     args = tuple([t._expr for t in operands])
     return create_tensor(node(op, args, spec(shape, dtype, operands[0].device), attrs))
 
 
 def gather_at(x: Tensor, at: Mapping[int, Tensor], shape: Shape, axes: Shape) -> Tensor:
-    """Return `x` at computed positions, which are unchecked: in range and not negative.
+    """Return `x` at computed positions, which must be in range, not negative, and are unchecked.
 
     `at`: by axis of `x` its positions, which broadcast to the result's `shape`. `axes`: for each
     axis of the result the axis of `x`, or -1. Axes of `x` in neither have size 1.
@@ -281,13 +284,13 @@ def gather_at(x: Tensor, at: Mapping[int, Tensor], shape: Shape, axes: Shape) ->
 
 
 def rows_at(x: Tensor, at: Tensor) -> Tensor:
-    """Return rows of `x` at positions `at` along its first axis, unchecked."""
+    """Return a copy of the rows of `x` at positions `at`, which are not checked."""
     column = view(at, ("reshape", (at.size, *(1,) * (x.ndim - 1))))
     return gather_at(x, {0: column}, (at.size, *x.shape[1:]), (-1, *range(1, x.ndim)))
 
 
 def scatter_rows(x: Tensor, values: Tensor, at: Tensor) -> Tensor:
-    """Return `x` with rows replaced by `values` at distinct positions `at`, unchecked."""
+    """Return a copy of `x` with rows at distinct, unchecked positions `at` replaced by `values`."""
     column = view(at, ("reshape", (at.size, *(1,) * (values.ndim - 1))))
     positions = view(column, ("expand", values.shape))
     return make_node(

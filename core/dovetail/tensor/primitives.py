@@ -54,7 +54,7 @@ _FULL_SLICES = (slice(None),) * DIMENSIONS
 
 
 def dispatch(verb: str, name: str, operands: Sequence[object], *args: object) -> Tensor:
-    """Run the rule for `verb` of the first operand that is not strided (`other_layouts`).
+    """Run the rule for `verb` of the first operand with a layout other than strided.
 
     name: the function in whose name errors are raised.
     Raises: LayoutError if that layout has no such rule.
@@ -68,6 +68,7 @@ def dispatch(verb: str, name: str, operands: Sequence[object], *args: object) ->
 
 
 def _is_plain(a: object) -> bool:
+    """Return True for a strided tensor and for a number of a built-in Python type."""
     return type(a) is Tensor or type(a) in PYTHON_NUMBERS
 
 
@@ -88,7 +89,7 @@ def _apply_cached_binary(op: Op, a: Expr, other: object) -> Tensor | None:
 def apply(
     op: Op, args: Sequence[object], attrs: object = None, out: Tensor | None = None
 ) -> Tensor:
-    """Record an elementwise op on tensors and Python numbers, with broadcasting.
+    """Record an elementwise op on tensors and Python numbers, broadcast, or write it into `out`.
 
     Raises: ShapeError, DTypeError, DeviceError, ValueOverflow, naming op and operands.
     """
@@ -107,7 +108,7 @@ def apply(
 
 
 def apply_one(op: Op, x: object, out: Tensor | None) -> Tensor:
-    """Record an op of one operand: the fast path of `apply`."""
+    """Record an op of one operand, or write its result into `out`; a fast path of `apply`."""
     if out is None and type(x) is Tensor:
         e = expr_of(x)
         inferred = recent_unary.get(op, e.spec, None)
@@ -118,7 +119,7 @@ def apply_one(op: Op, x: object, out: Tensor | None) -> Tensor:
 
 
 def apply_two(op: Op, x1: object, x2: object, out: Tensor | None) -> Tensor:
-    """Record an op of two operands: the fast path of `apply`."""
+    """Record an op of two operands, or write its result into `out`; a fast path of `apply`."""
     if out is None and type(x1) is Tensor:
         result = _apply_cached_binary(op, expr_of(x1), x2)
         if result is not None:
@@ -129,7 +130,7 @@ def apply_two(op: Op, x1: object, x2: object, out: Tensor | None) -> Tensor:
 def apply_cached(
     ops_by_key: IdentityCache[Op], key: object, x1: object, x2: object, out: Tensor | None
 ) -> Tensor | None:
-    """Record the op that is cached for `key` and the kinds of one or two operands.
+    """Record the op that is cached for `key` and the operands' specs, or return None.
 
     Return None if none is cached. `x2`: UNGIVEN if there is one operand.
     """
@@ -144,7 +145,10 @@ def apply_cached(
 
 
 def _apply_general(op: Op, args: Sequence[object], attrs: object, out: Tensor | None) -> Tensor:
-    operands = tuple([a._expr if type(a) is Tensor else _operand(op, a, args) for a in args])
+    """Record any elementwise op: infer its spec, dispatch layouts, check ints, fill the cache."""
+    operands = tuple(
+        [a._expr if type(a) is Tensor else _convert_operand(op, a, args) for a in args]
+    )
     key = tuple([a.spec if type(a) is Expr else type(a) for a in operands])
     inferred = apply_cache.young.get((op, key, attrs))
     if inferred is None:
@@ -169,24 +173,24 @@ def _has_other_layout(operands: Sequence[Argument]) -> bool:
     return any(isinstance(a, Tensor) for a in operands)
 
 
-def _operand(op: Op, x: object, operands: Sequence[object]) -> Argument:
+def _convert_operand(op: Op, x: object, operands: Sequence[object]) -> Argument:
     """Convert an operand that is no strided tensor, for a node's arguments.
 
     The result is a number, a tensor of another layout, or the node of an array.
     """
     if type(x) is complex:
-        return _complex(op, x, operands)
+        return _create_complex_node(op, x, operands)
     if type(x) in PYTHON_NUMBERS or isinstance(x, Tensor):
         return x  # type: ignore[return-value]  # mypy does not narrow by `in`
     if type(x) is TracedFloat:
         return x.to_argument()
     for kind in PYTHON_NUMBERS:  # subclasses, such as an IntEnum
         if isinstance(x, kind) and not isinstance(x, np.generic):
-            return _operand(op, kind(x), operands)  # type: ignore[arg-type]  # it is one of `kind`
+            return _convert_operand(op, kind(x), operands)  # type: ignore[arg-type]  # it is one of `kind`
     return as_operand(op.name, x, operands)._expr
 
 
-def _complex(op: Op, x: complex, operands: Sequence[object]) -> Expr:
+def _create_complex_node(op: Op, x: complex, operands: Sequence[object]) -> Expr:
     """Return the node of a complex number, with the dtype that it has next to these operands.
 
     Raises: DTypeError if none of them is a tensor.
@@ -199,7 +203,7 @@ def _complex(op: Op, x: complex, operands: Sequence[object]) -> Expr:
 
 
 def in_place(op: Op, x: Tensor, *others: object, attrs: object = None) -> Tensor:
-    """Write op(x, others) into `x`, and return `x`.
+    """Write op(x, others) into the memory of `x`, for all its views, and return `x`.
 
     The result must have x's shape and a dtype that fits.
     """
@@ -229,7 +233,7 @@ _moves: LRUCache[tuple[Spec, Shape, Move], MoveResult | Literal[False]] = LRUCac
 
 
 def view(x: Tensor, m: Move, name: str = "") -> Tensor:
-    """Return the tensor after a layout move, sharing memory.
+    """Return the tensor after a layout move, as a view; a copy where a reshape needs one.
 
     A reshape that the strides do not permit is a copy. `name`: the function, if it is not named
     like the move.
@@ -245,7 +249,7 @@ def view(x: Tensor, m: Move, name: str = "") -> Tensor:
 
 
 def view_node(x: Tensor, m: Move) -> Expr | None:
-    """Return the node of a view, or None if the move needs a copy.
+    """Return the leaf of a view (`x` gets a lazy storage if pending), or None if it needs a copy.
 
     No alias is recorded: callers other than `view` use the node as an operand, or own `x`.
     """
@@ -264,6 +268,7 @@ def view_node(x: Tensor, m: Move) -> Expr | None:
 
 
 def _apply_move(e: Expr, m: Move) -> MoveResult | Literal[False]:
+    """Return the cached spec, strides and added offset after a move; False if it must copy."""
     key = (e.spec, e.strides, m)
     result = _moves.find(key)
     if result is None:
@@ -282,7 +287,7 @@ _young_views = _views.young  # the cache keeps this dict object
 
 
 def cached_view(name: str, x: object, first: object = None, second: object = None) -> Tensor | None:
-    """Return the view that a function returned before for such a tensor and these arguments.
+    """Return the view that `name` returned before for equal arguments, or None if not cached.
 
     The tensor is in memory, the arguments are ints or tuples of ints. Return None if the view is
     not cached; the function then passes its result to `remember_view`.
@@ -322,7 +327,7 @@ def _are_int_tuples(values: tuple[object, ...]) -> bool:
 def remember_view(
     result_view: Tensor, name: str, x: object, first: object = None, second: object = None
 ) -> Tensor:
-    """Cache a view of `x` that a function has made, for `cached_view`; return it."""
+    """Cache a view of a tensor in memory for `cached_view`, and return it; others are ignored."""
     arguments = (first, second)
     if type(x) is Tensor and type(result_view) is Tensor and _are_int_tuples(arguments):
         e, view_expr = expr_of(x), expr_of(result_view)
@@ -350,14 +355,14 @@ def select_along(x: Tensor, axis: int, position: int, name: str = "") -> Tensor:
 
 
 def is_viewable(x: Tensor, m: Move) -> bool:
-    """Return True if the result of a move shares memory."""
+    """Return True if a move needs no copy."""
     e = x._expr
     strides = e.spec.strides if e.op is not None else e.strides
     return lay.apply_move(StridedView(e.spec.shape, strides, 0), m) is not None
 
 
 def pending_view(e: Expr, *moves: Move) -> Expr:
-    """Return a node with moves recorded as ops: no memory is shared."""
+    """Record layout moves as ops, skipping those without effect; the result shares no memory."""
     for m in moves:
         shape = lay.move_shape(e.spec.shape, m)
         if shape != e.spec.shape or m[0] in ("permute", "slice"):

@@ -92,7 +92,7 @@ class printoptions(Switch):
 
 
 def _validate_options(op: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the validated options, including those of a profile."""
+    """Return the validated options, after those of a profile. Raises: ArgumentError."""
     profile = options.get("profile")
     validated: dict[str, Any] = {}
     if profile is not None:
@@ -104,6 +104,7 @@ def _validate_options(op: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _validate_value(op: str, name: str, value: Any) -> Any:
+    """Return a valid value of a print option; raise an argument error that names `op` otherwise."""
     if name not in DEFAULTS:
         raise ArgumentError(
             f"{op}: unknown option {shown(name)}; "

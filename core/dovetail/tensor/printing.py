@@ -18,26 +18,27 @@ from .print_options import current_options
 from .tensor import Tensor
 
 
-def _corners(x: Tensor, edge: int, axis: int = 0) -> np.ndarray:
-    """Return the first and last items of each long axis, and one in between for the dots."""
+def _copy_corners(x: Tensor, edge: int, axis: int = 0) -> np.ndarray:
+    """Copy the first and last items of each long axis to the host, with one extra for the dots."""
     if axis == x.ndim:
         return printable_values(x)
     n = x.shape[axis]
     if n <= 2 * edge + 1:
-        return _corners(x, edge, axis + 1)
+        return _copy_corners(x, edge, axis + 1)
     low, high = (
-        _corners(slice_along(x, axis, s, k), edge, axis + 1)
+        _copy_corners(slice_along(x, axis, s, k), edge, axis + 1)
         for s, k in ((0, edge + 1), (n - edge, edge))
     )
     return np.concatenate([low, high], axis)
 
 
 def _format_values(x: Tensor, prefix: str) -> str:
+    """Evaluate the tensor; return its values as text, without dtype and device."""
     chosen = current_options()
     large = x.size > chosen["threshold"]
     evaluate_leaf(x)  # once, not for each corner
-    values = _corners(x, chosen["edgeitems"]) if large else printable_values(x)
-    return _as_text(
+    values = _copy_corners(x, chosen["edgeitems"]) if large else printable_values(x)
+    return _format_array(
         values,
         chosen,
         max_line_width=chosen["linewidth"],
@@ -48,8 +49,8 @@ def _format_values(x: Tensor, prefix: str) -> str:
     )
 
 
-def _as_text(values: np.ndarray, print_options: Mapping[str, Any], **how: Any) -> str:
-    """Return NumPy's text of values, with the chosen options; None is NumPy's own option."""
+def _format_array(values: np.ndarray, print_options: Mapping[str, Any], **how: Any) -> str:
+    """Format host values by NumPy with the chosen options; None keeps NumPy's own option."""
     how["precision"] = print_options["precision"]
     how["suppress_small"] = (
         True if print_options["sci_mode"] is False else print_options["suppress"]
@@ -61,7 +62,7 @@ def _as_text(values: np.ndarray, print_options: Mapping[str, Any], **how: Any) -
     }
     if print_options["sci_mode"]:
         how["formatter"] = {
-            "float_kind": partial(_with_exponent, print_options),
+            "float_kind": partial(_format_with_exponent, print_options),
             **how.get("formatter", {}),
         }
     named = {k: print_options[k] for k in ("nanstr", "infstr") if print_options[k] is not None}
@@ -73,22 +74,23 @@ def _as_text(values: np.ndarray, print_options: Mapping[str, Any], **how: Any) -
         return np.array2string(values, **how)
 
 
-def _with_exponent(chosen: Mapping[str, Any], value: Any) -> str:
+def _format_with_exponent(chosen: Mapping[str, Any], value: Any) -> str:
+    """Format a finite number in scientific notation; format others by `str`."""
     if np.isfinite(value):
         return f"{value:{chosen['sign'] or '-'}.{chosen['precision']}e}"
     return str(value)
 
 
 def texts(x: Tensor) -> np.ndarray:
-    """Return the formatted elements of `repr(x)`, without elided regions."""
+    """Evaluate the tensor; return its formatted elements as a string array, without the elided."""
     chosen = current_options()
     evaluate_leaf(x)
     if x.size <= chosen["threshold"]:
         values = printable_values(x)
     else:
-        values = _drop_middles(_corners(x, chosen["edgeitems"]), x, chosen["edgeitems"])
+        values = _drop_middles(_copy_corners(x, chosen["edgeitems"]), x, chosen["edgeitems"])
     mark = "\x1f"  # in no number's text
-    line = _as_text(
+    line = _format_array(
         values.reshape(-1),
         chosen,
         max_line_width=1 << 60,
@@ -99,7 +101,7 @@ def texts(x: Tensor) -> np.ndarray:
 
 
 def _drop_middles(corners: np.ndarray, x: Tensor, edge: int) -> np.ndarray:
-    """Return the corners without the items in place of the dots."""
+    """Delete the item that stands for the dots from each elided axis."""
     for axis, n in enumerate(x.shape):
         if n > 2 * edge:
             corners = np.delete(corners, slice(edge, corners.shape[axis] - edge), axis)

@@ -48,14 +48,14 @@ def is_native_operand(x: object) -> TypeGuard[Tensor | Scalar]:
     return isinstance(x, (Tensor, *PYTHON_NUMBERS)) and not isinstance(x, np.generic)
 
 
-def _conversion_of(x: object) -> str:
-    """Return the code for a message that converts an object of another library to a tensor."""
+def _conversion_code(x: object) -> str:
+    """Return the code, for a message, that converts a foreign object to a tensor."""
     is_torch = type(x).__module__.partition(".")[0] == "torch"
     return "dt.asarray(x.detach())" if is_torch else "dt.asarray"
 
 
 def as_operand(name: str, x: object, operands: Sequence[object]) -> Tensor:
-    """Return a list, a NumPy array or scalar as a tensor on the device of the other operands.
+    """Convert a list, NumPy array or scalar to a tensor on the device of the other operands.
 
     Raises: DTypeError for other types, and if none of the operands is a tensor.
     """
@@ -65,7 +65,11 @@ def as_operand(name: str, x: object, operands: Sequence[object]) -> Tensor:
         raise DTypeError(
             f"{name}: expected tensors, NumPy arrays, lists or numbers, got "
             f"{foreign_type_name(x)}; use "
-            + ("`x is None`" if x is None and name in ("equal", "not_equal") else _conversion_of(x))
+            + (
+                "`x is None`"
+                if x is None and name in ("equal", "not_equal")
+                else _conversion_code(x)
+            )
         )
     tensors = [a for a in operands if isinstance(a, Tensor)]
     if not tensors:
@@ -87,7 +91,7 @@ def as_operand(name: str, x: object, operands: Sequence[object]) -> Tensor:
 
 
 def _as_uint64(x: object, tensor: Tensor) -> Tensor:
-    """Return a list of integers as uint64 if it has no negative one, else as it was made."""
+    """Convert a list of ints to uint64; return `tensor` unchanged if an int is negative."""
     try:
         return callbacks.as_tensor(x, dtype=uint64, device=tensor.device)
     except ValueOverflow:
@@ -105,13 +109,13 @@ def as_tensors(name: str, *operands: object) -> tuple[Tensor, ...]:
         if not isinstance(x, (Tensor, *ARRAY_TYPES)):
             raise DTypeError(
                 f"{name}: expected tensors, NumPy arrays or lists, got {foreign_type_name(x)}; "
-                f"use {_conversion_of(x)}"
+                f"use {_conversion_code(x)}"
             )
     return tuple([x if isinstance(x, Tensor) else as_operand(name, x, operands) for x in operands])
 
 
 def require_untaped(name: str, x: object) -> None:
-    """Raise GradientError for a list with a tensor that requires a gradient.
+    """Raise GradientError if a nested list has a tensor that requires a gradient.
 
     Lists are read by value, so the gradient would be lost.
     """

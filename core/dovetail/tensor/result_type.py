@@ -41,7 +41,7 @@ def infer_cached(
     operands: Sequence[object],
     attrs: object = None,
 ) -> Inferred:
-    """Return the cached result of `infer`; call it if `key` is not in the cache."""
+    """Return the cached result of `infer` for `key`; call `infer` and cache it if missing."""
     result = cache.find(key)
     if result is None:
         result = cache[key] = infer(op, operands, attrs)
@@ -51,7 +51,7 @@ def infer_cached(
 def infer_binary(
     op: Op, a: object, kind_of_a: Spec | type, b: object, kind_of_b: Spec | type
 ) -> Inferred:
-    """Infer the result of an operator's two operands, and cache it for the fast path."""
+    """Infer the result of an operator on two operands, and cache it for the fast path."""
     result = infer_cached(operator_caches[op], (kind_of_a, kind_of_b), op, (a, b))
     recent_binary.put(op, kind_of_a, kind_of_b, result)
     return result
@@ -65,7 +65,7 @@ def infer_unary(op: Op, a: Expr, attrs: object) -> Inferred:
 
 
 def infer(op: Op, operands: Sequence[object], attrs: object) -> Inferred:
-    """Infer the spec of an elementwise op's result, and the limits of Python ints."""
+    """Infer an elementwise op's result spec and the limits of its Python ints; no caching."""
     tensors = [a for a in operands if type(a) is Expr]
     if not tensors:
         raise DTypeError(f"{op.name}: at least one operand must be a tensor; use dt.asarray")
@@ -85,14 +85,14 @@ def infer(op: Op, operands: Sequence[object], attrs: object) -> Inferred:
 
 
 def _int_range(d: DType) -> Range:
-    """Return the ints that are representable in an op as `d`; those of floats pass a float64."""
+    """Return the least and largest int that an operand of dtype `d` accepts, and its name."""
     if d.is_integer:
         return d.min, d.max, d.name
     return 1 - BEYOND_FLOAT, BEYOND_FLOAT - 1, d.name
 
 
 def is_within(operands: Sequence[object], limits: Limits) -> bool:
-    """Return True if every Python int fits the dtype it takes part in."""
+    """Return True if each Python int operand lies within its limits."""
     return all(
         bounds is None or not isinstance(a, int) or bounds[0] <= a <= bounds[1]
         for a, bounds in zip(operands, limits, strict=True)

@@ -16,7 +16,7 @@ from .tensor import Tensor
 
 
 def basic_leaf(x: Tensor, key: object) -> Expr | None:
-    """Return the leaf that a key selects from a tensor in memory, or None for the general path."""
+    """Return the leaf of `x[key]` for a tensor in memory, or None if the general path must run."""
     if type(x) is not Tensor:
         return None
     e = expr_of(x)

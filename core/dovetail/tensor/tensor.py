@@ -55,7 +55,7 @@ class Size(int):
 
 
 def size_of_spec(s: Spec) -> Size:
-    """Return the size of tensors of a Spec, and store it there."""
+    """Create the Size of tensors of a Spec, and cache it in `s.sized`."""
     s.sized = size = create_size(s.size, s.shape)
     return size
 
@@ -316,7 +316,7 @@ def unsupported_layout_text(name: str, x: Tensor, addition: str = "") -> str:
 
 
 def create_tensor(e: Expr) -> Tensor:
-    """Create the tensor of a node, and evaluate it if it must not stay pending."""
+    """Create the tensor of a node; evaluate it in eager mode, or if it may not stay pending."""
     t = new_tensor(Tensor, e)
     if e.depth > flags.depth:
         _limit_pending(e)
@@ -346,7 +346,7 @@ def must_evaluate(e: Expr) -> bool:
 
 
 def attach_lazy_storage(x: Tensor) -> Expr:
-    """Give a pending tensor a lazy storage, which views can share, and return its leaf."""
+    """Replace a pending tensor's node by a leaf over a lazy storage, and return that leaf."""
     e = x._expr
     x._expr = leaf(create_lazy_storage(e), e.spec, e.spec.strides, 0)
     x._expr.tape = e.tape
@@ -354,13 +354,13 @@ def attach_lazy_storage(x: Tensor) -> Expr:
 
 
 def create_lazy_storage(e: Expr) -> Storage:
-    """Create a lazy storage: without memory, to be filled by a pending node."""
+    """Create a storage without memory, which the pending node `e` fills when it runs."""
     storage = storage_at(None, e.spec.size * e.spec.dtype.itemsize, e.spec.device)
     storage.pending = e
     return storage
 
 
 def drop_tape(x: Tensor) -> Tensor:
-    """Remove the tape of a new result, so that no gradient flows through it, and return it."""
+    """Remove the tape of a new result in place, so that no gradient flows, and return it."""
     x._expr.tape = None
     return x

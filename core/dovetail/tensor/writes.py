@@ -61,7 +61,7 @@ from .tensor import Tensor, attach_lazy_storage, create_tensor, strided
 def write_tensor(
     name: str, x: Tensor, value: Box[Expr], is_update: bool = False, other_references: int = 0
 ) -> None:
-    """Write `value`, of the spec of `x`, into the memory of `x`, for all views of it.
+    """Write `value` (emptied) into the memory of `x` for all its views, or replace a pending node.
 
     is_update: the value is an op that updates the memory of its first operand, which is `x`.
     other_references: this many other references to the value will read it from the target.
@@ -78,7 +78,7 @@ def write_tensor(
         if not (
             (has_index_checks() or flags.has_unresolved_checks) and has_unresolved_check(value[0])
         ):
-            _replace(name, x, value)
+            _replace_pending(name, x, value)
             return
         e = attach_lazy_storage(x)  # the old value must survive if the write fails
     _require_writable(name, e)
@@ -99,7 +99,7 @@ def write_tensor(
         after_write()
 
 
-def _replace(name: str, x: Tensor, value: Box[Expr]) -> None:
+def _replace_pending(name: str, x: Tensor, value: Box[Expr]) -> None:
     """Replace the node of a pending tensor by that of another value.
 
     A value with other owners (a leaf always has some) is copied: otherwise later writes to the
@@ -126,7 +126,7 @@ def _require_writable(name: str, e: Expr) -> None:
 
 
 def _before_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None:
-    """Return a function to call after the write of `value` into `x`, for autograd, or None.
+    """Check a write for autograd; return a function to call after it, or None if none is needed.
 
     Raises: GradientError if the write would break a gradient.
     """
@@ -141,7 +141,7 @@ def _before_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | Non
 
 
 def write_value(name: str, x: Tensor, value: object) -> None:
-    """Write a tensor, a number or an array-like into `x`, broadcast and cast."""
+    """Write a tensor, number or array-like into `x`, broadcast and cast. Raises: as `copy_`."""
     want = expr_of(x if is_strided(x) else strided(name, x)).spec
     if is_strided(value):
         if _views_same_memory(expr_of(x), expr_of(value)):
@@ -158,7 +158,7 @@ def write_value(name: str, x: Tensor, value: object) -> None:
 
 
 def _move(name: str, x: Tensor, value: Tensor) -> None:
-    """Write a pending value right into the memory of `x`, although its tensor refers to it.
+    """Write a pending value right into the memory of `x`; its tensor gets a pending copy of `x`.
 
     The tensor then gets a pending copy of the target, which is computed before the next write to
     the target if the tensor is alive then.
@@ -171,10 +171,12 @@ def _move(name: str, x: Tensor, value: Tensor) -> None:
 
 
 def _is_pending_as(e: Expr, want: Spec) -> bool:
+    """Return True if a node is pending and has exactly this Spec."""
     return e.op is not None and e.spec is want
 
 
 def _views_same_memory(a: Expr, b: Expr) -> bool:
+    """Return True if two leaves view the same elements of one storage, with one Spec."""
     return (
         a.op is None
         and b.op is None
@@ -186,7 +188,7 @@ def _views_same_memory(a: Expr, b: Expr) -> bool:
 
 
 def write_result(name: str, x: Tensor, result: Box[Tensor]) -> Tensor:
-    """Write the result of op `name` on `x` into `x`, and return `x`."""
+    """Write the result of op `name` on `x`, cast if needed, into `x`; return `x`."""
     if not is_strided(x):
         strided(f"{name} in place", x)
     value = [_result(name, pop(result))]
@@ -207,6 +209,7 @@ def require_strided_target(name: str, x: Tensor) -> None:
 
 
 def _result(name: str, result: Tensor) -> Expr:
+    """Return the node of a result. Raises: LayoutError if the result is not strided."""
     if not is_strided(result):
         raise LayoutError(
             f"{name} in place: the result has the layout {result.layout.name}, and the tensor it "
@@ -216,19 +219,19 @@ def _result(name: str, result: Tensor) -> Expr:
 
 
 def write_out(name: str, out: Tensor, result: Tensor) -> Tensor:
-    """Write a result into `out=`, which must have exactly its shape, dtype and device."""
+    """Write a result into `out`, which must have exactly its shape, dtype and device; return it."""
     return write_node_out(name, out, [strided(name, result)._expr])
 
 
 def write_node_out(name: str, out: Tensor, result: Box[Expr]) -> Tensor:
-    """Write a result without a tensor, which nothing else refers to, into `out=`."""
+    """Write a result node, which only its box holds, into `out`, and return `out`."""
     require_fits_out(name, out, result[0])
     write_tensor(name, out, result)
     return out
 
 
 def require_fits_out(name: str, out: object, result: Expr) -> None:
-    """Raise an error if a result cannot be written into `out`, before anything is done."""
+    """Raise an error unless `out` is a tensor of the result's spec without a gradient."""
     if not isinstance(out, Tensor):
         raise DTypeError(f"{name}: out= must be a tensor, got {type(out).__name__}")
     have, want = strided(name, out)._expr.spec, result.spec
@@ -245,7 +248,7 @@ def require_fits_out(name: str, out: object, result: Expr) -> None:
 
 
 def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
-    """Return the node of a value that will be stored as dtype `want`.
+    """Return the node of a tensor, number or array-like to be stored as dtype `want`.
 
     The value is a tensor, a number, or an array-like of NumPy.
 
@@ -279,11 +282,12 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
 
 
 def _is_of_ints(array: np.ndarray) -> bool:
+    """Return True if all elements of an object array are ints."""
     return all(isinstance(v, int) for v in array.flat)
 
 
 def array_of(name: str, value: object) -> np.ndarray:
-    """Convert lists by NumPy. Raises: ShapeError, DTypeError."""
+    """Convert lists to an array by NumPy. Raises: ShapeError for ragged lists, DTypeError."""
     try:
         return np.asarray(value)
     except ValueError as error:
@@ -298,7 +302,7 @@ def array_of(name: str, value: object) -> np.ndarray:
 
 
 def restore_ints(values: np.ndarray, original: object) -> np.ndarray:
-    """Return lists of ints that NumPy has converted to floats because of their size, as ints.
+    """Return large ints that NumPy made floats as uint64, or as objects if that is too small.
 
     They become uint64, or objects if they do not fit that either. Other values are unchanged.
     """
@@ -312,7 +316,7 @@ def restore_ints(values: np.ndarray, original: object) -> np.ndarray:
 
 
 def _number(name: str, value: bool | int | float | complex, want: DType, device: Device) -> Expr:
-    """Return a 0-dimensional node of a number. Raises: DTypeError, ValueOverflow."""
+    """Create the 0-dimensional node of a number. Raises: DTypeError, ValueOverflow."""
     if not _fits(_KINDS.get(type(value), "c"), want.kind):
         raise DTypeError(
             f"{name}: {shown(value)} does not fit {want.name}; cast the tensor with x.astype(dtype)"
@@ -346,11 +350,12 @@ _KIND_ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
 def _fits(kind: str, target_kind: str) -> bool:
+    """Return True if a cast to the target's kind loses no kind of number: b <= u, i <= f <= c."""
     return _KIND_ORDER[kind] <= _KIND_ORDER[target_kind]
 
 
 def cast_to_spec(name: str, e: Expr, want: Spec, name_suffix: str = "") -> Expr:
-    """Return `e` broadcast and cast to `want`, unless the cast loses a kind of number.
+    """Return `e` broadcast and cast to `want`. Raises: DTypeError for float to int and the like.
 
     For example, a float into an int is an error. `name_suffix`: an addition to the name in
     messages.
@@ -375,13 +380,13 @@ def cast_to_spec(name: str, e: Expr, want: Spec, name_suffix: str = "") -> Expr:
     if have.shape != want.shape:
         move = _expanded.get(have, want)
         if move is None:
-            move = _expand(f"{name}{name_suffix}", have.shape, want.shape)
+            move = _build_expand_move(f"{name}{name_suffix}", have.shape, want.shape)
             _expanded.put(have, want, None, move)
         e = node(VIEW, (e,), want, move)
     return e
 
 
-def _expand(name: str, shape: Shape, want: Shape) -> Move:
+def _build_expand_move(name: str, shape: Shape, want: Shape) -> Move:
     """Return the move that broadcasts a shape to another. Raises: ShapeError."""
     if len(shape) > len(want) or lay.broadcast_shapes(name, shape, want) != want:
         raise ShapeError(f"{name}: the value must broadcast to shape {want}, got shape {shape}")
