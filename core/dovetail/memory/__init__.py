@@ -78,18 +78,21 @@ def set_allocator(device_type: str, allocator: Allocator | Factory, priority: in
     if device_type in _chosen and _chosen[device_type][0] > priority:
         return
     devices = [dev for dev in opened_devices() if dev.type == device_type]
-    created = [_create(allocator, opened(d).backend, d) for d in devices]  # first: any may raise
+    created = [
+        _build_allocator(allocator, opened(d).backend, d) for d in devices
+    ]  # first: any may raise
     _chosen[device_type] = (priority, allocator)
     for dev, own in zip(devices, created, strict=True):
         opened(dev).allocator = own
 
 
 def make_allocator(dev: Device, backend: Backend) -> Allocator:
-    """Return the allocator for a new device: the one that was set for its type, or the default."""
-    return _create(_chosen.get(dev.type, (0, CachingAllocator))[1], backend, dev)
+    """Create the allocator of a new device: the one that was set for its type, or the default."""
+    return _build_allocator(_chosen.get(dev.type, (0, CachingAllocator))[1], backend, dev)
 
 
-def _create(chosen: Allocator | Factory, backend: Backend, dev: Device) -> Allocator:
+def _build_allocator(chosen: Allocator | Factory, backend: Backend, dev: Device) -> Allocator:
+    """Return `chosen` or the allocator that it builds. Raises: ArgumentError for another result."""
     allocator: object = chosen if isinstance(chosen, Allocator) else chosen(backend, dev)
     if not isinstance(allocator, Allocator):
         text = shown(allocator)
@@ -109,10 +112,11 @@ def get_allocator(spec: Device | str | None = None) -> Allocator:
     >>> type(dt.memory.get_allocator("reference")).__name__
     'CachingAllocator'
     """
-    return _allocator("get_allocator", spec)
+    return _find_allocator("get_allocator", spec)
 
 
-def _allocator(op: str, spec: Device | str | None) -> Allocator:
+def _find_allocator(op: str, spec: Device | str | None) -> Allocator:
+    """Return the allocator of a device, opened in the name of `op` if it is not open."""
     allocator: Allocator = opened(device(spec, op)).allocator
     return allocator
 
@@ -133,7 +137,7 @@ def stats(spec: Device | str | None = None) -> Stats:
     >>> dt.memory.stats("reference").live_bytes - before
     512
     """
-    return _allocator("stats", spec).stats()
+    return _find_allocator("stats", spec).stats()
 
 
 def snapshot(spec: Device | str | None = None) -> list[SegmentInfo]:
@@ -150,7 +154,7 @@ def snapshot(spec: Device | str | None = None) -> list[SegmentInfo]:
     >>> any(b.state == "live" for s in dt.memory.snapshot("reference") for b in s.blocks)
     True
     """
-    return _allocator("snapshot", spec).snapshot()
+    return _find_allocator("snapshot", spec).snapshot()
 
 
 def reset_peak(spec: Device | str | None = None) -> None:
@@ -165,7 +169,7 @@ def reset_peak(spec: Device | str | None = None) -> None:
     >>> s.peak_live_bytes == s.live_bytes
     True
     """
-    _allocator("reset_peak", spec).reset_peak()
+    _find_allocator("reset_peak", spec).reset_peak()
 
 
 def empty_cache(spec: Device | str | None = None) -> None:
@@ -177,7 +181,7 @@ def empty_cache(spec: Device | str | None = None) -> None:
     >>> import dovetail as dt
     >>> dt.memory.empty_cache("reference")
     """
-    _allocator("empty_cache", spec).empty_cache()
+    _find_allocator("empty_cache", spec).empty_cache()
 
 
 def set_limit(spec: Device | str | None, nbytes: int | None) -> None:
@@ -192,7 +196,7 @@ def set_limit(spec: Device | str | None, nbytes: int | None) -> None:
     >>> dt.memory.set_limit("reference", None)
     """
     limit = nbytes if nbytes is None else integer("set_limit", nbytes, "nbytes", 0)
-    _allocator("set_limit", spec).set_limit(limit)
+    _find_allocator("set_limit", spec).set_limit(limit)
 
 
 def trace(on: bool) -> None:

@@ -17,7 +17,7 @@ LARGE_BINS_MAX = 64  # sizes above SMALL_BYTES_MAX with a bin, in each pool
 
 
 def segment_bytes(size: int) -> int:
-    """Return the size of a new segment for a block of this size."""
+    """Return the bytes to request from the device for a new segment with a block of `size`."""
     if size <= SMALL_BYTES_MAX:
         return SMALL_SEGMENT_BYTES
     if size <= MEDIUM_BYTES_MAX:
@@ -43,7 +43,7 @@ class Segment:
             block = block.next
 
     def info(self) -> SegmentInfo:
-        """Return the segment's entry in a snapshot."""
+        """Build the segment's entry in a snapshot."""
         blocks = [
             BlockInfo(
                 b.offset, b.size, _NAMES[b.state], b.allocation_line if b.state == LIVE else None
@@ -89,7 +89,7 @@ class MemoryBlock:
         self.allocation_line: str | None = None
 
     def split(self, size: int, serial: int) -> MemoryBlock:
-        """Shrink the block to `size`; return a new block of the bytes behind it."""
+        """Shrink the block to `size`; return a new, unused block of the bytes behind it."""
         tail = MemoryBlock(self.segment, self.offset + size, self.size - size, serial)
         tail.prev, tail.next = self, self.next
         self.next, self.size = tail, size
@@ -116,7 +116,7 @@ class Pool:
         self.large: list[tuple[int, int, MemoryBlock]] = []
 
     def bin(self, size: int) -> list[MemoryBlock] | None:
-        """Return the bin of an exact size, or None above the maximum number of large bins."""
+        """Return the bin of an exact size, created if missing, or None if large bins are full."""
         blocks = self.bins.get(size)
         if blocks is None and (size <= SMALL_BYTES_MAX or len(self.large_bins) < LARGE_BINS_MAX):
             blocks = self.bins[size] = []
@@ -129,7 +129,7 @@ class Pool:
         return self.small if segment.nbytes <= SMALL_SEGMENT_BYTES else self.large
 
     def insert(self, block: MemoryBlock) -> None:
-        """Make a block free and merge it with its free neighbours."""
+        """Make a block free: merge it with its free neighbours and add it to the sorted list."""
         for other in (block.prev, block.next):
             if other is not None and other.state == FREE:
                 self.remove(other)
@@ -138,13 +138,13 @@ class Pool:
         insort(self.free_list(block.segment), (block.size, block.serial, block))
 
     def remove(self, block: MemoryBlock) -> None:
-        """Remove a free block from its list."""
+        """Remove a free block from its sorted list; the block becomes UNUSED."""
         blocks = self.free_list(block.segment)
         del blocks[bisect_left(blocks, (block.size, block.serial))]
         block.state = UNUSED
 
     def flush(self, bins: Iterable[list[MemoryBlock]]) -> None:
-        """Make every block in some bins free, merged."""
+        """Empty these bins: merge each block with its neighbours into the sorted lists."""
         for blocks in bins:
             while blocks:
                 self.insert(blocks.pop())
@@ -161,7 +161,7 @@ class Pool:
 
 
 def merge(left: MemoryBlock, right: MemoryBlock) -> MemoryBlock:
-    """Grow `left` by `right`, its neighbour, and return it. Neither may be in a list."""
+    """Grow `left` by its right neighbour and return `left`; neither may be in a list."""
     left.size, left.next = left.size + right.size, right.next
     if right.next is not None:
         right.next.prev = left

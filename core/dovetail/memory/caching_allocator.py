@@ -68,7 +68,7 @@ class CachingAllocator(Allocator):
         return self._deallocate
 
     def _deallocate(self, context: Context) -> None:
-        """Give back a block that is in use. Raises: ArgumentError for anything else."""
+        """Append a live block to the freed ones. Raises: ArgumentError for anything else."""
         if not (
             isinstance(context, MemoryBlock)
             and context.state == LIVE
@@ -92,13 +92,14 @@ class CachingAllocator(Allocator):
                     self._run_locked(partial(self._trace_stream, block, stream))
 
     def _trace_stream(self, block: MemoryBlock, stream: StreamHandle) -> None:
+        """Add the use of a block on another stream to the timeline, if tracing is still on."""
         if self.fast_path.tracer is not None:
             self.fast_path.tracer.record_stream(block, stream)
 
     # --- the lock
 
     def _run_locked(self, work: Callable[[], R]) -> R:
-        """Call `work` under the lock, after taking back freed blocks, and return its result."""
+        """Call `work` under the lock, after recovery and draining; an error leaves BROKEN."""
         fast = self.fast_path
         with fast.lock:
             state = fast.state
@@ -118,18 +119,18 @@ class CachingAllocator(Allocator):
             return result
 
     def _recover(self) -> None:
-        """Rebuild lists, bins and statistics after an exception."""
+        """Rebuild lists, bins and statistics from the blocks after an exception."""
         rebuild(self.fast_path, self._pools.values(), self._segments, self._deferred)
         self._misses = min(self._misses, self.fast_path.allocations)
 
     # --- the slow path
 
     def _allocate_uncached(self, nbytes: int) -> DataPtr:
-        """Return memory for a finalizer that runs inside the allocator."""
+        """Allocate directly from the device, for a finalizer that runs inside the allocator."""
         return self._uncached.allocate(nbytes)
 
     def _allocate_slow(self, pool: Pool, size: int) -> MemoryBlock:
-        """Return a block of exactly `size`, of which the pool has none in a bin."""
+        """Return an UNUSED block of `size`: best fit, after merges, or from a new segment."""
         if size > SMALL_BYTES_MAX:
             pool.flush(pool.large_bins)
         block = pool.take_best_fit(size)
@@ -151,10 +152,10 @@ class CachingAllocator(Allocator):
         return block
 
     def _grow(self, pool: Pool, size: int) -> MemoryBlock:
-        """Return a block of at least `size` from the device. Raises: OutOfMemoryError."""
+        """Allocate a segment; if refused, free the cache and retry. Raises: OutOfMemoryError."""
         want = segment_bytes(size)
         # a device may never refuse: host memory seems endless
-        excess = self._segments.nbytes + want - self._limit_of_reserved(want)
+        excess = self._segments.nbytes + want - self._find_reserved_limit(want)
         if excess > 0:
             self._release(excess)
         for attempt in range(3):  # as it is; after freeing the cache; after collecting cycles, too
@@ -176,10 +177,11 @@ class CachingAllocator(Allocator):
             f"{self.device} could not allocate {format_bytes(size)}{limited}, after all unused "
             "memory was freed"
         )
-        usage = describe_usage(self._stats(), self._snapshot())
+        usage = describe_usage(self._collect_stats(), self._collect_segments())
         raise OutOfMemoryError("\n".join([f"{refusal}.", *usage]))
 
     def _grow_by(self, pool: Pool, nbytes: int) -> MemoryBlock | None:
+        """Allocate and trace a segment of `nbytes`; return its only block, or None if refused."""
         segment = self._segments.allocate(self, pool, nbytes)
         if segment is None:
             return None
@@ -187,8 +189,8 @@ class CachingAllocator(Allocator):
             self.fast_path.tracer.record_segment(segment)
         return segment.first
 
-    def _limit_of_reserved(self, want: int) -> int:
-        """Return the bound of reserved memory when `want` more bytes are allocated."""
+    def _find_reserved_limit(self, want: int) -> int:
+        """Return the bound of reserved bytes if `want` more bytes are allocated."""
         fast = self.fast_path
         return max(fast.peak_bytes, fast.live_bytes + want) * 3 // 2 + SLACK_BYTES
 
@@ -198,11 +200,11 @@ class CachingAllocator(Allocator):
         A loop whose sizes take each other's memory would merge them in each round.
         """
         want = segment_bytes(size)
-        is_within = self._segments.nbytes + want <= self._limit_of_reserved(want)
+        is_within = self._segments.nbytes + want <= self._find_reserved_limit(want)
         return not self._retries and is_within
 
     def _release(self, nbytes: int) -> None:
-        """Return unused segments, the largest first, until the device has `nbytes` back."""
+        """Synchronize, then free unused segments, largest first, until `nbytes` are returned."""
         self.backend.synchronize()
         self._poll()
         for pool in self._pools.values():
@@ -214,19 +216,20 @@ class CachingAllocator(Allocator):
             self._free_segment(segment)
 
     def _free_segment(self, segment: Segment) -> None:
+        """Record the end of a segment in the timeline, if traced, and return it to the device."""
         if self.fast_path.tracer is not None:
             self.fast_path.tracer.record_segment_free(segment)
         self._segments.free(segment)
 
     def _poll(self) -> None:
-        """Free blocks whose streams have passed, and uncached memory."""
+        """Free deferred blocks whose streams have passed, and freed uncached memory."""
         if self._uncached.freed:
             self._uncached.free()
         if self._deferred.entries:
             self._deferred.poll()
 
     def _defer_free(self, block: MemoryBlock) -> None:
-        """Take back a block that other streams may still use.
+        """Move the first freed block to the deferred ones, until its other streams are done.
 
         It stays the first in `freed` if the driver raises.
         """
@@ -240,6 +243,7 @@ class CachingAllocator(Allocator):
         del fast.freed[0]
 
     def _pool(self, stream: Hashable) -> Pool:
+        """Return the pool of a stream; create it on first use."""
         pool = self._pools.get(stream)
         if pool is None:
             pool = self._pools[stream] = Pool(stream)
@@ -249,17 +253,18 @@ class CachingAllocator(Allocator):
 
     @classmethod
     def trace(cls, on: bool) -> None:
-        """Start or stop the tracing of all allocators, and of those created later."""
+        """Start or stop the tracing of all allocators, and of allocators created later."""
         if on != cls._traced:
             cls._traced = on
             for allocator in list(cls.every):
                 allocator.watch(on)
 
     def watch(self, on: bool) -> None:
-        """Start a new timeline, or stop adding to the last one."""
+        """Start a new timeline, or stop adding events to the last one."""
         self._run_locked(partial(self._set_tracing, on))
 
     def _set_tracing(self, on: bool) -> None:
+        """Start a new timeline with its finalizer, or detach it; needs the lock."""
         fast = self.fast_path
         if on:
             self.timeline = Timeline(fast.freed.append, self._segments.by_serial.values())
@@ -271,9 +276,10 @@ class CachingAllocator(Allocator):
 
     def stats(self) -> Stats:
         """Return the statistics."""
-        return self._run_locked(self._stats)
+        return self._run_locked(self._collect_stats)
 
-    def _stats(self) -> Stats:
+    def _collect_stats(self) -> Stats:
+        """Build the statistics; needs the lock."""
         fast, segments = self.fast_path, self._segments
         return Stats(
             live_bytes=fast.live_bytes,
@@ -294,9 +300,10 @@ class CachingAllocator(Allocator):
 
     def snapshot(self) -> list[SegmentInfo]:
         """Return the segments and their blocks."""
-        return self._run_locked(self._snapshot)
+        return self._run_locked(self._collect_segments)
 
-    def _snapshot(self) -> list[SegmentInfo]:
+    def _collect_segments(self) -> list[SegmentInfo]:
+        """Build the entries of all segments; needs the lock."""
         return [s.info() for s in self._segments.by_serial.values()]
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
@@ -308,6 +315,7 @@ class CachingAllocator(Allocator):
         return self._run_locked(partial(self._is_freed, address))
 
     def _is_freed(self, address: int) -> bool:
+        """Return True if a host address lies in a block that is not live; needs the lock."""
         for segment in self._segments.by_serial.values():
             start = self.backend.host_address(segment.handle, 0)
             if start is None or not start <= address < start + segment.nbytes:
@@ -323,22 +331,23 @@ class CachingAllocator(Allocator):
         self._run_locked(self._reset_peak)
 
     def _reset_peak(self) -> None:
+        """Set both peaks to the current bytes; needs the lock."""
         self.fast_path.peak_bytes = self.fast_path.live_bytes
         self._segments.peak = self._segments.nbytes
 
     def empty_cache(self) -> None:
-        """Return memory that is not in use to the device."""
+        """Return unused segments to the device; do nothing if a finalizer calls it inside."""
         with self.fast_path.lock:
             if self.fast_path.state != BUSY:
                 self._run_locked(lambda: self._release(self._segments.nbytes))
 
     def set_limit(self, nbytes: int | None) -> None:
-        """Limit the memory that is reserved on the device; None is no limit."""
+        """Limit the memory reserved from now on; None is no limit. Nothing is freed."""
         self._segments.limit = nbytes
 
 
 def describe_usage(stats: Stats, segments: list[SegmentInfo]) -> list[str]:
-    """Return lines of text about the memory in use, and the source lines that hold the most."""
+    """Return lines of text about live, reserved and free memory, and the lines that hold most."""
     gaps = [b.nbytes for s in segments for b in s.blocks if b.state == "cached"]
     by_line: Counter[str] = Counter()
     for block in (b for s in segments for b in s.blocks):
@@ -358,7 +367,7 @@ def describe_usage(stats: Stats, segments: list[SegmentInfo]) -> list[str]:
 
 
 def _free_all(backend: Backend, handles: dict[int, RawMemory]) -> None:
-    """Return every segment of an allocator that has died."""
+    """Synchronize, then free every segment of an allocator that has died; empty `handles`."""
     backend.synchronize()
     while handles:
         backend.free(*handles.popitem()[1])

@@ -83,7 +83,7 @@ class FastPath:
         return ptr
 
     def drain(self) -> None:
-        """Take back the freed blocks. The caller holds the lock."""
+        """Move freed blocks to bins or lists; defer those on other streams. Needs the lock."""
         freed = self.freed
         while freed:
             block = freed[0]
@@ -102,5 +102,5 @@ class FastPath:
                 block.segment.pool.insert(block)
 
     def finalizer(self, block: MemoryBlock) -> Callable[[], object]:
-        """Return the finalizer of a block's pointers."""
+        """Build the finalizer of a block's pointers, which appends the block to `freed`."""
         return partial(self.freed.append, block)

@@ -141,7 +141,7 @@ class MappedFile(Allocator):
             return [SegmentInfo(self._end, None, tuple(sorted(blocks)))] if blocks else []
 
     def _drain(self) -> None:
-        """Wait for the device, then make freed regions available."""
+        """Wait for the device, then move freed regions to the free list; needs the lock."""
         if self._freed:
             self._backend.synchronize()
         while self._freed:
@@ -160,7 +160,7 @@ class MappedFile(Allocator):
         return best
 
     def _grow_file(self, nbytes: int) -> _Region:
-        """Map a new region at the end of the file. Raises: OutOfMemoryError."""
+        """Extend the file and map a new region at its end. Raises: OutOfMemoryError."""
         start = self._end
         try:
             if hasattr(

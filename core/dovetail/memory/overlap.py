@@ -70,7 +70,7 @@ class _Ranges:
             self._limit = max(PRUNE_MIN, 2 * len(self._ranges))
 
     def find_overlapping(self, low: int, high: int) -> list[StorageFields]:
-        """Return the storages that are alive and have a byte in low..high, high excluded."""
+        """Return the live storages with a byte in low..high, high excluded."""
         first = bisect_left(self._ranges, low - self._longest, key=itemgetter(0))
         last = bisect_left(self._ranges, high, key=itemgetter(0))
         near = [r.storage() for r in self._ranges[first:last] if r.high > low]
@@ -88,7 +88,7 @@ _lock = Lock()  # reentered where a signal's handler shares memory
 
 
 def register_visible(storage: StorageFields) -> None:
-    """Record that code outside of dovetail may know where a storage lies.
+    """Mark a storage as visible to code outside of dovetail; a second call does nothing.
 
     The storage joins the ordered ranges when foreign memory comes in, so a call is one append.
     """
@@ -104,7 +104,7 @@ def register_visible(storage: StorageFields) -> None:
 
 
 def connect_foreign(storage: StorageFields, owner: object = None) -> None:
-    """Connect a storage over foreign memory with the storages that it overlaps.
+    """Mark a storage over foreign memory as visible, and group it with those it overlaps.
 
     owner: the object that keeps the memory alive; a mapped file is recognised by it.
     """
@@ -113,16 +113,16 @@ def connect_foreign(storage: StorageFields, owner: object = None) -> None:
         while _visible:
             own = _visible.pop()()
             if own is not None:
-                _connect(own, "memory", _address(own))
-        address = _address(storage)
+                _connect(own, "memory", _find_address(own))
+        address = _find_address(storage)
         _connect(storage, "memory", address)
         if address is not None and _is_mapped(owner):
             for space, offset in _file_offsets(address, address + storage.nbytes):
                 _connect(storage, space, offset)
 
 
-def _address(storage: StorageFields) -> int | None:
-    """Return the address of the first byte, or None if the device reports none."""
+def _find_address(storage: StorageFields) -> int | None:
+    """Return the address of a storage's first byte, or None if the device reports none."""
     ptr = storage.ptr
     address = opened(storage.device).backend.host_address(ptr.handle, ptr.offset)
     if address is None and isinstance(ptr.handle, int):
@@ -131,7 +131,7 @@ def _address(storage: StorageFields) -> int | None:
 
 
 def _connect(storage: StorageFields, space: object, low: int | None) -> None:
-    """Add the storage's range to an address space, and merge the groups that it overlaps."""
+    """Add the storage's range to an address space; put all that overlap it into one new group."""
     if low is None or not storage.nbytes:
         return
     ranges = _address_spaces.setdefault(space, _Ranges())

@@ -16,7 +16,7 @@ from .slow_path import DeferredFrees, Segments
 def rebuild(
     fast: FastPath, pools: Collection[Pool], segments: Segments, deferred: DeferredFrees
 ) -> None:
-    """Rebuild everything from the blocks. The caller has the allocator's lock."""
+    """Rebuild lists, bins and statistics from the blocks; the caller holds the lock."""
     while fast.freed and fast.freed[0].state != LIVE:
         del fast.freed[0]  # the allocator has it back already
     deferred.entries = [entry for entry in deferred.entries if entry[0].state == WAITING]
@@ -39,7 +39,7 @@ def rebuild(
 
 
 def _list_free_blocks(segment: Segment) -> None:
-    """Merge neighbours that are neither live nor waiting, and add them to the list, unsorted."""
+    """Merge neighbours that are neither live nor waiting; append them, unsorted, to free lists."""
     block: MemoryBlock | None = segment.first
     while block is not None:
         if block.state < LIVE:

@@ -34,12 +34,12 @@ class Segments:
         self.nbytes = self.peak = self.allocations = self.frees = 0
 
     def next_serial(self) -> int:
-        """Return the serial number of a new block."""
+        """Increment and return the serial number for a new block."""
         self._serial += 1
         return self._serial
 
     def allocate(self, owner: object, pool: Pool, nbytes: int) -> Segment | None:
-        """Return a new segment, or None if the device or the limit refuses."""
+        """Allocate a segment on the device; return None if the device or the limit refuses."""
         if nbytes >= ELEMENTS_MAX or (self.limit is not None and self.nbytes + nbytes > self.limit):
             return None
         try:
@@ -58,7 +58,7 @@ class Segments:
         return segment
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
-        """Return the first byte and the end of the block at an offset, or None."""
+        """Return (offset, end) of the block at an offset of a handle's memory, or None."""
         for segment in [*self.by_serial.values()]:
             if segment.handle is handle or (type(handle) is int and segment.handle == handle):
                 for block in segment.blocks():
@@ -74,7 +74,7 @@ class Segments:
         return sorted(unused_segments, key=lambda s: -s.nbytes)
 
     def free(self, segment: Segment) -> None:
-        """Return an unused segment to the device."""
+        """Remove an unused segment from its pool, and return it to the device."""
         serial = segment.first.serial
         segment.pool.remove(segment.first)
         del self.by_serial[serial]  # from here on `free_unlisted` completes an interrupted call
@@ -85,7 +85,7 @@ class Segments:
         self.backend.free(handle, nbytes)
 
     def free_unlisted(self) -> None:
-        """Return memory that is in no segment to the device."""
+        """Free memory that an interrupted call left in no segment."""
         raw, self._unlisted_memory = self._unlisted_memory, None
         if raw is not None and all(raw is not known for known in self.handles.values()):
             self.backend.free(*raw)
@@ -93,7 +93,7 @@ class Segments:
             self.backend.free(*self.handles.pop(serial))
 
     def recount(self) -> None:
-        """Compute the statistics from the segments."""
+        """Recompute bytes, peak and allocations from the segments."""
         self.nbytes = sum(s.nbytes for s in self.by_serial.values())
         self.peak = max(self.peak, self.nbytes)
         self.allocations = self.frees + len(self.by_serial)
@@ -107,12 +107,12 @@ class DeferredFrees:
         self.entries: list[tuple[MemoryBlock, list[object]]] = []  # with the events to wait for
 
     def add(self, block: MemoryBlock) -> None:
-        """Record an event in each stream that uses the block."""
+        """Record an event in each other stream that uses the block, and keep both."""
         events = [self.backend.record_event(stream) for stream in block.streams or ()]
         self.entries.append((block, events))
 
     def poll(self) -> None:
-        """Free the blocks whose events are done."""
+        """Insert the blocks whose events are done into their pools."""
         # before any change: if the driver raises, all blocks stay deferred
         done = [all(map(self.backend.event_done, events)) for _, events in self.entries]
         for (block, _), is_done in zip(self.entries, done, strict=True):
@@ -136,7 +136,7 @@ class UncachedMemory:
         self.freed: deque[RawMemory] = deque()
 
     def allocate(self, nbytes: int) -> DataPtr:
-        """Return memory for a finalizer. Raises: OutOfMemoryError."""
+        """Allocate directly from the device, without the cache. Raises: OutOfMemoryError."""
         size = max(nbytes, 1)
         try:
             handle = self.backend.allocate(size)
@@ -147,7 +147,7 @@ class UncachedMemory:
         return DataPtr(handle, 0, nbytes, self.device, (handle, size), self.freed.append)
 
     def free(self) -> None:
-        """Return freed memory to the device."""
+        """Wait for the device, and return freed memory to it."""
         self.backend.synchronize()
         for _ in range(len(self.freed)):  # a free may run finalizers, which add more
             handle, size = self.freed[0]

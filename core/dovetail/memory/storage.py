@@ -106,7 +106,7 @@ class Storage:
             connect_foreign(self)
 
     def is_exported(self) -> bool:
-        """Return True if code outside of dovetail may write to it now."""
+        """Return True if code outside of dovetail may write to the memory now."""
         return bool(self.exports)
 
     def view(self, dtype: DType | str | None = None) -> Tensor:
@@ -156,7 +156,7 @@ pool_objects(Storage)
 
 
 def _validate_key(key: object) -> Any:
-    """Return a validated key: a slice or an index. Raises: ArgumentTypeError."""
+    """Return a slice unchanged and an index as an int. Raises: ArgumentTypeError."""
     return key if isinstance(key, slice) else integer("Storage", key, "the index")
 
 
@@ -171,7 +171,7 @@ def next_serial() -> int:
 
 
 def storage_over(ptr: DataPtr, device: Device) -> Storage:
-    """Create the storage of memory that has just been allocated."""
+    """Create the storage of newly allocated memory, with the size of the pointer."""
     storage = Storage.__new__(Storage)
     storage.ptr, storage.nbytes, storage.device = ptr, ptr.nbytes, device
     storage.dtype = storage.pending = storage.watch = None

@@ -57,31 +57,32 @@ def page(path: str | os.PathLike[str], spec: Device | str | None = None) -> None
 
 
 def draw(snapshot: Snapshot) -> str:
-    """Draw the page. Raises: ArgumentError if `check` refuses the snapshot."""
+    """Render a snapshot as the text of an HTML page. Raises: ArgumentError if it is invalid."""
     check(snapshot)
     lines = usage_by_line(snapshot)
     series = timeline(snapshot, lines)
     template = TEMPLATE.read_text(encoding="utf-8")
-    return _fill(
+    return _fill_template(
         template,
         script=_digest(_SCRIPT.findall(template)[0]),
         device=escape(snapshot["device"]),
         written=escape(snapshot["written"]),
-        figures="".join(_figures(snapshot, series)),
-        timeline=_timeline(series, lines) if series else _NO_TIMELINE,
-        lines="".join(_line_row(x, lines) for x in lines),
+        figures="".join(_render_figures(snapshot, series)),
+        timeline=_render_timeline(series, lines) if series else _NO_TIMELINE,
+        lines="".join(_render_line(x, lines) for x in lines),
         untraced="" if any(x.where for x in lines) else _NO_LINES,
-        segments="".join(_segments(snapshot, lines)),
-        data=json.dumps(_data(series, lines)).replace("<", "\\u003c"),
+        segments="".join(_render_segments(snapshot, lines)),
+        data=json.dumps(_build_script_data(series, lines)).replace("<", "\\u003c"),
     )
 
 
 def _digest(script: str) -> str:
-    """Return the hash of the page's own script: the page's policy lets a browser run no other."""
+    """Return the base64 SHA-256 of the page's script, for its content security policy."""
     return b64encode(sha256(script.encode()).digest()).decode()
 
 
-def _fill(template: str, **fields: str) -> str:
+def _fill_template(template: str, **fields: str) -> str:
+    """Replace each $name in the template by its field. Raises: KeyError for an unknown name."""
     return re.sub(r"\$([a-z]+)", lambda match: fields[match[1]], template)
 
 
@@ -153,7 +154,7 @@ class MemorySeries(NamedTuple):
 
 
 def timeline(snapshot: Snapshot, lines: Sequence[LineUsage]) -> MemorySeries | None:
-    """Return the series to plot, or None without a trace.
+    """Build the series to plot, at most one point per pixel; return None without a trace.
 
     Each stretch of events is one point: the event with most live memory.
     """
@@ -165,7 +166,7 @@ def timeline(snapshot: Snapshot, lines: Sequence[LineUsage]) -> MemorySeries | N
     for number, nbytes in snapshot["before"]:
         if number in hues:  # other lines never hold memory
             layers[hues[number]] += nbytes
-    keep = set(_peaks(events))
+    keep = set(_find_peak_events(events))
     times, rows = [], []
     for i, (at, change, number, _, cached, fragmented, *_) in enumerate(events):
         if number in hues:
@@ -176,7 +177,8 @@ def timeline(snapshot: Snapshot, lines: Sequence[LineUsage]) -> MemorySeries | N
     return MemorySeries(times, {name: [row[name] for row in rows] for name in rows[0]})
 
 
-def _peaks(events: Sequence[Sequence[Json]]) -> Iterator[int]:
+def _find_peak_events(events: Sequence[Sequence[Json]]) -> Iterator[int]:
+    """Yield the indices of the first, the last and, per pixel, the event with most live memory."""
     span = (events[-1][0] - events[0][0]) or 1.0
     peaks: dict[int, int] = {}
     for i, event in enumerate(events):
@@ -189,7 +191,8 @@ def _peaks(events: Sequence[Sequence[Json]]) -> Iterator[int]:
 # --- text
 
 
-def _figures(snapshot: Snapshot, series: MemorySeries | None) -> Iterator[str]:
+def _render_figures(snapshot: Snapshot, series: MemorySeries | None) -> Iterator[str]:
+    """Yield the HTML of the six key figures, such as live, cached and fragmented bytes."""
     stats = snapshot["stats"]
     free = [(s, sum(b[1] for b in s["blocks"] if b[2] != "live")) for s in snapshot["segments"]]
     split = sum(n for s, n in free if n < s["nbytes"])
@@ -203,31 +206,33 @@ def _figures(snapshot: Snapshot, series: MemorySeries | None) -> Iterator[str]:
             format_bytes(stats["reserved_bytes"]),
             f"in {len(snapshot['segments']):,} segments",
         ),
-        ("allocations", f"{stats['allocations']:,}", _hits(stats)),
+        ("allocations", f"{stats['allocations']:,}", _format_hit_rate(stats)),
     )
     for name, value, note in shown:
         yield f'<div class="figure"><dt>{name}</dt><dd>{value}</dd><p>{note}</p></div>'
 
 
-def _hits(stats: Mapping[str, int]) -> str:
+def _format_hit_rate(stats: Mapping[str, int]) -> str:
+    """Return the share of allocations from the cache as text."""
     if not stats["allocations"]:
         return "none yet"
     return f"{100 * stats['cache_hits'] / stats['allocations']:.1f} % from the cache"
 
 
-def _short(where: str | None) -> str:
-    """Return the last two parts of a path."""
+def _shorten_path(where: str | None) -> str:
+    """Return the last two parts of a source line's path, or "not traced" for None."""
     if where is None:
         return "not traced"
     return "/".join(where.replace("\\", "/").split("/")[-2:])
 
 
-def _line_row(x: LineUsage, lines: Sequence[LineUsage]) -> str:
+def _render_line(x: LineUsage, lines: Sequence[LineUsage]) -> str:
+    """Render the table row of a source line; its bar is relative to the line with most memory."""
     share = 100 * x.live / max(1, *(y.live for y in lines))
     where = escape(x.where or "allocated while tracing was off")
     return (
         f'<tr data-hue="{x.hue}"><td title="{where}"><i class="key {x.hue}"></i>'
-        f"<code>{escape(_short(x.where))}</code></td>"
+        f"<code>{escape(_shorten_path(x.where))}</code></td>"
         f'<td class="bar"><b class="{x.hue}" style="width:{share:.1f}%"></b></td>'
         f"<td>{format_bytes(x.live)}</td><td>{x.blocks:,}</td><td>{format_bytes(x.peak)}</td>"
         f"<td>{x.allocations:,}</td><td>{format_bytes(x.total)}</td></tr>\n"
@@ -247,34 +252,36 @@ _NO_LINES = (
 # --- the timeline
 
 
-def _timeline(series: MemorySeries, lines: Sequence[LineUsage]) -> str:
-    x, y = _scale(series.times, series.top)
+def _render_timeline(series: MemorySeries, lines: Sequence[LineUsage]) -> str:
+    """Render the stacked plot of the series as SVG, with its legend."""
+    x, y = _scale_axes(series.times, series.top)
     parts = [f'<div class="scroll"><svg id="timeline" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">']
     parts.append("<title>Bytes reserved on the device over time, by what they are used for</title>")
-    parts += _axes(series, x, y)
+    parts += _render_axes(series, x, y)
     base = [0] * len(series.times)
     for name, values in series.layers.items():
         above = [a + b for a, b in zip(base, values, strict=True)]
         parts.append(
-            f'<path class="area {name}" data-hue="{name}" d="{_area(base, above, x, y)}"/>'
+            f'<path class="area {name}" data-hue="{name}" d="{_draw_area(base, above, x, y)}"/>'
         )
         base = above
     parts.append('<line id="cursor" hidden></line></svg></div>')
-    return "\n".join([*parts, _legend(series, lines)])
+    return "\n".join([*parts, _render_legend(series, lines)])
 
 
-def _scale(times: Sequence[float], top: int) -> tuple[list[float], float]:
-    """Return the x coordinates of the times, and the height of a byte."""
+def _scale_axes(times: Sequence[float], top: int) -> tuple[list[float], float]:
+    """Return the x coordinates of the times, and the height of one byte, in SVG units."""
     wide, high = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
     span = (times[-1] - times[0]) or 1.0
     return [LEFT + wide * (t - times[0]) / span for t in times], high / (1.04 * top or 1)
 
 
-def _area(low: Sequence[int], high: Sequence[int], x: Sequence[float], y: float) -> str:
-    """Return the path of an area in steps: a value holds until the next event."""
+def _draw_area(low: Sequence[int], high: Sequence[int], x: Sequence[float], y: float) -> str:
+    """Return the SVG path between two step functions: a value holds until the next event."""
     floor = HEIGHT - BOTTOM
 
     def steps(values: Sequence[int]) -> list[tuple[float, float]]:
+        """Return the corner points of a step function of these values."""
         corners = [(x[0], floor - values[0] * y)]
         for i in range(1, len(values)):
             corners += [(x[i], floor - values[i - 1] * y), (x[i], floor - values[i] * y)]
@@ -284,7 +291,8 @@ def _area(low: Sequence[int], high: Sequence[int], x: Sequence[float], y: float)
     return "M" + "L".join(f"{a:.1f},{b:.1f}" for a, b in outline) + "Z"
 
 
-def _axes(series: MemorySeries, x: Sequence[float], y: float) -> Iterator[str]:
+def _render_axes(series: MemorySeries, x: Sequence[float], y: float) -> Iterator[str]:
+    """Yield the SVG of the grid lines and the labels of both axes."""
     floor = HEIGHT - BOTTOM
     unit, name = next((u for u in UNITS if series.top >= 4 * u[0]), (1, "B"))
     for n in _ticks(series.top, unit):
@@ -306,14 +314,15 @@ def _ticks(top: float, unit: float) -> list[float]:
 
 
 def _time(ms: float) -> str:
+    """Format a time in milliseconds as text in s, ms or µs."""
     if ms == 0:
         return "0"
     return f"{ms / 1e3:.4g} s" if ms >= 1e3 else f"{ms:.4g} ms" if ms >= 1 else f"{ms * 1e3:.4g} µs"
 
 
-def _names(series: MemorySeries, lines: Sequence[LineUsage]) -> dict[str, str]:
-    """Return the labels of the layers."""
-    names = {x.hue: _short(x.where) for x in lines if x.hue not in ("other", "none")}
+def _label_layers(series: MemorySeries, lines: Sequence[LineUsage]) -> dict[str, str]:
+    """Return the legend's label of each layer, by CSS class."""
+    names = {x.hue: _shorten_path(x.where) for x in lines if x.hue not in ("other", "none")}
     return {
         **names,
         "other": "other lines",
@@ -323,8 +332,9 @@ def _names(series: MemorySeries, lines: Sequence[LineUsage]) -> dict[str, str]:
     }
 
 
-def _legend(series: MemorySeries, lines: Sequence[LineUsage]) -> str:
-    names = _names(series, lines)
+def _render_legend(series: MemorySeries, lines: Sequence[LineUsage]) -> str:
+    """Render the legend as an HTML list, the top layer first."""
+    names = _label_layers(series, lines)
     keys = (
         f'<li data-hue="{name}"><i class="key {name}"></i>{escape(names[name])}</li>'
         for name in reversed(series.layers)
@@ -332,23 +342,26 @@ def _legend(series: MemorySeries, lines: Sequence[LineUsage]) -> str:
     return f'<ul id="legend">{"".join(keys)}</ul>'
 
 
-def _data(series: MemorySeries | None, lines: Sequence[LineUsage]) -> dict[str, object]:
-    """Return the data from which the script shows the values under the mouse pointer."""
+def _build_script_data(
+    series: MemorySeries | None, lines: Sequence[LineUsage]
+) -> dict[str, object]:
+    """Build the values that the page's script shows under the mouse pointer; {} without a trace."""
     if series is None:
         return {}
-    x, _ = _scale(series.times, series.top)
+    x, _ = _scale_axes(series.times, series.top)
     return {
         "x": [round(a, 1) for a in x],
         "times": [_time(t - series.times[0]) for t in series.times],
         "layers": series.layers,
-        "names": _names(series, lines),
+        "names": _label_layers(series, lines),
     }
 
 
 # --- segments
 
 
-def _segments(snapshot: Snapshot, lines: Sequence[LineUsage]) -> Iterator[str]:
+def _render_segments(snapshot: Snapshot, lines: Sequence[LineUsage]) -> Iterator[str]:
+    """Yield the HTML of the largest segments, and a line with the number of the others."""
     segments = sorted(snapshot["segments"], key=lambda s: -s["nbytes"])
     largest = segments[0]["nbytes"] if segments else 1
     hues = {x.number: x.hue for x in lines}
@@ -368,9 +381,10 @@ def _segments(snapshot: Snapshot, lines: Sequence[LineUsage]) -> Iterator[str]:
 def _render_block(
     block: Sequence[Json], nbytes: int, snapshot: Snapshot, hues: Mapping[int, str]
 ) -> str:
+    """Render a block as an SVG rectangle, in the colour of its source line or state."""
     offset, n, state, number = block
     hue = hues.get(number, "none") if state == "live" else escape(state)
-    whose = _short(snapshot["lines"][number]) if state == "live" else state
+    whose = _shorten_path(snapshot["lines"][number]) if state == "live" else state
     return (
         f'<rect class="{hue}" data-hue="{hue}" x="{1000 * offset / nbytes:.2f}" '
         f'width="{1000 * n / nbytes:.2f}" height="20">'

@@ -38,10 +38,11 @@ class TraceStep(NamedTuple):
 def parse_trace(text: str) -> list[TraceStep]:
     """Parse a trace; `#` starts a comment. Raises: ArgumentError, which names the line."""
     lines = ((n, line.partition("#")[0].split()) for n, line in enumerate(text.splitlines(), 1))
-    return [_step(n, words) for n, words in lines if words]
+    return [_parse_step(n, words) for n, words in lines if words]
 
 
-def _step(n: int, words: list[str]) -> TraceStep:
+def _parse_step(n: int, words: list[str]) -> TraceStep:
+    """Parse the words of line `n`. Raises: ArgumentError for an unknown verb or a wrong count."""
     verb, *numbers = words
     if ARGUMENT_COUNTS.get(verb) != len(numbers) or not all(map(_NUMBER.fullmatch, numbers)):
         steps = ", ".join(f"'{v}' with {k} numbers" for v, k in ARGUMENT_COUNTS.items())
@@ -87,12 +88,13 @@ class TraceReplay:
         getattr(self, "_" + step.verb)(*step.numbers)
 
     def stream(self, number: int) -> StreamHandle:
-        """Return the handle of a stream, which its first use creates."""
+        """Return the handle of a stream's number; create the stream on first use."""
         if number not in self._streams:
             self._streams[number] = self._new_stream(number)
         return self._streams[number]
 
     def _allocate(self, block: int, nbytes: int, stream: int) -> None:
+        """Allocate a block, or put it in `refused` if out of memory. Raises: ArgumentError."""
         if block in self.live:
             raise ArgumentError(f"block {block} is allocated twice")
         try:
@@ -101,13 +103,16 @@ class TraceReplay:
             self.refused.add(block)
 
     def _share(self, block: int, stream: int) -> None:
+        """Record the use of a live block on another stream; ignore other blocks."""
         if block in self.live:
             self.allocator.record_stream(self.live[block], self.stream(stream))
 
     def _free(self, block: int) -> None:
+        """Drop the pointer of a block, if the block is live."""
         self.live.pop(block, None)
 
     def _empty(self) -> None:
+        """Return the allocator's cached memory to the device."""
         self.allocator.empty_cache()
 
 

@@ -42,10 +42,11 @@ def build(
     segments: Iterable[SegmentInfo],
     timeline: Timeline | None,
 ) -> dict[str, Json]:
-    """Build a snapshot: lists for tuples, numbers for source lines, milliseconds."""
+    """Build a JSON snapshot: lists for tuples, numbers for source lines, milliseconds."""
     lines: dict[str | None, int] = {None: 0}
 
     def number(where: str | None) -> int:
+        """Return the number of a source line, which its first use assigns."""
         return lines.setdefault(where, len(lines))
 
     pieces = [
@@ -90,7 +91,7 @@ def check(value: Json, name: str = "the record") -> Snapshot:
         raise ArgumentError(f"{name} is not a memory snapshot of this version of dovetail")
     try:
         _HEAD(value)
-        _body(len(value["lines"]))(value)
+        _build_body_check(len(value["lines"]))(value)
         _check_order(value["events"])
     except _SchemaError as mistake:
         path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in mistake.path)
@@ -111,14 +112,18 @@ class _SchemaError(Exception):
 
 
 def _check_at(part: SchemaCheck, value: Json, at: object) -> None:
+    """Check a part of a value; prepend `at` to the path of a _SchemaError."""
     try:
         part(value)
     except _SchemaError as mistake:
         raise _SchemaError(mistake.what, at, *mistake.path) from None
 
 
-def _fields(**parts: SchemaCheck) -> SchemaCheck:
+def _build_object_check(**parts: SchemaCheck) -> SchemaCheck:
+    """Build a check for an object with at least these fields."""
+
     def check_fields(value: Json) -> None:
+        """Raise _SchemaError unless the value is an object whose fields pass their checks."""
         if not isinstance(value, dict):
             raise _SchemaError("must be an object")
         for name, part in parts.items():
@@ -129,8 +134,11 @@ def _fields(**parts: SchemaCheck) -> SchemaCheck:
     return check_fields
 
 
-def _each(part: SchemaCheck) -> SchemaCheck:
+def _build_list_check(part: SchemaCheck) -> SchemaCheck:
+    """Build a check for a list whose items all pass `part`."""
+
     def check_each(value: Json) -> None:
+        """Raise _SchemaError unless the value is a list whose items all pass."""
         if not isinstance(value, list):
             raise _SchemaError("must be a list")
         for i, item in enumerate(value):
@@ -139,8 +147,11 @@ def _each(part: SchemaCheck) -> SchemaCheck:
     return check_each
 
 
-def _row(*parts: SchemaCheck) -> SchemaCheck:
+def _build_row_check(*parts: SchemaCheck) -> SchemaCheck:
+    """Build a check for a list with exactly these parts."""
+
     def check_row(value: Json) -> None:
+        """Raise _SchemaError unless the value is a list of this length whose items pass."""
         if not isinstance(value, list) or len(value) != len(parts):
             raise _SchemaError(f"must be a list of {len(parts)}")
         for i, (part, item) in enumerate(zip(parts, value, strict=True)):
@@ -149,66 +160,87 @@ def _row(*parts: SchemaCheck) -> SchemaCheck:
     return check_row
 
 
-def _integer(low: int = 0, high: int = INTEGER_MAX) -> SchemaCheck:
+def _build_integer_check(low: int = 0, high: int = INTEGER_MAX) -> SchemaCheck:
+    """Build a check for an int from `low` to `high`."""
+
     def check_integer(value: Json) -> None:
+        """Raise _SchemaError unless the value is an int in the range; a bool is refused."""
         if type(value) is not int or not low <= value <= high:
             raise _SchemaError(f"must be an integer from {low:,} to {high:,}")
 
     return check_integer
 
 
-def _time(value: Json) -> None:
+def _check_time(value: Json) -> None:
+    """Raise _SchemaError unless the value is a time in milliseconds, from 0 to the maximum."""
     if type(value) not in (int, float) or not 0 <= value <= TIME_MS_MAX:  # also refuses NaN
         raise _SchemaError(f"must be a time from 0 to {TIME_MS_MAX:g} ms")
 
 
-def _text(value: Json) -> None:
+def _check_text(value: Json) -> None:
+    """Raise _SchemaError unless the value is a string."""
     if not isinstance(value, str):
         raise _SchemaError("must be a string")
 
 
-def _text_or_none(value: Json) -> None:
+def _check_text_or_none(value: Json) -> None:
+    """Raise _SchemaError unless the value is a string or None."""
     if value is not None:
-        _text(value)
+        _check_text(value)
 
 
-def _state(value: Json) -> None:
+def _check_state(value: Json) -> None:
+    """Raise _SchemaError unless the value is a state of a block."""
     if value not in STATES:
         raise _SchemaError(f"must be one of {', '.join(STATES)}")
 
 
 # --- the schema
 
-_HEAD = _fields(
-    device=_text,
-    written=_text,
-    stats=_fields(**dict.fromkeys(STATS, _integer())),
-    lines=_each(_text_or_none),
+_HEAD = _build_object_check(
+    device=_check_text,
+    written=_check_text,
+    stats=_build_object_check(**dict.fromkeys(STATS, _build_integer_check())),
+    lines=_build_list_check(_check_text_or_none),
 )
 
 
-def _body(lines: int) -> SchemaCheck:
-    """Return the schema of the parts that refer to this many lines by number.
+def _build_body_check(lines: int) -> SchemaCheck:
+    """Build the check of the parts that refer to source lines by number, from 0 to `lines` - 1.
 
     Bytes may be negative in a trace that began late.
     """
-    line, size, change = _integer(0, lines - 1), _integer(), _integer(-INTEGER_MAX)
-    stream = _integer(0, STREAMS_MAX)
-    event = _row(_time, change, line, change, change, change, _integer(-1), stream)
-    shape = _fields(
-        nbytes=_integer(1), stream=_text_or_none, blocks=_each(_row(size, size, _state, line))
+    line, size, change = (
+        _build_integer_check(0, lines - 1),
+        _build_integer_check(),
+        _build_integer_check(-INTEGER_MAX),
+    )
+    stream = _build_integer_check(0, STREAMS_MAX)
+    event = _build_row_check(
+        _check_time, change, line, change, change, change, _build_integer_check(-1), stream
+    )
+    shape = _build_object_check(
+        nbytes=_build_integer_check(1),
+        stream=_check_text_or_none,
+        blocks=_build_list_check(_build_row_check(size, size, _check_state, line)),
     )
 
     def segment(value: Json) -> None:
+        """Raise _SchemaError unless the value is a segment whose blocks end within it."""
         shape(value)
         for i, (offset, nbytes, *_) in enumerate(value["blocks"]):
             if offset + nbytes > value["nbytes"]:
                 raise _SchemaError("must end within its segment", "blocks", i)
 
-    return _fields(segments=_each(segment), before=_each(_row(line, change)), events=_each(event))
+    return _build_object_check(
+        segments=_build_list_check(segment),
+        before=_build_list_check(_build_row_check(line, change)),
+        events=_build_list_check(event),
+    )
 
 
 def _check_order(events: list[list[Json]]) -> None:
+    """Raise _SchemaError if an event is earlier than the event before it."""
     for i in range(1, len(events)):
         if events[i][0] < events[i - 1][0]:
             raise _SchemaError("must not be earlier than the event before it", "events", i)

@@ -13,13 +13,13 @@ _SKIPPED = {__name__.partition(".")[0]}  # packages that are not the user's: dov
 
 
 def skip_package(entry_point: str) -> None:
-    """Make `caller_line` skip a plugin's package; `entry_point` is "module:object"."""
+    """Make `caller_line` skip the package of a plugin's entry point, "module:object"."""
     _SKIPPED.add(re.split("[.:]", entry_point.strip())[0])
     is_library_module.cache_clear()
 
 
 def caller_line() -> str:
-    """Return the innermost source line outside of dovetail and its plugins."""
+    """Return "file:line" of the innermost frame outside of dovetail and its plugins."""
     frame = sys._getframe()  # this function's own, which a compiled function does not have
     while frame.f_back is not None and is_library_module(frame.f_globals.get("__name__")):
         frame = frame.f_back
@@ -27,7 +27,7 @@ def caller_line() -> str:
 
 
 def current_line() -> Line:
-    """Return the same line; the compiled version formats its text only on demand."""
+    """Return `caller_line`, as an object; the compiled version formats its text on demand."""
     return caller_line()
 
 

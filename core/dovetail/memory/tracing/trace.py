@@ -55,20 +55,22 @@ class Timeline:
         self.finalizer: Deleter = partial(_record_and_free, give_back, self._freed_at)
         for segment in segments:
             live = [b for b in segment.info().blocks if b.state == "live"]
-            self._count(segment.first.serial, segment.nbytes, sum(b.nbytes for b in live))
+            self._set_segment_bytes(
+                segment.first.serial, segment.nbytes, sum(b.nbytes for b in live)
+            )
             for b in live:
                 self.before[b.where] += b.nbytes
         self._append_event(time.perf_counter(), 0, None)
 
     def record_segment(self, segment: Segment) -> None:
         """Record that the device allocated a segment."""
-        self._count(segment.first.serial, segment.nbytes, 0)
+        self._set_segment_bytes(segment.first.serial, segment.nbytes, 0)
         self._append_event(time.perf_counter(), 0, None)
 
     def record_segment_free(self, segment: Segment) -> None:
         """Record that a segment goes back to the device."""
         serial = segment.first.serial
-        self._count(serial, 0, 0)
+        self._set_segment_bytes(serial, 0, 0)
         self._segments.pop(serial, None)
         self._append_event(time.perf_counter(), 0, None)
 
@@ -78,17 +80,17 @@ class Timeline:
         self._change_live_bytes(block, block.size)
         number = self._numbers[id(block)] = self._allocated
         self._allocated += 1
-        stream = self._stream(block.segment.pool.stream)
+        stream = self._number_stream(block.segment.pool.stream)
         self._append_event(time.perf_counter(), block.size, block.allocation_line, number, stream)
         return partial(self.finalizer, block)
 
     def record_stream(self, block: MemoryBlock, stream: StreamHandle) -> None:
         """Record that a block is used on another stream, too."""
         number = self._numbers.get(id(block), NO_BLOCK)
-        self._append_event(time.perf_counter(), 0, None, number, self._stream(stream))
+        self._append_event(time.perf_counter(), 0, None, number, self._number_stream(stream))
 
     def record_free(self, block: MemoryBlock) -> None:
-        """Record that a block was freed, with the time at which its pointer ended."""
+        """Record the free of a block, at the time at which its pointer ended if known."""
         at = self._freed_at.pop(id(block), None)
         self._change_live_bytes(block, -block.size)
         number = self._numbers.pop(id(block), NO_BLOCK)
@@ -96,15 +98,18 @@ class Timeline:
             time.perf_counter() if at is None else at, -block.size, block.allocation_line, number
         )
 
-    def _stream(self, stream: StreamHandle) -> int:
+    def _number_stream(self, stream: StreamHandle) -> int:
+        """Return the number of a stream, which its first use assigns."""
         return self._streams.setdefault(stream, len(self._streams))
 
     def _change_live_bytes(self, block: MemoryBlock, change: int) -> None:
+        """Add `change` to the live bytes of a block's segment and to the totals."""
         serial = block.segment.first.serial
         nbytes, live = self._segments.get(serial, (0, 0))
-        self._count(serial, nbytes, live + change)
+        self._set_segment_bytes(serial, nbytes, live + change)
 
-    def _count(self, serial: int, nbytes: int, live: int) -> None:
+    def _set_segment_bytes(self, serial: int, nbytes: int, live: int) -> None:
+        """Set the bytes and live bytes of a segment, and update the totals by the difference."""
         for (size, used), sign in ((self._segments.get(serial, (0, 0)), -1), ((nbytes, live), 1)):
             self._live += sign * used
             if used:
@@ -116,6 +121,7 @@ class Timeline:
     def _append_event(
         self, at: float, change: int, where: str | None, block: int = NO_BLOCK, stream: int = 0
     ) -> None:
+        """Append an event with the current totals; the oldest one is dropped at EVENTS_MAX."""
         if len(self.events) == EVENTS_MAX:
             oldest = self.events.popleft()
             self.before[oldest.where] += oldest.change
@@ -126,6 +132,6 @@ class Timeline:
 
 
 def _record_and_free(give_back: Deleter, freed_at: dict[int, float], block: MemoryBlock) -> None:
-    """Give a block back and note the time: the allocator learns of it only at its next call."""
+    """Free a block through `give_back`, and store the time: the allocator drains only later."""
     give_back(block)
     freed_at[id(block)] = time.perf_counter()
