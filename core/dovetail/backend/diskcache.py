@@ -48,12 +48,12 @@ class _Untrusted(OSError):
 
 @cache
 def cache_folder() -> Path | None:
-    """Return the folder of the cache, or None if there is no usable one."""
+    """Return the cache's folder, created if missing, or None, with one warning, if unusable."""
     if size_limit() == 0:
         return None
     chosen = environment.text(FOLDER_VARIABLE)
     try:
-        folder = _trusted_folder(Path(chosen or _default(), "kernels").absolute())
+        folder = _open_trusted_folder(Path(chosen or _find_default_folder(), "kernels").absolute())
         _key(folder)
     except _Untrusted as why:
         advice = f"set {FOLDER_VARIABLE} to use another folder"
@@ -70,8 +70,8 @@ def cache_folder() -> Path | None:
     return None
 
 
-def _default() -> str:
-    """Return the user's cache folder. Raises: OSError if the user has no home."""
+def _find_default_folder() -> str:
+    """Return the user's cache folder. Raises: FileNotFoundError if the user has no home."""
     from platformdirs import user_cache_dir
 
     folder = user_cache_dir("dovetail")
@@ -81,7 +81,7 @@ def _default() -> str:
 
 
 def size_limit() -> int:
-    """Return the limit of the total size of all files, in bytes."""
+    """Return the limit of the total size of all files, in bytes; 0 disables the cache."""
     return int(
         environment.number("DOVETAIL_CACHE_MIB", SIZE_MIB_DEFAULT, 0, SIZE_MIB_MAX) * (1 << 20)
     )
@@ -90,7 +90,7 @@ def size_limit() -> int:
 # --- ownership of folders and files
 
 
-def _trusted_folder(folder: Path) -> Path:
+def _open_trusted_folder(folder: Path) -> Path:
     """Return the folder with all links resolved; create it if necessary.
 
     Raises: _Untrusted, with advice, if other users could change its content.
@@ -148,6 +148,7 @@ def _require_own(folder: Path, status: os.stat_result) -> None:
 
 
 def _is_writable_by_others(status: os.stat_result) -> bool:
+    """Return True if others may write: any user, or a group other than the user's private one."""
     open_to = status.st_mode & _WRITABLE_BY_OTHERS
     return bool(open_to) and not (open_to == stat.S_IWGRP and _is_private_group(status.st_gid))
 
@@ -194,7 +195,7 @@ def _read_file(path: Path, nbytes_max: int, links_max: int = 1) -> bytes:
 
 
 def _temporary(folder: Path, content: bytes) -> Path:
-    """Create a file with an unpredictable name. Raises: OSError, and leaves no file."""
+    """Write content to a new file with an unpredictable name. Raises: OSError, leaving no file."""
     path = folder / f".{os.urandom(16).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN_FLAGS
     file = os.open(path, flags, 0o600)
@@ -209,6 +210,7 @@ def _temporary(folder: Path, content: bytes) -> Path:
 
 
 def _remove(path: Path) -> None:
+    """Delete a file; ignore errors of the system."""
     with suppress(OSError):
         path.unlink()
 
@@ -218,17 +220,18 @@ def _remove(path: Path) -> None:
 
 @cache
 def _key(folder: Path) -> bytes:
-    """Return the secret key of a folder; create it with the folder. Raises: OSError."""
+    """Return the secret key of a folder; create it if missing or untrusted. Raises: OSError."""
     try:
         return _read_key(folder)
     except _Untrusted:
         _remove(folder / KEY_FILE_NAME)
     except FileNotFoundError:
         pass
-    return _new_key(folder)
+    return _create_key(folder)
 
 
 def _read_key(folder: Path) -> bytes:
+    """Read the key of a folder. Raises: _Untrusted, also for a short key; FileNotFoundError."""
     key = _read_file(
         folder / KEY_FILE_NAME, DIGEST_BYTES, links_max=2
     )  # the second name exists while the key is created
@@ -237,7 +240,7 @@ def _read_key(folder: Path) -> bytes:
     return key
 
 
-def _new_key(folder: Path) -> bytes:
+def _create_key(folder: Path) -> bytes:
     """Create a key. Two processes that do so at the same time get the key of the first."""
     path = _temporary(folder, os.urandom(DIGEST_BYTES))
     try:
@@ -255,12 +258,13 @@ def _new_key(folder: Path) -> bytes:
 
 
 def prepare_cache() -> None:
-    """Import the modules that this one needs, and find the folder."""
+    """Import hashlib and find or create the cache's folder before kernels are compiled."""
     cache_folder(), _import_hashlib()
 
 
 @cache
 def _import_hashlib() -> ModuleType:
+    """Import and return hashlib, which takes 5 ms."""
     import hashlib  # 5 ms, not part of `import dovetail`
 
     return hashlib
@@ -273,6 +277,7 @@ def sha256_digest(content: bytes) -> bytes:
 
 
 def _path(fingerprint: str, text: str) -> Path | None:
+    """Return the file of a kernel's text for a device, existing or not, or None without a cache."""
     folder = cache_folder()
     name = sha256_digest(f"{CACHE_VERSION}\0{fingerprint}\0{text}".encode()).hex()
     return None if folder is None else folder / name[:2] / name[2:40]
@@ -286,7 +291,7 @@ def _authentication_code(path: Path, binary: bytes) -> bytes:
 
 
 def read(fingerprint: str, text: str) -> bytes | None:
-    """Return the binary of a kernel's text for a device, or None."""
+    """Return the cached binary of a kernel's text for a device, or None; delete damaged files."""
     path = _path(fingerprint, text)
     if path is None:
         return None
@@ -305,7 +310,7 @@ def read(fingerprint: str, text: str) -> bytes | None:
 
 
 def write(fingerprint: str, text: str, binary: bytes) -> None:
-    """Write a binary. A failed write is no error: the next process compiles again."""
+    """Store a binary; ignore a failed write, skip one above the limit, and prune now and then."""
     global _write_count
     path = _path(fingerprint, text)
     if path is None or DIGEST_BYTES + len(binary) > size_limit():
@@ -324,7 +329,7 @@ def write(fingerprint: str, text: str, binary: bytes) -> None:
 
 
 def remove_binary(fingerprint: str, text: str) -> None:
-    """Remove a binary that could not be loaded."""
+    """Delete the file of a binary that could not be loaded, if there is one."""
     path = _path(fingerprint, text)
     if path is not None:
         _remove(path)

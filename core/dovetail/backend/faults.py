@@ -63,7 +63,7 @@ class IndexFault:
         self.purpose, self.index, self.line, self.is_reported = purpose, index, line, False
 
     def error(self) -> IndexOutOfRange:
-        """Return the error, and mark it as raised."""
+        """Build the error, and mark the fault as reported."""
         self.is_reported = True
         return out_of_range_error(self.purpose, self.index, self.line)
 
@@ -105,7 +105,7 @@ class IndexCheck:
         self.line: Line | None = None
 
     def settle(self) -> IndexFault | None:
-        """Wait for the stream if necessary; return the fault, if any."""
+        """Wait for the stream if the result is not known; return the fault, or None."""
         if not self.settled:
             self.faults.settle(self.stream)
         return self.fault
@@ -145,7 +145,7 @@ class ErrorCells:
         self._host_cells: HostCells | None = None
 
     def host_cells(self) -> HostCells | None:
-        """Return cells for synchronous launches.
+        """Return cells that the host can read after a synchronous launch, or None; allocate once.
 
         None if the host cannot read the memory, or launches return before the work is done.
         """
@@ -166,7 +166,7 @@ class ErrorCells:
         return self._host_cells
 
     def create_check(self, purpose: IndexPurpose, stream: StreamHandle) -> IndexCheck:
-        """Create a check for a launch on `stream`; the caller sets `queued` after the launch."""
+        """Reserve a zeroed cell for a launch on `stream`; the caller sets `queued` after it."""
         with self._lock:
             if stream not in self._cells:
                 handle = self._allocate(CELLS_PER_STREAM * CELL_BYTES)
@@ -183,7 +183,7 @@ class ErrorCells:
             return new_check
 
     def _reclaim(self, stream: StreamHandle) -> None:
-        """Free the cells of launches that an interrupt prevented."""
+        """Settle all checks of the stream, and mark all its cells free, after an interrupt."""
         self._backend.synchronize(stream)
         for check in self._unsettled.get(stream, ()):
             check.queued = True
@@ -195,7 +195,7 @@ class ErrorCells:
         return self._cells[check.stream], check.cell * CELL_BYTES
 
     def settle(self, stream: StreamHandle) -> None:
-        """Wait for `stream`, and settle every check queued there."""
+        """Wait for `stream`, read the cells of queued checks, store faults and free the cells."""
         with self._lock:
             waiting = self._unsettled.get(stream, ())
             ready = [c for c in waiting if c.queued]
@@ -224,6 +224,7 @@ class ErrorCells:
             self._record_failures(bad, any(self._unsettled.values()))
 
     def _record_failures(self, failed_checks: Sequence[IndexCheck], pending: bool) -> None:
+        """Add failed checks to the global list, and update `pending` and the tainted flag."""
         global _pending_devices
         with _flags_lock:
             _failed_checks.extend(ref(c) for c in failed_checks)
@@ -232,6 +233,7 @@ class ErrorCells:
             _update_tainted()
 
     def _allocate(self, nbytes: int) -> Handle:
+        """Allocate memory for cells; raise OutOfMemoryError for the backend's MemoryError."""
         try:
             return self._backend.allocate(nbytes)
         except MemoryError as error:
@@ -239,12 +241,12 @@ class ErrorCells:
             raise OutOfMemoryError(what) from error
 
     def settle_all(self) -> None:
-        """Settle the checks of every stream."""
+        """Wait for every stream with unsettled checks, and settle these."""
         for stream in tuple(self._unsettled):
             self.settle(stream)
 
     def raise_unreported(self) -> None:
-        """Raise IndexOutOfRange, once, if there are faults without a raised error."""
+        """Forget all recent faults; raise IndexOutOfRange if one was not reported."""
         with self._lock:
             untold = [f for f in self._unreported if not f.is_reported]
             self._unreported.clear()
@@ -252,11 +254,13 @@ class ErrorCells:
             raise untold[0].error()
 
     def _clear(self, handle: Handle, first: int, cells: int, stream: StreamHandle) -> None:
+        """Write zeros into `cells` cells from cell `first`, in the order of the stream."""
         zeros = memoryview(bytes(cells * CELL_BYTES))
         self._backend.copy_in(handle, first * CELL_BYTES, zeros, stream)
 
 
 def _update_tainted() -> None:
+    """Drop dead failed checks, and recompute `flags.has_unresolved_checks`; needs the lock."""
     _failed_checks[:] = [r for r in _failed_checks if r() is not None]
     flags.has_unresolved_checks = _pending_devices > 0 or len(_failed_checks) > 0
 
@@ -271,7 +275,7 @@ def inherited_checks(storages: Iterable[Storage]) -> tuple[IndexCheck, ...]:
 
 
 def settle_checks(checks: Sequence[IndexCheck]) -> None:
-    """Settle the checks. Raises: IndexOutOfRange, for the first launch that failed."""
+    """Settle checks, and mark all faults reported. Raises: IndexOutOfRange for the first launch."""
     faults = [(c.number, fault) for c in checks if (fault := c.settle()) is not None]
     for _, fault in faults:
         fault.is_reported = True
@@ -280,7 +284,7 @@ def settle_checks(checks: Sequence[IndexCheck]) -> None:
 
 
 def settle_before_read(storage: Storage) -> None:
-    """Settle the checks of a storage before a read.
+    """Settle and drop the checks of a storage before a read.
 
     Raises: IndexOutOfRange if the values depend on an index out of range.
     """

@@ -11,12 +11,12 @@ from ..dtypes import DType
 
 
 def address_of(memory: memoryview) -> int:
-    """Return the address of the first byte."""
+    """Return the host address of a buffer's first byte."""
     return int(np.frombuffer(memory, np.uint8).__array_interface__["data"][0])
 
 
 def bytes_at(address: int, nbytes: int) -> memoryview:
-    """Return a writable view of the bytes at an address."""
+    """Return a writable view of host memory at an address, which the caller keeps alive."""
     return memoryview((ctypes.c_ubyte * nbytes).from_address(address)).cast("B")
 
 
@@ -39,5 +39,5 @@ class _Foreign:
 def array_at(
     address: int, shape: Sequence[int], strides: Sequence[int], dtype: DType
 ) -> np.ndarray:
-    """Return an array over host memory; strides in elements."""
+    """Return a writable array over host memory at an address; strides in elements."""
     return np.asarray(_Foreign(address, shape, strides, dtype))

@@ -145,7 +145,7 @@ class Backend(ABC):
 
     @abstractmethod
     def free(self, handle: Handle, nbytes: int) -> None:
-        """Free memory of `allocate`."""
+        """Free memory of `allocate`; `nbytes` is its size."""
 
     @abstractmethod
     def copy_in(
@@ -244,6 +244,7 @@ class Backend(ABC):
         frozen_ints, frozen_grid = tuple(ints), tuple(grid)
 
         def launch(buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
+            """Launch the program with the fixed ints and grid."""
             self.launch(program, buffers, frozen_ints, scalars, frozen_grid, stream)
 
         return launch

@@ -18,10 +18,10 @@ class BindingBackend(Backend):
 
     @abstractmethod
     def bound(self, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """Bind a launch; the numbers of integers and axes are those of the kernel."""
+        """Return a launch with fixed ints and grid, whose numbers fit the kernel's parameters."""
 
     def bind(self, program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """Bind a launch. Raises: InternalError if the sizes do not fit the kernel."""
+        """Return a bound launch. Raises: InternalError if the sizes do not fit the kernel."""
         k: Kernel = program.kernel
         if len(ints) != len(k.ints) or len(grid) != len(k.grid):
             raise InternalError(f"a launch with {len(ints)} ints and a grid of {len(grid)} axes", k)

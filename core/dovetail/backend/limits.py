@@ -33,7 +33,7 @@ ALIGNED_LAUNCHES_MAX = 64  # cached launches per bound launch, for other offsets
 
 
 def has_limits(backend: Backend) -> bool:
-    """Return True if launches must be changed to fit the limits of a device."""
+    """Return True if a device's launches need aligned offsets, split grids or extra integers."""
     can = backend.info.capabilities
     return can.offset_alignment > 1 or can.max_grid != () or not can.int64 or can.contraction
 
@@ -91,23 +91,24 @@ def sequence(backend: Backend, launches: Sequence[QueuedLaunch]) -> Replay | Non
     return backend.sequence(launches)
 
 
-def _contraction_zeros(can: Capabilities) -> tuple[int, ...]:
-    """Return the extra integer that prevents contraction of products and sums (`loops.floats`)."""
+def _extra_contraction_ints(can: Capabilities) -> tuple[int, ...]:
+    """Return the extra zero that prevents contraction of products and sums, or no integer."""
     return (0,) if can.contraction else ()
 
 
 def _check_index_width(
     backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
 ) -> None:
+    """Raise DeviceError if a launch's sizes or indices exceed 32 bits on a 32-bit device."""
     kernel, can = program.kernel.before or program.kernel, backend.info.capabilities
     if kernel.index is not int32:
         return
     grid = grid if kernel.grid else ()  # without a grid the kernel computes all points
-    spans = [(n, n) for n in (*ints, *_contraction_zeros(can))]
+    spans = [(n, n) for n in (*ints, *_extra_contraction_ints(can))]
     if can.offset_alignment > 1:
         spans += [(0, can.offset_alignment - 1)] * len(kernel.buffers)
     if can.max_grid and grid:
-        extents, bounds = _merge_axes(grid, can.max_grid)
+        extents, bounds = _fold_axes(grid, can.max_grid)
         grid = tuple(map(min, extents, bounds))
         spans += [(0, n - 1) for n in extents] + [(1, n) for n in grid]
     try:
@@ -141,7 +142,7 @@ class _SplitLaunch:
         can = backend.info.capabilities
         self._alignment, self._extents_max = can.offset_alignment, can.max_grid
         self._backend, self._program = backend, program
-        self._ints = (*ints, *_contraction_zeros(can))
+        self._ints = (*ints, *_extra_contraction_ints(can))
         self._grid = tuple(grid) if program.kernel.grid else ()
         kernel = program.kernel.before or program.kernel
         self._sizes = [b.dtype.itemsize for b in kernel.buffers]
@@ -168,6 +169,7 @@ class _SplitLaunch:
             launch(buffers, scalars, stream)
 
     def _bind_parts(self, ints: tuple[int, ...]) -> Iterator[Launch]:
+        """Yield a bound launch for each part of the grid, or one for all of the grid."""
         if not self._extents_max or not self._grid:
             yield self._backend.bind(self._program, ints, self._grid)
             return
@@ -190,7 +192,7 @@ def grid_parts(
     Each part is a tuple of first points and a tuple of extents. If there are too many axes, the
     first ones are merged.
     """
-    extents, bounds = _merge_axes(grid, extents_max)
+    extents, bounds = _fold_axes(grid, extents_max)
     steps = [range(0, n, m) for n, m in zip(extents, bounds, strict=True)]
     for firsts in product(*steps):
         yield (
@@ -199,7 +201,7 @@ def grid_parts(
         )
 
 
-def _merge_axes(
+def _fold_axes(
     grid: Sequence[int], extents_max: Sequence[int]
 ) -> tuple[tuple[int, ...], Sequence[int]]:
     """Return a grid with axes merged to fit `extents_max`, and the maximum of each axis."""

@@ -26,12 +26,13 @@ class Process:
             os.register_at_fork(after_in_child=lambda: _mark_forked(mine()))
 
     def check(self) -> None:
-        """Raise DeviceError in a child, because most drivers would wait for ever."""
+        """Raise DeviceError in a child of fork(), because most drivers would wait for ever."""
         if not self.alive:
             raise DeviceError(f"{self.name} was opened before a fork(); {self.advice}")
 
 
 def _mark_forked(process: Process | None) -> None:
+    """Mark a process object, if alive, as forked; call its hook."""
     if process is not None and process.alive:
         process.alive = False
         if process._on_fork is not None:

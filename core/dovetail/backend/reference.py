@@ -53,10 +53,10 @@ def fma(a: Array, b: Array, c: Array) -> Array:
         product = a.astype(np.float64) * b.astype(np.float64)  # exact: 24 + 24 <= 53 bits
         return _add_to_odd(product, c.astype(np.float64)).astype(np.float32)
     a, b, c = np.broadcast_arrays(a, b, c)
-    return _fma64(a.ravel(), b.ravel(), c.ravel()).reshape(a.shape)
+    return _fma_float64(a.ravel(), b.ravel(), c.ravel()).reshape(a.shape)
 
 
-def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
+def _add_with_error(a: Array, b: Array) -> tuple[Array, Array]:
     """Return a + b rounded, and its error (Knuth)."""
     s = a + b
     t = s - a
@@ -65,31 +65,32 @@ def _two_sum(a: Array, b: Array) -> tuple[Array, Array]:
 
 def _add_to_odd(a: Array, b: Array) -> Array:
     """Return a + b in float64, rounded to odd: if inexact, the neighbour whose last bit is odd."""
-    s, error = _two_sum(a, b)
+    s, error = _add_with_error(a, b)
     bits = np.asarray(s).view(np.int64)
     away = np.where((error > 0) == (s > 0), 1, -1)
     even_inexact = np.isfinite(s) & np.isfinite(error) & (error != 0) & (bits & 1 == 0)
     return np.where(even_inexact, bits + away, bits).view(np.float64)
 
 
-def _split(a: Array) -> tuple[Array, Array]:
+def _split_mantissa(a: Array) -> tuple[Array, Array]:
     """Return `a` as a sum of two numbers of at most 26 bits (Veltkamp)."""
     t = a * 134217729.0
     high = t - (t - a)
     return high, a - high
 
 
-def _two_product(a: Array, b: Array) -> tuple[Array, Array]:
+def _multiply_with_error(a: Array, b: Array) -> tuple[Array, Array]:
     """Return a * b rounded, and its error (Dekker)."""
     p = a * b
-    (ah, al), (bh, bl) = _split(a), _split(b)
+    (ah, al), (bh, bl) = _split_mantissa(a), _split_mantissa(b)
     return p, al * bl - (((p - ah * bh) - al * bh) - ah * bl)
 
 
-def _fma64(a: Array, b: Array, c: Array) -> Array:
-    high, low = _two_product(a, b)
-    t, t_low = _two_sum(c, low)
-    v, v_low = _two_sum(high, t)
+def _fma_float64(a: Array, b: Array, c: Array) -> Array:
+    """Return a * b + c of 1-d float64 arrays, with one rounding."""
+    high, low = _multiply_with_error(a, b)
+    t, t_low = _add_with_error(c, low)
+    v, v_low = _add_with_error(high, t)
     result = v + _add_to_odd(t_low, v_low)
     plain = (a == 0) | (b == 0) | ~np.isfinite(a) | ~np.isfinite(b)  # the product is exact
     result = np.where(plain, a * b + c, np.where(np.isfinite(c), result, c))
@@ -115,17 +116,19 @@ def _fma_exactly(a: float, b: float, c: float) -> float:
 # --- the operations ------------------------------------------------------------------------------
 
 
-def _numpy(d: DType) -> np.dtype[np.generic]:
-    """Return the NumPy dtype for values of `d`; bfloat16 is computed as float32."""
+def _numpy_dtype(d: DType) -> np.dtype[np.generic]:
+    """Return the NumPy dtype that computes `d`; bfloat16 is computed as float32."""
     return np.dtype(np.float32) if d.__numpy_dtype__ is None else d.__numpy_dtype__
 
 
-def _rem(a: Array, b: Array) -> Array:
+def _compute_remainder(a: Array, b: Array) -> Array:
+    """Return the remainder with the sign of `a`, as in C; a divisor 0 counts as 1."""
     return np.fmod(a, np.where(b == 0, b.dtype.type(1), b))
 
 
-def _quo(a: Array, b: Array) -> Array:
-    return np.floor_divide(a - _rem(a, b), np.where(b == 0, b.dtype.type(1), b))
+def _compute_quotient(a: Array, b: Array) -> Array:
+    """Return the integer quotient rounded to zero; a divisor 0 counts as 1."""
+    return np.floor_divide(a - _compute_remainder(a, b), np.where(b == 0, b.dtype.type(1), b))
 
 
 _COMPUTE: dict[str, Callable[..., Array]] = {
@@ -139,8 +142,8 @@ _COMPUTE: dict[str, Callable[..., Array]] = {
     "trunc": np.trunc,
     "floor": np.floor,
     "rint": np.rint,
-    "quo": _quo,
-    "rem": _rem,
+    "quo": _compute_quotient,
+    "rem": _compute_remainder,
     "shl": np.left_shift,
     "shr": np.right_shift,
     "and": np.bitwise_and,
@@ -162,7 +165,7 @@ _ATOMIC: dict[str, np.ufunc] = {
 }
 
 
-def _float32_to_odd(x: Array) -> Array:
+def _round_to_odd_float32(x: Array) -> Array:
     """Return float64 as float32, rounded to odd, so that a second rounding to a half is exact."""
     near = x.astype(np.float32)
     back, bits = near.astype(np.float64), near.view(np.int32)
@@ -172,8 +175,8 @@ def _float32_to_odd(x: Array) -> Array:
     )
 
 
-def _bfloat16_bits(x: Array) -> Array:
-    """Return float32 rounded to bfloat16, as uint16."""
+def _encode_bfloat16(x: Array) -> Array:
+    """Return float32 rounded to the nearest bfloat16, as uint16 bits."""
     bits = x.view(np.uint32)
     rounded = bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))
     return (np.where(np.isnan(x), bits | np.uint32(0x400000), rounded) >> np.uint32(16)).astype(
@@ -181,15 +184,17 @@ def _bfloat16_bits(x: Array) -> Array:
     )
 
 
-def _bfloat16_value(bits: Array) -> Array:
+def _decode_bfloat16(bits: Array) -> Array:
+    """Return bfloat16 bits as float32."""
     return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def _cast(x: Array, source: DType, target: DType) -> Array:
+    """Convert values to dtype `target`; bfloat16 is rounded once and returned as float32."""
     if target is not bfloat16:
-        return x.astype(_numpy(target))
-    near = _float32_to_odd(x) if source is float64 else x.astype(np.float32)
-    return _bfloat16_value(_bfloat16_bits(near))
+        return x.astype(_numpy_dtype(target))
+    near = _round_to_odd_float32(x) if source is float64 else x.astype(np.float32)
+    return _decode_bfloat16(_encode_bfloat16(near))
 
 
 # --- the interpreter -----------------------------------------------------------------------------
@@ -200,11 +205,11 @@ class _InterpretedBuffer:
 
     def __init__(self, name: str, dtype: DType, data: Array, origin: int) -> None:
         self.name, self.dtype, self.origin = name, dtype, origin
-        element_type = np.dtype(np.uint16) if dtype is bfloat16 else _numpy(dtype)
+        element_type = np.dtype(np.uint16) if dtype is bfloat16 else _numpy_dtype(dtype)
         self.data = data if data.dtype == element_type else data.view(element_type)
 
-    def checked_positions(self, index: Array, mask: Mask, what: str) -> Array:
-        """Return positions in `data`, 0 where the mask is false. Raises: InternalError."""
+    def resolve_positions(self, index: Array, mask: Mask, what: str) -> Array:
+        """Return positions in `data`, 0 where masked out. Raises: InternalError if out of range."""
         position = np.asarray(index, np.int64) + self.origin
         if mask is not None:
             position = np.where(mask, position, 0)
@@ -219,20 +224,23 @@ class _InterpretedBuffer:
         return position
 
     def load(self, index: Array, mask: Mask) -> Array:
-        position = self.checked_positions(index, mask, "load of")
+        """Return the elements at an index, 0 where masked out; bfloat16 as float32."""
+        position = self.resolve_positions(index, mask, "load of")
         if mask is None:
             values = self.data[position]
         elif self.data.size:
             values = np.where(mask, self.data[position], self.data.dtype.type(0))
         else:
             values = np.zeros(np.shape(position), self.data.dtype)
-        return _bfloat16_value(values) if self.dtype is bfloat16 else values
+        return _decode_bfloat16(values) if self.dtype is bfloat16 else values
 
     def encode(self, value: Array) -> Array:
-        return _bfloat16_bits(value) if self.dtype is bfloat16 else value
+        """Return a value as stored: bfloat16 as uint16 bits, others unchanged."""
+        return _encode_bfloat16(value) if self.dtype is bfloat16 else value
 
 
 def _and_masks(a: Mask, b: Mask) -> Mask:
+    """Return the conjunction of two masks, where None is true everywhere."""
     if a is None or b is None:
         return b if a is None else a
     return a & b
@@ -252,7 +260,7 @@ class _BlockRun:
 
     def __getitem__(self, v: Value) -> Array:
         if v.op == "const":
-            return np.asarray(v.number, _numpy(v.dtype))
+            return np.asarray(v.number, _numpy_dtype(v.dtype))
         if v.op == "param":
             return self.params[v.name]
         if v.op == "index":
@@ -263,7 +271,7 @@ class _BlockRun:
         self.values[id(v)] = x
 
     def block(self, block: Block, shape: Shape, active: Mask) -> None:
-        """Run the statements of a scope of this shape."""
+        """Run the statements of a scope of this shape; store values and change buffers."""
         for s in block:
             if isinstance(s, Value):
                 self[s] = self.compute(s, active)
@@ -273,6 +281,7 @@ class _BlockRun:
                 self.effect(s, shape, active)
 
     def compute(self, v: Value, active: Mask) -> Array:
+        """Return the result of a value's op; loads read 0 where `active` is false."""
         args = [self[a] for a in v.args]
         if v.op == "load":
             mask = active if len(args) == 1 else _and_masks(active, args[1])
@@ -280,13 +289,14 @@ class _BlockRun:
         if v.op == "cast":
             return _cast(args[0], v.args[0].dtype, v.dtype)
         if v.op == "bitcast":
-            return args[0].view(_numpy(v.dtype))
+            return args[0].view(_numpy_dtype(v.dtype))
         return np.asarray(_COMPUTE[v.op](*args))
 
     def effect(self, s: Store | Atomic, shape: Shape, active: Mask) -> None:
+        """Run a store or an atomic update of a buffer, where active."""
         memory = self.memory[id(s.buffer)]
         mask = active if s.when is None else _and_masks(active, self[s.when])
-        place = np.broadcast_to(memory.checked_positions(self[s.index], mask, "store to"), shape)
+        place = np.broadcast_to(memory.resolve_positions(self[s.index], mask, "store to"), shape)
         value = np.broadcast_to(memory.encode(self[s.value]), shape)
         if mask is not None:
             mask = np.broadcast_to(mask, shape)
@@ -297,34 +307,36 @@ class _BlockRun:
             _ATOMIC[s.op].at(memory.data, place, value)
 
     def trip_counts(self, loop: Loop, active: Mask) -> tuple[Array, int]:
-        """Return the number of iterations at every point (0 where inactive), and the maximum."""
+        """Return the number of iterations at every point (0 where inactive), and its maximum."""
         n = np.maximum(self[loop.stop] - self[loop.start], 0)
         if active is not None:
             n = np.where(active, n, 0)
         return n, int(n.max())
 
     def iterations(self, loop: Loop, n: Array, k: Array, shape: Shape) -> Mask:
-        """Compute iterations `k` (a 1-d array) of a body; return the mask of active ones."""
+        """Run iterations `k` (a 1-d array) of a body at once; return the mask of active ones."""
         k = k.reshape(-1, *[1] * len(shape))
-        self[loop.var] = (self[loop.start] + k).astype(_numpy(loop.var.dtype))
+        self[loop.var] = (self[loop.start] + k).astype(_numpy_dtype(loop.var.dtype))
         runs = k < n
         active = None if runs.all() else runs
         self.block(loop.body, (k.size, *shape), active)
         return active
 
     def map(self, loop: Loop, shape: Shape, active: Mask) -> None:
+        """Run a loop without carried values, several iterations at once."""
         n, count_max = self.trip_counts(loop, active)
         step = max(1, BLOCK_POINTS // math.prod(shape))
         for first in range(0, count_max, step):
             self.iterations(loop, n, np.arange(first, min(first + step, count_max)), shape)
 
     def fold(self, loop: Loop, shape: Shape, active: Mask) -> None:
+        """Run a loop in order with carried values; store the results."""
         n, count_max = self.trip_counts(loop, active)
         count_min = int(n.min())
         start = self[loop.start]
         state = [self[v] for v in loop.init]
         for k in range(count_max):
-            self[loop.var] = np.asarray(start + k, _numpy(loop.var.dtype))
+            self[loop.var] = np.asarray(start + k, _numpy_dtype(loop.var.dtype))
             for carry, x in zip(loop.carry, state, strict=True):
                 self[carry] = x
             runs = None if k < count_min else k < n
@@ -339,11 +351,13 @@ class _BlockRun:
             self[result] = x
 
     def reduce(self, loop: Loop, shape: Shape, active: Mask) -> None:
+        """Run a reduction in the canonical order; store the results."""
         assert loop.combine is not None
         rule = combine(loop.combine, tuple(u.dtype for u in loop.update))
         n, _ = self.trip_counts(loop, active)
 
         def evaluate(k: Array) -> tuple[Mask, list[Array]]:
+            """Run iterations `k`; return their mask and their updates, broadcast to the scope."""
             runs = self.iterations(loop, n, k, shape)
             return runs, [np.broadcast_to(self[u], (k.size, *shape)) for u in loop.update]
 
@@ -367,6 +381,7 @@ Evaluate = Callable[[Array], tuple[Mask, list[Array]]]
 
 
 def _combine(rule: Combine, left: Sequence[Array], right: Sequence[Array]) -> list[Array]:
+    """Return the rule's combination of two lists of accumulators, elementwise."""
     points = _BlockRun({}, {}, ())
     for v, x in zip(rule.left + rule.right, [*left, *right], strict=True):
         points[v] = x
@@ -393,6 +408,7 @@ def _combine_in_canonical_order(
     chunk_counts = -(-n // CHUNK)
 
     def pick(k: Array) -> tuple[Mask, list[Array]]:
+        """Return the mask and the partial results of chunks `k`."""
         return k.reshape(-1, *[1] * len(shape)) < chunk_counts, [
             x[np.minimum(k, chunks - 1)] for x in partial
         ]
@@ -407,7 +423,7 @@ def _combine_chunks(
 ) -> list[Array]:
     """Return the results of chunks, along axis 0: each chunk in lanes, the lanes then as a tree."""
     wide = (chunks.size, LANES, *shape)
-    lanes = [np.full(wide, v.number, _numpy(v.dtype)) for v in rule.identity]
+    lanes = [np.full(wide, v.number, _numpy_dtype(v.dtype)) for v in rule.identity]
     rows = -(-min(count_max - int(chunks[0]) * CHUNK, CHUNK) // LANES)
     step = max(1, BLOCK_POINTS // math.prod(wide))
     first = chunks[:, None] * CHUNK + np.arange(LANES)
@@ -448,10 +464,10 @@ def interpret(
         id(b): _InterpretedBuffer(b.name, b.dtype, data, start)
         for b, data, start in zip(kernel.buffers, buffers, starts, strict=True)
     }
-    index_type = _numpy(kernel.index)
+    index_type = _numpy_dtype(kernel.index)
     params = {name: np.asarray(n, index_type) for name, n in zip(kernel.ints, ints, strict=True)}
     for (name, dtype), x in zip(kernel.scalars, scalars, strict=True):
-        params[name] = np.asarray(x, _numpy(dtype))
+        params[name] = np.asarray(x, _numpy_dtype(dtype))
     total = math.prod(grid)
     lanes = any(isinstance(s, Loop) and s.kind != "fold" for s in walk(kernel.body))
     step = BLOCK_POINTS // LANES if lanes else BLOCK_POINTS

@@ -35,19 +35,20 @@ class ScheduledProgram(Program, Generic[Built]):
     def best(
         self, ints: Sequence[int], grid: Sequence[int]
     ) -> tuple[Schedule, Built, tuple[int, ...], tuple[int, ...]]:
-        """Return the schedule for a launch of these sizes, its build, and its own ints and grid."""
+        """Return schedule, build, ints and grid for these sizes; build the schedule if missing."""
         name = self._compiler.best(self.kernel, ints, grid)
         schedule = self._compiler.schedule(self.kernel, name)
         return schedule, self._build_in_schedule(name), *schedule.sizes(ints, grid)
 
     def _build_in_schedule(self, name: str) -> Built:
+        """Return the build of a schedule, built under a lock on first use."""
         with self._lock:
             if name not in self._built:
                 self._built[name] = self._compiler.other(self.kernel, name)
             return self._built[name]
 
     def add(self, name: str, built: Built) -> None:
-        """Add a schedule that is already built."""
+        """Store the finished build of a schedule."""
         self._built[name] = built
 
 
@@ -70,7 +71,7 @@ class ScheduledCompiler(ABC, Generic[Built]):
 
     @abstractmethod
     def schedule(self, kernel: Kernel, name: str) -> Schedule:
-        """Return the schedule of a name."""
+        """Return the schedule with this name for a kernel."""
 
     @abstractmethod
     def build(self, kernel: Kernel, source: str) -> tuple[Built, bytes]:
@@ -78,7 +79,7 @@ class ScheduledCompiler(ABC, Generic[Built]):
 
     @abstractmethod
     def revive(self, kernel: Kernel, binary: bytes) -> Built:
-        """Return the build from its binary."""
+        """Recreate the build from its binary. Raises: ValueError or one of `refusals`."""
 
     def compile(self, kernel: Kernel) -> ScheduledProgram[Built]:
         """Compile a kernel. Raises: CompileError."""
@@ -93,7 +94,7 @@ class ScheduledCompiler(ABC, Generic[Built]):
         return ScheduledProgram(self, kernel, built, source, binary)
 
     def other(self, kernel: Kernel, name: str) -> Built:
-        """Build another schedule than the first; the disk cache has it under its own source."""
+        """Load a further schedule from the disk cache, or build it and store it there."""
         source = self.source(kernel, name)
         content = diskcache.read(self.fingerprint, source)
         if content is not None:

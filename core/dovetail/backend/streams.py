@@ -18,7 +18,8 @@ from .interface import Backend, EventHandle, StreamHandle
 __all__ = ["Event", "Stream", "current_stream", "default_stream", "stream", "synchronize"]
 
 
-def _backend(dev: Device) -> Backend:
+def _open_backend(dev: Device) -> Backend:
+    """Return the backend of a device; open the device if needed."""
     backend: Backend = opened(dev).backend
     return backend
 
@@ -31,7 +32,7 @@ class StreamDevice(Protocol):
 
 
 def wait_for_stream(opened_device: StreamDevice, stream: StreamHandle) -> None:
-    """Wait for everything queued on a stream (its handle) of an opened device."""
+    """Wait for a stream (a handle) of an opened device, and settle its index checks."""
     opened_device.backend.synchronize(stream)
     if opened_device.faults.pending:
         opened_device.faults.settle(stream)
@@ -55,7 +56,7 @@ class Stream:
 
     def __init__(self, spec: Device | str | None = None) -> None:
         self.device = device(spec, "Stream")
-        self.handle: StreamHandle = _backend(self.device).create_stream()
+        self.handle: StreamHandle = _open_backend(self.device).create_stream()
         opened(self.device).has_streams = True
 
     def synchronize(self) -> None:
@@ -67,7 +68,7 @@ class Stream:
         opened(self.device).faults.raise_unreported()
 
     def record_event(self) -> Event:
-        """Return a new event at the current end of this stream."""
+        """Create an event, record it at the current end of this stream, and return it."""
         event = Event(self.device)
         event.record(self)
         return event
@@ -149,7 +150,7 @@ def current_handle(dev: Device) -> StreamHandle:
 
 
 def _stream_or_current(op: str, stream: Stream | None, dev: Device) -> Stream:
-    """Return the stream, or the current one for None."""
+    """Return the stream, or the device's current one for None. Raises: ArgumentTypeError."""
     if stream is None:
         return current_stream(dev)
     return instance(op, stream, "stream", Stream)
@@ -201,7 +202,7 @@ class Event:
         stream = _stream_or_current("record", stream, self.device)
         if stream.device is not self.device:
             raise DeviceError(f"record: expected a stream of {self.device}, got {stream!r}")
-        self._handle = _backend(self.device).record_event(stream.handle)
+        self._handle = _open_backend(self.device).record_event(stream.handle)
         self._recorded = True
 
     def wait(self, stream: Stream | None = None) -> None:
@@ -215,16 +216,16 @@ class Event:
         if stream.device is not self.device or stream.handle is None:
             self.synchronize()  # `wait_event` takes None as the host; its wait keeps the order, too
         else:
-            _backend(self.device).wait_event(stream.handle, self._handle)
+            _open_backend(self.device).wait_event(stream.handle, self._handle)
 
     def synchronize(self) -> None:
-        """Wait until the event has passed."""
+        """Block the host until the event has passed; return at once if not recorded."""
         if self._recorded:
-            _backend(self.device).wait_event(None, self._handle)
+            _open_backend(self.device).wait_event(None, self._handle)
 
     def query(self) -> bool:
-        """Return True if the event has passed."""
-        return not self._recorded or _backend(self.device).event_done(self._handle)
+        """Return True if the event has passed, or was not recorded."""
+        return not self._recorded or _open_backend(self.device).event_done(self._handle)
 
     def elapsed_ms(self, end: Event) -> float:
         """Return the time on the device from this event to `end`; wait for `end`.
@@ -240,7 +241,7 @@ class Event:
         if not (self._recorded and end._recorded):
             raise ArgumentError("elapsed_ms: both events must be recorded; call record() on each")
         end.synchronize()
-        return _backend(self.device).elapsed_ms(self._handle, end._handle)
+        return _open_backend(self.device).elapsed_ms(self._handle, end._handle)
 
     def __repr__(self) -> str:
         if not self._recorded:

@@ -22,7 +22,7 @@ def get_num_threads(spec: Device | str | None = None) -> int:
     >>> dt.get_num_threads("reference")
     1
     """
-    backend = _backend("get_num_threads", spec)
+    backend = _find_threaded_backend("get_num_threads", spec)
     return 1 if backend is None else int(backend.get_num_threads())
 
 
@@ -40,7 +40,7 @@ def set_num_threads(num: int, spec: Device | str | None = None) -> None:
     >>> dt.set_num_threads(dt.get_num_threads())
     """
     num = integer("set_num_threads", num, "num", 1)
-    backend = _backend("set_num_threads", spec)
+    backend = _find_threaded_backend("set_num_threads", spec)
     if backend is not None:
         backend.set_num_threads(num)
     elif spec is not None:
@@ -49,8 +49,8 @@ def set_num_threads(num: int, spec: Device | str | None = None) -> None:
         )
 
 
-def _backend(op: str, spec: Device | str | None) -> Any:
-    """Return the backend whose threads can be set, or None."""
+def _find_threaded_backend(op: str, spec: Device | str | None) -> Any:
+    """Return the backend whose thread count can be set, or None; None as device may mean "cpu"."""
     dev = default_device() if spec is None else device(spec, op)
     backend = opened(dev).backend
     if spec is None and not hasattr(backend, "set_num_threads"):
