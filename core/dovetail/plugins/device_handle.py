@@ -77,13 +77,13 @@ class OpenedDevice:
             self.fast_path, self.allocate = allocator.fast_path, allocator.allocate
 
     def record_streams(self, stream: StreamHandle, storages: Iterable[Storage]) -> None:
-        """Record that work on `stream` uses memory that may belong to another stream."""
+        """Report to the allocator that work on `stream` uses the memory of these storages."""
         for storage in storages:
             self.allocator.record_stream(storage.ptr, stream)
 
 
 def _overrides_launch_all(backend: Backend) -> bool:
-    """Return True if a backend overrides `launch_all`, and gets launches unchanged.
+    """Return True if the plugin's class overrides `launch_all`, and launches are not split.
 
     Launches of a device with limits are split, so a batch would not reach the backend.
     """

@@ -67,6 +67,7 @@ class DTypeRegistry(PluginRegistry):
         self._blocks: dict[str, BlockInfo] = {}
 
     def _create_record(self, name: str, entries: list[PluginEntry]) -> PluginRecord:
+        """Create the record of a name, failed if the name is a built-in dtype's."""
         record = super()._create_record(name, entries)
         built_in = D.BY_NAME.get(name)
         if built_in in D.BUILT_IN:
@@ -98,7 +99,7 @@ class DTypeRegistry(PluginRegistry):
                 record.state = PluginState.OPEN
 
     def find_by_name(self, name: str) -> DType | None:
-        """Return the dtype of this name, or None if no plugin has it.
+        """Load the plugin of this name; return its dtype, or None if there is no such plugin.
 
         Raises: PluginError if the plugin of this name is unusable; DTypeError for blocks.
         """
@@ -110,7 +111,7 @@ class DTypeRegistry(PluginRegistry):
         return self._dtypes.get(name)
 
     def blocks(self, name: str) -> BlockInfo | None:
-        """Return the block layout of this name, or None if no plugin has one.
+        """Load the plugin of this name; return its block layout, or None if there is none.
 
         Raises: PluginError if the plugin of this name is unusable.
         """
@@ -122,13 +123,13 @@ class DTypeRegistry(PluginRegistry):
         return self._blocks.get(name)
 
     def find_foreign_name(self, name: str) -> DType | None:
-        """Return the dtype with this name in other libraries; skip broken plugins."""
+        """Load all plugins; return the dtype with this name in another library, or None."""
         for each in self.records():
             self.probe(each)
         return next((d for d in self._dtypes.values() if name in DTYPE_INFOS[d].elsewhere), None)
 
     def find(self, name: str, is_foreign: bool) -> DType | None:
-        """Return the dtype of a name, for `dtypes.find_plugin`."""
+        """Return the dtype of a name, here or in other libraries, or None; the dtypes' finder."""
         return self.find_foreign_name(name) if is_foreign else self.find_by_name(name)
 
 

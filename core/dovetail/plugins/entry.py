@@ -30,7 +30,7 @@ class PluginEntry(NamedTuple):
     version: str = ""
 
     def load(self) -> object:
-        """Import the plugin, and return it."""
+        """Import the plugin's module, and return the module or the object in it."""
         module, _, attributes = self.value.partition(":")
         plugin: object = importlib.import_module(module.strip())
         for attribute in attributes.split(".") if attributes else ():
@@ -57,19 +57,20 @@ def installed(groups: str = GROUP_PREFIX) -> list[PluginEntry]:
         entry_points = metadata.entry_points()
         candidates = [e for group in entry_points.groups for e in entry_points.select(group=group)]
     except Exception:  # one distribution has unreadable metadata: read the others
-        candidates = [e for d in metadata.distributions() for e in _entry_points(d)]
+        candidates = [e for d in metadata.distributions() for e in _read_entry_points(d)]
     entries = sorted((e for e in candidates if e.group.startswith(groups)), key=lambda e: e.group)
-    return [PluginEntry(e.name, e.value, e.group, *_name_and_version(e.dist)) for e in entries]
+    return [PluginEntry(e.name, e.value, e.group, *_read_name_and_version(e.dist)) for e in entries]
 
 
-def _entry_points(distribution: Distribution) -> Sequence[EntryPoint]:
+def _read_entry_points(distribution: Distribution) -> Sequence[EntryPoint]:
+    """Return the entry points of a distribution; none if its metadata cannot be read."""
     with suppress(Exception):
         return distribution.entry_points
     return ()
 
 
-def _name_and_version(distribution: Distribution | None) -> tuple[str, str]:
-    """Return name and version of a distribution, as far as its metadata can be read."""
+def _read_name_and_version(distribution: Distribution | None) -> tuple[str, str]:
+    """Return name and version of a distribution; "?" and "" if its metadata cannot be read."""
     with suppress(Exception):
         if distribution is not None:
             return str(distribution.name), str(distribution.version)
@@ -77,7 +78,7 @@ def _name_and_version(distribution: Distribution | None) -> tuple[str, str]:
 
 
 def offered_backends() -> dict[str, str]:
-    """Return the backends that dovetail's package metadata offers: device type -> distribution."""
+    """Return the backends that are extras of dovetail: {device type: distribution}."""
     import importlib.metadata as metadata  # 16 ms
 
     try:

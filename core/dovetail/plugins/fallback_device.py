@@ -81,12 +81,12 @@ class FallbackBackend:
         return handle
 
     def free(self, handle: Handle, nbytes: int) -> None:
-        """Free memory."""
+        """Free memory on the device, and drop its recorded size."""
         self._sizes.pop(_hashable_key(handle), None)
         self.wrapped.free(handle, nbytes)
 
     def adopt(self, address: int, nbytes: int) -> Handle:
-        """Adopt foreign memory, and record its size."""
+        """Adopt foreign memory, and record its size; return None if the device cannot use it."""
         handle = self.wrapped.adopt(address, nbytes)
         if handle is not None:
             self._adopted[_hashable_key(handle)] = handle, nbytes
@@ -117,14 +117,17 @@ class FallbackBackend:
         text = str(kernel)
         accepted = self._accepted.find(text)
         if accepted is None:
-            answer: object = self._missing_feature(kernel) == "" and self.wrapped.accepts(kernel)
+            answer: object = self._find_missing_feature(kernel) == "" and self.wrapped.accepts(
+                kernel
+            )
             if not isinstance(answer, bool):
                 what = f"{self.device}: accepts({kernel.name}) must return True or False"
                 raise PluginError(f"{what}, got {shown(answer)}")
             accepted = self._accepted[text] = answer
         return accepted
 
-    def _missing_feature(self, kernel: Kernel) -> str:
+    def _find_missing_feature(self, kernel: Kernel) -> str:
+        """Return the name of a feature that a kernel needs and the device lacks, or ""."""
         return find_missing_feature(kernel, self.wrapped.info.capabilities)
 
     def compile(self, kernel: Kernel) -> Program:
@@ -136,7 +139,7 @@ class FallbackBackend:
         )
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[Program]:
-        """Compile several kernels; those for the device together."""
+        """Compile kernels in order: those that the device accepts in one call, others elsewhere."""
         accepted = [k for k in kernels if self.accepts(k)]
         programs = iter(self.wrapped.compile_all(accepted) if accepted else ())
         return [
@@ -144,8 +147,9 @@ class FallbackBackend:
         ]
 
     def _compile_on_companion(self, kernel: Kernel) -> CompanionProgram:
+        """Compile a kernel for the companion. Raises: CompileError if there is none."""
         if self.companion is None:
-            lacks = self._missing_feature(kernel)
+            lacks = self._find_missing_feature(kernel)
             raise CompileError(
                 f"{self.device} does not accept the kernel {kernel.name}"
                 f"{f', which needs {lacks}' if lacks else ''}, and has no companion "
@@ -157,7 +161,7 @@ class FallbackBackend:
 
     # --- launches
     def bind(self, program: Program, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """Bind a launch on the device or its companion."""
+        """Bind a launch on the device, or on the companion for a CompanionProgram."""
         if isinstance(program, CompanionProgram):
             return _CompanionLaunch(self, program, ints, grid)
         return self.wrapped.bind(program, ints, grid)
@@ -182,7 +186,7 @@ class FallbackBackend:
         launches: Sequence[tuple[Launch, Handles, Sequence[Scalar]]],
         stream: StreamHandle = None,
     ) -> None:
-        """Run launches in order; those between launches on the companion in one call."""
+        """Run launches in order; runs of launches on the device itself in one call each."""
         waiting: list[tuple[Launch, Handles, Sequence[Scalar]]] = []
         for each in launches:
             if not isinstance(each[0], _CompanionLaunch):
@@ -205,14 +209,14 @@ class FallbackBackend:
     def bind_call(
         self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
-        """Bind a library call."""
+        """Bind a library call of the plugin's own routine, or return None if it cannot."""
         inner = routine.routine if isinstance(routine, _UnwrappingRoutine) else routine
         return self.wrapped.bind_call(inner, inputs, output)
 
     def routines(
         self, calls: Mapping[tuple[str, DType], LibraryCall]
     ) -> dict[tuple[str, DType], LibraryCall]:
-        """Return vendor routines that will get the plugin's backend instead of this proxy."""
+        """Wrap vendor routines so that they get the plugin's backend, not this proxy."""
         return {key: _UnwrappingRoutine(self.wrapped, routine) for key, routine in calls.items()}
 
 
@@ -238,7 +242,7 @@ class _UnwrappingRoutine:
 def open_with_companion(
     dev: Device, backend: Backend, companion: OpenedDevice | None, calls: LibraryCalls
 ) -> OpenedDevice:
-    """Return the opened device, with an `FallbackBackend` proxy if it may refuse kernels."""
+    """Return the opened device, behind a FallbackBackend if it may refuse kernels."""
     accepts_all = type(backend).accepts is Backend.accepts
     if accepts_all and supports_all_floats(backend.info.capabilities):
         return OpenedDevice(backend, make_allocator(dev, backend), dev, calls)
@@ -251,7 +255,7 @@ def open_with_companion(
 
 
 def unwrap_backend(backend: Backend) -> Backend:
-    """Return the plugin's backend."""
+    """Return the plugin's backend behind a FallbackBackend; return others unchanged."""
     return backend.wrapped if isinstance(backend, FallbackBackend) else backend
 
 
@@ -338,9 +342,10 @@ class TouchedMemory:
             else:
                 groups.append([each])
             end = max(end, each[0][1]) if len(groups[-1]) > 1 else each[0][1]
-        return [self._piece(g) for g in groups]
+        return [self._build_piece(g) for g in groups]
 
-    def _piece(self, group: list[tuple[Span, int, Span]]) -> MemoryPiece:
+    def _build_piece(self, group: list[tuple[Span, int, Span]]) -> MemoryPiece:
+        """Return the piece of a group of overlapping spans, with the spans it may write."""
         span = group[0][0][0], max(whole[1] for whole, _, _ in group)
         written = {s: None for _, k, s in group if self.writes[k] and s[0] < s[1]}
         return MemoryPiece(span, tuple(k for _, k, _ in group), (*written,))
@@ -399,7 +404,7 @@ class _CompanionLaunch:
     def _run_on_companion(
         self, handles: Sequence[Handle], offsets: Sequence[int], scalars: Sequence[Scalar]
     ) -> None:
-        """Launch on the companion's memory and wait; copy nothing."""
+        """Launch on the companion's memory and wait; count and profile the launch."""
         start_ns = time.perf_counter_ns()
         args = tuple([x for pair in zip(handles, offsets, strict=True) for x in pair])
         self.run(args, scalars, None)
@@ -412,6 +417,7 @@ class _CompanionLaunch:
     def _copy_to_companion(
         self, pieces: Sequence[MemoryPiece], handles: Sequence[Handle], stream: StreamHandle
     ) -> list[DataPtr]:
+        """Copy each piece through the host to new companion memory; return its pointers."""
         start_ns, nbytes = time.perf_counter_ns(), 0
         moved = []
         for p in pieces:
@@ -433,6 +439,7 @@ class _CompanionLaunch:
         handles: Sequence[Handle],
         stream: StreamHandle,
     ) -> None:
+        """Copy the written spans of each piece back to the device, in stream order."""
         start_ns, nbytes = time.perf_counter_ns(), 0
         for p, ptr in zip(pieces, host_copies, strict=True):
             for low, high in p.written:
@@ -444,5 +451,6 @@ class _CompanionLaunch:
         self._record_copy("from", start_ns, nbytes)
 
     def _record_copy(self, direction: str, start_ns: int, nbytes: int) -> None:
+        """Add the bytes to the device's counter, and an event to the profiles."""
         self.device.copied_bytes += nbytes
         callbacks.record_event(f"copy {direction} {self.companion.device}", start_ns, bytes=nbytes)

@@ -18,14 +18,14 @@ def find_checkout() -> Path | None:
     return next(
         (
             root
-            for root in (_CHECKOUT_ROOT, _install_source())
+            for root in (_CHECKOUT_ROOT, _find_install_source())
             if root and distribution_folders(root)
         ),
         None,
     )
 
 
-def _install_source() -> Path | None:
+def _find_install_source() -> Path | None:
     # not part of `import dovetail`, here and below
     """Return the local folder or archive in pip's direct_url.json, or None."""
     import importlib.metadata as metadata
@@ -42,7 +42,7 @@ def _install_source() -> Path | None:
 
 
 def distribution_folders(root: Path) -> dict[str, Path]:
-    """Return the distributions with sources in a checkout of dovetail: name -> folder."""
+    """Return {distribution: folder} of a checkout's sources; {} for another folder."""
     import tomllib
 
     if not (root / "core" / "dovetail").is_dir():
@@ -58,7 +58,7 @@ def distribution_folders(root: Path) -> dict[str, Path]:
 
 
 def install_command(distribution: str, option: str = "") -> str:
-    """Return the command that installs a distribution of dovetail from the source of this one.
+    """Return the pip command that installs a distribution from the source of this dovetail.
 
     >>> from dovetail.plugins.install_source import install_command
     >>> install_command("dovetail-cpu-llvm").startswith("pip install ")
@@ -66,12 +66,12 @@ def install_command(distribution: str, option: str = "") -> str:
     """
     root = find_checkout()
     folder = None if root is None else distribution_folders(root).get(distribution)
-    requirement = distribution if folder is None else f"-e {_pip_path(folder)}"
+    requirement = distribution if folder is None else f"-e {_quote_pip_path(folder)}"
     return " ".join(filter(None, ("pip install", option, requirement)))
 
 
-def _pip_path(folder: Path) -> str:
-    """Return a folder as an argument of pip, relative to the current folder if it is below."""
+def _quote_pip_path(folder: Path) -> str:
+    """Return a folder, quoted for a shell, relative to the current folder if it is below."""
     import shlex
 
     current_folder = Path.cwd()
@@ -82,7 +82,7 @@ def _pip_path(folder: Path) -> str:
 
 
 def reinstall_command(distribution: str, option: str = "--upgrade") -> str:
-    """Return the command or the advice that reinstalls a distribution.
+    """Return a pip command for dovetail's own distributions, and a sentence for others.
 
     A command is given only for dovetail's own distributions: strangers may have registered the name
     of a private plugin.

@@ -22,7 +22,7 @@ SECONDS_DEFAULT, SECONDS_MIN, SECONDS_MAX = 30, 0.01, 86_400
 def call_with_time_limit(
     call_name: str, work: Callable[[], Any]
 ) -> tuple[Any, BaseException | None]:
-    """Return what `work()` returns and None, or None and what it raises.
+    """Run `work` in a thread; return (result, None) or (None, its error or a timeout's).
 
     It is a PluginError, with the stack of the call, if that takes longer than the time limit.
     `call_name`: the call, for that error.
@@ -32,6 +32,7 @@ def call_with_time_limit(
     context = copy_context()
 
     def run() -> None:
+        """Append the result and None, or None and the error, to `answer`."""
         try:
             answer.append((context.run(work), None))
         except BaseException as error:
@@ -43,11 +44,11 @@ def call_with_time_limit(
     except RuntimeError:  # no thread can be started while the interpreter ends
         return call_catching(work)
     thread.join(seconds)
-    return answer[0] if answer else (None, _timeout_error(call_name, seconds, thread))
+    return answer[0] if answer else (None, _build_timeout_error(call_name, seconds, thread))
 
 
 def call_catching(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
-    """Return what `work()` returns and None, or None and what it raises.
+    """Run `work` here; return (its result, None) or (None, its error).
 
     Raises: KeyboardInterrupt, which is the user's in the thread that waits.
     """
@@ -59,7 +60,8 @@ def call_catching(work: Callable[[], Any]) -> tuple[Any, BaseException | None]:
         return None, error
 
 
-def _timeout_error(call_name: str, seconds: float, thread: Thread) -> PluginError:
+def _build_timeout_error(call_name: str, seconds: float, thread: Thread) -> PluginError:
+    """Build the PluginError of a call past its limit, with the thread's current stack."""
     import traceback  # 1 ms, which `import dovetail` need not pay
 
     error = PluginError(

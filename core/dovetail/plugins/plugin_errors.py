@@ -8,7 +8,7 @@ from .registry import registry
 
 
 def raise_plugin_error(device: Device, action: str, kernel: object, error: Exception) -> None:
-    """Raise PluginError from a plugin's unexpected exception.
+    """Raise PluginError from an unexpected exception; return for dovetail's and MemoryError.
 
     Return for errors of `dovetail.errors` and MemoryError; the caller re-raises these unchanged.
     """

@@ -56,21 +56,21 @@ class PluginRegistry(ABC):
 
     @abstractmethod
     def accept_info(self, record: PluginRecord, info: Any) -> None:
-        """Take the description of a plugin, or record why the plugin cannot be used.
+        """Store the description of a plugin, or mark its record as failed.
 
         Raises: any error; the caller records it.
         """
 
     # --- discovery
     def records(self) -> dict[str, PluginRecord]:
-        """Return every known name and its record, without importing anything."""
+        """Return {name: record} of every known plugin; discover them on first use."""
         with self._lock:
             if self._records is None:
                 self._records = self._discover()
             return self._records
 
     def _discover(self) -> dict[str, PluginRecord]:
-        """Return a record of each plugin."""
+        """Read the entry points; return a record of each name, without imports."""
         by_type: dict[str, list[PluginEntry]] = {}
         for entry in (*self._built_in, *self._find()):
             by_type.setdefault(entry.name, []).append(entry)
@@ -79,6 +79,7 @@ class PluginRegistry(ABC):
         }
 
     def _create_record(self, name: str, entries: list[PluginEntry]) -> PluginRecord:
+        """Create the record of a name, failed for another interface or several plugins."""
         ours = [e for e in entries if e.group == f"{self.groups}{self.interface[0]}"]
         record = PluginRecord(name, tuple(ours or entries), plugin_kind=self.plugin_kind)
         record.distribution = " and ".join(e.distribution for e in record.entries)
@@ -102,7 +103,7 @@ class PluginRegistry(ABC):
 
     # --- one plugin: import, check
     def probe(self, type: str) -> PluginRecord:
-        """Return the record of a plugin, which is imported, checked and accepted.
+        """Return the record of a name; on first use import and check the plugin.
 
         Raises: a DovetailError if no plugin offers this name.
         """
@@ -117,9 +118,10 @@ class PluginRegistry(ABC):
             return record
 
     def _import_plugin(self, record: PluginRecord) -> None:
+        """Import a plugin and hand over its info; any error goes into the record."""
         (entry, *_) = record.entries
         skip_package(entry.value)
-        load = partial(self._load, entry)
+        load = partial(self._load_with_hooks, entry)
         is_threaded = self.has_time_limit and not _is_initialising(entry)
         loaded, error = (
             call_with_time_limit("the import of the plugin", load)
@@ -131,17 +133,21 @@ class PluginRegistry(ABC):
             _, error = call_catching(partial(self.accept_info, record, info))
         if error is not None:
             record.fail(
-                PluginState.IMPORT_FAILED, error_line(error), _import_hint(record, error), error
+                PluginState.IMPORT_FAILED,
+                error_line(error),
+                _build_import_hint(record, error),
+                error,
             )
 
-    def _load(self, entry: PluginEntry) -> tuple[pluggy.PluginManager, str, object]:
+    def _load_with_hooks(self, entry: PluginEntry) -> tuple[pluggy.PluginManager, str, object]:
+        """Import a plugin; return its hook manager, its file and its description."""
         plugin = entry.load()
         manager = self._create_manager(plugin, entry.name)
         info: object = getattr(manager.hook, self.info_hook)()
         return manager, str(getattr(plugin, "__file__", "") or ""), info
 
     def _create_manager(self, plugin: object, name: str) -> pluggy.PluginManager:
-        """Return a manager of this plugin alone. Raises: PluginError for hooks that are wrong."""
+        """Build the hook manager of one plugin. Raises: PluginError for wrong or missing hooks."""
         manager = pluggy.PluginManager("dovetail")
         manager.add_hookspecs(self.hooks)
         manager.register(plugin, name=name)
@@ -164,7 +170,7 @@ class PluginRegistry(ABC):
         return manager
 
     def _require_marked_hooks(self, manager: pluggy.PluginManager, plugin: object) -> None:
-        """Check that each hook is marked: pluggy never calls another one. Raises: PluginError."""
+        """Raise PluginError if a function has a hook's name but no mark as a hook."""
         marked = f"{manager.project_name}_impl"
         for name in vars(self.hooks):
             own = getattr(plugin, name, None) if name.startswith("dovetail_") else None
@@ -172,7 +178,7 @@ class PluginRegistry(ABC):
                 raise PluginError(f'"{name}" must be marked as a hook; put @hookimpl before it')
 
     def unknown_name_error(self, name: str) -> DovetailError:
-        """Return the error for a name that no plugin has."""
+        """Build the error for a name that no plugin has."""
         return PluginError(f'no {self.plugin_kind} "{name}" is installed')
 
     def check_description(
@@ -182,7 +188,7 @@ class PluginRegistry(ABC):
         minimum_interface: tuple[int, ...],
         interface: str = "",
     ) -> bool:
-        """Check the name and the interface of a description; return True if the plugin fits.
+        """Return True if name and interface fit; else mark the record as failed.
 
         Else its record says why it cannot be used. `interface`: as the error calls it.
         """
@@ -209,12 +215,12 @@ class PluginRegistry(ABC):
         return None if record.manager is None else getattr(record.manager.hook, hook)(**arguments)
 
     def call_texts_hook(self, record: PluginRecord, hook: str) -> dict[str, str]:
-        """Call a hook that returns a mapping of texts. Raises: PluginError."""
+        """Call a hook that returns a mapping of texts; {} if missing. Raises: PluginError."""
         return validate_hooks.validate_texts(hook, self.call(record, hook))
 
 
 def nearest_names(name: str, known: Iterable[str]) -> list[str]:
-    """Return the known name that `name` may have been meant to be, if any."""
+    """Return a list of the one known name most similar to `name`, or of none."""
     import difflib  # 3 ms, not part of `import dovetail`
 
     return difflib.get_close_matches(name, list(known), 1)
@@ -226,7 +232,8 @@ def _is_initialising(entry: PluginEntry) -> bool:
     return bool(getattr(getattr(package, "__spec__", None), "_initializing", False))
 
 
-def _import_hint(record: PluginRecord, error: BaseException) -> str:
+def _build_import_hint(record: PluginRecord, error: BaseException) -> str:
+    """Return the advice for a failed import: a pip command, or a way to remove the plugin."""
     if isinstance(error, ModuleNotFoundError) and error.name:
         missing = f"(the module {error.name} is missing)"
         return f"{reinstall_command(record.distribution, '--force-reinstall')} {missing}"

@@ -76,7 +76,7 @@ class PluginRecord:
     def fail(
         self, state: PluginState, reason: str, hint: str = "", error: BaseException | None = None
     ) -> None:
-        """Record why the plugin cannot be used, with its own traceback."""
+        """Set state, reason and hint, escaped for terminals, and the end of the traceback."""
         self.state, self.reason, self.hint = (
             state,
             escape_surrogates(reason),
@@ -85,11 +85,11 @@ class PluginRecord:
         self.traceback = (
             ""
             if error is None
-            else escape_surrogates(_traceback_text(error)[-TRACEBACK_LENGTH_MAX:])
+            else escape_surrogates(_format_traceback(error)[-TRACEBACK_LENGTH_MAX:])
         )
 
     def error(self) -> PluginError:
-        """Return the error for a use of this device type."""
+        """Build the PluginError or UnavailableError for a use of this name."""
         phrase = _STATE_PHRASES.get(self.state, f"is {self.state.value}")
         text = f'{self.plugin_kind} "{self.type}" {phrase}: {self.reason}'
         if self.distribution and self.state is not PluginState.UNAVAILABLE:
@@ -121,11 +121,12 @@ def error_line(error: BaseException) -> str:
 
 
 def escape_surrogates(text: str) -> str:
-    """Return a text that every terminal and file takes: lone surrogates are escaped."""
+    """Return a text with lone surrogates escaped, for any terminal or file."""
     return str(text).encode("utf-8", "backslashreplace").decode()
 
 
-def _traceback_text(error: BaseException) -> str:
+def _format_traceback(error: BaseException) -> str:
+    """Return the formatted traceback of an error."""
     import traceback  # 1 ms, not part of `import dovetail`
 
     return "".join(traceback.format_exception(error))

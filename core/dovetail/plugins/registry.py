@@ -53,11 +53,13 @@ class DeviceRegistry(PluginRegistry):
         super().__init__(find, environ, built_in)
 
     def _discover(self) -> dict[str, PluginRecord]:
+        """Return a record of each name; warn if the allow list excludes all installed plugins."""
         records = super()._discover()
         self._warn_if_nothing_allowed(records)
         return records
 
     def _create_record(self, name: str, entries: list[PluginEntry]) -> PluginRecord:
+        """Create the record of a device type, blocked if the allow list excludes it."""
         record = super()._create_record(name, entries)
         if not self._is_allowed(record):
             reason = f"{_ALLOW_VARIABLE}={self._environ[_ALLOW_VARIABLE]} excludes it"
@@ -65,21 +67,22 @@ class DeviceRegistry(PluginRegistry):
         return record
 
     def _is_allowed(self, record: PluginRecord) -> bool:
-        allow_list = self._allow_list()
+        """Return True if the allow list is empty or names this type, and for built-in plugins."""
+        allow_list = self._read_allow_list()
         return (
             not allow_list
             or record.type in allow_list
             or all(e in self._built_in for e in record.entries)
         )
 
-    def _allow_list(self) -> list[str]:
+    def _read_allow_list(self) -> list[str]:
         """Return the device types that may be loaded; an empty list allows all."""
         text = environment.text(_ALLOW_VARIABLE, self._environ) or ""
         return [s.strip() for s in text.split(",") if s.strip()]
 
     def _warn_if_nothing_allowed(self, types: Iterable[str]) -> None:
         """Warn if the allow list has no installed device type; it stays in force."""
-        allow_list, installed_types = self._allow_list(), ", ".join(types)
+        allow_list, installed_types = self._read_allow_list(), ", ".join(types)
         if allow_list and not {*allow_list} & {*types}:
             expected = f"a list of installed device types ({installed_types})"
             value = self._environ[_ALLOW_VARIABLE]
@@ -89,7 +92,7 @@ class DeviceRegistry(PluginRegistry):
 
     # --- one plugin
     def accept_info(self, record: PluginRecord, info: object) -> None:
-        """Take the info of a plugin and probe it, or record why the plugin cannot be used.
+        """Validate the info of a plugin and probe its devices, or mark its record as failed.
 
         Raises: PluginError for an invalid info.
         """
@@ -98,6 +101,7 @@ class DeviceRegistry(PluginRegistry):
             self._probe(record)
 
     def _probe(self, record: PluginRecord) -> None:
+        """Call the plugin's probe within the time limit; store its devices or mark it failed."""
         devices, error = call_with_time_limit("dovetail_probe", partial(self._call_probe, record))
         if error is not None:
             hint = f"tell the authors of {record.distribution}"
@@ -108,6 +112,7 @@ class DeviceRegistry(PluginRegistry):
             record.devices, record.state = devices, PluginState.AVAILABLE
 
     def _call_probe(self, record: PluginRecord) -> tuple[DeviceInfo, ...] | Unavailable:
+        """Call and validate the plugin's probe. Raises: PluginError for an invalid answer."""
         config = self.config(record.type)
         return validate_hooks.validate_probe(
             record.type, self.call(record, "dovetail_probe", config=config)
@@ -127,7 +132,7 @@ class DeviceRegistry(PluginRegistry):
 
     # --- devices
     def devices(self) -> list[Device]:
-        """Return every usable device; skip unusable plugins (see `records`)."""
+        """Probe all plugins, and return every usable device; skip unusable plugins."""
         records = [self.probe(name) for name in self.records()]
         return [device(f"{d.type}:{d.index}") for r in records for d in r.devices]
 
@@ -140,7 +145,7 @@ class DeviceRegistry(PluginRegistry):
         return dev.opened or self._open(dev, ())
 
     def _open(self, dev: Device, opening_devices: tuple[Device, ...]) -> OpenedDevice:
-        """Return the opened device. `waiting`: the devices of which it is the companion."""
+        """Open a device and its companions; `opening_devices`: those with this one as companion."""
         if environment.flag(_STRICT_VARIABLE, self._environ):
             self._require_working_plugins()
         record = self.probe(dev.type)
@@ -152,9 +157,9 @@ class DeviceRegistry(PluginRegistry):
             raise DeviceError(f'no device "{dev.type}:{dev.index}" exists; available: {available}')
         _import_early()
         try:
-            companion = self._companion(dev, info.companion, (*opening_devices, dev))
+            companion = self._find_or_open_companion(dev, info.companion, (*opening_devices, dev))
             with record.lock:  # another thread may open a device of another type
-                opened = dev.opened or self._open_with_companion(record, info, companion)
+                opened = dev.opened or self._call_open_hook(record, info, companion)
                 dev.opened = opened
         except KeyboardInterrupt:
             raise
@@ -164,10 +169,10 @@ class DeviceRegistry(PluginRegistry):
         record.state, record.reason, record.hint, record.traceback = PluginState.OPEN, "", "", ""
         return opened
 
-    def _open_with_companion(
+    def _call_open_hook(
         self, record: PluginRecord, info: DeviceInfo, companion: OpenedDevice | None
     ) -> OpenedDevice:
-        """Call the plugin's `dovetail_open`; return the device, with a companion if it has one."""
+        """Call the plugin's `dovetail_open`, and return the state of the open device."""
         dev = device(f"{info.type}:{info.index}")
         if info in record.opening:  # this thread has the lock, so it is a recursive call
             raise PluginError(f"dovetail_open must not use the device that it opens, {dev}")
@@ -183,10 +188,10 @@ class DeviceRegistry(PluginRegistry):
         calls = {**own_calls, **validate_hooks.validate_routines("dovetail_library_calls", extra)}
         return open_with_companion(dev, backend, companion, calls)
 
-    def _companion(
+    def _find_or_open_companion(
         self, dev: Device, name: object, opening_devices: tuple[Device, ...]
     ) -> OpenedDevice | None:
-        """Return the companion that a device names, opened. Raises: DeviceError."""
+        """Open the companion that a device names; None for no name. Raises: DeviceError."""
         if name is None:
             return None
         prefix = f"{dev} names {shown(name)} as its companion (DeviceInfo.companion)"
@@ -204,13 +209,14 @@ class DeviceRegistry(PluginRegistry):
             raise DeviceError(f"{prefix}, which cannot be opened: {error}") from error
 
     def _require_working_plugins(self) -> None:
+        """Probe all plugins; raise the error of the first broken one."""
         for name in self.records():
             record = self.probe(name)
             if record.state in BROKEN_STATES:
                 raise record.error()
 
     def unknown_name_error(self, name: str) -> DeviceError:
-        """Return the error for a device type that is not installed."""
+        """Build the error for a device type that is not installed, with advice."""
         types = list(self.records())
         # "cpu" is no helpful suggestion for it
         near = [] if name == "gpu" else nearest_names(name, types)
@@ -227,7 +233,7 @@ class DeviceRegistry(PluginRegistry):
 
 
 def _import_early() -> None:
-    """Import modules that computing needs later.
+    """Import, before exit, the modules that later computing needs, and find the disk cache.
 
     A `__del__` may compute at interpreter exit, when imports fail. NumPy's methods import modules
     at their first call.
@@ -286,7 +292,7 @@ def records() -> list[PluginRecord]:
 
 
 def usual() -> str:
-    """Return the type of the default device unless the user has chosen one: "cpu".
+    """Return the default device type: "cpu", or, with a warning if that is missing, "reference".
 
     If no plugin offers "cpu", it is the interpreter, so the core works alone; a warning reports it.
     """

@@ -59,7 +59,7 @@ def validate_routines(hook: str, answer: object) -> dict[tuple[str, DType], Any]
     if answer is None:
         return {}
     if not isinstance(answer, Mapping) or not all(
-        _is_op(key) and callable(routine) for key, routine in answer.items()
+        _is_routine_key(key) and callable(routine) for key, routine in answer.items()
     ):
         raise PluginError(
             f"{hook}: expected a mapping of (op, dtype) to functions, got {shown(answer)}; for "
@@ -84,7 +84,7 @@ def validate_backend_info(answer: object) -> BackendInfo:
 
 
 def validate_probe(type: str, answer: object) -> tuple[DeviceInfo, ...] | Unavailable:
-    """Validate the result of `dovetail_probe` for a device type. Raises: PluginError.
+    """Return the validated answer of `dovetail_probe`, as a tuple. Raises: PluginError.
 
     Names of devices are made printable.
     """
@@ -110,6 +110,7 @@ def validate_probe(type: str, answer: object) -> tuple[DeviceInfo, ...] | Unavai
 
 
 def _validate_device(type: str, info: object) -> DeviceInfo:
+    """Return a valid DeviceInfo with a printable name. Raises: PluginError."""
     if not isinstance(info, DeviceInfo) or info.type != type:
         answer = f"one of type {shown(info.type)}" if isinstance(info, DeviceInfo) else shown(info)
         raise PluginError(f"dovetail_probe must return DeviceInfo of type {type!r}, got {answer}")
@@ -138,7 +139,8 @@ def _require(subject: str, value: object, kind: Any, expected: str) -> None:
         raise PluginError(f"{subject} must be {expected}, got {shown(value)}")
 
 
-def _is_op(key: object) -> bool:
+def _is_routine_key(key: object) -> bool:
+    """Return True if a key is a pair of an op's name and a dtype."""
     match key:
         case (str(), DType()):
             return True
