@@ -18,14 +18,14 @@ COLUMN_NAMES = ("device", "name", "plugin", "details", "memory", "in use", "unit
 def html(devices: Sequence[Device]) -> str:
     """Return a table of these devices, with the default one marked. No device is opened."""
     plugin_records = records()
-    rows = [_row(d, plugin_records) for d in devices]
+    rows = [_build_row(d, plugin_records) for d in devices]
     if not rows:
         return svg_boxes.frame(svg_boxes.head("devices", "none can be used: see `dovetail doctor`"))
     return svg_boxes.frame(svg_boxes.table(COLUMN_NAMES, rows, 4))
 
 
-def _row(d: Device, plugin_records: Sequence[PluginRecord]) -> tuple[str, ...]:
-    """Return the cells of a device."""
+def _build_row(d: Device, plugin_records: Sequence[PluginRecord]) -> tuple[str, ...]:
+    """Return the table cells of a device; for one without a plugin record, the reason."""
     mark = f"{d} (default)" if d is default_device() else str(d)
     for record in plugin_records:
         for info in record.devices:

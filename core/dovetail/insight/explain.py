@@ -38,7 +38,8 @@ class CapturedFunction(Protocol):
     ) -> tuple[Sequence[tuple[str, CapturedProgram]], Sequence[str]]: ...
 
 
-def _is_captured(x: object) -> TypeGuard[CapturedFunction]:
+def _is_captured_function(x: object) -> TypeGuard[CapturedFunction]:
+    """Return True if an object has `programs`, as a function from `dt.jit` has."""
     return hasattr(x, "programs")
 
 
@@ -75,7 +76,7 @@ def explain(
     1 launch, 32 bytes moved, 16 bytes allocated. Nothing has run.
     """
     source, verbose = flag("explain", source, "source"), flag("explain", verbose, "verbose")
-    if tensors and _is_captured(f := tensors[0]):
+    if tensors and _is_captured_function(f := tensors[0]):
         programs, reasons = (
             f.explain_captures(tensors[1:]) if len(tensors) > 1 else (f.programs, ())
         )
@@ -87,20 +88,24 @@ def explain(
     for s in sketches:
         first = len(launches)
         launches += [_explain_launch(s.opened, step, source) for step in s.plan.steps]
-        inputs = tuple((i, _spec_text(x), x.size * x.itemsize) for i, x in enumerate(s.read_specs))
-        outputs = tuple((slot, _spec_text(x)) for slot, x in s.stored_specs)
+        inputs = tuple(
+            (i, _format_spec(x), x.size * x.itemsize) for i, x in enumerate(s.read_specs)
+        )
+        outputs = tuple((slot, _format_spec(x)) for slot, x in s.stored_specs)
         plans.append(PlanReport(first, len(launches), inputs, outputs))
     stored = tuple(f"{m.op} {m.spec}: {m.reason}" for s in sketches for m in s.plan.materialised)
     return Explanation(tuple(launches), stored, plans, verbose)
 
 
-def _spec_text(x: Spec) -> str:
+def _format_spec(x: Spec) -> str:
+    """Return dtype and shape as text, such as "float32[2, 3]"."""
     return f"{x.dtype.name}{[*x.shape]}"
 
 
 def _explain_program(
     arguments: str, program: CapturedProgram, source: bool, verbose: bool
 ) -> ReplayReport:
+    """Return the report of a captured program for one kind of arguments."""
     launches = tuple(_explain_act(program.opened, how, act, source) for how, act in program.steps())
     return ReplayReport(arguments, launches, program.arena, sum(program.sizes), verbose)
 
@@ -145,7 +150,7 @@ def _explain_act(
 def _explain_launch(
     opened: OpenedDevice, step: PlannedLaunch | PlannedCall, source: bool
 ) -> LaunchReport:
-    """Return the report of one step of a plan."""
+    """Return the report of one step of a plan; with `source`, compile its kernel."""
     fresh, device = sum(n for _, n in step.allocations), str(opened.device)
     why = "; ".join(map(str, step.reasons))
     if isinstance(step, PlannedCall):

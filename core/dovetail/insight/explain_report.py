@@ -60,7 +60,7 @@ class LaunchReport(NamedTuple):
         return "\n".join(lines)
 
     def summary(self) -> str:
-        """Return one line: its name, bytes, time if a profile has seen it, and reason."""
+        """Return one line: name, device, bytes, time if a profile has seen the launch, reason."""
         facts = [f"moves {format_bytes(self.nbytes)}"]
         if self.fresh:
             facts.append(f"allocates {format_bytes(self.fresh)}")
@@ -75,22 +75,25 @@ class LaunchReport(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        """Return its time when a profile saw its like last, or None."""
+        """Return the seconds of an equal launch that a profile saw last, or None."""
         name = self.name.rpartition(": ")[2]  # without the loop that it is inside of
         return seconds_of(self.device, name, self.grid, self.nbytes)
 
     @property
     def _where(self) -> str:
+        """Return the device as text, with the companion that runs the launch for that device."""
         return f"{self.companion} for {self.device}" if self.companion else self.device
 
     @property
     def _copies(self) -> str:
+        """Return text about the bytes copied to the companion and back."""
         if not self.copied:
             return f"{self.companion} works on its memory"
         return f"{format_bytes(self.copied)} copied to {self.companion} and back"
 
     @property
     def _grid(self) -> str:
+        """Return the grid as text."""
         return f"grid {' x '.join(map(str, self.grid))}" if self.grid else "no grid of its own"
 
 
@@ -138,8 +141,8 @@ class Explanation:
 
     @property
     def seconds(self) -> float | None:
-        """Return the launches' time when a profile saw their like; None if one is unknown."""
-        return _seconds(self.launches)
+        """Return the profiled seconds of all launches; None if a launch was not profiled."""
+        return _sum_seconds(self.launches)
 
     def __str__(self) -> str:
         return self.text() if self._verbose else self.summary()
@@ -147,10 +150,10 @@ class Explanation:
     __repr__ = __str__
 
     def summary(self) -> str:
-        """Return the number of launches, their bytes, and the biggest of them."""
+        """Return the number of launches, their bytes, the largest launches and stored values."""
         if not self.launches:
             return NOTHING_PENDING
-        lines = [self._head(), *_largest_launch_lines(self.launches)]
+        lines = [self._describe_totals(), *_summarize_largest(self.launches)]
         count = len(self.stored)
         lines += [f"  stores {line}" for line in self.stored[:SUMMARY_LAUNCHES_MAX]]
         if count > SUMMARY_LAUNCHES_MAX:
@@ -161,10 +164,11 @@ class Explanation:
         """Return every launch with its kernel, and every value that is stored."""
         if not self.launches:
             return NOTHING_PENDING
-        lines = [self._head(), *_launch_texts(self.launches)]
+        lines = [self._describe_totals(), *_format_launches(self.launches)]
         return "\n".join([*lines, "", "Stored:", *(f"  {line}" for line in self.stored)])
 
-    def _head(self) -> str:
+    def _describe_totals(self) -> str:
+        """Return the first line: number of launches, bytes, companion and profiled time."""
         count, seconds = len(self.launches), self.seconds
         took = "" if seconds is None else f", {svg_boxes.seconds_text(seconds)} when last profiled"
         return (
@@ -174,23 +178,23 @@ class Explanation:
         )
 
     def svg(self) -> str:
-        """Return the launches as a graph, with bytes and times."""
-        boxes, arrows = _graph(self.launches, self._plans)
+        """Draw the launches as a graph, with bytes and times."""
+        boxes, arrows = _build_graph(self.launches, self._plans)
         return svg_boxes.draw_boxes(
-            boxes, arrows, self._head() if self.launches else NOTHING_PENDING
+            boxes, arrows, self._describe_totals() if self.launches else NOTHING_PENDING
         )
 
     def html(self) -> str:
-        """Return the summary, the graph, and the kernels, folded."""
+        """Render the summary, the graph, and the folded kernels as HTML."""
         if not self.launches:
             return svg_boxes.frame(svg_boxes.head("explain", NOTHING_PENDING))
         stored = svg_boxes.collapsible(
             f"{len(self.stored)} stored", svg_boxes.preformatted("\n".join(self.stored))
         )
         return svg_boxes.frame(
-            svg_boxes.head("explain", self._head())
+            svg_boxes.head("explain", self._describe_totals())
             + svg_boxes.make_scrollable(self.svg())
-            + _launch_table(self.launches)
+            + _render_launch_table(self.launches)
             + stored
         )
 
@@ -235,15 +239,16 @@ class ReplayReport:
     __repr__ = __str__
 
     def summary(self) -> str:
-        """Return the number of launches, their bytes, and the biggest of them."""
-        return "\n".join([self._head(), *_largest_launch_lines(self.launches)])
+        """Return the number of launches, their bytes, and the largest of them."""
+        return "\n".join([self._describe_totals(), *_summarize_largest(self.launches)])
 
     def text(self) -> str:
         """Return every launch with its kernel."""
-        return "\n".join([self._head(), *_launch_texts(self.launches)])
+        return "\n".join([self._describe_totals(), *_format_launches(self.launches)])
 
-    def _head(self) -> str:
-        count, seconds = len(self.launches), _seconds(self.launches)
+    def _describe_totals(self) -> str:
+        """Return the first line: arguments, launches, bytes, arena and profiled time."""
+        count, seconds = len(self.launches), _sum_seconds(self.launches)
         took = "" if seconds is None else f", {svg_boxes.seconds_text(seconds)} when last profiled"
         return (
             f"Of ({self.arguments}): {count} launch{'' if count == 1 else 'es'}, "
@@ -252,16 +257,16 @@ class ReplayReport:
         )
 
     def svg(self) -> str:
-        """Return the launches as a graph."""
-        boxes, arrows = _graph(self.launches, ())
-        return svg_boxes.draw_boxes(boxes, arrows, self._head())
+        """Draw the launches as a graph."""
+        boxes, arrows = _build_graph(self.launches, ())
+        return svg_boxes.draw_boxes(boxes, arrows, self._describe_totals())
 
     def html(self) -> str:
-        """Return the summary, the graph, and the kernels, folded."""
+        """Render the summary, the graph, and the folded kernels as HTML."""
         return svg_boxes.frame(
-            svg_boxes.head("replayed", self._head().replace("Of (", "of (", 1))
+            svg_boxes.head("replayed", self._describe_totals().replace("Of (", "of (", 1))
             + svg_boxes.make_scrollable(self.svg())
-            + _launch_table(self.launches)
+            + _render_launch_table(self.launches)
         )
 
     def _repr_html_(self) -> str:
@@ -289,6 +294,7 @@ class ReplayReports:
         return self._join([c.text() for c in self.captures])
 
     def _join(self, texts: list[str]) -> str:
+        """Join the captures' texts under a heading; return the reason if there is no program."""
         if self.reasons:
             return f"{self.name} runs as always for such arguments: {'; '.join(self.reasons)}."
         if not self.captures:
@@ -296,7 +302,7 @@ class ReplayReports:
         return "\n\n".join([f"{self.name}, captured:", *texts])
 
     def html(self) -> str:
-        """Return a piece for each kind of arguments."""
+        """Render a section for each kind of arguments as HTML."""
         line = f"{self.name}, captured:" if self.captures else self._join([])
         pieces = "".join(c.html() for c in self.captures)
         return svg_boxes.frame(svg_boxes.head("explain", line) + pieces)
@@ -308,18 +314,19 @@ class ReplayReports:
 NOTHING_PENDING = "Nothing is pending: the values are in memory."
 
 
-def _seconds(launches: Sequence[LaunchReport]) -> float | None:
+def _sum_seconds(launches: Sequence[LaunchReport]) -> float | None:
+    """Return the profiled seconds of all launches; None if there are none or one is unknown."""
     times = [step.seconds for step in launches]
     return None if not times or None in times else sum(s for s in times if s is not None)
 
 
 def _companion_text(launches: Sequence[LaunchReport]) -> str:
-    """Return header text about work of companions, or ""."""
+    """Return text about launches on companions for a heading, or ""."""
     count, copied = sum(bool(x.companion) for x in launches), sum(x.copied for x in launches)
     return f", {count} by a companion, {format_bytes(copied)} copied for it" if count else ""
 
 
-def _largest_launch_lines(launches: Sequence[LaunchReport]) -> list[str]:
+def _summarize_largest(launches: Sequence[LaunchReport]) -> list[str]:
     """Return a line for each of the launches that move most, in order."""
     biggest = nlargest(
         SUMMARY_LAUNCHES_MAX, enumerate(launches, 1), key=lambda pair: pair[1].nbytes
@@ -330,17 +337,18 @@ def _largest_launch_lines(launches: Sequence[LaunchReport]) -> list[str]:
     return lines
 
 
-def _launch_texts(launches: Sequence[LaunchReport]) -> list[str]:
+def _format_launches(launches: Sequence[LaunchReport]) -> list[str]:
+    """Return numbered lines of text about all launches."""
     return [line for n, step in enumerate(launches, 1) for line in ("", f"{n}. {step}")]
 
 
 # --- as a graph -----------------------------------------------------------------------------------
 
 
-def _graph(
+def _build_graph(
     launches: Sequence[LaunchReport], plans: Sequence[PlanReport]
 ) -> tuple[list[Box], list[Arrow]]:
-    """Return a box for each launch, for memory that it reads and for results."""
+    """Build boxes for launches, memory that they read and results, with arrows between them."""
     boxes: list[Box] = []
     arrows: list[Arrow] = []
     bytes_max = max((step.nbytes for step in launches), default=0)
@@ -359,7 +367,7 @@ def _graph(
                 if at in writer:
                     start, nbytes = writer[at]
                     arrows.append(Arrow(start, box, format_bytes(nbytes) if nbytes else ""))
-            boxes.append(_box(n, step, bytes_max))
+            boxes.append(_build_box(n, step, bytes_max))
             for i, m in enumerate(step.writes):
                 nbytes = step.sizes[i] if i < len(step.sizes) else 0
                 writer[m if not plans else m[0]] = box, nbytes
@@ -373,22 +381,24 @@ def _graph(
     return boxes, arrows
 
 
-def _box(n: int, step: LaunchReport, bytes_max: int) -> Box:
+def _build_box(n: int, step: LaunchReport, bytes_max: int) -> Box:
+    """Build the box of launch number `n`, in another colour if its bytes are `bytes_max`."""
     facts = f"{format_bytes(step.nbytes)} moved"
     seconds = step.seconds
-    took = () if seconds is None else (_rate(seconds, step.nbytes),)
+    took = () if seconds is None else (_format_rate(seconds, step.nbytes),)
     kind = "much" if bytes_max and step.nbytes == bytes_max else "work"
     companion_lines = (f"on {step.companion}",) if step.companion else ()
     return Box((f"{n}. {step.name}", *companion_lines, facts, *took), kind, step.summary())
 
 
-def _rate(seconds: float, nbytes: int) -> str:
+def _format_rate(seconds: float, nbytes: int) -> str:
+    """Return a time as text, with gigabytes per second."""
     rate = f", {nbytes / seconds / 1e9:.1f} GB/s" if seconds else ""
     return f"{svg_boxes.seconds_text(seconds)}{rate}"
 
 
-def _launch_table(launches: Sequence[LaunchReport]) -> str:
-    """Return a table of the launches, and their kernels, folded."""
+def _render_launch_table(launches: Sequence[LaunchReport]) -> str:
+    """Render a folded table of the launches and their folded kernels, up to a limit."""
     rows = []
     for n, step in enumerate(launches[:TABLE_LAUNCHES_MAX], 1):
         took = "" if step.seconds is None else svg_boxes.seconds_text(step.seconds)

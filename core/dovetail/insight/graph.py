@@ -44,29 +44,31 @@ class DrawGraph:
         self.subject, self.count, self.drawn = what, count, len(order)
         self._order, self._positions = order, at
 
-    def _head(self) -> str:
+    def _describe_size(self) -> str:
+        """Return the number of nodes as text, and how many are drawn if not all."""
         text = f"{self.count} node{'s' * (self.count != 1)} {self.subject}"
         return text + (f"; the nearest {self.drawn} are drawn" if self.drawn < self.count else "")
 
-    def _arrows(self) -> Iterator[Arrow]:
+    def _build_arrows(self) -> Iterator[Arrow]:
+        """Yield an arrow from each drawn input to its node."""
         for end, node in enumerate(self._order):
             for a in node.inputs:
                 if id(a) in self._positions:
                     yield Arrow(self._positions[id(a)], end)
 
     def svg(self) -> str:
-        """Return the nodes as boxes, inputs above their users."""
+        """Draw the nodes as boxes, inputs above their users."""
         boxes = []
         for node in self._order:
             left_out = any(id(a) not in self._positions for a in node.inputs)
             lines = (node.name, node.spec) + ("...",) * left_out
             boxes.append(Box(lines, node.kind, f"{node.name}: {node.spec}{node.facts}"))
-        return svg_boxes.draw_boxes(boxes, [*self._arrows()], self._head())
+        return svg_boxes.draw_boxes(boxes, [*self._build_arrows()], self._describe_size())
 
     def html(self) -> str:
-        """Return the drawing, with the number of nodes."""
+        """Render the drawing as HTML, under the number of nodes."""
         return svg_boxes.frame(
-            svg_boxes.head("graph", self._head()) + svg_boxes.make_scrollable(self.svg())
+            svg_boxes.head("graph", self._describe_size()) + svg_boxes.make_scrollable(self.svg())
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -74,16 +76,16 @@ class DrawGraph:
 
         Raises: ArgumentError for another kind of file; OSError.
         """
-        return svg_boxes.save_drawing(path, self._head(), self.svg(), self.html())
+        return svg_boxes.save_drawing(path, self._describe_size(), self.svg(), self.html())
 
     def _repr_html_(self) -> str:
         return self.html()
 
     def __repr__(self) -> str:
-        return f"<Graph of {self._head()}>"
+        return f"<Graph of {self._describe_size()}>"
 
     def __str__(self) -> str:
-        lines = [self._head()]
+        lines = [self._describe_size()]
         for n, node in enumerate(self._order):
             inputs = [
                 f"%{self._positions[id(a)]}" if id(a) in self._positions else "..."
@@ -121,14 +123,18 @@ def draw_graph(
             "draw_graph: expected at least one tensor, got none; use dt.draw_graph(y)"
         )
     strided_parts = [p for x in tensors for p in parts_of(required("draw_graph", x))]
-    names_by_id = _names(names)
+    names_by_id = _collect_names(names)
     taped = [p._expr.tape for p in strided_parts if p._expr.tape is not None]
     if gradient is None:
-        on_tape = bool(taped) and not any(_source(p._expr).op is not None for p in strided_parts)
+        on_tape = bool(taped) and not any(
+            _find_pending_source(p._expr).op is not None for p in strided_parts
+        )
     else:
         on_tape = flag("draw_graph", gradient, "gradient")
     if not on_tape:
-        return _build_graph("pending", [_source(p._expr) for p in strided_parts], names_by_id)
+        return _build_graph(
+            "pending", [_find_pending_source(p._expr) for p in strided_parts], names_by_id
+        )
     if not taped:
         raise ArgumentError(
             "draw_graph: the tensor has no recorded graph, because no operand requires a gradient; "
@@ -137,8 +143,8 @@ def draw_graph(
     return _build_graph("on the tape", taped, names_by_id)
 
 
-def _names(names: object) -> dict[int, str]:
-    """Return the names of expressions, storages and tape nodes, by identity."""
+def _collect_names(names: object) -> dict[int, str]:
+    """Return the user's names of expressions, storages and tape nodes, by the objects' ids."""
     if names is None:
         return {}
     if not isinstance(names, Mapping):
@@ -147,7 +153,7 @@ def _names(names: object) -> dict[int, str]:
     for name, x in names.items():
         for p in parts_of(required("draw_graph", x)):
             e = p._expr
-            by_id |= {id(e): str(name), id(_source(e)): str(name)}
+            by_id |= {id(e): str(name), id(_find_pending_source(e)): str(name)}
             if e.op is None:
                 by_id[id(storage_of(e))] = str(name)
             if e.tape is not None:
@@ -155,7 +161,7 @@ def _names(names: object) -> dict[int, str]:
     return by_id
 
 
-def _source(e: Expr) -> Expr:
+def _find_pending_source(e: Expr) -> Expr:
     """Return the pending node behind a leaf whose storage waits for it; else the node itself."""
     if e.op is None:
         pending = storage_of(e).pending
@@ -164,7 +170,7 @@ def _source(e: Expr) -> Expr:
 
 
 def _build_graph(what: str, roots: Sequence[object], names: Mapping[int, str]) -> DrawGraph:
-    """Return the graph of the nodes nearest to the roots, inputs before their users."""
+    """Build the graph of at most NODES_MAX nodes nearest to the roots, inputs first."""
     nodes: dict[int, object] = {}  # all of them, the nearest first
     queue = deque(roots)
     while queue:
@@ -191,33 +197,36 @@ def _build_graph(what: str, roots: Sequence[object], names: Mapping[int, str]) -
 def _inputs_of(n: Any) -> list[Any]:
     """Return the inputs of an expression or a tape node."""
     if type(n) is Expr:
-        return [_source(a) for a in n.args if type(a) is Expr] if n.op is not None else []
+        return (
+            [_find_pending_source(a) for a in n.args if type(a) is Expr] if n.op is not None else []
+        )
     return [a for a in n.next_functions if a is not None]
 
 
 def _build_node(n: Any, is_root: bool, names: Mapping[int, str]) -> DrawNode:
+    """Build the drawing's node of an expression or a tape node, with op, numbers and line."""
     user_name = names.get(id(n))
     if type(n) is not Expr:
         kind = "gradient" if not n.edges else "result" if is_root else "work"
         name = n.name if n.edges else user_name or "leaf"
         recorded_at = getattr(n, "recorded_line", None)
         more = f", recorded at {recorded_at}" if recorded_at else ""
-        return _titled_node(name, user_name, n.spec, kind, more, tuple(_inputs_of(n)))
+        return _build_titled_node(name, user_name, n.spec, kind, more, tuple(_inputs_of(n)))
     if n.op is None:
         user_name = user_name or names.get(id(storage_of(n)))
-        return _titled_node(user_name or "in memory", user_name, n.spec, "memory", "", ())
+        return _build_titled_node(user_name or "in memory", user_name, n.spec, "memory", "", ())
     numbers = [repr(a) for a in n.args if type(a) is not Expr]
     more = f", with {', '.join(numbers)}" if numbers else ""
     more += "" if n.attrs is None else f", {svg_boxes.shorten(str(n.attrs), 120)}"
     line = line_of(n)
     more += f", recorded by {line}" if line else ""
     kind = "result" if is_root else "work"
-    return _titled_node(n.op.name, user_name, n.spec, kind, more, tuple(_inputs_of(n)))
+    return _build_titled_node(n.op.name, user_name, n.spec, kind, more, tuple(_inputs_of(n)))
 
 
-def _titled_node(
+def _build_titled_node(
     name: str, user_name: str | None, x: Spec, kind: str, more: str, inputs: tuple[object, ...]
 ) -> DrawNode:
-    """Return a node, titled with its user's name."""
+    """Build a node whose title contains the user's name, if there is one."""
     title = name if user_name in (None, name) else f"{user_name} = {name}"
     return DrawNode(title, f"{x.dtype.name}{[*x.shape]}", kind, f" on {x.device}{more}", inputs)

@@ -53,21 +53,22 @@ ELLIPSIS_CELL = '<td class="o">&hellip;</td>'
 
 
 def html(x: Tensor) -> str:
-    """Return the HTML of a tensor for `_repr_html_`."""
+    """Render a tensor as HTML for `_repr_html_`; evaluate it if its values can be read."""
     why = unreadable_reason(x)
     if why:
-        return frame(_facts_line(x, why))
+        return frame(_render_facts(x, why))
     if type(x) is not Tensor:
-        return frame(_facts_line(x, ""))
+        return frame(_render_facts(x, ""))
     evaluate_leaf(x)
     side = '<div style="display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start">'
     return frame(
-        f"{_facts_line(x, '')}{side}{_image(x)}{_values(x)}</div>{_gradient(x)}{_memory(x)}"
+        f"{_render_facts(x, '')}{side}{_render_image(x)}{_render_values(x)}</div>"
+        f"{_render_gradient(x)}{_render_memory(x)}"
     )
 
 
 def unreadable_reason(x: Tensor) -> str:
-    """Return why the values of a tensor cannot be read here, or ""."""
+    """Return the reason why a tensor's values cannot be read here, or ""."""
     try:
         tracer_api.refuse_read("a notebook shows a tensor, which", *parts_of(x))
     except CaptureError:
@@ -77,8 +78,8 @@ def unreadable_reason(x: Tensor) -> str:
     return ""
 
 
-def _facts_line(x: Tensor, why: str) -> str:
-    """Return the facts: dtype, shape, device, layout, and gradient."""
+def _render_facts(x: Tensor, why: str) -> str:
+    """Render the line of facts: dtype, shape, device, layout, strides and gradient."""
     facts = [str(x.shape), f"on {x.device}", x.layout.name]
     if type(x) is Tensor and not why and not x.is_contiguous():
         facts.append(f"strides {x.stride()}")
@@ -92,82 +93,88 @@ def _facts_line(x: Tensor, why: str) -> str:
 # --- values ---------------------------------------------------------------------------------------
 
 
-def _values(x: Tensor) -> str:
-    """Return the values as tables; the middle of long axes is left out, as by `repr`."""
+def _render_values(x: Tensor) -> str:
+    """Render the values as tables; the middle of long axes is left out, as by `repr`."""
     if not x.size or not x.ndim:
         return f"<div>{escape(str(texts(x))) if x.size else 'no elements'}</div>"
-    tables = _vector(x) if x.ndim == 1 else "".join(_matrices(x))
+    tables = _render_vector(x) if x.ndim == 1 else "".join(_render_matrices(x))
     return (
         f'{STYLE}<div class="dt-t" style="max-height:360px;max-width:100%;overflow:auto;'
         f'display:flex;flex-wrap:wrap;gap:8px 14px;align-items:flex-start">{tables}</div>'
     )
 
 
-def _axes_with_gap(x: Tensor) -> list[bool]:
+def _find_elided_axes(x: Tensor) -> list[bool]:
     """Return for each axis True if its middle is left out."""
     chosen = current_options()
     return [x.size > chosen["threshold"] and n > 2 * chosen["edgeitems"] for n in x.shape]
 
 
-def _matrices(x: Tensor) -> list[str]:
-    """Return a table for each matrix, and the number of further ones."""
-    cells, (*leading, down, across) = texts(x), _axes_with_gap(x)
-    shown_indices = (_shown_indices(n, gap) for n, gap in zip(x.shape[:-2], leading, strict=True))
+def _render_matrices(x: Tensor) -> list[str]:
+    """Render a table for each matrix, and the number of further ones."""
+    cells, (*leading, down, across) = texts(x), _find_elided_axes(x)
+    shown_indices = (
+        _list_shown_indices(n, gap) for n, gap in zip(x.shape[:-2], leading, strict=True)
+    )
     pairs = zip(product(*shown_indices), cells.reshape(-1, *cells.shape[-2:]), strict=True)
-    tables = [f"<div>{_caption(at)}{_table(m, down, across)}</div>" for at, m in pairs][
-        :MATRICES_MAX
-    ]
+    tables = [
+        f"<div>{_render_caption(at)}{_render_table(m, down, across)}</div>" for at, m in pairs
+    ][:MATRICES_MAX]
     more = prod(x.shape[:-2]) - len(tables)
     return tables + [f"<div>&hellip; and {more} more</div>"] * bool(more)
 
 
-def _shown_indices(n: int, gap: bool) -> list[int]:
+def _list_shown_indices(n: int, gap: bool) -> list[int]:
     """Return the indices along an axis that are shown."""
     edge = current_options()["edgeitems"]
     return [*range(edge), *range(n - edge, n)] if gap else [*range(n)]
 
 
-def _caption(at: tuple[int, ...]) -> str:
+def _render_caption(at: tuple[int, ...]) -> str:
+    """Render the leading indices of a matrix as its heading; "" for none."""
     return f'<div style="opacity:.7">[{", ".join(map(str, at))}]</div>' if at else ""
 
 
-def _table(matrix: np.ndarray, row_gap: bool, column_gap: bool) -> str:
-    """Return a table of texts, with dots in the middle of its rows and columns."""
+def _render_table(matrix: np.ndarray, row_gap: bool, column_gap: bool) -> str:
+    """Render a matrix of texts as a table, with dots in the middle of elided axes."""
     rows, edge = [], current_options()["edgeitems"]
     for r, row in enumerate(matrix):
         if row_gap and r == edge:
             rows.append(f"<tr>{ELLIPSIS_CELL * (len(row) + column_gap)}</tr>")
-        cells = [f"<td>{_cell(text)}</td>" for text in row]
+        cells = [f"<td>{_escape_cell(text)}</td>" for text in row]
         if column_gap:
             cells.insert(edge, ELLIPSIS_CELL)
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return f"<table><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _vector(x: Tensor) -> str:
-    """Return a vector as a row; a long one in lines that begin with their index."""
+def _render_vector(x: Tensor) -> str:
+    """Render a vector as a row; a long one in lines that begin with their index."""
     cells, line_length = texts(x), VECTOR_ELEMENTS_MAX // 2
-    gap = _axes_with_gap(x)[0]
+    gap = _find_elided_axes(x)[0]
     if gap or len(cells) <= VECTOR_ELEMENTS_MAX:
-        return _table(cells[None], False, gap)
+        return _render_table(cells[None], False, gap)
     rows = []
     for start in range(0, len(cells), line_length):
-        row = "".join(f"<td>{_cell(text)}</td>" for text in cells[start : start + line_length])
+        row = "".join(
+            f"<td>{_escape_cell(text)}</td>" for text in cells[start : start + line_length]
+        )
         rows.append(f'<tr><td class="n">{start}</td>{row}</tr>')
     return f"<table><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _cell(text: object) -> str:
+def _escape_cell(text: object) -> str:
+    """Return a value's text, escaped, without leading spaces."""
     return escape(str(text).lstrip())  # trailing spaces align the decimal points
 
 
 # --- images ---------------------------------------------------------------------------------------
 
 
-def _image(x: Tensor) -> str:
-    """Return a matrix in grey, (h, w, 3) or (3, h, w) in colours, or "" for others."""
+def _render_image(x: Tensor) -> str:
+    """Render a matrix as a grey image, (h, w, 3) or (3, h, w) in colours; "" for others."""
     x = x[0] if x.ndim == 3 and x.shape[0] == 1 else x  # grey as PyTorch has it: (1, h, w)
-    coloured, channels_first = x.ndim == 3 and _is_colour(x), False
+    coloured, channels_first = x.ndim == 3 and _can_hold_colours(x), False
     if coloured and x.shape[2] != 3:
         channels_first, x = x.shape[0] == 3, x.permute_dims((1, 2, 0))
         coloured = channels_first
@@ -180,11 +187,11 @@ def _image(x: Tensor) -> str:
     pixels, caption = _to_pixels(values, coloured)
     caption += ", channels first" if channels_first else ""
     caption += f"; one row and column of {step}" if step > 1 else ""
-    return f'<div>{_image_tag(pixels)}<div style="opacity:.7">{escape(caption)}</div></div>'
+    return f'<div>{_render_image_tag(pixels)}<div style="opacity:.7">{escape(caption)}</div></div>'
 
 
-def _image_tag(pixels: np.ndarray) -> str:
-    """Return an image tag of pixels."""
+def _render_image_tag(pixels: np.ndarray) -> str:
+    """Return an HTML image tag with the pixels as an embedded PNG."""
     height, width = pixels.shape[:2]
     size = (
         f"width:{IMAGE_WIDTH_MIN}px;image-rendering:pixelated"
@@ -197,7 +204,8 @@ def _image_tag(pixels: np.ndarray) -> str:
     )
 
 
-def _is_colour(x: Tensor) -> bool:
+def _can_hold_colours(x: Tensor) -> bool:
+    """Return True if the dtype can hold colours: uint8 or floats."""
     return x.dtype.name == "uint8" or x.dtype.kind == "f"
 
 
@@ -210,14 +218,14 @@ def _are_color_values(values: np.ndarray) -> bool:
 
 
 def _to_pixels(values: np.ndarray, coloured: bool) -> tuple[np.ndarray, str]:
-    """Return the pixels, and their legend. Values that are not finite are red."""
+    """Return uint8 pixels and their legend; values that are not finite become red."""
     if values.dtype == np.uint8:
         return values, "colours" if coloured else "0 is black, 255 white"
     if values.dtype == np.bool_:
         return values.astype(np.uint8) * 255, "False is black, True white"
     wide = values.astype(np.float64)
     finite = np.isfinite(wide)
-    low, high = (0.0, 1.0) if coloured else _range(wide[finite])
+    low, high = (0.0, 1.0) if coloured else _find_range(wide[finite])
     legend = "colours from 0 to 1" if coloured else f"black is {low:.4g}, white {high:.4g}"
     pixels = _scale_to_bytes(wide, low, high)
     if finite.all():
@@ -230,7 +238,7 @@ def _to_pixels(values: np.ndarray, coloured: bool) -> tuple[np.ndarray, str]:
 
 
 def _scale_to_bytes(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Return bytes, from 0 for `low` to 255 for `high`.
+    """Scale values linearly to uint8, from 0 for `low` to 255 for `high`, clipped.
 
     Halves are computed, because their range never overflows.
     """
@@ -240,39 +248,41 @@ def _scale_to_bytes(values: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 def _mark_nonfinite(pixels: np.ndarray, finite: np.ndarray) -> np.ndarray:
-    """Return pixels in colours, with those that are not finite in red."""
+    """Return pixels in colours, red where not finite; colour pixels change in place."""
     if pixels.ndim == 2:
         pixels, finite = np.repeat(pixels[:, :, None], 3, 2), finite[:, :, None]
     pixels[~finite.all(2)] = (220, 40, 40)
     return pixels
 
 
-def _range(finite: np.ndarray) -> tuple[float, float]:
+def _find_range(finite: np.ndarray) -> tuple[float, float]:
+    """Return the least and the largest value, or zeros for no values."""
     return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
 
 
 def png(pixels: np.ndarray) -> bytes:
-    """Return a PNG file of bytes: (h, w) are grey, (h, w, 3) colours (RFC 2083)."""
+    """Encode uint8 pixels as a PNG file: (h, w) are grey, (h, w, 3) colours (RFC 2083)."""
     height, width = pixels.shape[:2]
     kind, step = (2, 3) if pixels.ndim == 3 else (0, 1)
     rows = np.ascontiguousarray(pixels).reshape(height, -1)
     filtered = np.ones((height, rows.shape[1] + 1), np.uint8)  # "Sub": less what is left of it
     filtered[:, 1:] = rows
     filtered[:, 1 + step :] -= rows[:, :-step]
-    head = _chunk(b"IHDR", pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0))
-    body = _chunk(b"IDAT", compress(filtered.tobytes(), 6))
-    return b"\x89PNG\r\n\x1a\n" + head + body + _chunk(b"IEND", b"")
+    head = _encode_png_chunk(b"IHDR", pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0))
+    body = _encode_png_chunk(b"IDAT", compress(filtered.tobytes(), 6))
+    return b"\x89PNG\r\n\x1a\n" + head + body + _encode_png_chunk(b"IEND", b"")
 
 
-def _chunk(name: bytes, data: bytes) -> bytes:
+def _encode_png_chunk(name: bytes, data: bytes) -> bytes:
+    """Encode one chunk of a PNG file, with length and checksum."""
     return pack(">I", len(data)) + name + data + pack(">I", crc32(name + data))
 
 
 # --- gradient -------------------------------------------------------------------------------------
 
 
-def _gradient(x: Tensor) -> str:
-    """Return the accumulated gradient of a tensor, folded, shown like a tensor."""
+def _render_gradient(x: Tensor) -> str:
+    """Render the accumulated gradient of a tensor, folded; "" if there is none."""
     grad = x.grad if x.requires_grad else None
     return "" if grad is None else collapsible("gradient", html(grad))
 
@@ -280,8 +290,8 @@ def _gradient(x: Tensor) -> str:
 # --- memory ---------------------------------------------------------------------------------------
 
 
-def _memory(x: Tensor) -> str:
-    """Return the picture of `dt.show`, folded, for few cells and for views."""
+def _render_memory(x: Tensor) -> str:
+    """Render the picture of `dt.show`, folded, for few cells and for views; "" for others."""
     if not x.size or not x.ndim:
         return ""
     cells = x.storage().nbytes // x.itemsize

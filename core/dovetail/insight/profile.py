@@ -32,7 +32,7 @@ _seconds_by_launch: LRUCache[tuple[str, str, tuple[int, ...], int], float] = LRU
 
 
 def seconds_of(device: str, name: str, grid: tuple[int, ...], nbytes: int) -> float | None:
-    """Return the time of a launch when a profile saw its like last, or None."""
+    """Return the seconds of the last profiled launch with these properties, or None."""
     return _seconds_by_launch.find((device, name, grid, nbytes))
 
 
@@ -86,7 +86,7 @@ class Profile:
                 )
                 _seconds_by_launch[key] = (event["ended"] - event["begun"]) / 1e9
         if self.path is not None:
-            self.path.write_text(json.dumps({"traceEvents": list(self._trace_events())}))
+            self.path.write_text(json.dumps({"traceEvents": list(self._build_trace_events())}))
 
     @property
     def seconds(self) -> float:
@@ -94,7 +94,7 @@ class Profile:
         return ((self._end_ns or time.perf_counter_ns()) - self._start_ns) / 1e9
 
     def lines(self) -> list[ProfileRow]:
-        """Return one line for each name, the longest first."""
+        """Return one row for each event name, the longest total time first."""
         by_name: dict[str, ProfileRow] = {}
         for event in self.events:
             line = by_name.setdefault(event["name"], ProfileRow(event["name"]))
@@ -107,8 +107,8 @@ class Profile:
         return self.summary()
 
     def summary(self) -> str:
-        """Return the lines as a table of text."""
-        rows = [_row_cells(line, self.seconds) for line in self.lines()]
+        """Format the rows as a table of text, with the total time."""
+        rows = [_format_row(line, self.seconds) for line in self.lines()]
         name_width = max([len("event"), *(len(row[0]) for row in rows)])
         lines = [
             f"{name:<{name_width}}"
@@ -127,16 +127,16 @@ class Profile:
         for column in _COLUMNS[1:]:
             table.add_column(column, justify="right")
         for line in self.lines():
-            table.add_row(*_row_cells(line, self.seconds))
+            table.add_row(*_format_row(line, self.seconds))
         return table
 
     def svg(self) -> str:
-        """Return the events as bars along time, with the memory in use below them."""
+        """Draw the events as bars along time, with the memory in use below them."""
         return timeline.svg(self.events, self._start_ns, self._end_ns or time.perf_counter_ns())
 
     def _repr_html_(self) -> str:
         lines = self.lines()
-        rows = [_row_cells(line, self.seconds) for line in lines[:_PAGE_ROWS_MAX]]
+        rows = [_format_row(line, self.seconds) for line in lines[:_PAGE_ROWS_MAX]]
         more = f"... and {len(lines) - _PAGE_ROWS_MAX} more" if len(lines) > _PAGE_ROWS_MAX else ""
         head = f"{len(self.events)} events in {self.seconds * 1e3:.3f} ms"
         return timeline.html(self.svg(), head, _COLUMNS, rows, more)
@@ -150,7 +150,8 @@ class Profile:
 
     # Source: Chrome's Trace Event Format, which Perfetto reads: "X" is a complete event, "C" a
     # counter; times are in microseconds.
-    def _trace_events(self) -> Iterator[dict[str, object]]:
+    def _build_trace_events(self) -> Iterator[dict[str, object]]:
+        """Yield the events, and the memory after launches, in Chrome's trace format."""
         process = os.getpid()
         for event in self.events:
             at = {"pid": process, "tid": event["thread"]}
@@ -175,7 +176,8 @@ _PAGE_ROWS_MAX = 20  # of the table in a page
 _COLUMN_WIDTHS = (8, 12, 12, 8, 9)
 
 
-def _row_cells(line: ProfileRow, total_seconds: float) -> tuple[str, ...]:
+def _format_row(line: ProfileRow, total_seconds: float) -> tuple[str, ...]:
+    """Format a row as cells of text; `total_seconds` is the base of the share."""
     rate = f"{line.gigabytes_per_second:.2f}" if line.nbytes else ""
     mean = line.seconds / line.count
     share = f"{line.seconds / total_seconds:.0%}" if total_seconds else ""

@@ -52,11 +52,11 @@ class MemoryView(NamedTuple):
         return prod(self.shape)
 
     def position(self, index: Sequence[int]) -> int:
-        """Return the cell of an element."""
+        """Return the storage cell of the element at an index."""
         return self.offset + sum(i * s for i, s in zip(index, self.strides, strict=True))
 
     def count_visits(self, cell: int) -> tuple[int, int | None]:
-        """Return the number of elements in a cell, and the first one's place in a walk."""
+        """Return how many elements share a cell, and the first one's walk position, or None."""
         axes = sorted(range(len(self.shape)), key=lambda d: -abs(self.strides[d]))
         steps = [0] * len(self.shape)  # of places in the walk, by axis
         step = 1
@@ -67,11 +67,11 @@ class MemoryView(NamedTuple):
         repeats = prod(self.shape[d] for d in still)
         if not self.size:
             return 0, None
-        places = [*self._solutions(cell - self.offset, moving, steps)]
+        places = [*self._solve_positions(cell - self.offset, moving, steps)]
         return (len(places) * repeats, min(places)) if places else (0, None)
 
-    def _solutions(self, distance: int, axes: list[int], steps: list[int]) -> Iterator[int]:
-        """Yield the places of elements at `distance` from the first one, at most a few."""
+    def _solve_positions(self, distance: int, axes: list[int], steps: list[int]) -> Iterator[int]:
+        """Yield walk positions of elements at `distance` from the first, at most SOLUTIONS_MAX."""
         if not axes:
             if distance == 0:
                 yield 0
@@ -86,7 +86,7 @@ class MemoryView(NamedTuple):
         first, last = max(0, -(-near // stride)), min(self.shape[d] - 1, far // stride)
         count = 0
         for i in range(first, last + 1):
-            for place in self._solutions(distance - i * stride, others, steps):
+            for place in self._solve_positions(distance - i * stride, others, steps):
                 yield place + i * steps[d]
                 count += 1
                 if count >= SOLUTIONS_MAX:
@@ -105,22 +105,22 @@ class Picture:
         self._panels = tuple(panels)
 
     def svg(self) -> str:
-        """Return all panels in one drawing, side by side."""
-        panels = [_panel(views, pattern) for views, pattern in self._panels]
+        """Draw all panels in one SVG, side by side."""
+        panels = [_draw_panel(views, pattern) for views, pattern in self._panels]
         width, height = len(panels) * (WIDTH + 30) + 10, max(h for _, h in panels) + 20
         inner = "".join(
             f'<g transform="translate({20 + i * (WIDTH + 30)} 10)">{text}</g>'
             for i, (text, _) in enumerate(panels)
         )
-        return _svg(inner, width, height, self._title())
+        return _wrap_svg(inner, width, height, self._join_titles())
 
     def html(self) -> str:
-        """Return a panel for each tensor; a narrow screen shows them below each other."""
+        """Render a panel for each tensor; a narrow screen shows them below each other."""
         drawings = []
         for views, pattern in self._panels:
-            text, height = _panel(views, pattern)
+            text, height = _draw_panel(views, pattern)
             inner = f'<g transform="translate(10 10)">{text}</g>'
-            drawings.append(_svg(inner, WIDTH + 20, height + 20, views[0].title))
+            drawings.append(_wrap_svg(inner, WIDTH + 20, height + 20, views[0].title))
         return (
             '<div style="display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start">'
             f"{''.join(drawings)}</div>"
@@ -131,7 +131,9 @@ class Picture:
 
         Raises: ArgumentError for another kind of file; OSError.
         """
-        return write_drawing(path, self.svg(), page(self._title(), self.html(), "#fff", "light"))
+        return write_drawing(
+            path, self.svg(), page(self._join_titles(), self.html(), "#fff", "light")
+        )
 
     def _repr_svg_(self) -> str:
         return self.svg()
@@ -139,14 +141,15 @@ class Picture:
     def _repr_html_(self) -> str:
         return self.html()
 
-    def _title(self) -> str:
+    def _join_titles(self) -> str:
+        """Return the titles of all panels, joined."""
         return "; ".join(views[0].title for views, _ in self._panels)
 
     def __repr__(self) -> str:
-        return f"<Picture of {self._title()}>"
+        return f"<Picture of {self._join_titles()}>"
 
     def __str__(self) -> str:
-        return "\n\n".join("\n".join(_lines(v)) for views, _ in self._panels for v in views)
+        return "\n\n".join("\n".join(_format_lines(v)) for views, _ in self._panels for v in views)
 
 
 def show(*tensors: Tensor) -> Picture:
@@ -189,11 +192,11 @@ def show(*tensors: Tensor) -> Picture:
             panels.append(((_view(x, "", shared),), None))
             continue
         storages.append(0)
-        names = _names_of_parts(x, len(strided_parts))
+        names = _name_parts(x, len(strided_parts))
         views = tuple(_view(p, name) for p, name in zip(strided_parts, names, strict=True))
-        head = f"{x.dtype.name} {_shape(x.shape)} on {x.device}, {x.layout.name}"
+        head = f"{x.dtype.name} {_format_shape(x.shape)} on {x.device}, {x.layout.name}"
         own = MemoryView(head, (), (), 0, 0, x, (f"{len(strided_parts)} parts, {x.nbytes} bytes",))
-        panels.append(((own, *views), _pattern(x, strided_parts)))
+        panels.append(((own, *views), _read_sparse_entries(x, strided_parts)))
     return Picture(panels)
 
 
@@ -201,12 +204,12 @@ def show(*tensors: Tensor) -> Picture:
 
 
 def _view(x: Tensor, name: str, shared: int = 0) -> MemoryView:
-    """Return the view of a strided tensor, with its facts; the tensor is computed."""
+    """Evaluate a strided tensor, and return its view with the facts for its picture."""
     cells = x.storage().view(x.dtype)
     strides, offset = x.stride(), x.storage_offset()
-    title = f"{x.dtype.name} {_shape(x.shape)} on {x.device}"
+    title = f"{x.dtype.name} {_format_shape(x.shape)} on {x.device}"
     title = f"{name}: {title}" if name else title
-    strides_text = f"strides {_shape(strides)}, offset {offset}, {x.itemsize} byte"
+    strides_text = f"strides {_format_shape(strides)}, offset {offset}, {x.itemsize} byte"
     strides_text += f"{'s' * (x.itemsize != 1)} an element"
     view = MemoryView(title, x.shape, strides, offset, cells.size, cells, ())
     count = _count_touched(view)
@@ -221,7 +224,7 @@ def _view(x: Tensor, name: str, shared: int = 0) -> MemoryView:
 
 
 def _count_touched(v: MemoryView) -> str:
-    """Return the number of cells that a view touches, as text."""
+    """Return the number of cells that a view touches as text, "at most n" if too many."""
     moving = sorted((abs(s), n) for n, s in zip(v.shape, v.strides, strict=True) if s and n > 1)
     if not v.size:
         return "0"
@@ -236,8 +239,8 @@ def _count_touched(v: MemoryView) -> str:
     return f"at most {min(v.cells, prod(n for _, n in moving))}"
 
 
-def _shape(sizes: Shape) -> str:
-    """Return a tuple for a line of text."""
+def _format_shape(sizes: Shape) -> str:
+    """Format a tuple of sizes; more than six are abbreviated."""
     if len(sizes) <= 6:
         return str(sizes)
     first, last = ", ".join(map(str, sizes[:3])), ", ".join(map(str, sizes[-2:]))
@@ -251,8 +254,8 @@ def _abbreviate_indices(n: int, count_max: int) -> list[int | None]:
     return [*range(count_max - 2), None, n - 1]
 
 
-def _value_text(value: object) -> str:
-    """Return a value as a text that fits a cell."""
+def _format_value(value: object) -> str:
+    """Format a value so that it fits a cell."""
     if isinstance(value, bool):
         return "T" if value else "F"
     if isinstance(value, complex):
@@ -261,20 +264,20 @@ def _value_text(value: object) -> str:
     return text if len(text) <= 7 else f"{value:.1e}"
 
 
-def _values(v: MemoryView, cells: Sequence[int]) -> dict[int, str]:
-    """Return the values of cells, as text; they are read together."""
+def _read_cell_texts(v: MemoryView, cells: Sequence[int]) -> dict[int, str]:
+    """Read the values of cells together, and return them as text, by cell."""
     if not cells:
         return {}
     low, high = min(cells), max(cells) + 1
     if high - low <= 4 * len(cells):
         texts = dict(zip(range(low, high), v.tensor[low:high].tolist(), strict=True))  # type: ignore[arg-type]  # a vector
-        return {c: _value_text(texts[c]) for c in cells}
+        return {c: _format_value(texts[c]) for c in cells}
     picked: list[object] = v.tensor[list(cells)].tolist()  # type: ignore[assignment]  # as above
-    return {c: _value_text(value) for c, value in zip(cells, picked, strict=True)}
+    return {c: _format_value(value) for c, value in zip(cells, picked, strict=True)}
 
 
-def _colour(walk_position: int | None, walk_length: int) -> tuple[str, str]:
-    """Return the colours of a cell, and of its text, by its place in a walk."""
+def _choose_colours(walk_position: int | None, walk_length: int) -> tuple[str, str]:
+    """Return the fill and text colours of a cell by its walk position; grey for None."""
     if walk_position is None:
         return "#f4f4f5", "#71717a"
     t = walk_position / max(walk_length - 1, 1)
@@ -282,17 +285,17 @@ def _colour(walk_position: int | None, walk_length: int) -> tuple[str, str]:
     return f"#{r:02x}{g:02x}{b:02x}", "#fff" if t > 0.66 else "#111"
 
 
-def _short_number(n: int, digits: int = 5) -> str:
-    """Return a count or a place as a text that fits a corner of a cell."""
+def _format_short_number(n: int, digits: int = 5) -> str:
+    """Format a count so that it fits a corner of a cell, in powers of ten if long."""
     return str(n) if n < 10**digits else f"{n:.0e}".replace("e+0", "e").replace("e+", "e")
 
 
-def _position_label(place: int) -> str:
-    """Return a place as a text that tells neighbours apart."""
-    return f"@{_short_number(place, 7)}"
+def _format_position(place: int) -> str:
+    """Format a cell's number with "@", with digits enough to tell neighbours apart."""
+    return f"@{_format_short_number(place, 7)}"
 
 
-def _cell(
+def _draw_cell(
     left: int,
     top: int,
     value: str,
@@ -301,8 +304,8 @@ def _cell(
     walk_position: int | None,
     walk_length: int,
 ) -> str:
-    """Return a cell: its value, and the small texts above and below."""
-    fill, ink = _colour(walk_position, walk_length)
+    """Draw a cell: its value, and the small texts above and below."""
+    fill, ink = _choose_colours(walk_position, walk_length)
     size = 13 if len(value) <= 5 else 11 if len(value) <= 6 else 9
     middle = left + CELL_WIDTH // 2
     dashed = ' stroke-dasharray="3 2"' if walk_position is None else ""
@@ -326,7 +329,8 @@ def _cell(
     return "".join(shapes)
 
 
-def _text_line(left: int, top: int, text: str, size: int = 11, weight: str = "normal") -> str:
+def _draw_text_line(left: int, top: int, text: str, size: int = 11, weight: str = "normal") -> str:
+    """Draw a line of text, cut to the panel's width."""
     letters_max = LINE_LETTERS_MAX if size <= 11 else LINE_LETTERS_MAX - 8
     text = text if len(text) <= letters_max else text[: letters_max - 3] + "..."
     return (
@@ -335,7 +339,8 @@ def _text_line(left: int, top: int, text: str, size: int = 11, weight: str = "no
     )
 
 
-def _svg(inner: str, width: int, height: int, title: str) -> str:
+def _wrap_svg(inner: str, width: int, height: int, title: str) -> str:
+    """Return a whole SVG document on white, with a title."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" style="max-width:100%;height:auto" role="img" '
@@ -345,52 +350,53 @@ def _svg(inner: str, width: int, height: int, title: str) -> str:
     )
 
 
-def _panel(views: tuple[MemoryView, ...], pattern: SparseEntries | None) -> tuple[str, int]:
-    """Return the drawing of a tensor, and its height."""
+def _draw_panel(views: tuple[MemoryView, ...], pattern: SparseEntries | None) -> tuple[str, int]:
+    """Draw a tensor's panel: titles, tables and memory; return the SVG and its height."""
     shapes, top = [], 0
     for i, v in enumerate(views):
         top += 14 + 12 * bool(i)
-        shapes.append(_text_line(0, top, v.title, 13, "bold"))
+        shapes.append(_draw_text_line(0, top, v.title, 13, "bold"))
         for fact in v.facts:
             top += 16
-            shapes.append(_text_line(0, top, fact))
+            shapes.append(_draw_text_line(0, top, fact))
         top += 10
         if pattern is not None and i == 0:
-            text, top = _pattern_table(pattern, top)
+            text, top = _draw_sparse_table(pattern, top)
             shapes.append(text)
         elif len(views) == 1 and v.shape:
-            text, top = _tables(v, top)
+            text, top = _draw_tables(v, top)
             shapes.append(text)
         if v.cells:
-            text, top = _memory_cells(v, top, len(views) == 1)
+            text, top = _draw_memory_cells(v, top, len(views) == 1)
             shapes.append(text)
     return "".join(shapes), top
 
 
-def _tables(v: MemoryView, top: int) -> tuple[str, int]:
-    """Return the elements as tables: above each its cell in memory."""
+def _draw_tables(v: MemoryView, top: int) -> tuple[str, int]:
+    """Draw the elements as tables below `top`; return the SVG and the new bottom."""
     shapes: list[str] = []
     rows, columns = (1, *v.shape)[-2:] if len(v.shape) == 1 else v.shape[-2:]
     matrices = v.shape[:-2]
     leading = [*product(*(_abbreviate_indices(n, TABLES_MAX + 1) for n in matrices))]
     shown = [index for index in leading if None not in index]
     if not v.size:
-        return _text_line(0, top + 14, "no elements") + "", top + 22
+        return _draw_text_line(0, top + 14, "no elements") + "", top + 22
     for at in shown[:TABLES_MAX]:
         if matrices:
             top += 14
-            shapes.append(_text_line(0, top, f"[{', '.join(map(str, at))}, :, :]"))
+            shapes.append(_draw_text_line(0, top, f"[{', '.join(map(str, at))}, :, :]"))
             top += 5
-        text, top = _table(v, tuple(i for i in at if i is not None), rows, columns, top)
+        text, top = _draw_table(v, tuple(i for i in at if i is not None), rows, columns, top)
         shapes.append(text)
     more = prod(matrices) - min(len(shown), TABLES_MAX)
     if more > 0:
         top += 13
-        shapes.append(_text_line(0, top, f"... and {more} more of these"))
+        shapes.append(_draw_text_line(0, top, f"... and {more} more of these"))
     return "".join(shapes), top + 6
 
 
-def _table(v: MemoryView, at: Shape, rows: int, columns: int, top: int) -> tuple[str, int]:
+def _draw_table(v: MemoryView, at: Shape, rows: int, columns: int, top: int) -> tuple[str, int]:
+    """Draw one matrix of elements below `top`; return the SVG and the new bottom."""
     down, across = (
         _abbreviate_indices(rows, TABLE_ROWS_MAX),
         _abbreviate_indices(columns, TABLE_COLUMNS_MAX),
@@ -402,7 +408,7 @@ def _table(v: MemoryView, at: Shape, rows: int, columns: int, top: int) -> tuple
         for c in across
         if r is not None and c is not None
     }
-    values = _values(v, sorted({*positions.values()}))
+    values = _read_cell_texts(v, sorted({*positions.values()}))
     matrix = 0
     for i, n in zip(at, v.shape[: len(at)], strict=True):
         matrix = matrix * n + i
@@ -419,18 +425,20 @@ def _table(v: MemoryView, at: Shape, rows: int, columns: int, top: int) -> tuple
                 continue
             cell = positions[r, c]
             order = (matrix * rows + r) * columns + c
-            shapes.append(_cell(left, high, values[cell], _position_label(cell), "", order, v.size))
+            shapes.append(
+                _draw_cell(left, high, values[cell], _format_position(cell), "", order, v.size)
+            )
     return "".join(shapes), top + len(down) * CELL_HEIGHT + 4
 
 
-def _memory_cells(v: MemoryView, top: int, shows_walk: bool) -> tuple[str, int]:
-    """Return the cells of the storage: above each its number, below it its place in the walk."""
+def _draw_memory_cells(v: MemoryView, top: int, shows_walk: bool) -> tuple[str, int]:
+    """Draw the storage's cells below `top`, numbered; return the SVG and the new bottom."""
     top += 16
     line = "memory: @ cell" + (", # place in the walk, x how often" if shows_walk else "")
-    shapes = [_text_line(0, top, line)]
+    shapes = [_draw_text_line(0, top, line)]
     top += 6
-    cells = _cells_to_show(v)
-    values = _values(v, [c for c in cells if c is not None])
+    cells = _select_cells(v)
+    values = _read_cell_texts(v, [c for c in cells if c is not None])
     for n, c in enumerate(cells):
         left, high = (
             1 + n % TABLE_COLUMNS_MAX * CELL_WIDTH,
@@ -444,14 +452,14 @@ def _memory_cells(v: MemoryView, top: int, shows_walk: bool) -> tuple[str, int]:
             )
             continue
         times, first = v.count_visits(c)
-        often = f" x{_short_number(times)}" if times > 1 else ""
-        walk = "" if first is None or not shows_walk else f"#{_short_number(first)}{often}"
-        shapes.append(_cell(left, high, values[c], _position_label(c), walk, first, v.size))
+        often = f" x{_format_short_number(times)}" if times > 1 else ""
+        walk = "" if first is None or not shows_walk else f"#{_format_short_number(first)}{often}"
+        shapes.append(_draw_cell(left, high, values[c], _format_position(c), walk, first, v.size))
     return "".join(shapes), top + -(-len(cells) // TABLE_COLUMNS_MAX) * CELL_HEIGHT + 4
 
 
-def _cells_to_show(v: MemoryView) -> list[int | None]:
-    """Return the cells to draw: the first ones, those at the view's start, and the last."""
+def _select_cells(v: MemoryView) -> list[int | None]:
+    """Return the cells to draw, with None for gaps: first, at the view's start, and last."""
     cells_max = MEMORY_LINES_MAX * TABLE_COLUMNS_MAX
     if v.cells <= cells_max:
         return [*range(v.cells)]
@@ -481,15 +489,15 @@ class SparseEntries(NamedTuple):
     values: list[str]
 
 
-def _names_of_parts(x: Tensor, count: int) -> list[str]:
-    """Return the names of the parts of a layout."""
+def _name_parts(x: Tensor, count: int) -> list[str]:
+    """Return names for the parts of a layout, by position."""
     if x.layout.name == "sparse_coo":
         return [*(f"indices, axis {d}" for d in range(count - 1)), "values"]
     return [f"part {n}" for n in range(count)]
 
 
-def _pattern(x: Tensor, parts: Sequence[Tensor]) -> SparseEntries | None:
-    """Return the entries of a sparse vector or matrix if there are few, or None."""
+def _read_sparse_entries(x: Tensor, parts: Sequence[Tensor]) -> SparseEntries | None:
+    """Read the entries of a sparse vector or matrix if there are few; None for others."""
     if x.layout.name != "sparse_coo" or not 1 <= x.ndim <= 2 or parts[-1].ndim != 1:
         return None
     if parts[-1].size > 1 << 12 or len(parts) != x.ndim + 1:
@@ -498,13 +506,13 @@ def _pattern(x: Tensor, parts: Sequence[Tensor]) -> SparseEntries | None:
     entry_values: list[object] = parts[-1].tolist()  # type: ignore[assignment]  # a vector
     rows = indices[0] if x.ndim == 2 else [0] * parts[-1].size
     entries = {index: n for n, index in enumerate(zip(rows, indices[-1], strict=True))}
-    values = [_value_text(value) for value in entry_values]
+    values = [_format_value(value) for value in entry_values]
     shape = x.shape if x.ndim == 2 else (1, *x.shape)
     return SparseEntries(shape, entries, values)
 
 
-def _pattern_table(pattern: SparseEntries, top: int) -> tuple[str, int]:
-    """Return a table with the entries alone, in the order in which they are stored."""
+def _draw_sparse_table(pattern: SparseEntries, top: int) -> tuple[str, int]:
+    """Draw a table with the stored entries alone; return the SVG and the new bottom."""
     down, across = (
         _abbreviate_indices(pattern.shape[0], TABLE_ROWS_MAX),
         _abbreviate_indices(pattern.shape[1], TABLE_COLUMNS_MAX),
@@ -521,10 +529,12 @@ def _pattern_table(pattern: SparseEntries, top: int) -> tuple[str, int]:
                     'text-anchor="middle">...</text>'
                 )
             elif n is None:
-                shapes.append(_cell(left, high, "", "", "", None, count))
+                shapes.append(_draw_cell(left, high, "", "", "", None, count))
             else:
                 shapes.append(
-                    _cell(left, high, pattern.values[n], f"#{_short_number(n)}", "", n, count)
+                    _draw_cell(
+                        left, high, pattern.values[n], f"#{_format_short_number(n)}", "", n, count
+                    )
                 )
     return "".join(shapes), top + len(down) * CELL_HEIGHT + 4
 
@@ -532,11 +542,11 @@ def _pattern_table(pattern: SparseEntries, top: int) -> tuple[str, int]:
 # --- as text --------------------------------------------------------------------------------------
 
 
-def _lines(v: MemoryView) -> Iterator[str]:
-    """Yield a view as lines of text: the value of each cell, and its place in a walk."""
+def _format_lines(v: MemoryView) -> Iterator[str]:
+    """Yield a view as lines of text: title, facts, and cells with value and walk position."""
     yield from (v.title, *v.facts)
-    cells = _cells_to_show(v)
-    values = _values(v, [c for c in cells if c is not None])
+    cells = _select_cells(v)
+    values = _read_cell_texts(v, [c for c in cells if c is not None])
     for start in range(0, len(cells), 2 * TABLE_COLUMNS_MAX):
         columns = []
         for c in cells[start : start + 2 * TABLE_COLUMNS_MAX]:

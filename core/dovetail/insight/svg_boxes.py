@@ -53,22 +53,22 @@ class Arrow(NamedTuple):
 
 
 def frame(inner: str) -> str:
-    """Return a piece of HTML, in the font of all pieces."""
+    """Wrap HTML in a block with the font of all pages."""
     return f'<div style="{FONT};line-height:1.4;margin:2px 0">{inner}</div>'
 
 
 def make_scrollable(svg: str) -> str:
-    """Return HTML of a drawing that may be wider than its page."""
+    """Wrap a drawing in HTML that scrolls if the drawing is wider than the page."""
     return f'<div style="overflow:auto;max-width:100%;max-height:80vh">{svg}</div>'
 
 
 def head(strong: str, text: str) -> str:
-    """Return the first line of a piece."""
+    """Render the first line of a block: a bold word and a text, escaped."""
     return f'<div style="margin:0 0 4px"><b>{escape(strong)}</b> {escape(text)}</div>'
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Return a table of text whose first `left` columns are words, the others numbers."""
+    """Render a table of text whose first `left` columns are words, the others numbers."""
     cell = f"border:{EDGES};padding:2px 7px"
     words, numbers = "white-space:pre-wrap;text-align:left", "white-space:pre;text-align:right"
     sides = [f"{cell};{words if i < left else numbers}" for i in range(len(names))]
@@ -87,7 +87,7 @@ def table(names: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) ->
 
 
 def collapsible(title: str, inner: str) -> str:
-    """Return HTML that is hidden until its title is clicked."""
+    """Wrap HTML in a block that is hidden until its title is clicked."""
     return (
         '<details style="margin:2px 0"><summary style="cursor:pointer">'
         f"{escape(title)}</summary>{inner}</details>"
@@ -95,7 +95,7 @@ def collapsible(title: str, inner: str) -> str:
 
 
 def preformatted(text: str) -> str:
-    """Return lines of text as HTML that keeps them."""
+    """Render text as HTML that keeps its lines, escaped."""
     return (
         '<pre style="margin:4px 0;padding:4px 8px;font:inherit;background:transparent;'
         f'color:inherit;border:{EDGES};max-height:360px;overflow:auto">{escape(text)}</pre>'
@@ -103,7 +103,7 @@ def preformatted(text: str) -> str:
 
 
 def svg(inner: str, width: float, height: float, title: str) -> str:
-    """Return a drawing in the colour of the text around it, in its natural size."""
+    """Return an SVG document in the colour of the text around it, in its natural size."""
     w, h = round(width), round(height)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" '
@@ -122,7 +122,7 @@ def save_drawing(path: str | os.PathLike[str], title: str, drawing: str, html: s
 
 
 def write_drawing(path: str | os.PathLike[str], svg: str, page: str) -> Path:
-    """Write the SVG or the page, by the file's suffix. Raises: ArgumentError; OSError."""
+    """Write the SVG or the HTML page, by the file's suffix; return the path."""
     to = Path(file_name("save", path))
     if to.suffix not in (".svg", ".html"):
         raise ArgumentError(f"save: the file must end in .svg or .html, got {to.name!r}")
@@ -131,7 +131,7 @@ def write_drawing(path: str | os.PathLike[str], svg: str, page: str) -> Path:
 
 
 def page(title: str, html: str, ground: str = "", scheme: str = "light dark") -> str:
-    """Return a whole page of HTML. `ground`: its colour; `scheme`: its colour schemes."""
+    """Return a whole HTML page. `ground`: its background; `scheme`: its colour schemes."""
     style = f"margin:12px;background:{ground}" if ground else "margin:12px"
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -142,7 +142,7 @@ def page(title: str, html: str, ground: str = "", scheme: str = "light dark") ->
 
 
 def seconds_text(seconds: float) -> str:
-    """Return a time for people: "1.25 ms"."""
+    """Format a time with three digits and a unit, such as "1.25 ms"."""
     for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
         if seconds >= unit:
             return f"{seconds / unit:.3g} {name}"
@@ -150,7 +150,7 @@ def seconds_text(seconds: float) -> str:
 
 
 def shorten(text: str, length_max: int = BOX_LETTERS_MAX) -> str:
-    """Return a text, or its beginning."""
+    """Return a text, cut to `length_max` with "..." at the end if longer."""
     return text if len(text) <= length_max else text[: length_max - 3] + "..."
 
 
@@ -164,7 +164,7 @@ def draw_boxes(boxes: Sequence[Box], arrows: Sequence[Arrow], title: str) -> str
     plan = _LayeredLayout(boxes, arrows)
     shapes = [plan.arrow(a, via) for a, via in zip(plan.arrows, plan.routes, strict=True)]
     shapes += [
-        _box(b, *plan.box_top(i), plan.widths[i], plan.heights[i]) for i, b in enumerate(boxes)
+        _draw_box(b, *plan.box_top(i), plan.widths[i], plan.heights[i]) for i, b in enumerate(boxes)
     ]
     marker = (
         '<defs><marker id="dt-to" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
@@ -174,7 +174,8 @@ def draw_boxes(boxes: Sequence[Box], arrows: Sequence[Arrow], title: str) -> str
     return svg(marker + "".join(shapes), plan.width, plan.height, title)
 
 
-def _box(b: Box, x: float, y: float, width: float, height: float) -> str:
+def _draw_box(b: Box, x: float, y: float, width: float, height: float) -> str:
+    """Draw a box with its lines, centred at `x`, as SVG."""
     colour, inside = COLOURS[b.kind]
     rows = "".join(
         f'<text x="{x:.0f}" y="{y + 16 + n * LINE_HEIGHT:.0f}" text-anchor="middle" {style}>'
@@ -196,9 +197,9 @@ class _LayeredLayout:
         self.arrows = [*{(a.start, a.end): a for a in arrows}.values()]
         self.widths = [max(len(shorten(t)) for t in b.lines) * LETTER_WIDTH + 20 for b in boxes]
         self.heights = [len(b.lines) * LINE_HEIGHT + 9.0 for b in boxes]
-        self.layer = self._layers(len(boxes))
+        self.layer = self._assign_layers(len(boxes))
         self.neighbors: list[list[int]] = [[] for _ in boxes]  # above, and below
-        self.routes = [self._route(a) for a in self.arrows]
+        self.routes = [self._add_route(a) for a in self.arrows]
         self.rows: list[list[int]] = [[] for _ in range(max(self.layer) + 1)]
         for i, n in enumerate(self.layer):
             self.rows[n].append(i)
@@ -210,7 +211,8 @@ class _LayeredLayout:
             self.tops.append(self.tops[-1] + max(self.heights[i] for i in row) + LAYER_GAP)
         self.height = self.tops[-1] - LAYER_GAP + MARGIN
 
-    def _layers(self, count: int) -> list[int]:
+    def _assign_layers(self, count: int) -> list[int]:
+        """Return the layer of each box: below its inputs, or, without inputs, above its users."""
         layer, first = [0] * count, [count] * count
         into = {a.end for a in self.arrows}
         for a in sorted(self.arrows, key=lambda a: a.start):
@@ -220,8 +222,8 @@ class _LayeredLayout:
         # a box without inputs stands right above its first user
         return [n if i in into or first[i] == count else first[i] - 1 for i, n in enumerate(layer)]
 
-    def _route(self, a: Arrow) -> list[int]:
-        """Return the points of an arrow, with a bend in each layer between its ends."""
+    def _add_route(self, a: Arrow) -> list[int]:
+        """Return an arrow's points; add a bend to each layer between its ends."""
         way = [a.start]
         for n in range(self.layer[a.start] + 1, self.layer[a.end]):
             way.append(len(self.layer))
@@ -236,22 +238,23 @@ class _LayeredLayout:
         return way
 
     def _sort_layers(self) -> None:
-        """Sort each layer by the means of its neighbours' positions, down and up in turn."""
+        """Sort each layer in place by the means of its neighbours' positions, alternately."""
         positions = {i: k / len(row) for row in self.rows for k, i in enumerate(row)}
         for sweep in range(6):
             down = sweep % 2 == 0
             for row in self.rows if down else self.rows[::-1]:
                 step = -1 if down else 1
-                targets = {i: self._mean_neighbor_position(i, step, positions) for i in row}
+                targets = {i: self._average_neighbor_positions(i, step, positions) for i in row}
                 row.sort(key=lambda i, w=targets: w[i])  # type: ignore[misc]  # a default
                 positions.update({i: (k + 0.5) / len(row) for k, i in enumerate(row)})
 
-    def _mean_neighbor_position(self, i: int, step: int, at: dict[int, float]) -> float:
+    def _average_neighbor_positions(self, i: int, step: int, at: dict[int, float]) -> float:
+        """Return the mean of the neighbours' positions in the adjacent layer, else the own one."""
         positions = [at[j] for j in self.neighbors[i] if self.layer[j] == self.layer[i] + step]
         return sum(positions) / len(positions) if positions else at[i]
 
     def _set_positions(self) -> None:
-        """Set positions along each layer, as near to the neighbours as possible."""
+        """Set `x` and `width`: boxes as near to their neighbours as the gaps permit."""
         for row in self.rows:
             left = 0.0
             for i in row:
@@ -259,17 +262,19 @@ class _LayeredLayout:
                 left += self.widths[i] + BOX_GAP
         for sweep in range(8):
             for row in self.rows if sweep % 2 else self.rows[::-1]:
-                targets = [self._mean_neighbor_x(i) for i in row]
+                targets = [self._average_neighbor_x(i) for i in row]
                 self._fit_row(row, targets)
         left = min(x - w / 2 for x, w in zip(self.x, self.widths, strict=True))
         self.x = [x - left + MARGIN for x in self.x]
         self.width = max(x + w / 2 for x, w in zip(self.x, self.widths, strict=True)) + MARGIN
 
-    def _mean_neighbor_x(self, i: int) -> float:
+    def _average_neighbor_x(self, i: int) -> float:
+        """Return the mean x of the neighbours, or the own x without neighbours."""
         near = self.neighbors[i]
         return sum(self.x[j] for j in near) / len(near) if near else self.x[i]
 
     def _fit_row(self, row: list[int], targets: list[float]) -> None:
+        """Move a layer's boxes near their targets, in order, without overlaps."""
         edge = float("-inf")
         for i, x in zip(row, targets, strict=True):
             self.x[i] = max(x, edge + self.widths[i] / 2)
@@ -283,7 +288,7 @@ class _LayeredLayout:
         return self.x[i], self.tops[self.layer[i]]
 
     def arrow(self, a: Arrow, route: list[int]) -> str:
-        """Return the SVG of an arrow through the boxes `way`, with its text beside it."""
+        """Draw an arrow as a curve through the points of `route`, with its label."""
         x, y = self.box_top(route[0])
         y += self.heights[route[0]]
         path = f"M{x:.0f} {y:.0f}"

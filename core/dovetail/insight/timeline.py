@@ -30,31 +30,33 @@ OTHER_COLOR = "#6b7280"
 
 
 def svg(events: Sequence[ProfileEvent], start_ns: int, end_ns: int) -> str:
-    """Return the events from `start_ns` to `end_ns`; of many the longest."""
+    """Draw the events from `start_ns` to `end_ns` by thread; of too many, the longest."""
     if not events:
         return svg_boxes.draw_boxes((), (), "an empty profile")
     shown = sorted(
-        nlargest(EVENTS_MAX, events, key=_duration), key=lambda e: (e["begun"], -e["ended"])
+        nlargest(EVENTS_MAX, events, key=_event_duration), key=lambda e: (e["begun"], -e["ended"])
     )
     first = min(start_ns, *(e["begun"] for e in shown))
     scale = (WIDTH - 2 * MARGIN) / max(1, max(end_ns, *(e["ended"] for e in shown)) - first)
-    shapes, top = [_legend(shown)], 30.0
+    shapes, top = [_draw_legend(shown)], 30.0
     threads = list(dict.fromkeys(e["thread"] for e in shown))
     for n, thread in enumerate(threads):
         thread_events = [e for e in shown if e["thread"] == thread]
         if len(threads) > 1:
             shapes.append(f'<text x="{MARGIN}" y="{top + 10:.0f}" opacity=".7">thread {n}</text>')
             top += 16
-        rows = _rows(thread_events)
+        rows = _assign_rows(thread_events)
         for event, row in zip(thread_events, rows, strict=True):
             x = MARGIN + (event["begun"] - first) * scale
-            shapes.append(_bar(event, x, top + row * (BAR_HEIGHT + 2), _duration(event) * scale))
+            shapes.append(
+                _draw_bar(event, x, top + row * (BAR_HEIGHT + 2), _event_duration(event) * scale)
+            )
         top += (max(rows) + 1) * (BAR_HEIGHT + 2) + 6
-    shapes.append(_ticks(top, scale))
+    shapes.append(_draw_ticks(top, scale))
     top += 24
     live = [(e["ended"], e["details"]["live"]) for e in shown if "live" in e["details"]]
     if live:
-        shapes.append(_memory(live, first, scale, top))
+        shapes.append(_draw_memory(live, first, scale, top))
         top += MEMORY_HEIGHT + 24
     if len(events) > EVENTS_MAX:
         note = f"the {EVENTS_MAX} longest of {len(events)} events"
@@ -66,7 +68,7 @@ def svg(events: Sequence[ProfileEvent], start_ns: int, end_ns: int) -> str:
 def html(
     svg: str, head: str, names: Sequence[str], rows: Sequence[Sequence[str]], more: str
 ) -> str:
-    """Return the timeline, and a table of the longest events."""
+    """Render the timeline and a table of the longest events as HTML."""
     note = f"<div>{escape(more)}</div>" if more else ""
     return svg_boxes.frame(
         svg_boxes.head("profile", head)
@@ -76,11 +78,12 @@ def html(
     )
 
 
-def _duration(e: ProfileEvent) -> int:
+def _event_duration(e: ProfileEvent) -> int:
+    """Return the nanoseconds of an event."""
     return e["ended"] - e["begun"]
 
 
-def _rows(events: Sequence[ProfileEvent]) -> list[int]:
+def _assign_rows(events: Sequence[ProfileEvent]) -> list[int]:
     """Return the row of each event, so that none overlaps another; events are sorted."""
     ends: list[int] = []
     rows = []
@@ -91,9 +94,10 @@ def _rows(events: Sequence[ProfileEvent]) -> list[int]:
     return rows
 
 
-def _bar(e: ProfileEvent, x: float, y: float, width: float) -> str:
+def _draw_bar(e: ProfileEvent, x: float, y: float, width: float) -> str:
+    """Draw an event as a bar with a tooltip, and its name if that fits."""
     colour = KIND_COLORS.get(e["name"].partition(" ")[0], OTHER_COLOR)
-    facts = [e["name"], svg_boxes.seconds_text(_duration(e) / 1e9)]
+    facts = [e["name"], svg_boxes.seconds_text(_event_duration(e) / 1e9)]
     facts += [format_bytes(e["details"]["bytes"])] if "bytes" in e["details"] else []
     facts += [f"on {e['details']['device']}"] if "device" in e["details"] else []
     letters_max = int((width - 6) / svg_boxes.LETTER_WIDTH)
@@ -109,7 +113,8 @@ def _bar(e: ProfileEvent, x: float, y: float, width: float) -> str:
     )
 
 
-def _legend(events: Sequence[ProfileEvent]) -> str:
+def _draw_legend(events: Sequence[ProfileEvent]) -> str:
+    """Draw the colours of the kinds of events that occur."""
     kinds = dict.fromkeys(e["name"].partition(" ")[0] for e in events)
     shapes, x = [], float(MARGIN)
     for kind in [k for k in kinds if k in KIND_COLORS]:
@@ -121,8 +126,8 @@ def _legend(events: Sequence[ProfileEvent]) -> str:
     return "".join(shapes)
 
 
-def _ticks(top: float, scale: float) -> str:
-    """Return an axis of times since the beginning, with steps of 1, 2 or 5 times 10^n."""
+def _draw_ticks(top: float, scale: float) -> str:
+    """Draw an axis of times since the beginning, with steps of 1, 2 or 5 times 10^n."""
     duration = (WIDTH - 2 * MARGIN) / scale
     step = next(n * 10**p for p in range(20) for n in (1, 2, 5) if n * 10**p * 8 >= duration)
     shapes = [
@@ -140,8 +145,8 @@ def _ticks(top: float, scale: float) -> str:
     return "".join(shapes)
 
 
-def _memory(live: Sequence[tuple[int, int]], first: int, scale: float, top: float) -> str:
-    """Return the bytes in use after each launch, as steps."""
+def _draw_memory(live: Sequence[tuple[int, int]], first: int, scale: float, top: float) -> str:
+    """Draw the bytes in use after each launch as a step function."""
     bytes_max = max(n for _, n in live) or 1
     path, base = f"M{MARGIN} {top + MEMORY_HEIGHT + 14:.1f}", top + 14 + MEMORY_HEIGHT
     for when, n in sorted(live):
