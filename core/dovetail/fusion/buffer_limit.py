@@ -17,7 +17,7 @@ Reads = frozenset[int | tuple[int, int]]  # slots, and error cells as (node, num
 
 
 def count_buffers(group: FusionGroup) -> int:
-    """Return the number of a kernel's buffers: its memory, and a cell for each checked index."""
+    """Return the number of a kernel's buffers: its slots, and a cell for each checked index."""
     memory = {a.slot for a in group.accesses if a.slot >= 0}
     gathers = [t.gather_axes for t in group.terms.values() if t.gather_axes is not None]
     return len(memory) + sum({g.node: len(g.purposes) for g in gathers}.values())
@@ -30,7 +30,7 @@ def exceeds_buffer_limit(decisions: Decisions, group: FusionGroup) -> bool:
 
 
 def find_buffer_needs(decisions: Decisions, draft: NodeDraft, writes: int) -> Prerequisite | None:
-    """Return what must be materialised first, so that a new kernel keeps the limit of buffers.
+    """Return the node to materialise first, so that a new kernel keeps the limit, or None.
 
     writes: how many buffers the kernel writes; these are not in its accesses yet.
 
@@ -45,13 +45,13 @@ def find_buffer_needs(decisions: Decisions, draft: NodeDraft, writes: int) -> Pr
     for i in sorted(draft.nodes | {draft.node}):
         expr = decisions.graph.nodes[i]
         if i in decisions.graph.leaf_slot or (i in decisions.materialised and i != draft.node):
-            reads[i] = frozenset((_memory_slot(decisions, i),))
+            reads[i] = frozenset((_find_memory_slot(decisions, i),))
             continue
         args = [decisions.graph.index[a] for a in operands(expr)]
         operand_reads = [
             reads[j]
             if j in reads
-            else frozenset((_memory_slot(decisions, _find_source(decisions, j)),))
+            else frozenset((_find_memory_slot(decisions, _find_source(decisions, j)),))
             for j in args
         ]
         index_purposes = expr.attrs[3] if expr.op is not None and expr.op.kind == "gather" else None
@@ -65,7 +65,7 @@ def find_buffer_needs(decisions: Decisions, draft: NodeDraft, writes: int) -> Pr
 def _need_largest_operand(
     decisions: Decisions, i: int, args: Sequence[int], operand_reads: Sequence[Reads], count: int
 ) -> Prerequisite:
-    """Return the need for the operand of a node that reads most buffers."""
+    """Return the need for the operand with most buffers. Raises: DeviceError if all have one."""
     _, j = max(zip(map(len, operand_reads), args, strict=True))
     if max(map(len, operand_reads)) > 1:
         return Prerequisite(_find_source(decisions, j), Reason(ReasonKind.TOO_MANY_BUFFERS))
@@ -98,6 +98,6 @@ def _is_view_of_memory(decisions: Decisions, i: int) -> bool:
     return i in decisions.materialised or i in decisions.graph.leaf_slot
 
 
-def _memory_slot(decisions: Decisions, i: int) -> int:
-    """Return the slot of a node that is in memory."""
+def _find_memory_slot(decisions: Decisions, i: int) -> int:
+    """Return the slot of a leaf with memory or of a materialised node."""
     return decisions.graph.leaf_slot[i] if i in decisions.graph.leaf_slot else decisions.slot_of[i]

@@ -26,7 +26,7 @@ COST_MAX = 10_000  # higher costs make no difference
 
 
 def recompute_cost(decisions: Decisions, i: int) -> int:
-    """Return about how many instructions it takes to compute node `i` where it is used."""
+    """Return the estimated number of instructions to compute node `i` where used; cached."""
     estimate = decisions.costs.get(i)
     if estimate is None:
         estimate = decisions.costs[i] = _sum_costs(decisions, i)

@@ -23,7 +23,7 @@ def has_own_kernels(expr: Expr) -> bool:
 
 
 def operands(expr: Expr) -> Iterator[Expr]:
-    """Yield the nodes that a node is computed from.
+    """Yield the nodes that a node is computed from; for a leaf, the node that fills its storage.
 
     For a leaf it is the node that its storage waits for.
     """
@@ -64,7 +64,7 @@ class PlanGraph:
         self.first_scalar: list[int] = []  # position of each node's first Python number among all
         self._casts: dict[int, tuple[DType, ...]] = {}
         self.rows: dict[int, Domain] = {}  # reduction -> the rows that it reduces
-        self.reductions: list[int | None] = []  # by node, the result of `_first_reduction`
+        self.reductions: list[int | None] = []  # by node, the result of `_find_first_reduction`
         count = 0
         for i, expr in enumerate(nodes):
             for a in operands(expr):
@@ -73,17 +73,17 @@ class PlanGraph:
             count += sum(type(a) is not Expr for a in expr.args)
             if expr.op is not None and expr.op.kind == "reduce":
                 self.rows[i] = Domain(expr.args[0].spec.shape, expr.attrs[0])
-            self.reductions.append(self._first_reduction(i, expr))
+            self.reductions.append(self._find_first_reduction(i, expr))
 
-    def _first_reduction(self, i: int, expr: Expr) -> int | None:
-        """Return a reduction that a node needs, through nodes that can be computed on the fly."""
+    def _find_first_reduction(self, i: int, expr: Expr) -> int | None:
+        """Return a reduction that a node needs, through nodes computed on the fly, or None."""
         if expr.op is not None and expr.op.kind not in ("map", "view"):
             return i if expr.op.kind == "reduce" else None
         operand_reductions = (self.reductions[self.index[a]] for a in operands(expr))
         return next((r for r in operand_reductions if r is not None), None)
 
     def casts_of(self, i: int) -> tuple[DType, ...]:
-        """Return the dtypes that a node's operands are cast to."""
+        """Return the dtypes, cached, that the operands of an op's node are cast to."""
         casts = self._casts.get(i)
         if casts is None:
             expr = self.nodes[i]
@@ -133,7 +133,7 @@ class Decisions:
         self.steps: list[PlannedLaunch | PlannedCall] = []
 
     def materialise(self, i: int, reason: Reason, order: Shape = ()) -> None:
-        """Decide that a node is written to memory.
+        """Decide that a node is written to memory: assign a slot, update costs of its users.
 
         Its axes have the given order there, or are row-major.
         """
@@ -154,7 +154,7 @@ class Decisions:
             self.slot_of[i] = self.new_slot()
 
     def _operand_to_update(self, i: int) -> int | None:
-        """Return the operand whose memory an op may update, or None.
+        """Return the operand whose memory an op may update in place, or None.
 
         It is pending, contiguous, and used by no other node.
         """
@@ -171,7 +171,7 @@ class Decisions:
         return None if shared or j in self.axis_orders or j not in self.slot_of else j
 
     def new_slot(self) -> int:
-        """Return a slot of memory that nothing else uses."""
+        """Reserve and return a slot of memory that nothing else uses."""
         self.slot_count += 1
         return self.slot_count - 1
 
@@ -183,7 +183,7 @@ class Decisions:
         return dense_layout(expr.spec.shape, self.axis_orders.get(i, ()))
 
     def allocations_of(self, i: int) -> tuple[tuple[int, int], ...]:
-        """Return the memory to allocate for a node, as (slot, bytes).
+        """Return the memory to allocate for a node, as (slot, bytes); empty if it exists.
 
         There is none if the node goes into existing memory.
         """
@@ -218,7 +218,7 @@ class Decisions:
         return "\n".join(lines)
 
     def _describe_kernel(self, kernel: PlannedKernel) -> str:
-        """Return what a kernel writes, and what it computes on the fly, as text."""
+        """Return text about the nodes that a kernel writes, reads and computes on the fly."""
         if isinstance(kernel, OwnKernels):
             return f"writes {self.describe_node(kernel.node)} by kernels of its own"
         chunks = isinstance(kernel, SplitRows)

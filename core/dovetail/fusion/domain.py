@@ -37,7 +37,7 @@ class Domain(NamedTuple):
         return tuple(self.full[d] for d in self.axes)
 
     def path(self, shape: Shape) -> Path | None:
-        """Return the path by which the domain views a node of this shape, or None."""
+        """Return the path by which the domain views a node of this shape, or None if it cannot."""
         order = self.order
         moves: list[Move] = [] if order == tuple(range(len(order))) else [("permute", order)]
         if shape != self.full:

@@ -18,7 +18,7 @@ SHORT_EXTENT_MAX, LONG_EXTENT_MIN = 4, 64
 
 
 def emit(decisions: Decisions) -> None:
-    """Build the launches, in order."""
+    """Build the launches of all kernels, in order, and store them in `decisions.steps`."""
     decisions.steps = [
         step for kernel in decisions.kernels for step in _build_launches(decisions, kernel)
     ]
@@ -27,6 +27,7 @@ def emit(decisions: Decisions) -> None:
 def _build_launches(
     decisions: Decisions, kernel: PlannedKernel
 ) -> list[PlannedLaunch | PlannedCall]:
+    """Build the launches of one kernel, by its kind."""
     if isinstance(kernel, FusionGroup):
         return [_build_launch(decisions, kernel)]
     if isinstance(kernel, OwnKernels):
@@ -48,6 +49,7 @@ def _move_long_axis_last(
         return extents, strides
 
     def distance(axis: int) -> tuple[int, int]:
+        """Return the sort key of an axis: its largest written stride, then the longer axis."""
         return max([abs(strides[k][axis]) for k in written], default=0), -extents[axis]
 
     long = min((axis for axis, n in enumerate(extents) if n >= LONG_EXTENT_MIN), key=distance)
@@ -56,7 +58,7 @@ def _move_long_axis_last(
 
 
 def _build_launch(decisions: Decisions, group: FusionGroup) -> PlannedLaunch:
-    """Return the launch of a kernel that materialised nodes share."""
+    """Build the launch of a kernel that materialised nodes share."""
     domain, accesses, nodes = group.domain, group.accesses, [out.node for out in group.outputs]
     em = KernelEmitter(kernel_name([out.term for out in group.outputs]))
     strides = [a.strides for a in accesses]

@@ -75,7 +75,7 @@ class _Placer:
         self.reshaping_paths: dict[int, list[Path]] | None = None
 
     def run(self) -> None:
-        """Place all nodes."""
+        """Place all nodes; stop at a target hazard. Raises: InternalError."""
         undo_budget = UNDONE_PER_NODE_MAX * len(self.decisions.graph.nodes)
         while self.pending_nodes:
             i = heappop(self.pending_nodes)
@@ -100,7 +100,7 @@ class _Placer:
                 undo_budget -= 1
 
     def _materialise_first(self, i: int, needs: Prerequisite) -> None:
-        """Materialise another node, and place node `i` again after it.
+        """Materialise another node, and queue both for placement; drop drafts that it changes.
 
         Drafts that compute the other node on the fly are discarded.
         """
@@ -113,7 +113,7 @@ class _Placer:
         heappush(self.pending_nodes, needs.node)
 
     def _undo_placement(self, placement: _Placement) -> int:
-        """Remove the node that was placed last, and return it."""
+        """Remove the node that was placed last from its kernel, and return the node."""
         decisions, group = self.decisions, placement.group
         del decisions.kernel_of[placement.node]
         del self.latest_kernel[placement.node :]
@@ -132,7 +132,7 @@ class _Placer:
         return placement.node
 
     def _place_node(self, i: int) -> Refusal | None:
-        """Put a node into a kernel, unless that is refused."""
+        """Put a node into a kernel; return the refusal if that is not possible yet."""
         decisions = self.decisions
         if has_own_kernels(decisions.graph.nodes[i]):
             own_kernels = build_own_kernels(decisions, i)
@@ -145,7 +145,7 @@ class _Placer:
             return self._place_split(i, domain)
         if self.wait_counts.get(i, 0) < JOIN_TRIES_MAX:
             candidates = self.open_groups.get(domain, ())[: -JOIN_CANDIDATES_MAX - 1 : -1]
-            first_index = self._latest_writer(i) if candidates else 0
+            first_index = self._find_latest_writer(i) if candidates else 0
             for group in candidates:
                 if group.index >= first_index and self._keeps_target_last(group, i):
                     refusal = self._join_group(group, i)
@@ -153,8 +153,8 @@ class _Placer:
                         return refusal
         return self._start_kernel(i, domain)
 
-    def _latest_writer(self, i: int) -> int:
-        """Return the latest kernel that writes an operand of node `i`.
+    def _find_latest_writer(self, i: int) -> int:
+        """Return the index of the latest kernel that writes an operand, 0 if out of lookups.
 
         No earlier kernel can compute `i`.
         """
@@ -164,11 +164,12 @@ class _Placer:
         for k in range(len(self.latest_kernel), i):
             written = k in self.decisions.materialised
             self.latest_kernel.append(
-                self.decisions.kernel_of.get(k, 0) if written else self._latest_source(k)
+                self.decisions.kernel_of.get(k, 0) if written else self._find_latest_source(k)
             )
-        return self._latest_source(i)
+        return self._find_latest_source(i)
 
-    def _latest_source(self, i: int) -> int:
+    def _find_latest_source(self, i: int) -> int:
+        """Return the index of the latest kernel among those of the operands, 0 without any."""
         index = self.decisions.graph.index
         return max(
             [self.latest_kernel[index[a]] for a in operands(self.decisions.graph.nodes[i])],
@@ -196,7 +197,7 @@ class _Placer:
         return Domain(shape, ())
 
     def _place_split(self, i: int, domain: Domain) -> Refusal | None:
-        """Place a reduction whose rows are cut into chunks."""
+        """Place a reduction whose rows are cut into chunks, or return the refusal."""
         draft = NodeDraft(FusionGroup(len(self.decisions.kernels), domain), i, in_chunks=True)
         output = _build_output(self.decisions, draft)
         if not isinstance(output, Output):
@@ -213,13 +214,13 @@ class _Placer:
         return None
 
     def _append_kernel(self, i: int, kernel: PlannedKernel, draft: NodeDraft | None = None) -> None:
-        """Add a kernel that no other node can join."""
+        """Append a kernel that no other node can join, and record the placement."""
         self.decisions.kernel_of[i] = len(self.decisions.kernels)
         self.decisions.kernels.append(kernel)
         self._record_placement(_Placement(i, None), draft)
 
     def _record_placement(self, placement: _Placement, draft: NodeDraft | None) -> None:
-        """Record a placement, and which nodes its kernel computes on the fly."""
+        """Record a placement, and the nodes that its kernel computes on the fly."""
         if draft is not None:
             placement = placement._replace(nodes=draft.nodes)
             for i in draft.nodes:
@@ -227,8 +228,8 @@ class _Placer:
         self.placements.append(placement)
 
     def _start_kernel(self, i: int, domain: Domain) -> Refusal | None:
-        """Start a kernel for a node, which others may join."""
-        draft = self._draft(i, domain)
+        """Start a kernel for a node, which others may join, or return the refusal."""
+        draft = self._find_or_create_draft(i, domain)
         group = draft.group
         output = _build_output(self.decisions, draft)
         if not isinstance(output, Output):
@@ -251,8 +252,8 @@ class _Placer:
         self._add_output(draft, output, _Placement(i, group))
         return None
 
-    def _draft(self, i: int, domain: Domain) -> NodeDraft:
-        """Return the draft of a new kernel for a node, or the one that waited for another node."""
+    def _find_or_create_draft(self, i: int, domain: Domain) -> NodeDraft:
+        """Return the draft that waited for another node, or a new one; update its kernel index."""
         draft = self.drafts.get(i)
         if draft is None or draft.group.domain != domain:
             draft = self.drafts[i] = NodeDraft(FusionGroup(len(self.decisions.kernels), domain), i)
@@ -284,14 +285,14 @@ class _Placer:
         return output
 
     def _add_output(self, draft: NodeDraft, output: Output, placement: _Placement) -> None:
-        """Add a node's output to a kernel."""
+        """Add a node's output to a kernel, and record the placement."""
         draft.group.value_count += draft.value_count
         draft.group.outputs.append(output)
         self.decisions.kernel_of[draft.node] = draft.group.index
         self._record_placement(placement, draft)
 
     def _require_row_major(self, group: FusionGroup) -> Prerequisite | None:
-        """Return what must be materialised for rows that no single stride walks, or None.
+        """Return the operand to materialise for rows that no single stride walks, or None.
 
         It is the operand of the reduction, in the order of the domain. If that is materialised
         anyway, or viewed in a way that this order does not permit, rows are walked by division.
@@ -305,6 +306,7 @@ class _Placer:
         return None
 
     def _permits_order(self, i: int, order: tuple[int, ...]) -> bool:
+        """Return True if all views of a node permit memory with its axes in this order."""
         if self.reshaping_paths is None:
             self.reshaping_paths = reshaping_views(self.decisions.graph)
         views = self.reshaping_paths.get(i, [])
@@ -319,7 +321,7 @@ def _restore_group(group: FusionGroup, placement: _Placement) -> None:
 
 
 def _build_output(decisions: Decisions, draft: NodeDraft) -> Output | Refusal:
-    """Return a node's output in a kernel: its term, and the access that writes it."""
+    """Return a node's output in a kernel (term and access), or the refusal."""
     i, group = draft.node, draft.group
     path = group.domain.path(decisions.graph.nodes[i].spec.shape)
     if path is None:
@@ -327,7 +329,7 @@ def _build_output(decisions: Decisions, draft: NodeDraft) -> Output | Refusal:
     value = find_term(decisions, i, path, draft)
     if not isinstance(value, Term):
         return value
-    access = _output_access(decisions, i, path)
+    access = _build_output_access(decisions, i, path)
     if not isinstance(access, Access):
         return access
     if decisions.graph.is_target(i) and _has_target_hazard(decisions, access, draft):
@@ -335,8 +337,8 @@ def _build_output(decisions: Decisions, draft: NodeDraft) -> Output | Refusal:
     return Output(i, value, access)
 
 
-def _output_access(decisions: Decisions, i: int, path: Path) -> Access | Prerequisite:
-    """Return the access that writes a node from a kernel's domain."""
+def _build_output_access(decisions: Decisions, i: int, path: Path) -> Access | Prerequisite:
+    """Return the access that writes a node from a kernel's domain, or the need for another node."""
     layout = view_through(decisions.memory_layout(i), path)
     if not isinstance(layout, StridedView):
         return layout

@@ -18,7 +18,7 @@ CONSTANT_TERM, ROW_TERM = "one", ("index", 0)
 
 
 def redirect_to_targets(plan: Plan, roots: Sequence[int], targets: Sequence[WriteTarget]) -> Plan:
-    """Return the plan with its roots, at the positions `roots`, written to `targets`.
+    """Return the plan with `roots` written to `targets`, or one that `target_overlaps`.
 
     The targets' slots come right after those of leaves, in order. If that is impossible, the result
     is a plan without steps that `overlaps`.
@@ -33,6 +33,7 @@ def redirect_to_targets(plan: Plan, roots: Sequence[int], targets: Sequence[Writ
     relocated = {slot: leaves + k for k, slot in enumerate(slots)}
 
     def move(slot: int) -> int:
+        """Return the slot in the new plan: a target's, a leaf's, or one behind the targets."""
         return relocated.get(slot, slot if slot < leaves else slot + count)
 
     launches = [
@@ -46,7 +47,7 @@ def redirect_to_targets(plan: Plan, roots: Sequence[int], targets: Sequence[Writ
 def redirect_to_rows(
     plan: Plan, roots: Sequence[int], targets: Sequence[WriteTarget], leaf_slots: Sequence[int]
 ) -> Plan:
-    """Return a plan whose roots go to rows of the targets that a leaf names.
+    """Return a plan whose roots go to target rows named by a leaf, or one that overlaps.
 
     The leaf names each row once, and is in each of the slots `leaf_slots`. That is possible if a
     launch that reads the leaf computes row by row.
@@ -73,7 +74,7 @@ def redirect_to_rows(
 def _redirect_step_to_rows(
     step: PlannedLaunch, row_strides: Mapping[int, int], leaf_slots: Sequence[int]
 ) -> PlannedLaunch | None:
-    """Return a step whose stores go to the named rows, or None if that is impossible."""
+    """Return a launch whose stores go to the named rows, or None if that is impossible."""
     kernel = step.kernel
     buffers = tuple(
         (leaf_slots[0] if slot in leaf_slots else slot, offset) for slot, offset in step.buffers
@@ -97,7 +98,7 @@ def _redirect_step_to_rows(
     if not row_indices or len(stores) != len(aims):  # one is in a loop
         return None
     for s in stores:
-        form = _linear_form(step, s.index)
+        form = _find_linear_form(step, s.index)
         if form is None or form.get(ROW_TERM) != aims[s.buffer]:
             return None
     body = _RowCloner(row_indices[0], aims).block(kernel.body)
@@ -112,6 +113,7 @@ class _RowCloner(Cloner):
         self.row_index, self.row_buffers = row_index, row_buffers
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
+        """Clone a store; in row buffers, replace the first grid index by the row index."""
         new = super().effect(s)
         if s.buffer not in self.row_buffers or isinstance(new, Atomic):
             return new
@@ -120,6 +122,7 @@ class _RowCloner(Cloner):
         return Store(new.buffer, index, new.value, new.when)
 
     def _substitute_row(self, v: Value) -> Value:
+        """Return an index with the first grid index replaced by the row index."""
         if _is_first_axis_index(v):
             return self.operand(self.row_index)
         return self.copy_with_args(v, tuple(map(self._substitute_row, v.args))) if v.args else v
@@ -133,6 +136,7 @@ def _is_first_axis_index(v: Value) -> bool:
 def _relocate_step(
     step: PlannedLaunch, relocated: Container[int], renumber_slot: Callable[[int], int]
 ) -> PlannedLaunch:
+    """Return a launch with other slots, without allocations of relocated ones."""
     return replace(
         step,
         buffers=tuple((renumber_slot(slot), offset) for slot, offset in step.buffers),
@@ -185,21 +189,22 @@ def _reads_before_write(step: PlannedLaunch, out: str, read: set[str]) -> bool:
             if s.buffer.name == out:
                 if written_form is not None or s.when is not None:
                     return False
-                written_form = _linear_form(step, s.index)
+                written_form = _find_linear_form(step, s.index)
         else:
-            for v in _loads(s, read):
+            for v in _find_loads(s, read):
                 if written_form is not None:
                     return False
-                read_forms.append(_linear_form(step, v.index))
+                read_forms.append(_find_linear_form(step, v.index))
     return written_form is not None and all(f == written_form for f in read_forms)
 
 
-def _loads(v: object, read: set[str]) -> Iterator[Value]:
+def _find_loads(v: object, read: set[str]) -> Iterator[Value]:
+    """Yield the value if it is a load of one of the named buffers."""
     if isinstance(v, Value) and v.op == "load" and v.buffer.name in read:
         yield v
 
 
-def _linear_form(step: PlannedLaunch, index: Value) -> LinearForm | None:
+def _find_linear_form(step: PlannedLaunch, index: Value) -> LinearForm | None:
     """Return an index as a linear sum of grid indices, loaded values and 1, or None."""
     if index.op == "index":
         return {("index", index.axis): 1}
@@ -208,14 +213,14 @@ def _linear_form(step: PlannedLaunch, index: Value) -> LinearForm | None:
     if index.op == "param" and index.attr in step.kernel.ints:
         return {CONSTANT_TERM: step.ints[step.kernel.ints.index(index.attr)]}
     if index.op == "load":
-        inner = _linear_form(step, index.index)
+        inner = _find_linear_form(step, index.index)
         if inner is None:
             return None
         slot = step.buffers[step.kernel.buffers.index(index.buffer)]
         return {("load", slot, frozenset(inner.items())): 1}
     if index.op not in ("add", "mul"):
         return None
-    a, b = (_linear_form(step, x) for x in index.args)
+    a, b = (_find_linear_form(step, x) for x in index.args)
     if a is None or b is None:
         return None
     if index.op == "add":

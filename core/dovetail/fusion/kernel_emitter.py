@@ -50,7 +50,7 @@ class KernelEmitter:
         return self.builder.int(f"{letter}{len(self.ints) - 1}")
 
     def buffer(self, slot: int, dtype: DType, offset: int, access: str) -> Buffer:
-        """Return the buffer parameter for a slot at a static offset (in elements)."""
+        """Return the buffer parameter of a slot at an offset in elements; add it on first use."""
         key = (slot, offset, access, dtype)
         if key not in self._buffers_by_key:
             letter = "out" if access == "w" else "in"
@@ -61,7 +61,7 @@ class KernelEmitter:
         return self._buffers_by_key[key]
 
     def scalar(self, term: Term) -> Value:
-        """Return a run-time scalar parameter: real; halves are rounded from float32."""
+        """Return a run-time scalar parameter, added on first use; a half is cast from float32."""
         key = (term.scalar_index, term.dtype)
         if key not in self._scalars_by_key:
             self.scalars.append(term.scalar_index)
@@ -93,7 +93,7 @@ class KernelEmitter:
         }
 
     def index(self, access: Access, point: Sequence[Value]) -> Value:
-        """Return the linear index of an access at a point."""
+        """Return the linear index of an access at a point of the grid and row."""
         total = self._offsets.get(id(access), const(0, int64))
         for i, s in zip(point, self._strides[id(access)], strict=False):
             if s is not None:
@@ -101,7 +101,7 @@ class KernelEmitter:
         return total
 
     def value(self, term: Term, point: Point) -> Value:
-        """Return the value of a term at a point.
+        """Return the value of a term at a point; build it on first use.
 
         A point is the grid's indices, then those along the row, if inside a row loop.
         """
@@ -111,72 +111,82 @@ class KernelEmitter:
             self._values[key] = self._RULES[term.kind](self, term, point)
         return self._values[key]
 
-    def _load(self, term: Term, point: Point) -> Value:
+    def _emit_load(self, term: Term, point: Point) -> Value:
+        """Build a load at a point, masked to the ranges of a padded view."""
         a, mask = term.access, None
         assert a is not None
         for part in term.ranges:
-            inside = self._is_inside(part, point)
+            inside = self._emit_is_inside(part, point)
             mask = inside if mask is None else mask & inside
         return load(self.buffer(a.slot, a.dtype, a.start, "r"), self.index(a, point), mask)
 
-    def _is_inside(self, part: JoinRange, point: Point) -> Value:
+    def _emit_is_inside(self, part: JoinRange, point: Point) -> Value:
+        """Build the condition that a position lies in a range."""
         if part.stop is None:  # the part extends to the end of the axis
-            return ~self._is_below(part.position, part.start, point)
-        below = self._is_below(part.position, part.stop, point)
-        return ~self._is_below(part.position, part.start, point) & below if part.start else below
+            return ~self._emit_is_below(part.position, part.start, point)
+        below = self._emit_is_below(part.position, part.stop, point)
+        return (
+            ~self._emit_is_below(part.position, part.start, point) & below if part.start else below
+        )
 
-    def _is_below(self, position: Access, stop: int, point: Point) -> Value:
+    def _emit_is_below(self, position: Access, stop: int, point: Point) -> Value:
         """Return the condition that a position is below `stop`; equal conditions are one value."""
         key = (position.strides, position.offset, stop, tuple(map(id, point)))
         if key not in self._comparisons:
             self._comparisons[key] = self.index(position, point) < self.add_integer("e", stop)
         return self._comparisons[key]
 
-    def _join(self, term: Term, point: Point) -> Value:
-        """Return an element of a join: one load if the parts share memory, else a choice."""
+    def _emit_join(self, term: Term, point: Point) -> Value:
+        """Build an element of a join: one load if the parts share memory, else a choice."""
         # in rows, lanes read both sides of a part's boundary
         along_row = len(point) > self._grid_rank
         memory = None if along_row else common_memory(term)
         if memory is not None:
             slot, offset, dtype = memory
-            return load(self.buffer(slot, dtype, offset, "r"), self._index_of_join(term, point))
+            return load(self.buffer(slot, dtype, offset, "r"), self._emit_join_index(term, point))
         *others, result = (widen_half(self.value(t, point)) for t in term.args)
         for v, part in zip(reversed(others), reversed(term.ranges[:-1]), strict=True):
             assert part.stop is not None
-            result = where(self._is_below(part.position, part.stop, point), v, result)
+            result = where(self._emit_is_below(part.position, part.stop, point), v, result)
         return cast(result, term.dtype)
 
-    def _index_of_join(self, term: Term, point: Point) -> Value:
+    def _emit_join_index(self, term: Term, point: Point) -> Value:
         """Return the index of a join's element in the memory that its parts share."""
         if term.access is not None:
             return self.index(term.access, point)
-        *others, index = (self._index_of_join(t, point) for t in term.args)
+        *others, index = (self._emit_join_index(t, point) for t in term.args)
         for i, part in zip(reversed(others), reversed(term.ranges[:-1]), strict=True):
             assert part.stop is not None
-            index = where(self._is_below(part.position, part.stop, point), i, index)
+            index = where(self._emit_is_below(part.position, part.stop, point), i, index)
         return index
 
-    def _operand(self, term: Term, dtype: DType, point: Point) -> Value:
+    def _emit_operand(self, term: Term, dtype: DType, point: Point) -> Value:
+        """Build an operand at a point in its cast dtype; a scalar is a parameter of it."""
         if term.kind == "scalar":
             return self.scalar(Term("scalar", dtype, scalar_index=term.scalar_index))
         return convert(self.value(term, point), dtype)
 
-    def _map(self, term: Term, point: Point) -> Value:
+    def _emit_map(self, term: Term, point: Point) -> Value:
+        """Build an elementwise op at a point."""
         assert term.op is not None
-        operands = [self._operand(t, d, point) for t, d in zip(term.args, term.casts, strict=True)]
+        operands = [
+            self._emit_operand(t, d, point) for t, d in zip(term.args, term.casts, strict=True)
+        ]
         if term.op.widens:
             operands = [widen_half(v) for v in operands]
         return convert(term.op.expression(*operands), term.dtype)
 
-    def _generate(self, term: Term, point: Point) -> Value:
+    def _emit_generate(self, term: Term, point: Point) -> Value:
+        """Build the op of a linear index and scalars at a point."""
         assert term.op is not None and term.access is not None
         scalars = [
-            widen_half(self._operand(t, d, point))
+            widen_half(self._emit_operand(t, d, point))
             for t, d in zip(term.args, term.casts, strict=True)
         ]
         return convert(term.op.expression(self.index(term.access, point), *scalars), term.dtype)
 
-    def _reduce(self, term: Term, point: Point) -> Value:
+    def _emit_reduce(self, term: Term, point: Point) -> Value:
+        """Return the result of a reduction; build its row loop on first use."""
         op = term.op
         assert op is not None
         if id(term) not in self._reduced:
@@ -190,9 +200,9 @@ class KernelEmitter:
         return self.finish_reduction(term, self._reduced[id(term)])
 
     def value_to_combine(self, term: Term, point: Point, k: Value) -> Sequence[Value]:
-        """Return what a reduction combines at a point."""
+        """Return the values that a reduction combines at position `k` of a row."""
         assert term.op is not None
-        return term.op.before(self._operand(term.args[0], term.casts[0], point), k)
+        return term.op.before(self._emit_operand(term.args[0], term.casts[0], point), k)
 
     def finish_reduction(self, term: Term, results: Sequence[Value]) -> Value:
         """Return the result of a reduction, from its combined values."""
@@ -200,11 +210,11 @@ class KernelEmitter:
         return convert(term.op.after(results, self.row_length), term.dtype)
 
     def declare_row_length(self, length: int) -> None:
-        """Declare a row of which only the length is needed."""
+        """Add the row's length as a parameter, for kernels that need no row indices."""
         self.row_length = self.add_integer("m", length)
 
     def declare_row(self, outer: int, extents: Shape) -> None:
-        """Declare the row by its extents after coalescing (usually one)."""
+        """Add the row's extents after coalescing (usually one) as parameters."""
         self._grid_rank = outer
         sizes = [self.add_integer("m", n) for n in extents]
         length = sizes[0] if sizes else const(1, int64)
@@ -220,7 +230,8 @@ class KernelEmitter:
             k = quo(k, size)
         return tuple(reversed([*out, k])) if self._row_sizes else ()
 
-    def _gather(self, term: Term, point: Point) -> Value:
+    def _emit_gather(self, term: Term, point: Point) -> Value:
+        """Build a load at computed indices; with purposes, wrap, mask and check each of them."""
         a, op = term.access, term.op
         assert a is not None and op is not None
         total, in_range = self.index(a, point), None
@@ -239,18 +250,18 @@ class KernelEmitter:
         return load(self.buffer(a.slot, a.dtype, a.start, "r"), total, in_range)
 
     _RULES: ClassVar[dict[str, Callable[[KernelEmitter, Term, Point], Value]]] = {
-        "load": _load,
-        "map": _map,
-        "generate": _generate,
-        "reduce": _reduce,
-        "gather": _gather,
-        "join": _join,
+        "load": _emit_load,
+        "map": _emit_map,
+        "generate": _emit_generate,
+        "reduce": _emit_reduce,
+        "gather": _emit_gather,
+        "join": _emit_join,
     }
 
     def record_check(
         self, node: int, number: int, in_range: Value, raw_index: Value, purpose: IndexPurpose
     ) -> None:
-        """Record a check of a node's index: `raw_index` is out of range unless `fine`."""
+        """Record a check of a node's index: `raw_index` is out of range unless `in_range`."""
         out_of_range, earlier = ~in_range, self.index_checks.get((node, number))
         if earlier is not None:  # the node is computed at several points
             out_of_range, raw_index = (
@@ -260,7 +271,7 @@ class KernelEmitter:
         self.index_checks[node, number] = out_of_range, raw_index, purpose
 
     def emit_checks(self, decisions: Decisions) -> tuple[tuple[int, int, IndexPurpose], ...]:
-        """Add the stores that report indices out of range.
+        """Add the stores that report indices out of range; return (slot, node, purpose) of each.
 
         Return (slot, node, purpose) of each.
         """
@@ -273,11 +284,11 @@ class KernelEmitter:
         return tuple(cells)
 
     def output_buffer(self, access: Access) -> Buffer:
-        """Return the buffer that an output access writes."""
+        """Return the buffer parameter that an output access writes; add it on first use."""
         return self.buffer(access.slot, access.dtype, access.offset, "w")
 
     def build_stores(self, outputs: Sequence[Output], point: Point) -> list[Store]:
-        """Return the stores at a point along the row."""
+        """Build the stores of all outputs at a point along the row."""
         return [
             Store(self.output_buffer(a), self.index(a, point), self.value(t, point))
             for _, t, a in outputs
@@ -291,7 +302,7 @@ class KernelEmitter:
         nbytes: int,
         checks: tuple[tuple[int, int, IndexPurpose], ...] = (),
     ) -> PlannedLaunch:
-        """Return the finished launch, which reads and writes `nbytes`."""
+        """Build the finished launch, which reads and writes `nbytes`."""
         return PlannedLaunch(
             self.builder.build(),
             tuple(self.buffers),
@@ -306,12 +317,12 @@ class KernelEmitter:
 
 
 def widen_half(v: Value) -> Value:
-    """Return a half as float32, and any other value as it is."""
+    """Return a half as float32, and any other value unchanged."""
     return cast(v, v.dtype.compute)
 
 
 def kernel_name(terms: Sequence[Term]) -> str:
-    """Return a kernel's name: the ops that it computes, briefly."""
+    """Return a kernel's name: the names of at most six of its ops."""
     op_names: list[str] = []
     visited: set[int] = set()
     stack = list(terms)

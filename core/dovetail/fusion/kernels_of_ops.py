@@ -59,7 +59,9 @@ class OpSite:
 
         Operand -1 is the result.
         """
-        return self._runtime_integer(("n", operand, axis), self._operands[operand].view.shape[axis])
+        return self._find_or_add_integer(
+            ("n", operand, axis), self._operands[operand].view.shape[axis]
+        )
 
     def rank(self, operand: int) -> int:
         """Return the number of axes of an operand."""
@@ -73,8 +75,8 @@ class OpSite:
         return self._operands[operand].view.shape[axis]
 
     def number(self, name: str, value: int) -> Value:
-        """Return a run-time integer that is no size or stride."""
-        return self._runtime_integer((name, NO_OPERAND, 0), value)
+        """Return a run-time integer that is no size or stride; equal names are one parameter."""
+        return self._find_or_add_integer((name, NO_OPERAND, 0), value)
 
     def scalar(self, position: int, dtype: DType) -> Value:
         """Return the op's Python number at `position` among its scalars."""
@@ -93,20 +95,21 @@ class OpSite:
         self._grid.append(self.extent(operand, axis))
         return self.builder.axis(extent)
 
-    def _runtime_integer(self, key: tuple[str, int, int], value: int) -> Value:
+    def _find_or_add_integer(self, key: tuple[str, int, int], value: int) -> Value:
+        """Return the integer parameter of a key; add it with this value on first use."""
         if key not in self._ints:
             self._ints[key] = self._emitter.add_integer(key[0], value)
         return self._ints[key]
 
     def index(self, operand: int, at: Sequence[Value]) -> Value:
-        """Return the linear index of an operand's element."""
+        """Return the linear index of an operand's element at the given axis indices."""
         view = self._operands[operand].view
         total = const(0, int64)
         for axis, i in enumerate(at):
             s = view.strides[axis]
             if view.shape[axis] != 1 and s != 0:
                 total = total + i * (
-                    1 if s == 1 else self._runtime_integer(("s", operand, axis), s)
+                    1 if s == 1 else self._find_or_add_integer(("s", operand, axis), s)
                 )
         return total
 
@@ -116,46 +119,47 @@ class OpSite:
 
     def element(self, operand: int, index: Value) -> Value:
         """Return the element of an operand at a linear index, in its compute dtype."""
-        value = load(self._buffer(operand), index)
+        value = load(self._find_or_add_buffer(operand), index)
         return widen_half(convert(value, self.casts[operand]))
 
     def current(self, *at: Value) -> Value:
-        """Return the result's element as it is now, for a kernel that reads what it has stored."""
-        return widen_half(load(self._buffer(-1), self.index(-1, at)))
+        """Return the result's stored element, for a kernel that reads its own stores."""
+        return widen_half(load(self._find_or_add_buffer(-1), self.index(-1, at)))
 
-    def _buffer(self, operand: int) -> Buffer:
+    def _find_or_add_buffer(self, operand: int) -> Buffer:
+        """Return an operand's buffer parameter; -1 is the result."""
         slot, view, dtype = self._operands[operand]
         return self._emitter.buffer(slot, dtype, view.offset, self._access[operand])
 
     def put(self, operand: int, value: Value, *at: Value, when: Value | None = None) -> Store:
-        """Return the store of an operand's element, as an effect for a loop."""
+        """Build the store of an operand's element, as an effect for a loop."""
         stored = convert(value, self._operands[operand].dtype)
-        return Store(self._buffer(operand), self.index(operand, at), stored, when)
+        return Store(self._find_or_add_buffer(operand), self.index(operand, at), stored, when)
 
     def stored(self, value: Value, *at: Value, when: Value | None = None) -> Store:
-        """Return the store of a result's element, as an effect for a loop."""
+        """Build the store of a result's element, as an effect for a loop."""
         return self.put(-1, value, *at, when=when)
 
     def check(self, fine: Value, given: Value, asked: tuple[str, int, int]) -> None:
-        """Raise IndexOutOfRange for the index `given` if `fine` is false, after the kernel has run.
+        """Record a check that raises IndexOutOfRange for `given`, after the run, unless `fine`.
 
         `asked`: the op's public name, the axis and its size.
         """
         self._emitter.record_check(self._node, 0, fine, given, IndexPurpose(*asked))
 
     def copy(self) -> None:
-        """Build the kernel that stores the first operand as the result."""
+        """Add the grid and the store of a kernel that copies the first operand to the result."""
         at = [self.axis(-1, d) for d in range(self.rank(-1))]
         self.store(self.read(0, *at), *at)
 
     def store(self, value: Value, *at: Value) -> None:
-        """Store a result's element at every point of the grid."""
+        """Add the store of a result's element at every point of the grid."""
         self.builder.effect(self.stored(value, *at))
 
     def build_step(
         self, decisions: Decisions, fresh: tuple[tuple[int, int], ...], why: Reason
     ) -> PlannedLaunch:
-        """Return the finished launch."""
+        """Build the finished launch with its index checks."""
         if not self._grid:
             self.builder.axis(const(1, int64))
         nbytes = sum(math.prod(x.view.shape) * x.dtype.itemsize for x in self._operands)
@@ -191,7 +195,7 @@ class OpLaunches:
         return self._operands[operand].view.shape
 
     def repeats(self, operand: int, axis: int) -> bool:
-        """Return True if an operand is the same all along an axis."""
+        """Return True if an operand has stride 0 along an axis."""
         return self._operands[operand].view.strides[axis] == 0
 
     def has_rows(self, operand: int) -> bool:
@@ -217,7 +221,7 @@ class OpLaunches:
         return max(least, -(-n // blocks_max), math.isqrt(n))
 
     def temporary(self, dtype: DType, shape: Shape) -> int:
-        """Allocate memory that lives until the last launch that names it, and return its number."""
+        """Reserve memory that lives until the last launch that names it; return its number."""
         slot = self._decisions.new_slot()
         self._operands.append(MemoryOperand(slot, lay.contiguous(shape), dtype))
         number = len(self._operands) - 1
@@ -232,7 +236,7 @@ class OpLaunches:
         changes: Sequence[int] = (),
         why: str = "",
     ) -> None:
-        """Add a kernel.
+        """Build a kernel over these operands, and append its launch.
 
         Operand k of its site is `operands[k]`, the last one its result; `changes` are those, by k,
         that it reads and writes.
@@ -241,7 +245,7 @@ class OpLaunches:
         self._add_launch(name, build, operands, changes, reason)
 
     def copy(self) -> None:
-        """Add the kernel that stores the first operand as the result."""
+        """Append the launch that copies the first operand to the result."""
         reason = Reason(ReasonKind.STARTS_FROM_COPY, self.op.name)
         self._add_launch("copy", OpSite.copy, (0, self.result), (), reason)
 
@@ -253,6 +257,7 @@ class OpLaunches:
         changes: Sequence[int],
         why: Reason,
     ) -> None:
+        """Build a kernel at a new site, and append its launch with pending allocations."""
         casts = [self.dtype(k) for k in operands[:-1]]
         scalar = self._decisions.graph.first_scalar[self._node]
         memory = [self._operands[k] for k in operands]
@@ -263,7 +268,7 @@ class OpLaunches:
 
 
 def build_own_kernels(decisions: Decisions, i: int) -> OwnKernels | Refusal:
-    """Return the kernels of a node whose op has its own, with its operands in memory."""
+    """Return the own kernels of an op's node with operands in memory, or a refusal."""
     graph, expr = decisions.graph, decisions.graph.nodes[i]
     assert expr.op is not None
     inputs: list[MemoryOperand] = []
@@ -291,7 +296,7 @@ def build_own_kernels(decisions: Decisions, i: int) -> OwnKernels | Refusal:
 def build_op_launches(
     decisions: Decisions, kernels: OwnKernels
 ) -> list[PlannedLaunch | PlannedCall]:
-    """Return the launches of such a node, or the library call in their place."""
+    """Build the launches of a node with own kernels, or the library call in their place."""
     i, expr = kernels.node, decisions.graph.nodes[kernels.node]
     assert expr.op is not None
     if kernels.is_library_call:

@@ -23,18 +23,20 @@ def common_memory(
     if term.kind == "load":
         a = term.access
         assert a is not None
-        everywhere = all(_range_key(p) in known_ranges for p in term.ranges)
+        everywhere = all(_build_range_key(p) in known_ranges for p in term.ranges)
         return (a.slot, a.start, a.dtype) if everywhere else None
     if term.kind != "join":
         return None
     last, memories = len(term.args) - 1, set[MemoryLocation | None]()
     for k, (t, part) in enumerate(zip(term.args, term.ranges, strict=True)):
-        key = _range_key(part._replace(stop=None) if k == last else part)  # where the whole ends
+        key = _build_range_key(
+            part._replace(stop=None) if k == last else part
+        )  # where the whole ends
         memories.add(common_memory(t, known_ranges | {key}))
     (memory, *others) = memories
     return None if others or memory is None or memory[2] is not term.dtype else memory
 
 
-def _range_key(part: JoinRange) -> RangeKey:
+def _build_range_key(part: JoinRange) -> RangeKey:
     """Return a key for a part: its axis and range."""
     return part.position.strides, part.position.offset, part.start, part.stop

@@ -22,7 +22,7 @@ TRACES = ("fusion",)  # valid words of DOVETAIL_TRACE
 
 
 def release_memory(decisions: Decisions) -> None:
-    """Record for each launch the memory that no later launch needs."""
+    """Record in each launch the slots that no later launch or output needs."""
     leaves, kept_slots = (
         len(decisions.graph.leaf_slot),
         {decisions.slot_of[i] for i in decisions.graph.output_nodes},
@@ -49,7 +49,7 @@ PASSES: tuple[Callable[[Decisions], None], ...] = (
 
 
 def plan(graph: PlanGraph) -> Plan:
-    """Return the launches for a graph, in order.
+    """Run all passes; return the launches, or none if the target overlaps an operand.
 
     The plan has no launches if the graph's target overlaps what is read.
     """
@@ -67,7 +67,7 @@ def plan(graph: PlanGraph) -> Plan:
 
 
 def _print_changes(name: str, before: str, after: str) -> None:
-    """Print what a pass has changed."""
+    """Print the changed lines of the decisions after a pass to stderr."""
     old, new = before.splitlines(), after.splitlines()
     removed, added = {*old} - {*new}, {*new} - {*old}
     lines = [f"  - {line}" for line in old if line in removed]
@@ -76,7 +76,7 @@ def _print_changes(name: str, before: str, after: str) -> None:
 
 
 def _build_plan(decisions: Decisions) -> Plan:
-    """Return the plan that the decisions describe."""
+    """Build the plan that the decisions describe."""
     graph = decisions.graph
     # A value without other references is dropped after its last use: its nodes do not outlive this.
     kept_slots = tuple((i, s) for i, s in decisions.slot_of.items() if i in graph.output_nodes)

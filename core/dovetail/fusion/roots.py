@@ -30,7 +30,7 @@ def select_roots(decisions: Decisions) -> None:
 def _add_sources(
     graph: PlanGraph, i: int, count: int, reason: Reason, reasons: dict[int, Reason]
 ) -> None:
-    """Add a reason for the first operands of a node, or for the nodes that they are views of."""
+    """Set a default reason for the first operands of a node, or for the nodes they view."""
     for a in graph.nodes[i].args[:count]:
         if type(a) is Expr:
             j = graph.index[a]

@@ -24,7 +24,7 @@ from .reasons import Reason, ReasonKind
 
 
 def split_reductions(decisions: Decisions) -> None:
-    """Decide which reductions' rows are cut into chunks."""
+    """Decide which reductions' rows are cut into chunks: `decisions.split_domains`."""
     all_rows = decisions.graph.rows.values()
     decisions.split_domains = {
         rows for rows in all_rows if _keeps_device_idle(rows, decisions.graph.concurrency)
@@ -40,7 +40,7 @@ def _keeps_device_idle(rows: Domain, concurrency: int) -> bool:
 
 
 def count_partial_results(term: Term) -> int:
-    """Return how many values a chunk of a reduction gives."""
+    """Return the number of values that a chunk of a reduction gives."""
     assert term.op is not None
     return len(term.op.before(const(0, term.casts[0].compute), const(0, int64)))
 
@@ -48,7 +48,7 @@ def count_partial_results(term: Term) -> int:
 def build_chunk_launches(
     decisions: Decisions, kernel: SplitRows
 ) -> list[PlannedLaunch | PlannedCall]:
-    """Return the launch for the chunks and that for their results; more between for many chunks."""
+    """Build the launch over chunks, further ones for many chunks, and the last one."""
     steps: list[PlannedLaunch | PlannedCall] = []
     partials, chunks = _reduce_chunks(decisions, kernel.group, kernel.output.term, steps)
     rows = math.prod(kernel.group.domain.outer)
@@ -62,7 +62,7 @@ def build_chunk_launches(
 def _reduce_chunks(
     decisions: Decisions, group: FusionGroup, term: Term, steps: list[PlannedLaunch | PlannedCall]
 ) -> tuple[list[Access], int]:
-    """Add the launch in which every chunk is reduced.
+    """Append the launch that reduces every chunk; return its results and the number of chunks.
 
     Return its results and the number of chunks.
     """
@@ -98,7 +98,7 @@ def _reduce_chunks(
 def _store_partials(
     decisions: Decisions, em: KernelEmitter, results: Sequence[Value], index: Value
 ) -> list[Access]:
-    """Store the results of a chunk in new memory."""
+    """Add stores of a chunk's results to new slots; return their accesses."""
     partials: list[Access] = []
     for r in results:
         partials.append(Access(decisions.new_slot(), r.dtype, (), 0))
@@ -114,7 +114,7 @@ def _reduce_partials(
     rows: int,
     steps: list[PlannedLaunch | PlannedCall],
 ) -> tuple[list[Access], int]:
-    """Add a launch that reduces the results of chunks in chunks, if they are more than a chunk.
+    """Append a launch that reduces partial results in chunks; return results and their number.
 
     If one grid point reduced them all, a quarter of a billion elements would take as long here as
     in the first launch.
@@ -127,6 +127,7 @@ def _reduce_partials(
     width = None if rows == 1 else em.add_integer("s", rows)
 
     def at(k: Value) -> Value:
+        """Return the index of partial result `k` at the grid point."""
         return k if width is None else k * width + point[0]
 
     assert term.op is not None
@@ -146,7 +147,7 @@ def _reduce_partials(
 def _combine_partials(
     decisions: Decisions, kernel: SplitRows, partials: Sequence[Access], chunks: int
 ) -> PlannedLaunch:
-    """Return the last launch, which reduces the chunks' results by the same rule."""
+    """Build the last launch, which reduces the chunks' results and stores the output."""
     domain, (i, term, out) = kernel.group.domain, kernel.output
     rows = math.prod(domain.outer)
     em = KernelEmitter(kernel_name([term]) + "_of_chunks")
@@ -160,6 +161,7 @@ def _combine_partials(
     here, step = em.index(row_access, point), None if rows == 1 else em.add_integer("s", rows)
 
     def partial(k: Value) -> list[Value]:
+        """Return the loads of partial result `k` from each buffer."""
         at = here + (k if step is None else k * step)
         return [load(em.buffer(p.slot, p.dtype, 0, "r"), at) for p in partials]
 

@@ -59,7 +59,7 @@ class NodeDraft:
 
 
 def view_through(base: StridedView, path: Path) -> StridedView | Prerequisite:
-    """Return the layout `base` of a node as viewed through `path`.
+    """Return the layout `base` viewed through `path`, or the need to materialise a node.
 
     If strides do not permit that, return what has to be materialised.
     """
@@ -71,7 +71,7 @@ def view_through(base: StridedView, path: Path) -> StridedView | Prerequisite:
 
 
 def find_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Term | Refusal:
-    """Return the term of node `i`, viewed through `path`; build it if it is new."""
+    """Return the term of node `i` viewed through `path`; build and store it if it is new."""
     key = (i, path)
     cached = draft.group.terms.get(key)
     if cached is not None:
@@ -84,13 +84,13 @@ def find_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Ter
 
 
 def build_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Term | Refusal:
-    """Build the term of a node, viewed through `path`, that the kernel does not have yet."""
+    """Build the term of a node viewed through `path`, or return the refusal; no caching."""
     expr = decisions.graph.nodes[i]
     if i in decisions.materialised and i != draft.node:
         return _load_materialised(decisions, i, path, draft.group)
     op = expr.op
     if op is None:
-        return _leaf(decisions, i, path, draft)
+        return _build_leaf_term(decisions, i, path, draft)
     size = 1 + op.cost // cost.COST_PER_VALUE
     draft.value_count += size
     term: Term | Refusal | None = None
@@ -120,7 +120,7 @@ def _check_limits(decisions: Decisions, i: int, op: Op, draft: NodeDraft) -> Ref
 def _load_materialised(
     decisions: Decisions, i: int, path: Path, group: FusionGroup
 ) -> Term | Refusal:
-    """Return the term of a materialised node: a load, if another kernel has written it."""
+    """Return a load of a node that an earlier kernel writes, or its term in this kernel."""
     kernel_index = decisions.kernel_of.get(i)
     if kernel_index is None or kernel_index > group.index:
         return Rejection.INCOMPATIBLE
@@ -133,7 +133,7 @@ def _load_materialised(
 
 
 def _reuse_term(decisions: Decisions, i: int, path: Path, group: FusionGroup) -> Term | Refusal:
-    """Return the term of a node of this kernel, if it is viewed at the point that computes it."""
+    """Return the term of a node of this kernel if viewed at the same points, else a rejection."""
     shape = decisions.graph.nodes[i].spec.shape
     own_path = group.domain.path(shape)
     if own_path is None or not _visits_same_points(shape, path, own_path):
@@ -153,7 +153,7 @@ def _visits_same_points(shape: Shape, path: Path, own_path: Path) -> bool:
 def _load_term(
     decisions: Decisions, i: int, slot: int, view: StridedView, path: Path, group: FusionGroup
 ) -> Term:
-    """Return a load of a node in memory, and add its access to the kernel."""
+    """Return a load of a node in memory; append its access to the kernel."""
     spec = decisions.graph.nodes[i].spec
     ranges, most = _find_padding(spec.shape, path, group)
     access = Access(slot, spec.dtype, view.strides, view.offset, elements_max=most)
@@ -165,7 +165,7 @@ def _load_term(
 def _find_padding(
     shape: Shape, path: Path, group: FusionGroup
 ) -> tuple[tuple[JoinRange, ...], int]:
-    """Return the ranges where a padded view has elements, and their number at most.
+    """Return the ranges where a padded view has elements, and their maximal number.
 
     There are no ranges if the path does not pad the node.
     """
@@ -174,7 +174,7 @@ def _find_padding(
         if m[0] == "pad":
             _, axis, start, size = m
             elements_max = min(elements_max, math.prod(shape))
-            at = _position_access(lay.move_shape(shape, m), axis, path[k + 1 :], group)
+            at = _add_position_access(lay.move_shape(shape, m), axis, path[k + 1 :], group)
             stop = start + shape[axis]
             if at is not None and (start, stop) != (0, size):
                 ranges.append(JoinRange(at, start, None if stop == size else stop))
@@ -182,8 +182,8 @@ def _find_padding(
     return tuple(ranges), elements_max
 
 
-def _position_access(shape: Shape, axis: int, path: Path, group: FusionGroup) -> Access | None:
-    """Return the position along an axis of this shape, viewed through `path`, as an access.
+def _add_position_access(shape: Shape, axis: int, path: Path, group: FusionGroup) -> Access | None:
+    """Return the position along an axis, viewed through `path`, as an access of the kernel.
 
     Return None if strides do not permit it.
     """
@@ -196,7 +196,7 @@ def _position_access(shape: Shape, axis: int, path: Path, group: FusionGroup) ->
     return at
 
 
-def _leaf(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Term | Refusal:
+def _build_leaf_term(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Term | Refusal:
     """Return the term of a leaf, or of the node that it is a view of."""
     expr = decisions.graph.nodes[i]
     source_view = decisions.graph.view_of(i)
@@ -208,10 +208,10 @@ def _leaf(decisions: Decisions, i: int, path: Path, draft: NodeDraft) -> Term | 
     return _load_term(decisions, i, decisions.graph.leaf_slot[i], view, path, draft.group)
 
 
-def _operands(
+def _find_operand_terms(
     decisions: Decisions, i: int, casts: tuple[DType, ...], path: Path, draft: NodeDraft
 ) -> list[Term] | Refusal:
-    """Return the terms of a node's operands, with Python numbers as scalar terms."""
+    """Return the terms of a node's operands, numbers as scalar terms, or a refusal."""
     expr, scalar, terms = decisions.graph.nodes[i], decisions.graph.first_scalar[i], []
     for a, dtype in zip(expr.args, casts, strict=True):
         if type(a) is not Expr:
@@ -219,7 +219,10 @@ def _operands(
             scalar += 1
             continue
         operand = find_term(
-            decisions, decisions.graph.index[a], _broadcast_path(a, expr.spec.shape) + path, draft
+            decisions,
+            decisions.graph.index[a],
+            _build_broadcast_path(a, expr.spec.shape) + path,
+            draft,
         )
         if not isinstance(operand, Term):
             return operand
@@ -227,12 +230,15 @@ def _operands(
     return terms
 
 
-def _broadcast_path(a: Expr, shape: Shape) -> Path:
+def _build_broadcast_path(a: Expr, shape: Shape) -> Path:
     """Return the path that broadcasts an operand to a shape."""
     return () if a.spec.shape == shape else ((("expand", shape), -1),)
 
 
-def _map(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) -> Term | Refusal:
+def _build_map_term(
+    decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft
+) -> Term | Refusal:
+    """Return the term of an elementwise op, or the need to materialise a costly repeated one."""
     expr = decisions.graph.nodes[i]
     if (
         i != draft.node
@@ -241,7 +247,7 @@ def _map(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) -> 
     ):
         return Prerequisite(i, Reason(ReasonKind.COSTLY_REPEATED))
     casts = decisions.graph.casts_of(i)
-    terms = _operands(decisions, i, casts, path, draft)
+    terms = _find_operand_terms(decisions, i, casts, path, draft)
     if not isinstance(terms, list):
         return terms
     return Term("map", expr.spec.dtype, op, tuple(terms), casts)
@@ -262,13 +268,19 @@ def _repeats(shape: Shape, path: Path, group: FusionGroup) -> bool:
     return math.prod(n for n, s in pairs if s == 0) >= cost.BROADCAST_REPEATS_MAX
 
 
-def _view(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) -> Term | Refusal:
+def _build_view_term(
+    decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft
+) -> Term | Refusal:
+    """Return the term of a view's source, with the view's move added to the path."""
     expr = decisions.graph.nodes[i]
     source = decisions.graph.index[expr.args[0]]
     return find_term(decisions, source, ((expr.attrs, source), *path), draft)
 
 
-def _generate(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) -> Term | Refusal:
+def _build_generate_term(
+    decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft
+) -> Term | Refusal:
+    """Return the term of an op of the linear index; add the index as an access."""
     expr = decisions.graph.nodes[i]
     view = view_through(lay.contiguous(expr.spec.shape), path)
     if not isinstance(view, StridedView):
@@ -283,7 +295,10 @@ def _generate(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft
     return Term("generate", expr.spec.dtype, op, terms, casts, access)
 
 
-def _reduce(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) -> Term | Refusal:
+def _build_reduce_term(
+    decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft
+) -> Term | Refusal:
+    """Return the reduction's term in this domain, cached, or a need if rows or views differ."""
     expr, domain, memo = decisions.graph.nodes[i], draft.group.domain, draft.group.terms
     if decisions.graph.rows[i] != domain:
         return Prerequisite(i, Reason(ReasonKind.DIFFERENT_ROWS))
@@ -306,7 +321,10 @@ def _reduce(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) 
     return memo[i, REDUCED_PATH]
 
 
-def _gather(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) -> Term | Refusal:
+def _build_gather_term(
+    decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft
+) -> Term | Refusal:
+    """Return the term of a gather from memory with its access, or a refusal."""
     expr = decisions.graph.nodes[i]
     if any(m[0] == "pad" for m, _ in path):
         return Prerequisite(i, Reason(ReasonKind.GATHERED_PART))
@@ -323,7 +341,7 @@ def _gather(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) 
     view = view_through(StridedView(shape, strides, base.offset), path)
     if not isinstance(view, StridedView):
         return view
-    terms = _indices(decisions, expr, path, draft)
+    terms = _find_index_terms(decisions, expr, path, draft)
     if not isinstance(terms, list):
         return terms
     access = Access(source.slot, source.dtype, view.strides, view.offset, is_data_dependent=True)
@@ -335,14 +353,17 @@ def _gather(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) 
     return Term("gather", source.dtype, op, tuple(terms), casts, access, gather_axes=gathered)
 
 
-def _indices(
+def _find_index_terms(
     decisions: Decisions, expr: Expr, path: Path, draft: NodeDraft
 ) -> list[Term] | Refusal:
-    """Return the terms of a gather's indices."""
+    """Return the terms of a gather's indices, or the first refusal."""
     terms = []
     for a in expr.args[1:]:
         index = find_term(
-            decisions, decisions.graph.index[a], _broadcast_path(a, expr.attrs[0]) + path, draft
+            decisions,
+            decisions.graph.index[a],
+            _build_broadcast_path(a, expr.attrs[0]) + path,
+            draft,
         )
         if not isinstance(index, Term):
             return index
@@ -350,21 +371,23 @@ def _indices(
     return terms
 
 
-def _join(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) -> Term | Refusal:
+def _build_join_term(
+    decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft
+) -> Term | Refusal:
     """Return a join of its operands' terms, each viewed as a padded part of the whole.
 
     The position of a point along the axis tells which part it is in.
     """
     expr = decisions.graph.nodes[i]
     axis, size = expr.attrs, expr.spec.shape[expr.attrs]
-    position = _position_access(expr.spec.shape, axis, path, draft.group)
+    position = _add_position_access(expr.spec.shape, axis, path, draft.group)
     if position is None:
         return Prerequisite(i, Reason(ReasonKind.RESHAPED))
     start, terms, ranges = 0, list[Term](), list[JoinRange]()
     for a in expr.args:
         j, stop = decisions.graph.index[a], start + a.spec.shape[axis]
         if len(expr.args) > 1 and cost.recompute_cost(decisions, j) > cost.REPEATED_COST_MAX:
-            source = _costly_source(decisions, j, expr.spec.size)
+            source = _find_costly_source(decisions, j, expr.spec.size)
             if source not in decisions.materialised:
                 return Prerequisite(source, Reason(ReasonKind.COSTLY_PART))
         operand = find_term(decisions, j, ((("pad", axis, start, size), i), *path), draft)
@@ -376,7 +399,7 @@ def _join(decisions: Decisions, i: int, op: Op, path: Path, draft: NodeDraft) ->
     return Term("join", expr.spec.dtype, op, tuple(terms), ranges=tuple(ranges))
 
 
-def _costly_source(decisions: Decisions, i: int, elements_max: int) -> int:
+def _find_costly_source(decisions: Decisions, i: int, elements_max: int) -> int:
     """Return the node that makes a node costly: the one that it views, or its costliest operand.
 
     Other parts are read from that node, too. If it has more than `elements_max` elements, only the
@@ -387,22 +410,22 @@ def _costly_source(decisions: Decisions, i: int, elements_max: int) -> int:
         return i
     if (view := decisions.graph.view_of(i)) is not None:
         small = decisions.graph.nodes[view[0]].spec.size <= elements_max
-        return _costly_source(decisions, view[0], elements_max) if small else i
+        return _find_costly_source(decisions, view[0], elements_max) if small else i
     if expr.op is not None and expr.op.kind == "join":
         operands = [decisions.graph.index[a] for a in expr.args if type(a) is Expr]
-        return _costly_source(
+        return _find_costly_source(
             decisions, max(operands, key=lambda j: cost.recompute_cost(decisions, j)), elements_max
         )
     return i
 
 
 _RULES: dict[str, Callable[[Decisions, int, Op, Path, NodeDraft], Term | Refusal]] = {
-    "map": _map,
-    "view": _view,
-    "generate": _generate,
-    "reduce": _reduce,
-    "gather": _gather,
-    "join": _join,
+    "map": _build_map_term,
+    "view": _build_view_term,
+    "generate": _build_generate_term,
+    "reduce": _build_reduce_term,
+    "gather": _build_gather_term,
+    "join": _build_join_term,
 }
 
 
@@ -412,7 +435,7 @@ _RULES: dict[str, Callable[[Decisions, int, Op, Path, NodeDraft], Term | Refusal
 def memory_operand(
     decisions: Decisions, i: int, draft: NodeDraft | None, path: Path = ()
 ) -> MemoryOperand | Refusal:
-    """Return a node that is in memory, viewed through `path`.
+    """Return a node in memory as an operand viewed through `path`, or a refusal.
 
     draft: the node that reads it; None for an op's own kernels.
     """
@@ -423,22 +446,20 @@ def memory_operand(
             raise InternalError("a materialised node is used before it is computed", expr)
         if draft is not None and kernel_index >= draft.group.index:
             return Rejection.INCOMPATIBLE
-        return _operand_through(
-            decisions, i, decisions.slot_of[i], decisions.memory_layout(i), path
-        )
+        return _view_operand(decisions, i, decisions.slot_of[i], decisions.memory_layout(i), path)
     if i in decisions.graph.leaf_slot:
         base = StridedView(expr.spec.shape, expr.strides, 0)
-        return _operand_through(decisions, i, decisions.graph.leaf_slot[i], base, path)
+        return _view_operand(decisions, i, decisions.graph.leaf_slot[i], base, path)
     view = decisions.graph.view_of(i)
     if view is not None:
         return memory_operand(decisions, view[0], draft, view[1] + path)
     return Prerequisite(i, Reason(ReasonKind.READ_IN_MEMORY))
 
 
-def _operand_through(
+def _view_operand(
     decisions: Decisions, i: int, slot: int, base: StridedView, path: Path
 ) -> MemoryOperand | Refusal:
-    """Return a node in memory as an operand, viewed through `path`."""
+    """Return a node in memory as an operand viewed through `path`, or the need for another."""
     view = view_through(base, path)
     if not isinstance(view, StridedView):
         return view

@@ -15,13 +15,13 @@ from .plan import PlannedCall
 
 
 def verify(decisions: Decisions, pass_name: str) -> None:
-    """Check the decisions. Raises: InternalError, with the first broken rule and the decisions."""
+    """Raise InternalError, with the decisions, for the first broken rule."""
     for rule in find_violations(decisions):
         raise InternalError(f"fusion, after {pass_name}: {rule}", str(decisions))
 
 
 def find_violations(decisions: Decisions) -> Iterator[str]:
-    """Yield what is wrong, in words. Rules about the decisions of a later pass do not apply yet."""
+    """Yield a sentence for each broken rule; rules of a later pass do not apply yet."""
     yield from _check_memory(decisions)
     for rows in decisions.split_domains - {*decisions.graph.rows.values()}:
         yield f"no reduction has the rows {rows} that are split"
@@ -37,7 +37,7 @@ def find_violations(decisions: Decisions) -> Iterator[str]:
 
 
 def _check_memory(decisions: Decisions) -> Iterator[str]:
-    """Check that materialised nodes have memory, and that the required nodes are materialised."""
+    """Yield violations: required nodes that are not materialised, missing or shared slots."""
     graph = decisions.graph
     for i in graph.output_nodes - {*decisions.materialised}:
         yield f"node {i} was asked for or is held, and is not materialised"
@@ -62,10 +62,10 @@ def _check_memory(decisions: Decisions) -> Iterator[str]:
 
 
 def _check_writers(decisions: Decisions) -> Iterator[str]:
-    """Check that one kernel writes each materialised node, after the node that it updates."""
+    """Yield violations: nodes with no, several or wrong kernels, a target that is not last."""
     written: dict[int, int] = {}
     for index, kernel in enumerate(decisions.kernels):
-        for i in _outputs(kernel):
+        for i in _list_outputs(kernel):
             if i in written:
                 yield f"node {i} is written by the kernels {written[i]} and {index}"
             written[i] = index
@@ -78,7 +78,7 @@ def _check_writers(decisions: Decisions) -> Iterator[str]:
         yield "the target is not written last"
 
 
-def _outputs(kernel: FusionGroup | SplitRows | OwnKernels) -> list[int]:
+def _list_outputs(kernel: FusionGroup | SplitRows | OwnKernels) -> list[int]:
     """Return the nodes that a kernel writes."""
     if isinstance(kernel, OwnKernels):
         return [kernel.node]
@@ -88,7 +88,7 @@ def _outputs(kernel: FusionGroup | SplitRows | OwnKernels) -> list[int]:
 
 
 def _check_group(decisions: Decisions, index: int, group: FusionGroup) -> Iterator[str]:
-    """Check that a kernel's domain fits its outputs, and that it keeps the limits of a kernel."""
+    """Yield violations of one kernel: its index, strides, outputs, size and rows."""
     if group.index != index:
         yield f"kernel {index} counts as number {group.index}"
     for a in group.accesses:
@@ -106,7 +106,7 @@ def _check_group(decisions: Decisions, index: int, group: FusionGroup) -> Iterat
 
 
 def _check_reads(decisions: Decisions) -> Iterator[str]:
-    """Check that a kernel reads only memory of leaves and of earlier kernels."""
+    """Yield violations: slots that a kernel reads before a kernel has written them."""
     first: dict[int, int] = dict.fromkeys(
         decisions.graph.leaf_slot.values(), -1
     )  # slot -> its writer
@@ -116,15 +116,15 @@ def _check_reads(decisions: Decisions) -> Iterator[str]:
         if isinstance(kernel, OwnKernels):
             read = {x.slot for x in kernel.inputs}
         elif isinstance(kernel, SplitRows):
-            read = _slots_read([kernel.output.term])
+            read = _find_slots_read([kernel.output.term])
         else:
-            read = _slots_read([out.term for out in kernel.outputs])
+            read = _find_slots_read([out.term for out in kernel.outputs])
         for slot in read:
             if first.get(slot, index) >= index:
                 yield f"kernel {index} reads slot {slot}, which nothing has written"
 
 
-def _slots_read(terms: list[Term]) -> set[int]:
+def _find_slots_read(terms: list[Term]) -> set[int]:
     """Return the slots from which terms load."""
     slots: set[int] = set()
     visited: set[int] = set()
@@ -141,7 +141,7 @@ def _slots_read(terms: list[Term]) -> set[int]:
 
 
 def _check_launches(decisions: Decisions) -> Iterator[str]:
-    """Check that launches use memory only between its allocation and its release."""
+    """Yield violations: memory used before its allocation or after its release."""
     leaves = {*decisions.graph.leaf_slot.values()}
     allocated = leaves if decisions.graph.target is None else leaves | {decisions.graph.target.slot}
     for number, step in enumerate(decisions.steps):
