@@ -68,7 +68,7 @@ class Stream:
         opened(self.device).faults.raise_unreported()
 
     def record_event(self) -> Event:
-        """Create an event, record it at the current end of this stream, and return it."""
+        """Return a new event at the current end of this stream."""
         event = Event(self.device)
         event.record(self)
         return event
@@ -219,12 +219,12 @@ class Event:
             _open_backend(self.device).wait_event(stream.handle, self._handle)
 
     def synchronize(self) -> None:
-        """Block the host until the event has passed; return at once if not recorded."""
+        """Wait until the event has passed."""
         if self._recorded:
             _open_backend(self.device).wait_event(None, self._handle)
 
     def query(self) -> bool:
-        """Return True if the event has passed, or was not recorded."""
+        """Return True if the event has passed."""
         return not self._recorded or _open_backend(self.device).event_done(self._handle)
 
     def elapsed_ms(self, end: Event) -> float:

@@ -80,5 +80,5 @@ class debug_lines(Switch):
         self.__enter__()
 
     def stop(self) -> None:
-        """Stop storing lines; end what `start` began."""
+        """Stop what `start` began."""
         self.__exit__()

@@ -113,7 +113,7 @@ class Allocator(ABC):
         return ptr
 
     def raw_deallocate(self, context: Context) -> None:
-        """Free memory of `raw_allocate`, given by its context. Raises: ArgumentError for a pointer.
+        """Free memory of `raw_allocate`, given by its context.
 
         Raises: ArgumentError for a pointer in place of its context, and, if the allocator can tell,
         for a context that is not its own or was freed before.
@@ -128,7 +128,7 @@ class Allocator(ABC):
             deleter(context)
 
     def record_stream(self, ptr: DataPtr, stream: StreamHandle) -> None:  # noqa: B027 - nothing to do without reuse
-        """Record that `ptr` is also used on `stream`; by default do nothing.
+        """Record that `ptr` is also used on `stream`.
 
         Its memory is not reused before the work queued on that stream is done.
         """
@@ -145,14 +145,14 @@ class Allocator(ABC):
         """Reset the peaks to the current statistics."""
 
     def empty_cache(self) -> None:  # noqa: B027
-        """Return memory that is not in use to the device; by default do nothing."""
+        """Return memory that is not in use to the device."""
 
     def set_limit(self, nbytes: int | None) -> None:
-        """Limit the memory reserved on the device; None: no limit. By default ArgumentError."""
+        """Limit the memory that is reserved on the device; None is no limit."""
         raise ArgumentError(f"set_limit: {type(self).__name__} does not support a limit")
 
     def extent(self, handle: Handle, offset: int) -> tuple[int, int] | None:
-        """Return (first byte, end) of the memory of one owner around an offset, or None if unknown.
+        """Return the first byte and the end of the memory of one owner around an offset.
 
         Both count from the start of the handle's memory. None if the allocator does not know.
         """

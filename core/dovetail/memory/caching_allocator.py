@@ -253,14 +253,14 @@ class CachingAllocator(Allocator):
 
     @classmethod
     def trace(cls, on: bool) -> None:
-        """Start or stop the tracing of all allocators, and of allocators created later."""
+        """Start or stop the tracing of all allocators, and of those created later."""
         if on != cls._traced:
             cls._traced = on
             for allocator in list(cls.every):
                 allocator.watch(on)
 
     def watch(self, on: bool) -> None:
-        """Start a new timeline, or stop adding events to the last one."""
+        """Start a new timeline, or stop adding to the last one."""
         self._run_locked(partial(self._set_tracing, on))
 
     def _set_tracing(self, on: bool) -> None:
@@ -336,13 +336,13 @@ class CachingAllocator(Allocator):
         self._segments.peak = self._segments.nbytes
 
     def empty_cache(self) -> None:
-        """Return unused segments to the device; do nothing if a finalizer calls it inside."""
+        """Return memory that is not in use to the device."""
         with self.fast_path.lock:
             if self.fast_path.state != BUSY:
                 self._run_locked(lambda: self._release(self._segments.nbytes))
 
     def set_limit(self, nbytes: int | None) -> None:
-        """Limit the memory reserved from now on; None is no limit. Nothing is freed."""
+        """Limit the memory that is reserved on the device; None is no limit."""
         self._segments.limit = nbytes
 
 

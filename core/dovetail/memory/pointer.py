@@ -75,7 +75,7 @@ class DataPtr:
             self.__del__ = partial(deleter, context)
 
     def address(self) -> Handle:
-        """Return the handle, after a wait for a copy that uses the memory."""
+        """Return the handle. Compiled code calls this directly, without an attribute look-up."""
         if self.copy is not None:
             self.land()
         return self._handle
@@ -86,7 +86,7 @@ class DataPtr:
         return self.address()
 
     def release(self) -> None:
-        """Free the memory now, unless it was freed before.
+        """Free the memory now.
 
         An error in the deleter is reported, not raised.
         """
@@ -97,13 +97,13 @@ class DataPtr:
         self.context = None  # the heir dies here: Python reports an error in its `__del__`
 
     def detach(self) -> Context:
-        """Return the context without freeing; the caller frees it by `Allocator.raw_deallocate`."""
+        """Return the context; the caller then frees the memory, by `Allocator.raw_deallocate`."""
         with suppress(AttributeError):
             del self.__del__
         return self.context
 
     def depart(self, copy: HostCopy, give_back: Callable[[], object]) -> None:
-        """Mark host memory as used by a copy, which `give_back` frees if this pointer ends first.
+        """Mark host memory as used by a copy.
 
         Until the copy is complete, the end of this pointer calls `give_back`, and reads of the
         handle wait.
@@ -111,7 +111,7 @@ class DataPtr:
         self.__del__, self.copy = give_back, copy
 
     def land(self) -> None:
-        """Wait for the copy that uses the memory, if any, and restore the pointer's finalizer."""
+        """Wait until no copy uses the memory."""
         copy = self.copy
         if copy is not None:
             copy.wait()

@@ -106,7 +106,7 @@ class Storage:
             connect_foreign(self)
 
     def is_exported(self) -> bool:
-        """Return True if code outside of dovetail may write to the memory now."""
+        """Return True if code outside of dovetail may write to it now."""
         return bool(self.exports)
 
     def view(self, dtype: DType | str | None = None) -> Tensor:
