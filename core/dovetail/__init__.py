@@ -421,7 +421,7 @@ else:
             return None
 
     def _load_core():
-        """Import what nearly every program needs and keep the names of the loaded modules.
+        """Import the modules that nearly every program needs, and store their public names here.
 
         Wait if another thread does so.
         """

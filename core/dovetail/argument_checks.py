@@ -53,12 +53,12 @@ def foreign_type_name(value: object) -> str:
 
 
 def refused(op: str, name: str, wanted: str, value: object) -> ArgumentTypeError:
-    """Return the error for a value of a wrong kind."""
+    """Build the ArgumentTypeError for a value of a wrong kind; `wanted` is the accepted kind."""
     return ArgumentTypeError(f"{op}: {name} must be {wanted}, got {shown(value)}")
 
 
-def _index(value: object) -> int | None:
-    """Return a value as an int, or None if it is none."""
+def _find_index(value: object) -> int | None:
+    """Return a value as an int, or None for a bool, a tensor, and other non-integers."""
     if type(value) is int:
         return value
     if isinstance(value, bool):
@@ -77,7 +77,7 @@ def integer(
     op: str, value: object, name: str, low: int | None = None, high: int | None = None
 ) -> int:
     """Return an int within low..high. Raises: ArgumentTypeError, ArgumentError."""
-    number = _index(value)
+    number = _find_index(value)
     if number is None:
         raise refused(op, name, "an int", value)
     if (low is not None and number < low) or (high is not None and number > high):
@@ -97,16 +97,16 @@ def integer(
 
 
 def integers(op: str, value: object, name: str) -> tuple[int, ...]:
-    """Return the ints of an int, a list or a tuple. Raises: ArgumentTypeError."""
+    """Return the ints of an int, a list, a tuple or a range. Raises: ArgumentTypeError."""
     listed = value if isinstance(value, (list, tuple, range)) else (value,)
-    numbers = tuple([v if type(v) is int else _index(v) for v in listed])
+    numbers = tuple([v if type(v) is int else _find_index(v) for v in listed])
     if None in numbers:
         raise refused(op, name, "an int or a tuple of ints", value)
     return numbers  # type: ignore[return-value]  # there is no None
 
 
 def dimensions(op: str, shape: Sequence[int]) -> tuple[int, ...]:
-    """Return a shape that a tensor can have. Raises: ShapeError."""
+    """Return a valid shape as a tuple. Raises: ShapeError for its rank or a size."""
     if len(shape) > DIMENSIONS:
         raise ShapeError(f"{op}: expected at most {DIMENSIONS} dimensions, got {len(shape)}")
     for n in shape:
@@ -117,7 +117,7 @@ def dimensions(op: str, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def number(op: str, value: object, name: str) -> int | float:
-    """Return a real Python number, which a bool is not. Raises: ArgumentTypeError."""
+    """Return an int or float, also that of a NumPy scalar. Raises: ArgumentTypeError for a bool."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -126,7 +126,7 @@ def number(op: str, value: object, name: str) -> int | float:
 
 
 def real(op: str, value: object, name: str) -> float:
-    """Return a float. Raises: ArgumentTypeError; ArgumentError for an int beyond float64."""
+    """Return a number as a float. Raises: ArgumentTypeError; ArgumentError beyond float64."""
     checked = number(op, value, name)
     if isinstance(checked, int) and not -BEYOND_FLOAT < checked < BEYOND_FLOAT:
         raise ArgumentError(f"{op}: {name} must fit into float64, got {shown(checked)}")
@@ -134,14 +134,14 @@ def real(op: str, value: object, name: str) -> float:
 
 
 def flag(op: str, value: object, name: str) -> bool:
-    """Return a bool. Raises: ArgumentTypeError."""
+    """Return a bool, an int or a NumPy bool as a bool. Raises: ArgumentTypeError."""
     if not isinstance(value, (bool, int, np.bool_)):
         raise refused(op, name, "True or False", value)
     return bool(value)
 
 
 def choice(op: str, value: object, name: str, allowed: Sequence[Choice]) -> Choice:
-    """Return the value if it is one of those allowed. Raises: ArgumentError."""
+    """Return the allowed value that equals `value`, of the same type. Raises: ArgumentError."""
     for a in allowed:
         if type(value) is type(a) and value == a:
             return a
@@ -150,14 +150,14 @@ def choice(op: str, value: object, name: str, allowed: Sequence[Choice]) -> Choi
 
 
 def sequence(op: str, value: object, name: str, wanted: str) -> Sequence[object]:
-    """Return a list or a tuple. Raises: ArgumentTypeError."""
+    """Return a list or tuple unchanged. Raises: ArgumentTypeError."""
     if not isinstance(value, (list, tuple)):
         raise refused(op, name, f"a list or tuple of {wanted}", value)
     return value
 
 
 def exclusive(op: str, **values: object) -> None:
-    """Refuse parameters of which only one has a meaning at once. Raises: ArgumentError."""
+    """Raise ArgumentError if more than one of these values is not None."""
     names = [name for name, value in values.items() if value is not None]
     if len(names) > 1:
         raise ArgumentError(
@@ -182,20 +182,22 @@ the user, or is a single op, which rounds once anyway.
 
 
 def _holds_no_half(args: tuple[Any, ...], options: dict[str, Any]) -> bool:
+    """Return False; stands for `holds_half` until `set_widening` replaces that."""
     return False
 
 
-def _call(
+def _call_unwidened(
     composed: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any], widen: Widen
 ) -> Any:
+    """Call the function without widening; stands for `call_in_float32` until replaced."""
     return composed(*args, **options)
 
 
-holds_half, call_in_float32 = _holds_no_half, _call
+holds_half, call_in_float32 = _holds_no_half, _call_unwidened
 
 
 def set_widening(holds: Callable[..., bool], call: Callable[..., Any]) -> None:
-    """Set how named functions find half operands, and how they compute with them."""
+    """Replace the functions that find half operands, and that compute with them in float32."""
     global holds_half, call_in_float32
     holds_half, call_in_float32 = holds, call
 
@@ -215,6 +217,7 @@ def named(composed: Callable[..., Any] | None = None, /, *, widen: Widen = True)
     function, name = composed, composed.__name__
 
     def call(*args: Any, **options: Any) -> Any:
+        """Call the function; widen halves, prefix errors with its name, translate arguments."""
         try:
             if widen and holds_half(args, options):
                 return call_in_float32(function, args, options, widen)
@@ -235,14 +238,14 @@ def named(composed: Callable[..., Any] | None = None, /, *, widen: Widen = True)
 
 
 def function(op: str, value: object, name: str = "function") -> Callable[..., object]:
-    """Return a callable. Raises: ArgumentTypeError."""
+    """Return a callable unchanged. Raises: ArgumentTypeError."""
     if not callable(value):
         raise refused(op, name, "a function", value)
     return value
 
 
 def path(op: str, value: object, name: str = "path") -> str | os.PathLike[str]:
-    """Return the name of a file, as text or a `Path`. Raises: ArgumentTypeError, ArgumentError."""
+    """Return a str or path object unchanged. Raises: ArgumentTypeError; ArgumentError for "\\0"."""
     if not isinstance(value, (str, os.PathLike)):
         raise refused(op, name, "the name of a file", value)
     if "\0" in str(value):
@@ -251,7 +254,7 @@ def path(op: str, value: object, name: str = "path") -> str | os.PathLike[str]:
 
 
 def instance(op: str, value: object, name: str, kind: type[Kind]) -> Kind:
-    """Return an object of a class. Raises: ArgumentTypeError."""
+    """Return an instance of `kind` unchanged. Raises: ArgumentTypeError."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise refused(op, name, f"{article} {kind.__name__}", value)
@@ -260,7 +263,7 @@ def instance(op: str, value: object, name: str, kind: type[Kind]) -> Kind:
 
 @contextmanager
 def host_memory(what: str) -> Iterator[None]:
-    """Replace a MemoryError of NumPy by an error that says what needed the memory.
+    """Return a context that turns a MemoryError into an OutOfMemoryError that names `what`.
 
     Raises: OutOfMemoryError.
     """

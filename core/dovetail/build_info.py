@@ -27,7 +27,7 @@ class SourceFinder:
     def find_spec(
         name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a module's source."""
+        """Return the spec of a module's Python source, or None outside of this package."""
         if not name.startswith(f"{PACKAGE}."):
             return None
         spec = PathFinder.find_spec(name, path, target)
@@ -37,18 +37,18 @@ class SourceFinder:
 
 
 def is_extension(spec: ModuleSpec) -> bool:
-    """Return True if a module comes from machine code."""
+    """Return True if a module's origin is a compiled extension."""
     return (spec.origin or "").endswith(tuple(EXTENSION_SUFFIXES))
 
 
 def source_of(spec: ModuleSpec) -> Path:
-    """Return the source beside a compiled module."""
+    """Return the path of the Python source beside a compiled module."""
     origin = Path(spec.origin or "")
     return origin.with_name(f"{origin.name.partition('.')[0]}.py")
 
 
 def modules() -> list[str]:
-    """Return the compiled modules in use."""
+    """Return the sorted names of dovetail's compiled modules that are loaded."""
     loaded = [(n, m) for n, m in list(sys.modules.items()) if n.startswith(f"{PACKAGE}.")]
     specs = [(n, getattr(m, "__spec__", None)) for n, m in loaded]
     return sorted(n for n, s in specs if s is not None and is_extension(s))

@@ -137,7 +137,7 @@ def load(
     random_states = content.pop("random", None)
     if random and random_states is not None:
         pairs["random"] = _RandomStates(), random_states
-    _restore(pairs)
+    _set_states_or_revert(pairs)
     return content
 
 
@@ -153,7 +153,7 @@ def latest(folder: File, pattern: str = f"*{SUFFIX}") -> Path | None:
     >>> dt.checkpoint.latest(tempfile.mkdtemp()) is None
     True
     """
-    for file in _by_age(Path(folder), pattern):
+    for file in _list_newest_first(Path(folder), pattern):
         try:
             _read(file, "reference")
         except CheckpointError as error:
@@ -167,7 +167,7 @@ def latest(folder: File, pattern: str = f"*{SUFFIX}") -> Path | None:
 
 
 def _file_path(path: File, step: int | None) -> Path:
-    """Return `path` with the step filled in and with the suffix of checkpoints."""
+    """Return `path` with the step filled in and the suffix added. Raises: ArgumentError."""
     text = os.fspath(path)
     if "{step" in text:
         if step is None:
@@ -178,7 +178,7 @@ def _file_path(path: File, step: int | None) -> Path:
 
 
 def _write_atomically(target: Path, tensors: dict[str, dt.Tensor]) -> None:
-    """Write a temporary file, flush it to the disk, then rename it to `target`."""
+    """Write a temporary file, flush it to disk, rename it to `target`; remove stale parts first."""
     _remove_stale_parts(target.parent)
     part = target.with_name(f".{target.stem}.{os.getpid()}.part{SUFFIX}")
     try:
@@ -211,6 +211,7 @@ def _remove_stale_parts(folder: Path) -> None:
 
 
 def _is_running(pid: int) -> bool:
+    """Return True if a process of this id exists, also of another user."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -220,25 +221,27 @@ def _is_running(pid: int) -> bool:
     return True
 
 
-def _by_age(folder: Path, pattern: str) -> list[Path]:
-    """Return the files of a folder, newest first."""
+def _list_newest_first(folder: Path, pattern: str) -> list[Path]:
+    """Return the files of a folder that match a glob pattern, newest first, without hidden ones."""
     files = [p for p in folder.glob(pattern) if not p.name.startswith(".") and p.is_file()]
     return sorted(files, key=lambda p: (p.stat().st_mtime_ns, p.name), reverse=True)
 
 
 def _remove_old(target: Path, keep: int) -> None:
-    """Keep `target` and the newest `keep - 1` files whose names differ from it only in digits."""
+    """Delete all but `target` and the newest `keep - 1` files whose names differ only in digits."""
     if keep < 1:
         raise dt.ArgumentError(f"checkpoint.save: keep must be at least 1, got {keep}")
     pattern = re.compile(re.sub(r"\d+", r"\\d+", re.escape(target.name)))
-    series = [p for p in _by_age(target.parent, f"*{SUFFIX}") if pattern.fullmatch(p.name)]
+    series = [
+        p for p in _list_newest_first(target.parent, f"*{SUFFIX}") if pattern.fullmatch(p.name)
+    ]
     others = [p for p in series if p != target]
     for old in others[keep - 1 :]:
         old.unlink(missing_ok=True)
 
 
 def _read(file: Path, device: Any) -> dict[str, Any]:
-    """Return the content of a checkpoint. Raises: CheckpointError, OSError."""
+    """Read, verify and decode a checkpoint. Raises: CheckpointError, OSError."""
     file.open("rb").close()  # a file that cannot be opened raises OSError, not CheckpointError
     try:
         tensors = dt.load(file, device=device, copy=True)
@@ -271,12 +274,12 @@ def _read(file: Path, device: Any) -> dict[str, Any]:
 
 
 def _from_bytes(values: bytes) -> dt.Tensor:
-    """Return bytes as a uint8 tensor."""
+    """Return bytes as a new uint8 tensor on "reference"."""
     return dt.asarray(np.frombuffer(values, np.uint8).copy(), device="reference")
 
 
 def _raw(x: dt.Tensor) -> np.ndarray:
-    """Return the bytes of a tensor's elements, in row-major order."""
+    """Return the bytes of a tensor's elements, in row-major order, as a uint8 array."""
     flat = x.detach().reshape(-1)
     if flat.size and flat.dtype is not dt.bool:
         flat = flat.view(dt.uint8)
@@ -284,7 +287,7 @@ def _raw(x: dt.Tensor) -> np.ndarray:
 
 
 def _digest(tensors: Mapping[str, dt.Tensor]) -> bytes:
-    """Return a digest of the tensors' names, dtypes, shapes and elements."""
+    """Return a BLAKE2b digest of the tensors' names, dtypes, shapes and elements."""
     digest = hashlib.blake2b(digest_size=32)
     for name in sorted(tensors):
         x = tensors[name]
@@ -310,7 +313,7 @@ class _Encoder:
         return self.encode(name, x if state_dict is None else state_dict())
 
     def encode(self, name: str, x: Any) -> Json:
-        """Encode a value; its tensors are stored under `name` or names below it."""
+        """Encode a value as JSON; store its tensors under `name` or names below it."""
         if x is None or isinstance(x, (bool, int, float, str)):
             return x
         if isinstance(x, dt.Tensor):
@@ -337,7 +340,7 @@ class _Encoder:
         )
 
     def encode_key(self, name: str, k: object) -> Json:
-        """Return a key of the dict `name`. Raises: ArgumentTypeError."""
+        """Return a dict key unchanged. Raises: ArgumentTypeError unless JSON can store it."""
         if k is None or isinstance(k, (bool, int, float, str)):
             return k
         raise dt.ArgumentTypeError(
@@ -345,7 +348,7 @@ class _Encoder:
         )
 
     def add_tensor(self, name: str, x: dt.Tensor) -> str:
-        """Store a tensor under `name`, or a free name derived from it, and return that name."""
+        """Store a detached tensor under `name`, or a free name; return it. Raises: LayoutError."""
         if x.layout is not dt.strided:
             raise dt.LayoutError(
                 f"checkpoint.save: {name} must be dense, got layout {x.layout.name}; save its "
@@ -364,7 +367,7 @@ class _Decoder:
         self.tensors = tensors
 
     def decode(self, x: Json) -> Any:
-        """Return the value that `x` encodes."""
+        """Return the value that `x` encodes; a damaged code raises a built-in exception."""
         if not isinstance(x, dict):
             return x
         ((kind, content),) = x.items()
@@ -388,7 +391,7 @@ class _Decoder:
 # --- states of objects ----------------------------------------------------------------------------
 
 
-def _restore(states: dict[str, tuple[Any, Any]]) -> None:
+def _set_states_or_revert(states: dict[str, tuple[Any, Any]]) -> None:
     """Set the state of each object; if one does not fit, set all back and raise its error.
 
     `states`: pairs of an object and its new state, by name.
@@ -396,7 +399,7 @@ def _restore(states: dict[str, tuple[Any, Any]]) -> None:
     previous: list[tuple[Any, Any]] = []
     try:
         for name, (x, state) in states.items():
-            previous.append((x, _snapshot(name, x)))
+            previous.append((x, _copy_state(name, x)))
             _set_state(x, state)
     except BaseException:
         for x, state in reversed(previous):
@@ -405,6 +408,7 @@ def _restore(states: dict[str, tuple[Any, Any]]) -> None:
 
 
 def _set_state(x: Any, state: Any) -> None:
+    """Set the state of a generator or an object. Raises: CheckpointError for a wrong state."""
     if isinstance(x, dt.random.Generator):
         if not isinstance(state, dt.random.Generator):
             raise CheckpointError(
@@ -415,7 +419,7 @@ def _set_state(x: Any, state: Any) -> None:
         x.load_state_dict(state)
 
 
-def _snapshot(name: str, x: Any) -> Any:
+def _copy_state(name: str, x: Any) -> Any:
     """Return a copy of an object's state. Raises: ArgumentTypeError for an object without one."""
     if isinstance(x, dt.random.Generator):
         generator = dt.random.Generator(0)
@@ -430,6 +434,7 @@ def _snapshot(name: str, x: Any) -> Any:
 
 
 def _deep_copy(x: Any) -> Any:
+    """Return a copy of nested mappings and sequences, with tensors copied and detached."""
     if isinstance(x, dt.Tensor):
         return dt.copy(x.detach())
     if isinstance(x, Mapping):
@@ -441,6 +446,7 @@ class _RandomStates:
     """The states of the default generators of dovetail, Python and NumPy, as one object."""
 
     def state_dict(self) -> dict[str, Any]:
+        """Return the current states of the three generators, by library."""
         return {
             "dovetail": dt.random.get_state(),
             "python": python_random.getstate(),
@@ -448,6 +454,7 @@ class _RandomStates:
         }
 
     def load_state_dict(self, states: Mapping[str, Any]) -> None:
+        """Set the states of the three generators. Raises: CheckpointError for damaged ones."""
         try:
             dt.random.set_state(states["dovetail"])
             python_random.setstate(states["python"])

@@ -47,11 +47,11 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(EXIT_FAILURE, f"{self.prog}: {message}; see {self.prog} --help\n")
 
     def exit_with_error(self, message: str) -> NoReturn:
-        """Exit because the options are valid but cannot be satisfied."""
+        """Print the message and exit with status 2: the options are valid but unusable."""
         self.exit(self.print_error(message))
 
     def print_error(self, message: str) -> int:
-        """Print why a command cannot do its task; return its exit status."""
+        """Print a message to stderr; return the exit status, without exiting."""
         print(f"{self.prog}: {message}", file=sys.stderr)
         return EXIT_FAILURE
 
@@ -114,7 +114,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def describe_write_error(path: Path, keeps_existing: bool = False) -> str:
-    """Return why a file cannot be written, or "". `keeps_existing`: an existing file must stay."""
+    """Return the reason why a file cannot be written, or ""."""
     folder = path.parent
     if path.is_dir():
         return f"{path} is a folder; give the name of a file"
@@ -128,7 +128,7 @@ def describe_write_error(path: Path, keeps_existing: bool = False) -> str:
 
 
 def format_error(error: BaseException) -> str:
-    """Return an error as one line: its first line, and the way to fix it."""
+    """Return an error as one line: its first line and its fix, or its class if it has no text."""
     if isinstance(error, OSError) and error.strerror:
         name = f"{error.filename}: " if error.filename else ""
         return f"{name}{error.strerror}"
@@ -138,7 +138,7 @@ def format_error(error: BaseException) -> str:
 
 
 def positive_int(text: str) -> int:
-    """Parse a whole number from 1, for `type=` of an option."""
+    """Parse a whole number of at least 1, else raise argparse's error, for `type=` of an option."""
     try:
         number = int(text)
     except ValueError:
@@ -149,7 +149,7 @@ def positive_int(text: str) -> int:
 
 
 def positive_seconds(text: str) -> float:
-    """Parse a time above 0, for `type=` of an option."""
+    """Parse a finite time above 0, else raise argparse's error, for `type=` of an option."""
     try:
         number = float(text)
     except ValueError:
@@ -160,7 +160,7 @@ def positive_seconds(text: str) -> float:
 
 
 def existing_folder(text: str) -> Path:
-    """Parse the name of an existing folder, for `type=` of an option."""
+    """Return the path of an existing folder, else raise argparse's error; for `type=`."""
     path = Path(text)
     if not path.is_dir():
         raise argparse.ArgumentTypeError(f"the folder {text!r} does not exist")

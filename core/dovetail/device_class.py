@@ -75,7 +75,7 @@ class Device(DeviceRecord):
     def __eq__(self, other: object) -> bool:
         if type(other) is Device:
             return self is other
-        return isinstance(other, str) and _key(other) == (self.type, self.index)
+        return isinstance(other, str) and _parse_key(other) == (self.type, self.index)
 
     def _repr_html_(self) -> str:
         html: str = import_module(".insight.device_pages", __package__).html([self])
@@ -112,14 +112,15 @@ def device(spec: Device | str | None = None, op: str = "device") -> Device:
     if spec is None:
         return default_device()
     parsed = _specs.get(spec) if isinstance(spec, str) else None
-    return parsed or _parse(spec, op)
+    return parsed or _parse_device(spec, op)
 
 
-def _parse(spec: Any, op: str) -> Device:
-    key = _key(spec) if isinstance(spec, str) else None
+def _parse_device(spec: Any, op: str) -> Device:
+    """Return the unique device of a name, and cache the spelling. Raises: DeviceError."""
+    key = _parse_key(spec) if isinstance(spec, str) else None
     if key is None:
         lower = spec.lower() if isinstance(spec, str) else ""
-        hint = f'; did you mean "{lower}"?' if _key(lower) else ""
+        hint = f'; did you mean "{lower}"?' if _parse_key(lower) else ""
         raise DeviceError(
             f'{op}: expected a device name such as "cpu" or "opencl:1", got {shown(spec)}{hint}'
         )
@@ -127,8 +128,8 @@ def _parse(spec: Any, op: str) -> Device:
     return interned
 
 
-def _key(spec: str) -> tuple[str, int] | None:
-    """Return the type and index of the device of this name, or None."""
+def _parse_key(spec: str) -> tuple[str, int] | None:
+    """Return the type and index that a name denotes, or None for a malformed name."""
     match = _SPEC.fullmatch(spec)
     return None if match is None else (match[1], int(match[2] or 0))
 
@@ -144,11 +145,11 @@ def default_device() -> Device:
     >>> dt.zeros(1, device=dt.default_device()).device is dt.default_device()
     True
     """
-    return settings.current().device or _default or set_default_device(_chosen())
+    return settings.current().device or _default or set_default_device(_choose_default())
 
 
-def _chosen() -> str:
-    """Return the device that the environment names, or the usual one.
+def _choose_default() -> str:
+    """Return the device name of the environment, or the usual one; warn about an invalid name.
 
     A device that does not exist is an error at its first use: no other device replaces it.
     """
@@ -183,7 +184,7 @@ def set_default_device(spec: Device | str) -> Device:
 
 
 def known_types() -> Iterable[str]:
-    """Return the installed device types."""
+    """Return the installed device types; plugins are not imported."""
     return callbacks.known_device_types()
 
 

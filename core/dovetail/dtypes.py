@@ -93,7 +93,7 @@ class DType(DTypeRecord):
             return self is other
         if isinstance(other, np.dtype):  # of the same byte order
             return self.__numpy_dtype__ is not None and other == self.__numpy_dtype__
-        return isinstance(other, str | type) and _find(other) is self
+        return isinstance(other, str | type) and _find_by_name_or_type(other) is self
 
     def __reduce__(self) -> tuple[object, ...]:
         return (dtype, (self.name,))
@@ -171,7 +171,7 @@ _FROM_PYTHON = {bool: bool_, int: int64, float: float32, complex: complex64}
 
 
 def set_python_float(d: DType) -> None:
-    """Set the meaning of Python's `float`, float32 or float64, and so of `complex`."""
+    """Set the process-wide meaning of Python's `float`, float32 or float64, and of `complex`."""
     _FROM_PYTHON[float], _FROM_PYTHON[complex] = d, complex128 if d is float64 else complex64
 
 
@@ -189,18 +189,18 @@ def dtype(spec: object, op: str = "dtype") -> DType:
         return spec
     match = _FROM_NUMPY.get(spec) if isinstance(spec, np.dtype) else None
     if match is None and isinstance(spec, _NAMES):
-        match = _find(spec)
+        match = _find_by_name_or_type(spec)
     if match is None:
         match = _find_plugin_dtype(spec)
     if match is None:
         raise DTypeError(
-            f"{op}: no dovetail dtype corresponds to {shown(spec)}{_suggestion(spec)}; known: "
+            f"{op}: no dovetail dtype corresponds to {shown(spec)}{_suggest_name(spec)}; known: "
             f"{', '.join(BY_NAME)}"
         )
     return match
 
 
-def _suggestion(spec: object) -> str:
+def _suggest_name(spec: object) -> str:
     """Return a hint with the dtype that a misspelt word may mean, or ""."""
     if not isinstance(spec, str):
         return ""
@@ -210,7 +210,8 @@ def _suggestion(spec: object) -> str:
     return f'; did you mean "{near[0]}"?' if near else ""
 
 
-def _find(spec: str | type | np.dtype) -> DType | None:
+def _find_by_name_or_type(spec: str | type | np.dtype) -> DType | None:
+    """Return the built-in or registered dtype of a name or type, or None."""
     if isinstance(spec, str) and spec in BY_NAME:
         return BY_NAME[spec]
     if isinstance(spec, type) and spec in _FROM_PYTHON:
@@ -223,7 +224,7 @@ def _find(spec: str | type | np.dtype) -> DType | None:
 
 
 def _find_plugin_dtype(spec: object) -> DType | None:
-    """Return the dtype of a plugin, by its own name or by another library's dtype.
+    """Return a plugin's dtype, by its own or another library's name, or None; load plugins.
 
     A dtype of another library is accepted only if its format is known to be the same.
     """
@@ -239,7 +240,7 @@ _plugin_finders: list[Callable[[str, bool], DType | None]] = []
 
 
 def register_finder(find: Callable[[str, bool], DType | None]) -> None:
-    """Register a function that finds the dtypes of plugins, by name or by foreign name."""
+    """Register a function that finds dtypes of plugins, by name or by foreign name."""
     _plugin_finders.append(find)
 
 
@@ -253,7 +254,7 @@ def find_plugin(name: str, is_foreign: bool = False) -> DType | None:
 
 
 def load_plugins() -> None:
-    """Register the dtypes of all plugins that can be used."""
+    """Load all dtype plugins, which registers their dtypes."""
     find_plugin("", True)
 
 
@@ -279,23 +280,23 @@ class FloatFormat(NamedTuple):
         )
 
 
-def _binary(digits: int, top: int) -> FloatFormat:
-    """Return a format of IEEE 754. `top`: its largest exponent."""
+def _build_binary_format(digits: int, top: int) -> FloatFormat:
+    """Build the format of an IEEE 754 float. `top`: its largest exponent."""
     return FloatFormat(
         digits, (2.0 - 2.0 ** (1 - digits)) * 2.0**top, 2.0 ** (1 - top), 2.0 ** (2 - top - digits)
     )
 
 
 FORMATS = {
-    float16: _binary(11, 15),
-    bfloat16: _binary(8, 127),
-    float32: _binary(24, 127),
-    float64: _binary(53, 1023),
+    float16: _build_binary_format(11, 15),
+    bfloat16: _build_binary_format(8, 127),
+    float32: _build_binary_format(24, 127),
+    float64: _build_binary_format(53, 1023),
 }
 
 
 def zero_low_bits(d: DType) -> int:
-    """Return how many low bits of a reduced-precision float are 0 in float32; else 0."""
+    """Return the number of low bits that are 0 in a reduced-precision float as float32; else 0."""
     return 0 if d.compute is d else FORMATS[float32].digits - FORMATS[d].digits
 
 
@@ -317,7 +318,8 @@ def promote(a: DType, b: DType) -> DType:
     return promoted if isinstance(promoted, DType) else promoted()
 
 
-def _promote(a: DType, b: DType) -> DType | None:
+def _find_promotion(a: DType, b: DType) -> DType | None:
+    """Return the dtype that two dtypes promote to, or None if no dtype holds both."""
     if a is b or b.kind == "b":
         return a
     if a.kind == "b":
@@ -338,8 +340,11 @@ def _promote(a: DType, b: DType) -> DType | None:
     return next((d for d in SIGNED if d.itemsize > unsigned.itemsize), None)
 
 
-def _refuse(a: DType, b: DType) -> Callable[[], DType]:
+def _build_refusal(a: DType, b: DType) -> Callable[[], DType]:
+    """Build a function that raises DTypeError for a pair without a promotion."""
+
     def refuse() -> DType:
+        """Raise the DTypeError of the pair."""
         raise DTypeError(
             f"no dtype holds both {a.name} and {b.name}; cast one of them first, "
             "with x.astype(dtype)"
@@ -349,21 +354,21 @@ def _refuse(a: DType, b: DType) -> Callable[[], DType]:
 
 
 _PROMOTIONS: dict[tuple[DType, DType], DType | Callable[[], DType]] = {
-    (a, b): _promote(a, b) or _refuse(a, b) for a in ALL for b in ALL
+    (a, b): _find_promotion(a, b) or _build_refusal(a, b) for a in ALL for b in ALL
 }
 
 
 def register_dtype(d: DType, holds: FloatFormat) -> None:
-    """Register a float of reduced precision that a plugin brings."""
+    """Add a plugin's float of reduced precision to names, codes, formats and promotions."""
     FORMATS[d] = holds
     BY_NAME[d.name] = BY_CODE[d.code] = d
     for other in BY_NAME.values():
-        _PROMOTIONS[d, other] = _promote(d, other) or _refuse(d, other)
-        _PROMOTIONS[other, d] = _promote(other, d) or _refuse(other, d)
+        _PROMOTIONS[d, other] = _find_promotion(d, other) or _build_refusal(d, other)
+        _PROMOTIONS[other, d] = _find_promotion(other, d) or _build_refusal(other, d)
 
 
 def unregister_dtype(d: DType) -> None:
-    """Remove a plugin's dtype; code that still holds it must not compute with it."""
+    """Remove a plugin's dtype from all tables; no code may compute with such a dtype any more."""
     del BY_NAME[d.name], BY_CODE[d.code], FORMATS[d]
     for pair in [p for p in _PROMOTIONS if d in p]:
         del _PROMOTIONS[pair]

@@ -37,13 +37,13 @@ _ROOT = __name__.partition(".")[0]
 
 
 def warn_once(text: str, kind: type[DovetailWarning] = DovetailWarning) -> None:
-    """Warn about the user's line, unless this process has given the same warning before."""
+    """Warn at the user's line, unless this process has given the same text before."""
     if text not in _issued_warnings:
         _issued_warnings.add(text)
-        warnings.warn(text, kind, stacklevel=_user_stack_level())
+        warnings.warn(text, kind, stacklevel=_find_user_stack_level())
 
 
-def _user_stack_level() -> int:
+def _find_user_stack_level() -> int:
     """Return the stack level of the first caller that is not in dovetail: the user's."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith(_ROOT):
@@ -52,7 +52,7 @@ def _user_stack_level() -> int:
 
 
 def warn_invalid(name: str, value: str, valid_values: str, instead: str) -> None:
-    """Report a variable with a senseless value, its valid values, and the effect."""
+    """Warn once about a variable's invalid value, its valid values, and the value used instead."""
     shown = ascii(
         value if len(value) <= VALUE_CHARACTERS_MAX else value[:VALUE_CHARACTERS_MAX] + "..."
     )
@@ -65,9 +65,9 @@ def text(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def number(name: str, default: float, low: float, high: float) -> float:
-    """Return a variable that holds a number from `low` to `high`, perhaps a fraction."""
+    """Return a variable as a number from `low` to `high`; warn and return `default` otherwise."""
     value = text(name)
-    parsed = default if value is None else _parse(value)
+    parsed = default if value is None else _parse_number(value)
     if low <= parsed <= high:  # NaN is not
         return parsed
     warn_invalid(name, value or "", f"a number from {low:,} to {high:,}", f"using {default:,}")
@@ -75,7 +75,7 @@ def number(name: str, default: float, low: float, high: float) -> float:
 
 
 def whole(name: str, default: int, low: int, high: int) -> int:
-    """Return a variable that holds a whole number from `low` to `high`."""
+    """Return a variable as an int from `low` to `high`; warn and return `default` otherwise."""
     value = number(name, default, low, high)
     if value == int(value):
         return int(value)
@@ -83,7 +83,8 @@ def whole(name: str, default: int, low: int, high: int) -> int:
     return default
 
 
-def _parse(value: str) -> float:
+def _parse_number(value: str) -> float:
+    """Parse a number; return NaN for other text."""
     try:
         return float(value)
     except ValueError:
@@ -91,7 +92,7 @@ def _parse(value: str) -> float:
 
 
 def flag(name: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return True if a variable says yes; warn about words that say neither yes nor no."""
+    """Return True if a variable says yes; warn about other words than yes and no."""
     value = text(name, environ) or "0"
     if value.strip().lower() not in FLAG_VALUES:
         warn_invalid(name, value, "0 or 1", "using 0")
@@ -99,7 +100,7 @@ def flag(name: str, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def read_words(name: str, allowed: tuple[str, ...]) -> frozenset[str]:
-    """Return a variable that holds some of these words, with commas between."""
+    """Return the allowed words of a variable with commas between; warn about others."""
     value = text(name)
     if value is None:
         return frozenset()

@@ -166,7 +166,7 @@ class InternalError(DovetailError, AssertionError):
 
 
 def process_memory_error(what: str) -> DTypeError:
-    """Return the error for an attempt to copy or send memory of this process."""
+    """Build the DTypeError for an attempt to pickle or copy memory of this process."""
     return DTypeError(
         f"pickle, copy: {what} refers to memory of this process; copy or send a tensor instead"
     )

@@ -228,12 +228,12 @@ def is_capturing() -> bool:
 
 
 def capabilities(device: Device) -> Capabilities:
-    """Return the capabilities of a device; open it if it is not in use."""
+    """Return the capabilities of a device; open the device if it is not open."""
     return open_device(device).backend.info.capabilities
 
 
 def read_each_call(read: Callable[[], Sequence[float]], count: int) -> Sequence[float]:
-    """Return `count` floats that `read` gives, as operands of tensors.
+    """Return `count` floats that `read` gives; a captured function calls `read` at each call.
 
     A captured function calls `read` again at each call (an optimiser's rate and its count of
     steps). Other Python code does not run again, so `read` must compute all that is needed.

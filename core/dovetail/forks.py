@@ -79,13 +79,13 @@ def _try_acquire(lock: Any) -> bool:
 
 
 def _release_acquired() -> None:
-    """Release the locks of this thread's fork."""
+    """Release all locks that this thread acquired for a fork."""
     while _acquired.locks:
         _acquired.locks.pop().release()
 
 
 def _release_in_child() -> None:
-    """Release the locks of the fork, and free all others."""
+    """Release the locks of the fork, and renew all others that can be renewed."""
     _release_acquired()
     for lock in registered_locks():
         if hasattr(lock, "renew"):

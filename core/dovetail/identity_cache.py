@@ -20,12 +20,12 @@ class IdentityCache(Generic[V]):
         self._entries: dict[tuple[int, int, int], tuple[object, object, object, V]] = {}
 
     def get(self, a: object, b: object, c: object = None) -> V | None:
-        """Return the value under these very objects, or None."""
+        """Return the value stored under exactly these objects, by identity, or None."""
         entry = self._entries.get((id(a), id(b), id(c)))
         return None if entry is None else entry[3]
 
     def put(self, a: object, b: object, c: object, value: V) -> None:
-        """Store a value."""
+        """Store a value under these objects; clear the cache first if it is full."""
         if len(self._entries) >= ENTRIES_MAX:
             self._entries.clear()
         self._entries[id(a), id(b), id(c)] = (a, b, c, value)

@@ -47,7 +47,7 @@ _LAYOUTS: dict[str, Layout] = {}
 
 
 def layout(name: str) -> Layout:
-    """Return the one object for the layout of this name."""
+    """Return the unique layout of this name; create it on first use."""
     return _LAYOUTS.get(name) or Layout(name)
 
 
@@ -68,7 +68,7 @@ class StridedView(NamedTuple):
 
 @lru_cache(4096)
 def contiguous_strides(shape: Shape) -> Shape:
-    """Return row-major strides.
+    """Return the row-major strides of a shape, in elements.
 
     An empty tensor has the strides that it would have with ones in place of its zeros.
     """
@@ -127,10 +127,12 @@ def apply_move(layout: StridedView, m: Move) -> StridedView | None:
 
 
 def _permute(a: StridedView, axes: Shape) -> StridedView:
+    """Reorder the axes."""
     return StridedView(tuple(a.shape[i] for i in axes), tuple(a.strides[i] for i in axes), a.offset)
 
 
 def _expand(a: StridedView, shape: Shape) -> StridedView:
+    """Broadcast to a shape: new and size-1 axes get stride 0."""
     lead = len(shape) - len(a.shape)
     strides = [0] * lead
     for old, new, stride in zip(a.shape, shape[lead:], a.strides, strict=True):
@@ -139,6 +141,7 @@ def _expand(a: StridedView, shape: Shape) -> StridedView:
 
 
 def _slice(a: StridedView, starts: Shape, lengths: Shape, steps: Shape) -> StridedView:
+    """Keep `lengths` positions of each axis from `starts` on, `steps` apart."""
     offset = a.offset
     if 0 not in lengths:
         offset += sum(s * t for s, t in zip(starts, a.strides, strict=True))
@@ -146,11 +149,13 @@ def _slice(a: StridedView, starts: Shape, lengths: Shape, steps: Shape) -> Strid
 
 
 def _reshape(a: StridedView, shape: Shape) -> StridedView | None:
+    """View as another shape, or return None if the strides do not permit that."""
     strides = reshape_strides(a.shape, a.strides, shape)
     return None if strides is None else StridedView(shape, strides, a.offset)
 
 
 def _pad(a: StridedView, axis: int, start: int, size: int) -> StridedView:
+    """Make an axis part of one of size `size`, from position `start` on."""
     shape = (*a.shape[:axis], size, *a.shape[axis + 1 :])
     return StridedView(shape, a.strides, a.offset - start * a.strides[axis])
 
@@ -181,7 +186,7 @@ def move_shape(shape: Shape, m: Move) -> Shape:
 
 
 def reshape_strides(old: Shape, strides: Shape, new: Shape) -> Shape | None:
-    """Return the strides of a view of another shape, or None if only a copy will do.
+    """Return the strides of a view of another shape, or None if a copy is needed.
 
     Both shapes have the same size. Source: the grouping of axes that NumPy's
     `attempt_nocopy_reshape` documents.
@@ -234,7 +239,7 @@ def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
 
 
 def axis(op: str, index: int, ndim: int) -> int:
-    """Return a non-negative axis number. Raises: AxisError, ArgumentTypeError."""
+    """Return an axis as a non-negative int. Raises: AxisError, ArgumentTypeError."""
     if type(index) is not int:
         index = integer(op, index, "axis")
     if not -ndim <= index < ndim:

@@ -14,11 +14,12 @@ from .compat.hints import find_hint
 
 
 def late(package: str, module_by_name: Mapping[str, str]) -> Callable[[str], object]:
-    """Return a `__getattr__` for a package. `module_by_name`: the module of each name."""
+    """Build a package's `__getattr__`, which imports a name's module and stores the name."""
 
     def fetch(name: str) -> object:
+        """Import a name of the package and store it there. Raises: AttributeError with a hint."""
         if name not in module_by_name:
-            hint = _hint(package, name)
+            hint = _find_name_hint(package, name)
             raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         value: object = getattr(import_module(f".{module_by_name[name]}", package), name)
         setattr(sys.modules[package], name, value)
@@ -27,8 +28,8 @@ def late(package: str, module_by_name: Mapping[str, str]) -> Callable[[str], obj
     return fetch
 
 
-def _hint(package: str, name: str) -> str:
-    """Return the end of the error about a name that a package lacks.
+def _find_name_hint(package: str, name: str) -> str:
+    """Return a hint for the error about a name that a package lacks, or "".
 
     Imports ask for `__path__`, and for a module before they load it: reading the hints would cost
     them 10 ms.

@@ -8,4 +8,4 @@ from __future__ import annotations
 
 
 def pool_objects(kind: type) -> None:
-    """Keep the memory of ended objects of a class, up to a limit, for new objects of it."""
+    """Reuse the memory of dead objects of a class for new ones; do nothing in pure Python."""

@@ -69,7 +69,7 @@ current = _current.get
 
 
 def enter_block(block: SettingsBlock) -> None:
-    """Apply the changes of `block` in this context."""
+    """Append `block` to the blocks of this context, and apply its changes."""
     _apply_blocks((*current().blocks, block))
 
 
@@ -84,11 +84,11 @@ def leave_block(block: SettingsBlock) -> None:
 
 def _apply_blocks(entered: tuple[SettingsBlock, ...]) -> None:
     """Set the settings of this context to those of the entered blocks."""
-    _current.set(_settings_of(entered))
+    _current.set(_merge_blocks(entered))
 
 
-def _settings_of(entered: tuple[SettingsBlock, ...]) -> Settings:
-    """Return the settings that follow from the entered blocks."""
+def _merge_blocks(entered: tuple[SettingsBlock, ...]) -> Settings:
+    """Return the settings that follow from the entered blocks, inner ones last."""
     if not entered:
         return _DEFAULTS
     fields: dict[str, Any] = {}
@@ -108,7 +108,7 @@ def set_recording(on: bool) -> None:
 
         before = current()
         try:
-            record(False)
+            set_recording(False)
             ...
         finally:
             restore(before)
@@ -116,7 +116,7 @@ def set_recording(on: bool) -> None:
     A `with` block is not safe here: an interrupt may come at the start of an `__exit__`, or between
     a change of the setting and its bookkeeping; but not between a `finally` and a function of C.
     """
-    _current.set(_settings_of((*current().blocks, _RECORDING_ON if on else _RECORDING_OFF)))
+    _current.set(_merge_blocks((*current().blocks, _RECORDING_ON if on else _RECORDING_OFF)))
 
 
 restore = _current.set
@@ -219,14 +219,14 @@ _reasons_lock = Lock()  # re-entered where a signal's handler runs ops
 
 
 def require_eager_check(reason: object) -> None:
-    """Make each op check whether it must run at once, while `reason` lives."""
+    """Make each op check whether it must run at once, until `reason` is dead."""
     with _reasons_lock:
         _reasons.add(ref(reason, _reasons.discard))
         flags.depth = 0
 
 
 def is_eager() -> bool:
-    """Return True if ops run at once in this context.
+    """Return True if ops run at once in this context; restore the fast path if no reason is left.
 
     Each op calls it while ops may run at once in any context.
     """

@@ -82,7 +82,7 @@ class SummaryWriter(Explained):
             start = self._events.SessionLog(status=self._events.SessionLog.START)
             self._write(self._events.Event(session_log=start), purge_step, None)
         else:
-            self._writer(self.log_dir)
+            self._find_or_create_writer(self.log_dir)
 
     def __enter__(self) -> Self:
         return self
@@ -111,21 +111,24 @@ class SummaryWriter(Explained):
         self._writers.clear()
 
     # --- events
-    def _writer(self, folder: str) -> Any:
+    def _find_or_create_writer(self, folder: str) -> Any:
+        """Return the event writer of a folder; create it on first use."""
         if folder not in self._writers:
             files = _import("tensorboard.summary.writer.event_file_writer")
             self._writers[folder] = files.EventFileWriter(folder, *self._options)
         return self._writers[folder]
 
     def _write(self, event: Any, step: Any, when: float | None, folder: str | None = None) -> None:
+        """Set time and step of an event, and add it to a folder's writer."""
         event.wall_time = time.time() if when is None else when
         if step is not None:
             event.step = arguments.integer(
-                "tensorboard", _integer("global_step", step), "global_step", *_INT64
+                "tensorboard", _read_integer("global_step", step), "global_step", *_INT64
             )
-        self._writer(folder or self.log_dir).add_event(event)
+        self._find_or_create_writer(folder or self.log_dir).add_event(event)
 
     def _add(self, value: Any, step: Any, when: float | None, folder: str | None = None) -> None:
+        """Add a summary with this value as an event."""
         summary = self._summaries.Summary(value=[value])
         self._write(self._events.Event(summary=summary), step, when, folder)
 
@@ -145,7 +148,7 @@ class SummaryWriter(Explained):
         time in seconds since 1970, by default now. `double_precision`: store it as float64.
         Raises: ArgumentTypeError.
         """
-        number = _number("scalar_value", scalar_value)
+        number = _read_number("scalar_value", scalar_value)
         if not (new_style or double_precision):
             value = self._summaries.Summary.Value(tag=tag, simple_value=number)
         else:
@@ -166,7 +169,7 @@ class SummaryWriter(Explained):
         """Add several numbers to one chart; each is written to a sub-folder, as its own run."""
         for tag, scalar in tag_scalar_dict.items():
             folder = f"{self.log_dir}/{main_tag.replace('/', '_')}_{tag}"
-            number = _number(f"tag_scalar_dict[{tag!r}]", scalar)
+            number = _read_number(f"tag_scalar_dict[{tag!r}]", scalar)
             value = self._summaries.Summary.Value(tag=main_tag, simple_value=number)
             self._add(value, global_step, walltime, folder)
 
@@ -185,13 +188,13 @@ class SummaryWriter(Explained):
         `np.histogram` accepts; `max_bins`: merge bins until there are at most so many.
         Raises: ArgumentError for no finite values.
         """
-        array = _array("values", values).astype(np.float64).reshape(-1)
+        array = _read_array("values", values).astype(np.float64).reshape(-1)
         array = array[np.isfinite(array)]
         if array.size == 0:
             raise dt.ArgumentError(
                 f"tensorboard.add_histogram: {tag!r} must have at least one value"
             )
-        edges = _exponential_edges(array) if bins == "tensorflow" else bins
+        edges = _compute_exponential_edges(array) if bins == "tensorflow" else bins
         counts, limits = np.histogram(array, edges)
         if max_bins is not None and len(counts) > max_bins:
             several = -(-len(counts) // max_bins)
@@ -222,7 +225,9 @@ class SummaryWriter(Explained):
 
         `dataformats`: its axes, one of "CHW", "HWC" and "HW". Raises: ShapeError.
         """
-        pixels = _pixels("add_image", tag, _array("img_tensor", img_tensor), dataformats)
+        pixels = _convert_pixels(
+            "add_image", tag, _read_array("img_tensor", img_tensor), dataformats
+        )
         self._add_picture(tag, pixels, global_step, walltime)
 
     def add_images(
@@ -237,7 +242,7 @@ class SummaryWriter(Explained):
 
         Arguments: those of `add_image`, with an axis "N" in `dataformats`.
         """
-        array = _array("img_tensor", img_tensor)
+        array = _read_array("img_tensor", img_tensor)
         axes = dataformats.upper()
         if array.ndim != len(axes) or "N" not in axes:
             raise dt.ShapeError(
@@ -248,13 +253,14 @@ class SummaryWriter(Explained):
         if not len(each):
             raise dt.ShapeError(f"tensorboard.add_images: {tag!r} must have at least one image")
         inner = axes.replace("N", "")
-        tiles = [_pixels("add_images", tag, x, inner) for x in each]
+        tiles = [_convert_pixels("add_images", tag, x, inner) for x in each]
         columns = int(np.ceil(len(tiles) ** 0.5))
         tiles += [np.zeros_like(tiles[0])] * (-len(tiles) % columns)
         rows = [np.concatenate(tiles[i : i + columns], 1) for i in range(0, len(tiles), columns)]
         self._add_picture(tag, np.concatenate(rows), global_step, walltime)
 
     def _add_picture(self, tag: str, pixels: np.ndarray, step: Any, when: float | None) -> None:
+        """Encode (height, width, channels) pixels as PNG, and add the image as an event."""
         pictures, file = _import("PIL.Image"), io.BytesIO()
         one = pixels[:, :, 0] if pixels.shape[2] == 1 else pixels
         pictures.fromarray(one).save(file, "PNG")
@@ -301,12 +307,12 @@ class SummaryWriter(Explained):
         replay = _capture(model, args)
         if verbose:
             print(replay.text())
-        graph = _graph_def(replay).SerializeToString()
+        graph = _build_graph_def(replay).SerializeToString()
         self._write(self._events.Event(graph_def=graph), None, None)
 
 
 def _capture(model: Any, args: tuple[Any, ...]) -> Any:
-    """Return the replay that `dt.jit` captures for a call of the model. Raises: ArgumentError."""
+    """Call the model until `dt.jit` has a replay for it, and return that. Raises: ArgumentError."""
     f = model if hasattr(model, "programs") else dt.jit(lambda *args: model(*args))
     with dt.no_grad():
         for _ in range(3):  # the first calls may create state that later calls only use
@@ -320,8 +326,8 @@ def _capture(model: Any, args: tuple[Any, ...]) -> Any:
     )
 
 
-def _graph_def(replay: Any) -> Any:
-    """Return a TensorFlow GraphDef: a node per launch, with the writers of its reads as inputs."""
+def _build_graph_def(replay: Any) -> Any:
+    """Build a TensorFlow GraphDef: a node per launch, with the writers of its reads as inputs."""
     graphs, nodes = _import(f"{PROTOS}.graph_pb2"), _import(f"{PROTOS}.node_def_pb2")
     values = _import(f"{PROTOS}.attr_value_pb2")
     node_defs: list[Any] = []
@@ -334,9 +340,9 @@ def _graph_def(replay: Any) -> Any:
                 node_defs.append(nodes.NodeDef(name=writer[buffer], op="Placeholder"))
             if writer[buffer] not in inputs:
                 inputs.append(writer[buffer])
-        name = f"{i + 1:03}_{_node_name(launch.name)}"
+        name = f"{i + 1:03}_{_clean_node_name(launch.name)}"
         node = nodes.NodeDef(
-            name=name, op=_node_name(launch.name), input=inputs, device=launch.device
+            name=name, op=_clean_node_name(launch.name), input=inputs, device=launch.device
         )
         for key, text in (("kernel", launch.text), ("grid", str(launch.grid))):
             node.attr[key].CopyFrom(values.AttrValue(s=text.encode()))
@@ -346,7 +352,7 @@ def _graph_def(replay: Any) -> Any:
     return graphs.GraphDef(node=node_defs)
 
 
-def _node_name(name: str) -> str:
+def _clean_node_name(name: str) -> str:
     """Return `name` with characters replaced that are not allowed in the name of a node."""
     return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name) or "launch"
 
@@ -354,7 +360,7 @@ def _node_name(name: str) -> str:
 # --- values ---------------------------------------------------------------------------------------
 
 
-def _array(name: str, x: Any) -> np.ndarray:
+def _read_array(name: str, x: Any) -> np.ndarray:
     """Return the values of `x` as a NumPy array of numbers. Raises: ArgumentTypeError."""
     if isinstance(x, dt.Tensor):
         x = x.detach()
@@ -368,8 +374,9 @@ def _array(name: str, x: Any) -> np.ndarray:
     return array
 
 
-def _number(name: str, x: Any) -> float:
-    array = _array(name, x)
+def _read_number(name: str, x: Any) -> float:
+    """Return the value of one element as a Python number. Raises: ArgumentTypeError."""
+    array = _read_array(name, x)
     if array.size != 1:
         raise dt.ArgumentTypeError(
             f"tensorboard: {name} must be one number, got shape {array.shape}"
@@ -377,23 +384,23 @@ def _number(name: str, x: Any) -> float:
     return array.reshape(())[()].item()  # type: ignore[no-any-return]  # a Python number
 
 
-def _integer(name: str, x: Any) -> int:
+def _read_integer(name: str, x: Any) -> int:
     """Return a finite number, truncated to an integer. Raises: ArgumentError."""
-    number = _number(name, x)
+    number = _read_number(name, x)
     if not math.isfinite(number):
         raise dt.ArgumentError(f"tensorboard: {name} must be finite, got {number}")
     return int(number)
 
 
-def _exponential_edges(array: np.ndarray) -> np.ndarray:
+def _compute_exponential_edges(array: np.ndarray) -> np.ndarray:
     """Return TensorFlow's bin edges: on each side of 0, an edge is 1.1 times the previous one."""
     largest = max(float(np.abs(array).max()), 1e-12)
     edges = 1e-12 * 1.1 ** np.arange(int(np.ceil(np.log(largest / 1e-12) / np.log(1.1))) + 2)
     return np.concatenate([-edges[::-1], [0.0], edges])
 
 
-def _pixels(name: str, tag: str, array: np.ndarray, axes: str) -> np.ndarray:
-    """Return a picture as uint8 of shape (height, width, channels). Raises: ShapeError."""
+def _convert_pixels(name: str, tag: str, array: np.ndarray, axes: str) -> np.ndarray:
+    """Convert a picture to uint8 of shape (height, width, channels). Raises: ShapeError."""
     axes = axes.upper()
     if array.ndim != len(axes) or sorted(axes) not in (["C", "H", "W"], ["H", "W"]):
         raise dt.ShapeError(

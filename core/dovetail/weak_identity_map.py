@@ -26,7 +26,7 @@ class WeakIdentityMap(Generic[K, V]):
         self._entries[id(key)] = (ref(key), value)
 
     def get(self, key: K) -> V | None:
-        """Return the value of an object; None if it is not in the map."""
+        """Return the value of this object, by identity; None if it is not in the map."""
         entry = self._entries.get(id(key))
         return entry[1] if entry is not None and entry[0]() is key else None
 
