@@ -35,15 +35,16 @@ class ReduceLoop:
         self.loop_start = ""  # the loop's start, once it is rendered
 
     def each_vector(self, start: str, stop: str) -> Iterator[None]:
-        """Yield for each version of the code that runs iterations start..stop-1, LANES at once."""
+        """Write the loop over iterations start..stop-1, LANES at once; yield per body version."""
         for k in self.vectors.each_vector(self.writer.counter(start), stop, LANES):
             yield from self.vectors.each_split(self.loop, self.iteration(k.text))
 
     def iteration(self, k: str) -> str:
-        """Return the value of the loop's variable in iteration `k`."""
+        """Return the register with the value of the loop's variable in iteration `k`."""
         return self.writer.i64("add", k, self.loop_start)
 
     def render_body(self) -> None:
+        """Render the loop's body at the current width."""
         self._render_block(self.loop.body, self.loop.update)
 
     def updates(self) -> list[str]:
@@ -51,7 +52,7 @@ class ReduceLoop:
         return [self.exprs.vector(u) for u in self.loop.update]
 
     def combine(self, left: Sequence[str], right: Sequence[str]) -> list[str]:
-        """Return the combination of two partial results at the current width."""
+        """Render the combination of two partial results at the current width; return vectors."""
         for a, text in zip(self.rule.left + self.rule.right, [*left, *right], strict=True):
             self.exprs.bind(a, text)
         for v in self.rule.body:
@@ -59,7 +60,7 @@ class ReduceLoop:
         return [self.exprs.vector(r) for r in self.rule.result]
 
     def combine_lanes(self, slots: Sequence[Slot]) -> list[str]:
-        """Return the combination of the lanes of vectors, by a fixed binary tree of halves."""
+        """Render the combination of a vector's lanes, by a fixed binary tree of halves."""
         values, width = [self.writer.load(slot) for slot in slots], LANES
         while width > 1:
             lower, upper = self.halves(values, width)
@@ -68,12 +69,13 @@ class ReduceLoop:
         return values
 
     def halves(self, values: Sequence[str], width: int) -> Iterator[list[str]]:
-        """Yield the lower halves of some vectors of `width` lanes, then the upper ones."""
+        """Render and yield the lower halves of vectors of `width` lanes, then the upper ones."""
         for first in (0, width // 2):
             pairs = zip(self.dtypes, values, strict=False)
-            yield [self._half(scalar_type(d), text, width, first) for d, text in pairs]
+            yield [self._extract_half(scalar_type(d), text, width, first) for d, text in pairs]
 
-    def _half(self, scalar: str, text: str, width: int, first: int) -> str:
+    def _extract_half(self, scalar: str, text: str, width: int, first: int) -> str:
+        """Return half of a vector from lane `first` on; of two lanes, a scalar."""
         w, t = self.writer, self.writer.vector_type(scalar, width)
         if width == 2:
             return w.let(f"extractelement {t} {text}, i64 {first}")
@@ -90,6 +92,7 @@ class VectorAccumulator:
         w.store_all(self.slots, [f"splat ({s} {one})" for s, one in pairs])
 
     def add_chunk(self, start: str, stop: str) -> None:
+        """Render iterations start..stop-1, which combine each vector with the slots."""
         reduce, w = self.reduce, self.reduce.writer
         for _ in reduce.each_vector(start, stop):
             reduce.render_body()
@@ -101,6 +104,7 @@ class VectorAccumulator:
             w.store_all(self.slots, new)
 
     def combine_lanes(self) -> list[str]:
+        """Render the combination of the slots' lanes; return the registers."""
         return self.reduce.combine_lanes(self.slots)
 
 
@@ -120,6 +124,7 @@ class MinMaxAccumulator:
         self.slots = [self.best]
 
     def add_chunk(self, start: str, stop: str) -> None:
+        """Render iterations start..stop-1; each lane keeps its best number and its last NaN."""
         reduce, w = self.reduce, self.reduce.writer
         for _ in reduce.each_vector(start, stop):
             reduce.render_body()
@@ -132,12 +137,13 @@ class MinMaxAccumulator:
         self._replace("fcmp uno", last, last, self.best)
 
     def _replace(self, comparison: str, old: str, new: str, slot: Slot) -> None:
-        """Store the lanes of `new` for which a comparison with `old` holds."""
+        """Store the lanes of `new` for which a comparison `old, new` holds."""
         w, t = self.reduce.writer, slot.type
         chosen = w.let(f"{comparison} {t} {old}, {new}")
         w.store(slot, w.select(chosen, t, new, w.load(slot), LANES))
 
     def combine_lanes(self) -> list[str]:
+        """Render a branch on NaNs, and return the best number of all lanes, or a NaN."""
         reduce, w, t = self.reduce, self.reduce.writer, self.best.type
         numbers, out = w.load(self.best), w.slot(scalar_type(reduce.dtypes[0]))
         has_nan = w.any_lane(w.let(f"fcmp uno {t} {numbers}, {numbers}"), LANES)
@@ -171,6 +177,7 @@ class ArgAccumulator:
         w.store(self.nan_step, _NO_STEP)
 
     def add_chunk(self, start: str, stop: str) -> None:
+        """Render iterations start..stop-1, then the positions of the lanes' best numbers."""
         reduce, w = self.reduce, self.reduce.writer
         for k in reduce.vectors.each_vector(w.counter(start), stop, LANES):
             step = w.let(f"trunc i64 {w.let(f'sub i64 {k.text}, {start}')} to i32")
@@ -181,29 +188,32 @@ class ArgAccumulator:
         self._store_positions(start, stop)
 
     def _add_vector(self, step: str) -> None:
+        """Render one vector of iterations; store better numbers with their step."""
         reduce, w, t = self.reduce, self.reduce.writer, self.best.type
         reduce.render_body()
         new, old = reduce.exprs.vector(reduce.loop.update[0]), w.load(self.best)
-        better = self._masked(w.let(f"{self.is_better} {t} {new}, {old}"))
+        better = self._mask_bits(w.let(f"{self.is_better} {t} {new}, {old}"))
         before = w.load(self.step)
         self._store_selected(self.best, better, new, old)
         self._store_selected(self.step, better, step, before)
         if self.kind == "f":
-            nan = self._masked(w.let(f"fcmp uno {t} {new}, {new}"))
+            nan = self._mask_bits(w.let(f"fcmp uno {t} {new}, {new}"))
             nan_step = w.select(nan, _STEPS, step, _NO_STEP, LANES)
             pair = f"{_STEPS} {w.load(self.nan_step)}, {_STEPS} {nan_step}"
             w.store(self.nan_step, w.let(f"call {_STEPS} @llvm.umin.v{LANES}i32({pair})"))
 
-    def _masked(self, bits: str) -> str:
+    def _mask_bits(self, bits: str) -> str:
+        """Return the bits of active lanes only."""
         w = self.reduce.writer
         return bits if w.mask is None else w.let(f"and {_BITS} {bits}, {w.mask}")
 
     def _store_selected(self, slot: Slot, condition: str, a: str, b: str) -> None:
+        """Store `a` in lanes where the condition holds, and `b` in the others."""
         w = self.reduce.writer
         w.store(slot, w.select(condition, slot.type, a, b, LANES))
 
     def _prefer_nans(self) -> None:
-        """Make the first NaN of a lane its best number."""
+        """Make NaN the best number of lanes that saw one, at its first step."""
         w = self.reduce.writer
         first, step = w.load(self.nan_step), w.load(self.step)
         is_nan = w.let(f"icmp ne {_STEPS} {first}, {_NO_STEP}")
@@ -245,7 +255,7 @@ class ArgAccumulator:
 
 
 def best_lane(reduce: ReduceLoop, numbers: str, is_second_better: str) -> str:
-    """Return the best lane of a vector without NaNs.
+    """Render the choice of the best lane of a vector without NaNs, by a tree of halves.
 
     is_second_better: the comparison of two numbers that chooses the second one.
     """
@@ -263,6 +273,7 @@ Accumulator = VectorAccumulator | MinMaxAccumulator | ArgAccumulator
 
 
 def new_accumulator(reduce: ReduceLoop) -> Accumulator:
+    """Create the accumulator for a loop's combination, and write its initialisation."""
     loop = reduce.loop
     if loop.combine in ("argmax", "argmin") and loop.update[1] is loop.var:
         return ArgAccumulator(reduce)

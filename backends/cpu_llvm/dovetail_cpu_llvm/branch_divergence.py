@@ -42,23 +42,24 @@ class _BranchFinder:
 
     def __init__(self, block: Block, live_out: Sequence[Value]) -> None:
         self.block = block
-        self.definition = {id(v): at for at, s in enumerate(block) for v in _definitions(s)}
+        self.definition = {id(v): at for at, s in enumerate(block) for v in _list_definitions(s)}
         self.uses: dict[int, list[int]] = {}
         for at, s in enumerate(block):
-            for v in _used_values(s):
+            for v in _list_used_values(s):
                 if id(v) in self.definition:
                     self.uses.setdefault(id(v), []).append(at)
         self.live_out = {id(v) for v in live_out}
-        self.weight = sum(map(_statement_weight, block))
+        self.weight = sum(map(_weigh_statement, block))
 
     def branches(self) -> dict[int, list[DivergentBranch]]:
+        """Return the branches that pay, largest first without overlaps, by a statement's id."""
         choices: dict[tuple[int, int], list[Value]] = {}
         for s in self.block:
             if isinstance(s, Value) and s.op == "where":
                 for side in (1, 2):
                     if id(s.args[side]) in self.definition:
                         choices.setdefault((id(s.args[0]), side), []).append(s)
-        cones = [self._worthwhile_cone(group, side) for (_, side), group in choices.items()]
+        cones = [self._find_worthwhile_cone(group, side) for (_, side), group in choices.items()]
         covered: set[int] = set()
         branches: dict[int, list[DivergentBranch]] = {}
         for cone in sorted(filter(None, cones), key=lambda c: -c.weight):
@@ -72,8 +73,8 @@ class _BranchFinder:
             branches.setdefault(id(first), []).append(branch)
         return branches
 
-    def _worthwhile_cone(self, choices: Sequence[Value], side: int) -> _Cone | None:
-        """Return what only one side of these choices needs, if a branch around it pays.
+    def _find_worthwhile_cone(self, choices: Sequence[Value], side: int) -> _Cone | None:
+        """Return the statements that only one side of choices needs, or None if no branch pays.
 
         The choices have one condition; the longest prefix that one branch can serve is kept.
         A branch does not pay if the other side is a special case, a constant or little in
@@ -86,7 +87,7 @@ class _BranchFinder:
             cone = self._grow_cone(choices[:n], side)
             if cone.weight < BRANCH_OPS_MIN:
                 return None
-            uses = (v for p in cone.weights for v in _used_values(self.block[p]))
+            uses = (v for p in cone.weights for v in _list_used_values(self.block[p]))
             inputs = (self.definition.get(id(v), -1) for v in uses)
             if all(p < begin or p in cone.weights for p in inputs):
                 if cone.weight * 3 <= self.weight * 2:
@@ -108,15 +109,17 @@ class _BranchFinder:
                 continue
             visited.add(at)
             s = self.block[at]
-            if _is_movable(s) and all(self._is_inside(v, cone, choosers) for v in _definitions(s)):
-                cone.weights[at] = _statement_weight(s)
-                for v in _used_values(s):
+            if _is_movable(s) and all(
+                self._is_inside(v, cone, choosers) for v in _list_definitions(s)
+            ):
+                cone.weights[at] = _weigh_statement(s)
+                for v in _list_used_values(s):
                     if id(v) in self.definition:
                         heapq.heappush(pending, -self.definition[id(v)])
         return cone
 
     def _is_inside(self, v: Value, cone: _Cone, choosers: set[int]) -> bool:
-        """Return True if only the cone needs `v`. Its users come later, so they were visited."""
+        """Return True if only the cone needs `v`, whose users were visited before."""
         if id(v) in self.live_out:
             return False
         for at in self.uses.get(id(v), ()):
@@ -139,18 +142,21 @@ class _Cone(NamedTuple):
 
     @property
     def outs(self) -> list[Value]:
+        """The values that the choices take from this side."""
         return [c.args[self.side] for c in self.choices]
 
     @property
     def weight(self) -> int:
+        """The cost of all statements in plain ops."""
         return sum(self.weights.values())
 
 
-def _definitions(s: Statement) -> Iterable[Value]:
+def _list_definitions(s: Statement) -> Iterable[Value]:
+    """Return the values that a statement defines: itself, a loop's results, or none."""
     return (s,) if isinstance(s, Value) else s.results if isinstance(s, Loop) else ()
 
 
-def _used_values(s: Statement) -> Iterator[Value]:
+def _list_used_values(s: Statement) -> Iterator[Value]:
     """Yield the values that a statement and those in it use."""
     for inner in walk((s,)):
         if isinstance(inner, Value):
@@ -171,8 +177,8 @@ def _is_movable(s: Statement) -> bool:
     return all(isinstance(v, Value) and (v.op != "load" or v.buffer.access != "rw") for v in values)
 
 
-def _statement_weight(s: Statement) -> int:
-    """Return a statement's cost in plain ops; a loop alone justifies a branch."""
+def _weigh_statement(s: Statement) -> int:
+    """Return a statement's cost in plain ops; a loop counts as BRANCH_OPS_MIN."""
     if isinstance(s, Loop):
         return BRANCH_OPS_MIN
     return SLOW_OP_WEIGHT if isinstance(s, Value) and s.op in SLOW_OPS else 1

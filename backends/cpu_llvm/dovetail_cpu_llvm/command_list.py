@@ -45,7 +45,7 @@ def pack_command_list(launches: Sequence[QueuedLaunch], release_from: int, state
     firsts: dict[int, int] = {}  # the first word of each launch
     for queued in launches:
         launch, operands, scalars = queued
-        template, first = _fixed_part(launch), firsts.setdefault(id(queued), len(words))
+        template, first = _find_template(launch), firsts.setdefault(id(queued), len(words))
         operations += template.operations
         runs += (template.function, template.tiles, template.shared, first)
         if first < len(words):  # a loop repeats it
@@ -64,14 +64,14 @@ def pack_command_list(launches: Sequence[QueuedLaunch], release_from: int, state
     return struct.pack(f"={len(every)}q", *every)
 
 
-def _fixed_part(launch: Any) -> LaunchTemplate:
-    """Return the fixed part of a built-in function that `Launcher.bind` returned."""
+def _find_template(launch: Any) -> LaunchTemplate:
+    """Return the LaunchTemplate of a built-in function that `Launcher.bind` returned."""
     fixed: LaunchTemplate = launch.__self__[-1]
     return fixed
 
 
 def scalar_bits(value: Scalar, kind: int) -> int:
-    """Return the bits of a number in a slot."""
+    """Return the bits of a number in a slot, as an int, for a kind of scalar."""
     if kind == FLOAT32:
         return int.from_bytes(ctypes.c_float(value), "little")
     if kind == FLOAT64:

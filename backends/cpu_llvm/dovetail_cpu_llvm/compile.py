@@ -47,12 +47,12 @@ class Compiler:
         )
 
     def object_code(self, ir: str) -> bytes:
-        """Return the object file of `ir`. Raises: RuntimeError with LLVM's message."""
+        """Compile IR text to an object file. Raises: RuntimeError with LLVM's message."""
         with _lock:
             return bytes(self.machine.emit_object(self.optimize(ir)))
 
     def optimize(self, ir: str) -> Any:
-        """Return the module of `ir` after promotion of slots to registers and of idioms to ops."""
+        """Parse IR text and run the passes; return LLVM's module. Raises: RuntimeError."""
         module = llvm.parse_assembly(ir)
         passes = llvm.create_new_module_pass_manager()
         passes.add_sroa_pass()
@@ -63,7 +63,7 @@ class Compiler:
         return module
 
     def compile(self, kernel: Kernel) -> CpuProgram:
-        """Return the program of a kernel. Raises: CompileError."""
+        """Schedule, render, compile and link a kernel. Raises: CompileError."""
         chosen = schedule(kernel, self.native)
         ir = ""
         try:
@@ -73,17 +73,18 @@ class Compiler:
             raise CompileError(f"LLVM rejected a kernel: {error}\n\n{kernel}\n\n{ir}") from error
 
     def load(self, kernel: Kernel, binary: bytes) -> CpuProgram:
-        """Return the program of a kernel from object code of an earlier process."""
+        """Link object code of an earlier process. Raises: RuntimeError if the code is unusable."""
         return CpuProgram(kernel, schedule(kernel, self.native), binary)
 
 
 @cache
-def _linker() -> Any:
+def _create_linker() -> Any:
+    """Create the process's linker on first use, and return it."""
     return llvm.create_lljit_compiler()
 
 
 def link(binary: bytes, symbols: tuple[str, ...], imports: dict[str, int] | None = None) -> Any:
-    """Return the addresses of `symbols` by name; the code lives as long as the returned object."""
+    """Link object code into the process; the returned object maps `symbols` to addresses."""
     library = llvm.JITLibraryBuilder().add_object_img(binary)
     library.add_current_process()  # libm, for the fma of a CPU that has none
     for symbol in symbols:
@@ -91,4 +92,4 @@ def link(binary: bytes, symbols: tuple[str, ...], imports: dict[str, int] | None
     for symbol, address in (imports or {}).items():
         library.import_symbol(symbol, address)
     with _lock:
-        return library.link(_linker(), f"dovetail{next(_names)}")
+        return library.link(_create_linker(), f"dovetail{next(_names)}")

@@ -56,6 +56,7 @@ class ControlFlow:
                         self._render_statement(s)
 
     def _render_statement(self, s: Value | Store | Atomic) -> None:
+        """Render a value, a store or an atomic, at the current width."""
         match s:
             case Value():
                 self.exprs.render(s)
@@ -65,7 +66,7 @@ class ControlFlow:
                 self.stores.store_atomic(s)
 
     def _render_divergent_branch(self, branch: DivergentBranch) -> None:
-        """Render a branch around what few lanes need; zeros if none does."""
+        """Render a branch around values that few lanes need; bind zeros if no lane does."""
         exprs, w = self.exprs, self.writer
         slots = [w.slot(w.vector_type(scalar_type(v.dtype))) for v in branch.outs]
         w.store_all(slots, ["zeroinitializer"] * len(slots))
@@ -84,6 +85,7 @@ class ControlFlow:
     # --- loops
 
     def _render_map(self, loop: Loop) -> None:
+        """Render a map loop: in vectors if its iterations are lanes, else one by one."""
         exprs, w, schedule = self.exprs, self.writer, self.schedule
         start, stop = exprs.uniform(loop.start), exprs.uniform(loop.stop)
         if self._is_vectorized(loop):
@@ -101,10 +103,12 @@ class ControlFlow:
         return self.schedule.kind == "rows" and id(loop) in self.schedule.vectorized
 
     def render_reduce(self, loop: Loop) -> None:
+        """Render a reduce loop, and bind its results."""
         reduce = ReduceLoop(loop, self.vectors, self.render_block)
         Reduction(reduce, self._is_vectorized(loop)).render()
 
     def _render_fold(self, loop: Loop) -> None:
+        """Render a fold: as a compressing store, in lockstep or step by step; bind its results."""
         exprs, w, schedule = self.exprs, self.writer, self.schedule
         compresses = w.width == 1 and schedule.native == COMPRESS_BYTES and schedule.kind != "lanes"
         if compresses and (store := find_compress_store(loop)):

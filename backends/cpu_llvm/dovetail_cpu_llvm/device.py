@@ -100,7 +100,7 @@ class CpuBackend(BindingBackend):
         return compile_raw(self.info.fingerprint, source, name, arguments, options)
 
     def park_threads(self) -> None:
-        """Make idle threads of the pool stop waiting for the next launch, and sleep."""
+        """Let idle threads of the pool sleep at once, in place of a spin for the next launch."""
         self._launcher.pool.park_workers()
 
     def get_num_threads(self) -> int:

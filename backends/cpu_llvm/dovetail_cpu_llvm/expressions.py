@@ -96,10 +96,11 @@ class Expressions:
         self._select_row(0)
 
     def _select_row(self, row: int) -> None:
+        """Make a row's environment and position current."""
         self.env, self.index[self.schedule.second_axis] = self._envs[row], self._rows[row]
 
     def share_with_rows(self, v: Value) -> None:
-        """Set a value of the first row in all of them."""
+        """Copy a value's register from the current row to all other rows."""
         for env in self._envs[1:]:
             env[id(v)] = self.env[id(v)]
 
@@ -116,7 +117,7 @@ class Expressions:
     # --- values by name
 
     def lane(self, v: Value) -> Lane:
-        """Return a value in the form that it has; render it if that was not done yet."""
+        """Return a value in the form that it has; render it and its operands on first use."""
         if v.op == "const":
             return Lane(constant(v))
         if v.op == "param":
@@ -133,13 +134,13 @@ class Expressions:
         return self.env[id(v)]
 
     def uniform(self, v: Value) -> str:
-        """Return a value that all lanes share."""
+        """Return the register of a value that all lanes share. Raises: AssertionError."""
         lane = self.lane(v)
         assert lane.form == "uniform", v
         return lane.text
 
     def vector(self, v: Value) -> str:
-        """Return a value with one element for each lane."""
+        """Return a register with one element of the value for each lane."""
         return self.writer.vector(self.lane(v), v.dtype)
 
     def bind(self, v: Value, text: str) -> None:
@@ -152,7 +153,7 @@ class Expressions:
             self.bind(v, self.writer.load(slot))
 
     def active(self, when: Value | None) -> str | None:
-        """Return the lanes of the mask for which `when` holds; None stands for all lanes."""
+        """Render the mask of active lanes for which `when` holds; None stands for all lanes."""
         w = self.writer
         if when is None:
             return w.mask
@@ -162,17 +163,17 @@ class Expressions:
     # --- operations
 
     def render(self, v: Value) -> None:
-        """Render a value whose operands are rendered."""
+        """Render a value whose operands are rendered, or take its override; store the result."""
         override = self.overrides.get(id(v))
         self.env[id(v)] = override or (self._load(v) if v.op == "load" else self._compute(v))
 
     def _compute(self, v: Value) -> Lane:
-        """Return the result of an operation, affine if it can be."""
+        """Render an operation; return its result, uniform or affine if possible."""
         w = self.writer
         if w.width > 1 and (half := half_of_word(v)):
             word = self.lane(half[0])
             if word.form == "vector":
-                return self._half(word.text, half[1])
+                return self._extract_half_words(word.text, half[1])
         lanes = [self.lane(a) for a in v.args]
         if all(x.form == "uniform" for x in lanes):
             return Lane(apply(w, v, [x.text for x in lanes], 1))
@@ -185,8 +186,8 @@ class Expressions:
         args = [w.vector(x, a.dtype) for x, a in zip(lanes, v.args, strict=True)]
         return Lane(apply(w, v, args, w.width), "vector")
 
-    def _half(self, words: str, which: int) -> Lane:
-        """Return halves of 64-bit words by one shuffle; shifting and truncating would be six."""
+    def _extract_half_words(self, words: str, which: int) -> Lane:
+        """Render one float32 half of each 64-bit word by a single shuffle."""
         w = self.writer
         floats = f"<{2 * w.width} x float>"
         text = w.let(f"bitcast {w.vector_type('i64')} {words} to {floats}")
@@ -195,6 +196,7 @@ class Expressions:
     # --- loads
 
     def _load(self, v: Value) -> Lane:
+        """Render a load, or take that of an earlier pair; inactive lanes are zero."""
         w, memory = self.writer, self.memory
         if self.pop_rendered(v):
             return self.env[id(v)]
@@ -216,7 +218,7 @@ class Expressions:
         return Lane(memory.from_memory(v.dtype, text, w.width), "vector")
 
     def second_access(self, first: Access) -> Access | None:
-        """Return the access to render together with `first`, or None if `first` stays alone."""
+        """Return the access to render together with `first`, and mark it rendered, or None."""
         second = self._second_accesses.get(id(first))
         if second is None or self.writer.width == 1 or not self.lane(first.index).has_stride(2):
             return None
@@ -231,12 +233,13 @@ class Expressions:
         return is_rendered
 
     def element(self, access: Access | Atomic) -> str:
-        """Return the address of a uniform access, harmless if its condition does not hold."""
+        """Render the address of a uniform access, or of a scratch slot if its `when` is false."""
         pointer = self.memory.element(access.buffer, self.uniform(access.index))
         when = access.when
         return pointer if when is None else self.memory.guard(pointer, self.uniform(when))
 
     def _load_transposed(self, v: Value, tile: TransposedTile) -> str:
+        """Render the load of a row from the transposed copy on the stack."""
         w, m = self.writer, memory_type(v.dtype)
         across = w.let(f"sub i64 {self.index[-1].text}, {tile.first_column}")
         down = w.let(f"mul i64 {tile.row}, {self.schedule.tile}")
@@ -245,7 +248,7 @@ class Expressions:
         return self.memory.load_row(v.dtype, pointer, None)
 
     def _load_panel_result(self, v: Value) -> Lane:
-        """Return the result of a reduction for the current columns of a panel."""
+        """Render the load of a reduction's result for the current columns of a panel."""
         w, (array, base) = self.writer, self.panel_results[id(v)]
         position = w.let(f"mul i64 {base}, {self.schedule.width}")
         position = w.let(f"add i64 {position}, {self.panel_column}")
@@ -258,7 +261,7 @@ class Expressions:
 
 
 def combine_affine(w: FunctionWriter, op: str, lanes: Sequence[Lane]) -> Lane | None:
-    """Return a sum, difference, multiple or choice of affine values as an affine one, or None."""
+    """Render a sum, difference, multiple or choice of affine values; None if not affine."""
     if any(x.form == "vector" for x in lanes):
         return None
     if op == "where":
@@ -278,7 +281,7 @@ def combine_affine(w: FunctionWriter, op: str, lanes: Sequence[Lane]) -> Lane | 
 
 
 def apply(w: FunctionWriter, v: Value, args: Sequence[str], width: int) -> str:
-    """Return the result of one operation on scalars (width 1) or vectors."""
+    """Render one operation on scalars (width 1) or vectors. Raises: LookupError if unknown."""
     source = v.args[-1].dtype
     s, d = scalar_type(source), scalar_type(v.dtype)
     t = w.vector_type(s, width)
@@ -308,7 +311,7 @@ def apply(w: FunctionWriter, v: Value, args: Sequence[str], width: int) -> str:
 
 
 def cast(w: FunctionWriter, a: str, source: DType, target: DType, width: int) -> str:
-    """Return scalars or vectors of `source` as `target`."""
+    """Render a cast of scalars or vectors; equal LLVM types need no instruction."""
     s, d = (w.vector_type(scalar_type(x), width) for x in (source, target))
     if s == d:
         return a

@@ -58,7 +58,7 @@ class Routine(NamedTuple):
 
 
 def symbols() -> dict[str, int]:
-    """Return the addresses of OpenBLAS's routines by the kernels' names for them; {} without it."""
+    """Return the addresses of NumPy's OpenBLAS routines by kernel names; {} if there is none."""
     root = Path(np.__file__).parent
     paths = [
         *(root.parent / "numpy.libs").glob(OPENBLAS_PATTERN),
@@ -72,12 +72,13 @@ def symbols() -> dict[str, int]:
         names = {f"cblas_{name}": f"scipy_cblas_{name}64_" for name in ROUTINES}
         for verb in ("get", "set"):
             names[f"{verb}_num_threads"] = f"scipy_openblas_{verb}_num_threads64_"
-        return {name: _address(library, symbol) for name, symbol in names.items()}
+        return {name: _find_address(library, symbol) for name, symbol in names.items()}
     except (OSError, AttributeError):
         return {}
 
 
-def _address(library: ctypes.CDLL, symbol: str) -> int:
+def _find_address(library: ctypes.CDLL, symbol: str) -> int:
+    """Return the address of a library's function. Raises: AttributeError."""
     return int(ctypes.cast(library[symbol], ctypes.c_void_p).value or 0)
 
 
@@ -88,7 +89,7 @@ def choose_routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> 
     letter = _LETTERS.get(dtype)
     if letter is None or not len(x) == len(y) == len(shape) > 1:
         return None
-    stack = _stack(shape[:-2], [xs[:-2], ys[:-2], outs[:-2]])
+    stack = _merge_stack_axes(shape[:-2], [xs[:-2], ys[:-2], outs[:-2]])
     (m, k), n = x[-2:], y[-1]
     if stack is None or min(m, k, n) < 1 or max(m, k, n) > SIZE_MAX or k == 1 or m == n == 1:
         return None
@@ -97,9 +98,11 @@ def choose_routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> 
         if len(shape) > 2:
             return None
         if m == 1:
-            return _gemv_routine(f"{letter}gemv_left", y[::-1], ys[::-1], xs[1], outs[1], size)
-        return _gemv_routine(f"{letter}gemv_right", x, xs, ys[0], outs[0], size)
-    first, second = _order(x[-2:], xs[-2:]), _order(y[-2:], ys[-2:])
+            return _build_gemv_routine(
+                f"{letter}gemv_left", y[::-1], ys[::-1], xs[1], outs[1], size
+            )
+        return _build_gemv_routine(f"{letter}gemv_right", x, xs, ys[0], outs[0], size)
+    first, second = _find_order(x[-2:], xs[-2:]), _find_order(y[-2:], ys[-2:])
     if first is None or second is None or outs[-2:] != (n, 1):
         return None
     # may be a matrix times its own transpose, whose bits are symmetric
@@ -109,7 +112,7 @@ def choose_routine(inputs: Sequence[StridedOperand], output: StridedOperand) -> 
         and first[0] != second[0]
         and stack_strides[0] == stack_strides[1]
     )
-    rows, columns, blocks_per_matrix = _blocks(m, n, k, square)
+    rows, columns, blocks_per_matrix = _choose_blocks(m, n, k, square)
     ints = (
         first[0],
         second[0],
@@ -138,7 +141,7 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def _stack(shape: Shape, strides: Sequence[Shape]) -> tuple[int, list[int]] | None:
+def _merge_stack_axes(shape: Shape, strides: Sequence[Shape]) -> tuple[int, list[int]] | None:
     """Return the number of matrices and the stride from one to the next, for each operand.
 
     None if several strides are needed.
@@ -156,7 +159,7 @@ def _stack(shape: Shape, strides: Sequence[Shape]) -> tuple[int, list[int]] | No
     return (count, stack_strides) if count else None
 
 
-def _blocks(m: int, n: int, k: int, square: bool) -> tuple[int, int, int]:
+def _choose_blocks(m: int, n: int, k: int, square: bool) -> tuple[int, int, int]:
     """Return the rows and columns of a block of the result, and the number of blocks."""
     rows, columns, count = m, n, 1
     wanted = min(BLOCKS_MAX, m * n * k // BLOCK_MULTIPLIES_MIN)
@@ -175,11 +178,11 @@ def _blocks(m: int, n: int, k: int, square: bool) -> tuple[int, int, int]:
     return rows, columns, count
 
 
-def _gemv_routine(
+def _build_gemv_routine(
     kernel: str, shape: Shape, strides: Shape, vector_stride: int, result_stride: int, itemsize: int
 ) -> Routine | None:
     """Return the product of a matrix and a strided vector, written with `result_stride`."""
-    (rows, columns), layout = shape, _order(shape, strides)
+    (rows, columns), layout = shape, _find_order(shape, strides)
     if layout is None or not 1 <= vector_stride <= SIZE_MAX or not 1 <= result_stride <= SIZE_MAX:
         return None
     order = COLUMN_MAJOR if layout[0] == NOT_TRANSPOSED else ROW_MAJOR
@@ -192,8 +195,8 @@ def _gemv_routine(
     return Routine(kernel, ints, ceil_div(rows, rows_per_block), rows * columns)
 
 
-def _order(shape: Shape, strides: Shape) -> tuple[int, int] | None:
-    """Return BLAS's transposition flag of a matrix and its leading stride, or None."""
+def _find_order(shape: Shape, strides: Shape) -> tuple[int, int] | None:
+    """Return BLAS's transposition flag of a matrix and its leading stride; None if unusable."""
     if _is_dense(strides[0], strides[1], shape[1]):
         return NOT_TRANSPOSED, strides[0]
     if _is_dense(strides[1], strides[0], shape[0]):
@@ -397,11 +400,11 @@ def ir(triple: str) -> str:
             called = f"cblas_{letter}{name}"
             declared[called] = f"declare void @{called}({types})"
             call = f"{before}  call void @{called}({typed})\n{after.replace('REAL', real)}"
-            parts.append(_kernel(f"{letter}{form}", ints, call))
+            parts.append(_render_kernel(f"{letter}{form}", ints, call))
     return "\n".join([*parts, *declared.values()])
 
 
-def _kernel(name: str, ints: Sequence[str], block: str) -> str:
+def _render_kernel(name: str, ints: Sequence[str], block: str) -> str:
     """Return the IR of a function that computes the blocks begin..end-1."""
     names = [*[f"i64 w{i}" for i in range(3)], *[f"i64 {n}" for n in ints]]
     addresses = "\n".join(f"  %a{i} = inttoptr i64 %w{i} to ptr" for i in range(3))

@@ -68,7 +68,7 @@ def store_groups(block: Block, native: int) -> dict[int, StoreGroup]:
     for s in block:
         plain = isinstance(s, Store) and s.when is None and s.buffer not in read
         if isinstance(s, Store) and plain and s.buffer.dtype is not bool_:
-            terms = frozenset(_linear_terms(s.index)[0].items())
+            terms = frozenset(_split_linear_terms(s.index)[0].items())
             runs.setdefault((s.buffer, terms), []).append(s)
     groups: dict[int, StoreGroup] = {}
     for run in runs.values():
@@ -82,18 +82,19 @@ def store_groups(block: Block, native: int) -> dict[int, StoreGroup]:
 
 
 def _is_next_store(a: Store, b: Store) -> bool:
-    return _linear_terms(b.index)[1] == _linear_terms(a.index)[1] + 1
+    """Return True if `b` stores to the element after that of `a`."""
+    return _split_linear_terms(b.index)[1] == _split_linear_terms(a.index)[1] + 1
 
 
-def _linear_terms(v: Value) -> tuple[dict[int, int], int]:
+def _split_linear_terms(v: Value) -> tuple[dict[int, int], int]:
     """Return an index as {id of a value: factor} and a constant."""
     if v.op == "const":
         return {}, int(v.number)
     if v.op == "add":
-        (a, m), (b, n) = map(_linear_terms, v.args)
+        (a, m), (b, n) = map(_split_linear_terms, v.args)
         return {k: a.get(k, 0) + b.get(k, 0) for k in a | b}, m + n
     if v.op == "mul" and v.args[1].op == "const":
-        (a, m), factor = _linear_terms(v.args[0]), int(v.args[1].number)
+        (a, m), factor = _split_linear_terms(v.args[0]), int(v.args[1].number)
         return {k: c * factor for k, c in a.items()}, m * factor
     return {id(v): 1}, 0
 

@@ -48,14 +48,14 @@ def memory_type(dtype: DType) -> str:
 
 
 def constant(v: Value) -> str:
-    """Return an LLVM constant; LLVM reads floats of any type from the bits of a double."""
+    """Return the text of a constant; LLVM reads floats of any type from the bits of a double."""
     if v.dtype.kind == "f":
         return f"0x{struct.unpack('<Q', struct.pack('<d', v.number))[0]:016X}"
     return str(int(v.number))
 
 
 def fields(base: str, names: Sequence[str]) -> str:
-    """Return the loads of consecutive words at %base; each of `names` is a type and a register."""
+    """Return IR that loads consecutive words at %base; each of `names` is a type and a register."""
     lines = []
     for k, (type_, name) in enumerate(n.split() for n in names):
         lines.append(f"  %{name}.at = getelementptr i64, ptr %{base}, i64 {k}")
@@ -77,11 +77,12 @@ class FunctionWriter:
     # --- registers and blocks
 
     def new_register(self) -> str:
+        """Reserve and return an unused register name."""
         self._count += 1
         return f"%v{self._count}"
 
     def let(self, text: str) -> str:
-        """Return a new register that holds the result of an instruction."""
+        """Append an instruction with a result; return its new register."""
         self._count += 1
         self.lines.append(f"  %v{self._count} = {text}")
         return f"%v{self._count}"
@@ -91,38 +92,44 @@ class FunctionWriter:
         self.lines.append(f"  {text}")
 
     def alloca(self, type_: str, count: int = 1) -> str:
-        """Return the address of a new array on the stack."""
+        """Append an array of `count` elements on the stack to the entry block; return its start."""
         name = self.new_register()
         self.entry.append(f"  {name} = alloca {type_}, i64 {count}, align 64")
         return name
 
     def slot(self, type_: str, start: str = "") -> Slot:
-        """Return a new stack slot that holds `start`."""
+        """Add a stack slot; store `start` there unless that is ""."""
         slot = Slot(type_, self.alloca(type_))
         if start:
             self.store(slot, start)
         return slot
 
     def counter(self, start: str) -> Slot:
+        """Add an int64 stack slot that starts at `start`."""
         return self.slot("i64", start)
 
     def store(self, slot: Slot, text: str) -> None:
+        """Append a store of a register or literal to a slot."""
         self.emit(f"store {slot.type} {text}, ptr {slot.address}")
 
     def store_all(self, slots: Sequence[Slot], texts: Iterable[str]) -> None:
+        """Append a store to each slot."""
         for slot, text in zip(slots, texts, strict=True):
             self.store(slot, text)
 
     def load(self, slot: Slot) -> str:
+        """Append a load of a slot; return the register."""
         return self.let(f"load {slot.type}, ptr {slot.address}")
 
     # --- blocks
 
     def new_label(self) -> str:
+        """Reserve and return an unused block label."""
         self._count += 1
         return f"b{self._count}"
 
     def begin_block(self, label: str) -> None:
+        """Append a label, with which a block begins."""
         self.lines.append(f"{label}:")
 
     def enter_block(self, label: str) -> None:
@@ -131,6 +138,7 @@ class FunctionWriter:
         self.begin_block(label)
 
     def branch(self, condition: str, yes: str, no: str) -> None:
+        """End the block with a jump to `yes` if the condition (an i1) holds, else to `no`."""
         self.emit(f"br i1 {condition}, label %{yes}, label %{no}")
 
     @contextmanager
@@ -190,15 +198,19 @@ class FunctionWriter:
     # --- integers
 
     def min_i64(self, a: str, b: str) -> str:
+        """Append the signed minimum of two int64; return the register."""
         return self.let(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})")
 
     def max_i64(self, a: str, b: str) -> str:
+        """Append the signed maximum of two int64; return the register."""
         return self.let(f"call i64 @llvm.smax.i64(i64 {a}, i64 {b})")
 
     def select_i64(self, condition: str, a: str, b: str) -> str:
+        """Append a choice of two int64 by an i1; return the register."""
         return self.let(f"select i1 {condition}, i64 {a}, i64 {b}")
 
     def negate(self, bit: str) -> str:
+        """Append the negation of an i1; return the register."""
         return self.let(f"xor i1 {bit}, true")
 
     def i64(self, op: str, a: str, b: str) -> str:
@@ -215,6 +227,7 @@ class FunctionWriter:
     # --- vectors
 
     def vector_type(self, scalar: str, width: int | None = None) -> str:
+        """Return the LLVM type of `width` lanes (by default the current width); scalar if 1."""
         width = width or self.width
         return scalar if width == 1 else f"<{width} x {scalar}>"
 
@@ -223,7 +236,7 @@ class FunctionWriter:
         return f"v{self.width}" + (f"f{dtype.bits}" if dtype.kind == "f" else f"i{dtype.bits}")
 
     def splat(self, scalar: str, text: str) -> str:
-        """Return a vector that has `text` in all lanes."""
+        """Return a vector with `text` in all lanes, by a literal or by instructions."""
         if self.width == 1:
             return text
         if text[0] != "%":
@@ -235,10 +248,11 @@ class FunctionWriter:
         )
 
     def iota(self, scalar: str) -> str:
+        """Return the literal vector 0, 1, 2, ... at the current width."""
         return "<" + ", ".join(f"{scalar} {j}" for j in range(self.width)) + ">"
 
     def vector(self, lane: Lane, dtype: DType) -> str:
-        """Return a value with one element for each lane."""
+        """Return a value as a vector with one element for each lane; widen it if necessary."""
         if lane.form == "vector" or self.width == 1:
             return lane.text
         base = self.splat(scalar_type(dtype), lane.text)
@@ -254,23 +268,24 @@ class FunctionWriter:
         return self.let(f"shufflevector {type_} {a}, {type_} {b}, <{len(picks)} x i32> <{indices}>")
 
     def select(self, mask: str, type_: str, a: str, b: str, width: int) -> str:
+        """Append a choice per lane between `a` (mask true) and `b`; return the register."""
         bits = self.vector_type("i1", width)
         return self.let(f"select {bits} {mask}, {type_} {a}, {type_} {b}")
 
     def any_lane(self, bits: str, width: int | None = None) -> str:
-        """Return an i1: True if a bit is set in any lane."""
+        """Append a reduction of bits; return an i1, true if a bit is set in any lane."""
         w = width or self.width
         return self.let(
             f"call i1 @llvm.vector.reduce.or.v{w}i1({self.vector_type('i1', w)} {bits})"
         )
 
     def prefix_mask(self, count: str, width: int) -> str:
-        """Return a mask of the first `count` lanes; `count` is clamped to 0..width."""
+        """Append a mask of the first `count` lanes, clamped to 0..width; return the register."""
         count = self.max_i64(self.min_i64(count, str(width)), "0")
         small = "i8" if width < 128 else "i16"
         bound = self.splat(small, self.let(f"trunc i64 {count} to {small}"))
         return self.let(f"icmp slt {self.vector_type(small)} {self.iota(small)}, {bound}")
 
     def mask_argument(self, active: str | None) -> str:
-        """Return a mask with its type, for a masked intrinsic."""
+        """Return a mask (None: all lanes) with its type, for a masked intrinsic."""
         return f"{self.vector_type('i1')} {active or 'splat (i1 true)'}"

@@ -62,7 +62,7 @@ class Launcher:
             self._gemm_code = _link_cached(compiler, fingerprint, ir, gemm.KERNELS, blas)
 
     def bind(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """Return a built-in function of (buffers, scalars, stream) that runs `program`."""
+        """Return a launch function of `program`; start the pool if several threads share it."""
         k = program.kernel
         blocks = program.schedule.blocks(grid)
         tiles = math.prod(-(-n // b) for n, b in zip(grid, blocks, strict=True))
@@ -107,7 +107,7 @@ class Launcher:
     def _bind_native(
         self, owner: object, fixed: LaunchTemplate, share_mode: int, buffers: int
     ) -> Launch:
-        """Return a launch.
+        """Return a launch as a built-in function, or as a Python object without compiled module.
 
         `owner` keeps the code alive; `share_mode`: see `struct launch` in launch.c.
         """
@@ -147,7 +147,7 @@ def _shares_when_distant(
 def _link_cached(
     compiler: Compiler, fingerprint: str, ir: str, symbols: tuple[str, ...], imports: dict[str, int]
 ) -> Any:
-    """Return linked code that is the same for every kernel.
+    """Return linked code that is the same for every kernel, compiled or from the disk cache.
 
     Its object code is cached on disk; if that does not link, it is compiled and written again.
     """

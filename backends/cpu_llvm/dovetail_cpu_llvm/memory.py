@@ -38,6 +38,7 @@ class _PosixPages:
         self._advice = getattr(mmap, "MADV_HUGEPAGE", None)
 
     def allocate(self, nbytes: int) -> int:
+        """Map zeroed pages, huge ones for large sizes; return the address. Raises: MemoryError."""
         # Huge pages start at multiples of their size. What is before is never touched, so it takes
         # no memory.
         huge = nbytes >= _HUGE_PAGE_BYTES
@@ -52,10 +53,12 @@ class _PosixPages:
         return address
 
     def free(self, address: int, nbytes: int) -> None:
+        """Unmap the pages of an address from `allocate`."""
         assert isinstance(address, _Address)
         address.pages.close()
 
     def _map(self, nbytes: int) -> mmap.mmap:
+        """Map anonymous pages. Raises: MemoryError."""
         try:
             return mmap.mmap(-1, nbytes, self._flags, mmap.PROT_READ | mmap.PROT_WRITE)
         except (OSError, ValueError, OverflowError) as error:
@@ -69,6 +72,7 @@ class _Malloc:
         self._live: dict[int, object] = {}
 
     def allocate(self, nbytes: int) -> int:
+        """Allocate aligned memory and keep it alive. Raises: MemoryError."""
         if nbytes >= _ALLOCATION_BYTES_MAX:
             raise MemoryError(f"the system could not allocate {nbytes} bytes")
         block = (ctypes.c_char * (nbytes + _ALIGNMENT_BYTES))()
@@ -77,16 +81,17 @@ class _Malloc:
         return address
 
     def free(self, address: int, nbytes: int) -> None:
+        """Drop the block of an address. Raises: KeyError for an unknown address."""
         del self._live[address]
 
 
 def raw_memory() -> _PosixPages | _Malloc:
-    """Return this system's source of memory."""
+    """Create this system's allocator of raw memory."""
     return _Malloc() if sys.platform == "win32" else _PosixPages()
 
 
 @lru_cache(1024)  # 3 us to make, and work in a loop has the same memory again
 def operand_array(operand: StridedOperand) -> Array:
-    """Return an operand as a NumPy array."""
+    """Return an operand as a NumPy array over its memory; recent arrays are cached."""
     address, offset, shape, strides, dtype = operand
     return array_at(address + offset, shape, strides, dtype)

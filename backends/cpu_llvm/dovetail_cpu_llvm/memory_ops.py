@@ -40,10 +40,11 @@ class MemoryOps:
         return self.writer.let(f"getelementptr {memory_type(buffer.dtype)}, ptr {start}, {index}")
 
     def element(self, buffer: Buffer, index: str) -> str:
+        """Return the address of the element at an int64 index."""
         return self.address(buffer, f"i64 {index}")
 
     def guard(self, pointer: str, when: str) -> str:
-        """Return `pointer` if `when` (an i1) holds, else that of a scratch slot: no branch."""
+        """Return `pointer` if `when` (an i1) holds, else the address of a scratch slot."""
         scratch = self.writer.counter("0").address
         return self.writer.let(f"select i1 {when}, ptr {pointer}, ptr {scratch}")
 
@@ -63,12 +64,14 @@ class MemoryOps:
     # --- bools, which take a byte in memory
 
     def from_memory(self, dtype: DType, text: str, width: int) -> str:
+        """Return a loaded value as a register holds it: bytes of bools become i1."""
         if dtype is not bool_:
             return text
         zero = "zeroinitializer" if width > 1 else "0"
         return self.writer.let(f"icmp ne {self.writer.vector_type('i8', width)} {text}, {zero}")
 
     def to_memory(self, dtype: DType, text: str, width: int) -> str:
+        """Return a register's value as memory holds it: i1 become bytes."""
         if dtype is not bool_:
             return text
         w = self.writer
@@ -77,7 +80,7 @@ class MemoryOps:
     # --- loads: vectors of elements as they are in memory
 
     def load_vector(self, buffer: Buffer, index: Lane, active: str | None) -> str:
-        """Return the elements at a non-uniform index; zero in lanes that are not active."""
+        """Render the load of elements at a non-uniform index; zero in lanes that are not active."""
         w, dtype = self.writer, buffer.dtype
         if index.has_stride(1):
             pointer = self.guard_row(self.element(buffer, index.text), active)
@@ -100,7 +103,7 @@ class MemoryOps:
         return w.load(slot)
 
     def load_row(self, dtype: DType, pointer: str, active: str | None) -> str:
-        """Return the contiguous vector at `pointer`."""
+        """Render the load of a contiguous vector; zero in lanes that are not active."""
         w = self.writer
         t = w.vector_type(memory_type(dtype))
         if active is None:
@@ -111,6 +114,7 @@ class MemoryOps:
         )
 
     def gather(self, buffer: Buffer, index: Lane, active: str | None) -> str:
+        """Render a gather at the index of each lane; zero in lanes that are not active."""
         w, dtype = self.writer, buffer.dtype
         t = w.vector_type(memory_type(dtype))
         pointers = self.address(buffer, f"{w.vector_type('i64')} {w.vector(index, int64)}")
@@ -120,7 +124,7 @@ class MemoryOps:
         )
 
     def load_strided(self, buffer: Buffer, first: str, stride: int) -> str:
-        """Return elements at a small stride; nothing after the last one is read."""
+        """Render loads and shuffles at a small stride; nothing after the last element is read."""
         w, dtype = self.writer, buffer.dtype
         width, t = w.width, w.vector_type(memory_type(dtype))
         starts = [*range(0, (stride - 1) * width, width), (stride - 1) * (width - 1)]
@@ -136,14 +140,14 @@ class MemoryOps:
         return merged
 
     def load_pair(self, dtype: DType, pointer: str, active: str | None) -> list[str]:
-        """Return the even and the odd elements from `pointer` on."""
+        """Render one load of double width; return the even and the odd elements."""
         w, width = self.writer, self.writer.width
         with self.double_width(active) as both:
             text, t = self.load_row(dtype, pointer, both), w.vector_type(memory_type(dtype))
             return [w.shuffle(t, text, text, range(j, 2 * width, 2)) for j in (0, 1)]
 
     def prefetch(self, buffer: Buffer, index: Lane) -> None:
-        """Prefetch what a later gather at this stride reads.
+        """Render prefetches of the elements that a later gather at this stride reads.
 
         The hardware sees no pattern in gathers: 4 M elements at stride -1, 2 or 4 take 1.9 ns each
         without, 0.15 to 0.4 with.
@@ -172,7 +176,7 @@ class MemoryOps:
 
     @contextmanager
     def double_width(self, active: str | None) -> Iterator[str | None]:
-        """Render the body for twice as many lanes, and yield the mask with each lane repeated."""
+        """Return a context for twice as many lanes; yield the mask with each lane repeated."""
         w, width = self.writer, self.writer.width
         twice = [k // 2 for k in range(2 * width)]
         both = active and w.shuffle(w.vector_type("i1"), active, active, twice)
@@ -183,6 +187,7 @@ class MemoryOps:
     # --- stores: `text` is a vector as it is in memory
 
     def store_vector(self, buffer: Buffer, index: Lane, text: str, active: str | None) -> None:
+        """Render the store of a vector at a non-uniform index, with a branch for small strides."""
         w, dtype = self.writer, buffer.dtype
         if index.has_stride(1):
             self.store_row(dtype, text, self.element(buffer, index.text), active)
@@ -232,6 +237,7 @@ class MemoryOps:
         w.emit(f"call void @llvm.masked.store.{w.suffix(dtype)}.p0({t} {text}, {to})")
 
     def scatter(self, buffer: Buffer, index: Lane, text: str, active: str | None) -> None:
+        """Render a scatter of the active lanes to the index of each lane."""
         w, dtype = self.writer, buffer.dtype
         pointers = self.address(buffer, f"{w.vector_type('i64')} {w.vector(index, int64)}")
         to = f"{w.vector_type('ptr')} align {dtype.itemsize} {pointers}, {w.mask_argument(active)}"
@@ -260,7 +266,7 @@ class MemoryOps:
             self.store_masked(dtype, row, pointer, f"<{width} x i1> <{bits}>")
 
     def interleave(self, dtype: DType, a: str, b: str) -> str:
-        """Return the elements of two vectors in turns, as one vector of double width."""
+        """Render the alternation of two vectors' elements, as one vector of double width."""
         w, width = self.writer, self.writer.width
         picks = [k // 2 + (k % 2) * width for k in range(2 * width)]
         return w.shuffle(w.vector_type(memory_type(dtype)), a, b, picks)
@@ -282,7 +288,7 @@ class MemoryOps:
                 w.emit(f"store {square} {column}, ptr {pointer}, align {dtype.itemsize}")
 
     def transpose(self, rows: Sequence[str], t: str) -> Sequence[str]:
-        """Return the transpose of a square of registers, by exchanging ever larger corners."""
+        """Render the transpose of a square of registers, by exchanges of ever larger corners."""
         width, step = len(rows), 1
         while step < width:
             upper = [e if not e & step else e - step + width for e in range(width)]

@@ -19,6 +19,7 @@ NOT_COMPILED = (
 
 
 def _load() -> Any:
+    """Import the compiled module; return None if missing, or if DOVETAIL_PURE is set."""
     if os.environ.get("DOVETAIL_PURE", "").strip().lower() not in ("1", "true", "yes", "on"):
         with suppress(ImportError):
             return importlib.import_module(f"{__package__}._native")

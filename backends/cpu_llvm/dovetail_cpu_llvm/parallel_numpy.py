@@ -20,7 +20,7 @@ _executors: list[ThreadPoolExecutor] = []  # one, once a call has needed it
 
 
 def part_count(threads: int, size: int) -> int:
-    """Return into how many parts to split `size` elements."""
+    """Return the number of parts into which to split `size` elements."""
     return max(1, min(threads, PARTS_MAX, size // PART_ELEMENTS_MIN))
 
 
@@ -45,7 +45,7 @@ def map_parts(work: Callable[[slice], T], parts: Sequence[slice]) -> list[T]:
 
 
 def _submit(work: Callable[[slice], T], parts: Sequence[slice]) -> list[Future[T]]:
-    """Return futures of the first parts, as many as there are threads for."""
+    """Submit the first parts to the executor, as many as there are threads for; return futures."""
     futures: list[Future[T]] = []
     try:
         for part in parts:

@@ -58,10 +58,11 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
         f"{source_digest(Path(__file__).parent)}"
     )
     details = {"cpu": name, "llvm": version, "llvmlite": llvmlite.__version__}
-    return [DeviceInfo("cpu", 0, name, fingerprint, capabilities, _total_memory(), details)]
+    return [DeviceInfo("cpu", 0, name, fingerprint, capabilities, _read_total_memory(), details)]
 
 
-def _total_memory() -> int:
+def _read_total_memory() -> int:
+    """Return the bytes of physical memory, or 0 if the system does not report them."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

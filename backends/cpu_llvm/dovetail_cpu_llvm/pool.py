@@ -14,7 +14,7 @@ THREADS_MAX = 1024  # as in pool.c
 
 
 def encode_weight(operations: float, share_when_distant: bool) -> int:
-    """Return what `share` is told of a launch.
+    """Return the code of a launch's cost that pool.c reads: even, plus 1 if shared when distant.
 
     share_when_distant: True if the launch is shared even while cores are far from each other.
     """
@@ -52,11 +52,12 @@ class Pool:
         return self._threads
 
     def set_num_threads(self, n: int) -> None:
-        """Set the number of threads that share large work. Raises: ArgumentError."""
+        """Set the number of threads, and start missing ones. Raises: ArgumentError."""
         self._resize(n)
         self.start()  # launches that are bound already do not start threads
 
     def _resize(self, n: int) -> None:
+        """Set the number of threads; start none. Raises: ArgumentError unless 1..THREADS_MAX."""
         if not 1 <= n <= THREADS_MAX:
             raise ArgumentError(f"set_num_threads: num must be from 1 to {THREADS_MAX:,}, got {n}")
         self._threads = n
@@ -64,7 +65,7 @@ class Pool:
             native.resize(self.state, n - 1)
 
     def start(self) -> None:
-        """Start the worker threads that are still missing."""
+        """Start the worker threads that are still missing; do nothing without compiled module."""
         if native is None or self._started >= self._threads - 1:
             return
         with self._lock:
@@ -75,10 +76,11 @@ class Pool:
                 self._started += 1
 
     def _run_worker(self, worker: int) -> None:
+        """Run the worker loop of pool.c; the bound method keeps the pool's state alive."""
         native.work(self.state, worker)  # of a bound method: the state lives as long as the thread
 
     def park_workers(self) -> None:
-        """Have idle workers sleep at once: the threads of another library need the cores."""
+        """Let idle workers sleep at once: the threads of another library need the cores."""
         if native:
             native.rest(self.state)
 

@@ -32,7 +32,7 @@ class PythonLaunch:
         self.run(self.fill(sums, scalars))
 
     def fill(self, addresses: Sequence[int], scalars: Sequence[Scalar]) -> Any:
-        """Return the slots of a call."""
+        """Return a new array of the slots of a call."""
         fixed = self._fixed
         slots = self._slots.from_buffer_copy(self._template)
         for i, address in enumerate(addresses):
@@ -42,7 +42,7 @@ class PythonLaunch:
         return slots
 
     def run(self, slots: Any) -> None:
-        """Run the kernel with these slots."""
+        """Run the kernel over all tiles with these slots."""
         self._kernel(slots, 0, self._fixed.tiles)
 
 
@@ -51,6 +51,7 @@ def python_replay(launches: Sequence[QueuedLaunch]) -> Replay:
     slots = max((slot + 1 for _, places, _ in launches for slot, _ in places), default=0)
 
     def replay(at: Any, variables: Any, stream: Any) -> None:
+        """Fill the slots of all launches from the arguments, then run the launches in order."""
         if not isinstance(at, list) or len(at) < 2 * slots:
             raise SystemError(f"a replay over {slots} buffers takes a list of as many pairs")
         calls = []

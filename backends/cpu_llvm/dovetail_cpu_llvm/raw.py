@@ -55,10 +55,12 @@ def prototype(name: str, arguments: Sequence[RawArgument]) -> str:
 
 
 def _declare(a: RawArgument) -> str:
-    return f"{'const ' * (a.access == 'r')}{_c_type(a.dtype)} {'*' * bool(a.access)}{a.name}"
+    """Return the C declaration of a parameter; read-only memory is const."""
+    return f"{'const ' * (a.access == 'r')}{_find_c_type(a.dtype)} {'*' * bool(a.access)}{a.name}"
 
 
-def _c_type(d: DType) -> str:
+def _find_c_type(d: DType) -> str:
+    """Return the C name of a dtype."""
     return _C_TYPES[d.name]
 
 
@@ -69,7 +71,7 @@ def compile_raw(
     arguments: Sequence[RawArgument],
     options: Sequence[str],
 ) -> RawLaunch:
-    """Compile a C text, and return a caller of its function. Raises: CompileError."""
+    """Compile or load C text; return a caller of its function. Raises: CompileError."""
     declaration = prototype(name, arguments)
     text = (
         "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
@@ -98,6 +100,7 @@ def _make_caller(f: Any, arguments: Sequence[RawArgument]) -> RawLaunch:
         def call_memory_first(
             at: list[Any], numbers: Sequence[Scalar], grid: Grid | None, stream: StreamHandle
         ) -> None:
+            """Call the function with all addresses, then all numbers."""
             f(*map(int.__add__, at[::2], at[1::2]), *numbers)
 
         return call_memory_first
@@ -108,6 +111,7 @@ def _make_caller(f: Any, arguments: Sequence[RawArgument]) -> RawLaunch:
     def call_any_order(
         at: list[Any], numbers: Sequence[Scalar], grid: Grid | None, stream: StreamHandle
     ) -> None:
+        """Call the function with addresses and numbers in the order of its parameters."""
         f(*[at[2 * k] + at[2 * k + 1] if is_memory else numbers[k] for is_memory, k in order])
 
     return call_any_order
@@ -116,22 +120,24 @@ def _make_caller(f: Any, arguments: Sequence[RawArgument]) -> RawLaunch:
 def _load_or_compile(
     fingerprint: str, text: str, name: str, options: tuple[str, ...], declaration: str
 ) -> ctypes.CDLL:
+    """Load the library from the disk cache, or compile and cache it. Raises: CompileError."""
     compiler, version = _find_compiler()
     key = "\n".join([version, *FLAGS, *options, text])
     cached = cached_binary(fingerprint, key)
     if cached is not None:
         try:
-            return _load(cached)
+            return _load_library(cached)
         except OSError:
             pass  # damaged: compile again
     binary = _compile(compiler, text, name, options, declaration)
     cache_binary(fingerprint, key, binary)
-    return _load(binary)
+    return _load_library(binary)
 
 
 def _compile(
     compiler: str, text: str, name: str, options: tuple[str, ...], declaration: str
 ) -> bytes:
+    """Compile C text to a shared library's bytes in a temporary folder. Raises: CompileError."""
     with tempfile.TemporaryDirectory(prefix="dovetail-") as folder:
         source, target = Path(folder, "kernel.c"), Path(folder, "kernel.so")
         source.write_text(text, encoding="utf-8")
@@ -155,8 +161,8 @@ def _compile(
         return target.read_bytes()
 
 
-def _load(binary: bytes) -> ctypes.CDLL:
-    """Load a shared library from memory, by way of a file, which the loader needs."""
+def _load_library(binary: bytes) -> ctypes.CDLL:
+    """Load a shared library through a temporary file, which is deleted. Raises: OSError."""
     number, path = tempfile.mkstemp(prefix="dovetail-", suffix=".so")
     try:
         with os.fdopen(number, "wb") as file:
@@ -169,7 +175,7 @@ def _load(binary: bytes) -> ctypes.CDLL:
 
 @cache
 def _find_compiler() -> tuple[str, str]:
-    """Return the system's C compiler, and its version text. Raises: CompileError."""
+    """Return the first working C compiler and its version text; cached. Raises: CompileError."""
     for name in COMPILERS:
         path = shutil.which(name)
         if path is None:

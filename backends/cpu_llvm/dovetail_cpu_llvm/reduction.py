@@ -35,26 +35,27 @@ class Reduction:
         self.levels = [w.alloca(t, LEVELS_MAX * LANES * row_max) for t in self.types]
 
     def render(self) -> None:
+        """Render the loop over chunks, the carry to higher levels, and bind the results."""
         reduce, w, exprs = self.reduce, self.writer, self.reduce.exprs
         reduce.loop_start = exprs.uniform(reduce.loop.start)
         span = w.let(f"sub i64 {exprs.uniform(reduce.loop.stop)}, {reduce.loop_start}")
         self.count = w.select_i64(w.let(f"icmp sgt i64 {span}, 0"), span, "0")
-        chunks = self._chunk_count(self.count)
+        chunks = self._count_chunks(self.count)
         chunks = w.select_i64(w.let(f"icmp eq i64 {chunks}, 0"), "1", chunks)
         self.end = w.new_label()
         self.out = [w.slot(w.vector_type(scalar_type(d))) for d in reduce.dtypes]
         self.base = w.slot("i64")  # position of the result in the levels
         if not self.is_vectorized:
-            self.lanes_used = self._lanes_used()
+            self.lanes_used = self._count_used_lanes()
             self.is_narrow = self._is_narrow() if self.in_panel else ""
             self.half = w.counter(w.let(f"lshr i64 {self.lanes_used}, 1"))
         with w.loop("0", chunks) as c:
             envs = exprs.snapshot()
             if self.is_vectorized:
                 self.accumulator = new_accumulator(reduce)
-                self.accumulator.add_chunk(*self._chunk_bounds(c))
+                self.accumulator.add_chunk(*self._find_chunk_bounds(c))
             else:
-                self._add_chunk_in_lockstep(*self._chunk_bounds(c))
+                self._add_chunk_in_lockstep(*self._find_chunk_bounds(c))
             exprs.restore(envs)
             self._carry_up(c, chunks)
         w.enter_block(self.end)
@@ -66,11 +67,13 @@ class Reduction:
                 id(v): (a, base) for v, a in zip(results, self.levels, strict=True)
             }
         else:
-            for v, text in zip(results, self._load(self._addresses(base)), strict=True):
+            for v, text in zip(
+                results, self._load_vectors(self._compute_addresses(base)), strict=True
+            ):
                 exprs.bind(v, text)
 
-    def _lanes_used(self) -> str:
-        """Return how many lanes of level 0 the tree must combine: a power of two.
+    def _count_used_lanes(self) -> str:
+        """Render the number of lanes of level 0 that the tree must combine: a power of two.
 
         All lanes start with the identity, and those after these hold nothing else.
         """
@@ -82,11 +85,13 @@ class Reduction:
         is_all = w.let(f"icmp sge i64 {self.count}, {LANES}")
         return w.select_i64(is_all, str(LANES), w.select_i64(is_one, "1", power))
 
-    def _chunk_count(self, n: str) -> str:
+    def _count_chunks(self, n: str) -> str:
+        """Render the number of chunks of `n` elements, rounded up."""
         w = self.writer
         return w.let(f"lshr i64 {w.let(f'add i64 {n}, {CHUNK - 1}')}, {CHUNK_SHIFT}")
 
-    def _chunk_bounds(self, c: str) -> tuple[str, str]:
+    def _find_chunk_bounds(self, c: str) -> tuple[str, str]:
+        """Render the first iteration of chunk `c`, and the one after its last."""
         w = self.writer
         start = w.let(f"mul i64 {c}, {CHUNK}")
         end = w.let(f"add i64 {start}, {CHUNK}")
@@ -115,7 +120,7 @@ class Reduction:
                 self._add_iteration(k, column)
 
     def _is_narrow(self) -> str:
-        """Return an i1: True if the columns of a panel do not fill a vector.
+        """Render an i1: True if the columns of a panel do not fill a vector.
 
         Then a narrower vector adds up many rows before the next columns. A wide panel is read row
         by row, in long pieces.
@@ -124,13 +129,14 @@ class Reduction:
         return w.let(f"icmp slt i64 {w.let(f'sub i64 {stop}, {start}')}, {self.width}")
 
     def _add_iteration(self, k: str, column: str) -> None:
+        """Render iteration `k` for a vector: combine the body's updates with lane k % LANES."""
         reduce, w = self.reduce, self.writer
         reduce.exprs.env[id(reduce.loop.var)] = Lane(reduce.iteration(k))
-        row = self._row_start(w.let(f"and i64 {k}, {LANES - 1}"))
+        row = self._locate_row(w.let(f"and i64 {k}, {LANES - 1}"))
         reduce.render_body()
-        addresses = self._addresses(row, column)
+        addresses = self._compute_addresses(row, column)
         new = reduce.updates()
-        self._store(addresses, reduce.combine(self._load(addresses), new))
+        self._store_vectors(addresses, reduce.combine(self._load_vectors(addresses), new))
 
     def _combine_level(self, base: str) -> None:
         """Render the tree of `ReduceLoop.combine_lanes` for a level; the result is at `base`."""
@@ -141,11 +147,15 @@ class Reduction:
         h = w.load(half)
         w.branch(w.let(f"icmp eq i64 {h}, 0"), end, body)
         w.begin_block(body)
-        with self._each_vector(self._row_start(h)) as j:
+        with self._each_vector(self._locate_row(h)) as j:
             left = w.let(f"add i64 {base}, {j}")
-            right = self._load(self._addresses(w.let(f"add i64 {left}, {self._row_start(h)}")))
-            addresses = self._addresses(left)
-            self._store(addresses, self.reduce.combine(self._load(addresses), right))
+            right = self._load_vectors(
+                self._compute_addresses(w.let(f"add i64 {left}, {self._locate_row(h)}"))
+            )
+            addresses = self._compute_addresses(left)
+            self._store_vectors(
+                addresses, self.reduce.combine(self._load_vectors(addresses), right)
+            )
         w.store(half, w.let(f"lshr i64 {h}, 1"))
         w.emit(f"br label %{head}")
         w.begin_block(end)
@@ -159,7 +169,7 @@ class Reduction:
         up, more, again, end = w.new_label(), w.new_label(), w.new_label(), w.new_label()
         w.enter_block(up)
         number = w.load(level)
-        base = self._row_start(w.let(f"mul i64 {number}, {LANES}"))
+        base = self._locate_row(w.let(f"mul i64 {number}, {LANES}"))
         w.store(self.base, base)
         item: list[str] = []  # the level's result, if it is in registers
         if accumulator is None:
@@ -171,22 +181,24 @@ class Reduction:
         w.branch(w.let(f"icmp eq i64 {n}, 1"), self.end, more)
         w.begin_block(more)
         i = w.load(index)
-        above = w.let(f"add i64 {base}, {self._row_start(str(LANES))}")
+        above = w.let(f"add i64 {base}, {self._locate_row(str(LANES))}")
         low = w.let(f"and i64 {i}, {CHUNK - 1}")
         with w.if_then(w.let(f"icmp eq i64 {low}, 0")):
             self._fill_identity(above)
-        row = self._row_start(w.let(f"and i64 {i}, {LANES - 1}"))
+        row = self._locate_row(w.let(f"and i64 {i}, {LANES - 1}"))
         row = w.let(f"add i64 {above}, {row}")
         with self._each_vector(self.row) as j:
-            addresses = self._addresses(w.let(f"add i64 {row}, {j}"))
-            right = item or self._load(self._addresses(w.let(f"add i64 {base}, {j}")))
-            self._store(addresses, reduce.combine(self._load(addresses), right))
+            addresses = self._compute_addresses(w.let(f"add i64 {row}, {j}"))
+            right = item or self._load_vectors(
+                self._compute_addresses(w.let(f"add i64 {base}, {j}"))
+            )
+            self._store_vectors(addresses, reduce.combine(self._load_vectors(addresses), right))
         full = w.let(f"icmp eq i64 {low}, {CHUNK - 1}")
         last = w.let(f"icmp eq i64 {w.let(f'add i64 {i}, 1')}, {n}")
         w.branch(w.let(f"or i1 {full}, {last}"), again, end)
         w.begin_block(again)
         w.store(index, w.let(f"lshr i64 {i}, {CHUNK_SHIFT}"))
-        w.store(count, self._chunk_count(n))
+        w.store(count, self._count_chunks(n))
         w.store(level, w.let(f"add i64 {number}, 1"))
         if accumulator is None:
             w.store(self.half, str(LANES // 2))
@@ -198,28 +210,28 @@ class Reduction:
     def _load_level(self, base: str, slots: Sequence[Slot]) -> None:
         """Copy the lanes of a level to slots."""
         w, memory, dtypes = self.writer, self.reduce.exprs.memory, self.reduce.dtypes
-        for d, pointer, slot in zip(dtypes, self._addresses(base), slots, strict=True):
+        for d, pointer, slot in zip(dtypes, self._compute_addresses(base), slots, strict=True):
             m = w.vector_type(memory_type(d), LANES)
             text = w.let(f"load {m}, ptr {pointer}, align {d.itemsize}")
             w.store(slot, memory.from_memory(d, text, LANES))
 
     # --- vectors in levels
 
-    def _row_start(self, lane: str) -> str:
-        """Return the position of a lane's first vector."""
+    def _locate_row(self, lane: str) -> str:
+        """Render the position of a lane's first vector."""
         return self.writer.i64("mul", lane, self.row)
 
     @contextmanager
     def _each_vector(self, count: str) -> Iterator[str]:
-        """Write a loop over vectors of a level."""
+        """Return a context that writes a loop over vectors of a level and yields the position."""
         w = self.writer
         with w.loop("0", count) as j:
             width, w.width = w.width, self.width
             yield j
             w.width = width
 
-    def _addresses(self, vector: str, column: str = "0") -> list[str]:
-        """Return the addresses of a vector of each value, or of a column in it."""
+    def _compute_addresses(self, vector: str, column: str = "0") -> list[str]:
+        """Render the addresses of a vector of each value, or of a column in it."""
         w, types = self.writer, map(memory_type, self.reduce.dtypes)
         pairs = zip(self.types, self.levels, strict=True)
         addresses = [w.let(f"getelementptr {t}, ptr {base}, i64 {vector}") for t, base in pairs]
@@ -228,12 +240,14 @@ class Reduction:
         pairs = zip(types, addresses, strict=True)
         return [w.let(f"getelementptr {m}, ptr {p}, i64 {column}") for m, p in pairs]
 
-    def _load(self, addresses: Sequence[str]) -> list[str]:
+    def _load_vectors(self, addresses: Sequence[str]) -> list[str]:
+        """Render the loads of a vector of each value."""
         memory, dtypes, width = self.reduce.exprs.memory, self.reduce.dtypes, self.writer.width
         texts = [memory.load_row(d, p, None) for d, p in zip(dtypes, addresses, strict=True)]
         return [memory.from_memory(d, text, width) for d, text in zip(dtypes, texts, strict=True)]
 
-    def _store(self, addresses: Sequence[str], values: Sequence[str]) -> None:
+    def _store_vectors(self, addresses: Sequence[str], values: Sequence[str]) -> None:
+        """Render the stores of a vector of each value."""
         w, memory = self.writer, self.reduce.exprs.memory
         for d, pointer, text in zip(self.reduce.dtypes, addresses, values, strict=True):
             t, text = w.vector_type(memory_type(d)), memory.to_memory(d, text, w.width)
@@ -242,7 +256,7 @@ class Reduction:
     def _fill_identity(self, base: str, lanes: str = str(LANES)) -> None:
         """Set lanes of the level at `base` to the identity."""
         w, reduce = self.writer, self.reduce
-        with self._each_vector(self._row_start(lanes)) as j:
+        with self._each_vector(self._locate_row(lanes)) as j:
             pairs = zip(reduce.dtypes, reduce.identity, strict=True)
             values = [w.splat(scalar_type(d), one) for d, one in pairs]
-            self._store(self._addresses(w.let(f"add i64 {base}, {j}")), values)
+            self._store_vectors(self._compute_addresses(w.let(f"add i64 {base}, {j}")), values)

@@ -60,6 +60,7 @@ attributes #0 = {{ nounwind "prefer-vector-width"="{schedule.native * 8}" }}"""
 
 
 def _load_argument(w: FunctionWriter, slot: int, type_: str) -> str:
+    """Add the load of an argument's slot to the entry block; return the register."""
     name = w.new_register()
     w.entry.append(f"  {name}p = getelementptr i64, ptr %args, i64 {slot}")
     w.entry.append(f"  {name} = load {type_}, ptr {name}p, align 8")
@@ -73,7 +74,7 @@ def _is_streaming_worth_it(
     addresses: Mapping[str, str],
     extents: Sequence[str],
 ) -> str:
-    """Return an i1: True if the result is too large for the caches; "" if it never matters.
+    """Render an i1: True if the result is too large for the caches; "" if it never matters.
 
     A store that bypasses the caches need not read the line first: a transposed copy of 4096 x 4096
     takes 7 ms instead of 20. Memory that is updated in place has been read anyhow.

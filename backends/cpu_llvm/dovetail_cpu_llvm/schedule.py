@@ -134,12 +134,14 @@ class CpuSchedule:
 
 
 def schedule(kernel: Kernel, native: int) -> CpuSchedule:
-    """Return the schedule for vector registers of `native` bytes."""
+    """Choose the lanes, tiles and vectors of a kernel for registers of `native` bytes."""
     loops = [s for s in walk(kernel.body) if isinstance(s, Loop)]
     if _uses_lockstep(kernel, loops):
-        return _lockstep_schedule(kernel, native, loops)
+        return _build_lockstep_schedule(kernel, native, loops)
     vectorized = frozenset(id(x) for x in loops if _can_vectorize(x))
-    divisions = {id(x): pairs for x in loops if id(x) in vectorized and (pairs := _divisions(x))}
+    divisions = {
+        id(x): pairs for x in loops if id(x) in vectorized and (pairs := _find_divisions(x))
+    }
     kind: Literal["rows", "points"] = "rows" if vectorized else "points"
     rank, tile = len(kernel.grid), 1 if loops else TILE_POINTS
     if kind == "points" and rank and loops and _has_only_short_folds(kernel):
@@ -167,27 +169,27 @@ def _has_only_short_folds(kernel: Kernel) -> bool:
     return plain and not any(isinstance(s, Atomic) for s in kernel.body)
 
 
-def _lockstep_schedule(kernel: Kernel, native: int, loops: list[Loop]) -> CpuSchedule:
-    """Return the schedule of a kernel whose lanes are points of the innermost axis."""
-    rank, item = len(kernel.grid), max(_itemsizes(walk(kernel.body)), default=8)
+def _build_lockstep_schedule(kernel: Kernel, native: int, loops: list[Loop]) -> CpuSchedule:
+    """Build the schedule of a kernel whose lanes are points of the innermost axis."""
+    rank, item = len(kernel.grid), max(_list_itemsizes(walk(kernel.body)), default=8)
     new = partial(CpuSchedule, "lanes", native=native, rank=rank)
     width = native // item * (VECTOR_REGISTERS if loops else 2)
     if not loops and len(kernel.body) <= LINE_FILL_STATEMENTS_MAX:  # smaller items fill lines, too
         stored = (s.buffer.dtype.itemsize for s in kernel.body if isinstance(s, Store))
         fills = LINE_BYTES // min(stored, default=item)
         width = max(width, min(fills, native // item * VECTOR_REGISTERS))
-    if loops and (shared := _shared_values(kernel, loops)):
-        width = native // _vector_item(kernel) * JAM_VECTOR_REGISTERS
+    if loops and (shared := _find_shared_values(kernel, loops)):
+        width = native // _find_largest_itemsize(kernel) * JAM_VECTOR_REGISTERS
         jam = UNROLL_JAM_ROWS[native]
         new = partial(new, second_axis=rank - 2, second_points=JAM_TILE_ROWS, unroll_jam=jam)
-        return new(width, tile=width, shared=shared, tails=_tails(kernel, width, (2,)))
+        return new(width, tile=width, shared=shared, tails=_choose_tails(kernel, width, (2,)))
     if _is_panel(kernel):
         along = stride_along(kernel.body, grid_index(rank - 1))
-        uniform = frozenset(id(s) for s in _top_level_values(kernel.body) if along(s) == 0)
+        uniform = frozenset(id(s) for s in _list_top_level_values(kernel.body) if along(s) == 0)
         return new(width, tile=max(width, PANEL_ROW_BYTES // item), shared=uniform, panel=True)
     if loops:
-        return new(width, tile=width, tails=_tails(kernel, width, (VECTOR_REGISTERS, 2)))
-    second, transposed = _loads_to_transpose(kernel, native)
+        return new(width, tile=width, tails=_choose_tails(kernel, width, (VECTOR_REGISTERS, 2)))
+    second, transposed = _find_loads_to_transpose(kernel, native)
     if transposed:
         tile, streams = TRANSPOSED_TILE_POINTS, TRANSPOSED_BYTES_MIN
         new = partial(
@@ -199,12 +201,12 @@ def _lockstep_schedule(kernel: Kernel, native: int, loops: list[Loop]) -> CpuSch
         tile, streams = STORING_TILE_POINTS, 0
     if rank > 1 and not _stores_neighbours(kernel):
         tile = SCATTERED_TILE_POINTS
-    splits = _splits(kernel.body, rank - 1)
+    splits = _find_splits(kernel.body, rank - 1)
     return new(width, tile=tile, stream_bytes_min=streams, splits=splits, straight_line=True)
 
 
-def _tails(kernel: Kernel, width: int, parts: Sequence[int]) -> tuple[int, ...]:
-    """Return narrower vectors for the remainder of a row; each copies the body once more."""
+def _choose_tails(kernel: Kernel, width: int, parts: Sequence[int]) -> tuple[int, ...]:
+    """Return narrower widths for the remainder of a row; none if the body is long."""
     statements = sum(1 for _ in walk(kernel.body))
     return tuple(width // n for n in parts) if statements <= COPIED_STATEMENTS_MAX else ()
 
@@ -215,42 +217,47 @@ def _stores_neighbours(kernel: Kernel) -> bool:
     return any(isinstance(s, Store) and along(s.index) in (0, 1) for s in kernel.body)
 
 
-def _splits(block: Block, axis: int) -> tuple[Value, ...]:
-    """Return comparisons that guard loads or choose their index.
+def _find_splits(block: Block, axis: int) -> tuple[Value, ...]:
+    """Return comparisons, SPLITS_MAX at most, that guard loads or choose their index.
 
     Other comparisons may be of sums that wrap around.
     """
     along, conditions = stride_along(block, grid_index(axis)), set[int]()
     stack = [
-        v for x in loads(block) for v in (x.when, *_choice_conditions(x.index)) if v is not None
+        v
+        for x in loads(block)
+        for v in (x.when, *_find_choice_conditions(x.index))
+        if v is not None
     ]
     while stack:
         v = stack.pop()
         conditions.add(id(v))
         if v.op in ("and", "not"):
             stack += v.args
-    comparisons = [v for v in _top_level_values(block) if v.op == "lt" and id(v) in conditions]
+    comparisons = [v for v in _list_top_level_values(block) if v.op == "lt" and id(v) in conditions]
     return tuple([v for v in comparisons if [along(a) for a in v.args] == [1, 0]][:SPLITS_MAX])
 
 
-def _choice_conditions(index: Value) -> list[Value]:
+def _find_choice_conditions(index: Value) -> list[Value]:
     """Return the conditions that choose an index, as in a concatenation."""
     if index.op != "where":
         return []
-    return [index.args[0], *(c for a in index.args[1:] for c in _choice_conditions(a))]
+    return [index.args[0], *(c for a in index.args[1:] for c in _find_choice_conditions(a))]
 
 
-def _top_level_values(block: Block) -> list[Value]:
+def _list_top_level_values(block: Block) -> list[Value]:
     """Return the values of a block that are in none of its loops."""
     return [s for s in block if isinstance(s, Value)]
 
 
-def _divisions(loop: Loop) -> tuple[Value, ...]:
+def _find_divisions(loop: Loop) -> tuple[Value, ...]:
     """Return quotients and remainders of a loop's variable by one parameter."""
     if not _is_natural(loop.start):
         return ()
     halves = [
-        s for s in _top_level_values(loop.body) if s.op in ("quo", "rem") and s.args[0] is loop.var
+        s
+        for s in _list_top_level_values(loop.body)
+        if s.op in ("quo", "rem") and s.args[0] is loop.var
     ]
     return tuple(s for s in halves if s.args[1] is halves[0].args[1] and s.args[1].op == "param")
 
@@ -262,7 +269,7 @@ def _is_natural(v: Value) -> bool:
     return v.op == "index" or (v.op in ("add", "mul") and all(map(_is_natural, v.args)))
 
 
-def _loads_to_transpose(kernel: Kernel, native: int) -> tuple[int, frozenset[int]]:
+def _find_loads_to_transpose(kernel: Kernel, native: int) -> tuple[int, frozenset[int]]:
     """Return the axis along which most loads are contiguous, if not the last, and their ids."""
     *others, last = (stride_along(kernel.body, grid_index(a)) for a in range(len(kernel.grid)))
     if not any(isinstance(s, Store) and last(s.index) == 1 for s in kernel.body):
@@ -297,11 +304,12 @@ def _is_panel(kernel: Kernel) -> bool:
 
 
 def _is_map(s: object) -> bool:
+    """Return True if a statement is a map loop."""
     return isinstance(s, Loop) and s.kind == "map"
 
 
-def _shared_values(kernel: Kernel, loops: list[Loop]) -> frozenset[int]:
-    """Return the values that are the same for all points of the last axis but one.
+def _find_shared_values(kernel: Kernel, loops: list[Loop]) -> frozenset[int]:
+    """Return the ids of values that are equal for all points of the last axis but one.
 
     Empty if unroll-and-jam does not pay: it does for a fold that loads one of them.
     """
@@ -314,7 +322,7 @@ def _shared_values(kernel: Kernel, loops: list[Loop]) -> frozenset[int]:
     return shared if pays and along(loop.start) == along(loop.stop) == 0 else frozenset()
 
 
-def _itemsizes(statements: Iterable[Statement]) -> Iterator[int]:
+def _list_itemsizes(statements: Iterable[Statement]) -> Iterator[int]:
     """Yield the item sizes of vectors: of loads, stores and floats."""
     for s in statements:
         if isinstance(s, Value) and (s.op == "load" or s.dtype.kind == "f"):
@@ -323,20 +331,21 @@ def _itemsizes(statements: Iterable[Statement]) -> Iterator[int]:
             yield s.buffer.dtype.itemsize
 
 
-def _vector_item(kernel: Kernel) -> int:
+def _find_largest_itemsize(kernel: Kernel) -> int:
     """Return the largest item size of values that differ between points of the last axis."""
     along = stride_along(kernel.body, grid_index(len(kernel.grid) - 1))
     same = (v for v in values(kernel.body) if v.op == "load" and along(v) == 0)
     shared = {id(v) for v in same if v.dtype.kind != "f"}
-    return max(_itemsizes(s for s in walk(kernel.body) if id(s) not in shared), default=8)
+    return max(_list_itemsizes(s for s in walk(kernel.body) if id(s) not in shared), default=8)
 
 
 def _can_vectorize(loop: Loop) -> bool:
+    """Return True if a loop's iterations can be lanes: no fold, no inner loop, no atomic."""
     return loop.kind != "fold" and not any(isinstance(s, (Loop, Atomic)) for s in loop.body)
 
 
 def lanes_of_map(loop: Loop, native: int) -> int:
-    """Return how many iterations of a map loop are computed at once.
+    """Return the number of iterations of a map loop that are computed at once.
 
     If an iteration has many stores, a vector of each value fills the registers, and loops may be
     short: a Fourier transform of rows of 64 or 128 complex numbers takes half the time that it
@@ -344,7 +353,7 @@ def lanes_of_map(loop: Loop, native: int) -> int:
     """
     if sum(isinstance(s, Store) for s in loop.body) <= STREAM_STORES_MAX:
         return LANES
-    return native // max(_itemsizes(walk(loop.body)))
+    return native // max(_list_itemsizes(walk(loop.body)))
 
 
 def _uses_lockstep(kernel: Kernel, loops: list[Loop]) -> bool:
@@ -378,14 +387,15 @@ def _uses_lockstep(kernel: Kernel, loops: list[Loop]) -> bool:
 
 def estimate_operations(kernel: Kernel, ints: Mapping[str, int]) -> float:
     """Return an estimate of the operations of a point of the grid."""
-    return _block_operations(kernel.body, ints)
+    return _estimate_block_operations(kernel.body, ints)
 
 
-def _block_operations(block: Block, ints: Mapping[str, int]) -> float:
+def _estimate_block_operations(block: Block, ints: Mapping[str, int]) -> float:
+    """Estimate the operations of a block, its loops included."""
     total = 1.0
     for s in block:
         total += (
-            _estimate_trip_count(s, ints) * _block_operations(s.body, ints)
+            _estimate_trip_count(s, ints) * _estimate_block_operations(s.body, ints)
             if isinstance(s, Loop)
             else 1
         )
@@ -393,12 +403,13 @@ def _block_operations(block: Block, ints: Mapping[str, int]) -> float:
 
 
 def _estimate_trip_count(loop: Loop, ints: Mapping[str, int]) -> int:
+    """Return a loop's iterations at the first point of the grid, or a default if unknown."""
     count = trip_count(loop, ints, at=0)  # at the first point of the grid
     return UNKNOWN_TRIP_COUNT if count is None else count
 
 
 def loop_iterations(block: Block, ints: Mapping[str, int]) -> int:
-    """Return the iterations of a block's loops for a point of the grid; 1 without loops."""
+    """Estimate the iterations of a block's loops for a point of the grid; 1 without loops."""
     inner = (
         _estimate_trip_count(s, ints) * loop_iterations(s.body, ints)
         for s in block
@@ -413,10 +424,10 @@ def estimate_traffic_bytes(kernel: Kernel, schedule: CpuSchedule, ints: Mapping[
     A load from anywhere counts as a part of a cache line. A load that several rows share counts as
     nothing: it hits a cache.
     """
-    return _block_traffic_bytes(kernel.body, grid_index(len(kernel.grid) - 1), schedule, ints)
+    return _estimate_block_traffic(kernel.body, grid_index(len(kernel.grid) - 1), schedule, ints)
 
 
-def _block_traffic_bytes(
+def _estimate_block_traffic(
     block: Block, variable: Value, schedule: CpuSchedule, ints: Mapping[str, int]
 ) -> float:
     """Return the traffic of a block along `variable`: the grid's innermost axis or a loop's."""
@@ -424,7 +435,7 @@ def _block_traffic_bytes(
     for s in block:
         if isinstance(s, Loop) and schedule.unroll_jam == 1:
             inner = variable if schedule.kind == "lanes" else s.var
-            total += _estimate_trip_count(s, ints) * _block_traffic_bytes(
+            total += _estimate_trip_count(s, ints) * _estimate_block_traffic(
                 s.body, inner, schedule, ints
             )
         elif isinstance(s, (Store, Atomic)) or (isinstance(s, Value) and s.op == "load"):

@@ -41,7 +41,7 @@ MINUS_ZERO = {4: (np.int32, -(1 << 31)), 8: (np.int64, -(1 << 63))}  # the least
 
 
 def sort_routines(threads: int, vector: int) -> Mapping[tuple[str, DType], LibraryCall]:
-    """Return the routines for so many threads, with vectors of so many bytes."""
+    """Return the routines by op and dtype; none for many threads or for narrow vectors."""
     if threads > SORT_THREADS_MAX or vector < VECTOR_BYTES_MIN:
         return {}
     routines = {"sort": partial(sort, threads), "argsort": partial(argsort, threads)}
@@ -58,16 +58,17 @@ def sort(
 ) -> None:
     """Write the elements of each row in order, stably: NaN last, -0 equal to 0."""
     x, out = operand_array(inputs[0]), operand_array(output)
-    parallel_numpy.map_parts(lambda p: _sort_rows(x[p], out[p]), _row_slices(x, threads))
+    parallel_numpy.map_parts(lambda p: _sort_rows(x[p], out[p]), _split_rows(x, threads))
 
 
-def _row_slices(x: Array, threads: int) -> list[slice]:
-    """Return slices of rows that threads share, or the whole."""
+def _split_rows(x: Array, threads: int) -> list[slice]:
+    """Return slices of rows for the threads to share, or one slice of all."""
     wanted = parallel_numpy.part_count(threads, x.size) if x.ndim > 1 else 1
     return parallel_numpy.split_range(len(x), wanted)
 
 
 def _sort_rows(x: Array, out: Array) -> None:
+    """Copy rows to `out` and sort them; restore the order of equal floats."""
     np.copyto(out, x)
     out.sort(axis=-1)
     if x.dtype.kind == "f" and x.size:
@@ -104,15 +105,16 @@ def argsort(
     if x.size <= STABLE_ARGSORT_ELEMENTS_MAX:
         out[...] = x.argsort(axis=-1, kind="stable")
         return
-    parallel_numpy.map_parts(lambda p: _argsort_rows(x[p], out[p]), _row_slices(x, threads))
+    parallel_numpy.map_parts(lambda p: _argsort_rows(x[p], out[p]), _split_rows(x, threads))
 
 
 def _argsort_rows(x: Array, out: Array) -> None:
+    """Write the positions of each row's elements to `out`, in stable sorted order."""
     n = x.shape[-1]
     position_bits = (n - 1).bit_length()
     is_small = x.size <= CHUNK_WORDS
     checks_range = x.dtype.kind in "iu" and (is_small or x.dtype == np.uint64)
-    ends = _min_max(x[..., :CHUNK_WORDS]) if checks_range else None
+    ends = _find_min_max(x[..., :CHUNK_WORDS]) if checks_range else None
     if ends and is_small and _argsort_half(x, out, position_bits, *ends):
         return
     is_strided = not out.flags.c_contiguous
@@ -132,13 +134,13 @@ def _argsort_rows(x: Array, out: Array) -> None:
     flat &= np.uint64((1 << position_bits) - 1)
     if ties is not None and ties.size:
         at, row = flat[ties].astype(np.int64), ties // n
-        flat[ties] = at[np.lexsort((_keys(x.reshape(-1, n)[row, at]), row))]
+        flat[ties] = at[np.lexsort((_compute_keys(x.reshape(-1, n)[row, at]), row))]
     if is_strided:
         np.copyto(out, words.view(out.dtype))
 
 
-def _min_max(x: Array) -> tuple[int, int]:
-    """Return the least and the greatest."""
+def _find_min_max(x: Array) -> tuple[int, int]:
+    """Return the least and the greatest element as ints."""
     return int(np.minimum.reduce(x, axis=None)), int(np.maximum.reduce(x, axis=None))
 
 
@@ -158,7 +160,7 @@ def _argsort_half(x: Array, out: Array, position_bits: int, low: int, high: int)
     return True
 
 
-def _keys(x: Array) -> Array:
+def _compute_keys(x: Array) -> Array:
     """Return unsigned integers in the order of elements, equal for both zeros and all NaNs."""
     if x.dtype.kind == "u":
         return x
@@ -175,11 +177,11 @@ def _keys(x: Array) -> Array:
 
 
 def _put_keys(x: Array, words: Array) -> tuple[int, int]:
-    """Write the keys of all elements; return the least and the greatest."""
+    """Write the keys of all elements to `words`; return the least and the greatest."""
     low, high = 1 << WORD_BITS, 0
-    for part, target in _chunks(x, words):
-        target[...] = _keys(part)
-        least, greatest = _min_max(target)
+    for part, target in _iterate_chunks(x, words):
+        target[...] = _compute_keys(part)
+        least, greatest = _find_min_max(target)
         low, high = min(low, least), max(high, greatest)
     return low, high
 
@@ -190,7 +192,7 @@ def _put_full_words(x: Array, words: Array, position_bits: int) -> None:
     A word has the highest bits of the key, above the bits of the position.
     """
     above = np.uint64((1 << WORD_BITS) - (1 << position_bits))
-    for part in _chunk_slices(words):
+    for part in _split_chunks(words):
         np.bitwise_and(x[..., part], above, out=words[..., part])
         _put_positions(words, part)
 
@@ -200,7 +202,7 @@ def _add_positions(words: Array, low: int, dropped_bits: int, position_bits: int
 
     The `dropped_bits` lowest bits of a key are dropped, and the position is below it.
     """
-    for part in _chunk_slices(words):
+    for part in _split_chunks(words):
         chunk = words[..., part]
         if low:
             chunk -= np.uint64(low)
@@ -210,7 +212,7 @@ def _add_positions(words: Array, low: int, dropped_bits: int, position_bits: int
         _put_positions(words, part)
 
 
-def _chunk_slices(words: Array) -> list[slice]:
+def _split_chunks(words: Array) -> list[slice]:
     """Return the chunks of a long vector, or all of its rows."""
     n = words.shape[-1]
     step = CHUNK_WORDS if words.ndim == 1 else n
@@ -220,22 +222,24 @@ def _chunk_slices(words: Array) -> list[slice]:
 def _put_positions(words: Array, part: slice) -> None:
     """Put the position in its row into the low bits of each word, which are zeros."""
     chunk = words[..., part]
-    chunk |= _positions(chunk.shape[-1])
+    chunk |= _find_positions(chunk.shape[-1])
     if part.start:
         chunk |= np.uint64(part.start)
 
 
-def _positions(n: int) -> Array:
+def _find_positions(n: int) -> Array:
+    """Return 0..n-1 as uint64; the array may be a cached one, not to be changed."""
     return _cached_positions(n) if n <= CHUNK_WORDS else np.arange(n, dtype=np.uint64)
 
 
 @lru_cache(16)
 def _cached_positions(n: int) -> Array:
+    """Return 0..n-1 as uint64, the same array for the same n."""
     return np.arange(n, dtype=np.uint64)
 
 
-def _chunks(source: Array, target: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield chunks of an array to change, with the chunks that are read for them."""
+def _iterate_chunks(source: Array, target: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield chunks of `target`, to be changed in place, with the chunks of `source`."""
     if target.size <= CHUNK_WORDS:
         yield source, target
         return

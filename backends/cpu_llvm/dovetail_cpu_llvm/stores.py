@@ -17,6 +17,7 @@ class Stores:
         self._groups = store_groups(kernel.body, exprs.schedule.native)
 
     def store(self, s: Store) -> None:
+        """Render a store: alone, with the next one as a pair, or at the end of its group."""
         exprs, w, memory = self.exprs, self.exprs.writer, self.exprs.memory
         dtype, group = s.buffer.dtype, self._groups.get(id(s))
         if exprs.pop_rendered(s):
@@ -47,6 +48,7 @@ class Stores:
         return is_wide and self.exprs.lane(s.index).has_stride(group.stride)
 
     def _store_group(self, group: StoreGroup) -> None:
+        """Render the transposed store of a whole group."""
         exprs, memory, first = self.exprs, self.exprs.memory, group.stores[0]
         dtype, width = first.buffer.dtype, exprs.writer.width
         start = exprs.lane(first.index).text
@@ -54,6 +56,7 @@ class Stores:
         memory.store_transposed(first.buffer, start, rows, group.stride)
 
     def store_atomic(self, s: Atomic) -> None:
+        """Render an atomic update at width 1."""
         exprs, dtype = self.exprs, s.buffer.dtype
         assert exprs.writer.width == 1
         pointer = exprs.element(s)

@@ -42,6 +42,8 @@ def register(pool: HasThreadCount) -> None:
 
 
 def _make_controller(threadpoolctl: Any) -> type:
+    """Create the controller class that threadpoolctl registers."""
+
     class Controller(threadpoolctl.LibController):  # type: ignore[misc]  # of a module unknown here
         """The threads of all open backends."""
 
@@ -49,9 +51,11 @@ def _make_controller(threadpoolctl: Any) -> type:
         filename_prefixes = ("libllvmlite", "llvmlite")
 
         def get_num_threads(self) -> int:
+            """Return the largest thread count of the open backends; 1 without any."""
             return max((pool.get_num_threads() for pool in _pools), default=1)
 
         def set_num_threads(self, num_threads: int) -> None:
+            """Set the thread count of all open backends, clamped to 1..THREADS_MAX."""
             for pool in _pools:
                 pool.set_num_threads(min(max(num_threads, 1), THREADS_MAX))
 

@@ -27,9 +27,10 @@ class Tiles:
         self.schedule, self.exprs, self.writer = flow.schedule, flow.exprs, flow.writer
 
     def render(self) -> None:
+        """Render the loop over the tiles %begin..%end-1, with their positions as counters."""
         w, axes = self.writer, self.schedule.axes
         rank = len(self.extents)
-        counts = [self._tile_count(axis) for axis in range(rank)]
+        counts = [self._count_tiles(axis) for axis in range(rank)]
         slots = [w.slot("i64") for _ in range(rank)]
         number = "%begin"
         for axis in axes:
@@ -44,41 +45,45 @@ class Tiles:
                 w.store(slots[axis], w.select_i64(full, "0", i))
                 carry = w.let(f"zext i1 {full} to i64")
 
-    def _tile_count(self, axis: int) -> str:
+    def _count_tiles(self, axis: int) -> str:
+        """Render the number of tiles along an axis."""
         if axis not in self.schedule.blocked:
             return self.extents[axis]
         w, n, b = self.writer, self.extents[axis], self.blocks[axis]
         above = w.let(f"add i64 {n}, {b}")
         return w.let(f"udiv i64 {w.let(f'sub i64 {above}, 1')}, {b}")
 
-    def _span(self, axis: int, block: str) -> Span:
+    def _find_span(self, axis: int, block: str) -> Span:
+        """Render the first point of a tile along an axis, and the one after its last."""
         w = self.writer
         start = w.let(f"mul i64 {block}, {self.blocks[axis]}")
         end = w.let(f"add i64 {start}, {self.blocks[axis]}")
         return start, w.min_i64(end, self.extents[axis])
 
     def _render_tile(self, position: list[str]) -> None:
+        """Render the points of a tile, in the way that the schedule names."""
         exprs, schedule, second = self.exprs, self.schedule, self.schedule.second_axis
         exprs.env.clear()
         exprs.index = [Lane(i) for i in position]
         if not position:
             self.flow.render_block(self.kernel.body)
             return
-        columns = self._span(len(position) - 1, position[-1])
+        columns = self._find_span(len(position) - 1, position[-1])
         if schedule.transposed:
-            self._render_transposed(self._span(second, position[second]), columns)
+            self._render_transposed(self._find_span(second, position[second]), columns)
         elif schedule.panel:
             self._render_panel(columns)
         elif schedule.fold_points > 1:
             self._render_points_together(columns)
         elif schedule.unroll_jam > 1:
-            self._render_rows_together(self._span(second, position[second]), columns)
+            self._render_rows_together(self._find_span(second, position[second]), columns)
         else:
             self._render_row(columns)
 
     # --- a row of points
 
     def _render_row(self, columns: Span) -> None:
+        """Render a row of points, split at the schedule's limits if the row is long."""
         exprs, w, (start, stop), limits = self.exprs, self.writer, columns, self.schedule.splits
         if not limits or len(self.extents) == 1:
             self._split_row(limits, columns)
@@ -193,7 +198,7 @@ class Tiles:
             exprs.transposed = None
 
     def _transpose_load(self, v: Value, rows: Span, columns: Span) -> str:
-        """Return the address of a transposed copy of the block that `v` loads."""
+        """Render a transposed copy of the block that `v` loads; return the copy's address."""
         exprs, w, schedule = self.exprs, self.writer, self.schedule
         memory, m = exprs.memory, memory_type(v.dtype)
         side = min(16, schedule.native // v.dtype.itemsize)

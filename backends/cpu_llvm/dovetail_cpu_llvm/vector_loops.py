@@ -21,7 +21,7 @@ class VectorLoops:
     def each_vector(
         self, slot: Slot, stop: str, width: int, tails: Sequence[int] = ()
     ) -> Iterator[Lane]:
-        """Yield the affine index in a loop over whole vectors, then in a masked remainder.
+        """Write loops over whole vectors and the masked remainder; yield the affine index in each.
 
         slot: the counter, at which the loop starts.
         tails: narrower widths for the remainder; where one fits, a loop in the body takes fewer
@@ -53,7 +53,7 @@ class VectorLoops:
         w.width = 1
 
     def each_split(self, loop: Loop, first: str) -> Iterator[None]:
-        """Set the loop's variable to a vector that starts at `first`, and yield.
+        """Set the loop's variable to a vector from `first` on; yield for each version of the body.
 
         The variable k may stand for two axes of lengths (n, m) that no single stride covers, as
         k quo m and k rem m. Then there are two versions of the body: one for lanes within a row of
@@ -86,7 +86,7 @@ class VectorLoops:
                 exprs.overrides = {}
 
     def _divide_lanes(self, quotient: str, remainder: str, m: str) -> tuple[Lane, Lane]:
-        """Return quotients and remainders by `m` of lanes from `quotient * m + remainder` on.
+        """Render quotients and remainders by `m` of lanes from `quotient * m + remainder` on.
 
         Vectors have no integer division. That of float64 is exact here, since remainder + lanes is
         far below 2**52.
@@ -102,7 +102,7 @@ class VectorLoops:
         return Lane(quotients, "vector"), Lane(w.let(f"sub {t} {lanes}, {skipped}"), "vector")
 
     def each_panel_vector(self, width: int) -> Iterator[str]:
-        """Yield the first column of each vector of the panel, counted from the panel's first."""
+        """Write loops over a panel's vectors; yield the first column of each, from the panel's."""
         exprs, w = self.exprs, self.exprs.writer
         start, stop = self.panel
         for i in self.each_vector(w.counter(start), stop, width):
