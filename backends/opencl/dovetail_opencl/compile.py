@@ -68,13 +68,14 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
         return built, STYLE.entry(kernel)
 
     def compile_all(self, kernels: Sequence[Kernel]) -> list[OpenCLProgram]:
-        """Return the programs of kernels that are built together; they have no binaries."""
+        """Build kernels together, at most BUILD_KERNELS_MAX at once; programs have no binaries."""
         programs: list[OpenCLProgram] = []
         for first in range(0, len(kernels), BUILD_KERNELS_MAX):
-            programs += self._batch(kernels[first : first + BUILD_KERNELS_MAX])
+            programs += self._build_batch(kernels[first : first + BUILD_KERNELS_MAX])
         return programs
 
-    def _batch(self, kernels: Sequence[Kernel]) -> list[OpenCLProgram]:
+    def _build_batch(self, kernels: Sequence[Kernel]) -> list[OpenCLProgram]:
+        """Build the schedules of these kernels in one program; after an error build one by one."""
         texts = [
             (kernel, name, schedule.source())
             for kernel in kernels
@@ -98,13 +99,13 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
         return [programs[id(k)] for k in kernels]
 
     def build_text(self, program: Any, options: Sequence[str]) -> Any:
-        """Build a program from a user's text. Raises: cl.Error."""
+        """Build a program from a user's text with these options. Raises: cl.Error."""
         with _lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)
             return program.build([*options], devices=[self.device], cache_dir=False)
 
     def _build(self, program: Any) -> Any:
-        """Build a program alone, without warnings or pyopencl's cache. Raises: cl.Error."""
+        """Build a program with the compiler's options, ignoring warnings. Raises: cl.Error."""
         with _lock, warnings.catch_warnings():
             warnings.simplefilter("ignore", cl.CompilerWarning)  # many drivers warn at every build
             return program.build(self.options, devices=[self.device], cache_dir=False)
@@ -132,5 +133,5 @@ def has_fast_groups(device: Any) -> bool:
 
 
 def _number_names(text: str, number: int) -> str:
-    """Return the text with numbered names, so that several can be built together."""
+    """Add a number to the kernel's and helpers' names, so that several can be built together."""
     return re.sub(r"\b(kernel|combine|tree|pair)_(\w+)", rf"\1_{number}_\2", text)

@@ -36,7 +36,7 @@ class Launcher:
         self.sizes = [n for n in GROUP_SIZES[cpu] if n <= most] or [1]
 
     def bind(self, program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """Return a function of (buffers, scalars, stream) that queues `program`."""
+        """Return the function that queues `program`; its constant arguments are set once."""
         k = program.kernel
         schedule, built, ints, grid = program.best(ints, grid)
         kernel = cl.Kernel(*built)  # a new object, because arguments belong to it
@@ -50,7 +50,7 @@ class Launcher:
     def launch_sizes(
         self, grid: Sequence[int], lanes: bool, costly: bool
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the global and the local size; the former is a multiple of the latter."""
+        """Return the global and the local size; the global one is a multiple of the local one."""
         sizes = ndrange_sizes(grid)
         ones = (1,) * (len(sizes) - 1)
         if lanes:
@@ -59,7 +59,7 @@ class Launcher:
         return tuple(-(-n // m) * m for n, m in zip(sizes, local, strict=True)), local
 
     def group_size(self, points: int, costly: bool) -> int:
-        """Return the group size; every unit gets a group if points are `costly`."""
+        """Return the group size for points of dimension 0; small for `costly` points."""
         least = self.sizes[0 if costly or points == 1 else min(1, len(self.sizes) - 1)]
         return max(least, *(n for n in self.sizes if n * 2 * self.compute_units <= points), 1)
 
@@ -79,6 +79,7 @@ class _OpenCLLaunch:
         self.lock = Lock()
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
+        """Set the changed arguments and queue the kernel, under a lock. Raises: DeviceError."""
         if not self.process.alive:
             self.process.check()
         with self.lock:  # arguments belong to the kernel object until it is queued

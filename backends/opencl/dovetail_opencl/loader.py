@@ -29,7 +29,7 @@ _loader_error = ""  # the loader's error, if it failed
 
 
 def intel_runtime() -> Path | None:
-    """Return Intel's runtime for CPUs as pip installed it; its own .icd file has no real path."""
+    """Return the library of Intel's CPU runtime that pip installed, or None."""
     try:
         files = importlib.metadata.files(INTEL_PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:
@@ -39,8 +39,8 @@ def intel_runtime() -> Path | None:
 
 
 @contextmanager
-def _vendor_environment(library: Path | None) -> Iterator[None]:
-    """Set an environment in which the loader finds the system's drivers and `library`.
+def _set_vendor_environment(library: Path | None) -> Iterator[None]:
+    """Return a context with variables by which the loader finds all drivers and `library`.
 
     ocl-icd (in pyopencl's wheels, and on Linux) reads one folder of .icd files; Khronos's loader
     takes further libraries from OCL_ICD_FILENAMES. Variables that the user has set stay.
@@ -60,14 +60,14 @@ def _vendor_environment(library: Path | None) -> Iterator[None]:
 
 
 def platforms() -> list[Any]:
-    """Return pyopencl's platforms, which the loader searches for once per process.
+    """Return pyopencl's platforms; the first call in a process imports it and searches.
 
     Raises: ImportError where pyopencl or the loader is missing.
     """
     global _platforms
     with _lock:
         if _platforms is None:
-            with _vendor_environment(intel_runtime()):
+            with _set_vendor_environment(intel_runtime()):
                 import pyopencl  # its loader reads the environment
 
                 _platforms = _find_platforms(pyopencl)
@@ -75,6 +75,7 @@ def platforms() -> list[Any]:
 
 
 def _find_platforms(cl: Any) -> list[Any]:
+    """Return the platforms; after a loader's error store its text and return none."""
     global _loader_error
     try:
         return list(cl.get_platforms())
@@ -87,7 +88,7 @@ def _find_platforms(cl: Any) -> list[Any]:
 
 
 def set_driver_variables() -> list[str]:
-    """Return the variables by which the user names drivers; then no others are searched for."""
+    """Return the names of set variables that name drivers; then no others are searched for."""
     return [name for name in DRIVER_VARIABLES if name in os.environ]
 
 
@@ -95,13 +96,14 @@ def drivers() -> list[str]:
     """Return the libraries that the loader tries, named by .icd files and the environment."""
     vendors = Path(os.environ.get("OCL_ICD_VENDORS") or SYSTEM_VENDORS)
     files = sorted(vendors.glob("*.icd")) if vendors.is_dir() else [vendors]
-    named = [_first_line(icd) for icd in files if icd.suffix == ".icd" and icd.is_file()]
+    named = [_read_first_line(icd) for icd in files if icd.suffix == ".icd" and icd.is_file()]
     named += os.environ.get("OCL_ICD_FILENAMES", "").split(os.pathsep)
     intel = None if set_driver_variables() else intel_runtime()
     return [*filter(None, named), *([] if intel is None else [str(intel)])]
 
 
-def _first_line(icd: Path) -> str:
+def _read_first_line(icd: Path) -> str:
+    """Return the first line of an .icd file, or "" if the file cannot be read."""
     try:
         return icd.read_text("utf-8", errors="replace").strip().partition("\n")[0]
     except OSError:
@@ -109,7 +111,7 @@ def _first_line(icd: Path) -> str:
 
 
 def load_errors() -> dict[str, str]:
-    """Return the drivers that do not load, and why; the OpenCL loader does not report that."""
+    """Try to load each driver; return {library: error} of those that fail."""
     errors = {}
     for name in drivers():
         try:
@@ -120,13 +122,13 @@ def load_errors() -> dict[str, str]:
 
 
 def explain_no_device() -> str:
-    """Return why no platform has a device."""
+    """Return the reasons why no platform has a device, as one sentence."""
     reasons = [f"{name} cannot be loaded: {reason}" for name, reason in load_errors().items()]
     return "; ".join(["no OpenCL platform has a device", *filter(None, [_loader_error]), *reasons])
 
 
 def suggest_fix() -> str:
-    """Return advice; it recommends nothing that is installed already."""
+    """Return the steps that may give a device, as text, without installed packages."""
     steps = []
     if set_driver_variables():
         steps.append(f"unset {' and '.join(set_driver_variables())}, which hides all other drivers")
@@ -143,6 +145,7 @@ def suggest_fix() -> str:
 
 
 def _is_installed(distribution: str) -> bool:
+    """Return True if a distribution is installed."""
     try:
         return bool(importlib.metadata.version(distribution))
     except importlib.metadata.PackageNotFoundError:

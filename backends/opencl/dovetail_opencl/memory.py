@@ -42,7 +42,7 @@ class Memory:
         self._copies: deque[Any] = deque()  # pyopencl waits for a copy whose event is dropped
 
     def allocate(self, nbytes: int) -> Any:
-        """Return a buffer. Raises: MemoryError."""
+        """Allocate a buffer, over shared memory if the device has it. Raises: MemoryError."""
         if nbytes >= ALLOCATION_BYTES_MAX:
             raise MemoryError(f"{self.device.name} could not allocate {nbytes} bytes")
         try:
@@ -56,7 +56,7 @@ class Memory:
             ) from error
 
     def free(self, buffer: Any) -> None:
-        """Release a buffer; no queued work uses it."""
+        """Release a buffer and its shared memory; no queued work may use the buffer."""
         buffer.release()
         if self.shared and buffer.owner is not None:
             buffer.owner.release()
@@ -72,7 +72,7 @@ class Memory:
     # --- copies
 
     def copy_in(self, queue: Any, buffer: Any, offset: int, source: memoryview) -> None:
-        """Copy from the host, after queued work."""
+        """Copy from the host after queued work, and wait."""
         if self.shared:
             queue.finish()
             bytes_at(buffer.address + offset, source.nbytes)[:] = source
@@ -80,7 +80,7 @@ class Memory:
             cl.enqueue_copy(queue, buffer, source, dst_offset=offset, is_blocking=True)
 
     def copy_out(self, queue: Any, target: memoryview, buffer: Any, offset: int) -> None:
-        """Copy to the host, after queued work."""
+        """Copy to the host after queued work, and wait."""
         if self.shared:
             queue.finish()
             target[:] = bytes_at(buffer.address + offset, target.nbytes)
@@ -88,7 +88,7 @@ class Memory:
             cl.enqueue_copy(queue, target, buffer, src_offset=offset, is_blocking=True)
 
     def queue_copy(self, queue: Any, target: Any, source: Any, **offset: Any) -> None:
-        """Queue a copy from or to the host, and return."""
+        """Queue a copy from or to the host without waiting; keep its event until done."""
         while self._copies and _is_done(self._copies[0]):
             self._copies.popleft()
         self._copies.append(cl.enqueue_copy(queue, target, source, is_blocking=False, **offset))
@@ -96,7 +96,7 @@ class Memory:
     # --- page-locked memory of the host
 
     def allocate_pinned(self, queue: Any, nbytes: int) -> int:
-        """Return the address of memory that stays mapped. Raises: MemoryError."""
+        """Allocate and map a page-locked buffer; return its host address. Raises: MemoryError."""
         flags: Any = _FLAGS | cl.mem_flags.ALLOC_HOST_PTR
         both: Any = cl.map_flags.READ | cl.map_flags.WRITE
         try:
@@ -109,7 +109,7 @@ class Memory:
         return address
 
     def free_pinned(self, queue: Any, address: int) -> None:
-        """Unmap page-locked memory, and release it."""
+        """Unmap page-locked memory, and release its buffer."""
         buffer, there = self._pinned.pop(address)
         there.base.release(queue)
         buffer.release()
@@ -124,4 +124,5 @@ def shares_memory(device: Any) -> bool:
 
 
 def _is_done(event: Any) -> bool:
+    """Return True if an event's command is complete."""
     return bool(event.command_execution_status == cl.command_execution_status.COMPLETE)

@@ -47,7 +47,7 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
     devices = [d for p in platforms for d in devices_of(p)]
     if not devices:
         return Unavailable(
-            "; ".join([loader.explain_no_device(), *_silent_platform_reasons(platforms)]),
+            "; ".join([loader.explain_no_device(), *_explain_silent_platforms(platforms)]),
             loader.suggest_fix(),
         )
     return [describe(d, i) for i, d in enumerate(devices)]
@@ -62,12 +62,13 @@ def devices_of(platform: Any) -> list[Any]:
         return []
 
 
-def _silent_platform_reasons(platforms: Sequence[Any]) -> list[str]:
-    """Return a reason for each platform without a device."""
-    return [f"{p.name} has {_platform_reason(p)}" for p in platforms if not devices_of(p)]
+def _explain_silent_platforms(platforms: Sequence[Any]) -> list[str]:
+    """Return a sentence with the reason for each platform without a usable device."""
+    return [f"{p.name} has {_explain_platform(p)}" for p in platforms if not devices_of(p)]
 
 
-def _platform_reason(platform: Any) -> str:
+def _explain_platform(platform: Any) -> str:
+    """Return the reason why a platform has no usable device."""
     try:
         return (
             f"{len(platform.get_devices())} devices, none with a compiler and rounding to nearest"
@@ -77,7 +78,7 @@ def _platform_reason(platform: Any) -> str:
 
 
 def describe(device: Any, index: int) -> DeviceInfo:
-    """Return the facts about a pyopencl device that dovetail needs."""
+    """Build the DeviceInfo of a pyopencl device."""
     platform, name = device.platform, device.name.strip()
     versions = (platform.name, platform.version, device.version, device.driver_version, __version__)
     return DeviceInfo(
@@ -92,7 +93,7 @@ def describe(device: Any, index: int) -> DeviceInfo:
 
 
 def capabilities(device: Any) -> Capabilities:
-    """Return what kernels for a device may contain, as its float configurations say.
+    """Return the kernel features that a device supports, by its float configurations.
 
     The core makes up for what float32 lacks. float64 and float16 are used if they lack nothing.
     CL_FP_FMA only says that fma is fast: the built-in function is exact in the full profile.
@@ -132,7 +133,7 @@ def dovetail_diagnostics() -> Mapping[str, str]:
     for name, reason in loader.load_errors().items():
         facts[f"driver {name}"] = f"cannot be loaded: {reason}"
     try:
-        silent = _silent_platform_reasons(loader.platforms())
+        silent = _explain_silent_platforms(loader.platforms())
     except (ImportError, OSError):  # as the probe has said
         silent = []
     return facts | ({"without a device": "; ".join(silent)} if silent else {})

@@ -10,7 +10,7 @@ _registered_pid = 0  # the process that has registered its end
 
 
 def end_without_driver() -> None:
-    """Make this process end without the driver's destructors.
+    """Register exit handlers that end this process without the driver's destructors.
 
     They would wait for threads that do not exist: Intel's runtime does so for its queues. Python
     has ended by then; C's files are flushed. Exit handlers of other C libraries are skipped, too.

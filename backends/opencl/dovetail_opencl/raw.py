@@ -28,7 +28,7 @@ def compile_raw(
     arguments: Sequence[RawArgument],
     options: Sequence[str],
 ) -> RawLaunch:
-    """Build a text, and return a launcher of its kernel. Raises: CompileError."""
+    """Build a user's text, and return a launcher of its kernel. Raises: CompileError."""
     program = cl.Program(compiler.context, source)
     try:
         built = compiler.build_text(program, options)
@@ -58,21 +58,24 @@ class _RawKernel:
     def launch(
         self, at: list[Any], numbers: Sequence[Scalar], grid: Grid | None, stream: Any
     ) -> None:
-        """Queue it over a grid, of which the first axis is get_global_id(0)."""
+        """Set all arguments and queue the kernel over a grid, rounded up to whole groups."""
         assert grid is not None
         group, points = grid.group, grid.points
         if group is not None:  # the points of a grid are whole groups
             points = tuple(-(-n // m) * m for n, m in zip(points, group, strict=True))
         with self.lock:  # arguments belong to the kernel object until it is queued
             # The list keeps buffers alive until the launch is queued: `set_arg` retains nothing.
-            memory = [self._sub_buffer(*pair) for pair in zip(at[::2], at[1::2], strict=True)]
+            memory = [
+                self._create_sub_buffer(*pair) for pair in zip(at[::2], at[1::2], strict=True)
+            ]
             for k, buffer in zip(self.memory, memory, strict=True):
                 self.kernel.set_arg(k, buffer)
             for (k, number), x in zip(self.numbers, numbers, strict=True):
                 self.kernel.set_arg(k, number(x))
             cl.enqueue_nd_range_kernel(stream or self.queue, self.kernel, points, group)
 
-    def _sub_buffer(self, buffer: Any, offset: int) -> Any:
+    def _create_sub_buffer(self, buffer: Any, offset: int) -> Any:
+        """Return the rest of a buffer from an offset on. Raises: ArgumentError if misaligned."""
         if offset == 0:
             return buffer
         if offset % self.alignment:

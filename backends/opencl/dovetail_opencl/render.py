@@ -97,7 +97,7 @@ class OpenCLStyle(CStyle):
             below, first = "".join(f" / {n}" for n in inside), axis == 0
             above = "" if first or dimension < NDRANGE_DIMENSIONS_MAX - 1 else f" % {extents[axis]}"
             lines.append(f"const long i{axis} = (long){index}{below}{above};")
-        outside = [f"i{a} >= {extents[a]}" for a in _overhanging_axes(count)]
+        outside = [f"i{a} >= {extents[a]}" for a in _list_overhanging_axes(count)]
         if outside and not lanes:
             lines.append(f"if ({' || '.join(outside)}) return;")
         return lines
@@ -156,7 +156,7 @@ class TiledStyle(OpenCLStyle):
     """
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
-        return _tiled_points(extents, super().points(extents, True))
+        return _tile_points(extents, super().points(extents, True))
 
     def rows(self) -> list[str]:
         return _LOCAL_BARRIER
@@ -169,13 +169,13 @@ class UnrolledStyle(OpenCLStyle):
     reserved: ClassVar[frozenset[str]] = OpenCLStyle.reserved | {"ups"}
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
-        return _tiled_points(extents, super().points(extents, True))
+        return _tile_points(extents, super().points(extents, True))
 
     def rows(self) -> list[str]:
         return _LOCAL_BARRIER
 
 
-def _tiled_points(extents: Sequence[str], lines: Sequence[str]) -> list[str]:
+def _tile_points(extents: Sequence[str], lines: Sequence[str]) -> list[str]:
     """Rewrite index lines of a group per point so that a group covers neighbours."""
     size = "(long)get_local_size(0)"
     first = f"min((long)get_group_id(0) * {size}, {extents[-1]} - {size})"
@@ -193,7 +193,7 @@ _EXTENSIONS = {
 _LOCAL_BARRIER = ["barrier(CLK_LOCAL_MEM_FENCE);"]
 
 
-def _overhanging_axes(axes: int) -> list[int]:
+def _list_overhanging_axes(axes: int) -> list[int]:
     """Return the axis along which the NDRange may exceed the grid: that of dimension 0."""
     return [axes - 1] if axes else []
 

@@ -78,7 +78,7 @@ def best(
     grid: Sequence[int],
     row_reductions_max: int = REDUCTIONS_UNLIMITED,
 ) -> str:
-    """Return the name of the schedule for a launch of these sizes."""
+    """Choose the schedule for a launch of these sizes; return its name."""
     available = schedules(kernel, has_fast_groups, row_reductions_max)
     if JAMMED in available:
         return JAMMED if grid[jammed_axis(kernel)] > 1 else PLAIN
