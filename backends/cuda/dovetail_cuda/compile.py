@@ -61,7 +61,7 @@ class Compiler(ScheduledCompiler[CudaFunction]):
         return self.function(schedule.STYLE.entry(kernel), binary)
 
     def function(self, name: str, binary: bytes) -> CudaFunction:
-        """Load a function of a cubin."""
+        """Load a function of a cubin into the current context. Raises: CudaError."""
         return CudaFunction(name, binary, self._unused_modules)
 
 
@@ -78,7 +78,7 @@ def compile_cubin(
             *(o.encode() for o in (*OPTIONS, *extra_options)),
         ]
         if n.nvrtcCompileProgram(program, len(options), options)[0] != 0:
-            message = f"NVRTC rejected a kernel for {arch}: {_log(program)}"
+            message = f"NVRTC rejected a kernel for {arch}: {_read_log(program)}"
             raise CompileError(f"{message}\n\n{kernel}\n\n{source}")
         cubin = bytearray(ask(n.nvrtcGetCUBINSize(program), "nvrtcGetCUBINSize"))
         ask(n.nvrtcGetCUBIN(program, cubin), "nvrtcGetCUBIN")
@@ -87,7 +87,8 @@ def compile_cubin(
         n.nvrtcDestroyProgram(program)
 
 
-def _log(program: Any) -> str:
+def _read_log(program: Any) -> str:
+    """Return the compiler's log of a program as text."""
     status, size = cuda.nvrtc.nvrtcGetProgramLogSize(program)
     log = bytearray(size if status == 0 else 0)
     cuda.nvrtc.nvrtcGetProgramLog(program, log)

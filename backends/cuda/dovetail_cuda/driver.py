@@ -32,15 +32,15 @@ def unwrap_result(result: tuple[Any, ...], action: str) -> Any:
 def unwrap_nvrtc_result(result: tuple[Any, ...], action: str) -> Any:
     """Return the results of an NVRTC function after its status. Raises: CudaError."""
     if result[0] != 0:
-        text = _text(nvrtc.nvrtcGetErrorString(result[0]))
+        text = _decode_text(nvrtc.nvrtcGetErrorString(result[0]))
         raise CudaError(f"cuda: {action}: {text or int(result[0])}")
     return result[1] if len(result) == 2 else result[1:]
 
 
 def status_error(status: Any, action: str) -> Exception:
-    """Return the exception for a status that is not success."""
-    name, text = (_text(f(status)) for f in (driver.cuGetErrorName, driver.cuGetErrorString))
-    message = f"cuda: {action}: {name or int(status)}: {text}{_advice(int(status))}"
+    """Build the MemoryError or CudaError for a status that is not success."""
+    name, text = (_decode_text(f(status)) for f in (driver.cuGetErrorName, driver.cuGetErrorString))
+    message = f"cuda: {action}: {name or int(status)}: {text}{_find_advice(int(status))}"
     return MemoryError(message) if status == OUT_OF_MEMORY else CudaError(message)
 
 
@@ -49,12 +49,14 @@ def load_library(name: str) -> ctypes.CDLL:
     return ctypes.CDLL(str(load_nvidia_dynamic_lib(name).abs_path))
 
 
-def _text(result: tuple[Any, ...]) -> str:
+def _decode_text(result: tuple[Any, ...]) -> str:
+    """Return the text in a driver's or compiler's result, or "" if that call failed."""
     name = result[1] if result[0] == 0 else b""
     return name.decode() if isinstance(name, bytes) else str(name or "")
 
 
-def _advice(status: int) -> str:
+def _find_advice(status: int) -> str:
+    """Return advice for the user after a fork or a fatal status, or ""."""
     if not process.alive:
         return f". {process.advice}"
     if status in _FATAL_STATUSES:

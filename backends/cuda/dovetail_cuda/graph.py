@@ -27,7 +27,7 @@ class CudaGraph:
         self._executable: _Executable | None = None
 
     def replay(self, at: list[Any], variables: list[Any], stream: StreamHandle) -> None:
-        """Queue all launches on a stream."""
+        """Queue all launches on a stream; build the driver's graph on first use, else update it."""
         with self._lock:
             self._enter()
             executable = self._executable
@@ -53,7 +53,7 @@ class _LaunchNode:
         p.gridDimX, p.gridDimY, p.gridDimZ, p.blockDimX, p.blockDimY, p.blockDimZ = bound.shape
 
     def pack_if_changed(self, at: list[Any], variables: list[Any]) -> bool:
-        """Return True if its arguments differ from the last ones, after packing them."""
+        """Pack the arguments if they differ from the last ones; return True if so."""
         addresses = [at[2 * slot] + at[2 * slot + 1] + byte for slot, byte in self.buffers]
         numbers = [x if k is None else variables[k] for x, k in self.scalars]
         if self.last_arguments == (addresses, numbers):
@@ -86,7 +86,7 @@ class _Executable:
             node.last_arguments = node.packed_arguments
 
     def update(self, nodes: Sequence[_LaunchNode]) -> None:
-        """Set the packed arguments of these nodes."""
+        """Give the driver the packed arguments of these nodes. Raises: CudaError."""
         set_parameters = cuda.driver.cuGraphExecKernelNodeSetParams
         for node in nodes:
             status = set_parameters(self._run.handle, self._handles[id(node)], node.parameters)
@@ -94,7 +94,7 @@ class _Executable:
             node.last_arguments = node.packed_arguments
 
     def launch(self, stream: StreamHandle) -> None:
-        """Queue the graph."""
+        """Queue the graph on a stream. Raises: CudaError."""
         cuda.unwrap_result(
             cuda.driver.cuGraphLaunch(self._run.handle, stream or 0), "launching a graph"
         )

@@ -35,7 +35,7 @@ _FORMATS = {
 def bind(
     enter: Callable[[], None], program: CudaProgram, ints: Sequence[int], grid: Sequence[int]
 ) -> Launch:
-    """Return a function of (buffers, scalars, stream) that queues `program`."""
+    """Choose the schedule for these sizes; return the function that queues `program`."""
     k = program.kernel
     schedule, function, ints, grid = program.best(ints, grid)
     return CudaLaunch(enter, k, function, ints, launch_shape(k, schedule, grid)).launch
@@ -63,7 +63,7 @@ class PackedArguments:
         self.address = ctypes.addressof(self._pointers)
 
     def write(self, addresses: Sequence[int], scalars: Sequence[Scalar]) -> None:
-        """Write the addresses and scalars."""
+        """Write addresses and scalars into the slots; scalars out of range wrap or overflow."""
         try:
             self._pack(self._slots, 0, *addresses, *scalars)
         except (struct.error, OverflowError):
@@ -96,6 +96,7 @@ class CudaLaunch:
         self.launch_kernel = cuda.driver.cuLaunchKernel
 
     def launch(self, buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
+        """Pack the arguments and queue the kernel, under a lock. Raises: CudaError, MemoryError."""
         addresses = [*map(add, buffers[::2], buffers[1::2])]
         arguments = self.arguments
         with self.lock:  # until the driver has copied the arguments

@@ -71,14 +71,14 @@ class CublasProducts:
         """Write the product of two stacks, by cuBLAS or, for other strides, by a kernel."""
         backend.enter()
         with self.lock:
-            for a, b, out in _stacks(*inputs, output):
+            for a, b, out in _split_stacks(*inputs, output):
                 self.product(backend, a, b, out, output[4], stream)
 
     def product(
         self, backend: Any, a: Matrix, b: Matrix, out: Matrix, dtype: DType, stream: StreamHandle
     ) -> None:
         """Multiply one stack: by cuBLAS if each matrix has a stride of 1, else by a kernel."""
-        left, right, result = (_blas_layout(m) for m in (a, b, out))
+        left, right, result = (_find_blas_layout(m) for m in (a, b, out))
         if left is None or right is None or result is None or result[0] != NOT_TRANSPOSED:
             self.multiply_by_kernel(backend, a, b, out, dtype, stream)
             return
@@ -118,7 +118,7 @@ class CublasProducts:
         )
 
     def handle_for_stream(self, stream: StreamHandle) -> c_void_p:
-        """Return the library's handle, set to a stream."""
+        """Create the library's handle on first use, set its stream, and return the handle."""
         if self.handle is None:
             handle = c_void_p()
             self.check_status(self.library.cublasCreate_v2(ctypes.byref(handle)), "cublasCreate")
@@ -129,13 +129,14 @@ class CublasProducts:
         return self.handle
 
     def check_status(self, status: int, doing: str) -> None:
+        """Raise CudaError unless cuBLAS's status is success."""
         if status != 0:
             raise cuda.CudaError(f"cuda: {doing}: cuBLAS returned status {status}")
 
     def multiply_by_kernel(
         self, backend: Any, a: Matrix, b: Matrix, out: Matrix, dtype: DType, stream: StreamHandle
     ) -> None:
-        """Multiply one stack by a kernel that takes any strides."""
+        """Multiply one stack by a kernel that takes any strides, compiled on first use."""
         if dtype not in self.kernels:
             kernel = legalize(strided_product(dtype), backend.info.capabilities)
             self.kernels[dtype] = backend.compile(kernel)
@@ -145,7 +146,7 @@ class CublasProducts:
 
 
 def library_calls() -> dict[tuple[str, DType], LibraryCall]:
-    """Return the routines of cuBLAS for the core; {} if it is not installed."""
+    """Return cuBLAS's matmul routines by op and dtype; {} if the library is not installed."""
     try:
         products = CublasProducts()
     except (ImportError, OSError, RuntimeError):
@@ -153,8 +154,8 @@ def library_calls() -> dict[tuple[str, DType], LibraryCall]:
     return {("matmul", d): products.matmul for d in CUBLAS_TYPES}
 
 
-def _blas_layout(m: Matrix) -> tuple[int, int] | None:
-    """Return how cuBLAS must read a matrix, which it takes to be its transpose.
+def _find_blas_layout(m: Matrix) -> tuple[int, int] | None:
+    """Return cuBLAS's transposition flag of a matrix and its leading dimension, or None.
 
     The result has its leading dimension, or is None if cuBLAS cannot read it.
     """
@@ -166,7 +167,7 @@ def _blas_layout(m: Matrix) -> tuple[int, int] | None:
     return None
 
 
-def _stacks(*operands: StridedOperand) -> Iterator[tuple[Matrix, ...]]:
+def _split_stacks(*operands: StridedOperand) -> Iterator[tuple[Matrix, ...]]:
     """Yield the operands as stacks along their last batch axis.
 
     Each is (handle, byte offset, shape, strides, dtype); without such an axis a stack has one
@@ -185,7 +186,7 @@ def _stacks(*operands: StridedOperand) -> Iterator[tuple[Matrix, ...]]:
 
 
 def strided_product(dtype: DType) -> Kernel:
-    """Return the kernel of a product of stacks with any strides.
+    """Build the kernel of a product of stacks with any strides.
 
     k ascends, with fused multiply-add.
     """
@@ -199,6 +200,7 @@ def strided_product(dtype: DType) -> Kernel:
     wide = float64 if dtype is float64 else float32
 
     def step(k: Value, total: Value) -> tuple[Value]:
+        """Add the product at position `k` to the total, with one rounding."""
         left = cast(load(x, s * x0 + i * x1 + k * x2), wide)
         right = cast(load(y, s * y0 + k * y1 + j * y2), wide)
         return (fma(left, right, total),)

@@ -24,6 +24,7 @@ class Memory:
         self._lock = Lock()
 
     def allocate(self, nbytes: int) -> int:
+        """Allocate device memory, and return the address. Raises: MemoryError, CudaError."""
         d = cuda.driver
         return self._allocate(d.cuMemAlloc, (nbytes,), d.cuMemFree, f"cuMemAlloc of {nbytes} bytes")
 
@@ -48,6 +49,7 @@ class Memory:
             return address
 
     def free(self, address: int) -> None:
+        """Free device memory; do nothing in a child of fork()."""
         if cuda.process.alive:  # a child of fork() has nothing to give back
             self.enter()
             cuda.unwrap_result(cuda.driver.cuMemFree(address), "cuMemFree")
@@ -64,10 +66,12 @@ class Memory:
         self.wait(stream)
 
     def copy_out(self, target: memoryview, source: int, stream: int) -> None:
+        """Copy to the host, after the stream's queued work, and wait."""
         self.queue_out(target, source, stream)
         self.wait(stream)
 
     def queue_in(self, address: int, source: memoryview, stream: int) -> None:
+        """Queue a copy to the device on a stream; no bytes are no copy."""
         if source.nbytes:
             self.enter()
             copied = cuda.driver.cuMemcpyHtoDAsync(
@@ -76,6 +80,7 @@ class Memory:
             cuda.unwrap_result(copied, f"copying {source.nbytes} bytes to the device")
 
     def queue_out(self, target: memoryview, source: int, stream: int) -> None:
+        """Queue a copy to the host on a stream; no bytes are no copy."""
         if target.nbytes:
             self.enter()
             copied = cuda.driver.cuMemcpyDtoHAsync(
@@ -84,14 +89,17 @@ class Memory:
             cuda.unwrap_result(copied, f"copying {target.nbytes} bytes from the device")
 
     def wait(self, stream: int) -> None:
+        """Wait for everything queued on a stream. Raises: CudaError."""
         self.enter()
         cuda.unwrap_result(cuda.driver.cuStreamSynchronize(stream), "waiting for a stream")
 
     def allocate_pinned(self, nbytes: int) -> int:
+        """Allocate page-locked host memory; return the address. Raises: MemoryError, CudaError."""
         d, doing = cuda.driver, f"cuMemHostAlloc of {nbytes} bytes"
         return self._allocate(d.cuMemHostAlloc, (nbytes, PORTABLE), d.cuMemFreeHost, doing)
 
     def free_pinned(self, address: int) -> None:
+        """Free page-locked host memory; do nothing in a child of fork()."""
         if cuda.process.alive:
             self.enter()
             cuda.unwrap_result(cuda.driver.cuMemFreeHost(address), "cuMemFreeHost")

@@ -45,12 +45,13 @@ def dovetail_probe(config: Mapping[str, str]) -> Sequence[DeviceInfo] | Unavaila
     except (ImportError, OSError, RuntimeError) as error:
         return Unavailable(f"NVIDIA's compiler cannot be loaded: {error}", _PACKAGES_HINT)
     try:
-        return _devices(cuda, version)
+        return _describe_devices(cuda, version)
     except (OSError, RuntimeError) as error:
         return Unavailable(f"NVIDIA's driver cannot be loaded: {error}", _DRIVER_HINT)
 
 
-def _devices(cuda: Any, compiler: str) -> Sequence[DeviceInfo] | Unavailable:
+def _describe_devices(cuda: Any, compiler: str) -> Sequence[DeviceInfo] | Unavailable:
+    """Return all GPUs, or Unavailable without a GPU or with an old driver. Raises: CudaError."""
     status = cuda.driver.cuInit(0)[0]
     if status == NO_DEVICE:
         return Unavailable("the driver finds no GPU", "check `nvidia-smi` and CUDA_VISIBLE_DEVICES")
@@ -58,17 +59,19 @@ def _devices(cuda: Any, compiler: str) -> Sequence[DeviceInfo] | Unavailable:
     version = cuda.unwrap_result(cuda.driver.cuDriverGetVersion(), "cuDriverGetVersion")
     if version < DRIVER_VERSION_MIN:
         return Unavailable(
-            f"NVIDIA's driver must support CUDA 12, got {_version_text(version)}", _DRIVER_HINT
+            f"NVIDIA's driver must support CUDA 12, got {_format_version(version)}", _DRIVER_HINT
         )
     count = cuda.unwrap_result(cuda.driver.cuDeviceGetCount(), "cuDeviceGetCount")
     return [_describe(cuda, i, version, compiler) for i in range(count)]
 
 
-def _version_text(version: int) -> str:
+def _format_version(version: int) -> str:
+    """Format a driver's version number, such as 12040 as "12.4"."""
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
 def _describe(cuda: Any, index: int, version: int, compiler: str) -> DeviceInfo:
+    """Build the DeviceInfo of a GPU from the driver's attributes."""
     d, device = cuda.driver, cuda.unwrap_result(cuda.driver.cuDeviceGet(index), "cuDeviceGet")
     name = cuda.unwrap_result(d.cuDeviceGetName(100, device), "cuDeviceGetName")
     name = name.split(b"\0")[0].decode().strip()
@@ -86,7 +89,12 @@ def _describe(cuda: Any, index: int, version: int, compiler: str) -> DeviceInfo:
             dtypes=frozenset((bool_, *INTEGERS, *FLOATS)), concurrency=units * threads // 128
         ),
         cuda.unwrap_result(d.cuDeviceTotalMem(device), "cuDeviceTotalMem"),
-        {"arch": arch, "driver": _version_text(version), "compiler": compiler, "units": str(units)},
+        {
+            "arch": arch,
+            "driver": _format_version(version),
+            "compiler": compiler,
+            "units": str(units),
+        },
     )
 
 

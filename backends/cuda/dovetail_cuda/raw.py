@@ -27,7 +27,7 @@ def compile_raw(
     arguments: Sequence[RawArgument],
     options: Sequence[str],
 ) -> RawLaunch:
-    """Compile a text, and return a launcher of its function. Raises: CompileError."""
+    """Compile a user's text, and return a launcher of its function. Raises: CompileError."""
     cubin = compile_cubin(source, compiler.arch, name, options)
     try:
         function = compiler.function(name, cubin)
@@ -51,7 +51,7 @@ class _RawKernel:
     def launch(
         self, at: list[Any], numbers: Sequence[Scalar], grid: Grid | None, stream: Any
     ) -> None:
-        """Queue it over blocks that cover a grid: x is its first axis."""
+        """Pack all arguments, and queue the function over blocks that cover a grid."""
         assert grid is not None
         threads = (*(grid.group or BLOCK_SHAPES[len(grid.points)]), 1, 1)[:3]
         blocks = [-(-n // m) for n, m in zip(grid.points, threads, strict=False)]

@@ -86,7 +86,7 @@ class CudaStyle(CStyle):
 
     def along_z(self, axes: Sequence[tuple[str, str]]) -> list[str]:
         """Return the loop along all other axes, and their indices."""
-        lines = [_loop("outer", "blockIdx.z", "gridDim.z", " * ".join(n for _, n in axes))]
+        lines = [_render_loop("outer", "blockIdx.z", "gridDim.z", " * ".join(n for _, n in axes))]
         index_left = "outer"
         for index, n in reversed(axes):
             lines.append(f"const long long {index} = {index_left} % {n};")
@@ -95,11 +95,11 @@ class CudaStyle(CStyle):
 
     def along_x(self, index: str, size: str) -> list[str]:
         """Return the loop along the last axis."""
-        return [_loop(index, *_thread_range("x", "x"), size)]
+        return [_render_loop(index, *_find_thread_range("x", "x"), size)]
 
     def along_y(self, index: str, size: str) -> list[str]:
         """Return the loop along the second last axis."""
-        return [_loop(index, *_thread_range("y", "y"), size)]
+        return [_render_loop(index, *_find_thread_range("y", "y"), size)]
 
     def bitcast(self, x: str, source: DType, target: DType) -> str:
         if "f" not in (source.kind, target.kind):
@@ -141,11 +141,12 @@ class CudaStyle(CStyle):
 _SIGN = {"add": "+", "and": "&", "or": "|", "min": "<", "max": ">"}
 
 
-def _loop(index: str, begin: str, step: str, size: str) -> str:
+def _render_loop(index: str, begin: str, step: str, size: str) -> str:
+    """Return the head of a C loop from `begin` to `size` in strides of `step`."""
     return f"for (long long {index} = {begin}; {index} < {size}; {index} += {step}) {{"
 
 
-def _thread_range(block: str, thread: str) -> tuple[str, str]:
+def _find_thread_range(block: str, thread: str) -> tuple[str, str]:
     """Return the first point of a thread, and the distance to its next one."""
     width = f"(long long)blockDim.{thread}"
     return f"blockIdx.{block} * {width} + threadIdx.{thread}", f"gridDim.{block} * {width}"
@@ -157,10 +158,10 @@ class WarpStyle(CudaStyle):
     lane: ClassVar[str] = "(int)threadIdx.x"
 
     def along_x(self, index: str, size: str) -> list[str]:
-        return [_loop(index, *_thread_range("x", "y"), size)]
+        return [_render_loop(index, *_find_thread_range("x", "y"), size)]
 
     def along_y(self, index: str, size: str) -> list[str]:
-        return [_loop(index, "blockIdx.y", "gridDim.y", size)]
+        return [_render_loop(index, "blockIdx.y", "gridDim.y", size)]
 
     def shared(self, type: str, name: str) -> list[str]:
         return []
@@ -208,7 +209,7 @@ class ColumnStyle(CudaStyle):
     def along_x(self, index: str, size: str) -> list[str]:
         point, width = "first + threadIdx.x", f"(long long){LANES}"
         return [
-            _loop("first", f"blockIdx.x * {width}", f"gridDim.x * {width}", size),
+            _render_loop("first", f"blockIdx.x * {width}", f"gridDim.x * {width}", size),
             f"const bool present = {point} < {size};",
             f"const long long {index} = present ? {point} : {size} - 1;",
         ]
@@ -243,15 +244,29 @@ def grid_launch_shape(style: CStyle, grid: Sequence[int], square: bool = False) 
     sizes = [*reversed(grid), 1, 1, 1]
     x, y, z = *sizes[:2], math.prod(sizes[2:])
     if isinstance(style, ColumnStyle):
-        return _blocks(x, LANES), min(y, _BLOCKS_YZ_MAX), min(z, _BLOCKS_YZ_MAX), LANES, LANES, 1
+        return (
+            _count_blocks(x, LANES),
+            min(y, _BLOCKS_YZ_MAX),
+            min(z, _BLOCKS_YZ_MAX),
+            LANES,
+            LANES,
+            1,
+        )
     if isinstance(style, WarpStyle):
         rows = THREADS // LANES
-        return _blocks(x, rows), min(y, _BLOCKS_YZ_MAX), min(z, _BLOCKS_YZ_MAX), LANES, rows, 1
+        return (
+            _count_blocks(x, rows),
+            min(y, _BLOCKS_YZ_MAX),
+            min(z, _BLOCKS_YZ_MAX),
+            LANES,
+            rows,
+            1,
+        )
     wide = min(LANES if square else THREADS, _next_power_of_two(x))
     block_height = min(THREADS // wide, _next_power_of_two(y))
     return (
-        _blocks(x, wide),
-        min(_blocks(y, block_height), _BLOCKS_YZ_MAX),
+        _count_blocks(x, wide),
+        min(_count_blocks(y, block_height), _BLOCKS_YZ_MAX),
         min(z, _BLOCKS_YZ_MAX),
         wide,
         block_height,
@@ -264,5 +279,6 @@ def _next_power_of_two(n: int) -> int:
     return 1 << (n - 1).bit_length()
 
 
-def _blocks(size: int, threads: int) -> int:
+def _count_blocks(size: int, threads: int) -> int:
+    """Return the number of blocks that cover `size` points, at most the driver's limit."""
     return min(-(-size // threads), (1 << 31) - 1)

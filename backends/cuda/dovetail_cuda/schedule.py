@@ -59,7 +59,7 @@ def schedule(kernel: Kernel, name: str) -> Schedule:
 
 @lru_cache(SCHEDULE_CACHE_MAX)
 def first(kernel: Kernel) -> str:
-    """Return the schedule that is compiled before any size is known."""
+    """Return the name of the schedule that is compiled before any size is known."""
     return WARP if shareable(kernel) and along_rows(kernel) else PLAIN
 
 
@@ -74,7 +74,7 @@ def tile_kernel(kernel: Kernel) -> Kernel | None:
 
 
 def best(kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> str:
-    """Return the schedule for a launch of these sizes."""
+    """Choose the schedule for a launch of these sizes; return its name."""
     if math.prod(grid) >= JAMMED_POINTS_MIN and tile_kernel(kernel) is not None:
         return JAMMED
     if shareable(kernel):
