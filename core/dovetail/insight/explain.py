@@ -31,11 +31,13 @@ class CapturedFunction(Protocol):
     __name__: str
 
     @property
-    def programs(self) -> Sequence[tuple[str, CapturedProgram]]: ...
+    def programs(self) -> Sequence[tuple[str, CapturedProgram]]:
+        """Return the captured programs, each with the description of its arguments."""
 
     def explain_captures(
         self, args: tuple[object, ...]
-    ) -> tuple[Sequence[tuple[str, CapturedProgram]], Sequence[str]]: ...
+    ) -> tuple[Sequence[tuple[str, CapturedProgram]], Sequence[str]]:
+        """Return the programs for these arguments, and the reasons if there is none."""
 
 
 def _is_captured_function(x: object) -> TypeGuard[CapturedFunction]:

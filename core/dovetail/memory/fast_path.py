@@ -29,11 +29,20 @@ _new = object.__new__
 class SlowPath(Protocol):
     """The methods of the allocator that the fast path calls, with the lock held."""
 
-    def _allocate_uncached(self, nbytes: int) -> DataPtr: ...
-    def _allocate_slow(self, pool: Pool, size: int) -> MemoryBlock: ...
-    def _defer_free(self, block: MemoryBlock) -> None: ...
-    def _pool(self, stream: StreamHandle) -> Pool: ...
-    def _recover(self) -> None: ...
+    def _allocate_uncached(self, nbytes: int) -> DataPtr:
+        """Allocate directly from the device, for a finalizer that runs inside the allocator."""
+
+    def _allocate_slow(self, pool: Pool, size: int) -> MemoryBlock:
+        """Return an UNUSED block of `size`: best fit, after merges, or from a new segment."""
+
+    def _defer_free(self, block: MemoryBlock) -> None:
+        """Move the first freed block to the deferred ones, until its other streams are done."""
+
+    def _pool(self, stream: StreamHandle) -> Pool:
+        """Return the pool of a stream; create it on first use."""
+
+    def _recover(self) -> None:
+        """Rebuild lists, bins and statistics from the blocks after an exception."""
 
 
 class FastPath:
