@@ -48,48 +48,60 @@ class CpuBackend(BindingBackend):
         register(self)
 
     def allocate(self, nbytes: int) -> int:
+        """Allocate pages straight from the system; return their address. Raises: MemoryError."""
         return self._memory.allocate(nbytes)
 
     def free(self, handle: int, nbytes: int) -> None:
+        """Return the pages of `allocate` to the system."""
         self._memory.free(handle, nbytes)
 
     def copy_in(
         self, handle: int, offset: int, source: memoryview, stream: StreamHandle = None
     ) -> None:
+        """Copy host bytes to an address at once; streams are ignored."""
         ctypes.memmove(handle + offset, address_of(source), source.nbytes)
 
     def copy_out(
         self, target: memoryview, handle: int, offset: int, stream: StreamHandle = None
     ) -> None:
+        """Copy bytes from an address to host memory at once; streams are ignored."""
         ctypes.memmove(address_of(target), handle + offset, target.nbytes)
 
     def host_address(self, handle: int, offset: int) -> int:
+        """Return the address: a handle is one."""
         return handle + offset
 
     def adopt(self, address: int, nbytes: int) -> int:
+        """Return the address itself: any host memory can be used."""
         return address
 
     def compile(self, kernel: Kernel) -> CpuProgram:
+        """Compile a kernel by LLVM, and link it into the process. Raises: CompileError."""
         register(self)  # it may have been imported meanwhile
         return self._compiler.compile(kernel)
 
     def load(self, kernel: Kernel, binary: bytes) -> CpuProgram:
+        """Link the object code of an earlier process. Raises: RuntimeError."""
         register(self)
         return self._compiler.load(kernel, binary)
 
     def bound(self, program: CpuProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        """Return the launch of a program with fixed ints and grid, shared by threads if large."""
         return self._launcher.bind(program, ints, grid)
 
     def sequence(self, launches: Sequence[QueuedLaunch]) -> Replay:
+        """Return one function that runs these launches in order."""
         return self._launcher.sequence(launches)
 
     def library_calls(self) -> Mapping[tuple[str, DType], LibraryCall]:
+        """Return matmul by NumPy's BLAS, and sorts by NumPy if the pool has few threads."""
         products = {("matmul", d): matmul for d in (float32, float64, complex64, complex128)}
         return {**products, **sort_routines(self.get_num_threads(), self._compiler.native)}
 
     def bind_call(
         self, routine: LibraryCall, inputs: Sequence[StridedOperand], output: StridedOperand
     ) -> Launch | None:
+        """Return a launch of a BLAS product, or None if NumPy itself must be called."""
         return self._launcher.bind_product(inputs, output) if routine is matmul else None
 
     raw_language, raw_grids = "C", False
@@ -97,6 +109,7 @@ class CpuBackend(BindingBackend):
     def compile_raw(
         self, source: str, name: str, arguments: Sequence[RawArgument], options: Sequence[str]
     ) -> RawLaunch:
+        """Compile C with the system's compiler; return a caller. Raises: CompileError."""
         return compile_raw(self.info.fingerprint, source, name, arguments, options)
 
     def park_threads(self) -> None:

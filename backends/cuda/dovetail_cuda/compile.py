@@ -45,19 +45,24 @@ class Compiler(ScheduledCompiler[CudaFunction]):
         self._unused_modules: deque[Any] = deque()
 
     def first(self, kernel: Kernel) -> str:
+        """Return the name of the schedule that is compiled before any size is known."""
         return schedule.first(kernel)
 
     def best(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> str:
+        """Choose the schedule for a launch of these sizes; return its name."""
         return schedule.best(kernel, ints, grid)
 
     def schedule(self, kernel: Kernel, name: str) -> Schedule:
+        """Return the schedule with this name for a kernel."""
         return schedule.schedule(kernel, name)
 
     def build(self, kernel: Kernel, source: str) -> tuple[CudaFunction, bytes]:
+        """Compile a source by NVRTC and load it; return the function and its cubin."""
         cubin = compile_cubin(source, self.arch, kernel)
         return self.revive(kernel, cubin), cubin
 
     def revive(self, kernel: Kernel, binary: bytes) -> CudaFunction:
+        """Load the kernel's function from a cubin. Raises: CudaError."""
         return self.function(schedule.STYLE.entry(kernel), binary)
 
     def function(self, name: str, binary: bytes) -> CudaFunction:

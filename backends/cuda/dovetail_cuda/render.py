@@ -66,9 +66,11 @@ class CudaStyle(CStyle):
     threads: ClassVar[int] = THREADS  # of a block, at most
 
     def preamble(self, body: str) -> list[str]:
+        """Return no lines: NVRTC needs no header."""
         return []
 
     def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
+        """Return the head of a __global__ function with launch bounds and C linkage."""
         bounds = f"__launch_bounds__({self.threads})"
         return f'extern "C" __global__ void {bounds} {name}({", ".join(parameters)})'
 
@@ -85,7 +87,7 @@ class CudaStyle(CStyle):
         return lines + self.along_x(*x)
 
     def along_z(self, axes: Sequence[tuple[str, str]]) -> list[str]:
-        """Return the loop along all other axes, and their indices."""
+        """Return the loop along all axes but the last two, over blocks in z, with their indices."""
         lines = [_render_loop("outer", "blockIdx.z", "gridDim.z", " * ".join(n for _, n in axes))]
         index_left = "outer"
         for index, n in reversed(axes):
@@ -94,14 +96,15 @@ class CudaStyle(CStyle):
         return lines
 
     def along_x(self, index: str, size: str) -> list[str]:
-        """Return the loop along the last axis."""
+        """Return the loop along the last axis, over threads in x."""
         return [_render_loop(index, *_find_thread_range("x", "x"), size)]
 
     def along_y(self, index: str, size: str) -> list[str]:
-        """Return the loop along the second last axis."""
+        """Return the loop along the second last axis, over threads in y."""
         return [_render_loop(index, *_find_thread_range("y", "y"), size)]
 
     def bitcast(self, x: str, source: DType, target: DType) -> str:
+        """Return the bits of `x` read as `target`, by CUDA's intrinsics for floats."""
         if "f" not in (source.kind, target.kind):
             return super().bitcast(x, source, target)
         if target is float32:
@@ -112,6 +115,7 @@ class CudaStyle(CStyle):
         return f"({self.type(target)}){plain}({x})"
 
     def atomic(self, op: str, dtype: DType, place: str, value: str) -> list[str]:
+        """Return an atomic call for 32 or 64 bits; narrower types use a loop on a word."""
         if dtype.bits < 32:
             return self.narrow_atomic(op, dtype, place, value)
         wraps = op not in ("min", "max")  # the same bits for both signs: there is one of them
@@ -158,16 +162,19 @@ class WarpStyle(CudaStyle):
     lane: ClassVar[str] = "(int)threadIdx.x"
 
     def along_x(self, index: str, size: str) -> list[str]:
+        """Return the loop along the last axis; each row of threads (a warp) takes one point."""
         return [_render_loop(index, *_find_thread_range("x", "y"), size)]
 
     def along_y(self, index: str, size: str) -> list[str]:
+        """Return the loop along the second last axis, over blocks in y."""
         return [_render_loop(index, "blockIdx.y", "gridDim.y", size)]
 
     def shared(self, type: str, name: str) -> list[str]:
+        """Return no declarations: shuffles need no shared memory."""
         return []
 
     def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
-        """Combine the lanes of a warp by shuffles; lane 0 broadcasts the result."""
+        """Return lines that combine the lanes of a warp by shuffles, for all lanes."""
         lines, words = [], f"(sizeof({type}) + 3) / 4"
         for width in (*WIDTHS, 0):  # the last round broadcasts the value of lane 0
             moved = f"__shfl_down_sync(~0u, other.words[w], {width})"
@@ -190,6 +197,7 @@ class WarpStyle(CudaStyle):
         return [] if loops or count > 32 else [f"#pragma unroll {64 // count}"]
 
     def barrier(self) -> list[str]:
+        """Return a barrier of the warp."""
         return ["__syncwarp();"]
 
 
@@ -207,6 +215,7 @@ class ColumnStyle(CudaStyle):
     unroll = WarpStyle.unroll
 
     def along_x(self, index: str, size: str) -> list[str]:
+        """Return the loop along the last axis; threads beyond its end repeat the last point."""
         point, width = "first + threadIdx.x", f"(long long){LANES}"
         return [
             _render_loop("first", f"blockIdx.x * {width}", f"gridDim.x * {width}", size),
@@ -215,10 +224,11 @@ class ColumnStyle(CudaStyle):
         ]
 
     def shared(self, type: str, name: str) -> list[str]:
+        """Return the declaration of a shared array with an element per lane and column."""
         return [f"__shared__ {type} {name}[{LANES}][{LANES}];"]
 
     def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
-        """Combine the lanes of each column in shared memory; all lanes get the result."""
+        """Return lines that combine each column's lanes in shared memory, for all lanes."""
         mine = f"{shared}[threadIdx.y][threadIdx.x]"
         lines = [f"{mine} = {name};", "__syncthreads();"]
         for width in WIDTHS:
@@ -230,6 +240,7 @@ class ColumnStyle(CudaStyle):
         return [*lines, f"{name} = {shared}[0][threadIdx.x];", "__syncthreads();"]
 
     def barrier(self) -> list[str]:
+        """Return a barrier of the block."""
         return ["__syncthreads();"]
 
 

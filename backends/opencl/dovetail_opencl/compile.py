@@ -47,15 +47,19 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
         self.options = [EXACT_DIVISION_OPTION] if info.capabilities.exact_division else []
 
     def first(self, kernel: Kernel) -> str:
+        """Return the name of the first schedule for this device's groups."""
         return next(iter(schedules(kernel, self.has_fast_groups, self.row_reductions_max)))
 
     def best(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> str:
+        """Choose the schedule for a launch of these sizes; return its name."""
         return best(kernel, self.has_fast_groups, ints, grid, self.row_reductions_max)
 
     def schedule(self, kernel: Kernel, name: str) -> Schedule:
+        """Return the schedule with this name for a kernel."""
         return schedules(kernel, self.has_fast_groups, self.row_reductions_max)[name]
 
     def build(self, kernel: Kernel, source: str) -> tuple[BuiltFunction, bytes]:
+        """Build a kernel with the driver; return build and binary. Raises: CompileError."""
         try:
             built = self._build(cl.Program(self.context, source))
         except cl.Error as error:
@@ -64,6 +68,7 @@ class Compiler(ScheduledCompiler[BuiltFunction]):
         return (built, STYLE.entry(kernel)), built.get_info(cl.program_info.BINARIES)[0]
 
     def revive(self, kernel: Kernel, binary: bytes) -> BuiltFunction:
+        """Build from a driver's binary. Raises: cl.Error."""
         built = self._build(cl.Program(self.context, [self.device], [binary]))
         return built, STYLE.entry(kernel)
 

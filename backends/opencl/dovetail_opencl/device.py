@@ -73,10 +73,12 @@ class OpenCLBackend(BindingBackend):
     # --- memory
 
     def allocate(self, nbytes: int) -> Handle:
+        """Allocate a buffer. Raises: MemoryError; DeviceError in a child of fork()."""
         self._process.check()
         return self._memory.allocate(nbytes)
 
     def free(self, handle: Handle, nbytes: int) -> None:
+        """Wait for all queues, then release the buffer; do nothing in a child of fork()."""
         if self._process.alive:
             self.synchronize()  # drivers do not know whether shared memory is in use
             self._memory.free(handle)
@@ -84,6 +86,7 @@ class OpenCLBackend(BindingBackend):
     def copy_in(
         self, handle: Handle, offset: int, source: memoryview, stream: StreamHandle = None
     ) -> None:
+        """Copy from the host after the stream's work, and wait; no bytes are no copy."""
         self._process.check()
         if source.nbytes:
             self._memory.copy_in(stream or self.queue, handle, offset, source)
@@ -91,6 +94,7 @@ class OpenCLBackend(BindingBackend):
     def copy_out(
         self, target: memoryview, handle: Handle, offset: int, stream: StreamHandle = None
     ) -> None:
+        """Copy to the host after the stream's work, and wait; no bytes are no copy."""
         self._process.check()
         if target.nbytes:
             self._memory.copy_out(stream or self.queue, target, handle, offset)
@@ -98,6 +102,7 @@ class OpenCLBackend(BindingBackend):
     def queue_copy_in(
         self, handle: Handle, offset: int, source: memoryview, stream: StreamHandle = None
     ) -> None:
+        """Queue a copy from the host without waiting; no bytes are no copy."""
         self._process.check()
         if source.nbytes:
             self._memory.queue_copy(stream or self.queue, handle, source, dst_offset=offset)
@@ -105,22 +110,27 @@ class OpenCLBackend(BindingBackend):
     def queue_copy_out(
         self, target: memoryview, handle: Handle, offset: int, stream: StreamHandle = None
     ) -> None:
+        """Queue a copy to the host without waiting; no bytes are no copy."""
         self._process.check()
         if target.nbytes:
             self._memory.queue_copy(stream or self.queue, target, handle, src_offset=offset)
 
     def allocate_pinned(self, nbytes: int) -> int:
+        """Allocate and map page-locked memory; return its address. Raises: MemoryError."""
         self._process.check()
         return self._memory.allocate_pinned(self.queue, nbytes)
 
     def free_pinned(self, address: int, nbytes: int) -> None:
+        """Unmap and release page-locked memory; do nothing in a child of fork()."""
         if self._process.alive:
             self._memory.free_pinned(self.queue, address)
 
     def host_address(self, handle: Handle, offset: int) -> int | None:
+        """Return the host address in a shared buffer, or None for device memory."""
         return handle.address + offset if self._memory.shared else None
 
     def adopt(self, address: int, nbytes: int) -> Handle:
+        """Return a buffer over host memory, or None if the device does not share it."""
         self._process.check()
         return self._memory.adopt(address, nbytes)
 
@@ -131,6 +141,7 @@ class OpenCLBackend(BindingBackend):
         return self._compiler.compile(kernel)
 
     def compile_all(self, kernels: Sequence[Kernel]) -> Sequence[OpenCLProgram]:
+        """Build kernels together; the programs have no binaries. Raises: CompileError."""
         self._process.check()
         return self._compiler.compile_all(kernels)
 
@@ -139,6 +150,7 @@ class OpenCLBackend(BindingBackend):
         return self._compiler.load(kernel, binary)
 
     def bound(self, program: OpenCLProgram, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        """Return the function that queues a program with fixed ints and grid."""
         return self._launcher.bind(program, ints, grid)
 
     raw_language = "OpenCL C"
@@ -146,10 +158,12 @@ class OpenCLBackend(BindingBackend):
     def compile_raw(
         self, source: str, name: str, arguments: Sequence[RawArgument], options: Sequence[str]
     ) -> RawLaunch:
+        """Build OpenCL C; return a launcher of function `name`. Raises: CompileError."""
         self._process.check()
         return compile_raw(self._compiler, self.queue, source, name, arguments, options)
 
     def synchronize(self, stream: StreamHandle = None) -> None:
+        """Wait for a queue; for None wait for all, also for those of ended streams."""
         self._process.check()
         if stream is not None:
             stream.finish()
@@ -164,12 +178,14 @@ class OpenCLBackend(BindingBackend):
     # --- streams and events
 
     def create_stream(self) -> Queue:
+        """Create an in-order queue, which `synchronize` waits for."""
         self._process.check()
         queue = Queue(self.context, self.device, self._orphaned_queues)
         self._queues.add(queue)
         return queue
 
     def record_event(self, stream: StreamHandle) -> EventHandle:
+        """Queue a marker, and return it as the event."""
         self._process.check()
         return cl.enqueue_marker(stream or self.queue)
 
@@ -178,6 +194,7 @@ class OpenCLBackend(BindingBackend):
         return complete
 
     def wait_event(self, stream: StreamHandle, event: EventHandle) -> None:
+        """Queue a barrier that waits for the event; for None block the host."""
         self._process.check()
         if stream is None:
             event.wait()
@@ -185,4 +202,5 @@ class OpenCLBackend(BindingBackend):
             cl.enqueue_barrier(stream, wait_for=[event])
 
     def elapsed_ms(self, start: EventHandle, end: EventHandle) -> float:
+        """Return the milliseconds between the ends of two profiled markers."""
         return float(end.profile.end - start.profile.end) / 1e6

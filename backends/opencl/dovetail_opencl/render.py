@@ -67,6 +67,7 @@ class OpenCLStyle(CStyle):
     lane: ClassVar[str] = "lane"
 
     def preamble(self, body: str) -> list[str]:
+        """Return pragmas: no contraction, and the extensions whose words the text contains."""
         lines = ["#pragma OPENCL FP_CONTRACT OFF"]
         for word, extension in _EXTENSIONS.items():
             if word in body:
@@ -74,18 +75,22 @@ class OpenCLStyle(CStyle):
         return lines
 
     def function(self, name: str, parameters: Sequence[str], lanes: bool) -> str:
+        """Return the head of a __kernel, with a required group size of LANES if `lanes`."""
         size = f" __attribute__((reqd_work_group_size({LANES}, 1, 1)))" if lanes else ""
         return f"__kernel{size} void {name}({', '.join(parameters)})"
 
     def parameter(self, buffer: Buffer, name: str) -> list[str]:
+        """Return two parameters for a buffer: its cl_mem and its byte offset."""
         return [f"{self.pointer(buffer)}{name}_", f"long {name}_at"]
 
     def prologue(self, buffer: Buffer, name: str) -> list[str]:
+        """Return the statement that adds a buffer's byte offset to its pointer."""
         pointer = self.pointer(buffer)
         bytes_ = pointer.replace(self.memory_type(buffer.dtype), "char")
         return [f"{pointer}{name} = ({pointer})(({bytes_}){name}_ + {name}_at);"]
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
+        """Return lines that set the indices from the NDRange; items beyond the grid return."""
         lines = ["const long lane = get_local_id(0);"] if lanes else []
         count = len(extents)
         for axis in reversed(range(count)):
@@ -103,9 +108,11 @@ class OpenCLStyle(CStyle):
         return lines
 
     def shared(self, type: str, name: str) -> list[str]:
+        """Return the declaration of a __local array with an element per lane."""
         return [f"__local {type} {name}[{LANES}];"]
 
     def tree(self, type: str, name: str, function: str, shared: str) -> list[str]:
+        """Return lines that combine `name` of all lanes in local memory, for all lanes."""
         lines = [f"{shared}[lane] = {name};", *_LOCAL_BARRIER]
         width = LANES // 2
         while width:
@@ -115,14 +122,17 @@ class OpenCLStyle(CStyle):
         return [*lines, f"{name} = {shared}[0];", *_LOCAL_BARRIER]
 
     def barrier(self) -> list[str]:
+        """Return a barrier for global memory."""
         return ["barrier(CLK_GLOBAL_MEM_FENCE);"]
 
     def bitcast(self, x: str, source: DType, target: DType) -> str:
+        """Return the bits of `x` read as `target`, by OpenCL's as_type for floats."""
         if "f" not in (source.kind, target.kind):
             return super().bitcast(x, source, target)
         return f"as_{self.type(target)}({x})"
 
     def atomic(self, op: str, dtype: DType, place: str, value: str) -> list[str]:
+        """Return an atomic call for 32 or 64 bits; narrower types use a loop on a word."""
         if dtype.bits == 32:
             return [f"atomic_{op}({place}, {value});"]
         if dtype.bits == 64:
@@ -156,9 +166,11 @@ class TiledStyle(OpenCLStyle):
     """
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
+        """Return lines that set the indices, where a group covers neighbouring columns."""
         return _tile_points(extents, super().points(extents, True))
 
     def rows(self) -> list[str]:
+        """Return a local barrier, so that a group reads the same rows at the same time."""
         return _LOCAL_BARRIER
 
 
@@ -169,9 +181,11 @@ class UnrolledStyle(OpenCLStyle):
     reserved: ClassVar[frozenset[str]] = OpenCLStyle.reserved | {"ups"}
 
     def points(self, extents: Sequence[str], lanes: bool) -> list[str]:
+        """Return lines that set the indices, where a group covers neighbouring columns."""
         return _tile_points(extents, super().points(extents, True))
 
     def rows(self) -> list[str]:
+        """Return a local barrier, so that a group reads the same rows at the same time."""
         return _LOCAL_BARRIER
 
 
