@@ -52,6 +52,7 @@ def stride_along(block: Block, variable: Value) -> Callable[[Value], Stride]:
     strides: dict[int, Stride] = {}
 
     def stride(v: Value) -> Stride:
+        """Return the stride of `v` along the variable; 0 for values computed outside of `block`."""
         return 1 if _is_same_index(v, variable) else strides.get(id(v), 0)
 
     for s in walk(block):
@@ -68,7 +69,7 @@ def _is_same_index(v: Value, variable: Value) -> bool:
 
 
 def _stride(v: Value, strides: list[Stride]) -> Stride:
-    """Return the stride of an operation, given those of its arguments."""
+    """Return the stride of an operation from those of its arguments; None if it is not constant."""
     if all(p == 0 for p in strides):
         return 0
     if v.op == "where" and strides[0] == 0 and strides[1] == strides[2] != "any":
@@ -96,6 +97,7 @@ def varies_along(block: Block, variable: Value, memory: bool = False) -> Callabl
     dependent: set[int] = set()
 
     def varies(v: Value) -> bool:
+        """Return True if `v` is the variable, or may depend on the variable."""
         return id(v) in dependent or _is_same_index(v, variable)
 
     for s in walk(block):
@@ -165,7 +167,7 @@ def _evaluate_integer(
     assumed_index: int | None,
     choose_bound: Callable[[int, int], int],
 ) -> int | None:
-    """Return the value of an integer expression in a launch, or None if the integers do not tell.
+    """Return the value of an integer or bool expression in a launch, or None if it is unknown.
 
     choose_bound: picks one of two numbers where memory chooses between them and `assumed_index` is
         given.

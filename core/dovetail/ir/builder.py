@@ -58,6 +58,7 @@ class Kernel:
 
     @cached_property
     def _text(self) -> str:
+        """The printed kernel IR, computed at the first access."""
         return print_kernel(self)
 
     def with_body(
@@ -177,12 +178,12 @@ class _ValuePlacer(Cloner):
         return tuple(self.open_scopes[0].statements)
 
     def bind(self, old: Value, new: Value, scope: _Scope) -> None:
-        """Let `new` stand for `old` in `scope`."""
+        """Record `new` as the replacement of `old`, and `scope` as the block of `new`."""
         self.replacements[old] = new
         self._scope[new] = scope
 
     def operand(self, root: Value) -> Value:
-        """Return the placed equivalent of `root`. It is iterative, since graphs are deep."""
+        """Return the placed equivalent of `root`; place `root` and its operands if they are new."""
         placed = self.replacements.get(root)
         if placed is not None:
             return placed
@@ -206,7 +207,7 @@ class _ValuePlacer(Cloner):
         return self.replacements[root]
 
     def _place_value(self, v: Value, placed: list[Value]) -> Value:
-        """Return the placed value for an operation on placed arguments; reuse an equal one."""
+        """Return a placed operation on placed arguments: an equal one, or a newly appended one."""
         op, attr = v.op, v.attr
         if op in OPERANDS:
             if op in ("loopvar", "carry", "arg"):
@@ -237,7 +238,7 @@ class _ValuePlacer(Cloner):
         return new
 
     def _place_here(self, new: Value) -> Value:
-        """Place a load that a store may change: it is neither moved nor shared."""
+        """Append a load that a store may change to the open block; never move or share it."""
         self._scope[new] = self.open_scopes[-1]
         self.open_scopes[-1].statements.append(new)
         return new
@@ -253,7 +254,7 @@ class _ValuePlacer(Cloner):
             self.open_scopes[-1].statements.append(placed)
 
     def loop(self, old: Loop) -> Loop:
-        """Place a loop in the outermost block that has all it needs, and return it."""
+        """Place a loop in the outermost block that has its operands, and return the placed loop."""
         placed = self._placed_loops.get(old)
         if placed is not None:
             return placed
@@ -301,7 +302,7 @@ class _ValuePlacer(Cloner):
         return new
 
     def _close_scope(self) -> None:
-        """Close the innermost block: values that were placed in it can no longer be named."""
+        """Close the innermost block and forget the values and loops that were placed in it."""
         closed = self.open_scopes.pop()
         self._placed_by_key = {
             k: v for k, v in self._placed_by_key.items() if self._scope[v] is not closed
@@ -376,7 +377,9 @@ class Combine(NamedTuple):
     result: tuple[Value, ...]
 
 
-def _better(better: Callable[[Value, Value], Value], a: Value, b: Value) -> tuple[Value, ...]:
+def _choose_better(
+    better: Callable[[Value, Value], Value], a: Value, b: Value
+) -> tuple[Value, ...]:
     """Return the better of two values: NaN wins, of equal ones `a`."""
     chosen = where(better(a, b), b, a)  # its own `where`, so that it becomes one instruction
     return (where(ne(b, b), b, chosen) if a.dtype.kind == "f" else chosen,)
@@ -399,18 +402,22 @@ def _arg_takes_right(
 
 
 def _lowest(d: DType) -> Value:
+    """Return a constant: -infinity for floats, else the least number of the dtype."""
     return const(-math.inf if d.kind == "f" else d.min, d)
 
 
 def _highest(d: DType) -> Value:
+    """Return a constant: infinity for floats, else the largest number of the dtype."""
     return const(math.inf if d.kind == "f" else d.max, d)
 
 
 def _select_tuple(c: Value, a: Sequence[Value], b: Sequence[Value]) -> tuple[Value, ...]:
+    """Return the tuple of elements of `b` where `c` is true, and of `a` where `c` is false."""
     return tuple(where(c, y, x) for x, y in zip(a, b, strict=True))
 
 
 def _add_tuples(a: Sequence[Value], b: Sequence[Value]) -> tuple[Value, ...]:
+    """Return the elementwise sums of two sequences of equal length."""
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
@@ -425,8 +432,8 @@ _COMBINES: dict[str, tuple[Callable[..., tuple[Value, ...]], _PairRule]] = {
         lambda d, _: (const(1, d), const(0, d)),
         lambda a, b: complex_product_parts(*a, *b),
     ),
-    "max": (lambda d: (_lowest(d),), lambda a, b: _better(lambda x, y: x < y, a[0], b[0])),
-    "min": (lambda d: (_highest(d),), lambda a, b: _better(lambda x, y: y < x, a[0], b[0])),
+    "max": (lambda d: (_lowest(d),), lambda a, b: _choose_better(lambda x, y: x < y, a[0], b[0])),
+    "min": (lambda d: (_highest(d),), lambda a, b: _choose_better(lambda x, y: y < x, a[0], b[0])),
     "and": (
         lambda d: (const(1 if d.kind == "b" else (-1 if d.kind == "i" else d.max), d),),
         lambda a, b: (a[0] & b[0],),
@@ -455,7 +462,7 @@ _combine_cache: dict[tuple[str, tuple[DType, ...]], Combine] = {}
 
 
 def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
-    """Return the combine `name` for carried values of `dtypes`, written in the kernel IR."""
+    """Return the combine `name` for carried values of `dtypes`, in the kernel IR; cached."""
     key = (name, dtypes)
     if key not in _combine_cache:
         base, _, codes = name.partition(COMBINE_NAME_SEPARATOR)

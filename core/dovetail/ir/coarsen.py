@@ -70,6 +70,7 @@ class _CoarsenedPoint(PointCloner):
             self.emit(index)
 
     def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        """Return the first point's value if its arguments are the same, else None."""
         if self.first is None:
             return None
         value = self.first.replacements[v]
@@ -77,7 +78,7 @@ class _CoarsenedPoint(PointCloner):
         return value if same else None
 
     def store(self, s: Store) -> None:
-        """Store this point's value, if the point is inside the grid."""
+        """Append this point's store, under the condition that the point is inside the grid."""
         when, inside = None if s.when is None else self.operand(s.when), self.inside
         both = inside if when is None else when if inside is None else inside & when
         if both is not None:

@@ -193,7 +193,7 @@ class CStyle:
         if not math.isfinite(value):
             return self.bitcast(_nonfinite_literal(value, dtype, self), _BITS[dtype], dtype)
         plain = abs(value) < 1e6 and value * 1024 % 1 == 0  # few decimals, all of them written
-        text = repr(float(value)) if plain else _hex(value)
+        text = repr(float(value)) if plain else _format_hex(value)
         text += "f" if dtype is float32 else ""
         return f"({text})" if text.startswith("-") else text
 
@@ -258,6 +258,7 @@ class CStyle:
 
 
 def _writes_readable_buffer(s: Statement) -> bool:
+    """Return True if a statement writes to a buffer that the kernel also reads."""
     effects = (x for x in walk((s,)) if isinstance(x, (Store, Atomic)))
     return any(x.buffer.access == "rw" for x in effects)
 
@@ -276,6 +277,7 @@ _BITS_IN_C = {
 
 
 def _nonfinite_literal(value: float, dtype: DType, style: CStyle) -> str:
+    """Return the bits of NaN or an infinity as an unsigned literal: 0x7f800000."""
     wide = dtype is float64
     bits = 0x7FF0000000000000 if wide else 0x7F800000
     if math.isnan(value):
@@ -286,7 +288,7 @@ def _nonfinite_literal(value: float, dtype: DType, style: CStyle) -> str:
     return f"{bits:#x}{style.suffixes.get(unsigned, '')}"
 
 
-def _hex(value: float) -> str:
+def _format_hex(value: float) -> str:
     """Return C's hexadecimal form without trailing zeros: 0x1.8p+0."""
     digits, exponent = float(value).hex().split("p")
     return f"{digits.rstrip('0').rstrip('.') if '.' in digits else digits}p{exponent}"
@@ -321,10 +323,12 @@ class KernelWriter:
     # --- writing
 
     def write_lines(self, *lines: str) -> None:
+        """Append lines at the current indentation."""
         self.lines += ["  " * self.depth + line for line in lines]
 
     @contextmanager
     def braces(self, head: str = "") -> Iterator[None]:
+        """Write `head {` and, when the context ends, `}`; lines written in between are indented."""
         self.write_lines(f"{head} {{".strip())
         self.depth += 1
         yield
@@ -332,10 +336,11 @@ class KernelWriter:
         self.write_lines("}")
 
     def declare(self, dtype: DType, name: str, text: str) -> None:
+        """Write the declaration of a constant C variable with `text` as its value."""
         self.write_lines(f"const {self.style.type(dtype)} {name} = {text};")
 
     def new_name(self, v: Value, letter: str) -> str:
-        """Return a new name for a value: the one that `print_kernel` gives it."""
+        """Assign a new name to a value, the one that `print_kernel` gives, and return it."""
         while (name := f"{letter}{self.name_counts[letter]}") in self.reserved_names:
             self.name_counts[letter] += 1
         self.name_counts[letter] += 1
@@ -353,6 +358,7 @@ class KernelWriter:
     # --- the frame
 
     def render(self) -> str:
+        """Return the whole C text; called once, since it fills the writer's state."""
         style, k = self.style, self.kernel
         parameters = [p for b in k.buffers for p in style.parameter(b, self.params[b.name])]
         parameters += [f"{style.type(k.index)} {self.params[n]}" for n in k.ints]
@@ -401,6 +407,7 @@ class KernelWriter:
         return element if len(args) == 1 else f"{args[1]} ? {element} : 0"
 
     def write_effect(self, s: Store | Atomic) -> None:
+        """Write a store or an atomic, under its condition if it has one."""
         name, index, value = self.params[s.buffer.name], self.name(s.index), self.name(s.value)
         if isinstance(s, Store):
             lines = [self.style.store(s.buffer, name, index, value)]
@@ -413,6 +420,7 @@ class KernelWriter:
                 self.write_lines(*lines)
 
     def write_loop(self, s: Loop, by_group: bool) -> None:
+        """Write a loop of any kind; if `by_group`, the lanes of a group share its iterations."""
         start, stop = self.name(s.start), self.name(s.stop)
         k = self.new_name(s.var, "k")
         if s.kind == "reduce":
@@ -426,7 +434,7 @@ class KernelWriter:
     def loop_head(
         self, k: str, start: str, stop: str, step: int = 1
     ) -> AbstractContextManager[None]:
-        """Open a loop of `k` from start to stop; with a step, each lane has its own start."""
+        """Open a `for` loop of `k` from start to stop; with a step, each lane has its own start."""
         index = self.style.type(self.kernel.index)
         if step == 1:
             return self.braces(f"for ({index} {k} = {start}; {k} < {stop}; ++{k})")
@@ -434,9 +442,11 @@ class KernelWriter:
         return self.braces(f"for ({index} {k} = {first}; {inside}; {k} += {step})")
 
     def presence_condition(self) -> str:
+        """Return the condition that a work item has a point, followed by `&&`; "" if all have."""
         return f"{self.style.present} && " if self.style.present else ""
 
     def write_fold(self, s: Loop, k: str, start: str, stop: str) -> None:
+        """Write a sequential loop that updates its results; it breaks early if `settles(s)`."""
         inits = [self.name(v) for v in s.init]
         carries = [self.new_name(c, "c") for c in s.carry]
         results = [self.new_name(r, "r") for r in s.results]
@@ -470,7 +480,7 @@ class KernelWriter:
     # --- combining
 
     def combiner(self, rule: Combine) -> tuple[str, str]:
-        """Return the type of partial results of `rule` and the function that combines two."""
+        """Define, if new, a combine's C type and function, and return their names."""
         dtypes = [v.dtype for v in rule.result]
         name = "_".join(["combine", rule.name, *(d.code for d in dtypes)])
         one = len(dtypes) == 1
@@ -494,6 +504,7 @@ class KernelWriter:
                 names[id(v)] = side if one else f"{side}.{m}"
 
         def text(v: Value) -> str:
+            """Return the C text of a constant or of a value of the combine."""
             return self.style.const(v.number, v.dtype) if v.op == "const" else names[id(v)]
 
         for v in rule.body:

@@ -74,6 +74,7 @@ class ReductionWriter:
             self.text.declare(self.loop.results[i].dtype, r, f"{self.result}.x{i}")
 
     def index_offset(self, start: str) -> str:
+        """Return `start + `, or "" if the loop starts at 0."""
         return "" if start == self.zero else f"{start} + "
 
     def write_update(self, lane: str) -> None:
@@ -87,6 +88,7 @@ class ReductionWriter:
         self.text.write_lines(f"{lane} = {self.combine}({lane}, {x});")
 
     def write_chunk(self, k: str, start: str) -> None:
+        """Write the reduction of one chunk by a single work item, with LANES partial results."""
         put, braces = self.text.write_lines, self.text.braces
         put(*self.unrolled, f"for (int j = 0; j < {LANES}; ++j) lanes[j] = identity;")
         with braces(f"for ({self.int} row = chunk * {CHUNK}; row < end; row += {LANES})"):
@@ -99,6 +101,7 @@ class ReductionWriter:
         put(f"{self.result} = {self.tree}(lanes);")
 
     def write_lanes(self, head: str, k: str, start: str) -> None:
+        """Write a loop over lanes with this head, which combines a row of items into `lanes`."""
         with self.text.braces(head):
             self.text.write_lines(f"const {self.int} {k} = {self.index_offset(start)}row + j;")
             self.write_update("lanes[j]")
@@ -114,6 +117,7 @@ class ReductionWriter:
                 self.write_lanes(head + more, k, start)
 
     def write_group_chunk(self, k: str, start: str) -> None:
+        """Write the reduction of one chunk by a group, one lane for each work item."""
         put, lane = self.text.write_lines, self.text.style.lane
         put(f"{self.result} = identity;", f"{self.int} row = chunk * {CHUNK};")
         counts = dict(self.text.name_counts)

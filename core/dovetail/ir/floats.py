@@ -24,7 +24,7 @@ _MOVE_OPS = ("load", "where", "bitcast", "complex", "real", "imag")  # no arithm
 
 
 def prevent_contraction(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Pass products to sums through integers, on devices that would fuse the two.
+    """Return a kernel that hides products from sums, on devices that would fuse the two.
 
     The bits of a product are combined with an integer of the launch, which is 0: no compiler knows
     that.
@@ -40,7 +40,7 @@ def prevent_contraction(kernel: Kernel, capabilities: Capabilities) -> Kernel:
 
 
 def _summand_ids(block: Block) -> Iterator[int]:
-    """Yield ids of values that a sum, or an operation that may become part of one, takes."""
+    """Yield ids of the operands of operations that a compiler may fuse with a product."""
     for s in walk(block):
         if isinstance(s, Value):
             if s.op not in _NEVER_FUSED:
@@ -62,6 +62,7 @@ class _ProductCloner(Cloner):
         return v.op == "mul" and v.dtype in _BITS_DTYPE and id(v) in self.summand_ids
 
     def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        """Return a hidden product, xor-ed with the zero of the launch; None for other values."""
         if not self.is_hidden(v):
             return None
         d = _BITS_DTYPE[v.dtype]
@@ -78,7 +79,7 @@ def supports_all_floats(capabilities: Capabilities) -> bool:
 
 
 def find_missing_feature(kernel: Kernel, capabilities: Capabilities) -> str:
-    """Return the first thing that a legalised kernel needs and a device does not keep.
+    """Return the first feature that a legalised kernel needs and a device lacks.
 
     The result is "" if the device runs the kernel as it should.
     """

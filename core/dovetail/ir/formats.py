@@ -78,13 +78,13 @@ def install(info: DTypeInfo) -> DType:
 
 
 def uninstall(d: DType) -> None:
-    """Remove a plugin's dtype again, for tests."""
+    """Remove a plugin's dtype from all registries, for tests."""
     D.unregister_dtype(d)
     del TO_BITS[d], FROM_BITS[d], DTYPE_INFOS[d]
 
 
 def check_info(info: DTypeInfo) -> None:
-    """Check a description. Raises: DTypeError, as `install`, with what is wrong."""
+    """Check a description without registering it. Raises: DTypeError that names the wrong field."""
     if not info.name.isidentifier() or not re.fullmatch("[a-z][a-z0-9]*", info.code):
         raise _dtype_error(
             info,
@@ -130,7 +130,7 @@ def check_info(info: DTypeInfo) -> None:
 
 
 def _check_conversion(info: DTypeInfo, direction: str, source: DType, target: DType) -> None:
-    """Trace `encode` or `decode`. Raises: DTypeError if it fails or gives another dtype."""
+    """Check that `encode` or `decode` can be traced to `target`. Raises: DTypeError."""
     try:
         build_conversion_kernel(getattr(info, direction), source, target)
     except Exception as error:
@@ -165,4 +165,5 @@ def build_conversion_kernel(
 
 
 def _dtype_error(info: DTypeInfo, problem: str) -> DTypeError:
+    """Return a DTypeError, for the caller to raise, that names the dtype and the problem."""
     return DTypeError(f"dtype {info.name!r}: {problem}")

@@ -67,6 +67,7 @@ def _high_product(a: Value, b: Value) -> Value:
 
 
 def _split_halves(x: Value) -> tuple[Value, Value]:
+    """Return the low and the high 16 bits of a word; constants fold."""
     if x.op == "const":
         return word_constant(int(x.number) & HALF_MASK), word_constant(int(x.number) >> 16)
     return x & HALF_MASK, x >> 16
@@ -91,6 +92,7 @@ def shift(op: str, a: Words, amount: Value, signed: bool) -> Words:
 
 
 def _shift_by_constant(op: str, a: Words, n: int, signed: bool) -> Words:
+    """Return `a` shifted by "shl" or "shr" by `n` bits, 0 to 63."""
     if n == 0:
         return a
     low, high = a
@@ -104,13 +106,14 @@ def _shift_by_constant(op: str, a: Words, n: int, signed: bool) -> Words:
 
 
 def _shr(high: Value, amount: Value, signed: bool) -> Value:
+    """Return the high word shifted right: arithmetically if signed, else with zeros."""
     if not signed:
         return high >> amount
     return bitcast(bitcast(high, int32) >> cast(amount, int32), uint32)
 
 
 def _sign_word(high: Value, signed: bool) -> Value:
-    """Return the word above the high one."""
+    """Return the word above the high one: copies of its sign bit if signed, else 0."""
     return bitcast(bitcast(high, int32) >> 31, uint32) if signed else word_constant(0)
 
 
@@ -158,7 +161,7 @@ def divide_by_half(a: Words, divisor: Value) -> tuple[Words, Words]:
 
 
 def division_step(a: Words, remainder: Words, divisor: Words) -> tuple[Words, Words]:
-    """Do one of 64 steps of a division.
+    """Return `a` and the remainder after one of 64 steps of a division.
 
     The step moves the top bit of `a` to the remainder, and appends a bit of the quotient to `a`.
     """
@@ -181,6 +184,7 @@ def widen(x: Value) -> Words:
 
 
 def _truncate_float(x: Value) -> Words:
+    """Return a float rounded towards zero as 64 bits, negative ones in two's complement."""
     negative = x < 0.0
     size = trunc(where(negative, -x, x))
     high = trunc(size * (1 / WORD_BASE))  # exact, and so is the difference below
@@ -225,7 +229,7 @@ _INFINITE, _NAN = 0x7FF00000, 0x7FF80000  # high words
 
 
 def bits_of(x: Value) -> Words:
-    """Return the bits of a float64; of a NaN those of one, with its sign."""
+    """Return the bits of a float64; every NaN gives the quiet NaN of its sign."""
     sign = bitcast(cast(x, float32), uint32) >> 31
     size = where(x < 0.0, -x, x)
     below_one = size < 1.0

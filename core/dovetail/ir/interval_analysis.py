@@ -33,9 +33,9 @@ class Int32OverflowError(Exception):
 def index_intervals(
     kernel: Kernel, ints: Sequence[int], grid: Sequence[int]
 ) -> dict[str, Interval]:
-    """Return the least and the largest index of each buffer that a launch may touch.
+    """Return the least and the largest index of each buffer that a launch may touch, by name.
 
-    Raises: Unbounded.
+    Raises: UnboundedIndexError.
     """
     if 0 in grid:
         return {}
@@ -55,13 +55,13 @@ def index_intervals_or_none(
 def check_int32(
     kernel: Kernel, spans: Mapping[str, Interval], grid: Sequence[int], words: bool = False
 ) -> None:
-    """Raise Beyond if a kernel with int32 indices computes a number that does not fit.
+    """Raise Int32OverflowError if a number of a kernel with int32 indices does not fit.
 
     spans: the least and the largest value of each integer.
     words: True if each 64-bit integer is two elements.
     The contents of memory count as far as the kernel compares them.
 
-    Raises: Beyond, with a number that does not fit.
+    Raises: Int32OverflowError, with a number that does not fit.
     """
     for n in (*grid, *(high for _, high in spans.values())):
         if n > INT32_INDEX_MAX:
@@ -87,12 +87,12 @@ class _IndexIntervals:
         self.visited_values = 0
 
     def run(self) -> dict[str, Interval]:
-        """Return the intervals, by the names of the buffers."""
+        """Visit the kernel, and return the index interval of each buffer, by name."""
         self.visit_block(self.kernel.body)
         return self.intervals
 
     def visit_block(self, block: Block) -> None:
-        """Visit the accesses of a block and of its loops."""
+        """Visit the accesses of a block and its loops; raise UnboundedIndexError if unbounded."""
         for s in block:
             if isinstance(s, Loop):
                 start, stop = self.value(s.start, {}), self.value(s.stop, {})
@@ -103,7 +103,7 @@ class _IndexIntervals:
                 self.visit_access(s.buffer.name, s.index, s.when)
 
     def visit_access(self, name: str, index: Value, when: Value | None) -> None:
-        """Extend the interval of a buffer by an index, under the condition `when`."""
+        """Extend a buffer's interval by an index under `when`; raise if the index is unbounded."""
         self.visited_values = 0
         assumed: dict[int, Interval] = {}
         if when is not None:
@@ -118,7 +118,7 @@ class _IndexIntervals:
 
     # --- conditions
     def assume(self, c: Value, holds: bool, assumed: Assumptions) -> dict[int, Interval]:
-        """Return what is known if a condition holds, or does not hold."""
+        """Return the assumptions narrowed by a condition that holds, or does not hold."""
         refined = dict(assumed)
         if c.op == "not":
             return self.assume(c.args[0], not holds, refined)
@@ -136,7 +136,7 @@ class _IndexIntervals:
         return refined
 
     def assume_order(self, a: Value, b: Value, gap: int, refined: dict[int, Interval]) -> None:
-        """Narrow the intervals of `a` and `b` by a + apart <= b."""
+        """Narrow the intervals of `a` and `b` in `refined` by a + gap <= b."""
         (a_low, a_high), (b_low, b_high) = self.value(a, refined), self.value(b, refined)
         refined[id(a)] = a_low, min(a_high, b_high - gap)
         refined[id(b)] = max(b_low, a_low + gap), b_high
@@ -203,6 +203,7 @@ class _IntervalsPerBuffer(_IndexIntervals):
         self.unbounded: set[str] = set()
 
     def visit_block(self, block: Block) -> None:
+        """Visit a block; if a loop's bounds are unbounded, record all of its buffers as such."""
         try:
             super().visit_block(block)
         except (
@@ -215,6 +216,7 @@ class _IntervalsPerBuffer(_IndexIntervals):
             }
 
     def visit_access(self, name: str, index: Value, when: Value | None) -> None:
+        """Extend the buffer's interval, or record the buffer as unbounded."""
         try:
             super().visit_access(name, index, when)
         except UnboundedIndexError:
@@ -231,6 +233,7 @@ class _Int32Check(_IndexIntervals):
         self.data: set[int] = set()  # ids of values that depend on memory or on a scalar
 
     def visit_block(self, block: Block) -> None:
+        """Check each statement; skip those whose intervals are unbounded."""
         for s in block:
             self.visited_values = 0
             with suppress(UnboundedIndexError):
@@ -251,9 +254,11 @@ class _Int32Check(_IndexIntervals):
         return v.op in ("load", "carry", "result") or id(v) in self.data
 
     def visit_access(self, name: str, index: Value, when: Value | None) -> None:
+        """Check the index under its condition; raise Int32OverflowError if it may overflow."""
         self.value(index, {} if when is None else self.assume(when, True, {}))
 
     def value(self, v: Value, assumed: Assumptions) -> Interval:
+        """Return the interval of a value, cached if there are no assumptions."""
         if not assumed and id(v) in self.unconditional:
             return self.unconditional[id(v)]
         interval = super().value(v, assumed)
@@ -262,6 +267,7 @@ class _Int32Check(_IndexIntervals):
         return interval
 
     def evaluate(self, v: Value, assumed: Assumptions) -> Interval:
+        """Return an operation's interval; raise Int32OverflowError if int32 operands overflow."""
         if v.op == "param" and v.name in self.spans:
             return self.spans[v.name]
         if v.op == "cast" and v.args[0].dtype.kind in "iu":
@@ -288,18 +294,21 @@ class _WordIndexCheck(_IndexIntervals):
         self.wide_buffers = {b.name for b in kernel.buffers if is_wide(b.dtype)}
 
     def visit_block(self, block: Block) -> None:
+        """Check each statement; skip those whose intervals are unbounded."""
         for s in block:
             self.visited_values = 0
             with suppress(UnboundedIndexError):
                 super().visit_block((s,))
 
     def visit_access(self, name: str, index: Value, when: Value | None) -> None:
+        """Raise Int32OverflowError if the word index of a 64-bit element does not fit int32."""
         if name in self.wide_buffers:
             _, high = self.value(index, {} if when is None else self.assume(when, True, {}))
             if high <= INT32_INDEX_MAX < 2 * high + 1:  # a larger `high` comes from memory
                 raise Int32OverflowError(2 * high + 1)
 
     def value(self, v: Value, assumed: Assumptions) -> Interval:
+        """Return the interval of a value, without limiting it to the range of its dtype."""
         self.visited_values += 1
         if self.visited_values > INDEX_VALUES_MAX:
             raise UnboundedIndexError(self.kernel.name)
@@ -308,11 +317,13 @@ class _WordIndexCheck(_IndexIntervals):
         return max(low, least), min(high, most)
 
     def evaluate(self, v: Value, assumed: Assumptions) -> Interval:
+        """Return the interval of an operation; integers of the launch have their span."""
         if v.op == "param" and v.name in self.spans:
             return self.spans[v.name]
         return super().evaluate(v, assumed)
 
     def default_interval(self, d: DType) -> Interval:
+        """Return (0, 1) for bools, else the unbounded interval."""
         return dtype_interval(d) if d.kind == "b" else _UNBOUNDED_INTERVAL
 
 
@@ -320,15 +331,18 @@ _UNBOUNDED_INTERVAL = -(1 << 200), 1 << 200
 
 
 def _fits_int32(x: Interval) -> bool:
+    """Return True if all numbers of an interval fit an int32 index."""
     return -INT32_INDEX_MAX <= x[0] <= x[1] <= INT32_INDEX_MAX
 
 
 def _product(a: Interval, b: Interval) -> Interval:
+    """Return the interval of x * y for x in `a` and y in `b`."""
     ends = [x * y for x in a for y in b]
     return min(ends), max(ends)
 
 
 def _quotient(a: Interval, b: Interval) -> Interval | None:
+    """Return the interval of quotients rounded towards zero; None if a divisor may be below 1."""
     if b[0] <= 0:
         return None
     ends = [abs(x) // y * (1 if x >= 0 else -1) for x in a for y in b]
@@ -336,6 +350,7 @@ def _quotient(a: Interval, b: Interval) -> Interval | None:
 
 
 def _remainder(a: Interval, b: Interval) -> Interval | None:
+    """Return the interval of remainders; None if a divisor may be below 1."""
     if b[0] <= 0:
         return None
     most = b[1] - 1
@@ -343,11 +358,13 @@ def _remainder(a: Interval, b: Interval) -> Interval | None:
 
 
 def _bitwise_and(a: Interval, b: Interval) -> Interval | None:
+    """Return the interval of `a & b`; None if both may be negative."""
     tops = [x[1] for x in (a, b) if x[0] >= 0]
     return (0, min(tops)) if tops else None
 
 
 def _shift_right(a: Interval, b: Interval) -> Interval | None:
+    """Return the interval of `a >> b`; None if a shift may be outside of 0 to 63."""
     if b[0] < 0 or b[1] > 63:
         return None
     ends = [x >> y for x in a for y in b]
@@ -355,6 +372,7 @@ def _shift_right(a: Interval, b: Interval) -> Interval | None:
 
 
 def _shift_left(a: Interval, b: Interval) -> Interval | None:
+    """Return the interval of `a << b` before wrapping; None if a shift may not be in 0 to 63."""
     if b[0] < 0 or b[1] > 63:
         return None
     ends = [x << y for x in a for y in b]

@@ -224,13 +224,13 @@ _const_cache: dict[tuple[DType, object], Value] = {}  # equal ones are one objec
 
 
 def const(value: float | int | bool, dtype: DType) -> Value:
-    """Return a constant. An integer must be in range; a float32 is rounded to float32."""
+    """Return a cached constant. An integer must be in range; a float32 is rounded to float32."""
     key = (dtype, exact_key(value))
     cached = _const_cache.get(key)
     if cached is None:
         if len(_const_cache) >= CONSTANTS_MAX:
             _const_cache.clear()
-        cached = _const_cache[key] = _const(value, dtype)
+        cached = _const_cache[key] = _build_constant(value, dtype)
     return cached
 
 
@@ -243,7 +243,8 @@ def exact_key(value: object) -> tuple[type, object]:
     return type(value), value if ordinary else repr(value)
 
 
-def _const(value: float | int | bool, dtype: DType) -> Value:
+def _build_constant(value: float | int | bool, dtype: DType) -> Value:
+    """Return a new constant; raise InternalError for an integer outside of its dtype's range."""
     if dtype.kind == "c":
         return complex_value(const(value, dtype.part), const(0.0, dtype.part))
     if dtype.kind == "f":
@@ -265,7 +266,7 @@ def as_kernel_value(x: Operand, dtype: DType) -> Value:
 
 
 def binary(op: str, a: Operand, b: Operand) -> Value:
-    """Return a two-argument op; a Python number takes the other's dtype.
+    """Return a two-argument op; a Python number takes the other's dtype, but dtypes must agree.
 
     Trivial integer cases fold.
     """
@@ -286,6 +287,7 @@ def binary(op: str, a: Operand, b: Operand) -> Value:
 
 
 def _fold_integer(op: str, a: Value, b: Value) -> Value | None:
+    """Return an op's value if an operand is neutral or zero, or None if the op does not fold."""
     x = a.number if a.op == "const" else None
     y = b.number if b.op == "const" else None
     if op in ("add", "or", "xor") and x == 0:
@@ -489,7 +491,7 @@ def reduce_loop(
     loop = Loop("reduce", as_kernel_value(start, int64), as_kernel_value(stop, int64), combine)
     update = body(loop.var)
     loop.update = (update,) if isinstance(update, Value) else tuple(update)
-    loop.results = _results(loop, [u.dtype for u in loop.update])
+    loop.results = _create_results(loop, [u.dtype for u in loop.update])
     return loop.results
 
 
@@ -514,11 +516,12 @@ def fold_loop(
         loop.update, loop.effects = tuple(updates), tuple(effects)  # type: ignore[arg-type]  # seen
     else:
         loop.update = tuple(step)  # type: ignore[arg-type]  # values alone, as was seen
-    loop.results = _results(loop, [v.dtype for v in loop.init])
+    loop.results = _create_results(loop, [v.dtype for v in loop.init])
     return loop
 
 
-def _results(loop: Loop, dtypes: Iterable[DType]) -> tuple[Value, ...]:
+def _create_results(loop: Loop, dtypes: Iterable[DType]) -> tuple[Value, ...]:
+    """Return result values of a loop, one for each dtype."""
     return tuple(Value("result", d, (), (loop, i)) for i, d in enumerate(dtypes))
 
 

@@ -65,7 +65,7 @@ def legalize(kernel: Kernel, capabilities: Capabilities) -> Kernel:
 
 
 def check_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
-    """Check that the device has every dtype that the kernel needs.
+    """Raise DTypeError if the device lacks a dtype that the kernel needs.
 
     Raises: DTypeError that names what the device lacks.
     """
@@ -76,7 +76,7 @@ def check_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
                 f"it has {', '.join(sorted(d.name for d in capabilities.dtypes))}; "
                 "use astype() first, or another device"
             )
-    if not capabilities.float64 and any(d.part is float64 for d in _dtypes(kernel)):
+    if not capabilities.float64 and any(d.part is float64 for d in _iterate_dtypes(kernel)):
         raise DTypeError(
             f"kernel {kernel.name} computes in float64, which this device lacks; "
             "use float32 (astype(dovetail.float32)) or another device"
@@ -84,7 +84,7 @@ def check_dtypes(kernel: Kernel, capabilities: Capabilities) -> None:
 
 
 def check_buffer_count(kernel: Kernel, capabilities: Capabilities) -> None:
-    """Check that the kernel has no more buffers than the device takes.
+    """Raise DeviceError if the kernel has more buffers than the device takes.
 
     Raises: DeviceError. Only kernels that users write can reach it: plans respect the limit.
     """
@@ -104,7 +104,8 @@ def _storage_dtype(d: DType) -> DType:
     return d.part if d in BUILT_IN else UNSIGNED_BY_ITEMSIZE[d.itemsize]
 
 
-def _dtypes(kernel: Kernel) -> Iterator[DType]:
+def _iterate_dtypes(kernel: Kernel) -> Iterator[DType]:
+    """Yield the dtypes of buffers, scalars, values and arguments; repeated ones included."""
     yield from (b.dtype for b in kernel.buffers)
     yield from (dtype for _, dtype in kernel.scalars)
     for v in values(kernel.body):
@@ -116,13 +117,14 @@ def _dtypes(kernel: Kernel) -> Iterator[DType]:
 
 
 def lower_indirect_casts(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Split casts to and from reduced precision so that each is from or to float32."""
+    """Return the kernel with casts of reduced precision split so that each has a float32 side."""
     if not any(_is_indirect_cast(v) for v in values(kernel.body)):
         return kernel
     return rewrite_kernel(kernel, _cast_by_float32)
 
 
 def _is_indirect_cast(v: Value) -> bool:
+    """Return True for a cast that involves a storage-only dtype but not float32."""
     if v.op != "cast":
         return False
     pair = (v.dtype, v.args[0].dtype)
@@ -130,6 +132,7 @@ def _is_indirect_cast(v: Value) -> bool:
 
 
 def _cast_by_float32(v: Value, args: tuple[Value, ...]) -> Value | None:
+    """Return an indirect cast as two casts through float32; None for other values."""
     if not _is_indirect_cast(v):
         return None
     (x,) = args
@@ -153,7 +156,7 @@ def _round_to_odd(x: Value) -> Value:
 
 
 def lower_halves(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Store halves that the device does not convert as uint16, and do their casts by integer work.
+    """Return the kernel with halves that the device lacks as uint16, cast by integer work.
 
     The dtypes of plugins are stored and cast as their descriptions say.
     """
@@ -164,12 +167,13 @@ def lower_halves(kernel: Kernel, capabilities: Capabilities) -> Kernel:
 def lower_plugin_dtypes(kernel: Kernel) -> Kernel:
     """Return the kernel with plugins' dtypes, and only those, expressed in integers and float32."""
     theirs = [d for d in TO_BITS if d not in BUILT_IN]
-    if not any(d in theirs for d in _dtypes(kernel)):
+    if not any(d in theirs for d in _iterate_dtypes(kernel)):
         return kernel
     return _replace_by_integers(lower_indirect_casts(kernel, Capabilities()), theirs)
 
 
 def _replace_by_integers(kernel: Kernel, missing_dtypes: Sequence[DType]) -> Kernel:
+    """Return the kernel with these dtypes stored as unsigned bits and converted by integer work."""
     buffers = {
         b: Buffer(b.name, UNSIGNED_BY_ITEMSIZE[b.dtype.itemsize], b.access)
         for b in kernel.buffers
@@ -178,7 +182,8 @@ def _replace_by_integers(kernel: Kernel, missing_dtypes: Sequence[DType]) -> Ker
     if not buffers and not any(v.dtype in missing_dtypes for v in values(kernel.body)):
         return kernel
 
-    def rule(v: Value, args: tuple[Value, ...]) -> Value | None:
+    def replace_cast(v: Value, args: tuple[Value, ...]) -> Value | None:
+        """Return the conversion of a cast from or to a missing dtype; None for other values."""
         if v.op != "cast":
             return None
         if v.dtype in missing_dtypes:
@@ -187,7 +192,7 @@ def _replace_by_integers(kernel: Kernel, missing_dtypes: Sequence[DType]) -> Ker
             return FROM_BITS[v.args[0].dtype](args[0])
         return None
 
-    return rewrite_kernel(kernel, rule, buffers)
+    return rewrite_kernel(kernel, replace_cast, buffers)
 
 
 def _bfloat16_bits(x: Value) -> Value:
@@ -198,6 +203,7 @@ def _bfloat16_bits(x: Value) -> Value:
 
 
 def _bfloat16_value(bits: Value) -> Value:
+    """Return the bits of a bfloat16 as the equal float32."""
     return bitcast(cast(bits, uint32) << 16, float32)
 
 
@@ -217,6 +223,7 @@ def _float16_bits(x: Value) -> Value:
 
 
 def _float16_value(bits: Value) -> Value:
+    """Return the bits of a float16 as the equal float32."""
     wide = cast(bits, uint32)
     size = wide & 0x7FFF
     # the first for infinity and NaN, the second for normal numbers

@@ -48,6 +48,7 @@ def lower_complex_to_pairs(kernel: Kernel, capabilities: Capabilities) -> Kernel
 
 
 def _is_complex(s: Statement) -> bool:
+    """Return True if a statement has a complex value or result."""
     if isinstance(s, Loop):
         return any(v.dtype.kind == "c" for v in s.results)
     return (s if isinstance(s, Value) else s.value).dtype.kind == "c"
@@ -79,7 +80,7 @@ class _PairCloner(PartsCloner):
             super().value(v)
 
     def _load_parts(self, v: Value) -> tuple[Value, Value]:
-        """Load the two parts of a complex value."""
+        """Return the two parts of a loaded complex value; remember the word of a complex64."""
         buffer, (index, *when) = self.buffers[v.buffer], self.operands(v.args)
         if v.dtype is complex64:
             self.words[id(v)] = word = load(buffer, index, *when)
@@ -116,20 +117,20 @@ class _PairCloner(PartsCloner):
         return eq(a, c) & eq(b, d) if v.op == "eq" else ne(a, c) | ne(b, d)
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
-        """Return the copy of a store; of a complex128 the second of two."""
+        """Return a store's copy; for complex128 append the first half's, return the second's."""
         if s.value.dtype.kind != "c":
             return super().effect(s)
         buffer, index = self.buffers[s.buffer], self.operand(s.index)
         when = None if s.when is None else self.operand(s.when)
         if s.value.dtype is complex64:
-            return Store(buffer, index, self._word(s.value), when)
+            return Store(buffer, index, self._memory_word(s.value), when)
         re, im = self.parts[id(s.value)]
         first, second = self.part_indices(index)
         self.statements.append(Store(buffer, first, re, when))
         return Store(buffer, second, im, when)
 
-    def _word(self, v: Value) -> Value:
-        """Return a complex64 as it is in memory."""
+    def _memory_word(self, v: Value) -> Value:
+        """Return a complex64 as the 64-bit word that is stored in memory."""
         if id(v) in self.words:
             return self.words[id(v)]
         low, high = (cast(bitcast(p, uint32), uint64) for p in self.parts[id(v)])
@@ -138,7 +139,7 @@ class _PairCloner(PartsCloner):
         return word
 
     def copy_loop_head(self, old: Loop) -> Loop:
-        """Return the copy of a loop without its body."""
+        """Return the copy of a loop without its body; a complex product gets its own combine."""
         new = super().copy_loop_head(old)
         if old.combine == "mul" and old.results[0].dtype.kind == "c":
             new.combine = "complex_mul"

@@ -53,6 +53,7 @@ class _IndexUses:
         return _is_int(v, self.ints) or id(v) in self.pure_ids
 
     def _is_computed_from_pure(self, v: Value) -> bool:
+        """Return True if 32-bit arithmetic on pure operands computes the int64 value exactly."""
         if v.op == "cast":
             return v.args[0].dtype.kind == "b"
         if v.op in ("shl", "shr"):
@@ -62,7 +63,7 @@ class _IndexUses:
         return v.op in (*_MODULAR, "quo", "rem") and all(map(self.is_pure, args))
 
     def is_computed_narrow(self, v: Value) -> bool:
-        """Return True if a value is wanted in 32 bits, and is computed (not only cast) in them."""
+        """Return True if a value is needed in 32 bits, and is computed (not only cast) in them."""
         if id(v) not in self.narrow_ids:
             return False
         if v.op == "cast":
@@ -70,11 +71,11 @@ class _IndexUses:
         return v.op in _MODULAR or id(v) in self.pure_ids
 
     def is_pure_comparison(self, v: Value) -> bool:
-        """Return True if it compares pure values, which is done in 32 bits."""
+        """Return True if a value compares pure values, which is done in 32 bits."""
         return v.op in _COMPARISONS and all(map(self.is_pure, v.args))
 
     def _record_block(self, block: Block) -> None:
-        """Record the widths that statements want, users before the values that they use."""
+        """Record in `narrow_ids` and `wide_ids` the widths that a block needs, users first."""
         for s in reversed(block):
             if isinstance(s, Value):
                 self._record_value(s)
@@ -88,6 +89,7 @@ class _IndexUses:
                 _add_int64_ids(self.wide_ids, (s.value,))
 
     def _record_value(self, v: Value) -> None:
+        """Record the widths in which the int64 arguments of a value are needed."""
         if v.dtype is int64 and id(v) in self.narrow_ids and not self.is_computed_narrow(v):
             self.wide_ids.add(id(v))
         if v.op == "load" or self.is_pure_comparison(v):
@@ -100,6 +102,7 @@ class _IndexUses:
 
 
 def _add_int64_ids(ids: set[int], values: Iterable[Value]) -> None:
+    """Add the ids of the int64 values to `ids`."""
     ids.update(id(v) for v in values if v.dtype is int64)
 
 
@@ -111,7 +114,7 @@ class _IndexCloner(Cloner):
         self.index, self.ints = index, frozenset(kernel.ints)
 
     def clone_kernel(self, kernel: Kernel) -> Kernel:
-        """Return the new kernel."""
+        """Return the kernel with indices, bounds and extents in the new width."""
         grid = tuple(self.index_operand(n) for n in kernel.grid)
         return kernel.with_body(self.block(kernel.body), grid=grid, index=self.index)
 
@@ -126,20 +129,23 @@ class _IndexCloner(Cloner):
         return self.replacements[v] if v.op == "loopvar" else Value(v.op, self.index, (), v.attr)
 
     def operand(self, v: Value) -> Value:
+        """Return the replacement of an operand in its old width; indices are cast back to it."""
         return cast(self.index_value(v), v.dtype) if _is_int(v, self.ints) else super().operand(v)
 
     def value(self, v: Value) -> None:
+        """Copy a value's statement; the index of a load gets the new width."""
         args = self.operands(v.args)
         if v.op == "load":
             args = (self.index_operand(v.index), *args[1:])
         self.emit_copy(v, args)
 
     def emit_copy(self, v: Value, args: tuple[Value, ...]) -> None:
-        """Emit a copy of a value with other arguments."""
+        """Emit a copy of a value with other arguments, and record it as the replacement."""
         self.replacements[v] = self.copy_with_args(v, args)
         self.emit(self.replacements[v])
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
+        """Return the copy of a store or an atomic, whose index has the new width."""
         new = super().effect(s)
         new.index = self.index_operand(s.index)
         self.emit(new.index)
@@ -147,6 +153,7 @@ class _IndexCloner(Cloner):
         return new
 
     def copy_loop_head(self, old: Loop) -> Loop:
+        """Return the copy of a loop without its body; its bounds have the new width."""
         start, stop = self.index_operand(old.start), self.index_operand(old.stop)
         init = self.operands(old.init)
         for v in (start, stop, *init):
@@ -154,6 +161,7 @@ class _IndexCloner(Cloner):
         return Loop(old.kind, start, stop, old.combine, init)
 
     def loop(self, old: Loop) -> Loop:
+        """Return the copy of a loop; casts that its updates need are added to its body."""
         new = super().loop(old)
         for v in new.update:  # a loop's variable, cast
             if v.op not in OPERANDS and v not in self.emitted:
@@ -174,18 +182,21 @@ class _Int32Cloner(_IndexCloner):
         self.narrowed: dict[int, Value] = {}  # id of an old value -> the value in 32 bits
 
     def index_operand(self, v: Value) -> Value:
+        """Return an integer of the old kernel in 32 bits: the narrowed value if there is one."""
         return self.narrowed.get(id(v)) or super().index_operand(v)
 
     def value(self, v: Value) -> None:
+        """Copy a value's statement in 32 bits, in 64 bits or in both, as its users need."""
         if self.uses.is_computed_narrow(v):
-            new = self.narrowed[id(v)] = self._in_32_bits(v)
+            new = self.narrowed[id(v)] = self._compute_in_32_bits(v)
             self.emit(new)
         if self.uses.is_pure_comparison(v):
             self.emit_copy(v, tuple(map(self.index_operand, v.args)))
         elif v.dtype is not int64 or id(v) in self.uses.wide_ids:
             super().value(v)
 
-    def _in_32_bits(self, v: Value) -> Value:
+    def _compute_in_32_bits(self, v: Value) -> Value:
+        """Return a new value: the operation in int32."""
         if v.op == "cast":
             return cast(self.operand(v.args[0]), int32)
         args = (self.index_operand(a) if a.dtype is int64 else self.operand(a) for a in v.args)
@@ -193,8 +204,10 @@ class _Int32Cloner(_IndexCloner):
 
 
 def _is_int(v: Value, ints: frozenset[str]) -> bool:
+    """Return True if a value is a grid index, a loop variable or an integer of the launch."""
     return v.op in ("index", "loopvar") or (v.op == "param" and v.name in ints)
 
 
 def _wrap_int32(n: int) -> int:
+    """Return `n` modulo 2**32, as a signed 32-bit number."""
     return (n - int32.min) % (1 << 32) + int32.min

@@ -1,8 +1,8 @@
-"""The pass of `legalize` for devices without 64-bit integers: each becomes two words (`words`).
+"""The pass of `legalize` for devices without 64-bit integers: each becomes two (`int64_arith`).
 
 In memory an int64 is two uint32 elements, the low word first: the core's buffers and strides stay
 as they are, and a kernel sees twice the elements. A scalar comes as two words, too, which
-`backend.limits` makes of it. Indices have 32 bits by then (`indices`).
+`backend.limits` makes of it. Indices have 32 bits by then (`lower_index32`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def lower_int64_to_words(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     """
     dtypes = [*(b.dtype for b in kernel.buffers), *(d for _, d in kernel.scalars)]
     if capabilities.int64 or not (
-        any(map(is_wide, dtypes)) or any(_has_wide(s) for s in walk(kernel.body))
+        any(map(is_wide, dtypes)) or any(_has_wide_integer(s) for s in walk(kernel.body))
     ):
         return kernel
     buffers = {b: Buffer(b.name, uint32, b.access) for b in kernel.buffers if is_wide(b.dtype)}
@@ -83,7 +83,8 @@ def lower_int64_to_words(kernel: Kernel, capabilities: Capabilities) -> Kernel:
     )
 
 
-def _has_wide(s: Statement) -> bool:
+def _has_wide_integer(s: Statement) -> bool:
+    """Return True if a result, an argument or a stored value is a 64-bit integer."""
     if isinstance(s, Value):
         return is_wide(s.dtype) or any(is_wide(a.dtype) for a in s.args)
     if isinstance(s, Loop):
@@ -160,7 +161,7 @@ class _WordsCloner(PartsCloner):
     # --- quotients, in a loop
 
     def _divide(self, a: Words, b: Words, signed: bool) -> tuple[Words, Words]:
-        """Return quotient and remainder, towards zero."""
+        """Return quotient and remainder, towards zero; may append a loop to the block."""
         if not signed:
             return self._divide_unsigned(a, b)
         signs = is_negative(a), is_negative(b)
@@ -173,7 +174,7 @@ class _WordsCloner(PartsCloner):
         )
 
     def _divide_unsigned(self, a: Words, b: Words) -> tuple[Words, Words]:
-        """Return quotient and remainder of unsigned numbers.
+        """Return quotient and remainder; append a loop, unless the divisor is a small constant.
 
         A small divisor is divided by digits. Otherwise a loop computes one bit in each of 64
         iterations.
@@ -207,7 +208,7 @@ class _WordsCloner(PartsCloner):
     # --- effects and loops
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
-        """Return the copy of a store or an atomic; of 64 bits the second of two."""
+        """Return an effect's copy; for 64 bits append the low word's, return the high word's."""
         if not is_wide(s.value.dtype):
             return super().effect(s)
         buffer, when = self.buffers[s.buffer], None if s.when is None else self.operand(s.when)
@@ -222,7 +223,7 @@ class _WordsCloner(PartsCloner):
         return high
 
     def copy_loop_head(self, old: Loop) -> Loop:
-        """Return the copy of a loop without its body."""
+        """Return the copy of a loop without its body; its combine gets a name for words."""
         new = super().copy_loop_head(old)
         if old.combine is not None and any(is_wide(v.dtype) for v in old.results):
             new.combine = (
@@ -243,7 +244,7 @@ def _magnitude(a: Words, negative: Value) -> Words:
 
 
 def parse_dtype_codes(codes: str) -> tuple[DType, ...]:
-    """Return the dtypes that the name of a combine says. Raises: ValueError."""
+    """Return the dtypes of codes such as "f32_i64". Raises: ValueError for an unknown code."""
     dtypes = [BY_CODE.get(code) for code in codes.split("_")]
     if None in dtypes:
         raise ValueError(codes)
@@ -269,7 +270,7 @@ def lower_combine(rule: Combine, name: str) -> Combine:
 
 
 def _combine_operands(cloner: _WordsCloner, side: str, old: tuple[Value, ...]) -> tuple[Value, ...]:
-    """Return the operands of one side, two for each of 64 bits."""
+    """Return the operands of one side, two for each of 64 bits, and bind them in the cloner."""
     new: list[Value] = []
     for v in old:
         dtypes = (uint32, uint32) if is_wide(v.dtype) else (v.dtype,)

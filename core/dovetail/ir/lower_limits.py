@@ -16,7 +16,7 @@ from .target import Capabilities
 
 
 def lower_buffer_offsets(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Let buffers begin at aligned offsets plus an index: one more integer for each buffer."""
+    """Return a kernel whose buffers begin at aligned offsets plus an index, a new integer."""
     if capabilities.offset_alignment == 1:
         return kernel
     names = fresh_names(kernel, [f"at{k}" for k in range(len(kernel.buffers))])
@@ -33,11 +33,13 @@ class _OffsetCloner(Cloner):
         self.starts = starts
 
     def rewrite_value(self, v: Value, args: tuple[Value, ...]) -> Value | None:
+        """Return a load whose index starts at the buffer's first element; None for other values."""
         if v.op != "load":
             return None
         return self.copy_with_args(v, (args[0] + self.starts[v.buffer.name], *args[1:]))
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
+        """Return the copy of an effect whose index starts at the buffer's first element."""
         new = super().effect(s)
         new.index = new.index + self.starts[s.buffer.name]
         self.emit(new.index)
@@ -85,4 +87,5 @@ class _GridCloner(Cloner):
         self.points = points
 
     def operand(self, v: Value) -> Value:
+        """Return the point along an axis for an index of the grid, else the replacement."""
         return self.points[v.axis] if v.op == "index" else super().operand(v)

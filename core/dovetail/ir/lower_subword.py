@@ -45,6 +45,7 @@ class _WordCloner(Cloner):
         return ne(bits & 0xFF, 0) if v.dtype is bool_ else cast(bits, v.dtype)
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
+        """Replace a narrow effect by atomics on words; append all but the last, return the last."""
         new = super().effect(s)
         if s.buffer not in self.buffers:
             return new

@@ -30,16 +30,19 @@ def parse_kernel(text: str) -> Kernel:
     """
     parser = _Parser(text)
     try:
-        return parser.kernel()
+        return parser.parse()
     except RecursionError:
         raise parser.syntax_error("loops are nested too deeply") from None
 
 
 def _split_commas(text: str) -> list[str]:
+    """Return the stripped parts of a comma-separated text; an empty list for a blank text."""
     return [p.strip() for p in text.split(",")] if text.strip() else []
 
 
 class _Parser:
+    """A recursive-descent parser of one kernel text; it consumes the lines in order."""
+
     def __init__(self, text: str) -> None:
         self.number = 0
         self.lines = self._number_lines(text)
@@ -48,20 +51,24 @@ class _Parser:
         self.names: dict[str, Value] = {}
 
     def _number_lines(self, text: str) -> Iterator[str]:
+        """Yield the stripped lines that are not blank; set `number` to each line's number."""
         for number, line in enumerate(text.splitlines(), 1):
             self.number = number
             if line.strip():
                 yield line.strip()
 
     def syntax_error(self, what: str) -> ArgumentError:
+        """Return an ArgumentError, for the caller to raise, that names the current line."""
         return ArgumentError(f"kernel text, line {self.number}: {what}")
 
     def next_line(self) -> str:
+        """Consume and return the next line. Raises: ArgumentError at the end of the text."""
         for line in self.lines:
             return line
         raise self.syntax_error("the text must end with }")
 
-    def dtype(self, code: str) -> DType:
+    def find_dtype(self, code: str) -> DType:
+        """Return the dtype of a code; load plugins for an unknown one. Raises: ArgumentError."""
         if code not in BY_CODE:
             load_plugins()
         if code not in BY_CODE:
@@ -69,29 +76,31 @@ class _Parser:
         return BY_CODE[code]
 
     def split_declaration(self, text: str) -> tuple[str, str]:
+        """Return the two sides of `name: value`. Raises: ArgumentError without a colon."""
         name, colon, value = text.partition(": ")
         if not colon:
             raise self.syntax_error(f"expected 'name: dtype', got {text!r}")
         return name, value
 
-    def kernel(self) -> Kernel:
+    def parse(self) -> Kernel:
+        """Return the kernel of the whole text. Raises: ArgumentError at the first invalid line."""
         head = _HEAD.fullmatch(self.next_line())
         if head is None:
             raise self.syntax_error(
                 "expected 'kernel name(buffers; ints; scalars) grid(extents) {'"
             )
         name, buffers, ints, scalars, grid, index = head.groups()
-        self.index = self.dtype(index or int64.code)
+        self.index = self.find_dtype(index or int64.code)
         for piece in _split_commas(buffers):
-            self.buffer(*self.split_declaration(piece))
+            self.declare_buffer(*self.split_declaration(piece))
         for piece in _split_commas(ints):
             self.names[piece] = Value("param", self.index, (), piece)
         numbers = [self.split_declaration(piece) for piece in _split_commas(scalars)]
-        typed = tuple((n, self.dtype(code)) for n, code in numbers)
+        typed = tuple((n, self.find_dtype(code)) for n, code in numbers)
         for n, dtype in typed:
             self.names[n] = Value("param", dtype, (), n)
-        extents = tuple(self.operand(g) for g in _split_commas(grid))
-        body, last = self.block()
+        extents = tuple(self.parse_operand(g) for g in _split_commas(grid))
+        body, last = self.parse_block()
         if last is not None:
             raise self.syntax_error("a kernel must not yield")
         for line in self.lines:
@@ -106,21 +115,23 @@ class _Parser:
             self.index,
         )
 
-    def buffer(self, name: str, access_and_code: str) -> None:
+    def declare_buffer(self, name: str, access_and_code: str) -> None:
+        """Declare a buffer from a text such as "rw f32" after its name."""
         access, _, code = access_and_code.partition(" ")
-        self.buffers[name] = Buffer(name, self.dtype(code), access)
+        self.buffers[name] = Buffer(name, self.find_dtype(code), access)
 
-    def operand(self, text: str) -> Value:
-        """Return the value that `text` names: a constant, a grid index, or an earlier value."""
+    def parse_operand(self, text: str) -> Value:
+        """Return the constant, grid index or earlier value of `text`. Raises: ArgumentError."""
         if text in self.names:
             return self.names[text]
         if match := _CONST.fullmatch(text):
-            return self.constant(self.dtype(match[1]), match[2])
+            return self.parse_constant(self.find_dtype(match[1]), match[2])
         if match := _INDEX.fullmatch(text):
             return Value("index", self.index, (), int(match[1]))
         raise self.syntax_error(f"{text!r} is not defined")
 
-    def constant(self, dtype: DType, text: str) -> Value:
+    def parse_constant(self, dtype: DType, text: str) -> Value:
+        """Return the constant of `dtype` that `text` writes. Raises: ArgumentError."""
         try:
             if dtype.kind == "b":
                 return const({"True": True, "False": False}[text], dtype)
@@ -128,71 +139,82 @@ class _Parser:
         except (KeyError, ValueError, OverflowError, InternalError):
             raise self.syntax_error(f"expected a constant of {dtype.name}, got {text!r}") from None
 
-    def operands(self, text: str) -> tuple[Value, ...]:
-        return tuple(self.operand(p) for p in _split_commas(text))
+    def parse_operands(self, text: str) -> tuple[Value, ...]:
+        """Return the values that a comma-separated text names. Raises: ArgumentError."""
+        return tuple(self.parse_operand(p) for p in _split_commas(text))
 
-    def condition(self, text: str | None) -> Value | None:
-        return None if text is None else self.operand(text)
+    def parse_condition(self, text: str | None) -> Value | None:
+        """Return the value that `text` names, or None without a condition."""
+        return None if text is None else self.parse_operand(text)
 
     def find_buffer(self, name: str) -> Buffer:
+        """Return the declared buffer of this name. Raises: ArgumentError if there is none."""
         if name not in self.buffers:
             raise self.syntax_error(f"buffer {name!r} is not declared")
         return self.buffers[name]
 
-    def block(self) -> tuple[Block, tuple[Value, ...] | None]:
-        """Return the statements up to the closing brace, and the values that the block yields."""
+    def parse_block(self) -> tuple[Block, tuple[Value, ...] | None]:
+        """Consume lines up to the closing brace; return the statements and the yielded values."""
         body: list[Statement] = []
         outer_names, yielded = dict(self.names), None
         while (line := self.next_line()) != "}":
             if yielded is not None:
                 raise self.syntax_error("yield must be the last statement of a loop")
             if line.startswith("yield "):
-                yielded = self.operands(line[6:])
+                yielded = self.parse_operands(line[6:])
             else:
-                body.append(self.statement(line))
+                body.append(self.parse_statement(line))
         self.names = outer_names
         return tuple(body), yielded
 
-    def statement(self, line: str) -> Statement:
+    def parse_statement(self, line: str) -> Statement:
+        """Return a line's statement; consume the lines of a loop, define the name of a value."""
         if match := _LOOP.fullmatch(line):
-            return self.loop(*match.groups())
+            return self.parse_loop(*match.groups())
         if match := _STORE.fullmatch(line):
-            return self.effect(*match.groups())
+            return self.parse_effect(*match.groups())
         if match := _VALUE.fullmatch(line):
             name, code, op, args = match.groups()
-            value = self.load(args) if op == "load" else self.operation(op, self.dtype(code), args)
-            if value.dtype is not self.dtype(code):
+            value = (
+                self.parse_load(args)
+                if op == "load"
+                else self.parse_operation(op, self.find_dtype(code), args)
+            )
+            if value.dtype is not self.find_dtype(code):
                 raise self.syntax_error(f"{name} must be {value.dtype.code}, got {code}")
             self.names[name] = value
             return value
         raise self.syntax_error(f"expected a statement, got {line!r}")
 
-    def load(self, text: str) -> Value:
+    def parse_load(self, text: str) -> Value:
+        """Return the load of a text such as "x[v0] if v1". Raises: ArgumentError."""
         match = _ELEMENT.fullmatch(text)
         if match is None:
             raise self.syntax_error("expected 'load buffer[index]'")
-        buffer, when = self.find_buffer(match[1]), self.condition(match[3])
-        args = (self.operand(match[2]), *(() if when is None else (when,)))
+        buffer, when = self.find_buffer(match[1]), self.parse_condition(match[3])
+        args = (self.parse_operand(match[2]), *(() if when is None else (when,)))
         return Value("load", buffer.dtype, args, buffer)
 
-    def operation(self, op: str, dtype: DType, text: str) -> Value:
-        args = self.operands(text)
+    def parse_operation(self, op: str, dtype: DType, text: str) -> Value:
+        """Return an operation on named operands. Raises: ArgumentError for an unknown one."""
+        args = self.parse_operands(text)
         if op not in ALL_OPS or len(args) != ALL_OPS[op][0]:
             raise self.syntax_error(f"there is no operation {op!r} of {len(args)} arguments")
         return Value(op, dtype, args)
 
-    def effect(
+    def parse_effect(
         self, op: str | None, buffer: str, index: str, value: str, when: str | None
     ) -> Store | Atomic:
+        """Return a store, or an atomic if `op` is given, on named operands."""
         operands = (
             self.find_buffer(buffer),
-            self.operand(index),
-            self.operand(value),
-            self.condition(when),
+            self.parse_operand(index),
+            self.parse_operand(value),
+            self.parse_condition(when),
         )
         return Store(*operands) if op is None else Atomic(op, *operands)
 
-    def loop(
+    def parse_loop(
         self,
         kind: str,
         combine: str | None,
@@ -202,25 +224,29 @@ class _Parser:
         carry: str | None,
         results: str | None,
     ) -> Loop:
+        """Return the loop of a parsed head and the lines up to its brace; define its results."""
         if (kind == "reduce") != is_combine(combine):
             raise self.syntax_error(f"a {kind} must not have combine {combine!r}")
         heads = [self.split_declaration(piece) for piece in _split_commas(carry or "")]
         states = [(name, *code_and_init.partition(" = ")[::2]) for name, code_and_init in heads]
-        loop = Loop(kind, self.operand(start), self.operand(stop), combine)
-        loop.init = tuple(self.operand(init) for _, _, init in states)
-        loop.carry = self.positions("carry", loop, [(n, code) for n, code, _ in states])
+        loop = Loop(kind, self.parse_operand(start), self.parse_operand(stop), combine)
+        loop.init = tuple(self.parse_operand(init) for _, _, init in states)
+        loop.carry = self.create_loop_values("carry", loop, [(n, code) for n, code, _ in states])
         outputs = [self.split_declaration(piece) for piece in _split_commas(results or "")]
-        loop.results = self.positions("result", loop, outputs)
+        loop.results = self.create_loop_values("result", loop, outputs)
         outer_names = dict(self.names)
         self.names[var] = loop.var
         self.names |= {n: v for (n, _, _), v in zip(states, loop.carry, strict=True)}
-        loop.body, update = self.block()
+        loop.body, update = self.parse_block()
         loop.update = update or ()
         loop.effects = tuple(s for s in loop.body if not isinstance(s, Value))
         self.names = outer_names | {n: v for (n, _), v in zip(outputs, loop.results, strict=True)}
         return loop
 
-    def positions(self, op: str, loop: Loop, named: list[tuple[str, str]]) -> tuple[Value, ...]:
+    def create_loop_values(
+        self, op: str, loop: Loop, named: list[tuple[str, str]]
+    ) -> tuple[Value, ...]:
+        """Return the carries or results of a loop, one for each (name, dtype code)."""
         return tuple(
-            Value(op, self.dtype(code), (), (loop, i)) for i, (_, code) in enumerate(named)
+            Value(op, self.find_dtype(code), (), (loop, i)) for i, (_, code) in enumerate(named)
         )

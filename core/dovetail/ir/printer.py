@@ -27,20 +27,24 @@ if TYPE_CHECKING:
 
 
 class _Printer:
+    """A printer that appends a kernel's statements to `lines` and names values in order."""
+
     def __init__(self, parameter_names: frozenset[str]) -> None:
         self.lines: list[str] = []
         self._parameter_names = parameter_names
         self._names: dict[Value, str] = {}
         self._counts = {"v": 0, "k": 0, "c": 0, "r": 0}
 
-    def fresh(self, value: Value, letter: str) -> str:
+    def assign_name(self, value: Value, letter: str) -> str:
+        """Assign to a value the next name with this letter that no parameter has, and return it."""
         while (name := f"{letter}{self._counts[letter]}") in self._parameter_names:
             self._counts[letter] += 1
         self._counts[letter] += 1
         self._names[value] = name
         return name
 
-    def name(self, v: Value) -> str:
+    def format(self, v: Value) -> str:
+        """Return an operand's text: a constant, a parameter, an index or the value's name."""
         if v.op == "const":
             return f"{v.dtype.code}({v.number!r})"
         if v.op == "param":
@@ -49,45 +53,51 @@ class _Printer:
             return f"i{v.axis}"
         return self._names[v]
 
-    def names(self, values: Iterable[Value]) -> str:
-        return ", ".join(map(self.name, values))
+    def format_operands(self, values: Iterable[Value]) -> str:
+        """Return the texts of operands, separated by commas."""
+        return ", ".join(map(self.format, values))
 
-    def block(self, block: Block, indent: str) -> None:
+    def print_block(self, block: Block, indent: str) -> None:
+        """Append the lines of a block to `lines`."""
         for s in block:
             if isinstance(s, Loop):
-                self.loop(s, indent)
+                self.print_loop(s, indent)
             else:
-                self.lines.append(indent + self.statement(s))
+                self.lines.append(indent + self.format_statement(s))
 
-    def statement(self, s: Value | Store | Atomic) -> str:
+    def format_statement(self, s: Value | Store | Atomic) -> str:
+        """Return the line of a value or an effect; a value gets a new name."""
         if isinstance(s, (Store, Atomic)):
             head = "store" if isinstance(s, Store) else f"atomic {s.op}"
-            when = "" if s.when is None else f" if {self.name(s.when)}"
-            return f"{head} {s.buffer.name}[{self.name(s.index)}] = {self.name(s.value)}{when}"
+            when = "" if s.when is None else f" if {self.format(s.when)}"
+            return f"{head} {s.buffer.name}[{self.format(s.index)}] = {self.format(s.value)}{when}"
         if s.op == "load":
-            when = "" if s.when is None else f" if {self.name(s.when)}"
-            right = f"load {s.buffer.name}[{self.name(s.index)}]{when}"
+            when = "" if s.when is None else f" if {self.format(s.when)}"
+            right = f"load {s.buffer.name}[{self.format(s.index)}]{when}"
         else:
-            right = f"{s.op} {self.names(s.args)}"
-        return f"{self.fresh(s, 'v')}: {s.dtype.code} = {right}"
+            right = f"{s.op} {self.format_operands(s.args)}"
+        return f"{self.assign_name(s, 'v')}: {s.dtype.code} = {right}"
 
-    def loop(self, s: Loop, indent: str) -> None:
+    def print_loop(self, s: Loop, indent: str) -> None:
+        """Append a loop's lines to `lines`; name its variable, carries and results."""
         head = s.kind + (f" {s.combine}" if s.combine else "")
-        span = f"{self.name(s.start)}..{self.name(s.stop)}"
-        head += f" {self.fresh(s.var, 'k')} in {span}"
+        span = f"{self.format(s.start)}..{self.format(s.stop)}"
+        head += f" {self.assign_name(s.var, 'k')} in {span}"
         if s.carry:
-            inits = [self.name(i) for i in s.init]
+            inits = [self.format(i) for i in s.init]
             carries = [
-                f"{self.fresh(c, 'c')}: {c.dtype.code} = {i}"
+                f"{self.assign_name(c, 'c')}: {c.dtype.code} = {i}"
                 for c, i in zip(s.carry, inits, strict=True)
             ]
             head += f" carry ({', '.join(carries)})"
         if s.results:
-            head += " -> " + ", ".join(f"{self.fresh(r, 'r')}: {r.dtype.code}" for r in s.results)
+            head += " -> " + ", ".join(
+                f"{self.assign_name(r, 'r')}: {r.dtype.code}" for r in s.results
+            )
         self.lines.append(f"{indent}{head} {{")
-        self.block(s.body, indent + "  ")
+        self.print_block(s.body, indent + "  ")
         if s.update:
-            self.lines.append(f"{indent}  yield {self.names(s.update)}")
+            self.lines.append(f"{indent}  yield {self.format_operands(s.update)}")
         self.lines.append(f"{indent}}}")
 
 
@@ -100,7 +110,7 @@ def print_kernel(kernel: Kernel) -> str:
         ", ".join(kernel.ints),
         ", ".join(f"{name}: {dtype.code}" for name, dtype in kernel.scalars),
     ]
-    printer.block(kernel.body, "  ")
-    head = f"kernel {kernel.name}({'; '.join(groups)}) grid({printer.names(kernel.grid)})"
+    printer.print_block(kernel.body, "  ")
+    head = f"kernel {kernel.name}({'; '.join(groups)}) grid({printer.format_operands(kernel.grid)})"
     head += " {" if kernel.index is int64 else f" index {kernel.index.code} {{"
     return "\n".join([head, *printer.lines, "}"])

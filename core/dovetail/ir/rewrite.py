@@ -1,8 +1,8 @@
 """The cloners that all passes use to copy a kernel with changes.
 
-A `Cloner` goes through statements in their order, so that scopes stay as they are. Its dict `new`
-has the replacements of old values. A pass overrides `rule`, `operand` or other methods with its
-changes.
+A `Cloner` goes through statements in their order, so that scopes stay as they are. Its dict
+`replacements` has the new values of old ones. A pass overrides `rewrite_value`, `operand` or other
+methods with its changes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Cloner:
         return None
 
     def block(self, block: Block) -> Block:
-        """Return the copy of a block."""
+        """Return the copy of a block; its values become replacements of the old ones."""
         outer, self.statements = self.statements, []
         for s in block:
             if isinstance(s, Value):
@@ -53,7 +53,7 @@ class Cloner:
         return statements
 
     def value(self, v: Value) -> None:
-        """Copy a value's statement, or emit its replacement."""
+        """Append a value's copy or replacement to the block, and record it as its replacement."""
         args = self.operands(v.args)
         new = self.replacements[v] = self.rewrite_value(v, args) or self.copy_with_args(v, args)
         self.emit(new)
@@ -66,7 +66,7 @@ class Cloner:
         return Value("load", buffer.dtype, args, buffer)
 
     def emit(self, v: Value) -> None:
-        """Add `v` to the open block, after the values that it needs and that are not there yet."""
+        """Append `v` to the open block after its missing operands; skip an emitted value."""
         if v.op in OPERANDS or v in self.emitted:
             return
         for a in v.args:
@@ -84,12 +84,12 @@ class Cloner:
         return Atomic(s.op, buffer, index, value, when)
 
     def copy_loop_head(self, old: Loop) -> Loop:
-        """Return the copy of a loop without its body and the fields that depend on it."""
+        """Return the copy of a loop without its body, carries, updates and results."""
         start, stop = self.operand(old.start), self.operand(old.stop)
         return Loop(old.kind, start, stop, old.combine, self.operands(old.init))
 
     def loop(self, old: Loop) -> Loop:
-        """Return the copy of a loop."""
+        """Return the copy of a loop with its body; the values of both become replacements."""
         new = self.copy_loop_head(old)
         new.carry = self.bind_loop_values("carry", new, old.carry)
         self.replacements[old.var] = new.var
@@ -100,7 +100,7 @@ class Cloner:
         return new
 
     def bind_loop_values(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Return the carries or results of a new loop, as replacements of the old one's."""
+        """Return a loop's new carries or results, and record them as replacements of the old."""
         new = tuple(Value(op, v.dtype, (), (loop, i)) for i, v in enumerate(old))
         self.replacements.update(zip(old, new, strict=True))
         return new
@@ -133,7 +133,7 @@ class PartsCloner(Cloner):
         return tuple(replacements)
 
     def bind_loop_values(self, op: str, loop: Loop, old: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Return the carries or results of a new loop: two for one in parts."""
+        """Return new carries or results of a loop, two for one in parts, and record them."""
         new: list[Value] = []
         for v in old:
             part = self.part_dtype(v.dtype)
@@ -147,7 +147,7 @@ class PartsCloner(Cloner):
         return tuple(new)
 
     def part_indices(self, index: Value) -> tuple[Value, Value]:
-        """Return the indices of two parts that are elements of their own, side by side."""
+        """Emit and return the indices 2 * index and 2 * index + 1 of a value's two parts."""
         first = index * 2
         second = first + 1
         self.emit(first)
@@ -156,6 +156,8 @@ class PartsCloner(Cloner):
 
 
 class _RuleCloner(Cloner):
+    """A cloner that applies one function, the rule, to every value."""
+
     def __init__(self, rule: RewriteRule, buffers: Mapping[Buffer, Buffer] | None) -> None:
         super().__init__(buffers)
         self._rule = rule
@@ -185,6 +187,7 @@ class PointCloner(Cloner):
         self.axis, self.index, self.inside = axis, index, inside
 
     def operand(self, v: Value) -> Value:
+        """Return the point's index for the grid index along its axis, else the replacement."""
         if v.op == "index" and v.axis == self.axis:
             return self.index
         return super().operand(v)
@@ -195,6 +198,7 @@ def fresh_names(kernel: Kernel, names: Sequence[str]) -> tuple[str, ...]:
     existing = {*(b.name for b in kernel.buffers), *kernel.ints, *(n for n, _ in kernel.scalars)}
 
     def pick() -> Iterator[str]:
+        """Yield each name, with underscores appended while a parameter has it."""
         for name in names:
             while name in existing:
                 name += "_"

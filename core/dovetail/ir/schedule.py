@@ -23,13 +23,13 @@ class Schedule:
     joined: tuple[tuple[int, int], ...] = ()
 
     def source(self) -> str:
-        """Return the text."""
+        """Return the kernel's text in the schedule's style."""
         return self.style.render(self.kernel, self.lanes)
 
     def sizes(
         self, ints: Sequence[int], grid: Sequence[int]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the integers and the grid of a launch, from those for the kernel as it was."""
+        """Return the integers and the grid of the scheduled kernel, from those of the original."""
         more, extents = list(ints), list(grid)
         for axis, count in self.joined:
             extents[axis] = -(-extents[axis] // count)

@@ -62,14 +62,17 @@ class _SequentialCloner(Cloner):
         self.points, self.sizes = points, sizes
 
     def operand(self, v: Value) -> Value:
+        """Return the loop variable that walks an axis for a grid index, else the replacement."""
         return self.points[v.axis] if v.op == "index" else super().operand(v)
 
     def copy_loop_head(self, old: Loop) -> Loop:
+        """Return the copy of a loop without its body; a map becomes a fold."""
         new = super().copy_loop_head(old)
         new.kind = "fold" if old.kind == "map" else old.kind
         return new
 
     def effect(self, s: Store | Atomic) -> Store | Atomic:
+        """Return an effect's copy; a carrying atomic becomes a load, an operation and a store."""
         new = super().effect(s)
         if isinstance(s, Store) or not _is_carrying_atomic(s, self.sizes):
             return new

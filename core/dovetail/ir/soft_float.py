@@ -22,7 +22,7 @@ DivisionRule = Callable[[Value, Value, Value], tuple[Value, Value]]
 
 
 def lower_float32_division(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Replace float32 division and square root by float64 arithmetic, or by integers without it.
+    """Return the kernel with float32 division and square root by float64 or integers.
 
     Source: Figueroa, When is double rounding innocuous? SIGNUM Newsletter 30(3), 1995: the 53 bits
     of float64 are at least 2 * 24 + 2.
@@ -35,10 +35,12 @@ def lower_float32_division(kernel: Kernel, capabilities: Capabilities) -> Kernel
 
 
 def _is_division(v: Value) -> bool:
+    """Return True for a float32 division or square root."""
     return v.op in ("div", "sqrt") and v.dtype is float32
 
 
 def _divide_in_float64(v: Value, args: tuple[Value, ...]) -> Value | None:
+    """Return a float32 division or square root by float64 arithmetic; None for other values."""
     if not _is_division(v):
         return None
     wide = [cast(a, float64) for a in args]
@@ -46,6 +48,7 @@ def _divide_in_float64(v: Value, args: tuple[Value, ...]) -> Value | None:
 
 
 def _divide_in_integers(v: Value, args: tuple[Value, ...]) -> Value | None:
+    """Return a float32 division or square root by 64-bit integers; None for other values."""
     if not _is_division(v):
         return None
     if v.op == "sqrt":
@@ -54,7 +57,7 @@ def _divide_in_integers(v: Value, args: tuple[Value, ...]) -> Value | None:
 
 
 def _divide_in_words(v: Value, args: tuple[Value, ...]) -> Value | None:
-    """Replace a division as `_divide_in_integers` does, without a quotient of 64 bits."""
+    """Return a division like `_divide_in_integers`, without a 64-bit quotient; None for others."""
     if not _is_division(v):
         return None
     if v.op == "sqrt":
@@ -159,7 +162,7 @@ def _integer_sqrt(x: Value) -> Value:
 
 
 def lower_fma(kernel: Kernel, capabilities: Capabilities) -> Kernel:
-    """Replace float32 fma by products and sums on devices that have none.
+    """Return the kernel with float32 fma as products and sums, on devices that have none.
 
     An fma of float64 stays (see `floats`). Source: Boldo and Melquiond 2008, as for
     `reference.fma`.
@@ -170,11 +173,12 @@ def lower_fma(kernel: Kernel, capabilities: Capabilities) -> Kernel:
 
 
 def _is_fma(v: Value) -> bool:
+    """Return True for a float32 fma."""
     return v.op == "fma" and v.dtype is float32
 
 
 def _fma_in_float64(v: Value, args: tuple[Value, ...]) -> Value | None:
-    """Replace an fma by a sum in float64 that is rounded to odd, and then to float32.
+    """Return a float32 fma as a float64 sum, rounded to odd, then to float32; None for others.
 
     The product is exact in float64.
     """
@@ -193,6 +197,7 @@ def _fma_in_float64(v: Value, args: tuple[Value, ...]) -> Value | None:
 
 
 def _fma_in_integers(v: Value, args: tuple[Value, ...]) -> Value | None:
+    """Return a float32 fma, correctly rounded by 64-bit integers; None for other values."""
     if not _is_fma(v):
         return None
     sizes = [bitcast(x, uint32) & 0x7FFFFFFF for x in args]

@@ -84,10 +84,11 @@ def _point_cloners(kernel: Kernel, count: int, axis: int, step: Value | None) ->
 
 
 def _join_folds(points: list[PointCloner], old: Loop) -> None:
-    """Join the folds of all points into one, whose carries are theirs, point by point."""
+    """Join the folds of all points into one with all carries, and bind its results in `points`."""
     width = len(old.carry)
 
     def step(k: Value, *carries: Value) -> list[Value]:
+        """Return the new carries of all points for one iteration."""
         updates: list[Value] = []
         for j, point in enumerate(points):
             point.replacements[old.var] = k

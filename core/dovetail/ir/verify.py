@@ -54,10 +54,11 @@ def find_violation(kernel: Kernel) -> str | None:
 
 
 class _BrokenRule(Exception):
-    pass
+    """The first rule of the kernel IR that a kernel breaks; caught in `find_violation`."""
 
 
 def _kernel_text(kernel: Kernel) -> str:
+    """Return the printed kernel, or its body's repr if an invalid kernel cannot be printed."""
     try:
         return str(kernel)
     except (KeyError, AssertionError):  # a value before its statement, or one that lacks its `attr`
@@ -65,6 +66,7 @@ def _kernel_text(kernel: Kernel) -> str:
 
 
 def _fail(rule: str, where: object) -> NoReturn:
+    """Raise _BrokenRule with the rule and the repr of the place."""
     raise _BrokenRule(f"{rule}: {where!r}")
 
 
@@ -80,10 +82,12 @@ class _Verifier:
         self.in_scope: set[int] = set()
 
     def run(self) -> None:
+        """Check the header and the body. Raises: _BrokenRule."""
         self.check_header()
-        self.block(self.kernel.body)
+        self.check_block(self.kernel.body)
 
     def check_header(self) -> None:
+        """Check index dtype, parameter names, buffers, scalars and grid. Raises: _BrokenRule."""
         k = self.kernel
         if k.index not in (int64, int32):
             _fail(
@@ -101,21 +105,23 @@ class _Verifier:
         for extent in k.grid:
             if extent.op not in ("param", "const") or extent.dtype is not k.index:
                 _fail(f"a grid extent must be an {k.index.name} parameter or constant", extent)
-            self.operand(extent)
+            self.check_operand(extent)
 
     def check_computable(self, d: DType, where: object) -> None:
+        """Raise _BrokenRule for a dtype that is only stored, such as float16."""
         if d.compute is not d:
             _fail(f"a value of dtype {d.name} must not be computed with", where)
 
     def check_real(self, d: DType, where: object) -> None:
+        """Raise _BrokenRule for a dtype that is complex or only stored."""
         self.check_computable(d, where)
         if d.kind == "c":
             _fail("scalars and constants must be real", where)
 
-    def operand(self, v: Value) -> None:
-        """Check that `v` may be named at this position."""
+    def check_operand(self, v: Value) -> None:
+        """Check that `v` may be named at this position. Raises: _BrokenRule."""
         if v.op == "const":
-            self.constant(v)
+            self.check_constant(v)
         elif v.op == "param":
             if not isinstance(v.attr, str) or self.params.get(v.attr) is not v.dtype:
                 _fail("a parameter must be declared, with its dtype", v)
@@ -126,8 +132,8 @@ class _Verifier:
         elif id(v) not in self.in_scope:
             _fail("a value must be used after its statement and within its scope", v)
 
-    def constant(self, v: Value) -> None:
-        """Check a constant: real, of its dtype's kind and range, exact if float32."""
+    def check_constant(self, v: Value) -> None:
+        """Check that a constant is real, of its dtype's kind and range. Raises: _BrokenRule."""
         self.check_real(v.dtype, v)
         kind = {"b": "bool", "i": "int", "u": "int", "f": "float"}[v.dtype.kind]
         if type(v.attr).__name__ != kind:
@@ -142,36 +148,39 @@ class _Verifier:
             if not exact:
                 _fail("a float32 constant must be exact in float32", v)
 
-    def block(self, block: Block) -> None:
-        """Check the statements of a scope, and add what they define to it."""
+    def check_block(self, block: Block) -> None:
+        """Check the statements of a scope and add the defined values to it. Raises: _BrokenRule."""
         for s in block:
             if isinstance(s, Value):
-                self.value(s)
+                self.check_value(s)
             elif isinstance(s, Loop):
-                self.loop(s)
+                self.check_loop(s)
             else:
-                self.effect(s)
+                self.check_effect(s)
 
     def define(self, x: Value | Loop) -> None:
+        """Add a value or loop to the scope. Raises: _BrokenRule if it was already defined."""
         if id(x) in self.defined_ids:
             _fail("a value or loop must be in exactly one block", x)
         self.defined_ids.add(id(x))
         self.in_scope.add(id(x))
 
-    def value(self, v: Value) -> None:
+    def check_value(self, v: Value) -> None:
+        """Check a value's statement and add the value to the scope. Raises: _BrokenRule."""
         for a in v.args:
-            self.operand(a)
+            self.check_operand(a)
         if v.op in OPERANDS:
             _fail("a constant, parameter or loop operand must not be a statement", v)
         if v.op == "load":
-            self.load(v)
+            self.check_load(v)
         elif v.op in ALL_OPS:
-            self.operation(v)
+            self.check_operation(v)
         else:
             _fail("the operation must be one of the kernel IR", v)
         self.define(v)
 
-    def load(self, v: Value) -> None:
+    def check_load(self, v: Value) -> None:
+        """Check a load's buffer, access, dtype, index and condition. Raises: _BrokenRule."""
         self.check_access(v.attr, "r", v)
         if v.dtype is not v.buffer.dtype:
             _fail("a load must have its buffer's dtype", v)
@@ -180,18 +189,21 @@ class _Verifier:
         self.check_index(v.index, v.when, v)
 
     def check_access(self, buffer: object, letter: str, where: object) -> None:
+        """Raise _BrokenRule if a buffer is undeclared or its access lacks `letter` ("r" or "w")."""
         if not isinstance(buffer, Buffer) or id(buffer) not in self.buffers:
             _fail("a buffer must be declared by the kernel", where)
         if letter not in buffer.access:
             _fail(f"a buffer of access {buffer.access!r} must not be accessed as {letter!r}", where)
 
     def check_index(self, index: Value, when: Value | None, where: object) -> None:
+        """Raise _BrokenRule if an index or a condition has the wrong dtype."""
         if index.dtype is not self.kernel.index:
             _fail(f"an index into a buffer must be {self.kernel.index.name}", where)
         if when is not None and when.dtype is not bool_:
             _fail("a condition must be bool", where)
 
-    def operation(self, v: Value) -> None:
+    def check_operation(self, v: Value) -> None:
+        """Check an operation's arguments and dtypes by the table of ops. Raises: _BrokenRule."""
         count, kinds, out = ALL_OPS[v.op]
         if len(v.args) != count:
             _fail(f"{v.op} must have {count} arguments", v)
@@ -222,9 +234,10 @@ class _Verifier:
             if v.dtype.itemsize != args[0].dtype.itemsize or v.dtype is bool_:
                 _fail("a bitcast must keep the size and must not return bool", v)
 
-    def effect(self, s: Store | Atomic) -> None:
+    def check_effect(self, s: Store | Atomic) -> None:
+        """Check a store's or an atomic's operands, access and dtypes. Raises: _BrokenRule."""
         for v in (s.index, s.value, *(() if s.when is None else (s.when,))):
-            self.operand(v)
+            self.check_operand(v)
         self.check_access(s.buffer, "w", s)
         self.check_index(s.index, s.when, s)
         if s.value.dtype is not s.buffer.dtype:
@@ -232,28 +245,30 @@ class _Verifier:
         if isinstance(s, Atomic) and (s.op not in _ATOMICS or not s.value.dtype.is_integer):
             _fail(f"an atomic must be one of {', '.join(_ATOMICS)} on integers", s)
 
-    def loop(self, s: Loop) -> None:
+    def check_loop(self, s: Loop) -> None:
+        """Check a loop and its body, and add its results to the scope. Raises: _BrokenRule."""
         for v in (s.start, s.stop, *s.init):
-            self.operand(v)
+            self.check_operand(v)
         index = self.kernel.index
         if not s.start.dtype is s.stop.dtype is s.var.dtype is index:
             _fail(f"a loop's bounds and variable must be {index.name}", s)
         self.define(s)
-        {"map": self.map, "reduce": self.reduce, "fold": self.fold}.get(s.kind, self.check_no_loop)(
-            s
-        )
+        {"map": self.check_map, "reduce": self.check_reduce, "fold": self.check_fold}.get(
+            s.kind, self.check_no_loop
+        )(s)
         outside = set(self.in_scope)
         self.add_to_scope(s, (s.var,), "loopvar")
         self.add_to_scope(s, s.carry, "carry")
-        self.block(s.body)
+        self.check_block(s.body)
         for u in s.update:
-            self.operand(u)
+            self.check_operand(u)
         if tuple(x for x in s.body if not isinstance(x, Value)) != tuple(s.effects):
             _fail("a loop's effects must be the effects in its body", s)
         self.in_scope = outside
         self.add_to_scope(s, s.results, "result")
 
     def add_to_scope(self, loop: Loop, values: Iterable[Value], op: str) -> None:
+        """Check the variable, carries or results of a loop and add them to the scope."""
         for i, v in enumerate(values):
             if v.op != op or v.attr != (loop, i):
                 _fail(f"the loop's {op} {i} must name the loop and its position", v)
@@ -261,34 +276,39 @@ class _Verifier:
             self.in_scope.add(id(v))
 
     def check_no_loop(self, s: Loop) -> None:
+        """Raise _BrokenRule for a loop of an unknown kind."""
         _fail("a loop must be a map, a reduce or a fold", s.kind)
 
-    def map(self, s: Loop) -> None:
+    def check_map(self, s: Loop) -> None:
+        """Raise _BrokenRule if a map has updates, carries, results or a combine."""
         if s.update or s.carry or s.init or s.results or s.combine:
             _fail("a map must have effects only", s)
 
-    def reduce(self, s: Loop) -> None:
+    def check_reduce(self, s: Loop) -> None:
+        """Check the combine, body, updates and results of a reduce. Raises: _BrokenRule."""
         if s.combine is None or not is_combine(s.combine) or s.carry or s.init:
             _fail("a reduce must have a known combine and no carries", s)
         if any(not isinstance(x, (Value, Loop)) for x in s.body):
             _fail("a reduce must have no effects", s)
         dtypes = tuple(u.dtype for u in s.update)
-        rule = self.combine(s.combine, dtypes)
+        rule = self.find_combine(s.combine, dtypes)
         if not len(s.update) == len(s.results) == len(rule.result):
             _fail(f"a reduce {s.combine} must have as many updates and results as its combine", s)
         if tuple(r.dtype for r in s.results) != dtypes:
             _fail("a reduce's results must have the dtypes of its updates", s)
 
-    def combine(self, name: str, dtypes: tuple[DType, ...]) -> Combine:
+    def find_combine(self, name: str, dtypes: tuple[DType, ...]) -> Combine:
+        """Return the combine of a name, its body checked. Raises: _BrokenRule if there is none."""
         try:
             rule = combine(name, dtypes)
         except (TypeError, IndexError, ValueError, OverflowError):
             _fail(f"there is no combine {name} of dtypes {', '.join(d.name for d in dtypes)}", name)
         for s in rule.body:
-            self.operation(s)
+            self.check_operation(s)
         return rule
 
-    def fold(self, s: Loop) -> None:
+    def check_fold(self, s: Loop) -> None:
+        """Raise _BrokenRule if a fold has a combine, or its values disagree in number or dtype."""
         if s.combine is not None:
             _fail("a fold must have no combine", s)
         columns = [tuple(v.dtype for v in vs) for vs in (s.init, s.carry, s.update, s.results)]
