@@ -101,7 +101,7 @@ def _elementwise_names() -> dict[int, str]:
 
 
 def elementwise_op(f: object) -> Op | None:
-    """Return the elementwise op that a function stands for."""
+    """Return the elementwise op that a function of dt, NumPy or another library names, or None."""
     name = _elementwise_names().get(id(f))
     module = "numpy" if isinstance(f, np.ufunc) else str(getattr(f, "__module__", ""))
     if name is None and module.partition(".")[0] in FOREIGN_MODULES:
@@ -112,14 +112,15 @@ def elementwise_op(f: object) -> Op | None:
 
 
 @cache
-def _reduction_names() -> dict[int, str]:
+def _list_reduction_names() -> dict[int, str]:
+    """Return the op names of Python's and dovetail's reductions, by the function's id; cached."""
     names = {id(getattr(builtins, n)): n for n in ("sum", "max", "min", "any", "all")}
     return names | {id(getattr(statistics, n)): n for n in REDUCTIONS} | {id(math.prod): "prod"}
 
 
 def reduction_name(f: object) -> str | None:
-    """Return the name of the reduction that a function of a generator stands for."""
-    return _reduction_names().get(id(f))
+    """Return the name of the reduction that a function stands for, or None."""
+    return _list_reduction_names().get(id(f))
 
 
 def as_dtype_object(x: object) -> DType | None:

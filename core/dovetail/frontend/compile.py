@@ -58,12 +58,12 @@ class KernelDefinition:
         if not inspect.isfunction(f):
             raise KernelError(f"kernel: function must be defined with def, got {shown(f)}")
         self.source = FunctionSource(f, f.__name__)
-        self.parameters = _parameters(self.source)
+        self.parameters = _parse_parameters(self.source)
         self.outer_names: list[tuple[FunctionSource, str]] = []
         self._positions: dict[tuple[int, str], int] = {}
 
     def outer_position(self, source: FunctionSource, name: str) -> int:
-        """Return the position of an outer number among the scalar arguments."""
+        """Return an outer number's position among the scalar arguments; append a new number."""
         key = id(source.function), name
         if key not in self._positions:
             self._positions[key] = len(self.parameters) + len(self.outer_names)
@@ -75,7 +75,8 @@ class KernelDefinition:
         return [source.outer_value(name)[1] for source, name in self.outer_names]
 
 
-def _parameters(source: FunctionSource) -> tuple[Parameter, ...]:
+def _parse_parameters(source: FunctionSource) -> tuple[Parameter, ...]:
+    """Return the declared parameters of a function. Raises: KernelError for an invalid one."""
     node, a = source.tree, source.tree.args
     if a.vararg or a.kwarg or a.kwonlyargs:
         source.raise_kernel_error(
@@ -138,6 +139,7 @@ def compile_kernels(
 
 
 def _is_literal(s: ast.stmt) -> bool:
+    """Return True for a statement that is a lone constant, such as a docstring."""
     return isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)
 
 
@@ -148,10 +150,12 @@ def _compile_grid(
     uniform: Sequence[ast.stmt],
     loop: ast.For,
 ) -> CompiledKernel:
+    """Return the verified kernel of one loop over a grid, after the assignments before the loop."""
     source = definition.source
     builder = UserKernelBuilder(source.name if source.name.isidentifier() else "kernel", checks)
 
     def outer_number(where: FunctionSource, name: str) -> WeakNumber:
+        """Return a number of an enclosing scope, declared as a scalar argument at its first use."""
         kind = SCALAR_KINDS.get(type(where.outer_value(name)[1]), "f")
         position = definition.outer_position(where, name)
         return WeakNumber(kind, declare=lambda d: builder.scalar(position, name, d))
@@ -181,7 +185,7 @@ def _compile_grid(
 def _declare(
     builder: UserKernelBuilder, position: int, p: Parameter, tensor_type: TensorType | None
 ) -> Any:
-    """Return the value of a parameter in the scope of a kernel."""
+    """Return a parameter's value in a kernel's scope; declare tensors and typed numbers at once."""
     if tensor_type is not None:
         return builder.tensor(position, p.name, p.access, tensor_type)
     if p.dtype is None:

@@ -54,7 +54,7 @@ class CustomOp:
         functools.update_wrapper(self, function)
         self.name, self.function, self.examples = name, function, examples
         self._result, self._writes = result, writes
-        self._signature = _signature(name, function)
+        self._signature = _read_signature(name, function)
         self.operands = tuple(self._signature.parameters)
         self._rules = None if gradient is None else UserRules(name, gradient, self.operands)
         methods = {"forward": staticmethod(self._forward), "backward": staticmethod(self._backward)}
@@ -78,7 +78,7 @@ class CustomOp:
         return self._function_class.apply(tuple(bound), *values)
 
     def _bind(self, args: Sequence[object], options: Mapping[str, object]) -> dict[str, object]:
-        """Return the arguments by parameter, without those that the function writes."""
+        """Return the arguments by parameter, without the outputs. Raises: TypeError."""
         if not self._writes:
             bound = self._signature.bind(*args, **options)
             bound.apply_defaults()
@@ -95,7 +95,7 @@ class CustomOp:
         return {n: arguments[n] for n in names[written:]}
 
     def _run(self, arguments: Mapping[str, object]) -> Any:
-        """Call the function, and return its results after checks."""
+        """Call the function and return its checked results, or the outputs that it has written."""
         specs, several = self._result_specs(arguments)
         if self._writes:
             assert specs is not None
@@ -116,7 +116,7 @@ class CustomOp:
         return tuple(result) if isinstance(result, list) else result
 
     def _result_specs(self, arguments: Mapping[str, object]) -> tuple[list[Spec] | None, bool]:
-        """Return the specs that `result=` gives, and whether it gives a list."""
+        """Call `result=`; return its specs or None, and True if it returns a list."""
         if self._result is None:
             return None, False
         needs = inspect.signature(self._result).parameters
@@ -163,6 +163,7 @@ class CustomOp:
                 )
 
     def _forward(self, ctx: Any, names: Sequence[str], *values: object) -> Any:
+        """Run the op, and save in `ctx` the tensors that the gradient rule needs."""
         arguments = dict(zip(names, values, strict=True))
         result = self._run(arguments)
         results = result if isinstance(result, tuple) else (result,)
@@ -179,6 +180,7 @@ class CustomOp:
         return result
 
     def _backward(self, ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return None for the names, then a gradient for each tensor, and None for other values."""
         if self._rules is None:
             raise GradientError(
                 f"{self.name}: has no gradient; pass gradient= to dt.custom_op, or call it with "
@@ -197,7 +199,7 @@ class CustomOp:
         return (None, *[by_operand.get(n) for n in ctx.names])
 
     def _checked_gradient(self, name: str, gradient: object, expected: Spec) -> Tensor:
-        """Return the gradient of an operand. Raises: DTypeError, ShapeError, DeviceError."""
+        """Return `gradient` if it matches the spec. Raises: DTypeError, ShapeError, DeviceError."""
         if not isinstance(gradient, Tensor):
             raise DTypeError(
                 f"{self.name}: gradient must return a tensor for {name}, got {shown(gradient)}"
@@ -212,13 +214,14 @@ class CustomOp:
 
 
 def _spec_error(actual: Spec, expected: Spec) -> type[DovetailError]:
-    """Return the error for a tensor of another spec than the wanted one."""
+    """Return the error class for specs that differ: by shape, else by dtype, else by device."""
     if actual.shape != expected.shape:
         return ShapeError
     return DTypeError if actual.dtype is not expected.dtype else DeviceError
 
 
-def _signature(name: str, function: Callable[..., object]) -> inspect.Signature:
+def _read_signature(name: str, function: Callable[..., object]) -> inspect.Signature:
+    """Return a function's signature. Raises: ArgumentError if parameters are unnamed or absent."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -304,6 +307,7 @@ def custom_op(
         )
 
     def decorate(function: Callable[..., object]) -> CustomOp:
+        """Return the op of a function. Raises: ArgumentError if the function is not callable."""
         callable_(name, function)
         return CustomOp(name, function, result, writes, gradient, examples)
 

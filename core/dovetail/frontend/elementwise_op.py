@@ -123,7 +123,7 @@ class Elementwise:
         return tuple([apply(op, operands) for op in ops])
 
     def _remember(self, args: Sequence[object], op: Op) -> None:
-        """Put the op of one or two operands into the cache of recent ops."""
+        """Cache the op of one or two operands if the first is a tensor."""
         kinds = [expr_of(a).spec if type(a) is Tensor else type(a) for a in args]
         if type(args[0]) is Tensor and len(kinds) <= 2:
             _recent_ops.put(self, kinds[0], kinds[1] if len(kinds) == 2 else None, op)
@@ -155,7 +155,7 @@ class Elementwise:
     def _resolve(
         self, args: Sequence[object], static: StaticOptions
     ) -> tuple[Sequence[object], tuple[Op, ...], bool]:
-        """Return the operands, an op for each result, and whether the function returns a tuple."""
+        """Return the operands, the cached ops of the results, and True if there are several."""
         if len(args) != len(self.operands) or any(n not in self.options for n in static):
             args, static = self._bind(args, static)
         if not static:
@@ -192,11 +192,13 @@ class Elementwise:
         return [values[n] for n in self.operands], {n: values[n] for n in options}
 
     def _from_numpy(self, a: object, operands: Sequence[object]) -> object:
+        """Return a NumPy scalar as a Python number, an array as a tensor, others unchanged."""
         if isinstance(a, np.generic):
             return a.item()
         return as_operand(self.name, a, operands) if isinstance(a, ARRAY_TYPES) else a
 
     def _kind(self, a: object) -> OperandKind:
+        """Return a tensor's dtype or a number's Python type. Raises: DTypeError for others."""
         if isinstance(a, Tensor):
             return a.dtype
         if type(a) is TracedFloat:
@@ -231,7 +233,7 @@ class Elementwise:
         return tuple(ops), trace.returns_tuple
 
     def _casts(self, kinds: tuple[OperandKind, ...]) -> Sequence[DType]:
-        """Return the dtypes that operands are cast to; of a number that of the tensors together."""
+        """Return the dtypes that operands are cast to; numbers take the tensors' common dtype."""
         rule = self._dtypes
         if isinstance(rule, str):
             return _CAST_RULES[rule](self.name, kinds, None)[0]
@@ -262,7 +264,7 @@ def _dtype_of(kind: OperandKind, kinds: Sequence[OperandKind], common: DType) ->
 
 
 def _operand_names(name: str, signature: inspect.Signature) -> tuple[str, ...]:
-    """Return the names of the positional parameters. Raises: ArgumentError."""
+    """Return the names of the positional parameters. Raises: ArgumentError for *args or none."""
     operands = []
     for p in signature.parameters.values():
         if p.kind is p.VAR_POSITIONAL or p.kind is p.VAR_KEYWORD:
@@ -283,7 +285,7 @@ def _operand_names(name: str, signature: inspect.Signature) -> tuple[str, ...]:
 def _trace_user_rule(
     rules: UserRules, name: str, trace: FunctionTrace, k: int, static: StaticOptions, i: int
 ) -> Rule | None:
-    """Trace the user's rule of output `k` for operand `i`: it is fused and differentiable, too."""
+    """Return the traced rule of output `k` for operand `i`, or None if no gradient flows."""
     if not has_gradient(trace, k, i):
         return None
     operand_dtype, dtype_out = trace.inputs[i].dtype, trace.outputs[k].dtype
@@ -357,6 +359,7 @@ def elementwise(
     """
 
     def decorate(function: Callable[..., object]) -> Elementwise:
+        """Return the op of a function. Raises: ArgumentError for an invalid name or `dtypes`."""
         callable_("elementwise", function)
         called = name if name is not None else getattr(function, "__name__", "<lambda>")
         if name is None and called == "<lambda>":

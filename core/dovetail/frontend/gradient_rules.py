@@ -36,7 +36,7 @@ class UserRule:
             )
 
     def apply(self, values: Mapping[str, object]) -> object:
-        """Call the rule with those of the values that it needs."""
+        """Call the rule with the values that its parameters name, and return its result."""
         return self.function(*[values[n] for n in self.needs])
 
 
@@ -71,7 +71,7 @@ class UserRules:
     def gradients(
         self, values: Mapping[str, object], operands: Sequence[str] | None = None
     ) -> list[Any]:
-        """Return a gradient or None for each operand.
+        """Call the rules, and return a gradient or None for each operand.
 
         operands: those that are tensors, if not all. Raises: GradientError for another number.
         """

@@ -15,7 +15,7 @@ class NonUniformBoundError(Exception):
 def evaluate_bound(
     value: Value, numbers: Mapping[str, int], cache: dict[int, int] | None = None
 ) -> int:
-    """Return an integer value, computed from the run-time numbers that `required_numbers` lists."""
+    """Return an integer value, computed from `numbers` by name; `cache` is extended."""
     cache = {} if cache is None else cache
     if id(value) not in cache:
         if value.op == "const":
@@ -29,7 +29,7 @@ def evaluate_bound(
 
 
 def required_numbers(bound: Value) -> set[str]:
-    """Return the names of the numbers that a bound depends on. Raises: NotUniform."""
+    """Return the names of the numbers of a bound. Raises: NonUniformBoundError."""
     names: set[str] = set()
     seen: set[int] = set()
     stack = [bound]

@@ -30,7 +30,7 @@ def collect_leaves(
     written: tuple[int, ...],
     args: tuple[Any, ...],
 ) -> list[Expr]:
-    """Return the expressions of the arguments that are tensors.
+    """Return the expressions of the tensor arguments, overlapping inputs copied.
 
     tensors: the positions of these arguments. written: the positions within `tensors` of those
     that the kernel writes. An argument that is read, and shares memory with one that is written,
@@ -71,6 +71,7 @@ def collect_leaves(
 
 
 def _require_strided(kernel: str, name: str, x: object) -> Tensor:
+    """Return a tensor in strided layout. Raises: ArgumentTypeError for other objects."""
     if not isinstance(x, Tensor):
         raise ArgumentTypeError(
             f"{kernel}: {name} must be a tensor, got {type(x).__name__}; use dt.asarray"
@@ -84,6 +85,7 @@ def _is_any_taped(group: AliasGroup) -> bool:
 
 
 def _refuse_gradient(kernel: str, name: str) -> None:
+    """Raise the GradientError of an argument that requires a gradient."""
     raise GradientError(
         f"{kernel}: {name} requires a gradient, but a kernel has none; use dt.autograd.Function, "
         "or call the kernel under dt.no_grad()"
@@ -97,7 +99,7 @@ def _copy_overlapping(
     written: tuple[int, ...],
     leaves: list[Expr],
 ) -> None:
-    """Replace each leaf that overlaps one that is written by a copy. Raises: ReadOnlyError."""
+    """Replace in `leaves` each input that overlaps an output by a copy. Raises: ReadOnlyError."""
     for i in written:
         target = leaves[i]
         for j, e in enumerate(leaves):

@@ -101,7 +101,7 @@ class LoopKernel:
     def _launch_checked(
         self, leaves: list[Expr], steps: Sequence[BoundKernel], numbers: list[Any], line: str | None
     ) -> None:
-        """Launch step by step; before each, check that no two points write to one place."""
+        """Launch step by step; raise KernelError before a step with two writers of one place."""
         opened = launch_eager.prepare_leaves(leaves, self._written)
         leaf_of = dict(zip(self._tensors, leaves, strict=True))
         source, kernels = self._definition.source, self._specialise(leaves).kernels
@@ -126,7 +126,7 @@ class LoopKernel:
     def _bound_steps(
         self, leaves: Sequence[Expr], numbers: list[Any]
     ) -> tuple[tuple[BoundKernel, ...], list[Any]]:
-        """Return the bound launches, and the numbers of the arguments and the outer scopes."""
+        """Return the bound launches, and the argument numbers followed by the outer numbers."""
         outer = self._definition.outer_numbers()
         scalars = numbers + outer
         key = (tuple([(e.spec, _strides(e)) for e in leaves]), *map(type, outer))
@@ -145,11 +145,12 @@ class LoopKernel:
         return steps, scalars
 
     def _specialise(self, leaves: Sequence[Expr]) -> _Specialisation:
+        """Return the kernels for the specs and strides of these leaves; compile them if new."""
         specs = tuple([(e.spec, _strides(e)) for e in leaves])
         return self._compile(leaves, (specs, *map(type, self._definition.outer_numbers())))
 
     def _compile(self, leaves: Sequence[Expr], specs: tuple[Any, ...]) -> _Specialisation:
-        """Return the kernels for such tensors. No kernel depends on sizes."""
+        """Return the kernels for such tensors, cached by specs and types; none depends on sizes."""
         with self._lock:
             specialisation = self._specialisations_by_specs.find(specs)
             if specialisation is not None:
@@ -173,14 +174,15 @@ class LoopKernel:
     def _bind_step(
         self, compiled: CompiledKernel, leaves: Sequence[Expr], scalars: Sequence[Any]
     ) -> BoundKernel:
-        """Bind a kernel to the sizes and strides of its tensors, and to its grid."""
+        """Return a kernel bound to the sizes and strides of its tensors, and to its grid."""
         leaf_of = dict(zip(self._tensors, leaves, strict=True))
 
-        def of_tensor(what: str, tensor: int, axis: int) -> int:
+        def read_tensor_int(what: str, tensor: int, axis: int) -> int:
+            """Return the extent ("n") or the stride of a tensor's axis."""
             e = leaf_of[tensor]
             return (e.spec.shape if what == "n" else _strides(e))[axis]
 
-        numbers = {n: of_tensor(*i) for n, i in compiled.grid_ints.items()}
+        numbers = {n: read_tensor_int(*i) for n, i in compiled.grid_ints.items()}
         numbers |= {n: int(scalars[k]) for n, k in compiled.grid_scalars.items()}
         bounds = [
             (evaluate_bound(start, numbers), evaluate_bound(stop, numbers))
@@ -188,10 +190,11 @@ class LoopKernel:
         ]
         grid = tuple(max(0, stop - start) for start, stop in bounds)
 
-        def runtime_int(what: str, tensor: int, axis: int) -> int:
+        def read_runtime_int(what: str, tensor: int, axis: int) -> int:
+            """Return the value of an integer parameter: of the grid or of a tensor."""
             if what == "extent":
                 return grid[axis]
-            return bounds[axis][0] if what == "start" else of_tensor(what, tensor, axis)
+            return bounds[axis][0] if what == "start" else read_tensor_int(what, tensor, axis)
 
         slots = {k: i for i, k in enumerate(self._tensors)}
         count = len(leaves)
@@ -204,7 +207,7 @@ class LoopKernel:
             )
             for i, c in enumerate(compiled.cells)
         )
-        ints = tuple(runtime_int(*i) for i in compiled.ints)
+        ints = tuple(read_runtime_int(*i) for i in compiled.ints)
         specs = [leaf_of[k].spec for k in {*compiled.tensors} if k >= 0]
         nbytes = sum(s.size * s.itemsize for s in specs)
         step = PlannedLaunch(
@@ -213,9 +216,10 @@ class LoopKernel:
         opened = open_device(leaves[0].spec.device)
         return BoundKernel(step, len(scalars), programs.bind_launch(opened, step))
 
-    def _specialised_for(
+    def _open_specialised(
         self, args: tuple[Any, ...], named: dict[str, Any]
     ) -> tuple[OpenedDevice, _Specialisation]:
+        """Return the device and the kernels of a call with these arguments, without a launch."""
         if named or len(args) != len(self._parameters):
             args = self._bind(args, named)
         leaves = collect_leaves(self.__name__, self._parameters, self._tensors, (), args)
@@ -223,18 +227,19 @@ class LoopKernel:
 
     def text(self, *args: Any, **named: Any) -> str:
         """Return the kernel IR for these arguments, without a launch."""
-        _, specialisation = self._specialised_for(args, named)
+        _, specialisation = self._open_specialised(args, named)
         return "\n\n".join(str(k.kernel) for k in specialisation.kernels)
 
     def source(self, *args: Any, **named: Any) -> str:
-        """Return what the device compiles for these arguments, without a launch."""
-        opened, specialisation = self._specialised_for(args, named)
+        """Return the source text that the device compiles for these arguments, without a launch."""
+        opened, specialisation = self._open_specialised(args, named)
         can, compile_kernel = opened.backend.info.capabilities, opened.backend.compile
         kernels = [legalize(k.kernel, can) for k in specialisation.kernels]
         return "\n\n".join(compile_kernel(k).source for k in kernels)
 
 
 def _strides(e: Expr) -> tuple[int, ...]:
+    """Return the strides of a leaf; contiguous ones for an expression that is still pending."""
     strides: tuple[int, ...] = e.spec.strides if e.op is not None else e.strides
     return strides
 
@@ -282,6 +287,7 @@ def kernel(
     debug = flag("kernel", debug, "debug")
 
     def decorate(function: Callable[..., object]) -> LoopKernel:
+        """Return the kernel of a function. Raises: KernelError for invalid parameters."""
         callable_("kernel", function)
         return LoopKernel(function, debug)
 

@@ -39,7 +39,7 @@ RULES: dict[type[ast.AST], Callable[[Lowering, Any], Any]] = {
 
 
 def lower_grid(ctx: Lowering, uniform: Sequence[ast.stmt], loop: ast.For) -> list[Effect | Value]:
-    """Lower a loop over `dt.grid` at the top of a kernel, and return its effects.
+    """Lower a loop over `dt.grid` at the top of a kernel and return its effects; add its axes.
 
     uniform: the assignments before it. Raises: KernelError, DTypeError, ValueOverflow.
     """

@@ -73,6 +73,7 @@ def lower_call(ctx: Lowering, node: ast.Call) -> Any:
 
 
 def _refuse_call(ctx: Lowering, node: ast.Call, function: Any) -> NoReturn:
+    """Raise the KernelError of a function that a kernel cannot call in this way."""
     name = text_of(node.func)
     if function is dsl.grid or function is range:
         ctx.refuse(node, f"{name}(...) can only follow `for ... in` in a kernel")
@@ -88,6 +89,7 @@ def _refuse_call(ctx: Lowering, node: ast.Call, function: Any) -> NoReturn:
 
 
 def _lower_cast(ctx: Lowering, node: ast.Call, x: Any, dtypes: Sequence[ast.expr]) -> Value:
+    """Return a number cast to the dtype that one expression names. Raises: KernelError."""
     named = ctx.lower(dtypes[0]) if len(dtypes) == 1 else None
     dtype = as_dtype_object(named.value) if isinstance(named, PythonObject) else None
     if dtype is None:
@@ -96,6 +98,7 @@ def _lower_cast(ctx: Lowering, node: ast.Call, x: Any, dtypes: Sequence[ast.expr
 
 
 def _apply_function(ctx: Lowering, node: ast.Call, name: str, args: list[Any]) -> Any:
+    """Return an op of the table, `pow` or `where` on lowered numbers; refuse a wrong arity."""
     if name == "pow" and len(args) == 2:
         return apply_binary("pow", *args)
     if name == "where" and len(args) == 3:
@@ -125,7 +128,7 @@ def _inline_call(ctx: Lowering, node: ast.Call, function: types.FunctionType) ->
 
 
 def _bind_arguments(ctx: Lowering, node: ast.Call, callee: FunctionSource) -> dict[str, Any]:
-    """Return the scope of an inlined function: its parameters."""
+    """Return the new scope of an inlined function with its parameters. Raises: KernelError."""
     positional = [ctx.lower(a) for a in node.args]
     named = {str(k.arg): ctx.lower(k.value) for k in node.keywords}
     a = callee.tree.args
@@ -142,7 +145,10 @@ def _bind_arguments(ctx: Lowering, node: ast.Call, callee: FunctionSource) -> di
 
 
 def _extremum_rule(name: str) -> Builtin:
+    """Return the rule that lowers Python's `min` or `max` of two or more numbers."""
+
     def lower(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
+        """Return the extremum of the arguments, folded from left to right."""
         if len(args) < 2 or not all(map(is_number, args)):
             _refuse_call(ctx, node, getattr(builtins, name[:3]))
         result = args[0]
@@ -154,9 +160,11 @@ def _extremum_rule(name: str) -> Builtin:
 
 
 def _python_cast_rule(python_type: type[int | float]) -> Builtin:
+    """Return the rule that lowers `int(x)` or `float(x)`."""
     kind = KINDS[python_type]
 
     def lower(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
+        """Return a constant as a Python number, another number in the widest dtype of the kind."""
         if len(args) != 1 or not is_number(args[0]):
             ctx.refuse(node, f"{text_of(node)}: expected one number")
         if is_constant(args[0]):
@@ -167,7 +175,10 @@ def _python_cast_rule(python_type: type[int | float]) -> Builtin:
 
 
 def _rounding_rule(name: str) -> Builtin:
+    """Return the rule that lowers a rounding function of `math`, whose result is an int."""
+
     def lower(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
+        """Return the rounded number as an int."""
         if not all(map(is_number, args)):
             ctx.refuse(node, f"{text_of(node)}: expected one number")
         return _python_cast_rule(int)(ctx, node, [_apply_function(ctx, node, name, args)])
@@ -176,6 +187,7 @@ def _rounding_rule(name: str) -> Builtin:
 
 
 def _lower_len(ctx: Lowering, node: ast.Call, args: list[Any]) -> Any:
+    """Return the length of a tuple, or the first extent of a tensor. Raises: KernelError."""
     owner = args[0] if len(args) == 1 else None
     if isinstance(owner, tuple):
         return len(owner)

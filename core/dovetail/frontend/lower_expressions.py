@@ -29,14 +29,14 @@ from .weak_types import (
 
 
 def lower_constant(ctx: Lowering, node: ast.Constant) -> Any:
-    """Lower a literal number."""
+    """Return the value of a literal number. Raises: KernelError for another literal."""
     if isinstance(node.value, bool | int | float | complex):
         return node.value
     ctx.refuse(node, f"a kernel cannot use a {type(node.value).__name__}, got {node.value!r}")
 
 
 def lower_name(ctx: Lowering, node: ast.Name) -> Any:
-    """Lower a name: of the kernel's scope, else of an enclosing Python scope."""
+    """Lower a name of the kernel's scope, else of a Python scope. Raises: KernelError."""
     if node.id in ctx.scope:
         value = ctx.scope[node.id]
         if isinstance(value, Unassigned):
@@ -51,6 +51,7 @@ def lower_name(ctx: Lowering, node: ast.Name) -> Any:
 
 
 def _python_value(value: object) -> Any:
+    """Return a Python number as it is, a tuple with its items wrapped, others as PythonObject."""
     if isinstance(value, bool | int | float | complex):
         return value
     if isinstance(value, tuple):
@@ -95,7 +96,7 @@ def lower_attribute(ctx: Lowering, node: ast.Attribute) -> Any:
 
 
 def lower_subscript(ctx: Lowering, node: ast.Subscript) -> Any:
-    """Lower `t[i, j]` to the element of a tensor, or `t[k]` to that of a tuple."""
+    """Lower `t[i, j]` to a load of a tensor's element, or `t[k]` to an item of a tuple."""
     owner = ctx.lower(node.value)
     if isinstance(owner, tuple):
         k = ctx.lower(node.slice)
@@ -150,7 +151,7 @@ def element_access(
 def _check_indices(
     ctx: Lowering, node: ast.expr, tensor: TensorParameter, indices: list[Value], when: Condition
 ) -> Condition:
-    """Return `when`, and that the indices are in range; store one that is not in an error cell."""
+    """Return `when` narrowed to indices in range; append stores of others into error cells."""
     source = ctx.source
     location = f"{source.file}:{source.line_number(node)}"
     message = f"{source.kernel}, `{source.line(node)}` ({location}): {text_of(node)}"
@@ -166,6 +167,7 @@ def _check_indices(
 
 
 def _lower_index(ctx: Lowering, tensor: TensorParameter, axis: int, node: ast.expr) -> Value:
+    """Return a subscript as int64; a negative constant counts from the axis' end."""
     index = ctx.lower_number(node)
     if kind_of(index) not in "iu":
         ctx.refuse(
@@ -250,6 +252,7 @@ def lower_comparison(ctx: Lowering, node: ast.Compare) -> Any:
 
 
 def _and_conditions(a: Any, b: Any) -> Any:
+    """Return `a and b` for bools and numbers; constants fold."""
     if isinstance(a, bool) or isinstance(b, bool):
         return b if a is True else a if b is True else False
     return WeakNumber("b", as_value(a) & as_value(b))

@@ -61,7 +61,7 @@ def lower_for(ctx: Lowering, node: ast.For) -> None:
 
 
 def _lower_unrolled(ctx: Lowering, node: ast.For, items: tuple[Any, ...]) -> None:
-    """Lower the body once for each item."""
+    """Lower the body once for each item, and restore the flags of the outer loop."""
     outer_loop, ctx.innermost_loop = ctx.innermost_loop, "range"
     outer_flags = {flag: ctx.scope.get(flag) for flag in (CONTINUE, BREAK)}
     ctx.scope |= {CONTINUE: False, BREAK: False}
@@ -100,7 +100,8 @@ def _lower_range(ctx: Lowering, node: ast.For) -> None:
     if ctx.condition is not None:  # no iterations where the code does not run
         bounds = bounds[0], where(ctx.condition, bounds[1], bounds[0])
 
-    def index_of(counter: Value) -> Value:
+    def compute_index(counter: Value) -> Value:
+        """Return the loop variable's value for the number of the iteration."""
         return counter if step == 1 else start + counter * step
 
     assigned = _assigned_names(node.body)
@@ -108,7 +109,7 @@ def _lower_range(ctx: Lowering, node: ast.For) -> None:
     jumps = ((BREAK, ast.Break), (RETURN, ast.Return))
     flags = [flag for flag, jump in jumps if _contains_jump(node.body, jump)]
     for _ in range(CARRY_TYPE_ATTEMPTS_MAX):
-        loop, scope_after, effects = _lower_fold(ctx, node, bounds, index_of, types, flags)
+        loop, scope_after, effects = _lower_fold(ctx, node, bounds, compute_index, types, flags)
         joined_types = {n: join_carry_type(kind, scope_after[n]) for n, kind in types.items()}
         if all(is_same_type(joined_types[n], kind) for n, kind in types.items()):
             break
@@ -132,6 +133,7 @@ def _lower_range(ctx: Lowering, node: ast.For) -> None:
 
 
 def _range_arguments(ctx: Lowering, node: ast.For, call: ast.Call) -> tuple[Value, Value, int]:
+    """Return start, stop and the constant step of `range(...)`. Raises: KernelError."""
     arguments = [ctx.lower_integer(a) for a in call.args]
     if len(arguments) == 1:
         return const(0, int64), arguments[0], 1
@@ -158,7 +160,7 @@ def _lower_fold(
     assert isinstance(node.target, ast.Name)
     initial = [to_carry(ctx.scope[name], kind) for name, kind in types.items()]
     loop = Loop("fold", *bounds, init=(*initial, *(const(False, bool_) for _ in flags)))
-    loop.carry = _loop_values("carry", loop)
+    loop.carry = _create_loop_values("carry", loop)
     carried_flags = loop.carry[len(types) :]
     if RETURN in flags and ctx.call_depth:
         ctx.refuse(
@@ -194,11 +196,12 @@ def _lower_fold(
         update.append(to_carry(value, join_carry_type(kind, value)))
     loop.update = (*update, *(scope_after[flag] for flag in flags))
     loop.effects = tuple(effects)  # type: ignore[arg-type]  # Values too
-    loop.results = _loop_values("result", loop)
+    loop.results = _create_loop_values("result", loop)
     return loop, scope_after, effects
 
 
-def _loop_values(op: str, loop: Loop) -> tuple[Value, ...]:
+def _create_loop_values(op: str, loop: Loop) -> tuple[Value, ...]:
+    """Return new carries or results of a loop, one for each initial value."""
     return tuple(Value(op, v.dtype, (), (loop, i)) for i, v in enumerate(loop.init))
 
 
@@ -244,6 +247,7 @@ def _lower_inner_grid(ctx: Lowering, node: ast.For) -> None:
     effects, condition = effects_of(ctx, node), ctx.condition
 
     def lower_axis(axis: int) -> list[Effect | Value]:
+        """Return the effects of the loops over an axis and the axes inside of it."""
         if axis == len(axes):
             inner: list[Effect | Value] = []
             ctx.effects = inner
@@ -253,12 +257,13 @@ def _lower_inner_grid(ctx: Lowering, node: ast.For) -> None:
         if condition is not None and axis == 0:  # no iterations where the code does not run
             stop = where(condition, stop, start)
 
-        def body(index: Value) -> list[Effect | Value]:
+        def lower_iteration(index: Value) -> list[Effect | Value]:
+            """Return an iteration's effects; bind the index to the axis' name."""
             ctx.enter_loop(index.place[0])
             ctx.scope[names[axis]] = WeakNumber("i", index)
             return lower_axis(axis + 1)
 
-        return [map_loop(start, stop, body)]
+        return [map_loop(start, stop, lower_iteration)]
 
     with ctx.preserve_state():
         ctx.scope |= NO_FLAGS
@@ -291,6 +296,7 @@ def grid_axes(ctx: Lowering, node: ast.For) -> tuple[list[Bounds], list[str]]:
 
 
 def _axis_bounds(ctx: Lowering, node: ast.For, extent: Any) -> Bounds:
+    """Return an axis' start and stop as int64. Raises: KernelError if they are no integers."""
     bounds = extent if isinstance(extent, tuple) else (0, extent)
     if len(bounds) != 2 or not all(map(is_number, bounds)):
         ctx.refuse(node, "an axis of dt.grid must be an extent or (start, stop)")

@@ -16,7 +16,7 @@ from .weak_types import Condition, WeakNumber, as_condition, as_dtype, as_value,
 
 
 def lower_generator(ctx: Lowering, node: ast.GeneratorExp) -> Any:
-    """Refuse a generator that is not the argument of a reduction."""
+    """Raise a KernelError: a generator may only be the argument of a reduction."""
     ctx.refuse(
         node, f"{text_of(node)}: a generator must be the argument of sum, max, min, any or all"
     )
@@ -42,12 +42,13 @@ def _lower_reduction_loop(
     ctx: Lowering, name: str, node: ast.GeneratorExp, depth: int
 ) -> tuple[Any, tuple[Value, ...]]:
     """Return the value of the `for`s from `depth` on, and the results of the loop."""
-    start, stop = _bounds(ctx, node, depth)
+    start, stop = _lower_bounds(ctx, node, depth)
     op, is_truth = TABLE[name], name in ("any", "all")
     element: Any = None
     result_dtype: DType = bool_
 
-    def body(index: Value) -> tuple[Value, ...]:
+    def lower_terms(index: Value) -> tuple[Value, ...]:
+        """Return the terms of an iteration; the identity where an `if` is false."""
         nonlocal element, result_dtype
         condition = _enter_loop(ctx, node, depth, index)
         if depth + 1 < len(node.generators):
@@ -64,15 +65,15 @@ def _lower_reduction_loop(
         return terms
 
     with ctx.preserve_state():
-        results = reduce_loop(op.combine, start, stop, body)
+        results = reduce_loop(op.combine, start, stop, lower_terms)
     value = convert(op.after(results, stop - start), result_dtype)
     if is_truth:
         return WeakNumber("b", value), results
     return value if isinstance(element, Value) else WeakNumber(value.dtype.kind, value), results
 
 
-def _bounds(ctx: Lowering, node: ast.GeneratorExp, depth: int) -> tuple[Value, Value]:
-    """Return the start and the stop of a `for`."""
+def _lower_bounds(ctx: Lowering, node: ast.GeneratorExp, depth: int) -> tuple[Value, Value]:
+    """Return the start and the stop of the `for` at `depth`. Raises: KernelError."""
     generator = node.generators[depth]
     call = generator.iter
     if ctx.called_object(call) is not range or generator.is_async:
@@ -85,7 +86,7 @@ def _bounds(ctx: Lowering, node: ast.GeneratorExp, depth: int) -> tuple[Value, V
 
 
 def _enter_loop(ctx: Lowering, node: ast.GeneratorExp, depth: int, index: Value) -> Condition:
-    """Enter the loop of a `for`, and return the condition of its `if`s."""
+    """Bind the variable of the `for` at `depth`, and return the condition of its `if`s."""
     generator = node.generators[depth]
     assert isinstance(generator.target, ast.Name)
     ctx.scope[generator.target.id] = WeakNumber("i", index)
@@ -103,10 +104,11 @@ def _append_index_checks(
     ctx: Lowering, node: ast.GeneratorExp, depth: int, effects: list[Effect | Value]
 ) -> None:
     """Append to `effects` a loop that checks the indices of a generator."""
-    start, stop = _bounds(ctx, node, depth)
+    start, stop = _lower_bounds(ctx, node, depth)
     checks: list[Effect | Value] = []
 
-    def body(index: Value) -> Any:
+    def lower_checks(index: Value) -> Any:
+        """Lower the element with its index checks; return no carries, and the checks."""
         _enter_loop(ctx, node, depth, index)
         if depth + 1 < len(node.generators):
             _append_index_checks(ctx, node, depth + 1, checks)
@@ -116,6 +118,6 @@ def _append_index_checks(
 
     with ctx.preserve_state():
         ctx.effects = checks
-        loop = fold_loop(start, stop, (), body)
+        loop = fold_loop(start, stop, (), lower_checks)
     if any(isinstance(effect, Store | Loop) for effect in loop.effects):
         effects.append(loop)

@@ -31,12 +31,12 @@ Flag: TypeAlias = bool | Value
 def lower_block(ctx: Lowering, body: Sequence[ast.stmt]) -> None:
     """Lower statements in order; those behind a jump run where it is not taken."""
     for k, statement in enumerate(body):
-        flags_before = _flags(ctx)
+        flags_before = _read_flags(ctx)
         ctx.lower(statement)
         stopped = stop_flag(ctx)
         if stopped is True:
             return
-        if isinstance(stopped, Value) and body[k + 1 :] and _flags(ctx) != flags_before:
+        if isinstance(stopped, Value) and body[k + 1 :] and _read_flags(ctx) != flags_before:
             with guard_statements(ctx, ~stopped):
                 lower_block(ctx, body[k + 1 :])
             return
@@ -64,7 +64,7 @@ def lower_assign(ctx: Lowering, node: ast.Assign) -> None:
 
 
 def lower_annotated_assign(ctx: Lowering, node: ast.AnnAssign) -> None:
-    """Refuse a name with a type."""
+    """Raise a KernelError: a name cannot have a type annotation."""
     ctx.refuse(
         node, f"{text_of(node)}: a name cannot have a type; write a cast such as dt.float32(...)"
     )
@@ -110,6 +110,7 @@ def assign_target(ctx: Lowering, target: ast.expr, value: Any) -> None:
 def _store_element(
     ctx: Lowering, target: ast.Subscript, value: Any, tensor: TensorParameter, access: ElementAccess
 ) -> None:
+    """Append the store of a number to an element. Raises: KernelError."""
     _require_writable(ctx, target, tensor)
     ctx.builder.stores.setdefault(tensor.position, []).append(target)
     if not is_number(value):
@@ -120,6 +121,7 @@ def _store_element(
 
 
 def _as_element(ctx: Lowering, node: ast.expr, value: Any, tensor: TensorParameter) -> Value:
+    """Return a number as an element of the tensor. Raises: DTypeError with the user's line."""
     try:
         return as_element(value, tensor.type.dtype)
     except DovetailError as error:
@@ -127,6 +129,7 @@ def _as_element(ctx: Lowering, node: ast.expr, value: Any, tensor: TensorParamet
 
 
 def _require_writable(ctx: Lowering, node: ast.expr, tensor: TensorParameter) -> None:
+    """Raise a KernelError if the tensor is declared `dt.In`."""
     if "w" not in tensor.access:
         ctx.refuse(
             node, f"{tensor.name} is dt.In and cannot be written; declare it dt.Out or dt.InOut"
@@ -134,13 +137,14 @@ def _require_writable(ctx: Lowering, node: ast.expr, tensor: TensorParameter) ->
 
 
 def effects_of(ctx: Lowering, node: ast.AST) -> list[Effect | Value]:
-    """Return the list to which a statement appends its effects. Raises: KernelError."""
+    """Return the list to which statements append effects. Raises: KernelError in a reduction."""
     if ctx.effects is None:
         ctx.refuse(node, "sum(), max(), min(), any() and all() must not write a tensor")
     return ctx.effects
 
 
 def _lower_atomic(ctx: Lowering, node: ast.Call, op: str) -> None:
+    """Append the atomic of a call `dt.atomic_*(x, place, value)`. Raises: KernelError."""
     text = text_of(node)
     if len(node.args) != 3 or node.keywords:
         ctx.refuse(node, f"{text}: expected a tensor, an index and a value")
@@ -181,7 +185,7 @@ def _lower_branch(ctx: Lowering, condition: Value, body: Sequence[ast.stmt]) -> 
 
 @contextmanager
 def guard_statements(ctx: Lowering, condition: Value) -> Iterator[None]:
-    """Lower the contents of a `with` block where no flag is set, which `condition` says."""
+    """Lower the statements of a `with` block under `condition`, then merge their scope."""
     outer = ctx.scope
     with ctx.preserve_state():
         ctx.scope |= NO_FLAGS
@@ -215,14 +219,15 @@ def _merge_scopes(condition: Value, yes: dict[str, Any], no: dict[str, Any]) -> 
     return scope
 
 
-def _flags(ctx: Lowering) -> tuple[Any, ...]:
+def _read_flags(ctx: Lowering) -> tuple[Any, ...]:
+    """Return the values of the flags of `break`, `continue` and `return`; False if absent."""
     return tuple(ctx.scope.get(flag, False) for flag in FLAGS)
 
 
 def stop_flag(ctx: Lowering) -> Flag:
-    """Return the condition that any flag is set."""
+    """Return the condition that any flag is set: a bool if it is constant."""
     stopped: Flag = False
-    for flag in _flags(ctx):
+    for flag in _read_flags(ctx):
         if flag is True:
             return True
         if isinstance(flag, Value):
@@ -231,6 +236,7 @@ def stop_flag(ctx: Lowering) -> Flag:
 
 
 def _select_flag(condition: Value, a: Flag, b: Flag) -> Flag:
+    """Return the flag `a` where the condition holds, else `b`; constant flags fold."""
     if a is b:
         return a
     if isinstance(a, bool):
@@ -243,7 +249,7 @@ def _select_flag(condition: Value, a: Flag, b: Flag) -> Flag:
 
 
 def lower_break(ctx: Lowering, node: ast.Break) -> None:
-    """Set the flag of `break`."""
+    """Set the flag of `break`. Raises: KernelError directly in a loop over `dt.grid`."""
     if ctx.innermost_loop == "grid":
         ctx.refuse(node, "'break' can only leave a loop over range(); use 'continue'")
     ctx.scope[BREAK] = True
@@ -255,7 +261,7 @@ def lower_continue(ctx: Lowering, node: ast.Continue) -> None:
 
 
 def lower_return(ctx: Lowering, node: ast.Return) -> None:
-    """Set the flag of `return`, and the result of an inlined function."""
+    """Set the flag of `return` and the result of an inlined function. Raises: KernelError."""
     if node.value is not None:
         if ctx.call_depth == 0:
             ctx.refuse(node, "a kernel cannot return a value; write to a dt.Out parameter")

@@ -49,13 +49,14 @@ class FunctionTrace:
     def expression(self, k: int) -> Callable[..., Value]:
         """Return the expression of an op that computes output `k` of values of the inputs."""
 
-        def expression(*values: Value) -> Value:
-            return _TraceLowering(self._values(values)).lower(self.outputs[k])
+        def lower_output(*values: Value) -> Value:
+            """Return output `k`, lowered for these values of the inputs."""
+            return _TraceLowering(self._lowered_values(values)).lower(self.outputs[k])
 
-        return expression
+        return lower_output
 
-    def _values(self, inputs: tuple[Value, ...]) -> Values:
-        """Return the values lowered for these inputs so far: outputs share them, loops included."""
+    def _lowered_values(self, inputs: tuple[Value, ...]) -> Values:
+        """Return the dict of values lowered for these inputs so far, which outputs share."""
         last = self._last_lowering
         if last is None or any(a is not b for a, b in zip(last[0], inputs, strict=True)):
             last = inputs, {id(x): v for x, v in zip(self.inputs, inputs, strict=True)}
@@ -64,7 +65,7 @@ class FunctionTrace:
 
     def cost(self, k: int) -> int:
         """Return about the number of vector instructions for output `k`."""
-        return min(_cost(self.outputs[k]), OP_COST_MAX)
+        return min(_estimate_cost(self.outputs[k]), OP_COST_MAX)
 
 
 def topological_order(roots: Sequence[object], *, in_loops: bool = False) -> list[TracedValue]:
@@ -84,7 +85,8 @@ def topological_order(roots: Sequence[object], *, in_loops: bool = False) -> lis
     return sorted(seen.values(), key=lambda x: x.order)
 
 
-def _cost(root: TracedValue) -> int:
+def _estimate_cost(root: TracedValue) -> int:
+    """Return the sum of op costs below `root`; a loop counts its iterations, if these are known."""
     order = topological_order([root])
     loops: dict[int, TracedLoop] = {id(x.attrs[0]): x.attrs[0] for x in order if x.op == "result"}
     total = sum(x.op.cost for x in order if isinstance(x.op, Op))
@@ -112,10 +114,11 @@ class _TraceLowering:
         return self.values[id(root)]
 
     def _lower_one(self, x: TracedValue) -> Value:
+        """Return a value whose operands are lowered. Raises: CaptureError for a foreign number."""
         if isinstance(x.op, Op):
             return self._lower_op(x, x.op)
         if x.op == "constant":
-            return _literal(x.attrs, x.dtype)
+            return _lower_literal(x.attrs, x.dtype)
         if x.op == "result":
             self._lower_loop(x.attrs[0])
             return self.values[id(x)]
@@ -125,10 +128,11 @@ class _TraceLowering:
         )
 
     def _lower_op(self, x: TracedValue, op: Op) -> Value:
+        """Return an op on lowered operands, cast and widened as on tensors."""
         kinds = [a.dtype if isinstance(a, TracedValue) else type(a) for a in x.args]
         casts, _ = op.dtypes(op.name, kinds, x.attrs)
         values = [
-            convert(self.values[id(a)], d) if isinstance(a, TracedValue) else _literal(a, d)
+            convert(self.values[id(a)], d) if isinstance(a, TracedValue) else _lower_literal(a, d)
             for a, d in zip(x.args, casts, strict=True)
         ]
         if op.widens:
@@ -136,9 +140,10 @@ class _TraceLowering:
         return convert(op.expression(*values), x.dtype)
 
     def _lower_loop(self, loop: TracedLoop) -> None:
-        """Lower a loop; it carries half floats as float32, which holds their values."""
+        """Lower a loop and record its results; half floats are carried as float32."""
 
         def step(k: Value, *carry: Value) -> list[Value]:
+            """Record the index and the carries of an iteration; return its updates."""
             self.values[id(loop.index)] = k
             for x, v in zip(loop.carry, carry, strict=True):
                 self.values[id(x)] = cast(v, x.dtype)
@@ -150,6 +155,7 @@ class _TraceLowering:
             self.values[id(x)] = cast(v, x.dtype)
 
     def _lower_bound(self, n: Bound) -> Value:
+        """Return a loop bound as a value."""
         return self.lower(n) if isinstance(n, TracedValue) else const(n, int64)
 
 
@@ -158,7 +164,7 @@ def _widen(v: Value) -> Value:
     return cast(v, v.dtype.compute)
 
 
-def _literal(value: complex, d: DType) -> Value:
+def _lower_literal(value: complex, d: DType) -> Value:
     """Return a Python number as a value, rounded like one that an op on tensors takes."""
     if isinstance(value, complex):
         return complex_value(const(value.real, d.part), const(value.imag, d.part))
@@ -172,14 +178,14 @@ def trace_function(
     result: Any = call_traced(name, function, inputs, **static)
     several = isinstance(result, (tuple, list))
     return FunctionTrace(
-        inputs, [_output(name, x) for x in (result if several else [result])], several
+        inputs, [_as_output(name, x) for x in (result if several else [result])], several
     )
 
 
 def call_traced(
     name: str, function: Callable[..., R], inputs: Sequence[object], **static: object
 ) -> R:
-    """Call a function of numbers; its loops and branches are traced."""
+    """Call a function of traced numbers, in traced control flow; errors get the user's line."""
     name_before = function_name.set(name)
     control_flow_before = control_flow.number_loops.set(TracedControlFlow())
     try:
@@ -195,7 +201,7 @@ def call_traced(
 
 
 def _add_location(name: str, error: DovetailError) -> None:
-    """Add to an error the function's name and the user's line."""
+    """Add the function's name and the user's line to the text of an error, in place."""
     text, line = str(error), user_line(error.__traceback__)
     if isinstance(error, LayoutError):
         op = text.partition(":")[0]
@@ -210,7 +216,8 @@ def _add_location(name: str, error: DovetailError) -> None:
     error.args = (text,)
 
 
-def _output(name: str, x: object) -> TracedValue:
+def _as_output(name: str, x: object) -> TracedValue:
+    """Return a result of the function as a traced value. Raises: ArgumentTypeError."""
     if isinstance(x, (TracedValue, bool, int, float, complex)):
         return as_traced(name, x)
     raise ArgumentTypeError(

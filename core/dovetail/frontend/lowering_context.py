@@ -97,12 +97,12 @@ class Lowering:
         self.source.raise_kernel_error(node, message)
 
     def refuse_syntax(self, node: ast.AST) -> NoReturn:
-        """Raise a KernelError that says what to write instead of this syntax."""
+        """Raise a KernelError with a hint for syntax that kernels do not have."""
         hint = SYNTAX_HINTS.get(type(node).__name__, repr(text_of(node)))
         self.refuse(node, f"a kernel has no {hint}")
 
     def enter_loop(self, loop: Loop) -> None:
-        """Add a loop around what follows, with the condition that it has iterations."""
+        """Add a loop, and the condition that it has iterations, to the enclosing loops."""
         start, stop = loop.start, loop.stop
         surely = start.op == stop.op == "const" and start.number < stop.number
         self.loops += ((loop, None if surely else start < stop),)
@@ -119,7 +119,7 @@ class Lowering:
 
 
 def describe_value(value: object) -> str:
-    """Return what an error message calls a value."""
+    """Return the description of a value in an error message, such as "a tensor"."""
     if isinstance(value, TensorParameter):
         return "a tensor"
     if isinstance(value, PythonObject):

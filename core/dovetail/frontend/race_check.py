@@ -43,7 +43,7 @@ class _WriterRecorder(Cloner):
         self.point = cast(point, int32)
 
     def block(self, block: Block) -> Block:
-        """Return the copy of a block."""
+        """Return the copy of a block with recorded stores as atomics of the point's number."""
         outer, self.statements = self.statements, []
         if not self.emitted:
             self.emit(self.point)
@@ -69,7 +69,7 @@ def check_races(
     leaf_of: Mapping[int, Expr],
     numbers: Sequence[float | int | bool],
 ) -> None:
-    """Raise a KernelError if two points of a launch write to one place.
+    """Run a recording kernel, and raise KernelError if two points write to one place.
 
     leaf_of: the tensors, by their positions among the arguments.
     """
@@ -106,7 +106,7 @@ def check_races(
         )
         for offset, writers in enumerate(zip(first, last, strict=True)):
             if writers[0] < writers[1]:
-                points = " and ".join(str(_grid_point(n, step.step.grid)) for n in writers)
+                points = " and ".join(str(_unravel_point(n, step.step.grid)) for n in writers)
                 name = [*source.tree.args.posonlyargs, *source.tree.args.args][k].arg
                 element = f"{name}{list(_element_index(leaf_of[k], offset))}"
                 source.raise_kernel_error(
@@ -115,7 +115,7 @@ def check_races(
 
 
 def _allocate_writer_records(e: Expr, value: int) -> Expr:
-    """Return memory with a number for each place that the strides of a tensor reach."""
+    """Return an int32 leaf, filled with `value`, for each place that the strides of `e` reach."""
     ends = [(n - 1) * s for n, s in zip(e.spec.shape, e.strides, strict=True)]
     lowest = sum(min(0, x) for x in ends)
     size = 1 + sum(max(0, x) for x in ends) - lowest
@@ -126,14 +126,15 @@ def _allocate_writer_records(e: Expr, value: int) -> Expr:
 
 
 def _read_to_host(opened: OpenedDevice, e: Expr) -> Sequence[int]:
+    """Copy a tensor's int32 elements to the host, and return them."""
     data = bytearray(e.spec.size * e.spec.itemsize)
     ptr, stream = storage_of(e).ptr, current_handle(e.spec.device)
     opened.backend.copy_out(memoryview(data), ptr.handle, ptr.offset, stream)
     return memoryview(data).cast("i")
 
 
-def _grid_point(number: int, grid: Sequence[int]) -> tuple[int, ...]:
-    """Return the point of a grid that a number stands for."""
+def _unravel_point(number: int, grid: Sequence[int]) -> tuple[int, ...]:
+    """Return the point of a grid with this row-major number."""
     point = []
     for extent in reversed(grid):
         number, i = divmod(number, extent)
@@ -142,7 +143,7 @@ def _grid_point(number: int, grid: Sequence[int]) -> tuple[int, ...]:
 
 
 def _element_index(e: Expr, offset: int) -> tuple[int, ...]:
-    """Return the indices of the element at a place, which counts from the lowest address."""
+    """Return the indices of the element at `offset` elements from the lowest address."""
     index = [0] * len(e.strides)
     for d in sorted(range(len(e.strides)), key=lambda d: -abs(e.strides[d])):
         n, s = e.spec.shape[d], e.strides[d]

@@ -86,7 +86,7 @@ class RawKernel:
                 f"{name}: expected ({names}) by position, got {len(args)} arguments"
             )
         leaves = collect_leaves(name, self.arguments, self._tensors, self._written, args)
-        launch, backend = self._launch_of(leaves)
+        launch, backend = self._prepare_launch(leaves)
         numbers = []
         for position, parameter, types in self._numbers:
             x = args[position]
@@ -106,8 +106,8 @@ class RawKernel:
             name, self.source, leaves, self._written, numbers, launch, launch_grid
         )
 
-    def _launch_of(self, leaves: Sequence[Expr]) -> tuple[RawLaunch, Any]:
-        """Return the compiled launch for checked leaves, and the backend of their device."""
+    def _prepare_launch(self, leaves: Sequence[Expr]) -> tuple[RawLaunch, Any]:
+        """Return the compiled launch and the backend. Raises: DTypeError, LayoutError."""
         for k, e in enumerate(leaves):
             if e.spec.dtype is not self._dtypes[k]:
                 a = self.arguments[self._tensors[k]]
@@ -125,6 +125,7 @@ class RawKernel:
         return launch, opened.backend
 
     def _compile(self, device: Any, backend: Any) -> RawLaunch:
+        """Compile for a device and cache the launch. Raises: DeviceError, CompileError."""
         if device.type != self.device_type:
             raise DeviceError(
                 f"{self.__name__}: the arguments must be on {self.device_type}, got {device}; move "
@@ -148,10 +149,11 @@ class RawKernel:
             return launch
 
     def _require_alignment(self, launch: RawLaunch, alignment: int) -> RawLaunch:
-        """Return a launch that refuses memory at other offsets than multiples of `alignment`."""
+        """Return a launch that raises LayoutError for an offset that is not aligned."""
         memory = [self.arguments[k].name for k in self._tensors]
 
         def launch_aligned(addresses: list[Any], *rest: Any) -> None:
+            """Launch if all offsets are aligned. Raises: LayoutError."""
             for name, offset in zip(memory, addresses[1::2], strict=True):
                 if offset % alignment:
                     raise LayoutError(
@@ -172,6 +174,7 @@ class RawKernel:
         return "".join(shown)
 
     def _check_number(self, parameter: str, types: tuple[type, ...], x: Any) -> Any:
+        """Return a number of one of the types. Raises: ArgumentTypeError."""
         if type(x) is TracedFloat and float in types:
             return x.to_argument()
         if isinstance(x, np.generic):
@@ -184,6 +187,7 @@ class RawKernel:
         )
 
     def _check_grid(self, leaves: Sequence[Expr], grid: PointCounts, group: PointCounts) -> Grid:
+        """Return the grid; the first output's size if none is given. Raises: ArgumentError."""
         size = leaves[self._written[0]].spec.size
         points = (size,) if grid is None else integers(self.__name__, grid, "grid")
         group_points = None if group is None else integers(self.__name__, group, "group")
@@ -198,6 +202,7 @@ class RawKernel:
 
 
 def _require_contiguous(kernel: str, name: str, e: Expr) -> None:
+    """Raise a LayoutError if the strides of an expression are not contiguous."""
     for n, s, want in zip(e.spec.shape, e.strides, e.spec.strides, strict=True):
         if n != 1 and s != want:
             raise LayoutError(

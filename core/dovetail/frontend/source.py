@@ -74,6 +74,7 @@ class FunctionSource:
 
 
 def _line_index(node: ast.AST) -> int:
+    """Return the number of a node's line within the function's source, from 0."""
     return int(getattr(node, "lineno", 1)) - 1
 
 

@@ -32,7 +32,7 @@ RuleInputs: TypeAlias = tuple[str, ...]  # "g", "r" and operands, by the names t
 Replacements: TypeAlias = dict[int, TracedValue]  # by the id of the replaced one
 
 
-def _rule_of(x: TracedValue, i: int) -> ParsedRule | None:
+def _find_rule(x: TracedValue, i: int) -> ParsedRule | None:
     """Return an op's rule for operand `i`. Raises: GradientError if the op has no rules."""
     assert isinstance(x.op, Op)
     rules = rules_of(x.op)
@@ -42,7 +42,7 @@ def _rule_of(x: TracedValue, i: int) -> ParsedRule | None:
 
 
 def _apply_rule(rule: ParsedRule, x: TracedValue, g: TracedValue, result: TracedValue) -> object:
-    """Return what the rule of the op `x` gives for the gradient `g`.
+    """Return the gradient that the rule of the op `x` computes from `g`; half floats in float32.
 
     As on the tape, half floats are computed in float32.
     """
@@ -71,7 +71,7 @@ def _backward_gradient(
         for i, a in enumerate(x.args):
             if not isinstance(a, TracedValue) or id(a) not in dependent:
                 continue
-            rule = _rule_of(x, i)
+            rule = _find_rule(x, i)
             if rule is None or a.dtype.kind not in DIFFERENTIABLE_KINDS:
                 continue
             contribution = _apply_rule(rule, x, gradient, r if x is out else x)
@@ -85,7 +85,7 @@ def _backward_gradient(
 
 
 def _dependent_on(operand: TracedValue, out: TracedValue) -> set[int]:
-    """Return the ids of the values between `operand` and `out`: only these need gradients."""
+    """Return the ids of `operand` and of the values below `out` that depend on `operand`."""
     dependent = {id(operand)}
     for x in topological_order([out]):
         if any(id(a) in dependent for a in x.args):
@@ -102,32 +102,34 @@ class _ForwardDerivatives:
         self.replaced_results: Replacements = {}
 
     def derivative_of(self, root: TracedValue) -> Gradient:
-        """Return the derivative of a value."""
+        """Return the derivative of a value, cached; None if it is zero."""
         for x in topological_order([root]):
             if id(x) not in self.derivatives:
-                self.derivatives[id(x)] = self._of_node(x)
+                self.derivatives[id(x)] = self._differentiate_value(x)
         return self.derivatives[id(root)]
 
-    def _of_node(self, x: TracedValue) -> Gradient:
+    def _differentiate_value(self, x: TracedValue) -> Gradient:
+        """Return the derivative of a value whose operands have one. Raises: GradientError."""
         if x.dtype.kind == "c":
             raise GradientError(
                 "backward: a loop of complex numbers has no gradient; carry the real and imaginary "
                 "parts"
             )
         if isinstance(x.op, Op):
-            return self._of_op(x)
+            return self._differentiate_op(x)
         if x.op == "result":
             self._differentiate_loop(x.attrs[0])
             return self.derivatives[id(x)]
         return None
 
-    def _of_op(self, x: TracedValue) -> Gradient:
+    def _differentiate_op(self, x: TracedValue) -> Gradient:
+        """Return the sum of an op's rules applied to derivatives of its operands, or None."""
         if x.dtype.kind not in DIFFERENTIABLE_KINDS:
             return None
         total: Gradient = None
         for i, a in enumerate(x.args):
             derivative = self.derivatives[id(a)] if isinstance(a, TracedValue) else None
-            rule = None if derivative is None else _rule_of(x, i)
+            rule = None if derivative is None else _find_rule(x, i)
             if derivative is None or rule is None:
                 continue
             # For real numbers the rule for the backward direction is also that for the forward one.
@@ -138,9 +140,9 @@ class _ForwardDerivatives:
         return total
 
     def _differentiate_loop(self, loop: TracedLoop) -> None:
-        """Make a loop that carries the values of `loop` and their derivatives."""
+        """Record the derivatives of a loop's results, which a second loop carries."""
         floats = [i for i, x in enumerate(loop.init) if x.dtype.kind in DIFFERENTIABLE_KINDS]
-        initial = [self._of_or_zero(loop.init[i]) for i in floats]
+        initial = [self._derivative_or_zero(loop.init[i]) for i in floats]
         start, stop = _substitute((loop.start, loop.stop), self.replaced_results)
         extended = TracedLoop(
             start, stop, tuple(_substitute([*loop.init, *initial], self.replaced_results))
@@ -150,14 +152,15 @@ class _ForwardDerivatives:
         replaced |= {id(a): b for a, b in zip(loop.carry, extended.carry, strict=False)}
         n = len(loop.init)
         self._set_derivatives(loop.carry, floats, extended.carry[n:])
-        update = [self._of_or_zero(loop.update[i]) for i in floats]
+        update = [self._derivative_or_zero(loop.update[i]) for i in floats]
         extended.finish(tuple(_substitute([*loop.update, *update], replaced)))
         self._set_derivatives(loop.results, floats, extended.results[n:])
         self.replaced_results |= {
             id(a): b for a, b in zip(loop.results, extended.results, strict=False)
         }
 
-    def _of_or_zero(self, x: TracedValue) -> TracedValue:
+    def _derivative_or_zero(self, x: TracedValue) -> TracedValue:
+        """Return the derivative of a value, or a traced 0."""
         derivative = self.derivative_of(x)
         return traced_constant(0.0, x.dtype) if derivative is None else derivative
 
@@ -239,12 +242,13 @@ class TracedRule:
 
 
 def raising_rule(message: str) -> Rule:
-    """Return the rule of an operand without a gradient: it raises an error."""
+    """Return a rule that raises a GradientError with this message."""
 
-    def rule(g: Tensor) -> NoReturn:
+    def raise_error(g: Tensor) -> NoReturn:
+        """Raise the GradientError."""
         raise GradientError(message)
 
-    return rule
+    return raise_error
 
 
 class LazyRules:
@@ -272,7 +276,7 @@ def rule_name(op: str, trace: FunctionTrace, i: int) -> str:
 
 
 def _derive_rule(op: str, trace: FunctionTrace, k: int, i: int) -> Rule | None:
-    """Return the rule of output `k` for operand `i`."""
+    """Return the rule of output `k` for operand `i`; None if no gradient flows."""
     if not has_gradient(trace, k, i):
         return None
     try:
@@ -285,7 +289,7 @@ def _derive_rule(op: str, trace: FunctionTrace, k: int, i: int) -> Rule | None:
 def _differentiate(
     trace: FunctionTrace, k: int, i: int, recorded: bool
 ) -> tuple[RuleInputs, FunctionTrace]:
-    """Return what the gradient for operand `i` needs, and its trace."""
+    """Return the names of the inputs of operand `i`'s gradient, and its trace."""
     out, operand = trace.outputs[k], trace.inputs[i]
     g, r = TracedValue("operand", out.dtype), TracedValue("operand", out.dtype)
     has_loop = any(x.op == "result" for x in topological_order([out]))
@@ -307,7 +311,7 @@ def _differentiate(
 def gradient_trace(
     gradient: TracedValue, g: TracedValue, r: TracedValue, trace: FunctionTrace
 ) -> tuple[RuleInputs, FunctionTrace]:
-    """Return what a gradient of `trace` depends on, and the trace of it.
+    """Return the names of the inputs that a gradient of `trace` needs, and its trace.
 
     g: the incoming gradient. r: stands for the output.
     """
@@ -318,7 +322,7 @@ def gradient_trace(
 
 
 def make_op(name: str, trace: FunctionTrace, k: int, rules: LazyRules | None = None) -> Op:
-    """Return the row of output `k` of a trace, for operands of its inputs' dtypes.
+    """Return an op of the table for output `k` of a trace, with operands of its inputs' dtypes.
 
     rules: those of the user; None: those that follow from the trace.
     """

@@ -77,6 +77,7 @@ class TracedValue(LayoutTensor):
 
     @property
     def _expr(self) -> NoReturn:  # type: ignore[override]  # strided tensors have a field
+        """Raise a CaptureError: a traced number has no memory."""
         _raise_capture_error(
             "a number has no memory, shape or other elements", _WHOLE_TENSOR_ADVICE
         )
@@ -110,6 +111,7 @@ class TracedValue(LayoutTensor):
     __int__ = __index__ = __complex__ = __round__ = __float__
 
     def item(self, *args: object, **options: object) -> NoReturn:
+        """Raise a CaptureError: a traced number has no value."""
         _raise_capture_error("a number has no value while it is traced", _VALUE_ADVICE)
 
     tolist = numpy = __array__ = __dlpack__ = item
@@ -150,6 +152,7 @@ _WHOLE_TENSOR_ADVICE = (
 
 
 def _raise_capture_error(problem: str, advice: str) -> NoReturn:
+    """Raise a CaptureError that names the traced function, the problem and the advice."""
     raise CaptureError(f"{function_name.get() or 'elementwise'}: {problem}; {advice}")
 
 
@@ -172,7 +175,7 @@ def traced_constant(value: complex, dtype: DType) -> TracedValue:
 
 
 def trace_op(op: Op, operands: Sequence[object], attrs: Any = None) -> TracedValue:
-    """Return the result of a row of the table.
+    """Return the traced result of an op of the table.
 
     Raises: as the row does; CaptureError for an operand that is a tensor.
     """
@@ -186,6 +189,7 @@ def trace_op(op: Op, operands: Sequence[object], attrs: Any = None) -> TracedVal
 
 
 def _as_traced_operand(op: Op, x: object) -> Operand:
+    """Return an operand as a traced or a Python number. Raises: CaptureError for a tensor."""
     if isinstance(x, (TracedValue, bool, int, float)):
         return x
     e = x._expr if isinstance(x, Tensor) else None
@@ -203,6 +207,7 @@ def _as_traced_operand(op: Op, x: object) -> Operand:
 
 
 def _require_fits(op: Op, value: int, d: DType) -> None:
+    """Raise a ValueOverflow if an integer does not fit the dtype."""
     low, high = (d.min, d.max) if d.is_integer else (1 - BEYOND_FLOAT, BEYOND_FLOAT - 1)
     if d.kind != "b" and not low <= value <= high:
         raise ValueOverflow(f"{op.name}: {shown(value)} does not fit {d.name}")
@@ -225,15 +230,16 @@ class TracedLoop:
     def __init__(self, start: Bound, stop: Bound, init: tuple[TracedValue, ...]) -> None:
         self.start, self.stop, self.init = start, stop, init
         self.index = TracedValue("index", int64, attrs=(self, 0))
-        self.carry = self._values("carry")
+        self.carry = self._create_values("carry")
         self.results: tuple[TracedValue, ...] = ()
 
     def finish(self, update: tuple[TracedValue, ...]) -> None:
-        """Set the carry after an iteration, and make the results."""
+        """Set the carries after an iteration, and create the results."""
         self.update = update
-        self.results = self._values("result")
+        self.results = self._create_values("result")
 
-    def _values(self, op: str) -> tuple[TracedValue, ...]:
+    def _create_values(self, op: str) -> tuple[TracedValue, ...]:
+        """Return new carries or results of this loop, one for each initial value."""
         return tuple([TracedValue(op, x.dtype, attrs=(self, i)) for i, x in enumerate(self.init)])
 
 
@@ -273,6 +279,7 @@ def fori_loop(lower: object, upper: object, body: Callable[..., Any], init: obje
 
 
 def _as_loop_bound(name: str, value: object, bound_name: str) -> Bound:
+    """Return an int, or a traced integer as int64. Raises: ArgumentTypeError, DTypeError."""
     if not isinstance(value, TracedValue):
         if isinstance(value, Tensor):
             raise ArgumentTypeError(
@@ -300,6 +307,7 @@ def as_traced(name: str, x: object) -> TracedValue:
 
 
 def _default_dtype(x: complex) -> DType:
+    """Return the dtype that `dt.asarray` gives a Python number."""
     if isinstance(x, (bool, int)):
         return bool_ if isinstance(x, bool) else int64
     is_double = datatypes.default_dtype is float64

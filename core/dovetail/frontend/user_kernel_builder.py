@@ -72,7 +72,7 @@ class UserKernelBuilder:
         self._names: set[str] = set()
 
     def _unique_name(self, name: str) -> str:
-        """Return an unused name that kernel IR allows: ASCII, not like "i0"."""
+        """Reserve and return an unused name that kernel IR allows: ASCII, not like "i0"."""
         if name[:1] == "i" and name[1:].isdigit():
             name = f"{name}_"
         while name in self._names or not name.isascii():
@@ -88,7 +88,7 @@ class UserKernelBuilder:
         return tensor
 
     def scalar(self, position: int, name: str, dtype: DType) -> Value:
-        """Return a number that is an argument, as a dtype that kernel scalars can have."""
+        """Return a number argument as a scalar of the dtype, declared at its first use."""
         key = position, dtype
         if key not in self._scalars:
             other_dtypes = any(p == position for p, _ in self._scalars)
@@ -98,7 +98,7 @@ class UserKernelBuilder:
         return self._scalars[key]
 
     def runtime_int(self, kind: str, name: str, tensor: int, axis: int) -> Value:
-        """Return an integer that the launch passes."""
+        """Return an integer that the launch passes, declared at its first use."""
         key = RuntimeInt(kind, tensor, axis)
         if key not in self._ints:
             unique = self._unique_name(name)
@@ -107,11 +107,11 @@ class UserKernelBuilder:
         return self._ints[key]
 
     def extent(self, tensor: TensorParameter, axis: int) -> Value:
-        """Return the extent of a tensor's axis."""
+        """Return the extent of a tensor's axis, declared as an integer at its first use."""
         return self.runtime_int("n", f"{tensor.name}_n{axis}", tensor.position, axis)
 
     def add_axis(self, start: Value, stop: Value) -> Value:
-        """Add an axis to the grid, and return its index. Raises: NotUniform."""
+        """Add an axis to the grid, and return its index. Raises: NonUniformBoundError."""
         self.grid_names |= required_numbers(start) | required_numbers(stop)
         axis = len(self.grid)
         self.grid.append((start, stop))
@@ -132,7 +132,7 @@ class UserKernelBuilder:
         return linear
 
     def error_cell(self, tensor: TensorParameter, axis: int, node: ast.AST, message: str) -> Buffer:
-        """Return the error cell for an index, which a node of the syntax tree contains."""
+        """Return the buffer for a wrong index at a node and axis, declared at its first use."""
         key = node, axis
         if key not in self.cells:
             buffer = self._builder.buffer(self._unique_name(f"cell{len(self.cells)}"), int64, "w")
@@ -166,18 +166,19 @@ def _used_parameters(kernel: Kernel) -> tuple[set[str], set[int]]:
     params: set[str] = set()
     buffers: set[int] = set()
 
-    def use(*operands: Value | None) -> None:
+    def add_parameters(*operands: Value | None) -> None:
+        """Add the names of operands that are parameters to `params`."""
         params.update(v.name for v in operands if v is not None and v.op == "param")
 
-    use(*kernel.grid)
+    add_parameters(*kernel.grid)
     for statement in walk(kernel.body):
         if isinstance(statement, Value):
-            use(*statement.args)
+            add_parameters(*statement.args)
             if statement.op == "load":
                 buffers.add(id(statement.buffer))
         elif isinstance(statement, Loop):
-            use(statement.start, statement.stop, *statement.init, *statement.update)
+            add_parameters(statement.start, statement.stop, *statement.init, *statement.update)
         elif isinstance(statement, Store | Atomic):
-            use(statement.index, statement.value, statement.when)
+            add_parameters(statement.index, statement.value, statement.when)
             buffers.add(id(statement.buffer))
     return params, buffers

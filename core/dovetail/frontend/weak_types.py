@@ -40,7 +40,7 @@ class WeakNumber:
         self.kind, self._value, self._declare = kind, value, declare
 
     def cast(self, dtype: DType) -> Value:
-        """Return the value as a dtype."""
+        """Return the value as a dtype; a number that is not declared yet is declared."""
         if self._value is not None:
             return convert(self._value, dtype)
         assert self._declare is not None
@@ -73,7 +73,7 @@ def kind_of(x: Number) -> str:
 
 
 def _promotion_type(x: Number) -> Given:
-    """Return what the dtype rules of the op table take for a number."""
+    """Return a number's dtype, or its Python type, as the dtype rules of the op table need."""
     if isinstance(x, Value):
         return x.dtype
     return PYTHON_TYPES[x.kind] if isinstance(x, WeakNumber) else type(x)
@@ -124,6 +124,7 @@ def apply_op(op: Op, *operands: Number) -> Number:
 
 
 def _apply_to_elements(op: Op, operands: tuple[Number, ...]) -> Value:
+    """Return an op on numbers of which some have a dtype, with the bits of tensors."""
     casts, result = op.dtypes(op.name, [_promotion_type(x) for x in operands], None)
     values = [as_dtype(x, d) for x, d in zip(operands, casts, strict=True)]
     if op.widens:
