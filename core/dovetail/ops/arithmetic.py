@@ -81,6 +81,7 @@ def _round_to_odd(x: Value) -> Value:
 
 
 def _saturate(x: Value, to: DType) -> Value:
+    """Return a float as an integer dtype, limited to the dtype's range; NaN gives 0."""
     x = cast(x, x.dtype.compute)
     low, high = float(to.min), float(to.max + 1)  # exact: powers of two
     inside = (const(low, x.dtype) <= x) & (x < high)
@@ -165,6 +166,7 @@ def comparing(rule: Callable[[Value, Value], Value]) -> Callable[[Value, Value],
     """Return a comparison of two values of one dtype, or of uint64 with int64."""
 
     def compare(x: Value, y: Value) -> Value:
+        """Return the comparison; uint64 and int64 are first mapped to comparable uint64."""
         if x.dtype is not y.dtype:
             x, y = _comparable(x, y)
         return rule(x, y)
@@ -184,6 +186,7 @@ def ordered(rule: Callable[[Value, Value], Value]) -> Callable[[Value, Value], V
     """Return a comparison that orders bool too: as 0 and 1."""
 
     def compare(x: Value, y: Value) -> Value:
+        """Return the comparison, of bools as uint8."""
         if x.dtype is bool_:
             x, y = cast(x, uint8), cast(y, uint8)
         return rule(x, y)
@@ -273,6 +276,7 @@ def _reduce_dividend(x: Value, y: Value) -> Value:
     inverse = 1.0 / d
 
     def step(_: Value, r: Value, left: Value) -> tuple[Value, ...]:
+        """Subtract one digit of the quotient from `r`; return `r` and the bits that are left."""
         step_bits = where(left < 0, const(0, bits), where(left < digit, left, const(digit, bits)))
         shifted = r * _power_of_two(step_bits, x.dtype)
         return fma(-rint(shifted * inverse), d, shifted), left - step_bits
@@ -334,10 +338,11 @@ def _integer_pow(x: Value, y: Value) -> Value:
     one = const(1, x.dtype)
 
     def step(k: Value, result: Value, base: Value, e: Value) -> tuple[Value, ...]:
+        """Square the base and use one bit of the exponent; return result, base and exponent."""
         result = where(ne(e & one, 0), result * base, result)
         # once e is 0 no carry changes any more, so that the fold can end early
         more = where(eq(e, 0), base, base * base)
-        return result, more, bitcast(bitcast(e, _unsigned(e)) >> 1, e.dtype)
+        return result, more, bitcast(bitcast(e, _unsigned_dtype(e)) >> 1, e.dtype)
 
     result = fold_loop(0, x.dtype.bits, (one, x, y), step).results[0]
     if x.dtype.kind == "u":
@@ -349,7 +354,8 @@ def _integer_pow(x: Value, y: Value) -> Value:
     return where(y < 0, unit, result)
 
 
-def _unsigned(v: Value) -> DType:
+def _unsigned_dtype(v: Value) -> DType:
+    """Return the unsigned integer dtype of a value's size."""
     return next(d for d in INTEGERS if d.kind == "u" and d.itemsize == v.dtype.itemsize)
 
 
@@ -371,6 +377,7 @@ def shift_right(x: Value, n: Value) -> Value:
 
 
 def _is_valid_shift(x: Value, n: Value) -> Value:
+    """Return True where a shift amount is in 0..bits-1."""
     ok = n < const(x.dtype.bits, n.dtype)
     return ok & (const(0, n.dtype) <= n) if n.dtype.kind == "i" else ok
 
@@ -399,7 +406,7 @@ def nextafter(x: Value, y: Value) -> Value:
 
 
 def _next_code(x: Value, y: Value, d: DType) -> Value:
-    """Return `nextafter` in a plugin's dtype: the value of the next code.
+    """Return `nextafter` in a plugin's dtype, as float32: the value of the neighbouring code.
 
     Codes ascend with the size of numbers.
     """

@@ -25,6 +25,7 @@ def either(of_reals: Expression, of_complex: Expression) -> Expression:
     """Return an expression for operands of both kinds."""
 
     def expression(*operands: Value) -> Value:
+        """Return `of_complex` of the operands if one is complex, else `of_reals` of them."""
         is_complex = any(x.dtype.kind == "c" for x in operands)
         return (of_complex if is_complex else of_reals)(*operands)
 

@@ -151,10 +151,12 @@ def tan(z: Value) -> Value:
 
 
 def _times_i(z: Value) -> Value:
+    """Return i * z, exactly."""
     return complex_value(-imag(z), real(z))
 
 
 def _swap_parts(z: Value) -> Value:
+    """Return b + ai for a + bi."""
     return complex_value(imag(z), real(z))
 
 
@@ -203,6 +205,7 @@ def log10(z: Value) -> Value:
 
 
 def _change_log_base(z: Value, factor: float) -> Value:
+    """Return log(z) times a real factor."""
     w = log(z)
     return complex_value(real(w) * factor, imag(w) * factor)
 

@@ -97,20 +97,20 @@ class _ConvolutionLaunches:
         shape = launches.shape(launches.result)
         self.lead, self.batch_size = shape[: self.lines.lead], shape[self.lines.lead]
 
-    def lead_axes(self, site: KernelSite) -> list[Value]:
-        """Return the indices of the axes of the grid before all others."""
+    def add_lead_axes(self, site: KernelSite) -> list[Value]:
+        """Add the grid axes before all others, and return their indices."""
         return [site.points(f"lead{i}", n) for i, n in enumerate(self.lead)]
 
-    def group_axis(self, site: KernelSite) -> Value:
-        """Return the index of the axis of groups, or 0 if there is one group."""
+    def add_group_axis(self, site: KernelSite) -> Value:
+        """Add the grid axis of groups and return its index; return 0 if there is one group."""
         return (
             site.points("groups", self.geometry.groups)
             if self.geometry.groups > 1
             else const(0, int64)
         )
 
-    def tap_axes(self, site: KernelSite, taps: Shape) -> list[Value]:
-        """Return the indices of axes of taps."""
+    def add_tap_axes(self, site: KernelSite, taps: Shape) -> list[Value]:
+        """Add the grid axes of taps, and return their indices."""
         return [site.points(f"taps{a}", n) for a, n in enumerate(taps)]
 
     def channel_index(self, site: KernelSite, name: str, g: Value, c: Value, each: int) -> Value:
@@ -122,12 +122,13 @@ class _ConvolutionLaunches:
     def build_table(
         self, operand: int, s: _TapSum, index_of: Callable[[KernelSite, Value, list[Value]], Value]
     ) -> int:
-        """Return a table of the products' distances from the first one, by channels, then taps."""
+        """Add the launch of a table of the products' distances; return its operand number."""
         table = self.launches.temporary(int64, (self.summed_channels * math.prod(s.taps),))
 
         def build(site: KernelSite) -> None:
+            """Build the kernel that stores the index of each channel and tap."""
             c = site.points("summed", self.summed_channels)
-            taps = self.tap_axes(site, s.taps)
+            taps = self.add_tap_axes(site, s.taps)
             k = c
             for a in self.axes:
                 k = k * site.number(f"taps{a}", s.taps[a]) + taps[a]
@@ -142,10 +143,11 @@ class _ConvolutionLaunches:
         """Return the phase of a tap, and the number of elements that it is further on there."""
         raise NotImplementedError
 
-    def line_table(self, line_buffer: PaddedRowBuffer, s: _TapSum) -> int:
-        """Return the table of a line."""
+    def build_line_table(self, line_buffer: PaddedRowBuffer, s: _TapSum) -> int:
+        """Add the launch of a line's table, and return its operand number."""
 
         def index_of(site: KernelSite, c: Value, taps: list[Value]) -> Value:
+            """Return the index in the line of a channel's tap."""
             offsets = [self.tap_offset(site, s, line_buffer.line, a, taps[a]) for a in self.axes]
             phases, on = [p for p, _ in offsets], [u for _, u in offsets]
             return line_buffer.index_of(site, 0, {CHANNEL: [c], PHASE: phases, ELEMENT: on})
@@ -165,11 +167,12 @@ class _ConvolutionLaunches:
         """Return the index of a weight, given one channel of each kind."""
         raise NotImplementedError
 
-    def weight_table(self, operand: int, s: _TapSum) -> int:
-        """Return the table of weights."""
+    def build_weight_table(self, operand: int, s: _TapSum) -> int:
+        """Add the launch of the weights' table, and return its operand number."""
         zero = const(0, int64)
 
         def index_of(site: KernelSite, c: Value, taps: list[Value]) -> Value:
+            """Return the index of a weight, given a channel and a sum's taps."""
             taps = [
                 affine(site, f"tap{a}", taps[a], s.first_tap[a], s.tap_stride[a]) for a in self.axes
             ]
@@ -177,13 +180,14 @@ class _ConvolutionLaunches:
 
         return self.build_table(operand, s, index_of)
 
-    def weight_operand(self) -> int:
-        """Return the operand with the weights; for reduced precision it is a copy in float32."""
+    def prepare_weights(self) -> int:
+        """Return the operand of the weights; add a float32 copy for reduced precision."""
         if self.launches.dtype(1) is self.dtype:
             return 1
         copy = self.launches.temporary(self.dtype, self.launches.shape(1))
 
         def build(site: KernelSite) -> None:
+            """Build the kernel that copies the weights."""
             at = [site.axis(-1, d) for d in range(site.rank(-1))]
             site.store(site.read(0, *at), *at)
 
@@ -193,7 +197,7 @@ class _ConvolutionLaunches:
     # --- the sum
 
     def count_merged_axes(self, counts: Shape, sizes: Shape, products: int) -> int:
-        """Return how many axes to merge: 1 for the last alone; more than `rank`, with the batch.
+        """Return the number of axes to merge: 1, the last alone, to `rank` + 1, with the batch.
 
         The choice has the least estimated work.
         """
@@ -207,7 +211,7 @@ class _ConvolutionLaunches:
         return min(work_of, key=lambda t: (work_of[t], t))
 
     def build_line(self, line: PaddedRow, t: int) -> PaddedRowBuffer:
-        """Return the line for `t` merged axes: the operand itself if it has all the elements."""
+        """Return the line for `t` merged axes; the operand itself, if possible, else a copy."""
         ones, sizes = (1,) * self.rank, self.launches.shape(0)[-self.rank :]
         whole = line.step == line.phases == ones and not any(line.start)
         fits = all(a <= b for a, b in zip(line.read_sizes, sizes, strict=True))
@@ -224,9 +228,9 @@ class _ConvolutionLaunches:
         t = self.rank + 1 if line_buffer.line.batches else min(t, self.rank)
         operands = [
             line_buffer.operand,
-            self.line_table(line_buffer, s),
+            self.build_line_table(line_buffer, s),
             weights,
-            self.weight_table(weights, s),
+            self.build_weight_table(weights, s),
         ]
         if bias >= 0:
             operands.append(bias)
@@ -243,8 +247,8 @@ class _ConvolutionLaunches:
         Points along the last axis but one share most of their loads.
         """
         lead, g, few_channels = (
-            self.lead_axes(site),
-            self.group_axis(site),
+            self.add_lead_axes(site),
+            self.add_group_axis(site),
             self.result_channels < SHARED_CHANNELS_MIN,
         )
         o = site.points("kept", self.result_channels) if few_channels else None
@@ -256,6 +260,7 @@ class _ConvolutionLaunches:
         """Add the launch whose points are those of the result."""
 
         def build(site: KernelSite) -> None:
+            """Build the kernel of one sum, with a point for each element of the result."""
             lead, g, o, (n, *at), q = self._declare_grid(
                 site, (self.batch_size, *s.counts[:-1]), s.counts[-1]
             )
@@ -280,6 +285,7 @@ class _ConvolutionLaunches:
         start = self.weight_index(site, 2, lead, g, zero, o, [zero] * self.rank)
 
         def step(k: Value, total: Value) -> tuple[Value, ...]:
+            """Add the product of tap `k` to the total."""
             x = site.element(0, line_start + site.read(1, k))
             return (_multiply_add(x, site.element(2, start + site.read(3, k)), total),)
 
@@ -303,6 +309,7 @@ class _ConvolutionLaunches:
         line_sums = self.launches.temporary(self.dtype, shape)
 
         def build(site: KernelSite) -> None:
+            """Build the kernel of one sum at each position of the merged axes."""
             lead, g, o, out, q = self._declare_grid(site, outer, max(span, 0))
             inner = [*out[1:], *[const(0, int64)] * (self.rank - len(out[1:]))]
             index = line_buffer.index_of(
@@ -312,11 +319,12 @@ class _ConvolutionLaunches:
             index = index + q + integer_or_constant(site, "first", start)
             site.store(self._sum_products(site, index, lead, g, o), *lead, g, o, *out, q)
 
-        def crop(site: KernelSite) -> None:
+        def build_crop(site: KernelSite) -> None:
+            """Build the kernel that copies the valid positions to the result."""
             lead, n, g = (
-                self.lead_axes(site),
+                self.add_lead_axes(site),
                 site.points("n", self.batch_size),
-                self.group_axis(site),
+                self.add_group_axis(site),
             )
             o = site.points("kept", self.result_channels)
             at = [site.points(f"counts{a}", m) for a, m in enumerate(s.counts)]
@@ -328,14 +336,14 @@ class _ConvolutionLaunches:
             site.store(site.element(0, index), *lead, n, channel, *at)
 
         self.launches.launch(name, build, *operands, line_sums)
-        self.launches.launch(f"{name}_result", crop, line_sums, self.launches.result)
+        self.launches.launch(f"{name}_result", build_crop, line_sums, self.launches.result)
 
 
 class _Convolve(_ConvolutionLaunches):
     """The convolution: y of x and w, and perhaps of a bias."""
 
     def run(self) -> None:
-        """Add the launches."""
+        """Add the launches of the convolution."""
         self.summed_channels, self.result_channels = self.in_channels, self.out_channels
         result = self.launches.result
         counts = self.launches.shape(result)[-self.rank :]
@@ -343,7 +351,7 @@ class _Convolve(_ConvolutionLaunches):
         t = self.count_merged_axes(counts, line.sizes, self.in_channels * math.prod(self.kernel))
         line_buffer, none, ones = self.build_line(line, t), (0,) * self.rank, (1,) * self.rank
         s = _TapSum(none, counts, none, ones, self.kernel, none, ones)
-        self.add_sum(line_buffer, s, self.weight_operand(), 2 if result == 3 else -1)
+        self.add_sum(line_buffer, s, self.prepare_weights(), 2 if result == 3 else -1)
 
     def tap_offset(
         self, site: KernelSite, s: _TapSum, line: PaddedRow, a: int, j: Value
@@ -410,7 +418,7 @@ class _InputGradient(_ConvolutionLaunches):
     """The gradient of the input: x of y and w, the transposed convolution."""
 
     def run(self) -> None:
-        """Add the launches."""
+        """Add the launches of the input's gradient: some for each phase of the stride."""
         self.summed_channels, self.result_channels = self.out_channels, self.in_channels
         sizes = self.launches.shape(self.launches.result)[-self.rank :]
         axis_phases = [[p for p in self._phases(a, sizes[a]) if p.length] for a in self.axes]
@@ -427,7 +435,7 @@ class _InputGradient(_ConvolutionLaunches):
         most = max(math.prod(p.taps for p in phases) for phases in product(*axis_phases))
         counts = tuple([max(p.length for p in along) for along in axis_phases])
         t = self.count_merged_axes(counts, line.sizes, self.out_channels * max(most, 1))
-        line_buffer, weights = self.build_line(line, t), self.weight_operand()
+        line_buffer, weights = self.build_line(line, t), self.prepare_weights()
         for phases in product(*axis_phases):
             self._launch_phase(line_buffer, weights, phases)
 
@@ -492,7 +500,7 @@ class _WeightGradient(_ConvolutionLaunches):
     """The gradient of the weights: w of x and y."""
 
     def run(self) -> None:
-        """Add the launches."""
+        """Add the launches of the weights' gradient: sums of chunks, and their total."""
         counts = self.launches.shape(1)[-self.rank :]
         self.batch_size = self.launches.shape(0)[len(self.lead)]
         line = _input_line(self.geometry, self.kernel, counts).share_zeros(self.launches.shape(0))
@@ -513,7 +521,7 @@ class _WeightGradient(_ConvolutionLaunches):
         )
 
     def _chunk_positions(self, line: PaddedRow, span: int) -> int:
-        """Return how many positions a point sums for a gradient of its own.
+        """Return the number of positions that one partial sum of the gradient covers.
 
         These gradients take no more memory than the operands.
         """
@@ -544,17 +552,19 @@ class _WeightGradient(_ConvolutionLaunches):
         chunk_sums = self.launches.temporary(self.dtype, shape)
 
         def build(site: KernelSite) -> None:
+            """Build the kernel of a chunk's sum, with y's channels as the last axis."""
             lead, chunk, g = (
-                self.lead_axes(site),
+                self.add_lead_axes(site),
                 site.points("chunks", chunks),
-                self.group_axis(site),
+                self.add_group_axis(site),
             )
-            taps = self.tap_axes(site, self.kernel)
+            taps = self.add_tap_axes(site, self.kernel)
             c, o = site.points("into", self.in_channels), site.points("kept", self.out_channels)
             first, other = self._first_elements(site, x, y, lead, g, c, o, taps)
-            start, stop = self._bounds(site, chunk, span, chunk_size)
+            start, stop = self._chunk_bounds(site, chunk, span, chunk_size)
 
             def step(t: Value, total: Value) -> tuple[Value, ...]:
+                """Add the product at position `t` to the total."""
                 a = site.element(0, first + t * site.number("into", self.in_channels))
                 b = site.element(1, other + t * site.number("kept", self.out_channels))
                 return (_multiply_add(a, b, total),)
@@ -581,15 +591,16 @@ class _WeightGradient(_ConvolutionLaunches):
         chunk_sums = self.launches.temporary(self.dtype, shape)
 
         def build(site: KernelSite) -> None:
+            """Build the kernel that reduces a chunk's products to each weight."""
             lead, chunk, g = (
-                self.lead_axes(site),
+                self.add_lead_axes(site),
                 site.points("chunks", chunks),
-                self.group_axis(site),
+                self.add_group_axis(site),
             )
             o, c = site.points("kept", self.out_channels), site.points("into", self.in_channels)
-            taps = self.tap_axes(site, self.kernel)
+            taps = self.add_tap_axes(site, self.kernel)
             first, other = self._first_elements(site, x, y, lead, g, c, o, taps)
-            start, stop = self._bounds(site, chunk, span, chunk_size)
+            start, stop = self._chunk_bounds(site, chunk, span, chunk_size)
             total = reduce_loop(
                 "add",
                 start,
@@ -612,15 +623,16 @@ class _WeightGradient(_ConvolutionLaunches):
         o: Value,
         taps: Sequence[Value],
     ) -> tuple[Value, Value]:
-        """Return the elements of the first products in both lines."""
+        """Return the indices of the first product's elements in the lines of x and y."""
         offsets = [_input_tap(site, self.geometry, x.line, a, taps[a]) for a in self.axes]
         tap_indices = {PHASE: [p for p, _ in offsets], ELEMENT: [u for _, u in offsets]}
         first = x.index_of(site, 0, {LEAD: lead, GROUP: [g], CHANNEL: [c], **tap_indices})
         return first, y.index_of(site, 1, {LEAD: lead, GROUP: [g], CHANNEL: [o]})
 
-    def _bounds(
+    def _chunk_bounds(
         self, site: KernelSite, chunk: Value, span: int, chunk_size: int
     ) -> tuple[Value, Value]:
+        """Return the start and the stop of a chunk's positions."""
         runtime_size, n = site.number("each", chunk_size), site.number("span", span)
         stop = chunk * runtime_size + runtime_size
         return chunk * runtime_size, where(stop < n, stop, n)
@@ -634,8 +646,9 @@ class _WeightGradient(_ConvolutionLaunches):
         """Add the launch that adds up the sums of chunks."""
 
         def build(site: KernelSite) -> None:
-            lead, g = self.lead_axes(site), self.group_axis(site)
-            taps = self.tap_axes(site, self.kernel)
+            """Build the kernel that sums a weight's gradients over the chunks."""
+            lead, g = self.add_lead_axes(site), self.add_group_axis(site)
+            taps = self.add_tap_axes(site, self.kernel)
             c, o = site.points("into", self.in_channels), site.points("kept", self.out_channels)
             total = reduce_loop(
                 "add",

@@ -31,7 +31,7 @@ def common(op: str, operands: Sequence[Given], *, allowed: str = "biuf") -> DTyp
 
     Raises: DTypeError if there is none or its kind is not allowed.
     """
-    strong = _strong(operands)
+    strong = _strong_dtypes(operands)
     weak = [d for d in operands if not isinstance(d, DType)]
     dtype = strong[0] if strong else (bool_ if all(w is bool for w in weak) else int64)
     for d in strong[1:]:
@@ -45,20 +45,22 @@ def common(op: str, operands: Sequence[Given], *, allowed: str = "biuf") -> DTyp
             dtype = int64
     if dtype.kind not in allowed:
         raise DTypeError(
-            f"{op}: expected {_kinds(allowed)}, got {dtype.name}; use "
+            f"{op}: expected {_describe_kinds(allowed)}, got {dtype.name}; use "
             + ("dt.real, dt.imag or dt.abs" if dtype.kind == "c" else "astype()")
         )
     return dtype
 
 
 def _promote(op: str, a: DType, b: DType) -> DType:
+    """Return the common dtype of two. Raises: DTypeError that names the op."""
     try:
         return promote(a, b)
     except DTypeError as e:
         raise DTypeError(f"{op}: {e}") from None
 
 
-def _kinds(allowed: str) -> str:
+def _describe_kinds(allowed: str) -> str:
+    """Return the words for kinds of dtypes, for an error message."""
     words = {
         "b": "bool",
         "i": "signed integers",
@@ -69,7 +71,7 @@ def _kinds(allowed: str) -> str:
     return ", ".join(words[k] for k in allowed)
 
 
-def _strong(operands: Sequence[Given]) -> tuple[DType, ...]:
+def _strong_dtypes(operands: Sequence[Given]) -> tuple[DType, ...]:
     """Return the dtypes of operands that are tensors."""
     return tuple([d for d in operands if isinstance(d, DType)])
 
@@ -81,6 +83,7 @@ def same(allowed: str = "biuf") -> DTypeRule:
     """Return a rule by which all operands meet in one dtype, that of the result."""
 
     def rule(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+        """Return the common dtype for each operand and for the result. Raises: DTypeError."""
         d = common(op, operands, allowed=allowed)
         return (d,) * len(operands), d
 
@@ -94,18 +97,21 @@ def arithmetic(allowed: str) -> DTypeRule:
     """
 
     def rule(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+        """Return the common dtype, or its part for real operands. Raises: DTypeError."""
         return _keep_reals(operands, common(op, operands, allowed=allowed))
 
     return rule
 
 
 def _keep_reals(operands: Sequence[Given], d: DType) -> Dtypes:
+    """Return the casts to `d`, for real operands to its part, and `d`."""
     if d.kind != "c":
         return (d,) * len(operands), d
     return tuple([d if _is_complex(x) else d.part for x in operands]), d
 
 
 def _is_complex(x: Given) -> bool:
+    """Return True for a complex dtype or Python's complex."""
     return x.kind == "c" if isinstance(x, DType) else x is complex
 
 
@@ -160,7 +166,8 @@ def comparison(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def _comparison_dtypes(op: str, operands: Sequence[Given], allowed: str) -> Dtypes:
-    integers = [d for d in _strong(operands) if d.is_integer]
+    """Return the casts of two operands to a common dtype, and bool. Raises: DTypeError."""
+    integers = [d for d in _strong_dtypes(operands) if d.is_integer]
     if uint64 in integers and any(d.kind == "i" for d in integers):
         return tuple([uint64 if d is uint64 else int64 for d in integers]), bool_
     d = common(op, operands, allowed=allowed)
@@ -197,7 +204,7 @@ def as_told(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
     Raises: DTypeError for a complex operand and a real result, except bool.
     """
-    (d,) = casts = _strong(operands)
+    (d,) = casts = _strong_dtypes(operands)
     if d.kind == "c" and attrs.kind not in "bc":
         raise DTypeError(
             f"{op}: {d.name} cannot be converted to {attrs.name}; use dt.real, dt.imag or dt.abs"
@@ -251,13 +258,13 @@ def counting(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 def as_given(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """Keep the operand's dtype, without the dtype of computation."""
-    casts = _strong(operands)
+    casts = _strong_dtypes(operands)
     return casts, casts[0]
 
 
 def gathering(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """Keep the first operand's dtype; the others are positions."""
-    first = _strong(operands)[0]
+    first = _strong_dtypes(operands)[0]
     return (first, *(int64 for _ in operands[1:])), first
 
 
@@ -274,7 +281,7 @@ def integers(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 def tallying(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """Take the operands as they are; the result is int64."""
-    return _strong(operands), int64
+    return _strong_dtypes(operands), int64
 
 
 def searching(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
@@ -322,7 +329,7 @@ def running_logs(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 def scattering(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
     """Keep the first operand's dtype, to which the second is cast; the others are positions."""
-    first = _strong(operands)[0]
+    first = _strong_dtypes(operands)[0]
     return (first, first, *(int64 for _ in operands[2:])), first
 
 

@@ -195,11 +195,12 @@ def _split_octave(x: Value, low: int) -> tuple[Value, Value, Value]:
     """
     f = format_of(x)
     k = (bits_of(x) - low) & (f.sign * 2 - (1 << f.mantissa))
-    e = cast(bitcast(k, int32) >> 23, float32) if x.dtype is float32 else _small_integer(k)
+    e = cast(bitcast(k, int32) >> 23, float32) if x.dtype is float32 else _upper_bits_as_float(k)
     return e, bitcast(bits_of(x) - k, x.dtype), k
 
 
-def _small_integer(k: Value) -> Value:
+def _upper_bits_as_float(k: Value) -> Value:
+    """Return the signed integer in the upper 12 bits of a uint64, as a float64."""
     n = bitcast(bitcast(k, int64) >> 52, uint64) + FORMATS[float64].shifter_bits
     return bitcast(n, float64) - FORMATS[float64].shifter
 
@@ -242,6 +243,7 @@ def log(x: Value) -> Value:
 def _log_to_base(
     x: Value, per_octave: tuple[float, float], per_neper: tuple[float, float]
 ) -> Value:
+    """Return the logarithm to a base, given its values for 2 and e as pairs."""
     normal, up = _scale_denormal(x)
     e, f, _ = _split_exponent(normal)
     e = e - up

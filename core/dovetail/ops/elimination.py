@@ -36,7 +36,7 @@ def lu_by_columns(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _eliminate(a: np.ndarray) -> np.ndarray:
-    """Replace (b, m, n) matrices by their factors, and return the rows' order in each: (b, m)."""
+    """Replace (b, m, n) matrices by packed LU factors; return the row order of each: (b, m)."""
     b, m, n = a.shape
     rows, each = np.tile(np.arange(m), (b, 1)), np.arange(b)
     for j in range(min(m, n)):
@@ -52,7 +52,7 @@ def _eliminate(a: np.ndarray) -> np.ndarray:
 def solve_triangular(
     a: np.ndarray, b: np.ndarray, upper: bool, unit: bool, adjoint: bool
 ) -> np.ndarray:
-    """Solve for one triangle of (batch, n, n) matrices, or for its adjoint if `adjoint`.
+    """Return the solutions for one triangle of (batch, n, n) matrices, or for its adjoint.
 
     Raises: NumPy's LinAlgError.
     """

@@ -16,6 +16,7 @@ def gcd(x: Value, y: Value) -> Value:
     """Return the greatest common divisor, by Euclid's algorithm; of 0 and 0 it is 0."""
 
     def step(_: Value, a: Value, b: Value) -> tuple[Value, ...]:
+        """Do one step of Euclid's algorithm; keep both numbers once the second is 0."""
         done = eq(b, 0)
         remainder = rem(a, where(done, const(1, b.dtype), b))
         return where(done, a, b), where(done, b, remainder)
@@ -56,11 +57,13 @@ def frexp_exponent(x: Value) -> Value:
 
 
 def _is_finite_nonzero(x: Value) -> Value:
+    """Return True where x is neither 0 nor infinite nor NaN."""
     a = magnitude(x)
     return (a > 0.0) & (a < math.inf)
 
 
 def _replace_special(x: Value) -> Value:
+    """Return x, and 1 where x is 0, infinite or NaN."""
     return where(_is_finite_nonzero(x), x, 1.0)
 
 

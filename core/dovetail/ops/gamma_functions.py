@@ -45,6 +45,7 @@ _CORRECTIONS = (
 
 
 def _is_integer(x: Value) -> Value:
+    """Return True where a float is an integer; infinities are."""
     return eq(floor(x), x)
 
 
@@ -190,6 +191,7 @@ def zeta(x: Value, q: Value) -> Value:
     s, start = where(is_regular, x, 2.0), where(is_regular, q, 1.0)
 
     def step(k: Value, total: Value, at: Value) -> tuple[Value, ...]:
+        """Add the term at `at` to the total; return the total and the next `at`."""
         return total + pow(at, -s), at + 1.0
 
     zero = const(0.0, x.dtype)

@@ -50,7 +50,8 @@ def count_values(launches: Launches) -> None:
     size = -(-launches.block((), n, BLOCK_ELEMENTS_PER_ENTRY_MIN * ways * bins) // ways) * ways
     table = launches.temporary(uint32, (-(-n // size), ways, bins))
 
-    def count(site: KernelSite) -> None:
+    def build_count(site: KernelSite) -> None:
+        """Build the kernel that counts the values of each block in interleaved tables."""
         block = site.axis(-1, 0)
         start, n = block * site.number("block", size), site.size(0, 0)
         stop = start + site.number("block", size)
@@ -59,6 +60,7 @@ def count_values(launches: Launches) -> None:
         last = site.size(-1, 2) - 1
 
         def count_element(k: Value, way: int) -> Store:
+            """Return the store that adds 1 to the count of element `k`."""
             value = cast(site.read(0, k), int64)
             if site.attrs == CLIPPED:
                 value = where(cast(value, uint64) < cast(last, uint64), value, last)
@@ -69,16 +71,18 @@ def count_values(launches: Launches) -> None:
             site, ways, block * site.number("groups", size // ways), stop, count_element
         )
 
-    def add_up(site: KernelSite) -> None:
+    def build_total(site: KernelSite) -> None:
+        """Build the kernel that adds up the tables of all blocks."""
         value, blocks = site.axis(-1, 0), site.size(0, 0)
 
-        def of_block(b: Value) -> Value:
+        def count_in_block(b: Value) -> Value:
+            """Return the count of the value in a block."""
             return _sum_tables(site, 0, [b], ways, value)
 
-        site.store(reduce_loop("add", 0, blocks, of_block)[0], value)
+        site.store(reduce_loop("add", 0, blocks, count_in_block)[0], value)
 
-    launches.launch("count_values_of_blocks", count, 0, table, changes=(-1,))
-    launches.launch("count_values", add_up, table, launches.result)
+    launches.launch("count_values_of_blocks", build_count, 0, table, changes=(-1,))
+    launches.launch("count_values", build_total, table, launches.result)
 
 
 def _count_interleaved(
@@ -88,9 +92,10 @@ def _count_interleaved(
     stop: Value,
     count_element: Callable[[Value, int], Store],
 ) -> None:
-    """Count the elements from first * ways to before stop, in `ways` tables in turn."""
+    """Add the loops that count the elements from first * ways to before stop in `ways` tables."""
 
     def step(group: Value) -> LoopStep:
+        """Return no carries, and the stores that count a group of `ways` elements."""
         return (), [count_element(group * ways + way, way) for way in range(ways)]
 
     groups = quo(stop, const(ways, int64))
@@ -101,7 +106,7 @@ def _count_interleaved(
 
 
 def _clear_table(site: KernelSite, at: Sequence[Value], ways: int) -> None:
-    """Store zeros all along the last two axes of the result."""
+    """Add loops that store zeros along the last two axes of the result."""
     zero, size = const(0, uint32), site.size(-1, len(at) + 1)
     for w in range(ways):
         site.builder.effect(
@@ -110,11 +115,12 @@ def _clear_table(site: KernelSite, at: Sequence[Value], ways: int) -> None:
 
 
 def _store_value(site: KernelSite, value: Value, at: Sequence[Value], last: Value) -> list[Store]:
+    """Return the store of a value at an index, in a list, as a loop body."""
     return [site.stored(value, *at, last)]
 
 
 def _sum_tables(site: KernelSite, operand: int, at: Sequence[Value], ways: int, d: Value) -> Value:
-    """Return how often a digit was counted in a block, as int64."""
+    """Return the count of a digit in a block, as int64, over all tables."""
     counts = [cast(site.read(operand, *at, const(w, int64), d), int64) for w in range(ways)]
     return (
         (counts[0] + counts[1]) + (counts[2] + counts[3])
@@ -195,12 +201,13 @@ class _DigitPass(NamedTuple):
         rows = [site.axis(-1, axis) for axis in range(site.rank(-1) - 3)]
         block = site.axis(-1, site.rank(-1) - 3)
         size = site.read(1, *rows, block) if self.has_prefix else None
-        _, stop = self._bounds(site, site.size(0, len(rows)), block, size)
+        _, stop = self._block_bounds(site, site.size(0, len(rows)), block, size)
         _clear_table(site, [*rows, block], self.table_count)
         shift = site.number("shift", self.shift)
 
         def count_element(k: Value, way: int) -> Store:
-            c = self._key(site, 0, rows, k) >> cast(shift, self.key)
+            """Return the store that adds 1 to the count of key k's digit."""
+            c = self._read_key(site, 0, rows, k) >> cast(shift, self.key)
             at = (*rows, block, const(way, int64), cast(c & ((1 << self.width) - 1), int64))
             return site.stored(site.current(*at) + 1, *at)
 
@@ -216,12 +223,13 @@ class _DigitPass(NamedTuple):
         rows = [site.axis(-1, axis) for axis in range(site.rank(-1) - 1)]
         block = site.axis(-1, site.rank(-1) - 1)
         size = site.current(*rows, block) if self.has_prefix else None
-        start, stop = self._bounds(site, site.size(1, len(rows)), block, size)
-        prefix = self._prefix(site, 0, rows)
+        start, stop = self._block_bounds(site, site.size(1, len(rows)), block, size)
+        prefix = self._read_prefix(site, 0, rows)
         shift = cast(site.number("shift", self.shift), self.key)
 
         def step(k: Value, index: Value) -> LoopStep:
-            c = self._key(site, 1, rows, k)
+            """Store key `k` at `index`; advance the index if the key has the prefix."""
+            c = self._read_key(site, 1, rows, k)
             # a later key overwrites one without the prefix; the index is at most k
             after = index + cast(eq(c >> shift, prefix), int64)
             inside = where((start <= index) & (index < stop), index, start)  # it always is
@@ -231,7 +239,7 @@ class _DigitPass(NamedTuple):
         site.builder.effect(loop)
         site.builder.effect(site.stored(loop.results[0] - start, *rows, block))
 
-    def _bounds(
+    def _block_bounds(
         self, site: KernelSite, n: Value, block: Value, size: Value | None
     ) -> tuple[Value, Value]:
         """Return the start and the stop of a block's elements, in a row of n.
@@ -247,7 +255,8 @@ class _DigitPass(NamedTuple):
         )
         return start, where(stop < n, stop, n)
 
-    def _key(self, site: KernelSite, source: int, rows: Sequence[Value], k: Value) -> Value:
+    def _read_key(self, site: KernelSite, source: int, rows: Sequence[Value], k: Value) -> Value:
+        """Return key `k` of a row: read as it is after the first pass, else from the element."""
         element = site.read(source, *rows, k)
         return element if self.has_prefix else canonical_key(element, site.scalar(0, self.key))
 
@@ -258,10 +267,11 @@ class _DigitPass(NamedTuple):
         """
         *rows, digit = [site.axis(-1, axis) for axis in range(site.rank(-1))]
 
-        def of_block(b: Value) -> Value:
+        def count_in_block(b: Value) -> Value:
+            """Return the count of the digit in a block."""
             return _sum_tables(site, 0, [*rows, b], self.table_count, digit)
 
-        site.store(reduce_loop("add", 0, site.size(0, len(rows)), of_block)[0], *rows, digit)
+        site.store(reduce_loop("add", 0, site.size(0, len(rows)), count_in_block)[0], *rows, digit)
 
     def extend_prefix(self, site: KernelSite) -> None:
         """Build the kernel of the next state.
@@ -281,7 +291,8 @@ class _DigitPass(NamedTuple):
         key = self._find_digit(site, rows)[0] << cast(site.number("first", self.shift), self.key)
         site.store(element_of_key(key, self.dtype, site.scalar(0, self.key)), *rows)
 
-    def _prefix(self, site: KernelSite, state: int, rows: Sequence[Value]) -> Value:
+    def _read_prefix(self, site: KernelSite, state: int, rows: Sequence[Value]) -> Value:
+        """Return the prefix of a row, read from the state."""
         return cast(site.read(state, const(0, int64), *rows), self.key)
 
     def _find_digit(self, site: KernelSite, rows: Sequence[Value]) -> tuple[Value, Value]:
@@ -291,6 +302,7 @@ class _DigitPass(NamedTuple):
             rank = cast(site.read(2, const(1, int64), *rows), int64)
 
         def step(d: Value, before: Value, digit: Value, remaining_rank: Value) -> tuple[Value, ...]:
+            """Return the count so far, and the digit and rank once the digit is found."""
             after = before + site.read(1, *rows, d)
             is_match = (before <= rank) & (rank < after)
             return after, where(is_match, d, digit), where(is_match, rank - before, remaining_rank)
@@ -301,5 +313,5 @@ class _DigitPass(NamedTuple):
         prefix = cast(digit, self.key)
         if self.has_prefix:
             width = cast(site.number("width", self.width), self.key)
-            prefix = prefix | (self._prefix(site, 2, rows) << width)
+            prefix = prefix | (self._read_prefix(site, 2, rows) << width)
         return prefix, remaining_rank

@@ -31,14 +31,15 @@ class Failure:
         self.problem, self.advice = problem, advice
 
     def error(self, name: str, at: tuple[int, ...], matrix: np.ndarray) -> LinAlgError:
-        """Return the error for one matrix, at an index of the batch."""
+        """Return the error, for the caller to raise, of one matrix at an index of the batch."""
         wrong, way_out = self.problem, self.advice
         if not np.isfinite(matrix).all():
             wrong, way_out = "has NaN or infinite elements", "check it with dt.isfinite"
-        return LinAlgError(f"{name}: the matrix{_batch_index_text(at)} {wrong}; {way_out}")
+        return LinAlgError(f"{name}: the matrix{_format_batch_index(at)} {wrong}; {way_out}")
 
 
-def _batch_index_text(at: tuple[int, ...]) -> str:
+def _format_batch_index(at: tuple[int, ...]) -> str:
+    """Return the index of a matrix for an error message; "" without a batch."""
     return f" at {list(at)} of the batch" if at else ""
 
 
@@ -100,6 +101,7 @@ class HostCall(NamedTuple):
         return self._check(computed, arrays)
 
     def _run(self, arrays: Sequence[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
+        """Return the routine's results for one batch axis. Raises: NumPy's LinAlgError."""
         try:
             with np.errstate(all="ignore"):
                 return self.routine.run(*arrays, *self.options)
@@ -108,7 +110,7 @@ class HostCall(NamedTuple):
                 raise
 
     def _run_batch(self, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Run the routine, with the batch as one axis, since NumPy limits the number of axes."""
+        """Run the routine with the batch as one axis. Raises: LinAlgError with the batch index."""
         batch = arrays[0].shape[:-2]
         rows = [a.reshape(math.prod(batch), *a.shape[-2:]) for a in arrays]
         try:
@@ -129,7 +131,7 @@ class HostCall(NamedTuple):
         return False
 
     def _first_refused(self, arrays: Sequence[np.ndarray]) -> int:
-        """Return the number of the first matrix that is refused, of a batch that has one."""
+        """Return the index of the first matrix that the routine refuses, by bisection."""
         low, high = 0, len(arrays[0])
         while high - low > 1:
             middle = (low + high) // 2
@@ -140,7 +142,7 @@ class HostCall(NamedTuple):
         return low
 
     def _check(self, computed: np.ndarray, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Raise LAPACK's error if it refuses a matrix whose result is not finite; else return ().
+        """Return () if LAPACK accepts all; else the fallback's results, or raise LinAlgError.
 
         With `fallback`, return the results of that routine in place of the error.
         """
@@ -160,6 +162,7 @@ def _numpy_routine(name: str) -> RoutineFunction:
     """Return NumPy's routine of that name."""
 
     def run(*arrays: Any) -> np.ndarray | tuple[np.ndarray, ...]:
+        """Call the routine; return its results as a plain tuple if there are several."""
         results: np.ndarray | tuple[np.ndarray, ...] = getattr(np.linalg, name)(*arrays)
         return tuple(results) if isinstance(results, tuple) else results
 
@@ -170,12 +173,13 @@ def _reject_nonfinite(run: RoutineFunction) -> RoutineFunction:
     """Return a routine that raises for NaN and infinity, with which LAPACK may never end."""
 
     @wraps(run)
-    def refusing(*arrays: Any) -> np.ndarray | tuple[np.ndarray, ...]:
+    def run_if_finite(*arrays: Any) -> np.ndarray | tuple[np.ndarray, ...]:
+        """Run the routine. Raises: NumPy's LinAlgError if the first array is not finite."""
         if not np.isfinite(arrays[0]).all():
             raise np.linalg.LinAlgError
         return run(*arrays)
 
-    return refusing
+    return run_if_finite
 
 
 def _cholesky(a: np.ndarray) -> np.ndarray:
@@ -227,7 +231,7 @@ def _pseudo_inverse(a: np.ndarray, *relative_cutoff: Any) -> np.ndarray:
 
 
 def _as_complex(a: np.ndarray) -> np.ndarray:
-    """Return complex numbers.
+    """Return an array as complex, of at least complex64.
 
     NumPy gives real ones if all eigenvalues of a real matrix are real.
     """
@@ -238,25 +242,30 @@ def _as_complex(a: np.ndarray) -> np.ndarray:
 
 
 def _like_first(d: DType, m: int, n: int, k: int, *options: Any) -> ResultTypes:
+    """Return the shape and dtype of the first operand as those of the result."""
     return (((m, n), d),)
 
 
 def _like_last(d: DType, m: int, n: int, k: int, *options: Any) -> ResultTypes:
+    """Return the shape and dtype of a solution: the columns of the last operand."""
     return (((m, k), d),)
 
 
 def _qr_results(d: DType, m: int, n: int, k: int, mode: str) -> ResultTypes:
+    """Return the shapes and dtypes of Q and R."""
     inner = m if mode == "complete" else min(m, n)
     return ((m, inner), d), ((inner, n), d)
 
 
 def _svd_results(d: DType, m: int, n: int, k: int, full: bool) -> ResultTypes:
+    """Return the shapes and dtypes of U, the singular values and the adjoint of V."""
     inner = min(m, n)
     rows, columns = (m, n) if full else (inner, inner)
     return ((m, rows), d), ((inner,), d.part), ((columns, n), d)
 
 
 def _lu_results(d: DType, m: int, n: int, k: int) -> ResultTypes:
+    """Return the shapes and dtypes of P, L and U."""
     inner = min(m, n)
     return ((m, m), d), ((m, inner), d), ((inner, n), d)
 
@@ -267,11 +276,13 @@ ROUTINES: dict[str, HostRoutine] = {}
 def _register(
     name: str, failure: Failure, run: RoutineFunction, results: Callable[..., ResultTypes]
 ) -> HostRoutine:
+    """Add a routine to ROUTINES and return its row."""
     row = ROUTINES[name] = HostRoutine(name, failure, run, results)
     return row
 
 
 def _complex_dtype(d: DType) -> DType:
+    """Return the complex dtype of a dtype's precision."""
     return promote(d, complex64)
 
 

@@ -19,6 +19,7 @@ def matmul(site: KernelSite) -> None:
     zero = const(0, site.casts[0].compute)
 
     def step(k: Value, total: Value) -> tuple[Value, ...]:
+        """Add the product at `k` to the total."""
         x, y = site.read(0, *batch, m, k), site.read(1, *batch, k, n)
         return (fma(x, y, total) if total.dtype.kind in "fc" else total + x * y,)
 
@@ -50,7 +51,7 @@ def _count_before(site: KernelSite, block: Value) -> Value:
 
 
 def _search_stop(site: KernelSite, block: Value, start: Value, stop: Value) -> Value:
-    """Return where the search of a block stops: at its start if there is nothing in it."""
+    """Return the stop of a block's search: its start if the block has nothing to find."""
     if site.attrs == COUNTS:
         return where(eq(site.read(1, block), 0), start, stop)
     more = stop < site.size(0, 0)
@@ -74,6 +75,7 @@ def true_positions(site: KernelSite) -> None:
     stop = _search_stop(site, block, start, stop)
 
     def step(k: Value, index: Value) -> LoopStep:
+        """Store position `k` if its element is true; return the next index."""
         true = site.read(0, k)
         return (index + cast(true, int64),), [site.stored(k, index, when=true)]
 
@@ -89,6 +91,7 @@ def packed_positions(site: KernelSite) -> None:
     n = site.size(0, 0)
 
     def step(k: Value, index: Value) -> LoopStep:
+        """Store position `k`; return the next index, which grows if its element is true."""
         return (index + cast(site.read(0, k), int64),), [site.stored(k, index)]
 
     loop = fold_loop(0, n, (const(0, int64),), step)
@@ -113,6 +116,7 @@ def run_bounds(site: KernelSite) -> None:
     first = where(start < 1, 1, start)
 
     def step(k: Value, index: Value) -> LoopStep:
+        """Store position `k` if a run starts there; return the next index."""
         new = _differs(site, k)
         return (index + cast(new, int64),), [site.stored(k, index, when=new)]
 
@@ -167,6 +171,7 @@ def search_sorted(site: KernelSite) -> None:
     zero = const(0, int64)
 
     def step(_: Value, low: Value, high: Value) -> tuple[Value, ...]:
+        """Halve the range of the binary search."""
         middle = (low + high) >> 1
         probe = where(middle < n, middle, n - 1)
         here = site.read(0, probe if len(site.casts) == 2 else site.read(2, probe))
@@ -197,6 +202,7 @@ def recurrence(site: KernelSite) -> None:
     at = [const(0, int64) if d == axis else site.axis(-1, d) for d in range(site.rank(-1))]
 
     def step(k: Value, total: Value, before: Value) -> LoopStep:
+        """Store y[k]; return y[k] and the factor x[k]."""
         index = [*at[:axis], k, *at[axis + 1 :]]
         factor, b = site.read(0, *index), site.read(1, *index)
         total = where(eq(k, 0), b, fma(before if lag else factor, total, b))

@@ -148,7 +148,7 @@ class PaddedRowBuilder:
     def build(
         self, line: PaddedRow, *, channels_last: bool = False, direct: bool = False
     ) -> PaddedRowBuffer:
-        """Build a line.
+        """Return the buffer of a line; add the launches that fill it, unless `direct`.
 
         channels_last: channels are neighbours. direct: the tensor itself is the line.
         """
@@ -191,7 +191,10 @@ class PaddedRowBuilder:
                 self._copy_part(line_buffer, chosen)
 
     def _fill_zeros(self, operand: int, size: int) -> None:
+        """Add the launch that stores zeros in all elements of an operand."""
+
         def build(site: KernelSite) -> None:
+            """Build the kernel that stores zeros."""
             site.store(const(0, self.dtype), site.points("all", size))
 
         self.launches.launch(f"{self.launches.op.name}_zeros", build, operand)
@@ -201,6 +204,7 @@ class PaddedRowBuilder:
         extents = {**line_buffer.extents, ELEMENT: tuple([p.length for p in parts])}
 
         def build(site: KernelSite) -> None:
+            """Build the kernel that copies one phase's elements to the line."""
             at = {k: self._indices(site, k, extents[k], parts) for k in line_buffer.order}
             channel = line_buffer.channel_index(site, at[GROUP][0], at[CHANNEL][0])
             source_index = [*at[LEAD], at[BATCH][0], channel]

@@ -39,17 +39,18 @@ def philox(counter: Sequence[Value], key: Sequence[Value]) -> Words:
 
 def _product(v: Value, factor: int) -> tuple[Value, Value]:
     """Return the upper and lower half of a 64-bit product."""
-    return _halves(cast(v, uint64) * factor)
+    return _split_halves(cast(v, uint64) * factor)
 
 
-def _halves(v: Value) -> tuple[Value, Value]:
+def _split_halves(v: Value) -> tuple[Value, Value]:
+    """Return the upper and the lower 32 bits of a uint64."""
     return cast(v >> 32, uint32), cast(v, uint32)
 
 
 def random_words(index: Value, seed: Value, offset: Value) -> Words:
     """Return the four words that belong to element `index` of a stream, `offset` further on."""
-    high, low = _halves(cast(index, uint64) + offset)
-    top, bottom = _halves(seed)
+    high, low = _split_halves(cast(index, uint64) + offset)
+    top, bottom = _split_halves(seed)
     zero = const(0, uint32)
     return philox((low, high, zero, zero), (bottom, top))
 

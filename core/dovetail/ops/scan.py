@@ -56,7 +56,7 @@ class ScanOp(NamedTuple):
     blocked_kinds: str  # kinds of dtypes whose rows are computed in blocks
 
     def add_launches(self, launches: Launches) -> None:
-        """Add the launches."""
+        """Add the launches of the op: one, or several for few long rows."""
         name, (axis, *_) = launches.op.name, launches.attrs
         shape, kind = launches.shape(0), launches.dtype(0).kind
         n, units = shape[axis], launches.concurrency
@@ -73,9 +73,11 @@ class ScanOp(NamedTuple):
             launches.launch(name, build_row, 0, launches.result)
 
     def _initial_value(self, site: KernelSite) -> Value:
+        """Return the neutral element in the compute dtype."""
         return const(self.initial, site.casts[0].compute)
 
     def _store_initial(self, site: KernelSite, row: Sequence[Value]) -> None:
+        """Add the store of the neutral element at position 0, if attrs include it."""
         if site.attrs[1]:
             site.store(self._initial_value(site), *_position(site, row, const(0, int64)))
 
@@ -85,7 +87,10 @@ class ScanOp(NamedTuple):
         """Return the combination up to an element, given the one before it."""
         return self.rule(total, site.read(0, *_position(site, row, k)))
 
-    def _store_at(self, site: KernelSite, row: Sequence[Value], k: Value, total: Value) -> Effect:
+    def _create_store(
+        self, site: KernelSite, row: Sequence[Value], k: Value, total: Value
+    ) -> Effect:
+        """Return the store of a total at position `k`, or at k + 1 after an initial value."""
         return site.stored(total, *_position(site, row, k + int(site.attrs[1])))
 
     # --- a row by one point
@@ -102,8 +107,9 @@ class ScanOp(NamedTuple):
         row = self._declare_row(site)
 
         def step(k: Value, total: Value) -> LoopStep:
+            """Return the total up to element `k`, and its store."""
             total = self._combine_next(site, row, k, total)
-            return (total,), [self._store_at(site, row, k, total)]
+            return (total,), [self._create_store(site, row, k, total)]
 
         n = site.size(0, site.attrs[0])
         site.builder.effect(fold_loop(0, n, (self._initial_value(site),), step))
@@ -121,10 +127,11 @@ class ScanOp(NamedTuple):
             before = self.rule(groups, blocks)
 
             def step(k: Value, total: Value) -> LoopStep:
+                """Return the block's total up to element `k`, and the row's store."""
                 total = self._combine_next(site, row, k, total)
-                return (total,), [self._store_at(site, row, k, self.rule(before, total))]
+                return (total,), [self._create_store(site, row, k, self.rule(before, total))]
 
-            start, stop = _bounds(b, n)
+            start, stop = _block_bounds(b, n)
             inside = fold_loop(start, stop, (first,), step)
             return (groups, self.rule(blocks, inside.results[0])), [inside]
 
@@ -162,19 +169,24 @@ class ScanOp(NamedTuple):
         """Return the builder of a kernel that sums each block along an axis of operand 0."""
 
         def build(site: KernelSite) -> None:
+            """Build the kernel that sums `chains` neighbouring blocks."""
             row = [site.axis(-1, d) for d in range(site.rank(-1) - 1)]
             at, n = site.points("points", -(-count // chains)) * chains, site.size(0, axis)
 
-            def value(k: Value) -> Value:
+            def read_element(k: Value) -> Value:
+                """Return element `k` of the row."""
                 return site.read(0, *row[:axis], k, *row[axis:])
 
             def step(j: int, k: Value, total: Value) -> tuple[Value, Sequence[Effect]]:
-                return self.rule(total, value(k)), ()
+                """Return the total with element `k`, and no effects."""
+                return self.rule(total, read_element(k)), ()
 
             if site.casts[0].kind in "iu":
-                totals: Sequence[Value] = reduce_loop(self.combine, *_bounds(at, n), value)
+                totals: Sequence[Value] = reduce_loop(
+                    self.combine, *_block_bounds(at, n), read_element
+                )
             else:
-                first = const(self.initial, value(at).dtype)
+                first = const(self.initial, read_element(at).dtype)
                 totals = _fold_interleaved(site, at, n, [first] * chains, step)
             for j, total in enumerate(totals):
                 when = at + j < site.size(-1, len(row)) if j else None
@@ -193,10 +205,11 @@ class ScanOp(NamedTuple):
         start, stop, outside = const(0, int64), site.size(-1, last), None
         if site.casts:
             group = site.axis(0, last)
-            start, stop = _bounds(group, stop)
+            start, stop = _block_bounds(group, stop)
             outside = site.read(0, *row, group)
 
         def step(k: Value, total: Value) -> LoopStep:
+            """Return the total with element `k`, and the store of the total before it."""
             here = total if outside is None else self.rule(outside, total)
             return (self.rule(total, site.current(*row, k)),), [site.stored(here, *row, k)]
 
@@ -207,6 +220,7 @@ class ScanOp(NamedTuple):
         """Return the builder of the kernel that scans each block from the sum before it."""
 
         def build(site: KernelSite) -> None:
+            """Build the kernel that scans `chains` neighbouring blocks."""
             row = [site.axis(1, d) for d in range(site.rank(1) - 1)]
             at = site.points("points", -(-count // chains)) * chains
             self._store_initial(site, row)
@@ -215,8 +229,9 @@ class ScanOp(NamedTuple):
             before = [site.read(1, *row, b) for b in chosen]
 
             def step(j: int, k: Value, total: Value) -> tuple[Value, Sequence[Effect]]:
+                """Return the total up to element `k`, and the row's store."""
                 total = self._combine_next(site, row, k, total)
-                return total, [self._store_at(site, row, k, self.rule(before[j], total))]
+                return total, [self._create_store(site, row, k, self.rule(before[j], total))]
 
             n = site.size(0, site.attrs[0])
             _fold_interleaved(site, at, n, [self._initial_value(site)] * chains, step)
@@ -224,7 +239,7 @@ class ScanOp(NamedTuple):
         return build
 
 
-def _bounds(block: Value, n: Value) -> tuple[Value, Value]:
+def _block_bounds(block: Value, n: Value) -> tuple[Value, Value]:
     """Return the start and the stop of a block in a row of n."""
     start = block * BLOCK_ELEMENTS
     stop = start + BLOCK_ELEMENTS
@@ -238,17 +253,20 @@ def _fold_interleaved(
     initial_totals: Sequence[Value],
     step: Callable[[int, Value, Value], tuple[Value, Sequence[Effect]]],
 ) -> list[Value]:
-    """Return the results of neighbouring blocks from `first_block` on, in lockstep.
+    """Add a loop over neighbouring blocks in lockstep, and return the totals of the blocks.
 
     The blocks share a loop as far as all of them have elements; then each has its own. `step(j, k,
     total)` gives the new total of the j-th block at element k, and effects.
     """
-    bounds = [_bounds(first_block + j, n) for j in range(len(initial_totals))]
+    bounds = [_block_bounds(first_block + j, n) for j in range(len(initial_totals))]
 
-    def run(
+    def run_loop(
         start: Operand, stop: Value, which: Sequence[int], totals: Sequence[Value]
     ) -> Sequence[Value]:
+        """Add a loop over the blocks `which`; return their totals at its end."""
+
         def steps(k: Value, *totals: Value) -> LoopStep:
+            """Return the new totals and the effects of all blocks at position `k`."""
             totals_and_effects = [
                 step(j, bounds[j][0] + k, t) for j, t in zip(which, totals, strict=True)
             ]
@@ -263,12 +281,12 @@ def _fold_interleaved(
 
     if len(initial_totals) == 1:
         start, stop = bounds[0]
-        return list(run(0, stop - start, (0,), initial_totals))
+        return list(run_loop(0, stop - start, (0,), initial_totals))
     start, stop = bounds[-1]
     common = where(stop - start < BLOCK_ELEMENTS, const(0, int64), BLOCK_ELEMENTS)
-    totals = run(0, common, range(len(initial_totals)), initial_totals)
+    totals = run_loop(0, common, range(len(initial_totals)), initial_totals)
     return [
-        run(common, stop - start, (j,), totals[j : j + 1])[0]
+        run_loop(common, stop - start, (j,), totals[j : j + 1])[0]
         for j, (start, stop) in enumerate(bounds)
     ]
 

@@ -45,7 +45,7 @@ class Manner(NamedTuple):
 
 
 def scatter(launches: Launches) -> None:
-    """Add the launches of the op."""
+    """Add the launches that scatter in order, or by ranges of elements on parallel devices."""
     n, *column_axes = launches.shape(1)
     elements = math.prod(launches.shape(0)[: len(launches.shape(0)) - len(column_axes)])
     units = launches.concurrency
@@ -75,6 +75,7 @@ def _scatter_in_order(site: KernelSite) -> None:
     stop = site.size(1, 0) if manner.purpose is None else _stop_if_in_range(site, column)
 
     def store_value(k: Value) -> Store:
+        """Return the store of value `k`, under the check of its index if there is one."""
         at = [site.read(i, k, *column) for i in _index_operands(site)]
         in_range = None
         if manner.purpose is not None:
@@ -94,10 +95,11 @@ def _index_operands(site: KernelSite) -> range:
 
 
 def _stop_if_in_range(site: KernelSite, column: Sequence[Value]) -> Value:
-    """Return the number of values of a column, or 0 if an index is out of range."""
+    """Return the number of values; 0, with a check that raises, if an index is out of range."""
     first, purpose, n = _index_operands(site)[0], site.attrs.purpose, site.size(1, 0)
 
     def step(k: Value, so_far: Value, bad: Value) -> tuple[Value, ...]:
+        """Return True while all indices are in range, and the last bad index."""
         raw_index = site.read(first, k, *column)
         _, fine = normalize_index(site, raw_index, purpose)
         return so_far & fine, where(fine, bad, raw_index)
@@ -114,7 +116,7 @@ def _store_or_add(
     column: Sequence[Value],
     when: Value | None = None,
 ) -> Store:
-    """Return the store of a value, added to the old one if the manner says so."""
+    """Return the store of a value, or of its sum with the old element."""
     at = (*lead, *column)
     if site.attrs.operation == "set":
         return site.stored(value, *at, when=when)
@@ -185,12 +187,14 @@ class _ElementRanges(NamedTuple):
         """Return the builder of the kernel of `count` ranges. Operands: values, moved words."""
 
         def build(site: KernelSite) -> None:
+            """Build the kernel in which a point scatters one range in order."""
             here = site.points("ranges", count)
             column = [site.axis(0, 1 + d) for d in range(len(self.column_axes))]
             row = column if self.rows else []
             start, stop = (self._range_start(site, row, here + k) for k in (0, 1))
 
             def step(k: Value) -> LoopStep:
+                """Return no carries, and the store of moved word `k`."""
                 e = site.read(1, *row, k)
                 below = e & ((1 << HALF_BITS) - 1)
                 value = (
@@ -218,13 +222,14 @@ class _ElementRanges(NamedTuple):
         return [element, *reversed(inner)]
 
     def _range_start(self, site: KernelSite, row: Sequence[Value], this: Value) -> Value:
-        """Return where the values of a range begin, by a binary search."""
+        """Return the position of the first value of a range, by a binary search."""
         n, shift = (
             site.size(1, len(row)),
             cast(site.number("shift", HALF_BITS + self.shift), uint64),
         )
 
         def step(_: Value, low: Value, high: Value) -> tuple[Value, ...]:
+            """Halve the range of the binary search."""
             middle, open_ = (low + high) >> 1, low < high
             e = site.read(1, *row, where(open_, middle, 0))
             before = open_ & (cast(e >> shift, int64) < this)

@@ -93,8 +93,8 @@ def key_dtype(d: DType) -> DType:
     return uint64 if d.itemsize == 8 else uint32
 
 
-def _key_of(x: Value, low: Value, descending: bool) -> Value:
-    """Return the key of a value: its order, except for zeros and NaNs, which `_canonical` joins."""
+def _encode_key(x: Value, low: Value, descending: bool) -> Value:
+    """Return the key of a value: its order, but zeros and NaNs differ (see `_join_equal_keys`)."""
     if x.dtype.kind == "f":
         return _float_key(x, descending)
     same_size = x.dtype.itemsize == low.dtype.itemsize
@@ -118,7 +118,7 @@ def _reverse_numbers(key: Value, f: _FloatKeys) -> Value:
     return where(key < f.numbers, const(f.numbers - 1, f.key) - key, key)
 
 
-def _element(key: Value, d: DType, low: Value, descending: bool) -> Value:
+def _decode_key(key: Value, d: DType, low: Value, descending: bool) -> Value:
     """Return the element of a key.
 
     It is float32 for reduced precision; unsigned integers wrap to smaller ones.
@@ -132,7 +132,7 @@ def _element(key: Value, d: DType, low: Value, descending: bool) -> Value:
     return ne(key, 0) if d is bool_ else key
 
 
-def _canonical(key: Value, d: DType) -> Value:
+def _join_equal_keys(key: Value, d: DType) -> Value:
     """Return the key by which elements are ordered: equal for both zeros, and for all NaNs."""
     if d.kind != "f":
         return key
@@ -144,12 +144,12 @@ def _canonical(key: Value, d: DType) -> Value:
 
 def canonical_key(x: Value, low: Value) -> Value:
     """Return the key of a value in ascending order: equal for both zeros, and for all NaNs."""
-    return _canonical(_key_of(x, low, False), x.dtype)
+    return _join_equal_keys(_encode_key(x, low, False), x.dtype)
 
 
 def element_of_key(key: Value, d: DType, low: Value) -> Value:
     """Return the element of a key in ascending order."""
-    return _element(key, d, low, False)
+    return _decode_key(key, d, low, False)
 
 
 # --- the two ops ----------------------------------------------------------------------------------
@@ -187,7 +187,7 @@ class RadixPasses(NamedTuple):
         return -(-bits // -(-bits // width_max))
 
     def run(self, launches: Launches, source: int, target: int) -> None:
-        """Add their launches: the first pass reads operand `source`, the last stores `target`."""
+        """Add the launches of the passes, which read operand `source` and store `target`."""
         shifts = range(self.first, self.stop, self.width)
         spare = [launches.temporary(self.dtype, (*self.rows, self.n)) for _ in shifts[1:3]]
         read = self.read
@@ -218,15 +218,17 @@ def sort(launches: Launches) -> None:
     key = key_dtype(d)
 
     def read_key(site: KernelSite, row: Sequence[Value], k: Value) -> Value:
-        return _key_of(site.read(1, *row, k), site.scalar(0, key), order.descending)
+        """Return the key of element `k` of a row."""
+        return _encode_key(site.read(1, *row, k), site.scalar(0, key), order.descending)
 
     def to_element(site: KernelSite, row: Sequence[Value], c: Value) -> Value:
-        return _element(c, d, site.scalar(0, key), order.descending)
+        """Return the element of a key."""
+        return _decode_key(c, d, site.scalar(0, key), order.descending)
 
     *rows, n = launches.shape(0)
     bits = order.first, order.stop
     passes = RadixPasses(
-        (*rows,), n, (0,), key, lambda c: _canonical(c, d), *bits, read_key, to_element
+        (*rows,), n, (0,), key, lambda c: _join_equal_keys(c, d), *bits, read_key, to_element
     )
     passes.run(launches, 0, launches.result)
 
@@ -242,17 +244,22 @@ def argsort(launches: Launches) -> None:
 
     def pack(site: KernelSite, row: Sequence[Value], k: Value, high: int) -> Value:
         """Return position k under the low or high half of its element's key."""
-        c = _canonical(_key_of(site.read(1, *row, k), site.scalar(0, key), order.descending), d)
+        c = _join_equal_keys(
+            _encode_key(site.read(1, *row, k), site.scalar(0, key), order.descending), d
+        )
         return (cast(c >> HALF_BITS if high else c, uint64) << HALF_BITS) | cast(k, uint64)
 
     def low(site: KernelSite, row: Sequence[Value], k: Value) -> Value:
+        """Return position `k` under the low half of its element's key."""
         return pack(site, row, k, 0)
 
     def high(site: KernelSite, row: Sequence[Value], e: Value) -> Value:
-        return pack(site, row, _position(e), 1)
+        """Return a word's position under the high half of its element's key."""
+        return pack(site, row, _read_position(e), 1)
 
     def position(site: KernelSite, row: Sequence[Value], e: Value) -> Value:
-        return _position(e)
+        """Return the position in a word."""
+        return _read_position(e)
 
     *rows, n = launches.shape(0)
     moved = partial(RadixPasses, (*rows,), n, (0,), uint64, high_half)
@@ -265,12 +272,14 @@ def argsort(launches: Launches) -> None:
 
 
 def _is_short(launches: Launches) -> bool:
+    """Return True if a row is so short that comparing all pairs beats the radix sort."""
     *rows, n = launches.shape(0)
     several = RANK_COMPARISONS_MAX * launches.concurrency // max(1, math.prod(rows))
     return n * n <= RANK_ROW_COMPARISONS_MAX + several
 
 
-def _position(e: Value) -> Value:
+def _read_position(e: Value) -> Value:
+    """Return the position in the lower half of a word, as int64."""
     return cast(e & ((1 << HALF_BITS) - 1), int64)
 
 
@@ -292,56 +301,61 @@ class _RadixPass(NamedTuple):
 
     @property
     def table(self) -> int:
-        """The operand of the site of `_move` with the counts: (*rows, blocks, digits)."""
+        """The operand of the site of `_build_move` with the counts: (*rows, blocks, digits)."""
         return 1 + len(self.passes.operands)
 
     def run(self, launches: Launches, source: int, target: int) -> None:
-        """Add its three launches."""
+        """Add the launches that count digits, sum the counts and move the words."""
         rows, n, extra = self.passes.rows, self.passes.n, self.passes.operands
         digits = 1 << self.passes.width
         size = launches.block(rows, n, digits)
         table = launches.temporary(uint32, (*rows, -(-n // size), digits))
         totals = launches.temporary(uint32, (*rows, digits))
-        count, move = partial(self._count, size=size), partial(self._move, size=size)
+        count, move = partial(self._build_count, size=size), partial(self._build_move, size=size)
         launches.launch("radix_count", count, source, *extra, table, changes=(-1,))
         launches.launch("radix_sum", _sum_blocks, table, totals, changes=(0,))
         operands = (source, *extra, table, totals, target)
         launches.launch("radix_move", move, *operands, changes=(self.table,))
 
-    def _count(self, site: KernelSite, size: int) -> None:
+    def _build_count(self, site: KernelSite, size: int) -> None:
         """Build the kernel that counts each block's digits."""
-        at, start, stop = self._block(site, -1, size)
+        at, start, stop = self._declare_block(site, -1, size)
         zero, digits = const(0, uint32), site.size(-1, len(at))
         site.builder.effect(map_loop(0, digits, lambda d: [site.stored(zero, *at, d)]))
 
         def step(k: Value) -> LoopStep:
-            d = self._digit(site, self.read(site, at[:-1], k))
+            """Return no carries, and the store that counts the digit of word `k`."""
+            d = self._extract_digit(site, self.read(site, at[:-1], k))
             return (), [site.stored(site.current(*at, d) + 1, *at, d)]
 
         site.builder.effect(fold_loop(start, stop, (), step))
 
-    def _move(self, site: KernelSite, size: int) -> None:
+    def _build_move(self, site: KernelSite, size: int) -> None:
         """Build the kernel that moves each block's words to their positions."""
         table, totals = self.table, self.table + 1
-        at, start, stop = self._block(site, table, size)
+        at, start, stop = self._declare_block(site, table, size)
 
-        def begin(d: Value, before: Value) -> LoopStep:
+        def store_start(d: Value, before: Value) -> LoopStep:
+            """Replace a digit's count by its first position; return the next digit's."""
             first = site.put(table, site.read(table, *at, d) + before, *at, d)
             return (before + site.read(totals, *at[:-1], d),), [first]
 
         digits = site.size(table, len(at))
-        site.builder.effect(fold_loop(0, digits, (const(0, uint32),), begin))
+        site.builder.effect(fold_loop(0, digits, (const(0, uint32),), store_start))
 
         def step(k: Value) -> LoopStep:
+            """Return no carries, and the stores of word `k` and of the digit's next position."""
             e = self.read(site, at[:-1], k)
-            d = self._digit(site, e)
+            d = self._extract_digit(site, e)
             position = site.read(table, *at, d)
             new = site.stored(self.write(site, at[:-1], e), *at[:-1], cast(position, int64))
             return (), [new, site.put(table, position + 1, *at, d)]
 
         site.builder.effect(fold_loop(start, stop, (), step))
 
-    def _block(self, site: KernelSite, table: int, size: int) -> tuple[list[Value], Value, Value]:
+    def _declare_block(
+        self, site: KernelSite, table: int, size: int
+    ) -> tuple[list[Value], Value, Value]:
         """Add grid axes over the rows and blocks.
 
         Return a point's index in the table, its start and stop.
@@ -351,7 +365,7 @@ class _RadixPass(NamedTuple):
         stop = start + site.number("block", size)
         return at, start, where(stop < n, stop, n)
 
-    def _digit(self, site: KernelSite, e: Value) -> Value:
+    def _extract_digit(self, site: KernelSite, e: Value) -> Value:
         """Return the digit of a word."""
         shift = cast(site.number("shift", self.shift), e.dtype)
         mask = cast(site.number("mask", (1 << self.passes.width) - 1), e.dtype)
@@ -368,6 +382,7 @@ def _sum_blocks(site: KernelSite) -> None:
     *row, d = [site.axis(-1, axis) for axis in range(site.rank(-1))]
 
     def step(block: Value, before: Value) -> LoopStep:
+        """Return the count with this block's, and the store of the count before it."""
         here = site.read(0, *row, block, d)
         return (before + here,), [site.put(0, before, *row, block, d)]
 
@@ -385,10 +400,12 @@ def _build_rank_kernel(
     """Return the builder of the kernel that stores each element of a row at its rank."""
 
     def build(site: KernelSite) -> None:
+        """Build the kernel that counts the elements before each element."""
         *row, i = [site.axis(0, axis) for axis in range(site.rank(0))]
         mine = site.read(0, *row, i)
 
         def stands_before(j: Value) -> Value:
+            """Return 1 if element `j` comes before this one, else 0."""
             other = site.read(0, *row, j)
             less, same = _compare(other, mine, descending)
             return cast(less | (same & (j < i)), uint32)
@@ -400,7 +417,7 @@ def _build_rank_kernel(
 
 
 def _compare(x: Value, y: Value, descending: bool) -> tuple[Value, Value]:
-    """Return where x precedes y, and where they are equal. NaNs are equal, and last."""
+    """Return True where x precedes y, and where they are equal; NaNs are equal, and last."""
     if x.dtype is bool_:
         x, y = cast(x, uint8), cast(y, uint8)
     less, equal = (y < x if descending else x < y), eq(x, y)

@@ -120,7 +120,7 @@ TABLE: dict[str, Op] = {}
 
 
 def _add_op(op: Op) -> Op:
-    """Add a row and return it."""
+    """Put a row into TABLE by its name, and return the row."""
     TABLE[op.name] = op
     return op
 
@@ -139,12 +139,14 @@ def _binary(
     cost: int = 1,
     widens: bool = True,
 ) -> Op:
+    """Add an elementwise op of two operands, one gradient rule for each, and return its row."""
     return _add_op(
         Op(name, "map", rule, expression, cost, widens=widens, arity=2, gradient=gradient)
     )
 
 
 def _comparison(name: str, rule: DTypeRule, expression: Callable[[Value, Value], Value]) -> Op:
+    """Add an elementwise op of two operands without gradient, and return its row."""
     return _add_op(Op(name, "map", rule, expression, unbounded=True, arity=2))
 
 
@@ -156,6 +158,7 @@ def _unary(
     *,
     cost: int = 1,
 ) -> Op:
+    """Add an elementwise op of one operand, and return its row."""
     rows = () if gradient is None else (gradient,)
     return _add_op(Op(name, "map", rule, expression, cost, gradient=rows))
 
@@ -168,6 +171,7 @@ def _analytic(
     *,
     cost: int,
 ) -> Op:
+    """Add an op of one float or complex operand, with an expression for each; return its row."""
     return _unary(name, analytic, cx.either(of_reals, of_complex), gradient, cost=cost)
 
 
@@ -317,6 +321,7 @@ COPY = _unary("copy", same(ANY_KIND), lambda x: x, lambda g: g, cost=0)  # a new
 
 
 def _generate(name: str, expression: Callable[..., Value], arity: int, cost: int) -> Op:
+    """Add an op that computes each element from its index and scalars; return its row."""
     return _add_op(Op(name, "generate", rules.declared, expression, cost, arity=arity))
 
 
@@ -359,6 +364,7 @@ def _first_result(results: Sequence[Value], n: Value) -> Value:
 def _reduce(name: str, rule: DTypeRule, combine: str,
             before: Callable[[Value, Value], Sequence[Value]] = _as_tuple,
             after: Callable[[Sequence[Value], Value], Value] = _first_result) -> Op:
+    """Add a reduction by a combine of the kernel IR, and return its row."""
     return _add_op(Op(name, "reduce", rule, combine=combine, before=before, after=after))
 
 
@@ -403,6 +409,7 @@ WRITTEN = Op("written", "made", arity=2, widens_gradient=False)
 
 def _kernel(name: str, rule: DTypeRule, build: Callable[[KernelSite], None], arity: int = 1, *,
             widens_gradient: bool = True) -> Op:
+    """Add an op whose kernel `build` writes, and return its row."""
     return _add_op(Op(name, "kernel", rule, build=build, arity=arity,
                    widens_gradient=widens_gradient))
 

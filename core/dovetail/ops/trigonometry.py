@@ -166,6 +166,7 @@ def _sin_cos(x: Value) -> tuple[Pair, Pair, Value]:
 
 
 def _xor_sign(y: Value, sign: Value) -> Value:
+    """Return y, negated where `sign` has the sign bit."""
     return bitcast(bits_of(y) ^ sign, y.dtype)
 
 
