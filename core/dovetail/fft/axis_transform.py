@@ -36,7 +36,7 @@ def broadcast_along(values: Tensor, axis: int, ndim: int) -> Tensor:
 
 
 def _convolve_with_chirp(x: Tensor, attrs: FourierAttrs) -> Tensor:
-    """Transform by jk = (j^2 + k^2 - (k - j)^2) / 2, if a prime is too large for a stage.
+    """Return the transform of any length by a convolution: jk = (j^2 + k^2 - (k - j)^2) / 2.
 
     Source: Bluestein, A linear filtering approach to the computation of discrete Fourier transform,
     1970.

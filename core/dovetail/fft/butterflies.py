@@ -25,7 +25,7 @@ RADIX_FACTORS = {
 
 
 def transform(x: Sequence[Point], on_intermediate: Callable[..., None]) -> list[Point]:
-    """Return the transform of as many points as there are.
+    """Return the transform of as many points as there are, for a power of two or an odd prime.
 
     `on_intermediate` gets intermediate values, in an order in which few of them wait in registers.
     """
@@ -45,17 +45,19 @@ def rotate(z: Point, c: Value, s: Value) -> Point:
 
 
 def _plus(a: Point, b: Point) -> Point:
+    """Return the sum of two points."""
     return a[0] + b[0], a[1] + b[1]
 
 
 def _minus(a: Point, b: Point) -> Point:
+    """Return the difference of two points."""
     return a[0] - b[0], a[1] - b[1]
 
 
 def _transform_composite(
     x: Sequence[Point], a: int, b: int, on_intermediate: Callable[..., None]
 ) -> list[Point]:
-    """Transform a * b points by Cooley and Tukey: a at a time, rotate, then b at a time."""
+    """Return the transform of a * b points: a at a time, rotated, then b at a time."""
     n = a * b
     rows = []
     for j in range(b):
@@ -93,7 +95,7 @@ def _multiply_by_root(z: Point, k: int, n: int) -> Point:
 
 
 def _transform_odd_prime(x: Sequence[Point]) -> list[Point]:
-    """Transform an odd number of points by sums and differences of x[j] and x[-j]."""
+    """Return the transform of an odd number of points by sums and differences of x[j], x[-j]."""
     r, h = len(x), len(x) // 2
     sums = [_plus(x[j], x[r - j]) for j in range(1, h + 1)]
     differences = [_minus(x[j], x[r - j]) for j in range(1, h + 1)]
@@ -103,13 +105,14 @@ def _transform_odd_prime(x: Sequence[Point]) -> list[Point]:
         even, turns = x[0], list[Point]()
         for j in range(1, h + 1):
             c, s = root(j * k, r)
-            even = _plus(even, _scaled(sums[j - 1], c))
-            turns.append(_scaled(differences[j - 1], -s))
+            even = _plus(even, _scale(sums[j - 1], c))
+            turns.append(_scale(differences[j - 1], -s))
         odd = reduce(_plus, turns)
         points[k] = even[0] + odd[1], even[1] - odd[0]
         points[r - k] = even[0] - odd[1], even[1] + odd[0]
     return points
 
 
-def _scaled(z: Point, factor: float) -> Point:
+def _scale(z: Point, factor: float) -> Point:
+    """Return a point times a real factor."""
     return z[0] * factor, z[1] * factor

@@ -18,9 +18,10 @@ from ..tensor.tensor import Tensor, required
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
 
-def _frequencies(
+def _create_frequencies(
     name: str, k: np.ndarray, n: int, d: float, dtype: DTypeLike, device: DeviceLike
 ) -> Tensor:
+    """Return k / (n * d) as a tensor. Raises: ArgumentError for a d of 0, DTypeError."""
     spacing = real(name, d, "d")
     if spacing == 0:
         raise ArgumentError(f"{name}: d, the spacing of the samples, must not be 0")
@@ -54,7 +55,7 @@ def fftfreq(
     """
     n = integer("fftfreq", n, "n", 1)
     k = np.arange(n)
-    return _frequencies("fftfreq", np.where(k < (n + 1) // 2, k, k - n), n, d, dtype, device)
+    return _create_frequencies("fftfreq", np.where(k < (n + 1) // 2, k, k - n), n, d, dtype, device)
 
 
 @accept_out
@@ -80,7 +81,7 @@ def rfftfreq(
     [0.0, 0.5, 1.0]
     """
     n = integer("rfftfreq", n, "n", 1)
-    return _frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
+    return _create_frequencies("rfftfreq", np.arange(n // 2 + 1), n, d, dtype, device)
 
 
 @accept_out(widen=False)
@@ -120,6 +121,6 @@ def ifftshift(
 
 
 def _roll_half(name: str, x: Tensor, axes: int | Sequence[int] | None, direction: int) -> Tensor:
-    """Roll `x` by half of each axis."""
+    """Return `x` rolled by half of each axis, forwards or backwards. Raises: AxisError."""
     chosen = lay.axes(name, axes, required(name, x).ndim)
     return roll(x, shift=tuple([direction * (x.shape[a] // 2) for a in chosen]), axis=chosen)

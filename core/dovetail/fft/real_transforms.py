@@ -45,7 +45,7 @@ def _spectrum(x: Tensor, axis: int, factor: float) -> Tensor:
     """Return the first n // 2 + 1 points of the transform of n real points."""
     n = x.shape[axis]
     if n % 2:
-        spectrum = transform(cast(x, _complex(x)), axis, FourierAttrs(False, factor))
+        spectrum = transform(cast(x, _complex_dtype(x)), axis, FourierAttrs(False, factor))
         return slice_along(spectrum, axis, 0, n // 2 + 1)
     even, odd = (view(x, lay.slice_along(x.shape, axis, start, n // 2, 2)) for start in (0, 1))
     z = transform(complex_from_parts(even, odd), axis, FourierAttrs(False, factor / 2))
@@ -70,7 +70,8 @@ def _points_of_half_spectrum(x: Tensor, n: int, axis: int, factor: float) -> Ten
     return view(both, ("reshape", (*x.shape[:axis], n, *x.shape[axis + 1 :])))
 
 
-def _complex(x: Tensor) -> DType:
+def _complex_dtype(x: Tensor) -> DType:
+    """Return the complex dtype of a real tensor's precision."""
     return complex64 if x.dtype is float32 else complex128
 
 
@@ -78,6 +79,7 @@ def _half_twiddles(n: int, axis: int, like: Tensor) -> Tensor:
     """Return -i exp(-2 pi i k / n) for k of 0..n / 2 along an axis."""
 
     def phases() -> np.ndarray:
+        """Return the roots on the host, for the cached table."""
         return roots(4 * np.arange(n // 2 + 1) + n, 4 * n)
 
     return broadcast_along(table("turns", n, like.dtype, like.device, phases), axis, like.ndim)
@@ -87,6 +89,7 @@ def _with_real_ends(x: Tensor, n: int, axis: int) -> Tensor:
     """Return `x` without imaginary parts that no spectrum of n real points has."""
 
     def interior_mask() -> np.ndarray:
+        """Return True for the points whose imaginary part counts."""
         k = np.arange(n // 2 + 1)
         middle: np.ndarray = (k > 0) & (2 * k != n)
         return middle
@@ -98,7 +101,7 @@ def _with_real_ends(x: Tensor, n: int, axis: int) -> Tensor:
 def _real_to_half_spectrum(
     name: str, x: Tensor, n: int | None, axis: int, norm: Norm, is_inverse: bool
 ) -> Tensor:
-    """Compute `rfft` with the scale of the forward or the inverse transform."""
+    """Return `rfft` with the scale of the forward or the inverse transform."""
     axis = lay.axis(name, axis, x.ndim)
     points = length(name, n, x.shape[axis])
     by = scale(name, norm, points, is_inverse)
@@ -108,7 +111,7 @@ def _real_to_half_spectrum(
 def _half_spectrum_to_real(
     name: str, x: Tensor, n: int | None, axis: int, norm: Norm, is_inverse: bool
 ) -> Tensor:
-    """Compute `irfft` with the scale of the forward or the inverse transform."""
+    """Return `irfft` with the scale of the forward or the inverse transform."""
     axis = lay.axis(name, axis, x.ndim)
     points = length(name, n, 2 * (x.shape[axis] - 1))
     by = scale(name, norm, points, is_inverse)
@@ -223,6 +226,7 @@ def ihfft(
 
 
 def _real_to_half_spectrum_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Tensor:
+    """Return `rfftn`: `rfft` along the last of the axes, then `fft` along the others."""
     x = real_input(name, x)
     sizes, chosen = lengths(name, x, s, axes)
     if not chosen:
@@ -234,6 +238,7 @@ def _real_to_half_spectrum_along(name: str, x: Tensor, s: Sizes, axes: Sizes, no
 
 
 def _half_spectrum_to_real_along(name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm) -> Tensor:
+    """Return `irfftn`: `ifft` along the axes but the last, then `irfft` along the last."""
     result = complex_input(name, x)
     sizes, chosen = lengths(name, result, s, axes)
     if not chosen:

@@ -60,8 +60,8 @@ class _Stage(NamedTuple):
         """Return True if this stage stores the result."""
         return self.m == 1
 
-    def axes(self) -> list[str]:
-        """Return the grid's axes; the innermost has neighbours in memory, or is long."""
+    def order_axes(self) -> list[str]:
+        """Return the names of the grid's axes; the innermost is along memory, or is long."""
         sizes = {"outer": self.outer, "p": self.m, "q": self.s}
         inner = "q" if self.s >= INNER_POINTS_MIN else max(sizes, key=lambda a: (sizes[a], a))
         if inner == "outer" and self.m >= INNER_POINTS_MIN:
@@ -69,30 +69,31 @@ class _Stage(NamedTuple):
         return [*(a for a in sizes if a != inner), inner]
 
     def build(self, site: KernelSite) -> None:
-        """Build the stage's kernel."""
+        """Build the stage's kernel: add its grid axes, values and stores to `site`."""
         sizes = {"outer": self.outer, "p": self.m, "q": self.s}
-        at = {a: site.points(a, sizes[a]) for a in self.axes()}
-        for stored in self._stores(site, at, site.builder.first):
+        at = {a: site.points(a, sizes[a]) for a in self.order_axes()}
+        for stored in self._create_stores(site, at, site.builder.first):
             site.builder.effect(stored)
 
-    def loop(self, site: KernelSite, outer: Value) -> Loop:
+    def build_loop(self, site: KernelSite, outer: Value) -> Loop:
         """Return a loop over all of a row, where p or q is 0 throughout."""
         axis, count = ("q", self.s) if self.last else ("p", self.m)
         zero = const(0, int64)
 
         def step(k: Value) -> list[Effect | Value]:
+            """Return the values and stores of iteration `k`."""
             early: list[Value] = []
             at = {"outer": outer, "p": zero, "q": zero, axis: k}
-            stores = self._stores(site, at, lambda *values: early.extend(values))
+            stores = self._create_stores(site, at, lambda *values: early.extend(values))
             return [*early, *stores]
 
         return map_loop(0, site.number(axis, count), step)
 
-    def _stores(
+    def _create_stores(
         self, site: KernelSite, at: Mapping[str, Value], on_intermediate: Callable[..., None]
     ) -> list[Store]:
         """Return the stores of a grid point; `on_intermediate` as for `butterflies.transform`."""
-        points = butterflies.transform(self._points(site, at), on_intermediate)
+        points = butterflies.transform(self._read_points(site, at), on_intermediate)
         if not self.last:
             points = self._rotate_points(site, at["p"], points)
         s, stores = self._row_distance(site), []
@@ -108,8 +109,8 @@ class _Stage(NamedTuple):
         """Return the distance of neighbouring p, as a run-time integer unless it is 1."""
         return const(1, int64) if self.s == 1 else site.number("q", self.s)
 
-    def _points(self, site: KernelSite, at: Mapping[str, Value]) -> list[butterflies.Point]:
-        """Read a butterfly's points; the first stage of an inverse exchanges real and imaginary."""
+    def _read_points(self, site: KernelSite, at: Mapping[str, Value]) -> list[butterflies.Point]:
+        """Return a butterfly's points as read; the first stage of an inverse exchanges parts."""
         row, points = at["p"], []
         read = site.current if self.in_place else partial(site.read, 1)
         distance = site.number("p", self.m) if self.first else site.number("apart", self.m * self.s)
@@ -124,6 +125,7 @@ class _Stage(NamedTuple):
     def _rotate_points(
         self, site: KernelSite, p: Value, points: Sequence[butterflies.Point]
     ) -> list[butterflies.Point]:
+        """Return all points but the first multiplied by their roots, read from the table."""
         m, rotated = site.number("p", self.m), [points[0]]
         position = site.number("start", self.start) + p
         for z in points[1:]:
@@ -133,6 +135,7 @@ class _Stage(NamedTuple):
         return rotated
 
     def _scale_output(self, site: KernelSite, z: butterflies.Point) -> butterflies.Point:
+        """Return a point of the last stage, scaled, its parts exchanged for an inverse."""
         if not self.last:
             return z
         re, im = reversed(z) if self.attrs.is_inverse else z
@@ -142,8 +145,8 @@ class _Stage(NamedTuple):
         return re * scale, im * scale
 
 
-def _launches(launches: Launches) -> None:
-    """Launch the stages, which write to temporary memory and to the result alternately.
+def _add_launches(launches: Launches) -> None:
+    """Add the launches of all stages, which write to a temporary and to the result in turn.
 
     The last one stores where it has read, so that it and the one before it use the same memory.
     """
@@ -153,7 +156,7 @@ def _launches(launches: Launches) -> None:
         raise InternalError(f"fourier: {n} points are no stages")
     small = len(radices) == 2 and all(r in ROW_RADICES for r in radices)
     if small and inner == 1 and n * launches.dtype(0).itemsize <= launches.near:
-        _row_by_row(launches, outer, *radices)
+        _launch_fused_rows(launches, outer, *radices)
         return
     other, s, m, source = -1, inner, n, 0
     for i, (radix, start) in enumerate(zip(radices, starts(n), strict=True)):
@@ -172,8 +175,8 @@ def _launches(launches: Launches) -> None:
         s, source = s * radix, target
 
 
-def _row_by_row(launches: Launches, outer: int, a: int, b: int) -> None:
-    """Run two stages as one kernel of two loops, so that a row stays in the L1 cache.
+def _launch_fused_rows(launches: Launches, outer: int, a: int, b: int) -> None:
+    """Add one launch that runs two stages as two loops, so that a row stays in the L1 cache.
 
     4096 rows of 256, not in cache before, take 0.55 ms instead of 0.8 on two threads.
     """
@@ -181,14 +184,16 @@ def _row_by_row(launches: Launches, outer: int, a: int, b: int) -> None:
     back = _Stage(launches.attrs, b, 1, a, 0, outer, first=False, in_place=True)
 
     def build(site: KernelSite) -> None:
+        """Build the kernel in which a point transforms one row."""
         row = site.points("outer", outer)
         for stage in (there, back):
-            site.builder.effect(stage.loop(site, row))
+            site.builder.effect(stage.build_loop(site, row))
 
     launches.launch(f"fourier_by_{a}_and_{b}", build, 1, 0, launches.result, changes=(-1,))
 
 
-def _dtypes(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+def _fourier_dtypes(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
+    """Return complex points, real roots and a real scale, and a complex result."""
     x = operands[0]
     assert isinstance(x, DType)
     return (x, x.part, x.part), x
@@ -204,8 +209,8 @@ def _fourier_gradient(g: Tensor, c: RuleContext) -> Tensor:
 FOURIER = Op(
     "fourier",
     "kernel",
-    _dtypes,
-    launches=_launches,
+    _fourier_dtypes,
+    launches=_add_launches,
     many="first",
     shared=(1,),
     arity=2,

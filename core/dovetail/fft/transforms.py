@@ -15,7 +15,7 @@ __all__ = ["fft", "fft2", "fftn", "ifft", "ifft2", "ifftn"]
 def transform_axis(
     name: str, x: Tensor, n: int | None, axis: int, norm: Norm, is_inverse: bool
 ) -> Tensor:
-    """Compute `fft` or `ifft` of a complex tensor."""
+    """Return `fft` or `ifft` of a complex tensor along one axis. Raises: ArgumentError."""
     axis = lay.axis(name, axis, x.ndim)
     points = length(name, n, x.shape[axis])
     by = scale(name, norm, points, is_inverse)
@@ -25,7 +25,7 @@ def transform_axis(
 def transform_axes(
     name: str, x: Tensor, s: Sizes, axes: Sizes, norm: Norm, is_inverse: bool
 ) -> Tensor:
-    """Compute `fftn` or `ifftn`."""
+    """Return `fftn` or `ifftn`. Raises: ArgumentError, AxisError, LayoutError."""
     x = complex_input(name, x)
     sizes, chosen = lengths(name, x, s, axes)
     scale(name, norm, 1, is_inverse)

@@ -78,7 +78,7 @@ _tables: LRUCache[tuple[str, int, DType, Device], Tensor] = LRUCache(TABLE_CACHE
 def table(
     name: str, n: int, dtype: DType, device: Device, make: Callable[[], np.ndarray]
 ) -> Tensor:
-    """Return the cached table of this name for transforms of n points, on a device.
+    """Return the cached table of this name for n points on a device; call `make` for a new one.
 
     Tables that are used rarely are dropped and computed again. Raises: OutOfMemoryError.
     """
@@ -107,6 +107,7 @@ def stage_roots(n: int, dtype: DType, device: Device) -> Tensor:
 
 
 def _concatenate_roots(n: int) -> np.ndarray:
+    """Return the roots of all stages but the last, as `stage_roots` describes, on the host."""
     tables, m = [np.zeros(1)], n
     for r in factors(n) or ():
         w = roots(np.arange(1, r)[:, None] * np.arange(m // r), m)
