@@ -133,6 +133,7 @@ class _QR(Function):
 
     @staticmethod
     def backward(ctx: Any, grad_q: Tensor, grad_r: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient. Raises: GradientError for a complete Q of a matrix with m > n."""
         q, r, a = ctx.saved_tensors
         rows, columns = a.shape[-2:]
         if q.shape[-1] > columns:
@@ -191,6 +192,7 @@ class _SVD(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradient. Raises: GradientError for full matrices of a matrix with m != n."""
         u, s, vh = ctx.saved_tensors
         if u.shape[-1] != s.shape[-1] or vh.shape[-2] != s.shape[-1]:
             raise GradientError(
@@ -203,6 +205,7 @@ class _SVD(Function):
 def _svd_gradient(
     u: Tensor, s: Tensor, vh: Tensor, grad_u: Tensor, grad_s: Tensor, grad_vh: Tensor
 ) -> Tensor:
+    """Return the gradient of x from those of U, S and Vh; terms of equal values are 0."""
     v, of_v, squares = adjoint(vh), adjoint(grad_vh), s * s
     inverses = inverse_differences(squares, squares)
     left = adjoint(u) @ grad_u
@@ -287,22 +290,24 @@ class _LU(Function):
         k = up.shape[-2]
         first, last = low[..., :k, :], up[..., :k]
 
-        def after_last(x: Tensor) -> Tensor:
+        def divide_by_last(x: Tensor) -> Tensor:
+            """Return `x` times the inverse of the adjoint of `last`."""
             return adjoint(solve_triangle("lu", last, adjoint(x), upper=True))
 
-        def before_first(x: Tensor) -> Tensor:
+        def divide_by_first(x: Tensor) -> Tensor:
+            """Return the inverse of the adjoint of `first` times `x`."""
             return solve_triangle("lu", first, x, upper=False, unit=True, transposed=True)
 
         of_first, of_last, more_rows = grad_lower[..., :k, :], grad_upper[..., :k], []
         if low.shape[-2] > k:
-            below = after_last(grad_lower[..., k:, :])
+            below = divide_by_last(grad_lower[..., k:, :])
             of_last = of_last - adjoint(low[..., k:, :]) @ below
             more_rows.append(below)
         if up.shape[-1] > k:
-            beside = before_first(grad_upper[..., k:])
+            beside = divide_by_first(grad_upper[..., k:])
             of_first = of_first - beside @ adjoint(up[..., k:])
         inner = tril(adjoint(first) @ of_first, k=-1) + triu(of_last @ adjoint(last))
-        gradient = after_last(before_first(inner))
+        gradient = divide_by_last(divide_by_first(inner))
         if more_rows:
             gradient = concat([gradient, *more_rows], axis=-2)
         elif up.shape[-1] > k:

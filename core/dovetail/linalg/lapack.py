@@ -58,10 +58,10 @@ def call_routine(
 def verify_result(
     host: HostCall, kernel_result: Tensor, *matrices: Tensor, target: Tensor | None = None
 ) -> Tensor:
-    """Compute a kernel's result now, and return it; if it is not finite, call LAPACK instead.
+    """Compute a kernel's result now and return it; LAPACK replaces one that is not finite.
 
     `target`: the tensor to return instead; if LAPACK refuses a matrix, it gets the values of
-    `host.instead`. Raises: LinAlgError.
+    `host.fallback`. Raises: LinAlgError.
     """
     result = kernel_result if target is None else target
     extra = () if target is None else (target,)
@@ -80,7 +80,7 @@ def verify_result(
 
 
 def _verify_batched(host: HostCall, replaces: bool, *tensors: Tensor) -> list[Tensor]:
-    """Check the results of all examples of a `vmap`."""
+    """Return the verified results of all examples of a `vmap`, in a list."""
     return [verify_result(host, *tensors[replaces:], target=tensors[0] if replaces else None)]
 
 
@@ -91,13 +91,13 @@ def _record_call(
     recorder = tracer_api.current()
     if recorder is None:
         return None
-    leaves = [evaluate_leaf(_dense(x)) for x in operands]
+    leaves = [evaluate_leaf(_make_dense(x)) for x in operands]
     results = recorder.call_host(host, leaves, None if target is None else evaluate_leaf(target))
     return None if results is None else tuple(map(create_tensor, results))
 
 
-def _dense(x: Tensor) -> Tensor:
-    """Return the tensor in memory without gaps."""
+def _make_dense(x: Tensor) -> Tensor:
+    """Evaluate a tensor, and return it or a contiguous copy."""
     evaluate_leaf(x)
     return x if x.is_contiguous() else apply(COPY, (x,))
 

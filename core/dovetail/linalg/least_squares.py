@@ -132,10 +132,11 @@ def matrix_rank(
         values = ew.abs(eigvalsh(square("matrix_rank", x)))
     else:
         values = svdvals(x)
-    return _rank(values, share)
+    return _count_above(values, share)
 
 
-def _rank(values: Tensor, threshold: float | Tensor) -> Tensor:
+def _count_above(values: Tensor, threshold: float | Tensor) -> Tensor:
+    """Return the number of values above a share of the largest, for each matrix."""
     if not values.shape[-1]:
         return count_nonzero(values, axis=-1)
     largest = max_(values, axis=-1)
@@ -205,6 +206,6 @@ def lstsq(x1: Array, x2: Array, /, rcond: float | None = None) -> LstsqResult:
     return LstsqResult(
         without_column(solution, vector),
         sum_(squares(residuals), axis=-2),
-        _rank(values, share),
+        _count_above(values, share),
         values,
     )

@@ -58,7 +58,7 @@ class _Lane:
 
 
 def _sequential_loop(n: Value, body: Body) -> Loop:
-    """Run effects for 0, 1, ..., n - 1, one after the other."""
+    """Return a loop that runs the effects of `body` for 0, 1, ..., n - 1 in order."""
     return fold_loop(0, n, (), lambda k: ((), tuple(body(k))))
 
 
@@ -66,25 +66,25 @@ def _sequential_loop(n: Value, body: Body) -> Loop:
 
 
 def _move_batch_last(site: KernelSite) -> None:
-    """Move the batch from the first axis to the last."""
+    """Build the kernel that moves the batch from the first axis to the last."""
     i, j, lane = (site.axis(-1, d) for d in range(3))
     site.store(site.read(0, lane, i, j), i, j, lane)
 
 
 def _move_batch_first(site: KernelSite) -> None:
-    """Move the batch from the last axis to the first."""
+    """Build the kernel that moves the batch from the last axis to the first."""
     lane, i, j = (site.axis(-1, d) for d in range(3))
     site.store(site.read(0, i, j, lane), lane, i, j)
 
 
 def _move_lower_batch_first(site: KernelSite) -> None:
-    """Move the batch to the first axis, with zeros above the diagonal."""
+    """Build the kernel that moves the batch first, with zeros above the diagonal."""
     lane, i, j = (site.axis(-1, d) for d in range(3))
     site.store(where(i < j, 0.0, site.read(0, i, j, lane)), lane, i, j)
 
 
-def _batch_last(launches: Launches, operand: int) -> int:
-    """Copy an operand's matrices to a temporary with the batch last, and return its number."""
+def _copy_batch_last(launches: Launches, operand: int) -> int:
+    """Add a launch that copies an operand with its batch last; return the temporary's number."""
     batch, n, m = launches.shape(operand)
     temporary = launches.temporary(launches.dtype(operand), (n, m, batch))
     launches.launch(f"{launches.op.name}_turned", _move_batch_last, operand, temporary)
@@ -95,22 +95,24 @@ def _batch_last(launches: Launches, operand: int) -> int:
 
 
 def _exchange(matrix: _Lane, k: Value, p: Value, start: Value) -> Loop:
-    """Exchange rows k and p."""
+    """Return the loop that exchanges rows k and p, from column `start` on."""
 
-    def element(j: Value) -> list[Effect]:
+    def exchange_element(j: Value) -> list[Effect]:
+        """Return the two stores that exchange column `j`."""
         here, there = (
             matrix[k, j],
             matrix[p, j],
         )  # the first store uses both, so that both are read before
         return [matrix.put(where(eq(p, k), here, there), k, j), matrix.put(here, p, j)]
 
-    return map_loop(start, matrix.columns, element)
+    return map_loop(start, matrix.columns, exchange_element)
 
 
-def _pivot(a: _Lane, k: Value) -> Value:
+def _find_pivot(a: _Lane, k: Value) -> Value:
     """Return the row from k on with the largest element in column k."""
 
     def larger(i: Value, largest: Value, at: Value) -> tuple[Value, Value]:
+        """Return the larger of the size so far and that of row `i`, and its row."""
         size = absolute(a[i, k])
         return where(largest < size, size, largest), where(largest < size, i, at)
 
@@ -118,13 +120,15 @@ def _pivot(a: _Lane, k: Value) -> Value:
 
 
 def _clear_below(a: _Lane, b: _Lane | None, k: Value) -> Loop:
-    """Subtract a multiple of row k from each row below it."""
+    """Return the loop that subtracts a multiple of row k from each row below it, in a and b."""
 
-    def row(i: Value) -> list[Effect]:
+    def clear_row(i: Value) -> list[Effect]:
+        """Return the effects that clear column k in row `i`, and store the factor there."""
         top = a[k, k]
         factor = where(eq(top, 0.0), 0.0, -(a[i, k] / top))  # a pivot of 0: the column is 0
 
         def subtract(matrix: _Lane, start: Value) -> Loop:
+            """Return the loop that adds row k times the factor to row `i`."""
             return map_loop(
                 start,
                 matrix.columns,
@@ -134,16 +138,17 @@ def _clear_below(a: _Lane, b: _Lane | None, k: Value) -> Loop:
         effects: list[Effect] = [a.put(factor, i, k), subtract(a, k + 1)]
         return effects if b is None else [*effects, subtract(b, const(0, int64))]
 
-    return map_loop(k + 1, a.rows, row)
+    return map_loop(k + 1, a.rows, clear_row)
 
 
 def _eliminate(site: KernelSite) -> None:
-    """Run Gaussian elimination and back substitution; change operand 0 and the result."""
+    """Build the kernel that solves by Gaussian elimination; it changes operand 0 and the result."""
     lane = site.axis(-1, 2)
     a, b = _Lane(site, 0, lane), _Lane(site, -1, lane)
 
     def step(k: Value) -> list[Effect]:
-        p = _pivot(a, k)
+        """Return the loops that pivot, exchange rows and clear below row `k`."""
+        p = _find_pivot(a, k)
         return [_exchange(a, k, p, k), _exchange(b, k, p, const(0, int64)), _clear_below(a, b, k)]
 
     site.builder.effect(_sequential_loop(a.rows, step))
@@ -151,52 +156,61 @@ def _eliminate(site: KernelSite) -> None:
 
 
 def _substitute(a: _Lane, b: _Lane, *, upper: bool, unit: bool, transposed: bool) -> Loop:
-    """Divide the right-hand sides by a triangle, row by row."""
+    """Return the loop that divides right-hand sides by a triangle, row by row, in place."""
     ascending, n = upper == transposed, a.rows
 
-    def row(s: Value) -> list[Effect]:
+    def solve_row(s: Value) -> list[Effect]:
+        """Return the loop over the right-hand columns of one row."""
         i = s if ascending else n - 1 - s
         start, stop = (const(0, int64), i) if ascending else (i + 1, n)
 
-        def column(j: Value) -> list[Effect]:
+        def solve_element(j: Value) -> list[Effect]:
+            """Return the store of one element of the solution."""
+
             def subtract(k: Value, total: Value) -> tuple[Value]:
+                """Subtract the term of solved row `k` from the total."""
                 return (fma(-(a[k, i] if transposed else a[i, k]), b[k, j], total),)
 
             (total,) = fold_loop(start, stop, (b[i, j],), subtract).results
             return [b.put(total if unit else total / a[i, i], i, j)]
 
-        return [map_loop(0, b.columns, column)]
+        return [map_loop(0, b.columns, solve_element)]
 
-    return _sequential_loop(n, row)
+    return _sequential_loop(n, solve_row)
 
 
-def _solve(launches: Launches) -> None:
-    a, b = _batch_last(launches, 0), _batch_last(launches, 1)
+def _launch_solve(launches: Launches) -> None:
+    """Add the launches that solve equations."""
+    a, b = _copy_batch_last(launches, 0), _copy_batch_last(launches, 1)
     launches.launch(launches.op.name, _eliminate, a, b, changes=(0, -1))
     launches.launch(f"{launches.op.name}_back", _move_batch_first, b, launches.result)
 
 
-def _inverse(launches: Launches) -> None:
-    a = _batch_last(launches, 0)
+def _launch_inverse(launches: Launches) -> None:
+    """Add the launches that invert, by equations with the identity."""
+    a = _copy_batch_last(launches, 0)
     batch, n, _ = launches.shape(0)
     dtype = launches.dtype(0)
     b = launches.temporary(dtype, (n, n, batch))
 
-    def identity(site: KernelSite) -> None:
+    def build_identity(site: KernelSite) -> None:
+        """Build the kernel that stores identity matrices."""
         i, j, lane = (site.axis(-1, d) for d in range(3))
         site.store(where(eq(i, j), const(1.0, dtype), 0.0), i, j, lane)
 
-    launches.launch("identity_of_batches", identity, b)
+    launches.launch("identity_of_batches", build_identity, b)
     launches.launch(launches.op.name, _eliminate, a, b, changes=(0, -1))
     launches.launch(f"{launches.op.name}_back", _move_batch_first, b, launches.result)
 
 
-def _product_of_pivots(site: KernelSite) -> None:
+def _multiply_pivots(site: KernelSite) -> None:
+    """Build the kernel that multiplies the pivots of an elimination, which changes operand 0."""
     lane = site.axis(-1, 0)
     a = _Lane(site, 0, lane)
 
     def step(k: Value, total: Value) -> tuple[tuple[Value], list[Effect]]:
-        p = _pivot(a, k)
+        """Return the product with pivot `k`, and the loops that eliminate."""
+        p = _find_pivot(a, k)
         product = total * where(ne(p, k), -a[p, k], a[p, k])
         return (product,), [_exchange(a, k, p, k), _clear_below(a, None, k)]
 
@@ -205,22 +219,27 @@ def _product_of_pivots(site: KernelSite) -> None:
     site.store(loop.results[0], lane)
 
 
-def _determinant(launches: Launches) -> None:
-    a = _batch_last(launches, 0)
-    launches.launch(launches.op.name, _product_of_pivots, a, launches.result, changes=(0,))
+def _launch_determinant(launches: Launches) -> None:
+    """Add the launches that compute determinants."""
+    a = _copy_batch_last(launches, 0)
+    launches.launch(launches.op.name, _multiply_pivots, a, launches.result, changes=(0,))
 
 
 def _factor_columns(site: KernelSite) -> None:
-    """Compute Cholesky's factor in the lower triangle, column by column; read nothing above it."""
+    """Build the kernel of Cholesky's factor, in place in the lower triangle, column by column."""
     a = _Lane(site, -1, site.axis(-1, 2))
 
     def residual(i: Value, j: Value) -> Value:
+        """Return an element minus the products of the columns before `j`."""
+
         def subtract(k: Value, total: Value) -> tuple[Value]:
+            """Subtract the product of column `k` from the total."""
             return (fma(-a[i, k], a[j, k], total),)
 
         return fold_loop(0, j, (a[i, j],), subtract).results[0]
 
-    def column(j: Value) -> list[Effect]:
+    def factor_column(j: Value) -> list[Effect]:
+        """Return the effects that store column `j`; a pivot of 0 or less becomes NaN."""
         top = residual(j, j)
         top = sqrt(where(top > 0.0, top, float("nan")))
         return [
@@ -228,44 +247,47 @@ def _factor_columns(site: KernelSite) -> None:
             map_loop(j + 1, a.rows, lambda i: [a.put(residual(i, j) / top, i, j)]),
         ]
 
-    site.builder.effect(_sequential_loop(a.rows, column))
+    site.builder.effect(_sequential_loop(a.rows, factor_column))
 
 
-def _cholesky(launches: Launches) -> None:
-    a = _batch_last(launches, 0)
+def _launch_cholesky(launches: Launches) -> None:
+    """Add the launches that compute Cholesky's factor."""
+    a = _copy_batch_last(launches, 0)
     launches.launch(launches.op.name, _factor_columns, a, changes=(-1,))
     launches.launch(f"{launches.op.name}_back", _move_lower_batch_first, a, launches.result)
 
 
-def _triangular(launches: Launches) -> None:
-    """Launch the division by a triangle. attrs: (upper, unit diagonal, transposed)."""
+def _launch_triangular(launches: Launches) -> None:
+    """Add the launches that divide by a triangle. attrs: (upper, unit diagonal, transposed)."""
     upper, unit, transposed = launches.attrs
 
-    def divide(site: KernelSite) -> None:
+    def build_division(site: KernelSite) -> None:
+        """Build the kernel that divides by the triangle."""
         lane = site.axis(-1, 2)
         a, b = _Lane(site, 0, lane), _Lane(site, -1, lane)
         site.builder.effect(_substitute(a, b, upper=upper, unit=unit, transposed=transposed))
 
-    a, b = _batch_last(launches, 0), _batch_last(launches, 1)
-    launches.launch(launches.op.name, divide, a, b, changes=(-1,))
+    a, b = _copy_batch_last(launches, 0), _copy_batch_last(launches, 1)
+    launches.launch(launches.op.name, build_division, a, b, changes=(-1,))
     launches.launch(f"{launches.op.name}_back", _move_batch_first, b, launches.result)
 
 
 def _make_op(name: str, launches: Callable[[Launches], None], arity: int = 1) -> Op:
+    """Return an op of float matrices with one batch axis; it is not put into the table."""
     return Op(name, "kernel", same("f"), launches=launches, many="first", arity=arity)
 
 
-SOLVE = _make_op("solve_looped", _solve, 2)
-TRIANGULAR = _make_op("solve_triangular_looped", _triangular, 2)
-INVERSE = _make_op("inverse_looped", _inverse)
-DETERMINANT = _make_op("determinant_looped", _determinant)
-CHOLESKY = _make_op("cholesky_looped", _cholesky)
+SOLVE = _make_op("solve_looped", _launch_solve, 2)
+TRIANGULAR = _make_op("solve_triangular_looped", _launch_triangular, 2)
+INVERSE = _make_op("inverse_looped", _launch_inverse)
+DETERMINANT = _make_op("determinant_looped", _launch_determinant)
+CHOLESKY = _make_op("cholesky_looped", _launch_cholesky)
 
 # --- as tensors -----------------------------------------------------------------------------------
 
 
 def run_looped(op: Op, operands: tuple[Tensor, ...], shape: Shape, attrs: object = None) -> Tensor:
-    """Run an op on matrices whose batch is one axis for it."""
+    """Return the op's result for matrices with any batch axes, which become one."""
     count = math.prod(operands[0].shape[:-2])
     flat = tuple([view(x, ("reshape", (count, *x.shape[-2:]))) for x in operands])
     matrix_shape = shape[operands[0].ndim - 2 :]

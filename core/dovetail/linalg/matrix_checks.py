@@ -82,7 +82,7 @@ def right_sides(name: str, a: Array, b: Array) -> tuple[Tensor, Tensor, bool]:
 
 
 def without_column(x: Tensor, vector: bool) -> Tensor:
-    """Drop the column axis of a result for one vector."""
+    """Return the result without its column axis if the operand was one vector."""
     return view(x, ("reshape", x.shape[:-1])) if vector else x
 
 

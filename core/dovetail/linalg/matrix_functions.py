@@ -128,14 +128,17 @@ def multi_dot(arrays: Sequence[Tensor], /, *, out: Tensor | None = None) -> Tens
                 "multi_dot: the columns of each matrix must equal the rows of the next, got shapes "
                 f"{a.shape} and {b.shape}"
             )
-    product = _chain(
-        operands, _splits([operands[0].shape[0], *(x.shape[1] for x in operands)]), 0, len(operands)
+    product = _multiply_chain(
+        operands,
+        _find_splits([operands[0].shape[0], *(x.shape[1] for x in operands)]),
+        0,
+        len(operands),
     )
     shape = (() if row else product.shape[:1]) + (() if column else product.shape[1:])
     return product if shape == product.shape else view(product, ("reshape", shape))
 
 
-def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
+def _find_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
     """Return the position at which to split each run of a chain.
 
     Source: Cormen et al., Introduction to Algorithms, section 15.2.
@@ -152,11 +155,14 @@ def _splits(sizes: list[int]) -> dict[tuple[int, int], int]:
     return splits
 
 
-def _chain(operands: list[Tensor], splits: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
+def _multiply_chain(
+    operands: list[Tensor], splits: dict[tuple[int, int], int], i: int, j: int
+) -> Tensor:
+    """Return the product of operands i to j - 1, split at the positions in `splits`."""
     if j == i + 1:
         return operands[i]
     k = splits[i, j]
-    return matmul(_chain(operands, splits, i, k), _chain(operands, splits, k, j))
+    return matmul(_multiply_chain(operands, splits, i, k), _multiply_chain(operands, splits, k, j))
 
 
 @accept_out(widen=False)
@@ -259,7 +265,7 @@ def expm(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     x = square("expm", x)
     if not x.size:
         return apply(ops.COPY, (x,))
-    halvings = _halvings(x.detach())
+    halvings = _count_halvings(x.detach())
     exponential = _pade(x * as_scalars(ew.exp2(-halvings)))
     if tracer_api.is_captured():
         return _RepeatedSquaring.apply(exponential, halvings)
@@ -269,6 +275,7 @@ def expm(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 
 def _square_once(i: int | Tensor, x: Tensor, times: Tensor) -> Tensor:
+    """Return the square of matrices whose `times` exceeds `i`, and the others unchanged."""
     return ew.where(as_scalars(times) > i, matmul(x, x), x)
 
 
@@ -292,7 +299,7 @@ class _RepeatedSquaring(Function):
 
 
 def _square_repeatedly(x: Tensor, times: Tensor, count_max: Tensor | None = None) -> list[Tensor]:
-    """Square each matrix as often as `times` says, at most `count_max` times."""
+    """Return each matrix squared `times` times, at most `count_max` times, in a list."""
     count = max_(times) if count_max is None else count_max
     return [fori_loop(0, cast(count, int64), lambda i, c: _square_once(i, c, times), x)]
 
@@ -302,6 +309,7 @@ def _square_backward(x: Tensor, times: Tensor, g: Tensor) -> list[Tensor]:
     count = cast(max_(times), int64)
 
     def step(i: Tensor, g: Tensor) -> Tensor:
+        """Return the gradient before squaring `count - 1 - i`."""
         k = count - 1 - i
         factor = adjoint(_square_repeatedly(x, times, k)[0])
         return ew.where(as_scalars(times) > k, matmul(g, factor) + matmul(factor, g), g)
@@ -309,8 +317,8 @@ def _square_backward(x: Tensor, times: Tensor, g: Tensor) -> list[Tensor]:
     return [fori_loop(0, count, step, g)]
 
 
-def _halvings(x: Tensor) -> Tensor:
-    """Return the number of halvings of each matrix before its exponential is a quotient."""
+def _count_halvings(x: Tensor) -> Tensor:
+    """Return the number of halvings of each matrix before `_pade`. Raises: LinAlgError."""
     x = lapack.verify_result(HostCall("expm", FINITE, checks_results=True), x, x)
     # Elements are divided by the number of rows first, so that the sums do not overflow.
     share = max_(sum_(ew.abs(x) / x.shape[-1], axis=-2), axis=-1)

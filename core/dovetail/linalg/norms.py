@@ -64,17 +64,18 @@ def vector_norm(
     real("vector_norm", p, "ord")  # the root takes 1 / ord
     axes = tuple(range(x.ndim)) if axis is None else integers("vector_norm", axis, "axis")
     axes = tuple([lay.axis("vector_norm", a, x.ndim) for a in axes])
-    return _norm(x, axes, keepdims, p)
+    return _compute_norm(x, axes, keepdims, p)
 
 
-def _norm(x: Tensor, axes: Shape, keepdims: bool, p: int | float) -> Tensor:
+def _compute_norm(x: Tensor, axes: Shape, keepdims: bool, p: int | float) -> Tensor:
+    """Return the p-norm of all elements along the axes, with gradient 0 where it is 0."""
     if p == 2:
         return _flat_at_zero(ew.sqrt, sum_(squares(x), axis=axes, keepdims=keepdims))
     if p == 0:
         return sum_(cast(ew.not_equal(x, 0), x.dtype.part), axis=axes, keepdims=keepdims)
     size = ew.abs(x)
     if math.isinf(p):
-        return _extreme(size, axes, keepdims, p)
+        return _extreme_size(size, axes, keepdims, p)
     if p == 1:
         return sum_(size, axis=axes, keepdims=keepdims)
     powers = ew.pow(size, p) if p >= 2 else _power(size, p)
@@ -92,7 +93,7 @@ def _flat_at_zero(f: Callable[[Tensor], Tensor], x: Tensor, value: float = 0.0) 
     return ew.where(zero, value, f(ew.where(zero, 1.0, x)))
 
 
-def _extreme(sizes: Tensor, axes: Shape, keepdims: bool, p: int | float) -> Tensor:
+def _extreme_size(sizes: Tensor, axes: Shape, keepdims: bool, p: int | float) -> Tensor:
     """Return the largest size for p > 0 (0 of no elements), else the smallest."""
     if p < 0:
         return min_(sizes, axis=axes, keepdims=keepdims)
@@ -129,18 +130,19 @@ def matrix_norm(
     """
     x = require_matrices("matrix_norm", x)
     keepdims = flag("matrix_norm", keepdims, "keepdims")
-    ord = _matrix_order("matrix_norm", ord)
+    ord = _check_matrix_order("matrix_norm", ord)
     if ord == "fro":
-        return _norm(x, (x.ndim - 2, x.ndim - 1), keepdims, 2)
+        return _compute_norm(x, (x.ndim - 2, x.ndim - 1), keepdims, 2)
     if ord == "nuc":
         norms = sum_(svdvals(x), axis=-1)
     else:
         sizes = svdvals(x) if abs(ord) == 2 else sum_(ew.abs(x), axis=-2 if abs(ord) == 1 else -1)
-        norms = _extreme(sizes, (sizes.ndim - 1,), False, ord)
+        norms = _extreme_size(sizes, (sizes.ndim - 1,), False, ord)
     return view(norms, ("reshape", (*norms.shape, 1, 1))) if keepdims else norms
 
 
-def _matrix_order(name: str, ord: Order) -> Order:
+def _check_matrix_order(name: str, ord: Order) -> Order:
+    """Return a valid order of a matrix norm. Raises: ArgumentError, ArgumentTypeError."""
     if isinstance(ord, str):
         return choice(name, ord, "ord", ("fro", "nuc"))
     order = number(name, ord, "ord")

@@ -29,14 +29,17 @@ Function: TypeAlias = Callable[..., object]
 
 
 def _eigh(a: Tensor, UPLO: str = "L") -> eigenvalues.EighResult:
+    """Return `np.linalg.eigh` for the chosen triangle."""
     return eigenvalues.eigh(_select_lower("eigh", a, UPLO))
 
 
 def _eigvalsh(a: Tensor, UPLO: str = "L") -> Tensor:
+    """Return `np.linalg.eigvalsh` for the chosen triangle."""
     return eigenvalues.eigvalsh(_select_lower("eigvalsh", a, UPLO))
 
 
 def _select_lower(name: str, a: Tensor, triangle: str) -> Tensor:
+    """Return matrices whose lower triangle is the chosen one. Raises: ArgumentError."""
     uplo = triangle.upper() if isinstance(triangle, str) else triangle
     return a if choice(name, uplo, "UPLO", ("L", "U")) == "L" else adjoint(a)
 
@@ -44,10 +47,12 @@ def _select_lower(name: str, a: Tensor, triangle: str) -> Tensor:
 def _svd(
     a: Tensor, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
 ) -> factors.SVDResult | Tensor:
+    """Return `np.linalg.svd`: factors, or values only; `hermitian` changes nothing."""
     return factors.svd(a, full_matrices=full_matrices) if compute_uv else factors.svdvals(a)
 
 
 def _qr(a: Tensor, mode: str = "reduced") -> factors.QRResult | Tensor:
+    """Return `np.linalg.qr`; R alone for mode "r". Raises: ArgumentError for mode "raw"."""
     if mode == "r":
         return factors.qr(a).R
     return factors.qr(a, mode=choice("qr", mode, "mode", ("reduced", "complete")))
@@ -56,6 +61,7 @@ def _qr(a: Tensor, mode: str = "reduced") -> factors.QRResult | Tensor:
 def _pinv(
     a: Tensor, rcond: Threshold = None, hermitian: bool = False, *, rtol: Threshold = None
 ) -> Tensor:
+    """Return `np.linalg.pinv`; `hermitian` changes nothing."""
     exclusive("pinv", rcond=rcond, rtol=rtol)
     return least_squares.pinv(a, rtol=rcond if rtol is None else rtol)
 
@@ -63,6 +69,7 @@ def _pinv(
 def _matrix_rank(
     A: Tensor, tol: Threshold = None, hermitian: bool = False, *, rtol: Threshold = None
 ) -> Tensor:
+    """Return `np.linalg.matrix_rank`; `tol` is absolute. Raises: if both tol and rtol are given."""
     exclusive("matrix_rank", tol=tol, rtol=rtol)
     if A.ndim < 2:
         return ew.minimum(count_nonzero(A), 1)
@@ -76,7 +83,7 @@ def _matrix_rank(
 
 
 def _lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Solve least squares as NumPy does.
+    """Return `np.linalg.lstsq`.
 
     There are no residuals unless the rank is full and there are more rows than columns.
     """
@@ -96,6 +103,7 @@ def _norm(
     axis: int | tuple[int, ...] | None = None,
     keepdims: bool = False,
 ) -> Tensor:
+    """Return `np.linalg.norm`: of vectors, or of matrices for two axes. Raises: ArgumentError."""
     if axis is None and ord is not None:
         axis = tuple(range(x.ndim))
     if isinstance(axis, tuple) and len(axis) > 2:
@@ -109,10 +117,12 @@ def _norm(
 
 
 def _cond(x: Tensor, p: Order | None = None) -> Tensor:
+    """Return `np.linalg.cond`."""
     return least_squares.cond(x, ord=p)
 
 
 def _multi_dot(arrays: Sequence[Array], *, out: Tensor | None = None) -> Tensor:
+    """Return `np.linalg.multi_dot` of tensors and arrays; write it to `out` if given."""
     product = matrix_functions.multi_dot(as_tensors("multi_dot", *arrays))
     return product if out is None else write_out("multi_dot", out, product)
 

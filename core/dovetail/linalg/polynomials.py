@@ -101,7 +101,7 @@ def roots(p: Array, /) -> Tensor:
     >>> dt.allclose(dt.roots(dt.asarray([1.0, -3.0, 0.0], device="reference")), [3.0, 0.0])
     True
     """
-    p = _vector("roots", "p", as_tensors("roots", p)[0])
+    p = _require_vector("roots", "p", as_tensors("roots", p)[0])
     d = p.dtype if p.dtype.kind == "c" or p.dtype is float64 else float32
     p, nonzero = cast(p, d), np.flatnonzero(read_values("roots", p)).tolist()
     first, last = (nonzero[0], nonzero[-1]) if nonzero else (0, 0)
@@ -130,7 +130,7 @@ def poly(x: Array, /) -> Tensor:
     >>> dt.poly(dt.asarray([1.0, 2.0], device="reference")).tolist()
     [1.0, -3.0, 2.0]
     """
-    x = _vector("poly", "x", as_tensors("poly", x)[0])
+    x = _require_vector("poly", "x", as_tensors("poly", x)[0])
     x = x if x.dtype.kind in "fc" else cast(x, float32)
     coefficients, zero = (f((1,), dtype=x.dtype, device=x.device) for f in (ones, zeros))
     for i in range(x.size):
@@ -189,7 +189,7 @@ def polymul(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor
     >>> dt.polymul(dt.asarray([1, 2], device="reference"), [1, 3]).tolist()
     [1, 5, 6]
     """
-    a, b = _coefficients("polymul", x1, x2)
+    a, b = _as_coefficients("polymul", x1, x2)
     return convolve(a, b)
 
 
@@ -206,7 +206,7 @@ def polyder(p: Array, /, m: int = 1, *, out: Tensor | None = None) -> Tensor:
     >>> dt.polyder(dt.asarray([1, 1, 1, 1], device="reference")).tolist()
     [3, 2, 1]
     """
-    p = _vector("polyder", "p", as_tensors("polyder", p)[0])
+    p = _require_vector("polyder", "p", as_tensors("polyder", p)[0])
     if p.dtype.kind not in "fc" and p.dtype is not uint64:
         p = cast(p, int64)
     for _ in range(min(integer("polyder", m, "m", 0), p.size)):
@@ -233,11 +233,11 @@ def polyint(
     >>> dt.polyint(dt.asarray([3.0, 2.0, 1.0], device="reference"), k=7).tolist()
     [1.0, 1.0, 1.0, 7.0]
     """
-    p = _vector("polyint", "p", as_tensors("polyint", p)[0])
+    p = _require_vector("polyint", "p", as_tensors("polyint", p)[0])
     times = integer("polyint", m, "m", 0, DEGREE_MAX)
     if not times:
         return p
-    p, constants = _coefficients("polyint", p, 0 if k is None else k)
+    p, constants = _as_coefficients("polyint", p, 0 if k is None else k)
     if constants.size not in (1, times):
         raise ArgumentError(
             f"polyint: k must hold 1 or m={times} integration constants, got {constants.size}"
@@ -250,17 +250,17 @@ def polyint(
     return p
 
 
-def _vector(op: str, name: str, x: Tensor) -> Tensor:
+def _require_vector(op: str, name: str, x: Tensor) -> Tensor:
     """Return `x` if it is a vector. Raises: ShapeError."""
     if x.ndim != 1:
         raise ShapeError(f"{op}: {name} must be a vector, got shape {x.shape}; use dt.ravel")
     return x
 
 
-def _coefficients(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
-    """Return two polynomials of one dtype; a number is one of degree 0."""
+def _as_coefficients(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
+    """Return two polynomials of one dtype; a number is one of degree 0. Raises: ShapeError."""
     a, b = (
-        _vector(op, name, x if x.ndim else view(x, ("reshape", (1,))))
+        _require_vector(op, name, x if x.ndim else view(x, ("reshape", (1,))))
         for name, x in zip(("x1", "x2"), promote_operands(op, x1, x2), strict=True)
     )
     return a, b
@@ -268,7 +268,7 @@ def _coefficients(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
 
 def _align(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     """Return two polynomials of equal length, the shorter one with leading zeros."""
-    polynomials = _coefficients(op, x1, x2)
+    polynomials = _as_coefficients(op, x1, x2)
     n = max(x.size for x in polynomials)
     a, b = (
         x if x.size == n else concat([zeros((n - x.size,), dtype=x.dtype, device=x.device), x])

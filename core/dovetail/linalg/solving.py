@@ -51,6 +51,8 @@ class SlogdetResult(NamedTuple):
 
 
 class _Solve(Function):
+    """The solutions of linear equations, with a gradient."""
+
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
         if unrolled_matrices.fits(a, b.shape[-1]):
@@ -70,6 +72,8 @@ class _Solve(Function):
 
 
 class _Inverse(Function):
+    """The inverse, with a gradient."""
+
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
         if unrolled_matrices.fits(a):
@@ -88,6 +92,8 @@ class _Inverse(Function):
 
 
 class _Determinant(Function):
+    """The determinant, with a gradient also for singular matrices."""
+
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
         ctx.save_for_backward(a)
@@ -102,7 +108,7 @@ class _Determinant(Function):
 
 
 class _Cofactors(Function):
-    """The derivative of the determinant, also of singular matrices."""
+    """The cofactor matrix, the derivative of the determinant, also of singular matrices."""
 
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> Tensor:
@@ -126,6 +132,8 @@ class _Cofactors(Function):
 
 
 class _LogDeterminant(Function):
+    """The sign and the logarithm of a determinant, with a gradient of regular matrices."""
+
     @staticmethod
     def forward(ctx: Any, a: Tensor) -> tuple[Tensor, ...]:
         sign, logabsdet = lapack.call_routine("slogdet", LOG_DETERMINANT, a)

@@ -23,7 +23,7 @@ __all__ = ["cholesky_solve", "solve_triangular"]
 
 
 class _Triangular(Function):
-    """Solutions of triangular equations; `turned`: with the adjoint of the triangle."""
+    """Solutions of triangular equations; `transposed`: with the adjoint of the triangle."""
 
     @staticmethod
     def forward(
@@ -118,10 +118,11 @@ def cholesky_solve(
 
 
 def _require_order(factor: Tensor, b: Tensor, upper: bool) -> None:
-    """Refuse a triangular b with a factor that is not: they are exchanged."""
+    """Raise ArgumentError if b is triangular and the factor is not; read both on the host."""
     keep, other = (triu, tril) if upper else (tril, triu)
 
     def is_kept(triangle: Callable[[Tensor], Tensor], x: Tensor) -> bool:
+        """Return True if a triangle has all of x's non-zero elements."""
         return bool(all_(ew.equal(triangle(x), x)))
 
     if is_kept(keep, b) and not is_kept(other, b) and not is_kept(keep, factor):

@@ -45,12 +45,13 @@ def fits(x: Tensor, columns: int = 1) -> bool:
 # --- kernels --------------------------------------------------------------------------------------
 
 
-def _batch(site: KernelSite, axes: int) -> list[Value]:
-    """Return the batch indices of the grid point."""
+def _declare_batch_axes(site: KernelSite, axes: int) -> list[Value]:
+    """Add the grid axes of the batch, and return their indices."""
     return [site.axis(-1, d) for d in range(site.rank(-1) - axes)]
 
 
-def _read(site: KernelSite, operand: int, batch: list[Value], shape: Shape) -> Rows:
+def _read_rows(site: KernelSite, operand: int, batch: list[Value], shape: Shape) -> Rows:
+    """Return the elements of an operand's matrix, row by row."""
     rows, columns = shape[:2]
     return [
         [site.read(operand, *batch, _index_const(i), _index_const(j)) for j in range(columns)]
@@ -59,11 +60,12 @@ def _read(site: KernelSite, operand: int, batch: list[Value], shape: Shape) -> R
 
 
 def _index_const(i: int) -> Value:
+    """Return a constant index."""
     return const(i, int64)
 
 
 def _eliminate(rows: Rows, n: int) -> Value | None:
-    """Run Gaussian elimination in place, with partial pivoting.
+    """Run Gaussian elimination in place on `rows`, with partial pivoting.
 
     Return True if the number of row exchanges is odd, or None of one row. Rows may be longer than
     n.
@@ -84,12 +86,13 @@ def _eliminate(rows: Rows, n: int) -> Value | None:
 
 
 def _exchange(a: list[Value], b: list[Value], start: int, condition: Value) -> None:
+    """Exchange two rows in place from column `start` on, where the condition holds."""
     for j in range(start, len(a)):
         a[j], b[j] = where(condition, b[j], a[j]), where(condition, a[j], b[j])
 
 
 def _store_solutions(site: KernelSite, batch: list[Value], rows: Rows, n: int) -> None:
-    """Divide the right-hand columns by the triangle, last row first, and store them."""
+    """Add stores of the right-hand columns divided by the triangle, last row first."""
     for j in range(n, len(rows[0])):
         solution: dict[int, Value] = {}
         for i in reversed(range(n)):
@@ -100,29 +103,31 @@ def _store_solutions(site: KernelSite, batch: list[Value], rows: Rows, n: int) -
             site.store(solution[i], *batch, _index_const(i), _index_const(j - n))
 
 
-def _solve(site: KernelSite) -> None:
+def _build_solve(site: KernelSite) -> None:
     """Build the kernel that solves equations. attrs: (rows, right-hand columns)."""
     n, columns = site.attrs
-    batch, rows = _batch(site, 2), []
-    right = _read(site, 1, batch, (n, columns))
-    for row, more in zip(_read(site, 0, batch, (n, n)), right, strict=True):
+    batch, rows = _declare_batch_axes(site, 2), []
+    right = _read_rows(site, 1, batch, (n, columns))
+    for row, more in zip(_read_rows(site, 0, batch, (n, n)), right, strict=True):
         rows.append(row + more)
     _eliminate(rows, n)
     _store_solutions(site, batch, rows, n)
 
 
-def _inverse(site: KernelSite) -> None:
-    n, batch, dtype = site.attrs, _batch(site, 2), site.casts[0]
-    rows = _read(site, 0, batch, (n, n))
+def _build_inverse(site: KernelSite) -> None:
+    """Build the kernel that inverts. attrs: rows."""
+    n, batch, dtype = site.attrs, _declare_batch_axes(site, 2), site.casts[0]
+    rows = _read_rows(site, 0, batch, (n, n))
     for i, row in enumerate(rows):
         row += [const(float(i == j), dtype) for j in range(n)]
     _eliminate(rows, n)
     _store_solutions(site, batch, rows, n)
 
 
-def _determinant(site: KernelSite) -> None:
-    n, batch = site.attrs, _batch(site, 0)
-    rows = _read(site, 0, batch, (n, n))
+def _build_determinant(site: KernelSite) -> None:
+    """Build the kernel that computes determinants. attrs: rows."""
+    n, batch = site.attrs, _declare_batch_axes(site, 0)
+    rows = _read_rows(site, 0, batch, (n, n))
     odd = _eliminate(rows, n)
     product = rows[0][0]
     for k in range(1, n):
@@ -130,9 +135,9 @@ def _determinant(site: KernelSite) -> None:
     site.store(product if odd is None else where(odd, -product, product), *batch)
 
 
-def _cholesky(site: KernelSite) -> None:
+def _build_cholesky(site: KernelSite) -> None:
     """Build the Cholesky kernel; it reads the lower triangle. A pivot <= 0 becomes NaN."""
-    n, batch, dtype = site.attrs, _batch(site, 2), site.casts[0]
+    n, batch, dtype = site.attrs, _declare_batch_axes(site, 2), site.casts[0]
     low: dict[tuple[int, int], Value] = {}
     for j in range(n):
         for i in range(j, n):
@@ -147,18 +152,20 @@ def _cholesky(site: KernelSite) -> None:
 
 
 def _make_op(name: str, build: Callable[[KernelSite], None], arity: int = 1) -> Op:
+    """Return an op of float matrices with any batch axes; it is not put into the table."""
     return Op(name, "kernel", same("f"), build=build, many="front", arity=arity)
 
 
-def _triangular(site: KernelSite) -> None:
+def _build_triangular(site: KernelSite) -> None:
     """Build the kernel that divides by a triangle.
 
     attrs: (rows, right-hand columns, upper, unit diagonal, transposed).
     """
     n, columns, upper, unit, transposed = site.attrs
-    batch = _batch(site, 2)
+    batch = _declare_batch_axes(site, 2)
 
     def element(i: int, j: int) -> Value:
+        """Return element (i, j) of the triangle or of its transpose."""
         return (
             site.read(0, *batch, _index_const(j), _index_const(i))
             if transposed
@@ -176,16 +183,17 @@ def _triangular(site: KernelSite) -> None:
             site.store(solution[i], *batch, _index_const(i), _index_const(j))
 
 
-SOLVE = _make_op("solve_small", _solve, 2)
-TRIANGULAR = _make_op("solve_triangular_small", _triangular, 2)
-INVERSE = _make_op("inverse_small", _inverse)
-DETERMINANT = _make_op("determinant_small", _determinant)
-CHOLESKY = _make_op("cholesky_small", _cholesky)
+SOLVE = _make_op("solve_small", _build_solve, 2)
+TRIANGULAR = _make_op("solve_triangular_small", _build_triangular, 2)
+INVERSE = _make_op("inverse_small", _build_inverse)
+DETERMINANT = _make_op("determinant_small", _build_determinant)
+CHOLESKY = _make_op("cholesky_small", _build_cholesky)
 
 # --- as tensors -----------------------------------------------------------------------------------
 
 
 def _is_looped(a: Tensor, *b: Tensor) -> bool:
+    """Return True if a matrix is too large for unrolled code."""
     return max(x.shape[-1] for x in (a, *b)) > UNROLLED_ROWS_MAX
 
 
