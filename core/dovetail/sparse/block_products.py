@@ -57,6 +57,7 @@ def block_product(site: KernelSite) -> None:
     column = [site.axis(-1, 3)] if site.rank(0) == 2 else []
 
     def step(k: Value, *totals: Value) -> tuple[list[Value], list[Any]]:
+        """Return the totals with block `k`; its sums are effects, which fixes their order."""
         first, block = site.read(3, k) * width, k * (height * width) + group * (rows * width)
         sums, in_order = (
             list(totals),
@@ -76,18 +77,20 @@ def block_product(site: KernelSite) -> None:
 
 
 def _multiply_add(x: Value, y: Value, total: Value) -> Value:
+    """Return x * y + total, with one rounding for floats."""
     if total.dtype.kind == "f":
         return fma(x, y, total)
     return arithmetic.add(total, arithmetic.multiply(x, y))
 
 
-def _dtypes(
+def _product_dtypes(
     op: str, operands: Sequence[dtype_rules.Given], attrs: tuple[DType, int, int, int]
 ) -> dtype_rules.Dtypes:
+    """Return attrs' dtype for the operand and the blocks, int64 for positions, and the result's."""
     return (attrs[0], attrs[0], int64, int64), attrs[0]
 
 
-BLOCK_PRODUCT = Op("sparse_block_product", "kernel", _dtypes, build=block_product, arity=2)
+BLOCK_PRODUCT = Op("sparse_block_product", "kernel", _product_dtypes, build=block_product, arity=2)
 
 
 def times_strided(p: Pattern, blocks: Tensor, dense: Any) -> Tensor | None:

@@ -109,7 +109,7 @@ def from_hybrid(x: COO) -> BSR:
 
 
 def transpose_blocks(x: BSR) -> BSR:
-    """Transpose the matrix: the order of the blocks, and each block."""
+    """Return the transposed matrix: the order of the blocks, and each block, are transposed."""
     return from_hybrid(view(as_hybrid(x), ("permute", (1, 0, 3, 2))))
 
 
@@ -124,7 +124,7 @@ def bsr_to_coo(x: BSR) -> COO:
 
 @cache_on_pattern
 def single_elements(p: Pattern, block: Block) -> tuple[Pattern, Tensor]:
-    """Return the pattern of single elements, and the index of each among the blocks' elements."""
+    """Return the pattern of single elements, and the index of each in the blocks; cached."""
     if block not in p.derived:
         count = p.count * block[0] * block[1]
         flat = dt.arange(count, device=p.device).reshape(p.count, *block)
@@ -143,7 +143,7 @@ def is_divisible(shape: Shape, block: Block) -> bool:
 
 
 def coo_to_bsr(x: COO, block: Block) -> BSR:
-    """Convert a COO matrix to BSR. Raises: LayoutError if its shape is no multiple of the block."""
+    """Return a COO matrix as BSR. Raises: LayoutError if its shape is no multiple of the block."""
     if not is_divisible(x.shape, block):
         raise dt.LayoutError(
             f"to_sparse_bsr: shape {x.shape} must be divisible by the blocksize {block}; use "
@@ -159,7 +159,7 @@ def coo_to_bsr(x: COO, block: Block) -> BSR:
 
 @cache_on_pattern
 def _block_pattern(p: Pattern, block: Block) -> tuple[Pattern, Tensor]:
-    """Return the pattern of the stored blocks, and each entry's index among their elements."""
+    """Return the pattern of the stored blocks, and each entry's index in their elements; cached."""
     name = ("blocks", block)
     if name not in p.derived:
         rows, columns = p.coords
@@ -188,7 +188,7 @@ def default_blocksize(shape: Shape) -> Block:
 
 
 def from_dense(x: Tensor) -> BSR:
-    """Convert a strided matrix to BSR with the default block size."""
+    """Return a strided matrix as BSR with the default block size. Raises: LayoutError."""
     if x.ndim != 2:
         raise dt.LayoutError(
             f"to_sparse_bsr: expected a matrix, got shape {x.shape}; use x.to_sparse()"
@@ -213,7 +213,7 @@ def to_sparse_bsr(x: Tensor, blocksize: Sequence[int]) -> BSR:
     ([1], [[[1, 2], [3, 4]]])
     """
     required("to_sparse_bsr", x)
-    block = _blocksize("to_sparse_bsr", blocksize)
+    block = _check_blocksize("to_sparse_bsr", blocksize)
     if isinstance(x, BSR) and x.blocksize == block:
         return x
     if x.ndim != 2:
@@ -223,7 +223,8 @@ def to_sparse_bsr(x: Tensor, blocksize: Sequence[int]) -> BSR:
     return coo_to_bsr(required_matrix("to_sparse_bsr", "sparse_bsr", to_sparse(x)), block)
 
 
-def _blocksize(name: str, blocksize: object) -> Block:
+def _check_blocksize(name: str, blocksize: object) -> Block:
+    """Return two positive ints. Raises: ArgumentError for another number or an int below 1."""
     sizes = arguments.integers(name, blocksize, "blocksize")
     if len(sizes) != 2 or min(sizes) < 1:
         raise dt.ArgumentError(
@@ -288,6 +289,7 @@ def sparse_bsr_tensor(
 
 
 def _size_in_blocks(name: str, size: Sequence[int], block: Shape) -> Shape:
+    """Return the shape counted in blocks. Raises: ShapeError if the blocks do not fit."""
     shape = arguments.integers(name, size, "size")
     if len(shape) != 2 or any(n % b for n, b in zip(shape, block, strict=True)):
         raise dt.ShapeError(

@@ -157,13 +157,13 @@ def required_matrix(name: str, layout: str, x: COO) -> COO:
 
 
 def coo_to_csr(x: COO) -> CSR:
-    """Convert a COO matrix to CSR."""
+    """Return a COO matrix as CSR; sort its entries unless it is coalesced."""
     x = x.coalesce()
     return csr(x.pattern, x.values())
 
 
 def coo_to_csc(x: COO) -> CSC:
-    """Convert a COO matrix to CSC."""
+    """Return a COO matrix as CSC; sort its entries by columns."""
     x = view(x, ("permute", (1, 0))).coalesce()
     return csc(x.pattern, x.values())
 
@@ -211,6 +211,7 @@ def to_sparse_csc(x: Tensor) -> CSC:
 
 
 def _to_coo_matrix(name: str, layout: str, x: Tensor) -> COO:
+    """Return a matrix as COO without dense dimensions. Raises: LayoutError for no matrix."""
     if x.ndim != 2:
         raise dt.LayoutError(
             f"{name}: {layout} needs a matrix, got shape {x.shape}; use x.to_sparse() for COO"
@@ -312,6 +313,7 @@ def sparse_csc_tensor(
 
 
 def _requires_grad_flag(name: str, requires_grad: bool) -> bool:
+    """Return the flag `requires_grad` as a bool. Raises: ArgumentTypeError."""
     return arguments.flag(name, requires_grad, "requires_grad")
 
 
@@ -364,7 +366,7 @@ def pattern_from_bounds(
 def as_values(
     values: object, dtype: DTypeLike, device: DeviceLike, indices: Sequence[object]
 ) -> Tensor:
-    """Return the values as a tensor, by default on the device of the indices."""
+    """Return the values as a tensor; unless given, the device is that of the indices."""
     if isinstance(values, Tensor):
         x = values if device is None else values.to(device=device)
         return x if dtype is None else x.astype(dtype, copy=False)
@@ -374,6 +376,7 @@ def as_values(
 
 
 def _require_index_vector(name: str, what: str, x: object, values: Tensor) -> Tensor:
+    """Return indices as an int64 vector. Raises: ShapeError, DTypeError, DeviceError."""
     if not isinstance(x, Tensor):
         try:
             host = np.asarray(x)
@@ -400,6 +403,7 @@ def _require_index_vector(name: str, what: str, x: object, values: Tensor) -> Te
 def _require_fit(
     name: str, names: tuple[str, str], bounds: Tensor, columns: Tensor, values: Tensor, ndim: int
 ) -> None:
+    """Raise ShapeError if bounds are empty, or values and columns differ in number."""
     if bounds.shape[0] < 1:
         raise dt.ShapeError(f"{name}: {names[0]} must have at least 1 element, got 0")
     if values.ndim != ndim or values.shape[0] != columns.shape[0]:
@@ -411,6 +415,7 @@ def _require_fit(
 
 
 def _require_shape(name: str, names: tuple[str, str], shape: Shape, rows: int) -> None:
+    """Raise ShapeError if `shape` is no matrix with this number of rows."""
     arguments.dimensions(name, shape)
     if len(shape) != 2:
         raise dt.ShapeError(f"{name}: size must have 2 dimensions, got {shape}")
@@ -422,7 +427,7 @@ def _require_shape(name: str, names: tuple[str, str], shape: Shape, rows: int) -
 
 
 def _index_summary(bounds: Tensor, columns: Tensor) -> list[int]:
-    """Return first start, last start, least step, 1 if order is broken, and extreme columns.
+    """Return first and last start, least step, 1 if order is broken, least and largest column.
 
     One host read.
     """
@@ -440,6 +445,7 @@ def _index_summary(bounds: Tensor, columns: Tensor) -> list[int]:
 def _require_order(
     name: str, names: tuple[str, str], summary: list[int], count: int, shape: Shape
 ) -> None:
+    """Raise ArgumentError or IndexOutOfRange if the index summary breaks a rule of CSR."""
     first, last, step, broken, low, high = summary
     if first or last != count or step < 0:
         raise dt.ArgumentError(

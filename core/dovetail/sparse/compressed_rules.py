@@ -36,7 +36,7 @@ def as_coo(x: Any) -> Any:
 
 
 def _to_layout_of(first: Entries, result: Any) -> Any:
-    """Convert a result to the layout of the first operand, if it is a sparse matrix."""
+    """Return a sparse matrix in the layout of the first operand; other results unchanged."""
     if not isinstance(result, COO) or result.ndim != 2 or isinstance(first, COO):
         return result
     if isinstance(first, CSC):
@@ -47,6 +47,7 @@ def _to_layout_of(first: Entries, result: Any) -> Any:
 
 
 def _first_sparse(args: Sequence[Any]) -> Entries:
+    """Return the first sparse tensor among arguments and lists of them; StopIteration if none."""
     operands = (t for a in args for t in (a if isinstance(a, (list, tuple)) else (a,)))
     return next(t for t in operands if isinstance(t, Entries))
 
@@ -55,6 +56,7 @@ def through_coo(rule: Rule) -> Rule:
     """Return a rule that converts operands to COO, runs COO's rule, and converts the result."""
 
     def run(*args: Any) -> Any:
+        """Run the rule on COO operands; convert the result to the first operand's layout."""
         return _to_layout_of(_first_sparse(args), rule(*map(as_coo, args)))
 
     return run
@@ -65,12 +67,14 @@ def accept_all_layouts(rule: Rule) -> Rule:
     run_mixed = through_coo(rule)
 
     def run(*args: Any) -> Any:
+        """Run the rule, with conversions if an operand is no COO tensor."""
         return (run_mixed if _has_other_layout(args) else rule)(*args)
 
     return run
 
 
 def _has_other_layout(args: Sequence[Any]) -> bool:
+    """Return True if an argument, or an item of a list, is sparse but not COO."""
     for a in args:
         if isinstance(a, Entries) and not isinstance(a, COO):
             return True
@@ -90,6 +94,7 @@ def elementwise(rule: Rule) -> Rule:
     plain = through_coo(rule)
 
     def run(op: Op, args: Sequence[Any], attrs: Any) -> Any:
+        """Apply the op to transposes, to blocks, or to COO operands."""
         tensors = [a for a in args if isinstance(a, dt.Tensor)]
         first = _first_sparse(args)
         if isinstance(first, CSC) and all(isinstance(a, CSC) or not a.ndim for a in tensors):
@@ -104,6 +109,7 @@ def elementwise(rule: Rule) -> Rule:
 
 
 def _have_equal_blocks(first: BSR, tensors: Sequence[Tensor]) -> bool:
+    """Return True if all tensors are numbers, or BSR with the shape and blocks of the first."""
     return all(
         a.blocksize == first.blocksize and a.shape == first.shape
         if isinstance(a, BSR)
@@ -121,6 +127,7 @@ def reduction(rule: Rule) -> Rule:
     """Return a rule for reductions whose result is strided, as every row has an element."""
 
     def run(op: Op, x: Any, axes: Shape, keepdims: bool, attrs: Any) -> Any:
+        """Reduce along the compressed axis by row sums, or else through COO."""
         quick = _sum_compressed_axis(op, x, axes, attrs)
         if quick is None:
             result = rule(op, as_coo(x), axes, keepdims, attrs)
@@ -131,6 +138,7 @@ def reduction(rule: Rule) -> Rule:
 
 
 def _as_strided(result: Tensor) -> Tensor:
+    """Return a COO tensor as strided, and others unchanged."""
     return to_dense(result) if isinstance(result, COO) else result
 
 
@@ -138,13 +146,14 @@ def variance(rule: Rule) -> Rule:
     """Return a rule for the variance whose result is strided."""
 
     def run(x: Any, axes: Shape, *options: Any) -> Any:
+        """Return the variance, computed through COO, as a strided tensor."""
         return _as_strided(rule(as_coo(x), axes, *options))
 
     return run
 
 
 def _sum_compressed_axis(op: Op, x: Any, axes: Shape, attrs: Any) -> Tensor | None:
-    """Return sums along the compressed axis, or None if the reduction is not one of these.
+    """Return sums along the compressed axis, or None for another reduction or axis.
 
     No host read: the number of rows is known.
     """
@@ -165,6 +174,7 @@ def _sum_compressed_axis(op: Op, x: Any, axes: Shape, attrs: Any) -> Tensor | No
 
 
 def _row_sums(p: Pattern, values: Tensor) -> Tensor:
+    """Return the sum of each row; zeros for a pattern without entries."""
     if not p.count:
         return dt.zeros(p.shape[0], dtype=values.dtype, device=values.device)
     return row_sums(values, p.bounds)
@@ -178,6 +188,7 @@ def view(rule: Rule) -> Rule:
     plain = through_coo(rule)
 
     def run(x: Any, move: tuple[Any, ...]) -> Any:
+        """Apply a layout move: at no cost for transposes, in CSC for slices, else through COO."""
         if move[0] == "permute" and move[1] == (1, 0):
             if isinstance(x, CSR):
                 return csc(x.pattern, x.values())
@@ -199,6 +210,7 @@ def along_axis(rule: Rule) -> Rule:
     plain = through_coo(rule)
 
     def run(x: Any, axis: int, *options: Any) -> Any:
+        """Run the rule on the transposes of CSC matrices, with the other axis, else through COO."""
         tensors = x if isinstance(x, (list, tuple)) else [x]
         if not all(isinstance(a, CSC) for a in tensors):
             return plain(x, axis, *options)
@@ -214,6 +226,7 @@ def triangle(rule: Rule) -> Rule:
     plain = through_coo(rule)
 
     def run(x: Any, k: int, upper: bool) -> Any:
+        """Run the rule on a CSC matrix's transpose, with the other triangle, else through COO."""
         if not isinstance(x, CSC):
             return plain(x, k, upper)
         result = rule(transposed_coo(x), -k, not upper)
@@ -233,6 +246,7 @@ def matmul(rule: Rule) -> Rule:
     plain = through_coo(rule)
 
     def run(x1: Any, x2: Any) -> Any:
+        """Return the product by a fast path if one applies, else through COO."""
         if isinstance(x1, (CSR, CSC)):
             quick = times_vector(x1.pattern, isinstance(x1, CSC), x1.values(), x2)
             if quick is not None:
@@ -256,6 +270,7 @@ def to_device(rule: Rule) -> Rule:
     """Return a rule that copies the entries to another device."""
 
     def run(x: Any, device: dt.Device) -> Any:
+        """Return the matrix with its entries copied to the device."""
         if isinstance(x, BSR):
             return from_hybrid(rule(as_hybrid(x), device))
         moved = rule(coo(x.pattern, x.values()), device)
@@ -265,7 +280,7 @@ def to_device(rule: Rule) -> Rule:
 
 
 def dense(x: Any) -> Tensor:
-    """Convert a matrix to a strided tensor."""
+    """Return a matrix of any sparse layout as a strided tensor."""
     if isinstance(x, CSC):
         return to_dense(transposed_coo(x)).mT
     return to_dense(as_coo(x))

@@ -66,14 +66,16 @@ def sparse_coo_tensor(
             ("check_invariants", check_invariants),
         )
     )
-    stored = _values(values, dtype, device, indices)
+    stored = _convert_values(values, dtype, device, indices)
     host = None if isinstance(indices, Tensor) else _host_indices(indices)
     at = indices if isinstance(indices, Tensor) else dt.asarray(host, device=stored.device)
     _require_fit(at, stored)
     at = at.astype(int64, copy=False)
     count, dims = at.shape[1], at.shape[0]
-    low, high = ([], []) if not count else _extremes(host, at, size is None or check_invariants)
-    shape = _shape(size, high, dims, stored)
+    low, high = (
+        ([], []) if not count else _index_extremes(host, at, size is None or check_invariants)
+    )
+    shape = _check_shape(size, high, dims, stored)
     if count and check_invariants:
         _require_inside(low, high, shape)
     coords = [at[d] for d in range(dims)]
@@ -84,7 +86,10 @@ def sparse_coo_tensor(
     return x.requires_grad_() if requires_grad else x
 
 
-def _values(values: object, dtype: DTypeLike, device: DeviceLike, indices: object) -> Tensor:
+def _convert_values(
+    values: object, dtype: DTypeLike, device: DeviceLike, indices: object
+) -> Tensor:
+    """Return the values as a tensor; unless given, the device is that of the indices."""
     if isinstance(values, Tensor):
         x = values if device is None else values.to(device=device)
         return x if dtype is None else x.astype(dtype, copy=False)
@@ -94,6 +99,7 @@ def _values(values: object, dtype: DTypeLike, device: DeviceLike, indices: objec
 
 
 def _host_indices(indices: object) -> np.ndarray[Any, Any]:
+    """Return indices as an int64 array. Raises: ShapeError if ragged, DTypeError for floats."""
     try:
         array = np.asarray(indices)
     except (TypeError, ValueError):
@@ -108,6 +114,7 @@ def _host_indices(indices: object) -> np.ndarray[Any, Any]:
 
 
 def _require_fit(at: Tensor, values: Tensor) -> None:
+    """Raise DTypeError, ShapeError or DeviceError if indices and values do not fit each other."""
     if not at.dtype.is_integer:
         raise dt.DTypeError(f"{NAME}: indices must be integers, got {at.dtype.name}")
     if at.ndim != 2:
@@ -126,8 +133,8 @@ def _require_fit(at: Tensor, values: Tensor) -> None:
         )
 
 
-def _extremes(host: Any, at: Tensor, needed: bool) -> tuple[list[int], list[int]]:
-    """Return the lowest and the highest index along each dimension, or empty lists."""
+def _index_extremes(host: Any, at: Tensor, needed: bool) -> tuple[list[int], list[int]]:
+    """Return the lowest and the highest index along each dimension; empty lists if not needed."""
     if not needed:
         return [], []
     if host is not None:
@@ -137,7 +144,8 @@ def _extremes(host: Any, at: Tensor, needed: bool) -> tuple[list[int], list[int]
     return low.numpy().tolist(), high.numpy().tolist()
 
 
-def _shape(size: Any, high: list[int], dims: int, values: Tensor) -> Shape:
+def _check_shape(size: Any, high: list[int], dims: int, values: Tensor) -> Shape:
+    """Return the tensor's shape, the least one without `size`. Raises: ShapeError."""
     dense = values.shape[1:]
     if size is None:
         return arguments.dimensions(NAME, (*(h + 1 for h in high or [-1] * dims), *dense))
@@ -159,6 +167,7 @@ def _shape(size: Any, high: list[int], dims: int, values: Tensor) -> Shape:
 
 
 def _require_inside(low: list[int], high: list[int], shape: Shape) -> None:
+    """Raise IndexOutOfRange if an index is negative or too large for its dimension."""
     for d, (least, most) in enumerate(zip(low, high, strict=True)):
         if least < 0:
             raise dt.IndexOutOfRange(
@@ -172,6 +181,7 @@ def _require_inside(low: list[int], high: list[int], shape: Shape) -> None:
 
 
 def _as_coalesced(pattern: Pattern, check: bool) -> Pattern:
+    """Return the pattern marked as coalesced. Raises: ArgumentError if a check fails."""
     coalesced = pattern.coalesce() if check else (pattern, None)
     if coalesced[1] is not None:
         raise dt.ArgumentError(

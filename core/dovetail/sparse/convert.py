@@ -35,11 +35,13 @@ PyDataArray: TypeAlias = Any  # a `COO` of PyData/sparse, which has none either
 
 
 def _require_numpy_dtype(x: Tensor) -> None:
+    """Raise DTypeError for bfloat16, which NumPy lacks."""
     if x.dtype is dt.bfloat16:
         raise dt.DTypeError("to_scipy, to_pydata: NumPy has no bfloat16; use x.astype(dt.float32)")
 
 
-def _host(x: COO) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _read_host_arrays(x: COO) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return positions and values as NumPy arrays. Raises: DTypeError for bfloat16."""
     _require_numpy_dtype(x)
     return x.indices().numpy(), x.values().numpy()
 
@@ -91,6 +93,7 @@ def from_scipy(
 
 
 def _coo_from_scipy(matrix: SciPyArray, dtype: DTypeLike, device: DeviceLike) -> COO:
+    """Return a SciPy array of any form as COO; entries at one position stay separate."""
     array = matrix.tocoo()
     coords = getattr(array, "coords", None) or (array.row, array.col)
     return sparse_coo_tensor(
@@ -136,7 +139,7 @@ def to_scipy(x: Entries, scipy_format: str | None = None) -> SciPyArray:
         array = _scipy_from_parts(sparse, own, x)
         return array if scipy_format == own else array.asformat(scipy_format)
     x = x.as_coo()
-    indices, values = _host(fully_sparse(x))
+    indices, values = _read_host_arrays(fully_sparse(x))
     array = sparse.coo_array((values.copy(), tuple(indices.copy())), x.shape)
     array.has_canonical_format = x.is_coalesced()
     return array if scipy_format == "coo" else array.asformat(scipy_format)
@@ -192,7 +195,7 @@ def to_pydata(x: Entries) -> PyDataArray:
     2
     """
     entries = fully_sparse(required_sparse("to_pydata", x).as_coo()).coalesce()
-    indices, values = _host(entries)
+    indices, values = _read_host_arrays(entries)
     build = getattr(importlib.import_module("sparse"), "COO", None)
     if build is None:
         raise ModuleNotFoundError("to_pydata: the installed module `sparse` is not PyData/sparse")
@@ -252,30 +255,34 @@ def load(file: File, *, device: DeviceLike = None) -> COO:
     if not hasattr(file, "read"):
         arguments.path("load", file, "file")
     arrays = _Arrays(file)
-    if arrays.text("format") == FORMAT:
+    if arrays.read_text("format") == FORMAT:
         return sparse_coo_tensor(
-            arrays.array("indices", "iu", 2),
-            arrays.array("values", "biufc"),
-            arrays.shape(),
-            dtype=arrays.text("dtype"),
+            arrays.read_array("indices", "iu", 2),
+            arrays.read_array("values", "biufc"),
+            arrays.read_shape(),
+            dtype=arrays.read_text("dtype"),
             device=device,
-            is_coalesced=bool(arrays.array("is_coalesced", "b", 0)),
+            is_coalesced=bool(arrays.read_array("is_coalesced", "b", 0)),
         )
     return sparse_coo_tensor(
-        _scipy_indices(arrays), arrays.array("data", "biufc", 1), arrays.shape(), device=device
+        _scipy_indices(arrays),
+        arrays.read_array("data", "biufc", 1),
+        arrays.read_shape(),
+        device=device,
     )
 
 
 def _scipy_indices(arrays: _Arrays) -> Any:
-    form = arrays.text("format")
+    """Return the positions of SciPy's coo, csr or csc form. Raises: ArgumentError."""
+    form = arrays.read_text("format")
     if form == "coo":
         if "coords" in arrays.arrays:
-            return arrays.array("coords", "iu", 2)
-        pair = [arrays.array("row", "iu", 1), arrays.array("col", "iu", 1)]
+            return arrays.read_array("coords", "iu", 2)
+        pair = [arrays.read_array("row", "iu", 1), arrays.read_array("col", "iu", 1)]
     elif form in ("csr", "csc"):
         starts, minor = (
-            arrays.array("indptr", "iu", 1).astype(np.int64),
-            arrays.array("indices", "iu", 1),
+            arrays.read_array("indptr", "iu", 1).astype(np.int64),
+            arrays.read_array("indices", "iu", 1),
         )
         falls = (starts[1:] < starts[:-1]).any()  # a difference could overflow
         if not len(starts) or starts[0] or falls or starts[-1] != len(minor):
@@ -303,10 +310,10 @@ class _Arrays:
                 raise self.error(f"it is damaged or not a .npz file of arrays ({why})") from error
 
     def error(self, what: str) -> dt.ArgumentError:
-        """Build the error for this file."""
+        """Return an ArgumentError, for the caller to raise, that names the file."""
         return dt.ArgumentError(f"sparse.load: {self.file} does not hold a sparse tensor: {what}")
 
-    def array(self, name: str, kinds: str, ndim: int | None = None) -> np.ndarray[Any, Any]:
+    def read_array(self, name: str, kinds: str, ndim: int | None = None) -> np.ndarray[Any, Any]:
         """Return an array. Raises: ArgumentError for another dtype kind or number of dimensions."""
         value = self.arrays.get(name)
         if not isinstance(value, np.ndarray):
@@ -315,12 +322,12 @@ class _Arrays:
             raise self.error(f"its {name!r} is of dtype {value.dtype} and shape {value.shape}")
         return value
 
-    def text(self, name: str) -> str:
-        """Return the text of an array that holds one string."""
-        text = self.array(name, "US", 0).item()
+    def read_text(self, name: str) -> str:
+        """Return the string that an array holds. Raises: ArgumentError if the array is missing."""
+        text = self.read_array(name, "US", 0).item()
         return text.decode("ascii", "replace") if isinstance(text, bytes) else str(text)
 
-    def shape(self) -> list[int]:
-        """Return the shape of the tensor in the file."""
-        sizes: list[int] = self.array("shape", "iu", 1).tolist()
+    def read_shape(self) -> list[int]:
+        """Return the shape of the tensor in the file. Raises: ArgumentError if it is missing."""
+        sizes: list[int] = self.read_array("shape", "iu", 1).tolist()
         return sizes

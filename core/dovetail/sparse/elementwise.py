@@ -44,7 +44,7 @@ SCALINGS = frozenset(("multiply", "divide"))  # by a number that is neither 0, i
 
 
 def elementwise(op: Op, args: Sequence[Any], attrs: Any) -> COO:
-    """Apply an elementwise op to operands of which at least one is sparse.
+    """Return an elementwise op of operands of which at least one is sparse, as COO.
 
     Raises: LayoutError if the result would be dense; ShapeError, DTypeError, DeviceError.
     """
@@ -65,6 +65,7 @@ def elementwise(op: Op, args: Sequence[Any], attrs: Any) -> COO:
 
 
 def _require_one_device(op: Op, args: Sequence[Any]) -> None:
+    """Raise DeviceError if the tensors are on several devices."""
     devices = {a.device for a in args if isinstance(a, Tensor)}
     if len(devices) > 1:
         names = " and ".join(sorted(map(str, devices)))
@@ -75,6 +76,7 @@ def _require_one_device(op: Op, args: Sequence[Any]) -> None:
 
 
 def _require_zero(op: Op, args: Sequence[Any], attrs: Any) -> None:
+    """Raise LayoutError if the op of zeros and the given numbers is not 0."""
     if op.name in SCALINGS and len(args) == 2 and _is_finite_nonzero(args[1]):
         return
     kinds = tuple(a.dtype if isinstance(a, COO) else type(a) for a in args)
@@ -90,6 +92,7 @@ def _require_zero(op: Op, args: Sequence[Any], attrs: Any) -> None:
 
 
 def _is_finite_nonzero(number: Any) -> bool:
+    """Return True for an int or a float that is neither 0 nor infinite nor NaN."""
     return isinstance(number, (int, float)) and number != 0 and abs(number) < float("inf")
 
 
@@ -133,6 +136,7 @@ def _evaluate_constants(op: Op, operands: tuple[_Constant, ...]) -> str:
 
 
 def _apply_to_several(op: Op, args: Sequence[Any], attrs: Any) -> COO:
+    """Return an op of several sparse operands, at the union or intersection of positions."""
     sparse = align([a for a in args if isinstance(a, COO)], op.name)
     joint = intersection if op.name in PRODUCTS and len(sparse) == 2 else union
     pattern, values = joint(sparse)
@@ -155,7 +159,7 @@ def align(tensors: Sequence[COO], name: str) -> list[COO]:
 
 
 def _apply_with_strided(op: Op, args: Sequence[Any], attrs: Any) -> COO:
-    """Apply the op to each entry of the sparse operand and the strided element at its position.
+    """Return the op of each entry and the strided element there. Raises: LayoutError.
 
     Elements that are not stored stay 0, even if the strided operand is 0, infinite or NaN there.
     """
@@ -206,6 +210,7 @@ def log_softmax(x: COO, axis: int) -> COO:
 
 
 def _softmax(x: COO, axis: int, logarithm: bool) -> COO:
+    """Return softmax, or its logarithm, over the entries along a sparse or a dense axis."""
     x = x.coalesce()
     if axis >= x.sparse_dim():
         at = axis - x.sparse_dim() + 1

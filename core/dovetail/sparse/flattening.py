@@ -40,7 +40,7 @@ class PatternSpec(NamedTuple):
     elements: tuple[tuple[Block, PatternSpec | int], ...]  # of blocks, each followed by its order
 
     def build(self, parts: Iterator[Tensor], patterns: list[object], device: dt.Device) -> Pattern:
-        """Build the pattern from the next flattened vectors, and append it to `known`."""
+        """Build the pattern from the next flattened vectors, and append it to `patterns`."""
         coords = [next(parts) for _ in self.shape]
         p = Pattern(
             coords,
@@ -56,9 +56,9 @@ class PatternSpec(NamedTuple):
         for transpose, n in self.positions:
             p.derived["positions", transpose] = tuple(next(parts) for _ in range(n))
         if self.transpose is not None:
-            p.set_transpose(_build(self.transpose, parts, patterns, device), next(parts))
+            p.set_transpose(_build_pattern(self.transpose, parts, patterns, device), next(parts))
         for block, spec in self.elements:
-            p.derived[block] = _build(spec, parts, patterns, device), next(parts)
+            p.derived[block] = _build_pattern(spec, parts, patterns, device), next(parts)
         return p
 
 
@@ -77,7 +77,7 @@ class EntriesSpec(NamedTuple):
     def unflatten(self, parts: Iterator[Tensor], patterns: list[object]) -> Tensor:
         """Build the sparse tensor; the protocol is that of `dovetail.extend.LayoutTensor`."""
         values, spec = next(parts), self.pattern
-        p = _build(
+        p = _build_pattern(
             spec.source if isinstance(spec, TransposeSpec) else spec, parts, patterns, values.device
         )
         x: Entries = object.__new__(self.kind)
@@ -86,9 +86,10 @@ class EntriesSpec(NamedTuple):
         return x
 
 
-def _build(
+def _build_pattern(
     spec: PatternSpec | int, parts: Iterator[Tensor], patterns: list[object], device: dt.Device
 ) -> Pattern:
+    """Return a new pattern of a recipe, or the pattern with this number in `patterns`."""
     if isinstance(spec, PatternSpec):
         return spec.build(parts, patterns, device)
     p = patterns[spec]
@@ -97,7 +98,7 @@ def _build(
 
 
 def flatten(x: Entries, patterns: PatternNumbers) -> tuple[Sequence[Tensor], EntriesSpec]:
-    """Return the strided tensors of `x` and its recipe, as `dovetail.extend.LayoutTensor` asks."""
+    """Return the strided tensors of `x` and its recipe, for `LayoutTensor.__flatten__`."""
     p, parts = x.pattern, [x.values()]
     source = p.transposed_from if isinstance(x, COO) else None
     if not is_capturing():  # arguments only: a result may never be multiplied
@@ -108,7 +109,7 @@ def flatten(x: Entries, patterns: PatternNumbers) -> tuple[Sequence[Tensor], Ent
 
 
 def _derive_for_products(x: Entries, p: Pattern, transpose: bool) -> None:
-    """Compute the operands that products of `x` need of its pattern, unless they are cached."""
+    """Compute and cache on the pattern the operands that products of `x` need."""
     if isinstance(x, BSR):
         positions(single_elements(p, x.blocksize)[0], False)
     elif len(p.shape) == 2 and p.is_coalesced and p.count:
@@ -118,7 +119,7 @@ def _derive_for_products(x: Entries, p: Pattern, transpose: bool) -> None:
 def _flatten_pattern(
     p: Pattern, patterns: PatternNumbers, parts: list[Tensor], inner: bool = False
 ) -> PatternSpec | int:
-    """Append the vectors of a pattern to `parts`, and return its recipe or its number in `known`.
+    """Append a pattern's vectors to `parts`; return its recipe, or its number in `patterns`.
 
     `inner`: the pattern is derived from another one; patterns derived from it are left out.
     """

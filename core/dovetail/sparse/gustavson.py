@@ -49,7 +49,7 @@ ROWS_PER_PRODUCT_MAX = 4  # with more rows than that, most are empty and sorting
 
 
 def times_sparse(a: COO, b: COO) -> COO | None:
-    """Return the product of two coalesced matrices of one dtype, or None if sorting is better.
+    """Return the product of two coalesced matrices, or None if the caller must sort instead.
 
     Two host reads: the number of products, and the number of entries.
     """
@@ -102,8 +102,8 @@ def _product_limits(p: Pattern, q: Pattern) -> tuple[int, Tensor]:
 # --- the kernels ---------------------------------------------------------------------------------
 
 
-def _rows_of_point(site: KernelSite, workspace: int, rows: int) -> tuple[Value, Value, Value]:
-    """Return the grid point, and the start and end of its rows.
+def _declare_rows(site: KernelSite, workspace: int, rows: int) -> tuple[Value, Value, Value]:
+    """Add the grid axis of points; return a point's index, and the start and end of its rows.
 
     `workspace`: the operand with one row for each point; `rows`: the number of rows in all.
     """
@@ -115,15 +115,16 @@ def _rows_of_point(site: KernelSite, workspace: int, rows: int) -> tuple[Value, 
 
 
 def _fill_row(site: KernelSite, workspace: int, value: Value, point: Value) -> None:
-    """Store `value` in a point's whole row of the workspace."""
+    """Add a loop that stores `value` in a point's whole row of the workspace."""
 
     def step(k: Value) -> LoopStep:
+        """Return no carries, and the store at position `k`."""
         return (), [site.put(workspace, value, point, k)]
 
     site.builder.effect(fold_loop(0, site.size(workspace, 1), (), step))
 
 
-def _products(
+def _loop_over_products(
     site: KernelSite, operand_numbers: Sequence[int], row: Value, effects_of: Any
 ) -> Loop:
     """Return a loop over the products of a row; `effects_of(k, entry)` returns the effects of one.
@@ -134,9 +135,11 @@ def _products(
     columns, bounds, others = operand_numbers
 
     def left_step(k: Value) -> LoopStep:
+        """Return the loop over the right entries of left entry `k`."""
         c = site.read(columns, k)
 
         def right_step(entry: Value) -> LoopStep:
+            """Return no carries, and the effects of one product."""
             return (), effects_of(k, entry)
 
         return (), [fold_loop(site.read(others, c), site.read(others, c + 1), (), right_step)]
@@ -147,30 +150,33 @@ def _products(
 def _popcount(x: Value) -> Value:
     """Return the number of set bits of a word. Source: Warren, Hacker's Delight, 5-1."""
 
-    def repeat(byte: int) -> Value:
+    def repeat_byte(byte: int) -> Value:
+        """Return a byte, repeated in all eight bytes of a word."""
         return const(int(f"{byte:02x}" * 8, 16), uint64)
 
-    x = x - ((x >> _word(1)) & repeat(0x55))
-    x = (x & repeat(0x33)) + ((x >> _word(2)) & repeat(0x33))
-    x = (x + (x >> _word(4))) & repeat(0x0F)
-    return cast((x * repeat(0x01)) >> _word(56), int64)
+    x = x - ((x >> _const_word(1)) & repeat_byte(0x55))
+    x = (x & repeat_byte(0x33)) + ((x >> _const_word(2)) & repeat_byte(0x33))
+    x = (x + (x >> _const_word(4))) & repeat_byte(0x0F)
+    return cast((x * repeat_byte(0x01)) >> _const_word(56), int64)
 
 
-def _word(n: int) -> Value:
+def _const_word(n: int) -> Value:
+    """Return a constant word of 64 bits."""
     return const(n, uint64)
 
 
 def _lowest_bit(x: Value) -> Value:
     """Return the position of the lowest set bit of a word."""
-    return _popcount((x & (~x + _word(1))) - _word(1))
+    return _popcount((x & (~x + _const_word(1))) - _const_word(1))
 
 
-def _bit(j: Value) -> Value:
-    return _word(1) << cast(j & (WORD_BITS - 1), uint64)
+def _bit_mask(j: Value) -> Value:
+    """Return the word in which only bit j modulo 64 is set."""
+    return _const_word(1) << cast(j & (WORD_BITS - 1), uint64)
 
 
-def _columns(launches: Launches) -> None:
-    """Launch `columns(columns, bounds, other columns, other bounds, limits)`.
+def _launch_columns(launches: Launches) -> None:
+    """Add the launch that finds the columns of each row of the product, and their number.
 
     It stores the columns of each row of the product, ascending, from the row's limit on. Behind
     them it stores the number of columns of each row. attrs: points, columns of the product.
@@ -185,36 +191,45 @@ def _columns(launches: Launches) -> None:
 
 
 def _mark_columns(site: KernelSite) -> None:
+    """Build the kernel that marks columns in a bitmap of two levels, and stores them in order."""
     rows = site.extent(4, 0) - 1
     total = site.number("total", site.extent(-1, 0) - rows)
-    point, start, stop = _rows_of_point(site, 5, rows)
-    none = _word(0)
+    point, start, stop = _declare_rows(site, 5, rows)
+    none = _const_word(0)
     _fill_row(site, 5, none, point)
     _fill_row(site, 6, none, point)
 
     def mark(_: Value, entry: Value) -> list[Store]:
+        """Return the stores that set a column's bit, and the bit of its word."""
         j = site.read(2, entry)
         w = j >> 6
         t = w >> 6
         return [
-            site.put(5, site.read(5, point, w) | _bit(j), point, w),
-            site.put(6, site.read(6, point, t) | _bit(w), point, t),
+            site.put(5, site.read(5, point, w) | _bit_mask(j), point, w),
+            site.put(6, site.read(6, point, t) | _bit_mask(w), point, t),
         ]
 
-    def row(i: Value) -> LoopStep:
-        walk, first = _products(site, (0, 1, 3), i, mark), site.read(4, i)
+    def collect_row(i: Value) -> LoopStep:
+        """Return the loops that mark and then store the columns of row `i`."""
+        walk, first = _loop_over_products(site, (0, 1, 3), i, mark), site.read(4, i)
 
         def visit_summary_word(t: Value, count: Value) -> LoopStep:
+            """Store the columns under a summary word, and clear the word."""
+
             def visit_word(_: Value, bits: Value, count: Value) -> LoopStep:
+                """Store the columns of a word, and clear the word."""
                 w = (t << 6) + _lowest_bit(bits)
 
                 def visit_bit(_: Value, bits: Value, count: Value) -> LoopStep:
+                    """Store the lowest column of a word."""
                     j = (w << 6) + _lowest_bit(bits)
-                    return (bits & (bits - _word(1)), count + 1), [site.stored(j, first + count)]
+                    return (bits & (bits - _const_word(1)), count + 1), [
+                        site.stored(j, first + count)
+                    ]
 
                 word = site.read(5, point, w)
                 loop = fold_loop(0, _popcount(word), (word, count), visit_bit)
-                after = bits & (bits - _word(1)), loop.results[1]
+                after = bits & (bits - _const_word(1)), loop.results[1]
                 return after, [loop, site.put(5, none, point, w)]
 
             word = site.read(6, point, t)
@@ -224,22 +239,23 @@ def _mark_columns(site: KernelSite) -> None:
         emitted = fold_loop(0, site.size(6, 1), (const(0, int64),), visit_summary_word)
         return (), [walk, emitted, site.stored(emitted.results[0], total + i)]
 
-    site.builder.effect(fold_loop(start, stop, (), row))
+    site.builder.effect(fold_loop(start, stop, (), collect_row))
 
 
-def _compact(site: KernelSite) -> None:
-    """Build `closed_up(padded, limits, bounds)`: copy the columns without the gaps between rows."""
+def _build_compact(site: KernelSite) -> None:
+    """Build the kernel that copies the columns of all rows without the gaps between rows."""
     row = site.points("rows", site.extent(1, 0) - 1)
     start, limit = site.read(2, row), site.read(1, row)
 
     def step(k: Value) -> LoopStep:
+        """Return no carries, and the store of the row's column `k`."""
         return (), [site.stored(site.read(0, limit + k), start + k)]
 
     site.builder.effect(fold_loop(0, site.read(2, row + 1) - start, (), step))
 
 
-def _values(launches: Launches) -> None:
-    """Launch `values(left, columns, bounds, right, other columns, other bounds, bounds, result's).
+def _launch_values(launches: Launches) -> None:
+    """Add the launch that computes the values of the product at the columns found.
 
     It stores the sums at the result's columns. attrs: dtype, points, columns of the product.
     """
@@ -249,33 +265,38 @@ def _values(launches: Launches) -> None:
 
 
 def _add_products(site: KernelSite) -> None:
+    """Build the kernel that adds a row's products in a workspace and moves its sums out."""
     dtype = site.casts[0]
     nothing = const(-0.0 if dtype.kind == "f" else 0, dtype)  # the identity of addition
-    point, start, stop = _rows_of_point(site, 8, site.extent(6, 0) - 1)
+    point, start, stop = _declare_rows(site, 8, site.extent(6, 0) - 1)
     _fill_row(site, 8, nothing, point)
 
     def accumulate(k: Value, entry: Value) -> list[Store]:
+        """Return the store that adds a product to its column's sum."""
         j, product = site.read(4, entry), arithmetic.multiply(site.read(0, k), site.read(3, entry))
         return [site.put(8, arithmetic.add(site.read(8, point, j), product), point, j)]
 
-    def row(i: Value) -> LoopStep:
-        def move(k: Value) -> LoopStep:
+    def sum_row(i: Value) -> LoopStep:
+        """Return the loops that add the products of row `i`, and store and clear the sums."""
+
+        def move_sum(k: Value) -> LoopStep:
+            """Return the stores that move the sum of entry `k`, and reset the workspace."""
             j = site.read(7, k)
             return (), [site.stored(site.read(8, point, j), k), site.put(8, nothing, point, j)]
 
-        walk = _products(site, (1, 2, 5), i, accumulate)
-        return (), [walk, fold_loop(site.read(6, i), site.read(6, i + 1), (), move)]
+        walk = _loop_over_products(site, (1, 2, 5), i, accumulate)
+        return (), [walk, fold_loop(site.read(6, i), site.read(6, i + 1), (), move_sum)]
 
-    site.builder.effect(fold_loop(start, stop, (), row))
+    site.builder.effect(fold_loop(start, stop, (), sum_row))
 
 
-def _dtypes(
+def _value_dtypes(
     op: str, operands: Sequence[dtype_rules.Given], attrs: tuple[DType, int, int]
 ) -> dtype_rules.Dtypes:
     """Return the dtypes of `values`: the factors have that of attrs, the others are positions."""
     return tuple(attrs[0] if k in (0, 3) else int64 for k in range(len(operands))), attrs[0]
 
 
-COLUMNS = Op("sparse_columns", "kernel", dtype_rules.integers, launches=_columns, arity=5)
-COMPACT = Op("sparse_closed_up", "kernel", dtype_rules.integers, build=_compact, arity=3)
-VALUES = Op("sparse_values", "kernel", _dtypes, launches=_values, arity=8)
+COLUMNS = Op("sparse_columns", "kernel", dtype_rules.integers, launches=_launch_columns, arity=5)
+COMPACT = Op("sparse_closed_up", "kernel", dtype_rules.integers, build=_build_compact, arity=3)
+VALUES = Op("sparse_values", "kernel", _value_dtypes, launches=_launch_values, arity=8)

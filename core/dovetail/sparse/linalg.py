@@ -75,7 +75,7 @@ class _System:
                 f"{name}: expected floats, got {dtype.name}; use b.astype(dt.float64)"
             )
         self.b = b.astype(dtype, copy=False)
-        self.x0 = self._start(x0)
+        self.x0 = self._check_start(x0)
         self.rtol = arguments.real(name, rtol, "rtol")
         self.atol = arguments.real(name, atol, "atol")
         if not (self.rtol >= 0 and self.atol >= 0):
@@ -85,6 +85,7 @@ class _System:
         self.limit = 10 * n if maxiter is None else arguments.integer(name, maxiter, "maxiter", 0)
 
     def _require_operator(self, what: str, operator: Any, b: Tensor) -> None:
+        """Raise an error if A or M is neither a function nor a square matrix that fits b."""
         if not isinstance(operator, Tensor):
             if not callable(operator):
                 raise dt.ArgumentTypeError(
@@ -107,7 +108,8 @@ class _System:
                 "x.to(device)"
             )
 
-    def _start(self, x0: Tensor | None) -> Tensor:
+    def _check_start(self, x0: Tensor | None) -> Tensor:
+        """Return zeros for None, else x0 without gradient. Raises: ShapeError, DeviceError."""
         if x0 is None:
             return dt.zeros_like(self.b)
         if required(self.name, x0).shape != self.b.shape:
@@ -122,14 +124,15 @@ class _System:
         return x0.detach().astype(self.b.dtype, copy=False)
 
     def times(self, x: Tensor) -> Tensor:
-        """Return A x."""
+        """Return A x. Raises: ShapeError if a function returns another shape."""
         return self._apply("A", self.a, x)
 
     def precondition(self, r: Tensor) -> Tensor:
-        """Return M r, or r if there is no M."""
+        """Return M r, or r if there is no M. Raises: ShapeError."""
         return r if self.m is None else self._apply("M", self.m, r)
 
     def _apply(self, what: str, operator: Operator, x: Tensor) -> Tensor:
+        """Return an operator times a vector, in its dtype. Raises: ShapeError."""
         product = operator @ x if isinstance(operator, Tensor) else operator(x)
         if not isinstance(product, Tensor) or product.shape != x.shape:
             shape = getattr(product, "shape", type(product).__name__)
@@ -156,13 +159,14 @@ def _square(x: Tensor) -> Tensor:
 
 
 def _iterate(system: _System, callback: Callback | None, steps: _IterativeMethod) -> Solution:
-    """Run steps until the residual is small enough or the limit of steps is reached."""
+    """Run steps until the residual is small enough or the limit is reached; return the solution."""
     with dt.no_grad():
         tolerance = system.squared_tolerance()
         first = steps.begin()
         dt.evaluate(tolerance, *first)
 
         def is_unfinished(state: Any) -> Tensor:
+            """Return True while the residual is too large and steps are left."""
             return dt.logical_and(state[-2] > tolerance, state[-1] < system.limit)
 
         if callback is None:
@@ -176,7 +180,7 @@ def _iterate(system: _System, callback: Callback | None, steps: _IterativeMethod
 def _iterate_with_callback(
     name: str, is_unfinished: Any, step: Any, state: Any, callback: Callback
 ) -> Any:
-    """Run the steps from the host, and call `callback` with each iterate."""
+    """Run the steps from the host, call `callback` with each iterate; return the last state."""
     arguments.function(name, callback, "callback")
     if is_capturing():
         raise dt.CaptureError(
@@ -210,16 +214,19 @@ class _Correction(dt.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, solve: Callable[[Tensor], Tensor], residual: Tensor) -> Tensor:
+        """Return a copy of the solution; keep the solve for the backward pass."""
         ctx.solve = solve
         return x.detach() + 0
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
+        """Return the gradient of the residual: the solve for the incoming gradient."""
         (g,) = gradients
         return None, None, ctx.solve(g)
 
 
 def _needs_grad(*operands: Any) -> bool:
+    """Return True if gradients are recorded and a tensor among the operands requires one."""
     return dt.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in operands)
 
 
@@ -245,6 +252,7 @@ def _attach_gradient(
         )
 
     def solve_backward(g: Tensor) -> Tensor:
+        """Return the solution for an incoming gradient as the right side."""
         return solve(a, g, rtol=system.rtol, atol=system.atol, maxiter=system.limit, M=m).x
 
     residual = system.b - system.times(solution.x)
@@ -261,6 +269,7 @@ class _ConjugateGradients(_IterativeMethod):
         self.system = system
 
     def begin(self) -> tuple[Tensor, ...]:
+        """Return the state of the start x0."""
         s = self.system
         r = s.b.detach() - s.times(s.x0)
         z = s.precondition(r)
@@ -268,6 +277,7 @@ class _ConjugateGradients(_IterativeMethod):
         return s.x0 + 0, r, z + 0, _dot(r, z), _square(r), count
 
     def step(self, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Return the state after one step along the search direction."""
         x, r, p, before, _, count = state
         q = self.system.times(p)
         alpha = before / _dot(p, q)
@@ -338,6 +348,7 @@ class _MinimalResiduals(_IterativeMethod):
         self.slots = dt.arange(restart, device=system.b.device)
 
     def begin(self) -> tuple[Tensor, ...]:
+        """Return the state of the start x0; evaluate the stored vectors."""
         s = self.system
         r = s.b.detach() - s.times(s.x0)
         s.precondition(r)
@@ -346,6 +357,7 @@ class _MinimalResiduals(_IterativeMethod):
         return s.x0 + 0, r, r + 0, _square(r), count
 
     def step(self, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Return the next state; write the step's image and direction to their slot."""
         x, r, d, before, count = state
         slot = count % self.restart
         d = dt.where(slot == 0, r, d)
@@ -423,6 +435,7 @@ def gmres(
     back = adjoint(A) if isinstance(A, Tensor) else None
 
     def solve(a: Operator, g: Tensor, **options: Any) -> Solution:
+        """Solve by the same method and restart, for the gradient."""
         return gmres(a, g, restart=restart, **options)
 
     return _attach_gradient(
@@ -469,6 +482,7 @@ def spsolve_triangular(
 
 
 def _check_triangular_system(name: str, a: Tensor, b: Tensor) -> tuple[CSR, Tensor]:
+    """Return A as CSR and b, in one float dtype. Raises: an error for each rule broken."""
     if required(name, a).layout is dt.strided:
         raise dt.LayoutError(
             f"{name}: A must be a sparse matrix, got strided {a.dtype.name}{list(a.shape)}; use "
@@ -496,7 +510,7 @@ def _check_triangular_system(name: str, a: Tensor, b: Tensor) -> tuple[CSR, Tens
 
 @cache_on_pattern
 def _triangle_info(p: Pattern, lower: bool) -> tuple[bool, Tensor]:
-    """Return (all entries are on one side of the diagonal or on it, the entries on it)."""
+    """Return (True if no entry is beyond the diagonal, the entries on the diagonal); cached."""
     name = ("triangle", lower)
     if name not in p.derived:
         rows, columns = p.coords
@@ -508,6 +522,7 @@ def _triangle_info(p: Pattern, lower: bool) -> tuple[bool, Tensor]:
 
 
 def _require_triangle(name: str, a: CSR, lower: bool, unit: bool) -> None:
+    """Raise ArgumentError for no triangle, LinAlgError for a zero diagonal; read the host."""
     fits, diagonal = _triangle_info(a.pattern, lower)
     if not fits and _has_nonzero_beyond(a, lower):
         side, mend = ("above", "tril") if lower else ("below", "triu")
@@ -530,13 +545,17 @@ def _has_nonzero_beyond(a: CSR, lower: bool) -> bool:
 
 
 def _substitute(a: CSR, b: Tensor, lower: bool, unit: bool) -> Tensor:
+    """Return the solution by substitution, unchecked; of a matrix without entries b, or b / 0."""
     if not a.pattern.count:
         return b + 0 if unit else b / dt.zeros_like(b)
     return substitute(b, a.values(), a.pattern.bounds, a.pattern.coords[1], lower, unit)
 
 
 def _attach_triangular_gradient(a: CSR, b: Tensor, x: Tensor, lower: bool, unit: bool) -> Tensor:
+    """Return the solution `x` with gradients to A and b."""
+
     def solve(g: Tensor) -> Tensor:
+        """Return the solution of the adjoint system for a gradient."""
         return spsolve_triangular(adjoint(a), g, not lower, unit_diagonal=unit)
 
     if unit:

@@ -27,7 +27,7 @@ def union(tensors: Sequence[COO]) -> tuple[Pattern, list[Tensor]]:
         if x.pattern is pattern:
             entries.append(None)
             continue
-        pattern, old, new = _union(pattern, x.pattern)
+        pattern, old, new = _merge_patterns(pattern, x.pattern)
         entries = [old if at is None else _compose(at, old) for at in entries]
         entries.append(new)
     values = [x.values() for x in tensors]
@@ -37,7 +37,7 @@ def union(tensors: Sequence[COO]) -> tuple[Pattern, list[Tensor]]:
 
 
 def _compose(at: Tensor, indices: Tensor) -> Tensor:
-    """Return `at[further]`, with -1 where `indices` is negative."""
+    """Return `at[indices]`, and -1 where an index is negative."""
     if not at.shape[0]:
         return dt.zeros_like(indices) - 1
     return dt.where(indices < 0, -1, rows_at(at, dt.maximum(indices, 0)))
@@ -54,7 +54,7 @@ def _gather_or_zero(values: Tensor, at: Tensor) -> Tensor:
     return dt.where(column < 0, zero, gathered)
 
 
-def _union(p: Pattern, q: Pattern) -> tuple[Pattern, Tensor, Tensor]:
+def _merge_patterns(p: Pattern, q: Pattern) -> tuple[Pattern, Tensor, Tensor]:
     """Return the union pattern, and for each of its positions the entry of p and of q, or -1."""
     if not p.count or not q.count:
         nonempty = q if q.count else p
@@ -80,7 +80,7 @@ def _select(a: Tensor, b: Tensor, old: Tensor, new: Tensor) -> Tensor:
 
 
 def _union_by_sorting(p: Pattern, q: Pattern) -> tuple[Pattern, Tensor, Tensor]:
-    """Return the result of `_union` for shapes whose positions do not fit one int64 key."""
+    """Return `_merge_patterns` for shapes whose positions do not fit one int64 key."""
     both = Pattern(
         [dt.concat([a, b]) for a, b in zip(p.coords, q.coords, strict=True)],
         p.shape,
@@ -122,7 +122,7 @@ def matching_entries(p: Pattern, q: Pattern) -> tuple[Tensor, Tensor]:
         return nothing, nothing
     mine, theirs = p.keys(), q.keys()
     if len(mine) > 1:
-        _, a, b = _union(p, q)
+        _, a, b = _merge_patterns(p, q)
         (at,) = dt.nonzero(dt.logical_and(a >= 0, b >= 0))
         return rows_at(a, at), rows_at(b, at)
     candidate = dt.minimum(dt.searchsorted(theirs[0], mine[0]), q.count - 1)

@@ -33,6 +33,7 @@ def cache_on_pattern(f: Callable[..., R]) -> Callable[..., R]:
 
     @functools.wraps(f)
     def wrapper(p: Pattern, *args: Any) -> R:
+        """Call `f`, uncached during a capture; evaluate results of patterns from outside."""
         if not is_capturing():
             return f(p, *args)
         if p.is_captured:
@@ -42,16 +43,16 @@ def cache_on_pattern(f: Callable[..., R]) -> Callable[..., R]:
             return f(copy, *args)
         with uncaptured():
             result = f(p, *args)
-            dt.evaluate(*_tensors(result))
+            dt.evaluate(*_collect_tensors(result))
             return result
 
     return wrapper
 
 
-def _tensors(result: Any) -> list[Tensor]:
+def _collect_tensors(result: Any) -> list[Tensor]:
     """Return all tensors in a derived value."""
     if isinstance(result, (tuple, list)):
-        return [t for part in result for t in _tensors(part)]
+        return [t for part in result for t in _collect_tensors(part)]
     if isinstance(result, Pattern):
         return list(result.coords)
     if isinstance(result, Runs):
@@ -151,7 +152,7 @@ class Pattern:
 
     @cache_on_pattern
     def key(self, dims: Sequence[int]) -> Tensor:
-        """Return row-major numbers of the positions along some dimensions."""
+        """Return row-major numbers of the positions along some dimensions; cached."""
         if len(dims) == 1:
             return self.coords[dims[0]]
         cache_key = tuple(dims)
@@ -162,7 +163,7 @@ class Pattern:
 
     @cache_on_pattern
     def order(self) -> Tensor | None:
-        """Return the permutation that sorts the entries lexicographically, or None if sorted."""
+        """Return the permutation that sorts the entries, or None if they are sorted; cached."""
         if self.unsorted_dims == 0:
             return None
         if self._order is None:
@@ -173,41 +174,41 @@ class Pattern:
     def order_by(self, dims: Sequence[int]) -> Tensor:
         """Return the permutation that stably sorts the entries by some dimensions."""
         order: Tensor | None = None
-        for group in reversed(self._groups(dims)):
+        for group in reversed(self._group_dims(dims)):
             key = self.key(group)
             key = key if order is None else rows_at(key, order)
-            group_order = order_of(key, _bits(math.prod(self.shape[d] for d in group)))
+            group_order = order_of(key, _count_bits(math.prod(self.shape[d] for d in group)))
             order = group_order if order is None else rows_at(order, group_order)
         assert order is not None
         return order
 
-    def _groups(self, dims: Sequence[int]) -> list[list[int]]:
-        """Split dimensions into consecutive groups whose joint key fits an int64."""
+    def _group_dims(self, dims: Sequence[int]) -> list[list[int]]:
+        """Return dimensions split into consecutive groups whose joint key fits an int64."""
         groups: list[list[int]] = [[]]
         for d in dims:
-            if _bits(math.prod(self.shape[e] for e in (*groups[-1], d))) > KEY_BITS_MAX:
+            if _count_bits(math.prod(self.shape[e] for e in (*groups[-1], d))) > KEY_BITS_MAX:
                 groups.append([])
             groups[-1].append(d)
         return [g for g in groups if g] or [[]]
 
     def keys(self) -> list[Tensor]:
         """Return keys of whole positions, the most significant first; nearly always one."""
-        return [self.key(g) for g in self._groups(range(len(self.shape)))]
+        return [self.key(g) for g in self._group_dims(range(len(self.shape)))]
 
     def runs(self, dims: Sequence[int], order: Tensor | None) -> Runs:
         """Return the runs of entries, in `order`, that are equal along `dims`.
 
         One host read: the number of runs.
         """
-        keys = [self.key(g) for g in self._groups(dims)] if dims else []
+        keys = [self.key(g) for g in self._group_dims(dims)] if dims else []
         moved = keys
         if order is not None:  # 0.5 M entries: 0.4 ms to move once, 1.4 if each is read twice
             moved = [rows_at(key, order) for key in keys]
             dt.evaluate(*moved)
-        (starts,) = dt.nonzero(self._changes(moved))
+        (starts,) = dt.nonzero(self._mark_changes(moved))
         return Runs(starts, order, self.count, reordered_keys=tuple(zip(keys, moved, strict=True)))
 
-    def _changes(self, keys: Sequence[Tensor]) -> Tensor:
+    def _mark_changes(self, keys: Sequence[Tensor]) -> Tensor:
         """Return a mask: True if an entry's keys differ from those of the entry before it."""
         if not keys:
             return dt.arange(self.count, device=self.device) == 0
@@ -248,6 +249,7 @@ class Pattern:
         return self._coalesced
 
     def _coalesce(self) -> tuple[Pattern, Runs | None]:
+        """Return the coalesced pattern and its runs; a source caches those of its transpose."""
         source = self.transposed_from
         if source is None:
             return self._sort_unique()
@@ -258,7 +260,7 @@ class Pattern:
         return source._coalesced_transpose
 
     def _coalesce_transpose(self, source: Pattern) -> tuple[Pattern, Runs | None]:
-        """Coalesce the transpose of `source`, with the order that `source` caches."""
+        """Return the coalesced transpose of `source`, by the order that `source` caches."""
         if not source.is_coalesced:
             return self._sort_unique()
         pattern, order = source.transpose
@@ -266,6 +268,7 @@ class Pattern:
         return pattern, Runs(everything, order, self.count)
 
     def _sort_unique(self) -> tuple[Pattern, Runs | None]:
+        """Return the sorted pattern without repetition, and its runs. Host reads: one or two."""
         # the check may save a sort, but it takes a host read
         may_check = not (self.unique and is_capturing())
         if may_check and self.unsorted_dims == len(self.shape) and self._is_ascending():
@@ -304,7 +307,7 @@ class Pattern:
         return self._bounds
 
     def set_bounds(self, bounds: Tensor) -> None:
-        """Store row pointers that the caller has."""
+        """Set the row pointers, unchecked, so that `bounds` returns them."""
         self._bounds = bounds
 
     def cached_bounds(self) -> Tensor | None:
@@ -312,7 +315,7 @@ class Pattern:
         return self._bounds
 
     def set_transpose(self, other: Pattern, order: Tensor) -> None:
-        """Store the sorted transpose and its order of entries: the value of `transpose`."""
+        """Set the sorted transpose and its order, unchecked, as the value of `transpose`."""
         self._transpose = other, order
 
     def cached_transpose(self) -> tuple[Pattern, Tensor] | None:
@@ -329,7 +332,7 @@ class Pattern:
             self._source_and_order is not None
             and (origin := self._source_and_order[0]()) is not None
         ):
-            return origin, self._inverse(self._source_and_order[1])
+            return origin, self._invert_order(self._source_and_order[1])
         order = self.order_by([1])
         coords = [rows_at(r, order) for r in reversed(self.coords)]
         dt.evaluate(order, *coords)
@@ -340,8 +343,8 @@ class Pattern:
         self._transpose = other, order
         return self._transpose
 
-    def _inverse(self, order: Tensor) -> Tensor:
-        """Return the inverse of a permutation of the entries."""
+    def _invert_order(self, order: Tensor) -> Tensor:
+        """Return the inverse of a permutation of the entries; cached."""
         if "inverse" not in self.derived:
             position = dt.arange(self.count, device=self.device)
             inverse_order = scatter_rows(dt.zeros_like(position), position, order)
@@ -385,7 +388,7 @@ class Pattern:
         )
 
 
-def _bits(size: int) -> int:
+def _count_bits(size: int) -> int:
     """Return the number of bits of the integers below `size`."""
     return max(size - 1, 0).bit_length()
 
@@ -413,7 +416,7 @@ def unravel(key: Tensor, shape: Shape) -> list[Tensor]:
 
 
 def stack_rows(coords: Sequence[Tensor], count: int, device: dt.Device) -> Tensor:
-    """Stack vectors as the rows of a matrix."""
+    """Return vectors as the rows of a matrix of `count` columns."""
     if not coords:
         return dt.zeros((0, count), dtype=dt.int64, device=device)
     return dt.stack(coords) if len(coords) > 1 else coords[0].reshape(1, count)
@@ -427,5 +430,5 @@ def _rebuild(
     unsorted_dims: int,
     unique: bool,
 ) -> Pattern:
-    """Build a pattern from a pickle or for a copy."""
+    """Return the pattern of a pickle or a copy, without cached values."""
     return Pattern(coords, shape, count, device, unsorted_dims=unsorted_dims, unique=unique)

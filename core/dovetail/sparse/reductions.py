@@ -23,7 +23,7 @@ Shape = tuple[int, ...]
 
 
 def reduction(op: Op, x: COO, axes: Shape, keepdims: bool, attrs: Any) -> Tensor:
-    """Reduce over `axes`. Raises: LayoutError for an op without a rule here."""
+    """Return a reduction over `axes`. Raises: LayoutError for an op without a rule here."""
     rule = RULES.get(op.name)
     if rule is None:
         raise dt.LayoutError(
@@ -44,15 +44,17 @@ def _split_axes(x: COO, axes: Shape) -> tuple[Shape, Shape]:
 
 
 def _reduces_all_sparse_axes(p: Pattern, reduced_axes: Shape) -> bool:
+    """Return True if no sparse axis is left."""
     return len(reduced_axes) == len(p.shape)
 
 
 def _is_empty_reduction(x: COO, axes: Shape) -> bool:
+    """Return True if an axis of size 0 is reduced."""
     return not math.prod(x.shape[d] for d in axes)
 
 
 def _reduce_empty(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
-    """Reduce over no elements: prod and all are 1 and mean is NaN, so every entry is stored."""
+    """Return the result over no elements: prod and all are 1, mean is NaN, so all is stored."""
     blank = dt.zeros(x.shape, dtype=x.dtype, device=x.pattern.device)  # without elements
     result = _REDUCTIONS[op.name](blank, axis=axes).astype(dtype, copy=False)
     left = sum(d not in axes for d in range(x.sparse_dim()))
@@ -63,10 +65,12 @@ def _reduce_empty(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
 
 
 def _sum_of(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    """Return the sum over `axes`, as a rule of RULES."""
     return _sum(x, axes, dtype)
 
 
 def _sum(x: COO, axes: Shape, dtype: DType) -> Tensor:
+    """Return the sum over `axes`: strided if no sparse axis is left, else COO."""
     reduced_axes, inner = _split_axes(x, axes)
     p, values = x.pattern, x.values()
     values = values if values.dtype is dtype else values.astype(dtype)
@@ -81,12 +85,14 @@ def _sum(x: COO, axes: Shape, dtype: DType) -> Tensor:
 
 
 def _empty_result(p: Pattern, reduced_axes: Shape, values: Tensor) -> COO:
+    """Return a COO tensor without entries for the axes that are left."""
     left = [d for d in range(len(p.shape)) if d not in reduced_axes]
     shape = tuple(p.shape[d] for d in left)
     return coo(Pattern([p.coords[d] for d in left], shape, 0, p.device), values)
 
 
 def _mean(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    """Return the mean over `axes`, of sums in the compute dtype."""
     n = math.prod(x.shape[d] for d in axes)
     if not n:
         return _reduce_empty(op, x, axes, dtype)
@@ -95,6 +101,7 @@ def _mean(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
 
 
 def _count_nonzero(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    """Return the number of stored values over `axes` that are not 0."""
     return _sum(coo(x.pattern, dt.not_equal(x.values(), 0)), axes, dtype)
 
 
@@ -107,7 +114,7 @@ def variance(x: COO, axes: Shape, correction: float, keepdims: bool) -> Tensor:
     wide = coo(x.pattern, _widen(x.values()))
     n = math.prod(x.shape[d] for d in axes)
     left = n - correction
-    squares = _squares(wide, axes, n)
+    squares = _sum_squared_distances(wide, axes, n)
     if left > 0:
         result: Tensor = squares / left
     elif isinstance(squares, COO):  # 0 / 0 at positions that are not stored
@@ -119,11 +126,12 @@ def variance(x: COO, axes: Shape, correction: float, keepdims: bool) -> Tensor:
 
 
 def _widen(values: Tensor) -> Tensor:
+    """Return values as the compute dtype of floats and complex, else as float32."""
     d = values.dtype
     return values.astype(d.compute if d.kind in "fc" else dt.float32, copy=False)
 
 
-def _squares(x: COO, axes: Shape, n: int) -> Tensor:
+def _sum_squared_distances(x: COO, axes: Shape, n: int) -> Tensor:
     """Return the sums of the squared distances from the means."""
     reduced_axes, inner = _split_axes(x, axes)
     p, values = x.pattern, x.values()
@@ -163,25 +171,30 @@ def _abs_squared(values: Tensor) -> Tensor:
 
 
 def _prod(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    """Return the product over `axes`, 0 where an element is not stored."""
     values = x.values() if x.dtype is dtype else x.values().astype(dtype)
     return _reduce_with_zeros(op, coo(x.pattern, values), axes, lambda v: v * 0)
 
 
 def _extreme(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    """Return the maximum or the minimum over `axes`, with 0 where an element is not stored."""
     with_zero = dt.maximum if op.name == "max" else dt.minimum
     zero = False if x.dtype is dt.bool else 0
     return _reduce_with_zeros(op, x, axes, lambda v: with_zero(v, zero))
 
 
 def _any(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    """Return True where a stored element is not 0."""
     return _reduce_with_zeros(op, _as_nonzero_mask(x), axes, lambda v: v)
 
 
 def _all(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
+    """Return True where all elements are stored and not 0."""
     return _reduce_with_zeros(op, _as_nonzero_mask(x), axes, lambda v: dt.logical_and(v, False))
 
 
 def _as_nonzero_mask(x: COO) -> COO:
+    """Return True at entries that are not 0, at the same positions."""
     return coo(x.pattern, x.values() if x.dtype is dt.bool else dt.not_equal(x.values(), 0))
 
 
@@ -197,7 +210,7 @@ _REDUCTIONS: dict[str, Any] = {
 
 
 def _reduce_with_zeros(op: Op, x: COO, axes: Shape, with_zero: Any) -> Tensor:
-    """Reduce the values of each run, and combine the result with 0 if an element is missing."""
+    """Return the reduction of stored values, combined with 0 if an element is missing."""
     reduced_axes, inner = _split_axes(x, axes)
     p, values = x.pattern, x.values()
     if _is_empty_reduction(x, axes):
@@ -219,6 +232,7 @@ def _reduce_with_zeros(op: Op, x: COO, axes: Shape, with_zero: Any) -> Tensor:
 
 
 def _reduce_all(op: Op, values: Tensor, count: int, n: int, with_zero: Any) -> Tensor:
+    """Return the reduction over all sparse axes, with 0 if an element is missing."""
     if not count and n:
         return dt.zeros(values.shape[1:], dtype=values.dtype, device=values.device)
     reduced = _REDUCTIONS[op.name](values, axis=0)
@@ -246,6 +260,7 @@ def _arg_extreme(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
 
 
 def _first_extremes(op: Op, values: Tensor, positions: Tensor, runs: Runs, n: int) -> Tensor:
+    """Return the first position of each run's extreme, missing zeros included; NaN is extreme."""
     values = values.astype(dt.uint8) if values.dtype is dt.bool else values
     top = runs.combine("max" if op.name == "argmax" else "min", values)
     owner = runs.owners()

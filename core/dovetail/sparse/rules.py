@@ -26,7 +26,7 @@ from .tensor import COO, coo
 
 
 def to_device(x: COO, device: dt.Device) -> COO:
-    """Copy the positions and the values to another device."""
+    """Return the tensor with its positions and values copied to another device."""
     p = x.pattern
     coords = [r.to(device=device) for r in p.coords]
     moved = type(p)(

@@ -25,7 +25,7 @@ def summary_line(x: Entries) -> str:
     """Return shape, number of entries, density, dtype and device as one line."""
     dims, order = _dims_and_order(x)
     return (
-        f"shape={x.shape}{dims}, nnz={x.nnz} ({_percent(x)}){order}, dtype={x.dtype.name}, "
+        f"shape={x.shape}{dims}, nnz={x.nnz} ({_format_density(x)}){order}, dtype={x.dtype.name}, "
         f'device="{x.device}"'
     )
 
@@ -40,19 +40,20 @@ def _dims_and_order(x: Entries) -> tuple[str, str]:
     return dims, "" if x.is_coalesced() else ", not coalesced"
 
 
-def _percent(x: Entries) -> str:
+def _format_density(x: Entries) -> str:
+    """Return the density as text, in percent."""
     return f"{x.density * 100:.3g} %"
 
 
 def represent(x: Entries) -> str:
     """Return `repr(x)`: the first and last entries, then the line of `summary_line`."""
-    lines = [f"  {at} -> {value}" for at, value in _entries(as_coo(x))]
+    lines = [f"  {at} -> {value}" for at, value in _format_entries(as_coo(x))]
     if x.nnz > SHOWN_ENTRIES_MAX:
         lines.insert(SHOWN_ENTRIES_MAX // 2, "  ...")
     return "\n".join([f"{x.layout.name}_tensor(", *lines, f"  {summary_line(x)})"])
 
 
-def _entries(x: COO) -> list[tuple[str, str]]:
+def _format_entries(x: COO) -> list[tuple[str, str]]:
     """Return the position and value of the first and last entries, as text."""
     half, n = SHOWN_ENTRIES_MAX // 2, x.nnz
     slices = [slice(0, n)] if n <= SHOWN_ENTRIES_MAX else [slice(0, half), slice(n - half, n)]
@@ -68,6 +69,7 @@ def _entries(x: COO) -> list[tuple[str, str]]:
 
 
 def _format_value(v: Any) -> str:
+    """Return an entry's value as short text: a number, or a dense block."""
     if np.ndim(v) == 0:
         return f"{v:.6g}" if np.asarray(v).dtype.kind == "f" else str(v)
     return np.array2string(np.asarray(v), precision=4, threshold=6, edgeitems=2, separator=", ")
@@ -76,7 +78,7 @@ def _format_value(v: Any) -> str:
 def html(x: Entries) -> str:
     """Return HTML for notebooks: the facts, and a picture if there are two dimensions or more."""
     line = dt.Tensor._repr_html_(x)
-    summary = f"nse {x.nnz}, density {_percent(x)}{''.join(_dims_and_order(x))}"
+    summary = f"nse {x.nnz}, density {_format_density(x)}{''.join(_dims_and_order(x))}"
     picture = ""
     if x.ndim > 1 and x.size:
         with suppress(dt.CaptureError, dt.TransformError):  # a captured tensor has no positions yet
@@ -101,7 +103,9 @@ def spy(x: Entries, cells: int = PICTURE_CELLS_MAX) -> str:
     """
     if required_sparse("spy", x).ndim < 2:
         raise dt.ShapeError(f"spy: expected at least 2 dimensions, got shape {x.shape}")
-    counts = _counts(fully_sparse(as_coo(x)), arguments.integer("spy", cells, "cells", 1, 10_000))
+    counts = _count_cells(
+        fully_sparse(as_coo(x)), arguments.integer("spy", cells, "cells", 1, 10_000)
+    )
     height, width = counts.shape
     scale = 400 / max(height, width)
     top = max(int(counts.max()) if counts.size else 0, 1)
@@ -120,8 +124,8 @@ def spy(x: Entries, cells: int = PICTURE_CELLS_MAX) -> str:
     )
 
 
-def _counts(x: COO, cells: int) -> np.ndarray[Any, Any]:
-    """Count the entries in each cell of the picture, on the device."""
+def _count_cells(x: COO, cells: int) -> np.ndarray[Any, Any]:
+    """Return the number of entries in each cell of the picture, counted on the device."""
     n, m = x.shape[-2:]
     step = max(-(-max(n, m) // cells), 1)
     height, width = max(-(-n // step), 1), max(-(-m // step), 1)

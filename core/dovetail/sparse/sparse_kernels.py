@@ -34,7 +34,7 @@ divide = complex_arithmetic.either(lambda x, y: x / y, complex_arithmetic.divide
 # --- segments ------------------------------------------------------------------------------------
 
 
-def _bounds(site: KernelSite, starts: int, s: Value, n: Value) -> tuple[Value, Value]:
+def _segment_bounds(site: KernelSite, starts: int, s: Value, n: Value) -> tuple[Value, Value]:
     """Return the start and the end of segment `s` among `n` entries."""
     following = s + 1
     inside = following < site.size(starts, 0)
@@ -43,20 +43,23 @@ def _bounds(site: KernelSite, starts: int, s: Value, n: Value) -> tuple[Value, V
 
 
 def segments(combine: Callable[[Value, Value], Value]) -> Callable[[KernelSite], None]:
-    """Build the kernel `segments(values, starts[, order])`: fold the values of each segment."""
+    """Return the builder of `segments(values, starts[, order])`, which folds each segment."""
 
     def build(site: KernelSite) -> None:
+        """Build the kernel in which a point folds one segment, in order."""
         s, *inner = [site.axis(-1, d) for d in range(site.rank(-1))]
-        start, stop = _bounds(site, 1, s, site.size(0, 0))
+        start, stop = _segment_bounds(site, 1, s, site.size(0, 0))
 
-        def value(k: Value) -> Value:
+        def read_value(k: Value) -> Value:
+            """Return entry `k`, or the entry at position `k` of the order."""
             at = site.read(2, k) if len(site.casts) == 3 else k
             return site.read(0, at, *inner)
 
         def step(k: Value, total: Value) -> tuple[Value, ...]:
-            return (combine(total, value(k)),)
+            """Return the combination with entry `k`."""
+            return (combine(total, read_value(k)),)
 
-        site.store(fold_loop(start + 1, stop, (value(start),), step).results[0], s, *inner)
+        site.store(fold_loop(start + 1, stop, (read_value(start),), step).results[0], s, *inner)
 
     return build
 
@@ -73,6 +76,7 @@ def row_sums(site: KernelSite) -> None:
     zero = const(0, first.dtype)
 
     def step(k: Value, total: Value) -> tuple[Value, ...]:
+        """Return the total with entry `k`."""
         return (arithmetic.add(total, site.read(0, k)),)
 
     site.store(fold_loop(start + 1, stop, (choose(nonempty, first, zero),), step).results[0], row)
@@ -81,9 +85,10 @@ def row_sums(site: KernelSite) -> None:
 def owners(site: KernelSite) -> None:
     """Build `owners(starts[, order])`: store the segment of each entry. attrs: the entries."""
     s = site.axis(0, 0)
-    start, stop = _bounds(site, 0, s, site.number("n", site.attrs))
+    start, stop = _segment_bounds(site, 0, s, site.number("n", site.attrs))
 
     def step(k: Value) -> LoopStep:
+        """Return no carries, and the store of the segment of entry `k`."""
         return (), [site.stored(s, site.read(1, k) if len(site.casts) == 2 else k)]
 
     site.builder.effect(fold_loop(start, stop, (), step))
@@ -95,6 +100,7 @@ def product(site: KernelSite) -> None:
     ordered = len(site.casts) == 5
 
     def step(k: Value, total: Value) -> tuple[Value, ...]:
+        """Return the total with the product of entry `k`."""
         at = site.read(4, k) if ordered else k
         x, y = site.read(1, at), site.read(0, site.read(3, k), *column)
         return (
@@ -109,20 +115,23 @@ def product(site: KernelSite) -> None:
 
 
 def substitution(lower: bool, unit: bool) -> Callable[[KernelSite], None]:
-    """Build `substitution(b, values, bounds, columns)`: solve a triangular system in place of b.
+    """Return the builder of `substitution(b, values, bounds, columns)`, which solves a triangle.
 
     Rows are solved one after the other, beginning with the row that has only its diagonal. Entries
     of the other triangle are ignored, and those on the diagonal too if `unit`.
     """
 
     def build(site: KernelSite) -> None:
+        """Build the kernel in which a point solves one column, row by row."""
         column, n = site.axis(-1, 1), site.size(-1, 0)
 
-        def row(s: Value) -> LoopStep:
+        def solve_row(s: Value) -> LoopStep:
+            """Return the store of row `s` of the solution, in order of substitution."""
             i = s if lower else n - 1 - s
             own = site.current(i, column)
 
             def step(k: Value, total: Value, pivot: Value) -> tuple[Value, ...]:
+                """Return the total without the term of entry `k`, and the pivot if found."""
                 j, v = site.read(3, k), site.read(1, k)
                 is_solved = j < i if lower else i < j
                 x = site.current(j, column)
@@ -139,7 +148,7 @@ def substitution(lower: bool, unit: bool) -> Callable[[KernelSite], None]:
                 total = divide(total, pivot)
             return (), [site.stored(total, i, column)]
 
-        site.builder.effect(fold_loop(0, n, (), row))
+        site.builder.effect(fold_loop(0, n, (), solve_row))
 
     return build
 
@@ -149,11 +158,12 @@ def sampled_product(site: KernelSite) -> None:
     k = site.axis(-1, 0)
     row, column = site.read(2, k), site.read(3, k)
 
-    def term(j: Value) -> Value:
+    def multiply_term(j: Value) -> Value:
+        """Return the product of column `j`."""
         return arithmetic.multiply(site.read(0, row, j), site.read(1, column, j))
 
     combine = "or" if site.casts[0] is bool_ else "add"
-    site.store(reduce_loop(combine, 0, site.size(0, 1), term)[0], k)
+    site.store(reduce_loop(combine, 0, site.size(0, 1), multiply_term)[0], k)
 
 
 def expand(site: KernelSite) -> None:
@@ -167,6 +177,7 @@ def expand(site: KernelSite) -> None:
     first = site.read(0, run) - n
 
     def step(k: Value) -> LoopStep:
+        """Return no carries, and the stores of pair `k` of the run."""
         pair = (
             site.stored(run, const(0, int64), first + k),
             site.stored(low + k, const(1, int64), first + k),
@@ -183,7 +194,7 @@ WALKS_PER_POINT = (
 
 
 def _split_merge_path(site: KernelSite, d: Value) -> tuple[Value, Value]:
-    """Return how many of the first `d` entries of the merged order each list contributes.
+    """Return the number of entries of each list among the first `d` of the merged order.
 
     Of equal entries, that of the first list comes first. Source: merge path (Odeh, Green, Mwassi,
     Shmueli and Birk, 2012, https://doi.org/10.1109/IPDPSW.2012.202).
@@ -193,6 +204,7 @@ def _split_merge_path(site: KernelSite, d: Value) -> tuple[Value, Value]:
     low, high = choose(m < d, d - m, zero), choose(d < n, d, n)
 
     def step(_: Value, low: Value, high: Value) -> tuple[Value, ...]:
+        """Halve the range of the binary search."""
         middle, open_ = (low + high) >> 1, low < high
         x = site.read(0, choose(open_, middle, zero))
         y = site.read(1, choose(open_, d - 1 - middle, zero))
@@ -222,10 +234,11 @@ class _Walk:
         self.begin = (i, j + cast(is_visited, int64))
 
     def clamp_index(self, i: Value, n: Value) -> Value:
+        """Return `i` if it is below `n`, else 0, so that a load is in range."""
         return choose(i < n, i, const(0, int64))
 
     def next_entries(self, i: Value, j: Value) -> tuple[Value, Value]:
-        """Return whether entry i of the first list comes next, and whether entry j of the second.
+        """Return True for entry i of the first list if it is next, and for j of the second.
 
         Both come next if they are equal; neither does beyond the end of the block.
         """
@@ -236,7 +249,7 @@ class _Walk:
         return first, choose(first, (j < self.m) & eq(x, y), there)
 
 
-def _walks(site: KernelSite, point: Value) -> list[_Walk]:
+def _create_walks(site: KernelSite, point: Value) -> list[_Walk]:
     """Return the walks of a grid point, one for each of its blocks."""
     total = site.size(0, 0) + site.size(1, 0)
     starts = [
@@ -256,9 +269,10 @@ def _walk_merged(site: KernelSite, point: Value, emit: Emit, carried: list[Value
     `emit(i, j, first, second, carried)` returns the new carry, and effects. It also runs beyond the
     last entry, with `first` and `second` False.
     """
-    walks = _walks(site, point)
+    walks = _create_walks(site, point)
 
     def step(_: Value, *state: Value) -> LoopStep:
+        """Return the carries and the effects of one step in each block."""
         carries, effects = [], []
         for w, walk in enumerate(walks):
             i, j, own = state[3 * w : 3 * w + 3]
@@ -278,6 +292,7 @@ def merge_counts(site: KernelSite) -> None:
     def emit(
         i: Value, j: Value, first: Value, second: Value, n: Value
     ) -> tuple[Value, list[Store]]:
+        """Return the count with this key, and no effects."""
         return n + cast(first | second, int64), []
 
     point = site.axis(-1, 0)
@@ -293,6 +308,7 @@ def merge(site: KernelSite) -> None:
     def emit(
         i: Value, j: Value, first: Value, second: Value, at: Value
     ) -> tuple[Value, list[Store]]:
+        """Return the next index, and the stores of a key's indices in both lists."""
         is_new = first | second
         effects = [
             site.stored(choose(first, i, none), const(0, int64), at, when=is_new),

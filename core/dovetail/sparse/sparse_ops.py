@@ -50,14 +50,14 @@ class Runs:
         return (self.starts,) if self.order is None else (self.starts, self.order)
 
     def combine(self, reduction: str, values: Tensor, dtype: DType | None = None) -> Tensor:
-        """Reduce the values of each segment by "sum", "prod", "max" or "min"."""
+        """Return each segment's values reduced by "sum", "prod", "max" or "min"."""
         shape = (self.starts.size, *values.shape[1:])
         return make_node(
             SEGMENTS[reduction], (values, *self.operands), shape, dtype or values.dtype, dtype
         )
 
     def values_of_first(self, rows: Tensor) -> Tensor:
-        """Return the elements of `rows` at the first entry of each segment."""
+        """Return the elements of `rows` at each segment's first entry; caches these entries."""
         for vector, moved in self.reordered_keys:
             if rows is vector:
                 return rows_at(moved, self.starts)
@@ -75,14 +75,14 @@ class Runs:
 
 
 def row_sums(values: Tensor, bounds: Tensor) -> Tensor:
-    """Sum the values of each row, which start at `bounds`. `values` must not be empty."""
+    """Return the sums of rows that start at `bounds`. `values` must not be empty."""
     return make_node(ROW_SUMS, (values, bounds), (bounds.shape[0] - 1,), values.dtype, values.dtype)
 
 
 def substitute(
     b: Tensor, values: Tensor, bounds: Tensor, columns: Tensor, lower: bool, unit: bool
 ) -> Tensor:
-    """Solve a triangular system for each column of `b` by substitution, in the dtype of `b`."""
+    """Return the solutions of a triangular system for each column of `b`, unchecked."""
     row = SUBSTITUTIONS[lower, unit]
     return make_node(row, (b, values, bounds, columns), b.shape, b.dtype, b.dtype)
 
@@ -114,15 +114,18 @@ def merge_keys(keys: Tensor, others: Tensor) -> Tensor:
 # --- gradients: the tape passes arguments by the names of parameters -----------------------------
 
 
-def _runs(operands: list[Tensor], entries: int) -> Runs:
+def _as_runs(operands: list[Tensor], entries: int) -> Runs:
+    """Return the runs of an op's operands after the values."""
     return Runs(operands[0], operands[1] if len(operands) == 2 else None, entries)
 
 
 def _sum_gradient(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
-    return rows_at(g, _runs(rest, c.spec().shape[0]).owners())
+    """Return the gradient of segment sums: that of its segment for each entry."""
+    return rows_at(g, _as_runs(rest, c.spec().shape[0]).owners())
 
 
 def _row_sums_gradient(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
+    """Return the gradient of row sums: that of its row for each entry."""
     entries = dt.arange(c.spec().shape[0], device=g.device)
     return rows_at(g, dt.searchsorted(rest[0], entries, side="right") - 1)
 
@@ -132,7 +135,7 @@ def _prod_gradient(g: Tensor, x: Tensor, rest: list[Tensor]) -> Tensor:
 
     If several factors are 0, all derivatives are 0.
     """
-    runs = _runs(rest, x.shape[0])
+    runs = _as_runs(rest, x.shape[0])
     at, zero = runs.owners(), dt.equal(x, 0)
     count = runs.combine("sum", zero.astype(dt.int64))
     safe = dt.where(zero, 1.0, x)
@@ -143,7 +146,7 @@ def _prod_gradient(g: Tensor, x: Tensor, rest: list[Tensor]) -> Tensor:
 
 def _extreme_gradient(g: Tensor, x: Tensor, r: Tensor, rest: list[Tensor]) -> Tensor:
     """Return the gradient of max or min, spread evenly over all extremes of a segment."""
-    runs = _runs(rest, x.shape[0])
+    runs = _as_runs(rest, x.shape[0])
     at = runs.owners()
     here = dt.logical_or(dt.equal(x, rows_at(r, at)), dt.isnan(x))
     count = runs.combine("sum", here.astype(x.dtype))
@@ -170,6 +173,7 @@ def _factors_and_positions(
 
 
 def _segment_op(name: str, combine: Callable[[Value, Value], Value], gradient: Any) -> Op:
+    """Return an op that folds the values of segments; it is not put into the table."""
     return Op(
         f"sparse_{name}",
         "kernel",
@@ -182,6 +186,7 @@ def _segment_op(name: str, combine: Callable[[Value, Value], Value], gradient: A
 def _kernel_op(
     name: str, rule: dtype_rules.DTypeRule, build: Callable[[KernelSite], None], arity: int = 1
 ) -> Op:
+    """Return an op of one kernel, by its builder; it is not put into the table."""
     return Op(f"sparse_{name}", "kernel", rule, build=build, arity=arity)
 
 

@@ -38,10 +38,12 @@ def matmul(x1: Tensor, x2: Tensor) -> Tensor:
     dtype = dt.result_type(a, b)
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
     if isinstance(a, COO):
-        product = _sparse_sparse(a, b) if isinstance(b, COO) else _sparse_strided(a, b)
+        product = (
+            _multiply_sparse_sparse(a, b) if isinstance(b, COO) else _multiply_sparse_strided(a, b)
+        )
     else:
         assert isinstance(b, COO)
-        product = _strided_sparse(a, b)
+        product = _multiply_strided_sparse(a, b)
     if x1.ndim > 1 and x2.ndim > 1:
         return product
     matrix = zip(product.shape[-2:], (x1.ndim, x2.ndim), strict=True)
@@ -49,6 +51,7 @@ def matmul(x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def _require_fit(x1: Tensor, x2: Tensor) -> None:
+    """Raise DeviceError, ShapeError or DTypeError if operands cannot be multiplied."""
     if x1.device is not x2.device:
         raise dt.DeviceError(
             f"matmul: operands are on {x1.device} and {x2.device}; move one with x.to(device)"
@@ -70,6 +73,7 @@ def _require_fit(x1: Tensor, x2: Tensor) -> None:
 
 
 def _as_matrix(x: Tensor, axis: int) -> Any:
+    """Return an operand without dense dimensions; a vector gets an axis of size 1 at `axis`."""
     x = fully_sparse(x) if isinstance(x, COO) else x
     return x if x.ndim > 1 else dt.expand_dims(x, axis=axis)
 
@@ -77,8 +81,8 @@ def _as_matrix(x: Tensor, axis: int) -> Any:
 # --- sparse with strided -------------------------------------------------------------------------
 
 
-def _sparse_strided(a: COO, b: Tensor) -> Tensor:
-    """Multiply (..., m, k) by (..., k, n) as one product with a block-diagonal sparse matrix."""
+def _multiply_sparse_strided(a: COO, b: Tensor) -> Tensor:
+    """Return (..., m, k) @ (..., k, n) as one product with a block-diagonal sparse matrix."""
     if a.ndim == 2:
         return _multiply_one_sparse_matrix(a, b)
     if b.ndim > 2:
@@ -97,11 +101,11 @@ def _sparse_strided(a: COO, b: Tensor) -> Tensor:
     return result.reshape(*batch, m, b.shape[-1])
 
 
-def _strided_sparse(a: Tensor, b: COO) -> Tensor:
-    """Multiply (..., m, k) by (..., k, n) by the transposes; the left one's is made contiguous."""
+def _multiply_strided_sparse(a: Tensor, b: COO) -> Tensor:
+    """Return (..., m, k) @ (..., k, n) by the transposes; the left one is made contiguous."""
     transpose = dt.contiguous(a.mT)
     if a.ndim > 2 or b.ndim > 2:
-        return _sparse_strided(b.mT, transpose).mT  # type: ignore[arg-type]  # the transpose of a COO is one
+        return _multiply_sparse_strided(b.mT, transpose).mT  # type: ignore[arg-type]  # the transpose of a COO is one
     source = b.pattern.transposed_from
     if source is not None and source.is_coalesced:
         return _Product.apply(source, False, b.values(), transpose).mT
@@ -110,10 +114,12 @@ def _strided_sparse(a: Tensor, b: COO) -> Tensor:
 
 
 def _broadcast(x: COO, shape: Shape) -> COO:
+    """Return the tensor broadcast to a shape; itself if it has the shape."""
     return x if x.shape == shape else view(x, ("expand", shape))
 
 
 def _multiply_one_sparse_matrix(a: COO, b: Tensor) -> Tensor:
+    """Return a sparse matrix times one or several strided matrices."""
     source = a.pattern.transposed_from
     if source is not None and source.is_coalesced:  # the source caches the order: no value moves
         p, is_transposed, values = source, True, a.values()
@@ -163,10 +169,11 @@ class _Product(dt.autograd.Function):
     def forward(ctx: Any, p: Pattern, transpose: bool, values: Tensor, dense: Tensor) -> Tensor:
         ctx.p, ctx.transpose = p, transpose
         ctx.save_for_backward(values, dense)
-        return _product(p, transpose, values, dense)
+        return _multiply(p, transpose, values, dense)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
+        """Return the gradients of values and dense matrix that are needed, else None."""
         (g,) = gradients
         values, dense = ctx.saved_tensors
         by_values = by_dense = None
@@ -189,6 +196,7 @@ class _SampledProduct(dt.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
+        """Return the gradients of x and y that are needed, else None."""
         (g,) = gradients
         x, y = ctx.saved_tensors
         needs = ctx.needs_input_grad
@@ -197,7 +205,8 @@ class _SampledProduct(dt.autograd.Function):
         return None, by_x, by_y
 
 
-def _product(p: Pattern, transpose: bool, values: Tensor, dense: Tensor) -> Tensor:
+def _multiply(p: Pattern, transpose: bool, values: Tensor, dense: Tensor) -> Tensor:
+    """Return A, or its transpose, times a matrix, without a gradient."""
     shape: Shape = (p.shape[1] if transpose else p.shape[0], dense.shape[1])
     if not p.count:
         return dt.zeros(shape, dtype=dense.dtype, device=dense.device)
@@ -210,7 +219,7 @@ def _product(p: Pattern, transpose: bool, values: Tensor, dense: Tensor) -> Tens
 
 @cache_on_pattern
 def positions(p: Pattern, transpose: bool) -> tuple[Tensor, ...]:
-    """Return row pointers, columns, and for a transpose the order of the entries.
+    """Return row pointers, columns, and for a transpose the order of the entries; cached.
 
     They are int32 if they fit: a product with a vector reads as many of them as of values.
     """
@@ -259,6 +268,7 @@ def kron(x1: Tensor, x2: Tensor) -> COO:
 
 
 def _prepend_axes(x: COO, ndim: int) -> COO:
+    """Return the tensor, fully sparse, with axes of size 1 in front, up to `ndim`."""
     x = fully_sparse(x)
     return view(x, ("reshape", (1,) * (ndim - x.ndim) + x.shape))
 
@@ -266,8 +276,8 @@ def _prepend_axes(x: COO, ndim: int) -> COO:
 # --- sparse with sparse --------------------------------------------------------------------------
 
 
-def _sparse_sparse(a: COO, b: COO) -> COO:
-    """Multiply (..., m, k) by (..., k, n): expand all pairs of entries, then sum equal positions.
+def _multiply_sparse_sparse(a: COO, b: COO) -> COO:
+    """Return (..., m, k) @ (..., k, n): all pairs of entries, with equal positions summed.
 
     Source: the expand, sort, compress scheme (Bell, Dalton and Olson, 2012,
     https://doi.org/10.1137/110838844).
@@ -287,7 +297,7 @@ def _sparse_sparse(a: COO, b: COO) -> COO:
 
 
 def _sum_duplicates(p: Pattern, values: Tensor) -> COO:
-    """Coalesce entries that are already sorted by all dimensions but the last."""
+    """Return the coalesced tensor of entries that are sorted by all dimensions but the last."""
     dims = range(len(p.shape))
     if not p.count or len(p.keys()) > 1:
         return coo(p, values).coalesce()

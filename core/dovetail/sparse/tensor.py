@@ -239,11 +239,12 @@ def coo(pattern: Pattern, values: Tensor) -> COO:
 
 
 def _sum_runs(values: Tensor, runs: Runs) -> Tensor:
+    """Return the sum of each run; values that only move are gathered."""
     if runs.starts.size == values.shape[0]:  # no two values are added: they only move
         return values if runs.order is None else rows_at(values, runs.order)
     return runs.combine("sum", values)
 
 
 def apply_to_values(op: Op, x: COO, attrs: Any = None) -> COO:
-    """Apply an elementwise op of one operand to the values."""
+    """Return the tensor with an elementwise op of one operand applied to its values."""
     return coo(x.pattern, apply(op, (x.values(),), attrs))

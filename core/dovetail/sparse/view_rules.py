@@ -22,12 +22,12 @@ Shape = tuple[int, ...]
 
 
 def view(x: COO, move: Any) -> COO:
-    """Apply a layout move to the tensor. The result shares the values if all of them remain."""
+    """Return the tensor after a layout move; the result shares the values if all of them remain."""
     return _MOVES[move[0]](x, *move[1:])
 
 
 def fully_sparse(x: COO) -> COO:
-    """Convert dense dimensions to sparse ones: each element of a block, zeros too, is an entry."""
+    """Return the tensor without dense dimensions: each element of a block becomes an entry."""
     dense = x.shape[x.sparse_dim() :]
     if not dense:
         return x
@@ -50,6 +50,7 @@ def fully_sparse(x: COO) -> COO:
 
 
 def _permute(x: COO, axes: Shape) -> COO:
+    """Return the tensor with permuted axes; fully sparse if sparse and dense axes mix."""
     dims = x.sparse_dim()
     if sorted(axes[:dims]) != list(range(dims)):
         x, dims = fully_sparse(x), x.ndim
@@ -66,6 +67,7 @@ def _permute(x: COO, axes: Shape) -> COO:
 
 
 def _permute_values(x: COO, axes: Shape) -> Tensor:
+    """Return the values with their dense axes permuted."""
     dims, values = x.sparse_dim(), x.values()
     if axes[dims:] == tuple(range(dims, x.ndim)):
         return values
@@ -103,6 +105,7 @@ def _unsorted_after(axes: Shape) -> int:
 
 
 def _expand(x: COO, shape: Shape) -> COO:
+    """Return the tensor broadcast to `shape`; entries are copied along sparse axes that grow."""
     lead = len(shape) - x.ndim
     dims = lead + x.sparse_dim()
     values, wanted = x.values(), (x.nnz, *shape[dims:])
@@ -127,7 +130,7 @@ def _prepend_axes(p: Pattern, lead: int) -> Pattern:
 
 
 def _repeat_entries(x: COO, sizes: Shape) -> COO:
-    """Copy every entry to each position along the axes of size 1 that grow to `sizes`."""
+    """Return the tensor with each entry copied along the axes of size 1 that grow to `sizes`."""
     p = x.pattern
     grown = [d for d, n in enumerate(sizes) if n != p.shape[d]]
     repeats = math.prod(sizes[d] for d in grown)
@@ -154,6 +157,7 @@ def _repeat_entries(x: COO, sizes: Shape) -> COO:
 
 
 def _slice(x: COO, starts: Shape, lengths: Shape, steps: Shape) -> COO:
+    """Return a slice of all axes; the selection of entries takes one host read."""
     dims, values, p = x.sparse_dim(), x.values(), x.pattern
     if lengths[dims:] != x.shape[dims:] or any(t != 1 for t in steps[dims:]):
         inner = map(_as_slice, starts[dims:], lengths[dims:], steps[dims:])
@@ -192,6 +196,7 @@ def _renumber(
 
 
 def _as_slice(start: int, length: int, step: int) -> slice:
+    """Return the Python slice of a start, a length and a step."""
     stop = start + length * step
     return slice(start, stop if stop >= 0 else None, step) if length else slice(0, 0)
 
@@ -206,6 +211,7 @@ def _is_in_slice(row: Tensor, start: int, length: int, step: int) -> Tensor:
 
 
 def _reshape(x: COO, shape: Shape) -> COO:
+    """Return the tensor with another shape. Raises: ShapeError from 2**63 elements on."""
     if shape == x.shape:
         return x
     dims = _sparse_axes_after(x, shape)
@@ -227,7 +233,7 @@ def _reshape(x: COO, shape: Shape) -> COO:
 
 
 def _sparse_axes_after(x: COO, shape: Shape) -> int | None:
-    """Return how many leading axes of `shape` the sparse axes fill, or None if none matches."""
+    """Return the number of leading axes of `shape` that the sparse axes fill, or None."""
     if not x.dense_dim():
         return len(shape)
     sparse, dense = x.pattern.size, math.prod(x.shape[x.sparse_dim() :])
@@ -238,6 +244,7 @@ def _sparse_axes_after(x: COO, shape: Shape) -> int | None:
 
 
 def _require_int64_positions(name: str, shape: Shape, full_shape: Shape) -> None:
+    """Raise ShapeError if positions do not fit one int64 number."""
     if math.prod(shape) >= 1 << 63:
         raise dt.ShapeError(f"{name}: shape {full_shape} must have fewer than 2**63 elements")
 
@@ -282,7 +289,7 @@ def _split_index(x: COO, items: list[Any]) -> tuple[dict[int, Any], dict[int, Te
                 "index: a single bool cannot index a sparse tensor; use a mask"
             )
         if isinstance(part, (Tensor, np.ndarray)):
-            for positions in _positions(x, axis, part):
+            for positions in _array_positions(x, axis, part):
                 arrays[axis] = positions
                 axis += 1
         else:
@@ -291,7 +298,8 @@ def _split_index(x: COO, items: list[Any]) -> tuple[dict[int, Any], dict[int, Te
     return basic, arrays
 
 
-def _positions(x: COO, axis: int, part: Any) -> tuple[Tensor, ...]:
+def _array_positions(x: COO, axis: int, part: Any) -> tuple[Tensor, ...]:
+    """Return an index array as positions in its axis, or a mask as its nonzero positions."""
     is_mask = part.dtype in (dt.bool, np.bool_)
     sizes = x.shape[axis : axis + part.ndim]
     if is_mask and any(m not in (n, 0) for m, n in zip(part.shape, sizes, strict=True)):
@@ -314,6 +322,7 @@ def _positions(x: COO, axis: int, part: Any) -> tuple[Tensor, ...]:
 
 
 def _slice_axis(x: COO, axis: int, part: slice) -> COO:
+    """Return the tensor sliced along one axis."""
     start, stop, step = part.indices(x.shape[axis])
     n = len(range(start, stop, step))
     starts = tuple(start if d == axis else 0 for d in range(x.ndim))
@@ -324,7 +333,7 @@ def _slice_axis(x: COO, axis: int, part: slice) -> COO:
 def _select_by_arrays(
     x: COO, items: list[Any], basic: dict[int, Any], arrays: dict[int, Tensor]
 ) -> COO:
-    """Join entries and index arrays on the axes that arrays or integers index."""
+    """Return the entries at index arrays and integers. Raises: IndexOutOfRange."""
     for axis, part in basic.items():
         if not isinstance(part, slice):  # an integer next to arrays takes part in broadcasting
             i = range(x.shape[axis])[part] if -x.shape[axis] <= part < x.shape[axis] else None
@@ -337,11 +346,13 @@ def _select_by_arrays(
     joined_axes = sorted(arrays)
     shape = dt.broadcast_shapes(*(a.shape for a in arrays.values()))
     wanted = [dt.broadcast_to(arrays[a], shape).reshape(-1) for a in joined_axes]
-    query, entry = _join(x.pattern, joined_axes, wanted)
+    query, entry = _join_entries(x.pattern, joined_axes, wanted)
     return _arrange_axes(x, items, joined_axes, shape, query, entry)
 
 
-def _join(p: Pattern, joined_axes: list[int], indices: list[Tensor]) -> tuple[Tensor, Tensor]:
+def _join_entries(
+    p: Pattern, joined_axes: list[int], indices: list[Tensor]
+) -> tuple[Tensor, Tensor]:
     """Return the pairs (query, entry) equal along the named axes, ordered by query, then entry."""
     sizes = [p.shape[a] for a in joined_axes]
     _require_int64_positions("index", tuple(sizes), p.shape)
@@ -357,7 +368,7 @@ def _join(p: Pattern, joined_axes: list[int], indices: list[Tensor]) -> tuple[Te
 def _arrange_axes(
     x: COO, items: list[Any], joined_axes: list[int], shape: Shape, query: Tensor, entry: Tensor
 ) -> COO:
-    """Build the result with its axes in NumPy's order."""
+    """Return the result of an index with its axes in NumPy's order."""
     looked_up = unravel(query, shape)
     before: list[tuple[int, int]] = []
     coords: list[Tensor] = []
@@ -392,6 +403,7 @@ def _arrange_axes(
 
 
 def _is_mask(part: Any) -> bool:
+    """Return True for a tensor or an array of bools."""
     return isinstance(part, (Tensor, np.ndarray)) and part.dtype in (dt.bool, np.bool_)
 
 
@@ -399,7 +411,7 @@ def _is_mask(part: Any) -> bool:
 
 
 def concat(tensors: Sequence[Tensor], axis: int) -> COO:
-    """Concatenate the tensors along an axis."""
+    """Return the tensors, one after the other along an axis. Raises: LayoutError, ShapeError."""
     operands: list[Any] = list(tensors)
     if not all(isinstance(x, COO) for x in operands):
         raise dt.LayoutError(
