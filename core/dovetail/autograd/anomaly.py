@@ -51,7 +51,7 @@ class AnomalyChecker:
         self._context_name = "debug_nans" if inf else "detect_anomaly"
 
     def check_node(self, e: Expr) -> None:
-        """Compute a new node. Raises: AnomalyError if it has a NaN that no operand has."""
+        """Compute and check a new node. Raises: AnomalyError if only it, no operand, has a NaN."""
         if e.tape is not None and getattr(e.tape, "recorded_line", None) is None:
             e.tape.recorded_line = caller_line()
         self._check_recursive(e, "at")
@@ -81,7 +81,7 @@ class AnomalyChecker:
         inputs: Sequence[object],
         operands: list[Expr],
     ) -> Tensor | None:
-        """Return `work(*given)`; check only that result, not the steps that lead to it.
+        """Return `work(*inputs)`; check only that result, not the steps that lead to it.
 
         Raises: AnomalyError if it has a NaN that no operand has.
         """
@@ -109,7 +109,7 @@ class AnomalyChecker:
     def run_backward(
         self, n: Node, *gradient_and_result: PropagatedGradient | SavedValue | None
     ) -> list[PropagatedGradient | None]:
-        """Return the gradients that a node sends on. Raises: AnomalyError, which names the node."""
+        """Run a node's backward; return its gradients. Raises: AnomalyError that names the node."""
         try:
             return n.backward(*gradient_and_result)
         except AnomalyError as error:
@@ -137,7 +137,7 @@ def _is_not_finite(a: object) -> bool:
 
 
 def _any(test: ops.Op, over: ops.Op, a: Expr) -> bool:
-    """Evaluate an elementwise test and reduce its mask with `over`."""
+    """Evaluate an elementwise test of `a`, reduce its mask with `over`, and return the bool."""
     if a.spec.dtype.kind not in "fc" or not a.spec.size:
         return False
     before = current()

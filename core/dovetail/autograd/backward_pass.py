@@ -22,7 +22,7 @@ PENDING_DEPTH_MAX = DEPTH_LIMIT * 3 // 4
 
 
 def check_gradient(name: str, what: str, node_: Node, g: object) -> Tensor:
-    """Return `g` if it has the spec of the tensor.
+    """Return `g` unchanged, or raise if its spec is not that of the node's tensor.
 
     The gradient of a leaf may have another layout: a table that is read by rows can have a gradient
     of those rows only. Raises: DTypeError, ShapeError, DeviceError.
@@ -57,7 +57,7 @@ class GradientCollector:
         self.gradient_ids: set[int] = set()  # ids of nodes that are some gradient already
 
     def store_gradient(self, n: Node, g: Tensor) -> None:
-        """Store the gradient of a node if it was asked for."""
+        """Store a node's gradient, the last one if repeated; ignore a node not asked for."""
         asked = type(n) is TapeLeaf if self.requested_nodes is None else n in self.requested_nodes
         if n.retains_grad or (asked and self.accumulate):
             self.new_gradients[n] = g
@@ -69,7 +69,7 @@ class GradientCollector:
         return g._expr.op is None or id(g._expr) in self.gradient_ids or bool(n.hooks)
 
     def new_grads(self, recorded: bool) -> list[tuple[Node, Tensor]]:
-        """Return the new `grad` of every node that has one.
+        """Return each node's new `grad`, added to its old one, and clear the stored gradients.
 
         No two of them may share memory, because the user may write to a `grad`.
         """
@@ -190,7 +190,7 @@ def propagate_gradients(
 
 
 def _run_hooks(n: Node, g: PropagatedGradient) -> PropagatedGradient:
-    """Return the gradient after the hooks of a node have seen it."""
+    """Call a node's hooks in order; return the gradient, replaced by each result but None."""
     if n.hooks:
         for hook in tuple(n.hooks.values()):
             changed = hook(g)

@@ -57,13 +57,13 @@ def gradcheck(
     for o, out in enumerate(outputs):
         if not out.requires_grad:
             continue
-        jacobians = _analytic(out, [args[i] for i in wanted])
+        jacobians = _analytic_jacobian(out, [args[i] for i in wanted])
         for i, have in zip(wanted, jacobians, strict=True):
-            want = _differences(function, args, i, o, eps)
+            want = _numeric_jacobian(function, args, i, o, eps)
             bad = np.abs(have - want) > atol + rtol * np.abs(want)
             if bad.any() or np.isnan(have).any():
                 if raise_exception:
-                    raise GradientError(_report(o, i, have, want))
+                    raise GradientError(_format_mismatch(o, i, have, want))
                 return False
     return True
 
@@ -98,12 +98,13 @@ def gradgradcheck(
     wanted = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
     rng = np.random.default_rng(0)
     weights = [
-        requires_grad_(asarray(_as_elements(rng.normal(size=_count(t)), t), device=t.device))
+        requires_grad_(asarray(_as_elements(rng.normal(size=_count_reals(t)), t), device=t.device))
         for t in _tensor_list("gradgradcheck", function(*args))
         if t.requires_grad
     ]
 
     def first(*values: Tensor) -> tuple[Tensor, ...]:
+        """Return the gradients of the function, as a function of its arguments and the weights."""
         points, ws = values[: len(args)], values[len(args) :]
         outs = [t for t in _tensor_list("gradgradcheck", function(*points)) if t.requires_grad]
         grads = grad(outs, [points[i] for i in wanted], ws, create_graph=True, allow_unused=True)
@@ -115,28 +116,32 @@ def gradgradcheck(
 
 
 def _tensor_list(op: str, outputs: object) -> list[Tensor]:
+    """Return one output or a sequence of outputs as a list. Raises: DTypeError for no tensor."""
     return [required(op, t) for t in (outputs if isinstance(outputs, (list, tuple)) else [outputs])]
 
 
-def _analytic(out: Tensor, inputs: list[Tensor]) -> list[Array]:
+def _analytic_jacobian(out: Tensor, inputs: list[Tensor]) -> list[Array]:
     """Return a Jacobian (elements of out, elements of the input) for each input."""
     rows: list[list[Array]] = [[] for _ in inputs]
-    for k in range(_count(out)):
-        unit = np.zeros(_count(out))
+    for k in range(_count_reals(out)):
+        unit = np.zeros(_count_reals(out))
         unit[k] = 1.0
         g = asarray(_as_elements(unit, out), device=out.device)
         grads = grad(out, inputs, g, retain_graph=True, allow_unused=True)
         for row, part, t in zip(rows, grads, inputs, strict=True):
-            row.append(np.zeros(_count(t)) if part is None else _flat(part))
-    return [np.array(r).reshape(_count(out), _count(t)) for r, t in zip(rows, inputs, strict=True)]
+            row.append(np.zeros(_count_reals(t)) if part is None else _flatten_reals(part))
+    return [
+        np.array(r).reshape(_count_reals(out), _count_reals(t))
+        for r, t in zip(rows, inputs, strict=True)
+    ]
 
 
-def _count(t: Tensor) -> int:
+def _count_reals(t: Tensor) -> int:
     """Return the number of real numbers that a tensor holds."""
     return t.size * (2 if t.dtype.kind == "c" else 1)
 
 
-def _flat(t: Tensor) -> Array:
+def _flatten_reals(t: Tensor) -> Array:
     """Return the real numbers that a tensor holds; a complex element gives two."""
     return np.array(t.numpy()).reshape(-1).view(np.float64)
 
@@ -147,23 +152,23 @@ def _as_elements(flat: Array, like: Tensor) -> np.ndarray:
     return flat.view(dtype).reshape(like.shape)
 
 
-def _differences(function: Function, args: list[Any], i: int, o: int, eps: float) -> Array:
+def _numeric_jacobian(function: Function, args: list[Any], i: int, o: int, eps: float) -> Array:
     """Return the Jacobian of output `o` by input `i` from central differences."""
-    at = _flat(args[i])
+    at = _flatten_reals(args[i])
     columns = []
     for k in range(at.size):
         sides = []
         for step in (eps, -eps):
             point = at.copy()
             point[k] += step
-            sides.append(_value(function, args, i, o, point))
+            sides.append(_run_at(function, args, i, o, point))
         columns.append((sides[0] - sides[1]) / (2 * eps))
-    size = columns[0].size if columns else _value(function, args, i, o, at).size
+    size = columns[0].size if columns else _run_at(function, args, i, o, at).size
     return np.array(columns).reshape(at.size, size).T
 
 
-def _value(function: Function, args: list[Any], i: int, o: int, at: Array) -> Array:
-    """Return output `o` with the elements of input `i` replaced by `at`.
+def _run_at(function: Function, args: list[Any], i: int, o: int, at: Array) -> Array:
+    """Run the function with the elements of input `i` replaced by `at`; return output `o`, flat.
 
     The arguments become new leaves, because the function may take gradients itself.
     """
@@ -172,10 +177,10 @@ def _value(function: Function, args: list[Any], i: int, o: int, at: Array) -> Ar
     for k, a in enumerate(args):
         if isinstance(a, Tensor) and a.requires_grad:
             requires_grad_(values[k])
-    return _flat(_tensor_list("gradcheck", function(*values))[o])
+    return _flatten_reals(_tensor_list("gradcheck", function(*values))[o])
 
 
-def _report(o: int, i: int, have: Array, want: Array) -> str:
+def _format_mismatch(o: int, i: int, have: Array, want: Array) -> str:
     """Return the error text for the element with the largest difference."""
     away = np.where(np.isnan(have), np.inf, np.abs(have - want))
     row, column = np.unravel_index(np.argmax(away), away.shape)

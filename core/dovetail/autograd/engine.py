@@ -53,8 +53,8 @@ def backward(
     >>> x.grad.tolist()
     [2.0, 4.0]
     """
-    retain_graph, create_graph = _flags("backward", retain_graph, create_graph)
-    roots = _roots("backward", outputs, gradients)
+    retain_graph, create_graph = _check_flags("backward", retain_graph, create_graph)
+    roots = _pair_with_gradients("backward", outputs, gradients)
     wanted = (
         None
         if inputs is None
@@ -163,9 +163,9 @@ def grad(
         return call_translated(grad, grad, (outputs, inputs), options)
     if inputs is MISSING:
         raise ArgumentTypeError("grad: inputs, the tensors to differentiate by, is required")
-    retain_graph, create_graph = _flags("grad", retain_graph, create_graph)
+    retain_graph, create_graph = _check_flags("grad", retain_graph, create_graph)
     allow_unused = flag("grad", allow_unused, "allow_unused")
-    roots = _roots("grad", outputs, grad_outputs)
+    roots = _pair_with_gradients("grad", outputs, grad_outputs)
     nodes = [_require_tape("grad", t) for t in _tensor_list("grad", inputs)]
     keep_graph = create_graph if retain_graph is None else retain_graph
     into = GradientCollector(nodes, accumulate=False)
@@ -199,12 +199,14 @@ def _check_grads(nodes: Sequence[Node]) -> None:
             recorder.check_grad(n.order)
 
 
-def _flags(op: str, retain: bool | None, create_graph: bool) -> tuple[bool | None, bool]:
+def _check_flags(op: str, retain: bool | None, create_graph: bool) -> tuple[bool | None, bool]:
+    """Return both flags as bools; `retain` may stay None. Raises: ArgumentTypeError."""
     retain_graph = retain if retain is None else flag(op, retain, "retain_graph")
     return retain_graph, flag(op, create_graph, "create_graph")
 
 
 def _tensor_list(op: str, tensors: Tensors) -> list[Tensor]:
+    """Return one tensor or a sequence of tensors as a list. Raises: DTypeError for others."""
     if isinstance(tensors, (list, tuple)):
         return [required(op, t) for t in tensors]
     return [required(op, tensors)]
@@ -221,7 +223,9 @@ def _require_tape(name: str, t: Tensor) -> Node:
     return tape
 
 
-def _roots(name: str, outputs: Tensors, gradients: Tensors | None) -> list[tuple[Tensor, Tensor]]:
+def _pair_with_gradients(
+    name: str, outputs: Tensors, gradients: Tensors | None
+) -> list[tuple[Tensor, Tensor]]:
     """Return the outputs, each with its incoming gradient."""
     listed = _tensor_list(name, outputs)
     incoming = list(gradients) if isinstance(gradients, list | tuple) else [gradients] * len(listed)
@@ -229,10 +233,11 @@ def _roots(name: str, outputs: Tensors, gradients: Tensors | None) -> list[tuple
         raise ShapeError(
             f"{name}: expected one gradient per output, {len(listed)}, got {len(incoming)}"
         )
-    return [(t, _incoming(name, t, g)) for t, g in zip(listed, incoming, strict=True)]
+    return [(t, _check_incoming(name, t, g)) for t, g in zip(listed, incoming, strict=True)]
 
 
-def _incoming(name: str, t: Tensor, g: object) -> Tensor:
+def _check_incoming(name: str, t: Tensor, g: object) -> Tensor:
+    """Return the checked `g`, or 1 for None. Raises: GradientError unless `t` then has size 1."""
     node_ = _require_tape(name, t)
     if g is None:
         if t.size != 1:
@@ -273,18 +278,18 @@ def requires_grad_(x: Tensor, requires_grad: bool = True) -> Tensor:
                 f"requires_grad_: x must be real or complex floating-point, got {x.dtype.name}; "
                 "use x.astype(dt.float32)"
             )
-        _retape(x, TapeLeaf(x._expr.spec))
+        _set_tape(x, TapeLeaf(x._expr.spec))
     elif not requires_grad and tape is not None:
         if type(tape) is not TapeLeaf:
             raise GradientError(
                 "requires_grad_: only a leaf can stop requiring a gradient, got a result of "
                 f"{tape.name}; use x.detach()"
             )
-        _retape(x, None)
+        _set_tape(x, None)
     return x
 
 
-def _retape(x: Tensor, tape: Node | None) -> None:
+def _set_tape(x: Tensor, tape: Node | None) -> None:
     """Give a tensor another tape; nodes that were made from it keep the old one."""
     x._expr = _leaf_without_tape(x)
     x._expr.tape = tape
@@ -328,7 +333,7 @@ def detach_(x: Tensor, /) -> Tensor:
     >>> y.detach_().requires_grad
     False
     """
-    _retape(strided("detach_", x), None)
+    _set_tape(strided("detach_", x), None)
     return x
 
 
@@ -386,6 +391,7 @@ def _data(x: Tensor) -> Tensor:
 
 
 def _set_data(x: Tensor, source: Tensor) -> None:
+    """Make `x` refer to the memory of `source`; keep its hooks, and a `grad` of its spec."""
     before, fresh_leaf = (
         _leaf_without_tape(strided("data", x)),
         _leaf_without_tape(strided("data", source)),
@@ -401,6 +407,7 @@ def _set_data(x: Tensor, source: Tensor) -> None:
 
 
 def _view_key(e: Expr) -> tuple[object, ...]:
+    """Return a key that is equal for two leaves of one storage if they are the same view."""
     return e.spec, e.strides, e.offset, e.moves
 
 
@@ -519,8 +526,9 @@ def before_write(name: str, x: Tensor, value: Expr) -> Callable[[], None] | None
     tapes = [(t, _tape_after(t, x, value)) for t in group.values()]
 
     def update_tapes() -> None:
+        """Give each affected tensor the tape that was computed before the write."""
         for t, tape in tapes:
-            _retape(t, tape)
+            _set_tape(t, tape)
 
     return update_tapes
 
@@ -541,6 +549,7 @@ def _tape_after(t: Tensor, x: Tensor, value: Expr) -> Node | None:
 
 
 def _layout(e: Expr) -> StridedView:
+    """Return the shape, strides and offset of a leaf."""
     return StridedView(e.spec.shape, e.strides, e.offset)
 
 
@@ -584,7 +593,8 @@ def _requires_grad(x: Tensor) -> bool:
     return x._expr.tape is not None
 
 
-def _require_grad(x: Tensor, on: bool) -> None:
+def _set_requires_grad(x: Tensor, on: bool) -> None:
+    """Set the property `requires_grad` of `x`."""
     requires_grad_(x, on)
 
 
@@ -602,7 +612,7 @@ def _grad_fn(x: Tensor) -> Node | None:
 TENSOR_METHODS: dict[
     str, object
 ] = {  # the methods and properties of tensors that concern gradients
-    "requires_grad": property(_requires_grad, _require_grad),
+    "requires_grad": property(_requires_grad, _set_requires_grad),
     "grad": property(get_grad, set_grad),
     "data": property(_data, _set_data),
     "is_leaf": property(is_leaf),

@@ -94,6 +94,7 @@ class Context:
 
 
 def _load_tensor(node: Node, i: int, saved: SavedValue) -> Tensor:
+    """Return a saved tensor. Raises: GradientError if it was overwritten since."""
     tensor = load_saved(node, f"tensor {i}", saved)
     assert isinstance(tensor, Tensor)
     return tensor
@@ -119,6 +120,7 @@ class FunctionNode(Node):
     def backward(
         self, g: dict[int, Tensor], result: SavedValue | None
     ) -> list[PropagatedGradient | None]:
+        """Call the user's `backward`; return the checked gradients. Raises: GradientError."""
         fills = self.function._fills_zeros
         arriving = [
             g[i] if i in g else zeros(s) if fills else None for i, s in enumerate(self.results)
@@ -146,6 +148,7 @@ class FunctionNode(Node):
         return check_gradient("backward", f"the gradient that {self.name} returned", node, gradient)
 
     def resume(self, sent: dict[Node, PropagatedGradient]) -> list[int]:
+        """Hand the sums sent to resumable arguments to the context; return the numbers of these."""
         resumed = [
             k
             for k in self.function._resume_arguments(self.context)
@@ -160,9 +163,11 @@ class FunctionNode(Node):
         return gradients if isinstance(gradients, tuple) else (gradients,)
 
     def add_gradients(self, a: PropagatedGradient, b: PropagatedGradient) -> PropagatedGradient:
+        """Return one dict with the entries of both; on equal result numbers `b` wins."""
         return {**a, **b}
 
     def release(self) -> Callable[[], None]:
+        """Drop the context's saved values; return a function that restores them."""
         saved = [rematerialize_saved(k) for k in self.context._saved_values]
         self.released, self.context._saved_values = True, []
 
@@ -173,6 +178,8 @@ class FunctionNode(Node):
 
 
 class _Backward(Protocol):
+    """An interface of a class with a static method `backward(ctx, *gradients)`."""
+
     @staticmethod
     @_own
     def backward(ctx: Context, *gradients: Tensor) -> object: ...
@@ -194,6 +201,7 @@ class FunctionOutput(Node):
     value: Expr | None  # its value, if under vmap that stands for many examples
 
     def backward(self, g: Tensor, result: SavedValue | None) -> list[PropagatedGradient | None]:
+        """Return the gradient as a dict for the FunctionNode, under this result's number."""
         return [{self.index: g}]
 
 
@@ -252,7 +260,7 @@ class Function:
         finally:
             restore(before)
         every = returned if isinstance(returned, tuple) else (returned,)
-        results = [_result(cls.__name__, t) for t in every]
+        results = [_require_tensor(cls.__name__, t) for t in every]
         if not current().grad or not any(context.needs_input_grad):
             return returned
         node = FunctionNode(cls.__name__, results[0]._expr.spec, edges)
@@ -262,7 +270,7 @@ class Function:
             args, [*results, *(t for t in context._saved if t is not None)]
         )
         context._node = ref(node)
-        outputs = [_output(t, node, i, context, args) for i, t in enumerate(results)]
+        outputs = [_attach_differentiable(t, node, i, context, args) for i, t in enumerate(results)]
         renamed = {id(t): o for t, o in zip(results, outputs, strict=True)}
         context._saved_values = [
             None if t is None else save_value(renamed.get(id(t), t)._expr) for t in context._saved
@@ -280,15 +288,17 @@ def _batched_arguments(args: Sequence[object], others: Sequence[Tensor]) -> tupl
     return nodes if tracer_api.is_batched(*present) else ()
 
 
-def _result(name: str, t: object) -> Tensor:
+def _require_tensor(name: str, t: object) -> Tensor:
+    """Return a result of `forward` unchanged. Raises: DTypeError if it is no tensor."""
     if not isinstance(t, Tensor):
         raise DTypeError(f"{name}: forward must return tensors, got {type(t).__name__}")
     return t
 
 
-def _output(
+def _attach_differentiable(
     t: Tensor, node: FunctionNode, i: int, context: Context, args: tuple[object, ...]
 ) -> Tensor:
+    """Return result `i` on the tape; `t` itself if non-differentiable by mark or dtype."""
     if id(t) in context._constant or t.dtype.kind not in "fc":
         return t
     return attach_output(t, node, i)
@@ -337,8 +347,11 @@ def checkpoint(function: Callable[[*Ts], R], *args: *Ts) -> R:
 
 
 class _Checkpoint(Function):
+    """The user-defined op behind `checkpoint`: its backward runs the function again."""
+
     @staticmethod
     def forward(ctx: Any, function: Callable[..., object], *args: object) -> Any:
+        """Run the function; save its tensor arguments and, if it drew numbers, the random state."""
         ctx.function = function
         ctx.args = [a if isinstance(a, Tensor) else None for a in args]
         ctx.save_for_backward(*ctx.args)
@@ -356,6 +369,7 @@ class _Checkpoint(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Run the function again, recorded, and backpropagate through it to its arguments."""
         deep, saved = current().grad, ctx.saved_tensors
         needed = ctx.needs_input_grad[1:]
         again = [

@@ -41,6 +41,7 @@ from .tape import RuleContext
 
 
 def _keepdims_shape(c: RuleContext) -> Shape:
+    """Return the operand's shape with 1 for each reduced axis."""
     axes = c.attrs[0]
     return tuple(1 if d in axes else n for d, n in enumerate(c.spec().shape))
 
@@ -50,11 +51,12 @@ def _broadcast(g: Tensor, c: RuleContext) -> Tensor:
     return view(view(g, ("reshape", _keepdims_shape(c))), ("expand", c.spec().shape))
 
 
-def _mean(g: Tensor, c: RuleContext) -> Tensor:
+def _mean_gradient(g: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of a mean: `g` / count, broadcast over the reduced axes."""
     return _broadcast(g / float(max(math.prod(c.spec().shape[d] for d in c.attrs[0]), 1)), c)
 
 
-def _prod(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
+def _prod_gradient(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
     """Return the gradient of a product over axes.
 
     If one factor is 0, only its own derivative is non-zero; if several are, none is. The fast way
@@ -78,12 +80,12 @@ def _other_factors(x: Tensor, axes: Shape) -> Tensor:
     moved = view(x, ("permute", order))
     size = math.prod(x.shape[d] for d in axes)
     rows = view(moved, ("reshape", (x.size // max(size, 1), size)))
-    others = _product_before(rows, 1) * _backwards(_product_before(_backwards(rows, 1), 1), 1)
+    others = _product_before(rows, 1) * _reverse_axis(_product_before(_reverse_axis(rows, 1), 1), 1)
     back = tuple(order.index(d) for d in range(x.ndim))
     return view(view(others, ("reshape", moved.shape)), ("permute", back))
 
 
-def _extremes(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
+def _extremes_gradient(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
     """Spread the gradient evenly over all elements that are the extreme, or NaN."""
     best = view(r, ("reshape", _keepdims_shape(c)))
     here = ew.logical_or(ew.equal(x, best), ew.isnan(x))
@@ -94,17 +96,20 @@ def _extremes(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
 # --- cumulative ----------------------------------------------------------------------------------
 
 
-def _backwards(x: Tensor, axis: int) -> Tensor:
+def _reverse_axis(x: Tensor, axis: int) -> Tensor:
+    """Return a view of `x` with the axis reversed."""
     n = x.shape[axis]
     return view(x, lay.slice_along(x.shape, axis, n - 1, n, -1))
 
 
-def _running(op: ops.Op, x: Tensor, axis: int) -> Tensor:
+def _accumulate(op: ops.Op, x: Tensor, axis: int) -> Tensor:
+    """Return the cumulative op along an axis, without an initial value."""
     return create_tensor(node(op, (x._expr,), x._expr.spec, (axis, False, None)))
 
 
 def _sum_from_here(x: Tensor, axis: int) -> Tensor:
-    return _backwards(_running(ops.CUMULATIVE_SUM, _backwards(x, axis), axis), axis)
+    """Return at each position the sum of the elements from it to the end of the axis."""
+    return _reverse_axis(_accumulate(ops.CUMULATIVE_SUM, _reverse_axis(x, axis), axis), axis)
 
 
 def _without_first(g: Tensor, c: RuleContext) -> Tensor:
@@ -115,7 +120,8 @@ def _without_first(g: Tensor, c: RuleContext) -> Tensor:
     return slice_along(g, axis, 1, g.shape[axis] - 1)
 
 
-def _cumulative_sum(g: Tensor, c: RuleContext) -> Tensor:
+def _cumulative_sum_gradient(g: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of a cumulative sum: the sum of `g` from each position on."""
     return _sum_from_here(_without_first(g, c), c.attrs[0])
 
 
@@ -129,7 +135,7 @@ def _product_before(x: Tensor, axis: int) -> Tensor:
     return view(run_, ("slice", (0,) * x.ndim, x.shape, (1,) * x.ndim))
 
 
-def _cumulative_prod(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
+def _cumulative_prod_gradient(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
     """Return the gradient of a running product.
 
     It is the product of all elements before, times s[i] = g[i] + x[i + 1] * s[i + 1]. There is no
@@ -137,11 +143,11 @@ def _cumulative_prod(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
     """
     axis, g = c.attrs[0], _without_first(g, c)
     x = conj(cast(x, g.dtype))
-    after = _recurrence(_backwards(x, axis), _backwards(g, axis), axis, 1)
-    return _product_before(x, axis) * _backwards(after, axis)
+    after = _build_recurrence(_reverse_axis(x, axis), _reverse_axis(g, axis), axis, 1)
+    return _product_before(x, axis) * _reverse_axis(after, axis)
 
 
-def _cumulative_logsumexp(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
+def _cumulative_logsumexp_gradient(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
     """Return the sum over k >= j of g[k] exp(x[j] - r[k]).
 
     Positive and negative g are summed apart, as logarithms. Source: PyTorch's
@@ -153,27 +159,29 @@ def _cumulative_logsumexp(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Te
     for sign in (1.0, -1.0):
         size = ew.where(g * sign > 0, ew.log(ew.where(g * sign > 0, g * sign, 1.0)), -math.inf)
         size = ew.where(r > -math.inf, size - r, -math.inf)
-        after = _running(ops.CUMULATIVE_LOGSUMEXP, _backwards(size, axis), axis)
-        share = ew.exp(_backwards(after, axis) + x)
+        after = _accumulate(ops.CUMULATIVE_LOGSUMEXP, _reverse_axis(size, axis), axis)
+        share = ew.exp(_reverse_axis(after, axis) + x)
         total = share if total is None else total - share
     assert total is not None
     return total
 
 
-def _recurrence(x: Tensor, b: Tensor, axis: int, lag: int) -> Tensor:
+def _build_recurrence(x: Tensor, b: Tensor, axis: int, lag: int) -> Tensor:
+    """Return the linear recurrence with factors `x` and terms `b` along an axis."""
     return create_tensor(node(ops.RECURRENCE, (x._expr, b._expr), b._expr.spec, (axis, lag)))
 
 
-def _recurrence_term(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
+def _recurrence_term_gradient(g: Tensor, c: RuleContext, x: Tensor) -> Tensor:
     """Return the recurrence run backwards, with the factors shifted by one."""
     axis, lag = c.attrs
-    back = _recurrence(_backwards(conj(x), axis), _backwards(g, axis), axis, 1 - lag)
-    return _backwards(back, axis)
+    back = _build_recurrence(_reverse_axis(conj(x), axis), _reverse_axis(g, axis), axis, 1 - lag)
+    return _reverse_axis(back, axis)
 
 
-def _recurrence_factor(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
+def _recurrence_factor_gradient(g: Tensor, c: RuleContext, x: Tensor, r: Tensor) -> Tensor:
+    """Return the gradient of a recurrence by its factors."""
     axis, lag = c.attrs
-    flow, r = _recurrence_term(g, c, x), conj(r)
+    flow, r = _recurrence_term_gradient(g, c, x), conj(r)
     return _shift(flow, axis, 1) * r if lag else flow * _shift(r, axis, -1)
 
 
@@ -189,11 +197,13 @@ def _shift(x: Tensor, axis: int, step: int) -> Tensor:
 # --- matrix products -----------------------------------------------------------------------------
 
 
-def _matmul_left(g: Tensor, y: Tensor) -> Tensor:
+def _matmul_left_gradient(g: Tensor, y: Tensor) -> Tensor:
+    """Return the gradient of a matrix product by its left operand: g @ y^H."""
     return matmul(g, conj(y.mT))
 
 
-def _matmul_right(g: Tensor, x: Tensor) -> Tensor:
+def _matmul_right_gradient(g: Tensor, x: Tensor) -> Tensor:
+    """Return the gradient of a matrix product by its right operand: x^H @ g."""
     return matmul(conj(x.mT), g)
 
 
@@ -205,39 +215,47 @@ def _kernel_sizes(c: RuleContext, i: int) -> Shape:
     return c.spec(i).shape[-len(c.attrs.stride) :]
 
 
-def _convolution_input(g: Tensor, y: Tensor, c: RuleContext) -> Tensor:
+def _convolution_input_gradient(g: Tensor, y: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of a convolution by its input: a transposed convolution of `g`."""
     return transposed(g, y, _kernel_sizes(c, 0), c.attrs)
 
 
-def _convolution_weight(g: Tensor, x: Tensor, c: RuleContext) -> Tensor:
+def _convolution_weight_gradient(g: Tensor, x: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of a convolution by its weight."""
     return weight_gradient(x, g, _kernel_sizes(c, 1), c.attrs)
 
 
-def _convolution_bias(g: Tensor, c: RuleContext) -> Tensor:
+def _convolution_bias_gradient(g: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of a convolution by its bias: the sum over batch and positions."""
     rank = len(c.attrs.stride)
     return sum_(g, axis=(g.ndim - rank - 2, *range(g.ndim - rank, g.ndim)))
 
 
-def _conv_transpose_input(g: Tensor, y: Tensor, c: RuleContext) -> Tensor:
+def _conv_transpose_input_gradient(g: Tensor, y: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of a transposed convolution by its input: a convolution of `g`."""
     return convolved(g, y, None, _kernel_sizes(c, 0), c.attrs)
 
 
-def _conv_transpose_weight(g: Tensor, x: Tensor, c: RuleContext) -> Tensor:
+def _conv_transpose_weight_gradient(g: Tensor, x: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of a transposed convolution by its weight."""
     return weight_gradient(g, x, _kernel_sizes(c, 1), c.attrs)
 
 
-def _weights_input(g: Tensor, y: Tensor, c: RuleContext) -> Tensor:
+def _weights_input_gradient(g: Tensor, y: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of a convolution's weight gradient by the convolution's input."""
     return transposed(y, g, _kernel_sizes(c, 0), c.attrs)
 
 
-def _weights_output(g: Tensor, x: Tensor, c: RuleContext) -> Tensor:
+def _weights_output_gradient(g: Tensor, x: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of a convolution's weight gradient by the output's gradient."""
     return convolved(x, g, None, _kernel_sizes(c, 1), c.attrs)
 
 
 # --- views ---------------------------------------------------------------------------------------
 
 
-def _view(g: Tensor, c: RuleContext) -> Tensor:
+def _view_gradient(g: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of a view: its reshape, permutation, expansion or slice undone."""
     shape, m = c.spec().shape, c.attrs
     if m[0] == "reshape":
         return view(g, ("reshape", shape))
@@ -260,12 +278,13 @@ def _undo_slice(g: Tensor, shape: Shape, starts: Shape, lengths: Shape, steps: S
         return view(scatter_to_memory(g, view_layout, math.prod(shape)), ("reshape", shape))
     for d, (start, step) in enumerate(zip(starts, steps, strict=True)):
         if step < 0:
-            g = _backwards(g, d)
+            g = _reverse_axis(g, d)
             starts = (*starts[:d], start - lengths[d] + 1, *starts[d + 1 :])
     return _pad_with_zeros(g, shape, starts)
 
 
 def _pad_with_zeros(g: Tensor, shape: Shape, starts: Shape) -> Tensor:
+    """Return `g` at `starts` in a tensor of `shape`, else 0, as one gather that fuses."""
     cut = [d for d in range(len(shape)) if g.shape[d] != shape[d]]
     if not cut:
         return g
@@ -285,6 +304,7 @@ def _pad_with_zeros(g: Tensor, shape: Shape, starts: Shape) -> Tensor:
 
 
 def _arange(first: int, n: int, like: Tensor) -> Tensor:
+    """Return the int64 numbers first, first + 1, ... (`n` of them) on the device of `like`."""
     return generate(ops.ARANGE, (n,), (first, 1), (int64, int64), int64, like.device)
 
 
@@ -297,7 +317,7 @@ def scatter_to_memory(g: Tensor, layout: StridedView, size: int) -> Tensor:
         return view(g, ("reshape", (size,)))
     flat = zeros(spec((size,), g.dtype, g.device))
     if _overlaps_itself(layout):
-        place_ = _positions(layout, g)
+        place_ = _memory_offsets(layout, g)
         operands = (flat._expr, view(g, ("reshape", (g.size,)))._expr, place_._expr)
         placed = create_tensor(node(ops.SCATTER, operands, flat._expr.spec, Manner("add")))
     else:
@@ -322,7 +342,8 @@ def _overlaps_itself(layout: StridedView) -> bool:
     return False
 
 
-def _positions(layout: StridedView, like: Tensor) -> Tensor:
+def _memory_offsets(layout: StridedView, like: Tensor) -> Tensor:
+    """Return the memory offsets of a layout's elements, flat, on the device of `like`."""
     at = generate(ops.FULL, (), (layout.offset,), (int64,), int64, like.device)
     for d, (n, stride) in enumerate(zip(layout.shape, layout.strides, strict=True)):
         column = (n, *(1,) * (len(layout.shape) - d - 1))
@@ -340,7 +361,7 @@ def strided_view(memory: Tensor, layout: StridedView) -> Tensor:
     return record_alias(memory, create_tensor(view_leaf))
 
 
-def _as_strided(g: Tensor, c: RuleContext) -> Tensor:
+def _as_strided_gradient(g: Tensor, c: RuleContext) -> Tensor:
     """Return the gradient of as_strided, through the whole memory.
 
     Elements outside of the operand's own view get no gradient.
@@ -349,11 +370,13 @@ def _as_strided(g: Tensor, c: RuleContext) -> Tensor:
     return strided_view(scatter_to_memory(g, view_layout, size), source)
 
 
-def _place(g: Tensor, c: RuleContext) -> Tensor:
+def _place_gradient(g: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of PLACE: the elements of `g` that the layout selects."""
     return strided_view(g, c.attrs[0])
 
 
-def _write_memory(g: Tensor, c: RuleContext) -> Tensor:
+def _memory_gradient_of_write(g: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of a write by the memory: `g`, but 0 where the write stored a value."""
     view_layout, written_layout, size = c.attrs
     flat = scatter_to_memory(
         ones(spec(written_layout.shape, g.dtype, g.device)), written_layout, size
@@ -361,7 +384,8 @@ def _write_memory(g: Tensor, c: RuleContext) -> Tensor:
     return ew.where(ew.equal(strided_view(flat, view_layout), 0), g, 0.0)
 
 
-def _write_value(g: Tensor, c: RuleContext) -> Tensor:
+def _value_gradient_of_write(g: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of a write by the value: the elements of `g` that were written."""
     view_layout, written_layout, size = c.attrs
     return apply(ops.COPY, (strided_view(scatter_to_memory(g, view_layout, size), written_layout),))
 
@@ -369,7 +393,7 @@ def _write_value(g: Tensor, c: RuleContext) -> Tensor:
 # --- gather and scatter --------------------------------------------------------------------------
 
 
-def _gather(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
+def _gather_gradient(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     """Add the gradient at the positions that were read.
 
     The order of the sum is that of the result, so the bits are the same on all devices.
@@ -389,6 +413,7 @@ def _gather(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     rows = (math.prod(shape[d] for d in lead), *wide)
 
     def as_rows(t: Tensor) -> Tensor:
+        """Return `t`, expanded to `shape`, as rows: leading axes first, the others flat behind."""
         t = view(t, ("expand", shape)) if t.shape != shape else t
         return view(view(t, ("permute", (*lead, *tail))), ("reshape", rows))
 
@@ -441,7 +466,8 @@ def _gather_values(t: Tensor, indices: list[Tensor], shape: Shape) -> Tensor:
     return create_tensor(node(ops.GATHER, operands, spec(shape, t.dtype, t.device), attrs))
 
 
-def _scatter_into(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
+def _scatter_target_gradient(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
+    """Return the gradient by a scatter's target: `g`, set to 0 at the positions if overwritten."""
     if c.attrs.operation == "add":
         return g
     values = zeros(spec(c.spec(1).shape, g.dtype, g.device))
@@ -449,7 +475,8 @@ def _scatter_into(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
     return create_tensor(node(ops.SCATTER, operands, g._expr.spec, Manner("set", unique=True)))
 
 
-def _scatter_values(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
+def _scatter_values_gradient(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
+    """Return the gradient by a scatter's values; of duplicate positions only the last gets it."""
     shape = c.spec(1).shape
     values = _gather_values(g, rest, shape)
     if c.attrs.operation == "add" or c.attrs.unique:
@@ -465,13 +492,15 @@ def _scatter_values(g: Tensor, c: RuleContext, rest: list[Tensor]) -> Tensor:
 # --- joining and moving ---------------------------------------------------------------------------
 
 
-def _concat(g: Tensor, c: RuleContext) -> Tensor:
+def _concat_gradient(g: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of a concatenation by one operand: its slice of `g`."""
     axis, i = c.attrs, c.position
     start = sum(s.shape[axis] for s in c.operands[:i] if s is not None)
     return slice_along(g, axis, start, c.spec().shape[axis])
 
 
-def _to_device(g: Tensor, c: RuleContext) -> Tensor:
+def _to_device_gradient(g: Tensor, c: RuleContext) -> Tensor:
+    """Return the gradient of a transfer: `g`, moved back to the operand's device."""
     return move(g, c.spec().device)
 
 
@@ -486,13 +515,13 @@ def _view_mask(mask: Tensor, c: RuleContext) -> Tensor:
         axes = tuple(d for d in range(mask.ndim) if d < lead or shape[d - lead] != mask.shape[d])
         return view(any_(mask, axis=axes, keepdims=True), ("reshape", shape))
     if m[0] == "slice":  # elements outside of the slice are not reached
-        return ew.not_equal(_view(cast(mask, float32), c), 0)
-    return _view(mask, c)
+        return ew.not_equal(_view_gradient(cast(mask, float32), c), 0)
+    return _view_gradient(mask, c)
 
 
 MASK_RULES: dict[ops.Op, Callable[[Tensor, RuleContext], Tensor]] = {
     ops.VIEW: _view_mask,
-    ops.CONCAT: _concat,
+    ops.CONCAT: _concat_gradient,
     **dict.fromkeys((ops.SUM, ops.MEAN, ops.PROD, ops.MAX, ops.MIN), _broadcast),
 }
 
@@ -500,24 +529,28 @@ MASK_RULES: dict[ops.Op, Callable[[Tensor, RuleContext], Tensor]] = {
 
 GRADIENT_RULES: dict[ops.Op, tuple[Rule, ...]] = {
     ops.SUM: (_broadcast,),
-    ops.MEAN: (_mean,),
-    ops.PROD: (_prod,),
-    ops.MAX: (_extremes,),
-    ops.MIN: (_extremes,),
-    ops.CUMULATIVE_SUM: (_cumulative_sum,),
-    ops.CUMULATIVE_PROD: (_cumulative_prod,),
-    ops.CUMULATIVE_LOGSUMEXP: (_cumulative_logsumexp,),
-    ops.RECURRENCE: (_recurrence_factor, _recurrence_term),
-    ops.MATMUL: (_matmul_left, _matmul_right),
-    ops.CONVOLUTION: (_convolution_input, _convolution_weight, _convolution_bias),
-    ops.CONVOLUTION_INPUT: (_conv_transpose_input, _conv_transpose_weight),
-    ops.CONVOLUTION_WEIGHT: (_weights_input, _weights_output),
-    ops.VIEW: (_view,),
-    ops.AS_STRIDED: (_as_strided,),
-    ops.PLACE: (_place,),
-    ops.WRITTEN: (_write_memory, _write_value),
-    ops.GATHER: (_gather,),
-    ops.SCATTER: (_scatter_into, _scatter_values),
-    ops.CONCAT: (_concat,),
-    ops.TO_DEVICE: (_to_device,),
+    ops.MEAN: (_mean_gradient,),
+    ops.PROD: (_prod_gradient,),
+    ops.MAX: (_extremes_gradient,),
+    ops.MIN: (_extremes_gradient,),
+    ops.CUMULATIVE_SUM: (_cumulative_sum_gradient,),
+    ops.CUMULATIVE_PROD: (_cumulative_prod_gradient,),
+    ops.CUMULATIVE_LOGSUMEXP: (_cumulative_logsumexp_gradient,),
+    ops.RECURRENCE: (_recurrence_factor_gradient, _recurrence_term_gradient),
+    ops.MATMUL: (_matmul_left_gradient, _matmul_right_gradient),
+    ops.CONVOLUTION: (
+        _convolution_input_gradient,
+        _convolution_weight_gradient,
+        _convolution_bias_gradient,
+    ),
+    ops.CONVOLUTION_INPUT: (_conv_transpose_input_gradient, _conv_transpose_weight_gradient),
+    ops.CONVOLUTION_WEIGHT: (_weights_input_gradient, _weights_output_gradient),
+    ops.VIEW: (_view_gradient,),
+    ops.AS_STRIDED: (_as_strided_gradient,),
+    ops.PLACE: (_place_gradient,),
+    ops.WRITTEN: (_memory_gradient_of_write, _value_gradient_of_write),
+    ops.GATHER: (_gather_gradient,),
+    ops.SCATTER: (_scatter_target_gradient, _scatter_values_gradient),
+    ops.CONCAT: (_concat_gradient,),
+    ops.TO_DEVICE: (_to_device_gradient,),
 }

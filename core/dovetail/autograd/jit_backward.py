@@ -32,6 +32,7 @@ class _CapturedNode(Node):
     saved: list[SavedValue]
 
     def backward(self, g: Tensor, result: SavedValue | None) -> list[PropagatedGradient | None]:
+        """Run the captured backward function. Raises: GradientError under create_graph."""
         if current().grad:
             raise GradientError(
                 f"backward: {self.name} was captured, so its gradients have no gradients; compute "
@@ -45,6 +46,7 @@ class _CapturedNode(Node):
         return [*self.backward_function(g, saved)]
 
     def release(self) -> Callable[[], None]:
+        """Drop the saved values; return a function that restores them."""
         saved = [rematerialize_saved(k) for k in self.saved]
         self.released, self.saved = True, []
 
@@ -58,9 +60,11 @@ class LoopTapes:
     """The tape services that captured loops use; implements `tracer_api.Tapes`."""
 
     def order(self) -> int:
+        """Return a new order number, above that of each tape node so far."""
         return next(tape.node_counter)
 
     def has_direct_paths(self, result: Tensor, given: Sequence[Tensor]) -> bool:
+        """Return True if gradients reach `given` alone, each on one path, past no hook."""
         ends = {t._expr.tape for t in given}
         reached: list[Node] = []
         visited: set[Node] = set()
@@ -80,6 +84,7 @@ class LoopTapes:
     def gradients(
         self, result: Tensor, given: Sequence[Tensor], g: Tensor
     ) -> Sequence[Tensor | None]:
+        """Return the gradients of `given`, None where there is none; keep the tape."""
         return grad([result], [*given], [g], retain_graph=True, allow_unused=True)
 
     def attach(
@@ -90,6 +95,7 @@ class LoopTapes:
         saved: Sequence[Tensor],
         backward: tracer_api.BackwardFunction,
     ) -> None:
+        """Set a tape node on `result` that runs `backward` on the saved values."""
         node = _CapturedNode(name, result._expr.spec, tuple([edge_to(t._expr) for t in given]))
         node.backward_function, node.saved = backward, [save_value(t._expr) for t in saved]
         result._expr.tape = node
@@ -106,6 +112,7 @@ class LoopTapes:
         closure: Sequence[Tensor],
         find_untaped_reads: Callable[[], Sequence[Tensor]],
     ) -> tuple[list[Tensor], list[Tensor]]:
+        """Run a captured loop and record it as one tape node."""
         return run_loop(
             scan, body, rerun_body, carry, xs, length, reverse, closure, find_untaped_reads
         )

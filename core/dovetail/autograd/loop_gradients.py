@@ -71,7 +71,7 @@ class _RecordedBody:
         try:
             set_recording(True)
             is_taped = [*self.taped, *self.taped_xs]
-            inputs = _inputs([*carry, *xs], is_taped, [detach(t) for t in self.closure])
+            inputs = _separate_inputs([*carry, *xs], is_taped, [detach(t) for t in self.closure])
             after, ys = _run_body(self.body, self.closure, len(carry), inputs)
             if any(_has_grad(t._expr.tape) for t in inputs):
                 raise UnrolledLoop  # the body calls backward()
@@ -178,6 +178,7 @@ class _LoopFunction(Function):
     def forward(
         ctx: Any, facts: _LoopRecord, xs: list[Tensor], results: list[Tensor], *taped_inputs: Tensor
     ) -> tuple[Tensor, ...]:
+        """Save the loop's inputs and stacked carries, and return its results unchanged."""
         ctx.known = facts
         constant = [t for t, taped in zip(results, facts.taped_results, strict=True) if not taped]
         ctx.mark_non_differentiable(*constant)
@@ -187,10 +188,12 @@ class _LoopFunction(Function):
 
     @staticmethod
     def _resume_arguments(ctx: Any) -> range:
+        """Return the positions of the closure among the arguments of `apply`."""
         return range(FIRST_TAPED_ARGUMENT, FIRST_TAPED_ARGUMENT + len(ctx.known.closure))
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        """Run the backward loop; return the gradients of the closure and of the taped inputs."""
         facts: _LoopRecord = ctx.known
         back = _BackwardLoop(facts, [*ctx.saved_tensors[len(facts.untaped_reads) :]], [*gradients])
         sent = [ctx._resumed_gradients.get(k) for k in _LoopFunction._resume_arguments(ctx)]
@@ -230,7 +233,9 @@ class _BackwardLoop:
         state, alone = [*self.carry_gradients, *of_closure], dict[int, Gradients]()
         while iterations:
             k, before = iterations.pop(0), _is_present(state)
-            state, alone[k] = self._iterate(state, [None if t is None else t[k] for t in self.rows])
+            state, alone[k] = self._backpropagate_iteration(
+                state, [None if t is None else t[k] for t in self.rows]
+            )
             if _is_present(state) == before:
                 break
         looped = None
@@ -260,8 +265,10 @@ class _BackwardLoop:
             pieces.insert(len(pieces) if self.loop_record.reverse else 0, whole)
         return concat(pieces)
 
-    def _iterate(self, state: Gradients, rows: Gradients) -> tuple[Gradients, Gradients]:
-        """Return gradients of what an iteration carries in and of the closure, and of its xs.
+    def _backpropagate_iteration(
+        self, state: Gradients, rows: Gradients
+    ) -> tuple[Gradients, Gradients]:
+        """Run an iteration again and backpropagate; return gradients of its state and of its xs.
 
         `state`: gradients of what it carries out and of the closure.
         """
@@ -275,7 +282,7 @@ class _BackwardLoop:
         before = current()
         try:
             set_recording(True)
-            inputs = _inputs(inputs_given, taped, self.closure)
+            inputs = _separate_inputs(inputs_given, taped, self.closure)
             after, ys = _run_body(loop_record.body, loop_record.closure, n, inputs)
             results = [*inputs[m:], *after, *ys]
             of_results = [*state[n:], *state[:n], *rows[m : m + len(ys)]]
@@ -309,11 +316,14 @@ class _BackwardLoop:
     def _loop(
         self, state: Gradients, begin: int, end: int, of_xs: list[bool]
     ) -> tuple[Gradients, Gradients]:
-        """Run all iterations from `begin` to `end` in one loop."""
+        """Run the backward of all iterations from `begin` to `end` - 1 in one loop."""
         is_state, is_row = _is_present(state), _is_present(self.rows)
 
         def step(carry: list[Tensor], xs: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-            after, of_rows = self._iterate(_fill_gaps(is_state, carry), _fill_gaps(is_row, xs))
+            """Run one backward iteration on the gradients and rows that are present."""
+            after, of_rows = self._backpropagate_iteration(
+                _fill_gaps(is_state, carry), _fill_gaps(is_row, xs)
+            )
             return _drop_missing(after), _drop_missing(of_rows)
 
         rows = [t[begin:end] for t in _drop_missing(self.rows)]
@@ -325,10 +335,12 @@ class _BackwardLoop:
 
 
 def _is_present(gradients: Gradients) -> list[bool]:
+    """Return for each gradient whether there is one."""
     return [g is not None for g in gradients]
 
 
 def _drop_missing(gradients: Gradients) -> list[Tensor]:
+    """Return the gradients that are not None, in order."""
     return [g for g in gradients if g is not None]
 
 
@@ -339,6 +351,7 @@ def _fill_gaps(presence: Sequence[bool], tensors: Sequence[Tensor]) -> Gradients
 
 
 def _detach_all(tensors: Sequence[Tensor]) -> list[Tensor]:
+    """Return the tensors, those on a tape detached."""
     return [t if t._expr.tape is None else detach(t) for t in tensors]
 
 
@@ -361,7 +374,7 @@ def _has_grad(n: Node | None) -> bool:
     return n.grad is not None or any(e is not None and _has_grad(e.node) for e in n.edges)
 
 
-def _inputs(
+def _separate_inputs(
     tensors: Sequence[Tensor], taped: Sequence[bool], closure: Sequence[Tensor]
 ) -> list[Tensor]:
     """Return tensors whose gradients can be asked for, even if a body writes to them."""

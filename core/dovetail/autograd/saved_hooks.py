@@ -50,6 +50,7 @@ class _Hooks:
             return PackedValue(e, self._pack(detach(create_tensor(e))), self._unpack_unhooked)
 
     def _unpack_unhooked(self, value: Any) -> Tensor:
+        """Call the user's unpack function with all hooks off, and return its tensor."""
         with _HOOKS_OFF:
             return self._unpack(value)
 

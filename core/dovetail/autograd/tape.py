@@ -217,6 +217,7 @@ def rematerialize_saved(saved: K) -> K:
 
 
 def _nothing() -> None:
+    """Do nothing: the restore function of a node that saves no values."""
     pass
 
 
@@ -240,7 +241,7 @@ def _is_cheap(e: Expr) -> bool:
 
 
 def load_saved(node: Node, what: str, saved: SavedValue) -> object:
-    """Return a saved value as a tensor. Raises: GradientError if it was overwritten since."""
+    """Return a saved value as a tensor, or as it is if it is no node. Raises: GradientError."""
     e = saved.value
     if type(e) is PackedValue:
         return e.unpack_value(node.name, what)
@@ -275,7 +276,7 @@ class ParsedRule(NamedTuple):
 
 
 def _read(rule: Rule) -> ParsedRule:
-    """Read from a rule's parameter names which values it needs."""
+    """Return the rule with the names of its parameters and the operands among them."""
     needs = tuple(signature(rule).parameters)
     operands = tuple(OPERAND_NAMES.index(n) for n in needs if n in OPERAND_NAMES)
     return ParsedRule(rule, needs, operands, "rest" in needs, "r" in needs)
@@ -436,6 +437,7 @@ class TapeLeaf(Node):
         super().__init__("leaf", spec, ())
 
     def add_gradients(self, a: PropagatedGradient, b: PropagatedGradient) -> PropagatedGradient:
+        """Return the sum; a gradient that is not strided defines the layout of the sum."""
         if type(a) is Tensor and type(b) is Tensor:
             return a + b
         # A gradient of another layout defines the sum.
@@ -605,6 +607,7 @@ class OpNode(Node):
         return load_saved(self, f"operand {k}", self.saved_operands[k])
 
     def release(self) -> Callable[[], None]:
+        """Drop saved operands and results; return a function that restores them."""
         if not (
             self.saved_operands or self.needs_result or any(e and e.result for e in self.edges)
         ):

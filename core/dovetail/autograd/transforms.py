@@ -26,10 +26,10 @@ def inputs_of(primals: Sequence[Tensor]) -> list[Tensor]:
 
     Gradients flow on from them to where they flowed before, so nested transforms are right.
     """
-    return [_input(t) for t in primals]
+    return [_separate_input(t) for t in primals]
 
 
-def _input(t: Tensor) -> Tensor:
+def _separate_input(t: Tensor) -> Tensor:
     """Return a leaf over a tensor, or a tape node behind its own tape."""
     if t._expr.tape is None or not current().grad:
         return requires_grad_(detach(t))
@@ -83,7 +83,7 @@ def outputs_of(op: str, returned: object) -> list[Tensor]:
 
 
 def run_recorded(function: Callable[..., R], inputs: Sequence[object]) -> R:
-    """Return the result of a function, recorded for gradients."""
+    """Run a function with recording for gradients on; return its result."""
     before = current()
     try:
         set_recording(True)
@@ -124,6 +124,7 @@ def vjp(
     deep = needs_graph(outputs, inputs)
 
     def back(*gradients: Tensor) -> tuple[Tensor, ...]:
+        """Return the gradients of the primals, 0 where there are none. Raises: ShapeError."""
         if len(gradients) != len(outputs):
             raise ShapeError(
                 f"vjp: expected one gradient per output, {len(outputs)}, got {len(gradients)}"
@@ -172,17 +173,17 @@ def jvp(
             "jvp: tangents must have the shapes of the primals, "
             f"{[t.shape for t in points]}, got {[t.shape for t in directions]}"
         )
-    result, along, deep = _linear(function, points)
+    result, along, deep = _linearize(function, points)
     outs = outputs_of("jvp", result)
     tangent = along(directions)
     plain = outs if deep else [detach(t) for t in outs]
     return (plain[0], tangent[0]) if isinstance(result, Tensor) else (tuple(plain), tuple(tangent))
 
 
-def _linear(
+def _linearize(
     function: Callable[..., R], points: Sequence[Tensor]
 ) -> tuple[R, Callable[[Sequence[Tensor]], list[Tensor]], bool]:
-    """Return a function's result, its derivative by direction, and `needs_graph`.
+    """Run a function; return its result, its derivative by direction, and `needs_graph`.
 
     The derivative is the gradient of a vector-Jacobian product with respect to its vector.
     """
@@ -210,6 +211,7 @@ def _linear(
         restore(before)
 
     def along(directions: Sequence[Tensor]) -> list[Tensor]:
+        """Return the derivative of each output in the given directions, 0 where there is none."""
         pairs = [
             (g, d)
             for g, d in zip(grads, directions, strict=False)
@@ -250,10 +252,11 @@ def linearize(
     """
     callable_("linearize", function)
     points = outputs_of("linearize", primals)
-    result, along, deep = _linear(function, points)
+    result, along, deep = _linearize(function, points)
     outs = outputs_of("linearize", result)
 
     def derivative(*directions: Tensor) -> FunctionResult:
+        """Return the derivative in the given directions, one per primal. Raises: ShapeError."""
         vectors = outputs_of("linearize", directions)
         if [t.shape for t in vectors] != [t.shape for t in points]:
             raise ShapeError(
