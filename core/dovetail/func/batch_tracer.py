@@ -66,7 +66,7 @@ class VmapTracer(tracer_api.BatchTracer):
         # saved_tensors_hooks for values of all examples
         self._saved_tensors_hooks = current().saved_value_hooks
         self.mask: Tensor | None = None  # which examples may write
-        self._outer_pending = _pending_now()
+        self._outer_pending = _snapshot_pending()
         # pending before the function, or this branch of it
         self._pending_before = self._outer_pending
         self._allocated: WeakIdentityMap[Storage, bool] = WeakIdentityMap()  # inside the function
@@ -99,7 +99,7 @@ class VmapTracer(tracer_api.BatchTracer):
         return arguments
 
     def create_example(self, batched: Tensor, is_argument: bool = False) -> Tensor:
-        """Return a tensor that stands for one example of `many`, along its first axis.
+        """Return a tensor that stands for one example of `batched`, along its first axis.
 
         `is_argument`: writes to it are writes to `many`.
         """
@@ -115,7 +115,7 @@ class VmapTracer(tracer_api.BatchTracer):
         return create_tensor(placeholder)
 
     def all(self, x: Tensor) -> Tensor:
-        """Return a tensor of all examples."""
+        """Return a tensor of all examples; one that they share is expanded along a first axis."""
         e = x._expr
         lifted = self.run_outside(partial(self.lifting.lift, e))
         if lifted is e:
@@ -127,6 +127,7 @@ class VmapTracer(tracer_api.BatchTracer):
         return tracer_api.run_traced(self.outer, self._outside, action, isolated=True)
 
     def _outside(self, action: Callable[[], Any]) -> Any:
+        """Run an action with recording on and with the outer hooks for saved values."""
         set_recording(True)
         if current().saved_value_hooks is not self._saved_tensors_hooks:
             Switch(
@@ -141,7 +142,7 @@ class VmapTracer(tracer_api.BatchTracer):
     # --- loops
 
     def full_batch(self, x: Tensor) -> Tensor:
-        """Return the tensor of all examples without a tape."""
+        """Return the tensor of all examples, detached from its tape."""
         whole = self.all(x)
         return whole if whole._expr.tape is None else detach(whole)
 
@@ -151,7 +152,7 @@ class VmapTracer(tracer_api.BatchTracer):
         return x
 
     def check_pending_reads(self) -> None:
-        """Evaluate lifted nodes; end a loop that reads overwritten memory."""
+        """Evaluate lifted nodes. Raises: UnrolledLoop if a node reads overwritten memory."""
         if self.lifting.memory:
             lifted = [
                 e for e in self.lifting.lifted_by_expr.values() if e.op not in (None, EXAMPLE)
@@ -221,7 +222,7 @@ class VmapTracer(tracer_api.BatchTracer):
         return False
 
     def _make_leaf(self, r: Expr, lifted: Expr) -> None:
-        """Make a node a leaf, as if it had been computed."""
+        """Turn a pending node into a leaf that stands for `lifted`, as if computed."""
         source, to = node(EXAMPLE, (), r.spec), self.lifting
         to.lifted_by_expr[source] = lifted
         del to.lifted_by_expr[r]
@@ -255,7 +256,7 @@ class VmapTracer(tracer_api.BatchTracer):
     def _settle_readers(
         self, value: Expr, *readers: Sequence[Callable[[], Expr | None]] | None
     ) -> None:
-        """Turn pending readers of a memory into leaves before `value` is written there.
+        """Evaluate or turn into leaves the pending readers of a memory, before `value` is written.
 
         A node that is recorded later, to compute such a value again, would read the new contents.
         """
@@ -313,7 +314,7 @@ class VmapTracer(tracer_api.BatchTracer):
         to.replace_lifted(source, whole._expr)
 
     def _make_batched(self, storage: Storage, s: Spec) -> Expr:
-        """Return the source of memory that differs between examples from now on."""
+        """Make memory differ between examples; return its source, or raise TransformError."""
         if not self._is_allocated_here(storage):
             if self._parent is not None:
                 raise tracer_api.UnrolledLoop(storage)
@@ -367,7 +368,7 @@ class VmapTracer(tracer_api.BatchTracer):
         """Restrict writes to the examples where the mask is True, within a context."""
         before = self.mask, self._pending_before
         self.mask = mask if self.mask is None else apply(LOGICAL_AND, (self.mask, mask))
-        self._pending_before = _pending_now()
+        self._pending_before = _snapshot_pending()
         try:
             yield
         finally:
@@ -376,7 +377,7 @@ class VmapTracer(tracer_api.BatchTracer):
     # --- random numbers
 
     def draw(self, reserve: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-        """Reserve random numbers; each example gets its part of them."""
+        """Reserve numbers for each example, or once for all ("same"). Raises: TransformError."""
         if self.randomness == "error":
             raise TransformError(
                 f"{self.name}: random numbers are drawn at {caller_line()}; pass "
@@ -441,6 +442,7 @@ class VmapTracer(tracer_api.BatchTracer):
         return results
 
     def _refuse_kernel(self, name: str) -> None:
+        """Refuse a kernel or library call. Raises: TransformError, always."""
         raise TransformError(
             f"{self.name}: the kernel {name} at {caller_line()} runs on tensors in memory and "
             "cannot be mapped over examples; call it outside of the function with the examples as "
@@ -480,12 +482,13 @@ class VmapTracer(tracer_api.BatchTracer):
         return bool(self.run_outside(partial(outer.is_true_for_any, x)))
 
     def _is_batched_expr(self, *exprs: Expr) -> bool:
+        """Return True if one of these nodes differs between examples."""
         return bool(self.run_outside(lambda: any(self.lifting.is_batched(e) for e in exprs)))
 
     def call_batched(
         self, function: Callable[..., Sequence[Tensor]], tensors: Sequence[Tensor]
     ) -> Sequence[Tensor] | None:
-        """Call a function on the tensors of all examples, if one of them differs."""
+        """Call a function on the tensors of all examples; return None if none of them differs."""
         if not self.is_batched(*[t._expr for t in tensors]):
             return None
         many = [self.all(t) for t in tensors]
@@ -493,5 +496,6 @@ class VmapTracer(tracer_api.BatchTracer):
         return [self.create_example(t) for t in results]
 
 
-def _pending_now() -> WeakIdentityMap[Expr, bool]:
+def _snapshot_pending() -> WeakIdentityMap[Expr, bool]:
+    """Return a weak map of the nodes that are pending now."""
     return WeakIdentityMap((e, True) for e in pending_nodes())

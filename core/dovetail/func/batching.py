@@ -33,6 +33,7 @@ Rule: TypeAlias = Callable[["BatchMap", Expr, list[Any]], Expr]
 
 
 def _raise_escaped(op: str, kinds: object, attrs: object) -> NoReturn:
+    """Refuse to compute an example after its function has returned. Raises: TransformError."""
     raise TransformError(
         "vmap: a tensor that stands for one example cannot be read after the function has "
         "returned; return it from the function to get all examples"
@@ -67,7 +68,7 @@ class BatchMap:
         self.sequential_ops: list[str] = []  # the ops that were done example by example
 
     def inherit(self, parent: BatchMap) -> None:
-        """Copy the entries of another one; later changes are independent."""
+        """Replace the entries by copies of another map's; later changes are independent."""
         self.lifted_by_expr = {
             e: lifted for e, lifted in parent.lifted_by_expr.items() if lifted is not e
         }
@@ -92,16 +93,16 @@ class BatchMap:
             source = self.source_of(e)
             if source is None:
                 return self._lift_shared(e)  # memory, which may be written
-            lifted = self._leaf(e, source)
+            lifted = self._lift_leaf(e, source)
             self.views.setdefault(source, []).append(e)
         else:
             args = [self.lift(a) if type(a) is Expr else a for a in e.args]
-            lifted = self._node(e, args)
+            lifted = self._lift_node(e, args)
         self.lifted_by_expr[e] = lifted
         return lifted
 
     def source_of(self, e: Expr) -> Expr | None:
-        """Return the pending node of which a leaf is a view."""
+        """Return the node that stands for a leaf's memory, or None if it holds values."""
         storage = storage_of(e)
         if storage.pending is None and self.memory:
             entry = self.memory.get(id(storage))
@@ -109,17 +110,17 @@ class BatchMap:
         return storage.pending
 
     def is_batched(self, e: Expr) -> bool:
-        """Return True if a node differs between examples."""
+        """Return True if a node differs between examples; lift it to find out."""
         return self.lift(e) is not e
 
     def replace_lifted(self, source: Expr, lifted: Expr) -> None:
-        """Set a new node for a source after a write, and drop its views."""
+        """Set a new node for a source after a write, and forget the lifted views of it."""
         self.lifted_by_expr[source] = lifted
         for e in self.views.pop(source, ()):
             del self.lifted_by_expr[e]
 
-    def _leaf(self, e: Expr, source: Expr) -> Expr:
-        """Return the view of all examples for a leaf that is a view of a source."""
+    def _lift_leaf(self, e: Expr, source: Expr) -> Expr:
+        """Return the view of all examples for a leaf that is a view of `source`; `e` if shared."""
         lifted = self.lift(source)
         if lifted is source:
             return self._lift_shared(e)
@@ -153,7 +154,7 @@ class BatchMap:
         if not _is_moved(e, source):
             return self._view_by_strides(e, source, batched)
         for m in e.moves:
-            for moved in self._moves(batched.shape, m):
+            for moved in self._batch_move(batched.shape, m):
                 batched = view(batched, moved)
         return batched
 
@@ -164,12 +165,12 @@ class BatchMap:
         strides = (source.spec.size, *e.strides)
         return as_strided(batched, (self.size, *e.spec.shape), strides, e.offset)
 
-    def _node(self, e: Expr, args: list[Any]) -> Expr:
-        """Build the node of all examples for a node."""
+    def _lift_node(self, e: Expr, args: list[Any]) -> Expr:
+        """Build the node of all examples by the op's rule; return `e` if no operand differs."""
         op = e.op
         assert op is not None
         if op.kind == "generate":
-            return self._generate(e)
+            return self._lift_random(e)
         if all(a is b for a, b in zip(e.args, args, strict=True)):
             return e  # an example among them: that of a function around this one
         rule = _KINDS.get(op.kind) or rules.get(op) or _rule_of_op(op)
@@ -182,7 +183,8 @@ class BatchMap:
             mark_index_check(lifted, e.check_line)
         return lifted
 
-    def _generate(self, e: Expr) -> Expr:
+    def _lift_random(self, e: Expr) -> Expr:
+        """Build a random op for all examples; return an op that draws no numbers unchanged."""
         entry = self.random_args.get(id(e.args))
         if entry is None or entry[0] is not e.args:
             return e
@@ -204,9 +206,10 @@ class BatchMap:
 
     def view(self, lifted: Expr, m: Move) -> Expr:
         """Apply a move of one example to a lifted node."""
-        return pending_view(lifted, *self._moves(lifted.spec.shape, m))
+        return pending_view(lifted, *self._batch_move(lifted.spec.shape, m))
 
-    def _moves(self, shape: Shape, m: Move) -> list[Move]:
+    def _batch_move(self, shape: Shape, m: Move) -> list[Move]:
+        """Return the moves of all examples for a move of one example; the first axis stays."""
         n = self.size
         if m[0] == "permute":
             return [("permute", (0, *(d + 1 for d in m[1])))]
@@ -253,7 +256,7 @@ def op_of(e: Expr) -> Op:
 
 
 def limit_depth(e: Expr) -> Expr:
-    """Return a new node; compute it if it is deep, or if ops run eagerly."""
+    """Return the node; compute it first if its graph is deep, or if ops run eagerly."""
     if e.depth > flags.depth:
         create_tensor(e)
     return e
@@ -262,7 +265,8 @@ def limit_depth(e: Expr) -> Expr:
 # --- rules of the kinds of rows -------------------------------------------------------------------
 
 
-def _map(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
+def _batch_elementwise(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
+    """Batch an elementwise op: pad the operands to one rank."""
     rank = len(e.spec.shape)
     operands = [
         batch_map.pad_to_rank(a, b, rank) if type(a) is Expr else a
@@ -271,17 +275,20 @@ def _map(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
     return batch_map.make_node(op_of(e), operands, (batch_map.size, *e.spec.shape), e)
 
 
-def _reduce(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
+def _batch_reduction(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
+    """Batch a reduction: shift its axes by one."""
     axes, attrs = e.attrs
     moved = tuple([d + 1 for d in axes]), attrs
     return batch_map.make_node(op_of(e), args, (batch_map.size, *e.spec.shape), e, moved)
 
 
-def _view(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
+def _batch_view(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
+    """Batch a view: apply its move to each example."""
     return limit_depth(batch_map.view(args[0], e.attrs))
 
 
-def _gather(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
+def _batch_gather(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
+    """Batch a gather; from a shared operand only the indices carry the axis of examples."""
     shape, axes, at, asked = e.attrs
     many = args[0] is not e.args[0]
     step = 1 if many else 0
@@ -297,17 +304,18 @@ def _gather(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
     return batch_map.make_node(op_of(e), (args[0], *indices), attrs[0], e, attrs)
 
 
-def _join(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
+def _batch_concat(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
+    """Batch a concatenation: expand shared operands, and join along the next axis."""
     operands = [batch_map.expand_to_batch(a, b) for a, b in zip(e.args, args, strict=True)]
     return batch_map.make_node(op_of(e), operands, (batch_map.size, *e.spec.shape), e, e.attrs + 1)
 
 
 _KINDS: dict[str, Rule] = {
-    "map": _map,
-    "reduce": _reduce,
-    "view": _view,
-    "gather": _gather,
-    "join": _join,
+    "map": _batch_elementwise,
+    "reduce": _batch_reduction,
+    "view": _batch_view,
+    "gather": _batch_gather,
+    "join": _batch_concat,
 }
 
 
@@ -315,6 +323,7 @@ _KINDS: dict[str, Rule] = {
 
 
 def _rule_of_op(op: Op) -> Rule:
+    """Return the rule for the axes that the op's row allows in `many`."""
     return {"front": batch_leading_axis, "first": batch_first_axis, "": run_each_example}[op.many]
 
 
@@ -342,7 +351,7 @@ def batch_first_axis(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
 
 
 def run_each_example(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
-    """Batch any op: run it on one example after the other, and join the results."""
+    """Batch any op: apply it to one example after the other, join the results, list the op."""
     op, pieces = op_of(e), []
     batch_map.sequential_ops.append(op.name)
     if not batch_map.size:
@@ -370,6 +379,7 @@ def run_each_example(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
 
 
 def _concat_examples(batch_map: BatchMap, pieces: list[Expr], e: Expr) -> Expr:
+    """Return the pieces joined along the axis of examples."""
     rows = sum(p.spec.shape[0] for p in pieces)
     return batch_map.make_node(ops.CONCAT, pieces, (rows, *e.spec.shape), e, 0)
 

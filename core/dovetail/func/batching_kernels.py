@@ -11,7 +11,7 @@ from ..tensor.primitives import pending_view
 from .batching import BatchMap, Rule, batch_leading_axis, op_of, run_each_example
 
 
-def _matmul(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
+def _batch_matmul(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
     """Batch (..., m, k) @ (..., k, n) as one product if an operand is shared."""
     (a, b), (x, y) = e.args, args
     if len(e.spec.shape) != 2:
@@ -29,13 +29,13 @@ def _matmul(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
         product = batch_map.make_node(ops.MATMUL, (rows, transposed), (batch_map.size, m), e)
         return pending_view(product, ("reshape", (batch_map.size, m, 1)))
     if k == 1 and e.spec.dtype.kind in "fc" and a.spec.dtype is b.spec.dtype is e.spec.dtype:
-        return _outer(
+        return _batch_outer(
             batch_map, e, (batch_map.expand_to_batch(a, x), batch_map.expand_to_batch(b, y))
         )
     return batch_leading_axis(batch_map, e, args)
 
 
-def _outer(batch_map: BatchMap, e: Expr, operands: tuple[Expr, Expr]) -> Expr:
+def _batch_outer(batch_map: BatchMap, e: Expr, operands: tuple[Expr, Expr]) -> Expr:
     """Batch a column times a row as a broadcast product: there is nothing to sum."""
     shape = (batch_map.size, *e.spec.shape)
     product = batch_map.make_plain_node(ops.MULTIPLY, operands, shape, e)
@@ -47,7 +47,7 @@ def _outer(batch_map: BatchMap, e: Expr, operands: tuple[Expr, Expr]) -> Expr:
     )
 
 
-def _cumulative(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
+def _batch_cumulative(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
     """Batch an op that works along an axis, the first of its attributes."""
     operands = [batch_map.expand_to_batch(a, b) for a, b in zip(e.args, args, strict=True)]
     axis, *attrs = e.attrs
@@ -56,7 +56,7 @@ def _cumulative(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
     )
 
 
-def _scatter(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
+def _batch_scatter(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
     """Batch a scatter with the examples as columns behind the indexed axes."""
     lead = len(e.args) - 2  # as many as there are indices
     operands = []
@@ -74,7 +74,7 @@ def _scatter(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
     return pending_view(result, ("permute", order))
 
 
-def _search(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
+def _batch_search(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
     """Batch a search in a sorted vector that all examples share."""
     if any(a is not b for a, b in zip((e.args[0], *e.args[2:]), (args[0], *args[2:]), strict=True)):
         return run_each_example(batch_map, e, args)
@@ -82,15 +82,15 @@ def _search(batch_map: BatchMap, e: Expr, args: list[Any]) -> Expr:
 
 
 RULES: dict[Op, Rule] = {
-    ops.MATMUL: _matmul,
-    ops.SCATTER: _scatter,
-    ops.SEARCHSORTED: _search,
+    ops.MATMUL: _batch_matmul,
+    ops.SCATTER: _batch_scatter,
+    ops.SEARCHSORTED: _batch_search,
     ops.SORT: batch_leading_axis,
     ops.ARGSORT: batch_leading_axis,
     ops.SELECT: batch_leading_axis,
     ops.CHECKED_INDICES: batch_leading_axis,
-    ops.CUMULATIVE_SUM: _cumulative,
-    ops.CUMULATIVE_PROD: _cumulative,
-    ops.CUMULATIVE_LOGSUMEXP: _cumulative,
-    ops.RECURRENCE: _cumulative,
+    ops.CUMULATIVE_SUM: _batch_cumulative,
+    ops.CUMULATIVE_PROD: _batch_cumulative,
+    ops.CUMULATIVE_LOGSUMEXP: _batch_cumulative,
+    ops.RECURRENCE: _batch_cumulative,
 }

@@ -42,6 +42,7 @@ class _BatchedFunctionNode(FunctionNode):
         return self.resumed
 
     def call_backward(self, arriving: Sequence[Tensor | None]) -> tuple[Any, ...]:
+        """Run the `backward` of one example for all; sum parts of shared operands."""
         examples = VmapTracer("vmap", self.size)
         examples.lifting.lifted_by_expr.update(self.lifted_by_expr)
         examples.lifting.example_leaves |= self.example_leaves
@@ -57,6 +58,7 @@ class _BatchedFunctionNode(FunctionNode):
     def _example_parts(
         self, examples: VmapTracer, arriving: Sequence[Tensor | None]
     ) -> tuple[Any, ...]:
+        """Call the user's `backward` on placeholders of one example."""
         context, sent = self.context, self.context._resumed_gradients
         context._resumed_gradients = {
             k: examples.create_example(g) for k, g in sent.items() if k in self.resumed
@@ -74,6 +76,7 @@ class _BatchedFunctionNode(FunctionNode):
         return examples.all(part)
 
     def add_gradients(self, a: dict[int, Tensor], b: dict[int, Tensor]) -> dict[int, Tensor]:
+        """Return one dict with the entries of both; equal result numbers are added."""
         both = {i: a[i] + b[i] for i in a.keys() & b.keys()}  # a result may be there twice
         return {**a, **b, **both}
 
@@ -82,6 +85,7 @@ class _BatchedFunctionNode(FunctionNode):
         values, self.lifted_by_expr, self.released = self.lifted_by_expr, {}, True
 
         def restore() -> None:
+            """Put the lifted values back and mark the node as not released."""
             self.lifted_by_expr, self.released = values, False
 
         return restore

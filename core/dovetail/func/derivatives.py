@@ -67,6 +67,7 @@ def grad(
     both = _with_value("grad", function, argnums, has_aux)
 
     def gradient(*args: P.args, **options: P.kwargs) -> Any:
+        """Return the gradient, or (gradient, aux) if `has_aux`."""
         value, grads = both(*args, **options)
         return (grads, value[1]) if has_aux else grads
 
@@ -99,14 +100,15 @@ def _with_value(
 ) -> Callable[..., Any]:
     """Return a function that computes (value, gradient), or ((value, aux), gradient)."""
     callable_(name, function)
-    has_aux, numbers = flag(name, has_aux, "has_aux"), _numbers(name, argnums)
+    has_aux, numbers = flag(name, has_aux, "has_aux"), _check_argnums(name, argnums)
 
     def both(*args: object, **options: object) -> tuple[Any, Any]:
+        """Run the function; return (value, gradient), or ((value, aux), gradient)."""
         flat, inputs = _select_arguments(name, args, numbers)
         taped = inputs_of(inputs)
         arguments = _replace_arguments(args, numbers, rebuild(flat, taped))
         result = run_recorded(lambda: function(*arguments, **options), ())
-        value, aux = _split(name, result) if has_aux else (result, None)
+        value, aux = _split_aux(name, result) if has_aux else (result, None)
         value = scalar(name, value)
         deep = needs_graph([value], taped)
         grads = gradients(value, taped, deep)
@@ -119,8 +121,8 @@ def _with_value(
     return both
 
 
-def _numbers(name: str, argnums: ArgNums) -> tuple[int, ...]:
-    """Return `argnums` as a tuple."""
+def _check_argnums(name: str, argnums: ArgNums) -> tuple[int, ...]:
+    """Return `argnums` as a tuple of ints. Raises: ArgumentTypeError, ArgumentError."""
     if isinstance(argnums, int):
         return (integer(name, argnums, "argnums"),)
     return integers(name, argnums, "argnums")
@@ -129,7 +131,7 @@ def _numbers(name: str, argnums: ArgNums) -> tuple[int, ...]:
 def _select_arguments(
     name: str, args: Sequence[object], numbers: Sequence[int]
 ) -> tuple[FlatTree, list[Tensor]]:
-    """Return the arguments with these numbers, flattened, and the tensors in them."""
+    """Return the arguments `numbers`, flattened, and their tensors; raise for other leaves."""
     for n in numbers:
         if not -len(args) <= n < len(args):
             raise ArgumentError(
@@ -160,7 +162,7 @@ def _replace_arguments(
     return replaced
 
 
-def _split(name: str, pair: object) -> tuple[Any, Any]:
+def _split_aux(name: str, pair: object) -> tuple[Any, Any]:
     """Return the items of a (value, aux) pair. Raises: ArgumentTypeError."""
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise ArgumentTypeError(
@@ -170,6 +172,7 @@ def _split(name: str, pair: object) -> tuple[Any, Any]:
 
 
 def _detach_leaves(value: Any) -> Any:
+    """Return the containers with each tensor in them detached."""
     flat = flatten(value)
     return rebuild(flat, [detach(x) if isinstance(x, Tensor) else x for x in flat.leaves])
 
@@ -230,6 +233,7 @@ def hessian(function: Callable[P, Value], argnums: ArgNums = 0) -> Callable[P, V
     """
 
     def hessian_at(name: str, f: Callable[..., Any], points: Sequence[Tensor]) -> Nested:
+        """Return the second derivatives of `f` at the points."""
         return point_derivatives.hessian(f, *points)
 
     return _as_function("hessian", function, argnums, hessian_at)
@@ -243,9 +247,10 @@ def _as_function(
 ) -> Callable[..., Any]:
     """Return a function of `function`'s arguments that computes a derivative at a point."""
     callable_(name, function)
-    numbers = _numbers(name, argnums)
+    numbers = _check_argnums(name, argnums)
 
     def derivative(*args: object, **options: object) -> Nested:
+        """Return the derivative by the selected arguments. Raises: ArgumentTypeError."""
         _, points = _select_arguments(name, args, numbers)
         if len(points) != len(numbers):
             raise ArgumentTypeError(

@@ -125,6 +125,7 @@ class GraphTracer(tracer_api.Tracer):
 
     @property
     def is_capture(self) -> bool:
+        """False: the traced function is not compiled."""
         return False
 
     def __init__(self, name: str, folds: bool) -> None:
@@ -142,23 +143,25 @@ class GraphTracer(tracer_api.Tracer):
     # --- nodes
 
     def _add(self, n: GraphNode) -> GraphNode:
+        """Append a node to the graph and return it."""
         self.nodes.append(n)
         return n
 
     def input(self, x: Tensor) -> Tensor:
-        """Return a tensor that stands for any value like `x`."""
+        """Add an input node like `x`; return a tensor without a value that stands for it."""
         s = x._expr.spec
         n = self._add(GraphNode("input", "input", (), s.shape, s.dtype, varies=True))
         self.input_nodes.append(n)
-        return create_tensor(self._pending_leaf(s, n))
+        return create_tensor(self._create_pending_leaf(s, n))
 
-    def _pending_leaf(self, s: Spec, n: GraphNode) -> Expr:
+    def _create_pending_leaf(self, s: Spec, n: GraphNode) -> Expr:
+        """Return a leaf without a value, of this spec, that stands for a graph node."""
         source = node(TRACED, (), s)
         self._node_by_expr[source] = n
         return leaf(create_lazy_storage(source), s, s.strides, 0)
 
     def value(self, e: Expr) -> GraphNode:
-        """Return the node of the graph that has a node's value."""
+        """Return the graph node that has an expression's value; add it if it is missing."""
         n = self._node_by_expr.get(e)
         if n is None:
             n = self._node_by_expr[e] = (
@@ -167,9 +170,10 @@ class GraphTracer(tracer_api.Tracer):
         return n
 
     def _trace_pending(self, e: Expr) -> GraphNode:
+        """Add the graph node of a pending expression, operands first, and return it."""
         if e in self._pending_before:
             self.evaluate_earlier(e)
-            return self._constant(e)
+            return self._add_constant(e)
         op = e.op
         assert op is not None
         if op is TRACED:
@@ -194,12 +198,13 @@ class GraphTracer(tracer_api.Tracer):
         )
 
     def _trace_leaf(self, e: Expr) -> GraphNode:
+        """Add the graph nodes of a leaf: a constant, or the views of its source."""
         source = self._source_of(e)
         if source is not None and source.op is not None and source in self._pending_before:
             self.evaluate_earlier(source)
             source = None
         if source is None:
-            return self._constant(e)
+            return self._add_constant(e)
         whole = self.value(source)
         if e.spec is source.spec and e.strides == source.spec.strides and not e.offset:
             return whole
@@ -211,6 +216,7 @@ class GraphTracer(tracer_api.Tracer):
         return whole
 
     def _add_view(self, source: GraphNode, op: str, attrs: Any, shape: Shape) -> GraphNode:
+        """Add a view of a graph node and return it."""
         return self._add(
             GraphNode(
                 op,
@@ -226,13 +232,15 @@ class GraphTracer(tracer_api.Tracer):
         )
 
     def _source_of(self, e: Expr) -> Expr | None:
+        """Return the expression that stands for a leaf's memory, or None if it holds values."""
         storage = storage_of(e)
         if storage.pending is not None:
             return storage.pending
         entry = self._memory.get(id(storage))
         return None if entry is None else entry[1]
 
-    def _constant(self, e: Expr) -> GraphNode:
+    def _add_constant(self, e: Expr) -> GraphNode:
+        """Add a constant with the value of `e` and return it."""
         s = e.spec
         return self._add(
             GraphNode(
@@ -291,7 +299,7 @@ class GraphTracer(tracer_api.Tracer):
                 line=caller_line(),
             )
         )
-        return create_tensor(self._pending_leaf(s, n))
+        return create_tensor(self._create_pending_leaf(s, n))
 
     # --- evaluations
 
@@ -314,7 +322,7 @@ class GraphTracer(tracer_api.Tracer):
         return True
 
     def _settle(self, r: Expr, n: GraphNode) -> None:
-        """Make a node a leaf, as if it had been computed."""
+        """Turn a pending node into a leaf that stands for graph node `n`, as if computed."""
         source = node(TRACED, (), r.spec)
         self._node_by_expr[source] = n
         self._node_by_expr.pop(r, None)
@@ -327,12 +335,14 @@ class GraphTracer(tracer_api.Tracer):
         return all(self._is_in_memory(a) for a in r.args if type(a) is Expr)
 
     def _fold(self, r: Expr) -> None:
+        """Compute a constant under the outer tracer and forget its graph node."""
         self._outside(partial(engine.evaluate, [r], False))
         if r.op is None:
             self._allocated[storage_of(r)] = True
             self._node_by_expr.pop(r, None)
 
     def _is_in_memory(self, e: Expr) -> bool:
+        """Return True if an expression reads only memory with values, no traced tensor."""
         if e.op is None:
             return self._source_of(e) is None
         return e.op is not TRACED and all(self._is_in_memory(a) for a in e.args if type(a) is Expr)
@@ -340,10 +350,11 @@ class GraphTracer(tracer_api.Tracer):
     # --- writes
 
     def _write(self, value: GraphNode, target: Expr) -> None:
+        """Record a write into the target's memory as a new value for its source."""
         storage = storage_of(target)
         source = self._source_of(target)
         if source is None:
-            source = self._memory_source(storage, target)
+            source = self._snapshot_memory(storage, target)
         whole, s = self.value(source), source.spec
         if target.spec is not s or target.strides != s.strides:
             attrs = (target.spec.shape, target.strides, target.offset)
@@ -369,7 +380,8 @@ class GraphTracer(tracer_api.Tracer):
             del self._node_by_expr[e]
         self._node_by_expr[source] = n
 
-    def _memory_source(self, storage: Storage, target: Expr) -> Expr:
+    def _snapshot_memory(self, storage: Storage, target: Expr) -> Expr:
+        """Snapshot a memory as a constant; list the write if the memory is from outside."""
         if storage not in self._allocated:
             self.writes.append(caller_line())
         s = target.spec
@@ -377,7 +389,7 @@ class GraphTracer(tracer_api.Tracer):
         source = node(TRACED, (), flat.spec)
         copied = self._outside(lambda: apply(COPY, (create_tensor(flat),)))
         self._outside(partial(engine.evaluate, [copied._expr], False))
-        self._node_by_expr[source] = self._constant(copied._expr)
+        self._node_by_expr[source] = self._add_constant(copied._expr)
         self._memory[id(storage)] = storage, source
         return source
 
@@ -397,18 +409,20 @@ class GraphTracer(tracer_api.Tracer):
         self._random_args[id(args)] = args
 
     def run_effect(self, action: Callable[[], object]) -> None:
-        """Skip an effect."""
+        """Skip an effect: the action is not called."""
 
     def refuse_read(self, what: str, tensors: Sequence[Tensor]) -> None:
-        """Refuse to read values that depend on inputs. Raises: CaptureError."""
+        """Refuse to read values that inputs affect. Raises: CaptureError, also without tensors."""
         unknown = [t for t in tensors if self._has_no_memory(t._expr)]
         if unknown or not tensors:
             self._refuse(what)
 
     def _has_no_memory(self, e: Expr) -> bool:
+        """Return True if a node depends on inputs or its memory was replaced by a value."""
         return self.value(e).varies or self._source_of(e) is not None
 
     def _refuse(self, what: str) -> NoReturn:
+        """Refuse to read values. Raises: CaptureError, which names `what` and the line, always."""
         raise CaptureError(
             f"{self.name}: {what} at {caller_line()}, while the function is traced: only shapes "
             "and dtypes are known then, not values. Choose with dt.where or dt.cond, or do it "
@@ -494,6 +508,7 @@ def composite(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:
+        """Run the function; under a GraphTracer record it as one node."""
         tracer = tracer_api.current()
         if isinstance(tracer, GraphTracer):
             result: R = tracer.call_composite(function, args, options)
@@ -529,11 +544,12 @@ def graph_of(
     tracing = GraphTracer(name, folds)
 
     def trace() -> tuple[FlatTree, list[GraphNode]]:
+        """Run the function on traced inputs, unrecorded; return its result and their nodes."""
         with eager():
             set_recording(False)
-            leaves = [_input_of(tracing, x) for x in flat.leaves]
+            leaves = [_trace_input(tracing, x) for x in flat.leaves]
             result = flatten(function(*rebuild(flat, leaves)))
-            return result, [_result_node(tracing, x) for x in result.leaves]
+            return result, [_trace_result(tracing, x) for x in result.leaves]
 
     result, result_nodes = tracer_api.run_traced(tracing, trace, isolated=True)
     return Graph(
@@ -546,10 +562,12 @@ def graph_of(
 
 
 def _rebuild_result(flat: FlatTree, leaves: Sequence[object]) -> Any:
+    """Return the leaves in the containers of `flat`."""
     return rebuild(flat, leaves)
 
 
-def _input_of(tracer: GraphTracer, x: object) -> object:
+def _trace_input(tracer: GraphTracer, x: object) -> object:
+    """Return a traced tensor for a tensor, and others unchanged. Raises: LayoutError."""
     if not isinstance(x, Tensor):
         return x
     if type(x) is not Tensor:
@@ -559,7 +577,8 @@ def _input_of(tracer: GraphTracer, x: object) -> object:
     return tracer.input(x)
 
 
-def _result_node(tracer: GraphTracer, x: object) -> GraphNode:
+def _trace_result(tracer: GraphTracer, x: object) -> GraphNode:
+    """Return the graph node of a result; a number becomes a constant. Raises: LayoutError."""
     tensor = x if isinstance(x, Tensor) else asarray(x)
     if type(tensor) is not Tensor:
         raise LayoutError(

@@ -121,6 +121,7 @@ def _jacobian_rows(out: Tensor, inputs: Sequence[Tensor], deep: bool) -> list[Te
     """Return the derivatives of one output by each input."""
 
     def back(g: Tensor) -> tuple[Tensor, ...]:
+        """Return the gradients of the inputs from that of the output, 0 where there are none."""
         outs, gradients = ([out], [g]) if out._expr.tape is not None else ([], [])
         return tuple(fill_zeros(inputs, backpropagate(outs, inputs, gradients, deep)))
 
@@ -136,6 +137,7 @@ def forward_jacobian(name: str, function: Callable[..., Any], points: Sequence[T
     for k, t in enumerate(points):
 
         def one(v: Tensor, k: int = k) -> tuple[Tensor, ...]:
+            """Return the derivative of each output along direction `v` of primal `k`."""
             directions = [v if i == k else zeros(p._expr.spec) for i, p in enumerate(points)]
             return tuple(outputs_of(name, along(*directions)))
 

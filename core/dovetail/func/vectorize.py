@@ -80,8 +80,9 @@ def vmap(
     size = None if chunk_size is None else integer("vmap", chunk_size, "chunk_size", 1)
 
     def call_mapped(*args: P.args, **options: P.kwargs) -> R:
+        """Run the function for all examples, in chunks of `chunk_size` if one is set."""
         flat, axes = _leaves_and_axes(in_axes, args, options)
-        n = _size(flat, axes)
+        n = _common_size(flat, axes)
         if size is None or n <= size:
             return _run(function, flat, axes, n, out_axes, mode)
         chunks: list[R] = []
@@ -119,7 +120,7 @@ def _leaves_and_axes(
     flat = flatten((args, options))
     axes = [d for a, x in zip(each, args, strict=True) for d in _axis_of_leaves("in_axes", a, x)]
     axes += [d for x in options.values() for d in _axis_of_leaves("in_axes", 0, x)]
-    leaves = [_leaf(x, d) for x, d in zip(flat.leaves, axes, strict=True)]
+    leaves = [_check_mapped(x, d) for x, d in zip(flat.leaves, axes, strict=True)]
     checked_axes = [
         None if d is None else lay.axis("vmap", d, x.ndim)
         for x, d in zip(leaves, axes, strict=True)
@@ -142,17 +143,19 @@ def _axis_of_leaves(what: str, axes: Axes, value: object) -> list[int | None]:
     elif not isinstance(axes, (tuple, list, dict)):
         return [integer("vmap", axes, what)] * len(flatten(value).leaves)
     raise ArgumentError(
-        f"vmap: {what} must be an int, None or a container that matches {_kind(value)}, got "
+        f"vmap: {what} must be an int, None or a container that matches {_describe(value)}, got "
         f"{shown(axes)}"
     )
 
 
-def _kind(value: object) -> str:
+def _describe(value: object) -> str:
+    """Return the type and length of a value, for errors: "a tuple of 2"."""
     size = f" of {len(value)}" if isinstance(value, (tuple, list, dict)) else ""
     return f"a {type(value).__name__}{size}"
 
 
-def _leaf(x: object, axis: int | None) -> Any:
+def _check_mapped(x: object, axis: int | None) -> Any:
+    """Return an argument to be mapped as a tensor; with axis None, unchanged."""
     if axis is None:
         return x
     if isinstance(x, np.ndarray):
@@ -170,7 +173,8 @@ def _leaf(x: object, axis: int | None) -> Any:
     return x
 
 
-def _size(flat: FlatTree, axes: Sequence[int | None]) -> int:
+def _common_size(flat: FlatTree, axes: Sequence[int | None]) -> int:
+    """Return the common number of examples. Raises: ArgumentError, ShapeError."""
     lengths = [x.shape[d] for x, d in zip(flat.leaves, axes, strict=True) if d is not None]
     sizes: dict[int, None] = dict.fromkeys(lengths)
     if not sizes:
@@ -201,10 +205,11 @@ def _run(
     many = [moveaxis(x, d, 0) if d else x for x, d in zip(flat.leaves, axes, strict=True)]
 
     def run_example() -> tuple[FlatTree, list[Tensor]]:
+        """Run the function on one example's tensors; return its flat result and the leaves."""
         with _WITHOUT_SAVED_HOOKS if current().saved_value_hooks is not None else nullcontext():
             args, options = rebuild(flat, examples.arguments(flat.leaves, many, axes))
             out = flatten(function(*args, **options))
-            return out, [_result(x) for x in out.leaves]
+            return out, [_as_result(x) for x in out.leaves]
 
     out, results = tracer_api.run_traced(examples, run_example)
     axes_out = _axis_of_leaves("out_axes", out_axes, rebuild(out, results))
@@ -220,7 +225,7 @@ _WITHOUT_SAVED_HOOKS = Switch(saved_value_hooks=None)
 
 
 def _register_hooks(hooks: Sequence[tuple[Node, Tensor]], arguments: Sequence[object]) -> None:
-    """Call the hooks of tensors on gradients that flow from outside, for each example.
+    """Move the hooks of an example's tensors to the tensors of all examples.
 
     Raises: TransformError for hooks of an argument itself, which others use, too.
     """
@@ -235,7 +240,7 @@ def _register_hooks(hooks: Sequence[tuple[Node, Tensor]], arguments: Sequence[ob
 
 
 def _run_hooks(example_node: Node, g: Tensor) -> Tensor | None:
-    """Return the gradient of all examples after the hooks of one example's tensor."""
+    """Call an example's hooks under vmap; return the changed gradient, or None without hooks."""
     hooks = tuple((example_node.hooks or {}).values())
     return vmap(partial(_apply_hooks, hooks, example_node))(g) if hooks else None
 
@@ -243,6 +248,7 @@ def _run_hooks(example_node: Node, g: Tensor) -> Tensor | None:
 def _apply_hooks(
     hooks: Sequence[Callable[[Tensor], object]], example_node: Node, g: Tensor
 ) -> Tensor:
+    """Call the hooks in order; return the gradient, replaced by each result that is not None."""
     for hook in hooks:
         changed = hook(g)
         g = (
@@ -255,7 +261,8 @@ def _apply_hooks(
     return g
 
 
-def _result(x: object) -> Tensor:
+def _as_result(x: object) -> Tensor:
+    """Return a result as a tensor; numbers are converted. Raises: LayoutError."""
     if type(x) is Tensor:
         return x
     if isinstance(x, Tensor):
@@ -270,6 +277,7 @@ def _result(x: object) -> Tensor:
 
 
 def _batched_result(examples: VmapTracer, x: Tensor, axis: int | None) -> Tensor:
+    """Return a result for all examples, their axis at `axis`. Raises: ArgumentError for None."""
     if axis is None:
         if examples.is_batched(x._expr):
             raise ArgumentError(
@@ -284,6 +292,7 @@ def _batched_result(examples: VmapTracer, x: Tensor, axis: int | None) -> Tensor
 
 
 def _concat_chunks(chunks: Sequence[Any], out_axes: Axes) -> Any:
+    """Return the results of the chunks, joined along `out_axes`; for None, that of the first."""
     every = [flatten(p) for p in chunks]
     axes_out = _axis_of_leaves("out_axes", out_axes, chunks[0])
     leaves = [
