@@ -277,6 +277,7 @@ def result_type(*operands: Tensor | DTypeLike | Scalar) -> DType:
 
 
 def _dtype_of(op: str, v: Tensor | np.ndarray | np.generic | DTypeLike) -> DType:
+    """Return the dtype of a tensor or array, or the one that a name or class describes."""
     return dtype(v.dtype, op) if isinstance(v, Tensor | np.ndarray | np.generic) else dtype(v, op)
 
 

@@ -61,6 +61,7 @@ def widen_halves(composed: Callable[P, R], widen: Widen = True) -> Callable[P, R
 
     @wraps(composed)
     def call(*args: P.args, **options: P.kwargs) -> R:
+        """Call the function; with a half operand, compute in float32 and round once."""
         if holds_half(args, options):
             result: R = call_in_float32(composed, args, options, widen)
             return result
@@ -109,6 +110,7 @@ class _Operands:
         return a
 
     def _wide_tensor(self, a: Tensor) -> Tensor:
+        """Return the float32 cast of a tensor, one per tensor; record its own dtype."""
         for before, wide in self.casts:
             if before is a:  # one cast for each tensor, so that its gradient is rounded once
                 return wide

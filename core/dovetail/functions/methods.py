@@ -125,6 +125,7 @@ def find_plugin_attribute(table: str, name: str, message_start: str, kind: type 
 
 
 def _find_plugin_dtype(name: str) -> DType | None:
+    """Return a plugin's dtype by name, or None. Raises: AttributeError if the plugin fails."""
     try:
         return find_plugin(name)
     except (PluginError, DTypeError) as error:
@@ -322,10 +323,12 @@ def array_namespace(x: Tensor, /, *, api_version: str | None = None) -> ModuleTy
 
 
 def _matmul_reflected(self: Tensor, other: Array) -> Tensor:
+    """Return `other @ self`, or NotImplemented if `other` overrides operators."""
     return NotImplemented if overrides_operators(other) else matrix_products.matmul(other, self)
 
 
 def _matmul_in_place(self: Tensor, other: Array) -> Tensor:
+    """Write `self @ other` into `self` and return it. Raises: ShapeError if the shape differs."""
     product = matrix_products.matmul(self, other)
     if product.shape != self.shape:  # it would be broadcast into `self`
         raise ShapeError(

@@ -162,6 +162,8 @@ def reshape_as(x: Tensor, other: Tensor) -> Tensor:
 
 
 def _conversion_method(name: str, dtype: DType) -> Callable[[Tensor], Tensor]:
+    """Return a method such as `x.float()`, with its name and docstring."""
+
     def convert(x: Tensor) -> Tensor:
         return astype(x, dtype, copy=False)
 

@@ -123,6 +123,7 @@ def accept_out(
     function, name, widens = composed, composed.__name__, widen and graph_cache is None
 
     def call(*args: Any, out: Any = None, **options: Any) -> Any:
+        """Call the function and write into `out` if given; translate other libraries' names."""
         if out is not None:
             options = _options_like_out(out, parameters(function), options)
         try:
@@ -227,6 +228,7 @@ def in_place_method(function: Function) -> Function:
     name = function.__name__
 
     def method(x: Tensor, *args: object, **options: object) -> Tensor:
+        """Write the function's result into the tensor and return it."""
         require_strided_target(name, required(name, x))
         return write_result(name, x, [function(x, *args, **options)])
 
@@ -241,6 +243,7 @@ def random_method(function: Function) -> Function:
     positional = [n for n in signature(function).parameters if n not in (*fixed, *KEYWORD_ONLY)]
 
     def method(x: Tensor, *args: object, **options: object) -> Tensor:
+        """Fill the tensor with samples and return it. Raises: ArgumentError."""
         require_strided_target(name, required(name, x))
         if len(args) > len(positional):
             raise ArgumentError(

@@ -133,11 +133,12 @@ def empty(
     """
     if more or theirs or out is not None:
         return _create_from_variants(empty, locals())
-    return _allocate("empty", _spec("empty", shape, dtype, device), allocator)
+    return _allocate("empty", _resolve_spec("empty", shape, dtype, device), allocator)
 
 
 @cache
 def _is_junk_fill_enabled() -> bool:
+    """Return the setting DOVETAIL_JUNK, which is read once per process."""
     return environment.flag("DOVETAIL_JUNK")
 
 
@@ -153,7 +154,8 @@ def _allocate(op: str, s: Spec, allocator: Allocator | None = None) -> Tensor:
     return tensor
 
 
-def _spec(op: str, shape: ShapeLike, dtype: DTypeLike, device_like: DeviceLike) -> Spec:
+def _resolve_spec(op: str, shape: ShapeLike, dtype: DTypeLike, device_like: DeviceLike) -> Spec:
+    """Return a spec, with the defaults for None. Raises: ShapeError, DTypeError, DeviceError."""
     resolved = datatypes.default_dtype if dtype is None else any_dtype(op, dtype)
     device = default_device() if device_like is None else usable(device_like, op)
     if device.opened is None:
@@ -233,12 +235,15 @@ def full(
     if more or theirs or out is not None:
         return _create_from_variants(full, locals())
     if type(fill_value) not in REAL:  # a tensor or an array is no part of a cache key
-        return _full("full", shape, fill_value, dtype, device)
+        return _create_full("full", shape, fill_value, dtype, device)
     options = {"dtype": dtype, "device": device}
     return _cached_full.call((shape, fill_value), options)
 
 
-def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+def _create_full(
+    op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: DeviceLike
+) -> Tensor:
+    """Return a filled tensor; without a dtype, the value's kind of number decides."""
     if isinstance(value, Tensor | np.generic | np.ndarray):
         dtype = value.dtype if dtype is None else dtype
         if value.size != 1:
@@ -248,7 +253,7 @@ def _full(op: str, shape: ShapeLike, value: Fill, dtype: DTypeLike, device: Devi
         value = read_values(op, value).item()
     if dtype is None:
         dtype = next((k for k in (bool, int, float, complex) if isinstance(value, k)), float)
-    return _constant(op, shape, value, dtype, device)
+    return _fill_constant(op, shape, value, dtype, device)
 
 
 def _fill_from_tensor(
@@ -269,13 +274,14 @@ def _fill_from_tensor(
 
 
 def _fill_shape(op: str, n: int, shape: ShapeLike, dtype: DTypeLike, device: DeviceLike) -> Tensor:
+    """Return a tensor filled with `n`, of the default dtype for None."""
     d = datatypes.default_dtype if dtype is None else dtype
-    return _constant(op, shape, n, d, device)
+    return _fill_constant(op, shape, n, d, device)
 
 
 _cached_zeros = CachedFunction(partial(_fill_shape, "zeros", 0), creates=True)
 _cached_ones = CachedFunction(partial(_fill_shape, "ones", 1), creates=True)
-_cached_full = CachedFunction(partial(_full, "full"), creates=True)
+_cached_full = CachedFunction(partial(_create_full, "full"), creates=True)
 
 
 def _fill_like(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: DeviceLike) -> Tensor:
@@ -285,12 +291,13 @@ def _fill_like(op: str, x: Tensor, value: Fill, dtype: DTypeLike, device: Device
         number = scalar(op, value, s.dtype)
         return create_tensor(node(ops.FULL, (number,), s, ((s.dtype,), s.dtype)))
     dtype, device = _default_like(op, x, dtype, device)
-    return _full(op, x.shape, value, dtype, device)
+    return _create_full(op, x.shape, value, dtype, device)
 
 
-def _constant(
+def _fill_constant(
     op: str, shape: ShapeLike, value: object, dtype: DTypeLike, device_like: DeviceLike
 ) -> Tensor:
+    """Return a pending tensor of one number; `float` stands for the default dtype."""
     d = datatypes.default_dtype if dtype is float else any_dtype(op, dtype)
     if d.kind == "c" and isinstance(value, complex):
         return create_tensor(
@@ -337,7 +344,7 @@ def empty_like(
     if type(x) is Tensor and dtype is None and device is None and allocator is None:
         return _allocate("empty_like", expr_of(x).spec)
     dtype, device = _default_like("empty_like", x, dtype, device)
-    return _allocate("empty_like", _spec("empty_like", x.shape, dtype, device), allocator)
+    return _allocate("empty_like", _resolve_spec("empty_like", x.shape, dtype, device), allocator)
 
 
 def zeros_like(
@@ -489,7 +496,7 @@ _resolve_int_progression = lru_cache(256)(_resolve_progression)
 
 
 def _one_number(op: str, value: object, name: str) -> int | float:
-    """Return a number, also from a tensor or an array of one element."""
+    """Return a number as it is, or that of a tensor or array of one element, read by the host."""
     if isinstance(value, Tensor | np.ndarray):
         if value.size != 1:
             raise ShapeError(f"{op}: {name} must be one number, got shape {value.shape}")
@@ -575,6 +582,7 @@ def complex_from_parts(re: Tensor, im: Tensor) -> Tensor:
 
 
 def _real_bound(op: str, value: object, name: str) -> float:
+    """Return a real number, also from a tensor of one element. Raises: ArgumentTypeError."""
     return real(op, _one_number(op, value, name), name)
 
 
@@ -633,7 +641,7 @@ def tril(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """
     if not is_strided(x):
         return _dispatch_triangle("tril", x, k, False)
-    return apply(ops.WHERE, (_lower_mask("tril", x, k), x, _zero(x)))
+    return apply(ops.WHERE, (_lower_mask("tril", x, k), x, _zero_of(x)))
 
 
 @cache_graph(widen=False)
@@ -651,7 +659,7 @@ def triu(x: Tensor, /, k: int = 0, *, out: Tensor | None = None) -> Tensor:
     """
     if not is_strided(x):
         return _dispatch_triangle("triu", x, k, True)
-    return apply(ops.WHERE, (_lower_mask("triu", x, integer("triu", k, "k") - 1), _zero(x), x))
+    return apply(ops.WHERE, (_lower_mask("triu", x, integer("triu", k, "k") - 1), _zero_of(x), x))
 
 
 def _dispatch_triangle(op: str, x: Tensor, k: int, upper: bool) -> Tensor:
@@ -661,11 +669,13 @@ def _dispatch_triangle(op: str, x: Tensor, k: int, upper: bool) -> Tensor:
     return dispatch("triangle", op, (x,), x, integer(op, k, "k"), upper)
 
 
-def _zero(x: Tensor) -> bool | int:
+def _zero_of(x: Tensor) -> bool | int:
+    """Return False for a bool tensor, else 0."""
     return False if x.dtype is bool_ else 0
 
 
 def _lower_mask(op: str, x: Tensor, k: int) -> Tensor:
+    """Return True at and below the k-th diagonal of the last two axes. Raises: ShapeError."""
     if required(op, x).ndim < 2:
         raise ShapeError(f"{op}: expected at least 2 dimensions, got shape {x.shape}")
     n, m = x.shape[-2:]

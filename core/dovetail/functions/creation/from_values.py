@@ -102,7 +102,7 @@ _NUMPY_DEFAULT_DTYPES = (
 def _from_shared(
     x: Tensor, target_dtype: DType | None, device_like: DeviceLike, copy: bool | None
 ) -> Tensor:
-    """Copy foreign memory at once, because its owner may change it later."""
+    """Return `x` as asked for; copy foreign memory at once, because its owner may change it."""
     if copy is False:
         return _from_tensor(x, target_dtype, device_like, False)
     copied = _from_tensor(x, target_dtype, device_like, True)
@@ -132,6 +132,7 @@ def _host_values(obj: object) -> np.ndarray:
 def _from_tensor(
     x: Tensor, target_dtype: DType | None, device_like: DeviceLike, copy: bool | None
 ) -> Tensor:
+    """Return a tensor on a device in a dtype; `x` itself if equal and `copy` is not True."""
     target = x.device if device_like is None else usable(device_like, "asarray")
     same = (target_dtype is None or target_dtype is x.dtype) and target is x.device
     if same and copy is not True:
@@ -151,6 +152,7 @@ def _from_tensor(
 def _from_numpy(
     a: np.ndarray, target_dtype: DType | None, device_like: DeviceLike, copy: bool | None
 ) -> Tensor:
+    """Return a copy of an array as a tensor; with copy=False share its memory, or raise."""
     source_dtype = any_dtype("asarray", a.dtype)
     tracer_api.record_array(a)
     if copy is False:
@@ -165,6 +167,7 @@ def _from_numpy(
 
 
 def _from_values(obj: object, target_dtype: DType | None, device_like: DeviceLike) -> Tensor:
+    """Return a tensor of numbers and nested lists. Raises: ValueOverflow, DTypeError."""
     leaf = _first_leaf(obj)
     if isinstance(leaf, Tensor):
         return _from_tensors(obj, target_dtype, leaf.device if device_like is None else device_like)
@@ -199,6 +202,7 @@ def _from_values(obj: object, target_dtype: DType | None, device_like: DeviceLik
 
 
 def _first_leaf(obj: object) -> object:
+    """Return the first element of nested lists, 0.0 for an empty list."""
     while isinstance(obj, list | tuple) and obj:
         obj = obj[0]
     return 0.0 if isinstance(obj, list | tuple) else obj
@@ -210,6 +214,7 @@ def _from_tensors(obj: object, target_dtype: DType | None, device_like: DeviceLi
 
 
 def _stack_nested(obj: object) -> np.ndarray:
+    """Return an array of nested lists of tensors, read by the host. Raises: ShapeError."""
     if isinstance(obj, list | tuple):
         arrays = [_stack_nested(part) for part in obj]
         _require_rectangular(obj)
@@ -218,6 +223,7 @@ def _stack_nested(obj: object) -> np.ndarray:
 
 
 def _array_of_lists(obj: object, target_dtype: DType | None) -> np.ndarray:
+    """Return an array of nested lists of numbers; empty ones get the default dtype."""
     try:
         values = np.array(obj)
     except ValueError:
@@ -242,6 +248,7 @@ def _require_rectangular(obj: object) -> None:
     """Raise ShapeError for the first place at which nested lists differ in length."""
 
     def walk(part: object, path: str) -> Shape:
+        """Return the shape of a part. Raises: ShapeError, which names the path."""
         if not isinstance(part, list | tuple):
             return tuple(getattr(part, "shape", ()))
         shapes = [walk(p, f"{path}[{i}]") for i, p in enumerate(part)]
@@ -258,6 +265,7 @@ def _require_rectangular(obj: object) -> None:
 
 
 def _check_range(values: np.ndarray, source_dtype: DType, target_dtype: DType) -> np.ndarray:
+    """Return integer values unchanged. Raises: ValueOverflow if one does not fit the target."""
     if source_dtype.is_integer and target_dtype.is_integer and values.size:
         low, high = int(values.min()), int(values.max())
         if low < target_dtype.min or high > target_dtype.max:

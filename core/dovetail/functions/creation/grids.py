@@ -42,8 +42,8 @@ def _dense_grid(vectors: Sequence[Tensor]) -> Tensor:
     return stack([view(v, ("expand", shape)) for v in _open_grid(vectors)])
 
 
-def _vector(name: str, cut: object) -> Tensor:
-    """Return the numbers that a slice describes."""
+def _vector_of_slice(name: str, cut: object) -> Tensor:
+    """Return the numbers that a slice describes; an imaginary step gives their count."""
     if not isinstance(cut, slice):
         raise refused(name, "the key", "slices start:stop:step", cut)
     if cut.stop is None:
@@ -60,9 +60,9 @@ def _vector(name: str, cut: object) -> Tensor:
     return arange(start, stop, 1 if cut.step is None else number(name, cut.step, "step"))
 
 
-def _vectors(name: str, key: Cut | tuple[Cut, ...]) -> list[Tensor]:
+def _vectors_of_slices(name: str, key: Cut | tuple[Cut, ...]) -> list[Tensor]:
     """Return one vector per slice, of ints if all are ints."""
-    vectors = [_vector(name, cut) for cut in (key if isinstance(key, tuple) else (key,))]
+    vectors = [_vector_of_slice(name, cut) for cut in (key if isinstance(key, tuple) else (key,))]
     ints = all(v.dtype is int64 for v in vectors)
     return [cast(v, int64 if ints else get_default_dtype()) for v in vectors]
 
@@ -82,7 +82,7 @@ class ClosedGrid:
 
     def __getitem__(self, key: Cut | tuple[Cut, ...]) -> Tensor:
         """Return the grid on the default device."""
-        vectors = _vectors("mgrid", key)
+        vectors = _vectors_of_slices("mgrid", key)
         return _dense_grid(vectors) if isinstance(key, tuple) else vectors[0]
 
 
@@ -96,7 +96,7 @@ class OpenGrid:
 
     def __getitem__(self, key: Cut | tuple[Cut, ...]) -> Tensor | tuple[Tensor, ...]:
         """Return the vectors on the default device."""
-        vectors = _vectors("ogrid", key)
+        vectors = _vectors_of_slices("ogrid", key)
         return _open_grid(vectors) if isinstance(key, tuple) else vectors[0]
 
 
@@ -196,7 +196,7 @@ def indices(
     """
     sparse, sizes = flag("indices", sparse, "sparse"), extents("indices", shape)
     d = int64 if dtype is None else real_dtype("indices", dtype)
-    vectors = [cast(_positions(n, device), d) for n in sizes]
+    vectors = [cast(_position_vector(n, device), d) for n in sizes]
     if sparse:
         return _open_grid(vectors)
     if not vectors:
@@ -204,7 +204,8 @@ def indices(
     return _dense_grid(vectors)
 
 
-def _positions(n: int, device: DeviceLike) -> Tensor:
+def _position_vector(n: int, device: DeviceLike) -> Tensor:
+    """Return the int64 numbers 0..n-1."""
     return generate(ops.POSITION, (n,), (), (), int64, device, "indices")
 
 
@@ -230,5 +231,5 @@ def fromfunction(
     a_function("fromfunction", function)
     d: DType = get_default_dtype() if dtype is None else real_dtype("fromfunction", dtype)
     sizes = extents("fromfunction", shape)
-    vectors = _open_grid([cast(_positions(n, device), d) for n in sizes])
+    vectors = _open_grid([cast(_position_vector(n, device), d) for n in sizes])
     return function(*[view(v, ("expand", sizes)) for v in vectors])

@@ -17,7 +17,7 @@ from .constructors import arange, ones
 __all__ = ["bartlett", "blackman", "hamming", "hann", "kaiser"]
 
 
-def _window(
+def _evaluate_window(
     op: str, n: int, sym: bool, dtype: DTypeLike, device: DeviceLike, f: Callable[[Tensor], Tensor]
 ) -> Tensor:
     """Return `f` of n evenly spaced points from -1 to 1."""
@@ -33,7 +33,7 @@ def _window(
     return cast(f(twice / float(gaps)), d)
 
 
-def _cosines(x: Tensor, *factors: float) -> Tensor:
+def _sum_cosines(x: Tensor, *factors: float) -> Tensor:
     """Return the sum of factor k times cos(k pi x)."""
     total: Tensor | float = factors[0]
     for k, a in enumerate(factors[1:], 1):
@@ -63,7 +63,7 @@ def hann(
     >>> dt.hann(3, device="reference").tolist()
     [0.0, 1.0, 0.0]
     """
-    return _window("hann", n, sym, dtype, device, lambda x: _cosines(x, 0.5, 0.5))
+    return _evaluate_window("hann", n, sym, dtype, device, lambda x: _sum_cosines(x, 0.5, 0.5))
 
 
 @accept_out
@@ -87,7 +87,7 @@ def hamming(
     >>> round(dt.hamming(3, device="reference")[0].item(), 4)
     0.08
     """
-    return _window("hamming", n, sym, dtype, device, lambda x: _cosines(x, 0.54, 0.46))
+    return _evaluate_window("hamming", n, sym, dtype, device, lambda x: _sum_cosines(x, 0.54, 0.46))
 
 
 @accept_out
@@ -111,7 +111,9 @@ def blackman(
     >>> round(dt.blackman(5, device="reference")[1].item(), 4)
     0.34
     """
-    return _window("blackman", n, sym, dtype, device, lambda x: _cosines(x, 0.42, 0.5, 0.08))
+    return _evaluate_window(
+        "blackman", n, sym, dtype, device, lambda x: _sum_cosines(x, 0.42, 0.5, 0.08)
+    )
 
 
 @accept_out
@@ -135,7 +137,7 @@ def bartlett(
     >>> dt.bartlett(5, device="reference").tolist()
     [0.0, 0.5, 1.0, 0.5, 0.0]
     """
-    return _window("bartlett", n, sym, dtype, device, lambda x: 1.0 - apply(ops.ABS, (x,)))
+    return _evaluate_window("bartlett", n, sym, dtype, device, lambda x: 1.0 - apply(ops.ABS, (x,)))
 
 
 @accept_out
@@ -164,8 +166,9 @@ def kaiser(
     b = real("kaiser", beta, "beta")
 
     def bessel(x: Tensor) -> Tensor:
+        """Return I0(b sqrt(1 - x**2)) / I0(b)."""
         i0 = ops.TABLE["i0"]
         inside = apply(ops.SQRT, (apply(ops.MAXIMUM, (1.0 - x * x, 0.0)),)) * b
         return apply(i0, (inside,)) / apply(i0, (x * 0.0 + b,))
 
-    return _window("kaiser", n, sym, dtype, device, bessel)
+    return _evaluate_window("kaiser", n, sym, dtype, device, bessel)

@@ -38,7 +38,7 @@ __all__ = [
 # --- two operands ---------------------------------------------------------------------------------
 
 
-def _floats(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
+def _as_floats(op: str, x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
     """Return both operands as floats of one dtype."""
     a, b = promote_operands(op, x1, x2)
     if a.dtype.kind not in "biuf":
@@ -132,7 +132,7 @@ def logaddexp2(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Ten
     >>> dt.logaddexp2(dt.asarray([1000.0, 3.0], device="reference"), [1000.0, 3.0]).tolist()
     [1001.0, 4.0]
     """
-    a, b = _floats("logaddexp2", x1, x2)
+    a, b = _as_floats("logaddexp2", x1, x2)
     first = ew.greater_equal(a, b)  # not maximum, which has no second derivative at equal operands
     high, low = ew.where(first, a, b), ew.where(first, b, a)
     same = ew.logical_and(ew.isinf(a), ew.equal(a, b))  # infinities, whose difference is NaN
@@ -175,6 +175,7 @@ def isposinf(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
 
 
 def _equals_infinity(op: str, x: Tensor, value: float) -> Tensor:
+    """Return True where `x` equals an infinity; all False for integers. Raises: DTypeError."""
     kind = strided(op, x).dtype.kind
     if kind == "c":
         raise DTypeError(f"{op}: expected real numbers, got {x.dtype.name}; use dt.real or dt.imag")

@@ -89,7 +89,7 @@ def modf(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, 
     >>> [part.tolist() for part in dt.modf(dt.asarray([1.5, -0.25], device="reference"))]
     [[0.5, -0.25], [1.0, -0.0]]
     """
-    x = _floats("modf", x)
+    x = _as_floats("modf", x)
     whole = apply(ops.TRUNC, (x,))
     fraction = apply(ops.WHERE, (apply(ops.ISINF, (x,)), 0.0, x - whole))
     zero = apply(ops.EQUAL, (fraction, 0.0))
@@ -110,11 +110,12 @@ def frexp(x: Tensor, /, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor,
     >>> [part.tolist() for part in dt.frexp(dt.asarray([3.0, -0.5], device="reference"))]
     [[0.75, -0.5], [2, 0]]
     """
-    x = _floats("frexp", x)
+    x = _as_floats("frexp", x)
     return apply(ops.TABLE["frexp_mantissa"], (x,)), apply(ops.TABLE["frexp_exponent"], (x,))
 
 
-def _floats(op: str, x: Tensor) -> Tensor:
+def _as_floats(op: str, x: Tensor) -> Tensor:
+    """Return floats unchanged, integers and bools as float32. Raises: DTypeError for complex."""
     if required(op, x).dtype.kind not in "biuf":
         raise DTypeError(f"{op}: expected real numbers, got {x.dtype.name}")
     return x if x.dtype.kind == "f" else cast(x, float32)

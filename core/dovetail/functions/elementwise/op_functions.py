@@ -72,7 +72,9 @@ _NOT_C99 = (
 _CORRECTLY_ROUNDED = ("add", "subtract", "multiply", "divide", "square", "reciprocal", "sqrt")
 
 
-def _unary(op: Op) -> Function:
+def _build_unary(op: Op) -> Function:
+    """Return a function that applies a row to one operand, or writes into `out`."""
+
     def function(
         x: Tensor = MISSING, /, *more: object, out: Tensor | None = None, **theirs: object
     ) -> Tensor:
@@ -83,7 +85,9 @@ def _unary(op: Op) -> Function:
     return function
 
 
-def _binary(op: Op) -> Function:
+def _build_binary(op: Op) -> Function:
+    """Return a function that applies a row to two operands, or writes into `out`."""
+
     def function(
         x1: Operand = MISSING,
         x2: Operand = MISSING,
@@ -99,14 +103,18 @@ def _binary(op: Op) -> Function:
     return function
 
 
-def _unary_in_place(op: Op) -> Function:
+def _build_unary_in_place(op: Op) -> Function:
+    """Return a method that writes a row's result into its operand and returns that."""
+
     def method(x: Tensor, /) -> Tensor:
         return in_place(op, x)
 
     return method
 
 
-def _binary_in_place(op: Op) -> Function:
+def _build_binary_in_place(op: Op) -> Function:
+    """Return a method that writes a row's result into its first operand and returns that."""
+
     def method(x1: Tensor, x2: Operand, /) -> Tensor:
         return in_place(op, x1, x2)
 
@@ -121,10 +129,11 @@ def _set_name(function: Function, name: str, doc: str) -> Function:
     return function
 
 
-def _function(op: Op) -> Function:
+def _build_function(op: Op) -> Function:
+    """Return the public function of a row, with its name and docstring."""
     if op.arity == 1:
-        return _set_name(_unary(op), op.name, _docstring(op))
-    return _with_methods(_set_name(_binary(op), op.name, _docstring(op)))
+        return _set_name(_build_unary(op), op.name, _docstring(op))
+    return _with_methods(_set_name(_build_binary(op), op.name, _docstring(op)))
 
 
 def _with_methods(function: Function) -> Function:
@@ -135,6 +144,7 @@ def _with_methods(function: Function) -> Function:
 
 
 def _as_ufunc(name: str, method: str, *operands: object, **options: object) -> object:
+    """Call a method of NumPy's ufunc `name` on tensors; import its module first."""
     result: object = import_module("..numpy.ufunc_methods", __package__).call_ufunc_method(
         name, method, *operands, **options
     )
@@ -152,7 +162,7 @@ Raises: as `dt.{0}`; ReadOnlyError; GradientError for a leaf that requires one.
 
 def in_place_method(op: Op) -> Function:
     """Return the method that writes a row's result into its first operand."""
-    method = _unary_in_place(op) if op.arity == 1 else _binary_in_place(op)
+    method = _build_unary_in_place(op) if op.arity == 1 else _build_binary_in_place(op)
     doc = IN_PLACE_DOC.format(op.name, _docstring(op))
     return _set_name(method, f"{op.name}_", doc)
 
@@ -164,6 +174,7 @@ def _docstring(op: Op) -> str:
 
 
 def _docstring_lines(op: Op) -> Iterator[str]:
+    """Yield the lines of a row's docstring: summary, shapes, dtypes, errors, examples."""
     operands = "each element" if op.arity == 1 else "x1 and x2, element by element"
     summary, *more = OP_DOC_LINES.get(op.name, (f"Return `{op.name}` of {operands}.",))
     examples = [text for text in more if " -> " in text]
@@ -216,6 +227,7 @@ def _describe_complex(op: Op) -> list[str]:
 
 
 def _takes_complex(op: Op) -> bool:
+    """Return True if a row's dtype rule accepts complex64 for all operands."""
     try:
         op.dtypes(op.name, [complex64] * op.arity, None)
     except DTypeError:
@@ -256,7 +268,7 @@ def _describe_dtypes(rule: DTypeRule, arity: int) -> str:
 
 
 if not TYPE_CHECKING:  # type checkers read the stub
-    globals().update({name: _function(op) for name, op in FUNCTIONS.items()})
+    globals().update({name: _build_function(op) for name, op in FUNCTIONS.items()})
     __all__ = [
         *FUNCTIONS,
         "allclose",
@@ -344,6 +356,7 @@ def _round_to_tens(x: Tensor, tens: int) -> Tensor:
 
 
 def _round_half_even(x: Tensor) -> Tensor:
+    """Return the nearest integers; halves go to the even one."""
     return apply(ops.ROUND, (x,))
 
 

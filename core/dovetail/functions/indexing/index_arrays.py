@@ -132,6 +132,7 @@ def ravel_multi_index(
 
 
 def _index_list(multi_index: object) -> list[Index]:
+    """Return one index array for each axis. Raises: ArgumentTypeError for other than a sequence."""
     if isinstance(multi_index, Tensor):
         return list(unstack(multi_index))
     if isinstance(multi_index, np.ndarray) and multi_index.ndim:
@@ -140,7 +141,7 @@ def _index_list(multi_index: object) -> list[Index]:
 
 
 def _countable_shape(op: str, shape: object) -> Shape:
-    """Return a shape whose number of elements fits int64."""
+    """Return a shape as a tuple. Raises: ShapeError if its element count exceeds int64."""
     sizes = extents(op, shape)
     if math.prod(sizes) > LARGEST:
         raise ShapeError(f"{op}: a shape must have fewer than 2**63 elements, got {sizes}")
@@ -163,7 +164,7 @@ def _indices_along(op: str, index: object, d: int, n: int, mode: str, device: De
 def _check_indices(
     op: str, index: object, d: int, n: int, bounds_text: str, device: DeviceLike
 ) -> Tensor:
-    """Return indices in 0..n-1: the host's are checked now, a tensor's when the work runs."""
+    """Return indices in 0..n-1; the host's are checked now, a tensor's when the work runs."""
     array = index_array(op, index)
     if isinstance(array, Tensor):
         return create_tensor(_check_node(op, d, n, strided(op, array)._expr))
@@ -267,6 +268,7 @@ def ix_(*args: Array, device: DeviceLike = None) -> tuple[Tensor, ...]:
 
 
 def _mesh_vector(vector: object, device: DeviceLike) -> Tensor:
+    """Return a vector of indices; a mask gives its true positions. Raises: ShapeError."""
     if not isinstance(vector, (Tensor, *ARRAY_TYPES)):
         raise DTypeError(
             f"ix_: expected tensors or arrays, got {type(vector).__name__}; use dt.asarray"
@@ -323,7 +325,7 @@ def tril_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
     >>> [i.tolist() for i in dt.tril_indices_from(dt.ones((2, 2), device="reference"))]
     [[0, 1, 1], [0, 0, 1]]
     """
-    n, m = _matrix("tril_indices_from", arr)
+    n, m = _matrix_shape("tril_indices_from", arr)
     return tril_indices(n, k, m, device=arr.device)
 
 
@@ -341,11 +343,12 @@ def triu_indices_from(arr: Tensor, /, k: int = 0) -> tuple[Tensor, Tensor]:
     >>> [i.tolist() for i in dt.triu_indices_from(dt.ones((2, 2), device="reference"))]
     [[0, 0, 1], [0, 1, 1]]
     """
-    n, m = _matrix("triu_indices_from", arr)
+    n, m = _matrix_shape("triu_indices_from", arr)
     return triu_indices(n, k, m, device=arr.device)
 
 
-def _matrix(op: str, x: Tensor) -> tuple[int, int]:
+def _matrix_shape(op: str, x: Tensor) -> tuple[int, int]:
+    """Return the numbers of rows and columns. Raises: ShapeError unless 2-dimensional."""
     if required(op, x).ndim != 2:
         raise ShapeError(f"{op}: expected a matrix, got shape {x.shape}; use dt.{op[:12]}")
     rows, columns = x.shape

@@ -107,10 +107,10 @@ def basic_view(x: Tensor, parts: Sequence[Part]) -> Tensor:
         d = len(starts)
         extent = x.shape[d]
         if type(part) is slice:
-            start, length, step = _slice(part, extent)
+            start, length, step = _resolve_slice(part, extent)
             shape.append(length)
         else:
-            start, length, step = _position(part, d, extent), 1, 1
+            start, length, step = _resolve_position(part, d, extent), 1, 1
             reshaped = True
         starts.append(start)
         lengths.append(length)
@@ -119,7 +119,8 @@ def basic_view(x: Tensor, parts: Sequence[Part]) -> Tensor:
     return view(sliced, ("reshape", dimensions("index", shape))) if reshaped else sliced
 
 
-def _slice(part: slice, extent: int) -> Slice:
+def _resolve_slice(part: slice, extent: int) -> Slice:
+    """Return a slice's start, count and step. Raises: ArgumentError for step 0, DTypeError."""
     try:
         return resolve_slice(part, extent)
     except ValueError:
@@ -130,7 +131,8 @@ def _slice(part: slice, extent: int) -> Slice:
         ) from None
 
 
-def _integer(part: object) -> int:
+def _require_integer(part: object) -> int:
+    """Return a part of a key as an int. Raises: DTypeError unless it is an integer."""
     try:
         return as_integer(part)  # type: ignore[arg-type]  # raises TypeError unless an integer
     except TypeError:
@@ -140,9 +142,9 @@ def _integer(part: object) -> int:
         ) from None
 
 
-def _position(part: object, axis: int, extent: int) -> int:
+def _resolve_position(part: object, axis: int, extent: int) -> int:
     """Return a non-negative position along an axis. Raises: IndexOutOfRange, DTypeError."""
-    i = _integer(part)
+    i = _require_integer(part)
     if not -extent <= i < extent:
         raise out_of_range_error(IndexPurpose("index", axis, extent), i)
     return i + extent if i < 0 else i
@@ -152,9 +154,9 @@ def check_parts(parts: Sequence[Part]) -> None:
     """Raise the errors of slices and integers that do not depend on the tensor's shape."""
     for part in parts:
         if type(part) is slice:
-            _slice(part, 0)
+            _resolve_slice(part, 0)
         elif part is not None and part is not Ellipsis and not is_array(part):
-            _integer(part)
+            _require_integer(part)
 
 
 # --- arrays in keys -------------------------------------------------------------------------------
@@ -180,6 +182,7 @@ def _as_array(part: object) -> IndexArray | int:
 
 
 def _count_axes(part: IndexArray | int) -> int:
+    """Return the number of axes that a part indexes: of a mask all, of a bool 0, else 1."""
     if isinstance(part, (bool, int)):
         return int(type(part) is int)
     return part.ndim if is_mask(part) else 1
@@ -319,7 +322,7 @@ def select(name: str, x: Tensor, parts: Sequence[Part]) -> Selection:
         if isinstance(part, slice):
             others += 1
             selection.result.append(len(merged_sizes))
-            slices = [_slice(part, x.shape[d])]
+            slices = [_resolve_slice(part, x.shape[d])]
         else:
             before.append((others, len(selection.result)))
             if is_array(part):
@@ -327,7 +330,7 @@ def select(name: str, x: Tensor, parts: Sequence[Part]) -> Selection:
                 selection.indices.append(index)
                 slices = [(0, n, 1) for n in x.shape[d : d + used]]
             else:
-                slices = [(_position(part, d, x.shape[d]), 1, 1)]
+                slices = [(_resolve_position(part, d, x.shape[d]), 1, 1)]
         basic += slices
         merged_sizes.append(math.prod(n for _, n, _ in slices))
     # the axes of adjacent indices stay in place; those of separated ones come first
@@ -349,6 +352,7 @@ def select_along(name: str, x: Tensor, index: Tensor, d: int) -> Selection:
 
 
 def _joint_shape(shapes: Sequence[Shape]) -> Shape:
+    """Return the broadcast shape of index arrays. Raises: IndexOutOfRange if there is none."""
     try:
         return lay.broadcast_shapes("index", *shapes)
     except ShapeError as e:

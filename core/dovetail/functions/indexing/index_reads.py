@@ -121,6 +121,7 @@ def _take_one_axis(name: str, x: Tensor, index: Tensor, d: int) -> Tensor:
 
 
 def _take_rows(x: Tensor, index: Tensor) -> Tensor:
+    """Gather the slices at integers along the first axis."""
     return _take_one_axis("index", x, index, 0)
 
 
@@ -171,6 +172,7 @@ def _gather(
     indexed_axes: Shape,
     index_checks: tuple[IndexPurpose, ...] | None = None,
 ) -> Tensor:
+    """Record a gather; with checks, also the user's line for their errors."""
     attrs = (shape, axes, indexed_axes, index_checks)
     s = spec(shape, x.dtype, x.device, "index" if index_checks is None else index_checks[0].op)
     e = node(ops.GATHER, (x._expr, *indices), s, attrs)
@@ -190,12 +192,12 @@ def _record_check_site(e: Expr) -> None:
 
 
 def gather_unchecked(x: Tensor, positions: Tensor) -> Tensor:
-    """Gather the elements of a vector at positions that are known to be in range."""
+    """Return the elements of a vector at positions that must be in range; none is checked."""
     return _gather(x, [positions._expr], positions.shape, (-1,) * positions.ndim, (0,))
 
 
 def gather_along_unchecked(x: Tensor, positions: Tensor, axis: int) -> Tensor:
-    """Gather as `take_along_axis`, at positions that are known to be in range.
+    """Return `take_along_axis` at positions that must be in range; none is checked.
 
     The positions have the sizes of `x` along all other axes.
     """

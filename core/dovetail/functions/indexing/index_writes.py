@@ -213,6 +213,7 @@ def _scatter_expr(
 
 
 def _value(name: str, value: Operand, target: Tensor) -> Expr:
+    """Return the value's expression in the dtype and on the device of the target."""
     want = expr_of(target).spec
     return value_node(name, value, want.dtype, want.device)
 
@@ -420,6 +421,7 @@ def _add_in_float32(add_: Callable[..., Tensor], x: Tensor, *args: Operand) -> T
 def _scatter_along(
     name: str, x: Tensor, dim: int, index: Operand, src: Operand, mode: ScatterMode
 ) -> Tensor:
+    """Write or add `src` into `x` at the indices along `dim`, and return `x`."""
     d = lay.axis(name, dim, strided(name, x).ndim)
     operands = _scatter_operands(name, x, d, index, src)
     shape = operands[0].spec.shape
@@ -444,7 +446,7 @@ def _scatter_operands(name: str, x: Tensor, d: int, index: Operand, src: Operand
 
 
 def _scatter_into(target: Tensor, operands: list[Expr], order: Shape, mode: ScatterMode) -> Expr:
-    """Return the expression that updates the target with permuted operands; empty the list."""
+    """Return the target's expression after the update; empty `operands`, which frees them."""
     permuted = [pending_view(e, ("permute", order)) for e in operands]
     operands.clear()
     return node(SCATTER, (target._expr, *permuted), target._expr.spec, Manner(mode))

@@ -507,6 +507,7 @@ def _complement(positions: np.ndarray, n: int) -> np.ndarray:
 
 
 def _nonzero_mask(x: Tensor) -> Tensor:
+    """Return True where an element is nonzero; a bool tensor unchanged."""
     return x if x.dtype is bool_ else apply(ops.NOT_EQUAL, (x, 0))
 
 
@@ -560,6 +561,7 @@ def _collect_leaves(arrays: object, level: int, leaves: list[object]) -> int:
 
 
 def _concat_blocks(arrays: object, axis: int, blocks: Iterator[Tensor]) -> Tensor:
+    """Return nested lists joined, each level along its axis; take leaves from `blocks`."""
     if not isinstance(arrays, list):
         return next(blocks)
     return concat([_concat_blocks(part, axis + 1, blocks) for part in arrays], axis=axis)

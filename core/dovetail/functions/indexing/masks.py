@@ -28,7 +28,7 @@ KERNEL_SCAN_BLOCKS_MAX = (
 
 
 def true_positions(mask: np.ndarray | Tensor, device: Device) -> Tensor:
-    """Return the positions, in row-major order, at which a mask is true.
+    """Return the positions, in row-major order, at which a mask is true. One host read.
 
     A tensor takes one host read.
     """
@@ -45,7 +45,7 @@ def true_positions(mask: np.ndarray | Tensor, device: Device) -> Tensor:
 
 
 def _pack_positions(flat: Expr) -> Tensor:
-    """Return the true positions of a mask of one block.
+    """Return the true positions of a mask of one block. One host read, of their number.
 
     The kernel writes their number behind them.
     """
@@ -69,7 +69,7 @@ def run_bounds(ordered: Tensor) -> Tensor:
 
 
 def _scan_counts(block_counts: Tensor) -> tuple[Expr, int, str | None]:
-    """Return the counts that the next kernel reads, their total, and its mode.
+    """Read counts; return those that the next kernel reads, their total, and its mode.
 
     For few blocks these are the counts of the blocks (mode COUNTS), else the sums before them.
     """

@@ -295,6 +295,7 @@ def vectorize(
     a_function("vectorize", function)
 
     def vectorized(*args: Operand) -> Tensor:
+        """Call the function for each element on the host; return a tensor of the results."""
         values = convert_operands("vectorize", *args)
         device = next(x.device for x in values if isinstance(x, Tensor))
         arrays = [read_values("vectorize", x) if isinstance(x, Tensor) else x for x in values]

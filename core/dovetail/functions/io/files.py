@@ -118,6 +118,7 @@ _FORMAT_ADVICE = {  # extension of a format that other libraries read -> the end
 
 
 def _format_of(op: str, file: object) -> tuple[Path, FileFormat]:
+    """Return the path and the format of its extension. Raises: ArgumentError for another one."""
     path = Path(os.fsdecode(file_name(op, file, "file")))
     file_format = _FORMATS.get(path.suffix.lower())
     if file_format is None:
@@ -129,6 +130,7 @@ def _format_of(op: str, file: object) -> tuple[Path, FileFormat]:
 
 
 def _import_library(name: str) -> Any:  # libraries without type stubs
+    """Import and return a package. Raises: ModuleNotFoundError, which says how to install it."""
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
@@ -138,7 +140,7 @@ def _import_library(name: str) -> Any:  # libraries without type stubs
 
 
 def _replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a temporary file, then rename it; memory maps of the old file stay valid."""
+    """Write a temporary file, then rename it to `path`; maps of the old file stay valid."""
     temporary = path.with_name(f".{path.stem}.{os.getpid()}.part{path.suffix}")
     try:
         temporary.touch()
@@ -152,6 +154,7 @@ def _replace_file(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def _file_error(path: Path, reason: object) -> ArgumentError:
+    """Return the error for a damaged file; the caller raises it."""
     text = (
         reason
         if isinstance(reason, str)
@@ -161,6 +164,7 @@ def _file_error(path: Path, reason: object) -> ArgumentError:
 
 
 def _host_array(name: str, x: Tensor, form: str) -> np.ndarray:
+    """Return a tensor's values as an array. Raises: DTypeError if NumPy has no such dtype."""
     dtype = x.dtype.__numpy_dtype__
     if dtype is None:
         raise DTypeError(
@@ -174,6 +178,7 @@ def _host_array(name: str, x: Tensor, form: str) -> np.ndarray:
 def _arrays_to_tensors(
     path: Path, arrays: Arrays, device: Device, copy: bool | None
 ) -> dict[str, Tensor]:
+    """Return tensors with copies of the arrays. Raises: SharingError for copy=False."""
     if copy is False and arrays:
         raise SharingError(
             f"load: {path.name} can only be read by a copy, and copy=False forbids it"
@@ -207,6 +212,7 @@ def _dtype_of_code(code: str) -> DType | None:
 
 
 def _save_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Replace a file by tensors. Raises: ArgumentError, DTypeError, OSError."""
     library = _import_library("safetensors")
     if "__metadata__" in tensors:
         raise ArgumentError("save: safetensors reserves the name '__metadata__'; use another name")
@@ -233,6 +239,7 @@ def _save_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def _load_safetensors(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor]:
+    """Return the tensors of a file, mapped if possible. Raises: ArgumentError, DTypeError."""
     library = _import_library("safetensors")
     with path.open("rb"):  # raises OSError if it cannot be opened
         pass
@@ -283,6 +290,7 @@ def _map_tensor(
 
 
 def _save_npz(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Replace an .npz file by tensors, uncompressed. Raises: ArgumentError, DTypeError."""
     arrays: Arrays = {name: _host_array(name, x, ".npz") for name, x in tensors.items()}
     if "file" in arrays:
         raise ArgumentError("save: NumPy reserves the name 'file' in an .npz; use another name")
@@ -290,6 +298,7 @@ def _save_npz(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def _load_npz(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor]:
+    """Return copies of the arrays of an .npz file; pickled ones raise ArgumentError."""
     with path.open("rb") as file:
         try:
             with (
@@ -315,6 +324,7 @@ _CODECS = {
 
 
 def _save_zarr(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Overwrite a zarr group with tensors. Raises: ArgumentError, DTypeError."""
     library = _import_library("zarr")
     arrays = {name: _host_array(name, x, "zarr") for name, x in tensors.items()}
     group = library.open_group(library.storage.LocalStore(path), mode="w")
@@ -326,6 +336,7 @@ def _save_zarr(path: Path, tensors: dict[str, Tensor]) -> None:
 
 
 def _load_zarr(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor]:
+    """Return copies of all arrays of a zarr group. Raises: ArgumentError if it is damaged."""
     library = _import_library("zarr")
     os.scandir(path).close()  # raises OSError if it cannot be opened
     host_arrays: Arrays = {}
@@ -345,6 +356,7 @@ def _load_zarr(path: Path, device: Device, copy: bool | None) -> dict[str, Tenso
 
 
 def _read_zarr(path: Path, name: str, array: Any) -> np.ndarray:  # a zarr.Array
+    """Return a zarr array's values. Raises: ArgumentError for unsafe dtypes or codecs."""
     used = _codec_names(array.metadata.to_dict())
     if array.dtype.kind not in "biufc" or used - _CODECS:
         raise _file_error(

@@ -84,14 +84,20 @@ DLPACK_DTYPE_CODES = {  # dtypes with a code of their own
 
 
 class _DLDevice(Structure):
+    """DLPack's device: its type and index."""
+
     _fields_ = (("type", c_int32), ("id", c_int32))
 
 
 class _DLDataType(Structure):
+    """DLPack's dtype: code, bits and lanes."""
+
     _fields_ = (("code", c_uint8), ("bits", c_uint8), ("lanes", c_uint16))
 
 
 class _DLTensor(Structure):  # DLTensor
+    """DLPack's tensor: address, device, shape, strides and byte offset."""
+
     _fields_ = (
         ("data", c_void_p),
         ("device", _DLDevice),
@@ -107,10 +113,14 @@ _Deleter = ctypes.CFUNCTYPE(None, c_void_p)
 
 
 class _DLManagedTensor(Structure):  # DLManagedTensor
+    """DLPack's tensor with its deleter, before version 1.0."""
+
     _fields_ = (("view", _DLTensor), ("context", c_void_p), ("deleter", c_void_p))
 
 
 class _DLManagedTensorVersioned(Structure):  # DLManagedTensorVersioned
+    """DLPack's tensor with version, flags and deleter, from 1.0 on."""
+
     _fields_ = (
         ("major", c_uint32),
         ("minor", c_uint32),
@@ -327,7 +337,7 @@ def from_dlpack(x: HasDLPack, /, *, device: DeviceLike = None, copy: bool | None
 
 def _share_capsule(x: DLPackProducer, target: Device) -> Tensor | None:
     """Return a tensor over the memory of `x`, or None if the device cannot use it as it is."""
-    owner = _consume_capsule(_capsule(x))
+    owner = _consume_capsule(_request_capsule(x))
     v = owner.managed.view
     shape = tuple(v.shape[i] for i in range(v.ndim))
     strides = (
@@ -343,6 +353,7 @@ def _share_capsule(x: DLPackProducer, target: Device) -> Tensor | None:
 
 
 def _from_own_tensor(x: Tensor, device_like: DeviceLike, copy: bool | None) -> Tensor:
+    """Return a dovetail tensor, moved or copied if asked for. Raises: SharingError."""
     target = x.device if device_like is None else device_named(device_like, "from_dlpack")
     if target is not x.device and copy is False:
         raise SharingError(
@@ -390,6 +401,7 @@ class _HostCopyProducer:
 
 
 def _unreachable_memory_error(kind: int, target: Device) -> DeviceError:
+    """Return the error for memory that a device cannot reach; the caller raises it."""
     return DeviceError(
         f"from_dlpack: device {target} cannot reach memory of DLPack's device type {kind}; copy "
         "the array to the host in its own library first"
@@ -420,7 +432,8 @@ def _default_target(kind: int, index: int) -> Device:
     return reachable[0]
 
 
-def _capsule(x: DLPackProducer) -> object:
+def _request_capsule(x: DLPackProducer) -> object:
+    """Return the DLPack capsule of a foreign array. Raises: SharingError if it refuses."""
     try:
         try:
             return x.__dlpack__(max_version=DLPACK_VERSION)
@@ -431,7 +444,7 @@ def _capsule(x: DLPackProducer) -> object:
 
 
 def _consume_capsule(capsule: object) -> _DLPackOwner:
-    """Take ownership of the tensor in a capsule."""
+    """Take ownership of a capsule's tensor and mark the capsule as used. Raises: SharingError."""
     at = id(capsule)
     for name, form in _STRUCTS.items():
         if _is_capsule_valid(at, name):
@@ -463,6 +476,7 @@ def _dtype_from_code(*code: int) -> DType:
 
 
 def _dlpack_code(d: DType) -> int:
+    """Return DLPack's type code of a dtype. Raises: SharingError if there is none."""
     if d not in DTYPE_INFOS:
         return DLPACK_DTYPE_CODES.get(d, DLPACK_KIND_CODES[d.kind])
     code = DTYPE_INFOS[d].dlpack
@@ -480,6 +494,7 @@ _live_exports: dict[
 
 
 def _release_export(address: int) -> None:
+    """Drop the references that keep an exported struct alive; ignore unknown addresses."""
     _live_exports.pop(address, None)
 
 
@@ -543,6 +558,7 @@ def dlpack(
 
 
 def _copy_to_host(x: Tensor, dlpack_device_pair: tuple[int, ...], copy: bool | None) -> Tensor:
+    """Return a copy on the host for a DLPack consumer, or raise SharingError."""
     host = next((d for d in devices() if opened(d).backend.host), None)
     if dlpack_device_pair[0] != DLPACK_CPU or copy is False or host is None:
         raise SharingError(
@@ -556,6 +572,7 @@ def _copy_to_host(x: Tensor, dlpack_device_pair: tuple[int, ...], copy: bool | N
 def _export_struct(
     x: Tensor, name: bytes, flags: int
 ) -> _DLManagedTensor | _DLManagedTensorVersioned:
+    """Evaluate a tensor and export it as a DLPack struct, which stays alive until released."""
     tracer_api.refuse_read("__dlpack__() asks for a tensor's memory", x)
     e = evaluate_leaf(strided("__dlpack__", x))
     storage = storage_of(e)

@@ -43,6 +43,7 @@ def _flat_view(e: Expr, low: int, high: int) -> Tensor:
 
 
 def _require_leaf(name: str, x: Tensor) -> None:
+    """Raise GradientError if a recorded op made the tensor."""
     producer = x.grad_fn
     if producer is not None:
         raise GradientError(
@@ -87,6 +88,7 @@ def deep_copy_tensor(x: Tensor, memo: dict[int, object]) -> Tensor:
 
 
 def _with_gradient(x: Tensor, grad: Tensor | None) -> Tensor:
+    """Make `x` require a gradient, set its `grad`, and return it."""
     x.requires_grad_()
     x.grad = grad
     return x

@@ -44,9 +44,11 @@ class _Copy:
         self.context = ptr.context  # lives as long as the copy
 
     def is_done(self) -> bool:
+        """Return True if the copy has finished; does not wait."""
         return bool(self.opened.backend.event_done(self.event))
 
     def wait(self) -> None:
+        """Block this thread until the copy has finished."""
         self.opened.backend.wait_event(None, self.event)
 
 
@@ -56,7 +58,7 @@ _free_lock = Lock()
 
 
 def depart(ptr: DataPtr, device: Device, stream: object) -> None:
-    """Record that all copies of `device` queued on `stream` until now use host memory `ptr`."""
+    """Record that copies of `device` on `stream` until now use `ptr`; free finished ones."""
     _free_finished_copies()
     copy = _Copy(device, stream, ptr)
     ptr.depart(copy, partial(_orphaned_copies.append, copy))
@@ -150,6 +152,7 @@ def pin_memory(x: Tensor, device: Device | str | None = None) -> Tensor:
 
 
 def _pinning_device(device_like: Device | str | None) -> Device:
+    """Return a device that can lock host pages. Raises: DeviceError if there is none."""
     candidates = (
         [device_named(device_like, "pin_memory")]
         if device_like is not None
@@ -184,6 +187,7 @@ def queue_move(x: Tensor, target: Device) -> Tensor | None:
 
 
 def _upload(e: Expr, target: Device) -> Expr:
+    """Queue a copy of a contiguous host leaf to a device, and return the new leaf."""
     uploaded, backend, stream = (
         allocate_leaf(spec(e.spec.shape, e.spec.dtype, target)),
         *_backend_and_stream(target),
@@ -196,6 +200,7 @@ def _upload(e: Expr, target: Device) -> Expr:
 
 
 def _download(e: Expr, target: Device) -> Expr:
+    """Queue a copy of a contiguous leaf to the host, page-locked if possible."""
     s, (backend, stream) = (
         spec(e.spec.shape, e.spec.dtype, target),
         _backend_and_stream(e.spec.device),
@@ -221,6 +226,7 @@ def _backend_and_stream(device: Device) -> tuple[Backend, object]:
 
 
 def _on_host(device: Device) -> bool:
+    """Return True if a device's memory is the host's."""
     return bool(opened(device).backend.host)
 
 

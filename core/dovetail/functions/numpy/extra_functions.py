@@ -119,7 +119,8 @@ def polydiv(u: Array, v: Array) -> tuple[Tensor, Tensor]:
     return quotient, remainder[first:]
 
 
-def _bits(a: Tensor, bitorder: str, name: str) -> Tensor:
+def _bit_shifts(a: Tensor, bitorder: str, name: str) -> Tensor:
+    """Return the shift of each bit of a byte, the highest first for "big"."""
     choice(name, bitorder, "bitorder", ("big", "little"))
     shifts = arange(8, dtype=uint8, device=a.device)
     return shifts if bitorder == "little" else 7 - shifts
@@ -134,7 +135,7 @@ def unpackbits(
         raise DTypeError(f"unpackbits: expected uint8, got {a.dtype.name}; use x.astype(dt.uint8)")
     a, axis = (ravel(a), 0) if axis is None else (a, lay.axis("unpackbits", axis, a.ndim))
     last = moveaxis(a, axis, -1)
-    bits = (expand_dims(last, -1) >> _bits(a, bitorder, "unpackbits")) & 1
+    bits = (expand_dims(last, -1) >> _bit_shifts(a, bitorder, "unpackbits")) & 1
     flat = reshape(bits, (*last.shape[:-1], 8 * last.shape[-1]))
     if count is not None:
         if count > flat.shape[-1]:
@@ -156,7 +157,7 @@ def packbits(a: Tensor, axis: int | None = None, bitorder: str = "big") -> Tenso
         padding = zeros((*last.shape[:-1], fill), dtype=int64, device=a.device)
         last = concat([last, padding], axis=-1)
     eights = reshape(last, (*last.shape[:-1], last.shape[-1] // 8, 8))
-    weights = cast(_bits(a, bitorder, "packbits"), int64)
+    weights = cast(_bit_shifts(a, bitorder, "packbits"), int64)
     return moveaxis(cast(sum_of(eights << weights, axis=-1), uint8), -1, axis)
 
 

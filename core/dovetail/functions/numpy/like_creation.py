@@ -16,6 +16,7 @@ from .same_names import Function
 
 
 def with_dims(x: object, dims: int) -> Tensor | np.ndarray:
+    """Return a tensor or array with axes of size 1 in front, up to `dims` axes."""
     if not isinstance(x, Tensor):
         return np.array(x, copy=None, ndmin=dims)
     return manipulation.reshape(x, ((1,) * (dims - x.ndim) + x.shape)) if x.ndim < dims else x
@@ -24,6 +25,7 @@ def with_dims(x: object, dims: int) -> Tensor | np.ndarray:
 def _asarray(
     a: object, dtype: DTypeLike = None, order: object = None, *, device: DeviceLike = None
 ) -> Tensor:
+    """Call `dt.asarray` with NumPy's parameters; ignore `order`."""
     return asarray(a, dtype=dtype, device=device)
 
 
@@ -37,6 +39,7 @@ def _array(
     ndmin: int = 0,
     device: DeviceLike = None,
 ) -> object:
+    """Call `dt.asarray`, by default with a copy; ignore `order` and `subok`."""
     return with_dims(asarray(object, dtype=dtype, device=device, copy=copy), ndmin)
 
 
@@ -48,10 +51,13 @@ def _arange(
     *,
     device: DeviceLike = None,
 ) -> Tensor:
+    """Call `dt.arange` with NumPy's parameters."""
     return arange(start, stop, step, dtype=dtype, device=device)
 
 
 def _adapt_creation(make: Function) -> Function:
+    """Return a creation function with NumPy's parameters, of which `order` is ignored."""
+
     def f(
         shape: ShapeLike,
         dtype: DTypeLike = None,
@@ -59,6 +65,7 @@ def _adapt_creation(make: Function) -> Function:
         *,
         device: DeviceLike = None,
     ) -> object:
+        """Call the function without `order`."""
         return make(shape, dtype=dtype, device=device)
 
     return f
@@ -72,6 +79,7 @@ def _full(
     *,
     device: DeviceLike = None,
 ) -> Tensor:
+    """Call `dt.full` with NumPy's parameters; ignore `order`."""
     return full(shape, fill_value, dtype=dtype, device=device)
 
 
@@ -84,10 +92,12 @@ def _eye(
     *,
     device: DeviceLike = None,
 ) -> Tensor:
+    """Call `dt.eye` with NumPy's parameters; ignore `order`."""
     return eye(N, M, k=k, dtype=dtype, device=device)
 
 
 def _identity(n: int, dtype: DTypeLike = None, *, device: DeviceLike = None) -> Tensor:
+    """Call `dt.eye` for a square matrix."""
     return eye(n, dtype=dtype, device=device)
 
 
@@ -99,6 +109,7 @@ def _tri(
     *,
     device: DeviceLike = None,
 ) -> Tensor:
+    """Return a matrix with ones at and below the k-th diagonal."""
     return tril(ones((N, N if M is None else M), dtype=dtype, device=device), k)
 
 

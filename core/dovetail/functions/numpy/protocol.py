@@ -90,6 +90,7 @@ _SCIPY_UFUNCS = {
 
 
 def _divmod(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor]:
+    """Return the quotients rounded down and the remainders."""
     return op_functions.floor_divide(x1, x2), op_functions.remainder(x1, x2)
 
 
@@ -136,7 +137,7 @@ def array_ufunc(
             f"np.{name}: out= must be a tensor if an operand is one, got a NumPy array; "
             "pass a tensor as out=, or np.asarray(x) as the operand"
         )
-    ours = _ufunc(ufunc, method)
+    ours = _find_function(ufunc, method)
     if ours is None:
         raise not_supported_error(name)
     if not any(isinstance(v, Tensor) for v in inputs):
@@ -167,7 +168,8 @@ def _in_dtype(
     return inputs, keywords
 
 
-def _ufunc(ufunc: np.ufunc, method: str) -> Function | None:
+def _find_function(ufunc: np.ufunc, method: str) -> Function | None:
+    """Return dovetail's function for a method of a ufunc, or None."""
     if method == "__call__":
         return (
             UFUNCS.get(ufunc)
@@ -176,18 +178,21 @@ def _ufunc(ufunc: np.ufunc, method: str) -> Function | None:
             or _extra_function(ufunc)
         )
     if method == "reduce" and ufunc in _REDUCTIONS:
-        return _reduction(_REDUCTIONS[ufunc])
+        return _adapt_reduction(_REDUCTIONS[ufunc])
     if method == "accumulate" and ufunc in _ACCUMULATIONS:
-        return _accumulation(_ACCUMULATIONS[ufunc])
+        return _adapt_accumulation(_ACCUMULATIONS[ufunc])
     ours = UFUNCS.get(ufunc) or namesake(ufunc)
-    return _outer(ours) if method == "outer" and ours is not None else None
+    return _adapt_outer(ours) if method == "outer" and ours is not None else None
 
 
 @lru_cache
-def _reduction(implementation: TensorFunction) -> Function:
+def _adapt_reduction(implementation: TensorFunction) -> Function:
+    """Return NumPy's `ufunc.reduce` by a reduction, over axis 0 by default."""
+
     def reduce(
         array: Tensor, axis: Axis = 0, *, keepdims: bool = False, **dtype: DTypeLike
     ) -> object:
+        """Call the reduction by its own parameter names."""
         return call_with_signature(
             implementation.__name__,
             implementation,
@@ -199,16 +204,22 @@ def _reduction(implementation: TensorFunction) -> Function:
 
 
 @lru_cache
-def _accumulation(implementation: TensorFunction) -> Function:
+def _adapt_accumulation(implementation: TensorFunction) -> Function:
+    """Return NumPy's `ufunc.accumulate` by a running function, along axis 0 by default."""
+
     def accumulate(array: Tensor, axis: int = 0, dtype: DTypeLike = None) -> Tensor:
+        """Call the running function along an axis."""
         return implementation(array, axis=axis, dtype=dtype)
 
     return accumulate
 
 
 @lru_cache
-def _outer(implementation: Function) -> Function:
+def _adapt_outer(implementation: Function) -> Function:
+    """Return NumPy's `ufunc.outer`: the function of each pair of elements."""
+
     def outer(a: Array, b: Array) -> object:
+        """Call the function with the axes of `b` behind those of `a`."""
         x, y = as_tensors(implementation.__name__, a, b)
         return implementation(manipulation.reshape(x, (*x.shape, *(1,) * y.ndim)), y)
 
@@ -219,6 +230,8 @@ def _outer(implementation: Function) -> Function:
 
 
 def _adapt_sum(implementation: TensorFunction) -> Function:
+    """Return a reduction with the parameters of NumPy's `sum`."""
+
     def f(
         a: Tensor,
         axis: Axis = None,
@@ -226,21 +239,27 @@ def _adapt_sum(implementation: TensorFunction) -> Function:
         out: Tensor | None = None,
         keepdims: bool = False,
     ) -> Tensor:
+        """Call the reduction by its own parameter names."""
         return implementation(a, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
     return f
 
 
 def _adapt_extreme(implementation: TensorFunction) -> Function:
+    """Return a reduction with the parameters of NumPy's `max`."""
+
     def f(
         a: Tensor, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
     ) -> Tensor:
+        """Call the reduction by its own parameter names."""
         return implementation(a, axis=axis, out=out, keepdims=keepdims)
 
     return f
 
 
 def _adapt_moment(implementation: TensorFunction) -> Function:
+    """Return a reduction with the parameters of NumPy's `std`; `ddof` is `correction`."""
+
     def f(
         a: Tensor,
         axis: Axis = None,
@@ -251,6 +270,7 @@ def _adapt_moment(implementation: TensorFunction) -> Function:
         *,
         correction: float | None = None,
     ) -> Tensor:
+        """Cast to `dtype`, and call the function. Raises: ArgumentError for ddof and correction."""
         exclusive(implementation.__name__, ddof=ddof or None, correction=correction)
         n = ddof if correction is None else correction
         x = datatypes.cast(a, None if dtype is None else datatypes.real_dtype("std", dtype))
@@ -260,9 +280,12 @@ def _adapt_moment(implementation: TensorFunction) -> Function:
 
 
 def _adapt_cumulative(implementation: TensorFunction) -> Function:
+    """Return a running function with NumPy's parameters; axis None ravels first."""
+
     def f(
         a: Tensor, axis: int | None = None, dtype: DTypeLike = None, out: Tensor | None = None
     ) -> Tensor:
+        """Call the running function on `a`, raveled if `axis` is None."""
         x = manipulation.ravel(a) if axis is None else a
         return implementation(x, axis=0 if axis is None else axis, dtype=dtype, out=out)
 
@@ -270,9 +293,12 @@ def _adapt_cumulative(implementation: TensorFunction) -> Function:
 
 
 def _adapt_sort(implementation: TensorFunction) -> Function:
+    """Return a sort with NumPy's parameters; axis None ravels first, `kind` is ignored."""
+
     def f(
         a: Tensor, axis: int | None = -1, kind: object = None, *, stable: bool | None = None
     ) -> Tensor:
+        """Call the sort on `a`, raveled if `axis` is None."""
         exclusive(implementation.__name__, kind=kind, stable=stable)
         return implementation(
             manipulation.ravel(a) if axis is None else a, axis=-1 if axis is None else axis
@@ -282,6 +308,8 @@ def _adapt_sort(implementation: TensorFunction) -> Function:
 
 
 def _adapt_like(implementation: TensorFunction) -> Function:
+    """Return a creation function with NumPy's parameters; `order` and `subok` are ignored."""
+
     def f(
         a: Tensor,
         dtype: DTypeLike = None,
@@ -291,6 +319,7 @@ def _adapt_like(implementation: TensorFunction) -> Function:
         *,
         device: DeviceLike = None,
     ) -> Tensor:
+        """Call the creation function with a prototype of `shape`."""
         return implementation(_prototype(a, shape), dtype=dtype, device=device)
 
     return f
@@ -306,6 +335,7 @@ def _full_like(
     *,
     device: DeviceLike = None,
 ) -> Tensor:
+    """Call `dt.full_like` with NumPy's parameters; ignore `order` and `subok`."""
     return constructors.full_like(_prototype(a, shape), fill_value, dtype=dtype, device=device)
 
 
@@ -317,13 +347,17 @@ def _prototype(a: Tensor, shape: int | Sequence[int] | None) -> Tensor:
 
 
 def _adapt_triangle(implementation: Function) -> Function:
+    """Return a function of triangles with NumPy's parameters."""
     return lambda m, k=0: implementation(m, k=k)
 
 
 def _adapt_close(implementation: Function) -> Function:
+    """Return a comparison with NumPy's parameters; NumPy compares two arrays itself."""
+
     def f(
         a: Operand, b: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
     ) -> object:
+        """Call the comparison, or that of NumPy if both values are arrays."""
         if not isinstance(a, Tensor) and not isinstance(b, Tensor):  # a tolerance is a tensor
             theirs = getattr(np, implementation.__name__)
             return theirs(a, b, float(rtol), float(atol), equal_nan)
@@ -333,6 +367,7 @@ def _adapt_close(implementation: Function) -> Function:
 
 
 def _where(condition: Tensor, *choices: Operand) -> Tensor | tuple[Tensor, ...]:
+    """Call `dt.where`, or `dt.nonzero` if only the condition is given."""
     return op_functions.where(condition, *choices) if choices else masks.nonzero(condition)
 
 
@@ -345,6 +380,7 @@ def _clip(
     min: Operand | None = None,
     max: Operand | None = None,
 ) -> Tensor:
+    """Call `dt.clip` with both of NumPy's names for each bound."""
     exclusive("clip", a_min=a_min, min=min)
     exclusive("clip", a_max=a_max, max=max)
     low, high = (min if a_min is None else a_min), (max if a_max is None else a_max)
@@ -352,23 +388,29 @@ def _clip(
 
 
 def _transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
+    """Call `dt.permute_dims`; without axes reverse them all."""
     return manipulation.transpose(a) if axes is None else manipulation.permute_dims(a, tuple(axes))
 
 
 def _concatenate(
     arrays: Sequence[Array], axis: int | None = 0, out: Tensor | None = None
 ) -> Tensor:
+    """Call `dt.concat`, or write its result into `out` and return that."""
     result = copies.concat(arrays, axis=axis)
     return result if out is None else write_out("concatenate", out, result)
 
 
 def _stack(arrays: Sequence[Array], axis: int = 0, out: Tensor | None = None) -> Tensor:
+    """Call `dt.stack`, or write its result into `out` and return that."""
     result = copies.stack(arrays, axis=axis)
     return result if out is None else write_out("stack", out, result)
 
 
-def _atleast(dims: int) -> Function:
+def _build_atleast(dims: int) -> Function:
+    """Return NumPy's `atleast_<dims>d`: one result for one argument, else a tuple."""
+
     def f(*arys: object) -> object:
+        """Return each value with at least `dims` axes: one alone, else a tuple."""
         results = tuple(with_dims(x, dims) for x in arys)
         return results[0] if len(results) == 1 else results
 
@@ -376,10 +418,12 @@ def _atleast(dims: int) -> Function:
 
 
 def _vstack(tup: Sequence[Array]) -> Tensor:
+    """Concatenate along the first axis; vectors become rows."""
     return copies.concat([with_dims(x, 2) for x in tup])
 
 
 def _hstack(tup: Sequence[Array]) -> Tensor:
+    """Concatenate along the second axis, vectors along their only one."""
     tensors = [with_dims(x, 1) for x in tup]
     return copies.concat(tensors, axis=0 if tensors[0].ndim == 1 else 1)
 
@@ -395,6 +439,7 @@ def _broadcast_arrays(*args: object) -> tuple[Tensor | np.ndarray, ...]:
 
 
 def _split(ary: Tensor, indices_or_sections: SplitPoints, axis: int = 0) -> list[Tensor]:
+    """Return the views of `dt.split` as a list, by NumPy's rules for sections."""
     return list(split_views("split", ary, indices_or_sections, lay.axis("split", axis, ary.ndim)))
 
 
@@ -402,6 +447,7 @@ def _numbers_as_arrays(implementation: Function) -> Function:
     """Return a function of two arrays that takes a number as an array of no dimensions."""
 
     def compare(a1: object, a2: object, **options: object) -> object:
+        """Call the function with numbers as 0-dimensional arrays."""
         numbers = (*PYTHON_NUMBERS, np.generic)
         return implementation(
             *[np.asarray(a) if isinstance(a, numbers) else a for a in (a1, a2)], **options
@@ -411,6 +457,7 @@ def _numbers_as_arrays(implementation: Function) -> Function:
 
 
 def _take(a: Tensor, indices: Array, axis: int | None = None) -> Tensor:
+    """Call `dt.take`; axis None ravels first."""
     x = manipulation.ravel(a) if axis is None else a
     return index_reads.take(x, indices, axis=0 if axis is None else axis)
 
@@ -422,10 +469,12 @@ def _diff(
     prepend: Operand | None = None,
     append: Operand | None = None,
 ) -> Tensor:
+    """Call `dt.diff` with NumPy's parameters."""
     return cumulative.diff(a, axis=axis, n=n, prepend=prepend, append=append)
 
 
 def _dot(a: Operand, b: Operand, out: Tensor | None = None) -> Tensor:
+    """Return NumPy's dot product; a scalar operand multiplies. Write into `out` if given."""
     if not isinstance(a, (Tensor, *ARRAY_TYPES)) or not isinstance(b, (Tensor, *ARRAY_TYPES)):
         result = op_functions.multiply(a, b)
     else:
@@ -440,17 +489,20 @@ def _dot(a: Operand, b: Operand, out: Tensor | None = None) -> Tensor:
 
 
 def _size(a: Tensor, axis: int | Sequence[int] | None = None) -> int:
+    """Return the number of elements, or the product of the sizes of some axes."""
     if axis is None:
         return a.size
     return math.prod(a.shape[lay.axis("size", d, a.ndim)] for d in integers("size", axis, "axis"))
 
 
 def _angle(z: Tensor, deg: bool = False) -> Tensor:
+    """Return angles in radians, or in degrees if `deg`."""
     radians = op_functions.angle(z)
     return op_functions.multiply(radians, 180.0 / np.pi) if deg else radians
 
 
 def _outer_product(a: Array, b: Array) -> Tensor:
+    """Return the outer product of the raveled operands."""
     return matrix_products.outer(*map(manipulation.ravel, as_tensors("outer", a, b)))
 
 
@@ -463,6 +515,7 @@ def _einsum(
     casting: str = "safe",
     out: Tensor | None = None,
 ) -> Tensor:
+    """Call `dt.einsum`, also with sublists or a dtype; ignore `order` and `casting`."""
     if not isinstance(subscripts, str):
         subscripts, operands = contraction.parse_sublists(subscripts, *operands)
     if dtype is not None:
@@ -487,8 +540,8 @@ _NUMPY_FUNCTIONS: dict[str, Function] = {
     **_adapt_each("unique_all unique_counts unique_inverse unique_values", distinct),
     **_adapt_each("cumulative_sum cumulative_prod", cumulative),
     **_adapt_each("unstack", manipulation),
-    "atleast_1d": _atleast(1),
-    "atleast_2d": _atleast(2),
+    "atleast_1d": _build_atleast(1),
+    "atleast_2d": _build_atleast(2),
     "broadcast_arrays": _broadcast_arrays,
     "vstack": _vstack,
     "hstack": _hstack,
@@ -568,20 +621,25 @@ _WRITERS = "put place putmask put_along_axis fill_diagonal"
 
 
 def _call_on_host(function: Function) -> Function:
+    """Return a NumPy function that converts tensor arguments to arrays, read by the host."""
+
     def f(*args: object, **keywords: object) -> object:
+        """Call NumPy's function with arrays in place of tensors."""
         return function(*map(_to_host, args), **{k: _to_host(v) for k, v in keywords.items()})
 
     return f
 
 
 def _to_host(x: object) -> object:
+    """Return a tensor as an array, read by the host; others unchanged."""
     return x.numpy() if isinstance(x, Tensor) else x
 
 
 def _dispatch_on_target(function: Function) -> Function:
-    """Write into a tensor by dovetail, into an array by NumPy with values read by the host."""
+    """Return a function that writes into a tensor by dovetail, into an array by NumPy."""
 
     def f(*args: object, **keywords: object) -> object:
+        """Write into the first argument; return None for a tensor, else NumPy's result."""
         target = next(iter((*args, *keywords.values())), None)
         if not isinstance(target, Tensor):
             return _call_on_host(function)(*args, **keywords)

@@ -104,6 +104,7 @@ def drop_default_keywords(
 
 @lru_cache(512)
 def _keyword_parameters(function: Function | np.ufunc) -> Mapping[str, Parameter]:
+    """Return a NumPy function's parameters; empty if its signature is not known."""
     if isinstance(function, np.ufunc):
         return UFUNC_KEYWORDS
     try:
@@ -200,6 +201,7 @@ def _is_default(p: Parameter, value: object) -> bool:
 
 
 def _write_out(name: str, out: object, result: object) -> Tensor:
+    """Write a result into `out` and return it. Raises: DTypeError unless both are tensors."""
     if not isinstance(out, Tensor) or not isinstance(result, Tensor):
         raise not_supported_error(name, "out= must be a tensor if an operand is one")
     return write_out(name, out, result)

@@ -16,6 +16,7 @@ from ...tensor.tensor import Tensor, create_tensor, strided
 def _convolution_expr(
     op: ops.Op, operands: tuple[Tensor, ...], shape: Shape, geometry: Geometry
 ) -> Tensor:
+    """Record one of the convolution ops, with a result of this shape."""
     args: tuple[Expr, ...] = tuple([strided(op.name, x)._expr for x in operands])
     dtype: DType = args[0].spec.dtype
     return create_tensor(node(op, args, spec(shape, dtype, args[0].spec.device), geometry))

@@ -87,12 +87,13 @@ def parse_sublists(*operands: Any) -> tuple[str, tuple[Any, ...]]:
     """
     count = len(operands) // 2
     lists = [*operands[1 : 2 * count : 2], *operands[2 * count :]]
-    texts = ["".join(map(_sublist_label, _sublist(given))) for given in lists]
+    texts = ["".join(map(_sublist_label, _require_sublist(given))) for given in lists]
     arrow = ("->", texts[count]) if len(texts) > count else ()
     return "".join((",".join(texts[:count]), *arrow)), operands[: 2 * count : 2]
 
 
-def _sublist(labels: object) -> Sequence[object]:
+def _require_sublist(labels: object) -> Sequence[object]:
+    """Return an operand's list of labels unchanged. Raises: ArgumentTypeError for no list."""
     if not isinstance(labels, (list, tuple)):
         raise refused(
             "einsum", "the labels of an operand", "a list if no subscripts are given", labels
@@ -101,6 +102,7 @@ def _sublist(labels: object) -> Sequence[object]:
 
 
 def _sublist_label(label: object) -> str:
+    """Return the letter for an int label, or that of the ellipsis for `...`."""
     if label is ...:
         return ELLIPSIS
     return SUBLIST_LABELS[integer("einsum", label, "a label", 0, len(SUBLIST_LABELS) - 1)]
@@ -188,7 +190,7 @@ def _parse_subscripts(subscripts: str, operands: Sequence[Operand]) -> tuple[lis
             f"einsum: {subscripts!r} names {len(labels_listed)} operands, got {len(operands)}"
         )
     tensors = _as_tensors(operands)
-    terms = [_term(subscripts, s, x) for s, x in zip(labels_listed, tensors, strict=True)]
+    terms = [_label_axes(subscripts, s, x) for s, x in zip(labels_listed, tensors, strict=True)]
     everything = "".join(t.labels for t in terms)
     hidden = "".join(h for h in reversed(_ELLIPSIS_LABELS) if h in everything)
     if not arrow:
@@ -203,7 +205,8 @@ def _parse_subscripts(subscripts: str, operands: Sequence[Operand]) -> tuple[lis
     return terms, result
 
 
-def _term(subscripts: str, labels: str, x: Tensor) -> Term:
+def _label_axes(subscripts: str, labels: str, x: Tensor) -> Term:
+    """Return an operand with one label per axis. Raises: ArgumentError, ShapeError."""
     named = labels.replace(ELLIPSIS, "")
     if not (named.isalpha() or not named) or labels.count(ELLIPSIS) > 1:
         raise ArgumentError(
@@ -244,6 +247,7 @@ def _drop_broadcast_axes(t: Term, sizes: Mapping[str, int]) -> Term:
 
 
 def _take_diagonals(t: Term) -> Term:
+    """Return a term in which repeated labels are replaced by diagonals; each occurs once."""
     labels, x = t
     for label in sorted({c for c in labels if labels.count(c) > 1}):
         while labels.count(label) > 1:
@@ -264,6 +268,7 @@ def _sum_over(t: Term, labels_kept: str) -> Term:
 
 
 def _permute_to(t: Term, labels: str) -> Term:
+    """Return the term as a view with its axes in the order of `labels`."""
     if t.labels == labels:
         return t
     return Term(labels, view(t.tensor, ("permute", tuple(t.labels.index(c) for c in labels))))

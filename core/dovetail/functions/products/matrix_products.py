@@ -112,6 +112,7 @@ _plan_cache: LRUCache[tuple[Spec, Spec, str | None], _MatmulPlan | _SumPlan] = L
 
 
 def _matmul(name: str, x1: Tensor, x2: Tensor) -> Tensor:
+    """Return the matrix product by a cached plan; other layouts are dispatched."""
     if type(x1) is not Tensor or type(x2) is not Tensor:
         return dispatch("matmul", name, (x1, x2), x1, x2)
     how = NO_VENDOR_ATTRS if current().reproducible else None
@@ -232,10 +233,12 @@ def _multiply_uncached(name: str, x1: Tensor, x2: Tensor, routine: str | None) -
 
 
 def _as_row(x: Tensor) -> Tensor:
+    """Return a vector as a matrix of one row; others unchanged."""
     return x if x.ndim > 1 else view(x, ("reshape", (1, *x.shape)))
 
 
 def _as_column(x: Tensor) -> Tensor:
+    """Return a vector as a matrix of one column; others unchanged."""
     return x if x.ndim > 1 else view(x, ("reshape", (*x.shape, 1)))
 
 
@@ -245,10 +248,12 @@ def _move_to(x: Tensor, target: Tensor) -> Move | None:
 
 
 def _expand_to(x: Tensor, shape: Shape) -> Tensor:
+    """Return a read-only view in a shape; `x` itself if it has that shape."""
     return x if x.shape == shape else view(x, ("expand", shape))
 
 
 def _cast_to(x: Tensor, dtype: DType) -> Tensor:
+    """Return the tensor in a dtype; `x` itself if it has that dtype."""
     return x if x.dtype is dtype else apply(ops.ASTYPE, (x,), dtype)
 
 
@@ -386,10 +391,12 @@ def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2, out: Tensor | None = N
 
 
 def _as_matrix(x: Tensor, order: Shape, shape: Shape) -> Tensor:
+    """Return the tensor permuted, then reshaped; a copy where strides do not permit a view."""
     return view(view(x, ("permute", order), "tensordot"), ("reshape", shape), "tensordot")
 
 
 def _parse_axes(axes: Axes, x1: Tensor, x2: Tensor) -> tuple[Shape, Shape]:
+    """Return the axes of both operands to sum over, not negative. Raises: ArgumentError."""
     if not isinstance(axes, (list, tuple)):
         count = integer("tensordot", axes, "axes")
         if not 0 <= count <= min(x1.ndim, x2.ndim):

@@ -129,13 +129,16 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1, out: Tensor | None = None)
         raise ShapeError(
             f"cross: axis {axis} must have 3 elements, got shapes {x1.shape} and {x2.shape}"
         )
-    a, b = ([_element(x, d, i) for i in range(3)] for x, d in zip((x1, x2), axes, strict=True))
+    a, b = (
+        [_select_element(x, d, i) for i in range(3)] for x, d in zip((x1, x2), axes, strict=True)
+    )
     components = [a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)]
     at = axis if axis < 0 else axis + max(0, components[0].ndim + 1 - x1.ndim)
     return stack(components, axis=at)
 
 
-def _element(x: Tensor, axis: int, i: int) -> Tensor:
+def _select_element(x: Tensor, axis: int, i: int) -> Tensor:
+    """Return a view of element `i` along an axis, without that axis."""
     return view(
         slice_along(strided("cross", x), axis, i, 1),
         ("reshape", (*x.shape[:axis], *x.shape[axis + 1 :])),
@@ -189,6 +192,7 @@ def vecmat(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
 def _require_fitting(
     op: str, matrices: Tensor, vectors: Tensor, first: Sequence[int], second: Sequence[int]
 ) -> None:
+    """Raise ShapeError if matrices and vectors do not fit, LayoutError unless strided."""
     strided(op, matrices), strided(op, vectors)
     if matrices.ndim < 2 or not vectors.ndim or first != second:
         raise ShapeError(

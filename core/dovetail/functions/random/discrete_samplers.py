@@ -69,18 +69,20 @@ def poisson(
     if not isinstance(rate, Tensor):
         is_small = rate <= INVERSION_MEAN_MAX
         return cast(
-            _poisson_by_inversion(zero, mean)
+            _invert_poisson(zero, mean)
             if is_small
-            else _poisson_by_proposals(g, mean, sizes, on),
+            else _draw_poisson_by_proposals(g, mean, sizes, on),
             d,
         )
     small = mean <= INVERSION_MEAN_MAX
-    inverted = _poisson_by_inversion(zero, apply(ops.MINIMUM, (mean, INVERSION_MEAN_MAX)))
-    proposed = _poisson_by_proposals(g, apply(ops.MAXIMUM, (mean, INVERSION_MEAN_MAX)), sizes, on)
+    inverted = _invert_poisson(zero, apply(ops.MINIMUM, (mean, INVERSION_MEAN_MAX)))
+    proposed = _draw_poisson_by_proposals(
+        g, apply(ops.MAXIMUM, (mean, INVERSION_MEAN_MAX)), sizes, on
+    )
     return cast(apply(ops.WHERE, (small, inverted, proposed)), d)
 
 
-def _poisson_by_inversion(u: Tensor, mean: Tensor) -> Tensor:
+def _invert_poisson(u: Tensor, mean: Tensor) -> Tensor:
     """Return the first k at which the sum of probabilities exceeds u."""
     p = exp(-mean)
     total, count = p, u * 0.0
@@ -91,9 +93,10 @@ def _poisson_by_inversion(u: Tensor, mean: Tensor) -> Tensor:
     return count
 
 
-def _poisson_by_proposals(
+def _draw_poisson_by_proposals(
     g: Generator, mean: Tensor, sizes: Sequence[int], device: DeviceLike
 ) -> Tensor:
+    """Draw Poisson variables by rejection; the mean's floor if all proposals fail."""
     root = sqrt(mean)
     b = root * 2.53 + 0.931
     a = b * 0.02483 - 0.059
@@ -151,11 +154,11 @@ def binomial(
         raise ArgumentError(f"binomial: p must be between 0 and 1, got {chance}")
     d = int64 if dtype is None else real_dtype("binomial", dtype)
     return cast(
-        _successes(generator_or_default("binomial", generator), trials, chance, sizes, on), d
+        _draw_successes(generator_or_default("binomial", generator), trials, chance, sizes, on), d
     )
 
 
-def _successes(
+def _draw_successes(
     g: Generator, n: Tensor | float, p: Tensor | float, sizes: Sequence[int], device: DeviceLike
 ) -> Tensor:
     """Return binomial variables as floats; failures are counted for chances above one half."""
@@ -165,18 +168,18 @@ def _successes(
     is_likely = chance > 0.5
     q = apply(ops.WHERE, (is_likely, 1.0 - chance, chance))
     is_small = trials * q <= INVERSION_MEAN_MAX
-    inverted = _successes_by_inversion(u, trials, apply(ops.WHERE, (is_small, q, 0.0)))
+    inverted = _invert_binomial(u, trials, apply(ops.WHERE, (is_small, q, 0.0)))
     if not (isinstance(n, (int, float)) and n <= INVERSION_MEAN_MAX):
         safe_n, safe_q = (
             apply(ops.WHERE, (is_small, x, v))
             for x, v in ((4 * INVERSION_MEAN_MAX, trials), (0.5, q))
         )
-        proposed = _successes_by_proposals(g, safe_n, safe_q, sizes, device)
+        proposed = _draw_successes_by_proposals(g, safe_n, safe_q, sizes, device)
         inverted = apply(ops.WHERE, (is_small, inverted, proposed))
     return apply(ops.WHERE, (is_likely, trials - inverted, inverted))
 
 
-def _successes_by_inversion(u: Tensor, n: Tensor, p: Tensor) -> Tensor:
+def _invert_binomial(u: Tensor, n: Tensor, p: Tensor) -> Tensor:
     """Return the first k at which the sum of probabilities exceeds u."""
     odds = p / (1.0 - p)
     chance = exp(n * log1p(-p))
@@ -188,9 +191,10 @@ def _successes_by_inversion(u: Tensor, n: Tensor, p: Tensor) -> Tensor:
     return apply(ops.MINIMUM, (count, n))
 
 
-def _successes_by_proposals(
+def _draw_successes_by_proposals(
     g: Generator, n: Tensor, p: Tensor, sizes: Sequence[int], device: DeviceLike
 ) -> Tensor:
+    """Draw binomial variables by rejection; evaluate after each round."""
     root = sqrt(n * p * (1.0 - p))
     b = root * 2.53 + 1.15
     a = b * 0.0248 + p * 0.01 - 0.0873
@@ -303,7 +307,7 @@ def _split_counts(g: Generator, counts: Tensor, share: Tensor, device: DeviceLik
     Each level is a graph of its own, so that all of them share their kernels.
     """
     positions = arange(counts.size, device=device) % share.size
-    first = _successes(g, counts, gather_unchecked(share, positions), counts.shape, device)
+    first = _draw_successes(g, counts, gather_unchecked(share, positions), counts.shape, device)
     evaluate(first)
     positions = arange(2 * counts.size, device=device)
     first_half, counts_read = (

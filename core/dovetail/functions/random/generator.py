@@ -77,9 +77,11 @@ class Generator:
             self.manual_seed(integer("Generator", seed, "seed"))
 
     def _seed_from_entropy(self) -> None:
+        """Restart at the start of the stream of a seed from the operating system."""
         self._set_state(int.from_bytes(os.urandom(8)), 0)
 
     def _set_state(self, seed: int, offset: int) -> None:
+        """Set seed and offset, both modulo 2**64, under the lock."""
         with self._lock:
             self._seed, self._offset = seed % (1 << 64), offset % (1 << 64)
 
@@ -99,6 +101,7 @@ class Generator:
 
     @state.setter
     def state(self, state: tuple[int, int]) -> None:
+        """Continue from (seed, offset); in a traced function, also in each replay."""
         numbers = ints("set_state", sequence("set_state", state, "state", "two ints"), "state")
         if len(numbers) != 2:
             raise refused("set_state", "state", "two ints, (seed, offset)", state)
@@ -132,7 +135,7 @@ class Generator:
         return _generator_at, (self.state,)
 
     def _reserve(self, n: int) -> tuple[int, int]:
-        """Reserve the next `n` elements, and return their seed and offset."""
+        """Reserve the next `n` elements: return their seed and offset, and advance the offset."""
         with self._lock:
             position = self._seed, self._offset
             self._offset = (self._offset + n) % (1 << 64)
@@ -166,7 +169,7 @@ class Generator:
         >>> x.shape, bool((x >= -1).all() & (x <= 1).all())
         ((2, 3), True)
         """
-        d, sizes = _float("uniform", dtype), extents("uniform", shape)
+        d, sizes = _resolve_float("uniform", dtype), extents("uniform", shape)
         low, high = (_require_finite("uniform", n, x, d) for n, x in (("low", low), ("high", high)))
         if d is float64:
             u = self._draw(ops.RANDOM_UNIFORM64, sizes, (), (), d, device)
@@ -229,7 +232,7 @@ class Generator:
             part = self.normal(both, std=std / math.sqrt(2.0), dtype=d.part, device=device)
             z = complex_from_parts(part[..., 0], part[..., 1])
             return z if mean == 0 else apply(ops.ADD, (z, complex(mean)))
-        d, mean = _float("normal", dtype), real("normal", mean, "mean")
+        d, mean = _resolve_float("normal", dtype), real("normal", mean, "mean")
         op = ops.RANDOM_NORMAL64 if d is float64 else ops.RANDOM_NORMAL32
         z = self._draw(op, sizes, (), (), d, device)
         if (mean, std) == (0.0, 1.0):
@@ -320,6 +323,7 @@ class Generator:
         d: DType,
         device_like: DeviceLike,
     ) -> Tensor:
+        """Reserve one number per element, and record the op that computes them."""
         result_spec = spec(
             shape, d, usable(device_like), op.name
         )  # raises before anything is drawn
@@ -332,7 +336,8 @@ class Generator:
         return create_tensor(node(op, args, result_spec, ((uint64, uint64, *kinds), d)))
 
 
-def _float(name: str, dtype: DTypeLike) -> DType:
+def _resolve_float(name: str, dtype: DTypeLike) -> DType:
+    """Return a float dtype, the default one for None. Raises: DTypeError for others."""
     d = get_default_dtype() if dtype is None else real_dtype(name, dtype)
     if d.kind != "f":
         raise DTypeError(
@@ -357,18 +362,18 @@ def _round_to_dtype(x: float, d: DType) -> float:
     """Round a number to a float dtype without a limit of the exponent."""
     if not abs(x) < math.inf:
         return x
-    step = _step(x, d)
+    step = _spacing_at(x, d)
     return round(x / step) * step if x / step < 2.0**53 else x
 
 
 def largest_below(x: float, d: DType) -> float:
     """Return the largest number of a float dtype below one of its numbers."""
     x = math.nextafter(x, -math.inf)
-    step = _step(x, d)
+    step = _spacing_at(x, d)
     return math.floor(x / step) * step
 
 
-def _step(x: float, d: DType) -> float:
+def _spacing_at(x: float, d: DType) -> float:
     """Return the distance of neighbours in a float dtype at a number."""
     f = FORMATS[d]
     return max(math.ldexp(1.0, max(math.frexp(x)[1] - f.digits, -1074)), f.smallest)

@@ -106,6 +106,7 @@ def randn(
 
 
 def _parse_sizes(shape: Sequence[int]) -> Sequence[int]:
+    """Return the sizes of `f(2, 3)` or `f((2, 3))`."""
     return shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
 
 
@@ -387,19 +388,20 @@ def gamma(
     names = ("concentration", "scale")
     resolved = resolve_parameters("gamma", names, (concentration, scale), shape, dtype, device)
     (k, s), sizes, d, on = resolved
-    return cast(_gamma(generator_or_default("gamma", generator), k, sizes, d, on) * s, d)
+    return cast(_draw_gamma(generator_or_default("gamma", generator), k, sizes, d, on) * s, d)
 
 
-def _gamma(
+def _draw_gamma(
     g: Generator, k: Tensor | float, sizes: Sequence[int], d: DType, device: DeviceLike
 ) -> Tensor:
-    return _boost(*_gamma_factors(g, k, sizes, d, device))
+    """Draw gamma variables of concentration `k` and scale 1."""
+    return _boost(*_draw_gamma_factors(g, k, sizes, d, device))
 
 
-def _gamma_factors(
+def _draw_gamma_factors(
     g: Generator, k: Tensor | float, sizes: Sequence[int], d: DType, device: DeviceLike
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return x, log(u) and k, such that x u**(1 / k) are gamma variables of concentration k.
+    """Draw x and log(u) such that x u**(1 / k) are gamma variables; return them and k.
 
     x does not underflow. Where k is 1 or more, log(u) is 0.
     """
@@ -462,7 +464,7 @@ def beta(
     """
     (p, q), sizes, d, on = resolve_parameters("beta", ("a", "b"), (a, b), shape, dtype, device)
     g = generator_or_default("beta", generator)
-    (x, log_u, j), (y, log_v, k) = (_gamma_factors(g, c, sizes, d, on) for c in (p, q))
+    (x, log_u, j), (y, log_v, k) = (_draw_gamma_factors(g, c, sizes, d, on) for c in (p, q))
     gamma_x, gamma_y = _boost(x, log_u, j), _boost(y, log_v, k)
     total = gamma_x + gamma_y
     # by logarithms; divide by the lesser concentration last, since 1 / k may be infinite
@@ -499,7 +501,7 @@ def dirichlet(
     if len(own) != 1:
         raise ShapeError(f"dirichlet: alpha must be a vector, got shape {own}")
     sizes = (*extents("dirichlet", shape), *own)
-    x, log_u, k = _gamma_factors(generator_or_default("dirichlet", generator), k, sizes, d, on)
+    x, log_u, k = _draw_gamma_factors(generator_or_default("dirichlet", generator), k, sizes, d, on)
     evaluate(x, log_u, k)  # several passes read them
     product = _boost(x, log_u, k)
     total = sum_of(product, axis=-1, keepdims=True)
@@ -552,6 +554,7 @@ def choice(
 def _choose_positions(
     g: Generator, n: int, sizes: tuple[int, ...], replace: bool, p: Array | None, device: DeviceLike
 ) -> Tensor:
+    """Draw positions in 0..n-1, weighted by `p` if given. Raises: ArgumentError, ShapeError."""
     count = math.prod(sizes)
     if count and not n:
         raise ArgumentError(f"choice: cannot draw {count} samples from 0 values")

@@ -80,7 +80,7 @@ def average(
         total = apply(ops.WHERE, (ones, float(count), float(count))) if returned else mean
         return (mean, cast(total, mean.dtype)) if returned else mean
     w = weights if isinstance(weights, Tensor) else as_operand("average", weights, (x,))
-    d, work = _float(x, w), _working_dtype(x, w)
+    d, work = _result_dtype(x, w), _working_dtype(x, w)
     wide = _broadcast_weights(x, cast(w, work if w.dtype.kind == "c" else work.part), axes)
     total = sum_of(wide, axis=axes, keepdims=keepdims)
     product = apply(ops.MULTIPLY, (cast(x, work), wide))
@@ -88,7 +88,7 @@ def average(
     return (mean, cast(total, d)) if returned else mean
 
 
-def _float(*tensors: Tensor) -> DType:
+def _result_dtype(*tensors: Tensor) -> DType:
     """Return the float dtype of a result; integers give float32 even if they do not promote."""
     if all(x.dtype.kind not in "fc" for x in tensors):
         return float32
@@ -143,7 +143,7 @@ def cov(
     """
     weights = {"fweights": fweights, "aweights": aweights}
     tensors, c = _parts("cov", x, y), real("cov", correction, "correction")
-    return _cast_matrix(_covariance("cov", tensors, rowvar, c, weights), tensors)
+    return _cast_matrix(_compute_covariance("cov", tensors, rowvar, c, weights), tensors)
 
 
 def _parts(op: str, x: Tensor, y: Array | None) -> tuple[Tensor, ...]:
@@ -152,7 +152,7 @@ def _parts(op: str, x: Tensor, y: Array | None) -> tuple[Tensor, ...]:
     return (x,) if y is None else (x, y if isinstance(y, Tensor) else as_operand(op, y, (x,)))
 
 
-def _variables(op: str, tensors: Sequence[Tensor], rowvar: bool) -> Tensor:
+def _stack_variables(op: str, tensors: Sequence[Tensor], rowvar: bool) -> Tensor:
     """Return a matrix with one variable per row, in the dtype of the computation."""
     rowvar = flag(op, rowvar, "rowvar")
     rows, work = [], _working_dtype(*tensors)
@@ -168,16 +168,17 @@ def _variables(op: str, tensors: Sequence[Tensor], rowvar: bool) -> Tensor:
     return rows[0] if len(rows) == 1 else concat(rows, axis=0)
 
 
-def _covariance(
+def _compute_covariance(
     op: str,
     tensors: Sequence[Tensor],
     rowvar: bool,
     correction: float,
     weights: dict[str, Array | None],
 ) -> Tensor:
-    rows = _variables(op, tensors, rowvar)
+    """Return the covariance matrix, divided by weights less `correction`, at least 0."""
+    rows = _stack_variables(op, tensors, rowvar)
     n = rows.shape[1]
-    weight_of = {k: _weights(op, k, w, rows) for k, w in weights.items() if w is not None}
+    weight_of = {k: _check_weights(op, k, w, rows) for k, w in weights.items() if w is not None}
     w = None
     for weight in weight_of.values():
         w = weight if w is None else w * weight
@@ -196,7 +197,8 @@ def _covariance(
     return matmul(away, conjugate(away * w).mT) / divisor
 
 
-def _weights(op: str, name: str, w: Array, rows: Tensor) -> Tensor:
+def _check_weights(op: str, name: str, w: Array, rows: Tensor) -> Tensor:
+    """Return weights as a vector in the variables' dtype. Raises: ShapeError, ArgumentError."""
     vector = w if isinstance(w, Tensor) else as_operand(op, w, (rows,))
     if vector.shape != (rows.shape[1],):
         raise ShapeError(
@@ -228,7 +230,7 @@ def corrcoef(
     [[1.0, -1.0], [-1.0, 1.0]]
     """
     tensors = _parts("corrcoef", x, y)
-    c = _covariance("corrcoef", tensors, rowvar, 1.0, {})
+    c = _compute_covariance("corrcoef", tensors, rowvar, 1.0, {})
     scale = apply(ops.SQRT, (apply(ops.REAL, (diagonal(c),)),))
     n = scale.shape[0]
     row, column = view(scale, ("reshape", (1, n))), view(scale, ("reshape", (n, 1)))
@@ -237,7 +239,7 @@ def corrcoef(
 
 def _cast_matrix(matrix: Tensor, tensors: Sequence[Tensor]) -> Tensor:
     """Return a matrix in the float dtype of its variables; for one variable, a scalar."""
-    result = cast(matrix, _float(*tensors))
+    result = cast(matrix, _result_dtype(*tensors))
     return view(result, ("reshape", ())) if result.shape == (1, 1) else result
 
 

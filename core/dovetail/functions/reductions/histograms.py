@@ -84,7 +84,7 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
         raise ShapeError(f"bincount: expected a vector, got shape {x.shape}")
     if x.dtype.kind == "f":
         raise DTypeError(f"bincount: expected integers, got {x.dtype.name}; use dt.histogram")
-    w = None if weights is None else _as_tensor("bincount", weights, x)
+    w = None if weights is None else _as_operand_tensor("bincount", weights, x)
     if w is not None and w.shape != x.shape:
         raise ShapeError(f"bincount: weights must have the shape {x.shape} of x, got {w.shape}")
     one = w is None and x.size and not tracer_api.is_batched(x._expr)
@@ -92,21 +92,22 @@ def bincount(x: Tensor, /, weights: Array | None = None, minlength: int = 0) -> 
         return counts
     bins = length_min
     if x.size:
-        low, high = tracer_api.call_on_batch(_extremes, x)
+        low, high = tracer_api.call_on_batch(_read_extremes, x)
         if low < 0:
             raise ArgumentError(f"bincount: x must not hold negative elements, got {low}")
         bins = max(high + 1, length_min)
     return _count_or_sum(x, bins, w)
 
 
-def _extremes(x: Tensor) -> tuple[int, int]:
-    """Return the smallest and the largest element."""
+def _read_extremes(x: Tensor) -> tuple[int, int]:
+    """Return the smallest and the largest element as ints, read by the host."""
     low, high = min_of(x), max_of(x)
     evaluate(low, high)
     return int(low.item()), int(high.item())
 
 
-def _as_tensor(op: str, value: object, x: Tensor) -> Tensor:
+def _as_operand_tensor(op: str, value: object, x: Tensor) -> Tensor:
+    """Return a tensor unchanged, another value as an operand beside `x`."""
     return value if isinstance(value, Tensor) else as_operand(op, value, (x,))
 
 
@@ -166,7 +167,7 @@ def digitize(
     [1, 3, 3]
     """
     right = flag("digitize", right, "right")
-    edges = _as_tensor("digitize", keep_digits(bins, required("digitize", x)), x)
+    edges = _as_operand_tensor("digitize", keep_digits(bins, required("digitize", x)), x)
     if edges.ndim != 1:
         raise ShapeError(f"digitize: bins must be a vector, got shape {edges.shape}")
     up, down = _is_ordered(edges)
@@ -254,12 +255,13 @@ def _range_ends(op: str, x: Tensor, limits: Range) -> tuple[float, float]:
 
 
 def _parse_bins(op: str, x: Tensor, bins: object, limits: Range) -> _AxisBins:
+    """Return the bins from their number or edges. Raises: ArgumentError, ShapeError."""
     if isinstance(bins, str):
         raise ArgumentError(f"{op}: bins must be a number or edges, got {shown(bins)}")
     if isinstance(bins, (Tensor, *ARRAY_TYPES)) and not (
         isinstance(bins, np.ndarray) and not bins.ndim
     ):
-        edges = _as_tensor(op, keep_digits(bins, x), x)
+        edges = _as_operand_tensor(op, keep_digits(bins, x), x)
         if edges.ndim != 1 or edges.shape[0] < 2:
             raise ShapeError(
                 f"{op}: edges must be a vector of at least 2 elements, got shape {edges.shape}"
@@ -293,6 +295,7 @@ def _widths(axis_bins: _AxisBins) -> Tensor:
 
 
 def _ravel_operand(op: str, x: Tensor) -> Tensor:
+    """Return the operand raveled, a bool one as uint8."""
     x = ravel(strided(op, x))
     return cast(x, uint8) if x.dtype.kind == "b" else x
 
@@ -347,7 +350,7 @@ def histogram(
     density = flag("histogram", density, "density")
     flat = _ravel_operand("histogram", x)
     axis_bins = _parse_bins("histogram", flat, bins, range)
-    w = None if weights is None else ravel(_as_tensor("histogram", weights, x))
+    w = None if weights is None else ravel(_as_operand_tensor("histogram", weights, x))
     if w is not None and w.shape != flat.shape:
         raise ShapeError(
             f"histogram: expected one weight for each of {flat.size} elements, got {w.size}"
@@ -389,7 +392,7 @@ def histogram2d(
     """
     op = "histogram2d"
     density = flag(op, density, "density")
-    a, b = _ravel_operand(op, x), _ravel_operand(op, _as_tensor(op, y, x))
+    a, b = _ravel_operand(op, x), _ravel_operand(op, _as_operand_tensor(op, y, x))
     if a.shape != b.shape:
         raise ShapeError(f"{op}: x and y must have equal sizes, got {a.size} and {b.size}")
     pair = bins if isinstance(bins, (list, tuple)) and len(bins) == 2 else (bins, bins)
@@ -401,7 +404,7 @@ def histogram2d(
     cells = (first.bins + 1) * wide
     i, j = first.bin_positions(a, cells), second.bin_positions(b, cells)
     positions = apply(ops.ADD, (apply(ops.MULTIPLY, (i, wide)), j))
-    w = None if weights is None else ravel(_as_tensor(op, weights, x))
+    w = None if weights is None else ravel(_as_operand_tensor(op, weights, x))
     if w is not None and w.shape != a.shape:
         raise ShapeError(f"{op}: expected one weight for each of {a.size} points, got {w.size}")
     hist = view(_count_or_sum(positions, cells, w), ("reshape", (first.bins + 1, wide)))

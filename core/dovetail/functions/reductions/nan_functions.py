@@ -114,10 +114,11 @@ def nanmean(
     1.5
     """
     d = x.dtype if required("nanmean", x).dtype.kind in "fc" else float32
-    return _mean(cast(x, d), axis, keepdims)
+    return _nan_mean(cast(x, d), axis, keepdims)
 
 
-def _mean(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+def _nan_mean(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    """Return the mean of the elements that are not NaN; NaN if there are none."""
     total = sum_of(_replace_nan("nanmean", x, 0.0), axis=axis, keepdims=keepdims)
     return apply(ops.DIVIDE, (total, cast(_count_present(x, axis, keepdims), x.dtype)))
 
@@ -146,7 +147,7 @@ def nanvar(
     >>> dt.nanvar(dt.asarray([1.0, dt.nan, 3.0], device="reference")).item()
     1.0
     """
-    return _variance("nanvar", x, axis, correction, keepdims, False)
+    return _nan_variance("nanvar", x, axis, correction, keepdims, False)
 
 
 @accept_out
@@ -172,17 +173,18 @@ def nanstd(
     >>> dt.nanstd(dt.asarray([1.0, dt.nan, 3.0], device="reference")).item()
     1.0
     """
-    return _variance("nanstd", x, axis, correction, keepdims, True)
+    return _nan_variance("nanstd", x, axis, correction, keepdims, True)
 
 
-def _variance(
+def _nan_variance(
     op: str, x: Tensor, axis: Axis, correction: float, keepdims: bool, root: bool
 ) -> Tensor:
+    """Return the variance without NaN, or its root; NaN if count - correction is not positive."""
     correction = real(op, correction, "correction")
     lay.axes(op, axis, strided(op, x).ndim)  # raises on behalf of the op
     d = x.dtype if x.dtype.kind in "fc" else float32
     wide = cast(x, working_float(x.dtype))
-    away = apply(ops.SUBTRACT, (wide, _mean(wide, axis, True)))
+    away = apply(ops.SUBTRACT, (wide, _nan_mean(wide, axis, True)))
     if x.dtype.kind in "fc":  # before squaring: no NaN may enter the gradient
         away = apply(ops.WHERE, (apply(ops.ISNAN, (wide,)), 0.0, away))
     d = d.part
@@ -210,7 +212,7 @@ def nanmin(
     >>> dt.nanmin(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
     2.0
     """
-    return _extreme("nanmin", x, axis, keepdims)
+    return _nan_extreme("nanmin", x, axis, keepdims)
 
 
 @accept_out(widen=False)
@@ -228,10 +230,11 @@ def nanmax(
     >>> dt.nanmax(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
     3.0
     """
-    return _extreme("nanmax", x, axis, keepdims)
+    return _nan_extreme("nanmax", x, axis, keepdims)
 
 
-def _extreme(op: str, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+def _nan_extreme(op: str, x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    """Return the minimum or maximum without NaN; NaN if all are."""
     least = op == "nanmin"
     reduction, other = (min_of, float("inf")) if least else (max_of, -float("inf"))
     result = reduction(_replace_nan(op, x, other), axis=axis, keepdims=keepdims)
@@ -256,7 +259,7 @@ def nanargmin(
     >>> dt.nanargmin(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
     2
     """
-    return _extreme_position("nanargmin", x, axis, keepdims)
+    return _nan_extreme_position("nanargmin", x, axis, keepdims)
 
 
 @accept_out(widen=False)
@@ -274,13 +277,14 @@ def nanargmax(
     >>> dt.nanargmax(dt.asarray([3.0, dt.nan, 2.0], device="reference")).item()
     0
     """
-    return _extreme_position("nanargmax", x, axis, keepdims)
+    return _nan_extreme_position("nanargmax", x, axis, keepdims)
 
 
-def _extreme_position(op: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+def _nan_extreme_position(op: str, x: Tensor, axis: int | None, keepdims: bool) -> Tensor:
+    """Return the first position of the extreme without NaN; -1 if all are NaN."""
     if isinstance(axis, (tuple, list)):
         raise AxisError(f"{op}: axis must be one int, got {len(axis)} axes")
-    extreme = _extreme("nanmin" if op == "nanargmin" else "nanmax", x, axis, True)
+    extreme = _nan_extreme("nanmin" if op == "nanargmin" else "nanmax", x, axis, True)
     position = argmax(apply(ops.EQUAL, (x, extreme)), axis=axis, keepdims=keepdims)
     if x.dtype.kind != "f":
         return position
@@ -332,6 +336,7 @@ def nancumprod(
 
 
 def _axis_or_first(op: str, axis: int | None) -> int:
+    """Return the axis, 0 for None. Raises: AxisError for a sequence of axes."""
     if isinstance(axis, (tuple, list)):
         raise AxisError(f"{op}: axis must be one int, got {len(axis)} axes")
     return 0 if axis is None else axis

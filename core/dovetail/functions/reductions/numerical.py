@@ -37,11 +37,13 @@ __all__ = [
 ]
 
 
-def _floats(x: Tensor) -> Tensor:
+def _as_floats(x: Tensor) -> Tensor:
+    """Return floating-point tensors unchanged, others as float32."""
     return x if x.dtype.kind in "fc" else cast(x, float32)
 
 
-def _vector(op: str, name: str, x: Tensor) -> Tensor:
+def _require_vector(op: str, name: str, x: Tensor) -> Tensor:
+    """Return the tensor unchanged. Raises: ShapeError unless it is a vector."""
     if x.ndim != 1:
         raise ShapeError(f"{op}: {name} must be a vector, got shape {x.shape}")
     return x
@@ -99,7 +101,7 @@ def trapezoid(
     """
     d = lay.axis("trapezoid", axis, required("trapezoid", y).ndim)
     exclusive("trapezoid", x=x, dx=dx)
-    y = _floats(y)
+    y = _as_floats(y)
     n = max(y.shape[d] - 1, 0)
     mean = (slice_along(y, d, min(1, y.shape[d]), n) + slice_along(y, d, 0, n)) * 0.5
     if x is None:
@@ -155,6 +157,7 @@ def gradient(
 
 
 def _slopes(x: Tensor, d: int, spacing: Operand, order: int) -> Tensor:
+    """Return slopes along axis `d`, of `order` 1 or 2 at the ends. Raises: ShapeError."""
     n = x.shape[d]
     if n < order + 1:
         raise ShapeError(f"gradient: expected at least {order + 1} samples along axis {d}, got {n}")
@@ -170,9 +173,11 @@ def _slopes(x: Tensor, d: int, spacing: Operand, order: int) -> Tensor:
         steps, h = cast(_steps("gradient", at, x, d), x.dtype.part), 1.0
 
     def samples(k: int) -> Tensor:
+        """Return the samples at index `k`, from the end if negative."""
         return slice_along(x, d, k % n, 1)
 
     def step(k: int) -> Tensor | float:
+        """Return the step between samples k and k + 1, from the end if negative."""
         return h if steps is None else slice_along(steps, d, k % (n - 1), 1)
 
     inner = []
@@ -226,8 +231,8 @@ def interp(
     [15.0, 20.0]
     """
     x, positions, values = as_tensors("interp", required("interp", x), xp, fp)
-    n = _vector("interp", "xp", positions).shape[0]
-    if _vector("interp", "fp", values).shape[0] != n or not n:
+    n = _require_vector("interp", "xp", positions).shape[0]
+    if _require_vector("interp", "fp", values).shape[0] != n or not n:
         raise ShapeError(
             f"interp: xp and fp must have equal sizes of at least 1, got {n} and {values.shape[0]}"
         )
@@ -239,7 +244,7 @@ def interp(
     if period is not None:
         exclusive("interp", period=period, left=left)
         exclusive("interp", period=period, right=right)
-        x, positions, values = _periodic(
+        x, positions, values = _extend_period(
             x, positions, values, abs(real("interp", period, "period"))
         )
         n = n + 2
@@ -271,7 +276,7 @@ def _fraction_between(x: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return apply(ops.CLIP, (share, 0.0, 1.0))
 
 
-def _periodic(
+def _extend_period(
     x: Tensor, positions: Tensor, values: Tensor, period: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the samples of one period in order, extended by one sample on each side."""
@@ -302,7 +307,7 @@ def vander(
     [[4, 2, 1], [9, 3, 1]]
     """
     (x,) = as_tensors("vander", x)
-    m = _vector("vander", "x", x).shape[0]
+    m = _require_vector("vander", "x", x).shape[0]
     if x.dtype.kind not in "fc" and x.dtype is not uint64:
         x = cast(x, int64)
     count = m if n is None else integer("vander", n, "n", 0, 1 << 31)
@@ -353,14 +358,14 @@ def correlate(x1: Array, x2: Array, /, *, mode: str = "valid", out: Tensor | Non
     [17]
     """
     a, b = as_tensors("correlate", x1, x2)
-    b = _vector("correlate", "x2", b)
+    b = _require_vector("correlate", "x2", b)
     return _convolve_windows("correlate", a, flip(conjugate(b)), mode)
 
 
 def _convolve_windows(op: str, a: Tensor, b: Tensor, mode: str) -> Tensor:
     """Multiply sliding windows of the longer vector by the reversed shorter one."""
     choice(op, mode, "mode", MODES)
-    _vector(op, "x1", a), _vector(op, "x2", b)
+    _require_vector(op, "x1", a), _require_vector(op, "x2", b)
     if not a.size or not b.size:
         raise ShapeError(f"{op}: vectors must not be empty, got {a.size} and {b.size} elements")
     d = result_type(a, b)
@@ -391,7 +396,7 @@ def polyval(p: Array, x: Tensor | float, /, *, out: Tensor | None = None) -> Ten
     if not isinstance(x, Tensor):
         (p,) = as_tensors("polyval", p)
         x = zeros((), dtype=p.dtype, device=p.device) + x
-    coefficients = _vector("polyval", "p", as_tensors("polyval", p, x)[0])
+    coefficients = _require_vector("polyval", "p", as_tensors("polyval", p, x)[0])
     result = apply(ops.MULTIPLY, (strided("polyval", x), 0))
     result = cast(result, result_type(coefficients, result))
     for i in range(coefficients.shape[0]):

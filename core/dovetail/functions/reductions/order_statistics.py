@@ -95,7 +95,7 @@ def _rank_and_weight(
 # --- arguments ------------------------------------------------------------------------------------
 
 
-def _quantiles(op: str, q: Operand, high: float) -> np.ndarray:
+def _read_probabilities(op: str, q: Operand, high: float) -> np.ndarray:
     """Return probabilities in 0..1 as float64, read by the host."""
     if not isinstance(q, (Tensor, *ARRAY_TYPES, int, float, np.generic)):
         raise refused(op, "q", "numbers", q)
@@ -134,6 +134,7 @@ def _merge_reduced_axes(op: str, x: Tensor, axis: Axis) -> tuple[Tensor, Shape, 
 
 
 def _float_of(x: Tensor) -> DType:
+    """Return a float tensor's dtype, else float32."""
     return x.dtype if x.dtype.kind == "f" else float32
 
 
@@ -201,6 +202,7 @@ def _next_elements(rows: Tensor, elements: Tensor, ranks: np.ndarray) -> Tensor:
 
 
 def _select_rank(rows: Tensor, rank: int) -> Tensor:
+    """Return the element at one rank of each row, without a sort."""
     d = rows.dtype
     first, stop, zero = 0, d.bits, 0
     if d.kind == "f":
@@ -215,6 +217,7 @@ def _select_rank(rows: Tensor, rank: int) -> Tensor:
 
 
 def _take_ranks(ordered: Tensor, ranks: np.ndarray) -> Tensor:
+    """Return the elements at ranks of sorted rows; ranks are clipped to the row."""
     n = ordered.shape[-1]
     clipped = np.clip(ranks, 0, n - 1).astype(np.int64)
     if clipped.size == 1:
@@ -239,6 +242,7 @@ def _row_nanquantiles(rows: Tensor, q: np.ndarray, method: str) -> Tensor:
 
 
 def _take_rank_per_row(ordered: Tensor, ranks: Tensor, n: Tensor) -> Tensor:
+    """Return the elements at ranks of sorted rows, clipped to each row's count `n`."""
     last = apply(ops.MAXIMUM, (n - 1.0, 0.0))  # n is 0 if all are NaN: take a NaN
     clipped = cast(apply(ops.CLIP, (ranks, 0.0, last)), int64)
     return gather_along_unchecked(ordered, clipped, ordered.ndim - 1)
@@ -253,6 +257,7 @@ def _reduce_rows(
     method: str,
     row_quantiles: RowQuantiles,
 ) -> Tensor:
+    """Return quantiles over axes by `row_quantiles`; the axis of q comes first."""
     choice(op, method, "method", _METHODS)
     keepdims = flag(op, keepdims, "keepdims")
     rows, kept_shape, wide = _merge_reduced_axes(op, x, axis)
@@ -329,7 +334,7 @@ def quantile(
     >>> dt.quantile(dt.asarray([4.0, 1.0, 3.0, 2.0], device="reference"), [0.0, 0.5]).tolist()
     [1.0, 2.5]
     """
-    p = _quantiles("quantile", q, 1.0)
+    p = _read_probabilities("quantile", q, 1.0)
     return _reduce_rows("quantile", x, p, axis, keepdims, method, _row_quantiles)
 
 
@@ -358,7 +363,7 @@ def nanquantile(
     >>> dt.nanquantile(dt.asarray([4.0, 1.0, dt.nan, 2.0], device="reference"), 0.5).item()
     2.0
     """
-    p = _quantiles("nanquantile", q, 1.0)
+    p = _read_probabilities("nanquantile", q, 1.0)
     return _reduce_rows("nanquantile", x, p, axis, keepdims, method, _row_nanquantiles)
 
 
@@ -387,7 +392,7 @@ def percentile(
     >>> dt.percentile(dt.asarray([4.0, 1.0, 3.0, 2.0], device="reference"), 50).item()
     2.5
     """
-    p = _quantiles("percentile", q, 100.0)
+    p = _read_probabilities("percentile", q, 100.0)
     return _reduce_rows("percentile", x, p, axis, keepdims, method, _row_quantiles)
 
 
@@ -416,5 +421,5 @@ def nanpercentile(
     >>> dt.nanpercentile(dt.asarray([4.0, 1.0, dt.nan, 2.0], device="reference"), 50).item()
     2.0
     """
-    p = _quantiles("nanpercentile", q, 100.0)
+    p = _read_probabilities("nanpercentile", q, 100.0)
     return _reduce_rows("nanpercentile", x, p, axis, keepdims, method, _row_nanquantiles)

@@ -53,6 +53,7 @@ _NEEDS_ELEMENTS = frozenset((ops.MAX, ops.MIN, ops.ARGMAX, ops.ARGMIN))  # undef
 def _reduce(
     op: Op, x: Tensor, axis: Axis, keepdims: bool, out: Tensor | None, dtype: DType | None = None
 ) -> Tensor:
+    """Record a reduction, with spec and axes from a cache; write into `out` if given."""
     plain = type(x) is Tensor and type(keepdims) is bool and (axis is None or type(axis) is int)
     key = (op, expr_of(x).spec, axis, keepdims, dtype) if plain else ()
     cached = _young.get(key)
@@ -150,6 +151,7 @@ def prod(
 
 
 def _accumulation_dtype(op: str, dtype: DTypeLike) -> DType:
+    """Return the dtype of a sum or product. Raises: DTypeError for bool."""
     resolved = any_dtype(op, dtype)
     if resolved.kind == "b":
         raise DTypeError(f"{op}: dtype must not be bool; use dt.any, dt.all or dt.count_nonzero")
@@ -378,6 +380,7 @@ def argmin(
 def _reduce_to_position(
     op: Op, x: Tensor, axis: int | None, keepdims: bool, out: Tensor | None
 ) -> Tensor:
+    """Record `argmax` or `argmin`; accept any integer as the axis."""
     if axis is not None and type(axis) is not int:
         axis = lay.axis(op.name, axis, required(op.name, x).ndim)
     return _reduce(op, x, axis, keepdims, out)
@@ -442,6 +445,7 @@ def std(
 
 
 def _float_dtype(x: Tensor) -> DType:
+    """Return the real dtype of a float or complex tensor, float32 for others."""
     return x.dtype.part if x.dtype.kind in "fc" else float32
 
 
@@ -496,5 +500,6 @@ def logsumexp(
 
 
 def _squeeze(x: Tensor, axes: Shape, keepdims: bool) -> Tensor:
+    """Return a view without the axes, which have size 1; `x` itself if `keepdims`."""
     shape = tuple(n for d, n in enumerate(x.shape) if d not in axes)
     return x if keepdims else view(x, ("reshape", shape))

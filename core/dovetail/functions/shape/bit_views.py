@@ -34,7 +34,7 @@ def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
     '0x3f800000'
     """
     if len(shape) == 1 and isinstance(shape[0], DType | str | type | np.dtype):
-        return _bits(strided("view", x), dtype(shape[0], "view"))
+        return _reinterpret(strided("view", x), dtype(shape[0], "view"))
     sizes = parse_ints("view", shape)  # type: ignore[arg-type]  # rejects all but sizes
     wanted = lay.resolve_reshape("view", strided("view", x).shape, sizes)
     if not is_viewable(x, ("reshape", wanted)):
@@ -45,7 +45,7 @@ def view_as(x: Tensor, /, *shape: Sizes | DTypeLike) -> Tensor:
     return view(x, ("reshape", wanted))
 
 
-def _bits(x: Tensor, target_dtype: DType) -> Tensor:
+def _reinterpret(x: Tensor, target_dtype: DType) -> Tensor:
     """Return the memory of `x` as elements of another dtype."""
     if x.requires_grad:
         raise GradientError("view: bits have no gradient; use x.detach().view(...)")

@@ -190,6 +190,7 @@ def _concat_lazily(exprs: Sequence[Expr], axis: int) -> Tensor:
 
 
 def _require_same_device(op: str, tensors: Sequence[Tensor]) -> None:
+    """Raise DeviceError for tensors of several devices, ArgumentError for none."""
     if not tensors:
         raise ArgumentError(f"{op}: expected at least one tensor, got none")
     if len({a.device for a in tensors}) > 1:
@@ -261,6 +262,7 @@ def roll(
 
 
 def _roll_axes(x: Tensor, shift: Axes, axis: Axes | None) -> Tensor:
+    """Return a rolled copy; without an axis roll the raveled elements. Raises: ArgumentError."""
     shifts = integers("roll", shift, "shift")
     if axis is None:
         if len(shifts) != 1:
@@ -285,6 +287,7 @@ def _roll_axes(x: Tensor, shift: Axes, axis: Axes | None) -> Tensor:
 
 
 def _roll(x: Tensor, shift: int, axis: int) -> Tensor:
+    """Return a copy rolled along one axis; `x` itself if the shift is a multiple of the size."""
     n = x.shape[axis]
     cut = -shift % n if n else 0
     if cut == 0:
@@ -324,6 +327,7 @@ def repeat(
 
 
 def _repeat_axis(x: Tensor, repeats: int | Sequence[int] | Tensor, axis: int | None) -> Tensor:
+    """Repeat each element along an axis; read the counts of a tensor on the host."""
     if axis is None:
         x, axis = ravel(required("repeat", x)), 0
     d = lay.axis("repeat", axis, required("repeat", x).ndim)
@@ -345,6 +349,7 @@ _cached_repeat = CachedFunction(_repeat_axis)  # for an int; a tensor of counts 
 
 
 def _repeat_each(x: Tensor, times: Shape, axis: int) -> Tensor:
+    """Repeat each slice along an axis by its own count. Raises: ShapeError."""
     n = strided("repeat", x).shape[axis]
     if len(times) != n or any(t < 0 for t in times):
         raise ShapeError(

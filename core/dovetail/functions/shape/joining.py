@@ -81,6 +81,7 @@ def atleast_3d(*arrays: Array) -> Tensor | tuple[Tensor, ...]:
 
 
 def _expand_each(op: str, arrays: Sequence[object], ndim: int) -> Tensor | tuple[Tensor, ...]:
+    """Return views with at least `ndim` axes: one for one tensor, else a tuple."""
     views = tuple([_expand_to(op, x, ndim) for x in as_tensors(op, *arrays)])
     return views[0] if len(views) == 1 else views
 
@@ -250,6 +251,7 @@ def dsplit(x: Tensor, indices_or_sections: SplitPoints, /) -> tuple[Tensor, ...]
 
 
 def _require_ndim(op: str, x: Tensor, ndim: int) -> int:
+    """Return the number of dimensions. Raises: ShapeError if there are fewer than `ndim`."""
     if required(op, x).ndim < ndim:
         raise ShapeError(f"{op}: expected at least {ndim} dimensions, got shape {x.shape}")
     return x.ndim

@@ -113,6 +113,7 @@ def reshape(
 def _reshape_uncached(
     x: Tensor, shape: Sizes, sizes: tuple[Sizes, ...] = (), copy: bool | None = None
 ) -> Tensor:
+    """Check and reshape; cache the view unless `copy` or `sizes` are given."""
     new = parse_ints("reshape", (shape, *sizes))
     wanted = lay.resolve_reshape("reshape", required("reshape", x).shape, new)
     m = ("reshape", wanted)
@@ -156,6 +157,7 @@ def permute_dims(
 
 @lru_cache(VIEW_CACHE_MAX)
 def _permute_move(op: str, shape: Shape, axes: Shape) -> Move:
+    """Return the move of a permutation. Raises: AxisError unless each axis occurs once."""
     ndim = len(shape)
     order = tuple([lay.axis(op, i, ndim) for i in axes])
     if sorted(order) != list(range(ndim)):
@@ -186,6 +188,7 @@ def swapaxes(
 
 
 def _swap_axes(op: str, x: Tensor, axis1: int, axis2: int) -> Tensor:
+    """Return a view with two axes exchanged. Raises: AxisError."""
     order = list(range(required(op, x).ndim))
     a, b = lay.axis(op, axis1, x.ndim), lay.axis(op, axis2, x.ndim)
     order[a], order[b] = b, a
@@ -278,6 +281,7 @@ def expand_dims(x: Tensor = MISSING, /, axis: Axes = 0, **theirs: object) -> Ten
 
 @lru_cache(VIEW_CACHE_MAX)
 def _expand_dims_move(shape: Shape, axes: Shape) -> Move:
+    """Return the move that inserts axes of size 1. Raises: AxisError."""
     ndim = len(shape) + len(axes)
     new_axes, sizes = lay.axes("expand_dims", axes, ndim), iter(shape)
     wider = [1 if d in new_axes else next(sizes) for d in range(ndim)]
@@ -307,6 +311,7 @@ def squeeze(x: Tensor = MISSING, /, axis: Axes | None = None, **theirs: object) 
 
 @lru_cache(VIEW_CACHE_MAX)
 def _squeeze_move(shape: Shape, axes: Shape | None) -> Move:
+    """Return the move that drops axes of size 1, all for None. Raises: ShapeError."""
     if axes is None:
         return "reshape", tuple([n for n in shape if n != 1])
     gone = lay.axes("squeeze", axes, len(shape))
@@ -363,11 +368,13 @@ def broadcast_to(
 
 
 def _broadcast(op: str, x: Tensor, target_shape: Shape) -> Tensor:
+    """Return a read-only view in a shape. Raises: ShapeError if `x` does not broadcast to it."""
     return view(x, _expand_move(op, required(op, x).shape, target_shape), op)
 
 
 @lru_cache(VIEW_CACHE_MAX)
 def _expand_move(op: str, shape: Shape, target_shape: Shape) -> Move:
+    """Return the move that broadcasts one shape to another. Raises: ShapeError."""
     dimensions(op, target_shape)
     if (
         len(target_shape) < len(shape)

@@ -55,7 +55,7 @@ def pad(
             f'pad: constant_values must be left out with mode={mode!r}; it belongs to "constant"'
         )
     fill = 0 if constant_values is None else constant_values
-    widths = _widths(pad_width, strided("pad", x).ndim)
+    widths = _parse_widths(pad_width, strided("pad", x).ndim)
     padded = x
     for d, (before, after) in enumerate(widths):
         if not before and not after:
@@ -75,7 +75,7 @@ def pad(
     return copy(x) if padded is x else padded
 
 
-def _widths(pad_width: Widths, ndim: int) -> list[tuple[int, int]]:
+def _parse_widths(pad_width: Widths, ndim: int) -> list[tuple[int, int]]:
     """Return a pair of widths for each axis."""
     listed = pad_width.tolist() if isinstance(pad_width, np.ndarray) else pad_width
     if isinstance(listed, (list, tuple)) and any(isinstance(p, (list, tuple)) for p in listed):
@@ -98,6 +98,7 @@ def _widths(pad_width: Widths, ndim: int) -> list[tuple[int, int]]:
 
 
 def _constant_pad(x: Tensor, axis: int, n: int, value: Fill) -> Tensor:
+    """Return a filled tensor in the shape of `x`, but of size `n` along an axis."""
     shape = tuple(n if d == axis else m for d, m in enumerate(x.shape))
     return full(shape, value, dtype=x.dtype, device=x.device)
 

@@ -74,9 +74,9 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     flat = _ravel_operand("unique_all", x)
     order = group_equals_order(flat)
     ordered = gather_unchecked(flat, order)
-    starts, lengths = _runs(ordered)
+    starts, lengths = _run_starts_and_lengths(ordered)
     values, indices = gather_unchecked(ordered, starts), gather_unchecked(order, starts)
-    return UniqueAll(values, indices, _inverse(x, ordered, order), lengths)
+    return UniqueAll(values, indices, _run_numbers(x, ordered, order), lengths)
 
 
 @named(widen=False)
@@ -94,7 +94,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
     [[3, 5], [1, 2]]
     """
     ordered = _sort_equals(_ravel_operand("unique_counts", x))
-    starts, lengths = _runs(ordered)
+    starts, lengths = _run_starts_and_lengths(ordered)
     return UniqueCounts(gather_unchecked(ordered, starts), lengths)
 
 
@@ -116,7 +116,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
     order = group_equals_order(flat)
     ordered = gather_unchecked(flat, order)
     return UniqueInverse(
-        gather_unchecked(ordered, _starts(ordered)[0]), _inverse(x, ordered, order)
+        gather_unchecked(ordered, _run_starts(ordered)[0]), _run_numbers(x, ordered, order)
     )
 
 
@@ -135,7 +135,7 @@ def unique_values(x: Tensor, /) -> Tensor:
     [3, 5]
     """
     ordered = _sort_equals(_ravel_operand("unique_values", x))
-    return gather_unchecked(ordered, _starts(ordered)[0])
+    return gather_unchecked(ordered, _run_starts(ordered)[0])
 
 
 @accept_out(widen=False)
@@ -176,6 +176,7 @@ def isin(
 
 
 def _is_in(x: Tensor, elements: Tensor) -> Tensor:
+    """Return True for each element of `x` that is one of `elements`, a vector of the same dtype."""
     if elements.size <= COMPARE_ALL_ELEMENTS_MAX:
         return any_of(apply(ops.EQUAL, (expand_dims(x, -1), elements)), axis=-1)
     if elements.dtype.kind == "c":
@@ -186,17 +187,18 @@ def _is_in(x: Tensor, elements: Tensor) -> Tensor:
 
 
 def _is_complex_in(x: Tensor, elements: Tensor) -> Tensor:
-    """Compare run numbers instead of complex numbers, which `searchsorted` cannot order."""
+    """Return True for each complex element that is one of `elements`, by run numbers."""
     flat = reshape(x, (-1,))
     both = concat([elements, flat])
     order = group_equals_order(both)
-    run = _inverse(both, gather_unchecked(both, order), order)
+    run = _run_numbers(both, gather_unchecked(both, order), order)
     element_runs = slice_along(run, 0, 0, elements.size)
     is_member = _is_in(slice_along(run, 0, elements.size, flat.size), element_runs)
     return reshape(apply(ops.LOGICAL_AND, (is_member, apply(ops.EQUAL, (flat, flat)))), x.shape)
 
 
 def _ravel_operand(op: str, x: Tensor) -> Tensor:
+    """Return all elements along one axis, for a tensor of any layout."""
     return reshape(required(op, x), (-1,))
 
 
@@ -215,23 +217,24 @@ def group_equals_order(x: Tensor) -> Tensor:
 
 
 def _sort_equals(x: Tensor) -> Tensor:
+    """Return the elements in an order in which equal ones are adjacent; sorted if real."""
     return gather_unchecked(x, group_equals_order(x)) if x.dtype.kind == "c" else sort(x)
 
 
-def _runs(ordered: Tensor) -> tuple[Tensor, Tensor]:
+def _run_starts_and_lengths(ordered: Tensor) -> tuple[Tensor, Tensor]:
     """Return the starts and lengths of runs of equal elements. One host read."""
-    starts, bounds = _starts(ordered)
+    starts, bounds = _run_starts(ordered)
     return starts, apply(ops.SUBTRACT, (slice_along(bounds, 0, 1, starts.size), starts))
 
 
-def _starts(ordered: Tensor) -> tuple[Tensor, Tensor]:
+def _run_starts(ordered: Tensor) -> tuple[Tensor, Tensor]:
     """Return the starts of runs of equal elements, and these with the end. One host read."""
     bounds = run_bounds(ordered)
     evaluate(bounds)  # in a kernel of its own: views of computed memory are faster
     return slice_along(bounds, 0, 0, bounds.size - 1), bounds
 
 
-def _inverse(x: Tensor, ordered: Tensor, order: Tensor) -> Tensor:
+def _run_numbers(x: Tensor, ordered: Tensor, order: Tensor) -> Tensor:
     """Return for each element of `x` the number of its run."""
     n = ordered.size
     if not n:

@@ -33,7 +33,7 @@ def lexsort(
     >>> dt.lexsort(([9, 4, 0], dt.asarray([1, 1, 0], device="reference"))).tolist()
     [2, 1, 0]
     """
-    listed = unstack(keys) if isinstance(keys, Tensor) else _keys(keys)
+    listed = unstack(keys) if isinstance(keys, Tensor) else _parse_keys(keys)
     if not listed:
         raise ArgumentError("lexsort: expected at least one key, got none")
     first, *others = as_tensors("lexsort", *listed)
@@ -50,7 +50,8 @@ def lexsort(
     return order
 
 
-def _keys(keys: object) -> Sequence[object]:
+def _parse_keys(keys: object) -> Sequence[object]:
+    """Return the keys of a sort as a sequence. Raises: ShapeError, ArgumentTypeError."""
     if not isinstance(keys, ARRAY_TYPES):
         return sequence("lexsort", keys, "keys", "tensors")
     if getattr(keys, "ndim", 1) == 0:

@@ -37,7 +37,7 @@ def union1d(ar1: Array, ar2: Array) -> Tensor:
     >>> dt.union1d(dt.asarray([5, 3, 5], device="reference"), [4, 3]).tolist()
     [3, 4, 5]
     """
-    return _distinct(concat(_vectors("union1d", ar1, ar2)))
+    return _distinct_elements(concat(_ravel_all("union1d", ar1, ar2)))
 
 
 @named(widen=False)
@@ -64,7 +64,7 @@ def intersect1d(
     """
     assume_unique = flag("intersect1d", assume_unique, "assume_unique")
     return_indices = flag("intersect1d", return_indices, "return_indices")
-    vectors = _vectors("intersect1d", ar1, ar2)
+    vectors = _ravel_all("intersect1d", ar1, ar2)
     first_positions = []
     if not assume_unique:
         (a, at1), (b, at2) = (unique(x, return_index=True) for x in vectors)
@@ -107,9 +107,9 @@ def setdiff1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     >>> dt.setdiff1d(dt.asarray([5, 3, 5, 4], device="reference"), [3]).tolist()
     [4, 5]
     """
-    a, b = _vectors("setdiff1d", ar1, ar2)
+    a, b = _ravel_all("setdiff1d", ar1, ar2)
     if not flag("setdiff1d", assume_unique, "assume_unique"):
-        a = _distinct(a)
+        a = _distinct_elements(a)
     return gather_unchecked(a, nonzero(isin(a, b, invert=True))[0])
 
 
@@ -129,9 +129,9 @@ def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     >>> dt.setxor1d(dt.asarray([5, 3, 5, 4], device="reference"), [3, 1]).tolist()
     [1, 4, 5]
     """
-    vectors = _vectors("setxor1d", ar1, ar2)
+    vectors = _ravel_all("setxor1d", ar1, ar2)
     if not flag("setxor1d", assume_unique, "assume_unique"):
-        vectors = [_distinct(x) for x in vectors]
+        vectors = [_distinct_elements(x) for x in vectors]
     both = concat(vectors)
     if not both.size:
         return both
@@ -142,11 +142,13 @@ def setxor1d(ar1: Array, ar2: Array, assume_unique: bool = False) -> Tensor:
     return gather_unchecked(ordered, nonzero(apply(ops.LOGICAL_AND, (before, after)))[0])
 
 
-def _vectors(op: str, ar1: Array, ar2: Array) -> list[Tensor]:
+def _ravel_all(op: str, ar1: Array, ar2: Array) -> list[Tensor]:
+    """Return both operands raveled, as tensors on one device."""
     return [ravel(x) for x in as_tensors(op, ar1, ar2)]
 
 
-def _distinct(x: Tensor) -> Tensor:
+def _distinct_elements(x: Tensor) -> Tensor:
+    """Return the distinct elements in ascending order."""
     elements = unique(x)
     assert isinstance(elements, Tensor)  # no option is set
     return elements

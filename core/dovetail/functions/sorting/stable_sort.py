@@ -203,6 +203,7 @@ def order_of(keys: Tensor, bits: int) -> Tensor:
 
 
 def _dispatch_sort(x: Tensor, axis: int, descending: bool) -> Tensor:
+    """Sort a tensor of another layout along an axis. Raises: ShapeError, DTypeError."""
     common("sort", (required("sort", x).dtype,))
     if x.ndim == 0:
         raise ShapeError(
@@ -212,6 +213,7 @@ def _dispatch_sort(x: Tensor, axis: int, descending: bool) -> Tensor:
 
 
 def _require_sortable(op: str, x: Tensor) -> Tensor:
+    """Return the tensor. Raises: DTypeError for complex numbers, ShapeError for a scalar."""
     common(op, (strided(op, x).dtype,))  # raises for complex numbers
     if x.ndim == 0:
         raise ShapeError(
@@ -221,11 +223,13 @@ def _require_sortable(op: str, x: Tensor) -> Tensor:
 
 
 def _parse_flags(op: str, descending: bool, stable: bool) -> bool:
+    """Check both flags and return `descending`; sorts are always stable."""
     flag(op, stable, "stable")  # only checked: sorts are always stable
     return flag(op, descending, "descending")
 
 
 def _sort_along(op: ops.Op, x: Tensor, axis: int, descending: bool) -> Tensor:
+    """Record a sort along any axis, by a view with that axis last."""
     d = lay.axis(op.name, axis, x.ndim)
     if d == x.ndim - 1:
         return _sort_last_axis(op, x, *_sort_order(op, x, descending))
@@ -236,6 +240,7 @@ def _sort_along(op: ops.Op, x: Tensor, axis: int, descending: bool) -> Tensor:
 
 
 def _sort_last_axis(op: ops.Op, x: Tensor, order: SortAttrs, offset: int) -> Tensor:
+    """Record a sort along the last axis. Raises: NotYetError if that is too long."""
     s = x._expr.spec
     if s.shape[-1] >> HALF_BITS:
         raise NotYetError(
@@ -251,7 +256,7 @@ _cached_order = lru_cache(1024)(
 
 
 def _sort_order(op: ops.Op, x: Tensor, descending: bool) -> tuple[SortAttrs, int]:
-    """Return which bits of the keys matter, and the number to subtract from integers."""
+    """Return the key bits to sort by and the zero of integers; a long sort reads the range."""
     d = x.dtype
     if d.kind == "f":
         return _cached_order(descending, zero_low_bits(d), 8 * max(d.itemsize, 4)), 0
