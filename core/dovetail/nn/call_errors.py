@@ -51,13 +51,14 @@ _SCALARS: dict[object, tuple[tuple[type, ...], str]] = {
 def explain(
     function: Callable[P, R], title: Callable[[tuple[Any, ...]], str] | None = None
 ) -> Callable[P, R]:
-    """Return the function with errors that name it and the argument that does not fit.
+    """Return a wrapper of a function whose errors name the function and the unfit argument.
 
     title: a function from the arguments to the name in errors; by default the function's own name.
     """
 
     @functools.wraps(function)
     def call(*args: P.args, **named: P.kwargs) -> R:
+        """Call the function; replace an error that an unfit argument explains."""
         try:
             return function(*args, **named)
         except Exception as error:
@@ -72,7 +73,7 @@ def explain(
 
 
 def explain_all(namespace: dict[str, Any], names: Iterable[str]) -> None:
-    """Wrap the public functions of a package in `explain`."""
+    """Replace public functions in a package's namespace by their `explain` wrappers."""
     for name in names:
         function = namespace[name]
         if inspect.isfunction(inspect.unwrap(function)):  # a wrapper may be compiled
@@ -81,7 +82,7 @@ def explain_all(namespace: dict[str, Any], names: Iterable[str]) -> None:
 
 
 def explain_methods(cls: type, excluded: Iterable[str] = ("forward",)) -> None:
-    """Wrap the public methods of a class that have parameters, and its item access."""
+    """Replace a class's public methods that have parameters, and its item access, by wrappers."""
     for name, member in list(vars(cls).items()):
         if (name.startswith("_") and name not in _WRAPPED_DUNDERS) or name in excluded:
             continue
@@ -103,6 +104,7 @@ def title(cls: type) -> str:
 
 
 def _method_title(name: str, args: tuple[Any, ...]) -> str:
+    """Return a method's name in errors: "SGD.step", or only the class for a dunder."""
     owner = args[0] if isinstance(args[0], type) else type(args[0])
     return f"{title(owner)}.{name}" if name not in _WRAPPED_DUNDERS else title(owner)
 
@@ -137,6 +139,7 @@ def explain_error(
 
 
 def _raised_in_user_code(traceback: TracebackType | None) -> bool:
+    """Return True if a frame of the traceback is outside of dovetail and its plugins."""
     while traceback is not None:
         module = str(traceback.tb_frame.f_globals.get("__name__")).partition(".")[0]
         if module not in _LIBRARY and not module.startswith("dovetail_"):
@@ -240,7 +243,7 @@ def fits_annotation(kind: Any, value: object) -> bool:
 
 
 def describe(kind: Any) -> str:
-    """Return an annotation in describe, for an error text."""
+    """Return an annotation in words, for an error text."""
     if kind is None:
         return "None"
     if kind in _SCALARS:
@@ -264,4 +267,5 @@ def describe(kind: Any) -> str:
 
 
 def _plural(kind: Any) -> str:
+    """Return an annotation's description in the plural, without its article."""
     return "values" if kind is Any else describe(kind).removeprefix("an ").removeprefix("a ") + "s"

@@ -37,13 +37,15 @@ def get_total_norm(
     5.0
     """
     checked = _check_tensors("get_total_norm", tensors)
-    total = _total_norm(checked, norm_type, error_if_nonfinite)
+    total = _compute_norm(checked, norm_type, error_if_nonfinite)
     return _to_result_dtype(total, *checked)
 
 
-def _total_norm(tensors: list[dt.Tensor], norm_type: float, error_if_nonfinite: bool) -> dt.Tensor:
+def _compute_norm(
+    tensors: list[dt.Tensor], norm_type: float, error_if_nonfinite: bool
+) -> dt.Tensor:
     """Return the norm in its compute dtype, because the norm of halves may not fit a half."""
-    power = _number("get_total_norm", "norm_type", norm_type)
+    power = _as_float("get_total_norm", "norm_type", norm_type)
     if not tensors:
         return dt.asarray(0.0)
     first = tensors[0].device
@@ -60,6 +62,7 @@ def _total_norm(tensors: list[dt.Tensor], norm_type: float, error_if_nonfinite: 
 
 
 def _to_compute_dtype(x: dt.Tensor) -> dt.Tensor:
+    """Return halves as float32, others unchanged."""
     return x.astype(x.dtype.compute, copy=False)
 
 
@@ -95,7 +98,7 @@ def clip_grad_norm_(
     tensors = _check_tensors("clip_grad_norm_", parameters)
     with dt.no_grad():
         grads = [p.grad for p in tensors if p.grad is not None]
-        total = _total_norm(grads, norm_type, error_if_nonfinite)
+        total = _compute_norm(grads, norm_type, error_if_nonfinite)
         clip_grads_with_norm_(tensors, max_norm, total)
     return _to_result_dtype(total, *grads)
 
@@ -119,7 +122,7 @@ def clip_grads_with_norm_(
     >>> round(float(w.grad), 3)
     0.25
     """
-    limit = _number("clip_grad_norm_", "max_norm", max_norm)
+    limit = _as_float("clip_grad_norm_", "max_norm", max_norm)
     if limit < 0:
         raise dt.ArgumentError(f"clip_grad_norm_: max_norm must not be negative, got {limit}")
     with dt.no_grad():
@@ -148,7 +151,7 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     >>> w.grad.tolist()
     [1.0, -0.5]
     """
-    bound = _number("clip_grad_value_", "clip_value", clip_value)
+    bound = _as_float("clip_grad_value_", "clip_value", clip_value)
     if bound < 0:
         raise dt.ArgumentError(f"clip_grad_value_: clip_value must not be negative, got {bound}")
     with dt.no_grad():
@@ -165,7 +168,8 @@ def _check_tensors(name: str, tensors: Tensors) -> list[dt.Tensor]:
     return values
 
 
-def _number(name: str, parameter: str, x: object) -> float:
+def _as_float(name: str, parameter: str, x: object) -> float:
+    """Return a number as a float. Raises: ArgumentTypeError."""
     try:
         return float(x)  # type: ignore[arg-type]  # errors are handled
     except (TypeError, ValueError):

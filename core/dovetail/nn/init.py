@@ -292,7 +292,8 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
     return normal_(tensor, 0.0, std, generator)
 
 
-def _deviation(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+def _kaiming_std(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    """Return gain / sqrt(fan), the standard deviation of Kaiming's initialisers."""
     if mode not in ("fan_in", "fan_out"):
         raise dt.ArgumentError(f"{name}: mode must be 'fan_in' or 'fan_out', got {mode!r}")
     fan = _fans(name, tensor)[mode == "fan_out"]
@@ -321,7 +322,7 @@ def kaiming_uniform_(
     >>> bool((dt.abs(w) <= 1).all())
     True
     """
-    bound = math.sqrt(3.0) * _deviation("kaiming_uniform_", tensor, a, mode, nonlinearity)
+    bound = math.sqrt(3.0) * _kaiming_std("kaiming_uniform_", tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -346,7 +347,7 @@ def kaiming_normal_(
     >>> dt.nn.init.kaiming_normal_(dt.empty((3, 6), device="reference")).shape
     (3, 6)
     """
-    std = _deviation("kaiming_normal_", tensor, a, mode, nonlinearity)
+    std = _kaiming_std("kaiming_normal_", tensor, a, mode, nonlinearity)
     return normal_(tensor, 0.0, std, generator)
 
 

@@ -31,6 +31,7 @@ def make_module_getattr(package: str) -> Callable[[str], NoReturn]:
     """Return a `__getattr__` for a package of networks. `package`: its name within `dt`."""
 
     def refuse(name: str) -> NoReturn:
+        """Raise AttributeError with a hint, always."""
         raise AttributeError(
             f"module 'dovetail.{package}' has no attribute "
             f"{name!r}{_missing_name_hint(package, name)}"
@@ -76,7 +77,7 @@ def _find_elsewhere(package: str, name: str) -> str:
     packages = [
         (of, names)
         for of in (package, *_SEARCHED_PACKAGES, *_GENERAL_PACKAGES)
-        if (names := _names(of))
+        if (names := _public_names(of))
     ]
     exact = (".".join(["dt", *of.split("."), name]) for of, names in packages if name in names)
     bare_names = [(of, {_normalize_name(n): n for n in names}) for of, names in packages]
@@ -88,7 +89,7 @@ def _find_elsewhere(package: str, name: str) -> str:
     return next((path.replace("..", ".") for path in (*exact, *close)), "")
 
 
-def _names(package: str) -> list[str]:
+def _public_names(package: str) -> list[str]:
     """Return the public names of a package of `dt`, or of `dt` itself."""
     module: object = reduce(getattr, package.split(".") if package else (), dt)
     names: list[str] = getattr(module, "__all__", [])
@@ -96,4 +97,5 @@ def _names(package: str) -> list[str]:
 
 
 def _normalize_name(name: str) -> str:
+    """Return a name in lower case without underscores."""
     return name.replace("_", "").casefold()

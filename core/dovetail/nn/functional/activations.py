@@ -48,7 +48,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 
 
 def _store_result(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
-    """Return the result in the input's dtype, written into the input if `inplace` is True."""
+    """Return `y` in x's dtype; write it into `x` if `inplace`, unless `x` is being recorded."""
     y = cast_like(y, x)
     if inplace and not (x.requires_grad and dt.is_grad_enabled()):
         return x.copy_(y)

@@ -50,6 +50,7 @@ def _spans(n: int, m: int) -> list[tuple[int, int]]:
 def _check_adaptive(
     op: str, input: Tensor, output_size: OutputSize, axes: int
 ) -> tuple[Tensor, bool, tuple[int, ...], bool]:
+    """Return the batched input, its batch flag, the window counts, and if these divide evenly."""
     x, had_batch = with_batch(op, input, axes)
     if 0 in x.shape[2:]:
         raise dt.ShapeError(
@@ -60,7 +61,8 @@ def _check_adaptive(
     return x, had_batch, counts, even
 
 
-def _adaptive_avg(axes: int, input: Tensor, output_size: OutputSize) -> Tensor:
+def _pool_adaptive_avg(axes: int, input: Tensor, output_size: OutputSize) -> Tensor:
+    """Return the means of windows; where these are uneven, one axis after the other."""
     op = f"adaptive_avg_pool{axes}d"
     x, had_batch, counts, even = _check_adaptive(op, input, output_size, axes)
     require_dtype_kind(op, x, "f")
@@ -73,6 +75,7 @@ def _adaptive_avg(axes: int, input: Tensor, output_size: OutputSize) -> Tensor:
 
 
 def _mean_along(x: Tensor, axis: int, m: int) -> Tensor:
+    """Return the means of `m` windows of uneven lengths along an axis."""
     n = x.shape[axis]
     if m == n:
         return x
@@ -105,7 +108,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: OutputSize) -> Tensor:
     >>> dt.nn.functional.adaptive_avg_pool1d(x, 2).tolist()
     [[1.5, 2.5]]
     """
-    return _adaptive_avg(1, input, output_size)
+    return _pool_adaptive_avg(1, input, output_size)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
@@ -120,7 +123,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
     >>> dt.nn.functional.adaptive_avg_pool2d(x, 1).tolist()
     [[[7.5]]]
     """
-    return _adaptive_avg(2, input, output_size)
+    return _pool_adaptive_avg(2, input, output_size)
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
@@ -135,12 +138,13 @@ def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
     >>> dt.nn.functional.adaptive_avg_pool3d(x, (None, 1, 1)).tolist()
     [[[[1.5]], [[5.5]]]]
     """
-    return _adaptive_avg(3, input, output_size)
+    return _pool_adaptive_avg(3, input, output_size)
 
 
-def _adaptive_max(
+def _pool_adaptive_max(
     axes: int, input: Tensor, output_size: OutputSize, return_indices: bool
 ) -> MaxPoolResult:
+    """Return the maxima of windows, and their flat indices if `return_indices`."""
     op = f"adaptive_max_pool{axes}d"
     x, had_batch, counts, even = _check_adaptive(op, input, output_size, axes)
     require_dtype_kind(op, x)
@@ -204,7 +208,7 @@ def adaptive_max_pool1d(
     >>> dt.nn.functional.adaptive_max_pool1d(x, 2).tolist()
     [[2.0, 3.0]]
     """
-    return _adaptive_max(1, input, output_size, return_indices)
+    return _pool_adaptive_max(1, input, output_size, return_indices)
 
 
 def adaptive_max_pool2d(
@@ -221,7 +225,7 @@ def adaptive_max_pool2d(
     >>> dt.nn.functional.adaptive_max_pool2d(x, 1).tolist()
     [[[15.0]]]
     """
-    return _adaptive_max(2, input, output_size, return_indices)
+    return _pool_adaptive_max(2, input, output_size, return_indices)
 
 
 def adaptive_max_pool3d(
@@ -238,4 +242,4 @@ def adaptive_max_pool3d(
     >>> dt.nn.functional.adaptive_max_pool3d(x, (None, 1, 1)).tolist()
     [[[[3.0]], [[7.0]]]]
     """
-    return _adaptive_max(3, input, output_size, return_indices)
+    return _pool_adaptive_max(3, input, output_size, return_indices)

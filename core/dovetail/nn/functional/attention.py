@@ -322,6 +322,7 @@ class _Attention(dt.autograd.Function):
         keep: Tensor | None,
         options: _Options,
     ) -> tuple[Tensor, Tensor]:
+        """Return attention and the row sums' logarithms; save them with the operands."""
         ctx.options = options
         with prefer_generated_products(q):
             out, sums = _Forward(q, k, v, mask, keep, options).compute()
@@ -330,6 +331,7 @@ class _Attention(dt.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor, g_sums: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of query, key, value and a float mask."""
         q, k, v, mask, keep, out, sums = ctx.saved_tensors
         slope = dt.sum(g * out, axis=-1, keepdims=True) - g_sums
         needs = ctx.needs_input_grad
@@ -368,6 +370,7 @@ class _Forward(NamedTuple):
     def _block(
         self, operands: tuple[Tensor, Tensor, Tensor], cut: BatchSlices, a: int, b: int
     ) -> tuple[Tensor, Tensor]:
+        """Return the result of queries a to b, and the logarithm of each row's sum."""
         (q, k, numbers), options = operands, self.options
         end = min(b, k.shape[-1]) if options.causal else k.shape[-1]
         scores = _operand_block(q, cut, a, b) @ _operand_block(k, cut, 0, end, -1)
@@ -394,6 +397,7 @@ class _Forward(NamedTuple):
 
 
 def _apply_mask(scores: Tensor, mask: Tensor) -> Tensor:
+    """Return scores with -inf where a bool mask is False, or with a float mask added."""
     return dt.where(mask, scores, -math.inf) if mask.dtype is dt.bool else scores + mask
 
 

@@ -49,7 +49,9 @@ class _ClassTargets:
             )
         counts = None if ignore_index is None else target != ignore_index
         at = in_range(op, target, self.count, ignored=ignore_index)
-        self.weight = _weights(x, at, weight, counts)  # of each target; 0 for the ignored class
+        self.weight = _target_weights(
+            x, at, weight, counts
+        )  # of each target; 0 for the ignored class
         numbers = dt.arange(self.count, dtype=dt.int32, device=x.device)
         numbers = numbers.reshape((self.count, *(1,) * (x.ndim - axis - 1)))
         self.is_target = numbers == dt.expand_dims(target.astype(dt.int32), axis)
@@ -59,7 +61,8 @@ class _ClassTargets:
         return dt.where(self.is_target, x, 0.0).sum(axis=self.axis)
 
 
-def _weights(x: Tensor, at: Tensor, weight: Tensor | None, counts: Tensor | None) -> Tensor:
+def _target_weights(x: Tensor, at: Tensor, weight: Tensor | None, counts: Tensor | None) -> Tensor:
+    """Return the weight of each target's class, 1 by default and 0 for ignored targets."""
     if weight is not None:
         weights = dt.take(weight, at, axis=0)
         return weights if counts is None else dt.where(counts, weights, 0.0)
@@ -68,6 +71,7 @@ def _weights(x: Tensor, at: Tensor, weight: Tensor | None, counts: Tensor | None
 
 
 def _class_axis(op: str, x: Tensor) -> int:
+    """Return the axis of classes: 0 for a vector, else 1. Raises: ShapeError."""
     if x.ndim == 0 or x.shape[0 if x.ndim == 1 else 1] == 0:
         raise dt.ShapeError(
             f"{op}: the input must have shape (classes,) or (batch, classes, ...) with at least "

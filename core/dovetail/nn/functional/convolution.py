@@ -55,7 +55,7 @@ def conv1d(
     >>> dt.nn.functional.conv1d(x, w).tolist()
     [[-1.0, -2.0, -4.0]]
     """
-    return _convolution("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d(
@@ -80,7 +80,7 @@ def conv2d(
     >>> dt.nn.functional.conv2d(x, dt.ones((1, 1, 2, 2), device="reference"), padding=1).tolist()
     [[[1.0, 2.0, 2.0, 1.0], [2.0, 4.0, 4.0, 2.0], [2.0, 4.0, 4.0, 2.0], [1.0, 2.0, 2.0, 1.0]]]
     """
-    return _convolution("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv3d(
@@ -105,7 +105,7 @@ def conv3d(
     >>> dt.nn.functional.conv3d(x, w, stride=2).tolist()
     [[[[16.0]]]]
     """
-    return _convolution("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
 def conv_transpose1d(
@@ -226,7 +226,7 @@ def conv_transpose3d(
 # --- checks and calls of the ops ------------------------------------------------------------------
 
 
-def _convolution(
+def _convolve(
     op: str,
     axes: int,
     input: Tensor,
@@ -237,6 +237,7 @@ def _convolution(
     dilation: Sizes,
     groups: int,
 ) -> Tensor:
+    """Check the arguments and return a convolution. Raises: ShapeError, ArgumentError."""
     x, had_batch = with_batch(op, input, axes)
     w = _check_weight(op, weight, axes, x)
     strides, dilations = (
@@ -288,6 +289,7 @@ def _transposed_convolution(
     groups: int,
     dilation: Sizes,
 ) -> Tensor:
+    """Check the arguments and return a transposed convolution, plus the bias."""
     y, had_batch = with_batch(op, input, axes)
     w = _check_weight(op, weight, axes, y)
     strides, dilations = (
@@ -332,11 +334,13 @@ def _transposed_convolution(
 def _add_bias(
     y: Tensor, w: Tensor, b: Tensor, within: tuple[int, ...], geometry: ConvolutionGeometry
 ) -> Tensor:
+    """Return a transposed convolution plus a bias; halves are rounded once."""
     x = transposed_convolution(y, w, within, geometry)
     return x + b.reshape((-1, *(1,) * len(within)))
 
 
 def _check_weight(op: str, weight: object, axes: int, x: Tensor) -> Tensor:
+    """Return the weight. Raises: ShapeError; DTypeError, DeviceError if it differs from `x`."""
     w = required(op, weight)
     if w.ndim != axes + 2 or 0 in w.shape[2:]:
         raise dt.ShapeError(
@@ -348,6 +352,7 @@ def _check_weight(op: str, weight: object, axes: int, x: Tensor) -> Tensor:
 
 
 def _check_bias(op: str, bias: object, filters: int, x: Tensor) -> Tensor | None:
+    """Return the bias, None for None. Raises: ShapeError, DTypeError, DeviceError."""
     if bias is None:
         return None
     b = required(op, bias)
@@ -377,6 +382,7 @@ def _require_compatible(op: str, name: str, weight: Tensor, x: Tensor) -> None:
 
 
 def _check_groups(op: str, groups: object, channels: int, what: str) -> int:
+    """Return `groups` as an int. Raises: ArgumentError if it does not divide `channels`."""
     (g,) = check_sizes(op, groups, "groups", 1, 1)
     if channels % g:
         raise dt.ArgumentError(

@@ -26,18 +26,20 @@ Tensor: TypeAlias = dt.Tensor
 SELU_LIMIT = -1.7580993408473766  # selu(-infinity)
 
 
-def _require(op: str, x: Tensor, p: float) -> None:
+def _check_input(op: str, x: Tensor, p: float) -> None:
+    """Raise DTypeError unless `x` holds floats, ArgumentError unless p is in 0..1."""
     require_floats(op, x)
     if not 0.0 <= p <= 1.0:
         raise dt.ArgumentError(f"{op}: p must be a probability between 0 and 1, got {p}")
 
 
 def _keep_mask(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
-    """Return a random mask of the values that stay."""
+    """Return a random mask that is True with probability 1 - p."""
     return dt.random.uniform(shape, dtype=dt.float32, device=x.device) >= p
 
 
 def _store_result(x: Tensor, y: Tensor, inplace: bool) -> Tensor:
+    """Return `y` in x's dtype; write it into `x` if `inplace`, unless `x` is being recorded."""
     y = cast_like(y, x)
     if inplace and not (x.requires_grad and dt.is_grad_enabled()):
         return x.copy_(y)
@@ -52,8 +54,8 @@ def _zeros_of(x: Tensor) -> Tensor:
 def _drop(
     op: str, x: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool
 ) -> Tensor:
-    """Return the input with random values set to 0; `shape`: the shape of the random mask."""
-    _require(op, x, p)
+    """Set values to 0 by a mask of `shape`, scale the others; return `x` unless training."""
+    _check_input(op, x, p)
     if not training or p == 0.0:
         return x
     if p == 1.0:
@@ -84,7 +86,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 def _drop_channels(
     op: str, x: Tensor, dims: int, p: float, training: bool, inplace: bool, unbatched: bool
 ) -> Tensor:
-    """Drop whole channels; `unbatched`: an input of `dims` dimensions has no batch."""
+    """Drop channels of x, unless not training; `unbatched`: `dims` dimensions have no batch."""
     require_floats(op, x)
     if x.ndim not in (dims, dims + 1):
         raise dt.ShapeError(
@@ -148,8 +150,8 @@ def dropout3d(
 def _alpha_drop(
     op: str, x: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool
 ) -> Tensor:
-    """Apply dropout that preserves mean and variance of the output of `selu`."""
-    _require(op, x, p)
+    """Apply dropout that keeps mean and variance of `selu`; return `x` unless training."""
+    _check_input(op, x, p)
     if not training or p == 0.0:
         return x
     if p == 1.0:

@@ -20,11 +20,13 @@ class _ScaledGradient(dt.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, factor: Tensor) -> Tensor:
+        """Return `x` unchanged and save the factor."""
         ctx.save_for_backward(factor)
         return x
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
+        """Return the gradient times the factor."""
         return gradients[0] * ctx.saved_tensors[0], None
 
 
@@ -33,12 +35,14 @@ class _SparseRows(dt.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, at: Tensor, op: str) -> Tensor:
+        """Return the rows at the indices, and save these."""
         ctx.save_for_backward(at)
         ctx.shape = weight.shape
         return read_at(op, weight, at, 0, from_end=False)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
+        """Return the gradient of the table as a sparse tensor of the rows read."""
         (at,) = ctx.saved_tensors
         g = gradients[0].reshape((at.size, ctx.shape[1]))
         rows = at.reshape((1, at.size))
@@ -49,7 +53,8 @@ class _SparseRows(dt.autograd.Function):
         )
 
 
-def _require(op: str, input: Tensor, weight: Tensor) -> None:
+def _check_input(op: str, input: Tensor, weight: Tensor) -> None:
+    """Raise an error unless `weight` is a matrix of floats and `input` holds integers."""
     require_floats(op, weight)
     if weight.ndim != 2:
         raise dt.ShapeError(
@@ -128,7 +133,7 @@ def embedding(
     >>> dt.nn.functional.embedding(dt.asarray([1, 0], device="reference"), w).tolist()
     [[3.0, 4.0], [1.0, 2.0]]
     """
-    _require("embedding", input, weight)
+    _check_input("embedding", input, weight)
     padding = _padding_row("embedding", padding_idx, weight.shape[0])
     if max_norm is not None:
         input = in_range("embedding", input, weight.shape[0])
@@ -168,7 +173,7 @@ def embedding_bag(
     [[4.0, 6.0], [6.0, 8.0]]
     """
     op = "embedding_bag"
-    _require(op, input, weight)
+    _check_input(op, input, weight)
     _require_bags(op, input, offsets, mode, per_sample_weights)
     padding = _padding_row(op, padding_idx, weight.shape[0])
     if max_norm is not None:
@@ -190,6 +195,7 @@ def embedding_bag(
 def _require_bags(
     op: str, input: Tensor, offsets: Tensor | None, mode: str, factors: Tensor | None
 ) -> None:
+    """Raise ArgumentError or ShapeError for a mode, input, offsets or factors that do not fit."""
     if mode not in ("sum", "mean", "max"):
         raise dt.ArgumentError(f"{op}: mode must be 'sum', 'mean' or 'max', got {mode!r}")
     if input.ndim not in (1, 2):

@@ -18,33 +18,35 @@ Tensor: TypeAlias = dt.Tensor
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
-def _linear(d: Array) -> Array:
+def _linear_filter(d: Array) -> Array:
+    """Return the triangle filter at distances `d`, of radius 1."""
     weights: Array = np.maximum(1 - np.abs(d), 0)
     return weights
 
 
-def _cubic(d: Array) -> Array:
-    """Return Keys' cubic kernel (1981) with a = -1/2."""
+def _cubic_filter(d: Array) -> Array:
+    """Return Keys' cubic filter (1981) with a = -1/2 at distances `d`, of radius 2."""
     d = np.abs(d)
     near, far = (1.5 * d - 2.5) * d * d + 1, (((d - 5) * d + 8) * d - 4) * -0.5
     return np.where(d < 1, near, np.where(d < 2, far, 0))
 
 
-def _lanczos(d: Array) -> Array:
+def _lanczos_filter(d: Array) -> Array:
+    """Return the Lanczos filter at distances `d`, of radius 3."""
     weights: Array = np.where(np.abs(d) < 3, np.sinc(d) * np.sinc(d / 3), 0)
     return weights
 
 
 FILTERS: dict[str, tuple[int, Callable[[Array], Array]]] = {  # support and weight function
-    "bilinear": (2, _linear),
-    "bicubic": (4, _cubic),
-    "lanczos": (6, _lanczos),
+    "bilinear": (2, _linear_filter),
+    "bicubic": (4, _cubic_filter),
+    "lanczos": (6, _lanczos_filter),
 }
 
 
 def apply_filter(x: Tensor, axis: int, m: int, step: Any, mode: str) -> Tensor:
     """Return weighted means around `m` positions along an axis, `step` elements apart."""
-    index, weights, valid = _table(x.shape[axis], m, step, mode)
+    index, weights, valid = _tap_table(x.shape[axis], m, step, mode)
     trailing = (1,) * (x.ndim - axis - 1)
     values = dt.take(x, dt.asarray(index, device=x.device), axis=axis)
     if not valid.all():  # an invalid element may be inf or NaN, whose product with 0 is NaN
@@ -54,7 +56,7 @@ def apply_filter(x: Tensor, axis: int, m: int, step: Any, mode: str) -> Tensor:
     return (values * factors.reshape((*weights.shape, *trailing))).sum(axis + 1)
 
 
-def _table(n: int, m: int, step: Any, mode: str) -> tuple[Array, Array, Array]:
+def _tap_table(n: int, m: int, step: Any, mode: str) -> tuple[Array, Array, Array]:
     """Return for each position the elements to read, their weights, and which of them are valid."""
     kind = type(step)
     taps, weigh = FILTERS[mode]

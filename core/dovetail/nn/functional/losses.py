@@ -36,7 +36,8 @@ def log_of_one_plus_exp(x: Tensor) -> Tensor:
     return dt.logaddexp(x, dt.zeros((), dtype=x.dtype, device=x.device))
 
 
-def _weighted(op: str, loss: Tensor, input: Tensor, weight: Tensor | None) -> Tensor:
+def _apply_weight(op: str, loss: Tensor, input: Tensor, weight: Tensor | None) -> Tensor:
+    """Return the losses times `weight`, if given. Raises: ShapeError if shapes differ."""
     if weight is None:
         return loss
     require_same_shape(op, input, weight, "weight")
@@ -68,7 +69,7 @@ def mse_loss(
     require_floats("mse_loss", input)
     warn_if_broadcast("mse_loss", input, target)
     difference = input - target
-    loss = _weighted("mse_loss", difference * difference, input, weight)
+    loss = _apply_weight("mse_loss", difference * difference, input, weight)
     if weight is not None and reduction == "mean":
         return cast_like(loss.sum() / weight.sum(), input)
     return reduce_loss(loss, reduction, input)
@@ -98,7 +99,7 @@ def l1_loss(
     reduction = resolve_reduction("l1_loss", reduction, size_average, reduce)
     require_floats("l1_loss", input)
     warn_if_broadcast("l1_loss", input, target)
-    loss = _weighted("l1_loss", dt.abs(input - target), input, weight)
+    loss = _apply_weight("l1_loss", dt.abs(input - target), input, weight)
     if weight is not None and reduction == "mean":
         return cast_like(loss.sum() / weight.sum(), input)
     return reduce_loss(loss, reduction, input)
@@ -168,7 +169,7 @@ def huber_loss(
     difference = input - target
     d = dt.abs(difference)
     loss = dt.where(d <= delta, difference * difference * 0.5, (d - 0.5 * delta) * delta)
-    return reduce_loss(_weighted("huber_loss", loss, input, weight), reduction, input)
+    return reduce_loss(_apply_weight("huber_loss", loss, input, weight), reduction, input)
 
 
 def kl_div(
@@ -239,6 +240,7 @@ class _BinaryCrossEntropy(dt.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, t: Tensor) -> Tensor:
+        """Return the cross entropy; a target outside of 0..1 gives NaN."""
         # a target outside [0, 1] becomes NaN here, so that dt.debug_nans reports this line
         t = t * dt.sqrt(dt.where(t * (1.0 - t) < 0, -1.0, 1.0))
         ctx.save_for_backward(x, t)
@@ -246,6 +248,7 @@ class _BinaryCrossEntropy(dt.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
+        """Return the gradients of the probability and of the target."""
         x, t = ctx.saved_tensors
         product = x * (1.0 - x)
         slope = (x - t) / dt.where(product < 0, dt.nan, dt.maximum(product, BCE_VARIANCE_MIN))

@@ -117,6 +117,7 @@ def multi_head_attention_forward(
 
 
 def _require_fitting(q: Tensor, k: Tensor, v: Tensor, size: int, heads: int) -> None:
+    """Raise ShapeError for shapes that do not fit, ArgumentError for heads that do not divide."""
     shapes = f"shapes {q.shape}, {k.shape} and {v.shape} of query, key and value"
     if q.ndim not in (2, 3) or k.ndim != q.ndim or v.ndim != q.ndim:
         raise dt.ShapeError(

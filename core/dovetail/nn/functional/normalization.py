@@ -38,6 +38,7 @@ def _normalized_sizes(op: str, x: Tensor, shape: int | Sequence[int]) -> tuple[i
 
 
 def _check_affine(op: str, sizes: tuple[int, ...], **parameters: Tensor | None) -> None:
+    """Raise ShapeError for a weight or bias of another shape."""
     for name, x in parameters.items():
         if x is not None and x.shape != sizes:
             raise dt.ShapeError(
@@ -52,6 +53,7 @@ def _standardize(x: Tensor, axes: Axes, eps: float) -> Tensor:
 
 
 def _apply_affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """Return `x` times `weight` plus `bias`; None leaves a step out."""
     x = x if weight is None else x * widen_half(weight)
     return x if bias is None else x + widen_half(bias)
 

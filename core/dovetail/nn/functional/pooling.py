@@ -46,6 +46,7 @@ def _max_pool(
     ceil_mode: bool,
     return_indices: bool,
 ) -> MaxPoolResult:
+    """Return the maxima of windows, and their flat indices if `return_indices`."""
     op = f"max_pool{axes}d"
     x, had_batch = with_batch(op, input, axes)
     require_dtype_kind(op, x)
@@ -143,6 +144,7 @@ def _max_unpool(
     padding: Sizes,
     output_size: Sequence[int] | None,
 ) -> Tensor:
+    """Return zeros with the input at flat indices. Raises: ShapeError, ArgumentError."""
     op = f"max_unpool{axes}d"
     x, had_batch = with_batch(op, input, axes)
     at = required(op, indices)
@@ -380,6 +382,7 @@ def _lp_pool(
     stride: Sizes | None,
     ceil_mode: bool,
 ) -> Tensor:
+    """Return the p-norms of windows, their maxima of |x| for infinity; slope 0 at a norm of 0."""
     op = f"lp_pool{axes}d"
     p = arguments.real(op, norm_type, "norm_type")
     kernel = check_sizes(op, kernel_size, "kernel_size", axes, 1)

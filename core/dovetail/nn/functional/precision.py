@@ -37,7 +37,7 @@ NOT_WIDENED_FUNCTIONS = frozenset(
 
 
 def widen_functions(module: ModuleType) -> dict[str, Any]:
-    """Make public functions compute halves in float32, except NOT_WIDENED_FUNCTIONS.
+    """Replace a module's public functions by wrappers that widen halves; return these by name.
 
     Their results have the dtype of their first tensor. Return the functions by name.
     """

@@ -156,6 +156,7 @@ def run_cell(name: str, mode: str, x: Tensor, state: State, w: Weights) -> State
 
 @widen_halves
 def _step(mode: str, x: Tensor, state: State, w: Weights) -> State:
+    """Return the state after a step; halves are computed in float32 and rounded once."""
     return _step_with_tensor_ops(mode, _project_input(x, w, mode), state, w)
 
 
@@ -295,6 +296,7 @@ class _Layer(dt.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *args: Any) -> tuple[Tensor, ...]:
+        """Run the layer's kernels; save inputs, outputs, gates and cells."""
         x, h, c, *weights, options = args
         state = (h,) if c is None else (h, c)
         with prefer_generated_products(x):
@@ -306,6 +308,7 @@ class _Layer(dt.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *g: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients by kernels, or by tensor operations if they are recorded."""
         x, h, c, *saved = ctx.saved_tensors
         weights, outputs = Weights(*saved[:5]), saved[5:]
         if dt.is_grad_enabled() or is_mapping():
@@ -322,6 +325,7 @@ def _differentiable_backward(ctx: Any, g: Sequence[Tensor]) -> tuple[Tensor | No
     present = [k for k, t in enumerate(inputs) if t is not None]
 
     def run_plain(*tensors: Tensor) -> tuple[Tensor, ...]:
+        """Run the layer on the tensors present; return its output and last state."""
         every: list[Any] = [None] * len(inputs)
         for k, t in zip(present, tensors, strict=True):
             every[k] = t
@@ -359,10 +363,12 @@ class _LayerRun:
         )
 
     def _empty(self, columns: int, rows: int | None = None) -> Tensor:
+        """Return uninitialised memory of `columns`, with a row for each row of the input."""
         shape = self.x.shape[0] if rows is None else rows, columns
         return dt.empty(shape, dtype=self.x.dtype, device=self.x.device)
 
     def _carries(self, ends: Sequence[Tensor], rows: slice) -> list[_Carry]:
+        """Return a carry for each state, with as many rows as a step."""
         return [_Carry(s, rows.stop - rows.start) for s in ends]
 
     # --- forward
@@ -399,6 +405,7 @@ class _LayerRun:
         return (h,)
 
     def _bias(self) -> Tensor:
+        """Return the second bias, zeros if there is none."""
         if self.weights.bias_hh is not None:
             return self.weights.bias_hh
         shape = self.weights.hh.shape[0]

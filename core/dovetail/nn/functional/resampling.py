@@ -111,7 +111,7 @@ def interpolate(
     for axis, m in enumerate(out, 2):
         factor = None if factors is None else factors[axis - 2]
         if mode.startswith("nearest"):
-            x = _nearest(x, axis, m, factor, mode == "nearest-exact")
+            x = _interpolate_nearest(x, axis, m, factor, mode == "nearest-exact")
         elif filters:
             x = apply_filter(x, axis, m, _typed_position_step(x, axis, m, factor, corners), mode)
         else:
@@ -187,11 +187,13 @@ def _typed_position_step(x: Tensor, axis: int, m: int, factor: float | None, cor
     return kind(n - 1) / kind(m - 1) if m > 1 else kind(0)
 
 
-def _take(x: Tensor, axis: int, index: Array) -> Tensor:
+def _take_at(x: Tensor, axis: int, index: Array) -> Tensor:
+    """Return the elements at host indices along an axis."""
     return dt.take(x, dt.asarray(index.astype(np.int64), device=x.device), axis=axis)
 
 
-def _nearest(x: Tensor, axis: int, m: int, factor: float | None, exact: bool) -> Tensor:
+def _interpolate_nearest(x: Tensor, axis: int, m: int, factor: float | None, exact: bool) -> Tensor:
+    """Return the nearest element at each of `m` positions; a view if each repeats equally often."""
     n = x.shape[axis]
     step = _position_step(n, m, factor, np.float32)
     numbers = np.arange(m, dtype=np.float32)
@@ -202,7 +204,7 @@ def _nearest(x: Tensor, axis: int, m: int, factor: float | None, exact: bool) ->
         shape = (*x.shape[: axis + 1], m // n, *x.shape[axis + 1 :])
         wide = x.reshape((*x.shape[: axis + 1], 1, *x.shape[axis + 1 :])).expand(shape)
         return wide.reshape((*x.shape[:axis], m, *x.shape[axis + 1 :]))
-    return _take(x, axis, at)
+    return _take_at(x, axis, at)
 
 
 def _interpolate_axis(
@@ -224,7 +226,7 @@ def _interpolate_axis(
     weights = _cubic_weights(fraction) if cubic else [1 - fraction, fraction]
     total: Tensor | None = None
     for i, w in enumerate(weights):
-        part = _take(x, axis, np.clip(first + i - (1 if cubic else 0), 0, n - 1))
+        part = _take_at(x, axis, np.clip(first + i - (1 if cubic else 0), 0, n - 1))
         factors = dt.asarray(w.astype(kind), dtype=x.dtype, device=x.device)
         part = part * factors.reshape((-1, *(1,) * (x.ndim - axis - 1)))
         total = part if total is None else total + part
@@ -236,9 +238,11 @@ def _cubic_weights(t: Any) -> list[Any]:
     """Return the weights of four elements, at distance t from the second. Source: Keys, 1981."""
 
     def near(d: Any) -> Any:
+        """Return the weight of an element at a distance of 0 to 1."""
         return ((CUBIC_COEFFICIENT + 2) * d - (CUBIC_COEFFICIENT + 3)) * d * d + 1
 
     def far(d: Any) -> Any:
+        """Return the weight of an element at a distance of 1 to 2."""
         return (
             (CUBIC_COEFFICIENT * d - 5 * CUBIC_COEFFICIENT) * d + 8 * CUBIC_COEFFICIENT
         ) * d - 4 * CUBIC_COEFFICIENT
@@ -345,7 +349,7 @@ def unfold(
         raise dt.ShapeError(
             f"unfold: the input must have shape (n, c, h, w) or (c, h, w), got shape {x.shape}"
         )
-    return dt.unfold(x, *_patches("unfold", kernel_size, dilation, padding, stride))
+    return dt.unfold(x, *_check_patches("unfold", kernel_size, dilation, padding, stride))
 
 
 def fold(
@@ -374,12 +378,13 @@ def fold(
             f"shape {x.shape}"
         )
     out = check_sizes("fold", output_size, "output_size", 2, 1)
-    return dt.fold(x, out, *_patches("fold", kernel_size, dilation, padding, stride))
+    return dt.fold(x, out, *_check_patches("fold", kernel_size, dilation, padding, stride))
 
 
-def _patches(
+def _check_patches(
     op: str, kernel: Sizes, dilation: Sizes, padding: Sizes, stride: Sizes
 ) -> tuple[tuple[int, ...], ...]:
+    """Return kernel, dilation, padding and stride along both axes. Raises: ArgumentError."""
     return (
         check_sizes(op, kernel, "kernel_size", 2, 1),
         check_sizes(op, dilation, "dilation", 2, 1),
@@ -595,7 +600,8 @@ def _gather_pixels(x: Tensor, positions: list[Tensor]) -> Tensor:
     return dt.where(inside.reshape((*inside.shape, 1)), values, 0.0)
 
 
-def _channels_first(x: Tensor) -> Tensor:
+def _move_channels_first(x: Tensor) -> Tensor:
+    """Return a view with the last axis moved behind the batch axis."""
     return x.permute_dims((0, x.ndim - 1, *range(1, x.ndim - 1)))
 
 
@@ -613,11 +619,11 @@ def _sample_cubic(x: Tensor, at: list[Tensor], padding_mode: str, corners: bool)
             _gather_pixels(x, [around[0][i], around[1][j]]) * weights[1][j][..., None]
             for j in range(4)
         ]
-        rows.append(_sum(terms) * weights[0][i][..., None])
-    return _channels_first(_sum(rows))
+        rows.append(_add_all(terms) * weights[0][i][..., None])
+    return _move_channels_first(_add_all(rows))
 
 
-def _sum(terms: list[Tensor]) -> Tensor:
+def _add_all(terms: list[Tensor]) -> Tensor:
     """Return the sum of a few tensors, added in order."""
     total = terms[0]
     for term in terms[1:]:
@@ -639,4 +645,4 @@ def _sample_linear(x: Tensor, at: list[Tensor], mode: str) -> Tensor:
                 weight = fraction if weight is None else weight * fraction
         value = _gather_pixels(x, positions)
         terms.append(value if weight is None else value * weight[..., None])
-    return _channels_first(_sum(terms))
+    return _move_channels_first(_add_all(terms))

@@ -50,6 +50,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _last(x: Tensor) -> int | str:
+    """Return the size of the last axis for errors, "no" without axes."""
     return x.shape[-1] if x.ndim else "no"
 
 
@@ -80,6 +81,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 
 @widen_halves
 def _contract(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Return the bilinear form of each weight matrix, plus the bias."""
     out, a, b = weight.shape
     left = input1.reshape((-1, a)) @ weight.permute_dims((1, 0, 2)).reshape((a, out * b))
     result = (left.reshape((-1, out, b)) * input2.reshape((-1, 1, b))).sum(axis=-1)

@@ -55,6 +55,7 @@ class Windows:
             )
 
     def _axes(self) -> Iterator[tuple[int, int, int, int, int]]:
+        """Iterate over (size, kernel, stride, padding, dilation) of each axis."""
         return zip(self.within, self.kernel, self.stride, self.padding, self.dilation, strict=True)
 
     @staticmethod
@@ -174,6 +175,7 @@ class WindowMax(dt.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, w: Windows, fill: float) -> tuple[Tensor, Tensor]:
+        """Return the maxima and their numbers in the windows; pad with `fill`."""
         best, which = max_over_taps(w.taps(w.pad(x, fill)), None)
         ctx.windows = w
         ctx.save_for_backward(which)
@@ -182,6 +184,7 @@ class WindowMax(dt.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor, _: Tensor) -> tuple[Tensor, None, None]:
+        """Return the gradient, added at the maximum of each window."""
         (which,) = ctx.saved_tensors
         return ctx.windows.scatter_sum(g, which), None, None
 
@@ -191,6 +194,7 @@ class WindowSum(dt.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, w: Windows) -> Tensor:
+        """Return the sums of windows of the input, padded with zeros."""
         ctx.windows, total = w, None
         for _, part in w.taps(w.pad(x, 0.0)):
             total = part if total is None else total + part
@@ -199,6 +203,7 @@ class WindowSum(dt.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None]:
+        """Return the gradient, added to each element of each window."""
         return ctx.windows.scatter_sum(g), None
 
 

@@ -60,6 +60,7 @@ class _InPlace(Module):
         return "inplace=True" if self.inplace else ""
 
     def _and_in_place(self, options: str) -> str:
+        """Return the options for `repr`, with `inplace=True` if it is set."""
         return f"{options}, inplace=True" if self.inplace else options
 
 

@@ -91,6 +91,7 @@ class MultiheadAttention(Module):
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
+        """Draw new weights, and set the projections' biases to 0."""
         for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
             weight = getattr(self, name)
             if weight is not None:

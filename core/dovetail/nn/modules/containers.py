@@ -19,7 +19,7 @@ __all__ = ["Identity", "ModuleDict", "ModuleList", "ParameterDict", "ParameterLi
 Tensor: TypeAlias = dt.Tensor
 
 
-def _position(name: str, at: object, n: int) -> int:
+def _resolve_index(name: str, at: object, n: int) -> int:
     """Return an index of a list of length n, counted from the start. Raises: IndexOutOfRange."""
     try:
         i = index(at)  # type: ignore[arg-type]  # TypeError is handled
@@ -52,11 +52,13 @@ class _Row(Module):
     """A sequence of modules with the names "0", "1", ...; those of a Sequential may differ."""
 
     def _renumber(self, modules: Iterable[Module]) -> None:
+        """Replace all modules by these, under the names "0", "1", ..."""
         self._modules.clear()
         for i, module in enumerate(modules):
             self.add_module(str(i), module)
 
     def _list(self) -> list[Module]:
+        """Return the modules in order, without names that are None."""
         return [m for m in self._modules.values() if m is not None]
 
     def __len__(self) -> int:
@@ -69,7 +71,7 @@ class _Row(Module):
         return any(m is module for m in self._list())
 
     def __setitem__(self, at: int, module: Module) -> None:
-        name = [*self._modules][_position(type(self).__name__, at, len(self))]
+        name = [*self._modules][_resolve_index(type(self).__name__, at, len(self))]
         setattr(self, name, module)
 
     def append(self, module: Module) -> Self:
@@ -128,12 +130,12 @@ class Sequential(_Row):
     def __getitem__(self, at: int | slice) -> Any:
         if isinstance(at, slice):
             return type(self)(OrderedDict([*self._modules.items()][at]))  # type: ignore[arg-type]  # no None among them
-        return self._list()[_position("Sequential", at, len(self))]
+        return self._list()[_resolve_index("Sequential", at, len(self))]
 
     def __delitem__(self, at: int | slice) -> None:
         names = [*self._modules]
         if not isinstance(at, slice):
-            at = slice((i := _position("Sequential", at, len(self))), i + 1)
+            at = slice((i := _resolve_index("Sequential", at, len(self))), i + 1)
         for name in names[at]:
             del self._modules[name]
         if all(name.isdecimal() for name in names):
@@ -203,11 +205,11 @@ class ModuleList(_Row):
     def __getitem__(self, at: int | slice) -> Any:
         if isinstance(at, slice):
             return type(self)(self._list()[at])
-        return self._list()[_position("ModuleList", at, len(self))]
+        return self._list()[_resolve_index("ModuleList", at, len(self))]
 
     def __delitem__(self, at: int | slice) -> None:
         every = self._list()
-        del every[at if isinstance(at, slice) else _position("ModuleList", at, len(self))]
+        del every[at if isinstance(at, slice) else _resolve_index("ModuleList", at, len(self))]
         self._renumber(every)
 
     def insert(self, index: int, module: Module) -> None:
@@ -309,7 +311,7 @@ class ModuleDict(Module):
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Add the modules of a dict, or of pairs of keys and modules."""
-        for key, module in _pairs("ModuleDict.update: modules", modules):
+        for key, module in _as_pairs("ModuleDict.update: modules", modules):
             self.add_module(key, module)
 
 
@@ -341,10 +343,10 @@ class ParameterList(Module):
     def __getitem__(self, at: int | slice) -> Any:
         if isinstance(at, slice):
             return type(self)([*islice(self, *at.indices(self._count))])
-        return getattr(self, str(_position("ParameterList", at, self._count)))
+        return getattr(self, str(_resolve_index("ParameterList", at, self._count)))
 
     def __setitem__(self, at: int, value: Any) -> None:
-        setattr(self, str(_position("ParameterList", at, self._count)), _as_parameter(value))
+        setattr(self, str(_resolve_index("ParameterList", at, self._count)), _as_parameter(value))
 
     def append(self, value: Any) -> Self:
         """Add a parameter at the end; a tensor becomes a parameter.
@@ -376,7 +378,7 @@ class ParameterList(Module):
     def pop(self, key: int) -> Any:
         """Remove and return the parameter at an index."""
         every = [*self]
-        removed = every.pop(_position("ParameterList", key, self._count))
+        removed = every.pop(_resolve_index("ParameterList", key, self._count))
         for i in range(self._count):
             delattr(self, str(i))
         self._count = 0
@@ -503,7 +505,7 @@ class ParameterDict(Module):
         self, parameters: Mapping[str, Any] | ParameterDict | Iterable[tuple[str, Any]]
     ) -> None:
         """Add the tensors of a dict, or of pairs of keys and tensors."""
-        for key, value in _pairs("ParameterDict.update: parameters", parameters):
+        for key, value in _as_pairs("ParameterDict.update: parameters", parameters):
             self[key] = value
 
     def __repr__(self) -> str:
@@ -516,7 +518,7 @@ def _insert(modules: list[Module], index: int, module: Module) -> None:
     modules.insert(max(-len(modules), min(index, len(modules))), module)
 
 
-def _pairs(name: str, source: Any) -> list[tuple[str, Any]]:
+def _as_pairs(name: str, source: Any) -> list[tuple[str, Any]]:
     """Return the items of a dict, or a list of pairs. Raises: ArgumentTypeError."""
     try:
         is_dict = isinstance(source, (Mapping, ModuleDict, ParameterDict))

@@ -84,6 +84,7 @@ class _Convolution(Module):
         self.reset_parameters()
 
     def _padding(self, op: str, padding: Sizes | str) -> tuple[int, ...] | str:
+        """Return the padding along each axis, or its name. Raises: ArgumentError."""
         if not isinstance(padding, str):
             return check_sizes(op, padding, "padding", self.axes)
         arguments.choice(op, padding, "padding", ("same", "valid"))

@@ -135,7 +135,7 @@ class Embedding(_Table):
 
         Raises: ShapeError if the weight is not a matrix.
         """
-        rows, columns = _sizes("Embedding", embeddings)
+        rows, columns = _matrix_sizes("Embedding", embeddings)
         return cls(
             rows,
             columns,
@@ -149,7 +149,8 @@ class Embedding(_Table):
         )
 
 
-def _sizes(name: str, x: Tensor) -> tuple[int, int]:
+def _matrix_sizes(name: str, x: Tensor) -> tuple[int, int]:
+    """Return the rows and columns of a weight. Raises: ShapeError unless it is a matrix."""
     if x.ndim != 2:
         raise dt.ShapeError(
             f"{name}.from_pretrained: the weight must have 2 dimensions, (rows, columns), got "
@@ -159,6 +160,7 @@ def _sizes(name: str, x: Tensor) -> tuple[int, int]:
 
 
 def _changed_options(layer: Embedding | EmbeddingBag) -> str:
+    """Return the options for `repr` that differ from their defaults."""
     text = "" if layer.max_norm is None else f", max_norm={layer.max_norm}"
     text += "" if layer.norm_type == 2 else f", norm_type={layer.norm_type}"
     if layer.scale_grad_by_freq:
@@ -247,7 +249,7 @@ class EmbeddingBag(_Table):
 
         Raises: ShapeError if the weight is not a matrix.
         """
-        rows, columns = _sizes("EmbeddingBag", embeddings)
+        rows, columns = _matrix_sizes("EmbeddingBag", embeddings)
         layer = cls(
             rows,
             columns,

@@ -152,7 +152,7 @@ class BackwardHooks:
         return tuple(results) if isinstance(result, tuple) else results[0]
 
     def on_output_gradients(self, gradients: Gradients, at: list[int], n: int) -> Gradients:
-        """Run the hooks on the gradients of the results."""
+        """Call the pre-hooks; return the results' gradients, replaced by each result not None."""
         arriving = _scatter(gradients, at, n)
         for hook in self.pre_hooks:
             arriving = _apply_change(arriving, hook(self.module, arriving), "pre-hook")
@@ -165,7 +165,7 @@ class BackwardHooks:
         return tuple([arriving[i] for i in at])
 
     def on_input_gradients(self, gradients: Gradients) -> Gradients:
-        """Run the hooks on the gradients of the arguments."""
+        """Call the hooks; return the arguments' gradients, replaced by each result not None."""
         leaving = _scatter(gradients, self.input_positions, self.input_count)
         for hook in self.after:
             leaving = _apply_change(
@@ -202,9 +202,11 @@ class _Gate(dt.autograd.Function):
     def forward(
         ctx: Any, hook: Callable[[Gradients], Gradients], *tensors: Tensor
     ) -> tuple[Tensor, ...]:
+        """Return the tensors unchanged; `hook` gets their gradients later."""
         ctx.look = hook
         return tensors
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
+        """Return the gradients that the hook returns."""
         return (None, *ctx.look(gradients))

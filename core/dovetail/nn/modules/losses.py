@@ -455,6 +455,7 @@ class CosineEmbeddingLoss(_Margin):
 
 
 def _check_positive(name: str, margin: float) -> float:
+    """Return the margin. Raises: ArgumentError unless it is positive."""
     if margin <= 0:
         raise dt.ArgumentError(f"{name}: margin must be positive, got {margin}")
     return margin

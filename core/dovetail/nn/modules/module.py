@@ -402,6 +402,7 @@ class Module(Explained):
         return self._get_tensor(target, "_buffers", "buffer")
 
     def _get_tensor(self, target: str, registry: str, kind: str) -> Tensor:
+        """Return a tensor by its dotted name. Raises: AttributeError if there is none."""
         where, _, name = target.rpartition(".")
         tensor: Tensor | None = self.get_submodule(where).__dict__[registry].get(name)
         if tensor is None:

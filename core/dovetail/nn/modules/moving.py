@@ -16,10 +16,12 @@ Tensor: TypeAlias = dt.Tensor
 
 
 def convert_gradient(x: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor | None:
+    """Return the converted gradient of `x`, or None if it has none."""
     return None if x.grad is None else change(x.grad)
 
 
 def convert_tensor(x: Tensor, device: dt.Device | None, dtype: dt.DType | None) -> Tensor:
+    """Return a tensor on a device and, if it holds floats, in a dtype; None keeps either."""
     if device is not None and x.device != device:
         x = x.to(device)
     if dtype is not None and x.dtype.kind in "fc" and x.dtype is not dtype:

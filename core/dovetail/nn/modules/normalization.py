@@ -42,18 +42,20 @@ class _Affine(Module):
     def _make_affine(
         self, shape: tuple[int, ...], weight: bool, bias: bool, device: DeviceLike, dtype: DTypeLike
     ) -> None:
+        """Register weight and bias, uninitialised, or as None if not enabled."""
         for name, enabled in (("weight", weight), ("bias", bias)):
             parameter = empty_parameter(shape, device, dtype) if enabled else None
             self.register_parameter(name, parameter)
 
     def _reset_affine(self) -> None:
+        """Set the weight to ones and the bias to zeros, if present."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
             init.zeros_(self.bias)
 
 
-def _shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
+def _parse_shape(name: str, shape: int | Sequence[int]) -> tuple[int, ...]:
     """Return `normalized_shape` as a tuple. Raises: ArgumentTypeError, ArgumentError."""
     values = [*shape] if isinstance(shape, Sequence) and not isinstance(shape, str) else shape
     sizes = arguments.integers(name, values, "normalized_shape")
@@ -83,7 +85,7 @@ class LayerNorm(_Affine):
         dtype: DTypeLike = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = _shape(type(self).__name__, normalized_shape)
+        self.normalized_shape = _parse_shape(type(self).__name__, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         affine = elementwise_affine
         self._make_affine(self.normalized_shape, affine, affine and bias, device, dtype)
@@ -125,7 +127,7 @@ class RMSNorm(_Affine):
         dtype: DTypeLike = None,
     ) -> None:
         super().__init__()
-        self.normalized_shape = _shape(type(self).__name__, normalized_shape)
+        self.normalized_shape = _parse_shape(type(self).__name__, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         weight = (
             empty_parameter(self.normalized_shape, device, dtype) if elementwise_affine else None
@@ -279,6 +281,7 @@ class _RunningStatsNorm(_Affine):
         )
 
     def _check_input(self, input: Tensor) -> None:
+        """Raise ShapeError for a number of dimensions that the layer does not take."""
         if input.ndim not in self.DIMENSIONS:
             allowed = " or ".join(map(str, self.DIMENSIONS))
             raise dt.ShapeError(

@@ -67,6 +67,8 @@ class _Padding(Module):
 
 
 class _Constant(_Padding):
+    """The base of layers that pad with `value`."""
+
     def __init__(self, padding: Sizes, value: float) -> None:
         super().__init__(padding)
         self.value = value

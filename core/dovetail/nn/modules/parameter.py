@@ -15,12 +15,13 @@ __all__ = ["Buffer", "Parameter"]
 
 
 class _WeakTensorSet:
-    """A set of mark_parameter tensors that holds weak references."""
+    """A set of marked tensors that holds weak references."""
 
     def __init__(self) -> None:
         self._refs: dict[int, weakref.ref[dt.Tensor]] = {}
 
     def add(self, x: dt.Tensor) -> None:
+        """Add a tensor; its entry is removed when it dies."""
         self._refs[id(x)] = weakref.ref(x, partial(_remove_dead, self._refs, id(x)))
 
     def __contains__(self, x: object) -> bool:
@@ -38,17 +39,21 @@ _PARAMETERS, _BUFFERS, _NOT_PERSISTENT = _WeakTensorSet(), _WeakTensorSet(), _We
 
 
 class _IsParameter(type):
+    """The metaclass by which `isinstance(x, Parameter)` asks for the mark."""
+
     def __instancecheck__(cls, instance: object) -> bool:
         return instance in _PARAMETERS
 
 
 class _IsBuffer(type):
+    """The metaclass by which `isinstance(x, Buffer)` asks for the mark."""
+
     def __instancecheck__(cls, instance: object) -> bool:
         return instance in _BUFFERS
 
 
 def _as_leaf(op: str, data: object) -> dt.Tensor:
-    """Return a leaf tensor over the memory of `data`."""
+    """Return a detached tensor over the memory of a tensor, or a new one of other data."""
     x = data if isinstance(data, dt.Tensor) else dt.asarray(data)
     return x.detach()
 
@@ -110,7 +115,7 @@ def is_persistent(x: object) -> bool:
 
 
 def mark_parameter(x: dt.Tensor) -> dt.Tensor:
-    """Mark a tensor as a parameter, if it is not mark_parameter, and return it."""
+    """Mark a tensor as a parameter and return it."""
     if x not in _PARAMETERS:
         _PARAMETERS.add(x)
     return x

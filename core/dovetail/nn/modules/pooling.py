@@ -53,6 +53,8 @@ def _check_window(
 
 
 class _MaxPool(Module):
+    """The base of layers of window maxima."""
+
     axes: ClassVar[int] = 0
 
     def __init__(
@@ -94,6 +96,8 @@ class _MaxPool(Module):
 
 
 class _AvgPool(Module):
+    """The base of layers of window means."""
+
     axes: ClassVar[int] = 0
 
     def __init__(
@@ -128,6 +132,8 @@ class _AvgPool(Module):
 
 
 class _LPPool(Module):
+    """The base of layers of window norms."""
+
     axes: ClassVar[int] = 0
 
     def __init__(
@@ -158,6 +164,8 @@ class _LPPool(Module):
 
 
 class _MaxUnpool(Module):
+    """The base of layers that put window maxima back to their positions."""
+
     axes: ClassVar[int] = 0
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
@@ -184,6 +192,8 @@ class _MaxUnpool(Module):
 
 
 class _AdaptiveAvg(Module):
+    """The base of layers of the means of a given number of windows."""
+
     axes: ClassVar[int] = 0
 
     def __init__(self, output_size: OutputSize) -> None:
@@ -202,6 +212,8 @@ class _AdaptiveAvg(Module):
 
 
 class _AdaptiveMax(Module):
+    """The base of layers of the maxima of a given number of windows."""
+
     axes: ClassVar[int] = 0
 
     def __init__(self, output_size: OutputSize, return_indices: bool = False) -> None:

@@ -28,6 +28,7 @@ MODES = {"tanh": "RNN_TANH", "relu": "RNN_RELU"}
 
 
 def _check_count(name: str, what: str, value: object) -> int:
+    """Return the value. Raises: ArgumentTypeError unless an int, ArgumentError below 1."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise dt.ArgumentTypeError(f"{name}: {what} must be an int, got {value!r}")
     if value < 1:
@@ -36,10 +37,12 @@ def _check_count(name: str, what: str, value: object) -> int:
 
 
 def _uninitialized_parameter(shape: Sequence[int], device: DeviceLike, dtype: DTypeLike) -> Tensor:
+    """Return a parameter with arbitrary contents."""
     return Parameter(dt.empty(tuple(shape), dtype=dtype, device=device))
 
 
 def _draw_parameters(module: Module, hidden_size: int) -> None:
+    """Fill all parameters uniformly within +-1 / sqrt(hidden_size)."""
     bound = 1 / math.sqrt(hidden_size)
     for x in module.parameters():
         init.uniform_(x, -bound, bound)
@@ -106,6 +109,7 @@ class RNNBase(Module):
         self.reset_parameters()
 
     def _suffixes(self, layer: int) -> list[str]:
+        """Return the suffix of a layer's parameter names for each direction."""
         return [f"_l{layer}", f"_l{layer}_reverse"][: 2 if self.bidirectional else 1]
 
     def _shapes(self, layer: int) -> list[tuple[str, tuple[int, ...]]]:
@@ -139,6 +143,7 @@ class RNNBase(Module):
         ]
 
     def _weights(self, suffix: str) -> steps.Weights:
+        """Return the parameters with a suffix; absent biases and projections are None."""
         own = self._parameters
         return steps.Weights(
             getattr(self, "weight_ih" + suffix),
@@ -195,6 +200,7 @@ class RNNBase(Module):
         return out, tuple(last) if self.mode == "LSTM" else last[0]
 
     def _forward_packed(self, input: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+        """Run the layers on packed sequences; states keep the order of the input."""
         data, sizes, order, inverse = input
         self._require_fitting(data, (2,), "(elements, features), packed")
         states = self._initial(self._check_states(hx, False), data, sizes[0])
@@ -325,6 +331,7 @@ class RNN(RNNBase):
 
     @staticmethod
     def _check_nonlinearity(nonlinearity: object) -> None:
+        """Raise ArgumentError unless the name is that of a supported function."""
         if nonlinearity not in MODES:
             raise dt.ArgumentError(
                 f"RNN: nonlinearity must be 'tanh' or 'relu', got {nonlinearity!r}"
@@ -464,6 +471,7 @@ class RNNCellBase(Module):
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
 
     def _step(self, mode: str, x: Tensor, hx: tuple[Tensor, ...] | None) -> tuple[Tensor, ...]:
+        """Return the states after a step, from zeros for None. Raises: ShapeError."""
         name = type(self).__name__
         require_tensors(name, x)
         if x.ndim not in (1, 2):

@@ -54,7 +54,7 @@ class StateLoader:
         self.extra: list[tuple[Module, Any]] = []
 
     def match(self) -> None:
-        """Match the names of the state with those of the module."""
+        """Match state and module by name, calling the hooks; collect values, names and errors."""
         expected: set[str] = set()
         for path, module in self.module.named_modules(None, "", False):
             start = f"{path}." if path else ""
@@ -121,7 +121,7 @@ class StateLoader:
         )
 
     def write(self, assign: bool) -> None:
-        """Write the new values."""
+        """Copy the new values into the module's tensors; if `assign`, share their memory."""
         pairs = [(x, y if assign else y.to(x.device, x.dtype)) for x, y in self.values]
         dt.evaluate(*[y for _, y in pairs])
         with dt.no_grad():

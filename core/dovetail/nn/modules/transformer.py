@@ -36,7 +36,7 @@ Activation: TypeAlias = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, Activation] = {"relu": relu, "gelu": gelu}
 
 
-def _activation(name: str, activation: str | Activation) -> Activation:
+def _resolve_activation(name: str, activation: str | Activation) -> Activation:
     """Return an activation function by name, or a function unchanged. Raises: ArgumentError."""
     function = ACTIVATIONS.get(activation) if isinstance(activation, str) else activation
     if not callable(function):
@@ -67,15 +67,18 @@ class _Layer(Module):
     def _make_products(
         self, d_model: int, dim_feedforward: int, dropout: float, bias: bool, options: Any
     ) -> None:
+        """Create both linear layers of the feed-forward network and its dropout."""
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **options)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **options)
 
     def _make_norms(self, n: int, size: int, eps: float, bias: bool, options: Any) -> None:
+        """Create `norm1` to `norm<n>`."""
         for k in range(1, n + 1):
             setattr(self, f"norm{k}", LayerNorm(size, eps=eps, bias=bias, **options))
 
     def _make_dropouts(self, n: int, dropout: float) -> None:
+        """Create `dropout1` to `dropout<n>`."""
         for k in range(1, n + 1):
             setattr(self, f"dropout{k}", Dropout(dropout))
 
@@ -154,7 +157,7 @@ class TransformerEncoderLayer(_Layer):
         self.norm_first = norm_first
         self._make_norms(2, d_model, layer_norm_eps, bias, options)
         self._make_dropouts(2, dropout)
-        self.activation = _activation(type(self).__name__, activation)
+        self.activation = _resolve_activation(type(self).__name__, activation)
 
     def forward(
         self,
@@ -170,6 +173,7 @@ class TransformerEncoderLayer(_Layer):
         """
 
         def attend_to_itself(x: Tensor) -> Tensor:
+            """Return the self-attention of `x` under the source masks."""
             masks = src_mask, src_key_padding_mask
             return self._attend(self.self_attn, 1, x, x, *masks, is_causal)
 
@@ -218,7 +222,7 @@ class TransformerDecoderLayer(_Layer):
         self.norm_first = norm_first
         self._make_norms(3, d_model, layer_norm_eps, bias, options)
         self._make_dropouts(3, dropout)
-        self.activation = _activation(type(self).__name__, activation)
+        self.activation = _resolve_activation(type(self).__name__, activation)
 
     def forward(
         self,
@@ -234,10 +238,12 @@ class TransformerDecoderLayer(_Layer):
         """Return the layer's output for a sequence and `memory`; masks are as in the encoder."""
 
         def attend_to_itself(x: Tensor) -> Tensor:
+            """Return the self-attention of `x` under the target masks."""
             masks = tgt_mask, tgt_key_padding_mask
             return self._attend(self.self_attn, 1, x, x, *masks, tgt_is_causal)
 
         def attend_to_memory(x: Tensor) -> Tensor:
+            """Return attention of `x` to the memory."""
             masks = memory_mask, memory_key_padding_mask
             return self._attend(self.multihead_attn, 2, x, memory, *masks, memory_is_causal)
 
@@ -246,7 +252,8 @@ class TransformerDecoderLayer(_Layer):
         return self._add_residual(3, x, lambda x: self._feed_forward(3, x))
 
 
-def _copies(name: str, layer: Module, n: int, norm: Module | None) -> ModuleList:
+def _copy_layer(name: str, layer: Module, n: int, norm: Module | None) -> ModuleList:
+    """Return `n` deep copies of a layer. Raises: ArgumentTypeError, ArgumentError."""
     arguments.instance(name, layer, "the layer", Module)
     if norm is not None:
         arguments.instance(name, norm, "norm", Module)
@@ -275,7 +282,7 @@ class TransformerEncoder(Module):
         mask_check: bool = True,
     ) -> None:
         super().__init__()
-        self.layers = _copies(type(self).__name__, encoder_layer, num_layers, norm)
+        self.layers = _copy_layer(type(self).__name__, encoder_layer, num_layers, norm)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
@@ -304,7 +311,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _copies(type(self).__name__, decoder_layer, num_layers, norm)
+        self.layers = _copy_layer(type(self).__name__, decoder_layer, num_layers, norm)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(
@@ -391,6 +398,7 @@ class Transformer(Module):
         )
 
         def norm() -> LayerNorm:
+            """Return a new layer norm of the model's size."""
             return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **options)
 
         for option, module in (
@@ -413,6 +421,7 @@ class Transformer(Module):
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
 
     def _reset_parameters(self) -> None:
+        """Draw new weights for parameters of two or more axes; keep the others."""
         for x in self.parameters():
             if x.ndim > 1:
                 init.xavier_uniform_(x)
