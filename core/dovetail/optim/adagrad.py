@@ -16,6 +16,7 @@ class _Scaled(Optimizer):
     """The common base of Adagrad, RMSprop and Adadelta."""
 
     def _options(self, group: Group) -> Hashable:
+        """Return the rule's switches: maximize, weight decay, centered, momentum."""
         return (
             bool(group["maximize"]),
             group["weight_decay"] != 0,
@@ -79,6 +80,7 @@ class Adagrad(_Scaled):
                 self.state[p] = self._initial_state(group, p)
 
     def _check(self, group: Group) -> None:
+        """Raise ArgumentError for a negative option."""
         check_minimums(
             self._name,
             group,
@@ -90,15 +92,19 @@ class Adagrad(_Scaled):
         )
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
+        """Return the name of the sum of squared gradients."""
         return ("sum",)
 
     def _initial_state(self, group: Group, p: dt.Tensor) -> State:
+        """Return step 0 and a sum of squares filled with the group's initial value."""
         return {"step": 0.0, "sum": filled_like(p, group["initial_accumulator_value"])}
 
     def _rate(self, group: Group, step: float) -> float:
+        """Return lr / (1 + (step - 1) * lr_decay)."""
         return number(group["lr"]) / (1.0 + (step - 1.0) * number(group["lr_decay"]))
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        """Return (rate, weight_decay, eps)."""
         return self._rate(group, step), number(group["weight_decay"]), number(group["eps"])
 
     @staticmethod
@@ -112,6 +118,7 @@ class Adagrad(_Scaled):
         return p - g * rate / (dt.sqrt(total) + eps), total
 
     def _check_rows(self, group: Group, g: dt.Tensor) -> None:
+        """Raise LayoutError for a sparse gradient with weight decay, or not of COO rows."""
         if group["weight_decay"] != 0:
             raise dt.LayoutError(
                 f"{self._name}: weight_decay must be 0 for sparse gradients, because it would "
@@ -166,16 +173,19 @@ class RMSprop(_Scaled):
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
+        """Raise ArgumentError for a negative option."""
         check_minimums(
             self._name, group, lr=0.0, alpha=0.0, eps=0.0, weight_decay=0.0, momentum=0.0
         )
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
+        """Return the names of the mean of squares and, if used, of momentum and mean."""
         momentum = ("momentum_buffer",) if group["momentum"] > 0 else ()
         mean = ("grad_avg",) if group["centered"] else ()
         return ("square_avg", *momentum, *mean)
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        """Return (lr, weight_decay, eps, momentum, alpha, 1 - alpha)."""
         names = ("lr", "weight_decay", "eps", "momentum", "alpha")
         values = tuple(number(group[n]) for n in names)
         return (*values, 1.0 - values[-1])
@@ -242,14 +252,17 @@ class Adadelta(_Scaled):
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
+        """Raise ArgumentError for a negative option, or rho above 1."""
         check_minimums(self._name, group, lr=0.0, rho=0.0, eps=0.0, weight_decay=0.0)
         if group["rho"] > 1.0:
             raise dt.ArgumentError(f"{self._name}: rho must be between 0 and 1, got {group['rho']}")
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
+        """Return the names of the means of squared gradients and of squared steps."""
         return "square_avg", "acc_delta"
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        """Return (lr, weight_decay, eps, rho, 1 - rho)."""
         values = tuple(number(group[n]) for n in ("lr", "weight_decay", "eps", "rho"))
         return (*values, 1.0 - values[-1])
 

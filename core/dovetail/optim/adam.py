@@ -18,13 +18,16 @@ class _Moments(Optimizer):
     """The common base of Adam and its variants: `betas`, `eps` and `weight_decay`."""
 
     def _check(self, group: Group) -> None:
+        """Raise ArgumentError for a negative option, or betas outside of [0, 1)."""
         check_minimums(self._name, group, lr=0.0, eps=0.0, weight_decay=0.0)
         check_betas(self._name, group)
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
+        """Return the names of the means of the gradient and of its square."""
         return "exp_avg", "exp_avg_sq"
 
     def _options(self, group: Group) -> Hashable:
+        """Return the rule's switches: maximize, weight decay, decoupled decay, amsgrad."""
         return (
             bool(group["maximize"]),
             group["weight_decay"] != 0,
@@ -102,10 +105,12 @@ class Adam(_Moments):
         super().__init__(params, options)
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
+        """Return the names of both means and, for amsgrad, of the maximum of the second."""
         more = ("max_exp_avg_sq",) if group["amsgrad"] else ()
         return ("exp_avg", "exp_avg_sq", *more)
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        """Return the common numbers, lr / (1 - b1**step), and (1 - b2**step)**-0.5."""
         b1, b2 = map(number, group["betas"])
         rate = number(group["lr"]) / (1.0 - b1**step)
         return (*self._common_numbers(group), rate, (1.0 - b2**step) ** -0.5)
@@ -195,9 +200,11 @@ class SparseAdam(Adam):
         super().__init__(params, lr, betas, eps, maximize=maximize)
 
     def _check_rows(self, group: Group, g: dt.Tensor) -> None:
+        """Raise LayoutError if a sparse gradient does not consist of rows in the COO layout."""
         self._check_layout(g)
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        """Return Adam's numbers with eps times the second correction."""
         *common, eps, rate, correction = super()._rule_numbers(group, step, state)
         return (*common, eps * correction, rate, correction)  # eps is added before the correction
 
@@ -242,9 +249,11 @@ class Adamax(_Moments):
         super().__init__(params, options)
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
+        """Return the names of the mean and of the decaying maximum."""
         return "exp_avg", "exp_inf"
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        """Return the common numbers and lr / (1 - b1**step)."""
         rate = number(group["lr"]) / (1.0 - number(group["betas"][0]) ** step)
         return (*self._common_numbers(group), rate)
 
@@ -308,21 +317,26 @@ class NAdam(_Moments):
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
+        """Raise ArgumentError for a negative option, or betas outside of [0, 1)."""
         super()._check(group)
         check_minimums(self._name, group, momentum_decay=0.0)
 
     def _initial_state(self, group: Group, p: dt.Tensor) -> State:
+        """Return Adam's state and `mu_product` 1, the product of all momentums."""
         return {**super()._initial_state(group, p), "mu_product": 1.0}
 
     def _momentum(self, group: Group, step: float) -> float:
+        """Return b1 * (1 - 0.96**(step * momentum_decay) / 2)."""
         b1: float = number(group["betas"][0])
         return b1 * (1.0 - 0.5 * float(0.96 ** (step * number(group["momentum_decay"]))))
 
     def _advanced_numbers(self, group: Group, state: State) -> State:
+        """Return the next step and the product of all momentums up to it."""
         step = state["step"] + 1.0
         return {"step": step, "mu_product": state["mu_product"] * self._momentum(group, step)}
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        """Return the common numbers, the rates of gradient and mean, and 1 / (1 - b2**step)."""
         mu, next_mu = self._momentum(group, step), self._momentum(group, step + 1.0)
         product, lr = state["mu_product"] * mu, number(group["lr"])
         correction = 1.0 / (1.0 - number(group["betas"][1]) ** step)
@@ -384,6 +398,7 @@ class RAdam(_Moments):
         super().__init__(params, options)
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        """Return the common numbers and two rates, one of which is 0: plain or rectified."""
         b1, b2 = map(number, group["betas"])
         rate = number(group["lr"]) / (1.0 - b1**step)
         correction = 1.0 - b2**step

@@ -68,6 +68,7 @@ class ASGD(Optimizer):
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
+        """Raise ArgumentError for a negative lr or decay, ArgumentTypeError for non-numbers."""
         check_minimums(
             self._name,
             group,
@@ -79,12 +80,15 @@ class ASGD(Optimizer):
         )
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
+        """Return the name of the averaged parameter."""
         return ("ax",)
 
     def _options(self, group: Group) -> Hashable:
+        """Return the rule's switches: maximize, weight decay."""
         return bool(group["maximize"]), group["weight_decay"] != 0
 
     def _initial_state(self, group: Group, p: dt.Tensor) -> State:
+        """Return zeros for the average, rate `eta` = lr and weight `mu` = 1."""
         return {
             **super()._initial_state(group, p),
             "eta": _round_to_float32(number(group["lr"])),
@@ -92,12 +96,14 @@ class ASGD(Optimizer):
         }
 
     def _advanced_numbers(self, group: Group, state: State) -> State:
+        """Return the next step, its rate `eta` and the weight `mu` of its parameter in the mean."""
         step, lr = state["step"] + 1.0, number(group["lr"])
         divisor = (1.0 + number(group["lambd"]) * lr * step) ** number(group["alpha"])
         mean = 1.0 / max(1.0, step - number(group["t0"]))
         return {"step": step, "eta": _round_to_float32(lr / divisor), "mu": _round_to_float32(mean)}
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        """Return (eta, mu, 1 - mu, 1 - lambd * eta, weight_decay)."""
         eta, mu = state["eta"], state["mu"]
         shrink = 1.0 - number(group["lambd"]) * eta
         return eta, mu, 1.0 - mu, shrink, number(group["weight_decay"])

@@ -20,7 +20,7 @@ class _Moving(LRScheduler):
     use_beta1: bool
 
     def _init_momentum(self, enabled: bool, low: Any, high: Any, last_epoch: int) -> None:
-        """Check and store the bounds of the momentum, and set it to the upper one."""
+        """Store the bounds of the momentum; at the start, set it to the upper one."""
         self.cycle_momentum = enabled
         if not enabled:
             return
@@ -42,6 +42,7 @@ class _Moving(LRScheduler):
                 group["base_momentum"], group["max_momentum"] = low, high
 
     def _set_momentums(self, momentums: list[float]) -> None:
+        """Set each group's `momentum`, or the first of its `betas`."""
         for group, m in zip(self.optimizer.param_groups, momentums, strict=True):
             if self.use_beta1:
                 group["betas"] = (m, *group["betas"][1:])
@@ -110,7 +111,7 @@ class CyclicLR(_Moving):
         return float(1 / 2.0 ** (x - 1) if self.mode == "triangular2" else self.gamma**x)
 
     def get_lr(self) -> Rates:
-        """Return the rates of `last_epoch`."""
+        """Return the rates of `last_epoch`; set the momentums, if they are cycled."""
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
         up = x <= self.step_ratio
@@ -191,12 +192,13 @@ class OneCycleLR(_Moving):
         super().__init__(optimizer, last_epoch)
 
     def _interpolate(self, start: float, end: float, part: float) -> float:
+        """Return the value between `start` and `end`, by a cosine or linearly."""
         if self._anneal_func_type == "cos":
             return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
         return (end - start) * part + start
 
     def get_lr(self) -> Rates:
-        """Return the rates of `last_epoch`. Raises: ArgumentError after the last step."""
+        """Return the rates of `last_epoch`; set momentums. Raises: ArgumentError after the last."""
         n = self.last_epoch
         if n > self.total_steps:
             raise dt.ArgumentError(
@@ -274,6 +276,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._set_rates(self.get_lr())
 
     def _set_epoch(self, epoch: float) -> None:
+        """Store the position in the cycle and its length. Raises: ArgumentError below 0."""
         if epoch < 0:
             raise dt.ArgumentError(f"{self._name}.step: epoch must not be negative, got {epoch}")
         begin, length = 0, self.T_0

@@ -54,7 +54,7 @@ def run_step(
     tensors: Sequence[tuple[Tensors, Tensors, list[Tensors]]],
     numbers: Sequence[Sequence[float]],
 ) -> None:
-    """Run a step of several buckets, given their rule options, tensors and numbers."""
+    """Update parameters and state tensors of several buckets in place, by few launches."""
     for options, (params, grads, states), values in zip(plan, tensors, numbers, strict=True):
         for batch in _batches(params, states):
             targets: Tensors = []
@@ -81,7 +81,7 @@ def _apply_rule(
 
 
 def run_row_step(rule: Rule, bucket: Bucket, numbers: Sequence[float]) -> None:
-    """Run a step of parameters with sparse gradients."""
+    """Update in place the rows of parameters and states that sparse gradients contain."""
     for p, g, state in zip(*bucket.tensors(), strict=True):
         captured = is_capturing()
         index, values = _captured_rows(g) if captured else _unique_rows(g)

@@ -60,6 +60,7 @@ class LBFGS(Optimizer):
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
+        """Raise ArgumentError or DeviceError for bad options, groups or parameters."""
         check_minimums(
             self._name,
             group,
@@ -87,10 +88,12 @@ class LBFGS(Optimizer):
 
     @property
     def _params(self) -> list[dt.Tensor]:
+        """Return the parameters of the only group."""
         params: list[dt.Tensor] = self.param_groups[0]["params"]
         return params
 
     def _step(self, closure: Closure | None = None) -> Any:
+        """Minimise the loss in several iterations and return its first value."""
         if closure is None:
             raise dt.ArgumentError(
                 f"{self._name}.step: closure= must be given; it computes the loss again and calls "
@@ -100,9 +103,11 @@ class LBFGS(Optimizer):
             return _Minimization(self.param_groups[0], self.state[self._params[0]], closure).run()
 
     def _export_state(self, p: dt.Tensor, state: State) -> State:
+        """Return a shallow copy of the state."""
         return dict(state)
 
     def _import_value(self, number: object, name: str, p: dt.Tensor, x: Any) -> Any:
+        """Return a copy of a state's value, also of a list; tensors in the compute dtype."""
         if isinstance(x, list):
             return [self._import_value(number, name, p, y) for y in x]
         if not isinstance(x, dt.Tensor):
@@ -127,13 +132,14 @@ class _Minimization:
         state.setdefault("n_iter", 0)
 
     def _loss(self) -> Any:
+        """Call the closure, recorded, count the evaluation, and return the loss."""
         self.evaluations += 1
         self.state["func_evals"] += 1
         with dt.enable_grad():
             return self.closure()
 
     def _gradient(self) -> dt.Tensor:
-        """Return all gradients as one vector."""
+        """Return all gradients as one evaluated vector, 0 for parameters without one."""
         grads = [
             dt.zeros((p.size,), dtype=p.dtype, device=p.device)
             if p.grad is None
@@ -156,7 +162,7 @@ class _Minimization:
         group, state = self.group, self.state
         first = self._loss()
         loss, flat = float(first), self._gradient()
-        if _max_magnitude(flat) <= group["tolerance_grad"]:
+        if _read_max_magnitude(flat) <= group["tolerance_grad"]:
             return first
         for n in range(1, group["max_iter"] + 1):
             d = self._direction(flat)
@@ -164,7 +170,7 @@ class _Minimization:
             t = number(group["lr"])
             if state["n_iter"] == 1:
                 t *= min(1.0, 1.0 / float(dt.sum(dt.abs(flat))))
-            slope = _dot(flat, d)
+            slope = _read_dot(flat, d)
             state["d"], state["t"] = d, t
             if slope > -group["tolerance_change"]:
                 break
@@ -174,9 +180,9 @@ class _Minimization:
             loss, flat, state["t"] = p.loss, p.gradient, p.t
             if n == group["max_iter"] or self.evaluations >= group["max_eval"]:
                 break
-            if _max_magnitude(flat) <= group["tolerance_grad"]:
+            if _read_max_magnitude(flat) <= group["tolerance_grad"]:
                 break
-            if _max_magnitude(d) * abs(p.t) <= group["tolerance_change"]:
+            if _read_max_magnitude(d) * abs(p.t) <= group["tolerance_change"]:
                 break
             if abs(loss - before) < group["tolerance_change"]:
                 break
@@ -185,7 +191,7 @@ class _Minimization:
     def _step_along(
         self, start: LineSearchPoint, t: float, d: dt.Tensor, is_last: bool
     ) -> LineSearchPoint:
-        """Move along direction `d` and return the new point.
+        """Move the parameters along `d`, by a line search if set, and return the new point.
 
         `is_last`: do not evaluate the loss there, unless a line search does.
         """
@@ -193,13 +199,14 @@ class _Minimization:
         dt.evaluate(*begin)
 
         def evaluate(t: float) -> LineSearchPoint:
+            """Set the parameters at step `t` and return the loss and slope there."""
             self._set_parameters(begin, t, d)
             loss, flat = float(self._loss()), self._gradient()
-            return LineSearchPoint(t, loss, flat, _dot(flat, d))
+            return LineSearchPoint(t, loss, flat, _read_dot(flat, d))
 
         if self.group["line_search_fn"] is not None:
             search = LineSearch(evaluate, start, self.group["max_eval"] - self.evaluations)
-            point = search.run(t, _max_magnitude(d), self.group["tolerance_change"])
+            point = search.run(t, _read_max_magnitude(d), self.group["tolerance_change"])
             self._set_parameters(begin, point.t, d)
             return point
         if is_last:
@@ -219,35 +226,38 @@ class _Minimization:
         pairs = [*zip(state["old_dirs"], state["old_stps"], state["ro"], strict=True)]
         q, alphas = -flat, []
         for y, s, ro in pairs[::-1]:
-            alphas.append(_dot(s, q) * ro)
+            alphas.append(_read_dot(s, q) * ro)
             q = q - y * alphas[-1]
         d = q * state["H_diag"]
         for (y, s, ro), a in zip(pairs, alphas[::-1], strict=True):
-            d = d + s * (a - _dot(y, d) * ro)
+            d = d + s * (a - _read_dot(y, d) * ro)
         return _evaluate(d)
 
     def _update_history(self, flat: dt.Tensor) -> None:
-        """Store the changes of gradient and parameters over the last step."""
+        """Append the last step's changes to the history, unless the curvature is too small."""
         state = self.state
         y, s = _evaluate(flat - state["prev_flat_grad"]), _evaluate(state["d"] * state["t"])
-        ys = _dot(y, s)
+        ys = _read_dot(y, s)
         if ys <= 1e-10:
             return
         for name, x in (("old_dirs", y), ("old_stps", s), ("ro", 1.0 / ys)):
             if len(state[name]) == self.group["history_size"]:
                 state[name].pop(0)
             state[name].append(x)
-        state["H_diag"] = ys / _dot(y, y)
+        state["H_diag"] = ys / _read_dot(y, y)
 
 
 def _evaluate(x: dt.Tensor) -> dt.Tensor:
+    """Evaluate a tensor and return it."""
     dt.evaluate(x)
     return x
 
 
-def _dot(a: dt.Tensor, b: dt.Tensor) -> float:
+def _read_dot(a: dt.Tensor, b: dt.Tensor) -> float:
+    """Return the inner product, read by the host."""
     return float(dt.sum(a * b))
 
 
-def _max_magnitude(x: dt.Tensor) -> float:
+def _read_max_magnitude(x: dt.Tensor) -> float:
+    """Return the largest absolute value, read by the host."""
     return float(dt.max(dt.abs(x)))

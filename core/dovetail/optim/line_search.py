@@ -59,13 +59,16 @@ class LineSearch:
         self.evaluations = self.rounds = 0
 
     def _evaluate_at(self, t: float) -> LineSearchPoint:
+        """Count an evaluation and return the point at step `t`."""
         self.evaluations += 1
         return self._evaluate(t)
 
     def _fails_decrease(self, p: LineSearchPoint) -> bool:
+        """Return True if a point misses the sufficient decrease of the loss."""
         return p.loss > self.start.loss + SUFFICIENT_DECREASE * p.t * self.start.slope
 
     def _meets_curvature(self, p: LineSearchPoint) -> bool:
+        """Return True if the slope's magnitude at a point has fallen enough."""
         return abs(p.slope) <= -CURVATURE * self.start.slope
 
     def run(self, t: float, width: float, tolerance: float) -> LineSearchPoint:
@@ -113,7 +116,7 @@ class LineSearch:
     def _next_step(
         self, low: LineSearchPoint, high: LineSearchPoint, was_near_end: bool
     ) -> tuple[float, bool]:
-        """Return the next step to evaluate, and whether it is close to an end of the bracket.
+        """Return the next step to evaluate, and True if it is close to an end of the bracket.
 
         A second step in succession close to an end is moved inwards, to make progress.
         """

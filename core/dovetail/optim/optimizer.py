@@ -112,6 +112,7 @@ class Optimizer(Explained):
 
     @property
     def _name(self) -> str:
+        """Return the name in errors: "optim.SGD"."""
         return f"optim.{type(self).__name__}"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -184,6 +185,7 @@ class Optimizer(Explained):
         return params
 
     def _check_names(self, group: Group) -> None:
+        """Raise ArgumentError for an unknown option that resembles a known one."""
         for name in group:
             if name not in self.defaults and name not in ("params", "param_names", "initial_lr"):
                 near = difflib.get_close_matches(name, self.defaults, 1, 0.8)
@@ -237,6 +239,7 @@ class Optimizer(Explained):
         return loss
 
     def _step(self, closure: Closure | None = None) -> Any:
+        """Run the closure, recorded, and the update without recording; return the loss or None."""
         loss = None
         if closure is not None:
             with dt.enable_grad():
@@ -246,7 +249,7 @@ class Optimizer(Explained):
         return loss
 
     def _update(self) -> None:
-        """Update the parameters that have a gradient."""
+        """Update the parameters that have a gradient, and create missing states."""
         buckets: dict[Hashable, Bucket] = {}
         for i, group in enumerate(self.param_groups):
             options = self._options(group)
@@ -273,6 +276,7 @@ class Optimizer(Explained):
             self._run_buckets([*buckets.values()])
 
     def _run_buckets(self, buckets: list[Bucket]) -> None:
+        """Run the step of each bucket and count it; in a capture, at each call of the function."""
         if not is_capturing():
             dense = [b for b in buckets if not b.by_rows]
             if dense:
@@ -488,14 +492,17 @@ _FLAGS = {
 
 
 def _raise_no_rule(*args: object) -> Sequence[dt.Tensor]:
+    """Raise NotImplementedError: a subclass must define a rule."""
     raise NotImplementedError("an optimizer must define rule, or override step()")
 
 
 def _is_tensor(x: object) -> bool:
+    """Return True for a tensor."""
     return isinstance(x, dt.Tensor)
 
 
 def _describe(p: dt.Tensor) -> str:
+    """Return a parameter's dtype and shape, for errors."""
     return f"{p.dtype.name}{[*p.shape]}"
 
 

@@ -64,6 +64,7 @@ class Rprop(Optimizer):
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
+        """Raise ArgumentError for a negative lr, or unless 0 < etas[0] < 1 < etas[1]."""
         check_minimums(self._name, group, lr=0.0)
         shrink, grow = check_pair(self._name, group, "etas")
         check_pair(self._name, group, "step_sizes")
@@ -74,16 +75,20 @@ class Rprop(Optimizer):
             )
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
+        """Return the names of the previous gradient and of the step sizes."""
         return "prev", "step_size"
 
     def _options(self, group: Group) -> Hashable:
+        """Return the rule's switch: maximize."""
         return (bool(group["maximize"]),)
 
     def _initial_state(self, group: Group, p: dt.Tensor) -> State:
+        """Return zeros for the previous gradient, and step sizes of lr."""
         state = super()._initial_state(group, p)
         return {**state, "step_size": filled_like(p, number(group["lr"]))}
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        """Return both etas and the limits of step sizes."""
         return tuple(number(n) for n in (*group["etas"], *group["step_sizes"]))
 
     @staticmethod

@@ -21,7 +21,7 @@ Rule: TypeAlias = Callable[[int], float]
 
 
 def set_rate(group: dict[str, Any], lr: Any) -> None:
-    """Set the rate of a group; a rate that is a tensor is written in place."""
+    """Set the rate of a group; a rate that is a tensor is overwritten in place."""
     if isinstance(group["lr"], dt.Tensor):
         group["lr"].fill_(float(lr))
     else:
@@ -93,9 +93,11 @@ class LRScheduler(Explained):
 
     @property
     def _name(self) -> str:
+        """Return the name in errors: "lr_scheduler.StepLR"."""
         return f"lr_scheduler.{type(self).__name__}"
 
     def _attach(self, optimizer: Optimizer) -> None:
+        """Store the optimiser. Raises: ArgumentTypeError for another object."""
         if not isinstance(optimizer, Optimizer):
             raise dt.ArgumentTypeError(
                 f"{self._name}: optimizer must be a dt.optim optimizer, got "
@@ -104,7 +106,7 @@ class LRScheduler(Explained):
         self.optimizer = optimizer
 
     def _run_initial_step(self) -> None:
-        """Do the initial step, which sets the first rates."""
+        """Call `step` with `_is_initial` set, which sets the first rates."""
         self._step_count, self._is_initial = 0, True
         try:
             self.step()
@@ -133,16 +135,18 @@ class LRScheduler(Explained):
         self._set_rates(self.get_lr())
 
     def _set_rates(self, values: Rates) -> None:
+        """Set the rate of each group, and store copies as the last rates."""
         for group, lr in zip(self.optimizer.param_groups, values, strict=True):
             set_rate(group, lr)
         self._last_lr = group_values(self.optimizer)
 
     def _restart(self) -> None:
-        """Set the first rates, when a sequence of schedules reaches this one."""
+        """Go back to epoch 0 and set its rates; a sequence calls it when it reaches this one."""
         self.last_epoch = 0
         self._set_rates(self._first_rates())
 
     def _first_rates(self) -> Rates:
+        """Return the rates of epoch 0, for a restart."""
         return self.get_lr()
 
     def state_dict(self) -> dict[str, Any]:
@@ -173,10 +177,12 @@ class _Scaled(LRScheduler):
         raise NotImplementedError
 
     def get_lr(self) -> Rates:
+        """Return the current rates times the factor of `last_epoch`."""
         ratio = self._ratio()
         return [lr * ratio if ratio != 1.0 else lr for lr in group_values(self.optimizer)]
 
     def _first_rates(self) -> Rates:
+        """Return the base rates times the factor of epoch 0."""
         ratio = self._ratio()
         return [lr * ratio for lr in self.base_lrs]
 
@@ -191,6 +197,7 @@ class StepLR(_Scaled):
         super().__init__(optimizer, last_epoch)
 
     def _ratio(self) -> float:
+        """Return `gamma` at multiples of `step_size`, else 1."""
         due = self.last_epoch > 0 and self.last_epoch % self.step_size == 0
         return self.gamma if due else 1.0
 
@@ -209,6 +216,7 @@ class MultiStepLR(_Scaled):
         super().__init__(optimizer, last_epoch)
 
     def _ratio(self) -> float:
+        """Return `gamma` to the number of milestones at `last_epoch`."""
         return float(self.gamma ** self.milestones[self.last_epoch])
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -232,6 +240,7 @@ class ConstantLR(_Scaled):
         super().__init__(optimizer, last_epoch)
 
     def _ratio(self) -> float:
+        """Return `factor` at epoch 0, its inverse at `total_iters`, else 1."""
         if self.last_epoch == 0:
             return self.factor
         return 1.0 / self.factor if self.last_epoch == self.total_iters else 1.0
@@ -254,6 +263,7 @@ class LinearLR(_Scaled):
         super().__init__(optimizer, last_epoch)
 
     def _ratio(self) -> float:
+        """Return the linear factor of `last_epoch`, divided by that of the epoch before."""
         if self.last_epoch == 0:
             return self.start_factor
         if self._is_initial or self.last_epoch > self.total_iters:
@@ -271,6 +281,7 @@ class ExponentialLR(_Scaled):
         super().__init__(optimizer, last_epoch)
 
     def _ratio(self) -> float:
+        """Return `gamma`, or 1 at the start."""
         return 1.0 if self._is_initial or self.last_epoch == 0 else self.gamma
 
 
@@ -285,6 +296,7 @@ class PolynomialLR(_Scaled):
         super().__init__(optimizer, last_epoch)
 
     def _ratio(self) -> float:
+        """Return the decay of `last_epoch`, divided by that of the epoch before."""
         n, end = self.last_epoch, self.total_iters
         if self._is_initial or n == 0 or n > end:
             return 1.0
@@ -304,6 +316,7 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _wave(self, epoch: int) -> float:
+        """Return 1 + cos(pi * epoch / T_max), from 2 to 0."""
         return 1 + math.cos(math.pi * epoch / self.T_max)
 
     def get_lr(self) -> Rates:
@@ -322,6 +335,7 @@ class CosineAnnealingLR(LRScheduler):
         return [(lr - low) * ratio + low for lr in rates]
 
     def _first_rates(self) -> Rates:
+        """Return the rates of `last_epoch` in closed form."""
         low = self.eta_min
         return [low + (b - low) * self._wave(self.last_epoch) / 2 for b in self.base_lrs]
 
@@ -339,6 +353,7 @@ class _Ruled(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def _ratios(self) -> list[float]:
+        """Call each function with `last_epoch`; return the results. Raises: ArgumentTypeError."""
         ratios = [rule(self.last_epoch) for rule in self.lr_lambdas]
         for r in ratios:
             if not isinstance(r, dt.Tensor):
@@ -468,6 +483,7 @@ class SequentialLR(_OfOthers):
         self._last_lr = s.get_last_lr()
 
     def _run_initial_step(self) -> None:
+        """Run the initial step of the first schedule."""
         self._schedulers[0]._run_initial_step()
 
 
@@ -496,6 +512,7 @@ class ChainedScheduler(_OfOthers):
         self._last_lr = group_values(self.optimizer)
 
     def _run_initial_step(self) -> None:
+        """Run the initial steps of all schedules, in order."""
         for s in self._schedulers:
             s._run_initial_step()
 
@@ -542,6 +559,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = self.num_bad_epochs = 0
 
     def _is_better(self, value: float) -> bool:
+        """Return True if a metric beats the best one by more than the threshold."""
         sign = 1.0 if self.mode == "max" else -1.0
         if self.threshold_mode == "rel":
             bound = self.best * (1.0 + sign * self.threshold)
@@ -574,6 +592,7 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = group_values(self.optimizer)
 
     def _reduce(self) -> None:
+        """Multiply each rate by `factor`, to at least its minimum; skip changes up to `eps`."""
         for group, low in zip(self.optimizer.param_groups, self.min_lrs, strict=True):
             old = float(group["lr"])
             new = max(old * self.factor, low)
@@ -601,12 +620,14 @@ _PERIODS = ("step_size", "T_0", "T_i", "T_max", "T_mult")  # divisors, which mus
 
 
 def _check_positive(name: str, option: str, value: int) -> int:
+    """Return the value. Raises: ArgumentError unless it is a positive int."""
     if not isinstance(value, int) or value <= 0:
         raise dt.ArgumentError(f"{name}: {option} must be a positive int, got {value!r}")
     return value
 
 
 def _check_range(name: str, option: str, value: float, low: float, high: float) -> float:
+    """Return the value. Raises: ArgumentError unless it is between `low` and `high`."""
     if not low <= value <= high:
         raise dt.ArgumentError(
             f"{name}: {option} must be between {low:g} and {high:g}, got {value}"

@@ -64,6 +64,7 @@ class SGD(Optimizer):
         super().__init__(params, options)
 
     def _check(self, group: Group) -> None:
+        """Raise ArgumentError for a negative option, or nesterov without plain momentum."""
         check_minimums(
             self._name, group, lr=0.0, momentum=0.0, weight_decay=0.0, dampening=-math.inf
         )
@@ -74,9 +75,11 @@ class SGD(Optimizer):
             )
 
     def _state_names(self, group: Group) -> tuple[str, ...]:
+        """Return the name of the momentum, or nothing without one."""
         return ("momentum_buffer",) if group["momentum"] != 0 else ()
 
     def _options(self, group: Group) -> Hashable:
+        """Return the rule's switches: maximize, weight decay, nesterov, momentum."""
         return (
             bool(group["maximize"]),
             group["weight_decay"] != 0,
@@ -85,6 +88,7 @@ class SGD(Optimizer):
         )
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
+        """Return (lr, weight_decay, momentum, gain); gain: 1 at step 1, then 1 - dampening."""
         gain = 1.0 if step == 1.0 else 1.0 - group["dampening"]
         rates = number(group["lr"]), number(group["weight_decay"])
         return (*rates, number(group["momentum"]), gain)
@@ -105,6 +109,7 @@ class SGD(Optimizer):
         return p - g * rate, m
 
     def _check_rows(self, group: Group, g: dt.Tensor) -> None:
+        """Raise LayoutError for a sparse gradient with momentum or decay, or not of COO rows."""
         if group["momentum"] != 0 or group["weight_decay"] != 0:
             super()._check_rows(group, g)
         self._check_layout(g)
