@@ -78,6 +78,7 @@ def collate_on_host(batch: Sequence[Any]) -> Any:
 
 
 def _type_error(item: object) -> dt.ArgumentTypeError:
+    """Return the error for an item that cannot be collated; the caller raises it."""
     return dt.ArgumentTypeError(
         "data.default_collate: expected tensors, arrays, numbers, or containers of them, got "
         f"{type(item).__name__}; pass collate_fn= for other types"

@@ -123,6 +123,7 @@ class DataLoader(Explained):
 
     # --- checks of arguments
     def _check_workers(self, prefetch_factor: int | None) -> None:
+        """Raise ArgumentError for worker options that are out of range or do not fit together."""
         if not isinstance(self.num_workers, int) or self.num_workers < 0:
             raise dt.ArgumentError(
                 f"data.DataLoader: num_workers must be a non-negative int, got {self.num_workers!r}"
@@ -149,6 +150,7 @@ class DataLoader(Explained):
         batch_sampler: Any,
         drop_last: bool,
     ) -> None:
+        """Raise ArgumentError for sampling options that exclude each other or are out of range."""
         name = "data.DataLoader"
         if self._is_iterable and (shuffle or sampler is not None or batch_sampler is not None):
             raise dt.ArgumentError(
@@ -172,6 +174,7 @@ class DataLoader(Explained):
             )
 
     def _choose_samplers(self, shuffle: bool) -> None:
+        """Create the missing sampler and batch sampler; none for an iterable data set."""
         if self.batch_sampler is not None:
             self.batch_size = None
         if self._is_iterable:
@@ -195,6 +198,7 @@ class DataLoader(Explained):
 
     @property
     def _index_sampler(self) -> Iterable[Any]:
+        """Return the sampler of batches, or of items if there are no batches."""
         sampler = self.sampler if self.batch_sampler is None else self.batch_sampler
         assert sampler is not None
         return sampler
@@ -217,10 +221,10 @@ class DataLoader(Explained):
         if not self.progress:
             return batches
         text = self.progress if isinstance(self.progress, str) else ""
-        return iter(Track(batches, text, _length(self)))
+        return iter(Track(batches, text, _count_batches(self)))
 
     def _epoch(self, seed: int) -> Iterator[Any]:
-        """Return an iterator over the batches of one epoch; `seed`: of the workers."""
+        """Return an iterator over one epoch; start workers if needed, with this `seed`."""
         if self.num_workers == 0:
             batches = (self._to_device(batch) for batch in self._build_batches())
             return batches if self.device is None else _prefetch(batches)
@@ -232,6 +236,7 @@ class DataLoader(Explained):
         return _WorkerBatches(self, self._workers, seed, is_first)
 
     def _fetch_options(self) -> FetchOptions:
+        """Return the options that a fetcher needs to build batches."""
         batched = self.batch_size is not None or self.batch_sampler is not None
         size = 1 if self.batch_size is None else self.batch_size
         return FetchOptions(self.dataset, self.collate_fn, batched, self.drop_last, size)
@@ -265,7 +270,7 @@ class DataLoader(Explained):
         return {**self.__dict__, "_workers": None}
 
 
-def _length(loader: DataLoader) -> int | None:
+def _count_batches(loader: DataLoader) -> int | None:
     """Return the number of batches, or None if the sampler or data set has no length."""
     try:
         return len(loader)
@@ -354,6 +359,7 @@ class _WorkerPool:
         return WorkerOptions(i, self.count, device, fetch, loader.worker_init_fn)
 
     def _start(self, i: int, loader: DataLoader) -> None:
+        """Start worker `i` and store its pipes. Raises: ArgumentError if it cannot be pickled."""
         context, options = loader.multiprocessing_context, self._options(i, loader)
         inner, tasks = context.Pipe(duplex=False)
         results, outer = context.Pipe(duplex=False)
@@ -452,7 +458,7 @@ class _WorkerBatches:
         raise StopIteration
 
     def _request(self) -> None:
-        """Request the next batch from the worker whose turn it is, if there is more data."""
+        """Send a request for the next batch to the next worker, unless indices run out."""
         if not self.request_order:
             return
         try:
@@ -474,7 +480,7 @@ class _WorkerBatches:
             self._raise_exited([k])
 
     def _next_batch(self) -> Any:
-        """Return the next batch, or None if a worker or all workers have no more data."""
+        """Wait for and return the next batch, None at the end; raise a worker's error."""
         number = self.yielded if self.loader.in_order else next(iter(self.received), None)
         while number is None or number not in self.received:
             if not self.assignments:
@@ -490,7 +496,7 @@ class _WorkerBatches:
         return batch
 
     def _receive(self) -> int:
-        """Receive a batch from any worker, request another one, and return the number received."""
+        """Wait for a batch of any worker, request another, and return its number."""
         limit = self.loader.timeout or None
         busy = {k for k, _ in self.assignments.values()}
         pipes: dict[Any, int] = {self.workers.results[k]: k for k in busy}
@@ -526,6 +532,7 @@ class _WorkerBatches:
         return int(number)
 
     def _raise_failure(self, failure: WorkerFailure, number: int) -> None:
+        """Raise a worker's error, or WorkerError if it could not be sent, always."""
         note = f"data.DataLoader: raised in a worker process while making batch {number}"
         if failure.error is None:
             raise WorkerError(f"{note}:\n{failure.text}")
@@ -533,6 +540,7 @@ class _WorkerBatches:
         raise failure.error from _WorkerTraceback(failure.text)
 
     def _exited_workers(self) -> list[int]:
+        """Return the numbers of workers whose process has ended."""
         return [k for k, p in enumerate(self.workers.processes) if not p.is_alive()]
 
     def _raise_exited(self, workers: list[int]) -> Any:
@@ -557,6 +565,7 @@ class _WorkerBatches:
         return f"; if it could not start: {sent}{MAIN_GUARD_HINT}"
 
     def _close(self) -> None:
+        """Mark the epoch as ended and end all workers."""
         self.ended = True
         self.workers.close()
 

@@ -209,12 +209,14 @@ class BatchSampler(Sampler[list[int]]):
 
 
 def _check_positive(name: str, option: str, value: int) -> int:
+    """Return the value. Raises: ArgumentError unless it is a positive int."""
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
         raise dt.ArgumentError(f"data.{name}: {option} must be a positive int, got {value!r}")
     return value
 
 
 def _check_flag(name: str, option: str, value: bool) -> bool:
+    """Return the value. Raises: ArgumentTypeError unless it is a bool."""
     if not isinstance(value, bool):
         raise dt.ArgumentTypeError(f"data.{name}: {option} must be a bool, got {value!r}")
     return value

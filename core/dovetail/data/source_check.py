@@ -23,6 +23,7 @@ class _NullFile:
     """A file that discards its content."""
 
     def write(self, data: Any) -> int:
+        """Discard the data and return its length."""
         return len(data)
 
 
@@ -34,6 +35,7 @@ class _MainNameCollector(ForkingPickler):
         self.names: dict[str, None] = {}
 
     def reducer_override(self, obj: Any) -> Any:
+        """Record the name of an object of `__main__`; pickle it as usual."""
         if getattr(obj, "__module__", "") == "__main__" and hasattr(obj, "__qualname__"):
             self.names[obj.__qualname__] = None
         return NotImplemented

@@ -110,6 +110,7 @@ class Fetcher:
             raise _stop_iteration_error(error, self.options.dataset) from error
 
     def _batch(self, indices: Any) -> Any:
+        """Return a batch: items by index or next items, collated by the options."""
         options = self.options
         dataset = options.dataset
         if self.items is not None:
@@ -194,6 +195,7 @@ class Outbox:
             return memory
 
     def _create(self, size: int) -> SharedMemory:
+        """Create and return a shared memory segment, under a name that is not in use."""
         while True:
             self._segments_created += 1
             name = f"dovetail_{os.getppid()}_{os.getpid()}_{self._segments_created}"
@@ -289,10 +291,10 @@ def run_worker(options: WorkerOptions, tasks: Connection, results: Connection) -
     try:
         _answer_requests(options, outbox, queue, results)
     except (BrokenPipeError, ConnectionResetError):
-        _exit(outbox, 0)
+        _exit_process(outbox, 0)
     except BaseException:
         traceback.print_exc()
-        _exit(outbox, 1)
+        _exit_process(outbox, 1)
 
 
 def _queue_requests(tasks: Connection, queue: SimpleQueue[Any], outbox: Outbox) -> None:
@@ -301,10 +303,11 @@ def _queue_requests(tasks: Connection, queue: SimpleQueue[Any], outbox: Outbox) 
         while True:
             queue.put(tasks.recv())
     except (EOFError, OSError):
-        _exit(outbox, 0)
+        _exit_process(outbox, 0)
 
 
-def _exit(outbox: Outbox, code: int) -> None:
+def _exit_process(outbox: Outbox, code: int) -> None:
+    """Free the shared memory, flush the streams, and end the process at once."""
     outbox.close()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, OSError, ValueError):  # the reader may be gone
