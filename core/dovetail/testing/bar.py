@@ -36,17 +36,17 @@ class Bar:
         )
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Start the bar if the cases run in this process."""
+        """Start the bar with the number of collected cases of this process as its total."""
         self._begin(len(session.items))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, ids: list[str]) -> None:
-        """Start the bar if they run in workers, which all collect all."""
+        """Start the bar when a worker of pytest-xdist has collected; each collects all cases."""
         self._begin(len(ids))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_teststatus(self) -> Generator[None, Status, Status]:
-        """Return no letter for a case."""
+        """Keep pytest's category of a report, and print neither letter nor word for it."""
         category, _, _ = yield
         return category, "", ""
 
@@ -60,15 +60,17 @@ class Bar:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Remove the bar."""
+        """Stop the display, which erases the bar."""
         self.progress.stop()
 
     def _begin(self, cases: int) -> None:
+        """Set the total, start the display and draw it; later draws are limited in rate."""
         self.progress.update(self.task, total=cases)
         self.progress.start()
         self._draw()
 
     def _draw(self) -> None:
+        """Redraw the bar, but at most once in REDRAW_SECONDS_MIN."""
         now = time.monotonic()
         if now - self.last_drawn > REDRAW_SECONDS_MIN:
             self.last_drawn = now

@@ -34,15 +34,18 @@ Arrangement = Callable[[Array, DType, Device], T.Tensor]
 
 
 def dense(v: Array, d: DType, on: Device) -> T.Tensor:
+    """Copy the array to a contiguous tensor on `on`."""
     return from_host(v, d, on)
 
 
 def transposed(v: Array, d: DType, on: Device) -> T.Tensor:
+    """Return a tensor equal to `v` in memory with the axes in reverse order."""
     axes = tuple(reversed(range(v.ndim)))
     return view(from_host(np.ascontiguousarray(v.T), d, on), ("permute", axes))
 
 
 def flipped(v: Array, d: DType, on: Device) -> T.Tensor:
+    """Return a tensor equal to `v` with a negative stride on every axis."""
     reversed_values = np.ascontiguousarray(np.flip(v))
     return view(
         from_host(reversed_values, d, on),
@@ -58,26 +61,27 @@ def spaced(v: Array, d: DType, on: Device) -> T.Tensor:
 
 
 def repeated(v: Array, d: DType, on: Device) -> T.Tensor:
-    """Return the first row again and again: stride zero."""
+    """Return the first row repeated to the shape of `v`, with stride zero along axis 0."""
     return view(from_host(np.ascontiguousarray(v[:1]), d, on), ("expand", v.shape))
 
 
 def first_column(v: Array, d: DType, on: Device) -> T.Tensor:
-    """Return the first column again and again: the inner stride is zero."""
+    """Return the first column repeated to the shape of `v`, with stride zero along axis 1."""
     return view(from_host(np.ascontiguousarray(v[:, :1]), d, on), ("expand", v.shape))
 
 
 def broadcast_row(v: Array, d: DType, on: Device) -> T.Tensor:
-    """Return a row that broadcasts."""
+    """Return the first row alone, without the first axis, so that its use broadcasts."""
     return from_host(np.ascontiguousarray(v[0]), d, on)
 
 
 def zero_dimensional(v: Array, d: DType, on: Device) -> T.Tensor:
-    """0-dimensional."""
+    """Return the first element as a 0-d tensor."""
     return from_host(v.reshape(-1)[:1].reshape(()), d, on)
 
 
 def empty(v: Array, d: DType, on: Device) -> T.Tensor:
+    """Return a tensor of zero rows, with the other axes of `v`."""
     return from_host(v[:0], d, on)
 
 
@@ -121,6 +125,7 @@ def operands(op: Op, d: DType) -> tuple[DType, ...]:
 
 
 def accepts_dtype(op: Op, d: DType, attrs: Any = None) -> bool:
+    """Return True if an elementwise row of the op table takes operands of `d`."""
     try:
         op.dtypes(op.name, operands(op, d), attrs)
     except DovetailError:
@@ -129,6 +134,7 @@ def accepts_dtype(op: Op, d: DType, attrs: Any = None) -> bool:
 
 
 def rows(kind: str) -> list[Op]:
+    """Return the rows of the op table of a kind, such as "map" or "reduce"."""
     return [op for op in ops.TABLE.values() if op.kind == kind]
 
 
@@ -149,7 +155,7 @@ CHEAP_MAPS = [(n, d) for n, d in MAPS if ops.TABLE[n].cost < CHEAP_COST_MAX]
 
 
 def grids(op: Op, d: DType) -> list[Array]:
-    """Return an array for each operand."""
+    """Return ROWS x COLUMNS special and ordinary values for each operand of a row at `d`."""
     return [sample(e, (ROWS, COLUMNS), seed) for seed, e in enumerate(operands(op, d))]
 
 
@@ -157,4 +163,5 @@ REDUCTIONS = [(op.name, d) for op in rows("reduce") for d in REAL_DTYPES if acce
 
 
 def indices(values: Array, on: Device) -> T.Tensor:
+    """Copy the array to an int64 tensor on `on`."""
     return from_host(values.astype(np.int64), int64, on)

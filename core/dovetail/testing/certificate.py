@@ -47,7 +47,7 @@ class Certificate:
     def record_outcome(
         self, case: str, outcome: str, reproduce: str = "", message: str = ""
     ) -> None:
-        """Record the outcome of a case; the first failure stays."""
+        """Record the outcome of a case, unless a failing outcome is recorded already."""
         if self.outcomes.get(case, "passed") not in FAILING_OUTCOMES:
             self.outcomes[case] = outcome
             if outcome in FAILING_OUTCOMES:
@@ -128,7 +128,7 @@ class Certificate:
             **({"layout": self.layout} if self.layout else {}),
             **({"dtype": self.dtype} if self.dtype else {}),
             "versions": {
-                "dovetail": _version("dovetail"),
+                "dovetail": _installed_version("dovetail"),
                 "interface": ".".join(map(str, INTERFACE)),
                 "plugin": self.plugin,
                 "python": platform.python_version(),
@@ -164,7 +164,8 @@ class Certificate:
         Path(path).write_text(json.dumps(self.as_json(), indent=2) + "\n", "utf-8")
 
 
-def _version(distribution: str) -> str:
+def _installed_version(distribution: str) -> str:
+    """Return the installed version of a distribution, or "not installed"."""
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:

@@ -28,14 +28,14 @@ PLAIN_OUTPUT_OPTIONS = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the kit; return 0 if the device conforms."""
+    """Run the kit against the device named in the arguments; return 0 if the device conforms."""
     command = parser()
     asked, more = command.parse_known_args(arguments)
     return run(command, [*common_pytest_arguments(asked), "--pyargs", "dovetail.testing"], more)
 
 
 def run(command: CommandParser, options: Sequence[str], user_options: Sequence[str]) -> int:
-    """Run pytest, and return its exit status. `user_options`: the user's own options."""
+    """Run pytest with the kit's and the user's options; print usage errors; return its status."""
     try:
         import pytest  # an optional dependency, and slow to import
     except ImportError:
@@ -74,7 +74,7 @@ def usage_error_text(errors: str, command: str) -> str:
 
 
 def parser() -> CommandParser:
-    """Return the options of this command."""
+    """Build the argument parser of this command."""
     command = CommandParser(
         prog="dovetail test-backend",
         description=__doc__,
@@ -86,7 +86,7 @@ def parser() -> CommandParser:
 
 
 def options(command: CommandParser) -> None:
-    """Add the options of all kits."""
+    """Add the options that all kits have, `--report` and `--sample`, to a parser."""
     command.add_output(None, "write a certificate, as JSON", "--report")
     command.add_argument(
         "--sample", metavar="N", type=positive_int, default=1, help="run about one case in N"
@@ -94,7 +94,7 @@ def options(command: CommandParser) -> None:
 
 
 def common_pytest_arguments(parsed: argparse.Namespace) -> list[str]:
-    """Return the arguments of pytest for all kits."""
+    """Return the arguments of pytest that all kits share, from the parsed options."""
     # No configuration file: the kit's verdict must not depend on the current directory.
     options = [
         "-c",

@@ -11,7 +11,7 @@ from .kit import REFERENCE
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the kit; return 0 if the dtype conforms."""
+    """Run the kit against the dtype named in the arguments; return 0 if the dtype conforms."""
     command = parser()
     asked, more = command.parse_known_args(arguments)
     cases = [f"dovetail.testing.{name}" for name in case_files()]
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> CommandParser:
-    """Return the options of this command."""
+    """Build the argument parser of this command."""
     command = CommandParser(
         prog="dovetail test-dtype",
         description=__doc__,

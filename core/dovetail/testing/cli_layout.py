@@ -11,7 +11,7 @@ from .kit import REFERENCE
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the kit; return 0 if the layout conforms."""
+    """Run the kit against the layout named in the arguments; return 0 if the layout conforms."""
     command = parser()
     asked, more = command.parse_known_args(arguments)
     cases = [f"dovetail.testing.{p.stem}" for p in sorted(Path(__file__).parent.glob("layout_*"))]
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> CommandParser:
-    """Return the options of this command."""
+    """Build the argument parser of this command."""
     command = CommandParser(
         prog="dovetail test-layout",
         description=__doc__,

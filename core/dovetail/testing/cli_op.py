@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def load_op(name: str) -> Any:
-    """Return the object "module:name". Raises: ArgumentError."""
+    """Import "module:name", also from the current folder, and return it. Raises: ArgumentError."""
     module, _, path = name.partition(":")
     if not module or not path:
         raise ArgumentError(f"an op is named as module:name, not {name!r}")
@@ -58,7 +58,7 @@ def load_op(name: str) -> Any:
 
 
 def parser() -> CommandParser:
-    """Return the options of this command."""
+    """Build the argument parser of this command."""
     command = CommandParser(prog="dovetail test-op", description=__doc__)
     command.add_argument(
         "op", metavar="MODULE:NAME", help="where the op is, e.g. mine.ops:softplus"

@@ -90,7 +90,7 @@ class BlocksSubject:
     gaps: Mapping[str, str]
 
     def round_to_nearest(self, values: Array) -> Array:
-        """Return float32 values as they must read after quantisation along the last axis."""
+        """Return float32 values quantised along the last axis to levels times a block's scale."""
         info = self.info
         levels = np.array(info.levels, np.float32)
         n = values.shape[-1]
@@ -142,7 +142,7 @@ class NumbersKit(Kit):
     def check_same_numbers(
         self, actual: Array, wanted: Array, what: str, inputs: Array | None = None
     ) -> None:
-        """Fail unless float32 arrays have the same bits; NaNs are alike."""
+        """Fail unless two float32 arrays have the same bits; all NaNs are equal."""
         self.comparisons += 1
         assert actual.shape == wanted.shape, self.failure(f"{what}: {actual.shape}", "")
         x, y = (np.ascontiguousarray(a, np.float32).reshape(-1) for a in (actual, wanted))
@@ -154,7 +154,7 @@ class NumbersKit(Kit):
             raise AssertionError(self.failure(f"{text} {y[wrong].tolist()}{of}", ""))
 
     def require(self, condition: object, what: str) -> None:
-        """Fail with `what` unless it is true."""
+        """Count a comparison, and fail with `what` unless the condition is true."""
         self.comparisons += 1
         assert condition, self.failure(f"{self.name}: {what}", "")
 
@@ -188,6 +188,6 @@ class DTypeKit(NumbersKit):
         return self.dtype.name
 
     def values(self, x: T.Tensor) -> Array:
-        """Return a tensor of the dtype as the float32 numbers of its bits, on the host."""
+        """Return a tensor's elements as float32 on the host; fail if its dtype is another one."""
         self.require(x.dtype is self.dtype, f"a result is of dtype {x.dtype.name}")
         return decode(host(x), self.dtype)

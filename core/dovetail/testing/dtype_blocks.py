@@ -32,13 +32,14 @@ SHAPES = ((32,), (1,), (5, 64), (3, 100), (0, 40), (4, 0), (2, 3, 33), (70, 96))
 
 
 def numbers(shape: tuple[int, ...], seed: int = 1) -> Array:
+    """Return float32 normal samples with magnitudes spread over 18 powers of two."""
     rng = np.random.default_rng(seed)
     values: Array = (rng.normal(size=shape) * 2.0 ** rng.integers(-9, 9, shape)).astype(np.float32)
     return values
 
 
 def put(kit: BlockKit, values: Array, on: Device | None = None) -> Any:
-    """Return a tensor in blocks, by the name of the blocks."""
+    """Quantise a float32 array into the block format on `on`, or on the kit's device."""
     return astype(from_host(values, float32, on or kit.device), kit.name)
 
 
@@ -52,6 +53,7 @@ def exact_numbers(kit: BlockKit, shape: tuple[int, ...], seed: int) -> Array:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_numbers_go_to_the_nearest_level(kit: BlockKit, shape: tuple[int, ...]) -> None:
+    """Check layout, dtype and values of quantised arrays against the expected rounding."""
     for seed in range(3):
         x = numbers(shape, seed)
         with kit.on_device("quantised"):
@@ -65,6 +67,7 @@ def test_numbers_go_to_the_nearest_level(kit: BlockKit, shape: tuple[int, ...]) 
 
 
 def test_ties_go_to_the_even_level(kit: BlockKit) -> None:
+    """Check levels, midpoints of levels and their float32 neighbours against the rounding rule."""
     info = kit.blocks.info
     levels = np.array(info.levels, np.float32)
     x = np.concatenate([levels, (levels[1:] + levels[:-1]) / 2])
@@ -77,7 +80,7 @@ def test_ties_go_to_the_even_level(kit: BlockKit) -> None:
 
 
 def test_levels_stay(kit: BlockKit) -> None:
-    """A value that is a level of its block already is never changed."""
+    """Check that levels times a power of two are quantised exactly, and blocks not once more."""
     x = exact_numbers(kit, (6, 3 * kit.blocks.info.block), 2)
     for scale in (1.0, 0.125, 1024.0):
         q = put(kit, x * np.float32(scale))
@@ -89,7 +92,7 @@ def test_levels_stay(kit: BlockKit) -> None:
 
 
 def test_it_is_small(kit: BlockKit) -> None:
-    """An element takes the bits that its levels need, and its part of a scale."""
+    """Check that an element takes the bits that its levels need, plus its share of a scale."""
     info, shape = kit.blocks.info, (64, 8 * kit.blocks.info.block)
     q = put(kit, numbers(shape))
     bits = 8 * q.nbytes / q.size
@@ -110,7 +113,7 @@ def test_special_values(kit: BlockKit) -> None:
 
 
 def test_blocks_are_apart(kit: BlockKit) -> None:
-    """A large number is felt in its own block only."""
+    """Check that a large number changes the scale of its own block only."""
     block = kit.blocks.info.block
     x = numbers((4 * block,))
     y = x.copy()
@@ -123,7 +126,7 @@ def test_blocks_are_apart(kit: BlockKit) -> None:
 
 
 def test_from_others(kit: BlockKit) -> None:
-    """From every float; what has no axis or is no float is refused by name."""
+    """Check quantisation of float16; check the errors for 0-d tensors, integers and `zeros`."""
     x = numbers((3, 40)).astype(np.float16)
     with np.errstate(all="ignore"):
         actual = host(astype(from_host(x, float16, kit.device), kit.name).to_dense())
@@ -141,7 +144,7 @@ def test_from_others(kit: BlockKit) -> None:
 
 
 def results(kit: BlockKit, on: Device) -> list[T.Tensor]:
-    """Return results of functions of blocks: products both ways, and elementwise ones."""
+    """Return the parts of a tensor in blocks, and its products, function values and views."""
     block = kit.blocks.info.block
     q, x = (
         put(kit, numbers((7, 2 * block + 5)), on),
@@ -162,6 +165,7 @@ def results(kit: BlockKit, on: Device) -> list[T.Tensor]:
 
 
 def test_devices_agree(kit: BlockKit) -> None:
+    """Check that every device gives the same bits, and that a tensor survives a move and back."""
     wanted = [host(r) for r in results(kit, kit.device)]
     for name in backends.devices():
         on = open_device(name).device
@@ -187,7 +191,7 @@ BLOCK_FUNCTIONS: dict[str, Callable[[T.Tensor], T.Tensor]] = {
 
 
 def test_functions_read_it(kit: BlockKit) -> None:
-    """Functions read the numbers that blocks stand for."""
+    """Check that functions of blocks give the bits of functions of `to_dense`."""
     block = kit.blocks.info.block
     q = put(kit, numbers((6, 3 * block)))
     d = q.to_dense()
@@ -196,7 +200,7 @@ def test_functions_read_it(kit: BlockKit) -> None:
 
 
 def test_products(kit: BlockKit) -> None:
-    """With strided activations, exactly where sums are exact; both ways, of vectors, captured."""
+    """Check exact matrix and vector products with strided operands, on both sides and captured."""
     block = kit.blocks.info.block
     for n, k, m in ((5, 2 * block, 3), (4, block + 7, 6), (1, 1, 1), (3, 2 * block, 0)):
         w, x = exact_numbers(kit, (n, k), 1), exact_numbers(kit, (m, k), 2)
@@ -217,6 +221,7 @@ def test_products(kit: BlockKit) -> None:
 
 
 def test_gradients_reach_activations(kit: BlockKit) -> None:
+    """Check the gradient of x @ w.T by x, where only `w` is quantised."""
     w, x = exact_numbers(kit, (5, 70), 1), exact_numbers(kit, (3, 70), 2)
     a = from_host(x, float32, kit.device).requires_grad_()
     statistics.sum(matmul(a, put(kit, w).T)).backward()
@@ -228,6 +233,7 @@ def test_gradients_reach_activations(kit: BlockKit) -> None:
 
 @pytest.mark.parametrize("way", ("copy", "deepcopy", "pickle"))
 def test_kept(kit: BlockKit, way: str) -> None:
+    """Check that copies and pickles have the same numbers, and that repr names format and shape."""
     copiers: Callable[[Any], Any] = {
         "copy": copy.copy,
         "deepcopy": copy.deepcopy,

@@ -18,7 +18,7 @@ REAL_DTYPES = tuple(d for d in ALL if d not in COMPLEX)
 
 @pytest.mark.parametrize("other", ALL, ids=param_id)
 def test_promotion(kit: DTypeKit, other: DType) -> None:
-    """The promoted dtype holds the numbers of both, and their order does not matter."""
+    """Check that the promoted dtype holds the numbers of both, in either order."""
     d = kit.dtype
     met = result_type(d, other)
     kit.require(promote(d, other) is promote(other, d) is met, f"with {other.name}: two results")
@@ -39,6 +39,7 @@ def test_promotion(kit: DTypeKit, other: DType) -> None:
 
 
 def test_numbers_beside_it_are_weak(kit: DTypeKit) -> None:
+    """Check that Python numbers do not change the dtype of a result."""
     d = kit.dtype
     kit.require(result_type(d, 1) is result_type(d, 1.5) is result_type(d, True) is d, "numbers")
     kit.require(result_type(d, 1j).name == "complex64", "complex numbers")
@@ -47,6 +48,7 @@ def test_numbers_beside_it_are_weak(kit: DTypeKit) -> None:
 
 
 def _samples_of(source: DType) -> Array:
+    """Return special and ordinary values of a dtype; for integers, also those near zero."""
     x = np.concatenate([specials(source), sample(source, 2000, 1)])
     if source.kind in "iu":  # and small ones, not only those at the ends of the range
         x = np.concatenate([x, np.arange(0 if source.kind == "u" else -100, 120).astype(x.dtype)])
@@ -55,21 +57,19 @@ def _samples_of(source: DType) -> Array:
 
 @pytest.mark.parametrize("source", REAL_DTYPES, ids=param_id)
 def test_from_others(kit: DTypeKit, source: DType) -> None:
-    """Every number is rounded once."""
+    """Check that a cast from another dtype rounds each number once."""
     if not kit.has_dtype(source):
         kit.require(True, "nothing to cast")
         return
     x = _samples_of(source)
     wide = (x.astype(np.uint32) << 16).view(np.float32) if source.name == "bfloat16" else x
-    wanted = (
-        _expected_of_integers(kit, x) if source.kind in "iu" else kit.subject.round_to_nearest(wide)
-    )
+    wanted = _round_integers(kit, x) if source.kind in "iu" else kit.subject.round_to_nearest(wide)
     actual = astype(from_host(x, source, kit.device), kit.dtype)
     kit.check_same_numbers(kit.values(actual), wanted, f"from {source.name}", x)
 
 
-def _expected_of_integers(kit: DTypeKit, x: Array) -> Array:
-    """Return the expected results of integers.
+def _round_integers(kit: DTypeKit, x: Array) -> Array:
+    """Return integers rounded once: to odd in float64, then to the nearest in the dtype.
 
     They are rounded to odd as float64, because 53 bits may not hold them.
     """
@@ -84,7 +84,7 @@ def _expected_of_integers(kit: DTypeKit, x: Array) -> Array:
 
 @pytest.mark.parametrize("target", REAL_DTYPES, ids=param_id)
 def test_to_others(kit: DTypeKit, target: DType) -> None:
-    """A cast gives the same bits as a cast of the equal float32 number."""
+    """Check that a cast gives the same bits as a cast of the equal float32 number."""
     if not kit.has_dtype(target):
         kit.require(True, "nothing to cast")
         return
@@ -95,6 +95,7 @@ def test_to_others(kit: DTypeKit, target: DType) -> None:
 
 
 def test_complex(kit: DTypeKit) -> None:
+    """Check that every code, cast to each complex dtype, has its number as the real part."""
     for target in COMPLEX:
         if kit.has_dtype(target):
             actual = host(astype(from_host(kit.subject.codes, kit.dtype, kit.device), target))
@@ -105,7 +106,7 @@ def test_complex(kit: DTypeKit) -> None:
 
 
 def test_bits(kit: DTypeKit) -> None:
-    """A view shows the bits, and a view of bits gives the numbers."""
+    """Check that a view as unsigned integers shows the codes, and a view back the numbers."""
     from_bits = from_host(kit.subject.codes, kit.dtype, kit.device)
     unsigned = f"uint{kit.dtype.bits}"
     bits = host(from_bits.view(unsigned))

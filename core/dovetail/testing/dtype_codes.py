@@ -20,6 +20,7 @@ SEEDS = (1, 2, 3)
 
 
 def test_it_is_what_it_is_called(kit: DTypeKit) -> None:
+    """Check name, code, size, kind, equality and copies of the dtype object."""
     d, info = kit.dtype, kit.subject.info
     kit.require(D.dtype(info.name) is d and d.name == info.name, f"is not the dtype {info.name}")
     kit.require(D.BY_CODE[info.code] is d, f"is not the dtype of the code {info.code}")
@@ -34,7 +35,7 @@ def test_it_is_what_it_is_called(kit: DTypeKit) -> None:
 
 
 def test_codes_are_numbers(kit: DTypeKit) -> None:
-    """Zero, then ascending, with the sign in front; what is no number comes last."""
+    """Check that codes ascend from 0, with the sign in the top bit, infinity and NaN last."""
     numbers, positive = kit.subject.numbers, kit.subject.positive
     half = numbers.size // 2
     kit.require(
@@ -56,7 +57,7 @@ def test_codes_are_numbers(kit: DTypeKit) -> None:
 
 
 def test_limits(kit: DTypeKit) -> None:
-    """The description of the numbers is true."""
+    """Check `max`, `smallest`, `digits` and the other limits of the plugin's description."""
     info, positive = kit.subject.info, kit.subject.positive
     kit.require(positive[-1] == info.max, f"max is {positive[-1]}, and not {info.max}")
     kit.require(positive[1] == info.smallest, f"smallest is {positive[1]}, and not {info.smallest}")
@@ -78,7 +79,7 @@ def test_limits(kit: DTypeKit) -> None:
 
 
 def test_round_trip(kit: DTypeKit) -> None:
-    """Every code that is a number comes back as it was, every NaN as one."""
+    """Check that each code, cast to float32 and back, is unchanged; NaNs stay NaNs."""
     d, codes, numbers = kit.dtype, kit.subject.codes, kit.subject.numbers
     back = run(kit, numbers, float32)
     kit.check_same_numbers(decode(back, d), numbers, "to float32 and back")
@@ -87,6 +88,7 @@ def test_round_trip(kit: DTypeKit) -> None:
 
 
 def test_every_code_on_the_device(kit: DTypeKit) -> None:
+    """Check that the device casts every code to its float32 number."""
     codes, numbers = kit.subject.codes, kit.subject.numbers
     for form in ("grid", "map"):
         kernel = kernel_of(form, "up", [kit.dtype], float32, lambda v: cast(v, float32))
@@ -98,7 +100,7 @@ def test_every_code_on_the_device(kit: DTypeKit) -> None:
 
 
 def run(kit: DTypeKit, x: Array, source: DType) -> Array:
-    """Return the codes that a cast makes on the device, which are those of the reference."""
+    """Cast an array to codes on the device; fail unless they are those of the reference."""
     kernel = kernel_of("grid", "down", [source], kit.dtype, lambda v: cast(v, kit.dtype))
     return kit.check(kernel, [x, np.zeros(x.size, host_dtype(kit.dtype))], [x.size], [], [x.size])[
         1
@@ -106,7 +108,7 @@ def run(kit: DTypeKit, x: Array, source: DType) -> Array:
 
 
 def ties(kit: DTypeKit) -> Array:
-    """Return all numbers, those half way between two, and beyond the largest; of both signs."""
+    """Return all numbers, their midpoints, and values beyond the largest, of both signs."""
     positive = kit.subject.positive
     step = positive[-1] - positive[-2]
     top = positive[-1] + step * np.array([0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 1000.0])
@@ -116,7 +118,7 @@ def ties(kit: DTypeKit) -> Array:
 
 @pytest.mark.parametrize("source", (float32, float64), ids=param_id)
 def test_numbers_go_to_the_nearest(kit: DTypeKit, source: DType) -> None:
-    """Numbers half way to the one whose code is even; those a hair beside it to their side."""
+    """Check that ties go to the even code, and neighbours of ties to the nearest number."""
     middle = ties(kit).astype(host_dtype(source))
     with np.errstate(over="ignore"):
         x = np.concatenate(
@@ -133,7 +135,7 @@ def test_numbers_go_to_the_nearest(kit: DTypeKit, source: DType) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_any_float32_goes_to_the_nearest(kit: DTypeKit, seed: int) -> None:
-    """Of all bit patterns, and of the range that the dtype has."""
+    """Check rounding of random bit patterns, and of numbers in the range of the dtype."""
     rng, info = np.random.default_rng(seed), kit.subject.info
     every = rng.integers(0, 1 << 32, 20_000, dtype=np.uint32).view(np.float32)
     low, high = np.log2(info.smallest) - 2, np.log2(info.max) + 2
@@ -146,7 +148,7 @@ def test_any_float32_goes_to_the_nearest(kit: DTypeKit, seed: int) -> None:
 
 
 def test_special_values(kit: DTypeKit) -> None:
-    """NaN stays one, infinities and zeros keep their signs."""
+    """Check casts of NaN, infinities and zeros with their signs."""
     x = np.array([np.nan, -np.nan, np.inf, -np.inf, 0.0, -0.0], np.float32)
     actual = decode(run(kit, x, float32), kit.dtype)
     kit.require(np.isnan(actual[:2]).all(), f"NaN becomes {actual[:2].tolist()}")

@@ -44,7 +44,7 @@ DTYPE_SPECIFIC_OPS = {"nextafter"}  # ops that see the dtype itself
 
 
 def grid(kit: DTypeKit, shape: tuple[int, ...], seed: int) -> Array:
-    """Return codes of ordinary numbers."""
+    """Return random codes of numbers between 1/16 and 8, of both signs."""
     rng, positive = np.random.default_rng(seed), kit.subject.positive
     usual = np.flatnonzero((positive > 2.0**-4) & (positive < 8.0))
     codes = rng.choice(usual if usual.size else np.arange(positive.size), shape)
@@ -54,17 +54,18 @@ def grid(kit: DTypeKit, shape: tuple[int, ...], seed: int) -> Array:
 
 
 def device_and_reference(kit: DTypeKit, codes: Array) -> tuple[T.Tensor, T.Tensor]:
-    """Return numbers in the dtype on the device, and in float32 on the reference."""
+    """Return the codes on the device, and their numbers in float32 on the reference."""
     wide = from_host(decode(codes, kit.dtype), float32, device(REFERENCE))
     return from_host(codes, kit.dtype, kit.device), wide
 
 
 def round_once(kit: DTypeKit, x: T.Tensor) -> Array:
-    """Return a float32 result, rounded once."""
+    """Return a float32 tensor's values, rounded to the nearest number of the dtype."""
     return kit.subject.round_to_nearest(host(x))
 
 
-def _takes(name: str, d: DType) -> bool:
+def _accepts_dtype(name: str, d: DType) -> bool:
+    """Return True if an elementwise row of the op table, except WHERE and CLIP, takes the dtype."""
     op = ops.TABLE[name]
     try:
         op.dtypes(name, [d] * op.arity, None)
@@ -75,9 +76,9 @@ def _takes(name: str, d: DType) -> bool:
 
 @pytest.mark.parametrize("name", MAPS)
 def test_elementwise(kit: DTypeKit, name: str) -> None:
-    """Every row of the op table that takes it: the float32 result, rounded."""
+    """Check that an elementwise row gives the float32 result, rounded to the dtype."""
     op, d = ops.TABLE[name], kit.dtype
-    if not _takes(name, d):
+    if not _accepts_dtype(name, d):
         kit.require(True, "is not taken")
         return
     codes = kit.subject.codes
@@ -104,7 +105,7 @@ def test_elementwise(kit: DTypeKit, name: str) -> None:
 
 
 def test_nextafter(kit: DTypeKit) -> None:
-    """The next code, in either direction."""
+    """Check that `nextafter` gives the next code in either direction."""
     positive = kit.subject.positive
     x, _ = device_and_reference(kit, np.arange(positive.size - 1).astype(host_dtype(kit.dtype)))
     top = from_host(np.array([positive.size - 1], host_dtype(kit.dtype)), kit.dtype, kit.device)
@@ -152,12 +153,14 @@ OTHER_DTYPE_FUNCTIONS: dict[str, Function] = {  # whose results are of another d
 
 
 def np_int64() -> DType:
+    """Return the dtype that argmax gives for float32."""
     return ops.ARGMAX.dtypes("argmax", [float32], None)[1]
 
 
 @pytest.mark.parametrize("how", ("deferred", "eager", "captured"))
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions(kit: DTypeKit, name: str, how: str) -> None:
+    """Check that a function gives the float32 result rounded once; deferred, eager or captured."""
     f = FUNCTIONS[name]
     x, wide = device_and_reference(kit, grid(kit, (13, 37), 5))
     with kit.on_device(name):
@@ -174,6 +177,7 @@ def test_functions(kit: DTypeKit, name: str, how: str) -> None:
 
 @pytest.mark.parametrize("name", OTHER_DTYPE_FUNCTIONS)
 def test_looks(kit: DTypeKit, name: str) -> None:
+    """Check functions with results of another dtype, such as argsort, against those of float32."""
     f = OTHER_DTYPE_FUNCTIONS[name]
     x, wide = device_and_reference(kit, grid(kit, (13, 37), 6))
     actual, wanted = f(x), f(wide)
@@ -182,7 +186,7 @@ def test_looks(kit: DTypeKit, name: str) -> None:
 
 
 def test_every_code_is_sorted(kit: DTypeKit) -> None:
-    """NaNs last, and of equal ones the first first."""
+    """Check that `sort` and `argsort` put NaNs last and are stable."""
     codes = np.random.default_rng(4).permutation(kit.subject.codes)
     x, wide = device_and_reference(kit, codes)
     kit.check_same_numbers(
@@ -194,9 +198,9 @@ def test_every_code_is_sorted(kit: DTypeKit) -> None:
 
 @pytest.mark.parametrize("name", [n for n in MAPS if rules_of(ops.TABLE[n])])
 def test_gradients(kit: DTypeKit, name: str) -> None:
-    """They have the dtype of what they are of, and no NaN where float32's have none."""
+    """Check that gradients have the dtype of their leaf, and NaN only where float32's have."""
     op = ops.TABLE[name]
-    if not _takes(name, kit.dtype):
+    if not _accepts_dtype(name, kit.dtype):
         kit.require(True, "is not taken")
         return
     inputs = [device_and_reference(kit, grid(kit, (11,), seed)) for seed in range(op.arity)]
@@ -219,6 +223,7 @@ def test_gradients(kit: DTypeKit, name: str) -> None:
 
 
 def test_a_gradient_is_rounded_once(kit: DTypeKit) -> None:
+    """Check that the gradient through a cast to float32 is rounded once to the dtype."""
     codes = grid(kit, (50,), 8)
     x = device_and_reference(kit, codes)[0].detach().requires_grad_()
     weights = np.random.default_rng(9).normal(size=50).astype(np.float32)
@@ -230,6 +235,7 @@ def test_a_gradient_is_rounded_once(kit: DTypeKit) -> None:
 
 
 def test_creation_and_writes(kit: DTypeKit) -> None:
+    """Check `full`, `zeros` and `ones` of the dtype, and writes to a tensor in place."""
     d, on = kit.dtype, kit.device
     kit.check_same_numbers(
         kit.values(constructors.full((3,), 1.5, dtype=d, device=on)),
@@ -250,6 +256,7 @@ def test_creation_and_writes(kit: DTypeKit) -> None:
 
 
 def test_random(kit: DTypeKit) -> None:
+    """Check that uniform numbers lie in 0..1, and that normal ones are float32's rounded once."""
     d, on = kit.dtype, kit.device
     u = kit.values(Generator(7).uniform((2000,), dtype=d, device=on))
     kit.require(
@@ -261,7 +268,7 @@ def test_random(kit: DTypeKit) -> None:
 
 
 def test_shown(kit: DTypeKit) -> None:
-    """A tensor prints its numbers, with the name of its dtype."""
+    """Check `str`, `repr`, `tolist` and `item`, and that the error of `numpy()` names the dtype."""
     codes = grid(kit, (3, 4), 3)
     x, wide = device_and_reference(kit, codes)
     kit.require(str(x) == str(wide), f"prints as {x}")
@@ -276,7 +283,7 @@ def test_shown(kit: DTypeKit) -> None:
 
 
 def test_kept(kit: DTypeKit) -> None:
-    """Copied and sent, with the same bits."""
+    """Check that copies and pickles have the same dtype, device and numbers."""
     x, _ = device_and_reference(kit, kit.subject.codes)
     held_in = io.BytesIO()
     pickle.dump(x, held_in, 4)  # 5 may share memory of the host
@@ -288,7 +295,7 @@ def test_kept(kit: DTypeKit) -> None:
 
 
 def test_shared(kit: DTypeKit) -> None:
-    """By DLPack, where that has a code for it."""
+    """Check export by DLPack and import, or the error for a dtype without a DLPack code."""
     x, _ = device_and_reference(kit, kit.subject.codes)
     if kit.subject.info.dlpack is None:
         try:
@@ -307,7 +314,7 @@ CHAIN: Function = lambda x: op_functions.softmax(x * 2 - statistics.mean(x, axis
 
 
 def test_devices_agree(kit: DTypeKit) -> None:
-    """Every device that is here gives the same bits."""
+    """Check that every available device gives the same bits."""
     codes = grid(kit, (31, 45), 2)
     wanted = None
     for name in backends.devices():

@@ -82,7 +82,7 @@ class Kit:
         return has_dtype(self.backend.info.capabilities, d)
 
     def thread_counts(self) -> Iterator[int | None]:
-        """Set the backend to 1, then 2 threads, and yield the number, or None once."""
+        """Yield 1, then 2, with the backend set to so many threads, or None once."""
         if not hasattr(self.backend, "set_num_threads"):
             yield None
             return
@@ -106,6 +106,7 @@ class Kit:
         assert not others, self.failure(f"{what}: work was done on {', '.join(others)}", "")
 
     def _allocations_by_device(self) -> dict[str, int]:
+        """Return allocation counts of open devices other than this one and its companions."""
         others = [d for d in opened_devices() if d is not self.device and d not in self.companions]
         return {str(d): d.opened.allocator.stats().allocations for d in others if d.opened}
 
@@ -155,18 +156,18 @@ class Kit:
         return [self._get(p, a, str(kernel)) for p, a in zip(placed, arrays, strict=True)]
 
     def bind(self, kernel: Kernel, ints: Sequence[int], grid: Sequence[int]) -> Launch:
-        """Return a launch of a kernel, ready."""
+        """Compile a kernel if it is new, and return its launch for these ints and this grid."""
         return limits.bind_within_limits(
             self.backend, self.program(kernel), tuple(ints), tuple(grid)
         )
 
     def program(self, kernel: Kernel) -> Program:
-        """Return the kernel, legalised and compiled."""
+        """Return the compiled program of a kernel, from the cache if it is known."""
         self.compile([kernel])
         return self._programs[self.device, str(kernel)]
 
     def compile(self, kernels: Sequence[Kernel]) -> None:
-        """Compile unknown kernels together: some backends do that faster."""
+        """Legalise and compile kernels that are not cached, in one call of the backend."""
         programs, device = self._programs, self.device
         new = {str(k): k for k in kernels if (device, str(k)) not in programs}
         if len(programs) + len(new) > PROGRAM_CACHE_MAX:
@@ -179,6 +180,7 @@ class Kit:
         programs.update(zip([(device, text) for text in new], compiled, strict=True))
 
     def _put(self, a: Array) -> DataPtr:
+        """Copy an array into new device memory with guard elements on both sides, and return it."""
         block = np.full(
             (GUARD_ELEMENTS_BEFORE + a.size + GUARD_ELEMENTS_AFTER) * a.itemsize,
             GUARD_BYTE,
@@ -194,6 +196,7 @@ class Kit:
         return ptr
 
     def _get(self, ptr: DataPtr, a: Array, kernel: str) -> Array:
+        """Copy an array back from the device; fail if its guard elements were written."""
         block = np.empty(ptr.nbytes, np.uint8)
         self.backend.copy_out(bytes_view(block), ptr.handle, ptr.offset)
         first, last = (
@@ -235,7 +238,7 @@ class Kit:
     def check_same_bits(
         self, actual: Array, expected: Array, d: DType, what: str, text: Callable[[], str]
     ) -> None:
-        """Fail unless the bits are equal; any NaN is as good as another."""
+        """Fail unless the bits are equal, with `text()` in the message; all NaNs are equal."""
         self.comparisons += 1
         assert actual.shape == expected.shape, self.failure(
             f"{what}: {actual.shape}, not {expected.shape}", text()
@@ -272,7 +275,7 @@ def differences(actual: Array, expected: Array, d: DType) -> Array:
 
 
 def host(x: T.Tensor) -> Array:
-    """Return a tensor's values, as the host holds them."""
+    """Evaluate a tensor, and return its values as an array in the host's dtype for them."""
     e = evaluate_leaf(x if x.is_contiguous() else primitives.apply(ops.COPY, (x,)))
     backend, ptr = open_device(x.device).backend, storage_of(e).ptr
     out = np.empty(x.shape, host_dtype(x.dtype))

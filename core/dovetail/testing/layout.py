@@ -79,7 +79,7 @@ class Sample:
         return np.asarray(MASKS[self.mask](self.shape, np.random.default_rng(seed)))
 
     def array(self, d: DType, seed: int = 0, pattern: int | None = None) -> Array:
-        """Return small whole numbers, with exact sums and products in any order, and zeros."""
+        """Return small whole numbers, with exact sums and products, and zeros outside the mask."""
         rng = np.random.default_rng(seed + 1)
         numbers = {"b": (1,), "u": (1, 2, 3)}.get(d.kind, (-3, -2, -1, 1, 2, 3))
         values = round_to_dtype(rng.choice(np.array(numbers, np.float64), self.shape), d)
@@ -162,7 +162,7 @@ class LayoutSubject:
         return self.info.from_dense(x)
 
     def accepts(self, sample: Sample, d: DType, on: Device) -> bool:
-        """Return True if the layout holds such an array; it raises LayoutError for others."""
+        """Return False if the layout refuses a sample with LayoutError or DTypeError; cached."""
         key = (sample, d, on)
         if key not in self.accepted_samples:
             try:
@@ -222,11 +222,11 @@ class LayoutKit(Kit):
     def samples(
         self, candidates: Sequence[Sample] = BASIC_SAMPLES, d: DType = float32
     ) -> list[Sample]:
-        """Return the samples that the layout holds."""
+        """Return those of the candidates that the layout accepts at `d` on the kit's device."""
         return [s for s in candidates if self.subject.accepts(s, d, self.device)]
 
     def put(self, values: Array, d: DType, on: Device | None = None) -> tuple[Any, T.Tensor]:
-        """Return an array in the layout, and strided."""
+        """Return an array as a tensor in the layout and as a strided one."""
         x = from_host(values, d, on or self.device)
         return self.subject.make(x), x
 
@@ -250,12 +250,12 @@ class LayoutKit(Kit):
         If the layout has no rule for the verb, it must refuse it.
         """
         ruled, plain = self.make_operands(operands, self.device)
-        if verb not in _rules(ruled):
+        if verb not in _find_rules(ruled):
             self.check_refusal(name, what, f, *ruled)
             return
-        wanted = _outcome(f, plain)
+        wanted = _call_outcome(f, plain)
         with self.on_device(what):
-            actual = _outcome(f, ruled)
+            actual = _call_outcome(f, ruled)
             if isinstance(actual, T.Tensor):
                 self.check_parts(actual, what)
                 values = host(dense(actual))
@@ -272,26 +272,26 @@ class LayoutKit(Kit):
     def make_operands(
         self, operands: Sequence[tuple[Array, DType, bool]], on: Device
     ) -> tuple[list[T.Tensor], list[T.Tensor]]:
-        """Return the operands in the layouts asked for, and all of them strided."""
+        """Return the operands, those marked True in the layout, and then all of them strided."""
         pairs = [
             self.put(v, d, on) if ours else (None, from_host(v, d, on)) for v, d, ours in operands
         ]
         return [y if x is None else x for x, y in pairs], [y for _, y in pairs]
 
     def _check_error(self, error: DovetailError, wanted: object, name: str, what: str) -> None:
-        """Fail unless an error is that of a strided tensor; raise Refused for LayoutError."""
+        """Fail unless the strided error is alike; raise UndeclaredRefusal for LayoutError."""
         if isinstance(error, LayoutError):
             self.check_message(error, name, what)
             raise UndeclaredRefusal(
                 self.failure(f"{what}: refused, and no declared gap: {error}", "")
             )
         assert type(error) is type(wanted), self.failure(
-            f"{what}: raises {error!r}, where a strided tensor gives {_short(wanted)}", ""
+            f"{what}: raises {error!r}, where a strided tensor gives {_describe(wanted)}", ""
         )
         self.comparisons += 1
 
     def _check_metadata(self, actual: Any, wanted: T.Tensor, verb: str, what: str) -> None:
-        """Fail unless a result has the dtype, shape, device and layout that are due."""
+        """Fail unless dtype, shape and device are those of `wanted`, and the layout is allowed."""
         keeps_layout = verb in self.subject.info.keeps
         for part in ("dtype", "shape", "device"):
             a, b = getattr(actual, part), getattr(wanted, part)
@@ -309,7 +309,7 @@ class LayoutKit(Kit):
     def _check_reference_bits(
         self, f: Function, actual: Any, operands: Sequence[tuple[Array, DType, bool]], what: str
     ) -> None:
-        """Fail unless all stored bits are the reference's, signs of zeros too."""
+        """Fail unless all stored bits are the reference's; compare once a case."""
         if self.is_reference_checked or str(self.device) == str(device(REFERENCE)):
             return
         self.is_reference_checked = True
@@ -318,7 +318,7 @@ class LayoutKit(Kit):
             self.check_same_bits(host(a), host(b), a.dtype, f"{what}, part {k}", str)
 
     def equal(self, actual: Array, wanted: Array, d: DType, what: str) -> None:
-        """Raise Differs unless the values have the same bits; zeros, and NaNs, are alike."""
+        """Raise ValuesDiffer unless the values have the same bits; zeros, and NaNs, are equal."""
         self.comparisons += 1
         x, y = unsigned_zeros(actual, d), unsigned_zeros(wanted, d)
         assert x.shape == y.shape, self.failure(f"{what}: {x.shape}, not {y.shape}", "")
@@ -330,14 +330,14 @@ class LayoutKit(Kit):
             raise ValuesDiffer(self.failure(text, ""))
 
     def check_parts(self, x: T.Tensor, what: str) -> None:
-        """Fail unless a tensor of the layout consists of strided ones on its own device."""
+        """Fail unless a tensor is strided, or its parts are strided tensors on its device."""
         if type(x) is T.Tensor:
             return
         assert isinstance(x, LayoutTensor), self.failure(f"{what}: {type(x).__name__}", "")
         assert type(x.shape) is tuple, self.failure(f"{what}: shape {x.shape!r}", "")
         for part in x.parts:
             there = type(part) is T.Tensor and part.device is x.device
-            assert there, self.failure(f"{what}: a part {_short(part)} of {_short(x)}", "")
+            assert there, self.failure(f"{what}: a part {_describe(part)} of {_describe(x)}", "")
         assert x.nbytes == sum(p.nbytes for p in x.parts), self.failure(f"{what}: nbytes", "")
 
     # --- errors
@@ -354,7 +354,9 @@ class LayoutKit(Kit):
             raise AssertionError(
                 self.failure(f"{what}: raises {error!r} and not LayoutError", "")
             ) from error
-        text = f"{what}: gave {_short(result)}, where the layout has no rule, or no memory to write"
+        text = (
+            f"{what}: gave {_describe(result)}, where the layout has no rule, or no memory to write"
+        )
         raise AssertionError(self.failure(text, ""))
 
     def check_message(self, error: DovetailError, name: str, what: str) -> None:
@@ -372,10 +374,10 @@ class LayoutKit(Kit):
     ) -> None:
         """Fail unless a wrong call raises the error of strided tensors, by name."""
         ruled, plain = self.make_operands(operands, self.device)
-        wanted, actual = _outcome(f, plain), _outcome(f, ruled)
+        wanted, actual = _call_outcome(f, plain), _call_outcome(f, ruled)
         assert isinstance(wanted, DovetailError), f"{what} is no mistake: the kit's own"
         assert isinstance(actual, DovetailError), self.failure(
-            f"{what}: gave {_short(actual)}, where a strided tensor raises {wanted!r}", ""
+            f"{what}: gave {_describe(actual)}, where a strided tensor raises {wanted!r}", ""
         )
         alike = isinstance(actual, (type(wanted), LayoutError))
         assert alike, self.failure(f"{what}: {actual!r}, where a strided one raises {wanted!r}", "")
@@ -384,13 +386,13 @@ class LayoutKit(Kit):
 
 
 def dense(x: Any) -> T.Tensor:
-    """Return a result as a strided tensor."""
+    """Return a result as a strided tensor, converted by `to_dense` if need be."""
     tensor: T.Tensor = x if type(x) is T.Tensor else x.to_dense()
     return tensor
 
 
 def parts(x: Any) -> tuple[T.Tensor, ...]:
-    """Return the strided tensors of a result."""
+    """Return the strided tensors that store a result: the tensor itself, or its parts."""
     return (x,) if type(x) is T.Tensor else x.parts
 
 
@@ -399,17 +401,19 @@ def part_bits(x: Any) -> list[Array]:
     return [host(p) for p in parts(x)]
 
 
-def _rules(operands: Sequence[object]) -> Mapping[str, object]:
+def _find_rules(operands: Sequence[object]) -> Mapping[str, object]:
+    """Return the rules of the first operand that is a LayoutTensor."""
     return next(x.rules for x in operands if isinstance(x, LayoutTensor))
 
 
-def _outcome(f: Function, operands: Sequence[object]) -> Any:
-    """Return the result of a call, or its dovetail error."""
+def _call_outcome(f: Function, operands: Sequence[object]) -> Any:
+    """Call `f` as a user would, and return the result or the DovetailError."""
     try:
         return call_as_user(f, *operands)
     except DovetailError as error:
         return error
 
 
-def _short(x: object) -> str:
+def _describe(x: object) -> str:
+    """Return type and layout of a tensor, or the first 120 characters of another object's repr."""
     return f"{type(x).__name__} {x.layout.name}" if isinstance(x, T.Tensor) else repr(x)[:120]

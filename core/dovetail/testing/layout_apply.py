@@ -30,11 +30,12 @@ SHAPES = (((4, 7), (1, 7)), ((4, 7), (7,)), ((1, 6), (6, 1)), ((3, 4, 5), (4, 1)
 
 
 def apply_row(name: str) -> Any:
+    """Return a function that applies a row of the op table to its arguments."""
     return lambda *args: apply(ops.TABLE[name], args)
 
 
 def make_operands(name: str, d: DType, s: Sample, joint: bool = False) -> list[Any]:
-    """Return an operand for each position, in the layout, with equal or different patterns."""
+    """Return (array, dtype, True) per operand; with `joint`, all have the same nonzero pattern."""
     op = ops.TABLE[name]
     return [
         (s.array(e, seed, 0 if joint else None), e, True) for seed, e in enumerate(operands(op, d))
@@ -43,6 +44,7 @@ def make_operands(name: str, d: DType, s: Sample, joint: bool = False) -> list[A
 
 @pytest.mark.parametrize(("name", "d"), MAPS, ids=param_id)
 def test_of_layouts(kit: LayoutKit, name: str, d: DType) -> None:
+    """Check an elementwise row whose operands are all in the layout."""
     often = name in ALL_DTYPE_OPS
     kit.is_reference_checked = not often  # the interpreter takes a second to merge positions
     for s in kit.samples(VARIED_SAMPLES, d) if often else kit.samples(BASIC_SAMPLES, d)[:2]:
@@ -53,6 +55,7 @@ def test_of_layouts(kit: LayoutKit, name: str, d: DType) -> None:
 
 @pytest.mark.parametrize(("name", "d"), SINGLE, ids=param_id)
 def test_special_values(kit: LayoutKit, name: str, d: DType) -> None:
+    """Check a unary row on NaN, infinities and other special values."""
     for s in kit.samples(BASIC_SAMPLES, d):
         kit.check_rule(
             "apply", name, apply_row(name), [(s.special(d), d, True)], f"{name} of specials"
@@ -62,7 +65,7 @@ def test_special_values(kit: LayoutKit, name: str, d: DType) -> None:
 @pytest.mark.parametrize("first", (True, False), ids=("layout first", "strided first"))
 @pytest.mark.parametrize(("name", "d"), PAIRS, ids=param_id)
 def test_with_strided(kit: LayoutKit, name: str, d: DType, first: bool) -> None:
-    """The strided operand has no zeros."""
+    """Check a binary row of a tensor in the layout and a strided one without zeros."""
     kit.is_reference_checked = name not in ALL_DTYPE_OPS
     for s in kit.samples(BASIC_SAMPLES, d):
         full = Sample("full", s.shape).array(d, 5)
@@ -80,6 +83,7 @@ def test_with_strided(kit: LayoutKit, name: str, d: DType, first: bool) -> None:
 @pytest.mark.parametrize("first", (True, False), ids=("layout first", "number first"))
 @pytest.mark.parametrize(("name", "d"), [p for p in PAIRS if p[1] is float32], ids=param_id)
 def test_with_numbers(kit: LayoutKit, name: str, d: DType, first: bool, number: int) -> None:
+    """Check a binary row of a tensor in the layout and a Python number, in both orders."""
     f = apply_row(name)
     for s in kit.samples(BASIC_SAMPLES, d):
         kit.check_rule(
@@ -94,7 +98,7 @@ def test_with_numbers(kit: LayoutKit, name: str, d: DType, first: bool, number: 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 @pytest.mark.parametrize("name", ("add", "multiply", "maximum"))
 def test_broadcast(kit: LayoutKit, name: str, shapes: Any) -> None:
-    """Shapes that differ, both in the layout; a layout that does not hold them is left out."""
+    """Check a row of operands with different shapes, if the layout holds both."""
     for d in (float32, int64):
         samples = [Sample("scattered", s) for s in shapes]
         tried = [kit.subject.accepts(s, d, kit.device) for s in samples]
@@ -113,6 +117,7 @@ def test_broadcast(kit: LayoutKit, name: str, shapes: Any) -> None:
 )
 @pytest.mark.parametrize("name", ("add", "multiply"))
 def test_promotion(kit: LayoutKit, name: str, dtypes: tuple[DType, DType]) -> None:
+    """Check a binary row whose operands, both in the layout, have different dtypes."""
     if not all(map(kit.has_dtype, dtypes)):
         kit.comparisons += 1
         return

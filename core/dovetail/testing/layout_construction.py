@@ -38,6 +38,7 @@ def check_same_parts(kit: LayoutKit, x: Any, y: Any, what: str) -> None:
 
 
 def round_trip(kit: LayoutKit, v: Array, d: DType, what: str) -> None:
+    """Convert an array to the layout and back; fail if metadata or values change."""
     with kit.on_device(what):
         x, y = kit.put(v, d)
         back = x.to_dense()
@@ -57,20 +58,21 @@ def round_trip(kit: LayoutKit, v: Array, d: DType, what: str) -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_round_trip(kit: LayoutKit, sample: Sample) -> None:
+    """Check that a sample, converted to the layout and back, has the same values."""
     for seed in range(3):
         round_trip(kit, sample.array(float32, seed), float32, f"to {kit.name} and back, {sample}")
 
 
 @pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_dtypes(kit: LayoutKit, d: DType) -> None:
-    """Ordinary values and special ones."""
+    """Check ordinary and special values of a dtype, converted to the layout and back."""
     for s in kit.samples(SAMPLES, d):
         round_trip(kit, s.array(d), d, f"{s} of {d.name}")
         round_trip(kit, s.special(d), d, f"{s} of {d.name}, special values")
 
 
 def test_something_is_held(kit: LayoutKit) -> None:
-    """The layout holds some samples, and refuses the others by name.
+    """Check that the layout holds some samples, and names itself in errors for others.
 
     A layout that refuses everything, or all but zeros, has shown nothing.
     """
@@ -95,7 +97,7 @@ def test_names_are_what_they_say(kit: LayoutKit) -> None:
 
 @pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_astype(kit: LayoutKit, d: DType) -> None:
-    """A cast from float32 agrees; every dtype but the unsigned holds its small whole numbers."""
+    """Check a cast from float32 of tensors without negative numbers."""
     for s in kit.samples():
         positive = np.abs(s.array(float32))
         kit.check_rule(
@@ -108,7 +110,7 @@ def test_astype(kit: LayoutKit, d: DType) -> None:
 
 
 def test_to_device(kit: LayoutKit) -> None:
-    """Tensors move to every other device that is here, and back."""
+    """Check moves to each available device and back, or the error if there is no such rule."""
     x, _ = kit.put(kit.samples()[0].array(float32), float32)
     if "to_device" not in x.rules:
         kit.check_refusal(
@@ -130,7 +132,7 @@ def test_to_device(kit: LayoutKit) -> None:
 
 @pytest.mark.parametrize("how", ("copy", "deepcopy", "pickle"))
 def test_copies(kit: LayoutKit, how: str) -> None:
-    """Copies are equal if the layout can be rebuilt; else they are refused."""
+    """Check that copies are equal, or that LayoutError is raised if there is no pickle method."""
     copier: Callable[[Any], Any] = {
         "copy": copy.copy,
         "deepcopy": copy.deepcopy,
@@ -148,7 +150,7 @@ def test_copies(kit: LayoutKit, how: str) -> None:
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_printing(kit: LayoutKit, sample: Sample) -> None:
-    """The text names the layout, the dtype and the sizes, and changes nothing."""
+    """Check that the text names layout, dtype and shape, and that printing changes no part."""
     x, _ = kit.put(sample.array(float32), float32)
     before = part_bits(x)
     for text in (repr(x), str(x), format(x)):

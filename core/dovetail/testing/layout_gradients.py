@@ -58,7 +58,7 @@ FUNCTIONS: dict[str, tuple[str, str, Function]] = {
 def gradients(
     f: Function, kit: LayoutKit, s: Sample, d: DType, in_layout: bool
 ) -> tuple[list[Array], list[bool]]:
-    """Return the gradients by all operands, of a weighted sum of the results of `f`."""
+    """Return gradients of a weighted sum of `f` by all leaves, and the inputs' requires_grad."""
     leaves = [from_host(s.array(d, k), d, kit.device).requires_grad_() for k in range(2)]
     leaves.append(from_host(Sample("full", s.shape).array(d, 5), d, kit.device).requires_grad_())
     inputs: list[T.Tensor] = [kit.subject.make(x) if in_layout else x for x in leaves[:2]]
@@ -76,7 +76,7 @@ def gradients(
 @pytest.mark.parametrize("d", (float32, float64), ids=param_id)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients(kit: LayoutKit, name: str, d: DType) -> None:
-    """Gradients by stored elements are the strided ones; others may have none."""
+    """Check that gradients at nonzero elements are those of strided tensors."""
     op, verb, f = FUNCTIONS[name]
     for s in (s for s in kit.samples(BASIC_SAMPLES, d) if s.mask != "nothing"):
         if not kit.has_rule(verb):

@@ -50,6 +50,7 @@ MOVES = "index|getitem|slice|view|reshape|expand|permute|expand_dims|squeeze|rol
 
 
 def fits(name: str, s: Sample) -> bool:
+    """Return True if the rank and the extents of a sample allow a view."""
     _, _, least = VIEWS[name]
     if name == "permute inner":
         return len(s.shape) == 3
@@ -64,6 +65,7 @@ def fits(name: str, s: Sample) -> bool:
 @pytest.mark.parametrize("d", (float32, int64, bool_), ids=param_id)
 @pytest.mark.parametrize("name", VIEWS)
 def test_views(kit: LayoutKit, name: str, d: DType) -> None:
+    """Check a view, such as a slice or a permutation, on all samples that it fits."""
     op, f, _ = VIEWS[name]
     for s in kit.samples(SAMPLES if d is float32 else VARIED_SAMPLES, d):
         if fits(name, s):
@@ -72,6 +74,7 @@ def test_views(kit: LayoutKit, name: str, d: DType) -> None:
 
 
 def array(values: Any, on: Any) -> T.Tensor:
+    """Copy numbers to an int64 tensor on `on`."""
     return from_host(np.asarray(values, np.int64), int64, on)
 
 
@@ -91,6 +94,7 @@ INDICES: dict[str, tuple[Function, int]] = {
 
 @pytest.mark.parametrize("name", INDICES)
 def test_index_arrays(kit: LayoutKit, name: str) -> None:
+    """Check reads with integer index arrays and masks."""
     f, least = INDICES[name]
     for s in kit.samples(VARIED_SAMPLES):
         if len(s.shape) >= least and 0 not in s.shape:
@@ -105,6 +109,7 @@ def test_index_arrays(kit: LayoutKit, name: str) -> None:
 
 
 def test_take(kit: LayoutKit) -> None:
+    """Check that x[[3, 0, 3]] reads rows, one of them twice."""
     at = np.array([3, 0, 3])
     for s in kit.samples(BASIC_SAMPLES):
         kit.check_rule(
@@ -119,6 +124,7 @@ def test_take(kit: LayoutKit) -> None:
 @pytest.mark.parametrize("axis", (0, 1, -1))
 @pytest.mark.parametrize("d", (float32, int64), ids=param_id)
 def test_concat(kit: LayoutKit, d: DType, axis: int) -> None:
+    """Check concat of three tensors in the layout along an axis."""
     for s in kit.samples(VARIED_SAMPLES, d):
         if -len(s.shape) <= axis < len(s.shape):
             arrays = [(s.array(d, k), d, True) for k in range(3)]
@@ -132,6 +138,7 @@ def test_concat(kit: LayoutKit, d: DType, axis: int) -> None:
 
 
 def test_stack(kit: LayoutKit) -> None:
+    """Check stack of two tensors in the layout along a new first axis."""
     for s in kit.samples():
         arrays = [(s.array(float32, k), float32, True) for k in range(2)]
         verb = "concat" if kit.has_rule("view") else "view"
@@ -146,6 +153,7 @@ def test_stack(kit: LayoutKit) -> None:
 
 @pytest.mark.parametrize("offset", (0, 1, -2, 9))
 def test_diagonals(kit: LayoutKit, offset: int) -> None:
+    """Check a diagonal, also one outside of the matrix."""
     shapes: tuple[Shape, ...] = ((6, 6), (4, 7), (3, 5, 5), (3, 4, 5))
     for s in (s for s in kit.samples(SAMPLES) if s.shape in shapes):
         kit.check_rule(
@@ -160,6 +168,7 @@ def test_diagonals(kit: LayoutKit, offset: int) -> None:
 @pytest.mark.parametrize("k", (0, 1, -2))
 @pytest.mark.parametrize("f", (tril, triu), ids=lambda f: f.__name__)
 def test_triangles(kit: LayoutKit, f: Callable[..., T.Tensor], k: int) -> None:
+    """Check tril and triu at a diagonal."""
     for s in (s for s in kit.samples(VARIED_SAMPLES) if len(s.shape) > 1):
         kit.check_rule(
             "triangle",
@@ -171,6 +180,7 @@ def test_triangles(kit: LayoutKit, f: Callable[..., T.Tensor], k: int) -> None:
 
 
 def test_nonzero(kit: LayoutKit) -> None:
+    """Check the indices of nonzero elements, in order."""
     for s in (s for s in kit.samples(VARIED_SAMPLES) if s.shape):
         kit.check_rule(
             "nonzero",
@@ -185,6 +195,7 @@ def test_nonzero(kit: LayoutKit) -> None:
 @pytest.mark.parametrize("axis", (0, -1))
 @pytest.mark.parametrize("d", (float32, int64), ids=param_id)
 def test_sort(kit: LayoutKit, d: DType, axis: int, descending: bool) -> None:
+    """Check sorted values along an axis."""
     for s in (s for s in kit.samples(VARIED_SAMPLES, d) if s.shape):
         kit.check_rule(
             "sort",
@@ -198,7 +209,7 @@ def test_sort(kit: LayoutKit, d: DType, axis: int, descending: bool) -> None:
 @pytest.mark.parametrize("first", (True, False), ids=("layout first", "strided first"))
 @pytest.mark.parametrize("ours", (True, False), ids=("both", "one"))
 def test_kron(kit: LayoutKit, ours: bool, first: bool) -> None:
-    """Of two in the layout, and of one beside a strided one."""
+    """Check `kron` of two tensors in the layout, or of one and a strided one."""
     for s in (s for s in kit.samples() if len(s.shape) == 2):
         other = Sample("full", s.shape) if not ours else s
         pair = [(s.array(float32), float32, True), (other.array(float32, 1), float32, ours)]

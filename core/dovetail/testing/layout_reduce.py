@@ -33,16 +33,19 @@ AXES: dict[int, tuple[Axes, ...]] = {
 
 
 def values(name: str, s: Sample, d: DType) -> Array:
+    """Return a sample's numbers for a reduction; those of `prod` have exact products."""
     return s.small_factors(d) if name == "prod" else s.array(d)
 
 
 def make_reduction(name: str, axes: Axes, keepdims: bool) -> Callable[[Any], Any]:
+    """Return a function that reduces its tensor by the reduction of this name."""
     return lambda x: getattr(statistics, name)(x, axis=axes, keepdims=keepdims)
 
 
 @pytest.mark.parametrize("keepdims", (False, True), ids=("dropped", "kept"))
 @pytest.mark.parametrize(("name", "d"), SUMS, ids=param_id)
 def test_reductions(kit: LayoutKit, name: str, d: DType, keepdims: bool) -> None:
+    """Check a reduction over each choice of axes."""
     for s in kit.samples(VARIED_SAMPLES, d):
         for axes in AXES[len(s.shape)]:
             if name in ARG_REDUCTIONS and isinstance(axes, tuple):
@@ -57,7 +60,7 @@ def test_reductions(kit: LayoutKit, name: str, d: DType, keepdims: bool) -> None
 
 
 def test_rows_of_the_table_are_functions(kit: LayoutKit) -> None:
-    """The rows that reduce are reached by their own names."""
+    """Check that each reduction of the op table is a function of its name."""
     assert all(callable(getattr(statistics, op.name)) for op in rows("reduce"))
     assert ops.SUM in rows("reduce")
     kit.comparisons += 1
@@ -83,6 +86,7 @@ OPERANDS = {
 @pytest.mark.parametrize("how", OPERANDS)
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_matmul(kit: LayoutKit, name: str, how: str, d: DType) -> None:
+    """Check products of matrices and vectors, of which one or both are in the layout."""
     for mask in ("scattered", "diagonal", "upper"):
         operands = []
         for k, (shape, ours) in enumerate(zip(PRODUCTS[name], OPERANDS[how], strict=True)):
@@ -99,7 +103,7 @@ def test_matmul(kit: LayoutKit, name: str, how: str, d: DType) -> None:
 @pytest.mark.parametrize("f", (softmax, log_softmax), ids=lambda f: f.__name__)
 @pytest.mark.parametrize("axis", (0, -1))
 def test_softmax(kit: LayoutKit, f: Callable[..., Any], axis: int) -> None:
-    """Of what has no zeros: elsewhere a layout may take what it does not store for absent."""
+    """Check `softmax` or `log_softmax`; samples with zeros only if the layout has no such rule."""
     for s in kit.samples(BASIC_SAMPLES):
         if s.mask == "full" or f.__name__ not in kit.put(s.array(float32), float32)[0].rules:
             kit.check_rule(

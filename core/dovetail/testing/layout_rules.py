@@ -63,12 +63,13 @@ def result_or_none(kit: LayoutKit, name: str, s: Sample) -> T.Tensor | None:
 
 
 def bits(x: T.Tensor) -> Array:
+    """Return a result's values as a dense array on the host."""
     return host(dense(x))
 
 
 @parametrize_ops
 def test_eager_and_deferred(kit: LayoutKit, name: str) -> None:
-    """All that is stored has the same bits."""
+    """Check that eager and deferred results store the same bits, or are refused alike."""
     for s in kit.samples(BASIC_SAMPLES):
         late = result_or_none(kit, name, s)
         with eager():
@@ -81,7 +82,7 @@ def test_eager_and_deferred(kit: LayoutKit, name: str) -> None:
 
 @parametrize_ops
 def test_writes_are_not_seen(kit: LayoutKit, name: str) -> None:
-    """Neither in a tensor that was made before, nor in a pending result."""
+    """Check that later writes to the strided operands change neither tensor nor result."""
     for s in kit.samples(BASIC_SAMPLES):
         tensor = result_or_none(kit, name, s)
         if tensor is None:
@@ -117,6 +118,7 @@ WRITES: dict[str, tuple[str, Callable[[T.Tensor, T.Tensor], object]]] = {
 
 @pytest.mark.parametrize("name", WRITES)
 def test_in_place_is_refused(kit: LayoutKit, name: str) -> None:
+    """Check that a write raises LayoutError, and leaves all operands as they were."""
     op, f = WRITES[name]
     for s in kit.samples(BASIC_SAMPLES):
         x, y = kit.subject.make(source(kit, s)[0]), source(kit, s)[1]
@@ -127,6 +129,7 @@ def test_in_place_is_refused(kit: LayoutKit, name: str) -> None:
 
 
 def test_augmented_assignment_makes_a_new_tensor(kit: LayoutKit) -> None:
+    """Check that `x *= 2` rebinds x or raises LayoutError, and never writes to x."""
     for s in kit.samples(BASIC_SAMPLES):
         x = original = kit.subject.make(source(kit, s)[0])
         before = part_bits(original)
@@ -156,6 +159,7 @@ MISTAKES: dict[str, tuple[str, Callable[..., object], Shape | None]] = {
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_are_those_of_strided_tensors(kit: LayoutKit, name: str) -> None:
+    """Check that a wrong call raises the error of strided tensors."""
     op, f, other = MISTAKES[name]
     for s in kit.samples(BASIC_SAMPLES):
         second = s if other is None else Sample("full", other)
@@ -179,6 +183,7 @@ class UnknownLayoutTensor(LayoutTensor):
 
 
 def foreign(x: T.Tensor) -> UnknownLayoutTensor:
+    """Wrap a tensor as the only part of a LayoutTensor of an unknown layout, without rules."""
     tensor: UnknownLayoutTensor = object.__new__(UnknownLayoutTensor)
     tensor.device, tensor.dtype, tensor.shape = x.device, x.dtype, x.shape
     tensor.layout, tensor.parts = lay.layout("foreign"), (x,)
@@ -195,7 +200,7 @@ MIXED: dict[str, Callable[[T.Tensor, T.Tensor], T.Tensor]] = {
 
 @pytest.mark.parametrize("name", MIXED)
 def test_layouts_do_not_mix(kit: LayoutKit, name: str) -> None:
-    """With a tensor of a layout that neither knows."""
+    """Check that an op with a tensor of an unknown layout raises LayoutError."""
     for s in (s for s in kit.samples(BASIC_SAMPLES) if s.shape == (6, 6)):
         x, y = source(kit, s)
         ours, theirs = kit.subject.make(x), foreign(y)
@@ -204,7 +209,7 @@ def test_layouts_do_not_mix(kit: LayoutKit, name: str) -> None:
 
 
 def test_devices_do_not_mix(kit: LayoutKit) -> None:
-    """With the same layout on another device."""
+    """Check that adding tensors on two devices raises an error."""
     for other in backends.devices():
         opened = open_device(other)
         if opened.device is not kit.device:
@@ -216,10 +221,11 @@ def test_devices_do_not_mix(kit: LayoutKit) -> None:
 
 
 def test_memory_is_given_back(kit: LayoutKit) -> None:
-    """After everything has been done twice, as many blocks are live as after the first time."""
+    """Check that repeated work leaves as many live blocks as the first run."""
     allocator = kit.opened.allocator
 
     def all_of_it() -> None:
+        """Compute all ops on all basic samples, and drop the results."""
         for s in kit.samples(BASIC_SAMPLES):
             for name in OPS:
                 result = result_or_none(kit, name, s)

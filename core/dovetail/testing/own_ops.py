@@ -75,9 +75,9 @@ class OpSubject:
     def put(
         self, call: OpCall, on: Device, d: DType | None = None, place: Arrangement | None = None
     ) -> tuple[list[Any], Mapping[str, Any]]:
-        """Return operands as tensors: floats as `d`, each in memory arranged by `place`."""
+        """Copy operands to tensors on `on`: floats as `d`, each in memory arranged by `place`."""
         args, options = call
-        return [_put(a, on, d, place) for a in args], options
+        return [_put_operand(a, on, d, place) for a in args], options
 
     def results(self, args: Sequence[Any], options: Mapping[str, Any]) -> list[Tensor]:
         """Return the results of a call. Raises: AssertionError if one is no tensor."""
@@ -111,7 +111,7 @@ class OpSubject:
                 )
 
     def dtypes(self) -> Iterator[DType]:
-        """Return the dtypes in which an example may be given: of the kind of its floats."""
+        """Yield the dtypes in which examples may be given, by the kind of their arrays."""
         kinds = {a.dtype.kind for args, _ in self.calls for a in args if isinstance(a, np.ndarray)}
         wanted = {k for kind in kinds for k in OPERAND_KINDS.get(kind, "")}
         return (d for d in ALL if d.kind in wanted | ({"i", "f"} if "f" in wanted else set()))
@@ -125,7 +125,8 @@ class OpSubject:
         return True
 
 
-def _put(a: Any, on: Device, d: DType | None, place: Arrangement | None) -> Any:
+def _put_operand(a: Any, on: Device, d: DType | None, place: Arrangement | None) -> Any:
+    """Copy an array to a tensor on `on`, arranged by `place`; return other objects unchanged."""
     if not isinstance(a, np.ndarray):
         return a
     own = asarray(a, device=REFERENCE).dtype
@@ -153,16 +154,18 @@ def calls_of(op: Any, name: str) -> list[OpCall]:
             f"{name} has no examples; give it some, as in examples=[(x, y, 3)], lists of "
             "operands, or a function that makes them"
         )
-    return [_call(example) for example in examples]
+    return [_parse_example(example) for example in examples]
 
 
-def _call(example: Any) -> OpCall:
+def _parse_example(example: Any) -> OpCall:
+    """Return an example as positional operands on the host, and options from a dict at its end."""
     args = list(example) if isinstance(example, (tuple, list)) else [example]
     options = args.pop() if args and isinstance(args[-1], dict) else {}
-    return tuple([_on_host(a) for a in args]), options
+    return tuple([_copy_to_host(a) for a in args]), options
 
 
-def _on_host(a: Any) -> Any:
+def _copy_to_host(a: Any) -> Any:
+    """Copy a tensor, array or list to a NumPy array; return other objects unchanged."""
     if isinstance(a, Tensor):
         return np.array(a.numpy())
     return np.array(a) if isinstance(a, (np.ndarray, list)) else a
@@ -214,6 +217,7 @@ def check_dtypes(s: OpSubject) -> None:
 
 
 def _require_close(x: Tensor, y: Tensor, what: str) -> None:
+    """Fail unless `x` is within FLOAT32_ERROR_MAX of `y`, relative to the largest value."""
     a, b = (np.asarray(t.astype(float64) if t.dtype.kind == "f" else t) for t in (x, y))
     assert a.shape == b.shape, f"{what}: shape {a.shape}, not {b.shape} as in float64"
     if x.dtype.kind != "f" or not b.size:
@@ -243,7 +247,7 @@ def _check_repeated_rows(s: OpSubject, call: OpCall, k: int) -> None:
         return
     args, options = s.put(call, device(REFERENCE), place=LAYOUTS["repeated"][0])
     dense = [
-        asarray(np.array(_values(a)), dtype=a.dtype, device=REFERENCE)
+        asarray(np.array(_to_numpy(a)), dtype=a.dtype, device=REFERENCE)
         if isinstance(a, Tensor)
         else a
         for a in args
@@ -253,7 +257,8 @@ def _check_repeated_rows(s: OpSubject, call: OpCall, k: int) -> None:
     )
 
 
-def _values(x: Tensor) -> Array:
+def _to_numpy(x: Tensor) -> Array:
+    """Return a tensor's values as a NumPy array."""
     array: Array = np.asarray(x.numpy())
     return array
 
@@ -267,7 +272,7 @@ def check_shapes(s: OpSubject) -> None:
         if not (s.is_elementwise or alike) or not arrays:
             continue
         for i in arrays if len(arrays) > 1 else ():
-            _broadcast(s, call, i, k)
+            _check_broadcast(s, call, i, k)
         if s.is_elementwise:
             for cut in ((slice(0, 0),), (slice(0, 1),)):
                 some = tuple(a[cut] if isinstance(a, np.ndarray) and a.ndim else a for a in call[0])
@@ -276,7 +281,8 @@ def check_shapes(s: OpSubject) -> None:
                 s.require_same_bits(actual, want, f"example {k}, its first {cut[0].stop} rows")
 
 
-def _broadcast(s: OpSubject, call: OpCall, i: int, k: int) -> None:
+def _check_broadcast(s: OpSubject, call: OpCall, i: int, k: int) -> None:
+    """Check operand `i`, cut to one row, against that row repeated; only other ops may refuse."""
     small = call[0][i][:1]
     wide = np.ascontiguousarray(np.broadcast_to(small, call[0][i].shape))
     wanted = s.reference_results(((*call[0][:i], wide, *call[0][i + 1 :]), call[1]))
@@ -302,6 +308,7 @@ def check_devices(s: OpSubject) -> None:
 
 
 def _has_dtype(on: Device, d: DType) -> bool:
+    """Return True if a device can hold a tensor of a dtype."""
     try:
         asarray([0], dtype=d, device=on)
     except DovetailError:
@@ -329,6 +336,7 @@ def check_neighbours(s: OpSubject) -> None:
 
 
 def _consume(x: Tensor) -> Tensor:
+    """Multiply by 1, or return a bool tensor unchanged, so that another op reads the result."""
     return multiply(x, 1) if x.dtype.kind != "b" else x
 
 
@@ -350,8 +358,8 @@ def check_captured(s: OpSubject) -> None:
 
 
 def _shift(x: Tensor, by: int) -> Tensor:
-    """Return the values in another order."""
-    values = _values(x).reshape(-1)
+    """Return the values rolled by `by` positions, in flat order."""
+    values = _to_numpy(x).reshape(-1)
     return asarray(np.roll(values, by).reshape(x.shape), dtype=x.dtype, device=x.device)
 
 
@@ -363,7 +371,7 @@ class NoGradient(Exception):
 
 
 def _gradient_examples(s: OpSubject) -> Iterator[tuple[int, list[Any], Mapping[str, Any]]]:
-    """Yield examples in float64 whose tensors of floats want gradients."""
+    """Yield examples in float64 that require gradients. Raises: NoGradient if there is none."""
     there = False
     for k, call in enumerate(s.calls):
         size = sum(a.size for a in call[0] if isinstance(a, np.ndarray))
@@ -382,6 +390,7 @@ def _gradient_examples(s: OpSubject) -> Iterator[tuple[int, list[Any], Mapping[s
 
 
 def _check_gradients_with(s: OpSubject, check: Callable[..., object]) -> None:
+    """Run a gradient check on each example in float64. Raises: NoGradient, AssertionError."""
     for k, args, options in _gradient_examples(s):
         try:
             check(lambda *a, options=options: tuple(s.results(a, options)), args)
@@ -411,11 +420,11 @@ def check_gradient_bits(s: OpSubject) -> None:
         for d in s.dtypes():
             if d.kind != "f" or not s.accepts_dtype(call, d):
                 continue
-            wanted = _gradients(s, call, device(REFERENCE), d)
+            wanted = _compute_gradients(s, call, device(REFERENCE), d)
             there = there or bool(wanted)
             for on in s.devices:
                 if _has_dtype(on, d):
-                    actual = _gradients(s, call, on, d)
+                    actual = _compute_gradients(s, call, on, d)
                     s.require_same_bits(
                         actual, wanted, f"example {k}: gradients in {d.name} on {on}"
                     )
@@ -423,7 +432,8 @@ def check_gradient_bits(s: OpSubject) -> None:
         raise NoGradient("no gradient flows")
 
 
-def _gradients(s: OpSubject, call: OpCall, on: Device, d: DType) -> list[Tensor]:
+def _compute_gradients(s: OpSubject, call: OpCall, on: Device, d: DType) -> list[Tensor]:
+    """Return the gradients of the results' sums by the float operands, or [] if none flows."""
     args, options = s.put(call, on, d)
     args = [
         requires_grad_(detach(a)) if isinstance(a, Tensor) and a.dtype.kind in "fc" else a

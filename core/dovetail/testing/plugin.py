@@ -46,7 +46,7 @@ DTYPE_KEY: pytest.StashKey[DTypeSubject | BlocksSubject] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Open the device. Raises: UsageError where there is none."""
+    """Open the device, disable the disk cache, start a certificate. Raises: UsageError."""
     name = config.getoption("--dovetail-device")
     if not name:
         return
@@ -66,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(error)) from error
     layout = config.getoption("--dovetail-layout")
     if layout:
-        judged = config.stash[LAYOUT_KEY] = _subject(layout)
+        judged = config.stash[LAYOUT_KEY] = _load_layout(layout)
         record, gaps = judged.record, judged.gaps
     named = config.getoption("--dovetail-dtype")
     if named:
@@ -80,7 +80,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[CERTIFICATE_KEY].dtype = named or ""
 
 
-def _subject(layout: str) -> LayoutSubject:
+def _load_layout(layout: str) -> LayoutSubject:
+    """Load the layout under test. Raises: UsageError if the layout cannot be loaded."""
     try:
         return load_layout_subject(layout)
     except DovetailError as error:
@@ -88,6 +89,7 @@ def _subject(layout: str) -> LayoutSubject:
 
 
 def _load_dtype(name: str) -> DTypeSubject | BlocksSubject:
+    """Load the dtype under test. Raises: UsageError if the dtype cannot be loaded."""
     try:
         return load_dtype_subject(name)
     except DovetailError as error:
@@ -96,24 +98,26 @@ def _load_dtype(name: str) -> DTypeSubject | BlocksSubject:
 
 def case_name(item: pytest.Item) -> str:
     """Return a case's name in gaps and certificates: "scalar_ops.arithmetic.add-int8"."""
-    level = _level(item).removeprefix("layout_").removeprefix("dtype_")
+    level = _kit_level(item).removeprefix("layout_").removeprefix("dtype_")
     name_parts = [level, *item.name.rstrip("]").split("[", 1)]
     return ".".join(part.removeprefix("test_") for part in name_parts)
 
 
-def _level(item: pytest.Item) -> str:
+def _kit_level(item: pytest.Item) -> str:
+    """Return the module of a case without the kit's prefix, such as "test_scalar_ops"."""
     module: str = item.module.__name__  # type: ignore[attr-defined]  # of a test function
     return module.removeprefix(KIT_MODULE_PREFIX)
 
 
 def _is_kit_case(item: pytest.Item) -> bool:
+    """Return True if a pytest item is defined in a module of the kit."""
     module = getattr(item, "module", None)
     return module is not None and module.__name__.startswith(KIT_MODULE_PREFIX)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Drop cases of missing dtypes, mark declared gaps, draw the sample."""
+    """Drop cases of missing dtypes, mark declared gaps, draw the sample. Raises: UsageError."""
     certificate = config.stash.get(CERTIFICATE_KEY, None)
     if certificate is None:
         return
@@ -126,10 +130,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             selected.append(item)
             continue
         name = case_name(item)
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
+        item.add_marker(pytest.mark.xdist_group(_program_group(item)))
         unused -= _mark_gaps(item, name, certificate.gaps)
         if not (
-            all(has_dtype(capabilities, d) for d in _dtypes(item))
+            all(has_dtype(capabilities, d) for d in _find_dtypes(item))
             and _is_supported_case(config, item)
         ):
             certificate.unsupported_cases += 1
@@ -150,7 +154,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = selected
 
 
-def _group(item: pytest.Item) -> str:
+def _program_group(item: pytest.Item) -> str:
     """Return the group of cases that share programs: those of one row, or of one scalar op."""
     params = getattr(item, "callspec", None)
     values = {} if params is None else params.params
@@ -167,6 +171,7 @@ def _is_full_collection(config: pytest.Config, items: list[pytest.Item]) -> bool
 
 
 def _mark_gaps(item: pytest.Item, name: str, gaps: Mapping[str, str]) -> set[str]:
+    """Mark a case as strict xfail for each matching gap; return the matching patterns."""
     matching = {pattern for pattern in gaps if fnmatchcase(name, pattern)}
     raises = (
         (UndeclaredRefusal, ValuesDiffer) if item.config.getoption("--dovetail-layout") else None
@@ -180,7 +185,7 @@ def _mark_gaps(item: pytest.Item, name: str, gaps: Mapping[str, str]) -> set[str
 def _is_supported_case(config: pytest.Config, item: pytest.Item) -> bool:
     """Return True if the case is about the layout or dtype under test, if there is one."""
     named = config.stash.get(DTYPE_KEY, None)
-    if named is not None and isinstance(named, DTypeSubject) == (_level(item) == BLOCK_LEVEL):
+    if named is not None and isinstance(named, DTypeSubject) == (_kit_level(item) == BLOCK_LEVEL):
         return False
     judged, call = config.stash.get(LAYOUT_KEY, None), getattr(item, "callspec", None)
     return (
@@ -191,17 +196,19 @@ def _is_supported_case(config: pytest.Config, item: pytest.Item) -> bool:
 
 
 def _case_function(name: str) -> str:
+    """Return level and function of a case's name, without the parameters."""
     return ".".join(name.split(".")[:2])
 
 
-def _dtypes(item: pytest.Item) -> Iterator[DType]:
+def _find_dtypes(item: pytest.Item) -> Iterator[DType]:
+    """Yield the dtypes among a case's parameters."""
     call = getattr(item, "callspec", None)
     return (p for p in (call.params.values() if call else ()) if isinstance(p, DType))
 
 
 @pytest.fixture
 def kit(request: pytest.FixtureRequest) -> Iterator[Kit]:
-    """Yield the device under test, seen from one case."""
+    """Yield one case's view of the device; fail a case that has compared nothing."""
     opened = request.config.stash.get(DEVICE_KEY, None)
     if opened is None:
         pytest.fail(
@@ -259,15 +266,15 @@ class OutcomeRecorder:
         self.certificate = certificate
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Record one phase of one case."""
+        """Record the outcome of one phase of a case, and at teardown its counts."""
         properties = dict(report.user_properties)
         # with its worker of pytest-xdist
         crashed = report.failed and CASE_PROPERTY not in properties
         name = str(properties.get(CASE_PROPERTY, report.nodeid if crashed else ""))
-        outcome = _outcome(report)
+        outcome = _phase_outcome(report)
         if name and outcome:
             reproduce = dict(report.sections).get(REPRODUCE_SECTION, "")
-            self.certificate.record_outcome(name, outcome, reproduce, _message(report))
+            self.certificate.record_outcome(name, outcome, reproduce, _failure_message(report))
         if report.when == "teardown":
             self.certificate.comparisons += int(str(properties.get(COMPARISONS_PROPERTY, 0)))
             self.certificate.companion_launches += int(
@@ -275,7 +282,7 @@ class OutcomeRecorder:
             )
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Record a file that could not even be read."""
+        """Record an error for a file that could not be collected."""
         if report.failed:
             self.certificate.record_outcome(report.nodeid, "error", "", str(report.longrepr))
 
@@ -288,14 +295,15 @@ class OutcomeRecorder:
             c.collected_cases, c.unsupported_cases, c.unknown_gaps = counted
 
 
-def _message(report: pytest.TestReport) -> str:
+def _failure_message(report: pytest.TestReport) -> str:
     """Return the first line of what went wrong."""
     crash = getattr(report.longrepr, "reprcrash", None)
     text = str(crash.message if crash is not None else report.longrepr or "")
     return (text.strip().splitlines() or [""])[0][:500]
 
 
-def _outcome(report: pytest.TestReport) -> str:
+def _phase_outcome(report: pytest.TestReport) -> str:
+    """Return the outcome that a report of one phase adds to its case, or "" if none."""
     if report.failed:
         strict = "[XPASS(strict)]" in str(report.longrepr)
         return "unexpected pass" if strict else "failed" if report.when == "call" else "error"
@@ -305,7 +313,7 @@ def _outcome(report: pytest.TestReport) -> str:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Start recording outcomes."""
+    """Register the recorder of outcomes, if there is a certificate."""
     certificate = session.config.stash.get(CERTIFICATE_KEY, None)
     if certificate is not None:
         session.config.pluginmanager.register(OutcomeRecorder(certificate), "dovetail-outcomes")
@@ -313,7 +321,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the certificate; fail a run that proves nothing."""
+    """Write the certificate, or send a worker's counts; fail a run without a valid verdict."""
     certificate = session.config.stash.get(CERTIFICATE_KEY, None)
     if certificate is None or session.config.option.collectonly:
         return
@@ -334,7 +342,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print one line on what was proved."""
+    """Print counts, digest and levels of the run, and why the device does not conform."""
     certificate = config.stash.get(CERTIFICATE_KEY, None)
     if certificate is None or config.option.collectonly:
         return

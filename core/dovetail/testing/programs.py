@@ -62,19 +62,23 @@ class RandomProgram:
             )()
 
     def pick_tensor(self) -> int:
+        """Draw the index of a tensor."""
         return self.random.randrange(len(self.shapes))
 
     def append_step(self, step: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+        """Append a step and the shape of its result, unless that has over 30 000 elements."""
         if int(np.prod(shape)) > 30_000:
             return
         self.steps.append(step)
         self.shapes.append(shape)
 
     def unary(self) -> None:
+        """Append a random unary op on a random tensor."""
         i = self.pick_tensor()
         self.append_step(("unary", self.random.choice(UNARY), i), self.shapes[i])
 
     def scalar(self) -> None:
+        """Append a random binary op of a random tensor and a Python number."""
         i = self.pick_tensor()
         self.append_step(
             ("scalar", self.random.choice(BINARY), i, self.random.choice([2, 0.5, -3])),
@@ -82,6 +86,7 @@ class RandomProgram:
         )
 
     def binary(self) -> None:
+        """Append a random binary op of two random tensors, if their shapes broadcast."""
         i, j = self.pick_tensor(), self.pick_tensor()
         try:
             shape = np.broadcast_shapes(self.shapes[i], self.shapes[j])
@@ -90,6 +95,7 @@ class RandomProgram:
         self.append_step(("binary", self.random.choice(BINARY), i, j), shape)
 
     def permute(self) -> None:
+        """Append a view of a random tensor with its axes in random order."""
         i = self.pick_tensor()
         axes = list(range(len(self.shapes[i])))
         self.random.shuffle(axes)
@@ -98,6 +104,7 @@ class RandomProgram:
         )
 
     def slice(self) -> None:
+        """Append a view of a random box of a tensor, with steps 1, 2 or -1."""
         i = self.pick_tensor()
         starts, lengths, steps = [], [], []
         for n in self.shapes[i]:
@@ -113,6 +120,7 @@ class RandomProgram:
         )
 
     def expand(self) -> None:
+        """Append a view with axes of length 1 expanded, sometimes with a new first axis."""
         i = self.pick_tensor()
         shape = tuple(self.random.choice([2, 3]) if n == 1 else n for n in self.shapes[i])
         if self.random.random() < 0.3:
@@ -120,6 +128,7 @@ class RandomProgram:
         self.append_step(("view", i, ("expand", shape)), shape)
 
     def reshape(self) -> None:
+        """Append a view of a random tensor with a random shape of the same size."""
         i = self.pick_tensor()
         size = int(np.prod(self.shapes[i]))
         d = self.random.choice([k for k in range(1, size + 1) if size % k == 0])
@@ -127,6 +136,7 @@ class RandomProgram:
         self.append_step(("view", i, ("reshape", shape)), shape)
 
     def reduce(self) -> None:
+        """Append a random reduction over random axes; none for argmax over several axes."""
         i = self.pick_tensor()
         nd = len(self.shapes[i])
         axes = tuple(sorted(self.random.sample(range(nd), self.random.randint(min(1, nd), nd))))
@@ -140,19 +150,23 @@ class RandomProgram:
         self.append_step(("reduce", op, i, axes, keep), shape)
 
     def in_place(self) -> None:
+        """Append an in-place op on a random tensor, if a second one has the same shape."""
         i, j = self.pick_tensor(), self.pick_tensor()
         if self.shapes[j] == self.shapes[i]:
             self.steps.append(("in_place", self.random.choice(["add", "maximum"]), i, j))
 
     def setitem(self) -> None:
+        """Append an assignment of a tensor to another one, if their shapes are equal."""
         i, j = self.pick_tensor(), self.pick_tensor()
         if self.shapes[j] == self.shapes[i]:
             self.steps.append(("assign", i, j))
 
     def look(self) -> None:
+        """Append a step that reads a random tensor on the host."""
         self.steps.append(("look", self.pick_tensor()))
 
     def drop(self) -> None:
+        """Append a step that drops a random tensor."""
         self.steps.append(("drop", self.pick_tensor()))
 
     def run(self, name: str, eager: bool) -> list[np.ndarray | None]:
@@ -166,6 +180,7 @@ class RandomProgram:
         return [None if t is None else np.array(t.numpy()) for t in ts]
 
     def _run(self, ts: list[Any]) -> None:
+        """Run all steps on `ts`, which is changed: results are appended, dropped ones are None."""
         for step in self.steps:
             kind = step[0]
             refs = {
@@ -201,6 +216,7 @@ class RandomProgram:
                 self._write(kind, step, ts)
 
     def _write(self, kind: str, step: tuple[Any, ...], ts: list[Any]) -> None:
+        """Run an in-place op or an assignment; ignore ReadOnlyError and DTypeError."""
         try:
             if kind == "in_place":
                 primitives.in_place(ops.TABLE[step[1]], ts[step[2]], ts[step[3]])
@@ -226,7 +242,7 @@ def same_bits(a: np.ndarray | None, b: np.ndarray | None) -> bool:
 
 
 def check(seed: int, name: str) -> None:
-    """Fail unless a program gives the same bits in all three ways.
+    """Fail unless deferred, eager and reference runs of the program of `seed` give the same bits.
 
     It runs on a device deferred, then eager, and on the reference.
     """

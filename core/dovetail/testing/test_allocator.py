@@ -24,16 +24,19 @@ MIB = 1 << 20
 
 
 def pattern(nbytes: int, seed: int) -> Array:
+    """Return `nbytes` random bytes."""
     return np.random.default_rng(seed).integers(0, 256, nbytes, np.uint8)
 
 
 def read(kit: Kit, handle: Any, offset: int, nbytes: int) -> Array:
+    """Copy bytes of the device's memory to a new array on the host."""
     block = np.zeros(nbytes, np.uint8)
     kit.backend.copy_out(bytes_view(block), handle, offset)
     return block
 
 
 def expect_bytes(kit: Kit, actual: Array, expected: Array, what: str) -> None:
+    """Count a comparison; fail unless the bytes are equal."""
     kit.comparisons += 1
     wrong = np.flatnonzero(actual != expected)
     assert not wrong.size, kit.failure(
@@ -43,6 +46,7 @@ def expect_bytes(kit: Kit, actual: Array, expected: Array, what: str) -> None:
 
 @pytest.mark.parametrize("nbytes", SIZES)
 def test_what_is_copied_in_comes_out(kit: Kit, nbytes: int) -> None:
+    """Check that a block of each size keeps all of its bytes."""
     handle = kit.backend.allocate(nbytes)
     data = pattern(nbytes, nbytes)
     kit.backend.copy_in(handle, 0, bytes_view(data))
@@ -52,6 +56,7 @@ def test_what_is_copied_in_comes_out(kit: Kit, nbytes: int) -> None:
 
 @pytest.mark.parametrize("nbytes", SIZES)
 def test_memory_is_aligned_where_the_host_can_see_it(kit: Kit, nbytes: int) -> None:
+    """Check that addresses on the host, if there are any, are multiples of 64."""
     handles = [kit.backend.allocate(nbytes) for _ in range(5)]
     for handle in handles:
         address = kit.backend.host_address(handle, 0)
@@ -64,6 +69,7 @@ def test_memory_is_aligned_where_the_host_can_see_it(kit: Kit, nbytes: int) -> N
 
 
 def test_copies_at_offsets_leave_the_rest_alone(kit: Kit) -> None:
+    """Check random partial copies in and out against a copy on the host."""
     size = 1000
     handle, mirror = kit.backend.allocate(size), pattern(size, 1)
     kit.backend.copy_in(handle, 0, bytes_view(mirror))
@@ -81,6 +87,7 @@ def test_copies_at_offsets_leave_the_rest_alone(kit: Kit) -> None:
 
 
 def test_source_may_be_read_only_and_reused(kit: Kit) -> None:
+    """Check that `copy_in` is done with its source on return, and takes bytes."""
     handle, data = kit.backend.allocate(256), pattern(256, 3)
     source = bytearray(data)
     kit.backend.copy_in(handle, 0, memoryview(source))
@@ -104,6 +111,7 @@ class ArrayInterface:
 
 
 def test_the_host_sees_what_the_device_has(kit: Kit) -> None:
+    """Check that memory read at its host address has the copied bytes."""
     handle, data = kit.backend.allocate(256), pattern(256, 4)
     kit.backend.copy_in(handle, 0, bytes_view(data))
     address = kit.backend.host_address(handle, 16)
@@ -116,6 +124,7 @@ def test_the_host_sees_what_the_device_has(kit: Kit) -> None:
 
 
 def test_blocks_are_apart_and_keep_their_bytes(kit: Kit) -> None:
+    """Check that blocks, allocated and freed in random order, do not overlap."""
     rng = np.random.default_rng(5)
     live: dict[int, tuple[Any, Array]] = {}
     for step in range(120):
@@ -163,8 +172,7 @@ def fill_and_free(kit: Kit, nbytes: int) -> None:
 
 
 def test_freed_memory_is_given_back(kit: Kit) -> None:
-    """In total more than the device may have; on the host, no more than a driver keeps for itself:
-    what it keeps of the first 24 blocks has to do for the next."""
+    """Check that repeated allocations, freed each time, neither fail nor grow the process."""
     info = kit.backend.info
     probe = kit.backend.allocate(64)
     on_host = kit.backend.host_address(probe, 0) is not None
@@ -180,6 +188,7 @@ def test_freed_memory_is_given_back(kit: Kit) -> None:
 
 
 def test_every_block_of_the_allocator_goes_back(kit: Kit) -> None:
+    """Check that an emptied CachingAllocator has returned all blocks to the backend."""
     allocator = CachingAllocator(kit.backend, kit.device)
     pointers = [allocator.allocate(n) for n in (0, 1, 512, 5000, MIB, 3 * MIB)]
     assert allocator.stats().live_blocks == 6
@@ -192,7 +201,7 @@ def test_every_block_of_the_allocator_goes_back(kit: Kit) -> None:
 
 
 def random_steps(seed: int, count: int) -> list[TraceStep]:
-    """Return blocks of up to 3 MiB, on two streams, freed in any order."""
+    """Return a random trace of `count` allocations, up to 3 MiB on two streams, and frees."""
     rng, live, steps = random.Random(seed), list[int](), list[TraceStep]()
     for n in range(count):
         if live and rng.random() < 0.45:
@@ -205,7 +214,7 @@ def random_steps(seed: int, count: int) -> list[TraceStep]:
 
 
 def count_trace(opened: OpenedDevice, steps: list[TraceStep]) -> Stats:
-    """Return the statistics of a trace on a new allocator; it has nothing left afterwards."""
+    """Replay a trace on a new allocator; return its statistics, fail if memory stays reserved."""
     allocator = CachingAllocator(opened.backend, opened.device)
     replay_trace(steps, allocator, lambda _: opened.backend.create_stream())
     stats = allocator.stats()
@@ -216,7 +225,7 @@ def count_trace(opened: OpenedDevice, steps: list[TraceStep]) -> Stats:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_trace_has_the_same_statistics_everywhere(kit: Kit, seed: int) -> None:
-    """One allocator serves all devices: a random trace, on two streams, is counted alike."""
+    """Check that a random trace on two streams has the reference's statistics."""
     steps = random_steps(seed, 150)
     actual, expected = (count_trace(o, steps) for o in (kit.opened, open_device(device(REFERENCE))))
     kit.comparisons += 1

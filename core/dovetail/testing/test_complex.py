@@ -48,14 +48,14 @@ FEW_PART_VALUES = (0.0, 1.5, 1e-44, 3e38, float("inf"))
 
 
 def grid(d: DType, values: tuple[float, ...] = PARTS) -> Array:
-    """Return every real part with every imaginary one, of both signs, NaN among them."""
+    """Return every pair of real and imaginary part from `values`, of both signs, and NaN."""
     some = np.array([*values, *(-p for p in values), np.nan], host_dtype(d.part))
     pairs = np.array(list(itertools.product(some, some)), host_dtype(d.part))
     return pairs.reshape(-1).view(host_dtype(d))
 
 
 def mostly_ordinary_values(d: DType, shape: tuple[int, ...], seed: int) -> Array:
-    """Return ordinary numbers, a few special ones among them."""
+    """Return ordinary complex numbers, a tenth of them replaced by special ones."""
     rng = np.random.default_rng(seed)
     x: Array = finite_values(d.part, (*shape, 2), seed).view(host_dtype(d))[..., 0]
     return np.where(rng.random(shape) < 0.1, rng.choice(grid(d), shape), x)
@@ -83,6 +83,7 @@ BINARY = [(n, d) for n, d in MAPS if ops.TABLE[n].arity == 2]
 
 @pytest.mark.parametrize(("name", "d"), UNARY, ids=param_id)
 def test_special_values(kit: Kit, name: str, d: DType) -> None:
+    """Check a unary row on special complex numbers and on ordinary ones."""
     values = np.concatenate([grid(d), mostly_ordinary_values(d, (5000,), 1)])
     kit.check_agreement(
         lambda on: primitives.apply(ops.TABLE[name], [dense(values, d, on)]), f"{name} {d.name}"
@@ -91,6 +92,7 @@ def test_special_values(kit: Kit, name: str, d: DType) -> None:
 
 @pytest.mark.parametrize(("name", "d"), BINARY, ids=param_id)
 def test_pairs_of_special_values(kit: Kit, name: str, d: DType) -> None:
+    """Check a binary row on every pair of special complex numbers."""
     every = grid(d, FEW_PART_VALUES)
     x, y = np.repeat(every, every.size), np.tile(every, every.size)
     op = ops.TABLE[name]
@@ -101,6 +103,7 @@ def test_pairs_of_special_values(kit: Kit, name: str, d: DType) -> None:
 
 @pytest.mark.parametrize(("name", "d"), BINARY, ids=param_id)
 def test_beside_real_numbers(kit: Kit, name: str, d: DType) -> None:
+    """Check a binary row of a complex tensor with a number or real tensor, in both orders."""
     op, z = ops.TABLE[name], mostly_ordinary_values(d, (ROWS, COLUMNS), 1)
     x = np.ascontiguousarray(mostly_ordinary_values(d, (ROWS, COLUMNS), 2).real)
     cases: list[AgreementCase] = []
@@ -108,6 +111,7 @@ def test_beside_real_numbers(kit: Kit, name: str, d: DType) -> None:
         for position in (0, 1):
 
             def make(on: Device, other: Any = other, position: int = position) -> T.Tensor:
+                """Apply the op to `z` and `other` on `on`; position 1 swaps them."""
                 beside = dense(other, d.part, on) if isinstance(other, np.ndarray) else other
                 args = [dense(z, d, on), beside]
                 return primitives.apply(op, args[:: 1 - 2 * position])
@@ -119,11 +123,13 @@ def test_beside_real_numbers(kit: Kit, name: str, d: DType) -> None:
 @pytest.mark.parametrize("d", COMPLEX, ids=param_id)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts(kit: Kit, layout: str, d: DType) -> None:
+    """Check five rows with complex operands in a memory layout."""
     values = [mostly_ordinary_values(d, (ROWS, COLUMNS), seed) for seed in range(3)]
     cases: list[AgreementCase] = []
     for op in (ops.COPY, ops.MULTIPLY, ops.EQUAL, ops.ABS, ops.IMAG):
 
         def make(on: Device, op: Op = op) -> T.Tensor:
+            """Apply the op to operands in the layout, on `on`."""
             placed = [p(v, d, on) for p, v in zip(LAYOUTS[layout], values, strict=True)]
             return primitives.apply(op, placed[: op.arity])
 
@@ -136,6 +142,7 @@ CASTS = [(a, b) for b in COMPLEX for a in (bool_, int64, float32, *COMPLEX)]
 
 @pytest.mark.parametrize(("source", "target"), CASTS, ids=param_id)
 def test_casts(kit: Kit, source: DType, target: DType) -> None:
+    """Check a cast to a complex dtype."""
     values = (
         mostly_ordinary_values(source, (301,), 1)
         if source.kind == "c"
@@ -163,6 +170,7 @@ SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
 @pytest.mark.parametrize("d", COMPLEX, ids=param_id)
 @pytest.mark.parametrize("name", REDUCTION_NAMES)
 def test_reductions(kit: Kit, name: str, d: DType) -> None:
+    """Check a reduction of complex numbers over each domain, dense and flipped."""
     cases: list[AgreementCase] = []
     for shape, axes in SHAPES:
         values = ordinary_values(d, shape, 1)
@@ -176,6 +184,7 @@ def test_reductions(kit: Kit, name: str, d: DType) -> None:
                 place: Arrangement = place,
                 axes: tuple[int, ...] = axes,
             ) -> T.Tensor:
+                """Reduce the values over the axes on `on`."""
                 return primitives.reduce(ops.TABLE[name], place(v, d, on), axes, False)
 
             cases.append((make, f"{name} of {d.name}{list(shape)} over {axes}"))
@@ -209,11 +218,13 @@ MULTI_ELEMENT_FUNCTIONS: dict[str, MultiElementFunction] = {
 @pytest.mark.parametrize("d", COMPLEX, ids=param_id)
 @pytest.mark.parametrize("name", MULTI_ELEMENT_FUNCTIONS)
 def test_several_elements(kit: Kit, name: str, d: DType) -> None:
+    """Check functions that read several elements, such as products and cumulative sums."""
     x, y = (ordinary_values(d, (ROWS, COLUMNS), seed) for seed in (1, 2))
     cases: list[AgreementCase] = []
     for place in (dense, transposed, spaced):
 
         def make(on: Device, place: Arrangement = place) -> T.Tensor:
+            """Call the function on two tensors arranged by `place` on `on`."""
             with reproducible():
                 return MULTI_ELEMENT_FUNCTIONS[name](place(x, d, on), place(y, d, on), on)
 
@@ -222,6 +233,7 @@ def test_several_elements(kit: Kit, name: str, d: DType) -> None:
 
 
 def test_complex_scalars_fill(kit: Kit) -> None:
+    """Check `full` with a complex number."""
     kit.check_agreement(lambda on: constructors.full((5, 33), 1.5 - 2j, device=on), "full_complex")
 
 
@@ -238,11 +250,13 @@ GRADIENT_CASES = [(n, d) for n, d in (*UNARY, *BINARY) if has_gradient(ops.TABLE
 
 @pytest.mark.parametrize(("name", "d"), GRADIENT_CASES, ids=param_id)
 def test_gradients(kit: Kit, name: str, d: DType) -> None:
+    """Check the gradient of a row of complex operands by each operand."""
     op = ops.TABLE[name]
     values = [ordinary_values(d, (ROWS, COLUMNS), seed) for seed in range(op.arity)]
     for k in range(op.arity):
 
         def make(on: Device, k: int = k) -> T.Tensor:
+            """Return the gradient of the row by operand `k` on `on`, for a gradient of ones."""
             xs = [dense(v, d, on) for v in values]
             x: Any = xs[k]
             x.requires_grad_()

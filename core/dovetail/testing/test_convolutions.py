@@ -31,15 +31,18 @@ CONVOLUTIONS: tuple[tuple[Shape, Shape, Geometry], ...] = (
 
 @pytest.mark.parametrize("d", [d for d in NUMBERS if d.kind != "c"], ids=param_id)
 def test_convolutions(kit: Kit, d: DType) -> None:
-    """Each of the three, also of operands that do not lie densely."""
+    """Check convolutions and their gradients by x and w, also of operands in other layouts."""
     cases: list[AgreementCase] = []
     arrangements = cycle((dense, transposed, flipped)) if d.kind == "f" else cycle((dense,))
     for (x, w, g), p in zip(CONVOLUTIONS, arrangements, strict=False):
-        cases += _cases(x, w, g, d, p)
+        cases += _make_cases(x, w, g, d, p)
     kit.check_agreements(cases)
 
 
-def _cases(left: Shape, right: Shape, g: Geometry, d: DType, p: Arrangement) -> list[AgreementCase]:
+def _make_cases(
+    left: Shape, right: Shape, g: Geometry, d: DType, p: Arrangement
+) -> list[AgreementCase]:
+    """Return a convolution and its two gradients as cases, with operands arranged by `p`."""
     sizes, taps = left[2:], right[2:]
     steps = zip(sizes, taps, g.stride, g.low, g.dilation, strict=True)
     counts = tuple([(n + 2 * q - e * (k - 1) - 1) // s + 1 for n, k, s, q, e in steps])
@@ -47,12 +50,15 @@ def _cases(left: Shape, right: Shape, g: Geometry, d: DType, p: Arrangement) -> 
     x, w, y, b = (finite_values(d, s, i) for i, s in enumerate(shapes))
 
     def forward(on: Device) -> T.Tensor:
+        """Return the convolution of x and w with bias."""
         return convolved(p(x, d, on), p(w, d, on), dense(b, d, on), counts, g)
 
     def to_x(on: Device) -> T.Tensor:
+        """Return the gradient of the convolution by x."""
         return back_to_x(p(y, d, on), p(w, d, on), sizes, g)
 
     def to_w(on: Device) -> T.Tensor:
+        """Return the gradient of the convolution by w."""
         return weight_gradient(p(x, d, on), p(y, d, on), taps, g)
 
     what = f"{left} by {right} of {d.name}, {p.__name__}"

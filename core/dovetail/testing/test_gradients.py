@@ -74,16 +74,19 @@ def check(
     for k, (x, y) in enumerate(zip(ours, theirs, strict=True)):
 
         def text(k: int = k) -> str:
+            """Return the kernels of one gradient, for the message of a failure."""
             return kernels(gradients(f, values, arrangements, d, kit.device)[k])
 
         kit.check_same_bits(x, y, d, f"gradient of {what} by operand {k}", text)
 
 
 def differentiable(op: Op) -> bool:
+    """Return True if a row has a gradient rule for an operand."""
     return any(rule is not None for rule in rules_of(op))
 
 
 def apply_op(op: Op) -> Function:
+    """Return a function that applies a row of the op table to its operands."""
     return lambda *operands: primitives.apply(op, operands)
 
 
@@ -93,6 +96,7 @@ SUMS = [(n, d) for n, d in REDUCTIONS if d in FLOATS and differentiable(ops.TABL
 
 @pytest.mark.parametrize(("name", "d"), ROWS, ids=param_id)
 def test_elementwise(kit: Kit, name: str, d: DType) -> None:
+    """Check the gradients of an elementwise row, in float32 also of broadcast operands."""
     op = ops.TABLE[name]
     values = [finite_values(d, SHAPE, seed) for seed in range(op.arity)]
     check(kit, apply_op(op), values, d, name)
@@ -105,12 +109,14 @@ def test_elementwise(kit: Kit, name: str, d: DType) -> None:
 @pytest.mark.parametrize("d", (float16, bfloat16), ids=param_id)
 @pytest.mark.parametrize("name", ("multiply", "divide", "sqrt", "tanh"))
 def test_halves(kit: Kit, name: str, d: DType) -> None:
+    """Check the gradients of a row in float16 or bfloat16."""
     op = ops.TABLE[name]
     check(kit, apply_op(op), [finite_values(d, SHAPE, seed) for seed in range(op.arity)], d, name)
 
 
 @pytest.mark.parametrize(("name", "d"), SUMS, ids=param_id)
 def test_reductions(kit: Kit, name: str, d: DType) -> None:
+    """Check the gradient of a reduction over rows, columns and both."""
     op = ops.TABLE[name]
     for axes in ((1,), (0,), (0, 1)):
         for place in (dense, transposed) if d is float32 else (dense,):
@@ -125,11 +131,13 @@ def test_reductions(kit: Kit, name: str, d: DType) -> None:
 
 
 def softmax(x: T.Tensor) -> T.Tensor:
+    """Return softmax along the last axis, written as several rows of the op table."""
     e = exp(x - statistics.max(x, axis=-1, keepdims=True))
     return e / statistics.sum(e, axis=-1, keepdims=True)
 
 
 def normalise(x: T.Tensor) -> T.Tensor:
+    """Return values with mean 0 and variance 1 along the last axis."""
     centred = x - statistics.mean(x, axis=-1, keepdims=True)
     return centred / (statistics.mean(centred * centred, axis=-1, keepdims=True) + 1e-5) ** 0.5
 
@@ -158,13 +166,14 @@ GRAPHS: dict[str, tuple[Function, Sequence[tuple[int, ...]]]] = {
 @pytest.mark.parametrize("d", FLOATS, ids=param_id)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_graphs(kit: Kit, name: str, d: DType) -> None:
+    """Check the gradients of a graph of several rows, such as softmax."""
     f, shapes = GRAPHS[name]
     check(kit, f, [finite_values(d, s, k) for k, s in enumerate(shapes)], d, name)
 
 
 @pytest.mark.parametrize("d", FLOATS, ids=param_id)
 def test_gather_adds_up_in_order(kit: Kit, d: DType) -> None:
-    """Rows taken again and again: their gradients are added in the order of the indices."""
+    """Check that gradients of repeated rows are added in the order of the indices."""
     at = np.random.default_rng(1).integers(0, 7, 300)
     gather_rows: Function = lambda x: getitem(x, indices(at, x.device))  # noqa: E731
     check(kit, gather_rows, [finite_values(d, SHAPE, 1)], d, "300 rows of 7")
@@ -172,7 +181,10 @@ def test_gather_adds_up_in_order(kit: Kit, d: DType) -> None:
 
 @pytest.mark.parametrize("d", FLOATS, ids=param_id)
 def test_second_derivatives(kit: Kit, d: DType) -> None:
+    """Check the gradient of a gradient, of tanh(x) * x."""
+
     def slope(x: T.Tensor) -> Any:
+        """Return the derivative of tanh(x) * x."""
         _, back = vjp(lambda v: tanh(v) * v, x)
         return back(x * 0 + 1)[0]
 

@@ -53,7 +53,7 @@ def strided_copy(d: DType, rank: int) -> Kernel:
 
 
 def strides_of(shape: Sequence[int], order: Sequence[int]) -> list[int]:
-    """Dense strides with the axes laid out in `order`, outermost first."""
+    """Return dense strides with the axes laid out in `order`, outermost first."""
     strides, step = [0] * len(shape), 1
     for axis in reversed(order):
         strides[axis], step = step, step * shape[axis]
@@ -62,7 +62,7 @@ def strides_of(shape: Sequence[int], order: Sequence[int]) -> list[int]:
 
 @pytest.mark.parametrize("rank", (1, 2, 3, 4))
 def test_strides_as_arguments(kit: Kit, rank: int) -> None:
-    """Every order of axes, both ways, stride zero; into dense memory and every second element."""
+    """Check copies by strides: each order of axes, negative, zero, and with gaps."""
     shape = (3, 17, 5, 4)[:rank]
     kernel, size = strided_copy(float32, rank), int(np.prod(shape))
     for order in itertools.permutations(range(rank)):
@@ -82,13 +82,13 @@ def test_strides_as_arguments(kit: Kit, rank: int) -> None:
 
 
 def interleave(*columns: Sequence[int]) -> list[int]:
-    """n0, s0, t0, n1, s1, t1, ...: the order in which `strided_copy` takes them."""
+    """Return n0, s0, t0, n1, s1, t1, ...: the order in which `strided_copy` takes integers."""
     return [n for axis in zip(*columns, strict=True) for n in axis]
 
 
 @pytest.mark.parametrize("d", [d for d in DTYPES if d not in COMPLEX], ids=param_id)
 def test_transposed(kit: Kit, d: DType) -> None:
-    """The copy whose strides are known in the kernel: the one that backends cut into blocks."""
+    """Check transposed copies, with strides that are known in the kernel."""
     b = KernelBuilder("transposed")
     x, out = b.buffer("x", d, "r"), b.buffer("out", d, "w")
     q, m, n = b.int("q"), b.int("m"), b.int("n")
@@ -104,6 +104,7 @@ def test_transposed(kit: Kit, d: DType) -> None:
     "order", list(itertools.permutations(range(3))), ids=lambda o: "".join(map(str, o))
 )
 def test_permuted_with_known_strides(kit: Kit, order: tuple[int, ...]) -> None:
+    """Check a copy of a cube from each order of axes to row-major order."""
     b = KernelBuilder("permuted")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     extents = [b.int(f"n{k}") for k in range(3)]
@@ -123,8 +124,7 @@ def test_permuted_with_known_strides(kit: Kit, order: tuple[int, ...]) -> None:
 
 
 def test_broadcast_flipped_and_strided_together(kit: Kit) -> None:
-    """One stored densely, one transposed; strides 1, 0, any and negative among the operands; 1
-    and 2 threads."""
+    """Check loads with strides 0, negative and any, and a transposed store; 1 and 2 threads."""
     b = KernelBuilder("strides")
     x, y, z = (b.buffer(n, float32, "r") for n in "xyz")
     flat, turned = b.buffer("flat", float32, "w"), b.buffer("turned", float32, "w")
@@ -144,12 +144,14 @@ def test_broadcast_flipped_and_strided_together(kit: Kit) -> None:
 
 @pytest.mark.parametrize("sizes", ((0,), (5, 0), (0, 5)), ids=str)
 def test_empty_grids_do_nothing(kit: Kit, sizes: tuple[int, ...]) -> None:
+    """Check that a launch with an extent of 0 writes no element."""
     kernel = strided_copy(float32, len(sizes))
     ints = [0, 0] + [n for size in sizes for n in (size, 1, 1)]
     kit.check(kernel, [finite_values(float32, 5, 1), finite_values(float32, 5, 2)], ints, [], sizes)
 
 
 def test_no_grid_is_one_point(kit: Kit) -> None:
+    """Check that a kernel without axes runs once."""
     b = KernelBuilder("point")
     x, out = (
         b.buffer("x", float64 if kit.has_dtype(float64) else float32, "r"),
@@ -180,6 +182,7 @@ def test_integers_and_indices_are_64_bits(kit: Kit) -> None:
 
 
 def test_several_stores_and_dtypes(kit: Kit) -> None:
+    """Check a kernel that stores one value to buffers of four dtypes."""
     b = KernelBuilder("several")
     x = b.buffer("x", int32, "r")
     outs = [b.buffer(f"o{d.code}", d, "w") for d in (int8, int64, float32, bool_)]
@@ -193,7 +196,7 @@ def test_several_stores_and_dtypes(kit: Kit) -> None:
 
 
 def test_read_and_write_of_one_buffer(kit: Kit) -> None:
-    """In place: each point reads what it then writes, twice over."""
+    """Check a kernel in which each point reads and writes its element twice."""
     b = KernelBuilder("in_place")
     x = b.buffer("x", float32, "rw")
     i = b.axis(b.int("n"))
@@ -204,6 +207,7 @@ def test_read_and_write_of_one_buffer(kit: Kit) -> None:
 
 
 def test_gather_and_scatter(kit: Kit) -> None:
+    """Check loads and stores at indices that are loaded from a buffer."""
     b = KernelBuilder("scatter")
     x, at, out = (
         b.buffer("x", float32, "r"),
@@ -220,7 +224,7 @@ def test_gather_and_scatter(kit: Kit) -> None:
 @pytest.mark.parametrize("d", (int32, uint32, int64), ids=param_id)
 @pytest.mark.parametrize("op", ("add", "min", "max", "and", "or"))
 def test_atomics(kit: Kit, op: str, d: DType) -> None:
-    """Many points meet in few places, some kept out by the predicate; at 1 and 2 threads."""
+    """Check atomics of many points on few elements, with a predicate; at 1 and 2 threads."""
     b = KernelBuilder("histogram")
     at, out = b.buffer("at", int64, "r"), b.buffer("out", d, "rw")
     i = b.axis(b.int("n"))
@@ -234,6 +238,7 @@ def test_atomics(kit: Kit, op: str, d: DType) -> None:
 
 
 def test_atomics_in_a_loop(kit: Kit) -> None:
+    """Check atomic additions of points that meet, in a loop of each point."""
     b = KernelBuilder("counts")
     x, out = b.buffer("x", int64, "r"), b.buffer("out", int32, "rw")
     m, n = b.int("m"), b.int("n")
@@ -244,12 +249,14 @@ def test_atomics_in_a_loop(kit: Kit) -> None:
 
 
 def matrix_product(d: DType) -> Kernel:
+    """Build a kernel for out = x @ y, which adds products in order, with fma for floats."""
     b = KernelBuilder("matmul")
     x, y, out = b.buffer("x", d, "r"), b.buffer("y", d, "r"), b.buffer("out", d, "w")
     m, k_, n = b.int("m"), b.int("k"), b.int("n")
     i, j = b.axis(m), b.axis(n)
 
     def step(k: Value, c: Value) -> list[Value]:
+        """Return the sum `c` plus the product at position `k`."""
         left, right = load(x, i * k_ + k), load(y, k * n + j)
         return [fma(left, right, c) if d.kind == "f" else left * right + c]
 
@@ -259,6 +266,7 @@ def matrix_product(d: DType) -> Kernel:
 
 @pytest.mark.parametrize("d", (int8, int32, int64, float32, float64), ids=param_id)
 def test_matrix_product(kit: Kit, d: DType) -> None:
+    """Check products of matrices of many sizes, also with an inner extent of 0."""
     kernel = matrix_product(d)
     for p, q, r in ((1, 1, 1), (3, 4, 5), (9, 17, 65), (70, 8, 300), (5, 0, 3), (64, 64, 64)):
         arrays = [
@@ -270,12 +278,13 @@ def test_matrix_product(kit: Kit, d: DType) -> None:
 
 
 def test_loops_in_loops(kit: Kit) -> None:
-    """A map in a map over a triangle: the inner bounds are the outer variable."""
+    """Check a loop whose start is the variable of the loop around it."""
     b = KernelBuilder("triangle")
     out, n = b.buffer("out", int64, "w"), b.int("n")
     g = b.axis(b.int("q"))
 
     def row(i: Value) -> list[Effect]:
+        """Return the loop over row `i` of the triangle."""
         return [map_loop(i, n, lambda j: [Store(out, (g * n + i) * n + j, i * 100 + j + g)])]
 
     b.effect(map_loop(0, n, row))
@@ -284,7 +293,7 @@ def test_loops_in_loops(kit: Kit) -> None:
 
 
 def test_search_by_halves(kit: Kit) -> None:
-    """A fold whose loads depend on what it carries, with a predicate."""
+    """Check a binary search: a fold with predicated loads at carried indices."""
     b = KernelBuilder("search")
     table, x, out = (
         b.buffer("table", float32, "r"),
@@ -295,6 +304,7 @@ def test_search_by_halves(kit: Kit) -> None:
     i = b.axis(n)
 
     def step(k: Value, lo: Value, hi: Value) -> list[Value]:
+        """Return the bounds after one step of the binary search."""
         middle = (lo + hi) >> 1
         right = (lo < hi) & (load(table, middle, lo < hi) < load(x, i))
         return [where(right, middle + 1, lo), where((lo < hi) & ~right, middle, hi)]
@@ -325,7 +335,7 @@ def feedback_kernel(d: DType) -> Kernel:
 def test_what_is_read_may_be_what_is_written(
     kit: Kit, d: DType, n: int, m: int, s: int, t: int
 ) -> None:
-    """`x += 1` is a launch with one address in two buffers, element by element."""
+    """Check launches in which an input and the output are the same memory."""
     size = (n - 1) * s + (m - 1) * t + 1
     values = finite_values(d, size, 5)
     launch = kit.bind(feedback_kernel(d), (n, m, s, t), (n, m))

@@ -27,6 +27,7 @@ from .values import bytes_view
 
 
 def increment() -> Kernel:
+    """Build the kernel out = x + 1 of int32."""
     b = KernelBuilder("increment")
     x, out = b.buffer("x", int32, "r"), b.buffer("out", int32, "w")
     i = b.axis(b.int("n"))
@@ -35,6 +36,7 @@ def increment() -> Kernel:
 
 
 def halve() -> Kernel:
+    """Build the kernel out = x * 0.5 of float32."""
     b = KernelBuilder("halved")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     i = b.axis(b.int("n"))
@@ -43,10 +45,12 @@ def halve() -> Kernel:
 
 
 def record(kit: Kit) -> Any:
+    """Probe the plugin of the device under test, and return its record."""
     return registry.probe(kit.device.type)
 
 
 def test_backend_info_is_plain_data(kit: Kit) -> None:
+    """Check type and interface version of the plugin's BackendInfo."""
     info = registry.call(record(kit), "dovetail_backend_info")
     assert isinstance(info, BackendInfo) and info.version
     assert info.type == kit.device.type and tuple(info.minimum_interface) <= INTERFACE
@@ -54,6 +58,7 @@ def test_backend_info_is_plain_data(kit: Kit) -> None:
 
 
 def test_device_info_says_what_there_is(kit: Kit) -> None:
+    """Check index, name, fingerprint and capabilities of the DeviceInfo."""
     info = kit.backend.info
     assert isinstance(info, DeviceInfo)
     assert (info.type, info.index) == (kit.device.type, kit.device.index)
@@ -65,11 +70,13 @@ def test_device_info_says_what_there_is(kit: Kit) -> None:
 
 
 def test_opening_twice_gives_one_device(kit: Kit) -> None:
+    """Check that `open_device` returns the device that is open."""
     assert open_device(kit.device) is kit.opened
     kit.comparisons += 1
 
 
 def test_an_index_that_is_not_there_is_an_error(kit: Kit) -> None:
+    """Check that device 9999 raises an error that names the index."""
     with pytest.raises(DovetailError, match="9999"):
         open_device(f"{kit.device.type}:9999")
     kit.comparisons += 1
@@ -82,6 +89,7 @@ print([d.fingerprint for d in registry.probe({0!r}).devices if d.index == {1}][0
 
 
 def test_fingerprint_is_the_same_in_another_process(kit: Kit) -> None:
+    """Check that a new process gets the same fingerprint."""
     printed = run_in_subprocess(PROBE.format(kit.device.type, kit.device.index))
     assert printed == kit.backend.info.fingerprint
     kit.comparisons += 1
@@ -121,7 +129,7 @@ print(json.dumps([host(y).tolist(), counters.disk_hits, counters.load_failures, 
 
 
 def test_another_process_loads_what_one_has_compiled(kit: Kit, tmp_path: Path) -> None:
-    """By way of the disk cache. A `load` that fails is no error there: all is compiled again."""
+    """Check that a second process loads the binary from the disk cache, with equal results."""
     environ = {"DOVETAIL_CACHE_MIB": "64", "DOVETAIL_CACHE_DIR": str(tmp_path)}
     code, x = COMPUTE.format(str(kit.device)), np.arange(40)
     expected = ((x * 3 + 5) * x).tolist()
@@ -202,7 +210,7 @@ VALUES = ("0", "1", "2", "3", "off", "on")  # of settings: those that mean somet
 
 
 def test_fingerprint_names_the_settings_that_binaries_depend_on(kit: Kit) -> None:
-    """Each setting that the plugin asks for is given other values, which must show."""
+    """Check that the fingerprint changes with each setting that changes binaries."""
     code = SETTINGS.format(kit.device.type, kit.device.index, VALUES)
     asked, wrong = json.loads(run_in_subprocess(code))
     assert not wrong, kit.failure(
@@ -214,6 +222,7 @@ def test_fingerprint_names_the_settings_that_binaries_depend_on(kit: Kit) -> Non
 
 
 def test_methods_take_what_the_core_gives(kit: Kit) -> None:
+    """Check that the backend's methods take the arguments of the interface."""
     wrong = [*find_signature_mismatches(unwrap_backend(kit.backend))]
     assert not wrong, kit.failure("; ".join(wrong), "")
     kit.comparisons += 1
@@ -225,7 +234,7 @@ def legalize_for_device(kit: Kit, kernel: Kernel) -> Kernel:
 
 
 def test_a_kernel_is_accepted_or_not(kit: Kit) -> None:
-    """Each time the same; what is accepted compiles, and for the rest there is a companion."""
+    """Check that `accepts` is constant: True if `compile` works, else a companion exists."""
     can, mine = kit.backend.info.capabilities, unwrap_backend(kit.backend)
     for program in (increment, halve):
         kernel = legalize(program(), can)
@@ -257,6 +266,7 @@ def launch(backend: Backend, program: Program) -> list[int]:
 
 
 def test_a_second_backend_can_be_opened_and_closed(kit: Kit) -> None:
+    """Check that closing a second backend leaves the first one usable."""
     config = registry.config(kit.device.type)
     other = registry.call(record(kit), "dovetail_open", info=kit.backend.info, config=config)
     assert isinstance(other, Backend)
@@ -269,6 +279,7 @@ def test_a_second_backend_can_be_opened_and_closed(kit: Kit) -> None:
 
 
 def test_programs_show_their_kernel_and_source(kit: Kit) -> None:
+    """Check kernel, source and binary of a compiled program, and run it."""
     kernel = legalize_for_device(kit, increment())
     program = kit.backend.compile(kernel)
     assert isinstance(program, Program) and isinstance(program.source, str)
@@ -278,6 +289,7 @@ def test_programs_show_their_kernel_and_source(kit: Kit) -> None:
 
 
 def test_a_binary_can_be_loaded_again(kit: Kit) -> None:
+    """Check that a program loaded from its binary gives the same numbers."""
     kernel = legalize_for_device(kit, increment())
     program = kit.backend.compile(kernel)
     if program.binary is not None:
@@ -287,9 +299,10 @@ def test_a_binary_can_be_loaded_again(kit: Kit) -> None:
 
 
 def test_programs_of_one_name_are_told_apart(kit: Kit) -> None:
-    """Three kernels that differ in a constant alone, compiled first, loaded in another order."""
+    """Check three kernels of one name, compiled first and loaded in another order."""
 
     def adding(n: int) -> Kernel:
+        """Build and legalise the kernel out = x + n, always named "increment"."""
         b = KernelBuilder("increment")
         x, out = b.buffer("x", int32, "r"), b.buffer("out", int32, "w")
         i = b.axis(b.int("n"))
@@ -312,6 +325,7 @@ def test_programs_of_one_name_are_told_apart(kit: Kit) -> None:
 
 @pytest.mark.parametrize("binary", [b"", b"no program at all"], ids=["empty", "text"])
 def test_a_bad_binary_is_refused_or_ignored(kit: Kit, binary: bytes) -> None:
+    """Check that `load` of an invalid binary raises, or compiles the kernel anew."""
     kit.comparisons += 1
     try:
         program = kit.backend.load(legalize_for_device(kit, increment()), binary)

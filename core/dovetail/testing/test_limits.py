@@ -29,6 +29,7 @@ INT64_INDEX_STRIDE = 3_000_000_000  # more than 32 bits index
 
 
 def _sum(xs: list[Tensor]) -> Tensor:
+    """Return the sum of the tensors, added in order."""
     total = xs[0]
     for x in xs[1:]:
         total = total + x
@@ -36,19 +37,22 @@ def _sum(xs: list[Tensor]) -> Tensor:
 
 
 def _sum_of_rows(xs: list[Tensor]) -> Tensor:
+    """Return the sum of the tensors, reduced along axis 1."""
     return sum_(_sum(xs), axis=1)
 
 
 def _joined(xs: list[Tensor]) -> Tensor:
+    """Return four partial sums of the tensors, joined along axis 1, plus 1."""
     return concat([_sum(xs[k::4]) for k in range(4)], axis=1) + 1
 
 
 @pytest.mark.parametrize("program", (_sum, _sum_of_rows, _joined), ids=lambda p: p.__name__[1:])
 def test_buffers(kit: Kit, program: Callable[[list[Tensor]], Tensor]) -> None:
-    """More tensors than a kernel may have buffers."""
+    """Check a function of more tensors than a kernel may have buffers."""
     most = kit.backend.info.capabilities.max_buffers
 
     def make(on: Device) -> Tensor:
+        """Run the program on more tensors than a kernel has buffers, on `on`."""
         count = 3 * most + 4 if most else UNLIMITED_TENSORS
         rng = np.random.default_rng(1)
         xs = [rng.standard_normal((6, 17)).astype("f4") for _ in range(count)]
@@ -81,18 +85,20 @@ def scaling_kernel(rank: int) -> Kernel:
 
 @pytest.mark.parametrize("more", (-1, 0, 1, 2))
 def test_launches(kit: Kit, monkeypatch: pytest.MonkeyPatch, more: int) -> None:
-    """Buffers at odd places, and more points and axes than a launch may have."""
+    """Check launches with more points and axes than the device allows, at odd offsets."""
     can, bind = kit.backend.info.capabilities, kit.backend.bind
     most = can.max_grid or (1,)
     launched: list[tuple[int, ...]] = []
 
     def watch(program: Compiled, ints: Sequence[int], grid: Sequence[int]) -> Launch:
+        """Bind a program whose launches are recorded; fail if the grid is beyond the limit."""
         launch = bind(program, ints, grid)
         within = len(grid) <= len(most) and all(map(le, grid[::-1], most[::-1]))
         assert within or not can.max_grid, kit.failure(f"a grid of {grid} of {most}", "")
         assert len(ints) == len(program.kernel.ints), kit.failure(f"{len(ints)} integers", "")
 
         def record(buffers: Handles, scalars: Sequence[Scalar], stream: StreamHandle) -> None:
+            """Record the byte offsets of a launch, and run the launch."""
             launched.append(buffers[1::2])
             launch(buffers, scalars, stream)
 
@@ -110,7 +116,7 @@ def test_launches(kit: Kit, monkeypatch: pytest.MonkeyPatch, more: int) -> None:
 
 
 def pick_rows() -> Kernel:
-    """y[i, j] = x[at[i], j] where there is such a row, and `place` has numbers of 64 bits."""
+    """Build y[i, j] = x[at[i], j] where the row exists, and `place`, indices beyond 32 bits."""
     b = KernelBuilder("picked")
     x, at = b.buffer("x", float32, "r"), b.buffer("at", int64, "r")
     y, index = b.buffer("y", float32, "w"), b.buffer("place", int64, "w")
@@ -124,7 +130,7 @@ def pick_rows() -> Kernel:
 
 
 def test_indices(kit: Kit) -> None:
-    """Places that are loaded, of which 32 bits alone would be others, and places as numbers."""
+    """Check loaded indices beyond 32 bits, which a predicate excludes, and 64-bit results."""
     at = np.array([2, 1 << 32, -1, 3, (1 << 33) + 1, 0, 4], np.int64)
     x = np.random.default_rng(2).standard_normal((4, 5)).astype("f4")
     arrays = [x.ravel(), at, np.zeros(35, "f4"), np.zeros(35, np.int64)]

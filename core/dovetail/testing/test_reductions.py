@@ -32,6 +32,7 @@ COMPUTE_DTYPES = (bool_, *INTEGERS, float32, float64)
 
 
 def accepts_dtype(name: str, d: DType) -> bool:
+    """Return True if a named combine takes a dtype; bitwise ones take no floats, others no bool."""
     if name in ("and", "or", "xor"):
         return d.kind in "biu"
     return d.kind in "iuf"
@@ -41,13 +42,13 @@ CASES = [(name, d) for name in COMBINE_NAMES for d in COMPUTE_DTYPES if accepts_
 
 
 def reduction(name: str, d: DType, axis: str) -> Kernel:
-    """out[i] = the combination of row i (or column i) of a matrix (m, n); with places for
-    arg-reductions."""
+    """Build out[i] = a combination of row or column i of a matrix, by a combine such as "add"."""
     b = KernelBuilder(f"{name}_{axis}")
     x, m, n = b.buffer("x", d, "r"), b.int("m"), b.int("n")
     i = b.axis(m)
 
     def body(k: Value) -> Any:
+        """Return the element at position `k`; for an arg-reduction also `k`."""
         at = {
             "rows": i * n + k,
             "columns": k * m + i,
@@ -65,6 +66,7 @@ def reduction(name: str, d: DType, axis: str) -> Kernel:
 
 
 def outputs(name: str, d: DType, m: int) -> list[Array]:
+    """Return zeros for the results of `reduction`; for an arg-reduction also for the indices."""
     return [np.zeros(m, host_dtype(d))] + [np.zeros(m, np.int64)] * name.startswith("arg")
 
 
@@ -84,6 +86,7 @@ def informative_values(d: DType, count: int, seed: int, name: str) -> Array:
 @pytest.mark.parametrize("axis", ("rows", "columns"))
 @pytest.mark.parametrize(("name", "d"), CASES, ids=param_id)
 def test_combine(kit: Kit, name: str, d: DType, axis: str) -> None:
+    """Check a named combine on matrices with rows or columns of each length."""
     kernels = {a: reduction(name, d, a) for a in ("rows", "columns")}
     kit.compile([*kernels.values()])
     kernel = kernels[axis]
@@ -96,7 +99,7 @@ def test_combine(kit: Kit, name: str, d: DType, axis: str) -> None:
 @pytest.mark.parametrize("axis", ("rows", "columns", "backwards", "broadcast"))
 @pytest.mark.parametrize("name", ("add", "max", "min", "argmax", "argmin", "mul"))
 def test_special_values(kit: Kit, name: str, axis: str) -> None:
-    """NaNs, infinities, both zeros, denormals and ties."""
+    """Check a combine on NaNs, infinities, both zeros, denormals and ties."""
     kernel = reduction(name, float32, axis)
     for n in (1, 5, 64, 5000):
         m = 4
@@ -111,7 +114,7 @@ def test_special_values(kit: Kit, name: str, axis: str) -> None:
 @pytest.mark.parametrize("name", ("add", "max"))
 @pytest.mark.parametrize("n", (CHUNK * 2, CHUNK * 3 + 1, 40_000, CHUNK * 33 + 7))
 def test_long_rows(kit: Kit, name: str, n: int) -> None:
-    """More than one chunk; at 1 and 2 threads."""
+    """Check reductions of more than one chunk, at 1 and 2 threads."""
     x = finite_values(float32, 2 * n, n)
     for _ in kit.thread_counts():
         for axis in ("rows", "columns"):
@@ -120,6 +123,7 @@ def test_long_rows(kit: Kit, name: str, n: int) -> None:
 
 @pytest.mark.parametrize("axis", ("rows", "columns"))
 def test_many_rows_on_threads(kit: Kit, axis: str) -> None:
+    """Check sums of 3000 rows or columns at 1 and 2 threads."""
     x = finite_values(float32, 3000 * 50, 6)
     for _ in kit.thread_counts():
         kit.check(
@@ -128,8 +132,7 @@ def test_many_rows_on_threads(kit: Kit, axis: str) -> None:
 
 
 def test_start_is_where_the_order_begins(kit: Kit) -> None:
-    """start..stop counts its lanes from `start`, and an empty or reversed range gives the
-    identity."""
+    """Check sums over start..stop, whose lanes count from `start`; empty ranges give 0."""
     b = KernelBuilder("range")
     x, lows, highs = (
         b.buffer("x", float32, "r"),
@@ -147,7 +150,7 @@ def test_start_is_where_the_order_begins(kit: Kit) -> None:
 
 @pytest.mark.parametrize("inner", ("last", "middle", "first"))
 def test_nested(kit: Kit, inner: str) -> None:
-    """A sum of maxima, the inner loop along each axis of a cube."""
+    """Check a sum of maxima, with the inner loop along each axis of a cube."""
     b = KernelBuilder("nested")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     m, n, p = b.int("m"), b.int("n"), b.int("p")
@@ -158,6 +161,7 @@ def test_nested(kit: Kit, inner: str) -> None:
     i = b.axis(m)
 
     def row(j: Value) -> Value:
+        """Return the maximum along the inner loop for position `j`."""
         return reduce_loop("max", 0, p, lambda k: load(x, i * si + j * sj + k * sk))[0]
 
     b.store(out, i, reduce_loop("add", 0, n, row)[0])
@@ -172,7 +176,7 @@ def test_nested(kit: Kit, inner: str) -> None:
 
 
 def test_loaded_bounds(kit: Kit) -> None:
-    """The rows of a sparse matrix: each with its own length, some empty."""
+    """Check a sparse matrix product whose rows have loaded bounds; some rows are empty."""
     b = KernelBuilder("csr")
     rows, columns = b.buffer("rows", int64, "r"), b.buffer("columns", int32, "r")
     values, x, out = (
@@ -181,6 +185,7 @@ def test_loaded_bounds(kit: Kit) -> None:
     i = b.axis(b.int("n"))
 
     def product(k: Value) -> Value:
+        """Return stored value `k` times the element of x at its column."""
         return load(values, k) * load(x, cast(load(columns, k), int64))
 
     b.store(out, i, reduce_loop("add", load(rows, i), load(rows, i + 1), product)[0])
@@ -197,13 +202,14 @@ def test_loaded_bounds(kit: Kit) -> None:
 
 @pytest.mark.parametrize("axis", ("rows", "columns"))
 def test_softmax(kit: Kit, axis: str) -> None:
-    """Three loops over the same rows, the last with effects."""
+    """Check a kernel with two reductions and a map over the same row."""
     b = KernelBuilder("softmax")
     x, out = b.buffer("x", float32, "r"), b.buffer("out", float32, "w")
     m, n = b.int("m"), b.int("n")
     i = b.axis(m)
 
     def at(k: Value) -> Value:
+        """Return the flat index of element `k` of row or column `i`."""
         return i * n + k if axis == "rows" else k * m + i
 
     (top,) = reduce_loop("max", 0, n, lambda k: load(x, at(k)))
@@ -220,13 +226,14 @@ def test_softmax(kit: Kit, axis: str) -> None:
 @pytest.mark.parametrize("axis", ("rows", "columns"))
 @pytest.mark.parametrize("d", (int32, int64, float32, float64), ids=param_id)
 def test_running_sum(kit: Kit, d: DType, axis: str) -> None:
-    """A fold that stores."""
+    """Check a fold that stores each partial sum."""
     b = KernelBuilder("cumsum")
     x, out = b.buffer("x", d, "r"), b.buffer("out", d, "w")
     m, n = b.int("m"), b.int("n")
     i = b.axis(m)
 
     def step(k: Value, c: Value) -> Any:
+        """Return the sum with element `k` added, and a store of the sum."""
         at = i * n + k if axis == "rows" else k * m + i
         return [c + load(x, at)], [Store(out, at, c + load(x, at))]
 
@@ -237,14 +244,14 @@ def test_running_sum(kit: Kit, d: DType, axis: str) -> None:
 
 
 def test_fold_keeps_several_carries(kit: Kit) -> None:
-    """Fibonacci numbers beside a count and a running product; zero iterations give the initial
-    values."""
+    """Check a fold with three carries; no iterations give the initial values."""
     b = KernelBuilder("carries")
     lengths = b.buffer("lengths", int64, "r")
     outs = [b.buffer(name, d, "w") for name, d in (("f", int64), ("g", int64), ("p", float32))]
     i = b.axis(b.int("n"))
 
     def step(k: Value, f: Value, g: Value, p: Value) -> list[Value]:
+        """Return the next Fibonacci pair and the next product."""
         return [g, f + g, p * (cast(k, float32) + 0.5)]
 
     init = [const(0, int64), const(1, int64), const(1.0, float32)]
@@ -256,7 +263,7 @@ def test_fold_keeps_several_carries(kit: Kit) -> None:
 
 
 def test_every_float_dtype_is_reduced_in_its_accumulator(kit: Kit) -> None:
-    """Halves are loaded, widened, summed in float32 and rounded once."""
+    """Check that halves are widened, summed in float32 and rounded once."""
     for d in FLOATS:
         if not kit.has_dtype(d):
             continue
@@ -267,6 +274,7 @@ def test_every_float_dtype_is_reduced_in_its_accumulator(kit: Kit) -> None:
         i = b.axis(m)
 
         def element(k: Value, x: Buffer = x, i: Value = i, n: Value = n, w: DType = wide) -> Value:
+            """Return element `k` of row `i` in the accumulator's dtype."""
             return cast(load(x, i * n + k), w)
 
         b.store(out, i, cast(reduce_loop("add", 0, n, element)[0], d))

@@ -39,19 +39,21 @@ CASES = [(op, d) for op in ARITHMETIC for d in COMPUTE_DTYPES if d.kind in OPS[o
 
 
 def param_id(p: Any) -> str:
+    """Return the name of a dtype, or the text of another parameter, as part of a case's name."""
     return p.name if isinstance(p, DType) else str(p)
 
 
 def kernel_of(
     form: str, name: str, sources: Sequence[DType], target: DType, make: Callable[..., Value]
 ) -> Kernel:
-    """out[i] = make(x0[i], x1[i], ...) for i < n, in one of the forms."""
+    """Build out[i] = make(x0[i], x1[i], ...) for i < n, in one of FORMS."""
     b = KernelBuilder(name)
     inputs = [b.buffer(f"x{j}", d, "r") for j, d in enumerate(sources)]
     out = b.buffer("out", target, "w")
     n = b.int("n")
 
     def effect(i: Value) -> Store:
+        """Return the store of the value at position `i`."""
         return Store(out, i, make(*[load(x, i) for x in inputs]))
 
     if form == "grid":
@@ -64,16 +66,17 @@ def kernel_of(
     elif form == "fold":
         b.effect(fold_loop(0, n, [const(0, int64)], lambda k, c: ([c + 1], [effect(k)])))
     else:
-        b.effect(map_loop(0, n, lambda k: [_inside_a_reduction(out, inputs, make, k)]))
+        b.effect(map_loop(0, n, lambda k: [_store_by_reduction(out, inputs, make, k)]))
     return b.build()
 
 
-def _inside_a_reduction(
+def _store_by_reduction(
     out: Any, inputs: Sequence[Any], make: Callable[..., Value], k: Value
 ) -> Store:
-    """out[k] = the value itself, by way of its bits, combined over a loop of one iteration."""
+    """Return the store out[k] = value, combined as bits by a reduction of one iteration."""
 
     def value(j: Value) -> Value:
+        """Return the bits of the value at `j` as an unsigned integer."""
         reduced = make(*[load(x, j) for x in inputs])
         unsigned = BY_NAME[f"uint{reduced.dtype.bits}"]
         return cast(reduced, unsigned) if reduced.dtype is bool_ else bitcast(reduced, unsigned)
@@ -83,7 +86,7 @@ def _inside_a_reduction(
 
 
 def check(kit: Kit, form: str, kernel: Kernel, columns: Sequence[Array], target: DType) -> None:
-    """Check all of the columns at once, then their first elements at every size."""
+    """Check a kernel of `form` on prefixes of the columns, repeated if need be, at every size."""
     total = columns[0].size
     sizes = sorted({n for n in SIZES if n <= max(total, 4097)} | {total})
     if form in ("fold", "reduce"):  # the reference takes these one by one
@@ -114,6 +117,7 @@ def columns_for(op: str, d: DType) -> list[Array]:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("op", "d"), CASES, ids=param_id)
 def test_arithmetic(kit: Kit, op: str, d: DType, form: str) -> None:
+    """Check a scalar op at a dtype on special values, in one of FORMS."""
     target = bool_ if OPS[op][2] == "b" else d
     columns = columns_for(op, d)
     sources = [d] * len(columns)
@@ -127,7 +131,7 @@ def test_arithmetic(kit: Kit, op: str, d: DType, form: str) -> None:
 
 @pytest.mark.parametrize("d", (float32, float64), ids=param_id)
 def test_fma_rounds_once(kit: Kit, d: DType) -> None:
-    """Products whose low half decides the last bit of the sum."""
+    """Check `fma` on products whose low half decides the last bit of the sum."""
     rng, n = np.random.default_rng(8), 5000
     digits = 24 if d is float32 else 53
     a, b = (
@@ -157,6 +161,7 @@ EXPRESSIONS: dict[str, Callable[..., Value]] = {
 @pytest.mark.parametrize("d", (float32, float64), ids=param_id)
 @pytest.mark.parametrize("name", EXPRESSIONS)
 def test_nothing_is_contracted_or_reassociated(kit: Kit, name: str, d: DType) -> None:
+    """Check expressions whose bits change if a compiler fuses or reorders."""
     rng, n = np.random.default_rng(8), 1000
     x, y = (round_to_dtype(1 + rng.random(n), d) for _ in range(2))
     near = round_to_dtype(-(x.astype("f8") * y.astype("f8")), d)  # all but the product's rounding
@@ -182,6 +187,7 @@ def castable(source: DType, target: DType) -> Array:
 
 
 def casts() -> Iterator[tuple[DType, DType]]:
+    """Yield (source, target) of each cast between real dtypes, except from halves to integers."""
     for source in REAL_DTYPES:
         for target in REAL_DTYPES:
             if source is not target and not (source in HALVES and target.kind in "biu"):
@@ -191,6 +197,7 @@ def casts() -> Iterator[tuple[DType, DType]]:
 @pytest.mark.parametrize("form", ("grid", "map"))
 @pytest.mark.parametrize(("source", "target"), list(casts()), ids=param_id)
 def test_cast(kit: Kit, source: DType, target: DType, form: str) -> None:
+    """Check a cast on all special values for which it is defined."""
     kernels = {
         (f, t): kernel_of(f, "cast", [source], t, lambda v, t=t: cast(v, t))
         for f in ("grid", "map")
@@ -203,6 +210,7 @@ def test_cast(kit: Kit, source: DType, target: DType, form: str) -> None:
 
 @pytest.mark.parametrize("half", HALVES, ids=param_id)
 def test_every_half_becomes_a_float(kit: Kit, half: DType) -> None:
+    """Check the cast of all 65536 bit patterns of a half to float32."""
     every = np.arange(1 << 16, dtype=np.uint16).view(host_dtype(half))
     kernel = kernel_of("grid", "up", [half], float32, lambda v: cast(v, float32))
     kit.check(kernel, [every, np.zeros(every.size, "f4")], [every.size], [], [every.size])
@@ -211,6 +219,7 @@ def test_every_half_becomes_a_float(kit: Kit, half: DType) -> None:
 @pytest.mark.parametrize("source", (float32, float64), ids=param_id)
 @pytest.mark.parametrize("half", HALVES, ids=param_id)
 def test_floats_round_to_the_nearest_half(kit: Kit, half: DType, source: DType) -> None:
+    """Check the cast of ties and their neighbours to a half dtype."""
     x = half_boundary_values(half).astype(host_dtype(source))
     if source is float64:  # a hair beside a tie: rounding twice would go wrong
         x = np.concatenate([x, np.nextafter(x, np.inf), np.nextafter(x, -np.inf)])
@@ -220,6 +229,7 @@ def test_floats_round_to_the_nearest_half(kit: Kit, half: DType, source: DType) 
 
 @pytest.mark.parametrize("source", COMPUTE_DTYPES[1:], ids=param_id)
 def test_bitcast(kit: Kit, source: DType) -> None:
+    """Check bitcasts between dtypes of the same size."""
     for target in COMPUTE_DTYPES[1:]:
         if target.itemsize == source.itemsize and kit.has_dtype(target):
             kernel = kernel_of("grid", "bits", [source], target, lambda v, t=target: bitcast(v, t))
@@ -229,6 +239,7 @@ def test_bitcast(kit: Kit, source: DType) -> None:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("d", COMPUTE_DTYPES, ids=param_id)
 def test_where(kit: Kit, d: DType, form: str) -> None:
+    """Check `where` at a dtype, in one of FORMS."""
     columns = [sample(bool_, 2000, 1), sample(d, 2000, 2), sample(d, 2000, 3)]
     kernels = {f: kernel_of(f, "where", [bool_, d, d], d, where) for f in FORMS}
     kit.compile([*kernels.values()])
@@ -237,6 +248,7 @@ def test_where(kit: Kit, d: DType, form: str) -> None:
 
 @pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_load_and_store_move_bits(kit: Kit, d: DType) -> None:
+    """Check that a load and a store keep every bit."""
     forms = ("grid", "grid2", "map", "fold")
     kernels = [kernel_of(form, "copy", [d], d, lambda v: v) for form in forms]
     kit.compile(kernels)
@@ -247,7 +259,7 @@ def test_load_and_store_move_bits(kit: Kit, d: DType) -> None:
 @pytest.mark.parametrize("form", ("grid", "map", "fold"))
 @pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_predicated_access(kit: Kit, d: DType, form: str) -> None:
-    """A false predicate touches no memory, and its load gives zero.
+    """Check that a false predicate accesses no memory, and that its load gives zero.
 
     The index may then be anything.
     """
@@ -256,6 +268,7 @@ def test_predicated_access(kit: Kit, d: DType, form: str) -> None:
     n = b.int("n")
 
     def effect(i: Value) -> Store:
+        """Return a store whose false predicate comes with an index far out of range."""
         yes = load(c, i)
         value = load(x, where(yes, i, i << 40), yes)
         keep = yes | (i < 9)
@@ -275,7 +288,7 @@ def test_predicated_access(kit: Kit, d: DType, form: str) -> None:
 
 @pytest.mark.parametrize("d", COMPUTE_DTYPES, ids=param_id)
 def test_constants_and_scalars(kit: Kit, d: DType) -> None:
-    """Constants stand in the kernel's text, scalars arrive with the launch; both keep every bit."""
+    """Check that constants and scalar arguments keep every bit."""
     values = specials(d).tolist()
     b = KernelBuilder("scalars")
     out, index = b.buffer("out", d, "w"), 0
@@ -291,7 +304,7 @@ def test_constants_and_scalars(kit: Kit, d: DType) -> None:
 
 @pytest.mark.parametrize("d", [d for d in COMPUTE_DTYPES if d.kind == "f"], ids=param_id)
 def test_scalars_of_floats_may_be_whole_numbers(kit: Kit, d: DType) -> None:
-    """`x * 2` launches with the int 2 for a float parameter, and `x * True` with a bool."""
+    """Check that an int or a bool is accepted for a float parameter of a launch."""
     b = KernelBuilder("whole")
     x, out, c = b.buffer("x", d, "r"), b.buffer("out", d, "w"), b.scalar("c", d)
     i = b.axis(b.int("n"))

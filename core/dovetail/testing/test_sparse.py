@@ -31,12 +31,13 @@ ROWS, COLUMNS, ENTRIES, WIDTH = 61, 47, 900, 9
 
 
 def segments(d: DType) -> Kernel:
-    """out[i] = x[bounds[i]] + x[bounds[i] + 1] + ... up to bounds[i + 1], one after the other."""
+    """Build out[i] = the sum of x[bounds[i]:bounds[i + 1]], added in order; no segment is empty."""
     b = KernelBuilder("segments")
     x, bounds, out = b.buffer("x", d, "r"), b.buffer("bounds", int64, "r"), b.buffer("out", d, "w")
     i = b.axis(b.int("m"))
 
     def step(k: Value, total: Value) -> tuple[Value, ...]:
+        """Return the total with element `k` added."""
         return (total + load(x, k),)
 
     start, stop = load(bounds, i), load(bounds, i + 1)
@@ -46,7 +47,7 @@ def segments(d: DType) -> Kernel:
 
 @pytest.mark.parametrize("d", (float32, float64, int32), ids=param_id)
 def test_folds_with_loaded_bounds(kit: Kit, d: DType) -> None:
-    """Short and long segments; grids that are no multiple of any vector."""
+    """Check sums of short and long segments with loaded bounds."""
     rng = np.random.default_rng(0)
     for m, n in ((1, 1), (7, 500), (200, 5000), (193, 400)):
         cuts: Array = np.sort(rng.choice(np.arange(1, max(n, 2)), m - 1, replace=False))
@@ -64,7 +65,7 @@ def test_folds_with_loaded_bounds(kit: Kit, d: DType) -> None:
 
 
 def matrix(d: DType, on: Device, seed: int = 0) -> Any:
-    """Return entries in no order, some positions twice."""
+    """Return a sparse matrix with entries in random order, some positions twice."""
     rng = np.random.default_rng(seed)
     at = np.stack([rng.integers(0, ROWS, ENTRIES), rng.integers(0, COLUMNS, ENTRIES)])
     values = from_host(finite_values(d, (ENTRIES,), seed), d, on)
@@ -73,6 +74,7 @@ def matrix(d: DType, on: Device, seed: int = 0) -> Any:
 
 
 def dense(d: DType, on: Device, rows: int) -> T.Tensor:
+    """Return a strided tensor of `rows` x WIDTH ordinary values."""
     values: Array = finite_values(d, (rows, WIDTH), 3)
     return from_host(values, d, on)
 
@@ -98,11 +100,13 @@ DTYPES = (float16, float32, float64, int32)
 @pytest.mark.parametrize("d", DTYPES, ids=param_id)
 @pytest.mark.parametrize("name", RESULTS)
 def test_ops(kit: Kit, name: str, d: DType) -> None:
+    """Check an op of sparse tensors against the reference."""
     with reproducible():
         kit.check_agreement(lambda on: RESULTS[name](d, on), f"{name}, sparse, {d.name}")
 
 
 def test_bool(kit: Kit) -> None:
+    """Check ops of sparse tensors of dtype bool."""
     for name in ("coalesce", "union", "intersection", "slice"):
         kit.check_agreement(lambda on, n=name: RESULTS[n](bool_, on), f"{name}, sparse, bool")  # type: ignore[misc]  # the default
 
@@ -110,9 +114,10 @@ def test_bool(kit: Kit) -> None:
 @pytest.mark.parametrize("d", (float32, float64), ids=param_id)
 @pytest.mark.parametrize("operand", (0, 1))
 def test_gradients(kit: Kit, d: DType, operand: int) -> None:
-    """Of a sum of squares of a product, by the values and by the dense operand."""
+    """Check the gradient of sum((x @ y) ** 2) by sparse values and by the dense operand."""
 
     def make(on: Device) -> T.Tensor:
+        """Return the gradient by the values or by the dense operand, on `on`."""
         x, y = matrix(d, on), dense(d, on, COLUMNS)
         x.values().requires_grad_()
         y.requires_grad_()

@@ -27,6 +27,7 @@ COPIES = ("copy_in", "queue_copy_in")
 
 
 def double() -> Kernel:
+    """Build the kernel x = x * 2 + 1, in place."""
     b = KernelBuilder("doubled")
     x = b.buffer("x", float32, "rw")
     i = b.axis(b.int("n"))
@@ -35,6 +36,7 @@ def double() -> Kernel:
 
 
 def scaling_kernel() -> Kernel:
+    """Build the kernel y = x * c + 1 with a scalar `c`."""
     b = KernelBuilder("scaled")
     x, y, c = b.buffer("x", float32, "r"), b.buffer("y", float32, "w"), b.scalar("c", float32)
     i = b.axis(b.int("n"))
@@ -43,7 +45,7 @@ def scaling_kernel() -> Kernel:
 
 
 def settling_kernel() -> Kernel:
-    """Return a kernel that takes long and has few points, so that the host gets ahead of it."""
+    """Build a kernel that takes long and has few points, so that the host gets ahead of it."""
     b = KernelBuilder("settling")
     x = b.buffer("x", float32, "rw")
     i, rounds = b.axis(b.int("n")), b.int("rounds")
@@ -67,7 +69,7 @@ class Queue:
         self.expected = np.zeros(QUEUE_ELEMENTS, np.float32)
 
     def fill(self, value: float, stream: StreamHandle, how: str = "copy_in") -> Array:
-        """Copy a value in, and return the source, which the caller keeps if `how` says so."""
+        """Copy a value in by the method `how`; return the source, which must outlive the copy."""
         source = np.full(QUEUE_ELEMENTS, value, np.float32)
         self.expected[:] = source
         copy = getattr(self.backend, how)
@@ -75,22 +77,26 @@ class Queue:
         return source
 
     def queue_launches(self, times: int, stream: StreamHandle) -> None:
+        """Launch `double` several times on a stream, and update the expected values."""
         for _ in range(times):
             self.launch((self.ptr.handle, self.ptr.offset), (), stream)
             self.expected = self.expected * np.float32(2) + np.float32(1)
 
     def read(self, stream: StreamHandle) -> Array:
+        """Copy the buffer to a new array on the host, on a stream."""
         actual = np.empty(QUEUE_ELEMENTS, np.float32)
         self.backend.copy_out(bytes_view(actual), self.ptr.handle, self.ptr.offset, stream)
         return actual
 
     def check(self, stream: StreamHandle, what: str) -> None:
+        """Fail unless the buffer, read on a stream, has the expected values."""
         self.kit.check_same_bits(
             self.read(stream), self.expected, float32, what, lambda: str(double())
         )
 
 
 def test_work_on_a_stream_is_in_order(kit: Kit) -> None:
+    """Check that a copy in, 20 launches and a copy out run in order."""
     for stream in (None, kit.backend.create_stream()):
         q = Queue(kit)
         q.fill(1.0, stream)
@@ -124,7 +130,7 @@ class BusyWork:
 
 @pytest.mark.parametrize("copy", COPIES)
 def test_copies_in_wait_for_work_before_them(kit: Kit, copy: str) -> None:
-    """A launch reads A, late, since others are before it; then A is overwritten by the host."""
+    """Check that a copy in does not overwrite memory that an earlier launch reads."""
     for stream in (None, kit.backend.create_stream()):
         busy, a, b = BusyWork(kit), Queue(kit), Queue(kit)
         for q in (a, b):
@@ -141,6 +147,7 @@ def test_copies_in_wait_for_work_before_them(kit: Kit, copy: str) -> None:
 
 
 def test_queued_copies_out_are_in_order(kit: Kit) -> None:
+    """Check that a queued copy out runs after earlier launches and before later ones."""
     for stream in (None, kit.backend.create_stream()):
         busy, q, actual = BusyWork(kit), Queue(kit), np.empty(QUEUE_ELEMENTS, np.float32)
         q.fill(1.0, stream)
@@ -155,7 +162,7 @@ def test_queued_copies_out_are_in_order(kit: Kit) -> None:
 
 
 def test_memory_that_is_used_again_is_not_overwritten_early(kit: Kit) -> None:
-    """Check y = x + 1 if x is freed while the launch is queued and z reuses its memory."""
+    """Check y = x + 1 if x is freed before the launch runs and its memory is reused."""
     values, others = (
         finite_values(float32, QUEUE_ELEMENTS, 3),
         np.full(QUEUE_ELEMENTS, 7, np.float32),
@@ -175,7 +182,7 @@ def test_memory_that_is_used_again_is_not_overwritten_early(kit: Kit) -> None:
 
 
 def test_a_device_that_says_it_waits_has_waited(kit: Kit) -> None:
-    """With `asynchronous` False all work is done when `launch` returns."""
+    """Check that work is done when `launch` returns, if `asynchronous` is False."""
     if kit.backend.asynchronous:
         kit.comparisons += 1  # it promises nothing
         return
@@ -203,6 +210,7 @@ def make_sequential_replay(launches: Sequence[QueuedLaunch]) -> Replay:
     """Return a replay for a backend that has no sequences."""
 
     def replay(at: list[Any], variables: list[Any], stream: StreamHandle) -> None:
+        """Run the launches one by one, with addresses from `at` and scalars from `variables`."""
         for launch, buffers, scalars in launches:
             handles = [x for k, byte in buffers for x in (at[2 * k], at[2 * k + 1] + byte)]
             launch(tuple(handles), [x if k is None else variables[k] for x, k in scalars], stream)
@@ -211,7 +219,7 @@ def make_sequential_replay(launches: Sequence[QueuedLaunch]) -> Replay:
 
 
 def test_a_sequence_does_its_launches_in_order(kit: Kit) -> None:
-    """Each reads what the one before wrote; slots and variables are other ones at each call."""
+    """Check a sequence of dependent launches, called with other addresses and scalars."""
     n, launches = QUEUE_ELEMENTS // 2, []
     bound = kit.bind(scaling_kernel(), (n,), (n,))
     for k in range(6):
@@ -238,7 +246,7 @@ def test_a_sequence_does_its_launches_in_order(kit: Kit) -> None:
 
 
 def test_launches_given_together_are_done_in_order(kit: Kit) -> None:
-    """Launches by `launch_all` are in order with each other and with copies."""
+    """Check that `launch_all` keeps the order of its launches and of copies."""
     n = QUEUE_ELEMENTS // 2
     bound = kit.bind(scaling_kernel(), (n,), (n,))
     for value, stream in ((1.0, None), (2.0, kit.backend.create_stream())):
@@ -269,6 +277,7 @@ def test_launches_given_together_are_done_in_order(kit: Kit) -> None:
 
 
 def test_synchronize_waits(kit: Kit) -> None:
+    """Check that `synchronize`, of a stream and of the device, waits for queued launches."""
     stream = kit.backend.create_stream()
     q = Queue(kit)
     q.fill(1.0, stream)
@@ -281,7 +290,7 @@ def test_synchronize_waits(kit: Kit) -> None:
 
 
 def test_streams_wait_for_events(kit: Kit) -> None:
-    """Work goes to and fro between two streams, each time behind an event."""
+    """Check work that alternates between two streams, ordered by events."""
     streams = [kit.backend.create_stream() for _ in range(2)]
     q = Queue(kit)
     q.fill(0.5, streams[0])
@@ -293,6 +302,7 @@ def test_streams_wait_for_events(kit: Kit) -> None:
 
 
 def test_the_host_waits_for_an_event(kit: Kit) -> None:
+    """Check that an event is done, with its work, after `wait_event` of the host."""
     stream = kit.backend.create_stream()
     q = Queue(kit)
     q.fill(0.5, stream)
@@ -306,8 +316,7 @@ def test_the_host_waits_for_an_event(kit: Kit) -> None:
 
 
 def test_memory_is_not_reused_while_another_stream_reads_it(kit: Kit) -> None:
-    """A tensor dies while work on another stream still has to read it; the next one of its size
-    must not take its place before that is done, and may afterwards."""
+    """Check that freed memory is not reused while another stream still reads from it."""
     values, zeros = finite_values(float32, QUEUE_ELEMENTS, 1), np.zeros(QUEUE_ELEMENTS, np.float32)
     other = Stream(kit.device)
     for _ in range(3):
@@ -331,6 +340,7 @@ def test_memory_is_not_reused_while_another_stream_reads_it(kit: Kit) -> None:
 
 
 def test_events_measure_time(kit: Kit) -> None:
+    """Check that `elapsed_ms` is positive, additive, and at most the time on the host."""
     stream = kit.backend.create_stream()
     q = Queue(kit)
     q.fill(0.5, stream)
@@ -355,10 +365,11 @@ def test_events_measure_time(kit: Kit) -> None:
 
 
 def test_threads_launch_at_once(kit: Kit) -> None:
-    """Two threads, each with its own buffer: programs and launches are shared, results are not."""
+    """Check that two threads, each with its own buffer, get correct results at once."""
     queues = [Queue(kit) for _ in range(2)]
 
     def run(q: Queue, value: float) -> None:
+        """Fill the queue's buffer, and launch 30 times on the default stream."""
         q.fill(value, None)
         q.queue_launches(30, None)
 

@@ -54,12 +54,14 @@ from .values import Array, finite_values, pairs, round_to_dtype, sample, special
 
 @pytest.mark.parametrize(("name", "d"), MAPS, ids=param_id)
 def test_elementwise(kit: Kit, name: str, d: DType) -> None:
+    """Check an elementwise row at a dtype in its memory layouts."""
     op = ops.TABLE[name]
     dtypes, values = operands(op, d), grids(op, d)
     cases: list[AgreementCase] = []
     for layout in layouts(op, d):
 
         def make(on: Device, layout: str = layout) -> T.Tensor:
+            """Apply the row to operands in the layout, on `on`."""
             placed = [p(v, e, on) for p, v, e in zip(LAYOUTS[layout], values, dtypes, strict=False)]
             return primitives.apply(op, placed)
 
@@ -69,7 +71,7 @@ def test_elementwise(kit: Kit, name: str, d: DType) -> None:
 
 @pytest.mark.parametrize(("name", "d"), MAPS, ids=param_id)
 def test_special_values_on_threads(kit: Kit, name: str, d: DType) -> None:
-    """Every pair of special values, and enough elements to be shared among threads."""
+    """Check an elementwise row on all pairs of special values, at 1 and 2 threads."""
     op = ops.TABLE[name]
     dtypes = operands(op, d)
     columns = pairs(d, op.arity)
@@ -88,7 +90,7 @@ def test_special_values_on_threads(kit: Kit, name: str, d: DType) -> None:
 
 @pytest.mark.parametrize(("name", "d"), CHEAP_MAPS, ids=param_id)
 def test_python_numbers(kit: Kit, name: str, d: DType) -> None:
-    """A Python number as each operand but one."""
+    """Check an elementwise row with a tensor at each position, and numbers at the others."""
     op = ops.TABLE[name]
     if op.arity == 1 or op is ops.WHERE:
         values, dtypes = grids(op, d), operands(op, d)
@@ -105,6 +107,7 @@ def test_python_numbers(kit: Kit, name: str, d: DType) -> None:
         for position in range(op.arity):
 
             def make(on: Device, number: float = number, position: int = position) -> T.Tensor:
+                """Apply the row to one tensor, and to numbers as its other operands."""
                 args: list[T.Tensor | float] = [number] * op.arity
                 args[position] = dense(x, d, on)
                 return primitives.apply(op, args)
@@ -127,11 +130,13 @@ OVERLAP_CASES = [(n, d) for n, d in WRITES if d in MAIN_DTYPES or n in ("add", "
 
 @pytest.mark.parametrize(("name", "d"), WRITES, ids=param_id)
 def test_in_place(kit: Kit, name: str, d: DType) -> None:
+    """Check an elementwise row that writes to its first operand, in each arrangement."""
     op = ops.TABLE[name]
     values = grids(op, d)
     for place in (dense, transposed, flipped, spaced) if d in MAIN_DTYPES else (dense,):
 
         def make(on: Device, place: Arrangement = place) -> T.Tensor:
+            """Apply the row in place to a tensor arranged by `place`, on `on`."""
             x, *others = (
                 p(v, d, on) for p, v in zip((place, dense, flipped), values, strict=False)
             )
@@ -142,13 +147,13 @@ def test_in_place(kit: Kit, name: str, d: DType) -> None:
 
 @pytest.mark.parametrize(("name", "d"), OVERLAP_CASES, ids=param_id)
 def test_out_overlaps_an_operand(kit: Kit, name: str, d: DType) -> None:
-    """out= is its own operand shifted by one, reversed, or transposed: as if the operand had
-    been copied before."""
+    """Check `out=` that overlaps its operand: the result is that of a copied operand."""
     op = ops.TABLE[name]
     line, square = sample(d, 300, 1), sample(d, (17, 17), 2)
     for how in OVERLAPS:
 
         def make(on: Device, how: str = how) -> T.Tensor:
+            """Write the result over a part of the operand's memory, and return that memory."""
             base = dense(square if how == "transposed" else line, d, on)
             source, target = OVERLAPS[how](base)
             primitives.apply(op, [source] * op.arity, out=target)
@@ -158,6 +163,7 @@ def test_out_overlaps_an_operand(kit: Kit, name: str, d: DType) -> None:
 
 
 def part(x: T.Tensor, start: int, length: int, step: int = 1) -> T.Tensor:
+    """Return a view of `length` elements of a 1-d tensor."""
     return primitives.view(x, ("slice", (start,), (length,), (step,)))
 
 
@@ -173,11 +179,12 @@ OVERLAPS: dict[str, Callable[[T.Tensor], tuple[T.Tensor, T.Tensor]]] = {
 
 @pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_assign_through_views(kit: Kit, d: DType) -> None:
-    """A write through one view is seen by all, and leaves what lies between."""
+    """Check that a write through a view changes just the elements of that view."""
     values = sample(d, (ROWS, COLUMNS), 1)
     for place in (dense, transposed, flipped, spaced):
 
         def make(on: Device, place: Arrangement = place) -> T.Tensor:
+            """Write through views of a tensor on `on`, and return the whole tensor."""
             base = dense(sample(d, (2 * ROWS + 1, 2 * COLUMNS + 1), 2), d, on)
             view = primitives.view(base, ("slice", (1, 1), (ROWS, COLUMNS), (2, 2)))
             writes.write_tensor("assign", view, [place(values, d, on)._expr])
@@ -192,11 +199,13 @@ def test_assign_through_views(kit: Kit, d: DType) -> None:
 @pytest.mark.parametrize("target", REAL_DTYPES, ids=param_id)
 @pytest.mark.parametrize("source", REAL_DTYPES, ids=param_id)
 def test_astype(kit: Kit, source: DType, target: DType) -> None:
+    """Check a cast of mixed values, dense and transposed, and of all special values."""
     x = sample(source, (ROWS, COLUMNS), 1)
     cases: list[AgreementCase] = []
     for place in (dense, transposed):
 
         def make(on: Device, place: Arrangement = place) -> T.Tensor:
+            """Cast a tensor arranged by `place`, on `on`."""
             return primitives.apply(ops.ASTYPE, (place(x, source, on),), target)
 
         cases.append((make, place.__name__))
@@ -230,6 +239,7 @@ GENERATED: dict[str, Callable[[DType, Device], T.Tensor]] = {
 @pytest.mark.parametrize("d", NUMBERS, ids=param_id)
 @pytest.mark.parametrize("name", GENERATED)
 def test_generators(kit: Kit, name: str, d: DType) -> None:
+    """Check a constructor such as `arange` at a dtype."""
     kit.check_agreement(lambda on: GENERATED[name](d, on), f"{name} of {d.name}")
 
 
@@ -241,6 +251,7 @@ def make_generator(seed: int) -> Generator:
 
 
 def random_integers(d: DType, on: Device) -> T.Tensor:
+    """Return random integers of `d` from a third of its minimum to its maximum."""
     return make_generator(3).integers(d.min // 3, d.max, (7, 41), dtype=d, device=on)
 
 
@@ -265,6 +276,7 @@ DRAWS = [
 
 @pytest.mark.parametrize(("name", "d"), DRAWS, ids=param_id)
 def test_random_numbers(kit: Kit, name: str, d: DType) -> None:
+    """Check a random row at a dtype; counters carry into their high words."""
     kit.check_agreement(lambda on: RANDOM[name](d, on), f"{name} as {d.name}")
 
 
@@ -287,11 +299,13 @@ MOVES: dict[str, tuple[tuple[int, ...], Sequence[Any]]] = {
 
 @pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_views(kit: Kit, d: DType) -> None:
+    """Check dense copies of all views in MOVES."""
     cases: list[AgreementCase] = []
     for name, (shape, moves) in MOVES.items():
         values = sample(d, shape, 1)
 
         def make(on: Device, values: Array = values, moves: Sequence[Any] = moves) -> T.Tensor:
+            """Copy a tensor through the views, on `on`."""
             x = dense(values, d, on)
             for m in moves:
                 x = primitives.view(x, m)
@@ -305,6 +319,7 @@ def test_views(kit: Kit, d: DType) -> None:
 
 
 def halves(x: T.Tensor) -> T.Tensor:
+    """Return the columns from 30 on, joined with the first 30."""
     return concat([x[:, 30:], x[:, :30]], axis=1)
 
 
@@ -322,12 +337,14 @@ JOINS: dict[str, Join] = {
 
 @pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_join(kit: Kit, d: DType) -> None:
+    """Check the joins in JOINS of dense and of transposed tensors."""
     x, y = (sample(d, (ROWS, COLUMNS), seed) for seed in (1, 2))
     cases: list[AgreementCase] = []
     for name, join in JOINS.items():
         for place in (dense, transposed):
 
             def make(on: Device, place: Arrangement = place, join: Join = join) -> T.Tensor:
+                """Join two tensors arranged by `place`, on `on`."""
                 joined: T.Tensor = join(place(x, d, on), place(y, d, on))
                 return joined
 
@@ -353,7 +370,7 @@ DOMAINS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
 
 
 def reducible(op: Op, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
-    """Arg-reductions take one axis; the largest of nothing is an error of the public function."""
+    """Return True if the axes are valid: one for arg-reductions, no empty row for max and min."""
     empty_row = 0 in (shape[a] for a in axes)
     if op.combine in ("argmax", "argmin"):
         return len(axes) == 1 and not empty_row
@@ -362,6 +379,7 @@ def reducible(op: Op, shape: tuple[int, ...], axes: tuple[int, ...]) -> bool:
 
 @pytest.mark.parametrize(("name", "d"), REDUCTIONS, ids=param_id)
 def test_reduce(kit: Kit, name: str, d: DType) -> None:
+    """Check a reduction at a dtype over its domains, arrangements and `keepdims`."""
     op = ops.TABLE[name]
     cases: list[AgreementCase] = []
     for shape, axes in DOMAINS if d in MAIN_DTYPES else DOMAINS[:4]:
@@ -380,6 +398,7 @@ def test_reduce(kit: Kit, name: str, d: DType) -> None:
                     a: Shape = axes,
                     k: bool = keep,
                 ) -> T.Tensor:
+                    """Reduce the values over the axes, on `on`."""
                     return primitives.reduce(op, place(v, d, on), a, k)
 
                 what = f"{name} of {d.name} {shape} over {axes}, {place.__name__}"
@@ -389,6 +408,7 @@ def test_reduce(kit: Kit, name: str, d: DType) -> None:
 
 @pytest.mark.parametrize("name", [op.name for op in rows("reduce")])
 def test_reduce_long_on_threads(kit: Kit, name: str) -> None:
+    """Check a reduction of 3 x 50000 elements at 1 and 2 threads."""
     op, values = ops.TABLE[name], finite_values(float32, (3, 50_000), 1)
     for threads in kit.thread_counts():
         for axes in ((0,), (1,)):
@@ -403,8 +423,7 @@ def test_reduce_long_on_threads(kit: Kit, name: str) -> None:
 
 @pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_gather(kit: Kit, d: DType) -> None:
-    """x[:, index] and x[index, index'], with negative indices: from the host, and checked on
-    the device."""
+    """Check x[:, i] and x[i, j] with negative indices, from the host and on the device."""
     x = sample(d, (9, 14), 1)
     rng = np.random.default_rng(2)
     i, j = rng.integers(-9, 9, 50), rng.integers(-14, 14, 50)
@@ -418,6 +437,7 @@ def test_gather(kit: Kit, d: DType) -> None:
         for what, key in at.items():
 
             def make(on: Device, p: Arrangement = place, key: Any = key) -> T.Tensor:
+                """Read at the indices from a tensor on `on`."""
                 return getitem(p(x, d, on), key(on))
 
             cases.append((make, f"{what}, {place.__name__}"))
@@ -425,7 +445,7 @@ def test_gather(kit: Kit, d: DType) -> None:
 
 
 def test_an_index_out_of_range_is_an_error(kit: Kit) -> None:
-    """The device goes on working, and nothing was written."""
+    """Check that an index out of range raises IndexError and that no element is written."""
     kit.comparisons += 1
     for wrong in (9, -10, 1 << 40):
         x = dense(sample(float32, (9, 5), 1), float32, kit.device)
@@ -441,8 +461,7 @@ def test_an_index_out_of_range_is_an_error(kit: Kit) -> None:
 
 @pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_scatter(kit: Kit, d: DType) -> None:
-    """x[index] = values: each place once, and with places named again and again, where the last
-    one stays."""
+    """Check x[index] = values; of duplicate indices the last one wins."""
     rng = np.random.default_rng(3)
     for at in (rng.permutation(40)[:25], rng.integers(-40, 40, 300)):
         values = sample(d, (at.size, 3), 4)
@@ -451,6 +470,7 @@ def test_scatter(kit: Kit, d: DType) -> None:
             def make(
                 on: Device, at: Array = at, values: Array = values, on_host: bool = on_host
             ) -> T.Tensor:
+                """Write to the indices of a tensor on `on`, and return the tensor."""
                 x = dense(sample(d, (40, 3), 2), d, on)
                 setitem(x, at if on_host else indices(at, on), dense(values, d, on))
                 return x
@@ -460,9 +480,11 @@ def test_scatter(kit: Kit, d: DType) -> None:
 
 @pytest.mark.parametrize("d", NUMBERS, ids=param_id)
 def test_scatter_adds_in_order(kit: Kit, d: DType) -> None:
+    """Check that `index_add` with repeated indices adds in their order."""
     at = np.random.default_rng(3).integers(0, 7, 500)
 
     def make(on: Device) -> T.Tensor:
+        """Add 500 rows to 7 on `on`."""
         x, values = (dense(finite_values(d, (n, 3), n), d, on) for n in (7, 500))
         return index_add(x, 0, indices(at, on), values)
 
@@ -472,10 +494,11 @@ def test_scatter_adds_in_order(kit: Kit, d: DType) -> None:
 @pytest.mark.parametrize("size", (0, 1, 31, 4095, 4096, 4097, 10_000))
 @pytest.mark.parametrize("share", (0.0, 0.01, 0.9, 1.0))
 def test_masks(kit: Kit, size: int, share: float) -> None:
-    """x[mask]: the rows `count_blocks`, `true_positions` and `packed_positions`."""
+    """Check x[mask], by the rows `count_blocks`, `true_positions` and `packed_positions`."""
     mask = np.random.default_rng(size).random(size) < share
 
     def make(on: Device) -> T.Tensor:
+        """Read the masked elements of a tensor on `on`."""
         return getitem(dense(finite_values(int32, size, 1), int32, on), dense(mask, bool_, on))
 
     kit.check_agreement(make, f"{size} elements, a share of {share} true")
@@ -484,6 +507,7 @@ def test_masks(kit: Kit, size: int, share: float) -> None:
 @pytest.mark.parametrize("side", ("left", "right"))
 @pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_search(kit: Kit, d: DType, side: str) -> None:
+    """Check `searchsorted` for tables of each size, special values and a sorter."""
     wide = sample(d, 500, 1)
     if d.kind == "f":
         wide = round_to_dtype(np.random.default_rng(1).integers(-9, 9, 500).astype("f8"), d)
@@ -492,6 +516,7 @@ def test_search(kit: Kit, d: DType, side: str) -> None:
     for n in (1, 2, 255, 256, 500):
 
         def make(on: Device, n: int = n) -> T.Tensor:
+            """Search the values in the first `n` table entries, on `on`."""
             return searchsorted(dense(table[:n], d, on), dense(values, d, on), side=side)
 
         kit.check_agreement(make, f"{d.name}, {n} sorted")
@@ -504,14 +529,14 @@ def test_search(kit: Kit, d: DType, side: str) -> None:
 
 
 def to_floats(x: Array, d: DType) -> Array:
-    """Held values as numbers that NumPy can sort."""
+    """Return values as numbers that NumPy can sort: those of bfloat16 as float32."""
     return (x.astype(np.uint32) << 16).view(np.float32) if d is bfloat16 else x
 
 
 @pytest.mark.parametrize("descending", (False, True))
 @pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 def test_sort(kit: Kit, d: DType, descending: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`sort` and `argsort`, by rank and by passes: ties, NaN, infinities, both zeros."""
+    """Check `sort` and `argsort`, by rank and by radix passes, on special values and ties."""
     monkeypatch.setattr(
         radix, "RANK_COMPARISONS_MAX", 0
     )  # else it depends on the device what is short
@@ -537,6 +562,7 @@ def test_sort(kit: Kit, d: DType, descending: bool, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("d", REAL_DTYPES, ids=param_id)
 @pytest.mark.parametrize("name", ("cumulative_sum", "cumulative_prod", "cumulative_logsumexp"))
 def test_cumulative(kit: Kit, name: str, d: DType) -> None:
+    """Check a cumulative row along each axis, with and without the initial value."""
     op = ops.TABLE[name]
     cases: list[AgreementCase] = []
     for shape, axis in (
@@ -553,6 +579,7 @@ def test_cumulative(kit: Kit, name: str, d: DType) -> None:
             def make(
                 on: Device, v: Array = values, axis: int = axis, first: bool = first
             ) -> T.Tensor:
+                """Apply the row to the values along the axis, on `on`."""
                 attrs = (axis, first, None)
                 _, out = op.dtypes(name, [d], attrs)
                 full = tuple(n + (first and k == axis) for k, n in enumerate(v.shape))
@@ -566,12 +593,14 @@ def test_cumulative(kit: Kit, name: str, d: DType) -> None:
 
 @pytest.mark.parametrize("d", [d for d in NUMBERS if d.kind == "f"], ids=param_id)
 def test_recurrence(kit: Kit, d: DType) -> None:
+    """Check the recurrence row along an axis, for each lag."""
     for shape, axis in (((300,), 0), ((ROWS, COLUMNS), 0), ((ROWS, COLUMNS), 1), ((4, 0), 1)):
         for lag in (0, 1):
 
             def make(
                 on: Device, shape: Shape = shape, axis: int = axis, lag: int = lag
             ) -> T.Tensor:
+                """Apply the recurrence to two tensors, on `on`."""
                 x, b = (dense(finite_values(d, shape, s), d, on)._expr for s in (1, 2))
                 return T.create_tensor(node(ops.RECURRENCE, (x, b), b.spec, (axis, lag)))
 
@@ -592,13 +621,14 @@ PRODUCTS = (
 
 @pytest.mark.parametrize("d", NUMBERS, ids=param_id)
 def test_matmul(kit: Kit, d: DType) -> None:
-    """The generated kernel; a vendor's routine has an order of its own."""
+    """Check the generated kernel for matrix products, without a vendor's routine."""
     cases: list[AgreementCase] = []
     for left, right in PRODUCTS:
         x, y = finite_values(d, left, 1), finite_values(d, right, 2)
         for place in (dense, transposed, flipped):
 
             def make(on: Device, x: Array = x, y: Array = y, p: Arrangement = place) -> T.Tensor:
+                """Multiply the matrices, arranged by `p`, on `on`."""
                 return matmul(p(x, d, on), p(y, d, on))
 
             cases.append((make, f"{left} @ {right} of {d.name}, {place.__name__}"))
@@ -608,7 +638,7 @@ def test_matmul(kit: Kit, d: DType) -> None:
 
 @pytest.mark.parametrize("d", [d for d in NUMBERS if d.kind == "f"], ids=param_id)
 def test_matmul_of_a_vendor_is_close(kit: Kit, d: DType) -> None:
-    """A vendor's routine differs by no more than any order of summation may."""
+    """Check that a product differs from the reference by no more than rounding errors."""
     with reproducible():
         expected = host(
             matmul(*(dense(finite_values(d, (65, 65), s), d, device(REFERENCE)) for s in (1, 2)))

@@ -117,6 +117,7 @@ def specials(d: DType) -> Array:
 
 
 def _special_floats(d: DType) -> Array:
+    """Return the special values of a float dtype, of both signs, and one NaN, each once."""
     bits = host_dtype(d).itemsize * 8
     unsigned = np.dtype(f"u{bits // 8}")
     infinity = int(round_to_dtype(np.array([np.inf]), d).view(unsigned)[0])
@@ -160,7 +161,7 @@ def pairs(d: DType, arity: int) -> list[Array]:
 
 
 def sample(d: DType, shape: Any, seed: int) -> Array:
-    """Return special and ordinary values, mixed."""
+    """Return special and, for floats, as many ordinary values in random order."""
     rng = np.random.default_rng(seed)
     special: Array = rng.choice(specials(d), shape)
     if d.kind != "f":
@@ -185,7 +186,7 @@ def finite_values(d: DType, shape: Any, seed: int) -> Array:
 
 
 def half_boundary_values(half: DType) -> Array:
-    """Return float32 values at, beside and half way between all finite halves, and outside."""
+    """Return float32 values at, between and beside all finite halves, and special values."""
     every = np.arange(1 << 16, dtype=np.uint16)
     exact = (
         every.view(np.float16).astype(np.float32)

@@ -26,7 +26,7 @@ counts = dict.fromkeys((stage.__name__ for stage in STAGES), 0)  # of kernels ve
 
 @contextmanager
 def verify_stages() -> Iterator[None]:
-    """Verify every kernel within the context, at each stage."""
+    """Replace the Kernel class of each stage by one that verifies; restore it on exit."""
     before = [getattr(stage, NAME) for stage in STAGES]
     for stage in STAGES:
         setattr(stage, NAME, _verify_after(stage.__name__))
@@ -38,7 +38,10 @@ def verify_stages() -> Iterator[None]:
 
 
 def _verify_after(stage: str) -> Any:
+    """Return a factory of kernels that verifies each and counts it under `stage`."""
+
     def make(*args: Any) -> kernel.Kernel:
+        """Build, verify and count a kernel."""
         built = kernel_class(*args)
         verify(built)
         counts[stage] += 1
@@ -49,7 +52,7 @@ def _verify_after(stage: str) -> Any:
 
 @contextmanager
 def verify_passes() -> Iterator[None]:
-    """Verify the decisions after every pass of fusion, within the context."""
+    """Replace the passes of fusion by ones that verify their decisions; restore them on exit."""
     before = passes.PASSES
     passes.PASSES = tuple(map(_verify_after_pass, before))
     try:
@@ -59,8 +62,11 @@ def verify_passes() -> Iterator[None]:
 
 
 def _verify_after_pass(run: Callable[[Decisions], None]) -> Callable[[Decisions], None]:
+    """Wrap a fusion pass so that its decisions are verified, unless targets overlap."""
+
     @wraps(run)
     def run_and_verify(d: Decisions) -> None:
+        """Run the pass, then verify unless targets overlap."""
         run(d)
         if not d.target_overlaps:
             verify_decisions(d, run.__name__)
@@ -70,6 +76,6 @@ def _verify_after_pass(run: Callable[[Decisions], None]) -> Callable[[Decisions]
 
 @pytest.fixture(autouse=True)
 def verified_kernels() -> Iterator[None]:
-    """Verify the kernels and decisions of a test."""
+    """Verify all kernels and fusion decisions while a test runs."""
     with verify_stages(), verify_passes():
         yield
