@@ -41,13 +41,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `dovetail COMMAND ...` and return its exit status.
+    """Run `dovetail COMMAND ...` and return its exit status; an unknown command exits with 2.
 
     An error that a user can fix is one line on stderr, and status 2; an internal one is a
     traceback.
     """
     words = [*(sys.argv[1:] if arguments is None else arguments)]
-    parser = _parser(not words or words[0] in ("-h", "--help"))
+    parser = _build_parser(not words or words[0] in ("-h", "--help"))
     if not words:
         parser.print_help()
         return 0
@@ -59,10 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if run is None:
         print(f"dovetail {options.command} is not in this version of dovetail.", file=sys.stderr)
         return EXIT_FAILURE
-    return _run(_full_name(options.command, options.rest, module), run, options.rest)
+    return _run_command(_full_name(options.command, options.rest, module), run, options.rest)
 
 
-def _run(name: str, run: Any, options: Sequence[str]) -> int:
+def _run_command(name: str, run: Any, options: Sequence[str]) -> int:
+    """Call a command's `main`; print an interrupt or dovetail error and return an exit status."""
     try:
         return int(run(options) or 0)
     except KeyboardInterrupt:
@@ -79,17 +80,19 @@ def _run(name: str, run: Any, options: Sequence[str]) -> int:
 
 
 def _full_name(command: str, options: Sequence[str], module: str) -> str:
-    """Return a command's name for its errors, with its part."""
+    """Return a command's name for its errors, with the demo part that the first option names."""
     part_names = getattr(sys.modules.get(module), "DEMO_PARTS", ())
     return " ".join([command, *(part for part in options[:1] if part in part_names)])
 
 
 def _suggestion_text(name: str) -> str:
+    """Return "; did you mean ...?" with the closest command, or ""."""
     near = difflib.get_close_matches(name, COMMANDS, 1)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
-def _parser(with_demo_parts: bool) -> CommandParser:
+def _build_parser(with_demo_parts: bool) -> CommandParser:
+    """Build the parser of all commands; import the demo's parts only for the help text."""
     root = importlib.import_module("dovetail")
     demo_parts: dict[str, tuple[str, str]] = {}
     if with_demo_parts:
@@ -113,7 +116,7 @@ def _parser(with_demo_parts: bool) -> CommandParser:
 
 
 def _find(module: str) -> Any:
-    """Return the `main` of a module; None if this version has no such module."""
+    """Import a module and return its `main`; None if the module or its `main` is missing."""
     if importlib.util.find_spec(module) is None:
         return None
     return getattr(importlib.import_module(module), "main", None)

@@ -22,14 +22,14 @@ FILE_OPTIONS = ("out", "report", "folder", "into")  # options that name files
 
 
 def parser() -> CommandParser:
-    """Return the options of this command."""
+    """Build the argument parser of this command."""
     options = CommandParser(prog="dovetail completion", description=__doc__)
     options.add_argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS))
     return options
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the script; return 2 if the package that writes it is missing."""
+    """Print the completion script; return 2 with an error if shtab or its support is missing."""
     options = parser()
     asked = options.parse_args(arguments)
     if importlib.util.find_spec("shtab") is None:
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def tree(commands: Mapping[str, tuple[str, str]]) -> CommandParser:
-    """Return the whole command as one parser, which only a shell's completion reads."""
+    """Build one parser of all commands with their options, for completion scripts alone."""
     whole = CommandParser(prog="dovetail")
     whole.add_argument("--version", action="store_true", help="print the version")
     _add_subcommands(whole, commands)
@@ -55,6 +55,7 @@ def tree(commands: Mapping[str, tuple[str, str]]) -> CommandParser:
 
 
 def _add_subcommands(parent: CommandParser, commands: Mapping[str, tuple[str, str]]) -> None:
+    """Add each command, and the parts of the demo below, with their options to a parser."""
     branches = parent.add_subparsers()
     for name, (module, help) in commands.items():
         command_module: Any = importlib.import_module(module)
@@ -67,7 +68,7 @@ def _add_subcommands(parent: CommandParser, commands: Mapping[str, tuple[str, st
 
 
 def _set_completion(action: argparse.Action) -> None:
-    """Set the values that an option may be followed by."""
+    """Set the values that a shell offers for an option, if these are files or devices."""
     if action.dest in FILE_OPTIONS:
         action.complete = importlib.import_module("shtab").FILE  # type: ignore[attr-defined]  # shtab has no types
     elif action.dest in ("device", "replay"):

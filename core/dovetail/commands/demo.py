@@ -97,7 +97,7 @@ class DigitsOutcome:
 
 
 def standardise(pixels: Tensor) -> Tensor:
-    """Centre every pixel, and scale all by one number, since they share a unit."""
+    """Subtract the mean of each pixel, and divide all pixels by one standard deviation."""
     centred = pixels - dt.mean(pixels, axis=0)
     return centred / dt.sqrt(dt.mean(centred * centred))
 
@@ -116,7 +116,7 @@ def orthonormal(rows: Tensor) -> Tensor:
 
 
 def components(x: Tensor, start: Tensor, iterations: int, tick: Callable[[], None]) -> Tensor:
-    """Return the leading principal directions, as rows, by subspace iteration from `start`."""
+    """Return the leading principal directions, as rows; call `tick` after each iteration."""
     covariance = (x.T @ x) / x.shape[0]
     basis = orthonormal(start)
     for _ in range(iterations):
@@ -132,7 +132,7 @@ def distances(points: Tensor, centroids: Tensor) -> Tensor:
 
 
 def members(assignment: Tensor) -> Tensor:
-    """Return a row for each point, with a 1 in its cluster's column."""
+    """Return a one-hot row of each point's cluster, as float32."""
     clusters = dt.arange(CLUSTERS, dtype=assignment.dtype, device=assignment.device)
     return dt.astype(dt.expand_dims(assignment, axis=1) == clusters, dt.float32)
 
@@ -168,7 +168,7 @@ def purity(assignment: Tensor, labels: Tensor) -> float:
 def sort_digits(
     device: str, pixels: Array, labels: Array, size: DemoSize, tick: Callable[[], None]
 ) -> DigitsOutcome:
-    """Run all stages on one device."""
+    """Standardise, project and cluster the digits on one device, and record each stage."""
     out = DigitsOutcome(device, len(pixels))
     with dt.reproducible():
         with record_stage(out, "standardise"):
@@ -199,6 +199,7 @@ def sort_digits(
 def _best_of_seeds(
     points: Tensor, size: DemoSize, tick: Callable[[], None]
 ) -> tuple[Tensor, Tensor, float]:
+    """Run k-means from each seed, and return the result with the least squared distance."""
     results = []
     for seed in range(size.seeds):
         order = dt.random.default_rng(seed).permutation(points.shape[0], device=points.device)
@@ -209,7 +210,7 @@ def _best_of_seeds(
 
 @contextmanager
 def record_stage(out: DigitsOutcome, name: str) -> Iterator[None]:
-    """Record the time and the kernels of a part of the work."""
+    """Append the time and the kernel counts of the context's work to `out.stages`."""
     before = counters.compiles, counters.disk_hits, counters.launches
     started = time.perf_counter()
     yield
@@ -223,7 +224,7 @@ def record_stage(out: DigitsOutcome, name: str) -> Iterator[None]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the demo; return 0 if all devices agree to the last bit, 1 if not, 2 if it cannot run."""
+    """Run the demo or a part; return 0 if all devices agree, 1 if not, 2 if it cannot run."""
     console = Console(soft_wrap=True)
     if arguments and arguments[0] in DEMO_PARTS:
         return int(importlib.import_module(DEMO_PARTS[arguments[0]][0]).main(arguments[1:]))
@@ -239,7 +240,7 @@ def main(arguments: Sequence[str]) -> int:
 def report_missing_modules(
     options: CommandParser, modules: Sequence[str], extra: str = "demo"
 ) -> bool:
-    """Return True if some modules are not installed, and print that."""
+    """Print an error if a module is not installed; return True if so."""
     missing = [m for m in modules if importlib.util.find_spec(m) is None]
     if missing:
         options.print_error(
@@ -249,7 +250,7 @@ def report_missing_modules(
 
 
 def parser() -> CommandParser:
-    """Return the options of this command."""
+    """Build the argument parser of this command."""
     options = CommandParser(prog="dovetail demo", description=__doc__)
     options.epilog = "\n".join(
         ["parts:", *(f"  {name:10} {help}" for name, (_, help) in DEMO_PARTS.items())]
@@ -261,7 +262,7 @@ def parser() -> CommandParser:
 
 
 def available() -> list[str]:
-    """Return every device that can be used here, the interpreter last."""
+    """Return the name of every usable device, the interpreter last."""
     names = [
         d.type if d.index == 0 else f"{d.type}:{d.index}"
         for r in records()
@@ -272,7 +273,7 @@ def available() -> list[str]:
 
 
 def run_demo(devices: Sequence[str], picture: Path, size: DemoSize, console: Console) -> int:
-    """Run every device, show the results, and compare digests."""
+    """Run on every device, print and draw the results; return 1 if digests differ, else 0."""
     pixels, labels = load_digits()
     jobs = plan_jobs(devices, len(pixels))
     with Progress(
@@ -311,6 +312,7 @@ def plan_jobs(devices: Sequence[str], count: int) -> list[tuple[str, int]]:
 def _run_job(
     job: tuple[str, int], pixels: Array, labels: Array, size: DemoSize, progress: Progress
 ) -> DigitsOutcome:
+    """Cluster a job's share of the digits on its device, with a task in the progress display."""
     device, count = job
     total = 2 + size.iterations + size.seeds
     task = progress.add_task(f"{count} digits on {device}", total=total)
@@ -338,7 +340,7 @@ def disagreements(outcomes: Sequence[DigitsOutcome]) -> list[str]:
 
 
 def stages_table(outcomes: Sequence[DigitsOutcome]) -> Table:
-    """Return seconds and kernels by stage."""
+    """Return a table of seconds and kernel counts by device and stage."""
     table = Table("device", "digits", "stage", title="Seconds and kernels")
     for heading in ("seconds", "compiled", "from disk", "launches"):
         table.add_column(heading, justify="right")
@@ -351,7 +353,7 @@ def stages_table(outcomes: Sequence[DigitsOutcome]) -> Table:
 
 
 def digests_table(outcomes: Sequence[DigitsOutcome]) -> Table:
-    """Return purity and digest by device."""
+    """Return a table of purity, variance and digest by device."""
     table = Table("device", "digits", "purity", "variance kept", "digest", title="Results")
     for out in outcomes:
         table.add_row(
@@ -370,7 +372,7 @@ INK, PAPER = "#1b2a41", "#faf9f6"
 
 
 def draw(out: DigitsOutcome, labels: Array, path: Path) -> None:
-    """Draw the digits along two components, and the mean digit of each cluster."""
+    """Draw the points along two components and the mean digit of each cluster to a file."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     colors = importlib.import_module("matplotlib").colormaps["tab10"]
@@ -391,6 +393,7 @@ def draw(out: DigitsOutcome, labels: Array, path: Path) -> None:
 
 
 def _draw_points(axes: Any, out: DigitsOutcome, colors: Any) -> None:
+    """Draw the projected digits, coloured by cluster, and the numbered centroids."""
     axes.scatter(
         out.projected[:, 0],
         out.projected[:, 1],
@@ -411,11 +414,12 @@ def _draw_points(axes: Any, out: DigitsOutcome, colors: Any) -> None:
 
 
 def _draw_means(part: Any, out: DigitsOutcome, labels: Array, colors: Any) -> None:
+    """Draw the mean digit of each cluster, with its most frequent kind and share."""
     ramps: Any = importlib.import_module("matplotlib.colors").LinearSegmentedColormap
     panels = list(part.subplots(2, 5).flat)
     for axes in panels:
         axes.axis("off")
-    for axes, (kind, k, share) in zip(panels, sorted(_kinds(out, labels)), strict=False):
+    for axes, (kind, k, share) in zip(panels, sorted(_cluster_kinds(out, labels)), strict=False):
         ramp = ramps.from_list("ramp", [PAPER, colors(k), INK])
         picture = out.pictures[k].reshape(8, 8)
         axes.imshow(picture, cmap=ramp, interpolation="bicubic", vmin=0, vmax=1)
@@ -429,7 +433,7 @@ def _draw_means(part: Any, out: DigitsOutcome, labels: Array, colors: Any) -> No
     )
 
 
-def _kinds(out: DigitsOutcome, labels: Array) -> Iterator[tuple[int, int, float]]:
+def _cluster_kinds(out: DigitsOutcome, labels: Array) -> Iterator[tuple[int, int, float]]:
     """Yield (most frequent digit, cluster, its share) of each cluster."""
     for k in range(CLUSTERS):
         counts = np.bincount(labels[out.assignment == k], minlength=10)

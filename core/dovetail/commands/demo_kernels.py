@@ -101,13 +101,15 @@ def attend(weights: dt.InOut, q: dt.In, k: dt.In, scale: float) -> None:
 # --- the pictures ---------------------------------------------------------------------------------
 
 
-def _set(device: str, size: PictureSize) -> Array:
+def _draw_mandelbrot(device: str, size: PictureSize) -> Array:
+    """Draw the Mandelbrot set."""
     out = dt.zeros((size.side, size.side), dtype=dt.int32, device=device)
     mandelbrot(out, size.rounds, -2.1, -1.4, 2.8)
     return out.numpy()
 
 
-def _plate(device: str, size: PictureSize) -> Array:
+def _heat_plate(device: str, size: PictureSize) -> Array:
+    """Compute the temperatures of a heated plate after `size.steps` steps."""
     plate = dt.zeros((size.side, size.side), device=device)
     middle, part = size.side // 2, size.side // 6
     plate[0] = 100.0
@@ -119,7 +121,8 @@ def _plate(device: str, size: PictureSize) -> Array:
     return plate.numpy()
 
 
-def _counts(device: str, size: PictureSize) -> Array:
+def _count_points(device: str, size: PictureSize) -> Array:
+    """Count random points in the squares of a plane."""
     x, y = dt.random.default_rng(0).normal((2, size.numbers), device=device)
     bins = min(size.side, 96)
     counts = dt.zeros((bins, bins), dtype=dt.int32, device=device)
@@ -127,7 +130,8 @@ def _counts(device: str, size: PictureSize) -> Array:
     return counts.numpy()
 
 
-def _weights(device: str, size: PictureSize) -> Array:
+def _compute_attention(device: str, size: PictureSize) -> Array:
+    """Compute the attention weights of rows of sines and cosines."""
     at = dt.linspace(0.0, 12.0, size.rows, device=device)
     angle = dt.expand_dims(at, axis=1) * dt.linspace(0.5, 4.0, 12, device=device)
     q = dt.concat([dt.sin(angle), dt.cos(angle)], axis=1)
@@ -137,10 +141,10 @@ def _weights(device: str, size: PictureSize) -> Array:
 
 
 PICTURES: dict[str, Callable[[str, PictureSize], Array]] = {
-    "Mandelbrot": _set,
-    "heat": _plate,
-    "histogram": _counts,
-    "attention": _weights,
+    "Mandelbrot": _draw_mandelbrot,
+    "heat": _heat_plate,
+    "histogram": _count_points,
+    "attention": _compute_attention,
 }
 
 
@@ -159,7 +163,7 @@ class PicturesOutcome:
 
 
 def draw_pictures(device: str, size: PictureSize) -> PicturesOutcome:
-    """Draw all pictures on one device."""
+    """Compute all pictures on one device, with the seconds that each takes."""
     out = PicturesOutcome(device, size)
     for name, work in PICTURES.items():
         begun = time.perf_counter()
@@ -194,7 +198,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> CommandParser:
-    """Return the options of this command."""
+    """Build the argument parser of this command."""
     options = CommandParser(prog="dovetail demo kernels", description=__doc__)
     options.add_devices("all")
     options.add_picture(Path("kernels.png"))
@@ -203,7 +207,7 @@ def parser() -> CommandParser:
 
 
 def run(devices: Sequence[str], picture: Path, quick: bool, console: Console) -> int:
-    """Draw on every device, show the results, and compare digests."""
+    """Draw on every device, print and save the results; return 1 if digests differ, else 0."""
     large = [] if quick else [(d, FULL) for d in devices if d != REFERENCE_DEVICE]
     small = [(d, SMALL) for d in devices] if quick or REFERENCE_DEVICE in devices else []
     silent = not console.is_terminal
@@ -224,7 +228,7 @@ def run(devices: Sequence[str], picture: Path, quick: bool, console: Console) ->
 
 
 def digests_table(outcomes: Sequence[PicturesOutcome]) -> Table:
-    """Return seconds and digest of each picture by device."""
+    """Return a table of seconds and digest by device and picture."""
     table = Table("device", "picture", "size", title="Pictures")
     table.add_column("seconds", justify="right")
     table.add_column("digest")
@@ -245,7 +249,7 @@ COLORS = {
 
 
 def draw(out: PicturesOutcome, path: Path) -> None:
-    """Draw the four pictures, side by side."""
+    """Draw the four pictures, side by side, to a file."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     figure = figures.Figure(figsize=(13, 4), facecolor=PAPER, layout="constrained")

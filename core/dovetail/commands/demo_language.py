@@ -58,7 +58,7 @@ class Corpus:
 
 @cache
 def corpus() -> Corpus:
-    """Return the docstrings of the running Python's standard library, in ASCII."""
+    """Read the ASCII docstrings of Python's standard library, every tenth one held out; cached."""
     texts = [text for _, source in sorted(sources()) for text in _docstrings(source.text)]
     letters = "".join(sorted({*"".join(texts)}))
     number = {letter: i for i, letter in enumerate(letters)}
@@ -79,7 +79,7 @@ def _docstrings(source: str) -> Iterator[str]:
 
 
 def draw_batch(text: Array, random: np.random.Generator) -> tuple[Array, Array]:
-    """Return random stretches of the text, and the stretches one letter further."""
+    """Draw BATCH random stretches of CONTEXT letters, and those one letter further."""
     starts = random.integers(0, len(text) - CONTEXT, BATCH)
     rows = text[starts[:, None] + np.arange(CONTEXT + 1)]
     return rows[:, :-1], rows[:, 1:]
@@ -104,6 +104,7 @@ class TransformerBlock(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return the activations after attention and the network of each letter."""
         n, length, _ = x.shape
         projections = self.qkv_projection(self.attention_norm(x)).reshape(
             (n, length, 3, HEADS, WIDTH // HEADS)
@@ -132,6 +133,7 @@ class LetterModel(nn.Module):
             nn.init.normal_(table.weight, std=0.02)
 
     def forward(self, text: Tensor) -> Tensor:
+        """Return the scores of every next letter at each position of the texts."""
         x = self.letter_embedding(text) + self.position_embedding.weight[: text.shape[1]]
         scores: Tensor = self.scores(self.norm(self.blocks(x)))
         return scores
@@ -153,7 +155,7 @@ class LetterModelOutcome:
 
 
 def learn(device: str, steps: int, tick: Callable[[float], None]) -> LetterModelOutcome:
-    """Train on one device, and write a text; call `tick` with the loss of every step."""
+    """Train on one device and write a sample text; call `tick` with the loss of every step."""
     text, out, started = corpus(), LetterModelOutcome(device), time.perf_counter()
     with dt.reproducible():
         dt.random.manual_seed(SEED)
@@ -165,14 +167,15 @@ def learn(device: str, steps: int, tick: Callable[[float], None]) -> LetterModel
 
         @dt.jit
         def step(letters: Tensor, following: Tensor) -> Tensor:
-            loss = _loss(model, letters, following)
+            """Train on one batch, and return its loss."""
+            loss = _compute_loss(model, letters, following)
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_NORM_MAX)
             optimizer.step()
             optimizer.zero_grad()
             return loss.detach()
 
-        look = dt.jit(lambda letters, following: _loss(model, letters, following))
+        look = dt.jit(lambda letters, following: _compute_loss(model, letters, following))
         random = np.random.default_rng(SEED)
         for i in range(steps):
             batch = (
@@ -184,19 +187,20 @@ def learn(device: str, steps: int, tick: Callable[[float], None]) -> LetterModel
             if i % VALIDATION_INTERVAL_STEPS == VALIDATION_INTERVAL_STEPS - 1 or i == steps - 1:
                 out.held_out.append((i + 1, _validation_loss(look, device)))
             tick(out.losses[-1])
-        out.digest = _digest(model)
+        out.digest = _hash_weights(model)
         out.sample = write_text(model, device) if device != REFERENCE_DEVICE else ""
     out.seconds = time.perf_counter() - started
     return out
 
 
-def _loss(model: LetterModel, letters: Tensor, following: Tensor) -> Tensor:
+def _compute_loss(model: LetterModel, letters: Tensor, following: Tensor) -> Tensor:
+    """Return the mean cross entropy of the predicted next letters."""
     scores = model(letters)
     return F.cross_entropy(scores.reshape((-1, scores.shape[-1])), following.reshape((-1,)))
 
 
 def _validation_loss(loss_function: Callable[[Tensor, Tensor], Tensor], device: str) -> float:
-    """Return the loss on a few held-out batches, the same each time."""
+    """Return the mean loss of a few held-out batches, the same at each call."""
     random = np.random.default_rng(SEED + 1)
     losses = []
     with dt.no_grad():
@@ -208,7 +212,8 @@ def _validation_loss(loss_function: Callable[[Tensor, Tensor], Tensor], device: 
     return float(np.mean(losses))
 
 
-def _digest(model: LetterModel) -> str:
+def _hash_weights(model: LetterModel) -> str:
+    """Return the SHA-256 of the weights."""
     hasher = hashlib.sha256()
     for x in model.state_dict().values():
         hasher.update(np.ascontiguousarray(x.numpy()).tobytes())
@@ -216,11 +221,12 @@ def _digest(model: LetterModel) -> str:
 
 
 def write_text(model: LetterModel, device: str) -> str:
-    """Return a text that the network writes, letter by letter, each drawn by its scores."""
+    """Return SAMPLE_LETTERS letters, each drawn by the network's scores of the text before it."""
     text, random = corpus(), dt.random.default_rng(SEED)
 
     @dt.jit
     def following(window: Tensor, noise: Tensor) -> Tensor:
+        """Draw the number of the letter after a window, by uniform noise."""
         likely = F.log_softmax(model(window)[0, -1] / TEMPERATURE, dim=-1)
         return dt.argmax(likely - dt.log(-dt.log(noise)))  # Gumbel's noise: drawn by probability
 
@@ -247,7 +253,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> CommandParser:
-    """Return the options of this command."""
+    """Build the argument parser of this command."""
     options = CommandParser(prog="dovetail demo language", description=__doc__)
     options.add_devices("the first")
     options.add_picture(Path("language.png"))
@@ -261,7 +267,7 @@ def parser() -> CommandParser:
 
 
 def write(devices: Sequence[str], picture: Path, steps: int, console: Console) -> int:
-    """Train on every device, show the texts, and compare digests."""
+    """Train on every device, print and draw the results; return 1 for a complaint, else 0."""
     text = corpus()
     console.print(
         f"{len(text.training_text) / 1e6:.1f} million letters of docstrings to train on, "
@@ -281,11 +287,12 @@ def write(devices: Sequence[str], picture: Path, steps: int, console: Console) -
             task = progress.add_task(f"training on {device}", total=count, loss=math.nan)
 
             def tick(loss: float, task: Any = task) -> None:
+                """Advance the progress display by one step with its loss."""
                 progress.update(task, advance=1, loss=loss)
 
             outcomes.append(learn(device, count, tick))
     for out in outcomes:
-        console.print(_line(out))
+        console.print(_format_outcome(out))
     first = outcomes[0]
     if first.sample:
         console.print(f"\n[bold]Generated text:[/]\n\n{escape(first.sample)}\n")
@@ -297,7 +304,8 @@ def write(devices: Sequence[str], picture: Path, steps: int, console: Console) -
     return 1 if wrong else 0
 
 
-def _line(out: LetterModelOutcome) -> str:
+def _format_outcome(out: LetterModelOutcome) -> str:
+    """Return one line with a device's steps, time, held-out loss and digest."""
     bits = out.held_out[-1][1] / math.log(2)
     return (
         f"{out.device}: {len(out.losses)} steps in {out.seconds:.1f} s; {bits:.2f} bits per letter "
@@ -306,7 +314,7 @@ def _line(out: LetterModelOutcome) -> str:
 
 
 def complaints(outcomes: Sequence[LetterModelOutcome]) -> list[str]:
-    """Return a line for each device that learnt nothing, or has other bits than the first."""
+    """Return a line for each device that learnt too little, or has other losses than the first."""
     lines = []
     for out in outcomes:
         common = min(len(out.losses), len(outcomes[0].losses))
@@ -323,7 +331,7 @@ def complaints(outcomes: Sequence[LetterModelOutcome]) -> list[str]:
 
 
 def draw(out: LetterModelOutcome, path: Path) -> None:
-    """Draw the loss."""
+    """Draw the losses of batches and of the held-out text to a file."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     figure = figures.Figure(figsize=(9, 4.6), facecolor=PAPER, layout="constrained")

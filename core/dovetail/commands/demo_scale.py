@@ -52,7 +52,7 @@ class RowSource:
     device: str
 
     def blocks(self, start: int, stop: int) -> Tensor:
-        """Return the rows from `start` to `stop` as (blocks, BLOCK_ROWS, FEATURES)."""
+        """Copy the rows from `start` to `stop` to the device, as (blocks, BLOCK_ROWS, FEATURES)."""
         part = np.load(self.path, mmap_mode="r")[start:stop]
         return dt.asarray(part, device=self.device).reshape((-1, BLOCK_ROWS, FEATURES))
 
@@ -114,7 +114,7 @@ def block_clusters(x: Tensor, mean: Tensor, basis: Tensor, centroids: Tensor) ->
 def _compute_chunk(
     source: RowSource, work: BlockFunction, start: int, stop: int, tensors: Sequence[Tensor]
 ) -> Tensor:
-    """Compute the result of a chunk, on a worker."""
+    """Compute and evaluate `work` on a chunk's blocks with fixed reduction orders, on a worker."""
     with dt.reproducible():
         result = work(source.blocks(start, stop), *tensors)
         dt.evaluate(result)
@@ -155,7 +155,7 @@ def analyse(source: RowSource, cut: WorkPartition) -> ScaleOutcome:
 
 
 def write_data(path: Path, rows: int, device: str) -> None:
-    """Write clusters of points in a few directions, and noise in all, block by block."""
+    """Write `rows` random rows in clusters, with noise, to a .npy file, block by block."""
     out = np.lib.format.open_memmap(path, mode="w+", dtype="<f4", shape=(rows, FEATURES))
     draw = dt.random.default_rng(0)
     centres = draw.normal((CLUSTERS, COMPONENTS), std=3.0, device=device)
@@ -205,7 +205,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def work_partitions(memory: int) -> list[WorkPartition]:
-    """Return one worker; two; and two with smaller chunks."""
+    """Return three partitions: one worker; two; two with smaller chunks."""
     whole = [
         max(1, memory // workers // CHUNKS_PER_MEMORY // (BLOCK_ROWS * ROW_BYTES))
         for workers in (1, 2)
@@ -219,7 +219,7 @@ def work_partitions(memory: int) -> list[WorkPartition]:
 
 
 def run(source: RowSource, cut: WorkPartition, memory: int) -> ScaleOutcome:
-    """Run once, on new workers whose tensors have `memory` bytes together."""
+    """Run once, on new worker processes whose tensors may have `memory` bytes in total."""
     distributed: Any = importlib.import_module("distributed")
     with (
         distributed.LocalCluster(
@@ -231,17 +231,17 @@ def run(source: RowSource, cut: WorkPartition, memory: int) -> ScaleOutcome:
         begun = time.perf_counter()
         outcome = analyse(source, cut)
         outcome.seconds = time.perf_counter() - begun
-        outcome.peak = sum(client.run(_peak, source.device).values())
+        outcome.peak = sum(client.run(_peak_bytes, source.device).values())
     return outcome
 
 
-def _peak(device: str) -> int:
-    """Return the most bytes that a worker's tensors had at once."""
+def _peak_bytes(device: str) -> int:
+    """Return the peak of the bytes reserved for tensors in this process."""
     return dt.memory.stats(device).peak_reserved
 
 
 def table(outcomes: Sequence[ScaleOutcome], memory: int) -> Table:
-    """Return a row for each run."""
+    """Return a table with a row for each run."""
     rows = Table(
         "workers", "rows per chunk", "seconds", "peak of tensors", "variance kept", "digest"
     )
@@ -258,7 +258,7 @@ def table(outcomes: Sequence[ScaleOutcome], memory: int) -> Table:
 
 
 def parser() -> CommandParser:
-    """Return the options of this command."""
+    """Build the argument parser of this command."""
     options = CommandParser(prog="dovetail demo scale", description=__doc__)
     options.add_argument(
         "--memory",

@@ -53,7 +53,7 @@ class Library:
     imports: Array  # int64 (2, import statements)
 
     def first(self, n: int) -> Library:
-        """Return the first `n` modules with their words and imports."""
+        """Return the first `n` modules, with their words and the imports among these."""
         uses = self.uses[:, self.uses[0] < n]
         imports = self.imports[:, (self.imports < n).all(axis=0)]
         return Library(self.modules[:n], self.words, uses, imports)
@@ -61,7 +61,7 @@ class Library:
 
 @cache
 def library() -> Library:
-    """Return the standard library of the running Python, without its tests."""
+    """Read the standard library of the running Python, without tests; cached."""
     by_name = dict(sorted(sources()))
     modules, words = {name: i for i, name in enumerate(by_name)}, dict[str, int]()
     uses: list[tuple[int, int]] = []
@@ -70,7 +70,7 @@ def library() -> Library:
         for word in _WORD.findall(source.text):
             uses.append((modules[name], words.setdefault(_stem(word), len(words))))
         imports += ((modules[other], modules[name]) for other in _imports_of(source, name, modules))
-    return Library(list(modules), list(words), _pairs(uses), _pairs(imports))
+    return Library(list(modules), list(words), _pair_array(uses), _pair_array(imports))
 
 
 def _stem(word: str) -> str:
@@ -79,7 +79,8 @@ def _stem(word: str) -> str:
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
 
 
-def _pairs(pairs: Sequence[tuple[int, int]]) -> Array:
+def _pair_array(pairs: Sequence[tuple[int, int]]) -> Array:
+    """Return pairs as an int64 array of shape (2, pairs)."""
     return np.array(pairs, np.int64).reshape(-1, 2).T.copy()
 
 
@@ -144,7 +145,7 @@ class SearchOutcome:
 
 
 def count_pairs(pairs: Array, shape: tuple[int, int], device: str) -> Any:
-    """Count how often each pair occurs, as a sparse matrix."""
+    """Return how often each pair occurs, as a sparse matrix."""
     ones = dt.ones(pairs.shape[1], dtype=dt.float32, device=device)
     return dt.sparse_coo_tensor(dt.asarray(pairs, device=device), ones, shape).coalesce()
 
@@ -171,11 +172,12 @@ def page_rank(links: Any) -> Tensor:
 
 
 def search(device: str, lib: Library, query: Sequence[str]) -> SearchOutcome:
-    """Run all steps on one device."""
+    """Compute scores and ranks on one device, with the seconds of each step."""
     seconds, started = dict[str, float](), time.perf_counter()
     shape = (len(lib.modules), len(lib.words))
 
     def lap(name: str) -> None:
+        """Wait for the device, and record the seconds since the last lap under `name`."""
         nonlocal started
         dt.synchronize(device)
         now = time.perf_counter()
@@ -214,6 +216,7 @@ def scipy_results(lib: Library, query: Sequence[str]) -> tuple[Array, Array]:
     n = len(lib.modules)
 
     def counts(pairs: Array, columns: int) -> Any:
+        """Return how often each pair occurs, as a sparse matrix of SciPy."""
         return sparse.coo_array((np.ones(pairs.shape[1]), tuple(pairs)), (n, columns)).tocsr()
 
     uses = counts(lib.uses, len(lib.words))
@@ -253,7 +256,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> CommandParser:
-    """Return the options of this command."""
+    """Build the argument parser of this command."""
     options = CommandParser(prog="dovetail demo text", description=__doc__)
     options.add_argument("words", nargs="*", help=f"search for these words (default: {QUERY})")
     options.add_devices("all")
@@ -262,7 +265,7 @@ def parser() -> CommandParser:
 
 
 def run(query: Sequence[str], devices: Sequence[str], picture: Path, console: Console) -> int:
-    """Search on every device, show the results, and compare them."""
+    """Search on every device, print and draw the results; return 1 if they differ, else 0."""
     begun, lib = time.perf_counter(), library()
     console.print(
         f"{len(lib.modules)} modules, {len(lib.words):,} different words, {lib.uses.shape[1]:,} "
@@ -300,7 +303,7 @@ def run(query: Sequence[str], devices: Sequence[str], picture: Path, console: Co
 
 
 def disagreements(outcomes: Sequence[SearchOutcome]) -> list[str]:
-    """Return a line for each device whose bits differ, for the same modules."""
+    """Return a line for each device whose bits differ from the first's for the same modules."""
     first: dict[int, SearchOutcome] = {}
     lines = []
     for out in outcomes:
@@ -311,14 +314,14 @@ def disagreements(outcomes: Sequence[SearchOutcome]) -> list[str]:
 
 
 def best(values: Array, names: Sequence[str]) -> list[tuple[str, float]]:
-    """Return the names with the largest values, largest first."""
+    """Return the TABLE_MODULES_MAX names with the largest values, largest first."""
     return [
         (names[i], float(values[i])) for i in np.argsort(-values, kind="stable")[:TABLE_MODULES_MAX]
     ]
 
 
 def matches_table(out: SearchOutcome, query: Sequence[str]) -> Table:
-    """Return the best modules for the query, and the most imported ones."""
+    """Return a table of the best modules for the query, beside the most imported ones."""
     table = Table(title=f"standard library: {' '.join(query)!r}")
     for column in ("module", "cosine", "imported", "PageRank"):
         table.add_column(column, justify="left" if column in ("module", "imported") else "right")
@@ -329,7 +332,7 @@ def matches_table(out: SearchOutcome, query: Sequence[str]) -> Table:
 
 
 def results_table() -> Table:
-    """Return the empty table of devices."""
+    """Return the table of devices, without rows."""
     table = Table(
         title="Results; ms to coalesce + search + rank, including compilation on the first use"
     )
@@ -343,7 +346,7 @@ def results_table() -> Table:
 
 
 def draw(out: SearchOutcome, query: Sequence[str], path: Path) -> None:
-    """Draw the best modules for the query, and the most imported ones."""
+    """Draw the best modules for the query, and the most imported ones, to a file."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     figure = figures.Figure(figsize=(12, 4.6), facecolor=PAPER, layout="constrained")

@@ -64,6 +64,7 @@ class DigitModel(nn.Module):
         self.scores = nn.Linear(HIDDEN, 10)
 
     def forward(self, pictures: Tensor) -> Tensor:
+        """Return the scores of the ten digits for each picture."""
         x = F.relu(self.norm1(self.conv1(pictures)))
         x = self.dropout(self.pool(F.relu(self.norm2(self.conv2(x)))))
         scores: Tensor = self.scores(F.relu(self.hidden(x.flatten(1))))
@@ -96,6 +97,7 @@ class TrainingRun:
         self.predict = dt.jit(lambda pictures: dt.argmax(self.model(pictures), axis=1))
 
     def _step(self, pictures: Tensor, labels: Tensor) -> Tensor:
+        """Train on one batch, and return its loss."""
         loss = F.cross_entropy(self.model(pictures), labels)
         loss.backward()
         self.optimizer.step()
@@ -103,7 +105,7 @@ class TrainingRun:
         return loss.detach()
 
     def learn(self) -> float:
-        """Train on all digits that are not held out, once; return the mean loss."""
+        """Train for one epoch, and return the mean loss of its batches."""
         self.model.train()
         losses = []
         for pictures, labels in self.loader:
@@ -113,14 +115,14 @@ class TrainingRun:
         return float(np.mean([loss.item() for loss in losses]))
 
     def accuracy(self) -> float:
-        """Return the share of held-out pictures whose highest score is the right one."""
+        """Return the share of held-out pictures that are classified correctly."""
         self.model.eval()
         pictures, labels = self.test_data
         with dt.no_grad():
             return float(dt.mean(self.predict(pictures) == labels))
 
     def digest(self) -> str:
-        """Return a digest of all learnt values."""
+        """Return the SHA-256 of the model's state."""
         hasher = hashlib.sha256()
         for x in self.model.state_dict().values():
             hasher.update(np.ascontiguousarray(x.numpy()).tobytes())
@@ -143,7 +145,7 @@ class TrainingOutcome:
 
 
 def split() -> tuple[Array, Array, Array, Array]:
-    """Return pictures and labels to learn from, then those held out: every fifth digit."""
+    """Return pictures and labels to train on, then the held-out ones: every fifth digit."""
     pixels, labels = load_digits()
     pictures, held_out = pixels.reshape(-1, 1, 8, 8), np.arange(len(pixels)) % 5 == 4
     return pictures[~held_out], labels[~held_out], pictures[held_out], labels[held_out]
@@ -180,7 +182,7 @@ def run_resumed(device: str, epochs: int, tick: Callable[[], None]) -> str:
 
 
 def _states(run: TrainingRun) -> dict[str, Any]:
-    """Return the objects that a checkpoint saves."""
+    """Return the objects that a checkpoint saves and loads, by name."""
     return {
         "model": run.model,
         "optimizer": run.optimizer,
@@ -203,7 +205,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> CommandParser:
-    """Return the options of this command."""
+    """Build the argument parser of this command."""
     options = CommandParser(prog="dovetail demo train", description=__doc__)
     options.add_devices("all")
     options.add_picture(Path("train.png"))
@@ -217,7 +219,7 @@ def parser() -> CommandParser:
 
 
 def train(devices: Sequence[str], picture: Path, epochs: int, console: Console) -> int:
-    """Train on every device, show the results, and compare digests."""
+    """Train on every device, print and draw the results; return 1 for a complaint, else 0."""
     outcomes = []
     with Progress(
         TextColumn("{task.description}"),
@@ -264,7 +266,7 @@ def complaints(outcomes: Sequence[TrainingOutcome]) -> list[str]:
 
 
 def table(outcomes: Sequence[TrainingOutcome]) -> Table:
-    """Return the time, the loss, the accuracy and the digest of every device."""
+    """Return a table of time, loss, accuracy and digest of every device."""
     rows = Table(title="Handwritten digits; two convolutions, two linear layers, Adam")
     columns = ("device", "epochs", "seconds", "loss", "accuracy", "weights")
     for column in columns:
@@ -277,7 +279,7 @@ def table(outcomes: Sequence[TrainingOutcome]) -> Table:
 
 
 def draw(out: TrainingOutcome, path: Path) -> None:
-    """Draw loss and test accuracy."""
+    """Draw training loss and held-out accuracy by epoch to a file."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     figure = figures.Figure(figsize=(10, 4.2), facecolor=PAPER, layout="constrained")

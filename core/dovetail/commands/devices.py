@@ -19,7 +19,7 @@ from ..plugins.registry import records
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a table of devices; return 0 if there is at least one."""
+    """Print the devices, reasons for missing ones, and dtypes; return 1 if no device is usable."""
     parser().parse_args(arguments)
     plugin_records = records()
     console = Console(soft_wrap=True)
@@ -40,16 +40,17 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> CommandParser:
-    """Return the options of this command: none."""
+    """Build the argument parser of this command, which has no options."""
     return CommandParser(prog="dovetail devices", description=__doc__)
 
 
 def _package_text(record: PluginRecord) -> str:
+    """Return type, distribution and version of a plugin, as in "cpu of dovetail-cpu 1.0"."""
     return f"{record.type} of {record.distribution} {record.version}".rstrip()
 
 
 def table(plugin_records: Sequence[PluginRecord]) -> Table:
-    """Return the devices as a table."""
+    """Return a table with a row for each usable device."""
     columns = Table("device", "name", "memory", "plugin", "details")
     for record in plugin_records:
         for d in record.devices:

@@ -89,11 +89,11 @@ class Finding:
 
 # --- in the plugin's own process
 def inspect_plugin(type: str) -> Finding:
-    """Return the findings about one plugin; run it in this process."""
+    """Open one plugin in this process, run a kernel if possible, and return the findings."""
     if type in layouts.registry.records():
-        return _finding(layouts.registry.probe(type))
+        return _make_finding(layouts.registry.probe(type))
     if type in dtypes.records():
-        return _finding(dtypes.probe(type))
+        return _make_finding(dtypes.probe(type))
     record = registry.probe(type)
     kernel = ""
     complaints: list[str] = []
@@ -110,7 +110,7 @@ def inspect_plugin(type: str) -> Finding:
             if record.state not in BROKEN_STATES:  # else `open_device` has stored the reason
                 record.fail(PluginState.OPEN_FAILED, str(error), "", error)
             record.hint = f"tell the authors of {record.distribution}"
-    finding = _finding(record)
+    finding = _make_finding(record)
     finding.kernel, finding.complaints, finding.remarks = kernel, complaints, remarks
     if record.state in (PluginState.OPEN, PluginState.UNAVAILABLE):
         _add_hook_results(record, finding)
@@ -118,7 +118,7 @@ def inspect_plugin(type: str) -> Finding:
 
 
 def _add_hook_results(record: PluginRecord, finding: Finding) -> None:
-    """Store the diagnostics of a plugin; report each optional hook that fails."""
+    """Store a plugin's diagnostics; add a complaint for each optional hook that fails."""
     for hook in (validate_hooks.DIAGNOSTICS_HOOK, validate_hooks.GAPS_HOOK):
         try:
             texts = registry.call_texts_hook(record, hook)
@@ -132,13 +132,13 @@ def _add_hook_results(record: PluginRecord, finding: Finding) -> None:
 
 
 def run_kernel(name: str) -> str:
-    """Compile and run y = x * 2 + 1 on a device, and return a text with the times.
+    """Compile and run y = x * 2 + 1, and return a text with the times. Raises: RuntimeError.
 
     Raises: RuntimeError if the numbers are wrong, or an error of the backend.
     """
     started = time.perf_counter()
     backend = open_device(name).backend
-    program = backend.compile(_kernel(backend))
+    program = backend.compile(_build_kernel(backend))
     compiled = time.perf_counter()
     _run_program(name, program)
     finished = time.perf_counter()
@@ -153,6 +153,7 @@ def run_kernel(name: str) -> str:
 
 
 def _run_program(name: str, program: Program) -> None:
+    """Run y = x * 2 + 1 on a device. Raises: RuntimeError if the result is wrong."""
     opened = open_device(name)
     backend, nbytes = opened.backend, 4 * _COUNT
     numbers = [float(i) for i in range(_COUNT)]
@@ -167,23 +168,24 @@ def _run_program(name: str, program: Program) -> None:
 
 
 def load_complaints(name: str) -> list[str]:
-    """Return why a program cannot be loaded from its binary; [] if it can, or has none.
+    """Return an error if the program cannot be loaded from its binary; else an empty list.
 
     The core works without it, but every process would compile every kernel anew, without a warning.
     """
     backend = open_device(name).backend
-    binary = backend.compile(_kernel(backend)).binary
+    binary = backend.compile(_build_kernel(backend)).binary
     if binary is None:
         return []
     try:
-        _run_program(name, backend.load(_kernel(backend), binary))
+        _run_program(name, backend.load(_build_kernel(backend), binary))
     except Exception as error:
         what = f"{type(error).__name__}: {error}"
         return [f"load rejects the binary that compile returned, so nothing is cached: {what}"]
     return []
 
 
-def _kernel(backend: Backend) -> Kernel:
+def _build_kernel(backend: Backend) -> Kernel:
+    """Build the kernel y = x * 2 + 1, legalised for a backend."""
     b = KernelBuilder("doctor")
     x, y = b.buffer("x", float32, "r"), b.buffer("y", float32, "w")
     i = b.axis(b.int("n"))
@@ -191,7 +193,8 @@ def _kernel(backend: Backend) -> Kernel:
     return legalize(b.build(), backend.info.capabilities)
 
 
-def _finding(record: PluginRecord) -> Finding:
+def _make_finding(record: PluginRecord) -> Finding:
+    """Return the state of a plugin's record as a finding, without running its code."""
     return Finding(
         type=record.type,
         state=record.state.value,
@@ -211,10 +214,10 @@ def _finding(record: PluginRecord) -> Finding:
 
 # --- in the doctor's process
 def examine_plugin(record: PluginRecord, time_limit: float = TIME_LIMIT) -> Finding:
-    """Return the result of `inspect_plugin` in a process of its own, or that it hung or crashed."""
+    """Run `inspect_plugin` in a new process; a hang or a crash becomes a finding."""
     if record.state is not PluginState.DISCOVERED:
-        return _finding(record)
-    finding = _finding(record)
+        return _make_finding(record)
+    finding = _make_finding(record)
     finding.hint = f"{reinstall_command(record.distribution)}, or pip uninstall it"
     command = [sys.executable, "-m", "dovetail.commands.doctor", "--inspect", record.type]
     # Strictness would let one plugin fail another's examination.
@@ -239,7 +242,7 @@ def examine_plugin(record: PluginRecord, time_limit: float = TIME_LIMIT) -> Find
 def _run_process(
     command: Sequence[str], environ: Mapping[str, str], time_limit: float
 ) -> tuple[int | None, str, str]:
-    """Return the exit status (None: too late), and the output.
+    """Run a command; return exit status (None after `time_limit` seconds), output and errors.
 
     The output goes to files, and all of the process's children are ended: one that lives on would
     hold a pipe open.
@@ -266,6 +269,7 @@ def _run_process(
 
 
 def _kill_process(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process and its process group, and wait for the process."""
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -274,12 +278,13 @@ def _kill_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _status_text(status: int) -> str:
+    """Return an exit status as text, or the name of the signal that ended the process."""
     names = {s.value: s.name for s in signal.Signals}
     return f"signal {names.get(-status, -status)}" if status < 0 else f"status {status}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the findings, as a table or as JSON; return 0 if all is well."""
+    """Print the findings, as a table or as JSON; return 0 if all plugins are healthy, else 1."""
     options = parser().parse_args(arguments)
     if options.inspect:
         print(f"\n{FINDING_PREFIX}{json.dumps(asdict(inspect_plugin(options.inspect)))}")
@@ -292,14 +297,14 @@ def main(arguments: Sequence[str]) -> int:
         tracked = track(coming, "examining", len(plugin_records), console=quiet, transient=True)
         findings = list(tracked)
     if options.json:
-        print(json.dumps(_report(findings), indent=2))
+        print(json.dumps(_build_report(findings), indent=2))
     else:
-        _print(findings)
+        _print_findings(findings)
     return 0 if all(f.is_healthy for f in findings) else 1
 
 
 def parser() -> CommandParser:
-    """Return the options of this command."""
+    """Build the argument parser of this command."""
     options = CommandParser(prog="dovetail doctor", description=__doc__)
     options.add_argument("--json", action="store_true", help="print JSON")
     options.add_argument(
@@ -312,23 +317,26 @@ def parser() -> CommandParser:
     return options
 
 
-def _missing(findings: Sequence[Finding]) -> dict[str, str]:
+def _missing_backends(findings: Sequence[Finding]) -> dict[str, str]:
+    """Return type and package of the known backends that are not installed."""
     have = {f.type for f in findings}
     return {type: package for type, package in offered_backends().items() if type not in have}
 
 
-def _report(findings: Sequence[Finding]) -> dict[str, Any]:
+def _build_report(findings: Sequence[Finding]) -> dict[str, Any]:
+    """Return the findings and the Python version as plain data for JSON."""
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
         "hot_path": config()["hot_path"],
         "well": all(f.is_healthy for f in findings),
         "plugins": [{**asdict(f), "well": f.is_healthy} for f in findings],
-        "not_installed": _missing(findings),
+        "not_installed": _missing_backends(findings),
     }
 
 
-def _print(findings: Sequence[Finding]) -> None:
+def _print_findings(findings: Sequence[Finding]) -> None:
+    """Print the findings as a table, followed by remarks and packages to install."""
     console = Console(soft_wrap=True)
     python = f"Python {platform.python_version()} on {platform.platform()}"
     hot_path = "compiled" if config()["hot_path"] == "compiled" else "not compiled: runs as Python"
@@ -340,13 +348,14 @@ def _print(findings: Sequence[Finding]) -> None:
         table.add_row(*map(escape, cells))
     console.print(table)
     for f in findings:
-        for line in _remarks(f):
+        for line in _format_remarks(f):
             console.print(line, markup=False, highlight=False)
-    for type, package in _missing(findings).items():
+    for type, package in _missing_backends(findings).items():
         console.print(f"{type}: not installed: {install_command(package)}", highlight=False)
 
 
-def _remarks(f: Finding) -> list[str]:
+def _format_remarks(f: Finding) -> list[str]:
+    """Return the lines below the table for one plugin: diagnostics, errors, warnings and hint."""
     lines = [f"{f.type}: {k}: {v}" for k, v in f.diagnostics.items()]
     lines += [f"{f.type}: error: {line}" for line in f.complaints]
     lines += [f"{f.type}: warning: {line}" for line in f.remarks]

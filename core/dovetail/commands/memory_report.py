@@ -34,7 +34,7 @@ from ..plugins.registry import open_device
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command; return 0, or 2 if a file is not valid."""
+    """Record, replay, draw or measure; return 0, 1 if a script fails, 2 for an invalid file."""
     options = parser()
     asked = options.parse_args(arguments)
     if asked.record is not None:
@@ -43,9 +43,9 @@ def main(arguments: Sequence[str]) -> int:
         return _record(usable(asked.what), *asked.record)
     try:
         if asked.replay is not None:
-            _replay(Path(asked.what or ""), asked.replay)
+            _replay_and_print(Path(asked.what or ""), asked.replay)
         elif asked.what is not None and asked.what.endswith(".json"):
-            _draw(Path(asked.what), asked.out)
+            _write_page(Path(asked.what), asked.out)
         else:
             Console(soft_wrap=True).print(table(open_device(device(asked.what)), asked.mib * MIB))
     except (OSError, ValueError) as error:
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> CommandParser:
-    """Return the options of this command."""
+    """Build the argument parser of this command."""
     options = CommandParser(prog="dovetail memory", description=__doc__)
     options.add_argument(
         "--mib", type=positive_int, default=64, help="copy this many MiB (default: %(default)s)"
@@ -79,7 +79,7 @@ def parser() -> CommandParser:
 
 
 def _why_not_recordable(target: str = "", script: str = "", *options: str) -> str:
-    """Return why a script cannot be recorded, or ""."""
+    """Return the error that prevents a recording, or "" if none is known."""
     if not script:
         return "--record: expected FILE.json and SCRIPT"
     return describe_write_error(Path(target)) or (
@@ -88,7 +88,7 @@ def _why_not_recordable(target: str = "", script: str = "", *options: str) -> st
 
 
 def _record(dev: Device, target: str, script: str, *options: str) -> int:
-    """Run a script as Python would, and write the allocator's trace, even if it fails."""
+    """Run a script as Python would, and write its allocations to a page; return 1 if it fails."""
     saved_argv, sys.argv = sys.argv, [script, *options]
     sys.path.insert(0, str(Path(script).resolve().parent))
     memory.trace(True)
@@ -105,8 +105,9 @@ def _record(dev: Device, target: str, script: str, *options: str) -> int:
     return 0
 
 
-def _replay(trace: Path, name: str) -> None:
-    steps = _steps(trace)
+def _replay_and_print(trace: Path, name: str) -> None:
+    """Replay a recorded trace on a new allocator of a device, and print time and peak."""
+    steps = _read_trace(trace)
     opened = open_device(device(name))
     allocator = CachingAllocator(opened.backend, opened.device)
     seconds = replay_trace(steps, allocator, lambda number: opened.backend.create_stream())
@@ -118,7 +119,8 @@ def _replay(trace: Path, name: str) -> None:
     )
 
 
-def _steps(trace: Path) -> list[TraceStep]:
+def _read_trace(trace: Path) -> list[TraceStep]:
+    """Read a trace from .json or text. Raises: ArgumentError if the text is invalid."""
     if trace.suffix == ".json":
         return list(steps_of(load(trace)))
     try:
@@ -127,7 +129,8 @@ def _steps(trace: Path) -> list[TraceStep]:
         raise ArgumentError(f"{trace}: {error}") from error
 
 
-def _draw(snapshot: Path, output: Path | None) -> None:
+def _write_page(snapshot: Path, output: Path | None) -> None:
+    """Draw a recorded snapshot as an HTML page beside it or at `output`, and print the path."""
     target = output or snapshot.with_suffix(".html")
     # names of files may be invalid text
     target.write_text(draw(load(snapshot)), encoding="utf-8", errors="backslashreplace")
@@ -135,13 +138,17 @@ def _draw(snapshot: Path, output: Path | None) -> None:
 
 
 def table(opened: OpenedDevice, nbytes: int) -> Table:
-    """Return the measurements, and the allocator's figures."""
+    """Measure allocations and copies of `nbytes`, and return times and allocator statistics."""
     rows = Table("on " + str(opened.device), "")
     allocate = opened.allocator.allocate
-    rows.add_row(f"allocate {nbytes // MIB} MiB, first time", _time(lambda: allocate(nbytes), 1))
-    rows.add_row(f"allocate {nbytes // MIB} MiB, again", _time(lambda: allocate(nbytes), 1000))
-    rows.add_row("allocate 1 KiB, again", _time(lambda: allocate(1024), 1000))
-    for name, seconds in _copies(opened, nbytes):
+    rows.add_row(
+        f"allocate {nbytes // MIB} MiB, first time", _measure_time(lambda: allocate(nbytes), 1)
+    )
+    rows.add_row(
+        f"allocate {nbytes // MIB} MiB, again", _measure_time(lambda: allocate(nbytes), 1000)
+    )
+    rows.add_row("allocate 1 KiB, again", _measure_time(lambda: allocate(1024), 1000))
+    for name, seconds in _measure_copies(opened, nbytes):
         rows.add_row(name, f"{nbytes / seconds / 2**30:.1f} GiB/s")
     stats = opened.allocator.stats()
     for key in stats:
@@ -149,27 +156,32 @@ def table(opened: OpenedDevice, nbytes: int) -> Table:
     return rows
 
 
-def _time(work: Callable[[], object], count: int) -> str:
+def _measure_time(work: Callable[[], object], count: int) -> str:
+    """Call `work` `count` times, and return the mean in microseconds, as text."""
     started = time.perf_counter()
     for _ in range(count):
         work()
     return f"{(time.perf_counter() - started) / count * 1e6:.1f} us"
 
 
-def _copies(opened: OpenedDevice, nbytes: int) -> list[tuple[str, float]]:
+def _measure_copies(opened: OpenedDevice, nbytes: int) -> list[tuple[str, float]]:
+    """Return the seconds of a copy of `nbytes` in each direction, by name."""
     ptr, host, backend = opened.allocator.allocate(nbytes), bytearray(nbytes), opened.backend
 
     def copy_in() -> None:
+        """Copy from the host to the device, and wait."""
         backend.copy_in(ptr.handle, ptr.offset, memoryview(host))
         backend.synchronize()
 
     def copy_out() -> None:
+        """Copy from the device to the host."""
         backend.copy_out(memoryview(host), ptr.handle, ptr.offset)
 
-    return [("copy in", _best(copy_in)), ("copy out", _best(copy_out))]
+    return [("copy in", _fastest_call(copy_in)), ("copy out", _fastest_call(copy_out))]
 
 
-def _best(work: Callable[[], None]) -> float:
+def _fastest_call(work: Callable[[], None]) -> float:
+    """Return the seconds of the fastest of three calls."""
     times = []
     for _ in range(3):
         started = time.perf_counter()

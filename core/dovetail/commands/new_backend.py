@@ -36,7 +36,7 @@ RESERVED_NAMES = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the package; return 0, or 2 if the name or the folder is not valid."""
+    """Write the package and print the next steps; return 0, or 2 for an invalid name or folder."""
     options = parser()
     asked = options.parse_args(arguments)
     try:
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parser() -> CommandParser:
-    """Return the options of this command."""
+    """Build the argument parser of this command."""
     options = CommandParser(prog="dovetail new-backend", description=__doc__.partition("\n")[0])
     options.add_argument("name", metavar="NAME", help="name the new device type, e.g. fpga")
     options.add_argument(
@@ -77,7 +77,7 @@ def parser() -> CommandParser:
 
 
 def new_backend(name: str, into: Path, kind: str = HOST) -> Path:
-    """Write the new package under `into`, and return its folder. `kind`: one of TEMPLATE_KINDS.
+    """Write a package of a kind in TEMPLATE_KINDS to a new folder under `into`; return the folder.
 
     Raises: ArgumentError for a name that cannot be used, FileExistsError if the folder is there.
     """
@@ -101,7 +101,7 @@ def files(name: str, kind: str = HOST) -> Iterator[tuple[Path, str]]:
 
 
 def check_name(name: str) -> None:
-    """Check the name of a device type. Raises: ArgumentError if it is invalid or taken."""
+    """Raise ArgumentError if the name of a device type is invalid or already used."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ArgumentError(
             f"a device type must consist of a-z, 0-9 and _, with a letter first, got {name!r}"

@@ -101,6 +101,7 @@ class ItemBackend(BindingBackend):
         holders = [scalar_argument(dtype) for _, dtype in program.kernel.scalars]
 
         def launch(buffers: Handles, scalars: Sequence[Scalar], stream: Queue | None) -> None:
+            """Queue the launch on a stream, or on the default queue for None."""
             places = [np.int64(b).tobytes() if k % 2 else b for k, b in enumerate(buffers)]
             numbers = [hold(x).tobytes() for hold, x in zip(holders, scalars, strict=True)]
             with self._driver():

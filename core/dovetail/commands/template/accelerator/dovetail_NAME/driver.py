@@ -145,6 +145,7 @@ class Context:
         self._memory.clear()
 
     def _bytes(self, handle: int, first: int, last: int) -> Any:
+        """Return a view of the bytes `first` to `last` of a handle. Raises: DriverError."""
         memory = self._memory.get(handle)
         if memory is None or not 0 <= first <= last <= len(memory):
             raise DriverError(f"bytes {first} to {last} are not part of memory {handle}")
@@ -191,22 +192,27 @@ class Queue:
         self._context.check()
 
     def _write(self, handle: int, offset: int, source: memoryview | bytes) -> None:
+        """Copy bytes of the host to the device's memory, on the queue's thread."""
         host = np.frombuffer(source, np.uint8)
         self._context._bytes(handle, offset, offset + host.nbytes)[:] = host
 
     def _read(self, target: memoryview, handle: int, offset: int) -> None:
+        """Copy bytes of the device's memory to the host, on the queue's thread."""
         host = np.frombuffer(target, np.uint8)
         host[:] = self._context._bytes(handle, offset, offset + host.nbytes)
 
     def _launch(self, module: Module, groups: int, arguments: Sequence[int | bytes]) -> None:
+        """Run a kernel on all work items, on the queue's thread."""
         held = [a if isinstance(a, bytes) else self._address(a) for a in arguments]
         packed = (ctypes.c_char_p * len(held))(*held)
         module._run(ctypes.c_longlong(groups * GROUP_ITEMS), packed)
 
     def _address(self, handle: int) -> bytes:
+        """Return the address of a handle's memory as 8 bytes."""
         return np.uint64(self._context._bytes(handle, 0, 0).ctypes.data).tobytes()
 
     def _work(self) -> None:
+        """Run commands until None arrives; store their exceptions in the context."""
         while (command := self._commands.get()) is not None:
             time.sleep(self._context.delay_seconds)
             try:
@@ -216,6 +222,7 @@ class Queue:
             del command  # frees its operands
 
     def _end(self) -> None:
+        """Stop the thread after its queued commands, and wait for it."""
         self._commands.put(None)
         self._thread.join()
 
@@ -241,5 +248,6 @@ class Event:
         return (self._at - start._at) / 1e6
 
     def _pass(self) -> None:
+        """Store the time, and release the threads that wait."""
         self._at = time.perf_counter_ns()
         self._passed.set()
