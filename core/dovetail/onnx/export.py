@@ -66,7 +66,7 @@ def export(
             f"onnx.export: opset must be between {OPSET_MIN} and {newest}, got {version}"
         )
     inputs = [args] if isinstance(args, dt.Tensor) else list(args)
-    graph = _graph(function, inputs, not dynamic_axes)
+    graph = _trace_graph(function, inputs, not dynamic_axes)
     names = _input_names(function, graph, input_names)
     dims = dynamic.dimensions(dynamic_axes, names, [n.shape for n in graph.inputs])
     if not dims:
@@ -76,11 +76,12 @@ def export(
         builder = _build_dynamic(version, function, inputs, names, output_names, dims)
     proto = builder.proto()
     if path is not None:
-        _save(proto, Path(path))
+        _write_file(proto, Path(path))
     return proto
 
 
-def _graph(function: Callable[..., Any], args: Sequence[object], folds: bool) -> Graph:
+def _trace_graph(function: Callable[..., Any], args: Sequence[object], folds: bool) -> Graph:
+    """Trace a function for arguments like `args`. Raises: NotYetError for in-place writes."""
     graph = graph_of(_unwrap_jit(function), args, name="onnx.export", folds=folds)
     if graph.writes:
         raise dt.NotYetError(
@@ -99,7 +100,7 @@ def _build_dynamic(
     outputs: Sequence[str] | None,
     dims: dynamic.Dims,
 ) -> _ModelBuilder:
-    """Build the model of a function whose inputs have dynamic axes."""
+    """Trace a function at several sizes, and build one model for all sizes."""
     sizes, graphs = _trace_sizes(function, args, dims)
     varying = parameter_slices.varying_constants(graphs)
     models = [_ModelBuilder(opset, function, g, False, varying) for g in graphs]
@@ -113,13 +114,13 @@ def _build_dynamic(
 def _trace_sizes(
     function: Callable[..., Any], args: Sequence[object], dims: dynamic.Dims
 ) -> tuple[list[dict[str, int]], list[Graph]]:
-    """Return sizes that the function accepts, and its graph for each; try large sizes first."""
+    """Return sizes that the function accepts, and its graph for each. Raises: DovetailError."""
     failed: dt.DovetailError | None = None
     for probe in dynamic.probes(dims):
         graphs: list[Graph] = []
         try:
             for sizes in probe:
-                graphs.append(_graph(function, _resize_args(args, dims, sizes), False))
+                graphs.append(_trace_graph(function, _resize_args(args, dims, sizes), False))
             return probe, graphs
         except (dt.NotYetError, dt.CaptureError):
             raise
@@ -137,7 +138,7 @@ def _trace_sizes(
 def _resize_args(
     args: Sequence[object], dims: dynamic.Dims, sizes: Mapping[str, int]
 ) -> list[object]:
-    """Return arguments with the dtypes and devices of `args`, and other sizes of dynamic axes."""
+    """Return zeros in place of tensors, with `sizes` at dynamic axes. Raises: NotYetError."""
     i, resized = 0, []
     for x in args:
         if isinstance(x, dt.Tensor):
@@ -154,11 +155,13 @@ def _resize_args(
 
 
 def _contains_tensor(x: object) -> bool:
+    """Return True if a mapping, list or tuple contains a tensor, at any depth."""
     inner = x.values() if isinstance(x, Mapping) else x if isinstance(x, (list, tuple)) else ()
     return any(isinstance(v, dt.Tensor) or _contains_tensor(v) for v in inner)
 
 
 def _unwrap_jit(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function inside a function of `dt.jit`, or any other function unchanged."""
     inner = getattr(function, "_function", None)  # a function of dt.jit is traced anew
     return inner if inner is not None and hasattr(function, "captures") else function
 
@@ -176,6 +179,7 @@ def _parameter_names(function: object) -> dict[Any, str]:
 def _input_names(
     function: Callable[..., Any], graph: Graph, requested: Sequence[str] | None
 ) -> list[str]:
+    """Return the requested names of inputs, or the signature's. Raises: ArgumentError."""
     count = len(graph.inputs)
     if requested is not None:
         names = list(requested)
@@ -218,7 +222,7 @@ class _ModelBuilder:
         self.out_dims: dynamic.Dims = {}
 
     def write(self, inputs: Sequence[str], outputs: Sequence[str] | None) -> None:
-        """Write all nodes that results depend on. Raises: NotYetError."""
+        """Write all nodes that results depend on, with these input and output names."""
         w = self.writer
         self.inputs = list(inputs)
         self.outputs = _output_names(self.graph, outputs, inputs)
@@ -234,6 +238,7 @@ class _ModelBuilder:
         w.nodes[:] = _remove_identities(w.nodes, {*self.inputs, *w.initialisers}, self.outputs)
 
     def _write_node(self, n: GraphNode) -> str:
+        """Write one node and return its name; record an unsupported op and return "missing"."""
         w = self.writer
         if n.op == "constant":
             return self._constant(n)
@@ -283,7 +288,7 @@ class _ModelBuilder:
         return None
 
     def _add_dense(self, x: dt.Tensor) -> str:
-        """Add a tensor without overlapping elements; parameters and their transposes by name."""
+        """Add a tensor without overlapping elements as an initialiser; return its name."""
         w = self.writer
         if not w.parameter_names:
             return w.tensor(x)
@@ -306,11 +311,12 @@ class _ModelBuilder:
         return w.tensor(x)
 
     def _add_parameter(self, name: str, x: dt.Tensor) -> str:
+        """Add a parameter as an initialiser of its name, unless it is there; return the name."""
         w = self.writer
         return name if name in w.initialisers else w.tensor(x, name)
 
     def proto(self) -> Proto:
-        """Return the model, after onnx's checker has accepted it."""
+        """Return the model. Raises: an error of onnx's checker if it rejects the model."""
         w, helper = self.writer, self.writer.onnx.helper
         value_infos = [
             [
@@ -338,7 +344,7 @@ class _ModelBuilder:
 
 
 def _reachable_nodes(w: GraphWriter, graph: Graph) -> list[GraphNode]:
-    """Return the nodes that results depend on, in order."""
+    """Return the nodes that results depend on, in order; parts of layers only if needed."""
     reachable = {id(n) for n in graph.results}
     for n in reversed(graph.nodes):
         if id(n) in reachable:
@@ -352,6 +358,7 @@ def _reachable_nodes(w: GraphWriter, graph: Graph) -> list[GraphNode]:
 def _output_names(
     graph: Graph, requested: Sequence[str] | None, inputs: Sequence[str]
 ) -> list[str]:
+    """Return the requested names of outputs, or default ones. Raises: ArgumentError."""
     count = len(graph.results)
     if requested is None:
         requested = ["output"] if count == 1 else [f"output_{k}" for k in range(count)]
@@ -380,7 +387,7 @@ def _require_complete(w: GraphWriter) -> None:
 def _remove_identities(
     nodes: Sequence[Proto], fixed: set[str], outputs: Sequence[str]
 ) -> list[Proto]:
-    """Return the nodes without Identity nodes, whose readers use the name before it.
+    """Return the nodes without Identity nodes, after redirecting their readers in place.
 
     `fixed`: names of inputs and initialisers. `outputs`: names that must stay.
     """
@@ -396,7 +403,7 @@ def _remove_identities(
 
 
 def _rename_to_outputs(nodes: list[Proto], fixed: set[str], outputs: set[str]) -> list[Proto]:
-    """Remove Identity nodes of outputs: the node before writes the output's name itself."""
+    """Drop Identity nodes of outputs, and rename their inputs to the outputs, in place."""
     producers = {name: n for n in nodes for name in n.output}
     renamed: dict[str, str] = {}
     dropped = set()
@@ -418,8 +425,8 @@ def _rename_to_outputs(nodes: list[Proto], fixed: set[str], outputs: set[str]) -
     return remaining
 
 
-def _save(proto: Proto, path: Path) -> None:
-    """Write the file atomically: an error leaves no partial file."""
+def _write_file(proto: Proto, path: Path) -> None:
+    """Write the file atomically: an error leaves no partial file. Raises: OSError."""
     raw = proto.SerializeToString()
     temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:

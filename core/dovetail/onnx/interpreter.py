@@ -48,7 +48,7 @@ class Interpreter:
         outer: Mapping[str, Any],
         attributes: Mapping[str, Any],
     ) -> list[Any]:
-        """Run a graph and return its outputs.
+        """Run a graph and return its outputs; memory is reserved and released as values live.
 
         `outer`: values of the graphs around it. `attributes`: those of the function it is in.
         """
@@ -75,6 +75,7 @@ class Interpreter:
         sizes: dict[str, int],
         attributes: Mapping[str, Any],
     ) -> None:
+        """Run a node, store its outputs in `values`, and drop values without later readers."""
         inputs = [values[n] if n else None for n in node.inputs]
         while inputs and inputs[-1] is None:
             inputs.pop()
@@ -96,6 +97,7 @@ class Interpreter:
         values: Mapping[str, Any],
         attributes: dict[str, Any],
     ) -> Sequence[Any]:
+        """Return a node's results; name the node in errors. Raises: DovetailError."""
         try:
             if node.function is None:
                 body = node.body or self._cached_body(node, inputs, attributes)
@@ -122,6 +124,7 @@ class Interpreter:
         values: Mapping[str, Any],
         attributes: dict[str, Any],
     ) -> Sequence[Any]:
+        """Call the function of an operator, or return folded results of small constants."""
         function = node.function
         assert function is not None
         if function.folds and self._is_small(inputs):
@@ -136,24 +139,26 @@ class Interpreter:
             len(node.outputs),
             partial(self._run_subgraph, values),
         )
-        return _results(
+        return _to_tuple(
             function.run(call, *self._convert_inputs(inputs, function.host, self.device))
         )
 
     def _run_subgraph(
         self, values: Mapping[str, Any], graph: OnnxGraph, inputs: Sequence[Any]
     ) -> list[Any]:
+        """Run a graph of a node, which may read the values of the outer graph."""
         return self.run_graph(graph, inputs, values, {})
 
     def _convert_inputs(
         self, inputs: list[Any], host: tuple[int, ...] | None, device: dt.Device
     ) -> list[Any]:
+        """Return inputs as tensors, except arrays at positions that `host` allows."""
         if host is None:
             return inputs
         return [x if i in host else self.tensor(x, device) for i, x in enumerate(inputs)]
 
     def tensor(self, x: Any, device: dt.Device) -> Any:
-        """Return an array as a tensor on a device, cached for the own device."""
+        """Copy an array to a tensor, cached for the own device; return others unchanged."""
         if not isinstance(x, np.ndarray):
             return x
         if device is not self.device:
@@ -170,6 +175,7 @@ class Interpreter:
     # --- constants
 
     def _is_small(self, inputs: list[Any]) -> bool:
+        """Return True if all inputs are missing, or host arrays that are small."""
         return all(
             x is None or (isinstance(x, np.ndarray) and x.size <= FOLDED_ELEMENTS_MAX)
             for x in inputs
@@ -193,7 +199,7 @@ class Interpreter:
             node.op, node.version, attributes, device, len(node.outputs), _raise_no_graphs
         )
         with uncaptured(), dt.no_grad():
-            results = _results(
+            results = _to_tuple(
                 function.run(call, *self._convert_inputs(inputs, function.host, device))
             )
             folded = None
@@ -208,7 +214,8 @@ class Interpreter:
     def _cached_body(
         self, node: OperatorNode, inputs: list[Any], attributes: dict[str, Any]
     ) -> OnnxGraph:
-        kinds = [None if x is None else (_element(x), tuple(x.shape)) for x in inputs]
+        """Return the operator's graph for these dtypes and shapes, cached."""
+        kinds = [None if x is None else (_element_type(x), tuple(x.shape)) for x in inputs]
         key = (id(node), tuple(kinds), _attribute_key(attributes))
         body = self.bodies.get(key)
         if body is None:
@@ -233,12 +240,15 @@ class Interpreter:
     def _build_body(
         self, node: OperatorNode, inputs: list[Any], attributes: dict[str, Any]
     ) -> OnnxGraph:
+        """Build an operator's graph for inputs of these dtypes and shapes, by onnx's schema."""
         onnx = self.reader.onnx
         schema = onnx.defs.get_schema(node.op, node.version, node.domain)
         types = [
             b""
             if x is None
-            else onnx.helper.make_tensor_type_proto(_element(x), list(x.shape)).SerializeToString()
+            else onnx.helper.make_tensor_type_proto(
+                _element_type(x), list(x.shape)
+            ).SerializeToString()
             for x in inputs
         ]
         types += [b""] * (len(node.inputs) - len(types))
@@ -253,6 +263,7 @@ class Interpreter:
 
 
 def _resolve_attribute(a: Any, attributes: Mapping[str, Any]) -> Any:
+    """Return an attribute, or the value of the one to which it refers."""
     return attributes.get(a.name) if isinstance(a, AttributeReference) else a
 
 
@@ -265,17 +276,20 @@ def _attribute_key(attributes: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]
     return tuple([(k, v) for k, v in plain if isinstance(v, (int, float, str, tuple))])
 
 
-def _results(value: Any) -> Sequence[Any]:
+def _to_tuple(value: Any) -> Sequence[Any]:
+    """Return a tuple unchanged, and any other value in a tuple of one element."""
     return value if isinstance(value, tuple) else (value,)
 
 
 def _is_small_result(v: Any) -> bool:
+    """Return True for arrays, None, and tensors of up to FOLDED_ELEMENTS_MAX elements."""
     if isinstance(v, dt.Tensor):
         return v.size <= FOLDED_ELEMENTS_MAX
     return v is None or isinstance(v, np.ndarray)
 
 
-def _element(x: Any) -> int:
+def _element_type(x: Any) -> int:
+    """Return ONNX's element type of a tensor or an array."""
     return ELEMENTS[
         x.dtype
         if isinstance(x, dt.Tensor)
@@ -284,4 +298,5 @@ def _element(x: Any) -> int:
 
 
 def _raise_no_graphs(*arguments: object) -> list[Any]:
+    """Raise ArgumentError: a folded node has a subgraph."""
     raise dt.ArgumentError("onnx: constants must not have subgraphs")

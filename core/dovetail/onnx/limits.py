@@ -43,12 +43,12 @@ class MemoryBudget:
 
 
 def size_of(shape: Sequence[int], d: dt.DType) -> int:
-    """Return the bytes of a tensor of any size."""
+    """Return the bytes of a tensor of this shape and dtype."""
     return math.prod(shape) * d.itemsize
 
 
 def nbytes_of(value: object) -> int:
-    """Return the bytes of a value of a model; memory that tensors share is counted for each."""
+    """Return the bytes of a tensor, an array or a list of them; shared memory counts each time."""
     if isinstance(value, dt.Tensor):
         return size_of(value.shape, value.dtype)
     if isinstance(value, list):

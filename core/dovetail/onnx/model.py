@@ -76,9 +76,11 @@ class Model(Explained):
         return dict(zip([v.name for v in self.outputs], self._run_inputs(inputs), strict=True))
 
     def _input_list(self) -> str:
+        """Return the names of the inputs as text, or "none"."""
         return ", ".join(v.name for v in self.inputs) or "none"
 
     def _run_inputs(self, inputs: Mapping[str, Any]) -> list[Any]:
+        """Check the inputs and run the model, captured if possible. Raises: DovetailError."""
         unknown = sorted({*inputs} - {v.name for v in self.inputs})
         missing = [v.name for v in self.inputs if v.name not in inputs and v.kind != "optional"]
         if unknown or missing:
@@ -94,16 +96,18 @@ class Model(Explained):
         return list(self._run_uncaptured(*values))
 
     def _run_uncaptured(self, *inputs: Any) -> tuple[Any, ...]:
+        """Run the graph on the inputs, and return its outputs as tensors."""
         results = self._interpreter.run_graph(self._graph, inputs, {}, {})
-        return tuple([self._result(x) for x in results])
+        return tuple([self._copy_arrays(x) for x in results])
 
-    def _result(self, x: Any) -> Any:
+    def _copy_arrays(self, x: Any) -> Any:
+        """Return an output with its arrays, also those in lists, copied to tensors."""
         if isinstance(x, list):
-            return [self._result(v) for v in x]
+            return [self._copy_arrays(v) for v in x]
         return self._interpreter.tensor(x, self.device).copy() if isinstance(x, np.ndarray) else x
 
     def _check_input(self, v: ValueInfo, x: Any, sizes: dict[str, int]) -> Any:
-        """Return an input as the graph takes it. Raises: DeviceError, DTypeError, ShapeError."""
+        """Return a checked input as a tensor; store named `sizes`. Raises: DovetailError."""
         if x is None and v.kind == "optional":
             return None
         if isinstance(x, (list, tuple)) and v.kind != "tensor":
@@ -135,6 +139,7 @@ class Model(Explained):
 
 
 def _require_shape(v: ValueInfo, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
+    """Raise ShapeError if a shape differs from an input's; store named sizes in `sizes`."""
     assert v.shape is not None
     fits = len(shape) == len(v.shape)
     for have, want in zip(shape, v.shape, strict=False):
@@ -166,7 +171,7 @@ def load(model: Source, device: Any = None, *, limit: int | None = None) -> Mode
     [1.0, 1.0]
     """
     onnx = import_onnx()
-    proto, folder = _parse(onnx, model)
+    proto, folder = _parse_model(onnx, model)
     budget = MemoryBudget(limit)
     try:
         reader = ModelReader(proto, folder, budget)
@@ -189,8 +194,8 @@ def load(model: Source, device: Any = None, *, limit: int | None = None) -> Mode
     return Model(graph, Interpreter(target, budget, reader), metadata)
 
 
-def _parse(onnx: Any, model: Source) -> tuple[Proto, Path | None]:
-    """Return the model's protobuf message, and the folder of its file if there is one."""
+def _parse_model(onnx: Any, model: Source) -> tuple[Proto, Path | None]:
+    """Return a model's protobuf message and folder; None for bytes. Raises: ArgumentError."""
     if isinstance(model, onnx.ModelProto):
         return model, None
     if isinstance(model, (bytes, bytearray, memoryview)):

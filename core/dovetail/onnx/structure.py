@@ -109,10 +109,11 @@ class ModelReader:
         self.count = 0
         self.open: list[tuple[str, str]] = []  # stack of functions that are read now
         self.functions = {
-            (_domain(f.domain), f.name, getattr(f, "overload", "")): f for f in model.functions
+            (_canonical_domain(f.domain), f.name, getattr(f, "overload", "")): f
+            for f in model.functions
         }
         self.bodies: dict[tuple[Any, ...], tuple[OnnxGraph, int]] = {}
-        self.opsets = self._opsets(model.opset_import, "the model")
+        self.opsets = self._read_opsets(model.opset_import, "the model")
 
     # --- the model
 
@@ -131,8 +132,9 @@ class ModelReader:
                 "docs/onnx.md lists the supported ones"
             )
 
-    def _opsets(self, imported: Any, what: str) -> dict[str, int]:
-        versions = {_domain(o.domain): int(o.version) for o in imported}
+    def _read_opsets(self, imported: Any, what: str) -> dict[str, int]:
+        """Return the opset of each domain. Raises: NotYetError if the opset is not supported."""
+        versions = {_canonical_domain(o.domain): int(o.version) for o in imported}
         newest = self.onnx.defs.onnx_opset_version()
         version = versions.setdefault("", 1 if what == "the model" and not versions else newest)
         if not 1 <= version <= newest:
@@ -144,6 +146,7 @@ class ModelReader:
         return versions
 
     def _count_nodes(self, nodes: int, what: str) -> None:
+        """Add to the number of nodes. Raises: ArgumentError above NODES_MAX."""
         self.count += nodes
         if self.count > NODES_MAX:
             raise dt.ArgumentError(
@@ -156,7 +159,7 @@ class ModelReader:
     def graph(
         self, g: Proto, opsets: dict[str, int], outer: frozenset[str], depth: int
     ) -> OnnxGraph:
-        """Read a GraphProto. `outer`: names of outer graphs that it may read."""
+        """Read a GraphProto, which may read the names `outer`. Raises: DovetailError."""
         if depth > DEPTH_MAX:
             raise dt.ArgumentError(
                 f"onnx.load: graphs must be nested at most {DEPTH_MAX} deep, got {depth}; the "
@@ -178,17 +181,18 @@ class ModelReader:
         inputs = tuple(read_value_info(v) for v in g.input if v.name not in constants or depth)
         defined = {*outer, *constants}
         _define(defined, [v.name for v in inputs], f"the graph {g.name!r}")
-        nodes = self._nodes(g.node, opsets, defined, depth, f"the graph {g.name!r}")
+        nodes = self._read_nodes(g.node, opsets, defined, depth, f"the graph {g.name!r}")
         outputs = tuple(read_value_info(v) for v in g.output)
         return _set_drops(OnnxGraph(g.name, inputs, outputs, constants, nodes), defined)
 
-    def _nodes(
+    def _read_nodes(
         self, protos: Any, opsets: dict[str, int], defined: set[str], depth: int, where: str
     ) -> list[OperatorNode]:
+        """Read nodes in order; add their outputs to `defined`. Raises: ArgumentError."""
         self._count_nodes(len(protos), where)
         nodes = []
         for p in protos:
-            node = self._node(p, opsets, defined, depth)
+            node = self._read_node(p, opsets, defined, depth)
             missing = sorted({n for n in node.inputs if n} - defined)
             if missing:
                 raise dt.ArgumentError(
@@ -200,17 +204,17 @@ class ModelReader:
         return nodes
 
     def function(self, f: Proto, depth: int, partial: bool = False) -> OnnxGraph:
-        """Read a FunctionProto as a graph. `partial`: see `_set_drops`."""
-        name = (_domain(f.domain), f.name)
+        """Read a FunctionProto; with `partial`, outputs may be undefined. Raises: ArgumentError."""
+        name = (_canonical_domain(f.domain), f.name)
         if name in self.open or depth > DEPTH_MAX:
             raise dt.ArgumentError(
                 f"onnx.load: the function {f.name!r} must not call itself, got "
                 f"{' -> '.join(n for _, n in self.open)}"
             )
         self.open.append(name)
-        opsets = {**self.opsets, **self._opsets(f.opset_import, f"the function {f.name!r}")}
+        opsets = {**self.opsets, **self._read_opsets(f.opset_import, f"the function {f.name!r}")}
         defined = _define(set(), list(f.input), f"the function {f.name!r}")
-        nodes = self._nodes(f.node, opsets, defined, depth, f"the function {f.name!r}")
+        nodes = self._read_nodes(f.node, opsets, defined, depth, f"the function {f.name!r}")
         self.open.pop()
         inputs = tuple(ValueInfo(n, None, None) for n in f.input)
         outputs = tuple(ValueInfo(n, None, None) for n in f.output)
@@ -219,10 +223,11 @@ class ModelReader:
 
     # --- nodes
 
-    def _node(
+    def _read_node(
         self, p: Proto, opsets: dict[str, int], defined: set[str], depth: int
     ) -> OperatorNode:
-        domain = _domain(p.domain)
+        """Read a NodeProto, and find its implementation or the model's function."""
+        domain = _canonical_domain(p.domain)
         version = opsets.get(domain, 1)
         attributes = {}
         for a in p.attribute:
@@ -239,7 +244,7 @@ class ModelReader:
         return node
 
     def _resolve(self, node: OperatorNode, p: Proto, depth: int) -> None:
-        """Set the implementation of a node, or count its operator as unknown."""
+        """Set the implementation or body of a node, or count its operator as unknown."""
         try:
             schema = self.onnx.defs.get_schema(node.op, node.version, node.domain)
         except self.onnx.defs.SchemaError:
@@ -269,7 +274,7 @@ class ModelReader:
                 node.proto = p.SerializeToString()
 
     def _is_unchanged(self, node: OperatorNode, schema: Any) -> bool:
-        """Return True if an operator of an old opset is equal to that of opset OPSET_MIN."""
+        """Return True if the operator is the same at its old opset and at OPSET_MIN."""
         now = self.onnx.defs.get_schema(node.op, OPSET_MIN, "")
         return bool(now.since_version == schema.since_version)
 
@@ -283,6 +288,7 @@ class ModelReader:
         return proto
 
     def _cached_function(self, key: tuple[Any, ...], f: Proto, depth: int) -> OnnxGraph:
+        """Return the graph of a function, cached; its nodes are counted at each use."""
         before = self.count
         cached = self.bodies.get(key)
         if cached is None:
@@ -318,6 +324,7 @@ class ModelReader:
                 )
 
     def _require_counts(self, node: OperatorNode, least: int, most: int, results: int) -> None:
+        """Raise ArgumentError if a node has too many or too few inputs or outputs."""
         if not least <= len(node.inputs) <= most or len(node.outputs) > results:
             raise dt.ArgumentError(
                 f"onnx.load: {node} takes {least} to {most} inputs and has at most {results} "
@@ -325,7 +332,7 @@ class ModelReader:
             )
 
     def attribute(self, a: Proto, opsets: dict[str, int], defined: set[str], depth: int) -> Any:
-        """Read an AttributeProto as a Python value."""
+        """Read an AttributeProto as a Python value. Raises: NotYetError for other types."""
         if a.ref_attr_name:
             return AttributeReference(a.ref_attr_name)
         kind = self.onnx.AttributeProto.AttributeType.Name(a.type) if a.type in range(15) else ""
@@ -341,16 +348,18 @@ class ModelReader:
         return values_of(t, self.folder, self.limit)
 
 
-def _domain(name: str) -> str:
+def _canonical_domain(name: str) -> str:
+    """Return the name of a domain, with "" for the default one."""
     return ALIASES.get(name, name)
 
 
 def _has_body(schema: Any) -> bool:
+    """Return True if the onnx package defines an operator by other operators."""
     return bool(schema.has_function or schema.has_context_dependent_function)
 
 
 def _define(defined: set[str], names: list[str], where: str) -> set[str]:
-    """Add names to those that are defined. Raises: ArgumentError if one is defined already."""
+    """Add names to `defined`, and return it. Raises: ArgumentError for a duplicate."""
     for n in names:
         if n in defined:
             raise dt.ArgumentError(
@@ -361,7 +370,7 @@ def _define(defined: set[str], names: list[str], where: str) -> set[str]:
 
 
 def _set_drops(graph: OnnxGraph, defined: set[str], partial: bool = False) -> OnnxGraph:
-    """Set the `drops` of all nodes: the values that no later node reads. Return the graph.
+    """Set the `drops` of all nodes: the values that no later node reads. Raises: ArgumentError.
 
     `partial`: the function was generated for one node, and may lack outputs that the node ignores.
     """
@@ -382,6 +391,7 @@ def _set_drops(graph: OnnxGraph, defined: set[str], partial: bool = False) -> On
 
 
 def _has_type(value: Any, type_name: str) -> bool:
+    """Return True if an attribute's value has the type, or if the type is not checked."""
     python_types = {
         "INT": int,
         "FLOAT": float,
@@ -401,25 +411,29 @@ def _has_type(value: Any, type_name: str) -> bool:
 # --- attributes -----------------------------------------------------------------------------------
 
 
-def _text(raw: bytes) -> str:
+def _decode_text(raw: bytes) -> str:
+    """Decode a string of the file; invalid bytes become surrogates."""
     return raw.decode("utf-8", "surrogateescape")
 
 
-def _graph(reader: ModelReader, g: Proto, opsets: Any, defined: set[str], depth: int) -> OnnxGraph:
+def _read_graph(
+    reader: ModelReader, g: Proto, opsets: Any, defined: set[str], depth: int
+) -> OnnxGraph:
+    """Read a graph attribute, which may read the names that are defined so far."""
     return reader.graph(g, opsets, frozenset(defined), depth + 1)
 
 
 _ATTRIBUTES: dict[str, Callable[..., Any]] = {
     "FLOAT": lambda to, a, *_: float(a.f),
     "INT": lambda to, a, *_: int(a.i),
-    "STRING": lambda to, a, *_: _text(a.s),
+    "STRING": lambda to, a, *_: _decode_text(a.s),
     "TENSOR": lambda to, a, *_: to.constant(a.t),
-    "GRAPH": lambda to, a, *context: _graph(to, a.g, *context),
+    "GRAPH": lambda to, a, *context: _read_graph(to, a.g, *context),
     "FLOATS": lambda to, a, *_: [float(v) for v in a.floats],
     "INTS": lambda to, a, *_: [int(v) for v in a.ints],
-    "STRINGS": lambda to, a, *_: [_text(v) for v in a.strings],
+    "STRINGS": lambda to, a, *_: [_decode_text(v) for v in a.strings],
     "TENSORS": lambda to, a, *_: [to.constant(t) for t in a.tensors],
-    "GRAPHS": lambda to, a, *context: [_graph(to, g, *context) for g in a.graphs],
+    "GRAPHS": lambda to, a, *context: [_read_graph(to, g, *context) for g in a.graphs],
     "TYPE_PROTO": lambda to, a, *_: a.tp.SerializeToString(),
 }
 
@@ -449,6 +463,7 @@ def read_value_info(v: Proto) -> ValueInfo:
 
 
 def _read_dimension(s: Proto) -> int | str | None:
+    """Return a size, the name of a size, or None if the size is unknown."""
     which = s.WhichOneof("value")
     return None if which is None else int(s.dim_value) if which == "dim_value" else str(s.dim_param)
 

@@ -54,6 +54,7 @@ def values_of(t: Proto, folder: Path | None, limit: MemoryBudget) -> np.ndarray:
 def _require_bytes(
     name: str, d: dt.DType, shape: tuple[int, ...], expected: int, actual: int
 ) -> None:
+    """Raise ShapeError if a tensor's data has another length than its shape needs."""
     if expected != actual:
         raise dt.ShapeError(
             f"onnx.load: {name} must have {expected} bytes for {d.name}{list(shape)}, got "
@@ -62,6 +63,7 @@ def _require_bytes(
 
 
 def _from_bytes(raw: bytes, d: dt.DType, shape: tuple[int, ...]) -> np.ndarray:
+    """Return little-endian bytes as an array in the host's byte order."""
     little = numpy_dtype(d)
     if little.byteorder in "=|" and little.kind != "V" and d is not dt.bfloat16:
         little = little.newbyteorder("<")
@@ -74,6 +76,7 @@ def _from_bytes(raw: bytes, d: dt.DType, shape: tuple[int, ...]) -> np.ndarray:
 def _from_numbers(
     t: Proto, name: str, d: dt.DType, shape: tuple[int, ...], nbytes: int, limit: MemoryBudget
 ) -> np.ndarray:
+    """Return the values of a TensorProto's typed field. Raises: ShapeError, OutOfMemoryError."""
     numbers = getattr(t, _FIELDS.get(d, "int32_data"))
     count = nbytes // d.itemsize * (2 if d in _PARTS else 1)
     if len(numbers) != count:
@@ -106,10 +109,11 @@ def _read_external(
     d: dt.DType,
     shape: tuple[int, ...],
 ) -> np.ndarray:
+    """Return values stored in another file. Raises: ArgumentError, ShapeError."""
     fields = {e.key: e.value for e in t.external_data}
     path = _resolve_path(folder, fields.get("location", ""), name)
-    start = _number(fields, "offset", 0, name)
-    length = _number(fields, "length", nbytes, name)
+    start = _parse_number(fields, "offset", 0, name)
+    length = _parse_number(fields, "length", nbytes, name)
     _require_bytes(name, d, shape, nbytes, length)
     try:
         file_size = path.stat().st_size
@@ -147,7 +151,8 @@ def _resolve_path(folder: Path | None, location: str, name: str) -> Path:
     return path
 
 
-def _number(fields: dict[str, str], key: str, default: int, name: str) -> int:
+def _parse_number(fields: dict[str, str], key: str, default: int, name: str) -> int:
+    """Return a non-negative integer from a text field, or the default. Raises: ArgumentError."""
     text = fields.get(key, "")
     if not text:
         return default

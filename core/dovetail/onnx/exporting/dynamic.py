@@ -29,7 +29,7 @@ Dims = dict[tuple[int, int], str]  # names of sizes, by (position of an input, a
 def dimensions(
     dynamic_axes: Mapping[str, Any] | None, names: Sequence[str], shapes: Sequence[Sequence[int]]
 ) -> Dims:
-    """Return the names of dynamic sizes. Raises: ArgumentError, AxisError."""
+    """Return the names of dynamic sizes by (input, axis). Raises: ArgumentError, AxisError."""
     dims: Dims = {}
     for name, axes in (dynamic_axes or {}).items():
         if name not in names:
@@ -73,7 +73,7 @@ class NotLinearError(Exception):
 
 
 def unify(models: Sequence[Any], sizes: Sequence[dict[str, int]], dims: Dims) -> None:
-    """Make the first model compute the numbers that differ. Raises: NotYetError."""
+    """Make the first model compute the constants that differ in the others. Raises: NotYetError."""
     first = models[0].writer
     for m in models[1:]:
         _require_equal_nodes(first, m.writer)
@@ -88,6 +88,7 @@ def unify(models: Sequence[Any], sizes: Sequence[dict[str, int]], dims: Dims) ->
 
 
 def _require_equal_nodes(a: Any, b: Any) -> None:
+    """Raise NotYetError if two models differ in nodes or in names of initialisers."""
     same = len(a.nodes) == len(b.nodes) and {*a.initialisers} == {*b.initialisers}
     for x, y in zip(a.nodes, b.nodes, strict=False):
         if not same or x.SerializeToString() != y.SerializeToString():
@@ -101,10 +102,11 @@ def _require_equal_nodes(a: Any, b: Any) -> None:
 def _replace_constant(
     w: Any, expressions: _SizeExpressions, name: str, initializers: Sequence[Proto]
 ) -> None:
+    """Replace an initialiser by nodes that compute it from sizes. Raises: NotYetError."""
     arrays = [w.onnx.numpy_helper.to_array(t) for t in initializers]
     if len({a.shape for a in arrays}) > 1 or arrays[0].ndim > 1:
         raise dt.NotYetError(
-            f"onnx.export: a constant of shape {arrays[0].shape}{_source_line(w, name)} depends "
+            f"onnx.export: a constant of shape {arrays[0].shape}{_source_text(w, name)} depends "
             "on the sizes of dynamic_axes; only slices of the exported module's parameters and "
             "buffers (self.table[:, :n]) and results of dt functions (dt.arange(n), "
             "table[dt.arange(n)]) may"
@@ -119,12 +121,14 @@ def _replace_constant(
     del w.initialisers[name]
 
 
-def _source_line(w: Any, name: str) -> str:
+def _source_text(w: Any, name: str) -> str:
+    """Return " at ..." with the source line of an initialiser, or ""."""
     line = w.lines.get(name)
     return f" at {line}" if line else ""
 
 
 def _varying_output_sizes(models: Sequence[Any]) -> Any:
+    """Yield (name, output, axis, sizes) of each output axis whose size differs."""
     for i, (n, name) in enumerate(zip(models[0].graph.results, models[0].outputs, strict=True)):
         for d, m in enumerate(n.shape):
             values = [x.graph.results[i].shape[d] for x in models]
@@ -144,12 +148,13 @@ class _SizeExpressions:
         self._products: dict[tuple[str, ...], str] = {}
 
     def _add(self, op: str, inputs: Sequence[str], output: str = "", **attributes: Any) -> str:
+        """Add a node to those of the sizes, and return its output, `output` if given."""
         name = output or self.w.name(op.lower())
         self.nodes.append(self.w.onnx.helper.make_node(op, list(inputs), [name], **attributes))
         return name
 
     def _product(self, names: tuple[str, ...]) -> str:
-        """Return the name of the product of sizes, a vector of one element."""
+        """Add nodes for a product of sizes once; return its name, a vector of one element."""
         if names not in self._products:
             if len(names) == 1:
                 i, axis = next(k for k, v in self.dims.items() if v == names[0])
@@ -161,7 +166,7 @@ class _SizeExpressions:
         return self._products[names]
 
     def fit(self, values: Sequence[Any]) -> tuple[tuple[str, ...], Fraction, Fraction, int]:
-        """Return (names, c, k, power) with number = c * product ** power + k. Raises: Unfit."""
+        """Return (names, c, k, power) of c * product ** power + k. Raises: NotLinearError."""
         exact = [Fraction(v).limit_denominator(1 << 40) for v in values]
         for power in (1, -1):
             for count in range(1, len(self.names) + 1):
@@ -186,7 +191,7 @@ class _SizeExpressions:
         return names[0] if plain else ""
 
     def compute(self, name: str, arrays: Sequence[np.ndarray]) -> None:
-        """Add nodes that compute the value of an initialiser."""
+        """Add nodes that compute an initialiser under its name. Raises: NotLinearError."""
         d = arrays[0].dtype
         elements = [
             self._element([a.reshape(-1)[i] for a in arrays], d) for i in range(arrays[0].size)
@@ -197,6 +202,7 @@ class _SizeExpressions:
             self._add("Reshape", [elements[0], self.w.ints([])], name)
 
     def _element(self, values: Sequence[Any], d: np.dtype) -> str:
+        """Return the name of one element, a constant or computed. Raises: NotLinearError."""
         if all(v == values[0] for v in values):
             return self._vector(values[0], d)
         names, c, k, power = self.fit([v.item() for v in values])
@@ -216,13 +222,16 @@ class _SizeExpressions:
         return name if k == 0 else self._add("Add", [name, self._vector(float(k), d)])
 
     def _cast(self, name: str, d: np.dtype) -> str:
+        """Add a Cast to a NumPy dtype, and return its output."""
         to = self.w.onnx.helper.np_dtype_to_tensor_dtype(d)
         return self._add("Cast", [name], to=to)
 
     def _vector(self, value: Any, d: np.dtype) -> str:
+        """Add a vector of one element as an initialiser, and return its name."""
         name: str = self.w.array(np.asarray([value], d), dt.asarray(np.zeros(0, d)).dtype)
         return name
 
 
 def _is_close(a: Fraction, b: Fraction) -> bool:
+    """Return True if numbers are equal; for fractions, to a relative 2**-20."""
     return a == b or (b.denominator > 1 and abs(a - b) <= abs(b) / (1 << 20))

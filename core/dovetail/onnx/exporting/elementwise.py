@@ -38,29 +38,34 @@ _BOOL_VARIANTS = {
 _FLOATS_ONLY = {"ceil": "Ceil", "floor": "Floor", "round": "Round"}
 
 
-def _kind(n: N) -> str:
+def _compute_kind(n: N) -> str:
+    """Return the kind of the dtype in which a node computes."""
     return n.casts[0].kind if n.casts else n.dtype.kind
 
 
 def _require_real(n: N) -> None:
-    if _kind(n) == "c" or n.dtype.kind == "c":
+    """Raise UnsupportedOpError if operands or results are complex."""
+    if _compute_kind(n) == "c" or n.dtype.kind == "c":
         raise UnsupportedOpError("ONNX has no operators on complex numbers")
 
 
 def _write_operator(op: str, w: W, n: N) -> str:
+    """Write a node as one operator of the same operands. Raises: UnsupportedOpError."""
     _require_real(n)
     return w.add(op, w.args(n))
 
 
 def _write_variant(ops: tuple[str, str], w: W, n: N) -> str:
+    """Write a node as the second operator for bools, else as the first."""
     _require_real(n)
-    if _kind(n) != "b" and ops[0].startswith("Bitwise"):
+    if _compute_kind(n) != "b" and ops[0].startswith("Bitwise"):
         w.require_opset(18, ops[0])
-    return w.add(ops[_kind(n) == "b"], w.args(n))
+    return w.add(ops[_compute_kind(n) == "b"], w.args(n))
 
 
 def _write_for_floats(op: str, w: W, n: N) -> str:
-    return w.add(op if _kind(n) == "f" else "Identity", w.args(n))
+    """Write an operator for floats; integers are unchanged."""
+    return w.add(op if _compute_kind(n) == "f" else "Identity", w.args(n))
 
 
 for _name, _op in _ONE_OPERATOR.items():
@@ -72,9 +77,10 @@ for _name, _op in _FLOATS_ONLY.items():
 
 
 def unary(f: Callable[[W, str, Callable[[float], str]], str]) -> Callable[[W, N], str]:
-    """Return a row for one operand from f(writer, name of the operand, constant of its dtype)."""
+    """Return a node writer for one operand from f(writer, operand, constant of its dtype)."""
 
     def run(w: W, n: N) -> str:
+        """Write the node. Raises: UnsupportedOpError for complex numbers."""
         _require_real(n)
         return f(w, w.arg(n, 0), lambda v: w.number(v, n.casts[0]))
 
@@ -100,14 +106,15 @@ register_node_writer("isfinite")(
 
 @register_node_writer("ndtr")
 @unary
-def _ndtr(w: W, x: str, c: Callable[[float], str]) -> str:
+def _write_ndtr(w: W, x: str, c: Callable[[float], str]) -> str:
+    """Write (erf(x * sqrt(1/2)) + 1) / 2."""
     erf = w.add("Erf", [w.add("Mul", [x, c(math.sqrt(0.5))])])
     return w.add("Mul", [w.add("Add", [erf, c(1)]), c(0.5)])
 
 
 @register_node_writer("log1p")
 @unary
-def _log1p(w: W, x: str, c: Callable[[float], str]) -> str:
+def _write_log1p(w: W, x: str, c: Callable[[float], str]) -> str:
     """Write log(u) x / (u - 1) with u = 1 + x, and x if u is 1."""
     u = w.add("Add", [x, c(1)])
     difference = w.add("Sub", [u, c(1)])
@@ -118,7 +125,7 @@ def _log1p(w: W, x: str, c: Callable[[float], str]) -> str:
 
 @register_node_writer("expm1")
 @unary
-def _expm1(w: W, x: str, c: Callable[[float], str]) -> str:
+def _write_expm1(w: W, x: str, c: Callable[[float], str]) -> str:
     """Write exp(x) - 1, or a series for x near 0."""
     small = w.add("Less", [w.add("Abs", [x]), c(1e-2)])
     total = c(1 / 720)
@@ -128,72 +135,83 @@ def _expm1(w: W, x: str, c: Callable[[float], str]) -> str:
 
 
 @register_node_writer("trunc")
-def _trunc(w: W, n: N) -> str:
+def _write_trunc(w: W, n: N) -> str:
+    """Write sign(x) * floor(abs(x)); integers are unchanged."""
     x = w.arg(n, 0)
-    if _kind(n) != "f":
+    if _compute_kind(n) != "f":
         return x
     return w.add("Mul", [w.add("Sign", [x]), w.add("Floor", [w.add("Abs", [x])])])
 
 
 @register_node_writer("cbrt")
 @unary
-def _cbrt(w: W, x: str, c: Callable[[float], str]) -> str:
+def _write_cbrt(w: W, x: str, c: Callable[[float], str]) -> str:
+    """Write sign(x) * abs(x) ** (1 / 3)."""
     return w.add("Mul", [w.add("Sign", [x]), w.add("Pow", [w.add("Abs", [x]), c(1 / 3)])])
 
 
 @register_node_writer("logit")
 @unary
-def _logit(w: W, x: str, c: Callable[[float], str]) -> str:
+def _write_logit(w: W, x: str, c: Callable[[float], str]) -> str:
+    """Write log(x / (1 - x))."""
     return w.add("Log", [w.add("Div", [x, w.add("Sub", [c(1), x])])])
 
 
 @register_node_writer("sinc")
 @unary
-def _sinc(w: W, x: str, c: Callable[[float], str]) -> str:
+def _write_sinc(w: W, x: str, c: Callable[[float], str]) -> str:
+    """Write sin(pi x) / (pi x), and 1 at 0."""
     angle = w.add("Mul", [x, c(math.pi)])
     return w.where(w.add("Equal", [x, c(0)]), c(1), w.add("Div", [w.add("Sin", [angle]), angle]))
 
 
-def _is_negative(w: W, x: str, d: dt.DType) -> str:
+def _write_sign_mask(w: W, x: str, d: dt.DType) -> str:
     """Write a mask of negative numbers and -0: the sign bit."""
     below = w.add("Less", [w.add("Reciprocal", [x]), w.number(0, d)])
     return w.add("Or", [w.add("Less", [x, w.number(0, d)]), below])
 
 
 @register_node_writer("signbit")
-def _signbit(w: W, n: N) -> str:
-    return _is_negative(w, w.arg(n, 0), n.casts[0])
+def _write_signbit(w: W, n: N) -> str:
+    """Write a mask of negative numbers and -0."""
+    return _write_sign_mask(w, w.arg(n, 0), n.casts[0])
 
 
 @register_node_writer("copysign")
-def _copysign(w: W, n: N) -> str:
+def _write_copysign(w: W, n: N) -> str:
+    """Write abs(x) with the sign of y."""
     x, y = w.args(n)
     size = w.add("Abs", [x])
-    return w.where(_is_negative(w, y, n.casts[1]), w.add("Neg", [size]), size)
+    return w.where(_write_sign_mask(w, y, n.casts[1]), w.add("Neg", [size]), size)
 
 
 @register_node_writer("negative")
-def _negative(w: W, n: N) -> str:
+def _write_negative(w: W, n: N) -> str:
+    """Write Neg, or 0 - x for unsigned integers, which Neg does not accept."""
     _require_real(n)
     x = w.arg(n, 0)
-    return w.add("Sub", [w.number(0, n.casts[0]), x]) if _kind(n) == "u" else w.add("Neg", [x])
+    return (
+        w.add("Sub", [w.number(0, n.casts[0]), x]) if _compute_kind(n) == "u" else w.add("Neg", [x])
+    )
 
 
 @register_node_writer("not_equal")
-def _not_equal(w: W, n: N) -> str:
+def _write_not_equal(w: W, n: N) -> str:
+    """Write the negation of Equal."""
     _require_real(n)
     return w.add("Not", [w.add("Equal", w.args(n))])
 
 
 @register_node_writer("relu")
-def _relu(w: W, n: N) -> str:
-    if _kind(n) == "u":
+def _write_relu(w: W, n: N) -> str:
+    """Write Relu; unsigned integers are unchanged."""
+    if _compute_kind(n) == "u":
         return w.arg(n, 0)
     return w.add("Relu", [w.arg(n, 0)])
 
 
 @register_node_writer("where")
-def _where(w: W, n: N) -> str:
+def _write_where(w: W, n: N) -> str:
     """Write Where; bools use And and Or, as few runtimes support Where for them."""
     condition, x, y = w.args(n)
     if n.dtype.kind != "b":
@@ -203,17 +221,20 @@ def _where(w: W, n: N) -> str:
 
 
 @register_node_writer("divide")
-def _divide(w: W, n: N) -> str:
+def _write_divide(w: W, n: N) -> str:
+    """Write Div of operands that are floats."""
     return _write_operator("Div", w, n)
 
 
-def _signs_differ(w: W, x: str, y: str, d: dt.DType) -> str:
+def _write_signs_differ(w: W, x: str, y: str, d: dt.DType) -> str:
+    """Write a mask of elements at which just one of x and y is below 0."""
     zero = w.number(0, d)
     return w.add("Xor", [w.add("Less", [x, zero]), w.add("Less", [y, zero])])
 
 
 @register_node_writer("floor_divide")
-def _floor_divide(w: W, n: N) -> str:
+def _write_floor_divide(w: W, n: N) -> str:
+    """Write a quotient rounded down; integer division, which truncates, is corrected."""
     x, y = w.args(n)
     d = n.casts[0]
     quotient: str = w.add("Div", [x, y])
@@ -222,12 +243,13 @@ def _floor_divide(w: W, n: N) -> str:
     if d.kind == "u":
         return quotient
     has_remainder = w.add("Not", [w.add("Equal", [w.add("Mul", [quotient, y]), x])])
-    down = w.add("And", [has_remainder, _signs_differ(w, x, y, d)])
+    down = w.add("And", [has_remainder, _write_signs_differ(w, x, y, d)])
     return w.where(down, w.add("Sub", [quotient, w.number(1, d)]), quotient)
 
 
 @register_node_writer("remainder")
-def _remainder(w: W, n: N) -> str:
+def _write_remainder(w: W, n: N) -> str:
+    """Write a remainder with the sign of the divisor."""
     x, y = w.args(n)
     d = n.casts[0]
     remainder: str = w.add("Mod", [x, y], fmod=int(d.kind == "f"))
@@ -236,16 +258,20 @@ def _remainder(w: W, n: N) -> str:
     zero = w.number(0, d)
     wrong = w.add(
         "And",
-        [w.add("Not", [w.add("Equal", [remainder, zero])]), _signs_differ(w, remainder, y, d)],
+        [
+            w.add("Not", [w.add("Equal", [remainder, zero])]),
+            _write_signs_differ(w, remainder, y, d),
+        ],
     )
     return w.where(wrong, w.add("Add", [remainder, y]), remainder)
 
 
 @register_node_writer("bitwise_left_shift", "bitwise_right_shift")
-def _shift(w: W, n: N) -> str:
+def _write_shift(w: W, n: N) -> str:
+    """Write a shift; of signed integers as a product with, or floored quotient by, a power of 2."""
     x, y = w.args(n)
     left = n.op == "bitwise_left_shift"
-    if _kind(n) == "u":
+    if _compute_kind(n) == "u":
         return w.add("BitShift", [x, y], direction="LEFT" if left else "RIGHT")
     d = n.casts[0]
     factor = w.add("Pow", [w.number(2, d), y])
@@ -258,22 +284,26 @@ def _shift(w: W, n: N) -> str:
 
 
 @register_node_writer("atan2")
-def _atan2(w: W, n: N) -> str:
+def _write_atan2(w: W, n: N) -> str:
+    """Write the angle by Atan of the quotient, with cases for quadrants, axes and signed zeros."""
     y, x = w.args(n)
     d = n.casts[0]
     zero, pi = w.number(0, d), w.number(math.pi, d)
     base = w.add("Atan", [w.add("Div", [y, x])])
-    opposite = w.where(_is_negative(w, y, d), w.add("Sub", [base, pi]), w.add("Add", [base, pi]))
+    opposite = w.where(
+        _write_sign_mask(w, y, d), w.add("Sub", [base, pi]), w.add("Add", [base, pi])
+    )
     angle = w.where(w.add("Less", [x, zero]), opposite, base)
-    half = w.where(_is_negative(w, y, d), w.number(-math.pi / 2, d), w.number(math.pi / 2, d))
-    straight = w.where(_is_negative(w, y, d), w.number(-math.pi, d), pi)
-    on_axis = w.where(_is_negative(w, x, d), straight, y)
+    half = w.where(_write_sign_mask(w, y, d), w.number(-math.pi / 2, d), w.number(math.pi / 2, d))
+    straight = w.where(_write_sign_mask(w, y, d), w.number(-math.pi, d), pi)
+    on_axis = w.where(_write_sign_mask(w, x, d), straight, y)
     at_zero = w.where(w.add("Equal", [y, zero]), on_axis, half)
     return w.where(w.add("Equal", [x, zero]), at_zero, angle)
 
 
 @register_node_writer("hypot")
-def _hypot(w: W, n: N) -> str:
+def _write_hypot(w: W, n: N) -> str:
+    """Write sqrt(x * x + y * y), scaled by the larger operand against overflow."""
     x, y = (w.add("Abs", [a]) for a in w.args(n))
     d = n.casts[0]
     large, small = w.add("Max", [x, y]), w.add("Min", [x, y])
@@ -284,7 +314,8 @@ def _hypot(w: W, n: N) -> str:
 
 
 @register_node_writer("logaddexp")
-def _logaddexp(w: W, n: N) -> str:
+def _write_logaddexp(w: W, n: N) -> str:
+    """Write max(x, y) + log(1 + exp(-abs(x - y)))."""
     x, y = w.args(n)
     d = n.casts[0]
     gap = w.add("Neg", [w.add("Abs", [w.add("Sub", [x, y])])])
@@ -293,7 +324,8 @@ def _logaddexp(w: W, n: N) -> str:
 
 
 @register_node_writer("xlogy")
-def _xlogy(w: W, n: N) -> str:
+def _write_xlogy(w: W, n: N) -> str:
+    """Write x log(y), and 0 where x is 0."""
     x, y = w.args(n)
     zero = w.number(0, n.casts[0])
     product = w.add("Mul", [x, w.add("Log", [y])])
@@ -301,7 +333,8 @@ def _xlogy(w: W, n: N) -> str:
 
 
 @register_node_writer("heaviside")
-def _heaviside(w: W, n: N) -> str:
+def _write_heaviside(w: W, n: N) -> str:
+    """Write 1 for x > 0, y for x = 0, else 0."""
     x, y = w.args(n)
     d = n.casts[0]
     above = w.cast(w.add("Greater", [x, w.number(0, d)]), dt.bool, d)
@@ -309,19 +342,22 @@ def _heaviside(w: W, n: N) -> str:
 
 
 @register_node_writer("ldexp")
-def _ldexp(w: W, n: N) -> str:
+def _write_ldexp(w: W, n: N) -> str:
+    """Write x * 2 ** y."""
     x, y = w.args(n)
     return w.add("Mul", [x, w.add("Pow", [w.number(2, n.casts[0]), y])])
 
 
 @register_node_writer("clip")
-def _clip(w: W, n: N) -> str:
+def _write_clip(w: W, n: N) -> str:
+    """Write x limited to low and high, of which high wins."""
     x, low, high = w.args(n)
     return w.add("Min", [w.add("Max", [x, low]), high])
 
 
 @register_node_writer("astype")
-def _astype(w: W, n: N) -> str:
+def _write_astype(w: W, n: N) -> str:
+    """Write a cast; floats become short integers by way of int32. Raises: UnsupportedOpError."""
     a = n.args[0]
     assert isinstance(a, GraphNode)
     if "c" in (a.dtype.kind, n.dtype.kind):
@@ -334,6 +370,7 @@ def _astype(w: W, n: N) -> str:
 
 
 @register_node_writer("real", "conj")
-def _real(w: W, n: N) -> str:
+def _write_real(w: W, n: N) -> str:
+    """Write the operand itself. Raises: UnsupportedOpError for complex numbers."""
     _require_real(n)
     return w.arg(n, 0)

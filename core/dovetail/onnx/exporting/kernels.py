@@ -24,7 +24,8 @@ MATMUL_DTYPES = (
 
 
 @register_node_writer("matmul")
-def _matmul(w: W, n: N) -> str:
+def _write_matmul(w: W, n: N) -> str:
+    """Write MatMul; short integers compute in 32 bits. Raises: UnsupportedOpError for complex."""
     d = n.casts[0]
     if d.kind == "c":
         raise UnsupportedOpError("ONNX has no operators on complex numbers")
@@ -35,7 +36,8 @@ def _matmul(w: W, n: N) -> str:
     return w.cast(product, wide, d)
 
 
-def _top_k(w: W, n: N, which: int) -> str:
+def _write_top_k(w: W, n: N, which: int) -> str:
+    """Write TopK of whole rows; return the name of the values (0) or of the indices (1)."""
     a = n.args[0]
     assert isinstance(a, GraphNode)
     x, d = w.arg(n, 0), n.casts[0]
@@ -52,17 +54,20 @@ def _top_k(w: W, n: N, which: int) -> str:
 
 
 @register_node_writer("sort")
-def _sort(w: W, n: N) -> str:
-    return _top_k(w, n, 0)
+def _write_sort(w: W, n: N) -> str:
+    """Write the values of TopK. Raises: UnsupportedOpError for uint64."""
+    return _write_top_k(w, n, 0)
 
 
 @register_node_writer("argsort")
-def _argsort(w: W, n: N) -> str:
-    return _top_k(w, n, 1)
+def _write_argsort(w: W, n: N) -> str:
+    """Write the indices of TopK. Raises: UnsupportedOpError for uint64."""
+    return _write_top_k(w, n, 1)
 
 
 @register_node_writer("searchsorted")
-def _searchsorted(w: W, n: N) -> str:
+def _write_searchsorted(w: W, n: N) -> str:
+    """Write the count of table entries below each value. Raises: UnsupportedOpError."""
     if len(n.args) != 2:
         raise UnsupportedOpError("ONNX has no search with a sorter")
     rows, v = w.args(n)
@@ -73,7 +78,8 @@ def _searchsorted(w: W, n: N) -> str:
 
 
 @register_node_writer("cumulative_sum")
-def _cumulative_sum(w: W, n: N) -> str:
+def _write_cumulative_sum(w: W, n: N) -> str:
+    """Write CumSum, computed in 32 or 64 bits, after a zero if wanted."""
     axis, initial, _ = n.attrs
     x, d = w.arg(n, 0), n.casts[0]
     wide = (
@@ -83,23 +89,26 @@ def _cumulative_sum(w: W, n: N) -> str:
     )
     sums = w.add("CumSum", [w.cast(x, d, wide), w.number(axis, dt.int64)])
     if initial:
-        sums = _prepend(w, n, sums, axis, w.number(0, wide))
+        sums = _write_prepend(w, n, sums, axis, w.number(0, wide))
     return w.cast(sums, wide, n.dtype)
 
 
-def _prepend(w: W, n: N, running: str, axis: int, first: str) -> str:
+def _write_prepend(w: W, n: N, running: str, axis: int, first: str) -> str:
     """Write the initial value before a running value."""
     shape = [1 if d == axis else m for d, m in enumerate(n.shape)]
     return w.add("Concat", [w.add("Expand", [first, w.sizes(shape)]), running], axis=axis)
 
 
-def _scan(w: W, n: N, inputs: list[str], axis: int, first: float, d: dt.DType, op: str) -> str:
+def _write_scan(
+    w: W, n: N, inputs: list[str], axis: int, first: float, d: dt.DType, op: str
+) -> str:
     """Write a running value by Scan; its body is one operator, or a product and a sum."""
     a = n.args[0]
     assert isinstance(a, GraphNode)
     helper, shape = w.onnx.helper, [m for k, m in enumerate(a.shape) if k != axis]
 
     def info(name: str) -> object:
+        """Return a tensor declaration of the loop body."""
         return helper.make_tensor_value_info(name, w.element(d), [None] * len(shape))
 
     state_and_inputs = ["state", *[f"x{k}" for k in range(len(inputs))]]
@@ -133,26 +142,28 @@ _BODIES = {
 
 
 @register_node_writer("cumulative_prod")
-def _cumulative_prod(w: W, n: N) -> str:
+def _write_cumulative_prod(w: W, n: N) -> str:
+    """Write a running product by Scan, after a one if wanted."""
     axis, initial, _ = n.attrs
     d = n.casts[0]
-    products = _scan(w, n, [w.arg(n, 0)], axis, 1, d, "product")
+    products = _write_scan(w, n, [w.arg(n, 0)], axis, 1, d, "product")
     if initial:
-        products = _prepend(w, n, products, axis, w.number(1, d))
+        products = _write_prepend(w, n, products, axis, w.number(1, d))
     return w.cast(products, d, n.dtype)
 
 
 @register_node_writer("recurrence")
-def _recurrence(w: W, n: N) -> str:
+def _write_recurrence(w: W, n: N) -> str:
+    """Write a linear recurrence by Scan. Raises: UnsupportedOpError for its gradient."""
     axis, lag = n.attrs
     if lag:
         raise UnsupportedOpError("ONNX has no operators for the gradient of a recurrence")
-    return _scan(w, n, w.args(n), axis, 0, n.casts[0], "line")
+    return _write_scan(w, n, w.args(n), axis, 0, n.casts[0], "line")
 
 
 @register_node_writer("cumulative_logsumexp")
-def _cumulative_logsumexp(w: W, n: N) -> str:
-    """Write the running logsumexp, relative to the maximum of each row."""
+def _write_cumulative_logsumexp(w: W, n: N) -> str:
+    """Write the running logsumexp; terms far below the row's maximum underflow."""
     axis, initial, _ = n.attrs
     if initial:
         raise UnsupportedOpError("ONNX has no running logsumexp with an initial value")
@@ -164,7 +175,7 @@ def _cumulative_logsumexp(w: W, n: N) -> str:
 
 
 @register_node_writer("select")
-def _select(w: W, n: N) -> str:
+def _write_select(w: W, n: N) -> str:
     """Write the element at a rank of each row, by TopK of the whole row."""
     a, _, rank = n.args
     assert isinstance(a, GraphNode)
@@ -178,15 +189,16 @@ def _select(w: W, n: N) -> str:
 
 
 @register_node_writer("random_uniform32", "random_uniform64")
-def _random_uniform(w: W, n: N) -> str:
+def _refuse_random(w: W, n: N) -> str:
+    """Raise UnsupportedOpError."""
     raise UnsupportedOpError("ONNX has no reproducible random numbers")
 
 
 # --- convolutions: (x, w), (x, w, bias); attrs: stride, zeros before, dilation, groups ------------
 
 
-def _windows(n: N, rank: int) -> tuple[list[int], list[int]]:
-    """Return the span of the taps along each axis, and their number. Raises: Unknown."""
+def _tap_spans(n: N, rank: int) -> tuple[list[int], list[int]]:
+    """Return spans and counts of taps along each axis. Raises: UnsupportedOpError."""
     w = n.args[1]
     assert isinstance(w, GraphNode)
     if n.dtype.kind != "f" or len(w.shape) != rank or len(n.shape) != rank:
@@ -197,7 +209,8 @@ def _windows(n: N, rank: int) -> tuple[list[int], list[int]]:
     return [d * (k - 1) + 1 for d, k in zip(n.attrs.dilation, taps, strict=True)], taps
 
 
-def _geometry(n: N, taps: list[int], ends: list[int]) -> dict[str, Any]:
+def _conv_attributes(n: N, taps: list[int], ends: list[int]) -> dict[str, Any]:
+    """Return the attributes of Conv and ConvTranspose, with `ends` as the padding after."""
     g = n.attrs
     return {
         "strides": list(g.stride),
@@ -209,25 +222,26 @@ def _geometry(n: N, taps: list[int], ends: list[int]) -> dict[str, Any]:
 
 
 @register_node_writer("convolution")
-def _convolution(w: W, n: N) -> str:
+def _write_convolution(w: W, n: N) -> str:
+    """Write Conv, with the padding at the end that the result's shape needs."""
     x = n.args[0]
     assert isinstance(x, GraphNode)
-    spans, taps = _windows(n, len(x.shape))
+    spans, taps = _tap_spans(n, len(x.shape))
     ends = [
         max(0, (m - 1) * s + span - size - low)
         for m, s, span, size, low in zip(
             n.shape[2:], n.attrs.stride, spans, x.shape[2:], n.attrs.low, strict=True
         )
     ]
-    return w.add("Conv", w.args(n), **_geometry(n, taps, ends))
+    return w.add("Conv", w.args(n), **_conv_attributes(n, taps, ends))
 
 
 @register_node_writer("convolution_input")
-def _convolution_input(w: W, n: N) -> str:
+def _write_convolution_input(w: W, n: N) -> str:
     """Write the gradient by the input of a convolution: a transposed convolution of (y, w)."""
     y = n.args[0]
     assert isinstance(y, GraphNode)
-    spans, taps = _windows(n, len(y.shape))
+    spans, taps = _tap_spans(n, len(y.shape))
     excess = [
         (m - 1) * s + span - low - size
         for m, s, span, low, size in zip(
@@ -235,5 +249,5 @@ def _convolution_input(w: W, n: N) -> str:
         )
     ]
     output_padding = [max(0, -v) for v in excess]
-    geometry = _geometry(n, taps, [max(0, v) for v in excess])
+    geometry = _conv_attributes(n, taps, [max(0, v) for v in excess])
     return w.add("ConvTranspose", w.args(n), output_padding=output_padding, **geometry)

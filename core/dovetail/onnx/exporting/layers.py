@@ -26,19 +26,22 @@ def find_layer_writer(w: W, n: N) -> LayerWriter | None:
 
 
 def per_axis(value: Any, dims: int) -> list[int]:
-    """Return a number for each axis."""
+    """Return a list with a number for each of `dims` axes, from one number or a sequence."""
     return [int(v) for v in value] if isinstance(value, (tuple, list)) else [int(value)] * dims
 
 
 def _is_batch(a: dict[str, Any], dims: int) -> bool:
+    """Return True if the input is a node with a batch, channels and `dims` axes."""
     return isinstance(a["input"], GraphNode) and len(a["input"].shape) == dims + 2
 
 
 def _input_names(w: W, a: dict[str, Any], *names: str) -> list[str]:
+    """Return the value names of a layer's arguments, and "" for those that are None."""
     return [w.value(a[k]) if a.get(k) is not None else "" for k in names]
 
 
 def _strip_missing(names: list[str]) -> list[str]:
+    """Return the names without empty ones at the end."""
     while names and not names[-1]:
         names = names[:-1]
     return names
@@ -47,11 +50,15 @@ def _strip_missing(names: list[str]) -> list[str]:
 # --- convolutions ---------------------------------------------------------------------------------
 
 
-def _convolution(dims: int) -> LayerWriter:
+def _conv_writer(dims: int) -> LayerWriter:
+    """Return the writer of a convolution over `dims` axes as Conv."""
+
     def fits(w: W, a: dict[str, Any]) -> bool:
+        """Return True unless there is no batch, or the padding is "same"."""
         return _is_batch(a, dims) and a.get("padding", 0) != "same"
 
     def run(w: W, a: dict[str, Any]) -> str:
+        """Write Conv."""
         pads = [0] * dims if a.get("padding") == "valid" else per_axis(a.get("padding", 0), dims)
         return w.add(
             "Conv",
@@ -66,8 +73,11 @@ def _convolution(dims: int) -> LayerWriter:
     return fits, run
 
 
-def _conv_transpose(dims: int) -> LayerWriter:
+def _conv_transpose_writer(dims: int) -> LayerWriter:
+    """Return the writer of a transposed convolution over `dims` axes."""
+
     def run(w: W, a: dict[str, Any]) -> str:
+        """Write ConvTranspose."""
         return w.add(
             "ConvTranspose",
             _strip_missing(_input_names(w, a, "input", "weight", "bias")),
@@ -85,7 +95,8 @@ def _conv_transpose(dims: int) -> LayerWriter:
 # --- pooling --------------------------------------------------------------------------------------
 
 
-def _window(a: dict[str, Any], dims: int) -> dict[str, list[int]]:
+def _pool_attributes(a: dict[str, Any], dims: int) -> dict[str, list[int]]:
+    """Return kernel, strides and padding of a pooling layer as attributes."""
     kernel = per_axis(a["kernel_size"], dims)
     stride = a.get("stride")
     return {
@@ -95,32 +106,40 @@ def _window(a: dict[str, Any], dims: int) -> dict[str, list[int]]:
     }
 
 
-def _max_pool(dims: int) -> LayerWriter:
+def _max_pool_writer(dims: int) -> LayerWriter:
+    """Return the writer of a max pooling over `dims` axes as MaxPool."""
+
     def fits(w: W, a: dict[str, Any]) -> bool:
+        """Return True for batches of floats, without indices and `ceil_mode`."""
         plain = not a.get("return_indices") and not a.get("ceil_mode")
         return plain and _is_batch(a, dims) and a["input"].dtype.kind == "f"
 
     def run(w: W, a: dict[str, Any]) -> str:
+        """Write MaxPool."""
         return w.add(
             "MaxPool",
             _input_names(w, a, "input"),
             dilations=per_axis(a.get("dilation", 1), dims),
-            **_window(a, dims),
+            **_pool_attributes(a, dims),
         )
 
     return fits, run
 
 
-def _average_pool(dims: int) -> LayerWriter:
+def _average_pool_writer(dims: int) -> LayerWriter:
+    """Return the writer of an average pooling over `dims` axes as AveragePool."""
+
     def fits(w: W, a: dict[str, Any]) -> bool:
+        """Return True for batches, without `divisor_override` and `ceil_mode`."""
         plain = a.get("divisor_override") is None and not a.get("ceil_mode")
         return plain and _is_batch(a, dims)
 
     def run(w: W, a: dict[str, Any]) -> str:
+        """Write AveragePool."""
         return w.add(
             "AveragePool",
             _input_names(w, a, "input"),
-            **_window(a, dims),
+            **_pool_attributes(a, dims),
             count_include_pad=int(a.get("count_include_pad", True)),
         )
 
@@ -128,20 +147,22 @@ def _average_pool(dims: int) -> LayerWriter:
 
 
 for _dims in (1, 2, 3):
-    LAYER_WRITERS[f"conv{_dims}d"] = _convolution(_dims)
-    LAYER_WRITERS[f"conv_transpose{_dims}d"] = _conv_transpose(_dims)
-    LAYER_WRITERS[f"max_pool{_dims}d"] = _max_pool(_dims)
-    LAYER_WRITERS[f"avg_pool{_dims}d"] = _average_pool(_dims)
+    LAYER_WRITERS[f"conv{_dims}d"] = _conv_writer(_dims)
+    LAYER_WRITERS[f"conv_transpose{_dims}d"] = _conv_transpose_writer(_dims)
+    LAYER_WRITERS[f"max_pool{_dims}d"] = _max_pool_writer(_dims)
+    LAYER_WRITERS[f"avg_pool{_dims}d"] = _average_pool_writer(_dims)
 
 
 # --- normalisation --------------------------------------------------------------------------------
 
 
 def _layer_norm_fits(w: W, a: dict[str, Any]) -> bool:
+    """Return True if the layer has a weight, which LayerNormalization requires."""
     return a.get("weight") is not None and isinstance(a["input"], GraphNode)
 
 
-def _layer_norm(w: W, a: dict[str, Any]) -> str:
+def _write_layer_norm(w: W, a: dict[str, Any]) -> str:
+    """Write LayerNormalization over the last axes."""
     axes = a["normalized_shape"]
     count = len(axes) if isinstance(axes, (tuple, list)) else 1
     return w.add(
@@ -152,4 +173,4 @@ def _layer_norm(w: W, a: dict[str, Any]) -> str:
     )
 
 
-LAYER_WRITERS["layer_norm"] = _layer_norm_fits, _layer_norm
+LAYER_WRITERS["layer_norm"] = _layer_norm_fits, _write_layer_norm

@@ -48,7 +48,7 @@ class ParameterSlice(NamedTuple):
         return [i + (m - 1) * t + 1 for i, m, t in every]
 
     def write(self, w: GraphWriter, parameter: str) -> str:
-        """Write the nodes of the slice, and return the name of the result."""
+        """Write Slice, Transpose and Reshape as needed, and return the name of the result."""
         axes = perm = list(range(len(self.starts)))
         name = w.add(
             "Slice",

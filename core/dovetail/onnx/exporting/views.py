@@ -22,7 +22,8 @@ SLICE_END_MAX = 1 << 62
 
 
 @register_node_writer("full")
-def _full(w: W, n: N) -> str:
+def _write_full(w: W, n: N) -> str:
+    """Write a number, expanded to the shape."""
     one = w.number(n.args[0], n.dtype)
     if not n.shape:
         return one
@@ -30,7 +31,8 @@ def _full(w: W, n: N) -> str:
 
 
 @register_node_writer("arange")
-def _arange(w: W, n: N) -> str:
+def _write_arange(w: W, n: N) -> str:
+    """Write Range in int64, times the step, plus the start."""
     start, step = n.args
     d = n.casts[0]
     count = w.add(
@@ -41,7 +43,7 @@ def _arange(w: W, n: N) -> str:
 
 
 @register_node_writer("position")
-def _position(w: W, n: N) -> str:
+def _write_position(w: W, n: N) -> str:
     """Write the row-major index of each element."""
     count = scalar(w, w.sizes([size(n.shape)]))
     indices = w.add("Range", [w.number(0, dt.int64), count, w.number(1, dt.int64)])
@@ -49,7 +51,7 @@ def _position(w: W, n: N) -> str:
 
 
 def scalar(w: W, name: str) -> str:
-    """Write a vector of one element as a tensor of no dimensions."""
+    """Write a vector of one element as a 0-d tensor."""
     return w.add("Reshape", [name, w.ints([])])
 
 
@@ -65,16 +67,19 @@ _REDUCTIONS = {
 
 
 def _operand(n: N) -> N:
+    """Return the first argument, which is a node."""
     a = n.args[0]
     assert isinstance(a, GraphNode)
     return a
 
 
 def _keeps_axes(n: N) -> bool:
+    """Return True if a reduction keeps its axes, with length 1."""
     return len(n.shape) == len(_operand(n).shape)
 
 
-def _reduce(op: str, w: W, n: N) -> str:
+def _write_reduce(op: str, w: W, n: N) -> str:
+    """Write a reduction; bools are reduced as uint8. Raises: UnsupportedOpError for complex."""
     axes, _ = n.attrs
     x, d = w.arg(n, 0), n.casts[0]
     if d.kind == "c":
@@ -86,11 +91,12 @@ def _reduce(op: str, w: W, n: N) -> str:
 
 
 for _name, _op in _REDUCTIONS.items():
-    register_node_writer(_name)(partial(_reduce, _op))
+    register_node_writer(_name)(partial(_write_reduce, _op))
 
 
 @register_node_writer("any", "all")
-def _any_or_all(w: W, n: N) -> str:
+def _write_any_or_all(w: W, n: N) -> str:
+    """Write ReduceMax or ReduceMin of int32 in place of bools."""
     axes, _ = n.attrs
     x = w.cast(w.arg(n, 0), dt.bool, dt.int32)
     op = "ReduceMax" if n.op == "any" else "ReduceMin"
@@ -98,14 +104,16 @@ def _any_or_all(w: W, n: N) -> str:
 
 
 @register_node_writer("count_nonzero")
-def _count_nonzero(w: W, n: N) -> str:
+def _write_count_nonzero(w: W, n: N) -> str:
+    """Write ReduceSum of the nonzero mask in int64."""
     axes, _ = n.attrs
     x = w.cast(w.arg(n, 0), dt.bool, dt.int64)
     return w.reduce("ReduceSum", x, axes, _keeps_axes(n)) if axes else x
 
 
 @register_node_writer("argmax", "argmin")
-def _arg(w: W, n: N) -> str:
+def _write_arg_reduction(w: W, n: N) -> str:
+    """Write ArgMax or ArgMin; several axes are flattened to one first."""
     axes, _ = n.attrs
     x, a = w.arg(n, 0), _operand(n)
     op = "ArgMax" if n.op == "argmax" else "ArgMin"
@@ -125,25 +133,30 @@ def _arg(w: W, n: N) -> str:
 
 
 @register_node_writer("view")
-def _view(w: W, n: N) -> str:
+def _write_view(w: W, n: N) -> str:
+    """Write a view by the writer of its kind."""
     a = _operand(n)
     name: str = _VIEWS[n.attrs[0]](w, w.value(a), a, n)
     return name
 
 
-def _permute(w: W, x: str, a: N, n: N) -> Any:
+def _write_permute(w: W, x: str, a: N, n: N) -> Any:
+    """Write Transpose."""
     return w.add("Transpose", [x], perm=list(n.attrs[1]))
 
 
-def _expand(w: W, x: str, a: N, n: N) -> Any:
+def _write_expand(w: W, x: str, a: N, n: N) -> Any:
+    """Write Expand."""
     return w.add("Expand", [x, w.sizes(n.shape)])
 
 
-def _reshape(w: W, x: str, a: N, n: N) -> Any:
+def _write_reshape(w: W, x: str, a: N, n: N) -> Any:
+    """Write Reshape."""
     return w.reshape(x, n.shape)
 
 
-def _slice(w: W, x: str, a: N, n: N) -> Any:
+def _write_slice(w: W, x: str, a: N, n: N) -> Any:
+    """Write Slice over the axes that change, or Identity if none does."""
     starts, lengths, steps = n.attrs[1:]
     which = [
         d
@@ -163,14 +176,21 @@ def _slice(w: W, x: str, a: N, n: N) -> Any:
     return w.add("Slice", [x, w.sizes(first), w.sizes(last), w.ints(which), w.ints(each)])
 
 
-def _pad(w: W, x: str, a: N, n: N) -> Any:
+def _write_pad(w: W, x: str, a: N, n: N) -> Any:
+    """Write Pad with zeros along one axis."""
     axis, start, whole = n.attrs[1:]
     begins = [start if d == axis else 0 for d in range(len(a.shape))]
     ends = [whole - start - a.shape[axis] if d == axis else 0 for d in range(len(a.shape))]
     return w.add("Pad", [x, w.sizes([*begins, *ends]), w.number(0, n.dtype)])
 
 
-_VIEWS = {"permute": _permute, "expand": _expand, "reshape": _reshape, "slice": _slice, "pad": _pad}
+_VIEWS = {
+    "permute": _write_permute,
+    "expand": _write_expand,
+    "reshape": _write_reshape,
+    "slice": _write_slice,
+    "pad": _write_pad,
+}
 
 
 def element_indices(shape: Sequence[int], strides: Sequence[int], offset: int) -> np.ndarray:
@@ -183,6 +203,7 @@ def element_indices(shape: Sequence[int], strides: Sequence[int], offset: int) -
 
 
 def _contiguous_strides(shape: Sequence[int]) -> list[int]:
+    """Return the row-major strides of a shape, in elements."""
     strides, step = [], 1
     for m in reversed(shape):
         strides.append(step)
@@ -191,7 +212,8 @@ def _contiguous_strides(shape: Sequence[int]) -> list[int]:
 
 
 @register_node_writer("as_strided")
-def _as_strided(w: W, n: N) -> str:
+def _write_as_strided(w: W, n: N) -> str:
+    """Write a strided view as Reshape if possible, else as Gather of the flat tensor."""
     a = _operand(n)
     shape, strides, offset = n.attrs
     x = w.value(a)
@@ -202,7 +224,8 @@ def _as_strided(w: W, n: N) -> str:
 
 
 @register_node_writer("written")
-def _write_view(w: W, n: N) -> str:
+def _write_into_view(w: W, n: N) -> str:
+    """Write a tensor with the elements of a view replaced, by ScatterElements."""
     whole, value = n.args
     assert isinstance(whole, GraphNode) and isinstance(value, GraphNode)
     shape, strides, offset = n.attrs
@@ -215,7 +238,8 @@ def _write_view(w: W, n: N) -> str:
 
 
 @register_node_writer("concat")
-def _concat(w: W, n: N) -> str:
+def _write_concat(w: W, n: N) -> str:
+    """Write Concat."""
     return w.add("Concat", w.args(n), axis=n.attrs)
 
 
@@ -231,7 +255,8 @@ def wrap_negative(w: W, index: str, size: int, checked: bool) -> str:
 
 
 @register_node_writer("checked_indices")
-def _checked_indices(w: W, n: N) -> str:
+def _write_checked_indices(w: W, n: N) -> str:
+    """Write indices with negative ones wrapped, and ignored ones replaced by 0."""
     (_, _, size), from_end, ignored = n.attrs
     i, zero = w.arg(n, 0), w.number(0, dt.int64)
     if ignored is not None:
@@ -240,17 +265,18 @@ def _checked_indices(w: W, n: N) -> str:
 
 
 @register_node_writer("gather")
-def _gather(w: W, n: N) -> str:
+def _write_gather(w: W, n: N) -> str:
+    """Write a gather along one axis if possible, else of the flat tensor."""
     _, axes, at, _ = n.attrs
     x = _operand(n)
     if len(at) == 1:
-        name = _gather_along_axis(w, n, x, axes, at[0])
+        name = _write_gather_along_axis(w, n, x, axes, at[0])
         if name:
             return name
-    return _gather_flat(w, n, x)
+    return _write_gather_flat(w, n, x)
 
 
-def _gather_along_axis(w: W, n: N, x: N, axes: Sequence[int], at: int) -> str:
+def _write_gather_along_axis(w: W, n: N, x: N, axes: Sequence[int], at: int) -> str:
     """Write Gather or GatherElements for indices along one axis; return "" if neither fits."""
     index = n.args[1]
     assert isinstance(index, GraphNode)
@@ -277,7 +303,7 @@ def _gather_along_axis(w: W, n: N, x: N, axes: Sequence[int], at: int) -> str:
     return ""
 
 
-def _gather_flat(w: W, n: N, x: N) -> str:
+def _write_gather_flat(w: W, n: N, x: N) -> str:
     """Write a gather of any indices, by the elements' indices in the flat tensor."""
     shape, axes, at, checked = n.attrs
     steps, rank = _contiguous_strides(x.shape), len(shape)
@@ -308,8 +334,8 @@ _REDUCTION = {
 
 
 @register_node_writer("scatter")
-def _scatter(w: W, n: N) -> str:
-    """Write a scatter as ScatterElements over the flattened tensor."""
+def _write_scatter(w: W, n: N) -> str:
+    """Write a scatter as ScatterElements of the flat tensor. Raises: UnsupportedOpError."""
     x, rows, *indices = n.args
     how = _REDUCTION.get(n.attrs.operation)
     if how is None:

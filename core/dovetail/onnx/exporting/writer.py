@@ -23,6 +23,7 @@ def register_node_writer(*ops: str) -> Callable[[NodeWriter], NodeWriter]:
     """Return a decorator that adds a function to the table under the names of ops."""
 
     def add(run: NodeWriter) -> NodeWriter:
+        """Store the writer for each op, and return it."""
         for op in ops:
             NODE_WRITERS[op] = run
         return run
@@ -78,18 +79,18 @@ class GraphWriter:
         return names
 
     def require_opset(self, opset: int, what: str) -> None:
-        """Raise Unknown if the opset is older than `opset`."""
+        """Raise UnsupportedOpError if the opset is older than `opset`."""
         if self.opset < opset:
             raise UnsupportedOpError(f"{what} needs opset {opset}, got {self.opset}")
 
     # --- values
 
     def value(self, n: GraphNode) -> str:
-        """Return the name of a node's value, which is written already."""
+        """Return the name of the value of a node, which must have been written."""
         return self.value_names[id(n)]
 
     def arg(self, n: GraphNode, i: int, d: dt.DType | None = None) -> str:
-        """Return an argument, cast to `d` or by default to the dtype in which the op computes."""
+        """Return the name of an argument, cast to `d`, or to the dtype in which the op computes."""
         a = n.args[i]
         dtype = d or (n.casts[i] if i < len(n.casts) else n.dtype)
         if isinstance(a, GraphNode):
@@ -97,27 +98,27 @@ class GraphWriter:
         return self.number(a, dtype)
 
     def args(self, n: GraphNode) -> list[str]:
-        """Return all arguments, cast to the dtypes in which the op computes."""
+        """Return the names of all arguments, cast to the dtypes in which the op computes."""
         return [self.arg(n, i) for i in range(len(n.args))]
 
     def cast(self, name: str, source: dt.DType, target: dt.DType) -> str:
-        """Cast a value to another dtype."""
+        """Add a Cast if the dtypes differ, and return the name of the value."""
         if source is target:
             return name
         return self.add("Cast", [name], to=self.element(target))
 
     def element(self, d: dt.DType) -> int:
-        """Return the element type of a dtype. Raises: Unknown."""
+        """Return ONNX's element type of a dtype. Raises: UnsupportedOpError."""
         if d not in ELEMENTS:
             raise UnsupportedOpError(f"ONNX has no element type for {d.name}")
         return ELEMENTS[d]
 
     def number(self, value: Any, d: dt.DType) -> str:
-        """Add a number as a tensor of no dimensions."""
+        """Add a number as a 0-d initialiser, and return its name."""
         return self.array(np.asarray(value).astype(numpy_dtype(d)), d)
 
     def ints(self, values: Sequence[int]) -> str:
-        """Add a vector of int64."""
+        """Add a vector of int64 as an initialiser, and return its name."""
         return self.array(np.asarray(values, np.int64).reshape(-1), dt.int64)
 
     def array(self, a: np.ndarray, d: dt.DType, preferred_name: str = "") -> str:
@@ -135,29 +136,29 @@ class GraphWriter:
         return name
 
     def tensor(self, x: dt.Tensor, preferred_name: str = "") -> str:
-        """Add the values of a tensor as an initialiser."""
+        """Add the values of a tensor as an initialiser, and return its name."""
         return self.array(array_of(x), x.dtype, preferred_name)
 
     # --- building blocks of rows
 
     def reshape(self, name: str, shape: Sizes) -> str:
-        """Reshape a value."""
+        """Add a Reshape, and return its output; zeros in the shape are sizes."""
         return self.add("Reshape", [name, self.sizes(shape)], allowzero=int(0 in shape))
 
     def sizes(self, shape: Sizes) -> str:
-        """Add a shape, or other numbers that follow from shapes."""
+        """Add numbers that follow from shapes as a vector of int64, and return its name."""
         return self.ints(shape)
 
     def flatten(self, name: str) -> str:
-        """Reshape a value to a vector."""
+        """Add a Reshape to a vector, and return its output."""
         return self.add("Reshape", [name, self.ints([-1])])
 
     def where(self, condition: str, x: str, y: str) -> str:
-        """Select elements of x where the condition is true, else of y."""
+        """Add a Where, and return its output: x where the condition is true, else y."""
         return self.add("Where", [condition, x, y])
 
     def reduce(self, op: str, name: str, axes: Sizes, keep: bool) -> str:
-        """Reduce a value over axes, in the form of the operator that the opset has."""
+        """Add a reduction in the form that the opset has, and return its output."""
         result: str
         if op == "ReduceSum" or self.opset >= 18:
             result = self.add(op, [name, self.ints(axes)], keepdims=int(keep))

@@ -15,6 +15,7 @@ Tensor = dt.Tensor
 
 
 def _is_true(call: OperatorCall, x: Any) -> bool:
+    """Return the value of a condition. Raises: ShapeError if it has several elements."""
     values = call.array(x).reshape(-1)
     if values.size != 1:
         raise dt.ShapeError(f"{call.op}: the condition must have one element, got {values.size}")
@@ -23,6 +24,7 @@ def _is_true(call: OperatorCall, x: Any) -> bool:
 
 @register_operator("If", host=None, folds=False)
 def _if(call: OperatorCall, condition: Any) -> tuple[Any, ...]:
+    """Run one of two graphs, by the condition's value."""
     branch = "then_branch" if _is_true(call, condition) else "else_branch"
     return tuple(call.graphs(call.get(branch), ()))
 
@@ -31,6 +33,7 @@ def _if(call: OperatorCall, condition: Any) -> tuple[Any, ...]:
 def _loop(
     call: OperatorCall, count: Any = None, condition: Any = None, *carried: Any
 ) -> tuple[Any, ...]:
+    """Run the body while the condition holds, up to `count` times; return state and stacks."""
     body = call.get("body")
     trips = None if count is None else call.number(count)
     state, rows = list(carried), [[] for _ in range(call.outputs - len(carried))]  # type: ignore[var-annotated]  # of tensors
@@ -59,6 +62,7 @@ def _stack_outputs(call: OperatorCall, column: list[Any], body: Any, i: int) -> 
 
 @register_operator("Scan", since=9, host=None, folds=False)
 def _scan(call: OperatorCall, *inputs: Any) -> tuple[Any, ...]:
+    """Run the body for each slice of the inputs; return the state and the stacked outputs."""
     body, count = call.get("body"), call.get("num_scan_inputs")
     lead = len(inputs) - count
     state, xs = list(inputs[:lead]), [call.tensor(x) for x in inputs[lead:]]
@@ -93,7 +97,7 @@ def _scan(call: OperatorCall, *inputs: Any) -> tuple[Any, ...]:
 
 @register_operator("Scan", since=8, host=None, folds=False)
 def _scan_of_batches(call: OperatorCall, lengths: Any, *inputs: Any) -> tuple[Any, ...]:
-    """Run the Scan of opset 8: one scan for each example of a batch."""
+    """Run the Scan of opset 8, once for each example of a batch. Raises: NotYetError."""
     if lengths is not None:
         raise dt.NotYetError(
             "Scan: sequence lengths (opset 8) are not supported; convert the model to a newer opset"
@@ -129,25 +133,30 @@ def _scan_of_batches(call: OperatorCall, lengths: Any, *inputs: Any) -> tuple[An
 
 @register_operator("SequenceConstruct", host=None, folds=False)
 def _sequence_construct(call: OperatorCall, *xs: Any) -> list[Any]:
+    """Return the inputs as a list."""
     return list(xs)
 
 
 @register_operator("SequenceEmpty", host=None, folds=False)
 def _sequence_empty(call: OperatorCall) -> list[Any]:
+    """Return an empty list."""
     return []
 
 
 @register_operator("SequenceLength", host=None, folds=False)
 def _sequence_length(call: OperatorCall, xs: list[Any]) -> np.ndarray:
+    """Return the length of a sequence as an int64 array."""
     return np.asarray(len(xs), np.int64)
 
 
 @register_operator("SequenceAt", host=None, folds=False)
 def _sequence_at(call: OperatorCall, xs: list[Any], position: Any) -> Any:
+    """Return the element at a position. Raises: IndexOutOfRange."""
     return xs[_wrap_position(call, position, len(xs))]
 
 
 def _wrap_position(call: OperatorCall, position: Any, n: int) -> int:
+    """Return a position counted from the start. Raises: IndexOutOfRange."""
     k = call.number(position)
     if not -n <= k < n:
         raise dt.IndexOutOfRange(f"{call.op}: position {k} is out of range for a sequence of {n}")
@@ -156,6 +165,7 @@ def _wrap_position(call: OperatorCall, position: Any, n: int) -> int:
 
 @register_operator("SequenceInsert", host=None, folds=False)
 def _sequence_insert(call: OperatorCall, xs: list[Any], x: Any, position: Any = None) -> list[Any]:
+    """Return a new list with `x` before a position, or at the end. Raises: IndexOutOfRange."""
     k = len(xs) if position is None else call.number(position)
     if not -len(xs) <= k <= len(xs):
         raise dt.IndexOutOfRange(
@@ -168,18 +178,21 @@ def _sequence_insert(call: OperatorCall, xs: list[Any], x: Any, position: Any = 
 
 @register_operator("SequenceErase", host=None, folds=False)
 def _sequence_erase(call: OperatorCall, xs: list[Any], position: Any = None) -> list[Any]:
+    """Return a new list without one element, by default the last one."""
     k = len(xs) - 1 if position is None else _wrap_position(call, position, len(xs))
     return [*xs[:k], *xs[k + 1 :]]
 
 
 @register_operator("ConcatFromSequence", host=None, folds=False)
 def _concat_from_sequence(call: OperatorCall, xs: list[Any]) -> Tensor:
+    """Join the tensors of a sequence along an axis, or stack them along a new one."""
     tensors = [call.tensor(x) for x in xs]
     return (dt.stack if call.get("new_axis", 0) else dt.concat)(tensors, axis=call.get("axis"))
 
 
 @register_operator("SplitToSequence", host=(1,), folds=False)
 def _split_to_sequence(call: OperatorCall, x: Tensor, split: Any = None) -> list[Any]:
+    """Return the parts of a tensor along an axis, by default of length 1, as a list."""
     axis = call.axis(call.get("axis", 0), x.ndim)
     n = x.shape[axis]
     if split is None:
@@ -197,6 +210,7 @@ def _split_to_sequence(call: OperatorCall, x: Tensor, split: Any = None) -> list
 
 @register_operator("SequenceMap", host=None, folds=False)
 def _sequence_map(call: OperatorCall, *inputs: Any) -> tuple[Any, ...]:
+    """Run the body for each element of the sequences; return a list for each output."""
     body, count = call.get("body"), len(inputs[0])
     sequences: list[list[Any]] = [[] for _ in range(call.outputs)]
     for k in range(count):
@@ -208,16 +222,19 @@ def _sequence_map(call: OperatorCall, *inputs: Any) -> tuple[Any, ...]:
 
 @register_operator("Optional", host=None, folds=False)
 def _optional(call: OperatorCall, x: Any = None) -> Any:
+    """Return the value, which may be None."""
     return x
 
 
 @register_operator("OptionalHasElement", host=None, folds=False)
 def _optional_has_element(call: OperatorCall, x: Any = None) -> np.ndarray:
+    """Return a bool array: True unless the value is None."""
     return np.asarray(x is not None)
 
 
 @register_operator("OptionalGetElement", host=None, folds=False)
 def _optional_get_element(call: OperatorCall, x: Any = None) -> Any:
+    """Return the value. Raises: ArgumentError if it is None."""
     if x is None:
         raise dt.ArgumentError("OptionalGetElement: the optional value must not be empty")
     return x

@@ -78,6 +78,7 @@ def _same_padding(
     dilations: Sequence[int],
     upper: bool,
 ) -> tuple[list[int], list[int]]:
+    """Return the padding before and after for an output of size n / stride, rounded up."""
     begins, ends = [], []
     for n, k, s, d in zip(shape, kernel, strides, dilations, strict=True):
         total = max((-(-n // s) - 1) * s + (k - 1) * d + 1 - n, 0)
@@ -87,7 +88,7 @@ def _same_padding(
 
 
 def windows(x: Tensor, w: Window, fill: Any = 0) -> Tensor:
-    """Return (N, C, *windows, *kernel), a view of the padded input."""
+    """Return (N, C, *windows, *kernel), a view of the input padded with `fill`."""
     sizes = w.sizes(x.shape[2:])
     x = pad(x, [(0, 0), (0, 0), *zip(w.begins, w.ends, strict=True)], "constant", fill)
     x = x.contiguous()
@@ -101,7 +102,7 @@ def windows(x: Tensor, w: Window, fill: Any = 0) -> Tensor:
 
 
 def convolve(call: OperatorCall, x: Tensor, weight: Tensor, w: Window, group: int) -> Tensor:
-    """Convolve `x` with filters in groups, without a bias."""
+    """Convolve `x` with filters in groups, without a bias. Raises: ShapeError."""
     n, c = x.shape[:2]
     m = weight.shape[0]
     if group < 1 or c % group or m % group or weight.shape[1] != c // group:
@@ -133,12 +134,13 @@ def _convolve_by_functional(x: Tensor, weight: Tensor, w: Window, group: int) ->
 
 
 def channels(bias: Tensor, ndim: int) -> Tensor:
-    """Reshape a number for each channel so that it broadcasts."""
+    """Reshape one number for each channel so that it broadcasts over `ndim` axes."""
     return bias.reshape((1, -1, *[1] * (ndim - 2)))
 
 
 @register_operator("Conv", folds=False)
 def _conv(call: OperatorCall, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Convolve, and add a bias for each channel."""
     w = window_of(call, x.shape[2:], call.get("kernel_shape", weight.shape[2:]))
     result = convolve(call, x, weight, w, call.get("group", 1))
     return result if bias is None else result + channels(bias, result.ndim)
@@ -152,13 +154,19 @@ def _conv_integer(
     x_zero: Tensor | None = None,
     w_zero: Tensor | None = None,
 ) -> Tensor:
+    """Convolve integers after subtraction of their zero points, in int32."""
     w = window_of(call, x.shape[2:], call.get("kernel_shape", weight.shape[2:]))
     return convolve(
-        call, subtract_zero_point(x, x_zero), _filters(weight, w_zero), w, call.get("group", 1)
+        call,
+        subtract_zero_point(x, x_zero),
+        _subtract_filter_zeros(weight, w_zero),
+        w,
+        call.get("group", 1),
     )
 
 
-def _filters(weight: Tensor, zero: Tensor | None) -> Tensor:
+def _subtract_filter_zeros(weight: Tensor, zero: Tensor | None) -> Tensor:
+    """Subtract a zero point, one for all or one for each filter, from the weight."""
     if zero is not None and zero.ndim == 1:
         zero = zero.reshape((-1, *[1] * (weight.ndim - 1)))
     return subtract_zero_point(weight, zero)
@@ -177,9 +185,14 @@ def _qlinear_conv(
     zero: Tensor,
     bias: Tensor | None = None,
 ) -> Tensor:
+    """Convolve quantised values, and requantise the result."""
     w = window_of(call, x.shape[2:], call.get("kernel_shape", weight.shape[2:]))
     result = convolve(
-        call, subtract_zero_point(x, x_zero), _filters(weight, w_zero), w, call.get("group", 1)
+        call,
+        subtract_zero_point(x, x_zero),
+        _subtract_filter_zeros(weight, w_zero),
+        w,
+        call.get("group", 1),
     )
     result = result if bias is None else result + channels(bias, result.ndim)
     factor = channels((x_scale * w_scale / scale).reshape((-1,)), result.ndim)
@@ -192,6 +205,7 @@ def _qlinear_conv(
 def _conv_transpose(
     call: OperatorCall, x: Tensor, weight: Tensor, bias: Tensor | None = None
 ) -> Tensor:
+    """Convolve the input, spread by the strides, with the flipped filters; add the bias."""
     kernel = tuple(call.get("kernel_shape", weight.shape[2:]))
     n, group = len(kernel), call.get("group", 1)
     strides = tuple(call.get("strides", [1] * n))
@@ -220,6 +234,7 @@ def _conv_transpose_pads(
     dilations: Sequence[int],
     extra: Sequence[int],
 ) -> tuple[list[int], list[int]]:
+    """Return the padding before and after, by `pads` or by the wanted output shape."""
     n = len(kernel)
     pads, output_shape = list(call.get("pads", [0] * (2 * n))), call.get("output_shape")
     auto = call.get("auto_pad", "NOTSET")
@@ -252,6 +267,7 @@ def _insert_zeros(x: Tensor, strides: Sequence[int]) -> Tensor:
 
 @register_operator("Col2Im", host=(1, 2), folds=False)
 def _col2im(call: OperatorCall, x: Tensor, image: Any, block: Any) -> Tensor:
+    """Add the columns of overlapping windows up to an image."""
     sizes, kernel = call.ints(image), call.ints(block)
     w = window_of(call, sizes, kernel)
     n, taps = x.shape[0], math.prod(kernel)

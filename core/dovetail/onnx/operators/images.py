@@ -28,6 +28,7 @@ def _cubic(x: np.ndarray, a: float) -> np.ndarray:
 
 
 def _linear(x: np.ndarray, a: float) -> np.ndarray:
+    """Return the kernel of linear interpolation; `a` is ignored."""
     weights: np.ndarray = np.maximum(1 - np.abs(x), 0.0)
     return weights
 
@@ -35,7 +36,7 @@ def _linear(x: np.ndarray, a: float) -> np.ndarray:
 def _source_positions(
     coordinate_mode: str, n: int, size: int, scale: float, roi: tuple[float, float]
 ) -> np.ndarray:
-    """Return the position in the input of each position of the output."""
+    """Return the input position of each output position. Raises: ArgumentError."""
     x = np.arange(size, dtype=np.float64)
     if coordinate_mode == "align_corners":
         return x * ((n - 1) / (scale * n - 1)) if size > 1 else np.zeros(size)
@@ -71,6 +72,7 @@ _ROUND: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def _resize_axis(
     call: OperatorCall, x: Tensor, axis: int, size: int, scale: float, roi: tuple[float, float]
 ) -> Tensor:
+    """Resize one axis, by nearest elements or by sums of taps."""
     n = x.shape[axis]
     how = call.get(
         "coordinate_transformation_mode", "half_pixel" if call.version > 10 else "asymmetric"
@@ -94,6 +96,7 @@ def _resize_axis(
 def _sum_taps(
     call: OperatorCall, x: Tensor, axis: int, at: np.ndarray, scale: float, mode: str
 ) -> Tensor:
+    """Return weighted sums of neighbouring elements along an axis, in the dtype of x."""
     n, kernel = x.shape[axis], _cubic if mode == "cubic" else _linear
     reach = 2 if mode == "cubic" else 1
     stretch = min(scale, 1.0) if call.get("antialias", 0) else 1.0
@@ -126,6 +129,7 @@ def _sum_taps(
 def _resize(
     call: OperatorCall, x: Tensor, roi: Any = None, scales: Any = None, sizes: Any = None
 ) -> Tensor:
+    """Resize the axes by scales or to sizes. Raises: ArgumentError unless just one is given."""
     axes = call.axes(None, x.ndim) or tuple(range(x.ndim))
     scale_factors = None if scales is None else call.array(scales).astype(np.float64).reshape(-1)
     target_sizes = None if sizes is None else call.ints(sizes)
@@ -157,6 +161,7 @@ def _resize(
 
 @register_operator("Resize", "Upsample", host=(1,), folds=False)
 def _upsample(call: OperatorCall, x: Tensor, scales: Any = None) -> Tensor:
+    """Run the older forms of Resize: asymmetric positions, nearest elements by floor."""
     scale_factors = (
         call.get("scales") if scales is None else call.array(scales).reshape(-1).tolist()
     )
@@ -173,6 +178,7 @@ def _upsample(call: OperatorCall, x: Tensor, scales: Any = None) -> Tensor:
 
 
 def _reflect(x: Tensor, low: float, high: float) -> Tensor:
+    """Return positions reflected at the ends until they lie in low..high."""
     span = high - low
     if span <= 0:
         return dt.zeros_like(x)
@@ -217,6 +223,7 @@ def _read_at(call: OperatorCall, x: Tensor, at: Sequence[Tensor]) -> Tensor:
 
 @register_operator("GridSample", folds=False)
 def _grid_sample(call: OperatorCall, x: Tensor, grid: Tensor) -> Tensor:
+    """Sample x at the positions of a grid, nearest, linear or cubic."""
     mode, shape = call.get("mode", "linear"), x.shape[2:]
     at = _grid_positions(call, grid.astype(x.dtype), shape)
     how = call.get("padding_mode", "zeros")
@@ -254,6 +261,7 @@ def _grid_sample(call: OperatorCall, x: Tensor, grid: Tensor) -> Tensor:
 
 @register_operator("RoiAlign", folds=False)
 def _roi_align(call: OperatorCall, x: Tensor, rois: Tensor, batches: Tensor) -> Tensor:
+    """Pool samples of each box to a grid of cells, by mean or maximum; wait for the boxes."""
     height, width = call.get("output_height", 1), call.get("output_width", 1)
     default = "half_pixel" if call.version >= 16 else "output_half_pixel"
     how = call.get("coordinate_transformation_mode", default)
@@ -305,7 +313,7 @@ def _non_max_suppression(
     iou_threshold: Any = None,
     score_threshold: Any = None,
 ) -> np.ndarray:
-    """Select boxes on the host, as their number depends on values."""
+    """Select boxes by score, without those that overlap better ones; computed on the host."""
     corners, values = call.array(boxes), call.array(scores)
     count = 0 if boxes_max is None else call.number(boxes_max)
     limit = 0.0 if iou_threshold is None else float(call.array(iou_threshold).reshape(-1)[0])
@@ -335,6 +343,7 @@ def _non_max_suppression(
 
 
 def _corners(boxes: np.ndarray, centred: int) -> tuple[np.ndarray, ...]:
+    """Return y1, x1, y2, x2 of boxes given by corners in any order, or by centre and size."""
     a, b, c, d = boxes.T.astype(np.float64)
     if centred:
         return b - d / 2, a - c / 2, b + d / 2, a + c / 2

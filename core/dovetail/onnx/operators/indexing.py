@@ -15,6 +15,7 @@ Tensor = dt.Tensor
 
 @register_operator("Gather")
 def _gather(call: OperatorCall, x: Tensor, indices: Tensor) -> Tensor:
+    """Return x at indices along an axis, whose place the axes of the indices take."""
     axis = call.axis(call.get("axis", 0), x.ndim)
     before = (slice(None),) * axis
     return x[(*before, indices.astype(dt.int64))]
@@ -22,26 +23,28 @@ def _gather(call: OperatorCall, x: Tensor, indices: Tensor) -> Tensor:
 
 @register_operator("GatherElements")
 def _gather_elements(call: OperatorCall, x: Tensor, indices: Tensor) -> Tensor:
+    """Return an element for each index along an axis; negative indices count from the end."""
     axis = call.axis(call.get("axis", 0), x.ndim)
     cut = tuple(slice(None) if d == axis else slice(0, n) for d, n in enumerate(indices.shape))
     return dt.take_along_axis(x[cut], indices.astype(dt.int64), axis=axis)
 
 
-def _columns(indices: Tensor) -> tuple[Tensor, ...]:
+def _split_columns(indices: Tensor) -> tuple[Tensor, ...]:
     """Split the last axis of indices: one tensor of indices for each axis."""
     return tuple([indices[..., k].astype(dt.int64) for k in range(indices.shape[-1])])
 
 
 @register_operator("GatherND")
 def _gather_nd(call: OperatorCall, x: Tensor, indices: Tensor) -> Tensor:
+    """Return x at index vectors, which the last axis of `indices` holds."""
     lead = call.get("batch_dims", 0)
     if not lead:
-        return x[_columns(indices)]
+        return x[_split_columns(indices)]
     count = math.prod(x.shape[:lead])
     flat = x.reshape((count, *x.shape[lead:]))
     batched = indices.reshape((count, *indices.shape[lead:]))
     first = dt.arange(count, device=x.device).reshape((count, *[1] * (batched.ndim - 2)))
-    columns = _columns(batched)
+    columns = _split_columns(batched)
     result = flat[(dt.broadcast_to(first, columns[0].shape), *columns)]
     return result.reshape((*x.shape[:lead], *result.shape[1:]))
 
@@ -63,7 +66,7 @@ def _flat_indices(shape: tuple[int, ...], columns: tuple[Tensor, ...]) -> Tensor
 
 
 def scatter(x: Tensor, indices: Tensor, values: Tensor, reduction: str) -> Tensor:
-    """Store or merge values at indices of a vector or of rows; equal indices in order."""
+    """Return a copy of `x` with values stored or merged at row indices; equal indices in order."""
     if reduction in ("none", ""):
         result = x.copy()
         result[indices] = values
@@ -92,6 +95,7 @@ def _merge(
 
 @register_operator("ScatterElements", "Scatter")
 def _scatter_elements(call: OperatorCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """Store or merge updates at indices along an axis, in a copy of x."""
     axis = call.axis(call.get("axis", 0), x.ndim)
     grids = []
     for d, n in enumerate(indices.shape):
@@ -104,8 +108,9 @@ def _scatter_elements(call: OperatorCall, x: Tensor, indices: Tensor, updates: T
 
 @register_operator("ScatterND")
 def _scatter_nd(call: OperatorCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """Store or merge updates at index vectors, in a copy of x."""
     depth = indices.shape[-1]
-    flat = _flat_indices(x.shape, _columns(indices)).reshape((-1,))
+    flat = _flat_indices(x.shape, _split_columns(indices)).reshape((-1,))
     inner = x.shape[depth:]
     rows = (math.prod(x.shape[:depth]), *inner)
     values = updates.reshape((flat.shape[0], *inner))
@@ -116,6 +121,7 @@ def _scatter_nd(call: OperatorCall, x: Tensor, indices: Tensor, updates: Tensor)
 def _tensor_scatter(
     call: OperatorCall, past: Tensor, update: Tensor, start: Tensor | None = None
 ) -> Tensor:
+    """Store an update in a cache from positions `start` on, circular if the mode says so."""
     axis = call.axis(call.get("axis", -2), past.ndim)
     count, length = past.shape[0], past.shape[axis]
     step = dt.arange(update.shape[axis], device=past.device)
@@ -129,6 +135,7 @@ def _tensor_scatter(
 
 @register_operator("NonZero")
 def _non_zero(call: OperatorCall, x: Tensor) -> Tensor:
+    """Return the indices of nonzero elements, a row for each axis."""
     if x.ndim == 0:
         return dt.zeros((0, int(bool(x != 0))), dtype=dt.int64, device=x.device)
     return dt.stack(dt.nonzero(x), axis=0)
@@ -136,6 +143,7 @@ def _non_zero(call: OperatorCall, x: Tensor) -> Tensor:
 
 @register_operator("Compress")
 def _compress(call: OperatorCall, x: Tensor, condition: Tensor) -> Tensor:
+    """Return the slices of an axis, or elements of the flat tensor, at true conditions."""
     axis = call.get("axis")
     if axis is None:
         x, axis = x.reshape((-1,)), 0
@@ -146,6 +154,7 @@ def _compress(call: OperatorCall, x: Tensor, condition: Tensor) -> Tensor:
 
 @register_operator("OneHot", host=(1,))
 def _one_hot(call: OperatorCall, indices: Tensor, depth: Any, values: Tensor) -> Tensor:
+    """Return values[1] at each index along a new axis, else values[0]."""
     n = int(call.array(depth).reshape(-1)[0])
     axis = call.axis(call.get("axis", -1), indices.ndim + 1)
     at = indices.astype(dt.int64)
@@ -158,6 +167,7 @@ def _one_hot(call: OperatorCall, indices: Tensor, depth: Any, values: Tensor) ->
 
 @register_operator("Unique")
 def _unique(call: OperatorCall, x: Tensor) -> tuple[Tensor, ...]:
+    """Return unique values, first indices, inverse and counts; unsorted in order of appearance."""
     axis = call.get("axis")
     axis = None if axis is None else call.axis(axis, x.ndim)
     flat = x.reshape((-1,)) if axis is None else x
@@ -180,5 +190,6 @@ def _unique(call: OperatorCall, x: Tensor) -> tuple[Tensor, ...]:
 
 @register_operator("ArrayFeatureExtractor", domain="ai.onnx.ml")
 def _array_feature_extractor(call: OperatorCall, x: Tensor, indices: Tensor) -> Tensor:
+    """Return the columns at the indices; for a vector, as one row."""
     result = x[..., indices.reshape((-1,))]
     return result.reshape((1, -1)) if x.ndim == 1 else result

@@ -15,6 +15,7 @@ Tensor = dt.Tensor
 
 
 def _normalize(x: Tensor, axes: tuple[int, ...], epsilon: float) -> Tensor:
+    """Return values with mean 0 and variance 1 over axes."""
     centred = x - dt.mean(x, axis=axes, keepdims=True)
     return centred * dt.rsqrt(dt.mean(centred * centred, axis=axes, keepdims=True) + epsilon)
 
@@ -23,6 +24,7 @@ def _normalize(x: Tensor, axes: tuple[int, ...], epsilon: float) -> Tensor:
 def _batch_normalization(
     call: OperatorCall, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, var: Tensor
 ) -> Any:
+    """Normalise channels by given statistics, or by the batch's, which are returned too."""
     epsilon = call.get("epsilon", 1e-5)
     wide = [channels(v, x.ndim) for v in (scale, bias)]
     if not call.get("training_mode", 0):
@@ -39,6 +41,7 @@ def _batch_normalization(
 
 @register_operator("InstanceNormalization", folds=False)
 def _instance_normalization(call: OperatorCall, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    """Normalise each channel of each example, then scale and shift."""
     result = _normalize(x, tuple(range(2, x.ndim)), call.get("epsilon", 1e-5))
     return result * channels(scale, x.ndim) + channels(bias, x.ndim)
 
@@ -47,6 +50,7 @@ def _instance_normalization(call: OperatorCall, x: Tensor, scale: Tensor, bias: 
 def _layer_normalization(
     call: OperatorCall, x: Tensor, scale: Tensor, bias: Tensor | None = None
 ) -> tuple[Tensor, ...]:
+    """Normalise over the axes from `axis` on; return result, mean and inverse deviation."""
     axis = call.axis(call.get("axis", -1), x.ndim)
     axes, d = tuple(range(axis, x.ndim)), x.dtype
     wide = x.astype(dt.float32) if call.get("stash_type", 1) == 1 and d.itemsize < 4 else x
@@ -60,6 +64,7 @@ def _layer_normalization(
 
 @register_operator("RMSNormalization", folds=False)
 def _rms_normalization(call: OperatorCall, x: Tensor, scale: Tensor) -> Tensor:
+    """Divide by the root mean square over the axes from `axis` on, and scale."""
     axis = call.axis(call.get("axis", -1), x.ndim)
     axes, d = tuple(range(axis, x.ndim)), x.dtype
     wide = x.astype(dt.float32) if call.get("stash_type", 1) == 1 and d.itemsize < 4 else x
@@ -69,6 +74,7 @@ def _rms_normalization(call: OperatorCall, x: Tensor, scale: Tensor) -> Tensor:
 
 @register_operator("GroupNormalization", folds=False)
 def _group_normalization(call: OperatorCall, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    """Normalise groups of channels; scale by channel, or by group in older opsets."""
     groups, (n, c) = call.get("num_groups"), x.shape[:2]
     grouped = x.reshape((n, groups, c // groups, *x.shape[2:]))
     result = _normalize(grouped, tuple(range(2, grouped.ndim)), call.get("epsilon", 1e-5))
@@ -79,6 +85,7 @@ def _group_normalization(call: OperatorCall, x: Tensor, scale: Tensor, bias: Ten
 
 @register_operator("LpNormalization", folds=False)
 def _lp_normalization(call: OperatorCall, x: Tensor) -> Tensor:
+    """Divide by the 1-norm or 2-norm along an axis; rows of norm 0 become 0."""
     axis, p = call.axis(call.get("axis", -1), x.ndim), call.get("p", 2)
     size = dt.abs(x) if p == 1 else x * x
     total = dt.sum(size, axis=axis, keepdims=True)
@@ -88,6 +95,7 @@ def _lp_normalization(call: OperatorCall, x: Tensor) -> Tensor:
 
 @register_operator("LRN", folds=False)
 def _lrn(call: OperatorCall, x: Tensor) -> Tensor:
+    """Divide by a power of the mean square of neighbouring channels."""
     size = call.get("size")
     before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
     squares = pad(x * x, [(before, after) if d == 1 else (0, 0) for d in range(x.ndim)])
@@ -101,6 +109,7 @@ def _lrn(call: OperatorCall, x: Tensor) -> Tensor:
 
 @register_operator("MeanVarianceNormalization", folds=False)
 def _mean_variance_normalization(call: OperatorCall, x: Tensor) -> Tensor:
+    """Subtract the mean, and divide by the deviation plus 1e-9, over axes."""
     axes = tuple(call.axis(a, x.ndim) for a in call.get("axes", [0, 2, 3]))
     mean = dt.mean(x, axis=axes, keepdims=True)
     var = dt.mean(x * x, axis=axes, keepdims=True) - mean * mean
@@ -111,6 +120,7 @@ def _mean_variance_normalization(call: OperatorCall, x: Tensor) -> Tensor:
 def _dropout(
     call: OperatorCall, x: Tensor, ratio: Any = None, training: Any = None
 ) -> tuple[Tensor, Tensor]:
+    """Return x and a mask; in training, masked elements are 0 and others scaled."""
     p = 0.5 if ratio is None else float(call.array(ratio).reshape(-1)[0])
     trains = training is not None and bool(call.array(training).reshape(-1)[0])
     if not trains or p == 0:
@@ -122,7 +132,9 @@ def _dropout(
 # --- losses ---------------------------------------------------------------------------------------
 
 
-def _loss(call: OperatorCall, scores: Tensor, labels: Tensor, weight: Tensor | None) -> Tensor:
+def _reduce_losses(
+    call: OperatorCall, scores: Tensor, labels: Tensor, weight: Tensor | None
+) -> Tensor:
     """Return the reduced negative scores of the labels; scores (N, C, ...), labels (N, ...)."""
     ignore_index = call.get("ignore_index")
     is_counted = dt.full(labels.shape, True, dtype=dt.bool, device=labels.device)
@@ -152,12 +164,14 @@ def _loss(call: OperatorCall, scores: Tensor, labels: Tensor, weight: Tensor | N
 def _nll(
     call: OperatorCall, scores: Tensor, labels: Tensor, weight: Tensor | None = None
 ) -> Tensor:
-    return _loss(call, scores, labels, weight)
+    """Return the reduced negative log likelihood of the labels."""
+    return _reduce_losses(call, scores, labels, weight)
 
 
 @register_operator("SoftmaxCrossEntropyLoss", folds=False)
 def _sce(
     call: OperatorCall, scores: Tensor, labels: Tensor, weight: Tensor | None = None
 ) -> tuple[Tensor, ...]:
+    """Return the reduced cross entropy of the labels, and the log probabilities."""
     logs = dt.log_softmax(scores, 1)
-    return _loss(call, logs, labels, weight), logs
+    return _reduce_losses(call, logs, labels, weight), logs

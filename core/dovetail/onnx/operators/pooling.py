@@ -32,10 +32,11 @@ def _pool_windows(call: OperatorCall, x: Tensor) -> Window:
 
 
 def _kernel_axes(x: Tensor, w: Window) -> tuple[int, ...]:
+    """Return the last axes of the windows' view, those of the kernel."""
     return tuple(range(x.ndim - len(w.kernel), x.ndim))
 
 
-def _counts(call: OperatorCall, x: Tensor, w: Window, sizes: Sequence[int]) -> np.ndarray:
+def _count_elements(call: OperatorCall, x: Tensor, w: Window, sizes: Sequence[int]) -> np.ndarray:
     """Return the number of elements of each window that count for the mean."""
     n, pads = len(w.kernel), call.get("pads", [0] * (2 * len(w.kernel)))
     auto = call.get("auto_pad", "NOTSET")
@@ -53,14 +54,16 @@ def _counts(call: OperatorCall, x: Tensor, w: Window, sizes: Sequence[int]) -> n
 
 @register_operator("AveragePool", folds=False)
 def _average_pool(call: OperatorCall, x: Tensor) -> Tensor:
+    """Return the mean of each window, with or without its padding."""
     w = _pool_windows(call, x)
     views = windows(x, w)
     total = dt.sum(views, axis=_kernel_axes(views, w), dtype=x.dtype)
-    return total / call.tensor(_counts(call, x, w, total.shape[2:]), x.dtype)
+    return total / call.tensor(_count_elements(call, x, w, total.shape[2:]), x.dtype)
 
 
 @register_operator("LpPool", folds=False)
 def _lp_pool(call: OperatorCall, x: Tensor) -> Tensor:
+    """Return the p-norm of each window."""
     w, p = _pool_windows(call, x), float(call.get("p", 2))
     views = windows(x, w)
     return dt.pow(dt.sum(dt.pow(dt.abs(views), p), axis=_kernel_axes(views, w)), 1.0 / p)
@@ -68,6 +71,7 @@ def _lp_pool(call: OperatorCall, x: Tensor) -> Tensor:
 
 @register_operator("MaxPool", folds=False)
 def _max_pool(call: OperatorCall, x: Tensor) -> Any:
+    """Return the maximum of each window, and its flat index if a second output is wanted."""
     w = _pool_windows(call, x)
     views = windows(x, w, dtype_bound(x.dtype, True))
     sizes, n = views.shape[2 : 2 + len(w.kernel)], len(w.kernel)
@@ -101,6 +105,7 @@ def _flat_indices(x: Tensor, at: Sequence[Tensor], columns_first: bool) -> Tenso
 
 @register_operator("MaxUnpool", host=(2,), folds=False)
 def _max_unpool(call: OperatorCall, x: Tensor, indices: Tensor, shape: Any = None) -> Tensor:
+    """Store values at their flat indices in zeros of the unpooled shape."""
     w = window_of(call, x.shape[2:], call.get("kernel_shape"))
     small = [
         (n - 1) * s + k - a - b
@@ -120,16 +125,19 @@ def _max_unpool(call: OperatorCall, x: Tensor, indices: Tensor, shape: Any = Non
 
 @register_operator("GlobalAveragePool", folds=False)
 def _global_average_pool(call: OperatorCall, x: Tensor) -> Tensor:
+    """Return the mean over all axes behind the channels, which are kept."""
     return dt.mean(x, axis=tuple(range(2, x.ndim)), keepdims=True)
 
 
 @register_operator("GlobalMaxPool", folds=False)
 def _global_max_pool(call: OperatorCall, x: Tensor) -> Tensor:
+    """Return the maximum over all axes behind the channels, which are kept."""
     return dt.max(x, axis=tuple(range(2, x.ndim)), keepdims=True)
 
 
 @register_operator("GlobalLpPool", folds=False)
 def _global_lp_pool(call: OperatorCall, x: Tensor) -> Tensor:
+    """Return the p-norm over all axes behind the channels, which are kept."""
     p = float(call.get("p", 2))
     total = dt.sum(dt.pow(dt.abs(x), p), axis=tuple(range(2, x.ndim)), keepdims=True)
     return dt.pow(total, 1.0 / p)

@@ -28,6 +28,7 @@ def _broadcast_scale(call: OperatorCall, v: Tensor, x: Tensor) -> Tensor:
 def _quantize_linear(
     call: OperatorCall, x: Tensor, scale: Tensor, zero: Tensor | None = None
 ) -> Tensor:
+    """Return round(x / scale) + zero, limited to the integer dtype."""
     d: Any = dt.uint8 if zero is None else zero.dtype
     if zero is None and call.get("output_dtype", 0):
         d = dtype_of(call.get("output_dtype"), "QuantizeLinear")
@@ -41,6 +42,7 @@ def _quantize_linear(
 def _dequantize_linear(
     call: OperatorCall, x: Tensor, scale: Tensor, zero: Tensor | None = None
 ) -> Tensor:
+    """Return (x - zero) * scale, in the dtype of the scale or of the attribute."""
     wide = x.astype(dt.int32)
     if zero is not None:
         wide = wide - _broadcast_scale(call, zero, x).astype(dt.int32)

@@ -15,7 +15,10 @@ Step: TypeAlias = Callable[[Tensor, States], States]
 UNROLLED_STEPS_MAX = 16  # longer sequences are one loop
 
 
-def _activation(name: str, alpha: float | None, beta: float | None) -> Callable[[Tensor], Tensor]:
+def _find_activation(
+    name: str, alpha: float | None, beta: float | None
+) -> Callable[[Tensor], Tensor]:
+    """Return an activation by name, with its parameters or defaults. Raises: NotYetError."""
     a = (
         {
             "leakyrelu": 0.01,
@@ -47,7 +50,8 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> Callable[
     return functions[name.lower()]
 
 
-def _activations(call: OperatorCall, names: Sequence[str], directions: int) -> list[list[Any]]:
+def _find_activations(call: OperatorCall, names: Sequence[str], directions: int) -> list[list[Any]]:
+    """Return the activations of each direction; inputs are clipped if the node says so."""
     requested = call.get("activations", list(names) * directions)
     alphas, betas = list(call.get("activation_alpha", [])), list(call.get("activation_beta", []))
     if len(requested) != len(names) * directions:
@@ -56,7 +60,9 @@ def _activations(call: OperatorCall, names: Sequence[str], directions: int) -> l
             f"{len(requested)}"
         )
     functions = [
-        _activation(n, alphas[i] if i < len(alphas) else None, betas[i] if i < len(betas) else None)
+        _find_activation(
+            n, alphas[i] if i < len(alphas) else None, betas[i] if i < len(betas) else None
+        )
         for i, n in enumerate(requested)
     ]
     clip = call.get("clip")
@@ -66,13 +72,14 @@ def _activations(call: OperatorCall, names: Sequence[str], directions: int) -> l
 
 
 def _clip_input(f: Callable[[Tensor], Tensor], clip: float) -> Callable[[Tensor], Tensor]:
+    """Return `f` with its argument limited to +-clip."""
     return lambda x: f(dt.clip(x, -clip, clip))
 
 
-def _run(
+def _run_direction(
     step: Step, xs: Tensor, first: States, lengths: Tensor | None, backwards: bool
 ) -> tuple[Tensor, States]:
-    """Run a layer in one direction over sequences of these `lengths`.
+    """Run a layer in one direction; return the outputs at each time and the last states.
 
     Return outputs (time, batch, hidden), and the last states.
     """
@@ -82,6 +89,7 @@ def _run(
         xs = dt.flip(xs, axis=0) if lengths is None else _reverse_sequences(xs, lengths)
 
     def one(states: States, x: Any) -> tuple[States, Tensor]:
+        """Return the next states and the output of one time step; ended sequences keep theirs."""
         new_states = step(x[0], states)
         if lengths is None:
             return new_states, new_states[0]
@@ -113,7 +121,7 @@ def _reverse_sequences(xs: Tensor, lengths: Tensor) -> Tensor:
     return dt.take_along_axis(xs, dt.broadcast_to(dt.expand_dims(at, axis=2), xs.shape), axis=0)
 
 
-def _layer(
+def _run_layer(
     call: OperatorCall,
     x: Tensor,
     w: Tensor,
@@ -121,7 +129,7 @@ def _layer(
     initial: Sequence[Tensor | None],
     make: Callable[[int], Step],
 ) -> tuple[Tensor, ...]:
-    """Run a layer in all its directions. `initial`: first states, or None for zeros."""
+    """Run a layer in all its directions; `initial` holds first states, or None for zeros."""
     batched = call.get("layout", 0) == 1
     xs = x.permute_dims((1, 0, 2)) if batched else x
     starts = [s.permute_dims((1, 0, 2)) if s is not None and batched else s for s in initial]
@@ -132,7 +140,7 @@ def _layer(
     outs, lasts = [], []
     for d in range(w.shape[0]):
         first = tuple(zero if s is None else s[d] for s in starts)
-        ys, last = _run(make(d), xs, first, along, how == "reverse" or d == 1)
+        ys, last = _run_direction(make(d), xs, first, along, how == "reverse" or d == 1)
         outs.append(ys)
         lasts.append(last)
     y = dt.stack(outs, axis=1)  # time, direction, batch, hidden
@@ -143,6 +151,7 @@ def _layer(
 
 
 def _split_gates(x: Tensor, count: int, hidden: int) -> list[Tensor]:
+    """Split the last axis into `count` parts of `hidden` elements."""
     return [x[..., k * hidden : (k + 1) * hidden] for k in range(count)]
 
 
@@ -156,21 +165,24 @@ def _rnn(
     lengths: Tensor | None = None,
     h: Tensor | None = None,
 ) -> tuple[Tensor, ...]:
+    """Run a simple recurrent layer; return all outputs and the last state."""
     hidden = call.get("hidden_size", r.shape[-1])
     call.attributes.setdefault("hidden_size", hidden)
-    fs = _activations(call, ("Tanh",), w.shape[0])
+    fs = _find_activations(call, ("Tanh",), w.shape[0])
 
     def make(d: int) -> Step:
+        """Return the step of direction `d`."""
         wt, rt = w[d].permute_dims((1, 0)), r[d].permute_dims((1, 0))
         bias = None if b is None else b[d, :hidden] + b[d, hidden:]
 
         def step(x: Tensor, states: States) -> States:
+            """Return the next state."""
             z = x @ wt + states[0] @ rt
             return (fs[d][0](z if bias is None else z + bias),)
 
         return step
 
-    return _layer(call, x, w, lengths, (h,), make)
+    return _run_layer(call, x, w, lengths, (h,), make)
 
 
 @register_operator("GRU", folds=False)
@@ -183,18 +195,21 @@ def _gru(
     lengths: Tensor | None = None,
     h: Tensor | None = None,
 ) -> tuple[Tensor, ...]:
+    """Run a gated recurrent unit; return all outputs and the last state."""
     n = call.get("hidden_size", r.shape[-1])
     call.attributes.setdefault("hidden_size", n)
-    fs = _activations(call, ("Sigmoid", "Tanh"), w.shape[0])
+    fs = _find_activations(call, ("Sigmoid", "Tanh"), w.shape[0])
     late = call.get("linear_before_reset", 0)
 
     def make(d: int) -> Step:
+        """Return the step of direction `d`."""
         wt, rt = w[d].permute_dims((1, 0)), r[d].permute_dims((1, 0))
         zero = dt.zeros(6 * n, dtype=x.dtype, device=x.device)
         wb, rb = (zero if b is None else b[d])[: 3 * n], (zero if b is None else b[d])[3 * n :]
         f, g = fs[d]
 
         def step(x: Tensor, states: States) -> States:
+            """Return the next state."""
             h = states[0]
             xz, xr, xh = _split_gates(x @ wt + wb, 3, n)
             hz, hr = _split_gates(h @ rt[:, : 2 * n] + rb[: 2 * n], 2, n)
@@ -207,7 +222,7 @@ def _gru(
 
         return step
 
-    return _layer(call, x, w, lengths, (h,), make)
+    return _run_layer(call, x, w, lengths, (h,), make)
 
 
 @register_operator("LSTM", folds=False)
@@ -222,17 +237,20 @@ def _lstm(
     c: Tensor | None = None,
     p: Tensor | None = None,
 ) -> tuple[Tensor, ...]:
+    """Run a long short-term memory layer; return all outputs, last state and last cell."""
     n = call.get("hidden_size", r.shape[-1])
     call.attributes.setdefault("hidden_size", n)
-    fs = _activations(call, ("Sigmoid", "Tanh", "Tanh"), w.shape[0])
+    fs = _find_activations(call, ("Sigmoid", "Tanh", "Tanh"), w.shape[0])
 
     def make(d: int) -> Step:
+        """Return the step of direction `d`."""
         wt, rt = w[d].permute_dims((1, 0)), r[d].permute_dims((1, 0))
         bias = None if b is None else b[d, : 4 * n] + b[d, 4 * n :]
         peep = None if p is None else _split_gates(p[d], 3, n)
         f, g, last = fs[d]
 
         def step(x: Tensor, states: States) -> States:
+            """Return the next state and cell."""
             h, c = states
             gates = x @ wt + h @ rt
             i, o, forget, new = _split_gates(gates if bias is None else gates + bias, 4, n)
@@ -246,4 +264,4 @@ def _lstm(
 
         return step
 
-    return _layer(call, x, w, lengths, (h, c), make)
+    return _run_layer(call, x, w, lengths, (h, c), make)

@@ -16,6 +16,7 @@ Reduction = Callable[[Tensor, tuple[int, ...], bool], Tensor]
 
 
 def _sum(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    """Return the sum in the dtype of x."""
     return dt.sum(x, axis=axes, keepdims=keep, dtype=x.dtype)
 
 
@@ -26,12 +27,14 @@ def _reduce_as_floats(f: Reduction, x: Tensor, axes: tuple[int, ...], keep: bool
 
 
 def _log_sum_exp(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    """Return log(sum(exp(x))), and -inf for no elements."""
     if any(x.shape[d] == 0 for d in axes):
         return dt.log(_sum(x, axes, keep))
     return dt.logsumexp(x, axis=axes, keepdims=keep)
 
 
 def _mean(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    """Return the mean; of integers, rounded down."""
     if x.dtype.kind == "f":
         return dt.mean(x, axis=axes, keepdims=keep)
     return dt.floor_divide(_sum(x, axes, keep), math.prod(x.shape[d] for d in axes))
@@ -48,6 +51,7 @@ def _extreme(
 
 
 def dtype_bound(d: dt.DType, use_lowest: bool) -> Any:
+    """Return the lowest or the highest value of a dtype; for floats, an infinity."""
     if d is dt.bool:
         return not use_lowest
     if d.kind == "f":
@@ -71,6 +75,7 @@ _REDUCTIONS: dict[str, Reduction] = {
 
 
 def _reduce(f: Reduction, call: OperatorCall, x: Tensor, axes_input: Any = None) -> Tensor:
+    """Reduce over the axes of an input or attribute, by default over all."""
     axes = call.axes(axes_input, x.ndim)
     if not axes:
         if call.get("noop_with_empty_axes", 0):
@@ -89,18 +94,20 @@ for _name, _f in _REDUCTIONS.items():
     register_operator(_name, host=(1,))(partial(_reduce, _f))
 
 
-def _arg(f: Callable[..., Tensor], call: OperatorCall, x: Tensor) -> Tensor:
+def _arg_reduce(f: Callable[..., Tensor], call: OperatorCall, x: Tensor) -> Tensor:
+    """Return the index of an extreme along an axis: the first one, or the last if wanted."""
     axis, keep = call.axis(call.get("axis", 0), x.ndim), bool(call.get("keepdims", 1))
     if not call.get("select_last_index", 0):
         return f(x, axis=axis, keepdims=keep)
     return x.shape[axis] - 1 - f(dt.flip(x, axis=axis), axis=axis, keepdims=keep)
 
 
-register_operator("ArgMax")(partial(_arg, dt.argmax))
-register_operator("ArgMin")(partial(_arg, dt.argmin))
+register_operator("ArgMax")(partial(_arg_reduce, dt.argmax))
+register_operator("ArgMin")(partial(_arg_reduce, dt.argmin))
 
 
 def _accumulate(f: Callable[..., Tensor], call: OperatorCall, x: Tensor, axis_input: Any) -> Tensor:
+    """Run a cumulative function along an axis, reversed or exclusive if the node says so."""
     axis = call.axis(call.number(axis_input), x.ndim)
     x = dt.flip(x, axis=axis) if call.get("reverse", 0) else x
     if call.get("exclusive", 0):
@@ -115,16 +122,19 @@ def _accumulate(f: Callable[..., Tensor], call: OperatorCall, x: Tensor, axis_in
 
 @register_operator("CumSum", host=(1,))
 def _cumulative_sum(call: OperatorCall, x: Tensor, axis_input: Any) -> Tensor:
+    """Return the running sum along an axis."""
     return _accumulate(dt.cumulative_sum, call, x, axis_input)
 
 
 @register_operator("CumProd", host=(1,))
 def _cumulative_prod(call: OperatorCall, x: Tensor, axis_input: Any) -> Tensor:
+    """Return the running product along an axis."""
     return _accumulate(dt.cumulative_prod, call, x, axis_input)
 
 
 @register_operator("TopK", host=(1,))
 def _top_k(call: OperatorCall, x: Tensor, k: Any = None) -> tuple[Tensor, Tensor]:
+    """Return the k largest or smallest elements, sorted, and indices. Raises: ArgumentError."""
     axis = call.axis(call.get("axis", -1), x.ndim)
     count = call.get("k") if k is None else call.number(k)
     if not 0 <= count <= x.shape[axis]:

@@ -17,6 +17,7 @@ Tensor = dt.Tensor
 
 @register_operator("Constant", folds=False)
 def _constant(call: OperatorCall) -> np.ndarray:
+    """Return the value of the node's attribute as an array. Raises: NotYetError."""
     kinds = {
         "value_int": np.int64,
         "value_ints": np.int64,
@@ -35,6 +36,7 @@ def _constant(call: OperatorCall) -> np.ndarray:
 
 @register_operator("ConstantOfShape", host=(0,))
 def _constant_of_shape(call: OperatorCall, shape: Any) -> Tensor:
+    """Return a tensor filled with the attribute's value, by default 0. Raises: ShapeError."""
     value = call.get("value")
     value = np.zeros(1, np.float32) if value is None else value
     if value.size != 1:
@@ -44,21 +46,25 @@ def _constant_of_shape(call: OperatorCall, shape: Any) -> Tensor:
 
 @register_operator("Identity", host=None, folds=False)
 def _identity(call: OperatorCall, x: Any) -> Any:
+    """Return x itself."""
     return x
 
 
 @register_operator("Shape", host=None, folds=False)
 def _shape(call: OperatorCall, x: Any) -> np.ndarray:
+    """Return the sizes from axis `start` to `end` as an int64 array."""
     return np.asarray(x.shape[slice(call.get("start"), call.get("end"))], np.int64)
 
 
 @register_operator("Size", host=None, folds=False)
 def _size(call: OperatorCall, x: Any) -> np.ndarray:
+    """Return the number of elements as an int64 array."""
     return np.asarray(math.prod(x.shape), np.int64)
 
 
 @register_operator("Reshape", host=(1,))
 def _reshape(call: OperatorCall, x: Tensor, shape: Any) -> Tensor:
+    """Reshape; 0 copies a size of x unless `allowzero`, and -1 is inferred."""
     sizes = call.ints(shape)
     if not call.get("allowzero", 0):
         sizes = [x.shape[d] if n == 0 and d < x.ndim else n for d, n in enumerate(sizes)]
@@ -69,12 +75,14 @@ def _reshape(call: OperatorCall, x: Tensor, shape: Any) -> Tensor:
 
 @register_operator("Flatten")
 def _flatten(call: OperatorCall, x: Tensor) -> Tensor:
+    """Reshape to a matrix, split before an axis."""
     axis = call.split_position(call.get("axis", 1), x.ndim)
     return dt.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
 
 
 @register_operator("Squeeze", host=(1,))
 def _squeeze(call: OperatorCall, x: Tensor, axes_input: Any = None) -> Tensor:
+    """Remove axes of length 1: those given, or all."""
     axes = call.axes(axes_input, x.ndim)
     if axes is None:
         axes = tuple(d for d, n in enumerate(x.shape) if n == 1)
@@ -83,6 +91,7 @@ def _squeeze(call: OperatorCall, x: Tensor, axes_input: Any = None) -> Tensor:
 
 @register_operator("Unsqueeze", host=(1,))
 def _unsqueeze(call: OperatorCall, x: Tensor, axes_input: Any = None) -> Tensor:
+    """Insert axes of length 1. Raises: AxisError for duplicates."""
     new_axes = call.get("axes", ()) if axes_input is None else call.ints(axes_input)
     ndim = x.ndim + len(new_axes)
     positions = {call.axis(a, ndim) for a in new_axes}
@@ -94,11 +103,13 @@ def _unsqueeze(call: OperatorCall, x: Tensor, axes_input: Any = None) -> Tensor:
 
 @register_operator("Transpose")
 def _transpose(call: OperatorCall, x: Tensor) -> Tensor:
+    """Permute the axes, by default to reverse order."""
     return dt.permute_dims(x, call.get("perm", list(reversed(range(x.ndim)))))
 
 
 @register_operator("Concat")
 def _concat(call: OperatorCall, *xs: Tensor) -> Tensor:
+    """Join tensors along an axis."""
     return dt.concat(xs, axis=call.get("axis"))
 
 
@@ -110,6 +121,7 @@ def even_sizes(size: int, count: int) -> list[int]:
 
 @register_operator("Split", host=(1,))
 def _split(call: OperatorCall, x: Tensor, split_input: Any = None) -> tuple[Tensor, ...]:
+    """Split along an axis, by sizes or into equal parts. Raises: ShapeError."""
     axis = call.axis(call.get("axis", 0), x.ndim)
     sizes = call.get("split") if split_input is None else call.ints(split_input)
     if sizes is None:
@@ -122,7 +134,7 @@ def _split(call: OperatorCall, x: Tensor, split_input: Any = None) -> tuple[Tens
 
 
 def split_at(x: Tensor, sizes: list[int], axis: int) -> tuple[Tensor, ...]:
-    """Split a tensor into parts of these sizes along an axis."""
+    """Split a tensor into views of these sizes along an axis."""
     pieces, start = [], 0
     for n in sizes:
         index = [slice(None)] * x.ndim
@@ -136,6 +148,7 @@ def split_at(x: Tensor, sizes: list[int], axis: int) -> tuple[Tensor, ...]:
 def _slice(
     call: OperatorCall, x: Tensor, starts: Any, ends: Any, axes: Any = None, steps: Any = None
 ) -> Tensor:
+    """Slice by inputs, since opset 10. Raises: ShapeError, ArgumentError."""
     first, last = call.ints(starts), call.ints(ends)
     which = list(range(len(first))) if axes is None else call.ints(axes)
     each = [1] * len(first) if steps is None else call.ints(steps)
@@ -144,6 +157,7 @@ def _slice(
 
 @register_operator("Slice")
 def _slice_by_attributes(call: OperatorCall, x: Tensor) -> Tensor:
+    """Slice by attributes, before opset 10. Raises: ShapeError."""
     first, last = call.get("starts"), call.get("ends")
     which = call.get("axes", list(range(len(first))))
     return _slice_axes(call, x, first, last, which, [1] * len(first))
@@ -157,6 +171,7 @@ def _slice_axes(
     which: list[int],
     each: list[int],
 ) -> Tensor:
+    """Slice the axes `which`, with bounds outside of the tensor clamped. Raises: ShapeError."""
     if not len(first) == len(last) == len(which) == len(each):
         raise dt.ShapeError("Slice: starts, ends, axes and steps must have the same length")
     index = [slice(None)] * x.ndim
@@ -178,12 +193,14 @@ def _slice_axes(
 
 @register_operator("Expand", host=(1,))
 def _expand(call: OperatorCall, x: Tensor, shape: Any) -> Tensor:
+    """Broadcast x and a shape to their common shape."""
     sizes = call.ints(shape)
     return dt.broadcast_to(x, dt.broadcast_shapes(x.shape, tuple(sizes)))
 
 
 @register_operator("Tile", host=(1,))
 def _tile(call: OperatorCall, x: Tensor, repeats: Any) -> Tensor:
+    """Repeat x along each axis. Raises: ShapeError."""
     times = call.ints(repeats)
     if len(times) != x.ndim or any(n < 0 for n in times):
         raise dt.ShapeError(f"Tile: repeats must be {x.ndim} non-negative numbers, got {times}")
@@ -197,6 +214,7 @@ _MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wrap": 
 def _pad(
     call: OperatorCall, x: Tensor, pads: Any = None, value: Any = None, axes: Any = None
 ) -> Tensor:
+    """Pad axes by inputs or attributes. Raises: ShapeError."""
     widths = call.get("pads", call.get("paddings", [])) if pads is None else call.ints(pads)
     which = list(range(x.ndim)) if axes is None else [call.axis(a, x.ndim) for a in call.ints(axes)]
     fill = call.get("value", 0.0) if value is None else call.array(value).reshape(-1)[0].item()
@@ -209,7 +227,7 @@ def _pad(
 
 
 def pad(x: Tensor, widths: list[tuple[int, int]], mode: str = "constant", fill: Any = 0) -> Tensor:
-    """Pad each axis by (before, after) elements; a negative width crops."""
+    """Pad each axis by (before, after) elements; a negative width crops. Raises: ArgumentError."""
     index = tuple(
         slice(max(-a, 0), max(n - max(-b, 0), max(-a, 0)))
         for n, (a, b) in zip(x.shape, widths, strict=True)
@@ -230,6 +248,7 @@ def pad(x: Tensor, widths: list[tuple[int, int]], mode: str = "constant", fill: 
 
 @register_operator("CenterCropPad", host=(1,))
 def _center_crop_pad(call: OperatorCall, x: Tensor, shape: Any) -> Tensor:
+    """Crop or pad axes to sizes, centred."""
     sizes = call.ints(shape)
     axes = call.axes(None, x.ndim) or tuple(range(x.ndim))
     widths = [(0, 0)] * x.ndim
@@ -246,6 +265,7 @@ def _center_crop_pad(call: OperatorCall, x: Tensor, shape: Any) -> Tensor:
 
 @register_operator("Range")
 def _range(call: OperatorCall, start: Tensor, stop: Tensor, step: Tensor) -> Tensor:
+    """Return start, start + step, ... before `stop`; the bounds are read on the host."""
     first, last, each = (call.array(v).reshape(-1)[0] for v in (start, stop, step))
     if each == 0:
         raise dt.ArgumentError("Range: delta must not be 0")
@@ -257,6 +277,7 @@ def _range(call: OperatorCall, start: Tensor, stop: Tensor, step: Tensor) -> Ten
 
 @register_operator("EyeLike")
 def _eye_like(call: OperatorCall, x: Tensor) -> Tensor:
+    """Return a matrix of ones on a diagonal, with the shape of x. Raises: ShapeError."""
     d = call.get("dtype")
     dtype = x.dtype if d is None else dtype_of(d, "EyeLike")
     if x.ndim != 2:
@@ -266,6 +287,7 @@ def _eye_like(call: OperatorCall, x: Tensor) -> Tensor:
 
 @register_operator("Trilu", host=(1,))
 def _trilu(call: OperatorCall, x: Tensor, k: Any = None) -> Tensor:
+    """Return the upper or lower triangle from diagonal `k`."""
     diagonal = 0 if k is None else call.number(k)
     n = x.shape[-1] + x.shape[-2]
     return (dt.triu if call.get("upper", 1) else dt.tril)(x, k=max(-n, min(diagonal, n)))
@@ -273,6 +295,7 @@ def _trilu(call: OperatorCall, x: Tensor, k: Any = None) -> Tensor:
 
 @register_operator("DepthToSpace")
 def _depth_to_space(call: OperatorCall, x: Tensor) -> Tensor:
+    """Move blocks of channels to height and width."""
     n, c, h, w = x.shape
     b = call.get("blocksize")
     if call.get("mode", "DCR") == "DCR":
@@ -284,6 +307,7 @@ def _depth_to_space(call: OperatorCall, x: Tensor) -> Tensor:
 
 @register_operator("SpaceToDepth")
 def _space_to_depth(call: OperatorCall, x: Tensor) -> Tensor:
+    """Move blocks of height and width to channels."""
     n, c, h, w = x.shape
     b = call.get("blocksize")
     blocks = x.reshape((n, c, h // b, b, w // b, b))
@@ -293,6 +317,7 @@ def _space_to_depth(call: OperatorCall, x: Tensor) -> Tensor:
 
 @register_operator("ReverseSequence")
 def _reverse_sequence(call: OperatorCall, x: Tensor, lengths: Tensor) -> Tensor:
+    """Reverse each sequence within its length."""
     time, batch = call.get("time_axis", 0), call.get("batch_axis", 1)
     k = dt.arange(x.shape[time], device=x.device).reshape(
         [-1 if d == time else 1 for d in range(x.ndim)]

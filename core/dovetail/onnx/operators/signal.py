@@ -14,12 +14,14 @@ from .table import OperatorCall, register_operator
 Tensor = dt.Tensor
 
 
-def _pairs(z: Tensor) -> Tensor:
+def _to_pairs(z: Tensor) -> Tensor:
+    """Return complex numbers as pairs of floats along a new last axis."""
     return dt.stack([dt.real(z), dt.imag(z)], axis=-1)
 
 
 @register_operator("DFT", host=(1, 2), folds=False)
 def _dft(call: OperatorCall, x: Tensor, length: Any = None, axis: Any = None) -> Tensor:
+    """Return the Fourier transform of real numbers or pairs along an axis, or its inverse."""
     at = call.get("axis", 1) if axis is None else call.number(axis)
     if call.version >= 20 and axis is None:
         at = -2
@@ -34,16 +36,17 @@ def _dft(call: OperatorCall, x: Tensor, length: Any = None, axis: Any = None) ->
         )
     z = x[..., 0] if is_real else x[..., 0] + 1j * x[..., 1]
     if inverse:
-        return _pairs(dt.fft.ifft(z + 0j, n=n, axis=at))
+        return _to_pairs(dt.fft.ifft(z + 0j, n=n, axis=at))
     if half:
-        return _pairs(dt.fft.rfft(z, n=n, axis=at))
-    return _pairs(dt.fft.fft(z + 0j, n=n, axis=at))
+        return _to_pairs(dt.fft.rfft(z, n=n, axis=at))
+    return _to_pairs(dt.fft.fft(z + 0j, n=n, axis=at))
 
 
 @register_operator("STFT", host=(1, 3), folds=False)
 def _stft(
     call: OperatorCall, x: Tensor, step: Any, window: Tensor | None = None, length: Any = None
 ) -> Tensor:
+    """Return the Fourier transforms of overlapping frames. Raises: ArgumentError."""
     hop = call.number(step)
     if length is not None:
         size = call.number(length)
@@ -63,13 +66,13 @@ def _stft(
     frames = dt.as_strided(x, (x.shape[0], count, size), (x.stride()[0], hop, 1))
     frames = frames if window is None else frames * window
     if call.get("onesided", 1) and x.dtype.kind == "f":
-        return _pairs(dt.fft.rfft(frames, axis=-1))
-    return _pairs(dt.fft.fft(frames + 0j, axis=-1))
+        return _to_pairs(dt.fft.rfft(frames, axis=-1))
+    return _to_pairs(dt.fft.fft(frames + 0j, axis=-1))
 
 
 @register_operator("MelWeightMatrix", host=(0, 1, 2, 3, 4), folds=False)
 def _mel(call: OperatorCall, bins: Any, size: Any, rate: Any, low: Any, high: Any) -> np.ndarray:
-    """Build triangular filters between frequencies that are equidistant on the mel scale."""
+    """Build triangular filters, equidistant on the mel scale. Raises: ArgumentError."""
     count, points = call.number(bins), call.number(size) // 2 + 1
     ends = [float(call.array(v).reshape(-1)[0]) for v in (low, high)]
     d = dtype_of(call.get("output_datatype", 1), "MelWeightMatrix")

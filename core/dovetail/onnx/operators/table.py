@@ -47,6 +47,7 @@ def register_operator(
     """Return a decorator that adds a function to the table under the names of operators."""
 
     def add(run: F) -> F:
+        """Store the function under each name, in order of opsets, and return it."""
         for name in names:
             functions = OPERATORS.setdefault((domain, name), [])
             functions.append(OperatorImplementation(name, domain, since, run, host, folds))
@@ -85,7 +86,7 @@ class OperatorCall:
         return default if value is None else value
 
     def tensor(self, x: Any, d: dt.DType | None = None) -> dt.Tensor:
-        """Return a value as a tensor on the model's device."""
+        """Return a tensor, cast to `d` if given; arrays are copied to the model's device."""
         if isinstance(x, dt.Tensor):
             return x if d is None or x.dtype is d else x.astype(d)
         return dt.asarray(np.asarray(x), dtype=d, device=self.device, copy=True)
@@ -101,14 +102,14 @@ class OperatorCall:
         return [int(n) for n in self.array(x).reshape(-1)]
 
     def number(self, x: Any) -> int:
-        """Return the number in a value of one element."""
+        """Return the integer in a value of one element. Raises: ShapeError."""
         numbers = self.ints(x)
         if len(numbers) != 1:
             raise dt.ShapeError(f"{self.op}: expected one number, got {len(numbers)}")
         return numbers[0]
 
     def axes(self, axes_input: Any, ndim: int) -> tuple[int, ...] | None:
-        """Return axes from an input, or from the attribute "axes" of older opsets."""
+        """Return axes of an input or of the attribute "axes"; None if there are neither."""
         axes = self.get("axes") if axes_input is None else self.ints(axes_input)
         return None if axes is None else tuple(self.axis(a, ndim) for a in axes)
 

@@ -12,6 +12,7 @@ DOMAIN = "ai.onnx.preview.training"
 
 @register_operator("Adagrad", domain=DOMAIN, folds=False)
 def _adagrad(call: OperatorCall, rate: Tensor, t: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+    """Return parameters and sums of squared gradients after one step of Adagrad."""
     n = len(inputs) // 3
     r = rate / (1.0 + t.astype(rate.dtype) * call.get("decay_factor", 0.0))
     xs, hs = [], []
@@ -25,6 +26,7 @@ def _adagrad(call: OperatorCall, rate: Tensor, t: Tensor, *inputs: Tensor) -> tu
 
 @register_operator("Adam", domain=DOMAIN, folds=False)
 def _adam(call: OperatorCall, rate: Tensor, t: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+    """Return parameters and both moments after one step of Adam."""
     n, d = len(inputs) // 4, rate.dtype
     a, b = call.get("alpha", 0.9), call.get("beta", 0.999)
     steps = t.astype(d)
@@ -44,6 +46,7 @@ def _adam(call: OperatorCall, rate: Tensor, t: Tensor, *inputs: Tensor) -> tuple
 
 @register_operator("Momentum", domain=DOMAIN, host=(1,), folds=False)
 def _momentum(call: OperatorCall, rate: Tensor, t: object, *inputs: Tensor) -> tuple[Tensor, ...]:
+    """Return parameters and velocities after one step with momentum, also Nesterov's."""
     n, a = len(inputs) // 3, call.get("alpha")
     b = call.get("beta") if call.number(t) > 0 else 1.0
     xs, vs = [], []
