@@ -32,7 +32,7 @@ class _OfKinds(Distribution):
     _unnormalized: Tensor  # the parameter before normalization; set for halves only
 
     def _set_category_parameters(self, probs: object, logits: object) -> tuple[int, ...]:
-        """Store `probs` or `logits`, normalized to a sum of 1, and return its shape."""
+        """Store `probs` or `logits`, normalised, and return the shape. Raises: ShapeError."""
         name = type(self).__name__
         which, value = only_argument(name, probs=probs, logits=logits)
         (x,) = as_float_tensors(name, {which: value})
@@ -226,19 +226,20 @@ class OneHotCategorical(_OfKinds):
 
     @property
     def mode(self) -> Tensor:
-        return self._one_hot(dt.argmax(self.probs, axis=-1))
+        return self._to_one_hot(dt.argmax(self.probs, axis=-1))
 
     @property
     def variance(self) -> Tensor:
         return self.probs * (1.0 - self.probs)
 
-    def _one_hot(self, kind: Tensor) -> Tensor:
+    def _to_one_hot(self, kind: Tensor) -> Tensor:
+        """Return vectors with a 1 at the index of the category, in the parameters' dtype."""
         like = self._any_parameter()
         kinds = dt.arange(self._event_shape[0], dtype=kind.dtype, device=like.device)
         return (kind[..., None] == kinds).astype(like.dtype)
 
     def sample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
-        return self._one_hot(self._draw_categories(sample_shape, generator))
+        return self._to_one_hot(self._draw_categories(sample_shape, generator))
 
     def log_prob(self, value: Value) -> Tensor:
         kind = dt.argmax(self._as_value(value), axis=-1)

@@ -96,25 +96,27 @@ class MixtureSameFamily(Distribution):
         return self._component_distribution
 
     def _add_component_axis(self, x: Tensor) -> Tensor:
+        """Insert an axis of length 1 in front of the event's, for the components."""
         return dt.expand_dims(x, -1 - self._event_ndims)
 
-    def _weights(self) -> Tensor:
+    def _component_weights(self) -> Tensor:
         """Return the probabilities of the components, with dimensions for an event."""
         probs = self._mixture_distribution.probs
         return probs.reshape((*probs.shape, *[1] * self._event_ndims))
 
-    def _average(self, x: Tensor) -> Tensor:
-        return dt.sum(self._weights() * x, axis=-1 - self._event_ndims)
+    def _average_components(self, x: Tensor) -> Tensor:
+        """Return the mean over the components' axis, by their probabilities."""
+        return dt.sum(self._component_weights() * x, axis=-1 - self._event_ndims)
 
     @property
     def mean(self) -> Tensor:
-        return self._average(self._component_distribution.mean)
+        return self._average_components(self._component_distribution.mean)
 
     @property
     def variance(self) -> Tensor:
         of = self._component_distribution
         off = of.mean - self._add_component_axis(self.mean)
-        return self._average(of.variance) + self._average(off * off)
+        return self._average_components(of.variance) + self._average_components(off * off)
 
     def cdf(self, value: Value) -> Tensor:
         x = dt.expand_dims(self._as_value(value), -1 - self._event_ndims)

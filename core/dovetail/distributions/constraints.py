@@ -74,11 +74,12 @@ class Constraint(Explained):
 
 
 def _format_bound(bound: object) -> str:
+    """Return the shape of a tensor with dimensions, or the repr of another bound."""
     return f"shape {bound.shape}" if isinstance(bound, dt.Tensor) and bound.ndim else repr(bound)
 
 
 def _all_last(valid: Tensor, dims: int) -> Tensor:
-    """Return True if all elements along the last `dims` dimensions are true."""
+    """Return True where all elements along the last `dims` dimensions are true."""
     return dt.all(valid, axis=tuple(range(-dims, 0))) if dims else valid
 
 
@@ -137,10 +138,12 @@ class _Independent(Constraint):
 
     @property
     def is_discrete(self) -> bool:  # type: ignore[override]  # that of the base
+        """True if the base constraint is discrete."""
         return self.base_constraint.is_discrete
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]  # computed from its parts
+        """The dimensions of one value: those of the base constraint, and the reinterpreted ones."""
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
     def check(self, value: Tensor) -> Tensor:
@@ -325,10 +328,12 @@ class _Cat(Constraint):
 
     @property
     def is_discrete(self) -> bool:  # type: ignore[override]  # computed from its parts
+        """True if a constraint of a piece is discrete."""
         return any(c.is_discrete for c in self.cseq)
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]  # computed from its parts
+        """The largest `event_dim` of the pieces' constraints."""
         return max(c.event_dim for c in self.cseq)
 
     def check(self, value: Tensor) -> Tensor:
@@ -345,10 +350,12 @@ class _Stack(Constraint):
 
     @property
     def is_discrete(self) -> bool:  # type: ignore[override]  # computed from its parts
+        """True if a constraint of a slice is discrete."""
         return any(c.is_discrete for c in self.cseq)
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]  # computed from its parts
+        """The largest `event_dim` of the slices, plus 1 if the slices' axis is within an event."""
         dim = max(c.event_dim for c in self.cseq)
         return dim + 1 if self.dim + dim < 0 else dim
 
@@ -365,10 +372,12 @@ class MixtureSameFamilyConstraint(Constraint):
 
     @property
     def is_discrete(self) -> bool:  # type: ignore[override]  # that of the base
+        """True if the constraint of the components is discrete."""
         return self.base_constraint.is_discrete
 
     @property
     def event_dim(self) -> int:  # type: ignore[override]  # computed from its parts
+        """The dimensions of one value of a component."""
         return self.base_constraint.event_dim
 
     def check(self, value: Tensor) -> Tensor:

@@ -183,6 +183,7 @@ class Geometric(_OfChance):
         return self._odds_against() / self.probs
 
     def _odds_against(self) -> Tensor:
+        """Return (1 - probs) / probs."""
         has_probs = "probs" in self.__dict__
         return (1.0 - self.probs) / self.probs if has_probs else dt.exp(-self.logits)
 
@@ -318,12 +319,13 @@ class Binomial(_OfChance):
         log_total = dt.lgamma(n + 1.0)
 
         def logs(x: Tensor) -> Tensor:
+            """Return the log probability of x successes, without a check of the range."""
             ways = log_total - dt.lgamma(x + 1.0) - dt.lgamma(n - x + 1.0)
             return ways + self._sequence_log_prob(x, n - x)
 
         return masked_log_density((x >= 0.0) & (x <= n), x, self._possible_successes(n), logs)
 
-    def _trials(self, what: str) -> int:
+    def _common_total_count(self, what: str) -> int:
         """Return the total count of the whole batch. Raises: NotYetError if counts differ."""
         number = self._scalar_parameters.get("total_count")
         if number is not None:
@@ -336,7 +338,7 @@ class Binomial(_OfChance):
         return most
 
     def entropy(self) -> Tensor:
-        self._trials("the entropy")
+        self._common_total_count("the entropy")
         sure = (self.probs == 0.0) | (self._failure_probability() == 0.0)
         unsure = self._without_validation()
         name = "probs" if "probs" in self.__dict__ else "logits"
@@ -345,12 +347,13 @@ class Binomial(_OfChance):
         return dt.where(sure, 0.0, -dt.sum(dt.exp(logs) * logs, axis=0))
 
     def _without_validation(self) -> Binomial:
+        """Return a copy that does not validate values."""
         copy = self.expand(self._batch_shape)
         copy._validate_args = False
         return copy
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        n = self._trials("enumerate_support")
+        n = self._common_total_count("enumerate_support")
         return enumerate_counts(self._given_parameter(), n + 1, self._batch_shape, expand)
 
 
@@ -406,6 +409,7 @@ class NegativeBinomial(_OfChance):
         x, n = self._as_value(value), self.total_count
 
         def logs(x: Tensor) -> Tensor:
+            """Return the log probability of x successes; for no failures, 0 at x = 0."""
             none = (n == 0.0) & (x == 0.0)
             some = dt.where(none, 1.0, n)
             ways = dt.lgamma(some + x) - dt.lgamma(x + 1.0) - dt.lgamma(some)

@@ -183,6 +183,7 @@ class Distribution(Explained):
         return parameter
 
     def _check_parameters(self) -> None:
+        """Raise ArgumentError if a parameter that the user passed violates its constraint."""
         checks: list[tuple[str, Constraint, Any, Any]] = []
         with dt.no_grad():
             for name, constraint in self.arg_constraints.items():
@@ -203,6 +204,7 @@ class Distribution(Explained):
         """Set attributes that are computed from parameters; called again on a float32 copy."""
 
     def _is_computed(self, name: str) -> bool:
+        """Return True if a parameter is computed from another one."""
         return name not in self.__dict__ and isinstance(getattr(type(self), name, None), computed)
 
     def expand(self, batch_shape: Sizes) -> Self:
@@ -266,6 +268,7 @@ class Distribution(Explained):
         return dt.sqrt(self.variance)
 
     def _unsupported_error(self, what: str) -> Exception:
+        """Return the NotYetError that the class has no `what`."""
         return dt.NotYetError(f"{type(self).__name__} has no {what}")
 
     # --- samples
@@ -330,7 +333,7 @@ class Distribution(Explained):
         )
 
     def _as_value(self, value: Value, allow_integers: bool = False) -> Tensor:
-        """Return a validated value as a tensor, of floats unless `allow_integers`."""
+        """Return a value as a tensor, after validation unless that is switched off."""
         like = self._any_parameter()
         if not isinstance(value, dt.Tensor):
             value = as_tensor(value, like.dtype, like.device)
@@ -404,13 +407,16 @@ class ExponentialFamily(Distribution):
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
+        """The natural parameters theta, as tensors."""
         raise self._unsupported_error("_natural_params")
 
     def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+        """Return F for the natural parameters; differentiable."""
         raise self._unsupported_error("_log_normalizer")
 
     @property
     def _mean_carrier_measure(self) -> Value:
+        """The mean of k(x)."""
         raise self._unsupported_error("_mean_carrier_measure")
 
     def entropy(self) -> Tensor:

@@ -34,6 +34,7 @@ def _integrate(f: Callable[[Any], Any], end: Any, panels: int) -> Any:
     half = 0.5 / panels
 
     def panel(k: Any, total: Any) -> Any:
+        """Add the eight points of panel `k` to the total."""
         middle = (dt.astype(k, end.dtype) * 2.0 + 1.0) * half
         for point, weight in QUADRATURE_POINTS:
             for u in (middle - half * point, middle + half * point):
@@ -89,6 +90,7 @@ def _gamma_side(a: Any, x: Any, panels: int, terms: int, cut: float, factor: boo
     safe = dt.maximum(x, 0.5)
 
     def density(v: Any) -> Any:
+        """Return the integrand at distance `v` from log(x)."""
         w = v * sign
         weight = dt.exp(-(_expm1_minus(w) * safe + slope * w))
         return weight * dt.abs(kappa + w) if factor else weight
@@ -96,6 +98,7 @@ def _gamma_side(a: Any, x: Any, panels: int, terms: int, cut: float, factor: boo
     integral = _integrate(density, _cutoff(upper, safe, slope, cut), panels)
 
     def term(k: Any, carried: Any) -> Any:
+        """Return the total with term `k`, and the factors of the next term."""
         total, c, d = carried
         shifted = a + (dt.astype(k, a.dtype) + 1.0)
         return total + (c * d if factor else c), c * x / shifted, d - 1.0 / shifted
@@ -109,6 +112,7 @@ def _gamma_side(a: Any, x: Any, panels: int, terms: int, cut: float, factor: boo
 def _gamma_slope(
     a: Any, x: Any, *, panels: int = 5, terms: int = 60, cut: float = 38.0, tiny: float = 1e-300
 ) -> Any:
+    """Return the derivative of a gamma variable x by its concentration a."""
     x = dt.maximum(x, tiny)
     integral, _, series, use_series = _gamma_side(a, x, panels, terms, cut, True)
     return x * dt.where(use_series, -series, integral)
@@ -117,6 +121,7 @@ def _gamma_slope(
 def _gamma_cdf(
     a: Any, x: Any, *, panels: int = 5, terms: int = 60, cut: float = 38.0, tiny: float = 1e-300
 ) -> Any:
+    """Return the probability of a gamma variable of concentration a up to x."""
     y = dt.minimum(dt.maximum(x, tiny), 1e30)
     integral, upper, series, use_series = _gamma_side(a, y, panels, terms, cut, False)
     peak = dt.exp(_log_density(a, y))
@@ -173,6 +178,7 @@ def _beta_series(n: Any, z: Any, m: Any, first: Any, left: Any, terms: int) -> A
     falls = dt.where(left, 1.0, 0.0)
 
     def term(k: Any, carried: Any) -> Any:
+        """Return the total with term `k`, and the factors of the next term."""
         total, c, d = carried
         k = dt.astype(k, n.dtype)
         inverse = 1.0 / (m + (k + 1.0))
@@ -191,18 +197,22 @@ def _beta_integral(
     slope = dt.where(upper, 1.0, -1.0) * (b * x - a * y)
 
     def growth(v: Any) -> Any:
+        """Return log(1 + p (exp(v) - 1))."""
         return dt.log1p(p * dt.expm1(v))
 
     def exponent(v: Any, g: Any) -> Any:
+        """Return the negative exponent of the density at distance `v`."""
         return n * (g - p * v) + slope * v
 
     def density(v: Any) -> Any:
+        """Return the integrand at distance `v`."""
         g = growth(v)
         return dt.exp(-exponent(v, g)) * dt.abs(kappa + dt.where(upper, v - g, -g))
 
     def newton_step(
         k: Any, v: Any
     ) -> Any:  # Newton's method: from the first step on it stays beyond the root
+        """Return the next approximation of the distance at which the exponent is `cut`."""
         share = p * dt.exp(v)
         rate = n * (share / (1.0 - p + share) - p) + slope
         return dt.minimum(v + (cut - exponent(v, growth(v))) / dt.maximum(rate, 0.05), 80.0)

@@ -44,6 +44,7 @@ def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Calla
             )
 
     def add(rule: R) -> R:
+        """Store the rule for both classes, drop all resolved pairs, and return the rule."""
         _RULES[type_p, type_q] = rule
         _RESOLVED.clear()
         return rule

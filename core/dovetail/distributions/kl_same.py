@@ -27,48 +27,55 @@ __all__: list[str] = []
 
 
 @register_kl(Bernoulli, Bernoulli)
-def _bernoulli(p: Any, q: Any) -> Tensor:
+def _kl_bernoulli(p: Any, q: Any) -> Tensor:
+    """Return the divergence of two Bernoulli distributions."""
     yes, no = p.probs, p._failure_probability()
     divergence: Tensor = p._sequence_log_prob(yes, no) - q._sequence_log_prob(yes, no)
     return divergence
 
 
 @register_kl(Binomial, Binomial)
-def _binomial(p: Binomial, q: Binomial) -> Tensor:
+def _kl_binomial(p: Binomial, q: Binomial) -> Tensor:
+    """Return the divergence of two binomials. Raises: NotYetError if q has more trials."""
     if not all_valid([p.total_count >= q.total_count]):
         raise dt.NotYetError(
             "kl_divergence(Binomial, Binomial): total_count of q must be at most that of p"
         )
     none = p.total_count == 0.0
-    each = dt.where(none, 0.0, _bernoulli(p, q))
+    each = dt.where(none, 0.0, _kl_bernoulli(p, q))
     return dt.where(p.total_count > q.total_count, math.inf, p.total_count * each)
 
 
 @register_kl(Geometric, Geometric)
-def _geometric(p: Geometric, q: Geometric) -> Tensor:
+def _kl_geometric(p: Geometric, q: Geometric) -> Tensor:
+    """Return the divergence of two geometric distributions."""
     return -p.entropy() - q._sequence_log_prob(1.0, p.mean)
 
 
 @register_kl(Poisson, Poisson)
-def _poisson(p: Poisson, q: Poisson) -> Tensor:
+def _kl_poisson(p: Poisson, q: Poisson) -> Tensor:
+    """Return the divergence of two Poisson distributions; 0 if both rates are 0."""
     none = (p.rate == 0.0) & (q.rate == 0.0)
     ratio = p.rate / dt.where(none, 1.0, q.rate)
     return xlogy(p.rate, ratio) - (p.rate - q.rate)
 
 
 @register_kl(Categorical, Categorical)
-def _categorical(p: Any, q: Any) -> Tensor:
+def _kl_categorical(p: Any, q: Any) -> Tensor:
+    """Return the divergence of two categorical distributions."""
     a = p.probs
     return dt.sum(p._weighted_logs(a) - q._weighted_logs(a), axis=-1)
 
 
 @register_kl(OneHotCategorical, OneHotCategorical)
-def _one_hot(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
-    return _categorical(p, q)
+def _kl_one_hot(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
+    """Return the divergence of the categories."""
+    return _kl_categorical(p, q)
 
 
 @register_kl(Beta, Beta)
-def _beta(p: Beta, q: Beta) -> Tensor:
+def _kl_beta(p: Beta, q: Beta) -> Tensor:
+    """Return the divergence of two beta distributions."""
     a, b, c, d = p.concentration1, p.concentration0, q.concentration1, q.concentration0
     total, other = a + b, c + d
     normal = (
@@ -84,7 +91,8 @@ def _beta(p: Beta, q: Beta) -> Tensor:
 
 
 @register_kl(Dirichlet, Dirichlet)
-def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
+def _kl_dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
+    """Return the divergence of two Dirichlet distributions."""
     a, b = p.concentration, q.concentration
     total = dt.sum(a, axis=-1)
     slopes = dt.digamma(a) - dt.digamma(total)[..., None]
@@ -93,13 +101,15 @@ def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
 
 
 @register_kl(Exponential, Exponential)
-def _exponential(p: Exponential, q: Exponential) -> Tensor:
+def _kl_exponential(p: Exponential, q: Exponential) -> Tensor:
+    """Return the divergence of two exponential distributions."""
     ratio = q.rate / p.rate
     return ratio - 1.0 - dt.log(ratio)
 
 
 @register_kl(Gamma, Gamma)
-def _gamma(p: Gamma, q: Gamma) -> Tensor:
+def _kl_gamma(p: Gamma, q: Gamma) -> Tensor:
+    """Return the divergence of two gamma distributions."""
     a, b = p.concentration, q.concentration
     return (
         b * dt.log(p.rate / q.rate)
@@ -111,32 +121,36 @@ def _gamma(p: Gamma, q: Gamma) -> Tensor:
 
 
 @register_kl(Gumbel, Gumbel)
-def _gumbel(p: Gumbel, q: Gumbel) -> Tensor:
+def _kl_gumbel(p: Gumbel, q: Gumbel) -> Tensor:
+    """Return the divergence of two Gumbel distributions."""
     ratio, off = p.scale / q.scale, (q.loc - p.loc) / q.scale
     moment = dt.exp(off + dt.lgamma(ratio + 1.0))
     return -dt.log(ratio) - off + ratio * EULER + moment - (1.0 + EULER)
 
 
 @register_kl(Normal, Normal)
-def _normal(p: Normal, q: Normal) -> Tensor:
+def _kl_normal(p: Normal, q: Normal) -> Tensor:
+    """Return the divergence of two normal distributions."""
     ratio, off = p.scale / q.scale, (p.loc - q.loc) / q.scale
     square = ratio * ratio
     return (square + off * off - 1.0 - dt.log(square)) * 0.5
 
 
 @register_kl(HalfNormal, HalfNormal)
-def _half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
-    return _normal(p.base_dist, q.base_dist)
+def _kl_half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
+    """Return the divergence of two half-normal distributions, that of the normal ones."""
+    return _kl_normal(p.base_dist, q.base_dist)
 
 
 @register_kl(Laplace, Laplace)
-def _laplace(p: Laplace, q: Laplace) -> Tensor:
+def _kl_laplace(p: Laplace, q: Laplace) -> Tensor:
+    """Return the divergence of two Laplace distributions."""
     ratio, off = p.scale / q.scale, dt.abs(p.loc - q.loc)
     return -dt.log(ratio) + off / q.scale + ratio * dt.exp(-off / p.scale) - 1.0
 
 
 @register_kl(Cauchy, Cauchy)
-def _cauchy(p: Cauchy, q: Cauchy) -> Tensor:
+def _kl_cauchy(p: Cauchy, q: Cauchy) -> Tensor:
     """Return the divergence of two Cauchy distributions, which is symmetric.
 
     Source: Chyzak, Nielsen, "A closed-form formula for the Kullback-Leibler divergence between
@@ -147,20 +161,23 @@ def _cauchy(p: Cauchy, q: Cauchy) -> Tensor:
 
 
 @register_kl(Pareto, Pareto)
-def _pareto(p: Pareto, q: Pareto) -> Tensor:
+def _kl_pareto(p: Pareto, q: Pareto) -> Tensor:
+    """Return the divergence of two Pareto distributions, infinite if p begins below q."""
     ratio = q.alpha / p.alpha
     divergence = q.alpha * dt.log(p.scale / q.scale) - dt.log(ratio) + ratio - 1.0
     return dt.where(p.scale < q.scale, math.inf, divergence)
 
 
 @register_kl(Uniform, Uniform)
-def _uniform(p: Uniform, q: Uniform) -> Tensor:
+def _kl_uniform(p: Uniform, q: Uniform) -> Tensor:
+    """Return the divergence of two uniform distributions, infinite unless q covers p."""
     divergence = dt.log((q.high - q.low) / (p.high - p.low))
     return dt.where((q.low > p.low) | (q.high < p.high), math.inf, divergence)
 
 
 @register_kl(MultivariateNormal, MultivariateNormal)
-def _multivariate(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
+def _kl_multivariate(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
+    """Return the divergence of two multivariate normal distributions. Raises: ShapeError."""
     if p.event_shape != q.event_shape:
         raise dt.ShapeError(
             f"kl_divergence: p and q must have the same event shape, got {p.event_shape} and "
@@ -177,8 +194,8 @@ def _multivariate(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
-def _family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
-    """Return the divergence of two members of one family.
+def _kl_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
+    """Return the divergence of two members of one family. Raises: NotYetError for two families.
 
     Source: Nielsen, Nock, "Entropies and cross-entropies of exponential families", 2010.
     """
@@ -198,7 +215,7 @@ def _family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
 
 @register_kl(TransformedDistribution, TransformedDistribution)
 def _kl_transformed(p: TransformedDistribution, q: TransformedDistribution) -> Tensor:
-    """Return the divergence of the bases: equal transforms do not change it."""
+    """Return the divergence of the bases. Raises: NotYetError unless the transforms are equal."""
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise dt.NotYetError(
             f"kl_divergence: p and q must have the same transforms and event shape, got {p!r} and "
@@ -208,7 +225,8 @@ def _kl_transformed(p: TransformedDistribution, q: TransformedDistribution) -> T
 
 
 @register_kl(Independent, Independent)
-def _independent(p: Independent, q: Independent) -> Tensor:
+def _kl_independent(p: Independent, q: Independent) -> Tensor:
+    """Return the sum of the bases' divergences. Raises: NotYetError for other event dimensions."""
     n = p.reinterpreted_batch_ndims
     if n != q.reinterpreted_batch_ndims:
         raise dt.NotYetError(

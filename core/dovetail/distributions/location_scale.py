@@ -107,6 +107,7 @@ class Uniform(Distribution):
 
 
 def _as_text(x: Tensor) -> str:
+    """Return the values of a small tensor, or the shape of a larger one, for an error."""
     return str(x.tolist()) if x.size <= 9 else f"of shape {x.shape}"
 
 
@@ -325,6 +326,7 @@ class StudentT(Distribution):
         return few / (few - 2.0)
 
     def _where_defined(self, value: Tensor) -> Tensor:
+        """Return the value, infinity for 1 < df <= 2, and NaN up to 1."""
         value = dt.where(self.df > 2.0, value, math.inf)
         return dt.where(self.df > 1.0, value, math.nan)
 

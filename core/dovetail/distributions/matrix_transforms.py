@@ -159,7 +159,7 @@ class CorrCholeskyTransform(Transform):
         rows = [i * d + j for i in range(d) for j in range(i)]
         return dt.asarray(rows, dtype=dt.int64, device=like.device)
 
-    def _matrix(self, x: Tensor, d: int) -> Tensor:
+    def _fill_below_diagonal(self, x: Tensor, d: int) -> Tensor:
         """Return a matrix with the elements of x below a diagonal of zeros, row by row."""
         at = [i * (i - 1) // 2 + j + 1 if j < i else 0 for i in range(d) for j in range(d)]
         index = dt.asarray(at, dtype=dt.int64, device=x.device)  # 0 is the zero in front of x
@@ -168,28 +168,29 @@ class CorrCholeskyTransform(Transform):
         )
         return dt.take(padded, index, axis=-1).reshape((*x.shape[:-1], d, d))
 
-    def _vector(self, y: Tensor) -> Tensor:
+    def _take_below_diagonal(self, y: Tensor) -> Tensor:
+        """Return the elements below the diagonal, row by row."""
         d = y.shape[-1]
         return dt.take(y.reshape((*y.shape[:-2], d * d)), self._below_diagonal(d, y), axis=-1)
 
     def _call(self, x: Tensor) -> Tensor:
         d = self.forward_shape(x.shape)[-1]
         near = 1.0 - float(dt.finfo(x.dtype).eps)
-        r = self._matrix(dt.clip(dt.tanh(x), -near, near), d)
+        r = self._fill_below_diagonal(dt.clip(dt.tanh(x), -near, near), d)
         left = dt.cumulative_prod(dt.sqrt(1.0 - r * r), axis=-1)
         eye = dt.eye(d, dtype=x.dtype, device=x.device)
         return (r + eye) * _shift_right(left)
 
     def _inverse(self, y: Tensor) -> Tensor:
         left = _shift_right(1.0 - dt.cumulative_sum(y * y, axis=-1))
-        r = self._vector(y) / dt.sqrt(self._vector(left))
+        r = self._take_below_diagonal(y) / dt.sqrt(self._take_below_diagonal(left))
         return (dt.log1p(r) - dt.log1p(-r)) * 0.5
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Return the log determinant for the numbers below the diagonal."""
         left = _shift_right(1.0 - dt.cumulative_sum(y * y, axis=-1))
         tanh = dt.sum(log_cosh(x), axis=-1) * -2.0
-        return dt.sum(dt.log(self._vector(left)), axis=-1) * 0.5 + tanh
+        return dt.sum(dt.log(self._take_below_diagonal(left)), axis=-1) * 0.5 + tanh
 
     def forward_shape(self, shape: Shape) -> Shape:
         before = leading_shape(self, shape, 1)

@@ -71,6 +71,7 @@ def _precision(x: Tensor) -> dict[str, Any]:
 
 
 def _tiny(x: Tensor) -> float:
+    """Return the smallest normal number of a tensor's dtype."""
     return float(dt.finfo(x.dtype).smallest_normal)
 
 

@@ -58,15 +58,16 @@ class Normal(ExponentialFamily):
         z = noise.normal(self._extended_shape(sample_shape), self.loc, generator)
         return self.loc + z * self.scale
 
-    def _standard(self, value: Value) -> Tensor:
+    def _standardise(self, value: Value) -> Tensor:
+        """Return (value - loc) / scale, after validation of the value."""
         return (self._as_value(value) - self.loc) / self.scale
 
     def log_prob(self, value: Value) -> Tensor:
-        z = self._standard(value)
+        z = self._standardise(value)
         return z * -0.5 * z - self._log("scale") - HALF_LOG_TWO_PI
 
     def cdf(self, value: Value) -> Tensor:
-        return dt.ndtr(self._standard(value))
+        return dt.ndtr(self._standardise(value))
 
     def icdf(self, value: Value) -> Tensor:
         return self.loc + self.scale * dt.ndtri(self._as_probability(value))

@@ -138,6 +138,7 @@ class Gamma(ExponentialFamily):
         x, a = self._as_value(value), self.concentration
 
         def logs(x: Tensor) -> Tensor:
+            """Return the log density of x >= 0."""
             return a * dt.log(self.rate) + xlogy(a - 1.0, x) - self.rate * x - dt.lgamma(a)
 
         return masked_log_density(x >= 0.0, x, 1.0, logs)
@@ -282,6 +283,7 @@ class FisherSnedecor(Distribution):
         first = dt.lgamma(a + b) - dt.lgamma(a) - dt.lgamma(b)
 
         def logs(x: Tensor) -> Tensor:
+            """Return the log density of x >= 0."""
             second = a * dt.log(ratio) + xlogy(a - 1.0, x)
             return first + second - (a + b) * dt.log1p(ratio * x)
 
@@ -313,6 +315,7 @@ class Weibull(TransformedDistribution):
         super().__init__(base, self._build_transforms(), validate_args=validate_args)
 
     def _build_transforms(self) -> list[Any]:
+        """Return x ** (1 / concentration) and the scale as transforms."""
         power = PowerTransform(1.0 / self.concentration)
         return [power, AffineTransform(0.0, self.scale)]
 
@@ -329,6 +332,7 @@ class Weibull(TransformedDistribution):
         constant = dt.log(k) - dt.log(self.scale)
 
         def logs(x: Tensor) -> Tensor:
+            """Return the log density of x > 0."""
             r = x / self.scale
             return constant + (k - 1.0) * dt.log(r) - dt.pow(r, k)
 
@@ -388,6 +392,7 @@ class Pareto(TransformedDistribution):
         super().__init__(base, self._build_transforms(), validate_args=validate_args)
 
     def _build_transforms(self) -> list[Any]:
+        """Return exp and the scale as transforms."""
         return [ExpTransform(), AffineTransform(0.0, self.scale)]
 
     def expand(self, batch_shape: Sizes) -> Pareto:

@@ -60,7 +60,10 @@ transform_to = ConstraintRegistry()
 
 
 def _register_both(*kinds: Any) -> Callable[[Factory], Factory]:
+    """Return a decorator that registers a factory in both registries, for constraints."""
+
     def add(factory: Factory) -> Factory:
+        """Register the factory for each constraint, and return it."""
         for kind in kinds:
             biject_to.register(kind, factory)
             transform_to.register(kind, factory)
@@ -71,11 +74,13 @@ def _register_both(*kinds: Any) -> Callable[[Factory], Factory]:
 
 @_register_both(constraints.real)
 def _to_real(constraint: Any) -> Transform:
+    """Return the identity."""
     return transforms.identity_transform
 
 
 @_register_both(constraints.positive, constraints.nonnegative)
 def _to_greater(constraint: Any) -> Transform:
+    """Return exp, plus the bound unless that is the number 0."""
     bound = constraint.lower_bound
     if not isinstance(bound, dt.Tensor) and bound == 0:
         return transforms.ExpTransform()
@@ -86,6 +91,7 @@ def _to_greater(constraint: Any) -> Transform:
 
 @_register_both(constraints.less_than)
 def _to_less(constraint: Any) -> Transform:
+    """Return the bound minus exp."""
     return transforms.ComposeTransform(
         [transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)]
     )
@@ -93,6 +99,7 @@ def _to_less(constraint: Any) -> Transform:
 
 @_register_both(constraints.interval, constraints.half_open_interval)
 def _to_interval(constraint: Any) -> Transform:
+    """Return the sigmoid, scaled to the interval unless that is 0..1."""
     low, high = constraint.lower_bound, constraint.upper_bound
     if not isinstance(low, dt.Tensor) and not isinstance(high, dt.Tensor) and (low, high) == (0, 1):
         return transforms.SigmoidTransform()
@@ -103,6 +110,7 @@ def _to_interval(constraint: Any) -> Transform:
 
 @_register_both(constraints.corr_cholesky)
 def _to_correlation(constraint: Any) -> Transform:
+    """Return the transform to Cholesky factors of correlation matrices."""
     return transforms.CorrCholeskyTransform()
 
 
@@ -110,14 +118,17 @@ def _register_composites(registry: ConstraintRegistry) -> None:
     """Register transforms of the constraints that are composed of others."""
 
     def independent(c: Any) -> Transform:
+        """Return the base constraint's transform, with more event dimensions."""
         return transforms.IndependentTransform(
             registry(c.base_constraint), c.reinterpreted_batch_ndims
         )
 
     def cat(c: Any) -> Transform:
+        """Return the transforms of the pieces, joined."""
         return transforms.CatTransform([registry(part) for part in c.cseq], c.dim, c.lengths)
 
     def stack(c: Any) -> Transform:
+        """Return the transforms of the slices, stacked."""
         return transforms.StackTransform([registry(part) for part in c.cseq], c.dim)
 
     registry.register(constraints.independent, independent)
@@ -130,14 +141,17 @@ _register_composites(transform_to)
 
 
 def _to_simplex(constraint: Any) -> Transform:
+    """Return softmax, which is not a bijection."""
     return transforms.SoftmaxTransform()
 
 
 def _to_lower_cholesky(constraint: Any) -> Transform:
+    """Return the transform to lower triangles with a positive diagonal."""
     return transforms.LowerCholeskyTransform()
 
 
 def _to_positive_definite(constraint: Any) -> Transform:
+    """Return the transform to positive definite matrices."""
     return transforms.PositiveDefiniteTransform()
 
 

@@ -124,23 +124,24 @@ class CatTransform(Transform):
     def _comparison_key(self) -> object:
         return self.transforms, self.dim, self.lengths
 
-    def _pieces(self, x: Tensor) -> list[Tensor]:
+    def _split_pieces(self, x: Tensor) -> list[Tensor]:
+        """Split the dimension by the lengths. Raises: ShapeError for another size."""
         _require_length(self, x, self.dim, self.length)
         return list(dt.split(x, self.lengths, axis=self.dim))
 
     def _call(self, x: Tensor) -> Tensor:
-        pieces = self._pieces(x)
+        pieces = self._split_pieces(x)
         return dt.concat(
             [t(p) for t, p in zip(self.transforms, pieces, strict=True)], axis=self.dim
         )
 
     def _inverse(self, y: Tensor) -> Tensor:
-        pieces = self._pieces(y)
+        pieces = self._split_pieces(y)
         outputs = [t.inv(p) for t, p in zip(self.transforms, pieces, strict=True)]
         return dt.concat(outputs, axis=self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        every = zip(self.transforms, self._pieces(x), self._pieces(y), strict=True)
+        every = zip(self.transforms, self._split_pieces(x), self._split_pieces(y), strict=True)
         terms = [
             sum_last(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim)
             for t, a, b in every
@@ -188,24 +189,26 @@ class StackTransform(Transform):
     def _comparison_key(self) -> object:
         return self.transforms, self.dim
 
-    def _slices(self, x: Tensor) -> list[Tensor]:
+    def _unstack_slices(self, x: Tensor) -> list[Tensor]:
+        """Return the slices of the dimension. Raises: ShapeError for another number."""
         _require_length(self, x, self.dim, len(self.transforms))
         return list(dt.unstack(x, axis=self.dim))
 
     def _call(self, x: Tensor) -> Tensor:
-        every = zip(self.transforms, self._slices(x), strict=True)
+        every = zip(self.transforms, self._unstack_slices(x), strict=True)
         return dt.stack([t(s) for t, s in every], axis=self.dim)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        every = zip(self.transforms, self._slices(y), strict=True)
+        every = zip(self.transforms, self._unstack_slices(y), strict=True)
         return dt.stack([t.inv(s) for t, s in every], axis=self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        every = zip(self.transforms, self._slices(x), self._slices(y), strict=True)
+        every = zip(self.transforms, self._unstack_slices(x), self._unstack_slices(y), strict=True)
         return dt.stack([t.log_abs_det_jacobian(a, b) for t, a, b in every], axis=self.dim)
 
 
 def _require_length(t: Transform, x: Tensor, dim: int, n: int) -> None:
+    """Raise ShapeError unless dimension `dim` of x exists and has `n` elements."""
     if not -x.ndim <= dim < x.ndim or x.shape[dim] != n:
         raise dt.ShapeError(
             f"{type(t).__name__}: dimension {dim} must have {n} elements, got shape {x.shape}"

@@ -49,7 +49,8 @@ class Dirichlet(ExponentialFamily):
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         return noise.dirichlet(self.concentration, self._extended_shape(sample_shape), generator)
 
-    def _total(self) -> Tensor:
+    def _sum_concentrations(self) -> Tensor:
+        """Return the sum of the concentrations; the last dimension stays, with length 1."""
         return dt.sum(self.concentration, axis=-1, keepdims=True)
 
     def log_prob(self, value: Value) -> Tensor:
@@ -60,7 +61,7 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def mean(self) -> Tensor:
-        return self.concentration / self._total()
+        return self.concentration / self._sum_concentrations()
 
     @property
     def mode(self) -> Tensor:
@@ -74,7 +75,7 @@ class Dirichlet(ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        total, mean = self._total(), self.mean
+        total, mean = self._sum_concentrations(), self.mean
         return mean * ((total - self.concentration) / total) / (total + 1.0)
 
     def entropy(self) -> Tensor:
@@ -142,6 +143,7 @@ class Beta(ExponentialFamily):
         return noise.beta(self.concentration1, self.concentration0, shape, generator)
 
     def _log_beta(self) -> Tensor:
+        """Return the logarithm of the beta function of the concentrations."""
         a, b = self.concentration1, self.concentration0
         return dt.lgamma(a) + dt.lgamma(b) - dt.lgamma(a + b)
 

@@ -78,7 +78,7 @@ class Transform(Explained):
         return self._inv
 
     def with_cache(self, cache_size: int = 1) -> Self:
-        """Return the transform with a cache of that size."""
+        """Return the transform with that cache size: itself, or a copy with an empty cache."""
         if self._cache_size == cache_size:
             return self
         new = type(self).__new__(type(self))
@@ -115,6 +115,7 @@ class Transform(Explained):
             )
 
     def _inv_call(self, y: Tensor) -> Tensor:
+        """Return the input for an output; use and update the cache. Raises: ShapeError."""
         self._require_event(y, "codomain")
         if not self._cache_size:
             return self._inverse(y)
@@ -126,9 +127,11 @@ class Transform(Explained):
         return x
 
     def _call(self, x: Tensor) -> Tensor:
+        """Return the output for an input; subclasses implement this method."""
         raise NotImplementedError(f"{type(self).__name__} has no _call(self, x)")
 
     def _inverse(self, y: Tensor) -> Tensor:
+        """Return the input for an output; subclasses implement this method."""
         raise NotImplementedError(f"{type(self).__name__} has no _inverse(self, y)")
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -370,6 +373,7 @@ class IndependentTransform(Transform):
 
 
 def _require_dims(t: Transform, x: Tensor, dims: int) -> Tensor:
+    """Return x. Raises: ShapeError if it has fewer than `dims` dimensions."""
     if x.ndim < dims:
         raise dt.ShapeError(
             f"{type(t).__name__}: expected at least {dims} dimensions, got shape {x.shape}"

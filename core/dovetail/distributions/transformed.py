@@ -85,6 +85,7 @@ class TransformedDistribution(Distribution):
         return constraints.independent(codomain, more) if more > 0 else codomain
 
     def _forward(self, x: Tensor) -> Tensor:
+        """Apply the transforms, in order."""
         for t in self.transforms:
             x = t(x)
         return x
@@ -125,11 +126,13 @@ class TransformedDistribution(Distribution):
         return dt.where(below | above, -math.inf, self._log_prob(inner))
 
     def _base_value(self, y: Tensor) -> Tensor:
+        """Apply the inverse transforms, from the last to the first."""
         for t in reversed(self.transforms):
             y = t.inv(y)
         return y
 
     def _log_prob(self, y: Tensor) -> Tensor:
+        """Return the log density at a value inside of the support."""
         dims = len(self._event_shape)
         stretched: Tensor | None = None
         for t in reversed(self.transforms):
@@ -168,4 +171,5 @@ class TransformedDistribution(Distribution):
 
 
 def _format_parameter(x: Any) -> object:
+    """Return the shape of a tensor, and any other value unchanged."""
     return x.shape if isinstance(x, dt.Tensor) else x

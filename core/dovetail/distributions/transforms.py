@@ -219,10 +219,12 @@ class PowerTransform(Transform):
 
 
 def _sign(x: Value) -> Any:
+    """Return -1, 0 or 1, as a tensor for a tensor."""
     return dt.sign(x) if isinstance(x, dt.Tensor) else (x > 0) - (x < 0)
 
 
 def _log_abs(x: Value) -> Value:
+    """Return log(abs(x)), as a tensor for a tensor."""
     return dt.log(dt.abs(x)) if isinstance(x, dt.Tensor) else math.log(abs(x))
 
 
@@ -232,6 +234,7 @@ def _comparable(x: Value) -> object:
 
 
 def _broadcast_shape(*operands: Any) -> Shape:
+    """Return the common shape of shapes, tensors and numbers."""
     shapes = [getattr(p, "shape", () if isinstance(p, (int, float)) else p) for p in operands]
     return tuple(dt.broadcast_shapes(*shapes))
 
