@@ -17,7 +17,7 @@ LIBRARIES = ("numpy", "torch", "jax", "others")
 
 @cache
 def tables() -> dict[str, dict[str, str]]:
-    """Return the tables of all files: what to write, by name."""
+    """Return the tables of all libraries, each of replacements by name; read once."""
     import tomllib  # 3 ms, which `import dovetail` need not pay
 
     merged: dict[str, dict[str, str]] = {}
@@ -47,7 +47,7 @@ def find_hint(table: str, name: str) -> str:
 
 
 def hint(name: str, method: bool, tensor: type) -> str:
-    """Return the end of the error "has no attribute NAME" of `dt` or of a tensor.
+    """Return the end of the error that `dt` or a tensor has no attribute `name`, or "".
 
     `method`: whether a tensor was asked, and not the module. `tensor`: its class.
     """
@@ -88,7 +88,7 @@ def _other_form(name: str, method: bool, tensor: type) -> str:
 
 
 def missing_attribute(owner: object, name: str) -> AttributeError:
-    """Return the error for a name that a dtype, a device, a generator, ... lacks."""
+    """Return the AttributeError for a name that an object lacks, with a hint if one is known."""
     kind = type(owner).__name__
     text = find_hint(kind, name)
     if not text and kind == "Generator":  # whose methods are the functions of `dt.random`

@@ -192,7 +192,7 @@ DIVISOR_KEYWORDS = ("correction", "unbiased", "ddof")
 
 @lru_cache(512)
 def parameters(function: Callable[..., Any]) -> Parameters:
-    """Return the parameters of a function, without `more` and `theirs`, which take foreign ones."""
+    """Return the parameters of a function, without `more` and `theirs`; cached."""
     every = signature(function).parameters
     return {n: p for n, p in every.items() if n not in ("more", "theirs")}
 
@@ -200,7 +200,7 @@ def parameters(function: Callable[..., Any]) -> Parameters:
 def accepts_arguments(
     function: Callable[..., Any], args: tuple[Any, ...], options: Options
 ) -> bool:
-    """Return True if a function takes these arguments."""
+    """Return True if the function's signature accepts these arguments."""
     try:
         signature(function).bind(*args, **options)
     except TypeError:
@@ -355,6 +355,7 @@ def _require_same_results(name: str, options: Options) -> None:
 
 
 def _format_parameters(own_parameters: Parameters) -> str:
+    """Return the names of parameters as text, "nothing" if there are none."""
     named = [f"*{n}" if p.kind is p.VAR_POSITIONAL else n for n, p in own_parameters.items()]
     by_place = [
         n
@@ -368,6 +369,7 @@ def _format_parameters(own_parameters: Parameters) -> str:
 def _too_many_arguments_error(
     function: Callable[..., Any], accepted: int, passed: int
 ) -> ArgumentTypeError:
+    """Return the error for too many positional arguments, with the parameters' names."""
     mine = parameters(function)
     accepted_text = (
         f"at most {accepted} positional argument{'s' * (accepted != 1)}"
