@@ -49,11 +49,11 @@ from .executable import (
 )
 from .guards import (
     ARRAY_BYTES_MAX,
-    CONSTANT_TYPES,
     CONTAINER_TYPES,
     MAPPING_TYPES,
     array_key,
     contents_key,
+    is_constant,
     is_opaque_class,
     is_value,
     metadata_key,
@@ -303,14 +303,20 @@ class _Binder:
 
     def _set_container_check(self, r: ClosureRead, p: ClosurePath) -> None:
         """Compare the constants of a container, unless the function itself changes them."""
-        items = p.value.values() if isinstance(p.value, MAPPING_TYPES) else p.value
-        holds_constants = all(isinstance(v, CONSTANT_TYPES) for v in items)
-        if p.is_named and contents_key(p.value) == p.contents:
-            is_immutable = type(p.value) is tuple and holds_constants
-            _compare_key(r, contents_key, p.value, p.value if is_immutable else NO_OBJECT)
+        kind, is_mapping = type(p.value), isinstance(p.value, MAPPING_TYPES)
+        constants = [*map(is_constant, p.value.values() if is_mapping else p.value)]
+        if not p.is_named or contents_key(p.value) != p.contents:  # the function itself changes it
+            r.check, r.expected = CHECK_TYPE, kind
+            r.length = NO_INDEX if p.is_named and all(constants) else len(p.value)
+        elif kind in (list, tuple) and not any(constants):  # each item has a read
+            r.check, r.expected, r.length = CHECK_TYPE, kind, len(p.value)
+        elif kind is dict and not any(constants) and all(type(k) is str for k in p.value):
+            _compare_key(r, tuple, p.value)  # the keys and their order
         else:
-            r.check, r.expected = CHECK_TYPE, type(p.value)
-            r.length = NO_INDEX if p.is_named and holds_constants else len(p.value)
+            is_immutable = kind is tuple and all(constants)
+            _compare_key(r, contents_key, p.value, p.value if is_immutable else NO_OBJECT)
+            if kind in (list, dict) and all(constants):
+                r.items = [*p.value, *p.value.values()] if is_mapping else [*p.value]
 
     # --- the parts
     def inputs(self) -> Inputs:

@@ -26,8 +26,11 @@ cdef class ClosureRead:
     cdef public object key_of
     cdef public Py_ssize_t same_index
     cdef public Py_ssize_t length
+    cdef public list items
     @cython.locals(check=int)
     cpdef bint accepts(self, value, list values, leaves) except -1
+    @cython.locals(i=Py_ssize_t, items=list)
+    cpdef bint _has_same_items(self, value) except -1
 
 
 cdef class InputSlot:

@@ -74,6 +74,8 @@ class ClosureRead:
     # CHECK_SAME_AS_READ: the number of that read; CHECK_SAME_AS_ARGUMENT: that of the leaf
     same_index: int = NO_INDEX
     length: int = NO_INDEX  # CHECK_TYPE: of the container
+    # CHECK_KEY: the constants of a list, or the keys and constants of a dict, which need no key
+    items: list[Any] | None = None
 
     def accepts(self, value: Any, values: list[Any], leaves: Sequence[object]) -> bool:
         """Return True if the value is as it was at the capture, as far as that matters."""
@@ -91,7 +93,9 @@ class ClosureRead:
         if check == CHECK_SAME_AS_ARGUMENT:
             return value is leaves[self.same_index]
         if check == CHECK_KEY:
-            return value is self.root or self.key_of(value) == self.expected  # type: ignore[misc]  # set
+            if value is self.root or (self.items is not None and self._has_same_items(value)):
+                return True
+            return self.key_of(value) == self.expected  # type: ignore[misc]  # it is set
         if check == CHECK_OBJECT:
             reference: Any = self.root
             return value is reference() or (
@@ -99,6 +103,22 @@ class ClosureRead:
                 and hasattr(type(value), "captured_for")
                 and self.key_of(value) == self.expected
             )
+        return True
+
+    def _has_same_items(self, value: Any) -> bool:
+        """Return True for a list or dict with the same objects as at the capture."""
+        assert self.items is not None
+        if type(value) is list:
+            items = value
+        elif type(value) is dict:
+            items = [*value, *value.values()]
+        else:
+            return False
+        if len(items) != len(self.items):
+            return False
+        for i in range(len(items)):  # noqa: SIM110  # compiled, an index is faster than a generator
+            if items[i] is not self.items[i]:
+                return False
         return True
 
 

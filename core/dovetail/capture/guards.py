@@ -98,8 +98,14 @@ def contents_key(value: Any) -> Hashable:
     return kind, bytes(value) if isinstance(value, _BYTES_TYPES) else None
 
 
+def is_constant(value: object) -> bool:
+    """Return True for a value of `CONSTANT_TYPES`, of which most are found by their exact type."""
+    return type(value) in STATIC_TYPES or isinstance(value, CONSTANT_TYPES)
+
+
 def _item_key(value: object) -> Hashable:
-    return static_key(value) if isinstance(value, CONSTANT_TYPES) else None
+    """Return the key of a constant, and None for other items."""
+    return static_key(value) if is_constant(value) else None
 
 
 def _member_key(value: object) -> Hashable:

@@ -83,23 +83,23 @@ class CaptureSession:
             if type(k.tensor.grad) is Tensor
         ]
         self.used_tensors: list[ReachableTensor] = []
-        self._kept_ids: set[int] = set()  # of the tensors that `dt.constant` got
+        self._constant_ids: set[int] = set()  # of the tensors that `dt.constant` got
         self.first_serial = next_serial()
         self.floats: list[tuple[int, int]] = []
         # The device of the first argument; where there is none, the first work says it.
         device = next((k.tensor.device for k in self.reachable if k.argument != NO_INDEX), None)
-        self.recorder = CaptureTracer(device, False, self._find_input, keep=self._keep_constant)
+        self.recorder = CaptureTracer(device, False, self._find_input, keep=self._add_constant)
 
-    def _keep_constant(self, x: Tensor) -> None:
+    def _add_constant(self, x: Tensor) -> None:
         """Add a tensor to the reachable ones: each call reads this one, and its gradient."""
         is_new = storage_of(x._expr).serial >= self.first_serial
         if is_new or any(k.tensor is x for k in self.reachable):
             return
-        kept = ReachableTensor(x, path=ClosurePath(x))
-        self._kept_ids.add(id(x))
-        self.reachable.append(kept)
-        if kept.tape is not None and x.is_leaf and type(x.grad) is Tensor:
-            self.reachable.append(ReachableTensor(x.grad, gradient_of=kept))
+        constant = ReachableTensor(x, path=ClosurePath(x))
+        self._constant_ids.add(id(x))
+        self.reachable.append(constant)
+        if constant.tape is not None and x.is_leaf and type(x.grad) is Tensor:
+            self.reachable.append(ReachableTensor(x.grad, gradient_of=constant))
 
     def _with_gradients(self) -> list[ReachableTensor]:
         """Return the known tensors that may have a `grad`."""
@@ -227,7 +227,7 @@ class CaptureSession:
         if not reached <= known_ids:
             reason = "it binds a name, an attribute or a place to a new tensor"
             return CaptureFailure(reason, is_retryable=True)
-        reached |= {id(x) for x in self.leaves} | self._kept_ids
+        reached |= {id(x) for x in self.leaves} | self._constant_ids
         if any(k.path is not None and id(k.tensor) not in reached for k in self.reachable):
             return CaptureFailure("it lets go of a tensor of its closure", is_retryable=True)
         return None
