@@ -20,12 +20,14 @@ from ..memory.tracing.stacktrace import is_library_module
 from ..tensor.other_layouts import LayoutTensor
 from ..tensor.tensor import Tensor
 from .guards import (
+    CLASSES_MAX,
     CONSTANT_TYPES,
     CONTAINER_TYPES,
     MAPPING_TYPES,
     SEQUENCE_TYPES,
     contents_key,
     functions_of,
+    is_constant,
     is_opaque_class,
     is_opaque_module,
     names_in,
@@ -160,12 +162,8 @@ class Closure:
     def _add(self, path: ClosurePath, paths_by_id: dict[int, ClosurePath]) -> None:
         value = path.value
         is_tensor = type(value) is Tensor
-        if (
-            isinstance(value, _OPAQUE_TYPES)
-            and not is_tensor
-            and not isinstance(value, LayoutTensor)
-        ):
-            if not (path.is_named and isinstance(value, CONSTANT_TYPES)):
+        if _is_not_searched(type(value)) and not is_tensor and not isinstance(value, LayoutTensor):
+            if not (path.is_named and is_constant(value)):
                 return
         else:
             first = paths_by_id.setdefault(id(value), path)
@@ -180,7 +178,7 @@ class Closure:
             for base in kind.__mro__[: kind.__mro__.index(LayoutTensor)]:
                 yield from self._slots_of(path, value, base)
             return
-        if isinstance(value, _OPAQUE_TYPES):
+        if _is_not_searched(type(value)):
             return
         if isinstance(value, FunctionType):
             yield from self._parts_of_function(path, value)
@@ -192,7 +190,7 @@ class Closure:
             container: Any = value
             is_mapping = isinstance(value, MAPPING_TYPES)
             for key, part in list(container.items() if is_mapping else enumerate(container)):
-                if not isinstance(part, CONSTANT_TYPES):  # the key of the container has these
+                if not is_constant(part):  # the key of the container has these
                     yield ClosurePath(part, path, key, is_item=True, named=path.is_named)
         elif isinstance(value, type):
             metaclass: type = type(value)
@@ -279,6 +277,12 @@ class Closure:
                 yield ClosurePath(member, path, name, named=True)
 
 
+@functools.lru_cache(CLASSES_MAX)
+def _is_not_searched(kind: type) -> bool:
+    """Return True for a class of constants, code, tensors or memory."""
+    return issubclass(kind, _OPAQUE_TYPES)
+
+
 def _owned_root(value: object, owner: ClosurePath) -> ClosurePath:
     """Return a root that is valid while its owner's value is unchanged: a cell, a method."""
     path = ClosurePath(value)
@@ -323,7 +327,7 @@ class ClosureSnapshot:
 
 def _snapshot_key(path: ClosurePath, value: object) -> Hashable:
     """Return a key of a value that a body reads by itself; None if only its parts matter."""
-    if isinstance(value, CONSTANT_TYPES):
+    if is_constant(value):
         return static_key(value)
     if path.is_named and isinstance(value, CONTAINER_TYPES):
         return contents_key(value)

@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import fields
 from enum import Enum
-from functools import cache, cached_property, partialmethod
+from functools import cached_property, lru_cache, partialmethod
 from types import CodeType, EllipsisType, FunctionType, MappingProxyType, ModuleType, NoneType
 from typing import Any
 
@@ -34,6 +34,7 @@ SEQUENCE_TYPES = (list, tuple, deque)
 _SET_TYPES = (set, frozenset)
 _BYTES_TYPES = (bytearray, memoryview, array)
 CONTAINER_TYPES = (*SEQUENCE_TYPES, *MAPPING_TYPES, *_SET_TYPES, *_BYTES_TYPES)
+CLASSES_MAX = 1_024  # of which facts are kept
 ARRAY_BYTES_MAX = 65_536  # larger arrays count by shape and dtype if no tensor is made of them
 _OPAQUE_MODULES = frozenset((*sys.stdlib_module_names, "numpy", "scipy")) - {"__main__"}
 _DATACLASS_FILENAME = "<string>"  # the file of methods that they generate, which compare all fields
@@ -99,8 +100,13 @@ def contents_key(value: Any) -> Hashable:
 
 
 def is_constant(value: object) -> bool:
-    """Return True for a value of `CONSTANT_TYPES`, of which most are found by their exact type."""
-    return type(value) in STATIC_TYPES or isinstance(value, CONSTANT_TYPES)
+    """Return True for a value of `CONSTANT_TYPES`."""
+    return type(value) in STATIC_TYPES or _is_constant_class(type(value))
+
+
+@lru_cache(CLASSES_MAX)
+def _is_constant_class(kind: type) -> bool:
+    return issubclass(kind, CONSTANT_TYPES)
 
 
 def _item_key(value: object) -> Hashable:
@@ -129,7 +135,7 @@ def is_value(value: object) -> bool:
     These are hashable objects of the standard library, such as a Fraction or a Path.
     """
     kind = type(value)
-    return isinstance(value, CONSTANT_TYPES) or (
+    return is_constant(value) or (
         is_opaque_class(kind)
         and not isinstance(value, (type, ModuleType, FunctionType, *CONTAINER_TYPES))
         and kind.__hash__ is not None
@@ -141,7 +147,7 @@ def is_value(value: object) -> bool:
 # --- objects of dovetail with settings ------------------------------------------------------------
 
 
-@cache
+@lru_cache(CLASSES_MAX)
 def setting_names(kind: type) -> tuple[str, ...]:
     """Return the names of attributes whose values captures depend on.
 
@@ -168,8 +174,8 @@ def settings_key(value: object) -> Hashable:
 def _setting_key(value: object) -> Hashable:
     if isinstance(value, CONTAINER_TYPES):
         items: Iterable[object] = value.values() if isinstance(value, MAPPING_TYPES) else value
-        is_constant = all(isinstance(v, (*CONSTANT_TYPES, *CONTAINER_TYPES)) for v in items)
-        return contents_key(value) if is_constant else None
+        are_plain = all(is_constant(v) or isinstance(v, CONTAINER_TYPES) for v in items)
+        return contents_key(value) if are_plain else None
     return value if isinstance(value, (FunctionType, type)) else _item_key(value)
 
 
