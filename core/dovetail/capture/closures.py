@@ -38,6 +38,9 @@ from .guards import (
 OBJECTS_MAX = 20_000  # paths that are searched
 PASSES_MAX, REWALKED_PATHS_MAX = 4, 4_000  # a search of more paths than that is not repeated
 _OPAQUE_TYPES = (*CONSTANT_TYPES, CodeType, Tensor, Storage)
+_is_not_searched: Callable[[type], bool] = functools.lru_cache(CLASSES_MAX)(
+    lambda kind: issubclass(kind, _OPAQUE_TYPES)
+)
 # Names of functions by which code reads attributes that it does not name.
 _READERS_OF_ATTRIBUTES = frozenset(("vars", "getattr", "__dict__", "asdict", "astuple"))
 # Methods that run without being named are these and, where they begin with two underscores, all but
@@ -275,12 +278,6 @@ class Closure:
                     yield _owned_root(member, path)  # a descriptor of the user's
             elif name in self._names and getattr(value, name, None) is member:
                 yield ClosurePath(member, path, name, named=True)
-
-
-@functools.lru_cache(CLASSES_MAX)
-def _is_not_searched(kind: type) -> bool:
-    """Return True for a class of constants, code, tensors or memory."""
-    return issubclass(kind, _OPAQUE_TYPES)
 
 
 def _owned_root(value: object, owner: ClosurePath) -> ClosurePath:

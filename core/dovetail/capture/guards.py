@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import fields
 from enum import Enum
 from functools import cached_property, lru_cache, partialmethod
@@ -104,9 +104,9 @@ def is_constant(value: object) -> bool:
     return type(value) in STATIC_TYPES or _is_constant_class(type(value))
 
 
-@lru_cache(CLASSES_MAX)
-def _is_constant_class(kind: type) -> bool:
-    return issubclass(kind, CONSTANT_TYPES)
+_is_constant_class: Callable[[type], bool] = lru_cache(CLASSES_MAX)(
+    lambda kind: issubclass(kind, CONSTANT_TYPES)
+)
 
 
 def _item_key(value: object) -> Hashable:
