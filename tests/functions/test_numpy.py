@@ -8,6 +8,8 @@ from __future__ import annotations
 import importlib
 import operator
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -709,3 +711,13 @@ def test_none_arguments_mean_the_same_as_in_numpy(name: str, device: dt.Device) 
     want = NONE[name](np, a)
     for found in (NONE[name](dt, x), NONE[name](np, x)):
         assert isinstance(found, dt.Tensor) and found.tolist() == want.tolist()
+
+
+def test_functions_of_numpy_linalg_work_in_a_new_process() -> None:
+    code = """if True:
+        import numpy as np, dovetail as dt
+        x = dt.asarray([3.0, 4.0], device="reference")
+        assert type(np.linalg.norm(x)) is dt.Tensor and np.linalg.norm(x).item() == 5.0
+        assert np.linalg.det(dt.eye(2, device="reference")).item() == 1.0
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -85,3 +85,11 @@ def test_product_of_halves_with_bias_rounds_once(name: str, half: dt.DType) -> N
     found = _with_bias(name, half, half)
     assert found.dtype is half
     assert found.tolist() == _with_bias(name, dt.float32, half).astype(half).tolist()
+
+
+def test_frequencies_of_embeddings_exceed_the_range_of_float16() -> None:
+    table = dt.ones((2, 1), dtype=dt.float16).requires_grad_()
+    at = dt.zeros(70_000, dtype=dt.int64)
+    rows = dt.nn.functional.embedding(at, table, scale_grad_by_freq=True)
+    rows.astype(dt.float32).sum().backward()
+    assert abs(table.grad.tolist()[0][0] - 1.0) < 0.01

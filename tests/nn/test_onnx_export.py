@@ -186,6 +186,25 @@ def test_exported_function_gives_the_same_results(what: str) -> None:
     require_equal(dt.onnx.export(f, args), args, flat(f(*args)))
 
 
+SPECIAL = np.array([0.0, -0.0, 1, -1, 0.5, -2.5, np.inf, -np.inf, np.nan, -1000], dtype="f4")
+
+
+@pytest.mark.parametrize("name", ["atan2", "hypot", "logaddexp", "ldexp", "xlogy", "heaviside"])
+def test_exported_function_of_special_values_gives_the_same_results(name: str) -> None:
+    args = [
+        dt.asarray(np.repeat(SPECIAL, 10), device=R),
+        dt.asarray(np.tile(SPECIAL, 10), device=R),
+    ]
+    f = getattr(dt, name) if hasattr(dt, name) else getattr(dt.special, name)
+    require_equal(dt.onnx.export(lambda x, y: f(x, y), args), args, flat(f(*args)))
+
+
+def test_exported_running_logsumexp_keeps_small_terms_and_infinities() -> None:
+    x = dt.asarray([[-1000.0, 0.0, 1.0], [-np.inf, -np.inf, 2.0], [np.inf, 0.0, -np.inf]], device=R)
+    require_equal(dt.onnx.export(lambda x: dt.cumulative_logsumexp(x, axis=1), x), [x],
+                  flat(dt.cumulative_logsumexp(x, axis=1)))  # fmt: skip
+
+
 PAIRS = {
     "add", "concat", "stack", "atan2", "hypot", "logaddexp", "floor_divide", "remainder",
     "copysign", "einsum", "containers",

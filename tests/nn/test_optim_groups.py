@@ -286,3 +286,32 @@ def test_failed_step_does_not_advance_the_count(device: dt.Device) -> None:
     with pytest.raises(Stop):
         optimizer.step()
     assert a.tolist() == before and optimizer.state[a]["step"] == 1
+
+
+@pytest.mark.parametrize("name", ["ASGD", "NAdam"])
+def test_parameters_with_different_histories_keep_their_own_numbers(name: str) -> None:
+    """Steps are counted alike, while other numbers of the states differ."""
+
+    def run(is_shared: bool) -> list[list[float]]:
+        ps = [dt.ones(2).requires_grad_() for _ in range(2)]
+        make = getattr(dt.optim, name)
+        opts = [make(ps, lr=0.1)] * 2 if is_shared else [make([p], lr=0.1) for p in ps]
+        for k, p in enumerate(ps):
+            for group in opts[k].param_groups:
+                group.update({"lambd": 0.5, "alpha": 2.0} if name == "ASGD" else {})
+                if k:
+                    group.update({"lr": 5.0} if name == "ASGD" else {"momentum_decay": 0.5})
+            p.grad = dt.ones(2)
+            opts[k].step()
+            p.grad = None
+        for opt in opts:
+            for group in opt.param_groups:
+                group.update({"lr": 5.0} if name == "ASGD" else {"momentum_decay": 0.5})
+        for _ in range(2):
+            for p in ps:
+                p.grad = dt.ones(2)
+            for opt in {id(o): o for o in opts}.values():
+                opt.step()
+        return [p.tolist() for p in ps]
+
+    assert run(True) == run(False)

@@ -265,7 +265,7 @@ class Optimizer(Explained):
                 by_rows = type(g) is not dt.Tensor
                 if by_rows:
                     self._check_rows(group, g)
-                key = (i, state["step"], by_rows)
+                key = (i, by_rows, state["step"], *[state[n] for n in self.numbers_kept])
                 bucket = buckets.get(key)
                 if bucket is None:
                     bucket = buckets[key] = Bucket(group, options, by_rows)
@@ -315,8 +315,9 @@ class Optimizer(Explained):
         """Return the numbers of the next step and count that step, for a captured function."""
         numbers: list[float] = []
         for b in buckets:
-            steps = [self.state[p]["step"] for p in b.params]
-            if steps.count(steps[0]) != len(steps) or self._options(b.group) != b.options:
+            names = "step", *self.numbers_kept
+            counts = [[self.state[p][n] for n in names] for p in b.params]
+            if counts.count(counts[0]) != len(counts) or self._options(b.group) != b.options:
                 raise dt.CaptureError(
                     f"{self._name}: the groups must not change after the step was captured, but "
                     "options such as nesterov or the steps of some parameters have; capture the "

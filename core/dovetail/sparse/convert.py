@@ -129,7 +129,7 @@ def to_scipy(x: Entries, scipy_format: str | None = None) -> SciPyArray:
     """
     own = required_sparse("to_scipy", x).layout.name.removeprefix("sparse_")
     scipy_format = own if scipy_format is None else scipy_format
-    arguments.choice("to_scipy", scipy_format, "form", ("coo", "csr", "csc", "bsr"))
+    arguments.choice("to_scipy", scipy_format, "scipy_format", ("coo", "csr", "csc", "bsr"))
     if scipy_format != "coo" and x.ndim != 2:
         raise dt.ShapeError(
             f"to_scipy: {scipy_format!r} expects a matrix, got shape {x.shape}; use 'coo'"

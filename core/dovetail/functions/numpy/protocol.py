@@ -679,6 +679,7 @@ FUNCTIONS: dict[object, Function] = {  # those that the installed NumPy has
 
 # NumPy's module -> a function of a package above this one that finds dovetail's equivalent.
 MODULE_RESOLVERS: dict[str, Callable[[Function], Function | None]] = {}
+_HOMES = {"numpy.linalg": "dovetail.linalg"}  # the package that adds a resolver as it is imported
 
 
 def _extra_function(function: object) -> Function | None:
@@ -708,7 +709,8 @@ def array_function(
             name, LIKE_FUNCTIONS[function], args, {"device": x.device, **keywords}
         )
     ours = FUNCTIONS.get(function)
-    if ours is None and function.__module__ in MODULE_RESOLVERS:
+    if ours is None and function.__module__ in _HOMES:
+        import_module(_HOMES[function.__module__])  # adds its resolver at its first import
         ours = MODULE_RESOLVERS[function.__module__](function)
     if ours is None and (same := namesake(function)) is not None:
         return call_namesake(x, function, same, args, keywords)

@@ -101,9 +101,10 @@ def _read_rows(
         factor = (at != padding).astype(rows.dtype)
     if by_frequency:
         flat = at.reshape(-1)
-        times = dt.zeros(weight.shape[0], dtype=rows.dtype, device=at.device)
-        times = times.index_add(0, flat, dt.ones(flat.shape, dtype=rows.dtype, device=at.device))
-        inverse = 1.0 / dt.take(times, at, axis=0)
+        kind = rows.dtype.compute  # counts overflow in float16
+        times = dt.zeros(weight.shape[0], dtype=kind, device=at.device)
+        times = times.index_add(0, flat, dt.ones(flat.shape, dtype=kind, device=at.device))
+        inverse = (1.0 / dt.take(times, at, axis=0)).astype(rows.dtype)
         factor = inverse if factor is None else factor * inverse
     return rows if factor is None else _ScaledGradient.apply(rows, dt.expand_dims(factor, -1))
 

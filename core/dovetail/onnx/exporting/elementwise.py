@@ -289,6 +289,8 @@ def _write_atan2(w: W, n: N) -> str:
     y, x = w.args(n)
     d = n.casts[0]
     zero, pi = w.number(0, d), w.number(math.pi, d)
+    are_infinite = w.add("And", [w.add("IsInf", [y]), w.add("IsInf", [x])])  # a quotient of NaN
+    y, x = (w.where(are_infinite, w.add("Sign", [a]), a) for a in (y, x))
     base = w.add("Atan", [w.add("Div", [y, x])])
     opposite = w.where(
         _write_sign_mask(w, y, d), w.add("Sub", [base, pi]), w.add("Add", [base, pi])
@@ -298,7 +300,8 @@ def _write_atan2(w: W, n: N) -> str:
     straight = w.where(_write_sign_mask(w, y, d), w.number(-math.pi, d), pi)
     on_axis = w.where(_write_sign_mask(w, x, d), straight, y)
     at_zero = w.where(w.add("Equal", [y, zero]), on_axis, half)
-    return w.where(w.add("Equal", [x, zero]), at_zero, angle)
+    on_y_axis = w.add("And", [w.add("Equal", [x, zero]), w.add("Not", [w.add("IsNaN", [y])])])
+    return w.where(on_y_axis, at_zero, angle)
 
 
 @register_node_writer("hypot")
@@ -310,7 +313,8 @@ def _write_hypot(w: W, n: N) -> str:
     none = w.add("Equal", [large, w.number(0, d)])
     ratio = w.add("Div", [small, w.where(none, w.number(1, d), large)])
     root = w.add("Sqrt", [w.add("Add", [w.add("Mul", [ratio, ratio]), w.number(1, d)])])
-    return w.add("Mul", [large, root])
+    is_infinite = w.add("Or", [w.add("IsInf", [x]), w.add("IsInf", [y])])
+    return w.where(is_infinite, w.number(math.inf, d), w.add("Mul", [large, root]))
 
 
 @register_node_writer("logaddexp")
@@ -318,34 +322,44 @@ def _write_logaddexp(w: W, n: N) -> str:
     """Write max(x, y) + log(1 + exp(-abs(x - y)))."""
     x, y = w.args(n)
     d = n.casts[0]
-    gap = w.add("Neg", [w.add("Abs", [w.add("Sub", [x, y])])])
+    same = w.add("Equal", [x, y])  # also two infinities, whose difference is NaN
+    gap = w.where(same, w.number(0, d), w.add("Sub", [x, y]))
+    gap = w.add("Neg", [w.add("Abs", [gap])])
     more = w.add("Log", [w.add("Add", [w.add("Exp", [gap]), w.number(1, d)])])
     return w.add("Add", [w.add("Max", [x, y]), more])
 
 
 @register_node_writer("xlogy")
 def _write_xlogy(w: W, n: N) -> str:
-    """Write x log(y), and 0 where x is 0."""
+    """Write x log(y), and 0 where x is 0 and y is not NaN."""
     x, y = w.args(n)
     zero = w.number(0, n.casts[0])
     product = w.add("Mul", [x, w.add("Log", [y])])
-    return w.where(w.add("Equal", [x, zero]), zero, product)
+    is_number = w.add("Not", [w.add("IsNaN", [y])])
+    is_zero = w.add("And", [w.add("Equal", [x, zero]), is_number])
+    return w.where(is_zero, zero, product)
 
 
 @register_node_writer("heaviside")
 def _write_heaviside(w: W, n: N) -> str:
-    """Write 1 for x > 0, y for x = 0, else 0."""
+    """Write 1 for x > 0, y for x = 0, NaN for NaN, else 0."""
     x, y = w.args(n)
     d = n.casts[0]
     above = w.cast(w.add("Greater", [x, w.number(0, d)]), dt.bool, d)
-    return w.where(w.add("Equal", [x, w.number(0, d)]), y, above)
+    step = w.where(w.add("Equal", [x, w.number(0, d)]), y, above)
+    return w.where(w.add("IsNaN", [x]), x, step) if d.kind == "f" else step
 
 
 @register_node_writer("ldexp")
 def _write_ldexp(w: W, n: N) -> str:
-    """Write x * 2 ** y."""
+    """Write x * 2 ** y of a truncated y; 0 and infinity stay unless y is NaN."""
     x, y = w.args(n)
-    return w.add("Mul", [x, w.add("Pow", [w.number(2, n.casts[0]), y])])
+    d = n.casts[0]
+    steps = w.add("Mul", [w.add("Sign", [y]), w.add("Floor", [w.add("Abs", [y])])])
+    scaled = w.add("Mul", [x, w.add("Pow", [w.number(2, d), steps])])
+    is_fixed = w.add("Or", [w.add("Equal", [x, w.number(0, d)]), w.add("IsInf", [x])])
+    is_fixed = w.add("And", [is_fixed, w.add("Not", [w.add("IsNaN", [y])])])
+    return w.where(is_fixed, x, scaled)
 
 
 @register_node_writer("clip")

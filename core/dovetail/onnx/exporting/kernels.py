@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import dovetail as dt
@@ -102,7 +104,7 @@ def _write_prepend(w: W, n: N, running: str, axis: int, first: str) -> str:
 def _write_scan(
     w: W, n: N, inputs: list[str], axis: int, first: float, d: dt.DType, op: str
 ) -> str:
-    """Write a running value by Scan; its body is one operator, or a product and a sum."""
+    """Write a running value by Scan, with the body of `_BODIES` for `op`."""
     a = n.args[0]
     assert isinstance(a, GraphNode)
     helper, shape = w.onnx.helper, [m for k, m in enumerate(a.shape) if k != axis]
@@ -112,7 +114,7 @@ def _write_scan(
         return helper.make_tensor_value_info(name, w.element(d), [None] * len(shape))
 
     state_and_inputs = ["state", *[f"x{k}" for k in range(len(inputs))]]
-    nodes = _BODIES[op](helper)
+    nodes = _BODIES[op](helper, w.element(d))
     body = helper.make_graph(
         [*nodes, helper.make_node("Identity", ["next"], ["out"])],
         w.name("body"),
@@ -132,11 +134,22 @@ def _write_scan(
     return outputs[1]
 
 
-_BODIES = {
-    "product": lambda h: [h.make_node("Mul", ["state", "x0"], ["next"])],
-    "line": lambda h: [
+_BODIES: dict[str, Callable[[Any, int], list[Any]]] = {
+    "product": lambda h, _: [h.make_node("Mul", ["state", "x0"], ["next"])],
+    "line": lambda h, _: [
         h.make_node("Mul", ["state", "x0"], ["grown"]),
         h.make_node("Add", ["grown", "x1"], ["next"]),
+    ],
+    "logaddexp": lambda h, element: [
+        h.make_node("Constant", [], ["zero"], value=h.make_tensor("zero", element, [], [0])),
+        h.make_node("Equal", ["state", "x0"], ["equal"]),  # also two infinities
+        h.make_node("Sub", ["state", "x0"], ["difference"]),
+        h.make_node("Where", ["equal", "zero", "difference"], ["gap"]),
+        h.make_node("Abs", ["gap"], ["distance"]),
+        h.make_node("Neg", ["distance"], ["below"]),
+        h.make_node("Softplus", ["below"], ["more"]),
+        h.make_node("Max", ["state", "x0"], ["top"]),
+        h.make_node("Add", ["top", "more"], ["next"]),
     ],
 }
 
@@ -163,15 +176,13 @@ def _write_recurrence(w: W, n: N) -> str:
 
 @register_node_writer("cumulative_logsumexp")
 def _write_cumulative_logsumexp(w: W, n: N) -> str:
-    """Write the running logsumexp; terms far below the row's maximum underflow."""
+    """Write the running logsumexp by Scan. Raises: UnsupportedOpError with an initial value."""
     axis, initial, _ = n.attrs
     if initial:
         raise UnsupportedOpError("ONNX has no running logsumexp with an initial value")
     d = n.casts[0]
-    x = w.arg(n, 0)
-    top = w.reduce("ReduceMax", x, [axis], True)
-    total = w.add("CumSum", [w.add("Exp", [w.add("Sub", [x, top])]), w.number(axis, dt.int64)])
-    return w.cast(w.add("Add", [w.add("Log", [total]), top]), d, n.dtype)
+    sums = _write_scan(w, n, [w.arg(n, 0)], axis, -math.inf, d, "logaddexp")
+    return w.cast(sums, d, n.dtype)
 
 
 @register_node_writer("select")
