@@ -51,3 +51,22 @@ def test_gradient_uses_the_value_from_before_a_write(
         want = dt.func.grad(total)(x).tolist()
     assert dt.func.grad(total)(x).tolist() == want
     assert dt.jit(dt.func.grad(total))(x).tolist() == want
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("view", [lambda t: t, lambda t: t[:], lambda t: t[::-1]])
+def test_value_that_gradients_compute_again_outlives_a_write_to_its_operand(
+    order: int, view: Callable[[dt.Tensor], dt.Tensor], device: dt.Device
+) -> None:
+    """Both a node and its rematerialised form read the pending `t` in the graph of the write."""
+    w, q = dt.asarray([1.5, 1.75, -1.0, -0.25]), dt.zeros(4)
+    t = dt.maximum(w, q - 9)
+    before = w.tolist()
+
+    def f(v: dt.Tensor) -> dt.Tensor:
+        return v * t * v * v
+
+    for k in range(order):
+        f = dt.func.grad(lambda v, f=f, k=k: (f(v) * (v if k else 1)).sum())
+    w[:].copy_(view(f(t) + 0))
+    assert t.tolist() == before

@@ -278,7 +278,8 @@ def _pending_readers(storage: Storage) -> list[Expr]:
 def is_recomputed(e: Expr, graph: Container[Expr]) -> bool:
     """Return True if a rematerialised node outside of `graph` would compute `e` again.
 
-    Such a node shares the `args` of a node in `graph`. `find_readers` has been called before.
+    Such a node has the op and the `args` of a node in `graph`. `find_readers` has been called
+    before.
     """
     if not _rematerialized_nodes:
         return False
@@ -286,10 +287,15 @@ def is_recomputed(e: Expr, graph: Container[Expr]) -> bool:
     while stack:
         readers = [x for r in stack.pop().readers or () if (x := r()) is not None]
         stack += [x for x in readers if x in graph]
-        shared = {id(x.args) for x in readers if x in graph}
-        if any(id(x.args) in shared and x.op is not None and x not in graph for x in readers):
+        shared = {_call_key(x) for x in readers if x in graph}
+        if any(x.op is not None and x not in graph and _call_key(x) in shared for x in readers):
             return True
     return False
+
+
+def _call_key(e: Expr) -> tuple[object, ...]:
+    """Return a key of the op and the arguments of a node, by identity."""
+    return e.op, *map(id, e.args)
 
 
 def _prune_rematerialized() -> None:
@@ -597,9 +603,15 @@ def tape_of(op: Op, args: Args, spec: Spec, attrs: Attrs) -> Tape:
 
 
 def rematerialize(e: Expr) -> Expr:
-    """Create a pending node that computes the value of `e` again, so `e` is not materialised."""
+    """Create a pending node that computes the value of `e` again, so `e` is not materialised.
+
+    Its arguments are a tuple of their own: each use of a node in a graph must be one reference.
+    Those of random numbers, which are no nodes, are known by their tuple: it stays.
+    """
     t = Expr.__new__(Expr)
     t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
+    if e.op is not None and e.op.kind != "generate":
+        t.args = tuple([*e.args])
     t.readers = t.watch = t.check_line = None
     r = weakly(t)
     _pending_log.append(r)
