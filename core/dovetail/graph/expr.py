@@ -611,7 +611,7 @@ def rematerialize(e: Expr) -> Expr:
     t = Expr.__new__(Expr)
     t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
     if e.op is not None and e.op.kind != "generate":
-        t.args = tuple([*e.args])
+        t.args = tuple([*e.args])  # noqa: C409  # Cython would keep the same tuple
     t.readers = t.watch = t.check_line = None
     r = weakly(t)
     _pending_log.append(r)
