@@ -34,7 +34,7 @@ class Device(DeviceRecord):
     of this thread, or asyncio task, alone.
 
     Attributes: `type` ("opencl"), `index` (1), and `opened`: None until the first use, then the
-    open device (`plugins.Opened`), so that the hot path is `dev.opened or open_device(dev)`.
+    open device (`plugins.OpenedDevice`), so that the hot path is `dev.opened or open_device(dev)`.
 
     >>> import dovetail as dt
     >>> d = dt.device("opencl:1")

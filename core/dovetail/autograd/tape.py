@@ -298,7 +298,7 @@ def set_reach(op: Op, rule: Callable[[Tensor, RuleContext], Tensor]) -> None:
 
 
 def set_gradient(op: Op, *rules: Rule | None) -> None:
-    """Set the gradient of an op.
+    """Set the gradient rules of an op, one for each operand.
 
     `rules`: for each operand a function, or None where it has no gradient. The names of its
     parameters say what it needs: `g` the gradient that comes in, `x`, `y`, ... the operands, `r`

@@ -112,7 +112,7 @@ class IndexCheck:
 
 
 _numbers = count()
-_flags_lock = Lock()  # guards `flags.tainted` and the two variables below
+_flags_lock = Lock()  # guards `flags.has_unresolved_checks` and the two variables below
 _failed_checks: list[ref[IndexCheck]] = []  # failed checks that may still be carried by a tensor
 _pending_devices = 0  # devices with unsettled checks
 
@@ -224,13 +224,13 @@ class ErrorCells:
             self._record_failures(bad, any(self._unsettled.values()))
 
     def _record_failures(self, failed_checks: Sequence[IndexCheck], pending: bool) -> None:
-        """Add failed checks to the global list, and update `pending` and the tainted flag."""
+        """Add failed checks to the global list, and update `pending` and the flag."""
         global _pending_devices
         with _flags_lock:
             _failed_checks.extend(ref(c) for c in failed_checks)
             _pending_devices += pending - self.pending
             self.pending = pending
-            _update_tainted()
+            _update_flag()
 
     def _allocate(self, nbytes: int) -> Handle:
         """Allocate memory for cells; raise OutOfMemoryError for the backend's MemoryError."""
@@ -259,7 +259,7 @@ class ErrorCells:
         self._backend.copy_in(handle, first * CELL_BYTES, zeros, stream)
 
 
-def _update_tainted() -> None:
+def _update_flag() -> None:
     """Drop dead failed checks, and recompute `flags.has_unresolved_checks`; needs the lock."""
     _failed_checks[:] = [r for r in _failed_checks if r() is not None]
     flags.has_unresolved_checks = _pending_devices > 0 or len(_failed_checks) > 0
@@ -270,7 +270,7 @@ def inherited_checks(storages: Iterable[Storage]) -> tuple[IndexCheck, ...]:
     checks = {c: None for s in storages for c in s.checks if c.fault or not c.settled}
     if not checks:
         with _flags_lock:  # tensors with failed checks may be gone
-            _update_tainted()
+            _update_flag()
     return tuple(checks)
 
 

@@ -1,7 +1,7 @@
 """A cache of evaluated graphs, which new graphs are matched against without building a key.
 
-A graph's key (`walk`) has everything that a plan depends on. Cached graphs (`known`) are looked up
-by the op and the Spec of their root. A graph that matches none exactly is planned by its key.
+A graph's key (`graph_key`) has everything that a plan depends on. Cached graphs are looked up by
+the op and the Spec of their root. A graph that matches none exactly is planned by its key.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class Decisions:
         self.inlined: dict[
             int, list[FusionGroup]
         ] = {}  # node -> the kernels that compute it on the fly
-        self.costs: dict[int, int] = {}  # cache of `cost.on_the_fly`
+        self.costs: dict[int, int] = {}  # cache of `cost.recompute_cost`
         self.last_costed = -1  # the last node in `costs`
         self.target_overlaps = False  # True if the target would be written before it has been read
         self.steps: list[PlannedLaunch | PlannedCall] = []

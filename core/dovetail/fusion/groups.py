@@ -140,7 +140,7 @@ class FusionGroup:
         self.outputs: list[Output] = []
         self.accesses: list[Access] = []
         self.terms: dict[tuple[int, Path], Term] = {}  # (node, path of its view) -> its term
-        self.value_count = 0  # values computed, as NODE_LIMIT counts them
+        self.value_count = 0  # values computed, as KERNEL_VALUES_MAX counts them
         self.indexes_by_division = (
             False  # True if quotients and remainders give the indices along rows
         )

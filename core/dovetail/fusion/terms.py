@@ -25,7 +25,9 @@ from .groups import Access, FusionGroup, GatherAxes, JoinRange, Term
 from .plan import MemoryOperand
 from .reasons import Reason, ReasonKind
 
-REDUCED_PATH: Path = ((("reduced",), -1),)  # key in `Group.memo` of a reduction before any view
+REDUCED_PATH: Path = (
+    (("reduced",), -1),
+)  # key in the cache of terms of a reduction before any view
 
 
 class Prerequisite(NamedTuple):

@@ -132,7 +132,7 @@ def apply_cached(
 ) -> Tensor | None:
     """Record the op that is cached for `key` and the operands' specs, or return None.
 
-    Return None if none is cached. `x2`: UNGIVEN if there is one operand.
+    Return None if none is cached. `x2`: MISSING if there is one operand.
     """
     if type(x1) is not Tensor:
         return None

@@ -132,6 +132,6 @@ class Timeline:
 
 
 def _record_and_free(give_back: Deleter, freed_at: dict[int, float], block: MemoryBlock) -> None:
-    """Free a block through `give_back`, and store the time: the allocator drains only later."""
-    give_back(block)
+    """Store the time and free a block through `give_back`; another thread may drain it at once."""
     freed_at[id(block)] = time.perf_counter()
+    give_back(block)

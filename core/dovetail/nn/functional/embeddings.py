@@ -118,7 +118,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Return rows of `weight`, by their indices.
+    """Return rows of `weight` by index; with `max_norm`, first scale these rows in place.
 
     `padding_idx`: a row without a gradient. `max_norm`, `norm_type`: before rows are read, scale
     them in place to at most this norm. `scale_grad_by_freq`: divide gradients by the number of
@@ -155,7 +155,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Return sums, means or maxima of bags of rows of `weight`.
+    """Return sums, means or maxima of bags of rows; with `max_norm`, scale rows in place.
 
     `input`: a bag in each row; or all bags concatenated in one dimension, with their first
     positions as `offsets`, and with `include_last_offset` also the end of the last one. `mode`:

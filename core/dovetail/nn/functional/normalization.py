@@ -158,7 +158,7 @@ def batch_norm(
     momentum: float | Tensor = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalise each channel to mean 0 and variance 1, times `weight`, plus `bias`.
+    """Normalise each channel, times `weight`, plus `bias`; in training, update running statistics.
 
     `training`: use the mean and variance of the batch, and move the running ones towards them in
     place, by `momentum` (the variance with n - 1 in place of n); else use the running ones.
