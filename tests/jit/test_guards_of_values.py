@@ -290,6 +290,21 @@ def test_large_array_is_compared_by_shape_unless_a_tensor_is_made_of_it() -> Non
     assert f(dt.ones(2)).tolist() == [100_002.0, 100_002.0]
 
 
+@pytest.mark.parametrize("kind", [list, dict])
+def test_large_container_is_compared_by_its_length(kind: type) -> None:
+    held = [1.0] * 10_001 if kind is list else dict.fromkeys(range(10_001), 1.0)
+    f = dt.jit(lambda x: x + len(held))
+    f(dt.ones(2))
+    held[0] = 2.0
+    f(dt.ones(2))
+    assert f.captures == 1
+    if kind is list:
+        held.append(1.0)
+    else:
+        held[-1] = 1.0
+    assert f(dt.ones(2)).tolist() == [10_003.0, 10_003.0]
+
+
 def test_body_of_a_loop_raises_if_its_number_in_a_list_changed_before_backward() -> None:
     factors = [2.0]
 

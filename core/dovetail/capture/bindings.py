@@ -50,6 +50,7 @@ from .executable import (
 from .guards import (
     ARRAY_BYTES_MAX,
     CONTAINER_TYPES,
+    ITEMS_MAX,
     MAPPING_TYPES,
     array_key,
     contents_key,
@@ -315,7 +316,7 @@ class _Binder:
         else:
             is_immutable = kind is tuple and all(constants)
             _compare_key(r, contents_key, p.value, p.value if is_immutable else NO_OBJECT)
-            if kind in (list, dict) and all(constants):
+            if kind in (list, dict) and all(constants) and len(p.value) <= ITEMS_MAX:
                 r.items = [*p.value, *p.value.values()] if is_mapping else [*p.value]
 
     # --- the parts

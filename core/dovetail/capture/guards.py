@@ -34,6 +34,7 @@ SEQUENCE_TYPES = (list, tuple, deque)
 _SET_TYPES = (set, frozenset)
 _BYTES_TYPES = (bytearray, memoryview, array)
 CONTAINER_TYPES = (*SEQUENCE_TYPES, *MAPPING_TYPES, *_SET_TYPES, *_BYTES_TYPES)
+ITEMS_MAX = 10_000  # a call compares as many in 0.1 ms
 CLASSES_MAX = 1_024  # of which facts are kept
 ARRAY_BYTES_MAX = 65_536  # larger arrays count by shape and dtype if no tensor is made of them
 _OPAQUE_MODULES = frozenset((*sys.stdlib_module_names, "numpy", "scipy")) - {"__main__"}
@@ -86,17 +87,21 @@ def metadata_key(value: object) -> Hashable:
 def contents_key(value: Any) -> Hashable:
     """Return a key of a container: its type, its length and the constants among keys and items.
 
+    Of a container with more than `ITEMS_MAX` items only type and length count.
+
     Other items count by their positions, and in sets by their metadata: they are compared where
     they are read.
     """
     kind = type(value)
-    if isinstance(value, MAPPING_TYPES):
-        return kind, tuple([(_member_key(k), _item_key(v)) for k, v in value.items()])
+    if len(value) > ITEMS_MAX:
+        return kind, len(value)
+    if isinstance(value, MAPPING_TYPES):  # copied first: another thread may change it
+        return kind, tuple([(_member_key(k), _item_key(v)) for k, v in [*value.items()]])
     if isinstance(value, _SET_TYPES):
-        return kind, frozenset(Counter(map(_member_key, value)).items())
+        return kind, frozenset(Counter(map(_member_key, [*value])).items())
     if isinstance(value, SEQUENCE_TYPES):
-        return kind, tuple(map(_item_key, value))
-    return kind, bytes(value) if isinstance(value, _BYTES_TYPES) else None
+        return kind, tuple(map(_item_key, [*value]))
+    return kind, bytes(value)
 
 
 def is_constant(value: object) -> bool:
