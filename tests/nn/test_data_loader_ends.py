@@ -12,8 +12,9 @@ from typing import Any
 
 import dovetail as dt
 import loader_cases as cases
+import numpy as np
 import pytest
-from dovetail.data import DataLoader, WorkerError
+from dovetail.data import DataLoader, WorkerError, workers
 
 pytestmark = pytest.mark.timeout(120)
 PATHS = os.pathsep.join([str(Path(__file__).parent), *sys.path])
@@ -142,6 +143,7 @@ LOOP = """
 import gc, os, signal, sys, time
 import dovetail as dt
 import loader_cases as cases
+import numpy as np
 
 def looped(how, **options):
     loader = dt.data.DataLoader(cases.{data}(20), 2, num_workers=2, **options)
@@ -268,3 +270,33 @@ def test_workers_end_if_their_output_has_no_reader(script: Any, how: signal.Sign
     os.kill(process.pid, how)
     process.wait(timeout=60)
     assert none_left(process.pid)
+
+
+def test_growing_batches_use_few_segments_of_shared_memory() -> None:
+    outbox, inbox = workers.Outbox(), workers.Inbox()
+    try:
+        for k in range(1, 65):
+            batch = np.full(20_000 * k, k, "u1")
+            assert inbox.decode(outbox.put(0, batch), copy=True).tolist() == batch.tolist()
+        assert len(inbox.memory) <= 8
+    finally:
+        inbox.close()
+
+
+def test_segment_that_cannot_be_created_leaves_the_slot_usable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    outbox, inbox = workers.Outbox(), workers.Inbox()
+
+    def refuse(*args: Any, **options: Any) -> None:
+        raise OSError("no space left")
+
+    try:
+        outbox.put(0, np.zeros(20_000, "u1"))
+        with monkeypatch.context() as context:
+            context.setattr(workers, "SharedMemory", refuse)
+            with pytest.raises(OSError, match="no space"):
+                outbox.put(0, np.zeros(90_000, "u1"))
+        assert inbox.decode(outbox.put(0, np.ones(90_000, "u1")), copy=True).sum() == 90_000
+    finally:
+        inbox.close()

@@ -55,10 +55,12 @@ class Track(Explained, Generic[T]):
         with Progress(*columns, console=console) as self._progress:
             task = self._progress.add_task(self.description, total=self.total, said="")
             self._task = task
-            for item in self.items:
-                yield item
-                self._progress.update(task, advance=1, said=self._status)
-        self._progress = None
+            try:
+                for item in self.items:
+                    yield item
+                    self._progress.update(task, advance=1, said=self._status)
+            finally:  # also after a `break` of the caller's loop
+                self._progress = None
 
     def say(self, **numbers: Any) -> None:
         """Show numbers after the bar; tensors are read only if a bar is shown."""

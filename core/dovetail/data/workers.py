@@ -184,11 +184,16 @@ class Outbox:
         return BatchMessage(pickled, memory.name, tuple(spans), ())
 
     def _allocate(self, slot: int, size: int) -> SharedMemory:
-        """Return the segment of a slot, replaced by a larger one if it is too small."""
+        """Return the segment of a slot, replaced by one of twice the size if it is too small.
+
+        The loader maps replaced segments until the workers end, so there must be few of them.
+        """
         with self._lock:
             memory = self.memory.get(slot)
             if memory is None or memory.size < size:
                 if memory is not None:
+                    del self.memory[slot]
+                    size = max(size, 2 * memory.size)
                     memory.close()
                     memory.unlink()
                 memory = self.memory[slot] = self._create(size)
