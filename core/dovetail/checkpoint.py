@@ -454,7 +454,7 @@ class _RandomStates:
         }
 
     def load_state_dict(self, states: Mapping[str, Any]) -> None:
-        """Set the states of the three generators. Raises: CheckpointError for damaged ones."""
+        """Set the three generators in turn, not all or none. Raises: CheckpointError."""
         try:
             dt.random.set_state(states["dovetail"])
             python_random.setstate(states["python"])

@@ -65,7 +65,7 @@ def text(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
 
 
 def number(name: str, default: float, low: float, high: float) -> float:
-    """Return a variable as a number from `low` to `high`; warn and return `default` otherwise."""
+    """Return an environment variable as a number in range; else `default`, warning if it is set."""
     value = text(name)
     parsed = default if value is None else _parse_number(value)
     if low <= parsed <= high:  # NaN is not
@@ -75,7 +75,7 @@ def number(name: str, default: float, low: float, high: float) -> float:
 
 
 def whole(name: str, default: int, low: int, high: int) -> int:
-    """Return a variable as an int from `low` to `high`; warn and return `default` otherwise."""
+    """Return an environment variable as an int in range; else `default`, warning if it is set."""
     value = number(name, default, low, high)
     if value == int(value):
         return int(value)

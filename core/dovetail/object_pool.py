@@ -8,4 +8,4 @@ from __future__ import annotations
 
 
 def pool_objects(kind: type) -> None:
-    """Reuse the memory of dead objects of a class for new ones; do nothing in pure Python."""
+    """Keep dead objects' memory of a class for new ones, if compiled. Raises: AssertionError."""

@@ -74,7 +74,7 @@ def enter_block(block: SettingsBlock) -> None:
 
 
 def leave_block(block: SettingsBlock) -> None:
-    """Undo the latest `enter_block(block)` of this context, if there is one."""
+    """Remove the latest entry of `block` from this context, if any; later blocks stay in effect."""
     entered = current().blocks
     for i in reversed(range(len(entered))):
         if entered[i] is block:

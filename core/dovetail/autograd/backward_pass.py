@@ -112,7 +112,7 @@ class _GradientQueue:
     def send(
         self, n: Node, g: PropagatedGradient, result: SavedValue | None, reach: Tensor | None
     ) -> None:
-        """Add a gradient to those that have arrived at a node."""
+        """Add a gradient to a node's sum, and `reach` to its mask; queue the node if it is new."""
         if n in self.pending:
             self.pending[n] = n.add_gradients(self.pending[n], g)
             before = self.masks[n]

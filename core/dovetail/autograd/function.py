@@ -158,7 +158,7 @@ class FunctionNode(Node):
         return resumed
 
     def call_backward(self, result_gradients: Sequence[Tensor | None]) -> tuple[Any, ...]:
-        """Return the gradient of each operand, from a gradient of each result."""
+        """Return the user's gradients as a tuple, unchecked; a single one becomes a tuple."""
         gradients = self.function.backward(self.context, *result_gradients)
         return gradients if isinstance(gradients, tuple) else (gradients,)
 

@@ -566,7 +566,7 @@ class OpNode(Node):
     def _template_key(
         self, i: int, rule: ParsedRule, needs: list[Any], operands: list[Expr]
     ) -> tuple[object, ...] | None:
-        """Return a key of all that a part depends on except tensor values, or None.
+        """Return a part's key without tensor values; None if recording, or nothing can key it.
 
         None: the part depends on more than a key can hold.
         """

@@ -102,7 +102,7 @@ class Stream:
 
 
 def handle_text(handle: object) -> str:
-    """Return a short text of a backend's handle: the number, or the type and id of an object."""
+    """Return a text of a backend's handle: a number in hex, "None", or an object's type and id."""
     if isinstance(handle, int):
         return f"{handle:#x}"
     return "None" if handle is None else f"{type(handle).__name__} at {id(handle):#x}"

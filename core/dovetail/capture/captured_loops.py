@@ -326,6 +326,7 @@ def _row(s: Spec) -> Spec:
 
 
 def _scan_buffer(tracer: CaptureTracer, e: Expr) -> ScannedRows:
+    """Return the place of the first row of a leaf, and the bytes of a row."""
     row = _row(e.spec)
     return ScannedRows(tracer.locate(e), row.size * row.dtype.itemsize)
 

@@ -490,7 +490,7 @@ class Executable:
 
 
 def is_taped(x: Tensor) -> bool:
-    """Return True if a write to x would concern some other tensor's gradient."""
+    """Return True if gradients are on and a tensor that shares the memory of x has a tape."""
     group = x._aliases
     if group is None or not current().grad:
         return False

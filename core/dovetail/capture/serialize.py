@@ -342,6 +342,7 @@ def _item(items: Sequence[Any], n: Json) -> Any:
 
 
 def _natural(n: Json) -> int:
+    """Return an int from 0 to below NUMBER_MAX; a bool is refused. Raises: ValueError."""
     return _item(range(NUMBER_MAX), n)  # type: ignore[no-any-return]  # of a range
 
 
@@ -495,7 +496,7 @@ class MemoryBounds:
         self.opened = p.opened
 
     def check(self, p: Place, low: int, high: int, unit: int = 1) -> None:
-        """Check that acts may touch the bytes from `low` to `high` of a place.
+        """Raise ValueError if bytes `low` to `high` of a place are outside, or it is misaligned.
 
         `unit`: bytes of an element; a place is a multiple of that.
         """
@@ -625,6 +626,7 @@ def _check_repeat(m: MemoryBounds, a: CountedLoop) -> None:
 
 
 def _check_rerolled(m: MemoryBounds, a: RerolledLoop) -> None:
+    """Check a loop's rounds, numbers and memory; its body must own none. Raises: ValueError."""
     rounds = range(a.count if a.table is None else len(a.table.rows))
     if len(rounds) != a.count or not rounds:
         raise ValueError(f"{len(rounds)} rows of numbers for {a.count} rounds")
@@ -685,6 +687,7 @@ def _write_value(w: FunctionWriter, x: Any) -> Json:
 
 
 def _read_value(r: FunctionReader, x: Json) -> Any:
+    """Decode an argument or result of a trace; its tensors have no memory. Raises: ValueError."""
     if type(x) is not list:
         return _plain(x)
     kind, *items = x

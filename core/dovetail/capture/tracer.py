@@ -477,7 +477,7 @@ class CaptureTracer(tracer_api.Tracer):
 
 
 def evaluate_pending() -> None:
-    """Evaluate all that is pending, so that each tensor made before a capture is a leaf in it.
+    """Evaluate what is pending and has a value, so that older tensors are leaves in a capture.
 
     Otherwise an expression of the captured function could contain how such a tensor was made, and
     a replay would use that instead of the tensor's value. Expressions that earlier captures and

@@ -70,7 +70,7 @@ def corpus() -> Corpus:
 
 
 def _docstrings(source: str) -> Iterator[str]:
-    """Yield the docstrings of a module, its classes and functions, with an empty line each."""
+    """Yield the printable ASCII docstrings of a source's parts, with an empty line each."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for node in ast.walk(ast.parse(source)):
         text = ast.get_docstring(node) if isinstance(node, kinds) else None
@@ -331,7 +331,7 @@ def complaints(outcomes: Sequence[LetterModelOutcome]) -> list[str]:
 
 
 def draw(out: LetterModelOutcome, path: Path) -> None:
-    """Draw the losses of batches and of the held-out text to a file."""
+    """Draw losses of batches and held-out text, in bits per letter, to a file by matplotlib."""
     figures: Any = importlib.import_module("matplotlib.figure")
     importlib.import_module("matplotlib.backends.backend_agg")
     figure = figures.Figure(figsize=(9, 4.6), facecolor=PAPER, layout="constrained")

@@ -284,7 +284,7 @@ def _status_text(status: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the findings, as a table or as JSON; return 0 if all plugins are healthy, else 1."""
+    """Examine all plugins in processes and print the findings; return 0 if all are healthy."""
     options = parser().parse_args(arguments)
     if options.inspect:
         print(f"\n{FINDING_PREFIX}{json.dumps(asdict(inspect_plugin(options.inspect)))}")

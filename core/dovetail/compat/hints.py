@@ -17,7 +17,7 @@ LIBRARIES = ("numpy", "torch", "jax", "others")
 
 @cache
 def tables() -> dict[str, dict[str, str]]:
-    """Return the tables of all libraries, each of replacements by name; read once."""
+    """Return replacements by name, by table ("functions", "methods", ...), of all libraries."""
     import tomllib  # 3 ms, which `import dovetail` need not pay
 
     merged: dict[str, dict[str, str]] = {}
@@ -30,7 +30,7 @@ def tables() -> dict[str, dict[str, str]]:
 
 
 def format_hint(replacement: str, name: str) -> str:
-    """Return "; use X", or that dovetail has no such name (`replacement` begins "nothing").
+    """Return "; use X", a sentence that begins "dovetail", or that there is no such name.
 
     A hint that begins with "dovetail" is a sentence of its own. "nothing" stands for the name; any
     other hint is what to use.
@@ -74,7 +74,7 @@ def hint(name: str, method: bool, tensor: type) -> str:
 
 
 def _other_form(name: str, method: bool, tensor: type) -> str:
-    """Return the function for a name that a tensor lacks, or the method for one that `dt` lacks."""
+    """Return a call of `dt`'s function, the method, or `x[...] =`, for a name; "" if none."""
     if not method:
         return f"x.{name}{'' if name.isupper() else '()'}" if hasattr(tensor, name) else ""
     root = sys.modules[__name__.partition(".")[0]]

@@ -293,7 +293,7 @@ def translate(
 
 
 def _split(own: Parameters, values: Options, extra: tuple[Any, ...]) -> tuple[list[Any], Options]:
-    """Return the values by position, positional-only ones first, and the others by name."""
+    """Return values by position (defaults in gaps; all possible before `extra`), others by name."""
     positional: list[Any] = []
     named = dict(values)
     by_place = [n in values and p.kind is p.POSITIONAL_ONLY for n, p in own.items()]
@@ -338,7 +338,7 @@ def _translate_keyword(
 
 
 def _require_same_results(name: str, options: Options) -> None:
-    """Raise ArgumentTypeError if PyTorch's function of that name returns something else."""
+    """Raise ArgumentTypeError if `dim` is given and PyTorch's function returns something else."""
     if "dim" not in options:
         return
     dim = options["dim"] if isinstance(options["dim"], int) else "..."
@@ -355,7 +355,7 @@ def _require_same_results(name: str, options: Options) -> None:
 
 
 def _format_parameters(own_parameters: Parameters) -> str:
-    """Return the names of parameters as text, "nothing" if there are none."""
+    """Return parameters as text for an error: "x, *more, axis=", or "nothing" without any."""
     named = [f"*{n}" if p.kind is p.VAR_POSITIONAL else n for n, p in own_parameters.items()]
     by_place = [
         n

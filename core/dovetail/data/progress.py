@@ -63,6 +63,6 @@ class Track(Explained, Generic[T]):
                 self._progress = None
 
     def say(self, **numbers: Any) -> None:
-        """Show numbers after the bar; tensors are read only if a bar is shown."""
+        """Show numbers after the bar from the next item on; do nothing without a bar."""
         if self._progress is not None:
             self._status = "  ".join(f"{name} {float(x):.4g}" for name, x in numbers.items())

@@ -110,7 +110,7 @@ class Fetcher:
             raise _stop_iteration_error(error, self.options.dataset) from error
 
     def _batch(self, indices: Any) -> Any:
-        """Return a batch: items by index or next items, collated by the options."""
+        """Return the batch of these indices, or of the next items, collated. Raises: EndOfData."""
         options = self.options
         dataset = options.dataset
         if self.items is not None:
@@ -239,7 +239,7 @@ class Inbox:
         return pickle.loads(message.pickled, buffers=buffers)
 
     def close(self) -> None:
-        """Free all segments, also those of workers that were killed."""
+        """Free the segments that messages have named; one with a view in use stays mapped."""
         for m in self.memory.values():
             with contextlib.suppress(BufferError):  # the user still holds a view of a batch
                 m.close()

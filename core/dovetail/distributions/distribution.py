@@ -359,7 +359,7 @@ class Distribution(Explained):
         return value
 
     def _validate_sample(self, value: Tensor) -> None:
-        """Check that a value is in the support. Raises: ShapeError, ArgumentError."""
+        """Check a value's shape and, outside of captures, that the support has it."""
         name, own = type(self).__name__, self._event_shape
         if len(own) > value.ndim or value.shape[value.ndim - len(own) :] != own:
             raise dt.ShapeError(

@@ -82,7 +82,7 @@ def finish_pending() -> None:
 
 
 def release_memory(storage: Storage) -> None:
-    """Compute the pending nodes that read this storage; from now on other code may write it."""
+    """Evaluate the pending nodes that read a storage; the caller waits before other code writes."""
     _turn.held(_release_memory, (storage,))
 
 

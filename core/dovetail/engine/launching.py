@@ -365,7 +365,7 @@ def select_addresses(at: Addresses, which: tuple[int, ...]) -> tuple[object, ...
 
 
 def run_and_check(launches: LaunchList, step: BoundKernel) -> None:
-    """Launch a step and read its host-visible error cells at once. Raises: IndexOutOfRange."""
+    """Launch a step of a prompt plan; read its host cells at once. Raises: IndexOutOfRange."""
     prompt = launches.opened.faults.host_cells()
     assert prompt is not None, "the plan is not prompt"
     handle, cells = prompt

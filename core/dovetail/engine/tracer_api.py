@@ -459,7 +459,7 @@ def call_batched(
 
 
 def call_on_batch(function: Callable[[Tensor], T], x: Tensor) -> T:
-    """Return `function(x)`, under `vmap` applied once to the tensor of all examples."""
+    """Return `function(x)`; under `vmap` its plain result for the outermost batch."""
     values: list[T] = []
 
     def look_outside(all_of_x: Tensor) -> tuple[Tensor, ...]:

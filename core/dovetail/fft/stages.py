@@ -135,7 +135,7 @@ class _Stage(NamedTuple):
         return rotated
 
     def _scale_output(self, site: KernelSite, z: butterflies.Point) -> butterflies.Point:
-        """Return a point of the last stage, scaled, its parts exchanged for an inverse."""
+        """Scale a point of the last stage, parts exchanged for an inverse; leave other stages'."""
         if not self.last:
             return z
         re, im = reversed(z) if self.attrs.is_inverse else z

@@ -15,7 +15,7 @@ __all__ = ["fft", "fft2", "fftn", "ifft", "ifft2", "ifftn"]
 def transform_axis(
     name: str, x: Tensor, n: int | None, axis: int, norm: Norm, is_inverse: bool
 ) -> Tensor:
-    """Return `fft` or `ifft` of a complex tensor along one axis. Raises: ArgumentError."""
+    """Return `fft` or `ifft` of a complex tensor on one axis. Raises: AxisError, ArgumentError."""
     axis = lay.axis(name, axis, x.ndim)
     points = length(name, n, x.shape[axis])
     by = scale(name, norm, points, is_inverse)

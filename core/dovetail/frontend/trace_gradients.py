@@ -109,7 +109,7 @@ class _ForwardDerivatives:
         return self.derivatives[id(root)]
 
     def _differentiate_value(self, x: TracedValue) -> Gradient:
-        """Return the derivative of a value whose operands have one. Raises: GradientError."""
+        """Return a value's derivative, None for 0. Raises: GradientError, also if it is complex."""
         if x.dtype.kind == "c":
             raise GradientError(
                 "backward: a loop of complex numbers has no gradient; carry the real and imaginary "

@@ -142,7 +142,7 @@ class VmapTracer(tracer_api.BatchTracer):
     # --- loops
 
     def full_batch(self, x: Tensor) -> Tensor:
-        """Return the tensor of all examples, detached from its tape."""
+        """Return the tensor of all examples, expanded if they share it, detached from its tape."""
         whole = self.all(x)
         return whole if whole._expr.tape is None else detach(whole)
 
@@ -353,7 +353,7 @@ class VmapTracer(tracer_api.BatchTracer):
         super().record_allocation(storage)
 
     def is_known_leaf(self, e: Expr) -> bool:
-        """Return True if a node belongs to this trace."""
+        """Return True if this trace or an outer one knows a node."""
         return e in self.lifting.lifted_by_expr or super().is_known_leaf(e)
 
     def evaluate_earlier(self, e: Expr) -> None:

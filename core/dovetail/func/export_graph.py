@@ -468,7 +468,7 @@ class GraphTracer(tracer_api.Tracer):
             self._refuse(f"dt.linalg.{call.name} calls LAPACK on the host")
 
     def is_batched(self, *exprs: Expr) -> bool:
-        """Return True if a value varies: then `dt.cond` runs both branches."""
+        """Return True if a value depends on inputs (`dt.cond` runs both then); add its nodes."""
         return any(self.value(e).varies for e in exprs)
 
 

@@ -30,7 +30,7 @@ def exceeds_buffer_limit(decisions: Decisions, group: FusionGroup) -> bool:
 
 
 def find_buffer_needs(decisions: Decisions, draft: NodeDraft, writes: int) -> Prerequisite | None:
-    """Return the node to materialise first, so that a new kernel keeps the limit, or None.
+    """Return what to materialise to keep the buffer limit, or None. Raises: DeviceError.
 
     writes: how many buffers the kernel writes; these are not in its accesses yet.
 

@@ -132,7 +132,7 @@ class OpSite:
         return self._emitter.buffer(slot, dtype, view.offset, self._access[operand])
 
     def put(self, operand: int, value: Value, *at: Value, when: Value | None = None) -> Store:
-        """Build the store of an operand's element, as an effect for a loop."""
+        """Build the store of an operand's element, which must be one that the kernel writes."""
         stored = convert(value, self._operands[operand].dtype)
         return Store(self._find_or_add_buffer(operand), self.index(operand, at), stored, when)
 
@@ -268,7 +268,7 @@ class OpLaunches:
 
 
 def build_own_kernels(decisions: Decisions, i: int) -> OwnKernels | Refusal:
-    """Return the own kernels of an op's node with operands in memory, or a refusal."""
+    """Describe the own kernels of a node with operands in memory, or return a refusal."""
     graph, expr = decisions.graph, decisions.graph.nodes[i]
     assert expr.op is not None
     inputs: list[MemoryOperand] = []

@@ -31,7 +31,7 @@ def are_disjoint(
 
 
 def _ends(shape: Shape, strides: Shape, offset: int) -> tuple[int, int, bool]:
-    """Return the first and last offset, and True if the view has every element between them.
+    """Return the first and last offset, and True if it has as many elements, repeats included.
 
     The last offset of an empty view is before the first.
     """

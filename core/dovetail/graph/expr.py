@@ -358,7 +358,7 @@ def _reads_directly(e: Expr, storage: Storage) -> bool:
 
 
 def reads(e: Expr, target: Expr) -> bool:
-    """Return True if a node reads memory of the leaf `target` directly."""
+    """Return True if a leaf among a node's operands may overlap the leaf `target`."""
     for a in e.args:
         if type(a) is Expr:
             x = a

@@ -94,7 +94,7 @@ def _render_facts(x: Tensor, why: str) -> str:
 
 
 def _render_values(x: Tensor) -> str:
-    """Render the values as tables; the middle of long axes is left out, as by `repr`."""
+    """Render values as HTML: text of a single one, else MATRICES_MAX tables, cut as by `repr`."""
     if not x.size or not x.ndim:
         return f"<div>{escape(str(texts(x))) if x.size else 'no elements'}</div>"
     tables = _render_vector(x) if x.ndim == 1 else "".join(_render_matrices(x))

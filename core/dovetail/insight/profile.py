@@ -47,7 +47,7 @@ class ProfileRow:
 
     @property
     def gigabytes_per_second(self) -> float:
-        """Return 10^9 bytes a second; 0 where no bytes are counted."""
+        """Return 10^9 bytes a second; 0 if no bytes were counted or no time passed."""
         return self.nbytes / self.seconds / 1e9 if self.seconds else 0.0
 
 

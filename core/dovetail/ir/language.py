@@ -378,12 +378,12 @@ def complex_value(re: Value, im: Value) -> Value:
 
 
 def real(z: Value) -> Value:
-    """Return the real part."""
+    """Return the real part of a complex value."""
     return z.args[0] if z.op == "complex" else Value("real", z.dtype.part, (z,))
 
 
 def imag(z: Value) -> Value:
-    """Return the imaginary part."""
+    """Return the imaginary part of a complex value."""
     return z.args[1] if z.op == "complex" else Value("imag", z.dtype.part, (z,))
 
 

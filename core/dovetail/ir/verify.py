@@ -133,7 +133,7 @@ class _Verifier:
             _fail("a value must be used after its statement and within its scope", v)
 
     def check_constant(self, v: Value) -> None:
-        """Check that a constant is real, of its dtype's kind and range. Raises: _BrokenRule."""
+        """Check that a constant has a real dtype and fits it exactly. Raises: _BrokenRule."""
         self.check_real(v.dtype, v)
         kind = {"b": "bool", "i": "int", "u": "int", "f": "float"}[v.dtype.kind]
         if type(v.attr).__name__ != kind:

@@ -53,7 +53,7 @@ class _Triangular(Function):
 def solve_triangle(
     name: str, a: Tensor, b: Tensor, *, upper: bool, unit: bool = False, transposed: bool = False
 ) -> Tensor:
-    """Return solutions for a triangle of each matrix, or for its adjoint; errors name `name`."""
+    """Solve with a triangle of checked matrices, or its adjoint, at once. Raises: LinAlgError."""
     return _Triangular.apply(name, a, b, upper, unit, transposed)
 
 

@@ -195,7 +195,7 @@ class CachingAllocator(Allocator):
         return max(fast.peak_bytes, fast.live_bytes + want) * 3 // 2 + SLACK_BYTES
 
     def _may_grow(self, size: int) -> bool:
-        """Return True if a new segment is better than another merge of the blocks in bins.
+        """Return True if a new segment beats a merge of bins: in bounds, and no retry so far.
 
         A loop whose sizes take each other's memory would merge them in each round.
         """

@@ -184,7 +184,7 @@ class Interpreter:
     def _fold(
         self, node: OperatorNode, inputs: list[Any], attributes: dict[str, Any]
     ) -> list[Any] | None:
-        """Compute a node of constant inputs once; return None if a result is not small."""
+        """Return a node's results, cached by its constant inputs; None if a tensor is not small."""
         key = (
             id(node),
             tuple([None if x is None else (x.dtype.str, x.shape, x.tobytes()) for x in inputs]),

@@ -195,7 +195,7 @@ def load(model: Source, device: Any = None, *, limit: int | None = None) -> Mode
 
 
 def _parse_model(onnx: Any, model: Source) -> tuple[Proto, Path | None]:
-    """Return a model's protobuf message and folder; None for bytes. Raises: ArgumentError."""
+    """Return a model's message, and its folder if it is a path. Raises: ArgumentError, OSError."""
     if isinstance(model, onnx.ModelProto):
         return model, None
     if isinstance(model, (bytes, bytearray, memoryview)):

@@ -189,7 +189,7 @@ _BESSEL_SPLIT = 8.0
 
 
 def _bessel(x: Value, near: Sequence[float], far: Sequence[float]) -> tuple[Value, Value]:
-    """Return a power series near 0, and e**|x| / sqrt(|x|) times a series in 1 / |x|."""
+    """Return the series below and above _BESSEL_SPLIT; each is invalid elsewhere and for NaN."""
     a = magnitude(x)
     half = where(a < _BESSEL_SPLIT, a, 0.0) * 0.5
     b = clamp(a, _BESSEL_SPLIT, format_of(x).exp_range[1] + 8.0)

@@ -347,7 +347,7 @@ def _as_tuple(x: Value, k: Value) -> tuple[Value, ...]:
 
 
 def _comparable(x: Value, k: Value) -> tuple[Value, ...]:
-    """Return the value to compare, in a tuple; bool as uint8."""
+    """Return x, a bool as uint8, in a tuple; the position k is ignored."""
     return (cast(x, uint8) if x.dtype is bool_ else x,)
 
 

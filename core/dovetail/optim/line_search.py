@@ -64,7 +64,7 @@ class LineSearch:
         return self._evaluate(t)
 
     def _fails_decrease(self, p: LineSearchPoint) -> bool:
-        """Return True if a point misses the sufficient decrease of the loss."""
+        """Return True if a point misses the sufficient decrease of the loss; False for a NaN."""
         return p.loss > self.start.loss + SUFFICIENT_DECREASE * p.t * self.start.slope
 
     def _meets_curvature(self, p: LineSearchPoint) -> bool:

@@ -508,7 +508,7 @@ def _describe(p: dt.Tensor) -> str:
 
 
 def check_minimums(name: str, group: Mapping[str, Any], **minimums: float) -> None:
-    """Raise ArgumentError for options below their minimums, ArgumentTypeError for non-numbers."""
+    """Raise ArgumentError for NaN or less than a minimum, ArgumentTypeError for a non-number."""
     for option, low in minimums.items():
         value = group[option]
         if isinstance(value, dt.Tensor) and value.size == 1:

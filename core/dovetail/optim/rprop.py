@@ -95,7 +95,7 @@ class Rprop(Optimizer):
     def rule(
         options: Any, numbers: Any, p: dt.Tensor, g: dt.Tensor, *kept: dt.Tensor
     ) -> tuple[dt.Tensor, ...]:
-        """Return the new parameter, its gradient and its step sizes."""
+        """Return the new parameter, its gradient (0 where its sign changed) and its step sizes."""
         shrink, grow, low, high = numbers
         last_g, sizes = kept
         g = -g if options[0] else g

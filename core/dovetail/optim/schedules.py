@@ -483,7 +483,7 @@ class SequentialLR(_OfOthers):
         self._last_lr = s.get_last_lr()
 
     def _run_initial_step(self) -> None:
-        """Run the initial step of the first schedule."""
+        """Run the initial step of the first schedule; the stored last rates stay."""
         self._schedulers[0]._run_initial_step()
 
 

@@ -323,7 +323,7 @@ class TouchedMemory:
         return [(owner, p) for owner, spans in spans_by_owner.items() for p in self._merge(spans)]
 
     def _span(self, k: int, offset: int, extent: Span | None) -> Span:
-        """Return the bytes that buffer k may touch, cut to `extent` if known."""
+        """Return the bytes of `extent` that buffer k may touch; none, if both are unknown."""
         span = self.spans[k]
         if span is None:
             return extent or (offset, offset)
@@ -417,7 +417,7 @@ class _CompanionLaunch:
     def _copy_to_companion(
         self, pieces: Sequence[MemoryPiece], handles: Sequence[Handle], stream: StreamHandle
     ) -> list[DataPtr]:
-        """Copy each piece through the host to new companion memory; return its pointers."""
+        """Copy pieces through the host to new companion memory; record it, and return pointers."""
         start_ns, nbytes = time.perf_counter_ns(), 0
         moved = []
         for p in pieces:

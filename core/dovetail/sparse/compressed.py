@@ -427,7 +427,7 @@ def _require_shape(name: str, names: tuple[str, str], shape: Shape, rows: int) -
 
 
 def _index_summary(bounds: Tensor, columns: Tensor) -> list[int]:
-    """Return first and last start, least step, 1 if order is broken, least and largest column.
+    """Return first, last start, least step, 1 if disordered, column range: 0, -1 if empty.
 
     One host read.
     """

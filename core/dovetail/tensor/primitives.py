@@ -287,7 +287,7 @@ _young_views = _views.young  # the cache keeps this dict object
 
 
 def cached_view(name: str, x: object, first: object = None, second: object = None) -> Tensor | None:
-    """Return the view that `name` returned before for equal arguments, or None if not cached.
+    """Return a new view of `x` with the layout cached for `name` and arguments, or None.
 
     The tensor is in memory, the arguments are ints or tuples of ints. Return None if the view is
     not cached; the function then passes its result to `remember_view`.

@@ -99,7 +99,7 @@ def _as_uint64(x: object, tensor: Tensor) -> Tensor:
 
 
 def as_tensors(name: str, *operands: object) -> tuple[Tensor, ...]:
-    """Return the operands as tensors; convert lists and NumPy arrays on the device of the others.
+    """Return operands as tensors; lists and arrays on the others' device. Raises: DTypeError.
 
     Raises: DTypeError, also for numbers.
     """

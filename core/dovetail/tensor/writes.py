@@ -248,7 +248,7 @@ def require_fits_out(name: str, out: object, result: Expr) -> None:
 
 
 def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
-    """Return the node of a tensor, number or array-like to be stored as dtype `want`.
+    """Return the node of a value to store as `want`; tensors and arrays keep their own dtype.
 
     The value is a tensor, a number, or an array-like of NumPy.
 
@@ -316,7 +316,7 @@ def restore_ints(values: np.ndarray, original: object) -> np.ndarray:
 
 
 def _number(name: str, value: bool | int | float | complex, want: DType, device: Device) -> Expr:
-    """Create the 0-dimensional node of a number. Raises: DTypeError, ValueOverflow."""
+    """Build a 0-d node; a float beyond the range becomes inf. Raises: DTypeError, ValueOverflow."""
     if not _fits(_KINDS.get(type(value), "c"), want.kind):
         raise DTypeError(
             f"{name}: {shown(value)} does not fit {want.name}; cast the tensor with x.astype(dtype)"

@@ -264,7 +264,7 @@ def _to_numpy(x: Tensor) -> Array:
 
 
 def check_shapes(s: OpSubject) -> None:
-    """Check that operands broadcast, or are refused; also empty and 0-d ones."""
+    """Check that operands broadcast, or are refused; of elementwise ops also 0 rows and 1 row."""
     for k, call in enumerate(s.calls):
         arrays = [i for i, a in enumerate(call[0]) if isinstance(a, np.ndarray) and a.ndim]
         shapes = {call[0][i].shape for i in arrays}

@@ -164,7 +164,7 @@ def _search_path(
 
 
 def _as_tensors(operands: Sequence[Operand]) -> list[Tensor]:
-    """Return operands as tensors on one device; numbers take the others' dtype."""
+    """Return operands as tensors of the promoted dtype. Raises: DTypeError for numbers alone."""
     arrays = [x for x in operands if not isinstance(x, PYTHON_NUMBERS)]
     if not arrays:
         raise DTypeError("einsum: at least one operand must be a tensor; use dt.asarray")

@@ -135,7 +135,7 @@ def _build_object_check(**parts: SchemaCheck) -> SchemaCheck:
 
 
 def _build_list_check(part: SchemaCheck) -> SchemaCheck:
-    """Build a check for a list whose items all pass `part`."""
+    """Build a check that raises _SchemaError unless a value is a list of items that pass `part`."""
 
     def check_each(value: Json) -> None:
         """Raise _SchemaError unless the value is a list whose items all pass."""

@@ -150,7 +150,7 @@ def dropout3d(
 def _alpha_drop(
     op: str, x: Tensor, shape: tuple[int, ...], p: float, training: bool, inplace: bool
 ) -> Tensor:
-    """Apply dropout that keeps mean and variance of `selu`; return `x` unless training."""
+    """Apply dropout for `selu`: dropped values become its limit; return `x` itself if none are."""
     _check_input(op, x, p)
     if not training or p == 0.0:
         return x

@@ -106,7 +106,7 @@ class Windows:
         return x.reshape((*lead, *split)).permute_dims(order)
 
     def flat_indices(self, tap_number: Tensor) -> Tensor:
-        """Return flat indices in the unpadded grid of one element of each window.
+        """Return flat indices of one element of each window; in padding, of the nearest one.
 
         `tap_number`: the number of the element in its window.
         """

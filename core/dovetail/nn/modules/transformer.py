@@ -253,7 +253,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 def _copy_layer(name: str, layer: Module, n: int, norm: Module | None) -> ModuleList:
-    """Return `n` deep copies of a layer. Raises: ArgumentTypeError, ArgumentError."""
+    """Return `n` (0 or more) deep copies of a layer; also check `norm`. Raises: ArgumentError."""
     arguments.instance(name, layer, "the layer", Module)
     if norm is not None:
         arguments.instance(name, norm, "norm", Module)

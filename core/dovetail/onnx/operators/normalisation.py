@@ -120,7 +120,7 @@ def _mean_variance_normalization(call: OperatorCall, x: Tensor) -> Tensor:
 def _dropout(
     call: OperatorCall, x: Tensor, ratio: Any = None, training: Any = None
 ) -> tuple[Tensor, Tensor]:
-    """Return x and a mask; in training, masked elements are 0 and others scaled."""
+    """Return a copy of x and a mask; in training, x is 0 where that is False, else scaled."""
     p = 0.5 if ratio is None else float(call.array(ratio).reshape(-1)[0])
     trains = training is not None and bool(call.array(training).reshape(-1)[0])
     if not trains or p == 0:
