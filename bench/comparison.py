@@ -336,14 +336,24 @@ class Report:
 PAGE = (
     """# Benchmarks
 
-This page is written by `python bench/run.py --write`; the figures are what it measured, good and
-bad.
+This page compares the speed of dovetail with other libraries. [Performance](performance.md) says
+how to make a program faster.
 
-Measured with {setting}. Every contestant has {threads} threads and the same float32 data, and takes
-its turn in each round; times are medians, ratios are ratios of medians. dovetail's times include
-recording the ops and planning, each time; its results are freed each time, as a user's would be.
-JAX runs under `jax.jit` and is waited for. "of copy" compares with a plain copy of as many bytes,
-at {{rate}}. No figure is from a GPU: those are in docs/gpu-runs.
+    python bench/run.py --few
+
+measures some of the cases on your computer. `python bench/run.py --write` measures all and writes
+this page, with good and bad figures.
+
+Measured with {setting}.
+
+- Every contestant has {threads} threads and the same data: int64 in `unique` and in the cases that
+  name it, else float32. The contestants take turns in each round.
+- A time is the median of the rounds. A ratio is a ratio of medians.
+- dovetail's time includes recording and planning of the ops, each time. Results are freed each
+  time, as in a user's program.
+- JAX runs under `jax.jit`; its time ends when the result is computed.
+- "of copy" compares with a plain copy of as many bytes, at {{rate}}.
+- No figure is from a GPU. [GPU runs](gpu-runs/nvidia-h200-2026-11-26.md) has those.
 
 {{table}}
 {{rest}}

@@ -1,8 +1,8 @@
 """Networks beside PyTorch's: `python bench/networks.py`.
 
-The rows are in the files beside this one, networks_*.py. Contestants take turns, with two threads
-each, and results are freed each time. Times are medians of all rounds, and a ratio is the median of
-another's time by ours in the same round: above 1 dovetail is faster.
+The rows are in `bench/networks_*.py`. The contestants take turns, with two threads each, and
+results are freed each time. A time is the median of all rounds. A ratio is the median, over the
+rounds, of another contestant's time divided by dovetail's: above 1 dovetail is faster.
 """
 
 from __future__ import annotations

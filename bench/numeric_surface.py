@@ -1,8 +1,8 @@
 """Complex numbers, transforms, matrices, counts and ranks: `python bench/numeric_surface.py`.
 
-Each is computed as a user would, and results are freed each time; contestants take turns, with two
-threads each, SciPy's transforms with two workers. Times are the least of all rounds, and a ratio is
-a peer's time by ours: above 1 dovetail is faster.
+Each row is computed as in a user's program, and results are freed each time. The contestants take
+turns, with two threads each; SciPy's transforms have two workers. A time is the least of all
+rounds. A ratio is a peer's time divided by dovetail's: above 1 dovetail is faster.
 """
 
 from __future__ import annotations

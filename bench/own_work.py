@@ -1,9 +1,8 @@
-"""Kernels of one's own, transforms and sparse solvers: `python bench/own_work.py`.
+"""Your own kernels, transforms and sparse solvers: `python bench/own_work.py`.
 
-Contestants take turns, with two threads each, and results are freed each time. Times are medians
-of all rounds, and a ratio is the median of another's time by ours in the same round: above 1
-dovetail's new way is faster. Rows of other files beside this one, own_work_*.py, are measured with
-it.
+The rows are in `bench/own_work*.py`. The contestants take turns, with two threads each, and
+results are freed each time. A time is the median of all rounds. A ratio is the median, over the
+rounds, of another contestant's time divided by dovetail's: above 1 dovetail is faster.
 """
 
 from __future__ import annotations

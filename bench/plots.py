@@ -320,23 +320,23 @@ def _colour(peer: str, number: int) -> str:
 # --- the page
 
 ALL = (
-    Picture("cases", "Ops and sorts", "Ops at four sizes, sorts, sparse work, small networks, "
-            "beside each peer.", of_times, dots),
+    Picture("cases", "Ops and sorts", "Ops at four sizes, sorts, sparse work and small "
+            "networks, compared with each peer.", of_times, dots),
     Picture("sweep-sizes", "The sweep: every function, by size", "Geometric means over all public "
-            "functions and forms of indexing. Below 1 K elements what counts is what a call costs.",
+            "functions and forms of indexing. Below 1 K elements the cost of a call decides.",
             of_sizes, lines),
-    Picture("sweep-causes", "Where we are slower, and why", "Each dot is a row of the sweep below "
-            "0.9 times the faster peer's speed, 0.00 drawn as 0.005; the causes are explained in "
-            "its section.",
+    Picture("sweep-causes", "Where we are slower, and why", "Each dot is a row of the sweep that "
+            "reaches less than 0.9 times the faster peer's speed. 0.00 is drawn as 0.005. The "
+            "section of the sweep explains the causes.",
             of_causes, strips),
-    Picture("small-work", "Small statements", "Small statements as programs have them; hollow: "
-            "of a captured function.", of_columns("Small work"), dots),
+    Picture("small-work", "Small statements", "Small statements of ordinary programs. "
+            "Hollow dots: in a captured function.", of_columns("Small work"), dots),
     Picture("numeric-surface", "Numeric surface", "Complex numbers, transforms, matrices, counts "
             "and ranks.", of_columns("Numeric surface"), dots),
-    Picture("own-work", "Own work", "Kernels of one's own, transforms of functions, sparse "
-            "matrices and solvers; hollow: beside dovetail's own captured function.",
+    Picture("own-work", "Own work", "Your own kernels, transforms of functions, sparse "
+            "matrices and solvers. Hollow dots: compared with dovetail's own captured function.",
             of_lists("Own work"), dots),
-    Picture("networks", "Networks", "Layers, losses, steps of optimisers and of training.",
+    Picture("networks", "Networks", "Layers, losses, optimizer steps and training steps.",
             of_lists("Networks"), dots),
 )  # fmt: skip
 
@@ -344,7 +344,10 @@ ALL = (
 def section() -> Iterator[str]:
     """The section of the page that shows them."""
     yield from ("## In pictures", "")
-    yield "Drawn from the tables of this page by `python bench/plots.py`, which measures nothing."
+    yield (
+        "`python bench/plots.py` draws these pictures from the tables of this page. It measures "
+        "nothing."
+    )
     for picture in ALL:
         way = picture.path.relative_to(PAGE.parent).as_posix()
         yield from ("", picture.about, "", f"![{picture.title}]({way})")

@@ -1,8 +1,9 @@
-"""Small statements beside NumPy and PyTorch, as programs have them: `python bench/small_work.py`.
+"""Small statements beside NumPy and PyTorch: `python bench/small_work.py`.
 
-Each statement is recorded, evaluated and its result dropped; contestants take turns, with two
-threads each. "jit" is a captured function that has the statement 50 times, by its count. A ratio is
-the median, over the rounds, of a peer's time by ours: above 1 dovetail is faster.
+Each round records and evaluates the statement, and drops its result. The contestants take turns,
+with two threads each. "jit" is the time per statement of a captured function that contains the
+statement 50 times. A ratio is the median, over the rounds, of a peer's time divided by dovetail's:
+above 1 dovetail is faster.
 """
 
 from __future__ import annotations

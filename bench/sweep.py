@@ -287,22 +287,24 @@ def legend(found: Sequence[Found]) -> list[str]:
 def section(found: Sequence[Found], peers: Sequence[str], least: bool = False) -> list[str]:
     """The sweep's part of the page: the means, and every row that is behind the faster peer."""
     behind = [f for f in found if f.worst < ENOUGH]
-    ratio = "that of the least times" if least else "the median of those of all rounds"
+    ratio = "of the least times" if least else "the median over all rounds"
     versions = ", ".join(f"{k} {v}" for k, v in setting().items())
     return [
         "## The sweep", "",
-        "Every public function and form of indexing, by `python bench/sweep.py --write`:",
+        "Every public function and form of indexing: `python bench/sweep.py --write`.",
         f"{versions}.",
-        f"{THREADS} threads for each contestant, who take turns. A ratio is a peer's time by",
-        f"ours, {ratio}, recording and evaluation included: above 1 we are",
-        "faster. Launches are of a profile, which waits for each: small ones take some 4 us more",
-        "there.",
+        "",
+        f"- Each contestant has {THREADS} threads; the contestants take turns.",
+        f"- A ratio is a peer's time divided by dovetail's: {ratio}, with recording and",
+        "  evaluation. Above 1 dovetail is faster.",
+        "- The launches are those of a profile, which waits for each launch: small ones take about",
+        "  4 us more in it.",
         "",
         *markdown(means(found, peers)), "",
-        f"{len(behind)} of {len(found)} rows are below {ENOUGH} times the faster peer's speed. "
-        "Their causes:", "",
+        f"{len(behind)} of {len(found)} rows reach less than {ENOUGH} times the faster peer's "
+        "speed. Their causes:", "",
         *legend(behind), "",
-        "The rows, worst first:", "",
+        "These rows, slowest first:", "",
         *markdown(table(behind, peers)),
     ]  # fmt: skip
 

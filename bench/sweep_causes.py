@@ -14,47 +14,48 @@ SMALL = 4 * K  # elements up to which what surrounds the kernel counts most
 CACHED = 256 * K  # up to which operands lie in the processor's caches
 
 EXPLAINED = {
-    "operand": "PyTorch returns its operand itself. The standard asks for a new array, as NumPy "
-    "makes: this is a copy.",
-    "launch": "One launch: 0.15-0.2 us to record it and 0.65 us from the graph's key to the "
-    "kernel's return, of which NumPy's call of a ufunc needs 0.25-0.4 us in all.",
-    "first cache": "One launch (0.85 us) and 1-10 us of a kernel: NumPy, called with less in "
-    "front, is done; or two threads of the peer are. Ours share so little only while the virtual "
-    "cores are near each other: some of these rows are here in one run and not in another "
-    "(`argmax(axis=1)` of float64 10 us, and 6; `copy` 8 us, and 4).",
-    "view": "No launch: a view is a tensor, a leaf and its place among its storage's aliases, "
-    "0.15-0.3 us, and `evaluate` of it 0.05 us; NumPy makes one object.",
-    "host read": "A slice and a read, 0.16-0.2 us each, dispatched one by one; NumPy makes one "
-    "scalar.",
-    "write": "A write is a graph with a target: who reads the memory and whose views it has are "
-    "looked at (0.5 us), then there is a launch; NumPy stores through a pointer.",
-    "checked": "Indices are checked by the kernel, and what others see waits for the answer; a "
-    "scatter lets the last writer win, one after the other.",
-    "count": "How large the result is depends on values: launches that count, a read by the host, "
-    "and one for the result. NumPy counts and fills in one call.",
-    "pages": "Filled by a kernel. NumPy takes pages of the system that are zero when they are "
-    "touched, later than what is timed (`zeros` and one more write to all of it, 16 M: 2.8 ms, "
-    "NumPy's 3.9); below that size it clears what it has.",
-    "objects": "A storage, a pointer and a leaf beside the tensor, and the caching allocator: four "
-    "objects where the peer has one.",
-    "random": "Numbers come from Philox counters, so that they are the same on every device; keys "
-    "of 64 bits are sorted where PyTorch swaps in place.",
-    "elementary": "Written in the kernel IR, to be right to 1 ulp with the same bits on every "
-    "device: in pairs of floats, where the peer computes float32 in float64. That was measured, "
-    "too (`pow` 1.5 x as fast); it asks float64 of every device.",
-    "order": "A reduction in the canonical order (chunks and lanes that no device may change); the "
-    "peer calls BLAS or adds as it likes.",
-    "exact": "The remainder of exact arithmetic, rounded once, however far apart the operands are; "
-    "the peer subtracts a product that has been rounded.",
-    "places": "Each element is computed from its place; the peer clears memory and writes the "
+    "operand": "PyTorch returns the operand itself. The standard requires a new array, as in "
+    "NumPy, so dovetail copies.",
+    "launch": "One launch takes 0.15-0.2 us to record, and 0.65 us from the lookup of the graph's "
+    "key to the kernel's return. NumPy's call of a ufunc takes 0.25-0.4 us in all.",
+    "first cache": "One launch (0.85 us) and a kernel of 1-10 us. NumPy has less overhead before "
+    "the loop, or the peer uses two threads. dovetail shares such small work between threads only "
+    "if the virtual cores are near each other, so some of these rows are slow in one run and not "
+    "in another (`argmax(axis=1)` of float64 10 us and 6 us; `copy` 8 us and 4 us).",
+    "view": "No launch. A view is a tensor, a leaf and an entry among the aliases of its storage: "
+    "0.15-0.3 us, and 0.05 us for its `evaluate`. NumPy makes one object.",
+    "host read": "A slice and a read, 0.16-0.2 us each, are dispatched one after the other. NumPy "
+    "makes one scalar.",
+    "write": "A write is a graph with a target. dovetail looks for other readers and views of the "
+    "memory (0.5 us), then launches. NumPy stores through a pointer.",
+    "checked": "The kernel checks the indices, and its result becomes visible only after the "
+    "check. In a scatter the last write to a place wins, so writes are sequential.",
+    "count": "The size of the result depends on values: launches that count, a read by the host, "
+    "and a launch for the result. NumPy counts and fills in one call.",
+    "pages": "A kernel fills the memory. NumPy gets zeroed pages from the system, which are "
+    "allocated at first access, after the measured time (`zeros` and one write to all of it, 16 "
+    "M: 2.8 ms, NumPy 3.9 ms). Below that size NumPy clears its memory.",
+    "objects": "dovetail makes four objects, where the peer makes one: a tensor with a storage, a "
+    "pointer and a leaf. The caching allocator adds to that.",
+    "random": "Numbers come from Philox counters, so they are the same on every device. A "
+    "permutation sorts 64-bit keys, where PyTorch swaps in place.",
+    "elementary": "The function is written in the kernel IR, within about 1 ulp and with the same "
+    "bits on every device. It computes in pairs of floats, where the peer computes float32 in "
+    "float64. The peer's way was measured too (`pow` 1.5 times as fast), but every device would "
+    "need float64.",
+    "order": "The reduction uses the canonical order (chunks and lanes), which no device may "
+    "change. The peer calls BLAS, or adds in any order.",
+    "exact": "The remainder is the exact one, rounded once, for any ratio of the operands. The "
+    "peer subtracts a rounded product.",
+    "places": "Each element is computed from its position. The peer clears memory and writes the "
     "diagonal.",
-    "column": "A launch of few elements, each of them in a line of the cache of its own.",
-    "memory": "Bound by memory for both: such rows come and go from run to run (`sum(axis=1)` of "
-    "(n/32, 32) at 16 M was at 0.76, 1.20 and 1.15 in three runs).",
-    "sort": "NumPy's own sort does the work, around it a launch, a copy, and the look for -0 and "
-    "NaN, which NumPy leaves in any order.",
-    "search": "A binary search for each element, ten rounds of it at 1 K, where NumPy goes on from "
-    "the last place.",
+    "column": "A launch of few elements, each in its own cache line.",
+    "memory": "Memory limits both libraries, so such rows change from run to run (`sum(axis=1)` "
+    "of (n/32, 32) at 16 M was 0.76, 1.20 and 1.15 in three runs).",
+    "sort": "NumPy's own sort does the work. dovetail adds a launch, a copy, and a search for -0 "
+    "and NaN, which NumPy leaves in any order.",
+    "search": "A binary search for each element, ten steps at 1 K. NumPy continues from the "
+    "previous position.",
 }
 
 
