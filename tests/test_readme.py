@@ -271,8 +271,9 @@ def test_examples_of_a_page_work(page: str, tmp_path: Path) -> None:
 
 
 def test_allocators_of_the_page_work(tmp_path: Path) -> None:
-    (program,) = examples("writing-an-allocator.md")
-    run_alone(program, tmp_path)
+    programs = examples("writing-an-allocator.md")
+    assert len(programs) == 2
+    run_alone("\n".join(programs), tmp_path)
 
 
 # --- examples
