@@ -18,7 +18,7 @@ ADDED = re.compile(
     r"In `([\w/.]+)`,\s+after the line that begins `([^`]+)`:\n\n```(?:python|text)\n(.*?)```",
     re.DOTALL,
 )
-CHANGED = re.compile(r"That of the example changes `(\w+)` and no other")
+CHANGED = re.compile(r"The example changes only `(\w+)`")
 CHANGED_PLANS = """
 import golden_plans
 from dovetail.testing.verified import verify_passes
