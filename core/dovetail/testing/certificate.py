@@ -85,8 +85,7 @@ class Certificate:
 
     @property
     def nonconformance(self) -> str:
-        """Return why the device does not conform, beyond failed cases, or "".
-        say."""
+        """Return why the device does not conform, beyond failed cases, or ""."""
         if self.unknown_gaps:
             names = ", ".join(self.unknown_gaps)
             return f"dovetail_conformance names cases that do not exist: {names}"
