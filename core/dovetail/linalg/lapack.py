@@ -58,10 +58,10 @@ def call_routine(
 def verify_result(
     host: HostCall, kernel_result: Tensor, *matrices: Tensor, target: Tensor | None = None
 ) -> Tensor:
-    """Compute a kernel's result now and return it; LAPACK replaces one that is not finite.
+    """Compute a kernel's result now and return it, if LAPACK accepts its non-finite matrices.
 
-    `target`: the tensor to return instead; if LAPACK refuses a matrix, it gets the values of
-    `host.fallback`. Raises: LinAlgError.
+    `target`: the tensor to return instead, with the values of `host.fallback` at the matrices that
+    LAPACK refuses. Raises: LinAlgError for these without a target.
     """
     result = kernel_result if target is None else target
     extra = () if target is None else (target,)
@@ -72,7 +72,7 @@ def verify_result(
         return many[0]
     fine = all_(ew.isfinite(kernel_result))
     evaluate(kernel_result, fine, *extra)
-    operands = (fine, kernel_result, *matrices)
+    operands = (fine, kernel_result, *extra, *matrices)
     if _record_call(host, operands, target) is None:
         replacement = host(map(numpy, operands))
         result = _wrap_host_array(replacement[0], result) if replacement else result

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import wraps
 from typing import Any, NamedTuple, TypeAlias
 
@@ -67,8 +68,8 @@ class HostCall(NamedTuple):
 
     `checks_results`: the call checks results that a kernel has computed, and gives nothing if the
     routine would not fail. Its operands are then True if all results are finite, the results, and
-    the operands of the routine. `fallback`: of a check, the routine to run if the checked one
-    fails.
+    the operands of the routine. `fallback`: of a check, the routine for the matrices at which the
+    checked one fails; the operand after the results has the values of all others.
     """
 
     name: str
@@ -80,9 +81,7 @@ class HostCall(NamedTuple):
     def results(self, operands: Sequence[tuple[Shape, DType]]) -> list[tuple[Shape, DType]]:
         """Return the shape and the dtype of each result, from those of the operands."""
         if self.checks_results:
-            return (
-                [] if self.fallback is None else HostCall("", self.fallback).results(operands[2:])
-            )
+            return [] if self.fallback is None else [operands[2]]
         (shape, dtype), columns = operands[0], operands[-1][0][-1]
         own_results = self.routine.results(dtype, *shape[-2:], columns, *self.options)
         return [(shape[:-2] + own, d) for own, d in own_results]
@@ -142,17 +141,20 @@ class HostCall(NamedTuple):
         return low
 
     def _check(self, computed: np.ndarray, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Return () if LAPACK accepts all; else the fallback's results, or raise LinAlgError.
+        """Return () if LAPACK accepts all matrices. Raises: LinAlgError.
 
-        With `fallback`, return the results of that routine in place of the error.
+        With `fallback`, return the values with that routine's in place of those refused.
         """
         bad = ~np.isfinite(computed).all(axis=(-2, -1))
+        values, matrices = None, arrays if self.fallback is None else arrays[1:]
         for at in map(tuple, np.argwhere(bad).tolist()):
-            if self._refuses([a[at][None] for a in arrays]):
-                if self.fallback is not None:
-                    return HostCall(self.name, self.fallback)(arrays)
-                raise self.routine.failure.error(self.name, at, arrays[0][at])
-        return ()
+            refused = [a[at][None] for a in matrices]
+            if self._refuses(refused):
+                if self.fallback is None:
+                    raise self.routine.failure.error(self.name, at, matrices[0][at])
+                values = arrays[0].copy() if values is None else values
+                values[at] = HostCall(self.name, self.fallback)(refused)[0][0]
+        return () if values is None else (values,)
 
 
 # --- routines of NumPy and SciPy ------------------------------------------------------------------
@@ -196,11 +198,15 @@ def _cholesky(a: np.ndarray) -> np.ndarray:
 
 
 def _inverse_or_nan(a: np.ndarray) -> np.ndarray:
-    """Return inverses, or NaN for all of a batch in which LAPACK refuses one."""
+    """Return inverses, and NaN for each matrix that LAPACK refuses."""
     try:
         return np.linalg.inv(a)
     except np.linalg.LinAlgError:
-        return np.full_like(a, np.nan)
+        inverses = np.full_like(a, np.nan)
+        for at in np.ndindex(a.shape[:-2]):
+            with suppress(np.linalg.LinAlgError):
+                inverses[at] = np.linalg.inv(a[at])
+        return inverses
 
 
 def _cofactors(a: np.ndarray) -> np.ndarray:
