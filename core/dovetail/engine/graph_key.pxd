@@ -1,7 +1,7 @@
 # The C types of `graph_key.py`.
 cimport cython
 
-from dovetail.graph.expr cimport Expr, overlaps, storage_of
+from dovetail.graph.expr cimport Expr, find_shared_arguments, overlaps, storage_of
 from dovetail.memory.storage cimport Storage
 
 

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 
 from ..device_class import Device
 from ..fusion.plan import WriteTarget
-from ..graph.expr import Attrs, Expr, Spec, overlaps, storage_of
+from ..graph.expr import Attrs, Expr, Spec, find_shared_arguments, overlaps, storage_of
 from ..graph.refcount import find_external_references
 from ..layout import Move, Shape
 from ..memory.storage import Storage
@@ -156,6 +156,7 @@ class OrderedGraph:
         "nodes",
         "roots",
         "scalars",
+        "shared",
         "target",
         "uses",
     )
@@ -176,6 +177,12 @@ class OrderedGraph:
         for r in roots:
             if r not in index:
                 append_subgraph(r, self, index, nodes, uses, key)
+        # Positions of nodes that share their arguments with an earlier one.
+        self.shared: tuple[int, ...] = find_shared_arguments(nodes)
+        for i in self.shared:
+            for a in nodes[i].args:
+                if type(a) is Expr:
+                    uses[index[a]] -= 1
         self.device: Device = roots[0].spec.device
 
     def externally_referenced_nodes(self) -> tuple[int, ...]:

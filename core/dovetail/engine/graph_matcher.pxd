@@ -58,6 +58,7 @@ cdef class CachedGraph:
     cdef Py_ssize_t _kept_count
     cdef Py_ssize_t _root
     cdef tuple _other_roots  # positions of the other roots
+    cdef tuple _shared  # positions of nodes that share their arguments with an earlier one
     cdef BoundPlan _plan
     cdef OpenedDevice _opened
     cdef public bint overlaps
@@ -68,6 +69,7 @@ cdef class CachedGraph:
     cdef bint _matches_memory(self, PyObject** matched, Expr target)
     cdef bint _has_failed_checks(self, PyObject** matched, Expr target)
     cdef bint _matches_references(self, PyObject** matched)
+    cdef bint _has_same_sharing(self, PyObject** matched) except -1
     cdef bint _matches_lazy_references(self, PyObject** matched)
     cdef _launch(self, PyObject** matched, PyObject** numbers, Expr target)
     cdef _launch_listed(self, PyObject** matched, PyObject** numbers, Expr target)

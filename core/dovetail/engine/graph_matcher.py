@@ -15,7 +15,7 @@ from typing import Any
 
 from ..backend.streams import current_handle
 from ..fusion.plan import WriteTarget
-from ..graph.expr import Expr, is_disjoint, storage_of
+from ..graph.expr import Expr, find_shared_arguments, is_disjoint, storage_of
 from ..graph.refcount import matches_references
 from ..plugins.device_handle import OpenedDevice
 from ..settings import flags
@@ -38,6 +38,7 @@ class CachedGraph:
     other_roots: the positions of the other roots.
     uses: how often each node is an argument.
     referenced: True for nodes with references from outside; None where that is not checked.
+    shared: the positions of nodes that share their arguments with an earlier one.
     target: the memory into which the result was written, if any.
     """
 
@@ -52,6 +53,7 @@ class CachedGraph:
         "_plan",
         "_referenced",
         "_root",
+        "_shared",
         "_sources",
         "_target",
         "_uses",
@@ -70,8 +72,9 @@ class CachedGraph:
         target: WriteTarget | None,
         opened: OpenedDevice,
         other_roots: Sequence[int] = (),
+        shared: tuple[int, ...] = (),
     ) -> None:
-        self._other_roots = other_roots
+        self._other_roots, self._shared = other_roots, shared
         self._node_keys, self._root, self._uses, self._referenced = (
             node_keys,
             root,
@@ -126,6 +129,8 @@ class CachedGraph:
 
     def _matches_references(self, matched: list[Expr]) -> bool:
         """Return True if the matched nodes are referenced from outside as in the cached graph."""
+        if find_shared_arguments(matched) != self._shared:
+            return False
         if not self._sources:
             return matches_references(matched, self._uses, self._referenced)
         while matched[-1] is None:  # the copy into the target

@@ -13,7 +13,9 @@ from dovetail.engine.launching cimport (
     BoundPlanStep, BoundCall, BoundPlan, BoundKernel, run_library_call, launch_plan, add_offsets,
 )
 from dovetail.engine.graph_key cimport GraphNodeKey as NodeKey
-from dovetail.graph.expr cimport Expr, is_disjoint, convert_to_leaf, storage_of
+from dovetail.graph.expr cimport (
+    Expr, convert_to_leaf, has_rematerialized, is_disjoint, storage_of,
+)
 from dovetail.graph.refcount cimport has_references_beyond
 from dovetail.memory.pointer cimport DataPtr
 from dovetail.memory.storage cimport Storage, storage_over
@@ -55,12 +57,14 @@ cdef class CachedGraph:
     """A graph that was evaluated, with its plan."""
 
     def __init__(
-        self, list node_keys, Py_ssize_t root, list uses, list referenced, plan, target, opened, other_roots=()
+        self, list node_keys, Py_ssize_t root, list uses, list referenced, plan, target, opened,
+        other_roots=(), shared=()
     ):
         cdef Py_ssize_t i, k, j, at = 0, count = 0
         cdef Node* n
         cdef NodeKey e
         self._alive, self._other_roots = [node_keys, plan], tuple(other_roots)
+        self._shared = shared
         self._count, self._root = len(node_keys), root
         self._plan, self._opened = plan, opened
         self.overlaps, self._needs_temp = target is not None and bool(target.overlapping_slots), plan.plan.target_overlaps
@@ -162,7 +166,7 @@ cdef class CachedGraph:
                 return _MISS
             if flags.has_unresolved_checks and self._has_failed_checks(matched, target):
                 return _MISS
-            if not self._matches_references(matched):
+            if not self._has_same_sharing(matched) or not self._matches_references(matched):
                 return _MISS
             if self._needs_temp:
                 return _NEEDS_TEMP
@@ -260,6 +264,26 @@ cdef class CachedGraph:
             if (<Expr>matched[self._leaves[slot]]).storage.checks:
                 return True
         return target is not None and bool(target.storage.checks)
+
+    cdef bint _has_same_sharing(self, PyObject** matched) except -1:
+        """Compare the nodes that share their arguments, as `expr.find_shared_arguments`."""
+        cdef Py_ssize_t i
+        cdef Expr e
+        cdef set seen
+        cdef list shared
+        if not has_rematerialized():
+            return not self._shared
+        seen, shared = set(), []
+        for i in range(self._count):
+            if matched[i] != NULL:
+                e = <Expr>matched[i]
+                if e.op is not None and e.args:
+                    key = <size_t><PyObject*>e.args
+                    if key in seen:
+                        shared.append(i)
+                    else:
+                        seen.add(key)
+        return tuple(shared) == self._shared
 
     cdef bint _matches_references(self, PyObject** matched):
         """Return True if exactly the nodes that the entries mark have references from outside."""

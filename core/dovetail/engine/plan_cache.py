@@ -170,6 +170,7 @@ def cache_graph(
         target,
         opened(walk.device),
         others,
+        walk.shared,
     )
     key = (root.op, root.spec, strides, kind)
     for lately in (_value_graphs, _update_graphs, _referenced_graphs, _joint_graphs):

@@ -8,7 +8,7 @@ references to its arguments.
 from __future__ import annotations
 
 import math
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import ref
 
@@ -276,10 +276,9 @@ def _pending_readers(storage: Storage) -> list[Expr]:
 
 
 def is_recomputed(e: Expr, graph: Container[Expr]) -> bool:
-    """Return True if a rematerialised node outside of `graph` would compute `e` again.
+    """Return True if a rematerialised node that is not in `graph` would compute `e` again.
 
-    Such a node has the op and the `args` of a node in `graph`. `find_readers` has been called
-    before.
+    Such a node shares the `args` of a node in `graph`. `find_readers` has been called before.
     """
     if not _rematerialized_nodes:
         return False
@@ -287,15 +286,10 @@ def is_recomputed(e: Expr, graph: Container[Expr]) -> bool:
     while stack:
         readers = [x for r in stack.pop().readers or () if (x := r()) is not None]
         stack += [x for x in readers if x in graph]
-        shared = {_call_key(x) for x in readers if x in graph}
-        if any(x.op is not None and x not in graph and _call_key(x) in shared for x in readers):
+        shared = {id(x.args) for x in readers if x in graph}
+        if any(id(x.args) in shared and x.op is not None and x not in graph for x in readers):
             return True
     return False
-
-
-def _call_key(e: Expr) -> tuple[object, ...]:
-    """Return a key of the op and the arguments of a node, by identity."""
-    return e.op, *map(id, e.args)
 
 
 def _prune_rematerialized() -> None:
@@ -605,13 +599,11 @@ def tape_of(op: Op, args: Args, spec: Spec, attrs: Attrs) -> Tape:
 def rematerialize(e: Expr) -> Expr:
     """Create a pending node that computes the value of `e` again, so `e` is not materialised.
 
-    Its arguments are a tuple of their own: each use of a node in a graph must be one reference.
-    Those of random numbers, which are no nodes, are known by their tuple: it stays.
+    The two share one tuple of arguments: outside of an evaluated graph the new node holds no
+    further references to them, for which the planner would store them (`find_shared_arguments`).
     """
     t = Expr.__new__(Expr)
     t.op, t.args, t.attrs, t.spec, t.depth, t.tape = e.op, e.args, e.attrs, e.spec, e.depth, e.tape
-    if e.op is not None and e.op.kind != "generate":
-        t.args = tuple([*e.args])  # noqa: C409  # Cython would keep the same tuple
     t.readers = t.watch = t.check_line = None
     r = weakly(t)
     _pending_log.append(r)
@@ -619,6 +611,29 @@ def rematerialize(e: Expr) -> Expr:
     if e.check_line is not None:
         mark_index_check(t, e.check_line)
     return t
+
+
+def has_rematerialized() -> bool:
+    """Return False only if no rematerialised node is pending."""
+    return bool(_rematerialized_nodes)
+
+
+def find_shared_arguments(nodes: Sequence[Expr | None]) -> tuple[int, ...]:
+    """Return the positions of nodes with the tuple of arguments of an earlier node.
+
+    These are rematerialised forms of nodes in the same graph: their uses are not references.
+    """
+    if not _rematerialized_nodes:
+        return ()
+    seen: set[int] = set()
+    shared = []
+    for i, e in enumerate(nodes):
+        if e is not None and e.op is not None and e.args:
+            if id(e.args) in seen:
+                shared.append(i)
+            else:
+                seen.add(id(e.args))
+    return tuple(shared)
 
 
 def convert_to_leaf(e: Expr, storage: Storage) -> None:
