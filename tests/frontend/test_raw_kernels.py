@@ -49,6 +49,8 @@ def test_raw_kernel_is_compiled_and_launched(kind: str) -> None:
         assert out.tolist() == (2.5 * (np.arange(n) + 1)).tolist()
         assert later.tolist() == [1.0] * n
     k(out[:0], x[:0], 0, 2.5)
+    k(out, x, x.size, 1.5)
+    assert out.tolist() == (1.5 * (np.arange(n) + 1)).tolist()
 
 
 def test_raw_kernel_is_captured(kind: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import enum
 import json
 import pickle
 
@@ -52,6 +53,62 @@ def test_sizes_are_operands_like_ints(device: dt.Device) -> None:
     y = x.copy()
     y /= y.size
     assert y.tolist() == (x / n).tolist()
+
+
+class Level(enum.IntEnum):
+    """Numbers of a subclass of int."""
+
+    LOW = 3
+
+
+class Ratio(float):
+    """A float of a subclass."""
+
+
+class Count(int):
+    """An int of a subclass."""
+
+
+@dt.custom_op("tests.flat", result=lambda x: ((x.size,), x.dtype))
+def flat(x: dt.Tensor) -> dt.Tensor:
+    """The elements of a tensor."""
+    return x.reshape(-1) * 1.0
+
+
+def test_numbers_of_subclasses_are_stored_like_plain_ones(device: dt.Device) -> None:
+    size = dt.zeros((2, 3)).size
+    for dtype, values in (
+        (dt.float32, (size, Level.LOW, Ratio(2.5))), (dt.int32, (size, Level.LOW)),
+        (dt.uint8, (size, Count(7))), (dt.complex64, (size, Level.LOW, Ratio(2.5))),
+    ):  # fmt: skip
+        for value in values:
+            x = dt.zeros(2, dtype=dtype)
+            x[0] = value
+            assert x.tolist() == [value, 0]
+            dt.copyto(x, value)
+            assert x.tolist() == [value] * 2
+    assert dt.searchsorted(dt.asarray([1.0, 2.0, 3.0]), Ratio(2.5)).item() == 2
+    x = dt.zeros(2, dtype=dt.uint8)
+    for value, error in ((Ratio(2.5), dt.DTypeError), (Count(300), dt.ValueOverflow)):
+        with pytest.raises(error, match=r"setitem: .* does not fit uint8"):
+            x[0] = value
+    with pytest.raises(dt.ValueOverflow, match="does not fit float32"):
+        dt.zeros(2)[0] = Count(10**400)
+
+
+def test_numbers_of_subclasses_in_kernels_are_like_plain_ones(device: dt.Device) -> None:
+    n, half = dt.zeros((2, 2)).size, Ratio(0.5)
+
+    @dt.kernel
+    def outer(out: dt.Out, x: dt.In):
+        for i in dt.grid(n):
+            out[i] = x[i % n] * half
+
+    x, out = dt.arange(4.0), dt.zeros(4)
+    outer(out, x)
+    assert out.tolist() == [0.0, 0.5, 1.0, 1.5]
+    assert flat(x.reshape((2, 2))).tolist() == x.tolist()
+    assert dt.elementwise(lambda x: x * Level.LOW)(x).tolist() == [0.0, 3.0, 6.0, 9.0]
 
 
 def test_sizes_in_captured_functions(device: dt.Device) -> None:

@@ -13,6 +13,7 @@ from ..errors import KernelError
 from ..ir.builder import Kernel
 from ..ir.language import Value
 from ..ir.verify import verify
+from ..tensor.promotion import plain_number
 from . import dsl
 from .lower import RULES, lower_grid
 from .lower_statements import NO_FLAGS
@@ -156,7 +157,7 @@ def _compile_grid(
 
     def outer_number(where: FunctionSource, name: str) -> WeakNumber:
         """Return a number of an enclosing scope, declared as a scalar argument at its first use."""
-        kind = SCALAR_KINDS.get(type(where.outer_value(name)[1]), "f")
+        kind = SCALAR_KINDS.get(type(plain_number(where.outer_value(name)[1])), "f")
         position = definition.outer_position(where, name)
         return WeakNumber(kind, declare=lambda d: builder.scalar(position, name, d))
 

@@ -28,6 +28,7 @@ from ..errors import (
 from ..functions.creation.constructors import empty
 from ..functions.datatypes import DTypeLike
 from ..graph.expr import Spec, spec
+from ..tensor.promotion import plain_number
 from ..tensor.tensor import Tensor, required, strided
 from .gradient_rules import Gradients, UserRules
 
@@ -133,7 +134,8 @@ class CustomOp:
                     f"{shown(one)}"
                 )
             shape, d = one
-            if not isinstance(shape, (tuple, list)) or not all(type(n) is int for n in shape):
+            is_shape = isinstance(shape, (tuple, list))
+            if not is_shape or not {type(plain_number(n)) for n in shape} <= {int}:
                 raise ArgumentError(
                     f"{self.name}: the shape of result= must be a tuple of ints, got {shown(shape)}"
                 )

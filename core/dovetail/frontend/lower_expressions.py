@@ -9,6 +9,7 @@ from typing import Any
 from ..dtypes import bool_, float64, int64
 from ..ir.language import Store, Value, const, eq, where
 from ..ops.table import TABLE
+from ..tensor.promotion import plain_number
 from .builtin_names import BINARY_OPS, COMPARISON_OPS, UNARY_OPS
 from .lowering_context import Lowering, PythonObject, Unassigned, describe_value
 from .source import text_of
@@ -53,7 +54,7 @@ def lower_name(ctx: Lowering, node: ast.Name) -> Any:
 def _python_value(value: object) -> Any:
     """Return a Python number as it is, a tuple with its items wrapped, others as PythonObject."""
     if isinstance(value, bool | int | float | complex):
-        return value
+        return plain_number(value)
     if isinstance(value, tuple):
         return tuple(_python_value(x) for x in value)
     return PythonObject(value)

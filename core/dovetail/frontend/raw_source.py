@@ -25,6 +25,7 @@ from ..errors import (
 )
 from ..graph.expr import Expr
 from ..locks import Lock
+from ..tensor.promotion import plain_number
 from .launch_arguments import collect_leaves
 
 __all__ = ["raw_kernel"]
@@ -179,8 +180,9 @@ class RawKernel:
             return x.to_argument()
         if isinstance(x, np.generic):
             x = x.item()
-        if type(x) in types:
-            return x
+        number = plain_number(x)
+        if type(number) in types:
+            return number
         expected = " or ".join(t.__name__ for t in types)
         raise ArgumentTypeError(
             f"{self.__name__}: {parameter} must be {expected}, got {type(x).__name__} {x!r}"

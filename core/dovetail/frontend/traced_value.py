@@ -24,7 +24,7 @@ from ..layout import Layout, Shape
 from ..ops import table as ops
 from ..ops.table import Op
 from ..tensor.other_layouts import LayoutTensor
-from ..tensor.promotion import PYTHON_NUMBERS
+from ..tensor.promotion import PYTHON_NUMBERS, plain_number
 from ..tensor.tensor import Tensor
 
 TRACED_LAYOUT = Layout("a_number")  # the layout of traced values, which have no memory
@@ -191,7 +191,7 @@ def trace_op(op: Op, operands: Sequence[object], attrs: Any = None) -> TracedVal
 def _as_traced_operand(op: Op, x: object) -> Operand:
     """Return an operand as a traced or a Python number. Raises: CaptureError for a tensor."""
     if isinstance(x, (TracedValue, bool, int, float)):
-        return x
+        return plain_number(x)  # type: ignore[return-value]  # it returns one of them
     e = x._expr if isinstance(x, Tensor) else None
     if e is not None and e.op is ops.FULL_COMPLEX:  # operators make a tensor of a complex number
         re, im = e.args

@@ -48,6 +48,14 @@ def is_native_operand(x: object) -> TypeGuard[Tensor | Scalar]:
     return isinstance(x, (Tensor, *PYTHON_NUMBERS)) and not isinstance(x, np.generic)
 
 
+def plain_number(x: object) -> object:
+    """Return a number of a subclass (an IntEnum, `x.size`) as a Python number; others unchanged."""
+    for kind in PYTHON_NUMBERS:
+        if isinstance(x, kind):
+            return kind(x)  # type: ignore[arg-type]  # it is one of `kind`
+    return x
+
+
 def _conversion_code(x: object) -> str:
     """Return the code, for a message, that converts a foreign object to a tensor."""
     is_torch = type(x).__module__.partition(".")[0] == "torch"

@@ -52,7 +52,7 @@ from ..ops.table import COPY, FULL, VIEW
 from ..settings import flags
 from .c_fields import aliases_of, become, expr_of, is_strided
 from .host import from_host
-from .promotion import PYTHON_NUMBERS, require_untaped
+from .promotion import plain_number, require_untaped
 from .tensor import Tensor, attach_lazy_storage, create_tensor, strided
 
 # --- write ----------------------------------------------------------------------------------------
@@ -264,8 +264,9 @@ def value_node(name: str, value: object, want: DType, device: Device) -> Expr:
         value = value.item()
     if type(value) is TracedFloat:
         value = value.to_argument()
-    if isinstance(value, PYTHON_NUMBERS):
-        return _number(name, value, want, device)
+    value = plain_number(value)
+    if type(value) in _KINDS:
+        return _number(name, value, want, device)  # type: ignore[arg-type]  # it is one of those
     require_untaped(name, value)
     array = array_of(name, value)
     if want.kind in "iu" and not isinstance(value, np.ndarray):
@@ -317,7 +318,7 @@ def restore_ints(values: np.ndarray, original: object) -> np.ndarray:
 
 def _number(name: str, value: bool | int | float | complex, want: DType, device: Device) -> Expr:
     """Build a 0-d node; a float beyond the range becomes inf. Raises: DTypeError, ValueOverflow."""
-    if not _fits(_KINDS.get(type(value), "c"), want.kind):
+    if not _fits(_KINDS[type(value)], want.kind):
         raise DTypeError(
             f"{name}: {shown(value)} does not fit {want.name}; cast the tensor with x.astype(dtype)"
         )
