@@ -133,6 +133,23 @@ def test_first_of_equal_maxima_gets_the_gradient() -> None:
     assert x.grad.tolist() == [[[1, 0, 1, 0], [0, 0, 0, 0], [1, 0, 1, 0], [0, 0, 0, 0]]]
 
 
+@pytest.mark.parametrize("dilation", (1, 2, 3))
+def test_index_of_a_maximum_equal_to_the_padding_is_in_the_window(dilation: int) -> None:
+    """All padding is as large as the maximum of a window of zeros."""
+    for values, dtype in (
+        ([7, 0, 0, 0, 0, 0, 9], dt.uint8), ([0, *[-math.inf] * 5, 1], dt.float32)
+    ):  # fmt: skip
+        x = dt.asarray([values], dtype=dtype, device="reference")
+        for kernel, stride, ceil_mode in itertools.product((2, 3), (1, 2), (False, True)):
+            padding = (dilation * (kernel - 1) + 1) // 2
+            best, index = F.max_pool1d(x, kernel, stride, padding, dilation, ceil_mode, True)
+            for k in range(best.shape[1]):
+                at = range(k * stride - padding, len(values), dilation)[:kernel]
+                inside = [i for i in at if i >= 0]
+                assert index[0, k].item() == max(inside, key=lambda i: values[i])
+                assert best[0, k].item() == values[index[0, k].item()]
+
+
 def test_max_pooling_propagates_nan() -> None:
     x = dt.asarray([[1.0, math.nan, 3.0, 2.0, -math.inf, -math.inf]], device="cpu")
     found = F.max_pool1d(x, 2)

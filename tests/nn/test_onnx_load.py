@@ -211,6 +211,20 @@ def test_softmax_of_old_opsets_covers_all_later_axes() -> None:
         np.testing.assert_allclose(net(x).numpy(), want, rtol=1e-6)
 
 
+def test_index_of_a_maximum_equal_to_the_padding_is_in_the_window() -> None:
+    element = TensorProto.UINT8
+    for dilation, padding, want in ((1, 1, [[[0, 1, 3]]]), (3, 2, [[[1, 0, 2]]])):
+        made = model(
+            [node("MaxPool", "x", "y i", kernel_shape=[2], strides=[2], pads=[padding] * 2,
+                  dilations=[dilation])],
+            [info("x", [1, 1, 5], element)],
+            [info("y", element=element), info("i", element=TensorProto.INT64)],
+        )  # fmt: skip
+        net = dt.onnx.load(made, "reference")
+        found = net.run({"x": np.zeros((1, 1, 5), np.uint8)})
+        assert found["i"].tolist() == want
+
+
 @pytest.mark.exhaustive
 def test_networks_equal_onnxruntime() -> None:
     """The networks that come with onnx;

@@ -106,7 +106,7 @@ class Windows:
         return x.reshape((*lead, *split)).permute_dims(order)
 
     def flat_indices(self, tap_number: Tensor) -> Tensor:
-        """Return flat indices of one element of each window; in padding, of the nearest one.
+        """Return flat indices of one element of each window; in padding, of its next element.
 
         `tap_number`: the number of the element in its window.
         """
@@ -116,6 +116,8 @@ class Windows:
             tap = numbers // inner % k if a else numbers // inner
             start = dt.arange(self.counts[a], dtype=dt.int64, device=tap_number.device) * s - p
             start = start.reshape((-1, *(1,) * (len(self.kernel) - a - 1)))
+            if p and d > 1:  # padding that is as large as the maximum: the next element after it
+                tap = dt.maximum(tap, (d - 1 - start) // d)
             at = dt.clip(tap * d + start, 0, n - 1)
             total = at if total is None else total * n + at
         assert total is not None

@@ -84,7 +84,10 @@ def _max_pool(call: OperatorCall, x: Tensor) -> Any:
         spot = dt.arange(sizes[d], device=x.device).reshape(
             [-1 if e == d + 2 else 1 for e in range(n + 2)]
         )
-        at.append((tap % w.kernel[d]) * w.dilations[d] + spot * w.strides[d] - w.begins[d])
+        start, step, inner = spot * w.strides[d] - w.begins[d], w.dilations[d], tap % w.kernel[d]
+        if w.begins[d]:  # padding that is as large as the maximum: the next element after it
+            inner = dt.maximum(inner, (step - 1 - start) // step)
+        at.append(dt.minimum(inner * step + start, x.shape[2 + d] - 1))
         tap = dt.floor_divide(tap, w.kernel[d])
     at.reverse()
     return largest, _flat_indices(x, at, bool(call.get("storage_order", 0)))
