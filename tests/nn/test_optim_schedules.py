@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -149,6 +150,92 @@ def test_saved_sequential_schedule_continues() -> None:
             o.step()
             s.step()
         assert resumed.get_last_lr() == reference.get_last_lr()
+
+
+COMPOSED: dict[str, Make] = {
+    "chain": lambda o, m: m.ChainedScheduler([m.ExponentialLR(o, 0.5), m.StepLR(o, 2)]),
+    "chain of a factor": lambda o, m: m.ChainedScheduler(
+        [m.ConstantLR(o, 0.5, 2), m.LinearLR(o, 0.5, total_iters=2)]
+    ),
+    "sequence": lambda o, m: m.SequentialLR(
+        o, [m.ConstantLR(o, 0.5, 9), m.ExponentialLR(o, 0.5)], [2]
+    ),
+    "chain of a sequence": lambda o, m: m.ChainedScheduler(
+        [COMPOSED["sequence"](o, m), m.StepLR(o, 2)]
+    ),
+}
+
+
+def rates_of(make: Make, count: int) -> list[list[float]]:
+    o = optimizer(dt)
+    schedule = make(o, S)
+    found = [schedule.get_last_lr()]
+    for _ in range(count):
+        assert found[-1] == [g["lr"] for g in o.param_groups]
+        o.step()
+        schedule.step()
+        found.append(schedule.get_last_lr())
+    return found
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_composed_schedule_in_a_sequence_begins_at_its_milestone(name: str) -> None:
+    def make(o: Any, m: Any) -> Any:
+        return m.SequentialLR(o, [m.LinearLR(o, 0.1, total_iters=3), COMPOSED[name](o, m)], [3])
+
+    assert rates_of(make, 9)[3:] == rates_of(COMPOSED[name], 6)
+
+
+@pytest.mark.parametrize("name", COMPOSED)
+def test_composed_schedule_begins_a_sequence(name: str) -> None:
+    alone = rates_of(COMPOSED[name], 4)
+    for milestones in ([5], [0, 5]):
+
+        def make(o: Any, m: Any, milestones: list[int] = milestones) -> Any:
+            others = [m.ConstantLR(o, 0.25, 9) for _ in milestones]
+            others.insert(len(milestones) - 1, COMPOSED[name](o, m))
+            return m.SequentialLR(o, [m.SequentialLR(o, others, milestones)], [])
+
+        assert rates_of(make, 4) == alone
+
+
+class Slotted:
+    """A callable object without a `__dict__`."""
+
+    __slots__ = ()
+
+    def __call__(self, epoch: float) -> float:
+        return 1.0
+
+
+class Scale:
+    """A callable object with an attribute."""
+
+    factor = 1.0
+
+    def __call__(self, epoch: float) -> float:
+        return self.factor
+
+
+@pytest.mark.parametrize("rule", [math.exp, float, Slotted()])
+def test_state_of_rules_without_attributes_is_none(rule: Any) -> None:
+    for schedule, key, want in (
+        (S.LambdaLR(optimizer(dt), rule), "lr_lambdas", [None] * 2),
+        (S.CyclicLR(optimizer(dt), 0.1, 0.2, scale_fn=rule), "_scale_fn_custom", None),
+    ):
+        state: Any = schedule.state_dict()
+        assert state[key] == want
+        schedule.load_state_dict(state)
+        state[key] = [{"factor": 0.5}] * 2 if want else {"factor": 0.5}
+        with pytest.raises(dt.ArgumentError, match="attributes of a callable object"):
+            schedule.load_state_dict(state)
+
+
+def test_state_of_callable_objects_is_loaded() -> None:
+    first, second = Scale(), Scale()
+    first.factor = 0.5
+    S.LambdaLR(optimizer(dt), second).load_state_dict(S.LambdaLR(optimizer(dt), first).state_dict())
+    assert second.factor == 0.5
 
 
 def test_tensor_rate_is_written_in_place() -> None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import math
-import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import dovetail as dt
 
 from .optimizer import Optimizer
-from .schedules import LRScheduler, Rates, set_rate, values_per_group
+from .schedules import (
+    LRScheduler,
+    Rates,
+    load_rule_state,
+    rule_state,
+    set_rate,
+    values_per_group,
+)
 
 
 class _Moving(LRScheduler):
@@ -125,18 +131,15 @@ class CyclicLR(_Moving):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the schedule, without the optimiser and functions."""
-        state, rule = super().state_dict(), self._scale_fn_custom
-        is_object = rule is not None and not isinstance(rule, types.FunctionType)
-        state["_scale_fn_custom"] = {**rule.__dict__} if is_object else None
-        return state
+        return {**super().state_dict(), "_scale_fn_custom": rule_state(self._scale_fn_custom)}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load a state."""
         state = dict(state_dict)
         attributes, rule = state.pop("_scale_fn_custom", None), self._scale_fn_custom
         super().load_state_dict(state)
-        if attributes is not None and rule is not None:
-            rule.__dict__.update(attributes)
+        if rule is not None:
+            load_rule_state(self._name, rule, attributes)
 
 
 class OneCycleLR(_Moving):

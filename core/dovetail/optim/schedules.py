@@ -50,6 +50,26 @@ def values_per_group(name: str, option: str, optimizer: Optimizer, value: Any) -
     return [*value]
 
 
+def rule_state(rule: object) -> dict[str, Any] | None:
+    """Return the attributes of a callable object; None for functions, classes and __slots__."""
+    attributes: Any = getattr(rule, "__dict__", None)
+    is_object = isinstance(attributes, dict) and not isinstance(rule, types.FunctionType)
+    return {**attributes} if is_object else None
+
+
+def load_rule_state(name: str, rule: object, state: dict[str, Any] | None) -> None:
+    """Set the attributes of a callable object. Raises: ArgumentError if it can have none."""
+    if state is None:
+        return
+    attributes: Any = getattr(rule, "__dict__", None)
+    if not isinstance(attributes, dict):
+        raise dt.ArgumentError(
+            f"{name}.load_state_dict: the state has attributes of a callable object, and "
+            f"{arguments.shown(rule)} has none; construct the schedule with such an object"
+        )
+    attributes.update(state)
+
+
 class LRScheduler(Explained):
     """The base class of schedules, which define `get_lr()`.
 
@@ -362,10 +382,7 @@ class _Ruled(LRScheduler):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state, without the optimiser and functions; callable objects as a dict."""
-        attributes = [
-            None if isinstance(f, types.FunctionType) else {**f.__dict__} for f in self.lr_lambdas
-        ]
-        return {**super().state_dict(), "lr_lambdas": attributes}
+        return {**super().state_dict(), "lr_lambdas": [*map(rule_state, self.lr_lambdas)]}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Load a state."""
@@ -373,8 +390,7 @@ class _Ruled(LRScheduler):
         lr_lambdas = state.pop("lr_lambdas", [])
         super().load_state_dict(state)
         for rule, attributes in zip(self.lr_lambdas, lr_lambdas, strict=False):
-            if attributes is not None:
-                rule.__dict__.update(attributes)
+            load_rule_state(self._name, rule, attributes)
 
 
 class LambdaLR(_Ruled):
@@ -429,6 +445,21 @@ class _OfOthers(LRScheduler):
                 )
         self._schedulers, self.optimizer = schedulers, optimizer
 
+    def _restart(self) -> None:
+        """Go back to epoch 0 and set its rates, from the optimiser's initial ones."""
+        self._rewind()
+        for group in self.optimizer.param_groups:
+            set_rate(group, group["initial_lr"])
+        self._run_initial_step()
+
+    def _rewind(self) -> None:
+        """Set the schedules to the epoch before their first one."""
+        for s in self._schedulers:
+            if isinstance(s, _OfOthers):
+                s._rewind()
+            else:
+                s.last_epoch = -1
+
     def state_dict(self) -> dict[str, Any]:
         """Return the state, with those of the schedules that it is composed of."""
         return {**super().state_dict(), "_schedulers": [s.state_dict() for s in self._schedulers]}
@@ -467,9 +498,7 @@ class SequentialLR(_OfOthers):
         for group in self.optimizer.param_groups:
             set_rate(group, group["initial_lr"])
         _undo_first_steps(self)
-        first = self._schedulers[bisect_right(self._milestones, 0)]
-        first._run_initial_step()
-        self._last_lr = first.get_last_lr()
+        self._run_initial_step()
 
     def step(self) -> None:
         """Set the next rates."""
@@ -483,8 +512,15 @@ class SequentialLR(_OfOthers):
         self._last_lr = s.get_last_lr()
 
     def _run_initial_step(self) -> None:
-        """Run the initial step of the first schedule; the stored last rates stay."""
-        self._schedulers[0]._run_initial_step()
+        """Run the initial step of the schedule of epoch 0, which sets the first rates."""
+        first = self._schedulers[bisect_right(self._milestones, 0)]
+        first._run_initial_step()
+        self._last_lr = first.get_last_lr()
+
+    def _rewind(self) -> None:
+        """Go back to epoch 0 without setting its rates."""
+        super()._rewind()
+        self.last_epoch = 0
 
 
 def _undo_first_steps(sequence: _OfOthers) -> None:
@@ -515,6 +551,7 @@ class ChainedScheduler(_OfOthers):
         """Run the initial steps of all schedules, in order."""
         for s in self._schedulers:
             s._run_initial_step()
+        self._last_lr = group_values(self.optimizer)
 
 
 class ReduceLROnPlateau(LRScheduler):
