@@ -8,7 +8,7 @@ from typing import Any
 
 import dovetail as dt
 import pytest
-from optim_cases import arrays, parameters, stepper
+from optim_cases import CASES, arrays, names, parameters, stepper
 
 
 def one(n: int = 2, dtype: dt.DType = dt.float32) -> dt.Tensor:
@@ -286,6 +286,24 @@ def test_failed_step_does_not_advance_the_count(device: dt.Device) -> None:
     with pytest.raises(Stop):
         optimizer.step()
     assert a.tolist() == before and optimizer.state[a]["step"] == 1
+
+
+@pytest.mark.parametrize(("name", "options"), CASES, ids=names(CASES))
+def test_options_that_are_tensors_are_read_as_numbers(name: str, options: dict[str, Any]) -> None:
+    found = []
+    for is_tensor in (False, True):
+        given = {
+            n: dt.asarray(x, dtype=dt.float64) if is_tensor and type(x) is float else x
+            for n, x in options.items()
+        }
+        params = parameters()
+        optimizer = getattr(dt.optim, name)(params, **given)
+        step = stepper(optimizer, params)
+        for _ in range(3):
+            step()
+        assert optimizer._run.captures == 1
+        found.append([a.tolist() for a in arrays(params)])
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("name", ["ASGD", "NAdam"])

@@ -19,9 +19,9 @@ class _Scaled(Optimizer):
         """Return the rule's switches: maximize, weight decay, centered, momentum."""
         return (
             bool(group["maximize"]),
-            group["weight_decay"] != 0,
+            bool(group["weight_decay"] != 0),
             bool(group.get("centered")),
-            group.get("momentum", 0) > 0,
+            bool(group.get("momentum", 0) > 0),
         )
 
 

@@ -30,7 +30,7 @@ class _Moments(Optimizer):
         """Return the rule's switches: maximize, weight decay, decoupled decay, amsgrad."""
         return (
             bool(group["maximize"]),
-            group["weight_decay"] != 0,
+            bool(group["weight_decay"] != 0),
             bool(group.get("decoupled_weight_decay")),
             bool(group.get("amsgrad")),
         )

@@ -85,7 +85,7 @@ class ASGD(Optimizer):
 
     def _options(self, group: Group) -> Hashable:
         """Return the rule's switches: maximize, weight decay."""
-        return bool(group["maximize"]), group["weight_decay"] != 0
+        return bool(group["maximize"]), bool(group["weight_decay"] != 0)
 
     def _initial_state(self, group: Group, p: dt.Tensor) -> State:
         """Return zeros for the average, rate `eta` = lr and weight `mu` = 1."""

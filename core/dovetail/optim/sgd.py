@@ -82,14 +82,14 @@ class SGD(Optimizer):
         """Return the rule's switches: maximize, weight decay, nesterov, momentum."""
         return (
             bool(group["maximize"]),
-            group["weight_decay"] != 0,
+            bool(group["weight_decay"] != 0),
             bool(group["nesterov"]),
-            group["momentum"] != 0,
+            bool(group["momentum"] != 0),
         )
 
     def _rule_numbers(self, group: Group, step: float, state: State) -> tuple[float, ...]:
         """Return (lr, weight_decay, momentum, gain); gain: 1 at step 1, then 1 - dampening."""
-        gain = 1.0 if step == 1.0 else 1.0 - group["dampening"]
+        gain = 1.0 if step == 1.0 else 1.0 - number(group["dampening"])
         rates = number(group["lr"]), number(group["weight_decay"])
         return (*rates, number(group["momentum"]), gain)
 
