@@ -92,6 +92,17 @@ def test_stacked_networks_run_in_vmap(device: dt.Device) -> None:
         nn.utils.stack_module_state([nn.ReLU(), nn.Tanh()])
 
 
+def test_stack_module_state_of_modules_with_different_names_raises(device: dt.Device) -> None:
+    layers = [nn.Linear(2, 3), nn.Linear(2, 3, bias=False)]
+    norms = [nn.BatchNorm1d(3), nn.BatchNorm1d(3, track_running_stats=False)]
+    for models, name in ((layers, "bias"), (norms, "num_batches_tracked, running_mean, ")):
+        for pair in (models, models[::-1]):
+            with pytest.raises(
+                dt.ArgumentError, match=f"only one of module 0 and module 1 has {name}"
+            ):
+                nn.utils.stack_module_state(pair)
+
+
 def test_functional_call_replaces_tensors(device: dt.Device) -> None:
     layer = nn.Linear(2, 1)
     layer.tied = layer.weight

@@ -139,9 +139,9 @@ def stack_module_state(
     """Stack the parameters and the buffers of modules of one class, by name.
 
     `dt.vmap` of a `functional_call` with the result runs all modules at once. `models`: modules of
-    one class, with parameters of equal shapes.
-    Raises: ArgumentError for no module, and for modules of several classes; ShapeError for
-    parameters of different shapes.
+    one class, with parameters of equal names and shapes.
+    Raises: ArgumentError for no module, and for modules of several classes or with different
+    names; ShapeError for parameters of different shapes.
 
     >>> import dovetail as dt
     >>> layers = [dt.nn.Linear(2, 3, device="reference") for _ in range(4)]
@@ -159,7 +159,17 @@ def stack_module_state(
 
 
 def _stack(dicts: Sequence[Mapping[str, Tensor]], learnt: bool) -> dict[str, Tensor]:
-    """Stack the tensors of several dicts by name; `learnt`: keep `requires_grad`."""
+    """Stack the tensors of several dicts by name; `learnt`: keep `requires_grad`.
+
+    Raises: ArgumentError for different names.
+    """
+    for i, d in enumerate(dicts):
+        if d.keys() != dicts[0].keys():
+            names = ", ".join(sorted(d.keys() ^ dicts[0].keys()))
+            raise dt.ArgumentError(
+                "stack_module_state: modules must have the same parameters and buffers, but only "
+                f"one of module 0 and module {i} has {names}"
+            )
     stacked = {n: dt.stack([d[n].detach() for d in dicts]) for n in dicts[0]}
     for name, x in stacked.items():
         if learnt and dicts[0][name].requires_grad:
