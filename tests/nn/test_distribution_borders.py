@@ -785,14 +785,14 @@ def weibull_variance(scale: Any, concentration: Any) -> Any:
     return scale**2 * (mp.gamma(2 * k + 1) - mp.gamma(k + 1) ** 2)
 
 
-SIZES = [1e-30, 1e-20, 1e-10, 3.0, 7.0, 1e10, 1e20, 1e30]
+SIZES = [1e-30, 1e-20, 1e-10, 3.0, 7.0, 1e10, 3e19, 1e20, 1e30]
 VARIANCES: dict[str, Callable[..., Any]] = {
     "Beta": beta_variance, "FisherSnedecor": f_variance, "InverseGamma": inverse_gamma_variance,
     "Pareto": pareto_variance, "Gamma": lambda concentration, rate: concentration / rate**2,
     "StudentT": lambda df, scale: scale**2 * df / (df - 2), "Weibull": weibull_variance,
     "HalfNormal": lambda scale: scale**2 * (1 - 2 / mp.pi), "Normal": lambda scale: scale**2,
     "Laplace": lambda scale: 2 * scale**2, "Gumbel": lambda scale: (scale * mp.pi) ** 2 / 6,
-    "Exponential": lambda rate: 1 / rate**2,
+    "Exponential": lambda rate: 1 / rate**2, "Uniform": lambda high: high**2 / 12,
 }  # fmt: skip
 SMALL_AND_LARGE = {"Weibull": (0.7, 3.0, 9.0)}  # else the moments at scale 1 leave the range
 
@@ -814,6 +814,8 @@ def test_variance_of_tiny_and_huge_parameters_is_right_if_representable(name: st
             continue  # infinite, or none
         if name in ("Normal", "Laplace", "Gumbel"):
             p, _ = made(name, {"loc": 0.0, **given}, d)
+        elif name == "Uniform":
+            p, _ = made(name, {"low": 0.0, **given}, d)
         else:
             p, _ = made(name, given, d)
         want = law(**{k: mp.mpf(v) for k, v in given.items()})

@@ -66,8 +66,8 @@ class Uniform(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        width = self.high - self.low
-        return width * width / 12.0
+        half = self.high * 0.5 - self.low * 0.5  # the square of the width may overflow
+        return half * (half / 3.0)
 
     def rsample(self, sample_shape: Sizes = (), *, generator: Generator | None = None) -> Tensor:
         u = noise.uniform(self._extended_shape(sample_shape), self.low, generator)

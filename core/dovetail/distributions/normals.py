@@ -170,7 +170,7 @@ class HalfNormal(TransformedDistribution):
 
     @property
     def variance(self) -> Tensor:
-        return self.base_dist.variance * (1.0 - 2.0 / math.pi)
+        return self.scale * (self.scale * (1.0 - 2.0 / math.pi))
 
     @property
     def stddev(self) -> Tensor:
