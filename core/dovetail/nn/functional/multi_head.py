@@ -77,6 +77,8 @@ def multi_head_attention_forward(
     require_tensors("multi_head_attention_forward", query, key, value)
     is_unbatched = query.ndim == 2
     _require_fitting(query, key, value, embed_dim_to_check, num_heads)
+    _require_bias("in_proj_bias", in_proj_bias, 3 * embed_dim_to_check)
+    _require_bias("out_proj_bias", out_proj_bias, out_proj_weight.shape[0])
     projected = _project_inputs(
         (query, key, value),
         in_proj_weight,
@@ -138,6 +140,12 @@ def _require_fitting(q: Tensor, k: Tensor, v: Tensor, size: int, heads: int) -> 
         raise dt.ArgumentError(
             f"{OP_NAME}: embed_dim must be divisible by num_heads, got {size} and {heads}"
         )
+
+
+def _require_bias(name: str, bias: Tensor | None, size: int) -> None:
+    """Raise ShapeError for a bias of another shape than (size,)."""
+    if bias is not None and bias.shape != (size,):
+        raise dt.ShapeError(f"{OP_NAME}: {name} must have shape ({size},), got shape {bias.shape}")
 
 
 def _project_inputs(

@@ -172,6 +172,12 @@ def require_fitting(name: str, mode: str, x: Tensor, state: State, w: Weights) -
             f"{name}: weights must have shapes ({gates} * n, inputs) and ({gates} * n, n), got "
             f"{w.ih.shape} and {w.hh.shape}"
         )
+    for what, bias in (("b_ih", w.bias_ih), ("b_hh", w.bias_hh)):
+        if bias is not None and bias.shape != w.hh.shape[:1]:
+            raise dt.ShapeError(
+                f"{name}: {what} must have shape {w.hh.shape[:1]} for weights of shape "
+                f"{w.hh.shape}, got shape {bias.shape}"
+            )
     n = w.hh.shape[0] // gates
     if not x.ndim or x.shape[-1] != w.ih.shape[1]:
         raise dt.ShapeError(

@@ -76,6 +76,11 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             f"{input1.shape}, {input2.shape} and {weight.shape}"
         )
     require_same_dtype("bilinear", input1, input2=input2, weight=weight, bias=bias)
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise dt.ShapeError(
+            f"bilinear: bias must have shape {weight.shape[:1]} for a weight of shape "
+            f"{weight.shape}, got shape {bias.shape}"
+        )
     return _contract(input1, input2, weight, bias)
 
 
