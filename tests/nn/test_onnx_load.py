@@ -317,6 +317,40 @@ def circle() -> Any:
     return model([node("F", "x", domain="mine")], functions=[f])
 
 
+def floats(name: str, values: Any) -> Any:
+    return onnx.numpy_helper.from_array(np.asarray(values, np.float32), name)
+
+
+def truth(name: str) -> Any:
+    return onnx.numpy_helper.from_array(np.asarray(True), name)
+
+
+def mel(bins: int, size: int, rate: int, low: float, high: float) -> Any:
+    numbers = [ints("bins", bins), ints("size", size), ints("rate", rate)]
+    edges = [floats("low", low), floats("high", high)]
+    return model([node("MelWeightMatrix", "bins size rate low high")], constants=numbers + edges)
+
+
+def image_model(
+    op: str, names: list[str], constants: Any, shape: Any = (1, 1, 4, 4), **attributes: Any
+) -> Any:
+    one = helper.make_node(op, names, ["y"], **attributes)
+    return model([one], [info("x", list(shape))], constants=constants)
+
+
+def endless_loop() -> Any:
+    """Return a model whose loop stacks rows of 4 KiB without an end."""
+    row = node("ConstantOfShape", "n", "row")
+    yes = node("Identity", "before", "after")
+    body = helper.make_graph(
+        [row, yes], "body",
+        [info("k", [], TensorProto.INT64), info("before", [], TensorProto.BOOL)],
+        [info("after", [], TensorProto.BOOL), info("row")], [ints("n", [1 << 10])],
+    )  # fmt: skip
+    loop = helper.make_node("Loop", ["", "t"], ["y"], body=body)
+    return model([loop], constants=[truth("t")])
+
+
 HUGE = 1 << 60
 HOSTILE: dict[str, tuple[Callable[[], Any], Any, str]] = {
     "claims 2**60 elements": (
@@ -375,6 +409,61 @@ HOSTILE: dict[str, tuple[Callable[[], Any], Any, str]] = {
         lambda: model([node("Cast", "x", "i", to=7), node("OneHot", "i n v")], constants=[
             ints("n", 1 << 50), ints("v", [0, 1])]),
         dt.DovetailError, "OneHot"),
+    "a mel matrix of 512 GiB": (
+        lambda: mel(1 << 16, 2_000_000, 8192, 0, 4096), dt.OutOfMemoryError, "MelWeightMatrix"),
+    "a mel filter far above the rate": (
+        lambda: mel(2, 16, 1, 0, 1e18), dt.ArgumentError, "at most sample_rate / 2"),
+    "a mel filter below 0": (
+        lambda: mel(2, 16, 8192, -500, 4096), dt.ArgumentError, "lower_edge_hertz between 0 and"),
+    "a mel filter upside down": (
+        lambda: mel(2, 16, 8192, 4000, 9), dt.ArgumentError, "lower_edge_hertz between 0 and"),
+    "a mel filter that is not a number": (
+        lambda: mel(2, 16, 8192, 0, np.nan), dt.ArgumentError, "lower_edge_hertz between 0 and"),
+    "a sample rate of 0": (
+        lambda: mel(2, 16, 0, 0, 4096), dt.ArgumentError, "sample_rate must be positive"),
+    "a Resize to 2**33 linear positions": (
+        lambda: image_model("Resize", ["x", "", "", "n"], [ints("n", [1, 1, 1 << 33, 1])],
+                            mode="linear"),
+        dt.OutOfMemoryError, "Resize"),
+    "a Resize of 2**31 taps": (
+        lambda: image_model("Resize", ["x", "", "f"], [floats("f", [1, 1, 1, 1e-9])],
+                            mode="linear", antialias=1),
+        dt.OutOfMemoryError, "Resize"),
+    "a RoiAlign of 2**30 samples": (
+        lambda: image_model("RoiAlign", ["x", "r", "b"],
+                            [floats("r", [[0, 0, 1, 1]]), ints("b", [0])], sampling_ratio=1 << 30),
+        dt.OutOfMemoryError, "RoiAlign"),
+    "a RoiAlign of a box of 2**40 elements": (
+        lambda: image_model("RoiAlign", ["x", "r", "b"],
+                            [floats("r", [[0, 0, 1, 1]]), ints("b", [0])], spatial_scale=1e12),
+        dt.OutOfMemoryError, "RoiAlign"),
+    "a Col2Im without columns": (
+        lambda: image_model("Col2Im", ["x", "i", "k"],
+                            [ints("i", [1 << 16] * 2), ints("k", [1 << 10] * 2)],
+                            shape=(0, 1 << 20, 4)),
+        dt.OutOfMemoryError, "Col2Im"),
+    "an AveragePool of padding": (
+        lambda: image_model("AveragePool", ["x"], [], kernel_shape=[1 << 32, 1],
+                            pads=[1 << 31, 0] * 2),
+        dt.OutOfMemoryError, "AveragePool"),
+    "a Conv of padding": (
+        lambda: image_model("Conv", ["x", "w"], [floats("w", np.ones((1, 1, 1, 1)))],
+                            pads=[1 << 40, 0] * 2, strides=[1 << 40, 1]),
+        dt.OutOfMemoryError, "Conv"),
+    "a Split into 2**40 parts": (
+        lambda: image_model("Split", ["x"], [], num_outputs=1 << 40),
+        dt.ArgumentError, "num_outputs must be 1"),
+    "a DFT of 2**33 points": (
+        lambda: image_model("DFT", ["x", "n"], [ints("n", 1 << 33)]), dt.OutOfMemoryError, "DFT"),
+    "a Multinomial of 2**40 samples of 64 classes": (
+        lambda: image_model("Multinomial", ["x"], [], shape=(1, 64), sample_size=1 << 40),
+        dt.OutOfMemoryError, "Multinomial"),
+    "a Dropout of all": (
+        lambda: model([node("Dropout", "x r t")], constants=[floats("r", 1.0), truth("t")]),
+        dt.ArgumentError, "ratio must be at least 0 and less than 1, got 1.0"),
+    "a Dropout of less than nothing": (
+        lambda: model([node("Dropout", "x r t")], constants=[floats("r", -0.5), truth("t")]),
+        dt.ArgumentError, "ratio must be at least 0 and less than 1, got -0.5"),
     "axes that are none": (
         lambda: model([node("Softmax", "x", axis=7)]), dt.AxisError, "Softmax"),
     "a permutation that is none": (
@@ -421,6 +510,43 @@ def test_external_data_beyond_the_end_of_a_file_is_not_read(
     path.write_bytes(external(location="c.bin", **said).SerializeToString())
     with pytest.raises(dt.DovetailError, match="'c'"):
         dt.onnx.load(path)
+
+
+def test_mel_filter_above_half_the_rate_that_fits_is_built() -> None:
+    made = mel(8, 16, 8192, 0, 4300)  # the last filter ends before the upper edge
+    wanted = (
+        pytest.importorskip("onnx.reference")
+        .ReferenceEvaluator(made)
+        .run(None, {"x": np.ones(1, np.float32)})[0]
+    )
+    actual = dt.onnx.load(made, "reference")(np.ones(1, np.float32))
+    np.testing.assert_allclose(actual.numpy(), wanted, rtol=1e-6)
+
+
+def test_lrn_of_more_channels_than_there_are_sums_all() -> None:
+    x = np.arange(12, dtype=np.float32).reshape(1, 3, 4)
+    net = dt.onnx.load(image_model("LRN", ["x"], [], (1, 3, 4), size=1 << 40), "reference")
+    actual = net(x).numpy()
+    np.testing.assert_allclose(actual, x, rtol=1e-5)  # alpha / size is 0
+
+
+def test_endless_loop_that_stacks_rows_runs_out_of_its_limit() -> None:
+    net = dt.onnx.load(endless_loop(), "reference", limit=1 << 16)
+    with pytest.raises(dt.OutOfMemoryError, match="limit="):
+        net(np.ones(1, np.float32))
+
+
+def test_operator_without_memory_releases_what_it_reserved() -> None:
+    resize = model(
+        [helper.make_node("Resize", ["x", "", "", "n"], ["y"], mode="linear")],
+        [info("x", [4]), info("n", [1], TensorProto.INT64)],
+    )
+    net = dt.onnx.load(resize, "reference", limit=4000)
+    x, small, large = np.ones(4, np.float32), np.asarray([8]), np.asarray([1 << 20])
+    for _ in range(3):
+        with pytest.raises(dt.OutOfMemoryError, match="Resize"):
+            net(x, large)
+        assert net(x, small).tolist() == [1.0] * 8
 
 
 def test_limit_argument_bounds_memory() -> None:

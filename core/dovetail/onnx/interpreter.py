@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -110,6 +110,8 @@ class Interpreter:
             if not text.startswith("onnx: "):
                 error.args = (f"onnx: {node}: {text}", *error.args[1:])
             raise
+        except MemoryError as error:
+            raise dt.OutOfMemoryError(f"onnx: {node} is out of memory: {error}") from error
         except VALUE_ERRORS as error:
             raise dt.ArgumentError(
                 f"onnx: {node} failed for its inputs: {type(error).__name__}: {error}"
@@ -131,17 +133,37 @@ class Interpreter:
             folded = self._fold(node, inputs, attributes)
             if folded is not None:
                 return folded
+        return self._run_operator(
+            node, inputs, attributes, self.device, partial(self._run_subgraph, values)
+        )
+
+    def _run_operator(
+        self,
+        node: OperatorNode,
+        inputs: list[Any],
+        attributes: dict[str, Any],
+        device: dt.Device,
+        graphs: Callable[..., list[Any]],
+    ) -> Sequence[Any]:
+        """Return an operator's results; release what it reserved for its temporary values."""
+        function = node.function
+        assert function is not None
+        reserved: list[int] = []
+
+        def reserve(nbytes: int) -> None:
+            """Reserve bytes until the operator returns. Raises: OutOfMemoryError."""
+            self.limit.reserve(nbytes, str(node))
+            reserved.append(nbytes)
+
         call = OperatorCall(
-            node.op,
-            node.version,
-            attributes,
-            self.device,
-            len(node.outputs),
-            partial(self._run_subgraph, values),
+            node.op, node.version, attributes, device, len(node.outputs), graphs, reserve
         )
-        return _to_tuple(
-            function.run(call, *self._convert_inputs(inputs, function.host, self.device))
-        )
+        try:
+            return _to_tuple(
+                function.run(call, *self._convert_inputs(inputs, function.host, device))
+            )
+        finally:
+            self.limit.release(sum(reserved))
 
     def _run_subgraph(
         self, values: Mapping[str, Any], graph: OnnxGraph, inputs: Sequence[Any]
@@ -193,14 +215,9 @@ class Interpreter:
         if key in self.folded:
             folded: list[Any] | None = self.folded[key]
             return folded
-        function, device = node.function, dt.device(HOST)
-        assert function is not None
-        call = OperatorCall(
-            node.op, node.version, attributes, device, len(node.outputs), _raise_no_graphs
-        )
         with uncaptured(), dt.no_grad():
-            results = _to_tuple(
-                function.run(call, *self._convert_inputs(inputs, function.host, device))
+            results = self._run_operator(
+                node, inputs, attributes, dt.device(HOST), _raise_no_graphs
             )
             folded = None
             if all(_is_small_result(v) for v in results):

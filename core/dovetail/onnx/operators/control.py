@@ -8,6 +8,7 @@ import numpy as np
 
 import dovetail as dt
 
+from ..limits import nbytes_of
 from .shapes import split_at
 from .table import OperatorCall, register_operator
 
@@ -43,6 +44,7 @@ def _loop(
         outputs = call.graphs(body, (np.asarray(k, np.int64), flag, *state))
         state = outputs[1 : 1 + len(carried)]
         for column, x in zip(rows, outputs[1 + len(carried) :], strict=False):
+            call.reserve(nbytes_of(x))
             column.append(x)
         running, k = outputs[0] is None or _is_true(call, outputs[0]), k + 1
     stacks = [
@@ -82,6 +84,7 @@ def _scan(call: OperatorCall, *inputs: Any) -> tuple[Any, ...]:
         outputs = call.graphs(body, (*state, *at))
         state = outputs[:lead]
         for column, v in zip(rows, outputs[lead:], strict=False):
+            call.reserve(nbytes_of(v))
             column.append(v)
     directions = call.get("scan_output_directions", [0] * results)
     output_axes = call.get("scan_output_axes", [0] * results)
@@ -118,6 +121,7 @@ def _scan_of_batches(call: OperatorCall, lengths: Any, *inputs: Any) -> tuple[An
             call.device,
             call.outputs,
             call.graphs,
+            call.reserve,
         )
         examples.append(_scan(inner, *one))
     return tuple(
@@ -216,6 +220,7 @@ def _sequence_map(call: OperatorCall, *inputs: Any) -> tuple[Any, ...]:
     for k in range(count):
         one = [x[k] if isinstance(x, list) else x for x in inputs]
         for items, v in zip(sequences, call.graphs(body, one), strict=False):
+            call.reserve(nbytes_of(v))
             items.append(v)
     return tuple(sequences)
 

@@ -13,6 +13,7 @@ import numpy as np
 import dovetail as dt
 
 from ...nn import functional
+from ..limits import size_of
 from .matmul import round_and_clamp, subtract_zero_point
 from .shapes import pad
 from .table import OperatorCall, register_operator
@@ -87,6 +88,12 @@ def _same_padding(
     return begins, ends
 
 
+def reserve_padded(call: OperatorCall, x: Tensor, w: Window) -> None:
+    """Reserve the bytes of the padded input. Raises: OutOfMemoryError."""
+    sizes = [n + a + b for n, a, b in zip(x.shape[2:], w.begins, w.ends, strict=True)]
+    call.reserve(size_of((*x.shape[:2], *sizes), x.dtype))
+
+
 def windows(x: Tensor, w: Window, fill: Any = 0) -> Tensor:
     """Return (N, C, *windows, *kernel), a view of the input padded with `fill`."""
     sizes = w.sizes(x.shape[2:])
@@ -110,6 +117,7 @@ def convolve(call: OperatorCall, x: Tensor, weight: Tensor, w: Window, group: in
             f"{call.op}: the input and the weight must fit {group} groups, got shapes {x.shape} "
             f"and {weight.shape}"
         )
+    reserve_padded(call, x, w)
     quick = _convolve_by_functional(x, weight, w, group)
     if quick is not None:
         return quick
@@ -220,6 +228,7 @@ def _conv_transpose(
     )
     spans = [(k - 1) * d for k, d in zip(kernel, dilations, strict=True)]
     pads = [(s - a, s - b + e) for s, a, b, e in zip(spans, begins, ends, extra, strict=True)]
+    call.reserve(size_of(x.shape, x.dtype) * math.prod(strides))
     x = pad(_insert_zeros(x, strides), [(0, 0), (0, 0), *pads])
     w = Window(kernel, (1,) * n, dilations, (0,) * n, (0,) * n)
     result = convolve(call, x, filters, w, group)
@@ -272,8 +281,9 @@ def _col2im(call: OperatorCall, x: Tensor, image: Any, block: Any) -> Tensor:
     w = window_of(call, sizes, kernel)
     n, taps = x.shape[0], math.prod(kernel)
     wide = tuple(s + a + b for s, a, b in zip(sizes, w.begins, w.ends, strict=True))
-    at = _tap_indices(w, w.sizes(sizes), wide)
     c = x.shape[1] // taps
+    call.reserve(3 * 8 * taps * math.prod(w.sizes(sizes)) + size_of((n, c, *wide), x.dtype))
+    at = _tap_indices(w, w.sizes(sizes), wide)
     rows = x.reshape((n * c, taps * math.prod(w.sizes(sizes)))).permute_dims((1, 0))
     empty = dt.zeros((math.prod(wide), n * c), dtype=x.dtype, device=x.device)
     flat = dt.index_add(empty, 0, call.tensor(at), rows)

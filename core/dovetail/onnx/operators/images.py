@@ -74,6 +74,7 @@ def _resize_axis(
 ) -> Tensor:
     """Resize one axis, by nearest elements or by sums of taps."""
     n = x.shape[axis]
+    call.reserve(4 * 8 * max(size, 0))
     how = call.get(
         "coordinate_transformation_mode", "half_pixel" if call.version > 10 else "asymmetric"
     )
@@ -101,6 +102,7 @@ def _sum_taps(
     reach = 2 if mode == "cubic" else 1
     stretch = min(scale, 1.0) if call.get("antialias", 0) else 1.0
     wide = math.ceil(reach / stretch)
+    call.reserve(8 * 8 * 2 * wide * max(at.size, 1))
     low = np.floor(at)
     taps = np.arange(-wide + 1, wide + 1)
     positions = low[:, None] + taps[None, :]
@@ -170,7 +172,7 @@ def _upsample(call: OperatorCall, x: Tensor, scales: Any = None) -> Tensor:
         "coordinate_transformation_mode": "asymmetric",
         "nearest_mode": "floor",
     }
-    inner = OperatorCall(call.op, 11, attributes, call.device, 1, call.graphs)
+    inner = OperatorCall(call.op, 11, attributes, call.device, 1, call.graphs, call.reserve)
     return _resize(inner, x, None, np.asarray(scale_factors, np.float32))
 
 
@@ -275,6 +277,7 @@ def _roi_align(call: OperatorCall, x: Tensor, rois: Tensor, batches: Tensor) -> 
             w, h = max(w, 1.0), max(h, 1.0)
         rows = ratio or max(math.ceil(h / height), 1)
         columns = ratio or max(math.ceil(w / width), 1)
+        call.reserve(8 * 8 * max(0, height * rows, width * columns))
         ys = y1 + (np.arange(height * rows) + 0.5) * (h / height / rows)
         xs = x1 + (np.arange(width * columns) + 0.5) * (w / width / columns)
         samples = _interpolate_axis(

@@ -97,10 +97,11 @@ def _lp_normalization(call: OperatorCall, x: Tensor) -> Tensor:
 def _lrn(call: OperatorCall, x: Tensor) -> Tensor:
     """Divide by a power of the mean square of neighbouring channels."""
     size = call.get("size")
-    before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
+    before = min((size - 1) // 2, x.shape[1])  # all channels beyond are zeros
+    after = min(size - 1 - (size - 1) // 2, x.shape[1])
     squares = pad(x * x, [(before, after) if d == 1 else (0, 0) for d in range(x.ndim)])
     total: Any = None
-    for k in range(size):
+    for k in range(before + after + 1):
         part = squares[:, k : k + x.shape[1]]
         total = part if total is None else total + part
     factor = total * (call.get("alpha", 1e-4) / size) + call.get("bias", 1.0)
@@ -123,6 +124,8 @@ def _dropout(
     """Return a copy of x and a mask; in training, x is 0 where that is False, else scaled."""
     p = 0.5 if ratio is None else float(call.array(ratio).reshape(-1)[0])
     trains = training is not None and bool(call.array(training).reshape(-1)[0])
+    if trains and not 0 <= p < 1:
+        raise dt.ArgumentError(f"Dropout: ratio must be at least 0 and less than 1, got {p}")
     if not trains or p == 0:
         return x.copy(), dt.full(x.shape, True, dtype=dt.bool, device=x.device)
     mask = dt.random.rand(*x.shape, device=x.device) >= p

@@ -10,7 +10,8 @@ import numpy as np
 
 import dovetail as dt
 
-from .convolutions import Window, window_of, windows
+from ..limits import size_of
+from .convolutions import Window, reserve_padded, window_of, windows
 from .reductions import dtype_bound
 from .table import OperatorCall, register_operator
 
@@ -41,6 +42,9 @@ def _count_elements(call: OperatorCall, x: Tensor, w: Window, sizes: Sequence[in
     n, pads = len(w.kernel), call.get("pads", [0] * (2 * len(w.kernel)))
     auto = call.get("auto_pad", "NOTSET")
     ends = pads[n:] if auto == "NOTSET" else w.ends
+    call.reserve(
+        3 * 8 * (sum(map(math.prod, zip(sizes, w.kernel, strict=True))) + math.prod(sizes))
+    )
     total = np.ones((1,) * n)
     for d, size in enumerate(sizes):
         at = np.arange(size)[:, None] * w.strides[d] + np.arange(w.kernel[d])[None] * w.dilations[d]
@@ -56,6 +60,7 @@ def _count_elements(call: OperatorCall, x: Tensor, w: Window, sizes: Sequence[in
 def _average_pool(call: OperatorCall, x: Tensor) -> Tensor:
     """Return the mean of each window, with or without its padding."""
     w = _pool_windows(call, x)
+    reserve_padded(call, x, w)
     views = windows(x, w)
     total = dt.sum(views, axis=_kernel_axes(views, w), dtype=x.dtype)
     return total / call.tensor(_count_elements(call, x, w, total.shape[2:]), x.dtype)
@@ -65,6 +70,7 @@ def _average_pool(call: OperatorCall, x: Tensor) -> Tensor:
 def _lp_pool(call: OperatorCall, x: Tensor) -> Tensor:
     """Return the p-norm of each window."""
     w, p = _pool_windows(call, x), float(call.get("p", 2))
+    reserve_padded(call, x, w)
     views = windows(x, w)
     return dt.pow(dt.sum(dt.pow(dt.abs(views), p), axis=_kernel_axes(views, w)), 1.0 / p)
 
@@ -73,6 +79,7 @@ def _lp_pool(call: OperatorCall, x: Tensor) -> Tensor:
 def _max_pool(call: OperatorCall, x: Tensor) -> Any:
     """Return the maximum of each window, and its flat index if a second output is wanted."""
     w = _pool_windows(call, x)
+    reserve_padded(call, x, w)
     views = windows(x, w, dtype_bound(x.dtype, True))
     sizes, n = views.shape[2 : 2 + len(w.kernel)], len(w.kernel)
     flat = views.reshape((*x.shape[:2], *sizes, math.prod(w.kernel)))
@@ -116,6 +123,7 @@ def _max_unpool(call: OperatorCall, x: Tensor, indices: Tensor, shape: Any = Non
     ]
     natural = (*x.shape[:2], *small)
     output_shape = natural if shape is None else tuple(call.ints(shape))
+    call.reserve(size_of(natural, x.dtype))
     flat = dt.zeros(math.prod(natural), dtype=x.dtype, device=x.device)
     flat[indices.reshape((-1,))] = x.reshape((-1,))
     result = flat.reshape(natural)

@@ -19,7 +19,7 @@ def _broadcast_scale(call: OperatorCall, v: Tensor, x: Tensor) -> Tensor:
         return v.reshape(())
     axis, block = call.axis(call.get("axis", 1), x.ndim), call.get("block_size", 0)
     if block:
-        wide = dt.repeat(v, block, axis=axis)
+        wide = dt.repeat(v, min(block, x.shape[axis]), axis=axis)
         return wide[(*(slice(None),) * axis, slice(0, x.shape[axis]))]
     return v.reshape([-1 if d == axis else 1 for d in range(x.ndim)])
 

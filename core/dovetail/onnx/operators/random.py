@@ -7,6 +7,7 @@ from typing import Any
 import dovetail as dt
 
 from ..library import dtype_of
+from ..limits import size_of
 from .table import OperatorCall, register_operator
 
 Tensor = dt.Tensor
@@ -74,6 +75,7 @@ def _multinomial(call: OperatorCall, x: Tensor) -> Tensor:
     logits = x.astype(dt.float32)
     count = call.get("sample_size", 1)
     shape = (x.shape[0], count, x.shape[1])
+    call.reserve(size_of(shape, dt.float32))
     uniform = dt.random.rand(*shape, device=x.device)
     noise = -dt.log(-dt.log(dt.maximum(uniform, 2.0**-25)))  # half a step replaces 0
     return dt.argmax(dt.expand_dims(logits, axis=1) + noise, axis=2).astype(

@@ -125,7 +125,12 @@ def _split(call: OperatorCall, x: Tensor, split_input: Any = None) -> tuple[Tens
     axis = call.axis(call.get("axis", 0), x.ndim)
     sizes = call.get("split") if split_input is None else call.ints(split_input)
     if sizes is None:
-        sizes = even_sizes(x.shape[axis], call.get("num_outputs", call.outputs))
+        count = call.get("num_outputs", call.outputs)
+        if count != call.outputs:
+            raise dt.ArgumentError(
+                f"Split: num_outputs must be {call.outputs}, the number of outputs, got {count}"
+            )
+        sizes = even_sizes(x.shape[axis], count)
     if sum(sizes) != x.shape[axis] or any(n < 0 for n in sizes):
         raise dt.ShapeError(
             f"Split: the sizes must be non-negative with the sum {x.shape[axis]}, got {sizes}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ def _dft(call: OperatorCall, x: Tensor, length: Any = None, axis: Any = None) ->
     at = call.axis(at, x.ndim)
     inverse, half = bool(call.get("inverse", 0)), bool(call.get("onesided", 0))
     n = x.shape[at] if length is None else call.number(length)
+    call.reserve(16 * max(n, 0) * (math.prod(x.shape) // max(x.shape[at] * x.shape[-1], 1)))
     is_real = x.shape[-1] == 1
     if inverse and half:
         whole = x[..., 0] + 1j * x[..., 1]
@@ -74,17 +76,30 @@ def _stft(
 def _mel(call: OperatorCall, bins: Any, size: Any, rate: Any, low: Any, high: Any) -> np.ndarray:
     """Build triangular filters, equidistant on the mel scale. Raises: ArgumentError."""
     count, points = call.number(bins), call.number(size) // 2 + 1
-    ends = [float(call.array(v).reshape(-1)[0]) for v in (low, high)]
+    begin, end = (float(call.array(v).reshape(-1)[0]) for v in (low, high))
+    samples = call.number(rate)
     d = dtype_of(call.get("output_datatype", 1), "MelWeightMatrix")
     if not 0 <= count <= 1 << 16 or not 0 <= points <= 1 << 20:
         raise dt.ArgumentError(
             "MelWeightMatrix: num_mel_bins must be between 0 and 65536 and the number of "
             f"frequencies between 0 and 1048576, got {count} and {points}"
         )
-    first, last = (2595 * np.log10(1 + e / 700) for e in ends)
+    if not (0 <= begin <= end < math.inf and samples > 0):
+        raise dt.ArgumentError(
+            "MelWeightMatrix: sample_rate must be positive and lower_edge_hertz between 0 and "
+            f"upper_edge_hertz, got {samples}, {begin} and {end}"
+        )
+    call.reserve((8 + d.itemsize) * points * count + 8 * 8 * (points + count))
+    first, last = (2595 * np.log10(1 + e / 700) for e in (begin, end))
     mels = first + np.arange(count + 2) * ((last - first) / (count + 2))
     edges = 700 * (10 ** (mels / 2595) - 1)
-    at = np.floor((call.number(size) + 1) * edges / call.number(rate)).astype(np.int64)
+    positions = np.floor((call.number(size) + 1) * edges / samples)
+    if count and not (positions[-2] < points and positions[-1] <= points):
+        raise dt.ArgumentError(
+            "MelWeightMatrix: upper_edge_hertz must be at most sample_rate / 2, got "
+            f"{end} for a rate of {samples}"
+        )
+    at = positions.astype(np.int64)
     filters = np.zeros((points, count))
     for i in range(count):
         low_at, middle, high_at = at[i : i + 3]

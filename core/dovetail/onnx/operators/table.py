@@ -66,7 +66,7 @@ def find_operator(domain: str, op: str, version: int) -> OperatorImplementation 
 class OperatorCall:
     """A use of an operator: its attributes, and conversions of its inputs."""
 
-    __slots__ = ("attributes", "device", "graphs", "op", "outputs", "version")
+    __slots__ = ("attributes", "device", "graphs", "op", "outputs", "reserve", "version")
 
     def __init__(
         self,
@@ -76,9 +76,16 @@ class OperatorCall:
         device: dt.Device,
         outputs: int,
         graphs: Callable[..., list[Any]],
+        reserve: Callable[[int], None],
     ) -> None:
+        """Store the parts of a call.
+
+        `graphs` runs a graph of the node. `reserve` takes bytes of the model's budget until the
+        call returns, for memory that the operator needs in addition to its results, or before them.
+        """
         self.op, self.version, self.attributes = op, version, attributes
-        self.device, self.outputs, self.graphs = device, outputs, graphs
+        self.device, self.outputs = device, outputs
+        self.graphs, self.reserve = graphs, reserve
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return an attribute, or the default if it is missing."""
