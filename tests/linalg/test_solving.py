@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import dovetail as dt
 import numpy as np
@@ -185,6 +186,35 @@ def test_determinant_of_a_singular_matrix_has_a_gradient(device: dt.Device) -> N
 
 
 # --- errors
+
+
+def _second_gradient_of_det(x: dt.Tensor) -> dt.Tensor:
+    (g,) = dt.autograd.grad([linalg.det(x)], [x], create_graph=True)
+    return dt.autograd.grad([g.sum()], [x])[0]
+
+
+@pytest.mark.parametrize("n", [3, 40])  # a kernel's inverse, LAPACK's
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("slogdet", lambda x: dt.autograd.grad([linalg.slogdet(x).logabsdet], [x])),
+        ("det", _second_gradient_of_det),
+        ("matrix_power", lambda x: linalg.matrix_power(x, -2)),
+        ("inv", linalg.inv),
+    ],
+)
+def test_error_of_an_inverse_names_the_function_that_needs_it(
+    device: dt.Device, n: int, name: str, call: Callable[[dt.Tensor], object]
+) -> None:
+    x = dt.zeros((n, n), dtype="float64").requires_grad_()
+    with pytest.raises(dt.LinAlgError, match=f"^{name}: the matrix is singular"):
+        call(x)
+
+
+def test_error_of_the_gradient_of_eig_names_eig(device: dt.Device) -> None:
+    x = dt.asarray(np.eye(40, k=1)).requires_grad_()  # its vectors are linearly dependent
+    with pytest.raises(dt.LinAlgError, match=r"^eig: the matrix is singular"):
+        dt.autograd.grad([dt.real(linalg.eig(x).eigenvectors).sum()], [x])
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ..ops.host_routines import EIG, EIGH, EIGVALS, EIGVALSH
 from ..tensor.tensor import Tensor
 from . import lapack
 from .matrix_checks import adjoint, as_column, as_row, hermitian_part, identity, square
-from .solving import solve
+from .solving import solve_as
 
 __all__ = ["eig", "eigh", "eigvals", "eigvalsh"]
 
@@ -118,7 +118,7 @@ class _Eig(Function):
     def forward(ctx: Any, name: str, a: Tensor) -> tuple[Tensor, ...]:
         w, v = lapack.call_routine(name, EIG, a)
         ctx.save_for_backward(w, v)
-        ctx.real = a.dtype.kind == "f"
+        ctx.name, ctx.real = name, a.dtype.kind == "f"
         return w, v
 
     @staticmethod
@@ -128,7 +128,7 @@ class _Eig(Function):
         inner = adjoint_v @ grad_v
         inner = inner - adjoint_v @ v * as_row(ew.real(diagonal(inner)))  # vectors have length 1
         inner = inner * conjugate(inverse_differences(w, w)) + as_row(grad_w) * unit
-        gradient = solve(adjoint_v, inner @ adjoint_v)
+        gradient = solve_as(ctx.name, adjoint_v, inner @ adjoint_v)
         return None, ew.real(gradient) if ctx.real else gradient
 
 

@@ -35,7 +35,7 @@ from .matrix_checks import (
     without_column,
 )
 from .norms import Order, matrix_norm, squares
-from .solving import inv, slogdet
+from .solving import invert_as, slogdet
 
 __all__ = ["cond", "lstsq", "matrix_rank", "pinv"]
 
@@ -173,7 +173,7 @@ def cond(x: Tensor, /, *, ord: Order | None = None, out: Tensor | None = None) -
     x = square("cond", x)
     singular = ew.equal(slogdet(x.detach()).sign, 0)
     invertible = ew.where(as_scalars(singular), identity(x.shape[-1], x), x)
-    product = matrix_norm(x, ord=ord) * matrix_norm(inv(invertible), ord=ord)
+    product = matrix_norm(x, ord=ord) * matrix_norm(invert_as("cond", invertible), ord=ord)
     return ew.where(singular, math.inf, product)
 
 

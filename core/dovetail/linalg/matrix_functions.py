@@ -38,7 +38,7 @@ from .matrix_checks import (
     same_batch,
     square,
 )
-from .solving import inv, solve
+from .solving import invert_as, solve_as
 
 __all__ = [
     "block_diag",
@@ -88,7 +88,7 @@ def matrix_power(x: Tensor, n: int, /, *, out: Tensor | None = None) -> Tensor:
     """
     x, n = square("matrix_power", x), integer("matrix_power", n, "n")
     if n < 0:
-        x, n = inv(x), -n
+        x, n = invert_as("matrix_power", x), -n
     product: Tensor | None = None
     while n:
         if n & 1:
@@ -339,4 +339,4 @@ def _pade(x: Tensor) -> Tensor:
     odd = matmul(x, odd + x6 * c[7] + x4 * c[5] + x2 * c[3] + one * c[1])
     even = matmul(x6, x6 * c[12] + x4 * c[10] + x2 * c[8])
     even = even + x6 * c[6] + x4 * c[4] + x2 * c[2] + one * c[0]
-    return solve(even - odd, even + odd)
+    return solve_as("expm", even - odd, even + odd)

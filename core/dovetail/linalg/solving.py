@@ -54,41 +54,42 @@ class _Solve(Function):
     """The solutions of linear equations, with a gradient."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b: Tensor) -> Tensor:
+    def forward(ctx: Any, name: str, a: Tensor, b: Tensor) -> Tensor:
         if unrolled_matrices.fits(a, b.shape[-1]):
             solution = lapack.verify_result(
-                HostCall("solve", SOLVE, checks_results=True), unrolled_matrices.solve(a, b), a, b
+                HostCall(name, SOLVE, checks_results=True), unrolled_matrices.solve(a, b), a, b
             )
         else:
-            (solution,) = lapack.call_routine("solve", SOLVE, a, b)
+            (solution,) = lapack.call_routine(name, SOLVE, a, b)
+        ctx.name = name
         ctx.save_for_backward(a, solution)
         return solution
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         a, x = ctx.saved_tensors
-        of_b = _Solve.apply(adjoint(a), g)
-        return -(of_b @ adjoint(x)), of_b
+        of_b = solve_as(ctx.name, adjoint(a), g)
+        return None, -(of_b @ adjoint(x)), of_b
 
 
 class _Inverse(Function):
     """The inverse, with a gradient."""
 
     @staticmethod
-    def forward(ctx: Any, a: Tensor) -> Tensor:
+    def forward(ctx: Any, name: str, a: Tensor) -> Tensor:
         if unrolled_matrices.fits(a):
             inverse = lapack.verify_result(
-                HostCall("inv", INVERSE, checks_results=True), unrolled_matrices.inverse(a), a
+                HostCall(name, INVERSE, checks_results=True), unrolled_matrices.inverse(a), a
             )
         else:
-            (inverse,) = lapack.call_routine("inv", INVERSE, a)
+            (inverse,) = lapack.call_routine(name, INVERSE, a)
         ctx.save_for_backward(inverse)
         return inverse
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Tensor:
+    def backward(ctx: Any, g: Tensor) -> tuple[Tensor | None, ...]:
         (x,) = ctx.saved_tensors
-        return -matmul(matmul(adjoint(x), g), adjoint(x))
+        return None, -matmul(matmul(adjoint(x), g), adjoint(x))
 
 
 class _Determinant(Function):
@@ -127,7 +128,7 @@ class _Cofactors(Function):
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Tensor:
         a, c = ctx.saved_tensors
-        x, c = adjoint(_Inverse.apply(a)), conjugate(c)
+        x, c = adjoint(invert_as("det", a)), conjugate(c)
         return as_scalars(sum_(g * c, axis=(-2, -1))) * x - matmul(matmul(c, g.mT), x)
 
 
@@ -148,7 +149,19 @@ class _LogDeterminant(Function):
         if a.dtype.kind == "c":  # the sign's phase is the imaginary part of the logarithm
             phase = conjugate(sign) * grad_sign
             g = g + (phase - ew.real(phase))
-        return as_scalars(g) * adjoint(_Inverse.apply(a))
+        return as_scalars(g) * adjoint(invert_as("slogdet", a))
+
+
+def invert_as(name: str, a: Tensor) -> Tensor:
+    """Return the inverses of square matrices. Raises: LinAlgError, in the name of a function."""
+    inverse: Tensor = _Inverse.apply(name, a)
+    return inverse
+
+
+def solve_as(name: str, a: Tensor, b: Tensor) -> Tensor:
+    """Return the solutions of `a @ x = b`. Raises: LinAlgError, in the name of a function."""
+    solution: Tensor = _Solve.apply(name, a, b)
+    return solution
 
 
 # --- public ---------------------------------------------------------------------------------------
@@ -203,7 +216,7 @@ def inv(x: Tensor, /, *, out: Tensor | None = None) -> Tensor:
     >>> dt.linalg.inv(dt.asarray([[2.0, 0.0], [0.0, 4.0]], device="reference")).tolist()
     [[0.5, 0.0], [0.0, 0.25]]
     """
-    return _Inverse.apply(square("inv", x))
+    return invert_as("inv", square("inv", x))
 
 
 @accept_out(widen=False)
@@ -222,4 +235,4 @@ def solve(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """
     a, b, vector = right_sides("solve", x1, x2)
     square("solve", a)
-    return without_column(_Solve.apply(a, b), vector)
+    return without_column(solve_as("solve", a, b), vector)
