@@ -618,6 +618,40 @@ def test_gradcheck_reports_a_wrong_gradient() -> None:
         gradcheck(Wrong.apply, leaf([1.0, 2.0]))
 
 
+def test_gradcheck_names_a_wrong_element_beside_equal_infinities() -> None:
+    class Step(Function):
+        """0 up to 0, infinite up to 1, and x above; the second gradient is wrong."""
+
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return dt.where(x <= 0.0, 0.0, dt.where(x < 1.0, float("inf"), x))
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            slopes = dt.asarray([float("inf"), 5.0], dtype=g.dtype, device=g.device)
+            return dt.where(g == 0, 0.0, slopes)
+
+    with pytest.raises(dt.GradientError, match=r"element 1\) by .* is 5\.0, but .* give 1\.0"):
+        gradcheck(Step.apply, leaf([0.0, 2.0]))
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_gradcheck_fails_if_differences_are_not_finite(value: float) -> None:
+    class Jump(Function):
+        """x up to 0 and not finite above, with a finite gradient."""
+
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return dt.where(x > 0.0, value, x)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g
+
+    with pytest.raises(dt.GradientError, match=f"but differences give {value}"):
+        gradcheck(Jump.apply, leaf([-1.0, 0.0]))
+
+
 def test_graph_memory_is_freed_with_its_result() -> None:
     x = leaf(uniform(1 << 12), dt.float32)
     gc.collect()

@@ -60,8 +60,7 @@ def gradcheck(
         jacobians = _analytic_jacobian(out, [args[i] for i in wanted])
         for i, have in zip(wanted, jacobians, strict=True):
             want = _numeric_jacobian(function, args, i, o, eps)
-            bad = np.abs(have - want) > atol + rtol * np.abs(want)
-            if bad.any() or np.isnan(have).any():
+            if not np.isclose(have, want, rtol=rtol, atol=atol).all():
                 if raise_exception:
                     raise GradientError(_format_mismatch(o, i, have, want))
                 return False
@@ -181,8 +180,10 @@ def _run_at(function: Function, args: list[Any], i: int, o: int, at: Array) -> A
 
 
 def _format_mismatch(o: int, i: int, have: Array, want: Array) -> str:
-    """Return the error text for the element with the largest difference."""
-    away = np.where(np.isnan(have), np.inf, np.abs(have - want))
+    """Return the error text for the element with the largest difference; NaN is the largest."""
+    with np.errstate(invalid="ignore"):  # equal infinities: their difference is NaN
+        away = np.where(have == want, 0.0, np.abs(have - want))
+    away[np.isnan(away)] = np.inf
     row, column = np.unravel_index(np.argmax(away), away.shape)
     return (
         f"gradcheck: the derivative of output {o} (element {row}) by input {i} (element {column}) "
