@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -210,6 +211,30 @@ def test_damaged_files_are_read_or_raise_named_errors(form: str, file: Path) -> 
             assert str(error).startswith("load: ") and "\n" not in str(error)
         else:
             dt.evaluate(*[x + x for x in found.values()])
+
+
+@pytest.mark.parametrize("form", [".safetensors", ".npz", ".zarr"])
+@pytest.mark.parametrize(
+    ("error", "expected", "text"),
+    [
+        (MemoryError("no 9 GiB"), dt.OutOfMemoryError, "load: .* declares more than .* no 9 GiB"),
+        (OSError(errno.EIO, "disk"), OSError, "disk"),
+        (OSError(errno.EINVAL, "seek"), dt.ArgumentError, "load: .* is damaged or .*seek"),
+    ],
+)
+def test_only_errors_of_a_files_content_say_that_it_is_damaged(
+    form: str, error: Exception, expected: Any, text: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    dt.save(tmp_path / f"x{form}", {"x": dt.ones(3, device="reference")})
+
+    def fail(*args: Any, **named: Any) -> Any:
+        raise error
+
+    place = {".npz": (np, "load"), ".safetensors": (np, "memmap"), ".zarr": (files, "_read_zarr")}
+    monkeypatch.setattr(*place[form], fail)
+    with pytest.raises(expected, match=text):
+        dt.load(tmp_path / f"x{form}", device="reference")
 
 
 class EvilPickle:

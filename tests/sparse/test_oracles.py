@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import io
 import xml.etree.ElementTree as ET
@@ -120,6 +121,28 @@ def test_sparse_files_round_trip(tmp_path: Path) -> None:
     for call in (lambda: dt.sparse.from_scipy(np.ones(3)), lambda: dt.sparse.to_scipy(x, "lil")):
         with pytest.raises(dt.ArgumentError):
             call()
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (MemoryError("no 9 GiB"), dt.OutOfMemoryError),
+        (OSError(errno.EIO, "disk"), OSError),
+        (OSError(errno.EINVAL, "seek"), dt.ArgumentError),
+    ],
+)
+def test_only_errors_of_a_files_content_say_that_it_is_damaged(
+    error: Exception, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dt.sparse.save(tmp_path / "x.npz", dt.sparse_coo_tensor([[0], [1]], [1.0], (2, 2)))
+
+    def fail(*args: Any, **named: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(np, "load", fail)
+    with pytest.raises(expected, match=str(error.args[-1])) as raised:
+        dt.sparse.load(tmp_path / "x.npz")
+    assert ("damaged" in str(raised.value)) == (expected is dt.ArgumentError)
 
 
 def test_repr_shows_entries_and_density() -> None:

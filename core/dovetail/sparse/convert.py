@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 from contextlib import nullcontext
@@ -305,7 +306,13 @@ class _Arrays:
             try:
                 with np.load(f, allow_pickle=False) as archive:
                     self.arrays = {name: archive[name] for name in archive.files}
+            except MemoryError as error:
+                raise dt.OutOfMemoryError(
+                    f"sparse.load: {self.file} declares more than fits into memory: {error}"
+                ) from error
             except Exception as error:  # NumPy, zipfile and zlib raise a dozen kinds
+                if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+                    raise  # of the disk; a damaged archive has invalid positions, EINVAL
                 why = f"{type(error).__name__}: {error}".partition("\n")[0]
                 raise self.error(f"it is damaged or not a .npz file of arrays ({why})") from error
 

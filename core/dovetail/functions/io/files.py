@@ -6,6 +6,7 @@ refused.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -21,7 +22,14 @@ from ...argument_checks import path as file_name
 from ...argument_checks import shown as as_text
 from ...device_class import Device, usable
 from ...dtypes import DType
-from ...errors import ArgumentError, ArgumentTypeError, DovetailError, DTypeError, SharingError
+from ...errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DovetailError,
+    DTypeError,
+    OutOfMemoryError,
+    SharingError,
+)
 from ...ir.formats import DTYPE_INFOS
 from ...layout import Shape, contiguous_strides
 from ...tensor.host import from_host, host_array
@@ -153,6 +161,22 @@ def _replace_file(path: Path, write: Callable[[Path], object]) -> None:
         temporary.unlink(missing_ok=True)
 
 
+# What the system says of a file that refers to places or names that do not exist.
+_DAMAGE_NAMES = "EINVAL ENOENT ENOTDIR EISDIR ENAMETOOLONG ELOOP"
+_DAMAGE_NUMBERS = (None, *(getattr(errno, name) for name in _DAMAGE_NAMES.split()))
+
+
+def _raise_unless_damaged(path: Path, error: Exception) -> None:
+    """Raise an error of memory, or of the system, that is no sign of a damaged file."""
+    if isinstance(error, MemoryError):
+        text = str(error).partition("\n")[0]
+        raise OutOfMemoryError(
+            f"load: {path} declares more than fits into memory: {text}"
+        ) from error
+    if isinstance(error, OSError) and error.errno not in _DAMAGE_NUMBERS:
+        raise error
+
+
 def _file_error(path: Path, reason: object) -> ArgumentError:
     """Return the error for a damaged file; the caller raises it."""
     text = (
@@ -250,6 +274,7 @@ def _load_safetensors(path: Path, device: Device, copy: bool | None) -> dict[str
         start = 8 + int.from_bytes(raw[:8].tobytes(), "little")
         header = json.loads(raw[8:start].tobytes())
     except Exception as error:  # the library's errors, and those of a file that changes meanwhile
+        _raise_unless_damaged(path, error)
         raise _file_error(path, error) from error
     tensors = {}
     with bar(f"loading {path.name}", raw.size - start) as advance:
@@ -310,6 +335,7 @@ def _load_npz(path: Path, device: Device, copy: bool | None) -> dict[str, Tensor
                     arrays[name] = np.asarray(opened[name])
                     advance(arrays[name].nbytes)
         except Exception as error:  # a dozen classes: NumPy's, zipfile's, zlib's
+            _raise_unless_damaged(path, error)
             raise _file_error(path, error) from error
     return _arrays_to_tensors(path, arrays, device, copy)
 
@@ -351,6 +377,7 @@ def _load_zarr(path: Path, device: Device, copy: bool | None) -> dict[str, Tenso
     except DovetailError:
         raise
     except Exception as error:  # errors of zarr and of its codecs
+        _raise_unless_damaged(path, error)
         raise _file_error(path, error) from error
     return _arrays_to_tensors(path, host_arrays, device, copy)
 
