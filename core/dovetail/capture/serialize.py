@@ -352,8 +352,15 @@ def _require_type(x: Json, *kinds: type) -> Any:
     return x
 
 
+def _require_simple(x: Any) -> Any:
+    """Return a number, string or None of a file. Raises: ValueError for others."""
+    if type(x) in SIMPLE:
+        return x
+    raise ValueError(f"a {type(x).__name__} is no number, string or None")
+
+
 def _plain(x: Any) -> Any:
-    """Return a number, string or None. Raises: CaptureError."""
+    """Return a number, string or None for a file. Raises: CaptureError for others."""
     if type(x) in SIMPLE:
         return x
     raise CaptureError(
@@ -454,7 +461,7 @@ SIMPLE = (bool, int, float, str, NoneType)  # which JSON has itself
 READERS: dict[Any, Callable[[FunctionReader, Json], Any]] = {
     **{kind: partial(lambda kind, r, x: _require_type(x, kind), kind) for kind in SIMPLE},
     float | int | bool: lambda r, x: _require_type(x, float, int, bool),
-    Any: lambda r, x: _plain(x),
+    Any: lambda r, x: _require_simple(x),
     bytes: lambda r, x: _item(r.blobs, x),
     DType: lambda r, x: dtype(str(x)),
     Spec: lambda r, x: spec(tuple(map(_natural, x[0])), dtype(str(x[1])), r.device),
@@ -689,7 +696,7 @@ def _write_value(w: FunctionWriter, x: Any) -> Json:
 def _read_value(r: FunctionReader, x: Json) -> Any:
     """Decode an argument or result of a trace; its tensors have no memory. Raises: ValueError."""
     if type(x) is not list:
-        return _plain(x)
+        return _require_simple(x)
     kind, *items = x
     if kind == "dict":
         return {str(k): _read_value(r, part) for k, part in items}
@@ -702,7 +709,7 @@ def _read_value(r: FunctionReader, x: Json) -> Any:
     if kind == "variable":
         _item(r.environment.values, part)
         return TracedFloat(r.environment, 0.0, part)
-    return {"made": ResultIndex, "static": StaticArgument}[kind](_plain(part))
+    return {"made": ResultIndex, "static": StaticArgument}[kind](_require_simple(part))
 
 
 TRACE: dict[str, Any] = {  # of a `FunctionTrace`, what a file has as it is
@@ -805,7 +812,7 @@ def _check_trace(t: FunctionTrace, inputs: Sequence[Range]) -> None:
         if type(value) is ResultIndex:
             _item(t.results, int(value))
         elif type(value) is not TracedFloat:
-            _plain(value)
+            _require_simple(value)
     for i, variable in t.floats:
         _item(t.leaves, i)
         _item(t.environment.values, variable)
