@@ -312,6 +312,34 @@ def test_empty_dimension_has_no_valid_index(where: Device) -> None:
     assert empty[i[:0]].tolist() == []
 
 
+@pytest.mark.parametrize("is_replayed", [False, True])
+def test_refused_launch_reports_no_index(is_replayed: bool) -> None:
+    class Refusing(LateBackend):
+        refuses = False
+
+        def launch(self, *args: Any) -> None:
+            if self.refuses:
+                raise RuntimeError("the driver has lost the device")
+            super().launch(*args)
+
+    dev, backend = device(f"lagging:{next(numbers)}"), Refusing()
+    dev.opened = OpenedDevice(backend, make_allocator(dev, backend), dev, {})
+    empty, i = dt.zeros((0, 2), device=dev), dt.asarray([0, 0], device=dev)
+    read = dt.jit(lambda x, i: x[i]) if is_replayed else lambda x, i: x[i]
+    try:
+        dt.evaluate(empty, i)
+        if is_replayed:
+            with pytest.raises(IndexError):
+                read(empty, i).tolist()
+        backend.refuses = True
+        with pytest.raises(RuntimeError, match="lost the device"):
+            read(empty, i).tolist()
+        backend.refuses = False
+        dt.synchronize(dev)  # raises no IndexError of the launch that did not run
+    finally:
+        dev.opened = None
+
+
 # --- gradients ------------------------------------------------------------------------------------
 
 

@@ -79,7 +79,7 @@ class IndexCheck:
     """The bounds check of the indices that one launch reads for one purpose.
 
     The result is unknown until it is `settled`. `fault`: one of the indices out of range, if any.
-    `line`: the user's line.
+    `line`: the user's line. `refused`: True if the launch failed, and read no index.
     """
 
     __slots__ = (
@@ -91,6 +91,7 @@ class IndexCheck:
         "number",
         "purpose",
         "queued",
+        "refused",
         "settled",
         "stream",
     )
@@ -100,7 +101,7 @@ class IndexCheck:
     ) -> None:
         self.faults, self.purpose, self.stream, self.cell = faults, purpose, stream, cell
         self.number = next(_numbers)
-        self.queued = self.settled = False
+        self.queued = self.refused = self.settled = False
         self.fault: IndexFault | None = None
         self.line: Line | None = None
 
@@ -207,9 +208,8 @@ class ErrorCells:
             cells = memoryview(cell_bytes).cast("q")
             for c in ready:
                 index = cells[c.cell]
-                if (
-                    index or c.purpose.size == 0
-                ):  # along an axis of size 0 even index 0 is out of range
+                # along an axis of size 0 even index 0 is out of range
+                if index or (c.purpose.size == 0 and not c.refused):
                     c.fault = IndexFault(c.purpose, index, c.line)
                 if index:
                     self._clear(handle, c.cell, 1, stream)

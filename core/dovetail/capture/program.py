@@ -204,6 +204,10 @@ class LaunchAct(Act):
             )
         try:
             self.bound.run(tuple(args), numbers(self.numbers, env), stream)
+        except BaseException:
+            for check in checks.values():
+                check.refused = True
+            raise
         finally:
             for check in checks.values():
                 check.queued = True

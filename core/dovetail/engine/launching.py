@@ -395,7 +395,11 @@ def run_deferred(
         checks.append((i, check))
     try:
         run(opened, step, at, numbers, stream)
-    finally:  # if the launch was refused, its cells report no error
+    except BaseException:  # the launch was refused: its cells report no error
+        for _, check in checks:
+            check.refused = True
+        raise
+    finally:
         for _, check in checks:
             check.queued = True
     return checks
