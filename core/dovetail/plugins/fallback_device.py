@@ -57,7 +57,7 @@ class FallbackBackend:
 
     `wrapped`: the plugin's backend. `companion`: None if the device names none.
     `companion_launches`, `copied_bytes`: the number of launches on the companion, and of bytes
-    copied in both directions.
+    copied in both directions. Every launch holds the engine lock, which guards these two.
     """
 
     opened: OpenedDevice  # set once the device is open
@@ -313,7 +313,7 @@ class TouchedMemory:
         """Return disjoint pieces of memory, with their owners.
 
         `buffers`: owner and offset of each buffer. `extents`: the span to which a buffer is
-        limited; None if unknown.
+        limited. A launch knows all extents; `explain` passes None for memory that it does not know.
         """
         spans_by_owner: dict[object, list[tuple[Span, int, Span]]] = {}
         for k, ((owner, offset), extent) in enumerate(zip(buffers, extents, strict=True)):
@@ -323,7 +323,10 @@ class TouchedMemory:
         return [(owner, p) for owner, spans in spans_by_owner.items() for p in self._merge(spans)]
 
     def _span(self, k: int, offset: int, extent: Span | None) -> Span:
-        """Return the bytes of `extent` that buffer k may touch; none, if both are unknown."""
+        """Return the bytes of `extent` that buffer k may touch.
+
+        Only `explain` can know neither the bytes nor the extent, and then counts no bytes.
+        """
         span = self.spans[k]
         if span is None:
             return extent or (offset, offset)
