@@ -38,6 +38,15 @@ def test_broken_op_is_caught(name: str) -> None:
     assert outcomes[broken_ops.BROKEN[name]].message
 
 
+@pytest.mark.parametrize("bad_operands", [1, 2])
+def test_elementwise_op_that_is_wrong_without_axes_is_caught(bad_operands: int) -> None:
+    op = dt.elementwise(lambda x, y: x * y + 1.0)
+    judge = load_op_subject(op, "op", ["reference"])
+    judge.op = lambda *xs: op(*xs) + float(sum(x.ndim == 0 for x in xs) == bad_operands)
+    (outcome,) = run_checks(judge, "shapes")
+    assert outcome.state == "failed" and "example 0" in outcome.message
+
+
 def test_op_without_a_gradient_is_reported_as_such() -> None:
     op = dt.elementwise(lambda x: x > 1)
     outcomes = {o.name: o for o in run_checks(load_op_subject(op, "op", ["reference"]))}

@@ -264,7 +264,10 @@ def _to_numpy(x: Tensor) -> Array:
 
 
 def check_shapes(s: OpSubject) -> None:
-    """Check that operands broadcast, or are refused; of elementwise ops also 0 rows and 1 row."""
+    """Check that operands broadcast, or are refused.
+
+    Elementwise ops also get 0 rows, 1 row, and one element without axes.
+    """
     for k, call in enumerate(s.calls):
         arrays = [i for i, a in enumerate(call[0]) if isinstance(a, np.ndarray) and a.ndim]
         shapes = {call[0][i].shape for i in arrays}
@@ -272,8 +275,15 @@ def check_shapes(s: OpSubject) -> None:
         if not (s.is_elementwise or alike) or not arrays:
             continue
         for i in arrays if len(arrays) > 1 else ():
-            _check_broadcast(s, call, i, k)
+            _check_broadcast(s, call, i, call[0][i][:1], k)
+            if s.is_elementwise:
+                _check_broadcast(s, call, i, _first_element(call[0][i]), k)
         if s.is_elementwise:
+            some = tuple(_first_element(a) if isinstance(a, np.ndarray) else a for a in call[0])
+            want = [x[(0,) * x.ndim] for x in s.reference_results(call)]
+            s.require_same_bits(
+                s.reference_results((some, call[1])), want, f"example {k}, its first element"
+            )
             for cut in ((slice(0, 0),), (slice(0, 1),)):
                 some = tuple(a[cut] if isinstance(a, np.ndarray) and a.ndim else a for a in call[0])
                 actual = s.reference_results((some, call[1]))
@@ -281,9 +291,14 @@ def check_shapes(s: OpSubject) -> None:
                 s.require_same_bits(actual, want, f"example {k}, its first {cut[0].stop} rows")
 
 
-def _check_broadcast(s: OpSubject, call: OpCall, i: int, k: int) -> None:
-    """Check operand `i`, cut to one row, against that row repeated; only other ops may refuse."""
-    small = call[0][i][:1]
+def _first_element(a: Array) -> Array:
+    """Return the first element of an array as a 0-d array."""
+    first: Array = a.reshape(-1)[:1].reshape(())
+    return first
+
+
+def _check_broadcast(s: OpSubject, call: OpCall, i: int, small: Array, k: int) -> None:
+    """Check `small` as operand `i`, against `small` repeated; only other ops may refuse it."""
     wide = np.ascontiguousarray(np.broadcast_to(small, call[0][i].shape))
     wanted = s.reference_results(((*call[0][:i], wide, *call[0][i + 1 :]), call[1]))
     try:
@@ -291,7 +306,7 @@ def _check_broadcast(s: OpSubject, call: OpCall, i: int, k: int) -> None:
     except DovetailError:
         assert not s.is_elementwise, f"example {k}: operand {i} does not broadcast"
         return
-    s.require_same_bits(actual, wanted, f"example {k}, operand {i} broadcast along axis 0")
+    s.require_same_bits(actual, wanted, f"example {k}, operand {i} of shape {small.shape}")
 
 
 def check_devices(s: OpSubject) -> None:
