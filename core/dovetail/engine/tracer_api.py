@@ -181,7 +181,7 @@ class Tracer(ABC):
     ) -> Sequence[Tensor] | None:
         """Call a function of batches on tensors; return its results, or None if none is batched.
 
-        None is returned if none of them stands for many: the caller calls the function.
+        After None, the caller calls the function itself.
         """
         return None
 
@@ -452,7 +452,7 @@ def call_batched(
 ) -> Sequence[Tensor] | None:
     """Call a function of batches on tensors; return its results, or None if none is batched.
 
-    None is returned where they do not: the caller calls the function.
+    After None, the caller calls the function itself.
     """
     tracer = current()
     return None if tracer is None else tracer.call_batched(function, tensors)

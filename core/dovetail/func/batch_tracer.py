@@ -101,7 +101,7 @@ class VmapTracer(tracer_api.BatchTracer):
     def create_example(self, batched: Tensor, is_argument: bool = False) -> Tensor:
         """Return a tensor that stands for one example of `batched`, along its first axis.
 
-        `is_argument`: writes to it are writes to `many`.
+        `is_argument`: writes to it are writes to `batched`.
         """
         e = batched._expr
         source = node(EXAMPLE, (), spec(e.spec.shape[1:], e.spec.dtype, e.spec.device))

@@ -26,13 +26,13 @@ class _BatchedFunctionNode(FunctionNode):
     example_node: FunctionNode
     resumed: list[int]
     size: int
-    example_leaves: set[Any]  # the same set as `Lifting.tapes`
+    example_leaves: set[Any]  # the same set as `BatchMap.example_leaves`
 
     def resume(self, sent: dict[Node, PropagatedGradient]) -> list[int]:
         """Return the edges whose parts continue sums.
 
-        An operand that all examples share is left out: `parts` gives a sum over the examples for
-        it.
+        An operand that all examples share is left out: `call_backward` sums its part over the
+        examples.
         """
         pairs = zip(self.edges, self.example_node.edges, strict=True)
         differs = [

@@ -101,7 +101,7 @@ def test_it_is_small(kit: BlockKit) -> None:
 
 
 def test_special_values(kit: BlockKit) -> None:
-    """A block with NaN or infinity is NaN, and no other one is; zeros stay zeros."""
+    """Check that exactly the blocks with NaN or infinity are NaN, and that zeros stay zeros."""
     info = kit.blocks.info
     x = numbers((6, 3 * info.block))
     x[0, 1], x[1, info.block], x[2, -1] = np.nan, np.inf, -np.inf

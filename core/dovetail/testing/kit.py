@@ -120,7 +120,7 @@ class Kit:
         scalars: Sequence[Any] = (),
         grid: Sequence[int] = (),
     ) -> list[Array]:
-        """Run a kernel, and return the buffers; fail unless they equal the reference's."""
+        """Run a kernel and return its buffers; fail unless the interpreter leaves the same bits."""
         actual = self.run(kernel, arrays, ints, scalars, grid)
         expected = [np.array(a) for a in arrays]
         if 0 not in grid:

@@ -52,8 +52,8 @@ def matmul(
 
     A vector is a row as first operand, a column as second; the result lacks that axis.
     Shapes: (..., n, k) and (..., k, m) give (..., n, m); (k,) and (k,) give (). With k = 0: zeros.
-    Dtypes: integers and floats; the result has the promoted dtype. Integers wrap; float16 and
-    bfloat16 are summed in float32 and rounded once.
+    Dtypes: integers, floats and complex; the result has the promoted dtype. Integers wrap; float16
+    and bfloat16 are summed in float32 and rounded once.
     Order: floats are summed in the order of the device's vendor routine (a BLAS), if it has one.
     Within `dt.reproducible()`, and without such a routine: k ascending, with one fused
     multiply-add each, so that the bits are the same on every device. Outside of
@@ -364,7 +364,7 @@ def tensordot(x1: Array, x2: Array, /, *, axes: Axes = 2, out: Tensor | None = N
     `axes`: a number n, for the last n axes of x1 and the first n of x2; or two axes or two lists of
     axes, paired in order.
     Shapes: the free axes of x1, then those of x2.
-    Dtypes: integers and floats, promoted, as for `matmul`.
+    Dtypes: integers, floats and complex, promoted, as for `matmul`.
     Order: that of `matmul`: a vendor routine's, unless within `dt.reproducible()`.
     Raises: ShapeError if the sizes of a pair differ, AxisError, ArgumentError, DTypeError,
     DeviceError.

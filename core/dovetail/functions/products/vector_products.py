@@ -28,7 +28,7 @@ def dot(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
     For more axes it is the sum over the last axis of x1 and the second last of x2, for every pair
     of the others; for a number or a 0-dimensional tensor the elementwise product. See `matmul`.
     Shapes: (..., k) and (k,) or (..., k, m).
-    Dtypes: integers and floats, promoted, as for `matmul`.
+    Dtypes: integers, floats and complex, promoted, as for `matmul`.
     Order: that of `matmul`, unless within `dt.reproducible()`.
     Raises: ShapeError, DTypeError, DeviceError.
 
@@ -52,7 +52,7 @@ def inner(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
 
     With a number or a 0-dimensional tensor it is the elementwise product.
     Shapes: (..., k) and (..., k): the free axes of x1, then those of x2.
-    Dtypes: integers and floats, promoted, as for `matmul`.
+    Dtypes: integers, floats and complex, promoted, as for `matmul`.
     Order: that of `matmul`, unless within `dt.reproducible()`.
     Raises: ShapeError, DTypeError, DeviceError.
 
@@ -72,8 +72,9 @@ def inner(x1: Operand, x2: Operand, /, *, out: Tensor | None = None) -> Tensor:
 def vdot(x1: Array, x2: Array, /, *, out: Tensor | None = None) -> Tensor:
     """Return the sum of the products of the elements of two tensors, both raveled.
 
+    Complex elements of x1 are conjugated.
     Shapes: equal numbers of elements; gives ().
-    Dtypes: integers and floats, promoted.
+    Dtypes: integers, floats and complex, promoted.
     Order: it is a reduction, in the canonical order (docs/numerics.md), like `vecdot`.
     Raises: ShapeError, DTypeError, DeviceError.
 

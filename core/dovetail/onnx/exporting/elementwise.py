@@ -1,4 +1,7 @@
-"""Writers of elementwise ops."""
+"""Writers of elementwise ops.
+
+Each writer adds operators to the graph, and returns the name of their result.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Writers of products, sorts, searches, running sums and convolutions."""
+"""Writers of products, sorts, searches, running sums and convolutions.
+
+Each writer adds operators to the graph, and returns the name of their result.
+"""
 
 from __future__ import annotations
 

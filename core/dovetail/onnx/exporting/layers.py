@@ -1,7 +1,8 @@
 """Writers of layers' functions as one operator, if an operator does exactly that.
 
 These functions are marked by `extend.composite`. Arguments are those of PyTorch's functions of
-these names. Other uses are written op by op.
+these names. Other uses are written op by op. Each writer adds operators to the graph, and returns
+the name of their result.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Writers of constants, reductions, views, gathers, scatters and joins."""
+"""Writers of constants, reductions, views, gathers, scatters and joins.
+
+Each writer adds operators to the graph, and returns the name of their result.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +144,7 @@ def _write_view(w: W, n: N) -> str:
 
 
 def _write_permute(w: W, x: str, a: N, n: N) -> Any:
-    """Write Transpose."""
+    """Write Transpose; return the name of its output."""
     return w.add("Transpose", [x], perm=list(n.attrs[1]))
 
 

@@ -13,7 +13,7 @@ from dovetail.extend import GraphNode
 
 from ..library import ELEMENTS, Proto, array_of, import_onnx, numpy_dtype
 
-NodeWriter: TypeAlias = Callable[["GraphWriter", GraphNode], str]
+NodeWriter: TypeAlias = Callable[["GraphWriter", GraphNode], str]  # to the name of the result
 """A function that writes a node and returns the name of its result."""
 NODE_WRITERS: dict[str, NodeWriter] = {}
 Sizes: TypeAlias = Sequence[int]
