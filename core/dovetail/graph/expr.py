@@ -625,14 +625,14 @@ def find_shared_arguments(nodes: Sequence[Expr | None]) -> tuple[int, ...]:
     """
     if not _rematerialized_nodes:
         return ()
-    seen: set[int] = set()
+    visited: set[int] = set()
     shared = []
     for i, e in enumerate(nodes):
         if e is not None and e.op is not None and e.args:
-            if id(e.args) in seen:
+            if id(e.args) in visited:
                 shared.append(i)
             else:
-                seen.add(id(e.args))
+                visited.add(id(e.args))
     return tuple(shared)
 
 
