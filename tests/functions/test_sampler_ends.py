@@ -285,8 +285,12 @@ def test_onnx_operators_of_extreme_words_stay_inside_their_interval(
     device: dt.Device, extreme: None, d: str
 ) -> None:
     given = {"low": 1.0, "high": 2.0, "sample_size": 200}
-    call = SimpleNamespace(get=lambda name, other=None: given.get(name, other), op="Multinomial")
-    x = onnx_random._uniform(call, (300,), getattr(dt, d), device)
+    call = SimpleNamespace(
+        get=lambda name, other=None: given.get(name, other),
+        op="Multinomial",
+        reserve=lambda nbytes: None,
+    )
+    x = onnx_random._draw_uniform(call, (300,), getattr(dt, d), device)
     assert x.dtype.name == d and x.min().item() >= 1.0 and x.max().item() < 2.0
     logits = dt.asarray([[-math.inf, 0.0, 0.0]], dtype=d)
     assert set(np.unique(onnx_random._multinomial(call, logits).numpy())) <= {1, 2}
