@@ -18,8 +18,8 @@ HALVES = ("float16", "bfloat16")
 # Public names that return no half-precision value, or a sample or a parameter unchanged.
 NO_VALUES = frozenset((
     "arg_constraints", "batch_shape", "captured_for", "component_distribution", "concentration",
-    "df", "enumerate_support", "event_shape", "expand", "has_enumerate_support", "has_rsample", "loc",
-    "mixture_distribution", "param_shape", "rate", "rsample", "sample", "sample_n", "scale",
+    "df", "enumerate_support", "event_shape", "expand", "has_enumerate_support", "has_rsample",
+    "loc", "mixture_distribution", "param_shape", "rate", "rsample", "sample", "sample_n", "scale",
     "set_default_validate_args", "support",
 ))  # fmt: skip
 
