@@ -235,6 +235,10 @@ class Closure:
         kind = type(value)
         if kind.__module__ in ("builtins", "numpy") or hasattr(kind, "holds_no_tensors"):
             return
+        only = getattr(kind, "closure_attributes", None)
+        if only is not None:
+            yield from self._attributes_of(path, only)
+            return
         holds_named = path.is_named and is_opaque_class(kind) and kind is not SimpleNamespace
         reads_all = not is_library_module(kind.__module__) and self._names & _READERS_OF_ATTRIBUTES
         own = getattr(value, "__dict__", None)
