@@ -153,6 +153,9 @@ SIZED = {
     "np.ndarray": (np.ones(3), np.full(3, 2.0), lambda v: float(v[0])),
     "np.dtype": (np.dtype("f4"), np.dtype("f8"), lambda v: v.itemsize),
     "dtype": (dt.float32, dt.float64, lambda v: v.itemsize),
+    "empty containers": ({}, (), lambda v: 2 if isinstance(v, dict) else 3),
+    "kinds of arrays": (array.array("f", [1.0]), array.array("i", [1065353216]), lambda v: v[0]),
+    "dict of functions": ({"a": max}, OrderedDict(a=max), lambda v: 2 if type(v) is dict else 3),
     "class": (int, float, lambda v: len(v.__name__)),
     "Ellipsis": (..., None, lambda v: 2 if v is None else 3),
 }
@@ -232,6 +235,16 @@ def test_setting_of_a_layer_that_changes_causes_a_new_capture() -> None:
     net[1].negative_slope = 0.5
     assert f(x).tolist() == net(x).tolist()
     assert f.captures == 2
+
+
+def test_nested_setting_of_a_layer_that_changes_causes_a_new_capture() -> None:
+    layer = dt.nn.AvgPool1d(2)
+    f, x = dt.jit(lambda x: layer(x)), dt.arange(12.0).reshape((1, 2, 6))
+    layer.kernel_size = [[2]][0]
+    f(x), f(x)
+    layer.kernel_size = [3]
+    layer.stride = [3]
+    assert f(x).tolist() == layer(x).tolist()
 
 
 def test_network_of_the_same_settings_causes_no_capture() -> None:

@@ -58,6 +58,7 @@ from .guards import (
     is_opaque_class,
     is_value,
     metadata_key,
+    names_key,
     settings_key,
     static_key,
 )
@@ -303,7 +304,7 @@ class _Binder:
             r.check, r.expected = CHECK_TYPE, type(value)
 
     def _set_container_check(self, r: ClosureRead, p: ClosurePath) -> None:
-        """Compare the constants of a container, unless the function itself changes them."""
+        """Choose what a container must keep: its type, length, keys or constants."""
         kind, is_mapping = type(p.value), isinstance(p.value, MAPPING_TYPES)
         constants = [*map(is_constant, p.value.values() if is_mapping else p.value)]
         if not p.is_named or contents_key(p.value) != p.contents:  # the function itself changes it
@@ -312,7 +313,7 @@ class _Binder:
         elif kind in (list, tuple) and not any(constants):  # each item has a read
             r.check, r.expected, r.length = CHECK_TYPE, kind, len(p.value)
         elif kind is dict and not any(constants) and all(type(k) is str for k in p.value):
-            _compare_key(r, tuple, p.value)  # the keys and their order
+            _compare_key(r, names_key, p.value)
         else:
             is_immutable = kind is tuple and all(constants)
             _compare_key(r, contents_key, p.value, p.value if is_immutable else NO_OBJECT)
@@ -405,7 +406,7 @@ class _Binder:
 def _compare_key(
     r: ClosureRead, key_of: Callable[[Any], object], value: object, same: object = NO_OBJECT
 ) -> None:
-    """Set that a read must find a value with the key of this one; `same` is not looked at."""
+    """Make a read accept `same` itself, or any value with the same key as `value`."""
     r.check, r.key_of, r.expected, r.root = CHECK_KEY, key_of, key_of(value), same
 
 
@@ -419,7 +420,7 @@ def _is_in_layout(path: ClosurePath | None) -> bool:
 
 
 def _is_compared_by_identity(value: object) -> bool:
-    """Return True for an object whose parts are not searched for all that its methods read."""
+    """Return True for opaque objects without `__dict__`, and dovetail's own but layout tensors."""
     kind = type(value)
     if is_opaque_class(kind):
         return not hasattr(value, "__dict__") and not isinstance(value, (MethodType, partial))

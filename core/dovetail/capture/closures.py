@@ -357,5 +357,4 @@ def _with_own_cells(function: Any, copies: dict[int, Any]) -> Any:
 
 def read_modes(modes: list[ClosurePath]) -> tuple[object, ...]:
     """Return the settings of objects at these paths, which are part of the key of a capture."""
-    objects = [path.read() for path in modes]
-    return tuple([settings_key(x) if hasattr(type(x), "captured_for") else None for x in objects])
+    return tuple([settings_key(path.read()) for path in modes])

@@ -99,9 +99,7 @@ class ClosureRead:
         if check == CHECK_OBJECT:
             reference: Any = self.root
             return value is reference() or (
-                self.key_of is not None
-                and hasattr(type(value), "captured_for")
-                and self.key_of(value) == self.expected
+                self.key_of is not None and self.key_of(value) == self.expected
             )
         return True
 

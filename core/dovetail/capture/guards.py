@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import fields
 from enum import Enum
 from functools import cached_property, lru_cache, partialmethod
@@ -101,7 +101,13 @@ def contents_key(value: Any) -> Hashable:
         return kind, frozenset(Counter(map(_member_key, [*value])).items())
     if isinstance(value, SEQUENCE_TYPES):
         return kind, tuple(map(_item_key, [*value]))
-    return kind, bytes(value)
+    details = [getattr(value, name, None) for name in ("typecode", "format", "shape")]
+    return kind, tuple(details), bytes(value)
+
+
+def names_key(value: Any) -> Hashable:
+    """Return a key of the type of a dict and its keys, in their order."""
+    return type(value), *value
 
 
 def is_constant(value: object) -> bool:
@@ -135,9 +141,9 @@ def is_opaque_module(name: str) -> bool:
 
 
 def is_value(value: object) -> bool:
-    """Return True for constants, and for other immutable objects that compare by value.
+    """Return True for constants, and hashable objects of opaque modules that define `==`.
 
-    These are hashable objects of the standard library, such as a Fraction or a Path.
+    For example a Fraction or a Path.
     """
     kind = type(value)
     return is_constant(value) or (
@@ -169,18 +175,26 @@ def setting_names(kind: type) -> tuple[str, ...]:
 
 
 def settings_key(value: object) -> Hashable:
-    """Return a key of the settings of an object: constants, containers of them, and functions."""
-    attributes: Mapping[str, object] = vars(value)
+    """Return a key of an object's settings (constants, containers, functions); None without mark.
+
+    The mark is the attribute `captured_for` of its class.
+    """
     kind: Any = type(value)
+    if not hasattr(kind, "captured_for"):
+        return None
+    attributes: Mapping[str, object] = vars(value)
     names = [n for n in setting_names(kind) if n in attributes]
     return kind, tuple([(n, _setting_key(attributes[n])) for n in names])
 
 
 def _setting_key(value: object) -> Hashable:
+    """Return a key of a setting; None for what is no constant, container or function."""
+    if isinstance(value, MAPPING_TYPES):
+        return type(value), tuple([(_member_key(k), _setting_key(v)) for k, v in value.items()])
+    if isinstance(value, SEQUENCE_TYPES):
+        return type(value), tuple(map(_setting_key, value))
     if isinstance(value, CONTAINER_TYPES):
-        items: Iterable[object] = value.values() if isinstance(value, MAPPING_TYPES) else value
-        are_plain = all(is_constant(v) or isinstance(v, CONTAINER_TYPES) for v in items)
-        return contents_key(value) if are_plain else None
+        return contents_key(value)
     return value if isinstance(value, (FunctionType, type)) else _item_key(value)
 
 

@@ -131,7 +131,7 @@ class BatchMap:
         return detach(create_tensor(lifted))._expr if own and lifted.tape is not None else lifted
 
     def _lift_shared(self, e: Expr) -> Expr:
-        """Return a leaf with one value for all examples; the backward of its op may need each."""
+        """Return an unbatched leaf, or the batched result of the user-defined op on its tape."""
         return e if e.tape is None else self._lift_by_tape(e.tape, e, is_shared=True)
 
     def _lift_by_tape(self, tape: Any, lifted: Expr, is_shared: bool = False) -> Expr:

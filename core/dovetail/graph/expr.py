@@ -619,7 +619,7 @@ def has_rematerialized() -> bool:
 
 
 def find_shared_arguments(nodes: Sequence[Expr | None]) -> tuple[int, ...]:
-    """Return the positions of nodes with the tuple of arguments of an earlier node.
+    """Return positions of nodes whose `args` is the very tuple of an earlier one.
 
     These are rematerialised forms of nodes in the same graph: their uses are not references.
     """
