@@ -198,10 +198,14 @@ def stacked(calls: list[Any]) -> Any:
 
 
 def nameless(error: object) -> object:
-    """Return an error of a consumed backward pass without the op: a captured loop is one op."""
+    """Return an error of a backward pass without the op that a captured function cannot name.
+
+    A captured loop is one op, and both branches of a captured `cond` write.
+    """
     if not isinstance(error, str):
         return error
-    return re.sub(r"(?<=^GradientError: backward: what )[\w ]+(?= kept for)", "it", error)
+    error = re.sub(r"(?<=^GradientError: backward: what )[\w ]+(?= kept for)", "it", error)
+    return re.sub(r"(?<=^GradientError: backward: )(.*, and )\w+(?= overwrote it)", r"\1it", error)
 
 
 def differences(
