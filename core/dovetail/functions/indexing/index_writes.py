@@ -86,7 +86,7 @@ def setitem(x: Tensor, key: Key, value: Operand) -> None:
     parts = key_parts(strided("setitem", x), key)
     if not any(is_array(p) for p in parts):
         write_value("setitem", basic_view(x, parts), value)
-    elif not _try_masked_write(x, parts, value):
+    elif not _try_masked_write(x, [p for p in parts if p is not Ellipsis], value):
         _scatter("setitem", select("setitem", x, parts), value, "set")
 
 
@@ -114,7 +114,6 @@ def _try_masked_write(x: Tensor, parts: list[Part], value: Operand) -> bool:
     mask = arrays[0]
     if len(arrays) > 1 or isinstance(mask, bool) or not is_mask(mask) or mask.ndim == 0:
         return False
-    parts = [p for p in parts if p is not Ellipsis]  # it separates index arrays, and here is one
     if any(not isinstance(p, slice) for p in parts if p is not mask):
         return False
     lead = next(i for i, p in enumerate(parts) if p is mask)
@@ -124,9 +123,9 @@ def _try_masked_write(x: Tensor, parts: list[Part], value: Operand) -> bool:
     new = _value_at_mask(x, mask.ndim, lead, after, value)
     if not new:
         return False
-    others = [*parts[:lead], *parts[lead + 1 :]]
+    slices = [*parts[:lead], *parts[lead + 1 :]]
     target = x  # not a view of it: the gradient of a view's write loses the sign of zeros
-    if any(part != slice(None) for part in others):
+    if any(part != slice(None) for part in slices):
         whole = [slice(None)] * mask.ndim
         target = basic_view(x, [*parts[:lead], *whole, *parts[lead + 1 :]])
     write_tensor("setitem", target, [_where_expr(_mask_expr(mask, after, x), new, target._expr)])
