@@ -164,7 +164,7 @@ def test_whole_number_variables_are_validated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DOVETAIL_SOME", value)
-    assert environment.whole("DOVETAIL_SOME", 7, 0, 10) == found
+    assert environment.read_int("DOVETAIL_SOME", 7, 0, 10) == found
     assert len(warnings_seen) == (found == 7)
 
 
@@ -175,7 +175,7 @@ def test_long_invalid_value_is_named_once_and_abbreviated(monkeypatch: pytest.Mo
         DovetailWarning, match=r"DOVETAIL_SOME must be .*, got '\\xe9.*\.\.\.'; using"
     ) as caught:
         for _ in range(3):
-            assert environment.number("DOVETAIL_SOME", 7, 0, 10) == 7
+            assert environment.read_float("DOVETAIL_SOME", 7, 0, 10) == 7
     assert len(caught) == 1 and len(str(caught[0].message)) < 400
 
 
@@ -184,7 +184,9 @@ def test_flag_variables_accept_common_spellings(
     value: str, warnings_seen: list[warnings.WarningMessage]
 ) -> None:
     on = value.strip().lower() in ("1", "true", "yes", "on")
-    assert environment.flag("DOVETAIL_SOME", {"DOVETAIL_SOME": value}) is on and not warnings_seen
+    assert (
+        environment.read_flag("DOVETAIL_SOME", {"DOVETAIL_SOME": value}) is on and not warnings_seen
+    )
 
 
 def test_list_of_unknown_backends_stays_in_force(

@@ -15,7 +15,7 @@ from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-from .environment import flag
+from .environment import read_flag
 
 PACKAGE = __name__.partition(".")[0]
 
@@ -88,5 +88,5 @@ def config() -> dict[str, object]:
     }
 
 
-if flag("DOVETAIL_PURE"):
+if read_flag("DOVETAIL_PURE"):
     sys.meta_path.insert(0, SourceFinder)

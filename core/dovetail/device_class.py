@@ -153,7 +153,7 @@ def _choose_default() -> str:
 
     A device that does not exist is an error at its first use: no other device replaces it.
     """
-    spec = environment.text(DEFAULT_DEVICE_VARIABLE)
+    spec = environment.read_text(DEFAULT_DEVICE_VARIABLE)
     if spec is not None and _SPEC.fullmatch(spec):
         return spec
     if spec is not None:

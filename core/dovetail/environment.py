@@ -59,14 +59,14 @@ def warn_invalid(name: str, value: str, valid_values: str, instead: str) -> None
     warn_once(f"{name} must be {valid_values}, got {shown}; {instead}")
 
 
-def text(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
+def read_text(name: str, environ: Mapping[str, str] = os.environ) -> str | None:
     """Return the value of a variable; None if it is not set, or empty."""
     return environ.get(name) or None
 
 
-def number(name: str, default: float, low: float, high: float) -> float:
+def read_float(name: str, default: float, low: float, high: float) -> float:
     """Return an environment variable as a number in range; else `default`, warning if it is set."""
-    value = text(name)
+    value = read_text(name)
     parsed = default if value is None else _parse_number(value)
     if low <= parsed <= high:  # NaN is not
         return parsed
@@ -74,12 +74,12 @@ def number(name: str, default: float, low: float, high: float) -> float:
     return default
 
 
-def whole(name: str, default: int, low: int, high: int) -> int:
+def read_int(name: str, default: int, low: int, high: int) -> int:
     """Return an environment variable as an int in range; else `default`, warning if it is set."""
-    value = number(name, default, low, high)
+    value = read_float(name, default, low, high)
     if value == int(value):
         return int(value)
-    warn_invalid(name, text(name) or "", "a whole number", f"using {default:,}")
+    warn_invalid(name, read_text(name) or "", "a whole number", f"using {default:,}")
     return default
 
 
@@ -91,9 +91,9 @@ def _parse_number(value: str) -> float:
         return math.nan
 
 
-def flag(name: str, environ: Mapping[str, str] = os.environ) -> bool:
+def read_flag(name: str, environ: Mapping[str, str] = os.environ) -> bool:
     """Return True if a variable says yes; warn about other words than yes and no."""
-    value = text(name, environ) or "0"
+    value = read_text(name, environ) or "0"
     if value.strip().lower() not in FLAG_VALUES:
         warn_invalid(name, value, "0 or 1", "using 0")
     return FLAG_VALUES.get(value.strip().lower(), False)
@@ -101,7 +101,7 @@ def flag(name: str, environ: Mapping[str, str] = os.environ) -> bool:
 
 def read_words(name: str, allowed: tuple[str, ...]) -> frozenset[str]:
     """Return the allowed words of a variable with commas between; warn about others."""
-    value = text(name)
+    value = read_text(name)
     if value is None:
         return frozenset()
     listed = frozenset(w for part in value.split(",") if (w := part.strip().lower()))

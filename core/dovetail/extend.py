@@ -110,7 +110,7 @@ from .dtypes import (
 )
 from .engine.tracer_api import current as _recorder
 from .engine.tracer_api import recorded_by
-from .environment import whole as whole_setting
+from .environment import read_int as whole_setting
 from .errors import (
     ArgumentError,
     CompileError,

@@ -55,7 +55,7 @@ def test_trace_shows_the_changes_of_each_pass(
         "reads [], computes [0, 1] on the fly",
         "fusion, emit:",
         "  + launch exp_multiply, grid (2112,)",
-        "fusion, release_memory:",
+        "fusion, mark_last_uses:",
         "  unchanged",
     ]
 
@@ -193,8 +193,8 @@ def drop_what_is_kept(d: Decisions) -> None:
         ("group", walk_rows_by_two_strides, "no single stride walks the rows"),
         ("emit", allocate_twice, "again"),
         ("emit", allocate_nothing, "which is not there"),
-        ("release_memory", drop_too_early, "which is not there"),
-        ("release_memory", drop_what_is_kept, "is kept, and its memory is not there at the end"),
+        ("mark_last_uses", drop_too_early, "which is not there"),
+        ("mark_last_uses", drop_what_is_kept, "is kept, and its memory is not there at the end"),
     ],
 )
 def test_verify_reports_each_broken_rule(

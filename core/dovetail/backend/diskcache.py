@@ -51,7 +51,7 @@ def cache_folder() -> Path | None:
     """Return the cache's folder, created if missing, or None, with one warning, if unusable."""
     if size_limit() == 0:
         return None
-    chosen = environment.text(FOLDER_VARIABLE)
+    chosen = environment.read_text(FOLDER_VARIABLE)
     try:
         folder = _open_trusted_folder(Path(chosen or _find_default_folder(), "kernels").absolute())
         _key(folder)
@@ -83,7 +83,7 @@ def _find_default_folder() -> str:
 def size_limit() -> int:
     """Return the limit of the total size of all files, in bytes; 0 disables the cache."""
     return int(
-        environment.number("DOVETAIL_CACHE_MIB", SIZE_MIB_DEFAULT, 0, SIZE_MIB_MAX) * (1 << 20)
+        environment.read_float("DOVETAIL_CACHE_MIB", SIZE_MIB_DEFAULT, 0, SIZE_MIB_MAX) * (1 << 20)
     )
 
 

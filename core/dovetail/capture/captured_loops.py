@@ -227,7 +227,7 @@ class _CapturedLoop:
         ]
         low, high = (_place_of_bound(tracer, b) for b in loop.bounds)
         xs_rows, ys_rows = (
-            tuple(_scan_buffer(tracer, e) for e in group) for group in (self.xs, ys)
+            tuple(_locate_rows(tracer, e) for e in group) for group in (self.xs, ys)
         )
         tracer.run_and_record(
             CountedLoop(
@@ -325,7 +325,7 @@ def _row(s: Spec) -> Spec:
     return spec(s.shape[1:], s.dtype, s.device)
 
 
-def _scan_buffer(tracer: CaptureTracer, e: Expr) -> ScannedRows:
+def _locate_rows(tracer: CaptureTracer, e: Expr) -> ScannedRows:
     """Return the place of the first row of a leaf, and the bytes of a row."""
     row = _row(e.spec)
     return ScannedRows(tracer.locate(e), row.size * row.dtype.itemsize)

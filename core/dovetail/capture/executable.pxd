@@ -140,7 +140,7 @@ cdef class Executable:
     cpdef run_with_numbers(self, leaves, list env, settings)
 
 
-cpdef bint is_taped(x) except -1
+cpdef bint has_taped_alias(x) except -1
 cpdef evaluate_readers(Storage storage)
 cpdef finish_write(name, Storage storage)
 

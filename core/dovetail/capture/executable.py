@@ -281,7 +281,7 @@ class Inputs:
             if self._overlaps_another(storage, exprs):
                 return False
             slot = self.slots[n]
-            if not slot.requires_grad and is_taped(tensors[n]):
+            if not slot.requires_grad and has_taped_alias(tensors[n]):
                 return False
         return True
 
@@ -487,7 +487,7 @@ class Executable:
         return self.outputs.build_result(self.inputs, tensors, exprs, env, pointers)
 
 
-def is_taped(x: Tensor) -> bool:
+def has_taped_alias(x: Tensor) -> bool:
     """Return True if gradients are on and a tensor that shares the memory of x has a tape."""
     group = x._aliases
     if group is None or not current().grad:

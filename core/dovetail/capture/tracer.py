@@ -216,9 +216,9 @@ class CaptureTracer(tracer_api.Tracer):
             self._keep(x)
         super().record_constant(x)
 
-    def is_known_leaf(self, e: Expr) -> bool:
+    def knows_leaf(self, e: Expr) -> bool:
         """Return True if a leaf without contents, or a placeholder, is known."""
-        return (e.op is None and e.storage in self._slots_by_storage) or super().is_known_leaf(e)
+        return (e.op is None and e.storage in self._slots_by_storage) or super().knows_leaf(e)
 
     def run_and_record(self, act: Act) -> None:
         """Run an act, unless the recorder is dry, and record it."""
@@ -506,9 +506,9 @@ def _is_computable(e: Expr, tracer: tracer_api.Tracer | None, cache: dict[Expr, 
             cache[top] = all(cache[a] for a in exprs)
         elif top.op is None:
             is_real = not top.storage.nbytes or top.storage.ptr.handle is not None
-            cache[top] = is_real or (tracer is not None and tracer.is_known_leaf(top))
+            cache[top] = is_real or (tracer is not None and tracer.knows_leaf(top))
         else:
-            is_traced = tracer is not None and tracer.is_known_leaf(top)
+            is_traced = tracer is not None and tracer.knows_leaf(top)
             cache[top] = is_traced or not top.op.placeholder
     return cache[e]
 

@@ -81,12 +81,12 @@ def finish_pending() -> None:
         _synchronize(device)
 
 
-def release_memory(storage: Storage) -> None:
+def evaluate_all_readers(storage: Storage) -> None:
     """Evaluate the pending nodes that read a storage; the caller waits before other code writes."""
-    _turn.held(_release_memory, (storage,))
+    _turn.held(_evaluate_all_readers, (storage,))
 
 
-def _release_memory(storage: Storage) -> None:
+def _evaluate_all_readers(storage: Storage) -> None:
     """Evaluate the pending nodes that read this storage; the caller holds the engine lock."""
     pending_readers = find_readers(storage)
     if pending_readers:

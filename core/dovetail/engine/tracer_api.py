@@ -102,9 +102,9 @@ class Tracer(ABC):
         if self.outer is not None:
             self.outer.record_constant(x)
 
-    def is_known_leaf(self, e: Expr) -> bool:
+    def knows_leaf(self, e: Expr) -> bool:
         """Return True if a leaf without contents, or a placeholder, is known to the tracer."""
-        return self.outer is not None and self.outer.is_known_leaf(e)
+        return self.outer is not None and self.outer.knows_leaf(e)
 
     @abstractmethod
     def evaluate_earlier(self, e: Expr) -> None:

@@ -352,9 +352,9 @@ class VmapTracer(tracer_api.BatchTracer):
         self._allocated[storage] = True
         super().record_allocation(storage)
 
-    def is_known_leaf(self, e: Expr) -> bool:
+    def knows_leaf(self, e: Expr) -> bool:
         """Return True if this trace or an outer one knows a node."""
-        return e in self.lifting.lifted_by_expr or super().is_known_leaf(e)
+        return e in self.lifting.lifted_by_expr or super().knows_leaf(e)
 
     def evaluate_earlier(self, e: Expr) -> None:
         """Evaluate a node that was pending before the function or the branch."""

@@ -256,9 +256,9 @@ class GraphTracer(tracer_api.Tracer):
 
     # --- facts about nodes
 
-    def is_known_leaf(self, e: Expr) -> bool:
+    def knows_leaf(self, e: Expr) -> bool:
         """Return True if a node belongs to this trace."""
-        return e in self._node_by_expr or super().is_known_leaf(e)
+        return e in self._node_by_expr or super().knows_leaf(e)
 
     def evaluate_earlier(self, e: Expr) -> None:
         """Evaluate a node that was pending before the function."""

@@ -21,7 +21,7 @@ from .split_rows import split_reductions
 TRACES = ("fusion",)  # valid words of DOVETAIL_TRACE
 
 
-def release_memory(decisions: Decisions) -> None:
+def mark_last_uses(decisions: Decisions) -> None:
     """Record in each launch the slots that no later launch or output needs."""
     leaves, kept_slots = (
         len(decisions.graph.leaf_slot),
@@ -44,7 +44,7 @@ PASSES: tuple[Callable[[Decisions], None], ...] = (
     split_reductions,  # cuts rows of reductions into chunks
     group,  # assigns nodes to kernels, and materialises what that needs
     emit,  # builds the launches
-    release_memory,  # records the last use of memory
+    mark_last_uses,  # records the last use of memory
 )
 
 

@@ -50,14 +50,14 @@ HALF_BITS = 32  # bits of a position, and of the key above it
 class SortAttrs(NamedTuple):
     """The attributes of a sort. Keys differ only in the bits from `first` to before `stop`.
 
-    The op's number is the zero of integers' keys, which is subtracted from them. `has_unique_keys`:
-    True if there are as many elements as possible keys, so that each may occur once.
+    The op's number is the zero of integers' keys, which is subtracted from them.
+    `may_have_unique_keys`: there are as many elements as possible keys, so each may occur once.
     """
 
     descending: bool
     first: int
     stop: int
-    has_unique_keys: bool = False
+    may_have_unique_keys: bool = False
 
 
 # --- keys -----------------------------------------------------------------------------------------

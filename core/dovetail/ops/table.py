@@ -427,7 +427,7 @@ def _prefers_vendor_argsort(attrs: sort.SortAttrs, shape: Shape, d: DType) -> bo
 def _prefers_vendor(attrs: sort.SortAttrs, shape: Shape, few_bits: int) -> bool:
     """Return True for ascending rows that are neither short nor both long and of few bits."""
     length = shape[-1]
-    has_few_bits = attrs.stop - attrs.first <= few_bits and not attrs.has_unique_keys
+    has_few_bits = attrs.stop - attrs.first <= few_bits and not attrs.may_have_unique_keys
     prefers_radix = has_few_bits and length >= RADIX_ROW_ELEMENTS_MIN
     return not attrs.descending and length >= VENDOR_SORT_ROW_ELEMENTS_MIN and not prefers_radix
 

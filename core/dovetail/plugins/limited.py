@@ -28,7 +28,7 @@ def call_with_time_limit(
     `call_name`: the call, for that error.
     """
     answer: list[tuple[Any, BaseException | None]] = []
-    seconds = environment.number(SECONDS_VARIABLE, SECONDS_DEFAULT, SECONDS_MIN, SECONDS_MAX)
+    seconds = environment.read_float(SECONDS_VARIABLE, SECONDS_DEFAULT, SECONDS_MIN, SECONDS_MAX)
     context = copy_context()
 
     def run() -> None:

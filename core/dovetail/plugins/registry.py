@@ -77,7 +77,7 @@ class DeviceRegistry(PluginRegistry):
 
     def _read_allow_list(self) -> list[str]:
         """Return the device types that may be loaded; an empty list allows all."""
-        text = environment.text(_ALLOW_VARIABLE, self._environ) or ""
+        text = environment.read_text(_ALLOW_VARIABLE, self._environ) or ""
         return [s.strip() for s in text.split(",") if s.strip()]
 
     def _warn_if_nothing_allowed(self, types: Iterable[str]) -> None:
@@ -146,7 +146,7 @@ class DeviceRegistry(PluginRegistry):
 
     def _open(self, dev: Device, opening_devices: tuple[Device, ...]) -> OpenedDevice:
         """Open a device and its companions; `opening_devices`: those with this one as companion."""
-        if environment.flag(_STRICT_VARIABLE, self._environ):
+        if environment.read_flag(_STRICT_VARIABLE, self._environ):
             self._require_working_plugins()
         record = self.probe(dev.type)
         if record.state not in (PluginState.AVAILABLE, PluginState.OPEN, PluginState.OPEN_FAILED):

@@ -20,7 +20,7 @@ from ..device_class import Device, opened
 from ..dtypes import DType, bool_, dtype, float32, uint8
 from ..engine import tracer_api
 from ..engine.evaluate import evaluate as evaluate_nodes
-from ..engine.evaluate import release_memory
+from ..engine.evaluate import evaluate_all_readers
 from ..errors import ArgumentError, DovetailError, DTypeError, ShapeError
 from ..graph.expr import Expr, Spec, leaf, node, spec, storage_of
 from ..layout import StridedView
@@ -174,7 +174,7 @@ def data_ptr(x: Tensor) -> int:
     tracer_api.refuse_read("data_ptr() asks for a tensor's memory", x)
     e = evaluate_leaf(strided("data_ptr", x))
     storage = storage_of(e)
-    release_memory(storage)
+    evaluate_all_readers(storage)
     device = opened(x.device)
     wait_for_stream(device, current_handle(x.device))
     register_visible(storage)
@@ -398,7 +398,7 @@ def host_array(x: Tensor, dtype: np.dtype, writable: bool = False) -> np.ndarray
     owner: Export | Storage = storage
     if writable and address is not None and is_writable(e):
         owner = Export(storage)
-        release_memory(storage)
+        evaluate_all_readers(storage)
     if device.asynchronous or device.faults.pending:
         wait_for_stream(device, current_handle(storage.device))
     if storage.checks:
@@ -427,7 +427,7 @@ def export_leaf(e: Expr) -> Export | Storage:
     if opened(storage.device).backend.host_address(storage.ptr.handle, 0) is None:
         return storage
     owner = Export(storage)
-    release_memory(storage)
+    evaluate_all_readers(storage)
     return owner
 
 

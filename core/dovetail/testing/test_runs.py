@@ -1,4 +1,4 @@
-"""Level 6: runs of equal elements, which sets are made of."""
+"""Level 7: runs of equal elements, which sets are made of."""
 
 from __future__ import annotations
 

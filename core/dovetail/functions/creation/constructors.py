@@ -139,7 +139,7 @@ def empty(
 @cache
 def _is_junk_fill_enabled() -> bool:
     """Return the setting DOVETAIL_JUNK, which is read once per process."""
-    return environment.flag("DOVETAIL_JUNK")
+    return environment.read_flag("DOVETAIL_JUNK")
 
 
 def _allocate(op: str, s: Spec, allocator: Allocator | None = None) -> Tensor:
