@@ -388,3 +388,10 @@ def test_cached_softmax_has_its_gradient(device: str) -> None:
     p = first.numpy().astype("f8")
     assert x.grad is not None
     np.testing.assert_allclose(x.grad.numpy(), p * (2 * p - (2 * p * p).sum()), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["logical_and", "logical_or", "logical_xor"])
+def test_logical_functions_take_dtypes_without_a_common_dtype(name: str) -> None:
+    a, b = np.array([2, 0, 1, 0], np.uint64), np.array([-1, -1, 0, 0], np.int64)
+    got = getattr(dt, name)(dt.asarray(a), dt.asarray(b))
+    assert got.dtype is dt.bool and got.tolist() == getattr(np, name)(a, b).tolist()

@@ -124,6 +124,10 @@ def test_default_collate_stacks_items(device: dt.Device) -> None:
     assert rows.tolist() == [[1, 1], [0, 0]] and rows.device is device
     halves = collate([dt.ones(2, dtype=dt.bfloat16)] * 2)
     assert halves.shape == (2, 2) and halves.dtype is dt.bfloat16
+    mixed = collate([dt.asarray(1, dtype=dt.int32), dt.asarray(2.75, dtype=dt.float32)])
+    assert mixed.tolist() == [1.0, 2.75] and mixed.dtype is dt.float32
+    with pytest.raises(dt.ArgumentTypeError, match="got int"):
+        collate([dt.ones(2), 1])
     assert collate(["a", "b"]) == ["a", "b"]
     assert collate([b"a"]) == [b"a"]
     found = collate([{"x": (1, "a")}, {"x": (2, "b")}])

@@ -28,8 +28,9 @@ def default_collate(batch: Sequence[Any]) -> Any:
     """Collate items into a batch: stack tensors, arrays and numbers along a new first axis.
 
     Items may be nested in tuples, lists and mappings; the batch has the same structure, with lists
-    for tuples. Strings and bytes are collected in a list. As in PyTorch, Python floats become
-    float64 and ints int64. `batch`: at least one item.
+    for tuples. Tensors of several dtypes become one of the promoted dtype. Strings and bytes are
+    collected in a list. As in PyTorch, Python floats become float64 and ints int64. `batch`: at
+    least one item.
     Raises: ArgumentTypeError for other types, ShapeError for items of different shapes or lengths.
 
     >>> import dovetail as dt
@@ -46,9 +47,13 @@ def collate_on_host(batch: Sequence[Any]) -> Any:
         raise dt.ArgumentError("data.default_collate: batch must have at least one item, got none")
     first = batch[0]
     if isinstance(first, dt.Tensor):
-        if not _is_on_host(first):
+        for x in batch:
+            if not isinstance(x, dt.Tensor):
+                raise _type_error(x)
+        if not all(map(_is_on_host, batch)):
             return dt.stack([x.detach() for x in batch])
-        return _stack([x.detach().numpy() for x in batch], first.dtype)
+        dtype = dt.result_type(*{x.dtype for x in batch})
+        return _stack([x.detach().numpy() for x in batch], dtype)
     if isinstance(first, np.ndarray):
         return _stack(batch, None)
     if isinstance(first, (bool, int, float, complex, np.generic)):

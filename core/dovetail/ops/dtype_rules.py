@@ -185,8 +185,9 @@ def predicate_of_floats(op: str, operands: Sequence[Given], attrs: Attrs) -> Dty
 
 
 def logical(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Cast all operands to bool; the result is bool."""
-    common(op, operands, allowed="biufc")
+    """Cast all operands, which need no common dtype, to bool; the result is bool."""
+    for operand in operands:
+        common(op, (operand,), allowed="biufc")
     return (bool_,) * len(operands), bool_
 
 
