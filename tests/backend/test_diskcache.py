@@ -31,7 +31,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="files have no owner and m
 def reset_cache() -> None:
     """Reset the module's state to that of a new process."""
     diskcache.cache_folder.cache_clear()
-    diskcache._key.cache_clear()
+    diskcache._find_or_create_key.cache_clear()
     environment._issued_warnings.clear()
 
 
@@ -302,7 +302,7 @@ def test_symbolic_link_at_a_temporary_file_is_not_followed(
     (cache_folder.parent / at).mkdir(parents=True, mode=0o700)
     (cache_folder.parent / at / f".{'07' * 16}").symlink_to(aim)
     with pytest.raises(FileExistsError):
-        diskcache._temporary(cache_folder.parent / at, b"code")
+        diskcache._write_temporary(cache_folder.parent / at, b"code")
     assert aim.read_text() == "untouched"
 
 

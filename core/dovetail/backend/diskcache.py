@@ -54,7 +54,7 @@ def cache_folder() -> Path | None:
     chosen = environment.read_text(FOLDER_VARIABLE)
     try:
         folder = _open_trusted_folder(Path(chosen or _find_default_folder(), "kernels").absolute())
-        _key(folder)
+        _find_or_create_key(folder)
     except _Untrusted as why:
         advice = f"set {FOLDER_VARIABLE} to use another folder"
         environment.warn_once(f"compiled kernels are not cached on disk: {why}; {advice}")
@@ -194,7 +194,7 @@ def _read_file(path: Path, nbytes_max: int, links_max: int = 1) -> bytes:
         os.close(file)
 
 
-def _temporary(folder: Path, content: bytes) -> Path:
+def _write_temporary(folder: Path, content: bytes) -> Path:
     """Write content to a new file with an unpredictable name. Raises: OSError, leaving no file."""
     path = folder / f".{os.urandom(16).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _OPEN_FLAGS
@@ -219,7 +219,7 @@ def _remove(path: Path) -> None:
 
 
 @cache
-def _key(folder: Path) -> bytes:
+def _find_or_create_key(folder: Path) -> bytes:
     """Return the secret key of a folder; create it if missing or untrusted. Raises: OSError."""
     try:
         return _read_key(folder)
@@ -242,7 +242,7 @@ def _read_key(folder: Path) -> bytes:
 
 def _create_key(folder: Path) -> bytes:
     """Create a key. Two processes that do so at the same time get the key of the first."""
-    path = _temporary(folder, os.urandom(DIGEST_BYTES))
+    path = _write_temporary(folder, os.urandom(DIGEST_BYTES))
     try:
         os.link(path, folder / KEY_FILE_NAME)
     except FileExistsError:
@@ -285,7 +285,7 @@ def _path(fingerprint: str, text: str) -> Path | None:
 
 def _authentication_code(path: Path, binary: bytes) -> bytes:
     """Return the authentication code of a file: its name, its content, and this cache's key."""
-    key, content = _key(path.parent.parent), path.name.encode() + b"\0" + binary
+    key, content = _find_or_create_key(path.parent.parent), path.name.encode() + b"\0" + binary
     code: bytes = _import_hashlib().blake2b(content, key=key, digest_size=DIGEST_BYTES).digest()
     return code
 
@@ -317,7 +317,7 @@ def write(fingerprint: str, text: str, binary: bytes) -> None:
         return
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        temporary = _temporary(path.parent, _authentication_code(path, binary) + binary)
+        temporary = _write_temporary(path.parent, _authentication_code(path, binary) + binary)
         try:
             os.replace(temporary, path)
         except BaseException:

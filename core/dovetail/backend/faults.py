@@ -167,7 +167,10 @@ class ErrorCells:
         return self._host_cells
 
     def create_check(self, purpose: IndexPurpose, stream: StreamHandle) -> IndexCheck:
-        """Reserve a zeroed cell for a launch on `stream`; the caller sets `queued` after it."""
+        """Reserve a zeroed cell for a launch on `stream`; wait for the stream if none is free.
+
+        The caller sets `queued` after the launch.
+        """
         with self._lock:
             if stream not in self._cells:
                 handle = self._allocate(CELLS_PER_STREAM * CELL_BYTES)

@@ -41,7 +41,7 @@ def has_limits(backend: Backend) -> bool:
 def bind_within_limits(
     backend: Backend, program: Compiled, ints: Sequence[int], grid: Sequence[int]
 ) -> Launch:
-    """Bind a program of a legalised kernel, with the arguments of the kernel before that.
+    """Bind a legalised kernel's program to the original ints and grid. Raises: DeviceError.
 
     Raises: DeviceError for sizes that exceed the device's index width.
     """
@@ -54,7 +54,10 @@ def bind_within_limits(
 def launch_within_limits(
     backend: Backend, program: Compiled, buffers: Handles, ints: Sequence[int], grid: Sequence[int]
 ) -> None:
-    """Launch such a program on the default stream, without scalars. Raises: DeviceError."""
+    """Launch a legalised kernel's program on the default stream, without scalars.
+
+    Raises: DeviceError for sizes that exceed the device's index width.
+    """
     _check_index_width(backend, program, ints, grid)
     if has_limits(backend):
         _SplitLaunch(backend, program, ints, grid)(buffers, (), None)

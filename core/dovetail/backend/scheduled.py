@@ -82,7 +82,7 @@ class ScheduledCompiler(ABC, Generic[Built]):
         """Recreate the build from its binary. Raises: ValueError or one of `refusals`."""
 
     def compile(self, kernel: Kernel) -> ScheduledProgram[Built]:
-        """Compile a kernel. Raises: CompileError."""
+        """Build a kernel in its first schedule; return its program. Raises: CompileError."""
         source = self.source(kernel)
         built, binary = self.build(kernel, source)
         return ScheduledProgram(self, kernel, built, source, add_digest(source, binary))

@@ -32,7 +32,10 @@ class _OfKinds(Distribution):
     _unnormalized: Tensor  # the parameter before normalization; set for halves only
 
     def _set_category_parameters(self, probs: object, logits: object) -> tuple[int, ...]:
-        """Store `probs` or `logits`, normalised, and return the shape. Raises: ShapeError."""
+        """Store `probs` or `logits`, normalised, and return the shape.
+
+        Raises: ArgumentError unless one of them is passed, ShapeError.
+        """
         name = type(self).__name__
         which, value = only_argument(name, probs=probs, logits=logits)
         (x,) = as_float_tensors(name, {which: value})
@@ -47,11 +50,13 @@ class _OfKinds(Distribution):
         return x.shape
 
     def _update_derived(self) -> None:
+        """Normalise `probs` or `logits` again, from the halves that the user passed."""
         if "_unnormalized" in self.__dict__:
             which = "probs" if "probs" in self.__dict__ else "logits"
             self.__dict__[which] = _normalize(which, self._unnormalized)
 
     def _event_dims(self, name: str) -> int:
+        """Return 1 for `_unnormalized`, else the dimensions of one value by the constraint."""
         return 1 if name == "_unnormalized" else super()._event_dims(name)
 
     @computed

@@ -241,6 +241,7 @@ class _Simplex(Constraint):
     event_dim = 1
 
     def check(self, value: Tensor) -> Tensor:
+        """Return True for vectors of numbers >= 0 whose sum is 1, within 1e-6 or 4 eps."""
         near = max(1e-6, 4.0 * float(dt.finfo(value.dtype).eps))
         return _all_last(value >= 0, 1) & (dt.abs(dt.sum(value, axis=-1) - 1.0) < near)
 
@@ -274,6 +275,7 @@ class _CorrCholesky(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
+        """Return True for lower Cholesky factors whose rows have length 1, within 10 n eps."""
         tolerance = float(dt.finfo(value.dtype).eps) * value.shape[-1] * 10
         rows = dt.abs(dt.sum(value * value, axis=-1) - 1.0) <= tolerance
         return _all_last(rows, 1) & lower_cholesky.check(value)
@@ -283,6 +285,7 @@ class _Square(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
+        """Return one bool for all matrices; False if they are not square."""
         fits = value.ndim >= 2 and value.shape[-1] == value.shape[-2]
         return dt.full(value.shape[:-2], fits, dtype=dt.bool, device=value.device)
 
@@ -291,6 +294,7 @@ class _Symmetric(Constraint):
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
+        """Return True for square matrices that equal their transpose within `isclose` and 1e-6."""
         if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
             return square.check(value)
         return _all_last(dt.isclose(value, value.mT, atol=1e-6), 2)
@@ -298,6 +302,7 @@ class _Symmetric(Constraint):
 
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
+        """Return True for symmetric matrices without a computed eigenvalue below 0."""
         symmetric = super().check(value)
         if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
             return symmetric
@@ -306,6 +311,7 @@ class _PositiveSemidefinite(_Symmetric):
 
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
+        """Return True for symmetric matrices whose computed eigenvalues are above 0."""
         symmetric = super().check(value)
         if value.ndim < 2 or value.shape[-1] != value.shape[-2]:
             return symmetric

@@ -326,7 +326,7 @@ class Binomial(_OfChance):
         return masked_log_density((x >= 0.0) & (x <= n), x, self._possible_successes(n), logs)
 
     def _common_total_count(self, what: str) -> int:
-        """Return the total count of the whole batch. Raises: NotYetError if counts differ."""
+        """Read the one total count of the batch. Raises: NotYetError if counts differ."""
         number = self._scalar_parameters.get("total_count")
         if number is not None:
             return int(number)

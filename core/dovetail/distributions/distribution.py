@@ -26,7 +26,7 @@ Sizes: TypeAlias = "Sequence[int] | int"
 
 
 def sizes_of(op: str, shape: Sizes) -> Shape:
-    """Return a shape as a tuple of ints. Raises: ShapeError for negative sizes."""
+    """Return a shape as a tuple of ints. Raises: ShapeError for other sizes than ints >= 0."""
     if not isinstance(shape, (int, Sequence)):
         raise arguments.refused(op, "a shape", "an int or a tuple of ints", shape)
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
@@ -158,7 +158,7 @@ class Distribution(Explained):
 
     # --- parameters
     def _set_parameters(self, **parameters: Value) -> Shape:
-        """Store parameters under their names as tensors of one shape, and return the shape."""
+        """Store parameters by name as tensors of one shape, numbers as well; return the shape."""
         tensors = broadcast_all(type(self).__name__, **parameters)
         self._scalar_parameters = {
             name: float(v)
@@ -322,7 +322,7 @@ class Distribution(Explained):
         return (*sizes_of(name, sample_shape), *self._batch_shape, *self._event_shape)
 
     def _any_parameter(self) -> Tensor:
-        """Return one of the parameters, for its device and dtype."""
+        """Return the first tensor found, also in a nested distribution. Raises: ArgumentError."""
         for x in self.__dict__.values():
             if isinstance(x, dt.Tensor):
                 return x
@@ -333,7 +333,10 @@ class Distribution(Explained):
         )
 
     def _as_value(self, value: Value, allow_integers: bool = False) -> Tensor:
-        """Return a value as a tensor, after validation unless that is switched off."""
+        """Validate a value, unless that is switched off, and return it as a tensor.
+
+        Integers become floats unless `allow_integers`. Raises: ShapeError, ArgumentError.
+        """
         like = self._any_parameter()
         if not isinstance(value, dt.Tensor):
             value = as_tensor(value, like.dtype, like.device)
@@ -344,7 +347,7 @@ class Distribution(Explained):
         return value if allow_integers or value.dtype.kind == "f" else value.astype(like.dtype)
 
     def _as_probability(self, value: Value) -> Tensor:
-        """Return a probability as a tensor, for `icdf`. Raises: ArgumentError outside of 0..1."""
+        """Return a probability as a tensor. Raises: ArgumentError outside of 0..1, if validated."""
         like = self._any_parameter()
         if not isinstance(value, dt.Tensor):
             value = dt.asarray(value, dtype=like.dtype, device=like.device)
@@ -359,7 +362,7 @@ class Distribution(Explained):
         return value
 
     def _validate_sample(self, value: Tensor) -> None:
-        """Check a value's shape and, outside of captures, that the support has it."""
+        """Raise ShapeError, or ArgumentError for a value outside the support (not in captures)."""
         name, own = type(self).__name__, self._event_shape
         if len(own) > value.ndim or value.shape[value.ndim - len(own) :] != own:
             raise dt.ShapeError(

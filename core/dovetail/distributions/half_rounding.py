@@ -42,7 +42,7 @@ def widen_values(cls: type) -> None:
 
 
 def in_float32(function: Function) -> Function:
-    """Return a function of distributions and tensors that computes halves in float32."""
+    """Return a wrapper of `function` that computes halves in float32 and rounds its results."""
 
     @functools.wraps(function)
     def call(first: Any = MISSING, second: Any = MISSING, /, *others: Any, **options: Any) -> Any:

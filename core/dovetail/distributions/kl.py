@@ -53,7 +53,7 @@ def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Calla
 
 
 def _resolve_rule(p: type, q: type) -> Rule | None:
-    """Return the rule of the nearest bases; warn if those of p and of q have different rules."""
+    """Return the rule of the nearest bases, or None; warn if those of p and q have two rules."""
     fits = [(a, b) for a, b in _RULES if issubclass(p, a) and issubclass(q, b)]
     if not fits:
         return None

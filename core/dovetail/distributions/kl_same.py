@@ -36,7 +36,10 @@ def _kl_bernoulli(p: Any, q: Any) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def _kl_binomial(p: Binomial, q: Binomial) -> Tensor:
-    """Return the divergence of two binomials. Raises: NotYetError if q has more trials."""
+    """Return the divergence of two binomials; infinite if p has more trials than q.
+
+    Raises: NotYetError if q has more.
+    """
     if not all_valid([p.total_count >= q.total_count]):
         raise dt.NotYetError(
             "kl_divergence(Binomial, Binomial): total_count of q must be at most that of p"

@@ -74,9 +74,11 @@ class MultivariateNormal(Distribution):
         self._update_derived()
 
     def _update_derived(self) -> None:
+        """Set `_scale`, the lower Cholesky factor of the covariance."""
         self._scale = cast_like(self._factor(widen_half(self._matrix)), self._matrix)
 
     def _is_computed(self, name: str) -> bool:
+        """Return True for a matrix that the user did not pass."""
         return name not in self.__dict__
 
     def _factor(self, matrix: Tensor) -> Tensor:
@@ -100,7 +102,7 @@ class MultivariateNormal(Distribution):
 
     @in_float32
     def _compute_matrix(self, name: str) -> Tensor:
-        """Compute a matrix that the user did not pass."""
+        """Return the matrix parameter `name`, computed from the Cholesky factor."""
         if name == "scale_tril":
             return self._scale
         if name == "covariance_matrix":

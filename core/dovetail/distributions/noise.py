@@ -65,7 +65,7 @@ def _unpack_saved(ctx: dt.autograd.Context) -> tuple[Tensor, Tensor]:
 
 
 def _precision(x: Tensor) -> dict[str, Any]:
-    """Return the lengths of integrals and series for a dtype."""
+    """Return the options of `gamma_slope`, `gamma_cdf` and `beta_slope` for the dtype of x."""
     panels, terms, cut = FLOAT64_PRECISION if x.dtype is dt.float64 else FLOAT32_PRECISION
     return {"panels": panels, "terms": terms, "cut": cut, "tiny": _tiny(x)}
 
@@ -111,6 +111,7 @@ class _LowerGamma(dt.autograd.Function):
 
     @staticmethod
     def forward(ctx: dt.autograd.Context, a: Tensor, x: Tensor) -> Tensor:
+        """Return the probabilities, in the dtype of x; save a and x."""
         ctx.save_for_backward(a, x)
         d = sampling_dtype(x.dtype)
         k, y = a.astype(d), x.astype(d)
@@ -119,6 +120,7 @@ class _LowerGamma(dt.autograd.Function):
 
     @staticmethod
     def backward(ctx: dt.autograd.Context, g: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the gradients by a, which is implicit, and by x."""
         a, x = _unpack_saved(ctx)
         density = g * dt.exp(dt.xlogy(a - 1.0, x) - x - dt.lgamma(a))
         return -density * standard_gamma_grad(a, x), density
@@ -145,6 +147,7 @@ class _Dirichlet(dt.autograd.Function):
 
     @staticmethod
     def backward(ctx: dt.autograd.Context, g: Tensor) -> tuple[Tensor, None]:
+        """Return the gradient by the concentrations, and None for the sample."""
         a, x = _unpack_saved(ctx)
         total = dt.sum(a, axis=-1, keepdims=True)
         slope = dirichlet_grad(x, a, total)
@@ -170,6 +173,7 @@ class _Beta(dt.autograd.Function):
 
     @staticmethod
     def backward(ctx: dt.autograd.Context, g: Tensor) -> tuple[Tensor, Tensor, None]:
+        """Return the gradients by a and b, and None for the sample."""
         a, b, x = ctx.saved_tensors
         assert a is not None and b is not None and x is not None
         y = 1.0 - x
@@ -193,7 +197,7 @@ def _clip_open_unit(x: Tensor) -> Tensor:
 
 
 def dirichlet(concentration: Tensor, shape: Shape, generator: Generator | None) -> Tensor:
-    """Draw Dirichlet variables, with gradients: gamma variables over their sum."""
+    """Draw Dirichlet variables, with gradients: gamma variables over their sum; evaluate them."""
     a = dt.broadcast_to(concentration, shape)
     with dt.no_grad():
         k = a.astype(sampling_dtype(a.dtype))

@@ -17,7 +17,10 @@ EULER = 0.57721566490153286060
 
 
 def as_float_tensors(op: str, parameters: Mapping[str, object]) -> list[Tensor]:
-    """Return parameters as tensors of one float dtype and device, each with its own shape."""
+    """Return parameters as tensors of one float dtype, numbers on the first tensor's device.
+
+    Each keeps its own shape. Raises: DTypeError for complex numbers.
+    """
     tensors = [v for v in parameters.values() if isinstance(v, dt.Tensor)]
     kinds = [t.dtype for t in tensors if t.dtype.kind == "f"]
     dtype = dt.result_type(*kinds) if kinds else dt.get_default_dtype()
@@ -43,7 +46,7 @@ def as_tensor(value: Any, d: dt.DType, device: Any) -> Tensor:
 
 
 def broadcast_all(op: str, **parameters: object) -> list[Tensor]:
-    """Return parameters as tensors of one shape, dtype and device. Raises: ShapeError, DTypeError.
+    """Return parameters as tensors of one shape and float dtype. Raises: ShapeError, DTypeError.
 
     A number takes the dtype and the device of the tensors; integers become floats.
     """

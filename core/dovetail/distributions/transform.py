@@ -382,7 +382,7 @@ def _require_dims(t: Transform, x: Tensor, dims: int) -> Tensor:
 
 
 def leading_shape(t: Transform, shape: Shape, event: Shape | int) -> Shape:
-    """Return the dimensions before those of an event, a shape or a number. Raises: ShapeError."""
+    """Return a shape without its trailing event, a shape or a count. Raises: ShapeError."""
     name = type(t).__name__
     if isinstance(event, int):
         if len(shape) < event:

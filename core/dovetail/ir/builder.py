@@ -462,7 +462,10 @@ _combine_cache: dict[tuple[str, tuple[DType, ...]], Combine] = {}
 
 
 def combine(name: str, dtypes: tuple[DType, ...]) -> Combine:
-    """Return the combine `name` for carried values of `dtypes`, in the kernel IR; cached."""
+    """Return the combine `name` for carried values of `dtypes`, in the kernel IR; cached.
+
+    Raises: KeyError for an unknown name, ValueError for a name in words of other dtypes.
+    """
     key = (name, dtypes)
     if key not in _combine_cache:
         base, _, codes = name.partition(COMBINE_NAME_SEPARATOR)

@@ -102,7 +102,7 @@ class CStyle:
         return "kernel_" + re.sub(r"\W", "_", kernel.name, flags=re.ASCII)
 
     def render(self, kernel: Kernel, lanes: bool = False) -> str:
-        """Return the whole text. Raises: CompileError for a dtype that the dialect lacks."""
+        """Return the whole text. Raises: CompileError for a dtype or an index that it lacks."""
         if kernel.index is not self.index:
             name, what = type(self).__name__, f"a kernel with {kernel.index.name} indices"
             raise CompileError(f"{name} has {self.index.name} indices, and is given {what}")

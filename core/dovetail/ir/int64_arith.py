@@ -132,7 +132,7 @@ def less(a: Words, b: Words, signed: bool) -> Value:
 
 
 def compare(op: str, a: Words, b: Words, signed: bool) -> Value:
-    """Return a comparison by its name."""
+    """Return the comparison `op`: "eq", "ne", "lt" or "le"."""
     if op in ("eq", "ne"):
         differs = ne((a[0] ^ b[0]) | (a[1] ^ b[1]), 0)
         return differs if op == "ne" else ~differs

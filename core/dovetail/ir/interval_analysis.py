@@ -35,7 +35,7 @@ def index_intervals(
 ) -> dict[str, Interval]:
     """Return the least and the largest index of each buffer that a launch may touch, by name.
 
-    Raises: UnboundedIndexError.
+    Raises: UnboundedIndexError if one is not bounded.
     """
     if 0 in grid:
         return {}

@@ -45,10 +45,7 @@ from . import elementary
 
 
 def convert(x: Value, to: DType) -> Value:
-    """Return `x` as another dtype, for every value.
-
-    A float out of an integer's range saturates, NaN gives 0.
-    """
+    """Convert `x` to `to`; outside an integer's range a float saturates, and NaN gives 0."""
     if x.dtype is to:
         return x
     if to.kind == "b":
@@ -441,7 +438,7 @@ def ceil(x: Value) -> Value:
 
 
 def rounding(rule: Callable[[Value], Value]) -> Callable[[Value], Value]:
-    """Return a rule of floats that returns integers as they are."""
+    """Return a rule that applies `rule` to floats and returns integers as they are."""
     return lambda x: rule(x) if x.dtype.kind == "f" else x
 
 

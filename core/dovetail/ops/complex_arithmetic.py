@@ -22,7 +22,7 @@ Expression = Callable[..., Value]
 
 
 def either(of_reals: Expression, of_complex: Expression) -> Expression:
-    """Return an expression for operands of both kinds."""
+    """Return an expression that calls `of_complex` if an operand is complex, else `of_reals`."""
 
     def expression(*operands: Value) -> Value:
         """Return `of_complex` of the operands if one is complex, else `of_reals` of them."""
@@ -38,7 +38,7 @@ def parts(z: Value) -> Parts:
 
 
 def signed(size: float | Value, like: Value) -> Value:
-    """Return a non-negative value with the sign of another one; a NaN gives it no sign."""
+    """Return the non-negative `size` with the sign of `like`; no sign if `like` is NaN."""
     size = size if isinstance(size, Value) else const(size, like.dtype)
     return apply_sign_bit(size, sign_of_number(like))
 
@@ -49,7 +49,7 @@ def is_finite(x: Value) -> Value:
 
 
 def is_infinite(z: Value) -> Value:
-    """Return True where a part is infinite, for any other part."""
+    """Return True where the real or the imaginary part is infinite, even beside a NaN."""
     a, b = parts(z)
     return eq(magnitude(a), math.inf) | eq(magnitude(b), math.inf)
 
@@ -105,7 +105,7 @@ def divide(x: Value, y: Value) -> Value:
 
 
 def _larger(a: Value, b: Value) -> Value:
-    """Return the larger magnitude; infinite if one is, else with one NaN perhaps the other."""
+    """Return the larger magnitude; infinite if one is infinite, else |b| if one is NaN."""
     a, b = magnitude(a), magnitude(b)
     return where((a > b) | eq(a, math.inf), a, b)
 

@@ -39,10 +39,7 @@ _EXPONENT_STEP = {127: 64.0, 1023: 512.0}
 
 
 def _times_exp(x: Value, u: Value, v: Value, factor: float = 1.0) -> Parts:
-    """Return u e**x and v e**x for |u|, |v| <= 1, also if e**x overflows.
-
-    In that case they are multiplied by `factor`.
-    """
+    """Return u e**x and v e**x for |u|, |v| <= 1; times `factor` where e**x overflows."""
     f = format_of(x)
     step, limit = _EXPONENT_STEP[f.bias], f.exp_range[1] - 1.0
     once, twice = x > limit, x > limit + _EXPONENT_STEP[f.bias]
@@ -164,7 +161,7 @@ def _swap_parts(z: Value) -> Value:
 
 
 def _log_of_squares(x: Value, y: Value) -> Value:
-    """Return log|x + yi|, accurate near |x + yi| = 1, too, from squares as pairs, scaled."""
+    """Return log|x + yi|, accurate also where |x + yi| is near 1."""
     f = format_of(x)
     a, b = magnitude(x), magnitude(y)
     high, low = where(a > b, a, b), where(a > b, b, a)
@@ -231,7 +228,7 @@ def log1p(z: Value) -> Value:
 
 
 def _large_argument(z: Value) -> tuple[Value, Value]:
-    """Return True where z**2 + 1 rounds to z**2, and for these log|2 z|."""
+    """Return (a mask of z whose z**2 + 1 rounds to z**2, log|2 z| where the mask is true)."""
     f, (x, y) = format_of(real(z)), parts(z)
     limit = 2.0 ** (f.mantissa + 2)
     far = (magnitude(x) > limit) | (magnitude(y) > limit)

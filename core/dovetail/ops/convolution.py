@@ -122,7 +122,7 @@ class _ConvolutionLaunches:
     def build_table(
         self, operand: int, s: _TapSum, index_of: Callable[[KernelSite, Value, list[Value]], Value]
     ) -> int:
-        """Add the launch of a table of the products' distances; return its operand number."""
+        """Add the launch that stores `index_of` each channel and tap; return its operand number."""
         table = self.launches.temporary(int64, (self.summed_channels * math.prod(s.taps),))
 
         def build(site: KernelSite) -> None:
@@ -140,11 +140,11 @@ class _ConvolutionLaunches:
     def tap_offset(
         self, site: KernelSite, s: _TapSum, line: PaddedRow, a: int, j: Value
     ) -> tuple[Value, Value]:
-        """Return the phase of a tap, and the number of elements that it is further on there."""
+        """Return the phase of tap `j` along axis `a`, and its distance in elements of the phase."""
         raise NotImplementedError
 
     def build_line_table(self, line_buffer: PaddedRowBuffer, s: _TapSum) -> int:
-        """Add the launch of a line's table, and return its operand number."""
+        """Add the launch that stores each tap's index in a line; return its operand number."""
 
         def index_of(site: KernelSite, c: Value, taps: list[Value]) -> Value:
             """Return the index in the line of a channel's tap."""
@@ -164,11 +164,11 @@ class _ConvolutionLaunches:
         result_channel: Value,
         taps: Sequence[Value],
     ) -> Value:
-        """Return the index of a weight, given one channel of each kind."""
+        """Return the linear index of a weight, given one channel of each kind and the taps."""
         raise NotImplementedError
 
     def build_weight_table(self, operand: int, s: _TapSum) -> int:
-        """Add the launch of the weights' table, and return its operand number."""
+        """Add the launch that stores each tap's index in the weights; return its operand number."""
         zero = const(0, int64)
 
         def index_of(site: KernelSite, c: Value, taps: list[Value]) -> Value:
@@ -181,7 +181,7 @@ class _ConvolutionLaunches:
         return self.build_table(operand, s, index_of)
 
     def prepare_weights(self) -> int:
-        """Return the operand of the weights; add a float32 copy for reduced precision."""
+        """Return the operand number of the weights, widened by a new launch if they are reduced."""
         if self.launches.dtype(1) is self.dtype:
             return 1
         copy = self.launches.temporary(self.dtype, self.launches.shape(1))
@@ -211,7 +211,7 @@ class _ConvolutionLaunches:
         return min(work_of, key=lambda t: (work_of[t], t))
 
     def build_line(self, line: PaddedRow, t: int) -> PaddedRowBuffer:
-        """Return the line for `t` merged axes; the operand itself, if possible, else a copy."""
+        """Return the line for `t` merged axes: the operand itself, or a copy that launches fill."""
         ones, sizes = (1,) * self.rank, self.launches.shape(0)[-self.rank :]
         whole = line.step == line.phases == ones and not any(line.start)
         fits = all(a <= b for a, b in zip(line.read_sizes, sizes, strict=True))
@@ -242,7 +242,7 @@ class _ConvolutionLaunches:
     def _declare_grid(
         self, site: KernelSite, outer: Shape, positions: int
     ) -> tuple[list[Value], Value, Value, list[Value], Value]:
-        """Add the axes of the grid: those before the group, the group, channel, others, positions.
+        """Add grid axes; return their indices: leads, group, channel, outer ones, position.
 
         Points along the last axis but one share most of their loads.
         """
@@ -257,7 +257,7 @@ class _ConvolutionLaunches:
         return lead, g, o, outer_indices, site.points("positions", positions)
 
     def _sum_rows(self, line_buffer: PaddedRowBuffer, s: _TapSum, operands: list[int]) -> None:
-        """Add the launch whose points are those of the result."""
+        """Add the launch that sums the products of each result element, a point for each."""
 
         def build(site: KernelSite) -> None:
             """Build the kernel of one sum, with a point for each element of the result."""
@@ -277,7 +277,7 @@ class _ConvolutionLaunches:
     def _sum_products(
         self, site: KernelSite, line_start: Value, lead: Sequence[Value], g: Value, o: Value
     ) -> Value:
-        """Return the sum of the products that begin at one element of a line.
+        """Return the sum of the products from one element of a line on, plus the bias if any.
 
         Operands: the line, its table, the weights, their table, perhaps a bias.
         """
@@ -377,7 +377,7 @@ class _Convolve(_ConvolutionLaunches):
 
 
 def _input_line(g: Geometry, kernel: Shape, counts: Shape) -> PaddedRow:
-    """Return the line of x, with phases."""
+    """Return the padded line of x that a convolution with these counts reads, in phases."""
     axes = range(len(kernel))
     apart = tuple([math.gcd(g.stride[a], g.dilation[a]) for a in axes])
     phases = tuple([1 if kernel[a] == 1 else g.stride[a] // apart[a] for a in axes])
@@ -539,7 +539,7 @@ class _WeightGradient(_ConvolutionLaunches):
     def _sum_across_channels(
         self, x: PaddedRowBuffer, y: PaddedRowBuffer, span: int, chunk_size: int
     ) -> None:
-        """Add the launches for neighbouring channels of y: each position adds to all weights."""
+        """Add the launches that sum each weight's products over positions, y's channels last."""
         chunks = max(1, ceil_div(span, chunk_size))
         shape = (
             *self.lead,
@@ -578,7 +578,7 @@ class _WeightGradient(_ConvolutionLaunches):
     def _sum_along_positions(
         self, x: PaddedRowBuffer, y: PaddedRowBuffer, span: int, chunk_size: int
     ) -> None:
-        """Add the launches for neighbouring positions: each weight is a sum along them."""
+        """Add the launches that reduce each weight's products along neighbouring positions."""
         chunks = max(1, ceil_div(span, chunk_size))
         shape = (
             *self.lead,
@@ -643,7 +643,7 @@ class _WeightGradient(_ConvolutionLaunches):
         chunks: int,
         order: Callable[[list[Value], Value, Value], list[Value]],
     ) -> None:
-        """Add the launch that adds up the sums of chunks."""
+        """Add the launch that sums chunks into the result; `order` is that of the last axes."""
 
         def build(site: KernelSite) -> None:
             """Build the kernel that sums a weight's gradients over the chunks."""

@@ -27,9 +27,10 @@ DTypeRule: TypeAlias = Callable[[str, Sequence[Given], Attrs], Dtypes]  # of (op
 
 
 def common(op: str, operands: Sequence[Given], *, allowed: str = "biuf") -> DType:
-    """Return the dtype in which operands meet. Python numbers are weak: they only change the kind.
+    """Return the dtype operands promote to; Python numbers are weak. Raises: DTypeError.
 
-    Raises: DTypeError if there is none or its kind is not allowed.
+    Weak numbers only change the kind. The error is for operands that do not promote, and for a
+    kind that is not `allowed`.
     """
     strong = _strong_dtypes(operands)
     weak = [d for d in operands if not isinstance(d, DType)]
@@ -72,7 +73,7 @@ def _describe_kinds(allowed: str) -> str:
 
 
 def _strong_dtypes(operands: Sequence[Given]) -> tuple[DType, ...]:
-    """Return the dtypes of operands that are tensors."""
+    """Return the dtypes of operands that are tensors; leave out Python numbers."""
     return tuple([d for d in operands if isinstance(d, DType)])
 
 
@@ -116,40 +117,37 @@ def _is_complex(x: Given) -> bool:
 
 
 def dividing(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Promote operands as `arithmetic` does.
-
-    Integers and bool become the default float, float32.
-    """
+    """Promote as `arithmetic` does, complex too; integers and bool become float32."""
     d = common(op, operands, allowed="biufc")
     return _keep_reals(operands, d if d.kind in "fc" else float32)
 
 
 def analytic(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Promote operands as `floating` does, complex ones too."""
+    """Promote operands to one float or complex dtype; integers and bool become float32."""
     d = common(op, operands, allowed="biufc")
     d = d if d.kind in "fc" else float32
     return (d,) * len(operands), d
 
 
 def size(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Take one number; the result has its dtype, or that of a complex number's parts."""
+    """Take one number; the result is real: its dtype or its parts'. Raises: DTypeError for bool."""
     d = common(op, operands, allowed="iufc")
     return (d,), d.part
 
 
 def turn(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Take one number; the result is a float: float32 for integers and bool."""
+    """Promote one operand as `analytic` does; the result is its dtype, or that of complex parts."""
     (d,), _ = analytic(op, operands, attrs)
     return (d,), d.part
 
 
 def equality(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Promote operands as `comparison` does, complex ones too."""
+    """Promote operands as `comparison` does, complex ones too; the result is bool."""
     return _comparison_dtypes(op, operands, "biufc")
 
 
 def floating(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Promote all operands to one float; integers and bool become the default float, float32."""
+    """Promote all real operands to one float; integers and bool become the default, float32."""
     d = common(op, operands)
     d = d if d.kind == "f" else float32
     return (d,) * len(operands), d
@@ -180,7 +178,7 @@ def predicate(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def predicate_of_floats(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Take one float; the result is bool."""
+    """Take one float; the result is bool. Raises: DTypeError for other kinds."""
     return (common(op, operands, allowed="f"),), bool_
 
 
@@ -192,7 +190,7 @@ def logical(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def selection(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Take a condition, and two operands that meet in one dtype."""
+    """Take a condition, and promote two operands. Raises: DTypeError for a non-bool condition."""
     d = common(op, operands[1:], allowed="biufc")
     if operands[0] is not bool_:
         condition = getattr(operands[0], "name", operands[0])
@@ -223,7 +221,7 @@ def declared(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def summing(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Sum small integers and bool as int64 or uint64, unless `attrs` names a dtype."""
+    """Sum integers and bool as int64, unsigned as uint64, unless `attrs` names a dtype."""
     d = common(op, operands, allowed="biufc") if attrs is None else attrs
     if attrs is None and d.kind in "biu":
         d = uint64 if d.kind == "u" else int64
@@ -238,7 +236,7 @@ def averaging(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def keeping(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Keep the operand's dtype."""
+    """Keep a real operand's dtype, widened for the computation. Raises: DTypeError for complex."""
     d = common(op, operands)
     return (d.compute,), d
 
@@ -250,7 +248,7 @@ def testing(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def counting(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Take one operand; the result is a position, int64."""
+    """Take one real operand; the result is a position, int64. Raises: DTypeError for complex."""
     return (common(op, operands).compute,), int64
 
 
@@ -258,25 +256,25 @@ def counting(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def as_given(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Keep the operand's dtype, without the dtype of computation."""
+    """Keep the operands' dtypes, not widened for the computation; the result has the first."""
     casts = _strong_dtypes(operands)
     return casts, casts[0]
 
 
 def gathering(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Keep the first operand's dtype; the others are positions."""
+    """Keep the first operand's dtype; cast the others, which are positions, to int64."""
     first = _strong_dtypes(operands)[0]
     return (first, *(int64 for _ in operands[1:])), first
 
 
 def contracting(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Promote all operands to one dtype that has sums and products."""
+    """Promote all operands to one dtype. Raises: DTypeError for bool, which has no sums."""
     d = common(op, operands, allowed="iufc")
     return (d,) * len(operands), d
 
 
 def integers(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Take positions; the result has positions."""
+    """Cast all operands to int64; the result is int64, positions or counts."""
     return (int64,) * len(operands), int64
 
 
@@ -286,7 +284,7 @@ def tallying(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def searching(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Take two operands that meet in one dtype, and positions; the result has positions."""
+    """Promote two real operands to one dtype, cast the others to int64; the result is int64."""
     d = common(op, operands[:2])
     return (d, d, *(int64 for _ in operands[2:])), int64
 
@@ -304,12 +302,12 @@ def selecting(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def ordering(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Take operands as `sorting` does; the result has positions."""
+    """Take operands as `sorting` does; the result has positions, int64."""
     return sorting(op, operands, attrs)[0], int64
 
 
 def grouping(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Take an operand of any dtype, and positions; the result has positions."""
+    """Take an operand of any dtype, and positions; the result has positions, int64."""
     d = common(op, operands[:1], allowed="biufc")
     return (d, *(int64 for _ in operands[1:])), int64
 
@@ -329,11 +327,11 @@ def running_logs(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
 
 
 def scattering(op: str, operands: Sequence[Given], attrs: Attrs) -> Dtypes:
-    """Keep the first operand's dtype, to which the second is cast; the others are positions."""
+    """Keep the first operand's dtype, cast the second to it, and the positions to int64."""
     first = _strong_dtypes(operands)[0]
     return (first, first, *(int64 for _ in operands[2:])), first
 
 
 def fixed(casts: tuple[DType, ...], result: DType) -> DTypeRule:
-    """Return a rule with the same dtypes for all operands."""
+    """Return a rule that gives `casts` and `result`, whichever dtypes the operands have."""
     return lambda op, operands, attrs: (casts, result)

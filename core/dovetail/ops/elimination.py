@@ -12,7 +12,7 @@ import numpy as np
 
 
 def lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return P, L and U of matrices (..., m, n), whose product they are."""
+    """Return P, L and U of matrices `a` (..., m, n), with a = P @ L @ U; P has the dtype of `a`."""
     try:
         import scipy.linalg
     except ImportError:
@@ -52,10 +52,7 @@ def _eliminate(a: np.ndarray) -> np.ndarray:
 def solve_triangular(
     a: np.ndarray, b: np.ndarray, upper: bool, unit: bool, adjoint: bool
 ) -> np.ndarray:
-    """Return the solutions for one triangle of (batch, n, n) matrices, or for its adjoint.
-
-    Raises: NumPy's LinAlgError.
-    """
+    """Solve triangular (batch, n, n) equations. Raises: LinAlgError if a matrix is singular."""
     try:
         from scipy.linalg import get_lapack_funcs
     except ImportError:
@@ -73,7 +70,7 @@ def solve_triangular(
 def solve_as_general(
     a: np.ndarray, b: np.ndarray, upper: bool, unit: bool, adjoint: bool
 ) -> np.ndarray:
-    """Solve the same equation by NumPy, as a general one."""
+    """Solve the equations of `solve_triangular` by NumPy's general solver."""
     a = np.triu(a, int(unit)) if upper else np.tril(a, -int(unit))
     a = a + np.eye(a.shape[-1], dtype=a.dtype) if unit else a
     return np.linalg.solve(a.conj().mT if adjoint else a, b)

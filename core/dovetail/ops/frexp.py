@@ -63,7 +63,7 @@ def _is_finite_nonzero(x: Value) -> Value:
 
 
 def _replace_special(x: Value) -> Value:
-    """Return x, and 1 where x is 0, infinite or NaN."""
+    """Return x, but 1 where x is 0, infinite or NaN."""
     return where(_is_finite_nonzero(x), x, 1.0)
 
 

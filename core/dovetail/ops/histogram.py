@@ -274,7 +274,7 @@ class _DigitPass(NamedTuple):
         site.store(reduce_loop("add", 0, site.size(0, len(rows)), count_in_block)[0], *rows, digit)
 
     def extend_prefix(self, site: KernelSite) -> None:
-        """Build the kernel of the next state.
+        """Build the kernel that stores the next state: the prefix with this digit, and the rank.
 
         Operands: elements, totals, state if any, next state.
         """
@@ -283,7 +283,7 @@ class _DigitPass(NamedTuple):
             site.store(cast(part, uint64), const(i, int64), *rows)
 
     def store_element(self, site: KernelSite) -> None:
-        """Build the kernel of the result.
+        """Build the kernel that stores the selected element of each row.
 
         Operands: elements, totals, state if any, selected elements.
         """

@@ -100,7 +100,7 @@ class HostCall(NamedTuple):
         return self._check(computed, arrays)
 
     def _run(self, arrays: Sequence[np.ndarray]) -> np.ndarray | tuple[np.ndarray, ...]:
-        """Return the routine's results for one batch axis. Raises: NumPy's LinAlgError."""
+        """Run the routine on one batch axis. Raises: NumPy's LinAlgError, OutOfMemoryError."""
         try:
             with np.errstate(all="ignore"):
                 return self.routine.run(*arrays, *self.options)
@@ -122,7 +122,7 @@ class HostCall(NamedTuple):
         return tuple([a.reshape((*batch, *a.shape[1:])) for a in every])
 
     def _refuses(self, arrays: Sequence[np.ndarray]) -> bool:
-        """Return True if the routine refuses one of some matrices."""
+        """Return True if the routine raises LinAlgError for one of the matrices."""
         try:
             self._run(arrays)
         except np.linalg.LinAlgError:
@@ -141,9 +141,9 @@ class HostCall(NamedTuple):
         return low
 
     def _check(self, computed: np.ndarray, arrays: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Return () if LAPACK accepts all matrices. Raises: LinAlgError.
+        """Run LAPACK on matrices with non-finite results; return (). Raises: LinAlgError.
 
-        With `fallback`, return the values with that routine's in place of those refused.
+        With `fallback`, return the values with that routine's in place of those refused, if any.
         """
         bad = ~np.isfinite(computed).all(axis=(-2, -1))
         values, matrices = None, arrays if self.fallback is None else arrays[1:]
@@ -161,7 +161,7 @@ class HostCall(NamedTuple):
 
 
 def _numpy_routine(name: str) -> RoutineFunction:
-    """Return NumPy's routine of that name."""
+    """Return a function that calls np.linalg's `name`; several results are a plain tuple."""
 
     def run(*arrays: Any) -> np.ndarray | tuple[np.ndarray, ...]:
         """Call the routine; return its results as a plain tuple if there are several."""
@@ -172,7 +172,10 @@ def _numpy_routine(name: str) -> RoutineFunction:
 
 
 def _reject_nonfinite(run: RoutineFunction) -> RoutineFunction:
-    """Return a routine that raises for NaN and infinity, with which LAPACK may never end."""
+    """Return a routine that raises LinAlgError if its first array has NaN or infinity.
+
+    LAPACK may never end with them.
+    """
 
     @wraps(run)
     def run_if_finite(*arrays: Any) -> np.ndarray | tuple[np.ndarray, ...]:
@@ -185,7 +188,7 @@ def _reject_nonfinite(run: RoutineFunction) -> RoutineFunction:
 
 
 def _cholesky(a: np.ndarray) -> np.ndarray:
-    """Return the Cholesky factor. Raises: LinAlgError for NaN and infinity.
+    """Return the Cholesky factor. Raises: LinAlgError if not positive definite, or not finite.
 
     Such an element of a row reaches the diagonal of the factor, so that only diagonals are checked.
     To look at all of a matrix of 1000 x 1000 would take a twentieth of the time.

@@ -52,7 +52,7 @@ class KernelSite(Protocol):
         """
 
     def number(self, name: str, value: int) -> Value:
-        """Return a run-time integer that is no size or stride."""
+        """Return `value` as a run-time integer of the kernel, for numbers other than sizes."""
 
     def scalar(self, position: int, dtype: DType) -> Value:
         """Return the op's Python number at `position` among its scalars."""
@@ -85,7 +85,7 @@ class KernelSite(Protocol):
         """Store a result's element at every point of the grid."""
 
     def check(self, fine: Value, given: Value, asked: tuple[str, int, int]) -> None:
-        """Raise IndexOutOfRange for the index `given`, after the kernel has run, unless `fine`.
+        """Add a check that raises IndexOutOfRange for `given` after the kernel, unless `fine`.
 
         `asked`: the op's public name, the axis and its size.
         """
@@ -130,7 +130,7 @@ class Launches(Protocol):
         """Return the dtype as which an operand is read; halves are then widened."""
 
     def block(self, rows: Shape, n: int, least: int) -> int:
-        """Return the size of a block if each of `rows` of n elements is cut into blocks."""
+        """Return the number of elements, at least `least`, of the blocks of rows of n elements."""
 
     def temporary(self, dtype: DType, shape: Shape) -> int:
         """Allocate memory that lives until the last launch that names it, and return its number."""
@@ -143,7 +143,7 @@ class Launches(Protocol):
         changes: Sequence[int] = (),
         why: str = "",
     ) -> None:
-        """Add a kernel.
+        """Add a launch of the kernel that `build` builds.
 
         Operand k of its site is `operands[k]`, the last one its result; `changes` are those, by k,
         that it reads and writes.

@@ -134,7 +134,7 @@ def _differs(site: KernelSite, k: Value) -> Value:
 
 
 def checked_indices(site: KernelSite) -> None:
-    """Build the kernel that checks indices along an axis and counts them from its start.
+    """Build the kernel that checks indices and counts them from 0; a bad one is stored as 0.
 
     attrs: (the op that asks, the axis, its size); True if they may count from the end; an index
     that becomes 0 unchecked, or None.

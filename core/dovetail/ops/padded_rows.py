@@ -118,7 +118,7 @@ class PaddedRowBuffer(NamedTuple):
         return strides
 
     def index_of(self, site: KernelSite, operand: int, at: Indices) -> Value:
-        """Return the index of an element, the line being an operand of a kernel."""
+        """Return the linear index of an element of the line; axes that `at` lacks are at 0."""
         zero = const(0, int64)
         if self.direct:
             every = {k: at.get(k) or [zero] * len(n) for k, n in self.extents.items()}
@@ -177,7 +177,7 @@ class PaddedRowBuilder:
         return line_buffer
 
     def _fill(self, line_buffer: PaddedRowBuffer, shape: Shape, size: int) -> None:
-        """Add the launches that store zeros and the tensor's elements."""
+        """Add the launches that store the tensor's elements, and before them zeros if needed."""
         line = line_buffer.line
         parts_by_axis = [[*line.parts(a, shape[a - self.rank])] for a in range(self.rank)]
         if any(
@@ -205,7 +205,7 @@ class PaddedRowBuilder:
 
         def build(site: KernelSite) -> None:
             """Build the kernel that copies one phase's elements to the line."""
-            at = {k: self._indices(site, k, extents[k], parts) for k in line_buffer.order}
+            at = {k: self._add_grid_axes(site, k, extents[k], parts) for k in line_buffer.order}
             channel = line_buffer.channel_index(site, at[GROUP][0], at[CHANNEL][0])
             source_index = [*at[LEAD], at[BATCH][0], channel]
             for a, p in enumerate(parts):
@@ -218,7 +218,7 @@ class PaddedRowBuilder:
             f"{self.launches.op.name}_line", build, line_buffer.line.operand, line_buffer.operand
         )
 
-    def _indices(
+    def _add_grid_axes(
         self, site: KernelSite, k: str, extents: Shape, parts: Sequence[PhasePart]
     ) -> list[Value]:
         """Add axes of the grid and return their indices: none for phases and for a single group."""

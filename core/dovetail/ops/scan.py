@@ -96,7 +96,7 @@ class ScanOp(NamedTuple):
     # --- a row by one point
 
     def _declare_row(self, site: KernelSite) -> list[Value]:
-        """Add the axes of the grid other than the scanned one, and store the initial value."""
+        """Add the grid axes but the scanned one; return their indices. Store any initial value."""
         axes = [d for d in range(site.rank(-1)) if d != site.attrs[0]]
         row = [site.axis(-1, d) for d in axes]
         self._store_initial(site, row)

@@ -397,7 +397,7 @@ def _sum_blocks(site: KernelSite) -> None:
 def _build_rank_kernel(
     descending: bool, write: Callable[[Value, Value], Value]
 ) -> Callable[[KernelSite], None]:
-    """Return the builder of the kernel that stores each element of a row at its rank."""
+    """Return the builder of a kernel that stores `write(element, position)` at each rank."""
 
     def build(site: KernelSite) -> None:
         """Build the kernel that counts the elements before each element."""

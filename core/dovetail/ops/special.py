@@ -124,10 +124,7 @@ def _quantile(q: Value, tail: Value) -> Value:
 
 
 def ndtri(p: Value) -> Value:
-    """Return the x of which the normal distribution is below with probability p.
-
-    NaN outside of 0..1.
-    """
+    """Return the normal quantile: x with ndtr(x) = p; NaN for p outside of 0..1."""
     upper = p > 0.5
     y = _quantile(p - 0.5, where(upper, 1.0 - p, p))
     return where((p >= 0.0) & (p <= 1.0), y, math.nan)

@@ -176,7 +176,7 @@ def _is_odd_quadrant(n: Value) -> Value:
 
 
 def _sin_in_quadrant(x: Value, quadrant_shift: int, sign: Value | None) -> Value:
-    """Return sin(x + ahead pi/2) for x >= 0, its sign bit exchanged with `sign`."""
+    """Return sin(x + quadrant_shift pi/2) for x >= 0, negated where `sign` has the sign bit."""
     f = format_of(x)
     (h, low), n = _reduce_angle(x)
     n = n + (quadrant_shift << (n.dtype.bits - 2))

@@ -103,7 +103,7 @@ def as_hybrid(x: BSR) -> COO:
 
 
 def from_hybrid(x: COO) -> BSR:
-    """Build the BSR matrix of a hybrid tensor: the inverse of `as_hybrid`."""
+    """Coalesce a hybrid tensor of 4 dimensions and build the BSR matrix of its blocks."""
     x = x.coalesce()
     return bsr(x.pattern, x.values())
 

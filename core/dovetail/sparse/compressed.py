@@ -366,7 +366,7 @@ def pattern_from_bounds(
 def as_values(
     values: object, dtype: DTypeLike, device: DeviceLike, indices: Sequence[object]
 ) -> Tensor:
-    """Return the values as a tensor; unless given, the device is that of the indices."""
+    """Convert values to a tensor of `dtype` on `device`; a list goes to the indices' device."""
     if isinstance(values, Tensor):
         x = values if device is None else values.to(device=device)
         return x if dtype is None else x.astype(dtype, copy=False)
@@ -427,9 +427,9 @@ def _require_shape(name: str, names: tuple[str, str], shape: Shape, rows: int) -
 
 
 def _index_summary(bounds: Tensor, columns: Tensor) -> list[int]:
-    """Return first, last start, least step, 1 if disordered, column range: 0, -1 if empty.
+    """Read first and last start, least step, 1 if disordered, least and largest column.
 
-    One host read.
+    Without entries the last three are 0, 0 and -1. One host read.
     """
     count = columns.shape[0]
     steps = bounds[1:] - bounds[:-1]

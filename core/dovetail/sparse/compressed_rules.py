@@ -124,7 +124,7 @@ SUMS = ("sum", "mean", "count_nonzero")
 
 
 def reduction(rule: Rule) -> Rule:
-    """Return a rule for reductions whose result is strided, as every row has an element."""
+    """Return a rule for reductions: strided results, but over no axes the operand's layout."""
 
     def run(op: Op, x: Any, axes: Shape, keepdims: bool, attrs: Any) -> Any:
         """Reduce along the compressed axis by row sums, or else through COO."""

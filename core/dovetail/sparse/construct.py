@@ -89,7 +89,7 @@ def sparse_coo_tensor(
 def _convert_values(
     values: object, dtype: DTypeLike, device: DeviceLike, indices: object
 ) -> Tensor:
-    """Return the values as a tensor; unless given, the device is that of the indices."""
+    """Convert values to a tensor of `dtype` on `device`; a list goes to the indices' device."""
     if isinstance(values, Tensor):
         x = values if device is None else values.to(device=device)
         return x if dtype is None else x.astype(dtype, copy=False)
@@ -134,7 +134,7 @@ def _require_fit(at: Tensor, values: Tensor) -> None:
 
 
 def _index_extremes(host: Any, at: Tensor, needed: bool) -> tuple[list[int], list[int]]:
-    """Return the lowest and the highest index along each dimension; empty lists if not needed."""
+    """Return the least and the largest index along each dimension, or ([], []); one host read."""
     if not needed:
         return [], []
     if host is not None:
@@ -181,7 +181,7 @@ def _require_inside(low: list[int], high: list[int], shape: Shape) -> None:
 
 
 def _as_coalesced(pattern: Pattern, check: bool) -> Pattern:
-    """Return the pattern marked as coalesced. Raises: ArgumentError if a check fails."""
+    """Return the pattern marked as coalesced. Raises: ArgumentError if `check` finds it is not."""
     coalesced = pattern.coalesce() if check else (pattern, None)
     if coalesced[1] is not None:
         raise dt.ArgumentError(

@@ -147,7 +147,7 @@ def to_scipy(x: Entries, scipy_format: str | None = None) -> SciPyArray:
 
 
 def _scipy_from_parts(sparse: Any, form: str, x: Entries) -> SciPyArray:
-    """Build a SciPy array from a CSR, CSC or BSR tensor, whose parts are those of SciPy."""
+    """Build a SciPy array from copies of a tensor's parts. Raises: DTypeError for bfloat16."""
     _require_numpy_dtype(x)
     starts, columns, values = (part.numpy().copy() for part in x.parts)
     array = getattr(sparse, f"{form}_array")((values, columns, starts), x.shape)
@@ -274,7 +274,7 @@ def load(file: File, *, device: DeviceLike = None) -> COO:
 
 
 def _scipy_indices(arrays: _Arrays) -> Any:
-    """Return the positions of SciPy's coo, csr or csc form. Raises: ArgumentError."""
+    """Return positions (dimensions, n) of SciPy's coo, csr or csc file. Raises: ArgumentError."""
     form = arrays.read_text("format")
     if form == "coo":
         if "coords" in arrays.arrays:
@@ -321,7 +321,7 @@ class _Arrays:
         return dt.ArgumentError(f"sparse.load: {self.file} does not hold a sparse tensor: {what}")
 
     def read_array(self, name: str, kinds: str, ndim: int | None = None) -> np.ndarray[Any, Any]:
-        """Return an array. Raises: ArgumentError for another dtype kind or number of dimensions."""
+        """Return an array. Raises: ArgumentError if missing, or of another dtype kind or rank."""
         value = self.arrays.get(name)
         if not isinstance(value, np.ndarray):
             raise self.error(f"it has no array {name!r}, only {', '.join(self.arrays)[:200]}")
@@ -330,11 +330,11 @@ class _Arrays:
         return value
 
     def read_text(self, name: str) -> str:
-        """Return the string that an array holds. Raises: ArgumentError if the array is missing."""
+        """Return the string in an array. Raises: ArgumentError if it is missing or no string."""
         text = self.read_array(name, "US", 0).item()
         return text.decode("ascii", "replace") if isinstance(text, bytes) else str(text)
 
     def read_shape(self) -> list[int]:
-        """Return the shape of the tensor in the file. Raises: ArgumentError if it is missing."""
+        """Return the shape in the file. Raises: ArgumentError if it is missing or not integers."""
         sizes: list[int] = self.read_array("shape", "iu", 1).tolist()
         return sizes

@@ -159,7 +159,7 @@ def align(tensors: Sequence[COO], name: str) -> list[COO]:
 
 
 def _apply_with_strided(op: Op, args: Sequence[Any], attrs: Any) -> COO:
-    """Return the op of each entry and the strided element there. Raises: LayoutError.
+    """Apply a product or quotient at the entries. Raises: LayoutError for ops with dense results.
 
     Elements that are not stored stay 0, even if the strided operand is 0, infinite or NaN there.
     """

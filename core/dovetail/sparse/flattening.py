@@ -40,7 +40,7 @@ class PatternSpec(NamedTuple):
     elements: tuple[tuple[Block, PatternSpec | int], ...]  # of blocks, each followed by its order
 
     def build(self, parts: Iterator[Tensor], patterns: list[object], device: dt.Device) -> Pattern:
-        """Build the pattern from the next flattened vectors, and append it to `patterns`."""
+        """Build the pattern of the next vectors; append it and all nested ones to `patterns`."""
         coords = [next(parts) for _ in self.shape]
         p = Pattern(
             coords,
@@ -75,7 +75,10 @@ class EntriesSpec(NamedTuple):
     pattern: PatternSpec | TransposeSpec | int
 
     def unflatten(self, parts: Iterator[Tensor], patterns: list[object]) -> Tensor:
-        """Build the sparse tensor; the protocol is that of `dovetail.extend.LayoutTensor`."""
+        """Build the sparse tensor of the next parts; append new patterns to `patterns`.
+
+        The protocol is that of `dovetail.extend.LayoutTensor`.
+        """
         values, spec = next(parts), self.pattern
         p = _build_pattern(
             spec.source if isinstance(spec, TransposeSpec) else spec, parts, patterns, values.device
@@ -89,7 +92,7 @@ class EntriesSpec(NamedTuple):
 def _build_pattern(
     spec: PatternSpec | int, parts: Iterator[Tensor], patterns: list[object], device: dt.Device
 ) -> Pattern:
-    """Return a new pattern of a recipe, or the pattern with this number in `patterns`."""
+    """Build the pattern of a recipe and append it to `patterns`, or return that of a number."""
     if isinstance(spec, PatternSpec):
         return spec.build(parts, patterns, device)
     p = patterns[spec]
@@ -98,7 +101,11 @@ def _build_pattern(
 
 
 def flatten(x: Entries, patterns: PatternNumbers) -> tuple[Sequence[Tensor], EntriesSpec]:
-    """Return the strided tensors of `x` and its recipe, for `LayoutTensor.__flatten__`."""
+    """Return the strided tensors of `x` and its recipe; number new patterns in `patterns`.
+
+    Outside of captures it first computes the operands of products, and caches them on the pattern.
+    The protocol is that of `LayoutTensor.__flatten__`.
+    """
     p, parts = x.pattern, [x.values()]
     source = p.transposed_from if isinstance(x, COO) else None
     if not is_capturing():  # arguments only: a result may never be multiplied
@@ -119,7 +126,7 @@ def _derive_for_products(x: Entries, p: Pattern, transpose: bool) -> None:
 def _flatten_pattern(
     p: Pattern, patterns: PatternNumbers, parts: list[Tensor], inner: bool = False
 ) -> PatternSpec | int:
-    """Append a pattern's vectors to `parts`; return its recipe, or its number in `patterns`.
+    """Append a new pattern's vectors to `parts` and number it; return its recipe or number.
 
     `inner`: the pattern is derived from another one; patterns derived from it are left out.
     """

@@ -90,7 +90,7 @@ def times_sparse(a: COO, b: COO) -> COO | None:
 
 
 def _product_limits(p: Pattern, q: Pattern) -> tuple[int, Tensor]:
-    """Return the number of products, and the start of each row's products with the last end."""
+    """Read the number of products; return it, and the starts of rows' products with the end."""
     at = p.coords[1]
     first = dt.zeros(1, dtype=int64, device=p.device)
     ends = dt.cumulative_sum(rows_at(q.bounds, at + 1) - rows_at(q.bounds, at))

@@ -180,7 +180,10 @@ def _iterate(system: _System, callback: Callback | None, steps: _IterativeMethod
 def _iterate_with_callback(
     name: str, is_unfinished: Any, step: Any, state: Any, callback: Callback
 ) -> Any:
-    """Run the steps from the host, call `callback` with each iterate; return the last state."""
+    """Run the steps from the host, call `callback` with each iterate; return the last state.
+
+    Raises: CaptureError in a captured function, ArgumentTypeError for no function.
+    """
     arguments.function(name, callback, "callback")
     if is_capturing():
         raise dt.CaptureError(
@@ -242,7 +245,10 @@ def _attach_gradient(
     a: Operator | None,
     m: Operator | None,
 ) -> Solution:
-    """Return the solution with gradients to A and b; `a` is the matrix of the backward solve."""
+    """Return the solution with gradients to A and b, by a solve with `a`, if they are needed.
+
+    Raises: GradientError if they are, and A or M is a function.
+    """
     if not _needs_grad(system.a, system.b):
         return solution
     if a is None or (m is not None and not isinstance(m, Tensor)):
@@ -482,7 +488,10 @@ def spsolve_triangular(
 
 
 def _check_triangular_system(name: str, a: Tensor, b: Tensor) -> tuple[CSR, Tensor]:
-    """Return A as CSR and b, in one float dtype. Raises: an error for each rule broken."""
+    """Return A as CSR, and b, in one float or complex dtype.
+
+    Raises: LayoutError, ShapeError, DeviceError, DTypeError for operands that do not fit.
+    """
     if required(name, a).layout is dt.strided:
         raise dt.LayoutError(
             f"{name}: A must be a sparse matrix, got strided {a.dtype.name}{list(a.shape)}; use "
@@ -510,7 +519,7 @@ def _check_triangular_system(name: str, a: Tensor, b: Tensor) -> tuple[CSR, Tens
 
 @cache_on_pattern
 def _triangle_info(p: Pattern, lower: bool) -> tuple[bool, Tensor]:
-    """Return (True if no entry is beyond the diagonal, the entries on the diagonal); cached."""
+    """Return (True if no entry is beyond the diagonal, the indices of entries on it); cached."""
     name = ("triangle", lower)
     if name not in p.derived:
         rows, columns = p.coords
@@ -538,7 +547,7 @@ def _require_triangle(name: str, a: CSR, lower: bool, unit: bool) -> None:
 
 
 def _has_nonzero_beyond(a: CSR, lower: bool) -> bool:
-    """Return True if an entry on the other side of the diagonal is not 0."""
+    """Return True if an entry on the other side of the diagonal is not 0; one host read."""
     rows, columns = a.pattern.coords
     beyond = columns > rows if lower else columns < rows
     return bool(dt.any(dt.logical_and(beyond, dt.not_equal(a.values(), 0))).item())

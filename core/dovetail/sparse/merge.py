@@ -116,7 +116,7 @@ def intersection(tensors: Sequence[COO]) -> tuple[Pattern, list[Tensor]]:
 
 
 def matching_entries(p: Pattern, q: Pattern) -> tuple[Tensor, Tensor]:
-    """Return the pairs of entries of two coalesced patterns at the same position, in order."""
+    """Return the pairs of entries of two coalesced patterns at one position; one host read."""
     nothing = dt.zeros(0, dtype=dt.int64, device=p.device)
     if not p.count or not q.count:
         return nothing, nothing

@@ -218,7 +218,7 @@ class Pattern:
 
     @cache_on_pattern
     def reduce_axes(self, axes: Shape) -> tuple[Runs, Pattern]:
-        """Return the runs of entries that differ along `axes` only, and the pattern without them.
+        """Return runs of entries that differ along `axes` only, and the pattern without these axes.
 
         The pattern must be coalesced. One host read: the number of runs.
         """
@@ -237,7 +237,7 @@ class Pattern:
 
     @cache_on_pattern
     def coalesce(self) -> tuple[Pattern, Runs | None]:
-        """Return the sorted pattern without repetition, and the runs of entries to sum.
+        """Return the sorted pattern without repetition, and the runs of entries to sum; cached.
 
         The runs are None if the pattern is coalesced already. One host read: the number of entries,
         or whether they are sorted.
@@ -268,7 +268,10 @@ class Pattern:
         return pattern, Runs(everything, order, self.count)
 
     def _sort_unique(self) -> tuple[Pattern, Runs | None]:
-        """Return the sorted pattern without repetition, and its runs. Host reads: one or two."""
+        """Return the sorted pattern without repetition, and its runs; drop the cached keys.
+
+        The runs are None if the entries are sorted already. Host reads: one or two.
+        """
         # the check may save a sort, but it takes a host read
         may_check = not (self.unique and is_capturing())
         if may_check and self.unsorted_dims == len(self.shape) and self._is_ascending():
@@ -289,7 +292,7 @@ class Pattern:
         return Pattern(coords, self.shape, count, self.device, unsorted_dims=0, unique=True), runs
 
     def _is_ascending(self) -> bool:
-        """Return True if the positions are strictly ascending. One host read."""
+        """Return True if positions ascend strictly; one host read. False if keys exceed int64."""
         if len(keys := self.keys()) > 1:
             return False
         return not bool(dt.any(keys[0][1:] <= keys[0][:-1]).item())

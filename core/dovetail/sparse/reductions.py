@@ -194,7 +194,7 @@ def _all(op: Op, x: COO, axes: Shape, dtype: DType) -> Tensor:
 
 
 def _as_nonzero_mask(x: COO) -> COO:
-    """Return True at entries that are not 0, at the same positions."""
+    """Return a bool tensor of the same entries, True where a value is not 0."""
     return coo(x.pattern, x.values() if x.dtype is dt.bool else dt.not_equal(x.values(), 0))
 
 

@@ -36,7 +36,7 @@ def to_device(x: COO, device: dt.Device) -> COO:
 
 
 def install() -> None:
-    """Set the rules of the layout classes, and their flattening."""
+    """Set the rules, the flattening and the representations of the layout classes."""
     rule_of: dict[str, Any] = {
         "apply": elementwise.elementwise,
         "softmax": elementwise.softmax,

@@ -167,6 +167,7 @@ class _Product(dt.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, p: Pattern, transpose: bool, values: Tensor, dense: Tensor) -> Tensor:
+        """Return the product, and save `values` and `dense` for the backward pass."""
         ctx.p, ctx.transpose = p, transpose
         ctx.save_for_backward(values, dense)
         return _multiply(p, transpose, values, dense)
@@ -190,6 +191,7 @@ class _SampledProduct(dt.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, p: Pattern, x: Tensor, y: Tensor) -> Tensor:
+        """Return the elements at the entries, and save x and y for the backward pass."""
         ctx.p = p
         ctx.save_for_backward(x, y)
         return make_node(SAMPLED_PRODUCT, (x, y, *p.coords), (p.count,), x.dtype, x.dtype)
@@ -321,7 +323,7 @@ def _sum_duplicates(p: Pattern, values: Tensor) -> COO:
 
 
 def _matching_pairs(p: Pattern, q: Pattern, lead: int) -> tuple[Tensor, Tensor]:
-    """Return the pairs of entries with p's column equal to q's row, within each block."""
+    """Return the pairs of entries with p's column equal to q's row, by block; one host read."""
     blocks = range(lead)
     if not p.count or not q.count:
         nothing = dt.zeros(0, dtype=dt.int64, device=p.device)

@@ -212,7 +212,7 @@ class COO(Entries):
 
 
 def required_sparse(op: str, x: Any) -> Entries:
-    """Return `x` if it is sparse. Raises: DTypeError; LayoutError for another layout."""
+    """Return `x` if it is sparse. Raises: LayoutError if strided, DTypeError for no tensor."""
     if not isinstance(required(op, x), Entries):
         raise dt.LayoutError(
             f"{op}: expected a sparse tensor, got {x.dtype.name}{list(x.shape)} of layout "
@@ -222,7 +222,7 @@ def required_sparse(op: str, x: Any) -> Entries:
 
 
 def required_coo(op: str, x: Any) -> COO:
-    """Return `x` if it is a COO tensor. Raises: DTypeError; LayoutError for another layout."""
+    """Return `x` if it is COO. Raises: LayoutError for another layout, DTypeError for no tensor."""
     if not isinstance(required(op, x), COO):
         raise dt.LayoutError(
             f"{op}: expected a sparse tensor, got {x.dtype.name}{list(x.shape)} of layout "

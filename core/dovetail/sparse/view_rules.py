@@ -277,7 +277,7 @@ def index(x: COO, items: list[Any]) -> COO:
 
 
 def _split_index(x: COO, items: list[Any]) -> tuple[dict[int, Any], dict[int, Tensor]]:
-    """Return slices and integers by axis of `x`, and index arrays by axis (masks as positions)."""
+    """Split an index into slices and ints, and arrays, by axis of x. Raises: IndexOutOfRange."""
     basic: dict[int, Any] = {}
     arrays: dict[int, Tensor] = {}
     axis = 0
@@ -299,7 +299,7 @@ def _split_index(x: COO, items: list[Any]) -> tuple[dict[int, Any], dict[int, Te
 
 
 def _array_positions(x: COO, axis: int, part: Any) -> tuple[Tensor, ...]:
-    """Return an index array as positions in its axis, or a mask as its nonzero positions."""
+    """Return positions from 0 of an index array, or of a mask's Trues. Raises: IndexOutOfRange."""
     is_mask = part.dtype in (dt.bool, np.bool_)
     sizes = x.shape[axis : axis + part.ndim]
     if is_mask and any(m not in (n, 0) for m, n in zip(part.shape, sizes, strict=True)):
@@ -333,7 +333,7 @@ def _slice_axis(x: COO, axis: int, part: slice) -> COO:
 def _select_by_arrays(
     x: COO, items: list[Any], basic: dict[int, Any], arrays: dict[int, Tensor]
 ) -> COO:
-    """Return the entries at index arrays and integers. Raises: IndexOutOfRange."""
+    """Return entries at arrays and ints; add ints to `arrays`. Raises: IndexOutOfRange."""
     for axis, part in basic.items():
         if not isinstance(part, slice):  # an integer next to arrays takes part in broadcasting
             i = range(x.shape[axis])[part] if -x.shape[axis] <= part < x.shape[axis] else None
@@ -353,7 +353,7 @@ def _select_by_arrays(
 def _join_entries(
     p: Pattern, joined_axes: list[int], indices: list[Tensor]
 ) -> tuple[Tensor, Tensor]:
-    """Return the pairs (query, entry) equal along the named axes, ordered by query, then entry."""
+    """Return pairs (query, entry) equal along `joined_axes`, by query, then entry; a host read."""
     sizes = [p.shape[a] for a in joined_axes]
     _require_int64_positions("index", tuple(sizes), p.shape)
     sorted_ = p.unsorted_dims == 0 and joined_axes == list(range(len(joined_axes)))
@@ -411,7 +411,7 @@ def _is_mask(part: Any) -> bool:
 
 
 def concat(tensors: Sequence[Tensor], axis: int) -> COO:
-    """Return the tensors, one after the other along an axis. Raises: LayoutError, ShapeError."""
+    """Join along an axis. Raises: LayoutError for a strided tensor, ShapeError for other shapes."""
     operands: list[Any] = list(tensors)
     if not all(isinstance(x, COO) for x in operands):
         raise dt.LayoutError(

@@ -51,7 +51,7 @@ class Bar:
         return category, "", ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count a case when it has ended."""
+        """Count failed reports, and a case when its teardown has ended; redraw the bar."""
         self.failed += report.failed
         if report.when == "teardown":
             label = f"cases, [red]{self.failed} failed[/]" if self.failed else "cases"

@@ -54,7 +54,7 @@ def flipped(v: Array, d: DType, on: Device) -> T.Tensor:
 
 
 def spaced(v: Array, d: DType, on: Device) -> T.Tensor:
-    """Return every second element of every axis, from 1, with other values between."""
+    """Return a tensor equal to `v` as every second element of a larger one, from element 1."""
     wide = np.resize(specials(d)[::-1], tuple(2 * n + 1 for n in v.shape))
     wide[tuple(slice(1, 2 * n, 2) for n in v.shape)] = v
     return view(from_host(wide, d, on), ("slice", (1,) * v.ndim, v.shape, (2,) * v.ndim))
@@ -103,7 +103,7 @@ VARIED_LAYOUTS = (*BASIC_LAYOUTS, "spaced", "rows and columns")
 
 
 def layouts(op: Op, d: DType) -> Sequence[str]:
-    """Return the layouts in which a row is tried at a dtype.
+    """Return the names of the layouts in which a row is tried at a dtype.
 
     Each costs a compilation, so not every combination of row, dtype and layout is tried, but every
     pair. Cheap rows of three dtypes, of 1, 4 and 8 bytes, and three rows of all dtypes have all

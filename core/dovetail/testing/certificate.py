@@ -73,7 +73,7 @@ class Certificate:
 
     @property
     def conforms(self) -> bool:
-        """Return True if all cases that ran went well, to the end."""
+        """Return True if cases ran, none failed or was skipped, all gaps exist, pytest gave 0."""
         return not (
             self.nonconformance or self.status or any(map(self.counts.get, FAILING_OUTCOMES))
         )
@@ -85,7 +85,7 @@ class Certificate:
 
     @property
     def nonconformance(self) -> str:
-        """Return why the device does not conform, beyond failed cases, or ""."""
+        """Return the reason of a device that does not conform, other than failed cases, or ""."""
         if self.unknown_gaps:
             names = ", ".join(self.unknown_gaps)
             return f"dovetail_conformance names cases that do not exist: {names}"
@@ -100,7 +100,7 @@ class Certificate:
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 of all cases and their outcomes, in order."""
+        """Return the SHA-256 of all cases and their outcomes, sorted by case."""
         lines = "".join(f"{case} {outcome}\n" for case, outcome in sorted(self.outcomes.items()))
         return hashlib.sha256(lines.encode()).hexdigest()
 
@@ -159,7 +159,7 @@ class Certificate:
         }
 
     def write(self, path: str) -> None:
-        """Write the certificate as JSON."""
+        """Write the certificate as JSON to `path`; replace a file there."""
         Path(path).write_text(json.dumps(self.as_json(), indent=2) + "\n", "utf-8")
 
 
@@ -180,7 +180,7 @@ def kit_digest() -> str:
 def commit() -> str:
     """Return the commit of the kit's working tree, with "+" if it was changed since.
 
-    An installed package gives "".
+    An installed package gives "", and so does a failure of git.
     """
     folder = Path(__file__).parent
     if not any(parent.joinpath(".git").exists() for parent in folder.parents):

@@ -24,7 +24,7 @@ from .values import Array, decode, encode, host_dtype
 
 
 def case_files() -> list[str]:
-    """Return the modules with the cases of this kit."""
+    """Return the names of the modules with the cases of this kit."""
     return [p.stem for p in sorted(Path(__file__).parent.glob("dtype_*.py"))]
 
 
@@ -142,7 +142,7 @@ class NumbersKit(Kit):
     def check_same_numbers(
         self, actual: Array, wanted: Array, what: str, inputs: Array | None = None
     ) -> None:
-        """Fail unless two float32 arrays have the same bits; all NaNs are equal."""
+        """Fail unless float32 arrays have the same shape and bits; NaNs are equal. Count it."""
         self.comparisons += 1
         assert actual.shape == wanted.shape, self.failure(f"{what}: {actual.shape}", "")
         x, y = (np.ascontiguousarray(a, np.float32).reshape(-1) for a in (actual, wanted))

@@ -57,7 +57,7 @@ def _samples_of(source: DType) -> Array:
 
 @pytest.mark.parametrize("source", REAL_DTYPES, ids=param_id)
 def test_from_others(kit: DTypeKit, source: DType) -> None:
-    """Check that a cast from another dtype rounds each number once."""
+    """Check that a cast from another dtype, if the device has it, rounds each number once."""
     if not kit.has_dtype(source):
         kit.require(True, "nothing to cast")
         return
@@ -84,7 +84,7 @@ def _round_integers(kit: DTypeKit, x: Array) -> Array:
 
 @pytest.mark.parametrize("target", REAL_DTYPES, ids=param_id)
 def test_to_others(kit: DTypeKit, target: DType) -> None:
-    """Check that a cast gives the same bits as a cast of the equal float32 number."""
+    """Check that a cast to a dtype of the device gives the bits of a cast of equal float32."""
     if not kit.has_dtype(target):
         kit.require(True, "nothing to cast")
         return

@@ -76,7 +76,7 @@ def _accepts_dtype(name: str, d: DType) -> bool:
 
 @pytest.mark.parametrize("name", MAPS)
 def test_elementwise(kit: DTypeKit, name: str) -> None:
-    """Check that an elementwise row gives the float32 result, rounded to the dtype."""
+    """Check that a row gives float32's result, rounded; rows of DTYPE_SPECIFIC_OPS only run."""
     op, d = ops.TABLE[name], kit.dtype
     if not _accepts_dtype(name, d):
         kit.require(True, "is not taken")
@@ -198,7 +198,7 @@ def test_every_code_is_sorted(kit: DTypeKit) -> None:
 
 @pytest.mark.parametrize("name", [n for n in MAPS if rules_of(ops.TABLE[n])])
 def test_gradients(kit: DTypeKit, name: str) -> None:
-    """Check that gradients have the dtype of their leaf, and NaN only where float32's have."""
+    """Check that gradients, if any, have their leaf's dtype, and NaN only where float32's have."""
     op = ops.TABLE[name]
     if not _accepts_dtype(name, kit.dtype):
         kit.require(True, "is not taken")

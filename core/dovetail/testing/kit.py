@@ -1,5 +1,7 @@
-"""The device under test: it runs kernels and tensor programs, and compares every bit.
-the reference."""
+"""The device under test: it runs kernels and tensor programs.
+
+Every bit of their results is compared with the reference.
+"""
 
 from __future__ import annotations
 
@@ -138,7 +140,7 @@ class Kit:
         scalars: Sequence[Any] = (),
         grid: Sequence[int] = (),
     ) -> list[Array]:
-        """Run a kernel, and return the buffers.
+        """Run a kernel, and return its buffers; fail if memory around a buffer was written.
 
         Each lies between guards, at an odd offset, in its own memory.
         """
@@ -166,7 +168,7 @@ class Kit:
         return self._programs[self.device, str(kernel)]
 
     def compile(self, kernels: Sequence[Kernel]) -> None:
-        """Legalise and compile kernels that are not cached, in one call of the backend."""
+        """Legalise, compile and cache kernels that are new, in one call of the backend."""
         programs, device = self._programs, self.device
         new = {str(k): k for k in kernels if (device, str(k)) not in programs}
         if len(programs) + len(new) > PROGRAM_CACHE_MAX:

@@ -187,7 +187,8 @@ class LayoutSubject:
 def load_layout_subject(name: str) -> LayoutSubject:
     """Return the layout of this name, as its plugin describes it.
 
-    Raises: DeviceError where there is none, PluginError where it cannot be used.
+    Raises: DeviceError where there is none, PluginError where it cannot be used, LayoutError
+    without `from_dense`.
     """
     record = registry.records().get(name)
     if record is None:
@@ -372,7 +373,7 @@ class LayoutKit(Kit):
     def check_same_error(
         self, name: str, f: Function, operands: Sequence[tuple[Array, DType, bool]], what: str
     ) -> None:
-        """Fail unless a wrong call raises the error of strided tensors, by name."""
+        """Fail unless a wrong call raises the strided error's type, or LayoutError, with `name`."""
         ruled, plain = self.make_operands(operands, self.device)
         wanted, actual = _call_outcome(f, plain), _call_outcome(f, ruled)
         assert isinstance(wanted, DovetailError), f"{what} is no mistake: the kit's own"

@@ -1,5 +1,4 @@
-"""Layouts, level 2: every elementwise row, with strided operands and Python numbers.
-ones and beside Python numbers."""
+"""Layouts, level 2: every elementwise row, with strided operands and Python numbers."""
 
 from __future__ import annotations
 
@@ -117,7 +116,7 @@ def test_broadcast(kit: LayoutKit, name: str, shapes: Any) -> None:
 )
 @pytest.mark.parametrize("name", ("add", "multiply"))
 def test_promotion(kit: LayoutKit, name: str, dtypes: tuple[DType, DType]) -> None:
-    """Check a binary row whose operands, both in the layout, have different dtypes."""
+    """Check a binary row of operands of two dtypes in the layout, if the device has both."""
     if not all(map(kit.has_dtype, dtypes)):
         kit.comparisons += 1
         return

@@ -87,7 +87,7 @@ def test_something_is_held(kit: LayoutKit) -> None:
 
 
 def test_names_are_what_they_say(kit: LayoutKit) -> None:
-    """Names that the layout adds to `dt` and `Tensor` have docstrings."""
+    """Check that names which the layout adds to `dt` and `Tensor` have docstrings."""
     info = kit.subject.info
     for name, value in {**info.functions, **info.methods}.items():
         assert name.isidentifier() and value.__doc__, kit.failure(f"{name} has no docstring", "")

@@ -76,7 +76,7 @@ def gradients(
 @pytest.mark.parametrize("d", (float32, float64), ids=param_id)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients(kit: LayoutKit, name: str, d: DType) -> None:
-    """Check that gradients at nonzero elements are those of strided tensors."""
+    """Check gradients: those of strided tensors at nonzero elements, the same or 0 elsewhere."""
     op, verb, f = FUNCTIONS[name]
     for s in (s for s in kit.samples(BASIC_SAMPLES, d) if s.mask != "nothing"):
         if not kit.has_rule(verb):

@@ -1,5 +1,4 @@
-"""Layouts, level 4: functions that move elements: views, index arrays, joins, sorting.
-elements and computes none."""
+"""Layouts, level 4: functions that move elements: views, index arrays, joins, sorting."""
 
 from __future__ import annotations
 

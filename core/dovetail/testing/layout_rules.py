@@ -82,7 +82,7 @@ def test_eager_and_deferred(kit: LayoutKit, name: str) -> None:
 
 @parametrize_ops
 def test_writes_are_not_seen(kit: LayoutKit, name: str) -> None:
-    """Check that later writes to the strided operands change neither tensor nor result."""
+    """Check that writes to operands, or to the result of `dense`, change no tensor or result."""
     for s in kit.samples(BASIC_SAMPLES):
         tensor = result_or_none(kit, name, s)
         if tensor is None:
@@ -159,7 +159,7 @@ MISTAKES: dict[str, tuple[str, Callable[..., object], Shape | None]] = {
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes_are_those_of_strided_tensors(kit: LayoutKit, name: str) -> None:
-    """Check that a wrong call raises the error of strided tensors."""
+    """Check that a wrong call raises the error of strided tensors, or LayoutError."""
     op, f, other = MISTAKES[name]
     for s in kit.samples(BASIC_SAMPLES):
         second = s if other is None else Sample("full", other)
@@ -221,7 +221,7 @@ def test_devices_do_not_mix(kit: LayoutKit) -> None:
 
 
 def test_memory_is_given_back(kit: LayoutKit) -> None:
-    """Check that repeated work leaves as many live blocks as the first run."""
+    """Check that a third round of work leaves as many live blocks as the second."""
     allocator = kit.opened.allocator
 
     def all_of_it() -> None:

@@ -183,7 +183,7 @@ def _generate_operands(op: Elementwise) -> list[OpCall]:
 
 
 def check_values(s: OpSubject) -> None:
-    """Check that calls give the same tensors each time, and leave operands as they are."""
+    """Check that calls repeat their results, also eagerly, and leave operands as they are."""
     for k, call in enumerate(s.calls):
         args, options = s.put(call, device(REFERENCE))
         before = [host(a).copy() if isinstance(a, Tensor) else a for a in args]
@@ -199,7 +199,7 @@ def check_values(s: OpSubject) -> None:
 
 
 def check_dtypes(s: OpSubject) -> None:
-    """Check that each dtype is refused with a DTypeError, or gives about what float64 gives."""
+    """Check that some dtype is taken, each repeats its bits, and float32 is near float64."""
     for k, call in enumerate(s.calls):
         took = [d for d in s.dtypes() if s.accepts_dtype(call, d)]
         assert took, f"example {k}: {s.name} takes no dtype at all"
@@ -332,7 +332,7 @@ def _has_dtype(on: Device, d: DType) -> bool:
 
 
 def check_neighbours(s: OpSubject) -> None:
-    """Check that bits are the same beside pending work, and that `out=` is written."""
+    """Check that bits are the same beside pending work, and `out=` of elementwise ops."""
     for k, call in enumerate(s.calls):
         for on in s.devices:
             args, options = s.put(call, on)
@@ -419,17 +419,17 @@ def _check_gradients_with(s: OpSubject, check: Callable[..., object]) -> None:
 
 
 def check_gradient(s: OpSubject) -> None:
-    """Check that gradients agree with differences."""
+    """Check that gradients agree with differences. Raises: NoGradient if none flows."""
     _check_gradients_with(s, gradcheck)
 
 
 def check_gradients_of_gradients(s: OpSubject) -> None:
-    """Check that second derivatives agree with differences."""
+    """Check that second derivatives agree with differences. Raises: NoGradient if none flows."""
     _check_gradients_with(s, gradgradcheck)
 
 
 def check_gradient_bits(s: OpSubject) -> None:
-    """Check that gradients have the reference's bits on every device, in every float."""
+    """Check that gradients have the reference's bits on all devices. Raises: NoGradient."""
     there = False
     for k, call in enumerate(s.calls):
         for d in s.dtypes():
@@ -448,7 +448,7 @@ def check_gradient_bits(s: OpSubject) -> None:
 
 
 def _compute_gradients(s: OpSubject, call: OpCall, on: Device, d: DType) -> list[Tensor]:
-    """Return the gradients of the results' sums by the float operands, or [] if none flows."""
+    """Return gradients of the results' sums by float operands; [] if none, or complex results."""
     args, options = s.put(call, on, d)
     args = [
         requires_grad_(detach(a)) if isinstance(a, Tensor) and a.dtype.kind in "fc" else a
@@ -506,7 +506,7 @@ def load_op_subject(op: Any, name: str, device_names: Sequence[str] = ()) -> OpS
 
 
 def run_checks(s: OpSubject, name_part: str = "") -> Iterator[CheckOutcome]:
-    """Yield the outcome of each check whose name contains `name_part`."""
+    """Run each check whose name contains `name_part`, and yield its outcome."""
     for name, check in CHECKS.items():
         if name_part not in name:
             continue

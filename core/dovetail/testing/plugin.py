@@ -117,7 +117,10 @@ def _is_kit_case(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Drop cases of missing dtypes, mark declared gaps, draw the sample. Raises: UsageError."""
+    """Drop cases of missing dtypes, mark declared gaps, and draw the sample.
+
+    Raises: UsageError for gaps of cases that do not exist.
+    """
     certificate = config.stash.get(CERTIFICATE_KEY, None)
     if certificate is None:
         return
@@ -183,7 +186,7 @@ def _mark_gaps(item: pytest.Item, name: str, gaps: Mapping[str, str]) -> set[str
 
 
 def _is_supported_case(config: pytest.Config, item: pytest.Item) -> bool:
-    """Return True if the case is about the layout or dtype under test, if there is one."""
+    """Return True if the dtype or the layout under test, if there is one, can run the case."""
     named = config.stash.get(DTYPE_KEY, None)
     if named is not None and isinstance(named, DTypeSubject) == (_kit_level(item) == BLOCK_LEVEL):
         return False
@@ -246,7 +249,7 @@ def reproduction(node: pytest.Item, name: str) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the case's name, and the line that reproduces any failure."""
+    """Add the case's name to the report, and on failure the line that reproduces it."""
     report = yield
     opened = item.config.stash.get(DEVICE_KEY, None)
     if opened is None or not _is_kit_case(item):
@@ -296,7 +299,7 @@ class OutcomeRecorder:
 
 
 def _failure_message(report: pytest.TestReport) -> str:
-    """Return the first line of what went wrong."""
+    """Return the first line of a report's failure, at most 500 characters, or ""."""
     crash = getattr(report.longrepr, "reprcrash", None)
     text = str(crash.message if crash is not None else report.longrepr or "")
     return (text.strip().splitlines() or [""])[0][:500]

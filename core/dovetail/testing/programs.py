@@ -170,7 +170,7 @@ class RandomProgram:
         self.steps.append(("drop", self.pick_tensor()))
 
     def run(self, name: str, eager: bool) -> list[np.ndarray | None]:
-        """Return every tensor's bits at the end (None for dropped or read-only-refused ones)."""
+        """Return all tensors' values at the end; None if dropped, or made of a dropped one."""
         ts: list[Any] = [from_host(a, dtype(a.dtype), device(name)) for a in self.inputs]
         if eager:
             with settings.eager():

@@ -170,7 +170,7 @@ SHAPES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
 @pytest.mark.parametrize("d", COMPLEX, ids=param_id)
 @pytest.mark.parametrize("name", REDUCTION_NAMES)
 def test_reductions(kit: Kit, name: str, d: DType) -> None:
-    """Check a reduction of complex numbers over each domain, dense and flipped."""
+    """Check a reduction of complex numbers over axes of several shapes, dense and flipped."""
     cases: list[AgreementCase] = []
     for shape, axes in SHAPES:
         values = ordinary_values(d, shape, 1)

@@ -165,7 +165,7 @@ def test_no_grid_is_one_point(kit: Kit) -> None:
 
 
 def test_integers_and_indices_are_64_bits(kit: Kit) -> None:
-    """Products of sizes beyond 2**32, and indices as values.
+    """Check products of sizes beyond 2**32, and indices as values.
 
     A device whose indices have 32 bits refuses larger integers.
     """

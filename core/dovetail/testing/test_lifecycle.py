@@ -96,7 +96,7 @@ def test_fingerprint_is_the_same_in_another_process(kit: Kit) -> None:
 
 
 def run_in_subprocess(code: str, **environ: str) -> str:
-    """Return the last line that another process prints, which has the same modules."""
+    """Run `code` in a new Python with this `sys.path`; return its last line, fail if it fails."""
     code = f"import sys\nsys.path[:] = {sys.path!r}\n{code}"
     done = subprocess.run(
         [sys.executable, "-c", code],

@@ -69,7 +69,7 @@ class Queue:
         self.expected = np.zeros(QUEUE_ELEMENTS, np.float32)
 
     def fill(self, value: float, stream: StreamHandle, how: str = "copy_in") -> Array:
-        """Copy a value in by the method `how`; return the source, which must outlive the copy."""
+        """Copy a value in by method `how`, and expect it; return the source, to be kept alive."""
         source = np.full(QUEUE_ELEMENTS, value, np.float32)
         self.expected[:] = source
         copy = getattr(self.backend, how)
@@ -219,7 +219,7 @@ def make_sequential_replay(launches: Sequence[QueuedLaunch]) -> Replay:
 
 
 def test_a_sequence_does_its_launches_in_order(kit: Kit) -> None:
-    """Check a sequence of dependent launches, called with other addresses and scalars."""
+    """Check a sequence of launches (one by one if the backend has none) with other addresses."""
     n, launches = QUEUE_ELEMENTS // 2, []
     bound = kit.bind(scaling_kernel(), (n,), (n,))
     for k in range(6):
@@ -246,7 +246,7 @@ def test_a_sequence_does_its_launches_in_order(kit: Kit) -> None:
 
 
 def test_launches_given_together_are_done_in_order(kit: Kit) -> None:
-    """Check that `launch_all` keeps the order of its launches and of copies."""
+    """Check that `launch_all` (with limits: each launch) keeps the order, also of copies."""
     n = QUEUE_ELEMENTS // 2
     bound = kit.bind(scaling_kernel(), (n,), (n,))
     for value, stream in ((1.0, None), (2.0, kit.backend.create_stream())):
